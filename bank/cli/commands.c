@@ -1,0 +1,103 @@
+/* The bank's commands of `nui`. */
+#include "bank/cli/util.h"
+
+#define USERS "Users, on the grid"
+#define BANK "Bank"
+
+#define COMMON                                                                                     \
+    "  --json, --csv, --noheader   output for programs\n"                                          \
+    "  --config FILE               instead of ~/.config/nui/nui.cfg\n"
+
+const struct cli_command bank_commands[] = {
+    {"balance", USERS, "what my accounts have: granted, settled, in flight, available, scheduled",
+     cmd_balance,
+     "usage: nui balance [-A ACCOUNT] [--allocations]\n\n"
+     "  -A, --account ACCOUNT   this account only; else all you may see\n"
+     "  -a, --allocations       one line per allocation, with its validity\n" COMMON
+     "\nexample: nui balance -A phys --json\n"},
+    {"statement", USERS, "what happened on an account over a period", cmd_statement,
+     "usage: nui statement [-A ACCOUNT] [--from TIME] [--to TIME]\n\n"
+     "  -A, --account ACCOUNT   else ACCOUNT of nui.cfg\n"
+     "  --from TIME             from the beginning when left out\n"
+     "  --to TIME               exclusive; until now when left out\n" COMMON
+     "\nexample: nui statement -A phys --from 2026-11-01T00:00\n"},
+    {"quote", USERS, "the price of a request, and whether your account can pay it", cmd_quote,
+     "usage: nui quote -t WALLTIME --site SITE[,SITE…] [-n PROCS] [-A ACCOUNT]\n\n"
+     "  -n, --procs N           processors (1)\n"
+     "  -t, --walltime TIME     [[D:]HH:]MM:SS or seconds\n"
+     "  --site A,B              sites to be priced\n"
+     "  -A, --account ACCOUNT   else ACCOUNT of nui.cfg\n" COMMON
+     "\nexample: nui quote -n 8 -t 1:00:00 --site alpha,beta -A phys\n"},
+    {"usage", USERS, "what was charged over a period, by user, project, site or account", cmd_usage,
+     "usage: nui usage [-A ACCOUNT] [--by KEY[,KEY…]] [--from TIME] [--to TIME]\n\n"
+     "  -A, --account ACCOUNT   of this account only; else all you may see\n"
+     "  --by KEYS               one or more of user,project,site,account (account,user)\n"
+     "  --from TIME             from the beginning when left out\n"
+     "  --to TIME               exclusive; until now when left out\n" COMMON
+     "\nexample: nui usage --by site --from 2026-11-01T00:00 --csv\n"},
+    {"hold", BANK, "what jobs hold now, and holds that no site has closed", cmd_hold,
+     "usage: nui hold list [-A ACCOUNT] [--stale]\n\n"
+     "  -A, --account ACCOUNT   of this account only; else all you may see\n"
+     "  --stale                 only those past their expiry\n" COMMON
+     "\nexample: nui hold list --stale\n"},
+    {"deposit", BANK, "grant credits to an account", cmd_deposit,
+     "usage: nui deposit -A ACCOUNT AMOUNT [--start TIME] [--end TIME] [--description TEXT]\n\n"
+     "  -A, --account ACCOUNT   who gets them\n"
+     "  --start TIME            when they become available (now)\n"
+     "  --end TIME              when they expire (never)\n"
+     "  -d, --description TEXT  for the statement\n" COMMON
+     "\nexample: nui deposit -A phys 100000 --end 2027-12-31T00:00 -d 'grant PHY-17'\n"},
+    {"withdraw", BANK, "take back credits that nothing holds", cmd_withdraw,
+     "usage: nui withdraw -A ACCOUNT AMOUNT [--allocation ID] [--description TEXT]\n\n"
+     "  -A, --account ACCOUNT   from whom\n"
+     "  --allocation ID         from this one; else from those that are valid now, the one that\n"
+     "                          ends first first\n"
+     "  -d, --description TEXT  for the statement\n" COMMON
+     "\nexample: nui withdraw -A phys 500 -d 'returned to the agency'\n"},
+    {"transfer", BANK, "move credits between accounts, with their validity", cmd_transfer,
+     "usage: nui transfer --from ACCOUNT --to ACCOUNT AMOUNT [--allocation ID] "
+     "[--description TEXT]\n\n"
+     "  --from, --to ACCOUNT    what arrives is valid as long as what left\n"
+     "  --allocation ID         from this one; else from those that are valid now, the one that\n"
+     "                          ends first first\n"
+     "  -d, --description TEXT  for the statement\n" COMMON
+     "\nexample: nui transfer --from phys --to chem 500\n"},
+    {"refund", BANK, "give a charge back to the allocations that paid it", cmd_refund,
+     "usage: nui refund CHARGE [AMOUNT] [--description TEXT]\n\n"
+     "  CHARGE                  the number of its operation, as nui statement shows it\n"
+     "  AMOUNT                  all that is not refunded yet when left out\n"
+     "  -d, --description TEXT  why, for the statement\n" COMMON
+     "\nexample: nui refund 4711 -d 'node failure'\n"},
+    {"allocation", BANK, "allocations, and how far they may go below zero", cmd_allocation,
+     "usage: nui allocation list [-A ACCOUNT]\n"
+     "       nui allocation modify ALLOCATION --credit-limit CREDITS\n\n"
+     "  -A, --account ACCOUNT   of this account only\n"
+     "  --credit-limit CREDITS  0: none\n" COMMON
+     "\nexample: nui allocation modify alloc.7 --credit-limit 1000\n"},
+    {"project", BANK, "projects and who is in them", cmd_project,
+     "usage: nui project create NAME [--description TEXT]\n"
+     "       nui project list\n"
+     "       nui project add-user PROJECT USER [--role lead]\n"
+     "       nui project remove-user PROJECT USER\n"
+     "       nui project modify PROJECT --add-user USER [--role lead] | --remove-user USER\n\n"
+     "  -d, --description TEXT  of a new project\n"
+     "  --role member|lead      of a user in the project (member)\n"
+     "  USER is a name in this grid or a whole identity, nui://GRID/user/NAME\n" COMMON
+     "\nexample: nui project add-user physics alice --role lead\n"},
+    {"user", BANK, "people the bank knows", cmd_user,
+     "usage: nui user create NAME-OR-IDENTITY\n"
+     "       nui user list\n\n" COMMON "\nexample: nui user create alice\n"},
+    {"account", BANK, "accounts of projects, and where they fall back to", cmd_account,
+     "usage: nui account create NAME --project PROJECT [--fallback A,B]\n"
+     "       nui account modify NAME --fallback A,B\n"
+     "       nui account list\n\n"
+     "  -p, --project PROJECT   whose members may use it\n"
+     "  --fallback A,B          accounts tried in this order when it cannot pay; '' for "
+     "none\n" COMMON "\nexample: nui account create phys --project physics --fallback reserve\n"},
+    {"rate", BANK, "what a processor-second costs at a site", cmd_rate,
+     "usage: nui rate set SITE MULTIPLIER [--from TIME]\n"
+     "       nui rate list [SITE]\n\n"
+     "  MULTIPLIER              credits per processor-second, up to six decimals\n"
+     "  --from TIME             when it begins (now); never in the past\n" COMMON
+     "\nexample: nui rate set alpha 1.25 --from 2027-01-01T00:00\n"},
+    {0}};

@@ -1,0 +1,184 @@
+/* nui withdraw, transfer, refund, allocation. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bank/cli/util.h"
+
+/* An amount of credits above zero; false after a usage error. */
+static bool amount_of (const char *command, const char *text, credit_micro *amount, int *rc)
+{
+    struct err err = {0};
+    if (credit_parse (text, amount, &err) < 0)
+        *rc = cli_usage (command, "%s", err.text);
+    else if (*amount <= 0)
+        *rc = cli_usage (command, "the amount must be more than nothing");
+    else
+        return true;
+    return false;
+}
+
+int cmd_withdraw (struct cli_context *ctx, int argc, char **argv)
+{
+    struct args {
+        const char *account, *allocation, *description;
+    } args = {.allocation = "", .description = ""};
+    static const struct cli_option options[] = {
+        {"account", 'A', CLI_OPT_STRING, offsetof (struct args, account), 0, 0},
+        {"allocation", 0, CLI_OPT_STRING, offsetof (struct args, allocation), 0, 0},
+        {"description", 'd', CLI_OPT_STRING, offsetof (struct args, description), 0, 0},
+        {0}};
+    struct cli_operands o;
+    credit_micro amount;
+    char sentence[256], text[QUANTITY_TEXT_MAX];
+    uint8_t key[16];
+    int rc;
+    if (!cli_options (ctx, options, 0, &args, argc, argv, &o, &rc))
+        return rc;
+    if (o.count != 1 || !args.account)
+        return cli_usage (argv[0], "say nui withdraw -A ACCOUNT AMOUNT");
+    if (!amount_of (argv[0], o.item[0], &amount, &rc))
+        return rc;
+    Nui__Bank__V1__WithdrawRequest request = NUI__BANK__V1__WITHDRAW_REQUEST__INIT;
+    request.key = bank_key (key);
+    request.account = bank_text (args.account);
+    request.amount_micro = amount;
+    request.allocation_id = bank_text (args.allocation);
+    request.description = bank_text (args.description);
+    snprintf (sentence, sizeof (sentence), "withdrew %s credits from %s",
+              credit_format (amount, text), args.account);
+    return bank_do (ctx, argv[0], "Withdraw", &request.base, sentence);
+}
+
+int cmd_transfer (struct cli_context *ctx, int argc, char **argv)
+{
+    struct args {
+        const char *from, *to, *allocation, *description;
+    } args = {.allocation = "", .description = ""};
+    static const struct cli_option options[] = {
+        {"from", 0, CLI_OPT_STRING, offsetof (struct args, from), 0, 0},
+        {"to", 0, CLI_OPT_STRING, offsetof (struct args, to), 0, 0},
+        {"allocation", 0, CLI_OPT_STRING, offsetof (struct args, allocation), 0, 0},
+        {"description", 'd', CLI_OPT_STRING, offsetof (struct args, description), 0, 0},
+        {0}};
+    struct cli_operands o;
+    credit_micro amount;
+    char sentence[512], text[QUANTITY_TEXT_MAX];
+    uint8_t key[16];
+    int rc;
+    if (!cli_options (ctx, options, 0, &args, argc, argv, &o, &rc))
+        return rc;
+    if (o.count != 1 || !args.from || !args.to)
+        return cli_usage (argv[0], "say nui transfer --from ACCOUNT --to ACCOUNT AMOUNT");
+    if (!amount_of (argv[0], o.item[0], &amount, &rc))
+        return rc;
+    Nui__Bank__V1__TransferRequest request = NUI__BANK__V1__TRANSFER_REQUEST__INIT;
+    request.key = bank_key (key);
+    request.from_account = bank_text (args.from);
+    request.to_account = bank_text (args.to);
+    request.amount_micro = amount;
+    request.allocation_id = bank_text (args.allocation);
+    request.description = bank_text (args.description);
+    snprintf (sentence, sizeof (sentence), "moved %s credits from %s to %s",
+              credit_format (amount, text), args.from, args.to);
+    return bank_do (ctx, argv[0], "Transfer", &request.base, sentence);
+}
+
+static int refund_print (struct cli_context *ctx, const char *charge,
+                         const Nui__Bank__V1__RefundReply *reply)
+{
+    static const struct table_column columns[] = {{"charge", "Charge", TABLE_TEXT, 0},
+                                                  {"refunded", "Refunded", TABLE_CREDITS, 0},
+                                                  {"left", "Left", TABLE_CREDITS, 0}};
+    char a[QUANTITY_TEXT_MAX], b[QUANTITY_TEXT_MAX];
+    int rc;
+    if (cli_format (ctx) == CLI_TABLE) {
+        struct strbuf text = STRBUF_INIT;
+        strbuf_printf (&text, "refunded %s credits of charge %s; %s are left of it\n",
+                       credit_format (reply->refunded_micro, a), charge,
+                       credit_format (reply->left_micro, b));
+        rc = cli_output (&text);
+        strbuf_free (&text);
+        return rc;
+    }
+    struct table *table = table_create (columns, 3);
+    table_text (table, charge);
+    table_credits (table, reply->refunded_micro);
+    table_credits (table, reply->left_micro);
+    table_end_row (table);
+    rc = table_print_record (table, ctx);
+    table_destroy (table);
+    return rc;
+}
+
+int cmd_refund (struct cli_context *ctx, int argc, char **argv)
+{
+    struct args {
+        const char *reason;
+    } args = {.reason = ""};
+    static const struct cli_option options[] = {
+        {"description", 'd', CLI_OPT_STRING, offsetof (struct args, reason), 0, 0}, {0}};
+    struct cli_operands o;
+    struct err err = {0};
+    credit_micro amount = 0;
+    uint8_t key[16];
+    char *end;
+    int rc;
+    if (!cli_options (ctx, options, 0, &args, argc, argv, &o, &rc))
+        return rc;
+    if (o.count < 1 || o.count > 2)
+        return cli_usage (argv[0], "say nui refund CHARGE [AMOUNT]");
+    unsigned long long op = strtoull (o.item[0], &end, 10);
+    if (o.item[0][0] < '1' || o.item[0][0] > '9' || *end || op > INT64_MAX)
+        return cli_usage (argv[0], "'%s' is not the number of a charge: nui statement shows it",
+                          o.item[0]);
+    if (o.count == 2 && !amount_of (argv[0], o.item[1], &amount, &rc))
+        return rc;
+    Nui__Bank__V1__RefundRequest request = NUI__BANK__V1__REFUND_REQUEST__INIT;
+    request.key = bank_key (key);
+    request.charge_op_id = op;
+    request.amount_micro = amount;
+    request.reason = bank_text (args.reason);
+    ProtobufCMessage *reply = bank_call (ctx, "Refund", &request.base, &err);
+    if (!reply)
+        return cli_fail (argv[0], &err);
+    rc = refund_print (ctx, o.item[0], (Nui__Bank__V1__RefundReply *)reply);
+    protobuf_c_message_free_unpacked (reply, NULL);
+    return rc;
+}
+
+int cmd_allocation (struct cli_context *ctx, int argc, char **argv)
+{
+    struct args {
+        const char *account, *limit;
+    } args = {0};
+    static const struct cli_option options[] = {
+        {"account", 'A', CLI_OPT_STRING, offsetof (struct args, account), 0, 0},
+        {"credit-limit", 0, CLI_OPT_STRING, offsetof (struct args, limit), 0, 0},
+        {0}};
+    struct cli_operands o;
+    struct err err = {0};
+    credit_micro limit;
+    char sentence[256], text[QUANTITY_TEXT_MAX];
+    uint8_t key[16];
+    int rc;
+    if (!cli_options (ctx, options, 0, &args, argc, argv, &o, &rc))
+        return rc;
+    const char *verb = o.count ? o.item[0] : "";
+    if (strcmp (verb, "list") == 0 && o.count == 1 && !args.limit)
+        return balance_show (ctx, argv[0], args.account, true);
+    if (strcmp (verb, "modify") != 0 || o.count != 2 || !args.limit || args.account)
+        return cli_usage (argv[0],
+                          "say modify ALLOCATION --credit-limit CREDITS or list [-A ACCOUNT]");
+    if (credit_parse (args.limit, &limit, &err) < 0)
+        return cli_usage (argv[0], "%s", err.text);
+    if (limit < 0)
+        return cli_usage (argv[0], "a credit limit must not be negative");
+    Nui__Bank__V1__AllocationModifyRequest request = NUI__BANK__V1__ALLOCATION_MODIFY_REQUEST__INIT;
+    request.key = bank_key (key);
+    request.allocation_id = o.item[1];
+    request.credit_limit_micro = limit;
+    snprintf (sentence, sizeof (sentence), "%s may go %s credits below zero", o.item[1],
+              credit_format (limit, text));
+    return bank_do (ctx, argv[0], "AllocationModify", &request.base, sentence);
+}

@@ -1,0 +1,411 @@
+/* nui balance, statement, quote, deposit. */
+#include <stdio.h>
+#include <string.h>
+
+#include "bank/cli/util.h"
+#include "proto/base/clock.h"
+#include "proto/rpc/envelope.h"
+
+/* ---- balance ---- */
+
+static int balance_allocations (struct cli_context *ctx, const Nui__Bank__V1__BalanceReply *reply)
+{
+    static const struct table_column columns[] = {{"account", "Account", TABLE_TEXT, 0},
+                                                  {"allocation", "Allocation", TABLE_TEXT, 0},
+                                                  {"granted", "Granted", TABLE_CREDITS, 0},
+                                                  {"settled", "Settled", TABLE_CREDITS, 0},
+                                                  {"held", "InFlight", TABLE_CREDITS, 0},
+                                                  {"available", "Available", TABLE_CREDITS, 0},
+                                                  {"valid_from", "From", TABLE_TIME, 0},
+                                                  {"valid_to", "To", TABLE_TIME, 0},
+                                                  {"description", "Description", TABLE_TEXT, 0},
+                                                  {"credit_limit", "Credit", TABLE_CREDITS, 0}};
+    struct table *table = table_create (columns, sizeof (columns) / sizeof (columns[0]));
+    for (size_t i = 0; i < reply->n_balances; i++)
+        for (size_t k = 0; k < reply->balances[i]->n_allocations; k++) {
+            const Nui__Bank__V1__Allocation *a = reply->balances[i]->allocations[k];
+            table_text (table, reply->balances[i]->account);
+            table_text (table, a->id);
+            table_credits (table, a->granted_micro);
+            table_credits (table, a->settled_micro);
+            table_credits (table, a->held_micro);
+            table_credits (table, a->available_micro);
+            table_time (table, a->valid_from_us);
+            table_time (table, a->valid_to_us ? a->valid_to_us : TIME_US_NONE);
+            table_text (table, a->description);
+            table_credits (table, a->credit_limit_micro);
+            table_end_row (table);
+        }
+    int rc = table_print (table, ctx);
+    table_destroy (table);
+    return rc;
+}
+
+static int balance_accounts (struct cli_context *ctx, const Nui__Bank__V1__BalanceReply *reply)
+{
+    static const struct table_column columns[] = {
+        {"account", "Account", TABLE_TEXT, 0},       {"project", "Project", TABLE_TEXT, 0},
+        {"granted", "Granted", TABLE_CREDITS, 0},    {"settled", "Settled", TABLE_CREDITS, 0},
+        {"held", "InFlight", TABLE_CREDITS, 0},      {"available", "Available", TABLE_CREDITS, 0},
+        {"scheduled", "Scheduled", TABLE_CREDITS, 0}};
+    struct table *table = table_create (columns, sizeof (columns) / sizeof (columns[0]));
+    for (size_t i = 0; i < reply->n_balances; i++) {
+        const Nui__Bank__V1__Balance *b = reply->balances[i];
+        table_text (table, b->account);
+        table_text (table, b->project);
+        table_credits (table, b->granted_micro);
+        table_credits (table, b->settled_micro);
+        table_credits (table, b->held_micro);
+        table_credits (table, b->available_micro);
+        table_credits (table, b->scheduled_micro);
+        table_end_row (table);
+    }
+    int rc = table_print (table, ctx);
+    table_destroy (table);
+    return rc;
+}
+
+int balance_show (struct cli_context *ctx, const char *command, const char *account,
+                  bool allocations)
+{
+    struct err err = {0};
+    Nui__Bank__V1__BalanceRequest request = NUI__BANK__V1__BALANCE_REQUEST__INIT;
+    request.account = bank_text (account ? account : "");
+    ProtobufCMessage *reply = bank_call (ctx, "Balance", &request.base, &err);
+    if (!reply)
+        return cli_fail (command, &err);
+    int rc = allocations ? balance_allocations (ctx, (Nui__Bank__V1__BalanceReply *)reply)
+                         : balance_accounts (ctx, (Nui__Bank__V1__BalanceReply *)reply);
+    protobuf_c_message_free_unpacked (reply, NULL);
+    return rc;
+}
+
+int cmd_balance (struct cli_context *ctx, int argc, char **argv)
+{
+    struct args {
+        const char *account;
+        bool allocations;
+    } args = {0};
+    static const struct cli_option options[] = {
+        {"account", 'A', CLI_OPT_STRING, offsetof (struct args, account), 0, 0},
+        {"allocations", 'a', CLI_OPT_FLAG, offsetof (struct args, allocations), 0, 0},
+        {0}};
+    struct cli_operands operands;
+    int rc;
+    if (!cli_options (ctx, options, 0, &args, argc, argv, &operands, &rc))
+        return rc;
+    if (operands.count)
+        return cli_usage (argv[0], "'%s' is one word too many", operands.item[0]);
+    return balance_show (ctx, argv[0], args.account, args.allocations);
+}
+
+/* ---- statement ---- */
+
+static struct table *statement_table (const Nui__Bank__V1__StatementReply *st, bool framed)
+{
+    static const struct table_column columns[] = {{"time", "Time", TABLE_TIME, 0},
+                                                  {"op", "Op", TABLE_INT, 0},
+                                                  {"kind", "Kind", TABLE_TEXT, 0},
+                                                  {"job", "Job", TABLE_TEXT, 0},
+                                                  {"site", "Site", TABLE_TEXT, 0},
+                                                  {"posted", "Posted", TABLE_CREDITS, 0},
+                                                  {"held", "Held", TABLE_CREDITS, 0},
+                                                  {"who", "Who", TABLE_TEXT, 0},
+                                                  {"description", "Description", TABLE_TEXT, 0}};
+    struct table *table = table_create (columns, sizeof (columns) / sizeof (columns[0]));
+    for (size_t i = 0; i < st->n_lines + 2; i++) {
+        bool opening = i == 0, closing = i == st->n_lines + 1;
+        const Nui__Bank__V1__StatementLine *line = opening || closing ? NULL : st->lines[i - 1];
+        if (!line && !framed)
+            continue;
+        table_time (table, line      ? line->at_us
+                           : opening ? (st->from_us ? st->from_us : TIME_US_NONE)
+                                     : st->to_us);
+        if (line)
+            table_int (table, (int64_t)line->op_id);
+        else
+            table_null (table);
+        table_text (table, line ? line->kind : opening ? "opening" : "closing");
+        table_text (table, line ? line->job : "");
+        table_text (table, line ? line->site : "");
+        table_credits (table, line      ? line->amount_micro
+                              : opening ? st->opening_posted_micro
+                                        : st->closing_posted_micro);
+        table_credits (table, line      ? line->held_micro
+                              : opening ? st->opening_held_micro
+                                        : st->closing_held_micro);
+        table_text (table, line ? bank_short_name (line->who) : "");
+        table_text (table, line ? line->description : "");
+        table_end_row (table);
+    }
+    return table;
+}
+
+static void statement_json (const Nui__Bank__V1__StatementReply *st, struct strbuf *out)
+{
+    struct jsonout j = jsonout_make (out);
+    struct table *lines = statement_table (st, false);
+    jsonout_object (&j);
+    jsonout_key (&j, "account");
+    jsonout_text (&j, st->account);
+    jsonout_key (&j, "from");
+    jsonout_time (&j, st->from_us ? st->from_us : TIME_US_NONE);
+    jsonout_key (&j, "to");
+    jsonout_time (&j, st->to_us);
+    jsonout_key (&j, "opening_posted");
+    jsonout_credits (&j, st->opening_posted_micro);
+    jsonout_key (&j, "opening_held");
+    jsonout_credits (&j, st->opening_held_micro);
+    jsonout_key (&j, "lines");
+    table_to_json (lines, &j);
+    jsonout_key (&j, "closing_posted");
+    jsonout_credits (&j, st->closing_posted_micro);
+    jsonout_key (&j, "closing_held");
+    jsonout_credits (&j, st->closing_held_micro);
+    jsonout_key (&j, "granted");
+    jsonout_credits (&j, st->granted_micro);
+    jsonout_key (&j, "charged");
+    jsonout_credits (&j, st->charged_micro);
+    jsonout_key (&j, "available");
+    jsonout_credits (&j, st->available_micro);
+    jsonout_end (&j);
+    table_destroy (lines);
+}
+
+static void statement_text (struct cli_context *ctx, const Nui__Bank__V1__StatementReply *st,
+                            struct strbuf *out)
+{
+    char a[QUANTITY_TEXT_MAX], b[QUANTITY_TEXT_MAX], c[QUANTITY_TEXT_MAX], d[QUANTITY_TEXT_MAX];
+    struct table *table = statement_table (st, true);
+    table_to_text (table, cli_noheader (ctx), cli_colour (ctx), out);
+    table_destroy (table);
+    if (cli_noheader (ctx))
+        return;
+    strbuf_printf (out, "\nAccount %s: granted %s, charged %s in this period.\n", st->account,
+                   credit_format (st->granted_micro, a), credit_format (st->charged_micro, b));
+    strbuf_printf (out, "At the end: posted %s - held %s = available %s.\n",
+                   credit_format (st->closing_posted_micro, b),
+                   credit_format (st->closing_held_micro, c),
+                   credit_format (st->available_micro, d));
+}
+
+static int statement_print (struct cli_context *ctx, const Nui__Bank__V1__StatementReply *st)
+{
+    struct strbuf out = STRBUF_INIT;
+    switch (cli_format (ctx)) {
+    case CLI_JSON:
+        statement_json (st, &out);
+        break;
+    case CLI_CSV: {
+        struct table *table = statement_table (st, true);
+        table_to_csv (table, cli_noheader (ctx), &out);
+        table_destroy (table);
+        break;
+    }
+    default:
+        statement_text (ctx, st, &out);
+    }
+    int rc = cli_output (&out);
+    strbuf_free (&out);
+    return rc;
+}
+
+int cmd_statement (struct cli_context *ctx, int argc, char **argv)
+{
+    struct args {
+        const char *account;
+        time_us from, to;
+    } args = {0};
+    static const struct cli_option options[] = {
+        {"account", 'A', CLI_OPT_STRING, offsetof (struct args, account), 0, 0},
+        {"from", 0, CLI_OPT_TIME, offsetof (struct args, from), 0, 0},
+        {"to", 0, CLI_OPT_TIME, offsetof (struct args, to), 0, 0},
+        {0}};
+    struct cli_operands operands;
+    struct err err = {0};
+    int rc;
+    if (!cli_options (ctx, options, 0, &args, argc, argv, &operands, &rc))
+        return rc;
+    if (operands.count)
+        return cli_usage (argv[0], "'%s' is one word too many", operands.item[0]);
+    if (cli_config (ctx, &err) < 0)
+        return cli_fail (argv[0], &err);
+    if (!args.account)
+        args.account = cli_account (ctx);
+    if (!args.account)
+        return cli_usage (argv[0], "name an account with -A");
+    Nui__Bank__V1__StatementRequest request = NUI__BANK__V1__STATEMENT_REQUEST__INIT;
+    request.account = bank_text (args.account);
+    request.from_us = args.from;
+    request.to_us = args.to;
+    ProtobufCMessage *reply = bank_call (ctx, "Statement", &request.base, &err);
+    if (!reply)
+        return cli_fail (argv[0], &err);
+    rc = statement_print (ctx, (Nui__Bank__V1__StatementReply *)reply);
+    protobuf_c_message_free_unpacked (reply, NULL);
+    return rc;
+}
+
+/* ---- quote ---- */
+
+enum { QUOTE_SITES_MAX = 64 };
+
+/* A job that says who asks and which account; it has no component and no site would take it. */
+static Nui__Common__V1__Envelope *quote_envelope (struct cli_context *ctx, const char *account,
+                                                  struct err *err)
+{
+    struct tlsid *id = cli_identity (ctx, err);
+    const char *grid = id ? cli_grid (ctx, err) : NULL;
+    char uri[PRINCIPAL_URI_MAX];
+    uint8_t uuid[16], body[1024];
+    Nui__Common__V1__Envelope *envelope = NULL;
+    if (!grid)
+        return NULL;
+    Nui__Common__V1__Job job = NUI__COMMON__V1__JOB__INIT;
+    job.grid = bank_text (grid);
+    job.submitter = principal_uri (tlsid_self (id), uri);
+    job.uuid = bank_key (uuid);
+    job.created_us = clock_now_us ();
+    job.expires_us = job.created_us;
+    job.name = bank_text ("quote");
+    job.account = bank_text (account);
+    size_t len = nui__common__v1__job__get_packed_size (&job);
+    if (len > sizeof (body)) {
+        err_set (err, ERR_LIMIT, "the account's name is too long");
+        return NULL;
+    }
+    nui__common__v1__job__pack (&job, body);
+    return envelope_sign (id, body, len, &envelope, err) < 0 ? NULL : envelope;
+}
+
+static int quote_print (struct cli_context *ctx, char **site,
+                        const Nui__Bank__V1__QuoteReply *reply)
+{
+    static const struct table_column columns[] = {{"site", "Site", TABLE_TEXT, 0},
+                                                  {"price", "Price", TABLE_CREDITS, 0},
+                                                  {"funded", "Funded", TABLE_BOOL, 0},
+                                                  {"account", "Account", TABLE_TEXT, 0},
+                                                  {"formula", "Formula", TABLE_TEXT, 0}};
+    struct table *table = table_create (columns, 5);
+    for (size_t i = 0; i < reply->n_prices; i++) {
+        table_text (table, site[i]);
+        table_credits (table, reply->prices[i]->amount_micro);
+        table_bool (table, reply->prices[i]->funded);
+        table_text (table, reply->prices[i]->account);
+        table_text (table, reply->prices[i]->formula);
+        table_end_row (table);
+    }
+    int rc = table_print (table, ctx);
+    table_destroy (table);
+    for (size_t i = 0; i < reply->n_candidates; i++)
+        fprintf (stderr, "nui quote: account %s%s: %s\n", reply->candidates[i]->account,
+                 reply->candidates[i]->fallback ? " (a fallback)" : "",
+                 reply->candidates[i]->reason->text);
+    return rc;
+}
+
+static int quote_ask (struct cli_context *ctx, const char *account, uint64_t procs,
+                      duration_us walltime, char **site, int sites)
+{
+    Nui__Bank__V1__PriceItem item[QUOTE_SITES_MAX], *items[QUOTE_SITES_MAX];
+    struct err err = {0};
+    for (int i = 0; i < sites; i++) {
+        nui__bank__v1__price_item__init (&item[i]);
+        item[i].site = site[i];
+        item[i].procs = procs;
+        item[i].walltime_us = walltime;
+        items[i] = &item[i];
+    }
+    Nui__Bank__V1__QuoteRequest request = NUI__BANK__V1__QUOTE_REQUEST__INIT;
+    request.envelope = quote_envelope (ctx, account, &err);
+    if (!request.envelope)
+        return cli_fail ("quote", &err);
+    request.n_items = (size_t)sites;
+    request.items = items;
+    ProtobufCMessage *reply = bank_call (ctx, "Quote", &request.base, &err);
+    envelope_free (request.envelope);
+    if (!reply)
+        return cli_fail ("quote", &err);
+    int rc = quote_print (ctx, site, (Nui__Bank__V1__QuoteReply *)reply);
+    protobuf_c_message_free_unpacked (reply, NULL);
+    return rc;
+}
+
+int cmd_quote (struct cli_context *ctx, int argc, char **argv)
+{
+    struct args {
+        const char *account, *site;
+        uint64_t procs;
+        duration_us walltime;
+    } args = {.procs = 1};
+    static const struct cli_option options[] = {
+        {"account", 'A', CLI_OPT_STRING, offsetof (struct args, account), 0, 0},
+        {"procs", 'n', CLI_OPT_COUNT, offsetof (struct args, procs), 1, 100000000},
+        {"walltime", 't', CLI_OPT_DURATION, offsetof (struct args, walltime), 0, 0},
+        {"site", 0, CLI_OPT_STRING, offsetof (struct args, site), 0, 0},
+        {0}};
+    struct cli_operands operands;
+    struct err err = {0};
+    char list[1024], *site[QUOTE_SITES_MAX];
+    int rc;
+    if (!cli_options (ctx, options, 0, &args, argc, argv, &operands, &rc))
+        return rc;
+    if (operands.count)
+        return cli_usage (argv[0], "'%s' is one word too many", operands.item[0]);
+    if (args.walltime <= 0 || args.walltime == TIME_US_MAX)
+        return cli_usage (argv[0], "say how long with -t, for example -t 1:00:00");
+    if (!args.site || strlen (args.site) >= sizeof (list))
+        return cli_usage (argv[0],
+                          "name the sites to be priced with --site, for example --site alpha,beta");
+    snprintf (list, sizeof (list), "%s", args.site);
+    int sites = bank_split (list, site, QUOTE_SITES_MAX);
+    if (sites < 1)
+        return cli_usage (argv[0], "--site takes 1 to %d names", QUOTE_SITES_MAX);
+    if (cli_config (ctx, &err) < 0)
+        return cli_fail (argv[0], &err);
+    if (!args.account)
+        args.account = cli_account (ctx);
+    if (!args.account)
+        return cli_usage (argv[0], "name an account with -A");
+    return quote_ask (ctx, args.account, args.procs, args.walltime, site, sites);
+}
+
+/* ---- deposit ---- */
+
+int cmd_deposit (struct cli_context *ctx, int argc, char **argv)
+{
+    struct args {
+        const char *account, *description;
+        time_us start, end;
+    } args = {.description = ""};
+    static const struct cli_option options[] = {
+        {"account", 'A', CLI_OPT_STRING, offsetof (struct args, account), 0, 0},
+        {"description", 'd', CLI_OPT_STRING, offsetof (struct args, description), 0, 0},
+        {"start", 0, CLI_OPT_TIME, offsetof (struct args, start), 0, 0},
+        {"end", 0, CLI_OPT_TIME, offsetof (struct args, end), 0, 0},
+        {0}};
+    struct cli_operands operands;
+    struct err err = {0};
+    credit_micro amount;
+    char sentence[256], text[QUANTITY_TEXT_MAX];
+    uint8_t key[16];
+    int rc;
+    if (!cli_options (ctx, options, 0, &args, argc, argv, &operands, &rc))
+        return rc;
+    if (operands.count != 1 || !args.account)
+        return cli_usage (argv[0], "say nui deposit -A ACCOUNT AMOUNT");
+    if (credit_parse (operands.item[0], &amount, &err) < 0)
+        return cli_usage (argv[0], "%s", err.text);
+    if (amount <= 0)
+        return cli_usage (argv[0], "the amount must be more than nothing");
+    Nui__Bank__V1__DepositRequest request = NUI__BANK__V1__DEPOSIT_REQUEST__INIT;
+    request.key = bank_key (key);
+    request.account = bank_text (args.account);
+    request.amount_micro = amount;
+    request.valid_from_us = args.start;
+    request.valid_to_us = args.end;
+    request.description = bank_text (args.description);
+    snprintf (sentence, sizeof (sentence), "deposited %s credits to %s",
+              credit_format (amount, text), args.account);
+    return bank_do (ctx, argv[0], "Deposit", &request.base, sentence);
+}

@@ -1,0 +1,265 @@
+/* nui project, user, account, rate: what agencies and operators set up. */
+#include <stdio.h>
+#include <string.h>
+
+#include "bank/cli/util.h"
+
+enum { FALLBACKS_MAX = 16 };
+
+/* ---- lists ---- */
+
+static int list_print (struct cli_context *ctx, const char *command, const char *kind,
+                       const struct table_column *columns, uint32_t count)
+{
+    struct err err = {0};
+    Nui__Bank__V1__ListRequest request = NUI__BANK__V1__LIST_REQUEST__INIT;
+    request.kind = bank_text (kind);
+    ProtobufCMessage *message = bank_call (ctx, "List", &request.base, &err);
+    if (!message)
+        return cli_fail (command, &err);
+    const Nui__Bank__V1__ListReply *reply = (Nui__Bank__V1__ListReply *)message;
+    struct table *table = table_create (columns, count);
+    for (size_t i = 0; i < reply->n_items; i++) {
+        table_text (table, reply->items[i]->name);
+        if (count == 3)
+            table_text (table, reply->items[i]->project);
+        table_text (table, reply->items[i]->detail);
+        table_end_row (table);
+    }
+    int rc = table_print (table, ctx);
+    table_destroy (table);
+    protobuf_c_message_free_unpacked (message, NULL);
+    return rc;
+}
+
+/* ---- project ---- */
+
+static int project_member (struct cli_context *ctx, const char *project, const char *user,
+                           const char *role, bool remove)
+{
+    char uri[PRINCIPAL_URI_MAX], sentence[512];
+    uint8_t key[16];
+    struct err err = {0};
+    if (bank_identity (ctx, user, uri, &err) < 0)
+        return cli_fail ("project", &err);
+    Nui__Bank__V1__MemberRequest request = NUI__BANK__V1__MEMBER_REQUEST__INIT;
+    request.key = bank_key (key);
+    request.project = bank_text (project);
+    request.identity = uri;
+    request.role = bank_text (role);
+    request.remove = remove;
+    if (remove)
+        snprintf (sentence, sizeof (sentence), "%s is no longer in project %s", uri, project);
+    else
+        snprintf (sentence, sizeof (sentence), "%s is %s of project %s", uri, role, project);
+    return bank_do (ctx, "project", "Member", &request.base, sentence);
+}
+
+static int project_create (struct cli_context *ctx, const char *name, const char *description)
+{
+    char sentence[256];
+    uint8_t key[16];
+    Nui__Bank__V1__ProjectCreateRequest request = NUI__BANK__V1__PROJECT_CREATE_REQUEST__INIT;
+    request.key = bank_key (key);
+    request.name = bank_text (name);
+    request.description = bank_text (description);
+    snprintf (sentence, sizeof (sentence), "created project %s", name);
+    return bank_do (ctx, "project", "ProjectCreate", &request.base, sentence);
+}
+
+int cmd_project (struct cli_context *ctx, int argc, char **argv)
+{
+    static const struct table_column columns[] = {{"name", "Project", TABLE_TEXT, 0},
+                                                  {"detail", "Detail", TABLE_TEXT, 0}};
+    struct args {
+        const char *description, *role, *add, *remove;
+    } args = {.description = ""};
+    static const struct cli_option options[] = {
+        {"description", 'd', CLI_OPT_STRING, offsetof (struct args, description), 0, 0},
+        {"role", 0, CLI_OPT_STRING, offsetof (struct args, role), 0, 0},
+        {"add-user", 0, CLI_OPT_STRING, offsetof (struct args, add), 0, 0},
+        {"remove-user", 0, CLI_OPT_STRING, offsetof (struct args, remove), 0, 0},
+        {0}};
+    struct cli_operands o;
+    int rc;
+    if (!cli_options (ctx, options, 0, &args, argc, argv, &o, &rc))
+        return rc;
+    const char *verb = o.count ? o.item[0] : "";
+    bool described = args.description[0] != '\0', members = args.role || args.add || args.remove;
+    if (strcmp (verb, "list") == 0 && o.count == 1 && !described && !members)
+        return list_print (ctx, argv[0], "project", columns, 2);
+    if (strcmp (verb, "create") == 0 && o.count == 2 && !members)
+        return project_create (ctx, o.item[1], args.description);
+    if (strcmp (verb, "modify") == 0 && o.count == 2 && args.add && !args.remove && !described)
+        return project_member (ctx, o.item[1], args.add, args.role ? args.role : "member", false);
+    if (strcmp (verb, "modify") == 0 && o.count == 2 && args.remove && !args.add && !args.role &&
+        !described)
+        return project_member (ctx, o.item[1], args.remove, "", true);
+    if (strcmp (verb, "add-user") == 0 && o.count == 3 && !described && !args.add && !args.remove)
+        return project_member (ctx, o.item[1], o.item[2], args.role ? args.role : "member", false);
+    if (strcmp (verb, "remove-user") == 0 && o.count == 3 && !described && !members)
+        return project_member (ctx, o.item[1], o.item[2], "", true);
+    return cli_usage (argv[0], "say create NAME [--description TEXT], list, add-user PROJECT USER "
+                               "[--role lead] or remove-user PROJECT USER");
+}
+
+/* ---- user ---- */
+
+int cmd_user (struct cli_context *ctx, int argc, char **argv)
+{
+    static const struct table_column columns[] = {{"identity", "Identity", TABLE_TEXT, 0},
+                                                  {"projects", "Projects", TABLE_TEXT, 0},
+                                                  {"roles", "Roles", TABLE_TEXT, 0}};
+    static const struct cli_option options[] = {{0}};
+    struct cli_operands o;
+    struct err err = {0};
+    char uri[PRINCIPAL_URI_MAX], sentence[512];
+    uint8_t key[16];
+    int rc;
+    if (!cli_options (ctx, options, 0, NULL, argc, argv, &o, &rc))
+        return rc;
+    const char *verb = o.count ? o.item[0] : "";
+    if (strcmp (verb, "list") == 0 && o.count == 1)
+        return list_print (ctx, argv[0], "user", columns, 3);
+    if (strcmp (verb, "create") != 0 || o.count != 2)
+        return cli_usage (argv[0], "say create NAME-OR-IDENTITY or list");
+    if (bank_identity (ctx, o.item[1], uri, &err) < 0)
+        return cli_fail (argv[0], &err);
+    Nui__Bank__V1__UserCreateRequest request = NUI__BANK__V1__USER_CREATE_REQUEST__INIT;
+    request.key = bank_key (key);
+    request.identity = uri;
+    snprintf (sentence, sizeof (sentence), "created user %s", uri);
+    return bank_do (ctx, argv[0], "UserCreate", &request.base, sentence);
+}
+
+/* ---- account ---- */
+
+static int account_create (struct cli_context *ctx, const char *name, const char *project,
+                           char **fallback, int fallbacks)
+{
+    char sentence[256];
+    uint8_t key[16];
+    Nui__Bank__V1__AccountCreateRequest request = NUI__BANK__V1__ACCOUNT_CREATE_REQUEST__INIT;
+    request.key = bank_key (key);
+    request.name = bank_text (name);
+    request.project = bank_text (project);
+    request.n_fallbacks = (size_t)fallbacks;
+    request.fallbacks = fallback;
+    snprintf (sentence, sizeof (sentence), "created account %s of project %s", name, project);
+    return bank_do (ctx, "account", "AccountCreate", &request.base, sentence);
+}
+
+static int account_modify (struct cli_context *ctx, const char *name, char **fallback,
+                           int fallbacks)
+{
+    char sentence[256];
+    uint8_t key[16];
+    Nui__Bank__V1__AccountModifyRequest request = NUI__BANK__V1__ACCOUNT_MODIFY_REQUEST__INIT;
+    request.key = bank_key (key);
+    request.name = bank_text (name);
+    request.n_fallbacks = (size_t)fallbacks;
+    request.fallbacks = fallback;
+    snprintf (sentence, sizeof (sentence), "account %s has %d fallback%s", name, fallbacks,
+              fallbacks == 1 ? "" : "s");
+    return bank_do (ctx, "account", "AccountModify", &request.base, sentence);
+}
+
+int cmd_account (struct cli_context *ctx, int argc, char **argv)
+{
+    static const struct table_column columns[] = {{"name", "Account", TABLE_TEXT, 0},
+                                                  {"project", "Project", TABLE_TEXT, 0},
+                                                  {"detail", "Detail", TABLE_TEXT, 0}};
+    struct args {
+        const char *project, *fallback;
+    } args = {0};
+    static const struct cli_option options[] = {
+        {"project", 'p', CLI_OPT_STRING, offsetof (struct args, project), 0, 0},
+        {"fallback", 0, CLI_OPT_STRING, offsetof (struct args, fallback), 0, 0},
+        {0}};
+    struct cli_operands o;
+    char list[2048] = "", *fallback[FALLBACKS_MAX];
+    int rc, fallbacks = 0;
+    if (!cli_options (ctx, options, 0, &args, argc, argv, &o, &rc))
+        return rc;
+    if (args.fallback) {
+        if (strlen (args.fallback) < sizeof (list))
+            fallbacks = bank_split (memcpy (list, args.fallback, strlen (args.fallback) + 1),
+                                    fallback, FALLBACKS_MAX);
+        else
+            fallbacks = -1;
+        if (fallbacks < 0)
+            return cli_usage (argv[0], "--fallback takes at most %d accounts", FALLBACKS_MAX);
+    }
+    const char *verb = o.count ? o.item[0] : "";
+    if (strcmp (verb, "list") == 0 && o.count == 1 && !args.project && !args.fallback)
+        return list_print (ctx, argv[0], "account", columns, 3);
+    if (strcmp (verb, "create") == 0 && o.count == 2 && args.project)
+        return account_create (ctx, o.item[1], args.project, fallback, fallbacks);
+    if (strcmp (verb, "modify") == 0 && o.count == 2 && args.fallback && !args.project)
+        return account_modify (ctx, o.item[1], fallback, fallbacks);
+    return cli_usage (argv[0], "say create NAME --project PROJECT [--fallback A,B], "
+                               "modify NAME --fallback A,B or list");
+}
+
+/* ---- rate ---- */
+
+static int rate_list (struct cli_context *ctx, const char *site)
+{
+    static const struct table_column columns[] = {{"site", "Site", TABLE_TEXT, 0},
+                                                  {"version", "Version", TABLE_INT, 0},
+                                                  {"multiplier", "Multiplier", TABLE_PPM, 6},
+                                                  {"from", "From", TABLE_TIME, 0}};
+    struct err err = {0};
+    Nui__Bank__V1__RateListRequest request = NUI__BANK__V1__RATE_LIST_REQUEST__INIT;
+    request.site = bank_text (site);
+    ProtobufCMessage *message = bank_call (ctx, "RateList", &request.base, &err);
+    if (!message)
+        return cli_fail ("rate", &err);
+    const Nui__Bank__V1__RateListReply *reply = (Nui__Bank__V1__RateListReply *)message;
+    struct table *table = table_create (columns, 4);
+    for (size_t i = 0; i < reply->n_rates; i++) {
+        table_text (table, reply->rates[i]->site);
+        table_int (table, reply->rates[i]->version);
+        table_ppm (table, reply->rates[i]->multiplier_ppm);
+        table_time (table, reply->rates[i]->from_us);
+        table_end_row (table);
+    }
+    int rc = table_print (table, ctx);
+    table_destroy (table);
+    protobuf_c_message_free_unpacked (message, NULL);
+    return rc;
+}
+
+int cmd_rate (struct cli_context *ctx, int argc, char **argv)
+{
+    struct args {
+        time_us from;
+    } args = {0};
+    static const struct cli_option options[] = {
+        {"from", 0, CLI_OPT_TIME, offsetof (struct args, from), 0, 0}, {0}};
+    struct cli_operands o;
+    struct err err = {0};
+    char sentence[256];
+    uint8_t key[16];
+    int64_t ppm;
+    int rc;
+    if (!cli_options (ctx, options, 0, &args, argc, argv, &o, &rc))
+        return rc;
+    const char *verb = o.count ? o.item[0] : "";
+    if (strcmp (verb, "list") == 0 && o.count <= 2 && !args.from)
+        return rate_list (ctx, o.count == 2 ? o.item[1] : "");
+    if (strcmp (verb, "set") != 0 || o.count != 3)
+        return cli_usage (argv[0], "say set SITE MULTIPLIER [--from TIME] or list [SITE]");
+    if (ppm_parse (o.item[2], "the multiplier", &ppm, &err) < 0)
+        return cli_usage (argv[0], "%s", err.text);
+    if (ppm < 0)
+        return cli_usage (argv[0], "the multiplier must not be negative");
+    Nui__Bank__V1__RateSetRequest request = NUI__BANK__V1__RATE_SET_REQUEST__INIT;
+    request.key = bank_key (key);
+    request.site = o.item[1];
+    request.multiplier_ppm = ppm;
+    request.from_us = args.from;
+    snprintf (sentence, sizeof (sentence), "site %s costs %s credits per processor-second",
+              o.item[1], o.item[2]);
+    return bank_do (ctx, argv[0], "RateSet", &request.base, sentence);
+}

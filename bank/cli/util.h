@@ -1,0 +1,50 @@
+/* Shared inside bank/cli: one blocking call to the bank. */
+#ifndef NUI_BANK_CLI_UTIL_H
+#define NUI_BANK_CLI_UTIL_H
+
+#include "proto/cli/client.h"
+#include "proto/cli/options.h"
+#include "proto/cli/table.h"
+#include "proto/nui/v1/bank.pb-c.h"
+
+/* NULL, with err filled, on failure. Free with protobuf_c_message_free_unpacked. */
+ProtobufCMessage *bank_call (struct cli_context *ctx, const char *method,
+                             const ProtobufCMessage *request, struct err *err);
+/* A fresh idempotency key in buf. */
+ProtobufCBinaryData bank_key (uint8_t buf[16]);
+/* "alice" -> "nui://<my grid>/user/alice"; an identity stays as it is. */
+int bank_identity (struct cli_context *ctx, const char *text, char buf[PRINCIPAL_URI_MAX],
+                   struct err *err);
+/* The last part of an identity, for tables. */
+const char *bank_short_name (const char *identity);
+/* Splits "a,b" in place; returns the number of parts, at most max (more: -1). */
+int bank_split (char *text, char **part, int max);
+/* Calls a method that answers DoneReply and prints what was done as one sentence or record. */
+int bank_do (struct cli_context *ctx, const char *command, const char *method,
+             const ProtobufCMessage *request, const char *sentence);
+
+/* protobuf-c's strings are not const though it never writes them. */
+static inline char *bank_text (const char *text)
+{
+    return (char *)(uintptr_t)text;
+}
+
+int cmd_balance (struct cli_context *ctx, int argc, char **argv);
+int cmd_statement (struct cli_context *ctx, int argc, char **argv);
+int cmd_quote (struct cli_context *ctx, int argc, char **argv);
+int cmd_deposit (struct cli_context *ctx, int argc, char **argv);
+int cmd_withdraw (struct cli_context *ctx, int argc, char **argv);
+int cmd_transfer (struct cli_context *ctx, int argc, char **argv);
+int cmd_refund (struct cli_context *ctx, int argc, char **argv);
+int cmd_allocation (struct cli_context *ctx, int argc, char **argv);
+/* Balances of an account, or of all (NULL), by account or by allocation. */
+int balance_show (struct cli_context *ctx, const char *command, const char *account,
+                  bool allocations);
+int cmd_usage (struct cli_context *ctx, int argc, char **argv);
+int cmd_hold (struct cli_context *ctx, int argc, char **argv);
+int cmd_project (struct cli_context *ctx, int argc, char **argv);
+int cmd_user (struct cli_context *ctx, int argc, char **argv);
+int cmd_account (struct cli_context *ctx, int argc, char **argv);
+int cmd_rate (struct cli_context *ctx, int argc, char **argv);
+
+#endif

@@ -1,0 +1,319 @@
+/* What agencies and operators do: projects, people, accounts, deposits, rates. */
+#include <assert.h>
+#include <string.h>
+
+#include "bank/core/ledger_impl.h"
+
+static const char *id_text (struct ledger_view *view, const char *prefix, int64_t id)
+{
+    return arena_printf (view->arena, "%s.%lld", prefix, (long long)id);
+}
+
+static bool name_refused (struct ledger_view *view, const char *what, const char *name,
+                          struct ledger_outcome *out)
+{
+    struct err err = {0};
+    if (name_check (what, name, &err) == 0)
+        return false;
+    outcome_refuse (view, out, ERR_INVALID, false, "%s", err.text);
+    return true;
+}
+
+void decide_project (struct ledger_view *view, const struct ledger_request *req,
+                     struct ledger_outcome *out)
+{
+    if (name_refused (view, "project", req->project.name, out))
+        return;
+    out->note = req->project.name;
+    if (ledger_project_of (view, req->project.name)) {
+        outcome_refuse (view, out, ERR_EXISTS, true, "project %s exists already",
+                        req->project.name);
+        return;
+    }
+    struct ledger_project *project =
+        ledger_add_project (view, view->next.project++, req->project.name);
+    project->description = req->project.description;
+    project->is_new = true;
+    project->op_id = view->next.op;
+    out->done.id = id_text (view, "project", project->id);
+}
+
+void decide_user (struct ledger_view *view, const struct ledger_request *req,
+                  struct ledger_outcome *out)
+{
+    out->note = req->user.identity;
+    if (ledger_person_of (view, req->user.identity)) {
+        outcome_refuse (view, out, ERR_EXISTS, true, "user %s exists already", req->user.identity);
+        return;
+    }
+    struct ledger_person *person =
+        ledger_add_person (view, view->next.person++, req->user.identity);
+    person->is_new = true;
+    person->op_id = view->next.op;
+    out->done.id = id_text (view, "user", person->id);
+}
+
+static void membership_end (struct ledger_view *view, struct ledger_membership *m)
+{
+    m->valid_to = m->valid_from > view->now ? m->valid_from : view->now;
+    m->dirty = true;
+}
+
+void decide_member (struct ledger_view *view, const struct ledger_request *req,
+                    struct ledger_outcome *out)
+{
+    const struct ledger_project *project = ledger_project_of (view, req->member.project);
+    const struct ledger_person *person = ledger_person_of (view, req->member.identity);
+    const char *role = req->member.role[0] ? req->member.role : "member";
+    if (strcmp (role, "member") != 0 && strcmp (role, "lead") != 0) {
+        outcome_refuse (view, out, ERR_INVALID, false, "role '%s' is neither member nor lead",
+                        role);
+        return;
+    }
+    out->note = arena_printf (view->arena, "%s %s %s as %s", req->member.remove ? "remove" : "add",
+                              req->member.identity, req->member.project, role);
+    if (!project || !person) {
+        outcome_refuse (view, out, ERR_NOT_FOUND, true, "there is no %s %s",
+                        project ? "user" : "project",
+                        project ? req->member.identity : req->member.project);
+        return;
+    }
+    struct ledger_membership *m = ledger_membership_of (view, person->id, project->id);
+    if (m && m->valid_to != TIME_US_MAX)
+        m = NULL;
+    if (req->member.remove) {
+        if (!m) {
+            outcome_refuse (view, out, ERR_NOT_FOUND, true, "%s is not a member of project %s",
+                            req->member.identity, req->member.project);
+            return;
+        }
+        membership_end (view, m);
+        out->done.id = id_text (view, "membership", m->id);
+        return;
+    }
+    if (m && strcmp (m->role, role) == 0) {
+        outcome_refuse (view, out, ERR_EXISTS, true, "%s is a %s of project %s already",
+                        req->member.identity, role, req->member.project);
+        return;
+    }
+    if (m)
+        membership_end (view, m);
+    m = ledger_add_membership (view, view->next.membership++, person->id, project->id);
+    m->role = role;
+    m->valid_from = view->now;
+    m->valid_to = TIME_US_MAX;
+    m->is_new = true;
+    m->op_id = view->next.op;
+    out->done.id = id_text (view, "membership", m->id);
+}
+
+/* The longest chain of fallbacks below an account; more than the bound when it runs into itself. */
+static uint32_t chain_depth (const struct ledger_view *view, const struct ledger_account *account,
+                             uint32_t depth)
+{
+    uint32_t deepest = depth;
+    if (depth > LEDGER_FALLBACK_DEPTH_MAX)
+        return depth;
+    for (uint32_t i = 0; i < account->fallback_count; i++) {
+        const struct ledger_account *next = ledger_account_by_id (view, account->fallback[i]);
+        uint32_t below = next ? chain_depth (view, next, depth + 1) : depth + 1;
+        deepest = below > deepest ? below : deepest;
+    }
+    return deepest;
+}
+
+static bool reaches (const struct ledger_view *view, const struct ledger_account *from, int64_t id,
+                     uint32_t depth)
+{
+    if (from->id == id)
+        return true;
+    for (uint32_t i = 0; depth < LEDGER_FALLBACK_DEPTH_MAX && i < from->fallback_count; i++) {
+        const struct ledger_account *next = ledger_account_by_id (view, from->fallback[i]);
+        if (next && reaches (view, next, id, depth + 1))
+            return true;
+    }
+    return false;
+}
+
+/* Turns names into ids; refuses unknown ones, repeats, loops and chains that are too long (F2). id
+ * is the account's own, 0 when it is being made. */
+static int64_t *fallbacks_resolve (struct ledger_view *view, const struct ledger_request *req,
+                                   int64_t id, struct ledger_outcome *out)
+{
+    uint32_t count = req->account.fallback_count;
+    const char *const *name = req->account.fallbacks;
+    int64_t *ids = arena_array (view->arena, count, sizeof (*ids));
+    if (count > LEDGER_FALLBACKS_MAX) {
+        outcome_refuse (view, out, ERR_LIMIT, false, "%u fallbacks, an account has at most %d",
+                        count, LEDGER_FALLBACKS_MAX);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const struct ledger_account *fallback = ledger_account_by_name (view, name[i]);
+        bool self = strcmp (name[i], req->account.name) == 0;
+        if (self || (fallback && id && reaches (view, fallback, id, 1))) {
+            outcome_refuse (view, out, ERR_CONFLICT, true,
+                            "fallback %s leads back to account %s: a loop", name[i],
+                            req->account.name);
+            return NULL;
+        }
+        if (!fallback || !fallback->project_id) {
+            outcome_refuse (view, out, ERR_NOT_FOUND, true,
+                            "there is no account %s to fall back to", name[i]);
+            return NULL;
+        }
+        if (chain_depth (view, fallback, 1) > LEDGER_FALLBACK_DEPTH_MAX) {
+            outcome_refuse (view, out, ERR_LIMIT, true,
+                            "fallbacks through %s would be more than %d deep", name[i],
+                            LEDGER_FALLBACK_DEPTH_MAX);
+            return NULL;
+        }
+        for (uint32_t k = 0; k < i; k++)
+            if (ids[k] == fallback->id) {
+                outcome_refuse (view, out, ERR_INVALID, false, "fallback %s is named twice",
+                                name[i]);
+                return NULL;
+            }
+        ids[i] = fallback->id;
+    }
+    return ids;
+}
+
+void decide_account_create (struct ledger_view *view, const struct ledger_request *req,
+                            struct ledger_outcome *out)
+{
+    if (name_refused (view, "account", req->account.name, out))
+        return;
+    out->note = req->account.name;
+    const struct ledger_project *project = ledger_project_of (view, req->account.project);
+    if (!project) {
+        outcome_refuse (view, out, ERR_NOT_FOUND, true, "there is no project %s",
+                        req->account.project);
+        return;
+    }
+    if (ledger_account_by_name (view, req->account.name)) {
+        outcome_refuse (view, out, ERR_EXISTS, true, "account %s exists already",
+                        req->account.name);
+        return;
+    }
+    int64_t *fallback = fallbacks_resolve (view, req, 0, out);
+    if (!fallback)
+        return;
+    struct ledger_account *account =
+        ledger_add_account (view, view->next.account++, req->account.name);
+    account->project_id = project->id;
+    account->project = project->name;
+    account->fallback = fallback;
+    account->fallback_count = req->account.fallback_count;
+    account->is_new = true;
+    account->op_id = view->next.op;
+    account->fallbacks_dirty = true;
+    out->done.id = id_text (view, "account", account->id);
+}
+
+void decide_account_modify (struct ledger_view *view, const struct ledger_request *req,
+                            struct ledger_outcome *out)
+{
+    struct ledger_account *account = ledger_account_by_name (view, req->account.name);
+    out->note = req->account.name;
+    if (!account || !account->project_id) {
+        outcome_refuse (view, out, ERR_NOT_FOUND, true, "there is no account %s",
+                        req->account.name);
+        return;
+    }
+    int64_t *fallback = fallbacks_resolve (view, req, account->id, out);
+    if (!fallback)
+        return;
+    account->fallback = fallback;
+    account->fallback_count = req->account.fallback_count;
+    account->fallbacks_dirty = true;
+    out->done.id = id_text (view, "account", account->id);
+}
+
+void decide_deposit (struct ledger_view *view, const struct ledger_request *req,
+                     struct ledger_outcome *out)
+{
+    time_us from = req->deposit.valid_from ? req->deposit.valid_from : view->now;
+    time_us to = req->deposit.valid_to ? req->deposit.valid_to : TIME_US_MAX;
+    credit_micro amount = req->deposit.amount;
+
+    out->note = req->deposit.description;
+    if (amount_refused (view, "deposit", amount, out))
+        return;
+    if (req->deposit.valid_from < 0 || req->deposit.valid_to < 0 || to <= from || to <= view->now) {
+        outcome_refuse (view, out, ERR_INVALID, false,
+                        "deposit: the allocation would end before it begins, or has ended already");
+        return;
+    }
+    struct ledger_account *account = project_account (view, req->deposit.account, out);
+    if (!account || too_much (view, "deposit", account, amount, out))
+        return;
+    struct ledger_alloc *alloc =
+        ledger_add_alloc (view, view->next.allocation++, account->id, from, to);
+    alloc->granted = amount;
+    alloc->posted = amount;
+    alloc->description = req->deposit.description;
+    alloc->is_new = true;
+    alloc->op_id = view->next.op;
+    alloc_touch (view, alloc);
+    struct journal j = {.view = view, .effective_at = view->now};
+    journal_move (&j, 'P', LEDGER_ID_GRANTS, LEDGER_ID_GRANTS, account->id, alloc->id, amount);
+    if (from <= view->now)
+        debt_repay (view, &j, account, alloc, alloc->posted);
+    journal_close (&j);
+    out->done.id = id_text (view, "alloc", alloc->id);
+}
+
+/* The site's own account exists from its first rate on. */
+static void site_account (struct ledger_view *view, struct ledger_site *site)
+{
+    if (site->earned_account_id != LEDGER_ID_SITES)
+        return;
+    struct ledger_account *account = ledger_add_account (
+        view, view->next.account++, arena_printf (view->arena, "site:%s", site->name));
+    account->is_new = true;
+    account->op_id = view->next.op;
+    struct ledger_alloc *alloc =
+        ledger_add_alloc (view, view->next.allocation++, account->id, 0, TIME_US_MAX);
+    alloc->description = arena_printf (view->arena, "earned by site %s", site->name);
+    alloc_touch (view, alloc);
+    alloc->is_new = true;
+    alloc->op_id = view->next.op;
+    site->earned_account_id = account->id;
+    site->earned_alloc_id = alloc->id;
+}
+
+void decide_rate (struct ledger_view *view, const struct ledger_request *req,
+                  struct ledger_outcome *out)
+{
+    char text[QUANTITY_TEXT_MAX];
+    time_us from = req->rate.from ? req->rate.from : view->now;
+    uint32_t version = 0;
+    if (name_refused (view, "site", req->rate.site, out))
+        return;
+    out->site = req->rate.site;
+    if (req->rate.ppm < 0 || req->rate.ppm > PRICE_PPM_MAX) {
+        outcome_refuse (view, out, ERR_INVALID, false, "rate: a multiplier of %s is out of bounds",
+                        credit_format (req->rate.ppm, text));
+        return;
+    }
+    /* A minute for clocks and typing; a rate never changes what was. */
+    if (from < view->now - 60 * US_PER_S) {
+        outcome_refuse (view, out, ERR_INVALID, false,
+                        "rate: it would begin in the past; what was published stays");
+        return;
+    }
+    for (uint32_t i = 0; i < view->rates.count; i++) {
+        const struct ledger_rate *rate = view->rates.item[i];
+        if (strcmp (rate->site, req->rate.site) == 0 && rate->version > version)
+            version = rate->version;
+    }
+    site_account (view, ledger_site_of (view, req->rate.site));
+    struct ledger_rate *rate = ledger_add_rate (view, req->rate.site, version + 1);
+    rate->from = from;
+    rate->ppm = req->rate.ppm;
+    rate->is_new = true;
+    rate->op_id = view->next.op;
+    out->note = arena_printf (view->arena, "multiplier %s", credit_format (req->rate.ppm, text));
+    out->done.id = arena_printf (view->arena, "%s.%u", req->rate.site, version + 1);
+}

@@ -1,0 +1,397 @@
+/* Charges record what was really used and are never refused for lack of funds (rules C1 to C5);
+ * releases give back what a hold still keeps. */
+#include <assert.h>
+#include <string.h>
+
+#include "bank/core/ledger_impl.h"
+
+/* A charge being worked out: who pays and from where. Nothing is applied before all is known. */
+struct posting {
+    struct ledger_view *view;
+    struct ledger_site *site;
+    struct ledger_hold *hold;       /* NULL: unheld */
+    struct ledger_account *account; /* NULL: suspense */
+    time_us at;                     /* end of the use: which allocations were valid */
+    struct journal journal;
+    struct ledger_vec legs; /* struct ledger_charge_leg */
+    credit_micro released;
+};
+
+static void posting_leg (struct posting *p, int64_t alloc_id, credit_micro amount,
+                         const char *source)
+{
+    struct ledger_charge_leg *leg = arena_new (p->view->arena, struct ledger_charge_leg);
+    *leg = (struct ledger_charge_leg){alloc_id, amount, source};
+    vec_push (p->view, &p->legs, leg);
+}
+
+/* Takes amount out of an allocation's posted balance. */
+static void post (struct posting *p, struct ledger_alloc *alloc, credit_micro amount,
+                  const char *source)
+{
+    if (amount == 0)
+        return;
+    bool over = __builtin_sub_overflow (alloc->posted, amount, &alloc->posted);
+    over |= __builtin_add_overflow (alloc->settled, amount, &alloc->settled);
+    assert (!over);
+    alloc_touch (p->view, alloc);
+    posting_leg (p, alloc->id, amount, source);
+    journal_move (&p->journal, 'P', alloc->account_id, alloc->id, p->site->earned_account_id,
+                  p->site->earned_alloc_id, amount);
+}
+
+/* Gives back part of what a hold's leg keeps. */
+static void unhold (struct posting *p, struct ledger_leg *leg, credit_micro amount)
+{
+    struct ledger_alloc *alloc = ledger_alloc_by_id (p->view, leg->allocation_id);
+    assert (alloc && alloc->held >= amount);
+    alloc->held -= amount;
+    alloc_touch (p->view, alloc);
+    p->hold->dirty = true;
+    journal_move (&p->journal, 'H', alloc->account_id, alloc->id, p->site->earned_account_id,
+                  p->site->earned_alloc_id, amount);
+}
+
+static credit_micro leg_left (const struct ledger_leg *leg)
+{
+    return leg->amount - leg->settled - leg->released;
+}
+
+static credit_micro min_credit (credit_micro a, credit_micro b)
+{
+    return a < b ? a : b;
+}
+
+/* C2: over the hold's legs, in hold order. Returns what is left to post. */
+static credit_micro post_held (struct posting *p, credit_micro amount)
+{
+    for (uint32_t i = 0; p->hold && i < p->hold->leg_count && amount > 0; i++) {
+        struct ledger_leg *leg = &p->hold->leg[i];
+        credit_micro take = min_credit (leg_left (leg), amount);
+        unhold (p, leg, take);
+        leg->settled += take;
+        post (p, ledger_alloc_by_id (p->view, leg->allocation_id), take, "HELD");
+        amount -= take;
+    }
+    return amount;
+}
+
+/* C3: from what the account has available, then from its credit. */
+static credit_micro post_free (struct posting *p, credit_micro amount, bool credit)
+{
+    for (uint32_t i = 0; i < p->account->alloc_count && amount > 0; i++) {
+        struct ledger_alloc *alloc = p->account->alloc[i];
+        if (p->at < alloc->valid_from || p->at >= alloc->valid_to)
+            continue;
+        __int128 room = (__int128)alloc->posted - alloc->held + (credit ? alloc->credit_limit : 0);
+        if (room <= 0)
+            continue;
+        credit_micro take = room < amount ? (credit_micro)room : amount;
+        post (p, alloc, take, credit ? "CREDIT" : "AVAILABLE");
+        amount -= take;
+    }
+    return amount;
+}
+
+/* Where an overrun is forced: the hold's first leg, else the account's allocation that is valid at
+ * the time, else the one that ended last. NULL: the account never had any. */
+static struct ledger_alloc *overrun_target (const struct posting *p)
+{
+    if (p->hold && p->hold->leg_count)
+        return ledger_alloc_by_id (p->view, p->hold->leg[0].allocation_id);
+    for (uint32_t i = 0; i < p->account->alloc_count; i++) {
+        struct ledger_alloc *alloc = p->account->alloc[i];
+        if (alloc->valid_from <= p->at && p->at < alloc->valid_to)
+            return alloc;
+    }
+    return p->account->alloc_count ? p->account->alloc[p->account->alloc_count - 1] : NULL;
+}
+
+static void post_all (struct posting *p, credit_micro amount)
+{
+    struct ledger_alloc *target = NULL;
+    amount = post_held (p, amount);
+    if (p->account && amount > 0) {
+        amount = post_free (p, amount, false);
+        amount = post_free (p, amount, true);
+        target = amount > 0 ? overrun_target (p) : NULL;
+    }
+    /* An absurd amount must not overflow the books: it waits in suspense for a person. */
+    if (target &&
+        (target->posted < amount - PRICE_AMOUNT_MAX || target->settled > PRICE_AMOUNT_MAX - amount))
+        target = NULL;
+    if (target) {
+        post (p, target, amount, "OVERRUN");
+    } else if (amount > 0) {
+        posting_leg (p, LEDGER_ID_SUSPENSE, amount, "SUSPENSE");
+        journal_move (&p->journal, 'P', LEDGER_ID_SUSPENSE, LEDGER_ID_SUSPENSE,
+                      p->site->earned_account_id, p->site->earned_alloc_id, amount);
+    }
+}
+
+static void close_hold (struct posting *p)
+{
+    if (!p->hold || !p->hold->open)
+        return;
+    for (uint32_t i = 0; i < p->hold->leg_count; i++) {
+        struct ledger_leg *leg = &p->hold->leg[i];
+        credit_micro left = leg_left (leg);
+        unhold (p, leg, left);
+        leg->released += left;
+        p->released += left;
+        expire_rest (p->view, &p->journal, ledger_alloc_by_id (p->view, leg->allocation_id));
+    }
+    p->hold->open = false;
+    p->hold->dirty = true;
+}
+
+/* ---- charge ---- */
+
+static struct ledger_hold *hold_named (const struct ledger_view *view, const char *hold_id)
+{
+    char prefix[8];
+    uint64_t number;
+    if (id_parse (hold_id, prefix, sizeof (prefix), &number, NULL) < 0 ||
+        strcmp (prefix, "hold") != 0)
+        return NULL;
+    return ledger_hold_by_id (view, (int64_t)number);
+}
+
+static bool same_job (const struct ledger_job *a, const struct ledger_job *b)
+{
+    return strcmp (a->site, b->site) == 0 && strcmp (a->site_job, b->site_job) == 0 &&
+           strcmp (a->component, b->component) == 0 && a->incarnation == b->incarnation;
+}
+
+/* The hold that the charge belongs to, if any. Returns false when refused. */
+static bool charge_hold (struct ledger_view *view, const struct ledger_request *req,
+                         struct ledger_hold **hold_out, struct ledger_outcome *out)
+{
+    const char *id = req->charge.hold_id;
+    *hold_out = NULL;
+    if (!id[0]) {
+        /* A hold that the site no longer knows of still pays. */
+        *hold_out = ledger_hold_open_of (view, &req->charge.job);
+        return true;
+    }
+    struct ledger_hold *hold = hold_named (view, id);
+    if (!hold || strcmp (hold->job.site, req->charge.job.site) != 0) {
+        outcome_refuse (view, out, ERR_NOT_FOUND, true, "charge: site %s has no hold %s",
+                        req->charge.job.site, id);
+        return false;
+    }
+    if (!same_job (&hold->job, &req->charge.job)) {
+        outcome_refuse (view, out, ERR_CONFLICT, true,
+                        "charge: %s was placed for job %s component '%s' incarnation %lld, not for "
+                        "%s '%s' %lld",
+                        id, hold->job.site_job, hold->job.component,
+                        (long long)hold->job.incarnation, req->charge.job.site_job,
+                        req->charge.job.component, (long long)req->charge.job.incarnation);
+        return false;
+    }
+    *hold_out = hold;
+    return true;
+}
+
+/* Who pays an unheld charge: the account the job names or the first fallback that can, if the
+ * signer is a member; NULL (suspense) when nobody can be named. */
+static struct ledger_account *unheld_account (struct ledger_view *view,
+                                              const struct ledger_request *req, credit_micro amount)
+{
+    struct ledger_account *asked = ledger_account_by_name (view, req->charge.account);
+    struct ledger_account *list[LEDGER_CANDIDATES_MAX];
+    struct ledger_candidate why;
+    if (!asked || !asked->project_id || !ledger_is_member (view, req->on_behalf, asked->project_id))
+        return NULL;
+    uint32_t count = funds_candidates (view, asked, list);
+    for (uint32_t i = 0; i < count; i++)
+        if (funds_check (view, list[i], req->on_behalf, amount, req->charge.end, i > 0, &why))
+            return list[i];
+    return asked;
+}
+
+static bool charge_valid (struct ledger_view *view, const struct ledger_request *req,
+                          struct ledger_outcome *out)
+{
+    if (req->charge.start <= 0 || req->charge.end < req->charge.start ||
+        req->charge.end - view->now > 86400 * US_PER_S) {
+        outcome_refuse (view, out, ERR_INVALID, true,
+                        "charge: from %lld to %lld (s since 1970) is reversed or in the future",
+                        (long long)(req->charge.start / US_PER_S),
+                        (long long)(req->charge.end / US_PER_S));
+        return false;
+    }
+    return true;
+}
+
+/* The usage row of the incarnation, made when this is its first charge. */
+static struct ledger_usage *charge_usage (struct ledger_view *view,
+                                          const struct ledger_request *req, const struct posting *p)
+{
+    struct ledger_usage *usage = ledger_usage_of (view, &req->charge.job);
+    if (usage)
+        return usage;
+    usage = ledger_add_usage (view, view->next.usage++, &req->charge.job);
+    usage->is_new = true;
+    usage->hold_id = p->hold ? p->hold->id : 0;
+    usage->account_id = p->account ? p->account->id : LEDGER_ID_SUSPENSE;
+    usage->identity = p->hold ? p->hold->identity : req->on_behalf;
+    usage->start = req->charge.start;
+    return usage;
+}
+
+static void charge_apply (struct posting *p, const struct ledger_request *req,
+                          const struct ledger_rate *rate, credit_micro total,
+                          struct ledger_outcome *out)
+{
+    struct ledger_view *view = p->view;
+    struct ledger_usage *usage = charge_usage (view, req, p);
+    credit_micro before = usage->total;
+    credit_micro amount = total > before ? total - before : 0;
+    char formula[PRICE_FORMULA_MAX];
+
+    post_all (p, amount);
+    if (req->charge.final)
+        close_hold (p);
+    journal_close (&p->journal);
+
+    usage->procs = req->charge.procs;
+    usage->end = req->charge.end > usage->end ? req->charge.end : usage->end;
+    usage->total = before + amount;
+    usage->final = req->charge.final;
+    usage->dirty = true;
+
+    struct ledger_charge *charge = arena_new (view->arena, struct ledger_charge);
+    *charge = (struct ledger_charge){.id = view->next.charge++,
+                                     .op_id = view->next.op,
+                                     .usage_id = usage->id,
+                                     .hold_id = p->hold ? p->hold->id : 0,
+                                     .sequence = req->charge.sequence,
+                                     .procs = req->charge.procs,
+                                     .start = req->charge.start,
+                                     .end = req->charge.end,
+                                     .final = req->charge.final,
+                                     .successful = req->charge.successful,
+                                     .rate_version = rate->version,
+                                     .rate_ppm = rate->ppm,
+                                     .amount = amount,
+                                     .total = usage->total,
+                                     .released = p->released};
+    price_formula (req->charge.procs, req->charge.end - req->charge.start, rate->ppm, total,
+                   formula);
+    charge->formula = arena_printf (
+        view->arena, "%s%s%s%s", formula, before ? ", less what was charged before" : "",
+        p->hold ? "" : ", unheld", rate->version ? "" : ", no rate known: at 1");
+    charge->leg = arena_array (view->arena, p->legs.count, sizeof (*charge->leg));
+    charge->leg_count = p->legs.count;
+    for (uint32_t i = 0; i < p->legs.count; i++)
+        charge->leg[i] = *(struct ledger_charge_leg *)p->legs.item[i];
+    vec_push (view, &view->charges, charge);
+
+    out->note = charge->formula;
+    out->charge.charged = amount;
+    out->charge.total = usage->total;
+    out->charge.released = p->released;
+    out->charge.account = p->account ? p->account->name : "bank:suspense";
+}
+
+/* C1: the rate pinned by the hold, else the one in force at the job's start, else 1 into suspense.
+ */
+static struct ledger_rate charge_rate (const struct ledger_view *view,
+                                       const struct ledger_request *req,
+                                       const struct ledger_hold *hold)
+{
+    if (hold)
+        return (struct ledger_rate){.version = hold->rate_version, .ppm = hold->rate_ppm};
+    const struct ledger_rate *known =
+        ledger_rate_at (view, req->charge.job.site, req->charge.start);
+    return known ? *known : (struct ledger_rate){.version = 0, .ppm = 1000000};
+}
+
+static void charge_decided (struct ledger_view *view, const struct ledger_request *req,
+                            struct ledger_outcome *out)
+{
+    struct posting p = {.view = view, .at = req->charge.end};
+    struct err err = {0};
+    credit_micro total;
+
+    p.journal = (struct journal){.view = view, .effective_at = req->charge.end};
+    p.site = ledger_site_of (view, req->charge.job.site);
+    out->site = req->charge.job.site;
+    out->job = req->charge.job.grid_job[0] ? req->charge.job.grid_job : req->charge.job.site_job;
+    out->effective_at = req->charge.end;
+    if (!charge_valid (view, req, out) || !charge_hold (view, req, &p.hold, out))
+        return;
+    struct ledger_rate rate = charge_rate (view, req, p.hold);
+    if (price_compute (req->charge.procs, req->charge.end - req->charge.start, rate.ppm,
+                       PRICE_CHARGE, &total, &err) < 0) {
+        outcome_refuse (view, out, err.code, true, "charge: %s", err.text);
+        return;
+    }
+    const struct ledger_usage *usage = ledger_usage_of (view, &req->charge.job);
+    if (usage && usage->final) {
+        if (req->charge.final) {
+            outcome_refuse (view, out, ERR_CONFLICT, true,
+                            "charge: job %s incarnation %lld has its final charge already",
+                            req->charge.job.site_job, (long long)req->charge.job.incarnation);
+            return;
+        }
+        /* A partial charge that was overtaken by the final one: nothing is left to post (C4). */
+        struct ledger_account *paid = ledger_account_by_id (view, usage->account_id);
+        out->charge.total = usage->total;
+        out->charge.account = paid ? paid->name : "bank:suspense";
+        return;
+    }
+    if (p.hold)
+        p.account = ledger_account_by_id (view, p.hold->account_id);
+    else if (usage)
+        p.account = usage->account_id == LEDGER_ID_SUSPENSE
+                        ? NULL
+                        : ledger_account_by_id (view, usage->account_id);
+    else
+        p.account = rate.version ? unheld_account (view, req, total) : NULL;
+    charge_apply (&p, req, &rate, total, out);
+}
+
+void decide_charge (struct ledger_view *view, const struct ledger_request *req,
+                    struct ledger_outcome *out)
+{
+    charge_decided (view, req, out);
+    /* A refused one has arrived too: the site must not send it for ever (I4). */
+    uint64_t acked =
+        site_ack_note (ledger_site_of (view, req->charge.job.site), req->charge.sequence);
+    if (!out->code)
+        out->charge.acked = acked;
+}
+
+/* ---- release ---- */
+
+static void release_decided (struct ledger_view *view, const struct ledger_request *req,
+                             struct ledger_outcome *out)
+{
+    struct posting p = {.view = view, .at = view->now};
+    p.journal = (struct journal){.view = view, .effective_at = view->now};
+    p.site = ledger_site_of (view, req->release.site);
+    p.hold = hold_named (view, req->release.hold_id);
+    out->site = req->release.site;
+    out->note = req->release.reason;
+    if (!p.hold || strcmp (p.hold->job.site, req->release.site) != 0) {
+        outcome_refuse (view, out, ERR_NOT_FOUND, true, "release: site %s has no hold %s",
+                        req->release.site, req->release.hold_id);
+        return;
+    }
+    out->job = p.hold->job.grid_job[0] ? p.hold->job.grid_job : p.hold->job.site_job;
+    close_hold (&p);
+    journal_close (&p.journal);
+    out->release.released = p.released;
+}
+
+void decide_release (struct ledger_view *view, const struct ledger_request *req,
+                     struct ledger_outcome *out)
+{
+    release_decided (view, req, out);
+    uint64_t acked =
+        site_ack_note (ledger_site_of (view, req->release.site), req->release.sequence);
+    if (!out->code)
+        out->release.acked = acked;
+}

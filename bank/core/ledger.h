@@ -1,0 +1,502 @@
+/* ledger: decides the bank's operations over a view of the part of the ledger that they touch.
+ *
+ * Pure: no clock, no I/O. The store loads a view (accounts, allocations, holds … that the requests
+ * of one batch name), calls ledger_decide for each request in arrival order, and writes the view's
+ * effects in one transaction. A refused request changes nothing in the view. Everything lives in
+ * the view's arena; amounts are int64 micro-credits and every sum is checked.
+ *
+ * Entries (double entry): each operation's entries sum to zero in each layer, POSTED and HELD. A
+ * deposit moves from the grants account to an allocation, a hold moves in the HELD layer between an
+ * allocation and the site's account, a charge in both.
+ *
+ * The rules H, C, F, P and I that comments name are those of nui-bank(8). */
+#ifndef NUI_BANK_CORE_LEDGER_H
+#define NUI_BANK_CORE_LEDGER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bank/core/price.h"
+#include "proto/base/arena.h"
+#include "proto/base/quantity.h"
+
+enum {
+    LEDGER_HASH_BYTES = 32,
+    LEDGER_FALLBACK_DEPTH_MAX = 4,
+    LEDGER_FALLBACKS_MAX = 16,  /* of one account */
+    LEDGER_CANDIDATES_MAX = 64, /* accounts looked at for one hold */
+    LEDGER_AHEAD_MAX = 256,     /* outbox numbers kept beyond a gap, per site */
+    LEDGER_UNIT_CREDIT = 1,
+};
+
+/* Rows that migrations make; an account and its one allocation have the same id. */
+enum { LEDGER_ID_GRANTS = 1, LEDGER_ID_SUSPENSE = 2, LEDGER_ID_SITES = 3, LEDGER_ID_EXPIRED = -1 };
+
+#define LEDGER_HOLD_GRACE_US (600 * US_PER_S)
+
+enum ledger_kind {
+    LEDGER_HOLD,
+    LEDGER_CHARGE,
+    LEDGER_RELEASE,
+    LEDGER_DEPOSIT,
+    LEDGER_PROJECT_CREATE,
+    LEDGER_USER_CREATE,
+    LEDGER_MEMBER,
+    LEDGER_ACCOUNT_CREATE,
+    LEDGER_ACCOUNT_MODIFY,
+    LEDGER_RATE_SET,
+    LEDGER_EXPIRE, /* asked by the bank itself */
+    LEDGER_WITHDRAW,
+    LEDGER_TRANSFER,
+    LEDGER_REFUND,
+    LEDGER_LIMIT_SET,
+    LEDGER_KINDS,
+};
+const char *ledger_kind_name (enum ledger_kind kind); /* "hold" … as the op table has it */
+
+/* A job incarnation at a site. */
+struct ledger_job {
+    const char *site;
+    const char *site_job;
+    const char *component;
+    const char *grid_job;
+    int64_t incarnation;
+};
+
+/* ---- requests ---- */
+
+struct ledger_request {
+    enum ledger_kind kind;
+    const char *client;    /* identity of the caller; owns the key */
+    const char *on_behalf; /* identity that signed the job, or the client's */
+    struct uuid key;
+    uint8_t hash[LEDGER_HASH_BYTES]; /* of the canonical request */
+    /* code != 0: must not be decided (its signature does not hold …); only the stored answer of an
+     * earlier identical request may be given, else this. */
+    struct err refused;
+    union {
+        struct {
+            struct ledger_job job;
+            const char *account; /* that the job names */
+            int64_t procs;
+            duration_us walltime;
+            time_us start;         /* expected; 0: now */
+            time_us expires;       /* of the signed job; 0: never */
+            credit_micro cost_max; /* 0: no bound */
+        } hold;
+        struct {
+            struct ledger_job job;
+            uint64_t sequence;
+            const char *hold_id; /* "" : unheld */
+            const char *account; /* unheld: that the job names */
+            int64_t procs;
+            time_us start, end;
+            bool final, successful;
+        } charge;
+        struct {
+            const char *site;
+            uint64_t sequence;
+            const char *hold_id;
+            const char *reason;
+        } release;
+        struct {
+            const char *account;
+            credit_micro amount;
+            time_us valid_from; /* 0: now */
+            time_us valid_to;   /* 0: without end */
+            const char *description;
+        } deposit;
+        struct {
+            const char *name;
+            const char *description;
+        } project;
+        struct {
+            const char *identity;
+        } user;
+        struct {
+            const char *project;
+            const char *identity;
+            const char *role;
+            bool remove;
+        } member;
+        struct {
+            const char *name;
+            const char *project; /* create only */
+            const char *const *fallbacks;
+            uint32_t fallback_count;
+        } account;
+        struct {
+            const char *site;
+            int64_t ppm;
+            time_us from; /* 0: now */
+        } rate;
+        struct {
+            int64_t allocation_id;
+        } expire;
+        struct {
+            const char *account;
+            int64_t allocation_id; /* 0: those that are valid now */
+            credit_micro amount;
+            const char *description;
+        } withdraw;
+        struct {
+            const char *from, *to;
+            int64_t allocation_id; /* 0: those that are valid now */
+            credit_micro amount;
+            const char *description;
+        } transfer;
+        struct {
+            int64_t charge_op;
+            credit_micro amount; /* 0: all that is not refunded yet */
+            const char *reason;
+        } refund;
+        struct {
+            int64_t allocation_id;
+            credit_micro credit_limit;
+        } limit;
+    };
+};
+
+/* ---- what is loaded ---- */
+
+struct ledger_alloc {
+    int64_t id, account_id;
+    time_us valid_from, valid_to;
+    credit_micro credit_limit;
+    credit_micro granted, settled, posted, held;
+    const char *description; /* new ones */
+    int64_t op_id;           /* new ones */
+    bool is_new, dirty, limit_dirty;
+};
+
+struct ledger_account {
+    int64_t id;
+    const char *name;
+    int64_t project_id; /* 0: a system account */
+    const char *project;
+    int64_t *fallback; /* ids, in order */
+    uint32_t fallback_count;
+    struct ledger_alloc **alloc; /* by valid_to, then id (rule H2) */
+    uint32_t alloc_count, alloc_cap;
+    int64_t op_id; /* new ones */
+    bool is_new, fallbacks_dirty;
+    bool whole; /* loaded with all that it may fall back to */
+};
+
+struct ledger_leg {
+    int64_t allocation_id;
+    credit_micro amount, settled, released;
+};
+
+struct ledger_hold {
+    int64_t id, op_id;
+    struct ledger_job job;
+    int64_t asked_id, account_id;
+    const char *identity;
+    int64_t procs;
+    duration_us walltime;
+    time_us start, expires;
+    uint32_t rate_version;
+    int64_t rate_ppm;
+    credit_micro amount;
+    bool open;
+    struct ledger_leg *leg;
+    uint32_t leg_count;
+    bool is_new, dirty;
+};
+
+struct ledger_usage {
+    int64_t id;
+    struct ledger_job job;
+    int64_t hold_id; /* 0: unheld */
+    int64_t account_id;
+    const char *identity;
+    int64_t procs;
+    time_us start, end;
+    credit_micro total;
+    bool final;
+    bool is_new, dirty;
+};
+
+struct ledger_person {
+    int64_t id;
+    const char *identity;
+    int64_t op_id; /* new ones */
+    bool is_new;
+};
+
+struct ledger_membership {
+    int64_t id;
+    int64_t project_id, person_id;
+    const char *role;
+    time_us valid_from, valid_to;
+    int64_t op_id; /* new ones */
+    bool is_new, dirty;
+};
+
+struct ledger_project {
+    int64_t id;
+    const char *name;
+    const char *description;
+    int64_t op_id; /* new ones */
+    bool is_new;
+};
+
+struct ledger_rate {
+    const char *site;
+    uint32_t version;
+    time_us from;
+    int64_t ppm;
+    int64_t op_id; /* new ones */
+    bool is_new;
+};
+
+struct ledger_site {
+    const char *name;
+    int64_t earned_account_id; /* LEDGER_ID_SITES until the site has a rate */
+    int64_t earned_alloc_id;
+    uint64_t acked;
+    uint64_t ahead[LEDGER_AHEAD_MAX]; /* ascending */
+    uint32_t ahead_count;
+    bool dirty;
+};
+
+/* An operation that was decided before: its answer as bytes. */
+struct ledger_op {
+    int64_t id;
+    enum ledger_kind kind;
+    const char *client, *on_behalf;
+    struct uuid key;
+    uint8_t hash[LEDGER_HASH_BYTES];
+    const char *site, *job, *note;
+    time_us effective_at;
+    int status;
+    const void *outcome;
+    size_t outcome_len;
+    bool is_new;
+};
+
+/* A charge that may be given back, by the operation that made it. */
+struct ledger_paid_leg {
+    uint32_t leg;
+    int64_t allocation_id;
+    credit_micro amount, refunded;
+    bool overrun;
+};
+
+struct ledger_paid {
+    int64_t op_id, charge_id;
+    const char *site, *job;
+    int64_t earned_account_id, earned_alloc_id; /* who got it */
+    struct ledger_paid_leg *leg;
+    uint32_t leg_count;
+};
+
+/* ---- effects that have no place above ---- */
+
+struct ledger_refund {
+    int64_t op_id, charge_id;
+    uint32_t charge_leg;
+    int64_t allocation_id;
+    credit_micro amount;
+};
+
+struct ledger_entry {
+    int64_t op_id;
+    uint32_t leg;
+    char layer; /* 'P' or 'H' */
+    int64_t account_id, allocation_id;
+    credit_micro amount;
+    time_us effective_at;
+};
+
+struct ledger_charge_leg {
+    int64_t allocation_id;
+    credit_micro amount;
+    const char *source; /* HELD AVAILABLE CREDIT OVERRUN SUSPENSE */
+};
+
+struct ledger_charge {
+    int64_t id, op_id, usage_id, hold_id;
+    uint64_t sequence;
+    int64_t procs;
+    time_us start, end;
+    bool final, successful;
+    uint32_t rate_version;
+    int64_t rate_ppm;
+    credit_micro amount, total, released;
+    const char *formula;
+    struct ledger_charge_leg *leg;
+    uint32_t leg_count;
+};
+
+/* A growing array of pointers in the arena. */
+struct ledger_vec {
+    void **item;
+    uint32_t count, cap;
+};
+
+struct ledger_ids {
+    int64_t op, hold, usage, charge, allocation, account, project, person, membership;
+};
+
+struct ledger_index; /* hash tables over the arrays below */
+
+struct ledger_view {
+    struct arena *arena;
+    struct arena *keep; /* of accounts, allocations, persons, memberships, projects, rates, sites */
+    time_us now;        /* recorded_at of everything decided over this view */
+    struct ledger_ids next; /* next id of each kind */
+    struct ledger_vec accounts, allocs, holds, usages, persons, memberships, projects, rates, sites,
+        ops;
+    struct ledger_vec entries, charges;
+    struct ledger_vec paid, refunds;
+    struct ledger_vec touched; /* allocations that are new or dirty */
+    bool admin; /* something else than holds, charges, releases, expiries was decided */
+    struct ledger_index *index;
+};
+
+/* The arena must live as long as the view; ledger_view_destroy frees the hash tables only. */
+struct ledger_view *ledger_view_create (struct arena *arena, time_us now);
+void ledger_view_destroy (struct ledger_view *view);
+/* For the next batch, when the last one was written: keeps what changes slowly (see keep) as it is
+ * now and forgets operations, holds, usages and effects. The arena that the view was created with
+ * must live on; what follows lives in the new one, from which nothing is taken by this call and
+ * which may be reset after it. No request may have been decided since but holds, charges, releases
+ * and expiries: others leave strings of theirs in the view. */
+void ledger_view_again (struct ledger_view *view, struct arena *arena, time_us now);
+
+/* Loading. Each returns the zeroed, indexed record, or the one that is there already. Strings are
+ * kept by pointer. Allocations must be added after their accounts, in any order. */
+struct ledger_account *ledger_add_account (struct ledger_view *view, int64_t id, const char *name);
+struct ledger_alloc *ledger_add_alloc (struct ledger_view *view, int64_t id, int64_t account_id,
+                                       time_us valid_from, time_us valid_to);
+struct ledger_hold *ledger_add_hold (struct ledger_view *view, int64_t id);
+void ledger_index_hold (struct ledger_view *view, struct ledger_hold *hold); /* its job is known */
+struct ledger_usage *ledger_add_usage (struct ledger_view *view, int64_t id,
+                                       const struct ledger_job *job);
+struct ledger_person *ledger_add_person (struct ledger_view *view, int64_t id,
+                                         const char *identity);
+struct ledger_membership *ledger_add_membership (struct ledger_view *view, int64_t id,
+                                                 int64_t person_id, int64_t project_id);
+struct ledger_project *ledger_add_project (struct ledger_view *view, int64_t id, const char *name);
+struct ledger_rate *ledger_add_rate (struct ledger_view *view, const char *site, uint32_t version);
+struct ledger_site *ledger_add_site (struct ledger_view *view, const char *name);
+struct ledger_op *ledger_add_op (struct ledger_view *view, const char *client,
+                                 const struct uuid *key);
+
+struct ledger_paid *ledger_add_paid (struct ledger_view *view, int64_t op_id);
+
+/* NULL when not in the view. */
+struct ledger_paid *ledger_paid_of (const struct ledger_view *view, int64_t op_id);
+struct ledger_account *ledger_account_by_name (const struct ledger_view *view, const char *name);
+struct ledger_account *ledger_account_by_id (const struct ledger_view *view, int64_t id);
+struct ledger_alloc *ledger_alloc_by_id (const struct ledger_view *view, int64_t id);
+struct ledger_hold *ledger_hold_by_id (const struct ledger_view *view, int64_t id);
+struct ledger_hold *ledger_hold_open_of (const struct ledger_view *view,
+                                         const struct ledger_job *job);
+struct ledger_usage *ledger_usage_of (const struct ledger_view *view, const struct ledger_job *job);
+struct ledger_person *ledger_person_of (const struct ledger_view *view, const char *identity);
+struct ledger_project *ledger_project_of (const struct ledger_view *view, const char *name);
+struct ledger_site *ledger_site_of (const struct ledger_view *view, const char *name);
+struct ledger_op *ledger_op_of (const struct ledger_view *view, const char *client,
+                                const struct uuid *key);
+/* The rate in force at a moment: the highest version that has begun. */
+const struct ledger_rate *ledger_rate_at (const struct ledger_view *view, const char *site,
+                                          time_us at);
+/* The newest one of a person in a project. */
+struct ledger_membership *ledger_membership_of (const struct ledger_view *view, int64_t person_id,
+                                                int64_t project_id);
+bool ledger_is_member (const struct ledger_view *view, const char *identity, int64_t project_id);
+
+/* ---- deciding ---- */
+
+struct ledger_candidate {
+    const char *account;
+    const char *code; /* "InsufficientFunds" … */
+    const char *text;
+    credit_micro available, shortfall;
+    bool fallback;
+};
+
+struct ledger_outcome {
+    int code; /* 0, or a negative err_code with text */
+    const char *text;
+    bool replayed; /* stored holds the earlier answer (a reply when code is 0) */
+    bool record;   /* to be given to ledger_record */
+    const void *stored;
+    size_t stored_len;
+    /* of the operation, for the op row */
+    const char *site, *job, *note;
+    time_us effective_at;
+    union {
+        struct {
+            bool granted, fallback;
+            const char *hold_id, *account;
+            credit_micro amount;
+            time_us expires;
+            const char *reason_code, *reason_text;
+            struct ledger_candidate *candidate;
+            uint32_t candidate_count;
+        } hold;
+        struct {
+            credit_micro charged, total, released;
+            const char *account;
+            uint64_t acked;
+        } charge;
+        struct {
+            credit_micro released;
+            uint64_t acked;
+        } release;
+        struct {
+            const char *id; /* allocation, project … */
+        } done;
+        struct {
+            credit_micro refunded, left; /* of the charge */
+        } refund;
+    };
+};
+
+/* Decides one request and applies it to the view. Always gives an outcome. */
+void ledger_decide (struct ledger_view *view, const struct ledger_request *req,
+                    struct ledger_outcome *out);
+/* After the outcome was encoded: remembers the operation with its answer (rule I1). */
+void ledger_record (struct ledger_view *view, const struct ledger_request *req,
+                    const struct ledger_outcome *out, const void *bytes, size_t len);
+
+/* ---- quotes: no effects ---- */
+
+struct ledger_quote_item {
+    const char *site;
+    int64_t procs;
+    duration_us walltime;
+    time_us start; /* 0: now */
+    /* out */
+    credit_micro amount;
+    const char *formula;
+    const char *reason; /* why it cannot be priced, or NULL */
+    bool funded;
+    const char *account;
+};
+
+struct ledger_quote {
+    const char *identity, *account;
+    bool all_of;
+    struct ledger_quote_item *item;
+    uint32_t item_count;
+    /* out */
+    credit_micro total;
+    bool funded;
+    const char *paying;
+    struct ledger_candidate *candidate; /* when something is not funded */
+    uint32_t candidate_count;
+};
+
+/* ERR_INVALID for quantities that cannot be priced, ERR_LIMIT for a total out of bounds. */
+int ledger_quote (struct ledger_view *view, struct ledger_quote *quote, struct err *err);
+
+/* posted - held + credit, clamped to int64. */
+credit_micro ledger_room (const struct ledger_alloc *alloc);
+
+#endif

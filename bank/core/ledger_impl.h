@@ -1,0 +1,123 @@
+/* Shared inside bank/core: how decisions are applied to a view. Pure. */
+#ifndef NUI_BANK_CORE_LEDGER_IMPL_H
+#define NUI_BANK_CORE_LEDGER_IMPL_H
+
+#include "bank/core/ledger.h"
+
+struct hold_link {
+    struct ledger_hold *hold;
+    struct hold_link *next;
+};
+
+struct hold_list {
+    struct hold_link *first;
+};
+
+void vec_push (struct ledger_view *view, struct ledger_vec *vec, void *item);
+
+/* The allocation is to be written. */
+void alloc_touch (struct ledger_view *view, struct ledger_alloc *alloc);
+
+/* The entries of one operation, netted per (allocation, layer) and appended by journal_close.
+ * The operation's id is view->next.op. */
+struct journal {
+    struct ledger_view *view;
+    time_us effective_at;
+    struct ledger_vec legs; /* struct ledger_entry */
+};
+
+/* Moves amount from one allocation to another in a layer; 0 is nothing. */
+void journal_move (struct journal *j, char layer, int64_t from_account, int64_t from_alloc,
+                   int64_t to_account, int64_t to_alloc, credit_micro amount);
+void journal_close (struct journal *j);
+
+/* ---- funds.c ---- */
+
+struct share {
+    struct ledger_alloc *alloc;
+    credit_micro amount;
+};
+
+/* The account asked for, then its fallbacks, nearest first, each once (rules F1, F2). */
+uint32_t funds_candidates (const struct ledger_view *view, struct ledger_account *asked,
+                           struct ledger_account *out[LEDGER_CANDIDATES_MAX]);
+/* What the account can still promise for a moment: the room of its valid allocations, less what any
+ * of its allocations is below its limit. Negative when overdrawn. */
+credit_micro funds_available (const struct ledger_account *account, time_us at);
+bool funds_overdrawn (const struct ledger_account *account);
+/* Examines one candidate for an amount. Returns true when it can pay; else fills *why. */
+bool funds_check (const struct ledger_view *view, const struct ledger_account *account,
+                  const char *identity, credit_micro amount, time_us at, bool fallback,
+                  struct ledger_candidate *why);
+/* Greedy over valid allocations in rule H2's order; the account was checked. Returns shares. */
+uint32_t funds_fill (struct ledger_view *view, const struct ledger_account *account,
+                     credit_micro amount, time_us at, struct share **out);
+/* One sentence naming every candidate (rule F4). */
+const char *funds_refusal_text (const struct ledger_view *view, credit_micro amount,
+                                const struct ledger_candidate *candidate, uint32_t count);
+
+/* Finds who pays amount: fills candidate (capacity LEDGER_CANDIDATES_MAX) with refusals met on the
+ * way; returns the account, or NULL when none can. */
+struct ledger_account *funds_choose (struct ledger_view *view, const char *account_name,
+                                     const char *identity, credit_micro amount, time_us at,
+                                     struct ledger_candidate *candidate, uint32_t *candidate_count);
+
+/* ---- the operations; each fills out and applies itself when it is not refused ---- */
+
+void decide_hold (struct ledger_view *view, const struct ledger_request *req,
+                  struct ledger_outcome *out);
+void decide_charge (struct ledger_view *view, const struct ledger_request *req,
+                    struct ledger_outcome *out);
+void decide_release (struct ledger_view *view, const struct ledger_request *req,
+                     struct ledger_outcome *out);
+void decide_deposit (struct ledger_view *view, const struct ledger_request *req,
+                     struct ledger_outcome *out);
+void decide_project (struct ledger_view *view, const struct ledger_request *req,
+                     struct ledger_outcome *out);
+void decide_user (struct ledger_view *view, const struct ledger_request *req,
+                  struct ledger_outcome *out);
+void decide_member (struct ledger_view *view, const struct ledger_request *req,
+                    struct ledger_outcome *out);
+void decide_account_create (struct ledger_view *view, const struct ledger_request *req,
+                            struct ledger_outcome *out);
+void decide_account_modify (struct ledger_view *view, const struct ledger_request *req,
+                            struct ledger_outcome *out);
+void decide_rate (struct ledger_view *view, const struct ledger_request *req,
+                  struct ledger_outcome *out);
+
+void decide_withdraw (struct ledger_view *view, const struct ledger_request *req,
+                      struct ledger_outcome *out);
+void decide_transfer (struct ledger_view *view, const struct ledger_request *req,
+                      struct ledger_outcome *out);
+void decide_refund (struct ledger_view *view, const struct ledger_request *req,
+                    struct ledger_outcome *out);
+void decide_limit (struct ledger_view *view, const struct ledger_request *req,
+                   struct ledger_outcome *out);
+
+/* ---- correct.c; those that answer "refused" fill out ---- */
+
+bool amount_refused (struct ledger_view *view, const char *what, credit_micro amount,
+                     struct ledger_outcome *out);
+/* An account of a project; NULL when refused. */
+struct ledger_account *project_account (struct ledger_view *view, const char *name,
+                                        struct ledger_outcome *out);
+bool too_much (struct ledger_view *view, const char *what, const struct ledger_account *account,
+               credit_micro amount, struct ledger_outcome *out);
+/* At most so much of what an allocation has free repays the account's other allocations. */
+void debt_repay (struct ledger_view *view, struct journal *j, const struct ledger_account *account,
+                 struct ledger_alloc *from, credit_micro most);
+
+void decide_expire (struct ledger_view *view, const struct ledger_request *req,
+                    struct ledger_outcome *out);
+
+/* Moves what an allocation that has ended has left, and nothing holds, to bank:expired. */
+credit_micro expire_rest (struct ledger_view *view, struct journal *j, struct ledger_alloc *alloc);
+
+/* Refuses: the outcome is recorded when it depended on the ledger's state. */
+void outcome_refuse (struct ledger_view *view, struct ledger_outcome *out, int code, bool record,
+                     const char *fmt, ...) __attribute__ ((format (printf, 5, 6)));
+
+/* Notes a number of the site's outbox; returns the highest contiguous one. 0 is not noted. */
+uint64_t site_ack_note (struct ledger_site *site, uint64_t sequence);
+
+#endif

@@ -1,0 +1,90 @@
+/* nui-bank: wiring only. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "bank/svc/service.h"
+#include "proto/rpc/daemon.h"
+
+struct settings {
+    const char *database;
+};
+
+struct bank {
+    struct bank_service *service;
+    struct settings *settings;
+};
+
+static const struct conf_param params[] = {
+    {.name = "DATABASE",
+     .type = CONF_TEXT,
+     .offset = offsetof (struct settings, database),
+     .flags = CONF_F_REQUIRED},
+    {.name = NULL},
+};
+
+static int configure (void *self, struct conf *conf, void **settings_out, struct err *err)
+{
+    (void)self;
+    struct settings *settings = calloc (1, sizeof (*settings));
+    if (!settings)
+        return err_set (err, ERR_NOMEM, "out of memory");
+    if (conf_table_read (conf, params, settings, err) < 0) {
+        free (settings);
+        return err->code;
+    }
+    *settings_out = settings;
+    return 0;
+}
+
+static void settings_free (void *self, void *settings)
+{
+    (void)self;
+    free (settings);
+}
+
+static int start (void *self, struct daemon *daemon, void *settings, struct err *err)
+{
+    struct bank *bank = self;
+    bank->settings = settings;
+    struct bank_service_config config = {.base = daemon_base (daemon),
+                                         .log = daemon_log (daemon),
+                                         .id = daemon_tlsid (daemon),
+                                         .server = daemon_server (daemon),
+                                         .database = bank->settings->database};
+    bank->service = bank_service_create (&config, err);
+    return bank->service ? 0 : err->code;
+}
+
+/* Certificates and the log reload by themselves; another database needs a restart. */
+static int reload (void *self, void *settings, struct err *err)
+{
+    struct bank *bank = self;
+    struct settings *fresh = settings;
+    if (strcmp (fresh->database, bank->settings->database) != 0)
+        return err_set (err, ERR_CONFLICT,
+                        "DATABASE cannot change while nui-bank runs: restart it");
+    bank->settings = fresh;
+    return 0;
+}
+
+static void stop (void *self)
+{
+    struct bank *bank = self;
+    bank_service_destroy (bank->service);
+    bank->service = NULL;
+}
+
+int main (int argc, char **argv)
+{
+    static const struct daemon_ops ops = {.program = "nui-bank",
+                                          .config_default = "/etc/nui/nui-bank.cfg",
+                                          .summary = "the grid's allocation bank, over PostgreSQL",
+                                          .kind = PRINCIPAL_BANK,
+                                          .configure = configure,
+                                          .settings_free = settings_free,
+                                          .start = start,
+                                          .reload = reload,
+                                          .stop = stop};
+    struct bank bank = {0};
+    return daemon_main (&ops, &bank, argc, argv);
+}

@@ -1,0 +1,53 @@
+/* committer: the one writer of the ledger. Requests queue in arrival order; whatever is queued when
+ * the previous transaction has ended (up to COMMITTER_BATCH_MAX) is decided together and written in
+ * one transaction: load, decide, write, COMMIT. An answer is given only after the COMMIT returned.
+ *
+ * A batch that PostgreSQL refuses is tried again request by request. When the connection is lost
+ * with a batch in flight its outcome is unknown: the same requests are decided again after the
+ * reconnect, and those that were committed get their stored answers by their keys. */
+#ifndef NUI_BANK_STORE_COMMITTER_H
+#define NUI_BANK_STORE_COMMITTER_H
+
+#include <event2/event.h>
+
+#include "bank/core/ledger.h"
+#include "proto/base/log.h"
+#include "proto/base/strbuf.h"
+
+enum { COMMITTER_BATCH_MAX = 256, COMMITTER_QUEUE_MAX = 8192 };
+
+struct committer;
+
+struct committer_config {
+    struct event_base *base;
+    struct log *log;
+    const char *conninfo;
+    /* Writes the reply of a successful outcome as the bytes to be stored and sent. */
+    void (*encode) (void *arg, const struct ledger_request *req, const struct ledger_outcome *out,
+                    struct strbuf *bytes);
+    /* Up: requests are served. Down: why, one sentence. */
+    void (*state) (void *arg, bool up, const char *why);
+    void *arg;
+};
+
+/* code 0: bytes are the reply; else err says why. Called once, from the loop. */
+typedef void (*committer_done_f) (void *arg, const struct err *err, const void *bytes, size_t len);
+
+struct committer *committer_create (const struct committer_config *config, struct err *err);
+void committer_destroy (struct committer *c); /* what is queued is answered ERR_UNAVAILABLE */
+bool committer_is_up (const struct committer *c);
+/* req must stay valid until done is called. ERR_UNAVAILABLE while the database is away or the
+ * queue is full; then done is not called. */
+int committer_submit (struct committer *c, const struct ledger_request *req, committer_done_f done,
+                      void *arg, struct err *err);
+/* A moment such that everything answered so far was recorded before it and everything decided from
+ * now on will be recorded at or after it; never later than the batch in flight. */
+time_us committer_horizon (struct committer *c);
+
+struct committer_stats {
+    uint64_t batches, requests, replays, retries;
+    uint32_t batch_max;
+};
+struct committer_stats committer_stats (const struct committer *c);
+
+#endif

@@ -1,0 +1,468 @@
+#include "bank/store/load.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bank/store/statements.h"
+
+struct load {
+    struct arena *arena;
+    struct ledger_view *view;
+    struct pgargs *ops;      /* client, key */
+    struct pgargs *touched;  /* hold ids | site, job, component, incarnation */
+    struct pgargs *accounts; /* names | allocation ids | ids */
+    struct pgargs *sites, *persons, *projects;
+    struct pgargs *paid; /* operations that charged */
+    bool jobs, funds;    /* whether anything is in touched, in accounts */
+};
+
+enum { COL_HOLD, COL_SITE, COL_JOB, COL_COMPONENT, COL_INCARNATION };
+enum { COL_NAME, COL_ALLOC, COL_ID };
+
+static void begin (struct load *load)
+{
+    load->ops = pgargs_create (load->arena, "tb");
+    load->touched = pgargs_create (load->arena, "ittti");
+    load->accounts = pgargs_create (load->arena, "tii");
+    load->sites = pgargs_create (load->arena, "t");
+    load->persons = pgargs_create (load->arena, "t");
+    load->projects = pgargs_create (load->arena, "t");
+    load->paid = pgargs_create (load->arena, "i");
+    load->jobs = load->funds = false;
+}
+
+struct load *load_create (struct arena *arena, struct ledger_view *view)
+{
+    struct load *load = arena_new (arena, struct load);
+    load->arena = arena;
+    load->view = view;
+    begin (load);
+    return load;
+}
+
+static void want_account (struct load *load, const char *name)
+{
+    const struct ledger_account *known = ledger_account_by_name (load->view, name);
+    if (known && known->whole)
+        return;
+    pgargs_text (load->accounts, COL_NAME, name);
+    load->funds = true;
+}
+
+static void want_account_id (struct load *load, int64_t id)
+{
+    if (ledger_account_by_id (load->view, id))
+        return;
+    pgargs_i64 (load->accounts, COL_ID, id);
+    load->funds = true;
+}
+
+static void want_alloc (struct load *load, int64_t id)
+{
+    if (ledger_alloc_by_id (load->view, id))
+        return;
+    pgargs_i64 (load->accounts, COL_ALLOC, id);
+    load->funds = true;
+}
+
+static void want_site (struct load *load, const char *name)
+{
+    if (!ledger_site_of (load->view, name))
+        pgargs_text (load->sites, 0, name);
+}
+
+static void want_person (struct load *load, const char *identity)
+{
+    if (!ledger_person_of (load->view, identity))
+        pgargs_text (load->persons, 0, identity);
+}
+
+static void want_project (struct load *load, const char *name)
+{
+    if (!ledger_project_of (load->view, name))
+        pgargs_text (load->projects, 0, name);
+}
+
+static void want_job (struct load *load, const struct ledger_job *job)
+{
+    pgargs_text (load->touched, COL_SITE, job->site);
+    pgargs_text (load->touched, COL_JOB, job->site_job);
+    pgargs_text (load->touched, COL_COMPONENT, job->component);
+    pgargs_i64 (load->touched, COL_INCARNATION, job->incarnation);
+    load->jobs = true;
+}
+
+static void want_hold (struct load *load, const char *hold_id)
+{
+    char prefix[8];
+    uint64_t number;
+    if (id_parse (hold_id, prefix, sizeof (prefix), &number, NULL) == 0 && number <= INT64_MAX) {
+        pgargs_i64 (load->touched, COL_HOLD, (int64_t)number);
+        load->jobs = true;
+    }
+}
+
+void load_want_request (struct load *load, const struct ledger_request *req)
+{
+    pgargs_text (load->ops, 0, req->client);
+    pgargs_bytes (load->ops, 1, req->key.b, sizeof (req->key.b));
+    if (req->refused.code)
+        return;
+    switch (req->kind) {
+    case LEDGER_HOLD:
+        want_job (load, &req->hold.job);
+        want_account (load, req->hold.account);
+        want_site (load, req->hold.job.site);
+        want_person (load, req->on_behalf);
+        return;
+    case LEDGER_CHARGE:
+        want_job (load, &req->charge.job);
+        want_hold (load, req->charge.hold_id);
+        if (!req->charge.hold_id[0]) {
+            want_account (load, req->charge.account);
+            want_person (load, req->on_behalf);
+        }
+        want_site (load, req->charge.job.site);
+        return;
+    case LEDGER_RELEASE:
+        want_hold (load, req->release.hold_id);
+        want_site (load, req->release.site);
+        return;
+    case LEDGER_DEPOSIT:
+        want_account (load, req->deposit.account);
+        return;
+    case LEDGER_PROJECT_CREATE:
+        want_project (load, req->project.name);
+        return;
+    case LEDGER_USER_CREATE:
+        want_person (load, req->user.identity);
+        return;
+    case LEDGER_MEMBER:
+        want_project (load, req->member.project);
+        want_person (load, req->member.identity);
+        return;
+    case LEDGER_ACCOUNT_CREATE:
+        want_project (load, req->account.project);
+        /* fall through */
+    case LEDGER_ACCOUNT_MODIFY:
+        want_account (load, req->account.name);
+        for (uint32_t i = 0; i < req->account.fallback_count; i++)
+            want_account (load, req->account.fallbacks[i]);
+        return;
+    case LEDGER_RATE_SET:
+        want_site (load, req->rate.site);
+        return;
+    case LEDGER_EXPIRE:
+        want_alloc (load, req->expire.allocation_id);
+        return;
+    case LEDGER_WITHDRAW:
+        want_account (load, req->withdraw.account);
+        return;
+    case LEDGER_TRANSFER:
+        want_account (load, req->transfer.from);
+        want_account (load, req->transfer.to);
+        return;
+    case LEDGER_REFUND:
+        pgargs_i64 (load->paid, 0, req->refund.charge_op);
+        return;
+    case LEDGER_LIMIT_SET:
+        want_alloc (load, req->limit.allocation_id);
+        return;
+    case LEDGER_KINDS:
+        return;
+    }
+}
+
+void load_want_quote (struct load *load, const struct ledger_quote *quote)
+{
+    want_account (load, quote->account);
+    want_person (load, quote->identity);
+    for (uint32_t i = 0; i < quote->item_count; i++)
+        want_site (load, quote->item[i].site);
+}
+
+bool load_more (const struct load *load)
+{
+    return pgargs_rows (load->ops) || load->jobs || load->funds || pgargs_rows (load->sites) ||
+           pgargs_rows (load->persons) || pgargs_rows (load->projects) || pgargs_rows (load->paid);
+}
+
+void load_send (struct load *load, struct pgloop *loop)
+{
+    struct pgargs *all[] = {load->ops,     load->touched,  load->accounts, load->sites,
+                            load->persons, load->projects, load->paid};
+    for (size_t i = 0; i < sizeof (all) / sizeof (all[0]); i++)
+        pgargs_seal (all[i]);
+    if (pgargs_rows (load->ops))
+        pgbatch_add (loop, ST_OPS, load->ops);
+    if (load->jobs) {
+        pgbatch_add (loop, ST_HOLDS, load->touched);
+        pgbatch_add (loop, ST_USAGES, load->touched);
+    }
+    if (load->funds) {
+        pgbatch_add (loop, ST_ACCOUNTS, load->accounts);
+        pgbatch_add (loop, ST_ALLOCS, load->accounts);
+    }
+    if (pgargs_rows (load->sites)) {
+        pgbatch_add (loop, ST_SITES, load->sites);
+        pgbatch_add (loop, ST_RATES, load->sites);
+    }
+    if (pgargs_rows (load->persons))
+        pgbatch_add (loop, ST_MEMBERS, load->persons);
+    if (pgargs_rows (load->projects))
+        pgbatch_add (loop, ST_PROJECTS, load->projects);
+    if (pgargs_rows (load->paid))
+        pgbatch_add (loop, ST_PAID, load->paid);
+}
+
+/* ---- results ---- */
+
+static enum ledger_kind kind_of (const char *name)
+{
+    for (int kind = 0; kind < LEDGER_KINDS; kind++)
+        if (strcmp (ledger_kind_name ((enum ledger_kind)kind), name) == 0)
+            return (enum ledger_kind)kind;
+    assert (!"an operation in the ledger of a kind that this program does not know");
+    return LEDGER_HOLD;
+}
+
+static void take_ops (const PGresult *res, struct ledger_view *view)
+{
+    for (int i = 0; i < PQntuples (res); i++) {
+        struct uuid key;
+        assert (PQgetlength (res, i, 2) == 16 && PQgetlength (res, i, 3) == LEDGER_HASH_BYTES);
+        memcpy (key.b, PQgetvalue (res, i, 2), 16);
+        struct ledger_op *op = ledger_add_op (view, pgres_text (res, i, 1, view->arena), &key);
+        op->id = pgres_i64 (res, i, 0);
+        memcpy (op->hash, PQgetvalue (res, i, 3), LEDGER_HASH_BYTES);
+        op->kind = kind_of (pgres_text (res, i, 4, view->arena));
+        op->status = (int)pgres_i64 (res, i, 5);
+        op->outcome_len = (size_t)PQgetlength (res, i, 6);
+        op->outcome = arena_memdup (view->arena, PQgetvalue (res, i, 6), op->outcome_len);
+    }
+}
+
+static struct ledger_job take_job (const PGresult *res, int row, int col, int grid_col,
+                                   struct arena *arena)
+{
+    return (struct ledger_job){.site = pgres_text (res, row, col, arena),
+                               .site_job = pgres_text (res, row, col + 1, arena),
+                               .component = pgres_text (res, row, col + 2, arena),
+                               .incarnation = pgres_i64 (res, row, col + 3),
+                               .grid_job = pgres_text (res, row, grid_col, arena)};
+}
+
+/* "allocation:amount:settled:released,…" */
+static void take_legs (struct ledger_hold *hold, const char *text, struct arena *arena)
+{
+    uint32_t count = text[0] ? 1 : 0;
+    for (const char *c = text; *c; c++)
+        count += *c == ',';
+    hold->leg = arena_array (arena, count, sizeof (*hold->leg));
+    hold->leg_count = count;
+    for (uint32_t i = 0; i < count; i++) {
+        char *end;
+        hold->leg[i].allocation_id = strtoll (text, &end, 10);
+        hold->leg[i].amount = strtoll (end + 1, &end, 10);
+        hold->leg[i].settled = strtoll (end + 1, &end, 10);
+        hold->leg[i].released = strtoll (end + 1, &end, 10);
+        text = *end ? end + 1 : end;
+    }
+}
+
+static void take_holds (const PGresult *res, struct ledger_view *view)
+{
+    for (int i = 0; i < PQntuples (res); i++) {
+        int64_t id = pgres_i64 (res, i, 0);
+        if (ledger_hold_by_id (view, id))
+            continue; /* named twice */
+        struct ledger_hold *hold = ledger_add_hold (view, id);
+        hold->op_id = pgres_i64 (res, i, 1);
+        hold->job = take_job (res, i, 2, 6, view->arena);
+        hold->asked_id = pgres_i64 (res, i, 7);
+        hold->account_id = pgres_i64 (res, i, 8);
+        hold->identity = pgres_text (res, i, 9, view->arena);
+        hold->procs = pgres_i64 (res, i, 10);
+        hold->walltime = pgres_i64 (res, i, 11);
+        hold->start = pgres_i64 (res, i, 12);
+        hold->expires = pgres_i64 (res, i, 13);
+        hold->rate_version = (uint32_t)pgres_i64 (res, i, 14);
+        hold->rate_ppm = pgres_i64 (res, i, 15);
+        hold->amount = pgres_i64 (res, i, 16);
+        hold->open = pgres_bool (res, i, 17);
+        take_legs (hold, pgres_text (res, i, 18, view->arena), view->arena);
+        ledger_index_hold (view, hold);
+    }
+}
+
+static void take_usages (const PGresult *res, struct ledger_view *view)
+{
+    for (int i = 0; i < PQntuples (res); i++) {
+        struct ledger_job job = take_job (res, i, 1, 5, view->arena);
+        struct ledger_usage *usage = ledger_add_usage (view, pgres_i64 (res, i, 0), &job);
+        usage->hold_id = pgres_i64 (res, i, 6);
+        usage->account_id = pgres_i64 (res, i, 7);
+        usage->identity = pgres_text (res, i, 8, view->arena);
+        usage->procs = pgres_i64 (res, i, 9);
+        usage->start = pgres_i64 (res, i, 10);
+        usage->end = pgres_i64 (res, i, 11);
+        usage->total = pgres_i64 (res, i, 12);
+        usage->final = pgres_bool (res, i, 13);
+    }
+}
+
+static void take_accounts (const PGresult *res, struct ledger_view *view)
+{
+    for (int i = 0; i < PQntuples (res); i++) {
+        struct ledger_account *account =
+            ledger_add_account (view, pgres_i64 (res, i, 0), pgres_text (res, i, 1, view->keep));
+        account->project_id = pgres_i64 (res, i, 2);
+        account->project = pgres_text (res, i, 3, view->keep);
+        const char *text = pgres_text (res, i, 4, view->keep);
+        account->whole |= pgres_i64 (res, i, 5) == 0;
+        if (!account->fallback)
+            account->fallback = arena_array (view->keep, LEDGER_FALLBACKS_MAX, sizeof (int64_t));
+        account->fallback_count = 0;
+        while (*text && account->fallback_count < LEDGER_FALLBACKS_MAX) {
+            char *end;
+            account->fallback[account->fallback_count++] = strtoll (text, &end, 10);
+            text = *end ? end + 1 : end;
+        }
+    }
+}
+
+static void take_allocs (const PGresult *res, struct ledger_view *view)
+{
+    for (int i = 0; i < PQntuples (res); i++) {
+        /* A reader's statements have a snapshot each: an account may be newer than the first. */
+        if (!ledger_account_by_id (view, pgres_i64 (res, i, 1)))
+            continue;
+        struct ledger_alloc *alloc =
+            ledger_add_alloc (view, pgres_i64 (res, i, 0), pgres_i64 (res, i, 1),
+                              pgres_i64 (res, i, 2), pgres_i64 (res, i, 3));
+        alloc->credit_limit = pgres_i64 (res, i, 4);
+        alloc->granted = pgres_i64 (res, i, 5);
+        alloc->settled = pgres_i64 (res, i, 6);
+        alloc->posted = pgres_i64 (res, i, 7);
+        alloc->held = pgres_i64 (res, i, 8);
+    }
+}
+
+static void take_sites (const PGresult *res, struct ledger_view *view)
+{
+    for (int i = 0; i < PQntuples (res); i++) {
+        struct ledger_site *site = ledger_add_site (view, pgres_text (res, i, 0, view->keep));
+        if (!PQgetisnull (res, i, 1)) {
+            site->earned_account_id = pgres_i64 (res, i, 1);
+            site->earned_alloc_id = pgres_i64 (res, i, 2);
+        }
+        site->acked = (uint64_t)pgres_i64 (res, i, 3);
+        site->ahead_count = 0;
+        const char *text = pgres_text (res, i, 4, view->keep);
+        while (*text && site->ahead_count < LEDGER_AHEAD_MAX) {
+            char *end;
+            site->ahead[site->ahead_count++] = strtoull (text, &end, 10);
+            text = *end ? end + 1 : end;
+        }
+    }
+}
+
+static void take_rates (const PGresult *res, struct ledger_view *view)
+{
+    for (int i = 0; i < PQntuples (res); i++) {
+        struct ledger_rate *rate = ledger_add_rate (view, pgres_text (res, i, 0, view->keep),
+                                                    (uint32_t)pgres_i64 (res, i, 1));
+        rate->from = pgres_i64 (res, i, 2);
+        rate->ppm = pgres_i64 (res, i, 3);
+    }
+}
+
+static void take_members (const PGresult *res, struct ledger_view *view)
+{
+    for (int i = 0; i < PQntuples (res); i++) {
+        struct ledger_person *person =
+            ledger_add_person (view, pgres_i64 (res, i, 0), pgres_text (res, i, 1, view->keep));
+        if (PQgetisnull (res, i, 2))
+            continue;
+        struct ledger_membership *m =
+            ledger_add_membership (view, pgres_i64 (res, i, 2), person->id, pgres_i64 (res, i, 3));
+        m->role = pgres_text (res, i, 4, view->keep);
+        m->valid_from = pgres_i64 (res, i, 5);
+        m->valid_to = pgres_i64 (res, i, 6);
+    }
+}
+
+static void take_projects (const PGresult *res, struct ledger_view *view)
+{
+    for (int i = 0; i < PQntuples (res); i++)
+        ledger_add_project (view, pgres_i64 (res, i, 0), pgres_text (res, i, 1, view->keep));
+}
+
+static void take_paid (const PGresult *res, struct ledger_view *view)
+{
+    int rows = PQntuples (res);
+    for (int i = 0; i < rows; i++) {
+        struct ledger_paid *paid = ledger_add_paid (view, pgres_i64 (res, i, 0));
+        uint32_t leg = (uint32_t)pgres_i64 (res, i, 6);
+        if (!paid->leg) {
+            paid->charge_id = pgres_i64 (res, i, 1);
+            paid->site = pgres_text (res, i, 2, view->arena);
+            paid->job = pgres_text (res, i, 3, view->arena);
+            paid->earned_account_id = pgres_i64 (res, i, 4);
+            paid->earned_alloc_id = pgres_i64 (res, i, 5);
+            paid->leg = arena_array (view->arena, (size_t)rows, sizeof (*paid->leg));
+        }
+        if (leg < paid->leg_count)
+            continue; /* named twice */
+        paid->leg[paid->leg_count++] =
+            (struct ledger_paid_leg){.leg = leg,
+                                     .allocation_id = pgres_i64 (res, i, 7),
+                                     .amount = pgres_i64 (res, i, 8),
+                                     .overrun = pgres_bool (res, i, 9),
+                                     .refunded = pgres_i64 (res, i, 10)};
+    }
+}
+
+static void want_paid (struct load *load)
+{
+    for (uint32_t i = 0; i < load->view->paid.count; i++) {
+        const struct ledger_paid *paid = load->view->paid.item[i];
+        for (uint32_t k = 0; k < paid->leg_count; k++)
+            if (paid->leg[k].allocation_id != LEDGER_ID_SUSPENSE)
+                want_alloc (load, paid->leg[k].allocation_id);
+    }
+}
+
+void load_take (struct load *load, const struct pgbatch_result *result)
+{
+    PGresult *const *res = result->result;
+    struct ledger_view *view = load->view;
+    if (pgargs_rows (load->ops))
+        take_ops (*res++, view);
+    if (load->jobs) {
+        take_holds (*res++, view);
+        take_usages (*res++, view);
+    }
+    if (load->funds) {
+        take_accounts (*res++, view);
+        take_allocs (*res++, view);
+    }
+    if (pgargs_rows (load->sites)) {
+        take_sites (*res++, view);
+        take_rates (*res++, view);
+    }
+    if (pgargs_rows (load->persons))
+        take_members (*res++, view);
+    if (pgargs_rows (load->projects))
+        take_projects (*res++, view);
+    if (pgargs_rows (load->paid))
+        take_paid (*res++, view);
+    assert (res == result->result + result->count);
+    begin (load);
+    for (uint32_t i = 0; i < view->holds.count; i++)
+        want_account_id (load, ((const struct ledger_hold *)view->holds.item[i])->account_id);
+    for (uint32_t i = 0; i < view->usages.count; i++)
+        want_account_id (load, ((const struct ledger_usage *)view->usages.item[i])->account_id);
+    want_paid (load);
+}

@@ -1,0 +1,22 @@
+/* load: fills a ledger view with all that some requests may touch and that it does not have yet.
+ *
+ * load_send adds queries to the open batch; load_take reads their results, in the same order. Holds
+ * and usages may name accounts that the view lacks: then load_more is true, and a second round of
+ * send and take fetches these. Rows are not locked: who decides over them is the only writer. */
+#ifndef NUI_BANK_STORE_LOAD_H
+#define NUI_BANK_STORE_LOAD_H
+
+#include "bank/core/ledger.h"
+#include "bank/store/pgloop.h"
+
+struct load;
+
+/* view: what is known already stays and is not asked for again. */
+struct load *load_create (struct arena *arena, struct ledger_view *view);
+void load_want_request (struct load *load, const struct ledger_request *req);
+void load_want_quote (struct load *load, const struct ledger_quote *quote);
+bool load_more (const struct load *load); /* is there anything to send? */
+void load_send (struct load *load, struct pgloop *loop);
+void load_take (struct load *load, const struct pgbatch_result *result);
+
+#endif

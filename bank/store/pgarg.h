@@ -1,0 +1,49 @@
+/* pgarg: parameters and results of PostgreSQL statements in binary form.
+ *
+ * A column is an array parameter that grows by one element per row written (for unnest). Results
+ * are read as binary too; a wrong width asserts, since the statements are ours. */
+#ifndef NUI_BANK_STORE_PGARG_H
+#define NUI_BANK_STORE_PGARG_H
+
+#include <libpq-fe.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/base/arena.h"
+
+enum { PGARGS_MAX = 24 };
+
+enum pgcol_type { PGCOL_I64, PGCOL_TEXT, PGCOL_BYTES, PGCOL_BOOL };
+
+struct pgcol {
+    enum pgcol_type type;
+    unsigned char *data;
+    size_t len, cap;
+    uint32_t count;
+};
+
+struct pgargs {
+    struct arena *arena;
+    struct pgcol col[PGARGS_MAX];
+    unsigned count; /* columns first … */
+    /* … then what PQsendQueryPrepared wants, made by pgargs_seal */
+    const char *value[PGARGS_MAX];
+    int length[PGARGS_MAX];
+    int format[PGARGS_MAX];
+};
+
+/* types: one letter per parameter: i (bigint[]), t (text[]), b (bytea[]), o (boolean[]). */
+struct pgargs *pgargs_create (struct arena *arena, const char *types);
+void pgargs_i64 (struct pgargs *args, unsigned col, int64_t v);
+void pgargs_text (struct pgargs *args, unsigned col, const char *text);
+void pgargs_bytes (struct pgargs *args, unsigned col, const void *bytes, size_t len);
+void pgargs_bool (struct pgargs *args, unsigned col, bool v);
+uint32_t pgargs_rows (const struct pgargs *args); /* of column 0 */
+void pgargs_seal (struct pgargs *args);
+
+int64_t pgres_i64 (const PGresult *res, int row, int col); /* int2, int4, int8; NULL is 0 */
+bool pgres_bool (const PGresult *res, int row, int col);
+char *pgres_text (const PGresult *res, int row, int col, struct arena *arena); /* NULL is "" */
+
+#endif

@@ -1,0 +1,120 @@
+/* reader: balances, statements, lists and quotes over a second connection that cannot write.
+ *
+ * Results are valid during the callback only. who is the identity whose memberships limit what is
+ * seen; "" sees everything. Every call ends with exactly one callback, from the loop. */
+#ifndef NUI_BANK_STORE_READER_H
+#define NUI_BANK_STORE_READER_H
+
+#include <event2/event.h>
+
+#include "bank/core/ledger.h"
+#include "proto/base/log.h"
+
+enum { READER_LINES_MAX = 10000, READER_WAITING_MAX = 4096 };
+
+struct reader;
+
+struct reader_alloc {
+    const char *account, *project;
+    int64_t id; /* 0: the account has no allocation */
+    time_us valid_from, valid_to;
+    credit_micro credit_limit, granted, settled, posted, held;
+    const char *description;
+};
+
+struct reader_line {
+    uint64_t op_id;
+    time_us at;
+    const char *kind, *job, *site, *note, *who;
+    credit_micro posted, held;
+};
+
+struct reader_statement {
+    credit_micro opening_posted, opening_held, closing_posted, closing_held;
+    credit_micro granted, charged, credit_limit;
+    const struct reader_line *line;
+    uint32_t line_count;
+};
+
+struct reader_item {
+    const char *name, *project, *detail;
+};
+
+struct reader_rate {
+    const char *site;
+    int64_t ppm;
+    time_us from;
+    uint32_t version;
+};
+
+/* Fields that usage is not grouped by are "". */
+struct reader_usage {
+    const char *user, *project, *site, *account;
+    int64_t jobs;
+    credit_micro charged, refunded;
+};
+
+struct reader_hold {
+    int64_t id;
+    const char *account, *identity;
+    struct ledger_job job;
+    credit_micro amount, left;
+    time_us start, expires;
+};
+
+struct reader *reader_create (struct event_base *base, struct log *log, const char *conninfo,
+                              struct err *err);
+void reader_destroy (struct reader *reader);
+void reader_start (struct reader *reader); /* once the schema is there */
+bool reader_is_up (const struct reader *reader);
+
+/* All of these: err->code 0 or why not. Rows are ordered by account, then end of validity. */
+void reader_balance (struct reader *reader, const char *who, const char *account,
+                     void (*done) (void *arg, const struct err *err, const struct reader_alloc *row,
+                                   uint32_t count),
+                     void *arg);
+/* [from, to) by the moment of recording. ERR_NOT_FOUND for an account that who does not see,
+ * ERR_LIMIT for more than READER_LINES_MAX operations. */
+void reader_statement (struct reader *reader, const char *who, const char *account, time_us from,
+                       time_us to,
+                       void (*done) (void *arg, const struct err *err,
+                                     const struct reader_statement *statement),
+                       void *arg);
+enum reader_list { READER_PROJECTS, READER_USERS, READER_ACCOUNTS };
+void reader_list (struct reader *reader, const char *who, enum reader_list kind,
+                  void (*done) (void *arg, const struct err *err, const struct reader_item *item,
+                                uint32_t count),
+                  void *arg);
+void reader_rates (struct reader *reader, const char *site,
+                   void (*done) (void *arg, const struct err *err, const struct reader_rate *rate,
+                                 uint32_t count),
+                   void *arg);
+/* Allocations that ended before now with something left (at most 256). */
+void reader_ended (struct reader *reader, time_us now,
+                   void (*done) (void *arg, const struct err *err, const int64_t *allocation_id,
+                                 uint32_t count),
+                   void *arg);
+/* What was charged and refunded in [from, to) by the moment of recording; account "": all that who
+ * sees. ERR_LIMIT for more than READER_LINES_MAX rows, here and for holds. */
+enum reader_by {
+    READER_BY_USER = 1,
+    READER_BY_PROJECT = 2,
+    READER_BY_SITE = 4,
+    READER_BY_ACCOUNT = 8
+};
+void reader_usage (struct reader *reader, const char *who, const char *account, time_us from,
+                   time_us to, unsigned by,
+                   void (*done) (void *arg, const struct err *err, const struct reader_usage *row,
+                                 uint32_t count),
+                   void *arg);
+/* Open holds that expire at a moment or earlier. */
+void reader_holds (struct reader *reader, const char *who, const char *account, time_us expired,
+                   void (*done) (void *arg, const struct err *err, const struct reader_hold *row,
+                                 uint32_t count),
+                   void *arg);
+/* quote must stay valid until done; it is filled there. */
+void reader_quote (struct reader *reader, struct ledger_quote *quote, time_us now,
+                   void (*done) (void *arg, const struct err *err, struct ledger_quote *quote),
+                   void *arg);
+
+#endif

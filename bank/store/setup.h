@@ -1,0 +1,24 @@
+/* setup: what a fresh connection runs before it works. The committer's takes the advisory lock that
+ * makes it the only writer, migrates the schema, and reads where ids and time stand. */
+#ifndef NUI_BANK_STORE_SETUP_H
+#define NUI_BANK_STORE_SETUP_H
+
+#include "bank/core/ledger.h"
+#include "bank/store/pgloop.h"
+
+struct setup {
+    struct pgloop *loop;
+    struct log *log;
+    bool writer;
+    int at; /* index of the next migration */
+    struct ledger_ids next;
+    time_us last_recorded;
+    void (*ready) (void *arg); /* called before pgloop_ready */
+    void *arg;
+};
+
+/* Runs the steps; ends with pgloop_ready or pgloop_fail. The loop's callbacks must have `setup` (or
+ * something whose first member it is) as their argument. */
+void setup_begin (struct setup *setup);
+
+#endif

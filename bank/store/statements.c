@@ -1,0 +1,324 @@
+#include "bank/store/statements.h"
+
+/* Holds by id ($1) and open ones by job incarnation ($2 to $5). */
+#define HOLDS                                                                                      \
+    "(SELECT h.* FROM unnest ($1::bigint[]) AS k (id) CROSS JOIN LATERAL "                         \
+    " (SELECT * FROM hold x WHERE x.id = k.id LIMIT 1) h "                                         \
+    "UNION ALL SELECT h.* FROM unnest ($2::text[], $3::text[], $4::text[], $5::bigint[]) "         \
+    " AS k (site, job, component, incarnation) CROSS JOIN LATERAL "                                \
+    " (SELECT * FROM hold x WHERE x.site = k.site AND x.site_job = k.job AND "                     \
+    "  x.component = k.component AND x.incarnation = k.incarnation AND x.open LIMIT 1) h)"
+
+#define USAGES                                                                                     \
+    "(SELECT u.* FROM unnest ($2::text[], $3::text[], $4::text[], $5::bigint[]) "                  \
+    " AS k (site, job, component, incarnation) CROSS JOIN LATERAL "                                \
+    " (SELECT * FROM usage x WHERE x.site = k.site AND x.site_job = k.job AND "                    \
+    "  x.component = k.component AND x.incarnation = k.incarnation LIMIT 1) u)"
+
+/* The accounts named ($1), those of allocations ($2), those with an id ($3), and all that they may
+ * fall back to. */
+#define CLOSURE                                                                                    \
+    "WITH RECURSIVE seed (id) AS ("                                                                \
+    " SELECT a.id FROM unnest ($1::text[]) AS k (name) CROSS JOIN LATERAL "                        \
+    "  (SELECT id FROM account x WHERE x.name = k.name LIMIT 1) a "                                \
+    " UNION SELECT l.account_id FROM unnest ($2::bigint[]) AS k (id) CROSS JOIN LATERAL "          \
+    "  (SELECT account_id FROM allocation x WHERE x.id = k.id LIMIT 1) l "                         \
+    " UNION SELECT unnest ($3::bigint[])), "                                                       \
+    "reach (id, depth) AS (SELECT id, 0 FROM seed UNION "                                          \
+    " SELECT f.fallback_id, r.depth + 1 FROM reach r "                                             \
+    " JOIN account_fallback f ON f.account_id = r.id WHERE r.depth < 4) "
+
+#define ALLOCS                                                                                     \
+    CLOSURE "SELECT b.allocation_id, l.account_id, l.valid_from, l.valid_to, l.credit_limit, "     \
+            "b.granted, b.settled, b.posted, b.held "                                              \
+            "FROM (SELECT DISTINCT id FROM reach) r "                                              \
+            "JOIN allocation l ON l.account_id = r.id "                                            \
+            "JOIN balance b ON b.allocation_id = l.id ORDER BY b.allocation_id"
+
+/* Who sees what: $1 is the caller's identity, or '' for those who see everything. */
+#define SEES                                                                                       \
+    "($1::text[] = '{\"\"}' OR EXISTS (SELECT 1 FROM membership m JOIN person pe ON "              \
+    "pe.id = m.person_id WHERE m.project_id = p.id AND pe.identity = ($1::text[])[1] AND "         \
+    "m.valid_to = 9223372036854775807))"
+
+const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
+    /* clang-format off */
+    [ST_BEGIN] = {"begin", "BEGIN ISOLATION LEVEL READ COMMITTED"},
+    [ST_COMMIT] = {"commit", "COMMIT"}, [ST_ROLLBACK] = {"rollback", "ROLLBACK"},
+    [ST_OPS] = {"ops",
+                "SELECT o.id, o.client, o.key, o.hash, o.kind, o.status, o.outcome "
+                "FROM unnest ($1::text[], $2::bytea[]) AS k (client, key) CROSS JOIN LATERAL "
+                "(SELECT * FROM op x WHERE x.client = k.client AND x.key = k.key LIMIT 1) o"},
+    [ST_HOLDS] =
+        {"holds",
+         "SELECT h.id, h.op_id, h.site, h.site_job, h.component, h.incarnation, h.grid_job, "
+         "h.asked_id, h.account_id, h.identity, h.procs, h.walltime_us, h.start_at, "
+         "h.expires_at, h.rate_version, h.rate_ppm, h.amount, h.open, "
+         "(SELECT string_agg (concat_ws (':', g.allocation_id, g.amount, g.settled, g.released), "
+         " ',' ORDER BY g.leg) FROM hold_leg g WHERE g.hold_id = h.id) FROM " HOLDS " h"},
+    [ST_USAGES] =
+        {"usages",
+         "SELECT u.id, u.site, u.site_job, u.component, u.incarnation, u.grid_job, u.hold_id, "
+         "u.account_id, u.identity, u.procs, u.start_at, u.end_at, u.total, u.final FROM "
+         "(SELECT $1::bigint[]) unused, " USAGES " u"},
+    [ST_ACCOUNTS] = {"accounts", CLOSURE
+                     "SELECT a.id, a.name, a.project_id, p.name, "
+                     "(SELECT string_agg (f.fallback_id::text, ',' ORDER BY f.position) "
+                     " FROM account_fallback f WHERE f.account_id = a.id), r.depth "
+                     "FROM (SELECT id, min (depth) AS depth FROM reach GROUP BY id) r JOIN account a ON a.id = r.id "
+                     "LEFT JOIN project p ON p.id = a.project_id ORDER BY a.id"},
+    [ST_ALLOCS] = {"allocs", ALLOCS},
+    [ST_RATES] =
+        {"rates",
+         "SELECT r.site, r.version, r.valid_from, r.multiplier_ppm FROM "
+         "(SELECT DISTINCT unnest ($1::text[])) AS k (site) JOIN rate r ON r.site = k.site"},
+    [ST_SITES] =
+        {"sites",
+         "SELECT k.site, a.id, l.id, s.acked, s.ahead FROM "
+         "(SELECT DISTINCT unnest ($1::text[])) AS k (site) "
+         "LEFT JOIN account a ON a.name = 'site:' || k.site "
+         "LEFT JOIN allocation l ON l.account_id = a.id "
+         "LEFT JOIN site_ack s ON s.site = k.site"},
+    [ST_MEMBERS] =
+        {"members",
+         "SELECT p.id, p.identity, m.id, m.project_id, m.role, m.valid_from, m.valid_to "
+         "FROM (SELECT DISTINCT unnest ($1::text[])) AS k (identity) JOIN person p ON p.identity = k.identity "
+         "LEFT JOIN membership m ON m.person_id = p.id AND m.valid_to = 9223372036854775807"},
+    [ST_PROJECTS] = {"projects", "SELECT p.id, p.name FROM unnest ($1::text[]) AS k (name) "
+                                 "JOIN project p ON p.name = k.name"},
+    /* Who earned a charge says its entry; what went on to bank:expired (-1) is another one. */
+    [ST_PAID] =
+        {"paid",
+         "SELECT c.op_id, c.id, u.site, CASE u.grid_job WHEN '' THEN u.site_job ELSE u.grid_job END, "
+         "e.account_id, e.allocation_id, g.leg, g.allocation_id, g.amount, g.source = 'OVERRUN', "
+         "(SELECT coalesce (sum (r.amount), 0)::bigint FROM refund_leg r WHERE r.charge_id = c.id AND "
+         " r.charge_leg = g.leg) "
+         "FROM unnest ($1::bigint[]) AS k (op) CROSS JOIN LATERAL "
+         "(SELECT * FROM charge x WHERE x.op_id = k.op LIMIT 1) c CROSS JOIN LATERAL "
+         "(SELECT * FROM usage x WHERE x.id = c.usage_id LIMIT 1) u CROSS JOIN LATERAL "
+         "(SELECT * FROM entry x WHERE x.op_id = c.op_id AND x.layer = 'P' AND x.amount > 0 AND "
+         " x.allocation_id <> -1 LIMIT 1) e JOIN charge_leg g ON g.charge_id = c.id "
+         "ORDER BY c.op_id, g.leg"},
+    [ST_ADD_OP] =
+        {"add_op",
+         "INSERT INTO op (id, client, key, hash, kind, on_behalf, site, job, note, effective_at, "
+         "recorded_at, status, outcome) SELECT * FROM unnest ($1::bigint[], $2::text[], "
+         "$3::bytea[], $4::bytea[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], "
+         "$10::bigint[], $11::bigint[], $12::bigint[], $13::bytea[])"},
+    [ST_ADD_PROJECT] = {"add_project",
+                        "INSERT INTO project (id, name, description, op_id) SELECT * FROM unnest "
+                        "($1::bigint[], $2::text[], $3::text[], $4::bigint[])"},
+    [ST_ADD_PERSON] =
+        {"add_person",
+         "INSERT INTO person (id, identity, op_id) SELECT * FROM unnest ($1::bigint[], "
+         "$2::text[], $3::bigint[])"},
+    [ST_PUT_MEMBERSHIP] =
+        {"put_membership",
+         "INSERT INTO membership (id, project_id, person_id, role, valid_from, valid_to, op_id) "
+         "SELECT * FROM unnest ($1::bigint[], $2::bigint[], $3::bigint[], $4::text[], "
+         "$5::bigint[], $6::bigint[], $7::bigint[]) AS n (id) ORDER BY n.id "
+         "ON CONFLICT (id) DO UPDATE SET valid_to = excluded.valid_to"},
+    [ST_ADD_ACCOUNT] =
+        {"add_account",
+         "INSERT INTO account (id, name, class, project_id, unit_id, op_id) "
+         "SELECT id, name, class, nullif (project_id, 0), 1, op_id FROM unnest ($1::bigint[], "
+         "$2::text[], $3::text[], $4::bigint[], $5::bigint[]) "
+         "AS n (id, name, class, project_id, op_id)"},
+    [ST_DROP_FALLBACKS] = {"drop_fallbacks",
+                           "DELETE FROM account_fallback WHERE account_id = ANY ($1::bigint[])"},
+    [ST_ADD_FALLBACKS] =
+        {"add_fallbacks",
+         "INSERT INTO account_fallback (account_id, position, fallback_id) SELECT * FROM unnest "
+         "($1::bigint[], $2::bigint[], $3::bigint[])"},
+    [ST_ADD_ALLOC] =
+        {"add_alloc",
+         "INSERT INTO allocation (id, account_id, valid_from, valid_to, credit_limit, "
+         "description, op_id) SELECT * FROM unnest ($1::bigint[], $2::bigint[], $3::bigint[], "
+         "$4::bigint[], $5::bigint[], $6::text[], $7::bigint[])"},
+    [ST_PUT_LIMIT] =
+        {"put_limit",
+         "UPDATE allocation l SET credit_limit = n.credit_limit FROM unnest ($1::bigint[], "
+         "$2::bigint[]) AS n (id, credit_limit) WHERE l.id = n.id"},
+    [ST_ADD_BALANCE] =
+        {"add_balance",
+         "INSERT INTO balance (allocation_id, granted, settled, posted, held) SELECT * FROM "
+         "unnest ($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[])"},
+    [ST_PUT_BALANCE] =
+        {"put_balance",
+         "UPDATE balance b SET granted = n.granted, settled = n.settled, posted = n.posted, "
+         "held = n.held FROM unnest ($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], "
+         "$5::bigint[]) AS n (id, granted, settled, posted, held) WHERE b.allocation_id = n.id"},
+    [ST_ADD_RATE] =
+        {"add_rate",
+         "INSERT INTO rate (site, version, valid_from, multiplier_ppm, op_id) SELECT * FROM "
+         "unnest ($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[])"},
+    [ST_ADD_HOLD] =
+        {"add_hold",
+         "INSERT INTO hold (id, op_id, site, site_job, component, incarnation, grid_job, "
+         "asked_id, account_id, identity, procs, walltime_us, start_at, expires_at, "
+         "rate_version, rate_ppm, amount, open) SELECT * FROM unnest ($1::bigint[], "
+         "$2::bigint[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[], "
+         "$8::bigint[], $9::bigint[], $10::text[], $11::bigint[], $12::bigint[], $13::bigint[], "
+         "$14::bigint[], $15::bigint[], $16::bigint[], $17::bigint[], $18::boolean[])"},
+    [ST_PUT_HOLD] = {"put_hold",
+                     "UPDATE hold h SET open = n.open FROM unnest ($1::bigint[], $2::boolean[]) "
+                     "AS n (id, open) WHERE h.id = n.id AND h.open <> n.open"},
+    [ST_ADD_LEG] =
+        {"add_leg",
+         "INSERT INTO hold_leg (hold_id, leg, allocation_id, amount, settled, released) "
+         "SELECT * FROM unnest ($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], "
+         "$5::bigint[], $6::bigint[])"},
+    [ST_PUT_LEG] =
+        {"put_leg",
+         "UPDATE hold_leg g SET settled = n.settled, released = n.released FROM unnest "
+         "($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[]) "
+         "AS n (hold_id, leg, settled, released) WHERE g.hold_id = n.hold_id AND g.leg = n.leg"},
+    [ST_PUT_USAGE] =
+        {"put_usage",
+         "INSERT INTO usage (id, site, site_job, component, incarnation, grid_job, hold_id, "
+         "account_id, identity, procs, start_at, end_at, total, final) "
+         "SELECT id, site, site_job, component, incarnation, grid_job, nullif (hold_id, 0), "
+         "account_id, identity, procs, start_at, end_at, total, final FROM unnest "
+         "($1::bigint[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::text[], "
+         "$7::bigint[], $8::bigint[], $9::text[], $10::bigint[], $11::bigint[], $12::bigint[], "
+         "$13::bigint[], $14::boolean[]) AS n (id, site, site_job, component, incarnation, "
+         "grid_job, hold_id, account_id, identity, procs, start_at, end_at, total, final) "
+         "ON CONFLICT (id) DO UPDATE SET procs = excluded.procs, end_at = excluded.end_at, "
+         "total = excluded.total, final = excluded.final"},
+    [ST_ADD_CHARGE] =
+        {"add_charge",
+         "INSERT INTO charge (id, op_id, usage_id, hold_id, sequence, procs, start_at, end_at, "
+         "final, successful, rate_version, rate_ppm, amount, total, released, formula) "
+         "SELECT id, op_id, usage_id, nullif (hold_id, 0), sequence, procs, start_at, end_at, "
+         "final, successful, rate_version, rate_ppm, amount, total, released, formula FROM "
+         "unnest ($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], "
+         "$6::bigint[], $7::bigint[], $8::bigint[], $9::boolean[], $10::boolean[], "
+         "$11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[], "
+         "$16::text[]) AS n (id, op_id, usage_id, hold_id, sequence, procs, start_at, end_at, "
+         "final, successful, rate_version, rate_ppm, amount, total, released, formula)"},
+    [ST_ADD_CHARGE_LEG] =
+        {"add_charge_leg",
+         "INSERT INTO charge_leg (charge_id, leg, allocation_id, amount, source) SELECT * FROM "
+         "unnest ($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[])"},
+    [ST_ADD_REFUND] =
+        {"add_refund",
+         "INSERT INTO refund_leg (op_id, leg, charge_id, charge_leg, allocation_id, amount) "
+         "SELECT * FROM unnest ($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], "
+         "$5::bigint[], $6::bigint[])"},
+    [ST_ADD_ENTRY] =
+        {"add_entry",
+         "INSERT INTO entry (op_id, leg, layer, unit_id, account_id, allocation_id, amount, "
+         "effective_at, recorded_at) SELECT op_id, leg, layer::\"char\", 1, account_id, "
+         "allocation_id, amount, effective_at, recorded_at FROM unnest ($1::bigint[], "
+         "$2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], "
+         "$8::bigint[]) AS n (op_id, leg, layer, account_id, allocation_id, amount, "
+         "effective_at, recorded_at)"},
+    [ST_PUT_ACK] = {
+        "put_ack",
+        "INSERT INTO site_ack (site, acked, ahead) SELECT * FROM unnest ($1::text[], "
+        "$2::bigint[], $3::text[]) "
+        "ON CONFLICT (site) DO UPDATE SET acked = excluded.acked, ahead = excluded.ahead"},
+
+    [BANK_STMT_COUNT + RD_BALANCE] =
+        {"rd_balance",
+         "SELECT a.name, p.name, l.id, l.valid_from, l.valid_to, l.credit_limit, l.description, "
+         "b.granted, b.settled, b.posted, b.held FROM account a JOIN project p ON p.id = "
+         "a.project_id "
+         "LEFT JOIN (allocation l JOIN balance b ON b.allocation_id = l.id) ON l.account_id = a.id "
+         "WHERE " SEES " AND (cardinality ($2::text[]) = 0 OR a.name = ANY ($2::text[])) "
+         "ORDER BY a.name, l.valid_to, l.id"},
+    /* $1 who, $2 account, $3 moment: sums of what was recorded before it, at [1] and at [2]; and
+     * grants and charges between the two. */
+    [BANK_STMT_COUNT + RD_STATEMENT_SUMS] =
+        {"rd_statement_sums",
+         "SELECT coalesce (sum (e.amount) FILTER (WHERE e.layer = 'P' AND e.recorded_at < "
+         "($3::bigint[])[1]), 0)::bigint, "
+         "coalesce (sum (e.amount) FILTER (WHERE e.layer = 'H' AND e.recorded_at < "
+         "($3::bigint[])[1]), 0)::bigint, "
+         "coalesce (sum (e.amount) FILTER (WHERE e.layer = 'P'), 0)::bigint, "
+         "coalesce (sum (e.amount) FILTER (WHERE e.layer = 'H'), 0)::bigint, "
+         "coalesce (sum (e.amount) FILTER (WHERE e.layer = 'P' AND e.recorded_at >= "
+         "($3::bigint[])[1] AND o.kind IN ('deposit', 'withdraw', 'transfer')), 0)::bigint, "
+         "coalesce (-sum (e.amount) FILTER (WHERE e.layer = 'P' AND e.recorded_at >= "
+         "($3::bigint[])[1] AND o.kind IN ('charge', 'refund')), 0)::bigint, "
+         "(SELECT coalesce (sum (l.credit_limit), 0)::bigint FROM allocation l JOIN account a2 ON "
+         "a2.id = l.account_id "
+         " WHERE a2.name = ($2::text[])[1]) "
+         "FROM account a JOIN project p ON p.id = a.project_id JOIN entry e ON e.account_id = a.id "
+         "JOIN op o ON o.id = e.op_id "
+         "WHERE a.name = ($2::text[])[1] AND " SEES " AND e.recorded_at < ($3::bigint[])[2]"},
+    [BANK_STMT_COUNT + RD_STATEMENT_LINES] =
+        {"rd_statement_lines",
+         "SELECT o.id, o.recorded_at, o.kind, o.job, o.site, o.note, o.on_behalf, "
+         "coalesce (sum (e.amount) FILTER (WHERE e.layer = 'P'), 0)::bigint, "
+         "coalesce (sum (e.amount) FILTER (WHERE e.layer = 'H'), 0)::bigint "
+         "FROM account a JOIN project p ON p.id = a.project_id JOIN entry e ON e.account_id = a.id "
+         "JOIN op o ON o.id = e.op_id "
+         "WHERE a.name = ($2::text[])[1] AND " SEES " AND e.recorded_at >= ($3::bigint[])[1] AND "
+         "e.recorded_at < ($3::bigint[])[2] GROUP BY o.id ORDER BY o.id LIMIT ($3::bigint[])[3]"},
+    [BANK_STMT_COUNT +
+        RD_ACCOUNT_SEEN] = {"rd_account_seen",
+                            "SELECT a.id FROM account a JOIN project p ON p.id = a.project_id "
+                            "WHERE a.name = ($2::text[])[1] AND " SEES},
+    [BANK_STMT_COUNT + RD_PROJECTS] =
+        {"rd_projects",
+         "SELECT p.name, p.name, concat_ws ('; ', nullif (p.description, ''), "
+         "(SELECT 'members: ' || string_agg (pe.identity || CASE m.role WHEN 'lead' THEN ' (lead)' "
+         "ELSE '' END, "
+         " ', ' ORDER BY pe.identity) FROM membership m JOIN person pe ON pe.id = m.person_id "
+         " WHERE m.project_id = p.id AND m.valid_to = 9223372036854775807)) "
+         "FROM project p WHERE " SEES " ORDER BY p.name"},
+    [BANK_STMT_COUNT + RD_USERS] =
+        {"rd_users",
+         "SELECT pe.identity, coalesce (string_agg (p.name, ',' ORDER BY p.name), ''), "
+         "coalesce (string_agg (p.name || ': ' || m.role, ', ' ORDER BY p.name), '') "
+         "FROM person pe LEFT JOIN (membership m JOIN project p ON p.id = m.project_id AND "
+         " m.valid_to = 9223372036854775807) ON m.person_id = pe.id "
+         "WHERE $1::text[] = '{\"\"}' OR (p.id IS NOT NULL AND EXISTS (SELECT 1 FROM membership m2 "
+         " JOIN person pe2 ON pe2.id = m2.person_id WHERE m2.project_id = p.id AND "
+         " pe2.identity = ($1::text[])[1] AND m2.valid_to = 9223372036854775807)) "
+         "GROUP BY pe.identity ORDER BY pe.identity"},
+    [BANK_STMT_COUNT +
+        RD_ACCOUNTS] = {"rd_accounts",
+                        "SELECT a.name, p.name, coalesce ((SELECT 'falls back to ' || string_agg "
+                        "(x.name, ', ' ORDER BY f.position) "
+                        " FROM account_fallback f JOIN account x ON x.id = f.fallback_id WHERE "
+                        "f.account_id = a.id), '') "
+                        "FROM account a JOIN project p ON p.id = a.project_id WHERE " SEES
+                        " ORDER BY a.name"},
+    [BANK_STMT_COUNT + RD_RATES] =
+        {"rd_rates",
+         "SELECT site, multiplier_ppm, valid_from, version FROM rate "
+         "WHERE cardinality ($1::text[]) = 0 OR site = ANY ($1::text[]) ORDER BY site, version"},
+    /* Allocations that have ended with something left that nothing holds. */
+    [BANK_STMT_COUNT + RD_ENDED] = {"rd_ended",
+        "SELECT l.id FROM allocation l JOIN balance b ON b.allocation_id = l.id "
+        "WHERE l.valid_to <= ($1::bigint[])[1] AND b.posted > b.held ORDER BY l.valid_to, l.id LIMIT 256"},
+    /* $1 who, $2 account or none, $3 from, to, lines, then whether to group by user, project, site,
+     * account: what was charged and given back in the period, by who paid. */
+    [BANK_STMT_COUNT + RD_USAGE] = {"rd_usage",
+        "WITH moved AS (SELECT c.usage_id, g.allocation_id, g.amount AS charged, 0 AS refunded "
+        " FROM op o JOIN charge c ON c.op_id = o.id JOIN charge_leg g ON g.charge_id = c.id "
+        " WHERE o.recorded_at >= ($3::bigint[])[1] AND o.recorded_at < ($3::bigint[])[2] AND o.kind = 'charge' "
+        " UNION ALL SELECT c.usage_id, r.allocation_id, 0, r.amount "
+        " FROM op o JOIN refund_leg r ON r.op_id = o.id JOIN charge c ON c.id = r.charge_id "
+        " WHERE o.recorded_at >= ($3::bigint[])[1] AND o.recorded_at < ($3::bigint[])[2] AND o.kind = 'refund') "
+        "SELECT CASE WHEN ($3::bigint[])[4] = 1 THEN u.identity ELSE '' END, "
+        "CASE WHEN ($3::bigint[])[5] = 1 THEN coalesce (p.name, '') ELSE '' END, "
+        "CASE WHEN ($3::bigint[])[6] = 1 THEN u.site ELSE '' END, "
+        "CASE WHEN ($3::bigint[])[7] = 1 THEN a.name ELSE '' END, "
+        "count (DISTINCT u.id), sum (m.charged)::bigint, sum (m.refunded)::bigint "
+        "FROM moved m JOIN usage u ON u.id = m.usage_id JOIN allocation l ON l.id = m.allocation_id "
+        "JOIN account a ON a.id = l.account_id LEFT JOIN project p ON p.id = a.project_id "
+        "WHERE " SEES " AND (cardinality ($2::text[]) = 0 OR a.name = ANY ($2::text[])) "
+        "GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4 LIMIT ($3::bigint[])[3]"},
+    /* $1 who, $2 account or none, $3 expired before, lines: open holds. */
+    [BANK_STMT_COUNT + RD_HOLDS] = {"rd_holds",
+        "SELECT h.id, a.name, h.identity, h.site, h.grid_job, h.site_job, h.component, h.incarnation, "
+        "h.amount, (SELECT coalesce (sum (g.amount - g.settled - g.released), 0)::bigint FROM hold_leg g "
+        " WHERE g.hold_id = h.id), h.start_at, h.expires_at "
+        "FROM hold h JOIN account a ON a.id = h.account_id JOIN project p ON p.id = a.project_id "
+        "WHERE h.open AND " SEES " AND (cardinality ($2::text[]) = 0 OR a.name = ANY ($2::text[])) "
+        "AND h.expires_at <= ($3::bigint[])[1] ORDER BY h.expires_at, h.id LIMIT ($3::bigint[])[2]"},
+    /* clang-format on */
+};

@@ -1,0 +1,71 @@
+/* statements: the SQL of the ledger. Parameters are arrays; one statement serves a whole batch.
+ *
+ * Lookups go through LATERAL … LIMIT 1 so that each element is one index probe whatever the
+ * planner believes about sizes. Pure data. */
+#ifndef NUI_BANK_STORE_STATEMENTS_H
+#define NUI_BANK_STORE_STATEMENTS_H
+
+#include "bank/store/pgloop.h"
+
+enum bank_stmt {
+    ST_BEGIN,
+    ST_COMMIT,
+    ST_ROLLBACK,
+    /* load: the parameters of ST_HOLDS and ST_USAGES are one set, those of ST_ACCOUNTS and
+     * ST_ALLOCS another */
+    ST_OPS,
+    ST_HOLDS,
+    ST_USAGES,
+    ST_ACCOUNTS,
+    ST_ALLOCS,
+    ST_RATES,
+    ST_SITES,
+    ST_MEMBERS,
+    ST_PROJECTS,
+    ST_PAID,
+    /* write */
+    ST_ADD_OP,
+    ST_ADD_PROJECT,
+    ST_ADD_PERSON,
+    ST_PUT_MEMBERSHIP,
+    ST_ADD_ACCOUNT,
+    ST_DROP_FALLBACKS,
+    ST_ADD_FALLBACKS,
+    ST_ADD_ALLOC,
+    ST_PUT_LIMIT,
+    ST_ADD_BALANCE,
+    ST_PUT_BALANCE,
+    ST_ADD_RATE,
+    ST_ADD_HOLD,
+    ST_PUT_HOLD,
+    ST_ADD_LEG,
+    ST_PUT_LEG,
+    ST_PUT_USAGE,
+    ST_ADD_CHARGE,
+    ST_ADD_CHARGE_LEG,
+    ST_ADD_REFUND,
+    ST_ADD_ENTRY,
+    ST_PUT_ACK,
+    BANK_STMT_COUNT
+};
+
+/* The reading connection's own. */
+enum read_stmt {
+    RD_BALANCE,
+    RD_STATEMENT_SUMS,
+    RD_STATEMENT_LINES,
+    RD_ACCOUNT_SEEN,
+    RD_PROJECTS,
+    RD_USERS,
+    RD_ACCOUNTS,
+    RD_RATES,
+    RD_ENDED,
+    RD_USAGE,
+    RD_HOLDS,
+    READ_STMT_COUNT
+};
+/* Prepared on every connection; the reading ones are at BANK_STMT_COUNT + enum read_stmt. */
+enum { BANK_STMT_ALL = BANK_STMT_COUNT + READ_STMT_COUNT };
+extern const struct pgstmt bank_stmt[BANK_STMT_ALL];
+
+#endif

@@ -1,0 +1,357 @@
+#include "bank/store/write.h"
+
+#include <string.h>
+
+#include "bank/store/statements.h"
+#include "proto/base/strbuf.h"
+
+struct writer {
+    const struct ledger_view *view;
+    struct pgargs *put[BANK_STMT_COUNT]; /* NULL: not looked at; may have no rows */
+};
+
+static struct pgargs *rows (const struct writer *w, const char *types)
+{
+    return pgargs_create (w->view->arena, types);
+}
+
+static void put_rows (struct writer *w, enum bank_stmt stmt, struct pgargs *args)
+{
+    pgargs_seal (args);
+    w->put[stmt] = args;
+}
+
+static void write_ops (struct writer *w)
+{
+    struct pgargs *a = rows (w, "itbbtttttiiib");
+    for (uint32_t i = 0; i < w->view->ops.count; i++) {
+        const struct ledger_op *op = w->view->ops.item[i];
+        if (!op->is_new)
+            continue;
+        pgargs_i64 (a, 0, op->id);
+        pgargs_text (a, 1, op->client);
+        pgargs_bytes (a, 2, op->key.b, sizeof (op->key.b));
+        pgargs_bytes (a, 3, op->hash, sizeof (op->hash));
+        pgargs_text (a, 4, ledger_kind_name (op->kind));
+        pgargs_text (a, 5, op->on_behalf);
+        pgargs_text (a, 6, op->site);
+        pgargs_text (a, 7, op->job);
+        pgargs_text (a, 8, op->note);
+        pgargs_i64 (a, 9, op->effective_at);
+        pgargs_i64 (a, 10, w->view->now);
+        pgargs_i64 (a, 11, op->status);
+        pgargs_bytes (a, 12, op->outcome, op->outcome_len);
+    }
+    put_rows (w, ST_ADD_OP, a);
+}
+
+static void write_people (struct writer *w)
+{
+    struct pgargs *projects = rows (w, "itti"), *persons = rows (w, "iti"),
+                  *members = rows (w, "iiitiii");
+    for (uint32_t i = 0; i < w->view->projects.count; i++) {
+        const struct ledger_project *project = w->view->projects.item[i];
+        if (!project->is_new)
+            continue;
+        pgargs_i64 (projects, 0, project->id);
+        pgargs_text (projects, 1, project->name);
+        pgargs_text (projects, 2, project->description);
+        pgargs_i64 (projects, 3, project->op_id);
+    }
+    for (uint32_t i = 0; i < w->view->persons.count; i++) {
+        const struct ledger_person *person = w->view->persons.item[i];
+        if (!person->is_new)
+            continue;
+        pgargs_i64 (persons, 0, person->id);
+        pgargs_text (persons, 1, person->identity);
+        pgargs_i64 (persons, 2, person->op_id);
+    }
+    for (uint32_t i = 0; i < w->view->memberships.count; i++) {
+        const struct ledger_membership *m = w->view->memberships.item[i];
+        if (!m->is_new && !m->dirty)
+            continue;
+        pgargs_i64 (members, 0, m->id);
+        pgargs_i64 (members, 1, m->project_id);
+        pgargs_i64 (members, 2, m->person_id);
+        pgargs_text (members, 3, m->role);
+        pgargs_i64 (members, 4, m->valid_from);
+        pgargs_i64 (members, 5, m->valid_to);
+        pgargs_i64 (members, 6, m->op_id);
+    }
+    put_rows (w, ST_ADD_PROJECT, projects);
+    put_rows (w, ST_ADD_PERSON, persons);
+    put_rows (w, ST_PUT_MEMBERSHIP, members);
+}
+
+static void write_accounts (struct writer *w)
+{
+    struct pgargs *accounts = rows (w, "ittii"), *drops = rows (w, "i"),
+                  *fallbacks = rows (w, "iii");
+    for (uint32_t i = 0; i < w->view->accounts.count; i++) {
+        const struct ledger_account *account = w->view->accounts.item[i];
+        if (account->is_new) {
+            pgargs_i64 (accounts, 0, account->id);
+            pgargs_text (accounts, 1, account->name);
+            pgargs_text (accounts, 2, account->project_id ? "PROJECT" : "SITE_EARNED");
+            pgargs_i64 (accounts, 3, account->project_id);
+            pgargs_i64 (accounts, 4, account->op_id);
+        }
+        if (!account->fallbacks_dirty)
+            continue;
+        pgargs_i64 (drops, 0, account->id);
+        for (uint32_t k = 0; k < account->fallback_count; k++) {
+            pgargs_i64 (fallbacks, 0, account->id);
+            pgargs_i64 (fallbacks, 1, k);
+            pgargs_i64 (fallbacks, 2, account->fallback[k]);
+        }
+    }
+    put_rows (w, ST_ADD_ACCOUNT, accounts);
+    put_rows (w, ST_DROP_FALLBACKS, drops);
+    put_rows (w, ST_ADD_FALLBACKS, fallbacks);
+}
+
+static void balance_row (struct pgargs *a, const struct ledger_alloc *alloc)
+{
+    pgargs_i64 (a, 0, alloc->id);
+    pgargs_i64 (a, 1, alloc->granted);
+    pgargs_i64 (a, 2, alloc->settled);
+    pgargs_i64 (a, 3, alloc->posted);
+    pgargs_i64 (a, 4, alloc->held);
+}
+
+static void write_allocs (struct writer *w)
+{
+    struct pgargs *allocs = rows (w, "iiiiiti"), *added = rows (w, "iiiii"),
+                  *changed = rows (w, "iiiii"), *limits = rows (w, "ii");
+    for (uint32_t i = 0; i < w->view->touched.count; i++) {
+        const struct ledger_alloc *alloc = w->view->touched.item[i];
+        const struct ledger_account *account = ledger_account_by_id (w->view, alloc->account_id);
+        if (!alloc->is_new)
+            balance_row (changed, alloc);
+        if (!alloc->is_new && alloc->limit_dirty) {
+            pgargs_i64 (limits, 0, alloc->id);
+            pgargs_i64 (limits, 1, alloc->credit_limit);
+        }
+        if (!alloc->is_new)
+            continue;
+        pgargs_i64 (allocs, 0, alloc->id);
+        pgargs_i64 (allocs, 1, alloc->account_id);
+        pgargs_i64 (allocs, 2, alloc->valid_from);
+        pgargs_i64 (allocs, 3, alloc->valid_to);
+        pgargs_i64 (allocs, 4, alloc->credit_limit);
+        pgargs_text (allocs, 5, alloc->description);
+        pgargs_i64 (allocs, 6, alloc->op_id);
+        if (account->project_id) /* system allocations have no balance row */
+            balance_row (added, alloc);
+    }
+    put_rows (w, ST_ADD_ALLOC, allocs);
+    put_rows (w, ST_PUT_LIMIT, limits);
+    put_rows (w, ST_ADD_BALANCE, added);
+    put_rows (w, ST_PUT_BALANCE, changed);
+}
+
+static void write_rates (struct writer *w)
+{
+    struct pgargs *a = rows (w, "tiiii");
+    for (uint32_t i = 0; i < w->view->rates.count; i++) {
+        const struct ledger_rate *rate = w->view->rates.item[i];
+        if (!rate->is_new)
+            continue;
+        pgargs_text (a, 0, rate->site);
+        pgargs_i64 (a, 1, rate->version);
+        pgargs_i64 (a, 2, rate->from);
+        pgargs_i64 (a, 3, rate->ppm);
+        pgargs_i64 (a, 4, rate->op_id);
+    }
+    put_rows (w, ST_ADD_RATE, a);
+}
+
+static void hold_row (struct pgargs *a, const struct ledger_hold *hold)
+{
+    pgargs_i64 (a, 0, hold->id);
+    pgargs_i64 (a, 1, hold->op_id);
+    pgargs_text (a, 2, hold->job.site);
+    pgargs_text (a, 3, hold->job.site_job);
+    pgargs_text (a, 4, hold->job.component);
+    pgargs_i64 (a, 5, hold->job.incarnation);
+    pgargs_text (a, 6, hold->job.grid_job);
+    pgargs_i64 (a, 7, hold->asked_id);
+    pgargs_i64 (a, 8, hold->account_id);
+    pgargs_text (a, 9, hold->identity);
+    pgargs_i64 (a, 10, hold->procs);
+    pgargs_i64 (a, 11, hold->walltime);
+    pgargs_i64 (a, 12, hold->start);
+    pgargs_i64 (a, 13, hold->expires);
+    pgargs_i64 (a, 14, hold->rate_version);
+    pgargs_i64 (a, 15, hold->rate_ppm);
+    pgargs_i64 (a, 16, hold->amount);
+    pgargs_bool (a, 17, hold->open);
+}
+
+static void write_holds (struct writer *w)
+{
+    struct pgargs *added = rows (w, "iitttitiitiiiiiiio"), *changed = rows (w, "io");
+    struct pgargs *legs = rows (w, "iiiiii"), *legs_changed = rows (w, "iiii");
+    for (uint32_t i = 0; i < w->view->holds.count; i++) {
+        const struct ledger_hold *hold = w->view->holds.item[i];
+        if (hold->is_new) {
+            hold_row (added, hold);
+        } else if (hold->dirty) {
+            pgargs_i64 (changed, 0, hold->id);
+            pgargs_bool (changed, 1, hold->open);
+        }
+        for (uint32_t k = 0; k < hold->leg_count && (hold->is_new || hold->dirty); k++) {
+            struct pgargs *a = hold->is_new ? legs : legs_changed;
+            unsigned col = 0;
+            pgargs_i64 (a, col++, hold->id);
+            pgargs_i64 (a, col++, k);
+            if (hold->is_new) {
+                pgargs_i64 (a, col++, hold->leg[k].allocation_id);
+                pgargs_i64 (a, col++, hold->leg[k].amount);
+            }
+            pgargs_i64 (a, col++, hold->leg[k].settled);
+            pgargs_i64 (a, col++, hold->leg[k].released);
+        }
+    }
+    put_rows (w, ST_ADD_HOLD, added);
+    put_rows (w, ST_ADD_LEG, legs);
+    put_rows (w, ST_PUT_HOLD, changed);
+    put_rows (w, ST_PUT_LEG, legs_changed);
+}
+
+static void write_usages (struct writer *w)
+{
+    struct pgargs *a = rows (w, "itttitiitiiiio");
+    for (uint32_t i = 0; i < w->view->usages.count; i++) {
+        const struct ledger_usage *usage = w->view->usages.item[i];
+        if (!usage->dirty)
+            continue;
+        pgargs_i64 (a, 0, usage->id);
+        pgargs_text (a, 1, usage->job.site);
+        pgargs_text (a, 2, usage->job.site_job);
+        pgargs_text (a, 3, usage->job.component);
+        pgargs_i64 (a, 4, usage->job.incarnation);
+        pgargs_text (a, 5, usage->job.grid_job);
+        pgargs_i64 (a, 6, usage->hold_id);
+        pgargs_i64 (a, 7, usage->account_id);
+        pgargs_text (a, 8, usage->identity);
+        pgargs_i64 (a, 9, usage->procs);
+        pgargs_i64 (a, 10, usage->start);
+        pgargs_i64 (a, 11, usage->end);
+        pgargs_i64 (a, 12, usage->total);
+        pgargs_bool (a, 13, usage->final);
+    }
+    put_rows (w, ST_PUT_USAGE, a);
+}
+
+static void write_charges (struct writer *w)
+{
+    struct pgargs *a = rows (w, "iiiiiiiiooiiiiit"), *legs = rows (w, "iiiit");
+    for (uint32_t i = 0; i < w->view->charges.count; i++) {
+        const struct ledger_charge *charge = w->view->charges.item[i];
+        pgargs_i64 (a, 0, charge->id);
+        pgargs_i64 (a, 1, charge->op_id);
+        pgargs_i64 (a, 2, charge->usage_id);
+        pgargs_i64 (a, 3, charge->hold_id);
+        pgargs_i64 (a, 4, (int64_t)charge->sequence);
+        pgargs_i64 (a, 5, charge->procs);
+        pgargs_i64 (a, 6, charge->start);
+        pgargs_i64 (a, 7, charge->end);
+        pgargs_bool (a, 8, charge->final);
+        pgargs_bool (a, 9, charge->successful);
+        pgargs_i64 (a, 10, charge->rate_version);
+        pgargs_i64 (a, 11, charge->rate_ppm);
+        pgargs_i64 (a, 12, charge->amount);
+        pgargs_i64 (a, 13, charge->total);
+        pgargs_i64 (a, 14, charge->released);
+        pgargs_text (a, 15, charge->formula);
+        for (uint32_t k = 0; k < charge->leg_count; k++) {
+            pgargs_i64 (legs, 0, charge->id);
+            pgargs_i64 (legs, 1, k);
+            pgargs_i64 (legs, 2, charge->leg[k].allocation_id);
+            pgargs_i64 (legs, 3, charge->leg[k].amount);
+            pgargs_text (legs, 4, charge->leg[k].source);
+        }
+    }
+    put_rows (w, ST_ADD_CHARGE, a);
+    put_rows (w, ST_ADD_CHARGE_LEG, legs);
+}
+
+/* Legs are numbered within their operation; those of one operation follow one another. */
+static void write_refunds (struct writer *w)
+{
+    struct pgargs *a = rows (w, "iiiiii");
+    int64_t op = 0;
+    uint32_t leg = 0;
+    for (uint32_t i = 0; i < w->view->refunds.count; i++) {
+        const struct ledger_refund *refund = w->view->refunds.item[i];
+        leg = refund->op_id == op ? leg + 1 : 0;
+        op = refund->op_id;
+        pgargs_i64 (a, 0, op);
+        pgargs_i64 (a, 1, leg);
+        pgargs_i64 (a, 2, refund->charge_id);
+        pgargs_i64 (a, 3, refund->charge_leg);
+        pgargs_i64 (a, 4, refund->allocation_id);
+        pgargs_i64 (a, 5, refund->amount);
+    }
+    put_rows (w, ST_ADD_REFUND, a);
+}
+
+static void write_entries (struct writer *w)
+{
+    struct pgargs *a = rows (w, "iitiiiii");
+    for (uint32_t i = 0; i < w->view->entries.count; i++) {
+        const struct ledger_entry *entry = w->view->entries.item[i];
+        pgargs_i64 (a, 0, entry->op_id);
+        pgargs_i64 (a, 1, entry->leg);
+        pgargs_text (a, 2, (char[2]){entry->layer, '\0'});
+        pgargs_i64 (a, 3, entry->account_id);
+        pgargs_i64 (a, 4, entry->allocation_id);
+        pgargs_i64 (a, 5, entry->amount);
+        pgargs_i64 (a, 6, entry->effective_at);
+        pgargs_i64 (a, 7, w->view->now);
+    }
+    put_rows (w, ST_ADD_ENTRY, a);
+}
+
+static void write_acks (struct writer *w)
+{
+    struct pgargs *a = rows (w, "tit");
+    for (uint32_t i = 0; i < w->view->sites.count; i++) {
+        const struct ledger_site *site = w->view->sites.item[i];
+        if (!site->dirty)
+            continue;
+        struct strbuf ahead = STRBUF_INIT;
+        for (uint32_t k = 0; k < site->ahead_count; k++)
+            strbuf_printf (&ahead, "%s%llu", k ? "," : "", (unsigned long long)site->ahead[k]);
+        pgargs_text (a, 0, site->name);
+        pgargs_i64 (a, 1, (int64_t)site->acked);
+        pgargs_text (a, 2, strbuf_text (&ahead));
+        strbuf_free (&ahead);
+    }
+    put_rows (w, ST_PUT_ACK, a);
+}
+
+void write_send (const struct ledger_view *view, struct pgloop *loop)
+{
+    struct writer w = {.view = view};
+    write_ops (&w);
+    if (view->admin) {
+        write_people (&w);
+        write_accounts (&w);
+        write_rates (&w);
+    }
+    write_allocs (&w);
+    write_refunds (&w);
+    write_holds (&w);
+    write_usages (&w);
+    write_charges (&w);
+    write_entries (&w);
+    write_acks (&w);
+    pgbatch_add (loop, ST_BEGIN, NULL);
+    /* In the order of enum bank_stmt. */
+    for (unsigned stmt = 0; stmt < BANK_STMT_COUNT; stmt++)
+        if (w.put[stmt] && pgargs_rows (w.put[stmt]))
+            pgbatch_add (loop, stmt, w.put[stmt]);
+    pgbatch_add (loop, ST_COMMIT, NULL);
+}

@@ -1,0 +1,333 @@
+/* Calls that change nothing: quote, balance, statement, list, rates. */
+#include <string.h>
+
+#include "bank/svc/service_impl.h"
+#include "proto/base/clock.h"
+
+enum { QUOTE_ITEMS_MAX = 256 };
+
+/* Whose memberships limit what is seen: a user's; agencies and operators see everything. */
+const char *viewer (struct work *work)
+{
+    const struct principal *peer = rpccall_peer (work->call);
+    char uri[PRINCIPAL_URI_MAX];
+    return peer->kind == PRINCIPAL_USER ? arena_strdup (work->arena, principal_uri (peer, uri))
+                                        : "";
+}
+
+/* ---- quote ---- */
+
+static void on_quote (void *arg, const struct err *err, struct ledger_quote *quote)
+{
+    struct work *work = arg;
+    if (err->code) {
+        work_fail (work, err);
+        return;
+    }
+    Nui__Bank__V1__QuoteReply reply = NUI__BANK__V1__QUOTE_REPLY__INIT;
+    reply.n_prices = quote->item_count;
+    reply.prices = arena_array (work->arena, quote->item_count, sizeof (*reply.prices));
+    for (uint32_t i = 0; i < quote->item_count; i++) {
+        Nui__Bank__V1__Price *price = arena_new (work->arena, Nui__Bank__V1__Price);
+        nui__bank__v1__price__init (price);
+        price->amount_micro = quote->item[i].amount;
+        price->formula =
+            unconst (quote->item[i].reason ? quote->item[i].reason : quote->item[i].formula);
+        price->funded = quote->item[i].funded;
+        price->account = unconst (quote->item[i].account);
+        reply.prices[i] = price;
+    }
+    reply.total_micro = quote->total;
+    reply.funded = quote->funded;
+    reply.account = unconst (quote->paying);
+    reply.n_candidates = quote->candidate_count;
+    reply.candidates = reply_candidates (work->arena, quote->candidate, quote->candidate_count);
+    rpccall_reply (work->call, &reply.base);
+    work_destroy (work);
+}
+
+static int quote_read (struct work *work, const Nui__Bank__V1__QuoteRequest *m, struct err *err)
+{
+    Nui__Common__V1__Job *job = NULL;
+    char *signer = NULL, uri[PRINCIPAL_URI_MAX];
+    const struct principal *peer = rpccall_peer (work->call);
+    if (m->n_items == 0 || m->n_items > QUOTE_ITEMS_MAX)
+        return err_set (err, ERR_LIMIT, "quote: %zu items, 1 to %d can be priced", m->n_items,
+                        QUOTE_ITEMS_MAX);
+    if (job_open (work, m->envelope, 0, &signer, &job, err) < 0)
+        return err->code;
+    work->quote.identity = signer;
+    work->quote.account = arena_strdup (work->arena, job->account);
+    job_close (job);
+    if (peer->kind == PRINCIPAL_USER && strcmp (principal_uri (peer, uri), signer) != 0)
+        return err_set (err, ERR_DENIED, "quote: the job was signed by %.200s, not by you", signer);
+    work->quote.all_of = m->all_of;
+    work->quote.item_count = (uint32_t)m->n_items;
+    work->quote.item = arena_array (work->arena, m->n_items, sizeof (*work->quote.item));
+    for (size_t i = 0; i < m->n_items; i++) {
+        const Nui__Bank__V1__PriceItem *item = m->items[i];
+        if (name_check ("site", item->site, err) < 0)
+            return err->code;
+        if (item->procs > INT64_MAX || item->start_us < 0)
+            return err_set (err, ERR_INVALID, "quote: processors or start out of bounds");
+        work->quote.item[i].site = item->site;
+        work->quote.item[i].procs = (int64_t)item->procs;
+        work->quote.item[i].walltime = item->walltime_us;
+        work->quote.item[i].start = item->start_us;
+    }
+    return 0;
+}
+
+void handle_quote (void *self, struct rpccall *call, const ProtobufCMessage *request)
+{
+    struct bank_service *svc = self;
+    struct work *work = work_create (svc, call, request);
+    struct err err = {0};
+    work->now = clock_now_us ();
+    if (quote_read (work, work->request, &err) < 0)
+        work_fail (work, &err);
+    else
+        reader_quote (svc->reader, &work->quote, work->now, on_quote, work);
+}
+
+/* ---- balance ---- */
+
+static credit_micro room_of (const struct reader_alloc *row)
+{
+    struct ledger_alloc alloc = {
+        .posted = row->posted, .held = row->held, .credit_limit = row->credit_limit};
+    return ledger_room (&alloc);
+}
+
+static void add (credit_micro *sum, credit_micro amount)
+{
+    if (__builtin_add_overflow (*sum, amount, sum))
+        *sum = amount > 0 ? INT64_MAX : INT64_MIN;
+}
+
+/* One allocation's part in its account's balance; false for what has ended and is settled. */
+static bool balance_add (Nui__Bank__V1__Balance *balance, const struct reader_alloc *row,
+                         time_us now, credit_micro *available_out)
+{
+    bool valid = row->valid_from <= now && now < row->valid_to;
+    credit_micro room = room_of (row);
+    *available_out = valid || room < 0 ? room : 0;
+    if (row->valid_from > now) {
+        add (&balance->scheduled_micro, row->granted);
+        return true;
+    }
+    if (!valid && row->held == 0 && room >= 0)
+        return false;
+    add (&balance->granted_micro, row->granted);
+    add (&balance->settled_micro, row->settled);
+    add (&balance->held_micro, row->held);
+    add (&balance->available_micro, *available_out);
+    return true;
+}
+
+static void balance_alloc (struct arena *arena, Nui__Bank__V1__Balance *balance,
+                           const struct reader_alloc *row, credit_micro available)
+{
+    Nui__Bank__V1__Allocation *alloc = arena_new (arena, Nui__Bank__V1__Allocation);
+    nui__bank__v1__allocation__init (alloc);
+    alloc->id = arena_printf (arena, "alloc.%lld", (long long)row->id);
+    alloc->granted_micro = row->granted;
+    alloc->settled_micro = row->settled;
+    alloc->held_micro = row->held;
+    alloc->available_micro = available;
+    alloc->valid_from_us = row->valid_from;
+    alloc->valid_to_us = row->valid_to == TIME_US_MAX ? 0 : row->valid_to;
+    alloc->description = unconst (row->description);
+    alloc->credit_limit_micro = row->credit_limit;
+    balance->allocations[balance->n_allocations++] = alloc;
+}
+
+static void on_balance (void *arg, const struct err *err, const struct reader_alloc *row,
+                        uint32_t count)
+{
+    struct work *work = arg;
+    const Nui__Bank__V1__BalanceRequest *m = work->request;
+    struct err mine = *err;
+    if (!mine.code && count == 0 && m->account[0])
+        err_set (&mine, ERR_NOT_FOUND,
+                 "there is no account %.80s, or you are not a member of its project", m->account);
+    if (mine.code) {
+        work_fail (work, &mine);
+        return;
+    }
+    Nui__Bank__V1__BalanceReply reply = NUI__BANK__V1__BALANCE_REPLY__INIT;
+    reply.balances = arena_array (work->arena, count, sizeof (*reply.balances));
+    Nui__Bank__V1__Balance *balance = NULL;
+    for (uint32_t i = 0; i < count; i++) {
+        credit_micro available;
+        if (!balance || strcmp (balance->account, row[i].account) != 0) {
+            balance = arena_new (work->arena, Nui__Bank__V1__Balance);
+            nui__bank__v1__balance__init (balance);
+            balance->account = unconst (row[i].account);
+            balance->project = unconst (row[i].project);
+            balance->allocations =
+                arena_array (work->arena, count - i, sizeof (*balance->allocations));
+            reply.balances[reply.n_balances++] = balance;
+        }
+        if (row[i].id && balance_add (balance, &row[i], work->now, &available))
+            balance_alloc (work->arena, balance, &row[i], available);
+    }
+    rpccall_reply (work->call, &reply.base);
+    work_destroy (work);
+}
+
+void handle_balance (void *self, struct rpccall *call, const ProtobufCMessage *request)
+{
+    struct bank_service *svc = self;
+    struct work *work = work_create (svc, call, request);
+    const Nui__Bank__V1__BalanceRequest *m = work->request;
+    work->now = clock_now_us ();
+    reader_balance (svc->reader, viewer (work), m->account, on_balance, work);
+}
+
+/* ---- statement ---- */
+
+static void on_statement (void *arg, const struct err *err, const struct reader_statement *st)
+{
+    struct work *work = arg;
+    const Nui__Bank__V1__StatementRequest *m = work->request;
+    if (err->code) {
+        work_fail (work, err);
+        return;
+    }
+    Nui__Bank__V1__StatementReply reply = NUI__BANK__V1__STATEMENT_REPLY__INIT;
+    reply.account = m->account;
+    reply.from_us = work->from;
+    reply.to_us = work->to;
+    reply.opening_posted_micro = st->opening_posted;
+    reply.opening_held_micro = st->opening_held;
+    reply.closing_posted_micro = st->closing_posted;
+    reply.closing_held_micro = st->closing_held;
+    reply.granted_micro = st->granted;
+    reply.charged_micro = st->charged;
+    struct ledger_alloc sum = {
+        .posted = st->closing_posted, .held = st->closing_held, .credit_limit = st->credit_limit};
+    reply.available_micro = ledger_room (&sum);
+    reply.n_lines = st->line_count;
+    reply.lines = arena_array (work->arena, st->line_count, sizeof (*reply.lines));
+    for (uint32_t i = 0; i < st->line_count; i++) {
+        Nui__Bank__V1__StatementLine *line = arena_new (work->arena, Nui__Bank__V1__StatementLine);
+        nui__bank__v1__statement_line__init (line);
+        line->at_us = st->line[i].at;
+        line->kind = unconst (st->line[i].kind);
+        line->job = unconst (st->line[i].job);
+        line->site = unconst (st->line[i].site);
+        line->amount_micro = st->line[i].posted;
+        line->held_micro = st->line[i].held;
+        line->description = unconst (st->line[i].note);
+        line->who = unconst (st->line[i].who);
+        line->op_id = st->line[i].op_id;
+        reply.lines[i] = line;
+    }
+    rpccall_reply (work->call, &reply.base);
+    work_destroy (work);
+}
+
+int period_read (struct work *work, time_us from, time_us to, const char *what, struct err *err)
+{
+    struct committer *committer = work->svc->committer;
+    /* Never beyond what is settled now: the closing of one is the opening of the next. */
+    time_us horizon = committer_horizon (committer);
+    work->from = from;
+    work->to = to > 0 && to < horizon ? to : horizon;
+    if (from < 0 || to < 0)
+        return err_set (err, ERR_INVALID, "%s: a moment before 1970", what);
+    if (work->from > work->to)
+        return err_set (err, ERR_INVALID, "%s: the period ends before it begins", what);
+    /* While the writer is away a commit of unknown outcome may still arrive before the horizon. */
+    if (!committer_is_up (committer))
+        return err_set (err, ERR_UNAVAILABLE, "the bank's database is away: ask again");
+    return 0;
+}
+
+void handle_statement (void *self, struct rpccall *call, const ProtobufCMessage *request)
+{
+    struct bank_service *svc = self;
+    struct work *work = work_create (svc, call, request);
+    const Nui__Bank__V1__StatementRequest *m = work->request;
+    struct err err = {0};
+    if (name_check ("account", m->account, &err) < 0 ||
+        period_read (work, m->from_us, m->to_us, "statement", &err) < 0)
+        work_fail (work, &err);
+    else
+        reader_statement (svc->reader, viewer (work), m->account, work->from, work->to,
+                          on_statement, work);
+}
+
+/* ---- lists ---- */
+
+static void on_list (void *arg, const struct err *err, const struct reader_item *item,
+                     uint32_t count)
+{
+    struct work *work = arg;
+    if (err->code) {
+        work_fail (work, err);
+        return;
+    }
+    Nui__Bank__V1__ListReply reply = NUI__BANK__V1__LIST_REPLY__INIT;
+    reply.n_items = count;
+    reply.items = arena_array (work->arena, count, sizeof (*reply.items));
+    for (uint32_t i = 0; i < count; i++) {
+        Nui__Bank__V1__ListItem *out = arena_new (work->arena, Nui__Bank__V1__ListItem);
+        nui__bank__v1__list_item__init (out);
+        out->name = unconst (item[i].name);
+        out->project = unconst (item[i].project);
+        out->detail = unconst (item[i].detail);
+        reply.items[i] = out;
+    }
+    rpccall_reply (work->call, &reply.base);
+    work_destroy (work);
+}
+
+void handle_list (void *self, struct rpccall *call, const ProtobufCMessage *request)
+{
+    static const char *const name[] = {"project", "user", "account"};
+    struct bank_service *svc = self;
+    struct work *work = work_create (svc, call, request);
+    const Nui__Bank__V1__ListRequest *m = work->request;
+    for (int kind = 0; kind < 3; kind++)
+        if (strcmp (m->kind, name[kind]) == 0) {
+            reader_list (svc->reader, viewer (work), (enum reader_list)kind, on_list, work);
+            return;
+        }
+    struct err err = {0};
+    err_set (&err, ERR_INVALID, "list: '%.40s' is none of project, user, account", m->kind);
+    work_fail (work, &err);
+}
+
+static void on_rates (void *arg, const struct err *err, const struct reader_rate *rate,
+                      uint32_t count)
+{
+    struct work *work = arg;
+    if (err->code) {
+        work_fail (work, err);
+        return;
+    }
+    Nui__Bank__V1__RateListReply reply = NUI__BANK__V1__RATE_LIST_REPLY__INIT;
+    reply.n_rates = count;
+    reply.rates = arena_array (work->arena, count, sizeof (*reply.rates));
+    for (uint32_t i = 0; i < count; i++) {
+        Nui__Bank__V1__Rate *out = arena_new (work->arena, Nui__Bank__V1__Rate);
+        nui__bank__v1__rate__init (out);
+        out->site = unconst (rate[i].site);
+        out->multiplier_ppm = rate[i].ppm;
+        out->from_us = rate[i].from;
+        out->version = rate[i].version;
+        reply.rates[i] = out;
+    }
+    rpccall_reply (work->call, &reply.base);
+    work_destroy (work);
+}
+
+void handle_rate_list (void *self, struct rpccall *call, const ProtobufCMessage *request)
+{
+    struct bank_service *svc = self;
+    struct work *work = work_create (svc, call, request);
+    const Nui__Bank__V1__RateListRequest *m = work->request;
+    reader_rates (svc->reader, m->site, on_rates, work);
+}

@@ -1,0 +1,106 @@
+/* Outcomes as reply messages: packed once, stored with the operation, sent as stored. */
+#include "bank/svc/service_impl.h"
+
+static void pack (const ProtobufCMessage *message, struct strbuf *bytes)
+{
+    uint8_t small[512];
+    size_t len = protobuf_c_message_get_packed_size (message);
+    if (len <= sizeof (small)) {
+        protobuf_c_message_pack (message, small);
+        strbuf_append (bytes, small, len);
+        return;
+    }
+    struct arena *arena = arena_create (len);
+    uint8_t *big = arena_alloc (arena, len);
+    protobuf_c_message_pack (message, big);
+    strbuf_append (bytes, big, len);
+    arena_destroy (arena);
+}
+
+Nui__Bank__V1__FundingCandidate **
+reply_candidates (struct arena *arena, const struct ledger_candidate *candidate, uint32_t count)
+{
+    Nui__Bank__V1__FundingCandidate **list = arena_array (arena, count, sizeof (*list));
+    for (uint32_t i = 0; i < count; i++) {
+        Nui__Bank__V1__FundingCandidate *c = arena_new (arena, Nui__Bank__V1__FundingCandidate);
+        Nui__Common__V1__Reason *reason = arena_new (arena, Nui__Common__V1__Reason);
+        nui__bank__v1__funding_candidate__init (c);
+        nui__common__v1__reason__init (reason);
+        reason->code = unconst (candidate[i].code);
+        reason->text = unconst (candidate[i].text);
+        c->account = unconst (candidate[i].account);
+        c->reason = reason;
+        c->available_micro = candidate[i].available;
+        c->shortfall_micro = candidate[i].shortfall;
+        c->fallback = candidate[i].fallback;
+        list[i] = c;
+    }
+    return list;
+}
+
+static void encode_hold (const struct ledger_outcome *out, struct strbuf *bytes)
+{
+    Nui__Bank__V1__HoldReply reply = NUI__BANK__V1__HOLD_REPLY__INIT;
+    Nui__Common__V1__Reason reason = NUI__COMMON__V1__REASON__INIT;
+    struct arena *arena = NULL;
+    reply.granted = out->hold.granted;
+    if (out->hold.granted) {
+        reply.hold_id = unconst (out->hold.hold_id);
+        reply.account = unconst (out->hold.account);
+        reply.amount_micro = out->hold.amount;
+        reply.fallback = out->hold.fallback;
+        reply.expires_us = out->hold.expires;
+    } else {
+        reason.code = unconst (out->hold.reason_code);
+        reason.text = unconst (out->hold.reason_text);
+        reply.reason = &reason;
+    }
+    if (out->hold.candidate_count) {
+        arena = arena_create (0);
+        reply.n_candidates = out->hold.candidate_count;
+        reply.candidates = reply_candidates (arena, out->hold.candidate, out->hold.candidate_count);
+    }
+    pack (&reply.base, bytes);
+    arena_destroy (arena);
+}
+
+void reply_encode (void *arg, const struct ledger_request *req, const struct ledger_outcome *out,
+                   struct strbuf *bytes)
+{
+    (void)arg;
+    Nui__Bank__V1__ChargeReply charge = NUI__BANK__V1__CHARGE_REPLY__INIT;
+    Nui__Bank__V1__ReleaseReply release = NUI__BANK__V1__RELEASE_REPLY__INIT;
+    Nui__Bank__V1__DepositReply deposit = NUI__BANK__V1__DEPOSIT_REPLY__INIT;
+    Nui__Bank__V1__DoneReply done = NUI__BANK__V1__DONE_REPLY__INIT;
+    Nui__Bank__V1__RefundReply refund = NUI__BANK__V1__REFUND_REPLY__INIT;
+    switch (req->kind) {
+    case LEDGER_HOLD:
+        encode_hold (out, bytes);
+        return;
+    case LEDGER_CHARGE:
+        charge.charged_micro = out->charge.charged;
+        charge.total_micro = out->charge.total;
+        charge.released_micro = out->charge.released;
+        charge.account = unconst (out->charge.account);
+        charge.acked_sequence = out->charge.acked;
+        pack (&charge.base, bytes);
+        return;
+    case LEDGER_RELEASE:
+        release.released_micro = out->release.released;
+        release.acked_sequence = out->release.acked;
+        pack (&release.base, bytes);
+        return;
+    case LEDGER_DEPOSIT:
+        deposit.allocation_id = unconst (out->done.id);
+        pack (&deposit.base, bytes);
+        return;
+    case LEDGER_REFUND:
+        refund.refunded_micro = out->refund.refunded;
+        refund.left_micro = out->refund.left;
+        pack (&refund.base, bytes);
+        return;
+    default:
+        done.id = unconst (out->done.id);
+        pack (&done.base, bytes);
+    }
+}

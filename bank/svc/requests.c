@@ -1,0 +1,293 @@
+/* Writing calls of sites: hold, charge, release. The bank checks the user's signature itself. */
+#include <openssl/evp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bank/svc/service_impl.h"
+#include "proto/base/clock.h"
+#include "proto/rpc/envelope.h"
+#include "proto/rpc/pbguard.h"
+
+enum { NAME_MAX_BYTES = 255 };
+
+struct work *work_create (struct bank_service *svc, struct rpccall *call, const void *request)
+{
+    struct arena *arena = arena_create (4096);
+    struct work *work = arena_new (arena, struct work);
+    work->svc = svc;
+    work->call = call;
+    work->arena = arena;
+    work->request = request;
+    return work;
+}
+
+void work_destroy (struct work *work)
+{
+    arena_destroy (work->arena);
+}
+
+void work_fail (struct work *work, const struct err *err)
+{
+    rpccall_fail (work->call, err);
+    work_destroy (work);
+}
+
+int text_check (const char *what, const char *text, size_t max, struct err *err)
+{
+    if (strlen (text) > max)
+        return err_set (err, ERR_LIMIT, "%s is %zu bytes long, %zu are allowed", what,
+                        strlen (text), max);
+    return 0;
+}
+
+static void request_hash (const ProtobufCMessage *request, uint8_t out[LEDGER_HASH_BYTES])
+{
+    /* The packed form is canonical: fields by number, defaults left out. */
+    size_t len = protobuf_c_message_get_packed_size (request);
+    uint8_t *packed = malloc (len + 1);
+    EVP_MD_CTX *ctx = EVP_MD_CTX_new ();
+    const char *name = request->descriptor->name;
+    if (!packed || !ctx)
+        abort ();
+    protobuf_c_message_pack (request, packed);
+    EVP_DigestInit_ex (ctx, EVP_sha256 (), NULL);
+    EVP_DigestUpdate (ctx, name, strlen (name) + 1);
+    EVP_DigestUpdate (ctx, packed, len);
+    EVP_DigestFinal_ex (ctx, out, NULL);
+    EVP_MD_CTX_free (ctx);
+    free (packed);
+}
+
+int request_begin (struct work *work, enum ledger_kind kind, const ProtobufCBinaryData *key,
+                   const ProtobufCMessageDescriptor *reply, struct err *err)
+{
+    char uri[PRINCIPAL_URI_MAX];
+    if (key->len != sizeof (work->req.key.b))
+        return err_set (err, ERR_INVALID, "the idempotency key has %zu bytes, it must have 16",
+                        key->len);
+    work->reply = reply;
+    work->req.kind = kind;
+    work->req.client = arena_strdup (work->arena, principal_uri (rpccall_peer (work->call), uri));
+    work->req.on_behalf = work->req.client;
+    memcpy (work->req.key.b, key->data, key->len);
+    request_hash (work->request, work->req.hash);
+    return 0;
+}
+
+static void on_done (void *arg, const struct err *err, const void *bytes, size_t len)
+{
+    struct work *work = arg;
+    if (err->code) {
+        work_fail (work, err);
+        return;
+    }
+    ProtobufCMessage *reply = protobuf_c_message_unpack (work->reply, NULL, len, bytes);
+    if (reply)
+        rpccall_reply (work->call, reply);
+    else
+        rpccall_finish (work->call, RPC_INTERNAL, "the stored answer cannot be read");
+    if (reply)
+        protobuf_c_message_free_unpacked (reply, NULL);
+    work_destroy (work);
+}
+
+void request_submit (struct work *work)
+{
+    struct err err = {0};
+    if (committer_submit (work->svc->committer, &work->req, on_done, work, &err) < 0)
+        work_fail (work, &err);
+}
+
+/* ---- envelopes ---- */
+
+int job_open (struct work *work, const Nui__Common__V1__Envelope *envelope, time_us at,
+              char **signer_uri_out, Nui__Common__V1__Job **job_out, struct err *err)
+{
+    struct principal signer;
+    char uri[PRINCIPAL_URI_MAX];
+    if (!envelope || envelope->body.len == 0)
+        return err_set (err, ERR_INVALID, "the request carries no signed job");
+    /* A moment in the past is an unheld charge's: rare, and never remembered. */
+    int rc = at == 0 ? verified_envelope (work->svc->verified, work->svc->id, envelope,
+                                          clock_now_us (), &signer, err)
+                     : envelope_verify (work->svc->id, envelope, at, &signer, err);
+    if (rc < 0)
+        return err->code;
+    if (signer.kind != PRINCIPAL_USER)
+        return err_set (err, ERR_UNAUTHENTIC, "%s signed the job, not a user",
+                        principal_uri (&signer, uri));
+    Nui__Common__V1__Job *job = (Nui__Common__V1__Job *)pbguard_unpack (
+        &nui__common__v1__job__descriptor, envelope->body.data, envelope->body.len, err);
+    if (!job)
+        return err_prefix (err, "the signed job");
+    principal_uri (&signer, uri);
+    if (strcmp (job->submitter, uri) != 0) {
+        err_set (err, ERR_UNAUTHENTIC, "the job names %.200s as its submitter, %.200s signed it",
+                 job->submitter, uri);
+        job_close (job);
+        return err->code;
+    }
+    *signer_uri_out = arena_strdup (work->arena, uri);
+    *job_out = job;
+    return 0;
+}
+
+void job_close (Nui__Common__V1__Job *job)
+{
+    if (job)
+        nui__common__v1__job__free_unpacked (job, NULL);
+}
+
+/* The part of the signed job that a hold is for; an ordinary job's only one needs no name. */
+static const Nui__Common__V1__Component *component_of (const Nui__Common__V1__Job *job,
+                                                       const char *name)
+{
+    if (!name[0] && job->n_components == 1)
+        return job->components[0];
+    for (size_t i = 0; i < job->n_components; i++)
+        if (strcmp (job->components[i]->name, name) == 0)
+            return job->components[i];
+    return NULL;
+}
+
+/* What the user signed bounds what a site may hold. */
+static int hold_signed (const struct work *work, const Nui__Bank__V1__HoldRequest *m,
+                        const Nui__Common__V1__Job *job, struct err *err)
+{
+    const char *site = rpccall_peer (work->call)->name;
+    const Nui__Common__V1__Component *component = component_of (job, m->component);
+    char asked[QUANTITY_TEXT_MAX], allowed[QUANTITY_TEXT_MAX];
+    if (!component)
+        return err_set (err, ERR_INVALID, "hold: the signed job has no component '%s'",
+                        m->component);
+    if (m->walltime_us > component->walltime_us)
+        return err_set (err, ERR_INVALID, "hold: %s asked, the user signed a walltime of %s",
+                        duration_format (m->walltime_us, asked),
+                        duration_format (component->walltime_us, allowed));
+    bool named = component->n_sites == 0;
+    for (size_t i = 0; i < component->n_sites && !named; i++)
+        named = strcmp (component->sites[i], site) == 0;
+    if (!named)
+        return err_set (err, ERR_DENIED, "hold: the user did not allow site %s for this component",
+                        site);
+    return 0;
+}
+
+static int job_ids_check (const char *grid_job, const char *site_job, const char *component,
+                          struct err *err)
+{
+    if (!site_job[0])
+        return err_set (err, ERR_INVALID, "the request names no job of the site");
+    if (text_check ("grid_job_id", grid_job, NAME_MAX_BYTES, err) < 0 ||
+        text_check ("site_job_id", site_job, NAME_MAX_BYTES, err) < 0 ||
+        text_check ("component", component, NAME_MAX_BYTES, err) < 0)
+        return err->code;
+    return 0;
+}
+
+void handle_hold (void *self, struct rpccall *call, const ProtobufCMessage *request)
+{
+    const Nui__Bank__V1__HoldRequest *m = (const void *)request;
+    struct work *work = work_create (self, call, m);
+    struct ledger_request *req = &work->req;
+    Nui__Common__V1__Job *job = NULL;
+    char *signer = NULL;
+    struct err err = {0};
+    if (request_begin (work, LEDGER_HOLD, &m->key, &nui__bank__v1__hold_reply__descriptor, &err) <
+            0 ||
+        job_ids_check (m->grid_job_id, m->site_job_id, m->component, &err) < 0) {
+        work_fail (work, &err);
+        return;
+    }
+    if (m->procs > INT64_MAX || m->walltime_us < 0) {
+        err_set (&err, ERR_INVALID, "hold: processors or walltime out of bounds");
+        work_fail (work, &err);
+        return;
+    }
+    req->hold.job = (struct ledger_job){.site = rpccall_peer (call)->name,
+                                        .site_job = m->site_job_id,
+                                        .component = m->component,
+                                        .grid_job = m->grid_job_id,
+                                        .incarnation = m->incarnation};
+    req->hold.procs = (int64_t)m->procs;
+    req->hold.walltime = m->walltime_us;
+    req->hold.start = m->start_us;
+    req->hold.account = "";
+    /* A request whose signature does not hold (any more) still gets the answer of its key. */
+    if (job_open (work, m->envelope, 0, &signer, &job, &req->refused) == 0 &&
+        hold_signed (work, m, job, &req->refused) == 0) {
+        req->on_behalf = signer;
+        req->hold.account = arena_strdup (work->arena, job->account);
+        req->hold.expires = job->expires_us;
+        req->hold.cost_max = job->cost_max_micro;
+    }
+    job_close (job);
+    request_submit (work);
+}
+
+void handle_charge (void *self, struct rpccall *call, const ProtobufCMessage *request)
+{
+    const Nui__Bank__V1__ChargeRequest *m = (const void *)request;
+    struct work *work = work_create (self, call, m);
+    struct ledger_request *req = &work->req;
+    Nui__Common__V1__Job *job = NULL;
+    char *signer = NULL;
+    struct err err = {0};
+    if (request_begin (work, LEDGER_CHARGE, &m->key, &nui__bank__v1__charge_reply__descriptor,
+                       &err) < 0 ||
+        job_ids_check (m->grid_job_id, m->site_job_id, m->component, &err) < 0 ||
+        text_check ("hold_id", m->hold_id, NAME_MAX_BYTES, &err) < 0) {
+        work_fail (work, &err);
+        return;
+    }
+    if (m->procs > INT64_MAX || m->sequence > INT64_MAX) {
+        err_set (&err, ERR_INVALID, "charge: processors or sequence out of bounds");
+        work_fail (work, &err);
+        return;
+    }
+    req->charge.job = (struct ledger_job){.site = rpccall_peer (call)->name,
+                                          .site_job = m->site_job_id,
+                                          .component = m->component,
+                                          .grid_job = m->grid_job_id,
+                                          .incarnation = m->incarnation};
+    req->charge.sequence = m->sequence;
+    req->charge.hold_id = m->hold_id;
+    req->charge.account = "";
+    req->charge.procs = (int64_t)m->procs;
+    req->charge.start = m->start_us;
+    req->charge.end = m->end_us;
+    req->charge.final = m->final;
+    req->charge.successful = m->successful;
+    /* Without a hold the signed job says who pays; its certificate had to hold when it ran. */
+    if (!m->hold_id[0] &&
+        job_open (work, m->envelope, m->start_us, &signer, &job, &req->refused) == 0) {
+        req->on_behalf = signer;
+        req->charge.account = arena_strdup (work->arena, job->account);
+    }
+    job_close (job);
+    request_submit (work);
+}
+
+void handle_release (void *self, struct rpccall *call, const ProtobufCMessage *request)
+{
+    const Nui__Bank__V1__ReleaseRequest *m = (const void *)request;
+    struct work *work = work_create (self, call, m);
+    struct err err = {0};
+    if (request_begin (work, LEDGER_RELEASE, &m->key, &nui__bank__v1__release_reply__descriptor,
+                       &err) < 0 ||
+        text_check ("hold_id", m->hold_id, NAME_MAX_BYTES, &err) < 0 ||
+        text_check ("reason", m->reason, 1024, &err) < 0) {
+        work_fail (work, &err);
+        return;
+    }
+    if (m->sequence > INT64_MAX) {
+        err_set (&err, ERR_INVALID, "release: sequence out of bounds");
+        work_fail (work, &err);
+        return;
+    }
+    work->req.release.site = rpccall_peer (call)->name;
+    work->req.release.sequence = m->sequence;
+    work->req.release.hold_id = m->hold_id;
+    work->req.release.reason = m->reason;
+    request_submit (work);
+}

@@ -1,0 +1,29 @@
+/* service: nui.bank.v1.Bank on an RPC server, over the committer and the reader.
+ *
+ * Starts whether or not PostgreSQL is there; until it is, and whenever it goes away, requests are
+ * answered UNAVAILABLE and the health service says NOT_SERVING. Caller roles are in the method
+ * table (service.c); what a user may see is limited to projects they are a member of. */
+#ifndef NUI_BANK_SVC_SERVICE_H
+#define NUI_BANK_SVC_SERVICE_H
+
+#include <event2/event.h>
+
+#include "proto/base/log.h"
+#include "proto/rpc/rpcserver.h"
+#include "proto/rpc/tlsid.h"
+
+struct bank_service;
+
+struct bank_service_config {
+    struct event_base *base;
+    struct log *log;
+    struct tlsid *id; /* to verify envelopes */
+    struct rpcserver *server;
+    const char *database; /* libpq's conninfo; copied */
+};
+
+struct bank_service *bank_service_create (const struct bank_service_config *config,
+                                          struct err *err);
+void bank_service_destroy (struct bank_service *svc);
+
+#endif

@@ -1,0 +1,113 @@
+/* Shared inside bank/svc. */
+#ifndef NUI_BANK_SVC_SERVICE_IMPL_H
+#define NUI_BANK_SVC_SERVICE_IMPL_H
+
+#include "bank/store/committer.h"
+#include "bank/store/reader.h"
+#include "bank/svc/service.h"
+#include "bank/svc/verified.h"
+#include "proto/nui/v1/bank.pb-c.h"
+
+struct bank_service {
+    struct event_base *base;
+    struct log *log;
+    struct tlsid *id;
+    struct rpcserver *server;
+    struct committer *committer;
+    struct reader *reader;
+    char *database;
+    struct expiry *expiry;
+    struct verified *verified;
+};
+
+/* One call on its way. Strings of the request are pointed to: the call keeps it valid. */
+struct work {
+    struct bank_service *svc;
+    struct rpccall *call;
+    struct arena *arena;
+    const ProtobufCMessageDescriptor *reply; /* of a writing call */
+    struct ledger_request req;
+    const void *request; /* the protobuf-c message */
+    struct ledger_quote quote;
+    time_us now, from, to;
+};
+
+struct work *work_create (struct bank_service *svc, struct rpccall *call, const void *request);
+void work_destroy (struct work *work);
+/* Answers with err and frees. */
+void work_fail (struct work *work, const struct err *err);
+
+/* ---- requests.c: from messages to ledger requests ---- */
+
+/* Verifies an envelope at a moment (0: now) and parses its job; job_close frees it. ERR_UNAUTHENTIC
+ * when the signature, the chain or the submitter does not hold. */
+int job_open (struct work *work, const Nui__Common__V1__Envelope *envelope, time_us at,
+              char **signer_uri_out, Nui__Common__V1__Job **job_out, struct err *err);
+void job_close (Nui__Common__V1__Job *job);
+int text_check (const char *what, const char *text, size_t max, struct err *err);
+
+void handle_hold (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void handle_charge (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void handle_release (void *self, struct rpccall *call, const ProtobufCMessage *request);
+
+/* ---- admin.c ---- */
+
+void handle_project_create (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void handle_user_create (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void handle_member (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void handle_account_create (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void handle_account_modify (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void handle_deposit (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void handle_withdraw (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void handle_transfer (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void handle_refund (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void handle_allocation_modify (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void handle_rate_set (void *self, struct rpccall *call, const ProtobufCMessage *request);
+
+/* Sets client, key and hash; ERR_INVALID for a key that is not 16 bytes. */
+int request_begin (struct work *work, enum ledger_kind kind, const ProtobufCBinaryData *key,
+                   const ProtobufCMessageDescriptor *reply, struct err *err);
+/* Hands it to the committer; answers the call in the end. */
+void request_submit (struct work *work);
+
+/* ---- reads.c ---- */
+
+void handle_quote (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void handle_balance (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void handle_statement (void *self, struct rpccall *call, const ProtobufCMessage *request);
+/* Who looks: an identity, or "" for those who see everything. */
+const char *viewer (struct work *work);
+/* Reads a period into work->from and to; ERR_INVALID, or ERR_UNAVAILABLE while it is not settled.
+ */
+int period_read (struct work *work, time_us from, time_us to, const char *what, struct err *err);
+
+/* ---- reports.c ---- */
+
+void handle_usage (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void handle_hold_list (void *self, struct rpccall *call, const ProtobufCMessage *request);
+
+/* ---- reads.c ---- */
+
+void handle_list (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void handle_rate_list (void *self, struct rpccall *call, const ProtobufCMessage *request);
+
+/* ---- expiry.c: allocations that have ended, looked for every EXPIRY_PERIOD_S ---- */
+
+enum { EXPIRY_PERIOD_S = 10 };
+struct expiry *expiry_create (struct bank_service *svc);
+void expiry_destroy (struct expiry *expiry);
+
+/* ---- replies.c ---- */
+
+void reply_encode (void *arg, const struct ledger_request *req, const struct ledger_outcome *out,
+                   struct strbuf *bytes);
+/* Candidates as messages in the arena. */
+Nui__Bank__V1__FundingCandidate **
+reply_candidates (struct arena *arena, const struct ledger_candidate *candidate, uint32_t count);
+/* protobuf-c's strings are not const though it never writes them. */
+static inline char *unconst (const char *text)
+{
+    return (char *)(uintptr_t)text;
+}
+
+#endif

@@ -1,0 +1,134 @@
+"""Waiting, running, ports and processes: what the other modules share."""
+import os
+import random
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Failure(Exception):
+    """One sentence for the person at the terminal, and the log that says more."""
+
+    def __init__(self, sentence, log=None):
+        super().__init__(sentence + (f"; its log is {log}" if log else ""))
+
+
+def wait_for(what, condition, seconds, log=None, interval=0.02):
+    """Polls until condition() is true and returns that value; Failure at the deadline."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise Failure(f"waited {seconds} s in vain for {what}", log)
+        time.sleep(interval)
+
+
+def run(args, what, log=None, **options):
+    """Runs a command to its end; Failure with its last words when it does not succeed."""
+    done = subprocess.run([str(a) for a in args], capture_output=True, text=True,
+                          stdin=subprocess.DEVNULL, **options)
+    if done.returncode:
+        words = (done.stderr or done.stdout).strip().splitlines()[-3:]
+        raise Failure(f"{what} failed (exit {done.returncode}): {' / '.join(words)}", log)
+    return done.stdout
+
+
+def free_ports(count):
+    """Ports that are free on loopback now, below the range the kernel gives to clients, so that
+    none of its own choosing gets in the way later."""
+    found, held = [], []
+    candidates = random.sample(range(20000, 28000), 4000)
+    try:
+        for port in candidates:
+            s = socket.socket()
+            held.append(s)
+            try:
+                s.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            found.append(port)
+            if len(found) == count:
+                return found
+    finally:
+        for s in held:
+            s.close()
+    raise Failure(f"no {count} free ports on loopback")
+
+
+def port_is_free(port):
+    with socket.socket() as s:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            s.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def process_birth(pid):
+    """Start time of a living process (field 22 of its stat), or None: (pid, birth) never repeats."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    fields = text[text.rindex(")") + 2:].split()
+    return None if fields[0] in "ZX" else fields[19]
+
+
+class Process:
+    """A background process that a later run of this program can find and end, by its own pid."""
+
+    def __init__(self, name, pid_file, log):
+        self.name, self.pid_file, self.log = name, Path(pid_file), Path(log)
+        self.child = None
+
+    def pid(self):
+        """The living process's id, or None."""
+        if self.child is not None:
+            self.child.poll()  # reap
+        try:
+            pid, birth = self.pid_file.read_text().split()
+        except (OSError, ValueError):
+            return None
+        return int(pid) if process_birth(pid) == birth else None
+
+    def start(self, args, **options):
+        with open(self.log, "ab") as out:
+            self.child = subprocess.Popen([str(a) for a in args], stdin=subprocess.DEVNULL,
+                                          stdout=out, stderr=out, start_new_session=True, **options)
+        birth = process_birth(self.child.pid)
+        self.pid_file.write_text(f"{self.child.pid} {birth}\n")
+
+    def died(self):
+        return self.pid() is None
+
+    def send(self, number):
+        pid = self.pid()
+        if pid is not None:
+            os.kill(pid, number)
+        return pid
+
+    def stop(self, number=signal.SIGTERM, seconds=15):
+        """Asks it to end, and makes it end when it does not. Returns whether it ended by itself."""
+        if self.send(number) is None:
+            return True
+        try:
+            wait_for(f"{self.name} to stop", self.died, seconds)
+            return True
+        except Failure:
+            self.kill()
+            return False
+        finally:
+            self.pid_file.unlink(missing_ok=True)
+
+    def kill(self):
+        """kill -9."""
+        if self.send(signal.SIGKILL) is not None:
+            wait_for(f"{self.name} to be gone", self.died, 10)
+        self.pid_file.unlink(missing_ok=True)

@@ -1,0 +1,48 @@
+#include "local/cli/local_cli.h"
+
+#include <string.h>
+
+int site_admin (struct cli_context *ctx, const char *site, const char *method, const void *request,
+                bool idempotent, void *reply_out, struct err *err)
+{
+    struct rpcclient *client = cli_site (ctx, site, err);
+    if (!client)
+        return err->code;
+    return rpcclient_call (client, &nui__local__v1__admin__descriptor, method, request,
+                           SITE_CALL_TIMEOUT_S * US_PER_S, idempotent, reply_out, err);
+}
+
+int worse (int so_far, int now)
+{
+    return so_far == CLI_OK ? now : so_far;
+}
+
+char *span_text (duration_us d, char *buf)
+{
+    return duration_format (d, buf);
+}
+
+char *moment_text (time_us t, char *buf)
+{
+    if (t == 0)
+        return strcpy (buf, "-");
+    return time_format_table (t, buf);
+}
+
+const char *or_none (const char *text)
+{
+    return text && *text ? text : "[NONE]";
+}
+
+void cell_moment (struct table *table, int64_t t_us)
+{
+    if (t_us)
+        table_time (table, t_us);
+    else
+        table_null (table);
+}
+
+void cell_text (struct table *table, const char *text)
+{
+    table_text (table, text && *text ? text : NULL);
+}

@@ -1,0 +1,156 @@
+/* The table of Maui's commands. Each help text is what `nui CMD --help` prints. */
+#include "local/cli/local_cli.h"
+
+#define GROUP "On a cluster, with Maui's names"
+
+#define SITE_HELP "      --site NAME        another cluster than the one of nui.cfg\n"
+
+const struct cli_command local_commands[] = {
+    {"showq", GROUP, "the queue: active, idle and blocked jobs", cmd_showq,
+     "nui showq [-r | -i | -b] [-u USER] [--site NAME]\n"
+     "\n"
+     "  -r, --running          active jobs only, with where they run and their XFactor; marks:\n"
+     "                         + backfilled, - preemptible, * both\n"
+     "  -i, --idle             idle jobs only, in order of priority; * has a reservation\n"
+     "  -b, --blocked          blocked jobs only, each with its reason\n"
+     "  -u, --user USER        jobs of one account only\n" SITE_HELP
+     "\n"
+     "Plain users see their own jobs; how many others there are is said.\n"
+     "\n"
+     "  nui showq -b\n"},
+    {"checkjob", GROUP, "one job, and why it waits", cmd_checkjob,
+     "nui checkjob [-v] [--site NAME] JOB\n"
+     "\n"
+     "State, credentials, times, what it asks for and where it runs. Of a waiting job: what stops\n"
+     "it, with the limit's value and present usage, when that is expected to be over, and how\n"
+     "many nodes reject it for which reason. JOB is 17, alpha.17 or grid.42.\n"
+     "\n"
+     "  -v, --verbose          the verdict of every node\n" SITE_HELP
+     "\n"
+     "  nui checkjob alpha.17\n"},
+    {"canceljob", GROUP, "cancel jobs", cmd_canceljob,
+     "nui canceljob [--site NAME] JOB...\n"
+     "\n"
+     "In whatever state. One's own; everybody's for ADMIN1 and ADMIN2.\n" SITE_HELP
+     "\n"
+     "  nui canceljob alpha.17 alpha.18\n"},
+    {"showbf", GROUP, "what is free now, and for how long", cmd_showbf,
+     "nui showbf [-u USER] [-g GROUP] [-a ACCOUNT] [-c CLASS] [-q QOS] [-d DURATION]\n"
+     "           [--site NAME]\n"
+     "\n"
+     "Backfill windows: processors that can be used at once without moving anybody's reservation.\n"
+     "Longer windows are within the shorter ones. Nothing is offered to someone whose limit is\n"
+     "reached (yours, unless others are named).\n"
+     "\n"
+     "  -u, --user USER        as this user, group, account, class, QoS would see it\n"
+     "  -g, --group GROUP\n"
+     "  -a, --account ACCOUNT\n"
+     "  -c, --class CLASS\n"
+     "  -q, --qos QOS\n"
+     "  -d, --duration TIME    only windows at least so long\n" SITE_HELP
+     "\n"
+     "  nui showbf -d 2:00:00\n"},
+    {"showstart", GROUP, "when a job, or one of a shape, will start at the earliest", cmd_showstart,
+     "nui showstart [--site NAME] JOB | PROCS@DURATION\n"
+     "\n"
+     "By the reservations that the schedule holds and the wallclock limits of what runs.\n"
+     SITE_HELP
+     "\n"
+     "  nui showstart 8@1:00:00\n"},
+    {"checknode", GROUP, "one node: state, resources, reservations, jobs", cmd_checknode,
+     "nui checknode [-v] [--site NAME] NODE\n"
+     "\n"
+     "For administrators (ADMIN3).\n"
+     "\n"
+     "  -v, --verbose          also its address and priority\n" SITE_HELP
+     "\n"
+     "  nui checknode alpha01\n"},
+    {"showres", GROUP, "reservations, those of jobs included", cmd_showres,
+     "nui showres [-n] [--site NAME] [JOB]\n"
+     "\n"
+     "What runs until its limit, what the schedule promises to waiting jobs, and co-allocated\n"
+     "parts. Plain users see their own.\n"
+     "\n"
+     "  -n, --nodes            by node\n" SITE_HELP
+     "\n"
+     "  nui showres -n\n"},
+    {"showstate", GROUP, "the nodes as a map of letters, one letter a job", cmd_showstate,
+     "nui showstate [--site NAME]\n"
+     "\n"
+     "For administrators (ADMIN3). --json and --csv give one row for each node.\n" SITE_HELP
+     "\n"
+     "  nui showstate\n"},
+    {"sethold", GROUP, "keep waiting jobs from starting", cmd_sethold,
+     "nui sethold [-b | -s | -u] [--site NAME] JOB...\n"
+     "\n"
+     "  -b, --batch            a batch hold (default), -s a system hold: for ADMIN1 and ADMIN2\n"
+     "  -s, --system\n"
+     "  -u, --user             a user hold: anyone, on one's own jobs\n" SITE_HELP
+     "\n"
+     "  nui sethold -u alpha.17\n"},
+    {"releasehold", GROUP, "let held jobs start", cmd_releasehold,
+     "nui releasehold [-a | -b | -s | -u] [--site NAME] JOB...\n"
+     "\n"
+     "  -a, --all              all its holds\n"
+     "  -b, --batch            the batch hold (default)\n"
+     "  -s, --system           the system hold\n"
+     "  -u, --user             the user hold\n" SITE_HELP
+     "\n"
+     "  nui releasehold -a alpha.17\n"},
+    {"setspri", GROUP, "set a system priority on waiting jobs", cmd_setspri,
+     "nui setspri [-r] [--site NAME] PRIORITY JOB...\n"
+     "\n"
+     "PRIORITY from 1 to 1000 puts a job above every one without, 0 takes that back. For ADMIN1\n"
+     "and ADMIN2.\n"
+     "\n"
+     "  -r, --relative         add PRIORITY, which may be negative, to what the job has\n" SITE_HELP
+     "\n"
+     "  nui setspri 10 alpha.17\n"},
+    {"runjob", GROUP, "start waiting jobs now", cmd_runjob,
+     "nui runjob [-f] [--site NAME] JOB...\n"
+     "\n"
+     "Where there is room that nobody was promised, within the limits. For ADMIN1 and ADMIN2. A\n"
+     "held job is not started, and no reservation of a co-allocation is broken.\n"
+     "\n"
+     "  -f, --force            past limits, and past what the schedule promised to waiting jobs\n"
+     SITE_HELP
+     "\n"
+     "  nui runjob alpha.17\n"},
+    {"mjobctl", GROUP, "change jobs: cancel, hold, release, priority, run", cmd_mjobctl,
+     "nui mjobctl -c | -x | -h TYPE | -u TYPE | -p [+|-]PRIORITY [--site NAME] JOB...\n"
+     "\n"
+     "  -c, --cancel           as canceljob\n"
+     "  -x, --run              as runjob\n"
+     "  -h, --hold TYPE        as sethold: user, system, batch or all\n"
+     "  -u, --unhold TYPE      as releasehold: user, system, batch or all\n"
+     "  -p, --priority N       as setspri; +N or -N is relative\n" SITE_HELP
+     "\n"
+     "  nui mjobctl -h user alpha.17\n"},
+    {"diagnose", GROUP, "priorities by their parts, fairshare, jobs, nodes, credentials",
+     cmd_diagnose,
+     "nui diagnose -p [JOB] | -f | -q | -j | -n | -u | -g | -a | -c | -Q [--site NAME]\n"
+     "\n"
+     "  -p, --priority         each idle job's priority: every component's share in percent and,\n"
+     "                         in brackets, what each part adds\n"
+     "  -f, --fairshare        usage of every credential, by interval\n"
+     "  -q, --queue            why each blocked job is blocked\n"
+     "  -j, --jobs             all jobs with what they ask for\n"
+     "  -n, --nodes            all nodes: free and configured\n"
+     "  -u, --users            what the policy says of each user,\n"
+     "  -g, --groups           group,\n"
+     "  -a, --accounts         account,\n"
+     "  -c, --classes          class,\n"
+     "  -Q, --qos              QoS: priority, access, fairshare target, limits\n" SITE_HELP
+     "\n"
+     "For administrators (ADMIN3); -q and -j also show plain users their own jobs.\n"
+     "\n"
+     "  nui diagnose -p\n"},
+    {"showconfig", GROUP, "the policy in force, as maui.cfg would say it", cmd_showconfig,
+     "nui showconfig [--site NAME]\n"
+     "\n"
+     "Every parameter of scheduling with its value, defaults included. What is said for\n"
+     "credentials: diagnose -u, -g, -a, -c, -Q. For administrators (ADMIN3).\n" SITE_HELP
+     "\n"
+     "  nui showconfig\n"},
+    {0},
+};

@@ -1,0 +1,736 @@
+/* diagnose: what the scheduler weighs, and what stands in the way. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "local/cli/local_cli.h"
+
+/* --- -p: priorities ----------------------------------------------------------------------- */
+
+static void on_priorities (void *arg, const ProtobufCMessage *message)
+{
+    struct priorities *p = arg;
+    size_t len = protobuf_c_message_get_packed_size (message);
+    uint8_t *bytes = arena_alloc (p->arena, len + 1);
+    struct priority_chunk *c = arena_new (p->arena, struct priority_chunk);
+    protobuf_c_message_pack (message, bytes);
+    c->message = nui__local__v1__priorities_chunk__unpack (NULL, len, bytes);
+    if (p->last)
+        p->last->next = c;
+    else
+        p->first = c;
+    p->last = c;
+}
+
+void priorities_free (struct priorities *p)
+{
+    for (struct priority_chunk *c = p->first; c; c = c->next)
+        nui__local__v1__priorities_chunk__free_unpacked (c->message, NULL);
+    arena_destroy (p->arena);
+}
+
+static const char *short_name (const char *const pairs[][2], const char *name)
+{
+    for (size_t i = 0; pairs[i][0]; i++)
+        if (strcmp (pairs[i][0], name) == 0)
+            return pairs[i][1];
+    return name;
+}
+
+static const char *component_short (const char *name)
+{
+    static const char *const pairs[][2] = {{"CRED", "Cred"}, {"FS", "FS"},     {"SERV", "Serv"},
+                                           {"TARG", "Targ"}, {"RES", "Res"},   {"SERVICE", "Serv"},
+                                           {"TARGET", "Targ"}, {NULL, NULL}};
+    return short_name (pairs, name);
+}
+
+static const char *sub_short (const char *name)
+{
+    static const char *const pairs[][2] = {
+        {"USER", "User"},          {"GROUP", "Group"},     {"ACCOUNT", "Accnt"},
+        {"CLASS", "Class"},        {"QOS", "QOS"},         {"FSUSER", "User"},
+        {"FSGROUP", "Group"},      {"FSACCOUNT", "Accnt"}, {"FSCLASS", "Class"},
+        {"FSQOS", "QOS"},          {"NODE", "Node"},       {"PROC", "Proc"},
+        {"MEM", "Mem"},            {"SWAP", "Swap"},       {"DISK", "Disk"},
+        {"PS", "PS"},              {"PE", "PE"},           {"WALLTIME", "WallT"},
+        {"QUEUETIME", "QTime"},    {"XFACTOR", "XFctr"},   {"BYPASS", "Bypas"},
+        {"SPVIOLATION", "SPVio"},  {"TARGETQUEUETIME", "QTime"},
+        {"TARGETXFACTOR", "XFctr"}, {NULL, NULL}};
+    return short_name (pairs, name);
+}
+
+/* Five characters wide; what does not fit with a decimal goes without. */
+static void number (double value, struct strbuf *out)
+{
+    char text[32];
+    snprintf (text, sizeof text, "%5.1f", value);
+    if (strlen (text) > 5)
+        snprintf (text, sizeof text, "%5.0f", value);
+    strbuf_puts (out, text);
+}
+
+/* One line: for each component its share of the whole and, in brackets, each part; with `shares`
+ * the parts are shares as well. */
+static void parts_text (const Nui__Local__V1__PrioritiesChunk *head, const double *values,
+                        bool shares, struct strbuf *out)
+{
+    double whole = 0;
+    size_t at = 0, n = 0;
+    for (size_t p = 0; p < head->n_parts; p++)
+        for (size_t s = 0; s < head->parts[p]->n_subs; s++)
+            whole += fabs (values[n++]);
+    for (size_t p = 0; p < head->n_parts; p++) {
+        const Nui__Local__V1__PriorityPart *part = head->parts[p];
+        double sum = 0;
+        for (size_t s = 0; s < part->n_subs; s++)
+            sum += fabs (values[at + s]);
+        strbuf_printf (out, "%6.1f(", whole > 0 ? 100 * sum / whole : 0);
+        for (size_t s = 0; s < part->n_subs; s++, at++) {
+            strbuf_puts (out, s ? ":" : "");
+            number (shares ? (whole > 0 ? 100 * fabs (values[at]) / whole : 0) : values[at], out);
+        }
+        strbuf_putc (out, ')');
+    }
+    strbuf_putc (out, '\n');
+}
+
+static void priority_titles (const Nui__Local__V1__PrioritiesChunk *head, struct strbuf *out)
+{
+    strbuf_puts (out, "diagnosing job priority information (partition: ALL)\n\n"
+                      "Job                    PRIORITY* ");
+    for (size_t p = 0; p < head->n_parts; p++) {
+        strbuf_printf (out, "%6s(", component_short (head->parts[p]->component));
+        for (size_t s = 0; s < head->parts[p]->n_subs; s++)
+            strbuf_printf (out, "%s%5s", s ? ":" : "", sub_short (head->parts[p]->subs[s]));
+        strbuf_putc (out, ')');
+    }
+    strbuf_puts (out, "\n             Weights   --------  ");
+    for (size_t p = 0; p < head->n_parts; p++) {
+        strbuf_printf (out, "%6g(", head->parts[p]->weight);
+        for (size_t s = 0; s < head->parts[p]->n_subs; s++)
+            strbuf_printf (out, "%s%5g", s ? ":" : "", head->parts[p]->weights[s]);
+        strbuf_putc (out, ')');
+    }
+    strbuf_puts (out, "\n\n");
+}
+
+void priorities_text (const struct priorities *p, bool noheader, struct strbuf *out)
+{
+    const Nui__Local__V1__PrioritiesChunk *head = p->first->message;
+    double sum[64] = {0};
+    bool marked = false;
+    if (!noheader)
+        priority_titles (head, out);
+    for (const struct priority_chunk *c = p->first; c; c = c->next)
+        for (size_t i = 0; i < c->message->n_rows; i++) {
+            const Nui__Local__V1__PriorityRow *r = c->message->rows[i];
+            strbuf_printf (out, "%-20s %10lld%c ", r->job_id, (long long)r->priority,
+                           r->system ? '*' : ' ');
+            parts_text (head, r->values, false, out);
+            for (size_t v = 0; v < r->n_values && v < 64; v++)
+                sum[v] += fabs (r->values[v]);
+            marked = marked || r->system;
+        }
+    if (noheader)
+        return;
+    strbuf_puts (out, "\nPercent Contribution   --------  ");
+    parts_text (head, sum, true, out);
+    strbuf_puts (out, marked ? "\n* indicates system prio set on job\n\n" : "\n");
+}
+
+static void priority_json_row (const Nui__Local__V1__PrioritiesChunk *head,
+                               const Nui__Local__V1__PriorityRow *r, struct jsonout *j)
+{
+    double whole = 0;
+    size_t at = 0;
+    jsonout_object (j);
+    jsonout_key (j, "job_id");
+    jsonout_text (j, r->job_id);
+    jsonout_key (j, "priority");
+    jsonout_int (j, r->priority);
+    jsonout_key (j, "system");
+    jsonout_bool (j, r->system);
+    for (size_t v = 0; v < r->n_values; v++)
+        whole += fabs (r->values[v]);
+    for (size_t p = 0; p < head->n_parts; p++)
+        for (size_t s = 0; s < head->parts[p]->n_subs; s++, at++) {
+            jsonout_key (j, head->parts[p]->subs[s]);
+            jsonout_object (j);
+            jsonout_key (j, "value");
+            jsonout_ppm (j, (int64_t)llround (r->values[at] * 1e6));
+            jsonout_key (j, "percent");
+            jsonout_ppm (j, (int64_t)llround (whole > 0 ? 1e8 * fabs (r->values[at]) / whole : 0));
+            jsonout_end (j);
+        }
+    jsonout_end (j);
+}
+
+static void priorities_csv (const struct priorities *p, bool noheader, struct strbuf *out)
+{
+    const Nui__Local__V1__PrioritiesChunk *head = p->first->message;
+    if (!noheader) {
+        strbuf_puts (out, "job_id,priority,system");
+        for (size_t i = 0; i < head->n_parts; i++)
+            for (size_t s = 0; s < head->parts[i]->n_subs; s++)
+                strbuf_printf (out, ",%s", head->parts[i]->subs[s]);
+        strbuf_puts (out, "\r\n");
+    }
+    for (const struct priority_chunk *c = p->first; c; c = c->next)
+        for (size_t i = 0; i < c->message->n_rows; i++) {
+            const Nui__Local__V1__PriorityRow *r = c->message->rows[i];
+            strbuf_printf (out, "%s,%lld,%s", r->job_id, (long long)r->priority,
+                           r->system ? "true" : "false");
+            for (size_t v = 0; v < r->n_values; v++)
+                strbuf_printf (out, ",%.6f", r->values[v]);
+            strbuf_puts (out, "\r\n");
+        }
+}
+
+static int diagnose_priorities (struct cli_context *ctx, const char *site, const char *job)
+{
+    Nui__Local__V1__PrioritiesRequest request = NUI__LOCAL__V1__PRIORITIES_REQUEST__INIT;
+    struct priorities p = {.arena = arena_create (0)};
+    struct strbuf out = STRBUF_INIT;
+    struct err err = {0};
+    struct rpcclient *client = cli_site (ctx, site, &err);
+    int exit_code;
+    if (job)
+        request.job_id = (char *)job;
+    if (!client || rpcclient_stream (client, &nui__local__v1__admin__descriptor, "Priorities",
+                                     &request.base, SITE_CALL_TIMEOUT_S * US_PER_S, on_priorities,
+                                     &p, &err) < 0) {
+        exit_code = cli_fail ("diagnose", &err);
+    } else {
+        if (cli_format (ctx) == CLI_TABLE) {
+            priorities_text (&p, cli_noheader (ctx), &out);
+        } else if (cli_format (ctx) == CLI_CSV) {
+            priorities_csv (&p, cli_noheader (ctx), &out);
+        } else {
+            struct jsonout j = jsonout_make (&out);
+            jsonout_array (&j);
+            for (const struct priority_chunk *c = p.first; c; c = c->next)
+                for (size_t i = 0; i < c->message->n_rows; i++)
+                    priority_json_row (p.first->message, c->message->rows[i], &j);
+            jsonout_end (&j);
+        }
+        exit_code = cli_output (&out);
+    }
+    strbuf_free (&out);
+    priorities_free (&p);
+    return exit_code;
+}
+
+/* --- -f: fairshare ------------------------------------------------------------------------ */
+
+static void fairshare_kind (const Nui__Local__V1__FairshareReply *r, const char *kind,
+                            const char *title, struct strbuf *out)
+{
+    bool begun = false;
+    for (size_t i = 0; i < r->n_rows; i++) {
+        const Nui__Local__V1__FairshareRow *row = r->rows[i];
+        if (strcmp (row->kind, kind) != 0)
+            continue;
+        if (!begun)
+            strbuf_printf (out, "%s\n-------------\n", title);
+        begun = true;
+        strbuf_printf (out, "%-14s %7.2f", row->name, row->percent);
+        if (*row->target_type)
+            strbuf_printf (out, " %6.2f%c", row->target,
+                           *row->target_type == '=' ? ' ' : *row->target_type);
+        else
+            strbuf_puts (out, " -------");
+        for (size_t n = 0; n < row->n_windows; n++) {
+            if (row->windows[n] > 0)
+                strbuf_printf (out, " %7.2f", row->windows[n]);
+            else
+                strbuf_puts (out, " -------");
+        }
+        strbuf_putc (out, '\n');
+    }
+    if (begun)
+        strbuf_putc (out, '\n');
+}
+
+void fairshare_text (const Nui__Local__V1__FairshareReply *r, struct strbuf *out)
+{
+    char a[QUANTITY_TEXT_MAX];
+    double weight = 1;
+    strbuf_printf (out, "FairShare Information\n\nDepth: %u intervals   Interval Length: %s   "
+                        "Decay Rate: %.2f\n\nFS Policy: %s\nSystem FS Settings:  "
+                        "Target Usage: 0.00    Flags: 0\n\n",
+                   r->depth, span_text (r->interval_us, a), r->decay, r->policy);
+    strbuf_puts (out, "FSInterval        %     Target");
+    for (uint32_t n = 0; n < r->depth; n++)
+        strbuf_printf (out, " %7u", n);
+    strbuf_puts (out, "\nFSWeight       ------- -------");
+    for (uint32_t n = 0; n < r->depth; n++, weight *= r->decay)
+        strbuf_printf (out, " %7.4f", weight);
+    strbuf_puts (out, "\nTotalUsage      100.00 -------");
+    for (size_t n = 0; n < r->n_totals; n++) {
+        if (r->totals[n] > 0)
+            strbuf_printf (out, " %7.1f", r->totals[n] / 3600);
+        else
+            strbuf_puts (out, " -------");
+    }
+    strbuf_puts (out, "\n\n");
+    fairshare_kind (r, "user", "USER", out);
+    fairshare_kind (r, "group", "GROUP", out);
+    fairshare_kind (r, "account", "ACCT", out);
+    fairshare_kind (r, "qos", "QOS", out);
+    fairshare_kind (r, "class", "CLASS", out);
+}
+
+static const struct table_column fairshare_columns[] = {
+    {"kind", "Kind", TABLE_TEXT, 0},       {"name", "Name", TABLE_TEXT, 0},
+    {"percent", "Percent", TABLE_PPM, 2},  {"target", "Target", TABLE_PPM, 2},
+    {"target_type", "Type", TABLE_TEXT, 0}, {"interval", "Interval", TABLE_INT, 0},
+    {"interval_percent", "IntervalPercent", TABLE_PPM, 2},
+};
+
+/* One row for each credential and interval. */
+static int fairshare_rows (struct cli_context *ctx, const Nui__Local__V1__FairshareReply *r)
+{
+    struct table *t = table_create (fairshare_columns, 7);
+    for (size_t i = 0; i < r->n_rows; i++)
+        for (size_t n = 0; n < r->rows[i]->n_windows; n++) {
+            const Nui__Local__V1__FairshareRow *row = r->rows[i];
+            table_text (t, row->kind);
+            table_text (t, row->name);
+            table_ppm (t, (int64_t)llround (row->percent * 1e6));
+            if (*row->target_type)
+                table_ppm (t, (int64_t)llround (row->target * 1e6));
+            else
+                table_null (t);
+            cell_text (t, row->target_type);
+            table_int (t, (int64_t)n);
+            table_ppm (t, (int64_t)llround (row->windows[n] * 1e6));
+            table_end_row (t);
+        }
+    int rc = table_print (t, ctx);
+    table_destroy (t);
+    return rc;
+}
+
+static int diagnose_fairshare (struct cli_context *ctx, const char *site)
+{
+    Nui__Local__V1__FairshareRequest request = NUI__LOCAL__V1__FAIRSHARE_REQUEST__INIT;
+    Nui__Local__V1__FairshareReply *reply = NULL;
+    struct strbuf out = STRBUF_INIT;
+    struct err err = {0};
+    int exit_code;
+    if (site_admin (ctx, site, "Fairshare", &request, true, &reply, &err) < 0)
+        return cli_fail ("diagnose", &err);
+    if (cli_format (ctx) == CLI_TABLE) {
+        fairshare_text (reply, &out);
+        exit_code = cli_output (&out);
+    } else {
+        exit_code = fairshare_rows (ctx, reply);
+    }
+    strbuf_free (&out);
+    nui__local__v1__fairshare_reply__free_unpacked (reply, NULL);
+    return exit_code;
+}
+
+/* --- -q: blocked jobs; -j: jobs ------------------------------------------------------------- */
+
+void blocked_text (const struct queue *q, bool noheader, struct strbuf *out)
+{
+    if (!noheader)
+        strbuf_puts (out, "Diagnosing blocked jobs (policylevel HARD  partition ALL)\n\n");
+    for (uint32_t i = 0; i < q->count; i++)
+        strbuf_printf (out, "job %s %s\n", q->row[i].job_id,
+                       q->row[i].reason ? q->row[i].reason->text : "-");
+    if (!noheader)
+        strbuf_putc (out, '\n');
+}
+
+static void job_line (const struct queue *q, const Nui__Local__V1__QueueJob *r, struct strbuf *out)
+{
+    char a[QUANTITY_TEXT_MAX], b[QUANTITY_TEXT_MAX], class[80], memory[32];
+    int64_t since = r->eligible_us ? r->eligible_us : r->submit_us;
+    int64_t until = r->start_us ? r->start_us : q->totals.now_us;
+    bool active = r->section == NUI__LOCAL__V1__QUEUE_SECTION__SECTION_ACTIVE;
+    snprintf (class, sizeof class, "[%.60s:1]", r->class_);
+    snprintf (memory, sizeof memory, ">=%lld", (long long)r->memory_mb);
+    strbuf_printf (out,
+                   "%-18s %8s %3s %4u %.3s %11s %d %4u %8s %8s %8s %11s %8s %6s %6s %6s %6s %6s "
+                   "%11s ",
+                   r->job_id, r->state, active ? "DEF" : "ALL", r->procs,
+                   *r->qos ? r->qos : "---", span_text (r->walltime_us, a),
+                   active || r->reserved_us, r->procs, r->user, r->group,
+                   *r->account ? r->account : "-",
+                   span_text (until > since ? until - since : 0, b), "[NONE]", "[NONE]", "[NONE]",
+                   memory, ">=0", "NC0", *r->class_ ? class : "[NONE]");
+    for (size_t i = 0; i < r->n_features; i++)
+        strbuf_printf (out, "[%s]", r->features[i]);
+    strbuf_puts (out, r->n_features ? "\n" : "[NONE]\n");
+}
+
+void jobs_text (const struct queue *q, bool noheader, struct strbuf *out)
+{
+    uint32_t active = 0;
+    if (!noheader)
+        strbuf_puts (out, "Name                  State Par Proc QOS     WCLimit R  Min     User"
+                          "    Group  Account  QueuedTime  Network  Opsys   Arch    Mem   Disk"
+                          "  Procs       Class Features\n\n");
+    for (uint32_t i = 0; i < q->count; i++) {
+        job_line (q, &q->row[i], out);
+        active += q->row[i].section == NUI__LOCAL__V1__QUEUE_SECTION__SECTION_ACTIVE;
+    }
+    if (!noheader)
+        strbuf_printf (out, "\n\nTotal Jobs: %u  Active Jobs: %u\n\n", q->count, active);
+}
+
+static int diagnose_queue (struct cli_context *ctx, const char *site, bool blocked)
+{
+    struct queue q = {.arena = arena_create (1 << 20), .totals = {.site = (char *)""}};
+    struct strbuf out = STRBUF_INIT;
+    struct err err = {0};
+    int exit_code;
+    int rc = queue_fetch_full (ctx, site, blocked, !blocked, &q, &err);
+    if (rc < 0) {
+        exit_code = cli_fail ("diagnose", &err);
+    } else if (cli_format (ctx) != CLI_TABLE) {
+        struct table *t = queue_table (&q);
+        exit_code = table_print (t, ctx);
+        table_destroy (t);
+    } else {
+        if (blocked)
+            blocked_text (&q, cli_noheader (ctx), &out);
+        else
+            jobs_text (&q, cli_noheader (ctx), &out);
+        exit_code = cli_output (&out);
+    }
+    strbuf_free (&out);
+    arena_destroy (q.arena);
+    return exit_code;
+}
+
+/* --- -n: nodes ---------------------------------------------------------------------------- */
+
+struct node_sum {
+    long long procs[2], memory[2], disk[2], swap[2]; /* free, configured */
+    uint32_t active, idle, down;
+};
+
+static void pair (long long have, long long all, int width, struct strbuf *out)
+{
+    strbuf_printf (out, " %*lld:%-*lld", width, have, width, all);
+}
+
+static void node_line (const Nui__Local__V1__NodeInfo *n, uint32_t held, struct node_sum *sum,
+                       struct strbuf *out)
+{
+    const long long have[4] = {(long long)n->procs - n->dedicated_procs,
+                               n->memory_mb - n->dedicated_memory_mb,
+                               n->disk_mb - n->dedicated_disk_mb,
+                               n->swap_mb - n->dedicated_swap_mb};
+    const long long all[4] = {n->procs, n->memory_mb, n->disk_mb, n->swap_mb};
+    long long *into[4] = {sum->procs, sum->memory, sum->disk, sum->swap};
+    strbuf_printf (out, "%-20s %8s", n->name, n->state);
+    for (int i = 0; i < 4; i++) {
+        pair (have[i], all[i], i == 0 ? 3 : 7, out);
+        into[i][0] += have[i];
+        into[i][1] += all[i];
+    }
+    strbuf_printf (out, " %5.2f DEF %6.2f %03u ", n->speed_ppm / 1e6, n->load_milli / 1e3, held);
+    for (size_t i = 0; i < n->n_features; i++)
+        strbuf_printf (out, "[%s]", n->features[i]);
+    strbuf_puts (out, n->n_features ? "\n" : "[NONE]\n");
+    bool up = strcmp (n->state, "Down") != 0 && strcmp (n->state, "Drained") != 0;
+    sum->down += !up;
+    sum->active += up && n->n_jobs > 0;
+    sum->idle += up && n->n_jobs == 0;
+}
+
+void nodes_text (const struct nodes *nodes, const uint32_t *held, bool noheader, struct strbuf *out)
+{
+    struct node_sum sum = {0};
+    if (!noheader)
+        strbuf_puts (out, "diagnosing node table\n"
+                          "Name                    State  Procs      Memory          Disk"
+                          "            Swap       Speed Par   Load Res Features\n\n");
+    for (uint32_t i = 0; i < nodes->count; i++)
+        node_line (nodes->item[i], held[i], &sum, out);
+    if (noheader)
+        return;
+    strbuf_printf (out, "%-20s %8s", "-----", "---");
+    pair (sum.procs[0], sum.procs[1], 3, out);
+    pair (sum.memory[0], sum.memory[1], 7, out);
+    pair (sum.disk[0], sum.disk[1], 7, out);
+    pair (sum.swap[0], sum.swap[1], 7, out);
+    strbuf_printf (out, "\n\nTotal Nodes: %u  (Active: %u  Idle: %u  Down: %u)\n\n", nodes->count,
+                   sum.active, sum.idle, sum.down);
+}
+
+struct name_at {
+    const char *name;
+    uint32_t at;
+};
+
+static int by_name (const void *a, const void *b)
+{
+    return strcmp (((const struct name_at *)a)->name, ((const struct name_at *)b)->name);
+}
+
+/* How many reservations stand on each node. */
+static uint32_t *held_count (const struct nodes *nodes, const struct reservations *rsv)
+{
+    uint32_t *held = arena_array (nodes->arena, nodes->count + 1, sizeof *held);
+    struct name_at *index = arena_array (nodes->arena, nodes->count + 1, sizeof *index);
+    for (uint32_t i = 0; i < nodes->count; i++)
+        index[i] = (struct name_at){nodes->item[i]->name, i};
+    qsort (index, nodes->count, sizeof *index, by_name);
+    for (uint32_t i = 0; i < rsv->count; i++)
+        for (size_t n = 0; n < rsv->item[i]->n_nodes; n++) {
+            struct name_at key = {rsv->item[i]->nodes[n]->node, 0};
+            const struct name_at *found =
+                bsearch (&key, index, nodes->count, sizeof *index, by_name);
+            if (found)
+                held[found->at]++;
+        }
+    return held;
+}
+
+static int diagnose_nodes (struct cli_context *ctx, const char *site)
+{
+    struct nodes nodes = {.arena = arena_create (0)};
+    struct reservations rsv = {.arena = arena_create (0)};
+    struct strbuf out = STRBUF_INIT;
+    struct err err = {0};
+    int exit_code;
+    int rc = nodes_fetch (ctx, site, NULL, &nodes, &err);
+    if (rc == 0)
+        rc = reservations_fetch (ctx, site, NULL, NULL, true, &rsv, &err);
+    if (rc < 0) {
+        exit_code = cli_fail ("diagnose", &err);
+    } else if (cli_format (ctx) == CLI_TABLE) {
+        nodes_text (&nodes, held_count (&nodes, &rsv), cli_noheader (ctx), &out);
+        exit_code = cli_output (&out);
+    } else {
+        struct table *t = nodes_table (&nodes);
+        exit_code = table_print (t, ctx);
+        table_destroy (t);
+    }
+    strbuf_free (&out);
+    nodes_free (&nodes);
+    reservations_free (&rsv);
+    return exit_code;
+}
+
+/* --- -u -g -a -c -Q: credentials ------------------------------------------------------------ */
+
+static const char *list_text (char *const *item, size_t count, const char *between,
+                              struct strbuf *b)
+{
+    strbuf_clear (b);
+    for (size_t i = 0; i < count; i++)
+        strbuf_printf (b, "%s%s", i ? between : "", item[i]);
+    return count ? strbuf_text (b) : "[NONE]";
+}
+
+static void credential_line (const Nui__Local__V1__CredentialRow *r, const char *kind,
+                             struct strbuf *out)
+{
+    struct strbuf qlist = STRBUF_INIT, limits = STRBUF_INIT, flags = STRBUF_INIT;
+    const char *q = list_text (r->qlist, r->n_qlist, ":", &qlist);
+    const char *l = list_text (r->limits, r->n_limits, " ", &limits);
+    if (strcmp (kind, "qos") == 0)
+        strbuf_printf (out, "%-20s  %8.0f %8g %8g %8g %8.2f %10s %10s %s\n", r->name, r->priority,
+                       r->qtweight, r->qttarget, r->xfweight, r->xftarget,
+                       list_text (r->flags, r->n_flags, ",", &flags), "[NONE]", l);
+    else if (strcmp (kind, "class") == 0)
+        strbuf_printf (out, "%-14s %8.0f %-12s %-12s %12s  %-20s %5.2f  %s\n", r->name, r->priority,
+                       "[NONE]", or_none (r->qdef), q, "[NONE]", r->target, l);
+    else
+        strbuf_printf (out, "%-12s %8.0f %12s %12s %12s %21s %6.2f  %s\n", r->name, r->priority,
+                       "[NONE]", or_none (r->qdef), q, "[NONE]", r->target, l);
+    strbuf_free (&qlist);
+    strbuf_free (&limits);
+    strbuf_free (&flags);
+}
+
+void credentials_text (const Nui__Local__V1__CredentialsReply *r, const char *kind, bool noheader,
+                       struct strbuf *out)
+{
+    bool class = strcmp (kind, "class") == 0;
+    if (noheader)
+        ;
+    else if (strcmp (kind, "qos") == 0)
+        strbuf_puts (out, "QOS Status\n\nName                * Priority QTWeight QTTarget XFWeight"
+                          " XFTarget     QFlags   JobFlags Limits\n\n");
+    else if (class)
+        strbuf_puts (out, "Class/Queue Status\n\nName           Priority Flags        QDef"
+                          "              QOSList* PartitionList        Target Limits\n\n");
+    else
+        strbuf_printf (out,
+                       "Displaying %s information...\nName         Priority        Flags"
+                       "         QDef      QOSList*        PartitionList Target  Limits\n\n", kind);
+    for (size_t i = 0; i < r->n_rows; i++)
+        if (!class || strcmp (r->rows[i]->name, "DEFAULT") != 0 || r->rows[i]->n_limits)
+            credential_line (r->rows[i], kind, out);
+    if (!noheader)
+        strbuf_putc (out, '\n');
+}
+
+static const struct table_column credential_columns[] = {
+    {"name", "Name", TABLE_TEXT, 0},         {"priority", "Priority", TABLE_PPM, 0},
+    {"qdef", "QDef", TABLE_TEXT, 0},         {"qlist", "QOSList", TABLE_TEXT, 0},
+    {"target", "Target", TABLE_PPM, 2},      {"target_type", "Type", TABLE_TEXT, 0},
+    {"limits", "Limits", TABLE_TEXT, 0},     {"flags", "QFlags", TABLE_TEXT, 0},
+    {"qtweight", "QTWeight", TABLE_PPM, 2},  {"qttarget", "QTTarget", TABLE_PPM, 2},
+    {"xfweight", "XFWeight", TABLE_PPM, 2},  {"xftarget", "XFTarget", TABLE_PPM, 2},
+};
+
+static int credentials_rows (struct cli_context *ctx, const Nui__Local__V1__CredentialsReply *r)
+{
+    struct table *t = table_create (credential_columns,
+                                    sizeof credential_columns / sizeof *credential_columns);
+    struct strbuf b = STRBUF_INIT;
+    for (size_t i = 0; i < r->n_rows; i++) {
+        const Nui__Local__V1__CredentialRow *row = r->rows[i];
+        const double value[] = {row->qtweight, row->qttarget, row->xfweight, row->xftarget};
+        table_text (t, row->name);
+        table_ppm (t, (int64_t)llround (row->priority * 1e6));
+        cell_text (t, row->qdef);
+        table_text (t, row->n_qlist ? list_text (row->qlist, row->n_qlist, ":", &b) : NULL);
+        table_ppm (t, (int64_t)llround (row->target * 1e6));
+        cell_text (t, row->target_type);
+        table_text (t, row->n_limits ? list_text (row->limits, row->n_limits, " ", &b) : NULL);
+        table_text (t, row->n_flags ? list_text (row->flags, row->n_flags, ",", &b) : NULL);
+        for (size_t v = 0; v < 4; v++)
+            table_ppm (t, (int64_t)llround (value[v] * 1e6));
+        table_end_row (t);
+    }
+    int rc = table_print (t, ctx);
+    table_destroy (t);
+    strbuf_free (&b);
+    return rc;
+}
+
+static int diagnose_credentials (struct cli_context *ctx, const char *site, const char *kind)
+{
+    Nui__Local__V1__CredentialsRequest request = NUI__LOCAL__V1__CREDENTIALS_REQUEST__INIT;
+    Nui__Local__V1__CredentialsReply *reply = NULL;
+    struct strbuf out = STRBUF_INIT;
+    struct err err = {0};
+    int exit_code;
+    request.kind = (char *)(uintptr_t)kind;
+    if (site_admin (ctx, site, "Credentials", &request, true, &reply, &err) < 0)
+        return cli_fail ("diagnose", &err);
+    if (cli_format (ctx) == CLI_TABLE) {
+        credentials_text (reply, kind, cli_noheader (ctx), &out);
+        exit_code = cli_output (&out);
+    } else {
+        exit_code = credentials_rows (ctx, reply);
+    }
+    strbuf_free (&out);
+    nui__local__v1__credentials_reply__free_unpacked (reply, NULL);
+    return exit_code;
+}
+
+/* --- showconfig --------------------------------------------------------------------------- */
+
+static const struct table_column config_columns[] = {
+    {"parameter", "Parameter", TABLE_TEXT, 0},
+    {"value", "Value", TABLE_TEXT, 0},
+};
+
+struct config_args {
+    const char *site;
+};
+
+static const struct cli_option config_options[] = {
+    {"site", 0, CLI_OPT_STRING, offsetof (struct config_args, site), 0, 0},
+    {0},
+};
+
+static int config_print (struct cli_context *ctx, const Nui__Local__V1__ConfigReply *r)
+{
+    struct table *t = table_create (config_columns, 2);
+    struct strbuf out = STRBUF_INIT;
+    for (size_t i = 0; i < r->n_parameters; i++) {
+        strbuf_printf (&out, "%-33s %s\n", r->parameters[i]->name, r->parameters[i]->value);
+        table_text (t, r->parameters[i]->name);
+        table_text (t, r->parameters[i]->value);
+        table_end_row (t);
+    }
+    int rc = cli_format (ctx) == CLI_TABLE ? cli_output (&out) : table_print (t, ctx);
+    strbuf_free (&out);
+    table_destroy (t);
+    return rc;
+}
+
+int cmd_showconfig (struct cli_context *ctx, int argc, char **argv)
+{
+    struct config_args args = {0};
+    struct cli_operands ops;
+    struct err err = {0};
+    Nui__Local__V1__ConfigRequest request = NUI__LOCAL__V1__CONFIG_REQUEST__INIT;
+    Nui__Local__V1__ConfigReply *reply = NULL;
+    int exit_code;
+    if (!cli_options (ctx, config_options, 0, &args, argc, argv, &ops, &exit_code))
+        return exit_code;
+    if (ops.count > 0)
+        return cli_usage ("showconfig", "'%s' is too much", ops.item[0]);
+    if (site_admin (ctx, args.site, "Config", &request, true, &reply, &err) < 0)
+        return cli_fail ("showconfig", &err);
+    exit_code = config_print (ctx, reply);
+    nui__local__v1__config_reply__free_unpacked (reply, NULL);
+    return exit_code;
+}
+
+/* --- the command -------------------------------------------------------------------------- */
+
+struct diagnose_args {
+    bool priority, fairshare, queue, jobs, nodes;
+    bool user, group, account, class, qos;
+    const char *site;
+};
+
+#define AT(field) offsetof (struct diagnose_args, field)
+static const struct cli_option diagnose_options[] = {
+    {"priority", 'p', CLI_OPT_FLAG, AT (priority), 0, 0},
+    {"fairshare", 'f', CLI_OPT_FLAG, AT (fairshare), 0, 0},
+    {"queue", 'q', CLI_OPT_FLAG, AT (queue), 0, 0},
+    {"jobs", 'j', CLI_OPT_FLAG, AT (jobs), 0, 0},
+    {"nodes", 'n', CLI_OPT_FLAG, AT (nodes), 0, 0},
+    {"users", 'u', CLI_OPT_FLAG, AT (user), 0, 0},
+    {"groups", 'g', CLI_OPT_FLAG, AT (group), 0, 0},
+    {"accounts", 'a', CLI_OPT_FLAG, AT (account), 0, 0},
+    {"classes", 'c', CLI_OPT_FLAG, AT (class), 0, 0},
+    {"qos", 'Q', CLI_OPT_FLAG, AT (qos), 0, 0},
+    {"site", 0, CLI_OPT_STRING, AT (site), 0, 0},
+    {0},
+};
+#undef AT
+
+int cmd_diagnose (struct cli_context *ctx, int argc, char **argv)
+{
+    struct diagnose_args args = {0};
+    struct cli_operands ops;
+    int exit_code;
+    if (!cli_options (ctx, diagnose_options, 0, &args, argc, argv, &ops, &exit_code))
+        return exit_code;
+    const char *kind = args.user      ? "user"
+                       : args.group   ? "group"
+                       : args.account ? "account"
+                       : args.class   ? "class"
+                       : args.qos     ? "qos"
+                                      : NULL;
+    if (args.priority + args.fairshare + args.queue + args.jobs + args.nodes + args.user +
+            args.group + args.account + args.class + args.qos != 1)
+        return cli_usage ("diagnose", "say one of -p, -f, -q, -j, -n, -u, -g, -a, -c and -Q");
+    if (ops.count > (args.priority ? 1 : 0))
+        return cli_usage ("diagnose", "'%s' is too much", ops.item[ops.count - 1]);
+    if (args.priority)
+        return diagnose_priorities (ctx, args.site, ops.count ? ops.item[0] : NULL);
+    if (args.fairshare)
+        return diagnose_fairshare (ctx, args.site);
+    if (kind)
+        return diagnose_credentials (ctx, args.site, kind);
+    if (args.nodes)
+        return diagnose_nodes (ctx, args.site);
+    return diagnose_queue (ctx, args.site, args.queue);
+}

@@ -1,0 +1,448 @@
+/* checkjob and canceljob: one job in Maui's words. */
+#include <string.h>
+
+#include "local/cli/local_cli.h"
+
+/* --- checkjob as text --------------------------------------------------------------------- */
+
+static void features_text (const Nui__Local__V1__JobReq *r, struct strbuf *out)
+{
+    if (r->n_features == 0)
+        strbuf_puts (out, "[NONE]");
+    for (size_t i = 0; i < r->n_features; i++)
+        strbuf_printf (out, "[%s]", r->features[i]);
+}
+
+static void req_text (const Nui__Local__V1__JobDetail *d, size_t at, struct strbuf *out)
+{
+    const Nui__Local__V1__JobReq *r = d->reqs[at];
+    strbuf_printf (out, "Req[%zu]  TaskCount: %u  Partition: %s\n", at, r->tasks,
+                   r->n_nodes ? "DEFAULT" : "ALL");
+    strbuf_puts (out, "Network: [NONE]  Memory >= 0  Disk >= 0  Swap NC 0\n"
+                      "Opsys: [NONE]  Arch: [NONE]  Features: ");
+    features_text (r, out);
+    strbuf_putc (out, '\n');
+    if (r->procs != 1 || r->memory_mb || r->swap_mb || r->disk_mb) {
+        strbuf_printf (out, "Dedicated Resources Per Task: PROCS: %u", r->procs);
+        if (r->memory_mb)
+            strbuf_printf (out, "  MEM: %lldM", (long long)r->memory_mb);
+        if (r->swap_mb)
+            strbuf_printf (out, "  SWAP: %lldM", (long long)r->swap_mb);
+        if (r->disk_mb)
+            strbuf_printf (out, "  DISK: %lldM", (long long)r->disk_mb);
+        strbuf_putc (out, '\n');
+    }
+    if (r->tasks_per_node)
+        strbuf_printf (out, "TasksPerNode: %u\n", r->tasks_per_node);
+    if (d->verbose || r->exclusive)
+        strbuf_printf (out, "NodeAccess: %s\n", r->exclusive ? "SINGLEJOB" : "SHARED");
+    if (r->n_nodes == 0)
+        return;
+    strbuf_printf (out, "NodeCount: %zu\nAllocated Nodes:\n", r->n_nodes);
+    for (size_t i = 0; i < r->n_nodes; i++)
+        strbuf_printf (out, "[%s:%u]", r->nodes[i]->node, r->nodes[i]->tasks);
+    strbuf_putc (out, '\n');
+}
+
+static void times_text (const Nui__Local__V1__JobDetail *d, struct strbuf *out)
+{
+    const Nui__Local__V1__QueueJob *j = d->job;
+    char a[QUANTITY_TEXT_MAX], b[QUANTITY_TEXT_MAX];
+    bool ended = j->start_us && j->section == NUI__LOCAL__V1__QUEUE_SECTION__SECTION_UNSET;
+    int64_t until = j->start_us ? j->start_us : d->now_us;
+    int64_t used = !j->start_us ? 0 : (ended ? j->end_us : d->now_us) - j->start_us;
+    strbuf_printf (out, "WallTime: %s of %s\n", span_text (used, a), span_text (j->walltime_us, b));
+    strbuf_printf (out, "SubmitTime: %s\n", moment_text (j->submit_us, a));
+    if (j->section == NUI__LOCAL__V1__QUEUE_SECTION__SECTION_UNSET && !j->start_us)
+        until = j->end_us;
+    strbuf_printf (out, "  (Time Queued  Total: %s", span_text (until - j->submit_us, a));
+    if (j->eligible_us)
+        strbuf_printf (out, "  Eligible: %s",
+                       span_text (until > j->eligible_us ? until - j->eligible_us : 0, a));
+    strbuf_puts (out, ")\n\n");
+    if (j->start_us)
+        strbuf_printf (out, "StartTime: %s\n", moment_text (j->start_us, a));
+    if (j->section == NUI__LOCAL__V1__QUEUE_SECTION__SECTION_UNSET)
+        strbuf_printf (out, "EndTime: %s  ExitCode: %d\n", moment_text (j->end_us, a),
+                       d->exit_code);
+}
+
+static void holds_text (const Nui__Local__V1__JobDetail *d, struct strbuf *out)
+{
+    if (d->n_holds == 0)
+        return;
+    strbuf_puts (out, "Holds:    ");
+    for (size_t i = 0; i < d->n_holds; i++)
+        strbuf_printf (out, "%s%s", i ? "  " : "", d->holds[i]);
+    strbuf_putc (out, '\n');
+}
+
+static void reservation_text (const Nui__Local__V1__JobDetail *d, struct strbuf *out)
+{
+    const Nui__Local__V1__QueueJob *j = d->job;
+    char a[QUANTITY_TEXT_MAX], b[QUANTITY_TEXT_MAX], c[QUANTITY_TEXT_MAX];
+    int64_t start = j->start_us ? j->start_us : j->reserved_us;
+    int64_t end = j->start_us ? j->end_us : d->reservation_end_us;
+    if (j->section == NUI__LOCAL__V1__QUEUE_SECTION__SECTION_UNSET || !start)
+        return;
+    if (!end)
+        end = start + j->walltime_us;
+    strbuf_printf (out, "Reservation '%s' (%s -> %s  Duration: %s)\n", j->job_id,
+                   span_text (start - d->now_us, a), span_text (end - d->now_us, b),
+                   span_text (end - start, c));
+}
+
+static void verdicts_text (const Nui__Local__V1__JobDetail *d, struct strbuf *out)
+{
+    if (d->n_rejections)
+        strbuf_puts (out, "\nRejection Reasons: ");
+    for (size_t i = 0; i < d->n_rejections; i++)
+        strbuf_printf (out, "[%-12s :%5u]", d->rejections[i]->reason, d->rejections[i]->count);
+    if (d->n_rejections)
+        strbuf_putc (out, '\n');
+    if (!d->verbose)
+        return;
+    strbuf_puts (out, "\nDetailed Node Availability Information:\n\n");
+    for (size_t i = 0; i < d->n_nodes; i++) {
+        const Nui__Local__V1__NodeVerdict *n = d->nodes[i];
+        if (strcmp (n->reason, "Accepted") == 0)
+            strbuf_printf (out, "%-24s accepted : %u tasks supported\n", n->node, n->count);
+        else
+            strbuf_printf (out, "%-24s rejected : %s\n", n->node, n->reason);
+    }
+}
+
+/* The first thing in its way: hold, limit, date or credit; else what the nodes have. */
+static void verdict_text (const Nui__Local__V1__JobDetail *d, struct strbuf *out)
+{
+    const Nui__Local__V1__QueueJob *j = d->job;
+    bool blocked = j->section == NUI__LOCAL__V1__QUEUE_SECTION__SECTION_BLOCKED;
+    long long idle = (long long)d->idle_procs, usable = (long long)d->feasible_procs;
+    if (d->n_holds)
+        strbuf_printf (out, "cannot select job %s for partition DEFAULT (job hold active)\n",
+                       j->job_id);
+    else if (blocked && d->limit)
+        strbuf_printf (out, "cannot select job %s for partition DEFAULT (%s)\n", j->job_id,
+                       d->limit->text);
+    else if (blocked)
+        strbuf_printf (out, "cannot select job %s for partition DEFAULT (%s)\n", j->job_id,
+                       d->reason ? d->reason->text : "");
+    else if (idle < j->procs)
+        strbuf_printf (out,
+                       "job cannot run in partition DEFAULT (insufficient idle procs available: "
+                       "%lld < %u)\n",
+                       idle, j->procs);
+    else if (usable < j->procs)
+        strbuf_printf (out,
+                       "job cannot run in partition DEFAULT (idle procs do not meet requirements "
+                       ": %lld of %u procs found)\nidle procs: %3lld  feasible procs: %3lld\n",
+                       usable, j->procs, idle, usable);
+    else
+        strbuf_printf (out,
+                       "job can run in partition DEFAULT (%lld procs available.  %u procs "
+                       "required)\n",
+                       usable, j->procs);
+}
+
+static void waiting_text (const Nui__Local__V1__JobDetail *d, struct strbuf *out)
+{
+    char a[QUANTITY_TEXT_MAX], b[QUANTITY_TEXT_MAX];
+    const Nui__Local__V1__LimitHit *l = d->limit;
+    verdict_text (d, out);
+    verdicts_text (d, out);
+    strbuf_putc (out, '\n');
+    if (d->reason)
+        strbuf_printf (out, "Waits: %s (%s)\n", d->reason->text, d->reason->code);
+    if (l)
+        strbuf_printf (out, "Limit: %s %s %lld for %s  used: %lld  this job: %lld\n", l->level,
+                       l->limit, (long long)l->value, l->object, (long long)l->usage,
+                       (long long)l->request);
+    if (d->clears_us)
+        strbuf_printf (out, "Clears: in %s on %s\n", span_text (d->clears_us - d->now_us, a),
+                       moment_text (d->clears_us, b));
+    if (d->start_estimate_us)
+        strbuf_printf (out, "Start: expected in %s on %s\n",
+                       span_text (d->start_estimate_us - d->now_us, a),
+                       moment_text (d->start_estimate_us, b));
+    else if (d->n_holds == 0)
+        strbuf_puts (out, "Start: never, as things are\n");
+}
+
+void checkjob_text (const Nui__Local__V1__JobDetail *d, struct strbuf *out)
+{
+    const Nui__Local__V1__QueueJob *j = d->job;
+    uint64_t tasks = 0;
+    bool waits = j->section == NUI__LOCAL__V1__QUEUE_SECTION__SECTION_IDLE ||
+                 j->section == NUI__LOCAL__V1__QUEUE_SECTION__SECTION_BLOCKED;
+    strbuf_printf (out, "\n\nchecking job %s\n\nState: %s\n", j->job_id, j->state);
+    strbuf_printf (out, "Creds:  user:%s  group:%s  account:%s  class:%s  qos:%s\n", j->user,
+                   or_none (j->group), or_none (j->account), or_none (j->class_),
+                   or_none (j->qos));
+    if (*j->grid_job_id)
+        strbuf_printf (out, "GridJob: %s  Component: %s  Submitter: %s\n", j->grid_job_id,
+                       or_none (d->component), d->submitter);
+    times_text (d, out);
+    for (size_t i = 0; i < d->n_reqs; i++)
+        tasks += d->reqs[i]->tasks;
+    if (d->n_reqs)
+        strbuf_printf (out, "Total Tasks: %llu\n\n", (unsigned long long)tasks);
+    for (size_t i = 0; i < d->n_reqs; i++)
+        req_text (d, i, out);
+    strbuf_printf (out, "\n\nBypass: %u  StartCount: %u\nPartitionMask: [ALL]\n", d->bypass,
+                   d->start_count);
+    if (d->system_priority)
+        strbuf_printf (out, "SystemPriority:  %lld\n", (long long)d->system_priority);
+    holds_text (d, out);
+    reservation_text (d, out);
+    if (d->pe_micro)
+        strbuf_printf (out, "PE:  %.2f  StartPriority:  %lld\n", (double)d->pe_micro / 1e6,
+                       (long long)j->priority);
+    if (waits && d->pe_micro)
+        waiting_text (d, out);
+    else if (d->reason)
+        strbuf_printf (out, "Reason: %s (%s)\n", d->reason->text, d->reason->code);
+    strbuf_putc (out, '\n');
+}
+
+/* --- checkjob as a record ----------------------------------------------------------------- */
+
+static const struct table_column columns[] = {
+    {"job_id", "JobName", TABLE_TEXT, 0},      {"grid_job_id", "GridJob", TABLE_TEXT, 0},
+    {"component", "Component", TABLE_TEXT, 0}, {"submitter", "Submitter", TABLE_TEXT, 0},
+    {"state", "State", TABLE_TEXT, 0},         {"user", "User", TABLE_TEXT, 0},
+    {"group", "Group", TABLE_TEXT, 0},         {"account", "Account", TABLE_TEXT, 0},
+    {"class", "Class", TABLE_TEXT, 0},         {"qos", "QoS", TABLE_TEXT, 0},
+    {"procs", "Procs", TABLE_INT, 0},          {"walltime", "WCLimit", TABLE_DURATION, 0},
+    {"submit_time", "Submit", TABLE_TIME, 0},  {"eligible_time", "Eligible", TABLE_TIME, 0},
+    {"start_time", "Start", TABLE_TIME, 0},    {"end_time", "End", TABLE_TIME, 0},
+    {"exit_code", "ExitCode", TABLE_INT, 0},   {"bypass", "Bypass", TABLE_INT, 0},
+    {"start_count", "StartCount", TABLE_INT, 0}, {"pe", "PE", TABLE_PPM, 2},
+    {"priority", "StartPriority", TABLE_INT, 0},
+    {"system_priority", "SystemPriority", TABLE_INT, 0},
+    {"held", "Held", TABLE_CREDITS, 0},        {"reserved_start", "Reserved", TABLE_TIME, 0},
+    {"reason_code", "Code", TABLE_TEXT, 0},    {"reason", "Reason", TABLE_TEXT, 0},
+    {"clears_time", "Clears", TABLE_TIME, 0},  {"limit", "Limit", TABLE_TEXT, 0},
+    {"limit_level", "Level", TABLE_TEXT, 0},   {"limit_object", "Of", TABLE_TEXT, 0},
+    {"limit_value", "Value", TABLE_INT, 0},    {"limit_usage", "Usage", TABLE_INT, 0},
+    {"limit_request", "Request", TABLE_INT, 0}, {"idle_procs", "Idle", TABLE_INT, 0},
+    {"feasible_procs", "Feasible", TABLE_INT, 0},
+    {"start_estimate", "Estimate", TABLE_TIME, 0},
+};
+
+static void who_cells (const Nui__Local__V1__JobDetail *d, struct table *t)
+{
+    const Nui__Local__V1__QueueJob *j = d->job;
+    table_text (t, j->job_id);
+    cell_text (t, j->grid_job_id);
+    cell_text (t, d->component);
+    cell_text (t, d->submitter);
+    table_text (t, j->state);
+    table_text (t, j->user);
+    cell_text (t, j->group);
+    cell_text (t, j->account);
+    cell_text (t, j->class_);
+    cell_text (t, j->qos);
+}
+
+static void limit_cells (const Nui__Local__V1__LimitHit *l, struct table *t)
+{
+    cell_text (t, l ? l->limit : NULL);
+    cell_text (t, l ? l->level : NULL);
+    cell_text (t, l ? l->object : NULL);
+    const int64_t number[] = {l ? l->value : 0, l ? l->usage : 0, l ? l->request : 0};
+    for (size_t i = 0; i < 3; i++) {
+        if (l)
+            table_int (t, number[i]);
+        else
+            table_null (t);
+    }
+}
+
+static struct table *checkjob_table (const Nui__Local__V1__JobDetail *d)
+{
+    struct table *t = table_create (columns, sizeof columns / sizeof *columns);
+    const Nui__Local__V1__QueueJob *j = d->job;
+    who_cells (d, t);
+    table_int (t, j->procs);
+    table_duration (t, j->walltime_us);
+    cell_moment (t, j->submit_us);
+    cell_moment (t, j->eligible_us);
+    cell_moment (t, j->start_us);
+    cell_moment (t, j->end_us);
+    table_int (t, d->exit_code);
+    table_int (t, d->bypass);
+    table_int (t, d->start_count);
+    table_ppm (t, d->pe_micro);
+    table_int (t, j->priority);
+    table_int (t, d->system_priority);
+    table_credits (t, d->held_micro);
+    cell_moment (t, j->reserved_us);
+    cell_text (t, d->reason ? d->reason->code : NULL);
+    cell_text (t, d->reason ? d->reason->text : NULL);
+    cell_moment (t, d->clears_us);
+    limit_cells (d->limit, t);
+    table_int (t, d->idle_procs);
+    table_int (t, d->feasible_procs);
+    cell_moment (t, d->start_estimate_us);
+    table_end_row (t);
+    return t;
+}
+
+static void lists_json (const Nui__Local__V1__JobDetail *d, struct jsonout *j)
+{
+    jsonout_key (j, "holds");
+    jsonout_array (j);
+    for (size_t i = 0; i < d->n_holds; i++)
+        jsonout_text (j, d->holds[i]);
+    jsonout_end (j);
+    jsonout_key (j, "allocated");
+    jsonout_array (j);
+    for (size_t r = 0; r < d->n_reqs; r++)
+        for (size_t i = 0; i < d->reqs[r]->n_nodes; i++) {
+            jsonout_object (j);
+            jsonout_key (j, "node");
+            jsonout_text (j, d->reqs[r]->nodes[i]->node);
+            jsonout_key (j, "tasks");
+            jsonout_uint (j, d->reqs[r]->nodes[i]->tasks);
+            jsonout_end (j);
+        }
+    jsonout_end (j);
+    jsonout_key (j, "rejections");
+    jsonout_object (j);
+    for (size_t i = 0; i < d->n_rejections; i++) {
+        jsonout_key (j, d->rejections[i]->reason);
+        jsonout_uint (j, d->rejections[i]->count);
+    }
+    jsonout_end (j);
+    if (!d->verbose)
+        return;
+    jsonout_key (j, "nodes");
+    jsonout_array (j);
+    for (size_t i = 0; i < d->n_nodes; i++) {
+        jsonout_object (j);
+        jsonout_key (j, "node");
+        jsonout_text (j, d->nodes[i]->node);
+        jsonout_key (j, "reason");
+        jsonout_text (j, d->nodes[i]->reason);
+        jsonout_key (j, "tasks");
+        jsonout_uint (j, d->nodes[i]->count);
+        jsonout_end (j);
+    }
+    jsonout_end (j);
+}
+
+static int checkjob_print (struct cli_context *ctx, const Nui__Local__V1__JobDetail *d)
+{
+    struct strbuf out = STRBUF_INIT;
+    if (cli_format (ctx) == CLI_TABLE) {
+        checkjob_text (d, &out);
+    } else {
+        struct table *t = checkjob_table (d);
+        struct jsonout j = jsonout_make (&out);
+        if (cli_format (ctx) == CLI_CSV) {
+            table_to_csv (t, cli_noheader (ctx), &out);
+        } else {
+            jsonout_object (&j);
+            jsonout_key (&j, "job");
+            table_to_json_row (t, 0, &j);
+            lists_json (d, &j);
+            jsonout_end (&j);
+        }
+        table_destroy (t);
+    }
+    int rc = cli_output (&out);
+    strbuf_free (&out);
+    return rc;
+}
+
+struct job_args {
+    bool verbose;
+    const char *site;
+};
+
+static const struct cli_option checkjob_options[] = {
+    {"verbose", 'v', CLI_OPT_FLAG, offsetof (struct job_args, verbose), 0, 0},
+    {"site", 0, CLI_OPT_STRING, offsetof (struct job_args, site), 0, 0},
+    {0},
+};
+
+int cmd_checkjob (struct cli_context *ctx, int argc, char **argv)
+{
+    struct job_args args = {0};
+    struct cli_operands operands;
+    struct err err = {0};
+    Nui__Local__V1__CheckJobRequest request = NUI__LOCAL__V1__CHECK_JOB_REQUEST__INIT;
+    Nui__Local__V1__JobDetail *detail = NULL;
+    int exit_code;
+    if (!cli_options (ctx, checkjob_options, 0, &args, argc, argv, &operands, &exit_code))
+        return exit_code;
+    if (operands.count != 1)
+        return cli_usage ("checkjob", "name one job");
+    request.job_id = operands.item[0];
+    request.verbose = args.verbose;
+    if (site_admin (ctx, args.site, "CheckJob", &request, true, &detail, &err) < 0)
+        return cli_fail ("checkjob", &err);
+    exit_code = checkjob_print (ctx, detail);
+    nui__local__v1__job_detail__free_unpacked (detail, NULL);
+    return exit_code;
+}
+
+/* --- canceljob ---------------------------------------------------------------------------- */
+
+static const struct cli_option canceljob_options[] = {
+    {"site", 0, CLI_OPT_STRING, offsetof (struct job_args, site), 0, 0},
+    {0},
+};
+
+static const struct table_column cancel_columns[] = {
+    {"job_id", "JobName", TABLE_TEXT, 0},
+    {"cancelled", "Cancelled", TABLE_BOOL, 0},
+};
+
+static int cancel_one (struct cli_context *ctx, const char *command, const char *site, char *job,
+                       struct table *t)
+{
+    Nui__Local__V1__CancelJobRequest request = NUI__LOCAL__V1__CANCEL_JOB_REQUEST__INIT;
+    Nui__Local__V1__CancelJobReply *reply = NULL;
+    struct err err = {0};
+    int exit_code = CLI_OK;
+    request.job_id = job;
+    if (site_admin (ctx, site, "CancelJob", &request, true, &reply, &err) < 0)
+        return cli_fail (command, &err);
+    table_text (t, reply->job_id);
+    table_bool (t, reply->cancelled);
+    table_end_row (t);
+    if (!reply->cancelled) {
+        err_set (&err, ERR_CONFLICT, "job '%s' has ended already", reply->job_id);
+        exit_code = cli_fail (command, &err);
+    } else if (cli_format (ctx) == CLI_TABLE) {
+        printf ("\n\njob '%s' cancelled\n\n", reply->job_id);
+    }
+    nui__local__v1__cancel_job_reply__free_unpacked (reply, NULL);
+    return exit_code;
+}
+
+int cancel_all (struct cli_context *ctx, const char *command, const char *site, char **job,
+                int count)
+{
+    int all = CLI_OK;
+    struct table *t = table_create (cancel_columns, 2);
+    for (int i = 0; i < count; i++)
+        all = worse (all, cancel_one (ctx, command, site, job[i], t));
+    if (cli_format (ctx) != CLI_TABLE)
+        all = worse (all, table_print (t, ctx));
+    table_destroy (t);
+    return all;
+}
+
+int cmd_canceljob (struct cli_context *ctx, int argc, char **argv)
+{
+    struct job_args args = {0};
+    struct cli_operands operands;
+    int exit_code;
+    if (!cli_options (ctx, canceljob_options, 0, &args, argc, argv, &operands, &exit_code))
+        return exit_code;
+    if (operands.count < 1)
+        return cli_usage ("canceljob", "name at least one job");
+    return cancel_all (ctx, "canceljob", args.site, operands.item, operands.count);
+}

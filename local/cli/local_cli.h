@@ -1,0 +1,147 @@
+/* local_cli: what Maui's commands share on the client's side. Includes proto only.
+ *
+ *   commands.c  the table and its help texts
+ *   call.c      options every command has, calls to the site, several jobs at once
+ *   queue.c     showq
+ *   job.c       checkjob, canceljob
+ *   when.c      showbf, showstart
+ *   change.c    sethold, releasehold, setspri, runjob, mjobctl
+ *   diagnose.c  diagnose, showconfig
+ *   node.c      checknode, showres, showstate
+ *
+ * What a command prints is made by a pure function (…_text) from the site's answer, so that tests
+ * compare whole outputs. */
+#ifndef NUI_LOCAL_CLI_LOCAL_CLI_H
+#define NUI_LOCAL_CLI_LOCAL_CLI_H
+
+#include "proto/base/arena.h"
+#include "proto/base/strbuf.h"
+#include "proto/cli/options.h"
+#include "proto/cli/table.h"
+#include "proto/nui/v1/admin.pb-c.h"
+
+enum { SITE_CALL_TIMEOUT_S = 30 };
+
+/* A unary call to the site's Admin service. site: --site or NULL. */
+int site_admin (struct cli_context *ctx, const char *site, const char *method, const void *request,
+                bool idempotent, void *reply_out, struct err *err);
+
+/* Exit code of a command over several jobs: the first that is not CLI_OK. */
+int worse (int so_far, int now);
+
+/* --- texts -------------------------------------------------------------------------------- */
+
+/* "(…)" pieces that several commands print. buf holds QUANTITY_TEXT_MAX. */
+char *span_text (duration_us d, char *buf);   /* duration in Maui's habit */
+char *moment_text (time_us t, char *buf);     /* "Sun Sep  9 03:59:00", "-" for 0 */
+const char *or_none (const char *text);       /* "[NONE]" for "" */
+/* microseconds, 0: null */
+void cell_moment (struct table *table, int64_t t_us);
+void cell_text (struct table *table, const char *text); /* "" is null */
+
+/* --- queue.c ------------------------------------------------------------------------------ */
+
+/* The queue as it came, by section; everything in the arena. */
+struct queue {
+    struct arena *arena;
+    Nui__Local__V1__QueueTotals totals;
+    Nui__Local__V1__QueueJob *row;
+    uint32_t count, cap;
+    uint32_t hidden;
+};
+
+enum queue_view { QUEUE_ALL, QUEUE_RUNNING, QUEUE_WAITING, QUEUE_STUCK };
+
+void queue_add (struct queue *queue, const Nui__Local__V1__QueueChunk *chunk); /* copies */
+void queue_sort (struct queue *queue); /* active ones by the end of their limit */
+void queue_text (const struct queue *queue, enum queue_view view, bool noheader,
+                 struct strbuf *out);
+struct table *queue_table (const struct queue *queue); /* for JSON and CSV */
+/* All that the caller may see, or the blocked ones only; needs: with memory and features. */
+int queue_fetch_full (struct cli_context *ctx, const char *site, bool blocked_only, bool needs,
+                      struct queue *out, struct err *err);
+int queue_fetch (struct cli_context *ctx, const char *site, const char *user,
+                 Nui__Local__V1__QueueSection section, struct queue *out, struct err *err);
+int cmd_showq (struct cli_context *ctx, int argc, char **argv);
+
+/* --- job.c -------------------------------------------------------------------------------- */
+
+void checkjob_text (const Nui__Local__V1__JobDetail *detail, struct strbuf *out);
+int cmd_checkjob (struct cli_context *ctx, int argc, char **argv);
+int cancel_all (struct cli_context *ctx, const char *command, const char *site, char **job,
+                int count);
+int cmd_canceljob (struct cli_context *ctx, int argc, char **argv);
+
+/* --- when.c ------------------------------------------------------------------------------- */
+
+void showbf_text (const Nui__Local__V1__WindowsReply *reply, bool noheader, struct strbuf *out);
+int cmd_showbf (struct cli_context *ctx, int argc, char **argv);
+void showstart_text (const Nui__Local__V1__StartTimeReply *reply, const char *name,
+                     struct strbuf *out);
+int cmd_showstart (struct cli_context *ctx, int argc, char **argv);
+
+/* --- node.c ------------------------------------------------------------------------------- */
+
+struct nodes {
+    struct arena *arena;
+    int64_t now_us;
+    Nui__Local__V1__NodeInfo **item; /* each owned */
+    uint32_t count, cap;
+};
+int nodes_fetch (struct cli_context *ctx, const char *site, const char *node, struct nodes *out,
+                 struct err *err);
+void nodes_free (struct nodes *nodes);
+struct table *nodes_table (const struct nodes *nodes);
+
+struct reservations {
+    struct arena *arena;
+    int64_t now_us;
+    Nui__Local__V1__Reservation **item; /* each owned */
+    uint32_t count, cap, hidden;
+};
+int reservations_fetch (struct cli_context *ctx, const char *site, const char *name,
+                        const char *node, bool nodes, struct reservations *out, struct err *err);
+void reservations_free (struct reservations *reservations);
+
+void checknode_text (const Nui__Local__V1__NodeInfo *node, const struct reservations *on_it,
+                     bool verbose, struct strbuf *out);
+void showres_text (const struct reservations *reservations, bool nodes, bool noheader,
+                   struct strbuf *out);
+void showstate_text (const struct queue *active, const struct nodes *nodes, struct strbuf *out);
+int cmd_checknode (struct cli_context *ctx, int argc, char **argv);
+int cmd_showres (struct cli_context *ctx, int argc, char **argv);
+int cmd_showstate (struct cli_context *ctx, int argc, char **argv);
+
+/* --- change.c ----------------------------------------------------------------------------- */
+
+int cmd_sethold (struct cli_context *ctx, int argc, char **argv);
+int cmd_releasehold (struct cli_context *ctx, int argc, char **argv);
+int cmd_setspri (struct cli_context *ctx, int argc, char **argv);
+int cmd_runjob (struct cli_context *ctx, int argc, char **argv);
+int cmd_mjobctl (struct cli_context *ctx, int argc, char **argv);
+
+/* --- diagnose.c --------------------------------------------------------------------------- */
+
+struct priority_chunk {
+    Nui__Local__V1__PrioritiesChunk *message; /* owned */
+    struct priority_chunk *next;
+};
+struct priorities { /* at least one chunk: the first tells the parts */
+    struct arena *arena;
+    struct priority_chunk *first, *last;
+};
+void priorities_free (struct priorities *priorities);
+void priorities_text (const struct priorities *priorities, bool noheader, struct strbuf *out);
+void fairshare_text (const Nui__Local__V1__FairshareReply *reply, struct strbuf *out);
+void blocked_text (const struct queue *blocked, bool noheader, struct strbuf *out);
+void jobs_text (const struct queue *queue, bool noheader, struct strbuf *out);
+/* held: for each node, how many reservations stand on it */
+void nodes_text (const struct nodes *nodes, const uint32_t *held, bool noheader,
+                 struct strbuf *out);
+/* kind: "user", "group", "account", "class", "qos" */
+void credentials_text (const Nui__Local__V1__CredentialsReply *reply, const char *kind,
+                       bool noheader, struct strbuf *out);
+int cmd_showconfig (struct cli_context *ctx, int argc, char **argv);
+int cmd_diagnose (struct cli_context *ctx, int argc, char **argv);
+
+#endif

@@ -1,0 +1,534 @@
+/* checknode, showres, showstate: nodes and what stands on them. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "local/cli/local_cli.h"
+
+/* --- collecting --------------------------------------------------------------------------- */
+
+static void *grown (struct arena *arena, const void *old, uint32_t count, uint32_t *cap,
+                    size_t size)
+{
+    if (count < *cap)
+        return (void *)(uintptr_t)old;
+    uint32_t more = *cap ? *cap * 2 : 64;
+    void *list = arena_array (arena, more, size);
+    if (count)
+        memcpy (list, old, count * size);
+    *cap = more;
+    return list;
+}
+
+static ProtobufCMessage *kept (struct arena *arena, const ProtobufCMessage *message)
+{
+    size_t len = protobuf_c_message_get_packed_size (message);
+    uint8_t *bytes = arena_alloc (arena, len + 1);
+    protobuf_c_message_pack (message, bytes);
+    return protobuf_c_message_unpack (message->descriptor, NULL, len, bytes);
+}
+
+static void on_nodes (void *arg, const ProtobufCMessage *message)
+{
+    struct nodes *n = arg;
+    const Nui__Local__V1__NodesChunk *chunk = (const Nui__Local__V1__NodesChunk *)message;
+    n->now_us = chunk->now_us;
+    for (size_t i = 0; i < chunk->n_nodes; i++) {
+        n->item = grown (n->arena, n->item, n->count, &n->cap, sizeof *n->item);
+        n->item[n->count++] = (Nui__Local__V1__NodeInfo *)kept (n->arena, &chunk->nodes[i]->base);
+    }
+}
+
+int nodes_fetch (struct cli_context *ctx, const char *site, const char *node, struct nodes *out,
+                 struct err *err)
+{
+    Nui__Local__V1__NodesRequest request = NUI__LOCAL__V1__NODES_REQUEST__INIT;
+    struct rpcclient *client = cli_site (ctx, site, err);
+    if (!client)
+        return err->code;
+    if (node)
+        request.node = (char *)node;
+    return rpcclient_stream (client, &nui__local__v1__admin__descriptor, "Nodes", &request.base,
+                             SITE_CALL_TIMEOUT_S * US_PER_S, on_nodes, out, err);
+}
+
+void nodes_free (struct nodes *n)
+{
+    for (uint32_t i = 0; i < n->count; i++)
+        nui__local__v1__node_info__free_unpacked (n->item[i], NULL);
+    arena_destroy (n->arena);
+}
+
+static void on_reservations (void *arg, const ProtobufCMessage *message)
+{
+    struct reservations *r = arg;
+    const Nui__Local__V1__ReservationsChunk *chunk =
+        (const Nui__Local__V1__ReservationsChunk *)message;
+    r->now_us = chunk->now_us;
+    r->hidden += chunk->hidden;
+    for (size_t i = 0; i < chunk->n_reservations; i++) {
+        r->item = grown (r->arena, r->item, r->count, &r->cap, sizeof *r->item);
+        r->item[r->count++] =
+            (Nui__Local__V1__Reservation *)kept (r->arena, &chunk->reservations[i]->base);
+    }
+}
+
+int reservations_fetch (struct cli_context *ctx, const char *site, const char *name,
+                        const char *node, bool nodes, struct reservations *out, struct err *err)
+{
+    Nui__Local__V1__ReservationsRequest request = NUI__LOCAL__V1__RESERVATIONS_REQUEST__INIT;
+    struct rpcclient *client = cli_site (ctx, site, err);
+    if (!client)
+        return err->code;
+    if (name)
+        request.name = (char *)name;
+    if (node)
+        request.node = (char *)node;
+    request.nodes = nodes;
+    return rpcclient_stream (client, &nui__local__v1__admin__descriptor, "Reservations",
+                             &request.base, SITE_CALL_TIMEOUT_S * US_PER_S, on_reservations, out,
+                             err);
+}
+
+void reservations_free (struct reservations *r)
+{
+    for (uint32_t i = 0; i < r->count; i++)
+        nui__local__v1__reservation__free_unpacked (r->item[i], NULL);
+    arena_destroy (r->arena);
+}
+
+/* --- checknode ---------------------------------------------------------------------------- */
+
+static void resources_text (const char *label, int64_t procs, int64_t memory, int64_t swap,
+                            int64_t disk, struct strbuf *out)
+{
+    strbuf_printf (out, "%s PROCS: %lld", label, (long long)procs);
+    if (memory)
+        strbuf_printf (out, "  MEM: %lldM", (long long)memory);
+    if (swap)
+        strbuf_printf (out, "  SWAP: %lldM", (long long)swap);
+    if (disk)
+        strbuf_printf (out, "  DISK: %lldM", (long long)disk);
+    strbuf_putc (out, '\n');
+}
+
+static uint32_t tasks_on (const Nui__Local__V1__Reservation *r)
+{
+    uint32_t tasks = 0;
+    for (size_t i = 0; i < r->n_nodes; i++)
+        tasks += r->nodes[i]->tasks;
+    return tasks;
+}
+
+void checknode_text (const Nui__Local__V1__NodeInfo *n, const struct reservations *rsv,
+                     bool verbose, struct strbuf *out)
+{
+    char a[QUANTITY_TEXT_MAX], b[QUANTITY_TEXT_MAX], c[QUANTITY_TEXT_MAX];
+    strbuf_printf (out, "\n\nchecking node %s\n\nState:  %8s\n", n->name, n->state);
+    resources_text ("Configured Resources:", n->procs, n->memory_mb, n->swap_mb, n->disk_mb, out);
+    if (n->dedicated_procs || n->dedicated_memory_mb)
+        resources_text ("Dedicated  Resources:", n->dedicated_procs, n->dedicated_memory_mb,
+                        n->dedicated_swap_mb, n->dedicated_disk_mb, out);
+    else
+        strbuf_puts (out, "Dedicated  Resources: [NONE]\n");
+    strbuf_printf (out, "Speed:      %.2f  Load:       %.3f\n", n->speed_ppm / 1e6,
+                   n->load_milli / 1e3);
+    if (verbose)
+        strbuf_printf (out, "Location:   Partition: DEFAULT  Address: %s  Priority: %d\n",
+                       n->address, n->priority);
+    strbuf_puts (out, "Features:   ");
+    for (size_t i = 0; i < n->n_features; i++)
+        strbuf_printf (out, "[%s]", n->features[i]);
+    strbuf_printf (out, "%s\n\nReservations:\n", n->n_features ? "" : "[NONE]");
+    for (uint32_t i = 0; i < rsv->count; i++) {
+        const Nui__Local__V1__Reservation *r = rsv->item[i];
+        strbuf_printf (out, "  %s '%s'(x%u)  %s -> %s (%s)\n", r->type, r->name, tasks_on (r),
+                       span_text (r->start_us - rsv->now_us, a),
+                       r->end_us ? span_text (r->end_us - rsv->now_us, b) : "INFINITY",
+                       r->end_us ? span_text (r->end_us - r->start_us, c) : "INFINITY");
+    }
+    strbuf_puts (out, "JobList:  ");
+    for (size_t i = 0; i < n->n_jobs; i++)
+        strbuf_printf (out, "%s%s", i ? "," : "", n->jobs[i]);
+    strbuf_printf (out, "%s\n\n", n->n_jobs ? "" : "[NONE]");
+}
+
+static const struct table_column node_columns[] = {
+    {"node", "Node", TABLE_TEXT, 0},          {"state", "State", TABLE_TEXT, 0},
+    {"procs", "Procs", TABLE_INT, 0},         {"dedicated_procs", "Dedicated", TABLE_INT, 0},
+    {"memory_mb", "Mem", TABLE_INT, 0},       {"dedicated_memory_mb", "UsedMem", TABLE_INT, 0},
+    {"swap_mb", "Swap", TABLE_INT, 0},        {"disk_mb", "Disk", TABLE_INT, 0},
+    {"speed", "Speed", TABLE_PPM, 2},         {"load", "Load", TABLE_PPM, 3},
+    {"priority", "Priority", TABLE_INT, 0},   {"features", "Features", TABLE_TEXT, 0},
+    {"address", "Address", TABLE_TEXT, 0},    {"jobs", "JobList", TABLE_TEXT, 0},
+};
+
+static char *joined (struct strbuf *b, char **item, size_t count)
+{
+    strbuf_clear (b);
+    for (size_t i = 0; i < count; i++)
+        strbuf_printf (b, "%s%s", i ? "," : "", item[i]);
+    return strbuf_text (b);
+}
+
+struct table *nodes_table (const struct nodes *nodes)
+{
+    struct table *t = table_create (node_columns, sizeof node_columns / sizeof *node_columns);
+    struct strbuf text = STRBUF_INIT;
+    for (uint32_t i = 0; i < nodes->count; i++) {
+        const Nui__Local__V1__NodeInfo *n = nodes->item[i];
+        table_text (t, n->name);
+        table_text (t, n->state);
+        table_int (t, n->procs);
+        table_int (t, n->dedicated_procs);
+        table_int (t, n->memory_mb);
+        table_int (t, n->dedicated_memory_mb);
+        table_int (t, n->swap_mb);
+        table_int (t, n->disk_mb);
+        table_ppm (t, n->speed_ppm);
+        table_ppm (t, (int64_t)n->load_milli * 1000);
+        table_int (t, n->priority);
+        cell_text (t, joined (&text, n->features, n->n_features));
+        cell_text (t, n->address);
+        cell_text (t, joined (&text, n->jobs, n->n_jobs));
+        table_end_row (t);
+    }
+    strbuf_free (&text);
+    return t;
+}
+
+static const struct table_column rsv_columns[] = {
+    {"reservation_id", "ReservationID", TABLE_TEXT, 0}, {"type", "Type", TABLE_TEXT, 0},
+    {"job_state", "S", TABLE_TEXT, 0},                  {"start_time", "StartTime", TABLE_TIME, 0},
+    {"end_time", "EndTime", TABLE_TIME, 0},             {"duration", "Duration", TABLE_DURATION, 0},
+    {"nodes", "N", TABLE_INT, 0},                       {"procs", "P", TABLE_INT, 0},
+    {"node", "NodeName", TABLE_TEXT, 0},                {"tasks", "Task", TABLE_INT, 0},
+};
+
+static void rsv_row (const Nui__Local__V1__Reservation *r, const char *node, uint32_t tasks,
+                     struct table *t)
+{
+    table_text (t, r->name);
+    table_text (t, r->type);
+    cell_text (t, r->state);
+    cell_moment (t, r->start_us);
+    cell_moment (t, r->end_us);
+    table_duration (t, r->end_us ? r->end_us - r->start_us : TIME_US_MAX);
+    table_int (t, r->node_count);
+    table_int (t, r->procs);
+    cell_text (t, node);
+    if (node)
+        table_int (t, tasks);
+    else
+        table_null (t);
+    table_end_row (t);
+}
+
+/* One row a reservation; by_node: one for each of its nodes. */
+static struct table *rsv_table (const struct reservations *rsv, bool by_node)
+{
+    struct table *t = table_create (rsv_columns, sizeof rsv_columns / sizeof *rsv_columns);
+    for (uint32_t i = 0; i < rsv->count; i++) {
+        const Nui__Local__V1__Reservation *r = rsv->item[i];
+        if (!by_node)
+            rsv_row (r, NULL, 0, t);
+        for (size_t n = 0; by_node && n < r->n_nodes; n++)
+            rsv_row (r, r->nodes[n]->node, r->nodes[n]->tasks, t);
+    }
+    return t;
+}
+
+struct node_args {
+    bool verbose, nodes;
+    const char *site;
+};
+
+static const struct cli_option checknode_options[] = {
+    {"verbose", 'v', CLI_OPT_FLAG, offsetof (struct node_args, verbose), 0, 0},
+    {"site", 0, CLI_OPT_STRING, offsetof (struct node_args, site), 0, 0},
+    {0},
+};
+
+static int checknode_print (struct cli_context *ctx, const struct nodes *nodes,
+                            const struct reservations *rsv, bool verbose)
+{
+    struct strbuf out = STRBUF_INIT;
+    if (cli_format (ctx) == CLI_TABLE) {
+        checknode_text (nodes->item[0], rsv, verbose, &out);
+    } else {
+        struct table *t = nodes_table (nodes), *held = rsv_table (rsv, true);
+        struct jsonout j = jsonout_make (&out);
+        if (cli_format (ctx) == CLI_CSV) {
+            table_to_csv (t, cli_noheader (ctx), &out);
+        } else {
+            jsonout_object (&j);
+            jsonout_key (&j, "node");
+            table_to_json_row (t, 0, &j);
+            jsonout_key (&j, "reservations");
+            table_to_json (held, &j);
+            jsonout_end (&j);
+        }
+        table_destroy (t);
+        table_destroy (held);
+    }
+    int rc = cli_output (&out);
+    strbuf_free (&out);
+    return rc;
+}
+
+int cmd_checknode (struct cli_context *ctx, int argc, char **argv)
+{
+    struct node_args args = {0};
+    struct cli_operands operands;
+    struct err err = {0};
+    int exit_code;
+    if (!cli_options (ctx, checknode_options, 0, &args, argc, argv, &operands, &exit_code))
+        return exit_code;
+    if (operands.count != 1)
+        return cli_usage ("checknode", "name one node");
+    struct nodes nodes = {.arena = arena_create (0)};
+    struct reservations rsv = {.arena = arena_create (0)};
+    int rc = nodes_fetch (ctx, args.site, operands.item[0], &nodes, &err);
+    if (rc == 0)
+        rc = reservations_fetch (ctx, args.site, NULL, operands.item[0], true, &rsv, &err);
+    if (rc == 0 && nodes.count == 0)
+        rc = err_set (&err, ERR_INTERNAL, "no answer about node %s", operands.item[0]);
+    exit_code = rc < 0 ? cli_fail ("checknode", &err)
+                       : checknode_print (ctx, &nodes, &rsv, args.verbose);
+    nodes_free (&nodes);
+    reservations_free (&rsv);
+    return exit_code;
+}
+
+/* --- showres ------------------------------------------------------------------------------ */
+
+static char state_letter (const Nui__Local__V1__Reservation *r)
+{
+    return strcmp (r->state, "Reserved") == 0 ? 'I' : *r->state ? r->state[0] : '-';
+}
+
+static void showres_list (const struct reservations *rsv, bool noheader, struct strbuf *out)
+{
+    char a[QUANTITY_TEXT_MAX], b[QUANTITY_TEXT_MAX], c[QUANTITY_TEXT_MAX], d[QUANTITY_TEXT_MAX];
+    if (!noheader)
+        strbuf_puts (out, "Reservations\n\nReservationID       Type S       Start         End"
+                          "    Duration    N/P    StartTime\n\n");
+    for (uint32_t i = 0; i < rsv->count; i++) {
+        const Nui__Local__V1__Reservation *r = rsv->item[i];
+        char procs[16];
+        snprintf (procs, sizeof procs, "%u", r->procs);
+        strbuf_printf (out, "%-18s %5s %c %11s %11s %11s %4u/%-4s %s\n", r->name, r->type,
+                       state_letter (r), span_text (r->start_us - rsv->now_us, a),
+                       r->end_us ? span_text (r->end_us - rsv->now_us, b) : "INFINITY",
+                       r->end_us ? span_text (r->end_us - r->start_us, c) : "INFINITY",
+                       r->node_count, procs, moment_text (r->start_us, d));
+    }
+    if (!noheader)
+        strbuf_printf (out, "\n%u reservations located\n\n", rsv->count);
+}
+
+struct on_node {
+    const char *node;
+    uint32_t tasks, at;
+    const Nui__Local__V1__Reservation *rsv;
+};
+
+static int by_node (const void *a, const void *b)
+{
+    const struct on_node *x = a, *y = b;
+    int c = strcmp (x->node, y->node);
+    return c ? c : (x->at > y->at) - (x->at < y->at);
+}
+
+static void showres_nodes (const struct reservations *rsv, bool noheader, struct strbuf *out)
+{
+    char a[QUANTITY_TEXT_MAX], b[QUANTITY_TEXT_MAX];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < rsv->count; i++)
+        count += (uint32_t)rsv->item[i]->n_nodes;
+    struct on_node *line = arena_array (rsv->arena, count + 1, sizeof *line);
+    count = 0;
+    for (uint32_t i = 0; i < rsv->count; i++)
+        for (size_t n = 0; n < rsv->item[i]->n_nodes; n++, count++)
+            line[count] = (struct on_node){rsv->item[i]->nodes[n]->node,
+                                           rsv->item[i]->nodes[n]->tasks, count, rsv->item[i]};
+    qsort (line, count, sizeof *line, by_node);
+    if (!noheader)
+        strbuf_printf (out,
+                       "reservations on %s\n\n            NodeName       Type      ReservationID"
+                       "   JobState Task       Start    Duration            StartTime\n\n",
+                       moment_text (rsv->now_us, a));
+    for (uint32_t i = 0; i < count; i++) {
+        const Nui__Local__V1__Reservation *r = line[i].rsv;
+        char start[QUANTITY_TEXT_MAX];
+        strbuf_printf (out, "%20s %10s %18s %10s %4u %11s %11s  %s\n", line[i].node, r->type,
+                       r->name, *r->state ? r->state : "N/A", line[i].tasks,
+                       span_text (r->start_us - rsv->now_us, start),
+                       r->end_us ? span_text (r->end_us - r->start_us, a) : "INFINITE",
+                       moment_text (r->start_us, b));
+    }
+    if (!noheader)
+        strbuf_printf (out, "%u nodes reserved\n", count);
+}
+
+void showres_text (const struct reservations *rsv, bool nodes, bool noheader, struct strbuf *out)
+{
+    if (nodes)
+        showres_nodes (rsv, noheader, out);
+    else
+        showres_list (rsv, noheader, out);
+    if (rsv->hidden && !noheader)
+        strbuf_printf (out, "%u reservations of other people are not shown: that is for "
+                            "administrators\n", rsv->hidden);
+}
+
+static const struct cli_option showres_options[] = {
+    {"nodes", 'n', CLI_OPT_FLAG, offsetof (struct node_args, nodes), 0, 0},
+    {"site", 0, CLI_OPT_STRING, offsetof (struct node_args, site), 0, 0},
+    {0},
+};
+
+int cmd_showres (struct cli_context *ctx, int argc, char **argv)
+{
+    struct node_args args = {0};
+    struct cli_operands operands;
+    struct strbuf out = STRBUF_INIT;
+    struct err err = {0};
+    int exit_code;
+    if (!cli_options (ctx, showres_options, 0, &args, argc, argv, &operands, &exit_code))
+        return exit_code;
+    if (operands.count > 1)
+        return cli_usage ("showres", "name one reservation at most");
+    struct reservations rsv = {.arena = arena_create (0)};
+    const char *name = operands.count ? operands.item[0] : NULL;
+    int rc = reservations_fetch (ctx, args.site, name, NULL, args.nodes, &rsv, &err);
+    if (rc == 0 && name && rsv.count == 0)
+        rc = err_set (&err, ERR_NOT_FOUND, "job %s has no reservation", name);
+    if (rc < 0) {
+        exit_code = cli_fail ("showres", &err);
+    } else if (cli_format (ctx) == CLI_TABLE) {
+        showres_text (&rsv, args.nodes, cli_noheader (ctx), &out);
+        exit_code = cli_output (&out);
+    } else {
+        struct table *t = rsv_table (&rsv, args.nodes);
+        exit_code = table_print (t, ctx);
+        table_destroy (t);
+    }
+    strbuf_free (&out);
+    reservations_free (&rsv);
+    return exit_code;
+}
+
+/* --- showstate ---------------------------------------------------------------------------- */
+
+enum { NODES_PER_FRAME = 32, LETTERS = 62 };
+
+static char letter_of (uint32_t at)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+    return at < LETTERS ? letters[at] : '&';
+}
+
+/* The last of the active jobs that is on the node; UINT32_MAX: none. */
+static uint32_t job_on (const struct queue *q, const Nui__Local__V1__NodeInfo *n)
+{
+    for (uint32_t i = q->count; i-- > 0;)
+        for (size_t k = 0; k < n->n_jobs; k++)
+            if (strcmp (q->row[i].job_id, n->jobs[k]) == 0)
+                return i;
+    return UINT32_MAX;
+}
+
+static char node_mark (const struct queue *q, const Nui__Local__V1__NodeInfo *n)
+{
+    uint32_t job = n->n_jobs ? job_on (q, n) : UINT32_MAX;
+    if (strcmp (n->state, "Down") == 0)
+        return n->n_jobs ? '*' : '#';
+    if (job != UINT32_MAX)
+        return letter_of (job);
+    if (strcmp (n->state, "Drained") == 0)
+        return '!';
+    return n->dedicated_procs ? '@' : ' ';
+}
+
+static void frame_text (const struct queue *q, const struct nodes *nodes, uint32_t from,
+                        struct strbuf *out)
+{
+    uint32_t to = from + NODES_PER_FRAME < nodes->count ? from + NODES_PER_FRAME : nodes->count;
+    strbuf_printf (out, "Frame %7u: ", from / NODES_PER_FRAME + 1);
+    for (uint32_t i = from; i < to; i++)
+        strbuf_printf (out, "[%c]", node_mark (q, nodes->item[i]));
+    strbuf_printf (out, "  %s", nodes->item[from]->name);
+    if (to - from > 1)
+        strbuf_printf (out, " to %s", nodes->item[to - 1]->name);
+    strbuf_putc (out, '\n');
+}
+
+void showstate_text (const struct queue *q, const struct nodes *nodes, struct strbuf *out)
+{
+    char a[QUANTITY_TEXT_MAX], b[QUANTITY_TEXT_MAX];
+    uint32_t wide = nodes->count < NODES_PER_FRAME ? nodes->count : NODES_PER_FRAME, busy = 0;
+    strbuf_printf (out, "cluster state summary for %s\n\n\n"
+                        "    JobName            S      User    Group Procs   Remaining"
+                        "            StartTime\n"
+                        "    ------------------ - --------- -------- ----- -----------"
+                        "  -------------------\n\n",
+                   moment_text (q->totals.now_us, a));
+    for (uint32_t i = 0; i < q->count; i++) {
+        const Nui__Local__V1__QueueJob *r = &q->row[i];
+        int64_t left = (r->end_us ? r->end_us : q->totals.now_us) - q->totals.now_us;
+        strbuf_printf (out, "(%c) %-18s %c %9s %8s %5u %11s  %19s\n", letter_of (i), r->job_id,
+                       r->state[0], r->user, r->group, r->procs, span_text (left, a),
+                       moment_text (r->start_us, b));
+    }
+    for (uint32_t i = 0; i < nodes->count; i++)
+        busy += nodes->item[i]->n_jobs > 0;
+    strbuf_printf (out, "\nusage summary:  %u active jobs  %u active nodes\n\n               ",
+                   q->count, busy);
+    for (uint32_t i = 1; i <= wide; i++)
+        strbuf_printf (out, "[%u]", i / 10);
+    strbuf_puts (out, "\n               ");
+    for (uint32_t i = 1; i <= wide; i++)
+        strbuf_printf (out, "[%u]", i % 10);
+    strbuf_puts (out, "\n\n");
+    for (uint32_t i = 0; i < nodes->count; i += NODES_PER_FRAME)
+        frame_text (q, nodes, i, out);
+    strbuf_puts (out, "\nKey:  [*]:Down w/Job [#]:Down [ ]:Idle [@] Busy w/No Job [!] Drained\n");
+}
+
+static const struct cli_option showstate_options[] = {
+    {"site", 0, CLI_OPT_STRING, offsetof (struct node_args, site), 0, 0},
+    {0},
+};
+
+int cmd_showstate (struct cli_context *ctx, int argc, char **argv)
+{
+    struct node_args args = {0};
+    struct cli_operands operands;
+    struct strbuf out = STRBUF_INIT;
+    struct err err = {0};
+    int exit_code;
+    if (!cli_options (ctx, showstate_options, 0, &args, argc, argv, &operands, &exit_code))
+        return exit_code;
+    if (operands.count > 0)
+        return cli_usage ("showstate", "'%s' is too much", operands.item[0]);
+    struct nodes nodes = {.arena = arena_create (0)};
+    struct queue q = {.arena = arena_create (0), .totals = {.site = (char *)""}};
+    int rc = nodes_fetch (ctx, args.site, NULL, &nodes, &err);
+    if (rc == 0)
+        rc = queue_fetch (ctx, args.site, NULL, NUI__LOCAL__V1__QUEUE_SECTION__SECTION_ACTIVE, &q,
+                          &err);
+    if (rc < 0) {
+        exit_code = cli_fail ("showstate", &err);
+    } else if (cli_format (ctx) == CLI_TABLE) {
+        showstate_text (&q, &nodes, &out);
+        exit_code = cli_output (&out);
+    } else {
+        struct table *t = nodes_table (&nodes);
+        exit_code = table_print (t, ctx);
+        table_destroy (t);
+    }
+    strbuf_free (&out);
+    nodes_free (&nodes);
+    arena_destroy (q.arena);
+    return exit_code;
+}

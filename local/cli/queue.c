@@ -1,0 +1,426 @@
+/* showq: the queue in Maui's columns. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "local/cli/local_cli.h"
+
+#define ACTIVE NUI__LOCAL__V1__QUEUE_SECTION__SECTION_ACTIVE
+#define IDLE NUI__LOCAL__V1__QUEUE_SECTION__SECTION_IDLE
+#define BLOCKED NUI__LOCAL__V1__QUEUE_SECTION__SECTION_BLOCKED
+
+/* --- collecting --------------------------------------------------------------------------- */
+
+static void text_keep (struct arena *arena, char **text)
+{
+    if (**text)
+        *text = arena_strdup (arena, *text);
+    else
+        *text = (char *)"";
+}
+
+static void row_keep (struct queue *q, const Nui__Local__V1__QueueJob *in)
+{
+    if (q->count == q->cap) {
+        uint32_t cap = q->cap ? q->cap * 2 : 256;
+        Nui__Local__V1__QueueJob *more = arena_alloc (q->arena, cap * sizeof *more);
+        if (q->count)
+            memcpy (more, q->row, q->count * sizeof *more);
+        q->row = more;
+        q->cap = cap;
+    }
+    Nui__Local__V1__QueueJob *row = &q->row[q->count++];
+    *row = *in;
+    char **texts[] = {&row->job_id, &row->state, &row->user, &row->group,       &row->account,
+                      &row->class_, &row->qos,   &row->host, &row->grid_job_id};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        text_keep (q->arena, texts[i]);
+    row->features = arena_array (q->arena, in->n_features + 1, sizeof *row->features);
+    for (size_t i = 0; i < in->n_features; i++)
+        row->features[i] = arena_strdup (q->arena, in->features[i]);
+    if (in->reason) {
+        row->reason = arena_memdup (q->arena, in->reason, sizeof *in->reason);
+        text_keep (q->arena, &row->reason->code);
+        text_keep (q->arena, &row->reason->text);
+    }
+}
+
+void queue_add (struct queue *q, const Nui__Local__V1__QueueChunk *chunk)
+{
+    if (chunk->totals) {
+        q->totals = *chunk->totals;
+        text_keep (q->arena, &q->totals.site);
+    }
+    for (size_t i = 0; i < chunk->n_jobs; i++)
+        row_keep (q, chunk->jobs[i]);
+    if (chunk->last)
+        q->hidden = chunk->hidden;
+}
+
+/* A merge of equals must not change their order: the place decides. */
+struct placed {
+    int64_t end;
+    uint32_t at;
+};
+
+static int by_end (const void *a, const void *b)
+{
+    const struct placed *x = a, *y = b;
+    if (x->end != y->end)
+        return x->end < y->end ? -1 : 1;
+    return (x->at > y->at) - (x->at < y->at);
+}
+
+void queue_sort (struct queue *q)
+{
+    struct placed *order = arena_array (q->arena, q->count + 1, sizeof *order);
+    Nui__Local__V1__QueueJob *sorted = arena_array (q->arena, q->count + 1, sizeof *sorted);
+    for (uint32_t i = 0; i < q->count; i++)
+        order[i] = (struct placed){q->row[i].section == ACTIVE ? q->row[i].end_us : INT64_MAX, i};
+    qsort (order, q->count, sizeof *order, by_end);
+    for (uint32_t i = 0; i < q->count; i++)
+        sorted[i] = q->row[order[i].at];
+    q->row = sorted;
+    q->cap = q->count;
+}
+
+/* --- tables as Maui prints them ------------------------------------------------------------ */
+
+static double percent (uint64_t part, uint64_t whole)
+{
+    return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
+static duration_us remaining (const struct queue *q, const Nui__Local__V1__QueueJob *row)
+{
+    return row->end_us ? row->end_us - q->totals.now_us : row->walltime_us;
+}
+
+static uint32_t plain_rows (const struct queue *q, Nui__Local__V1__QueueSection section,
+                            struct strbuf *out)
+{
+    char span[QUANTITY_TEXT_MAX], moment[QUANTITY_TEXT_MAX];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < q->count; i++) {
+        const Nui__Local__V1__QueueJob *r = &q->row[i];
+        if (r->section != section)
+            continue;
+        bool active = section == ACTIVE;
+        strbuf_printf (out, "%-18s %8s %10s %5u %11s  %19s\n", r->job_id, r->user, r->state,
+                       r->procs, span_text (active ? remaining (q, r) : r->walltime_us, span),
+                       moment_text (active ? r->start_us : r->submit_us, moment));
+        n++;
+    }
+    return n;
+}
+
+static void all_text (const struct queue *q, bool noheader, struct strbuf *out)
+{
+    static const char title[] = "JOBNAME            USERNAME      STATE  PROC     WCLIMIT"
+                                "            QUEUETIME\n\n";
+    const Nui__Local__V1__QueueTotals *t = &q->totals;
+    uint32_t active, idle, blocked;
+    if (!noheader)
+        strbuf_puts (out, "ACTIVE JOBS--------------------\n"
+                          "JOBNAME            USERNAME      STATE  PROC   REMAINING"
+                          "            STARTTIME\n\n");
+    active = plain_rows (q, ACTIVE, out);
+    if (!noheader)
+        strbuf_printf (out,
+                       "\n%6u Active Jobs%8u of %4u Processors Active (%.2f%%)\n"
+                       "%26u of %4u Nodes Active      (%.2f%%)\n\n"
+                       "IDLE JOBS----------------------\n%s",
+                       active, t->procs_active, t->procs, percent (t->procs_active, t->procs),
+                       t->nodes_active, t->nodes, percent (t->nodes_active, t->nodes), title);
+    idle = plain_rows (q, IDLE, out);
+    if (!noheader)
+        strbuf_printf (out, "\n%u Idle Jobs\n\nBLOCKED JOBS----------------\n%s", idle, title);
+    blocked = plain_rows (q, BLOCKED, out);
+    if (!noheader)
+        strbuf_printf (out,
+                       "\nTotal Jobs: %u   Active Jobs: %u   Idle Jobs: %u   Blocked Jobs: %u\n",
+                       active + idle + blocked, active, idle, blocked);
+}
+
+static void qos_short (const char *qos, char out[3])
+{
+    snprintf (out, 3, "%s", *qos ? qos : "-");
+}
+
+static char active_mark (const Nui__Local__V1__QueueJob *r)
+{
+    return r->backfilled && r->preemptible ? '*' : r->backfilled ? '+' : r->preemptible ? '-' : ' ';
+}
+
+static void running_text (const struct queue *q, bool noheader, struct strbuf *out)
+{
+    char span[QUANTITY_TEXT_MAX], moment[QUANTITY_TEXT_MAX], qos[3];
+    const Nui__Local__V1__QueueTotals *t = &q->totals;
+    uint32_t n = 0;
+    if (!noheader)
+        strbuf_puts (out, "           JobName  S Par  Effic  XFactor  Q      User    Group    MHost"
+                          " Procs   Remaining            StartTime\n\n");
+    for (uint32_t i = 0; i < q->count; i++) {
+        const Nui__Local__V1__QueueJob *r = &q->row[i];
+        if (r->section != ACTIVE)
+            continue;
+        qos_short (r->qos, qos);
+        strbuf_printf (out, "%18s%c %c DEF ------ %8.1f %2s %9s %8s %8s %5u %11s  %19s\n",
+                       r->job_id, active_mark (r), r->state[0], r->xfactor_milli / 1000.0, qos,
+                       r->user, r->group, r->host, r->procs, span_text (remaining (q, r), span),
+                       moment_text (r->start_us, moment));
+        n++;
+    }
+    if (!noheader)
+        strbuf_printf (out, "\n%3u Jobs  %6u of %5u Processors Active (%.2f%%)\n", n,
+                       t->procs_active, t->procs, percent (t->procs_active, t->procs));
+}
+
+static void waiting_text (const struct queue *q, bool noheader, struct strbuf *out)
+{
+    char span[QUANTITY_TEXT_MAX], moment[QUANTITY_TEXT_MAX], qos[3];
+    double hours = 0;
+    uint32_t n = 0;
+    if (!noheader)
+        strbuf_puts (out, "           JobName    Priority  XFactor  Q      User    Group  Procs"
+                          "     WCLimit     Class      SystemQueueTime\n\n");
+    for (uint32_t i = 0; i < q->count; i++) {
+        const Nui__Local__V1__QueueJob *r = &q->row[i];
+        if (r->section != IDLE)
+            continue;
+        qos_short (r->qos, qos);
+        strbuf_printf (out, "%18s%c %10lld %8.1f %2s %9s %8s %6u %11s %9s  %19s\n", r->job_id,
+                       r->reserved_us ? '*' : ' ', (long long)r->priority,
+                       r->xfactor_milli / 1000.0, qos, r->user, r->group, r->procs,
+                       span_text (r->walltime_us, span), *r->class_ ? r->class_ : "-",
+                       moment_text (r->submit_us, moment));
+        hours += (double)r->procs * (double)(r->walltime_us / US_PER_S) / 3600;
+        n++;
+    }
+    if (!noheader)
+        strbuf_printf (out, "\nJobs: %u  Total Backlog: %6.2f ProcHours  (%.2f Hours)\n", n, hours,
+                       q->totals.procs ? hours / q->totals.procs : 0);
+}
+
+static void stuck_text (const struct queue *q, bool noheader, struct strbuf *out)
+{
+    if (!noheader)
+        strbuf_puts (out, "           JobName      User               Reason\n\n");
+    for (uint32_t i = 0; i < q->count; i++) {
+        const Nui__Local__V1__QueueJob *r = &q->row[i];
+        if (r->section == BLOCKED)
+            strbuf_printf (out, "%18s %9s %s\n", r->job_id, r->user,
+                           r->reason ? r->reason->text : "-");
+    }
+}
+
+void queue_text (const struct queue *q, enum queue_view view, bool noheader, struct strbuf *out)
+{
+    switch (view) {
+    case QUEUE_RUNNING:
+        running_text (q, noheader, out);
+        break;
+    case QUEUE_WAITING:
+        waiting_text (q, noheader, out);
+        break;
+    case QUEUE_STUCK:
+        stuck_text (q, noheader, out);
+        break;
+    default:
+        all_text (q, noheader, out);
+        break;
+    }
+    if (q->hidden && !noheader)
+        strbuf_printf (out, "\n%u jobs of other people are not shown: that is for administrators\n",
+                       q->hidden);
+}
+
+/* --- JSON and CSV ------------------------------------------------------------------------- */
+
+static const struct table_column columns[] = {
+    {"section", "Section", TABLE_TEXT, 0},
+    {"job_id", "JobName", TABLE_TEXT, 0},
+    {"grid_job_id", "GridJob", TABLE_TEXT, 0},
+    {"user", "User", TABLE_TEXT, 0},
+    {"group", "Group", TABLE_TEXT, 0},
+    {"account", "Account", TABLE_TEXT, 0},
+    {"class", "Class", TABLE_TEXT, 0},
+    {"qos", "QoS", TABLE_TEXT, 0},
+    {"state", "State", TABLE_TEXT, 0},
+    {"procs", "Procs", TABLE_INT, 0},
+    {"remaining", "Remaining", TABLE_DURATION, 0},
+    {"walltime", "WCLimit", TABLE_DURATION, 0},
+    {"submit_time", "QueueTime", TABLE_TIME, 0},
+    {"start_time", "StartTime", TABLE_TIME, 0},
+    {"priority", "Priority", TABLE_INT, 0},
+    {"xfactor", "XFactor", TABLE_PPM, 1},
+    {"host", "MHost", TABLE_TEXT, 0},
+    {"backfilled", "Backfilled", TABLE_BOOL, 0},
+    {"preemptible", "Preemptible", TABLE_BOOL, 0},
+    {"reserved_start", "Reserved", TABLE_TIME, 0},
+    {"reason_code", "Code", TABLE_TEXT, 0},
+    {"reason", "Reason", TABLE_TEXT, 0},
+};
+
+static const char *const section_name[] = {"", "active", "idle", "blocked"};
+
+struct table *queue_table (const struct queue *q)
+{
+    struct table *t = table_create (columns, sizeof columns / sizeof *columns);
+    for (uint32_t i = 0; i < q->count; i++) {
+        const Nui__Local__V1__QueueJob *r = &q->row[i];
+        table_text (t, section_name[r->section & 3]);
+        table_text (t, r->job_id);
+        cell_text (t, r->grid_job_id);
+        table_text (t, r->user);
+        cell_text (t, r->group);
+        cell_text (t, r->account);
+        cell_text (t, r->class_);
+        cell_text (t, r->qos);
+        table_text (t, r->state);
+        table_int (t, r->procs);
+        if (r->section == ACTIVE)
+            table_duration (t, remaining (q, r));
+        else
+            table_null (t);
+        table_duration (t, r->walltime_us);
+        cell_moment (t, r->submit_us);
+        cell_moment (t, r->start_us);
+        table_int (t, r->priority);
+        table_ppm (t, (int64_t)r->xfactor_milli * 1000);
+        cell_text (t, r->host);
+        table_bool (t, r->backfilled);
+        table_bool (t, r->preemptible);
+        cell_moment (t, r->reserved_us);
+        table_text (t, r->reason ? r->reason->code : NULL);
+        table_text (t, r->reason ? r->reason->text : NULL);
+        table_end_row (t);
+    }
+    return t;
+}
+
+static void queue_json (const struct queue *q, const struct table *t, struct strbuf *out)
+{
+    struct jsonout j = jsonout_make (out);
+    jsonout_object (&j);
+    jsonout_key (&j, "site");
+    jsonout_text (&j, q->totals.site);
+    jsonout_key (&j, "time");
+    jsonout_time (&j, q->totals.now_us);
+    for (Nui__Local__V1__QueueSection s = ACTIVE; s <= BLOCKED; s++) {
+        jsonout_key (&j, section_name[s]);
+        jsonout_array (&j);
+        for (uint32_t i = 0; i < q->count; i++)
+            if (q->row[i].section == s)
+                table_to_json_row (t, i, &j);
+        jsonout_end (&j);
+    }
+    jsonout_key (&j, "procs");
+    jsonout_uint (&j, q->totals.procs);
+    jsonout_key (&j, "procs_active");
+    jsonout_uint (&j, q->totals.procs_active);
+    jsonout_key (&j, "nodes");
+    jsonout_uint (&j, q->totals.nodes);
+    jsonout_key (&j, "nodes_active");
+    jsonout_uint (&j, q->totals.nodes_active);
+    jsonout_key (&j, "hidden");
+    jsonout_uint (&j, q->hidden);
+    jsonout_end (&j);
+}
+
+/* --- the command -------------------------------------------------------------------------- */
+
+static void on_chunk (void *arg, const ProtobufCMessage *message)
+{
+    queue_add (arg, (const Nui__Local__V1__QueueChunk *)message);
+}
+
+static int fetch (struct cli_context *ctx, const char *site,
+                  const Nui__Local__V1__QueueRequest *request, struct queue *out, struct err *err)
+{
+    struct rpcclient *client = cli_site (ctx, site, err);
+    if (!client)
+        return err->code;
+    int rc = rpcclient_stream (client, &nui__local__v1__admin__descriptor, "Queue", &request->base,
+                               SITE_CALL_TIMEOUT_S * US_PER_S, on_chunk, out, err);
+    queue_sort (out);
+    return rc;
+}
+
+int queue_fetch (struct cli_context *ctx, const char *site, const char *user,
+                 Nui__Local__V1__QueueSection section, struct queue *out, struct err *err)
+{
+    Nui__Local__V1__QueueRequest request = NUI__LOCAL__V1__QUEUE_REQUEST__INIT;
+    if (user)
+        request.user = (char *)user;
+    request.section = section;
+    return fetch (ctx, site, &request, out, err);
+}
+
+int queue_fetch_full (struct cli_context *ctx, const char *site, bool blocked_only, bool needs,
+                      struct queue *out, struct err *err)
+{
+    Nui__Local__V1__QueueRequest request = NUI__LOCAL__V1__QUEUE_REQUEST__INIT;
+    request.section = blocked_only ? BLOCKED : NUI__LOCAL__V1__QUEUE_SECTION__SECTION_UNSET;
+    request.needs = needs;
+    return fetch (ctx, site, &request, out, err);
+}
+
+struct showq_args {
+    bool running, idle, blocked;
+    const char *user, *site;
+};
+
+static const struct cli_option showq_options[] = {
+    {"running", 'r', CLI_OPT_FLAG, offsetof (struct showq_args, running), 0, 0},
+    {"idle", 'i', CLI_OPT_FLAG, offsetof (struct showq_args, idle), 0, 0},
+    {"blocked", 'b', CLI_OPT_FLAG, offsetof (struct showq_args, blocked), 0, 0},
+    {"user", 'u', CLI_OPT_STRING, offsetof (struct showq_args, user), 0, 0},
+    {"site", 0, CLI_OPT_STRING, offsetof (struct showq_args, site), 0, 0},
+    {0},
+};
+
+static int queue_print (struct cli_context *ctx, const struct queue *q, enum queue_view view)
+{
+    struct strbuf out = STRBUF_INIT;
+    if (cli_format (ctx) == CLI_TABLE) {
+        queue_text (q, view, cli_noheader (ctx), &out);
+    } else {
+        struct table *t = queue_table (q);
+        if (cli_format (ctx) == CLI_JSON)
+            queue_json (q, t, &out);
+        else
+            table_to_csv (t, cli_noheader (ctx), &out);
+        table_destroy (t);
+    }
+    int rc = cli_output (&out);
+    strbuf_free (&out);
+    return rc;
+}
+
+int cmd_showq (struct cli_context *ctx, int argc, char **argv)
+{
+    struct showq_args args = {0};
+    struct cli_operands operands;
+    struct err err = {0};
+    int exit_code;
+    if (!cli_options (ctx, showq_options, 0, &args, argc, argv, &operands, &exit_code))
+        return exit_code;
+    if (operands.count > 0)
+        return cli_usage ("showq", "'%s' is too much: there are options only", operands.item[0]);
+    if (args.running + args.idle + args.blocked > 1)
+        return cli_usage ("showq", "one of -r, -i and -b at a time");
+    struct queue q = {.arena = arena_create (1 << 20), .totals = {.site = (char *)""}};
+    int rc = queue_fetch (ctx, args.site, args.user,
+                          args.running   ? ACTIVE
+                          : args.idle    ? IDLE
+                          : args.blocked ? BLOCKED
+                                         : NUI__LOCAL__V1__QUEUE_SECTION__SECTION_UNSET,
+                          &q, &err);
+    enum queue_view view = args.running   ? QUEUE_RUNNING
+                           : args.idle    ? QUEUE_WAITING
+                           : args.blocked ? QUEUE_STUCK
+                                          : QUEUE_ALL;
+    exit_code = rc < 0 ? cli_fail ("showq", &err) : queue_print (ctx, &q, view);
+    arena_destroy (q.arena);
+    return exit_code;
+}

@@ -1,0 +1,209 @@
+/* showbf, showstart: when something could start. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "local/cli/local_cli.h"
+
+/* --- showbf ------------------------------------------------------------------------------- */
+
+void showbf_text (const Nui__Local__V1__WindowsReply *r, bool noheader, struct strbuf *out)
+{
+    char a[QUANTITY_TEXT_MAX];
+    if (!noheader)
+        strbuf_printf (out, "backfill window (user: '%s' group: '%s' partition: ALL) %s\n\n",
+                       *r->user ? r->user : "[ALL]", *r->group ? r->group : "[ALL]",
+                       moment_text (r->now_us, a));
+    if (r->n_windows == 0)
+        strbuf_puts (out, "no procs available\n");
+    if (r->limit)
+        strbuf_printf (out, "(%s)\n", r->limit->text);
+    for (size_t i = 0; i < r->n_windows; i++) {
+        const Nui__Local__V1__Window *w = r->windows[i];
+        const char *s = w->procs == 1 ? "" : "s";
+        if (w->length_us)
+            strbuf_printf (out, "%3llu proc%s available for %13s\n", (unsigned long long)w->procs,
+                           s, span_text (w->length_us, a));
+        else
+            strbuf_printf (out, "%3llu proc%s available with no timelimit\n",
+                           (unsigned long long)w->procs, s);
+    }
+    if (!noheader)
+        strbuf_puts (out, "\n\n\n");
+}
+
+static const struct table_column window_columns[] = {
+    {"procs", "Procs", TABLE_INT, 0},
+    {"nodes", "Nodes", TABLE_INT, 0},
+    {"length", "Length", TABLE_DURATION, 0},
+};
+
+struct showbf_args {
+    const char *user, *group, *account, *class, *qos, *site;
+    duration_us duration;
+};
+
+#define AT(field) offsetof (struct showbf_args, field)
+static const struct cli_option showbf_options[] = {
+    {"user", 'u', CLI_OPT_STRING, AT (user), 0, 0},
+    {"group", 'g', CLI_OPT_STRING, AT (group), 0, 0},
+    {"account", 'a', CLI_OPT_STRING, AT (account), 0, 0},
+    {"class", 'c', CLI_OPT_STRING, AT (class), 0, 0},
+    {"qos", 'q', CLI_OPT_STRING, AT (qos), 0, 0},
+    {"duration", 'd', CLI_OPT_DURATION, AT (duration), 0, 0},
+    {"site", 0, CLI_OPT_STRING, AT (site), 0, 0},
+    {0},
+};
+#undef AT
+
+static int showbf_print (struct cli_context *ctx, const Nui__Local__V1__WindowsReply *r)
+{
+    struct strbuf out = STRBUF_INIT;
+    int rc;
+    if (cli_format (ctx) == CLI_TABLE) {
+        showbf_text (r, cli_noheader (ctx), &out);
+        rc = cli_output (&out);
+    } else {
+        struct table *t = table_create (window_columns, 3);
+        for (size_t i = 0; i < r->n_windows; i++) {
+            table_int (t, (int64_t)r->windows[i]->procs);
+            table_int (t, r->windows[i]->nodes);
+            table_duration (t, r->windows[i]->length_us ? r->windows[i]->length_us : TIME_US_MAX);
+            table_end_row (t);
+        }
+        rc = table_print (t, ctx);
+        table_destroy (t);
+    }
+    strbuf_free (&out);
+    return rc;
+}
+
+int cmd_showbf (struct cli_context *ctx, int argc, char **argv)
+{
+    struct showbf_args args = {0};
+    struct cli_operands operands;
+    struct err err = {0};
+    Nui__Local__V1__WindowsRequest request = NUI__LOCAL__V1__WINDOWS_REQUEST__INIT;
+    Nui__Local__V1__WindowsReply *reply = NULL;
+    int exit_code;
+    if (!cli_options (ctx, showbf_options, 0, &args, argc, argv, &operands, &exit_code))
+        return exit_code;
+    if (operands.count > 0)
+        return cli_usage ("showbf", "'%s' is too much: there are options only", operands.item[0]);
+    const char *given[] = {args.user, args.group, args.account, args.class, args.qos};
+    char **field[] = {&request.user, &request.group, &request.account, &request.class_,
+                      &request.qos};
+    for (size_t i = 0; i < 5; i++)
+        if (given[i])
+            *field[i] = (char *)given[i];
+    request.duration_us = args.duration;
+    if (site_admin (ctx, args.site, "Windows", &request, true, &reply, &err) < 0)
+        return cli_fail ("showbf", &err);
+    exit_code = showbf_print (ctx, reply);
+    nui__local__v1__windows_reply__free_unpacked (reply, NULL);
+    return exit_code;
+}
+
+/* --- showstart ---------------------------------------------------------------------------- */
+
+void showstart_text (const Nui__Local__V1__StartTimeReply *r, const char *name, struct strbuf *out)
+{
+    char a[QUANTITY_TEXT_MAX], b[QUANTITY_TEXT_MAX];
+    int64_t end = r->start_us + r->walltime_us;
+    strbuf_printf (out, "job %s requires %u procs for %s\n", name, r->procs,
+                   span_text (r->walltime_us, a));
+    strbuf_printf (out, "Earliest start in     %12s on %s\n",
+                   span_text (r->start_us - r->now_us, a), moment_text (r->start_us, b));
+    strbuf_printf (out, "Earliest completion in%12s on %s\n", span_text (end - r->now_us, a),
+                   moment_text (end, b));
+    strbuf_puts (out, "Best Partition: DEFAULT\n\n");
+}
+
+static const struct table_column start_columns[] = {
+    {"job_id", "JobName", TABLE_TEXT, 0},        {"procs", "Procs", TABLE_INT, 0},
+    {"walltime", "WCLimit", TABLE_DURATION, 0},  {"start_time", "Start", TABLE_TIME, 0},
+    {"completion_time", "Completion", TABLE_TIME, 0}, {"reason", "Reason", TABLE_TEXT, 0},
+};
+
+static int showstart_print (struct cli_context *ctx, const Nui__Local__V1__StartTimeReply *r,
+                            const char *name)
+{
+    struct strbuf out = STRBUF_INIT;
+    int rc;
+    if (cli_format (ctx) == CLI_TABLE) {
+        showstart_text (r, name, &out);
+        rc = cli_output (&out);
+        strbuf_free (&out);
+        return rc;
+    }
+    struct table *t = table_create (start_columns, 6);
+    table_text (t, name);
+    table_int (t, r->procs);
+    table_duration (t, r->walltime_us);
+    table_time (t, r->start_us);
+    table_time (t, r->start_us + r->walltime_us);
+    cell_text (t, r->reason);
+    table_end_row (t);
+    rc = table_print_record (t, ctx);
+    table_destroy (t);
+    return rc;
+}
+
+struct site_args {
+    const char *site;
+};
+
+static const struct cli_option site_options[] = {
+    {"site", 0, CLI_OPT_STRING, offsetof (struct site_args, site), 0, 0},
+    {0},
+};
+
+/* "8@1:00:00" */
+static int shape_parse (const char *text, const char *at, Nui__Local__V1__StartTimeRequest *out,
+                        struct err *err)
+{
+    char procs[24];
+    uint64_t n;
+    duration_us d;
+    snprintf (procs, sizeof procs, "%.*s", (int)(at - text < 20 ? at - text : 20), text);
+    int rc = uint_parse (procs, "processors", 1, UINT32_MAX, &n, err);
+    if (rc == 0)
+        rc = duration_parse (at + 1, &d, err);
+    if (rc == 0 && (d <= 0 || d == TIME_US_MAX))
+        rc = err_set (err, ERR_INVALID, "'%s': the duration must be a time above zero", text);
+    if (rc == 0) {
+        out->procs = (uint32_t)n;
+        out->walltime_us = d;
+    }
+    return rc;
+}
+
+int cmd_showstart (struct cli_context *ctx, int argc, char **argv)
+{
+    struct site_args args = {0};
+    struct cli_operands operands;
+    struct err err = {0};
+    Nui__Local__V1__StartTimeRequest request = NUI__LOCAL__V1__START_TIME_REQUEST__INIT;
+    Nui__Local__V1__StartTimeReply *reply = NULL;
+    int exit_code;
+    if (!cli_options (ctx, site_options, 0, &args, argc, argv, &operands, &exit_code))
+        return exit_code;
+    if (operands.count != 1)
+        return cli_usage ("showstart", "name one job, or PROCS@DURATION");
+    const char *at = strchr (operands.item[0], '@');
+    if (at && shape_parse (operands.item[0], at, &request, &err) < 0)
+        return cli_usage ("showstart", "%s", err.text);
+    if (!at)
+        request.job_id = operands.item[0];
+    if (site_admin (ctx, args.site, "StartTime", &request, true, &reply, &err) < 0)
+        return cli_fail ("showstart", &err);
+    const char *name = at ? operands.item[0] : reply->job_id;
+    if (reply->start_us) {
+        exit_code = showstart_print (ctx, reply, name);
+    } else {
+        err_set (&err, ERR_CONFLICT, "cannot determine earliest start time for job '%s': %s", name,
+                 *reply->reason ? reply->reason : "there is none");
+        exit_code = cli_fail ("showstart", &err);
+    }
+    nui__local__v1__start_time_reply__free_unpacked (reply, NULL);
+    return exit_code;
+}

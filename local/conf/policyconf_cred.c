@@ -1,0 +1,567 @@
+/* policyconf_cred: attributes of USERCFG, GROUPCFG, ACCOUNTCFG, CLASSCFG, QOSCFG and SYSCFG. */
+#include <assert.h>
+#include <string.h>
+#include <strings.h>
+
+#include "local/conf/policyconf_i.h"
+
+/* --- whose record ------------------------------------------------------------------------- */
+
+static int record_of (void *target, enum cred_kind kind, const char *index, void **record_out)
+{
+    struct policy *p = ((struct policy_file *)target)->policy;
+    struct cred_ref *ref = arena_new (p->arena, struct cred_ref);
+    ref->policy = p;
+    ref->kind = kind;
+    ref->id = strtab_intern (p->names->tab[kind], index);
+    policy_cred_edit (p, kind, ref->id);
+    *record_out = ref;
+    return 0;
+}
+
+#define RECORD_FUNCTION(name, kind)                                                                \
+    int policy_record_##name (void *target, const char *index, void **record_out, struct err *err) \
+    {                                                                                              \
+        (void)err;                                                                                 \
+        return record_of (target, kind, index, record_out);                                        \
+    }
+
+RECORD_FUNCTION (user, CRED_USER)
+RECORD_FUNCTION (group, CRED_GROUP)
+RECORD_FUNCTION (account, CRED_ACCOUNT)
+RECORD_FUNCTION (class, CRED_CLASS)
+RECORD_FUNCTION (qos, CRED_QOS)
+
+int policy_record_system (void *target, const char *index, void **record_out, struct err *err)
+{
+    (void)index; /* SYSCFG has one object, whatever it is called */
+    (void)err;
+    *record_out = ((struct policy_file *)target)->policy;
+    return 0;
+}
+
+static struct policy_cred *edit (void *target)
+{
+    struct cred_ref *ref = target;
+    return policy_cred_edit (ref->policy, ref->kind, ref->id);
+}
+
+enum { CRED_PRIORITY_MAX = 1000000000 };
+
+/* --- plain attributes ---------------------------------------------------------------------- */
+
+static int set_priority (void *target, const struct conf_value *value, struct err *err)
+{
+    int64_t priority;
+    int rc = int_parse (value->text, "the priority", -CRED_PRIORITY_MAX, CRED_PRIORITY_MAX,
+                        &priority, err);
+    if (rc)
+        return rc;
+    struct policy_cred *c = edit (target);
+    c->priority = (double)priority;
+    c->set |= CRED_SET_PRIORITY;
+    return 0;
+}
+
+static int set_fs_target (void *target, const struct conf_value *value, struct err *err)
+{
+    static const struct {
+        char suffix;
+        enum fs_target_type type;
+    } known[] = {{'+', FS_TARGET_FLOOR},
+                 {'-', FS_TARGET_CEILING},
+                 {'^', FS_TARGET_CAP_ABSOLUTE},
+                 {'%', FS_TARGET_CAP_RELATIVE}};
+    char number[QUANTITY_TEXT_MAX];
+    int64_t ppm;
+    size_t len = strlen (value->text);
+    enum fs_target_type type = FS_TARGET_TARGET;
+    for (size_t i = 0; len && i < sizeof known / sizeof known[0]; i++) {
+        if (value->text[len - 1] == known[i].suffix) {
+            type = known[i].type;
+            len--;
+            break;
+        }
+    }
+    if (len >= sizeof number)
+        return err_set (err, ERR_INVALID, "'%.60s' is no fairshare target", value->text);
+    memcpy (number, value->text, len);
+    number[len] = 0;
+    int rc = ppm_parse (number, "the fairshare target", &ppm, err);
+    if (rc)
+        return rc;
+    if (ppm < 0 || (type != FS_TARGET_CAP_ABSOLUTE && ppm > 100 * 1000000))
+        return err_set (err, ERR_INVALID, "a fairshare target is 0 to 100 percent, not %.60s",
+                        value->text);
+    struct policy_cred *c = edit (target);
+    c->fs_target = (double)ppm / 1e6;
+    c->fs_target_type = type;
+    c->set |= CRED_SET_FSTARGET;
+    return 0;
+}
+
+int policy_qos_list (struct policy *p, const char *text, uint32_t **qos_out, uint32_t *count_out,
+                     struct err *err)
+{
+    static const char separators[] = ":, \t";
+    uint32_t *qos = arena_array (p->arena, strlen (text) / 2 + 1, sizeof qos[0]);
+    uint32_t count = 0;
+    for (const char *at = text; *(at += strspn (at, separators));) {
+        size_t len = strcspn (at, separators);
+        char name[64];
+        if (len >= sizeof name)
+            return err_set (err, ERR_INVALID, "'%.60s' is too long for the name of a QoS", at);
+        memcpy (name, at, len);
+        name[len] = 0;
+        int rc = name_check ("QoS", name, err);
+        if (rc)
+            return rc;
+        qos[count++] = strtab_intern (p->names->tab[CRED_QOS], name);
+        at += len;
+    }
+    if (count == 0)
+        return err_set (err, ERR_INVALID, "no QoS is named");
+    *qos_out = qos;
+    *count_out = count;
+    return 0;
+}
+
+static int set_qlist (void *target, const struct conf_value *value, struct err *err)
+{
+    struct cred_ref *ref = target;
+    char *text = arena_strdup (ref->policy->arena, value->text);
+    size_t len = strlen (text);
+    enum qlist_mode mode = QLIST_UNION;
+    if (len && (text[len - 1] == '&' || text[len - 1] == '^')) {
+        mode = text[len - 1] == '&' ? QLIST_INTERSECT : QLIST_EXCLUSIVE;
+        text[len - 1] = 0;
+    }
+    uint32_t *qos, count;
+    int rc = policy_qos_list (ref->policy, text, &qos, &count, err);
+    if (!rc)
+        policy_qlist_set (ref->policy, edit (target), qos, count, mode);
+    return rc;
+}
+
+static int set_qdef (void *target, const struct conf_value *value, struct err *err)
+{
+    struct cred_ref *ref = target;
+    int rc = name_check ("QoS", value->text, err);
+    if (rc)
+        return rc;
+    struct policy_cred *c = edit (target);
+    c->qdef = strtab_intern (ref->policy->names->tab[CRED_QOS], value->text);
+    c->set |= CRED_SET_QDEF;
+    return 0;
+}
+
+/* --- limits -------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name; /* after MAX; MINPROC stands whole */
+    enum limit_kind kind;
+} limit_names[] = {{"JOB", LIMIT_JOB}, {"PROC", LIMIT_PROC}, {"NODE", LIMIT_NODE}, {"PS", LIMIT_PS},
+                   {"PE", LIMIT_PE},   {"MEM", LIMIT_MEM},   {"WC", LIMIT_WC}};
+
+static enum limit_kind limit_of (const char *name)
+{
+    for (size_t i = 0; i < sizeof limit_names / sizeof limit_names[0]; i++) {
+        if (strcasecmp (name, limit_names[i].name) == 0)
+            return limit_names[i].kind;
+    }
+    assert (!"an attribute of the table");
+    return LIMIT_JOB;
+}
+
+static int amount_parse (enum limit_kind kind, const char *text, int64_t *out, struct err *err)
+{
+    duration_us d;
+    int rc;
+    if (strcmp (text, "-1") == 0 || strcasecmp (text, "UNLIMITED") == 0) {
+        *out = LIMIT_UNLIMITED;
+        return 0;
+    }
+    switch (kind) {
+    case LIMIT_MEM:
+        return memory_parse (text, out, err);
+    case LIMIT_WC:
+        rc = duration_parse (text, &d, err);
+        *out = rc ? 0 : d == TIME_US_MAX ? LIMIT_UNLIMITED : d / US_PER_S;
+        return rc;
+    case LIMIT_PE:
+        rc = ppm_parse (text, "the limit", out, err);
+        if (!rc && *out < 0)
+            rc = err_set (err, ERR_INVALID, "a limit is 0 or more, not %.60s", text);
+        return rc;
+    default:
+        return int_parse (text, "the limit", 0, INT64_C (1) << 53, out, err);
+    }
+}
+
+/* "hard" or "soft,hard" */
+static int soft_hard_parse (enum limit_kind kind, const char *text, int64_t value[LIMIT_LEVELS],
+                            struct err *err)
+{
+    char soft[QUANTITY_TEXT_MAX];
+    const char *comma = strchr (text, ',');
+    if (!comma) {
+        int rc = amount_parse (kind, text, &value[LIMIT_HARD], err);
+        value[LIMIT_SOFT] = value[LIMIT_HARD];
+        return rc;
+    }
+    size_t len = (size_t)(comma - text);
+    if (len >= sizeof soft)
+        return err_set (err, ERR_INVALID, "'%.60s' is no limit", text);
+    memcpy (soft, text, len);
+    soft[len] = 0;
+    int rc = amount_parse (kind, soft, &value[LIMIT_SOFT], err);
+    if (!rc)
+        rc = amount_parse (kind, comma + 1 + strspn (comma + 1, " \t"), &value[LIMIT_HARD], err);
+    if (!rc && (kind == LIMIT_MINPROC ? value[LIMIT_SOFT] < value[LIMIT_HARD]
+                                      : value[LIMIT_SOFT] > value[LIMIT_HARD]))
+        rc = err_set (err, ERR_INVALID, "the soft limit of '%.60s' is looser than the hard one",
+                      text);
+    return rc;
+}
+
+static int active_set (struct policy_limits *l, enum limit_kind kind, const char *text,
+                       struct err *err)
+{
+    int64_t value[LIMIT_LEVELS];
+    int rc = soft_hard_parse (kind, text, value, err);
+    if (rc)
+        return rc;
+    l->active_mask |= 1u << kind;
+    l->active[LIMIT_SOFT][kind] = value[LIMIT_SOFT];
+    l->active[LIMIT_HARD][kind] = value[LIMIT_HARD];
+    return 0;
+}
+
+static int idle_set (struct policy_limits *l, enum limit_kind kind, const char *text,
+                     struct err *err)
+{
+    int64_t value;
+    int rc = amount_parse (kind, text, &value, err);
+    if (rc)
+        return rc;
+    l->idle_mask |= 1u << kind;
+    l->idle[kind] = value;
+    return 0;
+}
+
+/* "USER" or "USER:steve" of MAXJOB[USER:steve]. */
+static int cross_other (struct policy *p, enum cred_kind own, const char *index,
+                        struct policy_cross *x, struct err *err)
+{
+    const char *colon = strchr (index, ':');
+    size_t len = colon ? (size_t)(colon - index) : strlen (index);
+    for (int k = 0; k < CRED_KINDS; k++) {
+        const char *name = cred_kind_name ((enum cred_kind)k);
+        bool match = (strlen (name) == len && strncasecmp (name, index, len) == 0) ||
+                     (k == CRED_ACCOUNT && len == 4 && strncasecmp ("ACCT", index, 4) == 0);
+        if (!match)
+            continue;
+        if (k == (int)own)
+            break;
+        x->other_kind = (enum cred_kind)k;
+        x->other_id = colon && strcmp (colon + 1, "DEFAULT") != 0
+                          ? strtab_intern (p->names->tab[k], colon + 1)
+                          : CRED_NONE;
+        return 0;
+    }
+    return err_set (err, ERR_INVALID,
+                    "[%.60s] is no other kind of credential (USER, GROUP, "
+                    "ACCOUNT, CLASS, QOS) or one of them, as in [USER:steve]",
+                    index);
+}
+
+static int cross_set (struct cred_ref *ref, const struct conf_value *value, bool idle,
+                      enum limit_kind kind, struct err *err)
+{
+    struct policy_cross x = {.idle = idle, .limit = kind};
+    int rc = cross_other (ref->policy, ref->kind, value->attr_index, &x, err);
+    if (!rc && idle) {
+        rc = amount_parse (kind, value->text, &x.value[LIMIT_HARD], err);
+        x.value[LIMIT_SOFT] = x.value[LIMIT_HARD];
+    }
+    if (!rc && !idle)
+        rc = soft_hard_parse (kind, value->text, x.value, err);
+    if (!rc)
+        policy_cross_set (ref->policy, edit (ref), &x);
+    return rc;
+}
+
+/* MAXJOB …, MAXJOB[USER] … */
+static int set_max (void *target, const struct conf_value *value, struct err *err)
+{
+    enum limit_kind kind = limit_of (value->attr + strlen ("MAX"));
+    if (value->attr_index)
+        return cross_set (target, value, false, kind, err);
+    return active_set (&edit (target)->limits, kind, value->text, err);
+}
+
+static int set_min_proc (void *target, const struct conf_value *value, struct err *err)
+{
+    if (value->attr_index)
+        return cross_set (target, value, false, LIMIT_MINPROC, err);
+    return active_set (&edit (target)->limits, LIMIT_MINPROC, value->text, err);
+}
+
+static int set_max_idle (void *target, const struct conf_value *value, struct err *err)
+{
+    enum limit_kind kind = limit_of (value->attr + strlen ("MAXI"));
+    if (value->attr_index)
+        return cross_set (target, value, true, kind, err);
+    return idle_set (&edit (target)->limits, kind, value->text, err);
+}
+
+static int set_system_max (void *target, const struct conf_value *value, struct err *err)
+{
+    struct policy *p = target;
+    return active_set (&p->system_limits, limit_of (value->attr + strlen ("MAX")), value->text,
+                       err);
+}
+
+static int set_system_min_proc (void *target, const struct conf_value *value, struct err *err)
+{
+    struct policy *p = target;
+    return active_set (&p->system_limits, LIMIT_MINPROC, value->text, err);
+}
+
+static int set_system_max_idle (void *target, const struct conf_value *value, struct err *err)
+{
+    struct policy *p = target;
+    return idle_set (&p->system_limits, limit_of (value->attr + strlen ("MAXI")), value->text, err);
+}
+
+/* --- QoS ---------------------------------------------------------------------------------- */
+
+static int set_override (void *target, const struct conf_value *value, struct err *err)
+{
+    return active_set (&edit (target)->qos->override, limit_of (value->attr + strlen ("OMAX")),
+                       value->text, err);
+}
+
+static int set_override_idle (void *target, const struct conf_value *value, struct err *err)
+{
+    return idle_set (&edit (target)->qos->override, limit_of (value->attr + strlen ("OMAXI")),
+                     value->text, err);
+}
+
+static int set_override_job (void *target, const struct conf_value *value, struct err *err)
+{
+    enum limit_kind kind = limit_of (value->attr + strlen ("OMAXJ"));
+    int64_t most;
+    int rc = amount_parse (kind, value->text, &most, err);
+    if (rc)
+        return rc;
+    struct policy_qos *q = edit (target)->qos;
+    q->job_override_mask |= 1u << kind;
+    q->job_override[kind] = most;
+    return 0;
+}
+
+static int set_weight (void *target, const struct conf_value *value, struct err *err)
+{
+    int64_t ppm;
+    int rc = ppm_parse (value->text, "the weight", &ppm, err);
+    if (rc)
+        return rc;
+    struct policy_cred *c = edit (target);
+    bool qt = strcmp (value->attr, "QTWEIGHT") == 0;
+    *(qt ? &c->qos->qtweight : &c->qos->xfweight) = (double)ppm / 1e6;
+    c->set |= qt ? CRED_SET_QTWEIGHT : CRED_SET_XFWEIGHT;
+    return 0;
+}
+
+static int set_qt_target (void *target, const struct conf_value *value, struct err *err)
+{
+    duration_us d;
+    int rc = duration_parse (value->text, &d, err);
+    if (rc)
+        return rc;
+    struct policy_cred *c = edit (target);
+    c->qos->qttarget_min = d == TIME_US_MAX ? 0 : (double)d / (60.0 * US_PER_S);
+    c->set |= CRED_SET_QTTARGET;
+    return 0;
+}
+
+static int set_xf_target (void *target, const struct conf_value *value, struct err *err)
+{
+    int64_t ppm;
+    int rc = ppm_parse (value->text, "the target", &ppm, err);
+    if (rc)
+        return rc;
+    if (ppm < 0)
+        return err_set (err, ERR_INVALID, "a target is 0 (none) or more, not %.60s", value->text);
+    struct policy_cred *c = edit (target);
+    c->qos->xftarget = (double)ppm / 1e6;
+    c->set |= CRED_SET_XFTARGET;
+    return 0;
+}
+
+/* IGNJOBPERUSER, IGNPROCPERCLASS, IGNJOBQUEUEDPERUSER: one limit of one kind of object. */
+static bool ignore_flag (const char *word, struct policy_qos *q)
+{
+    const char *per = word;
+    if (strncasecmp (word, "IGN", 3) != 0)
+        return false;
+    for (per = word + 3; *per && strncasecmp (per, "PER", 3) != 0;)
+        per++;
+    if (!*per)
+        return false;
+    size_t len = (size_t)(per - word) - 3;
+    bool idle = len > 6 && strncasecmp (word + 3 + len - 6, "QUEUED", 6) == 0;
+    len -= idle ? 6 : 0;
+    for (int k = 0; k < CRED_KINDS; k++) {
+        if (strcasecmp (per + 3, cred_kind_name ((enum cred_kind)k)) != 0)
+            continue;
+        for (size_t i = 0; i < sizeof limit_names / sizeof limit_names[0]; i++) {
+            if (strlen (limit_names[i].name) != len ||
+                strncasecmp (word + 3, limit_names[i].name, len) != 0)
+                continue;
+            (idle ? q->ignore_idle : q->ignore_active)[k] |= 1u << limit_names[i].kind;
+            return true;
+        }
+    }
+    return false;
+}
+
+static int set_qflags (void *target, const struct conf_value *value, struct err *err)
+{
+    static const struct {
+        const char *name;
+        uint32_t flag;
+    } known[] = {
+        {"RESERVEALWAYS", QOS_RESERVEALWAYS},
+        {"NORESERVATION", QOS_NORESERVATION},
+        {"NOBF", QOS_NOBF},
+        {"IGNSYSTEM", QOS_IGNSYSTEM},
+        {"IGNUSER", QOS_IGNUSER},
+        {"IGNALL", QOS_IGNALL},
+    };
+    /* Maui's, not ours yet: noted. */
+    static const char *const later[] = {"PREEMPTOR",      "PREEMPTEE",   "DEDICATED", "USERESERVED",
+                                        "RESTARTPREEMPT", "NTR",         "RUNNOW",    "PREEMPTSPV",
+                                        "IGNSRMAXTIME",   "IGNHOSTLIST", "IGNMAXPPJ", "IGNMAXTPJ",
+                                        "IGNMAXPSPJ"};
+    static const char separators[] = ":, |\t";
+    struct cred_ref *ref = target;
+    char *text = arena_strdup (ref->policy->arena, value->text), *rest = NULL;
+    struct policy_cred *c = edit (target);
+    for (char *word = strtok_r (text, separators, &rest); word;
+         word = strtok_r (NULL, separators, &rest)) {
+        bool found = ignore_flag (word, c->qos);
+        for (size_t i = 0; i < sizeof known / sizeof known[0] && !found; i++) {
+            if (strcasecmp (word, known[i].name) == 0) {
+                c->qos->flags |= known[i].flag;
+                found = true;
+            }
+        }
+        for (size_t i = 0; i < sizeof later / sizeof later[0] && !found; i++) {
+            if (strcasecmp (word, later[i]) == 0) {
+                conf_note_add (value, "%s is not available, it has no effect", later[i]);
+                found = true;
+            }
+        }
+        if (!found)
+            return err_set (err, ERR_INVALID, "'%.60s' is no flag of a QoS", word);
+    }
+    c->set |= CRED_SET_QFLAGS;
+    return 0;
+}
+
+int policy_set_qos_parameter (void *target, const struct conf_value *value, struct err *err)
+{
+    static const struct {
+        const char *key, *attr;
+        int (*set) (void *target, const struct conf_value *value, struct err *err);
+    } known[] = {
+        {"QOSPRIORITY", "PRIORITY", set_priority},  {"QOSQTWEIGHT", "QTWEIGHT", set_weight},
+        {"QOSXFWEIGHT", "XFWEIGHT", set_weight},    {"QOSQTTARGET", "QTTARGET", set_qt_target},
+        {"QOSTARGETQT", "QTTARGET", set_qt_target}, {"QOSXFTARGET", "XFTARGET", set_xf_target},
+        {"QOSTARGETXF", "XFTARGET", set_xf_target}, {"QOSFLAGS", "QFLAGS", set_qflags},
+    };
+    void *ref;
+    int rc = record_of (target, CRED_QOS, value->index ? value->index : "DEFAULT", &ref);
+    struct conf_value of_attr = *value;
+    for (size_t i = 0; i < sizeof known / sizeof known[0] && !rc; i++) {
+        if (strcmp (known[i].key, value->key) == 0) {
+            of_attr.attr = known[i].attr;
+            return known[i].set (ref, &of_attr, err);
+        }
+    }
+    return rc;
+}
+
+/* --- tables ------------------------------------------------------------------------------- */
+
+#define ATTR(key, function)                                                                        \
+    {                                                                                              \
+        .name = key, .type = CONF_CALL, .set = function                                            \
+    }
+#define CROSS(key, function)                                                                       \
+    {                                                                                              \
+        .name = key, .type = CONF_CALL, .set = function, .flags = CONF_F_ATTR_INDEX                \
+    }
+#define KNOWN(key)                                                                                 \
+    {                                                                                              \
+        .name = key, .type = CONF_UNSUPPORTED                                                      \
+    }
+#define LIMITS(row, prefix, function)                                                              \
+    row (prefix "JOB", function), row (prefix "PROC", function), row (prefix "NODE", function),    \
+        row (prefix "PS", function), row (prefix "PE", function), row (prefix "MEM", function),    \
+        row (prefix "WC", function)
+#define COMMON_ATTRS                                                                               \
+    ATTR ("PRIORITY", set_priority), ATTR ("FSTARGET", set_fs_target), ATTR ("QLIST", set_qlist),  \
+        ATTR ("QDEF", set_qdef), LIMITS (CROSS, "MAX", set_max), CROSS ("MINPROC", set_min_proc),  \
+        LIMITS (CROSS, "MAXI", set_max_idle), KNOWN ("PLIST"), KNOWN ("PDEF"), KNOWN ("FLAGS"),    \
+        KNOWN ("JOBFLAGS"), KNOWN ("FSCAP"), KNOWN ("EMAIL"), KNOWN ("COMMENT"), KNOWN ("ADEF"),   \
+        KNOWN ("ALIST"), KNOWN ("OVERRUN"), KNOWN ("CHARGERATE")
+
+const struct conf_param policy_user_attrs[] = {COMMON_ATTRS, {0}};
+
+const struct conf_param policy_class_attrs[] = {
+    COMMON_ATTRS,
+    KNOWN ("HOSTLIST"),
+    KNOWN ("MAXPROCPERNODE"),
+    KNOWN ("MAX.PROC"),
+    KNOWN ("MIN.PROC"),
+    KNOWN ("DEFAULT.FEATURES"),
+    KNOWN ("DEFAULT.WCLIMIT"),
+    KNOWN ("EXCLUDEFEATURES"),
+    KNOWN ("REQUIREDUSERLIST"),
+    KNOWN ("WCOVERRUN"),
+    KNOWN ("NODEALLOCATIONPOLICY"),
+    KNOWN ("NODEACCESSPOLICY"),
+    {0},
+};
+
+const struct conf_param policy_qos_attrs[] = {
+    COMMON_ATTRS,
+    ATTR ("QTWEIGHT", set_weight),
+    ATTR ("XFWEIGHT", set_weight),
+    ATTR ("QTTARGET", set_qt_target),
+    ATTR ("XFTARGET", set_xf_target),
+    ATTR ("QFLAGS", set_qflags),
+    LIMITS (ATTR, "OMAX", set_override),
+    LIMITS (ATTR, "OMAXI", set_override_idle),
+    ATTR ("OMAXJPROC", set_override_job),
+    ATTR ("OMAXJPS", set_override_job),
+    ATTR ("OMAXJWC", set_override_job),
+    {0},
+};
+
+const struct conf_param policy_system_attrs[] = {
+    LIMITS (ATTR, "MAX", set_system_max),
+    ATTR ("MINPROC", set_system_min_proc),
+    LIMITS (ATTR, "MAXI", set_system_max_idle),
+    KNOWN ("PRIORITY"),
+    KNOWN ("FSTARGET"),
+    KNOWN ("QLIST"),
+    KNOWN ("QDEF"),
+    KNOWN ("PLIST"),
+    KNOWN ("PDEF"),
+    KNOWN ("FLAGS"),
+    {0},
+};

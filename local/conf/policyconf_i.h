@@ -1,0 +1,69 @@
+/* policyconf_i: what the parts of policyconf share. Private to local/conf. */
+#ifndef NUI_LOCAL_CONF_POLICYCONF_I_H
+#define NUI_LOCAL_CONF_POLICYCONF_I_H
+
+#include "local/conf/policyconf.h"
+
+/* The file's values as the tables of proto/conf store them; policyconf.c turns them into a policy.
+ */
+struct policy_file {
+    struct policy *policy;
+    int64_t component_weight_ppm[PRIO_COMPONENTS];
+    int64_t component_cap_ppm[PRIO_COMPONENTS];
+    int64_t sub_weight_ppm[PRIO_SUBS];
+    int64_t sub_cap_ppm[PRIO_SUBS];
+    int64_t fs_decay_ppm;
+    int64_t fs_depth;
+    int64_t backfill_depth;
+    int64_t backfill_max_schedules;
+    int64_t bf_chunk_procs;
+    int64_t defer_count;
+    int64_t defer_start_count;
+    int accrual;
+    int reservation_policy;
+    int reservation_threshold;
+    int reservation_binding;
+    int backfill_policy;
+    int backfill_metric;
+    int backfill_window_order;
+    int backfill_priority;
+    int node_allocation;
+    const char *threshold_text; /* read once the type is known */
+    uint32_t threshold_line;
+    struct {
+        bool depth_set, list_set;
+        uint32_t depth;
+        uint32_t qos_count;
+        uint32_t *qos; /* in the policy's arena */
+    } bucket[POLICY_BUCKETS_MAX];
+};
+
+/* What record () gives for USERCFG[x] and its kin: a place, since records may move. */
+struct cred_ref {
+    struct policy *policy;
+    enum cred_kind kind;
+    uint32_t id;
+};
+
+/* policyconf_cred.c */
+extern const struct conf_param policy_user_attrs[];  /* users, groups, accounts */
+extern const struct conf_param policy_class_attrs[]; /* … and what only classes have */
+extern const struct conf_param policy_qos_attrs[];
+extern const struct conf_param policy_system_attrs[]; /* SYSCFG */
+int policy_record_user (void *target, const char *index, void **record_out, struct err *err);
+int policy_record_group (void *target, const char *index, void **record_out, struct err *err);
+int policy_record_account (void *target, const char *index, void **record_out, struct err *err);
+int policy_record_class (void *target, const char *index, void **record_out, struct err *err);
+int policy_record_qos (void *target, const char *index, void **record_out, struct err *err);
+int policy_record_system (void *target, const char *index, void **record_out, struct err *err);
+/* QOSXFTARGET[hi] 5, QOSQTTARGET[hi] 00:30:00 … as the manual's chapter on priority writes them. */
+int policy_set_qos_parameter (void *target, const struct conf_value *value, struct err *err);
+/* "hi:lo,medium" to numbers in the policy's arena. */
+int policy_qos_list (struct policy *policy, const char *text, uint32_t **qos_out,
+                     uint32_t *count_out, struct err *err);
+
+/* policyconf_known.c */
+extern const struct conf_param policy_known_params[];
+extern const struct conf_param policy_site_params[];
+
+#endif

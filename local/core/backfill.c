@@ -1,0 +1,320 @@
+/* backfill: jobs of lower priority into what is left, no promise broken.
+ *
+ * Reservations bound early (Maui's rule): window by window, each as long as some idle nodes stay
+ * free. Windows are nested, so that with the widest first a job that fails in its first window
+ * would fail in all. Bound late: in one go, each job against every promise. */
+#include "local/core/pass.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct candidate {
+    double metric;
+    uint32_t at; /* position in the order */
+    uint32_t slot;
+    duration_us limit;
+};
+
+struct fill {
+    struct pass *p;
+    struct candidate *list;
+    uint32_t count;
+    enum limit_level level;
+    enum plan_phase phase;
+};
+
+static double metric_of (const struct pass *p, uint32_t slot)
+{
+    const struct priority_job *pj = &p->c->pj[slot];
+    double seconds = (double)p->c->hot[slot].limit / 1e6;
+
+    switch (p->policy->backfill_metric) {
+    case BFMETRIC_PROCS:
+        return pj->procs;
+    case BFMETRIC_PROCSECONDS:
+        return pj->procs * seconds;
+    case BFMETRIC_SECONDS:
+        return seconds;
+    case BFMETRIC_NODES:
+        return pj->nodes;
+    case BFMETRIC_PE:
+        return pj->pe;
+    case BFMETRIC_PESECONDS:
+        return pj->pe * seconds;
+    }
+    return 0;
+}
+
+/* Largest metric first, then the order of priority. */
+static int by_metric (const void *a, const void *b)
+{
+    const struct candidate *x = a, *y = b;
+
+    if (x->metric != y->metric)
+        return x->metric > y->metric ? -1 : 1;
+    return (x->at > y->at) - (x->at < y->at);
+}
+
+static int by_position (const void *a, const void *b)
+{
+    const struct candidate *x = a, *y = b;
+
+    return (x->at > y->at) - (x->at < y->at);
+}
+
+/* BFCHUNKSIZE: for a while after something came free, small jobs leave it to a large one. */
+static uint32_t chunk_procs (const struct pass *p)
+{
+    const struct policy *policy = p->policy;
+
+    if (policy->bf_chunk_procs == 0 || policy->backfill_policy != BACKFILL_FIRSTFIT ||
+        p->c->freed_at == TIME_US_NONE ||
+        p->now >= time_add (p->c->freed_at, policy->bf_chunk_duration))
+        return 0;
+    for (uint32_t i = 0; i < p->count; i++) {
+        if ((p->mark[i] == MARK_WAITS || p->mark[i] == MARK_RESERVED) &&
+            p->row[i].procs >= policy->bf_chunk_procs)
+            return policy->bf_chunk_procs;
+    }
+    return 0;
+}
+
+static void tell (struct pass *p, uint32_t i, enum reason_code code, int64_t have, time_us clears)
+{
+    struct reason why = reason_plain (code);
+
+    why.have = have;
+    why.clears = clears;
+    p->mark[i] = p->mark[i] == MARK_WAITS ? MARK_TOLD : p->mark[i];
+    pass_reason (p, p->order[i], &why);
+}
+
+static void candidates_gather (struct fill *f)
+{
+    struct pass *p = f->p;
+    uint32_t chunk = chunk_procs (p), looked = 0;
+    uint8_t wanted = f->level == LIMIT_SOFT ? MARK_WAITS : MARK_SOFT;
+
+    f->list = arena_alloc (p->scratch, (p->count + 1) * sizeof *f->list);
+    f->count = 0;
+    for (uint32_t i = p->first_free; i < p->count && p->c->up_free > 0; i++) {
+        uint32_t slot = p->order[i];
+        const struct job_hot *hot = &p->row[i];
+        if (p->mark[i] != wanted)
+            continue;
+        looked++;
+        if (p->policy->backfill_depth && looked > p->policy->backfill_depth) {
+            tell (p, i, REASON_DEPTH, p->policy->backfill_depth, TIME_US_NONE);
+            continue;
+        }
+        if (space_lacks (p, hot)) /* too little even for a moment */
+            continue;
+        if (qos_flags (p, slot) & QOS_NOBF) {
+            tell (p, i, REASON_NO_BACKFILL, 0, TIME_US_NONE);
+            continue;
+        }
+        if (hot->procs < chunk) {
+            tell (p, i, REASON_CHUNK, chunk,
+                  time_add (p->c->freed_at, p->policy->bf_chunk_duration));
+            continue;
+        }
+        f->list[f->count++] = (struct candidate){0, i, slot, hot->limit};
+    }
+}
+
+/* True when it started. */
+static bool fill_one (struct fill *f, const struct candidate *one, duration_us at_least)
+{
+    struct pass *p = f->p;
+
+    if (!eligible_still (p, one->slot, f->level)) {
+        p->mark[one->at] = MARK_TOLD;
+        return false;
+    }
+    if (!space_start (p, one->slot, at_least, f->phase))
+        return false;
+    p->mark[one->at] = MARK_FILLED;
+    return true;
+}
+
+/* --- GREEDY: the combination with the largest sum --------------------------------------------- */
+
+struct greedy {
+    const struct candidate *list;
+    const struct pass *p;
+    uint32_t count;
+    uint32_t tries;
+    uint8_t *taken, *best;
+    double best_sum;
+    double *rest; /* sum of metrics from i on */
+};
+
+static void greedy_try (struct greedy *g, uint32_t i, int64_t room, double sum)
+{
+    if (sum > g->best_sum) {
+        g->best_sum = sum;
+        memcpy (g->best, g->taken, g->count);
+    }
+    if (i == g->count || g->tries == 0 || sum + g->rest[i] <= g->best_sum)
+        return;
+    if (g->p->c->hot[g->list[i].slot].procs <= room) {
+        g->tries--;
+        g->taken[i] = 1;
+        greedy_try (g, i + 1, room - g->p->c->hot[g->list[i].slot].procs,
+                    sum + g->list[i].metric);
+        g->taken[i] = 0;
+    }
+    greedy_try (g, i + 1, room, sum);
+}
+
+/* Keeps of list (sorted by metric) the best combination of at most room processors. */
+static uint32_t greedy_select (struct pass *p, struct candidate *list, uint32_t count,
+                               int64_t room)
+{
+    enum { DEEPEST = 256 }; /* of recursion; later ones only fill what is left */
+    struct greedy g = {list, p, count < DEEPEST ? count : DEEPEST,
+                       p->policy->backfill_max_schedules, NULL, NULL, -1, NULL};
+    uint32_t kept = 0;
+
+    g.taken = arena_zalloc (p->scratch, g.count + 1);
+    g.best = arena_zalloc (p->scratch, g.count + 1);
+    g.rest = arena_array (p->scratch, g.count + 1, sizeof *g.rest);
+    for (uint32_t i = g.count; i-- > 0;)
+        g.rest[i] = g.rest[i + 1] + list[i].metric;
+    greedy_try (&g, 0, room, 0);
+    for (uint32_t i = 0; i < g.count; i++) {
+        if (g.best[i])
+            list[kept++] = list[i];
+    }
+    qsort (list, kept, sizeof *list, by_position);
+    return kept;
+}
+
+/* --- one window ------------------------------------------------------------------------------- */
+
+/* Fills a window with those of the list that fit in it; the list is in order of priority. */
+static void window_fill (struct fill *f, const struct candidate *list, uint32_t count,
+                         duration_us length)
+{
+    struct pass *p = f->p;
+    enum backfill_policy how = p->policy->backfill_policy;
+    struct candidate *own;
+    uint32_t n = 0;
+
+    if (how == BACKFILL_FIRSTFIT || how == BACKFILL_PREEMPT) {
+        for (uint32_t i = 0; i < count; i++) {
+            if (p->mark[list[i].at] == MARK_WAITS || p->mark[list[i].at] == MARK_SOFT)
+                (void)fill_one (f, &list[i], length);
+        }
+        return;
+    }
+    own = arena_alloc (p->scratch, (count + 1) * sizeof *own);
+    for (uint32_t i = 0; i < count; i++) {
+        if (p->mark[list[i].at] != MARK_WAITS && p->mark[list[i].at] != MARK_SOFT)
+            continue;
+        own[n] = list[i];
+        own[n++].metric = metric_of (p, list[i].slot);
+    }
+    qsort (own, n, sizeof *own, by_metric);
+    if (how == BACKFILL_GREEDY) {
+        n = greedy_select (p, own, n, space_procs (p, length));
+    }
+    for (uint32_t i = 0; i < n; i++)
+        (void)fill_one (f, &own[i], length);
+}
+
+/* Ascending windows: each candidate is looked at in the first one that is long enough. */
+static void windows_widest (struct fill *f)
+{
+    struct pass *p = f->p;
+    struct candidate *here = arena_alloc (p->scratch, (f->count + 1) * sizeof *here);
+    duration_us least = 1;
+
+    while (f->count > 0 && p->c->up_free > 0) {
+        duration_us length = space_window (p, least);
+        uint32_t n = 0, left = 0;
+        for (uint32_t i = 0; i < f->count; i++) {
+            if (f->list[i].limit <= length)
+                here[n++] = f->list[i];
+            else
+                f->list[left++] = f->list[i];
+        }
+        f->count = left;
+        window_fill (f, here, n, length);
+        if (length == TIME_US_MAX)
+            break;
+        least = length + 1;
+    }
+}
+
+static void windows_longest (struct fill *f)
+{
+    struct pass *p = f->p;
+    struct candidate *here = arena_alloc (p->scratch, (f->count + 1) * sizeof *here);
+
+    for (duration_us length = TIME_US_MAX; length > 0 && p->c->up_free > 0;
+         length = space_window_below (p, length)) {
+        uint32_t n = 0;
+        for (uint32_t i = 0; i < f->count; i++) {
+            if (f->list[i].limit <= length)
+                here[n++] = f->list[i];
+        }
+        window_fill (f, here, n, length);
+    }
+}
+
+/* A number that depends on seed, moment and job only. */
+static double drawn (const struct pass *p, uint32_t slot)
+{
+    uint64_t x = p->c->seed ^ (uint64_t)p->now * UINT64_C (0x9E3779B97F4A7C15) ^
+                 job_at (p->c, slot)->spec.id.v * UINT64_C (0xBF58476D1CE4E5B9);
+
+    x = (x ^ x >> 30) * UINT64_C (0xBF58476D1CE4E5B9);
+    x = (x ^ x >> 27) * UINT64_C (0x94D049BB133111EB);
+    return (double)((x ^ x >> 31) >> 11);
+}
+
+/* BFPRIORITYPOLICY: shortest first, least work (processors times time) first, or drawn. */
+static void preempt_order (struct fill *f)
+{
+    const struct pass *p = f->p;
+
+    if (p->policy->backfill_priority == BFPRIORITY_NONE)
+        return;
+    for (uint32_t i = 0; i < f->count; i++) {
+        struct candidate *x = &f->list[i];
+        double limit = (double)x->limit;
+        switch (p->policy->backfill_priority) {
+        case BFPRIORITY_DURATION:
+            x->metric = -limit;
+            break;
+        case BFPRIORITY_HWDURATION:
+            x->metric = -limit * p->c->pj[x->slot].procs;
+            break;
+        default:
+            x->metric = drawn (p, x->slot);
+            break;
+        }
+    }
+    qsort (f->list, f->count, sizeof *f->list, by_metric);
+}
+
+void backfill_run (struct pass *p, bool hard)
+{
+    struct fill f = {p, NULL, 0, hard ? LIMIT_HARD : LIMIT_SOFT,
+                     hard ? PLAN_BACKFILL_HARD : PLAN_BACKFILL_SOFT};
+
+    if (p->count == 0)
+        return;
+    candidates_gather (&f);
+    if (f.count == 0)
+        return;
+    if (p->policy->backfill_policy == BACKFILL_PREEMPT)
+        preempt_order (&f);
+    if (p->late)
+        window_fill (&f, f.list, f.count, 0);
+    else if (p->policy->backfill_window_order == BFWINDOW_LONGESTFIRST)
+        windows_longest (&f);
+    else
+        windows_widest (&f);
+}

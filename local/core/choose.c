@@ -1,0 +1,358 @@
+/* choose: which nodes a job gets (NODEALLOCATIONPOLICY). */
+#include "local/core/timeline_state.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int candidate_compare (const void *a, const void *b)
+{
+    const struct candidate *x = a, *y = b;
+
+    if (x->key != y->key)
+        return x->key < y->key ? -1 : 1;
+    return (x->node > y->node) - (x->node < y->node);
+}
+
+/* --- static orders ------------------------------------------------------------------------ */
+
+struct ranked {
+    int64_t key[4];
+    uint32_t node;
+};
+
+static int ranked_compare (const void *a, const void *b)
+{
+    const struct ranked *x = a, *y = b;
+
+    for (uint32_t i = 0; i < 4; i++) {
+        if (x->key[i] != y->key[i])
+            return x->key[i] < y->key[i] ? -1 : 1;
+    }
+    return (x->node > y->node) - (x->node < y->node);
+}
+
+static struct ranked ranked_make (const struct cluster *c, uint32_t node)
+{
+    struct ranked r = {{0}, node};
+
+    switch (c->policy->node_allocation) {
+    case NODEALLOC_MINRESOURCE: /* the least equipped first */
+        for (uint32_t d = 0; d < RES_GRES0; d++)
+            r.key[d] = row (c, c->cap, node)[d];
+        break;
+    case NODEALLOC_PRIORITY:
+        r.key[0] = -(int64_t)c->node[node].priority;
+        break;
+    case NODEALLOC_FASTEST:
+        r.key[0] = -(int64_t)c->node[node].speed_ppm;
+        break;
+    default:
+        break;
+    }
+    return r;
+}
+
+const uint32_t *rank_order (struct cluster *c)
+{
+    enum node_allocation policy = c->policy->node_allocation;
+    struct ranked *ranked;
+
+    if (c->rank || (policy != NODEALLOC_MINRESOURCE && policy != NODEALLOC_PRIORITY &&
+                    policy != NODEALLOC_FASTEST))
+        return c->rank;
+    ranked = malloc ((c->node_count + 1) * sizeof *ranked);
+    c->rank = malloc ((c->node_count + 1) * sizeof *c->rank);
+    assert (ranked && c->rank && "out of memory");
+    for (uint32_t n = 0; n < c->node_count; n++)
+        ranked[n] = ranked_make (c, n);
+    qsort (ranked, c->node_count, sizeof *ranked, ranked_compare);
+    for (uint32_t n = 0; n < c->node_count; n++)
+        c->rank[n] = ranked[n].node;
+    free (ranked);
+    return c->rank;
+}
+
+/* --- one req ------------------------------------------------------------------------------ */
+
+struct pick {
+    struct placement *item;
+    uint32_t count;
+    uint32_t left; /* tasks still to place */
+    uint32_t req;
+};
+
+static void pick_node (struct pick *pick, uint32_t node, uint32_t fit)
+{
+    uint32_t tasks = fit < pick->left ? fit : pick->left;
+
+    if (tasks == 0)
+        return;
+    pick->item[pick->count++] =
+        (struct placement){{node}, tasks & TASKS_MAX, pick->req & 0xFF};
+    pick->left -= tasks;
+}
+
+/* By node number or by a static order. */
+static void pick_in_order (struct timeline *tl, const struct shape *s, time_us start, time_us end,
+                           const uint32_t *order, struct pick *pick)
+{
+    if (order == NULL) {
+        for (uint32_t n = next_node (tl, s, start, 0); n < tl->node_count && pick->left > 0;
+             n = next_node (tl, s, start, n + 1))
+            pick_node (pick, n, lane_fit (tl, s, n, start, end));
+        return;
+    }
+    for (uint32_t i = 0; i < tl->node_count && pick->left > 0; i++) {
+        if (shape_suits (tl->c, s, order[i]))
+            pick_node (pick, order[i], lane_fit (tl, s, order[i], start, end));
+    }
+}
+
+/* When the node stops being able to run so many tasks. */
+static time_us free_until (const struct timeline *tl, const struct shape *s, uint32_t node,
+                           time_us end, uint32_t fit)
+{
+    const struct lane *lane = &tl->lane[node];
+
+    for (uint32_t i = lane->falls ? step_find (tl, lane, end - 1) + 1 : lane->count;
+         i < lane->count; i++) {
+        if (shape_fit (tl->c, s, node, step_at (tl, lane, i)->free) < fit)
+            return step_at (tl, lane, i)->t;
+    }
+    return TIME_US_MAX;
+}
+
+/* lane_fit and free_until in one go. */
+static uint32_t fit_and_until (const struct timeline *tl, const struct shape *s, uint32_t node,
+                               time_us start, time_us end, int64_t *until)
+{
+    const struct lane *lane = &tl->lane[node];
+    uint32_t i, fit;
+
+    *until = TIME_US_MAX;
+    if (lane->count == 0)
+        return 0;
+    i = step_find (tl, lane, start);
+    fit = shape_fit (tl->c, s, node, step_at (tl, lane, i)->free);
+    if (!lane->falls)
+        return fit;
+    for (i++; fit > 0 && i < lane->count; i++) {
+        const struct step *step = step_at (tl, lane, i);
+        uint32_t next = shape_fit (tl->c, s, node, step->free);
+        if (next >= fit)
+            continue;
+        if (step->t >= end) {
+            *until = step->t;
+            break;
+        }
+        fit = next;
+    }
+    return fit;
+}
+
+/* Since when the node has been able to run so many tasks. */
+static time_us free_since (const struct timeline *tl, const struct shape *s, uint32_t node,
+                           time_us start, uint32_t fit)
+{
+    const struct lane *lane = &tl->lane[node];
+    uint32_t i = step_find (tl, lane, start);
+
+    while (i > 0 && shape_fit (tl->c, s, node, step_at (tl, lane, i - 1)->free) >= fit)
+        i--;
+    return step_at (tl, lane, i)->t;
+}
+
+static int64_t cpu_left (const struct cluster *c, uint32_t node)
+{
+    int64_t procs = row (c, c->cap, node)[RES_PROCS];
+    int64_t dedicated = procs - row (c, c->free, node)[RES_PROCS];
+    int64_t load = c->load_milli[node];
+
+    return procs * 1000 - (dedicated * 1000 > load ? dedicated * 1000 : load);
+}
+
+/* Those of the key INT64_MAX, by number: of list[node_count - 1 … high] what fits is known; lazy:
+ * lanes that do not fall are not in the list. */
+static void pick_worst (struct timeline *tl, const struct shape *s, time_us start, time_us end,
+                        const struct candidate *list, uint32_t high, bool lazy, struct pick *pick)
+{
+    uint32_t i = tl->node_count;
+
+    for (uint32_t n = lazy ? next_node (tl, s, start, 0) : tl->node_count;
+         n < tl->node_count && pick->left > 0; n = next_node (tl, s, start, n + 1)) {
+        if (!tl->lane[n].falls)
+            pick_node (pick, n, lane_fit (tl, s, n, start, end));
+        else if (i > high && list[i - 1].node == n)
+            pick_node (pick, n, list[--i].fit);
+    }
+    for (; !lazy && i > high && pick->left > 0; i--)
+        pick_node (pick, list[i - 1].node, list[i - 1].fit);
+}
+
+/* The next node from n on that falls and could have room at start. */
+static uint32_t next_falling (const struct timeline *tl, const struct shape *s, time_us start,
+                              uint32_t n)
+{
+    const uint64_t *also = start <= tl->now        ? tl->c->open.word
+                           : start == tl->reach_at ? tl->reach
+                                                   : tl->falls;
+
+    for (uint32_t w = n >> 6; w < bitset_words (tl->node_count); w++) {
+        uint64_t word = tl->falls[w] & also[w];
+        for (word &= w == n >> 6 ? UINT64_MAX << (n & 63) : UINT64_MAX; word; word &= word - 1) {
+            uint32_t node = w * 64 + (uint32_t)__builtin_ctzll (word);
+            if (shape_suits (tl->c, s, node))
+                return node;
+        }
+    }
+    return tl->node_count;
+}
+
+/* By a key that depends on the moment. Nodes with the same, worst key INT64_MAX are not sorted. */
+static void pick_by_key (struct timeline *tl, const struct shape *s, time_us start, time_us end,
+                         enum choice choice, struct pick *pick)
+{
+    struct candidate *list;
+    uint32_t low = 0, high = tl->node_count; /* with a key from below, without from above */
+    /* A lane that does not fall stays free: the worst key, and perhaps it need not be looked at. */
+    bool lazy = choice == CHOICE_SOON_ENDING ||
+                (choice == CHOICE_POLICY && tl->c->policy->node_allocation != NODEALLOC_CPULOAD);
+
+    if (tl->candidate == NULL)
+        tl->candidate = arena_alloc (tl->arena, (tl->node_count + 1) * sizeof *list);
+    list = tl->candidate;
+
+    for (uint32_t n = lazy ? next_falling (tl, s, start, 0) : next_node (tl, s, start, 0);
+         n < tl->node_count;
+         n = lazy ? next_falling (tl, s, start, n + 1) : next_node (tl, s, start, n + 1)) {
+        struct candidate one = {INT64_MAX, n, 0};
+        one.fit = fit_and_until (tl, s, n, start, end, &one.key);
+        if (one.fit == 0)
+            continue;
+        if (choice == CHOICE_BUSY)
+            one.key = -free_since (tl, s, n, start, one.fit);
+        else if (choice == CHOICE_POLICY && tl->c->policy->node_allocation == NODEALLOC_CPULOAD)
+            one.key = -cpu_left (tl->c, n);
+        list[one.key == INT64_MAX ? --high : low++] = one;
+    }
+    qsort (list, low, sizeof *list, candidate_compare);
+    tl->worst_key = INT64_MAX;
+    for (uint32_t i = 0; i < low && pick->left > 0; i++) {
+        tl->worst_key = list[i].key;
+        pick_node (pick, list[i].node, list[i].fit);
+    }
+    if (pick->left > 0)
+        tl->worst_key = INT64_MAX;
+    if (pick->left > 0)
+        pick_worst (tl, s, start, end, list, high, lazy, pick);
+}
+
+struct place_trail timeline_trail (const struct timeline *tl)
+{
+    return (struct place_trail){tl->most_below, tl->worst_key, tl->worst_node};
+}
+
+bool timeline_preferred (struct timeline *tl, const struct shape *s, uint32_t node, time_us start,
+                         duration_us duration, const struct place_trail *trail)
+{
+    enum node_allocation policy = tl->c->policy->node_allocation;
+    time_us end = time_add (start, duration);
+    uint32_t fit = lane_fit (tl, s, node, start, end);
+    int64_t key;
+
+    if (fit == 0)
+        return false;
+    if (policy == NODEALLOC_FIRSTAVAILABLE)
+        return node < trail->worst_node;
+    if (policy != NODEALLOC_LASTAVAILABLE)
+        return true; /* for all that is known here */
+    key = free_until (tl, s, node, end, fit);
+    return key != trail->worst_key ? key < trail->worst_key : node < trail->worst_node;
+}
+
+static bool choose_req (struct timeline *tl, struct arena *arena, const struct shape *s,
+                        uint32_t tasks, uint32_t req, time_us start, duration_us duration,
+                        enum choice choice, struct allocation *out)
+{
+    time_us end = time_add (start, duration);
+    enum node_allocation policy = tl->c->policy->node_allocation;
+    uint32_t most = tasks < tl->node_count ? tasks : tl->node_count;
+    struct pick pick = {arena_alloc (arena, most * sizeof (struct placement)), 0, tasks, req};
+    bool by_key = choice != CHOICE_POLICY || policy == NODEALLOC_LASTAVAILABLE ||
+                  (policy == NODEALLOC_CPULOAD && start <= tl->now);
+
+    if (by_key)
+        pick_by_key (tl, s, start, end, choice, &pick);
+    else
+        pick_in_order (tl, s, start, end, rank_order (tl->c), &pick);
+    *out = (struct allocation){pick.count, pick.item};
+    tl->worst_node = pick.count ? pick.item[pick.count - 1].node.v : 0;
+    return pick.left == 0;
+}
+
+/* --- all reqs ----------------------------------------------------------------------------- */
+
+bool timeline_choose (struct timeline *tl, struct arena *arena, const struct req *req,
+                      const uint32_t *shape, uint32_t req_count, time_us start,
+                      duration_us duration, enum choice choice, struct allocation *out)
+{
+    struct allocation part[REQS_MAX];
+    time_us end = time_add (start, duration);
+    uint32_t total = 0, done;
+    bool fits = true;
+
+    if (req_count == 1)
+        return choose_req (tl, arena, &tl->c->shape[shape[0]], req[0].tasks, 0, start, duration,
+                           choice, out);
+    for (done = 0; done < req_count && fits; done++) {
+        fits = choose_req (tl, arena, &tl->c->shape[shape[done]], req[done].tasks, done, start,
+                           duration, choice, &part[done]);
+        if (!fits)
+            break;
+        timeline_take (tl, shape, &part[done], start, end, 1);
+        total += part[done].count;
+    }
+    for (uint32_t r = 0; r < done; r++)
+        timeline_take (tl, shape, &part[r], start, end, -1);
+    if (!fits)
+        return false;
+    out->count = 0;
+    out->item = arena_alloc (arena, total * sizeof *out->item);
+    for (uint32_t r = 0; r < req_count; r++) {
+        memcpy (out->item + out->count, part[r].item, part[r].count * sizeof *out->item);
+        out->count += part[r].count;
+    }
+    return true;
+}
+
+bool timeline_place (struct timeline *tl, struct arena *arena, const struct req *req,
+                     const uint32_t *shape, uint32_t req_count, duration_us duration,
+                     time_us from, time_us until, enum choice choice, time_us *start_out,
+                     struct allocation *out)
+{
+    time_us at = from < tl->now ? tl->now : from;
+    uint32_t bounds = tl->bound_count;
+
+    for (;;) {
+        time_us moved = at;
+        for (uint32_t r = 0; r < req_count; r++) { /* each alone: necessary */
+            if (!timeline_earliest (tl, &tl->c->shape[shape[r]], req[r].tasks, duration, moved,
+                                    until, &moved))
+                return false;
+        }
+        if (moved > at) {
+            at = moved;
+            if (req_count > 1)
+                continue;
+        }
+        if (timeline_choose (tl, arena, req, shape, req_count, at, duration, choice, out)) {
+            *start_out = at;
+            return true;
+        }
+        assert (req_count > 1 && "what was counted can be chosen");
+        at = timeline_next_bound (tl, bounds, at, duration);
+        if (at == TIME_US_MAX || at > until)
+            return false;
+    }
+}

@@ -1,0 +1,521 @@
+/* cluster: life, nodes and reservations; jobs are in job.c */
+#include "local/core/state.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void policy_take (struct cluster *c, const struct policy *policy)
+{
+    c->policy = policy;
+    c->age_policy = policy_is_age (policy);
+    c->qos_reserves = c->qos_flagged = false;
+    for (uint32_t i = 0; i < policy->cred_count[CRED_QOS]; i++) {
+        const struct policy_qos *qos = policy->cred[CRED_QOS][i].qos;
+        c->qos_reserves = c->qos_reserves || (qos && (qos->flags & QOS_RESERVEALWAYS));
+        c->qos_flagged = c->qos_flagged || (qos && qos->flags);
+    }
+    c->fs_capped = false;
+    for (uint32_t kind = 0; kind < CRED_KINDS && policy->fs_policy != FS_NONE; kind++) {
+        for (uint32_t i = 0; i < policy->cred_count[kind]; i++) {
+            enum fs_target_type type = policy->cred[kind][i].fs_target_type;
+            c->fs_capped = c->fs_capped || type == FS_TARGET_CAP_ABSOLUTE ||
+                           type == FS_TARGET_CAP_RELATIVE;
+        }
+    }
+    free (c->rank);
+    c->rank = NULL;
+}
+
+struct cluster *cluster_create (const struct policy *policy, const struct cluster_options *options,
+                                struct err *err)
+{
+    uint32_t gres = options ? options->gres_kinds : 0;
+    struct cluster *c = NULL;
+
+    if (gres > RES_MAX - RES_GRES0) {
+        err_set (err, ERR_LIMIT, "cluster: %u kinds of generic resources asked, at most %u",
+                 gres, (unsigned)(RES_MAX - RES_GRES0));
+        return NULL;
+    }
+    if (!policy->sealed) {
+        err_set (err, ERR_INVALID, "cluster: the policy is not sealed");
+        return NULL;
+    }
+    c = calloc (1, sizeof *c);
+    if (c == NULL) {
+        err_set (err, ERR_NOMEM, "cluster: out of memory");
+        return NULL;
+    }
+    policy_take (c, policy);
+    c->freed_at = TIME_US_NONE;
+    c->priority = priority_create (policy);
+    c->limits = limits_create (policy);
+    c->dims = RES_GRES0 + gres;
+    c->seed = options ? options->seed : 0;
+    c->now = TIME_US_NONE;
+    c->version = 1;
+    c->node_serial = 1;
+    memset (c->shape_bucket, 0xFF, sizeof c->shape_bucket);
+    c->fairshare = fairshare_create (policy, 0);
+    c->planner = planner_create ();
+    return c;
+}
+
+static void job_free (struct job *job)
+{
+    if (job->spec.req != &job->one)
+        free ((void *)job->spec.req);
+    if (job->shape != &job->one_shape)
+        free (job->shape);
+    free (job->allocation.item);
+    free (job->reserved.item);
+    free (job->retry.item);
+}
+
+static void rsv_free (struct rsv *rsv)
+{
+    free ((void *)rsv->spec.req);
+    free (rsv->allocation.item);
+    free (rsv);
+}
+
+void cluster_destroy (struct cluster *c)
+{
+    if (c == NULL)
+        return;
+    planner_settle (c);
+    planner_destroy (c->planner);
+    for (uint32_t i = 0; i < c->idle_count; i++)
+        job_free (job_at (c, c->idle[i]));
+    for (uint32_t i = 0; i < c->run_count; i++)
+        job_free (job_at (c, c->run[i].slot));
+    for (uint32_t i = 0; i < c->chunk_count; i++)
+        free (c->chunk[i]);
+    for (uint32_t i = 0; i < c->shape_count; i++)
+        free (c->shape[i].nodes.word);
+    for (uint32_t i = 0; i < c->rsv_count; i++)
+        rsv_free (c->rsv[i]);
+    free (c->chunk);
+    free (c->shape);
+    free (c->rsv);
+    free (c->node);
+    free (c->node_state);
+    free (c->load_milli);
+    free (c->cap);
+    free (c->free);
+    free (c->node_jobs);
+    free (c->open.word);
+    free (c->rank);
+    free (c->slot_free);
+    free (c->hot);
+    free (c->pj);
+    free (c->lj);
+    free (c->prio_static);
+    free (c->prio);
+    free (c->room_have);
+    free (c->map.key);
+    free (c->map.slot);
+    free (c->idle);
+    free (c->run);
+    priority_destroy (c->priority);
+    fairshare_destroy (c->fairshare);
+    limits_destroy (c->limits);
+    free (c);
+}
+
+int cluster_policy_set (struct cluster *c, const struct policy *policy, time_us now,
+                        struct err *err)
+{
+    if (!policy->sealed)
+        return err_set (err, ERR_INVALID, "cluster: the policy is not sealed");
+    event_begin (c, now);
+    nodes_settle (c);
+    fairshare_advance (c->fairshare, c->now);
+    priority_destroy (c->priority);
+    limits_destroy (c->limits);
+    c->priority = priority_create (policy);
+    c->limits = limits_create (policy);
+    fairshare_policy_set (c->fairshare, policy);
+    policy_take (c, policy);
+    jobs_policy_changed (c);
+    c->version++;
+    event_frees (c);
+    return 0;
+}
+
+const struct policy *cluster_policy (const struct cluster *c)
+{
+    return c->policy;
+}
+
+struct fairshare *cluster_fairshare (struct cluster *c)
+{
+    return c->fairshare;
+}
+
+uint64_t cluster_version (const struct cluster *c)
+{
+    return c->version;
+}
+
+/* --- nodes ------------------------------------------------------------------------------- */
+
+static int node_spec_check (const struct cluster *c, const struct node_spec *spec, struct err *err)
+{
+    if (spec->configured.v[RES_PROCS] < 1)
+        return err_set (err, ERR_INVALID, "node: %d processors configured, at least 1",
+                        spec->configured.v[RES_PROCS]);
+    for (uint32_t d = 0; d < RES_MAX; d++) {
+        if (spec->configured.v[d] < 0 || (d >= c->dims && spec->configured.v[d] != 0))
+            return err_set (err, ERR_INVALID, "node: %d of resource %u, which is %s",
+                            spec->configured.v[d], d, d >= c->dims ? "not in use" : "negative");
+    }
+    if (spec->partition == PARTITION_ANY)
+        return err_set (err, ERR_INVALID, "node: partition 0 stands for any");
+    if (spec->speed_ppm <= 0)
+        return err_set (err, ERR_INVALID, "node: speed %d millionths, must be positive",
+                        spec->speed_ppm);
+    return 0;
+}
+
+static int node_check (const struct cluster *c, struct node_id node, struct err *err)
+{
+    if (node.v >= c->node_count)
+        return err_set (err, ERR_NOT_FOUND, "node %u: there are %u", node.v, c->node_count);
+    return 0;
+}
+
+static void nodes_grow (struct cluster *c)
+{
+    uint32_t cap = c->node_cap ? c->node_cap * 2 : 64;
+
+    c->node = realloc (c->node, cap * sizeof *c->node);
+    c->node_state = realloc (c->node_state, cap);
+    c->load_milli = realloc (c->load_milli, cap * sizeof *c->load_milli);
+    c->cap = realloc (c->cap, (size_t)cap * c->dims * sizeof *c->cap);
+    c->free = realloc (c->free, (size_t)cap * c->dims * sizeof *c->free);
+    c->node_jobs = realloc (c->node_jobs, cap * sizeof *c->node_jobs);
+    c->open.word = realloc (c->open.word, bitset_words (cap) * sizeof *c->open.word);
+    assert (c->node && c->node_state && c->load_milli && c->cap && c->free && c->node_jobs &&
+            c->open.word && "out of memory");
+    memset (c->open.word + bitset_words (c->node_cap), 0,
+            (bitset_words (cap) - bitset_words (c->node_cap)) * sizeof *c->open.word);
+    c->open.bit_count = cap;
+    c->node_cap = cap;
+}
+
+/* Everything that is a sum over nodes, anew. */
+static void nodes_changed (struct cluster *c)
+{
+    c->node_serial++;
+    c->version++;
+    c->up_procs = c->up_free = 0;
+    c->busy_not_up = 0;
+    c->unit_nodes = true;
+    c->totals = (struct priority_totals){0};
+    free (c->rank);
+    c->rank = NULL;
+    for (uint32_t n = 0; n < c->node_count; n++) {
+        const int32_t *cap = row (c, c->cap, n), *left = row (c, c->free, n);
+        if (c->node_state[n] != NODE_DOWN) {
+            c->totals.procs += cap[RES_PROCS];
+            c->totals.mem_mb += cap[RES_MEM_MB];
+            c->totals.swap_mb += cap[RES_SWAP_MB];
+            c->totals.disk_mb += cap[RES_DISK_MB];
+        }
+        bitset_clear (&c->open, n);
+        if (c->node_state[n] != NODE_UP) {
+            c->busy_not_up += c->node_jobs[n] > 0;
+            continue;
+        }
+        c->up_procs += cap[RES_PROCS];
+        if (left[RES_PROCS] > 0) {
+            c->up_free += left[RES_PROCS];
+            bitset_set (&c->open, n);
+        }
+        c->unit_nodes = c->unit_nodes && cap[RES_PROCS] == 1;
+    }
+    jobs_totals_changed (c);
+}
+
+int cluster_node_add (struct cluster *c, const struct node_spec *spec, time_us now,
+                      struct node_id *out, struct err *err)
+{
+    uint32_t n = c->node_count;
+
+    if (n >= NODES_MAX)
+        return err_set (err, ERR_LIMIT, "node: there are %u, at most %d", n, NODES_MAX);
+    if (node_spec_check (c, spec, err) != 0)
+        return err->code;
+    event_begin (c, now);
+    if (n == c->node_cap)
+        nodes_grow (c);
+    c->node_count++;
+    c->node[n] = *spec;
+    c->node_state[n] = NODE_UP;
+    c->load_milli[n] = 0;
+    c->node_jobs[n] = 0;
+    memcpy (row (c, c->cap, n), spec->configured.v, c->dims * sizeof *c->cap);
+    memcpy (row (c, c->free, n), spec->configured.v, c->dims * sizeof *c->free);
+    c->nodes_dirty = true;
+    c->version++;
+    event_frees (c);
+    if (out)
+        *out = (struct node_id){n};
+    return 0;
+}
+
+void nodes_settle (struct cluster *c)
+{
+    if (c->nodes_dirty) {
+        c->nodes_dirty = false;
+        nodes_changed (c);
+    }
+}
+
+int cluster_node_update (struct cluster *c, struct node_id node, const struct node_spec *spec,
+                         time_us now, struct err *err)
+{
+    int32_t *cap = row (c, c->cap, node.v), *left = row (c, c->free, node.v);
+
+    if (node_check (c, node, err) != 0 || node_spec_check (c, spec, err) != 0)
+        return err->code;
+    event_begin (c, now);
+    if (memcmp (&c->node[node.v], spec, sizeof *spec) == 0)
+        return 0;
+    for (uint32_t d = 0; d < c->dims; d++) {
+        left[d] += spec->configured.v[d] - cap[d];
+        cap[d] = spec->configured.v[d];
+    }
+    c->node[node.v] = *spec;
+    c->nodes_dirty = true;
+    c->version++;
+    event_frees (c);
+    return 0;
+}
+
+int cluster_node_state_set (struct cluster *c, struct node_id node, enum node_state state,
+                            time_us now, struct err *err)
+{
+    if (node_check (c, node, err) != 0)
+        return err->code;
+    event_begin (c, now);
+    if (c->node_state[node.v] == state)
+        return 0;
+    c->node_state[node.v] = (uint8_t)state;
+    c->nodes_dirty = true;
+    c->version++;
+    event_frees (c);
+    return 0;
+}
+
+int cluster_node_load_set (struct cluster *c, struct node_id node, int32_t load_milli, time_us now,
+                           struct err *err)
+{
+    if (node_check (c, node, err) != 0)
+        return err->code;
+    if (load_milli < 0)
+        return err_set (err, ERR_INVALID, "node %u: load %d thousandths is negative", node.v,
+                        load_milli);
+    event_begin (c, now);
+    c->load_milli[node.v] = load_milli;
+    return 0;
+}
+
+uint32_t cluster_node_count (const struct cluster *c)
+{
+    return c->node_count;
+}
+
+int cluster_node_get (const struct cluster *c, struct node_id node, struct node_view *out,
+                      struct err *err)
+{
+    if (node_check (c, node, err) != 0)
+        return err->code;
+    memset (out, 0, sizeof *out);
+    out->spec = c->node[node.v];
+    out->state = (enum node_state)c->node_state[node.v];
+    for (uint32_t d = 0; d < c->dims; d++)
+        out->dedicated.v[d] = row (c, c->cap, node.v)[d] - row (c, c->free, node.v)[d];
+    out->load_milli = c->load_milli[node.v];
+    out->job_count = c->node_jobs[node.v];
+    return 0;
+}
+
+void cluster_totals (const struct cluster *c, struct resources *configured,
+                     struct resources *dedicated)
+{
+    int64_t cap[RES_MAX] = {0}, used[RES_MAX] = {0};
+
+    for (uint32_t n = 0; n < c->node_count; n++) {
+        for (uint32_t d = 0; d < c->dims; d++) {
+            int32_t have = row (c, c->cap, n)[d];
+            if (c->node_state[n] != NODE_DOWN)
+                cap[d] += have;
+            used[d] += have - row (c, c->free, n)[d];
+        }
+    }
+    for (uint32_t d = 0; d < RES_MAX; d++) {
+        configured->v[d] = cap[d] > INT32_MAX ? INT32_MAX : (int32_t)cap[d];
+        dedicated->v[d] = used[d] > INT32_MAX ? INT32_MAX : (int32_t)used[d];
+    }
+}
+
+/* --- reservations ------------------------------------------------------------------------ */
+
+static uint32_t rsv_position (const struct cluster *c, uint64_t id)
+{
+    uint32_t low = 0, high = c->rsv_count;
+
+    while (low < high) {
+        uint32_t mid = low + (high - low) / 2;
+        if (c->rsv[mid]->spec.id.v < id)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+struct rsv *rsv_find (const struct cluster *c, struct rsv_id id)
+{
+    uint32_t at = rsv_position (c, id.v);
+
+    return at < c->rsv_count && c->rsv[at]->spec.id.v == id.v ? c->rsv[at] : NULL;
+}
+
+static int rsv_check (const struct cluster *c, const struct rsv_spec *spec,
+                      const struct allocation *a, struct err *err)
+{
+    if (spec->id.v == 0)
+        return err_set (err, ERR_INVALID, "reservation: number 0 stands for none");
+    if (rsv_find (c, spec->id))
+        return err_set (err, ERR_EXISTS, "reservation %llu is there already",
+                        (unsigned long long)spec->id.v);
+    if (spec->end <= spec->start)
+        return err_set (err, ERR_INVALID, "reservation %llu ends before it starts",
+                        (unsigned long long)spec->id.v);
+    if (spec->req_count < 1 || spec->req_count > REQS_MAX)
+        return err_set (err, ERR_INVALID, "reservation %llu has %u reqs, must be 1 to %d",
+                        (unsigned long long)spec->id.v, spec->req_count, REQS_MAX);
+    return allocation_check (c, spec->req, spec->req_count, a, err);
+}
+
+int cluster_rsv_create (struct cluster *c, const struct rsv_spec *spec,
+                        const struct allocation *allocation, time_us now, struct err *err)
+{
+    uint32_t at;
+    struct rsv *rsv;
+
+    if (rsv_check (c, spec, allocation, err) != 0)
+        return err->code;
+    event_begin (c, now);
+    nodes_settle (c);
+    if (timeline_conflict (c, spec, allocation, c->now, err) != 0)
+        return err->code;
+    rsv = calloc (1, sizeof *rsv);
+    assert (rsv && "out of memory");
+    rsv->spec = *spec;
+    rsv->spec.req = heap_copy (spec->req, spec->req_count * sizeof *spec->req);
+    rsv->allocation.count = allocation->count;
+    rsv->allocation.item =
+        heap_copy (allocation->item, allocation->count * sizeof *allocation->item);
+    at = rsv_position (c, spec->id.v);
+    c->rsv = grow (c->rsv, &c->rsv_cap, c->rsv_count + 1, sizeof *c->rsv);
+    memmove (c->rsv + at + 1, c->rsv + at, (c->rsv_count - at) * sizeof *c->rsv);
+    c->rsv[at] = rsv;
+    c->rsv_count++;
+    c->version++;
+    event_frees (c);
+    return 0;
+}
+
+int cluster_rsv_commit (struct cluster *c, struct rsv_id id, time_us now, struct err *err)
+{
+    struct rsv *rsv = rsv_find (c, id);
+
+    if (rsv == NULL)
+        return err_set (err, ERR_NOT_FOUND, "reservation %llu does not exist",
+                        (unsigned long long)id.v);
+    if (rsv->spec.kind == RSV_FIRM)
+        return 0;
+    if (rsv->spec.kind != RSV_COURTESY)
+        return err_set (err, ERR_CONFLICT, "reservation %llu is not a courtesy hold",
+                        (unsigned long long)id.v);
+    event_begin (c, now);
+    rsv->spec.kind = RSV_FIRM;
+    c->version++;
+    event_frees (c);
+    return 0;
+}
+
+int cluster_rsv_release (struct cluster *c, struct rsv_id id, time_us now, struct err *err)
+{
+    uint32_t at = rsv_position (c, id.v);
+
+    if (at >= c->rsv_count || c->rsv[at]->spec.id.v != id.v)
+        return err_set (err, ERR_NOT_FOUND, "reservation %llu does not exist",
+                        (unsigned long long)id.v);
+    event_begin (c, now);
+    rsv_free (c->rsv[at]);
+    c->rsv_count--;
+    memmove (c->rsv + at, c->rsv + at + 1, (c->rsv_count - at) * sizeof *c->rsv);
+    c->version++;
+    event_frees (c);
+    return 0;
+}
+
+int cluster_rsv_get (const struct cluster *c, struct rsv_id id, struct rsv_view *out,
+                     struct err *err)
+{
+    const struct rsv *rsv = rsv_find (c, id);
+
+    if (rsv == NULL)
+        return err_set (err, ERR_NOT_FOUND, "reservation %llu does not exist",
+                        (unsigned long long)id.v);
+    *out = (struct rsv_view){&rsv->spec, rsv->allocation};
+    return 0;
+}
+
+uint32_t cluster_rsv_list (const struct cluster *c, struct rsv_id *out, uint32_t cap)
+{
+    for (uint32_t i = 0; i < c->rsv_count && i < cap; i++)
+        out[i] = c->rsv[i]->spec.id;
+    return c->rsv_count;
+}
+
+/* --- time --------------------------------------------------------------------------------- */
+
+static void sooner (time_us t, time_us now, time_us *best)
+{
+    if (t != TIME_US_NONE && t > now && t < *best)
+        *best = t;
+}
+
+time_us cluster_next_wakeup (const struct cluster *c, time_us now)
+{
+    time_us best = TIME_US_MAX;
+
+    for (uint32_t i = 0; i < c->run_count; i++) {
+        sooner (c->run[i].end, now, &best);
+        if (c->run[i].end > now)
+            break;
+    }
+    for (uint32_t i = 0; i < c->rsv_count; i++) {
+        sooner (c->rsv[i]->spec.start, now, &best);
+        sooner (c->rsv[i]->spec.end, now, &best);
+    }
+    for (uint32_t i = 0; i < c->idle_count; i++) {
+        const struct job *job = job_at (c, c->idle[i]);
+        sooner (job->reserved_start, now, &best);
+        if (c->gated == 0)
+            continue;
+        sooner (job->deferred_until, now, &best);
+        sooner (job->spec.not_before, now, &best);
+        sooner (job->retry_until, now, &best);
+    }
+    if (c->policy->bf_chunk_procs && c->freed_at != TIME_US_NONE)
+        sooner (time_add (c->freed_at, c->policy->bf_chunk_duration), now, &best);
+    return best;
+}

@@ -1,0 +1,159 @@
+/* cluster: the state of one site: nodes, jobs, reservations, usage. Pure: no clock, no I/O.
+ *
+ * State changes only through the event functions below; each takes the present moment. `now` never
+ * goes back (an older one counts as the last one seen). On failure an event changes nothing. The
+ * cluster owns copies of everything given; readers get pointers that hold until the next event.
+ *
+ * Every change that could change what may start when adds to cluster_version () ("schedule
+ * version"): equal versions mean that the same question gets the same answer at the same moment.
+ *
+ * Costs: job events O(reqs + nodes it uses); reservations O(nodes touched · reservations there).
+ * Limits are those of types.h: past them an event returns ERR_LIMIT. */
+#ifndef NUI_LOCAL_CORE_CLUSTER_H
+#define NUI_LOCAL_CORE_CLUSTER_H
+
+#include "local/core/fairshare.h"
+#include "local/core/limits.h"
+#include "local/core/reason.h"
+#include "local/core/types.h"
+#include "proto/base/err.h"
+
+struct cluster;
+
+struct cluster_options {
+    uint32_t gres_kinds; /* columns in use from RES_GRES0 on */
+    uint64_t seed;       /* of BFPRIORITYPOLICY RANDOM */
+};
+
+/* policy: sealed; must outlive its use (until cluster_policy_set with another, or destroy). */
+struct cluster *cluster_create (const struct policy *policy, const struct cluster_options *options,
+                                struct err *err);
+void cluster_destroy (struct cluster *cluster); /* NULL is a no-op */
+
+/* Takes over another policy on the same names: usage is recounted, priorities are computed anew. */
+int cluster_policy_set (struct cluster *cluster, const struct policy *policy, time_us now,
+                        struct err *err);
+const struct policy *cluster_policy (const struct cluster *cluster);
+/* For statistics, saving and restoring; the cluster charges started jobs to it. */
+struct fairshare *cluster_fairshare (struct cluster *cluster);
+
+uint64_t cluster_version (const struct cluster *cluster);
+
+/* --- nodes ------------------------------------------------------------------------------- */
+
+int cluster_node_add (struct cluster *cluster, const struct node_spec *spec, time_us now,
+                      struct node_id *out, struct err *err);
+/* New configuration. What is dedicated there stays so, even if it is now more than there is. */
+int cluster_node_update (struct cluster *cluster, struct node_id node,
+                         const struct node_spec *spec, time_us now, struct err *err);
+int cluster_node_state_set (struct cluster *cluster, struct node_id node, enum node_state state,
+                            time_us now, struct err *err);
+/* Load average in thousandths, for NODEALLOCATIONPOLICY CPULOAD. */
+int cluster_node_load_set (struct cluster *cluster, struct node_id node, int32_t load_milli,
+                           time_us now, struct err *err);
+
+uint32_t cluster_node_count (const struct cluster *cluster);
+
+struct node_view {
+    struct node_spec spec;
+    enum node_state state;
+    struct resources dedicated;
+    int32_t load_milli;
+    uint32_t job_count; /* that use it now */
+};
+int cluster_node_get (const struct cluster *cluster, struct node_id node, struct node_view *out,
+                      struct err *err);
+/* Sum over nodes: configured of those not down, and dedicated. */
+void cluster_totals (const struct cluster *cluster, struct resources *configured_out,
+                     struct resources *dedicated_out);
+
+/* --- jobs -------------------------------------------------------------------------------- */
+
+int cluster_job_submit (struct cluster *cluster, const struct job_spec *spec, time_us now,
+                        struct err *err);
+/* Replaces what spec says of an idle job (ERR_CONFLICT when it is not idle); the clock of its queue
+ * time and its bypass count stay. */
+int cluster_job_modify (struct cluster *cluster, const struct job_spec *spec, time_us now,
+                        struct err *err);
+/* New set of holds (enum job_hold bits; 0 releases). */
+int cluster_job_hold_set (struct cluster *cluster, struct job_id job, uint32_t holds, time_us now,
+                          struct err *err);
+/* Not considered before `until` (DEFERTIME); its reservation is gone. */
+int cluster_job_defer (struct cluster *cluster, struct job_id job, time_us until, time_us now,
+                       struct err *err);
+int cluster_job_system_priority_set (struct cluster *cluster, struct job_id job, int32_t priority,
+                                     bool absolute, time_us now, struct err *err);
+/* An idle job leaves the queue (cancelled, refused). */
+int cluster_job_remove (struct cluster *cluster, struct job_id job, time_us now, struct err *err);
+
+/* Takes resources for an idle job from now on: decided elsewhere (runjob, recovery after a restart,
+ * the start of a co-allocated part). started is when its limit began to count (now for a new
+ * start). No check against reservations; ERR_CONFLICT when a node has too little left. A plan's
+ * starts do not need it: see plan_commit. */
+int cluster_job_start (struct cluster *cluster, struct job_id job,
+                       const struct allocation *allocation, time_us started, time_us now,
+                       struct err *err);
+/* The shell launched it: STARTING -> RUNNING; its limit counts from `started`. */
+int cluster_job_running (struct cluster *cluster, struct job_id job, time_us started, time_us now,
+                         struct err *err);
+/* The launch failed, or the job is requeued: resources are free, it is idle again, and deferred
+ * when until > now. Where it was only STARTING, RESERVATIONRETRYTIME keeps its nodes for it so long:
+ * nobody else is planned on them, and the job starts there as soon as it may. */
+int cluster_job_requeue (struct cluster *cluster, struct job_id job, time_us until, time_us now,
+                         struct err *err);
+/* The same for a job that a plan preempts: what it did is lost, and its queue time begins anew. */
+int cluster_job_preempt (struct cluster *cluster, struct job_id job, time_us now, struct err *err);
+/* A starting or running job has ended: resources are free, the job is forgotten. */
+int cluster_job_end (struct cluster *cluster, struct job_id job, time_us now, struct err *err);
+
+struct job_view { /* pointers hold until the next event */
+    const struct job_spec *spec;
+    enum job_state state;
+    uint32_t procs; /* dedicated or asked, all reqs together */
+    uint32_t bypass;
+    time_us deferred_until; /* TIME_US_NONE */
+    /* running or starting */
+    time_us start;
+    time_us limit_end;
+    struct allocation allocation;
+    bool backfilled; /* started past a job of higher priority that waits */
+    /* idle, as of the last committed plan */
+    int64_t priority;
+    struct reason reason;
+    time_us reserved_start; /* TIME_US_NONE: the pass made no reservation for it */
+    struct allocation reserved; /* count 0 with RESERVATIONBINDING LATE: chosen at the start */
+};
+int cluster_job_get (const struct cluster *cluster, struct job_id job, struct job_view *out,
+                     struct err *err);
+uint32_t cluster_job_count (const struct cluster *cluster, enum job_state state);
+/* Jobs in a state: idle ones in the order of the last plan, then those it has not seen by id;
+ * others by id. Writes at most cap ids; returns how many there are. */
+uint32_t cluster_job_list (const struct cluster *cluster, enum job_state state,
+                           struct job_id *out, uint32_t cap);
+
+/* --- reservations ------------------------------------------------------------------------ */
+
+/* Binds resources on the nodes of the allocation over [start, end). ERR_CONFLICT, naming the first
+ * node, when a running job's limit or another reservation already has them in that time; idle jobs'
+ * reservations made by the pass never stand in its way (the next pass makes them anew). */
+int cluster_rsv_create (struct cluster *cluster, const struct rsv_spec *spec,
+                        const struct allocation *allocation, time_us now, struct err *err);
+/* Courtesy hold to firm reservation. Idempotent. */
+int cluster_rsv_commit (struct cluster *cluster, struct rsv_id rsv, time_us now, struct err *err);
+/* Gone (lease ended, aborted, used up). Jobs that run inside it go on. */
+int cluster_rsv_release (struct cluster *cluster, struct rsv_id rsv, time_us now, struct err *err);
+
+struct rsv_view { /* pointers hold until the next event */
+    const struct rsv_spec *spec;
+    struct allocation allocation;
+};
+int cluster_rsv_get (const struct cluster *cluster, struct rsv_id rsv, struct rsv_view *out,
+                     struct err *err);
+/* All, by id. */
+uint32_t cluster_rsv_list (const struct cluster *cluster, struct rsv_id *out, uint32_t cap);
+
+/* The next moment at which a pass could do something new with no event before it: a limit end, a
+ * reservation's boundary, a deferral's, not_before's or retry's end, a promised start. TIME_US_MAX: none. */
+time_us cluster_next_wakeup (const struct cluster *cluster, time_us now);
+
+#endif

@@ -1,0 +1,231 @@
+/* eligible: who may be scheduled at all in this pass (steps 2 to 4 of an iteration) */
+#include "local/core/pass.h"
+
+#include <string.h>
+
+uint32_t qos_flags (const struct pass *p, uint32_t slot)
+{
+    const struct policy_qos *qos;
+
+    if (!p->c->qos_flagged)
+        return 0;
+    qos = policy_qos (p->policy, p->c->pj[slot].cred[CRED_QOS]);
+
+    return qos ? qos->flags : 0;
+}
+
+/* Holds, deferrals, dates. True: something is in the way. */
+static bool gated (struct pass *p, uint32_t slot, struct reason *why)
+{
+    struct cluster *c = p->c;
+    struct job *job = job_at (c, slot);
+
+    if (job->spec.holds) {
+        *why = reason_plain (REASON_HOLD);
+        why->need = job->spec.holds;
+        return true;
+    }
+    if (job->deferred_until != TIME_US_NONE && job->deferred_until > p->now) {
+        *why = reason_plain (REASON_DEFERRED);
+        why->clears = job->deferred_until;
+        return true;
+    }
+    if (job->spec.not_before != TIME_US_NONE && job->spec.not_before > p->now) {
+        *why = reason_plain (REASON_NOT_BEFORE);
+        why->clears = job->spec.not_before;
+        return true;
+    }
+    gate_update (c, slot);
+    return false;
+}
+
+/* More than all suitable nodes have, or than there are. */
+static bool never_fits (struct pass *p, uint32_t slot, struct reason *why)
+{
+    const struct job_hot *hot = &p->c->hot[slot];
+    const struct job *job;
+
+    if (hot->shape != SLOT_NONE && p->c->shape[hot->shape].fit_serial == p->c->node_serial &&
+        p->c->shape[hot->shape].fit_max >= hot->tasks)
+        return false;
+    job = job_at (p->c, slot);
+    for (uint32_t r = 0; r < job->spec.req_count; r++) {
+        const struct shape *s = shape_refresh (p->c, job->shape[r]);
+        if (s->fit_max >= job->spec.req[r].tasks)
+            continue;
+        *why = reason_plain (REASON_NEVER_FITS);
+        why->which = (uint8_t)r;
+        why->need = job->spec.req[r].tasks;
+        why->have = (int64_t)s->fit_max;
+        return true;
+    }
+    return false;
+}
+
+static struct reason limit_reason (enum reason_code code, const struct limits_violation *v)
+{
+    struct reason why = reason_plain (code);
+
+    why.which = (uint8_t)v->limit;
+    why.object = (uint8_t)v->object;
+    why.cred = v->id;
+    why.need = v->usage + v->request;
+    why.have = v->value;
+    return why;
+}
+
+static bool capped (struct pass *p, uint32_t slot, struct reason *why)
+{
+    struct fairshare_block block;
+    const struct priority_job *job = &p->c->pj[slot];
+    int64_t rate = fairshare_rate_micro (p->policy, job->procs, job->pe, job->procs);
+    double amount = (double)rate / 1e6 * (double)job->wclimit_s;
+
+    if (!fairshare_blocked (p->c->fairshare, job->cred, amount, &block))
+        return false;
+    *why = reason_plain (REASON_FS_CAP);
+    why->object = (uint8_t)block.kind;
+    why->cred = block.id;
+    why->need = (int64_t)(block.value * 1e4);
+    why->have = (int64_t)(block.target * 1e4);
+    return true;
+}
+
+/* Everything that may stand in the way of one job; its mark, and the reason where it is out. */
+static enum mark eligible_one (struct pass *p, uint32_t slot, uint32_t *blocks,
+                               struct reason *why)
+{
+    struct cluster *c = p->c;
+    const struct job_hot *hot = &c->hot[slot];
+    const struct limits_job *lj = &c->lj[slot];
+    struct limits_violation v;
+
+    if (hot->gate && gated (p, slot, why)) {
+        *blocks |= why->code == REASON_HOLD ? ACCRUAL_BLOCK_HOLD : 0;
+        return MARK_OUT;
+    }
+    if ((hot->limited & LIMITED_SYSTEM) && limits_job_check (c->limits, lj, &v) != 0) {
+        *why = limit_reason (REASON_SYSTEM_LIMIT, &v);
+        *blocks |= ACCRUAL_BLOCK_LIMIT_SYSTEM;
+        return MARK_OUT;
+    }
+    if (c->fs_capped && capped (p, slot, why)) {
+        *blocks |= ACCRUAL_BLOCK_FSCAP;
+        return MARK_OUT;
+    }
+    if (hot->limited & LIMITED_IDLE) {
+        if (limits_idle_check (c->limits, lj, &v) != 0) {
+            *why = limit_reason (REASON_LIMIT_IDLE, &v);
+            *blocks |= ACCRUAL_BLOCK_LIMIT_IDLE;
+            return MARK_OUT;
+        }
+        limits_idle_add (c->limits, lj);
+    }
+    if (never_fits (p, slot, why))
+        return MARK_OUT;
+    if (!c->by_age && priority_rejected (c->priority, c->prio[slot])) {
+        *why = reason_plain (REASON_NEGATIVE_PRIORITY);
+        return MARK_OUT;
+    }
+    if (!(hot->limited & LIMITED_ACTIVE) || (p->within && p->within[slot]) ||
+        limits_active_check (c->limits, lj, LIMIT_SOFT, p->now_s, &v) == 0)
+        return MARK_WAITS;
+    *why = limit_reason (REASON_LIMIT_ACTIVE, &v);
+    if (limits_active_check (c->limits, lj, LIMIT_HARD, p->now_s, &v) == 0)
+        return MARK_SOFT;
+    *why = limit_reason (REASON_LIMIT_ACTIVE, &v);
+    *blocks |= ACCRUAL_BLOCK_LIMIT_ACTIVE;
+    return MARK_OUT;
+}
+
+/* What becomes of the job's clock and flags when the plan is committed. */
+static void remember (struct pass *p, uint32_t slot, uint32_t blocks, bool over_soft)
+{
+    struct planner *pl = p->planner;
+
+    pl->verdict = grow (pl->verdict, &pl->verdict_cap, pl->verdict_count + 1,
+                        sizeof *pl->verdict);
+    pl->verdict[pl->verdict_count++] = (struct verdict){slot, (uint8_t)blocks, over_soft};
+}
+
+void verdicts_store (struct cluster *c, time_us now)
+{
+    const struct planner *pl = c->planner;
+
+    for (uint32_t i = 0; i < pl->verdict_count; i++) {
+        const struct verdict *v = &pl->verdict[i];
+        struct priority_job *pj = &c->pj[v->slot];
+        time_us submit, since;
+        if (job_at (c, v->slot)->state != JOB_IDLE)
+            continue;
+        if (v->over_soft != c->hot[v->slot].over_soft) {
+            c->hot[v->slot].over_soft = v->over_soft;
+            pj->flags ^= PRIORITY_SPVIOLATION;
+        }
+        submit = job_at (c, v->slot)->spec.submit;
+        since = priority_accrue (c->policy->accrual, submit, pj->eff_queue_since, v->blocks, now);
+        c->aged_apart += (since != submit) - (pj->eff_queue_since != submit);
+        pj->eff_queue_since = since;
+    }
+}
+
+enum { AHEAD = 12 }; /* how far to fetch */
+
+/* Soft limits of all slots in the order of memory, which is quicker than in that of priority. */
+static void within_fill (struct pass *p)
+{
+    struct cluster *c = p->c;
+    struct planner *pl = p->planner;
+
+    if (p->plain || c->limited == 0 || c->slot_count / 2 > c->idle_count)
+        return;
+    pl->within = grow (pl->within, &pl->within_cap, c->slot_count + 1, sizeof *pl->within);
+    for (uint32_t slot = 0; slot < c->slot_count; slot++)
+        pl->within[slot] = (c->hot[slot].limited & LIMITED_ACTIVE) &&
+                           limits_active_check (c->limits, &c->lj[slot], LIMIT_SOFT, p->now_s,
+                                                NULL) == 0;
+    p->within = pl->within;
+}
+
+void eligible_mark (struct pass *p)
+{
+    struct cluster *c = p->c;
+    struct reason why;
+
+    limits_idle_clear (c->limits);
+    within_fill (p);
+    p->planner->verdict_count = 0;
+    for (uint32_t i = 0; i < p->count; i++) {
+        uint32_t slot = p->order[i], blocks = 0;
+        uint32_t ahead = p->order[i + AHEAD < p->count ? i + AHEAD : i];
+        __builtin_prefetch (&c->hot[ahead]);
+        if (!p->within)
+            __builtin_prefetch (&c->lj[ahead]);
+        p->row[i] = c->hot[slot];
+        if (p->plain) {
+            p->mark[i] = never_fits (p, slot, &why) ? MARK_OUT : MARK_WAITS;
+        } else {
+            p->mark[i] = (uint8_t)eligible_one (p, slot, &blocks, &why);
+            if (blocks || (p->mark[i] == MARK_SOFT) != p->row[i].over_soft)
+                remember (p, slot, blocks, p->mark[i] == MARK_SOFT);
+        }
+        p->retries += retry_holds (p, slot);
+        if (p->mark[i] == MARK_OUT || p->mark[i] == MARK_SOFT)
+            pass_reason (p, slot, &why);
+        if (p->mark[i] != MARK_OUT)
+            p->plan->considered++;
+    }
+}
+
+bool eligible_still (struct pass *p, uint32_t slot, enum limit_level level)
+{
+    struct limits_violation v;
+    struct reason why;
+
+    if (p->plain || !(p->c->hot[slot].limited & LIMITED_ACTIVE) ||
+        limits_active_check (p->c->limits, &p->c->lj[slot], level, p->now_s, &v) == 0)
+        return true;
+    why = limit_reason (REASON_LIMIT_ACTIVE, &v);
+    pass_reason (p, slot, &why);
+    return false;
+}

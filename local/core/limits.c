@@ -1,0 +1,680 @@
+#include "local/core/limits.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/base/strbuf.h"
+
+/* What the jobs of one object use, by enum limit_kind. Of active jobs, PS and WC are sums of
+ * procs * end and of end (in seconds), so that what is left at any moment is one subtraction; of
+ * idle ones, what they ask. MINPROC stays 0. */
+struct usage {
+    int64_t v[LIMIT_KINDS];
+};
+
+/* The limits of one record so that a check is the same for every kind: usage + request > limit.
+ * Where there is none, NO_LIMIT; MINPROC is negated, as its request is. */
+#define NO_LIMIT (INT64_MAX / 2)
+struct plain_limits {
+    int64_t active[LIMIT_LEVELS][LIMIT_KINDS];
+    int64_t idle[LIMIT_KINDS];
+};
+
+struct usage_table {
+    uint32_t count;
+    struct usage *usage;
+};
+
+/* Usage of pairs of credentials, of two kinds (first < second): open addressing, never shrinks. */
+struct pair_table {
+    bool used; /* some rule of the policy is about these two kinds */
+    uint32_t count;
+    uint32_t cap;  /* a power of two, or 0 */
+    uint64_t *key; /* 0: free, else (first id << 32 | second id) + 1 */
+    struct usage *usage;
+};
+
+struct scope {
+    struct usage_table table[LIMIT_OBJECTS];
+    struct pair_table pair[CRED_KINDS][CRED_KINDS];
+    bool any_cross;
+    bool any[LIMIT_OBJECTS]; /* some record of the kind has a limit of this scope */
+    uint32_t kinds;          /* bits 1u << limit_kind that some record has */
+};
+
+struct limits {
+    const struct policy *policy;
+    bool any_idle;    /* some idle limit is set somewhere; without one nothing is counted */
+    bool any_special; /* some QoS has overrides or flags: checks must look */
+    struct plain_limits *plain[LIMIT_OBJECTS]; /* by place of the record in the policy */
+    struct scope active;
+    struct scope idle;
+};
+
+/* --- usage ------------------------------------------------------------------------------- */
+
+/* What a job adds to each sum; ps and wc as the scope counts them. */
+static void request_fill (int64_t r[LIMIT_KINDS], const struct limits_job *job, int64_t ps,
+                          int64_t wc)
+{
+    r[LIMIT_JOB] = 1;
+    r[LIMIT_PROC] = job->procs;
+    r[LIMIT_NODE] = job->nodes;
+    r[LIMIT_PS] = ps;
+    r[LIMIT_PE] = job->pe_micro;
+    r[LIMIT_MEM] = job->mem_mb;
+    r[LIMIT_WC] = wc;
+    r[LIMIT_MINPROC] = 0;
+}
+
+static void usage_change (struct usage *u, const int64_t change[LIMIT_KINDS])
+{
+    for (int k = 0; k < LIMIT_KINDS; k++)
+        u->v[k] += change[k];
+}
+
+static void table_grow (struct usage_table *t, uint32_t count)
+{
+    uint32_t grown = t->count * 2 > count ? t->count * 2 : count + 15;
+    t->usage = realloc (t->usage, grown * sizeof t->usage[0]);
+    assert (t->usage);
+    memset (t->usage + t->count, 0, (grown - t->count) * sizeof t->usage[0]);
+    t->count = grown;
+}
+
+static struct usage *table_at (struct usage_table *t, uint32_t id)
+{
+    if (id >= t->count)
+        table_grow (t, id + 1);
+    return &t->usage[id];
+}
+
+static uint64_t pair_key (uint32_t first, uint32_t second)
+{
+    return ((uint64_t)first << 32 | second) + 1;
+}
+
+static uint32_t pair_slot (const struct pair_table *t, uint64_t key)
+{
+    uint64_t hash = key * UINT64_C (0x9e3779b97f4a7c15);
+    uint32_t slot = (uint32_t)(hash >> 32) & (t->cap - 1);
+    while (t->key[slot] && t->key[slot] != key)
+        slot = (slot + 1) & (t->cap - 1);
+    return slot;
+}
+
+static void pair_grow (struct pair_table *t)
+{
+    struct pair_table old = *t;
+    t->cap = old.cap ? old.cap * 2 : 64;
+    t->key = calloc (t->cap, sizeof t->key[0]);
+    t->usage = calloc (t->cap, sizeof t->usage[0]);
+    assert (t->key && t->usage);
+    for (uint32_t i = 0; i < old.cap; i++) {
+        if (!old.key[i])
+            continue;
+        uint32_t slot = pair_slot (t, old.key[i]);
+        t->key[slot] = old.key[i];
+        t->usage[slot] = old.usage[i];
+    }
+    free (old.key);
+    free (old.usage);
+}
+
+static struct usage *pair_at (struct pair_table *t, uint32_t first, uint32_t second)
+{
+    if ((t->count + 1) * 2 > t->cap)
+        pair_grow (t);
+    uint64_t key = pair_key (first, second);
+    uint32_t slot = pair_slot (t, key);
+    if (!t->key[slot]) {
+        t->key[slot] = key;
+        t->count++;
+    }
+    return &t->usage[slot];
+}
+
+static void scope_change (struct scope *s, const struct limits_job *job, int64_t ps, int64_t wc,
+                          int64_t sign)
+{
+    int64_t change[LIMIT_KINDS];
+    request_fill (change, job, ps, wc);
+    for (int k = 0; k < LIMIT_KINDS; k++)
+        change[k] *= sign;
+    for (int k = 0; k < CRED_KINDS; k++) {
+        if (job->cred[k] != CRED_NONE)
+            usage_change (table_at (&s->table[k], job->cred[k]), change);
+    }
+    usage_change (table_at (&s->table[LIMIT_OBJECT_SYSTEM], 0), change);
+    if (!s->any_cross)
+        return;
+    for (int a = 0; a < CRED_KINDS; a++) {
+        for (int b = a + 1; b < CRED_KINDS; b++) {
+            if (s->pair[a][b].used && job->cred[a] != CRED_NONE && job->cred[b] != CRED_NONE)
+                usage_change (pair_at (&s->pair[a][b], job->cred[a], job->cred[b]), change);
+        }
+    }
+}
+
+static void scope_clear (struct scope *s)
+{
+    for (int o = 0; o < LIMIT_OBJECTS; o++) {
+        if (s->table[o].count)
+            memset (s->table[o].usage, 0, s->table[o].count * sizeof s->table[o].usage[0]);
+    }
+    for (int a = 0; a < CRED_KINDS; a++) {
+        for (int b = 0; b < CRED_KINDS; b++) {
+            struct pair_table *t = &s->pair[a][b];
+            if (t->cap) {
+                memset (t->key, 0, t->cap * sizeof t->key[0]);
+                memset (t->usage, 0, t->cap * sizeof t->usage[0]);
+                t->count = 0;
+            }
+        }
+    }
+}
+
+static void scope_free (struct scope *s)
+{
+    for (int o = 0; o < LIMIT_OBJECTS; o++)
+        free (s->table[o].usage);
+    for (int a = 0; a < CRED_KINDS; a++) {
+        for (int b = 0; b < CRED_KINDS; b++) {
+            free (s->pair[a][b].key);
+            free (s->pair[a][b].usage);
+        }
+    }
+}
+
+static void cross_note (struct limits *l, enum cred_kind kind, const struct policy_cross *c)
+{
+    int a = kind < c->other_kind ? (int)kind : (int)c->other_kind;
+    int b = kind < c->other_kind ? (int)c->other_kind : (int)kind;
+    struct scope *s = c->idle ? &l->idle : &l->active;
+    s->pair[a][b].used = true;
+    s->any_cross = true;
+    l->any_idle = l->any_idle || c->idle;
+}
+
+static void plain_fill (struct plain_limits *plain, const struct policy_limits *from)
+{
+    for (int k = 0; k < LIMIT_KINDS; k++) {
+        int64_t sign = k == LIMIT_MINPROC ? -1 : 1;
+        for (int level = 0; level < LIMIT_LEVELS; level++) {
+            bool set = (from->active_mask >> k) & 1 && from->active[level][k] != LIMIT_UNLIMITED;
+            plain->active[level][k] = set ? sign * from->active[level][k] : NO_LIMIT;
+        }
+        bool set = (from->idle_mask >> k) & 1 && from->idle[k] != LIMIT_UNLIMITED;
+        plain->idle[k] = set ? sign * from->idle[k] : NO_LIMIT;
+    }
+}
+
+static bool qos_special (const struct policy_qos *q)
+{
+    bool special = q->flags & (QOS_IGNALL | QOS_IGNUSER);
+    for (int o = 0; o < LIMIT_OBJECTS; o++)
+        special = special || q->ignore_active[o] || q->ignore_idle[o];
+    return special || q->override.active_mask || q->override.idle_mask;
+}
+
+static void kind_prepare (struct limits *l, enum cred_kind kind)
+{
+    const struct policy *p = l->policy;
+    l->plain[kind] = calloc (p->cred_count[kind], sizeof l->plain[kind][0]);
+    assert (l->plain[kind]);
+    for (uint32_t i = 0; i < p->cred_count[kind]; i++) {
+        const struct policy_cred *c = &p->cred[kind][i];
+        plain_fill (&l->plain[kind][i], &c->limits);
+        l->active.any[kind] = l->active.any[kind] || c->limits.active_mask;
+        l->idle.any[kind] = l->idle.any[kind] || c->limits.idle_mask;
+        l->active.kinds |= c->limits.active_mask;
+        l->idle.kinds |= c->limits.idle_mask;
+        l->any_idle = l->any_idle || c->limits.idle_mask || (c->qos && c->qos->override.idle_mask);
+        l->any_special = l->any_special || (c->qos && qos_special (c->qos));
+        for (uint32_t x = 0; x < c->cross_count; x++)
+            cross_note (l, kind, &c->cross[x]);
+    }
+}
+
+struct limits *limits_create (const struct policy *policy)
+{
+    assert (policy->sealed);
+    struct limits *l = calloc (1, sizeof *l);
+    assert (l);
+    l->policy = policy;
+    l->any_idle = policy->system_limits.idle_mask != 0;
+    for (int k = 0; k < CRED_KINDS; k++)
+        kind_prepare (l, (enum cred_kind)k);
+    struct plain_limits *system = calloc (1, sizeof *system);
+    assert (system);
+    plain_fill (system, &policy->system_limits);
+    l->plain[LIMIT_OBJECT_SYSTEM] = system;
+    l->active.any[LIMIT_OBJECT_SYSTEM] = policy->system_limits.active_mask != 0;
+    l->idle.any[LIMIT_OBJECT_SYSTEM] = policy->system_limits.idle_mask != 0;
+    l->active.kinds |= policy->system_limits.active_mask;
+    l->idle.kinds |= policy->system_limits.idle_mask;
+    return l;
+}
+
+void limits_destroy (struct limits *l)
+{
+    if (!l)
+        return;
+    for (int o = 0; o < LIMIT_OBJECTS; o++)
+        free (l->plain[o]);
+    scope_free (&l->active);
+    scope_free (&l->idle);
+    free (l);
+}
+
+void limits_clear (struct limits *l)
+{
+    scope_clear (&l->active);
+    scope_clear (&l->idle);
+}
+
+void limits_idle_clear (struct limits *l)
+{
+    scope_clear (&l->idle);
+}
+
+void limits_active_add (struct limits *l, const struct limits_job *job, int64_t end_s)
+{
+    scope_change (&l->active, job, job->procs * end_s, end_s, 1);
+}
+
+void limits_active_remove (struct limits *l, const struct limits_job *job, int64_t end_s)
+{
+    scope_change (&l->active, job, job->procs * end_s, end_s, -1);
+}
+
+void limits_idle_add (struct limits *l, const struct limits_job *job)
+{
+    if (l->any_idle)
+        scope_change (&l->idle, job, job->procs * job->wclimit_s, job->wclimit_s, 1);
+}
+
+void limits_idle_remove (struct limits *l, const struct limits_job *job)
+{
+    if (l->any_idle)
+        scope_change (&l->idle, job, job->procs * job->wclimit_s, job->wclimit_s, -1);
+}
+
+/* --- checks ------------------------------------------------------------------------------ */
+
+/* now_s 0 for idle jobs: their sums are not ends. Jobs past their limits have nothing left. */
+static int64_t usage_of (const struct usage *u, enum limit_kind limit, int64_t now_s)
+{
+    int64_t value = u->v[limit];
+    if (limit == LIMIT_PS)
+        value -= u->v[LIMIT_PROC] * now_s;
+    if (limit == LIMIT_WC)
+        value -= u->v[LIMIT_JOB] * now_s;
+    return value > 0 ? value : 0;
+}
+
+static int64_t request_of (const struct limits_job *job, enum limit_kind limit)
+{
+    switch (limit) {
+    case LIMIT_JOB:
+        return 1;
+    case LIMIT_PROC:
+    case LIMIT_MINPROC:
+        return job->procs;
+    case LIMIT_NODE:
+        return job->nodes;
+    case LIMIT_PE:
+        return job->pe_micro;
+    case LIMIT_MEM:
+        return job->mem_mb;
+    case LIMIT_PS:
+        return job->procs * job->wclimit_s;
+    case LIMIT_WC:
+        return job->wclimit_s;
+    case LIMIT_KINDS:
+        break;
+    }
+    return 0;
+}
+
+static bool passes (enum limit_kind limit, int64_t value, int64_t usage, int64_t request)
+{
+    if (limit == LIMIT_MINPROC)
+        return request >= value;
+    return value == LIMIT_UNLIMITED || usage + request <= value;
+}
+
+static const struct usage no_usage;
+
+static const struct usage *usage_at (const struct scope *s, uint32_t object, uint32_t id)
+{
+    return id < s->table[object].count ? &s->table[object].usage[id] : &no_usage;
+}
+
+static const struct usage *pair_usage (const struct scope *s, enum cred_kind a, uint32_t a_id,
+                                       enum cred_kind b, uint32_t b_id)
+{
+    const struct pair_table *t = a < b ? &s->pair[a][b] : &s->pair[b][a];
+    if (!t->cap)
+        return &no_usage;
+    uint32_t slot = pair_slot (t, a < b ? pair_key (a_id, b_id) : pair_key (b_id, a_id));
+    return t->key[slot] ? &t->usage[slot] : &no_usage;
+}
+
+/* One object's plain limits: value[] where mask has the bit, the QoS's override first. */
+static int object_check (const struct scope *s, const struct limits_job *job, uint32_t object,
+                         uint32_t id, uint32_t mask, uint32_t override_mask,
+                         const int64_t value[LIMIT_KINDS], const int64_t override[LIMIT_KINDS],
+                         int64_t now_s, struct limits_violation *v)
+{
+    const struct usage *u = usage_at (s, object, id);
+    for (mask |= override_mask; mask; mask &= mask - 1) {
+        enum limit_kind limit = (enum limit_kind)__builtin_ctz (mask);
+        bool by_override = (override_mask >> limit) & 1;
+        int64_t most = by_override ? override[limit] : value[limit];
+        int64_t usage = usage_of (u, limit, now_s), request = request_of (job, limit);
+        if (passes (limit, most, usage, request))
+            continue;
+        if (v) {
+            v->limit = limit;
+            v->object = object;
+            v->id = id;
+            v->by_override = by_override;
+            v->value = most;
+            v->usage = usage;
+            v->request = request;
+        }
+        return ERR_LIMIT;
+    }
+    return 0;
+}
+
+/* Of the rules about one (limit, kind), one for the job's own credential comes before one for each.
+ */
+static bool cross_applies (const struct policy_cred *c, uint32_t at, const struct limits_job *job)
+{
+    const struct policy_cross *x = &c->cross[at];
+    uint32_t other = job->cred[x->other_kind];
+    if (other == CRED_NONE)
+        return false;
+    if (x->other_id != CRED_NONE)
+        return x->other_id == other;
+    for (uint32_t i = 0; i < c->cross_count; i++) {
+        const struct policy_cross *y = &c->cross[i];
+        if (y->idle == x->idle && y->limit == x->limit && y->other_kind == x->other_kind &&
+            y->other_id == other)
+            return false;
+    }
+    return true;
+}
+
+static int cross_check (const struct limits *l, const struct scope *s, bool idle,
+                        const struct limits_job *job, enum limit_level level, int64_t now_s,
+                        struct limits_violation *v)
+{
+    for (int k = 0; k < CRED_KINDS; k++) {
+        if (job->cred[k] == CRED_NONE)
+            continue;
+        const struct policy_cred *c = policy_cred (l->policy, (enum cred_kind)k, job->cred[k]);
+        for (uint32_t i = 0; i < c->cross_count; i++) {
+            const struct policy_cross *x = &c->cross[i];
+            if (x->idle != idle || !cross_applies (c, i, job))
+                continue;
+            const struct usage *u = pair_usage (s, (enum cred_kind)k, job->cred[k], x->other_kind,
+                                                job->cred[x->other_kind]);
+            int64_t usage = usage_of (u, x->limit, now_s), request = request_of (job, x->limit);
+            if (passes (x->limit, x->value[level], usage, request))
+                continue;
+            if (v)
+                *v = (struct limits_violation){v->scope,      level,
+                                               x->limit,      (uint32_t)k,
+                                               job->cred[k],  true,
+                                               x->other_kind, job->cred[x->other_kind],
+                                               false,         x->value[level],
+                                               usage,         request};
+            return ERR_LIMIT;
+        }
+    }
+    return 0;
+}
+
+static const struct policy_qos *job_qos (const struct limits *l, const struct limits_job *job)
+{
+    uint32_t qos = job->cred[CRED_QOS];
+    return policy_qos (l->policy, qos == CRED_NONE ? CRED_DEFAULT : qos);
+}
+
+static bool over (const struct usage *u, const int64_t most[LIMIT_KINDS],
+                  const int64_t request[LIMIT_KINDS], enum limit_kind kind)
+{
+    return u->v[kind] + request[kind] > most[kind];
+}
+
+/* Whether no limit of this object forbids it, of those kinds that are in use at all; request has
+ * MINPROC negated. */
+static bool object_passes (const struct usage *u, const int64_t most[LIMIT_KINDS],
+                           const int64_t request[LIMIT_KINDS], int64_t now_s, uint32_t kinds)
+{
+    bool fails = false;
+    if (kinds & (1u << LIMIT_PS | 1u << LIMIT_WC)) {
+        int64_t ps = u->v[LIMIT_PS] - u->v[LIMIT_PROC] * now_s;
+        int64_t wc = u->v[LIMIT_WC] - u->v[LIMIT_JOB] * now_s;
+        fails = (ps > 0 ? ps : 0) + request[LIMIT_PS] > most[LIMIT_PS];
+        fails |= (wc > 0 ? wc : 0) + request[LIMIT_WC] > most[LIMIT_WC];
+    }
+    if (kinds & (1u << LIMIT_JOB | 1u << LIMIT_PROC)) {
+        fails |= over (u, most, request, LIMIT_JOB);
+        fails |= over (u, most, request, LIMIT_PROC);
+    }
+    if (kinds & (1u << LIMIT_NODE | 1u << LIMIT_PE | 1u << LIMIT_MEM)) {
+        fails |= over (u, most, request, LIMIT_NODE);
+        fails |= over (u, most, request, LIMIT_PE);
+        fails |= over (u, most, request, LIMIT_MEM);
+    }
+    if (kinds & 1u << LIMIT_MINPROC)
+        fails |= request[LIMIT_MINPROC] > most[LIMIT_MINPROC];
+    return !fails;
+}
+
+/* The common case in a few nanoseconds for each kind that has limits: no cross limit, no QoS with
+ * privileges. false: scope_check must look. */
+static bool passes_plainly (const struct limits *l, const struct scope *s, bool idle,
+                            const struct limits_job *job, enum limit_level level, int64_t now_s)
+{
+    if (l->any_special || s->any_cross)
+        return false;
+    int64_t request[LIMIT_KINDS];
+    request_fill (request, job, job->procs * job->wclimit_s, job->wclimit_s);
+    request[LIMIT_MINPROC] = -(int64_t)job->procs;
+    for (uint32_t o = 0; o < LIMIT_OBJECTS; o++) {
+        uint32_t id = o < CRED_KINDS ? job->cred[o] : 0;
+        if (!s->any[o] || id == CRED_NONE)
+            continue;
+        uint32_t at = 0;
+        if (o < CRED_KINDS && id < l->policy->cred_index_count[o])
+            at = l->policy->cred_index[o][id];
+        const struct plain_limits *plain = &l->plain[o][at];
+        if (!object_passes (usage_at (s, o, id), idle ? plain->idle : plain->active[level], request,
+                            now_s, s->kinds))
+            return false;
+    }
+    return true;
+}
+
+static int scope_check (const struct limits *l, const struct scope *s, bool idle,
+                        const struct limits_job *job, enum limit_level level, int64_t now_s,
+                        struct limits_violation *v)
+{
+    if (passes_plainly (l, s, idle, job, level, now_s))
+        return 0;
+    const struct policy_qos *qos = job_qos (l, job);
+    if (v)
+        *v = (struct limits_violation){.scope = idle ? LIMIT_SCOPE_IDLE : LIMIT_SCOPE_ACTIVE,
+                                       .level = level};
+    if (qos->flags & QOS_IGNALL)
+        return 0;
+    for (uint32_t o = 0; o < LIMIT_OBJECTS; o++) {
+        uint32_t id = o < CRED_KINDS ? job->cred[o] : 0;
+        if (id == CRED_NONE || (o < CRED_KINDS && (qos->flags & QOS_IGNUSER)))
+            continue;
+        const struct policy_limits *own =
+            o < CRED_KINDS ? &policy_cred (l->policy, (enum cred_kind)o, id)->limits
+                           : &l->policy->system_limits;
+        /* The override is for limits set elsewhere: not for the QoS's own, nor the system's. */
+        bool overridable = o < CRED_KINDS && o != CRED_QOS;
+        const struct policy_limits *ov = &qos->override;
+        uint32_t ignore = idle ? qos->ignore_idle[o] : qos->ignore_active[o];
+        uint32_t mask = (idle ? own->idle_mask : own->active_mask) & ~ignore;
+        uint32_t ov_mask = overridable ? (idle ? ov->idle_mask : ov->active_mask) & ~ignore : 0;
+        if (!(mask | ov_mask))
+            continue;
+        int rc = object_check (s, job, o, id, mask, ov_mask, idle ? own->idle : own->active[level],
+                               idle ? ov->idle : ov->active[level], now_s, v);
+        if (rc)
+            return rc;
+    }
+    if (s->any_cross && !(qos->flags & QOS_IGNUSER))
+        return cross_check (l, s, idle, job, level, now_s, v);
+    return 0;
+}
+
+int limits_active_check (const struct limits *l, const struct limits_job *job,
+                         enum limit_level level, int64_t now_s, struct limits_violation *v)
+{
+    return scope_check (l, &l->active, false, job, level, now_s, v);
+}
+
+int limits_idle_check (const struct limits *l, const struct limits_job *job,
+                       struct limits_violation *v)
+{
+    return l->any_idle ? scope_check (l, &l->idle, true, job, LIMIT_HARD, 0, v) : 0;
+}
+
+int limits_job_check (const struct limits *l, const struct limits_job *job,
+                      struct limits_violation *v)
+{
+    static const enum limit_kind kind[] = {LIMIT_PROC, LIMIT_WC, LIMIT_PS};
+    const struct policy_qos *qos = job_qos (l, job);
+    if (qos->flags & (QOS_IGNALL | QOS_IGNSYSTEM))
+        return 0;
+    const int64_t most[] = {l->policy->system_max_proc_per_job,
+                            l->policy->system_max_wall_s_per_job, l->policy->system_max_ps_per_job};
+    for (int i = 0; i < 3; i++) {
+        bool by_override = qos->job_override_mask & (1u << kind[i]);
+        int64_t value = by_override ? qos->job_override[kind[i]] : most[i];
+        int64_t request = request_of (job, kind[i]);
+        if (value < 0 || request <= value)
+            continue;
+        if (v)
+            *v = (struct limits_violation){.scope = LIMIT_SCOPE_JOB,
+                                           .level = LIMIT_HARD,
+                                           .limit = kind[i],
+                                           .object = LIMIT_OBJECT_SYSTEM,
+                                           .by_override = by_override,
+                                           .value = value,
+                                           .request = request};
+        return ERR_LIMIT;
+    }
+    return 0;
+}
+
+static bool any_limit (const struct limits *l, const uint32_t cred[CRED_KINDS], bool idle)
+{
+    const struct policy_limits *sys = &l->policy->system_limits;
+    if (idle ? sys->idle_mask : sys->active_mask)
+        return true;
+    for (int k = 0; k < CRED_KINDS; k++) {
+        if (cred[k] == CRED_NONE && k != CRED_QOS)
+            continue;
+        const struct policy_cred *c = policy_cred (l->policy, (enum cred_kind)k,
+                                                   cred[k] == CRED_NONE ? CRED_DEFAULT : cred[k]);
+        if (idle ? c->limits.idle_mask : c->limits.active_mask)
+            return true;
+        if (c->qos && (idle ? c->qos->override.idle_mask : c->qos->override.active_mask))
+            return true;
+        for (uint32_t i = 0; i < c->cross_count; i++) {
+            if (c->cross[i].idle == idle)
+                return true;
+        }
+    }
+    return false;
+}
+
+bool limits_any_active (const struct limits *l, const uint32_t cred[CRED_KINDS])
+{
+    return any_limit (l, cred, false);
+}
+
+bool limits_any_idle (const struct limits *l, const uint32_t cred[CRED_KINDS])
+{
+    return l->any_idle && any_limit (l, cred, true);
+}
+
+int64_t limits_active_usage (const struct limits *l, uint32_t object, uint32_t id,
+                             enum limit_kind limit, int64_t now_s)
+{
+    assert (object < LIMIT_OBJECTS);
+    return usage_of (usage_at (&l->active, object, id), limit, now_s);
+}
+
+/* --- sentences --------------------------------------------------------------------------- */
+
+static void amount_put (struct strbuf *b, enum limit_kind limit, int64_t value)
+{
+    if (limit != LIMIT_PE) {
+        strbuf_printf (b, "%lld", (long long)value);
+        return;
+    }
+    strbuf_printf (b, "%lld.%02lld", (long long)(value / 1000000),
+                   (long long)(value % 1000000 / 10000));
+}
+
+static void object_put (struct strbuf *b, const struct limits_violation *v,
+                        const struct cred_names *names)
+{
+    if (v->object == LIMIT_OBJECT_SYSTEM) {
+        strbuf_puts (b, "the system");
+        return;
+    }
+    strbuf_printf (b, "%s %s", cred_kind_name ((enum cred_kind)v->object),
+                   cred_name (names, (enum cred_kind)v->object, v->id));
+    if (v->cross)
+        strbuf_printf (b, ", %s %s", cred_kind_name (v->other_kind),
+                       cred_name (names, v->other_kind, v->other_id));
+}
+
+char *limits_violation_text (const struct limits_violation *v, const char *job_name,
+                             const struct cred_names *names, char *buf, size_t cap)
+{
+    static const char *const job_limit[LIMIT_KINDS] = {
+        [LIMIT_PROC] = "SYSTEMMAXPROCPERJOB",
+        [LIMIT_WC] = "SYSTEMMAXJOBWALLTIME",
+        [LIMIT_PS] = "SYSTEMMAXPROCSECONDPERJOB",
+    };
+    struct strbuf b = STRBUF_INIT;
+    const char *name = limit_kind_name (v->limit);
+    strbuf_printf (&b, "job %s violates ", job_name);
+    if (v->scope == LIMIT_SCOPE_JOB)
+        strbuf_printf (&b, "system HARD %s limit of ", job_limit[v->limit]);
+    else if (v->scope == LIMIT_SCOPE_IDLE)
+        strbuf_printf (&b, "idle HARD MAXI%s limit of ", name + 3); /* MAXIJOB */
+    else
+        strbuf_printf (&b, "active %s %s limit of ", v->level == LIMIT_SOFT ? "SOFT" : "HARD",
+                       name);
+    amount_put (&b, v->limit, v->value);
+    if (v->by_override)
+        strbuf_puts (&b, " (its QoS's)");
+    strbuf_puts (&b, " for ");
+    object_put (&b, v, names);
+    strbuf_puts (&b, " (R: ");
+    amount_put (&b, v->limit, v->request);
+    strbuf_puts (&b, ", U: ");
+    amount_put (&b, v->limit, v->usage);
+    strbuf_puts (&b, ")");
+    size_t len = b.len < cap ? b.len : cap - 1;
+    memcpy (buf, strbuf_text (&b), len);
+    buf[len] = 0;
+    strbuf_free (&b);
+    return buf;
+}

@@ -1,0 +1,221 @@
+/* memo: reservations that the last pass made and that would come out the same.
+ *
+ * A pass makes its reservations anew, in order. The n-th would be the same as last time if the same
+ * jobs had the same reservations before it, and nothing on the nodes has changed that could give it
+ * an earlier start or other nodes. What changed is few nodes: those of jobs that ended before their
+ * limits (freed until then) and of jobs that started since (taken until theirs). Anything else makes
+ * the memo void. The result is the same as from scratch: a test compares them. */
+#include "local/core/pass.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+void memo_void (struct planner *pl)
+{
+    pl->memo_valid = false;
+    pl->changed_count = 0;
+}
+
+void memo_free (struct planner *pl)
+{
+    free (pl->memo);
+    free (pl->memo_next);
+    free (pl->changed);
+    free (pl->changed_at);
+}
+
+/* One entry per node and direction, until the latest moment. What changed_at says of a node is true
+ * only if the entry it names is the node's. */
+static void changed_add (struct planner *pl, struct changed_node one)
+{
+    uint32_t *at;
+    uint32_t known = pl->changed_at_cap, place = one.node * 2 + one.freed;
+
+    if (place >= known) {
+        pl->changed_at = grow (pl->changed_at, &pl->changed_at_cap, place + 1,
+                               sizeof *pl->changed_at);
+        memset (pl->changed_at + known, 0,
+                (pl->changed_at_cap - known) * sizeof *pl->changed_at);
+    }
+    at = &pl->changed_at[place];
+    if (*at < pl->changed_count && pl->changed[*at].node == one.node &&
+        pl->changed[*at].freed == one.freed) {
+        if (one.until > pl->changed[*at].until)
+            pl->changed[*at].until = one.until;
+        return;
+    }
+    *at = pl->changed_count;
+    pl->changed[pl->changed_count++] = one;
+}
+
+void memo_changed (struct planner *pl, const struct allocation *a, time_us until, bool freed)
+{
+    enum { CHANGED_MAX = 512 }; /* more is not worth following */
+
+    if (!pl->memo_valid)
+        return;
+    if (pl->changed_count + a->count > CHANGED_MAX) {
+        memo_void (pl);
+        return;
+    }
+    pl->changed = grow (pl->changed, &pl->changed_cap, pl->changed_count + a->count + 1,
+                        sizeof *pl->changed);
+    for (uint32_t i = 0; i < a->count; i++)
+        changed_add (pl, (struct changed_node){a->item[i].node.v, until, freed});
+}
+
+void memo_open (struct pass *p)
+{
+    const struct cluster *c = p->c;
+    struct planner *pl = p->planner;
+
+    pl->memo_next_count = 0;
+    if (p->room != ROOM_TIMELINE || p->late || (c->run_count && c->run[0].end <= p->now))
+        memo_void (pl); /* not followed there; or some job is past its limit */
+    p->chain = pl->memo_valid;
+}
+
+static bool uses (const struct allocation *a, uint32_t node)
+{
+    for (uint32_t i = 0; i < a->count; i++) {
+        if (a->item[i].node.v == node)
+            return true;
+    }
+    return false;
+}
+
+enum outcome { OUTCOME_OPEN, OUTCOME_START_SAME, OUTCOME_SAME };
+
+/* What do the changes leave of this promise? Adds to gain what freed nodes could add earlier. */
+static enum outcome judge (struct pass *p, const struct memo *m, const struct shape *s,
+                           const struct job *job, uint64_t *gain)
+{
+    struct planner *pl = p->planner;
+    bool nodes_same = true;
+
+    for (uint32_t i = 0; i < pl->changed_count; i++) {
+        const struct changed_node *n = &pl->changed[i];
+        if (!shape_suits (p->c, s, n->node))
+            continue;
+        if (n->freed)
+            *gain += timeline_most (p->tl, s, n->node, n->until < m->start ? n->until : m->start);
+        if (n->until <= m->start || !nodes_same)
+            continue;
+        nodes_same = !uses (&job->reserved, n->node) &&
+                     !(n->freed && timeline_preferred (p->tl, s, n->node, m->start,
+                                                       job->spec.walltime_limit, &m->trail));
+    }
+    if (m->trail.most_below >= UINT64_MAX - *gain ||
+        m->trail.most_below + *gain >= job->spec.req[0].tasks)
+        return OUTCOME_OPEN;
+    return nodes_same ? OUTCOME_SAME : OUTCOME_START_SAME;
+}
+
+static void note (struct pass *p, const struct memo *m)
+{
+    struct planner *pl = p->planner;
+
+    pl->memo_next = grow (pl->memo_next, &pl->memo_next_cap, pl->memo_next_count + 1,
+                          sizeof *pl->memo_next);
+    pl->memo_next[pl->memo_next_count++] = *m;
+}
+
+/* The job has its old start on partly other nodes: these have changed for those behind it. False: too
+ * many to follow. */
+static bool nodes_differ (struct pass *p, const struct job *job, const struct allocation *a,
+                          time_us end)
+{
+    struct planner *pl = p->planner;
+    int64_t *tasks = arena_array (p->scratch, p->c->node_count + 1, sizeof *tasks);
+    uint32_t differ = 0;
+
+    for (uint32_t i = 0; i < job->reserved.count; i++)
+        tasks[job->reserved.item[i].node.v] += job->reserved.item[i].tasks;
+    for (uint32_t i = 0; i < a->count; i++)
+        tasks[a->item[i].node.v] -= a->item[i].tasks;
+    for (uint32_t pass = 0; pass < 2; pass++) {
+        const struct allocation *list = pass ? a : &job->reserved;
+        for (uint32_t i = 0; i < list->count; i++) {
+            struct placement one = list->item[i];
+            struct allocation few = {1, &one};
+            int64_t more = tasks[one.node.v]; /* > 0: freed; < 0: taken */
+            if (more == 0 || (more > 0) != (pass == 0))
+                continue;
+            if (++differ > 128)
+                return false;
+            memo_changed (pl, &few, end, more > 0);
+        }
+    }
+    return pl->memo_valid;
+}
+
+static bool same_place (const struct pass *p, const struct job *job, time_us start)
+{
+    const struct planner *pl = p->planner;
+    uint32_t at = p->plan->reservation_count;
+
+    return p->chain && at < pl->memo_count && pl->memo[at].job.v == job->spec.id.v &&
+           job->reserved_start == start;
+}
+
+bool memo_reuse (struct pass *p, uint32_t slot)
+{
+    struct job *job = job_at (p->c, slot);
+    uint32_t at = p->plan->reservation_count;
+    const struct shape *s = &p->c->shape[job->shape[0]];
+    struct allocation nodes = job->reserved;
+    struct memo m;
+    uint64_t gain = 0, most_below;
+    enum outcome outcome;
+    time_us end;
+
+    if (!same_place (p, job, job->reserved_start) || job->spec.req_count != 1)
+        return false;
+    m = p->planner->memo[at];
+    if (m.start != job->reserved_start || m.start <= p->now)
+        return false;
+    outcome = judge (p, &m, s, job, &gain);
+    if (outcome == OUTCOME_OPEN)
+        return false;
+    most_below = m.trail.most_below + gain;
+    end = time_add (m.start, job->spec.walltime_limit);
+    if (outcome == OUTCOME_START_SAME) {
+        if (!timeline_choose (p->tl, p->arena, job->spec.req, job->shape, 1, m.start,
+                              job->spec.walltime_limit, CHOICE_POLICY, &nodes))
+            return false;
+        m.trail = timeline_trail (p->tl);
+        p->chain = nodes_differ (p, job, &nodes, end);
+    }
+    m.trail.most_below = most_below;
+    timeline_take (p->tl, job->shape, &nodes, m.start, end, 1);
+    note (p, &m);
+    pass_reserved (p, slot, m.start, &nodes);
+    return true;
+}
+
+void memo_made (struct pass *p, uint32_t slot, time_us start, const struct allocation *a)
+{
+    const struct job *job = job_at (p->c, slot);
+    struct memo m = {job->spec.id, start, timeline_trail (p->tl)};
+
+    if (job->spec.req_count != 1)
+        m.trail.most_below = UINT64_MAX;
+    p->chain = same_place (p, job, start) &&
+               nodes_differ (p, job, a, time_add (start, job->spec.walltime_limit));
+    note (p, &m);
+}
+
+void memo_keep (struct planner *pl)
+{
+    struct memo *list = pl->memo;
+    uint32_t cap = pl->memo_cap;
+
+    pl->memo = pl->memo_next;
+    pl->memo_cap = pl->memo_next_cap;
+    pl->memo_count = pl->memo_next_count;
+    pl->memo_next = list;
+    pl->memo_next_cap = cap;
+    pl->changed_count = 0;
+    pl->memo_valid = true;
+}

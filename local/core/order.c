@@ -1,0 +1,163 @@
+/* order: the queue by priority, then submission, then number */
+#include "local/core/pass.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool policy_is_age (const struct policy *p)
+{
+    if (p->sub_weight[PRIO_QUEUETIME] <= 0 || p->component_weight[PRIO_SERV] <= 0)
+        return false;
+    for (uint32_t s = 0; s < PRIO_SUBS; s++) {
+        if (s != PRIO_QUEUETIME && p->sub_weight[s] != 0 &&
+            prio_sub_component ((enum prio_sub)s) != PRIO_USAGE &&
+            p->component_weight[prio_sub_component ((enum prio_sub)s)] != 0)
+            return false;
+    }
+    for (uint32_t i = 0; i < p->cred_count[CRED_QOS]; i++) {
+        const struct policy_qos *qos = p->cred[CRED_QOS][i].qos;
+        if (qos && (qos->qtweight != 0 || qos->xfweight != 0))
+            return false;
+    }
+    return true;
+}
+
+/* Higher priority first; equal ones stay as they are (by submission and number). Digit by digit on
+ * (distance from the highest priority, slot) pairs. */
+static void sort_by_priority (struct pass *p, int64_t most)
+{
+    struct planner *pl = p->planner;
+    uint32_t n = p->count;
+    struct ranked_slot *from = pl->pair, *to = pl->spare;
+    uint64_t range = 0;
+    uint32_t histogram[2048];
+
+    for (uint32_t i = 0; i < n; i++) {
+        from[i].key = (uint64_t)most - from[i].key;
+        range |= from[i].key;
+    }
+    for (uint32_t shift = 0; shift < 64 && range >> shift; shift += 11) {
+        uint32_t sum = 0;
+        memset (histogram, 0, sizeof histogram);
+        for (uint32_t i = 0; i < n; i++)
+            histogram[from[i].key >> shift & 2047]++;
+        for (uint32_t d = 0; d < 2048; d++) {
+            uint32_t here = histogram[d];
+            histogram[d] = sum;
+            sum += here;
+        }
+        for (uint32_t i = 0; i < n; i++)
+            to[histogram[from[i].key >> shift & 2047]++] = from[i];
+        struct ranked_slot *swap = from;
+        from = to;
+        to = swap;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        p->order[i] = from[i].slot;
+}
+
+enum { AHEAD = 12 }; /* how far to fetch: neighbours in the order are not neighbours in memory */
+
+static void fairshare_factors_set (struct cluster *c)
+{
+    double *factor = NULL;
+    uint32_t cap = 0;
+
+    for (uint32_t kind = 0; kind < CRED_KINDS; kind++) {
+        uint32_t count = fairshare_count (c->fairshare, (enum cred_kind)kind);
+        factor = grow (factor, &cap, count + 1, sizeof *factor);
+        fairshare_factors (c->fairshare, (enum cred_kind)kind, factor, count);
+        priority_fairshare_set (c->priority, (enum cred_kind)kind, factor, count,
+                                fairshare_factor_other (c->fairshare, (enum cred_kind)kind));
+    }
+    free (factor);
+}
+
+static bool fairshare_weighs (const struct policy *p)
+{
+    return p->fs_policy != FS_NONE && p->component_weight[PRIO_FS] != 0 &&
+           (p->sub_weight[PRIO_FSUSER] != 0 || p->sub_weight[PRIO_FSGROUP] != 0 ||
+            p->sub_weight[PRIO_FSACCOUNT] != 0 || p->sub_weight[PRIO_FSCLASS] != 0 ||
+            p->sub_weight[PRIO_FSQOS] != 0);
+}
+
+/* Priorities of all slots, those of jobs that run among them, into planner.fresh: in the order of
+ * memory this is quicker than one idle job after the other, unless most slots are not idle. */
+static bool priorities_fresh (struct pass *p)
+{
+    struct cluster *c = p->c;
+    struct planner *pl = p->planner;
+
+    if (c->slot_count / 2 > c->idle_count)
+        return false;
+    pl->fresh = grow (pl->fresh, &pl->fresh_cap, c->slot_count + 1, sizeof *pl->fresh);
+    priority_start_many (c->priority, c->pj, c->prio_static, c->slot_count, p->now, pl->fresh);
+    return true;
+}
+
+void order_make (struct pass *p)
+{
+    struct cluster *c = p->c;
+    struct planner *pl = p->planner;
+    uint32_t cap = pl->order_cap;
+    int64_t most = INT64_MIN;
+
+    p->count = c->idle_count;
+    if (p->count > cap) {
+        uint32_t mark_cap = cap, row_cap = cap;
+        pl->order = grow (pl->order, &cap, p->count, sizeof *pl->order);
+        pl->mark = grow (pl->mark, &mark_cap, p->count, sizeof *pl->mark);
+        pl->row = grow (pl->row, &row_cap, p->count, sizeof *pl->row);
+        pl->order_cap = cap;
+    }
+    p->order = pl->order;
+    p->mark = pl->mark;
+    p->row = pl->row;
+    pl->order_count = p->count;
+    if (p->count)
+        memcpy (p->order, c->idle, p->count * sizeof *p->order);
+    c->by_age = c->age_policy && c->aged_apart == 0 && c->system_prioritised == 0;
+    if (c->policy->fs_policy != FS_NONE)
+        fairshare_advance (c->fairshare, p->now);
+    if (c->by_age)
+        return;
+    if (fairshare_weighs (c->policy))
+        fairshare_factors_set (c);
+    if (pl->pair_cap < p->count) {
+        uint32_t spare_cap = pl->pair_cap;
+        pl->spare = grow (pl->spare, &spare_cap, p->count, sizeof *pl->spare);
+        pl->pair = grow (pl->pair, &pl->pair_cap, p->count, sizeof *pl->pair);
+    }
+    if (priorities_fresh (p)) {
+        for (uint32_t i = 0; i < p->count; i++) {
+            uint32_t slot = p->order[i];
+            int64_t prio = c->prio[slot] = pl->fresh[slot];
+            most = prio > most ? prio : most;
+            pl->pair[i] = (struct ranked_slot){(uint64_t)prio, slot};
+        }
+        sort_by_priority (p, most);
+        return;
+    }
+    for (uint32_t i = 0; i < p->count; i++) {
+        uint32_t slot = p->order[i];
+        uint32_t ahead = p->order[i + AHEAD < p->count ? i + AHEAD : i];
+        int64_t prio;
+        __builtin_prefetch (&c->pj[ahead]);
+        __builtin_prefetch ((const char *)&c->pj[ahead] + 64);
+        __builtin_prefetch (&c->prio_static[ahead]);
+        prio =
+            priority_start (c->priority, &c->pj[slot], c->prio_static[slot], p->now);
+        c->prio[slot] = prio;
+        most = prio > most ? prio : most;
+        pl->pair[i] = (struct ranked_slot){(uint64_t)prio, slot};
+    }
+    sort_by_priority (p, most);
+}
+
+int64_t job_priority (const struct cluster *c, uint32_t slot)
+{
+    if (!c->by_age)
+        return c->prio[slot];
+    return priority_start (c->priority, &c->pj[slot], c->prio_static[slot], c->now);
+}

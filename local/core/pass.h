@@ -1,0 +1,263 @@
+/* pass: one scheduling pass in the making. Internal: plan.c drives, order.c sorts, eligible.c filters,
+ * space.c knows where and when there is room, backfill.c fills what is left. */
+#ifndef NUI_LOCAL_CORE_PASS_H
+#define NUI_LOCAL_CORE_PASS_H
+
+#include "local/core/timeline.h"
+
+/* What became of the job at a position of the order. */
+enum mark {
+    MARK_WAITS,    /* eligible under soft limits */
+    MARK_SOFT,     /* over a soft limit: for the hard backfill only */
+    MARK_OUT,      /* not eligible in this pass */
+    MARK_RESERVED, /* waits, with a reservation */
+    MARK_TOLD,     /* waits, and the reason was given */
+    MARK_STARTED,  /* in the order of priority */
+    MARK_FILLED,   /* by backfill */
+};
+
+/* Free processors as a step function, where any free processor is as good as another. */
+struct profile {
+    time_us *t;
+    int64_t *free;
+    uint32_t count;
+    uint32_t cap;
+};
+
+/* A reservation on nodes of one processor. */
+struct promise {
+    time_us start, end;
+    uint64_t *node; /* bits */
+};
+
+struct units {
+    uint32_t words;
+    struct promise *promise;
+    uint32_t count, cap;
+    uint64_t *avail, *some; /* working space */
+};
+
+enum room { /* how a pass knows where there is room; see space.c */
+    ROOM_COUNTED,
+    ROOM_UNITS,
+    ROOM_TIMELINE,
+};
+
+struct pass {
+    struct cluster *c;
+    const struct policy *policy;
+    struct planner *planner;
+    time_us now;
+    int64_t now_s;
+    struct arena *arena; /* the caller's: what the plan holds */
+    struct arena *scratch;
+    struct plan *plan;
+    uint32_t start_cap;
+    uint32_t reservation_cap;
+    uint32_t reason_cap;
+
+    uint32_t *order; /* idle slots by priority */
+    uint8_t *mark;
+    struct job_hot *row; /* by position, as in the order */
+    uint32_t count;
+    uint32_t first_free; /* position after which only backfill goes on */
+    const uint8_t *within; /* by slot: within all soft limits; NULL: not known beforehand */
+    bool plain;          /* no limit, cap, gate: everybody is eligible who fits at all */
+
+    /* room */
+    enum room room;
+    bool late;
+    struct timeline *tl;    /* ROOM_TIMELINE */
+    struct units units;     /* ROOM_UNITS */
+    struct profile profile; /* ROOM_COUNTED, with more than one reservation */
+    bool shadowed;          /* ROOM_COUNTED, exactly one reservation: the next two hold */
+    time_us shadow;
+    int64_t extra;
+    bool profiled;
+
+    uint32_t bucket_used[POLICY_BUCKETS_MAX];
+    uint32_t depth_total; /* reservations that could be made at most */
+    uint32_t reserved;
+    bool chain;      /* so far every reservation is as in the last plan: memo.c */
+    uint32_t retries; /* jobs that keep their nodes after a failed start */
+    bool privileged; /* some jobs may be reserved for outside the buckets */
+    struct job_id head;   /* the first that waits */
+};
+
+/* --- order.c ------------------------------------------------------------------------------ */
+
+void order_make (struct pass *p);
+
+/* --- eligible.c --------------------------------------------------------------------------- */
+
+void eligible_mark (struct pass *p);
+void verdicts_store (struct cluster *c, time_us now);
+/* Limits once more, now that others have started. */
+bool eligible_still (struct pass *p, uint32_t slot, enum limit_level level);
+/* BFCHUNK, NOBF and the like are backfill's; this is what the job's QoS says. */
+uint32_t qos_flags (const struct pass *p, uint32_t slot);
+
+/* --- space.c ------------------------------------------------------------------------------ */
+
+void space_open (struct pass *p);
+/* Could it run now for its whole limit, every promise kept? */
+bool space_fits (struct pass *p, uint32_t slot);
+/* Starts it if it fits through [now, now + at_least) (0: its limit), choosing nodes. */
+bool space_start (struct pass *p, uint32_t slot, duration_us at_least, enum plan_phase phase);
+/* Promises it the earliest moment; false: there is none. */
+bool space_reserve (struct pass *p, uint32_t slot);
+void space_close (struct pass *p);
+/* Timeline only: may the job run on just these nodes from now on? */
+bool space_holds (struct pass *p, uint32_t slot, const struct allocation *a);
+/* Then: starts it there (the allocation is copied). */
+void space_start_at (struct pass *p, uint32_t slot, const struct allocation *a,
+                     enum plan_phase phase);
+/* Tasks of the shape that could start now, if only for a moment Exact at the
+ * time of the call; cached per shape until the next start. */
+uint64_t space_now (struct pass *p, uint32_t shape);
+/* Are there too few processors or tasks free even for a moment? Several reqs: false. */
+bool space_lacks (struct pass *p, const struct job_hot *row);
+
+/* Backfill windows: the shortest of at least `least`, TIME_US_MAX when nothing begins any more; the
+ * longest below `below`, 0 when there is none. */
+duration_us space_window (struct pass *p, duration_us least);
+duration_us space_window_below (struct pass *p, duration_us below);
+/* Processors free for so long from now on. */
+int64_t space_procs (struct pass *p, duration_us length);
+
+/* --- units.c ------------------------------------------------------------------------------ */
+
+bool units_possible (const struct cluster *c, time_us now);
+void units_open (struct pass *p);
+/* Nodes free through [now, now + duration). */
+uint64_t units_count (struct pass *p, duration_us duration);
+/* Nodes for a start now (heap). */
+bool units_choose (struct pass *p, uint32_t tasks, duration_us duration, struct allocation *out);
+/* The earliest promise (arena). */
+bool units_reserve (struct pass *p, uint32_t tasks, duration_us duration, time_us *start_out,
+                    struct allocation *out);
+/* below 0: the shortest of at least `least`; else the longest below `below`. */
+duration_us units_window (struct pass *p, duration_us least, duration_us below);
+
+/* --- memo.c ------------------------------------------------------------------------------- */
+
+void memo_void (struct planner *pl);
+void memo_free (struct planner *pl);
+/* These nodes have changed since the last pass. */
+void memo_changed (struct planner *pl, const struct allocation *a, time_us until, bool freed);
+void memo_open (struct pass *p);
+/* Gives the job the reservation it had, if that is what it would get. */
+bool memo_reuse (struct pass *p, uint32_t slot);
+/* Remembers one that was made anew (before pass_reserved). */
+void memo_made (struct pass *p, uint32_t slot, time_us start, const struct allocation *a);
+/* The plan is committed: what it made is what the next one may reuse. */
+void memo_keep (struct planner *pl);
+
+/* --- retry.c ------------------------------------------------------------------------------ */
+
+static inline bool retry_holds (const struct pass *p, uint32_t slot)
+{
+    return (p->c->hot[slot].gate & GATE_RETRY) && job_at (p->c, slot)->retry_until > p->now;
+}
+/* Jobs whose start failed lately: on the nodes they had, or these kept from others. */
+void retry_run (struct pass *p);
+
+/* --- backfill.c --------------------------------------------------------------------------- */
+
+/* want: MARK_WAITS in the soft pass; in the hard pass MARK_SOFT as well. */
+void backfill_run (struct pass *p, bool hard);
+
+/* --- preempt.c ---------------------------------------------------------------------------- */
+
+/* Names in the plan whom the job at slot, the first that waits, needs gone; nobody where that would
+ * not help. */
+void preempt_name (struct pass *p, uint32_t slot);
+
+/* --- plan.c ------------------------------------------------------------------------------- */
+
+void pass_reason (struct pass *p, uint32_t slot, const struct reason *reason);
+/* The job waits for room: `have` tasks could start now. */
+void pass_waits (struct pass *p, uint32_t i, uint64_t have);
+void pass_started (struct pass *p, uint32_t slot, enum plan_phase phase);
+void pass_reserved (struct pass *p, uint32_t slot, time_us start,
+                    const struct allocation *allocation);
+
+static inline struct reason reason_plain (enum reason_code code)
+{
+    struct reason r = {0};
+
+    r.code = (uint16_t)code;
+    r.clears = TIME_US_NONE;
+    return r;
+}
+
+/* A reservation of the last committed plan: see memo.c. Its nodes are in job.reserved. */
+struct memo {
+    struct job_id job;
+    time_us start;
+    struct place_trail trail;
+};
+
+/* A node on which more (freed) or less is free than the last pass knew, until some moment. */
+struct changed_node {
+    uint32_t node;
+    time_us until;
+    bool freed;
+};
+
+/* Why a job's clock does not run, and whether it is over a soft limit: for the commit. */
+struct verdict {
+    uint32_t slot;
+    uint8_t blocks; /* enum accrual_block */
+    bool over_soft;
+};
+
+struct ranked_slot {
+    uint64_t key;
+    uint32_t slot;
+};
+
+struct planner {
+    struct arena *scratch;
+    bool pending;        /* the starts of the last plan are applied, not committed */
+    uint64_t serial;     /* grows with each computed plan */
+    struct plan plan;    /* the last one; arrays hold while pending */
+    uint32_t *order;
+    uint8_t *mark;
+    struct job_hot *row;
+    uint32_t order_cap;
+    uint32_t order_count;
+    uint32_t *started;
+    uint32_t started_count;
+    uint32_t started_cap;
+    uint32_t *promised; /* slots with a reservation of the last committed plan */
+    uint32_t promised_count;
+    uint32_t promised_cap;
+    /* order.c */
+    struct ranked_slot *pair, *spare;
+    uint32_t pair_cap;
+    int64_t *fresh; /* by slot */
+    uint32_t fresh_cap;
+    /* eligible.c */
+    uint8_t *within; /* by slot: within its soft limits; of use where pass.within is set */
+    uint32_t within_cap;
+    /* space.c */
+    struct profile profile;
+    bool plain_room;  /* for tests: timelines always */
+    struct verdict *verdict;
+    uint32_t verdict_count, verdict_cap;
+    struct memo *memo, *memo_next;
+    uint32_t memo_count, memo_cap, memo_next_count, memo_next_cap;
+    bool memo_valid;
+    struct changed_node *changed;
+    uint32_t changed_count, changed_cap;
+    uint32_t *changed_at; /* by node and direction: where in changed, if it is there */
+    uint32_t changed_at_cap;
+    /* what is common to all that wait for room: see room_reason */
+    struct job_id head;
+    bool strict; /* no backfill */
+    uint64_t frees;   /* events that may let others start */
+    uint64_t stamp;   /* of the last committed reservations */
+};
+
+#endif

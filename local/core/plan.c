@@ -1,0 +1,569 @@
+/* plan: the pass itself, in the order of Jackson, Snell & Clement 2001, section 3 */
+#include "local/core/pass.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One block for most passes, kept between them; what is not touched costs nothing. */
+enum { SCRATCH_BYTES = 32 << 20 };
+
+struct planner *planner_create (void)
+{
+    struct planner *pl = calloc (1, sizeof *pl);
+
+    assert (pl && "out of memory");
+    pl->scratch = arena_create (SCRATCH_BYTES);
+    return pl;
+}
+
+void planner_destroy (struct planner *pl)
+{
+    if (pl == NULL)
+        return;
+    arena_destroy (pl->scratch);
+    free (pl->order);
+    free (pl->mark);
+    free (pl->row);
+    free (pl->verdict);
+    free (pl->started);
+    free (pl->promised);
+    free (pl->pair);
+    free (pl->spare);
+    free (pl->fresh);
+    free (pl->within);
+    memo_free (pl);
+    free (pl->profile.t);
+    free (pl->profile.free);
+    free (pl);
+}
+
+/* A start that did not come about: idle again, as before. */
+static void unstart (struct cluster *c, uint32_t slot)
+{
+    job_leave_running (c, slot);
+    job_at (c, slot)->pending = false;
+    idle_insert (c, slot);
+}
+
+void planner_settle (struct cluster *c)
+{
+    struct planner *pl = c->planner;
+
+    if (!pl->pending)
+        return;
+    pl->pending = false;
+    memo_void (pl);
+    for (uint32_t i = pl->started_count; i-- > 0;)
+        unstart (c, pl->started[i]);
+}
+
+void event_frees (struct cluster *c)
+{
+    c->planner->frees++;
+    memo_void (c->planner);
+}
+
+void planner_forget_job (struct cluster *c, uint32_t slot)
+{
+    (void)c;
+    (void)slot;
+}
+
+void plan_forget (struct cluster *c)
+{
+    planner_settle (c);
+    event_frees (c);
+}
+
+/* --- what the parts of a pass report ------------------------------------------------------- */
+
+void pass_reason (struct pass *p, uint32_t slot, const struct reason *reason)
+{
+    struct cluster *c = p->c;
+    struct job *job = job_at (c, slot);
+    struct plan *plan = p->plan;
+
+    job->reason = *reason;
+    if (c->hot[slot].reason_code == reason->code)
+        return;
+    c->hot[slot].reason_code = (uint8_t)reason->code;
+    if (plan->reason_count == p->reason_cap) {
+        uint32_t cap = p->reason_cap ? p->reason_cap * 2 : 32;
+        struct plan_reason *list = arena_alloc (p->arena, cap * sizeof *list);
+        if (plan->reason_count)
+            memcpy (list, plan->reason, plan->reason_count * sizeof *list);
+        plan->reason = list;
+        p->reason_cap = cap;
+    }
+    plan->reason[plan->reason_count++] =
+        (struct plan_reason){job->spec.id, job_priority (c, slot), *reason};
+}
+
+/* Reasons that differ only in numbers that change with every start are kept as one number per job. */
+void pass_waits (struct pass *p, uint32_t i, uint64_t have)
+{
+    struct cluster *c = p->c;
+    uint32_t slot = p->order[i];
+    struct reason why;
+
+    c->room_have[slot] = have > UINT32_MAX ? UINT32_MAX : (uint32_t)have;
+    if (p->row[i].reason_code == REASON_RESOURCES)
+        return;
+    why = reason_plain (REASON_RESOURCES);
+    pass_reason (p, slot, &why);
+}
+
+struct reason room_reason (const struct cluster *c, uint32_t slot)
+{
+    const struct job_hot *hot = &c->hot[slot];
+    const struct planner *pl = c->planner;
+    struct reason why = reason_plain (REASON_RESOURCES);
+
+    why.need = hot->shape == SLOT_NONE ? hot->procs : hot->tasks;
+    why.have = c->room_have[slot];
+    if (why.have >= why.need) {
+        why.code = pl->strict ? REASON_BEHIND : REASON_PROMISED;
+        why.other = pl->head;
+        why.length = hot->limit;
+    }
+    return why;
+}
+
+static void hash_in (uint64_t *hash, uint64_t value)
+{
+    *hash = (*hash ^ value) * UINT64_C (0x9E3779B97F4A7C15);
+    *hash ^= *hash >> 29;
+}
+
+static void hash_allocation (uint64_t *hash, const struct allocation *a)
+{
+    for (uint32_t i = 0; i < a->count; i++)
+        hash_in (hash, (uint64_t)a->item[i].node.v << 32 | (uint64_t)a->item[i].req << 24 |
+                           a->item[i].tasks);
+}
+
+void pass_started (struct pass *p, uint32_t slot, enum plan_phase phase)
+{
+    struct cluster *c = p->c;
+    struct job *job = job_at (c, slot);
+    struct plan *plan = p->plan;
+    struct planner *pl = p->planner;
+
+    job->pending = true;
+    job->backfilled = phase == PLAN_BACKFILL_SOFT || phase == PLAN_BACKFILL_HARD;
+    pl->started = grow (pl->started, &pl->started_cap, plan->start_count + 1,
+                        sizeof *pl->started);
+    pl->started[plan->start_count] = slot;
+    if (plan->start_count == p->start_cap) {
+        uint32_t cap = p->start_cap ? p->start_cap * 2 : 8;
+        struct plan_start *list = arena_alloc (p->arena, cap * sizeof *list);
+        if (plan->start_count)
+            memcpy (list, plan->start, plan->start_count * sizeof *list);
+        plan->start = list;
+        p->start_cap = cap;
+    }
+    plan->start[plan->start_count++] =
+        (struct plan_start){job->spec.id, phase, false, job->allocation};
+    hash_in (&plan->hash, job->spec.id.v * 4 + (uint64_t)phase);
+    hash_allocation (&plan->hash, &job->allocation);
+}
+
+void pass_reserved (struct pass *p, uint32_t slot, time_us start,
+                    const struct allocation *allocation)
+{
+    struct job *job = job_at (p->c, slot);
+    struct plan *plan = p->plan;
+    struct plan_reservation *r;
+
+    if (plan->reservation_count == p->reservation_cap) {
+        uint32_t cap = p->reservation_cap ? p->reservation_cap * 2 : 8;
+        struct plan_reservation *list = arena_alloc (p->arena, cap * sizeof *list);
+        if (plan->reservation_count)
+            memcpy (list, plan->reservation, plan->reservation_count * sizeof *list);
+        plan->reservation = list;
+        p->reservation_cap = cap;
+    }
+    r = &plan->reservation[plan->reservation_count++];
+    *r = (struct plan_reservation){job->spec.id, start,
+                                   time_add (start, job->spec.walltime_limit), {0, NULL}};
+    if (allocation)
+        r->allocation = *allocation;
+    hash_in (&plan->hash, job->spec.id.v);
+    hash_in (&plan->hash, (uint64_t)start);
+    hash_allocation (&plan->hash, &r->allocation);
+}
+
+/* --- step 3: jobs whose own reservation is due ---------------------------------------------- */
+
+/* Nodes inside the reservation for the job; false with a reason. */
+static bool bound_choose (struct pass *p, const struct job *job, const struct rsv *rsv,
+                          struct allocation *out)
+{
+    struct timeline *tl = timeline_make (p->c, p->scratch, p->now, false, rsv->spec.id);
+
+    timeline_restrict (tl, &rsv->allocation);
+    for (uint32_t r = 0; r < job->spec.req_count; r++)
+        (void)shape_refresh (p->c, job->shape[r]);
+    return timeline_choose (tl, p->scratch, job->spec.req, job->shape, job->spec.req_count, p->now,
+                            job->spec.walltime_limit, CHOICE_POLICY, out);
+}
+
+static void bound_one (struct pass *p, uint32_t i)
+{
+    struct cluster *c = p->c;
+    uint32_t slot = p->order[i];
+    const struct job *job = job_at (c, slot);
+    const struct rsv *rsv = rsv_find (c, job->spec.reservation);
+    struct reason why = reason_plain (REASON_RESERVATION);
+    struct allocation chosen;
+
+    p->mark[i] = MARK_OUT;
+    why.rsv = job->spec.reservation;
+    if (rsv == NULL || rsv->spec.end <= p->now) {
+        why.code = REASON_RESERVATION_GONE;
+    } else if (!rsv_admits (rsv, job->spec.reservation) || rsv->spec.start > p->now) {
+        why.clears = rsv->spec.start;
+    } else if (bound_choose (p, job, rsv, &chosen)) {
+        chosen.item = heap_copy (chosen.item, chosen.count * sizeof *chosen.item);
+        job_enter_running (c, slot, chosen, p->now);
+        pass_started (p, slot, PLAN_RESERVED);
+        p->mark[i] = MARK_STARTED;
+        return;
+    } else {
+        why.code = REASON_RESOURCES;
+        c->room_have[slot] = 0;
+    }
+    pass_reason (p, slot, &why);
+}
+
+static void bound_start (struct pass *p)
+{
+    for (uint32_t i = 0; i < p->count && p->c->gated > 0; i++) {
+        if ((p->c->hot[p->order[i]].gate & GATE_RSV) && p->mark[i] != MARK_OUT)
+            bound_one (p, i);
+    }
+}
+
+/* --- step 6: in order of priority ------------------------------------------------------------ */
+
+/* Does the policy let this job have a reservation now? bucket_out: in which it counts. */
+static bool may_reserve (struct pass *p, uint32_t slot, uint32_t *bucket_out)
+{
+    const struct policy *policy = p->policy;
+    const struct priority_job *pj = &p->c->pj[slot];
+    uint32_t flags = qos_flags (p, slot);
+    bool kept = policy->reservation_policy == RESERVATION_HIGHEST && job_at (p->c, slot)->kept;
+    duration_us queued = p->now - pj->eff_queue_since;
+
+    *bucket_out = UINT32_MAX;
+    if (policy->backfill_policy == BACKFILL_NONE || policy->backfill_policy == BACKFILL_PREEMPT ||
+        policy->reservation_policy == RESERVATION_NEVER || (flags & QOS_NORESERVATION))
+        return false;
+    if ((flags & QOS_RESERVEALWAYS) || kept)
+        return true;
+    switch (policy->reservation_threshold) {
+    case THRESHOLD_NONE:
+        break;
+    case THRESHOLD_BYPASS:
+        if (pj->bypass < policy->reservation_threshold_value)
+            return false;
+        break;
+    case THRESHOLD_QUEUETIME:
+        if ((double)queued / 1e6 < policy->reservation_threshold_value)
+            return false;
+        break;
+    case THRESHOLD_XFACTOR:
+        if (priority_xfactor (policy, queued, pj->wclimit_s) <
+            policy->reservation_threshold_value)
+            return false;
+        break;
+    }
+    *bucket_out = policy_bucket_of (policy, pj->cred[CRED_QOS]);
+    return *bucket_out != UINT32_MAX &&
+           p->bucket_used[*bucket_out] < policy->bucket[*bucket_out].depth;
+}
+
+static bool reserve (struct pass *p, uint32_t i)
+{
+    uint32_t slot = p->order[i], bucket;
+    struct reason why = reason_plain (REASON_RESERVED);
+    const struct plan_reservation *r;
+
+    if (!may_reserve (p, slot, &bucket) || !space_reserve (p, slot))
+        return false;
+    if (bucket != UINT32_MAX)
+        p->bucket_used[bucket]++;
+    r = &p->plan->reservation[p->plan->reservation_count - 1];
+    p->mark[i] = MARK_RESERVED;
+    p->reserved++;
+    why.need = job_at (p->c, slot)->spec.req[0].tasks;
+    why.have = p->c->hot[slot].shape == SLOT_NONE ? 0 : (int64_t)space_now (p, p->c->hot[slot].shape);
+    why.clears = r->start;
+    pass_reason (p, slot, &why);
+    return true;
+}
+
+/* Is there anyone whom some bucket would still reserve for? */
+static bool any_bucket_left (const struct pass *p)
+{
+    for (uint32_t b = 1; b < p->policy->bucket_count; b++) {
+        if (p->policy->bucket[b].used && p->bucket_used[b] < p->policy->bucket[b].depth)
+            return true;
+    }
+    return false;
+}
+
+/* Starts or reserves until the first job that can have neither. Where there are several buckets,
+ * privileged or kept reservations, those go on being made for the jobs behind it. */
+static void priority_phase (struct pass *p)
+{
+    bool only_reserve = false;
+
+    for (uint32_t i = 0; i < p->count; i++) {
+        uint32_t slot = p->order[i], bucket;
+        if (p->mark[i] != MARK_WAITS)
+            continue;
+        if (only_reserve && !may_reserve (p, slot, &bucket))
+            continue;
+        if (!eligible_still (p, slot, LIMIT_SOFT)) {
+            p->mark[i] = MARK_SOFT;
+            continue;
+        }
+        if (space_start (p, slot, 0, p->head.v ? PLAN_BACKFILL_SOFT : PLAN_PRIORITY)) {
+            p->mark[i] = p->head.v ? MARK_FILLED : MARK_STARTED; /* past one that waits? */
+            continue;
+        }
+        if (p->head.v == 0) {
+            p->head = job_at (p->c, slot)->spec.id;
+            if (p->policy->backfill_policy == BACKFILL_PREEMPT)
+                preempt_name (p, slot);
+        }
+        if (reserve (p, i) || only_reserve)
+            continue;
+        p->first_free = i;
+        only_reserve = p->privileged || any_bucket_left (p);
+        if (!only_reserve)
+            return;
+    }
+}
+
+/* --- the pass ------------------------------------------------------------------------------- */
+
+static bool is_plain (const struct cluster *c)
+{
+    const struct policy *p = c->policy;
+
+    return c->gated == 0 && c->limited == 0 && p->fs_policy == FS_NONE && c->aged_apart == 0 &&
+           !p->reject_negative;
+}
+
+static void pass_open (struct pass *p, struct cluster *c, time_us now, struct arena *arena,
+                       struct plan *plan)
+{
+    memset (p, 0, sizeof *p);
+    memset (plan, 0, sizeof *plan);
+    p->c = c;
+    p->policy = c->policy;
+    p->planner = c->planner;
+    p->now = now;
+    p->now_s = now / US_PER_S;
+    p->arena = arena;
+    p->scratch = c->planner->scratch;
+    p->plan = plan;
+    plan->now = now;
+    arena_reset (p->scratch);
+    for (uint32_t b = 0; b < c->policy->bucket_count; b++)
+        p->depth_total += c->policy->bucket[b].used ? c->policy->bucket[b].depth : 0;
+    p->privileged = c->qos_reserves ||
+                    c->policy->reservation_policy == RESERVATION_HIGHEST;
+    if (p->privileged)
+        p->depth_total = UINT32_MAX;
+    p->plain = is_plain (c);
+}
+
+/* Those that wait for room, and nothing else. */
+static void waiting_reasons (struct pass *p)
+{
+    p->planner->strict = p->policy->backfill_policy == BACKFILL_NONE;
+    p->planner->head = p->head;
+    for (uint32_t i = p->first_free; i < p->count; i++) {
+        if (p->mark[i] != MARK_WAITS)
+            continue;
+        pass_waits (p, i,
+                    p->row[i].shape == SLOT_NONE ? (uint64_t)p->c->up_free
+                                                 : space_now (p, p->row[i].shape));
+    }
+}
+
+/* BYPASS++ for each waiting job that a backfilled one of lower priority jumped. */
+static void bypass_count (struct pass *p)
+{
+    uint32_t jumpers = 0;
+
+    for (uint32_t i = p->count; i-- > 0;) {
+        if (p->mark[i] == MARK_FILLED)
+            jumpers++;
+        else if (jumpers && (p->mark[i] == MARK_WAITS || p->mark[i] == MARK_RESERVED ||
+                             p->mark[i] == MARK_SOFT || p->mark[i] == MARK_TOLD))
+            p->plan->bypassed++;
+    }
+}
+
+int plan_compute (struct cluster *c, time_us now, struct arena *arena, struct plan *plan,
+                  struct err *err)
+{
+    struct pass p;
+
+    (void)err;
+    event_begin (c, now);
+    nodes_settle (c);
+    c->planner->serial++;
+    pass_open (&p, c, c->now, arena, plan);
+    order_make (&p);
+    eligible_mark (&p);
+    space_open (&p);
+    if (c->rsv_count || c->gated)
+        bound_start (&p);
+    if (p.retries)
+        retry_run (&p);
+    priority_phase (&p);
+    for (uint32_t i = 0; i < plan->preempt_count; i++)
+        hash_in (&plan->hash, plan->preempt[i].v);
+    if (c->policy->backfill_policy != BACKFILL_NONE && plan->preempt_count == 0) {
+        backfill_run (&p, false);
+        if (!p.plain)
+            backfill_run (&p, true);
+    }
+    space_close (&p);
+    waiting_reasons (&p);
+    bypass_count (&p);
+    plan->version = c->version;
+    hash_in (&plan->hash, (uint64_t)plan->start_count << 32 | plan->reservation_count);
+    c->planner->started_count = plan->start_count;
+    c->planner->pending = true;
+    c->planner->plan = *plan;
+    return 0;
+}
+
+/* --- commit --------------------------------------------------------------------------------- */
+
+static void bypass_store (struct cluster *c)
+{
+    struct planner *pl = c->planner;
+    uint32_t jumpers = 0;
+
+    for (uint32_t i = pl->order_count; i-- > 0;) {
+        uint32_t slot = pl->order[i];
+        if (pl->mark[i] == MARK_FILLED)
+            jumpers += job_at (c, slot)->state != JOB_IDLE;
+        else if (jumpers && (pl->mark[i] == MARK_WAITS || pl->mark[i] == MARK_RESERVED ||
+                             pl->mark[i] == MARK_SOFT || pl->mark[i] == MARK_TOLD))
+            c->pj[slot].bypass += jumpers;
+    }
+}
+
+static bool reserved_same (const struct job *job, const struct plan_reservation *r)
+{
+    return job->reserved_start == r->start && job->reserved.count == r->allocation.count &&
+           (r->allocation.count == 0 ||
+            memcmp (job->reserved.item, r->allocation.item,
+                    r->allocation.count * sizeof *r->allocation.item) == 0);
+}
+
+/* The reservations of this plan in place of those of the last; true: something is different. */
+static bool reservations_store (struct cluster *c, const struct plan *plan)
+{
+    struct planner *pl = c->planner;
+    bool changed = pl->promised_count != plan->reservation_count;
+    uint64_t stamp = ++pl->stamp;
+
+    for (uint32_t i = 0; i < plan->reservation_count; i++) {
+        const struct plan_reservation *r = &plan->reservation[i];
+        struct job *job = job_at (c, map_find (&c->map, r->job.v));
+        job->stamp = stamp;
+        job->kept = true;
+        if (reserved_same (job, r))
+            continue;
+        changed = true;
+        job->reserved_start = r->start;
+        if (r->allocation.count)
+            job->reserved.item = grow (job->reserved.item, &job->reserved_cap,
+                                       r->allocation.count, sizeof *job->reserved.item);
+        job->reserved.count = r->allocation.count;
+        if (r->allocation.count)
+            memcpy (job->reserved.item, r->allocation.item,
+                    r->allocation.count * sizeof *job->reserved.item);
+    }
+    for (uint32_t i = 0; i < pl->promised_count; i++) {
+        struct job *job = job_at (c, pl->promised[i]);
+        if (job->stamp == stamp || job->spec.id.v == 0)
+            continue;
+        job->reserved_start = TIME_US_NONE;
+        job->reserved.count = 0;
+    }
+    pl->promised = grow (pl->promised, &pl->promised_cap, plan->reservation_count + 1,
+                         sizeof *pl->promised);
+    for (uint32_t i = 0; i < plan->reservation_count; i++)
+        pl->promised[i] = map_find (&c->map, plan->reservation[i].job.v);
+    pl->promised_count = plan->reservation_count;
+    return changed;
+}
+
+int plan_commit (struct cluster *c, const struct plan *plan, struct err *err)
+{
+    struct planner *pl = c->planner;
+    bool changed = false, refused = false;
+
+    if (!pl->pending || plan->version != c->version || plan->hash != pl->plan.hash)
+        return err_set (err, ERR_CONFLICT, "plan: the cluster has changed since it was made");
+    pl->pending = false;
+    for (uint32_t i = 0; i < plan->start_count; i++) {
+        uint32_t slot = pl->started[i];
+        if (plan->start[i].refused) {
+            refused = true;
+            unstart (c, slot);
+            continue;
+        }
+        job_leave_idle (c, slot);
+        job_started (c, slot, JOB_STARTING);
+        changed = true;
+    }
+    verdicts_store (c, plan->now);
+    if (plan->bypassed)
+        bypass_store (c);
+    if (reservations_store (c, plan) || changed)
+        c->version++;
+    if (pl->memo_next_count != plan->reservation_count || plan->reservation_count == 0) {
+        memo_void (pl);
+        return 0;
+    }
+    memo_keep (pl);
+    for (uint32_t i = 0; i < plan->start_count; i++)
+        memo_changed (pl, &plan->start[i].allocation,
+                      job_at (c, pl->started[i])->limit_end, false);
+    if (refused)
+        memo_void (pl);
+    return 0;
+}
+
+uint32_t planner_idle_list (const struct cluster *c, struct job_id *out, uint32_t cap)
+{
+    const struct planner *pl = c->planner;
+    uint32_t n = 0;
+
+    for (uint32_t pass = 0; pass < 2; pass++) { /* in the last order; then those not seen */
+        uint32_t count = pass ? c->idle_count : pl->order_count;
+        for (uint32_t i = 0; i < count; i++) {
+            uint32_t slot = pass ? c->idle[i] : pl->order[i];
+            const struct job *job = job_at (c, slot);
+            bool seen = job->entered < pl->serial;
+            if (job->gone || job->state != JOB_IDLE || job->pending || seen == (pass == 1))
+                continue;
+            if (n < cap)
+                out[n] = job->spec.id;
+            n++;
+        }
+    }
+    return n;
+}

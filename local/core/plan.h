@@ -1,0 +1,74 @@
+/* plan: one scheduling pass (reference/maui-policies.md a1, a3, a4, a15). Pure and deterministic.
+ *
+ * plan_compute decides; plan_commit makes the decisions true in the cluster (started jobs become
+ * JOB_STARTING and have their resources; reasons, reservations and bypass counts are stored). The
+ * shell that only wants to know (TEST mode) refuses all starts. Between the two, readers of the
+ * cluster see the plan's starts as if they were made; any event takes them back. The same cluster, policy and
+ * moment give the same plan and the same hash. What a pass found is kept inside the cluster and
+ * used by the next as far as no event made it untrue; the result is the same as from scratch. */
+#ifndef NUI_LOCAL_CORE_PLAN_H
+#define NUI_LOCAL_CORE_PLAN_H
+
+#include "local/core/cluster.h"
+#include "proto/base/arena.h"
+
+enum plan_phase { /* in which part of the pass a job got its start */
+    PLAN_RESERVED,      /* inside the reservation it names, or on the nodes kept for it */
+    PLAN_PRIORITY,      /* in order of priority, under soft limits */
+    PLAN_BACKFILL_SOFT, /* past waiting jobs, under soft limits */
+    PLAN_BACKFILL_HARD, /* the same, over its soft limits */
+};
+
+struct plan_start {
+    struct job_id job;
+    enum plan_phase phase;
+    bool refused; /* false; the shell may set it before plan_commit: the job stays idle */
+    struct allocation allocation; /* the cluster's: holds until the next event; after a commit,
+                                     while the job runs */
+};
+
+/* A promise to an idle job, made anew in every pass unless the policy keeps it. */
+struct plan_reservation {
+    struct job_id job;
+    time_us start;
+    time_us end;
+    struct allocation allocation; /* in the arena; count 0 with RESERVATIONBINDING LATE */
+};
+
+struct plan_reason {
+    struct job_id job;
+    int64_t priority;
+    struct reason reason;
+};
+
+struct plan {
+    time_us now;
+    uint64_t version; /* of the cluster it was made for */
+    uint32_t start_count;
+    struct plan_start *start; /* in order of decision */
+    uint32_t reservation_count;
+    struct plan_reservation *reservation; /* in order of priority */
+    /* Waiting jobs whose reason has another code than in the last committed plan; cluster_job_get
+     * has the rest. */
+    uint32_t reason_count;
+    struct plan_reason *reason;
+    /* BACKFILLPOLICY PREEMPT: running jobs to be sent back to the queue (cluster_job_preempt) for the
+     * first waiting one, which starts in the next pass, at once. In the arena. */
+    uint32_t preempt_count;
+    struct job_id *preempt;
+    uint32_t considered; /* idle jobs within hard limits */
+    uint32_t bypassed;   /* waiting jobs of higher priority that a backfilled start passed */
+    uint64_t hash;       /* of starts and reservations with their nodes and times */
+};
+
+/* Everything in *plan_out lives in the arena. ERR_NOMEM, or ERR_INTERNAL when an invariant of the
+ * state does not hold. */
+int plan_compute (struct cluster *cluster, time_us now, struct arena *arena, struct plan *plan_out,
+                  struct err *err);
+/* The plan must be of this cluster's present version (ERR_CONFLICT otherwise). */
+int plan_commit (struct cluster *cluster, const struct plan *plan, struct err *err);
+
+/* Forgets everything kept from earlier passes: the next one computes from scratch. For tests. */
+void plan_forget (struct cluster *cluster);
+
+#endif

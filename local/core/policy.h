@@ -1,0 +1,367 @@
+/* policy: everything an administrator can ask of the scheduling pass, as plain numbers.
+ *
+ * Pure. A policy is built once (defaults, then edits, then policy_seal) and is read-only from then
+ * on, so that a pass, a simulation and a reload can share it; a reload builds a new one on the same
+ * names. Names, formulas and defaults are Maui's (reference/maui-policies.md a1-a8); where the
+ * guide and the source disagree the guide's default is taken, except REJECTNEGPRIOJOBS (FALSE, as
+ * real installations show).
+ *
+ * Credentials are small dense numbers per kind (struct cred_names); number 0 of each kind is
+ * "DEFAULT". What is said for DEFAULT holds for every credential of the kind that says nothing of
+ * its own; policy_seal resolves this, so that policy_cred () is one load. */
+#ifndef NUI_LOCAL_CORE_POLICY_H
+#define NUI_LOCAL_CORE_POLICY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "proto/base/arena.h"
+#include "proto/base/err.h"
+#include "proto/base/quantity.h"
+#include "proto/base/strtab.h"
+
+/* --- credentials ------------------------------------------------------------------------- */
+
+enum cred_kind { CRED_USER, CRED_GROUP, CRED_ACCOUNT, CRED_CLASS, CRED_QOS, CRED_KINDS };
+
+#define CRED_DEFAULT 0u       /* the number of "DEFAULT" in every kind; also the default QoS */
+#define CRED_NONE STRTAB_NONE /* a job without an account, … */
+
+/* Names of credentials; shared by cluster, policies and their successors; numbers never change. */
+struct cred_names {
+    struct strtab *tab[CRED_KINDS];
+};
+
+void cred_names_init (struct cred_names *names); /* interns DEFAULT as 0 */
+void cred_names_free (struct cred_names *names);
+const char *cred_kind_name (enum cred_kind kind); /* "user", "group", "account", "class", "qos" */
+/* "DEFAULT", "alice" …; "[NONE]" for CRED_NONE or a number that is not there. */
+const char *cred_name (const struct cred_names *names, enum cred_kind kind, uint32_t id);
+
+/* --- priority ---------------------------------------------------------------------------- */
+
+enum prio_component {
+    PRIO_CRED,
+    PRIO_FS,
+    PRIO_RES,
+    PRIO_SERV,
+    PRIO_TARG,
+    PRIO_USAGE, /* active jobs only */
+    PRIO_COMPONENTS
+};
+
+enum prio_sub {
+    PRIO_USER,
+    PRIO_GROUP,
+    PRIO_ACCOUNT,
+    PRIO_CLASS,
+    PRIO_QOS,
+    PRIO_FSUSER,
+    PRIO_FSGROUP,
+    PRIO_FSACCOUNT,
+    PRIO_FSCLASS,
+    PRIO_FSQOS,
+    PRIO_NODE,
+    PRIO_PROC,
+    PRIO_MEM,
+    PRIO_SWAP,
+    PRIO_DISK,
+    PRIO_PS,
+    PRIO_PE,
+    PRIO_WALLTIME,
+    PRIO_QUEUETIME,
+    PRIO_XFACTOR,
+    PRIO_BYPASS,
+    PRIO_SPVIOLATION,
+    PRIO_TARGETQUEUETIME,
+    PRIO_TARGETXFACTOR,
+    PRIO_CONSUMED,
+    PRIO_REMAINING,
+    PRIO_PERCENT,
+    PRIO_EXECUTIONTIME,
+    PRIO_SUBS
+};
+
+enum job_prio_accrual { ACCRUAL_QUEUEPOLICY, ACCRUAL_FULLPOLICY, ACCRUAL_ALWAYS };
+
+/* --- fairshare --------------------------------------------------------------------------- */
+
+enum fs_policy { FS_NONE, FS_DEDICATEDPS, FS_DEDICATEDPES, FS_UTILIZEDPS };
+enum fs_target_type {
+    FS_TARGET_NONE,
+    FS_TARGET_TARGET,       /* 25.0  */
+    FS_TARGET_FLOOR,        /* 25.0+ */
+    FS_TARGET_CEILING,      /* 25.0- */
+    FS_TARGET_CAP_ABSOLUTE, /* 25.0^ */
+    FS_TARGET_CAP_RELATIVE, /* 25.0% */
+};
+enum { FS_DEPTH_MAX = 32 };
+
+/* --- limits ------------------------------------------------------------------------------ */
+
+enum limit_kind {
+    LIMIT_JOB,
+    LIMIT_PROC,
+    LIMIT_NODE,
+    LIMIT_PS,      /* remaining processor-seconds */
+    LIMIT_PE,      /* millionths of a processor equivalent */
+    LIMIT_MEM,     /* MB */
+    LIMIT_WC,      /* remaining wallclock seconds */
+    LIMIT_MINPROC, /* a job needs at least this many */
+    LIMIT_KINDS
+};
+enum limit_level { LIMIT_SOFT, LIMIT_HARD, LIMIT_LEVELS };
+
+/* Objects that carry limits: the five kinds of credentials and the system (SYSCFG). */
+enum { LIMIT_OBJECT_SYSTEM = CRED_KINDS, LIMIT_OBJECTS };
+
+#define LIMIT_UNLIMITED INT64_MAX /* said with -1: no limit, whatever DEFAULT says */
+
+/* Values count only where the mask has bit 1u << limit_kind. */
+struct policy_limits {
+    uint32_t active_mask;
+    uint32_t idle_mask;
+    int64_t active[LIMIT_LEVELS][LIMIT_KINDS];
+    int64_t idle[LIMIT_KINDS];
+};
+
+/* `CLASSCFG[x] MAXJOB[USER]=n`, `MAXPROC[USER:steve]=n`: of the jobs of this object, those of each
+ * (other_id == CRED_NONE) or one credential of other_kind. Idle ones have value[LIMIT_HARD] only.
+ */
+struct policy_cross {
+    bool idle;
+    enum limit_kind limit;
+    enum cred_kind other_kind;
+    uint32_t other_id;
+    int64_t value[LIMIT_LEVELS];
+};
+
+/* --- quality of service ------------------------------------------------------------------ */
+
+enum qos_flag {
+    QOS_RESERVEALWAYS = 1 << 0,
+    QOS_NORESERVATION = 1 << 1,
+    QOS_NOBF = 1 << 2,
+    QOS_IGNSYSTEM = 1 << 3, /* the per-job limits of the system */
+    QOS_IGNUSER = 1 << 4,   /* every limit of the five kinds of credentials */
+    QOS_IGNALL = 1 << 5,
+};
+
+/* Bits 1u << limit_kind of limits that jobs of the QoS need not keep, per kind of object. */
+struct policy_qos {
+    uint32_t flags;
+    double qtweight;               /* added to QUEUETIMEWEIGHT */
+    double xfweight;               /* added to XFACTORWEIGHT */
+    double qttarget_min;           /* minutes; 0: none */
+    double xftarget;               /* 0: none */
+    struct policy_limits override; /* OMAX…: in place of users', groups', accounts', classes' */
+    uint32_t ignore_active[LIMIT_OBJECTS];
+    uint32_t ignore_idle[LIMIT_OBJECTS];
+    uint32_t job_override_mask; /* OMAXJPROC, OMAXJWC, OMAXJPS in place of SYSTEMMAX… */
+    int64_t job_override[LIMIT_KINDS];
+};
+
+/* --- one credential's record ------------------------------------------------------------- */
+
+enum { /* bits of policy_cred.set: said for this credential itself */
+       CRED_SET_PRIORITY = 1 << 0,
+       CRED_SET_FSTARGET = 1 << 1,
+       CRED_SET_QLIST = 1 << 2,
+       CRED_SET_QDEF = 1 << 3,
+       CRED_SET_QTWEIGHT = 1 << 4,
+       CRED_SET_XFWEIGHT = 1 << 5,
+       CRED_SET_QTTARGET = 1 << 6,
+       CRED_SET_XFTARGET = 1 << 7,
+       CRED_SET_QFLAGS = 1 << 8,
+};
+enum qlist_mode { QLIST_UNION, QLIST_INTERSECT /* & */, QLIST_EXCLUSIVE /* ^ */ };
+
+struct policy_cred {
+    uint32_t id;
+    uint32_t set;
+    double priority;
+    double fs_target;
+    enum fs_target_type fs_target_type;
+    struct policy_limits limits;
+    enum qlist_mode qlist_mode;
+    uint32_t qlist_count;
+    uint32_t *qlist; /* numbers of QoS; owned by the policy */
+    uint32_t qdef;   /* CRED_NONE: not said */
+    uint32_t cross_count;
+    struct policy_cross *cross; /* owned; own ones first, then those of DEFAULT not replaced */
+    struct policy_qos *qos;     /* of kind CRED_QOS only */
+};
+
+/* --- reservations, backfill, nodes ------------------------------------------------------- */
+
+enum reservation_policy { RESERVATION_CURRENTHIGHEST, RESERVATION_HIGHEST, RESERVATION_NEVER };
+enum reservation_threshold {
+    THRESHOLD_NONE,
+    THRESHOLD_BYPASS,
+    THRESHOLD_QUEUETIME,
+    THRESHOLD_XFACTOR
+};
+enum reservation_binding { BINDING_EARLY, BINDING_LATE };
+enum backfill_policy {
+    BACKFILL_FIRSTFIT,
+    BACKFILL_BESTFIT,
+    BACKFILL_GREEDY,
+    BACKFILL_PREEMPT,
+    BACKFILL_NONE
+};
+enum backfill_metric {
+    BFMETRIC_PROCS,
+    BFMETRIC_PROCSECONDS,
+    BFMETRIC_SECONDS,
+    BFMETRIC_NODES,
+    BFMETRIC_PE,
+    BFMETRIC_PESECONDS
+};
+enum backfill_window_order { BFWINDOW_WIDESTFIRST, BFWINDOW_LONGESTFIRST };
+enum backfill_priority {
+    BFPRIORITY_NONE,
+    BFPRIORITY_RANDOM,
+    BFPRIORITY_DURATION,
+    BFPRIORITY_HWDURATION
+};
+enum node_allocation {
+    NODEALLOC_LASTAVAILABLE,
+    NODEALLOC_FIRSTAVAILABLE,
+    NODEALLOC_MINRESOURCE,
+    NODEALLOC_CPULOAD,
+    NODEALLOC_PRIORITY,
+    NODEALLOC_CONTIGUOUS,
+    NODEALLOC_MAXBALANCE,
+    NODEALLOC_FASTEST,
+    NODEALLOC_LOCAL
+};
+
+enum { POLICY_BUCKETS_MAX = 32 };
+
+/* RESERVATIONDEPTH[n] with RESERVATIONQOSLIST[n]. A job counts in the first bucket that lists its
+ * QoS (qos_count 0: ALL). */
+struct policy_bucket {
+    bool used;
+    uint32_t depth;
+    uint32_t qos_count;
+    uint32_t *qos; /* owned by the policy */
+};
+
+/* --- the whole --------------------------------------------------------------------------- */
+
+struct policy {
+    /* priority: see priority.h */
+    double component_weight[PRIO_COMPONENTS];
+    double component_cap[PRIO_COMPONENTS]; /* <= 0: none */
+    double sub_weight[PRIO_SUBS];
+    double sub_cap[PRIO_SUBS];
+    int64_t xf_min_wclimit_s; /* -1: none */
+    enum job_prio_accrual accrual;
+    bool reject_negative;
+    bool enable_negative;
+
+    /* fairshare: see fairshare.h */
+    enum fs_policy fs_policy;
+    bool fs_ratio; /* FSPOLICY with a trailing %: factor 1 - usage/target */
+    duration_us fs_interval;
+    uint32_t fs_depth;
+    double fs_decay;
+
+    /* limits: see limits.h; per job, -1: none */
+    int64_t system_max_proc_per_job;
+    int64_t system_max_wall_s_per_job;
+    int64_t system_max_ps_per_job;
+    int64_t default_wall_s;             /* SYSTEMDEFAULTJOBWALLTIME */
+    struct policy_limits system_limits; /* SYSCFG */
+
+    /* job reservations */
+    enum reservation_policy reservation_policy;
+    struct policy_bucket bucket[POLICY_BUCKETS_MAX]; /* default: [0], depth 1, ALL */
+    uint32_t bucket_count;                           /* one past the last used */
+    enum reservation_threshold reservation_threshold;
+    double reservation_threshold_value; /* times bypassed; seconds; factor */
+    duration_us reservation_retry;
+    enum reservation_binding reservation_binding;
+
+    /* backfill */
+    enum backfill_policy backfill_policy;
+    enum backfill_metric backfill_metric;
+    uint32_t backfill_depth;         /* 0: whole queue */
+    uint32_t backfill_max_schedules; /* GREEDY */
+    enum backfill_window_order backfill_window_order;
+    enum backfill_priority backfill_priority; /* PREEMPT */
+    uint32_t bf_chunk_procs;
+    duration_us bf_chunk_duration;
+
+    /* nodes */
+    enum node_allocation node_allocation;
+
+    /* iteration */
+    duration_us poll_interval;        /* RMPOLLINTERVAL */
+    duration_us job_aggregation_time; /* JOBAGGREGATIONTIME */
+    duration_us defer_time;           /* 0: never defer */
+    uint32_t defer_count;
+    uint32_t defer_start_count;
+
+    /* credentials: use policy_cred () */
+    const struct cred_names *names; /* not owned */
+    struct policy_cred *cred[CRED_KINDS];
+    uint32_t cred_count[CRED_KINDS];
+    uint32_t cred_cap[CRED_KINDS];
+    uint32_t *cred_index[CRED_KINDS]; /* number -> place in cred[], 0 (DEFAULT's) where not named */
+    uint32_t cred_index_count[CRED_KINDS];
+    struct arena *arena; /* holds all of the above */
+    bool sealed;
+};
+
+/* All defaults, no credential but DEFAULT. names must outlive the policy. Never NULL: out of memory
+ * aborts, as in arena.h. */
+struct policy *policy_create (const struct cred_names *names);
+void policy_destroy (struct policy *policy); /* NULL is a no-op */
+
+/* The record of one credential for edits, made when new; the pointer holds until the next such
+ * call. Only before policy_seal. Set the bit in .set (or the limit's mask) of what is edited. */
+struct policy_cred *policy_cred_edit (struct policy *policy, enum cred_kind kind, uint32_t id);
+/* Copies; replaces what was there. */
+void policy_qlist_set (struct policy *policy, struct policy_cred *cred, const uint32_t *qos,
+                       uint32_t count, enum qlist_mode mode);
+/* Adds or replaces the rule for the same limit and other credential. */
+void policy_cross_set (struct policy *policy, struct policy_cred *cred,
+                       const struct policy_cross *cross);
+void policy_bucket_set (struct policy *policy, uint32_t bucket, uint32_t depth, const uint32_t *qos,
+                        uint32_t qos_count);
+
+/* Checks what belongs together (ranges, soft <= hard, depth of fairshare), resolves DEFAULT.
+ * On an error the policy is of no use but to be destroyed. */
+int policy_seal (struct policy *policy, struct err *err);
+
+/* The resolved record of a credential; DEFAULT's for one that was never named. id may be CRED_NONE
+ * (DEFAULT's: callers skip absent credentials themselves). Sealed policies only. */
+static inline const struct policy_cred *policy_cred (const struct policy *policy,
+                                                     enum cred_kind kind, uint32_t id)
+{
+    uint32_t at = id < policy->cred_index_count[kind] ? policy->cred_index[kind][id] : 0;
+    return &policy->cred[kind][at];
+}
+
+static inline const struct policy_qos *policy_qos (const struct policy *policy, uint32_t qos)
+{
+    return policy_cred (policy, CRED_QOS, qos)->qos;
+}
+
+/* The bucket in which a job of this QoS counts; UINT32_MAX when none lists it. O(buckets). */
+uint32_t policy_bucket_of (const struct policy *policy, uint32_t qos);
+
+/* Which QoS a job gets (reference a8): the one asked for where its credentials allow it, else the
+ * first QDEF of user, group, account, class (own, then DEFAULT's), else DEFAULT. cred[CRED_QOS] is
+ * what was asked (CRED_NONE: nothing). *denied_out says that an asked one was refused. */
+uint32_t policy_qos_resolve (const struct policy *policy, const uint32_t cred[CRED_KINDS],
+                             bool *denied_out);
+
+/* Names as in maui.cfg, for messages and tables: "QUEUETIME", "FSUSER", "SERV", "MAXPROC" … */
+const char *prio_component_name (enum prio_component component);
+const char *prio_sub_name (enum prio_sub sub);
+enum prio_component prio_sub_component (enum prio_sub sub);
+const char *limit_kind_name (enum limit_kind kind); /* "MAXJOB" … "MINPROC" */
+
+#endif

@@ -1,0 +1,335 @@
+#include "local/core/priority.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Of one kind of credentials. */
+struct factor_table {
+    double *factor;   /* by credential number */
+    double *weighted; /* W * min (CAP, factor) */
+    uint32_t count;
+    uint32_t cap;
+    double other_factor;
+    double other_weighted;
+};
+
+struct priority {
+    const struct policy *policy;
+    struct factor_table fs[CRED_KINDS];
+};
+
+/* Kind of credential of the five subcomponents of CRED and of FS, which share one order. */
+static const enum cred_kind kind_order[CRED_KINDS] = {CRED_USER, CRED_GROUP, CRED_ACCOUNT,
+                                                      CRED_CLASS, CRED_QOS};
+static_assert (PRIO_QOS - PRIO_USER == CRED_KINDS - 1, "CRED has one subcomponent per kind");
+static_assert (PRIO_FSQOS - PRIO_FSUSER == CRED_KINDS - 1, "FS has one subcomponent per kind");
+
+static enum prio_sub sub_of_kind (enum prio_sub first, enum cred_kind kind)
+{
+    int i = 0;
+    while (kind_order[i] != kind)
+        i++;
+    return (enum prio_sub) (first + i);
+}
+
+static double capped (double value, double cap)
+{
+    return cap > 0 && value > cap ? cap : value;
+}
+
+static double sub_value (const struct policy *p, enum prio_sub sub, double factor)
+{
+    return p->sub_weight[sub] * capped (factor, p->sub_cap[sub]);
+}
+
+static double component_value (const struct policy *p, enum prio_component c, double sum)
+{
+    return p->component_weight[c] * capped (sum, p->component_cap[c]);
+}
+
+double priority_pe (int64_t procs, int64_t mem_mb, int64_t swap_mb, int64_t disk_mb,
+                    const struct priority_totals *totals)
+{
+    double most = totals->procs > 0 ? (double)procs / (double)totals->procs : 0;
+    if (totals->mem_mb > 0 && (double)mem_mb / (double)totals->mem_mb > most)
+        most = (double)mem_mb / (double)totals->mem_mb;
+    if (totals->swap_mb > 0 && (double)swap_mb / (double)totals->swap_mb > most)
+        most = (double)swap_mb / (double)totals->swap_mb;
+    if (totals->disk_mb > 0 && (double)disk_mb / (double)totals->disk_mb > most)
+        most = (double)disk_mb / (double)totals->disk_mb;
+    return most * (double)totals->procs;
+}
+
+struct priority *priority_create (const struct policy *policy)
+{
+    assert (policy->sealed);
+    struct priority *prio = calloc (1, sizeof *prio);
+    assert (prio);
+    prio->policy = policy;
+    return prio;
+}
+
+void priority_destroy (struct priority *prio)
+{
+    if (!prio)
+        return;
+    for (int k = 0; k < CRED_KINDS; k++)
+        free (prio->fs[k].factor);
+    free (prio);
+}
+
+void priority_fairshare_set (struct priority *prio, enum cred_kind kind, const double *factor,
+                             uint32_t count, double other_factor)
+{
+    struct factor_table *t = &prio->fs[kind];
+    if (count > t->cap) {
+        double *grown = realloc (t->factor, 2 * (size_t)count * sizeof grown[0]);
+        assert (grown);
+        t->factor = grown;
+        t->cap = count;
+    }
+    t->count = count;
+    t->weighted = t->factor + t->cap;
+    enum prio_sub sub = sub_of_kind (PRIO_FSUSER, kind);
+    for (uint32_t i = 0; i < count; i++) {
+        t->factor[i] = factor[i];
+        t->weighted[i] = sub_value (prio->policy, sub, factor[i]);
+    }
+    t->other_factor = other_factor;
+    t->other_weighted = sub_value (prio->policy, sub, other_factor);
+}
+
+static double fs_value (const struct priority *prio, enum cred_kind kind, uint32_t id)
+{
+    const struct factor_table *t = &prio->fs[kind];
+    if (id == CRED_NONE)
+        return 0;
+    return id < t->count ? t->weighted[id] : t->other_weighted;
+}
+
+static double fs_factor (const struct priority *prio, enum cred_kind kind, uint32_t id)
+{
+    const struct factor_table *t = &prio->fs[kind];
+    if (id == CRED_NONE)
+        return 0;
+    return id < t->count ? t->factor[id] : t->other_factor;
+}
+
+static double cred_factor (const struct policy *p, enum cred_kind kind, uint32_t id)
+{
+    return id == CRED_NONE ? 0 : policy_cred (p, kind, id)->priority;
+}
+
+static double res_factor (const struct priority_job *job, enum prio_sub sub)
+{
+    switch (sub) {
+    case PRIO_NODE:
+        return job->nodes;
+    case PRIO_PROC:
+        return job->procs;
+    case PRIO_MEM:
+        return (double)job->mem_mb;
+    case PRIO_SWAP:
+        return (double)job->swap_mb;
+    case PRIO_DISK:
+        return (double)job->disk_mb;
+    case PRIO_PS:
+        return (double)job->procs * (double)job->wclimit_s;
+    case PRIO_PE:
+        return job->pe;
+    case PRIO_WALLTIME:
+        return (double)job->wclimit_s;
+    default:
+        assert (!"a subcomponent of RES");
+        return 0;
+    }
+}
+
+double priority_static (const struct priority *prio, const struct priority_job *job)
+{
+    const struct policy *p = prio->policy;
+    double cred = 0, res = 0;
+    for (int i = 0; i < CRED_KINDS; i++)
+        cred += sub_value (p, (enum prio_sub) (PRIO_USER + i),
+                           cred_factor (p, kind_order[i], job->cred[kind_order[i]]));
+    for (int s = PRIO_NODE; s <= PRIO_WALLTIME; s++)
+        res += sub_value (p, (enum prio_sub)s, res_factor (job, (enum prio_sub)s));
+    return component_value (p, PRIO_CRED, cred) + component_value (p, PRIO_RES, res);
+}
+
+static double queued_minutes (const struct priority_job *job, time_us now)
+{
+    int64_t queued = now - job->eff_queue_since;
+    return queued > 0 ? (double)queued / (60.0 * US_PER_S) : 0;
+}
+
+double priority_xfactor (const struct policy *policy, int64_t queued_us, int64_t wclimit_s)
+{
+    int64_t limit = wclimit_s > policy->xf_min_wclimit_s ? wclimit_s : policy->xf_min_wclimit_s;
+    if (limit < 1)
+        limit = 1;
+    return 1 + (queued_us > 0 ? (double)queued_us / (double)US_PER_S : 0) / (double)limit;
+}
+
+/* Grows as the target comes near, 1e8 from then on (reference a2, after the paper's table 2). */
+static double target_factor (double target, double value)
+{
+    if (target <= 0)
+        return 0;
+    double distance = target - value;
+    if (distance < .0001)
+        distance = .0001;
+    return 1 / (distance * distance);
+}
+
+/* What is left of the sum once CRED and RES are known. Adds in the order priority_explain uses. */
+static double moving_value (const struct priority *prio, const struct priority_job *job,
+                            time_us now, double sum)
+{
+    const struct policy *p = prio->policy;
+    const struct policy_qos *qos =
+        policy_qos (p, job->cred[CRED_QOS] == CRED_NONE ? CRED_DEFAULT : job->cred[CRED_QOS]);
+    double minutes = queued_minutes (job, now);
+    double xfactor = priority_xfactor (p, now - job->eff_queue_since, job->wclimit_s);
+
+    double fs = 0;
+    for (int i = 0; i < CRED_KINDS; i++)
+        fs += fs_value (prio, kind_order[i], job->cred[kind_order[i]]);
+    sum += component_value (p, PRIO_FS, fs);
+
+    double serv = (p->sub_weight[PRIO_QUEUETIME] + qos->qtweight) *
+                  capped (minutes, p->sub_cap[PRIO_QUEUETIME]);
+    serv +=
+        (p->sub_weight[PRIO_XFACTOR] + qos->xfweight) * capped (xfactor, p->sub_cap[PRIO_XFACTOR]);
+    serv += sub_value (p, PRIO_BYPASS, job->bypass);
+    serv += sub_value (p, PRIO_SPVIOLATION, (job->flags & PRIORITY_SPVIOLATION) ? 1 : 0);
+    sum += component_value (p, PRIO_SERV, serv);
+
+    double targ = sub_value (p, PRIO_TARGETQUEUETIME, target_factor (qos->qttarget_min, minutes));
+    targ += sub_value (p, PRIO_TARGETXFACTOR, target_factor (qos->xftarget, xfactor));
+    return sum + component_value (p, PRIO_TARG, targ);
+}
+
+static int64_t rounded (double value)
+{
+    if (value >= (double)PRIORITY_MAX)
+        return PRIORITY_MAX;
+    if (value <= -(double)PRIORITY_MAX)
+        return -PRIORITY_MAX;
+    return (int64_t)(value < 0 ? value - .5 : value + .5);
+}
+
+static int64_t final_priority (const struct policy *p, const struct priority_job *job, double sum)
+{
+    if (job->flags & PRIORITY_SYSTEM_ABSOLUTE)
+        return PRIORITY_MAX + job->system_priority;
+    if (job->flags & PRIORITY_SYSTEM_RELATIVE)
+        sum += (double)job->system_priority;
+    int64_t priority = rounded (sum);
+    if (priority < 1 && !p->reject_negative && !p->enable_negative)
+        return 1;
+    return priority;
+}
+
+int64_t priority_start (const struct priority *prio, const struct priority_job *job,
+                        double static_value, time_us now)
+{
+    return final_priority (prio->policy, job, moving_value (prio, job, now, static_value));
+}
+
+void priority_start_many (const struct priority *prio, const struct priority_job *job,
+                          const double *static_value, uint32_t count, time_us now, int64_t *out)
+{
+    for (uint32_t i = 0; i < count; i++)
+        out[i] = priority_start (prio, &job[i], static_value[i], now);
+}
+
+bool priority_rejected (const struct priority *prio, int64_t priority)
+{
+    return prio->policy->reject_negative && priority < 0;
+}
+
+int64_t priority_run (const struct priority *prio, const struct priority_usage *u)
+{
+    const struct policy *p = prio->policy;
+    double used = (double)u->used_s, left = (double)(u->wclimit_s - u->used_s);
+    double sum = sub_value (p, PRIO_CONSUMED, u->procs * used);
+    sum += sub_value (p, PRIO_REMAINING, u->procs * left);
+    sum += sub_value (p, PRIO_PERCENT, u->wclimit_s > 0 ? 100 * used / (double)u->wclimit_s : 0);
+    sum += sub_value (p, PRIO_EXECUTIONTIME, used);
+    return u->start_priority + u->preempt_margin + rounded (component_value (p, PRIO_USAGE, sum));
+}
+
+double priority_sub_weight (const struct priority *prio, enum prio_sub sub, uint32_t qos)
+{
+    double weight = prio->policy->sub_weight[sub];
+    const struct policy_qos *q = policy_qos (prio->policy, qos == CRED_NONE ? CRED_DEFAULT : qos);
+    if (sub == PRIO_QUEUETIME)
+        weight += q->qtweight;
+    if (sub == PRIO_XFACTOR)
+        weight += q->xfweight;
+    return weight;
+}
+
+static void explain_factors (const struct priority *prio, const struct priority_job *job,
+                             time_us now, struct priority_explained *out)
+{
+    const struct policy *p = prio->policy;
+    const struct policy_qos *qos =
+        policy_qos (p, job->cred[CRED_QOS] == CRED_NONE ? CRED_DEFAULT : job->cred[CRED_QOS]);
+    for (int i = 0; i < CRED_KINDS; i++) {
+        out->factor[PRIO_USER + i] = cred_factor (p, kind_order[i], job->cred[kind_order[i]]);
+        out->factor[PRIO_FSUSER + i] = fs_factor (prio, kind_order[i], job->cred[kind_order[i]]);
+    }
+    for (int s = PRIO_NODE; s <= PRIO_WALLTIME; s++)
+        out->factor[s] = res_factor (job, (enum prio_sub)s);
+    double minutes = queued_minutes (job, now);
+    double xfactor = priority_xfactor (p, now - job->eff_queue_since, job->wclimit_s);
+    out->factor[PRIO_QUEUETIME] = minutes;
+    out->factor[PRIO_XFACTOR] = xfactor;
+    out->factor[PRIO_BYPASS] = job->bypass;
+    out->factor[PRIO_SPVIOLATION] = (job->flags & PRIORITY_SPVIOLATION) ? 1 : 0;
+    out->factor[PRIO_TARGETQUEUETIME] = target_factor (qos->qttarget_min, minutes);
+    out->factor[PRIO_TARGETXFACTOR] = target_factor (qos->xftarget, xfactor);
+}
+
+void priority_explain (const struct priority *prio, const struct priority_job *job, time_us now,
+                       struct priority_explained *out)
+{
+    const struct policy *p = prio->policy;
+    memset (out, 0, sizeof *out);
+    explain_factors (prio, job, now, out);
+    double sum[PRIO_COMPONENTS] = {0};
+    for (int s = 0; s < PRIO_SUBS; s++) {
+        enum prio_component c = prio_sub_component ((enum prio_sub)s);
+        if (c == PRIO_USAGE)
+            continue;
+        out->sub[s] = priority_sub_weight (prio, (enum prio_sub)s, job->cred[CRED_QOS]) *
+                      capped (out->factor[s], p->sub_cap[s]);
+        sum[c] += out->sub[s];
+    }
+    for (int c = 0; c < PRIO_USAGE; c++)
+        out->component[c] = component_value (p, (enum prio_component)c, sum[c]);
+    out->sum = out->component[PRIO_CRED] + out->component[PRIO_RES];
+    out->sum += out->component[PRIO_FS];
+    out->sum += out->component[PRIO_SERV];
+    out->sum += out->component[PRIO_TARG];
+    out->priority = final_priority (p, job, out->sum);
+}
+
+time_us priority_accrue (enum job_prio_accrual policy, time_us submit, time_us since,
+                         uint32_t blocks, time_us now)
+{
+    const uint32_t limits =
+        ACCRUAL_BLOCK_LIMIT_IDLE | ACCRUAL_BLOCK_LIMIT_ACTIVE | ACCRUAL_BLOCK_LIMIT_SYSTEM;
+    switch (policy) {
+    case ACCRUAL_ALWAYS:
+        return submit;
+    case ACCRUAL_FULLPOLICY:
+        return blocks ? now : since;
+    case ACCRUAL_QUEUEPOLICY:
+        break;
+    }
+    return (blocks & limits) ? now : since;
+}

@@ -1,0 +1,249 @@
+#include "local/core/query.h"
+
+#include "local/core/timeline.h"
+
+#include <string.h>
+
+/* What every question begins with: checked reqs as shapes, and a timeline. */
+struct asked {
+    uint32_t shape[REQS_MAX];
+    struct timeline *tl;
+    time_us from;
+};
+
+static int ask (struct cluster *c, const struct query *q, time_us now, struct arena *arena,
+                struct asked *out, struct err *err)
+{
+    if (q->req_count < 1 || q->req_count > REQS_MAX)
+        return err_set (err, ERR_INVALID, "query: %u reqs, must be 1 to %d", q->req_count,
+                        REQS_MAX);
+    if (q->duration <= 0)
+        return err_set (err, ERR_INVALID, "query: the duration must be positive");
+    for (uint32_t r = 0; r < q->req_count; r++) {
+        int rc = req_check (c, &q->req[r], r, err);
+        if (rc != 0)
+            return rc;
+    }
+    nodes_settle (c);
+    if (now < c->now)
+        now = c->now;
+    for (uint32_t r = 0; r < q->req_count; r++) {
+        out->shape[r] = shape_intern (c, &q->req[r]);
+        (void)shape_refresh (c, out->shape[r]);
+    }
+    out->tl = timeline_make (c, arena, now, q->queue, q->inside);
+    out->from = q->from > now ? q->from : now;
+    return 0;
+}
+
+static void answered (struct cluster *c, const struct query *q, struct asked *a)
+{
+    for (uint32_t r = 0; r < q->req_count; r++)
+        shape_release (c, a->shape[r]);
+}
+
+/* Why not at `at`. */
+static struct reason refusal (struct cluster *c, const struct query *q, struct asked *a,
+                              time_us at)
+{
+    struct reason why = {.code = REASON_RESOURCES, .clears = TIME_US_NONE};
+
+    for (uint32_t r = 0; r < q->req_count; r++) {
+        const struct shape *s = &c->shape[a->shape[r]];
+        why.which = (uint8_t)r;
+        why.need = q->req[r].tasks;
+        if (s->fit_max < q->req[r].tasks) {
+            why.code = REASON_NEVER_FITS;
+            why.have = (int64_t)s->fit_max;
+            return why;
+        }
+        why.have = (int64_t)timeline_count (a->tl, s, at, q->duration, q->req[r].tasks);
+        if (why.have >= why.need)
+            continue;
+        uint64_t moment = timeline_count (a->tl, s, at, 1, q->req[r].tasks);
+        if (moment >= q->req[r].tasks) {
+            why.code = REASON_PROMISED;
+            why.have = (int64_t)moment;
+            why.length = q->duration;
+        }
+        return why;
+    }
+    return why;
+}
+
+int query_earliest (struct cluster *c, const struct query *q, time_us now, struct arena *arena,
+                    struct slot *out, struct err *err)
+{
+    struct asked a;
+    int rc = ask (c, q, now, arena, &a, err);
+
+    if (rc != 0)
+        return rc;
+    memset (out, 0, sizeof *out);
+    out->reason = (struct reason){.code = REASON_NONE, .clears = TIME_US_NONE};
+    if (!timeline_place (a.tl, arena, q->req, a.shape, q->req_count, q->duration, a.from,
+                         q->until, CHOICE_POLICY, &out->start, &out->allocation))
+        out->start = TIME_US_NONE;
+    if (out->start != a.from) {
+        out->reason = refusal (c, q, &a, a.from);
+        out->reason.clears = out->start;
+    }
+    answered (c, q, &a);
+    return 0;
+}
+
+int query_slot (struct cluster *c, const struct query *q, time_us start, time_us now,
+                struct arena *arena, bool *granted, struct slot *out, struct err *err)
+{
+    struct asked a;
+    int rc = ask (c, q, now, arena, &a, err);
+
+    if (rc != 0)
+        return rc;
+    if (start < now) {
+        answered (c, q, &a);
+        return err_set (err, ERR_INVALID, "query: the slot has begun already");
+    }
+    memset (out, 0, sizeof *out);
+    out->reason = (struct reason){.code = REASON_NONE, .clears = TIME_US_NONE};
+    out->start = start;
+    *granted = timeline_choose (a.tl, arena, q->req, a.shape, q->req_count, start, q->duration,
+                                CHOICE_POLICY, &out->allocation);
+    if (!*granted) {
+        out->reason = refusal (c, q, &a, start);
+        if (!timeline_place (a.tl, arena, q->req, a.shape, q->req_count, q->duration, start,
+                             q->until, CHOICE_POLICY, &out->start, &out->allocation))
+            out->start = TIME_US_NONE;
+        out->reason.clears = out->start;
+    }
+    answered (c, q, &a);
+    return 0;
+}
+
+/* --- intervals ---------------------------------------------------------------------------- */
+
+struct collect {
+    struct interval *list;
+    uint32_t count, max;
+};
+
+static bool collect_one (void *self, time_us begin, time_us end)
+{
+    struct collect *into = self;
+
+    if (into->count == into->max)
+        return false;
+    into->list[into->count++] = (struct interval){begin, end};
+    return true;
+}
+
+/* Several reqs: what each alone allows, then whether they fit together, moment by moment. */
+static void intervals_together (struct cluster *c, const struct query *q, struct asked *a,
+                                struct arena *arena, struct collect *into)
+{
+    time_us at = a->from, since = TIME_US_NONE, next;
+    struct allocation ignored;
+    uint32_t bounds = timeline_bounds (a->tl);
+
+    (void)c;
+    while (at <= q->until && into->count < into->max) {
+        bool fits = timeline_choose (a->tl, arena, q->req, a->shape, q->req_count, at,
+                                     q->duration, CHOICE_POLICY, &ignored);
+        if (fits && since == TIME_US_NONE)
+            since = at;
+        if (!fits && since != TIME_US_NONE) {
+            (void)collect_one (into, since, at - 1);
+            since = TIME_US_NONE;
+        }
+        next = timeline_next_bound (a->tl, bounds, at, q->duration);
+        if (next == TIME_US_MAX)
+            break;
+        at = next;
+    }
+    if (since != TIME_US_NONE)
+        (void)collect_one (into, since, q->until);
+}
+
+int query_intervals (struct cluster *c, const struct query *q, time_us now, uint32_t max,
+                     struct arena *arena, struct interval **out, uint32_t *count_out,
+                     struct err *err)
+{
+    struct asked a;
+    struct collect into = {NULL, 0, max};
+    int rc = ask (c, q, now, arena, &a, err);
+
+    if (rc != 0)
+        return rc;
+    into.list = arena_array (arena, max ? max : 1, sizeof *into.list);
+    if (q->req_count == 1)
+        timeline_starts (a.tl, &c->shape[a.shape[0]], q->req[0].tasks, q->duration, a.from,
+                         q->until, collect_one, &into);
+    else
+        intervals_together (c, q, &a, arena, &into);
+    answered (c, q, &a);
+    *out = into.list;
+    *count_out = into.count;
+    return 0;
+}
+
+/* --- windows and tables --------------------------------------------------------------------- */
+
+int query_windows (struct cluster *c, bool queue, time_us now, struct arena *arena,
+                   struct window **out, uint32_t *count_out, struct err *err)
+{
+    struct timeline *tl;
+    struct window *list = NULL;
+    uint32_t count = 0, cap = 0;
+    duration_us least = 1;
+
+    (void)err;
+    nodes_settle (c);
+    tl = timeline_make (c, arena, now < c->now ? c->now : now, queue, (struct rsv_id){0});
+    for (;;) {
+        struct window w = {timeline_window (tl, least), 0, 0};
+        timeline_free (tl, w.length, &w.nodes, &w.procs);
+        if (count == cap) {
+            struct window *more = arena_array (arena, cap ? cap * 2 : 8, sizeof *more);
+            if (count)
+                memcpy (more, list, count * sizeof *list);
+            list = more;
+            cap = cap ? cap * 2 : 8;
+        }
+        if (w.procs > 0)
+            list[count++] = w;
+        if (w.length == TIME_US_MAX || w.procs == 0)
+            break;
+        least = w.length + 1;
+    }
+    *out = list;
+    *count_out = count;
+    return 0;
+}
+
+int query_table (struct cluster *c, const uint32_t *sizes, uint32_t size_count,
+                 const duration_us *durations, uint32_t duration_count, int32_t mem_mb, bool queue,
+                 time_us now, time_us *start_out, struct err *err)
+{
+    struct req req = {.tasks = 1};
+    struct query q = {1, &req, 1, TIME_US_NONE, TIME_US_MAX, queue, {0}};
+    struct arena *arena = arena_create (0);
+    struct asked a;
+    int rc;
+
+    req.task.v[RES_PROCS] = 1;
+    req.task.v[RES_MEM_MB] = mem_mb;
+    rc = ask (c, &q, now, arena, &a, err);
+    if (rc == 0) {
+        for (uint32_t s = 0; s < size_count; s++) {
+            for (uint32_t d = 0; d < duration_count; d++) {
+                time_us *at = &start_out[s * duration_count + d];
+                if (!timeline_earliest (a.tl, &c->shape[a.shape[0]], sizes[s], durations[d],
+                                        a.from, TIME_US_MAX, at))
+                    *at = TIME_US_NONE;
+            }
+        }
+        answered (c, &q, &a);
+    }
+    arena_destroy (arena);
+    return rc;
+}

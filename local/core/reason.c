@@ -1,0 +1,181 @@
+#include "local/core/reason.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const char *reason_code_name (enum reason_code code)
+{
+    static const char *const name[REASON_CODES] = {
+        [REASON_NONE] = "None",
+        [REASON_NOT_PLANNED] = "NotPlanned",
+        [REASON_HOLD] = "Hold",
+        [REASON_DEFERRED] = "Deferred",
+        [REASON_NOT_BEFORE] = "NotBefore",
+        [REASON_NEVER_FITS] = "NoResources",
+        [REASON_RESERVATION] = "Reservation",
+        [REASON_RESERVATION_GONE] = "ReservationGone",
+        [REASON_SYSTEM_LIMIT] = "SystemLimitsExceeded",
+        [REASON_LIMIT_ACTIVE] = "PolicyViolation",
+        [REASON_LIMIT_IDLE] = "IdlePolicyViolation",
+        [REASON_FS_CAP] = "FairshareCap",
+        [REASON_NEGATIVE_PRIORITY] = "NegativePriority",
+        [REASON_RESOURCES] = "Resources",
+        [REASON_RESERVED] = "Reserved",
+        [REASON_PROMISED] = "Promised",
+        [REASON_BEHIND] = "Priority",
+        [REASON_NO_BACKFILL] = "NoBackfill",
+        [REASON_CHUNK] = "BackfillChunk",
+        [REASON_DEPTH] = "BackfillDepth",
+    };
+
+    return (unsigned)code < REASON_CODES ? name[code] : "Unknown";
+}
+
+static void holds_text (int64_t holds, char *out, size_t cap)
+{
+    static const struct {
+        enum job_hold bit;
+        const char *name;
+    } hold[] = {{HOLD_USER, "user"},
+                {HOLD_SYSTEM, "system"},
+                {HOLD_BATCH, "batch"},
+                {HOLD_DEPENDENCY, "dependency"},
+                {HOLD_TOKEN, "start token"}};
+    size_t len = 0;
+
+    out[0] = '\0';
+    for (size_t i = 0; i < sizeof hold / sizeof *hold; i++) {
+        if ((holds & hold[i].bit) && len < cap)
+            len += (size_t)snprintf (out + len, cap - len, "%s%s", len ? ", " : "", hold[i].name);
+    }
+}
+
+static const char *who (const struct reason *r, const struct cred_names *names, char *buf,
+                        size_t cap)
+{
+    if (r->object >= CRED_KINDS)
+        return "the system";
+    if (names)
+        snprintf (buf, cap, "%s %s", cred_kind_name ((enum cred_kind)r->object),
+                  cred_name (names, (enum cred_kind)r->object, r->cred));
+    else
+        snprintf (buf, cap, "%s %u", cred_kind_name ((enum cred_kind)r->object), r->cred);
+    return buf;
+}
+
+static const char *when (time_us t, char *buf, size_t cap)
+{
+    char iso[QUANTITY_TEXT_MAX];
+
+    if (t == TIME_US_NONE)
+        return "";
+    snprintf (buf, cap, "; expected to clear at %s", time_format_iso (t, iso));
+    return buf;
+}
+
+static int limit_text (const struct reason *r, const struct cred_names *names, const char *clears,
+                       char *out, size_t cap)
+{
+    char name[256];
+    const char *limit = limit_kind_name ((enum limit_kind)r->which);
+
+    switch ((enum reason_code)r->code) {
+    case REASON_SYSTEM_LIMIT:
+        return snprintf (out, cap, "asks for %lld, over the system's limit per job (%s) of %lld",
+                         (long long)r->need, limit, (long long)r->have);
+    case REASON_LIMIT_ACTIVE:
+        return snprintf (out, cap, "would bring %s to %lld of active %s, the limit is %lld%s",
+                         who (r, names, name, sizeof name), (long long)r->need, limit,
+                         (long long)r->have, clears);
+    case REASON_LIMIT_IDLE:
+        return snprintf (out, cap, "would bring %s to %lld of idle %s, the limit is %lld",
+                         who (r, names, name, sizeof name), (long long)r->need, limit,
+                         (long long)r->have);
+    default:
+        return snprintf (out, cap, "would bring %s to %.2f of its fairshare cap of %.2f",
+                         who (r, names, name, sizeof name), (double)r->need / 1e4,
+                         (double)r->have / 1e4);
+    }
+}
+
+static int space_text (const struct reason *r, const char *clears, char *out, size_t cap)
+{
+    char length[QUANTITY_TEXT_MAX];
+
+    switch ((enum reason_code)r->code) {
+    case REASON_NEVER_FITS:
+        return snprintf (out, cap, "needs %lld tasks (req %u), all nodes that are up hold %lld",
+                         (long long)r->need, r->which, (long long)r->have);
+    case REASON_RESOURCES:
+        return snprintf (out, cap, "needs %lld tasks, %lld could start now%s", (long long)r->need,
+                         (long long)r->have, clears);
+    case REASON_RESERVED:
+        return snprintf (out, cap, "needs %lld tasks, %lld could start now; has a reservation%s%s",
+                         (long long)r->need, (long long)r->have,
+                         r->clears == TIME_US_NONE ? "" : " at ",
+                         r->clears == TIME_US_NONE ? "" : time_format_iso (r->clears, length));
+    case REASON_PROMISED:
+        return snprintf (out, cap,
+                         "needs %lld tasks for %s; %lld could start now, but not for so long: "
+                         "others were promised them%s",
+                         (long long)r->need, duration_format (r->length, length),
+                         (long long)r->have, clears);
+    case REASON_BEHIND:
+        return snprintf (out, cap, "waits behind job %llu: there is no backfill",
+                         (unsigned long long)r->other.v);
+    case REASON_NO_BACKFILL:
+        return snprintf (out, cap, "its QoS is not backfilled, and it is not first");
+    case REASON_CHUNK:
+        return snprintf (out, cap, "jobs under %lld processors leave free nodes to a larger one%s",
+                         (long long)r->have, clears);
+    default:
+        return snprintf (out, cap, "stands further down than BACKFILLDEPTH %lld looks",
+                         (long long)r->have);
+    }
+}
+
+char *reason_text (const struct reason *r, const struct cred_names *names, char *out, size_t cap)
+{
+    char buf[128], holds[96];
+    const char *clears = when (r->clears, buf, sizeof buf);
+
+    switch ((enum reason_code)r->code) {
+    case REASON_NONE:
+        snprintf (out, cap, "nothing stands in its way");
+        break;
+    case REASON_NOT_PLANNED:
+        snprintf (out, cap, "no scheduling pass has looked at it yet");
+        break;
+    case REASON_HOLD:
+        holds_text (r->need, holds, sizeof holds);
+        snprintf (out, cap, "held (%s)", holds);
+        break;
+    case REASON_DEFERRED:
+        snprintf (out, cap, "deferred%s", clears);
+        break;
+    case REASON_NOT_BEFORE:
+        snprintf (out, cap, "asked to start later%s", clears);
+        break;
+    case REASON_RESERVATION:
+        snprintf (out, cap, "waits for its reservation %llu%s", (unsigned long long)r->rsv.v,
+                  clears);
+        break;
+    case REASON_RESERVATION_GONE:
+        snprintf (out, cap, "its reservation %llu does not exist",
+                  (unsigned long long)r->rsv.v);
+        break;
+    case REASON_NEGATIVE_PRIORITY:
+        snprintf (out, cap, "its priority is negative and REJECTNEGPRIOJOBS is set");
+        break;
+    case REASON_SYSTEM_LIMIT:
+    case REASON_LIMIT_ACTIVE:
+    case REASON_LIMIT_IDLE:
+    case REASON_FS_CAP:
+        limit_text (r, names, clears, out, cap);
+        break;
+    default:
+        space_text (r, clears, out, cap);
+        break;
+    }
+    return out;
+}

@@ -1,0 +1,417 @@
+/* space: where and when a pass has room for a job.
+ *
+ * Two ways. With a timeline: node by node, every resource, reservations bound to nodes (early), or
+ * bound to the nodes that matter least (late). By counting: late binding where any free processor is
+ * as good as another, so that a promise is a number of processors; then one promise is a shadow time
+ * and what is left of it, several are a profile. Both give the same where both apply and depth is 1;
+ * counting leaves deeper queues more freedom, because no promise is tied to nodes. */
+#include "local/core/pass.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- counting ----------------------------------------------------------------------------- */
+
+static void profile_insert (struct profile *f, uint32_t at, time_us t, int64_t count)
+{
+    if (f->count == f->cap) {
+        uint32_t cap = f->cap;
+        f->t = grow (f->t, &cap, f->count + 1, sizeof *f->t);
+        f->free = grow (f->free, &f->cap, f->count + 1, sizeof *f->free);
+    }
+    memmove (f->t + at + 1, f->t + at, (f->count - at) * sizeof *f->t);
+    memmove (f->free + at + 1, f->free + at, (f->count - at) * sizeof *f->free);
+    f->t[at] = t;
+    f->free[at] = count;
+    f->count++;
+}
+
+/* The step that holds at t. */
+static uint32_t profile_find (const struct profile *f, time_us t)
+{
+    uint32_t low = 0, high = f->count;
+
+    while (high - low > 1) {
+        uint32_t mid = low + (high - low) / 2;
+        if (f->t[mid] <= t)
+            low = mid;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+static uint32_t profile_split (struct profile *f, time_us t)
+{
+    uint32_t i = profile_find (f, t);
+
+    if (f->t[i] == t)
+        return i;
+    profile_insert (f, i + 1, t, f->free[i]);
+    return i + 1;
+}
+
+static void profile_take (struct profile *f, time_us start, time_us end, int64_t count)
+{
+    uint32_t i = profile_split (f, start);
+    uint32_t stop = end == TIME_US_MAX ? f->count : profile_split (f, end);
+
+    for (; i < stop; i++)
+        f->free[i] -= count;
+}
+
+static bool profile_fits (const struct profile *f, uint32_t i, time_us end, int64_t count)
+{
+    for (; i < f->count && f->t[i] < end; i++) {
+        if (f->free[i] < count)
+            return false;
+    }
+    return true;
+}
+
+static bool profile_earliest (const struct profile *f, int64_t count, duration_us duration,
+                              time_us *out)
+{
+    uint32_t i = 0;
+
+    while (i < f->count) {
+        time_us end = time_add (f->t[i], duration);
+        uint32_t j = i;
+        while (j < f->count && f->free[j] >= count && f->t[j] < end)
+            j++;
+        if (j > i && (j == f->count || f->t[j] >= end)) {
+            *out = f->t[i];
+            return true;
+        }
+        i = j + 1;
+    }
+    return false;
+}
+
+static void profile_build (struct pass *p)
+{
+    struct cluster *c = p->c;
+    struct profile *f = &p->profile;
+
+    f->count = 0;
+    profile_insert (f, 0, p->now, c->up_free);
+    for (uint32_t i = 0; i < c->run_count; i++) {
+        time_us end = effective_end (c, c->run[i].end, p->now);
+        uint32_t last = f->count - 1;
+        if (end > f->t[last])
+            profile_insert (f, f->count, end, f->free[last] + c->run[i].procs);
+        else
+            profile_take (f, end, TIME_US_MAX, -(int64_t)c->run[i].procs);
+    }
+    p->profiled = true;
+}
+
+static bool counted_fits (const struct pass *p, int64_t procs, duration_us limit)
+{
+    time_us end = time_add (p->now, limit);
+
+    if (procs > p->c->up_free)
+        return false;
+    if (p->shadowed)
+        return end <= p->shadow || procs <= p->extra;
+    return !p->profiled || profile_fits (&p->profile, 0, end, procs);
+}
+
+static void counted_take (struct pass *p, int64_t procs, duration_us limit)
+{
+    time_us end = time_add (p->now, limit);
+
+    if (p->shadowed && end > p->shadow)
+        p->extra -= procs;
+    if (p->profiled)
+        profile_take (&p->profile, p->now, end, procs);
+}
+
+/* The only reservation there will be: when enough processors are free, and how many more. */
+static bool shadow_find (struct pass *p, int64_t procs)
+{
+    const struct cluster *c = p->c;
+    int64_t sum = c->up_free;
+
+    for (uint32_t i = 0; i < c->run_count; i++) {
+        sum += c->run[i].procs;
+        if (sum < procs || (i + 1 < c->run_count && c->run[i + 1].end == c->run[i].end))
+            continue;
+        p->shadow = c->run[i].end;
+        p->extra = sum - procs;
+        p->shadowed = true;
+        return true;
+    }
+    return false;
+}
+
+static bool counted_reserve (struct pass *p, uint32_t slot)
+{
+    const struct job_hot *hot = &p->c->hot[slot];
+    time_us start;
+
+    if (p->depth_total == 1 && !p->profiled &&
+        (p->c->run_count == 0 || p->c->run[0].end > p->now)) {
+        if (!shadow_find (p, hot->procs))
+            return false;
+        pass_reserved (p, slot, p->shadow, NULL);
+        return true;
+    }
+    if (!p->profiled)
+        profile_build (p);
+    if (!profile_earliest (&p->profile, hot->procs, hot->limit, &start))
+        return false;
+    profile_take (&p->profile, start, time_add (start, hot->limit), hot->procs);
+    pass_reserved (p, slot, start, NULL);
+    return true;
+}
+
+/* Any free processors, in the policy's order of nodes. */
+static struct allocation counted_choose (struct pass *p, uint32_t tasks)
+{
+    struct cluster *c = p->c;
+    const uint32_t *order = rank_order (c);
+    uint32_t most = tasks < c->node_count ? tasks : c->node_count;
+    struct placement *item = malloc (most * sizeof *item);
+    uint32_t count = 0, left = tasks, i = 0;
+
+    assert (item && "out of memory");
+    for (uint32_t n = bitset_next (&c->open, 0); left > 0; i++) {
+        uint32_t node = order ? order[i] : n;
+        int32_t fit = c->free[(size_t)node * c->dims + RES_PROCS];
+        if (order == NULL)
+            n = bitset_next (&c->open, n + 1);
+        else if (!bitset_test (&c->open, node))
+            continue;
+        uint32_t here = (uint32_t)fit < left ? (uint32_t)fit : left;
+        item[count++] = (struct placement){{node}, here & TASKS_MAX, 0};
+        left -= here;
+    }
+    return (struct allocation){count, item};
+}
+
+/* --- both --------------------------------------------------------------------------------- */
+
+/* Late binding is counting where processors are all there is to promise. */
+static bool countable (const struct cluster *c)
+{
+    enum node_allocation policy = c->policy->node_allocation;
+
+    return c->complex_jobs == 0 && c->rsv_count == 0 && c->busy_not_up == 0 &&
+           policy != NODEALLOC_CPULOAD;
+}
+
+void space_open (struct pass *p)
+{
+    p->late = p->policy->reservation_binding == BINDING_LATE;
+    p->profile = p->planner->profile;
+    p->room = ROOM_TIMELINE;
+    if (p->retries)
+        p->room = ROOM_TIMELINE; /* what they keep is on nodes, from now on */
+    else if (!p->planner->plain_room && p->late && countable (p->c))
+        p->room = ROOM_COUNTED;
+    else if (!p->planner->plain_room && !p->late && units_possible (p->c, p->now))
+        p->room = ROOM_UNITS;
+    if (p->room == ROOM_UNITS)
+        units_open (p);
+    if (p->room == ROOM_TIMELINE)
+        p->tl = timeline_make (p->c, p->scratch, p->now, false, (struct rsv_id){0});
+    memo_open (p);
+}
+
+void space_close (struct pass *p)
+{
+    p->planner->profile = p->profile;
+}
+
+bool space_holds (struct pass *p, uint32_t slot, const struct allocation *a)
+{
+    return timeline_lacks (p->tl, job_at (p->c, slot)->shape, a, p->now,
+                           time_add (p->now, p->c->hot[slot].limit)) == UINT32_MAX;
+}
+
+void space_start_at (struct pass *p, uint32_t slot, const struct allocation *a,
+                     enum plan_phase phase)
+{
+    time_us end = time_add (p->now, p->c->hot[slot].limit);
+    struct allocation own = {a->count, heap_copy (a->item, a->count * sizeof *a->item)};
+
+    timeline_run (p->tl, job_at (p->c, slot)->shape, a, end);
+    job_enter_running (p->c, slot, own, p->now);
+    pass_started (p, slot, phase);
+}
+
+static duration_us limit_of (const struct pass *p, uint32_t slot)
+{
+    return p->c->hot[slot].limit;
+}
+
+uint64_t space_now (struct pass *p, uint32_t shape)
+{
+    uint64_t serial = p->planner->serial << 24 | p->plan->start_count;
+    struct shape *s;
+
+    if (p->room != ROOM_TIMELINE)
+        return (uint64_t)p->c->up_free; /* promises begin later */
+    s = shape_refresh (p->c, shape);
+    if (s->now_serial != serial) {
+        s->now_serial = serial;
+        s->now_count = timeline_count (p->tl, s, p->now, 1, UINT64_MAX);
+    }
+    return s->now_count;
+}
+
+bool space_lacks (struct pass *p, const struct job_hot *row)
+{
+    if (row->procs > p->c->up_free)
+        return true;
+    return row->shape != SLOT_NONE && space_now (p, row->shape) < row->tasks;
+}
+
+static void refresh_shapes (struct pass *p, const struct job *job)
+{
+    for (uint32_t r = 0; r < job->spec.req_count; r++)
+        (void)shape_refresh (p->c, job->shape[r]);
+}
+
+/* Are there tasks enough of the job's shape? What is found to be too little holds for all that are
+ * alike, until the pass ends: starts only take. */
+static bool shape_may (struct pass *p, uint32_t slot, duration_us duration)
+{
+    struct shape *s = &p->c->shape[p->c->hot[slot].shape];
+    uint32_t tasks = p->c->hot[slot].tasks;
+    uint64_t count;
+
+    if (s->late_serial == p->planner->serial && duration >= s->late_duration &&
+        s->late_count < tasks)
+        return false;
+    count = timeline_count (p->tl, s, p->now, duration, tasks);
+    if (count >= tasks)
+        return true;
+    s->late_serial = p->planner->serial;
+    s->late_duration = duration;
+    s->late_count = count;
+    return false;
+}
+
+static bool tl_choose_now (struct pass *p, uint32_t slot, duration_us duration,
+                           struct allocation *out)
+{
+    const struct job *job = job_at (p->c, slot);
+
+    refresh_shapes (p, job);
+    if (p->c->hot[slot].procs > p->c->up_free)
+        return false;
+    if (job->spec.req_count == 1 && !shape_may (p, slot, duration))
+        return false;
+    return timeline_choose (p->tl, p->scratch, job->spec.req, job->shape, job->spec.req_count,
+                            p->now, duration, p->late ? CHOICE_SOON_ENDING : CHOICE_POLICY, out);
+}
+
+bool space_fits (struct pass *p, uint32_t slot)
+{
+    struct allocation ignored;
+
+    if (p->room == ROOM_COUNTED)
+        return counted_fits (p, p->c->hot[slot].procs, limit_of (p, slot));
+    if (p->room == ROOM_UNITS)
+        return units_count (p, limit_of (p, slot)) >= p->c->hot[slot].tasks;
+    return tl_choose_now (p, slot, limit_of (p, slot), &ignored);
+}
+
+bool space_start (struct pass *p, uint32_t slot, duration_us at_least, enum plan_phase phase)
+{
+    struct cluster *c = p->c;
+    const struct job *job = job_at (c, slot);
+    duration_us limit = limit_of (p, slot);
+    struct allocation chosen;
+
+    if (p->room == ROOM_UNITS) {
+        if (!units_choose (p, c->hot[slot].tasks, at_least > limit ? at_least : limit, &chosen))
+            return false;
+    } else if (p->room == ROOM_COUNTED) {
+        if (!counted_fits (p, c->hot[slot].procs, limit))
+            return false;
+        counted_take (p, c->hot[slot].procs, limit);
+        chosen = counted_choose (p, c->hot[slot].tasks);
+    } else {
+        if (!tl_choose_now (p, slot, at_least > limit ? at_least : limit, &chosen))
+            return false;
+        memo_changed (p->planner, &chosen, time_add (p->now, limit), false);
+        timeline_run (p->tl, job->shape, &chosen, time_add (p->now, limit));
+        chosen.item = heap_copy (chosen.item, chosen.count * sizeof *chosen.item);
+    }
+    job_enter_running (c, slot, chosen, p->now);
+    pass_started (p, slot, phase);
+    return true;
+}
+
+/* Several reqs are placed one after the other, which is not always the best way: what the job was
+ * promised last time, if it still stands and is earlier, is kept. A promise never slides back. */
+static void keep_earlier (struct pass *p, const struct job *job, time_us *start,
+                          struct allocation *chosen)
+{
+    if (job->spec.req_count == 1 || job->reserved_start == TIME_US_NONE ||
+        job->reserved_start >= *start || job->reserved_start <= p->now ||
+        job->reserved.count == 0 ||
+        timeline_lacks (p->tl, job->shape, &job->reserved, job->reserved_start,
+                        time_add (job->reserved_start, job->spec.walltime_limit)) != UINT32_MAX)
+        return;
+    *start = job->reserved_start;
+    chosen->count = job->reserved.count;
+    chosen->item = arena_memdup (p->arena, job->reserved.item,
+                                 job->reserved.count * sizeof *chosen->item);
+}
+
+bool space_reserve (struct pass *p, uint32_t slot)
+{
+    const struct job *job = job_at (p->c, slot);
+    struct allocation chosen;
+    time_us start;
+
+    if (p->room == ROOM_COUNTED)
+        return counted_reserve (p, slot);
+    if (p->room == ROOM_UNITS) {
+        if (!units_reserve (p, p->c->hot[slot].tasks, limit_of (p, slot), &start, &chosen))
+            return false;
+        pass_reserved (p, slot, start, &chosen);
+        return true;
+    }
+    refresh_shapes (p, job);
+    if (memo_reuse (p, slot))
+        return true;
+    if (!timeline_place (p->tl, p->arena, job->spec.req, job->shape, job->spec.req_count,
+                         limit_of (p, slot), p->now, TIME_US_MAX,
+                         p->late ? CHOICE_BUSY : CHOICE_POLICY, &start, &chosen))
+        return false;
+    keep_earlier (p, job, &start, &chosen);
+    timeline_take (p->tl, job->shape, &chosen, start, time_add (start, limit_of (p, slot)), 1);
+    memo_made (p, slot, start, &chosen);
+    pass_reserved (p, slot, start, &chosen);
+    return true;
+}
+
+duration_us space_window (struct pass *p, duration_us least)
+{
+    return p->room == ROOM_UNITS ? units_window (p, least, 0) : timeline_window (p->tl, least);
+}
+
+duration_us space_window_below (struct pass *p, duration_us below)
+{
+    return p->room == ROOM_UNITS ? units_window (p, 0, below)
+                                 : timeline_window_below (p->tl, below);
+}
+
+int64_t space_procs (struct pass *p, duration_us length)
+{
+    uint32_t nodes;
+    uint64_t procs;
+
+    if (p->room == ROOM_COUNTED)
+        return p->c->up_free;
+    if (p->room == ROOM_UNITS)
+        return (int64_t)units_count (p, length ? length : 1);
+    timeline_free (p->tl, length ? length : 1, &nodes, &procs);
+    return (int64_t)procs;
+}

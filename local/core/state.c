@@ -1,0 +1,322 @@
+#include "local/core/state.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+void *grow (void *old, uint32_t *cap, uint32_t need, size_t size)
+{
+    uint32_t wanted = *cap ? *cap : 16;
+
+    if (need <= *cap)
+        return old;
+    while (wanted < need)
+        wanted *= 2;
+    void *grown = realloc (old, (size_t)wanted * size);
+    assert (grown && "out of memory");
+    *cap = wanted;
+    return grown;
+}
+
+/* --- job numbers to slots ----------------------------------------------------------------- */
+
+#define MAP_GONE UINT64_MAX
+
+static uint32_t map_home (const struct id_map *map, uint64_t key)
+{
+    return (uint32_t)(key * UINT64_C (0x9E3779B97F4A7C15) >> 32) & (map->capacity - 1);
+}
+
+uint32_t map_find (const struct id_map *map, uint64_t key)
+{
+    if (map->capacity == 0)
+        return SLOT_NONE;
+    for (uint32_t i = map_home (map, key);; i = (i + 1) & (map->capacity - 1)) {
+        if (map->key[i] == key)
+            return map->slot[i];
+        if (map->key[i] == 0)
+            return SLOT_NONE;
+    }
+}
+
+static void map_place (struct id_map *map, uint64_t key, uint32_t slot)
+{
+    uint32_t i = map_home (map, key);
+
+    while (map->key[i] != 0 && map->key[i] != MAP_GONE)
+        i = (i + 1) & (map->capacity - 1);
+    map->used += map->key[i] == 0;
+    map->key[i] = key;
+    map->slot[i] = slot;
+}
+
+static void map_rebuild (struct id_map *map)
+{
+    struct id_map old = *map;
+    uint32_t capacity = 64;
+
+    while (capacity < old.count * 4)
+        capacity *= 2;
+    map->capacity = capacity;
+    map->key = calloc (capacity, sizeof *map->key);
+    map->slot = malloc (capacity * sizeof *map->slot);
+    assert (map->key && map->slot && "out of memory");
+    map->used = 0;
+    for (uint32_t i = 0; i < old.capacity; i++) {
+        if (old.key[i] != 0 && old.key[i] != MAP_GONE)
+            map_place (map, old.key[i], old.slot[i]);
+    }
+    free (old.key);
+    free (old.slot);
+}
+
+void map_put (struct id_map *map, uint64_t key, uint32_t slot)
+{
+    if (map->used * 4 >= map->capacity * 3)
+        map_rebuild (map);
+    map_place (map, key, slot);
+    map->count++;
+}
+
+void map_remove (struct id_map *map, uint64_t key)
+{
+    uint32_t mask = map->capacity - 1;
+    uint32_t i = map_home (map, key);
+
+    while (map->key[i] != key)
+        i = (i + 1) & mask;
+    if (map->key[(i + 1) & mask] == 0) {
+        map->key[i] = 0; /* the end of its chain: really empty again */
+        map->used--;
+    } else {
+        map->key[i] = MAP_GONE;
+    }
+    map->count--;
+}
+
+/* --- the idle list ------------------------------------------------------------------------ */
+
+static bool idle_before (const struct cluster *c, uint32_t slot, time_us submit, uint64_t id)
+{
+    const struct job *job = job_at (c, slot);
+
+    if (job->spec.submit != submit)
+        return job->spec.submit < submit;
+    return job->spec.id.v < id;
+}
+
+uint32_t idle_position (const struct cluster *c, time_us submit, uint64_t id)
+{
+    uint32_t low = 0, high = c->idle_count;
+
+    if (high == 0 || idle_before (c, c->idle[high - 1], submit, id))
+        return high; /* the usual arrival */
+    while (low < high) {
+        uint32_t mid = low + (high - low) / 2;
+        if (idle_before (c, c->idle[mid], submit, id))
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+void idle_insert (struct cluster *c, uint32_t slot)
+{
+    const struct job *job = job_at (c, slot);
+    uint32_t at = idle_position (c, job->spec.submit, job->spec.id.v);
+
+    c->idle = grow (c->idle, &c->idle_cap, c->idle_count + 1, sizeof *c->idle);
+    memmove (c->idle + at + 1, c->idle + at, (c->idle_count - at) * sizeof *c->idle);
+    c->idle[at] = slot;
+    c->idle_count++;
+}
+
+void idle_remove (struct cluster *c, uint32_t slot)
+{
+    const struct job *job = job_at (c, slot);
+    uint32_t at = idle_position (c, job->spec.submit, job->spec.id.v);
+
+    assert (at < c->idle_count && c->idle[at] == slot);
+    c->idle_count--;
+    memmove (c->idle + at, c->idle + at + 1, (c->idle_count - at) * sizeof *c->idle);
+}
+
+/* --- the running list --------------------------------------------------------------------- */
+
+static uint32_t run_position (const struct cluster *c, time_us end, uint64_t id)
+{
+    uint32_t low = 0, high = c->run_count;
+
+    while (low < high) {
+        uint32_t mid = low + (high - low) / 2;
+        const struct running *r = &c->run[mid];
+        if (r->end < end || (r->end == end && r->id < id))
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+void run_insert (struct cluster *c, uint32_t slot)
+{
+    const struct job *job = job_at (c, slot);
+    uint32_t at = run_position (c, job->limit_end, job->spec.id.v);
+
+    c->run = grow (c->run, &c->run_cap, c->run_count + 1, sizeof *c->run);
+    memmove (c->run + at + 1, c->run + at, (c->run_count - at) * sizeof *c->run);
+    c->run[at] = (struct running){job->limit_end, job->spec.id.v, slot, job->procs};
+    c->run_count++;
+}
+
+void run_remove (struct cluster *c, uint32_t slot)
+{
+    const struct job *job = job_at (c, slot);
+    uint32_t at = run_position (c, job->limit_end, job->spec.id.v);
+
+    assert (at < c->run_count && c->run[at].slot == slot);
+    c->run_count--;
+    memmove (c->run + at, c->run + at + 1, (c->run_count - at) * sizeof *c->run);
+}
+
+/* --- events ------------------------------------------------------------------------------- */
+
+void event_begin (struct cluster *c, time_us now)
+{
+    planner_settle (c);
+    if (now > c->now)
+        c->now = now;
+}
+
+static void open_update (struct cluster *c, uint32_t node, int32_t procs_before)
+{
+    int32_t procs = row (c, c->free, node)[RES_PROCS];
+
+    if (c->node_state[node] != NODE_UP)
+        return;
+    c->up_free += (procs > 0 ? procs : 0) - (procs_before > 0 ? procs_before : 0);
+    if (procs > 0)
+        bitset_set (&c->open, node);
+    else
+        bitset_clear (&c->open, node);
+}
+
+static bool earlier_req_there (const struct allocation *a, uint32_t i)
+{
+    for (uint32_t j = 0; j < i; j++) {
+        if (a->item[j].node.v == a->item[i].node.v)
+            return true;
+    }
+    return false;
+}
+
+/* One processor per task and nothing else: the usual case of a replay, so in one tight loop. */
+static void nodes_apply_simple (struct cluster *c, const struct allocation *a, int sign)
+{
+    int64_t freed = 0;
+
+    for (uint32_t i = 0; i < a->count; i++) {
+        uint32_t node = a->item[i].node.v;
+        int32_t *procs = &c->free[(size_t)node * c->dims + RES_PROCS];
+        int32_t before = *procs, after = before + sign * (int32_t)a->item[i].tasks;
+        uint64_t bit = UINT64_C (1) << (node & 63);
+        *procs = after;
+        c->node_jobs[node] -= (uint32_t)sign;
+        if (c->node_state[node] != NODE_UP)
+            continue;
+        freed += (after > 0 ? after : 0) - (before > 0 ? before : 0);
+        if (after > 0)
+            c->open.word[node >> 6] |= bit;
+        else
+            c->open.word[node >> 6] &= ~bit;
+    }
+    c->up_free += freed;
+}
+
+static void node_apply (struct cluster *c, const struct shape *shape, uint32_t node,
+                        uint32_t tasks, int sign)
+{
+    int32_t *free_row = row (c, c->free, node);
+    const int32_t *cap_row = row (c, c->cap, node);
+
+    if (shape->req.exclusive) { /* nobody else is there: all of it, as it is now */
+        for (uint32_t d = 0; d < c->dims; d++)
+            free_row[d] = sign > 0 ? cap_row[d] : 0;
+        return;
+    }
+    for (uint32_t d = 0; d < shape->dim_count; d++) {
+        uint8_t column = shape->dim[d];
+        free_row[column] += sign * (int32_t)tasks * shape->req.task.v[column];
+    }
+}
+
+void nodes_apply (struct cluster *c, const struct job *job, const struct allocation *a, int sign)
+{
+    if (job->spec.req_count == 1 && c->shape[job->shape[0]].simple) {
+        nodes_apply_simple (c, a, sign);
+        return;
+    }
+    for (uint32_t i = 0; i < a->count; i++) {
+        uint32_t node = a->item[i].node.v;
+        int32_t before = row (c, c->free, node)[RES_PROCS];
+        node_apply (c, &c->shape[job->shape[a->item[i].req]], node, a->item[i].tasks, sign);
+        if (a->item[i].req == 0 || !earlier_req_there (a, i))
+            c->node_jobs[node] -= (uint32_t)sign;
+        open_update (c, node, before);
+    }
+}
+
+/* Nodes that are not up count as in the way of plain counting while anything runs on them. */
+static void busy_not_up_update (struct cluster *c)
+{
+    c->busy_not_up = 0;
+    for (uint32_t n = 0; n < c->node_count; n++)
+        c->busy_not_up += c->node_state[n] != NODE_UP && c->node_jobs[n] > 0;
+}
+
+static int64_t seconds (time_us t)
+{
+    return t / US_PER_S;
+}
+
+void job_enter_running (struct cluster *c, uint32_t slot, struct allocation allocation,
+                        time_us start)
+{
+    struct job *job = job_at (c, slot);
+
+    if (job->state == JOB_IDLE && !job->pending)
+        idle_remove (c, slot);
+    job->allocation = allocation;
+    job->start = start;
+    job->limit_end = time_add (start, job->spec.walltime_limit);
+    nodes_apply (c, job, &allocation, -1);
+    run_insert (c, slot);
+    if (c->hot[slot].limited & LIMITED_ACTIVE)
+        limits_active_add (c->limits, &c->lj[slot], seconds (job->limit_end));
+    if (c->policy->fs_policy != FS_NONE) {
+        job->rate_micro =
+            fairshare_rate_micro (c->policy, job->procs, c->pj[slot].pe, job->procs);
+        fairshare_advance (c->fairshare, c->now);
+        fairshare_rate_add (c->fairshare, job->spec.cred, job->rate_micro);
+    }
+}
+
+void job_leave_running (struct cluster *c, uint32_t slot)
+{
+    struct job *job = job_at (c, slot);
+
+    run_remove (c, slot);
+    nodes_apply (c, job, &job->allocation, 1);
+    if (c->hot[slot].limited & LIMITED_ACTIVE)
+        limits_active_remove (c->limits, &c->lj[slot], seconds (job->limit_end));
+    if (job->rate_micro) {
+        fairshare_advance (c->fairshare, c->now);
+        fairshare_rate_add (c->fairshare, job->spec.cred, -job->rate_micro);
+        job->rate_micro = 0;
+    }
+    free (job->allocation.item);
+    job->allocation = (struct allocation){0};
+    if (c->busy_not_up)
+        busy_not_up_update (c);
+}

@@ -1,0 +1,322 @@
+/* state: what a cluster is made of. Internal to local/core.
+ *
+ * Jobs live in chunks that never move, named by slot; hot columns are arrays over slots. Nodes are
+ * rows of arrays over node numbers; a row of resources has `dims` columns. A plan that was computed
+ * but not yet committed has its starts applied (pending); every event takes them back first. */
+#ifndef NUI_LOCAL_CORE_STATE_H
+#define NUI_LOCAL_CORE_STATE_H
+
+#include <string.h>
+
+#include "local/core/cluster.h"
+#include "local/core/plan.h"
+#include "local/core/priority.h"
+#include "proto/base/bitset.h"
+
+#define SLOT_NONE UINT32_MAX
+
+enum { JOB_CHUNK = 1024, SHAPE_BUCKETS = 4096 };
+
+/* A distinct kind of task; jobs that are alike share one. */
+struct shape {
+    struct req req; /* tasks is 0 */
+    uint32_t refs;  /* 0: may be taken for another */
+    uint32_t bucket;
+    uint32_t next; /* in the bucket */
+    uint32_t dim_count; /* columns that it needs, procs first */
+    uint8_t dim[RES_MAX];
+    uint8_t shift; /* procs is 1 << shift; UINT8_MAX: it is not */
+    int32_t procs; /* per task */
+    bool simple;          /* one processor and nothing else: any free processor will do */
+    bool everywhere;      /* no features, no partition asked */
+    uint64_t fit_serial;  /* node_serial for which the next two hold */
+    uint64_t fit_max;     /* tasks that all nodes that are up take when idle */
+    uint64_t now_serial;  /* pass and start for which now_count holds */
+    uint64_t now_count;   /* tasks that could start now for a moment */
+    uint64_t late_serial; /* pass for which the next two hold */
+    duration_us late_duration; /* for so long or longer … */
+    uint64_t late_count;       /* … at most so many */
+    struct bitset nodes;  /* up and suitable; word NULL: all that are up (everywhere) */
+};
+
+struct job {
+    struct job_spec spec; /* req points to one or is owned */
+    struct req one;
+    uint32_t one_shape;
+    uint32_t *shape; /* per req: &one_shape or owned */
+    enum job_state state;
+    bool pending;     /* started by a plan that is not committed */
+    bool gone;        /* the slot is free */
+    bool backfilled;
+    bool kept;        /* RESERVATIONPOLICY HIGHEST: it once had a reservation */
+    uint32_t procs;
+    time_us deferred_until;
+    time_us retry_until; /* RESERVATIONRETRYTIME: its start failed, and it keeps the nodes until then */
+    struct allocation retry; /* these; owned */
+    time_us start;
+    time_us limit_end;
+    struct allocation allocation; /* owned */
+    int64_t rate_micro;           /* what fairshare was told */
+    struct reason reason;
+    time_us reserved_start;
+    struct allocation reserved; /* owned */
+    uint32_t reserved_cap;
+    uint64_t stamp;   /* of the plan that last reserved for it */
+    uint64_t entered; /* how many plans there had been when it entered the queue */
+};
+
+/* What the walk through the queue looks at. */
+struct job_hot {
+    duration_us limit;
+    uint32_t tasks; /* of the only req */
+    uint32_t shape; /* of the only req; SLOT_NONE: several reqs */
+    uint32_t procs;
+    uint8_t gate; /* GATE_…: 0 for an ordinary job */
+    uint8_t limited; /* LIMITED_… bits: which limits could concern it */
+    uint8_t reason_code; /* as in job.reason, to see quickly that nothing changed */
+    uint8_t over_soft; /* PRIORITY_SPVIOLATION is set */
+};
+enum { GATE_HOLD = 1, GATE_DEFER = 2, GATE_DATE = 4, GATE_RSV = 8, GATE_RETRY = 16 };
+enum { LIMITED_ACTIVE = 1, LIMITED_IDLE = 2, LIMITED_SYSTEM = 4 };
+
+struct running { /* sorted by end, then id */
+    time_us end;
+    uint64_t id;
+    uint32_t slot;
+    uint32_t procs;
+};
+
+struct rsv {
+    struct rsv_spec spec; /* req owned */
+    struct allocation allocation; /* owned */
+};
+
+struct id_map { /* job number -> slot; open addressing */
+    uint64_t *key; /* 0: empty, UINT64_MAX: was removed */
+    uint32_t *slot;
+    uint32_t capacity; /* power of two */
+    uint32_t used;     /* with removed ones */
+    uint32_t count;
+};
+
+struct planner; /* what passes keep for each other: plan_state.h */
+
+struct cluster {
+    const struct policy *policy;
+    struct priority *priority;
+    struct fairshare *fairshare;
+    struct limits *limits;
+    uint32_t dims;
+    time_us now;      /* the latest moment seen */
+    uint64_t version; /* any change of the schedule */
+    uint64_t seed;    /* of what is drawn */
+
+    /* nodes */
+    uint32_t node_count;
+    uint32_t node_cap;
+    struct node_spec *node;
+    uint8_t *node_state;
+    int32_t *load_milli;
+    int32_t *cap;       /* [node * dims + column]: configured */
+    int32_t *free;      /* configured - dedicated; whatever the state of the node */
+    uint32_t *node_jobs;
+    struct bitset open; /* up, with a free processor */
+    uint32_t *rank;     /* nodes in the order of a static node allocation policy; NULL: by number */
+    uint64_t node_serial; /* changes with configuration or state of any node */
+    int64_t up_procs;
+    int64_t up_free; /* free processors on nodes that are up, where not negative */
+    uint32_t busy_not_up; /* nodes that are not up and not idle */
+    bool nodes_dirty; /* the sums below and above are to be made anew: nodes_settle */
+    bool unit_nodes; /* every node that is up has one processor */
+    bool age_policy; /* the policy weighs nothing but age */
+    bool qos_flagged; /* some QoS has flags */
+    bool fs_capped;   /* some credential has a fairshare cap */
+    struct priority_totals totals; /* configured, of nodes not down */
+    int32_t largest_node; /* processors of the largest node not down */
+
+    /* shapes */
+    struct shape *shape;
+    uint32_t shape_count;
+    uint32_t shape_cap;
+    uint32_t shape_last;  /* the one interned last */
+    uint32_t shape_unused; /* with refs 0 */
+    uint32_t shape_bucket[SHAPE_BUCKETS];
+
+    /* jobs */
+    struct job **chunk;
+    uint32_t chunk_count;
+    uint32_t slot_count;
+    uint32_t slot_cap; /* of the columns below */
+    uint32_t *slot_free;
+    uint32_t slot_free_count;
+    struct job_hot *hot;
+    struct priority_job *pj;
+    struct limits_job *lj;
+    double *prio_static;
+    int64_t *prio; /* as of the last pass; not kept where by_age */
+    uint32_t *room_have; /* tasks that could start now, where the reason is RESOURCES */
+    struct id_map map;
+    uint32_t *idle; /* slots by (submit, id) */
+    uint32_t idle_count;
+    uint32_t idle_cap;
+    struct running *run;
+    uint32_t run_count;
+    uint32_t run_cap;
+    uint32_t starting_count;
+    uint32_t complex_jobs; /* idle or running, for which counting processors is not exact */
+    uint32_t gated;        /* idle jobs with any gate bit */
+    uint32_t aged_apart;   /* idle jobs whose queue time does not count from their submission */
+    uint32_t limited;      /* idle jobs that some limit could concern */
+    time_us freed_at;      /* when resources last came free; TIME_US_NONE: never */
+    bool qos_reserves;     /* some QoS has RESERVEALWAYS */
+    uint32_t system_prioritised; /* idle jobs with a system priority */
+    bool by_age;           /* in the last pass priority was nothing but age */
+
+    /* reservations, by id */
+    struct rsv **rsv;
+    uint32_t rsv_count;
+    uint32_t rsv_cap;
+
+    struct planner *planner;
+};
+
+static inline struct job *job_at (const struct cluster *c, uint32_t slot)
+{
+    return &c->chunk[slot / JOB_CHUNK][slot % JOB_CHUNK];
+}
+
+static inline int32_t *row (const struct cluster *c, int32_t *column, uint32_t node)
+{
+    return column + (size_t)node * c->dims;
+}
+
+/* a + b without passing the end of time */
+static inline time_us time_add (time_us a, duration_us b)
+{
+    return b > TIME_US_MAX - a ? TIME_US_MAX : a + b;
+}
+
+/* When a running job's resources can be counted on: its limit, or a little after now. */
+static inline time_us effective_end (const struct cluster *c, time_us end, time_us now)
+{
+    return end > now ? end : now + c->policy->poll_interval;
+}
+
+/* The one place that decides whether a job may use a reservation's resources. */
+static inline bool rsv_admits (const struct rsv *rsv, struct rsv_id named)
+{
+    return rsv->spec.kind != RSV_COURTESY && named.v != 0 && named.v == rsv->spec.id.v;
+}
+
+/* --- state.c: tables --------------------------------------------------------------------- */
+
+void *grow (void *old, uint32_t *cap, uint32_t need, size_t size); /* aborts when out of memory */
+uint32_t map_find (const struct id_map *map, uint64_t key);
+void map_put (struct id_map *map, uint64_t key, uint32_t slot);
+void map_remove (struct id_map *map, uint64_t key);
+
+/* Position of (submit, id) in the idle list: where it is or would be. */
+uint32_t idle_position (const struct cluster *c, time_us submit, uint64_t id);
+void idle_insert (struct cluster *c, uint32_t slot);
+void idle_remove (struct cluster *c, uint32_t slot);
+void run_insert (struct cluster *c, uint32_t slot);
+void run_remove (struct cluster *c, uint32_t slot);
+
+/* Every event begins here: the clock, and a plan that was not committed is taken back. */
+void event_begin (struct cluster *c, time_us now);
+/* What it frees may let others start: nothing kept from earlier passes holds. */
+void event_frees (struct cluster *c);
+
+/* Dedicate (sign -1) or free (sign 1) what tasks of the job's reqs take on the nodes. */
+void nodes_apply (struct cluster *c, const struct job *job, const struct allocation *a, int sign);
+/* An idle job's resources, limits, fairshare, lists: as started at `start`, ending at limit_end. The
+ * allocation is taken over. */
+void job_enter_running (struct cluster *c, uint32_t slot, struct allocation allocation,
+                        time_us start);
+/* The reverse; the job is nowhere then. The allocation is freed. */
+void job_leave_running (struct cluster *c, uint32_t slot);
+
+void *heap_copy (const void *bytes, size_t len); /* aborts when out of memory */
+
+/* --- cluster.c, job.c --------------------------------------------------------------------- */
+
+void nodes_settle (struct cluster *c);
+struct rsv *rsv_find (const struct cluster *c, struct rsv_id id);
+/* PE and static priorities, which depend on the cluster's totals, anew. */
+void jobs_totals_changed (struct cluster *c);
+/* Limits, rates and static priorities by the policy that is now in force. */
+void jobs_policy_changed (struct cluster *c);
+void gate_update (struct cluster *c, uint32_t slot);
+/* The job is no longer in the queue (the caller sees to the idle list). */
+void job_leave_idle (struct cluster *c, uint32_t slot);
+/* After job_enter_running: the start is real now. */
+void job_started (struct cluster *c, uint32_t slot, enum job_state state);
+int req_check (const struct cluster *c, const struct req *req, uint32_t index, struct err *err);
+/* Does the allocation name nodes that exist, and give each req what it asks? */
+int allocation_check (const struct cluster *c, const struct req *req, uint32_t req_count,
+                      const struct allocation *a, struct err *err);
+
+/* --- choose.c ----------------------------------------------------------------------------- */
+
+/* Nodes in the policy's order where that depends on configuration only; NULL: by number. */
+const uint32_t *rank_order (struct cluster *c);
+
+/* --- timeline.c --------------------------------------------------------------------------- */
+
+/* Is the allocation free over [start, end), idle jobs' reservations aside? */
+int timeline_conflict (struct cluster *c, const struct rsv_spec *spec, const struct allocation *a,
+                       time_us now, struct err *err);
+
+/* --- shape.c ----------------------------------------------------------------------------- */
+
+uint32_t shape_intern (struct cluster *c, const struct req *req);
+void shape_release (struct cluster *c, uint32_t shape);
+/* Brings fit_max and nodes up to date. */
+struct shape *shape_refresh (struct cluster *c, uint32_t shape);
+/* Tasks of the shape that fit in a row of free resources on a node. */
+static inline uint32_t shape_fit (const struct cluster *c, const struct shape *s, uint32_t node,
+                                  const int32_t *free_row)
+{
+    int32_t fit = free_row[RES_PROCS];
+
+    if (fit < s->procs)
+        return 0;
+    fit = s->shift != UINT8_MAX ? fit >> s->shift : fit / s->procs;
+    for (uint32_t d = 1; d < s->dim_count; d++) {
+        int32_t one = s->req.task.v[s->dim[d]];
+        int32_t have = free_row[s->dim[d]];
+        if (have < (int64_t)one * fit)
+            fit = have < one ? 0 : have / one;
+    }
+    if (__builtin_expect (s->req.exclusive, 0) &&
+        memcmp (free_row, c->cap + (size_t)node * c->dims, c->dims * sizeof *free_row) != 0)
+        return 0;
+    if (s->req.tasks_per_node)
+        return (uint32_t)fit >= s->req.tasks_per_node ? s->req.tasks_per_node : 0;
+    return (uint32_t)fit;
+}
+static inline bool shape_suits (const struct cluster *c, const struct shape *s, uint32_t node)
+{
+    return c->node_state[node] == NODE_UP &&
+           (s->everywhere || (s->nodes.word[node >> 6] >> (node & 63) & 1));
+}
+
+/* --- order.c ------------------------------------------------------------------------------ */
+
+/* True where priority is nothing but age, so that the idle list is the order. */
+bool policy_is_age (const struct policy *policy);
+
+/* --- plan.c ------------------------------------------------------------------------------ */
+
+struct planner *planner_create (void);
+void planner_destroy (struct planner *planner);
+/* Takes back the starts of a plan that was not committed. */
+void planner_settle (struct cluster *c);
+void planner_forget_job (struct cluster *c, uint32_t slot);
+/* For cluster_job_list and cluster_job_get. */
+uint32_t planner_idle_list (const struct cluster *c, struct job_id *out, uint32_t cap);
+/* The reason of a job that waits for room. */
+struct reason room_reason (const struct cluster *c, uint32_t slot);
+int64_t job_priority (const struct cluster *c, uint32_t slot);
+
+#endif

@@ -1,0 +1,761 @@
+#include "local/core/timeline_state.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- bounds ------------------------------------------------------------------------------- */
+
+static void bounds_reserve (struct timeline *tl, uint32_t need)
+{
+    uint32_t cap = tl->bound_cap ? tl->bound_cap : 64;
+
+    if (need <= tl->bound_cap)
+        return;
+    while (cap < need)
+        cap *= 2;
+    time_us *bound = arena_array (tl->arena, cap, sizeof *bound);
+    uint32_t *sorted = arena_array (tl->arena, cap, sizeof *sorted);
+    if (tl->bound_count) {
+        memcpy (bound, tl->bound, tl->bound_count * sizeof *bound);
+        memcpy (sorted, tl->sorted, tl->bound_count * sizeof *sorted);
+    }
+    tl->bound = bound;
+    tl->sorted = sorted;
+    tl->up = arena_array (tl->arena, cap, sizeof *tl->up);
+    tl->down = arena_array (tl->arena, cap, sizeof *tl->down);
+    tl->bound_cap = cap;
+}
+
+static uint32_t bound_intern (struct timeline *tl, time_us t)
+{
+    uint32_t low = 0, high = tl->bound_count;
+
+    while (low < high) {
+        uint32_t mid = low + (high - low) / 2;
+        if (tl->bound[tl->sorted[mid]] < t)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    if (low < tl->bound_count && tl->bound[tl->sorted[low]] == t)
+        return tl->sorted[low];
+    bounds_reserve (tl, tl->bound_count + 1);
+    memmove (tl->sorted + low + 1, tl->sorted + low,
+             (tl->bound_count - low) * sizeof *tl->sorted);
+    tl->sorted[low] = tl->bound_count;
+    tl->bound[tl->bound_count] = t;
+    return tl->bound_count++;
+}
+
+/* --- steps -------------------------------------------------------------------------------- */
+
+/* Makes a step begin at t; returns its index. */
+static uint32_t step_split (struct timeline *tl, struct lane *lane, time_us t)
+{
+    uint32_t i = step_find (tl, lane, t);
+
+    if (step_at (tl, lane, i)->t >= t)
+        return i;
+    if (lane->count == lane->cap) {
+        uint32_t cap = lane->cap * 2 + 2;
+        unsigned char *step = arena_alloc (tl->arena, (size_t)cap * tl->stride);
+        memcpy (step, lane->step, (size_t)lane->count * tl->stride);
+        lane->step = step;
+        lane->cap = cap;
+    }
+    memmove (lane->step + (size_t)(i + 1) * tl->stride, lane->step + (size_t)i * tl->stride,
+             (size_t)(lane->count - i) * tl->stride);
+    lane->count++;
+    step_at (tl, lane, i + 1)->t = t;
+    step_at (tl, lane, i + 1)->bound = bound_intern (tl, t);
+    return i + 1;
+}
+
+static bool lane_falls (const struct timeline *tl, const struct lane *lane)
+{
+    for (uint32_t i = 1; i < lane->count; i++) {
+        const struct step *a = step_at (tl, lane, i - 1), *b = step_at (tl, lane, i);
+        for (uint32_t d = 0; d < tl->dims; d++) {
+            if (b->free[d] < a->free[d])
+                return true;
+        }
+    }
+    return false;
+}
+
+static void lane_take (struct timeline *tl, uint32_t node, const struct shape *s, uint32_t tasks,
+                       time_us start, time_us end, int sign, bool running)
+{
+    struct lane *lane = &tl->lane[node];
+    uint32_t i, stop;
+
+    if (lane->count == 0 || end <= tl->now)
+        return;
+    i = start <= tl->now ? 0 : step_split (tl, lane, start);
+    stop = end == TIME_US_MAX ? lane->count : step_split (tl, lane, end);
+    for (; i < stop; i++) {
+        struct step *step = step_at (tl, lane, i);
+        if (s->req.exclusive) {
+            const int32_t *cap = row (tl->c, tl->c->cap, node);
+            for (uint32_t d = 0; d < tl->dims; d++)
+                step->free[d] -= sign * cap[d];
+            continue;
+        }
+        for (uint32_t d = 0; d < s->dim_count; d++)
+            step->free[s->dim[d]] -= sign * (int32_t)tasks * s->req.task.v[s->dim[d]];
+    }
+    /* A running job's end is known to the sweep; any other rise must be looked for in the lane. */
+    lane->falls = lane->falls || !running || lane_falls (tl, lane);
+    if (lane->falls && !tl->listed[node]) {
+        tl->listed[node] = 1;
+        tl->falling[tl->falling_count++] = node;
+        tl->falls[node >> 6] |= UINT64_C (1) << (node & 63);
+    }
+}
+
+void timeline_take (struct timeline *tl, const uint32_t *shape, const struct allocation *a,
+                    time_us start, time_us end, int sign)
+{
+    for (uint32_t i = 0; i < a->count; i++)
+        lane_take (tl, a->item[i].node.v, &tl->c->shape[shape[a->item[i].req]],
+                   a->item[i].tasks, start, end, sign, false);
+}
+
+void timeline_run (struct timeline *tl, const uint32_t *shape, const struct allocation *a,
+                   time_us end)
+{
+    for (uint32_t i = 0; i < a->count; i++)
+        lane_take (tl, a->item[i].node.v, &tl->c->shape[shape[a->item[i].req]],
+                   a->item[i].tasks, tl->now, end, 1, true);
+}
+
+/* --- making ------------------------------------------------------------------------------- */
+
+/* What one placement of a running job gives back at its end. */
+static void lane_release (struct timeline *tl, uint32_t node, const struct shape *s,
+                          uint32_t tasks, time_us end, uint32_t bound)
+{
+    struct lane *lane = &tl->lane[node];
+    struct step *last;
+
+    if (lane->count == 0)
+        return;
+    last = step_at (tl, lane, lane->count - 1);
+    if (last->t != end) {
+        struct step *next = step_at (tl, lane, lane->count);
+        memcpy (next, last, tl->stride);
+        next->t = end;
+        next->bound = bound;
+        lane->count++;
+        last = next;
+    }
+    if (s->req.exclusive) {
+        memcpy (last->free, row (tl->c, tl->c->cap, node), tl->dims * sizeof *last->free);
+        return;
+    }
+    for (uint32_t d = 0; d < s->dim_count; d++)
+        last->free[s->dim[d]] += (int32_t)tasks * s->req.task.v[s->dim[d]];
+}
+
+/* Room for the steps of each lane: now, an end per placement, and some for reservations. */
+static void lanes_lay_out (struct timeline *tl)
+{
+    struct cluster *c = tl->c;
+    size_t total = 0;
+    unsigned char *at;
+
+    for (uint32_t n = 0; n < c->node_count; n++) {
+        tl->lane[n].cap = c->node_jobs[n] + 1 + (c->node_jobs[n] ? 1 : 2);
+        total += tl->lane[n].cap;
+    }
+    at = arena_alloc (tl->arena, total * tl->stride);
+    for (uint32_t n = 0; n < c->node_count; n++) {
+        struct lane *lane = &tl->lane[n];
+        struct step *first = (struct step *)(void *)at;
+        lane->step = at;
+        at += (size_t)lane->cap * tl->stride;
+        lane->falls = false;
+        lane->count = c->node_state[n] == NODE_UP;
+        first->t = tl->now;
+        first->bound = 0;
+        memcpy (first->free, row (c, c->free, n), tl->dims * sizeof *first->free);
+    }
+}
+
+/* One running job's nodes come free at `end`; ends are given in ascending order. */
+static void running_one (struct timeline *tl, const struct running *r, time_us end)
+{
+    struct cluster *c = tl->c;
+    const struct job *job = job_at (c, r->slot);
+    uint32_t bound = tl->bound_count - 1;
+
+    if (tl->bound[bound] != end) {
+        bound = tl->bound_count++;
+        tl->bound[bound] = end;
+        tl->sorted[bound] = bound;
+    }
+    for (uint32_t k = 0; k < job->allocation.count; k++) {
+        const struct placement *p = &job->allocation.item[k];
+        lane_release (tl, p->node.v, &c->shape[job->shape[p->req]], p->tasks, end, bound);
+    }
+}
+
+/* Those past their limits all count as ending at the same moment, which lies among the others'. */
+static void running_enter (struct timeline *tl)
+{
+    const struct cluster *c = tl->c;
+    time_us late = effective_end (c, tl->now, tl->now);
+    uint32_t over = 0, i;
+
+    while (over < c->run_count && c->run[over].end <= tl->now)
+        over++;
+    for (i = over; i < c->run_count && c->run[i].end <= late; i++)
+        running_one (tl, &c->run[i], c->run[i].end);
+    for (uint32_t k = 0; k < over; k++)
+        running_one (tl, &c->run[k], late);
+    for (; i < c->run_count; i++)
+        running_one (tl, &c->run[i], c->run[i].end);
+}
+
+/* A running job inside a reservation must not count twice. */
+static void rsv_enter (struct timeline *tl, const struct rsv *rsv)
+{
+    struct cluster *c = tl->c;
+    uint32_t shape[REQS_MAX];
+
+    for (uint32_t r = 0; r < rsv->spec.req_count; r++)
+        shape[r] = shape_intern (c, &rsv->spec.req[r]);
+    timeline_take (tl, shape, &rsv->allocation, rsv->spec.start, rsv->spec.end, 1);
+    for (uint32_t r = 0; r < rsv->spec.req_count; r++)
+        shape_release (c, shape[r]);
+    for (uint32_t i = 0; i < c->run_count; i++) {
+        const struct job *job = job_at (c, c->run[i].slot);
+        time_us end = effective_end (c, job->limit_end, tl->now);
+        if (!rsv_admits (rsv, job->spec.reservation))
+            continue;
+        timeline_take (tl, job->shape, &job->allocation,
+                       rsv->spec.start > tl->now ? rsv->spec.start : tl->now,
+                       end < rsv->spec.end ? end : rsv->spec.end, -1);
+    }
+}
+
+static void queue_enter (struct timeline *tl)
+{
+    struct cluster *c = tl->c;
+
+    for (uint32_t i = 0; i < c->idle_count; i++) {
+        const struct job *job = job_at (c, c->idle[i]);
+        struct allocation chosen = job->reserved;
+        time_us end;
+        if (job->reserved_start == TIME_US_NONE)
+            continue;
+        end = time_add (job->reserved_start, job->spec.walltime_limit);
+        if (chosen.count == 0 && /* bound late: nodes that would do, for the answer's sake */
+            !timeline_choose (tl, tl->arena, job->spec.req, job->shape, job->spec.req_count,
+                              job->reserved_start, job->spec.walltime_limit, CHOICE_BUSY,
+                              &chosen))
+            continue;
+        timeline_take (tl, job->shape, &chosen, job->reserved_start, end, 1);
+    }
+}
+
+struct timeline *timeline_make (struct cluster *c, struct arena *arena, time_us now, bool queue,
+                                struct rsv_id inside)
+{
+    struct timeline *tl = arena_new (arena, struct timeline);
+
+    tl->c = c;
+    tl->arena = arena;
+    tl->now = now;
+    tl->dims = c->dims;
+    tl->stride = (uint32_t)((sizeof (struct step) + c->dims * sizeof (int32_t) + 7) / 8 * 8);
+    tl->node_count = c->node_count;
+    tl->lane = arena_alloc (arena, (c->node_count ? c->node_count : 1) * sizeof *tl->lane);
+    tl->falling = arena_alloc (arena, (c->node_count + 1) * sizeof *tl->falling);
+    tl->listed = arena_zalloc (arena, c->node_count + 1);
+    tl->seen = arena_array (arena, c->node_count + 1, sizeof *tl->seen);
+    tl->reach = arena_array (arena, bitset_words (c->node_count) + 1, sizeof *tl->reach);
+    tl->falls = arena_array (arena, bitset_words (c->node_count) + 1, sizeof *tl->falls);
+    tl->reach_at = TIME_US_NONE;
+    bounds_reserve (tl, c->run_count + 64);
+    tl->bound[0] = now;
+    tl->sorted[0] = 0;
+    tl->bound_count = 1;
+    lanes_lay_out (tl);
+    running_enter (tl);
+    for (uint32_t i = 0; i < c->rsv_count; i++) {
+        if (c->rsv[i]->spec.end > now &&
+            !(inside.v && c->rsv[i]->spec.id.v == inside.v))
+            rsv_enter (tl, c->rsv[i]);
+    }
+    if (queue)
+        queue_enter (tl);
+    return tl;
+}
+
+void timeline_restrict (struct timeline *tl, const struct allocation *a)
+{
+    bool *keep = arena_array (tl->arena, tl->node_count + 1, sizeof *keep);
+
+    for (uint32_t i = 0; i < a->count; i++)
+        keep[a->item[i].node.v] = true;
+    for (uint32_t n = 0; n < tl->node_count; n++) {
+        if (!keep[n])
+            tl->lane[n].count = 0;
+    }
+}
+
+/* --- counting ----------------------------------------------------------------------------- */
+
+uint32_t lane_fit (const struct timeline *tl, const struct shape *s, uint32_t node, time_us start,
+                   time_us end)
+{
+    const struct lane *lane = &tl->lane[node];
+    uint32_t i, fit;
+
+    if (lane->count == 0)
+        return 0;
+    i = step_find (tl, lane, start);
+    fit = shape_fit (tl->c, s, node, step_at (tl, lane, i)->free);
+    if (!lane->falls)
+        return fit;
+    while (fit > 0 && ++i < lane->count && step_at (tl, lane, i)->t < end) {
+        uint32_t next = shape_fit (tl->c, s, node, step_at (tl, lane, i)->free);
+        if (next < fit)
+            fit = next;
+    }
+    return fit;
+}
+
+uint32_t timeline_most (const struct timeline *tl, const struct shape *s, uint32_t node,
+                        time_us before)
+{
+    const struct lane *lane = &tl->lane[node];
+    uint32_t most = 0;
+
+    for (uint32_t i = 0; i < lane->count && step_at (tl, lane, i)->t < before; i++) {
+        uint32_t fit = shape_fit (tl->c, s, node, step_at (tl, lane, i)->free);
+        most = fit > most ? fit : most;
+    }
+    return most;
+}
+
+/* At the present moment only open nodes come into question. */
+uint32_t next_node (const struct timeline *tl, const struct shape *s, time_us start, uint32_t n)
+{
+    if (start <= tl->now) {
+        n = n < tl->node_count ? bitset_next (&tl->c->open, n) : n;
+        while (n < tl->node_count && !shape_suits (tl->c, s, n))
+            n = bitset_next (&tl->c->open, n + 1);
+    } else if (start == tl->reach_at) {
+        struct bitset reach = {tl->node_count, tl->reach};
+        n = n < tl->node_count ? bitset_next (&reach, n) : n;
+        while (n < tl->node_count && !shape_suits (tl->c, s, n))
+            n = bitset_next (&reach, n + 1);
+    } else {
+        while (n < tl->node_count && !shape_suits (tl->c, s, n))
+            n++;
+    }
+    return n < tl->node_count ? n : tl->node_count;
+}
+
+uint64_t timeline_count (const struct timeline *tl, const struct shape *s, time_us start,
+                         duration_us duration, uint64_t enough)
+{
+    time_us end = time_add (start, duration);
+    uint64_t sum = 0;
+
+    for (uint32_t n = next_node (tl, s, start, 0); n < tl->node_count;
+         n = next_node (tl, s, start, n + 1)) {
+        sum += lane_fit (tl, s, n, start, end);
+        if (sum >= enough)
+            break;
+    }
+    return sum;
+}
+
+/* --- changes of what fits over possible starts ---------------------------------------------- */
+
+/* A lane on which free resources only grow. Returns what fits at `from`. */
+static uint32_t lane_rises (struct timeline *tl, const struct shape *s, uint32_t node,
+                            time_us from)
+{
+    const struct lane *lane = &tl->lane[node];
+    uint32_t i = step_find (tl, lane, from);
+    uint32_t fit = shape_fit (tl->c, s, node, step_at (tl, lane, i)->free), first = fit;
+
+    while (++i < lane->count) {
+        const struct step *step = step_at (tl, lane, i);
+        uint32_t next = shape_fit (tl->c, s, node, step->free);
+        tl->up[step->bound] += (int64_t)next - fit;
+        fit = next;
+    }
+    return first;
+}
+
+enum { STEPS_LOCAL = 64 };
+
+static uint32_t least_of (const uint32_t *fit, uint32_t first, uint32_t last)
+{
+    uint32_t least = fit[first];
+
+    while (++first <= last)
+        least = fit[first] < least ? fit[first] : least;
+    return least;
+}
+
+/* Any lane: the least over a window of steps that slides from `from` on. Changes go to up[bound]
+ * where the window leaves a step, to down[bound] where it reaches one (at bound - duration + 1). */
+static uint32_t lane_slides (struct timeline *tl, const struct shape *s, uint32_t node,
+                             time_us from, duration_us duration)
+{
+    const struct lane *lane = &tl->lane[node];
+    uint32_t first = step_find (tl, lane, from), last = first, at_from, least;
+    uint32_t local[STEPS_LOCAL];
+    uint32_t *fit = lane->count <= STEPS_LOCAL
+                        ? local
+                        : arena_alloc (tl->arena, lane->count * sizeof *fit);
+    time_us to = time_add (from, duration);
+
+    for (uint32_t i = first; i < lane->count; i++)
+        fit[i] = shape_fit (tl->c, s, node, step_at (tl, lane, i)->free);
+    while (last + 1 < lane->count && step_at (tl, lane, last + 1)->t < to)
+        last++;
+    at_from = least = least_of (fit, first, last);
+    while (first + 1 < lane->count) {
+        time_us leaves = step_at (tl, lane, first + 1)->t;
+        time_us reaches = last + 1 < lane->count
+                              ? step_at (tl, lane, last + 1)->t - duration + 1
+                              : TIME_US_MAX;
+        bool leave = leaves <= reaches;
+        uint32_t next;
+        if (leave)
+            first++;
+        if (reaches <= leaves)
+            last++;
+        if (last < first)
+            last = first;
+        if (leave) /* rises only if what was left was the least */
+            next = fit[first - 1] > least && !(reaches <= leaves) ? least
+                                                                  : least_of (fit, first, last);
+        else
+            next = fit[last] < least ? fit[last] : least;
+        if (next == least)
+            continue;
+        if (leave)
+            tl->up[step_at (tl, lane, first)->bound] += (int64_t)next - least;
+        else
+            tl->down[step_at (tl, lane, last)->bound] += (int64_t)next - least;
+        least = next;
+    }
+    return at_from;
+}
+
+/* Fills up and down for all lanes; returns what fits at `from`. */
+static int64_t changes_fill (struct timeline *tl, const struct shape *s, duration_us duration,
+                             time_us from)
+{
+    int64_t sum = 0;
+
+    for (uint32_t n = 0; n < tl->node_count; n++) {
+        if (tl->lane[n].count == 0 || !shape_suits (tl->c, s, n))
+            continue;
+        sum += tl->lane[n].falls ? lane_slides (tl, s, n, from, duration)
+                                 : lane_rises (tl, s, n, from);
+    }
+    return sum;
+}
+
+static void changes_clear (struct timeline *tl)
+{
+    memset (tl->up, 0, tl->bound_count * sizeof *tl->up);
+    memset (tl->down, 0, tl->bound_count * sizeof *tl->down);
+}
+
+/* Walks the moments after `from` at which the sum changes, in ascending order. */
+struct walk {
+    uint32_t u, d;
+};
+
+static bool walk_next (const struct timeline *tl, struct walk *w, time_us from,
+                       duration_us duration, time_us *at, int64_t *change)
+{
+    time_us up, down;
+
+    while (w->u < tl->bound_count &&
+           (tl->bound[tl->sorted[w->u]] <= from || tl->up[tl->sorted[w->u]] == 0))
+        w->u++;
+    while (w->d < tl->bound_count && tl->down[tl->sorted[w->d]] == 0)
+        w->d++;
+    up = w->u < tl->bound_count ? tl->bound[tl->sorted[w->u]] : TIME_US_MAX;
+    down = w->d < tl->bound_count ? tl->bound[tl->sorted[w->d]] - duration + 1 : TIME_US_MAX;
+    if (up == TIME_US_MAX && down == TIME_US_MAX)
+        return false;
+    *at = up < down ? up : down;
+    *change = 0;
+    if (up == *at)
+        *change += tl->up[tl->sorted[w->u++]];
+    if (down == *at)
+        *change += tl->down[tl->sorted[w->d++]];
+    return true;
+}
+
+/* --- the earliest start, from the present moment on ------------------------------------------ */
+
+/* What fits now on open nodes; lanes that fall enter their changes into up and down. */
+static int64_t sweep_begin (struct timeline *tl, const struct shape *s, duration_us duration)
+{
+    struct cluster *c = tl->c;
+    int64_t sum = 0;
+
+    memcpy (tl->reach, c->open.word, bitset_words (c->node_count) * sizeof *tl->reach);
+    for (uint32_t n = next_node (tl, s, tl->now, 0); n < tl->node_count;
+         n = next_node (tl, s, tl->now, n + 1)) {
+        if (tl->lane[n].count && !tl->lane[n].falls)
+            sum += shape_fit (c, s, n, step_at (tl, &tl->lane[n], 0)->free);
+    }
+    for (uint32_t i = 0; i < tl->falling_count; i++) {
+        uint32_t n = tl->falling[i];
+        if (!tl->lane[n].falls || tl->lane[n].count == 0 || !shape_suits (c, s, n))
+            continue;
+        tl->reach[n >> 6] |= UINT64_C (1) << (n & 63);
+        sum += lane_slides (tl, s, n, tl->now, duration);
+    }
+    return sum;
+}
+
+/* What one running job's end adds on lanes that do not fall. */
+static int64_t sweep_end (struct timeline *tl, const struct shape *s, const struct job *job,
+                          time_us end, uint32_t mark)
+{
+    int64_t sum = 0;
+
+    for (uint32_t k = 0; k < job->allocation.count; k++) {
+        uint32_t n = job->allocation.item[k].node.v, i;
+        const struct lane *lane = &tl->lane[n];
+        if (lane->falls || lane->count == 0 || tl->seen[n] == mark || !shape_suits (tl->c, s, n))
+            continue;
+        tl->seen[n] = mark;
+        tl->reach[n >> 6] |= UINT64_C (1) << (n & 63);
+        i = step_find (tl, lane, end);
+        if (i > 0)
+            sum += (int64_t)shape_fit (tl->c, s, n, step_at (tl, lane, i)->free) -
+                   shape_fit (tl->c, s, n, step_at (tl, lane, i - 1)->free);
+    }
+    return sum;
+}
+
+/* Goes through ends and reservations in order of time, no further than need be. */
+static bool sweep (struct timeline *tl, const struct shape *s, uint64_t tasks,
+                   duration_us duration, time_us until, time_us *out)
+{
+    struct cluster *c = tl->c;
+    int64_t sum = sweep_begin (tl, s, duration);
+    struct walk w = {0};
+    uint32_t i = 0;
+    time_us at = tl->now, next = tl->now;
+    int64_t change = 0;
+    bool more = true, found = sum >= 0 && (uint64_t)sum >= tasks;
+
+    tl->most_below = 0;
+    if (!found)
+        more = walk_next (tl, &w, tl->now, duration, &next, &change);
+    while (!found && (more || i < c->run_count)) {
+        if (sum > 0 && (uint64_t)sum > tl->most_below)
+            tl->most_below = (uint64_t)sum;
+        at = i < c->run_count ? c->run[i].end : TIME_US_MAX;
+        if (more && next < at)
+            at = next;
+        if (at > until)
+            break;
+        tl->question++;
+        for (; i < c->run_count && c->run[i].end == at; i++)
+            sum += sweep_end (tl, s, job_at (c, c->run[i].slot), at, tl->question);
+        if (more && next == at) {
+            sum += change;
+            more = walk_next (tl, &w, tl->now, duration, &next, &change);
+        }
+        found = sum >= 0 && (uint64_t)sum >= tasks;
+    }
+    changes_clear (tl);
+    tl->reach_at = found ? at : TIME_US_NONE;
+    if (found)
+        *out = at;
+    return found;
+}
+
+bool timeline_earliest (struct timeline *tl, const struct shape *s, uint64_t tasks,
+                        duration_us duration, time_us from, time_us until, time_us *out)
+{
+    struct walk w = {0};
+    int64_t change, sum;
+    time_us at = from < tl->now ? tl->now : from;
+    time_us begin = at;
+    bool found;
+
+    if (at == tl->now && (tl->c->run_count == 0 || tl->c->run[0].end > tl->now))
+        return sweep (tl, s, tasks, duration, until, out);
+    tl->reach_at = TIME_US_NONE;
+    tl->most_below = UINT64_MAX; /* not known */
+    sum = changes_fill (tl, s, duration, at);
+    found = (uint64_t)sum >= tasks;
+    while (!found && walk_next (tl, &w, begin, duration, &at, &change) && at <= until) {
+        sum += change;
+        found = sum >= 0 && (uint64_t)sum >= tasks;
+    }
+    changes_clear (tl);
+    if (found)
+        *out = at;
+    return found;
+}
+
+void timeline_starts (struct timeline *tl, const struct shape *s, uint64_t tasks,
+                      duration_us duration, time_us from, time_us until, interval_fn fn,
+                      void *self)
+{
+    struct walk w = {0};
+    int64_t change;
+    time_us at = from < tl->now ? tl->now : from, begin = at, since = TIME_US_NONE;
+    int64_t sum = changes_fill (tl, s, duration, at);
+    bool more = true;
+
+    if ((uint64_t)sum >= tasks)
+        since = at;
+    while (more && walk_next (tl, &w, begin, duration, &at, &change) && at <= until) {
+        sum += change;
+        if (since == TIME_US_NONE && (uint64_t)sum >= tasks) {
+            since = at;
+        } else if (since != TIME_US_NONE && (uint64_t)sum < tasks) {
+            more = fn (self, since, at - 1);
+            since = TIME_US_NONE;
+        }
+    }
+    if (more && since != TIME_US_NONE && since <= until)
+        (void)fn (self, since, until);
+    changes_clear (tl);
+}
+
+uint32_t timeline_bounds (const struct timeline *tl)
+{
+    return tl->bound_count;
+}
+
+time_us timeline_next_bound (const struct timeline *tl, uint32_t bounds, time_us t,
+                             duration_us duration)
+{
+    time_us next = TIME_US_MAX;
+
+    for (uint32_t i = 0; i < bounds; i++) {
+        time_us up = tl->bound[i], down = tl->bound[i] - duration + 1;
+        if (up > t && up < next)
+            next = up;
+        if (down > t && down < next)
+            next = down;
+    }
+    return next;
+}
+
+/* --- windows ------------------------------------------------------------------------------ */
+
+/* Calls for each moment at which free resources of a node that is open now become fewer. */
+static duration_us window_scan (const struct timeline *tl, duration_us least, duration_us below)
+{
+    duration_us best = below ? 0 : TIME_US_MAX;
+
+    for (uint32_t n = 0; n < tl->node_count; n++) {
+        const struct lane *lane = &tl->lane[n];
+        if (!lane->falls || step_at (tl, lane, 0)->free[RES_PROCS] <= 0)
+            continue;
+        for (uint32_t i = 1; i < lane->count; i++) {
+            const struct step *a = step_at (tl, lane, i - 1), *b = step_at (tl, lane, i);
+            duration_us length = b->t - tl->now;
+            bool fewer = false;
+            for (uint32_t d = 0; d < tl->dims; d++)
+                fewer = fewer || b->free[d] < a->free[d];
+            if (!fewer)
+                continue;
+            if (below ? length < below && length > best : length >= least && length < best)
+                best = length;
+            if (b->free[RES_PROCS] <= 0)
+                break;
+        }
+    }
+    return best;
+}
+
+duration_us timeline_window (const struct timeline *tl, duration_us least)
+{
+    return window_scan (tl, least, 0);
+}
+
+duration_us timeline_window_below (const struct timeline *tl, duration_us below)
+{
+    return window_scan (tl, 0, below);
+}
+
+void timeline_free (const struct timeline *tl, duration_us length, uint32_t *nodes_out,
+                    uint64_t *procs_out)
+{
+    time_us end = time_add (tl->now, length);
+
+    *nodes_out = 0;
+    *procs_out = 0;
+    for (uint32_t n = 0; n < tl->node_count; n++) {
+        const struct lane *lane = &tl->lane[n];
+        int32_t least = lane->count ? step_at (tl, lane, 0)->free[RES_PROCS] : 0;
+        for (uint32_t i = 1; lane->falls && i < lane->count && step_at (tl, lane, i)->t < end; i++) {
+            if (step_at (tl, lane, i)->free[RES_PROCS] < least)
+                least = step_at (tl, lane, i)->free[RES_PROCS];
+        }
+        if (least > 0) {
+            *nodes_out += 1;
+            *procs_out += (uint64_t)least;
+        }
+    }
+}
+
+/* --- conflicts ---------------------------------------------------------------------------- */
+
+uint32_t timeline_lacks (struct timeline *tl, const uint32_t *shape, const struct allocation *a,
+                         time_us start, time_us end)
+{
+    uint32_t i, lacks = UINT32_MAX;
+    time_us from = start > tl->now ? start : tl->now;
+
+    for (i = 0; i < a->count && lacks == UINT32_MAX; i++) {
+        struct allocation one = {1, &a->item[i]};
+        const struct shape *s = &tl->c->shape[shape[a->item[i].req]];
+        if (lane_fit (tl, s, a->item[i].node.v, from, end) < a->item[i].tasks)
+            lacks = i;
+        else
+            timeline_take (tl, shape, &one, start, end, 1);
+    }
+    for (uint32_t k = 0; k < (lacks == UINT32_MAX ? a->count : lacks); k++) {
+        struct allocation one = {1, &a->item[k]};
+        timeline_take (tl, shape, &one, start, end, -1);
+    }
+    return lacks;
+}
+
+int timeline_conflict (struct cluster *c, const struct rsv_spec *spec, const struct allocation *a,
+                       time_us now, struct err *err)
+{
+    struct arena *arena = arena_create (0);
+    struct timeline *tl = timeline_make (c, arena, now, false, (struct rsv_id){0});
+    uint32_t shape[REQS_MAX], lacks;
+    int rc = 0;
+
+    for (uint32_t r = 0; r < spec->req_count; r++)
+        shape[r] = shape_intern (c, &spec->req[r]);
+    lacks = timeline_lacks (tl, shape, a, spec->start, spec->end);
+    if (lacks != UINT32_MAX)
+        rc = err_set (err, ERR_CONFLICT,
+                      "reservation %llu: node %u has no room for %u tasks in that time",
+                      (unsigned long long)spec->id.v, a->item[lacks].node.v,
+                      a->item[lacks].tasks);
+    for (uint32_t r = 0; r < spec->req_count; r++)
+        shape_release (c, shape[r]);
+    arena_destroy (arena);
+    return rc;
+}

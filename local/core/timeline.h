@@ -1,0 +1,104 @@
+/* timeline: for each node, what is free from when to when. Internal to local/core.
+ *
+ * Made for one pass or one query, in an arena, from running jobs (until their limits), reservations
+ * and, if asked, idle jobs' reservations. A node's row is a short list of steps: from step.t on, so
+ * much of each resource is free. All moments at which anything changes are the bounds; steps name
+ * theirs, so that "how many tasks fit from when on" is a sum over bounds without sorting.
+ *
+ * Costs: making O(nodes + placements); a question O(steps + bounds); a reservation O(nodes it touches
+ * * steps there). */
+#ifndef NUI_LOCAL_CORE_TIMELINE_H
+#define NUI_LOCAL_CORE_TIMELINE_H
+
+#include "local/core/query.h"
+#include "local/core/state.h"
+
+struct timeline;
+
+/* queue: with the reservations of the last committed plan for idle jobs; inside: a reservation whose
+ * resources count as free (0: none). */
+struct timeline *timeline_make (struct cluster *c, struct arena *arena, time_us now, bool queue,
+                                struct rsv_id inside);
+
+/* Only the nodes of the allocation are there any more. */
+void timeline_restrict (struct timeline *tl, const struct allocation *a);
+
+/* Takes (or, negative sign, gives back) what the allocation of these reqs uses over [start, end). */
+void timeline_take (struct timeline *tl, const uint32_t *shape, const struct allocation *a,
+                    time_us start, time_us end, int sign);
+
+/* The same for a job that runs from now on and is in the cluster's running list. */
+void timeline_run (struct timeline *tl, const uint32_t *shape, const struct allocation *a,
+                   time_us end);
+
+/* Are these very nodes free for all of the allocation over [start, end)? UINT32_MAX: yes; else the
+ * first item for which there is no room. Changes nothing. */
+uint32_t timeline_lacks (struct timeline *tl, const uint32_t *shape, const struct allocation *a,
+                         time_us start, time_us end);
+
+/* Tasks of one shape that could run through [start, start + duration); stops counting at enough. */
+uint64_t timeline_count (const struct timeline *tl, const struct shape *s, time_us start,
+                         duration_us duration, uint64_t enough);
+
+/* The most tasks of the shape that the node has room for at any moment before `before`. */
+uint32_t timeline_most (const struct timeline *tl, const struct shape *s, uint32_t node,
+                        time_us before);
+
+/* Earliest moment in [from, until] from which on `tasks` of the shape fit; false: never. */
+bool timeline_earliest (struct timeline *tl, const struct shape *s, uint64_t tasks,
+                        duration_us duration, time_us from, time_us until, time_us *out);
+
+/* What the last timeline_place found out beside its answer: the most tasks that fitted at any earlier
+ * moment, and the key and number of the least wanted node it took. */
+struct place_trail {
+    uint64_t most_below;
+    int64_t worst_key;
+    uint32_t worst_node;
+};
+struct place_trail timeline_trail (const struct timeline *tl);
+/* Would the node be wanted before the least wanted one of the trail, for [start, start + duration)? */
+bool timeline_preferred (struct timeline *tl, const struct shape *s, uint32_t node, time_us start,
+                         duration_us duration, const struct place_trail *trail);
+
+/* How nodes are to be preferred. */
+enum choice {
+    CHOICE_POLICY,      /* NODEALLOCATIONPOLICY */
+    CHOICE_SOON_ENDING, /* those whose free time ends soonest: leave the long ones to others */
+    CHOICE_BUSY,        /* those that come free last: leave the idle ones to others */
+};
+
+/* Nodes for all reqs of a job over [start, start + duration), into the arena; false: they do not fit
+ * together. Changes nothing. */
+bool timeline_choose (struct timeline *tl, struct arena *arena, const struct req *req,
+                      const uint32_t *shape, uint32_t req_count, time_us start,
+                      duration_us duration, enum choice choice, struct allocation *out);
+
+/* The earliest moment at which all reqs fit together, and nodes. */
+bool timeline_place (struct timeline *tl, struct arena *arena, const struct req *req,
+                     const uint32_t *shape, uint32_t req_count, duration_us duration,
+                     time_us from, time_us until, enum choice choice, time_us *start_out,
+                     struct allocation *out);
+
+/* Start intervals of one shape: timeline_starts calls back in ascending order. */
+typedef bool (*interval_fn) (void *self, time_us begin, time_us end);
+void timeline_starts (struct timeline *tl, const struct shape *s, uint64_t tasks,
+                      duration_us duration, time_us from, time_us until, interval_fn fn,
+                      void *self);
+
+/* The next moment after t at which what fits for so long could be more or less, by the first
+ * `bounds` bounds (trying to place several reqs adds some of its own); TIME_US_MAX: none. */
+time_us timeline_next_bound (const struct timeline *tl, uint32_t bounds, time_us t,
+                             duration_us duration);
+uint32_t timeline_bounds (const struct timeline *tl);
+
+/* The shortest backfill window of at least `least`: how long (TIME_US_MAX: no end) the nodes that
+ * are idle now stay free before something on any of them begins. */
+duration_us timeline_window (const struct timeline *tl, duration_us least);
+/* The longest one shorter than `below`; 0: none. */
+duration_us timeline_window_below (const struct timeline *tl, duration_us below);
+
+/* Processors and nodes free through [now, now + length). */
+void timeline_free (const struct timeline *tl, duration_us length, uint32_t *nodes_out,
+                    uint64_t *procs_out);
+
+#endif

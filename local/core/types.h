@@ -1,0 +1,150 @@
+/* types: the plain values that the local core and its callers share. Pure; header only.
+ *
+ * Identities are struct types so that they cannot be swapped. Names (hosts, users, features) are
+ * small numbers here; the shell keeps the names. Times are time_us (microseconds, UTC) and always
+ * arguments; ends are exclusive: what ends at t is free at t. */
+#ifndef NUI_LOCAL_CORE_TYPES_H
+#define NUI_LOCAL_CORE_TYPES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "local/core/policy.h"
+#include "proto/base/quantity.h"
+
+/* Given by the caller, never 0, never used twice. The last tie-break of every order: smaller
+ * first, so numbers should grow with submission. */
+struct job_id {
+    uint64_t v;
+};
+/* Dense, given by cluster_node_add in the resource manager's order: "first available" is by it. */
+struct node_id {
+    uint32_t v;
+};
+/* Given by the caller, never 0 (0: none), never used twice. */
+struct rsv_id {
+    uint64_t v;
+};
+
+/* --- resources --------------------------------------------------------------------------- */
+
+/* What a node has and a task takes. Columns from RES_GRES0 on are the site's generic resources
+ * (and whatever else is counted per node); how many are in use is said once at cluster_create. */
+enum {
+    RES_PROCS,
+    RES_MEM_MB,
+    RES_SWAP_MB,
+    RES_DISK_MB,
+    RES_GRES0,
+    RES_MAX = 16,
+};
+
+struct resources {
+    int32_t v[RES_MAX];
+};
+
+enum { FEATURES_MAX = 128 };
+
+struct features { /* a set of at most FEATURES_MAX features by number */
+    uint64_t word[FEATURES_MAX / 64];
+};
+
+enum { PARTITION_ANY = 0 }; /* nodes have 1..; a req may name one */
+
+/* One shape of tasks. A task is atomic: all of it on one node. */
+struct req {
+    uint32_t tasks;           /* 1..TASKS_MAX */
+    uint32_t tasks_per_node;  /* exactly so many on each node used; 0: any number */
+    struct resources task;    /* per task; procs >= 1 */
+    struct features features; /* the node has all of these */
+    uint32_t partition;       /* PARTITION_ANY or one */
+    bool exclusive;           /* whole nodes that nobody else uses */
+};
+
+enum {
+    TASKS_MAX = (1 << 24) - 1,
+    REQS_MAX = 64,
+    NODES_MAX = 1 << 20,
+    JOBS_MAX = 1 << 24, /* in the queue or running at one time */
+};
+
+/* tasks of req (index within the job) on one node. */
+struct placement {
+    struct node_id node;
+    uint32_t tasks : 24;
+    uint32_t req : 8;
+};
+
+struct allocation {
+    uint32_t count;
+    struct placement *item; /* by req, then in order of choice; owner as stated where it is used */
+};
+
+/* --- nodes ------------------------------------------------------------------------------- */
+
+enum node_state {
+    NODE_UP,
+    NODE_DRAINED, /* running jobs finish, nothing new starts or is promised */
+    NODE_DOWN,    /* the same, and what runs there is the shell's to end */
+};
+
+struct node_spec {
+    struct resources configured;
+    struct features features;
+    uint32_t partition; /* >= 1 */
+    int32_t speed_ppm;  /* 1000000: nominal; FASTEST takes the highest first */
+    int32_t priority;   /* NODEALLOCATIONPOLICY PRIORITY takes the highest first */
+};
+
+/* --- jobs -------------------------------------------------------------------------------- */
+
+enum job_state {
+    JOB_IDLE,     /* in the queue; holds and the pass decide */
+    JOB_STARTING, /* a plan started it; resources are dedicated, the shell is launching it */
+    JOB_RUNNING,
+};
+
+enum job_hold { /* bits */
+    HOLD_USER = 1 << 0,
+    HOLD_SYSTEM = 1 << 1,
+    HOLD_BATCH = 1 << 2,
+    HOLD_DEPENDENCY = 1 << 3, /* what it depends on has not happened */
+    HOLD_TOKEN = 1 << 4,      /* a co-allocated part without its start token */
+};
+
+enum job_flag { /* bits */
+    JOB_SYSTEM_PRIORITY = 1 << 0, /* setspri absolute: system_priority counts alone */
+};
+
+struct job_spec {
+    struct job_id id;
+    uint32_t cred[CRED_KINDS]; /* CRED_NONE where absent; [CRED_QOS] as resolved by the policy */
+    time_us submit;
+    time_us not_before;         /* TIME_US_NONE: at once */
+    duration_us walltime_limit; /* > 0 */
+    uint32_t req_count;         /* 1..REQS_MAX */
+    const struct req *req;      /* copied */
+    uint32_t holds;             /* enum job_hold */
+    uint32_t flags;             /* enum job_flag */
+    int32_t system_priority;    /* setspri: 0 none; see priority.h */
+    struct rsv_id reservation;  /* runs inside this reservation only; 0: none */
+};
+
+/* --- reservations ------------------------------------------------------------------------ */
+
+enum rsv_kind {
+    RSV_COURTESY, /* a lease: while it stands nobody may use it, whatever its ACL (none) says */
+    RSV_FIRM,     /* committed: for the jobs that name it (struct job_spec.reservation) */
+    RSV_ADMIN,    /* an administrator's: blocks everyone who does not name it */
+};
+
+struct rsv_spec {
+    struct rsv_id id;
+    enum rsv_kind kind;
+    time_us start;
+    time_us end;           /* > start; TIME_US_MAX: no end */
+    uint32_t req_count;    /* what its allocation was placed for */
+    const struct req *req; /* copied */
+};
+
+#endif

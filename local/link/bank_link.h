@@ -1,0 +1,56 @@
+/* bank_link: what this site asks of the bank and tells it, surviving silence on either side.
+ *
+ * Holds: a request whose row is durable in the store is sent, unchanged, until the bank answers; every
+ * answer is reported once, and once per request the fact that the bank cannot be reached. Charges and
+ * releases: the store's outbox is drained in order, several in flight, each under its own stored key,
+ * until acknowledged (reference/bank.md I4).
+ *
+ * One loop. The store's rows are the caller's to write and (after an answer) to delete. */
+#ifndef NUI_LOCAL_LINK_BANK_LINK_H
+#define NUI_LOCAL_LINK_BANK_LINK_H
+
+#include <event2/event.h>
+
+#include "local/store/local_store.h"
+#include "proto/base/log.h"
+#include "proto/rpc/tlsid.h"
+
+enum bank_outcome {
+    BANK_GRANTED,
+    BANK_REFUSED,     /* the bank said no, with its sentence; the request is over */
+    BANK_UNREACHABLE, /* told once; the request goes on */
+};
+
+struct bank_answer {
+    const uint8_t *key;
+    uint64_t job;
+    enum bank_outcome outcome;
+    const char *hold_id;
+    credit_micro amount;
+    const char *account;
+    time_us expires;
+    const char *code; /* why not */
+    const char *text;
+};
+
+struct bank_link_config {
+    struct event_base *base;
+    struct log *log;
+    struct tlsid *id;
+    const char *target; /* host:port */
+    struct local_store *store;
+    void (*on_answer) (void *arg, const struct bank_answer *answer); /* never from inside a call */
+    void *arg;
+};
+
+struct bank_link;
+
+struct bank_link *bank_link_create (const struct bank_link_config *config, struct err *err);
+void bank_link_destroy (struct bank_link *link);
+
+/* Begins to ask; copies what it needs. */
+void bank_link_hold (struct bank_link *link, const struct store_hold *hold);
+/* Something was put into the outbox. */
+void bank_link_poke (struct bank_link *link);
+
+#endif

@@ -1,0 +1,213 @@
+#include "local/link/meta_link.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/base/clock.h"
+#include "proto/rpc/rpcclient.h"
+
+enum { EVENTS_MAX = 256, EVENT_BYTES_MAX = 40 * 1024 };
+static const duration_us coalesce = 20000;
+/* On a large site a report takes a while to compute: at most a twentieth of our time goes there. */
+enum { FILL_SHARE = 20 };
+static const duration_us interval = 10 * US_PER_S;
+static const duration_us retry = US_PER_S;
+static const duration_us call_timeout = 10 * US_PER_S;
+
+struct peer {
+    struct meta_link *link;
+    struct rpcclient *client;
+    struct rpccallout *call;
+    uint64_t acked;
+    uint64_t sent; /* highest sequence it was sent by this process */
+    bool dirty; /* something changed since the report in flight was made */
+};
+
+struct meta_link {
+    struct meta_link_config config;
+    struct peer *peers;
+    uint64_t acked; /* by all */
+    struct event *timer;  /* the next regular report */
+    struct event *change; /* the coalesced one */
+    duration_us fill_cost; /* of the last report */
+    bool closing;
+};
+
+/* Events being collected for one report. */
+struct batch {
+    Nui__Meta__V1__JobEvent event[EVENTS_MAX];
+    Nui__Meta__V1__JobEvent *list[EVENTS_MAX];
+    size_t count;
+    size_t bytes;
+    bool full;
+};
+
+static struct timeval tv (duration_us d)
+{
+    return (struct timeval){.tv_sec = d / US_PER_S, .tv_usec = d % US_PER_S};
+}
+
+static void collect (void *arg, const struct store_item *item)
+{
+    struct batch *b = arg;
+    /* Once one did not fit none behind it may go: sequences are contiguous. */
+    b->full = b->full || b->count == EVENTS_MAX ||
+              (b->count > 0 && b->bytes + item->payload_len > EVENT_BYTES_MAX);
+    if (b->full)
+        return;
+    Nui__Meta__V1__JobEvent *e = &b->event[b->count];
+    nui__meta__v1__job_event__init (e);
+    e->sequence = item->sequence;
+    e->job = nui__local__v1__job_info__unpack (NULL, item->payload_len, item->payload);
+    assert (e->job); /* we packed it ourselves */
+    b->list[b->count++] = e;
+    b->bytes += item->payload_len;
+}
+
+static void ack_all (struct meta_link *link)
+{
+    struct err err = {0};
+    uint64_t least = UINT64_MAX;
+    for (uint32_t i = 0; i < link->config.target_count; i++)
+        if (link->peers[i].acked < least)
+            least = link->peers[i].acked;
+    if (least == UINT64_MAX || least <= link->acked)
+        return;
+    if (local_store_begin (link->config.store, &err) != 0 ||
+        local_store_outbox_ack (link->config.store, STORE_OUTBOX_META, least, &err) != 0 ||
+        local_store_commit (link->config.store, &err) != 0) {
+        local_store_rollback (link->config.store);
+        log_event (link->config.log, LOG_LEVEL_ERROR, "meta", "ack_not_stored", "error=\"%s\"",
+                   err.text);
+        return;
+    }
+    link->acked = least;
+}
+
+static void report_send (struct peer *peer);
+
+static void on_done (void *arg, const struct rpc_result *result)
+{
+    struct peer *peer = arg;
+    struct meta_link *link = peer->link;
+    peer->call = NULL;
+    if (link->closing)
+        return;
+    if (result->status != RPC_OK) {
+        log_event (link->config.log, LOG_LEVEL_WARN, "meta", "report_failed",
+                   "status=%d message=\"%s\"", (int)result->status, result->message);
+        struct timeval t = tv (retry);
+        event_add (link->timer, &t);
+        return;
+    }
+    const Nui__Meta__V1__ReportReply *reply = (const Nui__Meta__V1__ReportReply *)result->reply;
+    if (reply->events_acked > peer->acked && reply->events_acked <= peer->sent) {
+        peer->acked = reply->events_acked;
+        ack_all (link);
+    }
+    if (peer->dirty)
+        report_send (peer);
+}
+
+static void report_send (struct peer *peer)
+{
+    struct meta_link *link = peer->link;
+    struct err err = {0};
+    if (peer->call) {
+        peer->dirty = true;
+        return;
+    }
+    struct batch *b = calloc (1, sizeof *b);
+    assert (b);
+    Nui__Meta__V1__SiteReport report = NUI__META__V1__SITE_REPORT__INIT;
+    duration_us begun = clock_monotonic_us ();
+    link->config.fill (link->config.arg, &report);
+    link->fill_cost = clock_monotonic_us () - begun;
+    if (local_store_outbox_read (link->config.store, STORE_OUTBOX_META, peer->acked,
+                                 EVENTS_MAX + 1, collect, b, &err) != 0)
+        log_event (link->config.log, LOG_LEVEL_ERROR, "meta", "outbox_unreadable", "error=\"%s\"",
+                   err.text);
+    report.n_events = b->count;
+    report.events = b->list;
+    struct rpccallout_config call = {
+        .service = &nui__meta__v1__meta__descriptor,
+        .method = "Report",
+        .request = &report.base,
+        .timeout = call_timeout,
+        .idempotent = true,
+        .done = on_done,
+        .arg = peer,
+    };
+    peer->dirty = b->full;
+    if (b->count > 0 && b->event[b->count - 1].sequence > peer->sent)
+        peer->sent = b->event[b->count - 1].sequence;
+    peer->call = rpcclient_start (peer->client, &call);
+    for (size_t i = 0; i < b->count; i++)
+        nui__local__v1__job_info__free_unpacked (b->event[i].job, NULL);
+    free (b);
+}
+
+static void on_time (evutil_socket_t fd, short what, void *arg)
+{
+    struct meta_link *link = arg;
+    struct timeval t = tv (interval);
+    (void)fd;
+    (void)what;
+    for (uint32_t i = 0; i < link->config.target_count; i++)
+        report_send (&link->peers[i]);
+    event_add (link->timer, &t);
+}
+
+void meta_link_poke (struct meta_link *link)
+{
+    duration_us pause = link->fill_cost * FILL_SHARE;
+    struct timeval t = tv (pause > coalesce ? pause : coalesce);
+    if (!event_pending (link->change, EV_TIMEOUT, NULL))
+        event_add (link->change, &t);
+}
+
+struct meta_link *meta_link_create (const struct meta_link_config *config, struct err *err)
+{
+    struct meta_link *link = calloc (1, sizeof *link);
+    if (!link) {
+        err_set (err, ERR_NOMEM, "meta link: no memory");
+        return NULL;
+    }
+    link->config = *config;
+    link->config.targets = NULL; /* the caller's strings; not kept */
+    link->peers = calloc (config->target_count + 1, sizeof *link->peers);
+    link->timer = evtimer_new (config->base, on_time, link);
+    link->change = evtimer_new (config->base, on_time, link);
+    for (uint32_t i = 0; i < config->target_count; i++) {
+        struct rpcclient_config rpc = {
+            .base = config->base,
+            .id = config->id,
+            .log = config->log,
+            .target = config->targets[i],
+            .expect_kind = PRINCIPAL_META,
+        };
+        link->peers[i].link = link;
+        link->peers[i].client = rpcclient_create (&rpc, err);
+        if (!link->peers[i].client) {
+            link->config.target_count = i;
+            meta_link_destroy (link);
+            return NULL;
+        }
+    }
+    meta_link_poke (link);
+    return link;
+}
+
+void meta_link_destroy (struct meta_link *link)
+{
+    if (!link)
+        return;
+    link->closing = true;
+    for (uint32_t i = 0; i < link->config.target_count; i++)
+        rpcclient_destroy (link->peers[i].client);
+    event_free (link->timer);
+    event_free (link->change);
+    free (link->peers);
+    free (link);
+}

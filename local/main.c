@@ -1,0 +1,72 @@
+/* nui-local: the local scheduler of one site. The only place that knows how its parts are wired. */
+#include <stdlib.h>
+
+#include "local/svc/svc.h"
+#include "proto/rpc/daemon.h"
+
+struct program {
+    struct cred_names names; /* shared by every policy of this process */
+    struct svc *svc;
+};
+
+static int configure (void *self, struct conf *conf, void **settings_out, struct err *err)
+{
+    struct program *program = self;
+    struct settings *settings;
+    int rc = settings_read (conf, &program->names, &settings, err);
+    if (rc == 0)
+        *settings_out = settings;
+    return rc;
+}
+
+static void settings_free (void *self, void *settings)
+{
+    (void)self;
+    settings_destroy (settings);
+}
+
+static int start (void *self, struct daemon *daemon, void *settings, struct err *err)
+{
+    struct program *program = self;
+    return svc_create (daemon, &program->names, settings, &program->svc, err);
+}
+
+static int reload (void *self, void *settings, struct err *err)
+{
+    struct program *program = self;
+    return svc_reload (program->svc, settings, err);
+}
+
+static void draining (void *self)
+{
+    svc_draining (((struct program *)self)->svc);
+}
+
+static void stop (void *self)
+{
+    struct program *program = self;
+    svc_destroy (program->svc);
+    program->svc = NULL;
+}
+
+static const struct daemon_ops ops = {
+    .program = "nui-local",
+    .config_default = "/etc/nui/nui-local.cfg",
+    .summary = "the local scheduler of one site: queue, reservations, jobs and what they cost",
+    .kind = PRINCIPAL_SITE,
+    .configure = configure,
+    .settings_free = settings_free,
+    .start = start,
+    .reload = reload,
+    .draining = draining,
+    .stop = stop,
+};
+
+int main (int argc, char **argv)
+{
+    struct program program = {0};
+    cred_names_init (&program.names);
+    int code = daemon_main (&ops, &program, argc, argv);
+    cred_names_free (&program.names);
+    return code;
+}

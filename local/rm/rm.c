@@ -1,0 +1,14 @@
+#include "local/rm/rm.h"
+
+const char *rm_end_name (enum rm_end end)
+{
+    static const char *const name[] = {
+        [RM_END_EXITED] = "exited",
+        [RM_END_SIGNALLED] = "signalled",
+        [RM_END_TIMEOUT] = "timeout",
+        [RM_END_CANCELLED] = "cancelled",
+        [RM_END_START_FAILED] = "start_failed",
+        [RM_END_NODE_FAILURE] = "node_failure",
+    };
+    return (size_t)end < sizeof name / sizeof *name ? name[end] : "unknown";
+}

@@ -1,0 +1,932 @@
+#include "local/rm/rm_embedded.h"
+
+#include <assert.h>
+#include <dirent.h>
+#include <pwd.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include <uthash.h>
+
+#include "local/rm/supervise_file.h"
+#include "proto/base/clock.h"
+#include "proto/base/strbuf.h"
+
+enum { KEY_MAX = 96, NAME_OUT_MAX = 200, PIDS_PER_PROC = 1024 };
+static const duration_us kill_grace_default = 5 * US_PER_S;
+
+struct job {
+    struct rm_embedded *owner;
+    char key[KEY_MAX]; /* name of its directory */
+    char job_id[KEY_MAX];
+    uint32_t incarnation;
+    int dir;
+    int watch;              /* inotify watch of dir */
+    int pidfd;              /* of the supervisor; -1: none known to live */
+    struct event *pid_event;
+    struct event *check_event; /* runs job_check from the loop */
+    bool started_sent;
+    UT_hash_handle hh;    /* by key */
+    UT_hash_handle hh_wd; /* by watch */
+};
+
+struct rm_embedded {
+    struct event_base *base;
+    struct log *log;
+    char *job_dir;
+    int dir;
+    char *supervise_path;
+    duration_us kill_grace;
+    char *cgroup_root; /* NULL: none */
+    rm_event_fn on_event;
+    void *arg;
+    int inotify;
+    struct event *inotify_event;
+    struct job *jobs;
+    struct job *by_watch;
+};
+
+/* --- names and accounts ------------------------------------------------------------------- */
+
+static void key_of (const char *job_id, uint32_t incarnation, char out[KEY_MAX])
+{
+    if (incarnation)
+        snprintf (out, KEY_MAX, "%s-%u", job_id, incarnation);
+    else
+        snprintf (out, KEY_MAX, "%s", job_id);
+}
+
+static struct job *job_find (struct rm_embedded *rm, const char *job_id, uint32_t incarnation)
+{
+    char key[KEY_MAX];
+    struct job *job;
+    key_of (job_id, incarnation, key);
+    HASH_FIND_STR (rm->jobs, key, job);
+    return job;
+}
+
+static int account_lookup (const char *name, struct passwd *pw, char *buf, size_t cap,
+                           struct err *err)
+{
+    struct passwd *found = NULL;
+    int rc = getpwnam_r (name, pw, buf, cap, &found);
+    if (rc != 0)
+        return err_set (err, ERR_IO, "account %s: %s", name, strerror (rc));
+    if (!found)
+        return err_set (err, ERR_DENIED, "account %s does not exist on this cluster", name);
+    if (pw->pw_uid == 0)
+        return err_set (err, ERR_DENIED, "account %s is root: no job may run as root", name);
+    if (geteuid () != 0 && pw->pw_uid != geteuid ())
+        return err_set (err, ERR_DENIED,
+                        "account %s: nui-local does not run as root, so jobs can only run as its "
+                        "own account", name);
+    return 0;
+}
+
+int rm_embedded_account_check (const char *local_account, struct err *err)
+{
+    struct passwd pw;
+    char buf[4096];
+    return account_lookup (local_account, &pw, buf, sizeof buf, err);
+}
+
+static int output_name_check (const char *name, struct err *err)
+{
+    if (strlen (name) > NAME_OUT_MAX || strchr (name, '/') || name[0] == '.' || !*name ||
+        strcmp (name, "script") == 0 || strcmp (name, "nodefile") == 0)
+        return err_set (err, ERR_INVALID,
+                        "output name '%.40s': wanted a plain file name of at most %d characters, "
+                        "not script or nodefile, not beginning with '.'", name, NAME_OUT_MAX);
+    return 0;
+}
+
+/* --- the job's directory ------------------------------------------------------------------ */
+
+static void spec_add (struct strbuf *b, const char *key, const char *value)
+{
+    strbuf_printf (b, "%s=%s", key, value);
+    strbuf_append (b, "", 1);
+}
+
+static void spec_add_int (struct strbuf *b, const char *key, int64_t value)
+{
+    char text[32];
+    snprintf (text, sizeof text, "%lld", (long long)value);
+    spec_add (b, key, text);
+}
+
+static bool env_has (const struct rm_job *job, const char *name)
+{
+    size_t len = strlen (name);
+    for (uint32_t i = 0; i < job->env_count; i++)
+        if (strncmp (job->env[i], name, len) == 0 && job->env[i][len] == '=')
+            return true;
+    return false;
+}
+
+static void env_add (struct strbuf *b, const struct rm_job *job, const char *name,
+                     const char *value)
+{
+    if (env_has (job, name))
+        return;
+    strbuf_printf (b, "env=%s=%s", name, value);
+    strbuf_append (b, "", 1);
+}
+
+static const char *or_default (const char *name, const char *otherwise)
+{
+    return name && *name ? name : otherwise;
+}
+
+static void spec_build (struct rm_embedded *rm, const struct rm_job *job, const char *key,
+                        const struct passwd *pw, struct strbuf *b)
+{
+    char path[4096];
+    spec_add (b, "job_id", job->job_id);
+    spec_add (b, "account", pw->pw_name);
+    spec_add_int (b, "uid", (int64_t)pw->pw_uid);
+    spec_add_int (b, "gid", (int64_t)pw->pw_gid);
+    spec_add_int (b, "start_us", job->start);
+    spec_add_int (b, "walltime_us", job->walltime);
+    spec_add_int (b, "grace_us", rm->kill_grace);
+    spec_add_int (b, "procs", job->procs);
+    spec_add_int (b, "memory_mb", job->memory_mb);
+    spec_add_int (b, "pids_max", (int64_t)PIDS_PER_PROC * (job->procs ? job->procs : 1));
+    spec_add (b, "stdout", or_default (job->stdout_name, "stdout"));
+    spec_add (b, "stderr", or_default (job->stderr_name, "stderr"));
+    if (rm->cgroup_root) {
+        snprintf (path, sizeof path, "%s/%s", rm->cgroup_root, key);
+        spec_add (b, "cgroup", path);
+    }
+    for (uint32_t i = 0; i < job->arg_count; i++)
+        spec_add (b, "arg", job->arg[i]);
+    snprintf (path, sizeof path, "%s/%s/work/nodefile", rm->job_dir, key);
+    env_add (b, job, "NUI_NODEFILE", path);
+    env_add (b, job, "PATH", "/usr/local/bin:/usr/bin:/bin");
+    env_add (b, job, "HOME", pw->pw_dir);
+    env_add (b, job, "USER", pw->pw_name);
+    env_add (b, job, "LOGNAME", pw->pw_name);
+    env_add (b, job, "SHELL", "/bin/sh");
+    for (uint32_t i = 0; i < job->env_count; i++)
+        spec_add (b, "env", job->env[i]);
+}
+
+/* One line per task, as MPI launchers and PBS scripts expect it. */
+static void nodefile_build (const struct rm_job *job, struct strbuf *b)
+{
+    for (uint32_t i = 0; i < job->host_count; i++)
+        for (uint32_t t = 0; t < job->host_tasks[i]; t++)
+            strbuf_printf (b, "%s\n", job->host[i]);
+}
+
+static int own (int dirfd, const char *name, const struct passwd *pw)
+{
+    return geteuid () == 0
+               ? fchownat (dirfd, name, pw->pw_uid, pw->pw_gid, AT_SYMLINK_NOFOLLOW)
+               : 0;
+}
+
+static void half_made_remove (int parent, const char *name)
+{
+    char path[KEY_MAX + 40];
+    static const char *const files[] = {"work/script", "work/nodefile", "work/.script.tmp",
+                                        "work/.nodefile.tmp", "spec", ".spec.tmp"};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        snprintf (path, sizeof path, "%s/%s", name, files[i]);
+        unlinkat (parent, path, 0);
+    }
+    snprintf (path, sizeof path, "%s/work", name);
+    unlinkat (parent, path, AT_REMOVEDIR);
+    unlinkat (parent, name, AT_REMOVEDIR);
+}
+
+static int work_fill (int dir, const struct rm_job *job, const struct passwd *pw)
+{
+    struct strbuf nodes = STRBUF_INIT;
+    int rc = -1;
+    int work = -1;
+    nodefile_build (job, &nodes);
+    if (mkdirat (dir, "work", 0700) != 0)
+        goto out;
+    work = openat (dir, "work", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (work < 0 ||
+        file_write_durable (work, "script", job->script, job->script_len, 0700) != 0 ||
+        file_write_durable (work, "nodefile", strbuf_text (&nodes), nodes.len, 0600) != 0)
+        goto out;
+    if (fchmodat (work, "script", 0700, 0) != 0 || own (work, "script", pw) != 0 ||
+        own (work, "nodefile", pw) != 0 || own (dir, "work", pw) != 0)
+        goto out;
+    rc = 0;
+out:;
+    int saved = errno;
+    if (work >= 0)
+        close (work);
+    strbuf_free (&nodes);
+    errno = saved;
+    return rc;
+}
+
+/* Makes the whole directory under another name first: it is there complete or not at all. */
+static int dir_make (struct rm_embedded *rm, const struct rm_job *job, const char *key,
+                     const struct passwd *pw, struct err *err)
+{
+    char tmp[KEY_MAX + 8];
+    struct strbuf spec = STRBUF_INIT;
+    int rc = 0;
+    int dir = -1;
+    snprintf (tmp, sizeof tmp, ".new-%s", key);
+    half_made_remove (rm->dir, tmp);
+    if (mkdirat (rm->dir, tmp, 0711) != 0)
+        goto io;
+    dir = openat (rm->dir, tmp, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0 || fchmod (dir, 0711) != 0 || work_fill (dir, job, pw) != 0)
+        goto io;
+    spec_build (rm, job, key, pw, &spec);
+    if (file_write_durable (dir, "spec", strbuf_text (&spec), spec.len, 0600) != 0 ||
+        renameat (rm->dir, tmp, rm->dir, key) != 0 || fsync (rm->dir) != 0)
+        goto io;
+    goto out;
+io:
+    rc = err_set (err, ERR_IO, "directory of job %s: %s", key, strerror (errno));
+    half_made_remove (rm->dir, tmp);
+out:
+    strbuf_free (&spec);
+    if (dir >= 0)
+        close (dir);
+    return rc;
+}
+
+/* --- what the files say ------------------------------------------------------------------- */
+
+static void status_read (int dir, struct rm_status *out)
+{
+    *out = (struct rm_status){0};
+    size_t len;
+    char *text = file_read_all (dir, "started", &len);
+    if (text) {
+        out->started = true;
+        out->start = lines_get_int (text, "start_us");
+        free (text);
+    }
+    text = file_read_all (dir, "status", &len);
+    if (!text)
+        return;
+    char name[32] = "";
+    out->ended = true;
+    out->end = RM_END_NODE_FAILURE;
+    lines_get (text, "end", name, sizeof name);
+    for (int e = 0; e <= RM_END_NODE_FAILURE; e++)
+        if (strcmp (name, rm_end_name ((enum rm_end)e)) == 0)
+            out->end = (enum rm_end)e;
+    out->exit_code = (int32_t)lines_get_int (text, "exit_code");
+    if (!out->start)
+        out->start = lines_get_int (text, "start_us");
+    out->end_at = lines_get_int (text, "end_us");
+    lines_get (text, "text", out->text, sizeof out->text);
+    free (text);
+}
+
+static bool file_exists (int dir, const char *name)
+{
+    return faccessat (dir, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* --- a supervisor that died --------------------------------------------------------------- */
+
+static bool environ_names_job (long pid, const char *job_id)
+{
+    char path[64];
+    size_t len = 0;
+    bool found = false;
+    snprintf (path, sizeof path, "/proc/%ld/environ", pid);
+    char *env = file_read_all (AT_FDCWD, path, &len);
+    if (env) {
+        const char *v = spec_get (env, len, "NUI_JOBID");
+        found = v && strcmp (v, job_id) == 0;
+        free (env);
+    }
+    return found;
+}
+
+/* KILLs what a dead supervisor left: its job's session, and whatever of the same account carries the
+ * job's id in its environment. Returns how many processes were hit. */
+static int orphans_kill (struct job *job, long session, unsigned long long ticks, uid_t uid)
+{
+    DIR *proc = opendir ("/proc");
+    int hit = 0;
+    struct dirent *e;
+    while (proc && (e = readdir (proc))) {
+        long pid = strtol (e->d_name, NULL, 10), its_session = 0;
+        struct stat st;
+        if (pid <= 1 || fstatat (dirfd (proc), e->d_name, &st, 0) != 0 || st.st_uid != uid)
+            continue;
+        unsigned long long t = process_ticks (pid, &its_session, NULL);
+        bool ours = session && its_session == session && t >= ticks;
+        if (!ours && pid != getpid () && t >= ticks)
+            ours = environ_names_job (pid, job->job_id);
+        if (ours && kill ((pid_t)pid, SIGKILL) == 0)
+            hit++;
+    }
+    if (proc)
+        closedir (proc);
+    return hit;
+}
+
+static void lost (struct job *job)
+{
+    size_t len = 0, spec_len = 0;
+    char *started = file_read_all (job->dir, "started", &len);
+    char *spec = file_read_all (job->dir, "spec", &spec_len);
+    const char *uid = spec ? spec_get (spec, spec_len, "uid") : NULL;
+    const char *cgroup = spec ? spec_get (spec, spec_len, "cgroup") : NULL;
+    if (cgroup) {
+        char path[512];
+        snprintf (path, sizeof path, "%s/cgroup.kill", cgroup);
+        int fd = open (path, O_WRONLY | O_CLOEXEC);
+        if (fd >= 0 && write (fd, "1", 1) == 1)
+            log_event (job->owner->log, LOG_LEVEL_INFO, "rm", "cgroup_killed", "job=%s", job->key);
+        if (fd >= 0)
+            close (fd);
+    }
+    if (uid)
+        for (int pass = 0; pass < 10; pass++)
+            if (orphans_kill (job, started ? (long)lines_get_int (started, "pid") : 0,
+                              started ? (unsigned long long)lines_get_int (started, "ticks") : 0,
+                              (uid_t)strtoul (uid, NULL, 10)) == 0)
+                break;
+    if (cgroup)
+        rmdir (cgroup); /* fails while the killed are still leaving: nothing is lost by that */
+    char text[512];
+    int n = snprintf (text, sizeof text,
+                      "end=%s\nexit_code=255\nstart_us=%lld\nend_us=%lld\ntext=%s\n",
+                      rm_end_name (RM_END_NODE_FAILURE),
+                      started ? lines_get_int (started, "start_us") : 0LL,
+                      (long long)clock_now_us (),
+                      "its supervising process was lost; what was left of the job was killed");
+    if (file_write_durable (job->dir, "status", text, (size_t)n, 0644) != 0)
+        log_event (job->owner->log, LOG_LEVEL_ERROR, "rm", "status_not_written", "job=%s error=%d",
+                   job->key, errno);
+    free (started);
+    free (spec);
+}
+
+/* --- looking after one job ---------------------------------------------------------------- */
+
+static void pidfd_drop (struct job *job)
+{
+    if (job->pid_event)
+        event_free (job->pid_event);
+    job->pid_event = NULL;
+    if (job->pidfd >= 0)
+        close (job->pidfd);
+    job->pidfd = -1;
+}
+
+static void job_destroy (struct job *job)
+{
+    struct rm_embedded *rm = job->owner;
+    HASH_DEL (rm->jobs, job);
+    if (job->watch >= 0) {
+        HASH_DELETE (hh_wd, rm->by_watch, job);
+        inotify_rm_watch (rm->inotify, job->watch);
+    }
+    pidfd_drop (job);
+    if (job->check_event)
+        event_free (job->check_event);
+    if (job->dir >= 0)
+        close (job->dir);
+    free (job);
+}
+
+static void emit (struct job *job, enum rm_event_kind kind, const struct rm_status *status)
+{
+    struct rm_event event = {kind, job->job_id, job->incarnation, status};
+    job->owner->on_event (job->owner->arg, &event);
+}
+
+static void on_pidfd (evutil_socket_t fd, short what, void *arg);
+
+static int pidfd_watch (struct job *job, pid_t pid)
+{
+    pidfd_drop (job);
+    job->pidfd = (int)syscall (SYS_pidfd_open, pid, 0);
+    if (job->pidfd < 0)
+        return -1;
+    fcntl (job->pidfd, F_SETFD, FD_CLOEXEC);
+    job->pid_event = event_new (job->owner->base, job->pidfd, EV_READ, on_pidfd, job);
+    event_add (job->pid_event, NULL);
+    return 0;
+}
+
+/* Who holds the lock: the supervisor that lives; 0: nobody. */
+static pid_t lock_holder (struct job *job)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    int fd = openat (job->dir, "lock", O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    pid_t pid = 0;
+    if (fd < 0)
+        return 0;
+    if (fcntl (fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK)
+        pid = lock.l_pid;
+    close (fd);
+    return pid;
+}
+
+/* Finds a living supervisor. */
+static bool supervisor_attach (struct job *job)
+{
+    for (int again = 0; again < 3; again++) {
+        pid_t pid = lock_holder (job);
+        if (pid <= 0)
+            return false;
+        /* The same holder before and after: the pid cannot have been given to another since. */
+        if (pidfd_watch (job, pid) == 0 && lock_holder (job) == pid)
+            return true;
+        pidfd_drop (job);
+    }
+    return false;
+}
+
+static int supervisor_spawn (struct job *job, struct err *err)
+{
+    struct rm_embedded *rm = job->owner;
+    char path[4096], log_path[4200];
+    snprintf (path, sizeof path, "%s/%s", rm->job_dir, job->key);
+    snprintf (log_path, sizeof log_path, "%s/supervise.log", path);
+    char *argv[] = {(char *)"nui-supervise", path, NULL};
+    char *envp[] = {(char *)"PATH=/usr/bin:/bin", NULL};
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attr;
+    sigset_t mask, all;
+    pid_t pid;
+    posix_spawn_file_actions_init (&files);
+    posix_spawn_file_actions_addopen (&files, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen (&files, 1, log_path, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    posix_spawn_file_actions_adddup2 (&files, 1, 2);
+    posix_spawnattr_init (&attr);
+    /* TERM stays blocked until the supervisor can take it: a cancel is never lost nor fatal to it. */
+    sigemptyset (&mask);
+    sigaddset (&mask, SIGTERM);
+    sigaddset (&mask, SIGRTMIN + SUPERVISE_SIGNAL_OFFSET);
+    sigfillset (&all);
+    sigdelset (&all, SIGKILL);
+    sigdelset (&all, SIGSTOP);
+    posix_spawnattr_setsigmask (&attr, &mask);
+    posix_spawnattr_setsigdefault (&attr, &all);
+    posix_spawnattr_setflags (&attr, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK |
+                                         POSIX_SPAWN_SETSIGDEF);
+    int rc = posix_spawn (&pid, rm->supervise_path, &files, &attr, argv, envp);
+    posix_spawn_file_actions_destroy (&files);
+    posix_spawnattr_destroy (&attr);
+    if (rc != 0)
+        return err_set (err, ERR_IO, "%s: %s", rm->supervise_path, strerror (rc));
+    if (pidfd_watch (job, pid) != 0)
+        return err_set (err, ERR_IO, "pidfd of job %s: %s", job->key, strerror (errno));
+    return 0;
+}
+
+/* No supervisor lives and there is no status: settle what that means, for good. */
+static void job_settle (struct job *job)
+{
+    int marker = openat (job->dir, "launched", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    if (marker < 0) { /* it was launched, or may have been */
+        lost (job);
+        return;
+    }
+    close (marker); /* ours: now nobody else can launch it */
+    char text[256];
+    int n = snprintf (text, sizeof text, "end=%s\nexit_code=127\nstart_us=0\nend_us=%lld\n"
+                      "text=nui-supervise did not start\n",
+                      rm_end_name (RM_END_START_FAILED), (long long)clock_now_us ());
+    if (file_write_durable (job->dir, "status", text, (size_t)n, 0644) != 0)
+        log_event (job->owner->log, LOG_LEVEL_ERROR, "rm", "status_not_written", "job=%s error=%d",
+                   job->key, errno);
+}
+
+/* Looks at the files and tells what is new. Frees the job when it has ended. */
+static void job_check (struct job *job)
+{
+    struct rm_status status;
+    status_read (job->dir, &status);
+    if (!status.ended && job->pidfd < 0 && !supervisor_attach (job)) {
+        status_read (job->dir, &status); /* it may have ended between the two looks */
+        if (!status.ended) {
+            job_settle (job);
+            status_read (job->dir, &status);
+        }
+        if (!status.ended) { /* not even that could be written: report what is true */
+            status.ended = true;
+            status.end = RM_END_NODE_FAILURE;
+            status.end_at = clock_now_us ();
+            status.exit_code = 255;
+        }
+    }
+    if (status.started && !job->started_sent) {
+        job->started_sent = true;
+        struct rm_status running = {.started = true, .start = status.start};
+        emit (job, RM_EVENT_STARTED, &running);
+    }
+    if (!status.ended)
+        return;
+    log_event (job->owner->log, LOG_LEVEL_INFO, "rm", "job_ended", "job=%s how=%s exit_code=%d",
+               job->key, rm_end_name (status.end), status.exit_code);
+    char job_id[KEY_MAX];
+    struct rm_event event = {RM_EVENT_ENDED, job_id, job->incarnation, &status};
+    struct rm_embedded *rm = job->owner;
+    memcpy (job_id, job->job_id, sizeof job_id);
+    job_destroy (job); /* first: the callback may start the next incarnation */
+    rm->on_event (rm->arg, &event);
+}
+
+static void on_pidfd (evutil_socket_t fd, short what, void *arg)
+{
+    struct job *job = arg;
+    (void)what;
+    siginfo_t info;
+    waitid (P_PIDFD, (id_t)fd, &info, WEXITED | WNOHANG); /* if it is our child: reap it */
+    pidfd_drop (job);
+    job_check (job);
+}
+
+static void on_check (evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    job_check (arg);
+}
+
+static void on_inotify (evutil_socket_t fd, short what, void *arg)
+{
+    struct rm_embedded *rm = arg;
+    (void)what;
+    _Alignas (struct inotify_event) char buf[16384];
+    ssize_t n;
+    while ((n = read (fd, buf, sizeof buf)) > 0)
+        for (char *p = buf; p < buf + n;) {
+            struct inotify_event e;
+            memcpy (&e, p, sizeof e);
+            p += sizeof e + e.len;
+            struct job *job, *next;
+            if (e.mask & IN_Q_OVERFLOW) {
+                HASH_ITER (hh, rm->jobs, job, next)
+                    event_active (job->check_event, EV_TIMEOUT, 0);
+                continue;
+            }
+            HASH_FIND (hh_wd, rm->by_watch, &e.wd, sizeof e.wd, job);
+            if (job)
+                event_active (job->check_event, EV_TIMEOUT, 0);
+        }
+}
+
+static int job_track (struct rm_embedded *rm, const char *job_id, uint32_t incarnation,
+                      struct job **out, struct err *err)
+{
+    if (HASH_COUNT (rm->jobs) >= RM_EMBEDDED_JOBS_MAX)
+        return err_set (err, ERR_LIMIT, "embedded runner: %d jobs at one time",
+                        RM_EMBEDDED_JOBS_MAX);
+    struct job *job = calloc (1, sizeof *job);
+    if (!job)
+        return err_set (err, ERR_NOMEM, "embedded runner: no memory");
+    job->owner = rm;
+    job->pidfd = job->dir = job->watch = -1;
+    job->incarnation = incarnation;
+    snprintf (job->job_id, sizeof job->job_id, "%s", job_id);
+    key_of (job_id, incarnation, job->key);
+    HASH_ADD_STR (rm->jobs, key, job);
+    job->dir = openat (rm->dir, job->key, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (job->dir < 0) {
+        int code = errno == ENOENT ? ERR_NOT_FOUND : ERR_IO;
+        err_set (err, code, "job %s: %s", job->key, strerror (errno));
+        job_destroy (job);
+        return code;
+    }
+    char path[4096];
+    snprintf (path, sizeof path, "%s/%s", rm->job_dir, job->key);
+    job->watch = inotify_add_watch (rm->inotify, path, IN_MOVED_TO);
+    if (job->watch >= 0)
+        HASH_ADD (hh_wd, rm->by_watch, watch, sizeof job->watch, job);
+    job->check_event = event_new (rm->base, -1, 0, on_check, job);
+    if (job->watch < 0 || !job->check_event) {
+        err_set (err, ERR_IO, "inotify of job %s: %s", job->key, strerror (errno));
+        job_destroy (job);
+        return ERR_IO;
+    }
+    *out = job;
+    return 0;
+}
+
+/* --- operations --------------------------------------------------------------------------- */
+
+static int job_id_check (const char *job_id, struct err *err)
+{
+    return name_check ("job id", job_id, err);
+}
+
+static int embedded_adopt (void *self, const char *job_id, uint32_t incarnation, struct err *err)
+{
+    struct rm_embedded *rm = self;
+    struct job *job = job_find (rm, job_id, incarnation);
+    if (job)
+        return 0;
+    int rc = job_id_check (job_id, err);
+    if (rc == 0)
+        rc = job_track (rm, job_id, incarnation, &job, err);
+    if (rc != 0)
+        return rc;
+    /* Never launched and nobody about to: the daemon died between making the directory and
+     * spawning. The supervisor's own claim makes a second one harmless. */
+    if (!supervisor_attach (job) && !file_exists (job->dir, "launched")) {
+        rc = supervisor_spawn (job, err);
+        if (rc != 0) {
+            job_destroy (job);
+            return rc;
+        }
+    }
+    event_active (job->check_event, EV_TIMEOUT, 0);
+    return 0;
+}
+
+static int embedded_start (void *self, const struct rm_job *spec, struct err *err)
+{
+    struct rm_embedded *rm = self;
+    struct passwd pw;
+    char buf[4096], key[KEY_MAX];
+    struct job *job;
+    int rc = job_id_check (spec->job_id, err);
+    if (rc == 0)
+        rc = account_lookup (spec->local_account, &pw, buf, sizeof buf, err);
+    if (rc == 0)
+        rc = output_name_check (or_default (spec->stdout_name, "stdout"), err);
+    if (rc == 0)
+        rc = output_name_check (or_default (spec->stderr_name, "stderr"), err);
+    if (rc != 0)
+        return rc;
+    key_of (spec->job_id, spec->incarnation, key);
+    if (file_exists (rm->dir, key))
+        return err_set (err, ERR_EXISTS, "job %s was handed to the runner before", key);
+    rc = dir_make (rm, spec, key, &pw, err);
+    if (rc == 0)
+        rc = job_track (rm, spec->job_id, spec->incarnation, &job, err);
+    if (rc != 0)
+        return rc;
+    struct err spawn_err = {0};
+    if (supervisor_spawn (job, &spawn_err) != 0) {
+        /* The directory is there for good: the failure is this incarnation's end. */
+        log_event (rm->log, LOG_LEVEL_ERROR, "rm", "spawn_failed", "job=%s error=\"%s\"", key,
+                   spawn_err.text);
+        event_active (job->check_event, EV_TIMEOUT, 0);
+        return 0;
+    }
+    log_event (rm->log, LOG_LEVEL_INFO, "rm", "job_handed_over", "job=%s account=%s", key,
+               spec->local_account);
+    return 0;
+}
+
+static int signal_supervisor (struct rm_embedded *rm, const char *job_id, uint32_t incarnation,
+                              int signo, int value, struct err *err)
+{
+    struct job *job = job_find (rm, job_id, incarnation);
+    if (!job)
+        return err_set (err, ERR_NOT_FOUND, "job %s does not run here", job_id);
+    if (job->pidfd < 0)
+        return 0; /* its end is being noticed */
+    siginfo_t info = {0};
+    info.si_signo = signo;
+    info.si_code = SI_QUEUE;
+    info.si_pid = getpid ();
+    info.si_uid = getuid ();
+    info.si_value.sival_int = value;
+    if (syscall (SYS_pidfd_send_signal, job->pidfd, signo, &info, 0) != 0 && errno != ESRCH)
+        return err_set (err, ERR_IO, "signal to job %s: %s", job->key, strerror (errno));
+    return 0;
+}
+
+static int embedded_signal (void *self, const char *job_id, uint32_t incarnation, int signo,
+                            struct err *err)
+{
+    if (signo < 1 || signo > 64)
+        return err_set (err, ERR_INVALID, "signal %d: 1 to 64", signo);
+    return signal_supervisor (self, job_id, incarnation, SIGRTMIN + SUPERVISE_SIGNAL_OFFSET, signo,
+                              err);
+}
+
+static int embedded_cancel (void *self, const char *job_id, uint32_t incarnation, struct err *err)
+{
+    return signal_supervisor (self, job_id, incarnation, SIGTERM, 0, err);
+}
+
+static int dir_open (struct rm_embedded *rm, const char *job_id, uint32_t incarnation,
+                     struct err *err)
+{
+    char key[KEY_MAX];
+    key_of (job_id, incarnation, key);
+    if (name_check ("job id", job_id, err) != 0)
+        return -1;
+    int dir = openat (rm->dir, key, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (dir < 0)
+        err_set (err, ERR_NOT_FOUND, "job %s has not started", key);
+    return dir;
+}
+
+static int embedded_query (void *self, const char *job_id, uint32_t incarnation,
+                           struct rm_status *out, struct err *err)
+{
+    struct err local = {0};
+    int dir = dir_open (self, job_id, incarnation, &local);
+    if (dir < 0)
+        return err_set (err, local.code, "%s", local.text);
+    status_read (dir, out);
+    close (dir);
+    return 0;
+}
+
+static int embedded_output_open (void *self, const char *job_id, uint32_t incarnation,
+                                 const char *stream, struct err *err)
+{
+    int dir = dir_open (self, job_id, incarnation, err);
+    if (dir < 0)
+        return -1;
+    size_t len = 0;
+    char *spec = file_read_all (dir, "spec", &len);
+    const char *name = spec ? spec_get (spec, len, stream) : NULL;
+    const char *uid = spec ? spec_get (spec, len, "uid") : NULL;
+    int work = openat (dir, "work", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    int fd = work < 0 || !name || !uid
+                 ? -1
+                 : openat (work, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    struct stat st;
+    /* The account may put anything there: only its own plain file is read on its behalf. */
+    if (fd >= 0 && (fstat (fd, &st) != 0 || !S_ISREG (st.st_mode) ||
+                    st.st_uid != (uid_t)strtoul (uid, NULL, 10))) {
+        close (fd);
+        fd = -1;
+    }
+    if (fd < 0)
+        err_set (err, ERR_NOT_FOUND, "job %s has no %s yet", job_id, stream);
+    free (spec);
+    if (work >= 0)
+        close (work);
+    close (dir);
+    return fd;
+}
+
+static int embedded_poll (void *self, struct err *err)
+{
+    struct rm_embedded *rm = self;
+    struct job *job, *next;
+    (void)err;
+    HASH_ITER (hh, rm->jobs, job, next)
+        event_active (job->check_event, EV_TIMEOUT, 0);
+    return 0;
+}
+
+static bool embedded_node_up (void *self, const char *name)
+{
+    (void)self;
+    (void)name;
+    return true; /* every node is this machine */
+}
+
+static void embedded_destroy (void *self)
+{
+    struct rm_embedded *rm = self;
+    struct job *job, *next;
+    if (!rm)
+        return;
+    HASH_ITER (hh, rm->jobs, job, next)
+        job_destroy (job);
+    if (rm->inotify_event)
+        event_free (rm->inotify_event);
+    if (rm->inotify >= 0)
+        close (rm->inotify);
+    if (rm->dir >= 0)
+        close (rm->dir);
+    if (rm->cgroup_root)
+        rmdir (rm->cgroup_root); /* refused while a job is in it: that job goes on without us */
+    free (rm->cgroup_root);
+    free (rm->job_dir);
+    free (rm->supervise_path);
+    free (rm);
+}
+
+/* --- cgroups ------------------------------------------------------------------------------ */
+
+/* Where cgroup v2 is mounted and where in it this process is; false when there is none. */
+static bool cgroup_self (char *out, size_t cap)
+{
+    char mount[1024] = "", line[4096];
+    FILE *f = fopen ("/proc/self/mounts", "re");
+    while (f && fgets (line, sizeof line, f)) {
+        char where[1024], type[64];
+        if (sscanf (line, "%*s %1023s %63s", where, type) == 2 && strcmp (type, "cgroup2") == 0)
+            snprintf (mount, sizeof mount, "%s", where);
+    }
+    if (f)
+        fclose (f);
+    f = *mount ? fopen ("/proc/self/cgroup", "re") : NULL;
+    bool found = false;
+    while (f && fgets (line, sizeof line, f))
+        if (strncmp (line, "0::/", 4) == 0) {
+            line[strcspn (line, "\n")] = 0;
+            const char *own_path = strcmp (line + 3, "/") == 0 ? "" : line + 3;
+            int n = snprintf (out, cap, "%s%s", mount, own_path);
+            found = n > 0 && (size_t)n < cap;
+        }
+    if (f)
+        fclose (f);
+    return found;
+}
+
+/* A subtree for the jobs; with limits where the controllers are given to us, else for killing only. */
+static void cgroup_setup (struct rm_embedded *rm, const char *name)
+{
+    char root[2048], path[3072], text[512] = "";
+    if (!cgroup_self (root, sizeof root)) {
+        log_event (rm->log, LOG_LEVEL_WARN, "rm", "no_cgroup",
+                   "reason=\"no cgroup v2 is mounted: jobs' cpu and memory are not limited\"");
+        return;
+    }
+    snprintf (path, sizeof path, "%s/%s", root, name);
+    if (mkdir (path, 0755) != 0 && errno != EEXIST) {
+        log_event (rm->log, LOG_LEVEL_WARN, "rm", "no_cgroup",
+                   "path=%s reason=\"%s: jobs' cpu and memory are not limited\"", path,
+                   strerror (errno));
+        return;
+    }
+    rm->cgroup_root = strdup (path);
+    size_t len = 0;
+    const char *on = "+cpu +memory +pids";
+    for (int level = 0; level < 2; level++) {
+        snprintf (path, sizeof path, "%s/cgroup.subtree_control", level ? rm->cgroup_root : root);
+        int fd = open (path, O_WRONLY | O_CLOEXEC);
+        if (fd >= 0) {
+            if (write (fd, on, strlen (on)) < 0)
+                snprintf (text, sizeof text, "%s", strerror (errno));
+            close (fd);
+        }
+    }
+    snprintf (path, sizeof path, "%s/cgroup.subtree_control", rm->cgroup_root);
+    char *have = file_read_all (AT_FDCWD, path, &len);
+    if (!have || !strstr (have, "memory"))
+        log_event (rm->log, LOG_LEVEL_WARN, "rm", "cgroup_without_limits",
+                   "path=%s reason=\"%s: jobs' cpu and memory are not limited, groups serve for "
+                   "killing only\"", rm->cgroup_root, *text ? text : "no controllers");
+    free (have);
+}
+
+static const struct rm_ops embedded_ops = {
+    .type = "EMBEDDED",
+    .start = embedded_start,
+    .adopt = embedded_adopt,
+    .signal = embedded_signal,
+    .cancel = embedded_cancel,
+    .query = embedded_query,
+    .output_open = embedded_output_open,
+    .poll = embedded_poll,
+    .node_up = embedded_node_up,
+    .destroy = embedded_destroy,
+};
+
+int rm_embedded_create (const struct rm_embedded_config *config, struct rm *out, struct err *err)
+{
+    struct rm_embedded *rm = calloc (1, sizeof *rm);
+    if (!rm)
+        return err_set (err, ERR_NOMEM, "embedded runner: no memory");
+    int rc = 0;
+    rm->inotify = rm->dir = -1;
+    rm->base = config->base;
+    rm->log = config->log;
+    rm->on_event = config->on_event;
+    rm->arg = config->arg;
+    rm->kill_grace = config->kill_grace ? config->kill_grace : kill_grace_default;
+    rm->supervise_path = strdup (config->supervise_path);
+    if (access (rm->supervise_path, X_OK) != 0) {
+        rc = err_set (err, ERR_NOT_FOUND, "%s: %s", rm->supervise_path, strerror (errno));
+        goto fail;
+    }
+    if (mkdir (config->job_dir, 0711) != 0 && errno != EEXIST) {
+        rc = err_set (err, ERR_IO, "job directory %s: %s", config->job_dir, strerror (errno));
+        goto fail;
+    }
+    rm->job_dir = realpath (config->job_dir, NULL);
+    rm->dir = open (config->job_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    rm->inotify = inotify_init1 (IN_NONBLOCK | IN_CLOEXEC);
+    /* Whatever our umask: jobs of other accounts pass through. */
+    if (!rm->job_dir || rm->dir < 0 || rm->inotify < 0 || fchmod (rm->dir, 0711) != 0) {
+        rc = err_set (err, ERR_IO, "job directory %s: %s", config->job_dir, strerror (errno));
+        goto fail;
+    }
+    rm->inotify_event = event_new (rm->base, rm->inotify, EV_READ | EV_PERSIST, on_inotify, rm);
+    event_add (rm->inotify_event, NULL);
+    if (config->cgroups)
+        cgroup_setup (rm, config->cgroup_name ? config->cgroup_name : "nui-local");
+    *out = (struct rm){&embedded_ops, rm};
+    return 0;
+fail:
+    embedded_destroy (rm);
+    return rc;
+}

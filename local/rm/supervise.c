@@ -1,0 +1,456 @@
+/* nui-supervise DIR: starts one job at its moment, enforces its limit, writes down how it ended.
+ *
+ * It is the job's parent and the reaper of everything the job leaves behind; it lives in a session of
+ * its own, so that the daemon may die and come back. Nothing is launched twice: a record lock says
+ * that a supervisor lives, the O_EXCL file `launched` that one once did. Links nothing but libc. */
+#include <dirent.h>
+#include <grp.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "local/rm/supervise_file.h"
+
+enum { KILL_AGAIN_MS = 100 };
+
+struct supervisor {
+    int dir;
+    int signal_fd;
+    int timer_fd;
+    char *spec;
+    size_t spec_len;
+    pid_t child; /* the job's first process, leader of its session and group */
+    int64_t start_us;
+    const char *cgroup; /* "" when there is none */
+    bool cancelled;
+    bool timed_out;
+    bool killing; /* KILL was sent: again and again until nobody is left */
+    bool child_ended;
+    int child_status;
+};
+
+static int64_t now_us (void)
+{
+    struct timespec t;
+    clock_gettime (CLOCK_REALTIME, &t);
+    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+static const char *get (const struct supervisor *s, const char *key)
+{
+    const char *v = spec_get (s->spec, s->spec_len, key);
+    return v ? v : "";
+}
+
+static int64_t get_int (const struct supervisor *s, const char *key)
+{
+    return strtoll (get (s, key), NULL, 10);
+}
+
+static void write_status (struct supervisor *s, const char *end, int exit_code, const char *fmt, ...)
+    __attribute__ ((format (printf, 4, 5)));
+static void write_status (struct supervisor *s, const char *end, int exit_code, const char *fmt, ...)
+{
+    char text[256], all[512];
+    va_list ap;
+    va_start (ap, fmt);
+    vsnprintf (text, sizeof text, fmt, ap);
+    va_end (ap);
+    for (char *p = text; *p; p++)
+        if (*p == '\n')
+            *p = ' ';
+    int n = snprintf (all, sizeof all, "end=%s\nexit_code=%d\nstart_us=%lld\nend_us=%lld\ntext=%s\n",
+                      end, exit_code, (long long)s->start_us, (long long)now_us (), text);
+    /* A full disk: the daemon must not take the silence for a success; it finds no status and
+     * reports a node failure. */
+    if (file_write_durable (s->dir, "status", all, (size_t)n, 0644) != 0)
+        dprintf (STDERR_FILENO, "nui-supervise: status: %s\n", strerror (errno));
+}
+
+/* --- killing ------------------------------------------------------------------------------ */
+
+static void cgroup_file (const char *cgroup, const char *name, const char *text)
+{
+    char path[512];
+    snprintf (path, sizeof path, "%s/%s", cgroup, name);
+    int fd = open (path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    if (write (fd, text, strlen (text)) < 0 && errno != ENOENT && errno != EOPNOTSUPP)
+        dprintf (STDERR_FILENO, "nui-supervise: %s: %s\n", path, strerror (errno));
+    close (fd);
+}
+
+/* Everything below pid; what is orphaned in between comes back to us as its subreaper. */
+static void signal_tree (pid_t pid, int signo, int depth)
+{
+    char path[64];
+    snprintf (path, sizeof path, "/proc/%ld/task/%ld/children", (long)pid, (long)pid);
+    FILE *f = fopen (path, "re");
+    long child;
+    while (f && fscanf (f, "%ld", &child) == 1) {
+        if (depth < 64)
+            signal_tree ((pid_t)child, signo, depth + 1);
+        kill ((pid_t)child, signo);
+    }
+    if (f)
+        fclose (f);
+}
+
+static void signal_job (struct supervisor *s, int signo)
+{
+    if (s->child > 0 && !s->child_ended)
+        kill (-s->child, signo);
+    signal_tree (getpid (), signo, 0);
+    if (signo == SIGKILL && *s->cgroup)
+        cgroup_file (s->cgroup, "cgroup.kill", "1");
+}
+
+/* --- the job's first process -------------------------------------------------------------- */
+
+static void child_fail (int report_fd, const char *what)
+{
+    char text[200];
+    int n = snprintf (text, sizeof text, "%s: %s", what, strerror (errno));
+    if (write (report_fd, text, (size_t)n) < 0)
+        _exit (126);
+    _exit (127);
+}
+
+static void child_identity (struct supervisor *s, int report_fd)
+{
+    uid_t uid = (uid_t)get_int (s, "uid");
+    gid_t gid = (gid_t)get_int (s, "gid");
+    if (getuid () == 0) {
+        if (uid == 0) {
+            errno = EPERM;
+            child_fail (report_fd, "account root");
+        }
+        if (initgroups (get (s, "account"), gid) != 0 || setresgid (gid, gid, gid) != 0 ||
+            setresuid (uid, uid, uid) != 0)
+            child_fail (report_fd, "taking on the account");
+        if (setuid (0) == 0) { /* must be impossible now */
+            errno = EPERM;
+            child_fail (report_fd, "giving up root");
+        }
+    } else if (uid != getuid ()) {
+        errno = EPERM;
+        child_fail (report_fd, "account");
+    }
+    if (prctl (PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+        child_fail (report_fd, "no_new_privs");
+}
+
+static char **collect (struct supervisor *s, const char *key, const char *first, const char *last)
+{
+    size_t n = 0, key_len = strlen (key);
+    for (const char *p = s->spec; p < s->spec + s->spec_len; p += strlen (p) + 1)
+        n++;
+    char **list = calloc (n + 3, sizeof *list);
+    if (!list)
+        return NULL;
+    n = 0;
+    if (first)
+        list[n++] = strdup (first);
+    if (last)
+        list[n++] = strdup (last);
+    for (const char *p = s->spec; p < s->spec + s->spec_len; p += strlen (p) + 1)
+        if (strncmp (p, key, key_len) == 0 && p[key_len] == '=')
+            list[n++] = strdup (p + key_len + 1);
+    return list;
+}
+
+static void child_run (struct supervisor *s, int report_fd)
+{
+    if (setsid () < 0)
+        child_fail (report_fd, "setsid");
+    if (*s->cgroup) {
+        char pid[24];
+        snprintf (pid, sizeof pid, "%ld", (long)getpid ());
+        cgroup_file (s->cgroup, "cgroup.procs", pid);
+    }
+    int work = openat (s->dir, "work", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (work < 0 || fchdir (work) != 0)
+        child_fail (report_fd, "work directory");
+    child_identity (s, report_fd);
+    umask (077);
+    int in = open ("/dev/null", O_RDONLY);
+    int out = open (get (s, "stdout"), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int err = open (get (s, "stderr"), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (in < 0 || out < 0 || err < 0)
+        child_fail (report_fd, "stdout or stderr");
+    if (dup2 (in, 0) < 0 || dup2 (out, 1) < 0 || dup2 (err, 2) < 0)
+        child_fail (report_fd, "dup2");
+    if (close_range (3, ~0u, CLOSE_RANGE_CLOEXEC) != 0) /* the report pipe lives until exec */
+        child_fail (report_fd, "close_range");
+
+    char **argv = collect (s, "arg", "./script", NULL);
+    char **env = collect (s, "env", NULL, NULL);
+    char **sh_argv = collect (s, "arg", "/bin/sh", "./script");
+    if (!argv || !env || !sh_argv)
+        child_fail (report_fd, "memory");
+    struct sigaction dfl = {.sa_handler = SIG_DFL};
+    for (int signo = 1; signo < 65; signo++)
+        sigaction (signo, &dfl, NULL);
+    sigset_t none;
+    sigemptyset (&none);
+    sigprocmask (SIG_SETMASK, &none, NULL);
+    execve ("./script", argv, env);
+    if (errno == ENOEXEC) /* no #! line: a shell script, as in every batch system */
+        execve ("/bin/sh", sh_argv, env);
+    child_fail (report_fd, "exec of the script");
+}
+
+/* 0, or -1 with a sentence in text. */
+static int launch (struct supervisor *s, char *text, size_t cap)
+{
+    int report[2];
+    if (pipe2 (report, O_CLOEXEC) != 0) {
+        snprintf (text, cap, "pipe: %s", strerror (errno));
+        return -1;
+    }
+    s->start_us = now_us ();
+    s->child = fork ();
+    if (s->child == 0) {
+        close (report[0]);
+        child_run (s, report[1]);
+    }
+    close (report[1]);
+    if (s->child < 0) {
+        snprintf (text, cap, "fork: %s", strerror (errno));
+        close (report[0]);
+        return -1;
+    }
+    ssize_t n;
+    do
+        n = read (report[0], text, cap - 1);
+    while (n < 0 && errno == EINTR);
+    close (report[0]);
+    if (n == 0)
+        return 0;
+    text[n > 0 ? n : 0] = 0;
+    waitpid (s->child, NULL, 0);
+    s->child = 0;
+    s->start_us = 0;
+    return -1;
+}
+
+/* --- waiting ------------------------------------------------------------------------------ */
+
+static void timer_arm (struct supervisor *s, int clock, int64_t us, bool absolute)
+{
+    if (s->timer_fd >= 0)
+        close (s->timer_fd);
+    s->timer_fd = timerfd_create (clock, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (us < 1)
+        us = 1; /* 0 would disarm */
+    struct itimerspec t = {.it_value = {.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000}};
+    timerfd_settime (s->timer_fd, absolute ? TFD_TIMER_ABSTIME : 0, &t, NULL);
+}
+
+/* Until the moment of the start. False when a cancel came first. */
+static bool wait_for_start (struct supervisor *s, int64_t at_us)
+{
+    while (at_us > now_us ()) {
+        timer_arm (s, CLOCK_REALTIME, at_us, true);
+        struct pollfd fds[2] = {{s->signal_fd, POLLIN, 0}, {s->timer_fd, POLLIN, 0}};
+        if (poll (fds, 2, -1) < 0)
+            continue;
+        struct signalfd_siginfo info;
+        while (read (s->signal_fd, &info, sizeof info) == (ssize_t)sizeof info)
+            if (info.ssi_signo == SIGTERM)
+                return false;
+    }
+    return true;
+}
+
+static void reap (struct supervisor *s)
+{
+    int status;
+    pid_t pid;
+    while ((pid = waitpid (-1, &status, WNOHANG)) > 0)
+        if (pid == s->child) {
+            s->child_ended = true;
+            s->child_status = status;
+        }
+}
+
+static void on_signal (struct supervisor *s, const struct signalfd_siginfo *info, int64_t grace_us)
+{
+    if ((int)info->ssi_signo == SIGRTMIN + SUPERVISE_SIGNAL_OFFSET) {
+        if (!s->child_ended)
+            kill (-s->child, info->ssi_int);
+    } else if (info->ssi_signo == SIGTERM && !s->cancelled && !s->child_ended) {
+        s->cancelled = !s->timed_out;
+        signal_job (s, SIGTERM);
+        signal_job (s, SIGCONT); /* a stopped job could not die */
+        timer_arm (s, CLOCK_BOOTTIME, grace_us, false);
+    }
+}
+
+static void on_timer (struct supervisor *s, int64_t grace_us)
+{
+    uint64_t ticks;
+    if (read (s->timer_fd, &ticks, sizeof ticks) != (ssize_t)sizeof ticks)
+        return;
+    if (!s->timed_out && !s->cancelled) {
+        s->timed_out = true;
+        signal_job (s, SIGTERM);
+        signal_job (s, SIGCONT);
+        timer_arm (s, CLOCK_BOOTTIME, grace_us, false);
+    } else {
+        s->killing = true;
+    }
+}
+
+/* Until the job's first process has ended and nothing it started is left. */
+static void watch (struct supervisor *s)
+{
+    int64_t grace_us = get_int (s, "grace_us");
+    timer_arm (s, CLOCK_BOOTTIME, get_int (s, "walltime_us"), false);
+    for (;;) {
+        reap (s);
+        if (s->child_ended) {
+            signal_job (s, SIGKILL);
+            if (waitpid (-1, NULL, WNOHANG) < 0 && errno == ECHILD)
+                return;
+            s->killing = true;
+        } else if (s->killing) {
+            signal_job (s, SIGKILL);
+        }
+        struct pollfd fds[2] = {{s->signal_fd, POLLIN, 0}, {s->timer_fd, POLLIN, 0}};
+        /* SIGKILL reaches what it reached; a process forked in between is met next time round. */
+        if (poll (fds, 2, s->killing ? KILL_AGAIN_MS : -1) < 0)
+            continue;
+        struct signalfd_siginfo info;
+        while (read (s->signal_fd, &info, sizeof info) == (ssize_t)sizeof info)
+            on_signal (s, &info, grace_us);
+        if (fds[1].revents & POLLIN)
+            on_timer (s, grace_us);
+    }
+}
+
+static void write_end (struct supervisor *s)
+{
+    int code = WIFEXITED (s->child_status) ? WEXITSTATUS (s->child_status)
+                                           : 128 + WTERMSIG (s->child_status);
+    const char *end = s->timed_out                       ? "timeout"
+                      : s->cancelled                     ? "cancelled"
+                      : WIFSIGNALED (s->child_status) ? "signalled"
+                                                         : "exited";
+    write_status (s, end, code, "%s", "");
+}
+
+/* --- beginning ---------------------------------------------------------------------------- */
+
+static void cgroup_prepare (struct supervisor *s)
+{
+    char value[32];
+    s->cgroup = get (s, "cgroup");
+    if (!*s->cgroup)
+        return;
+    if (mkdir (s->cgroup, 0755) != 0 && errno != EEXIST) {
+        dprintf (STDERR_FILENO, "nui-supervise: %s: %s\n", s->cgroup, strerror (errno));
+        s->cgroup = "";
+        return;
+    }
+    if (get_int (s, "memory_mb") > 0) {
+        snprintf (value, sizeof value, "%lld", (long long)get_int (s, "memory_mb") << 20);
+        cgroup_file (s->cgroup, "memory.max", value);
+        cgroup_file (s->cgroup, "memory.oom.group", "1");
+    }
+    if (get_int (s, "procs") > 0) {
+        snprintf (value, sizeof value, "%lld 100000", (long long)get_int (s, "procs") * 100000);
+        cgroup_file (s->cgroup, "cpu.max", value);
+    }
+    cgroup_file (s->cgroup, "pids.max", get (s, "pids_max"));
+}
+
+/* False: another supervisor lives or lived; nothing may be launched. */
+static bool claim (struct supervisor *s)
+{
+    int fd = openat (s->dir, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    if (fd < 0 || fcntl (fd, F_SETLK, &lock) != 0) /* kept until we end; not inherited by the job */
+        return false;
+    int marker = openat (s->dir, "launched", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    if (marker < 0)
+        return false;
+    bool durable = fsync (marker) == 0 && fsync (s->dir) == 0;
+    close (marker);
+    return durable;
+}
+
+static void write_started (struct supervisor *s)
+{
+    char text[128];
+    int n = snprintf (text, sizeof text, "pid=%ld\nticks=%llu\nstart_us=%lld\n", (long)s->child,
+                      process_ticks (s->child, NULL, NULL), (long long)s->start_us);
+    if (file_write_durable (s->dir, "started", text, (size_t)n, 0644) != 0)
+        dprintf (STDERR_FILENO, "nui-supervise: started: %s\n", strerror (errno));
+}
+
+static int signals_open (void)
+{
+    sigset_t set;
+    sigemptyset (&set);
+    sigaddset (&set, SIGTERM);
+    sigaddset (&set, SIGCHLD);
+    sigaddset (&set, SIGRTMIN + SUPERVISE_SIGNAL_OFFSET);
+    sigprocmask (SIG_BLOCK, &set, NULL);
+    signal (SIGHUP, SIG_IGN);
+    signal (SIGINT, SIG_IGN);
+    signal (SIGPIPE, SIG_IGN);
+    return signalfd (-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+int main (int argc, char **argv)
+{
+    if (argc != 2) {
+        fprintf (stderr, "usage: nui-supervise DIRECTORY (run by nui-local, see nui-supervise(8))\n");
+        return 2;
+    }
+    close_range (3, ~0u, 0);
+    struct supervisor s = {.timer_fd = -1, .cgroup = ""};
+    s.signal_fd = signals_open ();
+    s.dir = open (argv[1], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (s.dir < 0 || s.signal_fd < 0) {
+        fprintf (stderr, "nui-supervise: %s: %s\n", argv[1], strerror (errno));
+        return 1;
+    }
+    if (!claim (&s))
+        return 0;
+    prctl (PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    s.spec = file_read_all (s.dir, "spec", &s.spec_len);
+    if (!s.spec) {
+        write_status (&s, "start_failed", 127, "spec: %s", strerror (errno));
+        return 1;
+    }
+    if (!wait_for_start (&s, get_int (&s, "start_us"))) {
+        write_status (&s, "cancelled", 0, "cancelled before it began");
+        free (s.spec);
+        return 0;
+    }
+    cgroup_prepare (&s);
+    char text[200] = "";
+    if (launch (&s, text, sizeof text) != 0) {
+        write_status (&s, "start_failed", 127, "%s", text);
+    } else {
+        write_started (&s);
+        watch (&s);
+        write_end (&s);
+    }
+    if (*s.cgroup)
+        rmdir (s.cgroup);
+    free (s.spec);
+    return 0;
+}

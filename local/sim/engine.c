@@ -1,0 +1,453 @@
+#include "local/sim/engine.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Ends of running jobs, earliest first; ties in order of start. */
+struct ending {
+    time_us at;
+    uint64_t seq;
+    uint64_t index;
+};
+
+struct engine {
+    const struct engine_setup *setup;
+    const struct engine_job *job;
+    uint64_t count;
+    struct engine_result *result;
+    struct engine_summary *summary;
+    struct cluster *cluster;
+    struct arena *arena;
+    struct ending *heap;
+    uint32_t heap_count, heap_cap;
+    uint64_t seq;
+    uint64_t next; /* the next to arrive */
+    uint64_t done;
+    int64_t procs_used, procs_total;
+    bool polled;   /* what may start changes as time goes by, with no event: every RMPOLLINTERVAL */
+    bool windowed; /* … at boundaries of fairshare windows */
+    time_us last;  /* the last end or arrival */
+    uint64_t *index_key; /* job number -> index, open addressing */
+    uint64_t *index_value;
+    uint64_t index_mask;
+};
+
+/* --- heap --------------------------------------------------------------------------------- */
+
+static bool ends_before (const struct ending *a, const struct ending *b)
+{
+    return a->at != b->at ? a->at < b->at : a->seq < b->seq;
+}
+
+static void heap_push (struct engine *e, struct ending one)
+{
+    uint32_t i = e->heap_count++;
+
+    if (e->heap_count > e->heap_cap) {
+        e->heap_cap = e->heap_cap ? e->heap_cap * 2 : 256;
+        e->heap = realloc (e->heap, e->heap_cap * sizeof *e->heap);
+        assert (e->heap && "out of memory");
+    }
+    while (i > 0 && ends_before (&one, &e->heap[(i - 1) / 2])) {
+        e->heap[i] = e->heap[(i - 1) / 2];
+        i = (i - 1) / 2;
+    }
+    e->heap[i] = one;
+}
+
+static struct ending heap_pop (struct engine *e)
+{
+    struct ending top = e->heap[0], last = e->heap[--e->heap_count];
+    uint32_t i = 0, child;
+
+    while ((child = 2 * i + 1) < e->heap_count) {
+        if (child + 1 < e->heap_count && ends_before (&e->heap[child + 1], &e->heap[child]))
+            child++;
+        if (!ends_before (&e->heap[child], &last))
+            break;
+        e->heap[i] = e->heap[child];
+        i = child;
+    }
+    e->heap[i] = last;
+    return top;
+}
+
+/* --- numbers ------------------------------------------------------------------------------ */
+
+static int index_build (struct engine *e, struct err *err)
+{
+    uint64_t size = 64;
+
+    while (size < e->count * 2)
+        size *= 2;
+    e->index_mask = size - 1;
+    e->index_key = calloc (size, sizeof *e->index_key);
+    e->index_value = malloc (size * sizeof *e->index_value);
+    assert (e->index_key && e->index_value && "out of memory");
+    for (uint64_t i = 0; i < e->count; i++) {
+        uint64_t at = e->job[i].number * UINT64_C (0x9E3779B97F4A7C15) >> 20 & e->index_mask;
+        if (e->job[i].number == 0 || e->job[i].number == UINT64_MAX)
+            return err_set (err, ERR_INVALID, "job %llu of the log: number %llu is not allowed",
+                            (unsigned long long)i + 1, (unsigned long long)e->job[i].number);
+        for (; e->index_key[at]; at = (at + 1) & e->index_mask) {
+            if (e->index_key[at] == e->job[i].number)
+                return err_set (err, ERR_EXISTS, "job number %llu is in the log twice",
+                                (unsigned long long)e->job[i].number);
+        }
+        e->index_key[at] = e->job[i].number;
+        e->index_value[at] = i;
+    }
+    return 0;
+}
+
+static uint64_t index_of (const struct engine *e, uint64_t number)
+{
+    uint64_t at = number * UINT64_C (0x9E3779B97F4A7C15) >> 20 & e->index_mask;
+
+    while (e->index_key[at] != number)
+        at = (at + 1) & e->index_mask;
+    return e->index_value[at];
+}
+
+/* --- events ------------------------------------------------------------------------------- */
+
+static int machine_build (struct engine *e, struct err *err)
+{
+    const struct engine_setup *s = e->setup;
+
+    for (uint32_t g = 0; g < s->node_group_count; g++) {
+        for (uint32_t i = 0; i < s->node_copies[g]; i++) {
+            int rc = cluster_node_add (e->cluster, &s->node[g], TIME_US_NONE, NULL, err);
+            if (rc != 0)
+                return rc;
+            e->procs_total += s->node[g].configured.v[RES_PROCS];
+        }
+    }
+    return 0;
+}
+
+static int arrive (struct engine *e, const struct engine_job *j, time_us now, struct err *err)
+{
+    struct req own = {.tasks = j->procs};
+    struct job_spec spec = {.id = {j->number},
+                            .submit = j->submit,
+                            .not_before = TIME_US_NONE,
+                            .walltime_limit = j->limit,
+                            .req_count = j->req_count,
+                            .req = j->req};
+
+    if (j->req_count == 0) {
+        own.task.v[RES_PROCS] = 1;
+        spec.req_count = 1;
+        spec.req = &own;
+    }
+    memcpy (spec.cred, j->cred, sizeof spec.cred);
+    return cluster_job_submit (e->cluster, &spec, now, err);
+}
+
+static uint32_t procs_of (const struct engine_job *j)
+{
+    uint32_t procs = j->req_count ? 0 : j->procs;
+
+    for (uint32_t r = 0; r < j->req_count; r++)
+        procs += j->req[r].tasks * (uint32_t)j->req[r].task.v[RES_PROCS];
+    return procs;
+}
+
+static int finish_one (struct engine *e, time_us now, struct err *err)
+{
+    struct ending end = heap_pop (e);
+    const struct engine_job *j = &e->job[end.index];
+    uint32_t procs = procs_of (j);
+    duration_us ran = end.at - e->result[end.index].start;
+    int64_t used;
+
+    e->result[end.index].end = now;
+    e->done++;
+    e->procs_used -= procs;
+    if (now > e->summary->last_end || e->summary->last_end == TIME_US_NONE)
+        e->summary->last_end = now;
+    if (e->setup->source)
+        e->setup->source->ended (e->setup->source->self, end.index, now);
+    if (__builtin_mul_overflow (ran, (int64_t)procs, &used) ||
+        __builtin_add_overflow (e->summary->proc_us_used, used, &e->summary->proc_us_used))
+        e->summary->proc_us_used = INT64_MAX;
+    return cluster_job_end (e->cluster, (struct job_id){j->number}, now, err);
+}
+
+/* The running job goes back to the queue; it runs from its beginning another time. */
+static int preempt_one (struct engine *e, struct job_id id, time_us now, struct err *err)
+{
+    uint64_t index = index_of (e, id.v);
+    uint32_t i = 0;
+
+    while (e->heap[i].index != index)
+        i++;
+    e->heap[i].at = TIME_US_NONE; /* to the top and out */
+    for (; i > 0 && ends_before (&e->heap[i], &e->heap[(i - 1) / 2]); i = (i - 1) / 2) {
+        struct ending moved = e->heap[i];
+        e->heap[i] = e->heap[(i - 1) / 2];
+        e->heap[(i - 1) / 2] = moved;
+    }
+    (void)heap_pop (e);
+    e->procs_used -= procs_of (&e->job[index]);
+    e->summary->backfilled -= e->result[index].backfilled;
+    e->result[index] = (struct engine_result){TIME_US_NONE, TIME_US_NONE, false};
+    e->summary->preempted++;
+    return cluster_job_preempt (e->cluster, id, now, err);
+}
+
+static int decide (struct engine *e, time_us now, struct plan *plan, struct err *err)
+{
+    const struct engine_scheduler *other = e->setup->scheduler;
+    int rc;
+
+    if (other)
+        return other->pass (other->self, e->cluster, now, e->arena, plan, err);
+    rc = plan_compute (e->cluster, now, e->arena, plan, err);
+    return rc ? rc : plan_commit (e->cluster, plan, err);
+}
+
+static void start_one (struct engine *e, const struct plan_start *start, time_us now)
+{
+    uint64_t index = index_of (e, start->job.v);
+    const struct engine_job *j = &e->job[index];
+    duration_us run = j->run < j->limit ? j->run : j->limit;
+
+    e->result[index].start = now;
+    e->result[index].backfilled = start->phase >= PLAN_BACKFILL_SOFT;
+    e->summary->backfilled += e->result[index].backfilled;
+    e->procs_used += procs_of (j);
+    heap_push (e, (struct ending){now + run, e->seq++, index});
+    if (e->setup->source)
+        e->setup->source->started (e->setup->source->self, index, now);
+}
+
+/* One pass, and another for each that sent jobs back to the queue. */
+static int pass_run (struct engine *e, time_us now, struct err *err)
+{
+    struct plan plan;
+    int rc;
+
+    do {
+        rc = decide (e, now, &plan, err);
+        for (uint32_t i = 0; i < plan.start_count && rc == 0; i++)
+            start_one (e, &plan.start[i], now);
+        for (uint32_t i = 0; i < plan.preempt_count && rc == 0; i++)
+            rc = preempt_one (e, plan.preempt[i], now, err);
+        e->summary->passes++;
+        e->summary->plan_hash = (e->summary->plan_hash ^ plan.hash) * UINT64_C (0x100000001B3);
+        arena_reset (e->arena);
+    } while (rc == 0 && plan.preempt_count);
+    return rc;
+}
+
+static void sample (struct engine *e, time_us now)
+{
+    struct engine_sample s = {now,
+                              cluster_job_count (e->cluster, JOB_IDLE),
+                              e->heap_count,
+                              e->procs_used,
+                              e->procs_total,
+                              e->done,
+                              e->summary->passes};
+
+    e->setup->hooks.sample (e->setup->hooks.self, &s);
+}
+
+/* --- what time alone changes ------------------------------------------------------------------ */
+
+static bool remaining_limited (const struct policy_limits *limits)
+{
+    return limits->active_mask & (1u << LIMIT_PS | 1u << LIMIT_WC);
+}
+
+static bool cred_polled (const struct policy *p, const struct policy_cred *cred)
+{
+    bool polled = remaining_limited (&cred->limits) ||
+                  (cred->qos && remaining_limited (&cred->qos->override));
+
+    for (uint32_t i = 0; i < cred->cross_count; i++)
+        polled = polled || (!cred->cross[i].idle && (cred->cross[i].limit == LIMIT_PS ||
+                                                     cred->cross[i].limit == LIMIT_WC));
+    return polled || (p->fs_policy != FS_NONE &&
+                      (cred->fs_target_type == FS_TARGET_CAP_ABSOLUTE ||
+                       cred->fs_target_type == FS_TARGET_CAP_RELATIVE));
+}
+
+/* Limits on what is left of running jobs, fairshare caps, reservation thresholds of time. */
+static bool policy_polled (const struct policy *p)
+{
+    bool polled = remaining_limited (&p->system_limits) ||
+                  p->reservation_threshold == THRESHOLD_QUEUETIME ||
+                  p->reservation_threshold == THRESHOLD_XFACTOR;
+
+    for (int kind = 0; kind < CRED_KINDS; kind++) {
+        for (uint32_t i = 0; i < p->cred_count[kind] && !polled; i++)
+            polled = cred_polled (p, &p->cred[kind][i]);
+    }
+    return polled;
+}
+
+/* The next moment at which time alone may let a waiting job start. With nothing running and nobody
+ * to come only usage that ages can do that, until all windows have passed. */
+static time_us next_by_time (const struct engine *e, time_us now, time_us arrival)
+{
+    const struct policy *p = e->setup->policy;
+    time_us at = TIME_US_MAX;
+
+    if (!(e->polled || e->windowed || p->bf_chunk_procs) ||
+        cluster_job_count (e->cluster, JOB_IDLE) == 0)
+        return at;
+    if (e->polled || p->bf_chunk_procs)
+        at = cluster_next_wakeup (e->cluster, now);
+    if (e->polled && e->heap_count && e->procs_used < e->procs_total && p->poll_interval > 0) {
+        time_us poll = (now / p->poll_interval + 1) * p->poll_interval;
+        at = poll < at ? poll : at;
+    }
+    if (e->windowed) {
+        time_us roll = (now / p->fs_interval + 1) * p->fs_interval;
+        bool ages = (roll - e->last) / p->fs_interval <= (duration_us)p->fs_depth + 1;
+        if (roll < at && (e->heap_count || arrival != TIME_US_MAX || ages))
+            at = roll;
+    }
+    return at;
+}
+
+/* When the next job comes; TIME_US_MAX: none will, as far as is known. */
+static time_us next_arrival (const struct engine *e)
+{
+    if (e->next == e->count)
+        return TIME_US_MAX;
+    return e->setup->source ? e->setup->source->next (e->setup->source->self)
+                            : e->job[e->next].submit;
+}
+
+static int arrive_next (struct engine *e, time_us now, struct err *err)
+{
+    const struct engine_source *source = e->setup->source;
+    bool taken = true;
+    int rc = source ? source->take (source->self, e->cluster, now, e->next, &taken, err) : 0;
+
+    return rc != 0 || !taken ? rc : arrive (e, &e->job[e->next++], now, err);
+}
+
+/* The next moment at which something happens; TIME_US_MAX: nothing will. */
+static time_us next_moment (const struct engine *e, time_us now)
+{
+    time_us at = next_arrival (e), by_time = next_by_time (e, now, at);
+    duration_us tick = e->setup->tick;
+
+    if (e->heap_count && e->heap[0].at < at)
+        at = e->heap[0].at;
+    if (by_time < at)
+        at = by_time;
+    if (at == TIME_US_MAX || tick <= 0)
+        return at;
+    at = (at + tick - 1) / tick * tick; /* seen at the first tick not before it */
+    return at <= now ? now + tick : at;
+}
+
+/* One event of this instant, ends before arrivals; false: none is left. */
+static bool one_event (struct engine *e, time_us now, int *rc, struct err *err)
+{
+    if (e->heap_count && e->heap[0].at <= now)
+        *rc = finish_one (e, now, err);
+    else if (next_arrival (e) <= now)
+        *rc = arrive_next (e, now, err);
+    else
+        return false;
+    e->summary->events++;
+    e->last = now;
+    return *rc == 0;
+}
+
+static int run_all (struct engine *e, struct err *err)
+{
+    time_us now = TIME_US_NONE;
+    int rc = 0;
+
+    while (rc == 0) {
+        time_us at = next_moment (e, now);
+        if (at == TIME_US_MAX)
+            break;
+        now = at;
+        while (one_event (e, now, &rc, err)) {
+            if (e->setup->pass_per_event)
+                rc = pass_run (e, now, err);
+        }
+        if (rc == 0 && !e->setup->pass_per_event)
+            rc = pass_run (e, now, err);
+        if (rc == 0 && e->setup->hooks.sample)
+            sample (e, now);
+    }
+    return rc;
+}
+
+static void stuck_report (struct engine *e)
+{
+    struct job_view view;
+
+    for (uint64_t i = 0; i < (e->setup->source ? e->next : e->count); i++) {
+        if (e->result[i].start != TIME_US_NONE)
+            continue;
+        e->summary->never_started++;
+        if (e->setup->hooks.stuck &&
+            cluster_job_get (e->cluster, (struct job_id){e->job[i].number}, &view, NULL) == 0)
+            e->setup->hooks.stuck (e->setup->hooks.self, &view);
+    }
+}
+
+static int jobs_check (const struct engine_job *job, uint64_t count, struct err *err)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        if (job[i].limit <= 0 || job[i].run < 0)
+            return err_set (err, ERR_INVALID, "job %llu: limit and run time must not be negative",
+                            (unsigned long long)job[i].number);
+        if (i > 0 && job[i].submit < job[i - 1].submit)
+            return err_set (err, ERR_INVALID, "job %llu was submitted before the one above it",
+                            (unsigned long long)job[i].number);
+    }
+    return 0;
+}
+
+int engine_run (const struct engine_setup *setup, const struct engine_job *job, uint64_t count,
+                struct engine_result *results, struct engine_summary *summary, struct err *err)
+{
+    struct engine e = {.setup = setup, .job = job, .count = count, .result = results,
+                       .summary = summary};
+    struct cluster_options options = {setup->gres_kinds, setup->seed};
+    int rc = setup->source ? 0 : jobs_check (job, count, err);
+
+    if (rc != 0)
+        return rc;
+    memset (summary, 0, sizeof *summary);
+    summary->first_submit = count && !setup->source ? job[0].submit : TIME_US_NONE;
+    summary->last_end = TIME_US_NONE;
+    for (uint64_t i = 0; i < count; i++)
+        results[i] = (struct engine_result){TIME_US_NONE, TIME_US_NONE, false};
+    e.polled = policy_polled (setup->policy) && !setup->scheduler && !setup->pass_per_event;
+    e.windowed = setup->policy->fs_policy != FS_NONE && setup->policy->fs_interval > 0 &&
+                 !setup->scheduler && !setup->pass_per_event;
+    e.arena = arena_create (0);
+    e.cluster = cluster_create (setup->policy, &options, err);
+    if (e.cluster == NULL) {
+        rc = err ? err->code : ERR_INVALID;
+        goto done;
+    }
+    rc = index_build (&e, err);
+    if (rc == 0)
+        rc = machine_build (&e, err);
+    if (rc == 0)
+        rc = run_all (&e, err);
+    if (rc == 0)
+        stuck_report (&e);
+done:
+    cluster_destroy (e.cluster);
+    arena_destroy (e.arena);
+    free (e.heap);
+    free (e.index_key);
+    free (e.index_value);
+    return rc;
+}

@@ -1,0 +1,108 @@
+/* engine: replays a workload through the local core in virtual time.
+ *
+ * Wiring only: the same cluster and plan as the daemon's. The clock jumps from event to event. At one
+ * instant: ended jobs free their resources, then arrivals enter the queue, then one pass; a job of
+ * zero run time ends at the instant of its start, and another pass follows. With a tick the clock
+ * moves in multiples of it (RMPOLLINTERVAL), and what happened since the last one is seen then.
+ *
+ * Where the policy lets time alone decide (limits on what is left of running jobs, fairshare caps,
+ * reservation thresholds of queue time or XFactor, BFCHUNKDURATION), there are passes between events
+ * as well while jobs wait: at cluster_next_wakeup and, while something runs and not all processors
+ * are in use, at every RMPOLLINTERVAL; with any fairshare also where its windows roll.
+ *
+ * The caller owns all arrays. A job runs for min (run, limit). Cost: that of the passes plus
+ * O(log running) per job. */
+#ifndef NUI_LOCAL_SIM_ENGINE_H
+#define NUI_LOCAL_SIM_ENGINE_H
+
+#include "local/core/plan.h"
+
+struct engine_job {
+    uint64_t number;           /* > 0, unique; the last tie-break */
+    time_us submit;            /* ascending over the array */
+    duration_us limit;         /* > 0 */
+    duration_us run;           /* >= 0 */
+    uint32_t cred[CRED_KINDS]; /* CRED_NONE where absent */
+    uint32_t procs;            /* when req_count is 0: so many tasks of one processor */
+    uint32_t req_count;
+    const struct req *req;
+};
+
+struct engine_result {
+    time_us start; /* TIME_US_NONE: never started */
+    time_us end;   /* TIME_US_NONE: never ended */
+    bool backfilled;
+};
+
+/* State right after the pass at `now`, for utilisation and queue-length series. */
+struct engine_sample {
+    time_us now;
+    uint32_t queued;
+    uint32_t running;
+    int64_t procs_used;
+    int64_t procs_total;
+    uint64_t jobs_done;
+    uint64_t passes;
+};
+
+struct engine_hooks { /* any may be NULL */
+    void *self;
+    void (*sample) (void *self, const struct engine_sample *sample);
+    /* Waiting jobs remain and nothing will ever wake the pass again (they can never run). */
+    void (*stuck) (void *self, const struct job_view *job);
+};
+
+/* Another scheduler in place of the core's pass, for comparison. It decides and makes its decisions
+ * true in the cluster (cluster_job_start); of *plan_out only starts (in the arena) and hash count. */
+struct engine_scheduler {
+    void *self;
+    int (*pass) (void *self, struct cluster *cluster, time_us now, struct arena *arena,
+                 struct plan *plan_out, struct err *err);
+};
+
+/* Jobs made while the simulation runs (users who wait for their jobs before they send the next), in
+ * place of a list known beforehand. The array given to engine_run is the source's own: it holds the
+ * numbers i + 1 and is otherwise filled by take. */
+struct engine_source {
+    void *self;
+    time_us (*next) (void *self); /* when it wants to act next; TIME_US_MAX: not before a job ends */
+    /* The job at place `index` (number set), submitted now; *taken_out false: none, after all. */
+    int (*take) (void *self, struct cluster *cluster, time_us now, uint64_t index, bool *taken_out,
+                 struct err *err);
+    void (*started) (void *self, uint64_t index, time_us now);
+    void (*ended) (void *self, uint64_t index, time_us now);
+};
+
+struct engine_setup {
+    const struct policy *policy;    /* sealed */
+    const struct engine_scheduler *scheduler; /* NULL: the core's pass */
+    const struct engine_source *source;       /* NULL: all jobs are in the array */
+    const struct node_spec *node;   /* node_group_count kinds of nodes … */
+    const uint32_t *node_copies;    /* … and how many of each, in node order */
+    uint32_t node_group_count;
+    uint32_t gres_kinds;
+    duration_us tick;               /* 0: exact events */
+    uint64_t seed;                  /* of what the policy draws */
+    bool pass_per_event;            /* a pass after each end and each arrival, for comparison with
+                                       simulators that do so; not with a tick */
+    struct engine_hooks hooks;
+};
+
+struct engine_summary {
+    uint64_t passes;
+    uint64_t events;
+    uint64_t backfilled;
+    uint64_t never_started;
+    uint64_t preempted;    /* times that a job was sent back to the queue, its work lost */
+    time_us first_submit;
+    time_us last_end;
+    int64_t proc_us_used; /* sum over ended jobs of procs * run, saturating */
+    uint64_t plan_hash;   /* of all plans together */
+};
+
+/* results has count entries. ERR_INVALID names the job with a bad field. */
+int engine_run (const struct engine_setup *setup, const struct engine_job *job, uint64_t count,
+                struct engine_result *results, struct engine_summary *summary_out,
+                struct err *err);
+
+#endif

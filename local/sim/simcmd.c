@@ -1,0 +1,553 @@
+/* simcmd: `nui sim`, see nui-sim(1). */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "local/conf/policyconf.h"
+#include "local/sim/lab/labcmd.h"
+#include "local/sim/lab/model.h"
+#include "local/sim/mauitrace.h"
+#include "local/sim/outfile.h"
+#include "local/sim/plot.h"
+#include "local/sim/simrun.h"
+#include "proto/cli/options.h"
+#include "proto/cli/table.h"
+
+enum { POLICIES_MAX = 64 };
+
+struct args {
+    const char *config;
+    const char *workload;
+    const char *resources;
+    uint64_t nodes;
+    uint64_t procs_per_node;
+    const char *jobs;
+    const char *jobs_out;
+    const char *stats_out;
+    const char *trace_out;
+    const char *plot;
+    struct cli_list compare;
+    duration_us tick;
+    uint64_t seed;
+    const char *load;
+    const char *experiment;
+    const char *report;
+    uint64_t seeds;
+    uint64_t workers;
+};
+
+static const struct cli_option options[] = {
+    {"config", 'c', CLI_OPT_STRING, offsetof (struct args, config), 0, 0},
+    {"workload", 'w', CLI_OPT_STRING, offsetof (struct args, workload), 0, 0},
+    {"resources", 'r', CLI_OPT_STRING, offsetof (struct args, resources), 0, 0},
+    {"nodes", 'N', CLI_OPT_COUNT, offsetof (struct args, nodes), 1, NODES_MAX},
+    {"procs-per-node", 0, CLI_OPT_COUNT, offsetof (struct args, procs_per_node), 1, 1 << 20},
+    {"jobs", 0, CLI_OPT_STRING, offsetof (struct args, jobs), 0, 0},
+    {"jobs-out", 0, CLI_OPT_STRING, offsetof (struct args, jobs_out), 0, 0},
+    {"stats-out", 0, CLI_OPT_STRING, offsetof (struct args, stats_out), 0, 0},
+    {"trace-out", 0, CLI_OPT_STRING, offsetof (struct args, trace_out), 0, 0},
+    {"plot", 0, CLI_OPT_STRING, offsetof (struct args, plot), 0, 0},
+    {"compare", 0, CLI_OPT_LIST, offsetof (struct args, compare), 0, 0},
+    {"tick", 0, CLI_OPT_DURATION, offsetof (struct args, tick), 0, 0},
+    {"load", 0, CLI_OPT_STRING, offsetof (struct args, load), 0, 0},
+    {"experiment", 0, CLI_OPT_STRING, offsetof (struct args, experiment), 0, 0},
+    {"report", 0, CLI_OPT_STRING, offsetof (struct args, report), 0, 0},
+    {"seeds", 0, CLI_OPT_COUNT, offsetof (struct args, seeds), 1, 10000},
+    {"workers", 0, CLI_OPT_COUNT, offsetof (struct args, workers), 1, 64},
+    {"seed", 0, CLI_OPT_COUNT, offsetof (struct args, seed), 0, 0},
+    {0},
+};
+
+struct policy_entry {
+    const char *path;
+    const char *label;
+    struct policy *policy;
+    struct simrun run;
+};
+
+struct sim {
+    struct args args;
+    struct cred_names names;
+    struct workload *workload;
+    struct machine *machine;
+    struct policy_entry entry[POLICIES_MAX]; /* the first is --config's */
+    uint32_t count;
+    struct cli_progress *progress;
+    uint64_t progress_base;
+};
+
+/* --- input -------------------------------------------------------------------------------- */
+
+static int range_parse (const char *text, struct workload_range *out, struct err *err)
+{
+    char first[QUANTITY_TEXT_MAX];
+    *out = (struct workload_range){1, UINT64_MAX};
+    if (!text)
+        return 0;
+    const char *dots = strstr (text, "..");
+    size_t len = dots ? (size_t)(dots - text) : strlen (text);
+    if (len >= sizeof first)
+        return err_set (err, ERR_INVALID, "--jobs %.40s: a range is A..B", text);
+    memcpy (first, text, len);
+    first[len] = 0;
+    if (!dots || (len && uint_parse (first, "the first job", 1, UINT64_MAX, &out->first, NULL)) ||
+        (dots[2] && uint_parse (dots + 2, "the last job", 1, UINT64_MAX, &out->last, NULL)) ||
+        out->first > out->last)
+        return err_set (err, ERR_INVALID,
+                        "--jobs %.40s: a range is A..B, places in the log counted from 1", text);
+    return 0;
+}
+
+static int usage_check (const struct sim *sim)
+{
+    const struct args *a = &sim->args;
+    struct workload_range range;
+    struct err err;
+    if (!a->config)
+        return cli_usage ("sim", "which policy? give --config FILE");
+    if (!a->workload)
+        return cli_usage ("sim", "which jobs? give --workload FILE");
+    if (a->resources && a->nodes)
+        return cli_usage ("sim", "--resources and --nodes both describe the machine; give one");
+    if (a->procs_per_node && !a->nodes)
+        return cli_usage ("sim", "--procs-per-node goes with --nodes");
+    if (a->tick < 0 || a->tick == TIME_US_MAX)
+        return cli_usage ("sim", "--tick is a duration of 0 or more");
+    if (range_parse (a->jobs, &range, &err))
+        return cli_usage ("sim", "%s", err.text);
+    return CLI_OK;
+}
+
+static const char *last_part (const char *path)
+{
+    const char *slash = strrchr (path, '/');
+    return slash && slash[1] ? slash + 1 : path;
+}
+
+static int policies_read (struct sim *sim, struct err *err)
+{
+    for (uint32_t i = 0; i < sim->count; i++) {
+        struct conf *conf = NULL;
+        int rc =
+            policy_conf_load (sim->entry[i].path, &sim->names, &sim->entry[i].policy, &conf, err);
+        if (rc)
+            return rc;
+        for (uint32_t n = 0; n < conf_note_count (conf); n++)
+            fprintf (stderr, "nui sim: %s\n", conf_note (conf, n));
+        conf_destroy (conf);
+    }
+    return 0;
+}
+
+/* The log, or what stands in its place; more or less of it each day by --load. */
+static struct workload *jobs_read (struct sim *sim, const struct workload_range *range,
+                                   struct err *err)
+{
+    enum { MODEL_JOBS = 5000, MODEL_PROCS = 128, MODEL_USERS = 32 };
+    const struct args *a = &sim->args;
+    double factor = 1;
+    uint64_t jobs;
+    if (a->load && labcmd_load_parse (a->load, &factor, err))
+        return NULL;
+    if (model_named (a->workload, &jobs)) {
+        uint64_t procs = a->nodes ? a->nodes * (a->procs_per_node ? a->procs_per_node : 1)
+                                  : MODEL_PROCS;
+        struct lublin_options model = {a->seed, jobs ? (uint32_t)jobs : MODEL_JOBS,
+                                       (uint32_t)procs, MODEL_USERS, .9 * factor};
+        return model_lublin (&model, &sim->names);
+    }
+    struct workload *w = workload_read (a->workload, range, &sim->names, err);
+    if (w && a->load)
+        model_scale (w, factor);
+    return w;
+}
+
+static int input_read (struct sim *sim, struct err *err)
+{
+    const struct args *a = &sim->args;
+    struct workload_range range;
+    int rc = range_parse (a->jobs, &range, err);
+    if (rc)
+        return rc;
+    sim->workload = jobs_read (sim, &range, err);
+    if (!sim->workload)
+        return err->code;
+    if (a->resources)
+        sim->machine = machine_read (a->resources, sim->workload, err);
+    else if (a->nodes)
+        sim->machine = machine_uniform ((uint32_t)a->nodes,
+                                        a->procs_per_node ? (uint32_t)a->procs_per_node : 1, err);
+    else if (sim->workload->header_procs > 0 && sim->workload->header_procs <= NODES_MAX)
+        sim->machine = machine_uniform ((uint32_t)sim->workload->header_procs, 1, err);
+    else
+        return err_set (err, ERR_INVALID,
+                        "%s does not say how large its machine is (MaxProcs); give --nodes N or "
+                        "--resources FILE",
+                        a->workload);
+    if (!sim->machine)
+        return err->code;
+    workload_fit (sim->workload, sim->machine);
+    if (sim->workload->count == 0)
+        return err_set (err, ERR_INVALID, "%s: no job fits the machine of %lld processors",
+                        a->workload, (long long)sim->machine->procs);
+    return 0;
+}
+
+static int outputs_check (const struct args *a, struct err *err)
+{
+    const char *const path[] = {a->jobs_out, a->stats_out, a->trace_out, a->plot};
+    enum { PATHS = sizeof path / sizeof path[0] };
+    for (int i = 0; i < PATHS; i++) {
+        for (int j = 0; path[i] && j < i; j++) {
+            if (path[j] && strcmp (path[i], path[j]) == 0)
+                return err_set (err, ERR_INVALID, "%s: two results cannot be one file", path[i]);
+        }
+        int rc = path[i] ? outfile_check (path[i], err) : 0;
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+/* --- output ------------------------------------------------------------------------------- */
+
+/* Seconds as the log has them: whole, or with the decimals there are. */
+static void seconds_put (struct strbuf *out, time_us t)
+{
+    char text[QUANTITY_TEXT_MAX];
+    strbuf_puts (out, credit_format (t, text)); /* micro-units, exactly */
+}
+
+static void jobs_csv (struct strbuf *out, const struct sim *sim)
+{
+    const struct simrun *run = &sim->entry[0].run;
+    strbuf_puts (out, "job_id,submit,start,end,procs,state\n");
+    for (uint64_t i = 0; i < sim->workload->count; i++) {
+        const struct workload_job *j = &sim->workload->job[i];
+        bool ran = run->result[i].start != TIME_US_NONE && run->result[i].end != TIME_US_NONE;
+        if (j->name)
+            strbuf_puts (out, j->name);
+        else
+            strbuf_printf (out, "%llu", (unsigned long long)j->number);
+        strbuf_putc (out, ',');
+        seconds_put (out, j->submit);
+        strbuf_putc (out, ',');
+        if (ran)
+            seconds_put (out, run->result[i].start);
+        strbuf_putc (out, ',');
+        if (ran)
+            seconds_put (out, run->result[i].end);
+        strbuf_printf (out, ",%u,%s\n", j->procs, ran ? "Completed" : "NotRun");
+    }
+}
+
+static int64_t ppm (double value)
+{
+    return (int64_t)(value * 1e6 + .5);
+}
+
+static void stats_json (struct jsonout *j, const struct policy_entry *e)
+{
+    const struct simstats *s = &e->run.stats;
+    const struct {
+        const char *key;
+        double value;
+    } real[] = {{"mean_wait_s", s->mean_wait_s},
+                {"median_wait_s", s->median_wait_s},
+                {"p95_wait_s", s->p95_wait_s},
+                {"max_wait_s", s->max_wait_s},
+                {"mean_bounded_slowdown", s->mean_bounded_slowdown},
+                {"utilisation", s->utilisation},
+                {"makespan_s", s->makespan_s}};
+    jsonout_key (j, "policy");
+    jsonout_text (j, e->path);
+    jsonout_key (j, "jobs");
+    jsonout_uint (j, s->jobs);
+    for (size_t i = 0; i < sizeof real / sizeof real[0]; i++) {
+        jsonout_key (j, real[i].key);
+        jsonout_ppm (j, ppm (real[i].value));
+    }
+    jsonout_key (j, "backfilled");
+    jsonout_uint (j, s->backfilled);
+    jsonout_key (j, "preempted");
+    jsonout_uint (j, s->preempted);
+    jsonout_key (j, "passes");
+    jsonout_uint (j, s->passes);
+    jsonout_key (j, "wall_s");
+    jsonout_ppm (j, ppm (s->wall_s));
+    jsonout_key (j, "not_started");
+    jsonout_uint (j, s->not_started);
+}
+
+static void skipped_json (struct jsonout *j, const struct workload *w)
+{
+    jsonout_key (j, "skipped");
+    jsonout_object (j);
+    for (int r = 0; r < SKIP_REASONS; r++) {
+        if (w->skipped[r]) {
+            jsonout_key (j, workload_skip_text ((enum workload_skip)r));
+            jsonout_uint (j, w->skipped[r]);
+        }
+    }
+    jsonout_end (j);
+}
+
+static void stats_file (struct strbuf *out, const struct sim *sim)
+{
+    struct jsonout j = jsonout_make (out);
+    jsonout_object (&j);
+    stats_json (&j, &sim->entry[0]);
+    jsonout_key (&j, "workload");
+    jsonout_text (&j, sim->args.workload);
+    jsonout_key (&j, "procs");
+    jsonout_int (&j, sim->machine->procs);
+    skipped_json (&j, sim->workload);
+    if (sim->count > 1) {
+        jsonout_key (&j, "compare");
+        jsonout_array (&j);
+        for (uint32_t i = 1; i < sim->count; i++) {
+            jsonout_object (&j);
+            stats_json (&j, &sim->entry[i]);
+            jsonout_end (&j);
+        }
+        jsonout_end (&j);
+    }
+    jsonout_end (&j);
+}
+
+static void plot_file (struct strbuf *out, const struct sim *sim)
+{
+    struct plot_line line[PLOT_LINES_MAX];
+    uint32_t count = sim->count < PLOT_LINES_MAX ? sim->count : PLOT_LINES_MAX;
+    for (uint32_t i = 0; i < count; i++)
+        line[i] = (struct plot_line){sim->entry[i].label, sim->entry[i].run.series,
+                                     sim->entry[i].run.stats.utilisation};
+    plot_svg (out, last_part (sim->args.workload), line, count, sim->machine->procs);
+}
+
+static int files_write (const struct sim *sim, struct err *err)
+{
+    struct outfiles files = {0};
+    const struct args *a = &sim->args;
+    if (a->jobs_out)
+        jobs_csv (outfiles_add (&files, a->jobs_out), sim);
+    if (a->stats_out)
+        stats_file (outfiles_add (&files, a->stats_out), sim);
+    if (a->trace_out)
+        mauitrace_write (outfiles_add (&files, a->trace_out), sim->workload,
+                         sim->entry[0].run.result, sim->entry[0].run.qos);
+    if (a->plot)
+        plot_file (outfiles_add (&files, a->plot), sim);
+    int rc = outfiles_commit (&files, err);
+    outfiles_free (&files);
+    return rc;
+}
+
+static const struct table_column columns[] = {
+    {"policy", "POLICY", TABLE_TEXT, 0},
+    {"jobs", "JOBS", TABLE_INT, 0},
+    {"mean_wait_s", "MEANWAIT", TABLE_PPM, 0},
+    {"median_wait_s", "MEDIAN", TABLE_PPM, 0},
+    {"p95_wait_s", "95%", TABLE_PPM, 0},
+    {"max_wait_s", "MAXWAIT", TABLE_PPM, 0},
+    {"mean_bounded_slowdown", "SLOWDOWN", TABLE_PPM, 2},
+    {"utilisation", "UTIL", TABLE_PPM, 4},
+    {"makespan_s", "MAKESPAN", TABLE_PPM, 0},
+    {"backfilled", "BACKFILLED", TABLE_INT, 0},
+    {"preempted", "PREEMPTED", TABLE_INT, 0},
+    {"not_started", "NOTRUN", TABLE_INT, 0},
+    {"passes", "PASSES", TABLE_INT, 0},
+    {"wall_s", "SECONDS", TABLE_PPM, 2},
+};
+
+static int table_show (struct cli_context *ctx, const struct sim *sim)
+{
+    struct table *t = table_create (columns, sizeof columns / sizeof columns[0]);
+    for (uint32_t i = 0; i < sim->count; i++) {
+        const struct simstats *s = &sim->entry[i].run.stats;
+        table_text (t, sim->entry[i].label);
+        table_int (t, (int64_t)s->jobs);
+        table_ppm (t, ppm (s->mean_wait_s));
+        table_ppm (t, ppm (s->median_wait_s));
+        table_ppm (t, ppm (s->p95_wait_s));
+        table_ppm (t, ppm (s->max_wait_s));
+        table_ppm (t, ppm (s->mean_bounded_slowdown));
+        table_ppm (t, ppm (s->utilisation));
+        table_ppm (t, ppm (s->makespan_s));
+        table_int (t, (int64_t)s->backfilled);
+        table_int (t, (int64_t)s->preempted);
+        table_int (t, (int64_t)s->not_started);
+        table_int (t, (int64_t)s->passes);
+        table_ppm (t, ppm (s->wall_s));
+        table_end_row (t);
+    }
+    int code = table_print (t, ctx);
+    table_destroy (t);
+    return code;
+}
+
+static void skipped_tell (const struct sim *sim)
+{
+    for (int r = 0; r < SKIP_REASONS; r++) {
+        if (sim->workload->skipped[r])
+            fprintf (stderr, "nui sim: %llu of %llu jobs skipped: %s\n",
+                     (unsigned long long)sim->workload->skipped[r],
+                     (unsigned long long)sim->workload->read,
+                     workload_skip_text ((enum workload_skip)r));
+    }
+    for (uint32_t i = 0; i < sim->count; i++) {
+        if (sim->entry[i].run.stats.not_started)
+            fprintf (stderr, "nui sim: under %s %llu jobs never started\n", sim->entry[i].label,
+                     (unsigned long long)sim->entry[i].run.stats.not_started);
+    }
+}
+
+/* --- the command ---------------------------------------------------------------------------- */
+
+static void progress_step (void *self, uint64_t jobs_done)
+{
+    struct sim *sim = self;
+    cli_progress_update (sim->progress, sim->progress_base + jobs_done);
+}
+
+static int replay_all (struct sim *sim, struct err *err)
+{
+    int rc = 0;
+    sim->progress = cli_progress_start ("simulated jobs", sim->workload->count * sim->count);
+    for (uint32_t i = 0; i < sim->count && !rc; i++) {
+        sim->progress_base = sim->workload->count * i;
+        rc = simrun_replay (sim->workload, sim->machine, sim->entry[i].policy, sim->args.tick,
+                            sim->args.seed, progress_step, sim, &sim->entry[i].run, err);
+        if (rc && sim->count > 1)
+            err_prefix (err, "%s", sim->entry[i].path);
+    }
+    cli_progress_end (sim->progress);
+    return rc;
+}
+
+static void sim_free (struct sim *sim)
+{
+    for (uint32_t i = 0; i < sim->count; i++) {
+        policy_destroy (sim->entry[i].policy);
+        simrun_free (&sim->entry[i].run);
+    }
+    workload_destroy (sim->workload);
+    machine_destroy (sim->machine);
+    cred_names_free (&sim->names);
+    free (sim);
+}
+
+static int entries_make (struct sim *sim, const struct cli_operands *ops)
+{
+    const struct args *a = &sim->args;
+    uint32_t wanted = 1 + a->compare.count + (uint32_t)ops->count;
+    if (ops->count && !a->compare.count)
+        return cli_usage ("sim", "'%s' is no option (files to compare follow --compare)",
+                          ops->item[0]);
+    if (wanted > POLICIES_MAX)
+        return cli_usage ("sim", "at most %d policies can be compared", POLICIES_MAX);
+    sim->entry[sim->count++].path = a->config;
+    for (uint32_t i = 0; i < a->compare.count; i++)
+        sim->entry[sim->count++].path = a->compare.item[i];
+    for (int i = 0; i < ops->count; i++)
+        sim->entry[sim->count++].path = ops->item[i];
+    for (uint32_t i = 0; i < sim->count; i++)
+        sim->entry[i].label = last_part (sim->entry[i].path);
+    return CLI_OK;
+}
+
+static int page_make (struct cli_context *ctx, const struct args *a,
+                      const struct cli_operands *ops)
+{
+    struct labcmd_args lab = {.experiment = a->experiment, .report = a->report,
+                              .workload = a->workload, .resources = a->resources,
+                              .config = a->config, .compare = &a->compare, .more = ops,
+                              .nodes = a->nodes, .procs_per_node = a->procs_per_node,
+                              .seed = a->seed, .seeds = a->seeds, .workers = a->workers};
+    struct err err;
+    if (range_parse (a->jobs, &lab.range, &err) ||
+        (a->load && labcmd_load_parse (a->load, &lab.load, &err)))
+        return cli_usage ("sim", "%s", err.text);
+    if (a->jobs_out || a->stats_out || a->trace_out || a->plot || a->tick)
+        return cli_usage ("sim", "--tick and the files of one simulation do not go with a page");
+    if (ops->count && !a->compare.count)
+        return cli_usage ("sim", "'%s' is no option (files to compare follow --compare)",
+                          ops->item[0]);
+    return labcmd_run (ctx, &lab);
+}
+
+static int sim_run (struct cli_context *ctx, int argc, char **argv)
+{
+    struct sim *sim = calloc (1, sizeof *sim);
+    struct cli_operands ops;
+    struct err err = {0};
+    int code;
+    assert (sim);
+    cred_names_init (&sim->names);
+    if (!cli_options (ctx, options, 0, &sim->args, argc, argv, &ops, &code))
+        goto out;
+    if (sim->args.experiment || sim->args.report) {
+        code = page_make (ctx, &sim->args, &ops);
+        goto out;
+    }
+    code = usage_check (sim);
+    if (code == CLI_OK)
+        code = entries_make (sim, &ops);
+    if (code != CLI_OK)
+        goto out;
+    if (outputs_check (&sim->args, &err) || policies_read (sim, &err) || input_read (sim, &err) ||
+        replay_all (sim, &err) || files_write (sim, &err)) {
+        code = cli_fail ("sim", &err);
+        goto out;
+    }
+    skipped_tell (sim);
+    code = table_show (ctx, sim);
+out:
+    sim_free (sim);
+    return code;
+}
+
+const struct cli_command sim_commands[] = {
+    {.name = "sim",
+     .group = "Simulation",
+     .summary = "run the scheduler's core over a workload log",
+     .run = sim_run,
+     .help =
+         "usage: nui sim --config FILE --workload FILE [--resources FILE | --nodes N\n"
+         "               [--procs-per-node P]] [--jobs A..B] [--tick DURATION] [--seed S]\n"
+         "               [--jobs-out FILE.csv] [--stats-out FILE.json] [--trace-out FILE]\n"
+         "               [--plot FILE.svg] [--compare FILE ...] [--load F]\n"
+         "       nui sim --experiment NAME [--workload FILE] [--report DIR] [--seed S]\n"
+         "       nui sim --compare FILE FILE ... --workload FILE --report DIR\n"
+         "\n"
+         "Replays a workload through the scheduler's own core, in virtual time.\n"
+         "\n"
+         "  -c, --config FILE       the policy, in Maui's syntax (maui.cfg(5))\n"
+         "  -w, --workload FILE     jobs: a Standard Workload Format log, plain or gzip, or a\n"
+         "                          workload trace of Maui's; model:lublin[:JOBS] makes some\n"
+         "  -r, --resources FILE    nodes: a resource trace of Maui's\n"
+         "  -N, --nodes N           N equal nodes (default: MaxProcs of the log's header, one\n"
+         "                          processor each)\n"
+         "      --procs-per-node P  processors on each of them (default 1)\n"
+         "      --jobs A..B         only the A-th to the B-th job of the log\n"
+         "      --tick DURATION     decide at multiples of DURATION only, as a polling scheduler\n"
+         "                          does (default: at every event)\n"
+         "      --seed S            what models, experiments and BFPRIORITYPOLICY RANDOM draw from\n"
+         "                          (default 0)\n"
+         "      --jobs-out FILE     one row for each job: job_id,submit,start,end,procs,state\n"
+         "      --stats-out FILE    statistics as JSON\n"
+         "      --trace-out FILE    the outcome as a workload trace of Maui's\n"
+         "      --plot FILE         utilisation and queue length over time, as SVG\n"
+         "      --compare FILE ...  other policies on the same jobs, side by side\n"
+         "      --load F            F times the load: the time between submissions is divided by F\n"
+         "      --experiment NAME   mix, agents, delay, algorithms, fairshare or depth: what the\n"
+         "                          papers claim, repeated (nui-sim(1))\n"
+         "      --report DIR        the experiment, or the comparison, as a page with figures and\n"
+         "                          CSV; what was finished before a stop is not done again\n"
+         "      --seeds N           how many, in mix and agents\n"
+         "      --workers N         simulations at once (default: one for each core)\n"
+         "\n"
+         "example: nui sim -c maui.cfg -w KTH-SP2.swf.gz --plot kth.svg\n"},
+    {0},
+};

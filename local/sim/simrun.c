@@ -1,0 +1,91 @@
+#include "local/sim/simrun.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/base/clock.h"
+
+struct observer {
+    struct simrun *run;
+    simrun_progress *progress;
+    void *self;
+};
+
+static void observe (void *self, const struct engine_sample *sample)
+{
+    struct observer *o = self;
+    series_add (o->run->series, sample->now, sample->procs_used, sample->queued);
+    if (o->progress)
+        o->progress (o->self, sample->jobs_done);
+}
+
+/* The engine's view of the jobs: under this policy their QoS may differ from the one asked for. */
+static struct engine_job *jobs_make (const struct workload *w, const struct policy *policy,
+                                     uint32_t *qos)
+{
+    struct engine_job *job = calloc (w->count + 1, sizeof job[0]);
+    assert (job);
+    for (uint64_t i = 0; i < w->count; i++) {
+        const struct workload_job *from = &w->job[i];
+        bool denied;
+        job[i].number = from->number;
+        job[i].submit = from->submit;
+        job[i].limit = from->limit;
+        job[i].run = from->run;
+        memcpy (job[i].cred, from->cred, sizeof job[i].cred);
+        qos[i] = job[i].cred[CRED_QOS] = policy_qos_resolve (policy, from->cred, &denied);
+        job[i].procs = from->procs;
+        job[i].req_count = 1;
+        job[i].req = &from->req;
+    }
+    return job;
+}
+
+int simrun_replay (const struct workload *w, const struct machine *m, const struct policy *policy,
+                   duration_us tick, uint64_t seed, simrun_progress *progress, void *self,
+                   struct simrun *out, struct err *err)
+{
+    memset (out, 0, sizeof *out);
+    out->result = calloc (w->count + 1, sizeof out->result[0]);
+    out->qos = calloc (w->count + 1, sizeof out->qos[0]);
+    struct node_spec *node = calloc (m->group_count, sizeof node[0]);
+    uint32_t *copies = calloc (m->group_count, sizeof copies[0]);
+    assert (out->result && out->qos && node && copies);
+    out->series = series_create ();
+    for (uint32_t g = 0; g < m->group_count; g++) {
+        node[g] = m->group[g].spec;
+        copies[g] = m->group[g].copies;
+    }
+    struct engine_job *job = jobs_make (w, policy, out->qos);
+    struct observer observer = {out, progress, self};
+    struct engine_setup setup = {.policy = policy,
+                                 .node = node,
+                                 .node_copies = copies,
+                                 .node_group_count = m->group_count,
+                                 .gres_kinds = m->gres_kinds,
+                                 .tick = tick,
+                                 .seed = seed,
+                                 .hooks = {.self = &observer, .sample = observe}};
+    duration_us begun = clock_monotonic_us ();
+    int rc = engine_run (&setup, job, w->count, out->result, &out->summary, err);
+    duration_us took = clock_monotonic_us () - begun;
+    free (job);
+    free (node);
+    free (copies);
+    if (rc) {
+        simrun_free (out);
+        return rc;
+    }
+    simstats_compute (w, out->result, &out->summary, m->procs, &out->stats);
+    out->stats.wall_s = (double)took / US_PER_S;
+    return 0;
+}
+
+void simrun_free (struct simrun *run)
+{
+    free (run->result);
+    free (run->qos);
+    series_destroy (run->series);
+    memset (run, 0, sizeof *run);
+}

@@ -1,0 +1,646 @@
+#include "local/store/local_store.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/store/outbox.h"
+#include "proto/store/store.h"
+
+static const char *const schema_steps[] = {
+    "CREATE TABLE counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;"
+    "CREATE TABLE blob (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;"
+    "CREATE TABLE job ("
+    "  number INTEGER PRIMARY KEY, state INTEGER NOT NULL,"
+    "  grid_job_id TEXT NOT NULL, component TEXT NOT NULL, component_index INTEGER NOT NULL,"
+    "  attempt INTEGER NOT NULL, part INTEGER NOT NULL, txn BLOB NOT NULL,"
+    "  submitter TEXT NOT NULL, local_account TEXT NOT NULL, pay_account TEXT NOT NULL,"
+    "  reason_code TEXT NOT NULL, reason_text TEXT,"
+    "  incarnation INTEGER NOT NULL, start_failures INTEGER NOT NULL, procs INTEGER NOT NULL,"
+    "  walltime_us INTEGER NOT NULL, submit_us INTEGER NOT NULL, start_us INTEGER NOT NULL,"
+    "  end_us INTEGER NOT NULL, exit_code INTEGER NOT NULL,"
+    "  hold_key BLOB NOT NULL, hold_asked INTEGER NOT NULL, hold_id TEXT NOT NULL,"
+    "  amount_micro INTEGER NOT NULL, placement TEXT, cancel_wanted INTEGER NOT NULL,"
+    "  ever_told INTEGER NOT NULL, change INTEGER NOT NULL, deferred_until_us INTEGER NOT NULL,"
+    "  launch_at_us INTEGER NOT NULL, port INTEGER NOT NULL);"
+    "CREATE INDEX job_by_grid ON job (grid_job_id, component, attempt);"
+    "CREATE INDEX job_live ON job (number) WHERE state < 5;"
+    /* What the user signed; apart, since it is large and read rarely. */
+    "CREATE TABLE envelope (number INTEGER PRIMARY KEY REFERENCES job (number) ON DELETE CASCADE,"
+    "  bytes BLOB NOT NULL);"
+    "CREATE TABLE part ("
+    "  txn BLOB NOT NULL, component TEXT NOT NULL, attempt INTEGER NOT NULL,"
+    "  state INTEGER NOT NULL, job INTEGER NOT NULL, caller TEXT NOT NULL,"
+    "  was_held INTEGER NOT NULL, token_hash BLOB NOT NULL, request_hash BLOB NOT NULL,"
+    "  slot_start_us INTEGER NOT NULL, lease_end_boottime_us INTEGER NOT NULL,"
+    "  boot_id TEXT NOT NULL, start_accepted INTEGER NOT NULL, answer BLOB, start BLOB,"
+    "  PRIMARY KEY (txn, component, attempt)) WITHOUT ROWID;"
+    "CREATE INDEX part_live ON part (job) WHERE state < 4;"
+    "CREATE TABLE epoch (txn BLOB PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;"
+    "CREATE TABLE hold (key BLOB PRIMARY KEY, job INTEGER NOT NULL, wanted INTEGER NOT NULL,"
+    "  request BLOB NOT NULL) WITHOUT ROWID;",
+    outbox_schema,
+    /* What administrators did, and what they set on jobs. */
+    "CREATE TABLE audit (sequence INTEGER PRIMARY KEY, at_us INTEGER NOT NULL, who TEXT NOT NULL,"
+    "  what TEXT NOT NULL);"
+    "CREATE TABLE job_admin (number INTEGER PRIMARY KEY REFERENCES job (number) ON DELETE CASCADE,"
+    "  holds INTEGER NOT NULL, priority INTEGER NOT NULL, absolute INTEGER NOT NULL);",
+    NULL,
+};
+
+struct local_store {
+    struct store *db;
+};
+
+int local_store_open (const char *path, struct local_store **out, struct err *err)
+{
+    struct err local = {0};
+    struct local_store *store = calloc (1, sizeof *store);
+    if (!store)
+        return err_set (err, ERR_NOMEM, "store: no memory");
+    store->db = store_open (path, schema_steps, &local);
+    if (!store->db) {
+        free (store);
+        return err_set (err, local.code, "%s", local.text);
+    }
+    *out = store;
+    return 0;
+}
+
+void local_store_close (struct local_store *store)
+{
+    if (!store)
+        return;
+    store_close (store->db);
+    free (store);
+}
+
+int local_store_begin (struct local_store *store, struct err *err)
+{
+    return store_begin (store->db, err);
+}
+
+int local_store_commit (struct local_store *store, struct err *err)
+{
+    return store_commit (store->db, err);
+}
+
+void local_store_rollback (struct local_store *store)
+{
+    store_rollback (store->db);
+}
+
+int local_store_next (struct local_store *store, const char *counter, uint64_t *out,
+                      struct err *err)
+{
+    struct store_stmt *q =
+        store_stmt (store->db, "INSERT INTO counter (name, value) VALUES (?1, 1) "
+                               "ON CONFLICT (name) DO UPDATE SET value = value + 1 "
+                               "RETURNING value");
+    store_bind_text (q, 1, counter);
+    int rc = store_step (q, err);
+    if (rc < 0)
+        return rc;
+    *out = (uint64_t)store_col_int (q, 0);
+    return store_run (q, err);
+}
+
+/* --- small helpers ------------------------------------------------------------------------ */
+
+static void col_name (struct store_stmt *q, int at, char out[STORE_NAME_MAX])
+{
+    const char *text = store_col_text (q, at);
+    snprintf (out, STORE_NAME_MAX, "%s", text ? text : "");
+}
+
+static char *col_dup (struct store_stmt *q, int at)
+{
+    const char *text = store_col_text (q, at);
+    return text ? strdup (text) : NULL;
+}
+
+static void *col_blob_dup (struct store_stmt *q, int at, size_t *len_out)
+{
+    size_t len = 0;
+    const void *bytes = store_col_blob (q, at, &len);
+    *len_out = len;
+    if (store_col_is_null (q, at))
+        return NULL;
+    char *copy = malloc (len + 1);
+    if (copy && len)
+        memcpy (copy, bytes, len);
+    if (copy)
+        copy[len] = 0;
+    return copy;
+}
+
+static void col_bytes (struct store_stmt *q, int at, void *out, size_t want)
+{
+    size_t len = 0;
+    const void *bytes = store_col_blob (q, at, &len);
+    memset (out, 0, want);
+    if (bytes)
+        memcpy (out, bytes, len < want ? len : want);
+}
+
+/* --- jobs --------------------------------------------------------------------------------- */
+
+void store_job_free (struct store_job *job)
+{
+    free (job->submitter);
+    free (job->reason_text);
+    free (job->placement);
+    job->submitter = job->reason_text = job->placement = NULL;
+}
+
+#define JOB_COLUMNS                                                                                \
+    "number, state, grid_job_id, component, component_index, attempt, part, txn, submitter, "      \
+    "local_account, pay_account, reason_code, reason_text, incarnation, start_failures, procs, "   \
+    "walltime_us, submit_us, start_us, end_us, exit_code, hold_key, hold_asked, hold_id, "         \
+    "amount_micro, placement, cancel_wanted, ever_told, change, deferred_until_us, launch_at_us, " \
+    "port"
+
+int local_store_job_put (struct local_store *store, const struct store_job *job,
+                         const void *envelope, size_t envelope_len, struct err *err)
+{
+    /* An upsert, not a replace: that would take the envelope with it. */
+    struct store_stmt *q = store_stmt (
+        store->db,
+        "INSERT INTO job (" JOB_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, "
+        "?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, "
+        "?30, ?31, ?32) ON CONFLICT (number) DO UPDATE SET state = ?2, local_account = ?10, "
+        "pay_account = ?11, reason_code = ?12, reason_text = ?13, incarnation = ?14, "
+        "start_failures = ?15, procs = ?16, walltime_us = ?17, start_us = ?19, end_us = ?20, "
+        "exit_code = ?21, hold_key = ?22, hold_asked = ?23, hold_id = ?24, amount_micro = ?25, "
+        "placement = ?26, cancel_wanted = ?27, ever_told = ?28, change = ?29, "
+        "deferred_until_us = ?30, launch_at_us = ?31, port = ?32");
+    int at = 0;
+    store_bind_int (q, ++at, (int64_t)job->number);
+    store_bind_int (q, ++at, job->state);
+    store_bind_text (q, ++at, job->grid_job_id);
+    store_bind_text (q, ++at, job->component);
+    store_bind_int (q, ++at, job->component_index);
+    store_bind_int (q, ++at, job->attempt);
+    store_bind_int (q, ++at, job->part);
+    store_bind_blob (q, ++at, job->transaction, sizeof job->transaction);
+    store_bind_text (q, ++at, job->submitter ? job->submitter : "");
+    store_bind_text (q, ++at, job->local_account);
+    store_bind_text (q, ++at, job->pay_account);
+    store_bind_text (q, ++at, job->reason_code);
+    store_bind_text (q, ++at, job->reason_text);
+    store_bind_int (q, ++at, job->incarnation);
+    store_bind_int (q, ++at, job->start_failures);
+    store_bind_int (q, ++at, job->procs);
+    store_bind_int (q, ++at, job->walltime);
+    store_bind_int (q, ++at, job->submit);
+    store_bind_int (q, ++at, job->start);
+    store_bind_int (q, ++at, job->end);
+    store_bind_int (q, ++at, job->exit_code);
+    store_bind_blob (q, ++at, job->hold_key, sizeof job->hold_key);
+    store_bind_int (q, ++at, job->hold_asked);
+    store_bind_text (q, ++at, job->hold_id);
+    store_bind_int (q, ++at, job->amount);
+    store_bind_text (q, ++at, job->placement);
+    store_bind_int (q, ++at, job->stop); /* the column is older than preemption */
+    store_bind_int (q, ++at, job->ever_told);
+    store_bind_int (q, ++at, (int64_t)job->change);
+    store_bind_int (q, ++at, job->deferred_until);
+    store_bind_int (q, ++at, job->launch_at);
+    store_bind_int (q, ++at, job->port);
+    int rc = store_run (q, err);
+    if (rc != 0 || !envelope)
+        return rc;
+    q = store_stmt (store->db, "INSERT INTO envelope (number, bytes) VALUES (?1, ?2) "
+                               "ON CONFLICT (number) DO UPDATE SET bytes = ?2");
+    store_bind_int (q, 1, (int64_t)job->number);
+    store_bind_blob (q, 2, envelope, envelope_len);
+    return store_run (q, err);
+}
+
+static void job_of_row (struct store_stmt *q, struct store_job *job)
+{
+    int at = 0;
+    *job = (struct store_job){0};
+    job->number = (uint64_t)store_col_int (q, at++);
+    job->state = (enum store_job_state)store_col_int (q, at++);
+    col_name (q, at++, job->grid_job_id);
+    col_name (q, at++, job->component);
+    job->component_index = (uint32_t)store_col_int (q, at++);
+    job->attempt = (uint32_t)store_col_int (q, at++);
+    job->part = store_col_int (q, at++) != 0;
+    col_bytes (q, at++, job->transaction, sizeof job->transaction);
+    job->submitter = col_dup (q, at++);
+    col_name (q, at++, job->local_account);
+    col_name (q, at++, job->pay_account);
+    col_name (q, at++, job->reason_code);
+    job->reason_text = col_dup (q, at++);
+    job->incarnation = (uint32_t)store_col_int (q, at++);
+    job->start_failures = (uint32_t)store_col_int (q, at++);
+    job->procs = (uint32_t)store_col_int (q, at++);
+    job->walltime = store_col_int (q, at++);
+    job->submit = store_col_int (q, at++);
+    job->start = store_col_int (q, at++);
+    job->end = store_col_int (q, at++);
+    job->exit_code = (int32_t)store_col_int (q, at++);
+    col_bytes (q, at++, job->hold_key, sizeof job->hold_key);
+    job->hold_asked = store_col_int (q, at++) != 0;
+    col_name (q, at++, job->hold_id);
+    job->amount = store_col_int (q, at++);
+    job->placement = col_dup (q, at++);
+    job->stop = (enum store_stop)store_col_int (q, at++);
+    job->ever_told = store_col_int (q, at++) != 0;
+    job->change = (uint64_t)store_col_int (q, at++);
+    job->deferred_until = store_col_int (q, at++);
+    job->launch_at = store_col_int (q, at++);
+    job->port = (uint32_t)store_col_int (q, at++);
+}
+
+static int job_one (struct store_stmt *q, struct store_job *out, struct err *err)
+{
+    int rc = store_step (q, err);
+    if (rc < 0)
+        return rc;
+    if (rc == 0)
+        return err_set (err, ERR_NOT_FOUND, "no such job at this site");
+    job_of_row (q, out);
+    store_reset (q);
+    return 0;
+}
+
+int local_store_job_get (struct local_store *store, uint64_t number, struct store_job *out,
+                         struct err *err)
+{
+    struct store_stmt *q =
+        store_stmt (store->db, "SELECT " JOB_COLUMNS " FROM job WHERE number = ?1");
+    store_bind_int (q, 1, (int64_t)number);
+    return job_one (q, out, err);
+}
+
+int local_store_job_find (struct local_store *store, const char *grid_job_id,
+                          const char *component, struct store_job *out, struct err *err)
+{
+    struct store_stmt *q = store_stmt (
+        store->db, "SELECT " JOB_COLUMNS " FROM job WHERE grid_job_id = ?1 AND "
+                   "(?2 = '' OR component = ?2) ORDER BY number DESC LIMIT 1");
+    store_bind_text (q, 1, grid_job_id);
+    store_bind_text (q, 2, component);
+    return job_one (q, out, err);
+}
+
+int local_store_job_by_attempt (struct local_store *store, const char *grid_job_id,
+                                const char *component, uint32_t attempt, struct store_job *out,
+                                struct err *err)
+{
+    struct store_stmt *q = store_stmt (
+        store->db, "SELECT " JOB_COLUMNS " FROM job WHERE grid_job_id = ?1 AND component = ?2 "
+                   "AND attempt = ?3 AND part = 0");
+    store_bind_text (q, 1, grid_job_id);
+    store_bind_text (q, 2, component);
+    store_bind_int (q, 3, attempt);
+    return job_one (q, out, err);
+}
+
+int local_store_envelope (struct local_store *store, uint64_t number, void **out, size_t *len_out,
+                          struct err *err)
+{
+    struct store_stmt *q = store_stmt (store->db, "SELECT bytes FROM envelope WHERE number = ?1");
+    store_bind_int (q, 1, (int64_t)number);
+    int rc = store_step (q, err);
+    if (rc < 0)
+        return rc;
+    if (rc == 0)
+        return err_set (err, ERR_NOT_FOUND, "job %llu has no stored envelope",
+                        (unsigned long long)number);
+    *out = col_blob_dup (q, 0, len_out);
+    store_reset (q);
+    return 0;
+}
+
+int local_store_jobs_live (struct local_store *store,
+                           int (*fn) (void *arg, struct store_job *job, struct err *err),
+                           void *arg, struct err *err)
+{
+    struct store_stmt *q = store_stmt (
+        store->db, "SELECT " JOB_COLUMNS " FROM job WHERE state < 5 ORDER BY number");
+    int rc;
+    while ((rc = store_step (q, err)) == 1) {
+        struct store_job job;
+        job_of_row (q, &job);
+        rc = fn (arg, &job, err);
+        if (rc != 0) {
+            store_reset (q);
+            break;
+        }
+    }
+    return rc;
+}
+
+/* --- parts -------------------------------------------------------------------------------- */
+
+void store_part_free (struct store_part *part)
+{
+    free (part->answer);
+    free (part->start);
+    part->answer = part->start = NULL;
+}
+
+#define PART_COLUMNS                                                                               \
+    "txn, component, attempt, state, job, caller, was_held, token_hash, request_hash, "            \
+    "slot_start_us, lease_end_boottime_us, boot_id, start_accepted, answer, start"
+
+int local_store_part_put (struct local_store *store, const struct store_part *part,
+                          struct err *err)
+{
+    struct store_stmt *q = store_stmt (
+        store->db, "INSERT OR REPLACE INTO part (" PART_COLUMNS ") VALUES "
+                   "(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)");
+    int at = 0;
+    store_bind_blob (q, ++at, part->transaction, sizeof part->transaction);
+    store_bind_text (q, ++at, part->component);
+    store_bind_int (q, ++at, part->attempt);
+    store_bind_int (q, ++at, part->state);
+    store_bind_int (q, ++at, (int64_t)part->job);
+    store_bind_text (q, ++at, part->caller);
+    store_bind_int (q, ++at, part->was_held);
+    store_bind_blob (q, ++at, part->token_hash, sizeof part->token_hash);
+    store_bind_blob (q, ++at, part->request_hash, sizeof part->request_hash);
+    store_bind_int (q, ++at, part->slot_start);
+    store_bind_int (q, ++at, part->lease_end_boottime);
+    store_bind_text (q, ++at, part->boot_id);
+    store_bind_int (q, ++at, part->start_accepted);
+    at++;
+    if (part->answer)
+        store_bind_blob (q, at, part->answer, part->answer_len);
+    at++;
+    if (part->start)
+        store_bind_blob (q, at, part->start, part->start_len);
+    return store_run (q, err);
+}
+
+static void part_of_row (struct store_stmt *q, struct store_part *part)
+{
+    int at = 0;
+    const char *boot;
+    *part = (struct store_part){0};
+    col_bytes (q, at++, part->transaction, sizeof part->transaction);
+    col_name (q, at++, part->component);
+    part->attempt = (uint32_t)store_col_int (q, at++);
+    part->state = (enum store_part_state)store_col_int (q, at++);
+    part->job = (uint64_t)store_col_int (q, at++);
+    col_name (q, at++, part->caller);
+    part->was_held = store_col_int (q, at++) != 0;
+    col_bytes (q, at++, part->token_hash, sizeof part->token_hash);
+    col_bytes (q, at++, part->request_hash, sizeof part->request_hash);
+    part->slot_start = store_col_int (q, at++);
+    part->lease_end_boottime = store_col_int (q, at++);
+    boot = store_col_text (q, at++);
+    snprintf (part->boot_id, sizeof part->boot_id, "%s", boot ? boot : "");
+    part->start_accepted = store_col_int (q, at++) != 0;
+    part->answer = col_blob_dup (q, at++, &part->answer_len);
+    part->start = col_blob_dup (q, at++, &part->start_len);
+}
+
+int local_store_part_get (struct local_store *store, const uint8_t *transaction,
+                          const char *component, uint32_t attempt, struct store_part *out,
+                          struct err *err)
+{
+    struct store_stmt *q = store_stmt (
+        store->db,
+        "SELECT " PART_COLUMNS " FROM part WHERE txn = ?1 AND component = ?2 AND attempt = ?3");
+    store_bind_blob (q, 1, transaction, STORE_TRANSACTION_LEN);
+    store_bind_text (q, 2, component);
+    store_bind_int (q, 3, attempt);
+    int rc = store_step (q, err);
+    if (rc < 0)
+        return rc;
+    if (rc == 0)
+        return err_set (err, ERR_NOT_FOUND, "no such part");
+    part_of_row (q, out);
+    store_reset (q);
+    return 0;
+}
+
+int local_store_parts_live (struct local_store *store,
+                            int (*fn) (void *arg, struct store_part *part, struct err *err),
+                            void *arg, struct err *err)
+{
+    struct store_stmt *q = store_stmt (store->db, "SELECT " PART_COLUMNS " FROM part "
+                                                  "WHERE state < 4 ORDER BY job");
+    int rc;
+    while ((rc = store_step (q, err)) == 1) {
+        struct store_part part;
+        part_of_row (q, &part);
+        rc = fn (arg, &part, err);
+        if (rc != 0) {
+            store_reset (q);
+            break;
+        }
+    }
+    return rc;
+}
+
+int local_store_epoch_get (struct local_store *store, const uint8_t *transaction, uint64_t *out,
+                           struct err *err)
+{
+    struct store_stmt *q = store_stmt (store->db, "SELECT value FROM epoch WHERE txn = ?1");
+    store_bind_blob (q, 1, transaction, STORE_TRANSACTION_LEN);
+    int rc = store_step (q, err);
+    if (rc < 0)
+        return rc;
+    *out = rc ? (uint64_t)store_col_int (q, 0) : 0;
+    store_reset (q);
+    return 0;
+}
+
+int local_store_epoch_put (struct local_store *store, const uint8_t *transaction, uint64_t epoch,
+                           struct err *err)
+{
+    struct store_stmt *q =
+        store_stmt (store->db, "INSERT OR REPLACE INTO epoch (txn, value) VALUES (?1, ?2)");
+    store_bind_blob (q, 1, transaction, STORE_TRANSACTION_LEN);
+    store_bind_int (q, 2, (int64_t)epoch);
+    return store_run (q, err);
+}
+
+/* --- holds -------------------------------------------------------------------------------- */
+
+void store_hold_free (struct store_hold *hold)
+{
+    free (hold->request);
+    hold->request = NULL;
+}
+
+int local_store_hold_put (struct local_store *store, const struct store_hold *hold,
+                          struct err *err)
+{
+    struct store_stmt *q = store_stmt (
+        store->db, "INSERT OR REPLACE INTO hold (key, job, wanted, request) "
+                   "VALUES (?1, ?2, ?3, ?4)");
+    store_bind_blob (q, 1, hold->key, sizeof hold->key);
+    store_bind_int (q, 2, (int64_t)hold->job);
+    store_bind_int (q, 3, hold->wanted);
+    store_bind_blob (q, 4, hold->request, hold->request_len);
+    return store_run (q, err);
+}
+
+int local_store_hold_unwant (struct local_store *store, const uint8_t key[16], struct err *err)
+{
+    struct store_stmt *q = store_stmt (store->db, "UPDATE hold SET wanted = 0 WHERE key = ?1");
+    store_bind_blob (q, 1, key, 16);
+    return store_run (q, err);
+}
+
+int local_store_hold_delete (struct local_store *store, const uint8_t key[16], struct err *err)
+{
+    struct store_stmt *q = store_stmt (store->db, "DELETE FROM hold WHERE key = ?1");
+    store_bind_blob (q, 1, key, 16);
+    return store_run (q, err);
+}
+
+int local_store_hold_wanted (struct local_store *store, const uint8_t key[16], bool *out,
+                             struct err *err)
+{
+    struct store_stmt *q = store_stmt (store->db, "SELECT wanted FROM hold WHERE key = ?1");
+    store_bind_blob (q, 1, key, 16);
+    int rc = store_step (q, err);
+    if (rc < 0)
+        return rc;
+    *out = rc == 1 && store_col_int (q, 0) != 0;
+    store_reset (q);
+    return 0;
+}
+
+int local_store_holds (struct local_store *store,
+                       int (*fn) (void *arg, struct store_hold *hold, struct err *err), void *arg,
+                       struct err *err)
+{
+    struct store_stmt *q =
+        store_stmt (store->db, "SELECT key, job, wanted, request FROM hold ORDER BY job");
+    int rc;
+    while ((rc = store_step (q, err)) == 1) {
+        struct store_hold hold = {0};
+        col_bytes (q, 0, hold.key, sizeof hold.key);
+        hold.job = (uint64_t)store_col_int (q, 1);
+        hold.wanted = store_col_int (q, 2) != 0;
+        hold.request = col_blob_dup (q, 3, &hold.request_len);
+        rc = fn (arg, &hold, err);
+        store_hold_free (&hold);
+        if (rc != 0) {
+            store_reset (q);
+            break;
+        }
+    }
+    return rc;
+}
+
+/* --- outboxes ----------------------------------------------------------------------------- */
+
+static const char *box_name (enum store_outbox box)
+{
+    return box == STORE_OUTBOX_BANK ? "bank" : "meta";
+}
+
+int local_store_outbox_put (struct local_store *store, enum store_outbox box, const char *kind,
+                            const struct uuid *key, const void *payload, size_t payload_len,
+                            time_us now, struct err *err)
+{
+    return outbox_append (store->db, box_name (box), kind, key, payload, payload_len, now, NULL,
+                          err);
+}
+
+int local_store_outbox_read (struct local_store *store, enum store_outbox box, uint64_t after,
+                             uint32_t limit,
+                             void (*fn) (void *arg, const struct store_item *item), void *arg,
+                             struct err *err)
+{
+    for (uint32_t i = 0; i < limit; i++) {
+        struct outbox_message message = {0};
+        int rc = outbox_next (store->db, box_name (box), after, &message, err);
+        if (rc <= 0)
+            return rc;
+        struct store_item item = {.sequence = message.seq,
+                                  .payload = message.payload,
+                                  .payload_len = message.payload_len};
+        snprintf (item.kind, sizeof item.kind, "%.15s", message.kind);
+        fn (arg, &item);
+        after = message.seq;
+        outbox_message_clear (&message);
+    }
+    return 0;
+}
+
+int local_store_outbox_ack (struct local_store *store, enum store_outbox box, uint64_t sequence,
+                            struct err *err)
+{
+    return outbox_ack (store->db, box_name (box), sequence, err);
+}
+
+/* --- named values ------------------------------------------------------------------------- */
+
+int local_store_blob_put (struct local_store *store, const char *name, const void *bytes,
+                          size_t len, struct err *err)
+{
+    struct store_stmt *q =
+        store_stmt (store->db, "INSERT OR REPLACE INTO blob (name, value) VALUES (?1, ?2)");
+    store_bind_text (q, 1, name);
+    store_bind_blob (q, 2, bytes, len);
+    return store_run (q, err);
+}
+
+int local_store_blob_get (struct local_store *store, const char *name, void **out,
+                          size_t *len_out, struct err *err)
+{
+    struct store_stmt *q = store_stmt (store->db, "SELECT value FROM blob WHERE name = ?1");
+    store_bind_text (q, 1, name);
+    int rc = store_step (q, err);
+    if (rc < 0)
+        return rc;
+    if (rc == 0)
+        return err_set (err, ERR_NOT_FOUND, "nothing stored as %s", name);
+    *out = col_blob_dup (q, 0, len_out);
+    store_reset (q);
+    return 0;
+}
+
+/* --- administrators ----------------------------------------------------------------------- */
+
+int local_store_audit (struct local_store *store, time_us now, const char *who, const char *what,
+                       struct err *err)
+{
+    struct store_stmt *q = store_stmt (store->db, "INSERT INTO audit (at_us, who, what) "
+                                                  "VALUES (?1, ?2, ?3)");
+    store_bind_int (q, 1, now);
+    store_bind_text (q, 2, who);
+    store_bind_text (q, 3, what);
+    return store_run (q, err);
+}
+
+int local_store_job_admin_put (struct local_store *store, uint64_t number,
+                               const struct store_job_admin *admin, struct err *err)
+{
+    struct store_stmt *q =
+        store_stmt (store->db, "INSERT OR REPLACE INTO job_admin (number, holds, priority, absolute)"
+                               " VALUES (?1, ?2, ?3, ?4)");
+    store_bind_int (q, 1, (int64_t)number);
+    store_bind_int (q, 2, admin->holds);
+    store_bind_int (q, 3, admin->priority);
+    store_bind_int (q, 4, admin->absolute);
+    return store_run (q, err);
+}
+
+int local_store_job_admin_get (struct local_store *store, uint64_t number,
+                               struct store_job_admin *out, struct err *err)
+{
+    struct store_stmt *q = store_stmt (
+        store->db, "SELECT holds, priority, absolute FROM job_admin WHERE number = ?1");
+    *out = (struct store_job_admin){0};
+    store_bind_int (q, 1, (int64_t)number);
+    int rc = store_step (q, err);
+    if (rc > 0) {
+        out->holds = (uint32_t)store_col_int (q, 0);
+        out->priority = (int32_t)store_col_int (q, 1);
+        out->absolute = store_col_int (q, 2) != 0;
+        store_reset (q);
+    }
+    return rc < 0 ? rc : 0;
+}

@@ -1,0 +1,227 @@
+/* local_store: what nui-local must not forget, in one SQLite file.
+ *
+ * Jobs, co-allocated parts with their stored answers and tombstones, epochs, holds that the bank has
+ * been asked for, the outboxes to bank and metascheduler, counters, fairshare. Records are plain
+ * values; the service keeps live ones in memory and writes every change through here inside
+ * local_store_begin … local_store_commit: what commit returned 0 for survives anything.
+ *
+ * Blocking, one thread. Strings in records that are pointers are malloc'ed and owned by the record. */
+#ifndef NUI_LOCAL_STORE_LOCAL_STORE_H
+#define NUI_LOCAL_STORE_LOCAL_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/base/err.h"
+#include "proto/base/quantity.h"
+
+enum { STORE_NAME_MAX = 64, STORE_TRANSACTION_LEN = 16, STORE_HASH_LEN = 32 };
+
+/* Numbers are those of nui.local.v1.JobState. */
+enum store_job_state {
+    STORE_JOB_QUEUED = 1,
+    STORE_JOB_RESERVED = 2, /* a part, prepared or firm */
+    STORE_JOB_STARTING = 3,
+    STORE_JOB_RUNNING = 4,
+    STORE_JOB_COMPLETED = 5,
+    STORE_JOB_FAILED = 6,
+    STORE_JOB_CANCELLED = 7,
+    STORE_JOB_TIMEOUT = 8,
+    STORE_JOB_REFUSED = 9,
+};
+
+static inline bool store_job_ended (enum store_job_state state)
+{
+    return state >= STORE_JOB_COMPLETED;
+}
+
+enum store_stop { STORE_STOP_NONE = 0, STORE_STOP_CANCEL = 1, STORE_STOP_PREEMPT = 2 };
+
+struct store_job {
+    uint64_t number; /* of "alpha.17" */
+    enum store_job_state state;
+    char grid_job_id[STORE_NAME_MAX];
+    char component[STORE_NAME_MAX];
+    uint32_t component_index; /* in the signed job */
+    uint32_t attempt;
+    bool part; /* co-allocated: see struct store_part */
+    uint8_t transaction[STORE_TRANSACTION_LEN];
+    char *submitter; /* identity URI */
+    char local_account[STORE_NAME_MAX];
+    char pay_account[STORE_NAME_MAX]; /* as the bank said; before: as the job asks */
+    char reason_code[STORE_NAME_MAX];
+    char *reason_text; /* NULL: none */
+    uint32_t incarnation;
+    uint32_t start_failures;
+    uint32_t procs;
+    duration_us walltime;
+    time_us submit;
+    time_us start; /* 0: not started */
+    time_us end;
+    int32_t exit_code;
+    uint8_t hold_key[16];
+    bool hold_asked; /* a row in holds has this key */
+    char hold_id[STORE_NAME_MAX];
+    credit_micro amount;
+    char *placement; /* "alpha01:2:0,alpha02:1:0" = host:tasks:req; NULL: none */
+    enum store_stop stop; /* what the resource manager was asked to end it for */
+    bool ever_told; /* the metascheduler has been sent an event of it */
+    uint64_t change;
+    time_us deferred_until; /* 0: not */
+    time_us launch_at;      /* START's moment; 0: ordinary */
+    uint32_t port;
+};
+
+void store_job_free (struct store_job *job); /* what it owns */
+
+enum store_part_state {
+    STORE_PART_PREPARING = 1,
+    STORE_PART_PREPARED = 2,
+    STORE_PART_FIRM = 3,
+    STORE_PART_ABORTED = 4, /* also the tombstone of what never came */
+    STORE_PART_EXPIRED = 5,
+    STORE_PART_RELEASED = 6,
+    STORE_PART_REFUSED = 7, /* the answer was NO */
+};
+
+struct store_part {
+    uint8_t transaction[STORE_TRANSACTION_LEN];
+    char component[STORE_NAME_MAX];
+    uint32_t attempt;
+    enum store_part_state state;
+    uint64_t job;      /* 0: none */
+    char caller[STORE_NAME_MAX]; /* the metascheduler's name: its cap */
+    bool was_held;     /* what the first ABORT found */
+    uint8_t token_hash[STORE_HASH_LEN];
+    uint8_t request_hash[STORE_HASH_LEN];
+    time_us slot_start;
+    duration_us lease_end_boottime; /* on CLOCK_BOOTTIME of boot_id */
+    char boot_id[40];
+    bool start_accepted;
+    void *answer; /* packed PrepareReply; NULL while preparing */
+    size_t answer_len;
+    void *start; /* packed StartRequest once accepted */
+    size_t start_len;
+};
+
+void store_part_free (struct store_part *part);
+
+/* A hold the bank was asked for and has not answered. */
+struct store_hold {
+    uint8_t key[16];
+    uint64_t job;
+    bool wanted; /* false: give it back when it turns out to be granted */
+    void *request; /* packed nui.bank.v1.HoldRequest, sent again unchanged */
+    size_t request_len;
+};
+
+void store_hold_free (struct store_hold *hold);
+
+enum store_outbox { STORE_OUTBOX_BANK, STORE_OUTBOX_META };
+
+struct store_item {
+    uint64_t sequence; /* contiguous from 1 in its box */
+    char kind[16]; /* "charge", "release"; "job" */
+    void *payload;
+    size_t payload_len;
+};
+
+struct local_store;
+
+int local_store_open (const char *path, struct local_store **out, struct err *err);
+void local_store_close (struct local_store *store);
+
+/* Every write happens between these. Commit is durable when it returns 0; on an error nothing of the
+ * transaction has happened. */
+int local_store_begin (struct local_store *store, struct err *err);
+int local_store_commit (struct local_store *store, struct err *err);
+void local_store_rollback (struct local_store *store);
+
+/* The next value of a durable counter ("job", "change", "rsv"), from 1. */
+int local_store_next (struct local_store *store, const char *counter, uint64_t *out,
+                      struct err *err);
+
+/* Inserts or replaces. The envelope (packed) is written only when not NULL. */
+int local_store_job_put (struct local_store *store, const struct store_job *job,
+                         const void *envelope, size_t envelope_len, struct err *err);
+int local_store_job_get (struct local_store *store, uint64_t number, struct store_job *out,
+                         struct err *err);
+/* By grid id: the newest of that component ("" any). ERR_NOT_FOUND. */
+int local_store_job_find (struct local_store *store, const char *grid_job_id,
+                          const char *component, struct store_job *out, struct err *err);
+/* An ordinary job by what makes Submit idempotent. ERR_NOT_FOUND. */
+int local_store_job_by_attempt (struct local_store *store, const char *grid_job_id,
+                                const char *component, uint32_t attempt, struct store_job *out,
+                                struct err *err);
+/* malloc'ed. */
+int local_store_envelope (struct local_store *store, uint64_t number, void **out, size_t *len_out,
+                          struct err *err);
+/* Every job that has not ended, by number; record and its strings are the callback's to keep. */
+int local_store_jobs_live (struct local_store *store,
+                           int (*fn) (void *arg, struct store_job *job, struct err *err),
+                           void *arg, struct err *err);
+
+int local_store_part_put (struct local_store *store, const struct store_part *part,
+                          struct err *err);
+int local_store_part_get (struct local_store *store, const uint8_t *transaction,
+                          const char *component, uint32_t attempt, struct store_part *out,
+                          struct err *err);
+/* Parts that are preparing, prepared or firm. */
+int local_store_parts_live (struct local_store *store,
+                            int (*fn) (void *arg, struct store_part *part, struct err *err),
+                            void *arg, struct err *err);
+
+/* Highest epoch seen for a transaction; 0: none. */
+int local_store_epoch_get (struct local_store *store, const uint8_t *transaction, uint64_t *out,
+                           struct err *err);
+int local_store_epoch_put (struct local_store *store, const uint8_t *transaction, uint64_t epoch,
+                           struct err *err);
+
+int local_store_hold_put (struct local_store *store, const struct store_hold *hold,
+                          struct err *err);
+/* The answer will not be used: give back what turns out to be granted. */
+int local_store_hold_unwant (struct local_store *store, const uint8_t key[16], struct err *err);
+/* false also when there is no such row. */
+int local_store_hold_wanted (struct local_store *store, const uint8_t key[16], bool *out,
+                             struct err *err);
+int local_store_hold_delete (struct local_store *store, const uint8_t key[16], struct err *err);
+int local_store_holds (struct local_store *store,
+                       int (*fn) (void *arg, struct store_hold *hold, struct err *err), void *arg,
+                       struct err *err);
+
+/* Appends; the sequence is given here. key is the message's idempotency key. */
+int local_store_outbox_put (struct local_store *store, enum store_outbox box, const char *kind,
+                            const struct uuid *key, const void *payload, size_t payload_len,
+                            time_us now, struct err *err);
+/* Up to `limit` items, oldest first; payloads are valid during the callback. */
+int local_store_outbox_read (struct local_store *store, enum store_outbox box, uint64_t after,
+                             uint32_t limit,
+                             void (*fn) (void *arg, const struct store_item *item), void *arg,
+                             struct err *err);
+/* Everything up to and including sequence has arrived. */
+int local_store_outbox_ack (struct local_store *store, enum store_outbox box, uint64_t sequence,
+                            struct err *err);
+
+/* Appends to the audit log: who did what. */
+int local_store_audit (struct local_store *store, time_us now, const char *who, const char *what,
+                       struct err *err);
+
+/* What administrators set on a live job; absent: nothing (all 0). */
+struct store_job_admin {
+    uint32_t holds;   /* user 1, system 2, batch 4 */
+    int32_t priority; /* setspri */
+    bool absolute;
+};
+int local_store_job_admin_put (struct local_store *store, uint64_t number,
+                               const struct store_job_admin *admin, struct err *err);
+int local_store_job_admin_get (struct local_store *store, uint64_t number,
+                               struct store_job_admin *out, struct err *err);
+
+/* One named value ("fairshare"). get: ERR_NOT_FOUND; malloc'ed. */
+int local_store_blob_put (struct local_store *store, const char *name, const void *bytes,
+                          size_t len, struct err *err);
+int local_store_blob_get (struct local_store *store, const char *name, void **out,
+                          size_t *len_out, struct err *err);
+
+#endif

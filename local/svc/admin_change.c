@@ -1,0 +1,266 @@
+/* What administrators, and users with their own jobs, change: holds, system priority, a start by
+ * hand. Each change is in the store, with its line in the audit log, before it is acknowledged. */
+#include <string.h>
+#include <strings.h>
+
+#include "local/core/explain.h"
+#include "local/svc/admin.h"
+#include "proto/base/clock.h"
+#include "proto/base/strbuf.h"
+
+enum { SETTABLE_HOLDS = HOLD_USER | HOLD_SYSTEM | HOLD_BATCH, PRIORITY_ABSOLUTE_MAX = 1000 };
+
+/* --- one waiting job ----------------------------------------------------------------------- */
+
+static int waiting_job (struct svc *svc, const struct admin_caller *caller, const char *name,
+                        enum admin_level level, struct site_job **out, struct job_view *view,
+                        struct err *err)
+{
+    struct store_job rec;
+    int rc = admin_job (svc, caller, name, level, &rec, out, err);
+    if (rc != 0)
+        return rc;
+    store_job_free (&rec);
+    if (!*out)
+        return err_set (err, ERR_CONFLICT, "job %.80s has ended", name);
+    if (!(*out)->in_cluster || (*out)->rec.state != STORE_JOB_QUEUED)
+        return err_set (err, ERR_CONFLICT, "job %.80s %s", name,
+                        (*out)->part ? "is part of a co-allocation: its group decides"
+                                     : "does not wait any more: it has started");
+    return cluster_job_get (svc->cluster, (struct job_id){(*out)->rec.number}, view, err);
+}
+
+static struct store_job_admin admin_of (const struct job_view *view)
+{
+    return (struct store_job_admin){.holds = view->spec->holds & SETTABLE_HOLDS,
+                                    .priority = view->spec->system_priority,
+                                    .absolute = (view->spec->flags & JOB_SYSTEM_PRIORITY) != 0};
+}
+
+static int apply (struct svc *svc, const struct site_job *job, uint32_t other_holds,
+                  const struct store_job_admin *set, struct err *err)
+{
+    struct job_id id = {job->rec.number};
+    time_us now = clock_now_us ();
+    int rc = cluster_job_hold_set (svc->cluster, id, other_holds | set->holds, now, err);
+    if (rc == 0)
+        rc = cluster_job_system_priority_set (svc->cluster, id, set->priority, set->absolute, now,
+                                              err);
+    return rc;
+}
+
+int admin_restore (struct svc *svc, struct site_job *job, struct err *err)
+{
+    struct store_job_admin set;
+    int rc = local_store_job_admin_get (svc->store, job->rec.number, &set, err);
+    if (rc != 0 || (!set.holds && !set.priority && !set.absolute))
+        return rc;
+    return apply (svc, job, 0, &set, err);
+}
+
+/* The core first, since it may refuse; taken back when it cannot be written down. */
+static int change (struct svc *svc, const struct admin_caller *caller, const struct site_job *job,
+                   const struct job_view *view, const struct store_job_admin *set,
+                   const char *what, struct err *err)
+{
+    struct store_job_admin before = admin_of (view);
+    uint32_t others = view->spec->holds & ~(uint32_t)SETTABLE_HOLDS;
+    struct err again = {0};
+    int rc = apply (svc, job, others, set, err);
+    if (rc != 0)
+        return rc;
+    rc = svc_begin (svc, err);
+    if (rc == 0)
+        rc = local_store_job_admin_put (svc->store, job->rec.number, set, err);
+    if (rc == 0)
+        rc = admin_audit_in (svc, caller, err, "%s", what);
+    rc = svc_commit (svc, rc, err);
+    if (rc != 0)
+        (void)apply (svc, job, others, &before, &again);
+    pass_wake (svc);
+    return rc;
+}
+
+static void answer (struct svc *svc, struct rpccall *call, const struct site_job *job, int rc,
+                    const struct err *err)
+{
+    Nui__Local__V1__ChangeReply reply = NUI__LOCAL__V1__CHANGE_REPLY__INIT;
+    char id[SITE_ID_MAX];
+    if (rc != 0) {
+        jobs_refuse (svc, call, err);
+        return;
+    }
+    reply.job_id = site_id (svc, job->rec.number, id);
+    rpccall_reply (call, &reply.base);
+}
+
+/* --- holds -------------------------------------------------------------------------------- */
+
+static int holds_parse (char **name, size_t count, uint32_t *out, struct err *err)
+{
+    static const char *const known[] = {"User", "System", "Batch"};
+    *out = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint32_t bit = 0;
+        for (uint32_t k = 0; k < 3; k++)
+            if (strcasecmp (name[i], known[k]) == 0)
+                bit = 1u << k;
+        if (!bit)
+            return err_set (err, ERR_INVALID, "hold '%.40s': wanted User, System or Batch",
+                            name[i]);
+        *out |= bit;
+    }
+    return 0;
+}
+
+static void holds_name (uint32_t holds, char out[32])
+{
+    snprintf (out, 32, "%s%s%s", holds & HOLD_USER ? " user" : "",
+              holds & HOLD_SYSTEM ? " system" : "", holds & HOLD_BATCH ? " batch" : "");
+}
+
+static int hold_change (struct svc *svc, const struct admin_caller *caller,
+                        const Nui__Local__V1__SetHoldRequest *r, struct site_job **job,
+                        struct err *err)
+{
+    struct job_view view;
+    uint32_t set, clear;
+    char what[160], id[SITE_ID_MAX], names[2][32];
+    int rc = holds_parse (r->set, r->n_set, &set, err);
+    if (rc == 0)
+        rc = holds_parse (r->clear, r->n_clear, &clear, err);
+    if (rc == 0 && (set | clear) == 0)
+        rc = err_set (err, ERR_INVALID, "no hold is named");
+    if (rc == 0)
+        rc = waiting_job (svc, caller, r->job_id, ADMIN_JOBS, job, &view, err);
+    if (rc != 0)
+        return rc;
+    struct store_job_admin now = admin_of (&view);
+    clear &= now.holds; /* releasing all of them is releasing what there is */
+    if (((set | clear) & ~(uint32_t)HOLD_USER) &&
+        admin_require (caller, ADMIN_JOBS, "a system or batch hold", err) != 0)
+        return err->code;
+    now.holds = (now.holds & ~clear) | set;
+    holds_name (set, names[0]);
+    holds_name (clear, names[1]);
+    snprintf (what, sizeof what, "holds of %s: set%s released%s",
+              site_id (svc, (*job)->rec.number, id), *names[0] ? names[0] : " none",
+              *names[1] ? names[1] : " none");
+    return change (svc, caller, *job, &view, &now, what, err);
+}
+
+void admin_set_hold (void *self, struct rpccall *call, const ProtobufCMessage *request)
+{
+    struct svc *svc = self;
+    struct admin_caller caller;
+    struct site_job *job = NULL;
+    struct err err = {0};
+    admin_who (svc, call, &caller);
+    int rc =
+        hold_change (svc, &caller, (const Nui__Local__V1__SetHoldRequest *)request, &job, &err);
+    answer (svc, call, job, rc, &err);
+}
+
+/* --- priority ----------------------------------------------------------------------------- */
+
+void admin_set_priority (void *self, struct rpccall *call, const ProtobufCMessage *request)
+{
+    struct svc *svc = self;
+    const Nui__Local__V1__SetPriorityRequest *r =
+        (const Nui__Local__V1__SetPriorityRequest *)request;
+    struct admin_caller caller;
+    struct site_job *job = NULL;
+    struct job_view view;
+    struct err err = {0};
+    char what[160], id[SITE_ID_MAX];
+    admin_who (svc, call, &caller);
+    int rc = admin_require (&caller, ADMIN_JOBS, "setting a system priority", &err);
+    if (rc == 0 && !r->relative && (r->priority < 0 || r->priority > PRIORITY_ABSOLUTE_MAX))
+        rc = err_set (&err, ERR_INVALID, "an absolute priority is from 1 to %d (0: none), not %d",
+                      PRIORITY_ABSOLUTE_MAX, r->priority);
+    if (rc == 0 && (r->priority > PRIORITY_MAX || r->priority < -PRIORITY_MAX))
+        rc = err_set (&err, ERR_INVALID, "a relative priority is at most %lld away",
+                      (long long)PRIORITY_MAX);
+    if (rc == 0)
+        rc = waiting_job (svc, &caller, r->job_id, ADMIN_JOBS, &job, &view, &err);
+    if (rc == 0) {
+        struct store_job_admin now = admin_of (&view);
+        now.priority = r->priority;
+        now.absolute = !r->relative && r->priority != 0;
+        snprintf (what, sizeof what, "setspri %s%d %s", r->relative ? "-r " : "", r->priority,
+                  site_id (svc, job->rec.number, id));
+        rc = change (svc, &caller, job, &view, &now, what, &err);
+    }
+    answer (svc, call, job, rc, &err);
+}
+
+/* --- a start by hand ---------------------------------------------------------------------- */
+
+static int may_run (struct svc *svc, const struct site_job *job, const struct job_view *view,
+                    bool force, time_us now, struct err *err)
+{
+    struct explained_limit hit;
+    char text[LIMITS_TEXT_MAX], id[SITE_ID_MAX];
+    site_id (svc, job->rec.number, id);
+    if (view->spec->holds)
+        return err_set (err, ERR_CONFLICT, "job cannot run (job %s is held: releasehold first)",
+                        id);
+    if (!force && explain_limit (svc->cluster, view->spec->id, LIMIT_HARD, now, &hit))
+        return err_set (err, ERR_CONFLICT, "job cannot run (%s)",
+                        limits_violation_text (&hit.violation, id, svc->names, text, sizeof text));
+    return 0;
+}
+
+/* Reservations of others are never broken; with force the schedule's promises to waiting jobs
+ * are. */
+static int place_now (struct svc *svc, const struct site_job *job, bool force, time_us now,
+                      struct slot *slot, struct err *err)
+{
+    struct query query = {.req_count = job->req_count, .req = job->reqs,
+                          .duration = job->rec.walltime, .from = now, .until = now,
+                          .queue = !force};
+    char text[512];
+    int rc = query_earliest (svc->cluster, &query, now, svc->call_arena, slot, err);
+    if (rc == 0 && slot->start == TIME_US_NONE)
+        rc = err_set (err, ERR_CONFLICT, "job cannot run (%s)",
+                      reason_text (&slot->reason, svc->names, text, sizeof text));
+    return rc;
+}
+
+void admin_run_job (void *self, struct rpccall *call, const ProtobufCMessage *request)
+{
+    struct svc *svc = self;
+    const Nui__Local__V1__RunJobRequest *r = (const Nui__Local__V1__RunJobRequest *)request;
+    Nui__Local__V1__ChangeReply reply = NUI__LOCAL__V1__CHANGE_REPLY__INIT;
+    struct admin_caller caller;
+    struct site_job *job = NULL;
+    struct job_view view;
+    struct slot slot;
+    struct err err = {0};
+    char id[SITE_ID_MAX];
+    time_us now = clock_now_us ();
+    admin_who (svc, call, &caller);
+    arena_reset (svc->call_arena);
+    int rc = admin_require (&caller, ADMIN_JOBS, "starting a job by hand", &err);
+    if (rc == 0)
+        rc = waiting_job (svc, &caller, r->job_id, ADMIN_JOBS, &job, &view, &err);
+    if (rc == 0)
+        rc = may_run (svc, job, &view, r->force, now, &err);
+    if (rc == 0)
+        rc = place_now (svc, job, r->force, now, &slot, &err);
+    if (rc == 0)
+        rc = admin_audit (svc, &caller, &err, "runjob %s%s", r->force ? "-f " : "",
+                          site_id (svc, job->rec.number, id));
+    if (rc == 0)
+        rc = pass_start (svc, job, &slot.allocation, &err);
+    if (rc != 0) {
+        jobs_refuse (svc, call, &err);
+        return;
+    }
+    reply.job_id = site_id (svc, job->rec.number, id);
+    reply.nodes = arena_array (svc->call_arena, slot.allocation.count + 1, sizeof *reply.nodes);
+    for (uint32_t i = 0; i < slot.allocation.count; i++)
+        if (i == 0 || slot.allocation.item[i].node.v != slot.allocation.item[i - 1].node.v)
+            reply.nodes[reply.n_nodes++] = svc->node_by_id[slot.allocation.item[i].node.v]->name;
+    rpccall_reply (call, &reply.base);
+}

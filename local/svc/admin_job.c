@@ -1,0 +1,277 @@
+/* One job: everything about it, and why it waits, with the value of what stops it. */
+#include <string.h>
+
+#include "local/core/explain.h"
+#include "local/svc/admin.h"
+#include "proto/base/clock.h"
+
+/* --- what it asks for, where it is -------------------------------------------------------- */
+
+static void features_fill (struct svc *svc, const struct features *f, struct arena *arena,
+                           Nui__Local__V1__JobReq *out)
+{
+    out->features = arena_array (arena, FEATURES_MAX, sizeof *out->features);
+    for (uint32_t i = 0; i < FEATURES_MAX; i++)
+        if (f->word[i / 64] >> (i % 64) & 1)
+            out->features[out->n_features++] = (char *)strtab_name (svc->features, i);
+}
+
+static void placement_fill (const char *placement, struct arena *arena,
+                            Nui__Local__V1__JobReq **reqs, size_t req_count)
+{
+    size_t cap = 1;
+    for (const char *p = placement; *p; p++)
+        cap += *p == ',';
+    for (size_t r = 0; r < req_count; r++)
+        reqs[r]->nodes = arena_array (arena, cap, sizeof *reqs[r]->nodes);
+    for (const char *p = placement; p && *p;) {
+        char name[STORE_NAME_MAX];
+        unsigned tasks, req;
+        if (sscanf (p, "%63[^:]:%u:%u", name, &tasks, &req) != 3)
+            break;
+        if (req < req_count) {
+            Nui__Local__V1__NodeTasks *node = arena_new (arena, Nui__Local__V1__NodeTasks);
+            nui__local__v1__node_tasks__init (node);
+            node->node = arena_strdup (arena, name);
+            node->tasks = tasks;
+            reqs[req]->nodes[reqs[req]->n_nodes++] = node;
+        }
+        p = strchr (p, ',');
+        p = p ? p + 1 : NULL;
+    }
+}
+
+static void reqs_fill (struct svc *svc, const struct store_job *rec, const struct req *reqs,
+                       uint32_t count, struct arena *arena, Nui__Local__V1__JobDetail *out)
+{
+    out->reqs = arena_array (arena, count + 1, sizeof *out->reqs);
+    for (uint32_t i = 0; i < count; i++) {
+        Nui__Local__V1__JobReq *r = arena_new (arena, Nui__Local__V1__JobReq);
+        nui__local__v1__job_req__init (r);
+        r->tasks = reqs[i].tasks;
+        r->tasks_per_node = reqs[i].tasks_per_node;
+        r->procs = (uint32_t)reqs[i].task.v[RES_PROCS];
+        r->memory_mb = reqs[i].task.v[RES_MEM_MB];
+        r->swap_mb = reqs[i].task.v[RES_SWAP_MB];
+        r->disk_mb = reqs[i].task.v[RES_DISK_MB];
+        r->exclusive = reqs[i].exclusive;
+        features_fill (svc, &reqs[i].features, arena, r);
+        out->reqs[out->n_reqs++] = r;
+    }
+    if (rec->placement && rec->state != STORE_JOB_QUEUED)
+        placement_fill (rec->placement, arena, out->reqs, out->n_reqs);
+}
+
+/* --- why it waits ------------------------------------------------------------------------- */
+
+static void holds_fill (uint32_t holds, struct arena *arena, Nui__Local__V1__JobDetail *out)
+{
+    static const char *const name[] = {"User", "System", "Batch", "Dependency", "Token"};
+    out->holds = arena_array (arena, 5, sizeof *out->holds);
+    for (uint32_t i = 0; i < 5; i++)
+        if (holds >> i & 1)
+            out->holds[out->n_holds++] = (char *)name[i];
+}
+
+Nui__Local__V1__LimitHit *admin_limit (struct svc *svc, const char *job_name,
+                                       const struct explained_limit *hit, struct arena *arena)
+{
+    const struct limits_violation *v = &hit->violation;
+    Nui__Local__V1__LimitHit *l = arena_new (arena, Nui__Local__V1__LimitHit);
+    char *text = arena_alloc (arena, LIMITS_TEXT_MAX);
+    nui__local__v1__limit_hit__init (l);
+    l->level = (char *)(v->level == LIMIT_HARD ? "HARD" : "SOFT");
+    l->limit = (char *)limit_kind_name (v->limit);
+    l->object = v->object < CRED_KINDS
+                    ? arena_printf (arena, "%s %s", cred_kind_name ((enum cred_kind)v->object),
+                                    cred_name (svc->names, (enum cred_kind)v->object, v->id))
+                    : arena_strdup (arena, "system");
+    l->value = v->value;
+    l->usage = v->usage;
+    l->request = v->request;
+    l->text = limits_violation_text (v, job_name, svc->names, text, LIMITS_TEXT_MAX);
+    return l;
+}
+
+static Nui__Local__V1__NodeVerdict *verdict (struct arena *arena, const char *node,
+                                             enum node_verdict v, uint32_t count)
+{
+    Nui__Local__V1__NodeVerdict *one = arena_new (arena, Nui__Local__V1__NodeVerdict);
+    nui__local__v1__node_verdict__init (one);
+    one->node = (char *)node;
+    one->reason = (char *)node_verdict_name (v);
+    one->count = count;
+    return one;
+}
+
+/* The nodes, and the start by what is promised: where the pass reserved, that. */
+static int nodes_fill (struct svc *svc, const struct site_job *job, bool verbose, time_us now,
+                       struct arena *arena, Nui__Local__V1__JobDetail *out, struct err *err)
+{
+    struct explained_nodes nodes;
+    time_us from = out->clears_us > now && out->job->section ==
+                                               NUI__LOCAL__V1__QUEUE_SECTION__SECTION_BLOCKED
+                       ? out->clears_us
+                       : now;
+    int rc = explain_nodes (svc->cluster, (struct job_id){job->rec.number}, from, now, arena,
+                            &nodes, err);
+    if (rc != 0)
+        return rc;
+    if (out->job->reserved_us)
+        out->start_estimate_us = out->job->reserved_us;
+    else if (out->n_holds == 0 && nodes.earliest != TIME_US_NONE)
+        out->start_estimate_us = nodes.earliest;
+    out->idle_procs = nodes.idle_procs;
+    out->feasible_procs = nodes.feasible_procs;
+    out->rejections = arena_array (arena, NODE_VERDICTS, sizeof *out->rejections);
+    for (int v = NODE_ACCEPTS + 1; v < NODE_VERDICTS; v++)
+        if (nodes.count[v])
+            out->rejections[out->n_rejections++] =
+                verdict (arena, "", (enum node_verdict)v, nodes.count[v]);
+    if (!verbose)
+        return 0;
+    out->verbose = true;
+    out->nodes = arena_array (arena, svc->node_count + 1, sizeof *out->nodes);
+    for (uint32_t n = 0; n < svc->node_count; n++)
+        out->nodes[out->n_nodes++] =
+            verdict (arena, svc->node_by_id[n]->name, (enum node_verdict)nodes.verdict[n],
+                     nodes.tasks[n]);
+    return 0;
+}
+
+static int waiting_fill (struct svc *svc, const struct site_job *job, bool verbose, time_us now,
+                         struct arena *arena, Nui__Local__V1__JobDetail *out, struct err *err)
+{
+    struct job_id id = {job->rec.number};
+    struct job_view view;
+    struct explained_limit hit;
+    char text[512];
+    bool put_off = job->rec.deferred_until > now && *job->rec.reason_code;
+    int rc = cluster_job_get (svc->cluster, id, &view, err);
+    if (rc != 0)
+        return rc;
+    out->bypass = view.bypass;
+    if (view.reserved_start != TIME_US_NONE)
+        out->reservation_end_us = view.reserved_start + job->rec.walltime;
+    holds_fill (view.spec->holds, arena, out);
+    if (put_off) { /* by the shell: credit, a failed start */
+        jobs_reason (arena, job->rec.reason_code, job->rec.reason_text, &out->reason);
+        out->clears_us = job->rec.deferred_until;
+    } else {
+        reason_text (&view.reason, svc->names, text, sizeof text);
+        jobs_reason (arena, reason_code_name ((enum reason_code)view.reason.code), text,
+                     &out->reason);
+        if (view.reason.clears != TIME_US_NONE && view.reason.clears != TIME_US_MAX)
+            out->clears_us = view.reason.clears;
+    }
+    if (out->n_holds == 0 && !put_off &&
+        (explain_limit (svc->cluster, id, LIMIT_HARD, now, &hit) ||
+         explain_limit (svc->cluster, id, LIMIT_SOFT, now, &hit))) {
+        out->limit = admin_limit (svc, out->job->job_id, &hit, arena);
+        if (hit.clears != TIME_US_NONE)
+            out->clears_us = hit.clears;
+    }
+    return nodes_fill (svc, job, verbose, now, arena, out, err);
+}
+
+/* --- the answer --------------------------------------------------------------------------- */
+
+static void ended_row (struct svc *svc, struct store_job *rec, time_us now, struct arena *arena,
+                       Nui__Local__V1__JobDetail *out)
+{
+    struct site_job *shade = arena_new (arena, struct site_job); /* the row points into it */
+    shade->rec = *rec;
+    for (int k = 0; k < CRED_KINDS; k++)
+        shade->cred[k] = CRED_NONE;
+    admin_queue_row (svc, shade, now, arena, out->job);
+    out->job->end_us = rec->end;
+    out->job->section = NUI__LOCAL__V1__QUEUE_SECTION__SECTION_UNSET;
+    out->job->reserved_us = 0;
+}
+
+static int detail_fill (struct svc *svc, struct store_job *rec, struct site_job *live, bool verbose,
+                        struct arena *arena, Nui__Local__V1__JobDetail *out, struct err *err)
+{
+    time_us now = clock_now_us ();
+    struct explained_job more;
+    int rc = 0;
+    nui__local__v1__job_detail__init (out);
+    out->now_us = now;
+    out->job = arena_new (arena, Nui__Local__V1__QueueJob);
+    if (live)
+        admin_queue_row (svc, live, now, arena, out->job);
+    else
+        ended_row (svc, rec, now, arena, out);
+    const struct store_job *r = live ? &live->rec : rec;
+    out->submitter = arena_strdup (arena, r->submitter ? r->submitter : "");
+    out->component = arena_strdup (arena, r->component);
+    out->start_count = r->incarnation;
+    out->exit_code = r->exit_code;
+    out->held_micro = store_job_ended (r->state) ? 0 : r->amount;
+    out->slot_us = live && live->part ? live->part->rec.slot_start : 0;
+    if (live && live->in_cluster &&
+        explain_job (svc->cluster, (struct job_id){r->number}, &more, NULL) == 0) {
+        out->pe_micro = (int64_t)(more.pe * 1e6 + .5);
+        out->system_priority = more.system_priority;
+    }
+    if (live)
+        reqs_fill (svc, r, live->reqs, live->req_count, arena, out);
+    if (live && live->in_cluster && r->state == STORE_JOB_QUEUED)
+        rc = waiting_fill (svc, live, verbose, now, arena, out, err);
+    else
+        jobs_reason (arena, r->reason_code, r->reason_text, &out->reason);
+    return rc;
+}
+
+void admin_check_job (void *self, struct rpccall *call, const ProtobufCMessage *request)
+{
+    struct svc *svc = self;
+    const Nui__Local__V1__CheckJobRequest *r = (const Nui__Local__V1__CheckJobRequest *)request;
+    Nui__Local__V1__JobDetail detail;
+    struct admin_caller caller;
+    struct store_job rec;
+    struct site_job *live;
+    struct err err = {0};
+    admin_who (svc, call, &caller);
+    arena_reset (svc->call_arena);
+    int rc = admin_job (svc, &caller, r->job_id, ADMIN_INFO, &rec, &live, &err);
+    if (rc != 0) {
+        rpccall_fail (call, &err);
+        return;
+    }
+    rc = detail_fill (svc, &rec, live, r->verbose, svc->call_arena, &detail, &err);
+    if (rc == 0)
+        rpccall_reply (call, &detail.base);
+    else
+        rpccall_fail (call, &err);
+    store_job_free (&rec);
+}
+
+void admin_cancel_job (void *self, struct rpccall *call, const ProtobufCMessage *request)
+{
+    struct svc *svc = self;
+    const Nui__Local__V1__CancelJobRequest *r = (const Nui__Local__V1__CancelJobRequest *)request;
+    Nui__Local__V1__CancelJobReply reply = NUI__LOCAL__V1__CANCEL_JOB_REPLY__INIT;
+    struct admin_caller caller;
+    struct store_job rec;
+    struct site_job *live;
+    struct err err = {0};
+    char text[PRINCIPAL_URI_MAX + 32], id[SITE_ID_MAX];
+    admin_who (svc, call, &caller);
+    int rc = admin_job (svc, &caller, r->job_id, ADMIN_JOBS, &rec, &live, &err);
+    if (rc == 0) {
+        reply.job_id = site_id (svc, rec.number, id);
+        if (live)
+            rc = admin_audit (svc, &caller, &err, "canceljob %s", id);
+        snprintf (text, sizeof text, "cancelled by %s", caller.name);
+        if (rc == 0 && live) {
+            rc = life_cancel (svc, live, "Cancelled", text, &err);
+            reply.cancelled = rc == 0;
+        }
+        store_job_free (&rec);
+    }
+    if (rc != 0)
+        rpccall_fail (call, &err);
+    else
+        rpccall_reply (call, &reply.base);
+}

@@ -1,0 +1,350 @@
+/* Nodes, and what is promised on them. */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "local/core/explain.h"
+#include "local/svc/admin.h"
+#include "local/svc/admin_stream.h"
+#include "proto/base/clock.h"
+
+enum { ROWS_PER_CHUNK = 256 };
+
+/* --- nodes -------------------------------------------------------------------------------- */
+
+struct node_stream {
+    struct admin_stream base;
+    uint32_t at, count;
+    uint64_t *job;   /* running jobs, by node */
+    uint32_t *first; /* [node], with one more at the end: where its jobs begin */
+};
+
+static void node_stream_free (struct admin_stream *base)
+{
+    struct node_stream *s = (struct node_stream *)base;
+    free (s->job);
+    free (s->first);
+    free (s);
+}
+
+/* Each node's jobs side by side: counted, then put in place. */
+static void jobs_by_node (struct svc *svc, struct node_stream *s)
+{
+    uint32_t cap = HASH_COUNT (svc->jobs) + 1, total = 0, n = 0;
+    struct job_id *id = calloc (cap, sizeof *id);
+    uint32_t *fill = calloc (svc->node_count + 1, sizeof *fill);
+    struct job_view view;
+    s->first = calloc (svc->node_count + 2, sizeof *s->first);
+    assert (id && fill && s->first);
+    n = cluster_job_list (svc->cluster, JOB_RUNNING, id, cap);
+    n += cluster_job_list (svc->cluster, JOB_STARTING, id + n, cap - n);
+    for (int round = 0; round < 2; round++) {
+        for (uint32_t i = 0; i < n; i++) {
+            if (cluster_job_get (svc->cluster, id[i], &view, NULL) != 0)
+                continue;
+            for (uint32_t p = 0; p < view.allocation.count; p++) {
+                uint32_t node = view.allocation.item[p].node.v;
+                if (p > 0 && node == view.allocation.item[p - 1].node.v)
+                    continue;
+                if (round == 0)
+                    s->first[node + 1]++;
+                else
+                    s->job[s->first[node] + fill[node]++] = id[i].v;
+            }
+        }
+        for (uint32_t v = 0; round == 0 && v < svc->node_count; v++)
+            s->first[v + 1] += s->first[v];
+        total = s->first[svc->node_count];
+        if (round == 0)
+            s->job = calloc (total + 1, sizeof *s->job);
+        assert (s->job);
+    }
+    free (id);
+    free (fill);
+}
+
+static const char *node_state_name (const struct node_view *v)
+{
+    if (v->state == NODE_DOWN)
+        return "Down";
+    if (v->state == NODE_DRAINED)
+        return v->job_count ? "Draining" : "Drained";
+    if (v->job_count == 0)
+        return "Idle";
+    return v->dedicated.v[RES_PROCS] < v->spec.configured.v[RES_PROCS] ? "Running" : "Busy";
+}
+
+static void node_fill (struct node_stream *s, uint32_t n, const struct node_view *v,
+                       Nui__Local__V1__NodeInfo *out)
+{
+    struct svc *svc = s->base.svc;
+    struct arena *arena = svc->call_arena;
+    char id[SITE_ID_MAX];
+    nui__local__v1__node_info__init (out);
+    out->name = svc->node_by_id[n]->name;
+    out->address = (char *)node_address (svc, out->name);
+    out->state = (char *)node_state_name (v);
+    out->procs = (uint32_t)v->spec.configured.v[RES_PROCS];
+    out->memory_mb = v->spec.configured.v[RES_MEM_MB];
+    out->swap_mb = v->spec.configured.v[RES_SWAP_MB];
+    out->disk_mb = v->spec.configured.v[RES_DISK_MB];
+    out->dedicated_procs = (uint32_t)v->dedicated.v[RES_PROCS];
+    out->dedicated_memory_mb = v->dedicated.v[RES_MEM_MB];
+    out->dedicated_swap_mb = v->dedicated.v[RES_SWAP_MB];
+    out->dedicated_disk_mb = v->dedicated.v[RES_DISK_MB];
+    out->speed_ppm = (uint32_t)v->spec.speed_ppm;
+    out->load_milli = v->load_milli;
+    out->priority = v->spec.priority;
+    out->features = arena_array (arena, FEATURES_MAX, sizeof *out->features);
+    for (uint32_t i = 0; i < FEATURES_MAX; i++)
+        if (v->spec.features.word[i / 64] >> (i % 64) & 1)
+            out->features[out->n_features++] = (char *)strtab_name (svc->features, i);
+    uint32_t first = s->first[n], end = s->first[n + 1];
+    out->jobs = arena_array (arena, end - first + 1, sizeof *out->jobs);
+    for (uint32_t i = first; i < end; i++)
+        out->jobs[out->n_jobs++] = arena_strdup (arena, site_id (svc, s->job[i], id));
+}
+
+static bool node_step (struct admin_stream *base)
+{
+    struct node_stream *s = (struct node_stream *)base;
+    struct svc *svc = base->svc;
+    Nui__Local__V1__NodesChunk chunk = NUI__LOCAL__V1__NODES_CHUNK__INIT;
+    Nui__Local__V1__NodeInfo *rows[ROWS_PER_CHUNK];
+    struct node_view view;
+    chunk.now_us = clock_now_us ();
+    chunk.nodes = rows;
+    for (; s->at < s->count && chunk.n_nodes < ROWS_PER_CHUNK; s->at++) {
+        if (cluster_node_get (svc->cluster, (struct node_id){s->at}, &view, NULL) != 0)
+            continue;
+        Nui__Local__V1__NodeInfo *row = arena_new (svc->call_arena, Nui__Local__V1__NodeInfo);
+        node_fill (s, s->at, &view, row);
+        rows[chunk.n_nodes++] = row;
+    }
+    base->blocked = !rpccall_send (base->call, &chunk.base);
+    return s->at < s->count;
+}
+
+static struct site_node *node_named (struct svc *svc, const char *name, struct err *err)
+{
+    struct site_node *node;
+    HASH_FIND_STR (svc->nodes, name, node);
+    if (!node)
+        err_set (err, ERR_NOT_FOUND, "site %s has no node %.80s", svc->site, name);
+    return node;
+}
+
+void admin_nodes (void *self, struct rpccall *call, const ProtobufCMessage *request)
+{
+    struct svc *svc = self;
+    const Nui__Local__V1__NodesRequest *r = (const Nui__Local__V1__NodesRequest *)request;
+    struct admin_caller caller;
+    struct site_node *one = NULL;
+    struct err err = {0};
+    admin_who (svc, call, &caller);
+    int rc = admin_require (&caller, ADMIN_INFO, "seeing the nodes", &err);
+    if (rc == 0 && *r->node && !(one = node_named (svc, r->node, &err)))
+        rc = err.code;
+    if (rc != 0) {
+        rpccall_fail (call, &err);
+        return;
+    }
+    struct node_stream *s = calloc (1, sizeof *s);
+    assert (s);
+    s->base.step = node_step;
+    s->base.free_fn = node_stream_free;
+    s->at = one ? one->id.v : 0;
+    s->count = one ? one->id.v + 1 : svc->node_count;
+    jobs_by_node (svc, s);
+    admin_stream_start (svc, call, &s->base);
+}
+
+/* --- reservations ------------------------------------------------------------------------- */
+
+struct rsv_stream {
+    struct admin_stream base;
+    struct admin_caller caller;
+    bool nodes;
+    uint32_t only_node; /* UINT32_MAX: any */
+    uint64_t only_job;  /* 0: any */
+    uint64_t *id;       /* jobs, then reservations */
+    uint32_t job_count, count, at, hidden;
+};
+
+static void rsv_stream_free (struct admin_stream *base)
+{
+    struct rsv_stream *s = (struct rsv_stream *)base;
+    free (s->id);
+    free (s);
+}
+
+struct reserved_list {
+    uint64_t *id;
+    uint32_t count, cap;
+};
+
+static void reserved_add (void *arg, struct job_id job, time_us start, time_us end,
+                          const struct allocation *allocation)
+{
+    struct reserved_list *list = arg;
+    (void)start;
+    (void)end;
+    (void)allocation;
+    if (list->count < list->cap)
+        list->id[list->count++] = job.v;
+}
+
+static void rsv_gather (struct svc *svc, struct rsv_stream *s)
+{
+    uint32_t jobs = HASH_COUNT (svc->jobs) + 1, rsvs = cluster_rsv_list (svc->cluster, NULL, 0);
+    s->id = calloc (jobs + rsvs + 1, sizeof *s->id);
+    assert (s->id);
+    static_assert (sizeof (struct job_id) == sizeof *s->id, "ids are numbers");
+    struct job_id *id = (struct job_id *)(void *)s->id;
+    uint32_t n = cluster_job_list (svc->cluster, JOB_RUNNING, id, jobs);
+    n += cluster_job_list (svc->cluster, JOB_STARTING, id + n, jobs - n);
+    struct reserved_list list = {s->id, n, jobs};
+    explain_reserved (svc->cluster, reserved_add, &list);
+    s->job_count = list.count;
+    s->count = list.count + cluster_rsv_list (svc->cluster,
+                                              (struct rsv_id *)(void *)(s->id + list.count), rsvs);
+}
+
+static bool touches (const struct allocation *a, uint32_t node)
+{
+    for (uint32_t i = 0; i < a->count; i++)
+        if (node == UINT32_MAX || a->item[i].node.v == node)
+            return true;
+    return node == UINT32_MAX;
+}
+
+static void placements_fill (struct rsv_stream *s, const struct allocation *a,
+                             const struct req *reqs, Nui__Local__V1__Reservation *out)
+{
+    struct svc *svc = s->base.svc;
+    out->nodes = arena_array (svc->call_arena, a->count + 1, sizeof *out->nodes);
+    for (uint32_t i = 0; i < a->count; i++) {
+        const struct placement *p = &a->item[i];
+        bool same = i > 0 && a->item[i - 1].node.v == p->node.v;
+        out->node_count += !same;
+        out->procs += p->tasks * (uint32_t)reqs[p->req].task.v[RES_PROCS];
+        if (!s->nodes || (s->only_node != UINT32_MAX && p->node.v != s->only_node))
+            continue;
+        Nui__Local__V1__NodeTasks *t = arena_new (svc->call_arena, Nui__Local__V1__NodeTasks);
+        nui__local__v1__node_tasks__init (t);
+        t->node = svc->node_by_id[p->node.v]->name;
+        t->tasks = p->tasks;
+        out->nodes[out->n_nodes++] = t;
+    }
+}
+
+static const char *rsv_job_state (const struct site_job *job)
+{
+    switch (job->rec.state) {
+    case STORE_JOB_RUNNING:
+        return "Running";
+    case STORE_JOB_STARTING:
+        return "Starting";
+    case STORE_JOB_RESERVED:
+        return "Reserved";
+    default:
+        return "Idle";
+    }
+}
+
+/* Fills *out; false: gone, or not asked for, or not the caller's to see. */
+static bool rsv_fill (struct rsv_stream *s, uint32_t at, Nui__Local__V1__Reservation *out)
+{
+    struct svc *svc = s->base.svc;
+    bool of_job = at < s->job_count;
+    struct job_view view;
+    struct rsv_view rsv;
+    struct allocation a;
+    char id[SITE_ID_MAX];
+    const struct req *reqs;
+    nui__local__v1__reservation__init (out);
+    if (of_job) {
+        if (cluster_job_get (svc->cluster, (struct job_id){s->id[at]}, &view, NULL) != 0)
+            return false;
+        bool runs = view.state != JOB_IDLE;
+        if (!runs && view.reserved_start == TIME_US_NONE)
+            return false;
+        a = runs ? view.allocation : view.reserved;
+        reqs = view.spec->req;
+        out->start_us = runs ? view.start : view.reserved_start;
+        out->end_us = runs ? view.limit_end : view.reserved_start + view.spec->walltime_limit;
+    } else {
+        if (cluster_rsv_get (svc->cluster, (struct rsv_id){s->id[at]}, &rsv, NULL) != 0)
+            return false;
+        a = rsv.allocation;
+        reqs = rsv.spec->req;
+        out->start_us = rsv.spec->start;
+        out->end_us = rsv.spec->end == TIME_US_MAX ? 0 : rsv.spec->end;
+    }
+    if ((s->only_job && s->only_job != s->id[at]) || !touches (&a, s->only_node))
+        return false;
+    struct site_job *job = svc_job (svc, s->id[at]); /* a part's reservation has its job's number */
+    if (s->caller.level > ADMIN_INFO && !(job && admin_owns (&s->caller, &job->rec))) {
+        s->hidden++;
+        return false;
+    }
+    out->name = arena_strdup (svc->call_arena, site_id (svc, s->id[at], id));
+    out->type = (char *)(job ? "Job" : "User");
+    out->state = (char *)(job ? rsv_job_state (job) : "");
+    placements_fill (s, &a, reqs, out);
+    if (a.count == 0 && job) /* RESERVATIONBINDING LATE: nodes are chosen at the start */
+        out->procs = job->rec.procs;
+    return true;
+}
+
+static bool rsv_step (struct admin_stream *base)
+{
+    struct rsv_stream *s = (struct rsv_stream *)base;
+    Nui__Local__V1__ReservationsChunk chunk = NUI__LOCAL__V1__RESERVATIONS_CHUNK__INIT;
+    Nui__Local__V1__Reservation *rows[ROWS_PER_CHUNK];
+    chunk.now_us = clock_now_us ();
+    chunk.reservations = rows;
+    while (s->at < s->count && chunk.n_reservations < ROWS_PER_CHUNK) {
+        Nui__Local__V1__Reservation *row =
+            arena_new (base->svc->call_arena, Nui__Local__V1__Reservation);
+        if (rsv_fill (s, s->at++, row))
+            rows[chunk.n_reservations++] = row;
+    }
+    chunk.hidden = s->at == s->count ? s->hidden : 0;
+    base->blocked = !rpccall_send (base->call, &chunk.base);
+    return s->at < s->count;
+}
+
+void admin_reservations (void *self, struct rpccall *call, const ProtobufCMessage *request)
+{
+    struct svc *svc = self;
+    const Nui__Local__V1__ReservationsRequest *r =
+        (const Nui__Local__V1__ReservationsRequest *)request;
+    struct admin_caller caller;
+    struct site_node *node = NULL;
+    struct site_job *live;
+    struct store_job rec = {0};
+    struct err err = {0};
+    int rc = 0;
+    admin_who (svc, call, &caller);
+    if (*r->name)
+        rc = admin_job (svc, &caller, r->name, ADMIN_INFO, &rec, &live, &err);
+    if (rc == 0 && *r->node && !(node = node_named (svc, r->node, &err)))
+        rc = err.code;
+    if (rc != 0) {
+        store_job_free (&rec);
+        rpccall_fail (call, &err);
+        return;
+    }
+    struct rsv_stream *s = calloc (1, sizeof *s);
+    assert (s);
+    s->base.step = rsv_step;
+    s->base.free_fn = rsv_stream_free;
+    s->caller = caller;
+    s->nodes = r->nodes;
+    s->only_node = node ? node->id.v : UINT32_MAX;
+    s->only_job = rec.number;
+    store_job_free (&rec);
+    rsv_gather (svc, s);
+    admin_stream_start (svc, call, &s->base);
+}

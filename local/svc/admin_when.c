@@ -1,0 +1,179 @@
+/* When something could start: backfill windows, and the start of one job or shape. */
+#include <string.h>
+
+#include "local/core/explain.h"
+#include "local/svc/admin.h"
+#include "proto/base/clock.h"
+
+/* --- windows ------------------------------------------------------------------------------ */
+
+/* A name nobody has used has no limits of its own, but may have DEFAULT's. */
+static int cred_of (struct svc *svc, enum cred_kind kind, const char *name, uint32_t *out,
+                    struct err *err)
+{
+    *out = CRED_NONE;
+    if (!*name)
+        return 0;
+    int rc = name_check (cred_kind_name (kind), name, err);
+    if (rc != 0)
+        return rc;
+    *out = strtab_find (svc->names->tab[kind], name);
+    if (*out == STRTAB_NONE)
+        return err_set (err, ERR_NOT_FOUND, "site %s knows no %s %s", svc->site,
+                        cred_kind_name (kind), name);
+    return 0;
+}
+
+static int creds_of (struct svc *svc, const struct admin_caller *caller,
+                     const Nui__Local__V1__WindowsRequest *r, uint32_t cred[CRED_KINDS],
+                     struct err *err)
+{
+    const char *name[CRED_KINDS] = {r->user, r->group, r->account, r->class_, r->qos};
+    bool mine = !*r->user && !*r->group && !*r->account && !*r->class_ && !*r->qos;
+    int rc = 0;
+    for (int k = 0; rc == 0 && k < CRED_KINDS; k++)
+        rc = cred_of (svc, (enum cred_kind)k, name[k], &cred[k], err);
+    if (mine && *caller->login) { /* one who never had a job here has no number yet */
+        uint32_t known = strtab_find (svc->names->tab[CRED_USER], caller->login);
+        cred[CRED_USER] = known == STRTAB_NONE ? CRED_DEFAULT : known;
+    }
+    return rc;
+}
+
+static int windows_fill (struct svc *svc, duration_us least, time_us now,
+                         Nui__Local__V1__WindowsReply *reply, struct err *err)
+{
+    struct window *list;
+    uint32_t count;
+    int rc = query_windows (svc->cluster, true, now, svc->call_arena, &list, &count, err);
+    if (rc != 0)
+        return rc;
+    reply->windows = arena_array (svc->call_arena, count + 1, sizeof *reply->windows);
+    for (uint32_t i = 0; i < count; i++) {
+        if (list[i].length < least)
+            continue;
+        Nui__Local__V1__Window *w = arena_new (svc->call_arena, Nui__Local__V1__Window);
+        nui__local__v1__window__init (w);
+        w->procs = list[i].procs;
+        w->nodes = list[i].nodes;
+        w->length_us = list[i].length == TIME_US_MAX ? 0 : list[i].length;
+        reply->windows[reply->n_windows++] = w;
+    }
+    return 0;
+}
+
+void admin_windows (void *self, struct rpccall *call, const ProtobufCMessage *request)
+{
+    struct svc *svc = self;
+    const Nui__Local__V1__WindowsRequest *r = (const Nui__Local__V1__WindowsRequest *)request;
+    Nui__Local__V1__WindowsReply reply = NUI__LOCAL__V1__WINDOWS_REPLY__INIT;
+    struct admin_caller caller;
+    struct explained_limit hit;
+    uint32_t cred[CRED_KINDS];
+    struct err err = {0};
+    admin_who (svc, call, &caller);
+    arena_reset (svc->call_arena);
+    reply.now_us = clock_now_us ();
+    int rc = creds_of (svc, &caller, r, cred, &err);
+    if (rc == 0) {
+        reply.user = *r->user ? r->user : caller.login;
+        reply.group = *r->group ? r->group : (char *)"";
+        if (explain_cred_limit (svc->cluster, cred, reply.now_us, &hit))
+            reply.limit = admin_limit (svc, "", &hit, svc->call_arena);
+        else
+            rc = windows_fill (svc, r->duration_us, reply.now_us, &reply, &err);
+    }
+    if (rc == 0)
+        rpccall_reply (call, &reply.base);
+    else
+        rpccall_fail (call, &err);
+}
+
+/* --- one start ---------------------------------------------------------------------------- */
+
+static int earliest (struct svc *svc, struct query *query, Nui__Local__V1__StartTimeReply *reply,
+                     struct err *err)
+{
+    struct slot slot;
+    char text[512];
+    int rc = query_earliest (svc->cluster, query, reply->now_us, svc->call_arena, &slot, err);
+    if (rc != 0)
+        return rc;
+    if (slot.start != TIME_US_NONE)
+        reply->start_us = slot.start;
+    if (slot.reason.code != REASON_NONE)
+        reply->reason = arena_strdup (svc->call_arena,
+                                      reason_text (&slot.reason, svc->names, text, sizeof text));
+    return 0;
+}
+
+static int start_of_job (struct svc *svc, const struct site_job *job,
+                         Nui__Local__V1__StartTimeReply *reply, struct err *err)
+{
+    struct job_view view;
+    time_us now = reply->now_us;
+    struct query query = {.req_count = job->req_count, .req = job->reqs,
+                          .duration = job->rec.walltime, .from = now, .until = TIME_US_MAX,
+                          .queue = true};
+    if (job->rec.start || job->part) {
+        reply->start_us = job->rec.start       ? job->rec.start
+                          : job->rec.launch_at ? job->rec.launch_at
+                                               : job->part->rec.slot_start;
+        return 0;
+    }
+    int rc = cluster_job_get (svc->cluster, (struct job_id){job->rec.number}, &view, err);
+    if (rc != 0)
+        return rc;
+    if (view.state != JOB_IDLE || view.reserved_start != TIME_US_NONE) {
+        reply->start_us = view.state != JOB_IDLE ? view.start : view.reserved_start;
+        return 0;
+    }
+    if (job->not_before != TIME_US_NONE && job->not_before > query.from)
+        query.from = job->not_before;
+    if (job->rec.deferred_until > query.from)
+        query.from = job->rec.deferred_until;
+    return earliest (svc, &query, reply, err);
+}
+
+static int start_of_shape (struct svc *svc, Nui__Local__V1__StartTimeReply *reply, struct err *err)
+{
+    struct req req = {.tasks = reply->procs};
+    struct query query = {.req_count = 1, .req = &req, .duration = reply->walltime_us,
+                          .from = reply->now_us, .until = TIME_US_MAX, .queue = true};
+    if (reply->procs < 1 || reply->procs > TASKS_MAX || reply->walltime_us <= 0)
+        return err_set (err, ERR_INVALID, "1 to %d processors for a time above zero", TASKS_MAX);
+    req.task.v[RES_PROCS] = 1;
+    return earliest (svc, &query, reply, err);
+}
+
+void admin_start_time (void *self, struct rpccall *call, const ProtobufCMessage *request)
+{
+    struct svc *svc = self;
+    const Nui__Local__V1__StartTimeRequest *r = (const Nui__Local__V1__StartTimeRequest *)request;
+    Nui__Local__V1__StartTimeReply reply = NUI__LOCAL__V1__START_TIME_REPLY__INIT;
+    struct admin_caller caller;
+    struct store_job rec = {0};
+    struct site_job *live;
+    struct err err = {0};
+    char id[SITE_ID_MAX];
+    int rc;
+    admin_who (svc, call, &caller);
+    arena_reset (svc->call_arena);
+    reply.now_us = clock_now_us ();
+    reply.procs = r->procs;
+    reply.walltime_us = r->walltime_us;
+    if (!*r->job_id) {
+        rc = start_of_shape (svc, &reply, &err);
+    } else if ((rc = admin_job (svc, &caller, r->job_id, ADMIN_INFO, &rec, &live, &err)) == 0) {
+        reply.job_id = site_id (svc, rec.number, id);
+        reply.procs = rec.procs;
+        reply.walltime_us = rec.walltime;
+        rc = live ? start_of_job (svc, live, &reply, &err)
+                  : err_set (&err, ERR_CONFLICT, "job %s has ended", id);
+    }
+    if (rc == 0)
+        rpccall_reply (call, &reply.base);
+    else
+        rpccall_fail (call, &err);
+    store_job_free (&rec);
+}

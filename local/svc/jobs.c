@@ -1,0 +1,451 @@
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "local/svc/svc_i.h"
+#include "proto/base/clock.h"
+
+/* --- what is said of a job ---------------------------------------------------------------- */
+
+void jobs_reason (struct arena *arena, const char *code, const char *text,
+                  Nui__Common__V1__Reason **out)
+{
+    if (!code || !*code) {
+        *out = NULL;
+        return;
+    }
+    Nui__Common__V1__Reason *reason = arena_new (arena, Nui__Common__V1__Reason);
+    nui__common__v1__reason__init (reason);
+    reason->code = arena_strdup (arena, code);
+    reason->text = arena_strdup (arena, text ? text : "");
+    *out = reason;
+}
+
+/* While it waits the core knows best, unless the shell put it off itself. */
+static void waiting_reason (struct svc *svc, struct site_job *job, struct arena *arena,
+                            Nui__Local__V1__JobInfo *out)
+{
+    struct job_view view;
+    char text[512];
+    bool ours = job->rec.deferred_until > clock_now_us () && *job->rec.reason_code;
+    if (!job->in_cluster || ours ||
+        cluster_job_get (svc->cluster, (struct job_id){job->rec.number}, &view, NULL) != 0) {
+        jobs_reason (arena, job->rec.reason_code, job->rec.reason_text, &out->reason);
+        return;
+    }
+    reason_text (&view.reason, svc->names, text, sizeof text);
+    jobs_reason (arena, reason_code_name ((enum reason_code)view.reason.code), text, &out->reason);
+    if (view.reserved_start != TIME_US_NONE)
+        out->start_estimate_us = view.reserved_start;
+}
+
+static void hosts_of (const struct store_job *rec, struct arena *arena,
+                      Nui__Local__V1__JobInfo *out)
+{
+    if (!rec->placement || rec->state == STORE_JOB_QUEUED)
+        return;
+    char *text = arena_strdup (arena, rec->placement);
+    size_t cap = 1;
+    for (const char *p = text; *p; p++)
+        cap += *p == ',';
+    out->hosts = arena_array (arena, cap, sizeof *out->hosts);
+    char *save = NULL;
+    for (char *w = strtok_r (text, ",", &save); w; w = strtok_r (NULL, ",", &save)) {
+        w[strcspn (w, ":")] = 0;
+        if (out->n_hosts == 0 || strcmp (out->hosts[out->n_hosts - 1], w) != 0)
+            out->hosts[out->n_hosts++] = w;
+    }
+}
+
+void jobs_info (struct svc *svc, const struct store_job *rec, struct site_job *job,
+                struct arena *arena, Nui__Local__V1__JobInfo *out)
+{
+    char id[SITE_ID_MAX];
+    nui__local__v1__job_info__init (out);
+    out->site_job_id = arena_strdup (arena, site_id (svc, rec->number, id));
+    out->grid_job_id = arena_strdup (arena, rec->grid_job_id);
+    out->component = arena_strdup (arena, rec->component);
+    out->attempt = rec->attempt;
+    out->state = (Nui__Local__V1__JobState)rec->state;
+    out->submitter = arena_strdup (arena, rec->submitter ? rec->submitter : "");
+    out->local_account = arena_strdup (arena, rec->local_account);
+    out->account = arena_strdup (arena, rec->pay_account);
+    out->procs = rec->procs;
+    out->submit_us = rec->submit;
+    out->start_us = rec->start;
+    out->end_us = rec->end;
+    out->exit_code = rec->exit_code;
+    out->held_micro = store_job_ended (rec->state) ? 0 : rec->amount;
+    out->walltime_us = rec->walltime;
+    out->change = rec->change;
+    if (rec->part) {
+        out->transaction.data = arena_memdup (arena, rec->transaction, sizeof rec->transaction);
+        out->transaction.len = sizeof rec->transaction;
+    }
+    hosts_of (rec, arena, out);
+    if (job && rec->state == STORE_JOB_QUEUED)
+        waiting_reason (svc, job, arena, out);
+    else
+        jobs_reason (arena, rec->reason_code, rec->reason_text, &out->reason);
+    if (job && job->part && !rec->start)
+        out->start_estimate_us = rec->launch_at ? rec->launch_at : job->part->rec.slot_start;
+}
+
+int jobs_find (struct svc *svc, const char *job_id, const char *component, struct store_job *out,
+               struct err *err)
+{
+    char prefix[STORE_NAME_MAX];
+    uint64_t number;
+    int rc = id_parse (job_id, prefix, sizeof prefix, &number, err);
+    if (rc != 0)
+        return rc;
+    if (strcmp (prefix, svc->site) == 0 && number <= INT64_MAX)
+        rc = local_store_job_get (svc->store, number, out, err);
+    else
+        rc = local_store_job_find (svc->store, job_id, component, out, err);
+    if (rc == ERR_NOT_FOUND)
+        return err_set (err, rc, "job %.80s is not known at site %s", job_id, svc->site);
+    return rc;
+}
+
+int jobs_allowed (struct svc *svc, struct rpccall *call, const struct store_job *rec,
+                  unsigned who, struct err *err)
+{
+    const struct principal *peer = rpccall_peer (call);
+    char uri[PRINCIPAL_URI_MAX];
+    uint32_t uid;
+    if (rpccall_is_local (call, &uid)) {
+        struct passwd pw, *found = NULL;
+        char buf[4096];
+        if (uid == 0 && (who & JOBS_OPERATOR))
+            return 0;
+        if ((who & JOBS_OWNER) &&
+            getpwnam_r (rec->local_account, &pw, buf, sizeof buf, &found) == 0 && found &&
+            found->pw_uid == uid)
+            return 0;
+    } else if (peer->kind == PRINCIPAL_OPERATOR) {
+        if (who & JOBS_OPERATOR)
+            return 0;
+    } else if (peer->kind == PRINCIPAL_META) {
+        if (who & JOBS_META)
+            return 0;
+    } else if ((who & JOBS_OWNER) && rec->submitter &&
+               strcmp (principal_uri (peer, uri), rec->submitter) == 0) {
+        return 0;
+    }
+    return err_set (err, ERR_DENIED, "job %s.%llu is not yours", svc->site,
+                    (unsigned long long)rec->number);
+}
+
+void jobs_refuse (struct svc *svc, struct rpccall *call, const struct err *err)
+{
+    char quoted[ERR_TEXT_MAX];
+    if (err->code == ERR_UNAUTHENTIC || err->code == ERR_DENIED)
+        log_event (svc->log, LOG_LEVEL_WARN, "trust", "refused", "caller=%s why=%s",
+                   rpccall_peer (call)->name, log_quote (err->text, quoted, sizeof quoted));
+    rpccall_fail (call, err);
+}
+
+/* --- QUERY -------------------------------------------------------------------------------- */
+
+struct window_us {
+    time_us from, until;
+};
+
+static int intervals_fill (struct svc *svc, const struct jobspec *spec, struct window_us w,
+                           time_us now, Nui__Local__V1__QueryReply *reply, struct err *err)
+{
+    struct query query = {.req_count = spec->req_count, .req = spec->reqs,
+                          .duration = coalloc_duration (svc, spec->walltime), .from = w.from,
+                          .until = w.until, .queue = true};
+    struct interval *list;
+    uint32_t count;
+    int rc = query_intervals (svc->cluster, &query, now, QUERY_INTERVALS_MAX, svc->call_arena,
+                              &list, &count, err);
+    if (rc != 0)
+        return rc;
+    reply->start_intervals = arena_array (svc->call_arena, count + 1, sizeof (void *));
+    for (uint32_t i = 0; i < count; i++) {
+        Nui__Common__V1__Interval *v = arena_new (svc->call_arena, Nui__Common__V1__Interval);
+        nui__common__v1__interval__init (v);
+        v->begin_us = list[i].begin;
+        v->end_us = list[i].end;
+        reply->start_intervals[reply->n_start_intervals++] = v;
+    }
+    return 0;
+}
+
+/* As an ordinary job, submitted now: the start, and why not at once. */
+static int estimate (struct svc *svc, const struct jobspec *spec, time_us now, struct slot *slot,
+                     struct err *err)
+{
+    time_us from = spec->job->not_before_us > now ? spec->job->not_before_us : now;
+    struct query query = {.req_count = spec->req_count, .req = spec->reqs,
+                          .duration = spec->walltime, .from = from, .until = TIME_US_MAX,
+                          .queue = true};
+    return query_earliest (svc->cluster, &query, now, svc->call_arena, slot, err);
+}
+
+static int query_answer (struct svc *svc, const Nui__Local__V1__QueryRequest *r,
+                         const struct jobspec *spec, Nui__Local__V1__QueryReply *reply,
+                         struct err *err)
+{
+    time_us now = clock_now_us ();
+    struct window_us w = {r->window_begin_us > now ? r->window_begin_us : now,
+                          now + svc->settings->horizon};
+    struct slot slot;
+    char text[512];
+    if (r->window_end_us && r->window_end_us < w.until)
+        w.until = r->window_end_us;
+    reply->procs = spec->procs;
+    reply->now_us = now;
+    reply->schedule_version = cluster_version (svc->cluster);
+    if (spec->never_fits) {
+        jobs_reason (svc->call_arena, "NoResources", spec->never_text, &reply->reason);
+        return 0;
+    }
+    int rc = estimate (svc, spec, now, &slot, err);
+    if (rc != 0)
+        return rc;
+    reply->feasible = slot.start != TIME_US_NONE;
+    if (!reply->feasible || slot.start > now) {
+        reason_text (&slot.reason, svc->names, text, sizeof text);
+        jobs_reason (svc->call_arena, reason_code_name ((enum reason_code)slot.reason.code), text,
+                     &reply->reason);
+    }
+    if (!reply->feasible)
+        return 0;
+    reply->start_estimate_us = slot.start;
+    for (uint32_t i = 0; i < slot.allocation.count; i++)
+        if (i == 0 || slot.allocation.item[i].node.v != slot.allocation.item[i - 1].node.v)
+            reply->nodes++;
+    if (w.until < w.from)
+        return 0; /* the window is over */
+    return intervals_fill (svc, spec, w, now, reply, err);
+}
+
+void jobs_query (void *self, struct rpccall *call, const ProtobufCMessage *request)
+{
+    struct svc *svc = self;
+    const Nui__Local__V1__QueryRequest *r = (const Nui__Local__V1__QueryRequest *)request;
+    Nui__Local__V1__QueryReply reply = NUI__LOCAL__V1__QUERY_REPLY__INIT;
+    struct jobspec spec = {0};
+    struct err err = {0};
+    arena_reset (svc->call_arena);
+    int rc = jobspec_verify (svc, r->envelope, r->component, true, &spec, &err);
+    if (rc == ERR_DENIED) { /* this site's own no: others may say yes */
+        jobs_reason (svc->call_arena, "Denied", err.text, &reply.reason);
+        reply.now_us = clock_now_us ();
+        reply.schedule_version = cluster_version (svc->cluster);
+        rc = 0;
+    } else if (rc == 0) {
+        rc = query_answer (svc, r, &spec, &reply, &err);
+        jobspec_free (&spec);
+    }
+    if (rc != 0)
+        jobs_refuse (svc, call, &err);
+    else
+        rpccall_reply (call, &reply.base);
+}
+
+/* --- SUBMIT ------------------------------------------------------------------------------- */
+
+static int submit_write (struct svc *svc, struct site_job *job,
+                         const Nui__Common__V1__Envelope *envelope, struct err *err)
+{
+    size_t len = nui__common__v1__envelope__get_packed_size (envelope);
+    uint8_t *bytes = malloc (len + 1);
+    if (!bytes)
+        return err_set (err, ERR_NOMEM, "submit: no memory");
+    nui__common__v1__envelope__pack (envelope, bytes);
+    int rc = svc_job_write (svc, job, true, bytes, len, err);
+    free (bytes);
+    return rc;
+}
+
+static int submit_new (struct svc *svc, const Nui__Local__V1__SubmitRequest *r,
+                       const struct jobspec *spec, struct site_job **out, struct err *err)
+{
+    struct store_job rec = {.state = STORE_JOB_QUEUED};
+    int rc = svc_begin (svc, err);
+    if (rc == 0)
+        rc = local_store_next (svc->store, "job", &rec.number, err);
+    if (rc != 0) {
+        local_store_rollback (svc->store);
+        return rc;
+    }
+    snprintf (rec.grid_job_id, sizeof rec.grid_job_id, "%s", r->grid_job_id);
+    snprintf (rec.component, sizeof rec.component, "%s", r->component);
+    rec.component_index = spec->component_index;
+    rec.attempt = r->attempt;
+    rec.submitter = strdup (spec->submitter);
+    snprintf (rec.local_account, sizeof rec.local_account, "%s", spec->local_account);
+    snprintf (rec.pay_account, sizeof rec.pay_account, "%.63s", spec->job->account);
+    rec.procs = spec->procs;
+    rec.walltime = spec->walltime;
+    rec.submit = clock_now_us ();
+    struct site_job *job = svc_job_add (svc, &rec, spec);
+    rc = svc_cluster_submit (svc, job, err);
+    if (rc == 0)
+        rc = submit_write (svc, job, r->envelope, err);
+    rc = svc_commit (svc, rc, err);
+    if (rc != 0) {
+        if (job->in_cluster)
+            cluster_job_remove (svc->cluster, (struct job_id){rec.number}, clock_now_us (), NULL);
+        svc_job_forget (svc, job);
+        return rc;
+    }
+    *out = job;
+    return 0;
+}
+
+static void submit_reply (struct svc *svc, struct rpccall *call, uint64_t number, time_us start)
+{
+    Nui__Local__V1__SubmitReply reply = NUI__LOCAL__V1__SUBMIT_REPLY__INIT;
+    char id[SITE_ID_MAX];
+    reply.accepted = true;
+    reply.site_job_id = site_id (svc, number, id);
+    reply.start_estimate_us = start;
+    rpccall_reply (call, &reply.base);
+}
+
+static void submit_no (struct svc *svc, struct rpccall *call, const char *code, const char *text)
+{
+    Nui__Local__V1__SubmitReply reply = NUI__LOCAL__V1__SUBMIT_REPLY__INIT;
+    jobs_reason (svc->call_arena, code, text, &reply.reason);
+    rpccall_reply (call, &reply.base);
+}
+
+static int submit_do (struct svc *svc, struct rpccall *call,
+                      const Nui__Local__V1__SubmitRequest *r, struct err *err)
+{
+    struct jobspec spec = {0};
+    struct store_job before;
+    struct site_job *job;
+    struct slot slot;
+    char text[512], id[SITE_ID_MAX];
+    time_us now = clock_now_us ();
+    int rc = name_check ("grid job", r->grid_job_id, err);
+    if (rc == 0)
+        rc = local_store_job_by_attempt (svc->store, r->grid_job_id, r->component, r->attempt,
+                                         &before, err);
+    if (rc == 0) { /* again: the same answer */
+        bool same = before.submitter != NULL;
+        rc = jobspec_verify (svc, r->envelope, r->component, false, &spec, err);
+        same = rc == 0 && strcmp (spec.submitter, before.submitter) == 0;
+        if (same)
+            submit_reply (svc, call, before.number, before.start);
+        else if (rc == 0)
+            rc = err_set (err, ERR_EXISTS, "grid job %.60s attempt %u is somebody else's",
+                          r->grid_job_id, r->attempt);
+        store_job_free (&before);
+        jobspec_free (&spec);
+        return rc;
+    }
+    if (rc != ERR_NOT_FOUND)
+        return rc;
+    rc = jobspec_verify (svc, r->envelope, r->component, true, &spec, err);
+    if (rc == ERR_DENIED) {
+        submit_no (svc, call, "Denied", err->text);
+        return 0;
+    }
+    if (rc == 0 && jobspec_runnable (&spec, err) != 0) {
+        jobspec_free (&spec);
+        return ERR_INVALID;
+    }
+    if (rc != 0)
+        return rc;
+    if (spec.never_fits) {
+        submit_no (svc, call, "NoResources", spec.never_text);
+    } else if ((rc = estimate (svc, &spec, now, &slot, err)) == 0) {
+        if (slot.start == TIME_US_NONE) {
+            reason_text (&slot.reason, svc->names, text, sizeof text);
+            submit_no (svc, call, reason_code_name ((enum reason_code)slot.reason.code), text);
+        } else if ((rc = submit_new (svc, r, &spec, &job, err)) == 0) {
+            log_event (svc->log, LOG_LEVEL_INFO, "svc", "job_submitted", "job=%s grid=%s of=%s",
+                       site_id (svc, job->rec.number, id), r->grid_job_id, spec.submitter);
+            submit_reply (svc, call, job->rec.number, slot.start);
+            pass_wake (svc);
+        }
+    }
+    jobspec_free (&spec);
+    return rc;
+}
+
+void jobs_submit (void *self, struct rpccall *call, const ProtobufCMessage *request)
+{
+    struct svc *svc = self;
+    struct err err = {0};
+    arena_reset (svc->call_arena);
+    if (submit_do (svc, call, (const Nui__Local__V1__SubmitRequest *)request, &err) != 0)
+        jobs_refuse (svc, call, &err);
+}
+
+/* --- JOB and CANCEL ----------------------------------------------------------------------- */
+
+/* A waiting job for which the pass made no reservation: when it would start if nobody else came. */
+static void estimate_fill (struct svc *svc, const struct site_job *job,
+                           Nui__Local__V1__JobInfo *info)
+{
+    time_us now = clock_now_us ();
+    struct query query = {.req_count = job->req_count, .req = job->reqs,
+                          .duration = job->rec.walltime, .from = now, .until = TIME_US_MAX,
+                          .queue = true};
+    struct slot slot;
+    if (job->rec.state != STORE_JOB_QUEUED || info->start_estimate_us)
+        return;
+    if (job->not_before != TIME_US_NONE && job->not_before > query.from)
+        query.from = job->not_before;
+    if (job->rec.deferred_until > query.from)
+        query.from = job->rec.deferred_until;
+    if (query_earliest (svc->cluster, &query, now, svc->call_arena, &slot, NULL) == 0 &&
+        slot.start != TIME_US_NONE)
+        info->start_estimate_us = slot.start;
+}
+
+void jobs_job (void *self, struct rpccall *call, const ProtobufCMessage *request)
+{
+    struct svc *svc = self;
+    const Nui__Local__V1__JobRequest *r = (const Nui__Local__V1__JobRequest *)request;
+    Nui__Local__V1__JobInfo info;
+    struct store_job rec = {0};
+    struct err err = {0};
+    int rc = jobs_find (svc, r->job_id, r->component, &rec, &err);
+    if (rc == 0)
+        rc = jobs_allowed (svc, call, &rec, JOBS_OWNER | JOBS_OPERATOR | JOBS_META, &err);
+    if (rc != 0) {
+        rpccall_fail (call, &err);
+    } else {
+        struct site_job *live = svc_job (svc, rec.number);
+        arena_reset (svc->call_arena);
+        jobs_info (svc, live ? &live->rec : &rec, live, svc->call_arena, &info);
+        if (live)
+            estimate_fill (svc, live, &info);
+        rpccall_reply (call, &info.base);
+    }
+    store_job_free (&rec);
+}
+
+void jobs_cancel (void *self, struct rpccall *call, const ProtobufCMessage *request)
+{
+    struct svc *svc = self;
+    const Nui__Local__V1__JobRequest *r = (const Nui__Local__V1__JobRequest *)request;
+    Nui__Local__V1__CancelReply reply = NUI__LOCAL__V1__CANCEL_REPLY__INIT;
+    struct store_job rec = {0};
+    struct err err = {0};
+    char text[PRINCIPAL_URI_MAX + 32], uri[PRINCIPAL_URI_MAX];
+    int rc = jobs_find (svc, r->job_id, r->component, &rec, &err);
+    if (rc == 0)
+        rc = jobs_allowed (svc, call, &rec, JOBS_OWNER | JOBS_OPERATOR | JOBS_META, &err);
+    struct site_job *live = rc == 0 ? svc_job (svc, rec.number) : NULL;
+    if (live) {
+        snprintf (text, sizeof text, "cancelled by %s", principal_uri (rpccall_peer (call), uri));
+        rc = life_cancel (svc, live, "Cancelled", text, &err);
+        reply.cancelled = rc == 0;
+    }
+    store_job_free (&rec);
+    if (rc != 0)
+        rpccall_fail (call, &err);
+    else
+        rpccall_reply (call, &reply.base);
+}

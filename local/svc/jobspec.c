@@ -1,0 +1,236 @@
+#include <grp.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "local/svc/svc_i.h"
+#include "proto/base/clock.h"
+#include "proto/rpc/envelope.h"
+
+enum { ARGS_MAX = 1024, COMPONENTS_MAX = 1024 };
+
+void jobspec_free (struct jobspec *spec)
+{
+    nui__common__v1__job__free_unpacked (spec->job, NULL);
+    spec->job = NULL;
+}
+
+static uint32_t cred_number (struct svc *svc, enum cred_kind kind, const char *name)
+{
+    return name && *name ? strtab_intern (svc->names->tab[kind], name) : CRED_NONE;
+}
+
+/* Credentials as Maui has them: user and group are those of the mapped account. */
+static void creds (struct svc *svc, struct jobspec *spec)
+{
+    char buf[4096];
+    struct passwd pw, *found = NULL;
+    struct group gr, *group = NULL;
+    bool denied;
+    for (int k = 0; k < CRED_KINDS; k++)
+        spec->cred[k] = CRED_NONE;
+    spec->cred[CRED_USER] = cred_number (svc, CRED_USER, spec->local_account);
+    if (getpwnam_r (spec->local_account, &pw, buf, sizeof buf, &found) == 0 && found) {
+        char group_buf[16384];
+        if (getgrgid_r (pw.pw_gid, &gr, group_buf, sizeof group_buf, &group) == 0 && group)
+            spec->cred[CRED_GROUP] = cred_number (svc, CRED_GROUP, group->gr_name);
+    }
+    spec->cred[CRED_ACCOUNT] = cred_number (svc, CRED_ACCOUNT, spec->job->account);
+    spec->cred[CRED_CLASS] = cred_number (svc, CRED_CLASS, spec->component->class_);
+    spec->cred[CRED_QOS] = cred_number (svc, CRED_QOS, spec->component->qos);
+    spec->cred[CRED_QOS] = policy_qos_resolve (svc->settings->policy, spec->cred, &denied);
+}
+
+static void never (struct jobspec *spec, const char *what, const char *name)
+{
+    spec->never_fits = true;
+    snprintf (spec->never_text, sizeof spec->never_text, "no node of this site has %s %.80s", what,
+              name);
+}
+
+/* One req of the wire in the core's terms. */
+static int req_of (struct svc *svc, struct jobspec *spec, const Nui__Common__V1__Req *in,
+                   struct req *out, struct err *err)
+{
+    uint32_t procs = in->procs_per_task ? in->procs_per_task : 1;
+    uint32_t per_node = in->tasks_per_node;
+    uint64_t tasks = in->tasks;
+    const char *name = spec->component->name;
+    if (tasks == 0 && in->nodes)
+        tasks = (uint64_t)in->nodes * (per_node ? per_node : 1);
+    if (tasks == 0 || tasks > TASKS_MAX)
+        return err_set (err, ERR_INVALID, "component %.60s: %llu tasks, wanted 1 to %d", name,
+                        (unsigned long long)tasks, TASKS_MAX);
+    if (in->nodes && (tasks % in->nodes || (per_node && per_node != tasks / in->nodes)))
+        return err_set (err, ERR_INVALID,
+                        "component %.60s: %llu tasks cannot be spread evenly over %u nodes", name,
+                        (unsigned long long)tasks, in->nodes);
+    if (in->nodes)
+        per_node = (uint32_t)(tasks / in->nodes);
+    if (per_node && tasks % per_node)
+        return err_set (err, ERR_INVALID,
+                        "component %.60s: %llu tasks are not a multiple of %u per node", name,
+                        (unsigned long long)tasks, per_node);
+    if (procs > TASKS_MAX || in->memory_mb < 0 || in->memory_mb > INT32_MAX)
+        return err_set (err, ERR_INVALID, "component %.60s: processors or memory per task", name);
+    *out = (struct req){.tasks = (uint32_t)tasks, .tasks_per_node = per_node};
+    out->task.v[RES_PROCS] = (int32_t)procs;
+    out->task.v[RES_MEM_MB] = (int32_t)in->memory_mb;
+    if (in->n_gres > 0)
+        never (spec, "the generic resource", in->gres[0]->name);
+    for (size_t i = 0; i < in->n_features; i++) {
+        uint32_t f = strtab_find (svc->features, in->features[i]);
+        if (f == STRTAB_NONE)
+            never (spec, "the feature", in->features[i]);
+        else
+            out->features.word[f / 64] |= UINT64_C (1) << (f % 64);
+    }
+    uint64_t all = (uint64_t)spec->procs + tasks * procs;
+    if (all > INT32_MAX)
+        return err_set (err, ERR_LIMIT, "component %.60s: %llu processors", name,
+                        (unsigned long long)all);
+    spec->procs = (uint32_t)all;
+    spec->memory_mb += (int64_t)tasks * in->memory_mb;
+    return 0;
+}
+
+static int site_allowed (struct svc *svc, const Nui__Common__V1__Component *c)
+{
+    for (size_t i = 0; i < c->n_sites; i++)
+        if (strcmp (c->sites[i], svc->site) == 0)
+            return 1;
+    return c->n_sites == 0;
+}
+
+static int component_convert (struct svc *svc, struct jobspec *spec, struct err *err)
+{
+    const Nui__Common__V1__Component *c = spec->component;
+    int rc = 0;
+    if (c->n_reqs < 1 || c->n_reqs > REQS_MAX)
+        return err_set (err, ERR_INVALID, "component %.60s: %zu reqs, wanted 1 to %d", c->name,
+                        c->n_reqs, REQS_MAX);
+    if (c->n_args > ARGS_MAX || c->n_env > ARGS_MAX)
+        return err_set (err, ERR_LIMIT, "component %.60s: more than %d arguments or variables",
+                        c->name, ARGS_MAX);
+    const char *names[] = {spec->job->account, c->class_, c->qos};
+    static const char *const what[] = {"account", "class", "QoS"};
+    for (size_t i = 0; i < 3; i++)
+        if (*names[i] && name_check (what[i], names[i], err) != 0)
+            return ERR_INVALID;
+    for (size_t i = 0; i < c->n_env; i++)
+        if (!strchr (c->env[i], '=') || c->env[i][0] == '=')
+            return err_set (err, ERR_INVALID, "component %.60s: variable %zu is not NAME=value",
+                            c->name, i + 1);
+    spec->walltime = c->walltime_us;
+    if (spec->walltime == 0)
+        spec->walltime = svc->settings->policy->default_wall_s * US_PER_S;
+    if (spec->walltime <= 0 || spec->walltime > INT64_MAX / 4)
+        return err_set (err, ERR_INVALID, "component %.60s has no wallclock limit", c->name);
+    for (size_t i = 0; rc == 0 && i < c->n_reqs; i++)
+        rc = req_of (svc, spec, c->reqs[i], &spec->reqs[i], err);
+    spec->req_count = (uint32_t)c->n_reqs;
+    if (rc == 0)
+        creds (svc, spec);
+    return rc;
+}
+
+int jobspec_runnable (const struct jobspec *spec, struct err *err)
+{
+    if (spec->component->script.len == 0)
+        return err_set (err, ERR_INVALID, "component %.60s has no script", spec->component->name);
+    return 0;
+}
+
+static int component_find (struct jobspec *spec, const char *name, struct err *err)
+{
+    if (spec->job->n_components < 1 || spec->job->n_components > COMPONENTS_MAX)
+        return err_set (err, ERR_INVALID, "a job has 1 to %d components, this one %zu",
+                        COMPONENTS_MAX, spec->job->n_components);
+    for (size_t i = 0; i < spec->job->n_components; i++)
+        if (strcmp (spec->job->components[i]->name, name) == 0) {
+            spec->component = spec->job->components[i];
+            spec->component_index = (uint32_t)i;
+            return name_check ("component", name, err);
+        }
+    return err_set (err, ERR_NOT_FOUND, "the signed job has no component %.60s", name);
+}
+
+static int trust (struct svc *svc, const Nui__Common__V1__Envelope *envelope, bool first_time,
+                  struct jobspec *spec, struct err *err)
+{
+    struct principal signer;
+    time_us now = clock_now_us ();
+    int rc = envelope_verify (daemon_tlsid (svc->daemon), envelope, now, &signer, err);
+    if (rc != 0)
+        return rc;
+    spec->job = nui__common__v1__job__unpack (NULL, envelope->body.len, envelope->body.data);
+    if (!spec->job)
+        return err_set (err, ERR_INVALID, "the envelope holds no job");
+    principal_uri (&signer, spec->submitter);
+    if (strcmp (spec->job->grid, daemon_grid (svc->daemon)) != 0)
+        return err_set (err, ERR_UNAUTHENTIC, "the job is for grid '%.60s', this is %s",
+                        spec->job->grid, daemon_grid (svc->daemon));
+    if (strcmp (spec->job->submitter, spec->submitter) != 0)
+        return err_set (err, ERR_UNAUTHENTIC, "the job says it is of %.100s but %.100s signed it",
+                        spec->job->submitter, spec->submitter);
+    if (spec->job->uuid.len != 16)
+        return err_set (err, ERR_INVALID, "the job has no uuid of 16 bytes");
+    if (first_time && spec->job->expires_us && now > spec->job->expires_us) {
+        char when[QUANTITY_TEXT_MAX];
+        return err_set (err, ERR_UNAUTHENTIC, "the signed job expired at %s",
+                        time_format_iso (spec->job->expires_us, when));
+    }
+    return 0;
+}
+
+int jobspec_verify (struct svc *svc, const Nui__Common__V1__Envelope *envelope,
+                    const char *component, bool first_time, struct jobspec *out, struct err *err)
+{
+    *out = (struct jobspec){0};
+    if (!envelope)
+        return err_set (err, ERR_INVALID, "the request carries no signed job");
+    int rc = trust (svc, envelope, first_time, out, err);
+    if (rc == 0)
+        rc = component_find (out, component, err);
+    const char *account = rc == 0 ? gridmap_account (svc->gridmap, out->submitter) : NULL;
+    if (rc == 0 && !account)
+        rc = err_set (err, ERR_DENIED, "%s has no account at site %s (not in its gridmap)",
+                      out->submitter, svc->site);
+    if (rc == 0 && !site_allowed (svc, out->component))
+        rc = err_set (err, ERR_DENIED, "the job does not allow component %.60s at site %s",
+                      component, svc->site);
+    if (rc == 0) {
+        snprintf (out->local_account, sizeof out->local_account, "%.63s", account);
+        rc = component_convert (svc, out, err);
+    }
+    if (rc != 0)
+        jobspec_free (out);
+    return rc;
+}
+
+int jobspec_load (struct svc *svc, const struct store_job *rec, struct jobspec *out,
+                  struct err *err)
+{
+    void *bytes = NULL;
+    size_t len = 0;
+    *out = (struct jobspec){0};
+    int rc = local_store_envelope (svc->store, rec->number, &bytes, &len, err);
+    if (rc != 0)
+        return rc;
+    Nui__Common__V1__Envelope *envelope = nui__common__v1__envelope__unpack (NULL, len, bytes);
+    free (bytes);
+    if (envelope)
+        out->job = nui__common__v1__job__unpack (NULL, envelope->body.len, envelope->body.data);
+    nui__common__v1__envelope__free_unpacked (envelope, NULL);
+    if (!out->job)
+        return err_set (err, ERR_INTERNAL, "job %llu: its stored envelope cannot be read",
+                        (unsigned long long)rec->number);
+    snprintf (out->submitter, sizeof out->submitter, "%s", rec->submitter);
+    snprintf (out->local_account, sizeof out->local_account, "%s", rec->local_account);
+    rc = component_find (out, rec->component, err);
+    if (rc == 0)
+        rc = component_convert (svc, out, err);
+    if (rc != 0)
+        jobspec_free (out);
+    return rc;
+}

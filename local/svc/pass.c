@@ -1,0 +1,226 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "local/svc/fairshare_file.h"
+#include "local/svc/svc_i.h"
+#include "proto/base/clock.h"
+
+enum { STARTS_PER_TRANSACTION = 256, TOLD_PER_PASS = 500 };
+
+static void event_after (struct event *event, duration_us d)
+{
+    struct timeval t = {.tv_sec = d / US_PER_S, .tv_usec = d % US_PER_S};
+    event_add (event, &t);
+}
+
+/* The hold a started job needs, durable with the decision; sent after the commit. */
+struct started {
+    struct site_job *job;
+    struct store_hold hold;
+};
+
+static int start_write (struct svc *svc, const struct plan_start *start, struct started *out,
+                        time_us now, struct err *err)
+{
+    struct site_job *job = svc_job (svc, start->job.v);
+    out->job = job;
+    free (job->rec.placement);
+    job->rec.placement = placement_text (svc, &start->allocation);
+    job->rec.state = STORE_JOB_STARTING;
+    job->rec.deferred_until = 0;
+    svc_reason (job, "Starting", "waits for the bank's hold");
+    int rc = life_hold_prepare (svc, job, now, &out->hold, err);
+    if (rc == 0)
+        rc = svc_job_write (svc, job, true, NULL, 0, err);
+    return rc;
+}
+
+/* The decision could not be made durable: as if it had not been taken, and not again at once. */
+static void starts_undo (struct svc *svc, const struct plan *plan, uint32_t from, uint32_t to,
+                         const char *why)
+{
+    struct err err = {0};
+    time_us now = clock_now_us ();
+    for (uint32_t i = from; i < to; i++) {
+        struct site_job *job = svc_job (svc, plan->start[i].job.v);
+        job->rec.state = STORE_JOB_QUEUED;
+        job->rec.hold_asked = false;
+        svc_reason (job, "StoreFailure", "%s", why);
+        if (cluster_job_requeue (svc->cluster, plan->start[i].job, now + 10 * US_PER_S, now, &err))
+            log_event (svc->log, LOG_LEVEL_ERROR, "pass", "requeue_failed", "error=\"%s\"",
+                       err.text);
+    }
+}
+
+static void starts_do (struct svc *svc, const struct plan *plan)
+{
+    struct started list[STARTS_PER_TRANSACTION];
+    for (uint32_t from = 0; from < plan->start_count; from += STARTS_PER_TRANSACTION) {
+        struct err err = {0};
+        uint32_t to = from + STARTS_PER_TRANSACTION < plan->start_count
+                          ? from + STARTS_PER_TRANSACTION
+                          : plan->start_count;
+        memset (list, 0, sizeof list);
+        int rc = svc_begin (svc, &err);
+        for (uint32_t i = from; rc == 0 && i < to; i++)
+            rc = start_write (svc, &plan->start[i], &list[i - from], plan->now, &err);
+        rc = svc_commit (svc, rc, &err);
+        if (rc != 0)
+            starts_undo (svc, plan, from, to, err.text);
+        for (uint32_t i = from; i < to; i++) {
+            if (rc == 0) {
+                char id[SITE_ID_MAX];
+                log_event (svc->log, LOG_LEVEL_INFO, "pass", "job_chosen", "job=%s nodes=%s",
+                           site_id (svc, list[i - from].job->rec.number, id),
+                           list[i - from].job->rec.placement);
+                bank_link_hold (svc->bank, &list[i - from].hold);
+            }
+            store_hold_free (&list[i - from].hold);
+        }
+    }
+}
+
+int pass_start (struct svc *svc, struct site_job *job, const struct allocation *allocation,
+                struct err *err)
+{
+    struct job_id id = {job->rec.number};
+    struct plan_start start = {.job = id, .allocation = *allocation};
+    struct plan plan = {.start_count = 1, .start = &start};
+    struct started started = {0};
+    time_us now = clock_now_us ();
+    int rc = cluster_job_start (svc->cluster, id, allocation, now, now, err);
+    if (rc != 0)
+        return rc;
+    rc = svc_begin (svc, err);
+    if (rc == 0)
+        rc = start_write (svc, &start, &started, now, err);
+    rc = svc_commit (svc, rc, err);
+    if (rc != 0)
+        starts_undo (svc, &plan, 0, 1, err->text);
+    else
+        bank_link_hold (svc->bank, &started.hold);
+    store_hold_free (&started.hold);
+    return rc;
+}
+
+/* Metaschedulers hear why a grid job waits when the code of the reason changes. */
+static void reasons_tell (struct svc *svc, const struct plan *plan)
+{
+    struct err err = {0};
+    uint32_t told = 0;
+    int rc = 0;
+    bool open = false;
+    for (uint32_t i = 0; rc == 0 && i < plan->reason_count && told < TOLD_PER_PASS; i++) {
+        struct site_job *job = svc_job (svc, plan->reason[i].job.v);
+        const char *code = reason_code_name ((enum reason_code)plan->reason[i].reason.code);
+        if (!job || job->rec.state != STORE_JOB_QUEUED || !*job->rec.grid_job_id ||
+            job->rec.deferred_until > plan->now || strcmp (job->told_reason, code) == 0)
+            continue;
+        if (!open)
+            rc = svc_begin (svc, &err);
+        open = true;
+        *job->rec.reason_code = 0; /* what the core says counts again */
+        if (rc == 0)
+            rc = svc_job_write (svc, job, true, NULL, 0, &err);
+        told++;
+    }
+    if (open)
+        svc_commit (svc, rc, &err);
+}
+
+/* Leaves in the plan what was committed. */
+static void starts_keep (struct plan *plan)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < plan->start_count; i++)
+        if (!plan->start[i].refused)
+            plan->start[kept++] = plan->start[i];
+    plan->start_count = kept;
+}
+
+/* BACKFILLPOLICY PREEMPT: when these have ended, the job they are ended for is first in a pass. */
+static void preempts_do (struct svc *svc, const struct plan *plan)
+{
+    for (uint32_t i = 0; i < plan->preempt_count; i++) {
+        struct err err = {0};
+        char id[SITE_ID_MAX];
+        struct site_job *job = svc_job (svc, plan->preempt[i].v);
+        if (job && life_preempt (svc, job, &err) != 0)
+            log_event (svc->log, LOG_LEVEL_ERROR, "pass", "preempt_failed", "job=%s error=\"%s\"",
+                       site_id (svc, job->rec.number, id), err.text);
+    }
+}
+
+static void pass_run (struct svc *svc)
+{
+    struct plan plan;
+    struct err err = {0};
+    time_us now = clock_now_us ();
+    life_parts_settle (svc);
+    arena_reset (svc->pass_arena);
+    int rc = plan_compute (svc->cluster, now, svc->pass_arena, &plan, &err);
+    bool making_room = rc == 0 && plan.preempt_count > 0;
+    for (uint32_t i = 0; rc == 0 && i < plan.start_count; i++)
+        if (!svc_job (svc, plan.start[i].job.v) || /* a part's job is started by its START alone */
+            (making_room && plan.start[i].phase >= PLAN_BACKFILL_SOFT)) /* would take it at once */
+            plan.start[i].refused = true;
+    if (rc == 0)
+        rc = plan_commit (svc->cluster, &plan, &err);
+    svc->pass_at = now;
+    if (rc != 0) {
+        log_event (svc->log, LOG_LEVEL_ERROR, "pass", "failed", "error=\"%s\"", err.text);
+    } else {
+        starts_keep (&plan);
+        starts_do (svc, &plan);
+        preempts_do (svc, &plan);
+        reasons_tell (svc, &plan);
+        log_event (svc->log, LOG_LEVEL_DEBUG, "pass", "done",
+                   "starts=%u reservations=%u considered=%u us=%lld", plan.start_count,
+                   plan.reservation_count, plan.considered, (long long)(clock_now_us () - now));
+    }
+    if (svc->meta)
+        meta_link_poke (svc->meta);
+    time_us next = cluster_next_wakeup (svc->cluster, now);
+    if (next != TIME_US_MAX && next - now < svc->settings->policy->poll_interval)
+        event_after (svc->pass_event, next > now ? next - now : US_PER_S / 100);
+}
+
+static void on_pass (evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    pass_run (arg);
+}
+
+static void on_poll (evutil_socket_t fd, short what, void *arg)
+{
+    struct svc *svc = arg;
+    struct err err = {0};
+    (void)fd;
+    (void)what;
+    if (svc->rm.ops->poll (svc->rm.self, &err) != 0)
+        log_event (svc->log, LOG_LEVEL_WARN, "rm", "poll_failed", "error=\"%s\"", err.text);
+    fairshare_file_save (svc);
+    pass_run (svc);
+    event_after (svc->poll_event, svc->settings->policy->poll_interval);
+}
+
+void pass_wake (struct svc *svc)
+{
+    if (svc->closing)
+        return;
+    duration_us gap = svc->settings->policy->job_aggregation_time;
+    time_us now = clock_now_us ();
+    time_us at = svc->pass_at + gap;
+    /* A clock that was set back must not put the pass off. */
+    event_after (svc->pass_event, at > now && svc->pass_at <= now ? at - now : 0);
+}
+
+void pass_init (struct svc *svc)
+{
+    if (!svc->pass_event)
+        svc->pass_event = evtimer_new (svc->base, on_pass, svc);
+    if (!svc->poll_event)
+        svc->poll_event = evtimer_new (svc->base, on_poll, svc);
+    event_after (svc->poll_event, svc->settings->policy->poll_interval);
+}

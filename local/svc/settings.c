@@ -1,0 +1,379 @@
+#include "local/svc/settings.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "local/conf/policyconf.h"
+#include "proto/base/hostlist.h"
+#include "proto/rpc/tlsid.h"
+
+enum { RM_EMBEDDED };
+
+static const char *const rm_words[] = {"EMBEDDED", NULL};
+
+/* --- attributes that need a hand ---------------------------------------------------------- */
+
+static int memory_set (int64_t *field, const struct conf_value *value, struct err *err)
+{
+    int64_t mb;
+    int rc = memory_parse (value->text, &mb, err);
+    if (rc == 0 && mb > INT32_MAX)
+        return err_set (err, ERR_LIMIT, "at most %d MB", INT32_MAX);
+    if (rc == 0)
+        *field = mb;
+    return rc;
+}
+
+static int set_mem (void *target, const struct conf_value *value, struct err *err)
+{
+    return memory_set (&((struct settings_node_line *)target)->node.mem_mb, value, err);
+}
+
+static int set_swap (void *target, const struct conf_value *value, struct err *err)
+{
+    return memory_set (&((struct settings_node_line *)target)->node.swap_mb, value, err);
+}
+
+static int set_disk (void *target, const struct conf_value *value, struct err *err)
+{
+    return memory_set (&((struct settings_node_line *)target)->node.disk_mb, value, err);
+}
+
+static int set_speed (void *target, const struct conf_value *value, struct err *err)
+{
+    int64_t ppm;
+    int rc = ppm_parse (value->text, "SPEED", &ppm, err);
+    if (rc == 0 && (ppm < 1000 || ppm > 1000 * INT64_C (1000000)))
+        return err_set (err, ERR_INVALID, "SPEED from 0.001 to 1000");
+    if (rc == 0)
+        ((struct settings_node_line *)target)->node.speed_ppm = ppm;
+    return rc;
+}
+
+static int string_set (char **field, const struct conf_value *value)
+{
+    free (*field);
+    *field = strdup (value->text);
+    return 0;
+}
+
+static int set_features (void *target, const struct conf_value *value, struct err *err)
+{
+    (void)err;
+    return string_set (&((struct settings_node_line *)target)->node.features, value);
+}
+
+static int set_address (void *target, const struct conf_value *value, struct err *err)
+{
+    (void)err;
+    return string_set (&((struct settings_node_line *)target)->node.address, value);
+}
+
+#define AT(field) offsetof (struct settings_node_line, field)
+static const struct conf_param node_attrs[] = {
+    {.name = "PROCS", .type = CONF_INT, .offset = AT (node.procs), .min = 1, .max = 1 << 20},
+    {.name = "MEM", .type = CONF_CALL, .set = set_mem},
+    {.name = "SWAP", .type = CONF_CALL, .set = set_swap},
+    {.name = "DISK", .type = CONF_CALL, .set = set_disk},
+    {.name = "FEATURES", .type = CONF_CALL, .set = set_features},
+    {.name = "SPEED", .type = CONF_CALL, .set = set_speed},
+    {.name = "PRIORITY", .type = CONF_INT, .offset = AT (node.priority), .min = -1000000000,
+     .max = 1000000000},
+    {.name = "ADDRESS", .type = CONF_CALL, .set = set_address},
+    {.name = NULL},
+};
+#undef AT
+
+static int node_record (void *target, const char *index, void **record_out, struct err *err)
+{
+    struct settings *s = target;
+    for (uint32_t i = 0; i < s->line_count; i++)
+        if (strcasecmp (s->lines[i].hosts, index) == 0) {
+            *record_out = &s->lines[i];
+            return 0;
+        }
+    struct settings_node_line *more =
+        realloc (s->lines, (s->line_count + 1) * sizeof *more);
+    if (!more)
+        return err_set (err, ERR_NOMEM, "no memory for nodes");
+    s->lines = more;
+    more[s->line_count] = (struct settings_node_line){
+        .hosts = strdup (index), .node = {.procs = 1, .speed_ppm = 1000000}};
+    *record_out = &more[s->line_count++];
+    return 0;
+}
+
+static const struct conf_param rm_attrs[] = {
+    {.name = "TYPE", .type = CONF_WORD, .offset = offsetof (struct settings, rm_type),
+     .words = rm_words},
+    {.name = NULL},
+};
+
+static int rm_record (void *target, const char *index, void **record_out, struct err *err)
+{
+    (void)index;
+    (void)err;
+    *record_out = target; /* one resource manager; its name is the administrator's */
+    return 0;
+}
+
+static const struct conf_param cap_attrs[] = {
+    {.name = "HOLDS", .type = CONF_INT, .offset = offsetof (struct settings_cap, holds), .min = 0,
+     .max = 1000000},
+    {.name = "PROCSECONDS", .type = CONF_INT, .offset = offsetof (struct settings_cap, procseconds),
+     .min = 0, .max = INT64_MAX},
+    {.name = NULL},
+};
+
+static int cap_record (void *target, const char *index, void **record_out, struct err *err)
+{
+    struct settings *s = target;
+    for (uint32_t i = 0; i < s->cap_count; i++)
+        if (strcasecmp (s->caps[i].meta, index) == 0) {
+            *record_out = &s->caps[i];
+            return 0;
+        }
+    if (s->cap_count == SETTINGS_CAPS_MAX)
+        return err_set (err, ERR_LIMIT, "at most %d metaschedulers", SETTINGS_CAPS_MAX);
+    const struct settings_cap *like = settings_cap_of (s, "DEFAULT");
+    struct settings_cap fresh = *like;
+    fresh.meta = strdup (index);
+    s->caps[s->cap_count] = fresh;
+    *record_out = &s->caps[s->cap_count++];
+    return 0;
+}
+
+static int set_meta (void *target, const struct conf_value *value, struct err *err)
+{
+    struct settings *s = target;
+    for (uint32_t i = 0; i < value->word_count; i++) {
+        if (s->meta_count == SETTINGS_METAS_MAX)
+            return err_set (err, ERR_LIMIT, "at most %d metaschedulers", SETTINGS_METAS_MAX);
+        s->metas[s->meta_count++] = value->word[i];
+    }
+    return 0;
+}
+
+/* Who administers: a login name counts on the cluster's own socket, an identity anywhere. */
+static int admins_set (struct settings_admins *list, const struct conf_value *value,
+                       struct err *err)
+{
+    struct principal identity;
+    for (uint32_t i = 0; i < value->word_count; i++) {
+        const char *who = value->word[i];
+        int rc = strncmp (who, "nui://", 6) == 0 ? principal_parse (who, &identity, err)
+                                                 : name_check ("login name", who, err);
+        if (rc != 0)
+            return rc;
+        if (list->count == SETTINGS_ADMINS_MAX)
+            return err_set (err, ERR_LIMIT, "at most %d administrators of a level",
+                            SETTINGS_ADMINS_MAX);
+        list->who[list->count++] = who;
+    }
+    return 0;
+}
+
+static int set_admin1 (void *target, const struct conf_value *value, struct err *err)
+{
+    return admins_set (&((struct settings *)target)->admin[0], value, err);
+}
+
+static int set_admin2 (void *target, const struct conf_value *value, struct err *err)
+{
+    return admins_set (&((struct settings *)target)->admin[1], value, err);
+}
+
+static int set_admin3 (void *target, const struct conf_value *value, struct err *err)
+{
+    return admins_set (&((struct settings *)target)->admin[2], value, err);
+}
+
+#define AT(field) offsetof (struct settings, field)
+static const struct conf_param params[] = {
+    {.name = "ADMIN1", .type = CONF_CALL, .set = set_admin1},
+    {.name = "ADMIN2", .type = CONF_CALL, .set = set_admin2},
+    {.name = "ADMIN3", .type = CONF_CALL, .set = set_admin3},
+    {.name = "SITENAME", .type = CONF_STRING, .offset = AT (site_name)},
+    {.name = "META", .type = CONF_CALL, .set = set_meta, .flags = CONF_F_REQUIRED},
+    {.name = "BANK", .type = CONF_STRING, .offset = AT (bank), .flags = CONF_F_REQUIRED},
+    {.name = "GRIDMAP", .type = CONF_PATH, .offset = AT (gridmap), .flags = CONF_F_REQUIRED},
+    {.name = "JOBDIR", .type = CONF_PATH, .offset = AT (job_dir)},
+    {.name = "SUPERVISE", .type = CONF_PATH, .offset = AT (supervise)},
+    {.name = "ADVERTISE", .type = CONF_STRING, .offset = AT (advertise)},
+    {.name = "PORTRANGE", .type = CONF_STRING, .offset = AT (port_range),
+     .initial = "20000-20999"},
+    {.name = "HORIZON", .type = CONF_DURATION, .offset = AT (horizon), .min = 60 * US_PER_S,
+     .max = INT64_MAX / 4, .initial = "30:00:00:00"},
+    {.name = "LEASEMAX", .type = CONF_DURATION, .offset = AT (lease_max), .min = US_PER_S / 1000,
+     .max = 86400 * US_PER_S, .initial = "00:05:00"},
+    {.name = "STARTGRACE", .type = CONF_DURATION, .offset = AT (start_grace), .min = US_PER_S,
+     .max = 86400 * US_PER_S, .initial = "00:00:30"},
+    {.name = "KILLGRACE", .type = CONF_DURATION, .offset = AT (kill_grace), .min = US_PER_S,
+     .max = 3600 * US_PER_S, .initial = "00:00:05"},
+    {.name = "CLOCKTOLERANCE", .type = CONF_DURATION, .offset = AT (clock_tolerance), .min = 0,
+     .max = 3600 * US_PER_S, .initial = "00:00:02"},
+    {.name = "BANKPATIENCE", .type = CONF_DURATION, .offset = AT (bank_patience), .min = US_PER_S,
+     .max = 600 * US_PER_S, .initial = "00:00:05"},
+    {.name = "CGROUPS", .type = CONF_BOOL, .offset = AT (cgroups), .initial = "TRUE"},
+    {.name = "RMCFG", .type = CONF_RECORD, .attrs = rm_attrs, .record = rm_record},
+    {.name = "NODECFG", .type = CONF_RECORD, .attrs = node_attrs, .record = node_record,
+     .flags = CONF_F_REQUIRED},
+    {.name = "PEERCAP", .type = CONF_RECORD, .attrs = cap_attrs, .record = cap_record},
+    {.name = NULL},
+};
+#undef AT
+
+/* --- what the tables cannot check --------------------------------------------------------- */
+
+static int ports_check (struct settings *s, struct err *err)
+{
+    uint64_t lo, hi;
+    char text[64];
+    snprintf (text, sizeof text, "%s", s->port_range);
+    char *dash = strchr (text, '-');
+    if (dash)
+        *dash++ = 0;
+    if (!dash || uint_parse (text, "port", SETTINGS_PORTS_MIN, 65535, &lo, err) != 0 ||
+        uint_parse (dash, "port", SETTINGS_PORTS_MIN, 65535, &hi, err) != 0 || lo > hi)
+        return err_set (err, ERR_INVALID, "PORTRANGE '%.40s': wanted LOW-HIGH within %d-65535",
+                        s->port_range, SETTINGS_PORTS_MIN);
+    s->port_lo = (uint32_t)lo;
+    s->port_hi = (uint32_t)hi;
+    return 0;
+}
+
+static int target_check (const char *key, const char *target, struct err *err)
+{
+    uint64_t port;
+    const char *colon = target ? strrchr (target, ':') : NULL;
+    if (!colon || colon == target || uint_parse (colon + 1, "port", 1, 65535, &port, err) != 0)
+        return err_set (err, ERR_INVALID, "%s '%.80s': wanted host:port", key,
+                        target ? target : "");
+    return 0;
+}
+
+static int node_of_line (struct settings *s, const struct settings_node_line *line,
+                         const char *name, struct err *err)
+{
+    struct settings_node *n = &s->nodes[s->node_count];
+    if (name_check ("node", name, err) != 0)
+        return err_prefix (err, "NODECFG[%.60s]", line->hosts);
+    for (uint32_t i = 0; i < s->node_count; i++)
+        if (strcmp (s->nodes[i].name, name) == 0)
+            return err_set (err, ERR_INVALID, "NODECFG[%.60s]: node %s is configured twice",
+                            line->hosts, name);
+    *n = line->node;
+    n->name = strdup (name);
+    n->features = line->node.features ? strdup (line->node.features) : NULL;
+    n->address = line->node.address ? strdup (line->node.address) : NULL;
+    s->node_count++;
+    return 0;
+}
+
+static int nodes_expand (struct settings *s, struct err *err)
+{
+    struct arena *arena = arena_create (0);
+    int rc = 0;
+    for (uint32_t l = 0; rc == 0 && l < s->line_count; l++) {
+        const char **names;
+        uint32_t count;
+        rc = hostlist_expand (s->lines[l].hosts, arena, &names, &count, err);
+        if (rc != 0) {
+            err_prefix (err, "NODECFG");
+            break;
+        }
+        if (s->node_count + count > SETTINGS_NODES_MAX) {
+            rc = err_set (err, ERR_LIMIT, "NODECFG: more than %d nodes", SETTINGS_NODES_MAX);
+            break;
+        }
+        struct settings_node *more =
+            realloc (s->nodes, (s->node_count + count + 1) * sizeof *more);
+        if (!more) {
+            rc = err_set (err, ERR_NOMEM, "no memory for nodes");
+            break;
+        }
+        s->nodes = more;
+        for (uint32_t i = 0; rc == 0 && i < count; i++)
+            rc = node_of_line (s, &s->lines[l], names[i], err);
+    }
+    arena_destroy (arena);
+    return rc;
+}
+
+static int settings_check (struct settings *s, struct err *err)
+{
+    int rc = ports_check (s, err);
+    for (uint32_t i = 0; rc == 0 && i < s->meta_count; i++)
+        rc = target_check ("META", s->metas[i], err);
+    if (rc == 0)
+        rc = target_check ("BANK", s->bank, err);
+    if (rc == 0 && s->advertise)
+        rc = target_check ("ADVERTISE", s->advertise, err);
+    if (rc == 0 && s->site_name)
+        rc = name_check ("SITENAME", s->site_name, err);
+    if (rc == 0)
+        rc = nodes_expand (s, err);
+    return rc;
+}
+
+const struct settings_cap *settings_cap_of (const struct settings *settings, const char *meta)
+{
+    static const struct settings_cap none = {NULL, 1024, INT64_MAX};
+    const struct settings_cap *found = &none;
+    for (uint32_t i = 0; i < settings->cap_count; i++) {
+        if (strcmp (settings->caps[i].meta, meta) == 0)
+            return &settings->caps[i];
+        if (strcasecmp (settings->caps[i].meta, "DEFAULT") == 0)
+            found = &settings->caps[i];
+    }
+    return found;
+}
+
+int settings_read (struct conf *conf, struct cred_names *names, struct settings **out,
+                   struct err *err)
+{
+    struct settings *s = calloc (1, sizeof *s);
+    if (!s)
+        return err_set (err, ERR_NOMEM, "settings: no memory");
+    int rc = policy_conf_read (conf, names, &s->policy, err);
+    if (rc == 0)
+        rc = conf_table_read (conf, params, s, err);
+    if (rc == 0)
+        rc = policy_conf_known (conf, err);
+    if (rc == 0)
+        s->listen = conf_get (conf, "LISTEN");
+    if (rc == 0 && settings_check (s, err) != 0)
+        rc = err_prefix (err, "%s", conf_name (conf));
+    if (rc != 0)
+        settings_destroy (s);
+    else
+        *out = s;
+    return rc;
+}
+
+static void node_clear (struct settings_node *node)
+{
+    free (node->name);
+    free (node->features);
+    free (node->address);
+}
+
+void settings_destroy (struct settings *s)
+{
+    if (!s)
+        return;
+    for (uint32_t i = 0; i < s->cap_count; i++)
+        free (s->caps[i].meta);
+    for (uint32_t i = 0; i < s->line_count; i++) {
+        free (s->lines[i].hosts);
+        node_clear (&s->lines[i].node);
+    }
+    for (uint32_t i = 0; i < s->node_count; i++)
+        node_clear (&s->nodes[i]);
+    free (s->lines);
+    free (s->nodes);
+    policy_destroy (s->policy);
+    free (s);
+}

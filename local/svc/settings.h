@@ -1,0 +1,85 @@
+/* settings: everything nui-local.cfg says, read whole or refused whole.
+ *
+ * Strings point into the conf that it was read from (see proto/rpc/daemon.h for its lifetime). */
+#ifndef NUI_LOCAL_SVC_SETTINGS_H
+#define NUI_LOCAL_SVC_SETTINGS_H
+
+#include "local/core/policy.h"
+#include "local/core/types.h"
+#include "proto/conf/conf.h"
+
+enum {
+    SETTINGS_METAS_MAX = 16,
+    SETTINGS_ADMINS_MAX = 64,
+    SETTINGS_ADMIN_LEVELS = 3,
+    SETTINGS_NODES_MAX = 100000,
+    SETTINGS_CAPS_MAX = 64,
+    SETTINGS_PORTS_MIN = 1024,
+};
+
+struct settings_node {
+    char *name;
+    int64_t procs, mem_mb, swap_mb, disk_mb;
+    int64_t speed_ppm;
+    int64_t priority;
+    char *features; /* "a,b"; NULL: none */
+    char *address;  /* host name or address for peers; NULL: this server's own */
+};
+
+/* What one metascheduler may hold here at one time. */
+struct settings_cap {
+    char *meta; /* "DEFAULT" or its name */
+    int64_t holds;
+    int64_t procseconds;
+};
+
+/* One NODECFG line names many nodes. */
+struct settings_node_line {
+    char *hosts; /* as written */
+    struct settings_node node;
+};
+
+/* ADMIN1, ADMIN2, ADMIN3: login names (on the cluster's own socket) or identities. */
+struct settings_admins {
+    const char *who[SETTINGS_ADMINS_MAX];
+    uint32_t count;
+};
+
+struct settings {
+    const char *site_name;
+    const char *metas[SETTINGS_METAS_MAX];
+    uint32_t meta_count;
+    struct settings_admins admin[SETTINGS_ADMIN_LEVELS]; /* [0]: ADMIN1 */
+    const char *bank;
+    const char *gridmap;
+    const char *job_dir;
+    const char *supervise; /* NULL: beside this program, else where it was installed */
+    const char *advertise; /* NULL: what LISTEN says, with the real port */
+    const char *listen;    /* LISTEN, the daemon's own key; NULL: a Unix socket only */
+    const char *port_range;
+    uint32_t port_lo, port_hi;
+    duration_us horizon;
+    duration_us lease_max;
+    duration_us start_grace;  /* STARTGRACE: a firm part without START is released after this */
+    duration_us kill_grace;   /* KILLGRACE */
+    duration_us clock_tolerance; /* CLOCKTOLERANCE: how far a peer's slot may lie in our past */
+    duration_us bank_patience; /* BANKPATIENCE: PREPARE says NO after this without an answer */
+    bool cgroups;
+    int rm_type;
+    struct settings_cap caps[SETTINGS_CAPS_MAX];
+    uint32_t cap_count;
+    struct settings_node_line *lines;
+    uint32_t line_count;
+    struct settings_node *nodes; /* in the file's order */
+    uint32_t node_count;
+    struct policy *policy; /* sealed */
+};
+
+/* names: of credentials, shared by all settings of one process. */
+int settings_read (struct conf *conf, struct cred_names *names, struct settings **out,
+                   struct err *err);
+void settings_destroy (struct settings *settings);
+/* The cap for a metascheduler: its own, else DEFAULT's. */
+const struct settings_cap *settings_cap_of (const struct settings *settings, const char *meta);
+
+#endif

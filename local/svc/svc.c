@@ -1,0 +1,652 @@
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "local/rm/rm_embedded.h"
+#include "local/svc/admin.h"
+#include "local/svc/fairshare_file.h"
+#include "local/svc/svc_i.h"
+#include "proto/base/clock.h"
+#include "proto/base/strbuf.h"
+
+/* --- names -------------------------------------------------------------------------------- */
+
+char *site_id (const struct svc *svc, uint64_t number, char out[SITE_ID_MAX])
+{
+    snprintf (out, SITE_ID_MAX, "%s.%llu", svc->site, (unsigned long long)number);
+    return out;
+}
+
+struct site_job *svc_job (struct svc *svc, uint64_t number)
+{
+    struct site_job *job;
+    HASH_FIND (hh, svc->jobs, &number, sizeof number, job);
+    return job;
+}
+
+void svc_reason (struct site_job *job, const char *code, const char *fmt, ...)
+{
+    char text[512];
+    va_list ap;
+    va_start (ap, fmt);
+    vsnprintf (text, sizeof text, fmt, ap);
+    va_end (ap);
+    snprintf (job->rec.reason_code, sizeof job->rec.reason_code, "%s", code);
+    free (job->rec.reason_text);
+    job->rec.reason_text = *text ? strdup (text) : NULL;
+}
+
+/* --- nodes -------------------------------------------------------------------------------- */
+
+static struct site_node *node_find (struct svc *svc, const char *name)
+{
+    struct site_node *node;
+    HASH_FIND_STR (svc->nodes, name, node);
+    return node;
+}
+
+const char *node_address (struct svc *svc, const char *node_name)
+{
+    const struct site_node *node = node_find (svc, node_name);
+    return node && node->address ? node->address : svc->host;
+}
+
+char *placement_text (struct svc *svc, const struct allocation *allocation)
+{
+    struct strbuf b = STRBUF_INIT;
+    for (uint32_t i = 0; i < allocation->count; i++) {
+        const struct placement *p = &allocation->item[i];
+        strbuf_printf (&b, "%s%s:%u:%u", i ? "," : "", svc->node_by_id[p->node.v]->name, p->tasks,
+                       p->req);
+    }
+    strbuf_text (&b);
+    return strbuf_steal (&b);
+}
+
+struct allocation placement_parse (struct svc *svc, const char *text, struct arena *arena)
+{
+    struct allocation a = {0};
+    uint32_t cap = 1;
+    for (const char *p = text; p && *p; p++)
+        cap += *p == ',';
+    a.item = arena_array (arena, cap, sizeof *a.item);
+    for (const char *p = text; p && *p;) {
+        char name[STORE_NAME_MAX];
+        unsigned tasks, req;
+        if (sscanf (p, "%63[^:]:%u:%u", name, &tasks, &req) != 3)
+            break;
+        struct site_node *node = node_find (svc, name);
+        if (node)
+            a.item[a.count++] = (struct placement){node->id, tasks & 0xffffff, req & 0xff};
+        p = strchr (p, ',');
+        p = p ? p + 1 : NULL;
+    }
+    return a;
+}
+
+static int features_of (struct svc *svc, const char *list, struct features *out, struct err *err)
+{
+    char name[STORE_NAME_MAX];
+    *out = (struct features){0};
+    for (const char *p = list; p && *p;) {
+        size_t n = strcspn (p, ",");
+        snprintf (name, sizeof name, "%.*s", (int)(n < 63 ? n : 63), p);
+        if (n > 0) {
+            uint32_t f = strtab_intern (svc->features, name);
+            if (f >= FEATURES_MAX)
+                return err_set (err, ERR_LIMIT, "more than %d features at one site", FEATURES_MAX);
+            out->word[f / 64] |= UINT64_C (1) << (f % 64);
+        }
+        p += n + (p[n] == ',');
+    }
+    return 0;
+}
+
+static int node_spec_of (struct svc *svc, const struct settings_node *n, struct node_spec *out,
+                         struct err *err)
+{
+    *out = (struct node_spec){.partition = 1, .speed_ppm = (int32_t)n->speed_ppm,
+                              .priority = (int32_t)n->priority};
+    out->configured.v[RES_PROCS] = (int32_t)n->procs;
+    out->configured.v[RES_MEM_MB] = (int32_t)n->mem_mb;
+    out->configured.v[RES_SWAP_MB] = (int32_t)n->swap_mb;
+    out->configured.v[RES_DISK_MB] = (int32_t)n->disk_mb;
+    return features_of (svc, n->features, &out->features, err);
+}
+
+static int node_add (struct svc *svc, const struct settings_node *n, const struct node_spec *spec,
+                     time_us now, struct err *err)
+{
+    struct node_id id;
+    int rc = cluster_node_add (svc->cluster, spec, now, &id, err);
+    if (rc != 0)
+        return rc;
+    struct site_node *node = calloc (1, sizeof *node);
+    struct site_node **more = realloc (svc->node_by_id, (id.v + 1) * sizeof *more);
+    assert (node && more);
+    svc->node_by_id = more;
+    more[id.v] = node;
+    svc->node_count = id.v + 1;
+    node->name = strdup (n->name);
+    node->id = id;
+    HASH_ADD_KEYPTR (hh, svc->nodes, node->name, strlen (node->name), node);
+    return 0;
+}
+
+/* Nodes as configured: new ones are added, others changed, absent ones are down. */
+static int nodes_apply (struct svc *svc, const struct settings *settings, struct err *err)
+{
+    time_us now = clock_now_us ();
+    int rc = 0;
+    for (uint32_t i = 0; i < svc->node_count; i++)
+        svc->node_by_id[i]->configured = false;
+    for (uint32_t i = 0; rc == 0 && i < settings->node_count; i++) {
+        const struct settings_node *n = &settings->nodes[i];
+        struct node_spec spec;
+        struct site_node *node = node_find (svc, n->name);
+        rc = node_spec_of (svc, n, &spec, err);
+        if (rc == 0 && node)
+            rc = cluster_node_update (svc->cluster, node->id, &spec, now, err);
+        else if (rc == 0)
+            rc = node_add (svc, n, &spec, now, err);
+        if (rc != 0)
+            break;
+        node = node_find (svc, n->name);
+        node->configured = true;
+        free (node->address);
+        node->address = n->address ? strdup (n->address) : NULL;
+    }
+    for (uint32_t i = 0; rc == 0 && i < svc->node_count; i++) {
+        struct site_node *node = svc->node_by_id[i];
+        bool up = node->configured && svc->rm.ops->node_up (svc->rm.self, node->name);
+        rc = cluster_node_state_set (svc->cluster, node->id, up ? NODE_UP : NODE_DOWN, now, err);
+    }
+    return rc;
+}
+
+/* --- the store ---------------------------------------------------------------------------- */
+
+int svc_begin (struct svc *svc, struct err *err)
+{
+    return local_store_begin (svc->store, err);
+}
+
+int svc_commit (struct svc *svc, int rc, struct err *err)
+{
+    struct err local = {0};
+    if (!err)
+        err = &local;
+    if (rc == 0)
+        rc = local_store_commit (svc->store, err);
+    if (rc != 0) {
+        local_store_rollback (svc->store);
+        log_event (svc->log, LOG_LEVEL_ERROR, "store", "not_written", "error=\"%s\"", err->text);
+    }
+    return rc;
+}
+
+/* Parts are told of from COMMIT on: before, they are the coordinator's own knowledge. */
+int svc_job_write (struct svc *svc, struct site_job *job, bool tell, const void *envelope,
+                   size_t envelope_len, struct err *err)
+{
+    uint64_t change;
+    int rc = local_store_next (svc->store, "change", &change, err);
+    if (rc != 0)
+        return rc;
+    job->rec.change = change;
+    tell = tell && *job->rec.grid_job_id;
+    if (tell)
+        job->rec.ever_told = true;
+    rc = local_store_job_put (svc->store, &job->rec, envelope, envelope_len, err);
+    if (rc != 0 || !tell)
+        return rc;
+    struct arena *arena = arena_create (0);
+    struct uuid key;
+    Nui__Local__V1__JobInfo info;
+    jobs_info (svc, &job->rec, store_job_ended (job->rec.state) ? NULL : job, arena, &info);
+    size_t len = nui__local__v1__job_info__get_packed_size (&info);
+    uint8_t *bytes = arena_alloc (arena, len);
+    nui__local__v1__job_info__pack (&info, bytes);
+    uuid_make (&key);
+    rc = local_store_outbox_put (svc->store, STORE_OUTBOX_META, "job", &key, bytes, len,
+                                 clock_now_us (), err);
+    snprintf (job->told_reason, sizeof job->told_reason, "%s", info.reason ? info.reason->code : "");
+    arena_destroy (arena);
+    if (rc == 0 && svc->meta)
+        meta_link_poke (svc->meta);
+    return rc;
+}
+
+/* --- jobs and parts ----------------------------------------------------------------------- */
+
+struct site_job *svc_job_add (struct svc *svc, const struct store_job *rec,
+                              const struct jobspec *spec)
+{
+    struct site_job *job = calloc (1, sizeof *job);
+    assert (job);
+    job->rec = *rec;
+    memcpy (job->cred, spec->cred, sizeof job->cred);
+    job->reqs = calloc (spec->req_count, sizeof *job->reqs);
+    assert (job->reqs);
+    memcpy (job->reqs, spec->reqs, spec->req_count * sizeof *job->reqs);
+    job->req_count = spec->req_count;
+    job->not_before = spec->job->not_before_us ? spec->job->not_before_us : TIME_US_NONE;
+    HASH_ADD (hh, svc->jobs, rec.number, sizeof job->rec.number, job);
+    ports_mark (svc, job->rec.port, true);
+    return job;
+}
+
+void svc_job_forget (struct svc *svc, struct site_job *job)
+{
+    HASH_DEL (svc->jobs, job);
+    ports_mark (svc, job->rec.port, false);
+    store_job_free (&job->rec);
+    free (job->reqs);
+    free (job);
+}
+
+struct site_part *svc_part_add (struct svc *svc, const struct store_part *rec,
+                                struct site_job *job)
+{
+    struct site_part *part = calloc (1, sizeof *part);
+    assert (part);
+    part->svc = svc;
+    part->rec = *rec;
+    part->job = job;
+    job->part = part;
+    HASH_ADD (hh, svc->parts, rec.job, sizeof part->rec.job, part);
+    return part;
+}
+
+void svc_part_forget (struct svc *svc, struct site_part *part)
+{
+    HASH_DEL (svc->parts, part);
+    if (part->job)
+        part->job->part = NULL;
+    if (part->timer)
+        event_free (part->timer);
+    store_part_free (&part->rec);
+    free (part);
+}
+
+int svc_cluster_submit (struct svc *svc, struct site_job *job, struct err *err)
+{
+    struct job_spec spec = {
+        .id = {job->rec.number},
+        .submit = job->rec.submit,
+        .not_before = job->not_before,
+        .walltime_limit = job->rec.walltime,
+        .req_count = job->req_count,
+        .req = job->reqs,
+    };
+    memcpy (spec.cred, job->cred, sizeof spec.cred);
+    int rc = cluster_job_submit (svc->cluster, &spec, clock_now_us (), err);
+    job->in_cluster = rc == 0;
+    return rc;
+}
+
+/* --- recovery ----------------------------------------------------------------------------- */
+
+static void recover_running (struct svc *svc, struct site_job *job)
+{
+    struct err err = {0};
+    time_us now = clock_now_us ();
+    struct job_id id = {job->rec.number};
+    arena_reset (svc->call_arena);
+    struct allocation a = placement_parse (svc, job->rec.placement, svc->call_arena);
+    time_us started = job->rec.start ? job->rec.start : now;
+    if (!job->in_cluster)
+        return;
+    if (cluster_job_start (svc->cluster, id, &a, started, now, &err) != 0 ||
+        (job->rec.state == STORE_JOB_RUNNING &&
+         cluster_job_running (svc->cluster, id, started, now, &err) != 0))
+        log_event (svc->log, LOG_LEVEL_ERROR, "svc", "nodes_not_regained",
+                   "job=%s.%llu error=\"%s\"", svc->site, (unsigned long long)job->rec.number,
+                   err.text);
+}
+
+/* One job as it was when the daemon died. The store's record is taken over. */
+static int recover_job (void *arg, struct store_job *rec, struct err *err)
+{
+    struct svc *svc = arg;
+    struct jobspec spec;
+    int rc = jobspec_load (svc, rec, &spec, err);
+    if (rc != 0) {
+        store_job_free (rec);
+        return rc;
+    }
+    struct site_job *job = svc_job_add (svc, rec, &spec);
+    jobspec_free (&spec);
+    if (rec->part)
+        return 0; /* with its part */
+    rc = svc_cluster_submit (svc, job, err);
+    if (rc == 0 && job->rec.state == STORE_JOB_QUEUED)
+        rc = admin_restore (svc, job, err);
+    if (rc != 0)
+        return rc;
+    if (job->rec.state == STORE_JOB_QUEUED) {
+        if (job->rec.deferred_until > clock_now_us ())
+            rc = cluster_job_defer (svc->cluster, (struct job_id){rec->number},
+                                    job->rec.deferred_until, clock_now_us (), err);
+        return rc;
+    }
+    recover_running (svc, job);
+    return 0;
+}
+
+static int recover_part (void *arg, struct store_part *rec, struct err *err)
+{
+    return coalloc_recover (arg, rec, err);
+}
+
+static int recover_hold (void *arg, struct store_hold *hold, struct err *err)
+{
+    struct svc *svc = arg;
+    (void)err;
+    bank_link_hold (svc->bank, hold);
+    return 0;
+}
+
+/* Jobs that the resource manager has, or should have, by now. */
+static void recover_launches (struct svc *svc)
+{
+    struct site_job *job, *next;
+    HASH_ITER (hh, svc->jobs, job, next)
+    {
+        struct err err = {0};
+        char id[SITE_ID_MAX];
+        bool due = job->rec.state == STORE_JOB_RUNNING ||
+                   (job->rec.state == STORE_JOB_STARTING && !job->rec.hold_asked &&
+                    *job->rec.hold_id);
+        if (!due)
+            continue;
+        site_id (svc, job->rec.number, id);
+        int rc = svc->rm.ops->adopt (svc->rm.self, id, job->rec.incarnation, &err);
+        if (rc == 0 && job->rec.stop != STORE_STOP_NONE)
+            rc = svc->rm.ops->cancel (svc->rm.self, id, job->rec.incarnation, &err);
+        else if (rc == ERR_NOT_FOUND && job->part &&
+                 clock_now_us () > job->rec.launch_at + svc->settings->start_grace) {
+            svc_reason (job, "NoShow", "the site was down when its group started");
+            life_end_unstarted (svc, job, STORE_JOB_FAILED, NULL);
+            continue;
+        } else if (rc == ERR_NOT_FOUND && job->rec.state == STORE_JOB_STARTING)
+            rc = life_launch (svc, job, &err); /* decided, but never handed over */
+        log_event (svc->log, rc == 0 ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR, "svc", "job_regained",
+                   "job=%s incarnation=%u%s%s", id, job->rec.incarnation, rc ? " error=" : "",
+                   rc ? err.text : "");
+    }
+}
+
+static int recover (struct svc *svc, struct err *err)
+{
+    int rc = local_store_jobs_live (svc->store, recover_job, svc, err);
+    if (rc == 0)
+        rc = local_store_parts_live (svc->store, recover_part, svc, err);
+    if (rc == 0)
+        rc = local_store_holds (svc->store, recover_hold, svc, err);
+    if (rc != 0)
+        return err_prefix (err, "recovery");
+    recover_launches (svc);
+    fairshare_file_load (svc);
+    return 0;
+}
+
+/* --- creation ----------------------------------------------------------------------------- */
+
+static const struct rpc_method methods[] = {
+    {"Query", RPC_ALLOW (PRINCIPAL_META), false, 2 << 20, jobs_query},
+    {"Prepare", RPC_ALLOW (PRINCIPAL_META), false, 2 << 20, coalloc_prepare},
+    {"Commit", RPC_ALLOW (PRINCIPAL_META), false, 0, coalloc_commit},
+    {"Abort", RPC_ALLOW (PRINCIPAL_META), false, 0, coalloc_abort},
+    {"Ready", RPC_ALLOW (PRINCIPAL_META), false, 0, coalloc_ready},
+    {"Start", RPC_ALLOW (PRINCIPAL_META), false, 1 << 20, coalloc_start},
+    {"Release", RPC_ALLOW (PRINCIPAL_META), false, 0, coalloc_release},
+    {"Submit", RPC_ALLOW (PRINCIPAL_META), false, 2 << 20, jobs_submit},
+    {"Job", RPC_ALLOW (PRINCIPAL_META) | RPC_ALLOW (PRINCIPAL_USER) |
+                RPC_ALLOW (PRINCIPAL_OPERATOR), false, 0, jobs_job},
+    {"Cancel", RPC_ALLOW (PRINCIPAL_META) | RPC_ALLOW (PRINCIPAL_USER) |
+                   RPC_ALLOW (PRINCIPAL_OPERATOR), false, 0, jobs_cancel},
+    {"Output", RPC_ALLOW (PRINCIPAL_USER) | RPC_ALLOW (PRINCIPAL_OPERATOR), true, 0, output_serve},
+    {NULL, 0, false, 0, NULL},
+};
+
+static void boot_id_read (char out[40])
+{
+    int fd = open ("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read (fd, out, 36);
+    if (fd >= 0)
+        close (fd);
+    out[n > 0 ? n : 0] = 0;
+}
+
+/* What others are told: ADVERTISE, else LISTEN with the port that was really opened. */
+static void server_name (struct svc *svc, const struct settings *settings)
+{
+    snprintf (svc->server, sizeof svc->server, "%.150s",
+              settings->advertise ? settings->advertise
+                                  : settings->listen ? settings->listen : "localhost:0");
+    snprintf (svc->host, sizeof svc->host, "%.127s", svc->server);
+    char *colon = strrchr (svc->host, ':');
+    if (colon)
+        *colon = 0;
+    if (!settings->advertise)
+        snprintf (svc->server, sizeof svc->server, "%s:%u", svc->host,
+                  rpcserver_port (daemon_server (svc->daemon)));
+}
+
+/* Beside this program (a build), in rm/ below it (a build tree), else where it was installed. */
+static void supervise_path (const struct settings *settings, char *out, size_t cap)
+{
+    static const char *const places[] = {"nui-supervise", "rm/nui-supervise"};
+    char self[2048];
+    ssize_t n = readlink ("/proc/self/exe", self, sizeof self - 1);
+    if (settings->supervise) {
+        snprintf (out, cap, "%s", settings->supervise);
+        return;
+    }
+    self[n > 0 ? n : 0] = 0;
+    char *slash = strrchr (self, '/');
+    for (size_t i = 0; slash && i < 2; i++) {
+        snprintf (out, cap, "%.*s/%s", (int)(slash - self), self, places[i]);
+        if (access (out, X_OK) == 0)
+            return;
+    }
+    snprintf (out, cap, "%s/nui-supervise", NUI_LIBEXECDIR);
+}
+
+static int rm_open (struct svc *svc, const struct settings *settings, struct err *err)
+{
+    char supervise[4096], jobs[4096], group[STORE_NAME_MAX + 16];
+    supervise_path (settings, supervise, sizeof supervise);
+    if (settings->job_dir)
+        snprintf (jobs, sizeof jobs, "%s", settings->job_dir);
+    else
+        snprintf (jobs, sizeof jobs, "%s/jobs", daemon_state_dir (svc->daemon));
+    /* Two sites of one name on a machine (two grids of a test) must not kill each other's jobs. */
+    uint32_t hash = 2166136261u;
+    for (const char *c = jobs; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * 16777619u;
+    snprintf (group, sizeof group, "nui-%s-%08x", svc->site, hash);
+    struct rm_embedded_config config = {
+        .base = svc->base,
+        .log = svc->log,
+        .job_dir = jobs,
+        .supervise_path = supervise,
+        .kill_grace = settings->kill_grace,
+        .cgroups = settings->cgroups,
+        .cgroup_name = group,
+        .on_event = life_on_rm_event,
+        .arg = svc,
+    };
+    return rm_embedded_create (&config, &svc->rm, err);
+}
+
+static int links_open (struct svc *svc, const struct settings *settings, struct err *err)
+{
+    struct bank_link_config bank = {
+        .base = svc->base, .log = svc->log, .id = daemon_tlsid (svc->daemon),
+        .target = settings->bank, .store = svc->store, .on_answer = life_on_answer, .arg = svc,
+    };
+    struct meta_link_config meta = {
+        .base = svc->base, .log = svc->log, .id = daemon_tlsid (svc->daemon),
+        .targets = settings->metas, .target_count = settings->meta_count, .store = svc->store,
+        .fill = report_fill, .arg = svc,
+    };
+    svc->bank = bank_link_create (&bank, err);
+    if (!svc->bank)
+        return err ? err->code : ERR_IO;
+    svc->meta = meta_link_create (&meta, err);
+    if (!svc->meta)
+        return err ? err->code : ERR_IO;
+    return 0;
+}
+
+static int state_open (struct svc *svc, const struct settings *settings, struct err *err)
+{
+    char path[4096];
+    struct cluster_options options = {0};
+    random_bytes (&options.seed, sizeof options.seed);
+    snprintf (path, sizeof path, "%s/local.db", daemon_state_dir (svc->daemon));
+    int rc = local_store_open (path, &svc->store, err);
+    if (rc == 0)
+        rc = gridmap_open (settings->gridmap, svc->log, &svc->gridmap, err);
+    if (rc == 0)
+        rc = rm_open (svc, settings, err);
+    if (rc != 0)
+        return rc;
+    svc->cluster = cluster_create (settings->policy, &options, err);
+    return svc->cluster ? nodes_apply (svc, settings, err) : err->code;
+}
+
+int svc_create (struct daemon *daemon, struct cred_names *names, const struct settings *settings,
+                struct svc **out, struct err *err)
+{
+    struct err local = {0};
+    struct svc *svc = calloc (1, sizeof *svc);
+    if (!svc)
+        return err_set (err, ERR_NOMEM, "service: no memory");
+    svc->daemon = daemon;
+    svc->base = daemon_base (daemon);
+    svc->log = daemon_log (daemon);
+    svc->settings = settings;
+    svc->names = names;
+    svc->features = strtab_create ();
+    svc->pass_arena = arena_create (0);
+    svc->call_arena = arena_create (0);
+    svc->report_arena = arena_create (0);
+    snprintf (svc->site, sizeof svc->site, "%.63s", daemon_name (daemon));
+    boot_id_read (svc->boot_id);
+    int rc = 0;
+    if (settings->site_name && strcmp (settings->site_name, svc->site) != 0)
+        rc = err_set (&local, ERR_INVALID, "SITENAME is %s but the certificate is of site %s",
+                      settings->site_name, svc->site);
+    if (rc == 0) {
+        server_name (svc, settings);
+        pass_init (svc);
+        rc = state_open (svc, settings, &local);
+    }
+    if (rc == 0)
+        rc = links_open (svc, settings, &local);
+    if (rc == 0)
+        rc = recover (svc, &local);
+    if (rc == 0)
+        rc = rpcserver_add_service (daemon_server (daemon), &nui__local__v1__local__descriptor,
+                                    methods, svc, &local);
+    if (rc == 0)
+        rc = admin_serve (svc, &local);
+    if (rc != 0) {
+        svc_destroy (svc);
+        return err_set (err, rc, "%s", local.text);
+    }
+    pass_wake (svc);
+    log_event (svc->log, LOG_LEVEL_INFO, "svc", "site_ready", "site=%s server=%s nodes=%u jobs=%u",
+               svc->site, svc->server, svc->node_count, HASH_COUNT (svc->jobs));
+    *out = svc;
+    return 0;
+}
+
+int svc_reload (struct svc *svc, const struct settings *settings, struct err *err)
+{
+    const struct settings *old = svc->settings;
+    if (strcmp (old->bank, settings->bank) != 0 || old->meta_count != settings->meta_count)
+        return err_set (err, ERR_CONFLICT, "META and BANK change with a restart only");
+    for (uint32_t i = 0; i < old->meta_count; i++)
+        if (strcmp (old->metas[i], settings->metas[i]) != 0)
+            return err_set (err, ERR_CONFLICT, "META and BANK change with a restart only");
+    if (strcmp (old->gridmap, settings->gridmap) != 0)
+        return err_set (err, ERR_CONFLICT, "GRIDMAP changes with a restart only (its content is "
+                                           "looked at by itself)");
+    if (settings->site_name && strcmp (settings->site_name, svc->site) != 0)
+        return err_set (err, ERR_CONFLICT, "SITENAME cannot change");
+    int rc = cluster_policy_set (svc->cluster, settings->policy, clock_now_us (), err);
+    if (rc == 0 && nodes_apply (svc, settings, err) != 0) {
+        struct err again = {0};
+        rc = err ? err->code : ERR_INVALID;
+        if (cluster_policy_set (svc->cluster, old->policy, clock_now_us (), &again) != 0 ||
+            nodes_apply (svc, old, &again) != 0)
+            log_event (svc->log, LOG_LEVEL_ERROR, "svc", "old_settings_not_restored",
+                       "error=\"%s\"", again.text);
+        return rc;
+    }
+    if (rc != 0)
+        return rc;
+    svc->settings = settings;
+    server_name (svc, settings);
+    pass_init (svc);
+    pass_wake (svc);
+    return 0;
+}
+
+void svc_draining (struct svc *svc)
+{
+    output_draining (svc);
+}
+
+void svc_destroy (struct svc *svc)
+{
+    struct site_job *job, *next_job;
+    struct site_part *part, *next_part;
+    struct site_node *node, *next_node;
+    if (!svc)
+        return;
+    svc->closing = true;
+    if (svc->cluster && svc->store)
+        fairshare_file_save (svc);
+    output_draining (svc);
+    bank_link_destroy (svc->bank);
+    meta_link_destroy (svc->meta);
+    HASH_ITER (hh, svc->parts, part, next_part)
+    {
+        for (uint32_t i = 0; i < part->waiter_count; i++)
+            rpccall_finish (part->waiter[i], RPC_UNAVAILABLE, "the site is stopping");
+        svc_part_forget (svc, part);
+    }
+    HASH_ITER (hh, svc->jobs, job, next_job)
+        svc_job_forget (svc, job);
+    if (svc->rm.ops)
+        svc->rm.ops->destroy (svc->rm.self);
+    cluster_destroy (svc->cluster);
+    gridmap_close (svc->gridmap);
+    local_store_close (svc->store);
+    HASH_ITER (hh, svc->nodes, node, next_node)
+    {
+        HASH_DEL (svc->nodes, node);
+        free (node->name);
+        free (node->address);
+        free (node);
+    }
+    free (svc->node_by_id);
+    if (svc->pass_event)
+        event_free (svc->pass_event);
+    if (svc->poll_event)
+        event_free (svc->poll_event);
+    strtab_destroy (svc->features);
+    arena_destroy (svc->pass_arena);
+    arena_destroy (svc->call_arena);
+    arena_destroy (svc->report_arena);
+    free (svc);
+}

@@ -1,0 +1,245 @@
+/* svc_i: what the sources of local/svc share.
+ *
+ *   svc.c       creation, reload, recovery from the store
+ *   jobspec.c   a signed job: who, which component, what it needs in the core's terms
+ *   pass.c      when a pass runs, and what its decisions lead to
+ *   life.c      a job from its hold to its charge: bank's answers, launch, ends
+ *   coalloc.c   PREPARE, COMMIT, ABORT, READY, START, RELEASE
+ *   jobs.c      QUERY, SUBMIT, JOB, CANCEL and what a JobInfo says
+ *   output.c    OUTPUT
+ *   ports.c     rendezvous ports
+ *   report.c    what metaschedulers are told of the cluster */
+#ifndef NUI_LOCAL_SVC_SVC_I_H
+#define NUI_LOCAL_SVC_SVC_I_H
+
+#include <uthash.h>
+
+#include "local/core/cluster.h"
+#include "local/core/plan.h"
+#include "local/core/query.h"
+#include "local/link/bank_link.h"
+#include "local/link/gridmap.h"
+#include "local/link/meta_link.h"
+#include "local/rm/rm.h"
+#include "local/store/local_store.h"
+#include "local/svc/svc.h"
+#include "proto/nui/v1/local.pb-c.h"
+
+enum {
+    SITE_ID_MAX = 96, /* "alpha.17" */
+    QUERY_INTERVALS_MAX = 256,
+    PART_WAITERS_MAX = 16,
+};
+
+struct site_node {
+    char *name;
+    char *address; /* NULL: the server's own */
+    struct node_id id;
+    bool configured; /* still in the configuration */
+    UT_hash_handle hh; /* by name */
+};
+
+struct site_part;
+
+/* A job that has not ended. */
+struct site_job {
+    struct store_job rec;
+    uint32_t cred[CRED_KINDS];
+    struct req *reqs;
+    uint32_t req_count;
+    time_us not_before;     /* TIME_US_NONE: at once */
+    bool in_cluster;        /* the core knows it as a job */
+    struct site_part *part; /* NULL: ordinary */
+    char told_reason[STORE_NAME_MAX]; /* the code of the last event */
+    UT_hash_handle hh;      /* by rec.number */
+};
+
+/* A co-allocated part that is preparing, prepared or firm. */
+struct site_part {
+    struct svc *svc;
+    struct store_part rec;
+    struct site_job *job;
+    struct event *timer;    /* lease end; after COMMIT: no-show; while preparing: bank patience */
+    struct rpccall *waiter[PART_WAITERS_MAX]; /* PREPAREs without an answer yet */
+    uint32_t waiter_count;
+    bool rsv; /* the core has its reservation */
+    UT_hash_handle hh; /* by rec.job */
+};
+
+struct output_stream;
+
+struct svc {
+    struct daemon *daemon;
+    struct event_base *base;
+    struct log *log;
+    const struct settings *settings;
+    struct cred_names *names;
+    struct strtab *features;
+    char site[STORE_NAME_MAX];
+    char server[160]; /* host:port told to others */
+    char host[128];   /* its host part: the default address of nodes */
+    char boot_id[40];
+    struct local_store *store;
+    struct rm rm;
+    struct gridmap *gridmap;
+    struct bank_link *bank;
+    struct meta_link *meta;
+    struct cluster *cluster;
+    struct site_node *nodes;       /* hash */
+    struct site_node **node_by_id; /* [node id] */
+    uint32_t node_count;
+    struct site_job *jobs;   /* hash by number */
+    struct site_part *parts; /* hash by job number */
+    struct output_stream *streams;
+    uint8_t port_used[65536 / 8]; /* a bit for each port of a live job */
+    struct event *pass_event;
+    struct event *poll_event;
+    time_us pass_at; /* when the last pass ran */
+    struct arena *pass_arena;
+    struct arena *call_arena; /* reset by each handler that uses it */
+    struct arena *report_arena;
+    duration_us fairshare_put_at; /* monotonic */
+    bool closing;
+};
+
+/* --- jobspec.c ---------------------------------------------------------------------------- */
+
+/* A signed job seen by this site. Everything is owned; see jobspec_free. */
+struct jobspec {
+    Nui__Common__V1__Job *job;
+    const Nui__Common__V1__Component *component;
+    uint32_t component_index;
+    char submitter[PRINCIPAL_URI_MAX];
+    char local_account[STORE_NAME_MAX];
+    uint32_t cred[CRED_KINDS];
+    struct req reqs[REQS_MAX];
+    uint32_t req_count;
+    uint32_t procs;
+    int64_t memory_mb;
+    duration_us walltime;
+    bool never_fits; /* a feature or resource that no node has */
+    char never_text[200];
+};
+
+/* Checks signature, chain, grid, submitter, expiry, mapping; converts the component. ERR_UNAUTHENTIC,
+ * ERR_INVALID, ERR_DENIED (not mapped). *out is valid when 0 is returned. */
+int jobspec_verify (struct svc *svc, const Nui__Common__V1__Envelope *envelope,
+                    const char *component, bool first_time, struct jobspec *out, struct err *err);
+/* What a job needs beyond what a question needs: a script. */
+int jobspec_runnable (const struct jobspec *spec, struct err *err);
+/* From the store: checked when it came in. The account stays the one it got then. */
+int jobspec_load (struct svc *svc, const struct store_job *rec, struct jobspec *out,
+                  struct err *err);
+void jobspec_free (struct jobspec *spec);
+
+/* --- svc.c -------------------------------------------------------------------------------- */
+
+char *site_id (const struct svc *svc, uint64_t number, char out[SITE_ID_MAX]);
+struct site_job *svc_job (struct svc *svc, uint64_t number); /* live ones */
+/* A record with its needs, in the hash; the part is attached by the caller. */
+struct site_job *svc_job_add (struct svc *svc, const struct store_job *rec,
+                              const struct jobspec *spec);
+void svc_job_forget (struct svc *svc, struct site_job *job);
+struct site_part *svc_part_add (struct svc *svc, const struct store_part *rec,
+                                struct site_job *job);
+void svc_part_forget (struct svc *svc, struct site_part *part);
+/* In a transaction: the change number, the row and, if `tell`, an event for the metascheduler. */
+int svc_job_write (struct svc *svc, struct site_job *job, bool tell, const void *envelope,
+                   size_t envelope_len, struct err *err);
+/* begin … body … commit, with rollback and a log line on failure. */
+int svc_begin (struct svc *svc, struct err *err);
+int svc_commit (struct svc *svc, int rc, struct err *err); /* rc of the body */
+void svc_reason (struct site_job *job, const char *code, const char *fmt, ...)
+    __attribute__ ((format (printf, 3, 4)));
+/* "alpha01:2:0,…" and back; nodes that are no longer configured are left out. */
+char *placement_text (struct svc *svc, const struct allocation *allocation);
+struct allocation placement_parse (struct svc *svc, const char *text, struct arena *arena);
+const char *node_address (struct svc *svc, const char *node_name);
+int svc_cluster_submit (struct svc *svc, struct site_job *job, struct err *err);
+
+/* --- pass.c ------------------------------------------------------------------------------- */
+
+void pass_wake (struct svc *svc); /* soon; many wishes are one pass */
+void pass_init (struct svc *svc);
+/* Starts an idle job on these nodes, as a pass would: the hold is asked for, then it is launched.
+ * Nothing is changed when it fails. err is not NULL. */
+int pass_start (struct svc *svc, struct site_job *job, const struct allocation *allocation,
+                struct err *err);
+
+/* --- life.c ------------------------------------------------------------------------------- */
+
+/* In a transaction: a fresh key, the packed request, the row; then call bank_link_hold with *out
+ * (to be freed) after the commit. */
+int life_hold_prepare (struct svc *svc, struct site_job *job, time_us expected_start,
+                       struct store_hold *out, struct err *err);
+void life_on_answer (void *arg, const struct bank_answer *answer);
+void life_on_rm_event (void *arg, const struct rm_event *event);
+/* Running parts that could not take their nodes at their start take them now. */
+void life_parts_settle (struct svc *svc);
+/* Hands a job whose hold is granted to the resource manager. */
+int life_launch (struct svc *svc, struct site_job *job, struct err *err);
+/* Ends a job that does not run: state, reason set before. Gives back its hold. */
+int life_end_unstarted (struct svc *svc, struct site_job *job, enum store_job_state state,
+                        struct err *err);
+/* Ends whatever state it is in; a running one ends when the resource manager says so. */
+int life_cancel (struct svc *svc, struct site_job *job, const char *code, const char *text,
+                 struct err *err);
+/* A plan's decision: the running job is ended, charged, and waits in the queue again once the
+ * resource manager says so. Durable first; a restart in between finishes it. Never a part. */
+int life_preempt (struct svc *svc, struct site_job *job, struct err *err);
+/* In a transaction: the bank's hold is given back through the outbox, or when its answer comes. */
+int life_hold_return (struct svc *svc, struct site_job *job, const char *why, struct err *err);
+
+/* --- coalloc.c ---------------------------------------------------------------------------- */
+
+void coalloc_on_answer (struct svc *svc, struct site_part *part, const struct bank_answer *answer);
+void coalloc_timer_arm (struct site_part *part);
+/* After a restart: what was being prepared is dropped, leases and no-shows tick on. */
+int coalloc_recover (struct svc *svc, struct store_part *rec, struct err *err);
+void coalloc_prepare (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void coalloc_commit (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void coalloc_abort (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void coalloc_ready (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void coalloc_start (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void coalloc_release (void *self, struct rpccall *call, const ProtobufCMessage *request);
+/* How long a part occupies its nodes: its limit and the time a late START may take. */
+duration_us coalloc_duration (const struct svc *svc, duration_us walltime);
+
+/* --- jobs.c ------------------------------------------------------------------------------- */
+
+void jobs_query (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void jobs_submit (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void jobs_job (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void jobs_cancel (void *self, struct rpccall *call, const ProtobufCMessage *request);
+/* What the world is told of a job; strings in the arena. job NULL when it has ended. */
+void jobs_info (struct svc *svc, const struct store_job *rec, struct site_job *job,
+                struct arena *arena, Nui__Local__V1__JobInfo *out);
+void jobs_reason (struct arena *arena, const char *code, const char *text,
+                  Nui__Common__V1__Reason **out);
+/* By site or grid id, live or ended. */
+int jobs_find (struct svc *svc, const char *job_id, const char *component, struct store_job *out,
+               struct err *err);
+enum { JOBS_OWNER = 1, JOBS_OPERATOR = 2, JOBS_META = 4 };
+/* 0, or ERR_DENIED. */
+int jobs_allowed (struct svc *svc, struct rpccall *call, const struct store_job *rec,
+                  unsigned who, struct err *err);
+/* Fails with the status for err, logged when it is about trust. */
+void jobs_refuse (struct svc *svc, struct rpccall *call, const struct err *err);
+
+/* --- output.c ----------------------------------------------------------------------------- */
+
+void output_serve (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void output_job_changed (struct svc *svc, uint64_t number); /* started or ended */
+void output_draining (struct svc *svc);
+
+/* --- ports.c ------------------------------------------------------------------------------ */
+
+/* One of PORTRANGE that no live job has and that could be bound now; 0: none is left. */
+uint32_t ports_choose (struct svc *svc);
+void ports_mark (struct svc *svc, uint32_t port, bool used);
+
+/* --- report.c ----------------------------------------------------------------------------- */
+
+void report_fill (void *arg, Nui__Meta__V1__SiteReport *report);
+
+#endif

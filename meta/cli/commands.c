@@ -1,0 +1,89 @@
+/* The table of the grid commands. Each help text is what `nui CMD --help` prints. */
+#include "meta/cli/grid.h"
+
+#define COMMON_OPTIONS                                                                             \
+    "\n"                                                                                           \
+    "Every command: --json, --csv, --noheader, --config FILE, --help\n"
+
+#define JOB_OPTIONS_HELP                                                                           \
+    "  -A, --account NAME     account that pays (default: ACCOUNT of nui.cfg)\n"                   \
+    "  -n, --tasks N          tasks; a task stays on one node (default 1)\n"                       \
+    "  -N, --nodes N          on exactly so many nodes\n"                                          \
+    "      --tpn N            tasks on each node\n"                                                \
+    "      --procs-per-task N processors of a task (default 1)\n"                                  \
+    "      --mem SIZE         memory of a task: 512, 2G\n"                                         \
+    "  -t, --time DURATION    wallclock limit: SS, MM:SS, HH:MM:SS, D:HH:MM:SS (needed)\n"         \
+    "  -C, --features A,B     only nodes with all of these\n"                                      \
+    "  -p, --class NAME       class (queue) at the site\n"                                         \
+    "  -q, --qos NAME         quality of service at the site\n"                                    \
+    "      --site A,B         only these sites\n"                                                  \
+    "      --after TIME       not before: HH:MM, +DURATION, 2026-11-21T14:30\n"                    \
+    "      --deadline TIME    must have ended by then\n"                                           \
+    "      --max-cost CREDITS refuse when the price may be higher\n"                               \
+    "      --name NAME        a name for lists\n"                                                  \
+    "  -o, --output FILE      file of standard output in the job's directory\n"                    \
+    "  -e, --error FILE       the same for standard error\n"                                       \
+    "      --env NAME[=VALUE] pass a variable (may be repeated)\n"                                 \
+    "      --component NAME:KEY=VALUE,...   a part of a co-allocated job (repeat it): all parts\n" \
+    "                         start at the same moment or none. Keys are the long options'\n"      \
+    "                         names, script=FILE, and offset=-120 to start two minutes earlier\n"  \
+    "      --file JOB.json    the same as JSON\n"
+
+#define GROUP "Users, on the grid"
+
+const struct cli_command meta_commands[] = {
+    {"submit", GROUP, "sign a job, send it, print its id", cmd_submit,
+     "nui submit [options] SCRIPT [ARGUMENT...]\n"
+     "nui submit [options] --file JOB.json\n"
+     "\n"
+     "Signs a job with your key and sends it to the metascheduler, which places it where it\n"
+     "will be finished soonest. Prints the job's id (grid.42). Directives #NUI in the script mean\n"
+     "the same as options; where there are none, the common #SBATCH and #PBS ones are read.\n"
+     "\n" JOB_OPTIONS_HELP
+     "      --wait             follow the job; exit 0 only if it completes\n" COMMON_OPTIONS "\n"
+     "  nui submit -A phys -n 4 -t 1:00:00 run.sh input.dat\n"
+     "  nui submit -t 10:00 --component left:site=alpha,tasks=2 \\\n"
+     "             --component right:site=beta,tasks=4 couple.sh\n"},
+    {"estimate", GROUP, "when would it start, where, for how much", cmd_estimate,
+     "nui estimate [options of submit] [SCRIPT]\n"
+     "\n"
+     "For each candidate site, or combination of sites: start, end, price at most, free\n"
+     "processors, the account that would pay, and the reason where it is impossible. Submits\n"
+     "nothing. Exit code 1 when nothing is possible.\n"
+     "\n" JOB_OPTIONS_HELP COMMON_OPTIONS "\n"
+     "  nui estimate -n 8 -t 1:00:00\n"},
+    {"jobs", GROUP, "list jobs", cmd_jobs,
+     "nui jobs [options]\n"
+     "\n"
+     "  -a, --all              everybody's (operators)\n"
+     "  -e, --ended            also those that have ended\n"
+     "      --limit N          at most so many (default 1000)\n" COMMON_OPTIONS},
+    {"status", GROUP, "everything about one job, with the reason it waits", cmd_status,
+     "nui status JOB\n"
+     "\n"
+     "The job and each of its components: where, since when, why it waits or how it "
+     "ended.\n" COMMON_OPTIONS "\n"
+     "  nui status grid.42\n"},
+    {"watch", GROUP, "follow a job until it has ended", cmd_watch,
+     "nui watch JOB\n"
+     "\n"
+     "One line for each change. Exit code 0 when the job completed, 1 when it ended "
+     "otherwise.\n" COMMON_OPTIONS},
+    {"cancel", GROUP, "cancel jobs", cmd_cancel,
+     "nui cancel JOB...\n"
+     "\n"
+     "In whatever state: a co-allocated job gives back all its parts.\n" COMMON_OPTIONS},
+    {"output", GROUP, "what a job printed", cmd_output,
+     "nui output [options] JOB [COMPONENT]\n"
+     "\n"
+     "Read from the site itself, which gives it only to the job's owner.\n"
+     "\n"
+     "      --stderr           standard error instead of standard output\n"
+     "  -f, --follow           until the job has ended\n" COMMON_OPTIONS},
+    {"sites", GROUP, "sites, their state and what is free", cmd_sites,
+     "nui sites\n"
+     "\n"
+     "Down: no report for 30 seconds.\n" COMMON_OPTIONS},
+    {"whoami", GROUP, "my identity as the grid sees it", cmd_whoami, "nui whoami\n" COMMON_OPTIONS},
+    {0},
+};

@@ -1,0 +1,226 @@
+/* watch and output: what a job does, and what it prints. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "meta/cli/grid.h"
+
+/* ---- watch */
+
+struct watch {
+    struct cli_context *ctx;
+    Nui__Meta__V1__GridJobState state;
+    char *last; /* line printed before; the same one is not printed again */
+    int code;
+};
+
+static void watch_line (const Nui__Meta__V1__JobStatus *s, struct strbuf *line)
+{
+    strbuf_printf (line, "%-10s %-9s", s->grid_job_id, grid_state_name (s->state));
+    for (size_t i = 0; i < s->n_components; i++) {
+        const Nui__Meta__V1__ComponentStatus *c = s->components[i];
+        if (!c->site || !*c->site)
+            continue;
+        strbuf_printf (line, "  %s%s%s", s->n_components > 1 ? c->name : "",
+                       s->n_components > 1 ? "@" : "", c->site);
+        if (c->job)
+            strbuf_printf (line, " %s %s", c->job->site_job_id,
+                           grid_part_state_name (c->job->state));
+    }
+    char when[QUANTITY_TEXT_MAX];
+    if (!grid_state_ended (s->state) && s->start_us)
+        strbuf_printf (line, "  %s %s", s->start_is_estimate ? "expected" : "start",
+                       time_format_table (s->start_us, when));
+    if (s->reason && s->reason->text && *s->reason->text)
+        strbuf_printf (line, "  (%s)", s->reason->text);
+}
+
+/* One record per change: a JSON object, or a CSV row (the header before the first). */
+static void watch_record (struct watch *w, const Nui__Meta__V1__JobStatus *s, struct strbuf *out)
+{
+    static const struct table_column columns[] = {
+        {"job_id", "", TABLE_TEXT, 0},     {"state", "", TABLE_TEXT, 0},
+        {"start_time", "", TABLE_TIME, 0}, {"end_time", "", TABLE_TIME, 0},
+        {"reason", "", TABLE_TEXT, 0},
+    };
+    struct table *table = table_create (columns, sizeof columns / sizeof *columns);
+    table_text (table, s->grid_job_id);
+    table_text (table, grid_state_name (s->state));
+    table_time (table, s->start_us ? s->start_us : TIME_US_NONE);
+    table_time (table, s->end_us ? s->end_us : TIME_US_NONE);
+    table_text (table, s->reason ? s->reason->text : NULL);
+    table_end_row (table);
+    if (cli_format (w->ctx) == CLI_JSON) {
+        struct jsonout json = jsonout_make (out);
+        table_to_json_row (table, 0, &json);
+    } else
+        table_to_csv (table, w->last || cli_noheader (w->ctx), out);
+    while (out->len && out->data[out->len - 1] == '\n')
+        out->data[--out->len] = '\0';
+    table_destroy (table);
+}
+
+static void watch_message (void *arg, const ProtobufCMessage *message)
+{
+    struct watch *w = arg;
+    const Nui__Meta__V1__JobStatus *s = (const Nui__Meta__V1__JobStatus *)message;
+    w->state = s->state;
+    struct strbuf out = STRBUF_INIT;
+    if (cli_format (w->ctx) == CLI_TABLE)
+        watch_line (s, &out);
+    else
+        watch_record (w, s, &out);
+    if (!w->last || strcmp (w->last, strbuf_text (&out))) {
+        if (puts (strbuf_text (&out)) == EOF || fflush (stdout) == EOF)
+            w->code = CLI_FAILED;
+        free (w->last);
+        w->last = strbuf_steal (&out);
+    }
+    strbuf_free (&out);
+}
+
+int grid_watch (struct cli_context *ctx, const char *command, const char *grid_job_id,
+                Nui__Meta__V1__GridJobState *state_out)
+{
+    struct watch watch = {.ctx = ctx};
+    struct err err;
+    err_clear (&err);
+    struct rpcclient *meta = cli_meta (ctx, &err);
+    if (!meta)
+        return cli_fail (command, &err);
+    char id[2 * QUANTITY_TEXT_MAX];
+    snprintf (id, sizeof id, "%s", grid_job_id);
+    Nui__Meta__V1__JobRequest request = NUI__META__V1__JOB_REQUEST__INIT;
+    request.grid_job_id = id;
+    int rc = rpcclient_stream (meta, &nui__meta__v1__meta__descriptor, "Watch", &request.base,
+                               INT64_MAX, watch_message, &watch, &err);
+    free (watch.last);
+    *state_out = watch.state;
+    return rc < 0 ? cli_fail (command, &err) : watch.code;
+}
+
+int cmd_watch (struct cli_context *ctx, int argc, char **argv)
+{
+    static const struct cli_option options[] = {{0}};
+    struct cli_operands operands;
+    struct err err;
+    int code;
+    char id[2 * QUANTITY_TEXT_MAX];
+    if (!cli_options (ctx, options, 0, NULL, argc, argv, &operands, &code))
+        return code;
+    if (operands.count != 1)
+        return cli_usage (argv[0], "one job is needed, as in nui watch grid.42");
+    if (grid_job_id (ctx, operands.item[0], id, sizeof id, &err) < 0)
+        return err.code == ERR_INVALID ? cli_usage (argv[0], "%s", err.text)
+                                       : cli_fail (argv[0], &err);
+    Nui__Meta__V1__GridJobState state = NUI__META__V1__GRID_JOB_STATE__GRID_UNSET;
+    code = grid_watch (ctx, argv[0], id, &state);
+    if (code == CLI_OK && state != NUI__META__V1__GRID_JOB_STATE__GRID_COMPLETED)
+        code = CLI_FAILED;
+    return code;
+}
+
+/* ---- output */
+
+static void output_message (void *arg, const ProtobufCMessage *message)
+{
+    int *code = arg;
+    const Nui__Common__V1__OutputChunk *chunk = (const Nui__Common__V1__OutputChunk *)message;
+    if (chunk->data.len && fwrite (chunk->data.data, 1, chunk->data.len, stdout) != chunk->data.len)
+        *code = CLI_FAILED;
+    fflush (stdout);
+}
+
+struct output_args {
+    bool error;
+    bool follow;
+};
+
+/* From the site itself, which checks that the job is ours. */
+static int output_of (struct cli_context *ctx, const char *command,
+                      const Nui__Meta__V1__ComponentStatus *c, const struct output_args *args)
+{
+    struct err err;
+    err_clear (&err);
+    if (!c->job || !*c->job->site_job_id || !*c->site_server) {
+        err_set (&err, ERR_CONFLICT, "component %s has not been placed on a site", c->name);
+        return cli_fail (command, &err);
+    }
+    struct tlsid *me = cli_identity (ctx, &err);
+    if (!me)
+        return cli_fail (command, &err);
+    struct rpcclient_config config = {.base = cli_base (ctx),
+                                      .id = me,
+                                      .target = c->site_server,
+                                      .expect_kind = PRINCIPAL_SITE,
+                                      .expect_name = c->site};
+    struct rpcclient *site = rpcclient_create (&config, &err);
+    if (!site)
+        return cli_fail (command, &err);
+    Nui__Local__V1__OutputRequest request = NUI__LOCAL__V1__OUTPUT_REQUEST__INIT;
+    request.job_id = c->job->site_job_id;
+    request.stream = args->error ? (char[]){"stderr"} : (char[]){"stdout"};
+    request.follow = args->follow;
+    int code = CLI_OK;
+    int rc = rpcclient_stream (site, &nui__local__v1__local__descriptor, "Output", &request.base,
+                               args->follow ? INT64_MAX : GRID_CALL_TIMEOUT_S * US_PER_S,
+                               output_message, &code, &err);
+    rpcclient_destroy (site);
+    return rc < 0 ? cli_fail (command, &err) : code;
+}
+
+static int output_all (struct cli_context *ctx, const char *command,
+                       const Nui__Meta__V1__JobStatus *status, const char *component,
+                       const struct output_args *args)
+{
+    bool found = false;
+    int code = CLI_OK;
+    for (size_t i = 0; i < status->n_components && code == CLI_OK; i++) {
+        const Nui__Meta__V1__ComponentStatus *c = status->components[i];
+        if (component && strcmp (component, c->name))
+            continue;
+        if (!component && status->n_components > 1 && !cli_noheader (ctx))
+            printf ("%s==> %s @ %s <==\n", found ? "\n" : "", c->name, c->site);
+        found = true;
+        code = output_of (ctx, command, c, args);
+    }
+    if (!found) {
+        struct err err;
+        err_set (&err, ERR_NOT_FOUND, "job %s has no component '%s'", status->grid_job_id,
+                 component ? component : "");
+        return cli_fail (command, &err);
+    }
+    return code;
+}
+
+int cmd_output (struct cli_context *ctx, int argc, char **argv)
+{
+    static const struct cli_option options[] = {
+        {"stderr", 0, CLI_OPT_FLAG, offsetof (struct output_args, error), 0, 0},
+        {"follow", 'f', CLI_OPT_FLAG, offsetof (struct output_args, follow), 0, 0},
+        {0},
+    };
+    struct output_args args = {0};
+    struct cli_operands operands;
+    struct err err;
+    int code;
+    char id[2 * QUANTITY_TEXT_MAX];
+    err_clear (&err);
+    if (!cli_options (ctx, options, 0, &args, argc, argv, &operands, &code))
+        return code;
+    if (cli_format (ctx) != CLI_TABLE)
+        return cli_usage (argv[0], "what a job printed has no other format");
+    if (operands.count < 1 || operands.count > 2)
+        return cli_usage (argv[0], "a job, and perhaps a component, as in nui output grid.42 left");
+    if (grid_job_id (ctx, operands.item[0], id, sizeof id, &err) < 0)
+        return err.code == ERR_INVALID ? cli_usage (argv[0], "%s", err.text)
+                                       : cli_fail (argv[0], &err);
+    Nui__Meta__V1__JobRequest request = NUI__META__V1__JOB_REQUEST__INIT;
+    request.grid_job_id = id;
+    ProtobufCMessage *reply = NULL;
+    if (grid_call (ctx, "Status", &request.base, true, &reply, &err) < 0)
+        return cli_fail (argv[0], &err);
+    code = output_all (ctx, argv[0], (Nui__Meta__V1__JobStatus *)reply,
+                       operands.count == 2 ? operands.item[1] : NULL, &args);
+    protobuf_c_message_free_unpacked (reply, NULL);
+    return code;
+}

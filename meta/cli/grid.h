@@ -1,0 +1,57 @@
+/* grid: what the grid commands share: calls to the metascheduler, jobs signed, states as words. */
+#ifndef NUI_META_CLI_GRID_H
+#define NUI_META_CLI_GRID_H
+
+#include "meta/cli/jobspec.h"
+#include "proto/cli/client.h"
+#include "proto/cli/options.h"
+#include "proto/cli/table.h"
+#include "proto/nui/v1/meta.pb-c.h"
+
+enum { GRID_CALL_TIMEOUT_S = 60 };
+
+/* One unary call of nui.meta.v1.Meta; the reply is the caller's to free. */
+int grid_call (struct cli_context *ctx, const char *method, const ProtobufCMessage *request,
+               bool idempotent, ProtobufCMessage **reply_out, struct err *err);
+
+/* The job's options of submit and estimate, one table. */
+struct grid_job_options {
+    const char *text[18]; /* by grid_job_key */
+    struct cli_list components;
+    struct cli_list env;
+    const char *file;
+    bool wait; /* submit only */
+};
+extern const struct cli_option grid_submit_options[];
+extern const struct cli_option grid_estimate_options[];
+
+/* Command line, then --file, then the script's directives, then defaults, into a signed job.
+ * The envelope is to be freed with envelope_free. Returns CLI_OK or what the command returns. */
+struct _Nui__Common__V1__Envelope;
+int grid_job_sign (struct cli_context *ctx, const char *command,
+                   const struct grid_job_options *options, const struct cli_operands *operands,
+                   bool script_optional, struct arena *arena, Nui__Common__V1__Envelope **out,
+                   Nui__Common__V1__Job **job_out);
+
+const char *grid_state_name (Nui__Meta__V1__GridJobState state);   /* "Running" */
+const char *grid_part_state_name (Nui__Local__V1__JobState state); /* "Running" */
+bool grid_state_ended (Nui__Meta__V1__GridJobState state);
+
+/* "grid.42", or "42" for it; checked. */
+int grid_job_id (struct cli_context *ctx, const char *text, char *out, size_t cap, struct err *err);
+
+int cmd_submit (struct cli_context *ctx, int argc, char **argv);
+int cmd_estimate (struct cli_context *ctx, int argc, char **argv);
+int cmd_jobs (struct cli_context *ctx, int argc, char **argv);
+int cmd_status (struct cli_context *ctx, int argc, char **argv);
+int cmd_watch (struct cli_context *ctx, int argc, char **argv);
+int cmd_cancel (struct cli_context *ctx, int argc, char **argv);
+int cmd_output (struct cli_context *ctx, int argc, char **argv);
+int cmd_sites (struct cli_context *ctx, int argc, char **argv);
+int cmd_whoami (struct cli_context *ctx, int argc, char **argv);
+
+/* Follows a job on stdout until it has ended; its final state in *state_out. */
+int grid_watch (struct cli_context *ctx, const char *command, const char *grid_job_id,
+                Nui__Meta__V1__GridJobState *state_out);
+
+#endif

@@ -1,0 +1,847 @@
+#include "meta/cli/jobspec.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct text_list {
+    const char **item;
+    size_t count;
+    size_t cap;
+};
+
+/* What a component, or the defaults of all, was told; NULL and -1 mean "not told". */
+struct part {
+    const char *name;
+    int64_t tasks, nodes, tpn, procs_per_task, mem_mb;
+    int64_t walltime_us;
+    bool offset_set;
+    int64_t offset_us;
+    struct text_list features, sites, env;
+    const char *qos, *class, *output, *error;
+    const char *script_path;
+};
+
+struct jobspec {
+    struct arena *arena;
+    time_us now;
+    const char *account, *name;
+    time_us after, deadline;
+    credit_micro cost_max;
+    struct part defaults;
+    struct part component[JOBSPEC_COMPONENTS_MAX];
+    uint32_t component_count;
+    bool components_closed; /* an earlier source gave the list: later ones don't add to it */
+    struct text_list args;
+};
+
+static struct part part_unset (const char *name)
+{
+    return (struct part){.name = name,
+                         .tasks = -1,
+                         .nodes = -1,
+                         .tpn = -1,
+                         .procs_per_task = -1,
+                         .mem_mb = -1,
+                         .walltime_us = -1};
+}
+
+struct jobspec *jobspec_create (struct arena *arena, time_us now)
+{
+    struct jobspec *spec = arena_new (arena, struct jobspec);
+    spec->arena = arena;
+    spec->now = now;
+    spec->after = TIME_US_NONE;
+    spec->deadline = TIME_US_NONE;
+    spec->cost_max = -1;
+    spec->defaults = part_unset (NULL);
+    return spec;
+}
+
+static int list_add (struct jobspec *spec, struct text_list *list, const char *text,
+                     struct err *err)
+{
+    if (list->count == JOBSPEC_LIST_MAX)
+        return err_set (err, ERR_LIMIT, "a list may have %d entries", JOBSPEC_LIST_MAX);
+    if (list->count == list->cap) {
+        size_t cap = list->cap ? list->cap * 2 : 8;
+        const char **grown = arena_array (spec->arena, cap, sizeof *grown);
+        if (list->count)
+            memcpy (grown, list->item, list->count * sizeof *grown);
+        list->item = grown;
+        list->cap = cap;
+    }
+    list->item[list->count++] = text;
+    return 0;
+}
+
+/* Splits at commas; empty pieces are refused. */
+static int list_split (struct jobspec *spec, struct text_list *list, const char *key,
+                       const char *text, bool names, struct err *err)
+{
+    char *copy = arena_strdup (spec->arena, text);
+    for (char *rest = copy; rest;) {
+        char *piece = strsep (&rest, ",");
+        if (!*piece)
+            return err_set (err, ERR_INVALID, "--%s: empty name in '%s'", key, text);
+        if (names && name_check (key, piece, err) < 0)
+            return err->code;
+        if (list_add (spec, list, piece, err) < 0)
+            return err_prefix (err, "--%s", key);
+    }
+    return 0;
+}
+
+static int set_count (int64_t *slot, const char *key, const char *value, uint64_t max,
+                      struct err *err)
+{
+    uint64_t n;
+    if (uint_parse (value, key, 1, max, &n, err) < 0)
+        return err->code = ERR_INVALID; /* out of range is as wrong as malformed */
+    if (*slot < 0)
+        *slot = (int64_t)n;
+    return 0;
+}
+
+static int set_text (struct jobspec *spec, const char **slot, const char *key, const char *value,
+                     struct err *err)
+{
+    if (!*value)
+        return err_set (err, ERR_INVALID, "--%s needs a value", key);
+    if (strlen (value) > 1024)
+        return err_set (err, ERR_LIMIT, "--%s may have 1024 characters", key);
+    if (!*slot)
+        *slot = arena_strdup (spec->arena, value);
+    return 0;
+}
+
+static int set_name (struct jobspec *spec, const char **slot, const char *key, const char *value,
+                     struct err *err)
+{
+    if (name_check (key, value, err) < 0)
+        return err ? err->code : ERR_INVALID;
+    return set_text (spec, slot, key, value, err);
+}
+
+/* A file name inside the job's directory: relative, without "..". */
+static int set_file (struct jobspec *spec, const char **slot, const char *key, const char *value,
+                     struct err *err)
+{
+    if (*value == '/' || strstr (value, ".."))
+        return err_set (err, ERR_INVALID,
+                        "--%s: '%s' must be a name inside the job's directory at the site", key,
+                        value);
+    return set_text (spec, slot, key, value, err);
+}
+
+static int set_env (struct jobspec *spec, struct part *part, const char *value, struct err *err)
+{
+    const char *equals = strchr (value, '=');
+    size_t len = equals ? (size_t)(equals - value) : strlen (value);
+    if (len == 0)
+        return err_set (err, ERR_INVALID, "--env: '%s' is not NAME=VALUE or NAME", value);
+    for (size_t i = 0; i < part->env.count; i++)
+        if (!strncmp (part->env.item[i], value, len) && part->env.item[i][len] == '=')
+            return 0;
+    if (equals)
+        return list_add (spec, &part->env, arena_strdup (spec->arena, value), err);
+    const char *mine = getenv (value);
+    if (!mine)
+        return err_set (err, ERR_INVALID, "--env: %s is not in your environment", value);
+    return list_add (spec, &part->env, arena_printf (spec->arena, "%s=%s", value, mine), err);
+}
+
+static int set_walltime (struct part *part, const char *value, struct err *err)
+{
+    duration_us d;
+    int rc = duration_parse (value, &d, err);
+    if (rc < 0)
+        return err_prefix (err, "--time");
+    if (d < US_PER_S || d > INT64_C (366) * 86400 * US_PER_S)
+        return err_set (err, ERR_INVALID, "--time: '%s' is not between a second and a year", value);
+    if (part->walltime_us < 0)
+        part->walltime_us = d;
+    return 0;
+}
+
+static int set_offset (struct part *part, const char *value, struct err *err)
+{
+    bool minus = *value == '-';
+    duration_us d;
+    if (duration_parse (value + (minus || *value == '+'), &d, err) < 0 || d > 86400 * US_PER_S)
+        return err_set (err, ERR_INVALID, "offset: '%s' is not a duration of at most a day", value);
+    if (!part->offset_set)
+        part->offset_us = minus ? -d : d;
+    part->offset_set = true;
+    return 0;
+}
+
+/* Keys that a component may have. ERR_NOT_FOUND when key is none of them. */
+static int part_set (struct jobspec *spec, struct part *part, const char *key, const char *value,
+                     struct err *err)
+{
+    if (!strcmp (key, "tasks"))
+        return set_count (&part->tasks, key, value, 1u << 20, err);
+    if (!strcmp (key, "nodes"))
+        return set_count (&part->nodes, key, value, 1u << 20, err);
+    if (!strcmp (key, "tpn"))
+        return set_count (&part->tpn, key, value, 1u << 16, err);
+    if (!strcmp (key, "procs-per-task"))
+        return set_count (&part->procs_per_task, key, value, 1u << 16, err);
+    if (!strcmp (key, "mem")) {
+        int64_t mb;
+        if (memory_parse (value, &mb, err) < 0)
+            return err_prefix (err, "--mem");
+        if (part->mem_mb < 0)
+            part->mem_mb = mb;
+        return 0;
+    }
+    if (!strcmp (key, "time"))
+        return set_walltime (part, value, err);
+    if (!strcmp (key, "offset"))
+        return set_offset (part, value, err);
+    if (!strcmp (key, "features"))
+        return part->features.count ? 0 : list_split (spec, &part->features, key, value, true, err);
+    if (!strcmp (key, "site"))
+        return part->sites.count ? 0 : list_split (spec, &part->sites, key, value, true, err);
+    if (!strcmp (key, "env"))
+        return set_env (spec, part, value, err);
+    if (!strcmp (key, "qos"))
+        return set_name (spec, &part->qos, key, value, err);
+    if (!strcmp (key, "class"))
+        return set_name (spec, &part->class, key, value, err);
+    if (!strcmp (key, "output"))
+        return set_file (spec, &part->output, key, value, err);
+    if (!strcmp (key, "error"))
+        return set_file (spec, &part->error, key, value, err);
+    if (!strcmp (key, "script"))
+        return set_text (spec, &part->script_path, key, value, err);
+    return err_set (err, ERR_NOT_FOUND, "there is no '%s'", key);
+}
+
+static int set_time (struct jobspec *spec, time_us *slot, const char *key, const char *value,
+                     struct err *err)
+{
+    time_us t;
+    if (time_parse (value, spec->now, &t, err) < 0)
+        return err_prefix (err, "--%s", key);
+    if (*slot == TIME_US_NONE)
+        *slot = t;
+    return 0;
+}
+
+int jobspec_set (struct jobspec *spec, const char *key, const char *value, struct err *err)
+{
+    struct err local;
+    err = err ? err : &local;
+    if (!strcmp (key, "account"))
+        return set_name (spec, &spec->account, key, value, err);
+    if (!strcmp (key, "name"))
+        return set_name (spec, &spec->name, key, value, err);
+    if (!strcmp (key, "after"))
+        return set_time (spec, &spec->after, key, value, err);
+    if (!strcmp (key, "deadline"))
+        return set_time (spec, &spec->deadline, key, value, err);
+    if (!strcmp (key, "max-cost")) {
+        credit_micro c;
+        if (credit_parse (value, &c, err) < 0)
+            return err_prefix (err, "--max-cost");
+        if (c <= 0)
+            return err_set (err, ERR_INVALID, "--max-cost: '%s' is not above zero", value);
+        if (spec->cost_max < 0)
+            spec->cost_max = c;
+        return 0;
+    }
+    if (!strcmp (key, "component"))
+        return spec->components_closed ? 0 : jobspec_component (spec, value, err);
+    if (!strcmp (key, "offset"))
+        return err_set (err, ERR_INVALID, "offset belongs to a component");
+    return part_set (spec, &spec->defaults, key, value, err);
+}
+
+static struct part *component_add (struct jobspec *spec, const char *name, struct err *err)
+{
+    if (name_check ("component", name, err) < 0)
+        return NULL;
+    for (uint32_t i = 0; i < spec->component_count; i++)
+        if (!strcmp (spec->component[i].name, name)) {
+            err_set (err, ERR_INVALID, "component '%s' is given twice", name);
+            return NULL;
+        }
+    if (spec->component_count == JOBSPEC_COMPONENTS_MAX) {
+        err_set (err, ERR_LIMIT, "a job may have %d components", JOBSPEC_COMPONENTS_MAX);
+        return NULL;
+    }
+    struct part *part = &spec->component[spec->component_count++];
+    *part = part_unset (arena_strdup (spec->arena, name));
+    return part;
+}
+
+int jobspec_component (struct jobspec *spec, const char *text, struct err *err)
+{
+    struct err local;
+    err = err ? err : &local;
+    char *copy = arena_strdup (spec->arena, text);
+    char *rest = copy;
+    char *name = strsep (&rest, ":");
+    struct part *part = component_add (spec, name, err);
+    if (!part)
+        return err->code;
+    while (rest && *rest) {
+        char *equals = strchr (rest, '=');
+        if (!equals || equals == rest)
+            return err_set (err, ERR_INVALID,
+                            "component '%s': '%s' is not key=value (as in "
+                            "left:site=alpha,tasks=2)",
+                            name, rest);
+        *equals = '\0';
+        char *key = rest, *value = equals + 1;
+        /* The value ends at the comma before the next "key=". */
+        char *end = value;
+        for (rest = NULL; (end = strchr (end, ',')); end++) {
+            size_t word = strcspn (end + 1, ",=");
+            if (end[1 + word] == '=') {
+                *end = '\0';
+                rest = end + 1;
+                break;
+            }
+        }
+        int rc = part_set (spec, part, key, value, err);
+        if (rc == ERR_NOT_FOUND)
+            return err_set (err, ERR_INVALID, "component '%s' has no key '%s'", name, key);
+        if (rc < 0)
+            return err_prefix (err, "component '%s'", name);
+    }
+    return 0;
+}
+
+static int file_read (struct jobspec *spec, const char *path, size_t bytes_max, char **data_out,
+                      size_t *len_out, struct err *err)
+{
+    FILE *f = fopen (path, "rb");
+    if (!f)
+        return err_set (err, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, "cannot read %s: %s", path,
+                        strerror (errno));
+    char *data = arena_alloc (spec->arena, bytes_max + 1);
+    size_t len = fread (data, 1, bytes_max + 1, f);
+    int failed = ferror (f);
+    fclose (f);
+    if (failed)
+        return err_set (err, ERR_IO, "cannot read %s", path);
+    if (len > bytes_max)
+        return err_set (err, ERR_LIMIT, "%s is larger than %zu bytes", path, bytes_max);
+    data[len] = '\0';
+    *data_out = data;
+    *len_out = len;
+    return 0;
+}
+
+/* ---- JSON */
+
+static int json_value (struct jobspec *spec, struct part *part, const char *key, json_t *value,
+                       struct err *err)
+{
+    const char *text = NULL;
+    if (json_is_string (value))
+        text = json_string_value (value);
+    else if (json_is_integer (value))
+        text = arena_printf (spec->arena, "%lld", (long long)json_integer_value (value));
+    else
+        return err_set (err, ERR_INVALID, "'%s' must be text or a whole number", key);
+    int rc = part ? part_set (spec, part, key, text, err) : jobspec_set (spec, key, text, err);
+    return rc == ERR_NOT_FOUND ? err_set (err, ERR_INVALID, "there is no key '%s'", key) : rc;
+}
+
+static int json_entry (struct jobspec *spec, struct part *part, const char *key, json_t *value,
+                       struct err *err)
+{
+    if (!json_is_array (value))
+        return json_value (spec, part, key, value, err);
+    if (strcmp (key, "env") && strcmp (key, "site") && strcmp (key, "features"))
+        return err_set (err, ERR_INVALID, "'%s' cannot be a list", key);
+    const char *joined = "";
+    size_t i;
+    json_t *item;
+    json_array_foreach (value, i, item)
+    {
+        if (!json_is_string (item))
+            return err_set (err, ERR_INVALID, "'%s' must be a list of texts", key);
+        if (!strcmp (key, "env")) {
+            int rc = json_value (spec, part, key, item, err);
+            if (rc < 0)
+                return rc;
+        }
+        joined =
+            arena_printf (spec->arena, "%s%s%s", joined, i ? "," : "", json_string_value (item));
+    }
+    if (!strcmp (key, "env"))
+        return 0;
+    return part ? part_set (spec, part, key, joined, err) : jobspec_set (spec, key, joined, err);
+}
+
+static int json_components (struct jobspec *spec, json_t *list, struct err *err)
+{
+    if (!json_is_array (list))
+        return err_set (err, ERR_INVALID, "'components' must be a list");
+    if (spec->components_closed || spec->component_count)
+        return 0;
+    size_t i;
+    json_t *item;
+    json_array_foreach (list, i, item)
+    {
+        const char *name = json_string_value (json_object_get (item, "name"));
+        if (!name)
+            return err_set (err, ERR_INVALID, "component %zu has no 'name'", i + 1);
+        struct part *part = component_add (spec, name, err);
+        if (!part)
+            return err->code;
+        const char *key;
+        json_t *value;
+        json_object_foreach (item, key, value)
+        {
+            if (strcmp (key, "name") && json_entry (spec, part, key, value, err) < 0)
+                return err_prefix (err, "component '%s'", name);
+        }
+    }
+    return 0;
+}
+
+static int json_args (struct jobspec *spec, json_t *list, struct err *err)
+{
+    if (!json_is_array (list))
+        return err_set (err, ERR_INVALID, "'args' must be a list of texts");
+    if (spec->args.count)
+        return 0;
+    size_t i;
+    json_t *item;
+    json_array_foreach (list, i, item)
+    {
+        if (!json_is_string (item))
+            return err_set (err, ERR_INVALID, "'args' must be a list of texts");
+        if (list_add (spec, &spec->args, arena_strdup (spec->arena, json_string_value (item)),
+                      err) < 0)
+            return err_prefix (err, "'args'");
+    }
+    return 0;
+}
+
+int jobspec_json (struct jobspec *spec, const char *path, struct err *err)
+{
+    struct err local;
+    err = err ? err : &local;
+    char *data;
+    size_t len;
+    int rc = file_read (spec, path, JOBSPEC_SCRIPT_MAX, &data, &len, err);
+    if (rc < 0)
+        return rc;
+    json_error_t where;
+    json_t *root = json_loadb (data, len, JSON_REJECT_DUPLICATES, &where);
+    if (!root)
+        return err_set (err, ERR_INVALID, "%s, line %d: %s", path, where.line, where.text);
+    if (!json_is_object (root))
+        rc = err_set (err, ERR_INVALID, "a job must be an object");
+    const char *key;
+    json_t *value;
+    json_object_foreach (root, key, value)
+    {
+        if (!strcmp (key, "components"))
+            rc = json_components (spec, value, err);
+        else if (!strcmp (key, "args"))
+            rc = json_args (spec, value, err);
+        else
+            rc = json_entry (spec, NULL, key, value, err);
+        if (rc < 0)
+            break;
+    }
+    json_decref (root);
+    if (rc < 0)
+        return err_prefix (err, "%s", path);
+    spec->components_closed = spec->component_count > 0;
+    return 0;
+}
+
+/* ---- the script and its directives */
+
+int jobspec_script (struct jobspec *spec, const char *path, char *const *args, int arg_count,
+                    struct err *err)
+{
+    struct err local;
+    err = err ? err : &local;
+    spec->defaults.script_path = arena_strdup (spec->arena, path);
+    for (int i = 0; i < arg_count; i++)
+        if (list_add (spec, &spec->args, arena_strdup (spec->arena, args[i]), err) < 0)
+            return err_prefix (err, "arguments of the script");
+    char *data;
+    size_t len;
+    return file_read (spec, path, JOBSPEC_SCRIPT_MAX, &data, &len, err);
+}
+
+/* A foreign option and the key it means; minutes: a bare number of -t is minutes (Slurm). */
+struct foreign {
+    const char *short_name, *long_name, *key;
+};
+
+static const struct foreign native_options[] = {
+    {"-A", "--account", "account"},
+    {"-q", "--qos", "qos"},
+    {"-p", "--class", "class"},
+    {"-n", "--tasks", "tasks"},
+    {"-N", "--nodes", "nodes"},
+    {NULL, "--tpn", "tpn"},
+    {NULL, "--mem", "mem"},
+    {"-t", "--time", "time"},
+    {"-C", "--features", "features"},
+    {NULL, "--site", "site"},
+    {NULL, "--after", "after"},
+    {NULL, "--deadline", "deadline"},
+    {NULL, "--name", "name"},
+    {"-o", "--output", "output"},
+    {"-e", "--error", "error"},
+    {NULL, "--env", "env"},
+    {NULL, "--max-cost", "max-cost"},
+    {NULL, "--component", "component"},
+    {NULL, "--procs-per-task", "procs-per-task"},
+    {NULL, NULL, NULL},
+};
+
+static const struct foreign slurm_options[] = {
+    {"-A", "--account", "account"},
+    {"-q", "--qos", "qos"},
+    {"-p", "--partition", "class"},
+    {"-n", "--ntasks", "tasks"},
+    {"-N", "--nodes", "nodes"},
+    {NULL, "--ntasks-per-node", "tpn"},
+    {"-c", "--cpus-per-task", "procs-per-task"},
+    {NULL, "--mem-per-task", "mem"},
+    {"-t", "--time", "time"},
+    {"-C", "--constraint", "features"},
+    {"-J", "--job-name", "name"},
+    {"-o", "--output", "output"},
+    {"-e", "--error", "error"},
+    {NULL, NULL, NULL},
+};
+
+static const struct foreign pbs_options[] = {
+    {"-A", NULL, "account"}, {"-q", NULL, "class"}, {"-N", NULL, "name"}, {"-o", NULL, "output"},
+    {"-e", NULL, "error"},   {"-l", NULL, "-l"},    {NULL, NULL, NULL},
+};
+
+static const struct foreign *foreign_find (const struct foreign *table, const char *word,
+                                           size_t len)
+{
+    for (; table->key; table++) {
+        if (table->short_name && strlen (table->short_name) == len &&
+            !strncmp (table->short_name, word, len))
+            return table;
+        if (table->long_name && strlen (table->long_name) == len &&
+            !strncmp (table->long_name, word, len))
+            return table;
+    }
+    return NULL;
+}
+
+/* Next word of a directive, quotes removed; NULL at the end or at a comment. */
+static char *word_next (char **cursor)
+{
+    char *s = *cursor + strspn (*cursor, " \t\r");
+    if (!*s || *s == '#')
+        return NULL;
+    char *start = s, *out = s;
+    char quote = '\0';
+    for (; *s && (quote || !strchr (" \t\r", *s)); s++) {
+        if (quote ? *s == quote : *s == '"' || *s == '\'')
+            quote = quote ? '\0' : *s;
+        else
+            *out++ = *s;
+    }
+    *cursor = *s ? s + 1 : s;
+    *out = '\0';
+    return start;
+}
+
+/* Slurm: a bare number of --time is minutes, "M:S" has seconds. */
+static const char *slurm_time (struct jobspec *spec, const char *value)
+{
+    if (*value && strspn (value, "0123456789") == strlen (value))
+        return arena_printf (spec->arena, "%s:00", value);
+    return value;
+}
+
+/* -l nodes=2:ppn=4,walltime=1:00:00,mem=512mb */
+static int pbs_resources (struct jobspec *spec, char *list, FILE *warn, struct err *err)
+{
+    for (char *rest = list; rest;) {
+        char *item = strsep (&rest, ",");
+        char *value = strchr (item, '=');
+        if (!value)
+            return err_set (err, ERR_INVALID, "-l '%s' is not name=value", item);
+        *value++ = '\0';
+        int rc = 0;
+        if (!strcmp (item, "walltime"))
+            rc = jobspec_set (spec, "time", value, err);
+        else if (!strcmp (item, "nodes")) {
+            char *more = value;
+            const char *nodes = strsep (&more, ":");
+            const char *ppn = more && !strncmp (more, "ppn=", 4) ? more + 4 : "1";
+            uint64_t n, p;
+            if ((rc = uint_parse (nodes, "nodes", 1, 1u << 20, &n, err)) == 0 &&
+                (rc = uint_parse (ppn, "ppn", 1, 1u << 16, &p, err)) == 0 &&
+                (rc = jobspec_set (spec, "nodes", nodes, err)) == 0 &&
+                (rc = jobspec_set (spec, "tpn", ppn, err)) == 0) {
+                const char *tasks = arena_printf (spec->arena, "%llu", (unsigned long long)(n * p));
+                rc = jobspec_set (spec, "tasks", tasks, err);
+            }
+        } else if (!strcmp (item, "procs"))
+            rc = jobspec_set (spec, "tasks", value, err);
+        else if (!strcmp (item, "pmem")) {
+            size_t len = strlen (value);
+            if (len && (value[len - 1] == 'b' || value[len - 1] == 'B'))
+                value[len - 1] = '\0';
+            rc = jobspec_set (spec, "mem", value, err);
+        } else if (warn)
+            fprintf (warn, "nui: note: #PBS -l %s is not understood and has no effect\n", item);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+enum dialect { DIALECT_NUI, DIALECT_SLURM, DIALECT_PBS };
+
+static int directive_line (struct jobspec *spec, enum dialect dialect, char *line, FILE *warn,
+                           struct err *err)
+{
+    static const char *const mark[] = {"#NUI", "#SBATCH", "#PBS"};
+    const struct foreign *table = dialect == DIALECT_NUI     ? native_options
+                                  : dialect == DIALECT_SLURM ? slurm_options
+                                                             : pbs_options;
+    char *cursor = line;
+    for (char *word; (word = word_next (&cursor));) {
+        char *equals = !strncmp (word, "--", 2) ? strchr (word, '=') : NULL;
+        size_t len = equals ? (size_t)(equals - word) : strlen (word);
+        const struct foreign *option = foreign_find (table, word, len);
+        char *value = equals ? equals + 1 : NULL;
+        if (!option && len > 2 && word[0] == '-' && word[1] != '-') {
+            option = foreign_find (table, word, 2); /* -n4 */
+            value = word + 2;
+        }
+        if (!option) {
+            if (dialect == DIALECT_NUI)
+                return err_set (err, ERR_INVALID, "#NUI: there is no option %s", word);
+            if (warn)
+                fprintf (warn, "nui: note: %s %s is not understood and has no effect\n",
+                         mark[dialect], word);
+            break; /* what follows on the line may be its value */
+        }
+        if (!value && !(value = word_next (&cursor)))
+            return err_set (err, ERR_INVALID, "%s: %s needs a value", mark[dialect], word);
+        int rc;
+        if (!strcmp (option->key, "-l"))
+            rc = pbs_resources (spec, value, warn, err);
+        else if (dialect == DIALECT_SLURM && !strcmp (option->key, "time"))
+            rc = jobspec_set (spec, "time", slurm_time (spec, value), err);
+        else
+            rc = jobspec_set (spec, option->key, value, err);
+        if (rc < 0)
+            return err_prefix (err, "%s", mark[dialect]);
+    }
+    return 0;
+}
+
+/* The directive lines of one dialect, up to the first line that is neither comment nor empty. */
+static int directives_of (struct jobspec *spec, enum dialect dialect, const char *script,
+                          FILE *warn, uint32_t *count_out, struct err *err)
+{
+    static const char *const mark[] = {"#NUI", "#SBATCH", "#PBS"};
+    size_t mark_len = strlen (mark[dialect]);
+    char *copy = arena_strdup (spec->arena, script);
+    uint32_t line_number = 0;
+    *count_out = 0;
+    for (char *rest = copy; rest;) {
+        char *line = strsep (&rest, "\n");
+        line_number++;
+        line += strspn (line, " \t\r");
+        if (!*line)
+            continue;
+        if (*line != '#')
+            break;
+        if (strncmp (line, mark[dialect], mark_len) || !strchr (" \t", line[mark_len]))
+            continue;
+        ++*count_out;
+        if (directive_line (spec, dialect, line + mark_len, warn, err) < 0)
+            return err_prefix (err, "line %u", line_number);
+    }
+    return 0;
+}
+
+int jobspec_directives (struct jobspec *spec, FILE *warn, struct err *err)
+{
+    struct err local;
+    err = err ? err : &local;
+    const char *path = spec->defaults.script_path;
+    if (!path)
+        return 0;
+    char *script;
+    size_t len;
+    int rc = file_read (spec, path, JOBSPEC_SCRIPT_MAX, &script, &len, err);
+    if (rc < 0)
+        return rc;
+    spec->components_closed = spec->component_count > 0;
+    uint32_t count = 0;
+    rc = directives_of (spec, DIALECT_NUI, script, warn, &count, err);
+    if (rc == 0 && count == 0)
+        rc = directives_of (spec, DIALECT_SLURM, script, warn, &count, err);
+    if (rc == 0 && count == 0)
+        rc = directives_of (spec, DIALECT_PBS, script, warn, &count, err);
+    return rc < 0 ? err_prefix (err, "%s", path) : 0;
+}
+
+/* ---- the message */
+
+static char **text_array (struct jobspec *spec, const struct text_list *own,
+                          const struct text_list *fallback, size_t *count_out)
+{
+    const struct text_list *from = own->count ? own : fallback;
+    char **out = arena_array (spec->arena, from->count + 1, sizeof *out);
+    for (size_t i = 0; i < from->count; i++)
+        out[i] = arena_strdup (spec->arena, from->item[i]);
+    *count_out = from->count;
+    return out;
+}
+
+static int64_t pick (int64_t own, int64_t fallback, int64_t otherwise)
+{
+    return own >= 0 ? own : fallback >= 0 ? fallback : otherwise;
+}
+
+static char *pick_text (const char *own, const char *fallback)
+{
+    const char *text = own ? own : fallback ? fallback : "";
+    return (char *)(uintptr_t)text;
+}
+
+static Nui__Common__V1__Req *req_build (struct jobspec *spec, const struct part *part,
+                                        struct err *err)
+{
+    const struct part *d = &spec->defaults;
+    Nui__Common__V1__Req *req = arena_new (spec->arena, Nui__Common__V1__Req);
+    nui__common__v1__req__init (req);
+    int64_t nodes = pick (part->nodes, d->nodes, 0);
+    int64_t tpn = pick (part->tpn, d->tpn, 0);
+    int64_t tasks = pick (part->tasks, d->tasks, -1);
+    if (tasks < 0)
+        tasks = nodes && tpn ? nodes * tpn : nodes ? nodes : 1;
+    if (nodes > tasks) {
+        err_set (err, ERR_INVALID, "%lld nodes for %lld tasks: each node needs a task",
+                 (long long)nodes, (long long)tasks);
+        return NULL;
+    }
+    if (nodes && tpn && nodes * tpn < tasks) {
+        err_set (err, ERR_INVALID, "%lld tasks do not fit on %lld nodes with %lld tasks each",
+                 (long long)tasks, (long long)nodes, (long long)tpn);
+        return NULL;
+    }
+    req->tasks = (uint32_t)tasks;
+    req->nodes = (uint32_t)nodes;
+    req->tasks_per_node = (uint32_t)tpn;
+    req->procs_per_task = (uint32_t)pick (part->procs_per_task, d->procs_per_task, 1);
+    req->memory_mb = pick (part->mem_mb, d->mem_mb, 0);
+    req->features = text_array (spec, &part->features, &d->features, &req->n_features);
+    return req;
+}
+
+static int script_build (struct jobspec *spec, const struct part *part, bool optional,
+                         Nui__Common__V1__Component *c, struct err *err)
+{
+    const char *path = part->script_path ? part->script_path : spec->defaults.script_path;
+    if (!path)
+        return optional ? 0 : err_set (err, ERR_INVALID, "no script is given");
+    char *data;
+    size_t len;
+    int rc = file_read (spec, path, JOBSPEC_SCRIPT_MAX, &data, &len, err);
+    if (rc < 0)
+        return rc;
+    if (!len)
+        return err_set (err, ERR_INVALID, "%s is empty", path);
+    c->script.data = (uint8_t *)data;
+    c->script.len = len;
+    return 0;
+}
+
+/* The component's own variables, then those of all that it does not set itself. */
+static int env_build (struct jobspec *spec, const struct part *part, Nui__Common__V1__Component *c,
+                      struct err *err)
+{
+    struct part both = *part;
+    both.env.item = NULL;
+    both.env.count = both.env.cap = 0;
+    for (size_t i = 0; i < part->env.count; i++)
+        if (set_env (spec, &both, part->env.item[i], err) < 0)
+            return err->code;
+    for (size_t i = 0; i < spec->defaults.env.count; i++)
+        if (set_env (spec, &both, spec->defaults.env.item[i], err) < 0)
+            return err->code;
+    c->env = text_array (spec, &both.env, &both.env, &c->n_env);
+    return 0;
+}
+
+static Nui__Common__V1__Component *component_build (struct jobspec *spec, const struct part *part,
+                                                    bool script_optional, struct err *err)
+{
+    const struct part *d = &spec->defaults;
+    Nui__Common__V1__Component *c = arena_new (spec->arena, Nui__Common__V1__Component);
+    nui__common__v1__component__init (c);
+    c->name = pick_text (part->name, NULL);
+    c->walltime_us = pick (part->walltime_us, d->walltime_us, -1);
+    if (c->walltime_us < 0) {
+        err_set (err, ERR_INVALID, "no walltime is given (--time, as in -t 1:00:00)");
+        return NULL;
+    }
+    c->offset_us = part->offset_us;
+    c->n_reqs = 1;
+    c->reqs = arena_array (spec->arena, 1, sizeof *c->reqs);
+    if (!(c->reqs[0] = req_build (spec, part, err)))
+        return NULL;
+    c->sites = text_array (spec, &part->sites, &d->sites, &c->n_sites);
+    c->args = text_array (spec, &spec->args, &spec->args, &c->n_args);
+    c->qos = pick_text (part->qos, d->qos);
+    c->class_ = pick_text (part->class, d->class);
+    c->stdout_name = pick_text (part->output, d->output);
+    c->stderr_name = pick_text (part->error, d->error);
+    if (env_build (spec, part, c, err) < 0 ||
+        script_build (spec, part, script_optional, c, err) < 0)
+        return NULL;
+    return c;
+}
+
+int jobspec_build (struct jobspec *spec, bool script_optional, Nui__Common__V1__Job **job_out,
+                   struct err *err)
+{
+    struct err local;
+    err = err ? err : &local;
+    Nui__Common__V1__Job *job = arena_new (spec->arena, Nui__Common__V1__Job);
+    nui__common__v1__job__init (job);
+    job->name = pick_text (spec->name, NULL);
+    job->account = pick_text (spec->account, NULL);
+    job->not_before_us = spec->after == TIME_US_NONE ? 0 : spec->after;
+    job->deadline_us = spec->deadline == TIME_US_NONE ? 0 : spec->deadline;
+    if (job->deadline_us && job->deadline_us <= spec->now)
+        return err_set (err, ERR_INVALID, "--deadline is in the past");
+    if (job->deadline_us && job->not_before_us >= job->deadline_us)
+        return err_set (err, ERR_INVALID, "--after is not before --deadline");
+    job->cost_max_micro = spec->cost_max < 0 ? 0 : spec->cost_max;
+    struct part only = part_unset ("main");
+    const struct part *parts = spec->component_count ? spec->component : &only;
+    job->n_components = spec->component_count ? spec->component_count : 1;
+    job->components = arena_array (spec->arena, job->n_components, sizeof *job->components);
+    for (size_t i = 0; i < job->n_components; i++) {
+        job->components[i] = component_build (spec, &parts[i], script_optional, err);
+        if (!job->components[i])
+            return spec->component_count ? err_prefix (err, "component '%s'", parts[i].name)
+                                         : err->code;
+    }
+    *job_out = job;
+    return 0;
+}

@@ -1,0 +1,49 @@
+/* jobspec: a job as people write it (options, directives in the script, a JSON file) into the
+ * nui.common.v1.Job message.
+ *
+ * Every source goes through jobspec_set, keyed by the long option's name, so that all of them mean
+ * the same. What is set outside a component is the default of every component. A value given
+ * earlier stays: read the command line first, then the file, then the script's directives.
+ * All memory lives in the arena given at creation. */
+#ifndef NUI_META_CLI_JOBSPEC_H
+#define NUI_META_CLI_JOBSPEC_H
+
+#include <stdio.h>
+
+#include "proto/base/arena.h"
+#include "proto/base/quantity.h"
+#include "proto/nui/v1/common.pb-c.h"
+
+enum { JOBSPEC_COMPONENTS_MAX = 64, JOBSPEC_SCRIPT_MAX = 512 * 1024, JOBSPEC_LIST_MAX = 1024 };
+
+struct jobspec;
+
+struct jobspec *jobspec_create (struct arena *arena, time_us now);
+
+/* One setting of the whole job or, for the keys a component may have, of every component. Keys:
+ * account name after deadline max-cost (job); tasks nodes tpn procs-per-task mem time features site
+ * qos class output error env script offset (component); component (a whole component string).
+ * ERR_INVALID names the key and what was wrong; ERR_NOT_FOUND: no such key. */
+int jobspec_set (struct jobspec *spec, const char *key, const char *value, struct err *err);
+
+/* "left:site=alpha,tasks=2,time=60"; a piece without '=' continues the value before it. */
+int jobspec_component (struct jobspec *spec, const char *text, struct err *err);
+
+/* {"account": …, "script": …, "args": […], "components": [{"name": …, …}]} with jobspec_set's keys;
+ * lists as arrays or comma-separated text. */
+int jobspec_json (struct jobspec *spec, const char *path, struct err *err);
+
+/* The script of components that name none, and its arguments. Reads the file. */
+int jobspec_script (struct jobspec *spec, const char *path, char *const *args, int arg_count,
+                    struct err *err);
+
+/* Applies the directives of the script read before: #NUI, or, where there are none, #SBATCH and
+ * #PBS. A foreign directive that nui does not know is named on warn (NULL: silently). */
+int jobspec_directives (struct jobspec *spec, FILE *warn, struct err *err);
+
+/* The message, in the arena; grid, submitter, uuid and times are the caller's to fill. Checks what
+ * needs the whole (a walltime, a script unless script_optional, unique component names). */
+int jobspec_build (struct jobspec *spec, bool script_optional, Nui__Common__V1__Job **job_out,
+                   struct err *err);
+
+#endif

@@ -1,0 +1,390 @@
+/* jobs, status, cancel, sites, whoami: what there is, as tables. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "meta/cli/grid.h"
+#include "proto/base/clock.h"
+
+static time_us time_or_none (int64_t t)
+{
+    return t ? t : TIME_US_NONE;
+}
+
+static const char *text_or_null (const char *text)
+{
+    return text && *text ? text : NULL;
+}
+
+static const char *reason_text (const Nui__Common__V1__Reason *reason)
+{
+    return reason ? text_or_null (reason->text) : NULL;
+}
+
+/* For commands without options and operands of their own: true, or what to return in *code. */
+static bool alone (struct cli_context *ctx, int argc, char **argv, int *code)
+{
+    static const struct cli_option options[] = {{0}};
+    struct cli_operands operands;
+    if (!cli_options (ctx, options, 0, NULL, argc, argv, &operands, code))
+        return false;
+    if (operands.count)
+        *code = cli_usage (argv[0], "'%s' is one too many", operands.item[0]);
+    return operands.count == 0;
+}
+
+/* The one operand that names a job. CLI_OK, or what the command returns. */
+static int job_operand (struct cli_context *ctx, const char *command, const char *text, char *id,
+                        size_t cap)
+{
+    struct err err;
+    if (grid_job_id (ctx, text, id, cap, &err) == 0)
+        return CLI_OK;
+    return err.code == ERR_INVALID ? cli_usage (command, "%s", err.text) : cli_fail (command, &err);
+}
+
+/* ---- jobs */
+
+static const struct table_column jobs_columns[] = {
+    {"job_id", "JOB", TABLE_TEXT, 0},
+    {"name", "NAME", TABLE_TEXT, 0},
+    {"user", "USER", TABLE_TEXT, 0},
+    {"account", "ACCOUNT", TABLE_TEXT, 0},
+    {"state", "STATE", TABLE_TEXT, 0},
+    {"sites", "SITES", TABLE_TEXT, 0},
+    {"submit_time", "SUBMITTED", TABLE_TIME, 0},
+    {"start_time", "START", TABLE_TIME, 0},
+    {"price_max", "PRICE<=", TABLE_CREDITS, 0},
+    {"reason", "REASON", TABLE_TEXT, 0},
+};
+
+static const char *user_name (const char *uri)
+{
+    const char *slash = uri ? strrchr (uri, '/') : NULL;
+    return slash ? slash + 1 : uri;
+}
+
+static void jobs_row (struct table *table, const Nui__Meta__V1__JobStatus *s)
+{
+    struct strbuf sites = STRBUF_INIT;
+    for (size_t i = 0; i < s->n_components; i++)
+        if (text_or_null (s->components[i]->site))
+            strbuf_printf (&sites, "%s%s", sites.len ? "+" : "", s->components[i]->site);
+    table_text (table, s->grid_job_id);
+    table_text (table, text_or_null (s->name));
+    table_text (table, user_name (s->submitter));
+    table_text (table, text_or_null (s->account));
+    table_text (table, grid_state_name (s->state));
+    table_text (table, sites.len ? strbuf_text (&sites) : NULL);
+    table_time (table, s->submit_us);
+    table_time (table, time_or_none (s->start_us));
+    table_credits (table, s->price_micro);
+    table_text (table, reason_text (s->reason));
+    table_end_row (table);
+    strbuf_free (&sites);
+}
+
+struct jobs_args {
+    bool all, ended;
+    uint64_t limit;
+};
+
+int cmd_jobs (struct cli_context *ctx, int argc, char **argv)
+{
+    static const struct cli_option options[] = {
+        {"all", 'a', CLI_OPT_FLAG, offsetof (struct jobs_args, all), 0, 0},
+        {"ended", 'e', CLI_OPT_FLAG, offsetof (struct jobs_args, ended), 0, 0},
+        {"limit", 0, CLI_OPT_COUNT, offsetof (struct jobs_args, limit), 1, 100000},
+        {0},
+    };
+    struct jobs_args args = {0};
+    struct cli_operands operands;
+    struct err err;
+    int code;
+    err_clear (&err);
+    if (!cli_options (ctx, options, 0, &args, argc, argv, &operands, &code))
+        return code;
+    if (operands.count)
+        return cli_usage (argv[0], "'%s' is one too many; nui status explains one job",
+                          operands.item[0]);
+    Nui__Meta__V1__JobsRequest request = NUI__META__V1__JOBS_REQUEST__INIT;
+    request.all_users = args.all;
+    request.ended = args.ended;
+    request.limit = (uint32_t)args.limit;
+    ProtobufCMessage *reply = NULL;
+    if (grid_call (ctx, "Jobs", &request.base, true, &reply, &err) < 0)
+        return cli_fail (argv[0], &err);
+    const Nui__Meta__V1__JobsReply *answer = (const Nui__Meta__V1__JobsReply *)reply;
+    struct table *table = table_create (jobs_columns, sizeof jobs_columns / sizeof *jobs_columns);
+    for (size_t i = 0; i < answer->n_jobs; i++)
+        jobs_row (table, answer->jobs[i]);
+    code = table_print (table, ctx);
+    table_destroy (table);
+    protobuf_c_message_free_unpacked (reply, NULL);
+    return code;
+}
+
+/* ---- status */
+
+static const struct table_column status_columns[] = {
+    {"job_id", "Job", TABLE_TEXT, 0},
+    {"name", "Name", TABLE_TEXT, 0},
+    {"submitter", "Submitter", TABLE_TEXT, 0},
+    {"account", "Account", TABLE_TEXT, 0},
+    {"state", "State", TABLE_TEXT, 0},
+    {"reason", "Reason", TABLE_TEXT, 0},
+    {"submit_time", "Submitted", TABLE_TIME, 0},
+    {"start_time", "Start", TABLE_TIME, 0},
+    {"start_is_estimate", "Start is estimate", TABLE_BOOL, 0},
+    {"end_time", "End", TABLE_TIME, 0},
+    {"price_max", "Price at most", TABLE_CREDITS, 0},
+    {"attempts", "Co-reservation attempts", TABLE_INT, 0},
+};
+
+static const struct table_column component_columns[] = {
+    {"component", "COMPONENT", TABLE_TEXT, 0}, {"site", "SITE", TABLE_TEXT, 0},
+    {"site_job_id", "SITEJOB", TABLE_TEXT, 0}, {"state", "STATE", TABLE_TEXT, 0},
+    {"procs", "PROCS", TABLE_INT, 0},          {"hosts", "HOSTS", TABLE_TEXT, 0},
+    {"start_time", "START", TABLE_TIME, 0},    {"end_time", "END", TABLE_TIME, 0},
+    {"exit_code", "EXIT", TABLE_INT, 0},       {"account", "ACCOUNT", TABLE_TEXT, 0},
+    {"held", "HELD", TABLE_CREDITS, 0},        {"reason", "REASON", TABLE_TEXT, 0},
+};
+
+static struct table *status_record (const Nui__Meta__V1__JobStatus *s)
+{
+    struct table *t = table_create (status_columns, sizeof status_columns / sizeof *status_columns);
+    table_text (t, s->grid_job_id);
+    table_text (t, text_or_null (s->name));
+    table_text (t, s->submitter);
+    table_text (t, text_or_null (s->account));
+    table_text (t, grid_state_name (s->state));
+    table_text (t, reason_text (s->reason));
+    table_time (t, s->submit_us);
+    table_time (t, time_or_none (s->start_us));
+    table_bool (t, s->start_is_estimate);
+    table_time (t, time_or_none (s->end_us));
+    table_credits (t, s->price_micro);
+    table_int (t, s->attempts);
+    table_end_row (t);
+    return t;
+}
+
+static void component_row (struct table *t, const Nui__Meta__V1__ComponentStatus *c)
+{
+    const Nui__Local__V1__JobInfo *job = c->job;
+    table_text (t, c->name);
+    table_text (t, text_or_null (c->site));
+    if (!job) {
+        for (size_t i = 2; i < sizeof component_columns / sizeof *component_columns; i++)
+            table_null (t);
+        table_end_row (t);
+        return;
+    }
+    table_text (t, text_or_null (job->site_job_id));
+    table_text (t, grid_part_state_name (job->state));
+    table_int (t, job->procs);
+    struct strbuf hosts = STRBUF_INIT;
+    for (size_t i = 0; i < job->n_hosts; i++)
+        strbuf_printf (&hosts, "%s%s", i ? "," : "", job->hosts[i]);
+    table_text (t, hosts.len ? strbuf_text (&hosts) : NULL);
+    strbuf_free (&hosts);
+    table_time (t, time_or_none (job->start_us));
+    table_time (t, time_or_none (job->end_us));
+    if (job->end_us)
+        table_int (t, job->exit_code);
+    else
+        table_null (t);
+    table_text (t, text_or_null (job->account));
+    table_credits (t, job->held_micro);
+    table_text (t, reason_text (job->reason));
+    table_end_row (t);
+}
+
+static int status_print (struct cli_context *ctx, const Nui__Meta__V1__JobStatus *s)
+{
+    struct table *record = status_record (s);
+    struct table *parts =
+        table_create (component_columns, sizeof component_columns / sizeof *component_columns);
+    for (size_t i = 0; i < s->n_components; i++)
+        component_row (parts, s->components[i]);
+    int code;
+    if (cli_format (ctx) == CLI_JSON) {
+        struct strbuf out = STRBUF_INIT;
+        struct jsonout json = jsonout_make (&out);
+        jsonout_object (&json);
+        jsonout_key (&json, "job");
+        table_to_json_row (record, 0, &json);
+        jsonout_key (&json, "components");
+        table_to_json (parts, &json);
+        jsonout_end (&json);
+        code = cli_output (&out);
+        strbuf_free (&out);
+    } else if (cli_format (ctx) == CLI_CSV)
+        code = table_print (parts, ctx);
+    else {
+        code = table_print_record (record, ctx);
+        putchar ('\n');
+        if (code == CLI_OK)
+            code = table_print (parts, ctx);
+    }
+    table_destroy (parts);
+    table_destroy (record);
+    return code;
+}
+
+int cmd_status (struct cli_context *ctx, int argc, char **argv)
+{
+    static const struct cli_option options[] = {{0}};
+    struct cli_operands operands;
+    struct err err;
+    int code;
+    char id[2 * QUANTITY_TEXT_MAX];
+    err_clear (&err);
+    if (!cli_options (ctx, options, 0, NULL, argc, argv, &operands, &code))
+        return code;
+    if (operands.count != 1)
+        return cli_usage (argv[0], "one job is needed, as in nui status grid.42");
+    if ((code = job_operand (ctx, argv[0], operands.item[0], id, sizeof id)) != CLI_OK)
+        return code;
+    Nui__Meta__V1__JobRequest request = NUI__META__V1__JOB_REQUEST__INIT;
+    request.grid_job_id = id;
+    ProtobufCMessage *reply = NULL;
+    if (grid_call (ctx, "Status", &request.base, true, &reply, &err) < 0)
+        return cli_fail (argv[0], &err);
+    code = status_print (ctx, (Nui__Meta__V1__JobStatus *)reply);
+    protobuf_c_message_free_unpacked (reply, NULL);
+    return code;
+}
+
+/* ---- cancel */
+
+static int cancel_one (struct cli_context *ctx, const char *command, const char *text)
+{
+    struct err err;
+    char id[2 * QUANTITY_TEXT_MAX];
+    err_clear (&err);
+    int code = job_operand (ctx, command, text, id, sizeof id);
+    if (code != CLI_OK)
+        return code;
+    Nui__Meta__V1__JobRequest request = NUI__META__V1__JOB_REQUEST__INIT;
+    request.grid_job_id = id;
+    ProtobufCMessage *reply = NULL;
+    if (grid_call (ctx, "Cancel", &request.base, true, &reply, &err) < 0)
+        return cli_fail (command, &err);
+    bool cancelled = ((Nui__Meta__V1__CancelReply *)reply)->cancelled;
+    protobuf_c_message_free_unpacked (reply, NULL);
+    if (cancelled) {
+        printf ("job %s cancelled\n", id);
+        return CLI_OK;
+    }
+    err_set (&err, ERR_CONFLICT, "job %s has ended before", id);
+    return cli_fail (command, &err);
+}
+
+int cmd_cancel (struct cli_context *ctx, int argc, char **argv)
+{
+    static const struct cli_option options[] = {{0}};
+    struct cli_operands operands;
+    int code;
+    if (!cli_options (ctx, options, 0, NULL, argc, argv, &operands, &code))
+        return code;
+    if (!operands.count)
+        return cli_usage (argv[0], "at least one job is needed, as in nui cancel grid.42");
+    code = CLI_OK;
+    for (int i = 0; i < operands.count; i++) {
+        int one = cancel_one (ctx, argv[0], operands.item[i]);
+        if (code == CLI_OK)
+            code = one;
+    }
+    return code;
+}
+
+/* ---- sites */
+
+static const struct table_column sites_columns[] = {
+    {"site", "SITE", TABLE_TEXT, 0},
+    {"state", "STATE", TABLE_TEXT, 0},
+    {"nodes_up", "NODES", TABLE_INT, 0},
+    {"nodes_total", "OF", TABLE_INT, 0},
+    {"procs_free", "FREE", TABLE_INT, 0},
+    {"procs_total", "PROCS", TABLE_INT, 0},
+    {"procs_per_node_max", "PERNODE", TABLE_INT, 0},
+    {"jobs_running", "RUNNING", TABLE_INT, 0},
+    {"jobs_queued", "QUEUED", TABLE_INT, 0},
+    {"report_age", "REPORTED", TABLE_DURATION, 0},
+    {"server", "SERVER", TABLE_TEXT, 0},
+};
+
+static void sites_row (struct table *table, const Nui__Meta__V1__SiteState *s, time_us now)
+{
+    table_text (table, s->name);
+    table_text (table, s->up ? "Up" : "Down");
+    if (!s->report || !s->reported_us) {
+        for (int i = 0; i < 8; i++)
+            table_null (table);
+    } else {
+        table_int (table, s->report->nodes_up);
+        table_int (table, s->report->nodes_total);
+        table_int (table, s->report->procs_free);
+        table_int (table, s->report->procs_total);
+        table_int (table, s->report->procs_per_node_max);
+        table_int (table, s->report->jobs_running);
+        table_int (table, s->report->jobs_queued);
+        table_duration (table, now > s->reported_us ? now - s->reported_us : 0);
+    }
+    table_text (table, text_or_null (s->server));
+    table_end_row (table);
+}
+
+int cmd_sites (struct cli_context *ctx, int argc, char **argv)
+{
+    struct err err;
+    int code;
+    err_clear (&err);
+    if (!alone (ctx, argc, argv, &code))
+        return code;
+    Nui__Meta__V1__SitesRequest request = NUI__META__V1__SITES_REQUEST__INIT;
+    ProtobufCMessage *reply = NULL;
+    if (grid_call (ctx, "Sites", &request.base, true, &reply, &err) < 0)
+        return cli_fail (argv[0], &err);
+    const Nui__Meta__V1__SitesReply *answer = (const Nui__Meta__V1__SitesReply *)reply;
+    struct table *table =
+        table_create (sites_columns, sizeof sites_columns / sizeof *sites_columns);
+    for (size_t i = 0; i < answer->n_sites; i++)
+        sites_row (table, answer->sites[i], clock_now_us ());
+    code = table_print (table, ctx);
+    table_destroy (table);
+    protobuf_c_message_free_unpacked (reply, NULL);
+    return code;
+}
+
+/* ---- whoami */
+
+static const struct table_column whoami_columns[] = {
+    {"identity", "Identity", TABLE_TEXT, 0},
+    {"kind", "Kind", TABLE_TEXT, 0},
+    {"grid", "Grid", TABLE_TEXT, 0},
+};
+
+int cmd_whoami (struct cli_context *ctx, int argc, char **argv)
+{
+    struct err err;
+    int code;
+    err_clear (&err);
+    if (!alone (ctx, argc, argv, &code))
+        return code;
+    Nui__Meta__V1__WhoAmIRequest request = NUI__META__V1__WHO_AM_IREQUEST__INIT;
+    ProtobufCMessage *reply = NULL;
+    if (grid_call (ctx, "WhoAmI", &request.base, true, &reply, &err) < 0)
+        return cli_fail (argv[0], &err);
+    const Nui__Meta__V1__WhoAmIReply *answer = (const Nui__Meta__V1__WhoAmIReply *)reply;
+    struct table *table =
+        table_create (whoami_columns, sizeof whoami_columns / sizeof *whoami_columns);
+    table_text (table, answer->identity);
+    table_text (table, answer->kind);
+    table_text (table, answer->grid);
+    table_end_row (table);
+    code = table_print_record (table, ctx);
+    table_destroy (table);
+    protobuf_c_message_free_unpacked (reply, NULL);
+    return code;
+}

@@ -1,0 +1,102 @@
+/* choose: when and where. Pure: no clock, no I/O, no allocation that outlives the call.
+ *
+ * Sites answer a query with the intervals in which a component could *start*. choose_group
+ * intersects them, shifted by the components' offsets, in one sweep over the interval bounds:
+ * O(I log I) for I intervals in all, plus a small assignment at each moment at which every
+ * component has a site. The result is the earliest common start; among assignments at that moment
+ * the cheapest; the last tie-break is the site number (canonical order).
+ *
+ * choose_single ranks sites for an ordinary job, by choose_better. */
+#ifndef NUI_META_CORE_CHOOSE_H
+#define NUI_META_CORE_CHOOSE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "proto/base/err.h"
+#include "proto/base/quantity.h"
+
+enum {
+    CHOOSE_PARTS_MAX = 64,
+    CHOOSE_OFFERS_MAX = 4096,
+    CHOOSE_INTERVALS_MAX = 256,   /* of one offer */
+    CHOOSE_ASSIGN_STEPS_MAX = 4096, /* backtracking bound at one moment */
+};
+
+struct choose_interval {
+    time_us begin;
+    time_us end; /* inclusive */
+};
+
+/* One site's answer for one part. */
+struct choose_offer {
+    uint32_t part;
+    uint32_t site;             /* number in canonical order (sorted names) */
+    uint32_t procs;            /* would be dedicated */
+    uint32_t site_procs;       /* the site's capacity; 0: not known */
+    credit_micro price;
+    time_us not_before;        /* this part here not sooner (next_feasible); TIME_US_NONE: no bound */
+    const struct choose_interval *starts; /* ascending, disjoint */
+    uint32_t start_count;
+};
+
+struct choose_part {
+    const char *name;          /* for the sentence when there is no start */
+    duration_us offset;        /* its start relative to the common moment */
+    duration_us walltime;
+};
+
+struct choose_problem {
+    const struct choose_part *part;
+    uint32_t part_count;
+    struct choose_offer *offer;
+    uint32_t offer_count;
+    time_us now;               /* no part starts before this moment */
+    time_us not_before;        /* bound on the common moment; 0: none */
+    time_us deadline;          /* every part has ended by then; 0: none */
+    credit_micro cost_max;     /* 0: no bound */
+};
+
+struct choose_result {
+    time_us start;                        /* the common moment */
+    credit_micro price;
+    uint32_t offer[CHOOSE_PARTS_MAX];     /* index into problem->offer, per part */
+};
+
+/* ERR_NOT_FOUND: no common start (text names the first part without any start of its own, if there
+ * is one; or the bound that forbids it). ERR_LIMIT: too many parts, offers or intervals. */
+int choose_group (const struct choose_problem *problem, struct choose_result *result,
+                  struct err *err);
+
+/* A site for an ordinary job. */
+struct choose_candidate {
+    uint32_t site;
+    time_us start;             /* estimated; TIME_US_NONE: unknown */
+    credit_micro price;
+    bool funded;
+    uint32_t free_procs;       /* now, as reported */
+};
+
+/* Which of two comes first: by the second in which it starts (one walltime for all sites, so earlier
+ * start is earlier completion), then price, then more free processors, then number. The one order
+ * of placing and of what an estimate lists first. */
+bool choose_better (const struct choose_candidate *a, const struct choose_candidate *b);
+
+/* Index of the best, or UINT32_MAX when none has a known start, is funded, costs no more than
+ * cost_max (0: no bound) and ends by the deadline (0: none). */
+uint32_t choose_single (const struct choose_candidate *candidate, uint32_t count,
+                        duration_us walltime, time_us deadline, credit_micro cost_max);
+
+/* One cell of a site's table of start estimates. */
+struct choose_estimate {
+    uint32_t procs;
+    duration_us walltime;
+    time_us start;             /* 0: not within the horizon */
+};
+
+/* The earliest start among the cells that cover (procs, walltime); a cell that is larger than asked
+ * starts no sooner, so this is the tightest covering one. TIME_US_NONE: none covers it. */
+time_us choose_report_start (const struct choose_estimate *table, uint32_t count, uint32_t procs,
+                             duration_us walltime);
+
+#endif

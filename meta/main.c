@@ -1,0 +1,72 @@
+/* nui-meta: the metascheduler of a grid. Wiring only; see meta/README.md. */
+#include "meta/svc/config.h"
+#include "meta/svc/metad.h"
+#include "proto/rpc/daemon.h"
+
+struct program {
+    struct metad *metad;
+};
+
+static int configure (void *self, struct conf *conf, void **settings_out, struct err *err)
+{
+    (void)self;
+    *settings_out = metad_config_read (conf, err);
+    return *settings_out ? 0 : err->code;
+}
+
+static void settings_free (void *self, void *settings)
+{
+    (void)self;
+    metad_config_destroy (settings);
+}
+
+static int start (void *self, struct daemon *daemon, void *settings, struct err *err)
+{
+    struct program *program = self;
+    struct metad_env env = {
+        .base = daemon_base (daemon),
+        .log = daemon_log (daemon),
+        .id = daemon_tlsid (daemon),
+        .grid = daemon_grid (daemon),
+        .state_dir = daemon_state_dir (daemon),
+    };
+    program->metad = metad_create (&env, settings, err);
+    if (!program->metad)
+        return err->code;
+    return metad_serve (program->metad, daemon_server (daemon), err);
+}
+
+static int reload (void *self, void *settings, struct err *err)
+{
+    return metad_reconfigure (((struct program *)self)->metad, settings, err);
+}
+
+static void draining (void *self)
+{
+    metad_drain (((struct program *)self)->metad);
+}
+
+static void stop (void *self)
+{
+    struct program *program = self;
+    metad_destroy (program->metad);
+    program->metad = NULL;
+}
+
+int main (int argc, char **argv)
+{
+    static const struct daemon_ops ops = {
+        .program = "nui-meta",
+        .config_default = "/etc/nui/nui-meta.cfg",
+        .summary = "places the grid's jobs on its sites and co-allocates those that need several",
+        .kind = PRINCIPAL_META,
+        .configure = configure,
+        .settings_free = settings_free,
+        .start = start,
+        .reload = reload,
+        .draining = draining,
+        .stop = stop,
+    };
+    struct program program = {0};
+    return daemon_main (&ops, &program, argc, argv);
+}

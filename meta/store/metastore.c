@@ -1,0 +1,588 @@
+#include "meta/store/metastore.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/base/clock.h"
+#include "proto/store/store.h"
+
+struct metastore {
+    struct store *store;
+    uint64_t epoch;
+};
+
+static const char *const steps[] = {
+    "CREATE TABLE state (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;"
+    "INSERT INTO state VALUES ('epoch', 0);"
+    "CREATE TABLE job ("
+    " number INTEGER PRIMARY KEY AUTOINCREMENT,"
+    " uuid BLOB NOT NULL, submitter TEXT NOT NULL, name TEXT NOT NULL, account TEXT NOT NULL,"
+    " envelope BLOB NOT NULL, submit_us INTEGER NOT NULL, state INTEGER NOT NULL,"
+    " ended INTEGER NOT NULL, reason_code TEXT NOT NULL, reason_text TEXT NOT NULL,"
+    " start_us INTEGER NOT NULL, start_is_estimate INTEGER NOT NULL, end_us INTEGER NOT NULL,"
+    " price INTEGER NOT NULL, attempts INTEGER NOT NULL, change INTEGER NOT NULL,"
+    " cancel_wanted INTEGER NOT NULL, site TEXT NOT NULL, site_attempt INTEGER NOT NULL,"
+    " place INTEGER NOT NULL, UNIQUE (submitter, uuid));"
+    "CREATE INDEX job_live ON job (number) WHERE ended = 0;"
+    "CREATE INDEX job_owner ON job (submitter, number);"
+    "CREATE TABLE component ("
+    " job INTEGER NOT NULL REFERENCES job (number), idx INTEGER NOT NULL, name TEXT NOT NULL,"
+    " site TEXT NOT NULL, site_job_id TEXT NOT NULL, info BLOB, peer BLOB,"
+    " PRIMARY KEY (job, idx)) WITHOUT ROWID;"
+    "CREATE TABLE coalloc ("
+    " job INTEGER PRIMARY KEY REFERENCES job (number), phase INTEGER NOT NULL,"
+    " tries INTEGER NOT NULL, cancel_wanted INTEGER NOT NULL, ran INTEGER NOT NULL,"
+    " decided INTEGER NOT NULL, outcome INTEGER NOT NULL, reason_code TEXT NOT NULL,"
+    " reason_text TEXT NOT NULL, created_us INTEGER NOT NULL, txn BLOB NOT NULL,"
+    " start_token BLOB NOT NULL, slot_start_us INTEGER NOT NULL, start_at_us INTEGER NOT NULL,"
+    " not_before_us INTEGER NOT NULL, deadline_us INTEGER NOT NULL, expires_us INTEGER NOT NULL,"
+    " cost_max INTEGER NOT NULL);"
+    "CREATE TABLE coalloc_part ("
+    " job INTEGER NOT NULL REFERENCES coalloc (job), idx INTEGER NOT NULL, name TEXT NOT NULL,"
+    " site TEXT NOT NULL, offset_us INTEGER NOT NULL, walltime_us INTEGER NOT NULL,"
+    " state INTEGER NOT NULL, attempt INTEGER NOT NULL, price INTEGER NOT NULL,"
+    " ended INTEGER NOT NULL, hint_site TEXT NOT NULL, hint_start_us INTEGER NOT NULL,"
+    " PRIMARY KEY (job, idx)) WITHOUT ROWID;"
+    "CREATE TABLE decision (txn BLOB PRIMARY KEY, decision INTEGER NOT NULL,"
+    " at_us INTEGER NOT NULL) WITHOUT ROWID;"
+    "CREATE TABLE site (name TEXT PRIMARY KEY, acked INTEGER NOT NULL) WITHOUT ROWID;",
+    NULL,
+};
+
+/* ---- opening */
+
+static int epoch_advance (struct metastore *store, struct err *err)
+{
+    int rc = store_exec (store->store, "UPDATE state SET value = value + 1 WHERE key = 'epoch'",
+                         err);
+    if (rc)
+        return rc;
+    struct store_stmt *q =
+        store_stmt (store->store, "SELECT value FROM state WHERE key = 'epoch'");
+    rc = store_step (q, err);
+    if (rc < 0)
+        return rc;
+    if (rc == 0)
+        return err_set (err, ERR_INTERNAL, "the store has no epoch");
+    store->epoch = (uint64_t)store_col_int (q, 0);
+    store_reset (q);
+    /* Decisions that no live record will ask for any more. */
+    return store_exec (store->store,
+                       "DELETE FROM decision WHERE txn NOT IN (SELECT txn FROM coalloc WHERE"
+                       " job IN (SELECT number FROM job WHERE ended = 0))",
+                       err);
+}
+
+struct metastore *metastore_open (const char *path, struct err *err)
+{
+    struct metastore *store = calloc (1, sizeof *store);
+    if (!store) {
+        err_set (err, ERR_NOMEM, "no memory for the store");
+        return NULL;
+    }
+    store->store = store_open (path, steps, err);
+    if (!store->store || epoch_advance (store, err)) {
+        metastore_close (store);
+        return NULL;
+    }
+    return store;
+}
+
+void metastore_close (struct metastore *store)
+{
+    if (!store)
+        return;
+    store_close (store->store);
+    free (store);
+}
+
+uint64_t metastore_epoch (const struct metastore *store)
+{
+    return store->epoch;
+}
+
+int metastore_begin (struct metastore *store, struct err *err)
+{
+    return store_begin (store->store, err);
+}
+
+int metastore_commit (struct metastore *store, struct err *err)
+{
+    return store_commit (store->store, err);
+}
+
+void metastore_rollback (struct metastore *store)
+{
+    store_rollback (store->store);
+}
+
+/* ---- jobs */
+
+static const char *text_or_empty (const char *text)
+{
+    return text ? text : "";
+}
+
+int metastore_job_find_uuid (struct metastore *store, const char *submitter,
+                             const struct uuid *uuid, uint64_t *number_out, struct err *err)
+{
+    struct store_stmt *q = store_stmt (
+        store->store, "SELECT number FROM job WHERE submitter = ?1 AND uuid = ?2");
+    store_bind_text (q, 1, submitter);
+    store_bind_uuid (q, 2, uuid);
+    int rc = store_step (q, err);
+    if (rc < 0)
+        return rc;
+    if (rc == 0)
+        return err_set (err, ERR_NOT_FOUND, "no job with this uuid");
+    *number_out = (uint64_t)store_col_int (q, 0);
+    store_reset (q);
+    return 0;
+}
+
+int metastore_job_insert (struct metastore *store, const struct job_row *row, uint64_t *number_out,
+                          struct err *err)
+{
+    int rc = metastore_job_find_uuid (store, row->submitter, &row->uuid, number_out, err);
+    if (rc == 0)
+        return err_set (err, ERR_EXISTS, "a job with this uuid is there");
+    if (rc != ERR_NOT_FOUND)
+        return rc;
+    struct store_stmt *q = store_stmt (
+        store->store,
+        "INSERT INTO job (uuid, submitter, name, account, envelope, submit_us, state, ended,"
+        " reason_code, reason_text, start_us, start_is_estimate, end_us, price, attempts, change,"
+        " cancel_wanted, site, site_attempt, place)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?8, ?9, 0, 0, 0, 0, 0, 0, 0, '', 0, 0)");
+    store_bind_uuid (q, 1, &row->uuid);
+    store_bind_text (q, 2, row->submitter);
+    store_bind_text (q, 3, text_or_empty (row->name));
+    store_bind_text (q, 4, text_or_empty (row->account));
+    store_bind_blob (q, 5, row->envelope.bytes, row->envelope.len);
+    store_bind_int (q, 6, row->submit_us);
+    store_bind_int (q, 7, row->state);
+    store_bind_text (q, 8, text_or_empty (row->reason_code));
+    store_bind_text (q, 9, text_or_empty (row->reason_text));
+    rc = store_run (q, err);
+    if (rc == 0)
+        *number_out = (uint64_t)store_last_id (store->store);
+    return rc;
+}
+
+int metastore_job_update (struct metastore *store, const struct job_row *row, struct err *err)
+{
+    struct store_stmt *q = store_stmt (
+        store->store,
+        "UPDATE job SET state = ?2, ended = ?3, reason_code = ?4, reason_text = ?5, start_us = ?6,"
+        " start_is_estimate = ?7, end_us = ?8, price = ?9, attempts = ?10, change = ?11,"
+        " cancel_wanted = ?12, site = ?13, site_attempt = ?14, place = ?15 WHERE number = ?1");
+    store_bind_int (q, 1, (int64_t)row->number);
+    store_bind_int (q, 2, row->state);
+    store_bind_int (q, 3, row->ended);
+    store_bind_text (q, 4, text_or_empty (row->reason_code));
+    store_bind_text (q, 5, text_or_empty (row->reason_text));
+    store_bind_int (q, 6, row->start_us);
+    store_bind_int (q, 7, row->start_is_estimate);
+    store_bind_int (q, 8, row->end_us);
+    store_bind_int (q, 9, row->price);
+    store_bind_int (q, 10, row->attempts);
+    store_bind_int (q, 11, (int64_t)row->change);
+    store_bind_int (q, 12, row->cancel_wanted);
+    store_bind_text (q, 13, text_or_empty (row->site));
+    store_bind_int (q, 14, row->site_attempt);
+    store_bind_int (q, 15, row->place);
+    return store_run (q, err);
+}
+
+static struct metastore_blob blob_col (struct store_stmt *q, int at, struct arena *arena)
+{
+    struct metastore_blob blob = {NULL, 0};
+    const void *bytes = store_col_blob (q, at, &blob.len);
+    if (blob.len)
+        blob.bytes = arena_memdup (arena, bytes, blob.len);
+    return blob;
+}
+
+static const char *text_col (struct store_stmt *q, int at, struct arena *arena)
+{
+    return arena_strdup (arena, text_or_empty (store_col_text (q, at)));
+}
+
+int metastore_job_load (struct metastore *store, uint64_t number, struct arena *arena,
+                        struct job_row *out, struct err *err)
+{
+    struct store_stmt *q = store_stmt (
+        store->store,
+        "SELECT uuid, submitter, name, account, envelope, submit_us, state, ended, reason_code,"
+        " reason_text, start_us, start_is_estimate, end_us, price, attempts, change,"
+        " cancel_wanted, site, site_attempt, place FROM job WHERE number = ?1");
+    store_bind_int (q, 1, (int64_t)number);
+    int rc = store_step (q, err);
+    if (rc < 0)
+        return rc;
+    if (rc == 0)
+        return err_set (err, ERR_NOT_FOUND, "there is no job %llu", (unsigned long long)number);
+    memset (out, 0, sizeof *out);
+    out->number = number;
+    store_col_uuid (q, 0, &out->uuid);
+    out->submitter = text_col (q, 1, arena);
+    out->name = text_col (q, 2, arena);
+    out->account = text_col (q, 3, arena);
+    out->envelope = blob_col (q, 4, arena);
+    out->submit_us = store_col_int (q, 5);
+    out->state = (int32_t)store_col_int (q, 6);
+    out->ended = store_col_int (q, 7) != 0;
+    out->reason_code = text_col (q, 8, arena);
+    out->reason_text = text_col (q, 9, arena);
+    out->start_us = store_col_int (q, 10);
+    out->start_is_estimate = store_col_int (q, 11) != 0;
+    out->end_us = store_col_int (q, 12);
+    out->price = store_col_int (q, 13);
+    out->attempts = (uint32_t)store_col_int (q, 14);
+    out->change = (uint64_t)store_col_int (q, 15);
+    out->cancel_wanted = store_col_int (q, 16) != 0;
+    out->site = text_col (q, 17, arena);
+    out->site_attempt = (uint32_t)store_col_int (q, 18);
+    out->place = (int32_t)store_col_int (q, 19);
+    store_reset (q);
+    return 0;
+}
+
+int metastore_job_list (struct metastore *store, const char *submitter, bool ended, uint32_t limit,
+                        struct arena *arena, uint64_t **numbers_out, uint32_t *count_out,
+                        struct err *err)
+{
+    /* Two texts each, so that every form has its index. */
+    struct store_stmt *q = store_stmt (
+        store->store,
+        submitter
+            ? (ended ? "SELECT number FROM job WHERE submitter = ?1 ORDER BY number DESC LIMIT ?2"
+                     : "SELECT number FROM job WHERE ended = 0 AND submitter = ?1"
+                       " ORDER BY number DESC LIMIT ?2")
+            : (ended ? "SELECT number FROM job WHERE ?1 IS NULL ORDER BY number DESC LIMIT ?2"
+                     : "SELECT number FROM job WHERE ended = 0 AND ?1 IS NULL"
+                       " ORDER BY number DESC LIMIT ?2"));
+    store_bind_text (q, 1, submitter);
+    store_bind_int (q, 2, limit);
+    uint64_t *numbers = NULL;
+    uint32_t count = 0, cap = 0;
+    int rc;
+    while ((rc = store_step (q, err)) > 0) {
+        if (count == cap) {
+            uint64_t *grown = arena_array (arena, cap ? 2 * (size_t)cap : 64, sizeof *grown);
+            if (count)
+                memcpy (grown, numbers, count * sizeof *grown);
+            numbers = grown;
+            cap = cap ? 2 * cap : 64;
+        }
+        numbers[count++] = (uint64_t)store_col_int (q, 0);
+    }
+    if (rc < 0)
+        return rc;
+    for (uint32_t i = 0; i < count / 2; i++) {
+        uint64_t swap = numbers[i];
+        numbers[i] = numbers[count - 1 - i];
+        numbers[count - 1 - i] = swap;
+    }
+    *numbers_out = numbers;
+    *count_out = count;
+    return 0;
+}
+
+/* ---- components */
+
+int metastore_component_save (struct metastore *store, uint64_t number,
+                              const struct component_row *row, struct err *err)
+{
+    struct store_stmt *q = store_stmt (
+        store->store,
+        "INSERT INTO component (job, idx, name, site, site_job_id, info, peer)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (job, idx) DO UPDATE SET"
+        " site = excluded.site, site_job_id = excluded.site_job_id, info = excluded.info,"
+        " peer = excluded.peer");
+    store_bind_int (q, 1, (int64_t)number);
+    store_bind_int (q, 2, row->index);
+    store_bind_text (q, 3, text_or_empty (row->name));
+    store_bind_text (q, 4, text_or_empty (row->site));
+    store_bind_text (q, 5, text_or_empty (row->site_job_id));
+    if (row->info.len)
+        store_bind_blob (q, 6, row->info.bytes, row->info.len);
+    if (row->peer.len)
+        store_bind_blob (q, 7, row->peer.bytes, row->peer.len);
+    return store_run (q, err);
+}
+
+int metastore_component_load (struct metastore *store, uint64_t number, struct arena *arena,
+                              struct component_row **rows_out, uint32_t *count_out,
+                              struct err *err)
+{
+    struct store_stmt *q =
+        store_stmt (store->store, "SELECT idx, name, site, site_job_id, info, peer FROM component"
+                                  " WHERE job = ?1 ORDER BY idx");
+    struct component_row *rows = arena_array (arena, COALLOC_PARTS_MAX, sizeof *rows);
+    uint32_t count = 0;
+    int rc;
+    store_bind_int (q, 1, (int64_t)number);
+    while ((rc = store_step (q, err)) > 0 && count < COALLOC_PARTS_MAX) {
+        struct component_row *row = &rows[count++];
+        row->index = (uint32_t)store_col_int (q, 0);
+        row->name = text_col (q, 1, arena);
+        row->site = text_col (q, 2, arena);
+        row->site_job_id = text_col (q, 3, arena);
+        row->info = blob_col (q, 4, arena);
+        row->peer = blob_col (q, 5, arena);
+    }
+    store_reset (q);
+    if (rc < 0)
+        return rc;
+    *rows_out = rows;
+    *count_out = count;
+    return 0;
+}
+
+/* ---- co-allocation records */
+
+static int part_save (struct metastore *store, uint64_t number, uint32_t index,
+                      const struct coalloc_part *part, struct err *err)
+{
+    struct store_stmt *q = store_stmt (
+        store->store,
+        "INSERT OR REPLACE INTO coalloc_part (job, idx, name, site, offset_us, walltime_us, state,"
+        " attempt, price, ended, hint_site, hint_start_us)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)");
+    store_bind_int (q, 1, (int64_t)number);
+    store_bind_int (q, 2, index);
+    store_bind_text (q, 3, part->name);
+    store_bind_text (q, 4, part->site);
+    store_bind_int (q, 5, part->offset);
+    store_bind_int (q, 6, part->walltime);
+    store_bind_int (q, 7, part->state);
+    store_bind_int (q, 8, part->attempt);
+    store_bind_int (q, 9, part->price);
+    store_bind_int (q, 10, part->ended);
+    store_bind_text (q, 11, part->hint_site);
+    store_bind_int (q, 12, part->hint_start);
+    return store_run (q, err);
+}
+
+int metastore_coalloc_save (struct metastore *store, uint64_t number,
+                            const struct coalloc_record *record, struct err *err)
+{
+    struct store_stmt *q = store_stmt (
+        store->store,
+        "INSERT INTO coalloc (job, phase, tries, cancel_wanted, ran, decided, outcome,"
+        " reason_code, reason_text, created_us, txn, start_token, slot_start_us, start_at_us,"
+        " not_before_us, deadline_us, expires_us, cost_max) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7,"
+        " ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18) ON CONFLICT (job) DO UPDATE SET"
+        " phase = excluded.phase, tries = excluded.tries, cancel_wanted = excluded.cancel_wanted,"
+        " ran = excluded.ran, decided = excluded.decided, outcome = excluded.outcome,"
+        " reason_code = excluded.reason_code, reason_text = excluded.reason_text,"
+        " txn = excluded.txn, start_token = excluded.start_token,"
+        " slot_start_us = excluded.slot_start_us, start_at_us = excluded.start_at_us");
+    store_bind_int (q, 1, (int64_t)number);
+    store_bind_int (q, 2, record->phase);
+    store_bind_int (q, 3, record->tries);
+    store_bind_int (q, 4, record->cancel_wanted);
+    store_bind_int (q, 5, record->ran);
+    store_bind_int (q, 6, record->decided);
+    store_bind_int (q, 7, record->outcome);
+    store_bind_text (q, 8, record->reason.code);
+    store_bind_text (q, 9, record->reason.text);
+    store_bind_int (q, 10, record->created);
+    store_bind_blob (q, 11, record->transaction, sizeof record->transaction);
+    store_bind_blob (q, 12, record->start_token, sizeof record->start_token);
+    store_bind_int (q, 13, record->slot_start);
+    store_bind_int (q, 14, record->start_at);
+    store_bind_int (q, 15, record->not_before);
+    store_bind_int (q, 16, record->deadline);
+    store_bind_int (q, 17, record->expires);
+    store_bind_int (q, 18, record->cost_max);
+    int rc = store_run (q, err);
+    for (uint32_t p = 0; p < record->part_count && rc == 0; p++)
+        rc = part_save (store, number, p, &record->part[p], err);
+    return rc;
+}
+
+static void name_col (struct store_stmt *q, int at, char *out, size_t cap)
+{
+    snprintf (out, cap, "%s", text_or_empty (store_col_text (q, at)));
+}
+
+static int bytes_col (struct store_stmt *q, int at, void *out, size_t len, struct err *err)
+{
+    size_t have = 0;
+    const void *bytes = store_col_blob (q, at, &have);
+    if (have != len)
+        return err_set (err, ERR_IO, "a co-allocation record is damaged: %zu bytes, not %zu", have,
+                        len);
+    memcpy (out, bytes, len);
+    return 0;
+}
+
+static int record_col (struct store_stmt *q, struct coalloc_record *record, struct err *err)
+{
+    record->phase = (enum coalloc_phase)store_col_int (q, 0);
+    record->tries = (uint32_t)store_col_int (q, 1);
+    record->cancel_wanted = store_col_int (q, 2) != 0;
+    record->ran = store_col_int (q, 3) != 0;
+    record->decided = store_col_int (q, 4) != 0;
+    record->outcome = (enum coalloc_outcome)store_col_int (q, 5);
+    name_col (q, 6, record->reason.code, sizeof record->reason.code);
+    name_col (q, 7, record->reason.text, sizeof record->reason.text);
+    record->created = store_col_int (q, 8);
+    int rc = bytes_col (q, 9, record->transaction, sizeof record->transaction, err);
+    if (rc == 0)
+        rc = bytes_col (q, 10, record->start_token, sizeof record->start_token, err);
+    record->slot_start = store_col_int (q, 11);
+    record->start_at = store_col_int (q, 12);
+    record->not_before = store_col_int (q, 13);
+    record->deadline = store_col_int (q, 14);
+    record->expires = store_col_int (q, 15);
+    record->cost_max = store_col_int (q, 16);
+    return rc;
+}
+
+static void part_col (struct store_stmt *q, struct coalloc_part *part)
+{
+    name_col (q, 1, part->name, sizeof part->name);
+    name_col (q, 2, part->site, sizeof part->site);
+    part->offset = store_col_int (q, 3);
+    part->walltime = store_col_int (q, 4);
+    part->state = (enum part_state)store_col_int (q, 5);
+    part->attempt = (uint32_t)store_col_int (q, 6);
+    part->price = store_col_int (q, 7);
+    part->ended = (enum coalloc_outcome)store_col_int (q, 8);
+    name_col (q, 9, part->hint_site, sizeof part->hint_site);
+    part->hint_start = store_col_int (q, 10);
+}
+
+static int parts_load (struct metastore *store, uint64_t number, struct coalloc_record *record,
+                       struct err *err)
+{
+    struct store_stmt *q = store_stmt (
+        store->store, "SELECT idx, name, site, offset_us, walltime_us, state, attempt, price, ended,"
+                      " hint_site, hint_start_us FROM coalloc_part WHERE job = ?1 ORDER BY idx");
+    uint32_t seen = 0;
+    int rc;
+    store_bind_int (q, 1, (int64_t)number);
+    while ((rc = store_step (q, err)) > 0) {
+        uint64_t index = (uint64_t)store_col_int (q, 0);
+        if (index != seen || seen >= record->part_count)
+            break;
+        part_col (q, &record->part[seen++]);
+    }
+    store_reset (q);
+    if (rc < 0)
+        return rc;
+    if (rc > 0 || seen != record->part_count)
+        return err_set (err, ERR_IO, "the co-allocation record of job %llu is damaged",
+                        (unsigned long long)number);
+    return 0;
+}
+
+int metastore_coalloc_load (struct metastore *store, uint64_t number,
+                            struct coalloc_record **record_out, struct err *err)
+{
+    struct store_stmt *q = store_stmt (
+        store->store,
+        "SELECT phase, tries, cancel_wanted, ran, decided, outcome, reason_code, reason_text,"
+        " created_us, txn, start_token, slot_start_us, start_at_us, not_before_us, deadline_us,"
+        " expires_us, cost_max, (SELECT count(*) FROM coalloc_part p WHERE p.job = c.job)"
+        " FROM coalloc c WHERE job = ?1");
+    store_bind_int (q, 1, (int64_t)number);
+    int rc = store_step (q, err);
+    if (rc < 0)
+        return rc;
+    if (rc == 0)
+        return err_set (err, ERR_NOT_FOUND, "job %llu is not co-allocated",
+                        (unsigned long long)number);
+    struct coalloc_record *record = coalloc_create ((uint32_t)store_col_int (q, 17), err);
+    if (record)
+        rc = record_col (q, record, err);
+    store_reset (q);
+    if (!record)
+        return ERR_IO;
+    if (rc == 0)
+        rc = parts_load (store, number, record, err);
+    if (rc) {
+        coalloc_destroy (record);
+        return rc;
+    }
+    *record_out = record;
+    return 0;
+}
+
+/* ---- how far sites have been heard */
+
+int metastore_site_acked (struct metastore *store, const char *site, uint64_t *sequence_out,
+                          struct err *err)
+{
+    struct store_stmt *q = store_stmt (store->store, "SELECT acked FROM site WHERE name = ?1");
+    store_bind_text (q, 1, site);
+    int rc = store_step (q, err);
+    if (rc < 0)
+        return rc;
+    *sequence_out = rc ? (uint64_t)store_col_int (q, 0) : 0;
+    store_reset (q);
+    return 0;
+}
+
+int metastore_site_ack (struct metastore *store, const char *site, uint64_t sequence,
+                        struct err *err)
+{
+    struct store_stmt *q =
+        store_stmt (store->store, "INSERT INTO site VALUES (?1, ?2)"
+                                  " ON CONFLICT (name) DO UPDATE SET acked = excluded.acked");
+    store_bind_text (q, 1, site);
+    store_bind_int (q, 2, (int64_t)sequence);
+    return store_run (q, err);
+}
+
+/* ---- the single decision log */
+
+static int decision_record (struct metastore *store, const uint8_t transaction[16],
+                            enum decision proposal, enum decision *decided, struct err *err)
+{
+    struct store_stmt *q =
+        store_stmt (store->store, "INSERT INTO decision (txn, decision, at_us) VALUES (?1, ?2, ?3)"
+                                  " ON CONFLICT (txn) DO NOTHING");
+    store_bind_blob (q, 1, transaction, 16);
+    store_bind_int (q, 2, proposal);
+    store_bind_int (q, 3, clock_now_us ());
+    int rc = store_run (q, err);
+    if (rc)
+        return rc;
+    q = store_stmt (store->store, "SELECT decision FROM decision WHERE txn = ?1");
+    store_bind_blob (q, 1, transaction, 16);
+    rc = store_step (q, err);
+    if (rc < 0)
+        return rc;
+    *decided = rc && store_col_int (q, 0) == DECISION_COMMIT ? DECISION_COMMIT : DECISION_ABORT;
+    store_reset (q);
+    return 0;
+}
+
+static void decision_propose (void *self, const uint8_t transaction[16], enum decision proposal,
+                              void (*done) (void *arg, const uint8_t transaction[16],
+                                            enum decision decided, bool failed),
+                              void *arg)
+{
+    enum decision decided = DECISION_ABORT;
+    int rc = decision_record (self, transaction, proposal, &decided, NULL);
+    done (arg, transaction, decided, rc != 0);
+}
+
+static void decision_forget (void *self, const uint8_t transaction[16])
+{
+    struct metastore *store = self;
+    struct store_stmt *q = store_stmt (store->store, "DELETE FROM decision WHERE txn = ?1");
+    store_bind_blob (q, 1, transaction, 16);
+    store_run (q, NULL); /* what stays is harmless */
+}
+
+struct decision_log metastore_decision_log (struct metastore *store)
+{
+    static const struct decision_log_ops ops = {decision_propose, decision_forget};
+    return (struct decision_log){&ops, store};
+}

@@ -1,0 +1,106 @@
+/* metastore: what a metascheduler must not forget, in SQLite.
+ *
+ * Jobs of the grid with their signed envelopes, the record of each co-allocation, what the sites
+ * said last of each component, how far each site's events have been applied, and the epoch. Rows are
+ * plain structs; text and blobs that a load returns live in the arena given. Writes outside
+ * metastore_begin/commit are transactions of their own. Everything is durable when the outermost call
+ * returns 0. One thread. */
+#ifndef NUI_META_STORE_METASTORE_H
+#define NUI_META_STORE_METASTORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "meta/core/coalloc.h"
+#include "meta/core/decision.h"
+#include "proto/base/arena.h"
+#include "proto/base/err.h"
+#include "proto/base/quantity.h"
+
+struct metastore;
+
+struct metastore_blob {
+    const void *bytes;
+    size_t len;
+};
+
+struct job_row {
+    uint64_t number;
+    struct uuid uuid;
+    const char *submitter;      /* identity URI */
+    const char *name;
+    const char *account;
+    struct metastore_blob envelope; /* packed; written once */
+    time_us submit_us;
+    int32_t state;              /* nui.meta.v1.GridJobState */
+    bool ended;
+    const char *reason_code;
+    const char *reason_text;
+    time_us start_us;
+    bool start_is_estimate;
+    time_us end_us;
+    credit_micro price;
+    uint32_t attempts;
+    uint64_t change;
+    bool cancel_wanted;
+    /* Ordinary jobs: where it was sent. */
+    const char *site;
+    uint32_t site_attempt;
+    int32_t place;              /* enum single_phase of the service */
+};
+
+struct component_row {
+    uint32_t index;
+    const char *name;
+    const char *site;
+    const char *site_job_id;
+    struct metastore_blob info; /* packed JobInfo as last heard; may be empty */
+    struct metastore_blob peer; /* packed Peer, from PREPARE; may be empty */
+};
+
+struct metastore *metastore_open (const char *path, struct err *err);
+void metastore_close (struct metastore *store); /* NULL is a no-op */
+/* Grows by one with every open: fences what an earlier process still has under way. */
+uint64_t metastore_epoch (const struct metastore *store);
+
+int metastore_begin (struct metastore *store, struct err *err);
+int metastore_commit (struct metastore *store, struct err *err);
+void metastore_rollback (struct metastore *store);
+
+/* The uuid makes it idempotent: ERR_EXISTS with the number of the job that is there. */
+int metastore_job_insert (struct metastore *store, const struct job_row *row, uint64_t *number_out,
+                          struct err *err);
+int metastore_job_find_uuid (struct metastore *store, const char *submitter,
+                             const struct uuid *uuid, uint64_t *number_out, struct err *err);
+/* Everything but uuid, submitter, name, account, envelope and submit time. */
+int metastore_job_update (struct metastore *store, const struct job_row *row, struct err *err);
+int metastore_job_load (struct metastore *store, uint64_t number, struct arena *arena,
+                        struct job_row *out, struct err *err);
+/* Numbers, ascending, of the newest `limit` that match: ended ones too, only submitter's (NULL: all). */
+int metastore_job_list (struct metastore *store, const char *submitter, bool ended, uint32_t limit,
+                        struct arena *arena, uint64_t **numbers_out, uint32_t *count_out,
+                        struct err *err);
+
+int metastore_component_save (struct metastore *store, uint64_t number,
+                              const struct component_row *row, struct err *err);
+int metastore_component_load (struct metastore *store, uint64_t number, struct arena *arena,
+                              struct component_row **rows_out, uint32_t *count_out,
+                              struct err *err);
+
+int metastore_coalloc_save (struct metastore *store, uint64_t number,
+                            const struct coalloc_record *record, struct err *err);
+/* ERR_NOT_FOUND when the job has none. The caller destroys *record_out. */
+int metastore_coalloc_load (struct metastore *store, uint64_t number,
+                            struct coalloc_record **record_out, struct err *err);
+
+/* Highest contiguous event sequence of a site that is applied; 0 for a new site. */
+int metastore_site_acked (struct metastore *store, const char *site, uint64_t *sequence_out,
+                          struct err *err);
+int metastore_site_ack (struct metastore *store, const char *site, uint64_t sequence,
+                        struct err *err);
+
+/* The single durable decision log, in the same database; valid as long as the store. */
+struct decision_log metastore_decision_log (struct metastore *store);
+
+#endif

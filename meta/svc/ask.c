@@ -1,0 +1,165 @@
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "meta/svc/group.h"
+#include "meta/svc/handlers.h"
+#include "meta/svc/job.h"
+#include "meta/svc/single.h"
+#include "meta/svc/sites.h"
+
+enum { JOBS_LIMIT_DEFAULT = 1000, JOBS_LIMIT_MAX = 10000 };
+
+/* The job, when it exists and the caller may see it. Another's job does not exist for a user. */
+static struct gridjob *job_of_request (struct metad *metad, const struct rpccall *call,
+                                       const char *id, struct err *err)
+{
+    const struct principal *peer = rpccall_peer (call);
+    char prefix[PRINCIPAL_NAME_MAX];
+    char uri[PRINCIPAL_URI_MAX];
+    uint64_t number = 0;
+    if (id_parse (id, prefix, sizeof prefix, &number, err))
+        return NULL;
+    if (strcmp (prefix, "grid") != 0 || number > INT64_MAX) {
+        err_set (err, ERR_INVALID, "'%.60s' is not a grid job; those are grid.1, grid.2 …", id);
+        return NULL;
+    }
+    struct gridjob *job = job_get (metad, number, err);
+    if (job && peer->kind != PRINCIPAL_OPERATOR &&
+        strcmp (principal_uri (peer, uri), job->submitter) != 0)
+        job = NULL;
+    if (!job && (err->code == ERR_NONE || err->code == ERR_NOT_FOUND))
+        err_set (err, ERR_NOT_FOUND, "there is no job grid.%" PRIu64 ", or it is another's",
+                 number);
+    return job;
+}
+
+void on_jobs (void *self, struct rpccall *call, const ProtobufCMessage *message)
+{
+    const Nui__Meta__V1__JobsRequest *request = (const Nui__Meta__V1__JobsRequest *)message;
+    struct metad *metad = self;
+    const struct principal *peer = rpccall_peer (call);
+    char uri[PRINCIPAL_URI_MAX];
+    struct err err;
+    uint64_t *number = NULL;
+    uint32_t count = 0;
+    uint32_t limit = request->limit ? request->limit : JOBS_LIMIT_DEFAULT;
+    err_clear (&err);
+    if (request->all_users && peer->kind != PRINCIPAL_OPERATOR) {
+        rpccall_finish (call, RPC_PERMISSION_DENIED, "only operators see the jobs of all users");
+        return;
+    }
+    if (limit > JOBS_LIMIT_MAX)
+        limit = JOBS_LIMIT_MAX;
+    struct arena *arena = arena_create (0);
+    Nui__Meta__V1__JobsReply reply = NUI__META__V1__JOBS_REPLY__INIT;
+    if (metastore_job_list (metad->store, request->all_users ? NULL : principal_uri (peer, uri),
+                            request->ended, limit, arena, &number, &count, &err)) {
+        rpccall_fail (call, &err);
+        arena_destroy (arena);
+        return;
+    }
+    reply.jobs = arena_array (arena, count + 1u, sizeof *reply.jobs);
+    for (uint32_t i = 0; i < count; i++) {
+        struct gridjob *job = job_get (metad, number[i], &err);
+        if (job)
+            reply.jobs[reply.n_jobs++] = job_status (job, arena);
+    }
+    rpccall_reply (call, &reply.base);
+    arena_destroy (arena);
+}
+
+void on_status (void *self, struct rpccall *call, const ProtobufCMessage *message)
+{
+    const Nui__Meta__V1__JobRequest *request = (const Nui__Meta__V1__JobRequest *)message;
+    struct err err;
+    err_clear (&err);
+    struct gridjob *job = job_of_request (self, call, request->grid_job_id, &err);
+    if (!job) {
+        rpccall_fail (call, &err);
+        return;
+    }
+    struct arena *arena = arena_create (0);
+    rpccall_reply (call, &job_status (job, arena)->base);
+    arena_destroy (arena);
+}
+
+void on_watch (void *self, struct rpccall *call, const ProtobufCMessage *message)
+{
+    const Nui__Meta__V1__JobRequest *request = (const Nui__Meta__V1__JobRequest *)message;
+    struct err err;
+    err_clear (&err);
+    struct gridjob *job = job_of_request (self, call, request->grid_job_id, &err);
+    if (job)
+        job_watch (job, call);
+    else
+        rpccall_fail (call, &err);
+}
+
+void on_cancel (void *self, struct rpccall *call, const ProtobufCMessage *message)
+{
+    const Nui__Meta__V1__JobRequest *request = (const Nui__Meta__V1__JobRequest *)message;
+    struct metad *metad = self;
+    Nui__Meta__V1__CancelReply reply = NUI__META__V1__CANCEL_REPLY__INIT;
+    char uri[PRINCIPAL_URI_MAX];
+    struct err err;
+    err_clear (&err);
+    struct gridjob *job = job_of_request (metad, call, request->grid_job_id, &err);
+    if (!job) {
+        rpccall_fail (call, &err);
+        return;
+    }
+    uint64_t number = job->number;
+    principal_uri (rpccall_peer (call), uri);
+    if (!job_ended (job)) {
+        log_event (metad->log, LOG_LEVEL_INFO, "submit", "cancel", "job=%s by=%s", job->id, uri);
+        if (job_is_group (job))
+            group_cancel (job, uri);
+        else
+            single_cancel (job, uri);
+        job = job_live (metad, number);
+        if (!job || !job->cancel_wanted) { /* it could not be written down */
+            rpccall_finish (call, RPC_UNAVAILABLE, "the metascheduler cannot write its state");
+            return;
+        }
+        reply.cancelled = true;
+    }
+    rpccall_reply (call, &reply.base);
+}
+
+void on_sites (void *self, struct rpccall *call, const ProtobufCMessage *message)
+{
+    struct metad *metad = self;
+    struct arena *arena = arena_create (0);
+    Nui__Meta__V1__SitesReply reply = NUI__META__V1__SITES_REPLY__INIT;
+    (void)message;
+    reply.sites = arena_array (arena, metad->site_count + 1u, sizeof *reply.sites);
+    for (uint32_t i = 0; i < metad->site_count; i++) {
+        struct site *site = metad->site[i];
+        if (!site->configured)
+            continue;
+        Nui__Meta__V1__SiteState *state = arena_new (arena, Nui__Meta__V1__SiteState);
+        nui__meta__v1__site_state__init (state);
+        state->name = site->name;
+        state->server = arena_strdup (arena, site_server (site));
+        state->up = site_up (site);
+        state->reported_us = site->reported_us;
+        state->report = site->report;
+        reply.sites[reply.n_sites++] = state;
+    }
+    rpccall_reply (call, &reply.base);
+    arena_destroy (arena);
+}
+
+void on_whoami (void *self, struct rpccall *call, const ProtobufCMessage *message)
+{
+    const struct principal *peer = rpccall_peer (call);
+    Nui__Meta__V1__WhoAmIReply reply = NUI__META__V1__WHO_AM_IREPLY__INIT;
+    char uri[PRINCIPAL_URI_MAX];
+    (void)self;
+    (void)message;
+    reply.identity = principal_uri (peer, uri);
+    reply.kind = (char *)principal_kind_name (peer->kind);
+    reply.grid = (char *)peer->grid;
+    rpccall_reply (call, &reply.base);
+}

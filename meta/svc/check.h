@@ -1,0 +1,25 @@
+/* check: is a job sane, and could a site ever run a part of it? Pure, over protobuf messages. */
+#ifndef NUI_META_SVC_CHECK_H
+#define NUI_META_SVC_CHECK_H
+
+#include "meta/svc/metad.h"
+
+enum {
+    JOB_REQS_MAX = 16,
+    JOB_TASKS_MAX = 10000000,
+    JOB_SITES_MAX = 1000,
+    JOB_ARGS_MAX = 4096,
+    JOB_SCRIPT_MAX = 1 << 20,
+};
+
+/* Shape, limits, names, times; the sentence names the component and the bound. */
+int job_check (const JobMessage *job, const char *grid, time_us now, struct err *err);
+/* What a job that is to run needs besides: an estimate can do without. */
+int job_check_runnable (const JobMessage *job, struct err *err);
+uint64_t component_procs (const ComponentMessage *component);
+/* Whether a site with this capacity could ever run it; ERR_LIMIT says why not. */
+int component_fits (const ComponentMessage *component, const SiteReport *report, struct err *err);
+/* Whether the component may run on the site (its list is empty or names it). */
+bool component_allows (const ComponentMessage *component, const char *site);
+
+#endif

@@ -1,0 +1,30 @@
+/* config: the metascheduler's own keys of nui-meta.cfg. Keys and defaults are in nui-meta(8); those
+ * that every daemon has (GRID, LISTEN, CA …) are read by proto/rpc/daemon. */
+#ifndef NUI_META_SVC_CONFIG_H
+#define NUI_META_SVC_CONFIG_H
+
+#include "meta/core/coalloc.h"
+#include "proto/base/err.h"
+#include "proto/conf/conf.h"
+
+enum { CONFIG_SITES_MAX = 1000 };
+
+struct metad_site_config {
+    char name[COALLOC_NAME_MAX];
+    const char *server;             /* host:port; lives as long as the conf */
+};
+
+struct metad_config {
+    const char *bank;
+    struct metad_site_config *site; /* ascending by name */
+    uint32_t site_count;
+    duration_us horizon;
+    int64_t tries_max;
+    struct coalloc_policy policy;
+};
+
+/* Takes its keys out of conf; NULL with the file, line and reason in err. */
+struct metad_config *metad_config_read (struct conf *conf, struct err *err);
+void metad_config_destroy (struct metad_config *config); /* NULL is a no-op */
+
+#endif

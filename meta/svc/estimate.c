@@ -1,0 +1,339 @@
+#include "meta/svc/estimate.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "meta/core/choose.h"
+#include "meta/svc/check.h"
+#include "meta/svc/sites.h"
+
+#define QUOTE_TIMEOUT (5 * US_PER_S)
+
+typedef Nui__Meta__V1__Candidate Candidate;
+
+struct estimate {
+    struct rpccall *call;
+    struct survey *survey;
+    struct arena *arena;
+    Candidate **candidate;
+    uint32_t count;
+    uint32_t outstanding; /* quotes under way */
+};
+
+struct quote_call {
+    struct estimate *estimate;
+    Candidate *candidate;
+};
+
+static Nui__Common__V1__Reason *reason_message (struct arena *arena, const char *code,
+                                                const char *text)
+{
+    Nui__Common__V1__Reason *reason = arena_new (arena, Nui__Common__V1__Reason);
+    nui__common__v1__reason__init (reason);
+    reason->code = arena_strdup (arena, code);
+    reason->text = arena_strdup (arena, text);
+    return reason;
+}
+
+static Candidate *candidate_add (struct estimate *estimate, uint32_t sites)
+{
+    Candidate *candidate = arena_new (estimate->arena, Candidate);
+    nui__meta__v1__candidate__init (candidate);
+    candidate->n_sites = sites;
+    candidate->sites = arena_array (estimate->arena, sites, sizeof *candidate->sites);
+    for (uint32_t i = 0; i < sites; i++)
+        candidate->sites[i] = (char *)protobuf_c_empty_string;
+    estimate->candidate[estimate->count++] = candidate;
+    return candidate;
+}
+
+static int text_compare (const Candidate *a, const Candidate *b)
+{
+    for (size_t i = 0; i < a->n_sites && i < b->n_sites; i++) {
+        int order = strcmp (a->sites[i], b->sites[i]);
+        if (order)
+            return order;
+    }
+    return 0;
+}
+
+static bool candidate_better (const Candidate *a, const Candidate *b)
+{
+    if (a->feasible != b->feasible)
+        return a->feasible;
+    if (!a->feasible)
+        return text_compare (a, b) < 0;
+    if (a->funded != b->funded)
+        return a->funded;
+    /* Of completions, since a combination's parts may differ in length; the number stays open. */
+    struct choose_candidate ca = {0, a->completion_us, a->price_micro, a->funded, a->free_procs};
+    struct choose_candidate cb = {0, b->completion_us, b->price_micro, b->funded, b->free_procs};
+    return choose_better (&ca, &cb);
+}
+
+/* Stable, so that what is alike keeps the order of the sites' numbers, as in choose_single. */
+static void candidates_sort (Candidate **list, uint32_t count)
+{
+    for (uint32_t i = 1; i < count; i++) {
+        Candidate *moved = list[i];
+        uint32_t at = i;
+        for (; at > 0 && candidate_better (moved, list[at - 1]); at--)
+            list[at] = list[at - 1];
+        list[at] = moved;
+    }
+}
+
+static void finish (struct estimate *estimate)
+{
+    Nui__Meta__V1__EstimateReply reply = NUI__META__V1__ESTIMATE_REPLY__INIT;
+    candidates_sort (estimate->candidate, estimate->count);
+    reply.n_candidates = estimate->count;
+    reply.candidates = estimate->candidate;
+    rpccall_reply (estimate->call, &reply.base);
+    survey_destroy (estimate->survey);
+    arena_destroy (estimate->arena);
+    free (estimate);
+}
+
+static void funds_unknown (struct estimate *estimate, Candidate *candidate)
+{
+    const struct coalloc_reason *bank = &estimate->survey->bank;
+    candidate->funds_reason = reason_message (estimate->arena, bank->code, bank->text);
+}
+
+/* ---- one component: a candidate per site */
+
+static void site_candidate (struct estimate *estimate, const struct survey_offer *offer)
+{
+    const struct survey *survey = estimate->survey;
+    const struct site *site = survey->metad->site[offer->site];
+    const JobMessage *job = survey->job;
+    Candidate *candidate = candidate_add (estimate, 1);
+    candidate->sites[0] = arena_strdup (estimate->arena, offer->site_name);
+    candidate->free_procs = site->report ? site->report->procs_free : 0;
+    candidate->reason =
+        reason_message (estimate->arena, offer->reason.code, offer->reason.text);
+    if (!offer->answered || !offer->feasible)
+        return;
+    candidate->start_us = survey_start_of (offer, job->not_before_us);
+    candidate->completion_us = candidate->start_us + job->components[0]->walltime_us;
+    candidate->feasible = candidate->start_us != 0 &&
+                          (!job->deadline_us || candidate->completion_us <= job->deadline_us);
+    if (!candidate->feasible)
+        candidate->reason =
+            reason_message (estimate->arena, "NoResources",
+                            "no start within the site's horizon or before the deadline");
+    candidate->price_micro = offer->price;
+    candidate->funded = offer->priced && offer->funded;
+    candidate->account = arena_strdup (estimate->arena, offer->account);
+    if (!candidate->funded)
+        funds_unknown (estimate, candidate);
+}
+
+static bool was_asked (const struct survey *survey, uint32_t site)
+{
+    for (uint32_t i = 0; i < survey->offer_count; i++)
+        if (survey->offer[i].site == site)
+            return true;
+    return false;
+}
+
+/* Sites that were not asked: too small by their report, or silent. */
+static void sites_unasked (struct estimate *estimate)
+{
+    const struct survey *survey = estimate->survey;
+    struct metad *metad = survey->metad;
+    const ComponentMessage *component = survey->job->components[0];
+    for (uint32_t i = 0; i < metad->site_count; i++) {
+        const struct site *site = metad->site[i];
+        struct err err;
+        if (!site->configured || !component_allows (component, site->name) ||
+            was_asked (survey, i))
+            continue;
+        Candidate *candidate = candidate_add (estimate, 1);
+        candidate->sites[0] = arena_strdup (estimate->arena, site->name);
+        if (site->report && component_fits (component, site->report, &err))
+            candidate->reason = reason_message (estimate->arena, "NeverFits", err.text);
+        else if (!site_worth_asking (metad, site))
+            candidate->reason =
+                reason_message (estimate->arena, "SiteDown", "the site does not report");
+        else
+            candidate->reason = reason_message (estimate->arena, "NotAsked",
+                                                "other sites promise an earlier end");
+    }
+}
+
+/* ---- several: the best combination, and the best with each other site in turn */
+
+static bool combination_known (const struct estimate *estimate, const Candidate *candidate)
+{
+    for (uint32_t i = 0; i + 1 < estimate->count; i++)
+        if (text_compare (estimate->candidate[i], candidate) == 0)
+            return true;
+    return false;
+}
+
+static void combination_add (struct estimate *estimate, const struct choose_problem *problem,
+                             const struct choose_result *result)
+{
+    const struct survey *survey = estimate->survey;
+    Candidate *candidate = candidate_add (estimate, survey->part_count);
+    for (uint32_t p = 0; p < survey->part_count; p++) {
+        const struct choose_offer *offer = &problem->offer[result->offer[p]];
+        const struct site *site = survey->metad->site[offer->site];
+        const struct choose_part *part = &problem->part[p];
+        time_us end = result->start + part->offset + part->walltime;
+        bool seen = false;
+        candidate->sites[p] = arena_strdup (estimate->arena, site->name);
+        for (uint32_t k = 0; k < p; k++)
+            seen = seen || strcmp (candidate->sites[k], site->name) == 0;
+        if (!seen && site->report)
+            candidate->free_procs += site->report->procs_free;
+        if (end > candidate->completion_us)
+            candidate->completion_us = end;
+    }
+    candidate->feasible = true;
+    candidate->start_us = result->start;
+    candidate->price_micro = result->price;
+    if (combination_known (estimate, candidate))
+        estimate->count--;
+}
+
+static void problem_bounds (const struct survey *survey, struct choose_problem *problem)
+{
+    const struct metad_config *config = survey->metad->config;
+    problem->now = clock_now_us () + config->policy.lead;
+    problem->not_before = survey->job->not_before_us;
+    problem->deadline = survey->job->deadline_us;
+    problem->cost_max = survey->job->cost_max_micro;
+}
+
+/* The same problem with part p only at one site. */
+static void combination_with (struct estimate *estimate, const struct choose_problem *problem,
+                              uint32_t fixed)
+{
+    struct choose_problem narrow = *problem;
+    struct choose_result result;
+    narrow.offer = arena_array (estimate->arena, problem->offer_count, sizeof *narrow.offer);
+    narrow.offer_count = 0;
+    for (uint32_t o = 0; o < problem->offer_count; o++)
+        if (o == fixed || problem->offer[o].part != problem->offer[fixed].part)
+            narrow.offer[narrow.offer_count++] = problem->offer[o];
+    if (choose_group (&narrow, &result, NULL) == 0)
+        combination_add (estimate, &narrow, &result);
+}
+
+static void combination_none (struct estimate *estimate, const struct err *why)
+{
+    const struct survey *survey = estimate->survey;
+    Candidate *candidate = candidate_add (estimate, survey->part_count);
+    candidate->reason = reason_message (estimate->arena, "NoCommonSlot", why->text);
+    for (uint32_t p = 0; p < survey->part_count; p++) {
+        struct coalloc_reason reason = {"", ""};
+        if (survey_part (survey, p, &reason) != SURVEY_POSSIBLE) {
+            candidate->reason = reason_message (estimate->arena, reason.code, reason.text);
+            return;
+        }
+    }
+    if (!survey->priced)
+        candidate->reason =
+            reason_message (estimate->arena, survey->bank.code, survey->bank.text);
+}
+
+static void combination_quoted (void *arg, const struct rpc_result *result)
+{
+    struct quote_call *call = arg;
+    struct estimate *estimate = call->estimate;
+    Candidate *candidate = call->candidate;
+    free (call);
+    if (result->status == RPC_OK) {
+        const Nui__Bank__V1__QuoteReply *reply = (const Nui__Bank__V1__QuoteReply *)result->reply;
+        candidate->funded = reply->funded;
+        candidate->price_micro = reply->total_micro;
+        candidate->account = arena_strdup (estimate->arena, reply->account);
+        if (!reply->funded) {
+            struct coalloc_reason reason;
+            funding_text (reply, &reason);
+            candidate->funds_reason =
+                reason_message (estimate->arena, reason.code, reason.text);
+        }
+    } else {
+        candidate->funds_reason =
+            reason_message (estimate->arena, "BankDown", result->message);
+    }
+    if (--estimate->outstanding == 0)
+        finish (estimate);
+}
+
+static void combination_quote (struct estimate *estimate, Candidate *candidate)
+{
+    const struct survey *survey = estimate->survey;
+    Nui__Bank__V1__QuoteRequest request = NUI__BANK__V1__QUOTE_REQUEST__INIT;
+    struct quote_call *call = malloc (sizeof *call);
+    if (!call)
+        abort ();
+    *call = (struct quote_call){estimate, candidate};
+    request.envelope = survey->envelope;
+    request.all_of = true;
+    request.items = arena_array (estimate->arena, survey->part_count, sizeof *request.items);
+    for (uint32_t p = 0; p < survey->part_count; p++)
+        for (uint32_t i = 0; i < survey->offer_count; i++)
+            if (survey->offer[i].part == p &&
+                strcmp (survey->offer[i].site_name, candidate->sites[p]) == 0)
+                request.items[request.n_items++] =
+                    price_item (survey->job, &survey->offer[i], estimate->arena);
+    estimate->outstanding++;
+    link_call (survey->metad->bank, "Quote", &request.base, QUOTE_TIMEOUT, combination_quoted,
+               call);
+}
+
+static void combinations (struct estimate *estimate)
+{
+    const struct survey *survey = estimate->survey;
+    struct choose_problem problem;
+    struct choose_result result;
+    uint32_t *index;
+    struct err why;
+    err_clear (&why);
+    survey_problem (survey, estimate->arena, &problem, &index);
+    problem_bounds (survey, &problem);
+    if (choose_group (&problem, &result, &why)) {
+        combination_none (estimate, &why);
+        return;
+    }
+    combination_add (estimate, &problem, &result);
+    for (uint32_t o = 0;
+         o < problem.offer_count && estimate->count < ESTIMATE_COMBINATIONS_MAX; o++)
+        combination_with (estimate, &problem, o);
+}
+
+void estimate_answer (struct rpccall *call, struct survey *survey)
+{
+    struct estimate *estimate = calloc (1, sizeof *estimate);
+    if (!estimate) {
+        rpccall_finish (call, RPC_RESOURCE_EXHAUSTED, "no memory for an estimate");
+        survey_destroy (survey);
+        return;
+    }
+    estimate->call = call;
+    estimate->survey = survey;
+    estimate->arena = arena_create (0);
+    estimate->candidate =
+        arena_array (estimate->arena, survey->metad->site_count + ESTIMATE_COMBINATIONS_MAX + 2u,
+                     sizeof *estimate->candidate);
+    if (survey->part_count == 1) {
+        for (uint32_t i = 0; i < survey->offer_count; i++)
+            site_candidate (estimate, &survey->offer[i]);
+        sites_unasked (estimate);
+        finish (estimate);
+        return;
+    }
+    combinations (estimate);
+    uint32_t count = estimate->count;
+    estimate->outstanding = 1; /* holds it open while the quotes go out */
+    for (uint32_t i = 0; i < count; i++)
+        if (estimate->candidate[i]->feasible)
+            combination_quote (estimate, estimate->candidate[i]);
+    if (--estimate->outstanding == 0)
+        finish (estimate);
+}

@@ -1,0 +1,610 @@
+#include "meta/svc/group.h"
+
+#include <openssl/sha.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "meta/svc/sites.h"
+#include "meta/svc/survey.h"
+
+#define ANSWER_TIMEOUT (5 * US_PER_S)
+
+/* One request under way. It names the job by number: the job may be gone when the answer comes. */
+struct group_call {
+    struct metad *metad;
+    uint64_t number;
+    uint8_t transaction[16];
+    enum coalloc_action_kind kind;
+    uint32_t part;
+    uint32_t attempt;
+};
+
+static void group_step (struct gridjob *job, struct coalloc_event *event);
+
+/* ---- the record and the job's face */
+
+int group_prepare (struct gridjob *job, struct err *err)
+{
+    struct coalloc_record *record = coalloc_create (job->part_count, err);
+    if (!record)
+        return ERR_LIMIT;
+    record->created = clock_now_us ();
+    record->not_before = job->job->not_before_us;
+    record->deadline = job->job->deadline_us;
+    record->expires = job->job->expires_us;
+    record->cost_max = job->job->cost_max_micro;
+    for (uint32_t p = 0; p < job->part_count; p++) {
+        const ComponentMessage *component = job->job->components[p];
+        snprintf (record->part[p].name, sizeof record->part[p].name, "%s", component->name);
+        record->part[p].offset = component->offset_us;
+        record->part[p].walltime = component->walltime_us;
+    }
+    job->record = record;
+    return 0;
+}
+
+static Nui__Meta__V1__GridJobState state_of (const struct coalloc_record *record)
+{
+    switch (record->phase) {
+    case COALLOC_READY:
+    case COALLOC_START:
+    case COALLOC_LIVE:
+        return record->ran ? NUI__META__V1__GRID_JOB_STATE__GRID_RUNNING
+                           : NUI__META__V1__GRID_JOB_STATE__GRID_RESERVED;
+    case COALLOC_ENDED:
+        switch (record->outcome) {
+        case COALLOC_COMPLETED:
+            return NUI__META__V1__GRID_JOB_STATE__GRID_COMPLETED;
+        case COALLOC_CANCELLED:
+            return NUI__META__V1__GRID_JOB_STATE__GRID_CANCELLED;
+        case COALLOC_REFUSED:
+            return NUI__META__V1__GRID_JOB_STATE__GRID_REFUSED;
+        default:
+            return NUI__META__V1__GRID_JOB_STATE__GRID_FAILED;
+        }
+    default:
+        return NUI__META__V1__GRID_JOB_STATE__GRID_PENDING;
+    }
+}
+
+/* First start and last end of what the sites have said. */
+static void times_set (struct gridjob *job)
+{
+    const struct coalloc_record *record = job->record;
+    time_us start = 0, end = 0;
+    for (uint32_t p = 0; p < job->part_count; p++) {
+        const JobInfo *info = job->part[p].info;
+        if (!info || info->transaction.len != 16 ||
+            memcmp (info->transaction.data, record->transaction, 16) != 0)
+            continue;
+        if (info->start_us && (!start || info->start_us < start))
+            start = info->start_us;
+        if (info->end_us > end)
+            end = info->end_us;
+    }
+    job->start_is_estimate = !start && record->phase != COALLOC_ENDED;
+    if (start)
+        job->start_us = start;
+    else
+        job->start_us = record->phase >= COALLOC_READY && record->phase <= COALLOC_LIVE
+                            ? record->slot_start
+                            : 0;
+    if (record->phase == COALLOC_ENDED)
+        job->end_us = end ? end : clock_now_us ();
+}
+
+static void face_set (struct gridjob *job)
+{
+    const struct coalloc_record *record = job->record;
+    credit_micro price = 0;
+    for (uint32_t p = 0; p < job->part_count; p++) {
+        struct jobpart *part = &job->part[p];
+        if (strcmp (part->site, record->part[p].site) != 0) {
+            snprintf (part->site, sizeof part->site, "%s", record->part[p].site);
+            part->site_job_id[0] = '\0';
+            part->dirty = true;
+        }
+        price += record->part[p].price;
+    }
+    if (record->phase >= COALLOC_PREPARE)
+        job->price = price;
+    job->reason = record->reason;
+    job->attempts = record->tries;
+    job->cancel_wanted = record->cancel_wanted;
+    job->state = state_of (record);
+    times_set (job);
+}
+
+/* ---- answers become events */
+
+static struct gridjob *call_job (const struct group_call *call)
+{
+    struct gridjob *job = job_live (call->metad, call->number);
+    return job && job->record && !job_ended (job) && !call->metad->stopping ? job : NULL;
+}
+
+static void reason_take (struct coalloc_reason *out, const Nui__Common__V1__Reason *reason)
+{
+    snprintf (out->code, sizeof out->code, "%s", reason ? reason->code : "");
+    snprintf (out->text, sizeof out->text, "%s", reason ? reason->text : "");
+}
+
+static void prepare_answer (struct gridjob *job, const struct group_call *call,
+                            struct coalloc_event *event, const Nui__Local__V1__PrepareReply *reply)
+{
+    struct jobpart *part = &job->part[call->part];
+    event->kind = COALLOC_EV_PREPARED;
+    event->u.prepared.granted = reply->granted && reply->peer;
+    event->u.prepared.next_feasible = reply->next_feasible_us;
+    event->u.prepared.lease_left = reply->lease_left_us;
+    event->u.prepared.amount = reply->amount_micro;
+    reason_take (&event->reason, reply->reason);
+    event->u.prepared.unfunded = strcmp (event->reason.code, "InsufficientFunds") == 0;
+    bool present = memcmp (call->transaction, job->record->transaction, 16) == 0;
+    if (!event->u.prepared.granted || !present)
+        return;
+    size_t len = nui__common__v1__peer__get_packed_size (reply->peer);
+    uint8_t *bytes = malloc (len + 1);
+    if (!bytes)
+        abort ();
+    nui__common__v1__peer__pack (reply->peer, bytes);
+    if (part->peer)
+        nui__common__v1__peer__free_unpacked (part->peer, NULL);
+    part->peer = nui__common__v1__peer__unpack (NULL, len, bytes);
+    free (bytes);
+    snprintf (part->site_job_id, sizeof part->site_job_id, "%s", reply->site_job_id);
+    part->dirty = true;
+}
+
+static void answer_take (struct gridjob *job, const struct group_call *call,
+                         struct coalloc_event *event, const ProtobufCMessage *message)
+{
+    switch (call->kind) {
+    case COALLOC_DO_PREPARE:
+        prepare_answer (job, call, event, (const Nui__Local__V1__PrepareReply *)message);
+        break;
+    case COALLOC_DO_COMMIT:
+        event->kind = COALLOC_EV_COMMITTED;
+        switch (((const Nui__Local__V1__CommitReply *)message)->outcome) {
+        case NUI__LOCAL__V1__COMMIT_REPLY__OUTCOME__FIRM:
+            event->u.committed.outcome = COALLOC_FIRM;
+            break;
+        case NUI__LOCAL__V1__COMMIT_REPLY__OUTCOME__EXPIRED:
+            event->u.committed.outcome = COALLOC_EXPIRED;
+            break;
+        case NUI__LOCAL__V1__COMMIT_REPLY__OUTCOME__ABORTED:
+            event->u.committed.outcome = COALLOC_ABORTED;
+            break;
+        default:
+            event->u.committed.outcome = COALLOC_UNKNOWN;
+            break;
+        }
+        break;
+    case COALLOC_DO_ABORT:
+        event->kind = COALLOC_EV_ABORTED;
+        event->u.aborted.refused_firm =
+            ((const Nui__Local__V1__AbortReply *)message)->refused_firm;
+        break;
+    case COALLOC_DO_READY: {
+        const Nui__Local__V1__ReadyReply *reply = (const Nui__Local__V1__ReadyReply *)message;
+        event->kind = COALLOC_EV_READIED;
+        event->u.readied.yes = reply->ready;
+        reason_take (&event->reason, reply->reason);
+        break;
+    }
+    case COALLOC_DO_START: {
+        const Nui__Local__V1__StartReply *reply = (const Nui__Local__V1__StartReply *)message;
+        event->kind = COALLOC_EV_STARTED;
+        event->u.started.yes = reply->accepted;
+        reason_take (&event->reason, reply->reason);
+        break;
+    }
+    default:
+        event->kind = COALLOC_EV_RELEASED;
+        break;
+    }
+}
+
+/* A status other than OK. Silence leaves the outcome open; a site that refuses a PREPARE, a READY or
+ * a START has said no; what must be acknowledged (COMMIT, ABORT, RELEASE) is sent again. */
+static void failure_take (const struct group_call *call, struct coalloc_event *event,
+                          const struct rpc_result *result)
+{
+    bool silent = result->status == RPC_UNAVAILABLE || result->status == RPC_DEADLINE_EXCEEDED ||
+                  result->status == RPC_CANCELLED || result->status == RPC_UNKNOWN ||
+                  result->status == RPC_INTERNAL;
+    event->kind = COALLOC_EV_NO_ANSWER;
+    snprintf (event->reason.code, sizeof event->reason.code, "%s", silent ? "SiteDown" : "Refused");
+    snprintf (event->reason.text, sizeof event->reason.text, "%s", result->message);
+    if (silent)
+        return;
+    if (call->kind == COALLOC_DO_PREPARE)
+        event->kind = COALLOC_EV_PREPARED; /* not granted, nothing feasible here */
+    else if (call->kind == COALLOC_DO_READY)
+        event->kind = COALLOC_EV_READIED;
+    else if (call->kind == COALLOC_DO_START)
+        event->kind = COALLOC_EV_STARTED;
+}
+
+static void call_done (void *arg, const struct rpc_result *result)
+{
+    struct group_call *call = arg;
+    struct gridjob *job = call_job (call);
+    if (job) {
+        struct coalloc_event event = {.transaction = call->transaction, .part = call->part,
+                                      .attempt = call->attempt};
+        if (result->status == RPC_OK)
+            answer_take (job, call, &event, result->reply);
+        else
+            failure_take (call, &event, result);
+        if (result->status != RPC_OK)
+            log_event (job->metad->log, LOG_LEVEL_INFO, "coalloc", "no_answer",
+                       "job=%s part=%u kind=%d status=%d", job->id, call->part, (int)call->kind,
+                       (int)result->status);
+        group_step (job, &event);
+    }
+    free (call);
+}
+
+/* ---- actions */
+
+static struct group_call *call_new (struct gridjob *job, const struct coalloc_action *action)
+{
+    struct group_call *call = calloc (1, sizeof *call);
+    if (!call)
+        abort ();
+    call->metad = job->metad;
+    call->number = job->number;
+    memcpy (call->transaction, job->record->transaction, sizeof call->transaction);
+    call->kind = action->kind;
+    call->part = action->part;
+    call->attempt = action->attempt;
+    return call;
+}
+
+static void no_site (evutil_socket_t fd, short what, void *arg)
+{
+    struct rpc_result result = {RPC_UNAVAILABLE, "the site is not configured any more", NULL};
+    (void)fd;
+    (void)what;
+    call_done (arg, &result);
+}
+
+static void part_send (struct gridjob *job, const struct coalloc_action *action, const char *method,
+                       const ProtobufCMessage *request)
+{
+    struct site *site = site_find (job->metad, job->record->part[action->part].site);
+    struct group_call *call = call_new (job, action);
+    if (site) {
+        link_call (site->link, method, request, ANSWER_TIMEOUT, call_done, call);
+    } else {
+        struct timeval now = {0, 0};
+        event_base_once (job->metad->base, -1, EV_TIMEOUT, no_site, call, &now);
+    }
+}
+
+static void prepare_send (struct gridjob *job, const struct coalloc_action *action,
+                          Nui__Local__V1__Part *part)
+{
+    const struct coalloc_record *record = job->record;
+    Nui__Local__V1__PrepareRequest request = NUI__LOCAL__V1__PREPARE_REQUEST__INIT;
+    uint8_t hash[SHA256_DIGEST_LENGTH];
+    SHA256 (record->start_token, sizeof record->start_token, hash);
+    request.part = part;
+    request.envelope = job->envelope;
+    request.grid_job_id = job->id;
+    request.slot_start_us = record->slot_start + record->part[action->part].offset;
+    request.lease_us = job->metad->config->policy.lease;
+    request.start_token_hash = (ProtobufCBinaryData){sizeof hash, hash};
+    part_send (job, action, "Prepare", &request.base);
+}
+
+static void start_send (struct gridjob *job, const struct coalloc_action *action,
+                        Nui__Local__V1__Part *part)
+{
+    const struct coalloc_record *record = job->record;
+    Nui__Local__V1__StartRequest request = NUI__LOCAL__V1__START_REQUEST__INIT;
+    Nui__Common__V1__Peer *peers[COALLOC_PARTS_MAX];
+    uint8_t token[COALLOC_TOKEN_LEN];
+    memcpy (token, record->start_token, sizeof token);
+    for (uint32_t p = 0; p < job->part_count; p++)
+        if (job->part[p].peer)
+            peers[request.n_peers++] = job->part[p].peer;
+    request.part = part;
+    request.start_token = (ProtobufCBinaryData){sizeof token, token};
+    request.start_us = record->start_at + record->part[action->part].offset;
+    request.peers = peers;
+    part_send (job, action, "Start", &request.base);
+}
+
+static void release_send (struct gridjob *job, const struct coalloc_action *action,
+                          Nui__Local__V1__Part *part)
+{
+    Nui__Local__V1__ReleaseRequest request = NUI__LOCAL__V1__RELEASE_REQUEST__INIT;
+    Nui__Common__V1__Reason reason = NUI__COMMON__V1__REASON__INIT;
+    reason.code = job->record->reason.code;
+    reason.text = job->record->reason.text;
+    request.part = part;
+    request.reason = &reason;
+    part_send (job, action, "Release", &request.base);
+}
+
+static void part_perform (struct gridjob *job, const struct coalloc_action *action)
+{
+    Nui__Local__V1__Part part = NUI__LOCAL__V1__PART__INIT;
+    Nui__Local__V1__CommitRequest commit = NUI__LOCAL__V1__COMMIT_REQUEST__INIT;
+    Nui__Local__V1__AbortRequest abort_request = NUI__LOCAL__V1__ABORT_REQUEST__INIT;
+    Nui__Local__V1__ReadyRequest ready = NUI__LOCAL__V1__READY_REQUEST__INIT;
+    part.transaction = (ProtobufCBinaryData){16, job->record->transaction};
+    part.component = job->part[action->part].name;
+    part.attempt = action->attempt;
+    part.epoch = metastore_epoch (job->metad->store);
+    switch (action->kind) {
+    case COALLOC_DO_PREPARE:
+        prepare_send (job, action, &part);
+        break;
+    case COALLOC_DO_COMMIT:
+        commit.part = &part;
+        part_send (job, action, "Commit", &commit.base);
+        break;
+    case COALLOC_DO_ABORT:
+        abort_request.part = &part;
+        part_send (job, action, "Abort", &abort_request.base);
+        break;
+    case COALLOC_DO_READY:
+        ready.part = &part;
+        part_send (job, action, "Ready", &ready.base);
+        break;
+    case COALLOC_DO_START:
+        start_send (job, action, &part);
+        break;
+    default:
+        release_send (job, action, &part);
+        break;
+    }
+}
+
+/* ---- QUERY */
+
+static void survey_take (struct gridjob *job, struct survey *survey)
+{
+    struct arena *arena = arena_create (0);
+    struct metad *metad = job->metad;
+    struct coalloc_event event = {.kind = COALLOC_EV_QUERIED};
+    struct choose_problem problem;
+    uint32_t *index = NULL;
+    const char **name = arena_array (arena, metad->site_count + 1u, sizeof *name);
+    for (uint32_t i = 0; i < metad->site_count; i++)
+        name[i] = metad->site[i]->name;
+    for (uint32_t p = 0; p < job->part_count; p++) {
+        struct coalloc_reason reason = {"", ""};
+        enum survey_verdict verdict = survey_part (survey, p, &reason);
+        if (verdict == SURVEY_NEVER) {
+            event.u.queried.found = COALLOC_QUERY_NEVER;
+            event.reason = reason;
+            break;
+        }
+        if (verdict == SURVEY_SILENT) {
+            event.u.queried.found = COALLOC_QUERY_SITE_DOWN;
+            event.reason = reason;
+        }
+    }
+    if (event.u.queried.found == COALLOC_QUERY_OFFERS && !survey->priced) {
+        event.u.queried.found =
+            survey->bank_refused ? COALLOC_QUERY_NEVER : COALLOC_QUERY_SITE_DOWN;
+        event.reason = survey->bank;
+    }
+    survey_problem (survey, arena, &problem, &index);
+    event.u.queried.problem = &problem;
+    event.u.queried.site_name = name;
+    random_bytes (event.u.queried.transaction, sizeof event.u.queried.transaction);
+    random_bytes (event.u.queried.start_token, sizeof event.u.queried.start_token);
+    group_step (job, &event);
+    survey_destroy (survey);
+    arena_destroy (arena);
+}
+
+static void survey_done (void *arg, struct survey *survey)
+{
+    struct group_call *call = arg;
+    struct gridjob *job = call_job (call);
+    free (call);
+    if (job)
+        survey_take (job, survey);
+    else
+        survey_destroy (survey);
+}
+
+static void query_perform (struct gridjob *job)
+{
+    struct arena *arena = arena_create (0);
+    struct survey_pair *pair = NULL;
+    struct coalloc_action action = {.kind = COALLOC_DO_QUERY};
+    uint32_t count = survey_candidates (job->metad, job->job, NULL, 0, arena, &pair);
+    survey_start (job->metad, job->envelope, job->job, pair, count, survey_done,
+                  call_new (job, &action));
+    arena_destroy (arena);
+}
+
+/* ---- DECIDE */
+
+static void decided (void *arg, const uint8_t transaction[16], enum decision decision, bool failed)
+{
+    struct group_call *call = arg;
+    struct gridjob *job = call_job (call);
+    (void)transaction;
+    if (job && failed) { /* nothing is known: take what is on disk and ask again */
+        job_reload (call->metad, call->number);
+    } else if (job) {
+        struct coalloc_event event = {.kind = COALLOC_EV_DECIDED,
+                                      .transaction = call->transaction};
+        event.u.decided.decision = decision;
+        group_step (job, &event);
+    }
+    free (call);
+}
+
+/* ---- the step */
+
+static void perform (struct gridjob *job, const struct coalloc_actions *actions)
+{
+    struct metad *metad = job->metad;
+    uint64_t number = job->number;
+    for (uint32_t a = 0; a < actions->count; a++) {
+        const struct coalloc_action *action = &actions->action[a];
+        switch (action->kind) {
+        case COALLOC_DO_QUERY:
+            if (job->survey) {
+                struct survey *survey = job->survey;
+                job->survey = NULL;
+                survey_take (job, survey);
+            } else {
+                query_perform (job);
+            }
+            break;
+        case COALLOC_DO_DECIDE:
+            metad->decisions.ops->propose (metad->decisions.self, job->record->transaction,
+                                           action->proposal, decided, call_new (job, action));
+            break;
+        default:
+            part_perform (job, action);
+            break;
+        }
+        if (job_live (metad, number) != job) /* a nested step reloaded it */
+            return;
+    }
+}
+
+static void step_log (const struct gridjob *job, const struct coalloc_event *event,
+                      enum coalloc_phase before)
+{
+    char quoted[COALLOC_TEXT_MAX * 2];
+    const struct coalloc_record *record = job->record;
+    if (before == record->phase)
+        return;
+    log_event (job->metad->log, LOG_LEVEL_INFO, "coalloc", "phase",
+               "job=%s event=%s from=%s to=%s try=%u code=%s reason=%s", job->id,
+               coalloc_event_name (event->kind), coalloc_phase_name (before),
+               coalloc_phase_name (record->phase), record->tries,
+               record->reason.code[0] ? record->reason.code : "-",
+               log_quote (record->reason.text, quoted, sizeof quoted));
+}
+
+static void group_step (struct gridjob *job, struct coalloc_event *event)
+{
+    struct metad *metad = job->metad;
+    struct coalloc_record *record = job->record;
+    struct coalloc_now now = {clock_now_us (), clock_monotonic_us (), 0, &metad->config->policy};
+    struct coalloc_actions actions;
+    enum coalloc_phase before = record->phase;
+    bool decided_before = record->decided;
+    uint8_t transaction[16];
+    struct err err;
+    memcpy (transaction, record->transaction, sizeof transaction);
+    random_bytes (&now.random, sizeof now.random);
+    err_clear (&err);
+    if (coalloc_step (record, event, &now, &actions, &err)) {
+        log_event (metad->log, LOG_LEVEL_ERROR, "coalloc", "bad_event", "job=%s", job->id);
+        return;
+    }
+    if (actions.save) {
+        face_set (job);
+        if (job_save (job, true, &err)) {
+            job_reload (metad, job->number);
+            return;
+        }
+    }
+    step_log (job, event, before);
+    if (decided_before && before != record->phase &&
+        (record->phase == COALLOC_ENDED || record->phase == COALLOC_BACKOFF))
+        metad->decisions.ops->forget (metad->decisions.self, transaction);
+    if (record->phase == COALLOC_ENDED)
+        return;
+    if (actions.wake != INT64_MAX)
+        job_timer (job, actions.wake);
+    perform (job, &actions);
+}
+
+/* ---- events from elsewhere */
+
+void group_begin (struct gridjob *job)
+{
+    struct coalloc_event event = {.kind = COALLOC_EV_BEGIN};
+    group_step (job, &event);
+}
+
+void group_wake (struct gridjob *job)
+{
+    struct coalloc_event event = {.kind = COALLOC_EV_TICK};
+    group_step (job, &event);
+}
+
+void group_cancel (struct gridjob *job, const char *who)
+{
+    struct coalloc_event event = {.kind = COALLOC_EV_CANCEL};
+    snprintf (event.reason.code, sizeof event.reason.code, "Cancelled");
+    snprintf (event.reason.text, sizeof event.reason.text, "cancelled by %.300s", who);
+    group_step (job, &event);
+}
+
+static bool ended_event (const JobInfo *info, struct coalloc_event *event)
+{
+    event->kind = COALLOC_EV_PART_ENDED;
+    reason_take (&event->reason, info->reason);
+    switch (info->state) {
+    case NUI__LOCAL__V1__JOB_STATE__JOB_COMPLETED:
+        event->u.ended.outcome = COALLOC_COMPLETED;
+        return true;
+    case NUI__LOCAL__V1__JOB_STATE__JOB_CANCELLED:
+        event->u.ended.outcome = COALLOC_CANCELLED;
+        event->u.ended.lost = true;
+        break;
+    case NUI__LOCAL__V1__JOB_STATE__JOB_REFUSED:
+        event->u.ended.outcome = COALLOC_FAILED;
+        event->u.ended.lost = true;
+        break;
+    case NUI__LOCAL__V1__JOB_STATE__JOB_FAILED:
+    case NUI__LOCAL__V1__JOB_STATE__JOB_TIMEOUT:
+        event->u.ended.outcome = COALLOC_FAILED;
+        event->u.ended.lost = strcmp (event->reason.code, "NodeFailure") == 0;
+        break;
+    default:
+        return false;
+    }
+    if (!event->reason.text[0])
+        snprintf (event->reason.text, sizeof event->reason.text, "%s, exit code %d",
+                  info->state == NUI__LOCAL__V1__JOB_STATE__JOB_TIMEOUT
+                      ? "ran into its wallclock limit"
+                      : "ended",
+                  info->exit_code);
+    return true;
+}
+
+void group_heard (struct gridjob *job, uint32_t p)
+{
+    const JobInfo *info = job->part[p].info;
+    if (job_ended (job) || !info || info->transaction.len != 16)
+        return;
+    struct coalloc_event event = {.part = p, .transaction = info->transaction.data};
+    if (info->state == NUI__LOCAL__V1__JOB_STATE__JOB_RUNNING)
+        event.kind = COALLOC_EV_RUNNING;
+    else if (!ended_event (info, &event))
+        return;
+    uint8_t transaction[16];
+    memcpy (transaction, info->transaction.data, sizeof transaction);
+    event.transaction = transaction;
+    group_step (job, &event);
+}
+
+void group_recover (struct gridjob *job)
+{
+    struct metad *metad = job->metad;
+    uint64_t number = job->number;
+    struct coalloc_event event = {.kind = COALLOC_EV_RECOVER};
+    group_step (job, &event);
+    /* What was heard before the crash, but perhaps not yet stepped. */
+    for (uint32_t p = 0; job_live (metad, number) == job && p < job->part_count; p++)
+        if (job->part[p].info)
+            group_heard (job, p);
+}

@@ -1,0 +1,18 @@
+/* group: drives the coordinator's state machine (meta/core/coalloc) for a co-allocated job: makes the
+ * record durable, then performs the actions, and turns every answer into an event. */
+#ifndef NUI_META_SVC_GROUP_H
+#define NUI_META_SVC_GROUP_H
+
+#include "meta/svc/job.h"
+
+/* A fresh record for a job that is about to be inserted. */
+int group_prepare (struct gridjob *job, struct err *err);
+void group_begin (struct gridjob *job);   /* after job_insert */
+void group_recover (struct gridjob *job); /* after a restart */
+void group_wake (struct gridjob *job);
+void group_cancel (struct gridjob *job, const char *who);
+/* The site's word on part p; part[p].info is already the new one. Steps the record once the report
+ * is durable. */
+void group_heard (struct gridjob *job, uint32_t p);
+
+#endif

@@ -1,0 +1,17 @@
+/* handlers: the methods of nui.meta.v1.Meta, one function each (submit.c, ask.c, report.c). */
+#ifndef NUI_META_SVC_HANDLERS_H
+#define NUI_META_SVC_HANDLERS_H
+
+#include "meta/svc/metad.h"
+
+void on_submit (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void on_estimate (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void on_jobs (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void on_status (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void on_watch (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void on_cancel (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void on_sites (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void on_whoami (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void on_report (void *self, struct rpccall *call, const ProtobufCMessage *request);
+
+#endif

@@ -1,0 +1,107 @@
+/* job: one job of the grid, in memory and on disk.
+ *
+ * A live job stays in metad->jobs until it has ended and nobody watches it; an ended one is loaded
+ * when asked for and goes away again at the next turn of the loop. Whoever changes a job calls
+ * job_save, which is durable when it returns 0; watchers then hear of it. A callback that may fire
+ * later keeps the number, never the pointer. */
+#ifndef NUI_META_SVC_JOB_H
+#define NUI_META_SVC_JOB_H
+
+#include "meta/svc/metad.h"
+
+/* How far an ordinary job has come. Stored as numbers: never renumber. */
+enum single_phase {
+    SINGLE_CHOOSE = 0,  /* no site has it */
+    SINGLE_SENDING = 1, /* sent to `site` as `site_attempt`; the answer is not known */
+    SINGLE_PLACED = 2,  /* the site has it */
+};
+
+struct jobpart {
+    char name[COALLOC_NAME_MAX];
+    char site[COALLOC_NAME_MAX];
+    char site_job_id[COALLOC_NAME_MAX];
+    JobInfo *info;                     /* as last heard; may be NULL */
+    Nui__Common__V1__Peer *peer;       /* from PREPARE; may be NULL */
+    bool dirty;
+};
+
+struct gridjob {
+    UT_hash_handle hh;
+    struct metad *metad;
+    uint64_t number;
+    char id[32];                       /* "grid.42" */
+    EnvelopeMessage *envelope;
+    JobMessage *job;
+    char submitter[PRINCIPAL_URI_MAX];
+    time_us submit_us;
+    Nui__Meta__V1__GridJobState state;
+    struct coalloc_reason reason;
+    time_us start_us;
+    bool start_is_estimate;
+    time_us end_us;
+    credit_micro price;
+    uint32_t attempts;
+    uint64_t change;
+    bool cancel_wanted;
+    /* An ordinary job. */
+    enum single_phase place;
+    char site[COALLOC_NAME_MAX];
+    uint32_t site_attempt;
+    uint32_t failures;                 /* for the back-off; not durable */
+    char (*refused_by)[COALLOC_NAME_MAX]; /* sites that said no; not durable */
+    uint32_t refused_count;
+    /* A co-allocated one. */
+    struct coalloc_record *record;
+    struct jobpart *part;
+    uint32_t part_count;
+    /* Not durable. */
+    bool reloaded;                     /* the driver recovers at the next wake-up */
+    bool busy;                         /* a call or survey of its driver is under way */
+    struct event *timer;
+    struct survey *survey;             /* answers at hand from Submit */
+    struct watcher *watchers;
+};
+
+bool job_ended (const struct gridjob *job);
+bool job_is_group (const struct gridjob *job);
+/* A new job around an envelope and its body, both taken over also on failure. */
+struct gridjob *job_create (struct metad *metad, EnvelopeMessage *envelope, JobMessage *body,
+                            const char *submitter, struct err *err);
+/* Inserts it with its record; gives it its number. ERR_EXISTS: that uuid is there as number_out. */
+int job_insert (struct gridjob *job, uint64_t *number_out, struct err *err);
+/* In memory, or from disk (then it goes away at the next turn unless it is live or watched).
+ * NULL with ERR_NOT_FOUND. */
+struct gridjob *job_get (struct metad *metad, uint64_t number, struct err *err);
+/* Only what is in memory. */
+struct gridjob *job_live (struct metad *metad, uint64_t number);
+/* Makes it durable (with dirty parts, and the record when asked) and tells the watchers. Within a
+ * report's transaction it only writes: the report tells with job_tell once it is durable. */
+int job_save (struct gridjob *job, bool with_record, struct err *err);
+void job_tell (struct gridjob *job);
+/* Forgets what is in memory and takes what is on disk: after a write that failed. */
+void job_reload (struct metad *metad, uint64_t number);
+/* Frees what has ended and is not watched, soon (never inside the caller). */
+void job_retire (struct gridjob *job);
+void job_destroy (struct gridjob *job);
+void jobs_destroy (struct metad *metad);
+
+void job_reason (struct gridjob *job, const char *code, const char *fmt, ...)
+    __attribute__ ((format (printf, 3, 4)));
+/* Sets the state; end time when it ends. */
+void job_end (struct gridjob *job, Nui__Meta__V1__GridJobState state);
+/* (Re)arms the job's timer; the driver's function is called (single_wake or group_wake). */
+void job_timer (struct gridjob *job, duration_us delay);
+/* Index of a component by name, or UINT32_MAX. */
+uint32_t job_part (const struct gridjob *job, const char *name);
+
+/* Builds the message in the arena; valid as long as job and arena. */
+Nui__Meta__V1__JobStatus *job_status (struct gridjob *job, struct arena *arena);
+/* Sends the present status, then one on each change, until the job has ended. */
+void job_watch (struct gridjob *job, struct rpccall *call);
+
+/* Ends every Watch of it: the metascheduler stops. */
+void job_unwatch (struct gridjob *job);
+
+bool info_ended (const JobInfo *info);
+
+#endif

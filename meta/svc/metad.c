@@ -1,0 +1,144 @@
+#include "meta/svc/metad.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "meta/svc/group.h"
+#include "meta/svc/handlers.h"
+#include "meta/svc/job.h"
+#include "meta/svc/single.h"
+#include "meta/svc/sites.h"
+
+enum { SUBMIT_BYTES_MAX = 2 << 20, REPORT_BYTES_MAX = 4 << 20 };
+
+#define USERS (RPC_ALLOW (PRINCIPAL_USER))
+#define PEOPLE (RPC_ALLOW (PRINCIPAL_USER) | RPC_ALLOW (PRINCIPAL_OPERATOR))
+
+static const struct rpc_method methods[] = {
+    {.name = "Submit", .allow = USERS, .request_bytes_max = SUBMIT_BYTES_MAX, .handler = on_submit},
+    {.name = "Estimate", .allow = USERS, .request_bytes_max = SUBMIT_BYTES_MAX,
+     .handler = on_estimate},
+    {.name = "Jobs", .allow = PEOPLE, .handler = on_jobs},
+    {.name = "Status", .allow = PEOPLE, .handler = on_status},
+    {.name = "Watch", .allow = PEOPLE, .server_streaming = true, .handler = on_watch},
+    {.name = "Cancel", .allow = PEOPLE, .handler = on_cancel},
+    {.name = "Sites", .allow = PEOPLE | RPC_ALLOW (PRINCIPAL_AGENCY), .handler = on_sites},
+    {.name = "WhoAmI", .allow = RPC_ALLOW_ANY, .handler = on_whoami},
+    {.name = "Report", .allow = RPC_ALLOW (PRINCIPAL_SITE), .request_bytes_max = REPORT_BYTES_MAX,
+     .handler = on_report},
+    {.name = NULL},
+};
+
+static int bank_link (struct metad *metad, const char *server, struct err *err)
+{
+    struct link_env env = {metad->base, metad->id, metad->log};
+    if (metad->bank && strcmp (link_server (metad->bank), server) == 0)
+        return 0;
+    struct link *fresh = link_to_bank (&env, server, err);
+    if (!fresh)
+        return err->code;
+    struct link *old = metad->bank;
+    metad->bank = fresh; /* first: the calls that end with the old one may ask again at once */
+    link_destroy (old);
+    return 0;
+}
+
+static int jobs_recover (struct metad *metad, struct err *err)
+{
+    struct arena *arena = arena_create (0);
+    uint64_t *number = NULL;
+    uint32_t count = 0, live = 0;
+    int rc = metastore_job_list (metad->store, NULL, false, UINT32_MAX, arena, &number, &count,
+                                 err);
+    for (uint32_t i = 0; i < count && rc == 0; i++) {
+        struct gridjob *job = job_get (metad, number[i], err);
+        if (!job) {
+            rc = err->code;
+            break;
+        }
+        live++;
+        if (job_is_group (job))
+            group_recover (job);
+        else
+            single_wake (job);
+    }
+    if (rc == 0)
+        log_event (metad->log, LOG_LEVEL_INFO, "meta", "recovered", "jobs=%u epoch=%llu", live,
+                   (unsigned long long)metastore_epoch (metad->store));
+    arena_destroy (arena);
+    return rc;
+}
+
+struct metad *metad_create (const struct metad_env *env, struct metad_config *config,
+                            struct err *err)
+{
+    char path[4096];
+    struct metad *metad = calloc (1, sizeof *metad);
+    if (!metad) {
+        err_set (err, ERR_NOMEM, "no memory");
+        return NULL;
+    }
+    metad->base = env->base;
+    metad->log = env->log;
+    metad->id = env->id;
+    metad->config = config;
+    metad->started_mono = clock_monotonic_us ();
+    snprintf (metad->grid, sizeof metad->grid, "%s", env->grid);
+    snprintf (path, sizeof path, "%s/meta.sqlite", env->state_dir);
+    metad->store = metastore_open (path, err);
+    if (!metad->store)
+        goto fail;
+    metad->decisions = metastore_decision_log (metad->store);
+    if (bank_link (metad, config->bank, err) || sites_configure (metad, err) ||
+        jobs_recover (metad, err))
+        goto fail;
+    return metad;
+fail:
+    metad_destroy (metad);
+    return NULL;
+}
+
+int metad_serve (struct metad *metad, struct rpcserver *server, struct err *err)
+{
+    return rpcserver_add_service (server, &nui__meta__v1__meta__descriptor, methods, metad, err);
+}
+
+int metad_reconfigure (struct metad *metad, struct metad_config *config, struct err *err)
+{
+    struct metad_config *old = metad->config;
+    int rc = bank_link (metad, config->bank, err);
+    metad->config = config;
+    if (rc == 0)
+        rc = sites_configure (metad, err);
+    if (rc) { /* what was there is made again from the old one */
+        metad->config = old;
+        bank_link (metad, old->bank, &(struct err){0});
+        sites_configure (metad, &(struct err){0});
+    }
+    return rc;
+}
+
+void metad_drain (struct metad *metad)
+{
+    struct gridjob *job, *next;
+    HASH_ITER (hh, metad->jobs, job, next)
+    {
+        job_unwatch (job);
+    }
+}
+
+void metad_destroy (struct metad *metad)
+{
+    if (!metad)
+        return;
+    /* Links first: their calls end with CANCELLED while the jobs are there. */
+    metad->stopping = true;
+    sites_disconnect (metad);
+    link_destroy (metad->bank);
+    metad->bank = NULL;
+    sites_destroy (metad);
+    jobs_destroy (metad);
+    metastore_close (metad->store);
+    free (metad);
+}

@@ -1,0 +1,83 @@
+/* metad: what the service's modules share. One thread; everything hangs off struct metad, which
+ * main.c owns. Modules: config (the file), sites (who there is, reports, links), check (a job's
+ * shape), survey (exact answers and prices), job (a grid job in memory and on disk, watchers),
+ * single and group (the two ways to run one), and the handlers in submit, ask and report. */
+#ifndef NUI_META_SVC_METAD_H
+#define NUI_META_SVC_METAD_H
+
+#include <event2/event.h>
+#include <uthash.h>
+
+#include "meta/core/coalloc.h"
+#include "meta/link/link.h"
+#include "meta/store/metastore.h"
+#include "meta/svc/config.h"
+#include "proto/base/arena.h"
+#include "proto/base/clock.h"
+#include "proto/base/log.h"
+#include "proto/nui/v1/common.pb-c.h"
+#include "proto/nui/v1/local.pb-c.h"
+#include "proto/nui/v1/meta.pb-c.h"
+#include "proto/rpc/rpcserver.h"
+
+typedef Nui__Common__V1__Job JobMessage;
+typedef Nui__Common__V1__Component ComponentMessage;
+typedef Nui__Common__V1__Envelope EnvelopeMessage;
+typedef Nui__Local__V1__JobInfo JobInfo;
+typedef Nui__Meta__V1__SiteReport SiteReport;
+
+enum { SITE_UP_S = 30 }; /* a site that reported within this is up */
+
+struct gridjob;
+
+/* One configured site; kept by pointer for the life of the daemon (a site that is taken out of the
+ * configuration is only marked). */
+struct site {
+    char name[COALLOC_NAME_MAX];
+    bool configured;
+    struct link *link;
+    SiteReport *report;        /* the last one, without events; NULL: never in this life */
+    time_us reported_us;       /* 0: never */
+    duration_us reported_mono;
+    uint64_t acked;            /* events applied */
+};
+
+struct metad {
+    struct event_base *base;
+    struct log *log;
+    struct tlsid *id;
+    struct metad_config *config; /* replaced whole by metad_reconfigure */
+    char grid[PRINCIPAL_NAME_MAX];
+    struct metastore *store;
+    struct decision_log decisions;
+    struct site **site;          /* by name, ascending: the canonical order */
+    uint32_t site_count;
+    struct link *bank;
+    struct gridjob *jobs;        /* live ones and those being watched, by number */
+    duration_us started_mono;
+    uint64_t watchers;
+    bool stopping;               /* links are going: their calls end and lead to nothing */
+    bool in_report;              /* a report's transaction is open: job_save joins it */
+};
+
+struct metad_env {
+    struct event_base *base;
+    struct log *log;
+    struct tlsid *id;
+    const char *grid;
+    const char *state_dir; /* the store is meta.sqlite in it */
+};
+
+/* config is lent until metad_reconfigure has taken another, or metad_destroy. Recovers every live
+ * job: their calls start at once. */
+struct metad *metad_create (const struct metad_env *env, struct metad_config *config,
+                            struct err *err);
+/* Registers nui.meta.v1.Meta. */
+int metad_serve (struct metad *metad, struct rpcserver *server, struct err *err);
+/* On failure the old configuration stays. */
+int metad_reconfigure (struct metad *metad, struct metad_config *config, struct err *err);
+/* Ends every Watch, so that a drain can finish. */
+void metad_drain (struct metad *metad);
+void metad_destroy (struct metad *metad); /* NULL is a no-op */
+
+#endif

@@ -1,0 +1,195 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "meta/svc/group.h"
+#include "meta/svc/handlers.h"
+#include "meta/svc/job.h"
+#include "meta/svc/single.h"
+#include "meta/svc/sites.h"
+
+enum { REPORT_EVENTS_MAX = 10000 };
+
+/* Jobs that a report changed; told and stepped once it is durable. */
+struct touched {
+    uint64_t number;
+    uint32_t part;
+};
+
+struct reporting {
+    struct metad *metad;
+    struct site *site;
+    struct arena *arena;
+    struct touched *touched;
+    uint32_t touched_count;
+};
+
+static JobInfo *info_copy (const JobInfo *info)
+{
+    size_t len = nui__local__v1__job_info__get_packed_size (info);
+    uint8_t *bytes = malloc (len + 1);
+    if (!bytes)
+        return NULL;
+    nui__local__v1__job_info__pack (info, bytes);
+    JobInfo *copy = nui__local__v1__job_info__unpack (NULL, len, bytes);
+    free (bytes);
+    return copy;
+}
+
+/* The grid job and the part that an event speaks of, when that part is at this site. */
+static struct gridjob *event_job (struct reporting *r, const JobInfo *info, uint32_t *part)
+{
+    char prefix[PRINCIPAL_NAME_MAX];
+    uint64_t number = 0;
+    if (id_parse (info->grid_job_id, prefix, sizeof prefix, &number, NULL) ||
+        strcmp (prefix, "grid") != 0 || number > INT64_MAX)
+        return NULL;
+    struct gridjob *job = job_get (r->metad, number, NULL);
+    if (!job)
+        return NULL;
+    *part = job_part (job, info->component);
+    if (*part == UINT32_MAX || strcmp (job->part[*part].site, r->site->name) != 0)
+        return NULL;
+    return job;
+}
+
+/* Whether this is news: of the present try, and not older than what is known. */
+static bool is_news (const struct gridjob *job, uint32_t part, const JobInfo *info)
+{
+    const JobInfo *known = job->part[part].info;
+    if (job_is_group (job)) {
+        if (!job->record || info->transaction.len != 16 ||
+            memcmp (info->transaction.data, job->record->transaction, 16) != 0)
+            return false;
+        if (known && (known->transaction.len != 16 ||
+                      memcmp (known->transaction.data, info->transaction.data, 16) != 0))
+            return true; /* the known one is of an earlier try */
+    } else if (info->attempt != job->site_attempt) {
+        return false;
+    }
+    return !known || strcmp (known->site_job_id, info->site_job_id) != 0 ||
+           info->change > known->change;
+}
+
+static int event_apply (struct reporting *r, const JobInfo *info, struct err *err)
+{
+    uint32_t part = 0;
+    struct gridjob *job = event_job (r, info, &part);
+    if (!job || !is_news (job, part, info))
+        return 0;
+    JobInfo *copy = info_copy (info);
+    if (!copy)
+        return err_set (err, ERR_NOMEM, "no memory for a job event");
+    if (job->part[part].info)
+        nui__local__v1__job_info__free_unpacked (job->part[part].info, NULL);
+    job->part[part].info = copy;
+    job->part[part].dirty = true;
+    r->touched[r->touched_count++] = (struct touched){job->number, part};
+    if (!job_is_group (job))
+        single_heard (job);
+    return job_save (job, false, err);
+}
+
+static int events_apply (struct reporting *r, const SiteReport *report, uint64_t *acked,
+                         struct err *err)
+{
+    struct metad *metad = r->metad;
+    int rc = metastore_begin (metad->store, err);
+    if (rc)
+        return rc;
+    metad->in_report = true;
+    for (size_t i = 0; i < report->n_events && rc == 0; i++) {
+        const Nui__Meta__V1__JobEvent *event = report->events[i];
+        if (event->sequence <= *acked)
+            continue;
+        /* Contiguous only; but of a site never heard before the first event is where it begins. */
+        if (event->sequence != *acked + 1 && *acked != 0)
+            break;
+        rc = event->job ? event_apply (r, event->job, err) : 0;
+        *acked = event->sequence;
+    }
+    if (rc == 0)
+        rc = metastore_site_ack (metad->store, r->site->name, *acked, err);
+    if (rc == 0)
+        rc = metastore_commit (metad->store, err);
+    if (rc)
+        metastore_rollback (metad->store);
+    metad->in_report = false;
+    return rc;
+}
+
+static void report_keep (struct site *site, const SiteReport *report)
+{
+    size_t len = nui__meta__v1__site_report__get_packed_size (report);
+    uint8_t *bytes = malloc (len + 1);
+    SiteReport *copy = NULL;
+    if (bytes) {
+        nui__meta__v1__site_report__pack (report, bytes);
+        copy = nui__meta__v1__site_report__unpack (NULL, len, bytes);
+    }
+    free (bytes);
+    if (!copy)
+        return;
+    for (size_t i = 0; i < copy->n_events; i++)
+        nui__meta__v1__job_event__free_unpacked (copy->events[i], NULL);
+    copy->n_events = 0;
+    if (site->report)
+        nui__meta__v1__site_report__free_unpacked (site->report, NULL);
+    site->report = copy;
+    site->reported_us = clock_now_us ();
+    site->reported_mono = clock_monotonic_us ();
+}
+
+static void touched_tell (struct reporting *r)
+{
+    for (uint32_t i = 0; i < r->touched_count; i++) {
+        struct gridjob *job = job_live (r->metad, r->touched[i].number);
+        if (job && job_is_group (job) && !job_ended (job))
+            group_heard (job, r->touched[i].part);
+        job = job_live (r->metad, r->touched[i].number);
+        if (job)
+            job_tell (job);
+    }
+}
+
+void on_report (void *self, struct rpccall *call, const ProtobufCMessage *message)
+{
+    const SiteReport *report = (const SiteReport *)message;
+    struct metad *metad = self;
+    const struct principal *peer = rpccall_peer (call);
+    Nui__Meta__V1__ReportReply reply = NUI__META__V1__REPORT_REPLY__INIT;
+    struct err err;
+    err_clear (&err);
+    if (strcmp (peer->name, report->site) != 0) {
+        rpccall_finish (call, RPC_PERMISSION_DENIED, "a site reports for itself only");
+        return;
+    }
+    struct site *site = site_find (metad, report->site);
+    if (!site) {
+        rpccall_finish (call, RPC_PERMISSION_DENIED,
+                        "this site is not configured at the metascheduler (SITECFG)");
+        return;
+    }
+    if (report->n_events > REPORT_EVENTS_MAX) {
+        rpccall_finish (call, RPC_RESOURCE_EXHAUSTED, "more than 10000 events in one report");
+        return;
+    }
+    if (!site_up (site))
+        log_event (metad->log, LOG_LEVEL_INFO, "site", "up", "site=%s server=%s", site->name,
+                   report->server);
+    report_keep (site, report);
+    struct reporting r = {metad, site, arena_create (0), NULL, 0};
+    r.touched = arena_array (r.arena, report->n_events + 1, sizeof *r.touched);
+    uint64_t acked = site->acked;
+    int rc = report->n_events ? events_apply (&r, report, &acked, &err) : 0;
+    if (rc == 0) {
+        site->acked = acked;
+        touched_tell (&r);
+        reply.events_acked = acked;
+        rpccall_reply (call, &reply.base);
+    } else {
+        for (uint32_t i = 0; i < r.touched_count; i++)
+            job_reload (metad, r.touched[i].number);
+        rpccall_fail (call, &err);
+    }
+    arena_destroy (r.arena);
+}

@@ -1,0 +1,430 @@
+#include "meta/svc/single.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "meta/svc/sites.h"
+#include "meta/svc/survey.h"
+
+#define SUBMIT_TIMEOUT (10 * US_PER_S)
+
+struct single_call {
+    struct metad *metad;
+    uint64_t number;
+    uint32_t attempt;
+};
+
+static void choose_now (struct gridjob *job);
+
+static struct single_call *call_new (struct gridjob *job)
+{
+    struct single_call *call = malloc (sizeof *call);
+    if (!call)
+        abort ();
+    *call = (struct single_call){job->metad, job->number, job->site_attempt};
+    return call;
+}
+
+/* The job a call was made for, when it still waits for that call; NULL otherwise. Frees the call. */
+static struct gridjob *call_end (struct single_call *call)
+{
+    struct gridjob *job = job_live (call->metad, call->number);
+    if (job && (job_ended (job) || job->site_attempt != call->attempt || call->metad->stopping))
+        job = NULL;
+    if (job)
+        job->busy = false;
+    free (call);
+    return job;
+}
+
+static void again_later (struct gridjob *job)
+{
+    uint64_t random;
+    random_bytes (&random, sizeof random);
+    duration_us ceiling = US_PER_S << (job->failures < 4 ? job->failures : 4);
+    job->failures++;
+    job_timer (job, ceiling / 2 + (duration_us)(random % (uint64_t)(ceiling / 2 + 1)));
+}
+
+static bool save (struct gridjob *job)
+{
+    struct err err;
+    err_clear (&err);
+    if (job_save (job, false, &err) == 0)
+        return true;
+    again_later (job);
+    return false;
+}
+
+static void refuse (struct gridjob *job, const struct coalloc_reason *reason)
+{
+    job->reason = *reason;
+    job_end (job, NUI__META__V1__GRID_JOB_STATE__GRID_REFUSED);
+    save (job);
+}
+
+static void wait_for_reason (struct gridjob *job, const struct coalloc_reason *reason)
+{
+    if (memcmp (&job->reason, reason, sizeof *reason) != 0) {
+        job->reason = *reason;
+        if (!save (job))
+            return;
+    }
+    again_later (job);
+}
+
+/* ---- SENDING */
+
+static bool is_uncertain (enum rpc_status status)
+{
+    return status == RPC_UNAVAILABLE || status == RPC_DEADLINE_EXCEEDED ||
+           status == RPC_CANCELLED || status == RPC_UNKNOWN || status == RPC_INTERNAL ||
+           status == RPC_ABORTED;
+}
+
+static void refused_add (struct gridjob *job, const char *site)
+{
+    void *grown = realloc (job->refused_by, (job->refused_count + 1) * sizeof *job->refused_by);
+    if (!grown)
+        return;
+    job->refused_by = grown;
+    snprintf (job->refused_by[job->refused_count++], COALLOC_NAME_MAX, "%s", site);
+}
+
+/* The site certainly has no job: others may be tried. */
+static void site_refused (struct gridjob *job, const char *code, const char *text)
+{
+    refused_add (job, job->site);
+    job_reason (job, code && code[0] ? code : "Refused", "%s refused: %s", job->site, text);
+    job->place = SINGLE_CHOOSE;
+    job->state = NUI__META__V1__GRID_JOB_STATE__GRID_PENDING;
+    job->part[0].site[0] = '\0';
+    job->part[0].site_job_id[0] = '\0';
+    job->part[0].dirty = true;
+    if (job->cancel_wanted)
+        job_end (job, NUI__META__V1__GRID_JOB_STATE__GRID_CANCELLED);
+    else if (job->site_attempt >= job->metad->config->policy.tries_max)
+        job_end (job, NUI__META__V1__GRID_JOB_STATE__GRID_REFUSED);
+    job->site[0] = '\0';
+    if (save (job) && !job_ended (job))
+        job_timer (job, 0);
+}
+
+static void submit_done (void *arg, const struct rpc_result *result)
+{
+    struct gridjob *job = call_end (arg);
+    if (!job || job->place != SINGLE_SENDING)
+        return;
+    if (result->status != RPC_OK && is_uncertain (result->status)) {
+        struct coalloc_reason reason = {"SiteDown", ""};
+        snprintf (reason.text, sizeof reason.text, "site %s does not answer; it may have the job",
+                  job->site);
+        wait_for_reason (job, &reason);
+        return;
+    }
+    if (result->status != RPC_OK) {
+        site_refused (job, "Refused", result->message);
+        return;
+    }
+    const Nui__Local__V1__SubmitReply *reply =
+        (const Nui__Local__V1__SubmitReply *)result->reply;
+    if (!reply->accepted) {
+        site_refused (job, reply->reason ? reply->reason->code : NULL,
+                      reply->reason ? reply->reason->text : "no reason given");
+        return;
+    }
+    job->place = SINGLE_PLACED;
+    job->failures = 0;
+    job->state = NUI__META__V1__GRID_JOB_STATE__GRID_QUEUED;
+    snprintf (job->part[0].site_job_id, sizeof job->part[0].site_job_id, "%s",
+              reply->site_job_id);
+    job->part[0].dirty = true;
+    if (reply->start_estimate_us) {
+        job->start_us = reply->start_estimate_us;
+        job->start_is_estimate = true;
+    }
+    job_reason (job, "", "%s", "");
+    if (save (job) && job->cancel_wanted)
+        job_timer (job, 0);
+}
+
+static void submit_send (struct gridjob *job)
+{
+    struct site *site = site_find (job->metad, job->site);
+    if (!site) {
+        struct coalloc_reason reason = {"SiteDown", ""};
+        snprintf (reason.text, sizeof reason.text,
+                  "site %s may have the job and is not configured any more", job->site);
+        wait_for_reason (job, &reason);
+        return;
+    }
+    Nui__Local__V1__SubmitRequest request = NUI__LOCAL__V1__SUBMIT_REQUEST__INIT;
+    request.envelope = job->envelope;
+    request.component = job->part[0].name;
+    request.grid_job_id = job->id;
+    request.attempt = job->site_attempt;
+    job->busy = true;
+    link_call (site->link, "Submit", &request.base, SUBMIT_TIMEOUT, submit_done, call_new (job));
+}
+
+/* ---- CHOOSE */
+
+/* Why no candidate is good enough, and whether that is final. */
+static void none_chosen (struct gridjob *job, const struct survey *survey)
+{
+    struct coalloc_reason reason = {"", ""};
+    bool any = false, funded = false, cheap = false;
+    enum survey_verdict verdict = survey_part (survey, 0, &reason);
+    for (uint32_t i = 0; i < survey->offer_count; i++) {
+        const struct survey_offer *offer = &survey->offer[i];
+        if (!offer->answered || !offer->feasible)
+            continue;
+        any = true;
+        funded = funded || offer->funded;
+        cheap = cheap || !job->job->cost_max_micro || offer->price <= job->job->cost_max_micro;
+    }
+    if (verdict == SURVEY_NEVER) {
+        if (job->refused_count) /* keep the refusal's own words */
+            reason = job->reason;
+        refuse (job, &reason);
+        return;
+    }
+    if (verdict == SURVEY_POSSIBLE && any && !survey->priced) {
+        wait_for_reason (job, &survey->bank);
+        return;
+    }
+    if (any && !funded) {
+        refuse (job, &survey->bank);
+        return;
+    }
+    if (any && !cheap) {
+        struct coalloc_reason dear = {"TooExpensive", "every site costs more than the job's bound"};
+        refuse (job, &dear);
+        return;
+    }
+    if (any) {
+        struct coalloc_reason late = {"NoResources",
+                                      "no site offers a start within its horizon or the deadline"};
+        wait_for_reason (job, &late);
+        return;
+    }
+    if (!reason.code[0]) {
+        snprintf (reason.code, sizeof reason.code, "SiteDown");
+        snprintf (reason.text, sizeof reason.text, "no allowed site answers");
+    }
+    wait_for_reason (job, &reason);
+}
+
+static void surveyed (struct gridjob *job, struct survey *survey)
+{
+    struct arena *arena = arena_create (0);
+    struct choose_candidate *candidate =
+        arena_array (arena, survey->offer_count + 1u, sizeof *candidate);
+    uint32_t *from = arena_array (arena, survey->offer_count + 1u, sizeof *from);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < survey->offer_count; i++) {
+        const struct survey_offer *offer = &survey->offer[i];
+        time_us start = survey_start_of (offer, job->job->not_before_us);
+        if (!offer->answered || !offer->feasible || !offer->priced || !start)
+            continue;
+        const SiteReport *report = survey->metad->site[offer->site]->report;
+        from[count] = i;
+        candidate[count++] =
+            (struct choose_candidate){offer->site, start, offer->price, offer->funded,
+                                      report ? report->procs_free : 0};
+    }
+    uint32_t best = choose_single (candidate, count, job->job->components[0]->walltime_us,
+                                   job->job->deadline_us, job->job->cost_max_micro);
+    if (best == UINT32_MAX) {
+        none_chosen (job, survey);
+        goto out;
+    }
+    const struct survey_offer *offer = &survey->offer[from[best]];
+    snprintf (job->site, sizeof job->site, "%s", offer->site_name);
+    snprintf (job->part[0].site, sizeof job->part[0].site, "%s", offer->site_name);
+    job->part[0].dirty = true;
+    job->site_attempt++;
+    job->place = SINGLE_SENDING;
+    job->price = offer->price;
+    job->start_us = candidate[best].start;
+    job->start_is_estimate = true;
+    job_reason (job, "Placing", "sending to %s", job->site);
+    if (save (job))
+        submit_send (job);
+out:
+    arena_destroy (arena);
+    survey_destroy (survey);
+}
+
+static void survey_done (void *arg, struct survey *survey)
+{
+    struct gridjob *job = call_end (arg);
+    if (!job || job->place != SINGLE_CHOOSE) {
+        survey_destroy (survey);
+        return;
+    }
+    surveyed (job, survey);
+}
+
+static void choose_now (struct gridjob *job)
+{
+    struct metad *metad = job->metad;
+    if (job->job->expires_us <= clock_now_us ()) {
+        struct coalloc_reason reason = {"Expired",
+                                        "the job's time for a first acceptance has passed"};
+        refuse (job, &reason);
+        return;
+    }
+    if (job->job->deadline_us &&
+        clock_now_us () > job->job->deadline_us - job->job->components[0]->walltime_us) {
+        struct coalloc_reason reason = {"Deadline", "it can no longer end before its deadline"};
+        refuse (job, &reason);
+        return;
+    }
+    if (job->survey) {
+        struct survey *survey = job->survey;
+        job->survey = NULL;
+        surveyed (job, survey);
+        return;
+    }
+    struct arena *arena = arena_create (0);
+    struct survey_pair *pair = NULL;
+    uint32_t count = survey_candidates (metad, job->job,
+                                        (const char (*)[COALLOC_NAME_MAX])job->refused_by,
+                                        job->refused_count, arena, &pair);
+    job->busy = true;
+    survey_start (metad, job->envelope, job->job, pair, count, survey_done, call_new (job));
+    arena_destroy (arena);
+}
+
+/* ---- cancel */
+
+static void cancel_done (void *arg, const struct rpc_result *result)
+{
+    struct gridjob *job = call_end (arg);
+    if (!job)
+        return;
+    if (result->status == RPC_OK) {
+        /* The site's event says how it ended; ask again if none comes. */
+        job->failures = 4;
+        again_later (job);
+    } else if (result->status == RPC_NOT_FOUND) {
+        job_reason (job, "Cancelled", "cancelled; %s has no such job", job->site);
+        job_end (job, NUI__META__V1__GRID_JOB_STATE__GRID_CANCELLED);
+        save (job);
+    } else {
+        struct coalloc_reason reason = {"Cancelling", ""};
+        snprintf (reason.text, sizeof reason.text, "cancelling: %s: %.300s", job->site,
+                  result->message);
+        wait_for_reason (job, &reason);
+    }
+}
+
+static void cancel_send (struct gridjob *job)
+{
+    struct site *site = site_find (job->metad, job->site);
+    if (!site) {
+        again_later (job);
+        return;
+    }
+    Nui__Local__V1__JobRequest request = NUI__LOCAL__V1__JOB_REQUEST__INIT;
+    request.job_id = job->part[0].site_job_id[0] ? job->part[0].site_job_id : job->id;
+    job->busy = true;
+    link_call (site->link, "Cancel", &request.base, SUBMIT_TIMEOUT, cancel_done, call_new (job));
+}
+
+void single_cancel (struct gridjob *job, const char *who)
+{
+    job->cancel_wanted = true;
+    job_reason (job, "Cancelled", "cancelled by %s", who);
+    if (job->place == SINGLE_CHOOSE)
+        job_end (job, NUI__META__V1__GRID_JOB_STATE__GRID_CANCELLED);
+    if (save (job) && job->place == SINGLE_PLACED && !job->busy)
+        cancel_send (job);
+}
+
+/* ---- the job's life */
+
+void single_wake (struct gridjob *job)
+{
+    if (job->busy || job_ended (job))
+        return;
+    switch (job->place) {
+    case SINGLE_CHOOSE:
+        choose_now (job);
+        break;
+    case SINGLE_SENDING:
+        submit_send (job);
+        break;
+    case SINGLE_PLACED:
+        if (job->cancel_wanted)
+            cancel_send (job);
+        break;
+    }
+}
+
+static void ended_take (struct gridjob *job, const JobInfo *info)
+{
+    const char *text = info->reason ? info->reason->text : "";
+    const char *code = info->reason ? info->reason->code : "";
+    job->start_us = info->start_us;
+    job->end_us = info->end_us;
+    switch (info->state) {
+    case NUI__LOCAL__V1__JOB_STATE__JOB_COMPLETED:
+        job_reason (job, code, "%s", text);
+        job_end (job, NUI__META__V1__GRID_JOB_STATE__GRID_COMPLETED);
+        break;
+    case NUI__LOCAL__V1__JOB_STATE__JOB_CANCELLED:
+        job_reason (job, code[0] ? code : "Cancelled", "%s", text[0] ? text : job->reason.text);
+        job_end (job, NUI__META__V1__GRID_JOB_STATE__GRID_CANCELLED);
+        break;
+    case NUI__LOCAL__V1__JOB_STATE__JOB_TIMEOUT:
+        job_reason (job, code[0] ? code : "TimeLimit", "%s",
+                    text[0] ? text : "ran into its wallclock limit");
+        job_end (job, NUI__META__V1__GRID_JOB_STATE__GRID_FAILED);
+        break;
+    default:
+        if (text[0])
+            job_reason (job, code[0] ? code : "ExitCode", "%s", text);
+        else
+            job_reason (job, "ExitCode", "exit code %d", info->exit_code);
+        job_end (job, NUI__META__V1__GRID_JOB_STATE__GRID_FAILED);
+        break;
+    }
+}
+
+void single_heard (struct gridjob *job)
+{
+    const JobInfo *info = job->part[0].info;
+    if (job_ended (job) || info->attempt != job->site_attempt || job->place == SINGLE_CHOOSE)
+        return;
+    snprintf (job->part[0].site_job_id, sizeof job->part[0].site_job_id, "%s", info->site_job_id);
+    if (info->state == NUI__LOCAL__V1__JOB_STATE__JOB_REFUSED) {
+        /* Not ended for the grid: others may run it. The wake-up goes on from CHOOSE. */
+        refused_add (job, job->site);
+        job_reason (job, info->reason ? info->reason->code : "Refused", "%s refused: %s", job->site,
+                    info->reason ? info->reason->text : "");
+        job->place = SINGLE_CHOOSE;
+        job->state = NUI__META__V1__GRID_JOB_STATE__GRID_PENDING;
+        if (job->cancel_wanted)
+            job_end (job, NUI__META__V1__GRID_JOB_STATE__GRID_CANCELLED);
+        else
+            job_timer (job, 0);
+        return;
+    }
+    job->place = SINGLE_PLACED;
+    if (info_ended (info)) {
+        ended_take (job, info);
+        return;
+    }
+    if (job->cancel_wanted && !job->busy)
+        job_timer (job, 0);
+    bool runs = info->state == NUI__LOCAL__V1__JOB_STATE__JOB_RUNNING;
+    job->state = runs ? NUI__META__V1__GRID_JOB_STATE__GRID_RUNNING
+                      : NUI__META__V1__GRID_JOB_STATE__GRID_QUEUED;
+    job->start_us = runs ? info->start_us : info->start_estimate_us;
+    job->start_is_estimate = !runs;
+    job_reason (job, info->reason ? info->reason->code : "", "%s",
+                info->reason ? info->reason->text : "");
+}

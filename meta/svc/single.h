@@ -1,0 +1,18 @@
+/* single: an ordinary job, placed at the site where it is estimated to complete first.
+ *
+ * CHOOSE: candidates by their reports, exact answers and prices by survey, the best by estimated
+ * completion, then price. SENDING: the choice is durable, then Submit goes out as (grid job id,
+ * attempt); an answer that is lost is asked for again with the same attempt. Only a refusal by the
+ * site leads to another site, as the next attempt. PLACED: states follow the site's events. */
+#ifndef NUI_META_SVC_SINGLE_H
+#define NUI_META_SVC_SINGLE_H
+
+#include "meta/svc/job.h"
+
+/* Goes on from where the job is: after Submit, after a restart, when its timer fires. */
+void single_wake (struct gridjob *job);
+void single_cancel (struct gridjob *job, const char *who);
+/* The site's word on the job; part[0].info is already the new one. The caller saves. */
+void single_heard (struct gridjob *job);
+
+#endif

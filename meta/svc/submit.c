@@ -1,0 +1,411 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "meta/svc/check.h"
+#include "meta/svc/estimate.h"
+#include "meta/svc/group.h"
+#include "meta/svc/handlers.h"
+#include "meta/svc/job.h"
+#include "meta/svc/single.h"
+#include "meta/svc/sites.h"
+#include "meta/svc/survey.h"
+#include "proto/rpc/envelope.h"
+
+enum { LIVE_JOBS_MAX = 500000 };
+
+#define QUOTE_TIMEOUT (5 * US_PER_S)
+
+/* A Submit or Estimate under way. The call keeps the request alive until it is finished. */
+struct asking {
+    struct metad *metad;
+    struct rpccall *call;
+    const EnvelopeMessage *envelope; /* of the request */
+    JobMessage *job;
+    char submitter[PRINCIPAL_URI_MAX];
+    struct survey *survey;
+};
+
+static void asking_free (struct asking *asking)
+{
+    if (asking->job)
+        nui__common__v1__job__free_unpacked (asking->job, NULL);
+    survey_destroy (asking->survey);
+    free (asking);
+}
+
+static void asking_fail (struct asking *asking, const struct err *err)
+{
+    struct metad *metad = asking->metad;
+    char text[ERR_TEXT_MAX * 2];
+    log_event (metad->log, LOG_LEVEL_INFO, "submit", "refused", "by=%s why=%s", asking->submitter,
+               log_quote (err->text, text, sizeof text));
+    rpccall_fail (asking->call, err);
+    asking_free (asking);
+}
+
+/* Signature, grid, and submitter == signer == who is at the other end of the connection. */
+static int envelope_check (struct asking *asking, struct err *err)
+{
+    struct metad *metad = asking->metad;
+    const struct principal *peer = rpccall_peer (asking->call);
+    struct principal signer;
+    char uri[PRINCIPAL_URI_MAX];
+    time_us now = clock_now_us ();
+    if (!asking->envelope)
+        return err_set (err, ERR_INVALID, "the request carries no signed job");
+    int rc = envelope_verify (metad->id, asking->envelope, now, &signer, err);
+    if (rc)
+        return rc;
+    asking->job = nui__common__v1__job__unpack (NULL, asking->envelope->body.len,
+                                                asking->envelope->body.data);
+    if (!asking->job)
+        return err_set (err, ERR_INVALID, "the signed bytes are not a job");
+    if (job_check (asking->job, metad->grid, now, err))
+        return ERR_INVALID;
+    principal_uri (&signer, asking->submitter);
+    if (strcmp (asking->job->submitter, asking->submitter) != 0)
+        return err_set (err, ERR_DENIED, "the job says it is by %s, its signature is by %s",
+                        asking->job->submitter, asking->submitter);
+    if (strcmp (principal_uri (peer, uri), asking->submitter) != 0)
+        return err_set (err, ERR_DENIED, "the job is signed by %s, the connection is %s's",
+                        asking->submitter, uri);
+    return 0;
+}
+
+/* A component whose allowed sites are unknown, or all too small by what they report. */
+static int sites_check (struct asking *asking, struct err *err)
+{
+    struct metad *metad = asking->metad;
+    for (size_t c = 0; c < asking->job->n_components; c++) {
+        const ComponentMessage *component = asking->job->components[c];
+        struct err why;
+        bool possible = false;
+        err_set (&why, ERR_LIMIT, "no site is configured");
+        for (size_t i = 0; i < component->n_sites; i++)
+            if (!site_find (metad, component->sites[i]))
+                return err_set (err, ERR_INVALID, "component %s: there is no site %s in this grid",
+                                component->name, component->sites[i]);
+        for (uint32_t i = 0; i < metad->site_count && !possible; i++) {
+            const struct site *site = metad->site[i];
+            if (site->configured && component_allows (component, site->name))
+                possible = !site->report || component_fits (component, site->report, &why) == 0;
+        }
+        if (!possible)
+            return err_set (err, ERR_LIMIT, "component %s is larger than any allowed site: %s",
+                            component->name, why.text);
+    }
+    return 0;
+}
+
+static struct asking *asking_begin (struct metad *metad, struct rpccall *call,
+                                    const EnvelopeMessage *envelope)
+{
+    struct err err;
+    struct asking *asking = calloc (1, sizeof *asking);
+    if (!asking) {
+        rpccall_finish (call, RPC_RESOURCE_EXHAUSTED, "no memory");
+        return NULL;
+    }
+    asking->metad = metad;
+    asking->call = call;
+    asking->envelope = envelope;
+    principal_uri (rpccall_peer (call), asking->submitter);
+    err_clear (&err);
+    if (envelope_check (asking, &err)) {
+        asking_fail (asking, &err);
+        return NULL;
+    }
+    return asking;
+}
+
+static void survey_ask (struct asking *asking, void (*done) (void *arg, struct survey *survey))
+{
+    struct arena *arena = arena_create (0);
+    struct survey_pair *pair = NULL;
+    uint32_t count = survey_candidates (asking->metad, asking->job, NULL, 0, arena, &pair);
+    survey_start (asking->metad, asking->envelope, asking->job, pair, count, done, asking);
+    arena_destroy (arena);
+}
+
+/* ---- Submit */
+
+static void submit_reply (struct asking *asking, uint64_t number)
+{
+    Nui__Meta__V1__SubmitReply reply = NUI__META__V1__SUBMIT_REPLY__INIT;
+    char id[32];
+    snprintf (id, sizeof id, "grid.%llu", (unsigned long long)number);
+    reply.grid_job_id = id;
+    rpccall_reply (asking->call, &reply.base);
+    asking_free (asking);
+}
+
+/* The same uuid again: the same content gets the same id, other content is refused. */
+static void submit_known (struct asking *asking, uint64_t number)
+{
+    struct err err;
+    struct gridjob *job = job_get (asking->metad, number, &err);
+    if (!job) {
+        asking_fail (asking, &err);
+        return;
+    }
+    const ProtobufCBinaryData *a = &job->envelope->body;
+    const ProtobufCBinaryData *b = &asking->envelope->body;
+    if (a->len == b->len && memcmp (a->data, b->data, a->len) == 0) {
+        submit_reply (asking, number);
+        return;
+    }
+    err_set (&err, ERR_EXISTS, "another job with this uuid is %s", job->id);
+    asking_fail (asking, &err);
+}
+
+static EnvelopeMessage *envelope_copy (const EnvelopeMessage *envelope)
+{
+    size_t len = nui__common__v1__envelope__get_packed_size (envelope);
+    uint8_t *bytes = malloc (len + 1);
+    EnvelopeMessage *copy = NULL;
+    if (bytes) {
+        nui__common__v1__envelope__pack (envelope, bytes);
+        copy = nui__common__v1__envelope__unpack (NULL, len, bytes);
+    }
+    free (bytes);
+    return copy;
+}
+
+static void accept_job (struct asking *asking)
+{
+    struct metad *metad = asking->metad;
+    struct err err;
+    uint64_t number = 0;
+    EnvelopeMessage *envelope = envelope_copy (asking->envelope);
+    JobMessage *body = asking->job;
+    err_clear (&err);
+    asking->job = NULL;
+    if (!envelope) {
+        nui__common__v1__job__free_unpacked (body, NULL);
+        err_set (&err, ERR_NOMEM, "no memory for a job");
+        asking_fail (asking, &err);
+        return;
+    }
+    struct gridjob *job = job_create (metad, envelope, body, asking->submitter, &err);
+    if (!job || (job_is_group (job) && group_prepare (job, &err))) {
+        job_destroy (job);
+        asking_fail (asking, &err);
+        return;
+    }
+    job_reason (job, "Pending", "choosing %s", job_is_group (job) ? "sites" : "a site");
+    int rc = job_insert (job, &number, &err);
+    if (rc) {
+        job_destroy (job);
+        if (rc == ERR_EXISTS)
+            submit_known (asking, number);
+        else
+            asking_fail (asking, &err);
+        return;
+    }
+    log_event (metad->log, LOG_LEVEL_INFO, "submit", "accepted", "job=%s by=%s components=%u",
+               job->id, job->submitter, job->part_count);
+    job->survey = asking->survey;
+    asking->survey = NULL;
+    submit_reply (asking, number);
+    if (job_is_group (job))
+        group_begin (job);
+    else
+        single_wake (job);
+}
+
+static void group_funds (struct asking *asking, bool funded, credit_micro total, const char *why)
+{
+    struct err err;
+    char price[QUANTITY_TEXT_MAX];
+    if (funded) {
+        accept_job (asking);
+        return;
+    }
+    err_set (&err, ERR_FUNDS, "insufficient funds for %s credits: %s", credit_format (total, price),
+             why);
+    asking_fail (asking, &err);
+}
+
+/* The group's price is quoted as a whole, at the cheapest site of each component. */
+static void group_quoted (void *arg, const struct rpc_result *result)
+{
+    struct asking *asking = arg;
+    struct err err;
+    if (result->status != RPC_OK) {
+        err_set (&err, rpc_err_of_status (result->status), "bank: %s", result->message);
+        asking_fail (asking, &err);
+        return;
+    }
+    const Nui__Bank__V1__QuoteReply *reply = (const Nui__Bank__V1__QuoteReply *)result->reply;
+    struct coalloc_reason reason;
+    if (!reply->funded)
+        funding_text (reply, &reason);
+    group_funds (asking, reply->funded, reply->total_micro, reply->funded ? "" : reason.text);
+}
+
+static const struct survey_offer *cheapest (const struct survey *survey, uint32_t part)
+{
+    const struct survey_offer *best = NULL;
+    for (uint32_t i = 0; i < survey->offer_count; i++) {
+        const struct survey_offer *offer = &survey->offer[i];
+        if (offer->part == part && offer->priced && (!best || offer->price < best->price))
+            best = offer;
+    }
+    return best;
+}
+
+static void group_quote (struct asking *asking)
+{
+    Nui__Bank__V1__QuoteRequest request = NUI__BANK__V1__QUOTE_REQUEST__INIT;
+    struct arena *arena = arena_create (0);
+    request.items = arena_array (arena, asking->job->n_components, sizeof *request.items);
+    request.envelope = (EnvelopeMessage *)asking->envelope;
+    request.all_of = true;
+    for (uint32_t p = 0; p < asking->job->n_components; p++) {
+        const struct survey_offer *offer = cheapest (asking->survey, p);
+        if (offer)
+            request.items[request.n_items++] = price_item (asking->job, offer, arena);
+    }
+    link_call (asking->metad->bank, "Quote", &request.base, QUOTE_TIMEOUT, group_quoted, asking);
+    arena_destroy (arena);
+}
+
+/* Whether the answers leave a way to end before the deadline. Silent sites may still offer one. */
+static int deadline_check (const struct asking *asking, struct err *err)
+{
+    const struct survey *survey = asking->survey;
+    const JobMessage *job = asking->job;
+    struct arena *arena = arena_create (0);
+    struct choose_problem problem;
+    struct choose_result result;
+    uint32_t *index = NULL;
+    bool possible = false;
+    int rc = 0;
+    for (uint32_t i = 0; i < survey->offer_count; i++) {
+        const struct survey_offer *offer = &survey->offer[i];
+        time_us start = survey_start_of (offer, job->not_before_us);
+        possible = possible || !offer->answered ||
+                   (offer->feasible && start &&
+                    start + job->components[0]->walltime_us <= job->deadline_us);
+    }
+    if (job->n_components == 1) {
+        if (!possible)
+            rc = err_set (err, ERR_LIMIT, "no site can complete the job before its deadline");
+        goto out;
+    }
+    for (uint32_t i = 0; i < survey->offer_count; i++)
+        if (!survey->offer[i].answered)
+            goto out;
+    survey_problem (survey, arena, &problem, &index);
+    problem.now = clock_now_us () + asking->metad->config->policy.lead;
+    problem.not_before = job->not_before_us;
+    problem.deadline = job->deadline_us;
+    struct err why;
+    if (choose_group (&problem, &result, &why))
+        rc = err_set (err, ERR_LIMIT, "%s", why.text);
+out:
+    arena_destroy (arena);
+    return rc;
+}
+
+/* What the exact answers forbid at once. */
+static int answers_check (const struct asking *asking, struct err *err)
+{
+    const struct survey *survey = asking->survey;
+    const JobMessage *job = asking->job;
+    bool funded = false;
+    credit_micro least = 0;
+    for (uint32_t p = 0; p < job->n_components; p++) {
+        struct coalloc_reason reason = {"", ""};
+        if (survey_part (survey, p, &reason) == SURVEY_NEVER)
+            return err_set (err, ERR_LIMIT, "%s", reason.text);
+    }
+    if (survey->offer_count == 0)
+        return 0; /* nobody answers now: it waits, and is priced when it is placed */
+    if (!survey->priced)
+        return err_set (err, survey->bank_refused ? ERR_DENIED : ERR_UNAVAILABLE, "%s",
+                        survey->bank.text);
+    for (uint32_t i = 0; i < survey->offer_count; i++)
+        funded = funded || survey->offer[i].funded;
+    for (uint32_t p = 0; p < job->n_components; p++) {
+        const struct survey_offer *offer = cheapest (survey, p);
+        least += offer ? offer->price : 0;
+    }
+    if (job->cost_max_micro && least > job->cost_max_micro) {
+        char price[QUANTITY_TEXT_MAX], bound[QUANTITY_TEXT_MAX];
+        return err_set (err, ERR_LIMIT, "the cheapest way costs %s, the job's bound is %s",
+                        credit_format (least, price), credit_format (job->cost_max_micro, bound));
+    }
+    if (!funded && !survey->group_quoted)
+        return err_set (err, ERR_FUNDS, "insufficient funds: %s", survey->bank.text);
+    return job->deadline_us ? deadline_check (asking, err) : 0;
+}
+
+static void submit_surveyed (void *arg, struct survey *survey)
+{
+    struct asking *asking = arg;
+    struct err err;
+    err_clear (&err);
+    asking->survey = survey;
+    if (answers_check (asking, &err))
+        asking_fail (asking, &err);
+    else if (survey->group_quoted)
+        group_funds (asking, survey->group_funded, survey->group_price, survey->bank.text);
+    else if (asking->job->n_components > 1 && survey->offer_count)
+        group_quote (asking);
+    else
+        accept_job (asking);
+}
+
+void on_submit (void *self, struct rpccall *call, const ProtobufCMessage *message)
+{
+    const Nui__Meta__V1__SubmitRequest *request = (const Nui__Meta__V1__SubmitRequest *)message;
+    struct metad *metad = self;
+    struct asking *asking = asking_begin (metad, call, request->envelope);
+    struct err err;
+    struct uuid uuid;
+    uint64_t number = 0;
+    if (!asking)
+        return;
+    err_clear (&err);
+    if (HASH_COUNT (metad->jobs) >= LIVE_JOBS_MAX) {
+        err_set (&err, ERR_LIMIT, "%d jobs are live, more are not taken now", LIVE_JOBS_MAX);
+        asking_fail (asking, &err);
+        return;
+    }
+    memcpy (uuid.b, asking->job->uuid.data, sizeof uuid.b);
+    int rc = metastore_job_find_uuid (metad->store, asking->submitter, &uuid, &number, &err);
+    if (rc == 0)
+        submit_known (asking, number);
+    else if (rc != ERR_NOT_FOUND || job_check_runnable (asking->job, &err) ||
+             sites_check (asking, &err))
+        asking_fail (asking, &err);
+    else
+        survey_ask (asking, submit_surveyed);
+}
+
+/* ---- Estimate */
+
+static void estimate_surveyed (void *arg, struct survey *survey)
+{
+    struct asking *asking = arg;
+    struct rpccall *call = asking->call;
+    asking_free (asking);
+    estimate_answer (call, survey);
+}
+
+void on_estimate (void *self, struct rpccall *call, const ProtobufCMessage *message)
+{
+    const Nui__Meta__V1__EstimateRequest *request =
+        (const Nui__Meta__V1__EstimateRequest *)message;
+    struct asking *asking = asking_begin (self, call, request->envelope);
+    struct err err;
+    if (!asking)
+        return;
+    err_clear (&err);
+    if (sites_check (asking, &err))
+        asking_fail (asking, &err);
+    else
+        survey_ask (asking, estimate_surveyed);
+}

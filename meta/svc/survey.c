@@ -1,0 +1,459 @@
+#include "meta/svc/survey.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "meta/svc/check.h"
+#include "meta/svc/sites.h"
+#include "proto/base/strbuf.h"
+
+#define QUERY_TIMEOUT (5 * US_PER_S)
+#define QUOTE_TIMEOUT (5 * US_PER_S)
+
+/* ---- whom to ask */
+
+struct ranked {
+    struct survey_pair pair;
+    time_us start;
+    const char *name;
+};
+
+static int ranked_compare (const void *pa, const void *pb)
+{
+    const struct ranked *a = pa;
+    const struct ranked *b = pb;
+    if (a->start != b->start)
+        return a->start < b->start ? -1 : 1;
+    return strcmp (a->name, b->name);
+}
+
+static time_us report_start (const SiteReport *report, const ComponentMessage *component,
+                             struct arena *arena)
+{
+    struct choose_estimate *table =
+        arena_array (arena, report->n_estimates + 1, sizeof *table);
+    for (size_t i = 0; i < report->n_estimates; i++)
+        table[i] = (struct choose_estimate){report->estimates[i]->procs,
+                                            report->estimates[i]->walltime_us,
+                                            report->estimates[i]->start_us};
+    return choose_report_start (table, (uint32_t)report->n_estimates,
+                                (uint32_t)component_procs (component), component->walltime_us);
+}
+
+static bool is_refused (const char *name, const char (*refused_by)[COALLOC_NAME_MAX],
+                        uint32_t refused_count)
+{
+    for (uint32_t i = 0; i < refused_count; i++)
+        if (strcmp (refused_by[i], name) == 0)
+            return true;
+    return false;
+}
+
+uint32_t survey_candidates (struct metad *metad, const JobMessage *job,
+                            const char (*refused_by)[COALLOC_NAME_MAX], uint32_t refused_count,
+                            struct arena *arena, struct survey_pair **out)
+{
+    size_t max = job->n_components * (size_t)metad->site_count;
+    struct ranked *ranked = arena_array (arena, max + 1, sizeof *ranked);
+    uint32_t count = 0;
+    for (uint32_t p = 0; p < job->n_components; p++) {
+        const ComponentMessage *component = job->components[p];
+        for (uint32_t i = 0; i < metad->site_count; i++) {
+            const struct site *site = metad->site[i];
+            if (!site_worth_asking (metad, site) || !component_allows (component, site->name) ||
+                is_refused (site->name, refused_by, refused_count))
+                continue;
+            if (site->report && component_fits (component, site->report, NULL))
+                continue;
+            time_us start = site->report ? report_start (site->report, component, arena) : 0;
+            ranked[count++] = (struct ranked){
+                {p, i}, start == TIME_US_NONE ? TIME_US_MAX : start, site->name};
+        }
+    }
+    if (job->n_components == 1) {
+        qsort (ranked, count, sizeof *ranked, ranked_compare);
+        if (count > SURVEY_SHORTLIST)
+            count = SURVEY_SHORTLIST;
+    }
+    if (count > CHOOSE_OFFERS_MAX)
+        count = CHOOSE_OFFERS_MAX;
+    *out = arena_array (arena, count + 1, sizeof **out);
+    for (uint32_t i = 0; i < count; i++)
+        (*out)[i] = ranked[i].pair;
+    return count;
+}
+
+/* ---- asking */
+
+struct query_call {
+    struct survey *survey;
+    uint32_t offer;
+};
+
+void survey_destroy (struct survey *survey)
+{
+    if (!survey)
+        return;
+    for (uint32_t i = 0; i < survey->offer_count; i++)
+        free (survey->offer[i].starts);
+    free (survey->offer);
+    if (survey->envelope)
+        nui__common__v1__envelope__free_unpacked (survey->envelope, NULL);
+    if (survey->job)
+        nui__common__v1__job__free_unpacked (survey->job, NULL);
+    free (survey);
+}
+
+static void text_copy (char *out, size_t cap, const char *text)
+{
+    size_t len = text ? strlen (text) : 0;
+    if (len >= cap) { /* cut between characters, not within one */
+        len = cap - 1;
+        while (len && ((unsigned char)text[len] & 0xc0) == 0x80)
+            len--;
+    }
+    if (len)
+        memcpy (out, text, len);
+    out[len] = '\0';
+}
+
+static void reason_copy (struct coalloc_reason *out, const Nui__Common__V1__Reason *reason)
+{
+    text_copy (out->code, sizeof out->code, reason ? reason->code : NULL);
+    text_copy (out->text, sizeof out->text, reason ? reason->text : NULL);
+}
+
+static void survey_finish (struct survey *survey)
+{
+    survey->done (survey->arg, survey);
+}
+
+static void reply_take (struct survey_offer *offer, const Nui__Local__V1__QueryReply *reply)
+{
+    size_t count = reply->n_start_intervals;
+    offer->answered = true;
+    offer->feasible = reply->feasible;
+    reason_copy (&offer->reason, reply->reason);
+    offer->start_estimate = reply->start_estimate_us;
+    offer->procs = reply->procs;
+    offer->nodes = reply->nodes;
+    if (count > CHOOSE_INTERVALS_MAX)
+        count = CHOOSE_INTERVALS_MAX;
+    offer->starts = calloc (count + 1, sizeof *offer->starts);
+    for (size_t i = 0; offer->starts && i < count; i++)
+        offer->starts[offer->start_count++] = (struct choose_interval){
+            reply->start_intervals[i]->begin_us, reply->start_intervals[i]->end_us};
+}
+
+void funding_text (const Nui__Bank__V1__QuoteReply *reply, struct coalloc_reason *out)
+{
+    struct strbuf text = STRBUF_INIT;
+    char amount[QUANTITY_TEXT_MAX];
+    for (size_t i = 0; i < reply->n_candidates; i++) {
+        const Nui__Bank__V1__FundingCandidate *c = reply->candidates[i];
+        strbuf_printf (&text, "%s%saccount %s: %s", i ? "; " : "", c->fallback ? "fallback " : "",
+                       c->account, c->reason ? c->reason->text : "");
+        if (c->shortfall_micro > 0)
+            strbuf_printf (&text, " (short by %s)", credit_format (c->shortfall_micro, amount));
+    }
+    text_copy (out->code, sizeof out->code, "InsufficientFunds");
+    text_copy (out->text, sizeof out->text,
+               text.len ? strbuf_text (&text) : "no account covers the price");
+    strbuf_free (&text);
+}
+
+static void quote_done (void *arg, const struct rpc_result *result)
+{
+    struct survey *survey = arg;
+    if (result->status != RPC_OK) {
+        survey->bank_refused = result->status != RPC_UNAVAILABLE &&
+                               result->status != RPC_DEADLINE_EXCEEDED &&
+                               result->status != RPC_CANCELLED;
+        text_copy (survey->bank.code, sizeof survey->bank.code,
+                   survey->bank_refused ? "BankRefused" : "BankDown");
+        snprintf (survey->bank.text, sizeof survey->bank.text,
+                  survey->bank_refused ? "the bank refused: %.300s"
+                                       : "the bank does not answer (%.300s)",
+                  result->message);
+        survey_finish (survey);
+        return;
+    }
+    const Nui__Bank__V1__QuoteReply *reply = (const Nui__Bank__V1__QuoteReply *)result->reply;
+    uint32_t next = 0;
+    bool unfunded = false;
+    for (uint32_t i = 0; i < survey->offer_count && next < reply->n_prices; i++) {
+        struct survey_offer *offer = &survey->offer[i];
+        if (offer->answered && !offer->feasible)
+            continue;
+        const Nui__Bank__V1__Price *price = reply->prices[next++];
+        offer->priced = true;
+        offer->price = price->amount_micro;
+        offer->funded = price->funded;
+        text_copy (offer->account, sizeof offer->account, price->account);
+        unfunded = unfunded || !price->funded;
+    }
+    survey->priced = true;
+    survey->group_funded = reply->funded;
+    survey->group_price = reply->total_micro;
+    if (unfunded || (survey->group_quoted && !reply->funded))
+        funding_text (reply, &survey->bank);
+    survey_finish (survey);
+}
+
+Nui__Bank__V1__PriceItem *price_item (const JobMessage *job, const struct survey_offer *offer,
+                                      struct arena *arena)
+{
+    const ComponentMessage *component = job->components[offer->part];
+    Nui__Bank__V1__PriceItem *item = arena_new (arena, Nui__Bank__V1__PriceItem);
+    nui__bank__v1__price_item__init (item);
+    item->site = arena_strdup (arena, offer->site_name);
+    item->component = component->name;
+    item->procs = offer->procs;
+    item->walltime_us = component->walltime_us;
+    item->qos = component->qos;
+    item->class_ = component->class_;
+    return item;
+}
+
+/* Every component has exactly one site that could run it: the items are the group. */
+static bool one_way (const struct survey *survey)
+{
+    bool seen[COALLOC_PARTS_MAX] = {false};
+    uint32_t parts = 0;
+    for (uint32_t i = 0; i < survey->offer_count; i++) {
+        const struct survey_offer *offer = &survey->offer[i];
+        if (offer->answered && !offer->feasible)
+            continue;
+        if (seen[offer->part])
+            return false;
+        seen[offer->part] = true;
+        parts++;
+    }
+    return survey->part_count > 1 && parts == survey->part_count;
+}
+
+static void quote_ask (struct survey *survey)
+{
+    Nui__Bank__V1__QuoteRequest request = NUI__BANK__V1__QUOTE_REQUEST__INIT;
+    struct arena *arena = arena_create (0);
+    Nui__Bank__V1__PriceItem **items =
+        arena_array (arena, survey->offer_count + 1u, sizeof *items);
+    for (uint32_t i = 0; i < survey->offer_count; i++) {
+        struct survey_offer *offer = &survey->offer[i];
+        const ComponentMessage *component = survey->job->components[offer->part];
+        if (offer->answered && !offer->feasible)
+            continue;
+        if (!offer->procs)
+            offer->procs = (uint32_t)component_procs (component);
+        items[request.n_items++] = price_item (survey->job, offer, arena);
+    }
+    request.envelope = survey->envelope;
+    request.items = items;
+    request.all_of = survey->group_quoted = one_way (survey);
+    link_call (survey->metad->bank, "Quote", &request.base, QUOTE_TIMEOUT, quote_done, survey);
+    arena_destroy (arena);
+}
+
+static void query_done (void *arg, const struct rpc_result *result)
+{
+    struct query_call *call = arg;
+    struct survey *survey = call->survey;
+    struct survey_offer *offer = &survey->offer[call->offer];
+    free (call);
+    if (result->status == RPC_OK) {
+        reply_take (offer, (const Nui__Local__V1__QueryReply *)result->reply);
+    } else {
+        bool silent = result->status == RPC_UNAVAILABLE || result->status == RPC_CANCELLED ||
+                      result->status == RPC_DEADLINE_EXCEEDED;
+        offer->answered = !silent;
+        text_copy (offer->reason.code, sizeof offer->reason.code, silent ? "SiteDown" : "Refused");
+        text_copy (offer->reason.text, sizeof offer->reason.text, result->message);
+    }
+    if (--survey->outstanding)
+        return;
+    if (survey->metad->stopping)
+        survey_finish (survey);
+    else
+        quote_ask (survey);
+}
+
+static void nobody_to_ask (evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    survey_finish (arg);
+}
+
+static void query_ask (struct survey *survey, uint32_t index, time_us begin, time_us end)
+{
+    Nui__Local__V1__QueryRequest request = NUI__LOCAL__V1__QUERY_REQUEST__INIT;
+    struct survey_offer *offer = &survey->offer[index];
+    struct query_call *call = malloc (sizeof *call);
+    if (!call)
+        abort ();
+    *call = (struct query_call){survey, index};
+    request.envelope = survey->envelope;
+    request.component = survey->job->components[offer->part]->name;
+    request.window_begin_us = begin;
+    request.window_end_us = end;
+    survey->outstanding++;
+    link_call (survey->metad->site[offer->site]->link, "Query", &request.base, QUERY_TIMEOUT,
+               query_done, call);
+}
+
+/* Copies by packing: the caller's messages may go away while the answers are on their way. */
+static void messages_copy (struct survey *survey, const EnvelopeMessage *envelope)
+{
+    size_t len = nui__common__v1__envelope__get_packed_size (envelope);
+    uint8_t *packed = malloc (len + 1);
+    if (!packed)
+        abort ();
+    nui__common__v1__envelope__pack (envelope, packed);
+    survey->envelope = nui__common__v1__envelope__unpack (NULL, len, packed);
+    survey->job = nui__common__v1__job__unpack (NULL, envelope->body.len, envelope->body.data);
+    free (packed);
+    if (!survey->envelope || !survey->job)
+        abort ();
+}
+
+void survey_start (struct metad *metad, const EnvelopeMessage *envelope, const JobMessage *job,
+                   const struct survey_pair *pair, uint32_t pair_count,
+                   void (*done) (void *arg, struct survey *survey), void *arg)
+{
+    struct survey *survey = calloc (1, sizeof *survey);
+    if (!survey || !(survey->offer = calloc (pair_count + 1u, sizeof *survey->offer)))
+        abort ();
+    survey->metad = metad;
+    survey->part_count = (uint32_t)job->n_components;
+    survey->offer_count = pair_count;
+    survey->done = done;
+    survey->arg = arg;
+    messages_copy (survey, envelope);
+    for (uint32_t i = 0; i < pair_count; i++) {
+        survey->offer[i].part = pair[i].part;
+        survey->offer[i].site = pair[i].site;
+        text_copy (survey->offer[i].site_name, sizeof survey->offer[i].site_name,
+                   metad->site[pair[i].site]->name);
+    }
+    if (pair_count == 0) {
+        struct timeval now = {0, 0};
+        event_base_once (metad->base, -1, EV_TIMEOUT, nobody_to_ask, survey, &now);
+        return;
+    }
+    time_us begin = clock_now_us ();
+    time_us end = begin + metad->config->horizon;
+    for (uint32_t i = 0; i < pair_count; i++) {
+        /* A component's own start lies offset after the common moment. */
+        time_us least = job->not_before_us
+                            ? job->not_before_us + job->components[pair[i].part]->offset_us
+                            : 0;
+        query_ask (survey, i, least > begin ? least : begin,
+                   least > begin ? least + metad->config->horizon : end);
+    }
+}
+
+/* ---- what the answers mean */
+
+time_us survey_start_of (const struct survey_offer *offer, time_us not_before)
+{
+    if (!not_before && offer->start_estimate)
+        return offer->start_estimate;
+    for (uint32_t i = 0; i < offer->start_count; i++)
+        if (offer->starts[i].end >= not_before)
+            return offer->starts[i].begin > not_before ? offer->starts[i].begin : not_before;
+    if (!offer->start_estimate)
+        return 0;
+    return offer->start_estimate > not_before ? offer->start_estimate : not_before;
+}
+
+/* Why a site that was not asked cannot run the part; false when it might. */
+static bool site_never (struct metad *metad, const ComponentMessage *component,
+                        const struct site *site, char *text, size_t cap)
+{
+    struct err err;
+    err_clear (&err);
+    (void)metad;
+    if (!site->report || component_fits (component, site->report, &err) == 0)
+        return false;
+    text_copy (text, cap, err.text);
+    return true;
+}
+
+static const struct survey_offer *offer_of (const struct survey *survey, uint32_t part,
+                                            uint32_t site)
+{
+    for (uint32_t i = 0; i < survey->offer_count; i++)
+        if (survey->offer[i].part == part && survey->offer[i].site == site)
+            return &survey->offer[i];
+    return NULL;
+}
+
+enum survey_verdict survey_part (const struct survey *survey, uint32_t part,
+                                 struct coalloc_reason *reason)
+{
+    struct metad *metad = survey->metad;
+    const ComponentMessage *component = survey->job->components[part];
+    struct strbuf never = STRBUF_INIT;
+    struct strbuf silent = STRBUF_INIT;
+    enum survey_verdict verdict = SURVEY_NEVER;
+    for (uint32_t i = 0; i < metad->site_count && verdict != SURVEY_POSSIBLE; i++) {
+        const struct site *site = metad->site[i];
+        const struct survey_offer *offer = offer_of (survey, part, i);
+        char text[COALLOC_TEXT_MAX];
+        if (!site->configured || !component_allows (component, site->name))
+            continue;
+        if (offer && offer->answered && offer->feasible) {
+            verdict = SURVEY_POSSIBLE;
+        } else if (offer && offer->answered) {
+            strbuf_printf (&never, "%s%s: %s", never.len ? "; " : "", site->name,
+                           offer->reason.text);
+        } else if (site_never (metad, component, site, text, sizeof text)) {
+            strbuf_printf (&never, "%s%s", never.len ? "; " : "", text);
+        } else {
+            strbuf_printf (&silent, "%s%s", silent.len ? ", " : "", site->name);
+        }
+    }
+    if (verdict == SURVEY_NEVER && silent.len) {
+        verdict = SURVEY_SILENT;
+        text_copy (reason->code, sizeof reason->code, "SiteDown");
+        snprintf (reason->text, sizeof reason->text, "component %s waits for %.200s: no answer",
+                  component->name, strbuf_text (&silent));
+    } else if (verdict == SURVEY_NEVER) {
+        text_copy (reason->code, sizeof reason->code, "Infeasible");
+        snprintf (reason->text, sizeof reason->text, "component %s can never run: %.300s",
+                  component->name,
+                  never.len ? strbuf_text (&never) : "no configured site is allowed");
+    }
+    strbuf_free (&never);
+    strbuf_free (&silent);
+    return verdict;
+}
+
+void survey_problem (const struct survey *survey, struct arena *arena,
+                     struct choose_problem *problem, uint32_t **index_out)
+{
+    struct choose_part *part = arena_array (arena, survey->part_count, sizeof *part);
+    memset (problem, 0, sizeof *problem);
+    for (uint32_t p = 0; p < survey->part_count; p++)
+        part[p] = (struct choose_part){survey->job->components[p]->name,
+                                       survey->job->components[p]->offset_us,
+                                       survey->job->components[p]->walltime_us};
+    problem->part = part;
+    problem->part_count = survey->part_count;
+    problem->offer = arena_array (arena, survey->offer_count + 1u, sizeof *problem->offer);
+    *index_out = arena_array (arena, survey->offer_count + 1u, sizeof **index_out);
+    for (uint32_t i = 0; i < survey->offer_count; i++) {
+        const struct survey_offer *offer = &survey->offer[i];
+        const struct site *site = survey->metad->site[offer->site];
+        if (!offer->answered || !offer->feasible || !offer->priced)
+            continue;
+        (*index_out)[problem->offer_count] = i;
+        problem->offer[problem->offer_count++] = (struct choose_offer){
+            .part = offer->part, .site = offer->site, .procs = offer->procs,
+            .site_procs = site->report ? site->report->procs_up : 0, .price = offer->price,
+            .not_before = TIME_US_NONE, .starts = offer->starts,
+            .start_count = offer->start_count};
+    }
+}

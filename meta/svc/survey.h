@@ -1,0 +1,90 @@
+/* survey: exact answers from the candidate sites of a job's components, then the bank's prices.
+ *
+ * Queries go out in parallel; each site has query_timeout to answer. The prices of all feasible
+ * offers come from one Quote. `done` gets the survey, owns it from then on, and is called exactly
+ * once, never inside survey_start. */
+#ifndef NUI_META_SVC_SURVEY_H
+#define NUI_META_SVC_SURVEY_H
+
+#include "meta/svc/metad.h"
+
+struct survey_offer {
+    uint32_t part;
+    uint32_t site;             /* index into metad->site; stable for the life of the daemon */
+    char site_name[COALLOC_NAME_MAX];
+    bool answered;
+    bool feasible;
+    struct coalloc_reason reason;
+    struct choose_interval *starts;
+    uint32_t start_count;
+    time_us start_estimate;    /* 0: none */
+    uint32_t procs;
+    uint32_t nodes;
+    /* From the bank. */
+    bool priced;
+    credit_micro price;
+    bool funded;
+    char account[COALLOC_NAME_MAX];
+};
+
+struct survey {
+    struct metad *metad;
+    uint32_t part_count;
+    struct survey_offer *offer;
+    uint32_t offer_count;
+    bool priced;                     /* the bank answered */
+    bool group_quoted;               /* one site per component: the group was quoted as a whole */
+    bool group_funded;
+    credit_micro group_price;
+    struct coalloc_reason bank;      /* why it did not, or why nothing is funded (each account) */
+    bool bank_refused;               /* it answered with a refusal, not with silence */
+    /* Inside. */
+    EnvelopeMessage *envelope;       /* copy */
+    JobMessage *job;                 /* copy */
+    uint32_t outstanding;
+    void (*done) (void *arg, struct survey *survey);
+    void *arg;
+};
+
+/* candidate (part, site index) pairs say whom to ask. */
+struct survey_pair {
+    uint32_t part;
+    uint32_t site;
+};
+
+void survey_start (struct metad *metad, const EnvelopeMessage *envelope, const JobMessage *job,
+                   const struct survey_pair *pair, uint32_t pair_count,
+                   void (*done) (void *arg, struct survey *survey), void *arg);
+void survey_destroy (struct survey *survey); /* NULL is a no-op */
+
+/* All pairs of parts and configured sites that are allowed, worth asking and, by their reports,
+ * large enough; for an ordinary job only the most promising SURVEY_SHORTLIST. In the arena. */
+enum { SURVEY_SHORTLIST = 8 };
+uint32_t survey_candidates (struct metad *metad, const JobMessage *job,
+                            const char (*refused_by)[COALLOC_NAME_MAX], uint32_t refused_count,
+                            struct arena *arena, struct survey_pair **out);
+
+/* What the answers mean for part p. */
+enum survey_verdict {
+    SURVEY_POSSIBLE,  /* some site could run it */
+    SURVEY_NEVER,     /* every allowed site has said that it never can */
+    SURVEY_SILENT,    /* a site that might did not answer */
+};
+enum survey_verdict survey_part (const struct survey *survey, uint32_t part,
+                                 struct coalloc_reason *reason);
+/* Fills a problem over the feasible, priced offers (problem->offer and ->part in the arena;
+ * intervals stay the survey's). index_out maps its offers to the survey's. */
+void survey_problem (const struct survey *survey, struct arena *arena,
+                     struct choose_problem *problem, uint32_t **index_out);
+
+/* "account a: reason (short by 12.5); fallback b: …" */
+void funding_text (const Nui__Bank__V1__QuoteReply *reply, struct coalloc_reason *out);
+
+/* When an ordinary job would start by this answer, not before its not_before; 0: not known. */
+time_us survey_start_of (const struct survey_offer *offer, time_us not_before);
+
+/* One line of a Quote for this offer. */
+Nui__Bank__V1__PriceItem *price_item (const JobMessage *job, const struct survey_offer *offer,
+                                      struct arena *arena);
+
+#endif

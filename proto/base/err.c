@@ -1,0 +1,89 @@
+#include "proto/base/err.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Text is formatted aside first: an argument may be err->text itself. */
+int err_set (struct err *err, int code, const char *fmt, ...)
+{
+    if (!err)
+        return code;
+    char text[ERR_TEXT_MAX];
+    va_list ap;
+    va_start (ap, fmt);
+    int n = vsnprintf (text, sizeof text, fmt, ap);
+    va_end (ap);
+    if (n < 0)
+        text[0] = '\0';
+    memcpy (err->text, text, sizeof text);
+    err->code = code;
+    return code;
+}
+
+int err_prefix (struct err *err, const char *fmt, ...)
+{
+    if (!err)
+        return ERR_INTERNAL;
+    char text[ERR_TEXT_MAX];
+    va_list ap;
+    va_start (ap, fmt);
+    int n = vsnprintf (text, sizeof text, fmt, ap);
+    va_end (ap);
+    size_t len = n < 0 ? 0 : (size_t)n < sizeof text ? (size_t)n : sizeof text - 1;
+    const char *parts[] = {": ", err->text};
+    for (int i = 0; i < 2; i++) {
+        size_t room = sizeof text - 1 - len, want = strlen (parts[i]);
+        size_t take = want < room ? want : room;
+        memcpy (text + len, parts[i], take);
+        len += take;
+    }
+    text[len] = '\0';
+    memcpy (err->text, text, sizeof text);
+    return err->code;
+}
+
+void err_clear (struct err *err)
+{
+    if (!err)
+        return;
+    err->code = ERR_NONE;
+    err->text[0] = '\0';
+}
+
+const char *err_code_name (int code)
+{
+    switch ((enum err_code)code) {
+    case ERR_NONE:
+        return "none";
+    case ERR_INVALID:
+        return "invalid";
+    case ERR_NOT_FOUND:
+        return "not found";
+    case ERR_EXISTS:
+        return "exists";
+    case ERR_DENIED:
+        return "denied";
+    case ERR_UNAUTHENTIC:
+        return "unauthentic";
+    case ERR_LIMIT:
+        return "limit";
+    case ERR_CONFLICT:
+        return "conflict";
+    case ERR_FUNDS:
+        return "funds";
+    case ERR_UNAVAILABLE:
+        return "unavailable";
+    case ERR_TIMEOUT:
+        return "timeout";
+    case ERR_IO:
+        return "i/o";
+    case ERR_NOMEM:
+        return "out of memory";
+    case ERR_INTERNAL:
+        return "internal";
+    case ERR_UNSUPPORTED:
+        return "unsupported";
+    }
+    return "unknown";
+}

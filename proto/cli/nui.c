@@ -1,0 +1,28 @@
+/* nui: the one client; joins the tables of commands of the parts that were built. */
+#include <stddef.h>
+
+#include "proto/cli/client.h"
+
+int main (int argc, char **argv)
+{
+    static const struct cli_command *const tables[] = {
+#ifdef NUI_HAVE_META_CLI
+        meta_commands,
+#endif
+#ifdef NUI_HAVE_LOCAL_CLI
+        local_commands,
+#endif
+#ifdef NUI_HAVE_BANK_CLI
+        bank_commands,
+#endif
+#ifdef NUI_HAVE_SIM
+        sim_commands,
+#endif
+        NULL,
+    };
+    const struct cli_command *links = NULL;
+#ifdef NUI_HAVE_LOCAL_CLI
+    links = local_commands;
+#endif
+    return cli_main (tables, links, argc, argv);
+}

@@ -1,0 +1,71 @@
+/* options: a command's options as a table.
+ *
+ *     struct args { const char *user; bool all; duration_us length; };
+ *     static const struct cli_option options[] = {
+ *         {"user", 'u', CLI_OPT_STRING, offsetof (struct args, user)},
+ *         {"all", 'a', CLI_OPT_FLAG, offsetof (struct args, all)},
+ *         {"duration", 'd', CLI_OPT_DURATION, offsetof (struct args, length)},
+ *         {0}};
+ *     struct args args = {.length = -1};
+ *     struct cli_operands ops;
+ *     int exit_code;
+ *     if (!cli_options (ctx, options, 0, &args, argc, argv, &ops, &exit_code))
+ *         return exit_code;
+ *
+ * Forms: -u X, -uX, -ru X (flags joined), --user X, --user=X; `--` ends options; options may follow
+ * operands; "-5" is an operand unless '5' is an option. Every command also takes --json, --csv,
+ * --noheader, --config FILE and --help (-h too where the table has no 'h'). An unknown option is
+ * refused with the nearest known one (code 2). A value given twice: the last wins. */
+#ifndef NUI_CLI_OPTIONS_H
+#define NUI_CLI_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/base/quantity.h"
+#include "proto/cli/client.h"
+
+enum cli_option_type {
+    CLI_OPT_FLAG,     /* bool */
+    CLI_OPT_STRING,   /* const char * */
+    CLI_OPT_OPTIONAL, /* const char *: the value may be missing (then ""); only joined: -s10,
+                       * --stop=10, or the next argument when it starts with a digit */
+    CLI_OPT_LIST,     /* struct cli_list: may be repeated */
+    CLI_OPT_DURATION, /* duration_us */
+    CLI_OPT_TIME,     /* time_us, relative to now */
+    CLI_OPT_COUNT,    /* uint64_t in [min, max], max 0: any */
+    CLI_OPT_INT,      /* int64_t in [min, max] as int64 (both 0: any) */
+    CLI_OPT_MEMORY,   /* int64_t MB */
+    CLI_OPT_CREDITS,  /* credit_micro */
+};
+
+struct cli_option {
+    const char *name; /* long name without dashes; NULL: only a letter */
+    char letter;      /* 0: only the long name */
+    enum cli_option_type type;
+    size_t offset;
+    int64_t min, max;
+};
+
+enum { CLI_LIST_MAX = 256 };
+
+struct cli_list {
+    uint32_t count;
+    const char *item[CLI_LIST_MAX]; /* point into argv */
+};
+
+struct cli_operands {
+    int count;
+    char **item; /* argv's own, operands moved together */
+};
+
+enum { CLI_STOP_AT_OPERAND = 1 }; /* everything from the first operand on is an operand */
+
+/* True: go on. False: help was printed or an error told; return *exit_code_out. argv[0] is the
+ * command's name. The table ends with an entry without name and letter. */
+bool cli_options (struct cli_context *ctx, const struct cli_option *table, unsigned flags,
+                  void *values, int argc, char **argv, struct cli_operands *operands_out,
+                  int *exit_code_out);
+
+#endif

@@ -1,0 +1,63 @@
+/* table: one set of rows, printed as an aligned table, as JSON or as CSV (RFC 4180).
+ *
+ * Rows are filled cell by cell in the columns' order; the cell function must fit the column's type
+ * (asserted). Cells are kept as values, so each format gets its own spelling. */
+#ifndef NUI_CLI_TABLE_H
+#define NUI_CLI_TABLE_H
+
+#include <stdio.h>
+
+#include "proto/cli/client.h"
+#include "proto/cli/jsonout.h"
+
+enum table_type {
+    TABLE_TEXT,     /* left */
+    TABLE_INT,      /* right, as all below */
+    TABLE_CREDITS,
+    TABLE_DURATION,
+    TABLE_TIME,     /* table: "Sun Sep  9 03:34:00"; JSON, CSV: ISO 8601 */
+    TABLE_PPM,      /* parts per million as a decimal; see decimals */
+    TABLE_BOOL,     /* yes, no; JSON true, false */
+};
+
+struct table_column {
+    const char *key;   /* in JSON and CSV: "start_time" */
+    const char *title; /* in the table: "STARTTIME" */
+    enum table_type type;
+    uint8_t decimals;  /* TABLE_PPM in tables: digits after the point (rounded) */
+};
+
+struct table;
+
+/* columns is static. */
+struct table *table_create (const struct table_column *columns, uint32_t count);
+void table_destroy (struct table *table);
+
+void table_text (struct table *table, const char *text); /* copied; NULL is null */
+void table_printf (struct table *table, const char *fmt, ...)
+    __attribute__ ((format (printf, 2, 3)));
+void table_int (struct table *table, int64_t value);
+void table_credits (struct table *table, credit_micro amount);
+void table_duration (struct table *table, duration_us d);
+void table_time (struct table *table, time_us t); /* TIME_US_NONE is null */
+void table_ppm (struct table *table, int64_t ppm);
+void table_bool (struct table *table, bool value);
+void table_null (struct table *table); /* any type: "-" in tables, null, empty in CSV */
+/* A row is complete; asserts that every cell is there. */
+void table_end_row (struct table *table);
+uint32_t table_row_count (const struct table *table);
+
+/* To stdout in the context's format: JSON an array of objects. No rows: header only, [] or the
+ * CSV header. CLI_OK, or CLI_FAILED after a sentence when stdout cannot be written. */
+int table_print (struct table *table, struct cli_context *ctx);
+/* One row as a person reads it, "Title: value" lines; JSON one object; CSV as above. */
+int table_print_record (struct table *table, struct cli_context *ctx);
+/* The pieces, for commands with several tables or lines of their own. */
+void table_to_text (const struct table *table, bool noheader, bool colour, struct strbuf *out);
+void table_to_csv (const struct table *table, bool noheader, struct strbuf *out);
+void table_to_json (const struct table *table, struct jsonout *json); /* the array */
+void table_to_json_row (const struct table *table, uint32_t row, struct jsonout *json);
+/* Writes all of it to stdout; CLI_OK or CLI_FAILED. */
+int cli_output (const struct strbuf *text);
+
+#endif

@@ -1,0 +1,152 @@
+#include "proto/conf/conf.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "proto/base/strbuf.h"
+#include "proto/conf/conf_i.h"
+
+struct conf *conf_parse (const char *text, size_t len, const char *name, struct err *err)
+{
+    if (len > CONF_FILE_BYTES_MAX) {
+        err_set (err, ERR_LIMIT, "%s: larger than %d bytes", name, CONF_FILE_BYTES_MAX);
+        return NULL;
+    }
+    struct conf *conf = calloc (1, sizeof *conf);
+    assert (conf);
+    conf->arena = arena_create (0);
+    conf->name = arena_strdup (conf->arena, name);
+    const char *slash = strrchr (conf->name, '/');
+    int dir_len = slash ? (int)(slash - conf->name) + 1 : 0;
+    conf->dir = arena_printf (conf->arena, "%.*s", dir_len, conf->name);
+    if (conf_lex (conf, text, len, err) < 0) {
+        conf_destroy (conf);
+        return NULL;
+    }
+    return conf;
+}
+
+static int read_whole (int fd, const char *path, struct strbuf *out, struct err *err)
+{
+    struct stat st;
+    if (fstat (fd, &st) < 0)
+        return err_set (err, ERR_IO, "%s: %s", path, strerror (errno));
+    if (!S_ISREG (st.st_mode))
+        return err_set (err, ERR_INVALID, "%s: not a regular file", path);
+    char chunk[16384];
+    while (true) {
+        ssize_t n = read (fd, chunk, sizeof chunk);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return err_set (err, ERR_IO, "%s: %s", path, strerror (errno));
+        if (n == 0)
+            return 0;
+        if (out->len + (size_t)n > CONF_FILE_BYTES_MAX)
+            return err_set (err, ERR_LIMIT, "%s: larger than %d bytes", path, CONF_FILE_BYTES_MAX);
+        strbuf_append (out, chunk, (size_t)n);
+    }
+}
+
+struct conf *conf_read_file (const char *path, struct err *err)
+{
+    int fd = open (path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (fd < 0) {
+        err_set (err, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, "%s: %s", path, strerror (errno));
+        return NULL;
+    }
+    struct strbuf text = STRBUF_INIT;
+    struct conf *conf = NULL;
+    if (read_whole (fd, path, &text, err) == 0)
+        conf = conf_parse (strbuf_text (&text), text.len, path, err);
+    strbuf_free (&text);
+    close (fd);
+    return conf;
+}
+
+void conf_destroy (struct conf *conf)
+{
+    if (!conf)
+        return;
+    arena_destroy (conf->arena);
+    free (conf);
+}
+
+const char *conf_name (const struct conf *conf)
+{
+    return conf->name;
+}
+
+const char *conf_path (struct conf *conf, const char *path)
+{
+    if (path[0] == '/' || !conf->dir[0])
+        return path;
+    return arena_printf (conf->arena, "%s%s", conf->dir, path);
+}
+
+uint32_t conf_entry_count (const struct conf *conf)
+{
+    return conf->slot_count;
+}
+
+const struct conf_entry *conf_entry (const struct conf *conf, uint32_t i)
+{
+    return i < conf->slot_count ? &conf->slot[i].entry : NULL;
+}
+
+uint32_t conf_note_count (const struct conf *conf)
+{
+    return conf->note_count;
+}
+
+const char *conf_note (const struct conf *conf, uint32_t i)
+{
+    return i < conf->note_count ? conf->note[i] : NULL;
+}
+
+const char *conf_get (struct conf *conf, const char *key)
+{
+    const char *value = NULL;
+    conf_push (conf->arena, &conf->known, &conf->known_count, &conf->known_cap, key);
+    for (uint32_t i = 0; i < conf->slot_count; i++) {
+        struct slot *slot = &conf->slot[i];
+        if (slot->entry.index || strcasecmp (slot->entry.key, key) != 0)
+            continue;
+        slot->used = true;
+        value = conf_unquote (conf->arena, slot->entry.value);
+    }
+    return value;
+}
+
+/* Every key somebody asked for, ended by NULL. */
+static const char *const *known_names (struct conf *conf)
+{
+    const char **list = NULL;
+    uint32_t count = 0, cap = 0;
+    for (uint32_t t = 0; t < conf->table_count; t++)
+        for (const struct conf_param *p = conf->table[t]; p->name; p++)
+            conf_push (conf->arena, &list, &count, &cap, p->name);
+    for (uint32_t k = 0; k < conf->known_count; k++)
+        conf_push (conf->arena, &list, &count, &cap, conf->known[k]);
+    conf_push (conf->arena, &list, &count, &cap, NULL);
+    return list;
+}
+
+int conf_finish (struct conf *conf, struct err *err)
+{
+    for (uint32_t i = 0; i < conf->slot_count; i++) {
+        if (conf->slot[i].used)
+            continue;
+        const struct conf_entry *entry = &conf->slot[i].entry;
+        conf_unknown ("parameter", entry->key, known_names (conf), err);
+        err_prefix (err, "%s: line %u", conf->name, entry->line);
+        return ERR_INVALID;
+    }
+    return 0;
+}

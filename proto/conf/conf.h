@@ -1,0 +1,137 @@
+/* conf: files in Maui's configuration syntax, read by tables.
+ *
+ *     # comment                      (also after a blank, outside quotes)
+ *     RMPOLLINTERVAL      00:00:30
+ *     RESERVATIONDEPTH[0] 4
+ *     USERCFG[john]       MAXPROC=16,20 FSTARGET=20.0-      (lines for one index add up)
+ *     USERCFG[john]       PRIORITY=100
+ *
+ * Keys and attribute names are case-insensitive (kept in upper case); a later value of the same
+ * key wins; a value may stand in double quotes; a list may go on after ", "; a line ending in '\'
+ * goes on in the next.
+ *
+ * A program reads a file in three steps: conf_read_file; conf_table_read for each part that has a
+ * table of parameters (the daemon skeleton, the policy …), each into a fresh struct; conf_finish,
+ * which refuses keys that no table knows, with the line and the nearest name. Only when all three
+ * succeeded does the program use the structs: a file is taken whole or refused whole, at start as
+ * on reload. Every string handed out points into the conf and lives as long as it.
+ *
+ * Pure but for conf_read_file. Limits: CONF_FILE_BYTES_MAX, CONF_LINE_BYTES_MAX,
+ * CONF_ENTRIES_MAX. Parsing is linear in the file; finding a parameter is linear in the tables. */
+#ifndef NUI_CONF_CONF_H
+#define NUI_CONF_CONF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/base/err.h"
+#include "proto/base/quantity.h"
+
+enum {
+    CONF_FILE_BYTES_MAX = 16 << 20,
+    CONF_LINE_BYTES_MAX = 64 << 10, /* a logical line, continuations included */
+    CONF_ENTRIES_MAX = 200000,
+    CONF_TABLES_MAX = 16,
+};
+
+struct conf;
+
+/* ERR_NOT_FOUND when the file is not there. */
+struct conf *conf_read_file (const char *path, struct err *err);
+/* name stands in errors; relative paths resolve against its folder. text needs no NUL. */
+struct conf *conf_parse (const char *text, size_t len, const char *name, struct err *err);
+void conf_destroy (struct conf *conf); /* NULL is a no-op */
+const char *conf_name (const struct conf *conf);
+/* path, or the file's folder + "/" + path when it is relative; lives as long as conf. */
+const char *conf_path (struct conf *conf, const char *path);
+
+/* One value on its way into a struct: of a key, or of one attribute of a key. */
+struct conf_value {
+    struct conf *conf;
+    const char *key;        /* "USERCFG" */
+    const char *index;      /* "john"; NULL when the key has none */
+    const char *attr;       /* "MAXPROC"; NULL for the key's own value */
+    const char *attr_index; /* "USER:steve" of MAXPROC[USER:steve]; NULL when none */
+    const char *text;       /* the value, quotes removed */
+    const char *const *word; /* text split at blanks (quotes kept together) */
+    uint32_t word_count;
+    uint32_t line;
+};
+
+enum conf_type {
+    CONF_STRING,      /* const char *: one word, or quoted */
+    CONF_TEXT,        /* const char *: everything to the end of the line */
+    CONF_PATH,        /* const char *: resolved with conf_path */
+    CONF_BOOL,        /* bool */
+    CONF_INT,         /* int64_t in [min, max] (both 0: any) */
+    CONF_PPM,         /* int64_t parts per million: "0.80" -> 800000; [min, max] in ppm */
+    CONF_DURATION,    /* duration_us; INFINITY only with CONF_F_INFINITY; [min, max] in us */
+    CONF_MEMORY,      /* int64_t MB */
+    CONF_CREDITS,     /* credit_micro */
+    CONF_WORD,        /* int: place of the value in words (case-insensitive) */
+    CONF_CALL,        /* set () is called with the value */
+    CONF_RECORD,      /* KEY[index] ATTR=value …: record () gives the struct, attrs the table */
+    CONF_UNSUPPORTED, /* a parameter of Maui's that Nui does not have: noted, see conf_note, unless a
+                       * table read earlier took the key */
+};
+
+enum {
+    CONF_F_REQUIRED = 1,       /* conf_table_read fails when the file has no such key */
+    CONF_F_INDEX = 2,          /* KEY[index]: allowed */
+    CONF_F_INDEX_REQUIRED = 4, /* KEY[index]: without it is an error (RECORD: always so) */
+    CONF_F_INFINITY = 8,
+    CONF_F_ATTR_INDEX = 16,    /* for an attribute: ATTR[x]=value allowed (CONF_CALL only) */
+};
+
+/* One row of a table; a table ends with name NULL and is static. */
+struct conf_param {
+    const char *name;
+    enum conf_type type;
+    size_t offset;             /* of the field in the target struct */
+    int64_t min, max;
+    const char *const *words;  /* CONF_WORD: ends with NULL */
+    unsigned flags;
+    const char *initial;       /* given to the field first, in the file's own syntax; NULL: leave.
+                                * Not for CONF_RECORD's attributes: record () sets those. */
+    /* CONF_CALL; the error text need not name the line or the key. */
+    int (*set) (void *target, const struct conf_value *value, struct err *err);
+    /* CONF_RECORD: finds or creates. */
+    const struct conf_param *attrs;
+    int (*record) (void *target, const char *index, void **record_out, struct err *err);
+};
+
+/* Stores every value of the file that the table names into target. Errors read
+ * "FILE: line 12: FSDECAY: 'x' is not a decimal number". params must outlive conf_finish. */
+int conf_table_read (struct conf *conf, const struct conf_param *params, void *target,
+                     struct err *err);
+/* Typed getter for a single key outside tables: the last value, NULL when absent; marks it used. */
+const char *conf_get (struct conf *conf, const char *key);
+/* Refuses what nobody read: "FILE: line 12: unknown parameter RESERVATIONDEPHT, did you mean
+ * RESERVATIONDEPTH?" */
+int conf_finish (struct conf *conf, struct err *err);
+
+/* What the administrator should hear of, one sentence each, with file and line. */
+uint32_t conf_note_count (const struct conf *conf);
+/* For a CONF_CALL: "FILE: line 12: QOSCFG[hi] QFLAGS: " and the text. */
+void conf_note_add (const struct conf_value *value, const char *fmt, ...)
+    __attribute__ ((format (printf, 2, 3)));
+const char *conf_note (const struct conf *conf, uint32_t i);
+
+/* What stands in the file, in order (showconfig, changeparam). value is the raw rest of the line. */
+struct conf_entry {
+    const char *key;
+    const char *index; /* NULL when none */
+    const char *value;
+    uint32_t line;
+};
+uint32_t conf_entry_count (const struct conf *conf);
+const struct conf_entry *conf_entry (const struct conf *conf, uint32_t i);
+
+/* The name nearest to text (case-insensitive edit distance, at most a third of its length, at
+ * least 1), or NULL. names ends with NULL. Also used for commands and options. */
+const char *conf_nearest (const char *text, const char *const *names);
+/* Edit distance with transpositions, capped at limit + 1. For callers with their own lists. */
+uint32_t conf_distance (const char *a, const char *b, uint32_t limit);
+
+#endif

@@ -1,0 +1,48 @@
+/* conf_i: what the sources of conf share. Not for others. */
+#ifndef NUI_CONF_CONF_I_H
+#define NUI_CONF_CONF_I_H
+
+#include "proto/base/arena.h"
+#include "proto/conf/conf.h"
+
+struct slot {
+    struct conf_entry entry;
+    bool used;
+};
+
+struct conf {
+    struct arena *arena;
+    const char *name;
+    const char *dir; /* "" or ends with '/' */
+    struct slot *slot;
+    uint32_t slot_count, slot_cap;
+    const struct conf_param *table[CONF_TABLES_MAX];
+    uint32_t table_count;
+    const char **known; /* keys asked for with conf_get */
+    uint32_t known_count, known_cap;
+    const char **note;
+    uint32_t note_count, note_cap;
+};
+
+/* Splits text into entries. */
+int conf_lex (struct conf *conf, const char *text, size_t len, struct err *err);
+
+/* Words of a value: blanks separate, double quotes keep together (and stay in the word). */
+struct words {
+    const char **word;
+    uint32_t count;
+};
+int conf_split (struct arena *arena, const char *value, struct words *out, struct err *err);
+/* The same without quotes and with \" and \\ resolved. */
+const char *conf_unquote (struct arena *arena, const char *word);
+/* First '=' outside quotes, or NULL. */
+const char *conf_equals (const char *word);
+
+/* Grows an arena array of pointers by one place. */
+void conf_push (struct arena *arena, const char ***list, uint32_t *count, uint32_t *cap,
+                const char *text);
+
+/* 0 or ERR_INVALID "… unknown what NAME, did you mean OTHER?" */
+int conf_unknown (const char *what, const char *name, const char *const *names, struct err *err);
+
+#endif

@@ -1,0 +1,328 @@
+#include <assert.h>
+#include <ctype.h>
+#include <stdarg.h>
+#include <string.h>
+#include <strings.h>
+
+#include "proto/base/strbuf.h"
+#include "proto/conf/conf_i.h"
+
+static int in_range (const struct conf_param *param, int64_t value, struct err *err)
+{
+    if ((param->min == 0 && param->max == 0) || (value >= param->min && value <= param->max))
+        return 0;
+    char low[QUANTITY_TEXT_MAX], high[QUANTITY_TEXT_MAX];
+    if (param->type == CONF_DURATION)
+        return err_set (err, ERR_LIMIT, "is not between %s and %s",
+                        duration_format (param->min, low), duration_format (param->max, high));
+    if (param->type == CONF_PPM || param->type == CONF_CREDITS)
+        return err_set (err, ERR_LIMIT, "is not between %s and %s", credit_format (param->min, low),
+                        credit_format (param->max, high));
+    return err_set (err, ERR_LIMIT, "is not between %lld and %lld", (long long)param->min,
+                    (long long)param->max);
+}
+
+static int parse_word (const struct conf_param *param, const char *text, int *out, struct err *err)
+{
+    for (int i = 0; param->words[i]; i++) {
+        if (strcasecmp (param->words[i], text) == 0) {
+            *out = i;
+            return 0;
+        }
+    }
+    struct strbuf list = STRBUF_INIT;
+    for (int i = 0; param->words[i]; i++)
+        strbuf_printf (&list, "%s%s", i ? ", " : "", param->words[i]);
+    const char *near = conf_nearest (text, param->words);
+    if (near)
+        err_set (err, ERR_INVALID, "'%.64s' is none of %s; did you mean %s?", text,
+                 strbuf_text (&list), near);
+    else
+        err_set (err, ERR_INVALID, "'%.64s' is none of %s", text, strbuf_text (&list));
+    strbuf_free (&list);
+    return ERR_INVALID;
+}
+
+static int parse_number (const struct conf_param *param, const char *text, int64_t *out,
+                         struct err *err)
+{
+    int rc;
+    switch (param->type) {
+    case CONF_INT:
+        rc = int_parse (text, "value", INT64_MIN, INT64_MAX, out, err);
+        break;
+    case CONF_PPM:
+        rc = ppm_parse (text, "value", out, err);
+        break;
+    case CONF_MEMORY:
+        rc = memory_parse (text, out, err);
+        break;
+    case CONF_CREDITS:
+        rc = credit_parse (text, out, err);
+        break;
+    default:
+        rc = duration_parse (text, out, err);
+        if (rc == 0 && *out == TIME_US_MAX) {
+            if (param->flags & CONF_F_INFINITY)
+                return 0;
+            return err_set (err, ERR_INVALID, "INFINITY is not possible here");
+        }
+        break;
+    }
+    return rc < 0 ? rc : in_range (param, *out, err);
+}
+
+/* Stores the one word of a value into its field. */
+static int store_word (const struct conf_param *param, const struct conf_value *value, char *field,
+                       struct err *err)
+{
+    const char *text = value->text;
+    bool flag;
+    int word;
+    int64_t number;
+    switch (param->type) {
+    case CONF_STRING:
+        memcpy (field, &text, sizeof text);
+        return 0;
+    case CONF_PATH:
+        if (!*text)
+            return err_set (err, ERR_INVALID, "the path is empty");
+        text = conf_path (value->conf, text);
+        memcpy (field, &text, sizeof text);
+        return 0;
+    case CONF_BOOL:
+        if (bool_parse (text, &flag, err) < 0)
+            return ERR_INVALID;
+        memcpy (field, &flag, sizeof flag);
+        return 0;
+    case CONF_WORD:
+        if (parse_word (param, text, &word, err) < 0)
+            return ERR_INVALID;
+        memcpy (field, &word, sizeof word);
+        return 0;
+    default:
+        break;
+    }
+    int rc = parse_number (param, text, &number, err);
+    if (rc == 0)
+        memcpy (field, &number, sizeof number);
+    return rc;
+}
+
+static int store_value (const struct conf_param *param, const struct conf_value *value,
+                        void *target, struct err *err)
+{
+    char *field = (char *)target + param->offset;
+    if (param->type == CONF_UNSUPPORTED)
+        return 0;
+    if (param->type == CONF_CALL) {
+        assert (param->set);
+        return param->set (target, value, err);
+    }
+    if (param->type == CONF_TEXT) {
+        memcpy (field, &value->text, sizeof value->text);
+        return 0;
+    }
+    if (value->word_count == 0)
+        return err_set (err, ERR_INVALID, "has no value");
+    if (value->word_count > 1)
+        return err_set (err, ERR_INVALID, "takes one value (a value with blanks needs quotes)");
+    return store_word (param, value, field, err);
+}
+
+/* Fills text and words of a value. raw may hold quotes. */
+static int fill_value (struct conf_value *value, const char *raw, struct err *err)
+{
+    struct arena *arena = value->conf->arena;
+    struct words words;
+    int rc = conf_split (arena, raw, &words, err);
+    if (rc < 0)
+        return rc;
+    for (uint32_t i = 0; i < words.count; i++)
+        words.word[i] = conf_unquote (arena, words.word[i]);
+    value->word = words.word;
+    value->word_count = words.count;
+    value->text = words.count == 1 ? words.word[0] : raw;
+    return 0;
+}
+
+static const struct conf_param *find_param (const struct conf_param *table, const char *name)
+{
+    for (; table->name; table++)
+        if (strcasecmp (table->name, name) == 0)
+            return table;
+    return NULL;
+}
+
+static void note_unsupported (struct conf *conf, const struct conf_value *value)
+{
+    conf_push (conf->arena, &conf->note, &conf->note_count, &conf->note_cap,
+               arena_printf (conf->arena,
+                             "%s: line %u: %s%s%s is a parameter of Maui's that Nui does not have; "
+                             "it has no effect",
+                             conf->name, value->line, value->key, value->attr ? " " : "",
+                             value->attr ? value->attr : ""));
+}
+
+void conf_note_add (const struct conf_value *value, const char *fmt, ...)
+{
+    struct conf *conf = value->conf;
+    bool index = value->index != NULL, attr = value->attr != NULL;
+    va_list ap;
+    va_start (ap, fmt);
+    char *text = arena_vprintf (conf->arena, fmt, ap);
+    va_end (ap);
+    conf_push (conf->arena, &conf->note, &conf->note_count, &conf->note_cap,
+               arena_printf (conf->arena, "%s: line %u: %s%s%s%s%s%s: %s", conf->name, value->line,
+                             value->key, index ? "[" : "", index ? value->index : "",
+                             index ? "]" : "", attr ? " " : "", attr ? value->attr : "", text));
+}
+
+/* Splits NAME[x]=value; the value may go on in the next words after a comma. */
+static int take_attr (const struct words *words, uint32_t *at, struct conf_value *value,
+                      struct err *err)
+{
+    struct arena *arena = value->conf->arena;
+    const char *word = words->word[*at];
+    const char *equals = conf_equals (word);
+    if (!equals || equals == word)
+        return err_set (err, ERR_INVALID, "expected ATTRIBUTE=value at '%.60s'", word);
+    char *name = arena_printf (arena, "%.*s", (int)(equals - word), word);
+    char *bracket = strchr (name, '[');
+    if (bracket) {
+        size_t len = strlen (bracket);
+        if (len < 3 || bracket[len - 1] != ']')
+            return err_set (err, ERR_INVALID, "'%.60s' is not an attribute", name);
+        bracket[len - 1] = '\0';
+        *bracket = '\0';
+        value->attr_index = bracket + 1;
+    }
+    for (char *p = name; *p; p++)
+        *p = (char)toupper ((unsigned char)*p);
+    value->attr = name;
+    const char *raw = equals + 1;
+    for (; *at + 1 < words->count; (*at)++) {
+        const char *next = words->word[*at + 1];
+        size_t len = strlen (raw);
+        if (conf_equals (next) || !((len > 0 && raw[len - 1] == ',') || next[0] == ','))
+            break;
+        raw = arena_printf (arena, "%s%s", raw, next);
+    }
+    (*at)++;
+    /* The pieces hold no blanks but quoted ones, so text is the whole value. */
+    return fill_value (value, raw, err);
+}
+
+static int apply_attr (const struct conf_param *attrs, struct conf_value *value, void *record,
+                       struct err *err)
+{
+    const struct conf_param *param = find_param (attrs, value->attr);
+    if (!param) {
+        const char **names = NULL;
+        uint32_t count = 0, cap = 0;
+        for (const struct conf_param *p = attrs; p->name; p++)
+            conf_push (value->conf->arena, &names, &count, &cap, p->name);
+        conf_push (value->conf->arena, &names, &count, &cap, NULL);
+        return conf_unknown ("attribute", value->attr, names, err);
+    }
+    if (value->attr_index && !(param->flags & CONF_F_ATTR_INDEX))
+        return err_set (err, ERR_INVALID, "%s takes no [%.60s]", param->name, value->attr_index);
+    if (param->type == CONF_UNSUPPORTED)
+        note_unsupported (value->conf, value);
+    int rc = store_value (param, value, record, err);
+    return rc < 0 ? err_prefix (err, "%s", param->name) : 0;
+}
+
+static int apply_record (struct conf *conf, const struct conf_param *param,
+                         const struct conf_entry *entry, void *target, struct err *err)
+{
+    void *record = NULL;
+    struct words words;
+    int rc = param->record (target, entry->index, &record, err);
+    if (rc == 0)
+        rc = conf_split (conf->arena, entry->value, &words, err);
+    for (uint32_t i = 0; rc == 0 && i < words.count;) {
+        struct conf_value value = {
+            .conf = conf, .key = entry->key, .index = entry->index, .line = entry->line};
+        rc = take_attr (&words, &i, &value, err);
+        if (rc == 0)
+            rc = apply_attr (param->attrs, &value, record, err);
+    }
+    return rc;
+}
+
+static int apply_entry (struct conf *conf, const struct conf_param *param,
+                        const struct conf_entry *entry, void *target, struct err *err)
+{
+    bool may = param->type == CONF_RECORD || param->type == CONF_UNSUPPORTED ||
+               (param->flags & (CONF_F_INDEX | CONF_F_INDEX_REQUIRED));
+    bool must = param->type == CONF_RECORD || (param->flags & CONF_F_INDEX_REQUIRED);
+    if (entry->index && !may)
+        return err_set (err, ERR_INVALID, "takes no [%.60s]", entry->index);
+    if (!entry->index && must)
+        return err_set (err, ERR_INVALID, "needs an index, as in %s[name]", param->name);
+    if (param->type == CONF_RECORD)
+        return apply_record (conf, param, entry, target, err);
+    struct conf_value value = {
+        .conf = conf, .key = entry->key, .index = entry->index, .line = entry->line};
+    if (param->type == CONF_UNSUPPORTED)
+        note_unsupported (conf, &value);
+    int rc = fill_value (&value, entry->value, err);
+    return rc < 0 ? rc : store_value (param, &value, target, err);
+}
+
+static int apply_initials (struct conf *conf, const struct conf_param *params, void *target,
+                           struct err *err)
+{
+    for (const struct conf_param *p = params; p->name; p++) {
+        if (!p->initial)
+            continue;
+        struct conf_value value = {.conf = conf, .key = p->name};
+        int rc = fill_value (&value, p->initial, err);
+        if (rc == 0)
+            rc = store_value (p, &value, target, err);
+        if (rc < 0)
+            return err_prefix (err, "%s: initial value of %s", conf->name, p->name);
+    }
+    return 0;
+}
+
+static int prefix_entry (const struct conf *conf, const struct conf_entry *entry, struct err *err)
+{
+    if (entry->index)
+        return err_prefix (err, "%s: line %u: %s[%.60s]", conf->name, entry->line, entry->key,
+                           entry->index);
+    return err_prefix (err, "%s: line %u: %s", conf->name, entry->line, entry->key);
+}
+
+int conf_table_read (struct conf *conf, const struct conf_param *params, void *target,
+                     struct err *err)
+{
+    struct err local;
+    if (!err)
+        err = &local;
+    if (conf->table_count == CONF_TABLES_MAX)
+        return err_set (err, ERR_INTERNAL, "%s: more than %d tables", conf->name, CONF_TABLES_MAX);
+    conf->table[conf->table_count++] = params;
+    int rc = apply_initials (conf, params, target, err);
+    if (rc < 0)
+        return rc;
+    for (uint32_t i = 0; i < conf->slot_count; i++) {
+        struct slot *slot = &conf->slot[i];
+        const struct conf_param *param = find_param (params, slot->entry.key);
+        if (!param || (slot->used && param->type == CONF_UNSUPPORTED))
+            continue;
+        slot->used = true;
+        rc = apply_entry (conf, param, &slot->entry, target, err);
+        if (rc < 0)
+            return prefix_entry (conf, &slot->entry, err);
+    }
+    for (const struct conf_param *p = params; p->name; p++) {
+        bool found = !(p->flags & CONF_F_REQUIRED);
+        for (uint32_t i = 0; !found && i < conf->slot_count; i++)
+            found = strcasecmp (conf->slot[i].entry.key, p->name) == 0;
+        if (!found)
+            return err_set (err, ERR_INVALID, "%s: %s is missing", conf->name, p->name);
+    }
+    return 0;
+}

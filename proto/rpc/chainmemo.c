@@ -1,0 +1,110 @@
+#include "proto/rpc/chainmemo.h"
+
+#include <openssl/evp.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct slot {
+    struct chainmemo_key key;
+    EVP_PKEY *public; /* NULL: empty */
+    time_us from, until;
+    struct principal signer;
+};
+
+struct chainmemo {
+    struct slot slot[CHAINMEMO_SLOTS];
+};
+
+struct chainmemo *chainmemo_create (void)
+{
+    return calloc (1, sizeof (struct chainmemo));
+}
+
+void chainmemo_destroy (struct chainmemo *memo)
+{
+    if (!memo)
+        return;
+    for (int i = 0; i < CHAINMEMO_SLOTS; i++)
+        EVP_PKEY_free (memo->slot[i].public);
+    free (memo);
+}
+
+bool chainmemo_key (const Nui__Common__V1__Envelope *envelope, struct chainmemo_key *out)
+{
+    EVP_MD_CTX *ctx = EVP_MD_CTX_new ();
+    bool ok = ctx && EVP_DigestInit_ex (ctx, EVP_sha256 (), NULL) == 1;
+
+    for (size_t i = 0; ok && i < envelope->n_chain; i++) {
+        uint64_t len = envelope->chain[i].len; /* so that no two chains are the same bytes */
+        ok = EVP_DigestUpdate (ctx, &len, sizeof (len)) == 1 &&
+             EVP_DigestUpdate (ctx, envelope->chain[i].data, envelope->chain[i].len) == 1;
+    }
+    ok = ok && EVP_DigestFinal_ex (ctx, out->digest, NULL) == 1;
+    EVP_MD_CTX_free (ctx);
+    return ok;
+}
+
+static struct slot *slot_of (struct chainmemo *memo, const struct chainmemo_key *key)
+{
+    return &memo->slot[(key->digest[0] | key->digest[1] << 8) % CHAINMEMO_SLOTS];
+}
+
+EVP_PKEY *chainmemo_get (struct chainmemo *memo, const struct chainmemo_key *key, time_us at,
+                         struct principal *signer_out)
+{
+    struct slot *slot = slot_of (memo, key);
+
+    if (!slot->public || at < slot->from || at >= slot->until ||
+        memcmp (slot->key.digest, key->digest, sizeof (key->digest)) != 0)
+        return NULL;
+    *signer_out = slot->signer;
+    return slot->public;
+}
+
+/* The moment in microseconds; 0 when it is absent or cannot be told. */
+static time_us moment_of (const ASN1_TIME *text)
+{
+    struct tm tm;
+
+    if (!text || ASN1_TIME_to_tm (text, &tm) != 1)
+        return 0;
+    time_t seconds = timegm (&tm);
+    return seconds > 0 && seconds < INT64_MAX / US_PER_S ? seconds * US_PER_S : 0;
+}
+
+/* The first end after `at` of a certificate of the chain, or of any CRL of the store. */
+static time_us good_until (X509_STORE_CTX *ctx, time_us at)
+{
+    STACK_OF (X509) *chain = X509_STORE_CTX_get0_chain (ctx);
+    STACK_OF (X509_OBJECT) *objects =
+        X509_STORE_get0_objects (X509_STORE_CTX_get0_store (ctx));
+    time_us until = INT64_MAX;
+
+    for (int i = 0; i < sk_X509_num (chain); i++) {
+        time_us end = moment_of (X509_get0_notAfter (sk_X509_value (chain, i)));
+        until = end < until ? end : until;
+    }
+    for (int i = 0; i < sk_X509_OBJECT_num (objects); i++) {
+        X509_CRL *crl = X509_OBJECT_get0_X509_CRL (sk_X509_OBJECT_value (objects, i));
+        time_us end = crl ? moment_of (X509_CRL_get0_nextUpdate (crl)) : 0;
+        if (end > at && end < until)
+            until = end;
+    }
+    return until;
+}
+
+void chainmemo_put (struct chainmemo *memo, const struct chainmemo_key *key, time_us at,
+                    X509_STORE_CTX *ctx, const struct principal *signer)
+{
+    struct slot *slot = slot_of (memo, key);
+    EVP_PKEY *public = X509_get0_pubkey (X509_STORE_CTX_get0_cert (ctx));
+
+    if (!public || EVP_PKEY_up_ref (public) != 1)
+        return;
+    EVP_PKEY_free (slot->public);
+    *slot = (struct slot){.key = *key,
+                          .public = public,
+                          .from = at,
+                          .until = good_until (ctx, at),
+                          .signer = *signer};
+}

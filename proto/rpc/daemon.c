@@ -1,0 +1,475 @@
+#include "proto/rpc/daemon.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "proto/rpc/daemon_i.h"
+
+enum { WATCH_S = 2, DRAIN_GRACE_S = 5 };
+
+/* What the skeleton itself reads from the configuration. */
+struct keys {
+    const char *grid, *state_dir, *listen, *socket, *port_file, *pid_file, *log_file, *log_level;
+    const char *ca, *crl, *cert, *key;
+};
+
+/* One configuration as a whole; strings and settings live as long as conf. */
+struct loaded {
+    struct conf *conf;
+    struct keys keys;
+    enum log_level level;
+    void *settings;
+};
+
+struct daemon {
+    const struct daemon_ops *ops;
+    void *self;
+    const char *config_file;
+    struct loaded now;
+    struct log *log;
+    struct tlsid *id;
+    struct rpcserver *server;
+    struct event_base *base;
+    struct event *on_term, *on_int, *on_hup, *on_watch;
+    struct daemon_stamp config_stamp;
+    struct daemon_stamp tls_stamp[4]; /* ca, crl, cert, key */
+    int pid_fd;
+    bool started, looping, stopping, failed;
+};
+
+#define KEY(n, f, t, fl) {.name = n, .type = t, .offset = offsetof (struct keys, f), .flags = fl}
+static const struct conf_param key_table[] = {
+    KEY ("GRID", grid, CONF_STRING, CONF_F_REQUIRED),
+    KEY ("STATEDIR", state_dir, CONF_PATH, CONF_F_REQUIRED),
+    KEY ("LISTEN", listen, CONF_STRING, 0),
+    KEY ("SOCKET", socket, CONF_PATH, 0),
+    KEY ("PORTFILE", port_file, CONF_PATH, 0),
+    KEY ("PIDFILE", pid_file, CONF_PATH, 0),
+    KEY ("LOGFILE", log_file, CONF_PATH, 0),
+    KEY ("LOGLEVEL", log_level, CONF_STRING, 0),
+    KEY ("CA", ca, CONF_PATH, CONF_F_REQUIRED),
+    KEY ("CRL", crl, CONF_PATH, CONF_F_REQUIRED),
+    KEY ("CERT", cert, CONF_PATH, CONF_F_REQUIRED),
+    KEY ("KEY", key, CONF_PATH, CONF_F_REQUIRED),
+    {0}};
+
+static void loaded_free (struct daemon *d, struct loaded *l)
+{
+    if (l->settings)
+        d->ops->settings_free (d->self, l->settings);
+    conf_destroy (l->conf);
+    memset (l, 0, sizeof *l);
+}
+
+static int load_keys (struct loaded *l, struct err *err)
+{
+    int rc = conf_table_read (l->conf, key_table, &l->keys, err);
+    if (rc < 0)
+        return rc;
+    if (!l->keys.listen && !l->keys.socket)
+        return err_set (err, ERR_INVALID, "%s: neither LISTEN nor SOCKET is given",
+                        conf_name (l->conf));
+    l->level = LOG_LEVEL_INFO;
+    if (l->keys.log_level && log_level_parse (l->keys.log_level, &l->level, err) < 0)
+        return err_prefix (err, "%s: LOGLEVEL", conf_name (l->conf));
+    return 0;
+}
+
+/* Whole or not at all. */
+static int load (struct daemon *d, struct loaded *out, struct err *err)
+{
+    struct loaded l = {.conf = conf_read_file (d->config_file, err)};
+    int rc = l.conf ? load_keys (&l, err) : err->code;
+    if (rc == 0)
+        rc = d->ops->configure (d->self, l.conf, &l.settings, err);
+    if (rc == 0)
+        rc = conf_finish (l.conf, err);
+    if (rc < 0) {
+        loaded_free (d, &l);
+        return rc;
+    }
+    *out = l;
+    return 0;
+}
+
+static void log_notes (struct daemon *d)
+{
+    char quoted[600];
+    for (uint32_t i = 0; i < conf_note_count (d->now.conf); i++)
+        log_event (d->log, LOG_LEVEL_WARN, "daemon", "parameter_without_effect", "text=%s",
+                   log_quote (conf_note (d->now.conf, i), quoted, sizeof quoted));
+}
+
+static void log_err (struct daemon *d, const char *event, const struct err *err)
+{
+    char quoted[2 * ERR_TEXT_MAX];
+    log_event (d->log, LOG_LEVEL_ERROR, "daemon", event, "text=%s",
+               log_quote (err->text, quoted, sizeof quoted));
+}
+
+/* --- reload -------------------------------------------------------------------------------- */
+
+static bool same_text (const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp (a, b) == 0);
+}
+
+/* These are bound to open files, sockets and the state: only a restart changes them. */
+static int refuse_fixed (const struct keys *a, const struct keys *b, struct err *err)
+{
+    const struct {
+        const char *name, *now, *then;
+    } fixed[] = {
+        {"GRID", a->grid, b->grid},         {"STATEDIR", a->state_dir, b->state_dir},
+        {"LISTEN", a->listen, b->listen},   {"SOCKET", a->socket, b->socket},
+        {"PORTFILE", a->port_file, b->port_file}, {"PIDFILE", a->pid_file, b->pid_file},
+        {"LOGFILE", a->log_file, b->log_file},    {"CA", a->ca, b->ca},
+        {"CRL", a->crl, b->crl},            {"CERT", a->cert, b->cert},
+        {"KEY", a->key, b->key},
+    };
+    for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++)
+        if (!same_text (fixed[i].now, fixed[i].then))
+            return err_set (err, ERR_CONFLICT,
+                            "%s cannot change while the program runs: restart it", fixed[i].name);
+    return 0;
+}
+
+static void reload_config (struct daemon *d)
+{
+    struct err err = {0};
+    struct loaded fresh;
+    daemon_stamp_changed (d->config_file, &d->config_stamp);
+    if (load (d, &fresh, &err) < 0) {
+        log_err (d, "configuration_refused", &err);
+        return;
+    }
+    int rc = refuse_fixed (&d->now.keys, &fresh.keys, &err);
+    if (rc == 0 && !d->ops->reload)
+        rc = err_set (&err, ERR_UNSUPPORTED, "%s takes a new configuration only by a restart",
+                      d->ops->program);
+    if (rc == 0)
+        rc = d->ops->reload (d->self, fresh.settings, &err);
+    if (rc < 0) {
+        log_err (d, "configuration_refused", &err);
+        loaded_free (d, &fresh);
+        return;
+    }
+    loaded_free (d, &d->now);
+    d->now = fresh;
+    log_level_set (d->log, d->now.level);
+    log_event (d->log, LOG_LEVEL_INFO, "daemon", "configuration_taken", "file=%s", d->config_file);
+    log_notes (d);
+}
+
+static void reload_tls (struct daemon *d)
+{
+    struct err err = {0};
+    if (tlsid_reload (d->id, &err) < 0) {
+        log_err (d, "certificates_refused", &err);
+        return;
+    }
+    rpcserver_recheck_peers (d->server);
+    log_event (d->log, LOG_LEVEL_INFO, "daemon", "certificates_taken", "crl=%s", d->now.keys.crl);
+}
+
+static bool tls_changed (struct daemon *d)
+{
+    const struct keys *k = &d->now.keys;
+    const char *const path[4] = {k->ca, k->crl, k->cert, k->key};
+    bool changed = false;
+    for (int i = 0; i < 4; i++)
+        changed |= daemon_stamp_changed (path[i], &d->tls_stamp[i]);
+    return changed;
+}
+
+static void on_hup (evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd, (void)what;
+    struct daemon *d = arg;
+    struct err err = {0};
+    if (log_reopen (d->log, &err) < 0)
+        log_err (d, "log_not_reopened", &err);
+    reload_config (d);
+    tls_changed (d);
+    reload_tls (d);
+}
+
+static void on_watch (evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd, (void)what;
+    struct daemon *d = arg;
+    if (tls_changed (d))
+        reload_tls (d);
+    if (daemon_stamp_changed (d->config_file, &d->config_stamp))
+        reload_config (d);
+}
+
+/* --- stop ---------------------------------------------------------------------------------- */
+
+static void on_drained (void *arg)
+{
+    struct daemon *d = arg;
+    event_base_loopbreak (d->base);
+}
+
+static void begin_stop (struct daemon *d)
+{
+    if (d->stopping) { /* asked twice: no more patience */
+        event_base_loopbreak (d->base);
+        return;
+    }
+    d->stopping = true;
+    log_event (d->log, LOG_LEVEL_INFO, "daemon", "draining", "grace_s=%d", DRAIN_GRACE_S);
+    daemon_notify ("STOPPING=1");
+    if (d->ops->draining)
+        d->ops->draining (d->self);
+    rpcserver_drain (d->server, DRAIN_GRACE_S * US_PER_S, on_drained, d);
+}
+
+static void on_term (evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd, (void)what;
+    begin_stop (arg);
+}
+
+void daemon_stop (struct daemon *d, const struct err *why)
+{
+    if (why) {
+        d->failed = true;
+        log_err (d, "failed", why);
+    }
+    if (d->looping) {
+        if (!d->stopping)
+            begin_stop (d);
+    } else {
+        d->stopping = true; /* asked for inside start: the loop never begins */
+    }
+}
+
+/* --- start --------------------------------------------------------------------------------- */
+
+static int make_state_dir (const char *dir, struct err *err)
+{
+    struct stat st;
+    if (mkdir (dir, 0700) < 0 && errno != EEXIST)
+        return err_set (err, ERR_IO, "STATEDIR %s: %s", dir, strerror (errno));
+    if (stat (dir, &st) < 0)
+        return err_set (err, ERR_IO, "STATEDIR %s: %s", dir, strerror (errno));
+    if (!S_ISDIR (st.st_mode))
+        return err_set (err, ERR_INVALID, "STATEDIR %s is not a directory", dir);
+    return 0;
+}
+
+static int lock_pid (struct daemon *d, struct err *err)
+{
+    char path[4096];
+    const char *file = d->now.keys.pid_file;
+    if (!file) {
+        int n = snprintf (path, sizeof path, "%s/%s.pid", d->now.keys.state_dir, d->ops->program);
+        if (n < 0 || (size_t)n >= sizeof path)
+            return err_set (err, ERR_LIMIT, "STATEDIR: the path is too long");
+        file = path;
+    }
+    return daemon_pid_lock (file, d->ops->program, &d->pid_fd, err);
+}
+
+static int open_identity (struct daemon *d, struct err *err)
+{
+    const struct keys *k = &d->now.keys;
+    struct tlsid_config config = {
+        .ca_file = k->ca, .crl_file = k->crl, .cert_file = k->cert, .key_file = k->key};
+    tls_changed (d); /* before reading, so that a change meanwhile is seen */
+    d->id = tlsid_create (&config, err);
+    if (!d->id)
+        return err->code;
+    const struct principal *self = tlsid_self (d->id);
+    char uri[PRINCIPAL_URI_MAX];
+    if (d->ops->kind != PRINCIPAL_NONE && self->kind != d->ops->kind)
+        return err_set (err, ERR_UNAUTHENTIC, "certificate %s is for %s, %s needs one of kind %s",
+                        k->cert, principal_uri (self, uri), d->ops->program,
+                        principal_kind_name (d->ops->kind));
+    if (strcmp (self->grid, k->grid) != 0)
+        return err_set (err, ERR_UNAUTHENTIC, "certificate %s is for grid %s, GRID is %s", k->cert,
+                        self->grid, k->grid);
+    return 0;
+}
+
+static int open_events (struct daemon *d, struct err *err)
+{
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    sigaction (SIGPIPE, &ignore, NULL);
+    d->base = event_base_new ();
+    if (!d->base)
+        return err_set (err, ERR_IO, "the event loop cannot be made");
+    d->on_term = evsignal_new (d->base, SIGTERM, on_term, d);
+    d->on_int = evsignal_new (d->base, SIGINT, on_term, d);
+    d->on_hup = evsignal_new (d->base, SIGHUP, on_hup, d);
+    d->on_watch = event_new (d->base, -1, EV_PERSIST, on_watch, d);
+    assert (d->on_term && d->on_int && d->on_hup && d->on_watch);
+    struct timeval every = {.tv_sec = WATCH_S};
+    if (evsignal_add (d->on_term, NULL) < 0 || evsignal_add (d->on_int, NULL) < 0 ||
+        evsignal_add (d->on_hup, NULL) < 0 || event_add (d->on_watch, &every) < 0)
+        return err_set (err, ERR_IO, "signals cannot be watched");
+    return 0;
+}
+
+static int open_server (struct daemon *d, struct err *err)
+{
+    struct rpcserver_config config = {.base = d->base,
+                                      .id = d->id,
+                                      .log = d->log,
+                                      .listen = d->now.keys.listen,
+                                      .unix_path = d->now.keys.socket};
+    d->server = rpcserver_create (&config, err);
+    return d->server ? 0 : err->code;
+}
+
+static int start (struct daemon *d, struct err *err)
+{
+    int rc = make_state_dir (d->now.keys.state_dir, err);
+    if (rc == 0) {
+        d->log = log_create (d->now.keys.log_file, d->now.level, d->ops->program, err);
+        rc = d->log ? 0 : err->code;
+    }
+    if (rc == 0)
+        rc = lock_pid (d, err);
+    if (rc == 0)
+        log_notes (d);
+    if (rc == 0 && d->now.keys.port_file)
+        unlink (d->now.keys.port_file);
+    if (rc == 0)
+        rc = open_identity (d, err);
+    if (rc == 0)
+        rc = open_events (d, err);
+    if (rc == 0)
+        rc = open_server (d, err);
+    if (rc == 0)
+        rc = d->ops->start (d->self, d, d->now.settings, err);
+    if (rc < 0)
+        return rc;
+    d->started = true;
+    if (d->now.keys.port_file && d->now.keys.listen)
+        rc = daemon_write_number (d->now.keys.port_file, rpcserver_port (d->server), err);
+    return rc;
+}
+
+static void run (struct daemon *d)
+{
+    char uri[PRINCIPAL_URI_MAX];
+    log_event (d->log, LOG_LEVEL_INFO, "daemon", "ready", "version=%s self=%s port=%u", NUI_VERSION,
+               principal_uri (tlsid_self (d->id), uri), (unsigned)rpcserver_port (d->server));
+    daemon_notify ("READY=1");
+    d->looping = true;
+    if (!d->stopping)
+        event_base_dispatch (d->base);
+    d->looping = false;
+    log_event (d->log, LOG_LEVEL_INFO, "daemon", "stopped", "failed=%d", d->failed);
+}
+
+static void close_all (struct daemon *d)
+{
+    if (d->started)
+        d->ops->stop (d->self);
+    if (d->now.keys.port_file && d->started)
+        unlink (d->now.keys.port_file);
+    rpcserver_destroy (d->server);
+    struct event *const events[] = {d->on_term, d->on_int, d->on_hup, d->on_watch};
+    for (int i = 0; i < 4; i++)
+        if (events[i])
+            event_free (events[i]);
+    tlsid_destroy (d->id);
+    if (d->base)
+        event_base_free (d->base);
+    loaded_free (d, &d->now);
+    log_destroy (d->log);
+    daemon_pid_unlock (d->pid_fd);
+}
+
+static int check (struct daemon *d)
+{
+    struct err err = {0};
+    struct loaded l;
+    if (load (d, &l, &err) < 0) {
+        fprintf (stderr, "%s: %s\n", d->ops->program, err.text);
+        return 1;
+    }
+    for (uint32_t i = 0; i < conf_note_count (l.conf); i++)
+        fprintf (stderr, "%s: %s\n", d->ops->program, conf_note (l.conf, i));
+    printf ("%s: %s is good\n", d->ops->program, d->config_file);
+    loaded_free (d, &l);
+    return 0;
+}
+
+int daemon_main (const struct daemon_ops *ops, void *self, int argc, char **argv)
+{
+    struct daemon d = {.ops = ops, .self = self, .pid_fd = -1};
+    struct daemon_args args = {.config_file = ops->config_default};
+    int exit_code = 0;
+    if (!daemon_parse_args (ops, argc, argv, &args, &exit_code))
+        return exit_code;
+    d.config_file = args.config_file;
+    if (args.check)
+        return check (&d);
+    struct err err = {0};
+    umask (027);
+    daemon_stamp_changed (d.config_file, &d.config_stamp);
+    int rc = load (&d, &d.now, &err);
+    if (rc == 0)
+        rc = start (&d, &err);
+    if (rc == 0) {
+        run (&d);
+    } else {
+        fprintf (stderr, "%s: %s\n", ops->program, err.text);
+        if (d.log && d.now.keys.log_file)
+            log_err (&d, "not_started", &err);
+    }
+    bool failed = rc < 0 || d.failed;
+    close_all (&d);
+    return failed ? 1 : 0;
+}
+
+struct event_base *daemon_base (struct daemon *d)
+{
+    return d->base;
+}
+
+struct log *daemon_log (struct daemon *d)
+{
+    return d->log;
+}
+
+struct tlsid *daemon_tlsid (struct daemon *d)
+{
+    return d->id;
+}
+
+struct rpcserver *daemon_server (struct daemon *d)
+{
+    return d->server;
+}
+
+const char *daemon_grid (const struct daemon *d)
+{
+    return tlsid_self (d->id)->grid;
+}
+
+const char *daemon_name (const struct daemon *d)
+{
+    return tlsid_self (d->id)->name;
+}
+
+const char *daemon_state_dir (const struct daemon *d)
+{
+    return d->now.keys.state_dir;
+}
+
+const char *daemon_config_file (const struct daemon *d)
+{
+    return d->config_file;
+}

@@ -1,0 +1,65 @@
+/* daemon: the skeleton of nui-local, nui-meta and nui-bank.
+ *
+ * Options: --config FILE, --check (read the configuration, say yes or no, exit), --foreground (the
+ * only mode; accepted so that unit files can say what they mean), --version, --help.
+ * Keys it reads itself: GRID, STATEDIR, LISTEN host:port, SOCKET path, PORTFILE path, PIDFILE path,
+ * LOGFILE path, LOGLEVEL, CA, CRL, CERT, KEY. Paths are relative to the configuration's folder.
+ *
+ * Order: configuration whole, log, pid file locked (a second instance on one state directory is
+ * refused), identity, loop, RPC server, ops->start (adds services), then the port file and READY=1.
+ * SIGTERM, SIGINT: drain, ops->stop, exit 0; a second one cuts the drain. SIGHUP: configuration,
+ * certificates and log again. Changed certificates, CRL or configuration are also noticed by
+ * themselves within two seconds. */
+#ifndef NUI_RPC_DAEMON_H
+#define NUI_RPC_DAEMON_H
+
+#include <event2/event.h>
+
+#include "proto/base/log.h"
+#include "proto/conf/conf.h"
+#include "proto/rpc/rpcserver.h"
+#include "proto/rpc/tlsid.h"
+
+struct daemon;
+
+struct daemon_ops {
+    const char *program;        /* "nui-local" */
+    const char *config_default; /* "/etc/nui/local.cfg" */
+    const char *summary;        /* one line for --help */
+    enum principal_kind kind;   /* what the certificate must be */
+
+    /* Reads the program's own keys (conf_table_read) into a new settings object. Called at start,
+     * for --check and for every reload; no effects other than the object. The conf lives until
+     * settings_free of these settings has returned. */
+    int (*configure) (void *self, struct conf *conf, void **settings_out, struct err *err);
+    void (*settings_free) (void *self, void *settings);
+
+    /* Everything is there but nobody is served yet: open the state, add services, start links.
+     * settings stay valid until reload has been called with others, or stop has returned. */
+    int (*start) (void *self, struct daemon *daemon, void *settings, struct err *err);
+    /* New settings; on failure the old ones stay and the new ones are freed. NULL: the program
+     * cannot reload (its keys may then not change). */
+    int (*reload) (void *self, void *settings, struct err *err);
+    /* The drain has begun: end streams that would not end by themselves. NULL: nothing to do. */
+    void (*draining) (void *self);
+    /* The last thing: the RPC server still exists but serves nobody. Also called when start
+     * succeeded but something after it failed. */
+    void (*stop) (void *self);
+};
+
+/* Returns the exit code: 0, 1 failed, 2 wrong usage. */
+int daemon_main (const struct daemon_ops *ops, void *self, int argc, char **argv);
+
+/* For start and later. */
+struct event_base *daemon_base (struct daemon *daemon);
+struct log *daemon_log (struct daemon *daemon);
+struct tlsid *daemon_tlsid (struct daemon *daemon);
+struct rpcserver *daemon_server (struct daemon *daemon);
+const char *daemon_grid (const struct daemon *daemon);
+const char *daemon_name (const struct daemon *daemon);      /* the name in our certificate */
+const char *daemon_state_dir (const struct daemon *daemon); /* exists, mode 0700 when we made it */
+const char *daemon_config_file (const struct daemon *daemon);
+/* Ends the program as SIGTERM does; with an err the exit code is 1 and the sentence is logged. */
+void daemon_stop (struct daemon *daemon, const struct err *why);
+
+#endif

@@ -1,0 +1,41 @@
+/* daemon_i: the small pieces under daemon.c that touch the system. Not for others. */
+#ifndef NUI_RPC_DAEMON_I_H
+#define NUI_RPC_DAEMON_I_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "proto/rpc/daemon.h"
+
+struct daemon_args {
+    const char *config_file;
+    bool check;
+};
+
+/* False: the program ends with *exit_code (help, version, or wrong usage, already told). */
+bool daemon_parse_args (const struct daemon_ops *ops, int argc, char **argv,
+                        struct daemon_args *args, int *exit_code);
+
+/* What a file was like when it was last looked at. */
+struct daemon_stamp {
+    int64_t mtime_ns;
+    int64_t size;
+    uint64_t inode;
+};
+
+/* True when the file is there and differs from the stamp, which is then brought up to date. A file
+ * that is missing (being replaced) counts as unchanged. */
+bool daemon_stamp_changed (const char *path, struct daemon_stamp *stamp);
+
+/* Takes the lock that one instance holds, and writes our pid into the file. The lock belongs to
+ * this process only: children never inherit it. ERR_EXISTS names who has it. */
+int daemon_pid_lock (const char *path, const char *program, int *fd_out, struct err *err);
+void daemon_pid_unlock (int fd); /* -1 is a no-op */
+
+/* Writes "N\n" under another name, then renames. */
+int daemon_write_number (const char *path, unsigned number, struct err *err);
+
+/* sd_notify(3) without libsystemd: a datagram to $NOTIFY_SOCKET, if there is one. */
+void daemon_notify (const char *state);
+
+#endif

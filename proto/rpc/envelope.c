@@ -1,0 +1,282 @@
+#include "proto/rpc/envelope.h"
+
+#include <assert.h>
+#include <openssl/err.h>
+#include <openssl/x509_vfy.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/rpc/chainmemo.h"
+#include "proto/rpc/tlsreason.h"
+
+/* Signed before the bytes, so that a job's signature is never good for anything else. The
+ * terminating NUL is part of it. */
+static const char domain[] = "nui-job-v1";
+
+enum { CHAIN_MAX = 8, CERT_BYTES_MAX = 16384, SIGNATURE_BYTES_MAX = 512 };
+
+static const EVP_MD *digest_of (EVP_PKEY *key, struct err *err, int *rc)
+{
+    *rc = 0;
+    if (EVP_PKEY_is_a (key, "ED25519"))
+        return NULL; /* has its own */
+    if (EVP_PKEY_is_a (key, "EC"))
+        return EVP_sha256 ();
+    *rc = err_set (err, ERR_UNSUPPORTED, "signature: the key is neither Ed25519 nor ECDSA");
+    return NULL;
+}
+
+static uint8_t *signed_bytes (const void *body, size_t len, size_t *out_len)
+{
+    uint8_t *bytes = malloc (sizeof (domain) + len);
+
+    if (bytes) {
+        memcpy (bytes, domain, sizeof (domain));
+        if (len > 0)
+            memcpy (bytes + sizeof (domain), body, len);
+        *out_len = sizeof (domain) + len;
+    }
+    return bytes;
+}
+
+static bool copy_bytes (ProtobufCBinaryData *out, const void *bytes, size_t len)
+{
+    out->data = malloc (len > 0 ? len : 1);
+    if (!out->data)
+        return false;
+    if (len > 0)
+        memcpy (out->data, bytes, len);
+    out->len = len;
+    return true;
+}
+
+static bool sign_into (EVP_PKEY *key, const EVP_MD *digest, const uint8_t *bytes, size_t len,
+                       ProtobufCBinaryData *out)
+{
+    EVP_MD_CTX *ctx = EVP_MD_CTX_new ();
+    uint8_t signature[SIGNATURE_BYTES_MAX];
+    size_t n = sizeof (signature);
+    bool ok = ctx && EVP_DigestSignInit (ctx, NULL, digest, NULL, key) == 1 &&
+              EVP_DigestSign (ctx, signature, &n, bytes, len) == 1 && copy_bytes (out, signature, n);
+
+    EVP_MD_CTX_free (ctx);
+    return ok;
+}
+
+static bool chain_into (STACK_OF (X509) *chain, Nui__Common__V1__Envelope *e)
+{
+    int count = sk_X509_num (chain);
+
+    if (count > CHAIN_MAX)
+        return false;
+    e->chain = calloc ((size_t)count, sizeof (e->chain[0]));
+    if (!e->chain)
+        return false;
+    for (int i = 0; i < count; i++) {
+        unsigned char *der = NULL;
+        int len = i2d_X509 (sk_X509_value (chain, i), &der);
+        bool ok = len > 0 && copy_bytes (&e->chain[i], der, (size_t)len);
+        OPENSSL_free (der);
+        if (!ok)
+            return false;
+        e->n_chain = (size_t)i + 1;
+    }
+    return true;
+}
+
+int envelope_sign (struct tlsid *signer, const void *body, size_t body_len,
+                   Nui__Common__V1__Envelope **out, struct err *err)
+{
+    Nui__Common__V1__Envelope *e = NULL;
+    EVP_PKEY *key = tlsid_key (signer);
+    uint8_t *bytes = NULL;
+    size_t len = 0;
+    int rc;
+
+    if (body_len > ENVELOPE_BODY_MAX)
+        return err_set (err, ERR_LIMIT, "envelope: %zu bytes, at most %d can be signed", body_len,
+                        ENVELOPE_BODY_MAX);
+    const EVP_MD *digest = digest_of (key, err, &rc);
+    if (rc < 0)
+        return rc;
+    e = malloc (sizeof (*e));
+    bytes = signed_bytes (body, body_len, &len);
+    if (!e || !bytes) {
+        free (e);
+        free (bytes);
+        return err_set (err, ERR_NOMEM, "envelope: out of memory");
+    }
+    nui__common__v1__envelope__init (e);
+    if (!copy_bytes (&e->body, body, body_len) ||
+        !sign_into (key, digest, bytes, len, &e->signature) ||
+        !chain_into (tlsid_chain (signer), e)) {
+        ERR_clear_error ();
+        envelope_free (e);
+        e = NULL;
+        rc = err_set (err, ERR_INTERNAL, "envelope: signing failed");
+    }
+    free (bytes);
+    if (rc == 0)
+        *out = e;
+    return rc;
+}
+
+void envelope_free (Nui__Common__V1__Envelope *envelope)
+{
+    if (envelope)
+        nui__common__v1__envelope__free_unpacked (envelope, NULL);
+}
+
+static X509 *cert_of (const ProtobufCBinaryData *der)
+{
+    const unsigned char *p = der->data;
+    X509 *cert = der->len > 0 && der->len <= CERT_BYTES_MAX ? d2i_X509 (NULL, &p, (long)der->len)
+                                                            : NULL;
+
+    if (cert && p != der->data + der->len) {
+        X509_free (cert);
+        cert = NULL;
+    }
+    ERR_clear_error ();
+    return cert;
+}
+
+/* The CRL in hand is the newest one, the moment may be years ago: a list issued later than that
+ * moment is the better list, and a revocation dated after it does not undo the signature. */
+static int verify_at (int ok, X509_STORE_CTX *ctx)
+{
+    time_t at = X509_VERIFY_PARAM_get_time (X509_STORE_CTX_get0_param (ctx));
+    bool *revoked_later = X509_STORE_CTX_get_app_data (ctx);
+    X509_REVOKED *revoked = NULL;
+
+    if (ok)
+        return 1;
+    switch (X509_STORE_CTX_get_error (ctx)) {
+    case X509_V_ERR_CRL_NOT_YET_VALID:
+        return 1;
+    case X509_V_ERR_CERT_REVOKED:
+        *revoked_later =
+            X509_CRL_get0_by_cert (X509_STORE_CTX_get0_current_crl (ctx), &revoked,
+                                   X509_STORE_CTX_get_current_cert (ctx)) == 1 &&
+            ASN1_TIME_cmp_time_t (X509_REVOKED_get0_revocationDate (revoked), at) == 1;
+        return *revoked_later;
+    default:
+        return 0;
+    }
+}
+
+/* Checks the chain and says who its leaf names. What was good without a revocation is remembered. */
+static int verify_chain (struct tlsid *id, STACK_OF (X509) *chain, time_us at,
+                         const struct chainmemo_key *key, struct principal *signer_out,
+                         struct err *err)
+{
+    X509 *leaf = sk_X509_value (chain, 0);
+    X509_STORE_CTX *ctx = X509_STORE_CTX_new ();
+    bool revoked_later = false;
+    struct err why;
+    int rc = 0;
+
+    if (!ctx || !X509_STORE_CTX_init (ctx, tlsid_store (id), leaf, chain) ||
+        !X509_STORE_CTX_set_app_data (ctx, &revoked_later)) {
+        rc = err_set (err, ERR_NOMEM, "envelope: out of memory");
+        goto out;
+    }
+    X509_VERIFY_PARAM_set_time (X509_STORE_CTX_get0_param (ctx), (time_t)(at / US_PER_S));
+    X509_STORE_CTX_set_verify_cb (ctx, verify_at);
+    if (X509_verify_cert (ctx) != 1) {
+        rc = tlsreason_of_verify (X509_STORE_CTX_get_error (ctx), "the signer's certificate", err);
+        goto out;
+    }
+    if (principal_of_cert (leaf, signer_out, &why) < 0) {
+        rc = err_set (err, ERR_UNAUTHENTIC, "the signer's %s", why.text);
+        goto out;
+    }
+    if (!revoked_later)
+        chainmemo_put (tlsid_chainmemo (id), key, at, ctx, signer_out);
+out:
+    ERR_clear_error ();
+    X509_STORE_CTX_free (ctx);
+    return rc;
+}
+
+static int verify_signature (EVP_PKEY *key, const Nui__Common__V1__Envelope *e, struct err *err)
+{
+    EVP_MD_CTX *ctx = NULL;
+    uint8_t *bytes;
+    size_t len = 0;
+    int rc;
+
+    const EVP_MD *digest = digest_of (key, err, &rc);
+    if (rc < 0)
+        return rc;
+    bytes = signed_bytes (e->body.data, e->body.len, &len);
+    ctx = EVP_MD_CTX_new ();
+    if (!bytes || !ctx)
+        rc = err_set (err, ERR_NOMEM, "envelope: out of memory");
+    else if (EVP_DigestVerifyInit (ctx, NULL, digest, NULL, key) != 1 ||
+             EVP_DigestVerify (ctx, e->signature.data, e->signature.len, bytes, len) != 1)
+        rc = err_set (err, ERR_UNAUTHENTIC, "the signature does not fit the content");
+    ERR_clear_error ();
+    EVP_MD_CTX_free (ctx);
+    free (bytes);
+    return rc;
+}
+
+/* The chain as OpenSSL has it; NULL, with err filled, when a certificate is malformed. */
+static STACK_OF (X509) *chain_of (const Nui__Common__V1__Envelope *envelope, struct err *err)
+{
+    STACK_OF (X509) *chain = sk_X509_new_null ();
+
+    for (size_t i = 0; i < envelope->n_chain; i++) {
+        X509 *cert = cert_of (&envelope->chain[i]);
+        if (!cert || !chain || !sk_X509_push (chain, cert)) {
+            X509_free (cert);
+            sk_X509_pop_free (chain, X509_free);
+            err_set (err, ERR_UNAUTHENTIC, "certificate %zu of the signer's chain is malformed",
+                     i + 1);
+            return NULL;
+        }
+    }
+    return chain;
+}
+
+int envelope_verify (struct tlsid *id, const Nui__Common__V1__Envelope *envelope, time_us at,
+                     struct principal *signer_out, struct err *err)
+{
+    STACK_OF (X509) *chain = NULL;
+    struct principal signer;
+    struct chainmemo_key digest;
+    EVP_PKEY *key;
+    int rc = 0;
+
+    if (!envelope || envelope->n_chain == 0 || envelope->n_chain > CHAIN_MAX ||
+        envelope->body.len > ENVELOPE_BODY_MAX || envelope->signature.len == 0 ||
+        envelope->signature.len > SIGNATURE_BYTES_MAX)
+        return err_set (err, ERR_UNAUTHENTIC, "the job is not signed, or over a size limit");
+    if (!chainmemo_key (envelope, &digest))
+        return err_set (err, ERR_NOMEM, "envelope: out of memory");
+    key = chainmemo_get (tlsid_chainmemo (id), &digest, at, &signer);
+    if (!key) {
+        if (!(chain = chain_of (envelope, err)))
+            return err->code;
+        if ((rc = verify_chain (id, chain, at, &digest, &signer, err)) < 0)
+            goto out;
+        key = X509_get0_pubkey (sk_X509_value (chain, 0));
+    }
+    if (!key) {
+        rc = err_set (err, ERR_UNAUTHENTIC, "the signer's certificate has no usable key");
+        goto out;
+    }
+    if (strcmp (signer.grid, tlsid_self (id)->grid) != 0) {
+        rc = err_set (err, ERR_UNAUTHENTIC, "the signer belongs to grid %s, this is %s",
+                      signer.grid, tlsid_self (id)->grid);
+        goto out;
+    }
+    if ((rc = verify_signature (key, envelope, err)) < 0)
+        goto out;
+    *signer_out = signer;
+out:
+    sk_X509_pop_free (chain, X509_free);
+    return rc;
+}

@@ -1,0 +1,27 @@
+/* pbguard: looks through serialized protobuf before protobuf-c unpacks it. Pure; fuzzed.
+ *
+ * protobuf-c 1.4 has no recursion limit, no bound on what a message unpacks to (4 MiB of empty
+ * submessages become 144 MiB of heap) and no UTF-8 check. One pass over the bytes, no allocation:
+ *  - nesting at most PBGUARD_DEPTH_MAX;
+ *  - memory after unpacking at most PBGUARD_MEMORY_BASE + PBGUARD_MEMORY_FACTOR * length;
+ *  - every string well-formed UTF-8 without NUL (Python's protobuf refuses others);
+ *  - wire types that fit the descriptor, no groups.
+ * The same check serves both directions: outgoing messages are looked at after packing. */
+#ifndef NUI_RPC_PBGUARD_H
+#define NUI_RPC_PBGUARD_H
+
+#include <protobuf-c/protobuf-c.h>
+#include <stddef.h>
+
+#include "proto/base/err.h"
+
+enum { PBGUARD_DEPTH_MAX = 32, PBGUARD_MEMORY_BASE = 256 * 1024, PBGUARD_MEMORY_FACTOR = 16 };
+
+/* ERR_INVALID (malformed, not UTF-8) or ERR_LIMIT; the text names message and field. */
+int pbguard_check (const ProtobufCMessageDescriptor *descriptor, const void *bytes, size_t len,
+                   struct err *err);
+/* pbguard_check, then protobuf_c_message_unpack. NULL and err filled on failure. */
+ProtobufCMessage *pbguard_unpack (const ProtobufCMessageDescriptor *descriptor, const void *bytes,
+                                  size_t len, struct err *err);
+
+#endif

@@ -1,0 +1,96 @@
+/* rpcserver: gRPC over HTTP/2 with mutual TLS, on one libevent loop.
+ *
+ * Methods come from protobuf-c service descriptors plus a table beside them that gives, per method,
+ * the handler, whether it streams, the size limit and who may call. A method without an entry
+ * answers UNIMPLEMENTED; a caller whose kind is not in `allow` gets PERMISSION_DENIED. The health
+ * service (grpc.health.v1) is built in and open to every authenticated peer.
+ *
+ * One thread. A handler may answer at once or keep the call and answer later; it holds one
+ * reference until rpccall_finish. */
+#ifndef NUI_RPC_RPCSERVER_H
+#define NUI_RPC_RPCSERVER_H
+
+#include <event2/event.h>
+#include <protobuf-c/protobuf-c.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/base/err.h"
+#include "proto/base/log.h"
+#include "proto/base/quantity.h"
+#include "proto/rpc/tlsid.h"
+
+/* gRPC status codes, numbers as in the specification. */
+enum rpc_status {
+    RPC_OK = 0, RPC_CANCELLED = 1, RPC_UNKNOWN = 2, RPC_INVALID_ARGUMENT = 3,
+    RPC_DEADLINE_EXCEEDED = 4, RPC_NOT_FOUND = 5, RPC_ALREADY_EXISTS = 6,
+    RPC_PERMISSION_DENIED = 7, RPC_RESOURCE_EXHAUSTED = 8, RPC_FAILED_PRECONDITION = 9,
+    RPC_ABORTED = 10, RPC_OUT_OF_RANGE = 11, RPC_UNIMPLEMENTED = 12, RPC_INTERNAL = 13,
+    RPC_UNAVAILABLE = 14, RPC_DATA_LOSS = 15, RPC_UNAUTHENTICATED = 16,
+};
+
+/* enum err_code <-> status, one table (ERR_FUNDS is FAILED_PRECONDITION with "funds: " text prefix). */
+enum rpc_status rpc_status_of_err (int err_code);
+int rpc_err_of_status (enum rpc_status status);
+
+struct rpcserver;
+struct rpccall; /* one incoming call */
+
+#define RPC_ALLOW(kind) (1u << (kind)) /* RPC_ALLOW (PRINCIPAL_USER) | … */
+#define RPC_ALLOW_ANY 0xffffffffu      /* every authenticated principal of this grid */
+
+struct rpc_method {
+    const char *name;       /* as in the .proto: "Prepare" */
+    uint32_t allow;         /* RPC_ALLOW bits; 0 refuses everyone */
+    bool server_streaming;  /* the handler may send several messages */
+    uint32_t request_bytes_max; /* 0: 64 KiB */
+    /* request is valid until the call is finished. self is what rpcserver_add_service was given. */
+    void (*handler) (void *self, struct rpccall *call, const ProtobufCMessage *request);
+};
+
+struct rpcserver_config {
+    struct event_base *base;
+    struct tlsid *id;
+    struct log *log;
+    const char *listen;          /* "127.0.0.1:0": port 0 picks a free one */
+    const char *unix_path;       /* also (or only) a Unix socket, peer credentials; NULL: none */
+    uint32_t connections_max;    /* 0: 1024 */
+    uint32_t streams_max;        /* concurrent streams per connection; 0: 256 */
+    duration_us connection_age_max; /* 0: 1 h; so that revocation bites */
+};
+
+struct rpcserver *rpcserver_create (const struct rpcserver_config *config, struct err *err);
+/* methods ends with name NULL; kept by pointer (static). */
+int rpcserver_add_service (struct rpcserver *server, const ProtobufCServiceDescriptor *descriptor,
+                           const struct rpc_method *methods, void *self, struct err *err);
+uint16_t rpcserver_port (const struct rpcserver *server);
+/* What the health service says while it is not draining; SERVING at first. For programs that can do
+ * nothing while something of theirs is away (a database). */
+void rpcserver_set_serving (struct rpcserver *server, bool serving);
+/* After tlsid_reload: closes connections whose peer certificate is no longer valid. */
+void rpcserver_recheck_peers (struct rpcserver *server);
+/* Graceful: GOAWAY, finish what runs, then done_fn; after `grace` what is left is cut. */
+void rpcserver_drain (struct rpcserver *server, duration_us grace, void (*done_fn) (void *arg),
+                      void *arg);
+void rpcserver_destroy (struct rpcserver *server);
+
+const struct principal *rpccall_peer (const struct rpccall *call);
+/* True for the local socket, where peer is {PRINCIPAL_USER, grid, login name}; uid_out may be NULL. */
+bool rpccall_is_local (const struct rpccall *call, uint32_t *uid_out);
+/* Monotonic deadline, or INT64_MAX. */
+duration_us rpccall_deadline (const struct rpccall *call);
+/* Called once if the client cancels, the deadline passes or the connection goes before finish;
+ * the call object stays valid (sends are no-ops) until rpccall_finish. */
+void rpccall_on_cancel (struct rpccall *call, void (*fn) (void *arg), void *arg);
+/* Streaming: queues one message. Returns false when more than 256 KiB are queued: stop producing
+ * until the ready hook is called (or the call is cancelled). */
+bool rpccall_send (struct rpccall *call, const ProtobufCMessage *message);
+void rpccall_on_ready (struct rpccall *call, void (*fn) (void *arg), void *arg);
+/* Unary answer; finishes the call. */
+void rpccall_reply (struct rpccall *call, const ProtobufCMessage *message);
+/* Ends the call with a status; message NULL or a sentence (percent-encoded on the wire). */
+void rpccall_finish (struct rpccall *call, enum rpc_status status, const char *message);
+void rpccall_fail (struct rpccall *call, const struct err *err); /* status from err->code */
+
+#endif

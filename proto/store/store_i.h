@@ -1,0 +1,29 @@
+/* store_i: what the sources of store share. Not for others. */
+#ifndef NUI_STORE_STORE_I_H
+#define NUI_STORE_STORE_I_H
+
+#include <sqlite3.h>
+#include <uthash.h>
+
+#include "proto/store/store.h"
+
+struct store_stmt {
+    struct store *store;
+    char *sql;           /* owned; key */
+    sqlite3_stmt *stmt;  /* NULL when it could not be prepared */
+    bool in_progress;    /* stepped to a row and not reset */
+    struct err failed;   /* the first error; told by the next step */
+    UT_hash_handle hh;
+};
+
+struct store {
+    sqlite3 *db;
+    char *path;
+    struct store_stmt *stmts;
+    uint32_t stmt_count;
+};
+
+/* The code that fits SQLite's, with its text. what: "begin", or an SQL text. */
+int store_err (struct store *store, const char *what, struct err *err);
+
+#endif

@@ -1,0 +1,250 @@
+/* One pass with everything on: all priority components, fairshare of five kinds, soft and hard
+ * limits, RESERVATIONDEPTH 100, jobs of mixed shapes. Prints a table and ratios to the floors. */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "local/core/plan.h"
+#include "tests/prop/local/trace.h"
+
+enum { USERS = 400, GROUPS = 20, ACCOUNTS = 60, CLASSES = 5, QOSES = 4 };
+
+struct bench {
+    struct cred_names names;
+    struct policy *policy;
+    struct cluster *c;
+    struct arena *arena;
+    uint64_t seed;
+    uint64_t next_id;
+    uint64_t hash; /* of all plans: the same before and after whatever made it quicker */
+    time_us now;
+};
+
+static double seconds (void)
+{
+    struct timespec t;
+
+    clock_gettime (CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* The most this process ever had. */
+static double memory_mb (void)
+{
+    char line[256];
+    unsigned long kb = 0;
+    FILE *file = fopen ("/proc/self/status", "r");
+
+    while (file && fgets (line, sizeof line, file)) {
+        if (sscanf (line, "VmHWM: %lu", &kb) == 1)
+            break;
+    }
+    if (file)
+        fclose (file);
+    return (double)kb / 1024;
+}
+
+static uint64_t draw (struct bench *b, uint64_t most)
+{
+    return trace_random (&b->seed) % most;
+}
+
+static void limits_on (struct policy *p, enum cred_kind kind, uint32_t id, int64_t jobs,
+                       int64_t procs)
+{
+    struct policy_cred *cred = policy_cred_edit (p, kind, id);
+
+    cred->limits.active_mask = 1u << LIMIT_JOB | 1u << LIMIT_PROC;
+    cred->limits.active[LIMIT_SOFT][LIMIT_JOB] = jobs;
+    cred->limits.active[LIMIT_HARD][LIMIT_JOB] = jobs * 2;
+    cred->limits.active[LIMIT_SOFT][LIMIT_PROC] = procs;
+    cred->limits.active[LIMIT_HARD][LIMIT_PROC] = procs * 2;
+}
+
+static void policy_everything (struct bench *b, uint32_t nodes, uint32_t depth)
+{
+    static const uint32_t count[CRED_KINDS] = {USERS, GROUPS, ACCOUNTS, CLASSES, QOSES};
+    struct policy *p = policy_create (&b->names);
+    struct err err = {0};
+
+    for (int s = 0; s < PRIO_SUBS; s++)
+        p->sub_weight[s] = 1 + s % 3;
+    p->sub_weight[PRIO_TARGETQUEUETIME] = p->sub_weight[PRIO_TARGETXFACTOR] = 0.001;
+    for (int c = 0; c < PRIO_COMPONENTS; c++)
+        p->component_weight[c] = 1;
+    p->fs_policy = FS_DEDICATEDPS;
+    for (int kind = 0; kind < CRED_KINDS; kind++) {
+        for (uint32_t i = 1; i <= count[kind]; i++) {
+            char name[32];
+            uint32_t id;
+            snprintf (name, sizeof name, "c%d-%u", kind, i);
+            id = strtab_intern (b->names.tab[kind], name);
+            struct policy_cred *cred = policy_cred_edit (p, (enum cred_kind)kind, id);
+            cred->priority = i % 10;
+            cred->fs_target = 100.0 / count[kind];
+            cred->fs_target_type = FS_TARGET_TARGET;
+            cred->set |= CRED_SET_PRIORITY | CRED_SET_FSTARGET;
+        }
+    }
+    limits_on (p, CRED_USER, CRED_DEFAULT, 30 + nodes / 100, 16 * (int64_t)nodes / 20 + 64);
+    limits_on (p, CRED_GROUP, CRED_DEFAULT, 600 + nodes / 10, 16 * (int64_t)nodes / 3 + 64);
+    limits_on (p, CRED_ACCOUNT, CRED_DEFAULT, 300 + nodes / 20, 16 * (int64_t)nodes / 5 + 64);
+    limits_on (p, CRED_CLASS, CRED_DEFAULT, 1000 + nodes / 2, 16 * (int64_t)nodes / 2 + 64);
+    limits_on (p, CRED_QOS, CRED_DEFAULT, 1000 + nodes / 2, 16 * (int64_t)nodes / 2 + 64);
+    policy_bucket_set (p, 0, depth, NULL, 0);
+    if (policy_seal (p, &err) != 0) {
+        fprintf (stderr, "%s\n", err.text);
+        exit (1);
+    }
+    b->policy = p;
+}
+
+static void nodes_add (struct bench *b, uint32_t nodes)
+{
+    struct node_spec spec = {.partition = 1, .speed_ppm = 1000000};
+
+    spec.configured.v[RES_PROCS] = 16;
+    for (uint32_t i = 0; i < nodes; i++) {
+        spec.configured.v[RES_MEM_MB] = i % 4 == 0 ? 256000 : 64000;
+        spec.features.word[0] = 1u << (i % 3) | (i % 4 == 0 ? 8 : 0);
+        (void)cluster_node_add (b->c, &spec, b->now, NULL, NULL);
+    }
+}
+
+/* Mixed shapes: serial, threaded, parallel by node, with memory, with features. */
+static void submit (struct bench *b, bool small)
+{
+    static const int32_t threads[] = {1, 1, 2, 4, 8, 16};
+    static const int32_t memory[] = {0, 0, 2000, 4000, 16000};
+    struct req req = {.tasks = 1};
+    struct job_spec spec = {.id = {b->next_id++}, .not_before = TIME_US_NONE, .req_count = 1,
+                            .req = &req};
+    struct err err = {0};
+
+    req.task.v[RES_PROCS] = threads[draw (b, 6)];
+    req.task.v[RES_MEM_MB] = memory[draw (b, 5)];
+    req.tasks = 1 + (uint32_t)draw (b, small ? 6 : draw (b, 20) == 0 ? 400 : 24);
+    if (draw (b, 5) == 0)
+        req.features.word[0] = 1u << draw (b, 3);
+    if (draw (b, 6) == 0 && req.task.v[RES_PROCS] <= 8) {
+        req.tasks_per_node = 2;
+        req.tasks = (req.tasks + 1) / 2 * 2;
+    }
+    spec.submit = b->now - (time_us)draw (b, 500000) * US_PER_S;
+    spec.walltime_limit = (duration_us)(1 + draw (b, 96)) * 900 * US_PER_S;
+    spec.cred[CRED_USER] = 1 + (uint32_t)draw (b, USERS);
+    spec.cred[CRED_GROUP] = 1 + (uint32_t)draw (b, GROUPS);
+    spec.cred[CRED_ACCOUNT] = 1 + (uint32_t)draw (b, ACCOUNTS);
+    spec.cred[CRED_CLASS] = 1 + (uint32_t)draw (b, CLASSES);
+    spec.cred[CRED_QOS] = 1 + (uint32_t)draw (b, QOSES);
+    if (cluster_job_submit (b->c, &spec, b->now, &err) != 0) {
+        fprintf (stderr, "%s\n", err.text);
+        exit (1);
+    }
+}
+
+static double pass (struct bench *b, struct plan *plan)
+{
+    struct err err = {0};
+    double begin = seconds ();
+
+    arena_reset (b->arena);
+    if (plan_compute (b->c, b->now, b->arena, plan, &err) != 0 ||
+        plan_commit (b->c, plan, &err) != 0) {
+        fprintf (stderr, "%s\n", err.text);
+        exit (1);
+    }
+    b->hash = (b->hash ^ plan->hash) * UINT64_C (0x100000001B3);
+    return seconds () - begin;
+}
+
+static int compare (const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+struct figures {
+    double full_ms, after_end_ms, fill_ms;
+    uint32_t running;
+    double memory_mb;
+    uint64_t hash;
+};
+
+static struct figures measure (uint32_t nodes, uint32_t idle, uint32_t running, uint32_t depth)
+{
+    struct bench b = {.seed = 11, .next_id = 1, .now = INT64_C (1700000000) * US_PER_S};
+    struct figures f = {0};
+    struct plan plan;
+    double after[9];
+
+    cred_names_init (&b.names);
+    policy_everything (&b, nodes, depth);
+    b.arena = arena_create (0);
+    b.c = cluster_create (b.policy, NULL, NULL);
+    nodes_add (&b, nodes);
+    for (uint32_t i = 0; i < running; i++)
+        submit (&b, true);
+    (void)pass (&b, &plan);
+    for (uint32_t i = 0; i < idle; i++)
+        submit (&b, false);
+    b.now += 60 * US_PER_S;
+    f.fill_ms = pass (&b, &plan) * 1e3; /* starts what fits */
+    b.now += 60 * US_PER_S;
+    plan_forget (b.c);
+    f.full_ms = pass (&b, &plan) * 1e3;
+    f.running = cluster_job_count (b.c, JOB_STARTING);
+    for (uint32_t i = 0; i < 9; i++) {
+        struct job_id *active = malloc ((f.running + 100) * sizeof *active);
+        uint32_t n = cluster_job_list (b.c, JOB_STARTING, active, f.running + 100);
+        b.now += 5 * US_PER_S;
+        (void)cluster_job_end (b.c, active[draw (&b, n)], b.now, NULL);
+        after[i] = pass (&b, &plan) * 1e3;
+        free (active);
+    }
+    qsort (after, 9, sizeof *after, compare);
+    f.after_end_ms = after[4];
+    f.memory_mb = memory_mb ();
+    f.hash = b.hash;
+    cluster_destroy (b.c);
+    arena_destroy (b.arena);
+    policy_destroy (b.policy);
+    cred_names_free (&b.names);
+    return f;
+}
+
+static void show (uint32_t nodes, uint32_t idle, uint32_t running, uint32_t depth)
+{
+    struct figures f = measure (nodes, idle, running, depth);
+
+    printf ("%8u %9u %8u %6u %11.2f %11.2f %11.2f %8.0f\n", nodes, idle, f.running, depth,
+            f.fill_ms, f.full_ms, f.after_end_ms, f.memory_mb);
+    fflush (stdout);
+}
+
+int main (int argc, char **argv)
+{
+    static const uint32_t idle[] = {1000, 10000, 100000, 1000000};
+    static const uint32_t nodes[] = {100, 1000, 10000, 100000};
+    struct figures f = measure (10000, 100000, 8000, 100);
+
+    printf ("one pass, everything on: 10,000 nodes x 16, 100,000 idle, %u running, depth 100\n",
+            f.running);
+    printf ("  filling pass %.1f ms; full pass %.1f ms (floor 200, ratio %.1f); after one end "
+            "%.1f ms (floor 20, ratio %.1f); %.0f MB (floor 1024, ratio %.1f)\n",
+            f.fill_ms, f.full_ms, 200 / f.full_ms, f.after_end_ms, 20 / f.after_end_ms,
+            f.memory_mb, 1024 / f.memory_mb);
+    printf ("  hash of the plans %016llx\n", (unsigned long long)f.hash);
+    if (argc > 1 && strcmp (argv[1], "quick") == 0)
+        return 0;
+    printf ("%8s %9s %8s %6s %11s %11s %11s %8s\n", "nodes", "idle", "running", "depth",
+            "filling ms", "full ms", "one end ms", "max MB");
+    for (uint32_t i = 0; i < 4; i++)
+        show (10000, idle[i], 8000, 100);
+    for (uint32_t i = 0; i < 4; i++)
+        show (nodes[i], 100000, nodes[i] * 4 / 5, 100);
+    return 0;
+}

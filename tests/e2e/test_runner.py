@@ -1,0 +1,101 @@
+"""Real processes: environment, account, limits, and a site that comes back to them."""
+import os
+import re
+
+from fixture import GridCase, layout, main, wait_for
+
+
+class Runner(GridCase):
+    def run_job(self, *options, script, states=("Completed",)):
+        ident = self.grid.submit("alice", "-A", "phys", *options, script)
+        return ident, self.wait_state(ident, states)
+
+    def test_environment(self):
+        script = self.write("env.sh", "#!/bin/sh\nid -un\nenv | grep ^NUI_ | sort\n"
+                            "echo nodes $(cat $NUI_NODEFILE)\necho args $*\necho $COLOUR\n")
+        ident = self.grid.submit("alice", "-A", "phys", "-n", 3, "-t", 60, "--site", "alpha",
+                                 "--env", "COLOUR=blue", script, "one", "two")
+        self.wait_state(ident, ("Completed",))
+        lines = self.nui("alice", "output", ident).stdout.splitlines()
+        self.assertEqual(lines[0], layout.account_of("alice"))
+        env = dict(line.split("=", 1) for line in lines if line.startswith("NUI_"))
+        self.assertRegex(env["NUI_JOBID"], r"^alpha\.\d+$")
+        self.assertEqual(env["NUI_SITE"], "alpha")
+        self.assertEqual(env["NUI_TASKS"], "3")
+        self.assertEqual(env["NUI_COMPONENT"], "main")
+        self.assertRegex(env["NUI_PEERS"], r"^main=[\w.-]+:\d+$")
+        self.assertEqual(env["NUI_PEERS"].rsplit(":", 1)[1], env["NUI_PORT"])
+        first = self.grid.ports["jobs"]
+        self.assertIn(int(env["NUI_PORT"]), range(first, first + layout.JOB_PORTS))
+        self.assertIn("NUI_START_TIME", env)
+        nodes = next(line for line in lines if line.startswith("nodes ")).split()[1:]
+        self.assertEqual(len(nodes), 3, "one line per task")
+        self.assertTrue(all(re.match(r"^alpha0[1-4]$", n) for n in nodes), nodes)
+        self.assertIn("args one two", lines)
+        self.assertIn("blue", lines)
+
+    def test_exit_code(self):
+        _, job = self.run_job("-n", 1, "-t", 60, script=self.write("seven.sh", "#!/bin/sh\nexit 7\n"),
+                              states=("Failed",))
+        self.assertEqual(job["components"][0]["exit_code"], 7)
+
+    def test_wallclock_limit(self):
+        script = self.write("stubborn.sh", "#!/bin/sh\ntrap '' TERM\necho begun\n"
+                            "while :; do sleep 0.1; done\n")
+        ident, job = self.run_job("-n", 1, "-t", 2, script=script, states=("Failed",))
+        self.assertEqual(job["components"][0]["state"], "Timeout")
+        self.assertIn("begun", self.nui("alice", "output", ident).stdout)
+        wait_for("its processes to be gone", lambda: not self.grid.supervisors(), 10)
+        self.settled()
+        charged = -sum(line["posted"] for line in self.charges(ident))
+        self.assertGreaterEqual(charged, 2)
+        self.assertLess(charged, 9)  # the limit, the grace, and a little
+
+    def test_a_restarted_site_finds_its_jobs(self):
+        script = self.gated_script("orphan", code=9)
+        ident = self.grid.submit("alice", "-A", "phys", "-n", 1, "-t", "5:00", "--site", "gamma",
+                                 script)
+        self.wait_state(ident, ("Running",))
+        wait_for("the job to begin", lambda: self.began("orphan"), 20)
+        self.grid.daemons["gamma"].kill()
+        self.open_gate("orphan")
+        wait_for("the job to end", lambda: not self.grid.supervisors(), 20)
+        self.grid.daemons["gamma"].start()
+        job = self.wait_state(ident, ("Failed",))
+        self.assertEqual(job["components"][0]["exit_code"], 9)
+        self.assertEqual(len(self.began("orphan")), 1)
+        self.settled()
+        self.assertEqual(len(self.charges(ident)), 1)
+
+    def test_an_orderly_restart_leaves_jobs_alone(self):
+        script = self.gated_script("patient")
+        ident = self.grid.submit("alice", "-A", "phys", "-n", 1, "-t", "5:00", "--site", "beta", script)
+        self.wait_state(ident, ("Running",))
+        wait_for("the job to begin", lambda: self.began("patient"), 20)
+        self.assertTrue(self.grid.daemons["beta"].stop(), "it had to be killed")
+        self.grid.daemons["beta"].start()
+        self.open_gate("patient")
+        self.wait_state(ident, ("Completed",))
+        self.assertEqual(len(self.began("patient")), 1)
+
+    def test_cancel(self):
+        script = self.gated_script("unwanted")
+        ident = self.grid.submit("alice", "-A", "phys", "-n", 1, "-t", "5:00", script)
+        self.wait_state(ident, ("Running",))
+        self.nui("bob", "cancel", ident, code=5)  # another's job is as good as none
+        self.nui("alice", "cancel", ident)
+        self.wait_state(ident, ("Cancelled",))
+        wait_for("its processes to be gone", lambda: not self.grid.supervisors(), 15)
+        self.settled()
+        self.assert_books_close()
+
+    def test_jobs_never_run_as_root(self):
+        if os.geteuid() != 0:
+            self.skipTest("we are not root")
+        _, job = self.run_job("-n", 1, "-t", 60, script=self.write("who.sh", "#!/bin/sh\nid -u\n"))
+        ident = job["job_id"]
+        self.assertNotEqual(self.nui("alice", "output", ident).stdout.strip(), "0")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,209 @@
+"""Who is who: forged, foreign, expired, wrong-kind and revoked, each refused by the daemon itself."""
+import shutil
+import subprocess
+
+from fixture import Forge, GridCase, layout, main, wait_for
+
+EXPIRED_CONFIG = """[ca]
+default_ca = grid
+[grid]
+database = {dir}/index.txt
+new_certs_dir = {dir}
+certificate = {ca}/ca.pem
+private_key = {ca}/ca.key
+rand_serial = yes
+default_md = sha256
+policy = any
+[any]
+organizationName = supplied
+organizationalUnitName = supplied
+commonName = supplied
+[leaf]
+basicConstraints = critical,CA:FALSE
+keyUsage = critical,digitalSignature
+extendedKeyUsage = clientAuth
+subjectAltName = URI:{uri}
+"""
+
+
+class Security(GridCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.forge = Forge(cls.grid)
+
+    def refused_by_alpha(self, envelope, words):
+        before = self.grid.nui("alice", "jobs", "--json").stdout
+        accepted, text = self.forge.submit_to_site("alpha", envelope)
+        self.assertFalse(accepted, text)
+        self.assertRegex(text, words)
+        self.assertEqual(self.grid.nui("alice", "jobs", "--json").stdout, before)
+        self.assert_nothing_held()
+
+    def assert_nothing_held(self):
+        self.assertEqual(self.balance()["held"], 0)
+
+    def config_with(self, name, like="alice", **keys):
+        """A configuration like that of someone, with keys replaced."""
+        lines = self.grid.layout.config(like).read_text().splitlines()
+        for key, value in keys.items():
+            lines = [f"{key} {value}" if line.split(" ")[0] == key else line for line in lines]
+        self.grid.layout.config(name).write_text("\n".join(lines) + "\n")
+
+    # ---- envelopes
+
+    def test_an_honest_envelope_is_accepted_so_the_refusals_mean_something(self):
+        body = self.forge.job("alice", "phys").SerializeToString()
+        accepted, text = self.forge.submit_to_site("alpha", self.forge.sign("alice", body),
+                                                   "grid.900001")
+        self.assertTrue(accepted, text)
+        self.settled()
+
+    def test_changed_body(self):
+        body = self.forge.job("alice", "phys").SerializeToString()
+        envelope = self.forge.sign("alice", body)
+        envelope.body = body.replace(b"echo forged", b"echo FORGED")
+        self.refused_by_alpha(envelope, "(?i)signature")
+
+    def test_changed_signature(self):
+        envelope = self.forge.sign("alice", self.forge.job("alice", "phys").SerializeToString())
+        envelope.signature = envelope.signature[:-1] + bytes([envelope.signature[-1] ^ 1])
+        self.refused_by_alpha(envelope, "(?i)signature")
+
+    def test_bob_signs_for_alice(self):
+        body = self.forge.job("alice", "phys").SerializeToString()
+        self.refused_by_alpha(self.forge.sign("bob", body), "(?i)sign|submitter|bob")
+
+    def test_foreign_authority(self):
+        other = self.grid.layout.work / "other-ca"
+        self.grid.nui_ca("init", other, "--grid", layout.GRID)
+        self.grid.nui_ca("issue", other, "user", "alice", "--out", self.grid.layout.ids / "user-fake")
+        body = self.forge.job("alice", "phys").SerializeToString()
+        self.refused_by_alpha(self.forge.sign("fake", body), "(?i)certificate")
+
+    def test_not_in_the_gridmap(self):
+        self.grid.nui_ca("issue", self.grid.layout.ca, "user", "mallory", "--out",
+                         self.grid.layout.id_dir("user", "mallory"))
+        body = self.forge.job("mallory", "phys").SerializeToString()
+        self.refused_by_alpha(self.forge.sign("mallory", body), "(?i)gridmap|mapped|mapfile|account")
+
+    def test_expired_job(self):
+        job = self.forge.job("alice", "phys")
+        job.created_us -= 7200 * 10**6
+        job.expires_us -= 7200 * 10**6
+        self.refused_by_alpha(self.forge.sign("alice", job.SerializeToString()), "(?i)expired|past")
+
+    def test_a_user_may_not_speak_as_the_metascheduler(self):
+        import grpc
+        local = self.forge.contract.local
+        envelope = self.forge.sign("alice", self.forge.job("alice", "phys").SerializeToString())
+        with self.forge.channel("alpha", "user", "alice") as channel:
+            with self.assertRaises(grpc.RpcError) as caught:
+                self.forge.call(channel, "nui.local.v1.Local", "Submit",
+                                local.SubmitRequest(envelope=envelope, component="main",
+                                                    grid_job_id="grid.900002", attempt=1),
+                                local.SubmitReply)
+        self.assertEqual(caught.exception.code(), grpc.StatusCode.PERMISSION_DENIED)
+
+    # ---- certificates
+
+    def test_expired_certificate(self):
+        where = self.grid.layout.id_dir("user", "late")
+        where.mkdir(mode=0o700)
+        shutil.copy(self.grid.layout.id_dir("user", "alice") / "key.pem", where / "key.pem")
+        (where / "index.txt").touch()
+        (where / "ca.cnf").write_text(EXPIRED_CONFIG.format(
+            dir=where, ca=self.grid.layout.ca, uri=f"nui://{layout.GRID}/user/alice"))
+        for command in (["req", "-new", "-config", "/dev/null", "-key", "key.pem", "-subj",
+                         "/O=demo/OU=user/CN=alice", "-out", "csr"],
+                        ["ca", "-batch", "-notext", "-config", "ca.cnf", "-extensions", "leaf",
+                         "-startdate", "20200101000000Z", "-enddate", "20200201000000Z", "-in", "csr",
+                         "-out", "cert.pem"]):
+            subprocess.run(["openssl", *command], cwd=where, check=True, capture_output=True)
+        self.config_with("late", CERT=where / "cert.pem", KEY=where / "key.pem")
+        done = self.nui("late", "whoami", code=3)
+        self.assertIn("expired", done.stderr)
+        self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+
+    def test_certificate_of_another_grid(self):
+        other = self.grid.layout.work / "far-ca"
+        self.grid.nui_ca("init", other, "--grid", "far")
+        out = self.grid.layout.id_dir("user", "far")
+        self.grid.nui_ca("issue", other, "user", "alice", "--out", out)
+        self.config_with("far", CERT=out / "cert.pem", KEY=out / "key.pem")
+        done = self.nui("far", "whoami", code=3)
+        self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+
+    def test_wrong_kind_of_certificate(self):
+        """A user's certificate does not make a bank; an agency's does not submit jobs."""
+        mine, where = self.grid.layout.id_dir("user", "alice"), self.grid.layout
+        for name in ("bank", "meta", "alpha"):
+            state = where.work / f"not-{name}"
+            self.config_with(f"not-{name}", like=name, CERT=mine / "cert.pem", KEY=mine / "key.pem",
+                             STATEDIR=state, PIDFILE=state / "pid", PORTFILE=state / "port",
+                             LISTEN="127.0.0.1:0", LOGFILE=where.log / f"not-{name}.log")
+            state.mkdir()
+            done = subprocess.run([self.grid.daemons[name].program, "--config",
+                                   where.config(f"not-{name}")], capture_output=True, text=True,
+                                  timeout=30)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn("nui://demo/user/alice", done.stderr)
+            self.assertFalse((state / "port").exists())
+        script = self.write("agency.sh", "#!/bin/sh\n")
+        self.nui(layout.AGENCY, "submit", "-A", "phys", "-t", 60, script, code=3)
+
+    def test_a_readable_key_is_refused(self):
+        key = self.grid.layout.work / "loose.key"
+        shutil.copy(self.grid.layout.id_dir("user", "alice") / "key.pem", key)
+        key.chmod(0o644)
+        self.config_with("loose", KEY=key)
+        done = self.grid.nui("loose", "whoami")
+        self.assertIn(done.returncode, (1, 3))
+        self.assertIn("loose.key", done.stderr)
+        key.chmod(0o600)
+        self.nui("loose", "whoami")
+
+    def test_jobs_are_their_owners(self):
+        script = self.write("mine.sh", "#!/bin/sh\necho secret\n")
+        ident = self.grid.submit("alice", "-A", "phys", "-n", 1, "-t", 60, script)
+        self.wait_state(ident, ("Completed",))
+        for words in (["status", ident], ["output", ident], ["watch", ident]):
+            done = self.grid.nui("bob", *words)
+            self.assertIn(done.returncode, (3, 5), done.stdout + done.stderr)
+            self.assertNotIn("secret", done.stdout)
+        self.assertIn("secret", self.nui("alice", "output", ident).stdout)
+
+    def test_deposits_are_the_agencys(self):
+        before = self.balance()
+        for who in ("alice", "bob"):
+            self.nui(who, "deposit", "-A", "phys", 1000, code=3)
+        self.assertEqual(self.balance()["granted"], before["granted"])
+
+    def test_revoked_is_refused_without_a_restart(self):
+        """By the metascheduler, the bank and every site; others are not disturbed."""
+        grid = self.grid
+        pids = {name: daemon.pid() for name, daemon in grid.daemons.items()}
+        out = grid.layout.id_dir("user", "gone")
+        grid.nui_ca("issue", grid.layout.ca, "user", "gone", "--out", out)
+        self.config_with("gone", CERT=out / "cert.pem", KEY=out / "key.pem")
+        self.nui("gone", "whoami")
+        grid.nui_ca("revoke", grid.layout.ca, "user", "gone")
+        wait_for("the metascheduler to refuse the revoked certificate",
+                 lambda: grid.nui("gone", "whoami").returncode == 3, 30)
+        done = self.nui("gone", "whoami", code=3)
+        self.assertIn("revoked", done.stderr)
+        wait_for("the bank to refuse it", lambda: grid.nui("gone", "balance").returncode == 3, 30)
+        body = self.forge.job("gone", "phys").SerializeToString()
+        envelope = self.forge.sign("gone", body)
+
+        def site_refuses():
+            accepted, text = self.forge.submit_to_site("alpha", envelope)
+            self.assertFalse(accepted)
+            return "revoked" in text
+        wait_for("the site to refuse a job signed with it", site_refuses, 30)
+        self.nui("alice", "whoami")
+        self.assertEqual(pids, {name: daemon.pid() for name, daemon in grid.daemons.items()})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+"""The tour, step by step, with what came of it asserted; then the tour as the quickstart runs it."""
+import contextlib
+import io
+import re
+import subprocess
+import unittest
+
+from fixture import SAMPLES, GridCase, layout, main
+
+from grid.tour import Tour
+
+
+class Steps(GridCase):
+    def test_whoami(self):
+        for kind, name in [("user", "alice"), ("user", "bob"), ("agency", layout.AGENCY),
+                           ("operator", layout.OPERATOR)]:
+            self.assertIn(f"nui://{layout.GRID}/{kind}/{name}", self.nui(name, "whoami").stdout)
+
+    def test_sites(self):
+        rows = self.grid.json("alice", "sites")
+        self.assertEqual({r["site"]: r["procs_total"] for r in rows},
+                         {s: n * p for s, (n, p) in layout.SITES.items()})
+
+    def test_estimate_changes_nothing_and_prices_exactly(self):
+        before = self.statement()["lines"]
+        rows = self.grid.json("alice", "estimate", "-A", "phys", "-n", 2, "-t", 60)
+        self.assertEqual(len(rows), 3)
+        for row in rows:
+            self.assertEqual(row["price"], 120)
+        self.assertEqual(self.statement()["lines"], before)
+
+    def test_one_site(self):
+        ident = self.grid.submit("alice", "-A", "phys", SAMPLES / "hello.sh")
+        job = self.wait_state(ident, ("Completed",))
+        self.assertEqual(len(job["components"]), 1)
+        self.assertIn("1 + 2 + ... + 20000 = 200010000", self.nui("alice", "output", ident).stdout)
+        self.settled()
+        lines = [l for l in self.statement()["lines"] if l["job"] == ident]
+        self.assertEqual([l["kind"] for l in lines][:2], ["hold", "charge"])
+        self.assertEqual(lines[0]["held"], 120)
+        self.assertEqual(sum(l["held"] for l in lines), 0)
+        self.assert_books_close()
+
+    def test_two_sites(self):
+        ident = self.grid.submit("alice", "-A", "phys", "-t", 60, "--component",
+                                 "left:site=alpha,tasks=2", "--component", "right:site=beta,tasks=3",
+                                 SAMPLES / "pair.py")
+        job = self.wait_state(ident, ("Completed",))
+        self.assertEqual([c["site"] for c in job["components"]], ["alpha", "beta"])
+        said = [self.nui("alice", "output", ident, part).stdout for part in ("left", "right")]
+        results = [re.search(r"joint result: (\d+)", text).group(1) for text in said]
+        self.assertEqual(results[0], results[1])
+        apart = int(re.search(r"started within (\d+) ms", said[0]).group(1))
+        self.assertLess(apart, 2000)
+        self.settled()
+        charges = self.charges(ident)
+        self.assertEqual(sorted(l["site"] for l in charges), ["alpha", "beta"])
+        self.assert_books_close()
+
+
+    def test_sample_configurations_are_good(self):
+        for daemon, name in (("bank", "nui-bank"), ("meta", "nui-meta"), ("alpha", "nui-local")):
+            done = subprocess.run([self.grid.daemons[daemon].program, "--config",
+                                   SAMPLES / f"{name}.cfg", "--check"], capture_output=True,
+                                  text=True, timeout=30)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        done = self.grid.nui("alice", "--config", SAMPLES / "nui.cfg", "whoami")
+        self.assertRegex(done.stderr, r"samples/ca\.pem")  # all that is missing are its files
+
+
+class WholeTour(unittest.TestCase):
+    def test_as_the_quickstart_runs_it(self):
+        """On a grid of its own, twice: it may be run again at any time."""
+        case = type("TourGrid", (GridCase,), {"fund": classmethod(lambda cls: None)})
+        case.setUpClass()
+        try:
+            for _ in range(2):
+                said = io.StringIO()
+                try:
+                    with contextlib.redirect_stdout(said):
+                        Tour(case.grid).run()
+                except Exception:
+                    print(said.getvalue())
+                    raise
+                self.assertIn("all 8 steps passed", said.getvalue())
+                self.assertEqual(case.grid.stop(), [])
+        finally:
+            case.doClassCleanups()
+
+
+if __name__ == "__main__":
+    main()

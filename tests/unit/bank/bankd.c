@@ -1,0 +1,280 @@
+#include "tests/unit/bank/bankd.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "proto/base/clock.h"
+#include "proto/nui/v1/health.pb-c.h"
+#include "proto/rpc/envelope.h"
+
+static const struct {
+    const char *name, *uri;
+} people[WHO_COUNT] = {
+    [WHO_ALPHA] = {"alpha", "nui://test/site/alpha"},
+    [WHO_BETA] = {"beta", "nui://test/site/beta"},
+    [WHO_META] = {"meta", "nui://test/meta/meta"},
+    [WHO_ALICE] = {"alice", ALICE_URI},
+    [WHO_BOB] = {"bob", BOB_URI},
+    [WHO_NSF] = {"nsf", "nui://test/agency/nsf"},
+    [WHO_OPS] = {"ops", "nui://test/operator/ops"},
+};
+
+static void pause_ms (long ms)
+{
+    struct timespec ts = {0, ms * 1000000};
+    nanosleep (&ts, NULL);
+}
+
+static void write_config (const struct bankd *d, const char *database)
+{
+    char path[512];
+    snprintf (path, sizeof (path), "%s/nui-bank.cfg", d->dir);
+    FILE *f = fopen (path, "w");
+    assert (f);
+    fprintf (f,
+             "GRID test\nLISTEN 127.0.0.1:0\nPORTFILE port\nPIDFILE pid\nLOGFILE bank.log\n"
+             "STATEDIR state\nCA ca.pem\nCRL ca.crl\nCERT bank.pem\nKEY bank.key\nDATABASE %s\n",
+             database);
+    fclose (f);
+}
+
+static void read_port (struct bankd *d)
+{
+    char path[512], text[64] = "";
+    duration_us deadline = clock_monotonic_us () + 30 * US_PER_S;
+    snprintf (path, sizeof (path), "%s/port", d->dir);
+    for (;;) {
+        FILE *f = fopen (path, "r");
+        if (f && fgets (text, sizeof (text), f)) {
+            fclose (f);
+            break;
+        }
+        if (f)
+            fclose (f);
+        int status;
+        if (clock_monotonic_us () > deadline || waitpid (d->pid, &status, WNOHANG) == d->pid) {
+            fprintf (stderr, "bankd: nui-bank did not start, see %s/bank.log\n", d->dir);
+            abort ();
+        }
+        pause_ms (10);
+    }
+    snprintf (d->target, sizeof (d->target), "127.0.0.1:%d",
+              atoi (strrchr (text, ':') ? strrchr (text, ':') + 1 : text));
+}
+
+void bankd_start (struct bankd *d, const char *program)
+{
+    char config[512], port[512], err[512];
+    snprintf (config, sizeof (config), "%s/nui-bank.cfg", d->dir);
+    snprintf (port, sizeof (port), "%s/port", d->dir);
+    snprintf (err, sizeof (err), "%s/stderr", d->dir);
+    unlink (port);
+    pid_t parent = getpid ();
+    d->pid = fork ();
+    assert (d->pid >= 0);
+    if (d->pid == 0) {
+        int fd = open (err, O_WRONLY | O_CREAT | O_APPEND, 0600);
+        dup2 (fd, 2);
+        prctl (PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid () != parent)
+            _exit (127);
+        execl (program, program, "--config", config, (char *)NULL);
+        _exit (127);
+    }
+    read_port (d);
+    for (int who = 0; who < WHO_COUNT; who++) {
+        struct rpcclient_config c = {
+            .base = d->base, .id = d->id[who], .target = d->target, .expect_kind = PRINCIPAL_BANK};
+        struct err why = {0};
+        rpcclient_destroy (d->client[who]);
+        d->client[who] = rpcclient_create (&c, &why);
+        assert (d->client[who]);
+    }
+}
+
+void bankd_open (struct bankd *d, const char *program, const char *database)
+{
+    *d = (struct bankd){.dir = testca_dir (), .base = event_base_new ()};
+    d->ca = testca_create (d->dir, "ca");
+    struct testca_cert bank = {.name = "bank", .uri = "nui://test/bank/bank"};
+    testca_issue (d->ca, &bank);
+    for (int who = 0; who < WHO_COUNT; who++) {
+        struct testca_cert cert = {.name = people[who].name, .uri = people[who].uri};
+        testca_issue (d->ca, &cert);
+        d->id[who] = testca_tlsid (d->dir, "ca", people[who].name, false);
+    }
+    write_config (d, database);
+    bankd_start (d, program);
+}
+
+int bankd_stop (struct bankd *d, int sig)
+{
+    int status = 0;
+    kill (d->pid, sig);
+    while (waitpid (d->pid, &status, 0) < 0 && errno == EINTR)
+        continue;
+    d->pid = 0;
+    return status;
+}
+
+void bankd_close (struct bankd *d)
+{
+    if (d->pid)
+        bankd_stop (d, SIGTERM);
+    for (int who = 0; who < WHO_COUNT; who++) {
+        rpcclient_destroy (d->client[who]);
+        tlsid_destroy (d->id[who]);
+    }
+    event_base_free (d->base);
+    testca_destroy (d->ca);
+    char command[600];
+    snprintf (command, sizeof (command), "rm -rf '%s/state'", d->dir);
+    if (system (command) != 0)
+        perror ("bankd: rm");
+    testca_remove (d->dir);
+}
+
+bool bankd_wait_serving (struct bankd *d, bool serving)
+{
+    Grpc__Health__V1__HealthCheckRequest req = GRPC__HEALTH__V1__HEALTH_CHECK_REQUEST__INIT;
+    duration_us deadline = clock_monotonic_us () + 30 * US_PER_S;
+    while (clock_monotonic_us () < deadline) {
+        ProtobufCMessage *reply = NULL;
+        struct err err = {0};
+        if (rpcclient_call (d->client[WHO_OPS], &grpc__health__v1__health__descriptor, "Check",
+                            &req.base, 5 * US_PER_S, true, &reply, &err) == 0) {
+            bool now = ((Grpc__Health__V1__HealthCheckResponse *)reply)->status ==
+                       GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__SERVING;
+            protobuf_c_message_free_unpacked (reply, NULL);
+            if (now == serving)
+                return true;
+        }
+        pause_ms (20);
+    }
+    return false;
+}
+
+struct bankd_reply bankd_call (struct bankd *d, enum bankd_who who, const char *method,
+                               const ProtobufCMessage *request)
+{
+    struct bankd_reply reply = {0};
+    rpcclient_call (d->client[who], &nui__bank__v1__bank__descriptor, method, request,
+                    30 * US_PER_S, true, &reply.message, &reply.err);
+    return reply;
+}
+
+void bankd_reply_free (struct bankd_reply *reply)
+{
+    if (reply->message)
+        protobuf_c_message_free_unpacked (reply->message, NULL);
+    reply->message = NULL;
+}
+
+ProtobufCBinaryData bankd_key (struct bankd *d, uint8_t buf[16])
+{
+    uint64_t n = ++d->keys;
+    memset (buf, 0x5a, 16);
+    memcpy (buf, &n, sizeof (n));
+    return (ProtobufCBinaryData){16, buf};
+}
+
+Nui__Common__V1__Envelope *bankd_sign (struct bankd *d, enum bankd_who who,
+                                       const struct bankd_job *job)
+{
+    Nui__Common__V1__Job m = NUI__COMMON__V1__JOB__INIT;
+    Nui__Common__V1__Component c = NUI__COMMON__V1__COMPONENT__INIT, *components[] = {&c};
+    Nui__Common__V1__Req r = NUI__COMMON__V1__REQ__INIT, *reqs[] = {&r};
+    Nui__Common__V1__Envelope *out = NULL;
+    struct err err = {0};
+    uint8_t body[4096], uuid[16];
+    random_bytes (uuid, sizeof (uuid));
+    m.grid = (char *)(uintptr_t) "test";
+    m.submitter = (char *)(uintptr_t)(job->submitter ? job->submitter : people[who].uri);
+    m.uuid = (ProtobufCBinaryData){sizeof (uuid), uuid};
+    m.account = (char *)(uintptr_t)job->account;
+    m.expires_us = job->expires_us;
+    m.cost_max_micro = job->cost_max_micro;
+    m.n_components = 1;
+    m.components = components;
+    c.name = (char *)(uintptr_t) "main";
+    c.walltime_us = job->walltime_us ? job->walltime_us : 86400 * US_PER_S;
+    c.n_sites = job->site_count;
+    c.sites = (char **)(uintptr_t)job->sites;
+    c.n_reqs = 1;
+    c.reqs = reqs;
+    r.tasks = 1;
+    size_t len = nui__common__v1__job__pack (&m, body);
+    assert (len < sizeof (body));
+    if (envelope_sign (d->id[who], body, len, &out, &err) < 0) {
+        fprintf (stderr, "bankd: %s\n", err.text);
+        abort ();
+    }
+    return out;
+}
+
+static void must (struct bankd *d, const char *method, const ProtobufCMessage *request)
+{
+    struct bankd_reply reply = bankd_call (d, WHO_NSF, method, request);
+    if (reply.err.code) {
+        fprintf (stderr, "bankd: %s: %s\n", method, reply.err.text);
+        abort ();
+    }
+    bankd_reply_free (&reply);
+}
+
+#define TEXT(s) ((char *)(uintptr_t)(s))
+
+void bankd_found (struct bankd *d)
+{
+    uint8_t key[16];
+    Nui__Bank__V1__ProjectCreateRequest project = NUI__BANK__V1__PROJECT_CREATE_REQUEST__INIT;
+    project.key = bankd_key (d, key);
+    project.name = TEXT ("physics");
+    must (d, "ProjectCreate", &project.base);
+    const char *users[] = {ALICE_URI, BOB_URI};
+    for (int i = 0; i < 2; i++) {
+        Nui__Bank__V1__UserCreateRequest user = NUI__BANK__V1__USER_CREATE_REQUEST__INIT;
+        user.key = bankd_key (d, key);
+        user.identity = TEXT (users[i]);
+        must (d, "UserCreate", &user.base);
+    }
+    Nui__Bank__V1__MemberRequest member = NUI__BANK__V1__MEMBER_REQUEST__INIT;
+    member.key = bankd_key (d, key);
+    member.project = TEXT ("physics");
+    member.identity = TEXT (ALICE_URI);
+    must (d, "Member", &member.base);
+    Nui__Bank__V1__AccountCreateRequest account = NUI__BANK__V1__ACCOUNT_CREATE_REQUEST__INIT;
+    account.key = bankd_key (d, key);
+    account.project = TEXT ("physics");
+    account.name = TEXT ("rich");
+    must (d, "AccountCreate", &account.base);
+    char *fallbacks[] = {TEXT ("rich")};
+    account.key = bankd_key (d, key);
+    account.name = TEXT ("phys");
+    account.n_fallbacks = 1;
+    account.fallbacks = fallbacks;
+    must (d, "AccountCreate", &account.base);
+    const char *sites[] = {"alpha", "beta"};
+    for (int i = 0; i < 2; i++) {
+        Nui__Bank__V1__RateSetRequest rate = NUI__BANK__V1__RATE_SET_REQUEST__INIT;
+        rate.key = bankd_key (d, key);
+        rate.site = TEXT (sites[i]);
+        rate.multiplier_ppm = 1000000 + i * 250000;
+        must (d, "RateSet", &rate.base);
+        Nui__Bank__V1__DepositRequest deposit = NUI__BANK__V1__DEPOSIT_REQUEST__INIT;
+        deposit.key = bankd_key (d, key);
+        deposit.account = TEXT (i ? "rich" : "phys");
+        deposit.amount_micro = (i ? 100000 : 1000) * MICRO_PER_CREDIT;
+        must (d, "Deposit", &deposit.base);
+    }
+}

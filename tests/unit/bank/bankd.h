@@ -1,0 +1,58 @@
+/* bankd: the real nui-bank with certificates of a test CA, and clients of several identities. */
+#ifndef NUI_TESTS_BANK_BANKD_H
+#define NUI_TESTS_BANK_BANKD_H
+
+#include "proto/nui/v1/bank.pb-c.h"
+#include "proto/rpc/rpcclient.h"
+#include "tests/interop/testca.h"
+
+enum bankd_who { WHO_ALPHA, WHO_BETA, WHO_META, WHO_ALICE, WHO_BOB, WHO_NSF, WHO_OPS, WHO_COUNT };
+
+struct bankd {
+    char *dir;
+    struct testca *ca;
+    struct event_base *base;
+    struct tlsid *id[WHO_COUNT];
+    struct rpcclient *client[WHO_COUNT];
+    char target[64];
+    pid_t pid;
+    uint64_t keys;
+};
+
+#define ALICE_URI "nui://test/user/alice"
+#define BOB_URI "nui://test/user/bob"
+
+/* program: the nui-bank to run; database: libpq's conninfo. Aborts when it does not start. */
+void bankd_open (struct bankd *d, const char *program, const char *database);
+void bankd_start (struct bankd *d, const char *program); /* after bankd_stop or a kill */
+int bankd_stop (struct bankd *d, int sig);               /* waits; returns waitpid's status */
+void bankd_close (struct bankd *d);
+/* Until the health service says SERVING (or not); false after 30 s. */
+bool bankd_wait_serving (struct bankd *d, bool serving);
+
+struct bankd_reply {
+    ProtobufCMessage *message; /* NULL on failure; free with bankd_reply_free */
+    struct err err;
+};
+struct bankd_reply bankd_call (struct bankd *d, enum bankd_who who, const char *method,
+                               const ProtobufCMessage *request);
+void bankd_reply_free (struct bankd_reply *reply);
+/* 16 fresh bytes, the same ones for the same n. */
+ProtobufCBinaryData bankd_key (struct bankd *d, uint8_t buf[16]);
+
+/* A signed ordinary job; free with bankd_envelope_free. */
+struct bankd_job {
+    const char *account;
+    const char *const *sites;
+    size_t site_count;
+    int64_t walltime_us, expires_us, cost_max_micro;
+    const char *submitter; /* NULL: the signer's */
+};
+Nui__Common__V1__Envelope *bankd_sign (struct bankd *d, enum bankd_who who,
+                                       const struct bankd_job *job);
+
+/* Projects, accounts and grants of the tests: project physics with alice; accounts phys (1,000
+ * credits, falls back to rich) and rich (100,000); rates alpha 1 and beta 1.25. */
+void bankd_found (struct bankd *d);
+
+#endif

@@ -1,0 +1,295 @@
+/* The bank's commands of the real nui against the real nui-bank: output, exit codes, bad input. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <jansson.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "proto/base/clock.h"
+#include "proto/rpc/envelope.h"
+#include "tests/unit/bank/bankd.h"
+#include "tests/unit/bank/pg_fixture.h"
+
+struct world {
+    struct pg_fixture *pg;
+    struct bankd d;
+    const char *conninfo;
+    char out[16384];
+};
+
+static void write_config (struct world *w, const char *who)
+{
+    char path[512];
+    snprintf (path, sizeof (path), "%s/%s.cfg", w->d.dir, who);
+    FILE *f = fopen (path, "w");
+    assert_non_null (f);
+    fprintf (f, "GRID test\nCA ca.pem\nCRL ca.crl\nCERT %s.pem\nKEY %s.key\nBANK %s\n", who, who,
+             w->d.target);
+    fclose (f);
+}
+
+static int up (void **state)
+{
+    struct world *w = calloc (1, sizeof (*w));
+    w->pg = pg_fixture_start (false);
+    if (!w->pg)
+        return -1;
+    w->conninfo = pg_fixture_database (w->pg, "cli");
+    bankd_open (&w->d, NUI_BANK_PROGRAM, w->conninfo);
+    write_config (w, "alice");
+    write_config (w, "bob");
+    write_config (w, "nsf");
+    *state = w;
+    return bankd_wait_serving (&w->d, true) ? 0 : -1;
+}
+
+static int down (void **state)
+{
+    struct world *w = *state;
+    bankd_close (&w->d);
+    pg_fixture_stop (w->pg);
+    free (w);
+    return 0;
+}
+
+/* Runs nui with stdout and stderr together in w->out; returns the exit code. */
+static int nui (struct world *w, const char *who, const char *words)
+{
+    char command[2048];
+    snprintf (command, sizeof (command), "NUI_CONFIG=%s/%s.cfg '%s' %s 2>&1", w->d.dir, who,
+              NUI_PROGRAM, words);
+    FILE *p = popen (command, "r");
+    assert_non_null (p);
+    size_t len = fread (w->out, 1, sizeof (w->out) - 1, p);
+    w->out[len] = '\0';
+    int status = pclose (p);
+    return WIFEXITED (status) ? WEXITSTATUS (status) : -1;
+}
+
+static void says (struct world *w, const char *who, const char *words, int code, const char *part)
+{
+    int got = nui (w, who, words);
+    if (got != code || !strstr (w->out, part))
+        fail_msg ("nui %s as %s: exit %d, wanted %d and '%s'; it printed:\n%s", words, who, got,
+                  code, part, w->out);
+}
+
+static void setting_up (void **state)
+{
+    struct world *w = *state;
+    says (w, "nsf", "project create physics -d 'high energy'", 0,
+          "created project physics (project.1)");
+    says (w, "nsf", "project create physics", 1, "exists already");
+    says (w, "nsf", "user create alice", 0, "nui://test/user/alice");
+    says (w, "nsf", "user create nui://test/user/bob", 0, "user.2");
+    says (w, "nsf", "project add-user physics alice --role lead", 0, "lead of project physics");
+    says (w, "nsf", "project add-user physics carol", 5, "no user");
+    says (w, "nsf", "project modify physics --add-user bob", 0, "bob is member");
+    says (w, "nsf", "project remove-user physics bob", 0, "no longer");
+    says (w, "nsf", "account create reserve --project physics", 0, "account reserve");
+    says (w, "nsf", "account create phys --project physics --fallback reserve", 0, "account phys");
+    says (w, "nsf", "account modify reserve --fallback phys", 1, "loop");
+    says (w, "nsf", "account list", 0, "falls back to reserve");
+    says (w, "nsf", "rate set alpha 1", 0, "1 credits per processor-second");
+    says (w, "nsf", "rate set beta 1.25", 0, "beta");
+    says (w, "alice", "rate list --csv", 0, "beta,1,1.25");
+    says (w, "nsf", "deposit -A phys 1000.5 -d 'PHY-17'", 0,
+          "deposited 1000.5 credits to phys (alloc.");
+    says (w, "nsf", "deposit -A reserve 5000 --start +1:00:00", 0, "alloc.");
+    says (w, "alice", "project list", 0, "nui://test/user/alice (lead)");
+    says (w, "alice", "user list --json", 0, "\"identity\": \"nui://test/user/alice\"");
+}
+
+static void looking (void **state)
+{
+    struct world *w = *state;
+    json_error_t error;
+    says (w, "alice", "balance", 0, "Scheduled");
+    assert_int_equal (0, nui (w, "alice", "balance -A phys --json"));
+    json_t *rows = json_loads (w->out, 0, &error);
+    assert_non_null (rows);
+    json_t *row = json_array_get (rows, 0);
+    assert_string_equal ("phys", json_string_value (json_object_get (row, "account")));
+    assert_true (json_number_value (json_object_get (row, "granted")) == 1000.5);
+    assert_true (json_number_value (json_object_get (row, "held")) == 0);
+    assert_true (json_number_value (json_object_get (row, "available")) == 1000.5);
+    json_decref (rows);
+    says (w, "alice", "balance -A reserve --csv --noheader", 0, "reserve,physics,0,0,0,0,5000");
+    says (w, "alice", "balance --allocations", 0, "PHY-17");
+    says (w, "alice", "statement -A phys", 0, "posted 1000.5 - held 0 = available 1000.5");
+    assert_int_equal (0, nui (w, "alice", "statement -A phys --json"));
+    json_t *st = json_loads (w->out, 0, &error);
+    assert_non_null (st);
+    assert_int_equal (1, json_array_size (json_object_get (st, "lines")));
+    assert_true (json_number_value (json_object_get (st, "closing_posted")) == 1000.5);
+    json_decref (st);
+    says (w, "alice", "quote -n 8 -t 1:40 --site alpha,beta -A phys", 0,
+          "8 procs * 100 s * 1.25 = 1000 credits");
+    says (w, "alice", "quote -n 8 -t 1:40 --site gamma -A phys", 0, "no rate in force");
+    says (w, "alice", "quote -n 800 -t 1:40 --site alpha -A phys", 0, "short");
+}
+
+static void correcting (void **state)
+{
+    struct world *w = *state;
+    uint8_t key[16];
+    says (w, "nsf", "account create chem --project physics", 0, "account chem");
+    says (w, "nsf", "withdraw -A phys 0.5 -d back", 0, "withdrew 0.5 credits from phys (op.");
+    says (w, "nsf", "withdraw -A phys 1000.000001", 1, "1000 of account phys can be taken out");
+    says (w, "nsf", "withdraw -A reserve 1", 1, "0 of account reserve"); /* not begun */
+    says (w, "nsf", "withdraw -A phys 0", 2, "more than nothing");
+    says (w, "nsf", "withdraw -A phys 1 --allocation hold.1", 1, "is not an allocation");
+    says (w, "alice", "withdraw -A phys 1", 3, "nui withdraw:");
+    says (w, "nsf", "transfer --from phys --to chem 100", 0,
+          "moved 100 credits from phys to chem (alloc.");
+    says (w, "nsf", "transfer --from phys --to phys 100", 1, "to itself");
+    says (w, "nsf", "transfer --from phys --to nobody 100", 5, "no account nobody");
+    says (w, "nsf", "transfer --from phys 100", 2, "--to");
+    says (w, "alice", "transfer --from phys --to chem 1", 3, "nui transfer:");
+    says (w, "alice", "balance -A chem --csv --noheader", 0, "chem,physics,100,0,0,100,0");
+    says (w, "alice", "allocation list -A chem", 0, "from phys alloc.");
+    /* A job is charged, and given back twice. */
+    struct bankd_job job = {.account = "chem"};
+    Nui__Bank__V1__ChargeRequest m = NUI__BANK__V1__CHARGE_REQUEST__INIT;
+    m.key = bankd_key (&w->d, key);
+    m.envelope = bankd_sign (&w->d, WHO_ALICE, &job);
+    m.site_job_id = (char *)(uintptr_t) "alpha.1";
+    m.procs = 1;
+    m.start_us = clock_now_us ();
+    m.end_us = m.start_us + 60 * US_PER_S;
+    m.final = m.successful = true;
+    struct bankd_reply reply = bankd_call (&w->d, WHO_ALPHA, "Charge", &m.base);
+    assert_string_equal ("", reply.err.text);
+    bankd_reply_free (&reply);
+    envelope_free (m.envelope);
+    json_error_t error;
+    assert_int_equal (0, nui (w, "alice", "statement -A chem --json"));
+    json_t *st = json_loads (w->out, 0, &error), *line;
+    long long op = 0;
+    size_t i;
+    json_array_foreach (
+        json_object_get (st, "lines"), i,
+        line) if (strcmp (json_string_value (json_object_get (line, "kind")), "charge") == 0) op =
+        json_integer_value (json_object_get (line, "op"));
+    json_decref (st);
+    assert_true (op > 0);
+    char words[128];
+    says (w, "alice", "usage --csv --noheader", 0, "nui://test/user/alice,chem,1,60,0,60");
+    says (w, "bob", "usage --csv --noheader", 0, "");
+    assert_string_equal ("", w->out); /* not in the project */
+    snprintf (words, sizeof (words), "refund %lld 20 -d 'node failure'", op);
+    says (w, "alice", words, 3, "nui refund:");
+    says (w, "nsf", words, 0, "refunded 20 credits of charge");
+    snprintf (words, sizeof (words), "refund %lld 40.000001", op);
+    says (w, "nsf", words, 1, "40 of charge");
+    snprintf (words, sizeof (words), "refund %lld --csv --noheader", op);
+    says (w, "nsf", words, 0, ",40,0");
+    says (w, "nsf", words, 1, "0 of charge");
+    says (w, "nsf", "refund 999999", 5, "is no charge");
+    says (w, "nsf", "refund hold.1", 2, "nui statement shows it");
+    says (w, "alice", "balance -A chem --csv --noheader", 0, "chem,physics,100,0,0,100,0");
+    says (w, "alice", "statement -A chem", 0, "node failure");
+    says (w, "nsf", "usage --by site,project --json", 0, "\"refunded\": 60");
+    says (w, "nsf", "usage --by site --csv", 0, "site,jobs,charged,refunded,net\nalpha,1,60,60,0");
+    says (w, "nsf", "usage --by site -A phys --csv --noheader", 0, "");
+    assert_string_equal ("", w->out);
+    says (w, "nsf", "usage --to 2001-01-01T00:00:00Z --csv --noheader", 0, "");
+    assert_string_equal ("", w->out);
+    says (w, "nsf", "usage --by colour", 2, "user,project,site,account");
+    says (w, "nsf", "usage --from 2030-01-01T00:00:00Z", 1, "ends before it begins");
+    /* What is held. */
+    Nui__Bank__V1__HoldRequest hold = NUI__BANK__V1__HOLD_REQUEST__INIT;
+    hold.key = bankd_key (&w->d, key);
+    hold.envelope = bankd_sign (&w->d, WHO_ALICE, &job);
+    hold.site_job_id = (char *)(uintptr_t) "alpha.2";
+    hold.procs = 1;
+    hold.walltime_us = 30 * US_PER_S;
+    reply = bankd_call (&w->d, WHO_ALPHA, "Hold", &hold.base);
+    assert_string_equal ("", reply.err.text);
+    bankd_reply_free (&reply);
+    envelope_free (hold.envelope);
+    says (w, "alice", "hold list -A chem --csv --noheader", 0,
+          "hold.1,chem,nui://test/user/alice,alpha,,alpha.2,30,30,");
+    says (w, "alice", "hold list --stale --csv --noheader", 0, "");
+    assert_string_equal ("", w->out);
+    /* As if the job had ended an hour ago. */
+    PGconn *sql = pg_fixture_connect (w->conninfo);
+    PQclear (PQexec (sql, "UPDATE bank.hold SET expires_at = expires_at - 3600000000"));
+    PQfinish (sql);
+    says (w, "alice", "hold list --stale --csv --noheader", 0, ",true");
+    says (w, "bob", "hold list --csv --noheader", 0, "");
+    assert_string_equal ("", w->out);
+    says (w, "nsf", "hold", 2, "say list");
+    Nui__Bank__V1__ReleaseRequest release = NUI__BANK__V1__RELEASE_REQUEST__INIT;
+    release.key = bankd_key (&w->d, key);
+    release.hold_id = (char *)(uintptr_t) "hold.1";
+    reply = bankd_call (&w->d, WHO_ALPHA, "Release", &release.base);
+    assert_string_equal ("", reply.err.text);
+    bankd_reply_free (&reply);
+    says (w, "nsf", "hold list --csv --noheader", 0, "");
+    assert_string_equal ("", w->out);
+    /* Credit. */
+    says (w, "alice", "allocation list -A chem --csv --noheader", 0, "alloc.");
+    char id[32] = "";
+    assert_int_equal (1, sscanf (w->out, "chem,%31[^,]", id));
+    snprintf (words, sizeof (words), "allocation modify %s --credit-limit 50", id);
+    says (w, "alice", words, 3, "nui allocation:");
+    says (w, "nsf", words, 0, "may go 50 credits below zero");
+    says (w, "alice", "balance -A chem --csv --noheader", 0, "chem,physics,100,0,0,150,0");
+    says (w, "nsf", "withdraw -A chem 101", 1, "100 of account chem can be taken out");
+    says (w, "nsf", "allocation modify alloc.999999 --credit-limit 50", 5, "no allocation");
+    says (w, "nsf", "allocation modify alloc.7 --credit-limit -- -1", 2, "");
+    /* For what follows. */
+    says (w, "nsf", "withdraw -A chem 100", 0, "withdrew");
+    says (w, "nsf", "deposit -A phys 100.5", 0, "alloc.");
+}
+
+static void refused (void **state)
+{
+    struct world *w = *state;
+    says (w, "alice", "deposit -A phys 10", 3, "nui deposit:");
+    says (w, "nsf", "deposit -A nobody 10", 5, "no account nobody");
+    says (w, "nsf", "deposit -A phys ten", 2, "ten");
+    says (w, "nsf", "deposit -A phys -- -10", 2, "more than nothing");
+    says (w, "nsf", "deposit -A phys 0", 2, "more than nothing");
+    says (w, "nsf", "deposit -A phys 0.0000001", 2, "0.0000001");
+    says (w, "nsf", "deposit -A phys 99999999999999999999", 2, "");
+    says (w, "nsf", "deposit 10", 2, "nui deposit -A ACCOUNT AMOUNT");
+    says (w, "nsf", "deposit -A phys 10 --end 2001-01-01T00:00:00Z", 1, "ended already");
+    says (w, "bob", "balance -A phys", 5, "not a member");
+    says (w, "bob", "statement -A phys", 5, "not a member");
+    says (w, "bob", "quote -n 1 -t 10 --site alpha -A phys", 0, "not a member");
+    says (w, "alice", "balance --acount phys", 2, "account");
+    says (w, "alice", "quote -n 1 --site alpha -A phys", 2, "-t");
+    says (w, "alice", "quote -n 1 -t soon --site alpha -A phys", 2, "soon");
+    says (w, "alice", "statement -A phys --from yesterdayish", 2, "yesterdayish");
+    says (w, "nsf", "rate set alpha cheap", 2, "cheap");
+    says (w, "nsf", "rate set alpha 1 --from 2001-01-01T00:00:00Z", 1, "past");
+    says (w, "nsf", "account create 'a b' --project physics", 1, "a b");
+    says (w, "nsf", "user", 2, "say create");
+    says (w, "nsf", "user create nui://other/user/eve", 1, "another grid");
+    says (w, "alice", "balance --help", 0, "usage: nui balance");
+}
+
+static void no_answer (void **state)
+{
+    struct world *w = *state;
+    bankd_stop (&w->d, SIGKILL);
+    says (w, "alice", "balance", 4, "nui balance:");
+    bankd_start (&w->d, NUI_BANK_PROGRAM);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (setting_up), cmocka_unit_test (looking),   cmocka_unit_test (correcting),
+        cmocka_unit_test (refused),    cmocka_unit_test (no_answer),
+    };
+    signal (SIGPIPE, SIG_IGN);
+    return cmocka_run_group_tests (tests, up, down);
+}

@@ -1,0 +1,614 @@
+/* The real nui-bank over gRPC with TLS: roles, signatures, money, statements; killed and restarted.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "proto/base/clock.h"
+#include "proto/rpc/envelope.h"
+#include "tests/unit/bank/bankd.h"
+#include "tests/unit/bank/pg_fixture.h"
+
+#define TEXT(s) ((char *)(uintptr_t)(s))
+#define CREDIT MICRO_PER_CREDIT
+
+struct world {
+    struct pg_fixture *pg;
+    struct bankd d;
+    PGconn *sql;
+};
+
+static int up (void **state)
+{
+    struct world *w = calloc (1, sizeof (*w));
+    w->pg = pg_fixture_start (false);
+    if (!w->pg)
+        return -1;
+    *state = w;
+    return 0;
+}
+
+static int down (void **state)
+{
+    struct world *w = *state;
+    pg_fixture_stop (w->pg);
+    free (w);
+    return 0;
+}
+
+static int fresh (void **state)
+{
+    static int n;
+    struct world *w = *state;
+    char name[32];
+    snprintf (name, sizeof (name), "daemon%d", ++n);
+    const char *conninfo = pg_fixture_database (w->pg, name);
+    bankd_open (&w->d, NUI_BANK_PROGRAM, conninfo);
+    if (!bankd_wait_serving (&w->d, true))
+        return -1;
+    bankd_found (&w->d);
+    w->sql = pg_fixture_connect (conninfo);
+    return 0;
+}
+
+static int closed (void **state)
+{
+    struct world *w = *state;
+    PQfinish (w->sql);
+    int status = bankd_stop (&w->d, SIGTERM);
+    bankd_close (&w->d);
+    return WIFEXITED (status) && WEXITSTATUS (status) == 0 ? 0 : -1;
+}
+
+static Nui__Bank__V1__HoldRequest hold_of (struct world *w, Nui__Common__V1__Envelope *envelope,
+                                           const char *job, uint64_t procs, int64_t seconds,
+                                           uint8_t key[16])
+{
+    Nui__Bank__V1__HoldRequest m = NUI__BANK__V1__HOLD_REQUEST__INIT;
+    m.key = bankd_key (&w->d, key);
+    m.envelope = envelope;
+    m.grid_job_id = TEXT ("grid.1");
+    m.site_job_id = TEXT (job);
+    m.component = TEXT ("main");
+    m.procs = procs;
+    m.walltime_us = seconds * US_PER_S;
+    return m;
+}
+
+static void expect_code (struct bankd_reply reply, int code, const char *part)
+{
+    if (reply.err.code != code || !strstr (reply.err.text, part))
+        fail_msg ("got %d '%s', wanted %d '%s'", reply.err.code, reply.err.text, code, part);
+    bankd_reply_free (&reply);
+}
+
+static Nui__Bank__V1__HoldReply *granted (struct bankd_reply *reply)
+{
+    Nui__Bank__V1__HoldReply *m = (void *)reply->message;
+    assert_string_equal (reply->err.text, "");
+    if (!m->granted)
+        fail_msg ("not granted: %s", m->reason->text);
+    return m;
+}
+
+static void balance_is (struct world *w, enum bankd_who who, const char *account, int64_t granted_c,
+                        int64_t settled, int64_t held, int64_t available)
+{
+    Nui__Bank__V1__BalanceRequest m = NUI__BANK__V1__BALANCE_REQUEST__INIT;
+    m.account = TEXT (account);
+    struct bankd_reply reply = bankd_call (&w->d, who, "Balance", &m.base);
+    assert_string_equal (reply.err.text, "");
+    Nui__Bank__V1__BalanceReply *r = (void *)reply.message;
+    assert_int_equal (r->n_balances, 1);
+    assert_int_equal (r->balances[0]->granted_micro, granted_c * CREDIT);
+    assert_int_equal (r->balances[0]->settled_micro, settled * CREDIT);
+    assert_int_equal (r->balances[0]->held_micro, held * CREDIT);
+    assert_int_equal (r->balances[0]->available_micro, available * CREDIT);
+    bankd_reply_free (&reply);
+}
+
+static void a_job_is_paid (void **state)
+{
+    struct world *w = *state;
+    struct bankd_job job = {.account = "phys"};
+    Nui__Common__V1__Envelope *envelope = bankd_sign (&w->d, WHO_ALICE, &job);
+    uint8_t key[16], key2[16];
+    Nui__Bank__V1__HoldRequest hold = hold_of (w, envelope, "alpha.1", 8, 100, key);
+    struct bankd_reply reply = bankd_call (&w->d, WHO_ALPHA, "Hold", &hold.base);
+    Nui__Bank__V1__HoldReply *h = granted (&reply);
+    assert_int_equal (h->amount_micro, 800 * CREDIT);
+    assert_string_equal (h->account, "phys");
+    assert_false (h->fallback);
+    balance_is (w, WHO_ALICE, "phys", 1000, 0, 800, 200);
+
+    Nui__Bank__V1__ChargeRequest charge = NUI__BANK__V1__CHARGE_REQUEST__INIT;
+    charge.key = bankd_key (&w->d, key2);
+    charge.sequence = 1;
+    charge.hold_id = h->hold_id;
+    charge.grid_job_id = TEXT ("grid.1");
+    charge.site_job_id = TEXT ("alpha.1");
+    charge.component = TEXT ("main");
+    charge.procs = 8;
+    charge.start_us = clock_now_us ();
+    charge.end_us = charge.start_us + 50 * US_PER_S;
+    charge.final = true;
+    charge.successful = true;
+    struct bankd_reply first = bankd_call (&w->d, WHO_ALPHA, "Charge", &charge.base);
+    assert_string_equal (first.err.text, "");
+    Nui__Bank__V1__ChargeReply *c = (void *)first.message;
+    assert_int_equal (c->charged_micro, 400 * CREDIT);
+    assert_int_equal (c->released_micro, 400 * CREDIT);
+    assert_int_equal (c->acked_sequence, 1);
+    /* Sent again: the same answer, byte for byte, and nothing moves. */
+    struct bankd_reply second = bankd_call (&w->d, WHO_ALPHA, "Charge", &charge.base);
+    uint8_t a[256], b[256];
+    size_t len = protobuf_c_message_pack (first.message, a);
+    assert_int_equal (len, protobuf_c_message_pack (second.message, b));
+    assert_memory_equal (a, b, len);
+    balance_is (w, WHO_ALICE, "phys", 1000, 400, 0, 600);
+    charge.procs = 9;
+    expect_code (bankd_call (&w->d, WHO_ALPHA, "Charge", &charge.base), ERR_CONFLICT,
+                 "used before");
+    bankd_reply_free (&first);
+    bankd_reply_free (&second);
+    bankd_reply_free (&reply);
+    envelope_free (envelope);
+}
+
+static void signatures_count (void **state)
+{
+    struct world *w = *state;
+    struct bankd_job job = {.account = "phys"};
+    Nui__Common__V1__Envelope *envelope = bankd_sign (&w->d, WHO_ALICE, &job);
+    uint8_t key[16];
+    Nui__Bank__V1__HoldRequest hold = hold_of (w, envelope, "alpha.1", 1, 1, key);
+    envelope->signature.data[envelope->signature.len - 1] ^= 1;
+    expect_code (bankd_call (&w->d, WHO_ALPHA, "Hold", &hold.base), ERR_UNAUTHENTIC, "");
+    envelope_free (envelope);
+
+    job.submitter = ALICE_URI; /* bob signs in alice's name */
+    envelope = bankd_sign (&w->d, WHO_BOB, &job);
+    hold = hold_of (w, envelope, "alpha.1", 1, 1, key);
+    expect_code (bankd_call (&w->d, WHO_ALPHA, "Hold", &hold.base), ERR_UNAUTHENTIC, "submitter");
+    envelope_free (envelope);
+
+    const char *sites[] = {"beta"};
+    job = (struct bankd_job){
+        .account = "phys", .sites = sites, .site_count = 1, .walltime_us = 10 * US_PER_S};
+    envelope = bankd_sign (&w->d, WHO_ALICE, &job);
+    hold = hold_of (w, envelope, "alpha.1", 1, 1, key);
+    expect_code (bankd_call (&w->d, WHO_ALPHA, "Hold", &hold.base), ERR_DENIED,
+                 "did not allow site alpha");
+    hold = hold_of (w, envelope, "beta.1", 1, 11, key);
+    expect_code (bankd_call (&w->d, WHO_BETA, "Hold", &hold.base), ERR_INVALID,
+                 "signed a walltime");
+    envelope_free (envelope);
+
+    job = (struct bankd_job){.account = "phys", .cost_max_micro = 5 * CREDIT};
+    envelope = bankd_sign (&w->d, WHO_ALICE, &job);
+    hold = hold_of (w, envelope, "alpha.1", 1, 6, key);
+    struct bankd_reply reply = bankd_call (&w->d, WHO_ALPHA, "Hold", &hold.base);
+    assert_string_equal (((Nui__Bank__V1__HoldReply *)reply.message)->reason->code, "CostExceeded");
+    bankd_reply_free (&reply);
+    envelope_free (envelope);
+
+    job = (struct bankd_job){.account = "phys", .expires_us = clock_now_us () - 1};
+    envelope = bankd_sign (&w->d, WHO_ALICE, &job);
+    hold = hold_of (w, envelope, "alpha.1", 1, 6, key);
+    reply = bankd_call (&w->d, WHO_ALPHA, "Hold", &hold.base);
+    assert_string_equal (((Nui__Bank__V1__HoldReply *)reply.message)->reason->code, "JobExpired");
+    bankd_reply_free (&reply);
+    envelope_free (envelope);
+    assert_int_equal (0, pg_fixture_number (w->sql, "SELECT count (*) FROM hold"));
+}
+
+static void without_credits (void **state)
+{
+    struct world *w = *state;
+    struct bankd_job job = {.account = "phys"};
+    Nui__Common__V1__Envelope *envelope = bankd_sign (&w->d, WHO_BOB, &job);
+    uint8_t key[16];
+    Nui__Bank__V1__HoldRequest hold = hold_of (w, envelope, "alpha.1", 1, 1, key);
+    struct bankd_reply reply = bankd_call (&w->d, WHO_ALPHA, "Hold", &hold.base);
+    Nui__Bank__V1__HoldReply *h = (void *)reply.message;
+    assert_false (h->granted);
+    assert_int_equal (h->n_candidates, 2);
+    assert_string_equal (h->candidates[1]->account, "rich");
+    assert_true (h->candidates[1]->fallback);
+    assert_string_equal (h->candidates[0]->reason->code, "NotMember");
+    assert_non_null (strstr (h->reason->text, "phys"));
+    bankd_reply_free (&reply);
+    envelope_free (envelope);
+    /* He sees nothing of it either. */
+    Nui__Bank__V1__BalanceRequest m = NUI__BANK__V1__BALANCE_REQUEST__INIT;
+    reply = bankd_call (&w->d, WHO_BOB, "Balance", &m.base);
+    assert_int_equal (((Nui__Bank__V1__BalanceReply *)reply.message)->n_balances, 0);
+    bankd_reply_free (&reply);
+    m.account = TEXT ("phys");
+    expect_code (bankd_call (&w->d, WHO_BOB, "Balance", &m.base), ERR_NOT_FOUND, "phys");
+    Nui__Bank__V1__StatementRequest s = NUI__BANK__V1__STATEMENT_REQUEST__INIT;
+    s.account = TEXT ("phys");
+    expect_code (bankd_call (&w->d, WHO_BOB, "Statement", &s.base), ERR_NOT_FOUND, "account");
+}
+
+static void roles (void **state)
+{
+    struct world *w = *state;
+    uint8_t key[16];
+    Nui__Bank__V1__DepositRequest deposit = NUI__BANK__V1__DEPOSIT_REQUEST__INIT;
+    deposit.key = bankd_key (&w->d, key);
+    deposit.account = TEXT ("phys");
+    deposit.amount_micro = CREDIT;
+    expect_code (bankd_call (&w->d, WHO_ALICE, "Deposit", &deposit.base), ERR_DENIED, "");
+    expect_code (bankd_call (&w->d, WHO_ALPHA, "Deposit", &deposit.base), ERR_DENIED, "");
+    expect_code (bankd_call (&w->d, WHO_META, "Deposit", &deposit.base), ERR_DENIED, "");
+    Nui__Bank__V1__WithdrawRequest withdraw = NUI__BANK__V1__WITHDRAW_REQUEST__INIT;
+    Nui__Bank__V1__TransferRequest transfer = NUI__BANK__V1__TRANSFER_REQUEST__INIT;
+    Nui__Bank__V1__RefundRequest refund = NUI__BANK__V1__REFUND_REQUEST__INIT;
+    Nui__Bank__V1__AllocationModifyRequest limit = NUI__BANK__V1__ALLOCATION_MODIFY_REQUEST__INIT;
+    static const enum bankd_who others[] = {WHO_ALICE, WHO_ALPHA, WHO_META};
+    for (size_t i = 0; i < 3; i++) {
+        expect_code (bankd_call (&w->d, others[i], "Withdraw", &withdraw.base), ERR_DENIED, "");
+        expect_code (bankd_call (&w->d, others[i], "Transfer", &transfer.base), ERR_DENIED, "");
+        expect_code (bankd_call (&w->d, others[i], "Refund", &refund.base), ERR_DENIED, "");
+        expect_code (bankd_call (&w->d, others[i], "AllocationModify", &limit.base), ERR_DENIED,
+                     "");
+    }
+    Nui__Bank__V1__HoldRequest hold = hold_of (w, NULL, "alpha.1", 1, 1, key);
+    expect_code (bankd_call (&w->d, WHO_META, "Hold", &hold.base), ERR_DENIED, "");
+    expect_code (bankd_call (&w->d, WHO_ALICE, "Hold", &hold.base), ERR_DENIED, "");
+    expect_code (bankd_call (&w->d, WHO_ALPHA, "Hold", &hold.base), ERR_INVALID, "no signed job");
+    Nui__Bank__V1__BalanceRequest balance = NUI__BANK__V1__BALANCE_REQUEST__INIT;
+    expect_code (bankd_call (&w->d, WHO_ALPHA, "Balance", &balance.base), ERR_DENIED, "");
+    deposit.key = (ProtobufCBinaryData){3, key};
+    expect_code (bankd_call (&w->d, WHO_OPS, "Deposit", &deposit.base), ERR_INVALID, "16");
+    deposit.key = bankd_key (&w->d, key);
+    deposit.amount_micro = -5;
+    expect_code (bankd_call (&w->d, WHO_OPS, "Deposit", &deposit.base), ERR_INVALID,
+                 "not positive");
+    deposit.amount_micro = INT64_MAX;
+    expect_code (bankd_call (&w->d, WHO_OPS, "Deposit", &deposit.base), ERR_INVALID,
+                 "ledger can hold");
+    deposit.amount_micro = CREDIT;
+    deposit.valid_to_us = 5;
+    expect_code (bankd_call (&w->d, WHO_OPS, "Deposit", &deposit.base), ERR_INVALID,
+                 "ended already");
+    deposit.valid_to_us = 0;
+    deposit.account = TEXT ("no such");
+    expect_code (bankd_call (&w->d, WHO_OPS, "Deposit", &deposit.base), ERR_INVALID, "no such");
+    Nui__Bank__V1__UserCreateRequest user = NUI__BANK__V1__USER_CREATE_REQUEST__INIT;
+    user.key = bankd_key (&w->d, key);
+    user.identity = TEXT ("nui://other/user/eve");
+    expect_code (bankd_call (&w->d, WHO_OPS, "UserCreate", &user.base), ERR_INVALID,
+                 "another grid");
+}
+
+static void quotes (void **state)
+{
+    struct world *w = *state;
+    struct bankd_job job = {.account = "phys"};
+    Nui__Bank__V1__QuoteRequest m = NUI__BANK__V1__QUOTE_REQUEST__INIT;
+    Nui__Bank__V1__PriceItem a = NUI__BANK__V1__PRICE_ITEM__INIT, b = a, *items[] = {&a, &b};
+    a.site = TEXT ("alpha");
+    b.site = TEXT ("beta");
+    a.procs = b.procs = 8;
+    a.walltime_us = b.walltime_us = 100 * US_PER_S;
+    m.envelope = bankd_sign (&w->d, WHO_ALICE, &job);
+    m.n_items = 2;
+    m.items = items;
+    m.all_of = true;
+    struct bankd_reply reply = bankd_call (&w->d, WHO_META, "Quote", &m.base);
+    assert_string_equal (reply.err.text, "");
+    Nui__Bank__V1__QuoteReply *q = (void *)reply.message;
+    assert_int_equal (q->prices[1]->amount_micro, 1000 * CREDIT);
+    assert_string_equal (q->prices[1]->formula, "8 procs * 100 s * 1.25 = 1000 credits");
+    assert_true (q->prices[0]->funded && q->prices[1]->funded && q->funded);
+    assert_string_equal (q->prices[0]->account, "phys");
+    assert_string_equal (q->account, "rich"); /* 1800 together */
+    bankd_reply_free (&reply);
+    expect_code (bankd_call (&w->d, WHO_BOB, "Quote", &m.base), ERR_DENIED, "not by you");
+    envelope_free (m.envelope);
+}
+
+/* Statements add up and the closing of one is the opening of the next. */
+static void statements (void **state)
+{
+    struct world *w = *state;
+    struct bankd_job job = {.account = "phys"};
+    Nui__Common__V1__Envelope *envelope = bankd_sign (&w->d, WHO_ALICE, &job);
+    Nui__Bank__V1__StatementRequest s = NUI__BANK__V1__STATEMENT_REQUEST__INIT;
+    uint8_t key[16];
+    s.account = TEXT ("phys");
+    struct bankd_reply first = bankd_call (&w->d, WHO_ALICE, "Statement", &s.base);
+    Nui__Bank__V1__StatementReply *one = (void *)first.message;
+    assert_string_equal (first.err.text, "");
+    assert_int_equal (one->closing_posted_micro, 1000 * CREDIT);
+    for (int i = 0; i < 3; i++) {
+        char name[16];
+        snprintf (name, sizeof (name), "alpha.%d", i);
+        Nui__Bank__V1__HoldRequest hold = hold_of (w, envelope, name, 1, 100, key);
+        struct bankd_reply reply = bankd_call (&w->d, WHO_ALPHA, "Hold", &hold.base);
+        char id[32];
+        snprintf (id, sizeof (id), "%s", granted (&reply)->hold_id);
+        bankd_reply_free (&reply);
+        Nui__Bank__V1__ReleaseRequest release = NUI__BANK__V1__RELEASE_REQUEST__INIT;
+        release.key = bankd_key (&w->d, key);
+        release.hold_id = id;
+        release.reason = TEXT ("cancelled");
+        if (i == 1) {
+            reply = bankd_call (&w->d, WHO_ALPHA, "Release", &release.base);
+            assert_string_equal (reply.err.text, "");
+            bankd_reply_free (&reply);
+        }
+    }
+    s.from_us = one->to_us;
+    struct bankd_reply second = bankd_call (&w->d, WHO_ALICE, "Statement", &s.base);
+    Nui__Bank__V1__StatementReply *two = (void *)second.message;
+    assert_int_equal (two->opening_posted_micro, one->closing_posted_micro);
+    assert_int_equal (two->opening_held_micro, one->closing_held_micro);
+    assert_int_equal (two->n_lines, 4);
+    int64_t posted = two->opening_posted_micro, held = two->opening_held_micro;
+    for (size_t i = 0; i < two->n_lines; i++) {
+        posted += two->lines[i]->amount_micro;
+        held += two->lines[i]->held_micro;
+        assert_true (two->lines[i]->at_us >= two->from_us && two->lines[i]->at_us < two->to_us);
+    }
+    assert_int_equal (posted, two->closing_posted_micro);
+    assert_int_equal (held, two->closing_held_micro);
+    assert_int_equal (held, 200 * CREDIT);
+    assert_int_equal (two->available_micro, 800 * CREDIT);
+    assert_string_equal (two->lines[0]->kind, "hold");
+    assert_string_equal (two->lines[0]->who, ALICE_URI);
+    assert_string_equal (two->lines[0]->description, "1 procs * 100 s * 1 = 100 credits");
+    bankd_reply_free (&first);
+    bankd_reply_free (&second);
+    envelope_free (envelope);
+}
+
+/* A revoked user's jobs are refused without a restart, also one that was accepted a moment ago. */
+static void revoked (void **state)
+{
+    struct world *w = *state;
+    struct bankd_job job = {.account = "phys"};
+    Nui__Common__V1__Envelope *envelope = bankd_sign (&w->d, WHO_ALICE, &job);
+    uint8_t key[16];
+    Nui__Bank__V1__HoldRequest first = hold_of (w, envelope, "alpha.0", 1, 1, key);
+    struct bankd_reply reply = bankd_call (&w->d, WHO_ALPHA, "Hold", &first.base);
+    char id[32];
+    snprintf (id, sizeof (id), "%s", granted (&reply)->hold_id);
+    bankd_reply_free (&reply);
+    testca_revoke (w->d.ca, "alice", -60);
+    testca_write_crl (w->d.ca, -60, 86400);
+    /* Sooner than what was remembered would fade by itself. */
+    duration_us deadline = clock_monotonic_us () + 7 * US_PER_S;
+    for (int i = 1;; i++) {
+        char name[32];
+        uint8_t other[16];
+        struct timespec pause = {0, 50000000};
+        snprintf (name, sizeof (name), "alpha.%d", i);
+        Nui__Bank__V1__HoldRequest hold = hold_of (w, envelope, name, 1, 1, other);
+        reply = bankd_call (&w->d, WHO_ALPHA, "Hold", &hold.base);
+        int code = reply.err.code;
+        bankd_reply_free (&reply);
+        if (code == ERR_UNAUTHENTIC)
+            break;
+        assert_int_equal (code, 0);
+        assert_true (clock_monotonic_us () < deadline);
+        nanosleep (&pause, NULL);
+    }
+    /* What was granted before is still the answer of its key. */
+    reply = bankd_call (&w->d, WHO_ALPHA, "Hold", &first.base);
+    assert_string_equal (id, granted (&reply)->hold_id);
+    bankd_reply_free (&reply);
+    envelope_free (envelope);
+}
+
+/* The daemon itself finds what has ended; the statement still adds up to the balance. */
+static void an_allocation_ends (void **state)
+{
+    struct world *w = *state;
+    uint8_t key[16];
+    Nui__Bank__V1__DepositRequest deposit = NUI__BANK__V1__DEPOSIT_REQUEST__INIT;
+    deposit.key = bankd_key (&w->d, key);
+    deposit.account = TEXT ("phys");
+    deposit.amount_micro = 7 * CREDIT;
+    deposit.valid_to_us = clock_now_us () + 300000;
+    struct bankd_reply reply = bankd_call (&w->d, WHO_NSF, "Deposit", &deposit.base);
+    assert_string_equal (reply.err.text, "");
+    bankd_reply_free (&reply);
+    duration_us deadline = clock_monotonic_us () + 30 * US_PER_S;
+    while (pg_fixture_number (
+               w->sql, "SELECT count (*) FROM op WHERE kind = 'expire' AND status = 0") == 0) {
+        struct timespec pause = {0, 50000000};
+        assert_true (clock_monotonic_us () < deadline);
+        nanosleep (&pause, NULL);
+    }
+    balance_is (w, WHO_ALICE, "phys", 1000, 0, 0, 1000);
+    Nui__Bank__V1__StatementRequest s = NUI__BANK__V1__STATEMENT_REQUEST__INIT;
+    s.account = TEXT ("phys");
+    reply = bankd_call (&w->d, WHO_ALICE, "Statement", &s.base);
+    Nui__Bank__V1__StatementReply *st = (void *)reply.message;
+    assert_string_equal (reply.err.text, "");
+    assert_int_equal (st->available_micro, 1000 * CREDIT);
+    assert_string_equal (st->lines[st->n_lines - 1]->kind, "expire");
+    assert_int_equal (st->lines[st->n_lines - 1]->amount_micro, -7 * CREDIT);
+    bankd_reply_free (&reply);
+}
+
+/* kill -9 with holds in flight, restart, the same requests again: each is there exactly once. */
+enum { HOLDS = 300, FLIGHT = 32 };
+
+struct flight {
+    struct world *w;
+    Nui__Common__V1__Envelope *envelope;
+    int next, flying;
+    struct flying {
+        struct flight *flight;
+        int code;
+        char hold_id[32];
+    } hold[HOLDS];
+};
+
+static void launch (struct flight *f);
+
+static void on_hold (void *arg, const struct rpc_result *result)
+{
+    struct flying *h = arg;
+    h->code = (int)result->status;
+    if (result->status == RPC_OK) {
+        const Nui__Bank__V1__HoldReply *m = (const void *)result->reply;
+        snprintf (h->hold_id, sizeof (h->hold_id), "%s", m->granted ? m->hold_id : m->reason->text);
+    }
+    h->flight->flying--;
+    launch (h->flight);
+}
+
+static void launch (struct flight *f)
+{
+    while (f->flying < FLIGHT && f->next < HOLDS) {
+        struct flying *h = &f->hold[f->next];
+        char name[32];
+        uint8_t key[16] = {1, 2, (uint8_t)(f->next >> 8), (uint8_t)f->next};
+        snprintf (name, sizeof (name), "alpha.%d", f->next);
+        Nui__Bank__V1__HoldRequest hold = hold_of (f->w, f->envelope, name, 1, 1, (uint8_t[16]){0});
+        hold.key = (ProtobufCBinaryData){16, key};
+        *h = (struct flying){.flight = f};
+        struct rpccallout_config c = {.service = &nui__bank__v1__bank__descriptor,
+                                      .method = "Hold",
+                                      .request = &hold.base,
+                                      .timeout = 20 * US_PER_S,
+                                      .done = on_hold,
+                                      .arg = h};
+        f->next++;
+        f->flying++;
+        rpcclient_start (f->w->d.client[WHO_ALPHA], &c);
+    }
+}
+
+/* Sends all holds; the disaster strikes when a third is answered. Returns how many were answered.
+ */
+static int fly (struct flight *f, void (*disaster) (struct world *w))
+{
+    duration_us deadline = clock_monotonic_us () + 60 * US_PER_S;
+    f->next = 0;
+    launch (f);
+    while (f->flying > 0) {
+        assert_true (clock_monotonic_us () < deadline);
+        event_base_loop (f->w->d.base, EVLOOP_ONCE);
+        if (disaster && f->next > HOLDS / 3) {
+            disaster (f->w);
+            disaster = NULL;
+        }
+    }
+    int ok = 0;
+    for (int i = 0; i < HOLDS; i++)
+        ok += f->hold[i].code == RPC_OK;
+    return ok;
+}
+
+static void kill_daemon (struct world *w)
+{
+    bankd_stop (&w->d, SIGKILL);
+}
+
+static void kill_backends (struct world *w)
+{
+    PQclear (PQexec (
+        w->sql,
+        "SELECT pg_terminate_backend (pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid () "
+        "AND datname = current_database ()"));
+}
+
+static void survives (struct world *w, void (*disaster) (struct world *w), bool restart)
+{
+    static struct flight before, after;
+    struct bankd_job job = {.account = "phys"};
+    duration_us deadline = clock_monotonic_us () + 60 * US_PER_S;
+    before.w = after.w = w;
+    before.envelope = after.envelope = bankd_sign (&w->d, WHO_ALICE, &job);
+    int answered = fly (&before, disaster);
+    print_message ("%d of %d were answered\n", answered, HOLDS);
+    /* A kill that nobody noticed proves nothing. */
+    assert_true (!restart || answered < HOLDS);
+    if (restart)
+        bankd_start (&w->d, NUI_BANK_PROGRAM);
+    /* As a site does: again and again with the same keys. */
+    while (fly (&after, NULL) < HOLDS)
+        assert_true (clock_monotonic_us () < deadline);
+    for (int i = 0; i < HOLDS; i++)
+        if (before.hold[i].code == RPC_OK)
+            assert_string_equal (before.hold[i].hold_id, after.hold[i].hold_id);
+    envelope_free (before.envelope);
+    assert_int_equal (HOLDS, pg_fixture_number (w->sql, "SELECT count (*) FROM hold"));
+    assert_int_equal (HOLDS * CREDIT, pg_fixture_number (w->sql, "SELECT sum (held) FROM balance"));
+    assert_int_equal (
+        HOLDS * CREDIT,
+        pg_fixture_number (w->sql,
+                           "SELECT sum (amount) FROM entry e JOIN account a ON a.id = account_id "
+                           "WHERE layer = 'H' AND a.class = 'PROJECT'"));
+}
+
+static void killed_daemon (void **state)
+{
+    survives (*state, kill_daemon, true);
+}
+
+static void killed_backend (void **state)
+{
+    survives (*state, kill_backends, false);
+}
+
+static void database_away (void **state)
+{
+    struct world *w = *state;
+    PQfinish (w->sql);
+    pg_fixture_crash (w->pg);
+    assert_true (bankd_wait_serving (&w->d, false));
+    Nui__Bank__V1__BalanceRequest m = NUI__BANK__V1__BALANCE_REQUEST__INIT;
+    expect_code (bankd_call (&w->d, WHO_ALICE, "Balance", &m.base), ERR_UNAVAILABLE,
+                 "database is away");
+    uint8_t key[16];
+    Nui__Bank__V1__DepositRequest deposit = NUI__BANK__V1__DEPOSIT_REQUEST__INIT;
+    deposit.key = bankd_key (&w->d, key);
+    deposit.account = TEXT ("phys");
+    deposit.amount_micro = CREDIT;
+    expect_code (bankd_call (&w->d, WHO_NSF, "Deposit", &deposit.base), ERR_UNAVAILABLE,
+                 "database is away");
+    /* A daemon that starts while the database is away waits for it. */
+    bankd_stop (&w->d, SIGKILL);
+    bankd_start (&w->d, NUI_BANK_PROGRAM);
+    assert_true (bankd_wait_serving (&w->d, false));
+    assert_true (pg_fixture_again (w->pg));
+    assert_true (bankd_wait_serving (&w->d, true));
+    struct bankd_reply reply = bankd_call (&w->d, WHO_NSF, "Deposit", &deposit.base);
+    assert_string_equal (reply.err.text, "");
+    bankd_reply_free (&reply);
+    balance_is (w, WHO_ALICE, "phys", 1001, 0, 0, 1001);
+    w->sql = NULL;
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown (a_job_is_paid, fresh, closed),
+        cmocka_unit_test_setup_teardown (signatures_count, fresh, closed),
+        cmocka_unit_test_setup_teardown (without_credits, fresh, closed),
+        cmocka_unit_test_setup_teardown (roles, fresh, closed),
+        cmocka_unit_test_setup_teardown (quotes, fresh, closed),
+        cmocka_unit_test_setup_teardown (statements, fresh, closed),
+        cmocka_unit_test_setup_teardown (revoked, fresh, closed),
+        cmocka_unit_test_setup_teardown (an_allocation_ends, fresh, closed),
+        cmocka_unit_test_setup_teardown (killed_daemon, fresh, closed),
+        cmocka_unit_test_setup_teardown (killed_backend, fresh, closed),
+        cmocka_unit_test_setup_teardown (database_away, fresh, closed),
+    };
+    signal (SIGPIPE, SIG_IGN);
+    return cmocka_run_group_tests (tests, up, down);
+}

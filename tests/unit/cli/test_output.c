@@ -1,0 +1,199 @@
+#include "../base/unit.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "proto/cli/table.h"
+#include "capture.h"
+
+static const struct table_column columns[] = {
+    {"id", "JOBNAME", TABLE_TEXT, 0},        {"procs", "PROC", TABLE_INT, 0},
+    {"cost", "COST", TABLE_CREDITS, 0},      {"remaining", "REMAINING", TABLE_DURATION, 0},
+    {"start_time", "STARTTIME", TABLE_TIME, 0}, {"xfactor", "XF", TABLE_PPM, 2},
+    {"held", "HELD", TABLE_BOOL, 0},
+};
+
+static struct table *sample (void)
+{
+    struct table *t = table_create (columns, 7);
+    table_text (t, "alpha.17");
+    table_int (t, 8);
+    table_credits (t, 12500000);
+    table_duration (t, 3600 * US_PER_S);
+    table_time (t, INT64_C (1795271400) * US_PER_S);
+    table_ppm (t, 1255000);
+    table_bool (t, true);
+    table_end_row (t);
+    table_printf (t, "a,\"b\"\n\x1b[31m%s", "é");
+    table_int (t, -12345);
+    table_null (t);
+    table_null (t);
+    table_time (t, TIME_US_NONE);
+    table_ppm (t, -4);
+    table_null (t);
+    table_end_row (t);
+    return t;
+}
+
+static int utc (void **state)
+{
+    (void)state;
+    setenv ("TZ", "UTC0", 1);
+    tzset ();
+    return 0;
+}
+
+static void as_a_table (void **state)
+{
+    (void)state;
+    struct table *t = sample ();
+    struct strbuf out = STRBUF_INIT;
+    table_to_text (t, false, false, &out);
+    assert_string_equal (strbuf_text (&out),
+                         "JOBNAME         PROC  COST  REMAINING            STARTTIME    XF  HELD\n"
+                         "alpha.17           8  12.5    1:00:00  Sat Nov 21 14:30:00  1.26   yes\n"
+                         "a,\"b\"??[31mé  -12345     -          -                    -  0.00     -\n");
+    strbuf_clear (&out);
+    table_to_text (t, true, true, &out);
+    assert_null (strstr (strbuf_text (&out), "JOBNAME"));
+    strbuf_clear (&out);
+    table_to_text (t, false, true, &out);
+    assert_memory_equal (strbuf_text (&out), "\033[1mJOBNAME", 11);
+    strbuf_free (&out);
+    table_destroy (t);
+}
+
+static void as_csv (void **state)
+{
+    (void)state;
+    struct table *t = sample ();
+    struct strbuf out = STRBUF_INIT;
+    table_to_csv (t, false, &out);
+    assert_string_equal (strbuf_text (&out),
+                         "id,procs,cost,remaining,start_time,xfactor,held\n"
+                         "alpha.17,8,12.5,1:00:00,2026-11-21T14:30:00Z,1.255,true\n"
+                         "\"a,\"\"b\"\"\n\x1b[31mé\",-12345,,,,-0.000004,\n");
+    strbuf_free (&out);
+    table_destroy (t);
+}
+
+static void as_json (void **state)
+{
+    (void)state;
+    struct table *t = sample ();
+    struct strbuf out = STRBUF_INIT;
+    struct jsonout json = jsonout_make (&out);
+    table_to_json (t, &json);
+    assert_string_equal (
+        strbuf_text (&out),
+        "[\n  {\n    \"id\": \"alpha.17\",\n    \"procs\": 8,\n    \"cost\": 12.5,\n"
+        "    \"remaining\": \"1:00:00\",\n    \"start_time\": \"2026-11-21T14:30:00Z\",\n"
+        "    \"xfactor\": 1.255,\n    \"held\": true\n  },\n"
+        "  {\n    \"id\": \"a,\\\"b\\\"\\n\\u001b[31mé\",\n    \"procs\": -12345,\n    \"cost\": null,\n"
+        "    \"remaining\": null,\n    \"start_time\": null,\n    \"xfactor\": -0.000004,\n"
+        "    \"held\": null\n  }\n]\n");
+    strbuf_free (&out);
+    table_destroy (t);
+}
+
+static void nothing_to_show (void **state)
+{
+    (void)state;
+    struct table *t = table_create (columns, 7);
+    struct strbuf out = STRBUF_INIT;
+    struct jsonout json = jsonout_make (&out);
+    table_to_json (t, &json);
+    assert_string_equal (strbuf_text (&out), "[]\n");
+    strbuf_clear (&out);
+    table_to_csv (t, true, &out);
+    assert_string_equal (strbuf_text (&out), "");
+    table_to_text (t, false, false, &out);
+    assert_string_equal (strbuf_text (&out),
+                         "JOBNAME  PROC  COST  REMAINING  STARTTIME  XF  HELD\n");
+    strbuf_free (&out);
+    table_destroy (t);
+    table_destroy (NULL);
+}
+
+static void a_record (void **state)
+{
+    (void)state;
+    static const struct table_column two[] = {{"name", "Name", TABLE_TEXT, 0},
+                                              {"jobs", "Jobs running", TABLE_INT, 0}};
+    struct table *t = table_create (two, 2);
+    table_text (t, "alpha");
+    table_int (t, 3);
+    table_end_row (t);
+    struct cli_context *ctx = cli_context_create ();
+    capture_begin ();
+    int rc = table_print_record (t, ctx);
+    cli_set_format (ctx, CLI_JSON);
+    rc |= table_print_record (t, ctx);
+    cli_set_format (ctx, CLI_CSV);
+    rc |= table_print_record (t, ctx);
+    capture_end ();
+    assert_int_equal (rc, 0);
+    assert_string_equal (captured[0], "Name:          alpha\nJobs running:  3\n"
+                                      "{\n  \"name\": \"alpha\",\n  \"jobs\": 3\n}\n"
+                                      "name,jobs\nalpha,3\n");
+    cli_context_destroy (ctx);
+    table_destroy (t);
+}
+
+static void full_disk_is_told (void **state)
+{
+    (void)state;
+    FILE *full = fopen ("/dev/full", "w");
+    if (!full)
+        skip ();
+    struct strbuf text = STRBUF_INIT;
+    strbuf_puts (&text, "x\n");
+    capture_begin ();
+    dup2 (fileno (full), 1);
+    int rc = cli_output (&text);
+    clearerr (stdout);
+    capture_end ();
+    assert_int_equal (rc, CLI_FAILED);
+    assert_contains (captured[1], "No space left on device");
+    strbuf_free (&text);
+    fclose (full);
+}
+
+static void nested_json (void **state)
+{
+    (void)state;
+    struct strbuf out = STRBUF_INIT;
+    struct jsonout j = jsonout_make (&out);
+    jsonout_object (&j);
+    jsonout_key (&j, "a\"b");
+    jsonout_array (&j);
+    jsonout_end (&j);
+    jsonout_key (&j, "n");
+    jsonout_uint (&j, UINT64_MAX);
+    jsonout_key (&j, "bad");
+    jsonout_text (&j, "x\xff\xc0\x80\xed\xa0\x80\xf5y\xe2\x82");
+    jsonout_key (&j, "end");
+    jsonout_time (&j, TIME_US_MAX);
+    jsonout_key (&j, "d");
+    jsonout_duration (&j, TIME_US_MAX);
+    jsonout_key (&j, "none");
+    jsonout_text (&j, NULL);
+    jsonout_end (&j);
+    assert_string_equal (strbuf_text (&out),
+                         "{\n  \"a\\\"b\": [],\n  \"n\": 18446744073709551615,\n"
+                         "  \"bad\": \"x???????y??\",\n  \"end\": null,\n  \"d\": \"INFINITY\",\n"
+                         "  \"none\": null\n}\n");
+    strbuf_free (&out);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup (as_a_table, utc), cmocka_unit_test_setup (as_csv, utc),
+        cmocka_unit_test_setup (as_json, utc),    cmocka_unit_test (nothing_to_show),
+        cmocka_unit_test (a_record),              cmocka_unit_test (full_disk_is_told),
+        cmocka_unit_test (nested_json),
+    };
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

@@ -1,0 +1,233 @@
+/* What the daemon asks: earliest start, start intervals, exact slots, windows, tables. */
+#include "tests/unit/local_core/scene.h"
+
+/* Four nodes of two processors; job 1 has nodes 0 and 1 whole until 100 s. */
+static void busy (struct scene *s)
+{
+    scene_policy (s);
+    scene_nodes (s, 4, 2, 1000);
+    scene_submit (s, 1, 4, 100, 0);
+    scene_pass (s, 0);
+    assert_true (scene_runs (s, 1));
+    assert_int_equal (scene_view (s, 1).allocation.count, 2);
+}
+
+static struct query ask (const struct req *req, int64_t duration)
+{
+    return (struct query){1, req, duration * S, TIME_US_NONE, TIME_US_MAX, true, {0}};
+}
+
+static void test_earliest (void **state)
+{
+    struct scene s;
+    struct req four = scene_req (4, 1, 0), six = scene_req (6, 1, 0), nine = scene_req (9, 1, 0);
+    struct query q = ask (&four, 50);
+    struct slot slot;
+
+    (void)state;
+    busy (&s);
+    assert_int_equal (query_earliest (s.c, &q, 10 * S, s.arena, &slot, &s.err), 0);
+    assert_int_equal (slot.start, 10 * S);
+    assert_int_equal (slot.allocation.count, 2);
+    assert_int_equal (slot.allocation.item[0].node.v, 2);
+    q = ask (&six, 50);
+    assert_int_equal (query_earliest (s.c, &q, 10 * S, s.arena, &slot, &s.err), 0);
+    assert_int_equal (slot.start, 100 * S);
+    assert_int_equal (slot.reason.code, REASON_RESOURCES);
+    assert_int_equal (slot.reason.need, 6);
+    assert_int_equal (slot.reason.have, 4);
+    assert_int_equal (slot.reason.clears, 100 * S);
+    q = ask (&nine, 50);
+    assert_int_equal (query_earliest (s.c, &q, 10 * S, s.arena, &slot, &s.err), 0);
+    assert_int_equal (slot.start, TIME_US_NONE);
+    assert_int_equal (slot.reason.code, REASON_NEVER_FITS);
+    scene_free (&s);
+}
+
+static struct rsv_spec hold_spec (uint64_t id, enum rsv_kind kind, int64_t start, int64_t end,
+                                  const struct req *req)
+{
+    return (struct rsv_spec){{id}, kind, start * S, end * S, 1, req};
+}
+
+/* A courtesy hold at an exact slot: nobody gets its nodes, nobody is promised them. */
+static void test_hold (void **state)
+{
+    struct scene s;
+    struct req four = scene_req (4, 1, 0), two = scene_req (2, 1, 0);
+    struct query q = ask (&four, 100);
+    struct rsv_spec hold = hold_spec (7, RSV_COURTESY, 50, 150, &four);
+    struct slot slot;
+    struct interval *interval;
+    uint32_t count;
+    uint64_t version;
+    bool granted;
+
+    (void)state;
+    busy (&s);
+    assert_int_equal (query_slot (s.c, &q, 50 * S, 10 * S, s.arena, &granted, &slot, &s.err), 0);
+    assert_true (granted);
+    version = cluster_version (s.c);
+    assert_int_equal (cluster_rsv_create (s.c, &hold, &slot.allocation, 10 * S, &s.err), 0);
+    assert_true (cluster_version (s.c) > version);
+    hold.id.v = 8; /* the same nodes again */
+    assert_int_equal (cluster_rsv_create (s.c, &hold, &slot.allocation, 10 * S, &s.err),
+                      ERR_CONFLICT);
+    assert_int_equal (query_slot (s.c, &q, 50 * S, 10 * S, s.arena, &granted, &slot, &s.err), 0);
+    assert_false (granted);
+    assert_int_equal (slot.start, 100 * S); /* the counter-offer: when job 1 ends */
+    q = ask (&two, 30);
+    assert_int_equal (query_intervals (s.c, &q, 10 * S, 8, s.arena, &interval, &count, &s.err), 0);
+    assert_int_equal (count, 2); /* up to 20, so as to end by 50; then from 100 on */
+    assert_int_equal (interval[0].begin, 10 * S);
+    assert_int_equal (interval[0].end, 20 * S);
+    assert_int_equal (interval[1].begin, 100 * S);
+    assert_int_equal (interval[1].end, TIME_US_MAX);
+    scene_submit (&s, 2, 2, 41, 10); /* one second too long */
+    scene_submit (&s, 3, 2, 40, 10);
+    scene_pass (&s, 10);
+    assert_false (scene_runs (&s, 2));
+    assert_true (scene_runs (&s, 3));
+    assert_int_equal (cluster_rsv_release (s.c, (struct rsv_id){7}, 12 * S, &s.err), 0);
+    scene_pass (&s, 12);
+    assert_true (scene_runs (&s, 2));
+    scene_free (&s);
+}
+
+/* A firm reservation starts the job that names it, at its start, and is used up. */
+static void test_firm (void **state)
+{
+    struct scene s;
+    struct req four = scene_req (4, 1, 0);
+    struct query q = ask (&four, 100);
+    struct rsv_spec hold = hold_spec (7, RSV_COURTESY, 50, 150, &four);
+    struct job_spec job = scene_job (5, 10, 100, &four);
+    struct slot slot;
+    struct rsv_view view;
+    bool granted;
+
+    (void)state;
+    busy (&s);
+    assert_int_equal (query_slot (s.c, &q, 50 * S, 10 * S, s.arena, &granted, &slot, &s.err), 0);
+    assert_int_equal (cluster_rsv_create (s.c, &hold, &slot.allocation, 10 * S, &s.err), 0);
+    job.reservation.v = 7;
+    job.holds = HOLD_TOKEN;
+    assert_int_equal (cluster_job_submit (s.c, &job, 10 * S, &s.err), 0);
+    scene_pass (&s, 50); /* a lease: not even for its own job */
+    assert_false (scene_runs (&s, 5));
+    assert_int_equal (cluster_job_hold_set (s.c, (struct job_id){5}, 0, 50 * S, &s.err), 0);
+    scene_pass (&s, 50);
+    assert_false (scene_runs (&s, 5));
+    assert_int_equal (scene_view (&s, 5).reason.code, REASON_RESERVATION);
+    assert_int_equal (cluster_rsv_commit (s.c, (struct rsv_id){7}, 50 * S, &s.err), 0);
+    assert_int_equal (cluster_rsv_commit (s.c, (struct rsv_id){7}, 50 * S, &s.err), 0);
+    scene_pass (&s, 50);
+    assert_true (scene_runs (&s, 5));
+    assert_int_equal (s.plan.start[0].phase, PLAN_RESERVED);
+    assert_int_equal (scene_view (&s, 5).allocation.item[0].node.v, 2);
+    assert_int_equal (cluster_rsv_get (s.c, (struct rsv_id){7}, &view, &s.err), ERR_NOT_FOUND);
+    scene_free (&s);
+}
+
+/* The paper's figure 3: two running jobs and a reservation give two windows, nested. */
+static void test_windows (void **state)
+{
+    struct scene s;
+    struct window *w;
+    uint32_t count;
+
+    (void)state;
+    scene_policy (&s);
+    scene_nodes (&s, 6, 1, 0);
+    scene_submit (&s, 1, 2, 7200, 0);
+    scene_submit (&s, 2, 1, 10800, 0);
+    scene_pass (&s, 0);
+    scene_submit (&s, 3, 4, 3600, 0); /* needs one of job 1's, at 2 h: nodes 0, 1, 3, 4 */
+    scene_pass (&s, 0);
+    assert_int_equal (scene_view (&s, 3).reserved_start, 7200 * S);
+    assert_int_equal (query_windows (s.c, true, 0, s.arena, &w, &count, &s.err), 0);
+    assert_int_equal (count, 2);
+    assert_int_equal (w[0].length, 7200 * S);
+    assert_int_equal (w[0].nodes, 3);
+    assert_int_equal (w[1].length, TIME_US_MAX);
+    assert_int_equal (w[1].nodes, 1);
+    assert_int_equal (query_windows (s.c, false, 0, s.arena, &w, &count, &s.err), 0);
+    assert_int_equal (count, 1);
+    assert_int_equal (w[0].procs, 3);
+    scene_free (&s);
+}
+
+static void test_table (void **state)
+{
+    struct scene s;
+    uint32_t size[] = {1, 4, 5, 9};
+    duration_us length[] = {10 * S, 1000 * S};
+    time_us at[8];
+
+    (void)state;
+    busy (&s);
+    assert_int_equal (
+        query_table (s.c, size, 4, length, 2, 0, true, 10 * S, at, &s.err), 0);
+    assert_int_equal (at[0], 10 * S);
+    assert_int_equal (at[3], 10 * S);
+    assert_int_equal (at[4], 100 * S);
+    assert_int_equal (at[5], 100 * S);
+    assert_int_equal (at[7], TIME_US_NONE);
+    assert_int_equal (query_table (s.c, size, 4, length, 2, 501, true, 10 * S, at, &s.err), 0);
+    assert_int_equal (at[2], 100 * S); /* 501 MB each: one task per node */
+    scene_free (&s);
+}
+
+/* Several reqs: one node with 900 MB and three tasks of 100 MB elsewhere or beside. */
+static void test_reqs (void **state)
+{
+    struct scene s;
+    struct req both[2] = {scene_req (1, 1, 900), scene_req (4, 1, 100)};
+    struct query q = {2, both, 10 * S, TIME_US_NONE, TIME_US_MAX, true, {0}};
+    struct slot slot;
+    struct interval *interval;
+    uint32_t count;
+
+    (void)state;
+    busy (&s);
+    assert_int_equal (query_earliest (s.c, &q, 10 * S, s.arena, &slot, &s.err), 0);
+    assert_int_equal (slot.start, 100 * S); /* 3 of 4 processors left beside the large one */
+    both[1].tasks = 3;
+    assert_int_equal (query_earliest (s.c, &q, 10 * S, s.arena, &slot, &s.err), 0);
+    assert_int_equal (slot.start, 10 * S);
+    assert_int_equal (slot.allocation.count, 3);
+    assert_int_equal (query_intervals (s.c, &q, 10 * S, 8, s.arena, &interval, &count, &s.err), 0);
+    assert_int_equal (count, 1);
+    assert_int_equal (interval[0].begin, 10 * S);
+    scene_free (&s);
+}
+
+static void test_bad (void **state)
+{
+    struct scene s;
+    struct req none = scene_req (0, 1, 0), one = scene_req (1, 1, 0);
+    struct query q = ask (&none, 10);
+    struct slot slot;
+    bool granted;
+
+    (void)state;
+    busy (&s);
+    assert_int_equal (query_earliest (s.c, &q, 0, s.arena, &slot, &s.err), ERR_INVALID);
+    q = ask (&one, 0);
+    assert_int_equal (query_earliest (s.c, &q, 0, s.arena, &slot, &s.err), ERR_INVALID);
+    q = ask (&one, 10);
+    assert_int_equal (query_slot (s.c, &q, 5 * S, 10 * S, s.arena, &granted, &slot, &s.err),
+                      ERR_INVALID);
+    scene_free (&s);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (test_earliest), cmocka_unit_test (test_hold),
+        cmocka_unit_test (test_firm),     cmocka_unit_test (test_windows),
+        cmocka_unit_test (test_table),    cmocka_unit_test (test_reqs),
+        cmocka_unit_test (test_bad),
+    };
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

@@ -1,0 +1,479 @@
+/* The embedded runner with real processes: ends of every kind, adoption, at-most-once. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "local/rm/rm_embedded.h"
+#include "proto/base/clock.h"
+
+struct fixture {
+    char dir[64];
+    char account[64];
+    struct event_base *base;
+    struct rm rm;
+    int started;
+    int ended;
+    char ended_id[64];
+    struct rm_status end;
+    struct rm_status start;
+    bool gave_up;
+};
+
+static void on_event (void *arg, const struct rm_event *event)
+{
+    struct fixture *f = arg;
+    if (event->kind == RM_EVENT_STARTED) {
+        f->started++;
+        f->start = *event->status;
+    }
+    if (event->kind == RM_EVENT_ENDED) {
+        f->ended++;
+        f->end = *event->status;
+        snprintf (f->ended_id, sizeof f->ended_id, "%s", event->job_id);
+    }
+}
+
+static void open_rm (struct fixture *f)
+{
+    struct err err = {0};
+    struct rm_embedded_config config = {
+        .base = f->base, .job_dir = f->dir, .supervise_path = NUI_SUPERVISE,
+        .kill_grace = US_PER_S / 5, .cgroups = true, .cgroup_name = "nui-test",
+        .on_event = on_event, .arg = f,
+    };
+    if (rm_embedded_create (&config, &f->rm, &err) != 0)
+        fail_msg ("%s", err.text);
+}
+
+static int setup (void **state)
+{
+    struct fixture *f = calloc (1, sizeof *f);
+    snprintf (f->dir, sizeof f->dir, "/tmp/nui-test-rm-XXXXXX");
+    assert_non_null (mkdtemp (f->dir));
+    chmod (f->dir, 0700); /* the adapter lets jobs pass through it */
+    umask (077); /* as a careful administrator's: must not reach the job's path */
+    snprintf (f->account, sizeof f->account, "%s",
+              geteuid () == 0 ? "nobody" : getpwuid (geteuid ())->pw_name);
+    f->base = event_base_new ();
+    open_rm (f);
+    *state = f;
+    return 0;
+}
+
+static int remove_one (const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+    (void)st;
+    (void)flag;
+    (void)ftw;
+    return remove (path);
+}
+
+static int teardown (void **state)
+{
+    struct fixture *f = *state;
+    f->rm.ops->destroy (f->rm.self);
+    event_base_free (f->base);
+    nftw (f->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    free (f);
+    return 0;
+}
+
+static void on_give_up (evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    ((struct fixture *)arg)->gave_up = true;
+}
+
+/* Runs the loop until *count reaches want; fails after 20 s. */
+static void wait_for (struct fixture *f, const int *count, int want)
+{
+    struct timeval limit = {20, 0};
+    struct event *timer = event_new (f->base, -1, 0, on_give_up, f);
+    event_add (timer, &limit);
+    f->gave_up = false;
+    while (*count < want && !f->gave_up)
+        event_base_loop (f->base, EVLOOP_ONCE);
+    event_free (timer);
+    if (*count < want)
+        fail_msg ("no event within 20 s");
+}
+
+static int start_as (struct fixture *f, const char *id, const char *script, duration_us walltime,
+                     time_us at, const char *account, struct err *err)
+{
+    static const char *const host[] = {"alpha01", "alpha02"};
+    static const uint32_t tasks[] = {2, 1};
+    static const char *const arg[] = {"one", "two words"};
+    static const char *const env[] = {"COLOUR=deep blue", "NUI_JOBID=t.1", "NUI_TASKS=3"};
+    struct rm_job job = {
+        .job_id = id, .local_account = account, .start = at, .walltime = walltime,
+        .host_count = 2, .host = host, .host_tasks = tasks, .procs = 3, .memory_mb = 512,
+        .script = script, .script_len = strlen (script), .arg_count = 2, .arg = arg,
+        .env_count = 3, .env = env,
+    };
+    return f->rm.ops->start (f->rm.self, &job, err);
+}
+
+/* NUI_MARK=x in a script becomes this test process's own, so that two runs at one time on one
+ * machine do not count each other's. */
+static void start (struct fixture *f, const char *id, const char *script, duration_us walltime)
+{
+    struct err err = {0};
+    char own[1024];
+    const char *mark = strstr (script, "NUI_MARK=");
+    if (mark) {
+        size_t upto = (size_t)(mark - script) + strlen ("NUI_MARK=");
+        snprintf (own, sizeof own, "%.*s%ld-%s", (int)upto, script, (long)getpid (), script + upto);
+        script = own;
+    }
+    if (start_as (f, id, script, walltime, 0, f->account, &err) != 0)
+        fail_msg ("%s", err.text);
+}
+
+static void read_output (struct fixture *f, const char *id, const char *stream, char *out,
+                         size_t cap)
+{
+    struct err err = {0};
+    int fd = f->rm.ops->output_open (f->rm.self, id, 0, stream, &err);
+    if (fd < 0)
+        fail_msg ("%s", err.text);
+    ssize_t n = read (fd, out, cap - 1);
+    out[n < 0 ? 0 : n] = 0;
+    close (fd);
+}
+
+static void runs_and_exits (void **state)
+{
+    struct fixture *f = *state;
+    char out[1024];
+    start (f, "t.1",
+           "#!/bin/sh\necho \"$1|$2|$COLOUR|$NUI_JOBID|$(id -un)|$(umask)\"; cat $NUI_NODEFILE\n"
+           "grep NoNewPrivs /proc/self/status\necho err >&2; exit 0\n",
+           60 * US_PER_S);
+    wait_for (f, &f->ended, 1);
+    assert_int_equal (f->started, 1);
+    assert_int_equal (f->end.end, RM_END_EXITED);
+    assert_int_equal (f->end.exit_code, 0);
+    assert_true (f->end.start > 0 && f->end.end_at >= f->end.start);
+    char want[512];
+    snprintf (want, sizeof want,
+              "one|two words|deep blue|t.1|%s|0077\nalpha01\nalpha01\nalpha02\nNoNewPrivs:\t1\n",
+              f->account);
+    read_output (f, "t.1", "stdout", out, sizeof out);
+    assert_string_equal (out, want);
+    read_output (f, "t.1", "stderr", out, sizeof out);
+    assert_string_equal (out, "err\n");
+}
+
+static void exit_code_and_plain_shell (void **state)
+{
+    struct fixture *f = *state;
+    start (f, "t.2", "exit 42\n", 60 * US_PER_S); /* no #! line */
+    wait_for (f, &f->ended, 1);
+    assert_int_equal (f->end.end, RM_END_EXITED);
+    assert_int_equal (f->end.exit_code, 42);
+}
+
+static void killed_by_signal (void **state)
+{
+    struct fixture *f = *state;
+    start (f, "t.3", "#!/bin/sh\nkill -SEGV $$\n", 60 * US_PER_S);
+    wait_for (f, &f->ended, 1);
+    assert_int_equal (f->end.end, RM_END_SIGNALLED);
+    assert_int_equal (f->end.exit_code, 128 + SIGSEGV);
+}
+
+static void start_failure_is_told (void **state)
+{
+    struct fixture *f = *state;
+    start (f, "t.4", "#!/no/such/interpreter\n", 60 * US_PER_S);
+    wait_for (f, &f->ended, 1);
+    assert_int_equal (f->started, 0);
+    assert_int_equal (f->end.end, RM_END_START_FAILED);
+    assert_non_null (strstr (f->end.text, "No such file"));
+}
+
+/* How many processes have this word in their environment's NUI_MARK. */
+static int processes_marked (const char *mark)
+{
+    DIR *proc = opendir ("/proc");
+    struct dirent *e;
+    char want[80];
+    int n = 0;
+    snprintf (want, sizeof want, "NUI_MARK=%ld-%s", (long)getpid (), mark);
+    while ((e = readdir (proc))) {
+        char path[300], buf[8192];
+        snprintf (path, sizeof path, "/proc/%.200s/environ", e->d_name);
+        int fd = open (path, O_RDONLY);
+        ssize_t len = fd < 0 ? -1 : read (fd, buf, sizeof buf - 1);
+        if (fd >= 0)
+            close (fd);
+        for (char *p = buf; len > 0 && p < buf + len; p += strlen (p) + 1) {
+            buf[len] = 0;
+            if (strcmp (p, want) == 0)
+                n++;
+        }
+    }
+    closedir (proc);
+    return n;
+}
+
+static void limit_kills_what_ignores_term (void **state)
+{
+    struct fixture *f = *state;
+    /* Also a grandchild in a session of its own. */
+    start (f, "t.5",
+           "#!/bin/sh\ntrap '' TERM\nexport NUI_MARK=limit\nsetsid sleep 300 &\necho on\n"
+           "while :; do sleep 300; done\n",
+           US_PER_S / 2);
+    wait_for (f, &f->ended, 1);
+    assert_int_equal (f->end.end, RM_END_TIMEOUT);
+    assert_int_equal (f->end.exit_code, 128 + SIGKILL);
+    duration_us ran = f->end.end_at - f->end.start;
+    assert_true (ran >= US_PER_S / 2);
+    assert_int_equal (processes_marked ("limit"), 0);
+}
+
+static void limit_term_is_enough (void **state)
+{
+    struct fixture *f = *state;
+    start (f, "t.6", "#!/bin/sh\nexec sleep 300\n", US_PER_S / 5);
+    wait_for (f, &f->ended, 1);
+    assert_int_equal (f->end.end, RM_END_TIMEOUT);
+    assert_int_equal (f->end.exit_code, 128 + SIGTERM);
+}
+
+static void leftovers_end_with_the_job (void **state)
+{
+    struct fixture *f = *state;
+    start (f, "t.7", "#!/bin/sh\nexport NUI_MARK=left\nsetsid sleep 300 & \nsleep 300 &\nexit 3\n",
+           60 * US_PER_S);
+    wait_for (f, &f->ended, 1);
+    assert_int_equal (f->end.end, RM_END_EXITED);
+    assert_int_equal (f->end.exit_code, 3);
+    assert_int_equal (processes_marked ("left"), 0);
+}
+
+static void cancel_running (void **state)
+{
+    struct fixture *f = *state;
+    struct err err = {0};
+    start (f, "t.8", "#!/bin/sh\nexec sleep 300\n", 60 * US_PER_S);
+    wait_for (f, &f->started, 1);
+    assert_int_equal (f->rm.ops->cancel (f->rm.self, "t.8", 0, &err), 0);
+    wait_for (f, &f->ended, 1);
+    assert_int_equal (f->end.end, RM_END_CANCELLED);
+    assert_true (f->end.start > 0);
+    assert_int_equal (f->rm.ops->cancel (f->rm.self, "t.8", 0, &err), ERR_NOT_FOUND);
+}
+
+static void cancel_before_its_moment (void **state)
+{
+    struct fixture *f = *state;
+    struct err err = {0};
+    assert_int_equal (start_as (f, "t.9", "#!/bin/sh\necho ran\n", 60 * US_PER_S,
+                                clock_now_us () + 3600 * US_PER_S, f->account, &err), 0);
+    /* At once: TERM must not be lost while the supervisor is still coming up. */
+    assert_int_equal (f->rm.ops->cancel (f->rm.self, "t.9", 0, &err), 0);
+    wait_for (f, &f->ended, 1);
+    assert_int_equal (f->started, 0);
+    assert_int_equal (f->end.end, RM_END_CANCELLED);
+    assert_int_equal (f->end.start, 0);
+}
+
+static void starts_at_the_moment (void **state)
+{
+    struct fixture *f = *state;
+    struct err err = {0};
+    time_us at = clock_now_us () + US_PER_S / 4;
+    assert_int_equal (start_as (f, "t.10", "#!/bin/sh\n", 60 * US_PER_S, at, f->account, &err), 0);
+    wait_for (f, &f->started, 1);
+    assert_true (f->start.start >= at);
+    assert_true (f->start.start < at + US_PER_S);
+    wait_for (f, &f->ended, 1);
+}
+
+static void signal_is_delivered (void **state)
+{
+    struct fixture *f = *state;
+    struct err err = {0};
+    char out[64];
+    int fd = -1;
+    start (f, "t.11",
+           "#!/bin/sh\ntrap 'echo got; exit 9' USR1\necho ready\nwhile :; do sleep 0.05; done\n",
+           60 * US_PER_S);
+    wait_for (f, &f->started, 1);
+    for (int i = 0; i < 2000; i++) { /* until the trap is set, as its output tells */
+        fd = f->rm.ops->output_open (f->rm.self, "t.11", 0, "stdout", &err);
+        ssize_t n = fd < 0 ? 0 : read (fd, out, sizeof out);
+        if (fd >= 0)
+            close (fd);
+        if (n > 0)
+            break;
+        usleep (5000);
+    }
+    assert_int_equal (f->rm.ops->signal (f->rm.self, "t.11", 0, SIGUSR1, &err), 0);
+    wait_for (f, &f->ended, 1);
+    assert_int_equal (f->end.exit_code, 9);
+}
+
+static void adopted_by_a_new_adapter (void **state)
+{
+    struct fixture *f = *state;
+    struct err err = {0};
+    char go[128], script[400];
+    snprintf (go, sizeof go, "%s/go", f->dir);
+    snprintf (script, sizeof script, "#!/bin/sh\nwhile ! [ -e %s ]; do sleep 0.02; done\nexit 7\n",
+              go);
+    start (f, "t.12", script, 60 * US_PER_S);
+    wait_for (f, &f->started, 1);
+    f->rm.ops->destroy (f->rm.self); /* the daemon dies … */
+    open_rm (f);                     /* … and comes back while the job runs */
+    f->started = 0;
+    assert_int_equal (f->rm.ops->adopt (f->rm.self, "t.12", 0, &err), 0);
+    wait_for (f, &f->started, 1);
+    assert_int_equal (f->ended, 0);
+    assert_true (close (open (go, O_CREAT | O_WRONLY, 0644)) == 0);
+    wait_for (f, &f->ended, 1);
+    assert_int_equal (f->end.exit_code, 7);
+    /* And again when it had ended in between. */
+    f->rm.ops->destroy (f->rm.self);
+    open_rm (f);
+    assert_int_equal (f->rm.ops->adopt (f->rm.self, "t.12", 0, &err), 0);
+    wait_for (f, &f->ended, 2);
+    assert_int_equal (f->end.exit_code, 7);
+    assert_int_equal (f->rm.ops->adopt (f->rm.self, "t.13", 0, &err), ERR_NOT_FOUND);
+}
+
+static void never_twice (void **state)
+{
+    struct fixture *f = *state;
+    struct err err = {0};
+    char out[64], script[300];
+    snprintf (script, sizeof script, "#!/bin/sh\necho once\n");
+    start (f, "t.14", script, 60 * US_PER_S);
+    assert_int_equal (start_as (f, "t.14", script, US_PER_S, 0, f->account, &err), ERR_EXISTS);
+    wait_for (f, &f->ended, 1);
+    assert_int_equal (start_as (f, "t.14", script, US_PER_S, 0, f->account, &err), ERR_EXISTS);
+    /* A second supervisor on the same directory does nothing. */
+    char command[600];
+    snprintf (command, sizeof command, "%s %s/t.14", NUI_SUPERVISE, f->dir);
+    assert_int_equal (system (command), 0);
+    read_output (f, "t.14", "stdout", out, sizeof out);
+    assert_string_equal (out, "once\n");
+}
+
+/* The pid of the supervisor of a job: the parent of the job's first process. */
+static pid_t supervisor_of (struct fixture *f, const char *id)
+{
+    char path[200], line[256];
+    long pid = 0, ppid = 0;
+    snprintf (path, sizeof path, "%s/%s/started", f->dir, id);
+    FILE *file = fopen (path, "r");
+    assert_non_null (file);
+    assert_int_equal (fscanf (file, "pid=%ld", &pid), 1);
+    fclose (file);
+    snprintf (path, sizeof path, "/proc/%ld/status", pid);
+    file = fopen (path, "r");
+    assert_non_null (file);
+    while (fgets (line, sizeof line, file))
+        sscanf (line, "PPid: %ld", &ppid);
+    fclose (file);
+    return (pid_t)ppid;
+}
+
+static void lost_supervisor_is_a_node_failure (void **state)
+{
+    struct fixture *f = *state;
+    start (f, "t.15", "#!/bin/sh\nexport NUI_MARK=lost\nsleep 300 &\nexec sleep 300\n",
+           60 * US_PER_S);
+    wait_for (f, &f->started, 1);
+    pid_t pid = supervisor_of (f, "t.15");
+    assert_true (pid > 1);
+    assert_int_equal (kill (pid, SIGKILL), 0);
+    wait_for (f, &f->ended, 1);
+    assert_int_equal (f->end.end, RM_END_NODE_FAILURE);
+    assert_true (f->end.start > 0 && f->end.end_at >= f->end.start);
+    for (int i = 0; i < 2000 && processes_marked ("lost") > 0; i++)
+        usleep (2000); /* KILL was sent; the kernel needs a moment to take them away */
+    assert_int_equal (processes_marked ("lost"), 0);
+    /* It stays a failure for whoever asks later. */
+    struct rm_status status;
+    assert_int_equal (f->rm.ops->query (f->rm.self, "t.15", 0, &status, NULL), 0);
+    assert_int_equal (status.end, RM_END_NODE_FAILURE);
+}
+
+static void lost_while_nobody_looked (void **state)
+{
+    struct fixture *f = *state;
+    start (f, "t.16", "#!/bin/sh\nexport NUI_MARK=alone\nexec sleep 300\n", 60 * US_PER_S);
+    wait_for (f, &f->started, 1);
+    pid_t pid = supervisor_of (f, "t.16");
+    f->rm.ops->destroy (f->rm.self);
+    assert_int_equal (kill (pid, SIGKILL), 0);
+    open_rm (f);
+    assert_int_equal (f->rm.ops->adopt (f->rm.self, "t.16", 0, NULL), 0);
+    wait_for (f, &f->ended, 1);
+    assert_int_equal (f->end.end, RM_END_NODE_FAILURE);
+}
+
+static void accounts_are_checked (void **state)
+{
+    struct fixture *f = *state;
+    struct err err = {0};
+    assert_int_equal (rm_embedded_account_check ("root", &err), ERR_DENIED);
+    assert_int_equal (start_as (f, "t.17", "x", US_PER_S, 0, "root", &err), ERR_DENIED);
+    assert_int_equal (start_as (f, "t.17", "x", US_PER_S, 0, "no-such-account", &err), ERR_DENIED);
+    assert_int_equal (start_as (f, "../t", "x", US_PER_S, 0, f->account, &err), ERR_INVALID);
+    assert_int_equal (f->rm.ops->adopt (f->rm.self, "t.17", 0, &err), ERR_NOT_FOUND);
+}
+
+static void output_that_is_a_link_is_not_read (void **state)
+{
+    struct fixture *f = *state;
+    start (f, "t.18", "#!/bin/sh\nrm -f stdout\nln -s /etc/passwd stdout\n", 60 * US_PER_S);
+    wait_for (f, &f->ended, 1);
+    struct err err = {0};
+    assert_int_equal (f->rm.ops->output_open (f->rm.self, "t.18", 0, "stdout", &err), -1);
+    assert_int_equal (err.code, ERR_NOT_FOUND);
+}
+
+static void no_descriptor_leaks (void **state)
+{
+    struct fixture *f = *state;
+    char out[256];
+    start (f, "t.19", "#!/bin/sh\nls /proc/self/fd | tr '\\n' ' '\n", 60 * US_PER_S);
+    wait_for (f, &f->ended, 1);
+    read_output (f, "t.19", "stdout", out, sizeof out);
+    assert_string_equal (out, "0 1 2 3 "); /* 3: ls itself, reading the directory */
+}
+
+int main (void)
+{
+#define T(name) cmocka_unit_test_setup_teardown (name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T (runs_and_exits), T (exit_code_and_plain_shell), T (killed_by_signal),
+        T (start_failure_is_told), T (limit_kills_what_ignores_term), T (limit_term_is_enough),
+        T (leftovers_end_with_the_job), T (cancel_running), T (cancel_before_its_moment),
+        T (starts_at_the_moment), T (signal_is_delivered), T (adopted_by_a_new_adapter),
+        T (never_twice), T (lost_supervisor_is_a_node_failure), T (lost_while_nobody_looked),
+        T (accounts_are_checked), T (output_that_is_a_link_is_not_read), T (no_descriptor_leaks),
+    };
+    cmocka_set_test_filter (getenv ("NUI_TEST_ONLY"));
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

@@ -1,0 +1,326 @@
+/* The site's memory: what comes back is what went in, also after a kill -9 in the middle. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "local/store/local_store.h"
+#include "proto/base/clock.h"
+
+struct fixture {
+    char dir[64];
+    char path[80];
+    struct local_store *store;
+};
+
+static void reopen (struct fixture *f)
+{
+    struct err err = {0};
+    local_store_close (f->store);
+    f->store = NULL;
+    if (local_store_open (f->path, &f->store, &err) != 0)
+        fail_msg ("%s", err.text);
+}
+
+static int setup (void **state)
+{
+    struct fixture *f = calloc (1, sizeof *f);
+    snprintf (f->dir, sizeof f->dir, "/tmp/nui-test-store-XXXXXX");
+    assert_non_null (mkdtemp (f->dir));
+    snprintf (f->path, sizeof f->path, "%s/local.db", f->dir);
+    reopen (f);
+    *state = f;
+    return 0;
+}
+
+static int teardown (void **state)
+{
+    struct fixture *f = *state;
+    char command[128];
+    local_store_close (f->store);
+    snprintf (command, sizeof command, "rm -r %s", f->dir);
+    int rc = system (command);
+    free (f);
+    return rc;
+}
+
+static struct store_job sample (uint64_t number)
+{
+    struct store_job job = {
+        .number = number, .state = STORE_JOB_QUEUED, .grid_job_id = "grid.9", .component = "left",
+        .component_index = 2, .attempt = 3, .part = true, .submitter = strdup ("nui://g/user/a"),
+        .local_account = "games", .pay_account = "chem", .reason_code = "Resources",
+        .reason_text = strdup ("needs 4, has 2"), .incarnation = 1, .start_failures = 2,
+        .procs = 8, .walltime = 3600 * US_PER_S, .submit = 10, .start = 11, .end = 12,
+        .exit_code = -1, .hold_asked = true, .hold_id = "hold.1", .amount = 77,
+        .placement = strdup ("n1:2:0,n2:1:0"), .stop = STORE_STOP_PREEMPT, .ever_told = true,
+        .change = 5, .deferred_until = 99, .launch_at = 100, .port = 4000,
+    };
+    memset (job.transaction, 3, sizeof job.transaction);
+    memset (job.hold_key, 4, sizeof job.hold_key);
+    return job;
+}
+
+static void put (struct fixture *f, const struct store_job *job, const char *envelope)
+{
+    struct err err = {0};
+    if (local_store_begin (f->store, &err) != 0 ||
+        local_store_job_put (f->store, job, envelope, envelope ? strlen (envelope) : 0, &err) ||
+        local_store_commit (f->store, &err) != 0)
+        fail_msg ("%s", err.text);
+}
+
+static void job_round_trip (void **state)
+{
+    struct fixture *f = *state;
+    struct store_job in = sample (17), out;
+    put (f, &in, "signed bytes");
+    in.state = STORE_JOB_RUNNING;
+    put (f, &in, NULL); /* an update keeps the envelope */
+    reopen (f);
+    assert_int_equal (local_store_job_get (f->store, 17, &out, NULL), 0);
+    assert_int_equal (out.state, STORE_JOB_RUNNING);
+    assert_string_equal (out.grid_job_id, in.grid_job_id);
+    assert_string_equal (out.component, in.component);
+    assert_string_equal (out.submitter, in.submitter);
+    assert_string_equal (out.reason_text, in.reason_text);
+    assert_string_equal (out.placement, in.placement);
+    assert_string_equal (out.hold_id, in.hold_id);
+    assert_memory_equal (out.transaction, in.transaction, 16);
+    assert_memory_equal (out.hold_key, in.hold_key, 16);
+    assert_true (out.part && out.hold_asked && out.stop == STORE_STOP_PREEMPT && out.ever_told);
+    assert_int_equal (out.exit_code, -1);
+    assert_int_equal (out.amount, 77);
+    assert_int_equal (out.launch_at, 100);
+    assert_int_equal (out.port, 4000);
+    assert_int_equal (out.walltime, in.walltime);
+    assert_int_equal (out.component_index, 2);
+    void *bytes;
+    size_t len;
+    assert_int_equal (local_store_envelope (f->store, 17, &bytes, &len, NULL), 0);
+    assert_int_equal (len, 12);
+    assert_memory_equal (bytes, "signed bytes", 12);
+    free (bytes);
+    store_job_free (&in);
+    store_job_free (&out);
+    assert_int_equal (local_store_job_get (f->store, 18, &out, NULL), ERR_NOT_FOUND);
+}
+
+static int count_job (void *arg, struct store_job *job, struct err *err)
+{
+    (void)err;
+    *(uint64_t *)arg = *(uint64_t *)arg * 10 + job->number;
+    store_job_free (job);
+    return 0;
+}
+
+static void live_jobs_and_finding (void **state)
+{
+    struct fixture *f = *state;
+    uint64_t seen = 0;
+    for (uint64_t n = 1; n <= 4; n++) {
+        struct store_job job = sample (n);
+        if (n == 2)
+            job.state = STORE_JOB_COMPLETED;
+        job.part = n == 3;
+        job.attempt = (uint32_t)n;
+        put (f, &job, NULL);
+        store_job_free (&job);
+    }
+    assert_int_equal (local_store_jobs_live (f->store, count_job, &seen, NULL), 0);
+    assert_int_equal (seen, 134);
+    struct store_job out;
+    assert_int_equal (local_store_job_find (f->store, "grid.9", "", &out, NULL), 0);
+    assert_int_equal (out.number, 4);
+    store_job_free (&out);
+    assert_int_equal (local_store_job_by_attempt (f->store, "grid.9", "left", 2, &out, NULL), 0);
+    assert_int_equal (out.number, 2);
+    store_job_free (&out);
+    assert_int_equal (local_store_job_by_attempt (f->store, "grid.9", "left", 3, &out, NULL),
+                      ERR_NOT_FOUND); /* a part is no submission */
+}
+
+static void part_round_trip (void **state)
+{
+    struct fixture *f = *state;
+    struct store_part in = {.component = "left", .attempt = 2, .state = STORE_PART_PREPARED,
+                            .job = 5, .caller = "meta", .was_held = true, .slot_start = 1000,
+                            .lease_end_boottime = 77, .boot_id = "b", .start_accepted = true,
+                            .answer = strdup ("yes"), .answer_len = 3}, out;
+    memset (in.transaction, 9, sizeof in.transaction);
+    memset (in.token_hash, 8, sizeof in.token_hash);
+    assert_int_equal (local_store_begin (f->store, NULL), 0);
+    assert_int_equal (local_store_part_put (f->store, &in, NULL), 0);
+    assert_int_equal (local_store_epoch_put (f->store, in.transaction, 12, NULL), 0);
+    assert_int_equal (local_store_commit (f->store, NULL), 0);
+    reopen (f);
+    assert_int_equal (local_store_part_get (f->store, in.transaction, "left", 2, &out, NULL), 0);
+    assert_int_equal (out.state, STORE_PART_PREPARED);
+    assert_int_equal (out.job, 5);
+    assert_int_equal (out.lease_end_boottime, 77);
+    assert_true (out.was_held && out.start_accepted);
+    assert_memory_equal (out.token_hash, in.token_hash, 32);
+    assert_int_equal (out.answer_len, 3);
+    assert_memory_equal (out.answer, "yes", 3);
+    assert_null (out.start);
+    store_part_free (&out);
+    uint64_t epoch;
+    assert_int_equal (local_store_epoch_get (f->store, in.transaction, &epoch, NULL), 0);
+    assert_int_equal (epoch, 12);
+    assert_int_equal (local_store_part_get (f->store, in.transaction, "left", 3, &out, NULL),
+                      ERR_NOT_FOUND);
+    store_part_free (&in);
+}
+
+struct read_items {
+    uint64_t first, last;
+    unsigned count;
+};
+
+static void on_item (void *arg, const struct store_item *item)
+{
+    struct read_items *r = arg;
+    if (!r->count++)
+        r->first = item->sequence;
+    r->last = item->sequence;
+    assert_string_equal (item->kind, "charge");
+    assert_int_equal (item->payload_len, 3);
+}
+
+static void outbox_is_contiguous (void **state)
+{
+    struct fixture *f = *state;
+    struct read_items r = {0};
+    for (int i = 0; i < 5; i++) {
+        struct uuid key;
+        uuid_make (&key);
+        assert_int_equal (local_store_begin (f->store, NULL), 0);
+        assert_int_equal (local_store_outbox_put (f->store, STORE_OUTBOX_BANK, "charge", &key,
+                                                  "abc", 3, 1, NULL), 0);
+        if (i == 2) /* never happened: its number is used again */
+            local_store_rollback (f->store);
+        else
+            assert_int_equal (local_store_commit (f->store, NULL), 0);
+    }
+    assert_int_equal (local_store_outbox_read (f->store, STORE_OUTBOX_BANK, 0, 10, on_item, &r,
+                                               NULL), 0);
+    assert_int_equal (r.count, 4);
+    assert_int_equal (r.first, 1);
+    assert_int_equal (r.last, 4);
+    assert_int_equal (local_store_begin (f->store, NULL), 0);
+    assert_int_equal (local_store_outbox_ack (f->store, STORE_OUTBOX_BANK, 3, NULL), 0);
+    assert_int_equal (local_store_commit (f->store, NULL), 0);
+    reopen (f);
+    r = (struct read_items){0};
+    assert_int_equal (local_store_outbox_read (f->store, STORE_OUTBOX_BANK, 0, 10, on_item, &r,
+                                               NULL), 0);
+    assert_int_equal (r.count, 1);
+    assert_int_equal (r.first, 4);
+}
+
+static int take_hold (void *arg, struct store_hold *hold, struct err *err)
+{
+    (void)err;
+    assert_int_equal (hold->request_len, 7);
+    assert_memory_equal (hold->request, "request", 7);
+    *(int *)arg += hold->wanted ? 1 : 10;
+    return 0;
+}
+
+static void holds_wanted_and_not (void **state)
+{
+    struct fixture *f = *state;
+    struct store_hold hold = {.job = 1, .wanted = true, .request = (void *)"request",
+                              .request_len = 7};
+    bool wanted;
+    int seen = 0;
+    for (uint8_t i = 0; i < 3; i++) {
+        hold.key[0] = i;
+        assert_int_equal (local_store_begin (f->store, NULL), 0);
+        assert_int_equal (local_store_hold_put (f->store, &hold, NULL), 0);
+        assert_int_equal (local_store_commit (f->store, NULL), 0);
+    }
+    assert_int_equal (local_store_begin (f->store, NULL), 0);
+    assert_int_equal (local_store_hold_unwant (f->store, hold.key, NULL), 0);
+    hold.key[0] = 0;
+    assert_int_equal (local_store_hold_delete (f->store, hold.key, NULL), 0);
+    assert_int_equal (local_store_commit (f->store, NULL), 0);
+    assert_int_equal (local_store_holds (f->store, take_hold, &seen, NULL), 0);
+    assert_int_equal (seen, 11);
+    assert_int_equal (local_store_hold_wanted (f->store, hold.key, &wanted, NULL), 0);
+    assert_false (wanted);
+    hold.key[0] = 1;
+    assert_int_equal (local_store_hold_wanted (f->store, hold.key, &wanted, NULL), 0);
+    assert_true (wanted);
+}
+
+/* A writer killed at any moment leaves whole transactions only, and every one it said was done. */
+static void kill_in_the_middle (void **state)
+{
+    struct fixture *f = *state;
+    local_store_close (f->store);
+    f->store = NULL;
+    for (int round = 0; round < 5; round++) {
+        int said[2];
+        uint64_t told = 0, n;
+        assert_int_equal (pipe (said), 0);
+        pid_t pid = fork ();
+        if (pid == 0) {
+            struct local_store *store;
+            if (local_store_open (f->path, &store, NULL) != 0)
+                _exit (1);
+            for (;;) {
+                struct uuid key;
+                uint64_t number;
+                uuid_make (&key);
+                if (local_store_begin (store, NULL) ||
+                    local_store_next (store, "job", &number, NULL) ||
+                    local_store_outbox_put (store, STORE_OUTBOX_BANK, "charge", &key, "abc", 3, 1,
+                                            NULL) ||
+                    local_store_commit (store, NULL) ||
+                    write (said[1], &number, sizeof number) != sizeof number)
+                    _exit (1);
+            }
+        }
+        close (said[1]);
+        while (told < 20u * (unsigned)(round + 1) &&
+               read (said[0], &n, sizeof n) == (ssize_t)sizeof n)
+            told = n;
+        kill (pid, SIGKILL);
+        waitpid (pid, NULL, 0);
+        while (read (said[0], &n, sizeof n) == (ssize_t)sizeof n)
+            told = n;
+        close (said[0]);
+        reopen (f);
+        struct read_items r = {0};
+        assert_int_equal (local_store_outbox_read (f->store, STORE_OUTBOX_BANK, 0, 100000, on_item,
+                                                   &r, NULL), 0);
+        assert_int_equal (local_store_begin (f->store, NULL), 0);
+        assert_int_equal (local_store_next (f->store, "job", &n, NULL), 0);
+        local_store_rollback (f->store);
+        assert_true (r.last >= told && r.last <= told + 1);
+        assert_int_equal (r.count, r.last);
+        assert_int_equal (n, r.last + 1);
+        local_store_close (f->store);
+        f->store = NULL;
+    }
+    reopen (f);
+}
+
+int main (void)
+{
+#define T(name) cmocka_unit_test_setup_teardown (name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T (job_round_trip),       T (live_jobs_and_finding), T (part_round_trip),
+        T (outbox_is_contiguous), T (holds_wanted_and_not),  T (kill_in_the_middle),
+    };
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

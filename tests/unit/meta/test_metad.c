@@ -1,0 +1,674 @@
+/* nui-meta as a process, between fake sites and a fake bank. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/base/clock.h"
+#include "proto/rpc/envelope.h"
+#include "tests/unit/meta/fakegrid.h"
+
+#define COMPLETED NUI__META__V1__GRID_JOB_STATE__GRID_COMPLETED
+#define CANCELLED NUI__META__V1__GRID_JOB_STATE__GRID_CANCELLED
+#define REFUSED NUI__META__V1__GRID_JOB_STATE__GRID_REFUSED
+#define RUNNING NUI__META__V1__GRID_JOB_STATE__GRID_RUNNING
+
+static int setup (void **state)
+{
+    struct fakegrid *grid = fake_create ();
+    fake_meta_start (grid);
+    *state = grid;
+    return 0;
+}
+
+static int teardown (void **state)
+{
+    struct fakegrid *grid = *state;
+    assert_int_equal (grid->violations, 0);
+    fake_destroy (grid);
+    return 0;
+}
+
+static const struct fake_job pair = {.n = 2, .sites = {"alpha", "beta"}, .procs = 2,
+                                     .walltime_s = 60};
+
+static void submit_ok (struct fakegrid *grid, const struct fake_job *job, char id[32])
+{
+    struct err err;
+    int rc = fake_submit (grid, job, id, &err);
+    if (rc)
+        print_error ("%s\n", err.text);
+    assert_int_equal (rc, 0);
+}
+
+static void refused (struct fakegrid *grid, const struct fake_job *job, int code, const char *words)
+{
+    char id[32];
+    struct err err;
+    assert_int_equal (fake_submit (grid, job, id, &err), code);
+    if (!strstr (err.text, words))
+        print_error ("'%s' does not say '%s'\n", err.text, words);
+    assert_non_null (strstr (err.text, words));
+}
+
+static bool nothing_held (void *arg)
+{
+    return fake_nothing_held (arg);
+}
+
+/* ---- ordinary jobs */
+
+static void one_site_by_completion_then_price (void **state)
+{
+    struct fakegrid *grid = *state;
+    struct fake_job job = {.n = 1, .procs = 2, .walltime_s = 60};
+    char id[32];
+    grid->site[0].start_estimate = 100 * US_PER_S;
+    grid->bank_rate[1] = 3;
+    for (int s = 0; s < FAKE_SITES; s++)
+        fake_report (&grid->site[s]);
+    submit_ok (grid, &job, id);
+    assert_string_equal (id, "grid.1");
+    fake_until_state (grid, id, COMPLETED);
+    Nui__Meta__V1__JobStatus *status = fake_status (grid, id);
+    /* beta and gamma could start at once by clocks that differ by microseconds: one of them */
+    assert_true (strcmp (status->components[0]->site, "alpha") != 0);
+    assert_true (strncmp (status->components[0]->job->site_job_id,
+                          status->components[0]->site, 4) == 0);
+    assert_string_equal (status->submitter, "nui://demo/user/alice");
+    nui__meta__v1__job_status__free_unpacked (status, NULL);
+    assert_int_equal (grid->site[0].calls_submit, 0);
+    assert_int_equal (grid->site[1].calls_submit + grid->site[2].calls_submit, 1);
+}
+
+static bool submit_seen (void *arg)
+{
+    return ((struct fakesite *)arg)->calls_submit >= 2;
+}
+
+static void a_lost_answer_is_asked_for_again (void **state)
+{
+    struct fakegrid *grid = *state;
+    struct fake_job job = {.n = 1, .sites = {"alpha"}, .procs = 1, .walltime_s = 60};
+    char id[32];
+    strcpy (grid->site[0].mute, "Submit");
+    submit_ok (grid, &job, id);
+    fake_until (grid, submit_seen, &grid->site[0], 20 * US_PER_S);
+    Nui__Meta__V1__JobStatus *status = fake_status (grid, id);
+    assert_string_equal (status->reason->code, "SiteDown");
+    nui__meta__v1__job_status__free_unpacked (status, NULL);
+    grid->site[0].mute[0] = '\0';
+    fake_until_state (grid, id, COMPLETED);
+    assert_int_equal (grid->site[0].single_count, 1);
+    assert_int_equal (grid->site[0].single[0].attempt, 1);
+    assert_int_equal (grid->site[1].calls_submit + grid->site[2].calls_submit, 0);
+}
+
+static void a_refusal_leads_to_another_site (void **state)
+{
+    struct fakegrid *grid = *state;
+    struct fake_job job = {.n = 1, .procs = 1, .walltime_s = 60};
+    char id[32];
+    grid->site[1].start_estimate = 100 * US_PER_S;
+    grid->site[2].start_estimate = 200 * US_PER_S;
+    grid->site[0].submit_no = 1;
+    submit_ok (grid, &job, id);
+    fake_until_state (grid, id, COMPLETED);
+    assert_int_equal (grid->site[0].calls_submit, 1);
+    assert_int_equal (grid->site[1].single_count, 1);
+    assert_int_equal (grid->site[1].single[0].attempt, 2);
+}
+
+static void cancel (struct fakegrid *grid, const char *id)
+{
+    Nui__Meta__V1__JobRequest request = NUI__META__V1__JOB_REQUEST__INIT;
+    ProtobufCMessage *reply = NULL;
+    struct err err;
+    request.grid_job_id = (char *)id;
+    assert_int_equal (rpcclient_call (grid->alice, &nui__meta__v1__meta__descriptor, "Cancel",
+                                      &request.base, 10 * US_PER_S, true, &reply, &err),
+                      0);
+    assert_true (((Nui__Meta__V1__CancelReply *)reply)->cancelled);
+    protobuf_c_message_free_unpacked (reply, NULL);
+}
+
+static void cancel_of_an_ordinary_job (void **state)
+{
+    struct fakegrid *grid = *state;
+    struct fake_job job = {.n = 1, .sites = {"beta"}, .procs = 1, .walltime_s = 60};
+    char id[32];
+    grid->site[1].hold_runs = true;
+    submit_ok (grid, &job, id);
+    fake_until_state (grid, id, NUI__META__V1__GRID_JOB_STATE__GRID_QUEUED);
+    cancel (grid, id);
+    fake_until_state (grid, id, CANCELLED);
+    assert_true (grid->site[1].single[0].ended);
+}
+
+/* ---- co-allocation */
+
+static void both_start_at_one_moment (void **state)
+{
+    struct fakegrid *grid = *state;
+    char id[32];
+    submit_ok (grid, &pair, id);
+    fake_until_state (grid, id, COMPLETED);
+    assert_int_equal (grid->site[0].launches, 1);
+    assert_int_equal (grid->site[1].launches, 1);
+    assert_int_equal (grid->site[0].part[0].launch, grid->site[1].part[0].launch);
+    assert_int_equal (grid->site[0].calls_prepare, 1);
+    assert_int_equal (grid->site[0].calls_abort + grid->site[0].calls_release, 0);
+    Nui__Meta__V1__JobStatus *status = fake_status (grid, id);
+    assert_int_equal (status->attempts, 1);
+    assert_int_equal (status->price_micro, 14 * MICRO_PER_CREDIT); /* what PREPARE said */
+    nui__meta__v1__job_status__free_unpacked (status, NULL);
+}
+
+static void no_moves_the_slot (void **state)
+{
+    struct fakegrid *grid = *state;
+    char id[32];
+    time_us before = clock_now_us ();
+    grid->site[1].prepare_no = 1;
+    grid->site[1].next_feasible = 3 * US_PER_S;
+    submit_ok (grid, &pair, id);
+    fake_until_state (grid, id, COMPLETED);
+    assert_int_equal (grid->site[0].launches, 1);
+    assert_true (grid->site[0].part[1].launch >= before + 4 * US_PER_S);
+    assert_int_equal (grid->site[0].part[0].state, FAKE_TOMB);
+    Nui__Meta__V1__JobStatus *status = fake_status (grid, id);
+    assert_int_equal (status->attempts, 2);
+    nui__meta__v1__job_status__free_unpacked (status, NULL);
+}
+
+static void expired_is_prepared_anew (void **state)
+{
+    struct fakegrid *grid = *state;
+    char id[32];
+    grid->site[1].commit_expired = 1;
+    submit_ok (grid, &pair, id);
+    fake_until_state (grid, id, COMPLETED);
+    assert_int_equal (grid->site[1].part_count, 2);
+    assert_int_equal (grid->site[1].part[1].attempt, 2);
+    assert_memory_equal (grid->site[1].part[0].transaction, grid->site[1].part[1].transaction, 16);
+    assert_int_equal (grid->site[0].launches, 1);
+    assert_int_equal (grid->site[1].launches, 1);
+}
+
+static void expired_again_and_again_releases_and_retries (void **state)
+{
+    struct fakegrid *grid = *state;
+    char id[32];
+    grid->site[1].commit_expired = 3;
+    submit_ok (grid, &pair, id);
+    fake_until_state (grid, id, COMPLETED);
+    assert_int_equal (grid->site[0].part[0].state, FAKE_RELEASED);
+    assert_int_equal (grid->site[0].launches, 1);
+    assert_int_equal (grid->site[1].launches, 1);
+    assert_true (fake_nothing_held (grid));
+}
+
+static void the_barrier_waits (void **state)
+{
+    struct fakegrid *grid = *state;
+    char id[32];
+    grid->site[0].not_ready = 3;
+    submit_ok (grid, &pair, id);
+    fake_until_state (grid, id, COMPLETED);
+    assert_int_equal (grid->site[0].calls_ready, 4);
+    assert_int_equal (grid->site[1].launches, 1);
+}
+
+/* Holds the job in the phase by a method that beta does not answer, cancels it there. */
+static void cancel_while (struct fakegrid *grid, const char *mute, uint32_t *counter)
+{
+    char id[32];
+    uint32_t before = *counter;
+    snprintf (grid->site[1].mute, sizeof grid->site[1].mute, "%s", mute);
+    submit_ok (grid, &pair, id);
+    duration_us deadline = clock_monotonic_us () + 10 * US_PER_S;
+    while (*counter == before) {
+        assert_true (clock_monotonic_us () < deadline);
+        event_base_loop (grid->base, EVLOOP_ONCE);
+    }
+    cancel (grid, id);
+    grid->site[1].mute[0] = '\0';
+    fake_until_state (grid, id, CANCELLED);
+    assert_true (fake_nothing_held (grid));
+    assert_int_equal (grid->site[0].launches, 0);
+}
+
+static void cancel_at_each_step (void **state)
+{
+    struct fakegrid *grid = *state;
+    struct fakesite *beta = &grid->site[1];
+    cancel_while (grid, "Prepare", &beta->calls_prepare);
+    cancel_while (grid, "Commit", &beta->calls_commit);
+    cancel_while (grid, "Ready", &beta->calls_ready);
+}
+
+static void cancel_while_running (void **state)
+{
+    struct fakegrid *grid = *state;
+    char id[32];
+    grid->site[0].hold_runs = grid->site[1].hold_runs = true;
+    submit_ok (grid, &pair, id);
+    fake_until_state (grid, id, RUNNING);
+    cancel (grid, id);
+    fake_until_state (grid, id, CANCELLED);
+    assert_true (fake_nothing_held (grid));
+    assert_int_equal (grid->site[0].calls_release, 1);
+}
+
+static void a_silent_site_leads_to_a_retry (void **state)
+{
+    struct fakegrid *grid = *state;
+    char id[32];
+    strcpy (grid->site[1].mute, "Prepare");
+    submit_ok (grid, &pair, id);
+    duration_us deadline = clock_monotonic_us () + 20 * US_PER_S;
+    while (grid->site[0].calls_abort == 0) {
+        assert_true (clock_monotonic_us () < deadline);
+        event_base_loop (grid->base, EVLOOP_ONCE);
+    }
+    grid->site[1].mute[0] = '\0';
+    fake_until_state (grid, id, COMPLETED);
+    assert_int_equal (grid->site[1].launches, 1);
+}
+
+/* ---- crashes */
+
+static bool was_killed (void *arg)
+{
+    return ((struct fakegrid *)arg)->killed;
+}
+
+static void kill_at (const char *method, uint32_t after, const struct fake_job *template,
+                     void (*before) (struct fakegrid *grid))
+{
+    struct fakegrid *grid = fake_create ();
+    struct fake_job job = *template;
+    struct uuid uuid;
+    char id[32], again[32];
+    struct err err;
+    uuid_make (&uuid);
+    job.uuid = uuid.b;
+    fake_meta_start (grid);
+    snprintf (grid->kill_on, sizeof grid->kill_on, "%s", method);
+    grid->kill_after = after;
+    if (before)
+        before (grid);
+    int rc = fake_submit (grid, &job, id, &err);
+    fake_until (grid, was_killed, grid, 20 * US_PER_S);
+    fake_meta_start (grid);
+    submit_ok (grid, &job, again); /* the same uuid: what was acknowledged is there */
+    if (rc == 0)
+        assert_string_equal (id, again);
+    fake_until_state (grid, again, COMPLETED);
+    for (uint32_t i = 0; i < job.n && job.n > 1; i++)
+        if (grid->site[i].launches != 1)
+            print_error ("killed at %s %u: %s launched %u times\n", method, after,
+                         grid->site[i].name, grid->site[i].launches);
+    for (uint32_t i = 0; i < job.n && job.n > 1; i++)
+        assert_int_equal (grid->site[i].launches, 1);
+    fake_until (grid, nothing_held, grid, 10 * US_PER_S);
+    assert_int_equal (grid->violations, 0);
+    fake_destroy (grid);
+}
+
+static void beta_says_no_once (struct fakegrid *grid)
+{
+    grid->site[1].prepare_no = 1;
+    grid->site[1].next_feasible = US_PER_S;
+}
+
+static void beta_expires_thrice (struct fakegrid *grid)
+{
+    grid->site[1].commit_expired = 3;
+}
+
+static void kill_9_at_each_step (void **state)
+{
+    static const char *const methods[] = {"Query", "Prepare", "Commit", "Ready", "Start"};
+    (void)state;
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
+        for (uint32_t after = 0; after < 2; after++)
+            kill_at (methods[i], after, &pair, NULL);
+    kill_at ("Abort", 0, &pair, beta_says_no_once);
+    kill_at ("Release", 0, &pair, beta_expires_thrice);
+}
+
+static void kill_9_of_an_ordinary_job (void **state)
+{
+    static const struct fake_job one = {.n = 1, .sites = {"alpha"}, .procs = 1, .walltime_s = 60};
+    (void)state;
+    kill_at ("Query", 0, &one, NULL);
+    kill_at ("Submit", 0, &one, NULL);
+}
+
+/* ---- who may what, and what is refused at once */
+
+static void submit_is_idempotent (void **state)
+{
+    struct fakegrid *grid = *state;
+    struct fake_job job = {.n = 1, .procs = 1, .walltime_s = 60};
+    struct uuid uuid;
+    char id[32], again[32];
+    uuid_make (&uuid);
+    job.uuid = uuid.b;
+    submit_ok (grid, &job, id);
+    submit_ok (grid, &job, again);
+    assert_string_equal (id, again);
+    fake_meta_kill (grid);
+    fake_meta_start (grid);
+    submit_ok (grid, &job, again);
+    assert_string_equal (id, again);
+    job.name = "another";
+    refused (grid, &job, ERR_EXISTS, "another job with this uuid is grid.1");
+    fake_until_state (grid, id, COMPLETED);
+    assert_int_equal (grid->site[0].single_count + grid->site[1].single_count +
+                          grid->site[2].single_count,
+                      1);
+}
+
+static void bad_jobs_are_refused_at_once (void **state)
+{
+    struct fakegrid *grid = *state;
+    struct fake_job job = {.n = 1, .procs = 9, .walltime_s = 60};
+    refused (grid, &job, ERR_LIMIT, "larger than any allowed site");
+    job = (struct fake_job){.n = 1, .sites = {"delta"}, .procs = 1, .walltime_s = 60};
+    refused (grid, &job, ERR_INVALID, "there is no site delta");
+    job = (struct fake_job){.n = 2, .sites = {"alpha", "beta"}, .procs = 1, .walltime_s = 60};
+    grid->site[1].infeasible = true;
+    refused (grid, &job, ERR_LIMIT, "component c1 can never run: beta: no account here");
+    grid->site[1].infeasible = false;
+    job.deadline_us = clock_now_us () + 10 * US_PER_S;
+    refused (grid, &job, ERR_INVALID, "cannot end before the deadline");
+    grid->site[0].start_estimate = grid->site[1].start_estimate = 100 * US_PER_S;
+    job.deadline_us = clock_now_us () + 120 * US_PER_S; /* by the sites' answers only */
+    refused (grid, &job, ERR_LIMIT, "before the deadline");
+    job.n = 1;
+    refused (grid, &job, ERR_LIMIT, "no site can complete the job before its deadline");
+    job.n = 2;
+    grid->site[0].start_estimate = grid->site[1].start_estimate = 0;
+    job.deadline_us = 0;
+    job.cost_max_micro = 1;
+    refused (grid, &job, ERR_LIMIT, "the cheapest way costs 120");
+    job.cost_max_micro = 0;
+    job.no_script = true;
+    refused (grid, &job, ERR_INVALID, "component c0 has no script");
+    job.no_script = false;
+    job.walltime_s = 0;
+    refused (grid, &job, ERR_INVALID, "wallclock limit");
+    job.walltime_s = 60;
+    grid->bank_funded = false;
+    refused (grid, &job, ERR_FUNDS, "account proj: nothing left (short by 5)");
+    assert_int_equal (grid->site[0].calls_prepare + grid->site[0].calls_submit, 0);
+}
+
+static int call_as (struct rpcclient *who, const char *method, const ProtobufCMessage *request,
+                    struct err *err)
+{
+    ProtobufCMessage *reply = NULL;
+    int rc = rpcclient_call (who, &nui__meta__v1__meta__descriptor, method, request,
+                             10 * US_PER_S, true, &reply, err);
+    if (rc == 0)
+        protobuf_c_message_free_unpacked (reply, NULL);
+    return rc;
+}
+
+static void others_see_nothing (void **state)
+{
+    struct fakegrid *grid = *state;
+    struct fake_job job = {.n = 1, .procs = 1, .walltime_s = 60};
+    Nui__Meta__V1__JobRequest request = NUI__META__V1__JOB_REQUEST__INIT;
+    Nui__Meta__V1__JobsRequest all = NUI__META__V1__JOBS_REQUEST__INIT;
+    Nui__Meta__V1__SubmitRequest forged = NUI__META__V1__SUBMIT_REQUEST__INIT;
+    Nui__Meta__V1__SiteReport report = NUI__META__V1__SITE_REPORT__INIT;
+    char id[32];
+    struct err err;
+    submit_ok (grid, &job, id);
+    request.grid_job_id = id;
+    assert_int_equal (call_as (grid->bob, "Status", &request.base, &err), ERR_NOT_FOUND);
+    assert_int_equal (call_as (grid->bob, "Cancel", &request.base, &err), ERR_NOT_FOUND);
+    assert_int_equal (call_as (grid->operator_, "Status", &request.base, &err), 0);
+    request.grid_job_id = (char *)"grid.99";
+    assert_int_equal (call_as (grid->alice, "Status", &request.base, &err), ERR_NOT_FOUND);
+    request.grid_job_id = (char *)"nonsense";
+    assert_int_equal (call_as (grid->alice, "Status", &request.base, &err), ERR_INVALID);
+    all.all_users = true;
+    assert_int_equal (call_as (grid->bob, "Jobs", &all.base, &err), ERR_DENIED);
+    assert_int_equal (call_as (grid->operator_, "Jobs", &all.base, &err), 0);
+    /* alice's signature on bob's connection */
+    forged.envelope = fake_envelope (grid, grid->alice_id, "nui://demo/user/alice", &job);
+    assert_int_equal (call_as (grid->bob, "Submit", &forged.base, &err), ERR_DENIED);
+    forged.envelope->body.data[forged.envelope->body.len - 1] ^= 1;
+    assert_int_equal (call_as (grid->alice, "Submit", &forged.base, &err), ERR_UNAUTHENTIC);
+    envelope_free (forged.envelope);
+    /* bob signs a job that says it is alice's */
+    forged.envelope = fake_envelope (grid, grid->bob_id, "nui://demo/user/alice", &job);
+    assert_int_equal (call_as (grid->bob, "Submit", &forged.base, &err), ERR_DENIED);
+    envelope_free (forged.envelope);
+    report.site = (char *)"alpha";
+    assert_int_equal (call_as (grid->site[1].meta, "Report", &report.base, &err), ERR_DENIED);
+    assert_int_equal (call_as (grid->alice, "Report", &report.base, &err), ERR_DENIED);
+    fake_until_state (grid, id, COMPLETED);
+}
+
+static void count_message (void *arg, const ProtobufCMessage *message)
+{
+    const Nui__Meta__V1__JobStatus *status = (const Nui__Meta__V1__JobStatus *)message;
+    uint64_t *seen = arg;
+    assert_true (seen[0] == 0 || status->change > seen[1]);
+    seen[0]++;
+    seen[1] = status->change;
+    seen[2] = status->state;
+}
+
+static void watch_streams_until_the_end (void **state)
+{
+    struct fakegrid *grid = *state;
+    Nui__Meta__V1__JobRequest request = NUI__META__V1__JOB_REQUEST__INIT;
+    uint64_t seen[3] = {0};
+    char id[32];
+    struct err err;
+    submit_ok (grid, &pair, id);
+    request.grid_job_id = id;
+    assert_int_equal (rpcclient_stream (grid->alice, &nui__meta__v1__meta__descriptor, "Watch",
+                                        &request.base, 20 * US_PER_S, count_message, seen, &err),
+                      0);
+    assert_true (seen[0] >= 3);
+    assert_int_equal (seen[2], COMPLETED);
+    seen[0] = 0; /* of an ended job: one message, then the end */
+    assert_int_equal (rpcclient_stream (grid->alice, &nui__meta__v1__meta__descriptor, "Watch",
+                                        &request.base, 20 * US_PER_S, count_message, seen, &err),
+                      0);
+    assert_int_equal (seen[0], 1);
+}
+
+static void estimates_name_every_way (void **state)
+{
+    struct fakegrid *grid = *state;
+    struct fake_job job = {.n = 1, .procs = 2, .walltime_s = 60};
+    Nui__Meta__V1__EstimateRequest request = NUI__META__V1__ESTIMATE_REQUEST__INIT;
+    ProtobufCMessage *reply = NULL;
+    struct err err;
+    grid->site[1].infeasible = true;
+    grid->site[2].start_estimate = 50 * US_PER_S;
+    request.envelope = fake_envelope (grid, grid->alice_id, "nui://demo/user/alice", &job);
+    assert_int_equal (rpcclient_call (grid->alice, &nui__meta__v1__meta__descriptor, "Estimate",
+                                      &request.base, 10 * US_PER_S, true, &reply, &err),
+                      0);
+    Nui__Meta__V1__EstimateReply *one = (Nui__Meta__V1__EstimateReply *)reply;
+    assert_int_equal (one->n_candidates, 3);
+    assert_string_equal (one->candidates[0]->sites[0], "alpha");
+    assert_int_equal (one->candidates[0]->price_micro, 120 * MICRO_PER_CREDIT);
+    assert_true (one->candidates[0]->funded);
+    assert_string_equal (one->candidates[1]->sites[0], "gamma");
+    assert_false (one->candidates[2]->feasible);
+    assert_string_equal (one->candidates[2]->reason->text, "no account here");
+    protobuf_c_message_free_unpacked (reply, NULL);
+    envelope_free (request.envelope);
+    job.n = 2; /* two parts on any site: beta cannot, so alpha and gamma in all ways */
+    request.envelope = fake_envelope (grid, grid->alice_id, "nui://demo/user/alice", &job);
+    assert_int_equal (rpcclient_call (grid->alice, &nui__meta__v1__meta__descriptor, "Estimate",
+                                      &request.base, 10 * US_PER_S, true, &reply, &err),
+                      0);
+    Nui__Meta__V1__EstimateReply *two = (Nui__Meta__V1__EstimateReply *)reply;
+    assert_true (two->n_candidates >= 2);
+    assert_int_equal (two->candidates[0]->n_sites, 2);
+    assert_int_equal (two->candidates[0]->price_micro, 240 * MICRO_PER_CREDIT);
+    protobuf_c_message_free_unpacked (reply, NULL);
+    envelope_free (request.envelope);
+    assert_int_equal (grid->site[0].calls_submit + grid->site[0].calls_prepare, 0);
+}
+
+/* ---- configuration and disk */
+
+static char *config_text (const struct fakegrid *grid)
+{
+    static char text[8192];
+    char path[512];
+    snprintf (path, sizeof path, "%s/meta.cfg", grid->dir);
+    FILE *f = fopen (path, "r");
+    assert_non_null (f);
+    size_t len = fread (text, 1, sizeof text - 200, f);
+    fclose (f);
+    text[len] = '\0';
+    return text;
+}
+
+static size_t sites_shown (struct fakegrid *grid)
+{
+    Nui__Meta__V1__SitesRequest request = NUI__META__V1__SITES_REQUEST__INIT;
+    ProtobufCMessage *reply = NULL;
+    struct err err;
+    assert_int_equal (rpcclient_call (grid->alice, &nui__meta__v1__meta__descriptor, "Sites",
+                                      &request.base, 5 * US_PER_S, true, &reply, &err),
+                      0);
+    size_t count = ((Nui__Meta__V1__SitesReply *)reply)->n_sites;
+    protobuf_c_message_free_unpacked (reply, NULL);
+    return count;
+}
+
+static void until_sites (struct fakegrid *grid, size_t count)
+{
+    duration_us deadline = clock_monotonic_us () + 10 * US_PER_S;
+    while (sites_shown (grid) != count)
+        assert_true (clock_monotonic_us () < deadline);
+}
+
+/* Whether the daemon's log has the words by now. */
+static bool log_says (struct fakegrid *grid, const char *words)
+{
+    char path[512];
+    static char text[1 << 20];
+    snprintf (path, sizeof path, "%s/meta.log", grid->dir);
+    FILE *f = fopen (path, "r");
+    assert_non_null (f);
+    size_t len = fread (text, 1, sizeof text - 1, f);
+    fclose (f);
+    text[len] = '\0';
+    return strstr (text, words) != NULL;
+}
+
+static void configuration_is_taken_whole_or_refused_whole (void **state)
+{
+    struct fakegrid *grid = *state;
+    char *text = config_text (grid);
+    char *gamma = strstr (text, "SITECFG[gamma]");
+    char id[32];
+    assert_non_null (gamma);
+    assert_int_equal (sites_shown (grid), 3);
+    *gamma = '\0'; /* it is the last line */
+    fake_meta_config (grid, text);
+    assert_int_equal (kill (grid->meta_pid, SIGHUP), 0);
+    until_sites (grid, 2);
+    strcat (text, "SITECFG[delta] SERVER=127.0.0.1:1\nLEASETIME tomorrow\n");
+    fake_meta_config (grid, text);
+    assert_int_equal (kill (grid->meta_pid, SIGHUP), 0);
+    duration_us deadline = clock_monotonic_us () + 10 * US_PER_S;
+    while (!log_says (grid, "tomorrow"))
+        assert_true (clock_monotonic_us () < deadline);
+    assert_int_equal (sites_shown (grid), 2);
+    struct fake_job job = {.n = 1, .sites = {"gamma"}, .procs = 1, .walltime_s = 60};
+    refused (grid, &job, ERR_INVALID, "there is no site gamma");
+    submit_ok (grid, &pair, id); /* the others go on */
+    fake_until_state (grid, id, COMPLETED);
+}
+
+/* Another process holds the write lock of the store for longer than the daemon waits: every write
+ * fails, as on a full disk. */
+static void what_cannot_be_written_is_not_done (void **state)
+{
+    struct fakegrid *grid = *state;
+    struct fakesite *beta = &grid->site[1];
+    char path[512], id[32], other[32];
+    sqlite3 *db = NULL;
+    struct err err;
+    strcpy (beta->mute, "Commit");
+    submit_ok (grid, &pair, id);
+    duration_us deadline = clock_monotonic_us () + 20 * US_PER_S;
+    while (beta->calls_commit == 0) {
+        assert_true (clock_monotonic_us () < deadline);
+        event_base_loop (grid->base, EVLOOP_ONCE);
+    }
+    snprintf (path, sizeof path, "%s/meta-state/meta.sqlite", grid->dir);
+    assert_int_equal (sqlite3_open (path, &db), SQLITE_OK);
+    sqlite3_busy_timeout (db, 5000);
+    assert_int_equal (sqlite3_exec (db, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    beta->mute[0] = '\0';
+    while (!log_says (grid, "save_failed")) {
+        struct timeval tick = {0, 50000};
+        assert_true (clock_monotonic_us () < deadline);
+        event_base_loopexit (grid->base, &tick);
+        event_base_loop (grid->base, EVLOOP_ONCE);
+    }
+    assert_int_equal (grid->site[0].calls_start + beta->calls_start, 0); /* not durable: not done */
+    struct fake_job job = {.n = 1, .procs = 1, .walltime_s = 60};
+    assert_int_not_equal (fake_submit (grid, &job, other, &err), 0);
+    assert_int_equal (sqlite3_exec (db, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close (db);
+    fake_until_state (grid, id, COMPLETED);
+    assert_int_equal (grid->site[0].launches, 1);
+    assert_int_equal (beta->launches, 1);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown (f, setup, teardown)
+
+int main (int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        TEST (one_site_by_completion_then_price),
+        TEST (a_lost_answer_is_asked_for_again),
+        TEST (a_refusal_leads_to_another_site),
+        TEST (cancel_of_an_ordinary_job),
+        TEST (both_start_at_one_moment),
+        TEST (no_moves_the_slot),
+        TEST (expired_is_prepared_anew),
+        TEST (expired_again_and_again_releases_and_retries),
+        TEST (the_barrier_waits),
+        TEST (cancel_at_each_step),
+        TEST (cancel_while_running),
+        TEST (a_silent_site_leads_to_a_retry),
+        TEST (submit_is_idempotent),
+        TEST (bad_jobs_are_refused_at_once),
+        TEST (others_see_nothing),
+        TEST (watch_streams_until_the_end),
+        TEST (estimates_name_every_way),
+        TEST (configuration_is_taken_whole_or_refused_whole),
+        TEST (what_cannot_be_written_is_not_done),
+        cmocka_unit_test (kill_9_of_an_ordinary_job),
+        cmocka_unit_test (kill_9_at_each_step),
+    };
+    if (argc > 1)
+        cmocka_set_test_filter (argv[1]);
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

@@ -1,0 +1,319 @@
+/* Unit tests of meta/store. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "meta/store/metastore.h"
+#include "proto/base/clock.h"
+
+struct fixture {
+    char dir[64];
+    char path[96];
+    struct metastore *store;
+    struct arena *arena;
+};
+
+static int setup (void **state)
+{
+    struct fixture *f = calloc (1, sizeof *f);
+    struct err err;
+    strcpy (f->dir, "/tmp/nui-metastore-XXXXXX");
+    assert_non_null (mkdtemp (f->dir));
+    snprintf (f->path, sizeof f->path, "%s/meta.sqlite", f->dir);
+    f->store = metastore_open (f->path, &err);
+    assert_non_null (f->store);
+    f->arena = arena_create (0);
+    *state = f;
+    return 0;
+}
+
+static int teardown (void **state)
+{
+    struct fixture *f = *state;
+    char path[128];
+    metastore_close (f->store);
+    arena_destroy (f->arena);
+    unlink (f->path);
+    snprintf (path, sizeof path, "%s-wal", f->path);
+    unlink (path);
+    snprintf (path, sizeof path, "%s-shm", f->path);
+    unlink (path);
+    rmdir (f->dir);
+    free (f);
+    return 0;
+}
+
+static void reopen (struct fixture *f)
+{
+    struct err err;
+    metastore_close (f->store);
+    f->store = metastore_open (f->path, &err);
+    assert_non_null (f->store);
+}
+
+static struct job_row row_make (const char *submitter)
+{
+    struct job_row row = {.submitter = submitter, .name = "n", .account = "a",
+                          .envelope = {"bytes\0more", 10}, .submit_us = 77, .state = 1,
+                          .reason_code = "Pending", .reason_text = "choosing"};
+    uuid_make (&row.uuid);
+    return row;
+}
+
+static void jobs_survive (void **state)
+{
+    struct fixture *f = *state;
+    struct job_row row = row_make ("alice");
+    struct job_row back;
+    uint64_t number = 0;
+    struct err err;
+    assert_int_equal (metastore_job_insert (f->store, &row, &number, &err), 0);
+    assert_int_equal (number, 1);
+    row.number = number;
+    row.state = 2;
+    row.site = "alpha";
+    row.site_attempt = 3;
+    row.place = 2;
+    row.start_us = 100;
+    row.start_is_estimate = true;
+    row.price = 12345;
+    row.change = 9;
+    row.cancel_wanted = true;
+    row.reason_text = "it's \"quoted\"; DROP TABLE job";
+    assert_int_equal (metastore_job_update (f->store, &row, &err), 0);
+    reopen (f);
+    assert_int_equal (metastore_job_load (f->store, number, f->arena, &back, &err), 0);
+    assert_memory_equal (back.uuid.b, row.uuid.b, 16);
+    assert_string_equal (back.submitter, "alice");
+    assert_int_equal (back.envelope.len, 10);
+    assert_memory_equal (back.envelope.bytes, "bytes\0more", 10);
+    assert_int_equal (back.submit_us, 77);
+    assert_int_equal (back.state, 2);
+    assert_false (back.ended);
+    assert_string_equal (back.reason_code, "Pending");
+    assert_string_equal (back.reason_text, row.reason_text);
+    assert_int_equal (back.start_us, 100);
+    assert_true (back.start_is_estimate);
+    assert_int_equal (back.price, 12345);
+    assert_int_equal (back.change, 9);
+    assert_true (back.cancel_wanted);
+    assert_string_equal (back.site, "alpha");
+    assert_int_equal (back.site_attempt, 3);
+    assert_int_equal (back.place, 2);
+    assert_int_equal (metastore_job_load (f->store, 99, f->arena, &back, &err), ERR_NOT_FOUND);
+}
+
+static void uuid_is_unique_per_submitter (void **state)
+{
+    struct fixture *f = *state;
+    struct job_row row = row_make ("alice");
+    uint64_t number = 0, again = 0;
+    struct err err;
+    assert_int_equal (metastore_job_insert (f->store, &row, &number, &err), 0);
+    assert_int_equal (metastore_job_insert (f->store, &row, &again, &err), ERR_EXISTS);
+    assert_int_equal (again, number);
+    row.submitter = "bob"; /* his uuids are his own */
+    assert_int_equal (metastore_job_insert (f->store, &row, &again, &err), 0);
+    assert_int_not_equal (again, number);
+}
+
+static void lists (void **state)
+{
+    struct fixture *f = *state;
+    uint64_t *numbers = NULL, number = 0;
+    uint32_t count = 0;
+    struct err err;
+    for (uint64_t i = 1; i <= 200; i++) {
+        struct job_row row = row_make (i % 2 ? "alice" : "bob");
+        assert_int_equal (metastore_job_insert (f->store, &row, &number, &err), 0);
+        row.number = number;
+        row.ended = i <= 150;
+        assert_int_equal (metastore_job_update (f->store, &row, &err), 0);
+    }
+    assert_int_equal (metastore_job_list (f->store, NULL, false, UINT32_MAX, f->arena, &numbers,
+                                          &count, &err), 0);
+    assert_int_equal (count, 50);
+    assert_int_equal (numbers[0], 151);
+    assert_int_equal (numbers[49], 200);
+    assert_int_equal (metastore_job_list (f->store, "bob", true, 10, f->arena, &numbers, &count,
+                                          &err), 0);
+    assert_int_equal (count, 10);
+    assert_int_equal (numbers[0], 182); /* the newest ten, oldest first */
+    assert_int_equal (numbers[9], 200);
+    assert_int_equal (metastore_job_list (f->store, "carol", true, 10, f->arena, &numbers, &count,
+                                          &err), 0);
+    assert_int_equal (count, 0);
+}
+
+static void records_survive (void **state)
+{
+    struct fixture *f = *state;
+    struct job_row row = row_make ("alice");
+    struct coalloc_record *record = coalloc_create (3, NULL);
+    struct coalloc_record *back = NULL;
+    uint64_t number = 0;
+    struct err err;
+    assert_int_equal (metastore_job_insert (f->store, &row, &number, &err), 0);
+    assert_int_equal (metastore_coalloc_load (f->store, number, &back, &err), ERR_NOT_FOUND);
+    record->phase = COALLOC_COMMIT;
+    record->tries = 4;
+    record->decided = record->ran = record->cancel_wanted = true;
+    record->outcome = COALLOC_FAILED;
+    strcpy (record->reason.code, "Code");
+    strcpy (record->reason.text, "words");
+    record->created = 5;
+    memset (record->transaction, 0xab, sizeof record->transaction);
+    memset (record->start_token, 0xcd, sizeof record->start_token);
+    record->slot_start = 6;
+    record->start_at = 7;
+    record->not_before = 8;
+    record->deadline = 9;
+    record->expires = 10;
+    record->cost_max = 11;
+    for (uint32_t p = 0; p < 3; p++) {
+        struct coalloc_part *part = &record->part[p];
+        snprintf (part->name, sizeof part->name, "part%u", p);
+        strcpy (part->site, "beta");
+        part->offset = -1 - (duration_us)p;
+        part->walltime = 20 + p;
+        part->state = PART_FIRM;
+        part->attempt = 2 + p;
+        part->price = 30 + p;
+        part->ended = COALLOC_COMPLETED;
+        strcpy (part->hint_site, "gamma");
+        part->hint_start = TIME_US_MAX;
+    }
+    assert_int_equal (metastore_coalloc_save (f->store, number, record, &err), 0);
+    record->phase = COALLOC_READY; /* and over it */
+    assert_int_equal (metastore_coalloc_save (f->store, number, record, &err), 0);
+    reopen (f);
+    assert_int_equal (metastore_coalloc_load (f->store, number, &back, &err), 0);
+    struct coalloc_part *parts = back->part;
+    assert_memory_equal (parts, record->part, 3 * sizeof *parts);
+    back->part = record->part;
+    assert_memory_equal (back, record, sizeof *back);
+    back->part = parts;
+    coalloc_destroy (back);
+    coalloc_destroy (record);
+}
+
+static void components_survive (void **state)
+{
+    struct fixture *f = *state;
+    struct job_row row = row_make ("alice");
+    struct component_row c = {.index = 1, .name = "right", .site = "beta", .site_job_id = "beta.3",
+                              .info = {"info", 4}};
+    struct component_row *rows = NULL;
+    uint32_t count = 0;
+    uint64_t number = 0;
+    struct err err;
+    assert_int_equal (metastore_job_insert (f->store, &row, &number, &err), 0);
+    assert_int_equal (metastore_component_save (f->store, number, &c, &err), 0);
+    c.peer = (struct metastore_blob){"peer!", 5};
+    assert_int_equal (metastore_component_save (f->store, number, &c, &err), 0);
+    c.index = 0;
+    c.name = "left";
+    assert_int_equal (metastore_component_save (f->store, number, &c, &err), 0);
+    reopen (f);
+    assert_int_equal (metastore_component_load (f->store, number, f->arena, &rows, &count, &err),
+                      0);
+    assert_int_equal (count, 2);
+    assert_string_equal (rows[0].name, "left");
+    assert_string_equal (rows[1].site_job_id, "beta.3");
+    assert_int_equal (rows[1].peer.len, 5);
+    assert_memory_equal (rows[1].peer.bytes, "peer!", 5);
+}
+
+static void transactions_are_whole (void **state)
+{
+    struct fixture *f = *state;
+    struct job_row row = row_make ("alice");
+    struct job_row back;
+    uint64_t number = 0;
+    struct err err;
+    assert_int_equal (metastore_begin (f->store, &err), 0);
+    assert_int_equal (metastore_job_insert (f->store, &row, &number, &err), 0);
+    assert_int_equal (metastore_site_ack (f->store, "alpha", 5, &err), 0);
+    metastore_rollback (f->store);
+    assert_int_equal (metastore_job_load (f->store, number, f->arena, &back, &err), ERR_NOT_FOUND);
+    uint64_t acked = 1;
+    assert_int_equal (metastore_site_acked (f->store, "alpha", &acked, &err), 0);
+    assert_int_equal (acked, 0);
+    assert_int_equal (metastore_site_ack (f->store, "alpha", 7, &err), 0);
+    reopen (f);
+    assert_int_equal (metastore_site_acked (f->store, "alpha", &acked, &err), 0);
+    assert_int_equal (acked, 7);
+}
+
+static void take_decision (void *arg, const uint8_t transaction[16], enum decision decided,
+                           bool failed)
+{
+    (void)transaction;
+    assert_false (failed);
+    *(int *)arg = (int)decided;
+}
+
+static void the_first_decision_stands (void **state)
+{
+    struct fixture *f = *state;
+    uint8_t txn[16] = {1}, other[16] = {2};
+    int decided = -1;
+    struct job_row row = row_make ("alice");
+    struct coalloc_record *record = coalloc_create (1, NULL);
+    uint64_t number = 0;
+    struct err err;
+    assert_int_equal (metastore_job_insert (f->store, &row, &number, &err), 0);
+    memcpy (record->transaction, txn, sizeof txn);
+    assert_int_equal (metastore_coalloc_save (f->store, number, record, &err), 0);
+    coalloc_destroy (record);
+    struct decision_log log = metastore_decision_log (f->store);
+    log.ops->propose (log.self, txn, DECISION_COMMIT, take_decision, &decided);
+    assert_int_equal (decided, DECISION_COMMIT);
+    reopen (f);
+    log = metastore_decision_log (f->store);
+    log.ops->propose (log.self, txn, DECISION_ABORT, take_decision, &decided); /* a recovery */
+    assert_int_equal (decided, DECISION_COMMIT);
+    log.ops->propose (log.self, other, DECISION_ABORT, take_decision, &decided);
+    assert_int_equal (decided, DECISION_ABORT);
+    log.ops->propose (log.self, other, DECISION_COMMIT, take_decision, &decided); /* too late */
+    assert_int_equal (decided, DECISION_ABORT);
+    /* once its job has ended nobody will ask: it goes at the next start */
+    row.number = number;
+    row.ended = true;
+    assert_int_equal (metastore_job_update (f->store, &row, &err), 0);
+    reopen (f);
+    log = metastore_decision_log (f->store);
+    log.ops->propose (log.self, txn, DECISION_ABORT, take_decision, &decided);
+    assert_int_equal (decided, DECISION_ABORT);
+    log.ops->forget (log.self, txn);
+    log.ops->propose (log.self, txn, DECISION_ABORT, take_decision, &decided);
+    assert_int_equal (decided, DECISION_ABORT);
+}
+
+static void epochs_grow (void **state)
+{
+    struct fixture *f = *state;
+    uint64_t first = metastore_epoch (f->store);
+    reopen (f);
+    assert_true (metastore_epoch (f->store) > first);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown (f, setup, teardown)
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST (jobs_survive),          TEST (uuid_is_unique_per_submitter),
+        TEST (lists),                 TEST (records_survive),
+        TEST (components_survive),    TEST (transactions_are_whole),
+        TEST (the_first_decision_stands), TEST (epochs_grow),
+    };
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

@@ -1,0 +1,266 @@
+/* A job from options, components, JSON and directives means the same in every form. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "meta/cli/jobspec.h"
+
+static const time_us now = INT64_C (1795219673) * US_PER_S;
+
+struct fixture {
+    struct arena *arena;
+    struct jobspec *spec;
+    struct err err;
+    char path[64];
+};
+
+static int setup (void **state)
+{
+    struct fixture *f = calloc (1, sizeof *f);
+    f->arena = arena_create (0);
+    f->spec = jobspec_create (f->arena, now);
+    *state = f;
+    return 0;
+}
+
+static int teardown (void **state)
+{
+    struct fixture *f = *state;
+    if (*f->path)
+        unlink (f->path);
+    arena_destroy (f->arena);
+    free (f);
+    return 0;
+}
+
+static void file_write (struct fixture *f, const char *text)
+{
+    strcpy (f->path, "/tmp/nui-jobspec-XXXXXX");
+    int fd = mkstemp (f->path);
+    assert_true (fd >= 0);
+    assert_int_equal (write (fd, text, strlen (text)), (ssize_t)strlen (text));
+    close (fd);
+}
+
+static void set_ok (struct fixture *f, const char *key, const char *value)
+{
+    if (jobspec_set (f->spec, key, value, &f->err) != 0)
+        fail_msg ("%s=%s: %s", key, value, f->err.text);
+}
+
+static void set_refused (struct fixture *f, const char *key, const char *value, const char *text)
+{
+    assert_int_not_equal (jobspec_set (f->spec, key, value, &f->err), 0);
+    if (!strstr (f->err.text, text))
+        fail_msg ("'%s' does not say '%s'", f->err.text, text);
+}
+
+static void an_ordinary_job (void **state)
+{
+    struct fixture *f = *state;
+    file_write (f, "#!/bin/sh\necho hello\n");
+    char *args[] = {(char[]){"one"}, (char[]){"two"}};
+    set_ok (f, "tasks", "4");
+    set_ok (f, "time", "1:30:00");
+    set_ok (f, "account", "phys");
+    set_ok (f, "mem", "2G");
+    set_ok (f, "features", "big,intel");
+    set_ok (f, "max-cost", "12.5");
+    assert_int_equal (jobspec_script (f->spec, f->path, args, 2, &f->err), 0);
+    Nui__Common__V1__Job *job;
+    assert_int_equal (jobspec_build (f->spec, false, &job, &f->err), 0);
+    assert_int_equal (job->n_components, 1);
+    Nui__Common__V1__Component *c = job->components[0];
+    assert_string_equal (c->name, "main");
+    assert_int_equal (c->walltime_us, 5400 * US_PER_S);
+    assert_int_equal (c->reqs[0]->tasks, 4);
+    assert_int_equal (c->reqs[0]->procs_per_task, 1);
+    assert_int_equal (c->reqs[0]->memory_mb, 2048);
+    assert_int_equal (c->reqs[0]->n_features, 2);
+    assert_string_equal (c->reqs[0]->features[1], "intel");
+    assert_int_equal (c->n_args, 2);
+    assert_string_equal (c->args[1], "two");
+    assert_int_equal (c->script.len, 21);
+    assert_string_equal (job->account, "phys");
+    assert_int_equal (job->cost_max_micro, 12500000);
+}
+
+static void components_take_defaults_and_lists (void **state)
+{
+    struct fixture *f = *state;
+    set_ok (f, "time", "60");
+    set_ok (f, "env", "A=1");
+    set_ok (f, "component", "left:site=alpha,gamma,tasks=2,env=A=2");
+    set_ok (f, "component", "right:site=beta,nodes=2,tpn=3,time=90,offset=-120");
+    Nui__Common__V1__Job *job;
+    assert_int_equal (jobspec_build (f->spec, true, &job, &f->err), 0);
+    assert_int_equal (job->n_components, 2);
+    Nui__Common__V1__Component *left = job->components[0], *right = job->components[1];
+    assert_int_equal (left->n_sites, 2);
+    assert_string_equal (left->sites[1], "gamma");
+    assert_int_equal (left->walltime_us, 60 * US_PER_S);
+    assert_int_equal (left->n_env, 1);
+    assert_string_equal (left->env[0], "A=2");
+    assert_int_equal (right->reqs[0]->tasks, 6);
+    assert_int_equal (right->reqs[0]->nodes, 2);
+    assert_int_equal (right->offset_us, -120 * US_PER_S);
+    assert_int_equal (right->walltime_us, 90 * US_PER_S);
+    assert_string_equal (right->env[0], "A=1");
+}
+
+static void bad_values_name_key_and_reason (void **state)
+{
+    struct fixture *f = *state;
+    set_refused (f, "tasks", "0", "tasks");
+    set_refused (f, "tasks", "4x", "4x");
+    set_refused (f, "time", "1:xx", "--time");
+    set_refused (f, "time", "0", "--time");
+    set_refused (f, "mem", "-5", "--mem");
+    set_refused (f, "site", "alpha,,beta", "empty name");
+    set_refused (f, "output", "../escape", "inside the job's directory");
+    set_refused (f, "max-cost", "-1", "above zero");
+    set_refused (f, "env", "=x", "NAME=VALUE");
+    set_refused (f, "component", "left:tasks", "key=value");
+    set_refused (f, "component", "x:bogus=1", "no key 'bogus'");
+    set_ok (f, "component", "two:tasks=1");
+    set_refused (f, "component", "two:tasks=1", "twice");
+    assert_int_equal (jobspec_set (f->spec, "bogus", "1", &f->err), ERR_NOT_FOUND);
+}
+
+static void what_needs_the_whole_is_checked (void **state)
+{
+    struct fixture *f = *state;
+    Nui__Common__V1__Job *job = NULL;
+    assert_int_equal (jobspec_build (f->spec, true, &job, &f->err), ERR_INVALID);
+    assert_non_null (strstr (f->err.text, "walltime"));
+    set_ok (f, "time", "60");
+    assert_int_equal (jobspec_build (f->spec, false, &job, &f->err), ERR_INVALID);
+    assert_non_null (strstr (f->err.text, "script"));
+    set_ok (f, "tasks", "2");
+    set_ok (f, "nodes", "3");
+    assert_int_equal (jobspec_build (f->spec, true, &job, &f->err), ERR_INVALID);
+    assert_non_null (strstr (f->err.text, "each node needs a task"));
+    assert_null (job);
+    assert_int_equal (
+        jobspec_script (f->spec, "/nonexistent/job.sh", NULL, 0, &f->err), ERR_NOT_FOUND);
+    assert_non_null (strstr (f->err.text, "/nonexistent/job.sh"));
+}
+
+static void json_means_the_same (void **state)
+{
+    struct fixture *f = *state;
+    file_write (f, "{\"account\": \"phys\", \"time\": 60, \"env\": [\"A=1\", \"B=2\"],"
+                   " \"args\": [\"x\"], \"components\": ["
+                   " {\"name\": \"left\", \"site\": [\"alpha\", \"gamma\"], \"tasks\": 2},"
+                   " {\"name\": \"right\", \"site\": \"beta\", \"tasks\": \"3\"}]}");
+    assert_int_equal (jobspec_json (f->spec, f->path, &f->err), 0);
+    Nui__Common__V1__Job *job;
+    assert_int_equal (jobspec_build (f->spec, true, &job, &f->err), 0);
+    assert_int_equal (job->n_components, 2);
+    assert_int_equal (job->components[0]->n_sites, 2);
+    assert_int_equal (job->components[0]->n_env, 2);
+    assert_int_equal (job->components[1]->reqs[0]->tasks, 3);
+    assert_string_equal (job->components[1]->args[0], "x");
+}
+
+static void bad_json_says_where (void **state)
+{
+    struct fixture *f = *state;
+    file_write (f, "{\"time\": 60,\n \"taks\": 3}");
+    assert_int_equal (jobspec_json (f->spec, f->path, &f->err), ERR_INVALID);
+    assert_non_null (strstr (f->err.text, "taks"));
+    unlink (f->path);
+    file_write (f, "{\"time\": 60,\n oops}");
+    assert_int_equal (jobspec_json (f->spec, f->path, &f->err), ERR_INVALID);
+    assert_non_null (strstr (f->err.text, "line 2"));
+}
+
+static void native_directives_give_way_to_options (void **state)
+{
+    struct fixture *f = *state;
+    file_write (f, "#!/bin/sh\n# a comment\n#NUI -n 8 --time=10:00\n#NUI --name \"my-job\"\n"
+                   "#SBATCH -n 99\necho\n#NUI -n 7\n");
+    set_ok (f, "tasks", "3");
+    assert_int_equal (jobspec_script (f->spec, f->path, NULL, 0, &f->err), 0);
+    if (jobspec_directives (f->spec, NULL, &f->err) != 0)
+        fail_msg ("%s", f->err.text);
+    Nui__Common__V1__Job *job;
+    assert_int_equal (jobspec_build (f->spec, false, &job, &f->err), 0);
+    assert_int_equal (job->components[0]->reqs[0]->tasks, 3);
+    assert_int_equal (job->components[0]->walltime_us, 600 * US_PER_S);
+    assert_string_equal (job->name, "my-job");
+}
+
+static void slurm_directives (void **state)
+{
+    struct fixture *f = *state;
+    file_write (f, "#!/bin/bash\n#SBATCH --ntasks=4 -t 90\n#SBATCH -J sim -N2 -p long\n"
+                   "#SBATCH --exclusive\nsrun x\n");
+    assert_int_equal (jobspec_script (f->spec, f->path, NULL, 0, &f->err), 0);
+    char *note = NULL;
+    size_t note_len = 0;
+    FILE *warn = open_memstream (&note, &note_len);
+    assert_int_equal (jobspec_directives (f->spec, warn, &f->err), 0);
+    fclose (warn);
+    assert_non_null (strstr (note, "--exclusive"));
+    free (note);
+    Nui__Common__V1__Job *job;
+    assert_int_equal (jobspec_build (f->spec, false, &job, &f->err), 0);
+    Nui__Common__V1__Component *c = job->components[0];
+    assert_int_equal (c->reqs[0]->tasks, 4);
+    assert_int_equal (c->reqs[0]->nodes, 2);
+    assert_int_equal (c->walltime_us, 5400 * US_PER_S);
+    assert_string_equal (c->class_, "long");
+    assert_string_equal (job->name, "sim");
+}
+
+static void pbs_directives (void **state)
+{
+    struct fixture *f = *state;
+    file_write (f, "#PBS -l nodes=2:ppn=4,walltime=2:00:00\n#PBS -N sim -A phys\n./x\n");
+    assert_int_equal (jobspec_script (f->spec, f->path, NULL, 0, &f->err), 0);
+    assert_int_equal (jobspec_directives (f->spec, NULL, &f->err), 0);
+    Nui__Common__V1__Job *job;
+    assert_int_equal (jobspec_build (f->spec, false, &job, &f->err), 0);
+    Nui__Common__V1__Component *c = job->components[0];
+    assert_int_equal (c->reqs[0]->tasks, 8);
+    assert_int_equal (c->reqs[0]->tasks_per_node, 4);
+    assert_int_equal (c->walltime_us, 7200 * US_PER_S);
+    assert_string_equal (job->account, "phys");
+}
+
+static void an_unknown_native_directive_is_refused (void **state)
+{
+    struct fixture *f = *state;
+    file_write (f, "#!/bin/sh\n#NUI --frobnicate 3\n");
+    assert_int_equal (jobspec_script (f->spec, f->path, NULL, 0, &f->err), 0);
+    assert_int_equal (jobspec_directives (f->spec, NULL, &f->err), ERR_INVALID);
+    assert_non_null (strstr (f->err.text, "line 2"));
+    assert_non_null (strstr (f->err.text, "--frobnicate"));
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown (name, setup, teardown)
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE (an_ordinary_job),
+        CASE (components_take_defaults_and_lists),
+        CASE (bad_values_name_key_and_reason),
+        CASE (what_needs_the_whole_is_checked),
+        CASE (json_means_the_same),
+        CASE (bad_json_says_where),
+        CASE (native_directives_give_way_to_options),
+        CASE (slurm_directives),
+        CASE (pbs_directives),
+        CASE (an_unknown_native_directive_is_refused),
+    };
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

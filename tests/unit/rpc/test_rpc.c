@@ -1,0 +1,89 @@
+/* Server and client in one process: what every caller relies on. */
+#include "tests/unit/rpc/rig.h"
+
+static void test_unary (void **state)
+{
+    struct rig rig;
+    struct outcome o;
+    Nui__Test__V1__EchoRequest request = REQUEST;
+
+    (void)state;
+    rig_up (&rig);
+    request.text = (char *)"aloha \xc4\x81";
+    request.count = 1;
+    rig_start (&rig, &o, "Echo", &request, 0, false);
+    rig_until (&rig, &o.done);
+    assert_int_equal (o.status, RPC_OK);
+    assert_string_equal (o.message, "");
+    assert_string_equal (o.text, request.text);
+    assert_string_equal (o.peer, "nui://test/user/alice");
+    assert_true (rpcclient_connected (rig.client));
+    rig_down (&rig);
+}
+
+static void test_empty_message (void **state)
+{
+    struct rig rig;
+    struct outcome o;
+
+    (void)state;
+    rig_up (&rig);
+    rig_call (&rig, &o, "Echo", "");
+    assert_int_equal (o.status, RPC_OK);
+    assert_string_equal (o.text, "");
+    rig_down (&rig);
+}
+
+static void test_streaming (void **state)
+{
+    struct rig rig;
+    struct outcome o;
+    Nui__Test__V1__EchoRequest request = REQUEST;
+
+    (void)state;
+    rig_up (&rig);
+    request.count = 1000;
+    request.bytes_each = 10000;
+    rig_start (&rig, &o, "Stream", &request, 0, false);
+    rig_until (&rig, &o.done);
+    assert_int_equal (o.status, RPC_OK);
+    assert_int_equal (o.messages, 1000);
+    assert_int_equal (o.bytes, 10000000);
+    request.count = 0;
+    rig_start (&rig, &o, "Stream", &request, 0, false);
+    rig_until (&rig, &o.done);
+    assert_int_equal (o.status, RPC_OK);
+    assert_int_equal (o.messages, 0);
+    rig_down (&rig);
+}
+
+static void test_status (void **state)
+{
+    struct rig rig;
+    struct outcome o;
+    Nui__Test__V1__EchoRequest request = REQUEST;
+
+    (void)state;
+    rig_up (&rig);
+    request.text = (char *)"kein Guthaben: 5 €, 100 %\n";
+    for (uint32_t s = 1; s <= 16; s++) {
+        request.status = s;
+        rig_start (&rig, &o, "Fail", &request, 0, false);
+        rig_until (&rig, &o.done);
+        assert_int_equal (o.status, s);
+        assert_string_equal (o.message, request.text);
+    }
+    rig_down (&rig);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (test_unary),
+        cmocka_unit_test (test_empty_message),
+        cmocka_unit_test (test_streaming),
+        cmocka_unit_test (test_status),
+    };
+
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}
