@@ -39,25 +39,34 @@ def run(args, what, log=None, **options):
     return done.stdout
 
 
-def free_ports(count):
-    """Ports that are free on loopback now, below the range the kernel gives to clients, so that
-    none of its own choosing gets in the way later."""
-    found, held = [], []
-    candidates = random.sample(range(20000, 28000), 4000)
+claims = {}  # port -> a socket whose name in the abstract namespace says that the port is ours
+
+
+def claim(port):
+    """Makes a port ours until this program ends, also while the daemon that uses it is down: another
+    grid that starts in that moment must not take it. False when another program has claimed it.
+    The claim is an abstract socket name: the kernel gives it to one, and takes it back by itself."""
+    if port in claims:
+        return True
+    mark = socket.socket(socket.AF_UNIX)
     try:
-        for port in candidates:
-            s = socket.socket()
-            held.append(s)
-            try:
-                s.bind(("127.0.0.1", port))
-            except OSError:
-                continue
+        mark.bind(f"\0nui-port-{port}")
+    except OSError:
+        mark.close()
+        return False
+    claims[port] = mark
+    return True
+
+
+def free_ports(count):
+    """Ports that are free on loopback and claimed by nobody, below the range the kernel gives to
+    clients, so that none of its own choosing gets in the way later. They are claimed."""
+    found = []
+    for port in random.sample(range(22000, 28000), 4000):
+        if port not in claims and port_is_free(port) and claim(port):
             found.append(port)
             if len(found) == count:
                 return found
-    finally:
-        for s in held:
-            s.close()
     raise Failure(f"no {count} free ports on loopback")
 
 

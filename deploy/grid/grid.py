@@ -1,6 +1,7 @@
 """Grid: makes, starts, stops and breaks a whole grid in one directory."""
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -8,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 from . import layout as lay
-from .base import Failure, Process, free_ports, port_is_free, run, wait_for
+from .base import Failure, Process, claim, free_ports, port_is_free, run, wait_for
 from .postgres import Postgres
 
 SOCKET_PATH_MAX = 100  # a Unix socket's path must fit sockaddr_un
@@ -105,12 +106,13 @@ class Grid:
         names = ["postgresql", "bank", "meta", *self.sites]
         self.ports = dict(zip(names, free_ports(len(names))))
         # Rendezvous ports are tried when a job gets one; each site has a range of its own.
-        base = 28000 + (self.ports["bank"] % 30) * 100
-        self.ports["jobs"] = base
+        ranges = list(range(28000, 32000, lay.JOB_PORTS * max(len(self.sites), 1)))
+        random.shuffle(ranges)
+        self.ports["jobs"] = next((base for base in ranges if claim(base)), ranges[0])
         self.record.write_text(json.dumps(self.ports, indent=1) + "\n")
 
     def ports_still_free(self):
-        return all(port_is_free(p) for n, p in self.ports.items() if n != "jobs")
+        return all(port_is_free(p) and claim(p) for n, p in self.ports.items() if n != "jobs")
 
     def check_reachable(self):
         """As root, jobs and PostgreSQL run as other accounts: they must get to the directory."""
