@@ -18,11 +18,12 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "deploy"))
 sys.dont_write_bytecode = True
 
-from grid import layout  # noqa: E402
+from grid import base, layout  # noqa: E402
 from grid.base import Failure, wait_for  # noqa: E402
 from grid.forge import Forge  # noqa: E402
 from grid.grid import Grid  # noqa: E402
 
+base.patience = 4  # the limits are there against hangs only
 BUILD = Path(os.environ.get("NUI_BUILD", ROOT / "build" / "asan"))
 SAMPLES = ROOT / "deploy" / "samples"
 SANITIZER = re.compile(r"AddressSanitizer|LeakSanitizer|runtime error:|Assertion .* failed")

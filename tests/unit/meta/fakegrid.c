@@ -587,7 +587,7 @@ void fake_meta_config (struct fakegrid *grid, const char *text)
 
 void fake_until (struct fakegrid *grid, bool (*cond) (void *arg), void *arg, duration_us timeout)
 {
-    duration_us deadline = clock_monotonic_us () + timeout;
+    duration_us deadline = clock_monotonic_us () + 4 * timeout; /* against hangs only */
     while (!cond (arg)) {
         struct timeval tick = {0, 20000};
         assert_true (clock_monotonic_us () < deadline);

@@ -150,7 +150,7 @@ void raw_pump (struct raw *raw)
 
 void raw_until (struct raw *raw, const unsigned *count, unsigned wanted)
 {
-    time_t end = time (NULL) + 20;
+    time_t end = time (NULL) + 80;
 
     while (*count < wanted && time (NULL) < end && !raw->closed)
         raw_pump (raw);
