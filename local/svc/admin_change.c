@@ -5,7 +5,6 @@
 
 #include "local/core/explain.h"
 #include "local/svc/admin.h"
-#include "proto/base/clock.h"
 #include "proto/base/strbuf.h"
 
 enum { SETTABLE_HOLDS = HOLD_USER | HOLD_SYSTEM | HOLD_BATCH, PRIORITY_ABSOLUTE_MAX = 1000 };
@@ -41,7 +40,7 @@ static int apply (struct svc *svc, const struct site_job *job, uint32_t other_ho
                   const struct store_job_admin *set, struct err *err)
 {
     struct job_id id = {job->rec.number};
-    time_us now = clock_now_us ();
+    time_us now = svc_now (svc);
     int rc = cluster_job_hold_set (svc->cluster, id, other_holds | set->holds, now, err);
     if (rc == 0)
         rc = cluster_job_system_priority_set (svc->cluster, id, set->priority, set->absolute, now,
@@ -238,7 +237,7 @@ void admin_run_job (void *self, struct rpccall *call, const ProtobufCMessage *re
     struct slot slot;
     struct err err = {0};
     char id[SITE_ID_MAX];
-    time_us now = clock_now_us ();
+    time_us now = svc_now (svc);
     admin_who (svc, call, &caller);
     arena_reset (svc->call_arena);
     int rc = admin_require (&caller, ADMIN_JOBS, "starting a job by hand", &err);

@@ -6,7 +6,6 @@
 #include "local/core/explain.h"
 #include "local/svc/admin.h"
 #include "local/svc/admin_stream.h"
-#include "proto/base/clock.h"
 
 enum { ROWS_PER_CHUNK = 128, SEEN_PER_CHUNK = 1024 };
 
@@ -96,7 +95,7 @@ static bool priority_step (struct admin_stream *base)
     struct priority_stream *s = (struct priority_stream *)base;
     Nui__Local__V1__PrioritiesChunk chunk = NUI__LOCAL__V1__PRIORITIES_CHUNK__INIT;
     Nui__Local__V1__PriorityRow *rows[ROWS_PER_CHUNK];
-    time_us now = clock_now_us ();
+    time_us now = svc_now (base->svc);
     chunk.rows = rows;
     if (!s->told)
         parts_fill (s, &chunk);
@@ -201,7 +200,7 @@ void admin_fairshare (void *self, struct rpccall *call, const ProtobufCMessage *
     }
     struct fairshare *fs = cluster_fairshare (svc->cluster);
     arena_reset (svc->call_arena);
-    fairshare_advance (fs, clock_now_us ());
+    fairshare_advance (fs, svc_now (svc));
     for (int k = 0; k < CRED_KINDS; k++)
         rows += fairshare_count (fs, (enum cred_kind)k) + 1;
     reply.rows = arena_array (svc->call_arena, rows, sizeof *reply.rows);

@@ -3,7 +3,6 @@
 
 #include "local/core/explain.h"
 #include "local/svc/admin.h"
-#include "proto/base/clock.h"
 
 /* --- what it asks for, where it is -------------------------------------------------------- */
 
@@ -192,7 +191,7 @@ static void ended_row (struct svc *svc, struct store_job *rec, time_us now, stru
 static int detail_fill (struct svc *svc, struct store_job *rec, struct site_job *live, bool verbose,
                         struct arena *arena, Nui__Local__V1__JobDetail *out, struct err *err)
 {
-    time_us now = clock_now_us ();
+    time_us now = svc_now (svc);
     struct explained_job more;
     int rc = 0;
     nui__local__v1__job_detail__init (out);

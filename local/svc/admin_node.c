@@ -6,7 +6,6 @@
 #include "local/core/explain.h"
 #include "local/svc/admin.h"
 #include "local/svc/admin_stream.h"
-#include "proto/base/clock.h"
 
 enum { ROWS_PER_CHUNK = 256 };
 
@@ -112,7 +111,7 @@ static bool node_step (struct admin_stream *base)
     Nui__Local__V1__NodesChunk chunk = NUI__LOCAL__V1__NODES_CHUNK__INIT;
     Nui__Local__V1__NodeInfo *rows[ROWS_PER_CHUNK];
     struct node_view view;
-    chunk.now_us = clock_now_us ();
+    chunk.now_us = svc_now (base->svc);
     chunk.nodes = rows;
     for (; s->at < s->count && chunk.n_nodes < ROWS_PER_CHUNK; s->at++) {
         if (cluster_node_get (svc->cluster, (struct node_id){s->at}, &view, NULL) != 0)
@@ -302,7 +301,7 @@ static bool rsv_step (struct admin_stream *base)
     struct rsv_stream *s = (struct rsv_stream *)base;
     Nui__Local__V1__ReservationsChunk chunk = NUI__LOCAL__V1__RESERVATIONS_CHUNK__INIT;
     Nui__Local__V1__Reservation *rows[ROWS_PER_CHUNK];
-    chunk.now_us = clock_now_us ();
+    chunk.now_us = svc_now (base->svc);
     chunk.reservations = rows;
     while (s->at < s->count && chunk.n_reservations < ROWS_PER_CHUNK) {
         Nui__Local__V1__Reservation *row =

@@ -8,7 +8,6 @@
 #include "local/core/explain.h"
 #include "local/svc/admin.h"
 #include "local/svc/admin_stream.h"
-#include "proto/base/clock.h"
 
 enum { ROWS_PER_CHUNK = 256, SEEN_PER_CHUNK = 2048 };
 
@@ -154,7 +153,7 @@ void admin_queue_row (struct svc *svc, struct site_job *job, time_us now, struct
 static void totals_fill (struct svc *svc, Nui__Local__V1__QueueTotals *out)
 {
     nui__local__v1__queue_totals__init (out);
-    out->now_us = clock_now_us ();
+    out->now_us = svc_now (svc);
     out->site = svc->site;
     for (uint32_t n = 0; n < svc->node_count; n++) {
         struct node_view view;
@@ -211,7 +210,7 @@ static bool step (struct admin_stream *base)
     Nui__Local__V1__QueueChunk chunk = NUI__LOCAL__V1__QUEUE_CHUNK__INIT;
     Nui__Local__V1__QueueTotals totals;
     Nui__Local__V1__QueueJob *rows[ROWS_PER_CHUNK];
-    time_us now = clock_now_us ();
+    time_us now = svc_now (base->svc);
     chunk.jobs = rows;
     for (uint32_t seen = 0; s->at < s->count && seen < SEEN_PER_CHUNK &&
                             chunk.n_jobs < ROWS_PER_CHUNK; seen++) {

@@ -3,7 +3,6 @@
 
 #include "local/core/explain.h"
 #include "local/svc/admin.h"
-#include "proto/base/clock.h"
 
 /* --- windows ------------------------------------------------------------------------------ */
 
@@ -73,7 +72,7 @@ void admin_windows (void *self, struct rpccall *call, const ProtobufCMessage *re
     struct err err = {0};
     admin_who (svc, call, &caller);
     arena_reset (svc->call_arena);
-    reply.now_us = clock_now_us ();
+    reply.now_us = svc_now (svc);
     int rc = creds_of (svc, &caller, r, cred, &err);
     if (rc == 0) {
         reply.user = *r->user ? r->user : caller.login;
@@ -159,7 +158,7 @@ void admin_start_time (void *self, struct rpccall *call, const ProtobufCMessage 
     int rc;
     admin_who (svc, call, &caller);
     arena_reset (svc->call_arena);
-    reply.now_us = clock_now_us ();
+    reply.now_us = svc_now (svc);
     reply.procs = r->procs;
     reply.walltime_us = r->walltime_us;
     if (!*r->job_id) {

@@ -154,7 +154,7 @@ void coalloc_timer_arm (struct site_part *part)
     case STORE_PART_FIRM:
         if (part->rec.start_accepted)
             return;
-        d = part->rec.slot_start + s->start_grace - clock_now_us ();
+        d = part->rec.slot_start + s->start_grace - svc_now (part->svc);
         if (d > 60 * US_PER_S)
             d = 60 * US_PER_S; /* looked at again: the wall clock may be set */
         break;
@@ -217,7 +217,7 @@ static void on_timer (evutil_socket_t fd, short what, void *arg)
         return;
     }
     if (part->rec.state == STORE_PART_FIRM) {
-        if (clock_now_us () < part->rec.slot_start + svc->settings->start_grace) {
+        if (svc_now (svc) < part->rec.slot_start + svc->settings->start_grace) {
             coalloc_timer_arm (part);
             return;
         }
@@ -285,7 +285,7 @@ static int cap_check (struct svc *svc, const char *meta, const struct jobspec *s
 static int prepare_check (struct svc *svc, const Nui__Local__V1__PrepareRequest *r,
                           struct err *err)
 {
-    time_us now = clock_now_us ();
+    time_us now = svc_now (svc);
     if (r->start_token_hash.len != STORE_HASH_LEN)
         return err_set (err, ERR_INVALID, "the token hash has %d bytes", STORE_HASH_LEN);
     if (name_check ("grid job", r->grid_job_id, err) != 0)
@@ -306,7 +306,7 @@ static int prepare_check (struct svc *svc, const Nui__Local__V1__PrepareRequest 
 static int slot_take (struct svc *svc, const struct jobspec *spec, uint64_t number, time_us start,
                       struct slot *slot, bool *no, char *text, size_t cap, struct err *err)
 {
-    time_us now = clock_now_us ();
+    time_us now = svc_now (svc);
     duration_us duration = coalloc_duration (svc, spec->walltime);
     start = start > now ? start : now;
     struct query query = {.req_count = spec->req_count, .req = spec->reqs, .duration = duration,
@@ -341,7 +341,6 @@ static void job_fill (struct store_job *rec, const Nui__Local__V1__PrepareReques
     snprintf (rec->pay_account, sizeof rec->pay_account, "%.63s", spec->job->account);
     rec->procs = spec->procs;
     rec->walltime = spec->walltime;
-    rec->submit = clock_now_us ();
 }
 
 static void part_fill (struct svc *svc, struct store_part *rec, struct rpccall *call,
@@ -415,6 +414,7 @@ static int prepare_begin (struct svc *svc, struct rpccall *call,
         return rc;
     }
     job_fill (&job_rec, r, spec);
+    job_rec.submit = svc_now (svc);
     job_rec.port = port;
     job_rec.placement = placement_text (svc, &slot.allocation);
     part_fill (svc, &part_rec, call, r, job_rec.number);
@@ -424,7 +424,7 @@ static int prepare_begin (struct svc *svc, struct rpccall *call,
     rc = svc_commit (svc, prepare_write (svc, part, r, &hold, err), err);
     if (rc != 0) {
         struct err again = {0};
-        cluster_rsv_release (svc->cluster, (struct rsv_id){job_rec.number}, clock_now_us (),
+        cluster_rsv_release (svc->cluster, (struct rsv_id){job_rec.number}, svc_now (svc),
                              &again);
         svc_part_forget (svc, part);
         svc_job_forget (svc, job);
@@ -610,7 +610,7 @@ static char *reservation_name (struct site_part *part, char *out, size_t cap)
 static int make_firm (struct site_part *part, struct err *err)
 {
     struct svc *svc = part->svc;
-    int rc = cluster_rsv_commit (svc->cluster, (struct rsv_id){part->rec.job}, clock_now_us (),
+    int rc = cluster_rsv_commit (svc->cluster, (struct rsv_id){part->rec.job}, svc_now (svc),
                                  err);
     if (rc != 0)
         return rc;
@@ -906,7 +906,7 @@ void coalloc_release (void *self, struct rpccall *call, const ProtobufCMessage *
 static int rsv_regain (struct svc *svc, struct site_part *part, struct err *err)
 {
     struct site_job *job = part->job;
-    time_us now = clock_now_us ();
+    time_us now = svc_now (svc);
     time_us start = part->rec.slot_start > job->rec.submit ? part->rec.slot_start : job->rec.submit;
     struct rsv_spec rsv = {.id = {part->rec.job}, .kind = RSV_COURTESY, .start = start,
                            .end = start + coalloc_duration (svc, job->rec.walltime),
@@ -938,9 +938,9 @@ int coalloc_recover (struct svc *svc, struct store_part *rec, struct err *err)
         struct allocation a = placement_parse (svc, job->rec.placement, svc->call_arena);
         struct job_id jid = {job->rec.number};
         if (rc == 0)
-            rc = cluster_job_start (svc->cluster, jid, &a, job->rec.start, clock_now_us (), err);
+            rc = cluster_job_start (svc->cluster, jid, &a, job->rec.start, svc_now (svc), err);
         if (rc == 0)
-            rc = cluster_job_running (svc->cluster, jid, job->rec.start, clock_now_us (), err);
+            rc = cluster_job_running (svc->cluster, jid, job->rec.start, svc_now (svc), err);
         return rc;
     }
     int rc = rsv_regain (svc, part, err);

@@ -42,7 +42,7 @@ int fairshare_file_put (struct svc *svc, struct err *err)
     if (svc->settings->policy->fs_policy == FS_NONE ||
         clock_monotonic_us () - svc->fairshare_put_at < put_gap)
         return 0;
-    return put (svc, clock_now_us (), err);
+    return put (svc, svc_now (svc), err);
 }
 
 void fairshare_file_save (struct svc *svc)
@@ -50,7 +50,7 @@ void fairshare_file_save (struct svc *svc)
     struct err err = {0};
     int rc = svc_begin (svc, &err);
     if (rc == 0)
-        rc = put (svc, clock_now_us (), &err);
+        rc = put (svc, svc_now (svc), &err);
     if (svc_commit (svc, rc, &err) != 0)
         log_event (svc->log, LOG_LEVEL_ERROR, "svc", "fairshare_not_saved", "error=\"%s\"",
                    err.text);
@@ -99,7 +99,7 @@ void fairshare_file_load (struct svc *svc)
     state.interval = interval;
     state.depth = depth;
     if (good && fairshare_import (cluster_fairshare (svc->cluster), &state, &err) == 0)
-        fairshare_advance (cluster_fairshare (svc->cluster), clock_now_us ());
+        fairshare_advance (cluster_fairshare (svc->cluster), svc_now (svc));
     else
         log_event (svc->log, LOG_LEVEL_ERROR, "svc", "fairshare_unreadable", "error=\"%s\"",
                    err.text);

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "local/svc/svc_i.h"
-#include "proto/base/clock.h"
 
 /* --- what is said of a job ---------------------------------------------------------------- */
 
@@ -27,7 +26,7 @@ static void waiting_reason (struct svc *svc, struct site_job *job, struct arena 
 {
     struct job_view view;
     char text[512];
-    bool ours = job->rec.deferred_until > clock_now_us () && *job->rec.reason_code;
+    bool ours = job->rec.deferred_until > svc_now (svc) && *job->rec.reason_code;
     if (!job->in_cluster || ours ||
         cluster_job_get (svc->cluster, (struct job_id){job->rec.number}, &view, NULL) != 0) {
         jobs_reason (arena, job->rec.reason_code, job->rec.reason_text, &out->reason);
@@ -190,7 +189,7 @@ static int query_answer (struct svc *svc, const Nui__Local__V1__QueryRequest *r,
                          const struct jobspec *spec, Nui__Local__V1__QueryReply *reply,
                          struct err *err)
 {
-    time_us now = clock_now_us ();
+    time_us now = svc_now (svc);
     struct window_us w = {r->window_begin_us > now ? r->window_begin_us : now,
                           now + svc->settings->horizon};
     struct slot slot;
@@ -235,7 +234,7 @@ void jobs_query (void *self, struct rpccall *call, const ProtobufCMessage *reque
     int rc = jobspec_verify (svc, r->envelope, r->component, true, &spec, &err);
     if (rc == ERR_DENIED) { /* this site's own no: others may say yes */
         jobs_reason (svc->call_arena, "Denied", err.text, &reply.reason);
-        reply.now_us = clock_now_us ();
+        reply.now_us = svc_now (svc);
         reply.schedule_version = cluster_version (svc->cluster);
         rc = 0;
     } else if (rc == 0) {
@@ -283,7 +282,7 @@ static int submit_new (struct svc *svc, const Nui__Local__V1__SubmitRequest *r,
     snprintf (rec.pay_account, sizeof rec.pay_account, "%.63s", spec->job->account);
     rec.procs = spec->procs;
     rec.walltime = spec->walltime;
-    rec.submit = clock_now_us ();
+    rec.submit = svc_now (svc);
     struct site_job *job = svc_job_add (svc, &rec, spec);
     rc = svc_cluster_submit (svc, job, err);
     if (rc == 0)
@@ -291,7 +290,7 @@ static int submit_new (struct svc *svc, const Nui__Local__V1__SubmitRequest *r,
     rc = svc_commit (svc, rc, err);
     if (rc != 0) {
         if (job->in_cluster)
-            cluster_job_remove (svc->cluster, (struct job_id){rec.number}, clock_now_us (), NULL);
+            cluster_job_remove (svc->cluster, (struct job_id){rec.number}, svc_now (svc), NULL);
         svc_job_forget (svc, job);
         return rc;
     }
@@ -324,7 +323,7 @@ static int submit_do (struct svc *svc, struct rpccall *call,
     struct site_job *job;
     struct slot slot;
     char text[512], id[SITE_ID_MAX];
-    time_us now = clock_now_us ();
+    time_us now = svc_now (svc);
     int rc = name_check ("grid job", r->grid_job_id, err);
     if (rc == 0)
         rc = local_store_job_by_attempt (svc->store, r->grid_job_id, r->component, r->attempt,
@@ -387,7 +386,7 @@ void jobs_submit (void *self, struct rpccall *call, const ProtobufCMessage *requ
 static void estimate_fill (struct svc *svc, const struct site_job *job,
                            Nui__Local__V1__JobInfo *info)
 {
-    time_us now = clock_now_us ();
+    time_us now = svc_now (svc);
     struct query query = {.req_count = job->req_count, .req = job->reqs,
                           .duration = job->rec.walltime, .from = now, .until = TIME_US_MAX,
                           .queue = true};

@@ -159,7 +159,7 @@ static int trust (struct svc *svc, const Nui__Common__V1__Envelope *envelope, bo
                   struct jobspec *spec, struct err *err)
 {
     struct principal signer;
-    time_us now = clock_now_us ();
+    time_us now = clock_now_us (); /* also in a simulation */
     int rc = envelope_verify (daemon_tlsid (svc->daemon), envelope, now, &signer, err);
     if (rc != 0)
         return rc;

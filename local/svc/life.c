@@ -85,7 +85,7 @@ static int release_put (struct svc *svc, const char *hold_id, const char *why, s
     assert (len <= sizeof bytes);
     nui__bank__v1__release_request__pack (&request, bytes);
     return local_store_outbox_put (svc->store, STORE_OUTBOX_BANK, "release", &key, bytes, len,
-                                   clock_now_us (), err);
+                                   svc_now (svc), err);
 }
 
 int life_hold_return (struct svc *svc, struct site_job *job, const char *why, struct err *err)
@@ -127,14 +127,14 @@ static int charge_put (struct svc *svc, const struct site_job *job, struct err *
     assert (len <= sizeof bytes);
     nui__bank__v1__charge_request__pack (&request, bytes);
     return local_store_outbox_put (svc->store, STORE_OUTBOX_BANK, "charge", &key, bytes, len,
-                                   clock_now_us (), err);
+                                   svc_now (svc), err);
 }
 
 /* What the core knows of a job or its reservation goes; so does the live record. */
 static void drop (struct svc *svc, struct site_job *job)
 {
     struct err err = {0};
-    time_us now = clock_now_us ();
+    time_us now = svc_now (svc);
     struct job_id id = {job->rec.number};
     uint64_t number = job->rec.number;
     if (job->in_cluster) {
@@ -180,7 +180,7 @@ int life_end_unstarted (struct svc *svc, struct site_job *job, enum store_job_st
     /* A part that was never firm is not told of: nobody was promised anything. */
     bool tell = !job->part || job->rec.ever_told;
     job->rec.state = state;
-    job->rec.end = clock_now_us ();
+    job->rec.end = svc_now (svc);
     int rc = svc_begin (svc, err);
     if (rc == 0)
         rc = life_hold_return (svc, job, job->rec.reason_code, err);
@@ -276,7 +276,7 @@ static void requeue (struct svc *svc, struct site_job *job, time_us until)
     }
     bank_link_poke (svc->bank);
     if (cluster_job_requeue (svc->cluster, (struct job_id){job->rec.number}, until,
-                             clock_now_us (), &err) != 0)
+                             svc_now (svc), &err) != 0)
         log_event (svc->log, LOG_LEVEL_ERROR, "svc", "core_disagrees", "error=\"%s\"", err.text);
     pass_wake (svc);
 }
@@ -297,7 +297,7 @@ static void start_failed (struct svc *svc, struct site_job *job, const char *tex
         return;
     }
     job->rec.incarnation++; /* a new directory, a new hold */
-    requeue (svc, job, clock_now_us () + (policy->defer_time < 5 * US_PER_S ? policy->defer_time
+    requeue (svc, job, svc_now (svc) + (policy->defer_time < 5 * US_PER_S ? policy->defer_time
                                                                            : 5 * US_PER_S));
 }
 
@@ -344,7 +344,7 @@ static void launch_env (struct svc *svc, struct site_job *job, const struct jobs
     env_printf (arena, env, &n, "NUI_TASKS=%u", tasks);
     env_printf (arena, env, &n, "NUI_NODES=%u", rm->host_count);
     env_printf (arena, env, &n, "NUI_START_TIME=%lld",
-                (long long)((rm->start ? rm->start : clock_now_us ()) / US_PER_S));
+                (long long)((rm->start ? rm->start : svc_now (svc)) / US_PER_S));
     if (job->rec.port)
         env_printf (arena, env, &n, "NUI_PORT=%u", job->rec.port);
     if (!job->part && job->rec.port && rm->host_count > 0)
@@ -434,9 +434,10 @@ static void answer_unwanted (struct svc *svc, const struct bank_answer *answer)
 }
 
 /* The bank was away so long that its hold would end before the job: give it back, ask anew. */
-static bool hold_too_old (const struct site_job *job, const struct bank_answer *answer)
+static bool hold_too_old (const struct svc *svc, const struct site_job *job,
+                          const struct bank_answer *answer)
 {
-    return answer->expires && answer->expires < clock_now_us () + job->rec.walltime;
+    return answer->expires && answer->expires < svc_now (svc) + job->rec.walltime;
 }
 
 static void ordinary_again (struct svc *svc, struct site_job *job, const struct bank_answer *answer)
@@ -449,7 +450,7 @@ static void ordinary_again (struct svc *svc, struct site_job *job, const struct 
     if (rc == 0)
         rc = local_store_hold_delete (svc->store, answer->key, &err);
     if (rc == 0)
-        rc = life_hold_prepare (svc, job, clock_now_us (), &hold, &err);
+        rc = life_hold_prepare (svc, job, svc_now (svc), &hold, &err);
     if (rc == 0)
         rc = svc_job_write (svc, job, false, NULL, 0, &err);
     if (svc_commit (svc, rc, &err) == 0)
@@ -503,7 +504,7 @@ static void ordinary_refused (struct svc *svc, struct site_job *job,
         daemon_stop (svc->daemon, &err);
         return;
     }
-    requeue (svc, job, clock_now_us () + policy->defer_time);
+    requeue (svc, job, svc_now (svc) + policy->defer_time);
 }
 
 static void ordinary_unreachable (struct svc *svc, struct site_job *job,
@@ -539,7 +540,7 @@ void life_on_answer (void *arg, const struct bank_answer *answer)
         ordinary_unreachable (svc, job, answer);
     } else if (answer->outcome == BANK_REFUSED) {
         ordinary_refused (svc, job, answer);
-    } else if (hold_too_old (job, answer)) {
+    } else if (hold_too_old (svc, job, answer)) {
         ordinary_again (svc, job, answer);
     } else {
         ordinary_granted (svc, job, answer);
@@ -561,7 +562,7 @@ static struct site_job *job_of_event (struct svc *svc, const struct rm_event *ev
 /* A part's nodes go from its reservation to the running job. */
 static int part_occupy (struct svc *svc, struct site_job *job, time_us started, struct err *err)
 {
-    time_us now = clock_now_us ();
+    time_us now = svc_now (svc);
     struct job_id id = {job->rec.number};
     int rc = job->in_cluster ? 0 : svc_cluster_submit (svc, job, err);
     if (rc != 0)
@@ -591,7 +592,7 @@ void life_parts_settle (struct svc *svc)
         if (job->rec.state == STORE_JOB_RUNNING && !job->in_cluster &&
             part_occupy (svc, job, job->rec.start, &err) == 0 &&
             cluster_job_running (svc->cluster, (struct job_id){job->rec.number}, job->rec.start,
-                                 clock_now_us (), &err) != 0)
+                                 svc_now (svc), &err) != 0)
             log_event (svc->log, LOG_LEVEL_ERROR, "svc", "core_disagrees", "error=\"%s\"",
                        err.text);
     }
@@ -611,7 +612,7 @@ static void on_started (struct svc *svc, struct site_job *job, time_us started)
         rc = 0; /* its reservation stands for it until then: life_parts_settle */
     }
     if (rc == 0 && job->in_cluster && job->rec.state != STORE_JOB_RUNNING)
-        rc = cluster_job_running (svc->cluster, id, started, clock_now_us (), &err);
+        rc = cluster_job_running (svc->cluster, id, started, svc_now (svc), &err);
     if (rc != 0)
         log_event (svc->log, LOG_LEVEL_ERROR, "svc", "core_disagrees", "job=%s error=\"%s\"",
                    site_id (svc, job->rec.number, text), err.text);
@@ -659,7 +660,7 @@ static void end_preempted (struct svc *svc, struct site_job *job, const struct r
     log_event (svc->log, LOG_LEVEL_INFO, "svc", "job_preempted", "job=%s incarnation=%u",
                site_id (svc, job->rec.number, id), job->rec.incarnation);
     bank_link_poke (svc->bank);
-    if (cluster_job_preempt (svc->cluster, (struct job_id){job->rec.number}, clock_now_us (),
+    if (cluster_job_preempt (svc->cluster, (struct job_id){job->rec.number}, svc_now (svc),
                              &err) != 0)
         log_event (svc->log, LOG_LEVEL_ERROR, "svc", "core_disagrees", "error=\"%s\"", err.text);
     output_job_changed (svc, job->rec.number);

@@ -40,7 +40,7 @@ static void starts_undo (struct svc *svc, const struct plan *plan, uint32_t from
                          const char *why)
 {
     struct err err = {0};
-    time_us now = clock_now_us ();
+    time_us now = svc_now (svc);
     for (uint32_t i = from; i < to; i++) {
         struct site_job *job = svc_job (svc, plan->start[i].job.v);
         job->rec.state = STORE_JOB_QUEUED;
@@ -87,7 +87,7 @@ int pass_start (struct svc *svc, struct site_job *job, const struct allocation *
     struct plan_start start = {.job = id, .allocation = *allocation};
     struct plan plan = {.start_count = 1, .start = &start};
     struct started started = {0};
-    time_us now = clock_now_us ();
+    time_us now = svc_now (svc);
     int rc = cluster_job_start (svc->cluster, id, allocation, now, now, err);
     if (rc != 0)
         return rc;
@@ -155,7 +155,7 @@ static void pass_run (struct svc *svc)
 {
     struct plan plan;
     struct err err = {0};
-    time_us now = clock_now_us ();
+    time_us now = svc_now (svc), begun = clock_now_us ();
     life_parts_settle (svc);
     arena_reset (svc->pass_arena);
     int rc = plan_compute (svc->cluster, now, svc->pass_arena, &plan, &err);
@@ -176,7 +176,7 @@ static void pass_run (struct svc *svc)
         reasons_tell (svc, &plan);
         log_event (svc->log, LOG_LEVEL_DEBUG, "pass", "done",
                    "starts=%u reservations=%u considered=%u us=%lld", plan.start_count,
-                   plan.reservation_count, plan.considered, (long long)(clock_now_us () - now));
+                   plan.reservation_count, plan.considered, (long long)(clock_now_us () - begun));
     }
     if (svc->meta)
         meta_link_poke (svc->meta);
@@ -210,7 +210,7 @@ void pass_wake (struct svc *svc)
     if (svc->closing)
         return;
     duration_us gap = svc->settings->policy->job_aggregation_time;
-    time_us now = clock_now_us ();
+    time_us now = svc_now (svc);
     time_us at = svc->pass_at + gap;
     /* A clock that was set back must not put the pass off. */
     event_after (svc->pass_event, at > now && svc->pass_at <= now ? at - now : 0);

@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "local/svc/svc_i.h"
-#include "proto/base/clock.h"
 
 enum { WINDOWS_MAX = 64, SIZES_MAX = 24, DURATIONS_MAX = 10 };
 static const duration_us table_durations[DURATIONS_MAX] = {
@@ -104,7 +103,7 @@ static void features_fill (struct svc *svc, Nui__Meta__V1__SiteReport *report)
 void report_fill (void *arg, Nui__Meta__V1__SiteReport *report)
 {
     struct svc *svc = arg;
-    time_us now = clock_now_us ();
+    time_us now = svc_now (svc);
     arena_reset (svc->report_arena);
     report->site = svc->site;
     report->server = svc->server;

@@ -140,7 +140,7 @@ static int node_add (struct svc *svc, const struct settings_node *n, const struc
 /* Nodes as configured: new ones are added, others changed, absent ones are down. */
 static int nodes_apply (struct svc *svc, const struct settings *settings, struct err *err)
 {
-    time_us now = clock_now_us ();
+    time_us now = svc_now (svc);
     int rc = 0;
     for (uint32_t i = 0; i < svc->node_count; i++)
         svc->node_by_id[i]->configured = false;
@@ -213,7 +213,7 @@ int svc_job_write (struct svc *svc, struct site_job *job, bool tell, const void 
     nui__local__v1__job_info__pack (&info, bytes);
     uuid_make (&key);
     rc = local_store_outbox_put (svc->store, STORE_OUTBOX_META, "job", &key, bytes, len,
-                                 clock_now_us (), err);
+                                 svc_now (svc), err);
     snprintf (job->told_reason, sizeof job->told_reason, "%s", info.reason ? info.reason->code : "");
     arena_destroy (arena);
     if (rc == 0 && svc->meta)
@@ -284,7 +284,7 @@ int svc_cluster_submit (struct svc *svc, struct site_job *job, struct err *err)
         .req = job->reqs,
     };
     memcpy (spec.cred, job->cred, sizeof spec.cred);
-    int rc = cluster_job_submit (svc->cluster, &spec, clock_now_us (), err);
+    int rc = cluster_job_submit (svc->cluster, &spec, svc_now (svc), err);
     job->in_cluster = rc == 0;
     return rc;
 }
@@ -294,7 +294,7 @@ int svc_cluster_submit (struct svc *svc, struct site_job *job, struct err *err)
 static void recover_running (struct svc *svc, struct site_job *job)
 {
     struct err err = {0};
-    time_us now = clock_now_us ();
+    time_us now = svc_now (svc);
     struct job_id id = {job->rec.number};
     arena_reset (svc->call_arena);
     struct allocation a = placement_parse (svc, job->rec.placement, svc->call_arena);
@@ -329,9 +329,9 @@ static int recover_job (void *arg, struct store_job *rec, struct err *err)
     if (rc != 0)
         return rc;
     if (job->rec.state == STORE_JOB_QUEUED) {
-        if (job->rec.deferred_until > clock_now_us ())
+        if (job->rec.deferred_until > svc_now (svc))
             rc = cluster_job_defer (svc->cluster, (struct job_id){rec->number},
-                                    job->rec.deferred_until, clock_now_us (), err);
+                                    job->rec.deferred_until, svc_now (svc), err);
         return rc;
     }
     recover_running (svc, job);
@@ -369,7 +369,7 @@ static void recover_launches (struct svc *svc)
         if (rc == 0 && job->rec.stop != STORE_STOP_NONE)
             rc = svc->rm.ops->cancel (svc->rm.self, id, job->rec.incarnation, &err);
         else if (rc == ERR_NOT_FOUND && job->part &&
-                 clock_now_us () > job->rec.launch_at + svc->settings->start_grace) {
+                 svc_now (svc) > job->rec.launch_at + svc->settings->start_grace) {
             svc_reason (job, "NoShow", "the site was down when its group started");
             life_end_unstarted (svc, job, STORE_JOB_FAILED, NULL);
             continue;
@@ -582,11 +582,11 @@ int svc_reload (struct svc *svc, const struct settings *settings, struct err *er
                                            "looked at by itself)");
     if (settings->site_name && strcmp (settings->site_name, svc->site) != 0)
         return err_set (err, ERR_CONFLICT, "SITENAME cannot change");
-    int rc = cluster_policy_set (svc->cluster, settings->policy, clock_now_us (), err);
+    int rc = cluster_policy_set (svc->cluster, settings->policy, svc_now (svc), err);
     if (rc == 0 && nodes_apply (svc, settings, err) != 0) {
         struct err again = {0};
         rc = err ? err->code : ERR_INVALID;
-        if (cluster_policy_set (svc->cluster, old->policy, clock_now_us (), &again) != 0 ||
+        if (cluster_policy_set (svc->cluster, old->policy, svc_now (svc), &again) != 0 ||
             nodes_apply (svc, old, &again) != 0)
             log_event (svc->log, LOG_LEVEL_ERROR, "svc", "old_settings_not_restored",
                        "error=\"%s\"", again.text);

@@ -8,7 +8,8 @@
  *   jobs.c      QUERY, SUBMIT, JOB, CANCEL and what a JobInfo says
  *   output.c    OUTPUT
  *   ports.c     rendezvous ports
- *   report.c    what metaschedulers are told of the cluster */
+ *   report.c    what metaschedulers are told of the cluster
+ *   mode.c      NORMAL, TEST, INTERACTIVE, SIMULATION: whose clock, and what comes of a decision */
 #ifndef NUI_LOCAL_SVC_SVC_I_H
 #define NUI_LOCAL_SVC_SVC_I_H
 
@@ -131,6 +132,12 @@ int jobspec_runnable (const struct jobspec *spec, struct err *err);
 int jobspec_load (struct svc *svc, const struct store_job *rec, struct jobspec *out,
                   struct err *err);
 void jobspec_free (struct jobspec *spec);
+
+/* --- mode.c ------------------------------------------------------------------------------- */
+
+/* The moment that the schedule counts from: the wall clock, or a simulation's. Everything here asks
+ * this and not clock_now_us, except for what belongs to the real world: signatures, the audit log. */
+time_us svc_now (const struct svc *svc);
 
 /* --- svc.c -------------------------------------------------------------------------------- */
 

@@ -133,6 +133,23 @@ def check_includes(root):
     return problems, count
 
 
+# local/svc asks svc_now, so that a simulation is wiring; these few speak of the real world.
+WALL_CLOCK = {"local/svc/mode.c": "where svc_now is", "local/svc/admin.c": "the audit log",
+              "local/svc/jobspec.c": "signatures", "local/svc/pass.c": "how long a pass took"}
+
+
+def check_clock(root):
+    problems = []
+    for path in source_files(root):
+        if area_of(path) != "local/svc" or path in WALL_CLOCK:
+            continue
+        with open(os.path.join(root, path), encoding="utf-8", errors="replace") as f:
+            for number, line in enumerate(without_comments(f.read()).split("\n"), 1):
+                if "clock_now_us" in line:
+                    problems.append(f"{path}:{number}: local/svc asks svc_now, not clock_now_us")
+    return problems
+
+
 def nm(archive, *flags):
     out = subprocess.run(["nm", "--format=posix", *flags, archive], check=True, text=True,
                          capture_output=True).stdout
@@ -195,6 +212,10 @@ def selftest(cc, ar):
             if not any(p.startswith(path + ":1: ") and text in p for p in problems):
                 failures.append(f"{path}: not told: {text}")
         failures += [f"told without need: {p}" for p in problems if p.split(":")[0] not in broken]
+        put("local/svc/clock.c", "long now (void)\n{\n    return clock_now_us ();\n}\n")
+        put("local/svc/mode.c", "long svc_now (void) { return clock_now_us (); }\n")
+        if [p.split(": ")[0] for p in check_clock(root)] != ["local/svc/clock.c:3"]:
+            failures.append("local/svc/clock.c: the wall clock: not told, or mode.c is")
 
         calls = {"time": "long time (long *); long f1 (void) { return time (0); }",
                  "socket": "int socket (int, int, int); int f2 (void) { return socket (1, 1, 0); }",
@@ -243,6 +264,7 @@ def main():
         problems = selftest(args.cc, args.ar)
     else:
         problems, count = check_includes(args.root)
+        problems += check_clock(args.root)
         if count == 0:
             problems.append(f"{args.root}: no source with an include was found")
         for core in args.core:
