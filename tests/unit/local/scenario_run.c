@@ -1,0 +1,199 @@
+/* The clock of a page. At one instant: ends, what [events] says, arrivals, then a pass (and another
+ * for each that sent jobs back), then what [expect] says of this instant. There is a pass at each
+ * moment that the page names and at each at which the core wants one. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/unit/local/scenario.h"
+
+static time_us job_ends (const struct scn_job *j)
+{
+    duration_us run = j->run < j->spec.walltime_limit ? j->run : j->spec.walltime_limit;
+
+    return j->running ? j->start + run : TIME_US_MAX;
+}
+
+static void allocation_keep (struct scenario *s, struct scn_job *j, const struct allocation *a)
+{
+    j->last.count = a->count;
+    j->last.item = arena_memdup (s->arena, a->item, a->count * sizeof *a->item);
+}
+
+void scenario_job_end (struct scenario *s, struct scn_job *j)
+{
+    struct err err = {0};
+
+    scenario_must (s, 0, cluster_job_end (s->cluster, (struct job_id){j->id}, s->now, &err), &err);
+    j->running = false;
+    j->gone = true;
+    j->end = s->now;
+}
+
+static void arrive (struct scenario *s, struct scn_job *j)
+{
+    struct err err = {0};
+
+    j->arrived = true;
+    scenario_must (s, 0, cluster_job_submit (s->cluster, &j->spec, s->now, &err), &err);
+}
+
+/* It ran when the page began: as a daemon finds it after a restart. */
+static void begun (struct scenario *s, struct scn_job *j)
+{
+    const struct line where = {0};
+    struct allocation a = {0};
+    struct err err = {0};
+    uint32_t *node, *tasks, left = j->req[0].tasks;
+
+    arrive (s, j);
+    uint32_t count = scenario_hosts (s, &where, j->nodes, &node, &tasks);
+    a.item = arena_array (s->arena, count + 1, sizeof *a.item);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t n = tasks[i] ? tasks[i] : left / (count - i);
+        left -= n < left ? n : left;
+        a.item[a.count++] = (struct placement){.node = s->node[node[i]].id, .tasks = n};
+    }
+    scenario_must (s, 0,
+                   cluster_job_start (s->cluster, (struct job_id){j->id}, &a, j->begun, s->now,
+                                      &err),
+                   &err);
+    scenario_must (
+        s, 0, cluster_job_running (s->cluster, (struct job_id){j->id}, j->begun, s->now, &err),
+        &err);
+    j->running = true;
+    j->start = j->begun;
+    allocation_keep (s, j, &a);
+}
+
+static void cluster_build (struct scenario *s)
+{
+    struct cluster_options options = {0};
+    struct err err = {0};
+
+    s->cluster = cluster_create (s->policy, &options, &err);
+    if (!s->cluster)
+        scenario_bad (s, 0, "%s", err.text);
+    for (uint32_t i = 0; i < s->node_count; i++) {
+        struct scn_node *n = &s->node[i];
+        scenario_must (s, 0, cluster_node_add (s->cluster, &n->spec, s->now, &n->id, &err), &err);
+        scenario_must (s, 0, cluster_node_state_set (s->cluster, n->id, n->state, s->now, &err),
+                       &err);
+    }
+}
+
+/* --- passes --------------------------------------------------------------------------------- */
+
+static struct scn_job *job_of (struct scenario *s, struct job_id id)
+{
+    struct scn_job *j = s->first_job;
+
+    while (j->id != id.v)
+        j = j->next;
+    return j;
+}
+
+static void started (struct scenario *s, const struct plan_start *start)
+{
+    struct scn_job *j = job_of (s, start->job);
+    struct err err = {0};
+
+    j->running = true;
+    j->start = s->now;
+    j->phase = start->phase;
+    allocation_keep (s, j, &start->allocation);
+    scenario_must (s, 0, cluster_job_running (s->cluster, start->job, s->now, s->now, &err), &err);
+}
+
+static void preempted (struct scenario *s, struct job_id id)
+{
+    struct scn_job *j = job_of (s, id);
+    struct err err = {0};
+
+    j->running = false;
+    j->start = TIME_US_NONE;
+    j->preempted++;
+    scenario_must (s, 0, cluster_job_preempt (s->cluster, id, s->now, &err), &err);
+}
+
+static void pass (struct scenario *s)
+{
+    struct err err = {0};
+
+    do {
+        arena_reset (s->pass_arena);
+        scenario_must (s, 0, plan_compute (s->cluster, s->now, s->pass_arena, &s->plan, &err), &err);
+        scenario_must (s, 0, plan_commit (s->cluster, &s->plan, &err), &err);
+        for (uint32_t i = 0; i < s->plan.start_count; i++)
+            started (s, &s->plan.start[i]);
+        for (uint32_t i = 0; i < s->plan.preempt_count; i++)
+            preempted (s, s->plan.preempt[i]);
+    } while (s->plan.preempt_count);
+}
+
+/* --- the clock ------------------------------------------------------------------------------ */
+
+static time_us line_time (const struct scenario *s, const struct line *line)
+{
+    return scenario_time (s, line, line->word[0]);
+}
+
+/* The first moment after `after` at which the page or the core has something to do. */
+static time_us next_moment (const struct scenario *s, time_us after, time_us last)
+{
+    time_us at = cluster_next_wakeup (s->cluster, after), t;
+
+    for (const struct line *line = s->events.first; line; line = line->next) {
+        t = line_time (s, line);
+        at = t > after && t < at ? t : at;
+    }
+    for (const struct line *line = s->expect.first; line; line = line->next) {
+        t = line_time (s, line);
+        at = t > after && t < at ? t : at;
+    }
+    for (const struct scn_job *j = s->first_job; j; j = j->next) {
+        t = j->arrived ? job_ends (j) : j->spec.submit;
+        at = t > after && t < at ? t : at;
+    }
+    return at > last ? TIME_US_MAX : at;
+}
+
+static void instant (struct scenario *s)
+{
+    for (struct scn_job *j = s->first_job; j; j = j->next) {
+        if (job_ends (j) <= s->now)
+            scenario_job_end (s, j);
+    }
+    for (const struct line *line = s->events.first; line; line = line->next) {
+        if (line_time (s, line) == s->now)
+            scenario_event (s, line);
+    }
+    for (struct scn_job *j = s->first_job; j; j = j->next) {
+        if (!j->arrived && j->spec.submit <= s->now)
+            arrive (s, j);
+    }
+    pass (s);
+    for (const struct line *line = s->expect.first; line; line = line->next) {
+        if (line_time (s, line) == s->now)
+            scenario_check (s, line);
+    }
+}
+
+void scenario_run (struct scenario *s)
+{
+    time_us last = s->base;
+
+    s->now = s->base;
+    for (const struct line *line = s->expect.first; line; line = line->next) {
+        time_us t = line_time (s, line);
+        if (t < s->base)
+            scenario_bad (s, line->number, "before the beginning");
+        last = t > last ? t : last;
+    }
+    cluster_build (s);
+    for (struct scn_job *j = s->first_job; j; j = j->next) {
+        if (j->nodes)
+            begun (s, j);
+    }
+    for (; s->now != TIME_US_MAX; s->now = next_moment (s, s->now, last))
+        instant (s);
+}
