@@ -35,6 +35,13 @@ struct rm_job {
     const char *const *env;  /* NAME=value: the job's own, then (winning) the NUI_ variables */
     const char *stdout_name; /* relative to the job's directory, no ".."; NULL or "": "stdout" */
     const char *stderr_name; /* NULL or "": "stderr" */
+    /* for resource managers that know of such things; NULL or "": not said */
+    const char *class_name;
+    const char *account;
+    const char *qos;
+    /* Not NULL: the resource manager has the job already, under this name (see bind); it is to run it
+     * on these hosts, and of the rest only job_id, incarnation and procs count. */
+    const char *rm_id;
 };
 
 enum rm_end {
@@ -44,6 +51,7 @@ enum rm_end {
     RM_END_CANCELLED,    /* ended by rm_ops.cancel; start 0: it never began */
     RM_END_START_FAILED, /* never ran: no script, no account, exec refused */
     RM_END_NODE_FAILURE, /* lost; whether it finished its work is unknown */
+    RM_END_REQUEUED,     /* ended, and waits at the resource manager again under the same rm_id */
 };
 
 struct rm_status {
@@ -56,20 +64,73 @@ struct rm_status {
     char text[256]; /* a sentence for START_FAILED and NODE_FAILURE, else "" */
 };
 
-enum rm_event_kind { RM_EVENT_STARTED, RM_EVENT_ENDED, RM_EVENT_NODES };
+/* A job that was given to the resource manager itself (sbatch), as it is there now. Strings are ""
+ * where nothing is said, lists are as the resource manager writes them. */
+enum rm_native_state { RM_NATIVE_PENDING, RM_NATIVE_RUNNING, RM_NATIVE_SUSPENDED };
+
+struct rm_native {
+    const char *rm_id; /* "12", a task of an array "12_3" */
+    time_us submit;    /* with rm_id: never twice */
+    enum rm_native_state state;
+    const char *job_id; /* as bound; NULL: not yet */
+    const char *name, *user, *group, *account, *qos, *class_name;
+    uint32_t nodes_min, nodes_max; /* 0: not said */
+    uint32_t tasks, tasks_per_node; /* 0: not said */
+    uint32_t procs;                 /* of all tasks together */
+    uint32_t procs_per_node_min;
+    int64_t memory_per_node_mb, memory_per_proc_mb; /* 0: not said */
+    bool exclusive;
+    duration_us walltime; /* 0: no limit */
+    time_us begin;        /* 0: at once */
+    const char *features, *gres_per_node, *licences, *hosts, *hosts_excluded;
+    const char *dependency;   /* what it still waits for; "" nothing */
+    const char *array_id;     /* "" no array */
+    bool held_user, held_admin;
+    time_us start;          /* 0: does not run */
+    const char *placement;  /* "n1:2,n2:1": processors on each node, while it runs */
+    bool unasked;           /* it runs, and nobody here asked for that */
+};
+
+enum rm_event_kind {
+    RM_EVENT_STARTED,
+    RM_EVENT_ENDED,
+    RM_EVENT_NODES,   /* states or configuration: ask node_up, nodes */
+    RM_EVENT_NATIVE,  /* new and changed native jobs */
+    RM_EVENT_HANDED,  /* rm_id: under this name it has the job that start handed over */
+    RM_EVENT_UNKNOWN, /* an adopted or bound job is not there, nor any record of its end */
+    RM_EVENT_REACH,   /* fresh () changed */
+};
 
 struct rm_event {
     enum rm_event_kind kind;
     const char *job_id;
     uint32_t incarnation;
     const struct rm_status *status;
+    const char *placement; /* STARTED, where the resource manager chose itself: "n1:2,n2:1"; NULL */
+    bool unasked;          /* STARTED: nobody here asked for it */
+    const char *rm_id;     /* HANDED */
+    const struct rm_native *native;
+    uint32_t native_count;
 };
 typedef void (*rm_event_fn) (void *arg, const struct rm_event *event);
 
+enum rm_node_state { RM_NODE_UP, RM_NODE_DRAINED, RM_NODE_DOWN };
+
 struct rm_node {
     const char *name;
-    bool up;
+    enum rm_node_state state;
+    const char *reason; /* why drained or down; "" */
+    uint32_t procs;
+    int64_t memory_mb, disk_mb;
+    int64_t weight;       /* the lowest is preferred */
+    int32_t load_milli;   /* load average in thousandths; -1: unknown */
+    const char *features; /* "a,b" */
+    const char *gres;     /* "gpu:2,fpga:1" */
+    const char *classes;  /* "batch,debug" */
+    const char *address;  /* "": not said */
 };
+
+enum rm_hold { RM_HOLD_USER, RM_HOLD_ADMIN };
 
 struct rm_ops {
     const char *type; /* "EMBEDDED" */
@@ -96,6 +157,22 @@ struct rm_ops {
     bool (*node_up) (void *self, const char *name);
     /* Lets go; jobs run on. */
     void (*destroy) (void *self);
+
+    /* The rest is NULL where a resource manager has nothing of the kind. */
+
+    /* Whether what it last said is new enough to decide by. NULL: always. */
+    bool (*fresh) (void *self);
+    /* Nodes it has, in its order; hold until the next call or event. */
+    const struct rm_node *(*nodes) (void *self, uint32_t *count_out);
+    /* From now on its job rm_id, submitted then, is this one: STARTED, ENDED and UNKNOWN follow. */
+    int (*bind) (void *self, const char *rm_id, time_us submit, const char *job_id,
+                 uint32_t incarnation, struct err *err);
+    /* Wishes about a bound or handed over job; what came of it shows in NATIVE events. */
+    int (*hold) (void *self, const char *job_id, uint32_t incarnation, enum rm_hold kind, bool on,
+                 struct err *err);
+    int (*requeue) (void *self, const char *job_id, uint32_t incarnation, struct err *err);
+    int (*suspend) (void *self, const char *job_id, uint32_t incarnation, bool on,
+                    struct err *err);
 };
 
 struct rm {

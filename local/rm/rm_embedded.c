@@ -12,17 +12,18 @@
 
 #include <uthash.h>
 
+#include "local/rm/jobdir.h"
 #include "local/rm/supervise_file.h"
 #include "proto/base/clock.h"
 #include "proto/base/strbuf.h"
 
-enum { KEY_MAX = 96, NAME_OUT_MAX = 200, PIDS_PER_PROC = 1024 };
+enum { PIDS_PER_PROC = 1024 };
 static const duration_us kill_grace_default = 5 * US_PER_S;
 
 struct job {
     struct rm_embedded *owner;
-    char key[KEY_MAX]; /* name of its directory */
-    char job_id[KEY_MAX];
+    char key[JOBDIR_KEY_MAX]; /* name of its directory */
+    char job_id[JOBDIR_KEY_MAX];
     uint32_t incarnation;
     int dir;
     int watch;              /* inotify watch of dir */
@@ -52,56 +53,20 @@ struct rm_embedded {
 
 /* --- names and accounts ------------------------------------------------------------------- */
 
-static void key_of (const char *job_id, uint32_t incarnation, char out[KEY_MAX])
-{
-    if (incarnation)
-        snprintf (out, KEY_MAX, "%s-%u", job_id, incarnation);
-    else
-        snprintf (out, KEY_MAX, "%s", job_id);
-}
-
 static struct job *job_find (struct rm_embedded *rm, const char *job_id, uint32_t incarnation)
 {
-    char key[KEY_MAX];
+    char key[JOBDIR_KEY_MAX];
     struct job *job;
-    key_of (job_id, incarnation, key);
+    jobdir_key (job_id, incarnation, key);
     HASH_FIND_STR (rm->jobs, key, job);
     return job;
-}
-
-static int account_lookup (const char *name, struct passwd *pw, char *buf, size_t cap,
-                           struct err *err)
-{
-    struct passwd *found = NULL;
-    int rc = getpwnam_r (name, pw, buf, cap, &found);
-    if (rc != 0)
-        return err_set (err, ERR_IO, "account %s: %s", name, strerror (rc));
-    if (!found)
-        return err_set (err, ERR_DENIED, "account %s does not exist on this cluster", name);
-    if (pw->pw_uid == 0)
-        return err_set (err, ERR_DENIED, "account %s is root: no job may run as root", name);
-    if (geteuid () != 0 && pw->pw_uid != geteuid ())
-        return err_set (err, ERR_DENIED,
-                        "account %s: nui-local does not run as root, so jobs can only run as its "
-                        "own account", name);
-    return 0;
 }
 
 int rm_embedded_account_check (const char *local_account, struct err *err)
 {
     struct passwd pw;
     char buf[4096];
-    return account_lookup (local_account, &pw, buf, sizeof buf, err);
-}
-
-static int output_name_check (const char *name, struct err *err)
-{
-    if (strlen (name) > NAME_OUT_MAX || strchr (name, '/') || name[0] == '.' || !*name ||
-        strcmp (name, "script") == 0 || strcmp (name, "nodefile") == 0)
-        return err_set (err, ERR_INVALID,
-                        "output name '%.40s': wanted a plain file name of at most %d characters, "
-                        "not script or nodefile, not beginning with '.'", name, NAME_OUT_MAX);
-    return 0;
+    return jobdir_account (local_account, &pw, buf, sizeof buf, err);
 }
 
 /* --- the job's directory ------------------------------------------------------------------ */
@@ -137,11 +102,6 @@ static void env_add (struct strbuf *b, const struct rm_job *job, const char *nam
     strbuf_append (b, "", 1);
 }
 
-static const char *or_default (const char *name, const char *otherwise)
-{
-    return name && *name ? name : otherwise;
-}
-
 static void spec_build (struct rm_embedded *rm, const struct rm_job *job, const char *key,
                         const struct passwd *pw, struct strbuf *b)
 {
@@ -156,8 +116,8 @@ static void spec_build (struct rm_embedded *rm, const struct rm_job *job, const 
     spec_add_int (b, "procs", job->procs);
     spec_add_int (b, "memory_mb", job->memory_mb);
     spec_add_int (b, "pids_max", (int64_t)PIDS_PER_PROC * (job->procs ? job->procs : 1));
-    spec_add (b, "stdout", or_default (job->stdout_name, "stdout"));
-    spec_add (b, "stderr", or_default (job->stderr_name, "stderr"));
+    spec_add (b, "stdout", jobdir_or (job->stdout_name, "stdout"));
+    spec_add (b, "stderr", jobdir_or (job->stderr_name, "stderr"));
     if (rm->cgroup_root) {
         snprintf (path, sizeof path, "%s/%s", rm->cgroup_root, key);
         spec_add (b, "cgroup", path);
@@ -173,91 +133,6 @@ static void spec_build (struct rm_embedded *rm, const struct rm_job *job, const 
     env_add (b, job, "SHELL", "/bin/sh");
     for (uint32_t i = 0; i < job->env_count; i++)
         spec_add (b, "env", job->env[i]);
-}
-
-/* One line per task, as MPI launchers and PBS scripts expect it. */
-static void nodefile_build (const struct rm_job *job, struct strbuf *b)
-{
-    for (uint32_t i = 0; i < job->host_count; i++)
-        for (uint32_t t = 0; t < job->host_tasks[i]; t++)
-            strbuf_printf (b, "%s\n", job->host[i]);
-}
-
-static int own (int dirfd, const char *name, const struct passwd *pw)
-{
-    return geteuid () == 0
-               ? fchownat (dirfd, name, pw->pw_uid, pw->pw_gid, AT_SYMLINK_NOFOLLOW)
-               : 0;
-}
-
-static void half_made_remove (int parent, const char *name)
-{
-    char path[KEY_MAX + 40];
-    static const char *const files[] = {"work/script", "work/nodefile", "work/.script.tmp",
-                                        "work/.nodefile.tmp", "spec", ".spec.tmp"};
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-        snprintf (path, sizeof path, "%s/%s", name, files[i]);
-        unlinkat (parent, path, 0);
-    }
-    snprintf (path, sizeof path, "%s/work", name);
-    unlinkat (parent, path, AT_REMOVEDIR);
-    unlinkat (parent, name, AT_REMOVEDIR);
-}
-
-static int work_fill (int dir, const struct rm_job *job, const struct passwd *pw)
-{
-    struct strbuf nodes = STRBUF_INIT;
-    int rc = -1;
-    int work = -1;
-    nodefile_build (job, &nodes);
-    if (mkdirat (dir, "work", 0700) != 0)
-        goto out;
-    work = openat (dir, "work", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (work < 0 ||
-        file_write_durable (work, "script", job->script, job->script_len, 0700) != 0 ||
-        file_write_durable (work, "nodefile", strbuf_text (&nodes), nodes.len, 0600) != 0)
-        goto out;
-    if (fchmodat (work, "script", 0700, 0) != 0 || own (work, "script", pw) != 0 ||
-        own (work, "nodefile", pw) != 0 || own (dir, "work", pw) != 0)
-        goto out;
-    rc = 0;
-out:;
-    int saved = errno;
-    if (work >= 0)
-        close (work);
-    strbuf_free (&nodes);
-    errno = saved;
-    return rc;
-}
-
-/* Makes the whole directory under another name first: it is there complete or not at all. */
-static int dir_make (struct rm_embedded *rm, const struct rm_job *job, const char *key,
-                     const struct passwd *pw, struct err *err)
-{
-    char tmp[KEY_MAX + 8];
-    struct strbuf spec = STRBUF_INIT;
-    int rc = 0;
-    int dir = -1;
-    snprintf (tmp, sizeof tmp, ".new-%s", key);
-    half_made_remove (rm->dir, tmp);
-    if (mkdirat (rm->dir, tmp, 0711) != 0)
-        goto io;
-    dir = openat (rm->dir, tmp, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (dir < 0 || fchmod (dir, 0711) != 0 || work_fill (dir, job, pw) != 0)
-        goto io;
-    spec_build (rm, job, key, pw, &spec);
-    if (file_write_durable (dir, "spec", strbuf_text (&spec), spec.len, 0600) != 0 ||
-        renameat (rm->dir, tmp, rm->dir, key) != 0 || fsync (rm->dir) != 0)
-        goto io;
-    goto out;
-io:
-    rc = err_set (err, ERR_IO, "directory of job %s: %s", key, strerror (errno));
-    half_made_remove (rm->dir, tmp);
-out:
-    strbuf_free (&spec);
-    if (dir >= 0)
-        close (dir);
-    return rc;
 }
 
 /* --- what the files say ------------------------------------------------------------------- */
@@ -404,7 +279,8 @@ static void job_destroy (struct job *job)
 
 static void emit (struct job *job, enum rm_event_kind kind, const struct rm_status *status)
 {
-    struct rm_event event = {kind, job->job_id, job->incarnation, status};
+    struct rm_event event = {
+        .kind = kind, .job_id = job->job_id, .incarnation = job->incarnation, .status = status};
     job->owner->on_event (job->owner->arg, &event);
 }
 
@@ -534,8 +410,9 @@ static void job_check (struct job *job)
         return;
     log_event (job->owner->log, LOG_LEVEL_INFO, "rm", "job_ended", "job=%s how=%s exit_code=%d",
                job->key, rm_end_name (status.end), status.exit_code);
-    char job_id[KEY_MAX];
-    struct rm_event event = {RM_EVENT_ENDED, job_id, job->incarnation, &status};
+    char job_id[JOBDIR_KEY_MAX];
+    struct rm_event event = {.kind = RM_EVENT_ENDED, .job_id = job_id,
+                             .incarnation = job->incarnation, .status = &status};
     struct rm_embedded *rm = job->owner;
     memcpy (job_id, job->job_id, sizeof job_id);
     job_destroy (job); /* first: the callback may start the next incarnation */
@@ -595,7 +472,7 @@ static int job_track (struct rm_embedded *rm, const char *job_id, uint32_t incar
     job->pidfd = job->dir = job->watch = -1;
     job->incarnation = incarnation;
     snprintf (job->job_id, sizeof job->job_id, "%s", job_id);
-    key_of (job_id, incarnation, job->key);
+    jobdir_key (job_id, incarnation, job->key);
     HASH_ADD_STR (rm->jobs, key, job);
     job->dir = openat (rm->dir, job->key, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (job->dir < 0) {
@@ -654,21 +531,24 @@ static int embedded_start (void *self, const struct rm_job *spec, struct err *er
 {
     struct rm_embedded *rm = self;
     struct passwd pw;
-    char buf[4096], key[KEY_MAX];
+    char buf[4096], key[JOBDIR_KEY_MAX];
     struct job *job;
     int rc = job_id_check (spec->job_id, err);
     if (rc == 0)
-        rc = account_lookup (spec->local_account, &pw, buf, sizeof buf, err);
+        rc = jobdir_account (spec->local_account, &pw, buf, sizeof buf, err);
     if (rc == 0)
-        rc = output_name_check (or_default (spec->stdout_name, "stdout"), err);
+        rc = jobdir_output_name_check (jobdir_or (spec->stdout_name, "stdout"), err);
     if (rc == 0)
-        rc = output_name_check (or_default (spec->stderr_name, "stderr"), err);
+        rc = jobdir_output_name_check (jobdir_or (spec->stderr_name, "stderr"), err);
     if (rc != 0)
         return rc;
-    key_of (spec->job_id, spec->incarnation, key);
+    jobdir_key (spec->job_id, spec->incarnation, key);
     if (file_exists (rm->dir, key))
         return err_set (err, ERR_EXISTS, "job %s was handed to the runner before", key);
-    rc = dir_make (rm, spec, key, &pw, err);
+    struct strbuf text = STRBUF_INIT;
+    spec_build (rm, spec, key, &pw, &text);
+    rc = jobdir_make (rm->dir, spec, key, &pw, strbuf_text (&text), text.len, err);
+    strbuf_free (&text);
     if (rc == 0)
         rc = job_track (rm, spec->job_id, spec->incarnation, &job, err);
     if (rc != 0)
@@ -719,24 +599,12 @@ static int embedded_cancel (void *self, const char *job_id, uint32_t incarnation
     return signal_supervisor (self, job_id, incarnation, SIGTERM, 0, err);
 }
 
-static int dir_open (struct rm_embedded *rm, const char *job_id, uint32_t incarnation,
-                     struct err *err)
-{
-    char key[KEY_MAX];
-    key_of (job_id, incarnation, key);
-    if (name_check ("job id", job_id, err) != 0)
-        return -1;
-    int dir = openat (rm->dir, key, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    if (dir < 0)
-        err_set (err, ERR_NOT_FOUND, "job %s has not started", key);
-    return dir;
-}
-
 static int embedded_query (void *self, const char *job_id, uint32_t incarnation,
                            struct rm_status *out, struct err *err)
 {
     struct err local = {0};
-    int dir = dir_open (self, job_id, incarnation, &local);
+    struct rm_embedded *rm = self;
+    int dir = jobdir_open (rm->dir, job_id, incarnation, &local);
     if (dir < 0)
         return err_set (err, local.code, "%s", local.text);
     status_read (dir, out);
@@ -747,31 +615,8 @@ static int embedded_query (void *self, const char *job_id, uint32_t incarnation,
 static int embedded_output_open (void *self, const char *job_id, uint32_t incarnation,
                                  const char *stream, struct err *err)
 {
-    int dir = dir_open (self, job_id, incarnation, err);
-    if (dir < 0)
-        return -1;
-    size_t len = 0;
-    char *spec = file_read_all (dir, "spec", &len);
-    const char *name = spec ? spec_get (spec, len, stream) : NULL;
-    const char *uid = spec ? spec_get (spec, len, "uid") : NULL;
-    int work = openat (dir, "work", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    int fd = work < 0 || !name || !uid
-                 ? -1
-                 : openat (work, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-    struct stat st;
-    /* The account may put anything there: only its own plain file is read on its behalf. */
-    if (fd >= 0 && (fstat (fd, &st) != 0 || !S_ISREG (st.st_mode) ||
-                    st.st_uid != (uid_t)strtoul (uid, NULL, 10))) {
-        close (fd);
-        fd = -1;
-    }
-    if (fd < 0)
-        err_set (err, ERR_NOT_FOUND, "job %s has no %s yet", job_id, stream);
-    free (spec);
-    if (work >= 0)
-        close (work);
-    close (dir);
-    return fd;
+    struct rm_embedded *rm = self;
+    return jobdir_output_open (rm->dir, job_id, incarnation, stream, err);
 }
 
 static int embedded_poll (void *self, struct err *err)

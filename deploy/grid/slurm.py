@@ -1,0 +1,383 @@
+"""Slurm: a private one on this machine, as root and without systemd: munged, slurmctld, a slurmd for
+each node, slurmrestd. Everything lies in one directory and listens on ports of its own; nothing of the
+machine's own Slurm is read, started or stopped.
+
+Users' partitions are State=DOWN, so that Slurm itself starts nothing; nui-local moves a job to the
+partition `nui` on the nodes it chose. job_submit.lua keeps everybody but root out of that partition.
+"""
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+from .base import Failure, Process, free_ports, process_birth, run, wait_for
+
+PROGRAMS = {"munged": "/usr/sbin/munged", "slurmctld": "/usr/sbin/slurmctld-wlm",
+            "slurmd": "/usr/sbin/slurmd-wlm", "slurmstepd": "/usr/sbin/slurmstepd-wlm",
+            "slurmrestd": "/usr/sbin/slurmrestd", "scontrol": "/usr/bin/scontrol",
+            "sbatch": "/usr/bin/sbatch", "squeue": "/usr/bin/squeue", "scancel": "/usr/bin/scancel"}
+JWT_PLUGIN = "/usr/lib/x86_64-linux-gnu/slurm-wlm/auth_jwt.so"
+HOLDING = "nui"  # the partition that only nui-local uses
+
+CONF = """\
+ClusterName={name}
+SlurmctldHost={host}(127.0.0.1)
+SlurmUser={user}
+SlurmdUser={user}
+SlurmctldPort={ctld_port}
+SlurmctldParameters=enable_configless
+AuthType=auth/munge
+AuthInfo=socket={root}/munge/munge.socket,cred_expire=5
+CredType=cred/munge
+AuthAltTypes=auth/jwt
+AuthAltParameters=jwt_key={root}/etc/jwt.key
+StateSaveLocation={root}/state
+SlurmdSpoolDir={root}/spool/%n
+SlurmctldPidFile={root}/run/slurmctld.pid
+SlurmdPidFile={root}/run/slurmd.%n.pid
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+AccountingStoreFlags=job_comment
+JobCompType=jobcomp/script
+JobCompLoc={root}/etc/jobcomp
+SwitchType=switch/none
+MpiDefault=none
+MinJobAge={min_job_age}
+KillWait=2
+SlurmdTimeout={slurmd_timeout}
+ReturnToService=0
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core_Memory
+DefMemPerCPU=1
+SchedulerType={scheduler}
+PriorityType={priority}
+SchedulerParameters={scheduler_parameters}
+SlurmdParameters=config_overrides
+GresTypes=gpu
+Licenses={licences}
+JobSubmitPlugins={submit_plugins}
+MaxArraySize=20001
+MaxJobCount=50000
+{nodes}
+{partitions}
+"""
+
+JOB_SUBMIT = """\
+-- Keeps users out of the partition in which nui-local starts jobs.
+local holding = "{holding}"
+function slurm_job_submit (job, parts, uid)
+    if uid ~= 0 and job.partition ~= nil and job.partition:find (holding, 1, true) then
+        slurm.log_user ("partition " .. holding .. " is for nui-local")
+        return 2002
+    end
+    return slurm.SUCCESS
+end
+function slurm_job_modify (job, rec, parts, uid)
+    if uid ~= 0 and job.partition ~= nil and job.partition:find (holding, 1, true) then
+        slurm.log_user ("partition " .. holding .. " is for nui-local")
+        return 2002
+    end
+    return slurm.SUCCESS
+end
+return slurm.SUCCESS
+"""
+
+
+def missing():
+    """What of Slurm is not installed, as one word list; "" when everything is there."""
+    lost = [name for name, path in PROGRAMS.items() if not os.access(path, os.X_OK)]
+    if not os.path.exists(JWT_PLUGIN):
+        lost.append("slurm-wlm-jwt-plugin")
+    return " ".join(lost)
+
+
+class Slurm:
+    """nodes: [(name, {"CPUs": 4, "RealMemory": 4000, "Feature": "big", "Gres": "gpu:2"})].
+    classes: {partition: "its words in slurm.conf"}, the first is the default one."""
+
+    def __init__(self, directory, nodes=None, classes=None, name="nui", **options):
+        self.root = Path(directory)
+        self.etc, self.run, self.log = (self.root / d for d in ("etc", "run", "log"))
+        self.conf, self.key = self.etc / "slurm.conf", self.etc / "jwt.key"
+        self.nodes = nodes or []
+        self.classes = classes or {"batch": ""}
+        self.name, self.options = name, options
+        self.ports_file = self.run / "ports"
+        self.ports = [int(p) for p in self.ports_file.read_text().split()] \
+            if self.ports_file.exists() else []
+        if self.conf.exists() and not self.nodes:
+            self.nodes = [(n, {}) for n in (self.run / "nodes").read_text().split()]
+        self.restd = Process("slurmrestd", self.run / "slurmrestd.process", self.log / "slurmrestd.log")
+        self.jobcomp = self.root / "jobcomp"
+
+    # ---- making
+
+    def make(self):
+        words = missing()
+        if words:
+            raise Failure(f"a real Slurm is not installed here: {words} missing (see deploy/packages)")
+        self.root.mkdir(mode=0o755, exist_ok=True)
+        self.root.chmod(0o755)
+        for directory in (self.etc, self.run, self.log, self.root / "bin", self.root / "state",
+                          self.root / "spool", self.root / "munge", self.root / "dev", self.jobcomp):
+            directory.mkdir(mode=0o755, exist_ok=True)
+        for program in ("slurmctld", "slurmd", "slurmstepd"):  # they look at their own names
+            link = self.root / "bin" / program
+            if not link.is_symlink():
+                link.symlink_to(PROGRAMS[program])
+        if not self.key.exists():
+            self.secret(self.key, os.urandom(32))
+            self.secret(self.etc / "munge.key", os.urandom(1024))
+        if len(self.ports) != len(self.nodes) + 2:
+            self.ports = free_ports(len(self.nodes) + 2)
+            self.ports_file.write_text(" ".join(map(str, self.ports)) + "\n")
+        (self.run / "nodes").write_text(" ".join(n for n, _ in self.nodes) + "\n")
+        self.write()
+
+    @staticmethod
+    def secret(path, content):
+        path.touch(mode=0o600)
+        path.write_bytes(content)
+
+    def write(self):
+        """slurm.conf and what it names."""
+        host = socket.gethostname().split(".")[0]
+        nodes, gres = [], []
+        for (name, words), port in zip(self.nodes, self.ports[2:]):
+            words = {"CPUs": 1, "RealMemory": 1000, **words}
+            words = {**words, "Boards": 1, "SocketsPerBoard": 1, "CoresPerSocket": words["CPUs"],
+                     "ThreadsPerCore": 1}
+            nodes.append(f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} " +
+                         " ".join(f"{k}={v}" for k, v in words.items()))
+            if "Gres" in words:
+                kind, _, count = words["Gres"].partition(":")
+                for i in range(int(count or 1)):
+                    (self.root / "dev" / f"{kind}{i}").touch()
+                gres.append(f"NodeName={name} Name={kind} "
+                            f"File={self.root}/dev/{kind}[0-{int(count or 1) - 1}]\n")
+        state = self.options.get("class_state", "DOWN")
+        first = next(iter(self.classes))
+        parts = [f"PartitionName={c} Nodes=ALL State={state}{' Default=YES' if c == first else ''} {w}"
+                 for c, w in self.classes.items()]
+        parts.append(f"PartitionName={HOLDING} Nodes=ALL State=UP Hidden=YES")
+        self.conf.write_text(CONF.format(
+            name=self.name, host=host, user=pwd.getpwuid(os.geteuid()).pw_name, root=self.root,
+            ctld_port=self.ports[0], nodes="\n".join(nodes), partitions="\n".join(parts),
+            licences=self.options.get("licences", "matlab:4,ansys:2"),
+            min_job_age=self.options.get("min_job_age", 300),
+            slurmd_timeout=self.options.get("slurmd_timeout", 30),
+            scheduler=self.options.get("scheduler", "sched/builtin"),
+            priority=self.options.get("priority", "priority/basic"),
+            scheduler_parameters=self.options.get(
+                "scheduler_parameters",
+                "batch_sched_delay=0,default_queue_depth=10000,partition_job_depth=0"),
+            submit_plugins=self.options.get("submit_plugins", "lua")))
+        (self.etc / "gres.conf").write_text("".join(gres))
+        (self.etc / "cgroup.conf").write_text("")
+        (self.etc / "job_submit.lua").write_text(JOB_SUBMIT.format(holding=HOLDING))
+        script = self.etc / "jobcomp"
+        script.write_text(self.options.get("jobcomp", "#!/bin/sh\nexit 0\n"))
+        script.chmod(0o755)
+
+    # ---- running
+
+    def environment(self):
+        return {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "SLURM_CONF": str(self.conf), "TZ": "UTC",
+                "LC_ALL": "C.UTF-8", "NUI_SLURM": str(self.root)}
+
+    @property
+    def server(self):
+        return f"http://127.0.0.1:{self.ports[1]}"
+
+    def start(self):
+        run(["/usr/sbin/munged", "--force", f"--key-file={self.etc}/munge.key",
+             f"--socket={self.root}/munge/munge.socket", f"--pid-file={self.run}/munged.pid",
+             f"--log-file={self.log}/munged.log", f"--seed-file={self.root}/munge/seed",
+             "--num-threads=2"], "munged", self.log / "munged.log", env=self.environment()) \
+            if self.pid("munged") is None else None
+        self.start_ctld()
+        for name, _ in self.nodes:
+            self.start_slurmd(name)
+        self.start_restd()
+        self.wait_ready()
+
+    def start_ctld(self):
+        if self.pid("slurmctld") is None:
+            run([self.root / "bin" / "slurmctld", "-f", self.conf, "-L", self.log / "slurmctld.log"],
+                "slurmctld", self.log / "slurmctld.log", env=self.environment())
+
+    def start_slurmd(self, name):
+        if self.pid(f"slurmd.{name}") is None:
+            run([self.root / "bin" / "slurmd", "-N", name, "-f", self.conf,
+                 "-d", self.root / "bin" / "slurmstepd", "-L", self.log / f"slurmd.{name}.log"],
+                f"slurmd of {name}", self.log / f"slurmd.{name}.log", env=self.environment())
+
+    def start_restd(self):
+        if self.restd.pid() is not None:
+            return
+        words = ["-u", "nobody", "-g", "nogroup"] if os.geteuid() == 0 else []
+        self.restd.start([PROGRAMS["slurmrestd"], "-f", self.conf, "-a", "rest_auth/jwt",
+                          "-s", "openapi/v0.0.38,openapi/v0.0.37", *words, "-t", "4",
+                          f"127.0.0.1:{self.ports[1]}"],
+                         env={**self.environment(), "SLURM_JWT": "daemon", "MALLOC_ARENA_MAX": "1"})
+
+    def wait_ready(self, seconds=90):
+        def ready():
+            if self.restd.died():
+                raise Failure("slurmrestd ended while it started", self.restd.log)
+            done = self.command("sinfo", "-h", "-N", "-o", "%N %t")
+            states = dict(line.split()[:2] for line in done.stdout.splitlines())
+            return done.returncode == 0 and len(states) == len(self.nodes) and \
+                all(s in ("idle", "mix", "alloc", "drain", "drng") for s in states.values())
+        wait_for("every slurmd to answer slurmctld", ready, seconds, self.log / "slurmctld.log", 0.1)
+
+        def listening():
+            with socket.socket() as s:
+                return s.connect_ex(("127.0.0.1", self.ports[1])) == 0
+        wait_for("slurmrestd to listen", listening, seconds, self.restd.log)
+
+    def pid(self, name):
+        """Of a daemon that writes a pid file, while it lives and is ours."""
+        try:
+            pid = int((self.run / f"{name}.pid").read_text())
+            environ = Path(f"/proc/{pid}/environ").read_bytes()
+        except (OSError, ValueError):
+            return None
+        return pid if f"NUI_SLURM={self.root}".encode() in environ.split(b"\0") and \
+            process_birth(pid) else None
+
+    def steps(self):
+        """Pids of slurmstepd processes of ours, and of what runs below them."""
+        mark, ours, parent = f"NUI_SLURM={self.root}".encode(), set(), {}
+        for entry in Path("/proc").iterdir():
+            if not entry.name.isdigit():
+                continue
+            try:
+                pid, birth = int(entry.name), process_birth(entry.name)
+                if not birth:
+                    continue
+                text = (entry / "stat").read_text()
+                parent[pid] = int(text[text.rindex(")") + 2:].split()[1])
+                if os.path.basename(os.readlink(entry / "exe")).startswith("slurmstepd") and \
+                        mark in (entry / "environ").read_bytes().split(b"\0"):
+                    ours.add(pid)
+            except (OSError, ValueError):
+                continue
+        grown = True
+        while grown:
+            grown = {p for p, up in parent.items() if up in ours and p not in ours}
+            ours |= grown
+        return ours
+
+    def stop(self):
+        """Jobs, then daemons, by pid; what does not end is killed. Returns names that had to be."""
+        if not self.run.exists():
+            return []
+        forced = []
+        self.restd.stop(signal.SIGKILL)
+        if self.steps() and self.pid("slurmctld") is not None:
+            self.command("scancel", "--signal=KILL", "--full", *self.running_ids())
+        for number, seconds in ((signal.SIGTERM, 5), (signal.SIGKILL, 5)):
+            if self.wait_no_steps(0 if number == signal.SIGTERM and not self.steps() else seconds):
+                break
+            for pid in self.steps():
+                try:
+                    os.kill(pid, number)
+                except ProcessLookupError:
+                    pass
+        for name in ("slurmctld", *(f"slurmd.{n}" for n, _ in self.nodes), "munged"):
+            if not self.end(name):
+                forced.append(name)
+        return forced
+
+    def running_ids(self):
+        return self.command("squeue", "-h", "-a", "-t", "R,CG,S", "-o", "%A").stdout.split() or ["0"]
+
+    def wait_no_steps(self, seconds):
+        try:
+            wait_for("job steps to end", lambda: not self.steps(), seconds)
+            return True
+        except Failure:
+            return False
+
+    def end(self, name, number=signal.SIGTERM, seconds=20):
+        pid = self.pid(name)
+        if pid is None:
+            return True
+        birth = process_birth(pid)
+        os.kill(pid, number)
+        try:
+            wait_for(f"{name} to stop", lambda: process_birth(pid) != birth, seconds)
+            return True
+        except Failure:
+            os.kill(pid, signal.SIGKILL)
+            wait_for(f"{name} to be gone", lambda: process_birth(pid) != birth, 10)
+            return False
+        finally:
+            (self.run / f"{name}.pid").unlink(missing_ok=True)
+
+    def kill(self, name):
+        """kill -9 of slurmctld, slurmd.NODE or munged."""
+        self.end(name, signal.SIGKILL)
+
+    def clean(self):
+        self.stop()
+        shutil.rmtree(self.root, ignore_errors=True)
+
+    # ---- using
+
+    def command(self, *args, user=None, seconds=60, **options):
+        """A client command, as root or as an account; subprocess.CompletedProcess."""
+        extra = {}
+        if user and os.geteuid() == 0:
+            found = pwd.getpwnam(user)
+            extra = {"user": found.pw_uid, "group": found.pw_gid, "extra_groups": []}
+        env = {k: v for k, v in self.environment().items() if k != "NUI_SLURM"}
+        return subprocess.run([str(a) for a in args], text=True, capture_output=True, timeout=seconds,
+                              env=env, cwd=options.pop("cwd", "/"),
+                              **({} if "input" in options else {"stdin": subprocess.DEVNULL}),
+                              **extra, **options)
+
+    def sbatch(self, *args, user=None, script="#!/bin/sh\nsleep 3600\n", **options):
+        """Submits; the job's number."""
+        done = self.command("sbatch", "--parsable", "-o", "/dev/null", *args, user=user, input=script,
+                            **options)
+        if done.returncode:
+            raise Failure(f"sbatch {' '.join(map(str, args))}: {done.stderr.strip()}")
+        return int(done.stdout.split(";")[0])
+
+    def scontrol(self, *args, user=None):
+        return run_checked(self.command("scontrol", *args, user=user), args)
+
+    def job(self, ident):
+        """Fields of `scontrol show job`; {} when Slurm does not know it (any more)."""
+        done = self.command("scontrol", "show", "job", "-o", ident)
+        words = done.stdout.split() if done.returncode == 0 else []
+        return dict(w.split("=", 1) for w in words if "=" in w)
+
+    def wait_job(self, ident, states, seconds=60):
+        states = (states,) if isinstance(states, str) else states
+        seen = []
+
+        def reached():
+            found = self.job(ident)
+            if found.get("JobState") not in seen:
+                seen.append(found.get("JobState"))
+            return found if found.get("JobState") in states else None
+        try:
+            return wait_for(f"Slurm's job {ident} to be {' or '.join(states)}", reached, seconds,
+                            self.log / "slurmctld.log", 0.1)
+        except Failure as failure:
+            raise AssertionError(f"{failure} (it was {seen}: {self.job(ident)})") from failure
+
+
+def run_checked(done, args):
+    if done.returncode:
+        raise Failure(f"scontrol {' '.join(map(str, args))}: {(done.stderr or done.stdout).strip()}")
+    return done.stdout

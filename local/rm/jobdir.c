@@ -1,0 +1,173 @@
+#include "local/rm/jobdir.h"
+
+#include <sys/stat.h>
+
+#include "local/rm/supervise_file.h"
+#include "proto/base/strbuf.h"
+
+enum { NAME_OUT_MAX = 200 };
+
+void jobdir_key (const char *job_id, uint32_t incarnation, char out[JOBDIR_KEY_MAX])
+{
+    if (incarnation)
+        snprintf (out, JOBDIR_KEY_MAX, "%s-%u", job_id, incarnation);
+    else
+        snprintf (out, JOBDIR_KEY_MAX, "%s", job_id);
+}
+
+int jobdir_account (const char *name, struct passwd *pw, char *buf, size_t cap,
+                    struct err *err)
+{
+    struct passwd *found = NULL;
+    int rc = getpwnam_r (name, pw, buf, cap, &found);
+    if (rc != 0)
+        return err_set (err, ERR_IO, "account %s: %s", name, strerror (rc));
+    if (!found)
+        return err_set (err, ERR_DENIED, "account %s does not exist on this cluster", name);
+    if (pw->pw_uid == 0)
+        return err_set (err, ERR_DENIED, "account %s is root: no job may run as root", name);
+    if (geteuid () != 0 && pw->pw_uid != geteuid ())
+        return err_set (err, ERR_DENIED,
+                        "account %s: nui-local does not run as root, so jobs can only run as its "
+                        "own account", name);
+    return 0;
+}
+
+int jobdir_output_name_check (const char *name, struct err *err)
+{
+    if (strlen (name) > NAME_OUT_MAX || strchr (name, '/') || name[0] == '.' || !*name ||
+        strcmp (name, "script") == 0 || strcmp (name, "nodefile") == 0)
+        return err_set (err, ERR_INVALID,
+                        "output name '%.40s': wanted a plain file name of at most %d characters, "
+                        "not script or nodefile, not beginning with '.'", name, NAME_OUT_MAX);
+    return 0;
+}
+
+const char *jobdir_or (const char *name, const char *otherwise)
+{
+    return name && *name ? name : otherwise;
+}
+
+/* One line per task, as MPI launchers and PBS scripts expect it. */
+static void nodefile_build (const struct rm_job *job, struct strbuf *b)
+{
+    for (uint32_t i = 0; i < job->host_count; i++)
+        for (uint32_t t = 0; t < job->host_tasks[i]; t++)
+            strbuf_printf (b, "%s\n", job->host[i]);
+}
+
+static int own (int dirfd, const char *name, const struct passwd *pw)
+{
+    return geteuid () == 0
+               ? fchownat (dirfd, name, pw->pw_uid, pw->pw_gid, AT_SYMLINK_NOFOLLOW)
+               : 0;
+}
+
+static void half_made_remove (int parent, const char *name)
+{
+    char path[JOBDIR_KEY_MAX + 40];
+    static const char *const files[] = {"work/script", "work/nodefile", "work/.script.tmp",
+                                        "work/.nodefile.tmp", "spec", ".spec.tmp"};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        snprintf (path, sizeof path, "%s/%s", name, files[i]);
+        unlinkat (parent, path, 0);
+    }
+    snprintf (path, sizeof path, "%s/work", name);
+    unlinkat (parent, path, AT_REMOVEDIR);
+    unlinkat (parent, name, AT_REMOVEDIR);
+}
+
+static int work_fill (int dir, const struct rm_job *job, const struct passwd *pw)
+{
+    struct strbuf nodes = STRBUF_INIT;
+    int rc = -1;
+    int work = -1;
+    nodefile_build (job, &nodes);
+    if (mkdirat (dir, "work", 0700) != 0)
+        goto out;
+    work = openat (dir, "work", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (work < 0 ||
+        file_write_durable (work, "script", job->script, job->script_len, 0700) != 0 ||
+        file_write_durable (work, "nodefile", strbuf_text (&nodes), nodes.len, 0600) != 0)
+        goto out;
+    if (fchmodat (work, "script", 0700, 0) != 0 || own (work, "script", pw) != 0 ||
+        own (work, "nodefile", pw) != 0 || own (dir, "work", pw) != 0)
+        goto out;
+    rc = 0;
+out:;
+    int saved = errno;
+    if (work >= 0)
+        close (work);
+    strbuf_free (&nodes);
+    errno = saved;
+    return rc;
+}
+
+/* Makes the whole directory under another name first: it is there complete or not at all. */
+int jobdir_make (int parent, const struct rm_job *job, const char *key, const struct passwd *pw,
+                 const char *spec, size_t spec_len, struct err *err)
+{
+    char tmp[JOBDIR_KEY_MAX + 8];
+    int rc = 0;
+    int dir = -1;
+    snprintf (tmp, sizeof tmp, ".new-%s", key);
+    half_made_remove (parent, tmp);
+    if (mkdirat (parent, tmp, 0711) != 0)
+        goto io;
+    dir = openat (parent, tmp, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0 || fchmod (dir, 0711) != 0 || work_fill (dir, job, pw) != 0)
+        goto io;
+    if (file_write_durable (dir, "spec", spec, spec_len, 0600) != 0 ||
+        renameat (parent, tmp, parent, key) != 0 || fsync (parent) != 0)
+        goto io;
+    goto out;
+io:
+    rc = err_set (err, ERR_IO, "directory of job %s: %s", key, strerror (errno));
+    half_made_remove (parent, tmp);
+out:
+    if (dir >= 0)
+        close (dir);
+    return rc;
+}
+
+int jobdir_open (int parent, const char *job_id, uint32_t incarnation, struct err *err)
+{
+    char key[JOBDIR_KEY_MAX];
+    jobdir_key (job_id, incarnation, key);
+    if (name_check ("job id", job_id, err) != 0)
+        return -1;
+    int dir = openat (parent, key, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (dir < 0)
+        err_set (err, ERR_NOT_FOUND, "job %s has not started", key);
+    return dir;
+}
+
+int jobdir_output_open (int parent, const char *job_id, uint32_t incarnation, const char *stream,
+                        struct err *err)
+{
+    int dir = jobdir_open (parent, job_id, incarnation, err);
+    if (dir < 0)
+        return -1;
+    size_t len = 0;
+    char *spec = file_read_all (dir, "spec", &len);
+    const char *name = spec ? spec_get (spec, len, stream) : NULL;
+    const char *uid = spec ? spec_get (spec, len, "uid") : NULL;
+    int work = openat (dir, "work", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    int fd = work < 0 || !name || !uid
+                 ? -1
+                 : openat (work, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    struct stat st;
+    /* The account may put anything there: only its own plain file is read on its behalf. */
+    if (fd >= 0 && (fstat (fd, &st) != 0 || !S_ISREG (st.st_mode) ||
+                    st.st_uid != (uid_t)strtoul (uid, NULL, 10))) {
+        close (fd);
+        fd = -1;
+    }
+    if (fd < 0)
+        err_set (err, ERR_NOT_FOUND, "job %s has no %s yet", job_id, stream);
+    free (spec);
+    if (work >= 0)
+        close (work);
+    close (dir);
+    return fd;
+}

@@ -1,0 +1,33 @@
+/* jobdir: the directory of a job that came through the grid, `alpha.17` (restarts: `alpha.17-1`), with
+ *   spec    what is to run, for whoever runs it; root's
+ *   work/   0700, the mapped account's: script, nodefile, stdout, stderr
+ * Shared by the resource managers; it is there complete or not at all. Blocking, durable. */
+#ifndef NUI_LOCAL_RM_JOBDIR_H
+#define NUI_LOCAL_RM_JOBDIR_H
+
+#include <pwd.h>
+#include <stddef.h>
+
+#include "local/rm/rm.h"
+
+enum { JOBDIR_KEY_MAX = 96 };
+
+/* Name of the directory. */
+void jobdir_key (const char *job_id, uint32_t incarnation, char out[JOBDIR_KEY_MAX]);
+/* An account that jobs may run as: it exists, is not root and, when we are not root, our own.
+ * ERR_DENIED. buf holds pw's strings. */
+int jobdir_account (const char *name, struct passwd *pw, char *buf, size_t cap, struct err *err);
+/* A plain file name that is none of ours. ERR_INVALID. */
+int jobdir_output_name_check (const char *name, struct err *err);
+const char *jobdir_or (const char *name, const char *otherwise); /* for NULL and "" */
+/* Makes it in `parent`. spec: NUL-terminated "key=value" strings; stdout=, stderr= and uid= are read
+ * by jobdir_output_open. */
+int jobdir_make (int parent, const struct rm_job *job, const char *key, const struct passwd *pw,
+                 const char *spec, size_t spec_len, struct err *err);
+/* An open directory, or -1 with ERR_NOT_FOUND. */
+int jobdir_open (int parent, const char *job_id, uint32_t incarnation, struct err *err);
+/* rm_ops.output_open. */
+int jobdir_output_open (int parent, const char *job_id, uint32_t incarnation, const char *stream,
+                        struct err *err);
+
+#endif
