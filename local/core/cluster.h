@@ -106,6 +106,16 @@ int cluster_job_preempt (struct cluster *cluster, struct job_id job, time_us now
 /* A starting or running job has ended: resources are free, the job is forgotten. */
 int cluster_job_end (struct cluster *cluster, struct job_id job, time_us now, struct err *err);
 
+/* What its processes have really used: cpu_time of all of them since they began (it never falls) and,
+ * from now on, used_micro processors in use, in millionths; -1: as many as since the last time. For
+ * FSPOLICY UTILIZEDPS, which counts a job that was never measured as using all that it has. */
+int cluster_job_used (struct cluster *cluster, struct job_id job, duration_us cpu_time,
+                      int64_t used_micro, time_us now, struct err *err);
+/* What job_view.usage said when fairshare was exported, for a job that has been running since; before
+ * fairshare is advanced to the present. `at` TIME_US_NONE: counts from the next measurement on. */
+int cluster_job_usage_restore (struct cluster *cluster, struct job_id job,
+                               const struct job_usage *usage, struct err *err);
+
 struct job_view { /* pointers hold until the next event */
     const struct job_spec *spec;
     enum job_state state;
@@ -117,6 +127,7 @@ struct job_view { /* pointers hold until the next event */
     time_us limit_end;
     struct allocation allocation;
     bool backfilled; /* started past a job of higher priority that waits */
+    struct job_usage usage;
     /* idle, as of the last committed plan */
     int64_t priority;
     struct reason reason;

@@ -318,6 +318,26 @@ static void spread (const struct fairshare *fs, double window[FS_DEPTH_MAX], tim
     }
 }
 
+static void charge_over (struct fairshare *fs, struct usage_table *t, uint32_t id, time_us since,
+                         double amount)
+{
+    table_grow (t, id + 1);
+    spread (fs, t->window[id], since, fs->updated_at, amount);
+    for (uint32_t n = 0; n < fs->depth; n++)
+        t->window[id][n] = t->window[id][n] > 0 ? t->window[id][n] : 0;
+    tail_update (fs, t, id);
+}
+
+void fairshare_charge_over (struct fairshare *fs, const uint32_t cred[CRED_KINDS], time_us since,
+                            double amount)
+{
+    for (int k = 0; k < CRED_KINDS; k++) {
+        if (cred[k] != CRED_NONE)
+            charge_over (fs, &fs->table[k], cred[k], since, amount);
+    }
+    charge_over (fs, &fs->table[TOTAL], 0, since, amount);
+}
+
 static void row_take (struct fairshare *fs, const struct fairshare_state *state,
                       const struct fairshare_row *row)
 {

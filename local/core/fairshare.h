@@ -33,6 +33,10 @@ int64_t fairshare_rate_micro (const struct policy *policy, uint32_t procs, doubl
 void fairshare_rate_add (struct fairshare *fs, const uint32_t cred[CRED_KINDS], int64_t rate_micro);
 /* Adds to the present window at once. */
 void fairshare_charge (struct fairshare *fs, const uint32_t cred[CRED_KINDS], double amount);
+/* Adds an amount, which may be negative, that came up evenly between `since` and the moment of the
+ * last advance, to the windows of that time. No window falls below 0. */
+void fairshare_charge_over (struct fairshare *fs, const uint32_t cred[CRED_KINDS], time_us since,
+                            double amount);
 /* Up to now; an earlier now than before changes nothing. */
 void fairshare_advance (struct fairshare *fs, time_us now);
 

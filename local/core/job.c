@@ -687,6 +687,7 @@ int cluster_job_get (const struct cluster *c, struct job_id id, struct job_view 
     out->limit_end = job->limit_end;
     out->allocation = job->allocation;
     out->backfilled = job->backfilled;
+    out->usage = job->usage;
     out->priority = job_priority (c, slot);
     out->reason = job->state == JOB_IDLE && c->hot[slot].reason_code == REASON_RESOURCES
                       ? room_reason (c, slot)
@@ -747,13 +748,6 @@ void jobs_policy_changed (struct cluster *c)
         job_limited (c, slot);
         if (c->hot[slot].limited & LIMITED_ACTIVE)
             limits_active_add (c->limits, &c->lj[slot], job->limit_end / US_PER_S);
-        if (job->rate_micro)
-            fairshare_rate_add (c->fairshare, job->spec.cred, -job->rate_micro);
-        job->rate_micro = c->policy->fs_policy == FS_NONE
-                              ? 0
-                              : fairshare_rate_micro (c->policy, job->procs, c->pj[slot].pe,
-                                                      job->procs);
-        if (job->rate_micro)
-            fairshare_rate_add (c->fairshare, job->spec.cred, job->rate_micro);
+        usage_policy_changed (c, slot);
     }
 }

@@ -294,12 +294,7 @@ void job_enter_running (struct cluster *c, uint32_t slot, struct allocation allo
     run_insert (c, slot);
     if (c->hot[slot].limited & LIMITED_ACTIVE)
         limits_active_add (c->limits, &c->lj[slot], seconds (job->limit_end));
-    if (c->policy->fs_policy != FS_NONE) {
-        job->rate_micro =
-            fairshare_rate_micro (c->policy, job->procs, c->pj[slot].pe, job->procs);
-        fairshare_advance (c->fairshare, c->now);
-        fairshare_rate_add (c->fairshare, job->spec.cred, job->rate_micro);
-    }
+    usage_open (c, slot);
 }
 
 void job_leave_running (struct cluster *c, uint32_t slot)
@@ -310,11 +305,7 @@ void job_leave_running (struct cluster *c, uint32_t slot)
     nodes_apply (c, job, &job->allocation, 1);
     if (c->hot[slot].limited & LIMITED_ACTIVE)
         limits_active_remove (c->limits, &c->lj[slot], seconds (job->limit_end));
-    if (job->rate_micro) {
-        fairshare_advance (c->fairshare, c->now);
-        fairshare_rate_add (c->fairshare, job->spec.cred, -job->rate_micro);
-        job->rate_micro = 0;
-    }
+    usage_close (c, slot);
     free (job->allocation.item);
     job->allocation = (struct allocation){0};
     if (c->busy_not_up)

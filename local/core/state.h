@@ -57,6 +57,7 @@ struct job {
     time_us limit_end;
     struct allocation allocation; /* owned */
     int64_t rate_micro;           /* what fairshare was told */
+    struct job_usage usage;       /* while it runs */
     struct reason reason;
     time_us reserved_start;
     struct allocation reserved; /* owned */
@@ -235,6 +236,14 @@ void job_enter_running (struct cluster *c, uint32_t slot, struct allocation allo
                         time_us start);
 /* The reverse; the job is nowhere then. The allocation is freed. */
 void job_leave_running (struct cluster *c, uint32_t slot);
+
+/* --- usage.c: a running job's part in fairshare ------------------------------------------- */
+
+void usage_open (struct cluster *c, uint32_t slot);
+void usage_close (struct cluster *c, uint32_t slot);
+/* Its rate by the policy, its PE and its use as they are now; fairshare is at the present. */
+void usage_rate_set (struct cluster *c, uint32_t slot);
+void usage_policy_changed (struct cluster *c, uint32_t slot);
 
 void *heap_copy (const void *bytes, size_t len); /* aborts when out of memory */
 

@@ -116,6 +116,13 @@ enum job_flag { /* bits */
     JOB_SYSTEM_PRIORITY = 1 << 0, /* setspri absolute: system_priority counts alone */
 };
 
+/* Measured use of its processors by a running job. */
+struct job_usage {
+    duration_us cpu_time; /* of all its processes, up to `at` */
+    time_us at;           /* TIME_US_NONE: unknown */
+    int64_t used_micro;   /* processors in use since, in millionths; -1: never measured */
+};
+
 struct job_spec {
     struct job_id id;
     uint32_t cred[CRED_KINDS]; /* CRED_NONE where absent; [CRED_QOS] as resolved by the policy */

@@ -61,6 +61,8 @@ struct rm_status {
     time_us end_at;
     enum rm_end end;
     int32_t exit_code;
+    bool cpu_known;       /* once ended: the next says something */
+    duration_us cpu_time; /* of all its processes */
     char text[256]; /* a sentence for START_FAILED and NODE_FAILURE, else "" */
 };
 
@@ -147,6 +149,10 @@ struct rm_ops {
     /* What is known now. ERR_NOT_FOUND: never handed over. */
     int (*query) (void *self, const char *job_id, uint32_t incarnation, struct rm_status *out,
                   struct err *err);
+    /* Processor time of all processes of a running job so far. May be NULL: never known. ERR_NOT_FOUND:
+     * it does not run, or is not to be measured. */
+    int (*cpu_time) (void *self, const char *job_id, uint32_t incarnation, duration_us *out,
+                     struct err *err);
     /* Path of a file of the job ("stdout", "stderr" by their configured names), malloc'ed, and
      * opened read-only without following links; -1 and ERR_NOT_FOUND while there is none. */
     int (*output_open) (void *self, const char *job_id, uint32_t incarnation, const char *stream,

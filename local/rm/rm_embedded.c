@@ -12,6 +12,7 @@
 
 #include <uthash.h>
 
+#include "local/rm/cpu_time.h"
 #include "local/rm/jobdir.h"
 #include "local/rm/supervise_file.h"
 #include "proto/base/clock.h"
@@ -161,6 +162,8 @@ static void status_read (int dir, struct rm_status *out)
     if (!out->start)
         out->start = lines_get_int (text, "start_us");
     out->end_at = lines_get_int (text, "end_us");
+    out->cpu_time = lines_get_int_or (text, "cpu_us", -1);
+    out->cpu_known = out->cpu_time >= 0;
     lines_get (text, "text", out->text, sizeof out->text);
     free (text);
 }
@@ -612,6 +615,23 @@ static int embedded_query (void *self, const char *job_id, uint32_t incarnation,
     return 0;
 }
 
+static int embedded_cpu_time (void *self, const char *job_id, uint32_t incarnation,
+                              duration_us *out, struct err *err)
+{
+    struct job *job = job_find (self, job_id, incarnation);
+    size_t len = 0;
+    pid_t supervisor = job ? lock_holder (job) : 0;
+    if (supervisor <= 0)
+        return err_set (err, ERR_NOT_FOUND, "job %s does not run here", job_id);
+    char *spec = file_read_all (job->dir, "spec", &len);
+    const char *cgroup = spec ? spec_get (spec, len, "cgroup") : NULL;
+    int64_t by_group = cgroup ? cpu_time_cgroup (cgroup) : -1;
+    int64_t by_process = cpu_time_below (supervisor);
+    free (spec);
+    *out = by_group > by_process ? by_group : by_process;
+    return *out < 0 ? err_set (err, ERR_NOT_FOUND, "job %s has no processes left", job_id) : 0;
+}
+
 static int embedded_output_open (void *self, const char *job_id, uint32_t incarnation,
                                  const char *stream, struct err *err)
 {
@@ -730,6 +750,7 @@ static const struct rm_ops embedded_ops = {
     .signal = embedded_signal,
     .cancel = embedded_cancel,
     .query = embedded_query,
+    .cpu_time = embedded_cpu_time,
     .output_open = embedded_output_open,
     .poll = embedded_poll,
     .node_up = embedded_node_up,

@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "local/rm/cpu_time.h"
 #include "local/rm/supervise_file.h"
 
 enum { KILL_AGAIN_MS = 100 };
@@ -56,6 +57,19 @@ static int64_t get_int (const struct supervisor *s, const char *key)
     return strtoll (get (s, key), NULL, 10);
 }
 
+/* Everything the job has used, when all of it is reaped. A process whose parent would not wait for it
+ * is known to the cgroup only. */
+static int64_t job_cpu_time (const struct supervisor *s)
+{
+    struct rusage used;
+    int64_t by_group = *s->cgroup ? cpu_time_cgroup (s->cgroup) : -1;
+    if (getrusage (RUSAGE_CHILDREN, &used) != 0)
+        return by_group > 0 ? by_group : 0;
+    int64_t reaped = ((int64_t)used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000000 +
+                     used.ru_utime.tv_usec + used.ru_stime.tv_usec;
+    return by_group > reaped ? by_group : reaped;
+}
+
 static void write_status (struct supervisor *s, const char *end, int exit_code, const char *fmt, ...)
     __attribute__ ((format (printf, 4, 5)));
 static void write_status (struct supervisor *s, const char *end, int exit_code, const char *fmt, ...)
@@ -68,8 +82,10 @@ static void write_status (struct supervisor *s, const char *end, int exit_code, 
     for (char *p = text; *p; p++)
         if (*p == '\n')
             *p = ' ';
-    int n = snprintf (all, sizeof all, "end=%s\nexit_code=%d\nstart_us=%lld\nend_us=%lld\ntext=%s\n",
-                      end, exit_code, (long long)s->start_us, (long long)now_us (), text);
+    int n = snprintf (all, sizeof all,
+                      "end=%s\nexit_code=%d\nstart_us=%lld\nend_us=%lld\ncpu_us=%lld\ntext=%s\n",
+                      end, exit_code, (long long)s->start_us, (long long)now_us (),
+                      (long long)job_cpu_time (s), text);
     /* A full disk: the daemon must not take the silence for a success; it finds no status and
      * reports a node failure. */
     if (file_write_durable (s->dir, "status", all, (size_t)n, 0644) != 0)

@@ -3,7 +3,7 @@
  *
  * spec:    NUL-terminated "key=value" strings (values may hold anything else)
  * started: lines  pid, start_us, ticks (of /proc/PID/stat, so that a pid is never mistaken)
- * status:  lines  end, exit_code, start_us, end_us, text */
+ * status:  lines  end, exit_code, start_us, end_us, cpu_us (of all processes; absent: not known), text */
 #ifndef NUI_LOCAL_RM_SUPERVISE_FILE_H
 #define NUI_LOCAL_RM_SUPERVISE_FILE_H
 
@@ -113,10 +113,15 @@ static inline int lines_get (const char *text, const char *key, char *out, size_
     return 0;
 }
 
-static inline long long lines_get_int (const char *text, const char *key)
+static inline long long lines_get_int_or (const char *text, const char *key, long long otherwise)
 {
     char buf[32];
-    return lines_get (text, key, buf, sizeof buf) ? strtoll (buf, NULL, 10) : 0;
+    return lines_get (text, key, buf, sizeof buf) ? strtoll (buf, NULL, 10) : otherwise;
+}
+
+static inline long long lines_get_int (const char *text, const char *key)
+{
+    return lines_get_int_or (text, key, 0);
 }
 
 /* Start time of a process in clock ticks since boot (field 22 of /proc/PID/stat); 0: no such. */

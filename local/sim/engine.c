@@ -209,6 +209,16 @@ static int decide (struct engine *e, time_us now, struct plan *plan, struct err 
     return rc ? rc : plan_commit (e->cluster, plan, err);
 }
 
+/* Under FSPOLICY UTILIZEDPS the core is told what the log says of the job's use of processors. */
+static int use_one (struct engine *e, const struct plan_start *start, time_us now, struct err *err)
+{
+    const struct engine_job *j = &e->job[index_of (e, start->job.v)];
+
+    if (!j->used_known || e->setup->policy->fs_policy != FS_UTILIZEDPS)
+        return 0;
+    return cluster_job_used (e->cluster, start->job, 0, j->used_micro, now, err);
+}
+
 static void start_one (struct engine *e, const struct plan_start *start, time_us now)
 {
     uint64_t index = index_of (e, start->job.v);
@@ -232,8 +242,10 @@ static int pass_run (struct engine *e, time_us now, struct err *err)
 
     do {
         rc = decide (e, now, &plan, err);
-        for (uint32_t i = 0; i < plan.start_count && rc == 0; i++)
+        for (uint32_t i = 0; i < plan.start_count && rc == 0; i++) {
             start_one (e, &plan.start[i], now);
+            rc = use_one (e, &plan.start[i], now, err);
+        }
         for (uint32_t i = 0; i < plan.preempt_count && rc == 0; i++)
             rc = preempt_one (e, plan.preempt[i], now, err);
         e->summary->passes++;

@@ -26,6 +26,8 @@ struct engine_job {
     uint32_t procs;            /* when req_count is 0: so many tasks of one processor */
     uint32_t req_count;
     const struct req *req;
+    bool used_known;    /* else it counts as using all that it has, under FSPOLICY UTILIZEDPS */
+    int64_t used_micro; /* processors in use on the average while it runs, in millionths */
 };
 
 struct engine_result {

@@ -252,8 +252,14 @@ int mauitrace_line (struct workload_reader *r, char *line, struct err *err)
         workload_skip (r, SKIP_NO_SUBMIT_TIME);
     else if (!is_none (field[T_HOST_MASK]) || !is_none (field[T_RESERVATION]))
         workload_skip (r, SKIP_PLACE);
-    else
+    else {
+        char *end;
+        double used_s = strtod (field[T_PSUTIL], &end); /* processor-seconds */
+        /* 0.00 is what a resource manager leaves that does not measure. */
+        if (end != field[T_PSUTIL] && *end == 0 && used_s > 0 && complete > start)
+            workload_used (&job, used_s / (double)(complete - start));
         workload_add (r, &job);
+    }
     return 0;
 }
 
@@ -549,6 +555,11 @@ static void amount_write (struct strbuf *out, const struct workload *w, const st
     strbuf_puts (out, ">= 0M ");
 }
 
+static double procs_used (const struct workload_job *j)
+{
+    return j->used_known ? (double)j->used_micro * 1e-6 : j->procs;
+}
+
 static void job_write (struct strbuf *out, const struct workload *w, const struct workload_job *j,
                        const struct engine_result *res, uint32_t qos)
 {
@@ -576,7 +587,7 @@ static void job_write (struct strbuf *out, const struct workload *w, const struc
                    whole_s (j->submit), j->req.tasks, j->req.tasks_per_node,
                    name_or_none (w, CRED_QOS, j->cred[CRED_QOS]), name_or_none (w, CRED_QOS, qos),
                    name_or_none (w, CRED_ACCOUNT, j->cred[CRED_ACCOUNT]),
-                   ran ? (double)j->procs * (double)(end - start) : 0.0);
+                   ran ? procs_used (j) * (double)(end - start) : 0.0);
     strbuf_printf (out, " %d %dM %dM %dM 0 2140000000", j->req.task.v[RES_PROCS],
                    j->req.task.v[RES_MEM_MB], j->req.task.v[RES_DISK_MB],
                    j->req.task.v[RES_SWAP_MB]);

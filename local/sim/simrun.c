@@ -38,6 +38,8 @@ static struct engine_job *jobs_make (const struct workload *w, const struct poli
         job[i].procs = from->procs;
         job[i].req_count = 1;
         job[i].req = &from->req;
+        job[i].used_known = from->used_known;
+        job[i].used_micro = from->used_micro;
     }
     return job;
 }

@@ -12,6 +12,7 @@ enum swf_field {
     SWF_SUBMIT,
     SWF_RUN = 3,
     SWF_PROCS_USED,
+    SWF_CPU, /* average over the processors that it had */
     SWF_PROCS = 7,
     SWF_LIMIT,
     SWF_MEMORY, /* KB for each processor */
@@ -40,6 +41,15 @@ static uint32_t cred_of (struct workload *w, enum cred_kind kind, char letter, i
         return CRED_NONE;
     snprintf (name, sizeof name, "%c%lld", letter, (long long)(number_us / US_PER_S));
     return strtab_intern (w->names->tab[kind], name);
+}
+
+/* Average CPU time is given per allocated processor, over the whole run. */
+static void used_of (struct workload_job *job, const int64_t value[SWF_FIELDS])
+{
+    int64_t had = value[SWF_PROCS_USED] > 0 ? value[SWF_PROCS_USED] : value[SWF_PROCS];
+    if (value[SWF_CPU] < 0 || value[SWF_RUN] <= 0)
+        return;
+    workload_used (job, (double)value[SWF_CPU] * (double)(had / US_PER_S) / (double)value[SWF_RUN]);
 }
 
 int swf_line (struct workload_reader *r, char *line, struct err *err)
@@ -90,6 +100,7 @@ int swf_line (struct workload_reader *r, char *line, struct err *err)
         if (memory_kb > 0)
             job.req.task.v[RES_MEM_MB] =
                 memory_kb > (INT64_C (1) << 40) ? INT32_MAX : (int32_t)((memory_kb + 1023) / 1024);
+        used_of (&job, value);
         workload_add (r, &job);
     }
     return 0;

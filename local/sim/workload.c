@@ -94,6 +94,12 @@ void workload_add (struct workload_reader *r, const struct workload_job *job)
     w->job[w->count++] = *job;
 }
 
+void workload_used (struct workload_job *job, double procs)
+{
+    job->used_known = true;
+    job->used_micro = (int64_t)((procs < job->procs ? procs : job->procs) * 1e6 + .5);
+}
+
 void workload_skip (struct workload_reader *r, enum workload_skip reason)
 {
     r->workload->skipped[reason]++;

@@ -32,6 +32,8 @@ struct workload_job {
     uint32_t cred[CRED_KINDS]; /* [CRED_QOS] is what was asked for; CRED_NONE: nothing */
     uint32_t procs;            /* all tasks together */
     struct req req;
+    bool used_known;
+    int64_t used_micro; /* processors in use on the average, in millionths; at most procs */
 };
 
 struct workload {

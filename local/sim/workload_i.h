@@ -23,6 +23,8 @@ int mauitrace_line (struct workload_reader *r, char *line, struct err *err);
 /* Next place; false where it is outside the range. */
 bool workload_place (struct workload_reader *r);
 void workload_add (struct workload_reader *r, const struct workload_job *job);
+/* So many processors in use on the average; no more than the job has. */
+void workload_used (struct workload_job *job, double procs);
 void workload_skip (struct workload_reader *r, enum workload_skip reason);
 /* The number of a constraint by its text; ERR_LIMIT past FEATURES_MAX. */
 int workload_constraint (struct workload *w, const char *text, uint32_t *number_out,

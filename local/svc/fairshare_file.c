@@ -1,5 +1,6 @@
 #include "local/svc/fairshare_file.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +10,30 @@
 
 /* A job's end is seldom alone: what a whole second of ends changed is written once. */
 static const duration_us put_gap = US_PER_S;
+
+/* How far each running job's use is measured, so that a measurement after a restart corrects what was
+ * guessed before it: "job NUMBER INCARNATION CPU_US AT_US USED_MICRO". */
+static void jobs_put (struct svc *svc, struct strbuf *b)
+{
+    static const enum job_state states[] = {JOB_STARTING, JOB_RUNNING};
+    for (size_t s = 0; s < 2; s++) {
+        uint32_t count = cluster_job_count (svc->cluster, states[s]);
+        struct job_id *id = calloc (count + 1, sizeof *id);
+        assert (id);
+        cluster_job_list (svc->cluster, states[s], id, count);
+        for (uint32_t i = 0; i < count; i++) {
+            const struct site_job *job = svc_job (svc, id[i].v);
+            struct job_view view;
+            if (!job || cluster_job_get (svc->cluster, id[i], &view, NULL) != 0 ||
+                view.usage.at == TIME_US_NONE)
+                continue;
+            strbuf_printf (b, "job %llu %u %lld %lld %lld\n", (unsigned long long)id[i].v,
+                           job->rec.incarnation, (long long)view.usage.cpu_time,
+                           (long long)view.usage.at, (long long)view.usage.used_micro);
+        }
+        free (id);
+    }
+}
 
 static int put (struct svc *svc, time_us now, struct err *err)
 {
@@ -29,6 +54,8 @@ static int put (struct svc *svc, time_us now, struct err *err)
             strbuf_printf (&b, " %a", row->window[w]);
         strbuf_putc (&b, '\n');
     }
+    if (svc->settings->policy->fs_policy == FS_UTILIZEDPS)
+        jobs_put (svc, &b);
     int rc = local_store_blob_put (svc->store, "fairshare", b.data, b.len, err);
     strbuf_free (&b);
     arena_destroy (arena);
@@ -75,6 +102,37 @@ static int row_parse (struct svc *svc, char *line, uint32_t depth, struct fairsh
     return 0;
 }
 
+/* Running jobs go on where the record has them. One that it does not have began after it; or the use
+ * of processors did not count then, and does from the first measurement on. */
+static void jobs_begin (struct svc *svc, time_us updated)
+{
+    struct site_job *job, *next;
+    HASH_ITER (hh, svc->jobs, job, next)
+    {
+        bool later = job->rec.start == 0 || job->rec.start >= updated;
+        struct job_usage usage = {0, later ? updated : TIME_US_NONE, -1};
+        if (job->in_cluster)
+            (void)cluster_job_usage_restore (svc->cluster, (struct job_id){job->rec.number}, &usage,
+                                             NULL); /* ERR_CONFLICT: it waits */
+    }
+}
+
+static bool job_parse (struct svc *svc, const char *line)
+{
+    unsigned long long number;
+    unsigned incarnation;
+    long long cpu_time, at, used;
+    if (sscanf (line, "job %llu %u %lld %lld %lld", &number, &incarnation, &cpu_time, &at, &used) !=
+            5 || cpu_time < 0 || used < -1)
+        return false;
+    const struct site_job *job = svc_job (svc, number);
+    if (job && job->in_cluster && job->rec.incarnation == incarnation) {
+        struct job_usage usage = {cpu_time, at, used};
+        (void)cluster_job_usage_restore (svc->cluster, (struct job_id){number}, &usage, NULL);
+    }
+    return true;
+}
+
 void fairshare_file_load (struct svc *svc)
 {
     void *bytes = NULL;
@@ -93,8 +151,12 @@ void fairshare_file_load (struct svc *svc)
     struct fairshare_state state = {.row = rows};
     bool good = rows && line && sscanf (line, "%lld %lld %u", &updated, &interval, &depth) == 3 &&
                 depth <= FS_DEPTH_MAX;
+    if (good && svc->settings->policy->fs_policy == FS_UTILIZEDPS)
+        jobs_begin (svc, updated);
     while (good && (line = strtok_r (NULL, "\n", &save)))
-        good = row_parse (svc, line, depth, &rows[state.row_count++]) == 0;
+        good = strncmp (line, "job ", 4) == 0
+                   ? job_parse (svc, line)
+                   : row_parse (svc, line, depth, &rows[state.row_count++]) == 0;
     state.updated_at = updated;
     state.interval = interval;
     state.depth = depth;

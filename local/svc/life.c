@@ -233,6 +233,7 @@ static void end_started (struct svc *svc, struct site_job *job, const struct rm_
         svc_reason (job, "NodeFailure", "%s", status->text);
         break;
     }
+    usage_final (svc, job, status);
     int rc = svc_begin (svc, &err);
     if (rc == 0)
         rc = charge_put (svc, job, &err);
@@ -637,6 +638,7 @@ static void end_preempted (struct svc *svc, struct site_job *job, const struct r
 {
     struct err err = {0};
     char id[SITE_ID_MAX];
+    usage_final (svc, job, status);
     int rc = svc_begin (svc, &err);
     job->rec.start = status->start;
     job->rec.end = status->end_at > status->start ? status->end_at : status->start;

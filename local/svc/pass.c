@@ -201,6 +201,7 @@ static void on_poll (evutil_socket_t fd, short what, void *arg)
     if (svc->rm.ops->poll (svc->rm.self, &err) != 0)
         log_event (svc->log, LOG_LEVEL_WARN, "rm", "poll_failed", "error=\"%s\"", err.text);
     fairshare_file_save (svc);
+    usage_measure (svc);
     pass_run (svc);
     event_after (svc->poll_event, svc->settings->policy->poll_interval);
 }

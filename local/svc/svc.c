@@ -644,6 +644,8 @@ void svc_destroy (struct svc *svc)
         event_free (svc->pass_event);
     if (svc->poll_event)
         event_free (svc->poll_event);
+    if (svc->usage_event)
+        event_free (svc->usage_event);
     strtab_destroy (svc->features);
     arena_destroy (svc->pass_arena);
     arena_destroy (svc->call_arena);

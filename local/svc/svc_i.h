@@ -7,6 +7,7 @@
  *   coalloc.c   PREPARE, COMMIT, ABORT, READY, START, RELEASE
  *   jobs.c      QUERY, SUBMIT, JOB, CANCEL and what a JobInfo says
  *   output.c    OUTPUT
+ *   usage.c     measured use of processors, from the resource manager to the core
  *   ports.c     rendezvous ports
  *   report.c    what metaschedulers are told of the cluster
  *   mode.c      NORMAL, TEST, INTERACTIVE, SIMULATION: whose clock, and what comes of a decision */
@@ -95,6 +96,8 @@ struct svc {
     uint8_t port_used[65536 / 8]; /* a bit for each port of a live job */
     struct event *pass_event;
     struct event *poll_event;
+    struct event *usage_event; /* NULL until the first measurement */
+    uint64_t usage_cursor;     /* the last job that was measured */
     time_us pass_at; /* when the last pass ran */
     struct arena *pass_arena;
     struct arena *call_arena; /* reset by each handler that uses it */
@@ -196,6 +199,13 @@ int life_cancel (struct svc *svc, struct site_job *job, const char *code, const 
 int life_preempt (struct svc *svc, struct site_job *job, struct err *err);
 /* In a transaction: the bank's hold is given back through the outbox, or when its answer comes. */
 int life_hold_return (struct svc *svc, struct site_job *job, const char *why, struct err *err);
+
+/* --- usage.c ------------------------------------------------------------------------------ */
+
+/* Measures all running jobs, a few at a time; then saves fairshare, where it counts use. */
+void usage_measure (struct svc *svc);
+/* What the status of an ended job says; the core still has it as running. */
+void usage_final (struct svc *svc, const struct site_job *job, const struct rm_status *status);
 
 /* --- coalloc.c ---------------------------------------------------------------------------- */
 

@@ -10,7 +10,7 @@
 
 #define S US_PER_S
 
-enum { JOBS = 3, NODES = 4 };
+enum { JOBS = 4, NODES = 4 };
 
 struct run {
     struct cred_names names;
@@ -125,9 +125,47 @@ static void test_threshold (void **state)
     }
 }
 
+/* Ann's first job has all four processors for 100 s and uses a twentieth of them, Ben's has them for
+ * 50 s and uses all. By what is dedicated Ann is ahead (400 to 200) and Ben's second goes first; by
+ * what is used it is Ann's (20 to 200). */
+static void utilized (enum fs_policy fs_policy, uint64_t first)
+{
+    struct run r;
+
+    run_make (&r);
+    r.policy->fs_policy = fs_policy;
+    r.policy->fs_interval = 3600 * S;
+    r.policy->fs_depth = 2;
+    r.policy->component_weight[PRIO_SERV] = 0;
+    r.policy->component_weight[PRIO_FS] = 1;
+    r.policy->sub_weight[PRIO_FSUSER] = 1;
+    policy_cred_edit (r.policy, CRED_USER, CRED_DEFAULT)->fs_target_type = FS_TARGET_TARGET;
+    policy_cred_edit (r.policy, CRED_USER, CRED_DEFAULT)->fs_target = 50;
+    for (uint64_t i = 0; i < 4; i++) {
+        r.job[i].cred[CRED_USER] = i == 0 || i == 2 ? 1 : 2;
+        r.job[i].submit = i < 2 ? (int64_t)i * S : 110 * S;
+        r.job[i].procs = 4;
+        r.job[i].limit = r.job[i].run = (i == 0 ? 100 : 50) * S;
+    }
+    r.job[0].used_known = true;
+    r.job[0].used_micro = 200000;
+    run_it (&r, 4);
+    assert_int_equal (r.result[1].start, 100 * S);
+    assert_int_equal (r.result[first].start, 150 * S);
+    assert_int_equal (r.result[5 - first].start, 200 * S);
+}
+
+static void test_utilized (void **state)
+{
+    (void)state;
+    utilized (FS_DEDICATEDPS, 3);
+    utilized (FS_UTILIZEDPS, 2);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test (test_utilized),
         cmocka_unit_test (test_remaining),
         cmocka_unit_test (test_cap_rolls),
         cmocka_unit_test (test_threshold),

@@ -463,6 +463,35 @@ static void no_descriptor_leaks (void **state)
     assert_string_equal (out, "0 1 2 3 "); /* 3: ls itself, reading the directory */
 }
 
+/* The kernel ends each of three burners after one second of processor time: the job's own child, a
+ * session of its own, and one that its parent left behind. Measured while it runs and at its end. */
+static void processor_time (void **state)
+{
+    struct fixture *f = *state;
+    struct err err = {0};
+    duration_us at_last = 0, now = 0;
+    start (f, "t.20",
+           "#!/bin/bash\nburn='ulimit -c 0 -t 1; while :; do :; done'\n"
+           "setsid bash -c \"$burn\" &\n(bash -c \"$burn\" &)\nbash -c \"$burn\"\nwait\n"
+           "until [ -e go ]; do sleep 0.05; done\n",
+           60 * US_PER_S);
+    wait_for (f, &f->started, 1);
+    time_us give_up = clock_monotonic_us () + 60 * US_PER_S;
+    while (at_last < 2900000 && clock_monotonic_us () < give_up) {
+        assert_int_equal (f->rm.ops->cpu_time (f->rm.self, "t.20", 0, &now, &err), 0);
+        at_last = now > at_last ? now : at_last;
+        event_base_loop (f->base, EVLOOP_NONBLOCK);
+    }
+    assert_in_range (at_last, 2900000, 5000000);
+    char path[160];
+    snprintf (path, sizeof path, "%s/t.20/work/go", f->dir);
+    close (open (path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+    wait_for (f, &f->ended, 1);
+    assert_true (f->end.cpu_known);
+    assert_in_range (f->end.cpu_time, 2900000, 5000000);
+    assert_int_equal (f->rm.ops->cpu_time (f->rm.self, "t.20", 0, &now, &err), ERR_NOT_FOUND);
+}
+
 int main (void)
 {
 #define T(name) cmocka_unit_test_setup_teardown (name, setup, teardown)
@@ -473,6 +502,7 @@ int main (void)
         T (starts_at_the_moment), T (signal_is_delivered), T (adopted_by_a_new_adapter),
         T (never_twice), T (lost_supervisor_is_a_node_failure), T (lost_while_nobody_looked),
         T (accounts_are_checked), T (output_that_is_a_link_is_not_read), T (no_descriptor_leaks),
+        T (processor_time),
     };
     cmocka_set_test_filter (getenv ("NUI_TEST_ONLY"));
     return cmocka_run_group_tests (tests, NULL, NULL);

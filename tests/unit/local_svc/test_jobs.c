@@ -544,6 +544,35 @@ static void usage_survives (void **state)
     assert_true (usage_stored (s) >= first + 8 * 2.8);
 }
 
+/* FSPOLICY UTILIZEDPS: four processors held for seconds, one second of processor time used. The same
+ * again with a kill -9 after it was measured: nothing is forgotten and nothing counted twice. */
+static void use_is_what_counts (void **state)
+{
+    struct site *s = *state;
+    static const char config[] = "FSPOLICY UTILIZEDPS\nFSINTERVAL 24:00:00\nRMPOLLINTERVAL 1\n";
+    static const char script[] = "#!/bin/bash\nbash -c 'ulimit -c 0 -t 1; while :; do :; done'\n"
+                                 "sleep 2.5\n";
+    struct job_make make = {.script = script, .tasks = 4};
+    char id[64];
+    site_start (s, config);
+    site_submit (s, "grid.1", &make, id);
+    site_wait_state (s, id, STATE (COMPLETED));
+    site_kill (s);
+    double first = usage_stored (s);
+    assert_true (first > 0.9 && first < 2.5); /* dedicated: 14 at least */
+    site_start (s, config);
+    site_submit (s, "grid.2", &make, id);
+    site_wait_state (s, id, STATE (RUNNING));
+    while (usage_stored (s) < first + 0.5)
+        event_base_loop (s->base, EVLOOP_ONCE); /* reports come with every pass */
+    site_kill (s);
+    site_start (s, config);
+    site_wait_state (s, id, STATE (COMPLETED));
+    site_kill (s);
+    double both = usage_stored (s);
+    assert_true (both > first + 0.9 && both < first + 2.5);
+}
+
 /* Six of eight processors run, the next job needs all eight, a third is backfilled beside the first.
  * When the first ends only the third stands in the way: it goes back to the queue, is charged for
  * what it used, and runs again to its end when the second is through. */
@@ -624,7 +653,7 @@ int main (void)
         T (killed_while_running), T (ended_while_the_daemon_was_dead),
         T (killed_while_the_bank_thinks), T (killed_with_a_queue), T (charges_wait_for_the_bank),
         T (reload_adds_nodes), T (preempted_for_the_first_in_line), T (killed_while_preempting),
-        T (usage_survives),
+        T (usage_survives), T (use_is_what_counts),
     };
     cmocka_set_test_filter (getenv ("NUI_TEST_ONLY"));
     return cmocka_run_group_tests (tests, site_group_setup, site_group_teardown);

@@ -129,6 +129,29 @@ static void test_range_and_gzip (void **state)
     cred_names_free (&names);
 }
 
+/* Field 6 is CPU time per processor that it had (field 5), over the run time of the log. */
+static void test_swf_use (void **state)
+{
+    (void)state;
+    struct cred_names names;
+    struct err err = {0};
+    cred_names_init (&names);
+    struct temp t = temp_file ("1 10 -1 100 4 25 -1 4 50 -1 1 7 -1 -1 -1 -1 -1 -1\n"
+                               "2 10 -1 100 2 25 -1 4 50 -1 1 7 -1 -1 -1 -1 -1 -1\n"
+                               "3 10 -1 100 4 -1 -1 4 50 -1 1 7 -1 -1 -1 -1 -1 -1\n"
+                               "4 10 -1 100 4 900 -1 4 50 -1 1 7 -1 -1 -1 -1 -1 -1\n", false);
+    struct workload *w = workload_read (t.path, &all, &names, &err);
+    assert_non_null (w);
+    assert_true (w->job[0].used_known);
+    assert_int_equal (w->job[0].used_micro, 1000000); /* 4 processors, a quarter of each */
+    assert_int_equal (w->job[1].used_micro, 500000);
+    assert_false (w->job[2].used_known);
+    assert_int_equal (w->job[3].used_micro, 4000000); /* no more than it has */
+    workload_destroy (w);
+    temp_gone (&t);
+    cred_names_free (&names);
+}
+
 static void test_swf_refused (void **state)
 {
     (void)state;
@@ -204,6 +227,8 @@ static void test_maui_traces (void **state)
     assert_string_equal (a->name, "a1");
     assert_int_equal (a->run, 1000 * US_PER_S);
     assert_int_equal (a->limit, 3600 * US_PER_S);
+    assert_int_equal (a->used_micro, 1500000); /* 1,500 processor-seconds */
+    assert_true (a->used_known && !b->used_known);
     assert_int_equal (a->req.tasks, 4);
     assert_int_equal (a->req.tasks_per_node, 2);
     assert_int_equal (a->req.task.v[RES_MEM_MB], 256);
@@ -334,6 +359,7 @@ int main (void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_swf),
         cmocka_unit_test (test_range_and_gzip),
+        cmocka_unit_test (test_swf_use),
         cmocka_unit_test (test_swf_refused),
         cmocka_unit_test (test_gzip_cut),
         cmocka_unit_test (test_maui_traces),

@@ -1,0 +1,71 @@
+#include "local/rm/cpu_time.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { DEPTH_MAX = 64 };
+
+int64_t cpu_time_cgroup (const char *path)
+{
+    char name[4200], line[128];
+    long long used;
+    int64_t found = -1;
+    snprintf (name, sizeof name, "%s/cpu.stat", path);
+    FILE *f = fopen (name, "re");
+    while (f && found < 0 && fgets (line, sizeof line, f))
+        if (sscanf (line, "usage_usec %lld", &used) == 1)
+            found = used;
+    if (f)
+        fclose (f);
+    return found;
+}
+
+/* Fields 14 to 17 of /proc/PID/stat: own (user and system), and of children waited for. */
+static bool stat_times (pid_t pid, int64_t *own, int64_t *waited)
+{
+    char path[64], text[1024];
+    unsigned long utime, stime;
+    long cutime, cstime;
+    snprintf (path, sizeof path, "/proc/%ld/stat", (long)pid);
+    FILE *f = fopen (path, "re");
+    size_t n = f ? fread (text, 1, sizeof text - 1, f) : 0;
+    if (f)
+        fclose (f);
+    text[n] = 0;
+    const char *p = strrchr (text, ')'); /* the command may hold anything */
+    if (!p || sscanf (p + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %ld %ld", &utime,
+                      &stime, &cutime, &cstime) != 4)
+        return false;
+    int64_t tick_us = 1000000 / sysconf (_SC_CLK_TCK);
+    *own = (int64_t)(utime + stime) * tick_us;
+    *waited = (int64_t)(cutime + cstime) * tick_us;
+    return true;
+}
+
+static int64_t children_times (pid_t pid, int depth)
+{
+    char path[64];
+    int64_t sum = 0, own, waited;
+    long child;
+    snprintf (path, sizeof path, "/proc/%ld/task/%ld/children", (long)pid, (long)pid);
+    FILE *f = fopen (path, "re");
+    while (f && fscanf (f, "%ld", &child) == 1) {
+        if (stat_times ((pid_t)child, &own, &waited))
+            sum += own + waited;
+        if (depth < DEPTH_MAX)
+            sum += children_times ((pid_t)child, depth + 1);
+    }
+    if (f)
+        fclose (f);
+    return sum;
+}
+
+int64_t cpu_time_below (pid_t pid)
+{
+    int64_t own, waited;
+    if (!stat_times (pid, &own, &waited))
+        return -1;
+    return waited + children_times (pid, 0);
+}
