@@ -194,12 +194,12 @@ bool memo_reuse (struct pass *p, uint32_t slot)
     return true;
 }
 
-void memo_made (struct pass *p, uint32_t slot, time_us start, const struct allocation *a)
+void memo_made (struct pass *p, uint32_t slot, time_us start, const struct allocation *a, bool free)
 {
     const struct job *job = job_at (p->c, slot);
     struct memo m = {job->spec.id, start, timeline_trail (p->tl)};
 
-    if (job->spec.req_count != 1)
+    if (job->spec.req_count != 1 || !free)
         m.trail.most_below = UINT64_MAX;
     p->chain = same_place (p, job, start) &&
                nodes_differ (p, job, a, time_add (start, job->spec.walltime_limit));

@@ -54,6 +54,7 @@ struct pass {
     struct plan *plan;
     uint32_t start_cap;
     uint32_t reservation_cap;
+    uint32_t *promised_slot; /* of the plan's reservations, as many */
     uint32_t reason_cap;
 
     uint32_t *order; /* idle slots by priority */
@@ -134,8 +135,10 @@ uint64_t units_count (struct pass *p, duration_us duration);
 /* Nodes for a start now (heap). */
 bool units_choose (struct pass *p, uint32_t tasks, duration_us duration, struct allocation *out);
 /* The earliest promise (arena). */
-bool units_reserve (struct pass *p, uint32_t tasks, duration_us duration, time_us *start_out,
-                    struct allocation *out);
+bool units_reserve (struct pass *p, uint32_t tasks, duration_us duration, time_us from,
+                    time_us *start_out, struct allocation *out);
+/* Others are planned around it from now on. */
+void units_promise (struct pass *p, time_us start, duration_us duration, const struct allocation *a);
 /* below 0: the shortest of at least `least`; else the longest below `below`. */
 duration_us units_window (struct pass *p, duration_us least, duration_us below);
 
@@ -148,10 +151,18 @@ void memo_changed (struct planner *pl, const struct allocation *a, time_us until
 void memo_open (struct pass *p);
 /* Gives the job the reservation it had, if that is what it would get. */
 bool memo_reuse (struct pass *p, uint32_t slot);
-/* Remembers one that was made anew (before pass_reserved). */
-void memo_made (struct pass *p, uint32_t slot, time_us start, const struct allocation *a);
+/* Remembers one that was made anew (before pass_reserved). free: no soft limit had a say in it. */
+void memo_made (struct pass *p, uint32_t slot, time_us start, const struct allocation *a,
+                bool free);
 /* The plan is committed: what it made is what the next one may reuse. */
 void memo_keep (struct planner *pl);
+
+/* --- softstart.c -------------------------------------------------------------------------- */
+
+/* Does the job, which is within its soft limits now, stay within them whenever it is promised? */
+bool softstart_free (struct pass *p, uint32_t slot);
+/* Else: the first moment from `from` on at which it is within them; TIME_US_MAX: never. */
+time_us softstart_from (struct pass *p, uint32_t slot, time_us from);
 
 /* --- retry.c ------------------------------------------------------------------------------ */
 

@@ -181,9 +181,14 @@ void pass_reserved (struct pass *p, uint32_t slot, time_us start,
         struct plan_reservation *list = arena_alloc (p->arena, cap * sizeof *list);
         if (plan->reservation_count)
             memcpy (list, plan->reservation, plan->reservation_count * sizeof *list);
+        uint32_t *slots = arena_alloc (p->arena, cap * sizeof *slots);
+        if (plan->reservation_count)
+            memcpy (slots, p->promised_slot, plan->reservation_count * sizeof *slots);
         plan->reservation = list;
+        p->promised_slot = slots;
         p->reservation_cap = cap;
     }
+    p->promised_slot[plan->reservation_count] = slot;
     r = &plan->reservation[plan->reservation_count++];
     *r = (struct plan_reservation){job->spec.id, start,
                                    time_add (start, job->spec.walltime_limit), {0, NULL}};

@@ -70,10 +70,11 @@ static bool profile_fits (const struct profile *f, uint32_t i, time_us end, int6
     return true;
 }
 
+/* From a moment on at which a step begins. */
 static bool profile_earliest (const struct profile *f, int64_t count, duration_us duration,
-                              time_us *out)
+                              time_us from, time_us *out)
 {
-    uint32_t i = 0;
+    uint32_t i = profile_find (f, from);
 
     while (i < f->count) {
         time_us end = time_add (f->t[i], duration);
@@ -129,14 +130,15 @@ static void counted_take (struct pass *p, int64_t procs, duration_us limit)
 }
 
 /* The only reservation there will be: when enough processors are free, and how many more. */
-static bool shadow_find (struct pass *p, int64_t procs)
+static bool shadow_find (struct pass *p, int64_t procs, time_us from)
 {
     const struct cluster *c = p->c;
     int64_t sum = c->up_free;
 
     for (uint32_t i = 0; i < c->run_count; i++) {
         sum += c->run[i].procs;
-        if (sum < procs || (i + 1 < c->run_count && c->run[i + 1].end == c->run[i].end))
+        if (sum < procs || c->run[i].end < from ||
+            (i + 1 < c->run_count && c->run[i + 1].end == c->run[i].end))
             continue;
         p->shadow = c->run[i].end;
         p->extra = sum - procs;
@@ -146,25 +148,25 @@ static bool shadow_find (struct pass *p, int64_t procs)
     return false;
 }
 
-static bool counted_reserve (struct pass *p, uint32_t slot)
+/* One promise at most, and no job past its limit: the shadow will do. */
+static bool shadow_enough (const struct pass *p)
+{
+    return p->depth_total == 1 && !p->profiled &&
+           (p->c->run_count == 0 || p->c->run[0].end > p->now);
+}
+
+static bool counted_earliest (struct pass *p, uint32_t slot, time_us from, time_us *start)
 {
     const struct job_hot *hot = &p->c->hot[slot];
-    time_us start;
 
-    if (p->depth_total == 1 && !p->profiled &&
-        (p->c->run_count == 0 || p->c->run[0].end > p->now)) {
-        if (!shadow_find (p, hot->procs))
-            return false;
-        pass_reserved (p, slot, p->shadow, NULL);
-        return true;
+    if (shadow_enough (p)) {
+        bool found = shadow_find (p, hot->procs, from);
+        *start = p->shadow;
+        return found;
     }
     if (!p->profiled)
         profile_build (p);
-    if (!profile_earliest (&p->profile, hot->procs, hot->limit, &start))
-        return false;
-    profile_take (&p->profile, start, time_add (start, hot->limit), hot->procs);
-    pass_reserved (p, slot, start, NULL);
-    return true;
+    return profile_earliest (&p->profile, hot->procs, hot->limit, from, start);
 }
 
 /* Any free processors, in the policy's order of nodes. */
@@ -364,31 +366,59 @@ static void keep_earlier (struct pass *p, const struct job *job, time_us *start,
                                  job->reserved.count * sizeof *chosen->item);
 }
 
-bool space_reserve (struct pass *p, uint32_t slot)
+/* When and where from `from` on, soft limits aside. Nothing is taken yet. */
+static bool room_earliest (struct pass *p, uint32_t slot, time_us from, time_us *start,
+                           struct allocation *chosen)
 {
     const struct job *job = job_at (p->c, slot);
-    struct allocation chosen;
-    time_us start;
 
     if (p->room == ROOM_COUNTED)
-        return counted_reserve (p, slot);
-    if (p->room == ROOM_UNITS) {
-        if (!units_reserve (p, p->c->hot[slot].tasks, limit_of (p, slot), &start, &chosen))
-            return false;
-        pass_reserved (p, slot, start, &chosen);
-        return true;
+        return counted_earliest (p, slot, from, start);
+    if (p->room == ROOM_UNITS)
+        return units_reserve (p, p->c->hot[slot].tasks, limit_of (p, slot), from, start, chosen);
+    return timeline_place (p->tl, p->arena, job->spec.req, job->shape, job->spec.req_count,
+                           limit_of (p, slot), from, TIME_US_MAX,
+                           p->late ? CHOICE_BUSY : CHOICE_POLICY, start, chosen);
+}
+
+static void room_take (struct pass *p, uint32_t slot, time_us start,
+                       const struct allocation *chosen)
+{
+    duration_us limit = limit_of (p, slot);
+
+    if (p->room == ROOM_UNITS)
+        units_promise (p, start, limit, chosen);
+    else if (p->room == ROOM_TIMELINE)
+        timeline_take (p->tl, job_at (p->c, slot)->shape, chosen, start, time_add (start, limit),
+                       1);
+    else if (p->profiled)
+        profile_take (&p->profile, start, time_add (start, limit), p->c->hot[slot].procs);
+}
+
+bool space_reserve (struct pass *p, uint32_t slot)
+{
+    struct allocation chosen = {0};
+    time_us start, from = p->now;
+    bool free = softstart_free (p, slot);
+
+    if (p->room == ROOM_TIMELINE) {
+        refresh_shapes (p, job_at (p->c, slot));
+        if (free && memo_reuse (p, slot))
+            return true;
     }
-    refresh_shapes (p, job);
-    if (memo_reuse (p, slot))
-        return true;
-    if (!timeline_place (p->tl, p->arena, job->spec.req, job->shape, job->spec.req_count,
-                         limit_of (p, slot), p->now, TIME_US_MAX,
-                         p->late ? CHOICE_BUSY : CHOICE_POLICY, &start, &chosen))
-        return false;
-    keep_earlier (p, job, &start, &chosen);
-    timeline_take (p->tl, job->shape, &chosen, start, time_add (start, limit_of (p, slot)), 1);
-    memo_made (p, slot, start, &chosen);
-    pass_reserved (p, slot, start, &chosen);
+    do {
+        if (!room_earliest (p, slot, from, &start, &chosen))
+            return false;
+        from = free ? start : softstart_from (p, slot, start);
+        if (from == TIME_US_MAX)
+            return false;
+    } while (from > start);
+    if (p->room == ROOM_TIMELINE && free)
+        keep_earlier (p, job_at (p->c, slot), &start, &chosen);
+    room_take (p, slot, start, &chosen);
+    if (p->room == ROOM_TIMELINE)
+        memo_made (p, slot, start, &chosen, free);
+    pass_reserved (p, slot, start, p->room == ROOM_COUNTED ? NULL : &chosen);
     return true;
 }
 

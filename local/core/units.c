@@ -183,8 +183,13 @@ static time_us next_end (const struct pass *p, uint32_t run_at, time_us t)
     return next;
 }
 
-bool units_reserve (struct pass *p, uint32_t tasks, duration_us duration, time_us *start_out,
-                    struct allocation *out)
+void units_promise (struct pass *p, time_us start, duration_us duration, const struct allocation *a)
+{
+    promise_add (p, start, time_add (start, duration), a);
+}
+
+bool units_reserve (struct pass *p, uint32_t tasks, duration_us duration, time_us from,
+                    time_us *start_out, struct allocation *out)
 {
     struct cluster *c = p->c;
     struct units *u = &p->units;
@@ -203,7 +208,7 @@ bool units_reserve (struct pass *p, uint32_t tasks, duration_us duration, time_u
             }
             count += c->run[i].procs;
         }
-        if (count < tasks)
+        if (count < tasks || t < from)
             continue;
         avail = available (p, free_by, t, time_add (t, duration));
         if (u->count && count_bits (avail, u->words) < tasks)
@@ -211,7 +216,6 @@ bool units_reserve (struct pass *p, uint32_t tasks, duration_us duration, time_u
         out->count = tasks;
         out->item = arena_alloc (p->arena, tasks * sizeof *out->item);
         take (p, avail, time_add (t, duration), out->item, tasks);
-        promise_add (p, t, time_add (t, duration), out);
         *start_out = t;
         return true;
     }

@@ -290,6 +290,49 @@ static void check_limits (const struct life *l)
         assert_true (jobs[u] <= 4);
 }
 
+/* At each promised start, what runs until then and what was promised before are within the soft limits
+ * together with it. */
+static void check_soft_promises (const struct life *l)
+{
+    const struct cluster *c = l->twin[0];
+    const struct plan *plan = &l->plan[0];
+
+    if (policy_cred (l->policy, CRED_USER, CRED_DEFAULT)->limits.active_mask == 0 ||
+        (c->run_count && c->run[0].end <= l->now))
+        return;
+    for (uint32_t i = 0; i < plan->reservation_count; i++) {
+        struct job_view view, other;
+        assert_int_equal (cluster_job_get (c, plan->reservation[i].job, &view, NULL), 0);
+        if (view.reason.code != REASON_RESERVED)
+            continue; /* kept for RESERVATIONRETRYTIME */
+        uint32_t user = view.spec->cred[CRED_USER];
+        int64_t jobs = 1, procs = view.procs;
+        for (uint32_t k = 0; k < i; k++) {
+            const struct plan_reservation *r = &plan->reservation[k];
+            assert_int_equal (cluster_job_get (c, r->job, &other, NULL), 0);
+            bool there = other.spec->cred[CRED_USER] == user &&
+                         r->start <= plan->reservation[i].start &&
+                         plan->reservation[i].start < r->end;
+            jobs += there;
+            procs += there ? other.procs : 0;
+        }
+        uint32_t started = 0; /* in this pass, and perhaps after the promise: not its concern */
+        for (uint32_t k = 0; k < plan->start_count; k++) {
+            assert_int_equal (cluster_job_get (c, plan->start[k].job, &other, NULL), 0);
+            started += other.spec->cred[CRED_USER] == user;
+        }
+        for (uint32_t k = 0; k < c->run_count; k++) {
+            const struct job *job = job_at (c, c->run[k].slot);
+            if (job->spec.cred[CRED_USER] == user && c->run[k].end > plan->reservation[i].start) {
+                jobs++;
+                procs += job->procs;
+            }
+        }
+        if (started == 0)
+            assert_true (jobs <= 2 && procs <= 6);
+    }
+}
+
 static void compare_twins (const struct life *l)
 {
     struct job_id list[ACTIVE_MOST];
@@ -344,6 +387,7 @@ static void pass (struct life *l)
     }
     compare_twins (l);
     check_limits (l);
+    check_soft_promises (l);
     if (l->policy->reservation_binding == BINDING_EARLY)
         check_over_commitment (l);
     check_no_delay (l);

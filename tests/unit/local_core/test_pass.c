@@ -289,10 +289,54 @@ static void test_bad_jobs (void **state)
     scene_free (&s);
 }
 
+/* Four processors, all Bob's until 100 s; MAXJOB=1,2 for everybody. Ann's two jobs (two processors,
+ * 50 s each) and Carl's wait, three reservations. At 100 s there would be room for both of Ann's, but
+ * her second would be over her soft limit then: Carl is promised 100 s, she 150 s. Once her first runs
+ * she is over it now: no promise, and what is idle she may still use. */
+static void test_soft_promises (void **state)
+{
+    struct scene s;
+    struct policy_cred *any;
+    struct req two = scene_req (2, 1, 0), four = scene_req (4, 1, 0);
+
+    (void)state;
+    for (int late = 0; late < 2; late++) {
+        scene_policy (&s);
+        s.policy->reservation_binding = late ? BINDING_LATE : BINDING_EARLY;
+        policy_bucket_set (s.policy, 0, 3, NULL, 0);
+        any = policy_cred_edit (s.policy, CRED_USER, CRED_DEFAULT);
+        any->limits.active_mask = 1u << LIMIT_JOB;
+        any->limits.active[LIMIT_SOFT][LIMIT_JOB] = 1;
+        any->limits.active[LIMIT_HARD][LIMIT_JOB] = 2;
+        scene_nodes (&s, 4, 1, 0);
+        for (uint64_t id = 1; id <= 4; id++) {
+            struct job_spec job = scene_job (id, (int64_t)id, id == 1 ? 100 : 50,
+                                             id == 1 ? &four : &two);
+            job.cred[CRED_USER] = id == 1 ? 1 : id < 4 ? 2 : 3;
+            assert_int_equal (cluster_job_submit (s.c, &job, 0, &s.err), 0);
+        }
+        scene_pass (&s, 0);
+        assert_int_equal (scene_view (&s, 2).reserved_start, 100 * S);
+        assert_int_equal (scene_view (&s, 3).reserved_start, 150 * S);
+        assert_int_equal (scene_view (&s, 4).reserved_start, 100 * S);
+        scene_end (&s, 1, 80);
+        scene_pass (&s, 80);
+        assert_true (scene_runs (&s, 2) && scene_runs (&s, 4));
+        assert_false (scene_runs (&s, 3));
+        assert_int_equal (scene_view (&s, 3).reserved_start, TIME_US_NONE);
+        assert_int_equal (scene_view (&s, 3).reason.code, REASON_LIMIT_ACTIVE);
+        scene_end (&s, 4, 90);
+        scene_pass (&s, 90);
+        assert_true (scene_runs (&s, 3)); /* idle otherwise, and within the hard limit */
+        scene_free (&s);
+    }
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_pseudo_delay), cmocka_unit_test (test_soft_hard),
+        cmocka_unit_test (test_soft_promises),
         cmocka_unit_test (test_overrun),      cmocka_unit_test (test_refused),
         cmocka_unit_test (test_nodes),        cmocka_unit_test (test_chunk),
         cmocka_unit_test (test_greedy),       cmocka_unit_test (test_retry),
