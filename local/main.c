@@ -6,6 +6,7 @@
 
 struct program {
     struct cred_names names; /* shared by every policy of this process */
+    int mode; /* --mode; -1: as the configuration says */
     struct svc *svc;
 };
 
@@ -13,10 +14,15 @@ static int configure (void *self, struct conf *conf, void **settings_out, struct
 {
     struct program *program = self;
     struct settings *settings;
-    int rc = settings_read (conf, &program->names, &settings, err);
+    int rc = settings_read (conf, &program->names, program->mode, &settings, err);
     if (rc == 0)
         *settings_out = settings;
     return rc;
+}
+
+static int mode_set (void *self, const char *value, struct err *err)
+{
+    return server_mode_parse (value, &((struct program *)self)->mode, err);
 }
 
 static void settings_free (void *self, void *settings)
@@ -54,6 +60,9 @@ static const struct daemon_ops ops = {
     .config_default = "/etc/nui/nui-local.cfg",
     .summary = "the local scheduler of one site: queue, reservations, jobs and what they cost",
     .kind = PRINCIPAL_SITE,
+    .option = "mode",
+    .option_help = "NORMAL, TEST, INTERACTIVE or SIMULATION, whatever the file says",
+    .set_option = mode_set,
     .configure = configure,
     .settings_free = settings_free,
     .start = start,
@@ -64,7 +73,7 @@ static const struct daemon_ops ops = {
 
 int main (int argc, char **argv)
 {
-    struct program program = {0};
+    struct program program = {.mode = -1};
     cred_names_init (&program.names);
     int code = daemon_main (&ops, &program, argc, argv);
     cred_names_free (&program.names);

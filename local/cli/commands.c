@@ -126,6 +126,22 @@ const struct cli_command local_commands[] = {
      "  -p, --priority N       as setspri; +N or -N is relative\n" SITE_HELP
      "\n"
      "  nui mjobctl -h user alpha.17\n"},
+    {"schedctl", GROUP, "stop, step, resume or end the scheduler", cmd_schedctl,
+     "nui schedctl [-s [N[I]] | -S [N[I]] | -r | -k | -R | -n] [-w] [--site NAME]\n"
+     "\n"
+     "Without an option: mode, iteration, and whether it is stopped. While it is, nothing is\n"
+     "started; jobs run on and commands work. In a SIMULATION an iteration is RMPOLLINTERVAL of\n"
+     "its time, elsewhere a scheduling pass. For ADMIN1; its state and -n for ADMIN3.\n"
+     "\n"
+     "  -s, --stop [N]         stop when N iterations have been (default: at once)\n"
+     "  -S, --step [N]         run N iterations more (default 1), then stop\n"
+     "  -r, --resume           run on\n"
+     "  -k, --kill             end nui-local; jobs run on\n"
+     "  -R, --recycle          let it begin again with its configuration read anew\n"
+     "  -n, --nodes            the nodes in the format of Maui's resource trace\n"
+     "  -w, --wait             come back when it has stopped\n" SITE_HELP
+     "\n"
+     "  nui schedctl -S 10 --wait\n"},
     {"diagnose", GROUP, "priorities by their parts, fairshare, jobs, nodes, credentials",
      cmd_diagnose,
      "nui diagnose -p [JOB] | -f | -q | -j | -n | -u | -g | -a | -c | -Q [--site NAME]\n"

@@ -8,6 +8,7 @@
  *   change.c    sethold, releasehold, setspri, runjob, mjobctl
  *   diagnose.c  diagnose, showconfig
  *   node.c      checknode, showres, showstate
+ *   sched.c     schedctl
  *
  * What a command prints is made by a pure function (…_text) from the site's answer, so that tests
  * compare whole outputs. */
@@ -119,6 +120,13 @@ int cmd_releasehold (struct cli_context *ctx, int argc, char **argv);
 int cmd_setspri (struct cli_context *ctx, int argc, char **argv);
 int cmd_runjob (struct cli_context *ctx, int argc, char **argv);
 int cmd_mjobctl (struct cli_context *ctx, int argc, char **argv);
+
+/* --- sched.c ------------------------------------------------------------------------------ */
+
+/* act: that of the request */
+void schedctl_text (const Nui__Local__V1__ScheduleReply *reply, int act, struct strbuf *out);
+void node_trace_text (const struct nodes *nodes, struct strbuf *out);
+int cmd_schedctl (struct cli_context *ctx, int argc, char **argv);
 
 /* --- diagnose.c --------------------------------------------------------------------------- */
 

@@ -327,7 +327,8 @@ static void on_drain (evutil_socket_t fd, short what, void *arg)
 
 void bank_link_poke (struct bank_link *link)
 {
-    drain_after (link, 0);
+    if (link)
+        drain_after (link, 0);
 }
 
 struct bank_link *bank_link_create (const struct bank_link_config *config, struct err *err)

@@ -50,7 +50,7 @@ void bank_link_destroy (struct bank_link *link);
 
 /* Begins to ask; copies what it needs. */
 void bank_link_hold (struct bank_link *link, const struct store_hold *hold);
-/* Something was put into the outbox. */
+/* Something was put into the outbox. NULL is a no-op. */
 void bank_link_poke (struct bank_link *link);
 
 #endif

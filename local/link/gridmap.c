@@ -150,6 +150,8 @@ const char *gridmap_account (struct gridmap *map, const char *identity)
     struct stat st;
     struct err err = {0};
     char quoted[ERR_TEXT_MAX];
+    if (!map)
+        return NULL;
     if (stat (map->path, &st) == 0 && changed (&st, &map->seen)) {
         if (load (map, &err) != 0)
             log_event (map->log, LOG_LEVEL_ERROR, "gridmap", "refused", "error=%s",

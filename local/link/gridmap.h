@@ -15,7 +15,7 @@ enum { GRIDMAP_LINES_MAX = 1 << 20 };
 
 int gridmap_open (const char *path, struct log *log, struct gridmap **out, struct err *err);
 void gridmap_close (struct gridmap *map);
-/* The account, valid until the next call; NULL when the identity is not mapped. */
+/* The account, valid until the next call; NULL when the identity is not mapped, or map is NULL. */
 const char *gridmap_account (struct gridmap *map, const char *identity);
 
 #endif

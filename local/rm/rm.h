@@ -136,6 +136,7 @@ enum rm_hold { RM_HOLD_USER, RM_HOLD_ADMIN };
 
 struct rm_ops {
     const char *type; /* "EMBEDDED" */
+    bool simulated;   /* nothing is run: start needs no script, account or environment */
     /* Launches. ERR_EXISTS: this (job_id, incarnation) was handed over before, use adopt;
      * ERR_DENIED: the account may not be used here. */
     int (*start) (void *self, const struct rm_job *job, struct err *err);

@@ -285,6 +285,7 @@ enum resource_field {
 
 struct node_line {
     const struct workload *workload;
+    struct strbuf own; /* features as they stand, "std,bigmem" */
     struct machine *machine;
     struct node_spec *spec;
     const char *prefix;
@@ -306,6 +307,8 @@ static int has_named (void *self, const char *name, int64_t number)
 {
     struct node_line *l = self;
     (void)number;
+    if (!*l->prefix)
+        strbuf_printf (&l->own, "%s%s", l->own.len ? "," : "", name);
     has (l, l->prefix, name);
     return 0;
 }
@@ -409,7 +412,22 @@ struct node_growth {
     struct machine_group *group;
     bool *any_class;
     uint32_t cap;
+    const char **name, **features; /* of each node */
+    uint32_t node_cap;
 };
+
+static void node_name (struct machine *m, struct node_growth *g, const char *name,
+                       struct node_line *l)
+{
+    if (m->node_count == g->node_cap) {
+        g->node_cap = g->node_cap ? g->node_cap * 2 : 256;
+        g->name = realloc (g->name, g->node_cap * sizeof *g->name);
+        g->features = realloc (g->features, g->node_cap * sizeof *g->features);
+        assert (g->name && g->features);
+    }
+    g->name[m->node_count] = arena_strdup (m->arena, name);
+    g->features[m->node_count] = arena_strdup (m->arena, strbuf_text (&l->own));
+}
 
 static int machine_line (struct machine *m, struct node_growth *g, struct strtab *seen,
                          const struct workload *w, struct linereader *lines, char *line,
@@ -442,8 +460,12 @@ static int machine_line (struct machine *m, struct node_growth *g, struct strtab
         assert (g->group && g->any_class);
     }
     struct node_spec spec = {.partition = 1};
-    struct node_line l = {.workload = w, .machine = m, .spec = &spec, .err = err};
+    struct node_line l = {
+        .workload = w, .own = STRBUF_INIT, .machine = m, .spec = &spec, .err = err};
     int rc = node_fields (&l, lines, field);
+    if (!rc)
+        node_name (m, g, field[R_NAME], &l);
+    strbuf_free (&l.own);
     if (rc)
         return rc;
     if (!l.any_class)
@@ -490,9 +512,13 @@ struct machine *machine_read (const char *path, const struct workload *workload,
                     growth.group[g].spec.configured.v[RES_PROCS];
         }
         m->group = arena_memdup (arena, growth.group, m->group_count * sizeof m->group[0]);
+        m->name = arena_memdup (arena, growth.name, m->node_count * sizeof *m->name);
+        m->features = arena_memdup (arena, growth.features, m->node_count * sizeof *m->features);
     }
     free (growth.group);
     free (growth.any_class);
+    free (growth.name);
+    free (growth.features);
     strtab_destroy (seen);
     linereader_close (lines);
     if (rc) {

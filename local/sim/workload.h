@@ -73,6 +73,8 @@ struct machine {
     uint32_t node_count;
     int64_t procs;
     bool described; /* by a trace; without one only processors are known, and only they are asked */
+    const char **name;     /* of each node, as the trace has them; NULL: machine_uniform */
+    const char **features; /* of each: the trace's own, "std,bigmem"; "" none */
     /* Classes with fewer initiators than processors on some node: each task takes one of column
      * RES_GRES0 + i. */
     uint32_t gres_kinds;

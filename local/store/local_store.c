@@ -1,8 +1,10 @@
 #include "local/store/local_store.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "proto/store/outbox.h"
 #include "proto/store/store.h"
@@ -67,6 +69,19 @@ int local_store_open (const char *path, struct local_store **out, struct err *er
     return 0;
 }
 
+int local_store_scratch (const char *path, struct local_store **out, struct err *err)
+{
+    static const char *const tails[] = {"", "-wal", "-shm"};
+    for (size_t i = 0; i < 3; i++) {
+        char file[4200];
+        snprintf (file, sizeof file, "%s%s", path, tails[i]);
+        if (unlink (file) != 0 && errno != ENOENT)
+            return err_set (err, ERR_IO, "database %s: %s", file, strerror (errno));
+    }
+    int rc = local_store_open (path, out, err);
+    return rc == 0 ? store_relax ((*out)->db, err) : rc;
+}
+
 void local_store_close (struct local_store *store)
 {
     if (!store)
@@ -102,6 +117,17 @@ int local_store_next (struct local_store *store, const char *counter, uint64_t *
     if (rc < 0)
         return rc;
     *out = (uint64_t)store_col_int (q, 0);
+    return store_run (q, err);
+}
+
+int local_store_next_above (struct local_store *store, const char *counter, uint64_t value,
+                            struct err *err)
+{
+    struct store_stmt *q =
+        store_stmt (store->db, "INSERT INTO counter (name, value) VALUES (?1, ?2) "
+                               "ON CONFLICT (name) DO UPDATE SET value = max (value, ?2)");
+    store_bind_text (q, 1, counter);
+    store_bind_int (q, 2, (int64_t)value);
     return store_run (q, err);
 }
 

@@ -130,6 +130,8 @@ struct store_item {
 struct local_store;
 
 int local_store_open (const char *path, struct local_store **out, struct err *err);
+/* For a simulation: begun anew each time, and not kept from a power cut. */
+int local_store_scratch (const char *path, struct local_store **out, struct err *err);
 void local_store_close (struct local_store *store);
 
 /* Every write happens between these. Commit is durable when it returns 0; on an error nothing of the
@@ -141,6 +143,10 @@ void local_store_rollback (struct local_store *store);
 /* The next value of a durable counter ("job", "change", "rsv"), from 1. */
 int local_store_next (struct local_store *store, const char *counter, uint64_t *out,
                       struct err *err);
+
+/* The counter's next value is above this. */
+int local_store_next_above (struct local_store *store, const char *counter, uint64_t value,
+                            struct err *err);
 
 /* Inserts or replaces. The envelope (packed) is written only when not NULL. */
 int local_store_job_put (struct local_store *store, const struct store_job *job,

@@ -146,6 +146,7 @@ static const struct rpc_method methods[] = {
     {"Fairshare", PEOPLE, false, 0, admin_fairshare},
     {"Credentials", PEOPLE, false, 0, admin_credentials},
     {"Config", PEOPLE, false, 0, admin_config},
+    {"Schedule", PEOPLE, false, 0, admin_schedule},
     {NULL, 0, false, 0, NULL},
 };
 

@@ -8,6 +8,7 @@
  *   admin_stream.c an answer in pieces
  *   admin_diag.c   priorities itemised, fairshare, credentials
  *   admin_config.c the policy in force
+ *   admin_sched.c  schedctl: stop, step, resume, end
  *   admin_change.c holds, priorities, a start by hand */
 #ifndef NUI_LOCAL_SVC_ADMIN_H
 #define NUI_LOCAL_SVC_ADMIN_H
@@ -82,6 +83,10 @@ void admin_priorities (void *self, struct rpccall *call, const ProtobufCMessage 
 void admin_fairshare (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void admin_config (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void admin_credentials (void *self, struct rpccall *call, const ProtobufCMessage *request);
+
+/* --- admin_sched.c ------------------------------------------------------------------------ */
+
+void admin_schedule (void *self, struct rpccall *call, const ProtobufCMessage *request);
 
 /* --- admin_change.c ----------------------------------------------------------------------- */
 

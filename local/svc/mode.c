@@ -1,8 +1,7 @@
-#include "local/svc/svc_i.h"
+#include "local/svc/simulate.h"
 #include "proto/base/clock.h"
 
 time_us svc_now (const struct svc *svc)
 {
-    (void)svc;
-    return clock_now_us ();
+    return svc->sim ? simulate_now (svc->sim) : clock_now_us ();
 }

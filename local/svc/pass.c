@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "local/svc/fairshare_file.h"
+#include "local/svc/simulate.h"
 #include "local/svc/svc_i.h"
 #include "proto/base/clock.h"
 
@@ -28,8 +29,15 @@ static int start_write (struct svc *svc, const struct plan_start *start, struct 
     job->rec.placement = placement_text (svc, &start->allocation);
     job->rec.state = STORE_JOB_STARTING;
     job->rec.deferred_until = 0;
-    svc_reason (job, "Starting", "waits for the bank's hold");
-    int rc = life_hold_prepare (svc, job, now, &out->hold, err);
+    int rc = 0;
+    if (svc->bank) {
+        svc_reason (job, "Starting", "waits for the bank's hold");
+        rc = life_hold_prepare (svc, job, now, &out->hold, err);
+    } else {
+        svc_reason (job, "Launching", "the job is being launched");
+        job->rec.port = job->rec.port ? job->rec.port : ports_choose (svc);
+        ports_mark (svc, job->rec.port, true);
+    }
     if (rc == 0)
         rc = svc_job_write (svc, job, true, NULL, 0, err);
     return rc;
@@ -50,6 +58,15 @@ static void starts_undo (struct svc *svc, const struct plan *plan, uint32_t from
             log_event (svc->log, LOG_LEVEL_ERROR, "pass", "requeue_failed", "error=\"%s\"",
                        err.text);
     }
+}
+
+/* The decision is durable: it is paid for, or launched. */
+static void start_go (struct svc *svc, const struct started *started)
+{
+    if (svc->bank)
+        bank_link_hold (svc->bank, &started->hold);
+    else
+        life_launch_unpaid (svc, started->job);
 }
 
 static void starts_do (struct svc *svc, const struct plan *plan)
@@ -73,7 +90,7 @@ static void starts_do (struct svc *svc, const struct plan *plan)
                 log_event (svc->log, LOG_LEVEL_INFO, "pass", "job_chosen", "job=%s nodes=%s",
                            site_id (svc, list[i - from].job->rec.number, id),
                            list[i - from].job->rec.placement);
-                bank_link_hold (svc->bank, &list[i - from].hold);
+                start_go (svc, &list[i - from]);
             }
             store_hold_free (&list[i - from].hold);
         }
@@ -98,7 +115,7 @@ int pass_start (struct svc *svc, struct site_job *job, const struct allocation *
     if (rc != 0)
         starts_undo (svc, &plan, 0, 1, err->text);
     else
-        bank_link_hold (svc->bank, &started.hold);
+        start_go (svc, &started);
     store_hold_free (&started.hold);
     return rc;
 }
@@ -151,12 +168,17 @@ static void preempts_do (struct svc *svc, const struct plan *plan)
     }
 }
 
-static void pass_run (struct svc *svc)
+void pass_run (struct svc *svc)
 {
     struct plan plan;
     struct err err = {0};
     time_us now = svc_now (svc), begun = clock_now_us ();
     life_parts_settle (svc);
+    if (schedule_stopped (&svc->schedule)) {
+        if (svc->meta)
+            meta_link_poke (svc->meta);
+        return;
+    }
     arena_reset (svc->pass_arena);
     int rc = plan_compute (svc->cluster, now, svc->pass_arena, &plan, &err);
     bool making_room = rc == 0 && plan.preempt_count > 0;
@@ -180,6 +202,9 @@ static void pass_run (struct svc *svc)
     }
     if (svc->meta)
         meta_link_poke (svc->meta);
+    if (svc->sim) /* which keeps its own time */
+        return;
+    svc->schedule.iteration++;
     time_us next = cluster_next_wakeup (svc->cluster, now);
     if (next != TIME_US_MAX && next - now < svc->settings->policy->poll_interval)
         event_after (svc->pass_event, next > now ? next - now : US_PER_S / 100);
@@ -210,6 +235,10 @@ void pass_wake (struct svc *svc)
 {
     if (svc->closing)
         return;
+    if (svc->sim) {
+        simulate_wake (svc->sim);
+        return;
+    }
     duration_us gap = svc->settings->policy->job_aggregation_time;
     time_us now = svc_now (svc);
     time_us at = svc->pass_at + gap;
@@ -223,5 +252,7 @@ void pass_init (struct svc *svc)
         svc->pass_event = evtimer_new (svc->base, on_pass, svc);
     if (!svc->poll_event)
         svc->poll_event = evtimer_new (svc->base, on_poll, svc);
+    if (svc->sim)
+        return;
     event_after (svc->poll_event, svc->settings->policy->poll_interval);
 }

@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "local/conf/policyconf.h"
+#include "local/svc/simulate_inputs.h"
 #include "proto/base/hostlist.h"
 #include "proto/rpc/tlsid.h"
 
@@ -196,9 +197,9 @@ static const struct conf_param params[] = {
     {.name = "ADMIN2", .type = CONF_CALL, .set = set_admin2},
     {.name = "ADMIN3", .type = CONF_CALL, .set = set_admin3},
     {.name = "SITENAME", .type = CONF_STRING, .offset = AT (site_name)},
-    {.name = "META", .type = CONF_CALL, .set = set_meta, .flags = CONF_F_REQUIRED},
-    {.name = "BANK", .type = CONF_STRING, .offset = AT (bank), .flags = CONF_F_REQUIRED},
-    {.name = "GRIDMAP", .type = CONF_PATH, .offset = AT (gridmap), .flags = CONF_F_REQUIRED},
+    {.name = "META", .type = CONF_CALL, .set = set_meta},
+    {.name = "BANK", .type = CONF_STRING, .offset = AT (bank)},
+    {.name = "GRIDMAP", .type = CONF_PATH, .offset = AT (gridmap)},
     {.name = "JOBDIR", .type = CONF_PATH, .offset = AT (job_dir)},
     {.name = "SUPERVISE", .type = CONF_PATH, .offset = AT (supervise)},
     {.name = "ADVERTISE", .type = CONF_STRING, .offset = AT (advertise)},
@@ -218,8 +219,7 @@ static const struct conf_param params[] = {
      .max = 600 * US_PER_S, .initial = "00:00:05"},
     {.name = "CGROUPS", .type = CONF_BOOL, .offset = AT (cgroups), .initial = "TRUE"},
     {.name = "RMCFG", .type = CONF_RECORD, .attrs = rm_attrs, .record = rm_record},
-    {.name = "NODECFG", .type = CONF_RECORD, .attrs = node_attrs, .record = node_record,
-     .flags = CONF_F_REQUIRED},
+    {.name = "NODECFG", .type = CONF_RECORD, .attrs = node_attrs, .record = node_record},
     {.name = "PEERCAP", .type = CONF_RECORD, .attrs = cap_attrs, .record = cap_record},
     {.name = NULL},
 };
@@ -307,14 +307,21 @@ static int settings_check (struct settings *s, struct err *err)
     int rc = ports_check (s, err);
     for (uint32_t i = 0; rc == 0 && i < s->meta_count; i++)
         rc = target_check ("META", s->metas[i], err);
-    if (rc == 0)
+    if (rc == 0 && s->bank)
         rc = target_check ("BANK", s->bank, err);
+    if (rc == 0 && s->meta_count > 0 && !s->bank)
+        rc = err_set (err, ERR_INVALID, "META without BANK: a site of a grid charges through the "
+                                        "grid's bank (without either it stands alone)");
+    if (rc == 0 && s->meta_count > 0 && !s->gridmap)
+        rc = err_set (err, ERR_INVALID, "META without GRIDMAP: nobody of the grid has an account");
     if (rc == 0 && s->advertise)
         rc = target_check ("ADVERTISE", s->advertise, err);
     if (rc == 0 && s->site_name)
         rc = name_check ("SITENAME", s->site_name, err);
     if (rc == 0)
         rc = nodes_expand (s, err);
+    if (rc == 0)
+        rc = settings_mode_check (&s->mode, s->node_count, err);
     return rc;
 }
 
@@ -331,7 +338,7 @@ const struct settings_cap *settings_cap_of (const struct settings *settings, con
     return found;
 }
 
-int settings_read (struct conf *conf, struct cred_names *names, struct settings **out,
+int settings_read (struct conf *conf, struct cred_names *names, int mode, struct settings **out,
                    struct err *err)
 {
     struct settings *s = calloc (1, sizeof *s);
@@ -341,11 +348,17 @@ int settings_read (struct conf *conf, struct cred_names *names, struct settings 
     if (rc == 0)
         rc = conf_table_read (conf, params, s, err);
     if (rc == 0)
+        rc = settings_mode_read (conf, &s->mode, err);
+    if (rc == 0)
         rc = policy_conf_known (conf, err);
     if (rc == 0)
         s->listen = conf_get (conf, "LISTEN");
+    if (rc == 0 && mode >= 0)
+        s->mode.mode = mode;
     if (rc == 0 && settings_check (s, err) != 0)
         rc = err_prefix (err, "%s", conf_name (conf));
+    if (rc == 0 && s->mode.mode == MODE_SIMULATION)
+        rc = simulate_inputs_read (s, names, err);
     if (rc != 0)
         settings_destroy (s);
     else
@@ -374,6 +387,7 @@ void settings_destroy (struct settings *s)
         node_clear (&s->nodes[i]);
     free (s->lines);
     free (s->nodes);
+    workload_destroy (s->workload);
     policy_destroy (s->policy);
     free (s);
 }

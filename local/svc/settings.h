@@ -6,6 +6,7 @@
 
 #include "local/core/policy.h"
 #include "local/core/types.h"
+#include "local/svc/settings_mode.h"
 #include "proto/conf/conf.h"
 
 enum {
@@ -45,7 +46,11 @@ struct settings_admins {
     uint32_t count;
 };
 
+struct workload;
+
 struct settings {
+    struct settings_mode mode;
+    struct workload *workload; /* SIMULATION's log; NULL: none */
     const char *site_name;
     const char *metas[SETTINGS_METAS_MAX];
     uint32_t meta_count;
@@ -75,8 +80,9 @@ struct settings {
     struct policy *policy; /* sealed */
 };
 
-/* names: of credentials, shared by all settings of one process. */
-int settings_read (struct conf *conf, struct cred_names *names, struct settings **out,
+/* names: of credentials, shared by all settings of one process. mode: enum server_mode, in place of
+ * what the file says; -1: as the file says. */
+int settings_read (struct conf *conf, struct cred_names *names, int mode, struct settings **out,
                    struct err *err);
 void settings_destroy (struct settings *settings);
 /* The cap for a metascheduler: its own, else DEFAULT's. */

@@ -9,7 +9,7 @@
 #include "local/rm/rm_embedded.h"
 #include "local/svc/admin.h"
 #include "local/svc/fairshare_file.h"
-#include "local/svc/svc_i.h"
+#include "local/svc/simulate.h"
 #include "proto/base/clock.h"
 #include "proto/base/strbuf.h"
 
@@ -347,8 +347,21 @@ static int recover_hold (void *arg, struct store_hold *hold, struct err *err)
 {
     struct svc *svc = arg;
     (void)err;
-    bank_link_hold (svc->bank, hold);
+    if (svc->bank)
+        bank_link_hold (svc->bank, hold);
     return 0;
+}
+
+/* It waited for a bank that the configuration no longer names. */
+static void forget_hold (struct svc *svc, struct site_job *job)
+{
+    struct err err = {0};
+    int rc = svc_begin (svc, &err);
+    if (rc == 0)
+        rc = life_hold_return (svc, job, "the site has no bank", &err);
+    if (rc == 0)
+        rc = svc_job_write (svc, job, false, NULL, 0, &err);
+    svc_commit (svc, rc, &err);
 }
 
 /* Jobs that the resource manager has, or should have, by now. */
@@ -359,9 +372,11 @@ static void recover_launches (struct svc *svc)
     {
         struct err err = {0};
         char id[SITE_ID_MAX];
+        if (!svc->bank && job->rec.hold_asked && job->rec.state == STORE_JOB_STARTING)
+            forget_hold (svc, job);
         bool due = job->rec.state == STORE_JOB_RUNNING ||
                    (job->rec.state == STORE_JOB_STARTING && !job->rec.hold_asked &&
-                    *job->rec.hold_id);
+                    (*job->rec.hold_id || !svc->bank));
         if (!due)
             continue;
         site_id (svc, job->rec.number, id);
@@ -414,6 +429,14 @@ static const struct rpc_method methods[] = {
     {NULL, 0, false, 0, NULL},
 };
 
+/* A site of no grid: no metascheduler is served. */
+static const struct rpc_method methods_alone[] = {
+    {"Job", RPC_ALLOW (PRINCIPAL_USER) | RPC_ALLOW (PRINCIPAL_OPERATOR), false, 0, jobs_job},
+    {"Cancel", RPC_ALLOW (PRINCIPAL_USER) | RPC_ALLOW (PRINCIPAL_OPERATOR), false, 0, jobs_cancel},
+    {"Output", RPC_ALLOW (PRINCIPAL_USER) | RPC_ALLOW (PRINCIPAL_OPERATOR), true, 0, output_serve},
+    {NULL, 0, false, 0, NULL},
+};
+
 static void boot_id_read (char out[40])
 {
     int fd = open ("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
@@ -460,6 +483,8 @@ static void supervise_path (const struct settings *settings, char *out, size_t c
 
 static int rm_open (struct svc *svc, const struct settings *settings, struct err *err)
 {
+    if (settings->mode.mode == MODE_SIMULATION)
+        return simulate_create (svc, settings, err);
     char supervise[4096], jobs[4096], group[STORE_NAME_MAX + 16];
     supervise_path (settings, supervise, sizeof supervise);
     if (settings->job_dir)
@@ -485,8 +510,16 @@ static int rm_open (struct svc *svc, const struct settings *settings, struct err
     return rm_embedded_create (&config, &svc->rm, err);
 }
 
+/* Only a production scheduler has to do with a bank and a grid. */
+static bool in_production (const struct settings *settings)
+{
+    return settings->mode.mode == MODE_NORMAL || settings->mode.mode == MODE_INTERACTIVE;
+}
+
 static int links_open (struct svc *svc, const struct settings *settings, struct err *err)
 {
+    if (!in_production (settings))
+        return 0;
     struct bank_link_config bank = {
         .base = svc->base, .log = svc->log, .id = daemon_tlsid (svc->daemon),
         .target = settings->bank, .store = svc->store, .on_answer = life_on_answer, .arg = svc,
@@ -496,12 +529,16 @@ static int links_open (struct svc *svc, const struct settings *settings, struct 
         .targets = settings->metas, .target_count = settings->meta_count, .store = svc->store,
         .fill = report_fill, .arg = svc,
     };
-    svc->bank = bank_link_create (&bank, err);
-    if (!svc->bank)
-        return err ? err->code : ERR_IO;
-    svc->meta = meta_link_create (&meta, err);
-    if (!svc->meta)
-        return err ? err->code : ERR_IO;
+    if (settings->bank) {
+        svc->bank = bank_link_create (&bank, err);
+        if (!svc->bank)
+            return err ? err->code : ERR_IO;
+    }
+    if (settings->meta_count > 0) {
+        svc->meta = meta_link_create (&meta, err);
+        if (!svc->meta)
+            return err ? err->code : ERR_IO;
+    }
     return 0;
 }
 
@@ -509,10 +546,14 @@ static int state_open (struct svc *svc, const struct settings *settings, struct 
 {
     char path[4096];
     struct cluster_options options = {0};
-    random_bytes (&options.seed, sizeof options.seed);
-    snprintf (path, sizeof path, "%s/local.db", daemon_state_dir (svc->daemon));
-    int rc = local_store_open (path, &svc->store, err);
-    if (rc == 0)
+    if (settings->mode.mode != MODE_SIMULATION) /* which may be repeated */
+        random_bytes (&options.seed, sizeof options.seed);
+    bool scratch = settings->mode.mode == MODE_SIMULATION;
+    snprintf (path, sizeof path, "%s/%s.db", daemon_state_dir (svc->daemon),
+              scratch ? "simulation" : "local");
+    int rc = scratch ? local_store_scratch (path, &svc->store, err)
+                     : local_store_open (path, &svc->store, err);
+    if (rc == 0 && settings->gridmap)
         rc = gridmap_open (settings->gridmap, svc->log, &svc->gridmap, err);
     if (rc == 0)
         rc = rm_open (svc, settings, err);
@@ -534,6 +575,7 @@ int svc_create (struct daemon *daemon, struct cred_names *names, const struct se
     svc->log = daemon_log (daemon);
     svc->settings = settings;
     svc->names = names;
+    svc->schedule.stop_at = SCHEDULE_NEVER;
     svc->features = strtab_create ();
     svc->pass_arena = arena_create (0);
     svc->call_arena = arena_create (0);
@@ -555,33 +597,47 @@ int svc_create (struct daemon *daemon, struct cred_names *names, const struct se
         rc = recover (svc, &local);
     if (rc == 0)
         rc = rpcserver_add_service (daemon_server (daemon), &nui__local__v1__local__descriptor,
-                                    methods, svc, &local);
+                                    svc->meta ? methods : methods_alone, svc, &local);
     if (rc == 0)
         rc = admin_serve (svc, &local);
     if (rc != 0) {
         svc_destroy (svc);
         return err_set (err, rc, "%s", local.text);
     }
-    pass_wake (svc);
-    log_event (svc->log, LOG_LEVEL_INFO, "svc", "site_ready", "site=%s server=%s nodes=%u jobs=%u",
-               svc->site, svc->server, svc->node_count, HASH_COUNT (svc->jobs));
+    if (svc->sim)
+        simulate_run (svc->sim);
+    else
+        pass_wake (svc);
+    log_event (svc->log, LOG_LEVEL_INFO, "svc", "site_ready",
+               "site=%s mode=%s server=%s nodes=%u jobs=%u bank=%s metas=%u", svc->site,
+               server_mode_name (settings->mode.mode), svc->server, svc->node_count,
+               HASH_COUNT (svc->jobs), svc->bank ? settings->bank : "none",
+               svc->meta ? settings->meta_count : 0);
     *out = svc;
     return 0;
+}
+
+static bool same_text (const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp (a, b) == 0);
 }
 
 int svc_reload (struct svc *svc, const struct settings *settings, struct err *err)
 {
     const struct settings *old = svc->settings;
-    if (strcmp (old->bank, settings->bank) != 0 || old->meta_count != settings->meta_count)
+    if (!same_text (old->bank, settings->bank) || old->meta_count != settings->meta_count)
         return err_set (err, ERR_CONFLICT, "META and BANK change with a restart only");
     for (uint32_t i = 0; i < old->meta_count; i++)
         if (strcmp (old->metas[i], settings->metas[i]) != 0)
             return err_set (err, ERR_CONFLICT, "META and BANK change with a restart only");
-    if (strcmp (old->gridmap, settings->gridmap) != 0)
+    if (!same_text (old->gridmap, settings->gridmap))
         return err_set (err, ERR_CONFLICT, "GRIDMAP changes with a restart only (its content is "
                                            "looked at by itself)");
     if (settings->site_name && strcmp (settings->site_name, svc->site) != 0)
         return err_set (err, ERR_CONFLICT, "SITENAME cannot change");
+    if (settings->mode.mode != old->mode.mode)
+        return err_set (err, ERR_CONFLICT, "the mode changes from %s to %s with a restart only",
+                        server_mode_name (old->mode.mode), server_mode_name (settings->mode.mode));
     int rc = cluster_policy_set (svc->cluster, settings->policy, svc_now (svc), err);
     if (rc == 0 && nodes_apply (svc, settings, err) != 0) {
         struct err again = {0};
@@ -592,6 +648,8 @@ int svc_reload (struct svc *svc, const struct settings *settings, struct err *er
                        "error=\"%s\"", again.text);
         return rc;
     }
+    if (rc == 0 && svc->sim)
+        rc = simulate_reload (svc->sim, settings, err);
     if (rc != 0)
         return rc;
     svc->settings = settings;
@@ -629,6 +687,7 @@ void svc_destroy (struct svc *svc)
         svc_job_forget (svc, job);
     if (svc->rm.ops)
         svc->rm.ops->destroy (svc->rm.self);
+    simulate_destroy (svc->sim);
     cluster_destroy (svc->cluster);
     gridmap_close (svc->gridmap);
     local_store_close (svc->store);

@@ -10,6 +10,7 @@
  *   usage.c     measured use of processors, from the resource manager to the core
  *   ports.c     rendezvous ports
  *   report.c    what metaschedulers are told of the cluster
+ *   simulate.c  SIMULATION's clock, log and iterations
  *   mode.c      NORMAL, TEST, INTERACTIVE, SIMULATION: whose clock, and what comes of a decision */
 #ifndef NUI_LOCAL_SVC_SVC_I_H
 #define NUI_LOCAL_SVC_SVC_I_H
@@ -24,6 +25,7 @@
 #include "local/link/meta_link.h"
 #include "local/rm/rm.h"
 #include "local/store/local_store.h"
+#include "local/svc/schedule.h"
 #include "local/svc/svc.h"
 #include "proto/nui/v1/local.pb-c.h"
 
@@ -69,6 +71,7 @@ struct site_part {
 };
 
 struct output_stream;
+struct simulation;
 
 struct svc {
     struct daemon *daemon;
@@ -84,8 +87,8 @@ struct svc {
     struct local_store *store;
     struct rm rm;
     struct gridmap *gridmap;
-    struct bank_link *bank;
-    struct meta_link *meta;
+    struct bank_link *bank; /* NULL: nothing is charged (no BANK; not under NORMAL) */
+    struct meta_link *meta; /* NULL: of no grid */
     struct cluster *cluster;
     struct site_node *nodes;       /* hash */
     struct site_node **node_by_id; /* [node id] */
@@ -94,6 +97,8 @@ struct svc {
     struct site_part *parts; /* hash by job number */
     struct output_stream *streams;
     uint8_t port_used[65536 / 8]; /* a bit for each port of a live job */
+    struct schedule schedule;
+    struct simulation *sim; /* SIMULATION's; NULL in the other modes */
     struct event *pass_event;
     struct event *poll_event;
     struct event *usage_event; /* NULL until the first measurement */
@@ -170,6 +175,7 @@ int svc_cluster_submit (struct svc *svc, struct site_job *job, struct err *err);
 /* --- pass.c ------------------------------------------------------------------------------- */
 
 void pass_wake (struct svc *svc); /* soon; many wishes are one pass */
+void pass_run (struct svc *svc);  /* now */
 void pass_init (struct svc *svc);
 /* Starts an idle job on these nodes, as a pass would: the hold is asked for, then it is launched.
  * Nothing is changed when it fails. err is not NULL. */
@@ -188,6 +194,8 @@ void life_on_rm_event (void *arg, const struct rm_event *event);
 void life_parts_settle (struct svc *svc);
 /* Hands a job whose hold is granted to the resource manager. */
 int life_launch (struct svc *svc, struct site_job *job, struct err *err);
+/* The same for one that nobody charges; what goes wrong is seen to. */
+void life_launch_unpaid (struct svc *svc, struct site_job *job);
 /* Ends a job that does not run: state, reason set before. Gives back its hold. */
 int life_end_unstarted (struct svc *svc, struct site_job *job, enum store_job_state state,
                         struct err *err);

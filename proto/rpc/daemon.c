@@ -40,7 +40,7 @@ struct daemon {
     struct daemon_stamp config_stamp;
     struct daemon_stamp tls_stamp[4]; /* ca, crl, cert, key */
     int pid_fd;
-    bool started, looping, stopping, failed;
+    bool started, looping, stopping, failed, recycle;
 };
 
 #define KEY(n, f, t, fl) {.name = n, .type = t, .offset = offsetof (struct keys, f), .flags = fl}
@@ -252,6 +252,12 @@ void daemon_stop (struct daemon *d, const struct err *why)
     }
 }
 
+void daemon_recycle (struct daemon *d)
+{
+    d->recycle = true;
+    daemon_stop (d, NULL);
+}
+
 /* --- start --------------------------------------------------------------------------------- */
 
 static int make_state_dir (const char *dir, struct err *err)
@@ -413,10 +419,14 @@ int daemon_main (const struct daemon_ops *ops, void *self, int argc, char **argv
     int exit_code = 0;
     if (!daemon_parse_args (ops, argc, argv, &args, &exit_code))
         return exit_code;
+    struct err err = {0};
     d.config_file = args.config_file;
+    if (args.option && ops->set_option (self, args.option, &err) != 0) {
+        fprintf (stderr, "%s: --%s: %s\n", ops->program, ops->option, err.text);
+        return 2;
+    }
     if (args.check)
         return check (&d);
-    struct err err = {0};
     umask (027);
     daemon_stamp_changed (d.config_file, &d.config_stamp);
     int rc = load (&d, &d.now, &err);
@@ -431,6 +441,11 @@ int daemon_main (const struct daemon_ops *ops, void *self, int argc, char **argv
     }
     bool failed = rc < 0 || d.failed;
     close_all (&d);
+    if (d.recycle && !failed) {
+        execv ("/proc/self/exe", argv);
+        fprintf (stderr, "%s: it cannot begin again: %s\n", ops->program, strerror (errno));
+        return 1;
+    }
     return failed ? 1 : 0;
 }
 

@@ -28,6 +28,11 @@ struct daemon_ops {
     const char *summary;        /* one line for --help */
     enum principal_kind kind;   /* what the certificate must be */
 
+    /* One option more, of the program's own: `--option VALUE`. NULL: none. */
+    const char *option;         /* "mode" */
+    const char *option_help;    /* one line for --help */
+    int (*set_option) (void *self, const char *value, struct err *err);
+
     /* Reads the program's own keys (conf_table_read) into a new settings object. Called at start,
      * for --check and for every reload; no effects other than the object. The conf lives until
      * settings_free of these settings has returned. */
@@ -61,5 +66,7 @@ const char *daemon_state_dir (const struct daemon *daemon); /* exists, mode 0700
 const char *daemon_config_file (const struct daemon *daemon);
 /* Ends the program as SIGTERM does; with an err the exit code is 1 and the sentence is logged. */
 void daemon_stop (struct daemon *daemon, const struct err *why);
+/* The same, and then the program begins again, as it was called, in the same process. */
+void daemon_recycle (struct daemon *daemon);
 
 #endif

@@ -9,6 +9,7 @@
 
 struct daemon_args {
     const char *config_file;
+    const char *option; /* ops->option's value; NULL: not given */
     bool check;
 };
 

@@ -14,13 +14,17 @@
 static void print_help (const struct daemon_ops *ops)
 {
     printf ("%s: %s\n\n"
-            "usage: %s [--config FILE] [--check] [--foreground]\n"
+            "usage: %s [--config FILE] [--check] [--foreground]%s%s%s\n"
             "  --config FILE  configuration (%s)\n"
             "  --check        read the configuration, say whether it is good, and exit\n"
-            "  --foreground   stay in the foreground (it always does)\n"
-            "  --version      print the version and exit\n"
-            "  --help         print this and exit\n",
-            ops->program, ops->summary ? ops->summary : "", ops->program, ops->config_default);
+            "  --foreground   stay in the foreground (it always does)\n",
+            ops->program, ops->summary ? ops->summary : "", ops->program,
+            ops->option ? " [--" : "", ops->option ? ops->option : "",
+            ops->option ? " VALUE]" : "", ops->config_default);
+    if (ops->option)
+        printf ("  --%-6s VALUE %s\n", ops->option, ops->option_help);
+    printf ("  --version      print the version and exit\n"
+            "  --help         print this and exit\n");
 }
 
 static bool wrong_usage (const struct daemon_ops *ops, const char *what, const char *arg,
@@ -37,11 +41,22 @@ static bool wrong_usage (const struct daemon_ops *ops, const char *what, const c
     return false;
 }
 
+/* "--mode", or "--mode=VALUE" with the value. */
+static bool own_option (const struct daemon_ops *ops, const char *arg, const char **value)
+{
+    size_t n = ops->option ? strlen (ops->option) : 0;
+    if (n == 0 || strncmp (arg, "--", 2) != 0 || strncmp (arg + 2, ops->option, n) != 0)
+        return false;
+    if (arg[2 + n] == '=')
+        *value = arg + 3 + n;
+    return arg[2 + n] == '=' || arg[2 + n] == 0;
+}
+
 bool daemon_parse_args (const struct daemon_ops *ops, int argc, char **argv,
                         struct daemon_args *args, int *exit_code)
 {
     for (int i = 1; i < argc; i++) {
-        const char *arg = argv[i];
+        const char *arg = argv[i], *value = NULL;
         if (strcmp (arg, "--check") == 0) {
             args->check = true;
         } else if (strncmp (arg, "--config=", 9) == 0) {
@@ -50,6 +65,12 @@ bool daemon_parse_args (const struct daemon_ops *ops, int argc, char **argv,
             if (++i == argc)
                 return wrong_usage (ops, "a file is missing after", arg, exit_code);
             args->config_file = argv[i];
+        } else if (own_option (ops, arg, &value)) {
+            if (!value && ++i < argc)
+                value = argv[i];
+            if (!value)
+                return wrong_usage (ops, "a value is missing after", arg, exit_code);
+            args->option = value;
         } else if (strcmp (arg, "--version") == 0) {
             printf ("%s %s\n", ops->program, NUI_VERSION);
             *exit_code = 0;

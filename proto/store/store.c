@@ -192,6 +192,11 @@ failed:
     return NULL;
 }
 
+int store_relax (struct store *store, struct err *err)
+{
+    return store_exec (store, "PRAGMA synchronous = OFF", err);
+}
+
 void store_close (struct store *store)
 {
     if (!store)

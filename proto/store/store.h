@@ -32,6 +32,9 @@ void store_close (struct store *store); /* rolls back what is open; NULL is a no
 /* PRAGMA quick_check: ERR_IO with what it says when the file is damaged. Slow on large files. */
 int store_check (struct store *store, struct err *err);
 
+/* Commits no longer wait for the disk: for what may be lost with the machine. */
+int store_relax (struct store *store, struct err *err);
+
 /* Transactions do not nest (ERR_INTERNAL). begin takes the write lock at once. A failed commit has
  * rolled back. Rollback without a transaction is a no-op. */
 int store_begin (struct store *store, struct err *err);

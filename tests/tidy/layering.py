@@ -28,6 +28,7 @@ PROTO = {
 # rpc -> conf: daemon.c reads the configuration. cli -> conf, rpc: the client reads its configuration
 # and makes connections. local/conf turns maui.cfg into the core's policy, for svc and sim.
 DEPARTURES = {
+    ("local/svc", "local/sim"): "SIMULATION replays the logs that `nui sim` reads",
     ("local/link", "local/store"): "the bank link empties the outbox that the store fills",
 }
 
@@ -135,7 +136,8 @@ def check_includes(root):
 
 # local/svc asks svc_now, so that a simulation is wiring; these few speak of the real world.
 WALL_CLOCK = {"local/svc/mode.c": "where svc_now is", "local/svc/admin.c": "the audit log",
-              "local/svc/jobspec.c": "signatures", "local/svc/pass.c": "how long a pass took"}
+              "local/svc/jobspec.c": "signatures", "local/svc/simulate.c": "a beginning without a log",
+              "local/svc/pass.c": "how long a pass took"}
 
 
 def check_clock(root):

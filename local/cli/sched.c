@@ -1,0 +1,227 @@
+/* schedctl: how far scheduling goes; the end of the daemon; its nodes as Maui's resource trace. */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "local/cli/local_cli.h"
+
+#define ACT(name) NUI__LOCAL__V1__SCHEDULE_REQUEST__ACT__##name
+
+struct sched_args {
+    const char *stop, *step, *site;
+    bool resume, kill, recycle, nodes, wait;
+};
+
+#define AT(field) offsetof (struct sched_args, field)
+static const struct cli_option sched_options[] = {
+    {"stop", 's', CLI_OPT_OPTIONAL, AT (stop), 0, 0},
+    {"step", 'S', CLI_OPT_OPTIONAL, AT (step), 0, 0},
+    {"resume", 'r', CLI_OPT_FLAG, AT (resume), 0, 0},
+    {"kill", 'k', CLI_OPT_FLAG, AT (kill), 0, 0},
+    {"recycle", 'R', CLI_OPT_FLAG, AT (recycle), 0, 0},
+    {"nodes", 'n', CLI_OPT_FLAG, AT (nodes), 0, 0},
+    {"wait", 'w', CLI_OPT_FLAG, AT (wait), 0, 0},
+    {"site", 0, CLI_OPT_STRING, AT (site), 0, 0},
+    {0},
+};
+
+/* "10", "10I"; "" is `none`. */
+static int iterations_parse (const char *text, uint64_t none, uint64_t *out, struct err *err)
+{
+    char digits[32];
+    size_t n = strlen (text);
+    *out = none;
+    if (n == 0)
+        return 0;
+    if (text[n - 1] == 'I' || text[n - 1] == 'i')
+        n--;
+    snprintf (digits, sizeof digits, "%.*s", (int)(n < 31 ? n : 31), text);
+    return uint_parse (digits, "iterations", 0, INT64_MAX, out, err);
+}
+
+void schedctl_text (const Nui__Local__V1__ScheduleReply *r, int act, struct strbuf *out)
+{
+    char span[QUANTITY_TEXT_MAX];
+    unsigned long long at = r->stop_at > r->iteration ? r->stop_at : r->iteration;
+    if (act == ACT (KILL))
+        strbuf_puts (out, "nui-local shuts down\n\n");
+    else if (act == ACT (RECYCLE))
+        strbuf_puts (out, "nui-local begins again\n\n");
+    else if (act == ACT (STATUS))
+        strbuf_printf (out, "mode %s, iteration %llu, %s\n", r->mode,
+                       (unsigned long long)r->iteration,
+                       r->over      ? "nothing is left to simulate"
+                       : r->stopped ? "scheduling is stopped"
+                                    : "scheduling goes on");
+    else if (r->stopped)
+        strbuf_printf (out, "scheduling will stop immediately at iteration %llu\n\n", at);
+    else if (r->stop_at == 0)
+        strbuf_puts (out, "scheduling will resume immediately\n\n");
+    if (act != ACT (KILL) && act != ACT (RECYCLE) && !r->stopped && r->stop_at > 0) {
+        duration_us left = INT64_MAX / 4;
+        if (r->interval_us > 0 && at - r->iteration < (uint64_t)(left / r->interval_us))
+            left = (duration_us)(at - r->iteration) * r->interval_us;
+        strbuf_printf (out, "scheduling will stop in %s at iteration %llu\n\n",
+                       span_text (left, span), at);
+    }
+}
+
+static struct table *sched_table (const Nui__Local__V1__ScheduleReply *r)
+{
+    static const struct table_column columns[] = {
+        {"mode", "Mode", TABLE_TEXT, 0},
+        {"iteration", "Iteration", TABLE_INT, 0},
+        {"stopped", "Stopped", TABLE_BOOL, 0},
+        {"stop_at", "StopAt", TABLE_INT, 0},
+        {"time", "Time", TABLE_TIME, 0},
+        {"interval", "Interval", TABLE_DURATION, 0},
+        {"over", "Over", TABLE_BOOL, 0},
+    };
+    struct table *t = table_create (columns, sizeof columns / sizeof *columns);
+    table_text (t, r->mode);
+    table_int (t, (int64_t)r->iteration);
+    table_bool (t, r->stopped);
+    if (r->stop_at > 0)
+        table_int (t, (int64_t)r->stop_at);
+    else
+        table_null (t);
+    cell_moment (t, r->now_us);
+    table_duration (t, r->interval_us);
+    table_bool (t, r->over);
+    table_end_row (t);
+    return t;
+}
+
+/* Those of its features that begin with prefix ("class:"), without it; prefix "": its plain ones. */
+static void features_text (const Nui__Local__V1__NodeInfo *n, const char *prefix, bool brackets,
+                           struct strbuf *out)
+{
+    size_t skip = strlen (prefix), before = out->len;
+    for (size_t f = 0; f < n->n_features; f++) {
+        const char *name = n->features[f];
+        bool plain = !strpbrk (name, ":<>=");
+        if (skip > 0 ? strncmp (name, prefix, skip) != 0 : !plain)
+            continue;
+        if (strcmp (prefix, "class:") == 0)
+            strbuf_printf (out, "[%s:%u]", name + skip, n->procs);
+        else if (brackets || out->len == before)
+            strbuf_printf (out, "%s%s%s", brackets ? "[" : "", name + skip, brackets ? "]" : "");
+    }
+    strbuf_puts (out, out->len == before ? "[NONE] " : " ");
+}
+
+/* -n: the nodes in Maui's own format, for SIMRESOURCETRACEFILE. */
+void node_trace_text (const struct nodes *nodes, struct strbuf *out)
+{
+    for (uint32_t i = 0; i < nodes->count; i++) {
+        const Nui__Local__V1__NodeInfo *n = nodes->item[i];
+        bool up = strcmp (n->state, "Down") != 0 && strcmp (n->state, "Drained") != 0;
+        strbuf_printf (out, "COMPUTENODE %s 0 %s [DEFAULT] %lldM %lldM %lldM %u 1 %u 0 ",
+                       up ? "AVAILABLE" : "DEFINED", n->name, (long long)n->swap_mb,
+                       (long long)n->memory_mb, (long long)n->disk_mb, n->procs, i + 1);
+        features_text (n, "opsys:", false, out);
+        features_text (n, "arch:", false, out);
+        features_text (n, "", true, out);
+        features_text (n, "class:", true, out);
+        features_text (n, "net:", true, out);
+        strbuf_printf (out, "%.6g [NONE] [NONE] [NONE]\n", n->speed_ppm / 1e6);
+    }
+}
+
+static int print_nodes (struct cli_context *ctx, const char *site)
+{
+    struct nodes nodes = {.arena = arena_create (0)};
+    struct strbuf out = STRBUF_INIT;
+    struct err err = {0};
+    int code;
+    if (nodes_fetch (ctx, site, NULL, &nodes, &err) < 0) {
+        code = cli_fail ("schedctl", &err);
+    } else if (cli_format (ctx) == CLI_TABLE) {
+        node_trace_text (&nodes, &out);
+        code = cli_output (&out);
+    } else {
+        struct table *t = nodes_table (&nodes);
+        code = table_print (t, ctx);
+        table_destroy (t);
+    }
+    nodes_free (&nodes);
+    strbuf_free (&out);
+    return code;
+}
+
+static int act_of (const struct sched_args *a, uint64_t *count, int *act, struct err *err)
+{
+    int wishes = (a->stop != NULL) + (a->step != NULL) + a->resume + a->kill + a->recycle + a->nodes;
+    *act = ACT (STATUS);
+    *count = 0;
+    if (wishes > 1)
+        return err_set (err, ERR_INVALID, "say one of -s, -S, -r, -k, -R and -n");
+    if (a->stop) {
+        *act = ACT (STOP);
+        return iterations_parse (a->stop, 0, count, err);
+    }
+    if (a->step) {
+        *act = ACT (STEP);
+        return iterations_parse (a->step, 1, count, err);
+    }
+    *act = a->resume    ? ACT (RESUME)
+           : a->kill    ? ACT (KILL)
+           : a->recycle ? ACT (RECYCLE)
+                        : ACT (STATUS);
+    return 0;
+}
+
+/* --wait: until it has stopped. */
+static int wait_stopped (struct cli_context *ctx, const char *site,
+                         Nui__Local__V1__ScheduleReply **reply, struct err *err)
+{
+    Nui__Local__V1__ScheduleRequest request = NUI__LOCAL__V1__SCHEDULE_REQUEST__INIT;
+    struct timespec nap = {.tv_nsec = 20000000};
+    while (!(*reply)->stopped) {
+        nanosleep (&nap, NULL);
+        Nui__Local__V1__ScheduleReply *next = NULL;
+        if (site_admin (ctx, site, "Schedule", &request, true, &next, err) < 0)
+            return err->code;
+        nui__local__v1__schedule_reply__free_unpacked (*reply, NULL);
+        *reply = next;
+    }
+    return 0;
+}
+
+int cmd_schedctl (struct cli_context *ctx, int argc, char **argv)
+{
+    struct sched_args args = {0};
+    struct cli_operands ops;
+    Nui__Local__V1__ScheduleRequest request = NUI__LOCAL__V1__SCHEDULE_REQUEST__INIT;
+    Nui__Local__V1__ScheduleReply *reply = NULL;
+    struct strbuf out = STRBUF_INIT;
+    struct err err = {0};
+    int exit_code, act;
+    if (!cli_options (ctx, sched_options, 0, &args, argc, argv, &ops, &exit_code))
+        return exit_code;
+    if (ops.count > 0)
+        return cli_usage ("schedctl", "it takes options only");
+    if (act_of (&args, &request.count, &act, &err) != 0)
+        return cli_usage ("schedctl", "%s", err.text);
+    if (args.nodes)
+        return print_nodes (ctx, args.site);
+    request.act = (Nui__Local__V1__ScheduleRequest__Act)act;
+    if (site_admin (ctx, args.site, "Schedule", &request, false, &reply, &err) < 0)
+        return cli_fail ("schedctl", &err);
+    if (cli_format (ctx) == CLI_TABLE)
+        schedctl_text (reply, act, &out);
+    int code = CLI_OK;
+    if (args.wait && act != ACT (KILL) && act != ACT (RECYCLE) &&
+        wait_stopped (ctx, args.site, &reply, &err) != 0) {
+        code = cli_fail ("schedctl", &err);
+    } else if (cli_format (ctx) == CLI_TABLE) {
+        code = cli_output (&out);
+    } else {
+        struct table *t = sched_table (reply);
+        code = table_print (t, ctx);
+        table_destroy (t);
+    }
+    nui__local__v1__schedule_reply__free_unpacked (reply, NULL);
+    strbuf_free (&out);
+    return code;
+}
