@@ -100,4 +100,24 @@ const struct cli_command bank_commands[] = {
      "  MULTIPLIER              credits per processor-second, up to six decimals\n"
      "  --from TIME             when it begins (now); never in the past\n" COMMON
      "\nexample: nui rate set alpha 1.25 --from 2027-01-01T00:00\n"},
+    {"anchor", BANK, "the newest block of the bank's history, to be kept outside the bank",
+     cmd_anchor,
+     "usage: nui anchor [--save FILE]\n\n"
+     "  --save FILE             adds the block, with the bank's signature, as a line\n" COMMON
+     "\nexample: nui anchor --save anchors\n"},
+    {"verify", BANK, "recompute the bank's history, block by block", cmd_verify,
+     "usage: nui verify [--from BLOCK] [--headers] [--anchor FILE]\n"
+     "       nui verify --rules\n\n"
+     "  --from BLOCK            from this block on, trusting what it follows (1)\n"
+     "  --headers               signatures and links only, not the operations\n"
+     "  --anchor FILE           the history must hold every anchor of the file\n"
+     "  --rules                 the ledger's rules instead, recomputed over all of it\n" COMMON
+     "\nexample: nui verify --anchor anchors\n"},
+    {"proof", BANK, "show that an operation is in the bank's signed history", cmd_proof,
+     "usage: nui proof OPERATION [--save FILE]\n"
+     "       nui proof --check FILE\n\n"
+     "  OPERATION               its number, as nui statement shows it\n"
+     "  --save FILE             keeps the proof\n"
+     "  --check FILE            checks one that was kept; asks nobody\n" COMMON
+     "\nexample: nui proof 812 --save proof.812\n"},
     {0}};

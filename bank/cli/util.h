@@ -42,6 +42,9 @@ int balance_show (struct cli_context *ctx, const char *command, const char *acco
                   bool allocations);
 int cmd_usage (struct cli_context *ctx, int argc, char **argv);
 int cmd_hold (struct cli_context *ctx, int argc, char **argv);
+int cmd_anchor (struct cli_context *ctx, int argc, char **argv);
+int cmd_verify (struct cli_context *ctx, int argc, char **argv);
+int cmd_proof (struct cli_context *ctx, int argc, char **argv);
 int cmd_project (struct cli_context *ctx, int argc, char **argv);
 int cmd_user (struct cli_context *ctx, int argc, char **argv);
 int cmd_account (struct cli_context *ctx, int argc, char **argv);

@@ -51,6 +51,7 @@ struct committer {
     struct ledger_view *view; /* NULL: nothing is known yet */
     struct ledger_ids next;
     time_us last; /* the last moment given out */
+    struct seal seal;
     struct strbuf scratch;
     char why[ERR_TEXT_MAX];
     struct committer_stats stats;
@@ -101,6 +102,9 @@ static void on_ready (void *arg)
     c->next = c->setup.next;
     if (c->setup.last_recorded > c->last)
         c->last = c->setup.last_recorded;
+    c->seal.number = c->setup.last.number;
+    c->seal.link = c->setup.last.number ? block_link (&c->setup.last) : (struct merkle_hash){{0}};
+    c->seal.signer_known = false;
 }
 
 static void on_up (void *arg)
@@ -212,6 +216,8 @@ struct committer *committer_create (const struct committer_config *config, struc
         return NULL;
     }
     c->config = *config;
+    c->seal.sign = config->sign;
+    c->seal.arg = config->arg;
     STAILQ_INIT (&c->queue);
     STAILQ_INIT (&c->flight);
     c->arena = arena_create (1 << 20);
@@ -259,6 +265,7 @@ void committer_destroy (struct committer *c)
         event_free (c->turn);
     if (c->patience)
         event_free (c->patience);
+    strbuf_free (&c->seal.scratch);
     strbuf_free (&c->scratch);
     free (c);
 }
@@ -380,6 +387,7 @@ static void on_written (void *arg, const struct pgbatch_result *result)
         return;
     }
     c->next = c->view->next;
+    seal_committed (&c->seal);
     answer_all (c);
 }
 
@@ -428,9 +436,15 @@ static void on_loaded (void *arg, const struct pgbatch_result *result)
         return;
     }
     decide (c);
+    struct pgbatch_result unsigned_ = {.end = PGBATCH_FAILED};
+    if (seal_make (&c->seal, c->view, &unsigned_.err) < 0) {
+        batch_failed (c, &unsigned_);
+        rollback (c);
+        return;
+    }
     c->phase = PHASE_WRITE;
     pgbatch_begin (c->loop, on_written, c);
-    write_send (c->view, c->loop);
+    write_send (c->view, &c->seal, c->loop);
     pgbatch_submit (c->loop);
 }
 

@@ -11,6 +11,7 @@
 #include <event2/event.h>
 
 #include "bank/core/ledger.h"
+#include "bank/store/seal.h"
 #include "proto/base/log.h"
 #include "proto/base/strbuf.h"
 
@@ -25,6 +26,7 @@ struct committer_config {
     /* Writes the reply of a successful outcome as the bytes to be stored and sent. */
     void (*encode) (void *arg, const struct ledger_request *req, const struct ledger_outcome *out,
                     struct strbuf *bytes);
+    seal_sign_f sign; /* signs a block of the batch's operations */
     /* Up: requests are served. Down: why, one sentence. */
     void (*state) (void *arg, bool up, const char *why);
     void *arg;

@@ -2,58 +2,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/queue.h>
 
-#include "bank/store/load.h"
-#include "bank/store/setup.h"
-#include "bank/store/statements.h"
-
-enum read_kind {
-    READ_BALANCE,
-    READ_STATEMENT,
-    READ_LIST,
-    READ_RATES,
-    READ_ENDED,
-    READ_USAGE,
-    READ_HOLDS,
-    READ_QUOTE
-};
-
-struct read {
-    LIST_ENTRY (read) link;
-    struct reader *reader;
-    enum read_kind kind;
-    struct arena *arena;
-    struct load *load;
-    struct ledger_view *view;
-    struct ledger_quote *quote;
-    time_us now;
-    struct err early; /* refused before it was sent */
-    struct event *later;
-    union {
-        void (*balance) (void *, const struct err *, const struct reader_alloc *, uint32_t);
-        void (*statement) (void *, const struct err *, const struct reader_statement *);
-        void (*list) (void *, const struct err *, const struct reader_item *, uint32_t);
-        void (*rates) (void *, const struct err *, const struct reader_rate *, uint32_t);
-        void (*ended) (void *, const struct err *, const int64_t *, uint32_t);
-        void (*usage) (void *, const struct err *, const struct reader_usage *, uint32_t);
-        void (*holds) (void *, const struct err *, const struct reader_hold *, uint32_t);
-        void (*quote) (void *, const struct err *, struct ledger_quote *);
-    } done;
-    void *arg;
-};
-
-LIST_HEAD (read_list, read);
-
-struct reader {
-    struct setup setup; /* first: the argument of the connection's callbacks */
-    struct event_base *base;
-    struct log *log;
-    struct pgloop *loop;
-    struct read_list reads;
-    uint32_t waiting;
-    char why[ERR_TEXT_MAX];
-};
+#include "bank/store/reader_impl.h"
 
 static void on_setup (void *arg)
 {
@@ -318,6 +268,9 @@ static void give (struct read *read, struct err *err, const struct pgbatch_resul
     case READ_QUOTE:
         give_quote (read, err, result);
         break;
+    case READ_OTHER:
+        read->done.other (read, err, res);
+        break;
     }
     read_free (read);
 }
@@ -342,7 +295,7 @@ static void on_later (evutil_socket_t fd, short what, void *arg)
     give (read, &read->early, NULL);
 }
 
-static struct read *read_new (struct reader *reader, enum read_kind kind, void *arg)
+struct read *read_new (struct reader *reader, enum read_kind kind, void *arg)
 {
     struct read *read = calloc (1, sizeof (*read));
     if (!read)
@@ -356,8 +309,7 @@ static struct read *read_new (struct reader *reader, enum read_kind kind, void *
     return read;
 }
 
-/* False when it cannot be sent now: the refusal follows from the loop. */
-static bool sendable (struct read *read)
+bool read_sendable (struct read *read)
 {
     struct reader *reader = read->reader;
     if (!pgloop_is_up (reader->loop))
@@ -375,11 +327,21 @@ static bool sendable (struct read *read)
     return false;
 }
 
-static void send_one (struct read *read, enum read_stmt stmt, struct pgargs *args)
+void read_begin (struct read *read)
+{
+    pgbatch_begin (read->reader->loop, on_read, read);
+}
+
+void read_add (struct read *read, enum read_stmt stmt, struct pgargs *args)
 {
     pgargs_seal (args);
-    pgbatch_begin (read->reader->loop, on_read, read);
     pgbatch_add (read->reader->loop, BANK_STMT_COUNT + stmt, args);
+}
+
+static void send_one (struct read *read, enum read_stmt stmt, struct pgargs *args)
+{
+    read_begin (read);
+    read_add (read, stmt, args);
     pgbatch_submit (read->reader->loop);
 }
 
@@ -390,7 +352,7 @@ void reader_balance (struct reader *reader, const char *who, const char *account
 {
     struct read *read = read_new (reader, READ_BALANCE, arg);
     read->done.balance = done;
-    if (!sendable (read))
+    if (!read_sendable (read))
         return;
     struct pgargs *args = pgargs_create (read->arena, "tt");
     pgargs_text (args, 0, who);
@@ -407,7 +369,7 @@ void reader_statement (struct reader *reader, const char *who, const char *accou
 {
     struct read *read = read_new (reader, READ_STATEMENT, arg);
     read->done.statement = done;
-    if (!sendable (read))
+    if (!read_sendable (read))
         return;
     struct pgargs *args = pgargs_create (read->arena, "tti");
     pgargs_text (args, 0, who);
@@ -431,7 +393,7 @@ void reader_list (struct reader *reader, const char *who, enum reader_list kind,
     static const enum read_stmt stmt[] = {RD_PROJECTS, RD_USERS, RD_ACCOUNTS};
     struct read *read = read_new (reader, READ_LIST, arg);
     read->done.list = done;
-    if (!sendable (read))
+    if (!read_sendable (read))
         return;
     struct pgargs *args = pgargs_create (read->arena, "t");
     pgargs_text (args, 0, who);
@@ -445,7 +407,7 @@ void reader_rates (struct reader *reader, const char *site,
 {
     struct read *read = read_new (reader, READ_RATES, arg);
     read->done.rates = done;
-    if (!sendable (read))
+    if (!read_sendable (read))
         return;
     struct pgargs *args = pgargs_create (read->arena, "t");
     if (site[0])
@@ -460,7 +422,7 @@ void reader_ended (struct reader *reader, time_us now,
 {
     struct read *read = read_new (reader, READ_ENDED, arg);
     read->done.ended = done;
-    if (!sendable (read))
+    if (!read_sendable (read))
         return;
     struct pgargs *args = pgargs_create (read->arena, "i");
     pgargs_i64 (args, 0, now);
@@ -475,7 +437,7 @@ void reader_usage (struct reader *reader, const char *who, const char *account, 
 {
     struct read *read = read_new (reader, READ_USAGE, arg);
     read->done.usage = done;
-    if (!sendable (read))
+    if (!read_sendable (read))
         return;
     struct pgargs *args = pgargs_create (read->arena, "tti");
     pgargs_text (args, 0, who);
@@ -496,7 +458,7 @@ void reader_holds (struct reader *reader, const char *who, const char *account, 
 {
     struct read *read = read_new (reader, READ_HOLDS, arg);
     read->done.holds = done;
-    if (!sendable (read))
+    if (!read_sendable (read))
         return;
     struct pgargs *args = pgargs_create (read->arena, "tti");
     pgargs_text (args, 0, who);
@@ -515,7 +477,7 @@ void reader_quote (struct reader *reader, struct ledger_quote *quote, time_us no
     read->done.quote = done;
     read->quote = quote;
     read->now = now;
-    if (!sendable (read))
+    if (!read_sendable (read))
         return;
     read->view = ledger_view_create (read->arena, now);
     read->load = load_create (read->arena, read->view);

@@ -38,6 +38,32 @@ static bool failed (struct setup *setup, const PGresult *result, const char *wha
     return true;
 }
 
+static void take_hash (const PGresult *result, int col, struct merkle_hash *hash)
+{
+    const char *hex = PQgetvalue (result, 0, col);
+    for (int i = 0; i < MERKLE_BYTES; i++)
+        hash->b[i] = (uint8_t)strtoul ((char[3]){hex[2 * i], hex[2 * i + 1], '\0'}, NULL, 16);
+}
+
+static void on_block (void *arg, const PGresult *result)
+{
+    struct setup *setup = arg;
+    if (failed (setup, result, "cannot read the chain of blocks"))
+        return;
+    setup->last = (struct block){0};
+    if (PQntuples (result) > 0) {
+        int64_t n[4];
+        for (int i = 0; i < 4; i++)
+            n[i] = strtoll (PQgetvalue (result, 0, i), NULL, 10);
+        setup->last = (struct block){
+            .number = n[0], .first_op = n[1], .ops = n[2], .recorded_at = n[3]};
+        take_hash (result, 4, &setup->last.prev);
+        take_hash (result, 5, &setup->last.root);
+    }
+    setup->ready (setup->arg);
+    pgloop_ready (setup->loop);
+}
+
 static void on_ids (void *arg, const PGresult *result)
 {
     struct setup *setup = arg;
@@ -48,8 +74,10 @@ static void on_ids (void *arg, const PGresult *result)
     for (int i = 0; i < 9; i++)
         id[i] = strtoll (PQgetvalue (result, 0, i), NULL, 10) + 1;
     setup->last_recorded = strtoll (PQgetvalue (result, 0, 9), NULL, 10);
-    setup->ready (setup->arg);
-    pgloop_ready (setup->loop);
+    pgloop_exec (setup->loop,
+                 "SELECT number, first_op, ops, recorded_at, encode (prev, 'hex'), "
+                 "encode (root, 'hex') FROM block ORDER BY number DESC LIMIT 1",
+                 on_block);
 }
 
 static void on_version (void *arg, const PGresult *result);

@@ -5,6 +5,7 @@
 
 #include "bank/core/ledger.h"
 #include "bank/store/pgloop.h"
+#include "proto/audit/block.h"
 
 struct setup {
     struct pgloop *loop;
@@ -13,6 +14,7 @@ struct setup {
     int at; /* index of the next migration */
     struct ledger_ids next;
     time_us last_recorded;
+    struct block last; /* number 0: there is none */
     void (*ready) (void *arg); /* called before pgloop_ready */
     void *arg;
 };

@@ -41,6 +41,22 @@
     "pe.id = m.person_id WHERE m.project_id = p.id AND pe.identity = ($1::text[])[1] AND "         \
     "m.valid_to = 9223372036854775807))"
 
+#define BLOCK_COLUMNS                                                                              \
+    "b.number, b.first_op, b.ops, b.recorded_at, b.prev, b.root, b.signature, s.chain"
+
+/* The block that holds operation $1. */
+#define BLOCK_OF                                                                                   \
+    "(SELECT * FROM (SELECT * FROM block WHERE first_op <= ($1::bigint[])[1] ORDER BY first_op "   \
+    "DESC LIMIT 1) x WHERE ($1::bigint[])[1] < x.first_op + x.ops)"
+
+#define OP_COLUMNS                                                                                 \
+    "o.id, o.client, o.key, o.hash, o.kind, o.on_behalf, o.site, o.job, o.note, o.effective_at, "  \
+    "o.recorded_at, o.status, o.outcome"
+
+#define ENTRY_COLUMNS                                                                              \
+    "e.op_id, e.leg, e.layer, e.unit_id, e.account_id, e.allocation_id, e.amount, "                \
+    "e.effective_at, e.recorded_at"
+
 const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
     /* clang-format off */
     [ST_BEGIN] = {"begin", "BEGIN ISOLATION LEVEL READ COMMITTED"},
@@ -218,6 +234,14 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
         "INSERT INTO site_ack (site, acked, ahead) SELECT * FROM unnest ($1::text[], "
         "$2::bigint[], $3::text[]) "
         "ON CONFLICT (site) DO UPDATE SET acked = excluded.acked, ahead = excluded.ahead"},
+    [ST_ADD_SIGNER] = {"add_signer",
+                       "INSERT INTO signer (id, chain) SELECT * FROM unnest ($1::bytea[], "
+                       "$2::bytea[]) ON CONFLICT (id) DO NOTHING"},
+    [ST_ADD_BLOCK] =
+        {"add_block",
+         "INSERT INTO block (number, first_op, ops, recorded_at, prev, root, signer, signature) "
+         "SELECT * FROM unnest ($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], "
+         "$5::bytea[], $6::bytea[], $7::bytea[], $8::bytea[])"},
 
     [BANK_STMT_COUNT + RD_BALANCE] =
         {"rd_balance",
@@ -320,5 +344,75 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
         "FROM hold h JOIN account a ON a.id = h.account_id JOIN project p ON p.id = a.project_id "
         "WHERE h.open AND " SEES " AND (cardinality ($2::text[]) = 0 OR a.name = ANY ($2::text[])) "
         "AND h.expires_at <= ($3::bigint[])[1] ORDER BY h.expires_at, h.id LIMIT ($3::bigint[])[2]"},
+    /* $1 first number (0: the newest) and lines. */
+    [BANK_STMT_COUNT + RD_BLOCKS] = {"rd_blocks",
+        "SELECT " BLOCK_COLUMNS " FROM block b JOIN signer s ON s.id = b.signer "
+        "WHERE b.number >= CASE ($1::bigint[])[1] WHEN 0 THEN (SELECT max (number) FROM block) "
+        "ELSE ($1::bigint[])[1] END ORDER BY b.number LIMIT ($1::bigint[])[2]"},
+    /* $1 the operation. */
+    [BANK_STMT_COUNT + RD_BLOCK_OF] = {"rd_block_of",
+        "SELECT " BLOCK_COLUMNS " FROM " BLOCK_OF " b JOIN signer s ON s.id = b.signer"},
+    [BANK_STMT_COUNT + RD_BLOCK_OPS] = {"rd_block_ops",
+        "SELECT " OP_COLUMNS " FROM " BLOCK_OF " b JOIN op o ON o.id >= b.first_op AND "
+        "o.id < b.first_op + b.ops ORDER BY o.id"},
+    [BANK_STMT_COUNT + RD_BLOCK_ENTRIES] = {"rd_block_entries",
+        "SELECT " ENTRY_COLUMNS " FROM " BLOCK_OF " b JOIN entry e ON e.op_id >= b.first_op AND "
+        "e.op_id < b.first_op + b.ops ORDER BY e.op_id, e.leg"},
+    /* $1 first operation and the one after the last. */
+    [BANK_STMT_COUNT + RD_OPS] = {"rd_ops",
+        "SELECT " OP_COLUMNS " FROM op o WHERE o.id >= ($1::bigint[])[1] AND "
+        "o.id < ($1::bigint[])[2] ORDER BY o.id"},
+    [BANK_STMT_COUNT + RD_OP_ENTRIES] = {"rd_op_entries",
+        "SELECT " ENTRY_COLUMNS " FROM entry e WHERE e.op_id >= ($1::bigint[])[1] AND "
+        "e.op_id < ($1::bigint[])[2] ORDER BY e.op_id, e.leg"},
+    /* $1 who, $2 the operation: whether it moved something on an account of theirs. */
+    [BANK_STMT_COUNT + RD_OP_SEEN] = {"rd_op_seen",
+        "SELECT o.id FROM op o WHERE o.id = ($2::bigint[])[1] AND ($1::text[] = '{\"\"}' OR EXISTS "
+        "(SELECT 1 FROM entry e JOIN account a ON a.id = e.account_id JOIN project p ON "
+        "p.id = a.project_id WHERE e.op_id = o.id AND " SEES "))"},
+    /* One row per rule: its name, how much was checked, how much breaks it, an example. */
+    [BANK_STMT_COUNT + RD_LEDGER_CHECKS] = {"rd_ledger_checks",
+        "WITH sums AS (SELECT e.op_id, e.unit_id, e.layer, sum (e.amount) AS off FROM entry e "
+        "  GROUP BY 1, 2, 3), "
+        "folded AS (SELECT b.allocation_id, b.posted, b.held, "
+        "  coalesce (sum (e.amount) FILTER (WHERE e.layer = 'P'), 0) AS p, "
+        "  coalesce (sum (e.amount) FILTER (WHERE e.layer = 'H'), 0) AS h "
+        "  FROM balance b LEFT JOIN entry e ON e.allocation_id = b.allocation_id GROUP BY 1, 2, 3), "
+        "opened AS (SELECT b.allocation_id, b.held, coalesce (sum (g.amount - g.settled - g.released) "
+        "  FILTER (WHERE h.open), 0) AS legs FROM balance b LEFT JOIN hold_leg g ON "
+        "  g.allocation_id = b.allocation_id LEFT JOIN hold h ON h.id = g.hold_id GROUP BY 1, 2), "
+        "charged AS (SELECT c.id, c.amount, coalesce (sum (g.amount), 0) AS legs FROM charge c "
+        "  LEFT JOIN charge_leg g ON g.charge_id = c.id GROUP BY 1, 2), "
+        "given AS (SELECT g.charge_id, g.leg, g.amount, sum (r.amount) AS back FROM refund_leg r "
+        "  JOIN charge_leg g ON g.charge_id = r.charge_id AND g.leg = r.charge_leg GROUP BY 1, 2, 3), "
+        "used AS (SELECT u.id, u.total, coalesce (sum (c.amount), 0) AS charges FROM usage u "
+        "  LEFT JOIN charge c ON c.usage_id = u.id GROUP BY 1, 2), "
+        "linked AS (SELECT b.number, b.first_op, lag (b.number) OVER w AS before, "
+        "  lag (b.first_op + b.ops) OVER w AS due FROM block b WINDOW w AS (ORDER BY b.number)) "
+        "SELECT 'entries of an operation sum to zero in each layer', count (*), "
+        "  count (*) FILTER (WHERE off <> 0), 'op ' || min (op_id) FILTER (WHERE off <> 0) FROM sums "
+        "UNION ALL SELECT 'balances are the sums of their entries', count (*), "
+        "  count (*) FILTER (WHERE posted <> p OR held <> h), "
+        "  'alloc.' || min (allocation_id) FILTER (WHERE posted <> p OR held <> h) FROM folded "
+        "UNION ALL SELECT 'what is held is what open holds have left', count (*), "
+        "  count (*) FILTER (WHERE held <> legs), "
+        "  'alloc.' || min (allocation_id) FILTER (WHERE held <> legs) FROM opened "
+        "UNION ALL SELECT 'the legs of a charge sum to it', count (*), "
+        "  count (*) FILTER (WHERE amount <> legs), "
+        "  'charge ' || min (id) FILTER (WHERE amount <> legs) FROM charged "
+        "UNION ALL SELECT 'a job has used what was charged for it', count (*), "
+        "  count (*) FILTER (WHERE total <> charges), "
+        "  'usage ' || min (id) FILTER (WHERE total <> charges) FROM used "
+        "UNION ALL SELECT 'refunds of a leg do not exceed it', count (*), "
+        "  count (*) FILTER (WHERE back > amount), "
+        "  'charge ' || min (charge_id) FILTER (WHERE back > amount) FROM given "
+        "UNION ALL SELECT 'operations are numbered without gaps', count (*), "
+        "  coalesce (max (id), 0) - count (*), NULL FROM op "
+        "UNION ALL SELECT 'entries belong to operations', count (*), "
+        "  count (*) FILTER (WHERE o.id IS NULL), "
+        "  'op ' || min (s.op_id) FILTER (WHERE o.id IS NULL) FROM sums s LEFT JOIN op o ON o.id = s.op_id "
+        "UNION ALL SELECT 'blocks follow one another without gaps', count (*), "
+        "  count (*) FILTER (WHERE number <> before + 1 OR first_op <> due), "
+        "  'block ' || min (number) FILTER (WHERE number <> before + 1 OR first_op <> due) FROM linked"},
     /* clang-format on */
 };

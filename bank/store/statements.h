@@ -46,6 +46,8 @@ enum bank_stmt {
     ST_ADD_REFUND,
     ST_ADD_ENTRY,
     ST_PUT_ACK,
+    ST_ADD_SIGNER,
+    ST_ADD_BLOCK,
     BANK_STMT_COUNT
 };
 
@@ -62,6 +64,14 @@ enum read_stmt {
     RD_ENDED,
     RD_USAGE,
     RD_HOLDS,
+    RD_BLOCKS,
+    RD_BLOCK_OF,
+    RD_OPS,
+    RD_OP_ENTRIES,
+    RD_BLOCK_OPS,
+    RD_BLOCK_ENTRIES,
+    RD_OP_SEEN,
+    RD_LEDGER_CHECKS,
     READ_STMT_COUNT
 };
 /* Prepared on every connection; the reading ones are at BANK_STMT_COUNT + enum read_stmt. */

@@ -332,7 +332,7 @@ static void write_acks (struct writer *w)
     put_rows (w, ST_PUT_ACK, a);
 }
 
-void write_send (const struct ledger_view *view, struct pgloop *loop)
+void write_send (const struct ledger_view *view, const struct seal *seal, struct pgloop *loop)
 {
     struct writer w = {.view = view};
     write_ops (&w);
@@ -353,5 +353,6 @@ void write_send (const struct ledger_view *view, struct pgloop *loop)
     for (unsigned stmt = 0; stmt < BANK_STMT_COUNT; stmt++)
         if (w.put[stmt] && pgargs_rows (w.put[stmt]))
             pgbatch_add (loop, stmt, w.put[stmt]);
+    seal_send (seal, loop);
     pgbatch_add (loop, ST_COMMIT, NULL);
 }

@@ -7,6 +7,8 @@
 #include "proto/rpc/envelope.h"
 
 #define FUNDERS (RPC_ALLOW (PRINCIPAL_AGENCY) | RPC_ALLOW (PRINCIPAL_OPERATOR))
+/* Who may read everybody's operations. */
+#define AUDITORS RPC_ALLOW (PRINCIPAL_OPERATOR)
 #define VIEWERS (FUNDERS | RPC_ALLOW (PRINCIPAL_USER))
 /* A signed job with its script and chain, twice over. */
 enum { SIGNED_BYTES_MAX = ENVELOPE_BODY_MAX + (256 << 10) };
@@ -43,6 +45,10 @@ static const struct rpc_method methods[] = {
     {.name = "Usage", .allow = VIEWERS, .handler = handle_usage},
     {.name = "HoldList", .allow = VIEWERS, .handler = handle_hold_list},
     {.name = "List", .allow = VIEWERS, .handler = handle_list},
+    {.name = "Blocks", .allow = RPC_ALLOW_ANY, .handler = handle_blocks},
+    {.name = "Operations", .allow = AUDITORS, .handler = handle_operations},
+    {.name = "Proof", .allow = VIEWERS, .handler = handle_proof},
+    {.name = "LedgerCheck", .allow = AUDITORS, .handler = handle_ledger_check},
     {.name = NULL},
 };
 
@@ -73,6 +79,7 @@ struct bank_service *bank_service_create (const struct bank_service_config *conf
                                          .log = config->log,
                                          .conninfo = svc->database,
                                          .encode = reply_encode,
+                                         .sign = audit_sign,
                                          .state = on_state,
                                          .arg = svc};
     svc->reader = reader_create (config->base, config->log, svc->database, err);
@@ -102,6 +109,8 @@ void bank_service_destroy (struct bank_service *svc)
     committer_destroy (svc->committer);
     reader_destroy (svc->reader);
     verified_destroy (svc->verified);
+    strbuf_free (&svc->signer);
+    strbuf_free (&svc->signature);
     free (svc->database);
     free (svc);
 }

@@ -18,6 +18,7 @@ struct bank_service {
     char *database;
     struct expiry *expiry;
     struct verified *verified;
+    struct strbuf signer, signature; /* of the last block: see audit_sign */
 };
 
 /* One call on its way. Strings of the request are pointed to: the call keeps it valid. */
@@ -85,6 +86,16 @@ int period_read (struct work *work, time_us from, time_us to, const char *what, 
 
 void handle_usage (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void handle_hold_list (void *self, struct rpccall *call, const ProtobufCMessage *request);
+
+/* ---- audit.c ---- */
+
+/* Signs a block's body with the bank's key, for the committer; arg is the service. */
+int audit_sign (void *arg, const uint8_t body[BLOCK_BYTES], struct seal_mark *mark,
+                struct err *err);
+void handle_blocks (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void handle_operations (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void handle_proof (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void handle_ledger_check (void *self, struct rpccall *call, const ProtobufCMessage *request);
 
 /* ---- reads.c ---- */
 

@@ -10,10 +10,6 @@
 #include "proto/rpc/chainmemo.h"
 #include "proto/rpc/tlsreason.h"
 
-/* Signed before the bytes, so that a job's signature is never good for anything else. The
- * terminating NUL is part of it. */
-static const char domain[] = "nui-job-v1";
-
 enum { CHAIN_MAX = 8, CERT_BYTES_MAX = 16384, SIGNATURE_BYTES_MAX = 512 };
 
 static const EVP_MD *digest_of (EVP_PKEY *key, struct err *err, int *rc)
@@ -27,15 +23,17 @@ static const EVP_MD *digest_of (EVP_PKEY *key, struct err *err, int *rc)
     return NULL;
 }
 
-static uint8_t *signed_bytes (const void *body, size_t len, size_t *out_len)
+/* The domain comes before the bytes, its terminating NUL with it. */
+static uint8_t *signed_bytes (const char *domain, const void *body, size_t len, size_t *out_len)
 {
-    uint8_t *bytes = malloc (sizeof (domain) + len);
+    size_t before = strlen (domain) + 1;
+    uint8_t *bytes = malloc (before + len);
 
     if (bytes) {
-        memcpy (bytes, domain, sizeof (domain));
+        memcpy (bytes, domain, before);
         if (len > 0)
-            memcpy (bytes + sizeof (domain), body, len);
-        *out_len = sizeof (domain) + len;
+            memcpy (bytes + before, body, len);
+        *out_len = before + len;
     }
     return bytes;
 }
@@ -85,8 +83,8 @@ static bool chain_into (STACK_OF (X509) *chain, Nui__Common__V1__Envelope *e)
     return true;
 }
 
-int envelope_sign (struct tlsid *signer, const void *body, size_t body_len,
-                   Nui__Common__V1__Envelope **out, struct err *err)
+int envelope_sign_for (struct tlsid *signer, const char *domain, const void *body, size_t body_len,
+                       Nui__Common__V1__Envelope **out, struct err *err)
 {
     Nui__Common__V1__Envelope *e = NULL;
     EVP_PKEY *key = tlsid_key (signer);
@@ -101,7 +99,7 @@ int envelope_sign (struct tlsid *signer, const void *body, size_t body_len,
     if (rc < 0)
         return rc;
     e = malloc (sizeof (*e));
-    bytes = signed_bytes (body, body_len, &len);
+    bytes = signed_bytes (domain, body, body_len, &len);
     if (!e || !bytes) {
         free (e);
         free (bytes);
@@ -120,6 +118,12 @@ int envelope_sign (struct tlsid *signer, const void *body, size_t body_len,
     if (rc == 0)
         *out = e;
     return rc;
+}
+
+int envelope_sign (struct tlsid *signer, const void *body, size_t body_len,
+                   Nui__Common__V1__Envelope **out, struct err *err)
+{
+    return envelope_sign_for (signer, ENVELOPE_JOB, body, body_len, out, err);
 }
 
 void envelope_free (Nui__Common__V1__Envelope *envelope)
@@ -200,7 +204,8 @@ out:
     return rc;
 }
 
-static int verify_signature (EVP_PKEY *key, const Nui__Common__V1__Envelope *e, struct err *err)
+static int verify_signature (EVP_PKEY *key, const char *domain, const Nui__Common__V1__Envelope *e,
+                             struct err *err)
 {
     EVP_MD_CTX *ctx = NULL;
     uint8_t *bytes;
@@ -210,7 +215,7 @@ static int verify_signature (EVP_PKEY *key, const Nui__Common__V1__Envelope *e, 
     const EVP_MD *digest = digest_of (key, err, &rc);
     if (rc < 0)
         return rc;
-    bytes = signed_bytes (e->body.data, e->body.len, &len);
+    bytes = signed_bytes (domain, e->body.data, e->body.len, &len);
     ctx = EVP_MD_CTX_new ();
     if (!bytes || !ctx)
         rc = err_set (err, ERR_NOMEM, "envelope: out of memory");
@@ -241,8 +246,9 @@ static STACK_OF (X509) *chain_of (const Nui__Common__V1__Envelope *envelope, str
     return chain;
 }
 
-int envelope_verify (struct tlsid *id, const Nui__Common__V1__Envelope *envelope, time_us at,
-                     struct principal *signer_out, struct err *err)
+int envelope_verify_for (struct tlsid *id, const char *domain,
+                         const Nui__Common__V1__Envelope *envelope, time_us at,
+                         struct principal *signer_out, struct err *err)
 {
     STACK_OF (X509) *chain = NULL;
     struct principal signer;
@@ -253,7 +259,7 @@ int envelope_verify (struct tlsid *id, const Nui__Common__V1__Envelope *envelope
     if (!envelope || envelope->n_chain == 0 || envelope->n_chain > CHAIN_MAX ||
         envelope->body.len > ENVELOPE_BODY_MAX || envelope->signature.len == 0 ||
         envelope->signature.len > SIGNATURE_BYTES_MAX)
-        return err_set (err, ERR_UNAUTHENTIC, "the job is not signed, or over a size limit");
+        return err_set (err, ERR_UNAUTHENTIC, "it is not signed, or over a size limit");
     if (!chainmemo_key (envelope, &digest))
         return err_set (err, ERR_NOMEM, "envelope: out of memory");
     key = chainmemo_get (tlsid_chainmemo (id), &digest, at, &signer);
@@ -273,10 +279,16 @@ int envelope_verify (struct tlsid *id, const Nui__Common__V1__Envelope *envelope
                       signer.grid, tlsid_self (id)->grid);
         goto out;
     }
-    if ((rc = verify_signature (key, envelope, err)) < 0)
+    if ((rc = verify_signature (key, domain, envelope, err)) < 0)
         goto out;
     *signer_out = signer;
 out:
     sk_X509_pop_free (chain, X509_free);
     return rc;
+}
+
+int envelope_verify (struct tlsid *id, const Nui__Common__V1__Envelope *envelope, time_us at,
+                     struct principal *signer_out, struct err *err)
+{
+    return envelope_verify_for (id, ENVELOPE_JOB, envelope, at, signer_out, err);
 }

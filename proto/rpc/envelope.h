@@ -1,7 +1,8 @@
-/* envelope: bytes signed by a user, checkable by anyone with the grid's CA, years later.
+/* envelope: bytes signed by a member of the grid, checkable by anyone with its CA, years later.
  *
- * The signature is detached, over the domain string "nui-job-v1", a zero byte and the bytes. The
- * key's type decides: Ed25519, or ECDSA with SHA-256. The signer's chain travels as DER. */
+ * The signature is detached, over a domain string, a zero byte and the bytes: one that was made for
+ * a job is never good for anything else. The key's type decides: Ed25519, or ECDSA with SHA-256.
+ * The signer's chain travels as DER. */
 #ifndef NUI_RPC_ENVELOPE_H
 #define NUI_RPC_ENVELOPE_H
 
@@ -11,14 +12,21 @@
 
 enum { ENVELOPE_BODY_MAX = 1 << 20 };
 
+#define ENVELOPE_JOB "nui-job-v1" /* the domain of the calls that name none */
+
 /* Fills a message with malloc'ed content; free it with envelope_free. */
 int envelope_sign (struct tlsid *signer, const void *body, size_t body_len,
                    Nui__Common__V1__Envelope **out, struct err *err);
+int envelope_sign_for (struct tlsid *signer, const char *domain, const void *body, size_t body_len,
+                       Nui__Common__V1__Envelope **out, struct err *err);
 void envelope_free (Nui__Common__V1__Envelope *envelope);
 
 /* Checks chain (against the store and CRL, at moment `at`), signature and the signer's identity.
  * ERR_UNAUTHENTIC with the reason when it does not hold. */
 int envelope_verify (struct tlsid *id, const Nui__Common__V1__Envelope *envelope, time_us at,
                      struct principal *signer_out, struct err *err);
+int envelope_verify_for (struct tlsid *id, const char *domain,
+                         const Nui__Common__V1__Envelope *envelope, time_us at,
+                         struct principal *signer_out, struct err *err);
 
 #endif

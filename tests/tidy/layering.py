@@ -19,6 +19,7 @@ PARTS = ("local", "meta", "bank")
 PROTO = {
     "proto/base": set(),
     "proto/conf": {"proto/base"},
+    "proto/audit": {"proto/base"},
     "proto/store": {"proto/base"},
     "proto/rpc": {"proto/base", "proto/nui/v1", "proto/conf"},
     "proto/cli": {"proto/base", "proto/conf", "proto/rpc", "proto/nui/v1"},

@@ -51,7 +51,7 @@ static void write_config (const struct bankd *d, const char *database)
 static void read_port (struct bankd *d)
 {
     char path[512], text[64] = "";
-    duration_us deadline = clock_monotonic_us () + 30 * US_PER_S;
+    duration_us deadline = clock_monotonic_us () + 120 * US_PER_S;
     snprintf (path, sizeof (path), "%s/port", d->dir);
     for (;;) {
         FILE *f = fopen (path, "r");
@@ -147,7 +147,7 @@ void bankd_close (struct bankd *d)
 bool bankd_wait_serving (struct bankd *d, bool serving)
 {
     Grpc__Health__V1__HealthCheckRequest req = GRPC__HEALTH__V1__HEALTH_CHECK_REQUEST__INIT;
-    duration_us deadline = clock_monotonic_us () + 30 * US_PER_S;
+    duration_us deadline = clock_monotonic_us () + 120 * US_PER_S;
     while (clock_monotonic_us () < deadline) {
         ProtobufCMessage *reply = NULL;
         struct err err = {0};

@@ -104,7 +104,7 @@ static bool start_server (struct pg_fixture *pg)
     if (pg->pid < 0)
         return false;
     snprintf (conninfo, sizeof (conninfo), "host=%s dbname=postgres user=bank", pg->dir);
-    duration_us deadline = clock_monotonic_us () + 60 * US_PER_S;
+    duration_us deadline = clock_monotonic_us () + 240 * US_PER_S;
     while (PQping (conninfo) != PQPING_OK) {
         struct timespec pause = {0, 20000000};
         int status;

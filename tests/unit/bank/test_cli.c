@@ -44,6 +44,7 @@ static int up (void **state)
     write_config (w, "alice");
     write_config (w, "bob");
     write_config (w, "nsf");
+    write_config (w, "ops");
     *state = w;
     return bankd_wait_serving (&w->d, true) ? 0 : -1;
 }
@@ -276,6 +277,103 @@ static void refused (void **state)
     says (w, "alice", "balance --help", 0, "usage: nui balance");
 }
 
+/* As somebody with the database's superuser could. */
+static void tamper (struct world *w, const char *sql)
+{
+    PGconn *conn = pg_fixture_connect (w->conninfo);
+    PGresult *res = PQexec (conn, "SET session_replication_role = replica"); /* no triggers */
+    PQclear (res);
+    res = PQexec (conn, sql);
+    assert_string_equal (PQresultErrorMessage (res), "");
+    assert_string_not_equal (PQcmdTuples (res), "0");
+    PQclear (res);
+    PQfinish (conn);
+}
+
+static void audited (void **state)
+{
+    struct world *w = *state;
+    char words[1200], anchors[600], proof[600], newest[80], last[200];
+    snprintf (anchors, sizeof (anchors), "%s/anchors", w->d.dir);
+    snprintf (proof, sizeof (proof), "%s/proof", w->d.dir);
+    says (w, "ops", "verify", 0, "as signed");
+    says (w, "ops", "verify --csv --noheader", 0, ",1,"); /* from the first operation on */
+    says (w, "ops", "verify --rules", 0, "balances are the sums of their entries");
+    says (w, "alice", "verify", 3, "nui verify:");
+    says (w, "alice", "verify --rules", 3, "nui verify:");
+    says (w, "alice", "verify --headers", 0, "not looked at");
+    says (w, "ops", "verify --from 3", 0, "as signed");
+    says (w, "ops", "verify --from 99999", 5, "no block 99999");
+    snprintf (words, sizeof (words), "anchor --save %s", anchors);
+    says (w, "nsf", words, 0, "Link");
+    says (w, "alice", "anchor --csv --noheader", 0, ",");
+    assert_int_equal (1, sscanf (w->out, "%79[^,]", newest));
+    says (w, "nsf", "deposit -A phys 1", 0, "alloc."); /* one block more */
+    snprintf (words, sizeof (words), "verify --anchor %s", anchors);
+    says (w, "ops", words, 0, "Anchors met");
+    says (w, "ops", "verify --anchor /dev/null", 1, "holds no anchor");
+    snprintf (words, sizeof (words), "verify --anchor %s/ops.cfg", w->d.dir);
+    says (w, "ops", words, 1, "line 1: this is no anchor");
+    /* A line of a statement, with its proof. */
+    snprintf (words, sizeof (words), "proof 1 --save %s", proof);
+    says (w, "alice", words, 5, "concerns no account"); /* a project's creation moves nothing */
+    says (w, "alice", "statement -A phys --csv --noheader", 0, "deposit");
+    assert_int_equal (0, nui (w, "alice", "statement -A phys --json"));
+    json_error_t error;
+    json_t *st = json_loads (w->out, 0, &error), *lines = json_object_get (st, "lines");
+    long long op = json_integer_value (
+        json_object_get (json_array_get (lines, json_array_size (lines) - 1), "op"));
+    json_decref (st);
+    snprintf (words, sizeof (words), "proof %lld --save %s", op, proof);
+    says (w, "alice", words, 0, "In block");
+    says (w, "bob", words, 5, "concerns no account");
+    snprintf (words, sizeof (words), "proof --check %s", proof);
+    says (w, "bob", words, 0, "In block"); /* whoever has the file can check it */
+    says (w, "bob", "proof --check /dev/null", 1, "no proof");
+    says (w, "bob", "proof", 2, "OPERATION");
+    says (w, "bob", "proof 0", 2, "OPERATION");
+    says (w, "alice", "proof 999999", 5, "no such operation");
+    FILE *file = fopen (proof, "r+");
+    assert_non_null (file);
+    fseek (file, 30, SEEK_SET);
+    fputc ('x', file);
+    fclose (file);
+    says (w, "bob", words, 1, "nui proof:");
+    /* Each change of the database shows, and where. */
+    tamper (w, "UPDATE bank.op SET note = note || '!' WHERE id = 14");
+    says (w, "ops", "verify", 1, "are not those that the bank signed");
+    assert_non_null (strstr (w->out, "14"));
+    tamper (w, "UPDATE bank.op SET note = left (note, -1) WHERE id = 14");
+    says (w, "ops", "verify", 0, "as signed");
+    snprintf (last, sizeof (last), "UPDATE bank.entry SET amount = 2 * amount WHERE op_id = %lld", op);
+    tamper (w, last); /* still zero in sum */
+    says (w, "ops", "verify", 1, "are not those that the bank signed");
+    says (w, "ops", "verify --rules", 1, "breaks its rules in ");
+    snprintf (last, sizeof (last), "UPDATE bank.entry SET amount = amount / 2 WHERE op_id = %lld", op);
+    tamper (w, last);
+    tamper (w, "UPDATE bank.balance SET posted = posted + 1 WHERE allocation_id = "
+               "(SELECT min (allocation_id) FROM bank.balance)");
+    says (w, "ops", "verify", 0, "as signed"); /* derived: no part of the history */
+    says (w, "ops", "verify --rules", 1, "alloc.");
+    tamper (w, "UPDATE bank.balance SET posted = posted - 1 WHERE allocation_id = "
+               "(SELECT min (allocation_id) FROM bank.balance)");
+    says (w, "ops", "verify --rules", 0, "");
+    tamper (w, "UPDATE bank.block SET recorded_at = recorded_at + 1 WHERE number = 5");
+    says (w, "alice", "verify --headers", 1, "block 5: the signature does not fit");
+    tamper (w, "UPDATE bank.block SET recorded_at = recorded_at - 1 WHERE number = 5");
+    tamper (w, "UPDATE bank.block SET signature = (SELECT signature FROM bank.block b WHERE "
+               "b.number = 4) WHERE number = 5");
+    says (w, "alice", "verify --headers", 1, "block 5: the signature does not fit");
+    tamper (w, "DELETE FROM bank.block WHERE number = 5");
+    says (w, "alice", "verify --headers", 1, "block 6 does not follow block 4");
+    /* A history cut off at its end is whole in itself; who kept an anchor sees it. */
+    tamper (w, "DELETE FROM bank.block WHERE number >= 5");
+    says (w, "alice", "verify --headers", 0, "not looked at");
+    snprintf (words, sizeof (words), "verify --headers --anchor %s", anchors);
+    says (w, "alice", words, 1, "an anchor was taken of block ");
+    assert_non_null (strstr (w->out, newest));
+}
+
 static void no_answer (void **state)
 {
     struct world *w = *state;
@@ -288,7 +386,7 @@ int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (setting_up), cmocka_unit_test (looking),   cmocka_unit_test (correcting),
-        cmocka_unit_test (refused),    cmocka_unit_test (no_answer),
+        cmocka_unit_test (refused),    cmocka_unit_test (audited),   cmocka_unit_test (no_answer),
     };
     signal (SIGPIPE, SIG_IGN);
     return cmocka_run_group_tests (tests, up, down);

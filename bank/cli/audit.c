@@ -1,0 +1,543 @@
+/* nui anchor, verify, proof: the bank's history, checked here and not by the bank. */
+#include <errno.h>
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bank/cli/util.h"
+#include "proto/audit/block.h"
+#include "proto/rpc/envelope.h"
+
+enum { BLOCKS_A_CALL = 200, OPERATIONS_A_CALL = 500, ANCHOR_BYTES_MAX = 65536, PROOF_BYTES_MAX = 4 << 20 };
+
+/* ---- one block ---- */
+
+/* Its signature and its numbers; link_out is what the next one must name. */
+static int block_open (struct cli_context *ctx, const Nui__Bank__V1__Block *message,
+                       struct block *block, struct err *err)
+{
+    struct tlsid *id = cli_identity (ctx, err);
+    struct principal signer;
+    struct err why = {0};
+    if (!id)
+        return err->code;
+    if (!message->envelope ||
+        block_decode (message->envelope->body.data, message->envelope->body.len, block, &why) < 0)
+        return err_set (err, ERR_CONFLICT, "the bank sent no block: %s", why.text);
+    if (envelope_verify_for (id, BLOCK_DOMAIN, message->envelope, block->recorded_at, &signer,
+                             &why) < 0)
+        return err_set (err, ERR_CONFLICT, "block %lld: %.200s", (long long)block->number,
+                        why.text);
+    if (signer.kind != PRINCIPAL_BANK)
+        return err_set (err, ERR_CONFLICT, "block %lld is signed by a %s, not by the bank",
+                        (long long)block->number, principal_kind_name (signer.kind));
+    return 0;
+}
+
+/* The leaf of an operation as the bank sent it; a message out of shape gives a leaf that fits
+ * nowhere. */
+static struct merkle_hash leaf_of (const Nui__Bank__V1__LedgerOperation *m, struct strbuf *scratch)
+{
+    struct audit_entry *entry = calloc (m->n_entries + 1, sizeof (*entry));
+    struct audit_op op = {.id = m->id,
+                          .client = m->client,
+                          .kind = m->kind,
+                          .on_behalf = m->on_behalf,
+                          .site = m->site,
+                          .job = m->job,
+                          .note = m->note,
+                          .effective_at = m->effective_us,
+                          .recorded_at = m->recorded_us,
+                          .status = m->status,
+                          .outcome = m->outcome.data,
+                          .outcome_len = m->outcome.len,
+                          .entry = entry,
+                          .entry_count = (uint32_t)m->n_entries};
+    if (!entry)
+        abort ();
+    if (m->key.len == sizeof (op.key))
+        memcpy (op.key, m->key.data, sizeof (op.key));
+    if (m->hash.len == sizeof (op.hash))
+        memcpy (op.hash, m->hash.data, sizeof (op.hash));
+    for (size_t i = 0; i < m->n_entries; i++) {
+        const Nui__Bank__V1__LedgerEntry *e = m->entries[i];
+        entry[i] = (struct audit_entry){.leg = e->leg,
+                                        .layer = e->layer[0],
+                                        .unit = e->unit,
+                                        .account_id = e->account,
+                                        .allocation_id = e->allocation,
+                                        .amount = e->amount_micro,
+                                        .effective_at = e->effective_us,
+                                        .recorded_at = e->recorded_us};
+    }
+    struct merkle_hash leaf = audit_leaf (&op, scratch);
+    free (entry);
+    return leaf;
+}
+
+/* ---- anchors ---- */
+
+/* "nui-anchor-v1 NUMBER LINK BLOCK": the block itself, signature and all, in base64. */
+static int anchor_save (const char *path, const Nui__Bank__V1__Block *message,
+                        const struct block *block, struct err *err)
+{
+    size_t len = nui__bank__v1__block__get_packed_size (message);
+    uint8_t *bytes = malloc (len + 1);
+    char *base64 = malloc (len / 3 * 4 + 8), hex[2 * MERKLE_BYTES + 1];
+    FILE *file = fopen (path, "ae");
+    struct merkle_hash link = block_link (block);
+    bool ok = bytes && base64 && file;
+    if (ok) {
+        nui__bank__v1__block__pack (message, bytes);
+        EVP_EncodeBlock ((unsigned char *)base64, bytes, (int)len);
+        ok = fprintf (file, "nui-anchor-v1 %lld %s %s\n", (long long)block->number,
+                      merkle_text (&link, hex), base64) > 0;
+    }
+    if (file && fclose (file) != 0)
+        ok = false;
+    free (bytes);
+    free (base64);
+    return ok ? 0 : err_set (err, ERR_IO, "cannot write %.200s: %s", path, strerror (errno));
+}
+
+int cmd_anchor (struct cli_context *ctx, int argc, char **argv)
+{
+    static const struct table_column columns[] = {{"block", "Block", TABLE_INT, 0},
+                                                  {"recorded", "Recorded", TABLE_TIME, 0},
+                                                  {"operations", "Operations up to", TABLE_INT, 0},
+                                                  {"link", "Link", TABLE_TEXT, 0}};
+    struct args {
+        const char *save;
+    } args = {0};
+    static const struct cli_option options[] = {
+        {"save", 0, CLI_OPT_STRING, offsetof (struct args, save), 0, 0}, {0}};
+    struct cli_operands o;
+    struct err err = {0};
+    struct block block;
+    int rc;
+    if (!cli_options (ctx, options, 0, &args, argc, argv, &o, &rc))
+        return rc;
+    if (o.count)
+        return cli_usage (argv[0], "'%s' is one word too many", o.item[0]);
+    Nui__Bank__V1__BlocksRequest request = NUI__BANK__V1__BLOCKS_REQUEST__INIT;
+    request.limit = 1;
+    Nui__Bank__V1__BlocksReply *reply =
+        (Nui__Bank__V1__BlocksReply *)bank_call (ctx, "Blocks", &request.base, &err);
+    if (!reply)
+        return cli_fail (argv[0], &err);
+    if (reply->n_blocks == 0)
+        err_set (&err, ERR_NOT_FOUND, "the bank has recorded nothing yet");
+    else if (block_open (ctx, reply->blocks[0], &block, &err) == 0 && args.save)
+        anchor_save (args.save, reply->blocks[0], &block, &err);
+    nui__bank__v1__blocks_reply__free_unpacked (reply, NULL);
+    if (err.code)
+        return cli_fail (argv[0], &err);
+    char hex[2 * MERKLE_BYTES + 1];
+    struct merkle_hash link = block_link (&block);
+    struct table *table = table_create (columns, 4);
+    table_int (table, block.number);
+    table_time (table, block.recorded_at);
+    table_int (table, block.first_op + block.ops - 1);
+    table_text (table, merkle_text (&link, hex));
+    table_end_row (table);
+    rc = table_print_record (table, ctx);
+    table_destroy (table);
+    return rc;
+}
+
+/* ---- verify ---- */
+
+struct anchor {
+    int64_t number;
+    char link[2 * MERKLE_BYTES + 1];
+};
+
+struct verifier {
+    struct cli_context *ctx;
+    bool headers;
+    struct anchor *anchor;
+    size_t anchors, anchors_met;
+    struct block last; /* number 0: none yet */
+    int64_t from, first_op, blocks, operations;
+    /* operations fetched and not yet used */
+    Nui__Bank__V1__OperationsReply *page;
+    size_t page_at;
+    struct strbuf scratch;
+    struct cli_progress *progress;
+};
+
+static int anchors_read (struct verifier *v, const char *path, struct err *err)
+{
+    char *line = NULL;
+    size_t cap = 0, number = 0;
+    FILE *file = fopen (path, "re");
+    if (!file)
+        return err_set (err, ERR_IO, "cannot read %.200s: %s", path, strerror (errno));
+    while (!err->code && getline (&line, &cap, file) > 0) {
+        struct anchor anchor;
+        long long n = 0;
+        number++;
+        if (sscanf (line, "nui-anchor-v1 %lld %64[0-9a-f] ", &n, anchor.link) != 2 || n < 1 ||
+            strlen (anchor.link) != 2 * MERKLE_BYTES) {
+            err_set (err, ERR_INVALID, "%.200s, line %zu: this is no anchor", path, number);
+            break;
+        }
+        anchor.number = n;
+        v->anchor = realloc (v->anchor, (v->anchors + 1) * sizeof (anchor));
+        if (!v->anchor)
+            abort ();
+        v->anchor[v->anchors++] = anchor;
+    }
+    if (!err->code && (ferror (file) || v->anchors == 0))
+        err_set (err, ERR_INVALID, "%.200s holds no anchor", path);
+    free (line);
+    fclose (file);
+    return err->code;
+}
+
+static int meet_anchors (struct verifier *v, struct err *err)
+{
+    char hex[2 * MERKLE_BYTES + 1];
+    struct merkle_hash link = block_link (&v->last);
+    merkle_text (&link, hex);
+    for (size_t i = 0; i < v->anchors; i++) {
+        if (v->anchor[i].number != v->last.number)
+            continue;
+        if (strcmp (hex, v->anchor[i].link) != 0)
+            return err_set (err, ERR_CONFLICT,
+                            "block %lld is not the one that the anchor was taken of: the history "
+                            "up to it was rewritten",
+                            (long long)v->last.number);
+        v->anchors_met++;
+    }
+    return 0;
+}
+
+/* The next operation in order of numbers, or NULL with err. */
+static const Nui__Bank__V1__LedgerOperation *next_op (struct verifier *v, int64_t id,
+                                                      struct err *err)
+{
+    if (!v->page || v->page_at == v->page->n_operations) {
+        Nui__Bank__V1__OperationsRequest request = NUI__BANK__V1__OPERATIONS_REQUEST__INIT;
+        if (v->page)
+            nui__bank__v1__operations_reply__free_unpacked (v->page, NULL);
+        request.from_id = id;
+        request.limit = OPERATIONS_A_CALL;
+        v->page_at = 0;
+        v->page = (Nui__Bank__V1__OperationsReply *)bank_call (v->ctx, "Operations", &request.base,
+                                                               err);
+        if (!v->page)
+            return NULL;
+    }
+    if (v->page_at == v->page->n_operations || v->page->operations[v->page_at]->id != id) {
+        err_set (err, ERR_CONFLICT, "operation %lld is missing: block %lld holds it",
+                 (long long)id, (long long)v->last.number);
+        return NULL;
+    }
+    return v->page->operations[v->page_at++];
+}
+
+static int check_root (struct verifier *v, struct err *err)
+{
+    const struct block *block = &v->last;
+    struct merkle_hash *leaf = calloc ((size_t)block->ops, sizeof (*leaf)), root;
+    if (!leaf)
+        return err_set (err, ERR_NOMEM, "out of memory");
+    for (int64_t i = 0; i < block->ops && !err->code; i++) {
+        const Nui__Bank__V1__LedgerOperation *op = next_op (v, block->first_op + i, err);
+        if (op)
+            leaf[i] = leaf_of (op, &v->scratch);
+    }
+    if (!err->code) {
+        root = merkle_root (leaf, (size_t)block->ops);
+        if (!merkle_equal (&root, &block->root))
+            err_set (err, ERR_CONFLICT,
+                     "block %lld: its operations %lld to %lld, or their entries, are not those "
+                     "that the bank signed",
+                     (long long)block->number, (long long)block->first_op,
+                     (long long)(block->first_op + block->ops - 1));
+    }
+    free (leaf);
+    return err->code;
+}
+
+static int check_block (struct verifier *v, const Nui__Bank__V1__Block *message, struct err *err)
+{
+    struct block block, before = v->last;
+    if (block_open (v->ctx, message, &block, err) < 0)
+        return err->code;
+    v->last = block;
+    if (before.number) {
+        struct merkle_hash link = block_link (&before);
+        if (block.number != before.number + 1 || block.first_op != before.first_op + before.ops ||
+            block.recorded_at < before.recorded_at || !merkle_equal (&link, &block.prev))
+            return err_set (err, ERR_CONFLICT, "block %lld does not follow block %lld",
+                            (long long)block.number, (long long)before.number);
+    } else {
+        static const struct merkle_hash none;
+        v->first_op = block.first_op;
+        if (block.number != v->from || (block.number == 1 && !merkle_equal (&block.prev, &none)))
+            return err_set (err, ERR_CONFLICT, "the chain does not begin with block %lld",
+                            (long long)v->from);
+    }
+    if ((!v->headers && check_root (v, err) < 0) || meet_anchors (v, err) < 0)
+        return err->code;
+    v->blocks++;
+    v->operations += block.ops;
+    cli_progress_update (v->progress, (uint64_t)v->blocks);
+    return 0;
+}
+
+static int check_chain (struct verifier *v, struct err *err)
+{
+    int64_t newest = 0;
+    bool more = true;
+    while (more && !err->code) {
+        Nui__Bank__V1__BlocksRequest request = NUI__BANK__V1__BLOCKS_REQUEST__INIT;
+        request.from_number = v->last.number ? v->last.number + 1 : v->from;
+        request.limit = BLOCKS_A_CALL;
+        Nui__Bank__V1__BlocksReply *reply =
+            (Nui__Bank__V1__BlocksReply *)bank_call (v->ctx, "Blocks", &request.base, err);
+        if (!reply)
+            return err->code;
+        newest = reply->newest;
+        if (!v->progress)
+            v->progress = cli_progress_start ("blocks", (uint64_t)(newest - v->from + 1));
+        if (reply->n_blocks == 0 && request.from_number <= newest)
+            err_set (err, ERR_CONFLICT, "block %lld is missing",
+                     (long long)request.from_number);
+        for (size_t i = 0; i < reply->n_blocks && !err->code; i++)
+            check_block (v, reply->blocks[i], err);
+        more = reply->n_blocks > 0 && v->last.number < newest;
+        nui__bank__v1__blocks_reply__free_unpacked (reply, NULL);
+    }
+    if (!err->code && v->anchors_met < v->anchors)
+        for (size_t i = 0; i < v->anchors; i++)
+            if (v->anchor[i].number > v->last.number || v->anchor[i].number < v->from)
+                return err_set (err, ERR_CONFLICT,
+                                "an anchor was taken of block %lld, the blocks looked at are %lld "
+                                "to %lld",
+                                (long long)v->anchor[i].number, (long long)v->from,
+                                (long long)v->last.number);
+    return err->code;
+}
+
+static int print_chain (struct verifier *v)
+{
+    static const struct table_column columns[] = {
+        {"blocks", "Blocks", TABLE_INT, 0},          {"operations", "Operations", TABLE_INT, 0},
+        {"first_operation", "From", TABLE_INT, 0},   {"last_operation", "To", TABLE_INT, 0},
+        {"anchors", "Anchors met", TABLE_INT, 0},    {"recorded", "Last recorded", TABLE_TIME, 0},
+        {"link", "Link", TABLE_TEXT, 0},             {"contents", "Contents", TABLE_TEXT, 0}};
+    char hex[2 * MERKLE_BYTES + 1];
+    struct merkle_hash link = block_link (&v->last);
+    struct table *table = table_create (columns, 8);
+    table_int (table, v->blocks);
+    table_int (table, v->operations);
+    table_int (table, v->first_op);
+    table_int (table, v->last.first_op + v->last.ops - 1);
+    table_int (table, (int64_t)v->anchors_met);
+    table_time (table, v->last.recorded_at);
+    table_text (table, merkle_text (&link, hex));
+    table_text (table, v->headers ? "not looked at" : "as signed");
+    table_end_row (table);
+    int rc = table_print_record (table, v->ctx);
+    table_destroy (table);
+    return rc;
+}
+
+/* The rules as the bank's database computes them. */
+static int check_rules (struct verifier *v, const char *command)
+{
+    static const struct table_column columns[] = {{"rule", "Rule", TABLE_TEXT, 0},
+                                                  {"checked", "Checked", TABLE_INT, 0},
+                                                  {"broken", "Broken", TABLE_INT, 0},
+                                                  {"example", "Example", TABLE_TEXT, 0}};
+    Nui__Bank__V1__LedgerCheckRequest request = NUI__BANK__V1__LEDGER_CHECK_REQUEST__INIT;
+    struct err err = {0};
+    Nui__Bank__V1__LedgerCheckReply *reply =
+        (Nui__Bank__V1__LedgerCheckReply *)bank_call (v->ctx, "LedgerCheck", &request.base, &err);
+    if (!reply)
+        return cli_fail (command, &err);
+    struct table *table = table_create (columns, 4);
+    uint64_t broken = 0;
+    for (size_t i = 0; i < reply->n_rules; i++) {
+        const Nui__Bank__V1__LedgerRule *rule = reply->rules[i];
+        broken += rule->broken;
+        table_text (table, rule->rule);
+        table_int (table, (int64_t)rule->checked);
+        table_int (table, (int64_t)rule->broken);
+        table_text (table, rule->broken ? rule->example : NULL);
+        table_end_row (table);
+    }
+    int rc = table_print (table, v->ctx);
+    table_destroy (table);
+    nui__bank__v1__ledger_check_reply__free_unpacked (reply, NULL);
+    if (broken) {
+        err_set (&err, ERR_CONFLICT, "the ledger breaks its rules in %llu places",
+                 (unsigned long long)broken);
+        return cli_fail (command, &err);
+    }
+    return rc;
+}
+
+int cmd_verify (struct cli_context *ctx, int argc, char **argv)
+{
+    struct args {
+        const char *anchor;
+        int64_t from;
+        bool headers, rules;
+    } args = {.from = 1};
+    static const struct cli_option options[] = {
+        {"anchor", 0, CLI_OPT_STRING, offsetof (struct args, anchor), 0, 0},
+        {"from", 0, CLI_OPT_INT, offsetof (struct args, from), 1, INT64_MAX},
+        {"headers", 0, CLI_OPT_FLAG, offsetof (struct args, headers), 0, 0},
+        {"rules", 0, CLI_OPT_FLAG, offsetof (struct args, rules), 0, 0},
+        {0}};
+    struct cli_operands o;
+    struct err err = {0};
+    int rc;
+    if (!cli_options (ctx, options, 0, &args, argc, argv, &o, &rc))
+        return rc;
+    if (o.count)
+        return cli_usage (argv[0], "'%s' is one word too many", o.item[0]);
+    struct verifier v = {.ctx = ctx, .headers = args.headers, .from = args.from};
+    if (args.rules)
+        return check_rules (&v, argv[0]);
+    if (!args.anchor || anchors_read (&v, args.anchor, &err) == 0)
+        check_chain (&v, &err);
+    if (v.progress)
+        cli_progress_end (v.progress);
+    if (v.page)
+        nui__bank__v1__operations_reply__free_unpacked (v.page, NULL);
+    strbuf_free (&v.scratch);
+    free (v.anchor);
+    if (!err.code && v.blocks == 0)
+        err_set (&err, ERR_NOT_FOUND, "there is no block %lld", (long long)args.from);
+    return err.code ? cli_fail (argv[0], &err) : print_chain (&v);
+}
+
+/* ---- proofs ---- */
+
+static int proof_check (struct cli_context *ctx, const Nui__Bank__V1__ProofReply *proof,
+                        struct block *block, struct err *err)
+{
+    struct merkle_hash path[MERKLE_PATH_MAX] = {0}, leaf;
+    struct strbuf scratch = STRBUF_INIT;
+    if (!proof->block || !proof->operation || proof->n_path > MERKLE_PATH_MAX)
+        return err_set (err, ERR_INVALID, "this is no proof");
+    if (block_open (ctx, proof->block, block, err) < 0)
+        return err->code;
+    for (size_t i = 0; i < proof->n_path; i++)
+        if (proof->path[i].len == MERKLE_BYTES)
+            memcpy (path[i].b, proof->path[i].data, MERKLE_BYTES);
+    leaf = leaf_of (proof->operation, &scratch);
+    strbuf_free (&scratch);
+    if (proof->operation->id < block->first_op ||
+        !merkle_path_holds (&leaf, (size_t)block->ops,
+                            (size_t)(proof->operation->id - block->first_op), path, proof->n_path,
+                            &block->root))
+        return err_set (err, ERR_CONFLICT,
+                        "operation %lld is not one that the bank signed in block %lld",
+                        (long long)proof->operation->id, (long long)block->number);
+    return 0;
+}
+
+static int proof_save (const char *path, const Nui__Bank__V1__ProofReply *proof, struct err *err)
+{
+    size_t len = nui__bank__v1__proof_reply__get_packed_size (proof);
+    uint8_t *bytes = malloc (len + 1);
+    FILE *file = fopen (path, "we");
+    bool ok = bytes && file;
+    if (ok) {
+        nui__bank__v1__proof_reply__pack (proof, bytes);
+        ok = fwrite (bytes, 1, len, file) == len;
+    }
+    if (file && fclose (file) != 0)
+        ok = false;
+    free (bytes);
+    return ok ? 0 : err_set (err, ERR_IO, "cannot write %.200s: %s", path, strerror (errno));
+}
+
+static Nui__Bank__V1__ProofReply *proof_load (const char *path, struct err *err)
+{
+    Nui__Bank__V1__ProofReply *proof = NULL;
+    uint8_t *bytes = malloc (PROOF_BYTES_MAX);
+    FILE *file = fopen (path, "re");
+    if (!bytes || !file) {
+        err_set (err, ERR_IO, "cannot read %.200s: %s", path, strerror (errno));
+    } else {
+        size_t len = fread (bytes, 1, PROOF_BYTES_MAX, file);
+        proof = nui__bank__v1__proof_reply__unpack (NULL, len, bytes);
+        if (!proof)
+            err_set (err, ERR_INVALID, "%.200s holds no proof", path);
+    }
+    if (file)
+        fclose (file);
+    free (bytes);
+    return proof;
+}
+
+static int proof_print (struct cli_context *ctx, const Nui__Bank__V1__ProofReply *proof,
+                        const struct block *block)
+{
+    static const struct table_column columns[] = {
+        {"operation", "Operation", TABLE_INT, 0}, {"kind", "Kind", TABLE_TEXT, 0},
+        {"at", "Recorded", TABLE_TIME, 0},        {"who", "Who", TABLE_TEXT, 0},
+        {"job", "Job", TABLE_TEXT, 0},            {"site", "Site", TABLE_TEXT, 0},
+        {"description", "Description", TABLE_TEXT, 0}, {"block", "In block", TABLE_INT, 0},
+        {"link", "Link", TABLE_TEXT, 0}};
+    const Nui__Bank__V1__LedgerOperation *op = proof->operation;
+    char hex[2 * MERKLE_BYTES + 1];
+    struct merkle_hash link = block_link (block);
+    struct table *table = table_create (columns, 9);
+    table_int (table, op->id);
+    table_text (table, op->kind);
+    table_time (table, op->recorded_us);
+    table_text (table, op->on_behalf);
+    table_text (table, op->job);
+    table_text (table, op->site);
+    table_text (table, op->note);
+    table_int (table, block->number);
+    table_text (table, merkle_text (&link, hex));
+    table_end_row (table);
+    int rc = table_print_record (table, ctx);
+    table_destroy (table);
+    return rc;
+}
+
+int cmd_proof (struct cli_context *ctx, int argc, char **argv)
+{
+    struct args {
+        const char *save, *check;
+    } args = {0};
+    static const struct cli_option options[] = {
+        {"save", 0, CLI_OPT_STRING, offsetof (struct args, save), 0, 0},
+        {"check", 0, CLI_OPT_STRING, offsetof (struct args, check), 0, 0},
+        {0}};
+    struct cli_operands o;
+    struct err err = {0};
+    struct block block;
+    char none[] = "", *end = none;
+    int rc;
+    if (!cli_options (ctx, options, 0, &args, argc, argv, &o, &rc))
+        return rc;
+    Nui__Bank__V1__ProofRequest request = NUI__BANK__V1__PROOF_REQUEST__INIT;
+    if (o.count == 1)
+        request.op_id = strtoull (o.item[0], &end, 10);
+    if (o.count != (args.check ? 0 : 1) || *end || (o.count && !request.op_id))
+        return cli_usage (argv[0], "say OPERATION [--save FILE], or --check FILE");
+    Nui__Bank__V1__ProofReply *proof =
+        args.check ? proof_load (args.check, &err)
+                   : (Nui__Bank__V1__ProofReply *)bank_call (ctx, "Proof", &request.base, &err);
+    if (proof && proof_check (ctx, proof, &block, &err) == 0 && args.save)
+        proof_save (args.save, proof, &err);
+    if (proof && !err.code && !args.check && (uint64_t)proof->operation->id != request.op_id)
+        err_set (&err, ERR_CONFLICT, "the bank proved operation %lld instead",
+                 (long long)proof->operation->id);
+    rc = err.code ? cli_fail (argv[0], &err) : proof_print (ctx, proof, &block);
+    if (proof)
+        nui__bank__v1__proof_reply__free_unpacked (proof, NULL);
+    return rc;
+}

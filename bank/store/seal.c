@@ -1,0 +1,122 @@
+#include "bank/store/seal.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "bank/store/statements.h"
+
+/* A view's operations and entries stand in the order in which they were decided. */
+struct cursor {
+    const struct ledger_view *view;
+    uint32_t entry;
+    struct strbuf *scratch;
+};
+
+static struct merkle_hash leaf_of (struct cursor *at, const struct ledger_op *op)
+{
+    const struct ledger_view *view = at->view;
+    uint32_t count = 0, first = at->entry;
+    while (first + count < view->entries.count &&
+           ((const struct ledger_entry *)view->entries.item[first + count])->op_id == op->id)
+        count++;
+    struct audit_entry *entry = arena_array (view->arena, count, sizeof (*entry));
+    for (uint32_t i = 0; i < count; i++) {
+        const struct ledger_entry *e = view->entries.item[first + i];
+        entry[i] = (struct audit_entry){.leg = e->leg,
+                                        .layer = e->layer,
+                                        .unit = LEDGER_UNIT_CREDIT,
+                                        .account_id = e->account_id,
+                                        .allocation_id = e->allocation_id,
+                                        .amount = e->amount,
+                                        .effective_at = e->effective_at,
+                                        .recorded_at = view->now};
+    }
+    at->entry = first + count;
+    struct audit_op leaf = {.id = op->id,
+                            .client = op->client,
+                            .kind = ledger_kind_name (op->kind),
+                            .on_behalf = op->on_behalf,
+                            .site = op->site,
+                            .job = op->job,
+                            .note = op->note,
+                            .effective_at = op->effective_at,
+                            .recorded_at = view->now,
+                            .status = op->status,
+                            .outcome = op->outcome,
+                            .outcome_len = op->outcome_len,
+                            .entry = entry,
+                            .entry_count = count};
+    memcpy (leaf.key, op->key.b, sizeof (leaf.key));
+    memcpy (leaf.hash, op->hash, sizeof (leaf.hash));
+    return audit_leaf (&leaf, at->scratch);
+}
+
+static int sign (struct seal *seal, struct arena *arena, struct err *err)
+{
+    uint8_t body[BLOCK_BYTES];
+    struct seal_mark mark;
+    const struct block *block = &seal->block;
+    block_encode (block, body);
+    if (seal->sign (seal->arg, body, &mark, err) < 0)
+        return err->code;
+    seal->block_signer = merkle_digest (mark.chain, mark.chain_len);
+    if (!seal->signer_known || !merkle_equal (&seal->signer, &seal->block_signer)) {
+        seal->signer_row = pgargs_create (arena, "bb");
+        pgargs_bytes (seal->signer_row, 0, seal->block_signer.b, MERKLE_BYTES);
+        pgargs_bytes (seal->signer_row, 1, mark.chain, mark.chain_len);
+        pgargs_seal (seal->signer_row);
+    }
+    struct pgargs *row = seal->block_row = pgargs_create (arena, "iiiibbbb");
+    pgargs_i64 (row, 0, block->number);
+    pgargs_i64 (row, 1, block->first_op);
+    pgargs_i64 (row, 2, block->ops);
+    pgargs_i64 (row, 3, block->recorded_at);
+    pgargs_bytes (row, 4, block->prev.b, MERKLE_BYTES);
+    pgargs_bytes (row, 5, block->root.b, MERKLE_BYTES);
+    pgargs_bytes (row, 6, seal->block_signer.b, MERKLE_BYTES);
+    pgargs_bytes (row, 7, mark.signature, mark.signature_len);
+    pgargs_seal (row);
+    return 0;
+}
+
+int seal_make (struct seal *seal, const struct ledger_view *view, struct err *err)
+{
+    struct cursor at = {.view = view, .scratch = &seal->scratch};
+    struct merkle_hash *leaf = arena_array (view->arena, view->ops.count, sizeof (*leaf));
+    struct block *block = &seal->block;
+    *block = (struct block){.number = seal->number + 1, .recorded_at = view->now, .prev = seal->link};
+    seal->block_row = seal->signer_row = NULL;
+    for (uint32_t i = 0; i < view->ops.count; i++) {
+        const struct ledger_op *op = view->ops.item[i];
+        if (!op->is_new)
+            continue;
+        if (block->ops == 0)
+            block->first_op = op->id;
+        assert (op->id == block->first_op + block->ops);
+        leaf[block->ops++] = leaf_of (&at, op);
+    }
+    assert (at.entry == view->entries.count);
+    if (block->ops == 0)
+        return 0;
+    block->root = merkle_root (leaf, (size_t)block->ops);
+    return sign (seal, view->arena, err);
+}
+
+void seal_send (const struct seal *seal, struct pgloop *loop)
+{
+    if (seal->signer_row)
+        pgbatch_add (loop, ST_ADD_SIGNER, seal->signer_row);
+    if (seal->block_row)
+        pgbatch_add (loop, ST_ADD_BLOCK, seal->block_row);
+}
+
+void seal_committed (struct seal *seal)
+{
+    if (seal->block.ops == 0)
+        return;
+    seal->number = seal->block.number;
+    seal->link = block_link (&seal->block);
+    seal->signer = seal->block_signer;
+    seal->signer_known = true;
+    seal->block.ops = 0;
+}

@@ -1,0 +1,43 @@
+/* seal: the block that a batch's operations make. */
+#ifndef NUI_BANK_STORE_SEAL_H
+#define NUI_BANK_STORE_SEAL_H
+
+#include "bank/core/ledger.h"
+#include "bank/store/pgloop.h"
+#include "proto/audit/block.h"
+
+/* A signature over a block's body. What the pointers name lives until the next call. */
+struct seal_mark {
+    const void *chain; /* of the signer: an Envelope with certificates only */
+    size_t chain_len;
+    const void *signature;
+    size_t signature_len;
+};
+
+/* Signs a block's body (BLOCK_DOMAIN); a negative err code with err filled when it cannot. */
+typedef int (*seal_sign_f) (void *arg, const uint8_t body[BLOCK_BYTES], struct seal_mark *mark,
+                            struct err *err);
+
+/* Where the chain stands. */
+struct seal {
+    seal_sign_f sign;
+    void *arg;
+    int64_t number;          /* of the last block that was committed; 0: none */
+    struct merkle_hash link; /* of that block */
+    struct merkle_hash signer;
+    bool signer_known; /* its row is committed */
+    /* of the batch in flight */
+    struct block block; /* ops == 0: none */
+    struct merkle_hash block_signer;
+    struct pgargs *block_row, *signer_row; /* NULL: nothing to add */
+    struct strbuf scratch;
+};
+
+/* Makes the block of the view's new operations, if any. */
+int seal_make (struct seal *seal, const struct ledger_view *view, struct err *err);
+/* Adds its rows to the open batch, between BEGIN and COMMIT. */
+void seal_send (const struct seal *seal, struct pgloop *loop);
+/* The batch was committed. */
+void seal_committed (struct seal *seal);
+
+#endif

@@ -1,0 +1,60 @@
+/* block: what makes a change of the bank's history visible. Each transaction of the ledger's writer
+ * is a block: the Merkle root over its operations, chained to the block before it and signed by the
+ * bank. Whoever keeps one block (an anchor) can tell later whether anything up to it was changed.
+ *
+ * A leaf is one operation with its entries, in an encoding of our own: integers as 8 bytes, most
+ * significant first, texts and bytes as their length and then themselves. Pure. */
+#ifndef NUI_AUDIT_BLOCK_H
+#define NUI_AUDIT_BLOCK_H
+
+#include "proto/audit/merkle.h"
+#include "proto/base/err.h"
+#include "proto/base/quantity.h"
+#include "proto/base/strbuf.h"
+
+/* Signed before a block's body: a signature of a block is good for nothing else. */
+#define BLOCK_DOMAIN "nui-block-v1"
+
+struct audit_entry {
+    uint32_t leg;
+    char layer; /* 'P' or 'H' */
+    int64_t unit, account_id, allocation_id, amount; /* micro-units */
+    time_us effective_at, recorded_at;
+};
+
+struct audit_op {
+    int64_t id;
+    const char *client;
+    uint8_t key[16];
+    uint8_t hash[MERKLE_BYTES]; /* of the canonical request */
+    const char *kind, *on_behalf, *site, *job, *note;
+    time_us effective_at, recorded_at;
+    int64_t status;
+    const void *outcome;
+    size_t outcome_len;
+    const struct audit_entry *entry;
+    uint32_t entry_count;
+};
+
+/* scratch is overwritten. */
+struct merkle_hash audit_leaf (const struct audit_op *op, struct strbuf *scratch);
+
+struct block {
+    int64_t number;   /* 1, 2 … */
+    int64_t first_op; /* operations first_op … first_op + ops - 1 */
+    int64_t ops;
+    time_us recorded_at;
+    struct merkle_hash prev; /* the link of the block before it; zero for the first */
+    struct merkle_hash root;
+};
+
+enum { BLOCK_BYTES = 4 * 8 + 2 * MERKLE_BYTES };
+
+/* What is signed. */
+void block_encode (const struct block *block, uint8_t body[BLOCK_BYTES]);
+/* ERR_INVALID for another length or numbers that no block has. */
+int block_decode (const void *body, size_t len, struct block *block, struct err *err);
+/* What the next block names as its prev. */
+struct merkle_hash block_link (const struct block *block);
+
+#endif
