@@ -47,6 +47,13 @@ static const int node_values[] = {NODEALLOC_LASTAVAILABLE, NODEALLOC_FIRSTAVAILA
                                   NODEALLOC_MINRESOURCE,   NODEALLOC_CPULOAD,
                                   NODEALLOC_PRIORITY,      NODEALLOC_FASTEST};
 
+static const char *const preempt_words[] = {"REQUEUE", "SUSPEND", "CHECKPOINT", "CANCEL", NULL};
+static const int preempt_values[] = {PREEMPT_REQUEUE, PREEMPT_SUSPEND, PREEMPT_CHECKPOINT,
+                                     PREEMPT_CANCEL};
+
+static const char *const violation_words[] = {"CANCEL", "PREEMPT", NULL};
+static const int violation_values[] = {WCVIOLATION_CANCEL, WCVIOLATION_PREEMPT};
+
 static int place_of (int value, const int *values)
 {
     int place = 0;
@@ -297,6 +304,9 @@ static const struct conf_param file_params[] = {
     INT ("BFCHUNKSIZE", bf_chunk_procs, 0, UINT32_MAX),
 
     WORD ("NODEALLOCATIONPOLICY", node_allocation, node_words),
+    WORD ("PREEMPTPOLICY", preempt_policy, preempt_words),
+    WORD ("PREEMPTIONPOLICY", preempt_policy, preempt_words),
+    WORD ("WCVIOLATIONACTION", wcviolation_action, violation_words),
     INT ("DEFERCOUNT", defer_count, 0, UINT32_MAX),
     INT ("DEFERSTARTCOUNT", defer_start_count, 0, UINT32_MAX),
 
@@ -340,6 +350,11 @@ static const struct conf_param policy_params[] = {
     DURATION ("RMPOLLINTERVAL", poll_interval, US_PER_S),
     DURATION ("JOBAGGREGATIONTIME", job_aggregation_time, 0),
     DURATION ("DEFERTIME", defer_time, 0),
+    {.name = "JOBMAXOVERRUN",
+     .type = CONF_DURATION,
+     .offset = POLICY_AT (max_overrun),
+     .max = TIME_US_MAX,
+     .flags = CONF_F_INDEX | CONF_F_INFINITY},
     {0},
 };
 
@@ -404,6 +419,8 @@ static void file_from_policy (struct policy_file *f, struct policy *p)
     f->backfill_window_order = place_of (p->backfill_window_order, window_values);
     f->backfill_priority = place_of (p->backfill_priority, bfpriority_values);
     f->node_allocation = place_of (p->node_allocation, node_values);
+    f->preempt_policy = place_of (p->preempt_policy, preempt_values);
+    f->wcviolation_action = place_of (p->wcviolation_action, violation_values);
 }
 
 static void file_to_policy (const struct policy_file *f, struct policy *p)
@@ -433,6 +450,8 @@ static void file_to_policy (const struct policy_file *f, struct policy *p)
     p->backfill_window_order = (enum backfill_window_order)window_values[f->backfill_window_order];
     p->backfill_priority = (enum backfill_priority)bfpriority_values[f->backfill_priority];
     p->node_allocation = (enum node_allocation)node_values[f->node_allocation];
+    p->preempt_policy = (enum preempt_policy)preempt_values[f->preempt_policy];
+    p->wcviolation_action = (enum wcviolation_action)violation_values[f->wcviolation_action];
     for (uint32_t b = 0; b < POLICY_BUCKETS_MAX; b++) {
         if (f->bucket[b].depth_set || f->bucket[b].list_set)
             policy_bucket_set (p, b, f->bucket[b].depth_set ? f->bucket[b].depth : 1,

@@ -427,6 +427,22 @@ static bool ignore_flag (const char *word, struct policy_qos *q)
     return false;
 }
 
+/* Limits per job: processors, time, processor-seconds. */
+static bool ignore_job_flag (const char *word, struct policy_qos *q)
+{
+    static const struct {
+        const char *name;
+        enum limit_kind kind;
+    } known[] = {{"IGNMAXPPJ", LIMIT_PROC}, {"IGNMAXTPJ", LIMIT_WC}, {"IGNMAXPSPJ", LIMIT_PS}};
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        if (strcasecmp (known[i].name, word) == 0) {
+            q->ignore_job |= 1u << known[i].kind;
+            return true;
+        }
+    }
+    return false;
+}
+
 static int set_qflags (void *target, const struct conf_value *value, struct err *err)
 {
     static const struct {
@@ -439,19 +455,23 @@ static int set_qflags (void *target, const struct conf_value *value, struct err 
         {"IGNSYSTEM", QOS_IGNSYSTEM},
         {"IGNUSER", QOS_IGNUSER},
         {"IGNALL", QOS_IGNALL},
+        {"PREEMPTOR", QOS_PREEMPTOR},
+        {"PREEMPTEE", QOS_PREEMPTEE},
+        {"PREEMPTSPV", QOS_PREEMPTSPV},
+        {"RESTARTPREEMPT", QOS_RESTARTPREEMPT},
+        {"NTR", QOS_NTR},
+        {"RUNNOW", QOS_RUNNOW | QOS_PREEMPTOR | QOS_IGNALL},
+        {"DEDICATED", QOS_DEDICATED},
     };
     /* Maui's, not ours yet: noted. */
-    static const char *const later[] = {"PREEMPTOR",      "PREEMPTEE",   "DEDICATED", "USERESERVED",
-                                        "RESTARTPREEMPT", "NTR",         "RUNNOW",    "PREEMPTSPV",
-                                        "IGNSRMAXTIME",   "IGNHOSTLIST", "IGNMAXPPJ", "IGNMAXTPJ",
-                                        "IGNMAXPSPJ"};
+    static const char *const later[] = {"USERESERVED", "IGNSRMAXTIME", "IGNHOSTLIST"};
     static const char separators[] = ":, |\t";
     struct cred_ref *ref = target;
     char *text = arena_strdup (ref->policy->arena, value->text), *rest = NULL;
     struct policy_cred *c = edit (target);
     for (char *word = strtok_r (text, separators, &rest); word;
          word = strtok_r (NULL, separators, &rest)) {
-        bool found = ignore_flag (word, c->qos);
+        bool found = ignore_flag (word, c->qos) || ignore_job_flag (word, c->qos);
         for (size_t i = 0; i < sizeof known / sizeof known[0] && !found; i++) {
             if (strcasecmp (word, known[i].name) == 0) {
                 c->qos->flags |= known[i].flag;

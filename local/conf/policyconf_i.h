@@ -28,6 +28,8 @@ struct policy_file {
     int backfill_window_order;
     int backfill_priority;
     int node_allocation;
+    int preempt_policy;
+    int wcviolation_action;
     const char *threshold_text; /* read once the type is known */
     uint32_t threshold_line;
     struct {

@@ -90,6 +90,8 @@ void cluster_destroy (struct cluster *c)
         job_free (job_at (c, c->idle[i]));
     for (uint32_t i = 0; i < c->run_count; i++)
         job_free (job_at (c, c->run[i].slot));
+    for (uint32_t i = 0; i < c->suspended_count; i++)
+        job_free (job_at (c, c->suspended[i]));
     for (uint32_t i = 0; i < c->chunk_count; i++)
         free (c->chunk[i]);
     for (uint32_t i = 0; i < c->shape_count; i++)
@@ -116,6 +118,9 @@ void cluster_destroy (struct cluster *c)
     free (c->room_have);
     free (c->map.key);
     free (c->map.slot);
+    free (c->array_running.key);
+    free (c->array_running.slot);
+    free (c->suspended);
     free (c->idle);
     free (c->run);
     priority_destroy (c->priority);
@@ -515,6 +520,14 @@ time_us cluster_next_wakeup (const struct cluster *c, time_us now)
         sooner (job->spec.not_before, now, &best);
         sooner (job->retry_until, now, &best);
     }
+    for (uint32_t i = 0; i < c->run_count && c->policy->max_overrun != TIME_US_MAX; i++) {
+        time_us end = time_add (c->run[i].end, c->policy->max_overrun);
+        sooner (end, now, &best);
+        if (end > now)
+            break;
+    }
+    for (uint32_t i = 0; i < c->suspended_count; i++)
+        sooner (suspended_wakeup (c, i), now, &best);
     if (c->policy->bf_chunk_procs && c->freed_at != TIME_US_NONE)
         sooner (time_add (c->freed_at, c->policy->bf_chunk_duration), now, &best);
     return best;

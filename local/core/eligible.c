@@ -35,8 +35,26 @@ static bool gated (struct pass *p, uint32_t slot, struct reason *why)
         why->clears = job->spec.not_before;
         return true;
     }
+    if (job->spec.deadline && time_add (p->now, job->spec.walltime_limit) > job->spec.deadline) {
+        *why = reason_plain (REASON_DEADLINE);
+        why->clears = job->spec.deadline;
+        return true;
+    }
     gate_update (c, slot);
     return false;
+}
+
+/* Do as many jobs of its array run as may? */
+static bool array_full (const struct pass *p, uint32_t slot, struct reason *why)
+{
+    const struct job_spec *spec = &job_at (p->c, slot)->spec;
+    uint32_t running = map_find (&p->c->array_running, spec->array);
+
+    if (running == SLOT_NONE || running < spec->array_limit)
+        return false;
+    *why = reason_plain (REASON_ARRAY_LIMIT);
+    why->have = running;
+    return true;
 }
 
 /* More than all suitable nodes have, or than there are. */
@@ -121,7 +139,7 @@ static enum mark eligible_one (struct pass *p, uint32_t slot, uint32_t *blocks,
         }
         limits_idle_add (c->limits, lj);
     }
-    if (never_fits (p, slot, why))
+    if (never_fits (p, slot, why) || ((hot->limited & LIMITED_ARRAY) && array_full (p, slot, why)))
         return MARK_OUT;
     if (!c->by_age && priority_rejected (c->priority, c->prio[slot])) {
         *why = reason_plain (REASON_NEGATIVE_PRIORITY);
@@ -169,6 +187,42 @@ void verdicts_store (struct cluster *c, time_us now)
     }
 }
 
+/* What stands in its way is its own: is it to be deferred for it? */
+static enum defer_reason deferral_of (const struct pass *p, uint32_t slot, const struct reason *why)
+{
+    time_us due = job_at (p->c, slot)->reserved_start;
+
+    switch ((enum reason_code)why->code) {
+    case REASON_NEVER_FITS:
+        return DEFER_NO_RESOURCES;
+    case REASON_SYSTEM_LIMIT:
+        return DEFER_SYSTEM_LIMITS;
+    case REASON_LIMIT_ACTIVE: /* soft or hard */
+        return due != TIME_US_NONE && due <= p->now ? DEFER_POLICY_VIOLATION : DEFER_NOT;
+    default:
+        return DEFER_NOT;
+    }
+}
+
+static void defer_name (struct pass *p, uint32_t slot, const struct reason *why)
+{
+    struct plan *plan = p->plan;
+    enum defer_reason reason = deferral_of (p, slot, why);
+
+    if (reason == DEFER_NOT || p->policy->defer_time == 0)
+        return;
+    if (plan->defer_count == p->defer_cap) {
+        uint32_t cap = p->defer_cap ? p->defer_cap * 2 : 16;
+        struct plan_deferral *list = arena_array (p->arena, cap, sizeof *list);
+        if (plan->defer_count)
+            memcpy (list, plan->defer, plan->defer_count * sizeof *list);
+        plan->defer = list;
+        p->defer_cap = cap;
+    }
+    plan->defer[plan->defer_count++] =
+        (struct plan_deferral){job_at (p->c, slot)->spec.id, reason};
+}
+
 enum { AHEAD = 12 }; /* how far to fetch */
 
 /* Soft limits of all slots in the order of memory, which is quicker than in that of priority. */
@@ -210,8 +264,10 @@ void eligible_mark (struct pass *p)
                 remember (p, slot, blocks, p->mark[i] == MARK_SOFT);
         }
         p->retries += retry_holds (p, slot);
-        if (p->mark[i] == MARK_OUT || p->mark[i] == MARK_SOFT)
+        if (p->mark[i] == MARK_OUT || p->mark[i] == MARK_SOFT) {
             pass_reason (p, slot, &why);
+            defer_name (p, slot, &why);
+        }
         if (p->mark[i] != MARK_OUT)
             p->plan->considered++;
     }
@@ -222,6 +278,10 @@ bool eligible_still (struct pass *p, uint32_t slot, enum limit_level level)
     struct limits_violation v;
     struct reason why;
 
+    if (!p->plain && (p->c->hot[slot].limited & LIMITED_ARRAY) && array_full (p, slot, &why)) {
+        pass_reason (p, slot, &why);
+        return false;
+    }
     if (p->plain || !(p->c->hot[slot].limited & LIMITED_ACTIVE) ||
         limits_active_check (p->c->limits, &p->c->lj[slot], level, p->now_s, &v) == 0)
         return true;

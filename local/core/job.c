@@ -168,6 +168,8 @@ void jobs_totals_changed (struct cluster *c)
     }
     for (uint32_t i = 0; i < c->idle_count; i++)
         job_totals (c, c->idle[i]);
+    for (uint32_t i = 0; i < c->suspended_count; i++)
+        job_totals (c, c->suspended[i]);
     for (uint32_t i = 0; i < c->run_count; i++) {
         uint32_t slot = c->run[i].slot;
         int64_t end_s = job_at (c, slot)->limit_end / US_PER_S;
@@ -193,11 +195,16 @@ static void job_limited (struct cluster *c, uint32_t slot)
     if (p->system_max_proc_per_job >= 0 || p->system_max_wall_s_per_job >= 0 ||
         p->system_max_ps_per_job >= 0 || (qos && qos->job_override_mask))
         hot->limited |= LIMITED_SYSTEM;
+    if (job_at (c, slot)->spec.array && job_at (c, slot)->spec.array_limit)
+        hot->limited |= LIMITED_ARRAY;
 }
 
-static uint32_t system_priority_flags (const struct job_spec *spec)
+/* Above all others: by setspri, or by its QoS (next to run, run now). */
+static uint32_t system_priority_flags (const struct cluster *c, const struct job_spec *spec)
 {
-    if (spec->flags & JOB_SYSTEM_PRIORITY)
+    const struct policy_qos *qos = policy_qos (c->policy, spec->cred[CRED_QOS]);
+
+    if ((spec->flags & JOB_SYSTEM_PRIORITY) || (qos && (qos->flags & (QOS_NTR | QOS_RUNNOW))))
         return PRIORITY_SYSTEM_ABSOLUTE;
     return spec->system_priority ? PRIORITY_SYSTEM_RELATIVE : 0;
 }
@@ -215,7 +222,7 @@ static void columns_fill (struct cluster *c, uint32_t slot)
     }
     job->procs = (uint32_t)sum[RES_PROCS];
     memcpy (pj->cred, job->spec.cred, sizeof pj->cred);
-    pj->flags = system_priority_flags (&job->spec);
+    pj->flags = system_priority_flags (c, &job->spec);
     pj->procs = job->procs;
     pj->mem_mb = sum[RES_MEM_MB];
     pj->swap_mb = sum[RES_SWAP_MB];
@@ -247,7 +254,8 @@ static uint8_t gates (const struct cluster *c, const struct job *job)
            (job->spec.not_before != TIME_US_NONE && job->spec.not_before > c->now ? GATE_DATE
                                                                                  : 0) |
            (job->spec.reservation.v ? GATE_RSV : 0) |
-           (job->retry_until != TIME_US_NONE && job->retry_until > c->now ? GATE_RETRY : 0);
+           (job->retry_until != TIME_US_NONE && job->retry_until > c->now ? GATE_RETRY : 0) |
+           (job->spec.deadline ? GATE_DEADLINE : 0);
 }
 
 void gate_update (struct cluster *c, uint32_t slot)
@@ -259,6 +267,14 @@ void gate_update (struct cluster *c, uint32_t slot)
 }
 
 /* --- entering and leaving ----------------------------------------------------------------- */
+
+/* By its QoS: QFLAGS DEDICATED, as it is when the job comes. */
+static bool whole_nodes (const struct cluster *c, const struct job_spec *spec)
+{
+    const struct policy_qos *qos = policy_qos (c->policy, spec->cred[CRED_QOS]);
+
+    return qos && (qos->flags & QOS_DEDICATED);
+}
 
 static void spec_take (struct cluster *c, struct job *job, const struct job_spec *spec)
 {
@@ -272,8 +288,12 @@ static void spec_take (struct cluster *c, struct job *job, const struct job_spec
         job->shape = malloc (spec->req_count * sizeof *job->shape);
         assert (job->shape && "out of memory");
     }
+    if (whole_nodes (c, spec)) {
+        for (uint32_t r = 0; r < spec->req_count; r++)
+            ((struct req *)job->spec.req)[r].exclusive = true;
+    }
     for (uint32_t r = 0; r < spec->req_count; r++)
-        job->shape[r] = shape_intern (c, &spec->req[r]);
+        job->shape[r] = shape_intern (c, &job->spec.req[r]);
 }
 
 static void spec_drop (struct cluster *c, struct job *job)
@@ -297,6 +317,7 @@ static void job_enter_idle (struct cluster *c, uint32_t slot)
     c->aged_apart += c->pj[slot].eff_queue_since != job->spec.submit;
     c->system_prioritised += c->pj[slot].flags & PRIORITY_SYSTEM ? 1 : 0;
     c->limited += c->hot[slot].limited != 0;
+    c->deadlines += job->spec.deadline != 0;
     c->prio[slot] = 0;
     job->entered = c->planner->serial;
     job->reason = (struct reason){.code = REASON_NOT_PLANNED, .clears = TIME_US_NONE};
@@ -319,6 +340,7 @@ void job_leave_idle (struct cluster *c, uint32_t slot)
 
     c->gated -= c->hot[slot].gate != 0;
     c->limited -= c->hot[slot].limited != 0;
+    c->deadlines -= job->spec.deadline != 0;
     c->aged_apart -= c->pj[slot].eff_queue_since != job->spec.submit;
     c->system_prioritised -= c->pj[slot].flags & PRIORITY_SYSTEM ? 1 : 0;
     c->hot[slot].gate = 0;
@@ -363,6 +385,7 @@ int cluster_job_submit (struct cluster *c, const struct job_spec *spec, time_us 
     job = job_at (c, slot);
     spec_take (c, job, spec);
     job->gone = job->pending = job->backfilled = job->kept = false;
+    job->leaving = job->resuming = job->held = false;
     job->deferred_until = job->retry_until = TIME_US_NONE;
     job->retry = (struct allocation){0};
     job->stamp = 0;
@@ -469,7 +492,7 @@ int cluster_job_system_priority_set (struct cluster *c, struct job_id id, int32_
     if (absolute)
         job->spec.flags |= JOB_SYSTEM_PRIORITY;
     c->system_prioritised -= c->pj[slot].flags & PRIORITY_SYSTEM ? 1 : 0;
-    c->pj[slot].flags = system_priority_flags (&job->spec);
+    c->pj[slot].flags = system_priority_flags (c, &job->spec);
     c->pj[slot].system_priority = priority;
     c->system_prioritised += c->pj[slot].flags & PRIORITY_SYSTEM ? 1 : 0;
     return 0;
@@ -546,7 +569,7 @@ int cluster_job_start (struct cluster *c, struct job_id id, const struct allocat
     copy.item = heap_copy (allocation->item, allocation->count * sizeof *allocation->item);
     job_leave_idle (c, slot);
     job_enter_running (c, slot, copy, started);
-    job->backfilled = false;
+    job->backfilled = job->leaving = false;
     job_started (c, slot, JOB_STARTING);
     return 0;
 }
@@ -574,6 +597,8 @@ int cluster_job_running (struct cluster *c, struct job_id id, time_us started, t
     if (rc != 0)
         return rc;
     job = job_at (c, slot);
+    if (job->state == JOB_SUSPENDED)
+        return err_set (err, ERR_CONFLICT, "job %llu is suspended", (unsigned long long)id.v);
     if (job->state == JOB_STARTING) {
         job->state = JOB_RUNNING;
         c->starting_count--;
@@ -600,13 +625,17 @@ static void job_back (struct cluster *c, uint32_t slot, time_us until, bool keep
     struct job *job = job_at (c, slot);
 
     c->starting_count -= job->state == JOB_STARTING;
+    job->leaving = false;
     if (keep) {
         job->retry_until = time_add (c->now, c->policy->reservation_retry);
         job->retry.count = job->allocation.count;
         job->retry.item =
             heap_copy (job->allocation.item, job->retry.count * sizeof *job->retry.item);
     }
-    job_leave_running (c, slot);
+    if (job->state == JOB_SUSPENDED)
+        suspended_forget (c, slot);
+    else
+        job_leave_running (c, slot);
     job->backfilled = false;
     job->deferred_until = until > c->now ? until : TIME_US_NONE;
     job_enter_idle (c, slot);
@@ -643,6 +672,33 @@ int cluster_job_preempt (struct cluster *c, struct job_id id, time_us now, struc
     return 0;
 }
 
+int cluster_job_leaving (struct cluster *c, struct job_id id, bool leaving, time_us now,
+                         struct err *err)
+{
+    uint32_t slot;
+    int rc = find_active (c, id, now, &slot, err);
+
+    if (rc != 0)
+        return rc;
+    job_at (c, slot)->leaving = leaving;
+    c->version++;
+    event_frees (c);
+    return 0;
+}
+
+int cluster_job_backfilled_set (struct cluster *c, struct job_id id, time_us now, struct err *err)
+{
+    uint32_t slot;
+    int rc = find_active (c, id, now, &slot, err);
+
+    if (rc != 0)
+        return rc;
+    job_at (c, slot)->backfilled = true;
+    c->version++;
+    event_frees (c);
+    return 0;
+}
+
 int cluster_job_end (struct cluster *c, struct job_id id, time_us now, struct err *err)
 {
     uint32_t slot;
@@ -653,6 +709,12 @@ int cluster_job_end (struct cluster *c, struct job_id id, time_us now, struct er
         return rc;
     job = job_at (c, slot);
     c->starting_count -= job->state == JOB_STARTING;
+    if (job->state == JOB_SUSPENDED) {
+        suspended_forget (c, slot);
+        job_gone (c, slot);
+        c->version++;
+        return 0;
+    }
     if (job->limit_end > c->now)
         memo_changed (c->planner, &job->allocation, job->limit_end, true);
     else if (job->limit_end < c->now)
@@ -701,6 +763,8 @@ uint32_t cluster_job_count (const struct cluster *c, enum job_state state)
 {
     if (state == JOB_IDLE)
         return c->idle_count;
+    if (state == JOB_SUSPENDED)
+        return c->suspended_count;
     return state == JOB_STARTING ? c->starting_count : c->run_count - c->starting_count;
 }
 
@@ -718,8 +782,9 @@ uint32_t cluster_job_list (const struct cluster *c, enum job_state state, struct
 
     if (state == JOB_IDLE)
         return planner_idle_list (c, out, cap);
-    for (uint32_t i = 0; i < c->run_count; i++) {
-        const struct job *job = job_at (c, c->run[i].slot);
+    for (uint32_t i = 0; i < (state == JOB_SUSPENDED ? c->suspended_count : c->run_count); i++) {
+        const struct job *job =
+            job_at (c, state == JOB_SUSPENDED ? c->suspended[i] : c->run[i].slot);
         if (job->state != state)
             continue;
         if (n < cap)
@@ -732,6 +797,14 @@ uint32_t cluster_job_list (const struct cluster *c, enum job_state state, struct
 
 /* --- another policy --------------------------------------------------------------------------- */
 
+static void system_flags_renew (struct cluster *c, uint32_t slot)
+{
+    struct priority_job *pj = &c->pj[slot];
+
+    pj->flags = (pj->flags & ~(uint32_t)PRIORITY_SYSTEM) |
+                system_priority_flags (c, &job_at (c, slot)->spec);
+}
+
 void jobs_policy_changed (struct cluster *c)
 {
     for (uint32_t i = 0; i < c->idle_count; i++) {
@@ -740,12 +813,21 @@ void jobs_policy_changed (struct cluster *c)
         job_totals (c, slot);
         job_limited (c, slot);
         c->limited += c->hot[slot].limited != 0;
+        c->system_prioritised -= c->pj[slot].flags & PRIORITY_SYSTEM ? 1 : 0;
+        system_flags_renew (c, slot);
+        c->system_prioritised += c->pj[slot].flags & PRIORITY_SYSTEM ? 1 : 0;
+    }
+    for (uint32_t i = 0; i < c->suspended_count; i++) {
+        job_totals (c, c->suspended[i]);
+        job_limited (c, c->suspended[i]);
+        system_flags_renew (c, c->suspended[i]);
     }
     for (uint32_t i = 0; i < c->run_count; i++) {
         uint32_t slot = c->run[i].slot;
         struct job *job = job_at (c, slot);
         job_totals (c, slot);
         job_limited (c, slot);
+        system_flags_renew (c, slot);
         if (c->hot[slot].limited & LIMITED_ACTIVE)
             limits_active_add (c->limits, &c->lj[slot], job->limit_end / US_PER_S);
         usage_policy_changed (c, slot);

@@ -564,7 +564,7 @@ int limits_job_check (const struct limits *l, const struct limits_job *job,
         bool by_override = qos->job_override_mask & (1u << kind[i]);
         int64_t value = by_override ? qos->job_override[kind[i]] : most[i];
         int64_t request = request_of (job, kind[i]);
-        if (value < 0 || request <= value)
+        if (value < 0 || request <= value || (qos->ignore_job & (1u << kind[i])))
             continue;
         if (v)
             *v = (struct limits_violation){.scope = LIMIT_SCOPE_JOB,

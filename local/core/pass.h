@@ -56,6 +56,7 @@ struct pass {
     uint32_t reservation_cap;
     uint32_t *promised_slot; /* of the plan's reservations, as many */
     uint32_t reason_cap;
+    uint32_t defer_cap;
 
     uint32_t *order; /* idle slots by priority */
     uint8_t *mark;
@@ -83,6 +84,8 @@ struct pass {
     uint32_t retries; /* jobs that keep their nodes after a failed start */
     bool privileged; /* some jobs may be reserved for outside the buckets */
     struct job_id head;   /* the first that waits */
+    uint32_t evictions_tried;
+    bool closed; /* nothing starts any more: room is being made, or the next to run waits */
 };
 
 /* --- order.c ------------------------------------------------------------------------------ */
@@ -178,11 +181,28 @@ void retry_run (struct pass *p);
 /* want: MARK_WAITS in the soft pass; in the hard pass MARK_SOFT as well. */
 void backfill_run (struct pass *p, bool hard);
 
+/* --- deadline.c --------------------------------------------------------------------------- */
+
+/* Takes what was promised to jobs with a deadline, if it still stands. */
+void deadline_hold (struct pass *p);
+/* The job's turn has come: gives back what it was promised. */
+void deadline_turn (struct pass *p, uint32_t slot);
+/* Those whose turn did not come keep it. */
+void deadline_rest (struct pass *p);
+
 /* --- preempt.c ---------------------------------------------------------------------------- */
 
-/* Names in the plan whom the job at slot, the first that waits, needs gone; nobody where that would
- * not help. */
-void preempt_name (struct pass *p, uint32_t slot);
+/* May the job evict anybody at all? */
+bool preempt_may (const struct pass *p, uint32_t slot);
+/* This one, priorities aside? */
+bool preempt_could (const struct pass *p, uint32_t slot, uint32_t victim);
+/* Names in the plan whom the waiting job at slot needs gone; true: it starts once they are (they may
+ * be on their way already), so nothing else may. False where that would not help. */
+bool preempt_name (struct pass *p, uint32_t slot);
+
+/* --- suspend.c ---------------------------------------------------------------------------- */
+
+void suspended_resume (struct pass *p);
 
 /* --- plan.c ------------------------------------------------------------------------------- */
 

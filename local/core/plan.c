@@ -41,6 +41,10 @@ void planner_destroy (struct planner *pl)
 /* A start that did not come about: idle again, as before. */
 static void unstart (struct cluster *c, uint32_t slot)
 {
+    if (job_at (c, slot)->resuming) {
+        suspended_again (c, slot);
+        return;
+    }
     job_leave_running (c, slot);
     job_at (c, slot)->pending = false;
     idle_insert (c, slot);
@@ -151,7 +155,8 @@ void pass_started (struct pass *p, uint32_t slot, enum plan_phase phase)
     struct planner *pl = p->planner;
 
     job->pending = true;
-    job->backfilled = phase == PLAN_BACKFILL_SOFT || phase == PLAN_BACKFILL_HARD;
+    if (phase != PLAN_RESUMED)
+        job->backfilled = phase == PLAN_BACKFILL_SOFT || phase == PLAN_BACKFILL_HARD;
     pl->started = grow (pl->started, &pl->started_cap, plan->start_count + 1,
                         sizeof *pl->started);
     pl->started[plan->start_count] = slot;
@@ -265,7 +270,7 @@ static bool may_reserve (struct pass *p, uint32_t slot, uint32_t *bucket_out)
     if (policy->backfill_policy == BACKFILL_NONE || policy->backfill_policy == BACKFILL_PREEMPT ||
         policy->reservation_policy == RESERVATION_NEVER || (flags & QOS_NORESERVATION))
         return false;
-    if ((flags & QOS_RESERVEALWAYS) || kept)
+    if ((flags & QOS_RESERVEALWAYS) || kept || job_at (p->c, slot)->spec.deadline)
         return true;
     switch (policy->reservation_threshold) {
     case THRESHOLD_NONE:
@@ -331,6 +336,8 @@ static void priority_phase (struct pass *p)
             continue;
         if (only_reserve && !may_reserve (p, slot, &bucket))
             continue;
+        if (p->c->deadlines)
+            deadline_turn (p, slot);
         if (!eligible_still (p, slot, LIMIT_SOFT)) {
             p->mark[i] = MARK_SOFT;
             continue;
@@ -339,16 +346,15 @@ static void priority_phase (struct pass *p)
             p->mark[i] = p->head.v ? MARK_FILLED : MARK_STARTED; /* past one that waits? */
             continue;
         }
-        if (p->head.v == 0) {
+        if (p->head.v == 0)
             p->head = job_at (p->c, slot)->spec.id;
-            if (p->policy->backfill_policy == BACKFILL_PREEMPT)
-                preempt_name (p, slot);
-        }
-        if (reserve (p, i) || only_reserve)
+        p->closed = (preempt_may (p, slot) && preempt_name (p, slot)) ||
+                    (qos_flags (p, slot) & QOS_NTR);
+        if ((reserve (p, i) || only_reserve) && !p->closed)
             continue;
         p->first_free = i;
         only_reserve = p->privileged || any_bucket_left (p);
-        if (!only_reserve)
+        if (!only_reserve || p->closed)
             return;
     }
 }
@@ -380,7 +386,7 @@ static void pass_open (struct pass *p, struct cluster *c, time_us now, struct ar
     arena_reset (p->scratch);
     for (uint32_t b = 0; b < c->policy->bucket_count; b++)
         p->depth_total += c->policy->bucket[b].used ? c->policy->bucket[b].depth : 0;
-    p->privileged = c->qos_reserves ||
+    p->privileged = c->qos_reserves || c->deadlines > 0 ||
                     c->policy->reservation_policy == RESERVATION_HIGHEST;
     if (p->privileged)
         p->depth_total = UINT32_MAX;
@@ -415,6 +421,25 @@ static void bypass_count (struct pass *p)
     }
 }
 
+/* Jobs that are past their limit for longer than they may be. */
+static void violations_gather (struct pass *p)
+{
+    const struct cluster *c = p->c;
+    duration_us more = p->policy->max_overrun;
+    struct plan *plan = p->plan;
+
+    for (uint32_t i = 0; i < c->run_count && more != TIME_US_MAX; i++) {
+        const struct job *job = job_at (c, c->run[i].slot);
+        if (time_add (c->run[i].end, more) > p->now)
+            return;
+        if (job->pending || job->leaving)
+            continue;
+        if (plan->violation_count == 0)
+            plan->violation = arena_array (p->arena, c->run_count, sizeof *plan->violation);
+        plan->violation[plan->violation_count++] = job->spec.id;
+    }
+}
+
 int plan_compute (struct cluster *c, time_us now, struct arena *arena, struct plan *plan,
                   struct err *err)
 {
@@ -432,15 +457,22 @@ int plan_compute (struct cluster *c, time_us now, struct arena *arena, struct pl
         bound_start (&p);
     if (p.retries)
         retry_run (&p);
+    if (c->suspended_count)
+        suspended_resume (&p);
+    if (c->deadlines)
+        deadline_hold (&p);
     priority_phase (&p);
+    if (c->deadlines)
+        deadline_rest (&p);
     for (uint32_t i = 0; i < plan->preempt_count; i++)
         hash_in (&plan->hash, plan->preempt[i].v);
-    if (c->policy->backfill_policy != BACKFILL_NONE && plan->preempt_count == 0) {
+    if (c->policy->backfill_policy != BACKFILL_NONE && !p.closed) {
         backfill_run (&p, false);
         if (!p.plain)
             backfill_run (&p, true);
     }
     space_close (&p);
+    violations_gather (&p);
     waiting_reasons (&p);
     bypass_count (&p);
     plan->version = c->version;
@@ -528,6 +560,11 @@ int plan_commit (struct cluster *c, const struct plan *plan, struct err *err)
         if (plan->start[i].refused) {
             refused = true;
             unstart (c, slot);
+            continue;
+        }
+        changed = true;
+        if (job_at (c, slot)->resuming) {
+            suspended_over (c, slot);
             continue;
         }
         job_leave_idle (c, slot);

@@ -10,6 +10,7 @@
 #define NUI_LOCAL_CORE_PLAN_H
 
 #include "local/core/cluster.h"
+#include "local/core/defer.h"
 #include "proto/base/arena.h"
 
 enum plan_phase { /* in which part of the pass a job got its start */
@@ -17,6 +18,7 @@ enum plan_phase { /* in which part of the pass a job got its start */
     PLAN_PRIORITY,      /* in order of priority, under soft limits */
     PLAN_BACKFILL_SOFT, /* past waiting jobs, under soft limits */
     PLAN_BACKFILL_HARD, /* the same, over its soft limits */
+    PLAN_RESUMED,       /* was suspended and goes on where it was */
 };
 
 struct plan_start {
@@ -41,6 +43,11 @@ struct plan_reason {
     struct reason reason;
 };
 
+struct plan_deferral {
+    struct job_id job;
+    enum defer_reason reason;
+};
+
 struct plan {
     time_us now;
     uint64_t version; /* of the cluster it was made for */
@@ -52,10 +59,18 @@ struct plan {
      * has the rest. */
     uint32_t reason_count;
     struct plan_reason *reason;
-    /* BACKFILLPOLICY PREEMPT: running jobs to be sent back to the queue (cluster_job_preempt) for the
-     * first waiting one, which starts in the next pass, at once. In the arena. */
+    /* Running jobs to be evicted for preempt_for, which starts in a later pass, once they are gone:
+     * PREEMPTPOLICY says how (cluster_job_preempt, cluster_job_suspend, cluster_job_end; while it takes
+     * time, cluster_job_leaving). In the arena. */
     uint32_t preempt_count;
     struct job_id *preempt;
+    struct job_id preempt_for;
+    /* Running jobs past their limit and JOBMAXOVERRUN, for WCVIOLATIONACTION. In the arena. */
+    uint32_t violation_count;
+    struct job_id *violation;
+    /* Idle jobs that cannot be run as they are, for the shell to defer (defer.h). In the arena. */
+    uint32_t defer_count;
+    struct plan_deferral *defer;
     uint32_t considered; /* idle jobs within hard limits */
     uint32_t bypassed;   /* waiting jobs of higher priority that a backfilled start passed */
     uint64_t hash;       /* of starts and reservations with their nodes and times */

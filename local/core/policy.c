@@ -130,6 +130,9 @@ static void policy_defaults (struct policy *p)
     p->defer_time = 3600 * US_PER_S;
     p->defer_count = 24;
     p->defer_start_count = 1;
+
+    p->preempt_policy = PREEMPT_REQUEUE;
+    p->wcviolation_action = WCVIOLATION_CANCEL;
 }
 
 struct policy *policy_create (const struct cred_names *names)
@@ -272,6 +275,7 @@ static void qos_inherit (struct policy_cred *own, const struct policy_cred *from
         q->xftarget = d->xftarget;
     if (!(own->set & CRED_SET_QFLAGS)) {
         q->flags = d->flags;
+        q->ignore_job = d->ignore_job;
         memcpy (q->ignore_active, d->ignore_active, sizeof q->ignore_active);
         memcpy (q->ignore_idle, d->ignore_idle, sizeof q->ignore_idle);
     }

@@ -145,6 +145,13 @@ enum qos_flag {
     QOS_IGNSYSTEM = 1 << 3, /* the per-job limits of the system */
     QOS_IGNUSER = 1 << 4,   /* every limit of the five kinds of credentials */
     QOS_IGNALL = 1 << 5,
+    QOS_PREEMPTOR = 1 << 6,      /* may evict jobs that are preemptible and of lower priority */
+    QOS_PREEMPTEE = 1 << 7,      /* is preemptible */
+    QOS_PREEMPTSPV = 1 << 8,     /* is preemptible while its credentials are over a soft limit */
+    QOS_RESTARTPREEMPT = 1 << 9, /* may evict any restartable job of lower priority */
+    QOS_NTR = 1 << 10,           /* next to run: before all others, and nobody past it */
+    QOS_RUNNOW = 1 << 11,        /* before all others, preemptor, no limits */
+    QOS_DEDICATED = 1 << 12,     /* whole nodes */
 };
 
 /* Bits 1u << limit_kind of limits that jobs of the QoS need not keep, per kind of object. */
@@ -154,6 +161,7 @@ struct policy_qos {
     double xfweight;               /* added to XFACTORWEIGHT */
     double qttarget_min;           /* minutes; 0: none */
     double xftarget;               /* 0: none */
+    uint32_t ignore_job;           /* bits of limits per job that it need not keep */
     struct policy_limits override; /* OMAX…: in place of users', groups', accounts', classes' */
     uint32_t ignore_active[LIMIT_OBJECTS];
     uint32_t ignore_idle[LIMIT_OBJECTS];
@@ -193,6 +201,9 @@ struct policy_cred {
 };
 
 /* --- reservations, backfill, nodes ------------------------------------------------------- */
+
+enum preempt_policy { PREEMPT_REQUEUE, PREEMPT_SUSPEND, PREEMPT_CHECKPOINT, PREEMPT_CANCEL };
+enum wcviolation_action { WCVIOLATION_CANCEL, WCVIOLATION_PREEMPT };
 
 enum reservation_policy { RESERVATION_CURRENTHIGHEST, RESERVATION_HIGHEST, RESERVATION_NEVER };
 enum reservation_threshold {
@@ -302,6 +313,11 @@ struct policy {
     duration_us defer_time;           /* 0: never defer */
     uint32_t defer_count;
     uint32_t defer_start_count;
+
+    /* running jobs */
+    enum preempt_policy preempt_policy;
+    enum wcviolation_action wcviolation_action; /* past limit and … */
+    duration_us max_overrun;                    /* JOBMAXOVERRUN; TIME_US_MAX: never */
 
     /* credentials: use policy_cred () */
     const struct cred_names *names; /* not owned */

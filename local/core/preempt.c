@@ -1,20 +1,25 @@
-/* preempt: whom the first waiting job sends back to the queue (BACKFILLPOLICY PREEMPT).
+/* preempt: whom a waiting job evicts (reference a4, a8).
  *
- * Backfilled jobs are preemptible while the first waiting job has a higher priority than they had at
- * their start (reference a4, a8). The plan
- * only names them: the shell requeues them and passes again, and then that job, being first, starts.
- * So nothing here lasts: victims are taken out of the cluster on trial, asked whether there is room
- * now, and put back. */
+ * A preemptor evicts preemptible jobs that had a lower priority at their start; with BACKFILLPOLICY
+ * PREEMPT whoever waits evicts backfilled ones. The plan only names them: the shell requeues, stops or
+ * ends them (PREEMPTPOLICY) and passes again, and then that job starts. Until then nothing of lower
+ * priority does. So nothing here lasts: victims are taken out of the cluster on trial, asked whether
+ * there is room now beside what this pass has promised, and put back. A part of a co-allocation is
+ * never a victim, nor a job inside a reservation of its own. */
 #include "local/core/pass.h"
 
 #include <stdlib.h>
 
-enum { EXACT_MAX = 64 }; /* exact questions for one job: they build a timeline each */
+enum {
+    EXACT_MAX = 64, /* exact questions for one job: they build a timeline each */
+    TRIED_MAX = 16, /* jobs that a pass looks for victims for, in vain */
+};
 
 struct victim {
     double worth; /* run priority per processor */
     uint64_t id;
     uint32_t slot;
+    bool leaving; /* named before */
     bool out; /* of the cluster, on trial */
 };
 
@@ -26,11 +31,13 @@ struct trial {
     uint32_t asked;
 };
 
-/* Least worth first; of equals the one that came last. */
+/* Least worth first; of equals the one that came last. Those that leave anyway come before all. */
 static int by_worth (const void *a, const void *b)
 {
     const struct victim *x = a, *y = b;
 
+    if (x->leaving != y->leaving)
+        return x->leaving ? -1 : 1;
     if (x->worth != y->worth)
         return x->worth < y->worth ? -1 : 1;
     return x->id > y->id ? -1 : x->id < y->id;
@@ -54,6 +61,53 @@ static double worth_of (const struct cluster *c, uint32_t slot, time_us now)
     return (double)priority_run (c->priority, &usage) / (job->procs ? job->procs : 1);
 }
 
+/* --- who may evict whom ---------------------------------------------------------------------- */
+
+static bool evicts_marked (const struct pass *p, uint32_t slot)
+{
+    return (qos_flags (p, slot) & QOS_PREEMPTOR) ||
+           (job_at (p->c, slot)->spec.flags & JOB_PREEMPTOR);
+}
+
+bool preempt_may (const struct pass *p, uint32_t slot)
+{
+    return p->policy->backfill_policy == BACKFILL_PREEMPT || evicts_marked (p, slot) ||
+           (qos_flags (p, slot) & QOS_RESTARTPREEMPT);
+}
+
+/* Its credentials use more than their soft limits. */
+static bool over_soft (const struct pass *p, uint32_t slot)
+{
+    struct cluster *c = p->c;
+    int64_t end_s = job_at (c, slot)->limit_end / US_PER_S;
+    bool over;
+
+    if (!(c->hot[slot].limited & LIMITED_ACTIVE) || job_at (c, slot)->state == JOB_SUSPENDED)
+        return false;
+    limits_active_remove (c->limits, &c->lj[slot], end_s);
+    over = limits_active_check (c->limits, &c->lj[slot], LIMIT_SOFT, p->now_s, NULL) != 0;
+    limits_active_add (c->limits, &c->lj[slot], end_s);
+    return over;
+}
+
+bool preempt_could (const struct pass *p, uint32_t slot, uint32_t victim)
+{
+    const struct job *job = job_at (p->c, victim);
+    enum preempt_policy how = p->policy->preempt_policy;
+    uint32_t flags = qos_flags (p, victim);
+
+    if ((job->spec.flags & JOB_FIRM) || job->spec.reservation.v ||
+        ((job->spec.flags & JOB_NORESTART) &&
+         (how == PREEMPT_REQUEUE || how == PREEMPT_CHECKPOINT)))
+        return false;
+    if (p->policy->backfill_policy == BACKFILL_PREEMPT && job->backfilled)
+        return true;
+    if (evicts_marked (p, slot) && ((flags & QOS_PREEMPTEE) || (job->spec.flags & JOB_PREEMPTEE) ||
+                                    ((flags & QOS_PREEMPTSPV) && over_soft (p, victim))))
+        return true;
+    return (qos_flags (p, slot) & QOS_RESTARTPREEMPT) && !(job->spec.flags & JOB_NORESTART);
+}
+
 static void victims_gather (struct trial *t, uint32_t slot)
 {
     struct cluster *c = t->p->c;
@@ -63,14 +117,16 @@ static void victims_gather (struct trial *t, uint32_t slot)
     for (uint32_t i = 0; i < c->run_count; i++) {
         uint32_t other = c->run[i].slot;
         const struct job *job = job_at (c, other);
-        if (!job->backfilled || job->pending ||
-            priority_at (c, other, job->start) >= own)
+        if (job->pending || (!job->leaving && (priority_at (c, other, job->start) >= own ||
+                                               !preempt_could (t->p, slot, other))))
             continue;
-        t->list[t->count++] =
-            (struct victim){worth_of (c, other, t->p->now), job->spec.id.v, other, false};
+        t->list[t->count++] = (struct victim){worth_of (c, other, t->p->now), job->spec.id.v, other,
+                                              job->leaving, false};
     }
     qsort (t->list, t->count, sizeof *t->list, by_worth);
 }
+
+/* --- on trial -------------------------------------------------------------------------------- */
 
 static void take_out (struct trial *t, uint32_t i)
 {
@@ -102,6 +158,11 @@ static bool room_now (struct trial *t)
         return false;
     t->asked++;
     tl = timeline_make (c, t->p->scratch, t->p->now, false, (struct rsv_id){0});
+    for (uint32_t i = 0; i < t->p->plan->reservation_count; i++) {
+        const struct plan_reservation *r = &t->p->plan->reservation[i];
+        const struct job *other = job_at (c, map_find (&c->map, r->job.v));
+        timeline_take (tl, other->shape, &r->allocation, r->start, r->end, 1);
+    }
     return timeline_choose (tl, t->p->scratch, t->job->spec.req, t->job->shape,
                             t->job->spec.req_count, t->p->now, t->job->spec.walltime_limit,
                             CHOICE_POLICY, &nodes);
@@ -125,23 +186,29 @@ static bool victims_choose (struct trial *t)
     return room;
 }
 
-void preempt_name (struct pass *p, uint32_t slot)
+bool preempt_name (struct pass *p, uint32_t slot)
 {
     struct trial t = {.p = p, .job = job_at (p->c, slot)};
     struct plan *plan = p->plan;
     bool room;
 
+    if (p->evictions_tried == TRIED_MAX)
+        return false;
+    p->evictions_tried++;
     for (uint32_t r = 0; r < t.job->spec.req_count; r++)
         (void)shape_refresh (p->c, t.job->shape[r]);
     victims_gather (&t, slot);
     room = victims_choose (&t);
-    if (room)
+    if (room) {
         plan->preempt = arena_array (p->arena, t.count, sizeof *plan->preempt);
+        plan->preempt_for = t.job->spec.id;
+    }
     for (uint32_t i = 0; i < t.count; i++) {
         if (!t.list[i].out)
             continue;
-        if (room)
+        if (room && !t.list[i].leaving)
             plan->preempt[plan->preempt_count++] = (struct job_id){t.list[i].id};
         put_back (&t, i);
     }
+    return room;
 }

@@ -26,6 +26,8 @@ const char *reason_code_name (enum reason_code code)
         [REASON_NO_BACKFILL] = "NoBackfill",
         [REASON_CHUNK] = "BackfillChunk",
         [REASON_DEPTH] = "BackfillDepth",
+        [REASON_ARRAY_LIMIT] = "ArrayLimit",
+        [REASON_DEADLINE] = "Deadline",
     };
 
     return (unsigned)code < REASON_CODES ? name[code] : "Unknown";
@@ -163,6 +165,14 @@ char *reason_text (const struct reason *r, const struct cred_names *names, char 
     case REASON_RESERVATION_GONE:
         snprintf (out, cap, "its reservation %llu does not exist",
                   (unsigned long long)r->rsv.v);
+        break;
+    case REASON_ARRAY_LIMIT:
+        snprintf (out, cap, "%lld jobs of its array run, which is all that may at one time",
+                  (long long)r->have);
+        break;
+    case REASON_DEADLINE:
+        snprintf (out, cap, "started now it could run past its deadline, %s",
+                  time_format_iso (r->clears, buf));
         break;
     case REASON_NEGATIVE_PRIORITY:
         snprintf (out, cap, "its priority is negative and REJECTNEGPRIOJOBS is set");

@@ -30,6 +30,8 @@ enum reason_code {
     REASON_NO_BACKFILL,    /* its QoS is not backfilled, and it is not first */
     REASON_CHUNK,          /* BFCHUNKSIZE keeps jobs under have procs out until clears */
     REASON_DEPTH,          /* further down than BACKFILLDEPTH (have) */
+    REASON_ARRAY_LIMIT,    /* have jobs of its array run, which is all that may */
+    REASON_DEADLINE,       /* could not end by its deadline, clears */
     REASON_CODES
 };
 

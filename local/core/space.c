@@ -209,8 +209,8 @@ void space_open (struct pass *p)
     p->late = p->policy->reservation_binding == BINDING_LATE;
     p->profile = p->planner->profile;
     p->room = ROOM_TIMELINE;
-    if (p->retries)
-        p->room = ROOM_TIMELINE; /* what they keep is on nodes, from now on */
+    if (p->retries || p->c->suspended_count || p->c->deadlines)
+        p->room = ROOM_TIMELINE; /* what they keep, or go on on, is nodes, from now on */
     else if (!p->planner->plain_room && p->late && countable (p->c))
         p->room = ROOM_COUNTED;
     else if (!p->planner->plain_room && !p->late && units_possible (p->c, p->now))

@@ -280,6 +280,21 @@ static int64_t seconds (time_us t)
     return t / US_PER_S;
 }
 
+/* So many more, or fewer, of the job's array run. */
+static void array_count (struct cluster *c, const struct job *job, int change)
+{
+    uint32_t running;
+
+    if (job->spec.array == 0)
+        return;
+    running = map_find (&c->array_running, job->spec.array);
+    if (running != SLOT_NONE)
+        map_remove (&c->array_running, job->spec.array);
+    running = (running == SLOT_NONE ? 0 : running) + (uint32_t)change;
+    if (running > 0)
+        map_put (&c->array_running, job->spec.array, running);
+}
+
 void job_enter_running (struct cluster *c, uint32_t slot, struct allocation allocation,
                         time_us start)
 {
@@ -292,6 +307,7 @@ void job_enter_running (struct cluster *c, uint32_t slot, struct allocation allo
     job->limit_end = time_add (start, job->spec.walltime_limit);
     nodes_apply (c, job, &allocation, -1);
     run_insert (c, slot);
+    array_count (c, job, 1);
     if (c->hot[slot].limited & LIMITED_ACTIVE)
         limits_active_add (c->limits, &c->lj[slot], seconds (job->limit_end));
     usage_open (c, slot);
@@ -302,6 +318,7 @@ void job_leave_running (struct cluster *c, uint32_t slot)
     struct job *job = job_at (c, slot);
 
     run_remove (c, slot);
+    array_count (c, job, -1);
     nodes_apply (c, job, &job->allocation, 1);
     if (c->hot[slot].limited & LIMITED_ACTIVE)
         limits_active_remove (c->limits, &c->lj[slot], seconds (job->limit_end));

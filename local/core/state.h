@@ -49,6 +49,11 @@ struct job {
     bool gone;        /* the slot is free */
     bool backfilled;
     bool kept;        /* RESERVATIONPOLICY HIGHEST: it once had a reservation */
+    bool held;        /* in a pass: what it was promised is taken before its turn; deadline.c */
+    bool leaving;     /* it is being evicted: its nodes come free soon */
+    bool resuming;    /* by a plan that is not committed; pending as well */
+    time_us suspended_at; /* JOB_SUSPENDED */
+    duration_us used;     /* of its limit, before it was suspended */
     uint32_t procs;
     time_us deferred_until;
     time_us retry_until; /* RESERVATIONRETRYTIME: its start failed, and it keeps the nodes until then */
@@ -77,8 +82,15 @@ struct job_hot {
     uint8_t reason_code; /* as in job.reason, to see quickly that nothing changed */
     uint8_t over_soft; /* PRIORITY_SPVIOLATION is set */
 };
-enum { GATE_HOLD = 1, GATE_DEFER = 2, GATE_DATE = 4, GATE_RSV = 8, GATE_RETRY = 16 };
-enum { LIMITED_ACTIVE = 1, LIMITED_IDLE = 2, LIMITED_SYSTEM = 4 };
+enum {
+    GATE_HOLD = 1,
+    GATE_DEFER = 2,
+    GATE_DATE = 4,
+    GATE_RSV = 8,
+    GATE_RETRY = 16,
+    GATE_DEADLINE = 32
+};
+enum { LIMITED_ACTIVE = 1, LIMITED_IDLE = 2, LIMITED_SYSTEM = 4, LIMITED_ARRAY = 8 };
 
 struct running { /* sorted by end, then id */
     time_us end;
@@ -172,6 +184,11 @@ struct cluster {
     bool qos_reserves;     /* some QoS has RESERVEALWAYS */
     uint32_t system_prioritised; /* idle jobs with a system priority */
     bool by_age;           /* in the last pass priority was nothing but age */
+    uint32_t deadlines;    /* idle jobs with a deadline */
+    uint32_t *suspended;   /* slots, by when they were suspended */
+    uint32_t suspended_count;
+    uint32_t suspended_cap;
+    struct id_map array_running; /* array -> its jobs that run */
 
     /* reservations, by id */
     struct rsv **rsv;
@@ -246,6 +263,15 @@ void usage_rate_set (struct cluster *c, uint32_t slot);
 void usage_policy_changed (struct cluster *c, uint32_t slot);
 
 void *heap_copy (const void *bytes, size_t len); /* aborts when out of memory */
+
+/* --- suspend.c ---------------------------------------------------------------------------- */
+
+/* Takes it off the list of suspended jobs and lets go of its nodes. */
+void suspended_forget (struct cluster *c, uint32_t slot);
+/* A plan let it go on and is not committed; or is. */
+void suspended_again (struct cluster *c, uint32_t slot);
+void suspended_over (struct cluster *c, uint32_t slot);
+time_us suspended_wakeup (const struct cluster *c, uint32_t i);
 
 /* --- cluster.c, job.c --------------------------------------------------------------------- */
 

@@ -102,6 +102,7 @@ enum job_state {
     JOB_IDLE,     /* in the queue; holds and the pass decide */
     JOB_STARTING, /* a plan started it; resources are dedicated, the shell is launching it */
     JOB_RUNNING,
+    JOB_SUSPENDED, /* stopped on its nodes, which others may use; goes on there and nowhere else */
 };
 
 enum job_hold { /* bits */
@@ -114,6 +115,10 @@ enum job_hold { /* bits */
 
 enum job_flag { /* bits */
     JOB_SYSTEM_PRIORITY = 1 << 0, /* setspri absolute: system_priority counts alone */
+    JOB_PREEMPTOR = 1 << 1,       /* as its QoS's flag of that name */
+    JOB_PREEMPTEE = 1 << 2,       /* likewise */
+    JOB_NORESTART = 1 << 3,       /* must not be run twice: nobody requeues it */
+    JOB_FIRM = 1 << 4,            /* a part of a co-allocation: nobody displaces it */
 };
 
 /* Measured use of its processors by a running job. */
@@ -135,6 +140,9 @@ struct job_spec {
     uint32_t flags;             /* enum job_flag */
     int32_t system_priority;    /* setspri: 0 none; see priority.h */
     struct rsv_id reservation;  /* runs inside this reservation only; 0: none */
+    time_us deadline;           /* must have ended by then; 0: none */
+    uint64_t array;             /* jobs of one array have the same number; 0: none */
+    uint32_t array_limit;       /* so many of them run at one time; 0: any number */
 };
 
 /* --- reservations ------------------------------------------------------------------------ */

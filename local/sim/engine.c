@@ -11,6 +11,13 @@ struct ending {
     uint64_t index;
 };
 
+/* What a suspended job has left to do, since when it is stopped, and for how long it was before. */
+struct halt {
+    duration_us left;
+    time_us since;
+    duration_us before;
+};
+
 struct engine {
     const struct engine_setup *setup;
     const struct engine_job *job;
@@ -19,6 +26,7 @@ struct engine {
     struct engine_summary *summary;
     struct cluster *cluster;
     struct arena *arena;
+    struct halt *halt; /* [index]; NULL while nothing was suspended */
     struct ending *heap;
     uint32_t heap_count, heap_cap;
     uint64_t seq;
@@ -160,7 +168,7 @@ static int finish_one (struct engine *e, time_us now, struct err *err)
     struct ending end = heap_pop (e);
     const struct engine_job *j = &e->job[end.index];
     uint32_t procs = procs_of (j);
-    duration_us ran = end.at - e->result[end.index].start;
+    duration_us ran = end.at - e->result[end.index].start - (e->halt ? e->halt[end.index].before : 0);
     int64_t used;
 
     e->result[end.index].end = now;
@@ -176,14 +184,15 @@ static int finish_one (struct engine *e, time_us now, struct err *err)
     return cluster_job_end (e->cluster, (struct job_id){j->number}, now, err);
 }
 
-/* The running job goes back to the queue; it runs from its beginning another time. */
-static int preempt_one (struct engine *e, struct job_id id, time_us now, struct err *err)
+/* Its end is not ahead of it any more. */
+static struct ending ending_take (struct engine *e, uint64_t index)
 {
-    uint64_t index = index_of (e, id.v);
+    struct ending own;
     uint32_t i = 0;
 
     while (e->heap[i].index != index)
         i++;
+    own = e->heap[i];
     e->heap[i].at = TIME_US_NONE; /* to the top and out */
     for (; i > 0 && ends_before (&e->heap[i], &e->heap[(i - 1) / 2]); i = (i - 1) / 2) {
         struct ending moved = e->heap[i];
@@ -191,10 +200,35 @@ static int preempt_one (struct engine *e, struct job_id id, time_us now, struct 
         e->heap[(i - 1) / 2] = moved;
     }
     (void)heap_pop (e);
+    return own;
+}
+
+/* By PREEMPTPOLICY: back to the queue, to run from its beginning another time (a checkpoint is not
+ * simulated); stopped; or ended. */
+static int preempt_one (struct engine *e, struct job_id id, time_us now, struct err *err)
+{
+    uint64_t index = index_of (e, id.v);
+    struct ending end = ending_take (e, index);
+
+    e->summary->preempted++;
+    if (e->setup->policy->preempt_policy == PREEMPT_CANCEL) {
+        end.at = TIME_US_NONE; /* to the top */
+        heap_push (e, end);
+        e->heap[0].at = now;
+        return finish_one (e, now, err);
+    }
     e->procs_used -= procs_of (&e->job[index]);
+    if (e->setup->policy->preempt_policy == PREEMPT_SUSPEND) {
+        if (!e->halt) {
+            e->halt = calloc (e->count, sizeof *e->halt);
+            assert (e->halt && "out of memory");
+        }
+        e->halt[index].left = end.at - now;
+        e->halt[index].since = now;
+        return cluster_job_suspend (e->cluster, id, now, err);
+    }
     e->summary->backfilled -= e->result[index].backfilled;
     e->result[index] = (struct engine_result){TIME_US_NONE, TIME_US_NONE, false};
-    e->summary->preempted++;
     return cluster_job_preempt (e->cluster, id, now, err);
 }
 
@@ -225,6 +259,13 @@ static void start_one (struct engine *e, const struct plan_start *start, time_us
     const struct engine_job *j = &e->job[index];
     duration_us run = j->run < j->limit ? j->run : j->limit;
 
+    if (start->phase == PLAN_RESUMED) {
+        struct halt *halt = &e->halt[index];
+        halt->before += now - halt->since;
+        e->procs_used += procs_of (j);
+        heap_push (e, (struct ending){now + halt->left, e->seq++, index});
+        return;
+    }
     e->result[index].start = now;
     e->result[index].backfilled = start->phase >= PLAN_BACKFILL_SOFT;
     e->summary->backfilled += e->result[index].backfilled;
@@ -309,6 +350,8 @@ static time_us next_by_time (const struct engine *e, time_us now, time_us arriva
     const struct policy *p = e->setup->policy;
     time_us at = TIME_US_MAX;
 
+    if (cluster_job_count (e->cluster, JOB_SUSPENDED))
+        at = cluster_next_wakeup (e->cluster, now);
     if (!(e->polled || e->windowed || p->bf_chunk_procs) ||
         cluster_job_count (e->cluster, JOB_IDLE) == 0)
         return at;
@@ -459,6 +502,7 @@ done:
     cluster_destroy (e.cluster);
     arena_destroy (e.arena);
     free (e.heap);
+    free (e.halt);
     free (e.index_key);
     free (e.index_value);
     return rc;

@@ -12,6 +12,7 @@
 
 #include "local/conf/policyconf.h"
 #include "local/core/cluster.h"
+#include "local/core/depend.h"
 #include "local/core/plan.h"
 #include "proto/base/strbuf.h"
 
@@ -50,6 +51,15 @@ struct scn_job {
     time_us start, end;  /* TIME_US_NONE */
     enum plan_phase phase;
     uint32_t preempted;  /* times */
+    bool suspended, timed_out;
+    uint32_t deferrals, start_failures;
+    duration_us done;    /* of its run time, before it was suspended */
+    const char *failing; /* runs with exit code other than 0: not NULL */
+    struct scn_depend {
+        enum depend_kind kind;
+        const char *on;
+        struct scn_depend *next;
+    } *depends;
     struct allocation last; /* where it ran last */
     struct scn_job *next;
 };
@@ -100,6 +110,8 @@ uint32_t scenario_hosts (struct scenario *s, const struct line *line, const char
 
 void scenario_run (struct scenario *s);
 void scenario_job_end (struct scenario *s, struct scn_job *job);
+/* Its start just now came to nothing. */
+void scenario_job_start_failed (struct scenario *s, struct scn_job *job);
 
 /* --- scenario_events.c -------------------------------------------------------------------- */
 

@@ -43,6 +43,9 @@ static bool nodes_are (struct scenario *s, const struct line *line, const char *
     return all == 0;
 }
 
+/* By enum plan_phase. */
+static const char *const phase[] = {"reserved", "priority", "backfill", "hard", "resumed"};
+
 static const char *since (const struct scenario *s, time_us t, char buf[QUANTITY_TEXT_MAX])
 {
     return t == TIME_US_NONE ? "no time" : t == TIME_US_MAX ? "INFINITY"
@@ -52,7 +55,6 @@ static const char *since (const struct scenario *s, time_us t, char buf[QUANTITY
 /* What can be said of a job at this instant, in the page's words. */
 static void actual (struct scenario *s, const struct scn_job *j, struct strbuf *out)
 {
-    static const char *const phase[] = {"reserved", "priority", "backfill", "hard"};
     char buf[QUANTITY_TEXT_MAX], text[512];
     struct job_view view;
 
@@ -60,12 +62,16 @@ static void actual (struct scenario *s, const struct scn_job *j, struct strbuf *
     if (!j->arrived) {
         strbuf_puts (out, "has not arrived");
     } else if (j->gone) {
-        strbuf_printf (out, "%s", j->cancelled ? "cancelled" : "ended");
+        strbuf_printf (out, "%s",
+                       j->cancelled ? "cancelled" : j->timed_out ? "timed-out" : "ended");
         strbuf_printf (out, " %s, begun %s", since (s, j->end, buf), since (s, j->start, text));
     } else if (j->running) {
         strbuf_printf (out, "%s on ", j->start == s->now ? "starts" : "runs");
         nodes_text (s, &j->last, out);
         strbuf_printf (out, " phase %s, begun %s", phase[j->phase], since (s, j->start, buf));
+    } else if (j->suspended) {
+        strbuf_puts (out, "suspended on ");
+        nodes_text (s, &j->last, out);
     } else if (cluster_job_get (s->cluster, (struct job_id){j->id}, &view, NULL) == 0) {
         if (view.reserved_start != TIME_US_NONE) {
             strbuf_printf (out, "reserved %s on ", since (s, view.reserved_start, buf));
@@ -82,8 +88,6 @@ static void actual (struct scenario *s, const struct scn_job *j, struct strbuf *
 static bool tail_holds (struct scenario *s, const struct line *line, uint32_t at,
                         const struct scn_job *j, const struct allocation *a)
 {
-    static const char *const phase[] = {"reserved", "priority", "backfill", "hard"};
-
     for (; at < line->count; at += 2) {
         if (at + 1 == line->count)
             scenario_bad (s, line->number, "%s: and what?", line->word[at]);
@@ -119,7 +123,7 @@ static bool check_ended (struct scenario *s, const struct line *line, struct scn
 {
     (void)s;
     (void)line;
-    return j->gone && !j->cancelled;
+    return j->gone && !j->cancelled && !j->timed_out;
 }
 
 static bool check_cancelled (struct scenario *s, const struct line *line, struct scn_job *j)
@@ -129,9 +133,24 @@ static bool check_cancelled (struct scenario *s, const struct line *line, struct
     return j->gone && j->cancelled;
 }
 
+/* T JOB timed-out: ended for its limit */
+static bool check_timed_out (struct scenario *s, const struct line *line, struct scn_job *j)
+{
+    (void)s;
+    (void)line;
+    return j->gone && j->timed_out;
+}
+
+static bool check_suspended (struct scenario *s, const struct line *line, struct scn_job *j)
+{
+    (void)s;
+    (void)line;
+    return j->suspended;
+}
+
 static bool idle_view (struct scenario *s, const struct scn_job *j, struct job_view *view)
 {
-    return j->arrived && !j->gone && !j->running &&
+    return j->arrived && !j->gone && !j->running && !j->suspended &&
            cluster_job_get (s->cluster, (struct job_id){j->id}, view, NULL) == 0;
 }
 
@@ -186,7 +205,7 @@ static bool check_preempted (struct scenario *s, const struct line *line, struct
 {
     (void)s;
     (void)line;
-    return j->preempted > 0 && !j->running && !j->gone;
+    return j->preempted > 0 && !j->running && !j->suspended && !j->gone;
 }
 
 static const struct {
@@ -195,6 +214,7 @@ static const struct {
 } check_word[] = {
     {"starts", check_starts},         {"runs", check_runs},         {"ended", check_ended},
     {"cancelled", check_cancelled},   {"waits", check_waits},       {"reserved", check_reserved},
+    {"timed-out", check_timed_out},   {"suspended", check_suspended},
     {"unreserved", check_unreserved}, {"priority", check_priority}, {"preempted", check_preempted},
 };
 

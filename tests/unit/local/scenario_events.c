@@ -37,6 +37,16 @@ static void event_cancel (struct scenario *s, const struct line *line)
                    &err);
 }
 
+/* 10:00 startfails JOB: it had started a moment ago, and its launch failed */
+static void event_startfails (struct scenario *s, const struct line *line)
+{
+    struct scn_job *j = scenario_job (s, line, line->word[2]);
+
+    if (!j->running)
+        scenario_bad (s, line->number, "job %s does not run", j->name);
+    scenario_job_start_failed (s, j);
+}
+
 static void hold_change (struct scenario *s, const struct line *line, bool set)
 {
     const char *word = line->word[3];
@@ -120,7 +130,7 @@ static const struct {
 } event_word[] = {
     {"end", 3, event_end},         {"cancel", 3, event_cancel},   {"hold", 4, event_hold},
     {"release", 4, event_release}, {"setspri", 4, event_setspri}, {"down", 3, event_down},
-    {"drain", 3, event_drain},     {"up", 3, event_up},
+    {"drain", 3, event_drain},     {"up", 3, event_up},           {"startfails", 3, event_startfails},
 };
 
 void scenario_event (struct scenario *s, const struct line *line)

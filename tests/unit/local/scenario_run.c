@@ -8,9 +8,9 @@
 
 static time_us job_ends (const struct scn_job *j)
 {
-    duration_us run = j->run < j->spec.walltime_limit ? j->run : j->spec.walltime_limit;
+    duration_us run = j->run == TIME_US_MAX ? j->spec.walltime_limit : j->run;
 
-    return j->running ? j->start + run : TIME_US_MAX;
+    return j->running ? j->start + (run - j->done) : TIME_US_MAX;
 }
 
 static void allocation_keep (struct scenario *s, struct scn_job *j, const struct allocation *a)
@@ -27,6 +27,54 @@ void scenario_job_end (struct scenario *s, struct scn_job *j)
     j->running = false;
     j->gone = true;
     j->end = s->now;
+}
+
+/* --- what waits for others ------------------------------------------------------------------ */
+
+static enum depend_target target_of (const struct scn_job *j)
+{
+    if (!j->gone)
+        return j->start != TIME_US_NONE || j->preempted ? DEPEND_TARGET_STARTED
+                                                        : DEPEND_TARGET_WAITS;
+    if (j->start == TIME_US_NONE)
+        return DEPEND_TARGET_CANCELLED;
+    return j->cancelled || j->timed_out || j->failing ? DEPEND_TARGET_FAILED
+                                                      : DEPEND_TARGET_SUCCEEDED;
+}
+
+static bool depends_met (struct scenario *s, const struct scn_job *j)
+{
+    const struct line where = {0};
+    bool met = true;
+
+    for (const struct scn_depend *d = j->depends; d; d = d->next)
+        met = met && depend_check (d->kind, target_of (scenario_job (s, &where, d->on))) ==
+                         DEPEND_MET;
+    return met;
+}
+
+/* As the daemon does when something happened to any job. */
+static bool depends_settle (struct scenario *s)
+{
+    bool changed = false;
+
+    for (struct scn_job *j = s->first_job; j; j = j->next) {
+        struct err err = {0};
+        struct job_view view;
+        if (!j->depends || !j->arrived || j->gone || j->running || j->suspended)
+            continue;
+        scenario_must (s, 0, cluster_job_get (s->cluster, (struct job_id){j->id}, &view, &err),
+                       &err);
+        uint32_t holds = view.spec->holds & ~(uint32_t)HOLD_DEPENDENCY;
+        holds |= depends_met (s, j) ? 0 : HOLD_DEPENDENCY;
+        if (holds == view.spec->holds)
+            continue;
+        changed = true;
+        scenario_must (
+            s, 0, cluster_job_hold_set (s->cluster, (struct job_id){j->id}, holds, s->now, &err),
+            &err);
+    }
+    return changed;
 }
 
 static void arrive (struct scenario *s, struct scn_job *j)
@@ -98,26 +146,92 @@ static void started (struct scenario *s, const struct plan_start *start)
     struct err err = {0};
 
     j->running = true;
+    j->suspended = false;
     j->start = s->now;
     j->phase = start->phase;
     allocation_keep (s, j, &start->allocation);
+    if (start->phase == PLAN_RESUMED)
+        return;
+    j->done = 0;
     scenario_must (s, 0, cluster_job_running (s->cluster, start->job, s->now, s->now, &err), &err);
 }
 
-static void preempted (struct scenario *s, struct job_id id)
+/* By PREEMPTPOLICY, at once. */
+static void evict (struct scenario *s, struct scn_job *j)
 {
-    struct scn_job *j = job_of (s, id);
+    struct job_id id = {j->id};
     struct err err = {0};
+    int rc;
 
     j->running = false;
-    j->start = TIME_US_NONE;
     j->preempted++;
-    scenario_must (s, 0, cluster_job_preempt (s->cluster, id, s->now, &err), &err);
+    if (s->policy->preempt_policy == PREEMPT_CANCEL) {
+        j->running = true;
+        j->cancelled = true;
+        scenario_job_end (s, j);
+        return;
+    }
+    if (s->policy->preempt_policy == PREEMPT_SUSPEND) {
+        j->suspended = true;
+        j->done += s->now - j->start;
+        rc = cluster_job_suspend (s->cluster, id, s->now, &err);
+    } else {
+        j->start = TIME_US_NONE;
+        rc = cluster_job_preempt (s->cluster, id, s->now, &err);
+    }
+    scenario_must (s, 0, rc, &err);
+}
+
+static void violates (struct scenario *s, struct scn_job *j)
+{
+    struct err err = {0};
+
+    if (s->policy->wcviolation_action == WCVIOLATION_PREEMPT) {
+        j->running = false;
+        j->preempted++;
+        j->start = TIME_US_NONE;
+        scenario_must (
+            s, 0, cluster_job_preempt (s->cluster, (struct job_id){j->id}, s->now, &err), &err);
+        return;
+    }
+    j->timed_out = true;
+    scenario_job_end (s, j);
+}
+
+static void deferral_apply (struct scenario *s, struct scn_job *j, struct deferral d)
+{
+    struct err err = {0};
+    struct job_view view;
+
+    if (d.until == TIME_US_NONE)
+        return;
+    j->deferrals++;
+    scenario_must (s, 0, cluster_job_get (s->cluster, (struct job_id){j->id}, &view, &err), &err);
+    scenario_must (s, 0,
+                   d.batch_hold
+                       ? cluster_job_hold_set (s->cluster, (struct job_id){j->id},
+                                               view.spec->holds | HOLD_BATCH, s->now, &err)
+                       : cluster_job_defer (s->cluster, (struct job_id){j->id}, d.until, s->now,
+                                            &err),
+                   &err);
+}
+
+void scenario_job_start_failed (struct scenario *s, struct scn_job *j)
+{
+    struct err err = {0};
+    struct deferral d = defer_start_failed (s->policy, ++j->start_failures, j->deferrals, s->now);
+
+    scenario_must (s, 0,
+                   cluster_job_requeue (s->cluster, (struct job_id){j->id}, 0, s->now, &err), &err);
+    j->running = false;
+    j->start = TIME_US_NONE;
+    deferral_apply (s, j, d);
 }
 
 static void pass (struct scenario *s)
 {
     struct err err = {0};
+    bool again;
 
     do {
         arena_reset (s->pass_arena);
@@ -126,8 +240,16 @@ static void pass (struct scenario *s)
         for (uint32_t i = 0; i < s->plan.start_count; i++)
             started (s, &s->plan.start[i]);
         for (uint32_t i = 0; i < s->plan.preempt_count; i++)
-            preempted (s, s->plan.preempt[i]);
-    } while (s->plan.preempt_count);
+            evict (s, job_of (s, s->plan.preempt[i]));
+        for (uint32_t i = 0; i < s->plan.violation_count; i++)
+            violates (s, job_of (s, s->plan.violation[i]));
+        for (uint32_t i = 0; i < s->plan.defer_count; i++) {
+            struct scn_job *j = job_of (s, s->plan.defer[i].job);
+            deferral_apply (s, j, defer_next (s->policy, j->deferrals, s->now));
+        }
+        again = depends_settle (s);
+        again = again || s->plan.preempt_count || s->plan.violation_count || s->plan.defer_count;
+    } while (again);
 }
 
 /* --- the clock ------------------------------------------------------------------------------ */
@@ -171,6 +293,7 @@ static void instant (struct scenario *s)
         if (!j->arrived && j->spec.submit <= s->now)
             arrive (s, j);
     }
+    (void)depends_settle (s);
     pass (s);
     for (const struct line *line = s->expect.first; line; line = line->next) {
         if (line_time (s, line) == s->now)

@@ -373,6 +373,77 @@ static void job_hold (struct scenario *s, const struct line *line, struct scn_jo
     }
 }
 
+static void job_flags (struct scenario *s, const struct line *line, struct scn_job *j,
+                       struct req *req, const char *text)
+{
+    static const struct {
+        const char *name;
+        uint32_t bit;
+    } flag[] = {{"preemptor", JOB_PREEMPTOR},
+                {"preemptee", JOB_PREEMPTEE},
+                {"norestart", JOB_NORESTART},
+                {"firm", JOB_FIRM}};
+    char *copy = arena_strdup (s->arena, text), *rest = NULL;
+
+    (void)req;
+    for (char *f = strtok_r (copy, ",", &rest); f; f = strtok_r (NULL, ",", &rest)) {
+        size_t i = 0;
+        while (i < sizeof flag / sizeof *flag && strcmp (flag[i].name, f) != 0)
+            i++;
+        if (i == sizeof flag / sizeof *flag)
+            scenario_bad (s, line->number, "%s is no flag of a job", f);
+        j->spec.flags |= flag[i].bit;
+    }
+}
+
+static void job_deadline (struct scenario *s, const struct line *line, struct scn_job *j,
+                          struct req *req, const char *text)
+{
+    (void)req;
+    j->spec.deadline = scenario_time (s, line, text);
+}
+
+/* array=7:2: of array 7, of which two may run at one time */
+static void job_array (struct scenario *s, const struct line *line, struct scn_job *j,
+                       struct req *req, const char *text)
+{
+    const char *colon = strchr (text, ':');
+
+    (void)req;
+    j->spec.array = strtoull (text, NULL, 10);
+    j->spec.array_limit = colon ? (uint32_t)number (s, line, colon + 1) : 0;
+}
+
+/* depend=afterok:JOB,after:JOB */
+static void job_depend (struct scenario *s, const struct line *line, struct scn_job *j,
+                        struct req *req, const char *text)
+{
+    char *copy = arena_strdup (s->arena, text), *rest = NULL;
+
+    (void)req;
+    for (char *one = strtok_r (copy, ",", &rest); one; one = strtok_r (NULL, ",", &rest)) {
+        struct scn_depend *d = arena_new (s->arena, struct scn_depend);
+        char *colon = strchr (one, ':');
+        bool before;
+        if (colon)
+            *colon = '\0';
+        if (!colon || !depend_kind_parse (one, &d->kind, &before) || before)
+            scenario_bad (s, line->number, "%s is no dependency", text);
+        d->on = colon + 1;
+        d->next = j->depends;
+        j->depends = d;
+    }
+}
+
+static void job_fails (struct scenario *s, const struct line *line, struct scn_job *j,
+                       struct req *req, const char *text)
+{
+    (void)s;
+    (void)line;
+    (void)req;
+    j->failing = text;
+}
+
 static const struct {
     const char *name;
     job_fn *set;
@@ -384,6 +455,8 @@ static const struct {
     {"partition", job_partition}, {"exclusive", job_exclusive}, {"walltime", job_walltime},
     {"run", job_run},           {"at", job_at},               {"notbefore", job_notbefore},
     {"on", job_on},             {"since", job_since},         {"hold", job_hold},
+    {"flags", job_flags},       {"deadline", job_deadline},   {"array", job_array},
+    {"depend", job_depend},     {"exit", job_fails},
 };
 
 static void job_set (struct scenario *s, const struct line *line, struct scn_job *j,

@@ -1,0 +1,176 @@
+/* suspend: jobs that are stopped and go on later (PREEMPTPOLICY SUSPEND).
+ *
+ * A suspended job keeps its place (it can go on nowhere else) but nothing of what is counted: its
+ * nodes are free for others, memory too, which is the operating system's to page out. It goes on as
+ * soon as all its nodes have room for what is left of its limit, before any idle job, but not within
+ * ten seconds, and not while a preemptor of higher priority waits that would stop it again. */
+#include "local/core/pass.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const duration_us suspended_least = 10 * US_PER_S;
+
+static void list_remove (struct cluster *c, uint32_t slot)
+{
+    uint32_t at = 0;
+
+    while (c->suspended[at] != slot)
+        at++;
+    c->suspended_count--;
+    memmove (c->suspended + at, c->suspended + at + 1,
+             (c->suspended_count - at) * sizeof *c->suspended);
+}
+
+void suspended_forget (struct cluster *c, uint32_t slot)
+{
+    struct job *job = job_at (c, slot);
+
+    list_remove (c, slot);
+    free (job->allocation.item);
+    job->allocation = (struct allocation){0};
+}
+
+time_us suspended_wakeup (const struct cluster *c, uint32_t i)
+{
+    return time_add (job_at (c, c->suspended[i])->suspended_at, suspended_least);
+}
+
+int cluster_job_suspend (struct cluster *c, struct job_id id, time_us now, struct err *err)
+{
+    uint32_t slot = map_find (&c->map, id.v);
+    struct job *job;
+    struct allocation kept;
+
+    if (slot == SLOT_NONE)
+        return err_set (err, ERR_NOT_FOUND, "job %llu is not here", (unsigned long long)id.v);
+    event_begin (c, now);
+    job = job_at (c, slot);
+    if (job->state != JOB_RUNNING && job->state != JOB_STARTING)
+        return err_set (err, ERR_CONFLICT, "job %llu does not run", (unsigned long long)id.v);
+    c->starting_count -= job->state == JOB_STARTING;
+    kept.count = job->allocation.count;
+    kept.item = heap_copy (job->allocation.item, kept.count * sizeof *kept.item);
+    job->used = c->now > job->start ? c->now - job->start : 0;
+    job_leave_running (c, slot);
+    job->allocation = kept;
+    job->state = JOB_SUSPENDED;
+    job->suspended_at = c->now;
+    job->leaving = false;
+    c->suspended = grow (c->suspended, &c->suspended_cap, c->suspended_count + 1,
+                         sizeof *c->suspended);
+    c->suspended[c->suspended_count++] = slot;
+    c->freed_at = c->now;
+    c->version++;
+    event_frees (c);
+    return 0;
+}
+
+int cluster_job_suspended_set (struct cluster *c, struct job_id id, duration_us used, time_us since,
+                               struct err *err)
+{
+    uint32_t slot = map_find (&c->map, id.v);
+
+    if (slot == SLOT_NONE || job_at (c, slot)->state != JOB_SUSPENDED)
+        return err_set (err, ERR_CONFLICT, "job %llu is not suspended", (unsigned long long)id.v);
+    job_at (c, slot)->used = used;
+    job_at (c, slot)->suspended_at = since;
+    return 0;
+}
+
+/* --- in a pass ---------------------------------------------------------------------------- */
+
+static int64_t start_priority (const struct cluster *c, uint32_t slot)
+{
+    return priority_start (c->priority, &c->pj[slot], c->prio_static[slot],
+                           job_at (c, slot)->start);
+}
+
+/* Would someone who waits stop it again at once? */
+static bool preemptor_waits (struct pass *p, uint32_t slot)
+{
+    int64_t own = start_priority (p->c, slot);
+
+    for (uint32_t i = 0; i < p->count; i++) {
+        uint32_t other = p->order[i];
+        if (p->mark[i] == MARK_WAITS && preempt_may (p, other) &&
+            job_priority (p->c, other) > own && preempt_could (p, other, slot))
+            return true;
+    }
+    return false;
+}
+
+static void resume_one (struct pass *p, uint32_t slot)
+{
+    struct cluster *c = p->c;
+    struct job *job = job_at (c, slot);
+    time_us start = p->now - job->used;
+    time_us end = time_add (start, job->spec.walltime_limit);
+    struct allocation a = job->allocation;
+
+    for (uint32_t r = 0; r < job->spec.req_count; r++)
+        (void)shape_refresh (c, job->shape[r]);
+    if (end <= p->now)
+        end = p->now + US_PER_S;
+    if (timeline_lacks (p->tl, job->shape, &a, p->now, end) != UINT32_MAX)
+        return;
+    timeline_run (p->tl, job->shape, &a, end);
+    job->resuming = true;
+    job_enter_running (c, slot, a, start);
+    pass_started (p, slot, PLAN_RESUMED);
+}
+
+/* Highest priority first, then the one stopped first, then the smaller number. */
+static bool goes_before (const struct cluster *c, uint32_t a, uint32_t b)
+{
+    const struct job *x = job_at (c, a), *y = job_at (c, b);
+    int64_t px = start_priority (c, a), py = start_priority (c, b);
+
+    if (px != py)
+        return px > py;
+    if (x->suspended_at != y->suspended_at)
+        return x->suspended_at < y->suspended_at;
+    return x->spec.id.v < y->spec.id.v;
+}
+
+void suspended_resume (struct pass *p)
+{
+    struct cluster *c = p->c;
+    uint32_t *list = arena_array (p->scratch, c->suspended_count, sizeof *list);
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < c->suspended_count; i++) {
+        uint32_t at = n;
+        if (suspended_wakeup (c, i) > p->now)
+            continue;
+        for (; at > 0 && goes_before (c, c->suspended[i], list[at - 1]); at--)
+            list[at] = list[at - 1];
+        list[at] = c->suspended[i];
+        n++;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        if (!preemptor_waits (p, list[i]))
+            resume_one (p, list[i]);
+    }
+}
+
+/* The start was refused, or the plan given up. */
+void suspended_again (struct cluster *c, uint32_t slot)
+{
+    struct job *job = job_at (c, slot);
+    struct allocation kept = {job->allocation.count, NULL};
+
+    kept.item = heap_copy (job->allocation.item, kept.count * sizeof *kept.item);
+    job_leave_running (c, slot);
+    job->allocation = kept;
+    job->resuming = job->pending = false;
+}
+
+void suspended_over (struct cluster *c, uint32_t slot)
+{
+    struct job *job = job_at (c, slot);
+
+    list_remove (c, slot);
+    job->resuming = job->pending = false;
+    job->state = JOB_RUNNING;
+}
