@@ -131,6 +131,10 @@ static bool fill_one (struct fill *f, const struct candidate *one, duration_us a
         p->mark[one->at] = MARK_TOLD;
         return false;
     }
+    /* A window says how long nodes stay free for those whom no reservation admits; others need their
+     * own limit only. */
+    if (job_at (p->c, one->slot)->access)
+        at_least = 0;
     if (!space_start (p, one->slot, at_least, f->phase))
         return false;
     p->mark[one->at] = MARK_FILLED;
@@ -190,6 +194,29 @@ static uint32_t greedy_select (struct pass *p, struct candidate *list, uint32_t 
     return kept;
 }
 
+/* Those whom reservations admit have room of their own: they are chosen apart. */
+static uint32_t greedy_apart (struct pass *p, struct candidate *list, uint32_t count,
+                              duration_us length)
+{
+    struct candidate *other = arena_alloc (p->scratch, (count + 1) * sizeof *other);
+    uint32_t kept = 0, others = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        if (job_at (p->c, list[i].slot)->access)
+            other[others++] = list[i];
+        else
+            list[kept++] = list[i];
+    }
+    kept = greedy_select (p, list, kept, space_procs (p, length));
+    if (others == 0)
+        return kept;
+    others = greedy_select (p, other, others, p->c->up_free);
+    memcpy (list + kept, other, others * sizeof *other);
+    kept += others;
+    qsort (list, kept, sizeof *list, by_position);
+    return kept;
+}
+
 /* --- one window ------------------------------------------------------------------------------- */
 
 /* Fills a window with those of the list that fit in it; the list is in order of priority. */
@@ -216,9 +243,8 @@ static void window_fill (struct fill *f, const struct candidate *list, uint32_t 
         own[n++].metric = metric_of (p, list[i].slot);
     }
     qsort (own, n, sizeof *own, by_metric);
-    if (how == BACKFILL_GREEDY) {
-        n = greedy_select (p, own, n, space_procs (p, length));
-    }
+    if (how == BACKFILL_GREEDY)
+        n = greedy_apart (p, own, n, length);
     for (uint32_t i = 0; i < n; i++)
         (void)fill_one (f, &own[i], length);
 }

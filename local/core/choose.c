@@ -258,11 +258,15 @@ bool timeline_preferred (struct timeline *tl, const struct shape *s, uint32_t no
 {
     enum node_allocation policy = tl->c->policy->node_allocation;
     time_us end = time_add (start, duration);
-    uint32_t fit = lane_fit (tl, s, node, start, end);
+    uint32_t fit;
     int64_t key;
 
+    timeline_view (tl, s->access);
+    fit = lane_fit (tl, s, node, start, end);
     if (fit == 0)
         return false;
+    if (s->access) /* affinity comes before the policy */
+        return true;
     if (policy == NODEALLOC_FIRSTAVAILABLE)
         return node < trail->worst_node;
     if (policy != NODEALLOC_LASTAVAILABLE)
@@ -271,21 +275,67 @@ bool timeline_preferred (struct timeline *tl, const struct shape *s, uint32_t no
     return key != trail->worst_key ? key < trail->worst_key : node < trail->worst_node;
 }
 
+/* Nodes of one shape in the order of the policy. */
+static void pick_by_policy (struct timeline *tl, const struct shape *s, time_us start, time_us end,
+                            enum choice choice, struct pick *pick)
+{
+    enum node_allocation policy = tl->c->policy->node_allocation;
+
+    if (choice != CHOICE_POLICY || policy == NODEALLOC_LASTAVAILABLE ||
+        (policy == NODEALLOC_CPULOAD && start <= tl->now))
+        pick_by_key (tl, s, start, end, choice, pick);
+    else
+        pick_in_order (tl, s, start, end, rank_order (tl->c), pick);
+}
+
+/* Those whom reservations admit: nodes that attract them first, those they should rather leave last
+ * (reference a7: inside each of these, the policy). */
+static void pick_by_affinity (struct timeline *tl, const struct shape *s, time_us start,
+                              time_us end, enum choice choice, struct pick *pick)
+{
+    const struct access *a = tl->c->access;
+    const struct access_class *class = &a->class[s->access];
+    uint32_t words = bitset_words (tl->node_count);
+    uint64_t *of[AFFINITIES];
+    struct shape part = *s;
+
+    for (int f = 0; f < AFFINITIES; f++)
+        of[f] = arena_array (tl->arena, words + 1, sizeof **of);
+    for (uint32_t w = 0; w < words; w++)
+        of[AFFINITY_UNRESERVED][w] = s->everywhere ? UINT64_MAX : s->nodes.word[w];
+    for (uint32_t g = 0; g < class->count; g++) {
+        const struct allocation *nodes = &a->open[class->grant[g].rsv]->allocation;
+        for (uint32_t i = 0; i < nodes->count; i++) {
+            uint32_t n = nodes->item[i].node.v;
+            uint64_t bit = UINT64_C (1) << (n & 63);
+            enum affinity f = view_affinity (tl, s->access, n, start, end);
+            if (!(of[AFFINITY_UNRESERVED][n >> 6] & bit) || f == AFFINITY_UNRESERVED)
+                continue;
+            of[AFFINITY_UNRESERVED][n >> 6] &= ~bit;
+            of[f][n >> 6] |= bit;
+        }
+    }
+    part.everywhere = false;
+    part.nodes.bit_count = tl->node_count;
+    for (int f = 0; f < AFFINITIES && pick->left > 0; f++) {
+        part.nodes.word = of[f];
+        pick_by_policy (tl, &part, start, end, choice, pick);
+    }
+}
+
 static bool choose_req (struct timeline *tl, struct arena *arena, const struct shape *s,
                         uint32_t tasks, uint32_t req, time_us start, duration_us duration,
                         enum choice choice, struct allocation *out)
 {
     time_us end = time_add (start, duration);
-    enum node_allocation policy = tl->c->policy->node_allocation;
     uint32_t most = tasks < tl->node_count ? tasks : tl->node_count;
     struct pick pick = {arena_alloc (arena, most * sizeof (struct placement)), 0, tasks, req};
-    bool by_key = choice != CHOICE_POLICY || policy == NODEALLOC_LASTAVAILABLE ||
-                  (policy == NODEALLOC_CPULOAD && start <= tl->now);
 
-    if (by_key)
-        pick_by_key (tl, s, start, end, choice, &pick);
+    timeline_view (tl, s->access);
+    if (s->access && tl->views)
+        pick_by_affinity (tl, s, start, end, choice, &pick);
     else
-        pick_in_order (tl, s, start, end, rank_order (tl->c), &pick);
+        pick_by_policy (tl, s, start, end, choice, &pick);
     *out = (struct allocation){pick.count, pick.item};
     tl->worst_node = pick.count ? pick.item[pick.count - 1].node.v : 0;
     return pick.left == 0;

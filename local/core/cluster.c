@@ -76,6 +76,8 @@ static void job_free (struct job *job)
 static void rsv_free (struct rsv *rsv)
 {
     free ((void *)rsv->spec.req);
+    free ((void *)rsv->spec.acl);
+    free ((void *)rsv->spec.who);
     free (rsv->allocation.item);
     free (rsv);
 }
@@ -101,6 +103,7 @@ void cluster_destroy (struct cluster *c)
     free (c->chunk);
     free (c->shape);
     free (c->rsv);
+    access_free (c->access);
     free (c->node);
     free (c->node_state);
     free (c->load_milli);
@@ -213,6 +216,8 @@ static void nodes_grow (struct cluster *c)
 /* Everything that is a sum over nodes, anew. */
 static void nodes_changed (struct cluster *c)
 {
+    if (c->access)
+        c->access->fences_dirty = true;
     c->node_serial++;
     c->version++;
     c->up_procs = c->up_free = 0;
@@ -277,6 +282,12 @@ void nodes_settle (struct cluster *c)
         c->nodes_dirty = false;
         nodes_changed (c);
     }
+}
+
+void cluster_settle (struct cluster *c)
+{
+    nodes_settle (c);
+    access_settle (c);
 }
 
 int cluster_node_update (struct cluster *c, struct node_id node, const struct node_spec *spec,
@@ -390,6 +401,31 @@ struct rsv *rsv_find (const struct cluster *c, struct rsv_id id)
     return at < c->rsv_count && c->rsv[at]->spec.id.v == id.v ? c->rsv[at] : NULL;
 }
 
+/* An ACL reservation is told by node: one placement each. */
+static int rsv_admin_check (const struct cluster *c, const struct rsv_spec *spec,
+                            const struct allocation *a, struct err *err)
+{
+    struct arena *arena;
+    bool *seen, twice = false;
+
+    if (spec->req_count != 1)
+        return err_set (err, ERR_INVALID, "reservation %llu: one kind of tasks, not %u",
+                        (unsigned long long)spec->id.v, spec->req_count);
+    arena = arena_create (0);
+    seen = arena_array (arena, c->node_count + 1, sizeof *seen);
+    for (uint32_t i = 0; i < a->count; i++) {
+        if (a->item[i].node.v >= c->node_count)
+            break; /* allocation_check says so */
+        twice = twice || seen[a->item[i].node.v];
+        seen[a->item[i].node.v] = true;
+    }
+    arena_destroy (arena);
+    if (twice)
+        return err_set (err, ERR_INVALID, "reservation %llu names a node twice",
+                        (unsigned long long)spec->id.v);
+    return 0;
+}
+
 static int rsv_check (const struct cluster *c, const struct rsv_spec *spec,
                       const struct allocation *a, struct err *err)
 {
@@ -404,7 +440,85 @@ static int rsv_check (const struct cluster *c, const struct rsv_spec *spec,
     if (spec->req_count < 1 || spec->req_count > REQS_MAX)
         return err_set (err, ERR_INVALID, "reservation %llu has %u reqs, must be 1 to %d",
                         (unsigned long long)spec->id.v, spec->req_count, REQS_MAX);
+    if (spec->kind == RSV_ADMIN && rsv_admin_check (c, spec, a, err) != 0)
+        return err ? err->code : ERR_INVALID;
     return allocation_check (c, spec->req, spec->req_count, a, err);
+}
+
+/* --- what no reservation may take: co-allocated parts ---------------------------------------- */
+
+static void parts_add (const struct cluster *c, const struct rsv *part, uint32_t node,
+                       struct resources *sum)
+{
+    for (uint32_t i = 0; i < part->allocation.count; i++) {
+        const struct placement *p = &part->allocation.item[i];
+        const struct req *req = &part->spec.req[p->req];
+        for (uint32_t d = 0; p->node.v == node && d < c->dims; d++)
+            sum->v[d] += req->exclusive ? row (c, c->cap, node)[d]
+                                        : (int32_t)p->tasks * req->task.v[d];
+    }
+}
+
+/* Parts that the reservation admits may lie inside it. */
+static bool part_matters (const struct rsv *part, const struct rsv_spec *spec)
+{
+    uint8_t affinity;
+
+    return part->spec.kind != RSV_ADMIN && part->spec.start < spec->end &&
+           spec->start < part->spec.end &&
+           !(part->spec.who && access_admits (spec, part->spec.who, &affinity));
+}
+
+int rsv_spares_parts (const struct cluster *c, const struct rsv_spec *spec,
+                      const struct allocation *a, struct err *err)
+{
+    uint32_t matter = 0;
+
+    for (uint32_t r = 0; r < c->rsv_count; r++)
+        matter += part_matters (c->rsv[r], spec);
+    for (uint32_t i = 0; matter > 0 && i < a->count; i++) {
+        uint32_t node = a->item[i].node.v;
+        struct resources sum = {{0}};
+        bool some = false;
+        for (uint32_t r = 0; r < c->rsv_count; r++) {
+            struct resources before = sum;
+            if (part_matters (c->rsv[r], spec))
+                parts_add (c, c->rsv[r], node, &sum);
+            some = some || memcmp (&before, &sum, sizeof sum) != 0;
+        }
+        for (uint32_t d = 0; some && d < c->dims; d++) {
+            int64_t want = (spec->flags & RSV_DEDICATEDNODE) || spec->req[0].exclusive
+                               ? row (c, c->cap, node)[d]
+                               : (int64_t)a->item[i].tasks * spec->req[0].task.v[d];
+            if (sum.v[d] + want > row (c, c->cap, node)[d])
+                return err_set (err, ERR_CONFLICT,
+                                "reservation %llu: node %u is promised to a co-allocated job in "
+                                "that time",
+                                (unsigned long long)spec->id.v, node);
+        }
+    }
+    return 0;
+}
+
+/* --- making and moving ------------------------------------------------------------------------- */
+
+static void rsv_changed (struct cluster *c, const struct rsv_spec *spec)
+{
+    c->version++;
+    event_frees (c);
+    if (spec->kind == RSV_ADMIN)
+        access_changed (c);
+}
+
+/* May it lie there? */
+static int rsv_fits (struct cluster *c, const struct rsv_spec *spec, const struct allocation *a,
+                     struct err *err)
+{
+    if (spec->kind != RSV_ADMIN)
+        return timeline_conflict (c, spec, a, c->now, err);
+    if (rsv_spares_parts (c, spec, a, err) != 0)
+        return err ? err->code : ERR_CONFLICT;
+    return spec->flags & RSV_FORCED ? 0 : timeline_conflict (c, spec, a, c->now, err);
 }
 
 int cluster_rsv_create (struct cluster *c, const struct rsv_spec *spec,
@@ -416,13 +530,17 @@ int cluster_rsv_create (struct cluster *c, const struct rsv_spec *spec,
     if (rsv_check (c, spec, allocation, err) != 0)
         return err->code;
     event_begin (c, now);
-    nodes_settle (c);
-    if (timeline_conflict (c, spec, allocation, c->now, err) != 0)
+    cluster_settle (c);
+    if (rsv_fits (c, spec, allocation, err) != 0)
         return err->code;
     rsv = calloc (1, sizeof *rsv);
     assert (rsv && "out of memory");
     rsv->spec = *spec;
     rsv->spec.req = heap_copy (spec->req, spec->req_count * sizeof *spec->req);
+    rsv->spec.acl =
+        spec->acl_count ? heap_copy (spec->acl, spec->acl_count * sizeof *spec->acl) : NULL;
+    if (spec->who)
+        rsv->spec.who = heap_copy (spec->who, sizeof *spec->who);
     rsv->allocation.count = allocation->count;
     rsv->allocation.item =
         heap_copy (allocation->item, allocation->count * sizeof *allocation->item);
@@ -431,8 +549,42 @@ int cluster_rsv_create (struct cluster *c, const struct rsv_spec *spec,
     memmove (c->rsv + at + 1, c->rsv + at, (c->rsv_count - at) * sizeof *c->rsv);
     c->rsv[at] = rsv;
     c->rsv_count++;
-    c->version++;
-    event_frees (c);
+    rsv_changed (c, spec);
+    return 0;
+}
+
+int cluster_rsv_move (struct cluster *c, struct rsv_id id, uint32_t tasks,
+                      const struct allocation *allocation, time_us now, struct err *err)
+{
+    struct rsv *rsv = rsv_find (c, id);
+    struct rsv_spec spec;
+    struct req req;
+    int rc;
+
+    if (rsv == NULL)
+        return err_set (err, ERR_NOT_FOUND, "reservation %llu does not exist",
+                        (unsigned long long)id.v);
+    if (rsv->spec.kind != RSV_ADMIN)
+        return err_set (err, ERR_CONFLICT, "reservation %llu is a co-allocated job's",
+                        (unsigned long long)id.v);
+    spec = rsv->spec;
+    req = spec.req[0];
+    req.tasks = tasks;
+    spec.req = &req;
+    rc = rsv_admin_check (c, &spec, allocation, err);
+    if (rc == 0)
+        rc = allocation_check (c, &req, 1, allocation, err);
+    if (rc == 0)
+        rc = rsv_spares_parts (c, &spec, allocation, err);
+    if (rc != 0)
+        return rc;
+    event_begin (c, now);
+    ((struct req *)rsv->spec.req)->tasks = tasks;
+    free (rsv->allocation.item);
+    rsv->allocation.count = allocation->count;
+    rsv->allocation.item =
+        heap_copy (allocation->item, allocation->count * sizeof *allocation->item);
+    rsv_changed (c, &rsv->spec);
     return 0;
 }
 
@@ -463,11 +615,10 @@ int cluster_rsv_release (struct cluster *c, struct rsv_id id, time_us now, struc
         return err_set (err, ERR_NOT_FOUND, "reservation %llu does not exist",
                         (unsigned long long)id.v);
     event_begin (c, now);
+    rsv_changed (c, &c->rsv[at]->spec);
     rsv_free (c->rsv[at]);
     c->rsv_count--;
     memmove (c->rsv + at, c->rsv + at + 1, (c->rsv_count - at) * sizeof *c->rsv);
-    c->version++;
-    event_frees (c);
     return 0;
 }
 
@@ -479,7 +630,7 @@ int cluster_rsv_get (const struct cluster *c, struct rsv_id id, struct rsv_view 
     if (rsv == NULL)
         return err_set (err, ERR_NOT_FOUND, "reservation %llu does not exist",
                         (unsigned long long)id.v);
-    *out = (struct rsv_view){&rsv->spec, rsv->allocation};
+    *out = (struct rsv_view){&rsv->spec, rsv->allocation, rsv->used_by};
     return 0;
 }
 

@@ -156,8 +156,10 @@ uint32_t cluster_job_list (const struct cluster *cluster, enum job_state state,
 /* --- reservations ------------------------------------------------------------------------ */
 
 /* Binds resources on the nodes of the allocation over [start, end). ERR_CONFLICT, naming the first
- * node, when a running job's limit or another reservation already has them in that time; idle jobs'
- * reservations made by the pass never stand in its way (the next pass makes them anew). */
+ * node, when a running job's limit or another reservation already has them in that time (with
+ * RSV_FORCED only: when a co-allocated part has them that it does not admit); idle jobs' reservations
+ * made by the pass never stand in its way (the next pass makes them anew). An ACL reservation
+ * (RSV_ADMIN) has one req, may have no node at all, and names each node once. */
 int cluster_rsv_create (struct cluster *cluster, const struct rsv_spec *spec,
                         const struct allocation *allocation, time_us now, struct err *err);
 /* Courtesy hold to firm reservation. Idempotent. */
@@ -165,9 +167,15 @@ int cluster_rsv_commit (struct cluster *cluster, struct rsv_id rsv, time_us now,
 /* Gone (lease ended, aborted, used up). Jobs that run inside it go on. */
 int cluster_rsv_release (struct cluster *cluster, struct rsv_id rsv, time_us now, struct err *err);
 
+/* Other nodes and tasks for an ACL reservation, whatever else is there but co-allocated parts: it lost
+ * some, or gets back what it lost. */
+int cluster_rsv_move (struct cluster *cluster, struct rsv_id rsv, uint32_t tasks,
+                      const struct allocation *allocation, time_us now, struct err *err);
+
 struct rsv_view { /* pointers hold until the next event */
     const struct rsv_spec *spec;
     struct allocation allocation;
+    struct job_id used_by; /* RSV_SINGLEUSE: the job that used it; 0: none yet */
 };
 int cluster_rsv_get (const struct cluster *cluster, struct rsv_id rsv, struct rsv_view *out,
                      struct err *err);

@@ -182,6 +182,7 @@ static void req_explain (struct timeline *tl, const struct job *job, uint32_t r,
     const struct req *req = &job->spec.req[r];
     const struct shape *s = &c->shape[job->shape[r]];
 
+    timeline_view (tl, s->access);
     *out = (struct explained_nodes){
         .req = r,
         .verdict = arena_array (tl->arena, c->node_count + 1, sizeof *out->verdict),
@@ -213,7 +214,7 @@ int explain_nodes (struct cluster *c, struct job_id id, time_us from, time_us no
     const struct job *job = job_at (c, slot);
     if (job->state != JOB_IDLE)
         return err_set (err, ERR_CONFLICT, "job %llu is not idle", (unsigned long long)id.v);
-    nodes_settle (c);
+    cluster_settle (c);
     now = now < c->now ? c->now : now;
     for (uint32_t r = 0; r < job->spec.req_count; r++)
         (void)shape_refresh (c, job->shape[r]);

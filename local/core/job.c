@@ -292,8 +292,12 @@ static void spec_take (struct cluster *c, struct job *job, const struct job_spec
         for (uint32_t r = 0; r < spec->req_count; r++)
             ((struct req *)job->spec.req)[r].exclusive = true;
     }
+    job->procs = 0;
     for (uint32_t r = 0; r < spec->req_count; r++)
-        job->shape[r] = shape_intern (c, &job->spec.req[r]);
+        job->procs += spec->req[r].tasks * (uint32_t)spec->req[r].task.v[RES_PROCS];
+    job->access = access_of_job (c, job);
+    for (uint32_t r = 0; r < spec->req_count; r++)
+        job->shape[r] = shape_intern (c, &job->spec.req[r], job->access);
 }
 
 static void spec_drop (struct cluster *c, struct job *job)
@@ -380,7 +384,7 @@ int cluster_job_submit (struct cluster *c, const struct job_spec *spec, time_us 
         return err_set (err, ERR_LIMIT, "job %llu: there are %u jobs, at most %d",
                         (unsigned long long)spec->id.v, c->map.count, JOBS_MAX);
     event_begin (c, now);
-    nodes_settle (c);
+    cluster_settle (c);
     slot = slot_take (c);
     job = job_at (c, slot);
     spec_take (c, job, spec);
@@ -438,7 +442,7 @@ int cluster_job_modify (struct cluster *c, const struct job_spec *spec, time_us 
     if (rc != 0)
         return rc;
     job = job_at (c, slot);
-    nodes_settle (c);
+    cluster_settle (c);
     job_leave_idle (c, slot);
     idle_remove (c, slot);
     c->complex_jobs -= job_complex (c, job);
@@ -564,12 +568,13 @@ int cluster_job_start (struct cluster *c, struct job_id id, const struct allocat
         rc = room_check (c, job, allocation, err);
     if (rc != 0)
         return rc;
-    nodes_settle (c);
+    cluster_settle (c);
     copy.count = allocation->count;
     copy.item = heap_copy (allocation->item, allocation->count * sizeof *allocation->item);
     job_leave_idle (c, slot);
     job_enter_running (c, slot, copy, started);
     job->backfilled = job->leaving = false;
+    rsv_use (c, job, NULL);
     job_started (c, slot, JOB_STARTING);
     return 0;
 }
@@ -632,6 +637,7 @@ static void job_back (struct cluster *c, uint32_t slot, time_us until, bool keep
         job->retry.item =
             heap_copy (job->allocation.item, job->retry.count * sizeof *job->retry.item);
     }
+    rsv_unuse (c, job->spec.id);
     if (job->state == JOB_SUSPENDED)
         suspended_forget (c, slot);
     else
@@ -708,6 +714,7 @@ int cluster_job_end (struct cluster *c, struct job_id id, time_us now, struct er
     if (rc != 0)
         return rc;
     job = job_at (c, slot);
+    rsv_used_up (c, id);
     c->starting_count -= job->state == JOB_STARTING;
     if (job->state == JOB_SUSPENDED) {
         suspended_forget (c, slot);

@@ -45,6 +45,7 @@ static void unstart (struct cluster *c, uint32_t slot)
         suspended_again (c, slot);
         return;
     }
+    rsv_unuse (c, job_at (c, slot)->spec.id);
     job_leave_running (c, slot);
     job_at (c, slot)->pending = false;
     idle_insert (c, slot);
@@ -126,6 +127,8 @@ struct reason room_reason (const struct cluster *c, uint32_t slot)
 
     why.need = hot->shape == SLOT_NONE ? hot->procs : hot->tasks;
     why.have = c->room_have[slot];
+    if (why.have < why.need && access_barred (c, hot->shape, (uint64_t)(why.need - why.have), &why.rsv))
+        why.code = REASON_BARRED;
     if (why.have >= why.need) {
         why.code = pl->strict ? REASON_BEHIND : REASON_PROMISED;
         why.other = pl->head;
@@ -154,6 +157,7 @@ void pass_started (struct pass *p, uint32_t slot, enum plan_phase phase)
     struct plan *plan = p->plan;
     struct planner *pl = p->planner;
 
+    rsv_use (c, job, p->tl);
     job->pending = true;
     if (phase != PLAN_RESUMED)
         job->backfilled = phase == PLAN_BACKFILL_SOFT || phase == PLAN_BACKFILL_HARD;
@@ -206,52 +210,103 @@ void pass_reserved (struct pass *p, uint32_t slot, time_us start,
 
 /* --- step 3: jobs whose own reservation is due ---------------------------------------------- */
 
-/* Nodes inside the reservation for the job; false with a reason. */
-static bool bound_choose (struct pass *p, const struct job *job, const struct rsv *rsv,
-                          struct allocation *out)
-{
-    struct timeline *tl = timeline_make (p->c, p->scratch, p->now, false, rsv->spec.id);
+/* A timeline of nothing but one reservation, kept while jobs that name it follow one another. */
+struct inside {
+    struct rsv_id rsv;
+    struct timeline *tl;
+};
 
-    timeline_restrict (tl, &rsv->allocation);
+/* Nodes inside the reservation for the job; false: too few are free. */
+static bool bound_choose (struct pass *p, struct inside *in, const struct job *job,
+                          const struct rsv *rsv, struct allocation *out)
+{
+    if (in->tl == NULL || in->rsv.v != rsv->spec.id.v) {
+        in->rsv = rsv->spec.id;
+        in->tl = timeline_make (p->c, p->scratch, p->now, false, rsv->spec.id);
+        timeline_restrict (in->tl, &rsv->allocation);
+    }
     for (uint32_t r = 0; r < job->spec.req_count; r++)
         (void)shape_refresh (p->c, job->shape[r]);
-    return timeline_choose (tl, p->scratch, job->spec.req, job->shape, job->spec.req_count, p->now,
-                            job->spec.walltime_limit, CHOICE_POLICY, out);
+    return timeline_choose (in->tl, p->scratch, job->spec.req, job->shape, job->spec.req_count,
+                            p->now, job->spec.walltime_limit, CHOICE_POLICY, out);
 }
 
-static void bound_one (struct pass *p, uint32_t i)
+/* May the job that names the reservation use it? *affinity_out is of no interest. */
+static bool rsv_lets_in (const struct rsv *rsv, const struct job *job)
+{
+    struct who who = access_who (job);
+    uint8_t affinity;
+
+    if (rsv->spec.kind == RSV_FIRM)
+        return true;
+    return rsv->spec.kind == RSV_ADMIN && rsv->used_by.v == 0 &&
+           access_admits (&rsv->spec, &who, &affinity);
+}
+
+static void bound_begin (struct pass *p, uint32_t i, struct inside *in,
+                         const struct allocation *chosen)
+{
+    uint32_t slot = p->order[i];
+    struct job *job = job_at (p->c, slot);
+    const struct rsv *rsv = rsv_find (p->c, in->rsv);
+    time_us end = time_add (p->now, job->spec.walltime_limit);
+    struct allocation own = *chosen;
+
+    timeline_run (in->tl, job->shape, chosen, end);
+    if (p->tl && rsv->spec.kind == RSV_ADMIN) /* a firm one stands there for it until the commit */
+        timeline_run (p->tl, job->shape, chosen, end);
+    own.item = heap_copy (own.item, own.count * sizeof *own.item);
+    job_enter_running (p->c, slot, own, p->now);
+    pass_started (p, slot, PLAN_RESERVED);
+    if (rsv->spec.kind != RSV_ADMIN)
+        in->tl = NULL; /* used up */
+    p->mark[i] = MARK_STARTED;
+}
+
+/* Those that are named are tried in order of their numbers: one, or a group's. */
+static void bound_one (struct pass *p, uint32_t i, struct inside *in)
 {
     struct cluster *c = p->c;
     uint32_t slot = p->order[i];
     const struct job *job = job_at (c, slot);
-    const struct rsv *rsv = rsv_find (c, job->spec.reservation);
-    struct reason why = reason_plain (REASON_RESERVATION);
+    struct reason why = reason_plain (REASON_RESERVATION_GONE);
     struct allocation chosen;
 
     p->mark[i] = MARK_OUT;
     why.rsv = job->spec.reservation;
-    if (rsv == NULL || rsv->spec.end <= p->now) {
-        why.code = REASON_RESERVATION_GONE;
-    } else if (!rsv_admits (rsv, job->spec.reservation) || rsv->spec.start > p->now) {
-        why.clears = rsv->spec.start;
-    } else if (bound_choose (p, job, rsv, &chosen)) {
-        chosen.item = heap_copy (chosen.item, chosen.count * sizeof *chosen.item);
-        job_enter_running (c, slot, chosen, p->now);
-        pass_started (p, slot, PLAN_RESERVED);
-        p->mark[i] = MARK_STARTED;
-        return;
-    } else {
-        why.code = REASON_RESOURCES;
-        c->room_have[slot] = 0;
+    for (uint32_t r = 0; r < c->rsv_count; r++) {
+        const struct rsv *rsv = c->rsv[r];
+        if ((rsv->spec.id.v != job->spec.reservation.v &&
+             rsv->spec.group != job->spec.reservation.v) ||
+            rsv->spec.end <= p->now)
+            continue;
+        if (!rsv_lets_in (rsv, job)) {
+            if (why.code == REASON_RESERVATION_GONE)
+                why.code = rsv->spec.kind == RSV_ADMIN ? REASON_BARRED : REASON_RESERVATION;
+        } else if (rsv->spec.start > p->now) {
+            why.clears = why.code == REASON_RESERVATION && why.clears < rsv->spec.start
+                             ? why.clears
+                             : rsv->spec.start;
+            why.code = REASON_RESERVATION;
+        } else if (bound_choose (p, in, job, rsv, &chosen)) {
+            bound_begin (p, i, in, &chosen);
+            return;
+        } else {
+            why.code = REASON_RESOURCES;
+            c->room_have[slot] = 0;
+            break;
+        }
     }
     pass_reason (p, slot, &why);
 }
 
 static void bound_start (struct pass *p)
 {
+    struct inside in = {{0}, NULL};
+
     for (uint32_t i = 0; i < p->count && p->c->gated > 0; i++) {
         if ((p->c->hot[p->order[i]].gate & GATE_RSV) && p->mark[i] != MARK_OUT)
-            bound_one (p, i);
+            bound_one (p, i, &in);
     }
 }
 
@@ -447,7 +502,7 @@ int plan_compute (struct cluster *c, time_us now, struct arena *arena, struct pl
 
     (void)err;
     event_begin (c, now);
-    nodes_settle (c);
+    cluster_settle (c);
     c->planner->serial++;
     pass_open (&p, c, c->now, arena, plan);
     order_make (&p);

@@ -47,6 +47,8 @@ static const char *const limit_name[LIMIT_KINDS] = {"MAXJOB", "MAXPROC", "MAXNOD
 
 void cred_names_init (struct cred_names *names)
 {
+    names->rsv_name = NULL;
+    names->rsv_self = NULL;
     for (int k = 0; k < CRED_KINDS; k++) {
         names->tab[k] = strtab_create ();
         uint32_t id = strtab_intern (names->tab[k], "DEFAULT");

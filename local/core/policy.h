@@ -30,6 +30,9 @@ enum cred_kind { CRED_USER, CRED_GROUP, CRED_ACCOUNT, CRED_CLASS, CRED_QOS, CRED
 /* Names of credentials; shared by cluster, policies and their successors; numbers never change. */
 struct cred_names {
     struct strtab *tab[CRED_KINDS];
+    /* Names of reservations, which the shell keeps: NULL, or NULL as an answer: their numbers. */
+    const char *(*rsv_name) (void *self, uint64_t rsv);
+    void *rsv_self;
 };
 
 void cred_names_init (struct cred_names *names); /* interns DEFAULT as 0 */

@@ -24,11 +24,11 @@ static int ask (struct cluster *c, const struct query *q, time_us now, struct ar
         if (rc != 0)
             return rc;
     }
-    nodes_settle (c);
+    cluster_settle (c);
     if (now < c->now)
         now = c->now;
     for (uint32_t r = 0; r < q->req_count; r++) {
-        out->shape[r] = shape_intern (c, &q->req[r]);
+        out->shape[r] = shape_intern (c, &q->req[r], access_of (c, q->who));
         (void)shape_refresh (c, out->shape[r]);
     }
     out->tl = timeline_make (c, arena, now, q->queue, q->inside);
@@ -188,8 +188,9 @@ int query_intervals (struct cluster *c, const struct query *q, time_us now, uint
 
 /* --- windows and tables --------------------------------------------------------------------- */
 
-int query_windows (struct cluster *c, bool queue, time_us now, struct arena *arena,
-                   struct window **out, uint32_t *count_out, struct err *err)
+int query_windows (struct cluster *c, const struct who *who, bool queue, time_us now,
+                   struct arena *arena, struct window **out, uint32_t *count_out,
+                   struct err *err)
 {
     struct timeline *tl;
     struct window *list = NULL;
@@ -197,8 +198,9 @@ int query_windows (struct cluster *c, bool queue, time_us now, struct arena *are
     duration_us least = 1;
 
     (void)err;
-    nodes_settle (c);
+    cluster_settle (c);
     tl = timeline_make (c, arena, now < c->now ? c->now : now, queue, (struct rsv_id){0});
+    timeline_view (tl, access_of (c, who));
     for (;;) {
         struct window w = {timeline_window (tl, least), 0, 0};
         timeline_free (tl, w.length, &w.nodes, &w.procs);
@@ -225,7 +227,8 @@ int query_table (struct cluster *c, const uint32_t *sizes, uint32_t size_count,
                  time_us now, time_us *start_out, struct err *err)
 {
     struct req req = {.tasks = 1};
-    struct query q = {1, &req, 1, TIME_US_NONE, TIME_US_MAX, queue, {0}};
+    struct query q = {.req_count = 1, .req = &req, .duration = 1, .from = TIME_US_NONE,
+                      .until = TIME_US_MAX, .queue = queue};
     struct arena *arena = arena_create (0);
     struct asked a;
     int rc;

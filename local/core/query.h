@@ -18,6 +18,7 @@ struct query {
     time_us until;        /* no start after; TIME_US_MAX: no bound */
     bool queue;           /* leave the idle jobs' reservations alone */
     struct rsv_id inside; /* may use this reservation's resources; 0: none */
+    const struct who *who; /* whom reservations' ACLs may admit; NULL: nobody */
 };
 
 struct slot {
@@ -52,11 +53,12 @@ struct window {
     uint32_t nodes;     /* with at least one processor free that long */
     uint64_t procs;
 };
-int query_windows (struct cluster *cluster, bool queue, time_us now, struct arena *arena,
-                   struct window **out, uint32_t *count_out, struct err *err);
+int query_windows (struct cluster *cluster, const struct who *who, bool queue, time_us now,
+                   struct arena *arena, struct window **out, uint32_t *count_out,
+                   struct err *err);
 
 /* Start estimates for one-processor tasks: start_out[s * duration_count + d] for sizes[s] tasks of
- * one processor (and mem_mb each) over durations[d]; TIME_US_NONE: never. */
+ * one processor (and mem_mb each) over durations[d], for whoever no ACL admits; TIME_US_NONE: never. */
 int query_table (struct cluster *cluster, const uint32_t *sizes, uint32_t size_count,
                  const duration_us *durations, uint32_t duration_count, int32_t mem_mb, bool queue,
                  time_us now, time_us *start_out, struct err *err);

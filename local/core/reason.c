@@ -28,6 +28,7 @@ const char *reason_code_name (enum reason_code code)
         [REASON_DEPTH] = "BackfillDepth",
         [REASON_ARRAY_LIMIT] = "ArrayLimit",
         [REASON_DEADLINE] = "Deadline",
+        [REASON_BARRED] = "ReservationAccess",
     };
 
     return (unsigned)code < REASON_CODES ? name[code] : "Unknown";
@@ -72,6 +73,18 @@ static const char *when (time_us t, char *buf, size_t cap)
     if (t == TIME_US_NONE)
         return "";
     snprintf (buf, cap, "; expected to clear at %s", time_format_iso (t, iso));
+    return buf;
+}
+
+static const char *rsv_text (const struct reason *r, const struct cred_names *names, char *buf,
+                             size_t cap)
+{
+    const char *name = names && names->rsv_name ? names->rsv_name (names->rsv_self, r->rsv.v) : NULL;
+
+    if (name)
+        snprintf (buf, cap, "%s", name);
+    else
+        snprintf (buf, cap, "%llu", (unsigned long long)r->rsv.v);
     return buf;
 }
 
@@ -138,7 +151,7 @@ static int space_text (const struct reason *r, const char *clears, char *out, si
 
 char *reason_text (const struct reason *r, const struct cred_names *names, char *out, size_t cap)
 {
-    char buf[128], holds[96];
+    char buf[128], holds[96], name[128];
     const char *clears = when (r->clears, buf, sizeof buf);
 
     switch ((enum reason_code)r->code) {
@@ -159,12 +172,23 @@ char *reason_text (const struct reason *r, const struct cred_names *names, char 
         snprintf (out, cap, "asked to start later%s", clears);
         break;
     case REASON_RESERVATION:
-        snprintf (out, cap, "waits for its reservation %llu%s", (unsigned long long)r->rsv.v,
-                  clears);
+        snprintf (out, cap, "waits for its reservation %s%s",
+                  rsv_text (r, names, name, sizeof name), clears);
         break;
     case REASON_RESERVATION_GONE:
-        snprintf (out, cap, "its reservation %llu does not exist",
-                  (unsigned long long)r->rsv.v);
+        snprintf (out, cap, "its reservation %s does not exist",
+                  rsv_text (r, names, name, sizeof name));
+        break;
+    case REASON_BARRED:
+        if (r->need == 0)
+            snprintf (out, cap, "asks for reservation %s, which does not admit it",
+                      rsv_text (r, names, name, sizeof name));
+        else
+            snprintf (out, cap,
+                      "needs %lld tasks, %lld could start now; more are free, but reserved: "
+                      "reservation %s does not admit it",
+                      (long long)r->need, (long long)r->have,
+                      rsv_text (r, names, name, sizeof name));
         break;
     case REASON_ARRAY_LIMIT:
         snprintf (out, cap, "%lld jobs of its array run, which is all that may at one time",

@@ -32,6 +32,8 @@ enum reason_code {
     REASON_DEPTH,          /* further down than BACKFILLDEPTH (have) */
     REASON_ARRAY_LIMIT,    /* have jobs of its array run, which is all that may */
     REASON_DEADLINE,       /* could not end by its deadline, clears */
+    REASON_BARRED,         /* need tasks, have free now; more are free in reservation rsv, which does
+                              not admit it. Where it named rsv: that one does not */
     REASON_CODES
 };
 

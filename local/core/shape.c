@@ -67,19 +67,22 @@ static uint32_t shape_place (struct cluster *c)
     return at;
 }
 
-uint32_t shape_intern (struct cluster *c, const struct req *req)
+uint32_t shape_intern (struct cluster *c, const struct req *req, uint32_t access)
 {
     uint32_t bucket, at = c->shape_last;
 
-    if (at >= c->shape_count || !shape_same (&c->shape[at].req, req)) {
-        bucket = shape_hash (req);
+    if (at >= c->shape_count || c->shape[at].access != access ||
+        !shape_same (&c->shape[at].req, req)) {
+        bucket = (shape_hash (req) + access) % SHAPE_BUCKETS;
         at = c->shape_bucket[bucket];
-        while (at != SLOT_NONE && !shape_same (&c->shape[at].req, req))
+        while (at != SLOT_NONE &&
+               (c->shape[at].access != access || !shape_same (&c->shape[at].req, req)))
             at = c->shape[at].next;
         if (at == SLOT_NONE) {
             at = shape_place (c);
             c->shape[at].req = *req;
             c->shape[at].req.tasks = 0;
+            c->shape[at].access = access;
             c->shape[at].bucket = bucket;
             c->shape[at].next = c->shape_bucket[bucket];
             c->shape_bucket[bucket] = at;

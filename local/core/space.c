@@ -422,13 +422,18 @@ bool space_reserve (struct pass *p, uint32_t slot)
     return true;
 }
 
+/* Windows are those of people whom no reservation admits: see backfill.c. */
 duration_us space_window (struct pass *p, duration_us least)
 {
+    if (p->tl)
+        timeline_view (p->tl, 0);
     return p->room == ROOM_UNITS ? units_window (p, least, 0) : timeline_window (p->tl, least);
 }
 
 duration_us space_window_below (struct pass *p, duration_us below)
 {
+    if (p->tl)
+        timeline_view (p->tl, 0);
     return p->room == ROOM_UNITS ? units_window (p, 0, below)
                                  : timeline_window_below (p->tl, below);
 }
@@ -442,6 +447,7 @@ int64_t space_procs (struct pass *p, duration_us length)
         return p->c->up_free;
     if (p->room == ROOM_UNITS)
         return (int64_t)units_count (p, length ? length : 1);
+    timeline_view (p->tl, 0);
     timeline_free (p->tl, length ? length : 1, &nodes, &procs);
     return (int64_t)procs;
 }

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "local/core/access.h"
 #include "local/core/cluster.h"
 #include "local/core/plan.h"
 #include "local/core/priority.h"
@@ -20,6 +21,7 @@ enum { JOB_CHUNK = 1024, SHAPE_BUCKETS = 4096 };
 /* A distinct kind of task; jobs that are alike share one. */
 struct shape {
     struct req req; /* tasks is 0 */
+    uint32_t access; /* class of those who ask (access.h) */
     uint32_t refs;  /* 0: may be taken for another */
     uint32_t bucket;
     uint32_t next; /* in the bucket */
@@ -37,6 +39,9 @@ struct shape {
     duration_us late_duration; /* for so long or longer … */
     uint64_t late_count;       /* … at most so many */
     struct bitset nodes;  /* up and suitable; word NULL: all that are up (everywhere) */
+    uint64_t barred_version; /* of the cluster, for which the next two hold: access_barred */
+    uint64_t barred_tasks;
+    struct rsv_id barred_rsv;
 };
 
 struct job {
@@ -44,6 +49,7 @@ struct job {
     struct req one;
     uint32_t one_shape;
     uint32_t *shape; /* per req: &one_shape or owned */
+    uint32_t access; /* its class, as of the last access_settle */
     enum job_state state;
     bool pending;     /* started by a plan that is not committed */
     bool gone;        /* the slot is free */
@@ -100,8 +106,9 @@ struct running { /* sorted by end, then id */
 };
 
 struct rsv {
-    struct rsv_spec spec; /* req owned */
+    struct rsv_spec spec; /* req, acl and who owned */
     struct allocation allocation; /* owned */
+    struct job_id used_by; /* SINGLEUSE: who came; 0: nobody yet */
 };
 
 struct id_map { /* job number -> slot; open addressing */
@@ -194,6 +201,7 @@ struct cluster {
     struct rsv **rsv;
     uint32_t rsv_count;
     uint32_t rsv_cap;
+    struct access *access; /* NULL until an ACL reservation is made */
 
     struct planner *planner;
 };
@@ -218,12 +226,6 @@ static inline time_us time_add (time_us a, duration_us b)
 static inline time_us effective_end (const struct cluster *c, time_us end, time_us now)
 {
     return end > now ? end : now + c->policy->poll_interval;
-}
-
-/* The one place that decides whether a job may use a reservation's resources. */
-static inline bool rsv_admits (const struct rsv *rsv, struct rsv_id named)
-{
-    return rsv->spec.kind != RSV_COURTESY && named.v != 0 && named.v == rsv->spec.id.v;
 }
 
 /* --- state.c: tables --------------------------------------------------------------------- */
@@ -277,6 +279,11 @@ time_us suspended_wakeup (const struct cluster *c, uint32_t i);
 
 void nodes_settle (struct cluster *c);
 struct rsv *rsv_find (const struct cluster *c, struct rsv_id id);
+/* Does it leave alone what is promised to co-allocated parts? ERR_CONFLICT names the first node. */
+int rsv_spares_parts (const struct cluster *c, const struct rsv_spec *spec,
+                      const struct allocation *a, struct err *err);
+/* nodes_settle, then access_settle: before anything is asked. */
+void cluster_settle (struct cluster *c);
 /* PE and static priorities, which depend on the cluster's totals, anew. */
 void jobs_totals_changed (struct cluster *c);
 /* Limits, rates and static priorities by the policy that is now in force. */
@@ -304,7 +311,7 @@ int timeline_conflict (struct cluster *c, const struct rsv_spec *spec, const str
 
 /* --- shape.c ----------------------------------------------------------------------------- */
 
-uint32_t shape_intern (struct cluster *c, const struct req *req);
+uint32_t shape_intern (struct cluster *c, const struct req *req, uint32_t access);
 void shape_release (struct cluster *c, uint32_t shape);
 /* Brings fit_max and nodes up to date. */
 struct shape *shape_refresh (struct cluster *c, uint32_t shape);

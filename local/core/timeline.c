@@ -50,8 +50,7 @@ static uint32_t bound_intern (struct timeline *tl, time_us t)
 
 /* --- steps -------------------------------------------------------------------------------- */
 
-/* Makes a step begin at t; returns its index. */
-static uint32_t step_split (struct timeline *tl, struct lane *lane, time_us t)
+uint32_t step_split (struct timeline *tl, struct lane *lane, time_us t)
 {
     uint32_t i = step_find (tl, lane, t);
 
@@ -72,7 +71,7 @@ static uint32_t step_split (struct timeline *tl, struct lane *lane, time_us t)
     return i + 1;
 }
 
-static bool lane_falls (const struct timeline *tl, const struct lane *lane)
+bool lane_falls (const struct timeline *tl, const struct lane *lane)
 {
     for (uint32_t i = 1; i < lane->count; i++) {
         const struct step *a = step_at (tl, lane, i - 1), *b = step_at (tl, lane, i);
@@ -84,16 +83,12 @@ static bool lane_falls (const struct timeline *tl, const struct lane *lane)
     return false;
 }
 
-static void lane_take (struct timeline *tl, uint32_t node, const struct shape *s, uint32_t tasks,
-                       time_us start, time_us end, int sign, bool running)
+void lane_subtract (struct timeline *tl, struct lane *lane, uint32_t node, const struct shape *s,
+                    uint32_t tasks, time_us start, time_us end, int sign)
 {
-    struct lane *lane = &tl->lane[node];
-    uint32_t i, stop;
+    uint32_t i = start <= tl->now ? 0 : step_split (tl, lane, start);
+    uint32_t stop = end == TIME_US_MAX ? lane->count : step_split (tl, lane, end);
 
-    if (lane->count == 0 || end <= tl->now)
-        return;
-    i = start <= tl->now ? 0 : step_split (tl, lane, start);
-    stop = end == TIME_US_MAX ? lane->count : step_split (tl, lane, end);
     for (; i < stop; i++) {
         struct step *step = step_at (tl, lane, i);
         if (s->req.exclusive) {
@@ -105,13 +100,40 @@ static void lane_take (struct timeline *tl, uint32_t node, const struct shape *s
         for (uint32_t d = 0; d < s->dim_count; d++)
             step->free[s->dim[d]] -= sign * (int32_t)tasks * s->req.task.v[s->dim[d]];
     }
-    /* A running job's end is known to the sweep; any other rise must be looked for in the lane. */
-    lane->falls = lane->falls || !running || lane_falls (tl, lane);
-    if (lane->falls && !tl->listed[node]) {
+}
+
+void lane_listed (struct timeline *tl, uint32_t node)
+{
+    uint64_t bit = UINT64_C (1) << (node & 63);
+
+    if (!tl->lane[node].falls) {
+        tl->falls[node >> 6] &= ~bit;
+        return;
+    }
+    tl->falls[node >> 6] |= bit;
+    if (!tl->listed[node]) {
         tl->listed[node] = 1;
         tl->falling[tl->falling_count++] = node;
-        tl->falls[node >> 6] |= UINT64_C (1) << (node & 63);
     }
+}
+
+static void lane_take (struct timeline *tl, uint32_t node, const struct shape *s, uint32_t tasks,
+                       time_us start, time_us end, int sign, bool running)
+{
+    struct lane *lane = &tl->lane[node];
+
+    if (end <= tl->now)
+        return;
+    if (tl->views && tl->c->access->fenced_at[node]) {
+        view_take (tl, tl->c->access->fenced_at[node] - 1, s, tasks, start, end, sign, running);
+        return;
+    }
+    if (lane->count == 0)
+        return;
+    lane_subtract (tl, lane, node, s, tasks, start, end, sign);
+    /* A running job's end is known to the sweep; any other rise must be looked for in the lane. */
+    lane->falls = lane->falls || !running || lane_falls (tl, lane);
+    lane_listed (tl, node);
 }
 
 void timeline_take (struct timeline *tl, const uint32_t *shape, const struct allocation *a,
@@ -218,26 +240,17 @@ static void running_enter (struct timeline *tl)
         running_one (tl, &c->run[i], c->run[i].end);
 }
 
-/* A running job inside a reservation must not count twice. */
+/* The job that names it takes its place when it starts (job_started). */
 static void rsv_enter (struct timeline *tl, const struct rsv *rsv)
 {
     struct cluster *c = tl->c;
-    uint32_t shape[REQS_MAX];
+    uint32_t shape[REQS_MAX], access = access_of (c, rsv->spec.who);
 
     for (uint32_t r = 0; r < rsv->spec.req_count; r++)
-        shape[r] = shape_intern (c, &rsv->spec.req[r]);
+        shape[r] = shape_intern (c, &rsv->spec.req[r], access);
     timeline_take (tl, shape, &rsv->allocation, rsv->spec.start, rsv->spec.end, 1);
     for (uint32_t r = 0; r < rsv->spec.req_count; r++)
         shape_release (c, shape[r]);
-    for (uint32_t i = 0; i < c->run_count; i++) {
-        const struct job *job = job_at (c, c->run[i].slot);
-        time_us end = effective_end (c, job->limit_end, tl->now);
-        if (!rsv_admits (rsv, job->spec.reservation))
-            continue;
-        timeline_take (tl, job->shape, &job->allocation,
-                       rsv->spec.start > tl->now ? rsv->spec.start : tl->now,
-                       end < rsv->spec.end ? end : rsv->spec.end, -1);
-    }
 }
 
 static void queue_enter (struct timeline *tl)
@@ -284,8 +297,10 @@ struct timeline *timeline_make (struct cluster *c, struct arena *arena, time_us 
     tl->bound_count = 1;
     lanes_lay_out (tl);
     running_enter (tl);
+    if (c->access && c->access->count)
+        views_make (tl);
     for (uint32_t i = 0; i < c->rsv_count; i++) {
-        if (c->rsv[i]->spec.end > now &&
+        if (c->rsv[i]->spec.kind != RSV_ADMIN && c->rsv[i]->spec.end > now &&
             !(inside.v && c->rsv[i]->spec.id.v == inside.v))
             rsv_enter (tl, c->rsv[i]);
     }
@@ -304,6 +319,8 @@ void timeline_restrict (struct timeline *tl, const struct allocation *a)
         if (!keep[n])
             tl->lane[n].count = 0;
     }
+    if (tl->views)
+        tl->views->only = keep;
 }
 
 /* --- counting ----------------------------------------------------------------------------- */
@@ -328,12 +345,12 @@ uint32_t lane_fit (const struct timeline *tl, const struct shape *s, uint32_t no
     return fit;
 }
 
-uint32_t timeline_most (const struct timeline *tl, const struct shape *s, uint32_t node,
-                        time_us before)
+uint32_t timeline_most (struct timeline *tl, const struct shape *s, uint32_t node, time_us before)
 {
     const struct lane *lane = &tl->lane[node];
     uint32_t most = 0;
 
+    timeline_view (tl, s->access);
     for (uint32_t i = 0; i < lane->count && step_at (tl, lane, i)->t < before; i++) {
         uint32_t fit = shape_fit (tl->c, s, node, step_at (tl, lane, i)->free);
         most = fit > most ? fit : most;
@@ -360,12 +377,13 @@ uint32_t next_node (const struct timeline *tl, const struct shape *s, time_us st
     return n < tl->node_count ? n : tl->node_count;
 }
 
-uint64_t timeline_count (const struct timeline *tl, const struct shape *s, time_us start,
+uint64_t timeline_count (struct timeline *tl, const struct shape *s, time_us start,
                          duration_us duration, uint64_t enough)
 {
     time_us end = time_add (start, duration);
     uint64_t sum = 0;
 
+    timeline_view (tl, s->access);
     for (uint32_t n = next_node (tl, s, start, 0); n < tl->node_count;
          n = next_node (tl, s, start, n + 1)) {
         sum += lane_fit (tl, s, n, start, end);
@@ -594,6 +612,7 @@ bool timeline_earliest (struct timeline *tl, const struct shape *s, uint64_t tas
     time_us begin = at;
     bool found;
 
+    timeline_view (tl, s->access);
     if (at == tl->now && (tl->c->run_count == 0 || tl->c->run[0].end > tl->now))
         return sweep (tl, s, tasks, duration, until, out);
     tl->reach_at = TIME_US_NONE;
@@ -617,9 +636,11 @@ void timeline_starts (struct timeline *tl, const struct shape *s, uint64_t tasks
     struct walk w = {0};
     int64_t change;
     time_us at = from < tl->now ? tl->now : from, begin = at, since = TIME_US_NONE;
-    int64_t sum = changes_fill (tl, s, duration, at);
+    int64_t sum;
     bool more = true;
 
+    timeline_view (tl, s->access);
+    sum = changes_fill (tl, s, duration, at);
     if ((uint64_t)sum >= tasks)
         since = at;
     while (more && walk_next (tl, &w, begin, duration, &at, &change) && at <= until) {
@@ -723,6 +744,8 @@ uint32_t timeline_lacks (struct timeline *tl, const uint32_t *shape, const struc
     uint32_t i, lacks = UINT32_MAX;
     time_us from = start > tl->now ? start : tl->now;
 
+    if (a->count)
+        timeline_view (tl, tl->c->shape[shape[a->item[0].req]].access);
     for (i = 0; i < a->count && lacks == UINT32_MAX; i++) {
         struct allocation one = {1, &a->item[i]};
         const struct shape *s = &tl->c->shape[shape[a->item[i].req]];
@@ -743,11 +766,11 @@ int timeline_conflict (struct cluster *c, const struct rsv_spec *spec, const str
 {
     struct arena *arena = arena_create (0);
     struct timeline *tl = timeline_make (c, arena, now, false, (struct rsv_id){0});
-    uint32_t shape[REQS_MAX], lacks;
+    uint32_t shape[REQS_MAX], lacks, access = access_of (c, spec->who);
     int rc = 0;
 
     for (uint32_t r = 0; r < spec->req_count; r++)
-        shape[r] = shape_intern (c, &spec->req[r]);
+        shape[r] = shape_intern (c, &spec->req[r], access);
     lacks = timeline_lacks (tl, shape, a, spec->start, spec->end);
     if (lacks != UINT32_MAX)
         rc = err_set (err, ERR_CONFLICT,

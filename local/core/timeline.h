@@ -20,6 +20,13 @@ struct timeline;
 struct timeline *timeline_make (struct cluster *c, struct arena *arena, time_us now, bool queue,
                                 struct rsv_id inside);
 
+/* From now on it is seen through the eyes of this class (access.h). Questions about a shape do this by
+ * themselves; windows and lanes are those of the class that was shown last. */
+void timeline_view (struct timeline *tl, uint32_t access);
+
+/* Who may use reservations on these nodes has changed. */
+void timeline_fences_changed (struct timeline *tl, const struct allocation *nodes);
+
 /* Only the nodes of the allocation are there any more. */
 void timeline_restrict (struct timeline *tl, const struct allocation *a);
 
@@ -37,11 +44,11 @@ uint32_t timeline_lacks (struct timeline *tl, const uint32_t *shape, const struc
                          time_us start, time_us end);
 
 /* Tasks of one shape that could run through [start, start + duration); stops counting at enough. */
-uint64_t timeline_count (const struct timeline *tl, const struct shape *s, time_us start,
+uint64_t timeline_count (struct timeline *tl, const struct shape *s, time_us start,
                          duration_us duration, uint64_t enough);
 
 /* The most tasks of the shape that the node has room for at any moment before `before`. */
-uint32_t timeline_most (const struct timeline *tl, const struct shape *s, uint32_t node,
+uint32_t timeline_most (struct timeline *tl, const struct shape *s, uint32_t node,
                         time_us before);
 
 /* Earliest moment in [from, until] from which on `tasks` of the shape fit; false: never. */

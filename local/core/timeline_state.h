@@ -26,6 +26,24 @@ struct candidate {
     uint32_t fit;
 };
 
+/* A node that ACL reservations fence: what is there, and what class 0 sees of it. */
+struct view_node {
+    uint32_t node;
+    uint32_t version;        /* of plain and of what the fences keep */
+    uint32_t closed_version; /* of which closed is */
+    uint32_t round;          /* of timeline_view, in which it was shown last */
+    struct lane plain;
+    struct lane closed;
+};
+
+struct views {
+    uint32_t class; /* that lanes are shown to */
+    uint32_t round;
+    struct view_node *node; /* by place in access.fenced */
+    struct lane *part; /* by fence.part: what the reservation still keeps from others */
+    const bool *only;  /* of timeline_restrict; NULL: all */
+};
+
 struct timeline {
     struct cluster *c;
     struct arena *arena;
@@ -52,6 +70,7 @@ struct timeline {
     uint64_t most_below; /* of the last sweep: the most that fitted before what was found */
     int64_t worst_key;   /* of the last choice: the last node taken, … */
     uint32_t worst_node; /* … which others would have to beat */
+    struct views *views; /* NULL: no reservation has an ACL */
 };
 
 static inline struct step *step_at (const struct timeline *tl, const struct lane *lane, uint32_t i)
@@ -75,6 +94,27 @@ static inline uint32_t step_find (const struct timeline *tl, const struct lane *
     }
     return low;
 }
+
+/* --- timeline.c, for view.c --------------------------------------------------------------- */
+
+/* Makes a step begin at t; returns its index. */
+uint32_t step_split (struct timeline *tl, struct lane *lane, time_us t);
+/* Takes from (gives back to) any lane of the node; bounds grow. */
+void lane_subtract (struct timeline *tl, struct lane *lane, uint32_t node, const struct shape *s,
+                    uint32_t tasks, time_us start, time_us end, int sign);
+bool lane_falls (const struct timeline *tl, const struct lane *lane);
+/* The lane of the node is in the list and the bits of those that fall, or not, as its flag says. */
+void lane_listed (struct timeline *tl, uint32_t node);
+
+/* --- view.c ------------------------------------------------------------------------------- */
+
+void views_make (struct timeline *tl);
+/* As lane_take, on a node with fences. */
+void view_take (struct timeline *tl, uint32_t place, const struct shape *s, uint32_t tasks,
+                time_us start, time_us end, int sign, bool running);
+/* What the node is to this class over [start, end). */
+enum affinity view_affinity (const struct timeline *tl, uint32_t class, uint32_t node,
+                             time_us start, time_us end);
 
 /* Tasks that fit on one node through [start, end). */
 uint32_t lane_fit (const struct timeline *tl, const struct shape *s, uint32_t node, time_us start,

@@ -128,6 +128,17 @@ struct job_usage {
     int64_t used_micro;   /* processors in use since, in millionths; -1: never measured */
 };
 
+/* What a job is, beside its credentials, for ACLs of type JOBATTR. Bits. */
+enum job_attr {
+    JOBATTR_GRID = 1 << 0,        /* came through a metascheduler */
+    JOBATTR_COALLOCATED = 1 << 1, /* a part of a job that runs on several sites at once */
+    JOBATTR_PREEMPTEE = 1 << 2,
+    JOBATTR_PREEMPTOR = 1 << 3,
+    JOBATTR_INTERACTIVE = 1 << 4,
+    JOBATTR_RESTARTABLE = 1 << 5,
+};
+enum { JOBATTR_COUNT = 6 };
+
 struct job_spec {
     struct job_id id;
     uint32_t cred[CRED_KINDS]; /* CRED_NONE where absent; [CRED_QOS] as resolved by the policy */
@@ -139,10 +150,12 @@ struct job_spec {
     uint32_t holds;             /* enum job_hold */
     uint32_t flags;             /* enum job_flag */
     int32_t system_priority;    /* setspri: 0 none; see priority.h */
-    struct rsv_id reservation;  /* runs inside this reservation only; 0: none */
+    struct rsv_id reservation;  /* runs inside this reservation only (one's id, or the group of
+                                   several); 0: none */
     time_us deadline;           /* must have ended by then; 0: none */
     uint64_t array;             /* jobs of one array have the same number; 0: none */
     uint32_t array_limit;       /* so many of them run at one time; 0: any number */
+    uint32_t attrs;             /* enum job_attr */
 };
 
 /* --- reservations ------------------------------------------------------------------------ */
@@ -150,7 +163,59 @@ struct job_spec {
 enum rsv_kind {
     RSV_COURTESY, /* a lease: while it stands nobody may use it, whatever its ACL (none) says */
     RSV_FIRM,     /* committed: for the jobs that name it (struct job_spec.reservation) */
-    RSV_ADMIN,    /* an administrator's: blocks everyone who does not name it */
+    RSV_ADMIN,    /* an administrator's or a standing one: for whom its ACL admits */
+};
+
+/* Who asks for room, as ACLs see it. */
+struct who {
+    uint32_t cred[CRED_KINDS]; /* CRED_NONE where absent */
+    duration_us walltime;
+    uint32_t procs;
+    uint32_t attrs;      /* enum job_attr */
+    struct rsv_id named; /* the reservation it asks for; 0: none */
+};
+
+enum acl_type { /* the kinds of credentials come first, with their own numbers */
+    ACL_JOBATTR = CRED_KINDS,
+    ACL_DURATION, /* the job's wallclock limit */
+    ACL_PROCS,
+    ACL_TYPES
+};
+enum acl_compare { ACL_LE, ACL_LT, ACL_EQ, ACL_NE, ACL_GE, ACL_GT };
+enum affinity { /* smaller: taken first */
+    AFFINITY_POSITIVE,
+    AFFINITY_NEUTRAL,
+    AFFINITY_UNRESERVED, /* of nodes, not of entries */
+    AFFINITY_NEGATIVE,
+    AFFINITY_PREEMPTIBLE, /* a preemptor in a reservation with the flag PREEMPTEE */
+    AFFINITIES
+};
+
+/* One line of an access list. A list admits whom no entry with deny matches, every required one
+ * matches, and, where there are others, at least one of those. An empty list admits nobody. */
+struct acl_entry {
+    uint8_t type;     /* cred_kind or acl_type */
+    uint8_t compare;  /* enum acl_compare, of ACL_DURATION and ACL_PROCS */
+    uint8_t affinity; /* POSITIVE, NEUTRAL or NEGATIVE */
+    bool deny;
+    bool required;
+    int64_t value; /* a credential's number, bits of job_attr, microseconds, processors */
+};
+
+enum rsv_flag { /* bits; Maui's names */
+    RSV_SINGLEUSE = 1 << 0,         /* gone with the end of the first job that used it */
+    RSV_BYNAME = 1 << 1,            /* admits only jobs that name it, within its ACL */
+    RSV_META = 1 << 2,              /* admits only grid jobs, within its ACL */
+    RSV_PREEMPTEE = 1 << 3,         /* preemptors may use it, last of all */
+    RSV_TIMEFLEX = 1 << 4,          /* may begin later than asked for, if there is no room before */
+    RSV_SPACEFLEX = 1 << 5,         /* nodes that are lost are replaced by others */
+    RSV_DEDICATEDNODE = 1 << 6,     /* whole nodes, and no other reservation on them */
+    RSV_DEDICATEDRESOURCE = 1 << 7, /* on nothing that a job or another reservation has */
+    RSV_FORCED = 1 << 8,            /* whatever runs or is reserved there; never what is promised
+                                       to co-allocations */
+    RSV_OWNERPREEMPT = 1 << 9,      /* its owner's jobs may evict others' from it */
+    RSV_SHARED = 1 << 10,           /* ACCESS=SHARED: may lie over another that is shared */
+    RSV_STANDING = 1 << 11,         /* made by SRCFG */
 };
 
 struct rsv_spec {
@@ -160,6 +225,15 @@ struct rsv_spec {
     time_us end;           /* > start; TIME_US_MAX: no end */
     uint32_t req_count;    /* what its allocation was placed for */
     const struct req *req; /* copied */
+    /* COURTESY and FIRM: for whom, so that ACLs can admit it; NULL: nobody that any ACL admits */
+    const struct who *who; /* copied */
+    /* ADMIN */
+    uint32_t flags; /* enum rsv_flag */
+    uint32_t acl_count;
+    const struct acl_entry *acl; /* copied */
+    uint64_t group;              /* what jobs may name instead of its id; 0: none */
+    bool owned;
+    struct acl_entry owner; /* a credential */
 };
 
 #endif

@@ -39,12 +39,15 @@ static int creds_of (struct svc *svc, const struct admin_caller *caller,
     return rc;
 }
 
-static int windows_fill (struct svc *svc, duration_us least, time_us now,
-                         Nui__Local__V1__WindowsReply *reply, struct err *err)
+/* For these people; of jobs as short and small as can be, where reservations ask for that. */
+static int windows_fill (struct svc *svc, const uint32_t cred[CRED_KINDS], duration_us least,
+                         time_us now, Nui__Local__V1__WindowsReply *reply, struct err *err)
 {
+    struct who who = {.walltime = least > 0 ? least : 1, .procs = 1};
     struct window *list;
     uint32_t count;
-    int rc = query_windows (svc->cluster, true, now, svc->call_arena, &list, &count, err);
+    memcpy (who.cred, cred, sizeof who.cred);
+    int rc = query_windows (svc->cluster, &who, true, now, svc->call_arena, &list, &count, err);
     if (rc != 0)
         return rc;
     reply->windows = arena_array (svc->call_arena, count + 1, sizeof *reply->windows);
@@ -80,7 +83,7 @@ void admin_windows (void *self, struct rpccall *call, const ProtobufCMessage *re
         if (explain_cred_limit (svc->cluster, cred, reply.now_us, &hit))
             reply.limit = admin_limit (svc, "", &hit, svc->call_arena);
         else
-            rc = windows_fill (svc, r->duration_us, reply.now_us, &reply, &err);
+            rc = windows_fill (svc, cred, r->duration_us, reply.now_us, &reply, &err);
     }
     if (rc == 0)
         rpccall_reply (call, &reply.base);
@@ -111,9 +114,10 @@ static int start_of_job (struct svc *svc, const struct site_job *job,
 {
     struct job_view view;
     time_us now = reply->now_us;
+    struct who who = svc_who (job);
     struct query query = {.req_count = job->req_count, .req = job->reqs,
                           .duration = job->rec.walltime, .from = now, .until = TIME_US_MAX,
-                          .queue = true};
+                          .queue = true, .who = &who};
     if (job->rec.start || job->part) {
         reply->start_us = job->rec.start       ? job->rec.start
                           : job->rec.launch_at ? job->rec.launch_at

@@ -309,8 +309,10 @@ static int slot_take (struct svc *svc, const struct jobspec *spec, uint64_t numb
     time_us now = svc_now (svc);
     duration_us duration = coalloc_duration (svc, spec->walltime);
     start = start > now ? start : now;
+    struct who who = jobspec_who (spec, true);
     struct query query = {.req_count = spec->req_count, .req = spec->reqs, .duration = duration,
-                          .from = start, .until = now + svc->settings->horizon, .queue = true};
+                          .from = start, .until = now + svc->settings->horizon, .queue = true,
+                          .who = &who};
     bool granted = false;
     int rc = query_slot (svc->cluster, &query, start, now, svc->call_arena, &granted, slot, err);
     if (rc != 0)
@@ -322,7 +324,7 @@ static int slot_take (struct svc *svc, const struct jobspec *spec, uint64_t numb
     }
     struct rsv_spec rsv = {.id = {number}, .kind = RSV_COURTESY, .start = start,
                            .end = start + duration, .req_count = spec->req_count,
-                           .req = spec->reqs};
+                           .req = spec->reqs, .who = &who};
     return cluster_rsv_create (svc->cluster, &rsv, &slot->allocation, now, err);
 }
 
@@ -908,9 +910,10 @@ static int rsv_regain (struct svc *svc, struct site_part *part, struct err *err)
     struct site_job *job = part->job;
     time_us now = svc_now (svc);
     time_us start = part->rec.slot_start > job->rec.submit ? part->rec.slot_start : job->rec.submit;
+    struct who who = svc_who (job);
     struct rsv_spec rsv = {.id = {part->rec.job}, .kind = RSV_COURTESY, .start = start,
                            .end = start + coalloc_duration (svc, job->rec.walltime),
-                           .req_count = job->req_count, .req = job->reqs};
+                           .req_count = job->req_count, .req = job->reqs, .who = &who};
     arena_reset (svc->call_arena);
     struct allocation a = placement_parse (svc, job->rec.placement, svc->call_arena);
     if (rsv.end <= now || a.count == 0)

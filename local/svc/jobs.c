@@ -154,9 +154,10 @@ struct window_us {
 static int intervals_fill (struct svc *svc, const struct jobspec *spec, struct window_us w,
                            time_us now, Nui__Local__V1__QueryReply *reply, struct err *err)
 {
+    struct who who = jobspec_who (spec, spec->job->n_components > 1);
     struct query query = {.req_count = spec->req_count, .req = spec->reqs,
                           .duration = coalloc_duration (svc, spec->walltime), .from = w.from,
-                          .until = w.until, .queue = true};
+                          .until = w.until, .queue = true, .who = &who};
     struct interval *list;
     uint32_t count;
     int rc = query_intervals (svc->cluster, &query, now, QUERY_INTERVALS_MAX, svc->call_arena,
@@ -179,9 +180,10 @@ static int estimate (struct svc *svc, const struct jobspec *spec, time_us now, s
                      struct err *err)
 {
     time_us from = spec->job->not_before_us > now ? spec->job->not_before_us : now;
+    struct who who = jobspec_who (spec, spec->job->n_components > 1);
     struct query query = {.req_count = spec->req_count, .req = spec->reqs,
                           .duration = spec->walltime, .from = from, .until = TIME_US_MAX,
-                          .queue = true};
+                          .queue = true, .who = &who};
     return query_earliest (svc->cluster, &query, now, svc->call_arena, slot, err);
 }
 
@@ -387,9 +389,10 @@ static void estimate_fill (struct svc *svc, const struct site_job *job,
                            Nui__Local__V1__JobInfo *info)
 {
     time_us now = svc_now (svc);
+    struct who who = svc_who (job);
     struct query query = {.req_count = job->req_count, .req = job->reqs,
                           .duration = job->rec.walltime, .from = now, .until = TIME_US_MAX,
-                          .queue = true};
+                          .queue = true, .who = &who};
     struct slot slot;
     if (job->rec.state != STORE_JOB_QUEUED || info->start_estimate_us)
         return;

@@ -134,6 +134,14 @@ static int component_convert (struct svc *svc, struct jobspec *spec, struct err 
     return rc;
 }
 
+struct who jobspec_who (const struct jobspec *spec, bool coallocated)
+{
+    struct who who = {.walltime = spec->walltime, .procs = spec->procs,
+                      .attrs = JOBATTR_GRID | (coallocated ? JOBATTR_COALLOCATED : 0)};
+    memcpy (who.cred, spec->cred, sizeof who.cred);
+    return who;
+}
+
 int jobspec_runnable (const struct jobspec *spec, struct err *err)
 {
     if (spec->component->script.len == 0)

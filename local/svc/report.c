@@ -43,7 +43,7 @@ static void windows_fill (struct svc *svc, time_us now, Nui__Meta__V1__SiteRepor
     struct arena *arena = svc->report_arena;
     struct window *list;
     uint32_t count;
-    if (query_windows (svc->cluster, true, now, arena, &list, &count, NULL) != 0)
+    if (query_windows (svc->cluster, NULL, true, now, arena, &list, &count, NULL) != 0)
         return;
     if (count > WINDOWS_MAX)
         count = WINDOWS_MAX;

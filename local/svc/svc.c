@@ -273,6 +273,20 @@ void svc_part_forget (struct svc *svc, struct site_part *part)
     free (part);
 }
 
+/* Every job came through a metascheduler that has the grid's id; others are the site's own. */
+static uint32_t attrs_of (const struct site_job *job)
+{
+    return (*job->rec.grid_job_id ? JOBATTR_GRID : 0) | (job->rec.part ? JOBATTR_COALLOCATED : 0);
+}
+
+struct who svc_who (const struct site_job *job)
+{
+    struct who who = {.walltime = job->rec.walltime, .procs = job->rec.procs,
+                      .attrs = attrs_of (job)};
+    memcpy (who.cred, job->cred, sizeof who.cred);
+    return who;
+}
+
 int svc_cluster_submit (struct svc *svc, struct site_job *job, struct err *err)
 {
     struct job_spec spec = {
@@ -282,6 +296,7 @@ int svc_cluster_submit (struct svc *svc, struct site_job *job, struct err *err)
         .walltime_limit = job->rec.walltime,
         .req_count = job->req_count,
         .req = job->reqs,
+        .attrs = attrs_of (job),
     };
     memcpy (spec.cred, job->cred, sizeof spec.cred);
     int rc = cluster_job_submit (svc->cluster, &spec, svc_now (svc), err);

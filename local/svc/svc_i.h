@@ -171,6 +171,9 @@ char *placement_text (struct svc *svc, const struct allocation *allocation);
 struct allocation placement_parse (struct svc *svc, const char *text, struct arena *arena);
 const char *node_address (struct svc *svc, const char *node_name);
 int svc_cluster_submit (struct svc *svc, struct site_job *job, struct err *err);
+/* A job, and one that is only asked about, as the ACLs of reservations see them. */
+struct who svc_who (const struct site_job *job);
+struct who jobspec_who (const struct jobspec *spec, bool coallocated);
 
 /* --- pass.c ------------------------------------------------------------------------------- */
 

@@ -160,7 +160,7 @@ static int gap_job (struct agents *a, struct agent *one, struct cluster *cluster
     struct window *window;
     uint32_t count;
     double best = 0;
-    int rc = query_windows (cluster, true, now, a->arena, &window, &count, err);
+    int rc = query_windows (cluster, NULL, true, now, a->arena, &window, &count, err);
     *found_out = false;
     for (uint32_t i = 0; !rc && i < count; i++) {
         double length = window[i].length == TIME_US_MAX ? GAP_LIMIT_MAX_S

@@ -1,7 +1,7 @@
 /* A random life of a site, twice: one cluster passes incrementally, its twin forgets everything before
  * each pass (and never counts or uses bit sets where nodes are bound early). After every pass: the
  * same plan, the same reasons; no node over-committed in any resource at any moment, promises
- * included; the first reserved job is not delayed by anything that was backfilled. */
+ * included; nobody started or promised where a reservation does not admit him; the first reserved job is not delayed by anything that was backfilled. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -147,19 +147,73 @@ static struct job_id some_job (struct life *l, enum job_state state)
     return n ? list[pick (l, 0, (n < ACTIVE_MOST ? n : ACTIVE_MOST) - 1)] : (struct job_id){0};
 }
 
+/* For a user or two of the four that jobs have. */
+static uint32_t acl_make (struct life *l, struct acl_entry acl[2])
+{
+    static const uint8_t affinity[] = {AFFINITY_POSITIVE, AFFINITY_NEUTRAL, AFFINITY_NEGATIVE};
+    uint32_t count = (uint32_t)pick (l, 0, 2);
+
+    for (uint32_t i = 0; i < count; i++) {
+        bool user = pick (l, 0, 3) > 0;
+        acl[i] = (struct acl_entry){.type = user ? CRED_USER : ACL_DURATION,
+                                    .compare = ACL_LE,
+                                    .affinity = affinity[pick (l, 0, 2)],
+                                    .value = user ? pick (l, 1, 4) : pick (l, 5, 40) * US_PER_S};
+    }
+    return count;
+}
+
+/* Nodes named by an administrator, whatever is there. */
+static void rsv_force (struct life *l, struct rsv_spec *spec, struct req *req)
+{
+    struct placement item[NODES_MOST];
+    struct allocation a = {0, item};
+    struct node_view node;
+
+    req->tasks = 0;
+    spec->start = l->now + pick (l, 0, 40) * US_PER_S;
+    spec->end = pick (l, 0, 4) ? spec->start + pick (l, 5, 60) * US_PER_S : TIME_US_MAX;
+    spec->flags |= RSV_FORCED;
+    for (uint32_t n = 0; n < l->nodes; n++) {
+        uint32_t tasks;
+        assert_int_equal (cluster_node_get (l->twin[0], (struct node_id){n}, &node, NULL), 0);
+        tasks = (uint32_t)pick (l, 1, node.spec.configured.v[RES_PROCS]);
+        if (pick (l, 0, 2))
+            continue;
+        item[a.count++] = (struct placement){{n}, tasks, 0};
+        req->tasks += tasks;
+    }
+    BOTH (cluster_rsv_create (c, spec, &a, l->now, &err_));
+}
+
 static void rsv_make (struct life *l)
 {
     struct req req = {.tasks = (uint32_t)pick (l, 1, 4)};
-    struct query q = {1, &req, pick (l, 5, 40) * US_PER_S, l->now + pick (l, 0, 40) * US_PER_S,
-                      TIME_US_MAX, pick (l, 0, 1) == 1, {0}};
+    struct who who = {.cred = {(uint32_t)pick (l, 1, 5), CRED_NONE, CRED_NONE, CRED_NONE, 0},
+                      .walltime = pick (l, 5, 40) * US_PER_S, .procs = req.tasks};
+    struct query q = {.req_count = 1, .req = &req, .duration = who.walltime,
+                      .from = l->now + pick (l, 0, 40) * US_PER_S, .until = TIME_US_MAX,
+                      .queue = pick (l, 0, 1) == 1};
     struct slot slot;
-    struct rsv_spec spec = {.id = {l->next_rsv++}, .req_count = 1, .req = &req};
+    struct acl_entry acl[2];
+    struct rsv_spec spec = {.id = {l->next_rsv++}, .req_count = 1, .req = &req, .acl = acl};
     struct arena *arena = arena_create (0);
 
     req.task.v[RES_PROCS] = 1;
+    spec.kind = (enum rsv_kind)pick (l, 0, 2);
+    if (spec.kind != RSV_ADMIN)
+        q.who = spec.who = &who;
+    else
+        spec.acl_count = acl_make (l, acl);
+    if (spec.kind == RSV_ADMIN)
+        spec.flags = pick (l, 0, 5) ? 0 : RSV_SINGLEUSE;
+    if (spec.kind == RSV_ADMIN && pick (l, 0, 1)) {
+        rsv_force (l, &spec, &req);
+        arena_destroy (arena);
+        return;
+    }
     assert_int_equal (query_earliest (l->twin[0], &q, l->now, arena, &slot, NULL), 0);
     if (slot.start != TIME_US_NONE) {
-        spec.kind = (enum rsv_kind)pick (l, 0, 2);
         spec.start = slot.start;
         spec.end = slot.start + q.duration;
         BOTH (cluster_rsv_create (c, &spec, &slot.allocation, l->now, &err_));
@@ -251,7 +305,7 @@ static void check_over_commitment (const struct life *l)
         assert_true (r->start >= l->now);
     }
     for (uint32_t i = 0; i < c->rsv_count; i++) {
-        if (c->rsv[i]->spec.end > l->now)
+        if (c->rsv[i]->spec.kind != RSV_ADMIN && c->rsv[i]->spec.end > l->now)
             n = uses_add (list, n, c->rsv[i]->spec.req, &c->rsv[i]->allocation,
                           c->rsv[i]->spec.start, c->rsv[i]->spec.end, c);
     }
@@ -274,6 +328,90 @@ static void check_over_commitment (const struct life *l)
                           (long long)sum[d], d, (long long)(at / US_PER_S),
                           node.spec.configured.v[d]);
         }
+    }
+}
+
+/* --- reservations with ACLs ----------------------------------------------------------------------- */
+
+struct taken { /* by a job, on one node */
+    const struct job *job;
+    uint32_t node, procs;
+    time_us start, end;
+    bool fresh; /* decided by this plan */
+};
+
+static uint32_t taken_add (struct taken *list, uint32_t n, const struct job *job,
+                           const struct allocation *a, time_us start, time_us end, bool fresh)
+{
+    for (uint32_t i = 0; i < a->count; i++)
+        list[n++] = (struct taken){
+            job, a->item[i].node.v,
+            a->item[i].tasks * (uint32_t)job->spec.req[a->item[i].req].task.v[RES_PROCS], start,
+            end, fresh};
+    return n;
+}
+
+static bool admitted (const struct rsv *rsv, const struct job *job)
+{
+    struct who who = access_who (job);
+    uint8_t affinity;
+
+    return access_admits (&rsv->spec, &who, &affinity);
+}
+
+/* What this plan gives to people whom a reservation does not admit leaves it what it keeps, at every
+ * moment. All of several that overlap must admit, since each of them is looked at. */
+static void check_one (const struct life *l, const struct rsv *rsv, const struct placement *p,
+                       const struct taken *list, uint32_t n)
+{
+    const struct cluster *c = l->twin[0];
+    int64_t cap = row (c, c->cap, p->node.v)[RES_PROCS];
+    int64_t keep = (int64_t)p->tasks * rsv->spec.req[0].task.v[RES_PROCS];
+
+    for (uint32_t i = 0; i < n; i++) {
+        time_us from = list[i].start > rsv->spec.start ? list[i].start : rsv->spec.start;
+        if (!list[i].fresh || list[i].node != p->node.v || from >= list[i].end ||
+            from >= rsv->spec.end || rsv->spec.end <= l->now || admitted (rsv, list[i].job))
+            continue;
+        int64_t sum = 0;
+        for (uint32_t k = 0; k < n; k++) {
+            if (list[k].node == p->node.v && list[k].start <= from && from < list[k].end &&
+                !admitted (rsv, list[k].job))
+                sum += list[k].procs;
+        }
+        if (keep >= cap || sum + keep > cap)
+            fail_msg ("job %llu at %lld s on node %u, where reservation %llu keeps %lld of %lld: "
+                      "others have %lld",
+                      (unsigned long long)list[i].job->spec.id.v, (long long)(from / US_PER_S),
+                      p->node.v, (unsigned long long)rsv->spec.id.v, (long long)keep,
+                      (long long)cap, (long long)sum);
+    }
+}
+
+static void check_access (const struct life *l)
+{
+    static struct taken list[20000];
+    const struct cluster *c = l->twin[0];
+    uint32_t n = 0;
+
+    if (c->run_count && c->run[0].end <= l->now)
+        return; /* a job past its limit may sit where others were promised */
+    for (uint32_t i = 0; i < c->run_count; i++) {
+        const struct job *job = job_at (c, c->run[i].slot);
+        bool fresh = false;
+        for (uint32_t k = 0; k < l->plan[0].start_count; k++)
+            fresh = fresh || l->plan[0].start[k].job.v == job->spec.id.v;
+        n = taken_add (list, n, job, &job->allocation, l->now, job->limit_end, fresh);
+    }
+    for (uint32_t i = 0; i < l->plan[0].reservation_count; i++) {
+        const struct plan_reservation *r = &l->plan[0].reservation[i];
+        const struct job *job = job_at (c, map_find (&c->map, r->job.v));
+        n = taken_add (list, n, job, &r->allocation, r->start, r->end, true);
+    }
+    for (uint32_t r = 0; r < c->rsv_count; r++) {
+        for (uint32_t i = 0; c->rsv[r]->spec.kind == RSV_ADMIN && i < c->rsv[r]->allocation.count;
+             i++)
+            check_one (l, c->rsv[r], &c->rsv[r]->allocation.item[i], list, n);
     }
 }
 
@@ -390,6 +528,7 @@ static void pass (struct life *l)
     check_soft_promises (l);
     if (l->policy->reservation_binding == BINDING_EARLY)
         check_over_commitment (l);
+    check_access (l);
     check_no_delay (l);
 }
 

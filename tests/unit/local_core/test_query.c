@@ -14,7 +14,8 @@ static void busy (struct scene *s)
 
 static struct query ask (const struct req *req, int64_t duration)
 {
-    return (struct query){1, req, duration * S, TIME_US_NONE, TIME_US_MAX, true, {0}};
+    return (struct query){.req_count = 1, .req = req, .duration = duration * S,
+                          .from = TIME_US_NONE, .until = TIME_US_MAX, .queue = true};
 }
 
 static void test_earliest (void **state)
@@ -47,7 +48,8 @@ static void test_earliest (void **state)
 static struct rsv_spec hold_spec (uint64_t id, enum rsv_kind kind, int64_t start, int64_t end,
                                   const struct req *req)
 {
-    return (struct rsv_spec){{id}, kind, start * S, end * S, 1, req};
+    return (struct rsv_spec){.id = {id}, .kind = kind, .start = start * S, .end = end * S,
+                             .req_count = 1, .req = req};
 }
 
 /* A courtesy hold at an exact slot: nobody gets its nodes, nobody is promised them. */
@@ -145,13 +147,13 @@ static void test_windows (void **state)
     scene_submit (&s, 3, 4, 3600, 0); /* needs one of job 1's, at 2 h: nodes 0, 1, 3, 4 */
     scene_pass (&s, 0);
     assert_int_equal (scene_view (&s, 3).reserved_start, 7200 * S);
-    assert_int_equal (query_windows (s.c, true, 0, s.arena, &w, &count, &s.err), 0);
+    assert_int_equal (query_windows (s.c, NULL, true, 0, s.arena, &w, &count, &s.err), 0);
     assert_int_equal (count, 2);
     assert_int_equal (w[0].length, 7200 * S);
     assert_int_equal (w[0].nodes, 3);
     assert_int_equal (w[1].length, TIME_US_MAX);
     assert_int_equal (w[1].nodes, 1);
-    assert_int_equal (query_windows (s.c, false, 0, s.arena, &w, &count, &s.err), 0);
+    assert_int_equal (query_windows (s.c, NULL, false, 0, s.arena, &w, &count, &s.err), 0);
     assert_int_equal (count, 1);
     assert_int_equal (w[0].procs, 3);
     scene_free (&s);
@@ -183,7 +185,8 @@ static void test_reqs (void **state)
 {
     struct scene s;
     struct req both[2] = {scene_req (1, 1, 900), scene_req (4, 1, 100)};
-    struct query q = {2, both, 10 * S, TIME_US_NONE, TIME_US_MAX, true, {0}};
+    struct query q = {.req_count = 2, .req = both, .duration = 10 * S, .from = TIME_US_NONE,
+                      .until = TIME_US_MAX, .queue = true};
     struct slot slot;
     struct interval *interval;
     uint32_t count;
