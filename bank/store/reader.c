@@ -17,19 +17,22 @@ static void on_ready (void *arg)
 
 static void on_up (void *arg)
 {
-    ((struct reader *)arg)->why[0] = '\0';
+    struct reader *reader = arg;
+    reader->why[0] = '\0';
+    reader->state (reader->arg, true);
 }
 
 static void on_down (void *arg, const char *why)
 {
     struct reader *reader = arg;
     strncpy (reader->why, why, sizeof (reader->why) - 1);
+    reader->state (reader->arg, false);
 }
 
 static void give (struct read *read, struct err *err, const struct pgbatch_result *result);
 
 struct reader *reader_create (struct event_base *base, struct log *log, const char *conninfo,
-                              struct err *err)
+                              void (*state) (void *arg, bool up), void *arg, struct err *err)
 {
     struct reader *reader = calloc (1, sizeof (*reader));
     if (!reader) {
@@ -48,6 +51,8 @@ struct reader *reader_create (struct event_base *base, struct log *log, const ch
                                    .arg = reader};
     reader->base = base;
     reader->log = log;
+    reader->state = state;
+    reader->arg = arg;
     LIST_INIT (&reader->reads);
     reader->loop = pgloop_create (&config, err);
     if (!reader->loop) {

@@ -62,8 +62,9 @@ struct reader_hold {
     time_us start, expires;
 };
 
+/* state is told when the connection comes and goes. */
 struct reader *reader_create (struct event_base *base, struct log *log, const char *conninfo,
-                              struct err *err);
+                              void (*state) (void *arg, bool up), void *arg, struct err *err);
 void reader_destroy (struct reader *reader);
 void reader_start (struct reader *reader); /* once the schema is there */
 bool reader_is_up (const struct reader *reader);

@@ -59,6 +59,8 @@ struct reader {
     struct pgloop *loop;
     struct read_list reads;
     uint32_t waiting;
+    void (*state) (void *arg, bool up);
+    void *arg;
     char why[ERR_TEXT_MAX];
 };
 

@@ -52,13 +52,20 @@ static const struct rpc_method methods[] = {
     {.name = NULL},
 };
 
-static void on_state (void *arg, bool up, const char *why)
+/* Serving means that every call can be answered: both connections are there. */
+static void on_writer (void *arg, bool up, const char *why)
 {
     (void)why;
     struct bank_service *svc = arg;
-    rpcserver_set_serving (svc->server, up);
+    rpcserver_set_serving (svc->server, up && reader_is_up (svc->reader));
     if (up)
         reader_start (svc->reader);
+}
+
+static void on_reader (void *arg, bool up)
+{
+    struct bank_service *svc = arg;
+    rpcserver_set_serving (svc->server, up && committer_is_up (svc->committer));
 }
 
 struct bank_service *bank_service_create (const struct bank_service_config *config, struct err *err)
@@ -80,9 +87,9 @@ struct bank_service *bank_service_create (const struct bank_service_config *conf
                                          .conninfo = svc->database,
                                          .encode = reply_encode,
                                          .sign = audit_sign,
-                                         .state = on_state,
+                                         .state = on_writer,
                                          .arg = svc};
-    svc->reader = reader_create (config->base, config->log, svc->database, err);
+    svc->reader = reader_create (config->base, config->log, svc->database, on_reader, svc, err);
     svc->committer = svc->reader ? committer_create (&committer, err) : NULL;
     svc->expiry = svc->committer ? expiry_create (svc) : NULL;
     if (!svc->committer || rpcserver_add_service (config->server, &nui__bank__v1__bank__descriptor,
