@@ -9,7 +9,12 @@
 #include "proto/audit/block.h"
 #include "proto/rpc/envelope.h"
 
-enum { BLOCKS_A_CALL = 200, OPERATIONS_A_CALL = 500, ANCHOR_BYTES_MAX = 65536, PROOF_BYTES_MAX = 4 << 20 };
+enum {
+    BLOCKS_A_CALL = 200,
+    OPERATIONS_A_CALL = 500,
+    ANCHOR_BYTES_MAX = 65536,
+    PROOF_BYTES_MAX = 4 << 20
+};
 
 /* ---- one block ---- */
 
@@ -225,14 +230,14 @@ static const Nui__Bank__V1__LedgerOperation *next_op (struct verifier *v, int64_
         request.from_id = id;
         request.limit = OPERATIONS_A_CALL;
         v->page_at = 0;
-        v->page = (Nui__Bank__V1__OperationsReply *)bank_call (v->ctx, "Operations", &request.base,
-                                                               err);
+        v->page =
+            (Nui__Bank__V1__OperationsReply *)bank_call (v->ctx, "Operations", &request.base, err);
         if (!v->page)
             return NULL;
     }
     if (v->page_at == v->page->n_operations || v->page->operations[v->page_at]->id != id) {
-        err_set (err, ERR_CONFLICT, "operation %lld is missing: block %lld holds it",
-                 (long long)id, (long long)v->last.number);
+        err_set (err, ERR_CONFLICT, "operation %lld is missing: block %lld holds it", (long long)id,
+                 (long long)v->last.number);
         return NULL;
     }
     return v->page->operations[v->page_at++];
@@ -305,8 +310,7 @@ static int check_chain (struct verifier *v, struct err *err)
         if (!v->progress)
             v->progress = cli_progress_start ("blocks", (uint64_t)(newest - v->from + 1));
         if (reply->n_blocks == 0 && request.from_number <= newest)
-            err_set (err, ERR_CONFLICT, "block %lld is missing",
-                     (long long)request.from_number);
+            err_set (err, ERR_CONFLICT, "block %lld is missing", (long long)request.from_number);
         for (size_t i = 0; i < reply->n_blocks && !err->code; i++)
             check_block (v, reply->blocks[i], err);
         more = reply->n_blocks > 0 && v->last.number < newest;
@@ -326,10 +330,10 @@ static int check_chain (struct verifier *v, struct err *err)
 static int print_chain (struct verifier *v)
 {
     static const struct table_column columns[] = {
-        {"blocks", "Blocks", TABLE_INT, 0},          {"operations", "Operations", TABLE_INT, 0},
-        {"first_operation", "From", TABLE_INT, 0},   {"last_operation", "To", TABLE_INT, 0},
-        {"anchors", "Anchors met", TABLE_INT, 0},    {"recorded", "Last recorded", TABLE_TIME, 0},
-        {"link", "Link", TABLE_TEXT, 0},             {"contents", "Contents", TABLE_TEXT, 0}};
+        {"blocks", "Blocks", TABLE_INT, 0},        {"operations", "Operations", TABLE_INT, 0},
+        {"first_operation", "From", TABLE_INT, 0}, {"last_operation", "To", TABLE_INT, 0},
+        {"anchors", "Anchors met", TABLE_INT, 0},  {"recorded", "Last recorded", TABLE_TIME, 0},
+        {"link", "Link", TABLE_TEXT, 0},           {"contents", "Contents", TABLE_TEXT, 0}};
     char hex[2 * MERKLE_BYTES + 1];
     struct merkle_hash link = block_link (&v->last);
     struct table *table = table_create (columns, 8);
@@ -482,12 +486,15 @@ static Nui__Bank__V1__ProofReply *proof_load (const char *path, struct err *err)
 static int proof_print (struct cli_context *ctx, const Nui__Bank__V1__ProofReply *proof,
                         const struct block *block)
 {
-    static const struct table_column columns[] = {
-        {"operation", "Operation", TABLE_INT, 0}, {"kind", "Kind", TABLE_TEXT, 0},
-        {"at", "Recorded", TABLE_TIME, 0},        {"who", "Who", TABLE_TEXT, 0},
-        {"job", "Job", TABLE_TEXT, 0},            {"site", "Site", TABLE_TEXT, 0},
-        {"description", "Description", TABLE_TEXT, 0}, {"block", "In block", TABLE_INT, 0},
-        {"link", "Link", TABLE_TEXT, 0}};
+    static const struct table_column columns[] = {{"operation", "Operation", TABLE_INT, 0},
+                                                  {"kind", "Kind", TABLE_TEXT, 0},
+                                                  {"at", "Recorded", TABLE_TIME, 0},
+                                                  {"who", "Who", TABLE_TEXT, 0},
+                                                  {"job", "Job", TABLE_TEXT, 0},
+                                                  {"site", "Site", TABLE_TEXT, 0},
+                                                  {"description", "Description", TABLE_TEXT, 0},
+                                                  {"block", "In block", TABLE_INT, 0},
+                                                  {"link", "Link", TABLE_TEXT, 0}};
     const Nui__Bank__V1__LedgerOperation *op = proof->operation;
     char hex[2 * MERKLE_BYTES + 1];
     struct merkle_hash link = block_link (block);

@@ -94,6 +94,12 @@ const struct cli_command bank_commands[] = {
      "  -p, --project PROJECT   whose members may use it\n"
      "  --fallback A,B          accounts tried in this order when it cannot pay; '' for "
      "none\n" COMMON "\nexample: nui account create phys --project physics --fallback reserve\n"},
+    {"site", BANK, "what sites may do beyond settling signed jobs", cmd_site,
+     "usage: nui site modify SITE --claims yes|no\n"
+     "       nui site list\n\n"
+     "  --claims yes|no         whether the site's word is enough for whose job it is, where\n"
+     "                          nobody signed it (jobs given to its own cluster); no at first\n" COMMON
+     "\nexample: nui site modify alpha --claims yes\n"},
     {"rate", BANK, "what a processor-second costs at a site", cmd_rate,
      "usage: nui rate set SITE MULTIPLIER [--from TIME]\n"
      "       nui rate list [SITE]\n\n"

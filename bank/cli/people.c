@@ -201,6 +201,38 @@ int cmd_account (struct cli_context *ctx, int argc, char **argv)
                                "modify NAME --fallback A,B or list");
 }
 
+/* ---- site ---- */
+
+int cmd_site (struct cli_context *ctx, int argc, char **argv)
+{
+    static const struct table_column columns[] = {{"site", "Site", TABLE_TEXT, 0},
+                                                  {"detail", "Detail", TABLE_TEXT, 0}};
+    struct args {
+        const char *claims;
+    } args = {0};
+    static const struct cli_option options[] = {
+        {"claims", 0, CLI_OPT_STRING, offsetof (struct args, claims), 0, 0}, {0}};
+    struct cli_operands o;
+    char sentence[256];
+    uint8_t key[16];
+    int rc;
+    if (!cli_options (ctx, options, 0, &args, argc, argv, &o, &rc))
+        return rc;
+    const char *verb = o.count ? o.item[0] : "";
+    if (strcmp (verb, "list") == 0 && o.count == 1 && !args.claims)
+        return list_print (ctx, argv[0], "site", columns, 2);
+    if (strcmp (verb, "modify") != 0 || o.count != 2 || !args.claims ||
+        (strcmp (args.claims, "yes") != 0 && strcmp (args.claims, "no") != 0))
+        return cli_usage (argv[0], "say modify SITE --claims yes|no, or list");
+    Nui__Bank__V1__SiteSetRequest request = NUI__BANK__V1__SITE_SET_REQUEST__INIT;
+    request.key = bank_key (key);
+    request.site = o.item[1];
+    request.claims = args.claims[0] == 'y';
+    snprintf (sentence, sizeof (sentence), "site %.64s %s name users of jobs that nobody signed",
+              o.item[1], request.claims ? "may" : "may not");
+    return bank_do (ctx, argv[0], "SiteSet", &request.base, sentence);
+}
+
 /* ---- rate ---- */
 
 static int rate_list (struct cli_context *ctx, const char *site)

@@ -48,6 +48,7 @@ int cmd_proof (struct cli_context *ctx, int argc, char **argv);
 int cmd_project (struct cli_context *ctx, int argc, char **argv);
 int cmd_user (struct cli_context *ctx, int argc, char **argv);
 int cmd_account (struct cli_context *ctx, int argc, char **argv);
+int cmd_site (struct cli_context *ctx, int argc, char **argv);
 int cmd_rate (struct cli_context *ctx, int argc, char **argv);
 
 #endif

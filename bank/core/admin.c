@@ -317,3 +317,17 @@ void decide_rate (struct ledger_view *view, const struct ledger_request *req,
     out->note = arena_printf (view->arena, "multiplier %s", credit_format (req->rate.ppm, text));
     out->done.id = arena_printf (view->arena, "%s.%u", req->rate.site, version + 1);
 }
+
+void decide_site (struct ledger_view *view, const struct ledger_request *req,
+                  struct ledger_outcome *out)
+{
+    if (name_refused (view, "site", req->site.site, out))
+        return;
+    struct ledger_site *site = ledger_site_of (view, req->site.site);
+    out->site = site->name;
+    site->claims = req->site.claims;
+    site->right_op_id = view->next.op;
+    out->note = site->claims ? "may name users of jobs that nobody signed"
+                             : "may not name users of jobs that nobody signed";
+    out->done.id = arena_printf (view->arena, "op.%lld", (long long)view->next.op);
+}

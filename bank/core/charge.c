@@ -201,6 +201,8 @@ static struct ledger_account *unheld_account (struct ledger_view *view,
     struct ledger_account *asked = ledger_account_by_name (view, req->charge.account);
     struct ledger_account *list[LEDGER_CANDIDATES_MAX];
     struct ledger_candidate why;
+    if (req->charge.claimed && !ledger_site_of (view, req->charge.job.site)->claims)
+        return NULL;
     if (!asked || !asked->project_id || !ledger_is_member (view, req->on_behalf, asked->project_id))
         return NULL;
     uint32_t count = funds_candidates (view, asked, list);

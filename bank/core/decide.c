@@ -23,6 +23,7 @@ const char *ledger_kind_name (enum ledger_kind kind)
         [LEDGER_TRANSFER] = "transfer",
         [LEDGER_REFUND] = "refund",
         [LEDGER_LIMIT_SET] = "limit-set",
+        [LEDGER_SITE_SET] = "site-set",
     };
     assert ((size_t)kind < sizeof (name) / sizeof (name[0]));
     return name[kind];
@@ -197,6 +198,9 @@ void ledger_decide (struct ledger_view *view, const struct ledger_request *req,
         return;
     case LEDGER_LIMIT_SET:
         decide_limit (view, req, out);
+        return;
+    case LEDGER_SITE_SET:
+        decide_site (view, req, out);
         return;
     case LEDGER_KINDS:
         break;

@@ -80,6 +80,14 @@ static bool hold_forbidden (struct ledger_view *view, const struct ledger_reques
                                    (long long)open->id));
         return true;
     }
+    if (req->hold.claimed && !ledger_site_of (view, req->hold.job.site)->claims) {
+        hold_refuse (out, "NotSigned",
+                     arena_printf (view->arena,
+                                   "nobody signed the job, and site %s may not say itself whose it "
+                                   "is: an operator allows that with nui site modify",
+                                   req->hold.job.site));
+        return true;
+    }
     const struct ledger_usage *usage = ledger_usage_of (view, &req->hold.job);
     if (usage && usage->final) {
         hold_refuse (out, "JobClosed", "this job incarnation has its final charge");

@@ -51,6 +51,7 @@ enum ledger_kind {
     LEDGER_TRANSFER,
     LEDGER_REFUND,
     LEDGER_LIMIT_SET,
+    LEDGER_SITE_SET,
     LEDGER_KINDS,
 };
 const char *ledger_kind_name (enum ledger_kind kind); /* "hold" … as the op table has it */
@@ -84,6 +85,7 @@ struct ledger_request {
             time_us start;         /* expected; 0: now */
             time_us expires;       /* of the signed job; 0: never */
             credit_micro cost_max; /* 0: no bound */
+            bool claimed;          /* on_behalf and account are the site's word */
         } hold;
         struct {
             struct ledger_job job;
@@ -93,6 +95,7 @@ struct ledger_request {
             int64_t procs;
             time_us start, end;
             bool final, successful;
+            bool claimed; /* as in hold */
         } charge;
         struct {
             const char *site;
@@ -155,6 +158,10 @@ struct ledger_request {
             int64_t allocation_id;
             credit_micro credit_limit;
         } limit;
+        struct {
+            const char *site;
+            bool claims;
+        } site;
     };
 };
 
@@ -260,6 +267,8 @@ struct ledger_site {
     uint64_t ahead[LEDGER_AHEAD_MAX]; /* ascending */
     uint32_t ahead_count;
     bool dirty;
+    bool claims;          /* may name users of jobs that nobody signed */
+    int64_t right_op_id;  /* of a change; 0: none */
 };
 
 /* An operation that was decided before: its answer as bytes. */

@@ -84,6 +84,8 @@ void decide_account_modify (struct ledger_view *view, const struct ledger_reques
                             struct ledger_outcome *out);
 void decide_rate (struct ledger_view *view, const struct ledger_request *req,
                   struct ledger_outcome *out);
+void decide_site (struct ledger_view *view, const struct ledger_request *req,
+                  struct ledger_outcome *out);
 
 void decide_withdraw (struct ledger_view *view, const struct ledger_request *req,
                       struct ledger_outcome *out);

@@ -84,8 +84,8 @@ static void give_blocks (struct read *read, struct err *err, PGresult *const *re
 {
     const struct audit_block *block = res ? take_blocks (read->arena, res[0]) : NULL;
     int64_t newest = res && PQntuples (res[1]) ? pgres_i64 (res[1], 0, 0) : 0;
-    GIVE (read, auditread_blocks_f) (read->arg, err, block,
-                                     res ? (uint32_t)PQntuples (res[0]) : 0, newest);
+    GIVE (read, auditread_blocks_f)
+    (read->arg, err, block, res ? (uint32_t)PQntuples (res[0]) : 0, newest);
 }
 
 static struct read *start (struct reader *reader, reader_any_f done, void *arg,
@@ -121,9 +121,9 @@ void auditread_blocks (struct reader *reader, int64_t from, uint32_t limit, audi
 
 static void give_ops (struct read *read, struct err *err, PGresult *const *res)
 {
-    GIVE (read, auditread_ops_f) (read->arg, err,
-                                  res ? take_ops (read->arena, res[0], res[1]) : NULL,
-                                  res ? (uint32_t)PQntuples (res[0]) : 0);
+    GIVE (read, auditread_ops_f)
+    (read->arg, err, res ? take_ops (read->arena, res[0], res[1]) : NULL,
+     res ? (uint32_t)PQntuples (res[0]) : 0);
 }
 
 void auditread_ops (struct reader *reader, int64_t from, uint32_t limit, auditread_ops_f done,
@@ -148,9 +148,9 @@ static void give_proof (struct read *read, struct err *err, PGresult *const *res
         GIVE (read, auditread_proof_f) (read->arg, err, NULL, NULL, 0);
         return;
     }
-    GIVE (read, auditread_proof_f) (read->arg, err, take_blocks (read->arena, res[1]),
-                                    take_ops (read->arena, res[2], res[3]),
-                                    (uint32_t)PQntuples (res[2]));
+    GIVE (read, auditread_proof_f)
+    (read->arg, err, take_blocks (read->arena, res[1]), take_ops (read->arena, res[2], res[3]),
+     (uint32_t)PQntuples (res[2]));
 }
 
 void auditread_proof (struct reader *reader, const char *who, int64_t op, auditread_proof_f done,
@@ -174,11 +174,10 @@ static void give_rules (struct read *read, struct err *err, PGresult *const *res
     uint32_t count = res ? (uint32_t)PQntuples (res[0]) : 0;
     struct audit_rule *rule = arena_array (read->arena, count, sizeof (*rule));
     for (uint32_t i = 0; i < count; i++)
-        rule[i] = (struct audit_rule){
-            .rule = pgres_text (res[0], (int)i, 0, read->arena),
-            .checked = (uint64_t)pgres_i64 (res[0], (int)i, 1),
-            .broken = (uint64_t)pgres_i64 (res[0], (int)i, 2),
-            .example = pgres_text (res[0], (int)i, 3, read->arena)};
+        rule[i] = (struct audit_rule){.rule = pgres_text (res[0], (int)i, 0, read->arena),
+                                      .checked = (uint64_t)pgres_i64 (res[0], (int)i, 1),
+                                      .broken = (uint64_t)pgres_i64 (res[0], (int)i, 2),
+                                      .example = pgres_text (res[0], (int)i, 3, read->arena)};
     GIVE (read, auditread_rules_f) (read->arg, err, rule, count);
 }
 

@@ -153,6 +153,9 @@ void load_want_request (struct load *load, const struct ledger_request *req)
     case LEDGER_RATE_SET:
         want_site (load, req->rate.site);
         return;
+    case LEDGER_SITE_SET:
+        want_site (load, req->site.site);
+        return;
     case LEDGER_EXPIRE:
         want_alloc (load, req->expire.allocation_id);
         return;
@@ -358,6 +361,7 @@ static void take_sites (const PGresult *res, struct ledger_view *view)
             site->earned_alloc_id = pgres_i64 (res, i, 2);
         }
         site->acked = (uint64_t)pgres_i64 (res, i, 3);
+        site->claims = !PQgetisnull (res, i, 5) && pgres_bool (res, i, 5);
         site->ahead_count = 0;
         const char *text = pgres_text (res, i, 4, view->keep);
         while (*text && site->ahead_count < LEDGER_AHEAD_MAX) {

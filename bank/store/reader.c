@@ -395,7 +395,7 @@ void reader_list (struct reader *reader, const char *who, enum reader_list kind,
                                 uint32_t count),
                   void *arg)
 {
-    static const enum read_stmt stmt[] = {RD_PROJECTS, RD_USERS, RD_ACCOUNTS};
+    static const enum read_stmt stmt[] = {RD_PROJECTS, RD_USERS, RD_ACCOUNTS, RD_SITES};
     struct read *read = read_new (reader, READ_LIST, arg);
     read->done.list = done;
     if (!read_sendable (read))

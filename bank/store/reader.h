@@ -81,7 +81,7 @@ void reader_statement (struct reader *reader, const char *who, const char *accou
                        void (*done) (void *arg, const struct err *err,
                                      const struct reader_statement *statement),
                        void *arg);
-enum reader_list { READER_PROJECTS, READER_USERS, READER_ACCOUNTS };
+enum reader_list { READER_PROJECTS, READER_USERS, READER_ACCOUNTS, READER_SITES };
 void reader_list (struct reader *reader, const char *who, enum reader_list kind,
                   void (*done) (void *arg, const struct err *err, const struct reader_item *item,
                                 uint32_t count),

@@ -84,7 +84,8 @@ int seal_make (struct seal *seal, const struct ledger_view *view, struct err *er
     struct cursor at = {.view = view, .scratch = &seal->scratch};
     struct merkle_hash *leaf = arena_array (view->arena, view->ops.count, sizeof (*leaf));
     struct block *block = &seal->block;
-    *block = (struct block){.number = seal->number + 1, .recorded_at = view->now, .prev = seal->link};
+    *block =
+        (struct block){.number = seal->number + 1, .recorded_at = view->now, .prev = seal->link};
     seal->block_row = seal->signer_row = NULL;
     for (uint32_t i = 0; i < view->ops.count; i++) {
         const struct ledger_op *op = view->ops.item[i];

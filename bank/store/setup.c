@@ -55,8 +55,8 @@ static void on_block (void *arg, const PGresult *result)
         int64_t n[4];
         for (int i = 0; i < 4; i++)
             n[i] = strtoll (PQgetvalue (result, 0, i), NULL, 10);
-        setup->last = (struct block){
-            .number = n[0], .first_op = n[1], .ops = n[2], .recorded_at = n[3]};
+        setup->last =
+            (struct block){.number = n[0], .first_op = n[1], .ops = n[2], .recorded_at = n[3]};
         take_hash (result, 4, &setup->last.prev);
         take_hash (result, 5, &setup->last.root);
     }

@@ -90,7 +90,8 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
          "(SELECT DISTINCT unnest ($1::text[])) AS k (site) JOIN rate r ON r.site = k.site"},
     [ST_SITES] =
         {"sites",
-         "SELECT k.site, a.id, l.id, s.acked, s.ahead FROM "
+         "SELECT k.site, a.id, l.id, s.acked, s.ahead, (SELECT r.claims FROM site_right r "
+         "WHERE r.site = k.site ORDER BY r.op_id DESC LIMIT 1) FROM "
          "(SELECT DISTINCT unnest ($1::text[])) AS k (site) "
          "LEFT JOIN account a ON a.name = 'site:' || k.site "
          "LEFT JOIN allocation l ON l.account_id = a.id "
@@ -234,6 +235,9 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
         "INSERT INTO site_ack (site, acked, ahead) SELECT * FROM unnest ($1::text[], "
         "$2::bigint[], $3::text[]) "
         "ON CONFLICT (site) DO UPDATE SET acked = excluded.acked, ahead = excluded.ahead"},
+    [ST_ADD_RIGHT] = {"add_right",
+                      "INSERT INTO site_right (site, op_id, claims) SELECT * FROM unnest "
+                      "($1::text[], $2::bigint[], $3::boolean[])"},
     [ST_ADD_SIGNER] = {"add_signer",
                        "INSERT INTO signer (id, chain) SELECT * FROM unnest ($1::bytea[], "
                        "$2::bytea[]) ON CONFLICT (id) DO NOTHING"},
@@ -310,6 +314,12 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
                         "f.account_id = a.id), '') "
                         "FROM account a JOIN project p ON p.id = a.project_id WHERE " SEES
                         " ORDER BY a.name"},
+    [BANK_STMT_COUNT + RD_SITES] =
+        {"rd_sites",
+         "SELECT s.site, '', CASE WHEN (SELECT r.claims FROM site_right r WHERE r.site = s.site "
+         "ORDER BY r.op_id DESC LIMIT 1) THEN 'may name users of jobs that nobody signed' "
+         "ELSE 'needs signed jobs' END FROM (SELECT site FROM rate UNION SELECT site FROM "
+         "site_right UNION SELECT site FROM site_ack) s WHERE $1::text[] IS NOT NULL ORDER BY s.site"},
     [BANK_STMT_COUNT + RD_RATES] =
         {"rd_rates",
          "SELECT site, multiplier_ppm, valid_from, version FROM rate "

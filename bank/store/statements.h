@@ -46,6 +46,7 @@ enum bank_stmt {
     ST_ADD_REFUND,
     ST_ADD_ENTRY,
     ST_PUT_ACK,
+    ST_ADD_RIGHT,
     ST_ADD_SIGNER,
     ST_ADD_BLOCK,
     BANK_STMT_COUNT
@@ -60,6 +61,7 @@ enum read_stmt {
     RD_PROJECTS,
     RD_USERS,
     RD_ACCOUNTS,
+    RD_SITES,
     RD_RATES,
     RD_ENDED,
     RD_USAGE,

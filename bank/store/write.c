@@ -314,6 +314,20 @@ static void write_entries (struct writer *w)
     put_rows (w, ST_ADD_ENTRY, a);
 }
 
+static void write_rights (struct writer *w)
+{
+    struct pgargs *a = rows (w, "tio");
+    for (uint32_t i = 0; i < w->view->sites.count; i++) {
+        const struct ledger_site *site = w->view->sites.item[i];
+        if (!site->right_op_id)
+            continue;
+        pgargs_text (a, 0, site->name);
+        pgargs_i64 (a, 1, site->right_op_id);
+        pgargs_bool (a, 2, site->claims);
+    }
+    put_rows (w, ST_ADD_RIGHT, a);
+}
+
 static void write_acks (struct writer *w)
 {
     struct pgargs *a = rows (w, "tit");
@@ -340,6 +354,7 @@ void write_send (const struct ledger_view *view, const struct seal *seal, struct
         write_people (&w);
         write_accounts (&w);
         write_rates (&w);
+        write_rights (&w);
     }
     write_allocs (&w);
     write_refunds (&w);

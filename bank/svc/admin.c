@@ -154,6 +154,20 @@ void handle_rate_set (void *self, struct rpccall *call, const ProtobufCMessage *
     submit_or_fail (work, rc, &err);
 }
 
+void handle_site_set (void *self, struct rpccall *call, const ProtobufCMessage *request)
+{
+    const Nui__Bank__V1__SiteSetRequest *m = (const void *)request;
+    struct work *work = work_create (self, call, m);
+    struct err err = {0};
+    int rc = request_begin (work, LEDGER_SITE_SET, &m->key, &nui__bank__v1__done_reply__descriptor,
+                            &err);
+    if (rc == 0)
+        rc = name_check ("site", m->site, &err);
+    work->req.site.site = m->site;
+    work->req.site.claims = m->claims;
+    submit_or_fail (work, rc, &err);
+}
+
 /* "alloc.7"; "" is 0 where that is allowed. */
 static int alloc_parse (const char *text, bool optional, int64_t *id_out, struct err *err)
 {

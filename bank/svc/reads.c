@@ -286,17 +286,17 @@ static void on_list (void *arg, const struct err *err, const struct reader_item 
 
 void handle_list (void *self, struct rpccall *call, const ProtobufCMessage *request)
 {
-    static const char *const name[] = {"project", "user", "account"};
+    static const char *const name[] = {"project", "user", "account", "site"};
     struct bank_service *svc = self;
     struct work *work = work_create (svc, call, request);
     const Nui__Bank__V1__ListRequest *m = work->request;
-    for (int kind = 0; kind < 3; kind++)
+    for (int kind = 0; kind < 4; kind++)
         if (strcmp (m->kind, name[kind]) == 0) {
             reader_list (svc->reader, viewer (work), (enum reader_list)kind, on_list, work);
             return;
         }
     struct err err = {0};
-    err_set (&err, ERR_INVALID, "list: '%.40s' is none of project, user, account", m->kind);
+    err_set (&err, ERR_INVALID, "list: '%.40s' is none of project, user, account, site", m->kind);
     work_fail (work, &err);
 }
 

@@ -185,6 +185,24 @@ static int job_ids_check (const char *grid_job, const char *site_job, const char
     return 0;
 }
 
+/* A site's own word for whose job it is. Whether it may say so is the ledger's to decide. */
+static int claim_open (struct work *work, const Nui__Bank__V1__SiteClaim *claim,
+                       const char **account_out, struct err *err)
+{
+    struct principal user;
+    char uri[PRINCIPAL_URI_MAX];
+    if (principal_parse (claim->identity, &user, err) < 0)
+        return err->code;
+    if (user.kind != PRINCIPAL_USER || strcmp (user.grid, rpccall_peer (work->call)->grid) != 0)
+        return err_set (err, ERR_INVALID,
+                        "the site claims a job of %.200s, which is no user of "
+                        "this grid",
+                        claim->identity);
+    work->req.on_behalf = arena_strdup (work->arena, principal_uri (&user, uri));
+    *account_out = claim->account;
+    return 0;
+}
+
 void handle_hold (void *self, struct rpccall *call, const ProtobufCMessage *request)
 {
     const Nui__Bank__V1__HoldRequest *m = (const void *)request;
@@ -214,8 +232,11 @@ void handle_hold (void *self, struct rpccall *call, const ProtobufCMessage *requ
     req->hold.start = m->start_us;
     req->hold.account = "";
     /* A request whose signature does not hold (any more) still gets the answer of its key. */
-    if (job_open (work, m->envelope, 0, &signer, &job, &req->refused) == 0 &&
-        hold_signed (work, m, job, &req->refused) == 0) {
+    if (m->claim && !m->envelope) {
+        req->hold.claimed = true;
+        claim_open (work, m->claim, &req->hold.account, &req->refused);
+    } else if (job_open (work, m->envelope, 0, &signer, &job, &req->refused) == 0 &&
+               hold_signed (work, m, job, &req->refused) == 0) {
         req->on_behalf = signer;
         req->hold.account = arena_strdup (work->arena, job->account);
         req->hold.expires = job->expires_us;
@@ -259,8 +280,11 @@ void handle_charge (void *self, struct rpccall *call, const ProtobufCMessage *re
     req->charge.final = m->final;
     req->charge.successful = m->successful;
     /* Without a hold the signed job says who pays; its certificate had to hold when it ran. */
-    if (!m->hold_id[0] &&
-        job_open (work, m->envelope, m->start_us, &signer, &job, &req->refused) == 0) {
+    if (!m->hold_id[0] && m->claim && !m->envelope) {
+        req->charge.claimed = true;
+        claim_open (work, m->claim, &req->charge.account, &req->refused);
+    } else if (!m->hold_id[0] &&
+               job_open (work, m->envelope, m->start_us, &signer, &job, &req->refused) == 0) {
         req->on_behalf = signer;
         req->charge.account = arena_strdup (work->arena, job->account);
     }

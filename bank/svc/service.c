@@ -39,6 +39,7 @@ static const struct rpc_method methods[] = {
     {.name = "Refund", .allow = FUNDERS, .handler = handle_refund},
     {.name = "AllocationModify", .allow = FUNDERS, .handler = handle_allocation_modify},
     {.name = "RateSet", .allow = FUNDERS, .handler = handle_rate_set},
+    {.name = "SiteSet", .allow = FUNDERS, .handler = handle_site_set},
     {.name = "RateList", .allow = RPC_ALLOW_ANY, .handler = handle_rate_list},
     {.name = "Balance", .allow = VIEWERS, .handler = handle_balance},
     {.name = "Statement", .allow = VIEWERS, .handler = handle_statement},

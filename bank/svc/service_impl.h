@@ -63,6 +63,7 @@ void handle_withdraw (void *self, struct rpccall *call, const ProtobufCMessage *
 void handle_transfer (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void handle_refund (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void handle_allocation_modify (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void handle_site_set (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void handle_rate_set (void *self, struct rpccall *call, const ProtobufCMessage *request);
 
 /* Sets client, key and hash; ERR_INVALID for a key that is not 16 bytes. */

@@ -1,4 +1,5 @@
-/* Hash trees against published values, every path of every small tree, and what a leaf depends on. */
+/* Hash trees against published values, every path of every small tree, and what a leaf depends on.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

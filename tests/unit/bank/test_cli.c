@@ -99,6 +99,11 @@ static void setting_up (void **state)
     says (w, "nsf", "rate set alpha 1", 0, "1 credits per processor-second");
     says (w, "nsf", "rate set beta 1.25", 0, "beta");
     says (w, "alice", "rate list --csv", 0, "beta,1,1.25");
+    says (w, "alice", "site modify alpha --claims yes", 3, "nui site:");
+    says (w, "nsf", "site modify alpha --claims perhaps", 2, "yes|no");
+    says (w, "nsf", "site modify alpha --claims yes", 0, "site alpha may name users");
+    says (w, "alice", "site list --csv --noheader", 0,
+          "alpha,may name users of jobs that nobody signed\nbeta,needs signed jobs\n");
     says (w, "nsf", "deposit -A phys 1000.5 -d 'PHY-17'", 0,
           "deposited 1000.5 credits to phys (alloc.");
     says (w, "nsf", "deposit -A reserve 5000 --start +1:00:00", 0, "alloc.");
@@ -345,11 +350,13 @@ static void audited (void **state)
     assert_non_null (strstr (w->out, "14"));
     tamper (w, "UPDATE bank.op SET note = left (note, -1) WHERE id = 14");
     says (w, "ops", "verify", 0, "as signed");
-    snprintf (last, sizeof (last), "UPDATE bank.entry SET amount = 2 * amount WHERE op_id = %lld", op);
+    snprintf (last, sizeof (last), "UPDATE bank.entry SET amount = 2 * amount WHERE op_id = %lld",
+              op);
     tamper (w, last); /* still zero in sum */
     says (w, "ops", "verify", 1, "are not those that the bank signed");
     says (w, "ops", "verify --rules", 1, "breaks its rules in ");
-    snprintf (last, sizeof (last), "UPDATE bank.entry SET amount = amount / 2 WHERE op_id = %lld", op);
+    snprintf (last, sizeof (last), "UPDATE bank.entry SET amount = amount / 2 WHERE op_id = %lld",
+              op);
     tamper (w, last);
     tamper (w, "UPDATE bank.balance SET posted = posted + 1 WHERE allocation_id = "
                "(SELECT min (allocation_id) FROM bank.balance)");
@@ -385,8 +392,8 @@ static void no_answer (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (setting_up), cmocka_unit_test (looking),   cmocka_unit_test (correcting),
-        cmocka_unit_test (refused),    cmocka_unit_test (audited),   cmocka_unit_test (no_answer),
+        cmocka_unit_test (setting_up), cmocka_unit_test (looking), cmocka_unit_test (correcting),
+        cmocka_unit_test (refused),    cmocka_unit_test (audited), cmocka_unit_test (no_answer),
     };
     signal (SIGPIPE, SIG_IGN);
     return cmocka_run_group_tests (tests, up, down);

@@ -162,6 +162,92 @@ static void a_job_is_paid (void **state)
     envelope_free (envelope);
 }
 
+/* A site's own word counts where an operator has said so, and only for the site it was said of. */
+static void claims (void **state)
+{
+    struct world *w = *state;
+    uint8_t key[16];
+    Nui__Bank__V1__SiteClaim claim = NUI__BANK__V1__SITE_CLAIM__INIT;
+    claim.identity = TEXT (ALICE_URI);
+    claim.account = TEXT ("phys");
+    Nui__Bank__V1__HoldRequest hold = hold_of (w, NULL, "alpha.1", 1, 100, key);
+    expect_code (bankd_call (&w->d, WHO_ALPHA, "Hold", &hold.base), ERR_INVALID, "no signed job");
+    hold = hold_of (w, NULL, "alpha.1", 1, 100, key);
+    hold.claim = &claim;
+    struct bankd_reply reply = bankd_call (&w->d, WHO_ALPHA, "Hold", &hold.base);
+    Nui__Bank__V1__HoldReply *h = (void *)reply.message;
+    assert_string_equal (reply.err.text, "");
+    assert_false (h->granted);
+    assert_string_equal (h->reason->code, "NotSigned");
+    bankd_reply_free (&reply);
+    /* A charge is never refused: it waits for a person. */
+    uint8_t key2[16];
+    Nui__Bank__V1__ChargeRequest charge = NUI__BANK__V1__CHARGE_REQUEST__INIT;
+    charge.key = bankd_key (&w->d, key2);
+    charge.claim = &claim;
+    charge.site_job_id = TEXT ("alpha.1");
+    charge.procs = 1;
+    charge.start_us = clock_now_us ();
+    charge.end_us = charge.start_us + 50 * US_PER_S;
+    charge.final = charge.successful = true;
+    reply = bankd_call (&w->d, WHO_ALPHA, "Charge", &charge.base);
+    assert_string_equal (reply.err.text, "");
+    assert_string_equal (((Nui__Bank__V1__ChargeReply *)reply.message)->account, "bank:suspense");
+    bankd_reply_free (&reply);
+    Nui__Bank__V1__SiteSetRequest set = NUI__BANK__V1__SITE_SET_REQUEST__INIT;
+    set.key = bankd_key (&w->d, key);
+    set.site = TEXT ("alpha");
+    set.claims = true;
+    expect_code (bankd_call (&w->d, WHO_ALICE, "SiteSet", &set.base), ERR_DENIED, "");
+    expect_code (bankd_call (&w->d, WHO_NSF, "SiteSet", &set.base), 0, "");
+    hold = hold_of (w, NULL, "alpha.2", 1, 100, key);
+    hold.claim = &claim;
+    reply = bankd_call (&w->d, WHO_ALPHA, "Hold", &hold.base);
+    assert_string_equal (granted (&reply)->account, "phys");
+    bankd_reply_free (&reply);
+    hold = hold_of (w, NULL, "beta.1", 1, 100, key);
+    hold.claim = &claim;
+    reply = bankd_call (&w->d, WHO_BETA, "Hold", &hold.base);
+    assert_false (((Nui__Bank__V1__HoldReply *)reply.message)->granted);
+    bankd_reply_free (&reply);
+    charge.key = bankd_key (&w->d, key2);
+    charge.site_job_id = TEXT ("alpha.3");
+    reply = bankd_call (&w->d, WHO_ALPHA, "Charge", &charge.base);
+    assert_string_equal (((Nui__Bank__V1__ChargeReply *)reply.message)->account, "phys");
+    bankd_reply_free (&reply);
+    balance_is (w, WHO_ALICE, "phys", 1000, 50, 100, 850);
+    /* Membership still counts, and who is named must be somebody. */
+    claim.identity = TEXT (BOB_URI);
+    hold = hold_of (w, NULL, "alpha.4", 1, 100, key);
+    hold.claim = &claim;
+    reply = bankd_call (&w->d, WHO_ALPHA, "Hold", &hold.base);
+    assert_false (((Nui__Bank__V1__HoldReply *)reply.message)->granted);
+    bankd_reply_free (&reply);
+    claim.identity = TEXT ("nui://elsewhere/user/alice");
+    hold = hold_of (w, NULL, "alpha.5", 1, 100, key);
+    hold.claim = &claim;
+    expect_code (bankd_call (&w->d, WHO_ALPHA, "Hold", &hold.base), ERR_INVALID,
+                 "no user of this grid");
+    /* The right outlives the daemon, and can be taken back. */
+    bankd_stop (&w->d, SIGKILL);
+    bankd_start (&w->d, NUI_BANK_PROGRAM);
+    assert_true (bankd_wait_serving (&w->d, true));
+    claim.identity = TEXT (ALICE_URI);
+    hold = hold_of (w, NULL, "alpha.6", 1, 100, key);
+    hold.claim = &claim;
+    reply = bankd_call (&w->d, WHO_ALPHA, "Hold", &hold.base);
+    granted (&reply);
+    bankd_reply_free (&reply);
+    set.key = bankd_key (&w->d, key);
+    set.claims = false;
+    expect_code (bankd_call (&w->d, WHO_NSF, "SiteSet", &set.base), 0, "");
+    hold = hold_of (w, NULL, "alpha.7", 1, 100, key);
+    hold.claim = &claim;
+    reply = bankd_call (&w->d, WHO_ALPHA, "Hold", &hold.base);
+    assert_false (((Nui__Bank__V1__HoldReply *)reply.message)->granted);
+    bankd_reply_free (&reply);
+}
+
 static void signatures_count (void **state)
 {
     struct world *w = *state;
@@ -598,6 +684,7 @@ int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown (a_job_is_paid, fresh, closed),
+        cmocka_unit_test_setup_teardown (claims, fresh, closed),
         cmocka_unit_test_setup_teardown (signatures_count, fresh, closed),
         cmocka_unit_test_setup_teardown (without_credits, fresh, closed),
         cmocka_unit_test_setup_teardown (roles, fresh, closed),
