@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "local/store/local_store_i.h"
 #include "proto/store/outbox.h"
-#include "proto/store/store.h"
 
 static const char *const schema_steps[] = {
     "CREATE TABLE counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;"
@@ -47,11 +47,8 @@ static const char *const schema_steps[] = {
     "  what TEXT NOT NULL);"
     "CREATE TABLE job_admin (number INTEGER PRIMARY KEY REFERENCES job (number) ON DELETE CASCADE,"
     "  holds INTEGER NOT NULL, priority INTEGER NOT NULL, absolute INTEGER NOT NULL);",
+    history_schema,
     NULL,
-};
-
-struct local_store {
-    struct store *db;
 };
 
 int local_store_open (const char *path, struct local_store **out, struct err *err)

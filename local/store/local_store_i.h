@@ -1,0 +1,14 @@
+/* local_store_i: what the sources of local/store share. */
+#ifndef NUI_LOCAL_STORE_LOCAL_STORE_I_H
+#define NUI_LOCAL_STORE_LOCAL_STORE_I_H
+
+#include "local/store/local_store.h"
+#include "proto/store/store.h"
+
+struct local_store {
+    struct store *db;
+};
+
+extern const char history_schema[]; /* a step of the schema: see history.c */
+
+#endif
