@@ -1,5 +1,5 @@
 /* The table of Maui's commands. Each help text is what `nui CMD --help` prints. */
-#include "local/cli/local_cli.h"
+#include "local/cli/stats_cli.h"
 
 #define GROUP "On a cluster, with Maui's names"
 
@@ -144,7 +144,8 @@ const struct cli_command local_commands[] = {
      "  nui schedctl -S 10 --wait\n"},
     {"diagnose", GROUP, "priorities by their parts, fairshare, jobs, nodes, credentials",
      cmd_diagnose,
-     "nui diagnose -p [JOB] | -f | -q | -j | -n | -u | -g | -a | -c | -Q [--site NAME]\n"
+     "nui diagnose -p [JOB] | -f | -q | -j | -n | -u | -g | -a | -c | -Q | -m | -R | -S | -t\n"
+     "             [--site NAME]\n"
      "\n"
      "  -p, --priority         each idle job's priority: every component's share in percent and,\n"
      "                         in brackets, what each part adds\n"
@@ -156,11 +157,95 @@ const struct cli_command local_commands[] = {
      "  -g, --groups           group,\n"
      "  -a, --accounts         account,\n"
      "  -c, --classes          class,\n"
-     "  -Q, --qos              QoS: priority, access, fairshare target, limits\n" SITE_HELP
+     "  -Q, --qos              QoS: priority, access, fairshare target, limits\n"
+     "  -m, --memory           nodes by how much memory they have\n"
+     "  -R, --managers         resource manager, bank and metaschedulers, and what waits for them\n"
+     "  -S, --scheduler        the scheduler: mode, iterations, its job trace\n"
+     "  -t, --partitions       partitions: configured, up, dedicated\n" SITE_HELP
      "\n"
      "For administrators (ADMIN3); -q and -j also show plain users their own jobs.\n"
      "\n"
      "  nui diagnose -p\n"},
+    {"showstats", GROUP, "statistics: the system, users, groups, accounts, classes, QoS, nodes",
+     cmd_showstats,
+     "nui showstats [-v] | -u [USER] | -g [GROUP] | -a [ACCOUNT] | -c [CLASS] | -q [QOS] | -n |\n"
+     "              -f STATISTIC [--site NAME]\n"
+     "\n"
+     "Since the last resetstats, over jobs that have ended; Active is the present moment, with\n"
+     "the processor-hours left until the limits.\n"
+     "\n"
+     "  -s, --system           the whole system (default)\n"
+     "  -v, --verbose          with preemption, bypass and the lowest utilization\n"
+     "  -u, --users            by user,\n"
+     "  -g, --groups           group,\n"
+     "  -a, --accounts         account,\n"
+     "  -c, --classes          class,\n"
+     "  -q, --qos              QoS; or only the one that is named\n"
+     "  -n, --nodes            by node: how long it was up, how long busy\n"
+     "  -f, --grid STATISTIC   as showgrid\n" SITE_HELP
+     "\n"
+     "For administrators (ADMIN3); -u shows plain users their own line.\n"
+     "\n"
+     "  nui showstats -u\n"},
+    {"showgrid", GROUP, "a statistic of ended jobs, by their size and length", cmd_showgrid,
+     "nui showgrid [--site NAME] STATISTIC\n"
+     "\n"
+     "A matrix: processors by wallclock limit; in each cell the value and how many jobs it is\n"
+     "over. STATISTIC is one of\n"
+     "\n"
+     "  AVGXFACTOR MAXXFACTOR     expansion factor\n"
+     "  AVGQTIME MAXQTIME         queue time, hours\n"
+     "  AVGBYPASS MAXBYPASS       how often others were backfilled past them\n"
+     "  JOBCOUNT                  how many\n"
+     "  PHREQUEST PHRUN           processor-hours asked for, run: percent of all\n"
+     "  WCACCURACY                run time in percent of the limit\n"
+     "  BFCOUNT BFPHRUN           backfilled: percent of jobs, of processor-hours run\n"
+     "  JOBEFFICIENCY             processor time used in percent of dedicated\n"
+     "  QOSDELIVERED              percent whose QoS's targets were met\n"
+     "\n"
+     "For administrators (ADMIN3).\n" SITE_HELP
+     "\n"
+     "  nui showgrid AVGQTIME\n"},
+    {"profiler", GROUP, "a report over a time frame of the job history", cmd_profiler,
+     "nui profiler [-b TIME] [-e TIME] [-u USER] [-g GROUP] [-A ACCOUNT] [-c CLASS] [-Q QOS]\n"
+     "             [-p BY | -m STATISTIC] [--site NAME]\n"
+     "\n"
+     "Over jobs that ended within the time frame, whatever resetstats did.\n"
+     "\n"
+     "  -b, --begin TIME       ended at or after TIME; +N and -N are from now\n"
+     "  -e, --end TIME         ended before TIME\n"
+     "  -u, --user USER        only jobs of this user, group, account, class, QoS\n"
+     "  -g, --group GROUP\n"
+     "  -A, --account ACCOUNT\n"
+     "  -c, --class CLASS\n"
+     "  -Q, --qos QOS\n"
+     "  -p, --by BY            a line for each user, group, account, class, qos, day or hour\n"
+     "  -m, --matrix STATISTIC by size and length, as showgrid\n" SITE_HELP
+     "\n"
+     "For administrators (ADMIN3); -u with one's own name is for everybody.\n"
+     "\n"
+     "  nui profiler -b -7:00:00:00 -p day\n"},
+    {"resetstats", GROUP, "begin the statistics anew", cmd_resetstats,
+     "nui resetstats [--site NAME]\n"
+     "\n"
+     "What showstats and showgrid add up begins at zero. The job history, and with it profiler,\n"
+     "stays as it is. For ADMIN1.\n" SITE_HELP
+     "\n"
+     "  nui resetstats\n"},
+    {"showaudit", GROUP, "who changed what, and when", cmd_showaudit,
+     "nui showaudit [-u WHO] [-m TEXT] [-b TIME] [-e TIME] [-n COUNT] [--site NAME]\n"
+     "\n"
+     "Every change that a person made, newest first.\n"
+     "\n"
+     "  -u, --user WHO         by this login name or identity only\n"
+     "  -m, --match TEXT       only what has TEXT in it: a job's id, a command\n"
+     "  -b, --begin TIME       at or after TIME, -e before TIME; +N and -N are from now\n"
+     "  -e, --end TIME\n"
+     "  -n, --limit COUNT      so many at most (100)\n" SITE_HELP
+     "\n"
+     "For administrators (ADMIN3); -u with one's own name is for everybody.\n"
+     "\n"
+     "  nui showaudit -m alpha.17\n"},
     {"showconfig", GROUP, "the policy in force, as maui.cfg would say it", cmd_showconfig,
      "nui showconfig [--site NAME]\n"
      "\n"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "local/cli/local_cli.h"
+#include "local/cli/stats_cli.h"
 
 /* --- -p: priorities ----------------------------------------------------------------------- */
 
@@ -686,6 +686,7 @@ int cmd_showconfig (struct cli_context *ctx, int argc, char **argv)
 struct diagnose_args {
     bool priority, fairshare, queue, jobs, nodes;
     bool user, group, account, class, qos;
+    bool memory, managers, scheduler, partitions;
     const char *site;
 };
 
@@ -701,6 +702,10 @@ static const struct cli_option diagnose_options[] = {
     {"accounts", 'a', CLI_OPT_FLAG, AT (account), 0, 0},
     {"classes", 'c', CLI_OPT_FLAG, AT (class), 0, 0},
     {"qos", 'Q', CLI_OPT_FLAG, AT (qos), 0, 0},
+    {"memory", 'm', CLI_OPT_FLAG, AT (memory), 0, 0},
+    {"managers", 'R', CLI_OPT_FLAG, AT (managers), 0, 0},
+    {"scheduler", 'S', CLI_OPT_FLAG, AT (scheduler), 0, 0},
+    {"partitions", 't', CLI_OPT_FLAG, AT (partitions), 0, 0},
     {"site", 0, CLI_OPT_STRING, AT (site), 0, 0},
     {0},
 };
@@ -720,8 +725,10 @@ int cmd_diagnose (struct cli_context *ctx, int argc, char **argv)
                        : args.qos     ? "qos"
                                       : NULL;
     if (args.priority + args.fairshare + args.queue + args.jobs + args.nodes + args.user +
-            args.group + args.account + args.class + args.qos != 1)
-        return cli_usage ("diagnose", "say one of -p, -f, -q, -j, -n, -u, -g, -a, -c and -Q");
+            args.group + args.account + args.class + args.qos + args.memory + args.managers +
+            args.scheduler + args.partitions != 1)
+        return cli_usage ("diagnose",
+                          "say one of -p, -f, -q, -j, -n, -u, -g, -a, -c, -Q, -m, -R, -S and -t");
     if (ops.count > (args.priority ? 1 : 0))
         return cli_usage ("diagnose", "'%s' is too much", ops.item[ops.count - 1]);
     if (args.priority)
@@ -730,6 +737,14 @@ int cmd_diagnose (struct cli_context *ctx, int argc, char **argv)
         return diagnose_fairshare (ctx, args.site);
     if (kind)
         return diagnose_credentials (ctx, args.site, kind);
+    if (args.memory)
+        return diagnose_memory (ctx, args.site);
+    if (args.managers)
+        return diagnose_managers (ctx, args.site);
+    if (args.scheduler)
+        return diagnose_scheduler (ctx, args.site);
+    if (args.partitions)
+        return diagnose_partitions (ctx, args.site);
     if (args.nodes)
         return diagnose_nodes (ctx, args.site);
     return diagnose_queue (ctx, args.site, args.queue);

@@ -134,6 +134,13 @@ struct rm_node {
 
 enum rm_hold { RM_HOLD_USER, RM_HOLD_ADMIN };
 
+struct rm_gone {
+    const char *job_id;
+    uint32_t incarnation;
+};
+
+enum { RM_GONE_MAX = 200 }; /* of one forget */
+
 struct rm_ops {
     const char *type; /* "EMBEDDED" */
     bool simulated;   /* nothing is run: start needs no script, account or environment */
@@ -160,6 +167,11 @@ struct rm_ops {
                         struct err *err);
     /* Asks for everything anew; differences arrive as events. */
     int (*poll) (void *self, struct err *err);
+    /* Removes what is kept of jobs that ended (their files, output among them): each with all its
+     * incarnations up to the one given. Asynchronous; done comes from the loop, ok false when
+     * something is left. One at a time (ERR_EXISTS). NULL: nothing is kept. */
+    int (*forget) (void *self, const struct rm_gone *jobs, uint32_t count,
+                   void (*done) (void *arg, bool ok), void *arg, struct err *err);
     /* State of a node that the configuration names. */
     bool (*node_up) (void *self, const char *name);
     /* Lets go; jobs run on. */

@@ -14,6 +14,7 @@
 
 #include "local/rm/cpu_time.h"
 #include "local/rm/jobdir.h"
+#include "local/rm/remover.h"
 #include "local/rm/supervise_file.h"
 #include "proto/base/clock.h"
 #include "proto/base/strbuf.h"
@@ -50,6 +51,7 @@ struct rm_embedded {
     struct event *inotify_event;
     struct job *jobs;
     struct job *by_watch;
+    struct remover *remover; /* of old files */
 };
 
 /* --- names and accounts ------------------------------------------------------------------- */
@@ -649,6 +651,13 @@ static int embedded_poll (void *self, struct err *err)
     return 0;
 }
 
+static int embedded_forget (void *self, const struct rm_gone *jobs, uint32_t count,
+                            void (*done) (void *arg, bool ok), void *arg, struct err *err)
+{
+    struct rm_embedded *rm = self;
+    return remover_go (rm->remover, jobs, count, done, arg, err);
+}
+
 static bool embedded_node_up (void *self, const char *name)
 {
     (void)self;
@@ -662,6 +671,7 @@ static void embedded_destroy (void *self)
     struct job *job, *next;
     if (!rm)
         return;
+    remover_destroy (rm->remover);
     HASH_ITER (hh, rm->jobs, job, next)
         job_destroy (job);
     if (rm->inotify_event)
@@ -753,6 +763,7 @@ static const struct rm_ops embedded_ops = {
     .cpu_time = embedded_cpu_time,
     .output_open = embedded_output_open,
     .poll = embedded_poll,
+    .forget = embedded_forget,
     .node_up = embedded_node_up,
     .destroy = embedded_destroy,
 };
@@ -779,6 +790,7 @@ int rm_embedded_create (const struct rm_embedded_config *config, struct rm *out,
         goto fail;
     }
     rm->job_dir = realpath (config->job_dir, NULL);
+    rm->remover = rm->job_dir ? remover_create (rm->base, rm->log, rm->job_dir) : NULL;
     rm->dir = open (config->job_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     rm->inotify = inotify_init1 (IN_NONBLOCK | IN_CLOEXEC);
     /* Whatever our umask: jobs of other accounts pass through. */

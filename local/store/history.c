@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "local/store/local_store_i.h"
+#include "proto/store/outbox.h"
 
 #define SUMS                                                                                       \
     "jobs, successful, ps_asked, ps_run, ps_used, queue_us, queue_max_us, procs, xf_ppm, "         \
@@ -386,5 +387,15 @@ int audit_read (struct local_store *store, uint64_t before, time_us from, time_u
                                 .what = col (q, 3)};
         fn (arg, &row);
     }
+    return rc;
+}
+
+int local_store_outbox_waiting (struct local_store *store, enum store_outbox box,
+                                uint64_t *count_out, time_us *oldest_out, struct err *err)
+{
+    int rc = outbox_pending (store->db, box == STORE_OUTBOX_BANK ? "bank" : "meta", count_out,
+                             oldest_out, err);
+    if (rc == 0 && *oldest_out == TIME_US_NONE)
+        *oldest_out = 0;
     return rc;
 }

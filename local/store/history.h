@@ -112,4 +112,8 @@ int audit_read (struct local_store *store, uint64_t before, time_us from, time_u
                 const char *who, const char *what, uint32_t limit,
                 void (*fn) (void *arg, const struct audit_row *row), void *arg, struct err *err);
 
+/* How many messages wait in a box, and since when (0: none wait). */
+int local_store_outbox_waiting (struct local_store *store, enum store_outbox box,
+                                uint64_t *count_out, time_us *oldest_out, struct err *err);
+
 #endif

@@ -36,36 +36,39 @@ int purge_mark_reached (struct local_store *store, const struct purge_mark *mark
     return rc;
 }
 
-enum { PURGE_MAX = 1000 };
-
-static int candidates (struct local_store *store, const struct purge_mark *mark, time_us before,
-                       uint32_t limit, uint64_t *number, uint32_t *count, struct err *err)
+int purge_candidates (struct local_store *store, const struct purge_mark *mark, time_us before,
+                      struct purge_job out[PURGE_MAX], uint32_t *count_out, struct err *err)
 {
     struct store_stmt *q = store_stmt (
-        store->db, "SELECT number FROM job WHERE state >= 5 AND end_us < ?1 AND change <= ?2 AND "
-                   "NOT EXISTS (SELECT 1 FROM hold WHERE hold.job = job.number) "
+        store->db, "SELECT number, incarnation FROM job WHERE state >= 5 AND end_us < ?1 AND "
+                   "change <= ?2 AND NOT EXISTS (SELECT 1 FROM hold WHERE hold.job = job.number) "
                    "ORDER BY end_us LIMIT ?3");
     int rc;
     store_bind_int (q, 1, before);
     store_bind_int (q, 2, (int64_t)mark->change);
-    store_bind_int (q, 3, limit);
-    *count = 0;
+    store_bind_int (q, 3, PURGE_MAX);
+    *count_out = 0;
     while ((rc = store_step (q, err)) == 1)
-        number[(*count)++] = (uint64_t)store_col_int (q, 0);
+        out[(*count_out)++] = (struct purge_job){(uint64_t)store_col_int (q, 0),
+                                                 (uint32_t)store_col_int (q, 1)};
     return rc;
 }
 
 /* job_admin and envelope go with the job (ON DELETE CASCADE); its part is then a tombstone. */
-static int forget (struct local_store *store, uint64_t number, struct err *err)
+int purge_forget (struct local_store *store, const struct purge_job *jobs, uint32_t count,
+                  struct err *err)
 {
-    struct store_stmt *q = store_stmt (store->db, "DELETE FROM job WHERE number = ?1");
-    store_bind_int (q, 1, (int64_t)number);
-    return store_run (q, err);
+    int rc = 0;
+    for (uint32_t i = 0; rc == 0 && i < count; i++) {
+        struct store_stmt *q =
+            store_stmt (store->db, "DELETE FROM job WHERE number = ?1 AND state >= 5");
+        store_bind_int (q, 1, (int64_t)jobs[i].number);
+        rc = store_run (q, err);
+    }
+    return rc;
 }
 
-/* Parts without a job, and the epoch of a transaction that has none left. */
-static int tombstones (struct local_store *store, time_us before, uint32_t limit, uint32_t *count,
-                       struct err *err)
+int purge_tombstones (struct local_store *store, time_us before, uint32_t *count, struct err *err)
 {
     struct uuid txn[PURGE_MAX];
     struct store_stmt *q = store_stmt (
@@ -76,10 +79,10 @@ static int tombstones (struct local_store *store, time_us before, uint32_t limit
     int rc;
     static_assert (sizeof txn->b == STORE_TRANSACTION_LEN, "a transaction is a UUID");
     store_bind_int (q, 1, before);
-    store_bind_int (q, 2, limit);
+    store_bind_int (q, 2, PURGE_MAX);
     *count = 0;
     while ((rc = store_step (q, err)) == 1)
-        if (*count < limit && store_col_uuid (q, 0, &txn[*count]))
+        if (*count < PURGE_MAX && store_col_uuid (q, 0, &txn[*count]))
             (*count)++;
     for (uint32_t i = 0; rc == 0 && i < *count; i++) {
         q = store_stmt (store->db, "DELETE FROM epoch WHERE txn = ?1 AND NOT EXISTS "
@@ -87,26 +90,5 @@ static int tombstones (struct local_store *store, time_us before, uint32_t limit
         store_bind_uuid (q, 1, &txn[i]);
         rc = store_run (q, err);
     }
-    return rc;
-}
-
-int purge_jobs (struct local_store *store, const struct purge_mark *mark, time_us before,
-                uint32_t limit, void (*fn) (void *arg, uint64_t number), void *arg,
-                uint32_t *count_out, struct err *err)
-{
-    uint64_t number[PURGE_MAX];
-    uint32_t count = 0, stones = 0;
-    *count_out = 0;
-    if (limit > PURGE_MAX)
-        limit = PURGE_MAX;
-    int rc = candidates (store, mark, before, limit, number, &count, err);
-    for (uint32_t i = 0; rc == 0 && i < count; i++) {
-        rc = forget (store, number[i], err);
-        if (rc == 0)
-            fn (arg, number[i]);
-    }
-    if (rc == 0)
-        rc = tombstones (store, before, limit, &stones, err);
-    *count_out = count + stones;
     return rc;
 }

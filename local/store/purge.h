@@ -19,11 +19,22 @@ int purge_mark_take (struct local_store *store, struct purge_mark *out, struct e
 int purge_mark_reached (struct local_store *store, const struct purge_mark *mark, bool *out,
                         struct err *err);
 
-/* In a transaction: up to limit jobs within the mark that ended before, each with its signed job and
- * its part, and as many tombstones of parts that never had a job. A job whose hold the bank has not
- * answered stays. fn is called for each job. *count_out: jobs and tombstones. */
-int purge_jobs (struct local_store *store, const struct purge_mark *mark, time_us before,
-                uint32_t limit, void (*fn) (void *arg, uint64_t number), void *arg,
-                uint32_t *count_out, struct err *err);
+enum { PURGE_MAX = 200 };
+
+struct purge_job {
+    uint64_t number;
+    uint32_t incarnation;
+};
+/* Up to PURGE_MAX jobs within the mark that ended before; one whose hold the bank has not answered
+ * is not among them. */
+int purge_candidates (struct local_store *store, const struct purge_mark *mark, time_us before,
+                      struct purge_job out[PURGE_MAX], uint32_t *count_out, struct err *err);
+/* In a transaction: these jobs, with what their users signed. */
+int purge_forget (struct local_store *store, const struct purge_job *jobs, uint32_t count,
+                  struct err *err);
+/* In a transaction: up to PURGE_MAX parts of co-allocations, settled before, whose job is gone or
+ * never was, and the epochs of their transactions. */
+int purge_tombstones (struct local_store *store, time_us before, uint32_t *count_out,
+                      struct err *err);
 
 #endif

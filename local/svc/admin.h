@@ -60,6 +60,9 @@ void admin_queue (void *self, struct rpccall *call, const ProtobufCMessage *requ
 void admin_queue_row (struct svc *svc, struct site_job *job, time_us now, struct arena *arena,
                       Nui__Local__V1__QueueJob *out);
 
+/* Is it more than want of room that keeps a waiting job? */
+bool admin_job_blocked (struct svc *svc, const struct site_job *job, time_us now);
+
 /* --- admin_job.c -------------------------------------------------------------------------- */
 
 void admin_check_job (void *self, struct rpccall *call, const ProtobufCMessage *request);
@@ -77,9 +80,12 @@ void admin_start_time (void *self, struct rpccall *call, const ProtobufCMessage 
 void admin_nodes (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void admin_reservations (void *self, struct rpccall *call, const ProtobufCMessage *request);
 
+const char *admin_node_state (const struct node_view *view); /* "Idle", "Running" … */
+
 /* --- admin_diag.c, admin_config.c --------------------------------------------------------- */
 
 void admin_priorities (void *self, struct rpccall *call, const ProtobufCMessage *request);
+const char *admin_target_type (enum fs_target_type type); /* "", "=", "+", "-", "^", "%" */
 void admin_fairshare (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void admin_config (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void admin_credentials (void *self, struct rpccall *call, const ProtobufCMessage *request);

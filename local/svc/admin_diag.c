@@ -148,7 +148,7 @@ void admin_priorities (void *self, struct rpccall *call, const ProtobufCMessage 
 
 /* --- fairshare ---------------------------------------------------------------------------- */
 
-static const char *target_type (enum fs_target_type type)
+const char *admin_target_type (enum fs_target_type type)
 {
     static const char *const name[] = {
         [FS_TARGET_NONE] = "",         [FS_TARGET_TARGET] = "=",
@@ -173,7 +173,7 @@ static void fairshare_row (struct svc *svc, const struct fairshare *fs, enum cre
     row->name = (char *)cred_name (svc->names, kind, id);
     row->percent = percent;
     row->target = cred->fs_target;
-    row->target_type = (char *)target_type (cred->fs_target_type);
+    row->target_type = (char *)admin_target_type (cred->fs_target_type);
     row->windows = arena_array (svc->call_arena, policy->fs_depth + 1, sizeof *row->windows);
     for (uint32_t n = 0; n < policy->fs_depth; n++) {
         double total = fairshare_window_total (fs, n);
@@ -280,7 +280,7 @@ static Nui__Local__V1__CredentialRow *credential_row (struct svc *svc, enum cred
     row->name = (char *)cred_name (svc->names, kind, id);
     row->priority = cred->priority;
     row->target = cred->fs_target;
-    row->target_type = (char *)target_type (cred->fs_target_type);
+    row->target_type = (char *)admin_target_type (cred->fs_target_type);
     if (cred->qdef != CRED_NONE)
         row->qdef = (char *)cred_name (svc->names, CRED_QOS, cred->qdef);
     row->qlist = arena_array (arena, cred->qlist_count + 1, sizeof *row->qlist);

@@ -62,7 +62,7 @@ static void jobs_by_node (struct svc *svc, struct node_stream *s)
     free (fill);
 }
 
-static const char *node_state_name (const struct node_view *v)
+const char *admin_node_state (const struct node_view *v)
 {
     if (v->state == NODE_DOWN)
         return "Down";
@@ -82,7 +82,7 @@ static void node_fill (struct node_stream *s, uint32_t n, const struct node_view
     nui__local__v1__node_info__init (out);
     out->name = svc->node_by_id[n]->name;
     out->address = (char *)node_address (svc, out->name);
-    out->state = (char *)node_state_name (v);
+    out->state = (char *)admin_node_state (v);
     out->procs = (uint32_t)v->spec.configured.v[RES_PROCS];
     out->memory_mb = v->spec.configured.v[RES_MEM_MB];
     out->swap_mb = v->spec.configured.v[RES_SWAP_MB];

@@ -72,6 +72,18 @@ static bool limit_blocks (struct svc *svc, const struct site_job *job, const str
     return true;
 }
 
+bool admin_job_blocked (struct svc *svc, const struct site_job *job, time_us now)
+{
+    struct explained_limit hit;
+    struct job_view view;
+    struct job_id id = {job->rec.number};
+    if (!job->in_cluster || cluster_job_get (svc->cluster, id, &view, NULL) != 0)
+        return true; /* a co-allocated part waits for its moment */
+    return reason_blocks (job, &view.reason, now) ||
+           (view.reason.code == REASON_LIMIT_ACTIVE &&
+            explain_limit (svc->cluster, id, LIMIT_HARD, now, &hit));
+}
+
 static char *first_host (struct arena *arena, const char *placement)
 {
     size_t n = placement ? strcspn (placement, ":") : 0;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "local/svc/fairshare_file.h"
+#include "local/svc/stats.h"
 #include "local/svc/svc_i.h"
 #include "proto/base/clock.h"
 #include "proto/base/strbuf.h"
@@ -189,6 +190,8 @@ int life_end_unstarted (struct svc *svc, struct site_job *job, enum store_job_st
         rc = life_hold_return (svc, job, job->rec.reason_code, err);
     if (rc == 0)
         rc = part_close (svc, job, err);
+    if (rc == 0 && tell)
+        rc = stats_job_ended (svc, job, -1, err);
     if (rc == 0)
         rc = svc_job_write (svc, job, tell, NULL, 0, err);
     rc = svc_commit (svc, rc, err);
@@ -244,6 +247,8 @@ static void end_started (struct svc *svc, struct site_job *job, const struct rm_
         rc = fairshare_file_put (svc, &err);
     if (rc == 0)
         rc = part_close (svc, job, &err);
+    if (rc == 0)
+        rc = stats_job_ended (svc, job, status->cpu_known ? status->cpu_time : -1, &err);
     if (rc == 0)
         rc = svc_job_write (svc, job, true, NULL, 0, &err);
     rc = svc_commit (svc, rc, &err);
@@ -670,6 +675,8 @@ static void end_preempted (struct svc *svc, struct site_job *job, const struct r
         rc = charge_put (svc, job, &err);
     if (rc == 0)
         rc = fairshare_file_put (svc, &err);
+    if (rc == 0)
+        rc = stats_job_preempted (svc, job, job->rec.start, job->rec.end, &err);
     job->rec.state = STORE_JOB_QUEUED;
     job->rec.start = job->rec.end = 0;
     job->rec.stop = STORE_STOP_NONE;

@@ -3,6 +3,7 @@
 
 #include "local/svc/fairshare_file.h"
 #include "local/svc/simulate.h"
+#include "local/svc/stats.h"
 #include "local/svc/svc_i.h"
 #include "proto/base/clock.h"
 
@@ -29,6 +30,7 @@ static int start_write (struct svc *svc, const struct plan_start *start, struct 
     job->rec.placement = placement_text (svc, &start->allocation);
     job->rec.state = STORE_JOB_STARTING;
     job->rec.deferred_until = 0;
+    job->dispatched = now;
     int rc = 0;
     if (svc->bank) {
         svc_reason (job, "Starting", "waits for the bank's hold");
@@ -174,6 +176,7 @@ void pass_run (struct svc *svc)
     struct err err = {0};
     time_us now = svc_now (svc), begun = clock_now_us ();
     life_parts_settle (svc);
+    stats_advance (svc, now);
     if (schedule_stopped (&svc->schedule)) {
         if (svc->meta)
             meta_link_poke (svc->meta);
@@ -200,6 +203,7 @@ void pass_run (struct svc *svc)
                    "starts=%u reservations=%u considered=%u us=%lld", plan.start_count,
                    plan.reservation_count, plan.considered, (long long)(clock_now_us () - begun));
     }
+    stats_pass (svc, now);
     if (svc->meta)
         meta_link_poke (svc->meta);
     if (svc->sim) /* which keeps its own time */
@@ -227,6 +231,8 @@ static void on_poll (evutil_socket_t fd, short what, void *arg)
         log_event (svc->log, LOG_LEVEL_WARN, "rm", "poll_failed", "error=\"%s\"", err.text);
     fairshare_file_save (svc);
     usage_measure (svc);
+    stats_poll (svc);
+    purge_poll (svc);
     pass_run (svc);
     event_after (svc->poll_event, svc->settings->policy->poll_interval);
 }

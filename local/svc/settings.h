@@ -70,6 +70,9 @@ struct settings {
     duration_us clock_tolerance; /* CLOCKTOLERANCE: how far a peer's slot may lie in our past */
     duration_us bank_patience; /* BANKPATIENCE: PREPARE says NO after this without an answer */
     bool cgroups;
+    const char *stat_dir;    /* STATDIR; NULL: stats in the state directory */
+    duration_us job_purge;   /* JOBPURGETIME: ended jobs are forgotten after this */
+    duration_us history_time; /* HISTORYTIME: and their history after this; TIME_US_MAX: never */
     int rm_type;
     struct settings_cap caps[SETTINGS_CAPS_MAX];
     uint32_t cap_count;

@@ -8,8 +8,10 @@
 
 #include "local/rm/rm_embedded.h"
 #include "local/svc/admin.h"
+#include "local/svc/admin_stats.h"
 #include "local/svc/fairshare_file.h"
 #include "local/svc/simulate.h"
+#include "local/svc/stats.h"
 #include "proto/base/clock.h"
 #include "proto/base/strbuf.h"
 
@@ -142,6 +144,8 @@ static int nodes_apply (struct svc *svc, const struct settings *settings, struct
 {
     time_us now = svc_now (svc);
     int rc = 0;
+    if (svc->stats)
+        stats_advance (svc, now);
     for (uint32_t i = 0; i < svc->node_count; i++)
         svc->node_by_id[i]->configured = false;
     for (uint32_t i = 0; rc == 0 && i < settings->node_count; i++) {
@@ -607,6 +611,8 @@ int svc_create (struct daemon *daemon, struct cred_names *names, const struct se
         rc = state_open (svc, settings, &local);
     }
     if (rc == 0)
+        rc = stats_open (svc, &local);
+    if (rc == 0)
         rc = links_open (svc, settings, &local);
     if (rc == 0)
         rc = recover (svc, &local);
@@ -615,10 +621,13 @@ int svc_create (struct daemon *daemon, struct cred_names *names, const struct se
                                     svc->meta ? methods : methods_alone, svc, &local);
     if (rc == 0)
         rc = admin_serve (svc, &local);
+    if (rc == 0)
+        rc = admin_stats_serve (svc, &local);
     if (rc != 0) {
         svc_destroy (svc);
         return err_set (err, rc, "%s", local.text);
     }
+    statdir_open (svc);
     if (svc->sim)
         simulate_run (svc->sim);
     else
@@ -689,6 +698,8 @@ void svc_destroy (struct svc *svc)
     svc->closing = true;
     if (svc->cluster && svc->store)
         fairshare_file_save (svc);
+    stats_close (svc);
+    statdir_close (svc);
     output_draining (svc);
     bank_link_destroy (svc->bank);
     meta_link_destroy (svc->meta);
@@ -702,6 +713,7 @@ void svc_destroy (struct svc *svc)
         svc_job_forget (svc, job);
     if (svc->rm.ops)
         svc->rm.ops->destroy (svc->rm.self);
+    purge_close (svc); /* what it waited for comes from the resource manager */
     simulate_destroy (svc->sim);
     cluster_destroy (svc->cluster);
     gridmap_close (svc->gridmap);

@@ -10,6 +10,7 @@
  *   usage.c     measured use of processors, from the resource manager to the core
  *   ports.c     rendezvous ports
  *   report.c    what metaschedulers are told of the cluster
+ *   stats.h     what is remembered: history, sums, trace, purging
  *   simulate.c  SIMULATION's clock, log and iterations
  *   mode.c      NORMAL, TEST, INTERACTIVE, SIMULATION: whose clock, and what comes of a decision */
 #ifndef NUI_LOCAL_SVC_SVC_I_H
@@ -55,6 +56,7 @@ struct site_job {
     bool in_cluster;        /* the core knows it as a job */
     struct site_part *part; /* NULL: ordinary */
     char told_reason[STORE_NAME_MAX]; /* the code of the last event */
+    time_us dispatched; /* when it was chosen to start; 0: not known (before a restart) */
     UT_hash_handle hh;      /* by rec.number */
 };
 
@@ -71,6 +73,9 @@ struct site_part {
 };
 
 struct output_stream;
+struct stats;
+struct statdir;
+struct purge;
 struct simulation;
 
 struct svc {
@@ -107,6 +112,9 @@ struct svc {
     struct arena *pass_arena;
     struct arena *call_arena; /* reset by each handler that uses it */
     struct arena *report_arena;
+    struct stats *stats;
+    struct statdir *statdir;
+    struct purge *purge; /* NULL until the first poll */
     duration_us fairshare_put_at; /* monotonic */
     bool closing;
 };

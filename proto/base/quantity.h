@@ -31,7 +31,7 @@ char *duration_format (duration_us d, char buf[QUANTITY_TEXT_MAX]);
 
 /* ISO 8601 with zone ("2026-11-21T14:30:00Z", "+02:00"), without zone = local time;
  * "HH:MM[:SS]" (the next such moment after now, local time), Maui's "HH:MM[:SS]_MM/DD[/YY]",
- * "+DURATION" relative to now, "now", or epoch seconds "@N". */
+ * "+DURATION" and "-DURATION" from now, "now", or epoch seconds "@N". */
 int time_parse (const char *text, time_us now, time_us *out, struct err *err);
 char *time_format_iso (time_us t, char buf[QUANTITY_TEXT_MAX]);   /* local time with zone */
 char *time_format_table (time_us t, char buf[QUANTITY_TEXT_MAX]); /* "Sun Sep  9 03:34:00" */

@@ -271,15 +271,16 @@ static bool clock_parse (const char *text, time_us now, time_us *out)
 static int relative_parse (const char *text, time_us now, time_us *out, struct err *err)
 {
     duration_us d;
-    if (duration_parse (text, &d, err) < 0)
+    bool ago = *text == '-';
+    if (duration_parse (text + 1, &d, err) < 0)
         return err_prefix (err, "time");
-    if (d == TIME_US_MAX) {
+    if (d == TIME_US_MAX && !ago) {
         *out = TIME_US_MAX;
         return 0;
     }
     time_us at;
-    if (__builtin_add_overflow (now, d, &at) || at == TIME_US_MAX)
-        return err_set (err, ERR_LIMIT, "time '+%.64s' is too far away", text);
+    if (__builtin_add_overflow (now, ago ? -d : d, &at) || at == TIME_US_MAX || (ago && at < 0))
+        return err_set (err, ERR_LIMIT, "time '%.64s' is too far away", text);
     *out = at;
     return 0;
 }
@@ -294,8 +295,8 @@ int time_parse (const char *text, time_us now, time_us *out, struct err *err)
         *out = TIME_US_MAX;
         return 0;
     }
-    if (*text == '+')
-        return relative_parse (text + 1, now, out, err);
+    if (*text == '+' || *text == '-')
+        return relative_parse (text, now, out, err);
     if (*text == '@') {
         uint64_t seconds;
         int rc = uint_parse (text + 1, "time", 0, (uint64_t)(INT64_MAX / US_PER_S), &seconds, err);
@@ -311,7 +312,7 @@ int time_parse (const char *text, time_us now, time_us *out, struct err *err)
     }
     return err_set (err, ERR_INVALID,
                     "'%.64s' is not a time (2026-11-21T14:30[:00][Z], HH:MM[:SS][_MM/DD[/YY]], "
-                    "+DURATION, now or @SECONDS)",
+                    "+DURATION, -DURATION, now or @SECONDS)",
                     text);
 }
 

@@ -112,6 +112,7 @@ static void relative_moments (void **state)
     zone ("UTC0");
     assert_true (parse ("now", NOON) == NOON);
     assert_true (parse ("+1:00:00", NOON) == NOON + 3600 * S);
+    assert_true (parse ("-1:00:00", NOON) == NOON - 3600 * S);
     assert_true (parse ("+INFINITY", NOON) == TIME_US_MAX);
     assert_true (parse ("INFINITY", NOON) == TIME_US_MAX);
     assert_true (parse ("@1795271400", 0) == NOON);

@@ -1,0 +1,333 @@
+/* diagnose -S, -R, -m, -t: the scheduler, whom it talks to, the nodes' memory, partitions. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "local/cli/stats_cli.h"
+
+/* --- the scheduler, and whom it talks to --------------------------------------------------- */
+
+void scheduler_text (const Nui__Local__V1__SchedulerReply *r, struct strbuf *out)
+{
+    char a[QUANTITY_TEXT_MAX], b[QUANTITY_TEXT_MAX];
+    strbuf_printf (out, "Scheduler: mode %s  active for %s (since %s)\n", r->mode,
+                   span_text ((r->now_us - r->started_us) / US_PER_S * US_PER_S, a),
+                   moment_text (r->started_us, b));
+    strbuf_printf (out, "Iterations: %llu  last %s  Live Jobs: %llu\n",
+                   (unsigned long long)r->passes, moment_text (r->last_pass_us, a),
+                   (unsigned long long)r->jobs_live);
+    strbuf_printf (out, "Trace: %s (%llu jobs)\n", r->statdir, (unsigned long long)r->trace);
+    for (size_t i = 0; i < r->n_peers; i++)
+        if (r->peers[i]->waiting)
+            strbuf_printf (out, "WARNING:  %lld messages wait for %s %s since %s\n",
+                           (long long)r->peers[i]->waiting, r->peers[i]->kind,
+                           r->peers[i]->detail, moment_text (r->peers[i]->oldest_us, a));
+    strbuf_putc (out, '\n');
+}
+
+void managers_text (const Nui__Local__V1__SchedulerReply *r, struct strbuf *out)
+{
+    char a[QUANTITY_TEXT_MAX];
+    for (size_t i = 0; i < r->n_peers; i++) {
+        const Nui__Local__V1__Peer *p = r->peers[i];
+        if (strcmp (p->kind, "RM") == 0)
+            strbuf_printf (out, "RM[%s]  type: '%s'  state: '%s'\n", p->name, p->name, p->state);
+        else
+            strbuf_printf (out, "%s[%s]  server: '%s'  state: '%s'\n", p->kind, p->name, p->detail,
+                           p->state);
+        if (strcmp (p->kind, "RM") != 0)
+            strbuf_printf (out, "  Waiting Messages: %lld%s%s\n", (long long)p->waiting,
+                           p->oldest_us ? "  oldest: " : "",
+                           p->oldest_us ? moment_text (p->oldest_us, a) : "");
+        if (strcmp (p->state, "Down") == 0)
+            strbuf_printf (out, "WARNING:  %s %s does not answer\n", p->kind,
+                           *p->detail ? p->detail : p->name);
+    }
+    strbuf_putc (out, '\n');
+}
+
+static const struct table_column peer_columns[] = {
+    {"kind", "Kind", TABLE_TEXT, 0},      {"name", "Name", TABLE_TEXT, 0},
+    {"state", "State", TABLE_TEXT, 0},    {"server", "Server", TABLE_TEXT, 0},
+    {"waiting", "Waiting", TABLE_INT, 0}, {"oldest_time", "Oldest", TABLE_TIME, 0},
+};
+
+static const struct table_column scheduler_columns[] = {
+    {"time", "Time", TABLE_TIME, 0},
+    {"mode", "Mode", TABLE_TEXT, 0},
+    {"started_time", "Started", TABLE_TIME, 0},
+    {"iteration", "Iteration", TABLE_INT, 0},
+    {"last_iteration_time", "Last", TABLE_TIME, 0},
+    {"jobs", "Jobs", TABLE_INT, 0},
+    {"statdir", "StatDir", TABLE_TEXT, 0},
+    {"trace_jobs", "TraceJobs", TABLE_INT, 0},
+};
+
+static int managers_rows (struct cli_context *ctx, const Nui__Local__V1__SchedulerReply *r)
+{
+    struct table *t = table_create (peer_columns, sizeof peer_columns / sizeof *peer_columns);
+    for (size_t i = 0; i < r->n_peers; i++) {
+        table_text (t, r->peers[i]->kind);
+        table_text (t, r->peers[i]->name);
+        table_text (t, r->peers[i]->state);
+        cell_text (t, r->peers[i]->detail);
+        table_int (t, r->peers[i]->waiting);
+        cell_moment (t, r->peers[i]->oldest_us);
+        table_end_row (t);
+    }
+    int rc = table_print (t, ctx);
+    table_destroy (t);
+    return rc;
+}
+
+static int scheduler_row (struct cli_context *ctx, const Nui__Local__V1__SchedulerReply *r)
+{
+    struct table *t =
+        table_create (scheduler_columns, sizeof scheduler_columns / sizeof *scheduler_columns);
+    table_time (t, r->now_us);
+    table_text (t, r->mode);
+    table_time (t, r->started_us);
+    table_int (t, (int64_t)r->passes);
+    cell_moment (t, r->last_pass_us);
+    table_int (t, (int64_t)r->jobs_live);
+    table_text (t, r->statdir);
+    table_int (t, (int64_t)r->trace);
+    table_end_row (t);
+    int rc = table_print_record (t, ctx);
+    table_destroy (t);
+    return rc;
+}
+
+static int scheduler_print (struct cli_context *ctx, const char *site,
+                            void (*text) (const Nui__Local__V1__SchedulerReply *reply,
+                                          struct strbuf *out),
+                            int (*rows) (struct cli_context *ctx,
+                                         const Nui__Local__V1__SchedulerReply *r))
+{
+    Nui__Local__V1__SchedulerRequest request = NUI__LOCAL__V1__SCHEDULER_REQUEST__INIT;
+    Nui__Local__V1__SchedulerReply *reply = NULL;
+    struct strbuf out = STRBUF_INIT;
+    struct err err = {0};
+    int rc;
+    if (site_stats (ctx, site, "Scheduler", &request, true, &reply, &err) < 0)
+        return cli_fail ("diagnose", &err);
+    if (cli_format (ctx) == CLI_TABLE) {
+        text (reply, &out);
+        rc = cli_output (&out);
+    } else {
+        rc = rows (ctx, reply);
+    }
+    strbuf_free (&out);
+    nui__local__v1__scheduler_reply__free_unpacked (reply, NULL);
+    return rc;
+}
+
+int diagnose_scheduler (struct cli_context *ctx, const char *site)
+{
+    return scheduler_print (ctx, site, scheduler_text, scheduler_row);
+}
+
+int diagnose_managers (struct cli_context *ctx, const char *site)
+{
+    return scheduler_print (ctx, site, managers_text, managers_rows);
+}
+
+/* --- nodes by memory ---------------------------------------------------------------------- */
+
+static bool is_up (const Nui__Local__V1__NodeInfo *n)
+{
+    return strcmp (n->state, "Down") != 0 && strcmp (n->state, "Drained") != 0;
+}
+
+static int by_memory (const void *a, const void *b)
+{
+    const Nui__Local__V1__NodeInfo *const *x = a, *const *y = b;
+    if ((*x)->memory_mb != (*y)->memory_mb)
+        return (*x)->memory_mb < (*y)->memory_mb ? -1 : 1;
+    return strcmp ((*x)->name, (*y)->name);
+}
+
+struct memory_class {
+    int64_t memory_mb, disk_mb, swap_mb;
+    uint32_t nodes, up, procs, free;
+    int64_t dedicated_mb;
+};
+
+/* The class that begins at item `from` of sorted nodes; returns where the next begins. */
+static uint32_t class_next (Nui__Local__V1__NodeInfo *const *item, uint32_t count, uint32_t from,
+                            struct memory_class *out)
+{
+    uint32_t i = from;
+    *out = (struct memory_class){.memory_mb = item[from]->memory_mb};
+    for (; i < count && item[i]->memory_mb == out->memory_mb; i++) {
+        const Nui__Local__V1__NodeInfo *n = item[i];
+        out->nodes++;
+        out->procs += n->procs;
+        out->disk_mb += n->disk_mb;
+        out->swap_mb += n->swap_mb;
+        out->dedicated_mb += n->dedicated_memory_mb;
+        if (is_up (n)) {
+            out->up++;
+            out->free += n->procs > n->dedicated_procs ? n->procs - n->dedicated_procs : 0;
+        }
+    }
+    return i;
+}
+
+static Nui__Local__V1__NodeInfo **sorted (const struct nodes *nodes)
+{
+    Nui__Local__V1__NodeInfo **item =
+        arena_array (nodes->arena, nodes->count + 1, sizeof (Nui__Local__V1__NodeInfo *));
+    if (nodes->count)
+        memcpy (item, nodes->item, nodes->count * sizeof *item);
+    if (nodes->count > 0)
+        qsort (item, nodes->count, sizeof *item, by_memory);
+    return item;
+}
+
+void memory_text (const struct nodes *nodes, struct strbuf *out)
+{
+    Nui__Local__V1__NodeInfo **item = sorted (nodes);
+    struct memory_class c;
+    strbuf_puts (out, "diagnosing memory table\n\n"
+                      "    Memory Nodes    Up Procs  Free  Dedicated(MB)   Disk(MB)   Swap(MB)\n\n");
+    for (uint32_t i = 0; i < nodes->count;) {
+        i = class_next (item, nodes->count, i, &c);
+        strbuf_printf (out, "%10lld %5u %5u %5u %5u %14lld %10lld %10lld\n",
+                       (long long)c.memory_mb, c.nodes, c.up, c.procs, c.free,
+                       (long long)c.dedicated_mb, (long long)c.disk_mb, (long long)c.swap_mb);
+    }
+    strbuf_putc (out, '\n');
+}
+
+static const struct table_column memory_columns[] = {
+    {"memory", "Memory", TABLE_INT, 0},
+    {"nodes", "Nodes", TABLE_INT, 0},
+    {"nodes_up", "Up", TABLE_INT, 0},
+    {"procs", "Procs", TABLE_INT, 0},
+    {"procs_free", "Free", TABLE_INT, 0},
+    {"memory_dedicated", "Dedicated", TABLE_INT, 0},
+    {"disk", "Disk", TABLE_INT, 0},
+    {"swap", "Swap", TABLE_INT, 0},
+};
+
+static int memory_rows (struct cli_context *ctx, const struct nodes *nodes)
+{
+    struct table *t = table_create (memory_columns, sizeof memory_columns / sizeof *memory_columns);
+    Nui__Local__V1__NodeInfo **item = sorted (nodes);
+    struct memory_class c;
+    for (uint32_t i = 0; i < nodes->count;) {
+        i = class_next (item, nodes->count, i, &c);
+        const int64_t value[] = {c.memory_mb, c.nodes, c.up, c.procs, c.free, c.dedicated_mb,
+                                 c.disk_mb, c.swap_mb};
+        for (size_t v = 0; v < sizeof value / sizeof *value; v++)
+            table_int (t, value[v]);
+        table_end_row (t);
+    }
+    int rc = table_print (t, ctx);
+    table_destroy (t);
+    return rc;
+}
+
+/* --- partitions --------------------------------------------------------------------------- */
+
+struct amounts {
+    int64_t configured, up, dedicated;
+};
+
+enum { A_NODES, A_PROCS, A_MEMORY, A_SWAP, A_DISK, A_KINDS };
+static const char *const amount_title[A_KINDS] = {"NODE", "PROC", "MEM", "SWAP", "DISK"};
+
+static void amounts_of (const struct nodes *nodes, struct amounts out[A_KINDS])
+{
+    memset (out, 0, A_KINDS * sizeof *out);
+    for (uint32_t i = 0; i < nodes->count; i++) {
+        const Nui__Local__V1__NodeInfo *n = nodes->item[i];
+        const int64_t has[A_KINDS] = {1, n->procs, n->memory_mb, n->swap_mb, n->disk_mb};
+        const int64_t used[A_KINDS] = {n->dedicated_procs > 0, n->dedicated_procs,
+                                       n->dedicated_memory_mb, n->dedicated_swap_mb,
+                                       n->dedicated_disk_mb};
+        for (int k = 0; k < A_KINDS; k++) {
+            out[k].configured += has[k];
+            out[k].up += is_up (n) ? has[k] : 0;
+            out[k].dedicated += used[k];
+        }
+    }
+}
+
+void partitions_text (const struct nodes *nodes, struct strbuf *out)
+{
+    struct amounts a[A_KINDS];
+    amounts_of (nodes, a);
+    strbuf_printf (out,
+                   "Displaying Partition Status\n\n"
+                   "System Partition Settings:  PList: DEFAULT PDef: DEFAULT\n\n"
+                   "Name                    Procs\n\n%-20s %8lld\n\n"
+                   "Partition    Configured         Up     U/C  Dedicated     D/U\n\n",
+                   "DEFAULT", (long long)a[A_PROCS].configured);
+    for (int k = 0; k < A_KINDS; k++) {
+        strbuf_printf (out, "%s%.*s\n", amount_title[k], 60 - (int)strlen (amount_title[k]),
+                       "------------------------------------------------------------");
+        strbuf_printf (out, "%-11s %11lld %10lld %6.2f%% %10lld %6.2f%%\n", "DEFAULT",
+                       (long long)a[k].configured, (long long)a[k].up,
+                       share_of ((double)a[k].up, (double)a[k].configured),
+                       (long long)a[k].dedicated,
+                       share_of ((double)a[k].dedicated, (double)a[k].up));
+    }
+    strbuf_putc (out, '\n');
+}
+
+static const struct table_column partition_columns[] = {
+    {"partition", "Partition", TABLE_TEXT, 0}, {"resource", "Resource", TABLE_TEXT, 0},
+    {"configured", "Configured", TABLE_INT, 0}, {"up", "Up", TABLE_INT, 0},
+    {"dedicated", "Dedicated", TABLE_INT, 0},
+};
+
+static int partition_rows (struct cli_context *ctx, const struct nodes *nodes)
+{
+    struct table *t =
+        table_create (partition_columns, sizeof partition_columns / sizeof *partition_columns);
+    struct amounts a[A_KINDS];
+    amounts_of (nodes, a);
+    for (int k = 0; k < A_KINDS; k++) {
+        table_text (t, "DEFAULT");
+        table_text (t, amount_title[k]);
+        table_int (t, a[k].configured);
+        table_int (t, a[k].up);
+        table_int (t, a[k].dedicated);
+        table_end_row (t);
+    }
+    int rc = table_print (t, ctx);
+    table_destroy (t);
+    return rc;
+}
+
+static int nodes_print (struct cli_context *ctx, const char *site,
+                        void (*text) (const struct nodes *nodes, struct strbuf *out),
+                        int (*rows) (struct cli_context *ctx, const struct nodes *nodes))
+{
+    struct nodes nodes = {.arena = arena_create (0)};
+    struct strbuf out = STRBUF_INIT;
+    struct err err = {0};
+    int rc;
+    if (nodes_fetch (ctx, site, NULL, &nodes, &err) < 0) {
+        rc = cli_fail ("diagnose", &err);
+    } else if (cli_format (ctx) == CLI_TABLE) {
+        text (&nodes, &out);
+        rc = cli_output (&out);
+    } else {
+        rc = rows (ctx, &nodes);
+    }
+    strbuf_free (&out);
+    nodes_free (&nodes);
+    return rc;
+}
+
+int diagnose_memory (struct cli_context *ctx, const char *site)
+{
+    return nodes_print (ctx, site, memory_text, memory_rows);
+}
+
+int diagnose_partitions (struct cli_context *ctx, const char *site)
+{
+    return nodes_print (ctx, site, partitions_text, partition_rows);
+}

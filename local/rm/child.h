@@ -1,0 +1,27 @@
+/* child: runs a program beside the loop, and says how it ended.
+ *
+ * For helpers that are no jobs: an administrator's hook, the removal of old files. Each is in a
+ * session of its own with an empty signal mask, stdin and stdout on /dev/null, and is killed (with
+ * its group) at its limit. One thread, libevent. */
+#ifndef NUI_LOCAL_RM_CHILD_H
+#define NUI_LOCAL_RM_CHILD_H
+
+#include <event2/event.h>
+
+#include "proto/base/err.h"
+#include "proto/base/quantity.h"
+
+struct child;
+
+/* exit_code: its own, or 128 + signal; timed_out: it was killed at its limit. The child is gone. */
+typedef void (*child_fn) (void *arg, int exit_code, bool timed_out);
+
+/* argv[0] is the program's path; both arrays end with NULL and are read before this returns. The
+ * callback comes from the loop, never from here. NULL with err when it could not be started. */
+struct child *child_run (struct event_base *base, const char *const *argv,
+                         const char *const *envp, duration_us limit, child_fn fn, void *arg,
+                         struct err *err);
+/* Kills it; no callback. NULL is a no-op. */
+void child_kill (struct child *child);
+
+#endif

@@ -1,0 +1,68 @@
+/* stats: what the site remembers of its work (see local/store/history.h for the sums over jobs).
+ *
+ *   stats.c    a job's end goes into the history; time of nodes and system between passes
+ *   statdir.c  the history as Maui's workload trace, a file a day
+ *   purge.c    ended jobs are forgotten after JOBPURGETIME, their history after HISTORYTIME
+ *
+ * Time of nodes is added up from pass to pass and saved every RMPOLLINTERVAL: a kill -9 loses at
+ * most that. Sums over jobs lose nothing. */
+#ifndef NUI_LOCAL_SVC_STATS_H
+#define NUI_LOCAL_SVC_STATS_H
+
+#include "local/store/history.h"
+#include "local/svc/svc_i.h"
+#include "proto/base/strbuf.h"
+
+struct stats_node {
+    int64_t total_us, up_us, busy_us; /* busy: at least one processor dedicated */
+};
+
+struct stats {
+    time_us since;   /* of these sums: the first start, or the last resetstats */
+    time_us started; /* this process */
+    time_us at;      /* everything is added up to here; 0: not yet */
+    uint64_t passes; /* of this process */
+    int64_t available_ps, dedicated_ps; /* processor-microseconds of nodes that were up */
+    int64_t node_up_us, node_busy_us;
+    int64_t backlog_us, backlog_ps; /* sampled each poll: backlog_ps processor-seconds times us */
+    int32_t least_ppm;              /* lowest share of processors dedicated in a pass; -1: none */
+    uint64_t least_pass;
+    struct stats_node *node; /* [node id] */
+    uint32_t node_count;
+};
+
+int stats_open (struct svc *svc, struct err *err); /* after the store */
+void stats_close (struct svc *svc);                /* saves */
+/* Adds up to now; before whatever changes nodes, and in each pass. */
+void stats_advance (struct svc *svc, time_us now);
+void stats_pass (struct svc *svc, time_us now);
+/* Every RMPOLLINTERVAL: the backlog, and all of it to disk. */
+void stats_poll (struct svc *svc);
+/* In a transaction, before the core forgets the job: its state, start and end are set. */
+int stats_job_ended (struct svc *svc, const struct site_job *job, duration_us cpu,
+                     struct err *err);
+/* In a transaction: what an incarnation used that was sent back to the queue. */
+int stats_job_preempted (struct svc *svc, const struct site_job *job, time_us start, time_us end,
+                         struct err *err);
+/* In a transaction of its own with the audit line `what` of `who`: everything begins anew. */
+int stats_begin_anew (struct svc *svc, const char *who, const char *what, struct err *err);
+/* Processor-seconds that waiting jobs ask for. */
+int64_t stats_backlog_ps (struct svc *svc);
+
+/* --- statdir.c ---------------------------------------------------------------------------- */
+
+void statdir_open (struct svc *svc);
+void statdir_wake (struct svc *svc); /* a job has ended: soon */
+void statdir_close (struct svc *svc); /* writes what there is */
+/* Rows up to here are in the trace, or are not wanted there. */
+void statdir_path (const struct svc *svc, char *out, size_t cap); /* the folder */
+uint64_t statdir_written (struct svc *svc);
+/* One line of the trace, with its newline. site: for the job's name. */
+void statdir_line (struct strbuf *out, const char *site, const struct history_job *job);
+
+/* --- purge.c ------------------------------------------------------------------------------ */
+
+void purge_poll (struct svc *svc);
+void purge_close (struct svc *svc);
+
+#endif
