@@ -569,7 +569,7 @@ static void job_settle (struct cluster *c, uint32_t slot)
     job->access = access;
     for (uint32_t r = 0; r < job->spec.req_count; r++) {
         uint32_t old = job->shape[r];
-        job->shape[r] = shape_intern (c, &job->spec.req[r], access);
+        job->shape[r] = shape_for_access (c, old, access);
         shape_release (c, old);
     }
     if (job->spec.req_count == 1)

@@ -107,7 +107,7 @@ static void candidates_gather (struct fill *f)
             tell (p, i, REASON_DEPTH, p->policy->backfill_depth, TIME_US_NONE);
             continue;
         }
-        if (space_lacks (p, hot)) /* too little even for a moment */
+        if (space_lacks (p, hot) || space_unlicensed (p, slot, hot)) /* too little even for a moment */
             continue;
         if (qos_flags (p, slot) & QOS_NOBF) {
             tell (p, i, REASON_NO_BACKFILL, 0, TIME_US_NONE);

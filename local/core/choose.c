@@ -104,7 +104,7 @@ static void pick_in_order (struct timeline *tl, const struct shape *s, time_us s
         return;
     }
     for (uint32_t i = 0; i < tl->node_count && pick->left > 0; i++) {
-        if (shape_suits (tl->c, s, order[i]))
+        if (node_allowed (tl, s, order[i]))
             pick_node (pick, order[i], lane_fit (tl, s, order[i], start, end));
     }
 }
@@ -117,7 +117,7 @@ static time_us free_until (const struct timeline *tl, const struct shape *s, uin
 
     for (uint32_t i = lane->falls ? step_find (tl, lane, end - 1) + 1 : lane->count;
          i < lane->count; i++) {
-        if (shape_fit (tl->c, s, node, step_at (tl, lane, i)->free) < fit)
+        if (step_fit (tl, s, node, step_at (tl, lane, i)) < fit)
             return step_at (tl, lane, i)->t;
     }
     return TIME_US_MAX;
@@ -134,12 +134,12 @@ static uint32_t fit_and_until (const struct timeline *tl, const struct shape *s,
     if (lane->count == 0)
         return 0;
     i = step_find (tl, lane, start);
-    fit = shape_fit (tl->c, s, node, step_at (tl, lane, i)->free);
+    fit = step_fit (tl, s, node, step_at (tl, lane, i));
     if (!lane->falls)
         return fit;
     for (i++; fit > 0 && i < lane->count; i++) {
         const struct step *step = step_at (tl, lane, i);
-        uint32_t next = shape_fit (tl->c, s, node, step->free);
+        uint32_t next = step_fit (tl, s, node, step);
         if (next >= fit)
             continue;
         if (step->t >= end) {
@@ -158,7 +158,7 @@ static time_us free_since (const struct timeline *tl, const struct shape *s, uin
     const struct lane *lane = &tl->lane[node];
     uint32_t i = step_find (tl, lane, start);
 
-    while (i > 0 && shape_fit (tl->c, s, node, step_at (tl, lane, i - 1)->free) >= fit)
+    while (i > 0 && step_fit (tl, s, node, step_at (tl, lane, i - 1)) >= fit)
         i--;
     return step_at (tl, lane, i)->t;
 }
@@ -202,7 +202,7 @@ static uint32_t next_falling (const struct timeline *tl, const struct shape *s, 
         uint64_t word = tl->falls[w] & also[w];
         for (word &= w == n >> 6 ? UINT64_MAX << (n & 63) : UINT64_MAX; word; word &= word - 1) {
             uint32_t node = w * 64 + (uint32_t)__builtin_ctzll (word);
-            if (shape_suits (tl->c, s, node))
+            if (node_allowed (tl, s, node))
                 return node;
         }
     }
@@ -267,6 +267,8 @@ bool timeline_preferred (struct timeline *tl, const struct shape *s, uint32_t no
         return false;
     if (s->access) /* affinity comes before the policy */
         return true;
+    if (s->needs.group)
+        return true; /* another set may be the best now */
     if (policy == NODEALLOC_FIRSTAVAILABLE)
         return node < trail->worst_node;
     if (policy != NODEALLOC_LASTAVAILABLE)
@@ -341,66 +343,109 @@ static bool choose_req (struct timeline *tl, struct arena *arena, const struct s
     return pick.left == 0;
 }
 
+/* CONTIGUOUS: there may be room enough, but not side by side. */
+static bool choice_may_fail (const struct timeline *tl)
+{
+    return tl->c->policy->node_allocation == NODEALLOC_CONTIGUOUS;
+}
+
+bool timeline_countable (const struct timeline *tl, const struct wanted *w)
+{
+    return w->req_count == 1 && w->licence_count == 0 && !choice_may_fail (tl);
+}
+
 /* --- all reqs ----------------------------------------------------------------------------- */
 
-bool timeline_choose (struct timeline *tl, struct arena *arena, const struct req *req,
-                      const uint32_t *shape, uint32_t req_count, time_us start,
-                      duration_us duration, enum choice choice, struct allocation *out)
+/* All reqs, one after the other, on nodes that are allowed now. */
+static bool choose_all (struct timeline *tl, struct arena *arena, const struct wanted *w,
+                        time_us start, duration_us duration, enum choice choice,
+                        struct allocation *out)
 {
     struct allocation part[REQS_MAX];
     time_us end = time_add (start, duration);
+    struct wanted nodes = {w->req_count, w->req, w->shape, 0, NULL};
     uint32_t total = 0, done;
     bool fits = true;
 
-    if (req_count == 1)
-        return choose_req (tl, arena, &tl->c->shape[shape[0]], req[0].tasks, 0, start, duration,
-                           choice, out);
-    for (done = 0; done < req_count && fits; done++) {
-        fits = choose_req (tl, arena, &tl->c->shape[shape[done]], req[done].tasks, done, start,
-                           duration, choice, &part[done]);
+    if (w->req_count == 1)
+        return choose_req (tl, arena, &tl->c->shape[w->shape[0]], w->req[0].tasks, 0, start,
+                           duration, choice, out);
+    for (done = 0; done < w->req_count && fits; done++) {
+        fits = choose_req (tl, arena, &tl->c->shape[w->shape[done]], w->req[done].tasks, done,
+                           start, duration, choice, &part[done]);
         if (!fits)
             break;
-        timeline_take (tl, shape, &part[done], start, end, 1);
+        timeline_take (tl, &nodes, &part[done], start, end, 1);
         total += part[done].count;
     }
     for (uint32_t r = 0; r < done; r++)
-        timeline_take (tl, shape, &part[r], start, end, -1);
+        timeline_take (tl, &nodes, &part[r], start, end, -1);
     if (!fits)
         return false;
     out->count = 0;
     out->item = arena_alloc (arena, total * sizeof *out->item);
-    for (uint32_t r = 0; r < req_count; r++) {
+    for (uint32_t r = 0; r < w->req_count; r++) {
         memcpy (out->item + out->count, part[r].item, part[r].count * sizeof *out->item);
         out->count += part[r].count;
     }
     return true;
 }
 
-bool timeline_place (struct timeline *tl, struct arena *arena, const struct req *req,
-                     const uint32_t *shape, uint32_t req_count, duration_us duration,
-                     time_us from, time_us until, enum choice choice, time_us *start_out,
-                     struct allocation *out)
+bool timeline_choose (struct timeline *tl, struct arena *arena, const struct wanted *w,
+                      time_us start, duration_us duration, enum choice choice,
+                      struct allocation *out)
+{
+    const struct node_group_set **set;
+    uint32_t sets;
+    bool chosen = false;
+
+    if (!timeline_licensed (tl, w, start, time_add (start, duration)))
+        return false;
+    if (tl->c->shape[w->shape[0]].needs.group == 0)
+        return choose_all (tl, arena, w, start, duration, choice, out);
+    sets = group_order (tl, w, start, time_add (start, duration), &set);
+    for (uint32_t i = 0; i < sets && !chosen; i++) {
+        tl->only = &set[i]->nodes;
+        chosen = choose_all (tl, arena, w, start, duration, choice, out);
+        tl->only = NULL;
+    }
+    return chosen;
+}
+
+/* The first moment from `at` on at which each req alone, and the licences, would do: necessary. */
+static bool each_alone (struct timeline *tl, const struct wanted *w, duration_us duration,
+                        time_us until, time_us *at)
+{
+    for (;;) {
+        time_us moved = *at, before = *at;
+        for (uint32_t r = 0; r < w->req_count; r++) {
+            if (!timeline_earliest (tl, &tl->c->shape[w->shape[r]], w->req[r].tasks, duration,
+                                    moved, until, &moved))
+                return false;
+        }
+        *at = timeline_licences_from (tl, w, moved, duration);
+        if (*at > until)
+            return false;
+        if (*at == before || (w->req_count == 1 && *at == moved))
+            return true;
+    }
+}
+
+bool timeline_place (struct timeline *tl, struct arena *arena, const struct wanted *w,
+                     duration_us duration, time_us from, time_us until, enum choice choice,
+                     time_us *start_out, struct allocation *out)
 {
     time_us at = from < tl->now ? tl->now : from;
     uint32_t bounds = tl->bound_count;
 
     for (;;) {
-        time_us moved = at;
-        for (uint32_t r = 0; r < req_count; r++) { /* each alone: necessary */
-            if (!timeline_earliest (tl, &tl->c->shape[shape[r]], req[r].tasks, duration, moved,
-                                    until, &moved))
-                return false;
-        }
-        if (moved > at) {
-            at = moved;
-            if (req_count > 1)
-                continue;
-        }
-        if (timeline_choose (tl, arena, req, shape, req_count, at, duration, choice, out)) {
+        if (!each_alone (tl, w, duration, until, &at))
+            return false;
+        if (timeline_choose (tl, arena, w, at, duration, choice, out)) {
             *start_out = at;
             return true;
         }
-        assert (req_count > 1 && "what was counted can be chosen");
+        assert ((w->req_count > 1 || choice_may_fail (tl)) && "what was counted can be chosen");
         at = timeline_next_bound (tl, bounds, at, duration);
         if (at == TIME_US_MAX || at > until)
             return false;

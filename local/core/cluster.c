@@ -49,6 +49,8 @@ struct cluster *cluster_create (const struct policy *policy, const struct cluste
     }
     policy_take (c, policy);
     c->freed_at = TIME_US_NONE;
+    c->groups.site = NODESET_NONE;
+    c->sharing = policy->node_access == ACCESS_SINGLEUSER;
     c->priority = priority_create (policy);
     c->limits = limits_create (policy);
     c->dims = RES_GRES0 + gres;
@@ -68,6 +70,7 @@ static void job_free (struct job *job)
         free ((void *)job->spec.req);
     if (job->shape != &job->one_shape)
         free (job->shape);
+    free ((void *)job->spec.licence);
     free (job->allocation.item);
     free (job->reserved.item);
     free (job->retry.item);
@@ -78,6 +81,7 @@ static void rsv_free (struct rsv *rsv)
     free ((void *)rsv->spec.req);
     free ((void *)rsv->spec.acl);
     free ((void *)rsv->spec.who);
+    free ((void *)rsv->spec.licence);
     free (rsv->allocation.item);
     free (rsv);
 }
@@ -101,6 +105,8 @@ void cluster_destroy (struct cluster *c)
     for (uint32_t i = 0; i < c->rsv_count; i++)
         rsv_free (c->rsv[i]);
     free (c->chunk);
+    groups_free (c);
+    free (c->class_rec);
     free (c->shape);
     free (c->rsv);
     access_free (c->access);
@@ -146,6 +152,8 @@ int cluster_policy_set (struct cluster *c, const struct policy *policy, time_us 
     c->limits = limits_create (policy);
     fairshare_policy_set (c->fairshare, policy);
     policy_take (c, policy);
+    c->needs_stale = c->nodes_dirty = true;
+    nodes_settle (c);
     jobs_policy_changed (c);
     c->version++;
     event_frees (c);
@@ -179,8 +187,12 @@ static int node_spec_check (const struct cluster *c, const struct node_spec *spe
             return err_set (err, ERR_INVALID, "node: %d of resource %u, which is %s",
                             spec->configured.v[d], d, d >= c->dims ? "not in use" : "negative");
     }
-    if (spec->partition == PARTITION_ANY)
-        return err_set (err, ERR_INVALID, "node: partition 0 stands for any");
+    if (spec->partition == PARTITION_ANY || spec->partition > PARTITIONS_MAX)
+        return err_set (err, ERR_INVALID, "node: partition %u, must be 1 to %d", spec->partition,
+                        PARTITIONS_MAX);
+    if (spec->priority_fn > c->policy->priority_fn_count)
+        return err_set (err, ERR_INVALID, "node: priority function %u of %u", spec->priority_fn,
+                        c->policy->priority_fn_count);
     if (spec->speed_ppm <= 0)
         return err_set (err, ERR_INVALID, "node: speed %d millionths, must be positive",
                         spec->speed_ppm);
@@ -213,6 +225,16 @@ static void nodes_grow (struct cluster *c)
     c->node_cap = cap;
 }
 
+static void partitions_changed (struct cluster *c)
+{
+    uint64_t mask = 0;
+
+    for (uint32_t n = 0; n < c->node_count; n++)
+        mask |= partition_bit (c->node[n].partition);
+    c->needs_stale = c->needs_stale || mask != c->partition_mask;
+    c->partition_mask = mask;
+}
+
 /* Everything that is a sum over nodes, anew. */
 static void nodes_changed (struct cluster *c)
 {
@@ -224,6 +246,8 @@ static void nodes_changed (struct cluster *c)
     c->busy_not_up = 0;
     c->unit_nodes = true;
     c->totals = (struct priority_totals){0};
+    partitions_changed (c);
+    needs_sharing (c);
     free (c->rank);
     c->rank = NULL;
     for (uint32_t n = 0; n < c->node_count; n++) {
@@ -281,6 +305,9 @@ void nodes_settle (struct cluster *c)
     if (c->nodes_dirty) {
         c->nodes_dirty = false;
         nodes_changed (c);
+        if (c->needs_stale)
+            jobs_needs_changed (c);
+        c->needs_stale = false;
     }
 }
 
@@ -442,6 +469,8 @@ static int rsv_check (const struct cluster *c, const struct rsv_spec *spec,
                         (unsigned long long)spec->id.v, spec->req_count, REQS_MAX);
     if (spec->kind == RSV_ADMIN && rsv_admin_check (c, spec, a, err) != 0)
         return err ? err->code : ERR_INVALID;
+    if (licences_check (c, spec->licence, spec->licence_count, err) != 0)
+        return err_prefix (err, "reservation %llu", (unsigned long long)spec->id.v);
     return allocation_check (c, spec->req, spec->req_count, a, err);
 }
 
@@ -541,6 +570,10 @@ int cluster_rsv_create (struct cluster *c, const struct rsv_spec *spec,
         spec->acl_count ? heap_copy (spec->acl, spec->acl_count * sizeof *spec->acl) : NULL;
     if (spec->who)
         rsv->spec.who = heap_copy (spec->who, sizeof *spec->who);
+    rsv->spec.licence = spec->licence_count
+                            ? heap_copy (spec->licence,
+                                         spec->licence_count * sizeof *spec->licence)
+                            : NULL;
     rsv->allocation.count = allocation->count;
     rsv->allocation.item =
         heap_copy (allocation->item, allocation->count * sizeof *allocation->item);

@@ -67,6 +67,68 @@ int cluster_node_get (const struct cluster *cluster, struct node_id node, struct
 void cluster_totals (const struct cluster *cluster, struct resources *configured_out,
                      struct resources *dedicated_out);
 
+/* --- placement: what the site says of nodes, beside the policy ------------------------------- */
+
+/* More columns of generic resources (never fewer): nodes have none of them until they are updated. */
+int cluster_gres_kinds_set (struct cluster *cluster, uint32_t kinds, time_us now, struct err *err);
+/* NODECFG MAXJOB: the column of which each req of a job takes one on every node it uses; 0: none. */
+int cluster_job_column_set (struct cluster *cluster, uint32_t column, time_us now,
+                            struct err *err);
+/* How many there are of each floating licence; fewer than are in use is allowed. */
+int cluster_licences_set (struct cluster *cluster, const int32_t *total, uint32_t kinds,
+                          time_us now, struct err *err);
+/* total, and free now; kind < the kinds set. */
+void cluster_licence_get (const struct cluster *cluster, uint32_t kind, int32_t *total_out,
+                          int32_t *free_out);
+/* A list of nodes for req.hosts: the same list has the same id. No node at all is allowed. */
+int cluster_hosts_define (struct cluster *cluster, const struct node_id *node, uint32_t count,
+                          uint32_t *id_out, struct err *err);
+
+/* What CLASSCFG and NODECFG CLASS say of one class. */
+struct class_spec {
+    uint8_t bit;         /* of node_spec.classes; UINT8_MAX: every node serves it */
+    uint8_t column;      /* of its initiators, counted from RES_GRES0 on; 0: not counted */
+    uint8_t access;      /* enum node_access; ACCESS_SITE: as the site */
+    int32_t initiators;  /* that each task takes */
+    uint32_t hosts;      /* cluster_hosts_define; 0: all */
+    uint32_t nodeset;    /* NODESET_SITE: as the site */
+    struct features features; /* for reqs that ask for none */
+    struct features exclude;  /* nodes with any of these do not serve it */
+};
+int cluster_class_set (struct cluster *cluster, uint32_t class, const struct class_spec *spec,
+                       time_us now, struct err *err);
+
+/* Which nodes may be together in a job. */
+enum nodeset_policy { NODESET_ONEOF, NODESET_FIRSTOF, NODESET_ANYOF };
+enum nodeset_attribute { NODESET_FEATURE, NODESET_SPEED, NODESET_SWITCH };
+enum nodeset_priority {
+    NODESET_MINLOSS,      /* least difference of speed */
+    NODESET_BESTFIT,      /* least room left over */
+    NODESET_WORSTFIT,     /* most */
+    NODESET_BESTRESOURCE, /* fastest */
+};
+struct nodeset {
+    enum nodeset_policy policy;
+    enum nodeset_attribute attribute;
+    enum nodeset_priority priority;
+    bool mandatory;        /* NODESETDELAY > 0; else other nodes are taken rather than wait */
+    int64_t tolerance_ppm; /* speeds up to (1 + tolerance) times the least are the same set */
+    uint32_t count;        /* 0: all that nodes have */
+    const uint32_t *value; /* features, speeds in ppm, switches; copied */
+};
+int cluster_nodeset_define (struct cluster *cluster, const struct nodeset *nodeset,
+                            uint32_t *id_out, struct err *err);
+/* What NODESET_SITE means: an id or NODESET_NONE (as at the beginning). */
+int cluster_nodeset_site_set (struct cluster *cluster, uint32_t id, time_us now, struct err *err);
+/* The interconnect: sets of nodes, nested; level 0 are the leaves. Replaces what was there. */
+struct switch_spec {
+    uint32_t level;
+    uint32_t count;
+    const struct node_id *node;
+};
+int cluster_switches_set (struct cluster *cluster, const struct switch_spec *list, uint32_t count,
+                          time_us now, struct err *err);
+
 /* --- jobs -------------------------------------------------------------------------------- */
 
 int cluster_job_submit (struct cluster *cluster, const struct job_spec *spec, time_us now,

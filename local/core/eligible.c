@@ -63,10 +63,16 @@ static bool never_fits (struct pass *p, uint32_t slot, struct reason *why)
     const struct job_hot *hot = &p->c->hot[slot];
     const struct job *job;
 
-    if (hot->shape != SLOT_NONE && p->c->shape[hot->shape].fit_serial == p->c->node_serial &&
+    if (hot->shape != SLOT_NONE && !(hot->limited & LIMITED_LICENCE) &&
+        p->c->shape[hot->shape].fit_serial == p->c->node_serial &&
         p->c->shape[hot->shape].fit_max >= hot->tasks)
         return false;
     job = job_at (p->c, slot);
+    if (job->spec.licence_count) {
+        *why = licences_reason (p->c, job->spec.licence, job->spec.licence_count);
+        if (why->code == REASON_NEVER_LICENCES)
+            return true;
+    }
     for (uint32_t r = 0; r < job->spec.req_count; r++) {
         const struct shape *s = shape_refresh (p->c, job->shape[r]);
         if (s->fit_max >= job->spec.req[r].tasks)
@@ -109,6 +115,28 @@ static bool capped (struct pass *p, uint32_t slot, struct reason *why)
     return true;
 }
 
+static bool class_refuses (struct pass *p, uint32_t slot, struct reason *why)
+{
+    const struct priority_job *pj = &p->c->pj[slot];
+    enum cred_kind kind = CRED_USER;
+    int64_t bound = 0;
+    enum class_rule rule = policy_class_check (p->policy, pj->cred, pj->wclimit_s, pj->procs,
+                                               pj->nodes, &bound, &kind);
+
+    if (rule == CLASS_ADMITS)
+        return false;
+    *why = reason_plain (REASON_CLASS);
+    why->which = (uint8_t)rule;
+    why->object = (uint8_t)kind;
+    why->cred = pj->cred[CRED_CLASS];
+    why->need = rule == CLASS_MIN_WALL || rule == CLASS_MAX_WALL   ? pj->wclimit_s
+                : rule == CLASS_MIN_NODE || rule == CLASS_MAX_NODE ? (int64_t)pj->nodes
+                : rule == CLASS_MAX_PS                             ? pj->wclimit_s * pj->procs
+                                                                   : (int64_t)pj->procs;
+    why->have = bound;
+    return true;
+}
+
 /* Everything that may stand in the way of one job; its mark, and the reason where it is out. */
 static enum mark eligible_one (struct pass *p, uint32_t slot, uint32_t *blocks,
                                struct reason *why)
@@ -127,6 +155,8 @@ static enum mark eligible_one (struct pass *p, uint32_t slot, uint32_t *blocks,
         *blocks |= ACCRUAL_BLOCK_LIMIT_SYSTEM;
         return MARK_OUT;
     }
+    if ((hot->limited & LIMITED_CLASS) && class_refuses (p, slot, why))
+        return MARK_OUT;
     if (c->fs_capped && capped (p, slot, why)) {
         *blocks |= ACCRUAL_BLOCK_FSCAP;
         return MARK_OUT;

@@ -218,9 +218,10 @@ int explain_nodes (struct cluster *c, struct job_id id, time_us from, time_us no
     now = now < c->now ? c->now : now;
     for (uint32_t r = 0; r < job->spec.req_count; r++)
         (void)shape_refresh (c, job->shape[r]);
+    struct wanted w = wanted_job (job);
     struct timeline *tl = timeline_make (c, arena, now, true, job->spec.reservation);
     if (job->reserved_start != TIME_US_NONE && job->reserved.count)
-        timeline_take (tl, job->shape, &job->reserved, job->reserved_start,
+        timeline_take (tl, &w, &job->reserved, job->reserved_start,
                        time_add (job->reserved_start, job->spec.walltime_limit), -1);
     for (uint32_t r = 0; r < job->spec.req_count; r++) {
         req_explain (tl, job, r, &one);
@@ -231,9 +232,8 @@ int explain_nodes (struct cluster *c, struct job_id id, time_us from, time_us no
             *out = one;
         }
     }
-    if (!timeline_place (tl, arena, job->spec.req, job->shape, job->spec.req_count,
-                         job->spec.walltime_limit, from > now ? from : now, TIME_US_MAX,
-                         CHOICE_POLICY, &out->earliest, &ignored))
+    if (!timeline_place (tl, arena, &w, job->spec.walltime_limit, from > now ? from : now,
+                         TIME_US_MAX, CHOICE_POLICY, &out->earliest, &ignored))
         out->earliest = TIME_US_NONE;
     return 0;
 }

@@ -35,9 +35,27 @@ int req_check (const struct cluster *c, const struct req *req, uint32_t index, s
             return err_set (err, ERR_INVALID, "req %u asks for resource %u, which is not in use",
                             index, d);
     }
+    if (req->access > ACCESS_SINGLETASK || req->hosts > c->groups.hosts_count ||
+        (req->nodeset != NODESET_NONE && req->nodeset > c->groups.nodeset_count) ||
+        req->partition > PARTITIONS_MAX)
+        return err_set (err, ERR_INVALID,
+                        "req %u: access policy %u, host list %u, node set %u or partition %u is "
+                        "not known",
+                        index, req->access, req->hosts, req->nodeset, req->partition);
     if (req->tasks_per_node > 0 && req->tasks % req->tasks_per_node != 0)
         return err_set (err, ERR_INVALID, "req %u: %u tasks cannot be spread as %u per node",
                         index, req->tasks, req->tasks_per_node);
+    return 0;
+}
+
+int reqs_together (const struct req *req, uint32_t count, struct err *err)
+{
+    for (uint32_t i = 1; i < count; i++) {
+        if (req[i].partition != req[0].partition || req[i].partitions != req[0].partitions ||
+            req[i].nodeset != req[0].nodeset)
+            return err_set (err, ERR_INVALID,
+                            "req %u asks for another partition or node set than req 0", i);
+    }
     return 0;
 }
 
@@ -61,6 +79,10 @@ static int spec_check (const struct cluster *c, const struct job_spec *spec, str
         }
         procs += (uint64_t)spec->req[i].tasks * (uint64_t)spec->req[i].task.v[RES_PROCS];
     }
+    if (reqs_together (spec->req, spec->req_count, err) != 0)
+        return err_prefix (err, "job %llu", (unsigned long long)spec->id.v);
+    if (licences_check (c, spec->licence, spec->licence_count, err) != 0)
+        return err_prefix (err, "job %llu", (unsigned long long)spec->id.v);
     if (procs > INT32_MAX)
         return err_set (err, ERR_LIMIT, "job %llu asks for %llu processors, at most %d",
                         (unsigned long long)spec->id.v, (unsigned long long)procs, INT32_MAX);
@@ -197,6 +219,11 @@ static void job_limited (struct cluster *c, uint32_t slot)
         hot->limited |= LIMITED_SYSTEM;
     if (job_at (c, slot)->spec.array && job_at (c, slot)->spec.array_limit)
         hot->limited |= LIMITED_ARRAY;
+    if (c->lj[slot].cred[CRED_CLASS] != CRED_NONE &&
+        policy_cred (p, CRED_CLASS, c->lj[slot].cred[CRED_CLASS])->class)
+        hot->limited |= LIMITED_CLASS;
+    if (job_at (c, slot)->spec.licence_count)
+        hot->limited |= LIMITED_LICENCE;
 }
 
 /* Above all others: by setspri, or by its QoS (next to run, run now). */
@@ -244,7 +271,8 @@ static void columns_fill (struct cluster *c, uint32_t slot)
 
 static bool job_complex (const struct cluster *c, const struct job *job)
 {
-    return job->spec.req_count != 1 || !c->shape[job->shape[0]].simple;
+    return job->spec.req_count != 1 || !c->shape[job->shape[0]].simple ||
+           job->spec.licence_count > 0;
 }
 
 static uint8_t gates (const struct cluster *c, const struct job *job)
@@ -288,6 +316,10 @@ static void spec_take (struct cluster *c, struct job *job, const struct job_spec
         job->shape = malloc (spec->req_count * sizeof *job->shape);
         assert (job->shape && "out of memory");
     }
+    job->spec.licence = spec->licence_count
+                            ? heap_copy (spec->licence,
+                                         spec->licence_count * sizeof *spec->licence)
+                            : NULL;
     if (whole_nodes (c, spec)) {
         for (uint32_t r = 0; r < spec->req_count; r++)
             ((struct req *)job->spec.req)[r].exclusive = true;
@@ -297,7 +329,38 @@ static void spec_take (struct cluster *c, struct job *job, const struct job_spec
         job->procs += spec->req[r].tasks * (uint32_t)spec->req[r].task.v[RES_PROCS];
     job->access = access_of_job (c, job);
     for (uint32_t r = 0; r < spec->req_count; r++)
-        job->shape[r] = shape_intern (c, &job->spec.req[r], job->access);
+        job->shape[r] = shape_intern (c, &job->spec.req[r], job->access, job->spec.cred);
+}
+
+/* A job that shares its nodes with its user's jobs only makes it matter for everybody. */
+static void sharing_ask (struct cluster *c, const struct job_spec *spec)
+{
+    for (uint32_t r = 0; r < spec->req_count && !c->sharing; r++) {
+        if (spec->req[r].access == ACCESS_SINGLEUSER)
+            c->sharing_asked = c->nodes_dirty = true;
+    }
+}
+
+/* Its shapes as the site's policy is now. */
+static void job_reshape (struct cluster *c, uint32_t slot)
+{
+    struct job *job = job_at (c, slot);
+
+    c->complex_jobs -= job_complex (c, job);
+    for (uint32_t r = 0; r < job->spec.req_count; r++) {
+        uint32_t old = job->shape[r];
+        job->shape[r] = shape_intern (c, &job->spec.req[r], job->access, job->spec.cred);
+        shape_release (c, old);
+    }
+    c->complex_jobs += job_complex (c, job);
+    if (job->spec.req_count == 1)
+        c->hot[slot].shape = job->shape[0];
+}
+
+void jobs_needs_changed (struct cluster *c)
+{
+    for (uint32_t i = 0; i < c->idle_count; i++)
+        job_reshape (c, c->idle[i]);
 }
 
 static void spec_drop (struct cluster *c, struct job *job)
@@ -308,6 +371,8 @@ static void spec_drop (struct cluster *c, struct job *job)
         free ((void *)job->spec.req);
     if (job->shape != &job->one_shape)
         free (job->shape);
+    free ((void *)job->spec.licence);
+    job->spec.licence = NULL;
 }
 
 static void job_enter_idle (struct cluster *c, uint32_t slot)
@@ -384,6 +449,7 @@ int cluster_job_submit (struct cluster *c, const struct job_spec *spec, time_us 
         return err_set (err, ERR_LIMIT, "job %llu: there are %u jobs, at most %d",
                         (unsigned long long)spec->id.v, c->map.count, JOBS_MAX);
     event_begin (c, now);
+    sharing_ask (c, spec);
     cluster_settle (c);
     slot = slot_take (c);
     job = job_at (c, slot);
@@ -442,6 +508,7 @@ int cluster_job_modify (struct cluster *c, const struct job_spec *spec, time_us 
     if (rc != 0)
         return rc;
     job = job_at (c, slot);
+    sharing_ask (c, spec);
     cluster_settle (c);
     job_leave_idle (c, slot);
     idle_remove (c, slot);
@@ -527,7 +594,7 @@ static int room_check (const struct cluster *c, const struct job *job,
         uint32_t node = a->item[i].node.v;
         memcpy (left, row (c, c->free, node), c->dims * sizeof *left);
         for (uint32_t j = 0; j < i && job->spec.req_count > 1; j++) {
-            const struct req *other = &job->spec.req[a->item[j].req];
+            const struct req *other = &c->shape[job->shape[a->item[j].req]].req;
             for (uint32_t d = 0; d < c->dims && a->item[j].node.v == node; d++)
                 left[d] -= (int32_t)a->item[j].tasks * other->task.v[d];
         }
@@ -536,7 +603,7 @@ static int room_check (const struct cluster *c, const struct job *job,
                             "job %llu: node %u has too little left for %u tasks",
                             (unsigned long long)job->spec.id.v, node, a->item[i].tasks);
     }
-    return 0;
+    return licences_left (c, job->spec.licence, job->spec.licence_count, err);
 }
 
 void job_started (struct cluster *c, uint32_t slot, enum job_state state)
@@ -642,6 +709,7 @@ static void job_back (struct cluster *c, uint32_t slot, time_us until, bool keep
         suspended_forget (c, slot);
     else
         job_leave_running (c, slot);
+    job_reshape (c, slot);
     job->backfilled = false;
     job->deferred_until = until > c->now ? until : TIME_US_NONE;
     job_enter_idle (c, slot);

@@ -150,6 +150,12 @@ static bool nodes_differ (struct pass *p, const struct job *job, const struct al
     return pl->memo_valid;
 }
 
+/* What a node is worth is a matter of itself alone, and what frees it is only what it has. */
+static bool memo_follows (const struct cluster *c)
+{
+    return !c->sharing && c->policy->node_allocation != NODEALLOC_CONTIGUOUS;
+}
+
 static bool same_place (const struct pass *p, const struct job *job, time_us start)
 {
     const struct planner *pl = p->planner;
@@ -165,12 +171,14 @@ bool memo_reuse (struct pass *p, uint32_t slot)
     uint32_t at = p->plan->reservation_count;
     const struct shape *s = &p->c->shape[job->shape[0]];
     struct allocation nodes = job->reserved;
+    struct wanted w = wanted_job (job);
     struct memo m;
     uint64_t gain = 0, most_below;
     enum outcome outcome;
     time_us end;
 
-    if (!same_place (p, job, job->reserved_start) || job->spec.req_count != 1)
+    if (!same_place (p, job, job->reserved_start) || job->spec.req_count != 1 ||
+        job->spec.licence_count || !memo_follows (p->c))
         return false;
     m = p->planner->memo[at];
     if (m.start != job->reserved_start || m.start <= p->now)
@@ -181,14 +189,14 @@ bool memo_reuse (struct pass *p, uint32_t slot)
     most_below = m.trail.most_below + gain;
     end = time_add (m.start, job->spec.walltime_limit);
     if (outcome == OUTCOME_START_SAME) {
-        if (!timeline_choose (p->tl, p->arena, job->spec.req, job->shape, 1, m.start,
-                              job->spec.walltime_limit, CHOICE_POLICY, &nodes))
+        if (!timeline_choose (p->tl, p->arena, &w, m.start, job->spec.walltime_limit,
+                              CHOICE_POLICY, &nodes))
             return false;
         m.trail = timeline_trail (p->tl);
         p->chain = nodes_differ (p, job, &nodes, end);
     }
     m.trail.most_below = most_below;
-    timeline_take (p->tl, job->shape, &nodes, m.start, end, 1);
+    timeline_take (p->tl, &w, &nodes, m.start, end, 1);
     note (p, &m);
     pass_reserved (p, slot, m.start, &nodes);
     return true;
@@ -199,7 +207,7 @@ void memo_made (struct pass *p, uint32_t slot, time_us start, const struct alloc
     const struct job *job = job_at (p->c, slot);
     struct memo m = {job->spec.id, start, timeline_trail (p->tl)};
 
-    if (job->spec.req_count != 1 || !free)
+    if (job->spec.req_count != 1 || job->spec.licence_count || !free)
         m.trail.most_below = UINT64_MAX;
     p->chain = same_place (p, job, start) &&
                nodes_differ (p, job, a, time_add (start, job->spec.walltime_limit));

@@ -121,6 +121,8 @@ void space_start_at (struct pass *p, uint32_t slot, const struct allocation *a,
 uint64_t space_now (struct pass *p, uint32_t shape);
 /* Are there too few processors or tasks free even for a moment? Several reqs: false. */
 bool space_lacks (struct pass *p, const struct job_hot *row);
+/* Are there too few licences free at this moment? */
+bool space_unlicensed (const struct pass *p, uint32_t slot, const struct job_hot *row);
 
 /* Backfill windows: the shortest of at least `least`, TIME_US_MAX when nothing begins any more; the
  * longest below `below`, 0 when there is none. */

@@ -129,6 +129,8 @@ struct reason room_reason (const struct cluster *c, uint32_t slot)
     why.have = c->room_have[slot];
     if (why.have < why.need && access_barred (c, hot->shape, (uint64_t)(why.need - why.have), &why.rsv))
         why.code = REASON_BARRED;
+    if (why.have < why.need && hot->shape != SLOT_NONE && c->shape[hot->shape].needs.group)
+        why.code = REASON_NODE_SET;
     if (why.have >= why.need) {
         why.code = pl->strict ? REASON_BEHIND : REASON_PROMISED;
         why.other = pl->head;
@@ -227,8 +229,8 @@ static bool bound_choose (struct pass *p, struct inside *in, const struct job *j
     }
     for (uint32_t r = 0; r < job->spec.req_count; r++)
         (void)shape_refresh (p->c, job->shape[r]);
-    return timeline_choose (in->tl, p->scratch, job->spec.req, job->shape, job->spec.req_count,
-                            p->now, job->spec.walltime_limit, CHOICE_POLICY, out);
+    return timeline_choose (in->tl, p->scratch, &w, p->now, job->spec.walltime_limit, CHOICE_POLICY,
+                            out);
 }
 
 /* May the job that names the reservation use it? *affinity_out is of no interest. */
@@ -448,13 +450,27 @@ static void pass_open (struct pass *p, struct cluster *c, time_us now, struct ar
     p->plain = is_plain (c);
 }
 
+/* One that would have room but for its licences, or has neither. */
+static bool lacks_licences (struct pass *p, uint32_t i)
+{
+    const struct job *job = NULL;
+    struct reason why;
+
+    if (!space_unlicensed (p, p->order[i], &p->row[i]))
+        return false;
+    job = job_at (p->c, p->order[i]);
+    why = licences_reason (p->c, job->spec.licence, job->spec.licence_count);
+    pass_reason (p, p->order[i], &why);
+    return true;
+}
+
 /* Those that wait for room, and nothing else. */
 static void waiting_reasons (struct pass *p)
 {
     p->planner->strict = p->policy->backfill_policy == BACKFILL_NONE;
     p->planner->head = p->head;
     for (uint32_t i = p->first_free; i < p->count; i++) {
-        if (p->mark[i] != MARK_WAITS)
+        if (p->mark[i] != MARK_WAITS || lacks_licences (p, i))
             continue;
         pass_waits (p, i,
                     p->row[i].shape == SLOT_NONE ? (uint64_t)p->c->up_free

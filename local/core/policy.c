@@ -54,6 +54,9 @@ void cred_names_init (struct cred_names *names)
         uint32_t id = strtab_intern (names->tab[k], "DEFAULT");
         assert (id == CRED_DEFAULT);
     }
+    names->partition = strtab_create ();
+    (void)strtab_intern (names->partition, "DEFAULT");
+    names->licence = strtab_create ();
 }
 
 void cred_names_free (struct cred_names *names)
@@ -62,6 +65,9 @@ void cred_names_free (struct cred_names *names)
         strtab_destroy (names->tab[k]);
         names->tab[k] = NULL;
     }
+    strtab_destroy (names->partition);
+    strtab_destroy (names->licence);
+    names->partition = names->licence = NULL;
 }
 
 const char *cred_kind_name (enum cred_kind kind)
@@ -305,6 +311,13 @@ static void cred_inherit (struct policy *p, struct policy_cred *own, const struc
     }
     if (!(own->set & CRED_SET_QDEF))
         own->qdef = from->qdef;
+    if (!(own->set & CRED_SET_PLIST)) {
+        own->plist = from->plist;
+        own->plist_mode = from->plist_mode;
+    }
+    if (!(own->set & CRED_SET_PDEF))
+        own->pdef = from->pdef;
+    policy_class_inherit (own, from);
     limits_inherit (&own->limits, &from->limits);
     if (own->qos)
         qos_inherit (own, from);

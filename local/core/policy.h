@@ -33,6 +33,8 @@ struct cred_names {
     /* Names of reservations, which the shell keeps: NULL, or NULL as an answer: their numbers. */
     const char *(*rsv_name) (void *self, uint64_t rsv);
     void *rsv_self;
+    struct strtab *partition; /* number n is partition n + 1; "DEFAULT" is partition 1 */
+    struct strtab *licence;   /* floating licences */
 };
 
 void cred_names_init (struct cred_names *names); /* interns DEFAULT as 0 */
@@ -155,6 +157,7 @@ enum qos_flag {
     QOS_NTR = 1 << 10,           /* next to run: before all others, and nobody past it */
     QOS_RUNNOW = 1 << 11,        /* before all others, preemptor, no limits */
     QOS_DEDICATED = 1 << 12,     /* whole nodes */
+    QOS_SPAN = 1 << 16, /* its jobs may use several partitions at once */
 };
 
 /* Bits 1u << limit_kind of limits that jobs of the QoS need not keep, per kind of object. */
@@ -172,6 +175,44 @@ struct policy_qos {
     int64_t job_override[LIMIT_KINDS];
 };
 
+/* --- classes ------------------------------------------------------------------------------ */
+
+/* A list of credentials of one kind. */
+struct policy_list {
+    uint32_t count;
+    uint32_t *id; /* owned by the policy */
+};
+
+/* What CLASSCFG says beside limits and priorities. Names of hosts, features and node sets are text: the
+ * shell, which knows the nodes, gives them to the core (cluster_class_set). */
+struct policy_class {
+    int64_t min_wall_s, max_wall_s; /* of each job; -1: none */
+    int64_t min_procs, max_procs;
+    int64_t min_nodes, max_nodes;
+    int64_t max_ps;
+    int64_t default_wall_s;         /* -1: the site's */
+    struct policy_list required[CRED_KINDS]; /* one of these, where there are any */
+    struct policy_list excluded[CRED_KINDS];
+    const char *host_list;          /* NULL: every node */
+    const char *default_features;   /* "a,b" */
+    const char *exclude_features;
+    const char *nodeset;            /* "ONEOF:FEATURE:a:b" */
+    int node_access;                /* enum node_access of types.h; 0: the site's */
+};
+
+enum class_rule { /* what a class refuses a job for */
+    CLASS_ADMITS,
+    CLASS_MIN_WALL,
+    CLASS_MAX_WALL,
+    CLASS_MIN_PROC,
+    CLASS_MAX_PROC,
+    CLASS_MIN_NODE,
+    CLASS_MAX_NODE,
+    CLASS_MAX_PS,
+    CLASS_REQUIRED, /* its user (group …) is not on the list */
+    CLASS_EXCLUDED,
+};
+
 /* --- one credential's record ------------------------------------------------------------- */
 
 enum { /* bits of policy_cred.set: said for this credential itself */
@@ -184,6 +225,8 @@ enum { /* bits of policy_cred.set: said for this credential itself */
        CRED_SET_QTTARGET = 1 << 6,
        CRED_SET_XFTARGET = 1 << 7,
        CRED_SET_QFLAGS = 1 << 8,
+       CRED_SET_PLIST = 1 << 16,
+       CRED_SET_PDEF = 1 << 17,
 };
 enum qlist_mode { QLIST_UNION, QLIST_INTERSECT /* & */, QLIST_EXCLUSIVE /* ^ */ };
 
@@ -198,6 +241,10 @@ struct policy_cred {
     uint32_t qlist_count;
     uint32_t *qlist; /* numbers of QoS; owned by the policy */
     uint32_t qdef;   /* CRED_NONE: not said */
+    enum qlist_mode plist_mode;
+    uint64_t plist;  /* partitions: bit number - 1; 0: not said */
+    uint32_t pdef;   /* a partition; 0: not said */
+    struct policy_class *class; /* of kind CRED_CLASS only */
     uint32_t cross_count;
     struct policy_cross *cross; /* owned; own ones first, then those of DEFAULT not replaced */
     struct policy_qos *qos;     /* of kind CRED_QOS only */
@@ -249,6 +296,37 @@ enum node_allocation {
     NODEALLOC_FASTEST,
     NODEALLOC_LOCAL
 };
+
+/* How tasks are laid out over the nodes that the allocation policy prefers. */
+enum task_distribution {
+    TASKDIST_DEFAULT,    /* as many as fit on each node in turn */
+    TASKDIST_PACK,       /* nodes that take the most tasks first: few nodes */
+    TASKDIST_ROUNDROBIN, /* one on each node in turn, then another: many nodes */
+    TASKDIST_LOCAL,      /* as DEFAULT, whole switches first */
+};
+enum node_match { NODEMATCH_NONE, NODEMATCH_EXACTNODE, NODEMATCH_EXACTPROC };
+enum node_availability { NODEAVAIL_COMBINED, NODEAVAIL_DEDICATED, NODEAVAIL_UTILIZED };
+enum node_load_policy { NODELOAD_ADJUSTSTATE, NODELOAD_ADJUSTPROCS };
+
+/* PRIORITYF: a sum of terms, each with its weight. */
+enum node_term {
+    TERM_CPROCS, TERM_CMEM, TERM_CSWAP, TERM_CDISK, /* configured */
+    TERM_APROCS, TERM_AMEM, TERM_ASWAP, TERM_ADISK, /* not dedicated now */
+    TERM_JOBCOUNT,
+    TERM_LOAD,     /* load average */
+    TERM_PREF,     /* 1 where the job prefers the node */
+    TERM_PRIORITY, /* NODECFG PRIORITY */
+    TERM_RESAFFINITY,
+    TERM_SPEED,
+    TERM_USAGE,    /* percent of its processors dedicated over its time so far */
+    TERM_ONE,      /* a constant */
+    NODE_TERMS
+};
+struct node_priority {
+    double weight[NODE_TERMS];
+};
+bool node_term_dynamic (enum node_term term); /* counts only for starts at the present moment */
+const char *node_term_name (enum node_term term);
 
 enum { POLICY_BUCKETS_MAX = 32 };
 
@@ -309,6 +387,25 @@ struct policy {
 
     /* nodes */
     enum node_allocation node_allocation;
+    int node_access; /* enum node_access of types.h */
+    enum task_distribution task_distribution;
+    enum node_match node_match;
+    enum node_availability node_availability[4]; /* processors, memory, swap, disk */
+    enum node_load_policy node_load_policy;
+    int32_t node_max_load_milli; /* NODEMAXLOAD; 0: none */
+    bool use_machine_speed;
+    struct node_priority *priority_fn; /* PRIORITYF; node_spec.priority_fn counts from 1 */
+    uint32_t priority_fn_count;
+    uint64_t system_plist; /* SYSCFG PLIST, PDEF */
+    enum qlist_mode system_plist_mode;
+    uint32_t system_pdef;
+    /* node sets as text, for the shell: cluster_nodeset_define */
+    const char *nodeset_policy;    /* "ONEOF"; NULL: none */
+    const char *nodeset_attribute; /* "FEATURE" */
+    const char *nodeset_list;      /* words; NULL: all there are */
+    const char *nodeset_priority;
+    int64_t nodeset_tolerance_ppm;
+    duration_us nodeset_delay;     /* 0: best effort */
 
     /* iteration */
     duration_us poll_interval;        /* RMPOLLINTERVAL */
@@ -341,6 +438,10 @@ void policy_destroy (struct policy *policy); /* NULL is a no-op */
 /* The record of one credential for edits, made when new; the pointer holds until the next such
  * call. Only before policy_seal. Set the bit in .set (or the limit's mask) of what is edited. */
 struct policy_cred *policy_cred_edit (struct policy *policy, enum cred_kind kind, uint32_t id);
+/* The class's own record of what only classes have, made when new. */
+struct policy_class *policy_class_edit (struct policy *policy, struct policy_cred *cred);
+/* policy_seal's part for classes. */
+void policy_class_inherit (struct policy_cred *own, const struct policy_cred *from);
 /* Copies; replaces what was there. */
 void policy_qlist_set (struct policy *policy, struct policy_cred *cred, const uint32_t *qos,
                        uint32_t count, enum qlist_mode mode);
@@ -376,6 +477,21 @@ uint32_t policy_bucket_of (const struct policy *policy, uint32_t qos);
  * what was asked (CRED_NONE: nothing). *denied_out says that an asked one was refused. */
 uint32_t policy_qos_resolve (const struct policy *policy, const uint32_t cred[CRED_KINDS],
                              bool *denied_out);
+
+/* Partitions that a job of these credentials may use (bits), and the one to try first in *pdef_out
+ * (0: none). The lists of user, group, account, class, QoS and system together; 0: nothing is said,
+ * all. ALL bits absent after an intersection: *none_out. */
+uint64_t policy_partitions (const struct policy *policy, const uint32_t cred[CRED_KINDS],
+                            uint32_t *pdef_out, bool *none_out);
+/* May the job run in its class? *bound_out: the bound it breaks; *kind_out: of whose list. */
+enum class_rule policy_class_check (const struct policy *policy, const uint32_t cred[CRED_KINDS],
+                                    int64_t wall_s, int64_t procs, int64_t nodes,
+                                    int64_t *bound_out, enum cred_kind *kind_out);
+const char *class_rule_name (enum class_rule rule); /* "MAX.PROC" … */
+/* The wallclock limit of a job that states none: its class's, else the site's. */
+int64_t policy_default_wall_s (const struct policy *policy, uint32_t class);
+/* Adds one; returns its number, from 1. Only before policy_seal. */
+uint32_t policy_priority_fn_add (struct policy *policy, const struct node_priority *fn);
 
 /* Names as in maui.cfg, for messages and tables: "QUEUETIME", "FSUSER", "SERV", "MAXPROC" … */
 const char *prio_component_name (enum prio_component component);

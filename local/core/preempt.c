@@ -152,6 +152,7 @@ static bool room_now (struct trial *t)
 {
     struct cluster *c = t->p->c;
     struct allocation nodes;
+    struct wanted w = wanted_job (t->job);
     struct timeline *tl;
 
     if (c->up_free < (int64_t)t->job->procs)
@@ -160,11 +161,10 @@ static bool room_now (struct trial *t)
     tl = timeline_make (c, t->p->scratch, t->p->now, false, (struct rsv_id){0});
     for (uint32_t i = 0; i < t->p->plan->reservation_count; i++) {
         const struct plan_reservation *r = &t->p->plan->reservation[i];
-        const struct job *other = job_at (c, map_find (&c->map, r->job.v));
-        timeline_take (tl, other->shape, &r->allocation, r->start, r->end, 1);
+        struct wanted other = wanted_job (job_at (c, map_find (&c->map, r->job.v)));
+        timeline_take (tl, &other, &r->allocation, r->start, r->end, 1);
     }
-    return timeline_choose (tl, t->p->scratch, t->job->spec.req, t->job->shape,
-                            t->job->spec.req_count, t->p->now, t->job->spec.walltime_limit,
+    return timeline_choose (tl, t->p->scratch, &w, t->p->now, t->job->spec.walltime_limit,
                             CHOICE_POLICY, &nodes);
 }
 

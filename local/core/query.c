@@ -7,6 +7,7 @@
 /* What every question begins with: checked reqs as shapes, and a timeline. */
 struct asked {
     uint32_t shape[REQS_MAX];
+    struct wanted w;
     struct timeline *tl;
     time_us from;
 };
@@ -20,17 +21,24 @@ static int ask (struct cluster *c, const struct query *q, time_us now, struct ar
     if (q->duration <= 0)
         return err_set (err, ERR_INVALID, "query: the duration must be positive");
     for (uint32_t r = 0; r < q->req_count; r++) {
-        int rc = req_check (c, &q->req[r], r, err);
-        if (rc != 0)
-            return rc;
+        int wrong = req_check (c, &q->req[r], r, err);
+        if (wrong != 0)
+            return wrong;
     }
+    int rc = reqs_together (q->req, q->req_count, err);
+    if (rc == 0)
+        rc = licences_check (c, q->licence, q->licence_count, err);
+    if (rc != 0)
+        return rc;
     cluster_settle (c);
     if (now < c->now)
         now = c->now;
     for (uint32_t r = 0; r < q->req_count; r++) {
-        out->shape[r] = shape_intern (c, &q->req[r], access_of (c, q->who));
+        out->shape[r] = shape_intern (c, &q->req[r], access_of (c, q->who),
+                                      q->who ? q->who->cred : NULL);
         (void)shape_refresh (c, out->shape[r]);
     }
+    out->w = (struct wanted){q->req_count, q->req, out->shape, q->licence_count, q->licence};
     out->tl = timeline_make (c, arena, now, q->queue, q->inside);
     out->from = q->from > now ? q->from : now;
     return 0;
@@ -48,6 +56,8 @@ static struct reason refusal (struct cluster *c, const struct query *q, struct a
 {
     struct reason why = {.code = REASON_RESOURCES, .clears = TIME_US_NONE};
 
+    if (!timeline_licensed (a->tl, &a->w, at, time_add (at, q->duration)))
+        return licences_reason (c, q->licence, q->licence_count);
     for (uint32_t r = 0; r < q->req_count; r++) {
         const struct shape *s = &c->shape[a->shape[r]];
         why.which = (uint8_t)r;
@@ -57,6 +67,7 @@ static struct reason refusal (struct cluster *c, const struct query *q, struct a
             why.have = (int64_t)s->fit_max;
             return why;
         }
+        why.code = s->needs.group ? REASON_NODE_SET : REASON_RESOURCES;
         why.have = (int64_t)timeline_count (a->tl, s, at, q->duration, q->req[r].tasks);
         if (why.have >= why.need)
             continue;
@@ -81,8 +92,8 @@ int query_earliest (struct cluster *c, const struct query *q, time_us now, struc
         return rc;
     memset (out, 0, sizeof *out);
     out->reason = (struct reason){.code = REASON_NONE, .clears = TIME_US_NONE};
-    if (!timeline_place (a.tl, arena, q->req, a.shape, q->req_count, q->duration, a.from,
-                         q->until, CHOICE_POLICY, &out->start, &out->allocation))
+    if (!timeline_place (a.tl, arena, &a.w, q->duration, a.from, q->until, CHOICE_POLICY,
+                         &out->start, &out->allocation))
         out->start = TIME_US_NONE;
     if (out->start != a.from) {
         out->reason = refusal (c, q, &a, a.from);
@@ -107,12 +118,12 @@ int query_slot (struct cluster *c, const struct query *q, time_us start, time_us
     memset (out, 0, sizeof *out);
     out->reason = (struct reason){.code = REASON_NONE, .clears = TIME_US_NONE};
     out->start = start;
-    *granted = timeline_choose (a.tl, arena, q->req, a.shape, q->req_count, start, q->duration,
-                                CHOICE_POLICY, &out->allocation);
+    *granted = timeline_choose (a.tl, arena, &a.w, start, q->duration, CHOICE_POLICY,
+                                &out->allocation);
     if (!*granted) {
         out->reason = refusal (c, q, &a, start);
-        if (!timeline_place (a.tl, arena, q->req, a.shape, q->req_count, q->duration, start,
-                             q->until, CHOICE_POLICY, &out->start, &out->allocation))
+        if (!timeline_place (a.tl, arena, &a.w, q->duration, start, q->until, CHOICE_POLICY,
+                             &out->start, &out->allocation))
             out->start = TIME_US_NONE;
         out->reason.clears = out->start;
     }
@@ -137,7 +148,7 @@ static bool collect_one (void *self, time_us begin, time_us end)
     return true;
 }
 
-/* Several reqs: what each alone allows, then whether they fit together, moment by moment. */
+/* Where counting is not enough: whether all fits together, moment by moment. */
 static void intervals_together (struct cluster *c, const struct query *q, struct asked *a,
                                 struct arena *arena, struct collect *into)
 {
@@ -147,8 +158,8 @@ static void intervals_together (struct cluster *c, const struct query *q, struct
 
     (void)c;
     while (at <= q->until && into->count < into->max) {
-        bool fits = timeline_choose (a->tl, arena, q->req, a->shape, q->req_count, at,
-                                     q->duration, CHOICE_POLICY, &ignored);
+        bool fits = timeline_choose (a->tl, arena, &a->w, at, q->duration, CHOICE_POLICY,
+                                     &ignored);
         if (fits && since == TIME_US_NONE)
             since = at;
         if (!fits && since != TIME_US_NONE) {
@@ -175,7 +186,7 @@ int query_intervals (struct cluster *c, const struct query *q, time_us now, uint
     if (rc != 0)
         return rc;
     into.list = arena_array (arena, max ? max : 1, sizeof *into.list);
-    if (q->req_count == 1)
+    if (timeline_countable (a.tl, &a.w))
         timeline_starts (a.tl, &c->shape[a.shape[0]], q->req[0].tasks, q->duration, a.from,
                          q->until, collect_one, &into);
     else

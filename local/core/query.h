@@ -18,7 +18,11 @@ struct query {
     time_us until;        /* no start after; TIME_US_MAX: no bound */
     bool queue;           /* leave the idle jobs' reservations alone */
     struct rsv_id inside; /* may use this reservation's resources; 0: none */
-    const struct who *who; /* whom reservations' ACLs may admit; NULL: nobody */
+    /* For whom: whose classes, partitions and access policies count, and whom reservations' ACLs may
+     * admit; NULL: nobody in particular. */
+    const struct who *who;
+    uint32_t licence_count;
+    const struct licence *licence;
 };
 
 struct slot {

@@ -29,6 +29,10 @@ const char *reason_code_name (enum reason_code code)
         [REASON_ARRAY_LIMIT] = "ArrayLimit",
         [REASON_DEADLINE] = "Deadline",
         [REASON_BARRED] = "ReservationAccess",
+        [REASON_CLASS] = "ClassLimits",
+        [REASON_NODE_SET] = "NodeSet",
+        [REASON_LICENCES] = "Licences",
+        [REASON_NEVER_LICENCES] = "NoLicences",
     };
 
     return (unsigned)code < REASON_CODES ? name[code] : "Unknown";
@@ -124,6 +128,11 @@ static int space_text (const struct reason *r, const char *clears, char *out, si
     case REASON_RESOURCES:
         return snprintf (out, cap, "needs %lld tasks, %lld could start now%s", (long long)r->need,
                          (long long)r->have, clears);
+    case REASON_NODE_SET:
+        return snprintf (out, cap,
+                         "needs %lld tasks in one node set or partition, at most %lld could start "
+                         "now in any%s",
+                         (long long)r->need, (long long)r->have, clears);
     case REASON_RESERVED:
         return snprintf (out, cap, "needs %lld tasks, %lld could start now; has a reservation%s%s",
                          (long long)r->need, (long long)r->have,
@@ -147,6 +156,51 @@ static int space_text (const struct reason *r, const char *clears, char *out, si
         return snprintf (out, cap, "stands further down than BACKFILLDEPTH %lld looks",
                          (long long)r->have);
     }
+}
+
+static int class_text (const struct reason *r, const struct cred_names *names, char *out,
+                       size_t cap)
+{
+    enum class_rule rule = (enum class_rule)r->which;
+    const char *class = names ? cred_name (names, CRED_CLASS, r->cred) : "its class";
+    char need[QUANTITY_TEXT_MAX], have[QUANTITY_TEXT_MAX];
+
+    switch (rule) {
+    case CLASS_REQUIRED:
+        return snprintf (out, cap, "class %s is for others only: its %s is not on the list", class,
+                         cred_kind_name ((enum cred_kind)r->object));
+    case CLASS_EXCLUDED:
+        return snprintf (out, cap, "class %s keeps its %s out", class,
+                         cred_kind_name ((enum cred_kind)r->object));
+    case CLASS_MIN_WALL:
+    case CLASS_MAX_WALL:
+        return snprintf (out, cap, "class %s: a wallclock limit of %s breaks %s of %s", class,
+                         duration_format (r->need * US_PER_S, need), class_rule_name (rule),
+                         duration_format (r->have * US_PER_S, have));
+    default:
+        return snprintf (out, cap, "class %s: %lld breaks %s of %lld", class, (long long)r->need,
+                         class_rule_name (rule), (long long)r->have);
+    }
+}
+
+static int licence_text (const struct reason *r, const struct cred_names *names,
+                         const char *clears, char *out, size_t cap)
+{
+    const char *known = names && names->licence ? strtab_name (names->licence, r->which) : NULL;
+    char name[80];
+
+    if (known)
+        snprintf (name, sizeof name, "%.70s", known);
+    else
+        snprintf (name, sizeof name, "number %u", r->which);
+    if (r->code == REASON_NEVER_LICENCES)
+        return snprintf (out, cap, "needs %lld of licence %s, the site has %lld",
+                         (long long)r->need, name, (long long)r->have);
+    if (r->have >= r->need)
+        return snprintf (out, cap, "needs %lld of licence %s; %lld are free, but not for so long%s",
+                         (long long)r->need, name, (long long)r->have, clears);
+    return snprintf (out, cap, "needs %lld of licence %s, %lld are free%s", (long long)r->need,
+                     name, (long long)r->have, clears);
 }
 
 char *reason_text (const struct reason *r, const struct cred_names *names, char *out, size_t cap)
@@ -206,6 +260,13 @@ char *reason_text (const struct reason *r, const struct cred_names *names, char 
     case REASON_LIMIT_IDLE:
     case REASON_FS_CAP:
         limit_text (r, names, clears, out, cap);
+        break;
+    case REASON_CLASS:
+        class_text (r, names, out, cap);
+        break;
+    case REASON_LICENCES:
+    case REASON_NEVER_LICENCES:
+        licence_text (r, names, clears, out, cap);
         break;
     default:
         space_text (r, clears, out, cap);

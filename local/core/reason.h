@@ -34,6 +34,11 @@ enum reason_code {
     REASON_DEADLINE,       /* could not end by its deadline, clears */
     REASON_BARRED,         /* need tasks, have free now; more are free in reservation rsv, which does
                               not admit it. Where it named rsv: that one does not */
+    REASON_CLASS,          /* its class does not take it: which = class_rule, object = whose list,
+                              cred = the class; need (seconds, processors …), have = bound */
+    REASON_NODE_SET,       /* need tasks in one node set or partition, at most have in any now */
+    REASON_LICENCES,       /* need of licence `which`, have free (or: until others are promised them) */
+    REASON_NEVER_LICENCES, /* … and the site has no more than have */
     REASON_CODES
 };
 

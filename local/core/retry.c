@@ -17,11 +17,12 @@ static void keep (struct pass *p, uint32_t i)
     time_us start = job->deferred_until;
     time_us end = time_add (start, job->spec.walltime_limit);
     struct allocation a = job->retry;
+    struct wanted w = wanted_job (job);
 
-    if (timeline_lacks (p->tl, job->shape, &a, p->now, end) != UINT32_MAX)
+    if (timeline_lacks (p->tl, &w, &a, p->now, end) != UINT32_MAX)
         return;
     a.item = arena_memdup (p->arena, a.item, a.count * sizeof *a.item);
-    timeline_take (p->tl, job->shape, &a, p->now, end, 1);
+    timeline_take (p->tl, &w, &a, p->now, end, 1);
     pass_reserved (p, slot, start, &a);
 }
 

@@ -5,12 +5,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool shape_same (const struct req *a, const struct req *b)
+static bool shape_same (const struct shape *s, const struct req *b, const struct needs *needs,
+                        uint32_t access)
 {
-    return a->tasks_per_node == b->tasks_per_node && a->partition == b->partition &&
-           a->exclusive == b->exclusive &&
+    const struct req *a = &s->req;
+
+    return s->access == access && a->tasks_per_node == b->tasks_per_node && a->exclusive == b->exclusive &&
            memcmp (&a->task, &b->task, sizeof a->task) == 0 &&
-           memcmp (&a->features, &b->features, sizeof a->features) == 0;
+           memcmp (&a->features, &b->features, sizeof a->features) == 0 &&
+           memcmp (&s->needs, needs, sizeof *needs) == 0 && a->hosts == b->hosts &&
+           a->node_procs == b->node_procs &&
+           memcmp (&a->exclude, &b->exclude, sizeof a->exclude) == 0 &&
+           memcmp (&a->prefer, &b->prefer, sizeof a->prefer) == 0;
+}
+
+static bool features_none (const struct features *f)
+{
+    uint64_t any = 0;
+
+    for (uint32_t w = 0; w < FEATURES_MAX / 64; w++)
+        any |= f->word[w];
+    return any == 0;
 }
 
 static void shape_describe (struct cluster *c, struct shape *s)
@@ -22,17 +37,24 @@ static void shape_describe (struct cluster *c, struct shape *s)
     }
     s->procs = s->req.task.v[RES_PROCS];
     s->shift = (s->procs & (s->procs - 1)) ? UINT8_MAX : (uint8_t)__builtin_ctz ((unsigned)s->procs);
-    s->everywhere = s->req.partition == PARTITION_ANY;
-    for (uint32_t w = 0; w < FEATURES_MAX / 64; w++)
-        s->everywhere = s->everywhere && s->req.features.word[w] == 0;
-    s->simple = s->everywhere && !s->req.exclusive && s->req.tasks_per_node == 0 &&
-                s->dim_count == 1 && s->dim[0] == RES_PROCS && s->req.task.v[RES_PROCS] == 1;
+    s->everywhere = s->needs.partitions == 0 && s->needs.classes == 0 &&
+                    s->needs.class_hosts == 0 && s->needs.group == 0 && s->req.hosts == 0 &&
+                    s->req.node_procs == 0 && features_none (&s->req.features) &&
+                    features_none (&s->req.exclude);
+    s->special = s->req.exclusive || c->job_column || s->needs.access == ACCESS_SINGLETASK;
+    s->simple = s->everywhere && !s->special && s->needs.owner == 0 &&
+                s->req.tasks_per_node == 0 && s->dim_count == 1 && s->dim[0] == RES_PROCS &&
+                s->req.task.v[RES_PROCS] == 1 && features_none (&s->req.prefer);
     s->fit_serial = 0;
 }
 
-static uint32_t shape_hash (const struct req *req)
+static uint32_t shape_hash (const struct req *req, const struct needs *needs)
 {
-    uint64_t hash = req->tasks_per_node * UINT64_C (31) + req->partition * 2 + req->exclusive;
+    uint64_t hash = req->tasks_per_node * UINT64_C (31) + req->exclusive;
+
+    hash = (hash ^ needs->partitions ^ needs->classes * 3) * UINT64_C (0x9E3779B97F4A7C15);
+    hash = (hash ^ needs->group ^ (uint64_t)needs->owner << 32) * UINT64_C (0x9E3779B97F4A7C15);
+    hash ^= req->hosts ^ (uint64_t)req->node_procs << 32;
 
     for (uint32_t d = 0; d < RES_MAX; d++)
         hash = (hash ^ (uint32_t)req->task.v[d]) * UINT64_C (0x100000001B3);
@@ -67,21 +89,20 @@ static uint32_t shape_place (struct cluster *c)
     return at;
 }
 
-uint32_t shape_intern (struct cluster *c, const struct req *req, uint32_t access)
+static uint32_t shape_find (struct cluster *c, const struct req *req, const struct needs *needs,
+                            uint32_t access)
 {
     uint32_t bucket, at = c->shape_last;
 
-    if (at >= c->shape_count || c->shape[at].access != access ||
-        !shape_same (&c->shape[at].req, req)) {
-        bucket = (shape_hash (req) + access) % SHAPE_BUCKETS;
+    if (at >= c->shape_count || !shape_same (&c->shape[at], req, needs, access)) {
+        bucket = (shape_hash (req, needs) + access) % SHAPE_BUCKETS;
         at = c->shape_bucket[bucket];
-        while (at != SLOT_NONE &&
-               (c->shape[at].access != access || !shape_same (&c->shape[at].req, req)))
+        while (at != SLOT_NONE && !shape_same (&c->shape[at], req, needs, access))
             at = c->shape[at].next;
         if (at == SLOT_NONE) {
             at = shape_place (c);
             c->shape[at].req = *req;
-            c->shape[at].req.tasks = 0;
+            c->shape[at].needs = *needs;
             c->shape[at].access = access;
             c->shape[at].bucket = bucket;
             c->shape[at].next = c->shape_bucket[bucket];
@@ -96,6 +117,24 @@ uint32_t shape_intern (struct cluster *c, const struct req *req, uint32_t access
     return at;
 }
 
+uint32_t shape_intern (struct cluster *c, const struct req *asked, uint32_t access,
+                       const uint32_t *cred)
+{
+    struct needs needs;
+    struct req req;
+
+    needs_resolve (c, asked, cred, &req, &needs);
+    return shape_find (c, &req, &needs, access);
+}
+
+uint32_t shape_for_access (struct cluster *c, uint32_t shape, uint32_t access)
+{
+    struct req req = c->shape[shape].req;
+    struct needs needs = c->shape[shape].needs;
+
+    return shape_find (c, &req, &needs, access);
+}
+
 void shape_release (struct cluster *c, uint32_t shape)
 {
     assert (c->shape[shape].refs > 0);
@@ -103,22 +142,29 @@ void shape_release (struct cluster *c, uint32_t shape)
         c->shape_unused++;
 }
 
-static bool node_has (const struct cluster *c, const struct shape *s, uint32_t node)
+/* Tasks that the best of the candidate sets takes when idle. */
+static uint64_t group_most (struct cluster *c, const struct shape *s,
+                            const struct node_group *group)
 {
-    const struct node_spec *spec = &c->node[node];
+    uint64_t *sum = calloc (group->count + 1, sizeof *sum), most = 0;
 
-    if (s->req.partition != PARTITION_ANY && s->req.partition != spec->partition)
-        return false;
-    for (uint32_t w = 0; w < FEATURES_MAX / 64; w++) {
-        if (s->req.features.word[w] & ~spec->features.word[w])
-            return false;
+    assert (sum && "out of memory");
+    for (uint32_t n = bitset_next (&s->nodes, 0); n < c->node_count;
+         n = bitset_next (&s->nodes, n + 1)) {
+        uint32_t fit = shape_fit (c, s, n, row (c, c->cap, n));
+        for (uint32_t i = group->first[n]; i < group->first[n + 1]; i++)
+            sum[group->member[i]] += fit;
     }
-    return true;
+    for (uint32_t i = 0; i < group->count; i++)
+        most = sum[i] > most ? sum[i] : most;
+    free (sum);
+    return most;
 }
 
 struct shape *shape_refresh (struct cluster *c, uint32_t shape)
 {
     struct shape *s = &c->shape[shape];
+    const struct node_group *group;
 
     if (s->fit_serial == c->node_serial)
         return s;
@@ -131,12 +177,16 @@ struct shape *shape_refresh (struct cluster *c, uint32_t shape)
         s->nodes.word = calloc (words ? words : 1, sizeof *s->nodes.word);
         assert (s->nodes.word && "out of memory");
     }
+    group = s->needs.group ? group_refresh (c, s->needs.group) : NULL;
     for (uint32_t n = 0; n < c->node_count; n++) {
-        if (c->node_state[n] != NODE_UP || !node_has (c, s, n))
+        if (c->node_state[n] != NODE_UP || !needs_met (c, s, n) ||
+            (group && !bitset_test (&group->all, n)))
             continue;
         if (!s->everywhere)
             bitset_set (&s->nodes, n);
         s->fit_max += shape_fit (c, s, n, row (c, c->cap, n));
     }
+    if (group)
+        s->fit_max = group_most (c, s, group);
     return s;
 }

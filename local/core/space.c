@@ -229,7 +229,9 @@ void space_close (struct pass *p)
 
 bool space_holds (struct pass *p, uint32_t slot, const struct allocation *a)
 {
-    return timeline_lacks (p->tl, job_at (p->c, slot)->shape, a, p->now,
+    struct wanted w = wanted_job (job_at (p->c, slot));
+
+    return timeline_lacks (p->tl, &w, a, p->now,
                            time_add (p->now, p->c->hot[slot].limit)) == UINT32_MAX;
 }
 
@@ -238,8 +240,9 @@ void space_start_at (struct pass *p, uint32_t slot, const struct allocation *a,
 {
     time_us end = time_add (p->now, p->c->hot[slot].limit);
     struct allocation own = {a->count, heap_copy (a->item, a->count * sizeof *a->item)};
+    struct wanted w = wanted_job (job_at (p->c, slot));
 
-    timeline_run (p->tl, job_at (p->c, slot)->shape, a, end);
+    timeline_run (p->tl, &w, a, end);
     job_enter_running (p->c, slot, own, p->now);
     pass_started (p, slot, phase);
 }
@@ -262,6 +265,16 @@ uint64_t space_now (struct pass *p, uint32_t shape)
         s->now_count = timeline_count (p->tl, s, p->now, 1, UINT64_MAX);
     }
     return s->now_count;
+}
+
+bool space_unlicensed (const struct pass *p, uint32_t slot, const struct job_hot *row)
+{
+    const struct job *job;
+
+    if (!(row->limited & LIMITED_LICENCE))
+        return false;
+    job = job_at (p->c, slot);
+    return licences_lack (p->c, job->spec.licence, job->spec.licence_count) != UINT32_MAX;
 }
 
 bool space_lacks (struct pass *p, const struct job_hot *row)
@@ -301,14 +314,15 @@ static bool tl_choose_now (struct pass *p, uint32_t slot, duration_us duration,
                            struct allocation *out)
 {
     const struct job *job = job_at (p->c, slot);
+    struct wanted w = wanted_job (job);
 
-    refresh_shapes (p, job);
-    if (p->c->hot[slot].procs > p->c->up_free)
+    if (p->c->hot[slot].procs > p->c->up_free || space_unlicensed (p, slot, &p->c->hot[slot]))
         return false;
+    refresh_shapes (p, job);
     if (job->spec.req_count == 1 && !shape_may (p, slot, duration))
         return false;
-    return timeline_choose (p->tl, p->scratch, job->spec.req, job->shape, job->spec.req_count,
-                            p->now, duration, p->late ? CHOICE_SOON_ENDING : CHOICE_POLICY, out);
+    return timeline_choose (p->tl, p->scratch, &w, p->now, duration,
+                            p->late ? CHOICE_SOON_ENDING : CHOICE_POLICY, out);
 }
 
 bool space_fits (struct pass *p, uint32_t slot)
@@ -328,6 +342,7 @@ bool space_start (struct pass *p, uint32_t slot, duration_us at_least, enum plan
     const struct job *job = job_at (c, slot);
     duration_us limit = limit_of (p, slot);
     struct allocation chosen;
+    struct wanted w = wanted_job (job);
 
     if (p->room == ROOM_UNITS) {
         if (!units_choose (p, c->hot[slot].tasks, at_least > limit ? at_least : limit, &chosen))
@@ -341,7 +356,7 @@ bool space_start (struct pass *p, uint32_t slot, duration_us at_least, enum plan
         if (!tl_choose_now (p, slot, at_least > limit ? at_least : limit, &chosen))
             return false;
         memo_changed (p->planner, &chosen, time_add (p->now, limit), false);
-        timeline_run (p->tl, job->shape, &chosen, time_add (p->now, limit));
+        timeline_run (p->tl, &w, &chosen, time_add (p->now, limit));
         chosen.item = heap_copy (chosen.item, chosen.count * sizeof *chosen.item);
     }
     job_enter_running (c, slot, chosen, p->now);
@@ -354,10 +369,12 @@ bool space_start (struct pass *p, uint32_t slot, duration_us at_least, enum plan
 static void keep_earlier (struct pass *p, const struct job *job, time_us *start,
                           struct allocation *chosen)
 {
+    struct wanted w = wanted_job (job);
+
     if (job->spec.req_count == 1 || job->reserved_start == TIME_US_NONE ||
         job->reserved_start >= *start || job->reserved_start <= p->now ||
         job->reserved.count == 0 ||
-        timeline_lacks (p->tl, job->shape, &job->reserved, job->reserved_start,
+        timeline_lacks (p->tl, &w, &job->reserved, job->reserved_start,
                         time_add (job->reserved_start, job->spec.walltime_limit)) != UINT32_MAX)
         return;
     *start = job->reserved_start;
@@ -371,26 +388,26 @@ static bool room_earliest (struct pass *p, uint32_t slot, time_us from, time_us 
                            struct allocation *chosen)
 {
     const struct job *job = job_at (p->c, slot);
+    struct wanted w = wanted_job (job);
 
     if (p->room == ROOM_COUNTED)
         return counted_earliest (p, slot, from, start);
     if (p->room == ROOM_UNITS)
         return units_reserve (p, p->c->hot[slot].tasks, limit_of (p, slot), from, start, chosen);
-    return timeline_place (p->tl, p->arena, job->spec.req, job->shape, job->spec.req_count,
-                           limit_of (p, slot), from, TIME_US_MAX,
+    return timeline_place (p->tl, p->arena, &w, limit_of (p, slot), from, TIME_US_MAX,
                            p->late ? CHOICE_BUSY : CHOICE_POLICY, start, chosen);
 }
 
 static void room_take (struct pass *p, uint32_t slot, time_us start,
                        const struct allocation *chosen)
 {
+    struct wanted w = wanted_job (job_at (p->c, slot));
     duration_us limit = limit_of (p, slot);
 
     if (p->room == ROOM_UNITS)
         units_promise (p, start, limit, chosen);
     else if (p->room == ROOM_TIMELINE)
-        timeline_take (p->tl, job_at (p->c, slot)->shape, chosen, start, time_add (start, limit),
-                       1);
+        timeline_take (p->tl, &w, chosen, start, time_add (start, limit), 1);
     else if (p->profiled)
         profile_take (&p->profile, start, time_add (start, limit), p->c->hot[slot].procs);
 }

@@ -202,7 +202,7 @@ static void open_update (struct cluster *c, uint32_t node, int32_t procs_before)
         bitset_clear (&c->open, node);
 }
 
-static bool earlier_req_there (const struct allocation *a, uint32_t i)
+bool earlier_req_there (const struct allocation *a, uint32_t i)
 {
     for (uint32_t j = 0; j < i; j++) {
         if (a->item[j].node.v == a->item[i].node.v)
@@ -234,8 +234,9 @@ static void nodes_apply_simple (struct cluster *c, const struct allocation *a, i
     c->up_free += freed;
 }
 
+/* first: no other req of the job is there. */
 static void node_apply (struct cluster *c, const struct shape *shape, uint32_t node,
-                        uint32_t tasks, int sign)
+                        uint32_t tasks, bool first, int sign)
 {
     int32_t *free_row = row (c, c->free, node);
     const int32_t *cap_row = row (c, c->cap, node);
@@ -249,19 +250,25 @@ static void node_apply (struct cluster *c, const struct shape *shape, uint32_t n
         uint8_t column = shape->dim[d];
         free_row[column] += sign * (int32_t)tasks * shape->req.task.v[column];
     }
+    if (c->job_column && first)
+        free_row[c->job_column] += sign;
 }
 
 void nodes_apply (struct cluster *c, const struct job *job, const struct allocation *a, int sign)
 {
-    if (job->spec.req_count == 1 && c->shape[job->shape[0]].simple) {
+    if (job->spec.licence_count)
+        licences_apply (c, job, sign);
+    if (job->spec.req_count == 1 && c->shape[job->shape[0]].simple && c->job_column == 0) {
         nodes_apply_simple (c, a, sign);
         return;
     }
     for (uint32_t i = 0; i < a->count; i++) {
         uint32_t node = a->item[i].node.v;
         int32_t before = row (c, c->free, node)[RES_PROCS];
-        node_apply (c, &c->shape[job->shape[a->item[i].req]], node, a->item[i].tasks, sign);
-        if (a->item[i].req == 0 || !earlier_req_there (a, i))
+        bool first = a->item[i].req == 0 || !earlier_req_there (a, i);
+        node_apply (c, &c->shape[job->shape[a->item[i].req]], node, a->item[i].tasks, first,
+                    sign);
+        if (first)
             c->node_jobs[node] -= (uint32_t)sign;
         open_update (c, node, before);
     }

@@ -18,9 +18,20 @@
 
 enum { JOB_CHUNK = 1024, SHAPE_BUCKETS = 4096 };
 
+/* What the site adds to what a req asks, for whom it is: needs.c. Compared as bytes. */
+struct needs {
+    uint64_t partitions;  /* partition_bit; 0: any */
+    uint64_t classes;     /* of node_spec.classes */
+    uint32_t class_hosts; /* hosts id; 0: any */
+    uint32_t group;       /* candidate sets of nodes, one of which must do: sets.c; 0: none */
+    uint32_t owner;       /* user + 1 where it matters who shares a node; 0: it does not */
+    uint32_t access;      /* enum node_access, ACCESS_SITE resolved */
+};
+
 /* A distinct kind of task; jobs that are alike share one. */
 struct shape {
-    struct req req; /* tasks is 0 */
+    struct req req; /* tasks is 0; with what needs adds to task, features, exclusive */
+    struct needs needs;
     uint32_t access; /* class of those who ask (access.h) */
     uint32_t refs;  /* 0: may be taken for another */
     uint32_t bucket;
@@ -30,7 +41,8 @@ struct shape {
     uint8_t shift; /* procs is 1 << shift; UINT8_MAX: it is not */
     int32_t procs; /* per task */
     bool simple;          /* one processor and nothing else: any free processor will do */
-    bool everywhere;      /* no features, no partition asked */
+    bool everywhere;      /* every node that is up suits */
+    bool special;         /* shape_fit_special has a say */
     uint64_t fit_serial;  /* node_serial for which the next two hold */
     uint64_t fit_max;     /* tasks that all nodes that are up take when idle */
     uint64_t now_serial;  /* pass and start for which now_count holds */
@@ -96,7 +108,14 @@ enum {
     GATE_RETRY = 16,
     GATE_DEADLINE = 32
 };
-enum { LIMITED_ACTIVE = 1, LIMITED_IDLE = 2, LIMITED_SYSTEM = 4, LIMITED_ARRAY = 8 };
+enum {
+    LIMITED_ACTIVE = 1,
+    LIMITED_IDLE = 2,
+    LIMITED_SYSTEM = 4,
+    LIMITED_ARRAY = 8,
+    LIMITED_CLASS = 32,   /* its class has bounds or lists */
+    LIMITED_LICENCE = 64, /* it wants licences */
+};
 
 struct running { /* sorted by end, then id */
     time_us end;
@@ -106,9 +125,56 @@ struct running { /* sorted by end, then id */
 };
 
 struct rsv {
-    struct rsv_spec spec; /* req, acl and who owned */
+    struct rsv_spec spec; /* req, acl, who and licence owned */
     struct allocation allocation; /* owned */
     struct job_id used_by; /* SINGLEUSE: who came; 0: nobody yet */
+};
+
+struct hosts { /* cluster_hosts_define; id - 1 is its place */
+    struct bitset nodes; /* of as many bits as nodes were there: later ones are not in it */
+};
+
+struct class_rec {
+    bool known;
+    struct class_spec spec;
+};
+
+/* One set of nodes out of which all of a job's nodes may come. */
+struct node_group_set {
+    struct bitset nodes;
+    uint32_t rank;     /* partitions in order, then preferred sets before all others: smaller first */
+    int64_t loss_ppm;  /* (fastest - slowest) / slowest */
+    int32_t slowest_ppm;
+};
+
+/* The candidate sets for (partitions, node set): exactly one must do. */
+struct node_group {
+    uint64_t partitions; /* one of these; 0: no choice of partitions */
+    uint32_t pdef;       /* the partition to try first; PARTITION_ANY: by number */
+    uint32_t nodeset;    /* id, or NODESET_NONE */
+    uint64_t serial;     /* node_serial for which the rest holds */
+    uint32_t count;
+    struct node_group_set *set;
+    uint32_t *first;  /* [node], with one more: where its sets begin in … */
+    uint32_t *member; /* … this */
+    struct bitset all; /* the union */
+    enum nodeset_priority priority;
+    bool first_of; /* in the order of the list */
+};
+
+struct group_table {
+    struct node_group *group; /* id - 1 is its place */
+    uint32_t count, cap;
+    struct nodeset *nodeset; /* id - 1 is its place; value owned */
+    uint32_t nodeset_count, nodeset_cap;
+    uint32_t site; /* what NODESET_SITE means */
+    struct hosts *hosts;
+    uint32_t hosts_count, hosts_cap;
+    struct switch_set {
+        uint32_t level;
+        struct bitset nodes;
+    } *switches;
+    uint32_t switch_count;
 };
 
 struct id_map { /* job number -> slot; open addressing */
@@ -153,6 +219,19 @@ struct cluster {
     bool fs_capped;   /* some credential has a fairshare cap */
     struct priority_totals totals; /* configured, of nodes not down */
     int32_t largest_node; /* processors of the largest node not down */
+
+    /* placement: needs.c, sets.c, licence.c */
+    struct group_table groups;
+    struct class_rec *class_rec; /* by number of the class */
+    uint32_t class_cap;
+    uint64_t partition_mask; /* of all nodes */
+    uint32_t job_column;     /* each req takes one of it per node; 0: none */
+    bool sharing;            /* it matters who shares a node */
+    bool sharing_asked;      /* … because a job asked for it */
+    bool needs_stale;        /* shapes are to be resolved anew: nodes_settle */
+    uint32_t licence_kinds;
+    int32_t licence_total[LICENCES_MAX];
+    int32_t licence_free[LICENCES_MAX];
 
     /* shapes */
     struct shape *shape;
@@ -264,6 +343,22 @@ void usage_close (struct cluster *c, uint32_t slot);
 void usage_rate_set (struct cluster *c, uint32_t slot);
 void usage_policy_changed (struct cluster *c, uint32_t slot);
 
+/* Is another req of the allocation, before the i-th item, on the same node? */
+bool earlier_req_there (const struct allocation *a, uint32_t i);
+
+/* --- licence.c ---------------------------------------------------------------------------- */
+
+int licences_check (const struct cluster *c, const struct licence *list, uint32_t count,
+                    struct err *err);
+/* Are so many free at this moment? */
+int licences_left (const struct cluster *c, const struct licence *list, uint32_t count,
+                   struct err *err);
+/* The first kind of which too few are free now; UINT32_MAX: none. */
+uint32_t licences_lack (const struct cluster *c, const struct licence *list, uint32_t count);
+/* The licence that is short, for good or now (else the first). */
+struct reason licences_reason (const struct cluster *c, const struct licence *list, uint32_t count);
+void licences_apply (struct cluster *c, const struct job *job, int sign);
+
 void *heap_copy (const void *bytes, size_t len); /* aborts when out of memory */
 
 /* --- suspend.c ---------------------------------------------------------------------------- */
@@ -293,6 +388,8 @@ void gate_update (struct cluster *c, uint32_t slot);
 void job_leave_idle (struct cluster *c, uint32_t slot);
 /* After job_enter_running: the start is real now. */
 void job_started (struct cluster *c, uint32_t slot, enum job_state state);
+/* Partitions and node sets are the whole job's. */
+int reqs_together (const struct req *req, uint32_t count, struct err *err);
 int req_check (const struct cluster *c, const struct req *req, uint32_t index, struct err *err);
 /* Does the allocation name nodes that exist, and give each req what it asks? */
 int allocation_check (const struct cluster *c, const struct req *req, uint32_t req_count,
@@ -311,10 +408,18 @@ int timeline_conflict (struct cluster *c, const struct rsv_spec *spec, const str
 
 /* --- shape.c ----------------------------------------------------------------------------- */
 
-uint32_t shape_intern (struct cluster *c, const struct req *req, uint32_t access);
+/* access: of those who ask (access.h). cred: whose it is; NULL: nobody's, so that no class or
+ * partition list counts. */
+uint32_t shape_intern (struct cluster *c, const struct req *req, uint32_t access,
+                       const uint32_t *cred);
+/* The same for another access class. The old one is still to be released. */
+uint32_t shape_for_access (struct cluster *c, uint32_t shape, uint32_t access);
 void shape_release (struct cluster *c, uint32_t shape);
 /* Brings fit_max and nodes up to date. */
 struct shape *shape_refresh (struct cluster *c, uint32_t shape);
+/* What is left of `fit` where nodes are counted in more than resources per task. */
+uint32_t shape_fit_special (const struct cluster *c, const struct shape *s, uint32_t node,
+                            const int32_t *free_row, uint32_t fit);
 /* Tasks of the shape that fit in a row of free resources on a node. */
 static inline uint32_t shape_fit (const struct cluster *c, const struct shape *s, uint32_t node,
                                   const int32_t *free_row)
@@ -330,9 +435,8 @@ static inline uint32_t shape_fit (const struct cluster *c, const struct shape *s
         if (have < (int64_t)one * fit)
             fit = have < one ? 0 : have / one;
     }
-    if (__builtin_expect (s->req.exclusive, 0) &&
-        memcmp (free_row, c->cap + (size_t)node * c->dims, c->dims * sizeof *free_row) != 0)
-        return 0;
+    if (__builtin_expect (s->special, 0))
+        fit = (int32_t)shape_fit_special (c, s, node, free_row, (uint32_t)fit);
     if (s->req.tasks_per_node)
         return (uint32_t)fit >= s->req.tasks_per_node ? s->req.tasks_per_node : 0;
     return (uint32_t)fit;
@@ -342,6 +446,25 @@ static inline bool shape_suits (const struct cluster *c, const struct shape *s, 
     return c->node_state[node] == NODE_UP &&
            (s->everywhere || (s->nodes.word[node >> 6] >> (node & 63) & 1));
 }
+
+/* --- needs.c ------------------------------------------------------------------------------ */
+
+/* in, and what the site makes of it for these credentials. out->tasks is 0. */
+void needs_resolve (struct cluster *c, const struct req *in, const uint32_t *cred, struct req *out,
+                    struct needs *needs);
+/* Does it matter who shares a node? Marks the shapes stale when that has changed. */
+void needs_sharing (struct cluster *c);
+/* Is the node one for this shape, idle as it may be? */
+bool needs_met (const struct cluster *c, const struct shape *s, uint32_t node);
+/* Shapes of all idle jobs anew (job.c). */
+void jobs_needs_changed (struct cluster *c);
+
+/* --- sets.c ------------------------------------------------------------------------------- */
+
+uint32_t group_intern (struct cluster *c, uint64_t partitions, uint32_t pdef, uint32_t nodeset);
+struct node_group *group_refresh (struct cluster *c, uint32_t group); /* for the present nodes */
+bool hosts_have (const struct cluster *c, uint32_t hosts, uint32_t node);
+void groups_free (struct cluster *c);
 
 /* --- order.c ------------------------------------------------------------------------------ */
 

@@ -83,8 +83,24 @@ bool lane_falls (const struct timeline *tl, const struct lane *lane)
     return false;
 }
 
+/* start counts from now at the earliest, so that what is taken and given back is the same. */
+static void occupant_change (struct timeline *tl, uint32_t node, const struct shape *s,
+                             uint32_t owner, uint32_t tasks, time_us start, time_us end, int sign)
+{
+    struct occupant one = {.owner = owner,
+                           .procs = tasks * (uint32_t)s->procs,
+                           .access = s->needs.access,
+                           .start = start > tl->now ? start : tl->now,
+                           .end = end};
+
+    if (sign > 0)
+        occupant_add (tl, node, &one);
+    else
+        occupant_remove (tl, node, &one);
+}
+
 void lane_subtract (struct timeline *tl, struct lane *lane, uint32_t node, const struct shape *s,
-                    uint32_t tasks, time_us start, time_us end, int sign)
+                    uint32_t tasks, bool first, time_us start, time_us end, int sign)
 {
     uint32_t i = start <= tl->now ? 0 : step_split (tl, lane, start);
     uint32_t stop = end == TIME_US_MAX ? lane->count : step_split (tl, lane, end);
@@ -99,6 +115,8 @@ void lane_subtract (struct timeline *tl, struct lane *lane, uint32_t node, const
         }
         for (uint32_t d = 0; d < s->dim_count; d++)
             step->free[s->dim[d]] -= sign * (int32_t)tasks * s->req.task.v[s->dim[d]];
+        if (tl->c->job_column && first)
+            step->free[tl->c->job_column] -= sign;
     }
 }
 
@@ -117,46 +135,61 @@ void lane_listed (struct timeline *tl, uint32_t node)
     }
 }
 
+/* first: no other req of the same job is there. */
 static void lane_take (struct timeline *tl, uint32_t node, const struct shape *s, uint32_t tasks,
-                       time_us start, time_us end, int sign, bool running)
+                       bool first, time_us start, time_us end, int sign, bool running)
 {
     struct lane *lane = &tl->lane[node];
 
     if (end <= tl->now)
         return;
+    if (tl->who)
+        occupant_change (tl, node, s, s->needs.owner, tasks, start, end, sign);
     if (tl->views && tl->c->access->fenced_at[node]) {
-        view_take (tl, tl->c->access->fenced_at[node] - 1, s, tasks, start, end, sign, running);
+        view_take (tl, tl->c->access->fenced_at[node] - 1, s, tasks, first, start, end, sign,
+                   running);
         return;
     }
     if (lane->count == 0)
         return;
-    lane_subtract (tl, lane, node, s, tasks, start, end, sign);
+    lane_subtract (tl, lane, node, s, tasks, first, start, end, sign);
     /* A running job's end is known to the sweep; any other rise must be looked for in the lane. */
     lane->falls = lane->falls || !running || lane_falls (tl, lane);
     lane_listed (tl, node);
 }
 
-void timeline_take (struct timeline *tl, const uint32_t *shape, const struct allocation *a,
-                    time_us start, time_us end, int sign)
+static bool first_there (const struct timeline *tl, const struct allocation *a, uint32_t i)
 {
-    for (uint32_t i = 0; i < a->count; i++)
-        lane_take (tl, a->item[i].node.v, &tl->c->shape[shape[a->item[i].req]],
-                   a->item[i].tasks, start, end, sign, false);
+    return tl->c->job_column == 0 || a->item[i].req == 0 || !earlier_req_there (a, i);
 }
 
-void timeline_run (struct timeline *tl, const uint32_t *shape, const struct allocation *a,
-                   time_us end)
+static void lanes_take (struct timeline *tl, const uint32_t *shape, const struct allocation *a,
+                        time_us start, time_us end, int sign, bool running)
 {
     for (uint32_t i = 0; i < a->count; i++)
         lane_take (tl, a->item[i].node.v, &tl->c->shape[shape[a->item[i].req]],
-                   a->item[i].tasks, tl->now, end, 1, true);
+                   a->item[i].tasks, first_there (tl, a, i), start, end, sign, running);
+}
+
+void timeline_take (struct timeline *tl, const struct wanted *w, const struct allocation *a,
+                    time_us start, time_us end, int sign)
+{
+    lanes_take (tl, w->shape, a, start, end, sign, false);
+    licences_take (tl, w->licence, w->licence_count, start, end, sign);
+}
+
+void timeline_run (struct timeline *tl, const struct wanted *w, const struct allocation *a,
+                   time_us end)
+{
+    lanes_take (tl, w->shape, a, tl->now, end, 1, true);
+    licences_take (tl, w->licence, w->licence_count, tl->now, end, 1);
 }
 
 /* --- making ------------------------------------------------------------------------------- */
 
 /* What one placement of a running job gives back at its end. */
 static void lane_release (struct timeline *tl, uint32_t node, const struct shape *s,
-                          uint32_t tasks, time_us end, uint32_t bound)
+                          uint32_t tasks, bool first, time_us end, uint32_t bound)
 {
     struct lane *lane = &tl->lane[node];
     struct step *last;
@@ -178,6 +211,8 @@ static void lane_release (struct timeline *tl, uint32_t node, const struct shape
     }
     for (uint32_t d = 0; d < s->dim_count; d++)
         last->free[s->dim[d]] += (int32_t)tasks * s->req.task.v[s->dim[d]];
+    if (tl->c->job_column && first)
+        last->free[tl->c->job_column]++;
 }
 
 /* Room for the steps of each lane: now, an end per placement, and some for reservations. */
@@ -219,7 +254,12 @@ static void running_one (struct timeline *tl, const struct running *r, time_us e
     }
     for (uint32_t k = 0; k < job->allocation.count; k++) {
         const struct placement *p = &job->allocation.item[k];
-        lane_release (tl, p->node.v, &c->shape[job->shape[p->req]], p->tasks, end, bound);
+        const struct shape *s = &c->shape[job->shape[p->req]];
+        lane_release (tl, p->node.v, s, p->tasks, first_there (tl, &job->allocation, k), end,
+                      bound);
+        if (tl->who)
+            occupant_change (tl, p->node.v, s, job->spec.cred[CRED_USER] + 1, p->tasks, tl->now,
+                             end, 1);
     }
 }
 
@@ -245,10 +285,13 @@ static void rsv_enter (struct timeline *tl, const struct rsv *rsv)
 {
     struct cluster *c = tl->c;
     uint32_t shape[REQS_MAX], access = access_of (c, rsv->spec.who);
+    struct wanted w = {rsv->spec.req_count, rsv->spec.req, shape, rsv->spec.licence_count,
+                       rsv->spec.licence};
 
     for (uint32_t r = 0; r < rsv->spec.req_count; r++)
-        shape[r] = shape_intern (c, &rsv->spec.req[r], access);
-    timeline_take (tl, shape, &rsv->allocation, rsv->spec.start, rsv->spec.end, 1);
+        shape[r] = shape_intern (c, &rsv->spec.req[r], access,
+                                 rsv->spec.who ? rsv->spec.who->cred : NULL);
+    timeline_take (tl, &w, &rsv->allocation, rsv->spec.start, rsv->spec.end, 1);
     for (uint32_t r = 0; r < rsv->spec.req_count; r++)
         shape_release (c, shape[r]);
 }
@@ -260,16 +303,16 @@ static void queue_enter (struct timeline *tl)
     for (uint32_t i = 0; i < c->idle_count; i++) {
         const struct job *job = job_at (c, c->idle[i]);
         struct allocation chosen = job->reserved;
+        struct wanted w = wanted_job (job);
         time_us end;
         if (job->reserved_start == TIME_US_NONE)
             continue;
         end = time_add (job->reserved_start, job->spec.walltime_limit);
         if (chosen.count == 0 && /* bound late: nodes that would do, for the answer's sake */
-            !timeline_choose (tl, tl->arena, job->spec.req, job->shape, job->spec.req_count,
-                              job->reserved_start, job->spec.walltime_limit, CHOICE_BUSY,
-                              &chosen))
+            !timeline_choose (tl, tl->arena, &w, job->reserved_start, job->spec.walltime_limit,
+                              CHOICE_BUSY, &chosen))
             continue;
-        timeline_take (tl, job->shape, &chosen, job->reserved_start, end, 1);
+        timeline_take (tl, &w, &chosen, job->reserved_start, end, 1);
     }
 }
 
@@ -291,11 +334,15 @@ struct timeline *timeline_make (struct cluster *c, struct arena *arena, time_us 
     tl->reach = arena_array (arena, bitset_words (c->node_count) + 1, sizeof *tl->reach);
     tl->falls = arena_array (arena, bitset_words (c->node_count) + 1, sizeof *tl->falls);
     tl->reach_at = TIME_US_NONE;
+    tl->sums = arena_new (arena, struct sums);
     bounds_reserve (tl, c->run_count + 64);
     tl->bound[0] = now;
     tl->sorted[0] = 0;
     tl->bound_count = 1;
     lanes_lay_out (tl);
+    if (c->sharing)
+        occupants_open (tl);
+    licences_open (tl);
     running_enter (tl);
     if (c->access && c->access->count)
         views_make (tl);
@@ -334,11 +381,11 @@ uint32_t lane_fit (const struct timeline *tl, const struct shape *s, uint32_t no
     if (lane->count == 0)
         return 0;
     i = step_find (tl, lane, start);
-    fit = shape_fit (tl->c, s, node, step_at (tl, lane, i)->free);
+    fit = step_fit (tl, s, node, step_at (tl, lane, i));
     if (!lane->falls)
         return fit;
     while (fit > 0 && ++i < lane->count && step_at (tl, lane, i)->t < end) {
-        uint32_t next = shape_fit (tl->c, s, node, step_at (tl, lane, i)->free);
+        uint32_t next = step_fit (tl, s, node, step_at (tl, lane, i));
         if (next < fit)
             fit = next;
     }
@@ -352,7 +399,7 @@ uint32_t timeline_most (struct timeline *tl, const struct shape *s, uint32_t nod
 
     timeline_view (tl, s->access);
     for (uint32_t i = 0; i < lane->count && step_at (tl, lane, i)->t < before; i++) {
-        uint32_t fit = shape_fit (tl->c, s, node, step_at (tl, lane, i)->free);
+        uint32_t fit = step_fit (tl, s, node, step_at (tl, lane, i));
         most = fit > most ? fit : most;
     }
     return most;
@@ -363,15 +410,15 @@ uint32_t next_node (const struct timeline *tl, const struct shape *s, time_us st
 {
     if (start <= tl->now) {
         n = n < tl->node_count ? bitset_next (&tl->c->open, n) : n;
-        while (n < tl->node_count && !shape_suits (tl->c, s, n))
+        while (n < tl->node_count && !node_allowed (tl, s, n))
             n = bitset_next (&tl->c->open, n + 1);
     } else if (start == tl->reach_at) {
         struct bitset reach = {tl->node_count, tl->reach};
         n = n < tl->node_count ? bitset_next (&reach, n) : n;
-        while (n < tl->node_count && !shape_suits (tl->c, s, n))
+        while (n < tl->node_count && !node_allowed (tl, s, n))
             n = bitset_next (&reach, n + 1);
     } else {
-        while (n < tl->node_count && !shape_suits (tl->c, s, n))
+        while (n < tl->node_count && !node_allowed (tl, s, n))
             n++;
     }
     return n < tl->node_count ? n : tl->node_count;
@@ -384,6 +431,8 @@ uint64_t timeline_count (struct timeline *tl, const struct shape *s, time_us sta
     uint64_t sum = 0;
 
     timeline_view (tl, s->access);
+    if (s->needs.group)
+        return group_count (tl, s, start, end, enough);
     for (uint32_t n = next_node (tl, s, start, 0); n < tl->node_count;
          n = next_node (tl, s, start, n + 1)) {
         sum += lane_fit (tl, s, n, start, end);
@@ -401,11 +450,11 @@ static uint32_t lane_rises (struct timeline *tl, const struct shape *s, uint32_t
 {
     const struct lane *lane = &tl->lane[node];
     uint32_t i = step_find (tl, lane, from);
-    uint32_t fit = shape_fit (tl->c, s, node, step_at (tl, lane, i)->free), first = fit;
+    uint32_t fit = step_fit (tl, s, node, step_at (tl, lane, i)), first = fit;
 
     while (++i < lane->count) {
         const struct step *step = step_at (tl, lane, i);
-        uint32_t next = shape_fit (tl->c, s, node, step->free);
+        uint32_t next = step_fit (tl, s, node, step);
         tl->up[step->bound] += (int64_t)next - fit;
         fit = next;
     }
@@ -413,6 +462,17 @@ static uint32_t lane_rises (struct timeline *tl, const struct shape *s, uint32_t
 }
 
 enum { STEPS_LOCAL = 64 };
+
+static void change_add (struct timeline *tl, uint32_t bound, bool down, uint32_t node,
+                        int64_t change)
+{
+    if (tl->moves)
+        move_add (tl, bound, down, node, change);
+    else if (down)
+        tl->down[bound] += change;
+    else
+        tl->up[bound] += change;
+}
 
 static uint32_t least_of (const uint32_t *fit, uint32_t first, uint32_t last)
 {
@@ -425,7 +485,7 @@ static uint32_t least_of (const uint32_t *fit, uint32_t first, uint32_t last)
 
 /* Any lane: the least over a window of steps that slides from `from` on. Changes go to up[bound]
  * where the window leaves a step, to down[bound] where it reaches one (at bound - duration + 1). */
-static uint32_t lane_slides (struct timeline *tl, const struct shape *s, uint32_t node,
+uint32_t lane_slides (struct timeline *tl, const struct shape *s, uint32_t node,
                              time_us from, duration_us duration)
 {
     const struct lane *lane = &tl->lane[node];
@@ -437,7 +497,7 @@ static uint32_t lane_slides (struct timeline *tl, const struct shape *s, uint32_
     time_us to = time_add (from, duration);
 
     for (uint32_t i = first; i < lane->count; i++)
-        fit[i] = shape_fit (tl->c, s, node, step_at (tl, lane, i)->free);
+        fit[i] = step_fit (tl, s, node, step_at (tl, lane, i));
     while (last + 1 < lane->count && step_at (tl, lane, last + 1)->t < to)
         last++;
     at_from = least = least_of (fit, first, last);
@@ -462,9 +522,9 @@ static uint32_t lane_slides (struct timeline *tl, const struct shape *s, uint32_
         if (next == least)
             continue;
         if (leave)
-            tl->up[step_at (tl, lane, first)->bound] += (int64_t)next - least;
+            change_add (tl, step_at (tl, lane, first)->bound, false, node, (int64_t)next - least);
         else
-            tl->down[step_at (tl, lane, last)->bound] += (int64_t)next - least;
+            change_add (tl, step_at (tl, lane, last)->bound, true, node, (int64_t)next - least);
         least = next;
     }
     return at_from;
@@ -531,7 +591,7 @@ static int64_t sweep_begin (struct timeline *tl, const struct shape *s, duration
     for (uint32_t n = next_node (tl, s, tl->now, 0); n < tl->node_count;
          n = next_node (tl, s, tl->now, n + 1)) {
         if (tl->lane[n].count && !tl->lane[n].falls)
-            sum += shape_fit (c, s, n, step_at (tl, &tl->lane[n], 0)->free);
+            sum += step_fit (tl, s, n, step_at (tl, &tl->lane[n], 0));
     }
     for (uint32_t i = 0; i < tl->falling_count; i++) {
         uint32_t n = tl->falling[i];
@@ -558,8 +618,8 @@ static int64_t sweep_end (struct timeline *tl, const struct shape *s, const stru
         tl->reach[n >> 6] |= UINT64_C (1) << (n & 63);
         i = step_find (tl, lane, end);
         if (i > 0)
-            sum += (int64_t)shape_fit (tl->c, s, n, step_at (tl, lane, i)->free) -
-                   shape_fit (tl->c, s, n, step_at (tl, lane, i - 1)->free);
+            sum += (int64_t)step_fit (tl, s, n, step_at (tl, lane, i)) -
+                   step_fit (tl, s, n, step_at (tl, lane, i - 1));
     }
     return sum;
 }
@@ -613,6 +673,8 @@ bool timeline_earliest (struct timeline *tl, const struct shape *s, uint64_t tas
     bool found;
 
     timeline_view (tl, s->access);
+    if (s->needs.group)
+        return group_earliest (tl, s, tasks, duration, at, until, out);
     if (at == tl->now && (tl->c->run_count == 0 || tl->c->run[0].end > tl->now))
         return sweep (tl, s, tasks, duration, until, out);
     tl->reach_at = TIME_US_NONE;
@@ -640,7 +702,12 @@ void timeline_starts (struct timeline *tl, const struct shape *s, uint64_t tasks
     bool more = true;
 
     timeline_view (tl, s->access);
+    if (s->needs.group) {
+        group_starts (tl, s, tasks, duration, at, until, fn, self);
+        return;
+    }
     sum = changes_fill (tl, s, duration, at);
+
     if ((uint64_t)sum >= tasks)
         since = at;
     while (more && walk_next (tl, &w, begin, duration, &at, &change) && at <= until) {
@@ -674,6 +741,13 @@ time_us timeline_next_bound (const struct timeline *tl, uint32_t bounds, time_us
         if (down > t && down < next)
             next = down;
     }
+    for (uint32_t i = 0; i < tl->licence_count; i++) {
+        time_us up = tl->licence[i].t, down = up - duration + 1;
+        if (up > t && up < next)
+            next = up;
+        if (down > t && down < next)
+            next = down;
+    }
     return next;
 }
 
@@ -694,6 +768,8 @@ static duration_us window_scan (const struct timeline *tl, duration_us least, du
             bool fewer = false;
             for (uint32_t d = 0; d < tl->dims; d++)
                 fewer = fewer || b->free[d] < a->free[d];
+            if (tl->who && occupants_begin (tl, n, b->t))
+                fewer = true;
             if (!fewer)
                 continue;
             if (below ? length < below && length > best : length >= least && length < best)
@@ -738,25 +814,27 @@ void timeline_free (const struct timeline *tl, duration_us length, uint32_t *nod
 
 /* --- conflicts ---------------------------------------------------------------------------- */
 
-uint32_t timeline_lacks (struct timeline *tl, const uint32_t *shape, const struct allocation *a,
+uint32_t timeline_lacks (struct timeline *tl, const struct wanted *w, const struct allocation *a,
                          time_us start, time_us end)
 {
     uint32_t i, lacks = UINT32_MAX;
     time_us from = start > tl->now ? start : tl->now;
 
     if (a->count)
-        timeline_view (tl, tl->c->shape[shape[a->item[0].req]].access);
+        timeline_view (tl, tl->c->shape[w->shape[a->item[0].req]].access);
+    if (!timeline_licensed (tl, w, from, end))
+        return a->count;
     for (i = 0; i < a->count && lacks == UINT32_MAX; i++) {
         struct allocation one = {1, &a->item[i]};
-        const struct shape *s = &tl->c->shape[shape[a->item[i].req]];
+        const struct shape *s = &tl->c->shape[w->shape[a->item[i].req]];
         if (lane_fit (tl, s, a->item[i].node.v, from, end) < a->item[i].tasks)
             lacks = i;
         else
-            timeline_take (tl, shape, &one, start, end, 1);
+            lanes_take (tl, w->shape, &one, start, end, 1, false);
     }
     for (uint32_t k = 0; k < (lacks == UINT32_MAX ? a->count : lacks); k++) {
         struct allocation one = {1, &a->item[k]};
-        timeline_take (tl, shape, &one, start, end, -1);
+        lanes_take (tl, w->shape, &one, start, end, -1, false);
     }
     return lacks;
 }
@@ -767,12 +845,16 @@ int timeline_conflict (struct cluster *c, const struct rsv_spec *spec, const str
     struct arena *arena = arena_create (0);
     struct timeline *tl = timeline_make (c, arena, now, false, (struct rsv_id){0});
     uint32_t shape[REQS_MAX], lacks, access = access_of (c, spec->who);
+    struct wanted w = {spec->req_count, spec->req, shape, spec->licence_count, spec->licence};
     int rc = 0;
 
     for (uint32_t r = 0; r < spec->req_count; r++)
-        shape[r] = shape_intern (c, &spec->req[r], access);
-    lacks = timeline_lacks (tl, shape, a, spec->start, spec->end);
-    if (lacks != UINT32_MAX)
+        shape[r] = shape_intern (c, &spec->req[r], access, spec->who ? spec->who->cred : NULL);
+    lacks = timeline_lacks (tl, &w, a, spec->start, spec->end);
+    if (lacks == a->count)
+        rc = err_set (err, ERR_CONFLICT, "reservation %llu: too few licences in that time",
+                      (unsigned long long)spec->id.v);
+    else if (lacks != UINT32_MAX)
         rc = err_set (err, ERR_CONFLICT,
                       "reservation %llu: node %u has no room for %u tasks in that time",
                       (unsigned long long)spec->id.v, a->item[lacks].node.v,

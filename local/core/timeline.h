@@ -15,6 +15,21 @@
 
 struct timeline;
 
+/* What is to be placed together: a job, a question, a reservation. Nothing here is owned. */
+struct wanted {
+    uint32_t req_count;
+    const struct req *req;
+    const uint32_t *shape; /* of each req, refreshed */
+    uint32_t licence_count;
+    const struct licence *licence;
+};
+
+static inline struct wanted wanted_job (const struct job *job)
+{
+    return (struct wanted){job->spec.req_count, job->spec.req, job->shape,
+                           job->spec.licence_count, job->spec.licence};
+}
+
 /* queue: with the reservations of the last committed plan for idle jobs; inside: a reservation whose
  * resources count as free (0: none). */
 struct timeline *timeline_make (struct cluster *c, struct arena *arena, time_us now, bool queue,
@@ -30,17 +45,17 @@ void timeline_fences_changed (struct timeline *tl, const struct allocation *node
 /* Only the nodes of the allocation are there any more. */
 void timeline_restrict (struct timeline *tl, const struct allocation *a);
 
-/* Takes (or, negative sign, gives back) what the allocation of these reqs uses over [start, end). */
-void timeline_take (struct timeline *tl, const uint32_t *shape, const struct allocation *a,
+/* Takes (or, negative sign, gives back) what the allocation uses over [start, end), licences too. */
+void timeline_take (struct timeline *tl, const struct wanted *w, const struct allocation *a,
                     time_us start, time_us end, int sign);
 
 /* The same for a job that runs from now on and is in the cluster's running list. */
-void timeline_run (struct timeline *tl, const uint32_t *shape, const struct allocation *a,
+void timeline_run (struct timeline *tl, const struct wanted *w, const struct allocation *a,
                    time_us end);
 
 /* Are these very nodes free for all of the allocation over [start, end)? UINT32_MAX: yes; else the
- * first item for which there is no room. Changes nothing. */
-uint32_t timeline_lacks (struct timeline *tl, const uint32_t *shape, const struct allocation *a,
+ * first item for which there is no room (one past the last: licences are missing). Changes nothing. */
+uint32_t timeline_lacks (struct timeline *tl, const struct wanted *w, const struct allocation *a,
                          time_us start, time_us end);
 
 /* Tasks of one shape that could run through [start, start + duration); stops counting at enough. */
@@ -76,15 +91,14 @@ enum choice {
 
 /* Nodes for all reqs of a job over [start, start + duration), into the arena; false: they do not fit
  * together. Changes nothing. */
-bool timeline_choose (struct timeline *tl, struct arena *arena, const struct req *req,
-                      const uint32_t *shape, uint32_t req_count, time_us start,
-                      duration_us duration, enum choice choice, struct allocation *out);
+bool timeline_choose (struct timeline *tl, struct arena *arena, const struct wanted *w,
+                      time_us start, duration_us duration, enum choice choice,
+                      struct allocation *out);
 
 /* The earliest moment at which all reqs fit together, and nodes. */
-bool timeline_place (struct timeline *tl, struct arena *arena, const struct req *req,
-                     const uint32_t *shape, uint32_t req_count, duration_us duration,
-                     time_us from, time_us until, enum choice choice, time_us *start_out,
-                     struct allocation *out);
+bool timeline_place (struct timeline *tl, struct arena *arena, const struct wanted *w,
+                     duration_us duration, time_us from, time_us until, enum choice choice,
+                     time_us *start_out, struct allocation *out);
 
 /* Start intervals of one shape: timeline_starts calls back in ascending order. */
 typedef bool (*interval_fn) (void *self, time_us begin, time_us end);
@@ -103,6 +117,18 @@ uint32_t timeline_bounds (const struct timeline *tl);
 duration_us timeline_window (const struct timeline *tl, duration_us least);
 /* The longest one shorter than `below`; 0: none. */
 duration_us timeline_window_below (const struct timeline *tl, duration_us below);
+
+/* --- licence.c: floating licences as a lane of their own -------------------------------------- */
+
+/* Are so many of each free over [start, end)? */
+bool timeline_licensed (const struct timeline *tl, const struct wanted *w, time_us start,
+                        time_us end);
+/* The first moment from `from` on at which they are for so long; TIME_US_MAX: never. */
+time_us timeline_licences_from (const struct timeline *tl, const struct wanted *w, time_us from,
+                                duration_us duration);
+/* Is counting tasks enough to know that they can be placed? Not where licences are wanted as well, there
+ * are several reqs, or nodes have to lie side by side. */
+bool timeline_countable (const struct timeline *tl, const struct wanted *w);
 
 /* Processors and nodes free through [now, now + length). */
 void timeline_free (const struct timeline *tl, duration_us length, uint32_t *nodes_out,

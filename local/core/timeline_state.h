@@ -44,6 +44,33 @@ struct views {
     const bool *only;  /* of timeline_restrict; NULL: all */
 };
 
+/* Free licences from t on. */
+struct licence_step {
+    time_us t;
+    int32_t *free; /* [kinds] */
+};
+
+/* Who is on a node, and until when; a list per node. Only where it matters (cluster.sharing). */
+struct occupant {
+    uint32_t owner;  /* user + 1; 0: nobody */
+    uint32_t procs;
+    uint32_t access; /* enum node_access */
+    uint32_t next;   /* + 1; 0: the last */
+    time_us start, end;
+};
+
+struct occupants {
+    uint32_t *head; /* [node]: + 1; 0: nobody */
+    struct occupant *list;
+    uint32_t count, cap;
+    uint32_t spare; /* + 1: given back */
+};
+
+struct sums {
+    uint64_t *sum; /* [set] */
+    uint32_t cap;
+};
+
 struct timeline {
     struct cluster *c;
     struct arena *arena;
@@ -68,6 +95,12 @@ struct timeline {
     time_us reach_at;  /* TIME_US_NONE: of no use */
     struct candidate *candidate; /* room for one per node, once needed */
     uint64_t most_below; /* of the last sweep: the most that fitted before what was found */
+    struct moves *moves;        /* while changes are wanted node by node: see group.c */
+    struct sums *sums;          /* group.c */
+    const struct bitset *only;  /* while a candidate set is tried: no other nodes */
+    struct occupants *who;      /* NULL: it does not matter */
+    struct licence_step *licence; /* at least one where there are kinds */
+    uint32_t licence_count, licence_cap;
     int64_t worst_key;   /* of the last choice: the last node taken, … */
     uint32_t worst_node; /* … which others would have to beat */
     struct views *views; /* NULL: no reservation has an ACL */
@@ -101,7 +134,7 @@ static inline uint32_t step_find (const struct timeline *tl, const struct lane *
 uint32_t step_split (struct timeline *tl, struct lane *lane, time_us t);
 /* Takes from (gives back to) any lane of the node; bounds grow. */
 void lane_subtract (struct timeline *tl, struct lane *lane, uint32_t node, const struct shape *s,
-                    uint32_t tasks, time_us start, time_us end, int sign);
+                    uint32_t tasks, bool first, time_us start, time_us end, int sign);
 bool lane_falls (const struct timeline *tl, const struct lane *lane);
 /* The lane of the node is in the list and the bits of those that fall, or not, as its flag says. */
 void lane_listed (struct timeline *tl, uint32_t node);
@@ -111,10 +144,64 @@ void lane_listed (struct timeline *tl, uint32_t node);
 void views_make (struct timeline *tl);
 /* As lane_take, on a node with fences. */
 void view_take (struct timeline *tl, uint32_t place, const struct shape *s, uint32_t tasks,
-                time_us start, time_us end, int sign, bool running);
+                bool first, time_us start, time_us end, int sign, bool running);
 /* What the node is to this class over [start, end). */
 enum affinity view_affinity (const struct timeline *tl, uint32_t class, uint32_t node,
                              time_us start, time_us end);
+
+/* --- occupy.c ----------------------------------------------------------------------------- */
+
+void occupants_open (struct timeline *tl);
+void occupant_add (struct timeline *tl, uint32_t node, const struct occupant *one);
+void occupant_remove (struct timeline *tl, uint32_t node, const struct occupant *one);
+/* What is left of `fit` at t. */
+uint32_t occupants_fit (const struct timeline *tl, const struct shape *s, uint32_t node, time_us t,
+                        uint32_t fit);
+/* Does somebody come at t? */
+bool occupants_begin (const struct timeline *tl, uint32_t node, time_us t);
+
+/* Tasks that fit as things are in this step. */
+static inline uint32_t step_fit (const struct timeline *tl, const struct shape *s, uint32_t node,
+                                 const struct step *step)
+{
+    uint32_t fit = shape_fit (tl->c, s, node, step->free);
+
+    if (__builtin_expect (tl->who != NULL, 0) && fit > 0)
+        fit = occupants_fit (tl, s, node, step->t, fit);
+    return fit;
+}
+
+/* May the node be taken at all, now? */
+static inline bool node_allowed (const struct timeline *tl, const struct shape *s, uint32_t node)
+{
+    return shape_suits (tl->c, s, node) &&
+           (tl->only == NULL || (tl->only->word[node >> 6] >> (node & 63) & 1));
+}
+
+/* --- licence.c ---------------------------------------------------------------------------- */
+
+void licences_open (struct timeline *tl);
+void licences_take (struct timeline *tl, const struct licence *list, uint32_t count, time_us start,
+                    time_us end, int sign);
+
+/* --- group.c: candidate sets ---------------------------------------------------------------- */
+
+void move_add (struct timeline *tl, uint32_t bound, bool down, uint32_t node, int64_t change);
+/* As timeline_count, timeline_earliest and timeline_starts, for the best of the candidate sets. */
+uint64_t group_count (struct timeline *tl, const struct shape *s, time_us start, time_us end,
+                      uint64_t enough);
+bool group_earliest (struct timeline *tl, const struct shape *s, uint64_t tasks,
+                     duration_us duration, time_us from, time_us until, time_us *out);
+void group_starts (struct timeline *tl, const struct shape *s, uint64_t tasks,
+                   duration_us duration, time_us from, time_us until, interval_fn fn, void *self);
+/* The sets in which there is room for all reqs over [start, end), the best first; in the arena. */
+uint32_t group_order (struct timeline *tl, const struct wanted *w, time_us start, time_us end,
+                      const struct node_group_set ***out);
+
+/* --- timeline.c ------------------------------------------------------------------------------ */
+
+uint32_t lane_slides (struct timeline *tl, const struct shape *s, uint32_t node, time_us from,
+                      duration_us duration);
 
 /* Tasks that fit on one node through [start, end). */
 uint32_t lane_fit (const struct timeline *tl, const struct shape *s, uint32_t node, time_us start,

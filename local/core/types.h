@@ -29,14 +29,15 @@ struct rsv_id {
 /* --- resources --------------------------------------------------------------------------- */
 
 /* What a node has and a task takes. Columns from RES_GRES0 on are the site's generic resources
- * (and whatever else is counted per node); how many are in use is said once at cluster_create. */
+ * (and whatever else is counted per node: class initiators, jobs); how many are in use is said at
+ * cluster_create or, when there are more, by cluster_gres_kinds_set. */
 enum {
     RES_PROCS,
     RES_MEM_MB,
     RES_SWAP_MB,
     RES_DISK_MB,
     RES_GRES0,
-    RES_MAX = 16,
+    RES_MAX = 32,
 };
 
 struct resources {
@@ -49,16 +50,48 @@ struct features { /* a set of at most FEATURES_MAX features by number */
     uint64_t word[FEATURES_MAX / 64];
 };
 
-enum { PARTITION_ANY = 0 }; /* nodes have 1..; a req may name one */
+enum { PARTITION_ANY = 0, PARTITIONS_MAX = 63 }; /* nodes have 1..; a req may name one */
 
-/* One shape of tasks. A task is atomic: all of it on one node. */
+static inline uint64_t partition_bit (uint32_t partition)
+{
+    return UINT64_C (1) << (partition - 1);
+}
+
+/* Who else may be on a node (NODEACCESSPOLICY). A running job's policy binds those that come. */
+enum node_access {
+    ACCESS_SITE, /* of a req: what its class or the site says */
+    ACCESS_SHARED,
+    ACCESS_SINGLEUSER, /* jobs of one user only */
+    ACCESS_SINGLEJOB,  /* nobody else */
+    ACCESS_SINGLETASK, /* nobody else, and one task */
+};
+
+/* Beside the ids of cluster_nodeset_define. */
+#define NODESET_SITE 0u
+#define NODESET_NONE UINT32_MAX
+
+/* One shape of tasks. A task is atomic: all of it on one node. All fields but tasks, task and
+ * tasks_per_node may be zero: nothing asked. */
 struct req {
     uint32_t tasks;           /* 1..TASKS_MAX */
     uint32_t tasks_per_node;  /* exactly so many on each node used; 0: any number */
     struct resources task;    /* per task; procs >= 1 */
     struct features features; /* the node has all of these */
+    struct features exclude;  /* … and none of these */
+    struct features prefer;   /* PRIORITYF's PREF: nodes with all of these are liked better */
     uint32_t partition;       /* PARTITION_ANY or one */
     bool exclusive;           /* whole nodes that nobody else uses */
+    uint8_t access;           /* enum node_access */
+    uint32_t node_procs;      /* nodes of exactly so many processors (EXACTPROC) */
+    uint32_t hosts;           /* only nodes of this list: cluster_hosts_define */
+    uint32_t nodeset;         /* NODESET_SITE, NODESET_NONE or an id */
+    uint64_t partitions;      /* only these: partition_bit */
+};
+
+/* So many of a floating licence (not tied to a node) for the whole job. */
+struct licence {
+    uint32_t kind; /* < the kinds of cluster_licences_set */
+    int32_t count; /* > 0 */
 };
 
 enum {
@@ -66,6 +99,7 @@ enum {
     REQS_MAX = 64,
     NODES_MAX = 1 << 20,
     JOBS_MAX = 1 << 24, /* in the queue or running at one time */
+    LICENCES_MAX = 64,  /* kinds */
 };
 
 /* tasks of req (index within the job) on one node. */
@@ -94,6 +128,11 @@ struct node_spec {
     uint32_t partition; /* >= 1 */
     int32_t speed_ppm;  /* 1000000: nominal; FASTEST takes the highest first */
     int32_t priority;   /* NODEALLOCATIONPOLICY PRIORITY takes the highest first */
+    uint64_t classes;   /* bits of cluster_class_set that it serves; 0: all */
+    uint32_t max_jobs_per_user;  /* 0: any number */
+    uint32_t max_procs_per_user;
+    int32_t max_load_milli; /* NODELOADPOLICY ADJUSTSTATE: busy from this load on; 0: the site's */
+    uint32_t priority_fn;   /* PRIORITYF: policy.priority_fn[priority_fn - 1]; 0: plain PRIORITY */
 };
 
 /* --- jobs -------------------------------------------------------------------------------- */
@@ -147,6 +186,8 @@ struct job_spec {
     duration_us walltime_limit; /* > 0 */
     uint32_t req_count;         /* 1..REQS_MAX */
     const struct req *req;      /* copied */
+    uint32_t licence_count;     /* at most LICENCES_MAX */
+    const struct licence *licence; /* copied; each kind once */
     uint32_t holds;             /* enum job_hold */
     uint32_t flags;             /* enum job_flag */
     int32_t system_priority;    /* setspri: 0 none; see priority.h */
@@ -225,8 +266,10 @@ struct rsv_spec {
     time_us end;           /* > start; TIME_US_MAX: no end */
     uint32_t req_count;    /* what its allocation was placed for */
     const struct req *req; /* copied */
-    /* COURTESY and FIRM: for whom, so that ACLs can admit it; NULL: nobody that any ACL admits */
+    /* COURTESY and FIRM: for whom, so that ACLs can admit it and its class counts; NULL: nobody */
     const struct who *who; /* copied */
+    uint32_t licence_count;
+    const struct licence *licence; /* copied */
     /* ADMIN */
     uint32_t flags; /* enum rsv_flag */
     uint32_t acl_count;

@@ -208,7 +208,7 @@ static bool charged_before (const struct timeline *tl, const struct fence *f, ui
 }
 
 static void charge (struct timeline *tl, uint32_t node, const struct shape *s, uint32_t tasks,
-                    time_us start, time_us end, int sign)
+                    bool first, time_us start, time_us end, int sign)
 {
     uint32_t count;
     const struct fence *f = fences_of (tl, node, &count);
@@ -220,20 +220,20 @@ static void charge (struct timeline *tl, uint32_t node, const struct shape *s, u
             access_grant (tl->c->access, s->access, f[i].rsv) == NULL ||
             charged_before (tl, f, i, s->access))
             continue;
-        lane_subtract (tl, &tl->views->part[f[i].part], node, s, tasks, from, to, sign);
+        lane_subtract (tl, &tl->views->part[f[i].part], node, s, tasks, first, from, to, sign);
     }
 }
 
 void view_take (struct timeline *tl, uint32_t place, const struct shape *s, uint32_t tasks,
-                time_us start, time_us end, int sign, bool running)
+                bool first, time_us start, time_us end, int sign, bool running)
 {
     struct view_node *v = &tl->views->node[place];
 
     if (v->plain.count == 0)
         return;
-    lane_subtract (tl, &v->plain, v->node, s, tasks, start, end, sign);
+    lane_subtract (tl, &v->plain, v->node, s, tasks, first, start, end, sign);
     v->plain.falls = v->plain.falls || !running || lane_falls (tl, &v->plain);
-    charge (tl, v->node, s, tasks, start, end, sign);
+    charge (tl, v->node, s, tasks, first, start, end, sign);
     v->version++;
     show (tl, place);
 }
@@ -248,7 +248,9 @@ static void running_charge (struct timeline *tl)
         time_us end = effective_end (c, job->limit_end, tl->now);
         for (uint32_t k = 0; job->access && k < job->allocation.count; k++) {
             const struct placement *p = &job->allocation.item[k];
-            charge (tl, p->node.v, &c->shape[job->shape[p->req]], p->tasks, tl->now, end, 1);
+            charge (tl, p->node.v, &c->shape[job->shape[p->req]], p->tasks,
+                    job->spec.req_count == 1 || !earlier_req_there (&job->allocation, k), tl->now,
+                    end, 1);
         }
     }
 }

@@ -15,7 +15,15 @@
 #include "local/core/query.h"
 #include "tests/prop/local/trace.h"
 
-enum { NODES_MOST = 9, ACTIVE_MOST = 400, DIMS = 4 };
+enum {
+    NODES_MOST = 9,
+    ACTIVE_MOST = 400,
+    DIMS = 4,
+    CLASS_COLUMN = RES_GRES0,   /* initiators of class 1 */
+    JOBS_COLUMN = RES_GRES0 + 1, /* NODECFG MAXJOB */
+    RICH_DIMS = RES_GRES0 + 2,
+    LICENCES = 2,
+};
 
 struct life {
     uint64_t seed;
@@ -28,6 +36,12 @@ struct life {
     uint64_t next_job, next_rsv;
     time_us now;
     bool unit;
+    bool rich; /* classes, partitions, node sets, licences, who shares a node */
+    uint32_t dims;
+    int32_t licence[LICENCES];
+    uint32_t nodeset; /* every job's; 0: none */
+    bool mandatory;
+    uint32_t hosts;
 };
 
 static int64_t pick (struct life *l, int64_t low, int64_t high)
@@ -83,6 +97,15 @@ static void policy_make (struct life *l)
         any->limits.active[LIMIT_HARD][LIMIT_PROC] = 12;
     }
     policy_bucket_set (p, 0, (uint32_t)(pick (l, 0, 1) ? pick (l, 1, 5) : 100), NULL, 0);
+    if (l->rich) {
+        static const int access[] = {ACCESS_SHARED, ACCESS_SHARED, ACCESS_SINGLEUSER,
+                                     ACCESS_SINGLEJOB, ACCESS_SINGLETASK};
+        struct policy_cred *one = policy_cred_edit (p, CRED_USER, 1);
+        p->node_access = access[pick (l, 0, 4)];
+        one->plist = 1; /* the first partition only */
+        one->set |= CRED_SET_PLIST;
+        p->system_pdef = (uint32_t)pick (l, 0, 2);
+    }
     if (policy_seal (p, &err) != 0)
         fail_msg ("%s", err.text);
 }
@@ -92,7 +115,8 @@ static void site_make (struct life *l)
     l->nodes = (uint32_t)pick (l, 2, NODES_MOST);
     l->unit = pick (l, 0, 2) == 0;
     for (int t = 0; t < 2; t++) {
-        l->twin[t] = cluster_create (l->policy, NULL, NULL);
+        struct cluster_options options = {.gres_kinds = l->rich ? RICH_DIMS - RES_GRES0 : 0};
+        l->twin[t] = cluster_create (l->policy, &options, NULL);
         l->arena[t] = arena_create (0);
     }
     l->twin[1]->planner->plain_room = l->policy->reservation_binding == BINDING_EARLY;
@@ -102,12 +126,49 @@ static void site_make (struct life *l)
         spec.configured.v[RES_PROCS] = l->unit ? 1 : (int32_t)pick (l, 1, 5);
         spec.configured.v[RES_MEM_MB] = (int32_t)pick (l, 2, 9);
         spec.features.word[0] = (uint64_t)pick (l, 0, 3);
+        if (l->rich) {
+            spec.partition = (uint32_t)pick (l, 1, 2);
+            spec.configured.v[CLASS_COLUMN] = (int32_t)pick (l, 0, 3);
+            spec.configured.v[JOBS_COLUMN] = (int32_t)pick (l, 1, 4);
+            spec.classes = pick (l, 0, 2) ? 0 : 1;
+            spec.max_jobs_per_user = pick (l, 0, 3) ? 0 : 1;
+            spec.max_procs_per_user = pick (l, 0, 3) ? 0 : 2;
+        }
         BOTH (cluster_node_add (c, &spec, l->now, NULL, &err_));
+    }
+}
+
+/* What the site says of classes, sets and licences. */
+static void site_enrich (struct life *l)
+{
+    uint32_t feature[] = {0, 1};
+    struct nodeset set = {.policy = (enum nodeset_policy)pick (l, 0, 2),
+                          .attribute = pick (l, 0, 1) ? NODESET_FEATURE : NODESET_SPEED,
+                          .priority = (enum nodeset_priority)pick (l, 0, 3),
+                          .mandatory = pick (l, 0, 1) == 1,
+                          .count = 0,
+                          .value = feature};
+    struct class_spec class = {.bit = 0, .column = CLASS_COLUMN, .initiators = 1};
+    struct node_id host[] = {{0}, {1}};
+
+    for (int k = 0; k < LICENCES; k++)
+        l->licence[k] = (int32_t)pick (l, 1, 4);
+    if (set.attribute == NODESET_FEATURE)
+        set.count = 2;
+    l->mandatory = set.mandatory && set.policy != NODESET_ANYOF;
+    BOTH (cluster_job_column_set (c, JOBS_COLUMN, l->now, &err_));
+    BOTH (cluster_licences_set (c, l->licence, LICENCES, l->now, &err_));
+    BOTH (cluster_hosts_define (c, host, 2, &l->hosts, &err_));
+    BOTH (cluster_class_set (c, 1, &class, l->now, &err_));
+    if (pick (l, 0, 1)) {
+        BOTH (cluster_nodeset_define (c, &set, &l->nodeset, &err_));
+        BOTH (cluster_nodeset_site_set (c, l->nodeset, l->now, &err_));
     }
 }
 
 static void job_submit (struct life *l)
 {
+    struct licence licence[LICENCES];
     struct req req[2];
     struct job_spec spec = {.id = {l->next_job++}, .submit = l->now, .not_before = TIME_US_NONE,
                             .req = req, .req_count = 1};
@@ -133,6 +194,17 @@ static void job_submit (struct life *l)
         spec.cred[k] = CRED_NONE;
     spec.cred[CRED_USER] = (uint32_t)pick (l, 1, 4);
     spec.cred[CRED_QOS] = CRED_DEFAULT;
+    if (l->rich) {
+        for (uint32_t k = 0; k < LICENCES; k++) {
+            if (pick (l, 0, 3) == 0)
+                licence[spec.licence_count++] = (struct licence){k, (int32_t)pick (l, 1, 3)};
+        }
+        spec.licence = licence;
+        spec.cred[CRED_CLASS] = pick (l, 0, 2) ? CRED_NONE : 1;
+        req[0].hosts = pick (l, 0, 9) ? 0 : l->hosts;
+        req[0].access = pick (l, 0, 9) ? ACCESS_SITE : ACCESS_SINGLEUSER;
+        req[0].partitions = req[1].partitions = pick (l, 0, 9) ? 0 : 2;
+    }
     spec.holds = pick (l, 0, 12) == 0 ? HOLD_USER : 0;
     if (pick (l, 0, 12) == 0)
         spec.not_before = l->now + pick (l, 1, 30) * US_PER_S;
@@ -265,69 +337,208 @@ static void event (struct life *l)
 struct use {
     uint32_t node;
     time_us start, end;
-    int64_t v[DIMS];
+    int64_t v[RES_MAX];
+    uint32_t user, access;
+    int64_t procs; /* of its tasks, whatever else it keeps */
+    uint32_t job;    /* its place in the list of jobs and reservations */
+    const struct licence *licence; /* of the first placement of each */
+    uint32_t licence_count;
 };
 
-static uint32_t uses_add (struct use *list, uint32_t n, const struct req *req,
-                          const struct allocation *a, time_us start, time_us end,
-                          const struct cluster *c)
+struct uses {
+    struct use list[20000];
+    uint32_t count;
+    uint32_t jobs;
+};
+
+static uint32_t access_of (const struct life *l, const struct req *req)
 {
-    for (uint32_t i = 0; i < a->count; i++) {
-        const struct req *r = &req[a->item[i].req];
-        struct node_view node;
-        list[n] = (struct use){a->item[i].node.v, start, end, {0}};
-        assert_int_equal (cluster_node_get (c, a->item[i].node, &node, NULL), 0);
-        for (int d = 0; d < DIMS; d++)
-            list[n].v[d] = r->exclusive ? node.spec.configured.v[d]
-                                        : (int64_t)a->item[i].tasks * r->task.v[d];
-        n++;
-    }
-    return n;
+    return req->access ? req->access : l->policy->node_access ? (uint32_t)l->policy->node_access
+                                                              : ACCESS_SHARED;
 }
 
-static void check_over_commitment (const struct life *l)
+/* cred NULL: a reservation's. What a job of class 1 takes of initiators is its site's to know. */
+static void uses_add (const struct life *l, struct uses *u, const struct req *req,
+                      const uint32_t *cred, const struct licence *licence, uint32_t licence_count,
+                      const struct allocation *a, time_us start, time_us end)
 {
-    static struct use list[20000];
     const struct cluster *c = l->twin[0];
-    uint32_t n = 0;
 
+    for (uint32_t i = 0; i < a->count; i++) {
+        const struct req *r = &req[a->item[i].req];
+        uint32_t access = cred ? access_of (l, r) : ACCESS_SHARED;
+        bool whole = r->exclusive || access >= ACCESS_SINGLEJOB;
+        struct node_view node;
+        struct use *one = &u->list[u->count++];
+        *one = (struct use){.node = a->item[i].node.v, .start = start, .end = end,
+                            .user = cred ? cred[CRED_USER] : 0, .access = access,
+                            .procs = (int64_t)a->item[i].tasks * r->task.v[RES_PROCS],
+                            .job = u->jobs};
+        if (i == 0) {
+            one->licence = licence;
+            one->licence_count = licence_count;
+        }
+        assert_int_equal (cluster_node_get (c, a->item[i].node, &node, NULL), 0);
+        for (uint32_t d = 0; d < l->dims; d++)
+            one->v[d] = whole ? node.spec.configured.v[d]
+                              : (int64_t)a->item[i].tasks * r->task.v[d];
+        if (l->rich && !whole) {
+            one->v[JOBS_COLUMN] = 1;
+            for (uint32_t k = 0; k < i; k++)
+                one->v[JOBS_COLUMN] -= a->item[k].node.v == a->item[i].node.v;
+            one->v[CLASS_COLUMN] = cred && cred[CRED_CLASS] == 1 ? a->item[i].tasks : 0;
+        }
+        if (access == ACCESS_SINGLETASK)
+            assert_int_equal (a->item[i].tasks, 1);
+        if (l->rich && cred && cred[CRED_CLASS] == 1 && node.spec.classes)
+            assert_true (node.spec.classes & 1);
+        if (l->rich && r->hosts)
+            assert_true (a->item[i].node.v <= 1);
+    }
+    u->jobs++;
+}
+
+static void uses_all (const struct life *l, struct uses *u)
+{
+    const struct cluster *c = l->twin[0];
+
+    u->count = u->jobs = 0;
     for (uint32_t i = 0; i < c->run_count; i++) {
         const struct job *job = job_at (c, c->run[i].slot);
         time_us end = job->limit_end > l->now ? job->limit_end
                                               : l->now + l->policy->poll_interval;
-        n = uses_add (list, n, job->spec.req, &job->allocation, l->now, end, c);
+        uses_add (l, u, job->spec.req, job->spec.cred, job->spec.licence,
+                  job->spec.licence_count, &job->allocation, l->now, end);
     }
     for (uint32_t i = 0; i < l->plan[0].reservation_count; i++) {
         const struct plan_reservation *r = &l->plan[0].reservation[i];
         struct job_view view;
         assert_int_equal (cluster_job_get (c, r->job, &view, NULL), 0);
-        n = uses_add (list, n, view.spec->req, &r->allocation, r->start, r->end, c);
+        uses_add (l, u, view.spec->req, view.spec->cred, view.spec->licence,
+                  view.spec->licence_count, &r->allocation, r->start, r->end);
         assert_true (r->start >= l->now);
     }
     for (uint32_t i = 0; i < c->rsv_count; i++) {
-        if (c->rsv[i]->spec.kind != RSV_ADMIN && c->rsv[i]->spec.end > l->now)
-            n = uses_add (list, n, c->rsv[i]->spec.req, &c->rsv[i]->allocation,
-                          c->rsv[i]->spec.start, c->rsv[i]->spec.end, c);
+        const struct rsv_spec *spec = &c->rsv[i]->spec;
+        if (spec->kind != RSV_ADMIN && spec->end > l->now)
+            uses_add (l, u, spec->req, spec->who ? spec->who->cred : NULL, spec->licence, spec->licence_count,
+                      &c->rsv[i]->allocation, spec->start, spec->end);
     }
-    for (uint32_t i = 0; i < n; i++) { /* at every beginning, all that is there together */
-        time_us at = list[i].start < l->now ? l->now : list[i].start;
-        struct node_view node;
-        int64_t sum[DIMS] = {0};
-        for (uint32_t k = 0; k < n; k++) {
-            for (int d = 0; list[k].node == list[i].node && list[k].start <= at &&
-                            at < list[k].end && d < DIMS;
-                 d++)
-                sum[d] += list[k].v[d];
+}
+
+/* a job past its limit may still sit where others were promised: not the pass's doing */
+static bool overdue (const struct life *l)
+{
+    return l->twin[0]->run_count && l->twin[0]->run[0].end <= l->now;
+}
+
+/* Everything that is on the node of one use at its beginning, together. */
+static void check_node (const struct life *l, const struct uses *u, const struct use *one,
+                        time_us at)
+{
+    struct node_view node;
+    int64_t sum[RES_MAX] = {0}, own_procs = 0;
+    uint32_t own_jobs = 0;
+
+    assert_int_equal (cluster_node_get (l->twin[0], (struct node_id){one->node}, &node, NULL), 0);
+    for (uint32_t k = 0; k < u->count; k++) {
+        const struct use *other = &u->list[k];
+        if (other->node != one->node || other->start > at || at >= other->end)
+            continue;
+        for (uint32_t d = 0; d < l->dims; d++)
+            sum[d] += other->v[d];
+        if (!l->rich || one->user == 0 || other->user == 0)
+            continue;
+        if (other->user == one->user) {
+            own_jobs++;
+            own_procs += other->procs;
+        } else if (other->access == ACCESS_SINGLEUSER || one->access == ACCESS_SINGLEUSER) {
+            fail_msg ("node %u is shared by users %u and %u at %lld s", one->node, one->user,
+                      other->user, (long long)(at / US_PER_S));
         }
-        assert_int_equal (cluster_node_get (c, (struct node_id){list[i].node}, &node, NULL), 0);
-        for (int d = 0; d < DIMS; d++) {
-            /* a job past its limit may still sit where others were promised: not the pass's doing */
-            if (sum[d] > node.spec.configured.v[d] && node.state == NODE_UP &&
-                !(c->run_count && c->run[0].end <= l->now))
-                fail_msg ("node %u holds %lld of resource %d at %lld s, has %d", list[i].node,
-                          (long long)sum[d], d, (long long)(at / US_PER_S),
-                          node.spec.configured.v[d]);
-        }
+    }
+    if (node.state != NODE_UP || overdue (l))
+        return;
+    for (uint32_t d = 0; d < l->dims; d++) {
+        if (sum[d] > node.spec.configured.v[d])
+            fail_msg ("node %u holds %lld of resource %d at %lld s, has %d", one->node,
+                      (long long)sum[d], d, (long long)(at / US_PER_S),
+                      node.spec.configured.v[d]);
+    }
+    if (l->rich && node.spec.max_jobs_per_user && one->user)
+        assert_true (own_jobs <= node.spec.max_jobs_per_user);
+    if (l->rich && node.spec.max_procs_per_user && one->user)
+        assert_true (own_procs <= node.spec.max_procs_per_user);
+}
+
+static void check_licences (const struct life *l, const struct uses *u, time_us at)
+{
+    int64_t used[LICENCES] = {0};
+
+    for (uint32_t k = 0; k < u->count; k++) {
+        const struct use *one = &u->list[k];
+        for (uint32_t i = 0; one->start <= at && at < one->end && i < one->licence_count; i++)
+            used[one->licence[i].kind] += one->licence[i].count;
+    }
+    for (int k = 0; k < LICENCES; k++) {
+        if (used[k] > l->licence[k] && !overdue (l))
+            fail_msg ("%lld of licence %d are in use at %lld s, there are %d", (long long)used[k],
+                      k, (long long)(at / US_PER_S), l->licence[k]);
+    }
+}
+
+static void check_over_commitment (const struct life *l)
+{
+    static struct uses u;
+
+    uses_all (l, &u);
+    for (uint32_t i = 0; i < u.count; i++) {
+        time_us at = u.list[i].start < l->now ? l->now : u.list[i].start;
+        check_node (l, &u, &u.list[i], at);
+        if (l->rich)
+            check_licences (l, &u, at);
+    }
+}
+
+/* All nodes of a job in one partition, and where that must be in one of the sets. */
+static void check_together (const struct life *l, const struct job_view *job,
+                            const struct allocation *a)
+{
+    struct node_view first, node;
+    uint64_t common = UINT64_MAX;
+    bool same_speed = true;
+
+    if (a->count == 0)
+        return;
+    assert_int_equal (cluster_node_get (l->twin[0], a->item[0].node, &first, NULL), 0);
+    for (uint32_t i = 0; i < a->count; i++) {
+        assert_int_equal (cluster_node_get (l->twin[0], a->item[i].node, &node, NULL), 0);
+        assert_int_equal (node.spec.partition, first.spec.partition);
+        if (job->spec->cred[CRED_USER] == 1)
+            assert_int_equal (node.spec.partition, 1);
+        if (job->spec->req[a->item[i].req].partitions)
+            assert_int_equal (node.spec.partition, 2);
+        common &= node.spec.features.word[0];
+        same_speed = same_speed && node.spec.speed_ppm == first.spec.speed_ppm;
+    }
+    if (l->nodeset && l->mandatory) {
+        const struct nodeset *set = &l->twin[0]->groups.nodeset[l->nodeset - 1];
+        assert_true (set->attribute == NODESET_SPEED ? same_speed : (common & 3) != 0);
+    }
+}
+
+static void check_sets (const struct life *l)
+{
+    struct job_view view;
+
+    for (uint32_t i = 0; i < l->plan[0].start_count; i++) {
+        assert_int_equal (cluster_job_get (l->twin[0], l->plan[0].start[i].job, &view, NULL), 0);
+        check_together (l, &view, &view.allocation);
+    }
+    for (uint32_t i = 0; i < l->plan[0].reservation_count; i++) {
+        const struct plan_reservation *r = &l->plan[0].reservation[i];
+        assert_int_equal (cluster_job_get (l->twin[0], r->job, &view, NULL), 0);
+        check_together (l, &view, &r->allocation);
     }
 }
 
@@ -529,12 +740,16 @@ static void pass (struct life *l)
     if (l->policy->reservation_binding == BINDING_EARLY)
         check_over_commitment (l);
     check_access (l);
+    if (l->rich)
+        check_sets (l);
     check_no_delay (l);
 }
 
-static void live (uint64_t seed)
+static void live (uint64_t seed, bool rich)
 {
-    struct life life = {.seed = seed, .next_job = 1, .next_rsv = 1, .now = 1000 * US_PER_S}, *l = &life;
+    struct life life = {.seed = seed, .next_job = 1, .next_rsv = 1, .now = 1000 * US_PER_S,
+                        .rich = rich, .dims = rich ? RICH_DIMS : DIMS};
+    struct life *l = &life;
 
     cred_names_init (&l->names);
     for (int i = 1; i < 8; i++) {
@@ -543,7 +758,11 @@ static void live (uint64_t seed)
         strtab_intern (l->names.tab[CRED_USER], name);
     }
     policy_make (l);
+    if (rich)
+        strtab_intern (l->names.tab[CRED_CLASS], "c1");
     site_make (l);
+    if (rich)
+        site_enrich (l);
     for (int step = 0; step < 120; step++) {
         for (int64_t k = pick (l, 1, 3); k > 0; k--)
             event (l);
@@ -558,22 +777,34 @@ static void live (uint64_t seed)
     cred_names_free (&l->names);
 }
 
-static void test_lives (void **state)
+static void lives (bool rich)
 {
     const char *from = getenv ("NUI_SEED"), *many = getenv ("NUI_SEEDS");
     uint64_t first = from ? strtoull (from, NULL, 10) : 1;
     uint64_t count = many ? strtoull (many, NULL, 10) : from ? 1 : 150;
 
-    (void)state;
     for (uint64_t seed = first; seed < first + count; seed++) {
         print_message ("\rseed %llu ", (unsigned long long)seed);
-        live (seed);
+        live (seed, rich);
     }
     print_message ("\n");
 }
 
+static void test_lives (void **state)
+{
+    (void)state;
+    lives (false);
+}
+
+static void test_rich_lives (void **state)
+{
+    (void)state;
+    lives (true);
+}
+
 int main (void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test (test_lives)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test (test_lives),
+                                       cmocka_unit_test (test_rich_lives)};
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

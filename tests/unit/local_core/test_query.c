@@ -185,14 +185,14 @@ static void test_reqs (void **state)
 {
     struct scene s;
     struct req both[2] = {scene_req (1, 1, 900), scene_req (4, 1, 100)};
-    struct query q = {.req_count = 2, .req = both, .duration = 10 * S, .from = TIME_US_NONE,
-                      .until = TIME_US_MAX, .queue = true};
+    struct query q = ask (both, 10);
     struct slot slot;
     struct interval *interval;
     uint32_t count;
 
     (void)state;
     busy (&s);
+    q.req_count = 2;
     assert_int_equal (query_earliest (s.c, &q, 10 * S, s.arena, &slot, &s.err), 0);
     assert_int_equal (slot.start, 100 * S); /* 3 of 4 processors left beside the large one */
     both[1].tasks = 3;

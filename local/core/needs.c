@@ -1,0 +1,235 @@
+/* needs: what a site's classes, partitions and access policies add to what a req asks. */
+#include "local/core/state.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+/* A partition that no node is in: what is left when the lists allow none. */
+#define NOWHERE (UINT64_C (1) << 63)
+static_assert (PARTITIONS_MAX < 64, "one bit stands for nowhere");
+
+static const struct class_spec *class_of (const struct cluster *c, const uint32_t *cred)
+{
+    if (cred == NULL || cred[CRED_CLASS] >= c->class_cap || !c->class_rec[cred[CRED_CLASS]].known)
+        return NULL;
+    return &c->class_rec[cred[CRED_CLASS]].spec;
+}
+
+static bool features_any (const struct features *f)
+{
+    uint64_t any = 0;
+
+    for (uint32_t w = 0; w < FEATURES_MAX / 64; w++)
+        any |= f->word[w];
+    return any != 0;
+}
+
+static void class_add (const struct class_spec *class, struct req *out, struct needs *needs)
+{
+    if (class->bit != UINT8_MAX)
+        needs->classes = UINT64_C (1) << class->bit;
+    if (class->column)
+        out->task.v[class->column] += class->initiators;
+    needs->class_hosts = class->hosts;
+    if (!features_any (&out->features))
+        out->features = class->features;
+    for (uint32_t w = 0; w < FEATURES_MAX / 64; w++)
+        out->exclude.word[w] |= class->exclude.word[w];
+}
+
+static bool spans (const struct cluster *c, const uint32_t *cred)
+{
+    const struct policy_qos *qos;
+
+    if (cred == NULL)
+        return true; /* a reservation lies where it lies */
+    qos = policy_qos (c->policy, cred[CRED_QOS]);
+    return qos && (qos->flags & QOS_SPAN);
+}
+
+/* Which partitions; the choice among several, where they may not be mixed, is the group's. */
+static uint64_t partitions_of (const struct cluster *c, const struct req *in,
+                               const uint32_t *cred, uint32_t *pdef)
+{
+    uint64_t mask = in->partitions ? in->partitions : UINT64_MAX, listed = 0;
+    bool none = false;
+
+    *pdef = 0;
+    if (in->partition != PARTITION_ANY)
+        mask &= partition_bit (in->partition);
+    if (cred)
+        listed = policy_partitions (c->policy, cred, pdef, &none);
+    if (listed)
+        mask &= listed;
+    if (none || (mask & c->partition_mask) == 0)
+        return NOWHERE;
+    return mask & c->partition_mask;
+}
+
+static uint32_t access_of (const struct cluster *c, const struct req *in,
+                           const struct class_spec *class)
+{
+    if (in->access != ACCESS_SITE)
+        return in->access;
+    if (class && class->access != ACCESS_SITE)
+        return class->access;
+    return c->policy->node_access ? (uint32_t)c->policy->node_access : ACCESS_SHARED;
+}
+
+void needs_resolve (struct cluster *c, const struct req *in, const uint32_t *cred, struct req *out,
+                    struct needs *needs)
+{
+    const struct class_spec *class = class_of (c, cred);
+    uint32_t pdef, nodeset = in->nodeset;
+    uint64_t mask = partitions_of (c, in, cred, &pdef);
+    bool choice;
+
+    *out = *in;
+    out->tasks = 0;
+    memset (needs, 0, sizeof *needs);
+    if (class)
+        class_add (class, out, needs);
+    needs->access = access_of (c, in, class);
+    out->exclusive = in->exclusive || needs->access >= ACCESS_SINGLEJOB;
+    out->access = ACCESS_SITE;
+    out->partition = PARTITION_ANY;
+    out->partitions = 0;
+    if (mask != c->partition_mask)
+        needs->partitions = mask;
+    if (nodeset == NODESET_SITE && class)
+        nodeset = class->nodeset;
+    if (nodeset == NODESET_SITE)
+        nodeset = cred ? c->groups.site : NODESET_NONE;
+    out->nodeset = NODESET_SITE;
+    choice = (mask & (mask - 1)) && !spans (c, cred);
+    if (choice || nodeset != NODESET_NONE)
+        needs->group = group_intern (c, choice ? mask : 0, choice ? pdef : 0, nodeset);
+    if (c->sharing && cred)
+        needs->owner = cred[CRED_USER] == CRED_NONE ? UINT32_MAX : cred[CRED_USER] + 1;
+}
+
+/* --- who shares ----------------------------------------------------------------------------- */
+
+void needs_sharing (struct cluster *c)
+{
+    bool sharing = c->sharing_asked || c->policy->node_access == ACCESS_SINGLEUSER;
+
+    for (uint32_t i = 0; i < c->class_cap && !sharing; i++)
+        sharing = c->class_rec[i].known && c->class_rec[i].spec.access == ACCESS_SINGLEUSER;
+    for (uint32_t n = 0; n < c->node_count && !sharing; n++)
+        sharing = c->node[n].max_jobs_per_user || c->node[n].max_procs_per_user;
+    c->needs_stale = c->needs_stale || sharing != c->sharing;
+    c->sharing = sharing;
+}
+
+/* --- nodes ---------------------------------------------------------------------------------- */
+
+bool needs_met (const struct cluster *c, const struct shape *s, uint32_t node)
+{
+    const struct node_spec *spec = &c->node[node];
+
+    if (s->needs.partitions && !(s->needs.partitions & partition_bit (spec->partition)))
+        return false;
+    if (spec->classes && (s->needs.classes & ~spec->classes))
+        return false;
+    for (uint32_t w = 0; w < FEATURES_MAX / 64; w++) {
+        if ((s->req.features.word[w] & ~spec->features.word[w]) ||
+            (s->req.exclude.word[w] & spec->features.word[w]))
+            return false;
+    }
+    if (s->req.node_procs && (uint32_t)spec->configured.v[RES_PROCS] != s->req.node_procs)
+        return false;
+    if (s->req.hosts && !hosts_have (c, s->req.hosts, node))
+        return false;
+    return !s->needs.class_hosts || hosts_have (c, s->needs.class_hosts, node);
+}
+
+uint32_t shape_fit_special (const struct cluster *c, const struct shape *s, uint32_t node,
+                            const int32_t *free_row, uint32_t fit)
+{
+    if (s->req.exclusive &&
+        memcmp (free_row, c->cap + (size_t)node * c->dims, c->dims * sizeof *free_row) != 0)
+        return 0;
+    if (c->job_column && free_row[c->job_column] < 1)
+        return 0;
+    if (s->needs.access == ACCESS_SINGLETASK && fit > 1)
+        return 1;
+    return fit;
+}
+
+/* --- what the site says ----------------------------------------------------------------------- */
+
+/* A change after which the same reqs may mean something else. */
+static void needs_changed (struct cluster *c)
+{
+    c->needs_stale = true;
+    c->nodes_dirty = true;
+    c->version++;
+    event_frees (c);
+}
+
+int cluster_class_set (struct cluster *c, uint32_t class, const struct class_spec *spec,
+                       time_us now, struct err *err)
+{
+    uint32_t had = c->class_cap;
+
+    if (class == CRED_NONE || (spec->bit != UINT8_MAX && spec->bit >= 64))
+        return err_set (err, ERR_INVALID, "class %u: bit %u, at most 63", class, spec->bit);
+    if (spec->column && (spec->column < RES_GRES0 || spec->column >= c->dims))
+        return err_set (err, ERR_INVALID, "class %u: column %u is not in use", class,
+                        spec->column);
+    event_begin (c, now);
+    if (class >= had) {
+        c->class_rec = grow (c->class_rec, &c->class_cap, class + 1, sizeof *c->class_rec);
+        memset (c->class_rec + had, 0, (c->class_cap - had) * sizeof *c->class_rec);
+    }
+    if (c->class_rec[class].known && memcmp (&c->class_rec[class].spec, spec, sizeof *spec) == 0)
+        return 0;
+    c->class_rec[class] = (struct class_rec){true, *spec};
+    needs_changed (c);
+    return 0;
+}
+
+int cluster_gres_kinds_set (struct cluster *c, uint32_t kinds, time_us now, struct err *err)
+{
+    uint32_t dims = RES_GRES0 + kinds;
+    int32_t *cap, *left;
+
+    if (dims > RES_MAX)
+        return err_set (err, ERR_LIMIT,
+                        "%u kinds of generic resources, class initiators and the like, at most %d",
+                        kinds, RES_MAX - RES_GRES0);
+    if (dims <= c->dims)
+        return 0;
+    event_begin (c, now);
+    cap = calloc ((size_t)c->node_cap * dims + 1, sizeof *cap);
+    left = calloc ((size_t)c->node_cap * dims + 1, sizeof *left);
+    assert (cap && left && "out of memory");
+    for (uint32_t n = 0; n < c->node_count; n++) {
+        memcpy (cap + (size_t)n * dims, row (c, c->cap, n), c->dims * sizeof *cap);
+        memcpy (left + (size_t)n * dims, row (c, c->free, n), c->dims * sizeof *left);
+    }
+    free (c->cap);
+    free (c->free);
+    c->cap = cap;
+    c->free = left;
+    c->dims = dims;
+    needs_changed (c);
+    return 0;
+}
+
+int cluster_job_column_set (struct cluster *c, uint32_t column, time_us now, struct err *err)
+{
+    if (column && (column < RES_GRES0 || column >= c->dims))
+        return err_set (err, ERR_INVALID, "column %u for jobs is not in use", column);
+    if (column == c->job_column)
+        return 0;
+    event_begin (c, now);
+    for (uint32_t n = 0; n < c->node_count && column; n++)
+        row (c, c->free, n)[column] -= (int32_t)c->node_jobs[n];
+    for (uint32_t n = 0; n < c->node_count && c->job_column; n++)
+        row (c, c->free, n)[c->job_column] += (int32_t)c->node_jobs[n];
+    c->job_column = column;
+    needs_changed (c);
+    return 0;
+}
