@@ -14,6 +14,7 @@ void deadline_hold (struct pass *p)
     memo_void (p->planner); /* it does not follow these */
     for (uint32_t i = 0; i < p->count; i++) {
         struct job *job = job_at (p->c, p->order[i]);
+        struct wanted w = wanted_job (job);
         job->held = false;
         if (job->spec.deadline == 0 || p->mark[i] != MARK_WAITS || job->reserved.count == 0 ||
             job->reserved_start == TIME_US_NONE)
@@ -21,10 +22,10 @@ void deadline_hold (struct pass *p)
         for (uint32_t r = 0; r < job->spec.req_count; r++)
             (void)shape_refresh (p->c, job->shape[r]);
         if (job->reserved_start < p->now ||
-            timeline_lacks (p->tl, job->shape, &job->reserved, job->reserved_start,
+            timeline_lacks (p->tl, &w, &job->reserved, job->reserved_start,
                             promised_end (job)) != UINT32_MAX)
             continue;
-        timeline_take (p->tl, job->shape, &job->reserved, job->reserved_start, promised_end (job), 1);
+        timeline_take (p->tl, &w, &job->reserved, job->reserved_start, promised_end (job), 1);
         job->held = true;
     }
 }
@@ -32,11 +33,12 @@ void deadline_hold (struct pass *p)
 void deadline_turn (struct pass *p, uint32_t slot)
 {
     struct job *job = job_at (p->c, slot);
+    struct wanted w = wanted_job (job);
 
     if (!job->held)
         return;
     job->held = false;
-    timeline_take (p->tl, job->shape, &job->reserved, job->reserved_start, promised_end (job), -1);
+    timeline_take (p->tl, &w, &job->reserved, job->reserved_start, promised_end (job), -1);
     for (uint32_t i = 0; i < p->c->shape_count; i++) /* what was too little before may be enough */
         p->c->shape[i].late_serial = p->c->shape[i].now_serial = 0;
 }

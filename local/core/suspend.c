@@ -107,14 +107,15 @@ static void resume_one (struct pass *p, uint32_t slot)
     time_us start = p->now - job->used;
     time_us end = time_add (start, job->spec.walltime_limit);
     struct allocation a = job->allocation;
+    struct wanted w = wanted_job (job);
 
     for (uint32_t r = 0; r < job->spec.req_count; r++)
         (void)shape_refresh (c, job->shape[r]);
     if (end <= p->now)
         end = p->now + US_PER_S;
-    if (timeline_lacks (p->tl, job->shape, &a, p->now, end) != UINT32_MAX)
+    if (timeline_lacks (p->tl, &w, &a, p->now, end) != UINT32_MAX)
         return;
-    timeline_run (p->tl, job->shape, &a, end);
+    timeline_run (p->tl, &w, &a, end);
     job->resuming = true;
     job_enter_running (c, slot, a, start);
     pass_started (p, slot, PLAN_RESUMED);
