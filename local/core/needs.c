@@ -66,7 +66,7 @@ static uint64_t partitions_of (const struct cluster *c, const struct req *in,
     return mask & c->partition_mask;
 }
 
-static uint32_t access_of (const struct cluster *c, const struct req *in,
+static uint32_t sharing_of (const struct cluster *c, const struct req *in,
                            const struct class_spec *class)
 {
     if (in->access != ACCESS_SITE)
@@ -89,7 +89,7 @@ void needs_resolve (struct cluster *c, const struct req *in, const uint32_t *cre
     memset (needs, 0, sizeof *needs);
     if (class)
         class_add (class, out, needs);
-    needs->access = access_of (c, in, class);
+    needs->access = sharing_of (c, in, class);
     out->exclusive = in->exclusive || needs->access >= ACCESS_SINGLEJOB;
     out->access = ACCESS_SITE;
     out->partition = PARTITION_ANY;

@@ -222,6 +222,8 @@ struct inside {
 static bool bound_choose (struct pass *p, struct inside *in, const struct job *job,
                           const struct rsv *rsv, struct allocation *out)
 {
+    struct wanted w = wanted_job (job);
+
     if (in->tl == NULL || in->rsv.v != rsv->spec.id.v) {
         in->rsv = rsv->spec.id;
         in->tl = timeline_make (p->c, p->scratch, p->now, false, rsv->spec.id);
@@ -253,10 +255,11 @@ static void bound_begin (struct pass *p, uint32_t i, struct inside *in,
     const struct rsv *rsv = rsv_find (p->c, in->rsv);
     time_us end = time_add (p->now, job->spec.walltime_limit);
     struct allocation own = *chosen;
+    struct wanted w = wanted_job (job);
 
-    timeline_run (in->tl, job->shape, chosen, end);
+    timeline_run (in->tl, &w, chosen, end);
     if (p->tl && rsv->spec.kind == RSV_ADMIN) /* a firm one stands there for it until the commit */
-        timeline_run (p->tl, job->shape, chosen, end);
+        timeline_run (p->tl, &w, chosen, end);
     own.item = heap_copy (own.item, own.count * sizeof *own.item);
     job_enter_running (p->c, slot, own, p->now);
     pass_started (p, slot, PLAN_RESERVED);

@@ -351,7 +351,7 @@ struct uses {
     uint32_t jobs;
 };
 
-static uint32_t access_of (const struct life *l, const struct req *req)
+static uint32_t sharing_of (const struct life *l, const struct req *req)
 {
     return req->access ? req->access : l->policy->node_access ? (uint32_t)l->policy->node_access
                                                               : ACCESS_SHARED;
@@ -366,7 +366,7 @@ static void uses_add (const struct life *l, struct uses *u, const struct req *re
 
     for (uint32_t i = 0; i < a->count; i++) {
         const struct req *r = &req[a->item[i].req];
-        uint32_t access = cred ? access_of (l, r) : ACCESS_SHARED;
+        uint32_t access = cred ? sharing_of (l, r) : ACCESS_SHARED;
         bool whole = r->exclusive || access >= ACCESS_SINGLEJOB;
         struct node_view node;
         struct use *one = &u->list[u->count++];
@@ -407,8 +407,12 @@ static void uses_all (const struct life *l, struct uses *u)
         const struct job *job = job_at (c, c->run[i].slot);
         time_us end = job->limit_end > l->now ? job->limit_end
                                               : l->now + l->policy->poll_interval;
+        uint32_t from = u->count;
         uses_add (l, u, job->spec.req, job->spec.cred, job->spec.licence,
                   job->spec.licence_count, &job->allocation, l->now, end);
+        /* Where it names a firm reservation it stands for whom that was made for. */
+        for (; job->spec.reservation.v && from < u->count; from++)
+            u->list[from].user = 0;
     }
     for (uint32_t i = 0; i < l->plan[0].reservation_count; i++) {
         const struct plan_reservation *r = &l->plan[0].reservation[i];
@@ -441,6 +445,8 @@ static void check_node (const struct life *l, const struct uses *u, const struct
     uint32_t own_jobs = 0;
 
     assert_int_equal (cluster_node_get (l->twin[0], (struct node_id){one->node}, &node, NULL), 0);
+    if (node.state != NODE_UP || overdue (l))
+        return;
     for (uint32_t k = 0; k < u->count; k++) {
         const struct use *other = &u->list[k];
         if (other->node != one->node || other->start > at || at >= other->end)
@@ -457,8 +463,6 @@ static void check_node (const struct life *l, const struct uses *u, const struct
                       other->user, (long long)(at / US_PER_S));
         }
     }
-    if (node.state != NODE_UP || overdue (l))
-        return;
     for (uint32_t d = 0; d < l->dims; d++) {
         if (sum[d] > node.spec.configured.v[d])
             fail_msg ("node %u holds %lld of resource %d at %lld s, has %d", one->node,
