@@ -126,6 +126,37 @@ const struct cli_command local_commands[] = {
      "  -p, --priority N       as setspri; +N or -N is relative\n" SITE_HELP
      "\n"
      "  nui mjobctl -h user alpha.17\n"},
+    {"msub", GROUP, "submit a job to this cluster alone", cmd_msub,
+     "nui msub [options] SCRIPT [ARGUMENT...]\n"
+     "nui msub [options] --file JOB.json\n"
+     "\n"
+     "Puts a job into the cluster's own queue, without a grid, and prints its id (alpha.17).\n"
+     "With a certificate in nui.cfg it is signed; on the cluster itself none is needed, unless a\n"
+     "bank charges for jobs. Directives #NUI in the script mean the same as nui submit's options;\n"
+     "where there are none, #SBATCH, #PBS or #MSUB ones are read.\n"
+     "\n"
+     "  -l, --resources LIST   nodes=2:ppn=4,walltime=1:00:00,procs=8,pmem=512mb\n"
+     "  -t, --time DURATION    wallclock limit\n"
+     "      --tasks N          tasks, --nodes N on so many nodes, --tpn N on each,\n"
+     "      --nodes N          --procs-per-task N processors of a task, --mem SIZE of its memory,\n"
+     "      --tpn N            --features A,B only on nodes with all of these\n"
+     "      --procs-per-task N\n"
+     "      --mem SIZE\n"
+     "      --features A,B\n"
+     "  -q, --class NAME       class (queue)\n"
+     "      --qos NAME         quality of service\n"
+     "  -A, --account NAME     account that pays (default: ACCOUNT of nui.cfg)\n"
+     "  -N, --name NAME        a name for lists\n"
+     "  -a, --after TIME       not before: HH:MM, +DURATION, 2026-11-21T14:30\n"
+     "      --deadline TIME    must have ended by then\n"
+     "      --max-cost CREDITS refuse when the price may be higher\n"
+     "  -o, --output FILE      file of standard output in the job's directory\n"
+     "  -e, --error FILE       the same for standard error\n"
+     "  -v, --env NAME[=VALUE] pass a variable (may be repeated)\n"
+     "  -h, --hold             with a user hold: releasehold -u lets it start\n"
+     "      --file JOB.json    the same as JSON\n" SITE_HELP
+     "\n"
+     "  nui msub -l nodes=2:ppn=4,walltime=1:00:00 run.sh input.dat\n"},
     {"schedctl", GROUP, "stop, step, resume or end the scheduler", cmd_schedctl,
      "nui schedctl [-s [N[I]] | -S [N[I]] | -r | -k | -R | -n] [-w] [--site NAME]\n"
      "\n"

@@ -9,6 +9,7 @@
  *   diagnose.c  diagnose, showconfig
  *   node.c      checknode, showres, showstate
  *   sched.c     schedctl
+ *   submit.c    msub
  *
  * What a command prints is made by a pure function (…_text) from the site's answer, so that tests
  * compare whole outputs. */
@@ -120,6 +121,10 @@ int cmd_releasehold (struct cli_context *ctx, int argc, char **argv);
 int cmd_setspri (struct cli_context *ctx, int argc, char **argv);
 int cmd_runjob (struct cli_context *ctx, int argc, char **argv);
 int cmd_mjobctl (struct cli_context *ctx, int argc, char **argv);
+
+/* --- submit.c ----------------------------------------------------------------------------- */
+
+int cmd_msub (struct cli_context *ctx, int argc, char **argv);
 
 /* --- sched.c ------------------------------------------------------------------------------ */
 

@@ -48,6 +48,9 @@ static const char *const schema_steps[] = {
     "CREATE TABLE job_admin (number INTEGER PRIMARY KEY REFERENCES job (number) ON DELETE CASCADE,"
     "  holds INTEGER NOT NULL, priority INTEGER NOT NULL, absolute INTEGER NOT NULL);",
     history_schema,
+    /* Jobs that came by msub, so that one sent twice is one job. */
+    "CREATE TABLE submission (uuid BLOB PRIMARY KEY, number INTEGER NOT NULL"
+    "  REFERENCES job (number) ON DELETE CASCADE) WITHOUT ROWID;",
     NULL,
 };
 
@@ -321,6 +324,32 @@ int local_store_job_by_attempt (struct local_store *store, const char *grid_job_
     store_bind_text (q, 2, component);
     store_bind_int (q, 3, attempt);
     return job_one (q, out, err);
+}
+
+int local_store_submission_get (struct local_store *store, const uint8_t uuid[16],
+                                uint64_t *number_out, struct err *err)
+{
+    struct store_stmt *q =
+        store_stmt (store->db, "SELECT number FROM submission WHERE uuid = ?1");
+    store_bind_blob (q, 1, uuid, 16);
+    int rc = store_step (q, err);
+    if (rc < 0)
+        return rc;
+    if (rc == 0)
+        return err_set (err, ERR_NOT_FOUND, "no such submission");
+    *number_out = (uint64_t)store_col_int (q, 0);
+    store_reset (q);
+    return 0;
+}
+
+int local_store_submission_put (struct local_store *store, const uint8_t uuid[16], uint64_t number,
+                                struct err *err)
+{
+    struct store_stmt *q =
+        store_stmt (store->db, "INSERT INTO submission (uuid, number) VALUES (?1, ?2)");
+    store_bind_blob (q, 1, uuid, 16);
+    store_bind_int (q, 2, (int64_t)number);
+    return store_run (q, err);
 }
 
 int local_store_envelope (struct local_store *store, uint64_t number, void **out, size_t *len_out,

@@ -160,6 +160,11 @@ int local_store_job_find (struct local_store *store, const char *grid_job_id,
 int local_store_job_by_attempt (struct local_store *store, const char *grid_job_id,
                                 const char *component, uint32_t attempt, struct store_job *out,
                                 struct err *err);
+/* What msub sent, by the uuid its client gave it. ERR_NOT_FOUND. */
+int local_store_submission_get (struct local_store *store, const uint8_t uuid[16],
+                                uint64_t *number_out, struct err *err);
+int local_store_submission_put (struct local_store *store, const uint8_t uuid[16], uint64_t number,
+                                struct err *err);
 /* malloc'ed. */
 int local_store_envelope (struct local_store *store, uint64_t number, void **out, size_t *len_out,
                           struct err *err);

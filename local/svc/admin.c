@@ -147,6 +147,7 @@ static const struct rpc_method methods[] = {
     {"Credentials", PEOPLE, false, 0, admin_credentials},
     {"Config", PEOPLE, false, 0, admin_config},
     {"Schedule", PEOPLE, false, 0, admin_schedule},
+    {"SubmitJob", PEOPLE, false, 2 << 20, admin_submit},
     {NULL, 0, false, 0, NULL},
 };
 

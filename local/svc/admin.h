@@ -8,6 +8,7 @@
  *   admin_stream.c an answer in pieces
  *   admin_diag.c   priorities itemised, fairshare, credentials
  *   admin_config.c the policy in force
+ *   admin_submit.c jobs for this cluster alone
  *   admin_sched.c  schedctl: stop, step, resume, end
  *   admin_change.c holds, priorities, a start by hand */
 #ifndef NUI_LOCAL_SVC_ADMIN_H
@@ -89,6 +90,10 @@ const char *admin_target_type (enum fs_target_type type); /* "", "=", "+", "-", 
 void admin_fairshare (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void admin_config (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void admin_credentials (void *self, struct rpccall *call, const ProtobufCMessage *request);
+
+/* --- admin_submit.c ----------------------------------------------------------------------- */
+
+void admin_submit (void *self, struct rpccall *call, const ProtobufCMessage *request);
 
 /* --- admin_sched.c ------------------------------------------------------------------------ */
 

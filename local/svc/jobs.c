@@ -176,8 +176,8 @@ static int intervals_fill (struct svc *svc, const struct jobspec *spec, struct w
 }
 
 /* As an ordinary job, submitted now: the start, and why not at once. */
-static int estimate (struct svc *svc, const struct jobspec *spec, time_us now, struct slot *slot,
-                     struct err *err)
+int jobs_estimate (struct svc *svc, const struct jobspec *spec, time_us now, struct slot *slot,
+                   struct err *err)
 {
     time_us from = spec->job->not_before_us > now ? spec->job->not_before_us : now;
     struct who who = jobspec_who (spec, spec->job->n_components > 1);
@@ -205,7 +205,7 @@ static int query_answer (struct svc *svc, const Nui__Local__V1__QueryRequest *r,
         jobs_reason (svc->call_arena, "NoResources", spec->never_text, &reply->reason);
         return 0;
     }
-    int rc = estimate (svc, spec, now, &slot, err);
+    int rc = jobs_estimate (svc, spec, now, &slot, err);
     if (rc != 0)
         return rc;
     reply->feasible = slot.start != TIME_US_NONE;
@@ -252,7 +252,8 @@ void jobs_query (void *self, struct rpccall *call, const ProtobufCMessage *reque
 /* --- SUBMIT ------------------------------------------------------------------------------- */
 
 static int submit_write (struct svc *svc, struct site_job *job,
-                         const Nui__Common__V1__Envelope *envelope, struct err *err)
+                         const Nui__Common__V1__Envelope *envelope, const struct jobs_wish *wish,
+                         struct err *err)
 {
     size_t len = nui__common__v1__envelope__get_packed_size (envelope);
     uint8_t *bytes = malloc (len + 1);
@@ -261,11 +262,16 @@ static int submit_write (struct svc *svc, struct site_job *job,
     nui__common__v1__envelope__pack (envelope, bytes);
     int rc = svc_job_write (svc, job, true, bytes, len, err);
     free (bytes);
+    if (rc == 0 && wish->uuid)
+        rc = local_store_submission_put (svc->store, wish->uuid, job->rec.number, err);
+    if (rc == 0 && wish->holds)
+        rc = local_store_job_admin_put (svc->store, job->rec.number,
+                                        &(struct store_job_admin){.holds = wish->holds}, err);
     return rc;
 }
 
-static int submit_new (struct svc *svc, const Nui__Local__V1__SubmitRequest *r,
-                       const struct jobspec *spec, struct site_job **out, struct err *err)
+int jobs_enter (struct svc *svc, const struct jobs_wish *wish, const struct jobspec *spec,
+                struct site_job **out, struct err *err)
 {
     struct store_job rec = {.state = STORE_JOB_QUEUED};
     int rc = svc_begin (svc, err);
@@ -275,10 +281,10 @@ static int submit_new (struct svc *svc, const Nui__Local__V1__SubmitRequest *r,
         local_store_rollback (svc->store);
         return rc;
     }
-    snprintf (rec.grid_job_id, sizeof rec.grid_job_id, "%s", r->grid_job_id);
-    snprintf (rec.component, sizeof rec.component, "%s", r->component);
+    snprintf (rec.grid_job_id, sizeof rec.grid_job_id, "%s", wish->grid_job_id);
+    snprintf (rec.component, sizeof rec.component, "%s", spec->component->name);
     rec.component_index = spec->component_index;
-    rec.attempt = r->attempt;
+    rec.attempt = wish->attempt;
     rec.submitter = strdup (spec->submitter);
     snprintf (rec.local_account, sizeof rec.local_account, "%s", spec->local_account);
     snprintf (rec.pay_account, sizeof rec.pay_account, "%.63s", spec->job->account);
@@ -287,8 +293,11 @@ static int submit_new (struct svc *svc, const Nui__Local__V1__SubmitRequest *r,
     rec.submit = svc_now (svc);
     struct site_job *job = svc_job_add (svc, &rec, spec);
     rc = svc_cluster_submit (svc, job, err);
+    if (rc == 0 && wish->holds)
+        rc = cluster_job_hold_set (svc->cluster, (struct job_id){rec.number}, wish->holds,
+                                   svc_now (svc), err);
     if (rc == 0)
-        rc = submit_write (svc, job, r->envelope, err);
+        rc = submit_write (svc, job, wish->envelope, wish, err);
     rc = svc_commit (svc, rc, err);
     if (rc != 0) {
         if (job->in_cluster)
@@ -323,6 +332,8 @@ static int submit_do (struct svc *svc, struct rpccall *call,
     struct jobspec spec = {0};
     struct store_job before;
     struct site_job *job;
+    struct jobs_wish wish = {.envelope = r->envelope, .grid_job_id = r->grid_job_id,
+                             .attempt = r->attempt};
     struct slot slot;
     char text[512], id[SITE_ID_MAX];
     time_us now = svc_now (svc);
@@ -358,11 +369,11 @@ static int submit_do (struct svc *svc, struct rpccall *call,
         return rc;
     if (spec.never_fits) {
         submit_no (svc, call, "NoResources", spec.never_text);
-    } else if ((rc = estimate (svc, &spec, now, &slot, err)) == 0) {
+    } else if ((rc = jobs_estimate (svc, &spec, now, &slot, err)) == 0) {
         if (slot.start == TIME_US_NONE) {
             reason_text (&slot.reason, svc->names, text, sizeof text);
             submit_no (svc, call, reason_code_name ((enum reason_code)slot.reason.code), text);
-        } else if ((rc = submit_new (svc, r, &spec, &job, err)) == 0) {
+        } else if ((rc = jobs_enter (svc, &wish, &spec, &job, err)) == 0) {
             log_event (svc->log, LOG_LEVEL_INFO, "svc", "job_submitted", "job=%s grid=%s of=%s",
                        site_id (svc, job->rec.number, id), r->grid_job_id, spec.submitter);
             submit_reply (svc, call, job->rec.number, slot.start);

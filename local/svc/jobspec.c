@@ -216,6 +216,35 @@ int jobspec_verify (struct svc *svc, const Nui__Common__V1__Envelope *envelope,
     return rc;
 }
 
+int jobspec_local (struct svc *svc, const Nui__Common__V1__Envelope *envelope, const char *account,
+                   struct jobspec *out, struct err *err)
+{
+    *out = (struct jobspec){0};
+    out->job = nui__common__v1__job__unpack (NULL, envelope->body.len, envelope->body.data);
+    int rc = 0;
+    if (!out->job)
+        return err_set (err, ERR_INVALID, "the envelope holds no job");
+    if (strcmp (out->job->grid, daemon_grid (svc->daemon)) != 0)
+        rc = err_set (err, ERR_INVALID, "the job is for grid '%.60s', this is %s", out->job->grid,
+                      daemon_grid (svc->daemon));
+    else if (out->job->uuid.len != 16)
+        rc = err_set (err, ERR_INVALID, "the job has no uuid of 16 bytes");
+    else if (out->job->n_components != 1)
+        rc = err_set (err, ERR_INVALID, "a job for one cluster has one component, this one %zu",
+                      out->job->n_components);
+    else
+        rc = component_find (out, out->job->components[0]->name, err);
+    if (rc == 0 && !site_allowed (svc, out->component))
+        rc = err_set (err, ERR_DENIED, "the job does not allow site %s", svc->site);
+    if (rc == 0) {
+        snprintf (out->local_account, sizeof out->local_account, "%.63s", account);
+        rc = component_convert (svc, out, err);
+    }
+    if (rc != 0)
+        jobspec_free (out);
+    return rc;
+}
+
 int jobspec_load (struct svc *svc, const struct store_job *rec, struct jobspec *out,
                   struct err *err)
 {

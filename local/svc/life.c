@@ -30,8 +30,8 @@ static int hold_request_pack (struct svc *svc, struct site_job *job, time_us sta
     request.key.data = out->key;
     request.key.len = sizeof out->key;
     request.envelope = nui__common__v1__envelope__unpack (NULL, len, bytes);
-    request.grid_job_id = job->rec.grid_job_id;
     request.site_job_id = site_id (svc, job->rec.number, id);
+    request.grid_job_id = *job->rec.grid_job_id ? job->rec.grid_job_id : id; /* msub's: its own */
     request.component = job->rec.component;
     request.incarnation = job->rec.incarnation;
     request.procs = job->rec.procs;
@@ -118,8 +118,8 @@ static int charge_put (struct svc *svc, const struct site_job *job, struct err *
     request.key.data = key.b;
     request.key.len = sizeof key.b;
     request.hold_id = (char *)job->rec.hold_id;
-    request.grid_job_id = (char *)job->rec.grid_job_id;
     request.site_job_id = site_id (svc, job->rec.number, id);
+    request.grid_job_id = *job->rec.grid_job_id ? (char *)job->rec.grid_job_id : id;
     request.component = (char *)job->rec.component;
     request.incarnation = job->rec.incarnation;
     request.procs = job->rec.procs;

@@ -142,6 +142,9 @@ struct jobspec {
  * ERR_INVALID, ERR_DENIED (not mapped). *out is valid when 0 is returned. */
 int jobspec_verify (struct svc *svc, const Nui__Common__V1__Envelope *envelope,
                     const char *component, bool first_time, struct jobspec *out, struct err *err);
+/* Without a signature, as an account of this machine: checked but for who asks. ERR_INVALID. */
+int jobspec_local (struct svc *svc, const Nui__Common__V1__Envelope *envelope, const char *account,
+                   struct jobspec *out, struct err *err);
 /* What a job needs beyond what a question needs: a script. */
 int jobspec_runnable (const struct jobspec *spec, struct err *err);
 /* From the store: checked when it came in. The account stays the one it got then. */
@@ -259,6 +262,20 @@ enum { JOBS_OWNER = 1, JOBS_OPERATOR = 2, JOBS_META = 4 };
 /* 0, or ERR_DENIED. */
 int jobs_allowed (struct svc *svc, struct rpccall *call, const struct store_job *rec,
                   unsigned who, struct err *err);
+/* A job on its way into the queue; uuid: where it came by msub, else NULL. */
+struct jobs_wish {
+    const Nui__Common__V1__Envelope *envelope;
+    const char *grid_job_id; /* "" of this cluster alone */
+    uint32_t attempt;
+    const uint8_t *uuid;
+    uint32_t holds; /* enum job_hold */
+};
+/* Into the store and the queue, or nothing has happened. */
+int jobs_enter (struct svc *svc, const struct jobs_wish *wish, const struct jobspec *spec,
+                struct site_job **out, struct err *err);
+/* As an ordinary job, submitted now: the start, and why not at once. */
+int jobs_estimate (struct svc *svc, const struct jobspec *spec, time_us now, struct slot *slot,
+                   struct err *err);
 /* Fails with the status for err, logged when it is about trust. */
 void jobs_refuse (struct svc *svc, struct rpccall *call, const struct err *err);
 

@@ -2,8 +2,8 @@
 #ifndef NUI_META_CLI_GRID_H
 #define NUI_META_CLI_GRID_H
 
-#include "meta/cli/jobspec.h"
 #include "proto/cli/client.h"
+#include "proto/cli/joboptions.h"
 #include "proto/cli/options.h"
 #include "proto/cli/table.h"
 #include "proto/nui/v1/meta.pb-c.h"
@@ -14,14 +14,7 @@ enum { GRID_CALL_TIMEOUT_S = 60 };
 int grid_call (struct cli_context *ctx, const char *method, const ProtobufCMessage *request,
                bool idempotent, ProtobufCMessage **reply_out, struct err *err);
 
-/* The job's options of submit and estimate, one table. */
-struct grid_job_options {
-    const char *text[18]; /* by grid_job_key */
-    struct cli_list components;
-    struct cli_list env;
-    const char *file;
-    bool wait; /* submit only */
-};
+/* The job's options of submit and estimate. */
 extern const struct cli_option grid_submit_options[];
 extern const struct cli_option grid_estimate_options[];
 
@@ -29,7 +22,7 @@ extern const struct cli_option grid_estimate_options[];
  * The envelope is to be freed with envelope_free. Returns CLI_OK or what the command returns. */
 struct _Nui__Common__V1__Envelope;
 int grid_job_sign (struct cli_context *ctx, const char *command,
-                   const struct grid_job_options *options, const struct cli_operands *operands,
+                   const struct job_options *options, const struct cli_operands *operands,
                    bool script_optional, struct arena *arena, Nui__Common__V1__Envelope **out,
                    Nui__Common__V1__Job **job_out);
 

@@ -26,7 +26,7 @@ static int submitted (struct cli_context *ctx, const char *id)
 
 int cmd_submit (struct cli_context *ctx, int argc, char **argv)
 {
-    struct grid_job_options *options = calloc (1, sizeof *options);
+    struct job_options *options = calloc (1, sizeof *options);
     struct arena *arena = arena_create (0);
     Nui__Common__V1__Envelope *envelope = NULL;
     ProtobufCMessage *reply = NULL;
@@ -98,7 +98,7 @@ static void estimate_row (struct table *table, const Nui__Meta__V1__Candidate *c
 
 int cmd_estimate (struct cli_context *ctx, int argc, char **argv)
 {
-    struct grid_job_options *options = calloc (1, sizeof *options);
+    struct job_options *options = calloc (1, sizeof *options);
     struct arena *arena = arena_create (0);
     Nui__Common__V1__Envelope *envelope = NULL;
     ProtobufCMessage *reply = NULL;

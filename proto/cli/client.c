@@ -295,6 +295,11 @@ struct tlsid *cli_identity (struct cli_context *ctx, struct err *err)
     return id;
 }
 
+bool cli_has_identity (struct cli_context *ctx)
+{
+    return cli_config (ctx, NULL) == 0 && ctx->settings.cert && ctx->settings.key;
+}
+
 struct event_base *cli_base (struct cli_context *ctx)
 {
     if (!ctx->base) {

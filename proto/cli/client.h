@@ -52,6 +52,8 @@ const char *cli_account (struct cli_context *ctx); /* ACCOUNT, or NULL */
 /* Names of SITECFG[…], in the file's order; ends with NULL. */
 const char *const *cli_site_names (struct cli_context *ctx, struct err *err);
 
+/* The configuration names a certificate and its key. */
+bool cli_has_identity (struct cli_context *ctx);
 /* My certificate and key. */
 struct tlsid *cli_identity (struct cli_context *ctx, struct err *err);
 

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "meta/cli/jobspec.h"
+#include "proto/cli/jobspec.h"
 
 static const time_us now = INT64_C (1795219673) * US_PER_S;
 

@@ -1,4 +1,4 @@
-#include "meta/cli/jobspec.h"
+#include "proto/cli/jobspec.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -601,19 +601,24 @@ static int pbs_resources (struct jobspec *spec, char *list, FILE *warn, struct e
                 value[len - 1] = '\0';
             rc = jobspec_set (spec, "mem", value, err);
         } else if (warn)
-            fprintf (warn, "nui: note: #PBS -l %s is not understood and has no effect\n", item);
+            fprintf (warn, "nui: note: -l %s is not understood and has no effect\n", item);
         if (rc < 0)
             return rc;
     }
     return 0;
 }
 
-enum dialect { DIALECT_NUI, DIALECT_SLURM, DIALECT_PBS };
+int jobspec_resources (struct jobspec *spec, const char *list, FILE *warn, struct err *err)
+{
+    return pbs_resources (spec, arena_strdup (spec->arena, list), warn, err);
+}
+
+enum dialect { DIALECT_NUI, DIALECT_SLURM, DIALECT_PBS, DIALECT_MSUB };
 
 static int directive_line (struct jobspec *spec, enum dialect dialect, char *line, FILE *warn,
                            struct err *err)
 {
-    static const char *const mark[] = {"#NUI", "#SBATCH", "#PBS"};
+    static const char *const mark[] = {"#NUI", "#SBATCH", "#PBS", "#MSUB"};
     const struct foreign *table = dialect == DIALECT_NUI     ? native_options
                                   : dialect == DIALECT_SLURM ? slurm_options
                                                              : pbs_options;
@@ -654,7 +659,7 @@ static int directive_line (struct jobspec *spec, enum dialect dialect, char *lin
 static int directives_of (struct jobspec *spec, enum dialect dialect, const char *script,
                           FILE *warn, uint32_t *count_out, struct err *err)
 {
-    static const char *const mark[] = {"#NUI", "#SBATCH", "#PBS"};
+    static const char *const mark[] = {"#NUI", "#SBATCH", "#PBS", "#MSUB"};
     size_t mark_len = strlen (mark[dialect]);
     char *copy = arena_strdup (spec->arena, script);
     uint32_t line_number = 0;
@@ -695,6 +700,8 @@ int jobspec_directives (struct jobspec *spec, FILE *warn, struct err *err)
         rc = directives_of (spec, DIALECT_SLURM, script, warn, &count, err);
     if (rc == 0 && count == 0)
         rc = directives_of (spec, DIALECT_PBS, script, warn, &count, err);
+    if (rc == 0 && count == 0)
+        rc = directives_of (spec, DIALECT_MSUB, script, warn, &count, err);
     return rc < 0 ? err_prefix (err, "%s", path) : 0;
 }
 

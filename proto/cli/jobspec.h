@@ -5,8 +5,8 @@
  * the same. What is set outside a component is the default of every component. A value given
  * earlier stays: read the command line first, then the file, then the script's directives.
  * All memory lives in the arena given at creation. */
-#ifndef NUI_META_CLI_JOBSPEC_H
-#define NUI_META_CLI_JOBSPEC_H
+#ifndef NUI_CLI_JOBSPEC_H
+#define NUI_CLI_JOBSPEC_H
 
 #include <stdio.h>
 
@@ -37,8 +37,11 @@ int jobspec_json (struct jobspec *spec, const char *path, struct err *err);
 int jobspec_script (struct jobspec *spec, const char *path, char *const *args, int arg_count,
                     struct err *err);
 
-/* Applies the directives of the script read before: #NUI, or, where there are none, #SBATCH and
- * #PBS. A foreign directive that nui does not know is named on warn (NULL: silently). */
+/* What qsub's -l says: "nodes=2:ppn=4,walltime=1:00:00,pmem=512mb". */
+int jobspec_resources (struct jobspec *spec, const char *list, FILE *warn, struct err *err);
+
+/* Applies the directives of the script read before: #NUI, or, where there are none, #SBATCH, #PBS and
+ * #MSUB. A foreign directive that nui does not know is named on warn (NULL: silently). */
 int jobspec_directives (struct jobspec *spec, FILE *warn, struct err *err);
 
 /* The message, in the arena; grid, submitter, uuid and times are the caller's to fill. Checks what

@@ -1,0 +1,98 @@
+/* msub: a job for one cluster alone, without a grid. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "local/cli/local_cli.h"
+#include "proto/cli/joboptions.h"
+#include "proto/rpc/envelope.h"
+
+static const struct cli_option msub_options[] = {
+    JOB_TEXT ("account", 'A', JOB_ACCOUNT),
+    JOB_TEXT ("class", 'q', JOB_CLASS),
+    JOB_TEXT ("qos", 0, JOB_QOS),
+    JOB_TEXT ("name", 'N', JOB_NAME),
+    JOB_TEXT ("output", 'o', JOB_OUTPUT),
+    JOB_TEXT ("error", 'e', JOB_ERROR),
+    JOB_TEXT ("after", 'a', JOB_AFTER),
+    JOB_TEXT ("tasks", 0, JOB_TASKS),
+    JOB_TEXT ("nodes", 0, JOB_NODES),
+    JOB_TEXT ("tpn", 0, JOB_TPN),
+    JOB_TEXT ("procs-per-task", 0, JOB_PROCS_PER_TASK),
+    JOB_TEXT ("mem", 0, JOB_MEM),
+    JOB_TEXT ("time", 't', JOB_TIME),
+    JOB_TEXT ("features", 0, JOB_FEATURES),
+    JOB_TEXT ("deadline", 0, JOB_DEADLINE),
+    JOB_TEXT ("max-cost", 0, JOB_MAX_COST),
+    {"resources", 'l', CLI_OPT_STRING, offsetof (struct job_options, resources), 0, 0},
+    {"env", 'v', CLI_OPT_LIST, offsetof (struct job_options, env), 0, 0},
+    {"file", 0, CLI_OPT_STRING, offsetof (struct job_options, file), 0, 0},
+    {"hold", 'h', CLI_OPT_FLAG, offsetof (struct job_options, hold), 0, 0},
+    {"site", 0, CLI_OPT_STRING, offsetof (struct job_options, site), 0, 0},
+    {0},
+};
+
+/* Who has a certificate signs; who has none is told apart by the cluster's socket. */
+static int envelope_make (struct cli_context *ctx, Nui__Common__V1__Job *job, struct arena *arena,
+                          Nui__Common__V1__Envelope **out, bool *owned)
+{
+    *owned = cli_has_identity (ctx);
+    return *owned ? job_sign (ctx, "msub", job, arena, out)
+                  : job_unsigned ("msub", job, arena, out);
+}
+
+static int submission_send (struct cli_context *ctx, const struct job_options *options,
+                 Nui__Common__V1__Envelope *envelope)
+{
+    static const struct table_column columns[] = {
+        {"job_id", "JobName", TABLE_TEXT, 0},
+        {"start_estimate", "StartEstimate", TABLE_TIME, 0},
+    };
+    static char *holds[] = {(char *)"User"};
+    Nui__Local__V1__SubmitJobRequest request = NUI__LOCAL__V1__SUBMIT_JOB_REQUEST__INIT;
+    Nui__Local__V1__SubmitJobReply *reply = NULL;
+    struct err err = {0};
+    int code = CLI_OK;
+    request.envelope = envelope;
+    request.holds = holds;
+    request.n_holds = options->hold;
+    if (site_admin (ctx, options->site, "SubmitJob", &request, true, &reply, &err) < 0)
+        return cli_fail ("msub", &err);
+    if (cli_format (ctx) == CLI_TABLE) {
+        printf ("%s\n", reply->job_id);
+    } else {
+        struct table *t = table_create (columns, 2);
+        table_text (t, reply->job_id);
+        cell_moment (t, reply->start_estimate_us);
+        table_end_row (t);
+        code = table_print (t, ctx);
+        table_destroy (t);
+    }
+    nui__local__v1__submit_job_reply__free_unpacked (reply, NULL);
+    return code;
+}
+
+int cmd_msub (struct cli_context *ctx, int argc, char **argv)
+{
+    struct job_options *options = calloc (1, sizeof *options);
+    struct arena *arena = arena_create (0);
+    Nui__Common__V1__Envelope *envelope = NULL;
+    Nui__Common__V1__Job *job;
+    struct cli_operands operands;
+    bool owned = false;
+    int code;
+    if (!options)
+        return CLI_FAILED;
+    if (cli_options (ctx, msub_options, CLI_STOP_AT_OPERAND, options, argc, argv, &operands,
+                     &code)) {
+        code = job_options_build (ctx, "msub", options, &operands, false, arena, &job);
+        if (code == CLI_OK)
+            code = envelope_make (ctx, job, arena, &envelope, &owned);
+        if (code == CLI_OK)
+            code = submission_send (ctx, options, envelope);
+    }
+    if (owned)
+        envelope_free (envelope);
+    arena_destroy (arena);
+    free (options);
+    return code;
+}

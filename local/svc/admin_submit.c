@@ -1,0 +1,146 @@
+/* msub: a job for this cluster alone.
+ *
+ * Signed, it is trusted as one that comes by a metascheduler, and the signer must be the caller.
+ * Unsigned it is taken on the cluster's own socket only, where the kernel says whose it is, and only
+ * where nothing is charged: a bank wants the signature. */
+#include <strings.h>
+#include <string.h>
+
+#include "local/rm/rm_embedded.h"
+#include "local/svc/admin.h"
+
+static int spec_signed (struct svc *svc, const struct admin_caller *caller,
+                        const Nui__Local__V1__SubmitJobRequest *r, struct jobspec *spec,
+                        struct err *err)
+{
+    Nui__Common__V1__Job *job =
+        nui__common__v1__job__unpack (NULL, r->envelope->body.len, r->envelope->body.data);
+    if (!job)
+        return err_set (err, ERR_INVALID, "the envelope holds no job");
+    int rc = 0;
+    if (job->n_components != 1)
+        rc = err_set (err, ERR_INVALID, "a job for one cluster has one component, this one %zu",
+                      job->n_components);
+    else
+        rc = jobspec_verify (svc, r->envelope, job->components[0]->name, true, spec, err);
+    nui__common__v1__job__free_unpacked (job, NULL);
+    if (rc == 0 && !caller->local && strcmp (caller->name, spec->submitter) != 0) {
+        rc = err_set (err, ERR_UNAUTHENTIC, "the job is signed by %.120s, but %.120s sends it",
+                      spec->submitter, caller->name);
+        jobspec_free (spec);
+    }
+    return rc;
+}
+
+static int spec_of (struct svc *svc, const struct admin_caller *caller,
+                    const Nui__Local__V1__SubmitJobRequest *r, struct jobspec *spec,
+                    struct err *err)
+{
+    if (!r->envelope)
+        return err_set (err, ERR_INVALID, "the request carries no job");
+    if (r->envelope->signature.len > 0)
+        return spec_signed (svc, caller, r, spec, err);
+    if (!caller->local)
+        return err_set (err, ERR_UNAUTHENTIC,
+                        "a job that nobody signed is taken on the cluster's own socket only");
+    if (svc->bank)
+        return err_set (err, ERR_DENIED, "jobs are charged at site %s, so they must be signed: "
+                        "name your certificate in nui.cfg (CERT, KEY)", svc->site);
+    return jobspec_local (svc, r->envelope, caller->login, spec, err);
+}
+
+static int holds_of (const Nui__Local__V1__SubmitJobRequest *r, uint32_t *out, struct err *err)
+{
+    *out = 0;
+    for (size_t i = 0; i < r->n_holds; i++) {
+        if (strcasecmp (r->holds[i], "User") != 0)
+            return err_set (err, ERR_INVALID, "hold '%.40s': a new job may have a User hold",
+                            r->holds[i]);
+        *out = HOLD_USER;
+    }
+    return 0;
+}
+
+/* Could it ever run here, and as this account? */
+static int acceptable (struct svc *svc, const struct jobspec *spec, time_us *start,
+                       struct err *err)
+{
+    struct slot slot;
+    char text[512];
+    int rc = jobspec_runnable (spec, err);
+    if (rc == 0 && spec->never_fits)
+        rc = err_set (err, ERR_CONFLICT, "%s", spec->never_text);
+    if (rc == 0 && strcmp (svc->rm.ops->type, "EMBEDDED") == 0)
+        rc = rm_embedded_account_check (spec->local_account, err);
+    if (rc == 0)
+        rc = jobs_estimate (svc, spec, svc_now (svc), &slot, err);
+    if (rc == 0 && slot.start == TIME_US_NONE)
+        rc = err_set (err, ERR_CONFLICT, "%s",
+                      reason_text (&slot.reason, svc->names, text, sizeof text));
+    if (rc == 0)
+        *start = slot.start;
+    return rc;
+}
+
+static int submit (struct svc *svc, const struct admin_caller *caller,
+                   const Nui__Local__V1__SubmitJobRequest *r, const struct jobspec *spec,
+                   uint64_t *number, time_us *start, struct err *err)
+{
+    struct jobs_wish wish = {.envelope = r->envelope, .grid_job_id = "",
+                             .uuid = spec->job->uuid.data};
+    struct site_job *job;
+    struct store_job before = {0};
+    char id[SITE_ID_MAX];
+    int rc = holds_of (r, &wish.holds, err);
+    if (rc != 0)
+        return rc;
+    rc = local_store_submission_get (svc->store, wish.uuid, number, err);
+    if (rc == 0) { /* again: the same answer, to the same person */
+        rc = local_store_job_get (svc->store, *number, &before, err);
+        if (rc == 0 && strcmp (before.local_account, spec->local_account) != 0)
+            rc = err_set (err, ERR_EXISTS, "a job with this uuid is somebody else's");
+        store_job_free (&before);
+        return rc;
+    }
+    if (rc != ERR_NOT_FOUND)
+        return rc;
+    rc = acceptable (svc, spec, start, err);
+    if (rc == 0)
+        rc = jobs_enter (svc, &wish, spec, &job, err);
+    if (rc != 0)
+        return rc;
+    *number = job->rec.number;
+    if (wish.holds)
+        *start = 0;
+    log_event (svc->log, LOG_LEVEL_INFO, "svc", "job_submitted", "job=%s by=%s account=%s",
+               site_id (svc, *number, id), caller->name, spec->local_account);
+    pass_wake (svc);
+    return 0;
+}
+
+void admin_submit (void *self, struct rpccall *call, const ProtobufCMessage *request)
+{
+    struct svc *svc = self;
+    const Nui__Local__V1__SubmitJobRequest *r = (const Nui__Local__V1__SubmitJobRequest *)request;
+    Nui__Local__V1__SubmitJobReply reply = NUI__LOCAL__V1__SUBMIT_JOB_REPLY__INIT;
+    struct admin_caller caller;
+    struct jobspec spec = {0};
+    struct err err = {0};
+    uint64_t number = 0;
+    time_us start = 0;
+    char id[SITE_ID_MAX];
+    admin_who (svc, call, &caller);
+    arena_reset (svc->call_arena);
+    int rc = spec_of (svc, &caller, r, &spec, &err);
+    if (rc == 0) {
+        rc = submit (svc, &caller, r, &spec, &number, &start, &err);
+        jobspec_free (&spec);
+    }
+    if (rc != 0) {
+        jobs_refuse (svc, call, &err);
+        return;
+    }
+    reply.job_id = site_id (svc, number, id);
+    reply.start_estimate_us = start;
+    rpccall_reply (call, &reply.base);
+}

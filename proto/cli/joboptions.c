@@ -1,0 +1,122 @@
+#include "proto/cli/joboptions.h"
+
+#include "proto/base/clock.h"
+#include "proto/rpc/envelope.h"
+
+enum { JOB_VALID_DAYS = 30 };
+
+static const char *const job_key[JOB_TEXTS] = {
+    [JOB_ACCOUNT] = "account",
+    [JOB_QOS] = "qos",
+    [JOB_CLASS] = "class",
+    [JOB_TASKS] = "tasks",
+    [JOB_NODES] = "nodes",
+    [JOB_TPN] = "tpn",
+    [JOB_PROCS_PER_TASK] = "procs-per-task",
+    [JOB_MEM] = "mem",
+    [JOB_TIME] = "time",
+    [JOB_FEATURES] = "features",
+    [JOB_SITE] = "site",
+    [JOB_AFTER] = "after",
+    [JOB_DEADLINE] = "deadline",
+    [JOB_NAME] = "name",
+    [JOB_OUTPUT] = "output",
+    [JOB_ERROR] = "error",
+    [JOB_MAX_COST] = "max-cost",
+};
+
+static int options_into_spec (const struct job_options *options, struct jobspec *spec,
+                              struct err *err)
+{
+    int rc = 0;
+    for (size_t i = 0; i < JOB_TEXTS && rc == 0; i++)
+        if (options->text[i])
+            rc = jobspec_set (spec, job_key[i], options->text[i], err);
+    if (rc == 0 && options->resources)
+        rc = jobspec_resources (spec, options->resources, stderr, err);
+    for (uint32_t i = 0; i < options->env.count && rc == 0; i++)
+        rc = jobspec_set (spec, "env", options->env.item[i], err);
+    for (uint32_t i = 0; i < options->components.count && rc == 0; i++)
+        rc = jobspec_component (spec, options->components.item[i], err);
+    return rc;
+}
+
+static int spec_read (struct cli_context *ctx, const struct job_options *options,
+                      const struct cli_operands *operands, bool script_optional,
+                      struct jobspec *spec, Nui__Common__V1__Job **job_out, struct err *err)
+{
+    int rc = options_into_spec (options, spec, err);
+    if (rc == 0 && operands->count > 0)
+        rc = jobspec_script (spec, operands->item[0], operands->item + 1, operands->count - 1, err);
+    if (rc == 0 && options->file)
+        rc = jobspec_json (spec, options->file, err);
+    if (rc == 0)
+        rc = jobspec_directives (spec, stderr, err);
+    if (rc == 0 && cli_account (ctx))
+        rc = jobspec_set (spec, "account", cli_account (ctx), err);
+    return rc < 0 ? rc : jobspec_build (spec, script_optional, job_out, err);
+}
+
+int job_options_build (struct cli_context *ctx, const char *command,
+                       const struct job_options *options, const struct cli_operands *operands,
+                       bool script_optional, struct arena *arena, Nui__Common__V1__Job **out)
+{
+    struct err err = {0};
+    Nui__Common__V1__Job *job;
+    const char *grid = cli_grid (ctx, &err);
+    if (!grid)
+        return cli_fail (command, &err);
+    struct jobspec *spec = jobspec_create (arena, clock_now_us ());
+    if (spec_read (ctx, options, operands, script_optional, spec, &job, &err) < 0)
+        return err.code == ERR_INVALID ? cli_usage (command, "%s", err.text)
+                                       : cli_fail (command, &err);
+    struct uuid *uuid = arena_new (arena, struct uuid);
+    uuid_make (uuid);
+    job->grid = arena_strdup (arena, grid);
+    job->submitter = arena_strdup (arena, "");
+    job->uuid.data = uuid->b;
+    job->uuid.len = sizeof uuid->b;
+    job->created_us = clock_now_us ();
+    job->expires_us = job->created_us + INT64_C (86400) * JOB_VALID_DAYS * US_PER_S;
+    *out = job;
+    return CLI_OK;
+}
+
+static int body_pack (const Nui__Common__V1__Job *job, struct arena *arena, uint8_t **body,
+                      size_t *len, struct err *err)
+{
+    *len = nui__common__v1__job__get_packed_size (job);
+    if (*len > ENVELOPE_BODY_MAX)
+        return err_set (err, ERR_LIMIT, "the job with its scripts has %zu bytes; %d are allowed",
+                        *len, ENVELOPE_BODY_MAX);
+    *body = arena_alloc (arena, *len);
+    nui__common__v1__job__pack (job, *body);
+    return 0;
+}
+
+int job_sign (struct cli_context *ctx, const char *command, Nui__Common__V1__Job *job,
+              struct arena *arena, Nui__Common__V1__Envelope **out)
+{
+    struct err err = {0};
+    char uri[PRINCIPAL_URI_MAX];
+    uint8_t *body;
+    size_t len;
+    struct tlsid *me = cli_identity (ctx, &err);
+    if (!me)
+        return cli_fail (command, &err);
+    job->submitter = arena_strdup (arena, principal_uri (tlsid_self (me), uri));
+    if (body_pack (job, arena, &body, &len, &err) < 0 || envelope_sign (me, body, len, out, &err) < 0)
+        return cli_fail (command, &err);
+    return CLI_OK;
+}
+
+int job_unsigned (const char *command, const Nui__Common__V1__Job *job, struct arena *arena,
+                  Nui__Common__V1__Envelope **out)
+{
+    struct err err = {0};
+    *out = arena_new (arena, Nui__Common__V1__Envelope);
+    nui__common__v1__envelope__init (*out);
+    if (body_pack (job, arena, &(*out)->body.data, &(*out)->body.len, &err) < 0)
+        return cli_fail (command, &err);
+    return CLI_OK;
+}

@@ -1,0 +1,48 @@
+/* joboptions: the options by which people describe a job, and the signed job they make.
+ *
+ * For nui submit, estimate and msub: command line, then --file, then the script's directives, then
+ * defaults. */
+#ifndef NUI_CLI_JOBOPTIONS_H
+#define NUI_CLI_JOBOPTIONS_H
+
+#include "proto/cli/client.h"
+#include "proto/cli/jobspec.h"
+#include "proto/cli/options.h"
+
+/* Places in job_options.text; the keys are jobspec_set's. */
+enum job_text {
+    JOB_ACCOUNT, JOB_QOS, JOB_CLASS, JOB_TASKS, JOB_NODES, JOB_TPN, JOB_PROCS_PER_TASK, JOB_MEM,
+    JOB_TIME, JOB_FEATURES, JOB_SITE, JOB_AFTER, JOB_DEADLINE, JOB_NAME, JOB_OUTPUT, JOB_ERROR,
+    JOB_MAX_COST,
+    JOB_TEXTS
+};
+
+struct job_options {
+    const char *text[JOB_TEXTS];
+    struct cli_list components;
+    struct cli_list env;
+    const char *file;      /* --file JOB.json */
+    const char *resources; /* msub -l */
+    bool wait;             /* submit only */
+    bool hold;             /* msub only */
+    const char *site;      /* msub only: --site */
+};
+
+#define JOB_TEXT(name, letter, place)                                                              \
+    {                                                                                              \
+        name, letter, CLI_OPT_STRING, offsetof (struct job_options, text[place]), 0, 0             \
+    }
+
+/* The job, in the arena, with grid, uuid and times; submitter "". Returns CLI_OK, or what the command
+ * returns, having told why. */
+int job_options_build (struct cli_context *ctx, const char *command,
+                       const struct job_options *options, const struct cli_operands *operands,
+                       bool script_optional, struct arena *arena, Nui__Common__V1__Job **out);
+/* Signs it with my key, as mine. The envelope is to be freed with envelope_free. */
+int job_sign (struct cli_context *ctx, const char *command, Nui__Common__V1__Job *job,
+              struct arena *arena, Nui__Common__V1__Envelope **out);
+/* The same without a signature, for the cluster's own socket; lives in the arena. */
+int job_unsigned (const char *command, const Nui__Common__V1__Job *job, struct arena *arena,
+                  Nui__Common__V1__Envelope **out);
+
+#endif

@@ -1,0 +1,198 @@
+"""A site without a grid: msub on the cluster's own socket and with a certificate, no bank, no
+metascheduler; what is refused; nothing acknowledged is lost by a kill -9."""
+import json
+import os
+import unittest
+import uuid
+from pathlib import Path
+
+import grpc
+
+from fixture import main
+from grid.forge import Contract
+from onesite import SiteCase, layout, wait_for
+
+
+@unittest.skipIf(os.geteuid() != 0, "needs to be root: jobs run as other accounts")
+class Alone(SiteCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.account, cls.other = layout.account_of("alice"), layout.account_of("bob")
+        cls.shared = cls.state / "shared"
+        cls.shared.mkdir()
+        cls.shared.chmod(0o1777)
+        cls.alpha = cls.site()
+        cls.alpha.write(f"JOBDIR {cls.state}/jobs\nPORTRANGE 20000-20099\nADMIN1 root\n"
+                        "NODECFG[alpha[01-04]] PROCS=2 MEM=2G FEATURES=fast\n"
+                        f"USERCFG[{cls.account}] QLIST=hi:lo QDEF=lo\nQOSCFG[hi] PRIORITY=100\n"
+                        "QOSCFG[lo] PRIORITY=1\nCLASSCFG[short] PRIORITY=5\n")
+        cls.alpha.start()
+
+    def script(self, name, text):
+        path = self.shared / f"{name}.sh"
+        path.write_text(text)
+        path.chmod(0o755)
+        return path
+
+    def msub(self, *args, account=None, **options):
+        return self.ok(self.alpha, "msub", *args, account=account, **options).strip()
+
+    def job(self, ident):
+        return self.data(self.alpha, "checkjob", ident)["job"]
+
+    def wait_job(self, ident, state):
+        return wait_for(f"{ident} to be {state}", lambda: self.job(ident)["state"] == state, 60,
+                        self.alpha.log)
+
+    def gated(self, name, head=""):
+        return self.script(name, f"#!/bin/sh\n{head}\necho ran as $(id -un) with $* on "
+                           f"$(sort -u nodefile | wc -l) nodes\n"
+                           f"until [ -e {self.shared}/{name}.gate ]; do sleep 0.05; done\n")
+
+    def gate(self, name):
+        (self.shared / f"{name}.gate").touch()
+
+    # ---- what works
+
+    def test_on_the_cluster(self):
+        """No certificate: the socket says whose it is. Options as qsub's; it runs; nothing is charged."""
+        ident = self.msub("-l", "nodes=2:ppn=2,walltime=0:10:00", "-q", "short", "-N", "mine",
+                          "-v", "WORD=here", self.gated("local"), "one", "two", account=self.account)
+        self.assertRegex(ident, r"^alpha\.\d+$")
+        self.wait_job(ident, "Running")
+        job = self.job(ident)
+        self.assertEqual((job["user"], job["class"], job["qos"], job["procs"], job["walltime"]),
+                         (self.account, "short", "lo", 4, "00:10:00"))
+        self.gate("local")
+        self.wait_job(ident, "Completed")
+        out = Path(f"{self.state}/jobs/{ident}/work/stdout").read_text()
+        self.assertEqual(out, f"ran as {self.account} with one two on 2 nodes\n")
+        self.assertTrue(self.alpha.logged("site_ready", "bank=none", "metas=0"))
+
+    def test_directives(self):
+        for name, head in (("pbs", "#PBS -l nodes=1:ppn=2,walltime=5:00 -q short"),
+                           ("msubd", "#MSUB -l nodes=1:ppn=2,walltime=5:00 -q short"),
+                           ("slurm", "#SBATCH -N 1 -n 2 --time=5 -p short"),
+                           ("nuid", "#NUI -n 2 -N 1 -t 5:00 -p short")):
+            ident = self.msub("-h", self.gated(name, head), account=self.account)
+            job = self.job(ident)
+            self.assertEqual((job["procs"], job["walltime"], job["class"], job["state"]),
+                             (2, "00:05:00", "short", "Idle"), name)
+            self.ok(self.alpha, "canceljob", ident, account=self.account)
+
+    def test_held_until_released(self):
+        ident = self.msub("-h", "-t", "5:00", self.gated("held"), account=self.account)
+        self.assertEqual([j["job_id"] for j in self.data(self.alpha, "showq")["blocked"]], [ident])
+        self.ok(self.alpha, "releasehold", "-u", ident, account=self.account)
+        self.wait_job(ident, "Running")
+        self.gate("held")
+        self.wait_job(ident, "Completed")
+
+    def test_with_a_certificate(self):
+        """From anywhere: signed; the gridmap says as whom it runs."""
+        alice = self.alpha.person("user", "alice")
+        ident = self.msub("-t", "5:00", "--json", self.gated("signed"), config=alice)
+        ident = json.loads(ident)[0]["job_id"]
+        self.wait_job(ident, "Running")
+        self.assertEqual(self.job(ident)["user"], self.account)
+        bob = self.alpha.person("user", "bob")
+        self.refused(self.alpha, "canceljob", ident, config=bob, code=3, says="is not yours")
+        self.ok(self.alpha, "canceljob", ident, config=alice)
+        self.wait_job(ident, "Cancelled")
+
+    def test_killed(self):
+        """What msub printed is there after a kill -9, and a job that was being started runs."""
+        held = self.msub("-h", "-t", "5:00", self.gated("killed1"), account=self.account)
+        runs = self.msub("-t", "5:00", self.gated("killed2"), account=self.account)
+        self.wait_job(runs, "Running")
+        more = self.msub("-t", "5:00", self.gated("killed3"), account=self.account)
+        self.alpha.process.kill()
+        self.alpha.start()
+        self.wait_job(runs, "Running")
+        self.wait_job(more, "Running")
+        self.assertEqual([j["job_id"] for j in self.data(self.alpha, "showq")["blocked"]], [held])
+        for name in ("killed2", "killed3"):
+            self.gate(name)
+        self.wait_job(runs, "Completed")
+        self.wait_job(more, "Completed")
+        self.ok(self.alpha, "canceljob", held)
+
+    # ---- what is refused
+
+    def test_refused(self):
+        script = self.gated("refused")
+        empty = self.script("empty", "")
+        for args, code, says in (
+                (("-t", "5:00"), 2, "no script"),
+                (("-t", "5:00", empty), 2, "is empty"),
+                ((script,), 2, "no walltime"),
+                (("-t", "5:00", "/nonexistent.sh"), 1, "/nonexistent.sh"),
+                (("-t", "soon", script), 2, "soon"),
+                (("-l", "nodes", "-t", "5:00", script), 2, "is not name=value"),
+                (("-t", "5:00", "--tasks", "100", script), 1, "100"),
+                (("-t", "5:00", "--features", "slow", script), 1, "no node of this site has the feature slow"),
+                (("-t", "5:00", "--deadline", "2001-01-01T00:00", script), 2, "in the past")):
+            done = self.alpha.nui("msub", *args, account=self.account)
+            self.assertEqual(done.returncode, code, f"{args}: {done.stdout}{done.stderr}")
+            self.assertIn(says, done.stderr, args)
+            self.assertEqual((len(done.stderr.splitlines()), done.stdout), (1, ""), args)
+        # root's jobs are nobody's to run
+        self.refused(self.alpha, "msub", "-t", "5:00", script, code=3, says="root")
+        # somebody with a certificate of this grid and no account here
+        carol = self.alpha.person("user", "carol")
+        self.refused(self.alpha, "msub", "-t", "5:00", script, config=carol, code=3,
+                     says="has no account at site alpha")
+        self.assertEqual(self.data(self.alpha, "showq")["hidden"], 0)
+
+    def test_a_bank_wants_a_signature(self):
+        beta = self.site("beta", "beta")
+        beta.write(f"JOBDIR {self.state}/jobs-beta\nNODECFG[beta01] PROCS=1\nBANK 127.0.0.1:9\n")
+        beta.start()
+        self.refused(beta, "msub", "-t", "5:00", self.gated("paid"), account=self.account, code=3,
+                     says="must be signed")
+        ident = self.ok(beta, "msub", "-t", "5:00", self.gated("paid"),
+                        config=beta.person("user", "alice")).strip()
+        wait_for("it to wait for the bank", lambda: self.data(beta, "checkjob", ident)["job"]
+                 ["state"] == "Starting", 30, beta.log)
+        self.ok(beta, "canceljob", ident)
+
+    # ---- in a simulation
+
+    def test_submit_while_simulating(self):
+        """At a stop: it is in the queue as of that moment, starts in the next step, and ends by the
+        simulation's clock."""
+        sim = self.site("sim", "alpha")
+        sim.write("SERVERMODE SIMULATION\nSIMSTOPITERATION 1\nSIMAUTOSHUTDOWN FALSE\nSIMWCACCURACY 50\n"
+                  "NODECFG[n[1-2]] PROCS=2\n")
+        sim.start()
+        self.ok(sim, "schedctl", "--wait")
+        begin = self.data(sim, "schedctl")[0]["time"]
+        ident = self.ok(sim, "msub", "-t", "10:00", "--tasks", "4", self.gated("sim"),
+                        account=self.account).strip()
+        job = self.data(sim, "checkjob", ident)["job"]
+        self.assertEqual((job["state"], job["submit_time"]), ("Idle", begin))
+        self.ok(sim, "schedctl", "-S", "--wait")
+        self.assertEqual(self.data(sim, "checkjob", ident)["job"]["state"], "Running")
+        self.ok(sim, "schedctl", "-S", "10", "--wait")
+        self.assertEqual(self.data(sim, "checkjob", ident)["job"]["state"], "Completed")
+        self.assertFalse((self.shared / "sim.began").exists())
+        # the same request again, as after a lost reply: the same job
+        contract = Contract(self.state)
+        from proto.nui.v1 import admin_pb2
+        job = contract.common.Job(grid=layout.GRID, uuid=uuid.uuid4().bytes, components=[
+            contract.common.Component(name="main", script=b"#!/bin/sh\n", walltime_us=60 * 10**6,
+                                      reqs=[contract.common.Req(tasks=1)])])
+        request = admin_pb2.SubmitJobRequest(
+            envelope=contract.common.Envelope(body=job.SerializeToString()))
+        with grpc.insecure_channel(f"unix:{sim.socket}") as channel:
+            submit = channel.unary_unary("/nui.local.v1.Admin/SubmitJob",
+                                         request_serializer=lambda m: m.SerializeToString(),
+                                         response_deserializer=admin_pb2.SubmitJobReply.FromString)
+            ids = {submit(request, timeout=30).job_id for _ in range(3)}
+        self.assertEqual(len(ids), 1)
+        self.assertEqual([j["job_id"] for j in self.data(sim, "showq")["idle"]], list(ids))
+
+
+if __name__ == "__main__":
+    main()
