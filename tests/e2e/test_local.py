@@ -127,7 +127,7 @@ class Alone(SiteCase):
                 (("-t", "5:00"), 2, "no script"),
                 (("-t", "5:00", empty), 2, "is empty"),
                 ((script,), 2, "no walltime"),
-                (("-t", "5:00", "/nonexistent.sh"), 1, "/nonexistent.sh"),
+                (("-t", "5:00", "/nonexistent.sh"), 5, "/nonexistent.sh"),
                 (("-t", "soon", script), 2, "soon"),
                 (("-l", "nodes", "-t", "5:00", script), 2, "is not name=value"),
                 (("-t", "5:00", "--tasks", "100", script), 1, "100"),
