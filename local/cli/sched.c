@@ -39,25 +39,37 @@ static int iterations_parse (const char *text, uint64_t none, uint64_t *out, str
     return uint_parse (digits, "iterations", 0, INT64_MAX, out, err);
 }
 
+static void status_text (const Nui__Local__V1__ScheduleReply *r, struct strbuf *out)
+{
+    strbuf_printf (out, "mode %s, iteration %llu, %s\n", r->mode,
+                   (unsigned long long)r->iteration,
+                   r->over      ? "nothing is left to simulate"
+                   : r->stopped ? "scheduling is stopped"
+                                : "scheduling goes on");
+    for (size_t i = 0; i < r->n_acts; i++)
+        strbuf_printf (out, "%s %s\n", strcmp (r->mode, "TEST") == 0 ? "would" : "asks to",
+                       r->acts[i]);
+}
+
 void schedctl_text (const Nui__Local__V1__ScheduleReply *r, int act, struct strbuf *out)
 {
     char span[QUANTITY_TEXT_MAX];
     unsigned long long at = r->stop_at > r->iteration ? r->stop_at : r->iteration;
-    if (act == ACT (KILL))
+    if (act == ACT (KILL)) {
         strbuf_puts (out, "nui-local shuts down\n\n");
-    else if (act == ACT (RECYCLE))
+        return;
+    }
+    if (act == ACT (RECYCLE)) {
         strbuf_puts (out, "nui-local begins again\n\n");
-    else if (act == ACT (STATUS))
-        strbuf_printf (out, "mode %s, iteration %llu, %s\n", r->mode,
-                       (unsigned long long)r->iteration,
-                       r->over      ? "nothing is left to simulate"
-                       : r->stopped ? "scheduling is stopped"
-                                    : "scheduling goes on");
+        return;
+    }
+    if (act == ACT (STATUS))
+        status_text (r, out);
     else if (r->stopped)
         strbuf_printf (out, "scheduling will stop immediately at iteration %llu\n\n", at);
     else if (r->stop_at == 0)
         strbuf_puts (out, "scheduling will resume immediately\n\n");
-    if (act != ACT (KILL) && act != ACT (RECYCLE) && !r->stopped && r->stop_at > 0) {
+    if (!r->stopped && r->stop_at > 0) {
         duration_us left = INT64_MAX / 4;
         if (r->interval_us > 0 && at - r->iteration < (uint64_t)(left / r->interval_us))
             left = (duration_us)(at - r->iteration) * r->interval_us;
@@ -76,6 +88,7 @@ static struct table *sched_table (const Nui__Local__V1__ScheduleReply *r)
         {"time", "Time", TABLE_TIME, 0},
         {"interval", "Interval", TABLE_DURATION, 0},
         {"over", "Over", TABLE_BOOL, 0},
+        {"acts", "Acts", TABLE_TEXT, 0},
     };
     struct table *t = table_create (columns, sizeof columns / sizeof *columns);
     table_text (t, r->mode);
@@ -88,6 +101,11 @@ static struct table *sched_table (const Nui__Local__V1__ScheduleReply *r)
     cell_moment (t, r->now_us);
     table_duration (t, r->interval_us);
     table_bool (t, r->over);
+    struct strbuf acts = STRBUF_INIT;
+    for (size_t i = 0; i < r->n_acts; i++)
+        strbuf_printf (&acts, "%s%s", i ? "; " : "", r->acts[i]);
+    table_text (t, r->n_acts ? strbuf_text (&acts) : NULL);
+    strbuf_free (&acts);
     table_end_row (t);
     return t;
 }

@@ -1,6 +1,9 @@
 /* schedctl: how far scheduling goes, and the end of the daemon. */
 #include "local/svc/admin.h"
+#include "local/svc/mode.h"
 #include "local/svc/simulate.h"
+
+enum { ACTS_MAX = 1000 };
 
 #define ACT(name) NUI__LOCAL__V1__SCHEDULE_REQUEST__ACT__##name
 
@@ -70,6 +73,11 @@ void admin_schedule (void *self, struct rpccall *call, const ProtobufCMessage *r
     reply.now_us = svc_now (svc);
     reply.interval_us = svc->settings->policy->poll_interval;
     reply.over = svc->sim && simulate_over (svc->sim);
+    char *acts[ACTS_MAX];
+    reply.acts = acts;
+    while (reply.n_acts < ACTS_MAX &&
+           (acts[reply.n_acts] = (char *)mode_act (svc, (uint32_t)reply.n_acts)))
+        reply.n_acts++;
     rpccall_reply (call, &reply.base);
     if (r->act == ACT (KILL))
         daemon_stop (svc->daemon, NULL);

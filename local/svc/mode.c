@@ -1,7 +1,283 @@
+#include "local/svc/mode.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
 #include "local/svc/simulate.h"
 #include "proto/base/clock.h"
+#include "proto/base/strbuf.h"
+
+enum { LINE_MAX_BYTES = 256 };
 
 time_us svc_now (const struct svc *svc)
 {
     return svc->sim ? simulate_now (svc->sim) : clock_now_us ();
+}
+
+enum act_state { ACT_OPEN, ACT_ACCEPTED, ACT_DECLINED };
+
+/* One thing a pass wants done, known by its words. */
+struct act {
+    char *text;
+    enum act_state state;
+    time_us declined_at;
+    uint64_t pass; /* that wanted it last */
+    uint64_t order;
+    UT_hash_handle hh;
+};
+
+struct mode {
+    struct svc *svc;
+    bool asks; /* INTERACTIVE; else TEST */
+    struct act *acts;
+    uint64_t pass, order;
+    const struct act *asked; /* the question on the terminal */
+    struct event *input;
+    bool nobody; /* no answer can come */
+    char line[LINE_MAX_BYTES];
+    size_t line_len;
+};
+
+/* --- acts --------------------------------------------------------------------------------- */
+
+static void act_forget (struct mode *mode, struct act *act)
+{
+    HASH_DEL (mode->acts, act);
+    if (mode->asked == act)
+        mode->asked = NULL;
+    free (act->text);
+    free (act);
+}
+
+static struct act *act_of (struct mode *mode, char *text)
+{
+    struct act *act;
+    HASH_FIND_STR (mode->acts, text, act);
+    if (act) {
+        free (text);
+    } else {
+        act = calloc (1, sizeof *act);
+        assert (act);
+        act->text = text;
+        act->order = ++mode->order;
+        HASH_ADD_KEYPTR (hh, mode->acts, act->text, strlen (act->text), act);
+        log_event (mode->svc->log, LOG_LEVEL_INFO, "mode", mode->asks ? "asks" : "would",
+                   "act=\"%s\"", act->text);
+    }
+    act->pass = mode->pass;
+    return act;
+}
+
+/* May it be done by this pass? text is malloc'ed, and taken. */
+static bool may (struct mode *mode, char *text)
+{
+    struct svc *svc = mode->svc;
+    struct act *act = act_of (mode, text);
+    if (!mode->asks)
+        return false;
+    if (act->state == ACT_ACCEPTED) {
+        act_forget (mode, act);
+        return true;
+    }
+    if (act->state == ACT_DECLINED &&
+        svc_now (svc) - act->declined_at >= svc->settings->policy->poll_interval)
+        act->state = ACT_OPEN;
+    if (act->state == ACT_OPEN && mode->nobody) {
+        act->state = ACT_DECLINED;
+        act->declined_at = svc_now (svc);
+    }
+    return false;
+}
+
+static char *words (const char *fmt, ...) __attribute__ ((format (printf, 1, 2)));
+static char *words (const char *fmt, ...)
+{
+    struct strbuf b = STRBUF_INIT;
+    va_list ap;
+    va_start (ap, fmt);
+    strbuf_vprintf (&b, fmt, ap);
+    va_end (ap);
+    strbuf_text (&b);
+    return strbuf_steal (&b);
+}
+
+static char *start_words (struct svc *svc, const struct plan_start *start)
+{
+    char id[SITE_ID_MAX];
+    struct strbuf nodes = STRBUF_INIT;
+    for (uint32_t i = 0; i < start->allocation.count; i++)
+        if (i == 0 || start->allocation.item[i].node.v != start->allocation.item[i - 1].node.v)
+            strbuf_printf (&nodes, "%s%s", nodes.len ? "," : "",
+                           svc->node_by_id[start->allocation.item[i].node.v]->name);
+    char *text = words ("%s job %s on node list %s",
+                        start->phase == PLAN_RESUMED ? "resume" : "start",
+                        site_id (svc, start->job.v, id), strbuf_text (&nodes));
+    strbuf_free (&nodes);
+    return text;
+}
+
+static uint32_t filter_jobs (struct mode *mode, struct job_id *job, uint32_t count,
+                             const char *what)
+{
+    char id[SITE_ID_MAX];
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (may (mode, words ("%s job %s", what, site_id (mode->svc, job[i].v, id))))
+            job[kept++] = job[i];
+    return kept;
+}
+
+/* --- the terminal ------------------------------------------------------------------------- */
+
+static void ask_next (struct mode *mode)
+{
+    struct act *act, *next, *first = NULL;
+    if (mode->asked || mode->nobody)
+        return;
+    HASH_ITER (hh, mode->acts, act, next)
+        if (act->state == ACT_OPEN && (!first || act->order < first->order))
+            first = act;
+    if (!first)
+        return;
+    mode->asked = first;
+    printf ("Command: %s\nAccept: (y/n) [default: n]? ", first->text);
+    fflush (stdout);
+}
+
+static void answered (struct mode *mode, const char *answer)
+{
+    struct act *act = NULL;
+    bool yes = *answer == 'y' || *answer == 'Y';
+    if (!mode->asked) {
+        if (*answer)
+            printf ("(nothing is asked)\n");
+        return;
+    }
+    HASH_FIND_STR (mode->acts, mode->asked->text, act);
+    mode->asked = NULL;
+    assert (act);
+    act->state = yes ? ACT_ACCEPTED : ACT_DECLINED;
+    act->declined_at = svc_now (mode->svc);
+    log_event (mode->svc->log, LOG_LEVEL_INFO, "mode", yes ? "accepted" : "declined",
+               "act=\"%s\"", act->text);
+    if (yes)
+        pass_wake (mode->svc);
+    ask_next (mode);
+}
+
+static void nobody_answers (struct mode *mode)
+{
+    struct act *act, *next;
+    mode->nobody = true;
+    mode->asked = NULL;
+    event_del (mode->input);
+    log_event (mode->svc->log, LOG_LEVEL_WARN, "mode", "nobody_answers",
+               "text=\"no terminal is there: everything is declined\"");
+    HASH_ITER (hh, mode->acts, act, next)
+        if (act->state == ACT_OPEN) {
+            act->state = ACT_DECLINED;
+            act->declined_at = svc_now (mode->svc);
+        }
+}
+
+static void on_input (evutil_socket_t fd, short what, void *arg)
+{
+    struct mode *mode = arg;
+    char bytes[LINE_MAX_BYTES];
+    (void)what;
+    ssize_t n = read (fd, bytes, sizeof bytes);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0) {
+        nobody_answers (mode);
+        return;
+    }
+    for (ssize_t i = 0; i < n; i++)
+        if (bytes[i] == '\n') {
+            mode->line[mode->line_len] = 0;
+            mode->line_len = 0;
+            answered (mode, mode->line);
+        } else if (mode->line_len < sizeof mode->line - 1) {
+            mode->line[mode->line_len++] = bytes[i];
+        }
+}
+
+/* --- for others --------------------------------------------------------------------------- */
+
+int mode_create (struct svc *svc, const struct settings *settings, struct err *err)
+{
+    int kind = settings->mode.mode;
+    if (kind != MODE_TEST && kind != MODE_INTERACTIVE)
+        return 0;
+    struct mode *mode = svc->mode = calloc (1, sizeof *mode);
+    if (!mode)
+        return err_set (err, ERR_NOMEM, "mode: no memory");
+    mode->svc = svc;
+    mode->asks = kind == MODE_INTERACTIVE;
+    if (!mode->asks)
+        return 0;
+    mode->input = event_new (svc->base, STDIN_FILENO, EV_READ | EV_PERSIST, on_input, mode);
+    assert (mode->input);
+    if (fcntl (STDIN_FILENO, F_GETFL) == -1 || event_add (mode->input, NULL) != 0)
+        nobody_answers (mode);
+    return 0;
+}
+
+void mode_destroy (struct mode *mode)
+{
+    struct act *act, *next;
+    if (!mode)
+        return;
+    HASH_ITER (hh, mode->acts, act, next)
+        act_forget (mode, act);
+    if (mode->input)
+        event_free (mode->input);
+    free (mode);
+}
+
+void mode_filter (struct svc *svc, struct plan *plan)
+{
+    struct mode *mode = svc->mode;
+    struct act *act, *next;
+    if (!mode)
+        return;
+    mode->pass++;
+    for (uint32_t i = 0; i < plan->start_count; i++)
+        if (!plan->start[i].refused)
+            plan->start[i].refused = !may (mode, start_words (svc, &plan->start[i]));
+    plan->preempt_count = filter_jobs (mode, plan->preempt, plan->preempt_count, "preempt");
+    plan->violation_count =
+        filter_jobs (mode, plan->violation, plan->violation_count, "end (its limit is over)");
+    if (!mode->asks)
+        plan->defer_count = 0;
+    HASH_ITER (hh, mode->acts, act, next)
+        if (act->pass != mode->pass) {
+            if (mode->asked == act) {
+                printf ("\n(no longer: %s)\n", act->text);
+                fflush (stdout);
+            }
+            act_forget (mode, act);
+        }
+    if (mode->asks)
+        ask_next (mode);
+}
+
+const char *mode_act (const struct svc *svc, uint32_t at)
+{
+    const struct act *act = svc->mode ? svc->mode->acts : NULL;
+    for (; act; act = act->hh.next)
+        if (act->state == ACT_OPEN && at-- == 0)
+            return act->text;
+    return NULL;
+}
+
+int mode_may_start (const struct svc *svc, struct err *err)
+{
+    if (svc->mode && !svc->mode->asks)
+        return err_set (err, ERR_CONFLICT, "mode TEST: nothing is started");
+    return 0;
 }

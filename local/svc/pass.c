@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "local/svc/fairshare_file.h"
+#include "local/svc/mode.h"
 #include "local/svc/simulate.h"
 #include "local/svc/stats.h"
 #include "local/svc/svc_i.h"
@@ -107,6 +108,8 @@ int pass_start (struct svc *svc, struct site_job *job, const struct allocation *
     struct plan plan = {.start_count = 1, .start = &start};
     struct started started = {0};
     time_us now = svc_now (svc);
+    if (mode_may_start (svc, err) != 0)
+        return err->code;
     int rc = cluster_job_start (svc->cluster, id, allocation, now, now, err);
     if (rc != 0)
         return rc;
@@ -189,6 +192,8 @@ void pass_run (struct svc *svc)
         if (!svc_job (svc, plan.start[i].job.v) || /* a part's job is started by its START alone */
             (making_room && plan.start[i].phase >= PLAN_BACKFILL_SOFT)) /* would take it at once */
             plan.start[i].refused = true;
+    if (rc == 0)
+        mode_filter (svc, &plan);
     if (rc == 0)
         rc = plan_commit (svc->cluster, &plan, &err);
     svc->pass_at = now;

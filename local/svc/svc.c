@@ -10,6 +10,7 @@
 #include "local/svc/admin.h"
 #include "local/svc/admin_stats.h"
 #include "local/svc/fairshare_file.h"
+#include "local/svc/mode.h"
 #include "local/svc/simulate.h"
 #include "local/svc/stats.h"
 #include "proto/base/clock.h"
@@ -615,6 +616,8 @@ int svc_create (struct daemon *daemon, struct cred_names *names, const struct se
     if (rc == 0)
         rc = links_open (svc, settings, &local);
     if (rc == 0)
+        rc = mode_create (svc, settings, &local);
+    if (rc == 0)
         rc = recover (svc, &local);
     if (rc == 0)
         rc = rpcserver_add_service (daemon_server (daemon), &nui__local__v1__local__descriptor,
@@ -715,6 +718,7 @@ void svc_destroy (struct svc *svc)
         svc->rm.ops->destroy (svc->rm.self);
     purge_close (svc); /* what it waited for comes from the resource manager */
     simulate_destroy (svc->sim);
+    mode_destroy (svc->mode);
     cluster_destroy (svc->cluster);
     gridmap_close (svc->gridmap);
     local_store_close (svc->store);

@@ -77,6 +77,7 @@ struct stats;
 struct statdir;
 struct purge;
 struct simulation;
+struct mode;
 
 struct svc {
     struct daemon *daemon;
@@ -104,6 +105,7 @@ struct svc {
     uint8_t port_used[65536 / 8]; /* a bit for each port of a live job */
     struct schedule schedule;
     struct simulation *sim; /* SIMULATION's; NULL in the other modes */
+    struct mode *mode;      /* TEST's and INTERACTIVE's; NULL in the others */
     struct event *pass_event;
     struct event *poll_event;
     struct event *usage_event; /* NULL until the first measurement */

@@ -143,7 +143,8 @@ Total Jobs: 5   Active Jobs: 3   Idle Jobs: 2   Blocked Jobs: 0
 """)
         self.assertEqual(self.data(site, "schedctl"), [
             {"mode": "SIMULATION", "iteration": 10, "stopped": True, "stop_at": 10,
-             "time": "2001-09-09T02:09:00Z", "interval": "00:01:00", "over": False}])
+             "time": "2001-09-09T02:09:00Z", "interval": "00:01:00", "over": False,
+             "acts": None}])
         self.assertEqual(self.ok(site, "schedctl", "-S"),
                          "scheduling will stop in 00:01:00 at iteration 11\n\n")
         self.assertEqual(self.stopped(site)["time"], "2001-09-09T02:10:00Z")
