@@ -101,9 +101,19 @@ const struct cli_command bank_commands[] = {
      "                          nobody signed it (jobs given to its own cluster); no at first\n" COMMON
      "\nexample: nui site modify alpha --claims yes\n"},
     {"rate", BANK, "what a processor-second costs at a site", cmd_rate,
-     "usage: nui rate set SITE MULTIPLIER [--from TIME]\n"
+     "usage: nui rate set SITE MULTIPLIER [--from TIME] [--measure wall|cpu|pe] "
+     "[--successful-only]\n"
+     "                    [--qos NAME=X]… [--class NAME=X]… [--time 'DAYS HH:MM-HH:MM=X']…\n"
+     "                    [--group X] [--memory RATE] [--gres NAME=RATE]…\n"
      "       nui rate list [SITE]\n\n"
      "  MULTIPLIER              credits per processor-second, up to six decimals\n"
+     "  --measure WHAT          processor-seconds dedicated (wall), used (cpu), or equivalents (pe)\n"
+     "  --successful-only       other jobs are charged nothing\n"
+     "  --qos, --class NAME=X   jobs of that QoS or class cost X times as much; NAME *: of others\n"
+     "  --time 'DAYS FROM-TO=X' so does time in it, in UTC: 'Mon-Fri 08:00-18:00=1.5'\n"
+     "  --group X               so do jobs that reserve several sites for one moment\n"
+     "  --memory RATE           credits per 1024 MB and second beside\n"
+     "  --gres NAME=RATE        credits per second for one of a generic resource beside\n"
      "  --from TIME             when it begins (now); never in the past\n" COMMON
      "\nexample: nui rate set alpha 1.25 --from 2027-01-01T00:00\n"},
     {"anchor", BANK, "the newest block of the bank's history, to be kept outside the bank",

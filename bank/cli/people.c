@@ -240,7 +240,10 @@ static int rate_list (struct cli_context *ctx, const char *site)
     static const struct table_column columns[] = {{"site", "Site", TABLE_TEXT, 0},
                                                   {"version", "Version", TABLE_INT, 0},
                                                   {"multiplier", "Multiplier", TABLE_PPM, 6},
-                                                  {"from", "From", TABLE_TIME, 0}};
+                                                  {"from", "From", TABLE_TIME, 0},
+                                                  {"measure", "Measure", TABLE_TEXT, 0},
+                                                  {"jobs", "Jobs", TABLE_TEXT, 0},
+                                                  {"rates", "Rates", TABLE_TEXT, 0}};
     struct err err = {0};
     Nui__Bank__V1__RateListRequest request = NUI__BANK__V1__RATE_LIST_REQUEST__INIT;
     request.site = bank_text (site);
@@ -248,27 +251,87 @@ static int rate_list (struct cli_context *ctx, const char *site)
     if (!message)
         return cli_fail ("rate", &err);
     const Nui__Bank__V1__RateListReply *reply = (Nui__Bank__V1__RateListReply *)message;
-    struct table *table = table_create (columns, 4);
+    struct table *table = table_create (columns, 7);
+    struct strbuf factors = STRBUF_INIT;
     for (size_t i = 0; i < reply->n_rates; i++) {
         table_text (table, reply->rates[i]->site);
         table_int (table, reply->rates[i]->version);
         table_ppm (table, reply->rates[i]->multiplier_ppm);
         table_time (table, reply->rates[i]->from_us);
+        table_text (table, reply->rates[i]->measure);
+        table_text (table, reply->rates[i]->successful_only ? "successful" : "all");
+        strbuf_clear (&factors);
+        for (size_t k = 0; k < reply->rates[i]->n_factors; k++) {
+            const Nui__Bank__V1__RateFactor *factor = reply->rates[i]->factors[k];
+            char number[QUANTITY_TEXT_MAX];
+            strbuf_printf (&factors, "%s%s %s=%s", k ? "; " : "", factor->kind, factor->name,
+                           credit_format (factor->ppm, number));
+        }
+        table_text (table, factors.len ? strbuf_text (&factors) : NULL);
         table_end_row (table);
     }
+    strbuf_free (&factors);
     int rc = table_print (table, ctx);
     table_destroy (table);
     protobuf_c_message_free_unpacked (message, NULL);
     return rc;
 }
 
+enum { FACTOR_KINDS = 6, FACTORS_MAX = 256 };
+
+/* The last two have no name: there is one of each. */
+static const char *const factor_kind[FACTOR_KINDS] = {"qos",  "class",  "gres",
+                                                      "time", "memory", "group"};
+
+struct rate_words {
+    Nui__Bank__V1__RateFactor factor[FACTORS_MAX], *message[FACTORS_MAX];
+    char name[FACTORS_MAX][64];
+    uint32_t count;
+};
+
+/* "high=2", or "1.2" for a kind without names. */
+static int factor_add (struct rate_words *words, int kind, const char *text, struct err *err)
+{
+    const char *equals = strrchr (text, '=');
+    bool named = kind < 4;
+    if (named != (equals != NULL) || (named && (equals == text || equals - text > 63)))
+        return err_set (err, ERR_INVALID,
+                        named ? "--%s takes NAME=RATE, not '%.80s'"
+                              : "--%s takes a number, not '%.80s'",
+                        factor_kind[kind], text);
+    if (words->count == FACTORS_MAX)
+        return err_set (err, ERR_LIMIT, "at most %d rates", FACTORS_MAX);
+    Nui__Bank__V1__RateFactor *factor = &words->factor[words->count];
+    char *name = words->name[words->count];
+    nui__bank__v1__rate_factor__init (factor);
+    snprintf (name, 64, "%.*s", named ? (int)(equals - text) : 1, named ? text : "*");
+    factor->kind = bank_text (factor_kind[kind]);
+    factor->name = name;
+    if (ppm_parse (named ? equals + 1 : text, factor_kind[kind], &factor->ppm, err) < 0)
+        return err->code;
+    words->message[words->count++] = factor;
+    return 0;
+}
+
 int cmd_rate (struct cli_context *ctx, int argc, char **argv)
 {
     struct args {
         time_us from;
-    } args = {0};
+        const char *measure;
+        bool successful;
+        struct cli_list kind[FACTOR_KINDS]; /* in the order of factor_kind */
+    } args = {.measure = ""};
     static const struct cli_option options[] = {
-        {"from", 0, CLI_OPT_TIME, offsetof (struct args, from), 0, 0}, {0}};
+        {"from", 0, CLI_OPT_TIME, offsetof (struct args, from), 0, 0},
+        {"measure", 0, CLI_OPT_STRING, offsetof (struct args, measure), 0, 0},
+        {"successful-only", 0, CLI_OPT_FLAG, offsetof (struct args, successful), 0, 0},
+        {"qos", 0, CLI_OPT_LIST, offsetof (struct args, kind[0]), 0, 0},
+        {"class", 0, CLI_OPT_LIST, offsetof (struct args, kind[1]), 0, 0},
+        {"gres", 0, CLI_OPT_LIST, offsetof (struct args, kind[2]), 0, 0},
+        {"time", 0, CLI_OPT_LIST, offsetof (struct args, kind[3]), 0, 0},
+        {"memory", 0, CLI_OPT_LIST, offsetof (struct args, kind[4]), 0, 0},
+        {"group", 0, CLI_OPT_LIST, offsetof (struct args, kind[5]), 0, 0},
+        {0}};
     struct cli_operands o;
     struct err err = {0};
     char sentence[256];
@@ -291,6 +354,15 @@ int cmd_rate (struct cli_context *ctx, int argc, char **argv)
     request.site = o.item[1];
     request.multiplier_ppm = ppm;
     request.from_us = args.from;
+    request.measure = bank_text (args.measure);
+    request.successful_only = args.successful;
+    struct rate_words words = {0};
+    for (int kind = 0; kind < FACTOR_KINDS; kind++)
+        for (uint32_t i = 0; i < args.kind[kind].count; i++)
+            if (factor_add (&words, kind, args.kind[kind].item[i], &err) < 0)
+                return cli_usage (argv[0], "%s", err.text);
+    request.n_factors = words.count;
+    request.factors = words.message;
     snprintf (sentence, sizeof (sentence), "site %s costs %s credits per processor-second",
               o.item[1], o.item[2]);
     return bank_do (ctx, argv[0], "RateSet", &request.base, sentence);

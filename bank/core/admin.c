@@ -9,8 +9,8 @@ static const char *id_text (struct ledger_view *view, const char *prefix, int64_
     return arena_printf (view->arena, "%s.%lld", prefix, (long long)id);
 }
 
-static bool name_refused (struct ledger_view *view, const char *what, const char *name,
-                          struct ledger_outcome *out)
+bool name_refused (struct ledger_view *view, const char *what, const char *name,
+                   struct ledger_outcome *out)
 {
     struct err err = {0};
     if (name_check (what, name, &err) == 0)
@@ -265,7 +265,7 @@ void decide_deposit (struct ledger_view *view, const struct ledger_request *req,
 }
 
 /* The site's own account exists from its first rate on. */
-static void site_account (struct ledger_view *view, struct ledger_site *site)
+void site_account (struct ledger_view *view, struct ledger_site *site)
 {
     if (site->earned_account_id != LEDGER_ID_SITES)
         return;
@@ -281,41 +281,6 @@ static void site_account (struct ledger_view *view, struct ledger_site *site)
     alloc->op_id = view->next.op;
     site->earned_account_id = account->id;
     site->earned_alloc_id = alloc->id;
-}
-
-void decide_rate (struct ledger_view *view, const struct ledger_request *req,
-                  struct ledger_outcome *out)
-{
-    char text[QUANTITY_TEXT_MAX];
-    time_us from = req->rate.from ? req->rate.from : view->now;
-    uint32_t version = 0;
-    if (name_refused (view, "site", req->rate.site, out))
-        return;
-    out->site = req->rate.site;
-    if (req->rate.ppm < 0 || req->rate.ppm > PRICE_PPM_MAX) {
-        outcome_refuse (view, out, ERR_INVALID, false, "rate: a multiplier of %s is out of bounds",
-                        credit_format (req->rate.ppm, text));
-        return;
-    }
-    /* A minute for clocks and typing; a rate never changes what was. */
-    if (from < view->now - 60 * US_PER_S) {
-        outcome_refuse (view, out, ERR_INVALID, false,
-                        "rate: it would begin in the past; what was published stays");
-        return;
-    }
-    for (uint32_t i = 0; i < view->rates.count; i++) {
-        const struct ledger_rate *rate = view->rates.item[i];
-        if (strcmp (rate->site, req->rate.site) == 0 && rate->version > version)
-            version = rate->version;
-    }
-    site_account (view, ledger_site_of (view, req->rate.site));
-    struct ledger_rate *rate = ledger_add_rate (view, req->rate.site, version + 1);
-    rate->from = from;
-    rate->ppm = req->rate.ppm;
-    rate->is_new = true;
-    rate->op_id = view->next.op;
-    out->note = arena_printf (view->arena, "multiplier %s", credit_format (req->rate.ppm, text));
-    out->done.id = arena_printf (view->arena, "%s.%u", req->rate.site, version + 1);
 }
 
 void decide_site (struct ledger_view *view, const struct ledger_request *req,

@@ -242,8 +242,50 @@ static struct ledger_usage *charge_usage (struct ledger_view *view,
     return usage;
 }
 
+/* What a charge is priced at. */
+struct tariff {
+    uint32_t version; /* 0: no card was known */
+    struct price_terms terms;
+    struct price_use use;
+    bool free;       /* the card charges successful jobs only, and this is none (yet) */
+    const char *why; /* the card has nothing for it: suspense */
+};
+
+/* C1: the rates pinned by the hold, else those in force at the job's start, else 1 into suspense.
+ */
+static struct tariff charge_tariff (struct ledger_view *view, const struct ledger_request *req,
+                                    const struct ledger_hold *hold)
+{
+    struct tariff t = {.use = {.procs = req->charge.procs,
+                               .time = req->charge.end - req->charge.start,
+                               .start = req->charge.start,
+                               .cpu = req->charge.cpu,
+                               .pe_milli = req->charge.ask.pe_milli}};
+    const struct ledger_rate *card =
+        hold ? rate_version (view, req->charge.job.site, hold->rate_version)
+             : ledger_rate_at (view, req->charge.job.site, req->charge.start);
+    t.terms = price_terms_plain (hold ? hold->rate_ppm : PRICE_ONE);
+    t.version = hold ? hold->rate_version : card ? card->version : 0;
+    if (card && !hold)
+        rate_terms (view, card, &req->charge.ask, &t.terms, &t.why);
+    if (card) {
+        t.terms.measure = card->measure;
+        t.terms.band = card->band;
+        t.terms.band_count = card->band_count;
+        t.free = card->successful_only && !(req->charge.final && req->charge.successful);
+    }
+    if (hold) {
+        t.terms.extra_ppm = hold->extra_ppm;
+        t.terms.qos_ppm = hold->qos_ppm;
+        t.terms.class_ppm = hold->class_ppm;
+        t.terms.group_ppm = hold->group_ppm;
+        t.use.pe_milli = t.use.pe_milli ? t.use.pe_milli : hold->pe_milli;
+    }
+    return t;
+}
+
 static void charge_apply (struct posting *p, const struct ledger_request *req,
-                          const struct ledger_rate *rate, credit_micro total,
+                          const struct tariff *tariff, credit_micro total,
                           struct ledger_outcome *out)
 {
     struct ledger_view *view = p->view;
@@ -274,16 +316,17 @@ static void charge_apply (struct posting *p, const struct ledger_request *req,
                                      .end = req->charge.end,
                                      .final = req->charge.final,
                                      .successful = req->charge.successful,
-                                     .rate_version = rate->version,
-                                     .rate_ppm = rate->ppm,
+                                     .rate_version = tariff->version,
+                                     .rate_ppm = tariff->terms.base_ppm,
                                      .amount = amount,
                                      .total = usage->total,
                                      .released = p->released};
-    price_formula (req->charge.procs, req->charge.end - req->charge.start, rate->ppm, total,
-                   formula);
+    price_formula (&tariff->terms, &tariff->use, PRICE_CHARGE, total, formula);
     charge->formula = arena_printf (
-        view->arena, "%s%s%s%s", formula, before ? ", less what was charged before" : "",
-        p->hold ? "" : ", unheld", rate->version ? "" : ", no rate known: at 1");
+        view->arena, "%s%s%s%s%s%s", tariff->free ? "free of charge, not successful" : formula,
+        before ? ", less what was charged before" : "", p->hold ? "" : ", unheld",
+        tariff->version ? "" : ", no rate known: at 1", tariff->why ? ": " : "",
+        tariff->why ? tariff->why : "");
     charge->leg = arena_array (view->arena, p->legs.count, sizeof (*charge->leg));
     charge->leg_count = p->legs.count;
     for (uint32_t i = 0; i < p->legs.count; i++)
@@ -295,19 +338,6 @@ static void charge_apply (struct posting *p, const struct ledger_request *req,
     out->charge.total = usage->total;
     out->charge.released = p->released;
     out->charge.account = p->account ? p->account->name : "bank:suspense";
-}
-
-/* C1: the rate pinned by the hold, else the one in force at the job's start, else 1 into suspense.
- */
-static struct ledger_rate charge_rate (const struct ledger_view *view,
-                                       const struct ledger_request *req,
-                                       const struct ledger_hold *hold)
-{
-    if (hold)
-        return (struct ledger_rate){.version = hold->rate_version, .ppm = hold->rate_ppm};
-    const struct ledger_rate *known =
-        ledger_rate_at (view, req->charge.job.site, req->charge.start);
-    return known ? *known : (struct ledger_rate){.version = 0, .ppm = 1000000};
 }
 
 static void charge_decided (struct ledger_view *view, const struct ledger_request *req,
@@ -324,12 +354,12 @@ static void charge_decided (struct ledger_view *view, const struct ledger_reques
     out->effective_at = req->charge.end;
     if (!charge_valid (view, req, out) || !charge_hold (view, req, &p.hold, out))
         return;
-    struct ledger_rate rate = charge_rate (view, req, p.hold);
-    if (price_compute (req->charge.procs, req->charge.end - req->charge.start, rate.ppm,
-                       PRICE_CHARGE, &total, &err) < 0) {
+    struct tariff tariff = charge_tariff (view, req, p.hold);
+    if (price_compute (&tariff.terms, &tariff.use, PRICE_CHARGE, &total, &err) < 0) {
         outcome_refuse (view, out, err.code, true, "charge: %s", err.text);
         return;
     }
+    total = tariff.free ? 0 : total;
     const struct ledger_usage *usage = ledger_usage_of (view, &req->charge.job);
     if (usage && usage->final) {
         if (req->charge.final) {
@@ -351,8 +381,8 @@ static void charge_decided (struct ledger_view *view, const struct ledger_reques
                         ? NULL
                         : ledger_account_by_id (view, usage->account_id);
     else
-        p.account = rate.version ? unheld_account (view, req, total) : NULL;
-    charge_apply (&p, req, &rate, total, out);
+        p.account = tariff.version && !tariff.why ? unheld_account (view, req, total) : NULL;
+    charge_apply (&p, req, &tariff, total, out);
 }
 
 void decide_charge (struct ledger_view *view, const struct ledger_request *req,

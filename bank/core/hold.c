@@ -18,9 +18,15 @@ static time_us start_of (const struct ledger_view *view, time_us start)
     return start > view->now ? start : view->now;
 }
 
+static struct price_use use_of (int64_t procs, duration_us walltime, const struct ledger_ask *ask)
+{
+    return (struct price_use){.procs = procs, .time = walltime, .pe_milli = ask->pe_milli};
+}
+
 static void hold_apply (struct ledger_view *view, const struct ledger_request *req,
-                        const struct ledger_rate *rate, struct ledger_account *payer,
-                        credit_micro amount, struct ledger_outcome *out)
+                        const struct ledger_rate *rate, const struct price_terms *terms,
+                        struct ledger_account *payer, credit_micro amount,
+                        struct ledger_outcome *out)
 {
     const struct ledger_site *site = ledger_site_of (view, req->hold.job.site);
     time_us start = start_of (view, req->hold.start);
@@ -39,6 +45,11 @@ static void hold_apply (struct ledger_view *view, const struct ledger_request *r
     hold->expires = start + req->hold.walltime + LEDGER_HOLD_GRACE_US;
     hold->rate_version = rate->version;
     hold->rate_ppm = rate->ppm;
+    hold->extra_ppm = terms->extra_ppm;
+    hold->qos_ppm = terms->qos_ppm;
+    hold->class_ppm = terms->class_ppm;
+    hold->group_ppm = terms->group_ppm;
+    hold->pe_milli = req->hold.ask.pe_milli;
     hold->amount = amount;
     hold->open = true;
     hold->is_new = true;
@@ -58,8 +69,9 @@ static void hold_apply (struct ledger_view *view, const struct ledger_request *r
     journal_close (&j);
 
     char formula[PRICE_FORMULA_MAX];
-    out->note = arena_strdup (
-        view->arena, price_formula (hold->procs, hold->walltime, rate->ppm, amount, formula));
+    struct price_use use = use_of (hold->procs, hold->walltime, &req->hold.ask);
+    out->note =
+        arena_strdup (view->arena, price_formula (terms, &use, PRICE_HOLD, amount, formula));
     out->hold.granted = true;
     out->hold.hold_id = arena_printf (view->arena, "hold.%lld", (long long)hold->id);
     out->hold.amount = amount;
@@ -127,8 +139,12 @@ void decide_hold (struct ledger_view *view, const struct ledger_request *req,
     }
     /* The rate in force now is pinned, so that the price is known before the job waits (H1). */
     const struct ledger_rate *rate = ledger_rate_at (view, req->hold.job.site, view->now);
-    if (price_compute (req->hold.procs, req->hold.walltime, rate ? rate->ppm : 0, PRICE_HOLD,
-                       &amount, &err) < 0) {
+    struct price_use use = use_of (req->hold.procs, req->hold.walltime, &req->hold.ask);
+    struct price_terms terms = price_terms_plain (0);
+    const char *why = NULL;
+    if (rate)
+        rate_terms (view, rate, &req->hold.ask, &terms, &why);
+    if (price_compute (&terms, &use, PRICE_HOLD, &amount, &err) < 0) {
         outcome_refuse (view, out, err.code, false, "hold: %s", err.text);
         return;
     }
@@ -138,6 +154,10 @@ void decide_hold (struct ledger_view *view, const struct ledger_request *req,
                                    "site %s has no rate in force: an operator sets "
                                    "one with nui rate set",
                                    req->hold.job.site));
+        return;
+    }
+    if (why) {
+        hold_refuse (out, "NoRate", why);
         return;
     }
     if (hold_forbidden (view, req, amount, out))
@@ -155,7 +175,7 @@ void decide_hold (struct ledger_view *view, const struct ledger_request *req,
                      funds_refusal_text (view, amount, candidate, count));
         return;
     }
-    hold_apply (view, req, rate, payer, amount, out);
+    hold_apply (view, req, rate, &terms, payer, amount, out);
 }
 
 /* ---- quotes ---- */
@@ -167,20 +187,22 @@ static int quote_price (struct ledger_view *view, struct ledger_quote_item *item
     if (item->walltime <= 0)
         return err_set (err, ERR_INVALID, "quote: a walltime of %lld s cannot be priced",
                         (long long)(item->walltime / US_PER_S));
-    if (price_compute (item->procs, item->walltime, rate ? rate->ppm : 0, PRICE_HOLD, &item->amount,
-                       err) < 0)
-        return err_prefix (err, "quote");
+    struct price_use use = use_of (item->procs, item->walltime, &item->ask);
+    struct price_terms terms = price_terms_plain (0);
     item->formula = "";
     item->reason = NULL;
+    if (rate)
+        rate_terms (view, rate, &item->ask, &terms, &item->reason);
+    if (price_compute (&terms, &use, PRICE_HOLD, &item->amount, err) < 0)
+        return err_prefix (err, "quote");
     if (!rate)
         item->reason = arena_printf (view->arena,
                                      "site %s has no rate in force: an operator sets "
                                      "one with nui rate set",
                                      item->site);
-    else
-        item->formula =
-            arena_strdup (view->arena, price_formula (item->procs, item->walltime, rate->ppm,
-                                                      item->amount, formula));
+    else if (!item->reason)
+        item->formula = arena_strdup (
+            view->arena, price_formula (&terms, &use, PRICE_HOLD, item->amount, formula));
     return 0;
 }
 

@@ -27,6 +27,7 @@ enum {
     LEDGER_FALLBACKS_MAX = 16,  /* of one account */
     LEDGER_CANDIDATES_MAX = 64, /* accounts looked at for one hold */
     LEDGER_AHEAD_MAX = 256,     /* outbox numbers kept beyond a gap, per site */
+    LEDGER_FACTORS_MAX = 256,   /* of one card */
     LEDGER_UNIT_CREDIT = 1,
 };
 
@@ -65,6 +66,42 @@ struct ledger_job {
     int64_t incarnation;
 };
 
+/* What a job asks for beside processors and time, as far as rates look at it. */
+struct ledger_gres {
+    const char *name;
+    int64_t count;
+};
+
+struct ledger_ask {
+    const char *qos, *class_; /* NULL or "": none */
+    bool coreserved;          /* one component of several */
+    int64_t memory_mb, pe_milli;
+    const struct ledger_gres *gres;
+    uint32_t gres_count;
+};
+
+/* A card's rates beside the price of a processor-second. GRES and MEMORY cost something per second
+ * (memory per 1024 MB), the others multiply. name "*": any that is not named; MEMORY and GROUP
+ * have no other. */
+enum ledger_factor_kind {
+    LEDGER_FACTOR_QOS,
+    LEDGER_FACTOR_CLASS,
+    LEDGER_FACTOR_GRES,
+    LEDGER_FACTOR_MEMORY,
+    LEDGER_FACTOR_GROUP, /* co-reserved jobs */
+    LEDGER_FACTOR_BAND,  /* name: a time of day as price_band_parse reads it */
+    LEDGER_FACTORS,
+};
+const char *ledger_factor_name (enum ledger_factor_kind kind); /* "qos", … "time" */
+/* ERR_INVALID for another word. */
+int ledger_factor_parse (const char *text, enum ledger_factor_kind *out, struct err *err);
+
+struct ledger_factor {
+    enum ledger_factor_kind kind;
+    const char *name;
+    int64_t ppm;
+};
+
 /* ---- requests ---- */
 
 struct ledger_request {
@@ -82,6 +119,7 @@ struct ledger_request {
             const char *account; /* that the job names */
             int64_t procs;
             duration_us walltime;
+            struct ledger_ask ask;
             time_us start;         /* expected; 0: now */
             time_us expires;       /* of the signed job; 0: never */
             credit_micro cost_max; /* 0: no bound */
@@ -93,6 +131,8 @@ struct ledger_request {
             const char *hold_id; /* "" : unheld */
             const char *account; /* unheld: that the job names */
             int64_t procs;
+            struct ledger_ask ask; /* looked at without a hold */
+            duration_us cpu;       /* processor time used so far; 0: not known */
             time_us start, end;
             bool final, successful;
             bool claimed; /* as in hold */
@@ -133,6 +173,10 @@ struct ledger_request {
             const char *site;
             int64_t ppm;
             time_us from; /* 0: now */
+            enum price_measure measure;
+            bool successful_only; /* others are charged nothing */
+            const struct ledger_factor *factor;
+            uint32_t factor_count;
         } rate;
         struct {
             int64_t allocation_id;
@@ -206,6 +250,8 @@ struct ledger_hold {
     time_us start, expires;
     uint32_t rate_version;
     int64_t rate_ppm;
+    int64_t extra_ppm, qos_ppm, class_ppm, group_ppm; /* pinned with it */
+    int64_t pe_milli;
     credit_micro amount;
     bool open;
     struct ledger_leg *leg;
@@ -255,6 +301,12 @@ struct ledger_rate {
     uint32_t version;
     time_us from;
     int64_t ppm;
+    enum price_measure measure;
+    bool successful_only;
+    const struct ledger_factor *factor; /* as they were published */
+    uint32_t factor_count;
+    const struct price_band *band; /* the factors that are times of day */
+    uint32_t band_count;
     int64_t op_id; /* new ones */
     bool is_new;
 };
@@ -267,8 +319,8 @@ struct ledger_site {
     uint64_t ahead[LEDGER_AHEAD_MAX]; /* ascending */
     uint32_t ahead_count;
     bool dirty;
-    bool claims;          /* may name users of jobs that nobody signed */
-    int64_t right_op_id;  /* of a change; 0: none */
+    bool claims;         /* may name users of jobs that nobody signed */
+    int64_t right_op_id; /* of a change; 0: none */
 };
 
 /* An operation that was decided before: its answer as bytes. */
@@ -391,6 +443,9 @@ struct ledger_membership *ledger_add_membership (struct ledger_view *view, int64
                                                  int64_t person_id, int64_t project_id);
 struct ledger_project *ledger_add_project (struct ledger_view *view, int64_t id, const char *name);
 struct ledger_rate *ledger_add_rate (struct ledger_view *view, const char *site, uint32_t version);
+/* Gives a card its rates, copied into the arena that the card lives in. */
+void ledger_rate_factors (struct arena *arena, struct ledger_rate *rate,
+                          const struct ledger_factor *factor, uint32_t count);
 struct ledger_site *ledger_add_site (struct ledger_view *view, const char *name);
 struct ledger_op *ledger_add_op (struct ledger_view *view, const char *client,
                                  const struct uuid *key);
@@ -480,6 +535,7 @@ struct ledger_quote_item {
     const char *site;
     int64_t procs;
     duration_us walltime;
+    struct ledger_ask ask;
     time_us start; /* 0: now */
     /* out */
     credit_micro amount;

@@ -82,6 +82,17 @@ void decide_account_create (struct ledger_view *view, const struct ledger_reques
                             struct ledger_outcome *out);
 void decide_account_modify (struct ledger_view *view, const struct ledger_request *req,
                             struct ledger_outcome *out);
+/* True, with the sentence, when a name may not be one. */
+bool name_refused (struct ledger_view *view, const char *what, const char *name,
+                   struct ledger_outcome *out);
+/* The account that a site's earnings go to is made when it gets its first rate. */
+void site_account (struct ledger_view *view, struct ledger_site *site);
+/* What a card says about a job; false, with a sentence, when it names others of a kind but not the
+ * job's (terms are then filled as if it said 1). */
+bool rate_terms (struct ledger_view *view, const struct ledger_rate *rate,
+                 const struct ledger_ask *ask, struct price_terms *terms, const char **why_out);
+const struct ledger_rate *rate_version (const struct ledger_view *view, const char *site,
+                                        uint32_t version);
 void decide_rate (struct ledger_view *view, const struct ledger_request *req,
                   struct ledger_outcome *out);
 void decide_site (struct ledger_view *view, const struct ledger_request *req,

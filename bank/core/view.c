@@ -209,6 +209,7 @@ struct ledger_hold *ledger_add_hold (struct ledger_view *view, int64_t id)
         return hold;
     hold = arena_new (view->arena, struct ledger_hold);
     hold->id = id;
+    hold->qos_ppm = hold->class_ppm = hold->group_ppm = PRICE_ONE;
     vec_push (view, &view->holds, hold);
     table_put (view, T_HOLD, &id, sizeof (id), hold);
     return hold;

@@ -103,6 +103,24 @@ static void want_hold (struct load *load, const char *hold_id)
     }
 }
 
+uint32_t load_factors (char *text, struct ledger_factor factor[LEDGER_FACTORS_MAX])
+{
+    uint32_t count = 0;
+    char *rest = NULL;
+    for (char *part = strtok_r (text, ";", &rest); part; part = strtok_r (NULL, ";", &rest)) {
+        char *name = strchr (part, ' '), *ppm = strrchr (part, '=');
+        struct err err;
+        assert (name && ppm && count < LEDGER_FACTORS_MAX);
+        *name = *ppm = '\0';
+        factor[count].name = name + 1;
+        factor[count].ppm = strtoll (ppm + 1, NULL, 10);
+        if (ledger_factor_parse (part, &factor[count].kind, &err) < 0)
+            assert (!"a kind of rate that this program does not know");
+        count++;
+    }
+    return count;
+}
+
 void load_want_request (struct load *load, const struct ledger_request *req)
 {
     pgargs_text (load->ops, 0, req->client);
@@ -294,7 +312,12 @@ static void take_holds (const PGresult *res, struct ledger_view *view)
         hold->rate_ppm = pgres_i64 (res, i, 15);
         hold->amount = pgres_i64 (res, i, 16);
         hold->open = pgres_bool (res, i, 17);
-        take_legs (hold, pgres_text (res, i, 18, view->arena), view->arena);
+        hold->extra_ppm = pgres_i64 (res, i, 18);
+        hold->qos_ppm = pgres_i64 (res, i, 19);
+        hold->class_ppm = pgres_i64 (res, i, 20);
+        hold->group_ppm = pgres_i64 (res, i, 21);
+        hold->pe_milli = pgres_i64 (res, i, 22);
+        take_legs (hold, pgres_text (res, i, 23, view->arena), view->arena);
         ledger_index_hold (view, hold);
     }
 }
@@ -379,6 +402,13 @@ static void take_rates (const PGresult *res, struct ledger_view *view)
                                                     (uint32_t)pgres_i64 (res, i, 1));
         rate->from = pgres_i64 (res, i, 2);
         rate->ppm = pgres_i64 (res, i, 3);
+        struct err err;
+        if (price_measure_parse (pgres_text (res, i, 4, view->arena), &rate->measure, &err) < 0)
+            assert (!"a measure that this program does not know");
+        rate->successful_only = pgres_bool (res, i, 5);
+        struct ledger_factor factor[LEDGER_FACTORS_MAX];
+        ledger_rate_factors (view->keep, rate, factor,
+                             load_factors (pgres_text (res, i, 6, view->arena), factor));
     }
 }
 

@@ -19,4 +19,7 @@ bool load_more (const struct load *load); /* is there anything to send? */
 void load_send (struct load *load, struct pgloop *loop);
 void load_take (struct load *load, const struct pgbatch_result *result);
 
+/* A card's rates as the database gives them, "kind name=ppm;…", cut up in place; returns how many. */
+uint32_t load_factors (char *text, struct ledger_factor factor[LEDGER_FACTORS_MAX]);
+
 #endif

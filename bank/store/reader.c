@@ -173,10 +173,19 @@ static void give_rates (struct read *read, const struct err *err, const PGresult
 {
     uint32_t count = res ? (uint32_t)PQntuples (res) : 0;
     struct reader_rate *rate = arena_array (read->arena, count, sizeof (*rate));
-    for (uint32_t i = 0; i < count; i++)
-        rate[i] = (struct reader_rate){pgres_text (res, (int)i, 0, read->arena),
-                                       pgres_i64 (res, (int)i, 1), pgres_i64 (res, (int)i, 2),
-                                       (uint32_t)pgres_i64 (res, (int)i, 3)};
+    for (uint32_t i = 0; i < count; i++) {
+        struct ledger_factor factor[LEDGER_FACTORS_MAX];
+        int r = (int)i;
+        rate[i] = (struct reader_rate){.site = pgres_text (res, r, 0, read->arena),
+                                       .ppm = pgres_i64 (res, r, 1),
+                                       .from = pgres_i64 (res, r, 2),
+                                       .version = (uint32_t)pgres_i64 (res, r, 3),
+                                       .measure = pgres_text (res, r, 4, read->arena),
+                                       .successful_only = pgres_bool (res, r, 5)};
+        rate[i].factor_count = load_factors (pgres_text (res, r, 6, read->arena), factor);
+        rate[i].factor =
+            arena_memdup (read->arena, factor, rate[i].factor_count * sizeof (*factor));
+    }
     read->done.rates (read->arg, err, rate, count);
 }
 

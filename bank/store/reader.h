@@ -45,6 +45,10 @@ struct reader_rate {
     int64_t ppm;
     time_us from;
     uint32_t version;
+    const char *measure;
+    bool successful_only;
+    const struct ledger_factor *factor;
+    uint32_t factor_count;
 };
 
 /* Fields that usage is not grouped by are "". */

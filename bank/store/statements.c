@@ -41,6 +41,11 @@
     "pe.id = m.person_id WHERE m.project_id = p.id AND pe.identity = ($1::text[])[1] AND "         \
     "m.valid_to = 9223372036854775807))"
 
+/* "kind name=ppm;…" of a card; names have no ";". */
+#define FACTORS                                                                                    \
+    "(SELECT string_agg (f.kind || ' ' || f.name || '=' || f.ppm, ';' ORDER BY f.position) "       \
+    " FROM rate_factor f WHERE f.site = r.site AND f.version = r.version)"
+
 #define BLOCK_COLUMNS                                                                              \
     "b.number, b.first_op, b.ops, b.recorded_at, b.prev, b.root, b.signature, s.chain"
 
@@ -69,7 +74,8 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
         {"holds",
          "SELECT h.id, h.op_id, h.site, h.site_job, h.component, h.incarnation, h.grid_job, "
          "h.asked_id, h.account_id, h.identity, h.procs, h.walltime_us, h.start_at, "
-         "h.expires_at, h.rate_version, h.rate_ppm, h.amount, h.open, "
+         "h.expires_at, h.rate_version, h.rate_ppm, h.amount, h.open, h.extra_ppm, h.qos_ppm, "
+         "h.class_ppm, h.group_ppm, h.pe_milli, "
          "(SELECT string_agg (concat_ws (':', g.allocation_id, g.amount, g.settled, g.released), "
          " ',' ORDER BY g.leg) FROM hold_leg g WHERE g.hold_id = h.id) FROM " HOLDS " h"},
     [ST_USAGES] =
@@ -86,7 +92,7 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
     [ST_ALLOCS] = {"allocs", ALLOCS},
     [ST_RATES] =
         {"rates",
-         "SELECT r.site, r.version, r.valid_from, r.multiplier_ppm FROM "
+         "SELECT r.site, r.version, r.valid_from, r.multiplier_ppm, r.measure, r.successful_only, " FACTORS " FROM "
          "(SELECT DISTINCT unnest ($1::text[])) AS k (site) JOIN rate r ON r.site = k.site"},
     [ST_SITES] =
         {"sites",
@@ -167,16 +173,23 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
          "$5::bigint[]) AS n (id, granted, settled, posted, held) WHERE b.allocation_id = n.id"},
     [ST_ADD_RATE] =
         {"add_rate",
-         "INSERT INTO rate (site, version, valid_from, multiplier_ppm, op_id) SELECT * FROM "
-         "unnest ($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[])"},
+         "INSERT INTO rate (site, version, valid_from, multiplier_ppm, op_id, measure, "
+         "successful_only) SELECT * FROM unnest ($1::text[], $2::bigint[], $3::bigint[], "
+         "$4::bigint[], $5::bigint[], $6::text[], $7::boolean[])"},
+    [ST_ADD_FACTOR] =
+        {"add_factor",
+         "INSERT INTO rate_factor (site, version, position, kind, name, ppm) SELECT * FROM "
+         "unnest ($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::bigint[])"},
     [ST_ADD_HOLD] =
         {"add_hold",
          "INSERT INTO hold (id, op_id, site, site_job, component, incarnation, grid_job, "
          "asked_id, account_id, identity, procs, walltime_us, start_at, expires_at, "
-         "rate_version, rate_ppm, amount, open) SELECT * FROM unnest ($1::bigint[], "
+         "rate_version, rate_ppm, amount, open, extra_ppm, qos_ppm, class_ppm, group_ppm, pe_milli) "
+         "SELECT * FROM unnest ($1::bigint[], "
          "$2::bigint[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[], "
          "$8::bigint[], $9::bigint[], $10::text[], $11::bigint[], $12::bigint[], $13::bigint[], "
-         "$14::bigint[], $15::bigint[], $16::bigint[], $17::bigint[], $18::boolean[])"},
+         "$14::bigint[], $15::bigint[], $16::bigint[], $17::bigint[], $18::boolean[], "
+         "$19::bigint[], $20::bigint[], $21::bigint[], $22::bigint[], $23::bigint[])"},
     [ST_PUT_HOLD] = {"put_hold",
                      "UPDATE hold h SET open = n.open FROM unnest ($1::bigint[], $2::boolean[]) "
                      "AS n (id, open) WHERE h.id = n.id AND h.open <> n.open"},
@@ -322,8 +335,9 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
          "site_right UNION SELECT site FROM site_ack) s WHERE $1::text[] IS NOT NULL ORDER BY s.site"},
     [BANK_STMT_COUNT + RD_RATES] =
         {"rd_rates",
-         "SELECT site, multiplier_ppm, valid_from, version FROM rate "
-         "WHERE cardinality ($1::text[]) = 0 OR site = ANY ($1::text[]) ORDER BY site, version"},
+         "SELECT r.site, r.multiplier_ppm, r.valid_from, r.version, r.measure, r.successful_only, " FACTORS
+         " FROM rate r WHERE cardinality ($1::text[]) = 0 OR r.site = ANY ($1::text[]) "
+         "ORDER BY r.site, r.version"},
     /* Allocations that have ended with something left that nothing holds. */
     [BANK_STMT_COUNT + RD_ENDED] = {"rd_ended",
         "SELECT l.id FROM allocation l JOIN balance b ON b.allocation_id = l.id "

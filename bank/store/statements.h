@@ -36,6 +36,7 @@ enum bank_stmt {
     ST_ADD_BALANCE,
     ST_PUT_BALANCE,
     ST_ADD_RATE,
+    ST_ADD_FACTOR,
     ST_ADD_HOLD,
     ST_PUT_HOLD,
     ST_ADD_LEG,

@@ -152,7 +152,7 @@ static void write_allocs (struct writer *w)
 
 static void write_rates (struct writer *w)
 {
-    struct pgargs *a = rows (w, "tiiii");
+    struct pgargs *a = rows (w, "tiiiito"), *factors = rows (w, "tiitti");
     for (uint32_t i = 0; i < w->view->rates.count; i++) {
         const struct ledger_rate *rate = w->view->rates.item[i];
         if (!rate->is_new)
@@ -162,8 +162,19 @@ static void write_rates (struct writer *w)
         pgargs_i64 (a, 2, rate->from);
         pgargs_i64 (a, 3, rate->ppm);
         pgargs_i64 (a, 4, rate->op_id);
+        pgargs_text (a, 5, price_measure_name (rate->measure));
+        pgargs_bool (a, 6, rate->successful_only);
+        for (uint32_t k = 0; k < rate->factor_count; k++) {
+            pgargs_text (factors, 0, rate->site);
+            pgargs_i64 (factors, 1, rate->version);
+            pgargs_i64 (factors, 2, k);
+            pgargs_text (factors, 3, ledger_factor_name (rate->factor[k].kind));
+            pgargs_text (factors, 4, rate->factor[k].name);
+            pgargs_i64 (factors, 5, rate->factor[k].ppm);
+        }
     }
     put_rows (w, ST_ADD_RATE, a);
+    put_rows (w, ST_ADD_FACTOR, factors);
 }
 
 static void hold_row (struct pgargs *a, const struct ledger_hold *hold)
@@ -186,11 +197,16 @@ static void hold_row (struct pgargs *a, const struct ledger_hold *hold)
     pgargs_i64 (a, 15, hold->rate_ppm);
     pgargs_i64 (a, 16, hold->amount);
     pgargs_bool (a, 17, hold->open);
+    pgargs_i64 (a, 18, hold->extra_ppm);
+    pgargs_i64 (a, 19, hold->qos_ppm);
+    pgargs_i64 (a, 20, hold->class_ppm);
+    pgargs_i64 (a, 21, hold->group_ppm);
+    pgargs_i64 (a, 22, hold->pe_milli);
 }
 
 static void write_holds (struct writer *w)
 {
-    struct pgargs *added = rows (w, "iitttitiitiiiiiiio"), *changed = rows (w, "io");
+    struct pgargs *added = rows (w, "iitttitiitiiiiiiioiiiii"), *changed = rows (w, "io");
     struct pgargs *legs = rows (w, "iiiiii"), *legs_changed = rows (w, "iiii");
     for (uint32_t i = 0; i < w->view->holds.count; i++) {
         const struct ledger_hold *hold = w->view->holds.item[i];

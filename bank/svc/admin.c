@@ -139,6 +139,20 @@ void handle_deposit (void *self, struct rpccall *call, const ProtobufCMessage *r
     submit_or_fail (work, rc, &err);
 }
 
+static int factors_read (struct work *work, const Nui__Bank__V1__RateSetRequest *m, struct err *err)
+{
+    struct ledger_factor *factor = arena_array (work->arena, m->n_factors, sizeof (*factor));
+    for (size_t i = 0; i < m->n_factors; i++) {
+        factor[i].name = m->factors[i]->name;
+        factor[i].ppm = m->factors[i]->ppm;
+        if (ledger_factor_parse (m->factors[i]->kind, &factor[i].kind, err) < 0)
+            return err->code;
+    }
+    work->req.rate.factor = factor;
+    work->req.rate.factor_count = (uint32_t)m->n_factors;
+    return 0;
+}
+
 void handle_rate_set (void *self, struct rpccall *call, const ProtobufCMessage *request)
 {
     const Nui__Bank__V1__RateSetRequest *m = (const void *)request;
@@ -148,6 +162,14 @@ void handle_rate_set (void *self, struct rpccall *call, const ProtobufCMessage *
                             &err);
     if (rc == 0)
         rc = name_check ("site", m->site, &err);
+    if (rc == 0 && m->measure[0])
+        rc = price_measure_parse (m->measure, &work->req.rate.measure, &err);
+    if (rc == 0 && m->n_factors > LEDGER_FACTORS_MAX)
+        rc = err_set (&err, ERR_LIMIT, "rate: %zu rates, a card has at most %d", m->n_factors,
+                      LEDGER_FACTORS_MAX);
+    if (rc == 0)
+        rc = factors_read (work, m, &err);
+    work->req.rate.successful_only = m->successful_only;
     work->req.rate.site = m->site;
     work->req.rate.ppm = m->multiplier_ppm;
     work->req.rate.from = m->from_us;

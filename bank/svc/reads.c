@@ -58,6 +58,7 @@ static int quote_read (struct work *work, const Nui__Bank__V1__QuoteRequest *m, 
         return err->code;
     work->quote.identity = signer;
     work->quote.account = arena_strdup (work->arena, job->account);
+    bool coreserved = job->n_components > 1;
     job_close (job);
     if (peer->kind == PRINCIPAL_USER && strcmp (principal_uri (peer, uri), signer) != 0)
         return err_set (err, ERR_DENIED, "quote: the job was signed by %.200s, not by you", signer);
@@ -74,6 +75,10 @@ static int quote_read (struct work *work, const Nui__Bank__V1__QuoteRequest *m, 
         work->quote.item[i].procs = (int64_t)item->procs;
         work->quote.item[i].walltime = item->walltime_us;
         work->quote.item[i].start = item->start_us;
+        work->quote.item[i].ask.coreserved = coreserved;
+        if (asked_read (work, item->asked, item->qos, item->class_, &work->quote.item[i].ask, err) <
+            0)
+            return err->code;
     }
     return 0;
 }
@@ -300,6 +305,20 @@ void handle_list (void *self, struct rpccall *call, const ProtobufCMessage *requ
     work_fail (work, &err);
 }
 
+static void factors_put (struct arena *arena, Nui__Bank__V1__Rate *out,
+                         const struct ledger_factor *factor, uint32_t count)
+{
+    out->n_factors = count;
+    out->factors = arena_array (arena, count, sizeof (*out->factors));
+    for (uint32_t i = 0; i < count; i++) {
+        out->factors[i] = arena_new (arena, Nui__Bank__V1__RateFactor);
+        nui__bank__v1__rate_factor__init (out->factors[i]);
+        out->factors[i]->kind = unconst (ledger_factor_name (factor[i].kind));
+        out->factors[i]->name = unconst (factor[i].name);
+        out->factors[i]->ppm = factor[i].ppm;
+    }
+}
+
 static void on_rates (void *arg, const struct err *err, const struct reader_rate *rate,
                       uint32_t count)
 {
@@ -318,6 +337,9 @@ static void on_rates (void *arg, const struct err *err, const struct reader_rate
         out->multiplier_ppm = rate[i].ppm;
         out->from_us = rate[i].from;
         out->version = rate[i].version;
+        out->measure = unconst (rate[i].measure);
+        out->successful_only = rate[i].successful_only;
+        factors_put (work->arena, out, rate[i].factor, rate[i].factor_count);
         reply.rates[i] = out;
     }
     rpccall_reply (work->call, &reply.base);

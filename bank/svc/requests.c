@@ -8,7 +8,7 @@
 #include "proto/rpc/envelope.h"
 #include "proto/rpc/pbguard.h"
 
-enum { NAME_MAX_BYTES = 255 };
+enum { NAME_MAX_BYTES = 255, GRES_MAX = 32 };
 
 struct work *work_create (struct bank_service *svc, struct rpccall *call, const void *request)
 {
@@ -185,6 +185,29 @@ static int job_ids_check (const char *grid_job, const char *site_job, const char
     return 0;
 }
 
+int asked_read (struct work *work, const Nui__Bank__V1__Asked *asked, const char *qos,
+                const char *class_, struct ledger_ask *ask, struct err *err)
+{
+    ask->qos = qos;
+    ask->class_ = class_;
+    if (text_check ("qos", qos, NAME_MAX_BYTES, err) < 0 ||
+        text_check ("class", class_, NAME_MAX_BYTES, err) < 0)
+        return err->code;
+    if (!asked)
+        return 0;
+    if (asked->memory_mb < 0 || asked->memory_mb > INT64_C (1) << 50 || asked->pe_milli < 0 ||
+        asked->n_gres > GRES_MAX)
+        return err_set (err, ERR_INVALID, "what the job asks for is out of bounds");
+    struct ledger_gres *gres = arena_array (work->arena, asked->n_gres, sizeof (*gres));
+    for (size_t i = 0; i < asked->n_gres; i++)
+        gres[i] = (struct ledger_gres){asked->gres[i]->name, asked->gres[i]->count};
+    ask->memory_mb = asked->memory_mb;
+    ask->pe_milli = asked->pe_milli;
+    ask->gres = gres;
+    ask->gres_count = (uint32_t)asked->n_gres;
+    return 0;
+}
+
 /* A site's own word for whose job it is. Whether it may say so is the ledger's to decide. */
 static int claim_open (struct work *work, const Nui__Bank__V1__SiteClaim *claim,
                        const char **account_out, struct err *err)
@@ -213,7 +236,8 @@ void handle_hold (void *self, struct rpccall *call, const ProtobufCMessage *requ
     struct err err = {0};
     if (request_begin (work, LEDGER_HOLD, &m->key, &nui__bank__v1__hold_reply__descriptor, &err) <
             0 ||
-        job_ids_check (m->grid_job_id, m->site_job_id, m->component, &err) < 0) {
+        job_ids_check (m->grid_job_id, m->site_job_id, m->component, &err) < 0 ||
+        asked_read (work, m->asked, m->qos, m->class_, &req->hold.ask, &err) < 0) {
         work_fail (work, &err);
         return;
     }
@@ -241,6 +265,7 @@ void handle_hold (void *self, struct rpccall *call, const ProtobufCMessage *requ
         req->hold.account = arena_strdup (work->arena, job->account);
         req->hold.expires = job->expires_us;
         req->hold.cost_max = job->cost_max_micro;
+        req->hold.ask.coreserved = job->n_components > 1;
     }
     job_close (job);
     request_submit (work);
@@ -257,12 +282,13 @@ void handle_charge (void *self, struct rpccall *call, const ProtobufCMessage *re
     if (request_begin (work, LEDGER_CHARGE, &m->key, &nui__bank__v1__charge_reply__descriptor,
                        &err) < 0 ||
         job_ids_check (m->grid_job_id, m->site_job_id, m->component, &err) < 0 ||
-        text_check ("hold_id", m->hold_id, NAME_MAX_BYTES, &err) < 0) {
+        text_check ("hold_id", m->hold_id, NAME_MAX_BYTES, &err) < 0 ||
+        asked_read (work, m->asked, m->qos, m->class_, &req->charge.ask, &err) < 0) {
         work_fail (work, &err);
         return;
     }
-    if (m->procs > INT64_MAX || m->sequence > INT64_MAX) {
-        err_set (&err, ERR_INVALID, "charge: processors or sequence out of bounds");
+    if (m->procs > INT64_MAX || m->sequence > INT64_MAX || m->cpu_us < 0) {
+        err_set (&err, ERR_INVALID, "charge: processors, their time or sequence out of bounds");
         work_fail (work, &err);
         return;
     }
@@ -277,6 +303,7 @@ void handle_charge (void *self, struct rpccall *call, const ProtobufCMessage *re
     req->charge.procs = (int64_t)m->procs;
     req->charge.start = m->start_us;
     req->charge.end = m->end_us;
+    req->charge.cpu = m->cpu_us;
     req->charge.final = m->final;
     req->charge.successful = m->successful;
     /* Without a hold the signed job says who pays; its certificate had to hold when it ran. */
@@ -287,6 +314,7 @@ void handle_charge (void *self, struct rpccall *call, const ProtobufCMessage *re
                job_open (work, m->envelope, m->start_us, &signer, &job, &req->refused) == 0) {
         req->on_behalf = signer;
         req->charge.account = arena_strdup (work->arena, job->account);
+        req->charge.ask.coreserved = job->n_components > 1;
     }
     job_close (job);
     request_submit (work);

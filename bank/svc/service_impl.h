@@ -45,6 +45,9 @@ void work_fail (struct work *work, const struct err *err);
 int job_open (struct work *work, const Nui__Common__V1__Envelope *envelope, time_us at,
               char **signer_uri_out, Nui__Common__V1__Job **job_out, struct err *err);
 void job_close (Nui__Common__V1__Job *job);
+/* What rates look at; ERR_INVALID for amounts out of bounds, ERR_LIMIT for too many gres. */
+int asked_read (struct work *work, const Nui__Bank__V1__Asked *asked, const char *qos,
+                const char *class_, struct ledger_ask *ask, struct err *err);
 int text_check (const char *what, const char *text, size_t max, struct err *err);
 
 void handle_hold (void *self, struct rpccall *call, const ProtobufCMessage *request);

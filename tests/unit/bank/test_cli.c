@@ -99,11 +99,25 @@ static void setting_up (void **state)
     says (w, "nsf", "rate set alpha 1", 0, "1 credits per processor-second");
     says (w, "nsf", "rate set beta 1.25", 0, "beta");
     says (w, "alice", "rate list --csv", 0, "beta,1,1.25");
+    says (w, "nsf",
+          "rate set delta 2 --measure pe --successful-only --qos high=2 --qos '*=1' --class gpu=1.5 "
+          "--time 'Sat,Sun 00:00-24:00=0.5' --group 1.2 --memory 0.1 --gres gpu=10",
+          0, "site delta costs 2 credits");
+    says (w, "alice", "rate list delta --csv --noheader", 0,
+          ",pe,successful,\"qos high=2; qos *=1; class gpu=1.5; gres gpu=10; time Sat,Sun "
+          "00:00-24:00=0.5; memory *=0.1; group *=1.2");
+    says (w, "nsf", "rate set delta 2 --qos high", 2, "NAME=RATE");
+    says (w, "nsf", "rate set delta 2 --qos high=2 --qos high=3", 1, "is there twice");
+    says (w, "nsf", "rate set delta 2 --qos high=-1", 1, "out of bounds");
+    says (w, "nsf", "rate set delta 2 --memory gpu=2", 2, "takes a number");
+    says (w, "nsf", "rate set delta 2 --time 'noon=2'", 1, "no time of day");
+    says (w, "nsf", "rate set delta 2 --measure gold", 1, "none of wall, cpu, pe");
     says (w, "alice", "site modify alpha --claims yes", 3, "nui site:");
     says (w, "nsf", "site modify alpha --claims perhaps", 2, "yes|no");
     says (w, "nsf", "site modify alpha --claims yes", 0, "site alpha may name users");
     says (w, "alice", "site list --csv --noheader", 0,
-          "alpha,may name users of jobs that nobody signed\nbeta,needs signed jobs\n");
+          "alpha,may name users of jobs that nobody signed\nbeta,needs signed jobs\n"
+          "delta,needs signed jobs\n");
     says (w, "nsf", "deposit -A phys 1000.5 -d 'PHY-17'", 0,
           "deposited 1000.5 credits to phys (alloc.");
     says (w, "nsf", "deposit -A reserve 5000 --start +1:00:00", 0, "alloc.");

@@ -7,28 +7,131 @@
 
 #include "bank/core/ledger.h"
 
+/* At a plain rate. */
+static int plain (int64_t procs, duration_us time, int64_t ppm, enum price_rounding rounding,
+                  credit_micro *amount, struct err *err)
+{
+    struct price_terms terms = price_terms_plain (ppm);
+    struct price_use use = {.procs = procs, .time = time};
+    return price_compute (&terms, &use, rounding, amount, err);
+}
+
 static void prices (void **state)
 {
     (void)state;
     credit_micro amount;
     struct err err = {0};
     char text[PRICE_FORMULA_MAX];
-    assert_int_equal (0, price_compute (8, 3600 * US_PER_S, 1250000, PRICE_HOLD, &amount, &err));
+    assert_int_equal (0, plain (8, 3600 * US_PER_S, 1250000, PRICE_HOLD, &amount, &err));
     assert_int_equal (amount, INT64_C (36000) * MICRO_PER_CREDIT);
-    assert_string_equal (price_formula (8, 3600 * US_PER_S, 1250000, amount, text),
+    struct price_terms terms = price_terms_plain (1250000);
+    struct price_use use = {.procs = 8, .time = 3600 * US_PER_S};
+    assert_string_equal (price_formula (&terms, &use, PRICE_HOLD, amount, text),
                          "8 procs * 3600 s * 1.25 = 36000 credits");
     /* One microsecond at a third of a credit: up for a hold, down for a charge. */
-    assert_int_equal (0, price_compute (1, 1, 333333, PRICE_HOLD, &amount, &err));
+    assert_int_equal (0, plain (1, 1, 333333, PRICE_HOLD, &amount, &err));
     assert_int_equal (amount, 1);
-    assert_int_equal (0, price_compute (1, 1, 333333, PRICE_CHARGE, &amount, &err));
+    assert_int_equal (0, plain (1, 1, 333333, PRICE_CHARGE, &amount, &err));
     assert_int_equal (amount, 0);
-    assert_int_equal (ERR_INVALID, price_compute (0, 1, 1, PRICE_HOLD, &amount, &err));
-    assert_int_equal (ERR_INVALID, price_compute (-1, 1, 1, PRICE_HOLD, &amount, &err));
-    assert_int_equal (ERR_INVALID, price_compute (1, -1, 1, PRICE_HOLD, &amount, &err));
-    assert_int_equal (ERR_INVALID, price_compute (1, INT64_MAX, 1, PRICE_HOLD, &amount, &err));
-    assert_int_equal (ERR_INVALID, price_compute (1, 1, -1, PRICE_HOLD, &amount, &err));
-    assert_int_equal (ERR_LIMIT, price_compute (PRICE_PROCS_MAX, PRICE_TIME_US_MAX, PRICE_PPM_MAX,
-                                                PRICE_HOLD, &amount, &err));
+    assert_int_equal (ERR_INVALID, plain (0, 1, 1, PRICE_HOLD, &amount, &err));
+    assert_int_equal (ERR_INVALID, plain (-1, 1, 1, PRICE_HOLD, &amount, &err));
+    assert_int_equal (ERR_INVALID, plain (1, -1, 1, PRICE_HOLD, &amount, &err));
+    assert_int_equal (ERR_INVALID, plain (1, INT64_MAX, 1, PRICE_HOLD, &amount, &err));
+    assert_int_equal (ERR_INVALID, plain (1, 1, -1, PRICE_HOLD, &amount, &err));
+    assert_int_equal (ERR_LIMIT, plain (PRICE_PROCS_MAX, PRICE_TIME_US_MAX, PRICE_PPM_MAX,
+                                        PRICE_HOLD, &amount, &err));
+}
+
+#define HOUR (3600 * US_PER_S)
+
+static void says (const struct price_terms *terms, const struct price_use *use,
+                  enum price_rounding rounding, credit_micro wanted, const char *formula)
+{
+    char text[PRICE_FORMULA_MAX];
+    credit_micro amount;
+    struct err err = {0};
+    assert_int_equal (0, price_compute (terms, use, rounding, &amount, &err));
+    assert_int_equal (amount, wanted);
+    assert_string_equal (price_formula (terms, use, rounding, amount, text), formula);
+}
+
+/* Worked by hand. */
+static void factors (void **state)
+{
+    (void)state;
+    struct price_terms t = price_terms_plain (1250000);
+    struct price_use use = {.procs = 8, .time = HOUR};
+    t.qos_ppm = 2000000;
+    says (&t, &use, PRICE_HOLD, 72000 * MICRO_PER_CREDIT,
+          "8 procs * 3600 s * 1.25 * qos 2 = 72000 credits");
+    t.class_ppm = 1500000;
+    t.group_ppm = 1200000;
+    says (&t, &use, PRICE_HOLD, 129600 * MICRO_PER_CREDIT,
+          "8 procs * 3600 s * 1.25 * qos 2 * class 1.5 * co-reserved 1.2 = 129600 credits");
+    t.extra_ppm = 3200000; /* 3600 s * 3.2 = 11520; (36000 + 11520) * 3.6 */
+    says (&t, &use, PRICE_HOLD, 171072 * MICRO_PER_CREDIT,
+          "(8 procs * 3600 s * 1.25 + 3600 s * 3.2 for memory and gres) * qos 2 * class 1.5 * "
+          "co-reserved 1.2 = 171072 credits");
+    t = price_terms_plain (1250000);
+    t.measure = PRICE_CPU;
+    use.cpu = 7200 * US_PER_S; /* of 28,800 */
+    says (&t, &use, PRICE_CHARGE, 9000 * MICRO_PER_CREDIT, "7200 cpu s * 1.25 = 9000 credits");
+    says (&t, &use, PRICE_HOLD, 36000 * MICRO_PER_CREDIT,
+          "8 procs * 3600 s * 1.25 = 36000 credits");
+    use.cpu = 40000 * US_PER_S; /* a clock that ran too fast costs no more than the hold */
+    says (&t, &use, PRICE_CHARGE, 36000 * MICRO_PER_CREDIT, "28800 cpu s * 1.25 = 36000 credits");
+    t.measure = PRICE_PE;
+    use.pe_milli = 9500;
+    says (&t, &use, PRICE_CHARGE, 42750 * MICRO_PER_CREDIT,
+          "9.5 PE * 3600 s * 1.25 = 42750 credits");
+    /* The largest of everything is refused, not wrapped. */
+    credit_micro amount;
+    struct err err = {0};
+    t = (struct price_terms){.base_ppm = PRICE_PPM_MAX,
+                             .extra_ppm = PRICE_PPM_MAX,
+                             .qos_ppm = PRICE_FACTOR_MAX,
+                             .class_ppm = PRICE_FACTOR_MAX,
+                             .group_ppm = PRICE_FACTOR_MAX};
+    use = (struct price_use){.procs = PRICE_PROCS_MAX, .time = PRICE_TIME_US_MAX};
+    assert_int_equal (ERR_LIMIT, price_compute (&t, &use, PRICE_HOLD, &amount, &err));
+}
+
+/* Thursday 1 January 1970 is day 0. */
+static void times_of_day (void **state)
+{
+    (void)state;
+    struct price_band band[2];
+    struct price_terms t = price_terms_plain (1000000);
+    struct err err = {0};
+    assert_int_equal (0, price_band_parse ("Mon-Fri 08:00-18:00", 1500000, &band[0], &err));
+    assert_int_equal (0, price_band_parse ("Sat,Sun 00:00-24:00", 500000, &band[1], &err));
+    t.band = band;
+    t.band_count = 2;
+    /* Friday 17:00 to Saturday 01:00: 1 h at 1.5, 6 h at 1, 1 h at 0.5. */
+    struct price_use use = {.procs = 1, .time = 8 * HOUR, .start = 24 * HOUR + 17 * HOUR};
+    says (&t, &use, PRICE_CHARGE, 3600 * 8 * MICRO_PER_CREDIT,
+          "1 procs * 28800 s * 1 = 28800 credits");
+    use.time = 3 * HOUR; /* 1.5 + 2 of 3 */
+    says (&t, &use, PRICE_CHARGE, 12600 * MICRO_PER_CREDIT,
+          "1 procs * 10800 s * 1 * time of day 1.166666 = 12600 credits");
+    says (&t, &use, PRICE_HOLD, 16200 * MICRO_PER_CREDIT,
+          "1 procs * 10800 s * 1 * time of day 1.5 = 16200 credits");
+    use = (struct price_use){.procs = 1, .time = 14 * 24 * HOUR, .start = -5 * HOUR};
+    /* Two whole weeks: 2 * (50 h at 1.5 + 48 h at .5 + 70 h at 1). */
+    says (&t, &use, PRICE_CHARGE, INT64_C (3600) * 338 * MICRO_PER_CREDIT,
+          "1 procs * 1209600 s * 1 * time of day 1.005952 = 1216800 credits");
+    static const char *const bad[] = {"",
+                                      "Mon",
+                                      "Mon 08:00",
+                                      "Mon-Fri 8:00-18:00",
+                                      "Mon 08:00-25:00",
+                                      "Mon 08:60-09:00",
+                                      "Mon 18:00-08:00",
+                                      "Day 08:00-09:00",
+                                      "Mon,, 08:00-09:00",
+                                      "Mon 08:00-09:00x"};
+    for (size_t i = 0; i < sizeof (bad) / sizeof (bad[0]); i++)
+        assert_int_equal (ERR_INVALID, price_band_parse (bad[i], 1, &band[0], &err));
 }
 
 /* A charge for no more than was asked never exceeds its hold, whatever the numbers. */
@@ -42,12 +145,59 @@ static void a_charge_fits_its_hold (void **state)
         duration_us asked = (int64_t)(seed >> 30) % (86400 * US_PER_S) + 1,
                     used = asked - (int64_t)(seed >> 50);
         credit_micro hold, charge;
-        assert_int_equal (0, price_compute (procs, asked, ppm, PRICE_HOLD, &hold, NULL));
-        assert_int_equal (
-            0, price_compute (procs, used < 0 ? 0 : used, ppm, PRICE_CHARGE, &charge, NULL));
+        assert_int_equal (0, plain (procs, asked, ppm, PRICE_HOLD, &hold, NULL));
+        assert_int_equal (0, plain (procs, used < 0 ? 0 : used, ppm, PRICE_CHARGE, &charge, NULL));
         assert_true (charge <= hold);
-        assert_int_equal (0, price_compute (procs, asked, ppm, PRICE_CHARGE, &charge, NULL));
+        assert_int_equal (0, plain (procs, asked, ppm, PRICE_CHARGE, &charge, NULL));
         assert_true (charge <= hold && hold - charge <= 1);
+    }
+}
+
+static int64_t draw (uint64_t *seed, int64_t bound)
+{
+    *seed = *seed * UINT64_C (6364136223846793005) + UINT64_C (1442695040888963407);
+    return (int64_t)(*seed >> 33) % bound;
+}
+
+/* … and whatever a card says; more use never costs less. */
+static void a_charge_fits_its_hold_at_any_card (void **state)
+{
+    (void)state;
+    uint64_t seed = 7;
+    for (int i = 0; i < 5000; i++) {
+        struct price_band band[3];
+        struct price_terms t = {.measure = (enum price_measure)draw (&seed, 3),
+                                .base_ppm = draw (&seed, 3000000),
+                                .extra_ppm = draw (&seed, 2) * draw (&seed, 5000000),
+                                .qos_ppm = draw (&seed, 4000000),
+                                .class_ppm = draw (&seed, 4000000),
+                                .group_ppm = draw (&seed, 2000000),
+                                .band = band,
+                                .band_count = (uint32_t)draw (&seed, 4)};
+        for (uint32_t k = 0; k < t.band_count; k++) {
+            int32_t from = (int32_t)draw (&seed, 86400);
+            band[k] = (struct price_band){(uint8_t)draw (&seed, 128), from,
+                                          from + 1 + (int32_t)draw (&seed, 86400 - from),
+                                          draw (&seed, 3000000)};
+        }
+        struct price_use asked = {.procs = draw (&seed, 5000) + 1,
+                                  .time =
+                                      draw (&seed, 30 * 86400) * US_PER_S + draw (&seed, 1000000),
+                                  .pe_milli = draw (&seed, 2) * draw (&seed, 5000000)};
+        struct price_use less = asked, used = asked;
+        credit_micro hold, first, second;
+        used.start = draw (&seed, 1000000) * US_PER_S;
+        used.cpu = draw (&seed, 2) * draw (&seed, 1 << 30) * 100;
+        less = used;
+        less.time = draw (&seed, used.time / US_PER_S + 1) * US_PER_S;
+        less.procs = used.procs - draw (&seed, used.procs);
+        assert_int_equal (0, price_compute (&t, &asked, PRICE_HOLD, &hold, NULL));
+        assert_int_equal (0, price_compute (&t, &used, PRICE_CHARGE, &second, NULL));
+        assert_true (second <= hold);
+        if (t.measure == PRICE_CPU && t.band_count)
+            continue; /* used time is spread over the run: a shorter run may fall on dearer hours */
+        assert_int_equal (0, price_compute (&t, &less, PRICE_CHARGE, &first, NULL));
+        assert_true (first <= second);
     }
 }
 
@@ -203,7 +353,8 @@ int main (void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (prices),         cmocka_unit_test (a_charge_fits_its_hold),
         cmocka_unit_test (quotes),         cmocka_unit_test (overrun_order),
-        cmocka_unit_test (outbox_numbers),
+        cmocka_unit_test (outbox_numbers), cmocka_unit_test (factors),
+        cmocka_unit_test (times_of_day),   cmocka_unit_test (a_charge_fits_its_hold_at_any_card),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -248,6 +248,111 @@ static void claims (void **state)
     bankd_reply_free (&reply);
 }
 
+static void publish (struct world *w, int64_t ppm, const char *measure, bool successful_only,
+                     Nui__Bank__V1__RateFactor *factor, size_t count)
+{
+    uint8_t key[16];
+    Nui__Bank__V1__RateFactor *list[8];
+    Nui__Bank__V1__RateSetRequest rate = NUI__BANK__V1__RATE_SET_REQUEST__INIT;
+    for (size_t i = 0; i < count; i++)
+        list[i] = &factor[i];
+    rate.key = bankd_key (&w->d, key);
+    rate.site = TEXT ("alpha");
+    rate.multiplier_ppm = ppm;
+    rate.measure = TEXT (measure);
+    rate.successful_only = successful_only;
+    rate.n_factors = count;
+    rate.factors = list;
+    expect_code (bankd_call (&w->d, WHO_NSF, "RateSet", &rate.base), 0, "");
+}
+
+static Nui__Bank__V1__RateFactor factor_of (const char *kind, const char *name, int64_t ppm)
+{
+    Nui__Bank__V1__RateFactor factor = NUI__BANK__V1__RATE_FACTOR__INIT;
+    factor.kind = TEXT (kind);
+    factor.name = TEXT (name);
+    factor.ppm = ppm;
+    return factor;
+}
+
+/* What a hold's card said is what its charge costs, whatever is published in between. */
+static void cards (void **state)
+{
+    struct world *w = *state;
+    struct bankd_job job = {.account = "rich"};
+    Nui__Common__V1__Envelope *envelope = bankd_sign (&w->d, WHO_ALICE, &job);
+    uint8_t key[16], key2[16];
+    Nui__Bank__V1__RateFactor factor[] = {
+        factor_of ("qos", "high", 2000000), factor_of ("class", "*", 1500000),
+        factor_of ("memory", "*", 250000), factor_of ("gres", "gpu", 10000000)};
+    publish (w, 1000000, "cpu", true, factor, 4);
+    Nui__Common__V1__GenericResource gpu = NUI__COMMON__V1__GENERIC_RESOURCE__INIT, *gres = &gpu;
+    gpu.name = TEXT ("gpu");
+    gpu.count = 2;
+    Nui__Bank__V1__Asked asked = NUI__BANK__V1__ASKED__INIT;
+    asked.memory_mb = 4096;
+    asked.n_gres = 1;
+    asked.gres = &gres;
+    Nui__Bank__V1__HoldRequest hold = hold_of (w, envelope, "alpha.1", 8, 100, key);
+    hold.qos = TEXT ("high");
+    hold.class_ = TEXT ("batch");
+    hold.asked = &asked;
+    struct bankd_reply reply = bankd_call (&w->d, WHO_ALPHA, "Hold", &hold.base);
+    Nui__Bank__V1__HoldReply *h = granted (&reply); /* (8 + 4 * .25 + 20) * 100 * 2 * 1.5 */
+    assert_int_equal (h->amount_micro, 8700 * CREDIT);
+    /* A name that the card does not know. */
+    hold = hold_of (w, envelope, "alpha.2", 8, 100, key);
+    hold.qos = TEXT ("low");
+    struct bankd_reply no = bankd_call (&w->d, WHO_ALPHA, "Hold", &hold.base);
+    assert_false (((Nui__Bank__V1__HoldReply *)no.message)->granted);
+    assert_string_equal (((Nui__Bank__V1__HoldReply *)no.message)->reason->code, "NoRate");
+    assert_non_null (strstr (((Nui__Bank__V1__HoldReply *)no.message)->reason->text, "QoS low"));
+    bankd_reply_free (&no);
+    publish (w, 5000000, "wall", false, NULL, 0);
+    bankd_stop (&w->d, SIGKILL);
+    bankd_start (&w->d, NUI_BANK_PROGRAM);
+    assert_true (bankd_wait_serving (&w->d, true));
+    Nui__Bank__V1__ChargeRequest charge = NUI__BANK__V1__CHARGE_REQUEST__INIT;
+    charge.key = bankd_key (&w->d, key2);
+    charge.hold_id = h->hold_id;
+    charge.site_job_id = TEXT ("alpha.1");
+    charge.component = TEXT ("main");
+    charge.procs = 8;
+    charge.cpu_us = 100 * US_PER_S; /* of 400 */
+    charge.start_us = clock_now_us ();
+    charge.end_us = charge.start_us + 50 * US_PER_S;
+    struct bankd_reply partial = bankd_call (&w->d, WHO_ALPHA, "Charge", &charge.base);
+    assert_string_equal (partial.err.text, ""); /* it may still fail, and then it is free */
+    assert_int_equal (((Nui__Bank__V1__ChargeReply *)partial.message)->charged_micro, 0);
+    bankd_reply_free (&partial);
+    charge.key = bankd_key (&w->d, key2);
+    charge.final = charge.successful = true;
+    partial = bankd_call (&w->d, WHO_ALPHA, "Charge", &charge.base);
+    assert_string_equal (partial.err.text, ""); /* (100 + 21 * 50) * 3 */
+    assert_int_equal (((Nui__Bank__V1__ChargeReply *)partial.message)->charged_micro, 3450 * CREDIT);
+    assert_int_equal (((Nui__Bank__V1__ChargeReply *)partial.message)->released_micro,
+                      5250 * CREDIT);
+    bankd_reply_free (&partial);
+    bankd_reply_free (&reply);
+    /* The new card, and without a hold a name it does not know: nobody is charged by guess. */
+    hold = hold_of (w, envelope, "alpha.3", 8, 100, key);
+    reply = bankd_call (&w->d, WHO_ALPHA, "Hold", &hold.base);
+    assert_int_equal (granted (&reply)->amount_micro, 4000 * CREDIT);
+    bankd_reply_free (&reply);
+    publish (w, 1000000, "", false, factor, 1);
+    charge.key = bankd_key (&w->d, key2);
+    charge.hold_id = TEXT ("");
+    charge.envelope = envelope;
+    charge.site_job_id = TEXT ("alpha.4");
+    charge.qos = TEXT ("low");
+    charge.start_us = clock_now_us ();
+    charge.end_us = charge.start_us + US_PER_S;
+    reply = bankd_call (&w->d, WHO_ALPHA, "Charge", &charge.base);
+    assert_string_equal (((Nui__Bank__V1__ChargeReply *)reply.message)->account, "bank:suspense");
+    bankd_reply_free (&reply);
+    envelope_free (envelope);
+}
+
 static void signatures_count (void **state)
 {
     struct world *w = *state;
@@ -685,6 +790,7 @@ int main (void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown (a_job_is_paid, fresh, closed),
         cmocka_unit_test_setup_teardown (claims, fresh, closed),
+        cmocka_unit_test_setup_teardown (cards, fresh, closed),
         cmocka_unit_test_setup_teardown (signatures_count, fresh, closed),
         cmocka_unit_test_setup_teardown (without_credits, fresh, closed),
         cmocka_unit_test_setup_teardown (roles, fresh, closed),

@@ -421,11 +421,14 @@ static void migrations (void **state)
                      "DELETE FROM schema_version WHERE version >= 2; DROP TABLE refund_leg; "
                      "DROP INDEX charge_op; DELETE FROM allocation WHERE id = -1; "
                      "DELETE FROM account WHERE id = -1; DROP INDEX allocation_valid_to; "
-                     "DROP TABLE block, signer, site_right"));
+                     "DROP TABLE block, signer, site_right, rate_factor; "
+                     "ALTER TABLE rate DROP measure, DROP successful_only; "
+                     "ALTER TABLE hold DROP extra_ppm, DROP qos_ppm, DROP class_ppm, "
+                     "DROP group_ppm, DROP pe_milli"));
     bankrig_open (&w->rig, w->conninfo);
     assert_true (bankrig_wait_up (&w->rig, true));
     w->rig.keys = 5000;
-    assert_int_equal (5, pg_fixture_number (w->sql, "SELECT max (version) FROM schema_version"));
+    assert_int_equal (6, pg_fixture_number (w->sql, "SELECT max (version) FROM schema_version"));
     expect (w, req_hold (&w->rig, "alpha", "alpha.1", "phys", ALICE, 1, 30),
             "granted hold.1 30000000 phys");
     bankrig_close (&w->rig);

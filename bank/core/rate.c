@@ -1,0 +1,227 @@
+/* Rate cards: published once, never changed; what one says about a job. */
+#include <string.h>
+
+#include "bank/core/ledger_impl.h"
+
+/* ---- what a card says ---- */
+
+/* The factor of a kind for a name, else for "*"; NULL when the card has none of the kind, with
+ * *missing set when it has others. */
+static const struct ledger_factor *factor_of (const struct ledger_rate *rate,
+                                              enum ledger_factor_kind kind, const char *name,
+                                              bool *missing)
+{
+    const struct ledger_factor *any = NULL;
+    *missing = false;
+    for (uint32_t i = 0; i < rate->factor_count; i++) {
+        const struct ledger_factor *factor = &rate->factor[i];
+        if (factor->kind != kind)
+            continue;
+        if (strcmp (factor->name, name) == 0)
+            return factor;
+        *missing = true;
+        if (strcmp (factor->name, "*") == 0)
+            any = factor;
+    }
+    if (any)
+        *missing = false;
+    return any;
+}
+
+/* A multiplier; a job without the name at hand is at "*" or at 1. */
+static bool multiplier (struct ledger_view *view, const struct ledger_rate *rate,
+                        enum ledger_factor_kind kind, const char *what, const char *name,
+                        int64_t *ppm_out, const char **why_out)
+{
+    bool missing;
+    const struct ledger_factor *factor = factor_of (rate, kind, name ? name : "", &missing);
+    *ppm_out = factor ? factor->ppm : PRICE_ONE;
+    if (!missing || !name || !name[0])
+        return true;
+    *why_out = arena_printf (view->arena, "the rates of site %s have none for %s %s", rate->site,
+                             what, name);
+    return false;
+}
+
+/* Units * ppm / per, up; saturating far beyond what price_compute accepts. */
+static int64_t times_up (int64_t units, int64_t ppm, int64_t per)
+{
+    __int128 all = ((__int128)units * ppm + per - 1) / per;
+    return all > PRICE_PPM_MAX ? PRICE_PPM_MAX + 1 : (int64_t)all;
+}
+
+bool rate_terms (struct ledger_view *view, const struct ledger_rate *rate,
+                 const struct ledger_ask *ask, struct price_terms *terms, const char **why_out)
+{
+    bool whole = true, missing;
+    *terms = price_terms_plain (rate->ppm);
+    terms->measure = rate->measure;
+    terms->band = rate->band;
+    terms->band_count = rate->band_count;
+    whole &= multiplier (view, rate, LEDGER_FACTOR_QOS, "QoS", ask->qos, &terms->qos_ppm, why_out);
+    whole &= multiplier (view, rate, LEDGER_FACTOR_CLASS, "class", ask->class_, &terms->class_ppm,
+                         why_out);
+    const struct ledger_factor *memory = factor_of (rate, LEDGER_FACTOR_MEMORY, "*", &missing);
+    if (memory && ask->memory_mb > 0)
+        terms->extra_ppm = times_up (ask->memory_mb, memory->ppm, 1024);
+    for (uint32_t i = 0; i < ask->gres_count; i++) {
+        const struct ledger_factor *gres =
+            factor_of (rate, LEDGER_FACTOR_GRES, ask->gres[i].name, &missing);
+        if (gres && ask->gres[i].count > 0)
+            terms->extra_ppm += times_up (ask->gres[i].count, gres->ppm, 1);
+        if (terms->extra_ppm > PRICE_PPM_MAX)
+            terms->extra_ppm = PRICE_PPM_MAX + 1;
+        if (missing) {
+            *why_out = arena_printf (view->arena, "the rates of site %s have none for gres %s",
+                                     rate->site, ask->gres[i].name);
+            whole = false;
+        }
+    }
+    const struct ledger_factor *group = factor_of (rate, LEDGER_FACTOR_GROUP, "*", &missing);
+    if (group && ask->coreserved)
+        terms->group_ppm = group->ppm;
+    return whole;
+}
+
+const struct ledger_rate *rate_version (const struct ledger_view *view, const char *site,
+                                        uint32_t version)
+{
+    for (uint32_t i = 0; i < view->rates.count; i++) {
+        const struct ledger_rate *rate = view->rates.item[i];
+        if (rate->version == version && strcmp (rate->site, site) == 0)
+            return rate;
+    }
+    return NULL;
+}
+
+/* ---- publishing ---- */
+
+static const char *const factor_name[LEDGER_FACTORS] = {
+    [LEDGER_FACTOR_QOS] = "qos",     [LEDGER_FACTOR_CLASS] = "class",
+    [LEDGER_FACTOR_GRES] = "gres",   [LEDGER_FACTOR_MEMORY] = "memory",
+    [LEDGER_FACTOR_GROUP] = "group", [LEDGER_FACTOR_BAND] = "time",
+};
+
+const char *ledger_factor_name (enum ledger_factor_kind kind)
+{
+    return factor_name[kind];
+}
+
+int ledger_factor_parse (const char *text, enum ledger_factor_kind *out, struct err *err)
+{
+    for (int i = 0; i < LEDGER_FACTORS; i++)
+        if (strcmp (text, factor_name[i]) == 0) {
+            *out = (enum ledger_factor_kind)i;
+            return 0;
+        }
+    return err_set (err, ERR_INVALID,
+                    "rate: '%.40s' is none of qos, class, gres, memory, group, "
+                    "time",
+                    text);
+}
+
+/* One of each name, in bounds, and a time of day that can be read. */
+static int factor_check (const struct ledger_factor *all, uint32_t at, struct err *err)
+{
+    const struct ledger_factor *factor = &all[at];
+    bool adds = factor->kind == LEDGER_FACTOR_GRES || factor->kind == LEDGER_FACTOR_MEMORY;
+    struct price_band band;
+    if (factor->ppm < 0 || factor->ppm > (adds ? PRICE_PPM_MAX : PRICE_FACTOR_MAX))
+        return err_set (err, ERR_INVALID, "rate: %s %.60s is out of bounds",
+                        factor_name[factor->kind], factor->name);
+    for (uint32_t i = 0; i < at; i++)
+        if (all[i].kind == factor->kind && strcmp (all[i].name, factor->name) == 0)
+            return err_set (err, ERR_INVALID, "rate: %s %.60s is there twice",
+                            factor_name[factor->kind], factor->name);
+    switch (factor->kind) {
+    case LEDGER_FACTOR_BAND:
+        return price_band_parse (factor->name, factor->ppm, &band, err);
+    case LEDGER_FACTOR_MEMORY:
+    case LEDGER_FACTOR_GROUP:
+        return strcmp (factor->name, "*") == 0
+                   ? 0
+                   : err_set (err, ERR_INVALID, "rate: %s takes no name",
+                              factor_name[factor->kind]);
+    default:
+        return strcmp (factor->name, "*") == 0
+                   ? 0
+                   : name_check (factor_name[factor->kind], factor->name, err);
+    }
+}
+
+void ledger_rate_factors (struct arena *arena, struct ledger_rate *rate,
+                          const struct ledger_factor *factor, uint32_t count)
+{
+    struct ledger_factor *copy = arena_array (arena, count, sizeof (*copy));
+    struct price_band *band = arena_array (arena, count, sizeof (*band));
+    rate->factor = copy;
+    rate->band = band;
+    rate->factor_count = count;
+    rate->band_count = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        struct err err;
+        copy[i] = factor[i];
+        copy[i].name = arena_strdup (arena, factor[i].name);
+        if (factor[i].kind == LEDGER_FACTOR_BAND &&
+            price_band_parse (factor[i].name, factor[i].ppm, &band[rate->band_count], &err) == 0)
+            rate->band_count++;
+    }
+}
+
+static bool card_refused (struct ledger_view *view, const struct ledger_request *req,
+                          struct ledger_outcome *out)
+{
+    char text[QUANTITY_TEXT_MAX];
+    struct err err = {0};
+    uint32_t bands = 0;
+    if (req->rate.ppm < 0 || req->rate.ppm > PRICE_PPM_MAX)
+        err_set (&err, ERR_INVALID, "rate: a multiplier of %s is out of bounds",
+                 credit_format (req->rate.ppm, text));
+    if (req->rate.factor_count > LEDGER_FACTORS_MAX)
+        err_set (&err, ERR_LIMIT, "rate: %u rates, a card has at most %d", req->rate.factor_count,
+                 LEDGER_FACTORS_MAX);
+    for (uint32_t i = 0; i < req->rate.factor_count && !err.code; i++) {
+        bands += req->rate.factor[i].kind == LEDGER_FACTOR_BAND;
+        if (factor_check (req->rate.factor, i, &err) == 0 && bands > PRICE_BANDS_MAX)
+            err_set (&err, ERR_LIMIT, "rate: more than %d times of day", PRICE_BANDS_MAX);
+    }
+    if (err.code)
+        outcome_refuse (view, out, err.code, false, "%s", err.text);
+    return err.code != 0;
+}
+
+void decide_rate (struct ledger_view *view, const struct ledger_request *req,
+                  struct ledger_outcome *out)
+{
+    char text[QUANTITY_TEXT_MAX];
+    time_us from = req->rate.from ? req->rate.from : view->now;
+    uint32_t version = 0;
+    if (name_refused (view, "site", req->rate.site, out) || card_refused (view, req, out))
+        return;
+    out->site = req->rate.site;
+    /* A minute for clocks and typing; a rate never changes what was. */
+    if (from < view->now - 60 * US_PER_S) {
+        outcome_refuse (view, out, ERR_INVALID, false,
+                        "rate: it would begin in the past; what was published stays");
+        return;
+    }
+    for (uint32_t i = 0; i < view->rates.count; i++) {
+        const struct ledger_rate *rate = view->rates.item[i];
+        if (strcmp (rate->site, req->rate.site) == 0 && rate->version > version)
+            version = rate->version;
+    }
+    site_account (view, ledger_site_of (view, req->rate.site));
+    struct ledger_rate *rate = ledger_add_rate (view, req->rate.site, version + 1);
+    rate->from = from;
+    rate->ppm = req->rate.ppm;
+    rate->measure = req->rate.measure;
+    rate->successful_only = req->rate.successful_only;
+    ledger_rate_factors (view->arena, rate, req->rate.factor, req->rate.factor_count);
+    rate->is_new = true;
+    rate->op_id = view->next.op;
+    out->note = arena_printf (view->arena, "multiplier %s, %u rates more, %s, %s jobs",
+                              credit_format (req->rate.ppm, text), rate->factor_count,
+                              price_measure_name (rate->measure),
+                              rate->successful_only ? "successful" : "all");
+    out->done.id = arena_printf (view->arena, "%s.%u", req->rate.site, version + 1);
+}
