@@ -119,6 +119,7 @@ const struct conf_param policy_site_params[] = {
     SITE ("LEASEMAX"), SITE ("STARTGRACE"), SITE ("KILLGRACE"), SITE ("CLOCKTOLERANCE"),
     SITE ("BANKPATIENCE"), SITE ("CGROUPS"), SITE ("RMCFG"), SITE ("NODECFG"), SITE ("PEERCAP"),
     SITE ("STATDIR"), SITE ("JOBPURGETIME"), SITE ("HISTORYTIME"),
+    SITE ("CHECKPOINTHOOK"), SITE ("JOBACTIONONNODEFAILURE"),
     {0},
 };
 /* clang-format on */

@@ -165,17 +165,21 @@ int cluster_job_requeue (struct cluster *cluster, struct job_id job, time_us unt
                          struct err *err);
 /* The same for a job that a plan preempts: what it did is lost, and its queue time begins anew. */
 int cluster_job_preempt (struct cluster *cluster, struct job_id job, time_us now, struct err *err);
-/* It is being ended or stopped for another, which takes a while: passes count on its nodes. */
-int cluster_job_leaving (struct cluster *cluster, struct job_id job, bool leaving, time_us now,
-                         struct err *err);
+/* LEAVING: it is being ended or stopped for another, which takes a while: passes count on its nodes.
+ * REFUSED: it could not be (its checkpoint failed): nobody asks for it again while it runs. */
+enum eviction { EVICTION_NONE, EVICTION_LEAVING, EVICTION_REFUSED };
+int cluster_job_eviction_set (struct cluster *cluster, struct job_id job, enum eviction eviction,
+                              time_us now, struct err *err);
 /* It was started past others that wait, before a restart: BACKFILLPOLICY PREEMPT counts on that. */
 int cluster_job_backfilled_set (struct cluster *cluster, struct job_id job, time_us now,
                                 struct err *err);
 /* Stopped: its nodes are free; a plan lets it go on there (PLAN_RESUMED) when they are free again. */
 int cluster_job_suspend (struct cluster *cluster, struct job_id job, time_us now, struct err *err);
-/* After a restart: how much of its limit a suspended job had used, and when it was suspended. */
-int cluster_job_suspended_set (struct cluster *cluster, struct job_id job, duration_us used,
-                               time_us since, struct err *err);
+/* After a restart: an idle job was suspended on these nodes at `since`, having used so much of its
+ * limit. */
+int cluster_job_suspended_set (struct cluster *cluster, struct job_id job,
+                               const struct allocation *allocation, duration_us used, time_us since,
+                               time_us now, struct err *err);
 /* A starting or running job has ended: resources are free, the job is forgotten. */
 int cluster_job_end (struct cluster *cluster, struct job_id job, time_us now, struct err *err);
 

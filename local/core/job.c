@@ -455,7 +455,8 @@ int cluster_job_submit (struct cluster *c, const struct job_spec *spec, time_us 
     job = job_at (c, slot);
     spec_take (c, job, spec);
     job->gone = job->pending = job->backfilled = job->kept = false;
-    job->leaving = job->resuming = job->held = false;
+    job->eviction = EVICTION_NONE;
+    job->resuming = job->held = false;
     job->deferred_until = job->retry_until = TIME_US_NONE;
     job->retry = (struct allocation){0};
     job->stamp = 0;
@@ -640,7 +641,8 @@ int cluster_job_start (struct cluster *c, struct job_id id, const struct allocat
     copy.item = heap_copy (allocation->item, allocation->count * sizeof *allocation->item);
     job_leave_idle (c, slot);
     job_enter_running (c, slot, copy, started);
-    job->backfilled = job->leaving = false;
+    job->backfilled = false;
+    job->eviction = EVICTION_NONE;
     rsv_use (c, job, NULL);
     job_started (c, slot, JOB_STARTING);
     return 0;
@@ -697,7 +699,7 @@ static void job_back (struct cluster *c, uint32_t slot, time_us until, bool keep
     struct job *job = job_at (c, slot);
 
     c->starting_count -= job->state == JOB_STARTING;
-    job->leaving = false;
+    job->eviction = EVICTION_NONE;
     if (keep) {
         job->retry_until = time_add (c->now, c->policy->reservation_retry);
         job->retry.count = job->allocation.count;
@@ -746,15 +748,15 @@ int cluster_job_preempt (struct cluster *c, struct job_id id, time_us now, struc
     return 0;
 }
 
-int cluster_job_leaving (struct cluster *c, struct job_id id, bool leaving, time_us now,
-                         struct err *err)
+int cluster_job_eviction_set (struct cluster *c, struct job_id id, enum eviction eviction,
+                              time_us now, struct err *err)
 {
     uint32_t slot;
     int rc = find_active (c, id, now, &slot, err);
 
     if (rc != 0)
         return rc;
-    job_at (c, slot)->leaving = leaving;
+    job_at (c, slot)->eviction = (uint8_t)eviction;
     c->version++;
     event_frees (c);
     return 0;

@@ -506,7 +506,7 @@ static void violations_gather (struct pass *p)
         const struct job *job = job_at (c, c->run[i].slot);
         if (time_add (c->run[i].end, more) > p->now)
             return;
-        if (job->pending || job->leaving)
+        if (job->pending || job->eviction != EVICTION_NONE)
             continue;
         if (plan->violation_count == 0)
             plan->violation = arena_array (p->arena, c->run_count, sizeof *plan->violation);

@@ -61,7 +61,7 @@ struct plan {
     struct plan_reason *reason;
     /* Running jobs to be evicted for preempt_for, which starts in a later pass, once they are gone:
      * PREEMPTPOLICY says how (cluster_job_preempt, cluster_job_suspend, cluster_job_end; while it takes
-     * time, cluster_job_leaving). In the arena. */
+     * time, cluster_job_eviction_set). In the arena. */
     uint32_t preempt_count;
     struct job_id *preempt;
     struct job_id preempt_for;

@@ -96,7 +96,7 @@ bool preempt_could (const struct pass *p, uint32_t slot, uint32_t victim)
     enum preempt_policy how = p->policy->preempt_policy;
     uint32_t flags = qos_flags (p, victim);
 
-    if ((job->spec.flags & JOB_FIRM) || job->spec.reservation.v ||
+    if ((job->spec.flags & JOB_FIRM) || job->eviction == EVICTION_REFUSED || job->spec.reservation.v ||
         ((job->spec.flags & JOB_NORESTART) &&
          (how == PREEMPT_REQUEUE || how == PREEMPT_CHECKPOINT)))
         return false;
@@ -117,11 +117,11 @@ static void victims_gather (struct trial *t, uint32_t slot)
     for (uint32_t i = 0; i < c->run_count; i++) {
         uint32_t other = c->run[i].slot;
         const struct job *job = job_at (c, other);
-        if (job->pending || (!job->leaving && (priority_at (c, other, job->start) >= own ||
+        if (job->pending || (job->eviction != EVICTION_LEAVING && (priority_at (c, other, job->start) >= own ||
                                                !preempt_could (t->p, slot, other))))
             continue;
         t->list[t->count++] = (struct victim){worth_of (c, other, t->p->now), job->spec.id.v, other,
-                                              job->leaving, false};
+                                              job->eviction == EVICTION_LEAVING, false};
     }
     qsort (t->list, t->count, sizeof *t->list, by_worth);
 }

@@ -68,7 +68,7 @@ struct job {
     bool backfilled;
     bool kept;        /* RESERVATIONPOLICY HIGHEST: it once had a reservation */
     bool held;        /* in a pass: what it was promised is taken before its turn; deadline.c */
-    bool leaving;     /* it is being evicted: its nodes come free soon */
+    uint8_t eviction; /* enum eviction */
     bool resuming;    /* by a plan that is not committed; pending as well */
     time_us suspended_at; /* JOB_SUSPENDED */
     duration_us used;     /* of its limit, before it was suspended */

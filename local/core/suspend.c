@@ -36,6 +36,20 @@ time_us suspended_wakeup (const struct cluster *c, uint32_t i)
     return time_add (job_at (c, c->suspended[i])->suspended_at, suspended_least);
 }
 
+static void suspended_add (struct cluster *c, uint32_t slot, time_us since)
+{
+    struct job *job = job_at (c, slot);
+
+    job->state = JOB_SUSPENDED;
+    job->suspended_at = since;
+    job->eviction = EVICTION_NONE;
+    c->suspended = grow (c->suspended, &c->suspended_cap, c->suspended_count + 1,
+                         sizeof *c->suspended);
+    c->suspended[c->suspended_count++] = slot;
+    c->version++;
+    event_frees (c);
+}
+
 int cluster_job_suspend (struct cluster *c, struct job_id id, time_us now, struct err *err)
 {
     uint32_t slot = map_find (&c->map, id.v);
@@ -54,27 +68,34 @@ int cluster_job_suspend (struct cluster *c, struct job_id id, time_us now, struc
     job->used = c->now > job->start ? c->now - job->start : 0;
     job_leave_running (c, slot);
     job->allocation = kept;
-    job->state = JOB_SUSPENDED;
-    job->suspended_at = c->now;
-    job->leaving = false;
-    c->suspended = grow (c->suspended, &c->suspended_cap, c->suspended_count + 1,
-                         sizeof *c->suspended);
-    c->suspended[c->suspended_count++] = slot;
+    suspended_add (c, slot, c->now);
     c->freed_at = c->now;
-    c->version++;
-    event_frees (c);
     return 0;
 }
 
-int cluster_job_suspended_set (struct cluster *c, struct job_id id, duration_us used, time_us since,
-                               struct err *err)
+int cluster_job_suspended_set (struct cluster *c, struct job_id id, const struct allocation *a,
+                               duration_us used, time_us since, time_us now, struct err *err)
 {
     uint32_t slot = map_find (&c->map, id.v);
+    struct job *job;
+    int rc;
 
-    if (slot == SLOT_NONE || job_at (c, slot)->state != JOB_SUSPENDED)
-        return err_set (err, ERR_CONFLICT, "job %llu is not suspended", (unsigned long long)id.v);
-    job_at (c, slot)->used = used;
-    job_at (c, slot)->suspended_at = since;
+    if (slot == SLOT_NONE)
+        return err_set (err, ERR_NOT_FOUND, "job %llu is not here", (unsigned long long)id.v);
+    event_begin (c, now);
+    job = job_at (c, slot);
+    if (job->state != JOB_IDLE)
+        return err_set (err, ERR_CONFLICT, "job %llu is not idle", (unsigned long long)id.v);
+    rc = allocation_check (c, job->spec.req, job->spec.req_count, a, err);
+    if (rc != 0)
+        return rc;
+    job_leave_idle (c, slot);
+    idle_remove (c, slot);
+    job->allocation.count = a->count;
+    job->allocation.item = heap_copy (a->item, a->count * sizeof *a->item);
+    job->start = since - used;
+    job->used = used;
+    suspended_add (c, slot, since);
     return 0;
 }
 

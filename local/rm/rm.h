@@ -190,6 +190,7 @@ struct rm_ops {
     int (*hold) (void *self, const char *job_id, uint32_t incarnation, enum rm_hold kind, bool on,
                  struct err *err);
     int (*requeue) (void *self, const char *job_id, uint32_t incarnation, struct err *err);
+    /* Stops its processes and the clock of its limit, or lets them go on. Idempotent. */
     int (*suspend) (void *self, const char *job_id, uint32_t incarnation, bool on,
                     struct err *err);
 };

@@ -604,6 +604,14 @@ static int embedded_cancel (void *self, const char *job_id, uint32_t incarnation
     return signal_supervisor (self, job_id, incarnation, SIGTERM, 0, err);
 }
 
+/* The supervisor stops the job's processes and its clock; again is as good as once. */
+static int embedded_suspend (void *self, const char *job_id, uint32_t incarnation, bool on,
+                             struct err *err)
+{
+    return signal_supervisor (self, job_id, incarnation, SIGRTMIN + SUPERVISE_SIGNAL_OFFSET,
+                              on ? SIGSTOP : SIGCONT, err);
+}
+
 static int embedded_query (void *self, const char *job_id, uint32_t incarnation,
                            struct rm_status *out, struct err *err)
 {
@@ -766,6 +774,7 @@ static const struct rm_ops embedded_ops = {
     .forget = embedded_forget,
     .node_up = embedded_node_up,
     .destroy = embedded_destroy,
+    .suspend = embedded_suspend,
 };
 
 int rm_embedded_create (const struct rm_embedded_config *config, struct rm *out, struct err *err)

@@ -34,6 +34,9 @@ struct supervisor {
     const char *cgroup; /* "" when there is none */
     bool cancelled;
     bool timed_out;
+    int64_t deadline_us; /* on CLOCK_BOOTTIME: its limit */
+    bool stopped;
+    int64_t left_us; /* of its limit, while it is stopped */
     bool killing; /* KILL was sent: again and again until nobody is left */
     bool child_ended;
     int child_status;
@@ -300,10 +303,42 @@ static void reap (struct supervisor *s)
         }
 }
 
+static int64_t boottime_us (void)
+{
+    struct timespec t;
+    clock_gettime (CLOCK_BOOTTIME, &t);
+    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+static void limit_arm (struct supervisor *s, int64_t left_us)
+{
+    s->deadline_us = boottime_us () + left_us;
+    timer_arm (s, CLOCK_BOOTTIME, left_us, false);
+}
+
+/* Stops everything the job has, and its clock; or lets both go on. */
+static void stop_or_go (struct supervisor *s, bool stop)
+{
+    if (stop == s->stopped || s->child_ended || s->cancelled || s->timed_out)
+        return;
+    s->stopped = stop;
+    if (!stop) {
+        limit_arm (s, s->left_us);
+        signal_job (s, SIGCONT);
+        return;
+    }
+    s->left_us = s->deadline_us - boottime_us ();
+    timer_arm (s, CLOCK_BOOTTIME, INT64_MAX / 4, false); /* a stopped job has no end */
+    for (int again = 0; again < 3; again++) /* a process forked in between is met next time round */
+        signal_job (s, SIGSTOP);
+}
+
 static void on_signal (struct supervisor *s, const struct signalfd_siginfo *info, int64_t grace_us)
 {
     if ((int)info->ssi_signo == SIGRTMIN + SUPERVISE_SIGNAL_OFFSET) {
-        if (!s->child_ended)
+        if (info->ssi_int == SIGSTOP || info->ssi_int == SIGCONT)
+            stop_or_go (s, info->ssi_int == SIGSTOP);
+        else if (!s->child_ended)
             kill (-s->child, info->ssi_int);
     } else if (info->ssi_signo == SIGTERM && !s->cancelled && !s->child_ended) {
         s->cancelled = !s->timed_out;
@@ -332,7 +367,7 @@ static void on_timer (struct supervisor *s, int64_t grace_us)
 static void watch (struct supervisor *s)
 {
     int64_t grace_us = get_int (s, "grace_us");
-    timer_arm (s, CLOCK_BOOTTIME, get_int (s, "walltime_us"), false);
+    limit_arm (s, get_int (s, "walltime_us"));
     for (;;) {
         reap (s);
         if (s->child_ended) {

@@ -51,6 +51,20 @@ static const char *const schema_steps[] = {
     /* Jobs that came by msub, so that one sent twice is one job. */
     "CREATE TABLE submission (uuid BLOB PRIMARY KEY, number INTEGER NOT NULL"
     "  REFERENCES job (number) ON DELETE CASCADE) WITHOUT ROWID;",
+    /* A job's life: preemption, deferral, arrays, what it waits for. */
+    "ALTER TABLE job ADD COLUMN backfilled INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE job ADD COLUMN defer_count INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE job ADD COLUMN checkpoints INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE job ADD COLUMN suspended_at_us INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE job ADD COLUMN halted_us INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE job ADD COLUMN array_of INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE job ADD COLUMN array_index INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE job ADD COLUMN array_limit INTEGER NOT NULL DEFAULT 0;"
+    "CREATE INDEX job_by_array ON job (array_of, array_index) WHERE array_of > 0;"
+    "CREATE TABLE depend (job INTEGER NOT NULL REFERENCES job (number) ON DELETE CASCADE,"
+    "  kind INTEGER NOT NULL, target INTEGER NOT NULL, PRIMARY KEY (job, kind, target))"
+    "  WITHOUT ROWID;"
+    "CREATE INDEX depend_by_target ON depend (target);",
     NULL,
 };
 
@@ -184,7 +198,8 @@ void store_job_free (struct store_job *job)
     "local_account, pay_account, reason_code, reason_text, incarnation, start_failures, procs, "   \
     "walltime_us, submit_us, start_us, end_us, exit_code, hold_key, hold_asked, hold_id, "         \
     "amount_micro, placement, cancel_wanted, ever_told, change, deferred_until_us, launch_at_us, " \
-    "port"
+    "port, backfilled, defer_count, checkpoints, suspended_at_us, halted_us, array_of, "           \
+    "array_index, array_limit"
 
 int local_store_job_put (struct local_store *store, const struct store_job *job,
                          const void *envelope, size_t envelope_len, struct err *err)
@@ -194,12 +209,14 @@ int local_store_job_put (struct local_store *store, const struct store_job *job,
         store->db,
         "INSERT INTO job (" JOB_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, "
         "?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, "
-        "?30, ?31, ?32) ON CONFLICT (number) DO UPDATE SET state = ?2, local_account = ?10, "
+        "?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37, ?38, ?39, ?40) ON CONFLICT (number) DO UPDATE SET state = ?2, local_account = ?10, "
         "pay_account = ?11, reason_code = ?12, reason_text = ?13, incarnation = ?14, "
         "start_failures = ?15, procs = ?16, walltime_us = ?17, start_us = ?19, end_us = ?20, "
         "exit_code = ?21, hold_key = ?22, hold_asked = ?23, hold_id = ?24, amount_micro = ?25, "
         "placement = ?26, cancel_wanted = ?27, ever_told = ?28, change = ?29, "
-        "deferred_until_us = ?30, launch_at_us = ?31, port = ?32");
+        "deferred_until_us = ?30, launch_at_us = ?31, port = ?32, backfilled = ?33, "
+        "defer_count = ?34, checkpoints = ?35, suspended_at_us = ?36, halted_us = ?37, "
+        "array_of = ?38, array_index = ?39, array_limit = ?40");
     int at = 0;
     store_bind_int (q, ++at, (int64_t)job->number);
     store_bind_int (q, ++at, job->state);
@@ -233,6 +250,14 @@ int local_store_job_put (struct local_store *store, const struct store_job *job,
     store_bind_int (q, ++at, job->deferred_until);
     store_bind_int (q, ++at, job->launch_at);
     store_bind_int (q, ++at, job->port);
+    store_bind_int (q, ++at, job->backfilled);
+    store_bind_int (q, ++at, job->defer_count);
+    store_bind_int (q, ++at, job->checkpoints);
+    store_bind_int (q, ++at, job->suspended_at);
+    store_bind_int (q, ++at, job->halted);
+    store_bind_int (q, ++at, (int64_t)job->array);
+    store_bind_int (q, ++at, job->array_index);
+    store_bind_int (q, ++at, job->array_limit);
     int rc = store_run (q, err);
     if (rc != 0 || !envelope)
         return rc;
@@ -279,6 +304,14 @@ static void job_of_row (struct store_stmt *q, struct store_job *job)
     job->deferred_until = store_col_int (q, at++);
     job->launch_at = store_col_int (q, at++);
     job->port = (uint32_t)store_col_int (q, at++);
+    job->backfilled = store_col_int (q, at++) != 0;
+    job->defer_count = (uint32_t)store_col_int (q, at++);
+    job->checkpoints = (uint32_t)store_col_int (q, at++);
+    job->suspended_at = store_col_int (q, at++);
+    job->halted = store_col_int (q, at++);
+    job->array = (uint64_t)store_col_int (q, at++);
+    job->array_index = (uint32_t)store_col_int (q, at++);
+    job->array_limit = (uint32_t)store_col_int (q, at++);
 }
 
 static int job_one (struct store_stmt *q, struct store_job *out, struct err *err)
@@ -695,4 +728,46 @@ int local_store_job_admin_get (struct local_store *store, uint64_t number,
         store_reset (q);
     }
     return rc < 0 ? rc : 0;
+}
+
+/* --- what jobs wait for ------------------------------------------------------------------- */
+
+int local_store_depend_put (struct local_store *store, uint64_t job, int kind, uint64_t target,
+                            struct err *err)
+{
+    struct store_stmt *q = store_stmt (
+        store->db, "INSERT OR IGNORE INTO depend (job, kind, target) VALUES (?1, ?2, ?3)");
+    store_bind_int (q, 1, (int64_t)job);
+    store_bind_int (q, 2, kind);
+    store_bind_int (q, 3, (int64_t)target);
+    return store_run (q, err);
+}
+
+int local_store_depend_met (struct local_store *store, uint64_t job, int kind, uint64_t target,
+                            struct err *err)
+{
+    struct store_stmt *q = store_stmt (
+        store->db, "DELETE FROM depend WHERE job = ?1 AND kind = ?2 AND target = ?3");
+    store_bind_int (q, 1, (int64_t)job);
+    store_bind_int (q, 2, kind);
+    store_bind_int (q, 3, (int64_t)target);
+    return store_run (q, err);
+}
+
+int local_store_depends (struct local_store *store, uint64_t job,
+                         int (*fn) (void *arg, int kind, uint64_t target), void *arg,
+                         struct err *err)
+{
+    struct store_stmt *q = store_stmt (
+        store->db, "SELECT kind, target FROM depend WHERE job = ?1 ORDER BY kind, target");
+    int rc;
+    store_bind_int (q, 1, (int64_t)job);
+    while ((rc = store_step (q, err)) == 1) {
+        rc = fn (arg, (int)store_col_int (q, 0), (uint64_t)store_col_int (q, 1));
+        if (rc != 0) {
+            store_reset (q);
+            return rc;
+        }
+    }
+    return rc;
 }

@@ -36,7 +36,13 @@ static inline bool store_job_ended (enum store_job_state state)
     return state >= STORE_JOB_COMPLETED;
 }
 
-enum store_stop { STORE_STOP_NONE = 0, STORE_STOP_CANCEL = 1, STORE_STOP_PREEMPT = 2 };
+enum store_stop {
+    STORE_STOP_NONE = 0,
+    STORE_STOP_CANCEL = 1,
+    STORE_STOP_PREEMPT = 2,    /* it waits in the queue again */
+    STORE_STOP_LIMIT = 3,      /* it ran past its limit */
+    STORE_STOP_CHECKPOINT = 4, /* nothing yet: CHECKPOINTHOOK is asked first */
+};
 
 struct store_job {
     uint64_t number; /* of "alpha.17" */
@@ -71,6 +77,14 @@ struct store_job {
     time_us deferred_until; /* 0: not */
     time_us launch_at;      /* START's moment; 0: ordinary */
     uint32_t port;
+    bool backfilled;       /* started past others that waited */
+    uint32_t defer_count;  /* times it was deferred */
+    uint32_t checkpoints;  /* that were made of it */
+    time_us suspended_at;  /* 0: it is not */
+    duration_us halted;    /* for so long it was suspended before */
+    uint64_t array;        /* number of the job that stands for its array; 0: none */
+    uint32_t array_index;
+    uint32_t array_limit;  /* how many of its array run at one time; 0: any number */
 };
 
 void store_job_free (struct store_job *job); /* what it owns */
@@ -228,6 +242,15 @@ int local_store_job_admin_put (struct local_store *store, uint64_t number,
                                const struct store_job_admin *admin, struct err *err);
 int local_store_job_admin_get (struct local_store *store, uint64_t number,
                                struct store_job_admin *out, struct err *err);
+
+/* What a job waits for: kind is enum depend_kind, target a job of this site. A row goes when it is met. */
+int local_store_depend_put (struct local_store *store, uint64_t job, int kind, uint64_t target,
+                            struct err *err);
+int local_store_depend_met (struct local_store *store, uint64_t job, int kind, uint64_t target,
+                            struct err *err);
+int local_store_depends (struct local_store *store, uint64_t job,
+                         int (*fn) (void *arg, int kind, uint64_t target), void *arg,
+                         struct err *err);
 
 /* One named value ("fairshare"). get: ERR_NOT_FOUND; malloc'ed. */
 int local_store_blob_put (struct local_store *store, const char *name, const void *bytes,

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "local/svc/admin.h"
 #include "local/svc/svc_i.h"
 
 /* --- what is said of a job ---------------------------------------------------------------- */
@@ -27,8 +28,16 @@ static void waiting_reason (struct svc *svc, struct site_job *job, struct arena 
     struct job_view view;
     char text[512];
     bool ours = job->rec.deferred_until > svc_now (svc) && *job->rec.reason_code;
-    if (!job->in_cluster || ours ||
-        cluster_job_get (svc->cluster, (struct job_id){job->rec.number}, &view, NULL) != 0) {
+    bool never, there = job->in_cluster &&
+                 cluster_job_get (svc->cluster, (struct job_id){job->rec.number}, &view, NULL) == 0;
+    /* why it was deferred so often that it is held */
+    ours = ours || (there && (view.spec->holds & HOLD_BATCH) && *job->rec.reason_code);
+    if (there && job->depend_count && view.spec->holds == HOLD_DEPENDENCY) {
+        depends_text (svc, job, text, sizeof text, &never);
+        jobs_reason (arena, never ? "DependencyNeverMet" : "Dependency", text, &out->reason);
+        return;
+    }
+    if (!there || ours) {
         jobs_reason (arena, job->rec.reason_code, job->rec.reason_text, &out->reason);
         return;
     }
@@ -252,21 +261,21 @@ void jobs_query (void *self, struct rpccall *call, const ProtobufCMessage *reque
 /* --- SUBMIT ------------------------------------------------------------------------------- */
 
 static int submit_write (struct svc *svc, struct site_job *job,
-                         const Nui__Common__V1__Envelope *envelope, const struct jobs_wish *wish,
-                         struct err *err)
+                         const struct jobs_wish *wish, bool held, struct err *err)
 {
-    size_t len = nui__common__v1__envelope__get_packed_size (envelope);
+    size_t len = nui__common__v1__envelope__get_packed_size (wish->envelope);
     uint8_t *bytes = malloc (len + 1);
     if (!bytes)
         return err_set (err, ERR_NOMEM, "submit: no memory");
-    nui__common__v1__envelope__pack (envelope, bytes);
+    nui__common__v1__envelope__pack (wish->envelope, bytes);
     int rc = svc_job_write (svc, job, true, bytes, len, err);
     free (bytes);
     if (rc == 0 && wish->uuid)
         rc = local_store_submission_put (svc->store, wish->uuid, job->rec.number, err);
-    if (rc == 0 && wish->holds)
+    uint32_t holds = wish->holds | (held ? HOLD_USER : 0);
+    if (rc == 0 && holds)
         rc = local_store_job_admin_put (svc->store, job->rec.number,
-                                        &(struct store_job_admin){.holds = wish->holds}, err);
+                                        &(struct store_job_admin){.holds = holds}, err);
     return rc;
 }
 
@@ -274,7 +283,10 @@ int jobs_enter (struct svc *svc, const struct jobs_wish *wish, const struct jobs
                 struct site_job **out, struct err *err)
 {
     struct store_job rec = {.state = STORE_JOB_QUEUED};
-    int rc = svc_begin (svc, err);
+    int rc = depends_check (svc, spec, err);
+    if (rc != 0)
+        return rc;
+    rc = svc_begin (svc, err);
     if (rc == 0)
         rc = local_store_next (svc->store, "job", &rec.number, err);
     if (rc != 0) {
@@ -292,20 +304,24 @@ int jobs_enter (struct svc *svc, const struct jobs_wish *wish, const struct jobs
     rec.walltime = spec->walltime;
     rec.submit = svc_now (svc);
     struct site_job *job = svc_job_add (svc, &rec, spec);
-    rc = svc_cluster_submit (svc, job, err);
-    if (rc == 0 && wish->holds)
-        rc = cluster_job_hold_set (svc->cluster, (struct job_id){rec.number}, wish->holds,
-                                   svc_now (svc), err);
+    rc = submit_write (svc, job, wish, spec->job->held, err);
     if (rc == 0)
-        rc = submit_write (svc, job, wish->envelope, wish, err);
+        rc = depends_submit (svc, job, spec->job, err);
+    if (rc == 0)
+        rc = svc_cluster_submit (svc, job, err);
+    if (rc == 0)
+        rc = admin_restore (svc, job, err);
     rc = svc_commit (svc, rc, err);
     if (rc != 0) {
+        depends_taken_back (svc, rec.number);
         if (job->in_cluster)
             cluster_job_remove (svc->cluster, (struct job_id){rec.number}, svc_now (svc), NULL);
         svc_job_forget (svc, job);
         return rc;
     }
     *out = job;
+    depends_settle (svc, job);
+    depends_happened (svc, job->rec.number); /* whom it came before */
     return 0;
 }
 

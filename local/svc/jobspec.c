@@ -2,6 +2,7 @@
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "local/svc/svc_i.h"
 #include "proto/base/clock.h"
@@ -102,6 +103,30 @@ static int site_allowed (struct svc *svc, const Nui__Common__V1__Component *c)
     return c->n_sites == 0;
 }
 
+/* What a user may say of a job himself; to evict others takes a QoS. */
+static int flags_convert (struct jobspec *spec, struct err *err)
+{
+    static const struct {
+        const char *name;
+        uint32_t flag;
+    } known[] = {{"PREEMPTEE", JOB_PREEMPTEE}, {"NORESTART", JOB_NORESTART}, {"RESTARTABLE", 0}};
+    const Nui__Common__V1__Job *job = spec->job;
+    for (size_t i = 0; i < job->n_flags; i++) {
+        size_t k = 0;
+        while (k < 3 && strcasecmp (job->flags[i], known[k].name) != 0)
+            k++;
+        if (k == 3)
+            return err_set (err, ERR_INVALID,
+                            "flag '%.40s': wanted PREEMPTEE, NORESTART or RESTARTABLE",
+                            job->flags[i]);
+        spec->core_flags |= known[k].flag;
+    }
+    if (job->n_components > 1 && (job->n_depends || job->held))
+        return err_set (err, ERR_INVALID,
+                        "a job of several components can neither wait for others nor be held");
+    return 0;
+}
+
 static int component_convert (struct svc *svc, struct jobspec *spec, struct err *err)
 {
     const Nui__Common__V1__Component *c = spec->component;
@@ -129,6 +154,8 @@ static int component_convert (struct svc *svc, struct jobspec *spec, struct err 
     for (size_t i = 0; rc == 0 && i < c->n_reqs; i++)
         rc = req_of (svc, spec, c->reqs[i], &spec->reqs[i], err);
     spec->req_count = (uint32_t)c->n_reqs;
+    if (rc == 0)
+        rc = flags_convert (spec, err);
     if (rc == 0)
         creds (svc, spec);
     return rc;

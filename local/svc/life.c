@@ -124,7 +124,7 @@ static int charge_put (struct svc *svc, const struct site_job *job, struct err *
     request.incarnation = job->rec.incarnation;
     request.procs = job->rec.procs;
     request.start_us = job->rec.start;
-    request.end_us = job->rec.end;
+    request.end_us = job->rec.end - job->rec.halted; /* stopped it used nothing */
     request.final = true;
     request.successful = job->rec.state == STORE_JOB_COMPLETED;
     size_t len = nui__bank__v1__charge_request__get_packed_size (&request);
@@ -161,6 +161,7 @@ static void drop (struct svc *svc, struct site_job *job)
     }
     svc_job_forget (svc, job);
     output_job_changed (svc, number);
+    depends_happened (svc, number);
     pass_wake (svc);
 }
 
@@ -206,6 +207,17 @@ int life_end_unstarted (struct svc *svc, struct site_job *job, enum store_job_st
     return 0;
 }
 
+/* It ended while it was suspended. */
+static void halt_close (struct site_job *job)
+{
+    duration_us longest = job->rec.end - job->rec.start;
+    if (job->rec.suspended_at && job->rec.end > job->rec.suspended_at)
+        job->rec.halted += job->rec.end - job->rec.suspended_at;
+    job->rec.suspended_at = 0;
+    if (job->rec.halted > longest)
+        job->rec.halted = longest;
+}
+
 /* A job that ran. */
 static void end_started (struct svc *svc, struct site_job *job, const struct rm_status *status)
 {
@@ -215,6 +227,7 @@ static void end_started (struct svc *svc, struct site_job *job, const struct rm_
     job->rec.start = status->start;
     job->rec.end = status->end_at > status->start ? status->end_at : status->start;
     job->rec.exit_code = status->exit_code;
+    halt_close (job);
     switch (status->end) {
     case RM_END_EXITED:
         job->rec.state = status->exit_code == 0 ? STORE_JOB_COMPLETED : STORE_JOB_FAILED;
@@ -226,7 +239,10 @@ static void end_started (struct svc *svc, struct site_job *job, const struct rm_
         svc_reason (job, "WallclockLimit", "the job was ended at its wallclock limit");
         break;
     case RM_END_CANCELLED:
-        job->rec.state = STORE_JOB_CANCELLED;
+        job->rec.state = job->rec.stop == STORE_STOP_LIMIT ? STORE_JOB_TIMEOUT
+                                                           : STORE_JOB_CANCELLED;
+        if (job->rec.stop == STORE_STOP_LIMIT)
+            break;
         if (job->rec.stop != STORE_STOP_CANCEL)
             svc_reason (job, "Cancelled", "cancelled");
         break;
@@ -266,14 +282,17 @@ static void end_started (struct svc *svc, struct site_job *job, const struct rm_
     drop (svc, job);
 }
 
-/* Back to the queue, until `until` at the earliest. Reason set before. */
-static void requeue (struct svc *svc, struct site_job *job, time_us until)
+/* Back to the queue, until `until` at the earliest, or deferred. Reason set before. */
+static void requeue (struct svc *svc, struct site_job *job, time_us until, struct deferral deferral)
 {
     struct err err = {0};
     job->rec.state = STORE_JOB_QUEUED;
     job->rec.deferred_until = until;
     job->rec.start = 0;
+    job->rec.backfilled = false;
     int rc = svc_begin (svc, &err);
+    if (rc == 0)
+        rc = deferral_write (svc, job, deferral, &err);
     if (rc == 0)
         rc = life_hold_return (svc, job, job->rec.reason_code, &err);
     if (rc == 0)
@@ -284,10 +303,21 @@ static void requeue (struct svc *svc, struct site_job *job, time_us until)
         return;
     }
     bank_link_poke (svc->bank);
-    if (cluster_job_requeue (svc->cluster, (struct job_id){job->rec.number}, until,
-                             svc_now (svc), &err) != 0)
+    if (cluster_job_requeue (svc->cluster, (struct job_id){job->rec.number},
+                             job->rec.deferred_until, svc_now (svc), &err) != 0)
         log_event (svc->log, LOG_LEVEL_ERROR, "svc", "core_disagrees", "error=\"%s\"", err.text);
+    if (deferral.batch_hold)
+        deferral_apply (svc, job, deferral);
     pass_wake (svc);
+}
+
+static const struct deferral not_deferred = {TIME_US_NONE, false};
+
+/* What DEFERTIME 0 leaves: try again at the next poll. */
+static time_us retry_at (const struct svc *svc, duration_us longest)
+{
+    duration_us poll = svc->settings->policy->poll_interval;
+    return svc_now (svc) + (poll < longest ? poll : longest);
 }
 
 /* It never began: RM refused, or its process could not be made. */
@@ -299,15 +329,14 @@ static void start_failed (struct svc *svc, struct site_job *job, const char *tex
     log_event (svc->log, LOG_LEVEL_WARN, "svc", "start_failed", "job=%s failures=%u error=\"%s\"",
                site_id (svc, job->rec.number, id), job->rec.start_failures, text);
     svc_reason (job, "RMFailure", "could not be started: %s", text);
-    bool give_up = job->part || job->rec.stop == STORE_STOP_CANCEL ||
-                   job->rec.start_failures > policy->defer_start_count;
-    if (give_up) {
+    if (job->part || job->rec.stop == STORE_STOP_CANCEL) {
         life_end_unstarted (svc, job, STORE_JOB_FAILED, NULL);
         return;
     }
+    struct deferral d = defer_start_failed (policy, job->rec.start_failures, job->rec.defer_count,
+                                            svc_now (svc));
     job->rec.incarnation++; /* a new directory, a new hold */
-    requeue (svc, job, svc_now (svc) + (policy->defer_time < 5 * US_PER_S ? policy->defer_time
-                                                                           : 5 * US_PER_S));
+    requeue (svc, job, retry_at (svc, 5 * US_PER_S), d);
 }
 
 /* --- launch ------------------------------------------------------------------------------- */
@@ -341,7 +370,7 @@ static void launch_env (struct svc *svc, struct site_job *job, const struct jobs
 {
     struct arena *arena = svc->call_arena;
     const Nui__Common__V1__Component *c = spec->component;
-    const char **env = arena_array (arena, c->n_env + 16, sizeof *env);
+    const char **env = arena_array (arena, c->n_env + 24, sizeof *env);
     uint32_t n = 0;
     for (size_t i = 0; i < c->n_env; i++)
         if (strncmp (c->env[i], "NUI_", 4) != 0) /* ours are ours to set */
@@ -354,6 +383,13 @@ static void launch_env (struct svc *svc, struct site_job *job, const struct jobs
     env_printf (arena, env, &n, "NUI_NODES=%u", rm->host_count);
     env_printf (arena, env, &n, "NUI_START_TIME=%lld",
                 (long long)((rm->start ? rm->start : svc_now (svc)) / US_PER_S));
+    if (job->rec.incarnation)
+        env_printf (arena, env, &n, "NUI_RESTARTS=%u", job->rec.incarnation);
+    if (job->rec.checkpoints) {
+        char dir[4096];
+        evict_checkpoint_dir (svc, job, dir, sizeof dir);
+        env_printf (arena, env, &n, "NUI_CHECKPOINT_DIR=%s", dir);
+    }
     if (job->rec.port)
         env_printf (arena, env, &n, "NUI_PORT=%u", job->rec.port);
     if (!job->part && job->rec.port && rm->host_count > 0)
@@ -394,13 +430,25 @@ static uint32_t launch_hosts (struct svc *svc, struct site_job *job, struct rm_j
     return all;
 }
 
+/* For the resource manager, which ends it then whatever becomes of us: its limit and JOBMAXOVERRUN;
+ * where it is to be preempted then, with time for that. */
+static duration_us limit_of (const struct svc *svc, const struct site_job *job)
+{
+    enum { MINUTES = 15 };
+    const struct policy *p = svc->settings->policy;
+    duration_us more = p->max_overrun;
+    if (p->wcviolation_action == WCVIOLATION_PREEMPT && more < INT64_MAX / 4)
+        more += MINUTES * 60 * US_PER_S;
+    return more < INT64_MAX / 4 ? job->rec.walltime + more : INT64_MAX / 2;
+}
+
 static int launch_simulated (struct svc *svc, struct site_job *job, struct err *err)
 {
     char id[SITE_ID_MAX];
     struct rm_job rm = {.job_id = site_id (svc, job->rec.number, id),
                         .incarnation = job->rec.incarnation,
                         .start = job->rec.launch_at,
-                        .walltime = job->rec.walltime,
+                        .walltime = limit_of (svc, job),
                         .procs = job->rec.procs};
     return svc->rm.ops->start (svc->rm.self, &rm, err);
 }
@@ -421,7 +469,7 @@ int life_launch (struct svc *svc, struct site_job *job, struct err *err)
         .incarnation = job->rec.incarnation,
         .local_account = job->rec.local_account,
         .start = job->rec.launch_at,
-        .walltime = job->rec.walltime,
+        .walltime = limit_of (svc, job),
         .procs = job->rec.procs,
         .memory_mb = spec.memory_mb,
         .script = c->script.data,
@@ -533,7 +581,8 @@ static void ordinary_refused (struct svc *svc, struct site_job *job,
         daemon_stop (svc->daemon, &err);
         return;
     }
-    requeue (svc, job, svc_now (svc) + policy->defer_time);
+    requeue (svc, job, retry_at (svc, policy->poll_interval),
+             defer_next (policy, job->rec.defer_count, svc_now (svc)));
 }
 
 static void ordinary_unreachable (struct svc *svc, struct site_job *job,
@@ -649,6 +698,7 @@ static void on_started (struct svc *svc, struct site_job *job, time_us started)
         return; /* known before a restart */
     job->rec.state = STORE_JOB_RUNNING;
     job->rec.start = started;
+    job->rec.start_failures = 0;
     svc_reason (job, "", "%s", "");
     rc = svc_begin (svc, &err);
     if (rc == 0)
@@ -656,6 +706,7 @@ static void on_started (struct svc *svc, struct site_job *job, time_us started)
     svc_commit (svc, rc, &err); /* on failure: told again by the runner after a restart */
     log_event (svc->log, LOG_LEVEL_INFO, "svc", "job_started", "job=%s nodes=%s",
                site_id (svc, job->rec.number, text), job->rec.placement);
+    depends_happened (svc, job->rec.number);
     output_job_changed (svc, job->rec.number);
     pass_wake (svc);
 }
@@ -679,6 +730,8 @@ static void end_preempted (struct svc *svc, struct site_job *job, const struct r
         rc = stats_job_preempted (svc, job, job->rec.start, job->rec.end, &err);
     job->rec.state = STORE_JOB_QUEUED;
     job->rec.start = job->rec.end = 0;
+    job->rec.suspended_at = job->rec.halted = 0;
+    job->rec.backfilled = false;
     job->rec.stop = STORE_STOP_NONE;
     job->rec.incarnation++;
     *job->rec.hold_id = 0;
@@ -702,12 +755,21 @@ static void end_preempted (struct svc *svc, struct site_job *job, const struct r
 static void on_ended (struct svc *svc, struct site_job *job, const struct rm_status *status)
 {
     bool preempted = job->rec.stop == STORE_STOP_PREEMPT && status->end == RM_END_CANCELLED;
+    bool violated = status->end == RM_END_TIMEOUT && !job->part &&
+                    job->rec.stop != STORE_STOP_CANCEL && !(job->core_flags & JOB_NORESTART) &&
+                    svc->settings->policy->wcviolation_action == WCVIOLATION_PREEMPT;
+    bool lost = status->end == RM_END_NODE_FAILURE && evict_requeues_lost (svc, job);
+    if (lost)
+        svc_reason (job, "NodeFailure", "sent back to the queue: %s", status->text);
+    else if (violated && !preempted)
+        svc_reason (job, "WallclockLimit", "sent back to the queue at its limit");
+    preempted = preempted || violated || lost;
     if (preempted && status->start) {
         end_preempted (svc, job, status);
     } else if (preempted) {
         job->rec.stop = STORE_STOP_NONE;
         job->rec.incarnation++;
-        requeue (svc, job, 0);
+        requeue (svc, job, 0, not_deferred);
     } else if (status->start) {
         end_started (svc, job, status);
     } else if (status->end == RM_END_CANCELLED) {
@@ -723,6 +785,7 @@ void life_on_rm_event (void *arg, const struct rm_event *event)
 {
     struct svc *svc = arg;
     if (event->kind == RM_EVENT_NODES) {
+        deferral_nodes_changed (svc);
         pass_wake (svc);
         return;
     }
@@ -759,27 +822,5 @@ int life_cancel (struct svc *svc, struct site_job *job, const char *code, const 
     if (rc == 0)
         rc = svc->rm.ops->cancel (svc->rm.self, site_id (svc, job->rec.number, id),
                                   job->rec.incarnation, err);
-    return rc == ERR_NOT_FOUND ? 0 : rc; /* it has just ended; its event is on the way */
-}
-
-/* --- preemption --------------------------------------------------------------------------- */
-
-int life_preempt (struct svc *svc, struct site_job *job, struct err *err)
-{
-    char id[SITE_ID_MAX];
-    if (job->part || job->rec.stop != STORE_STOP_NONE || job->rec.state != STORE_JOB_RUNNING)
-        return 0; /* it is ending already, or nothing to end yet: the next plan looks again */
-    job->rec.stop = STORE_STOP_PREEMPT;
-    svc_reason (job, "Preempted", "sent back to the queue for a job of higher priority");
-    int rc = svc_begin (svc, err);
-    if (rc == 0)
-        rc = svc_job_write (svc, job, true, NULL, 0, err);
-    rc = svc_commit (svc, rc, err);
-    if (rc != 0) {
-        job->rec.stop = STORE_STOP_NONE;
-        return rc;
-    }
-    rc = svc->rm.ops->cancel (svc->rm.self, site_id (svc, job->rec.number, id),
-                              job->rec.incarnation, err);
     return rc == ERR_NOT_FOUND ? 0 : rc; /* it has just ended; its event is on the way */
 }

@@ -30,6 +30,8 @@ static int start_write (struct svc *svc, const struct plan_start *start, struct 
     free (job->rec.placement);
     job->rec.placement = placement_text (svc, &start->allocation);
     job->rec.state = STORE_JOB_STARTING;
+    job->rec.backfilled =
+        start->phase == PLAN_BACKFILL_SOFT || start->phase == PLAN_BACKFILL_HARD;
     job->rec.deferred_until = 0;
     job->dispatched = now;
     int rc = 0;
@@ -136,7 +138,9 @@ static void reasons_tell (struct svc *svc, const struct plan *plan)
         struct site_job *job = svc_job (svc, plan->reason[i].job.v);
         const char *code = reason_code_name ((enum reason_code)plan->reason[i].reason.code);
         if (!job || job->rec.state != STORE_JOB_QUEUED || !*job->rec.grid_job_id ||
-            job->rec.deferred_until > plan->now || strcmp (job->told_reason, code) == 0)
+            job->rec.deferred_until > plan->now || strcmp (job->told_reason, code) == 0 ||
+            (plan->reason[i].reason.code == REASON_HOLD &&
+             (plan->reason[i].reason.need & HOLD_BATCH) && *job->rec.reason_code))
             continue;
         if (!open)
             rc = svc_begin (svc, &err);
@@ -150,17 +154,22 @@ static void reasons_tell (struct svc *svc, const struct plan *plan)
         svc_commit (svc, rc, &err);
 }
 
-/* Leaves in the plan what was committed. */
-static void starts_keep (struct plan *plan)
+/* Leaves in the plan what was committed and is new; suspended jobs go on. */
+static void starts_keep (struct svc *svc, struct plan *plan)
 {
     uint32_t kept = 0;
-    for (uint32_t i = 0; i < plan->start_count; i++)
-        if (!plan->start[i].refused)
+    for (uint32_t i = 0; i < plan->start_count; i++) {
+        if (plan->start[i].refused)
+            continue;
+        if (plan->start[i].phase == PLAN_RESUMED)
+            evict_resume (svc, svc_job (svc, plan->start[i].job.v));
+        else
             plan->start[kept++] = plan->start[i];
+    }
     plan->start_count = kept;
 }
 
-/* BACKFILLPOLICY PREEMPT: when these have ended, the job they are ended for is first in a pass. */
+/* When these are gone, the job they make room for is the first to start. */
 static void preempts_do (struct svc *svc, const struct plan *plan)
 {
     for (uint32_t i = 0; i < plan->preempt_count; i++) {
@@ -185,12 +194,11 @@ void pass_run (struct svc *svc)
             meta_link_poke (svc->meta);
         return;
     }
+    evict_lost_nodes (svc);
     arena_reset (svc->pass_arena);
     int rc = plan_compute (svc->cluster, now, svc->pass_arena, &plan, &err);
-    bool making_room = rc == 0 && plan.preempt_count > 0;
     for (uint32_t i = 0; rc == 0 && i < plan.start_count; i++)
-        if (!svc_job (svc, plan.start[i].job.v) || /* a part's job is started by its START alone */
-            (making_room && plan.start[i].phase >= PLAN_BACKFILL_SOFT)) /* would take it at once */
+        if (!svc_job (svc, plan.start[i].job.v)) /* a part's job is started by its START alone */
             plan.start[i].refused = true;
     if (rc == 0)
         mode_filter (svc, &plan);
@@ -200,9 +208,11 @@ void pass_run (struct svc *svc)
     if (rc != 0) {
         log_event (svc->log, LOG_LEVEL_ERROR, "pass", "failed", "error=\"%s\"", err.text);
     } else {
-        starts_keep (&plan);
+        starts_keep (svc, &plan);
         starts_do (svc, &plan);
         preempts_do (svc, &plan);
+        evict_violations (svc, &plan);
+        deferral_plan (svc, &plan);
         reasons_tell (svc, &plan);
         log_event (svc->log, LOG_LEVEL_DEBUG, "pass", "done",
                    "starts=%u reservations=%u considered=%u us=%lld", plan.start_count,

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <errno.h>
+#include <unistd.h>
 
 #include "local/conf/policyconf.h"
 #include "local/svc/simulate_inputs.h"
@@ -12,6 +14,7 @@
 
 enum { RM_EMBEDDED };
 
+static const char *const failure_words[] = {"FAIL", "REQUEUE", "CANCEL", NULL};
 static const char *const rm_words[] = {"EMBEDDED", NULL};
 
 /* --- attributes that need a hand ---------------------------------------------------------- */
@@ -222,6 +225,9 @@ static const struct conf_param params[] = {
      .max = INT64_MAX / 4, .flags = CONF_F_INFINITY, .initial = "7:00:00:00"},
     {.name = "HISTORYTIME", .type = CONF_DURATION, .offset = AT (history_time), .min = US_PER_S,
      .max = INT64_MAX / 4, .flags = CONF_F_INFINITY, .initial = "INFINITY"},
+    {.name = "CHECKPOINTHOOK", .type = CONF_PATH, .offset = AT (checkpoint_hook)},
+    {.name = "JOBACTIONONNODEFAILURE", .type = CONF_WORD, .offset = AT (node_failure),
+     .words = failure_words},
     {.name = "CGROUPS", .type = CONF_BOOL, .offset = AT (cgroups), .initial = "TRUE"},
     {.name = "RMCFG", .type = CONF_RECORD, .attrs = rm_attrs, .record = rm_record},
     {.name = "NODECFG", .type = CONF_RECORD, .attrs = node_attrs, .record = node_record},
@@ -323,6 +329,11 @@ static int settings_check (struct settings *s, struct err *err)
         rc = target_check ("ADVERTISE", s->advertise, err);
     if (rc == 0 && s->site_name)
         rc = name_check ("SITENAME", s->site_name, err);
+    if (rc == 0 && s->policy->preempt_policy == PREEMPT_CHECKPOINT && !s->checkpoint_hook)
+        rc = err_set (err, ERR_INVALID, "PREEMPTPOLICY CHECKPOINT needs a CHECKPOINTHOOK");
+    if (rc == 0 && s->checkpoint_hook && access (s->checkpoint_hook, X_OK) != 0)
+        rc = err_set (err, ERR_INVALID, "CHECKPOINTHOOK %s: %s", s->checkpoint_hook,
+                      strerror (errno));
     if (rc == 0)
         rc = nodes_expand (s, err);
     if (rc == 0)

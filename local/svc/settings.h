@@ -47,6 +47,8 @@ struct settings_admins {
 };
 
 struct workload;
+/* What happens to a job whose node is lost. */
+enum node_failure { NODE_FAILURE_FAIL, NODE_FAILURE_REQUEUE, NODE_FAILURE_CANCEL };
 
 struct settings {
     struct settings_mode mode;
@@ -73,6 +75,8 @@ struct settings {
     const char *stat_dir;    /* STATDIR; NULL: stats in the state directory */
     duration_us job_purge;   /* JOBPURGETIME: ended jobs are forgotten after this */
     duration_us history_time; /* HISTORYTIME: and their history after this; TIME_US_MAX: never */
+    const char *checkpoint_hook; /* CHECKPOINTHOOK; NULL: none */
+    int node_failure;            /* enum node_failure: JOBACTIONONNODEFAILURE */
     int rm_type;
     struct settings_cap caps[SETTINGS_CAPS_MAX];
     uint32_t cap_count;

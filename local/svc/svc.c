@@ -240,6 +240,8 @@ struct site_job *svc_job_add (struct svc *svc, const struct store_job *rec,
     memcpy (job->reqs, spec->reqs, spec->req_count * sizeof *job->reqs);
     job->req_count = spec->req_count;
     job->not_before = spec->job->not_before_us ? spec->job->not_before_us : TIME_US_NONE;
+    job->core_flags = spec->core_flags;
+    job->deadline = spec->job->deadline_us;
     HASH_ADD (hh, svc->jobs, rec.number, sizeof job->rec.number, job);
     ports_mark (svc, job->rec.port, true);
     return job;
@@ -251,6 +253,7 @@ void svc_job_forget (struct svc *svc, struct site_job *job)
     ports_mark (svc, job->rec.port, false);
     store_job_free (&job->rec);
     free (job->reqs);
+    free (job->depends);
     free (job);
 }
 
@@ -304,6 +307,11 @@ int svc_cluster_submit (struct svc *svc, struct site_job *job, struct err *err)
         .attrs = attrs_of (job),
     };
     memcpy (spec.cred, job->cred, sizeof spec.cred);
+    spec.holds = job->depend_count ? HOLD_DEPENDENCY : 0;
+    spec.flags = job->core_flags | (job->part ? JOB_FIRM : 0);
+    spec.deadline = job->deadline;
+    spec.array = job->rec.array;
+    spec.array_limit = job->rec.array_limit;
     int rc = cluster_job_submit (svc->cluster, &spec, svc_now (svc), err);
     job->in_cluster = rc == 0;
     return rc;
@@ -318,12 +326,20 @@ static void recover_running (struct svc *svc, struct site_job *job)
     struct job_id id = {job->rec.number};
     arena_reset (svc->call_arena);
     struct allocation a = placement_parse (svc, job->rec.placement, svc->call_arena);
-    time_us started = job->rec.start ? job->rec.start : now;
+    time_us started = job->rec.start ? evict_effective_start (job) : now;
     if (!job->in_cluster)
         return;
+    if (job->rec.suspended_at && job->rec.state == STORE_JOB_RUNNING) {
+        if (evict_restore (svc, job, &a, &err) != 0)
+            log_event (svc->log, LOG_LEVEL_ERROR, "svc", "nodes_not_regained",
+                       "job=%s.%llu error=\"%s\"", svc->site, (unsigned long long)job->rec.number,
+                       err.text);
+        return;
+    }
     if (cluster_job_start (svc->cluster, id, &a, started, now, &err) != 0 ||
         (job->rec.state == STORE_JOB_RUNNING &&
-         cluster_job_running (svc->cluster, id, started, now, &err) != 0))
+         cluster_job_running (svc->cluster, id, started, now, &err) != 0) ||
+        (job->rec.backfilled && cluster_job_backfilled_set (svc->cluster, id, now, &err) != 0))
         log_event (svc->log, LOG_LEVEL_ERROR, "svc", "nodes_not_regained",
                    "job=%s.%llu error=\"%s\"", svc->site, (unsigned long long)job->rec.number,
                    err.text);
@@ -343,7 +359,9 @@ static int recover_job (void *arg, struct store_job *rec, struct err *err)
     jobspec_free (&spec);
     if (rec->part)
         return 0; /* with its part */
-    rc = svc_cluster_submit (svc, job, err);
+    rc = depends_load (svc, job, err);
+    if (rc == 0)
+        rc = svc_cluster_submit (svc, job, err);
     if (rc == 0 && job->rec.state == STORE_JOB_QUEUED)
         rc = admin_restore (svc, job, err);
     if (rc != 0)
@@ -401,8 +419,8 @@ static void recover_launches (struct svc *svc)
             continue;
         site_id (svc, job->rec.number, id);
         int rc = svc->rm.ops->adopt (svc->rm.self, id, job->rec.incarnation, &err);
-        if (rc == 0 && job->rec.stop != STORE_STOP_NONE)
-            rc = svc->rm.ops->cancel (svc->rm.self, id, job->rec.incarnation, &err);
+        if (rc == 0)
+            rc = evict_recover (svc, job, &err);
         else if (rc == ERR_NOT_FOUND && job->part &&
                  svc_now (svc) > job->rec.launch_at + svc->settings->start_grace) {
             svc_reason (job, "NoShow", "the site was down when its group started");
@@ -416,6 +434,15 @@ static void recover_launches (struct svc *svc)
     }
 }
 
+/* What happened while nobody looked. */
+static void recover_depends (struct svc *svc)
+{
+    struct site_job *job, *next;
+    HASH_ITER (hh, svc->jobs, job, next)
+        if (job->depend_count)
+            depends_settle (svc, job);
+}
+
 static int recover (struct svc *svc, struct err *err)
 {
     int rc = local_store_jobs_live (svc->store, recover_job, svc, err);
@@ -425,6 +452,7 @@ static int recover (struct svc *svc, struct err *err)
         rc = local_store_holds (svc->store, recover_hold, svc, err);
     if (rc != 0)
         return err_prefix (err, "recovery");
+    recover_depends (svc);
     recover_launches (svc);
     fairshare_file_load (svc);
     return 0;
@@ -527,6 +555,7 @@ static int rm_open (struct svc *svc, const struct settings *settings, struct err
         .on_event = life_on_rm_event,
         .arg = svc,
     };
+    snprintf (svc->job_dir, sizeof svc->job_dir, "%s", jobs);
     return rm_embedded_create (&config, &svc->rm, err);
 }
 
@@ -681,6 +710,7 @@ int svc_reload (struct svc *svc, const struct settings *settings, struct err *er
         return rc;
     svc->settings = settings;
     server_name (svc, settings);
+    deferral_nodes_changed (svc);
     pass_init (svc);
     pass_wake (svc);
     return 0;
@@ -704,6 +734,7 @@ void svc_destroy (struct svc *svc)
     stats_close (svc);
     statdir_close (svc);
     output_draining (svc);
+    evict_free (svc);
     bank_link_destroy (svc->bank);
     meta_link_destroy (svc->meta);
     HASH_ITER (hh, svc->parts, part, next_part)

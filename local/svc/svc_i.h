@@ -4,6 +4,9 @@
  *   jobspec.c   a signed job: who, which component, what it needs in the core's terms
  *   pass.c      when a pass runs, and what its decisions lead to
  *   life.c      a job from its hold to its charge: bank's answers, launch, ends
+ *   evict.c     running jobs that have to go: preemption, limits, lost nodes
+ *   depends.c   jobs that wait for others
+ *   deferral.c  jobs that cannot be run as they are
  *   coalloc.c   PREPARE, COMMIT, ABORT, READY, START, RELEASE
  *   jobs.c      QUERY, SUBMIT, JOB, CANCEL and what a JobInfo says
  *   output.c    OUTPUT
@@ -19,6 +22,7 @@
 #include <uthash.h>
 
 #include "local/core/cluster.h"
+#include "local/core/depend.h"
 #include "local/core/plan.h"
 #include "local/core/query.h"
 #include "local/link/bank_link.h"
@@ -46,6 +50,11 @@ struct site_node {
 
 struct site_part;
 
+struct site_depend {
+    enum depend_kind kind;
+    uint64_t target; /* a job of this site */
+};
+
 /* A job that has not ended. */
 struct site_job {
     struct store_job rec;
@@ -53,6 +62,10 @@ struct site_job {
     struct req *reqs;
     uint32_t req_count;
     time_us not_before;     /* TIME_US_NONE: at once */
+    uint32_t core_flags;    /* enum job_flag */
+    time_us deadline;       /* 0: none */
+    struct site_depend *depends; /* that are not met; owned */
+    uint32_t depend_count;
     bool in_cluster;        /* the core knows it as a job */
     struct site_part *part; /* NULL: ordinary */
     char told_reason[STORE_NAME_MAX]; /* the code of the last event */
@@ -78,6 +91,7 @@ struct statdir;
 struct purge;
 struct simulation;
 struct mode;
+struct checkpoint;
 
 struct svc {
     struct daemon *daemon;
@@ -106,6 +120,8 @@ struct svc {
     struct schedule schedule;
     struct simulation *sim; /* SIMULATION's; NULL in the other modes */
     struct mode *mode;      /* TEST's and INTERACTIVE's; NULL in the others */
+    struct checkpoint *checkpoints; /* hooks at work */
+    char job_dir[4096];             /* JOBDIR */
     struct event *pass_event;
     struct event *poll_event;
     struct event *usage_event; /* NULL until the first measurement */
@@ -136,6 +152,7 @@ struct jobspec {
     uint32_t procs;
     int64_t memory_mb;
     duration_us walltime;
+    uint32_t core_flags; /* enum job_flag */
     bool never_fits; /* a feature or resource that no node has */
     char never_text[200];
 };
@@ -218,9 +235,6 @@ int life_end_unstarted (struct svc *svc, struct site_job *job, enum store_job_st
 /* Ends whatever state it is in; a running one ends when the resource manager says so. */
 int life_cancel (struct svc *svc, struct site_job *job, const char *code, const char *text,
                  struct err *err);
-/* A plan's decision: the running job is ended, charged, and waits in the queue again once the
- * resource manager says so. Durable first; a restart in between finishes it. Never a part. */
-int life_preempt (struct svc *svc, struct site_job *job, struct err *err);
 /* In a transaction: the bank's hold is given back through the outbox, or when its answer comes. */
 int life_hold_return (struct svc *svc, struct site_job *job, const char *why, struct err *err);
 
@@ -230,6 +244,59 @@ int life_hold_return (struct svc *svc, struct site_job *job, const char *why, st
 void usage_measure (struct svc *svc);
 /* What the status of an ended job says; the core still has it as running. */
 void usage_final (struct svc *svc, const struct site_job *job, const struct rm_status *status);
+
+/* --- deferral.c --------------------------------------------------------------------------- */
+
+/* In a transaction: the count, and until when, or the batch hold. Reason set before. */
+int deferral_write (struct svc *svc, struct site_job *job, struct deferral deferral,
+                    struct err *err);
+/* After the commit. */
+void deferral_apply (struct svc *svc, struct site_job *job, struct deferral deferral);
+void deferral_plan (struct svc *svc, const struct plan *plan);
+void deferral_nodes_changed (struct svc *svc);
+
+/* --- depends.c ---------------------------------------------------------------------------- */
+
+/* Could it be done? ERR_NOT_FOUND, ERR_INVALID, ERR_CONFLICT, ERR_DENIED. */
+int depends_check (struct svc *svc, const struct jobspec *spec, struct err *err);
+/* In a transaction, after that. */
+int depends_submit (struct svc *svc, struct site_job *job, const Nui__Common__V1__Job *signed_job,
+                    struct err *err);
+/* The transaction failed: nobody waits for it. */
+void depends_taken_back (struct svc *svc, uint64_t number);
+int depends_load (struct svc *svc, struct site_job *job, struct err *err);
+/* What is met goes; the core's hold follows. */
+void depends_settle (struct svc *svc, struct site_job *job);
+/* The job has started or ended: who waited for that? */
+void depends_happened (struct svc *svc, uint64_t number);
+/* "waits for alpha.3 (afterok)"; *never_out: one of them can never be. */
+void depends_text (struct svc *svc, const struct site_job *job, char *out, size_t cap,
+                   bool *never_out);
+
+/* --- evict.c ------------------------------------------------------------------------------ */
+
+/* A plan's decision: the running job makes room, as PREEMPTPOLICY says. Durable first; a restart in
+ * between finishes it. Never a part. */
+int life_preempt (struct svc *svc, struct site_job *job, struct err *err);
+/* A committed plan lets it go on. */
+void evict_resume (struct svc *svc, struct site_job *job);
+/* When it would have begun, had it never been suspended. */
+time_us evict_effective_start (const struct site_job *job);
+/* Jobs past their limit. */
+void evict_violations (struct svc *svc, const struct plan *plan);
+/* Jobs on nodes that are down. */
+void evict_lost_nodes (struct svc *svc);
+/* Is a job whose node is lost run again? */
+bool evict_requeues_lost (const struct svc *svc, const struct site_job *job);
+/* After a restart: a suspended job into the core (idle there until now); and what was being done to a
+ * job that the resource manager has. */
+int evict_restore (struct svc *svc, struct site_job *job, const struct allocation *allocation,
+                   struct err *err);
+int evict_recover (struct svc *svc, struct site_job *job, struct err *err);
+/* Where CHECKPOINTHOOK and the job leave what they need. */
+void evict_checkpoint_dir (const struct svc *svc, const struct site_job *job, char *out,
+                           size_t cap);
+void evict_free (struct svc *svc);
 
 /* --- coalloc.c ---------------------------------------------------------------------------- */
 

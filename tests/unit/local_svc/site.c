@@ -488,6 +488,17 @@ Nui__Common__V1__Envelope *job_envelope (struct site *s, const struct job_make *
     component.script.data = (uint8_t *)make->script;
     component.script.len = strlen (make->script);
     req.tasks = make->tasks ? make->tasks : 1;
+    component.qos = (char *)(make->qos ? make->qos : "");
+    char *flags[] = {(char *)make->flag};
+    Nui__Common__V1__Dependency depend = NUI__COMMON__V1__DEPENDENCY__INIT;
+    Nui__Common__V1__Dependency *depends[] = {&depend};
+    depend.kind = (char *)make->depend_kind;
+    depend.job_id = (char *)make->depend_on;
+    job.n_flags = make->flag ? 1 : 0;
+    job.flags = flags;
+    job.n_depends = make->depend_kind ? 1 : 0;
+    job.depends = depends;
+    job.held = make->held;
     req.n_features = make->feature ? 1 : 0;
     req.features = features;
     size_t len = nui__common__v1__job__get_packed_size (&job);

@@ -91,6 +91,10 @@ struct job_make {
     const char *feature;
     const char *grid;
     const char *account; /* "chem" */
+    const char *qos;
+    const char *flag;                   /* one of the job's; NULL: none */
+    const char *depend_kind, *depend_on; /* NULL: none */
+    bool held;
 };
 /* A signed job. Free with envelope_free. */
 Nui__Common__V1__Envelope *job_envelope (struct site *s, const struct job_make *make);

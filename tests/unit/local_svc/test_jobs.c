@@ -231,18 +231,26 @@ static void refused_by_the_bank (void **state)
     assert_int_equal (s->holds, 1);
 }
 
+/* Deferred once; then it is held, and says why, also after a restart. */
 static void cannot_be_started (void **state)
 {
     struct site *s = *state;
+    static const char config[] = "DEFERTIME 00:00:01\nDEFERSTARTCOUNT 1\nDEFERCOUNT 1\n";
     char id[64];
     unsigned two = 2;
-    site_start (s, "DEFERTIME 00:00:01\nDEFERSTARTCOUNT 1");
+    site_start (s, config);
     site_submit (s, "grid.1", &(struct job_make){.script = "#!/no/such/thing\n"}, id);
-    site_wait_state (s, id, STATE (FAILED)); /* tried again once, then given up */
-    const Nui__Local__V1__JobInfo *e = site_last_event (s, id);
-    assert_string_equal (e->reason->code, "RMFailure");
-    assert_int_equal (e->start_us, 0);
     site_wait (s, released, &two, "both holds to be given back");
+    site_kill (s);
+    site_start (s, config);
+    Nui__Local__V1__JobRequest request = NUI__LOCAL__V1__JOB_REQUEST__INIT;
+    Nui__Local__V1__JobInfo *info = NULL;
+    request.job_id = id;
+    assert_int_equal (site_call (s->as_alice, "Job", &request, &info, NULL), 0);
+    assert_int_equal (info->state, STATE (QUEUED));
+    assert_string_equal (info->reason->code, "RMFailure");
+    assert_int_equal (info->start_us, 0);
+    free_message (info);
     assert_int_equal (s->holds, 2);
     assert_int_equal (s->charges, 0);
 }

@@ -1,0 +1,107 @@
+/* Jobs that cannot be run as they are: deferred, and held once that was too often (core/defer.h). The
+ * count, the hold and why are in the store before anything is said. */
+#include <string.h>
+
+#include "local/svc/svc_i.h"
+
+/* In a transaction: the count, the moment or the batch hold. Reason set before. */
+int deferral_write (struct svc *svc, struct site_job *job, struct deferral d, struct err *err)
+{
+    struct store_job_admin set;
+    int rc = 0;
+    if (d.until == TIME_US_NONE)
+        return 0;
+    job->rec.defer_count++;
+    job->rec.start_failures = 0;
+    if (!d.batch_hold) {
+        job->rec.deferred_until = d.until;
+        return 0;
+    }
+    job->rec.deferred_until = 0;
+    rc = local_store_job_admin_get (svc->store, job->rec.number, &set, err);
+    set.holds |= HOLD_BATCH;
+    return rc != 0 ? rc : local_store_job_admin_put (svc->store, job->rec.number, &set, err);
+}
+
+/* After the commit: the core knows it as well. */
+void deferral_apply (struct svc *svc, struct site_job *job, struct deferral d)
+{
+    struct job_id id = {job->rec.number};
+    struct job_view view;
+    struct err err = {0};
+    char text[SITE_ID_MAX];
+    int rc = 0;
+    if (d.until == TIME_US_NONE)
+        return;
+    if (d.batch_hold)
+        rc = cluster_job_get (svc->cluster, id, &view, &err);
+    if (d.batch_hold && rc == 0)
+        rc = cluster_job_hold_set (svc->cluster, id, view.spec->holds | HOLD_BATCH, svc_now (svc),
+                                   &err);
+    if (!d.batch_hold)
+        rc = cluster_job_defer (svc->cluster, id, d.until, svc_now (svc), &err);
+    log_event (svc->log, rc == 0 ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR, "svc", "job_deferred",
+               "job=%s reason=%s count=%u held=%d%s%s", site_id (svc, job->rec.number, text),
+               job->rec.reason_code, job->rec.defer_count, d.batch_hold, rc ? " error=" : "",
+               rc ? err.text : "");
+}
+
+static const char *sentence (enum defer_reason reason)
+{
+    switch (reason) {
+    case DEFER_NO_RESOURCES:
+        return "needs more than the whole cluster has";
+    case DEFER_SYSTEM_LIMITS:
+        return "is over a limit per job";
+    default:
+        return "its reservation was due, and it was over a limit";
+    }
+}
+
+/* What a plan says of idle jobs. */
+void deferral_plan (struct svc *svc, const struct plan *plan)
+{
+    for (uint32_t i = 0; i < plan->defer_count; i++) {
+        struct site_job *job = svc_job (svc, plan->defer[i].job.v);
+        struct err err = {0};
+        if (!job || job->part || job->rec.state != STORE_JOB_QUEUED)
+            continue;
+        struct store_job before = job->rec;
+        struct deferral d = defer_next (svc->settings->policy, job->rec.defer_count, plan->now);
+        if (d.until == TIME_US_NONE)
+            continue;
+        before.reason_text = before.reason_text ? strdup (before.reason_text) : NULL;
+        svc_reason (job, defer_reason_name (plan->defer[i].reason), "%s%s",
+                    sentence (plan->defer[i].reason),
+                    d.batch_hold ? "; held, since it was deferred DEFERCOUNT times" : "");
+        int rc = svc_begin (svc, &err);
+        if (rc == 0)
+            rc = deferral_write (svc, job, d, &err);
+        if (rc == 0)
+            rc = svc_job_write (svc, job, true, NULL, 0, &err);
+        if (svc_commit (svc, rc, &err) == 0) {
+            deferral_apply (svc, job, d);
+            free (before.reason_text);
+        } else { /* as if nothing had been decided: the next pass says it again */
+            free (job->rec.reason_text);
+            job->rec = before;
+        }
+    }
+}
+
+/* Nodes have come: what was too much may not be any more. */
+void deferral_nodes_changed (struct svc *svc)
+{
+    struct site_job *job, *next;
+    HASH_ITER (hh, svc->jobs, job, next)
+    {
+        struct err err = {0};
+        if (!job->in_cluster || job->rec.state != STORE_JOB_QUEUED ||
+            job->rec.deferred_until <= svc_now (svc) ||
+            strcmp (job->rec.reason_code, defer_reason_name (DEFER_NO_RESOURCES)) != 0)
+            continue;
+        job->rec.deferred_until = 0; /* written with the next change of the job */
+        (void)cluster_job_defer (svc->cluster, (struct job_id){job->rec.number}, svc_now (svc),
+                                 svc_now (svc), &err);
+    }
+}
