@@ -194,7 +194,8 @@ void pass_run (struct svc *svc)
             meta_link_poke (svc->meta);
         return;
     }
-    evict_lost_nodes (svc);
+    if (!svc->mode) /* which act on what a plan says, if at all */
+        evict_lost_nodes (svc);
     arena_reset (svc->pass_arena);
     int rc = plan_compute (svc->cluster, now, svc->pass_arena, &plan, &err);
     for (uint32_t i = 0; rc == 0 && i < plan.start_count; i++)
