@@ -178,6 +178,8 @@ static int finish_one (struct engine *e, time_us now, struct err *err)
         e->summary->last_end = now;
     if (e->setup->source)
         e->setup->source->ended (e->setup->source->self, end.index, now);
+    if (e->setup->hooks.ended)
+        e->setup->hooks.ended (e->setup->hooks.self, end.index, now);
     if (__builtin_mul_overflow (ran, (int64_t)procs, &used) ||
         __builtin_add_overflow (e->summary->proc_us_used, used, &e->summary->proc_us_used))
         e->summary->proc_us_used = INT64_MAX;
@@ -273,6 +275,8 @@ static void start_one (struct engine *e, const struct plan_start *start, time_us
     heap_push (e, (struct ending){now + run, e->seq++, index});
     if (e->setup->source)
         e->setup->source->started (e->setup->source->self, index, now);
+    if (e->setup->hooks.started)
+        e->setup->hooks.started (e->setup->hooks.self, index, now);
 }
 
 /* One pass, and another for each that sent jobs back to the queue. */
@@ -385,7 +389,12 @@ static int arrive_next (struct engine *e, time_us now, struct err *err)
     bool taken = true;
     int rc = source ? source->take (source->self, e->cluster, now, e->next, &taken, err) : 0;
 
-    return rc != 0 || !taken ? rc : arrive (e, &e->job[e->next++], now, err);
+    if (rc != 0 || !taken)
+        return rc;
+    rc = arrive (e, &e->job[e->next++], now, err);
+    if (rc == 0 && e->setup->hooks.arrived)
+        e->setup->hooks.arrived (e->setup->hooks.self, e->cluster, e->next - 1, now);
+    return rc;
 }
 
 /* The next moment at which something happens; TIME_US_MAX: nothing will. */

@@ -52,6 +52,10 @@ struct engine_hooks { /* any may be NULL */
     void (*sample) (void *self, const struct engine_sample *sample);
     /* Waiting jobs remain and nothing will ever wake the pass again (they can never run). */
     void (*stuck) (void *self, const struct job_view *job);
+    /* The job at place `index` entered the queue, ahead of the pass that first sees it; started; ended. */
+    void (*arrived) (void *self, struct cluster *cluster, uint64_t index, time_us now);
+    void (*started) (void *self, uint64_t index, time_us now);
+    void (*ended) (void *self, uint64_t index, time_us now);
 };
 
 /* Another scheduler in place of the core's pass, for comparison. It decides and makes its decisions

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "local/conf/policyconf.h"
+#include "local/sim/estimates.h"
 #include "local/sim/lab/labcmd.h"
 #include "local/sim/lab/model.h"
 #include "local/sim/mauitrace.h"
@@ -27,6 +28,7 @@ struct args {
     const char *stats_out;
     const char *trace_out;
     const char *plot;
+    const char *estimates;
     struct cli_list compare;
     duration_us tick;
     uint64_t seed;
@@ -48,6 +50,7 @@ static const struct cli_option options[] = {
     {"stats-out", 0, CLI_OPT_STRING, offsetof (struct args, stats_out), 0, 0},
     {"trace-out", 0, CLI_OPT_STRING, offsetof (struct args, trace_out), 0, 0},
     {"plot", 0, CLI_OPT_STRING, offsetof (struct args, plot), 0, 0},
+    {"estimates", 0, CLI_OPT_STRING, offsetof (struct args, estimates), 0, 0},
     {"compare", 0, CLI_OPT_LIST, offsetof (struct args, compare), 0, 0},
     {"tick", 0, CLI_OPT_DURATION, offsetof (struct args, tick), 0, 0},
     {"load", 0, CLI_OPT_STRING, offsetof (struct args, load), 0, 0},
@@ -73,6 +76,7 @@ struct sim {
     struct machine *machine;
     struct policy_entry entry[POLICIES_MAX]; /* the first is --config's */
     uint32_t count;
+    struct estimates estimates; /* with --estimates: of the first */
     struct cli_progress *progress;
     uint64_t progress_base;
 };
@@ -112,6 +116,8 @@ static int usage_check (const struct sim *sim)
         return cli_usage ("sim", "--resources and --nodes both describe the machine; give one");
     if (a->procs_per_node && !a->nodes)
         return cli_usage ("sim", "--procs-per-node goes with --nodes");
+    if (a->estimates && a->compare.count)
+        return cli_usage ("sim", "--estimates is about one policy; --compare about several");
     if (a->tick < 0 || a->tick == TIME_US_MAX)
         return cli_usage ("sim", "--tick is a duration of 0 or more");
     if (range_parse (a->jobs, &range, &err))
@@ -196,7 +202,7 @@ static int input_read (struct sim *sim, struct err *err)
 
 static int outputs_check (const struct args *a, struct err *err)
 {
-    const char *const path[] = {a->jobs_out, a->stats_out, a->trace_out, a->plot};
+    const char *const path[] = {a->jobs_out, a->stats_out, a->trace_out, a->plot, a->estimates};
     enum { PATHS = sizeof path / sizeof path[0] };
     for (int i = 0; i < PATHS; i++) {
         for (int j = 0; path[i] && j < i; j++) {
@@ -337,6 +343,8 @@ static int files_write (const struct sim *sim, struct err *err)
     if (a->trace_out)
         mauitrace_write (outfiles_add (&files, a->trace_out), sim->workload,
                          sim->entry[0].run.result, sim->entry[0].run.qos);
+    if (a->estimates)
+        estimates_csv (outfiles_add (&files, a->estimates), sim->workload, &sim->estimates);
     if (a->plot)
         plot_file (outfiles_add (&files, a->plot), sim);
     int rc = outfiles_commit (&files, err);
@@ -387,6 +395,58 @@ static int table_show (struct cli_context *ctx, const struct sim *sim)
     return code;
 }
 
+static const struct table_column estimate_columns[] = {
+    {"method", "METHOD", TABLE_TEXT, 0},
+    {"jobs", "JOBS", TABLE_INT, 0},
+    {"mean_wait_s", "MEANWAIT", TABLE_PPM, 0},
+    {"error_share", "ERROR", TABLE_PPM, 3},
+    {"bias_share", "BIAS", TABLE_PPM, 3},
+    {"within_1m", "1MIN", TABLE_PPM, 3},
+    {"within_10m", "10MIN", TABLE_PPM, 3},
+    {"certain", "CERTAIN", TABLE_PPM, 3},
+    {"coverage_50", "IN50", TABLE_PPM, 3},
+    {"coverage_95", "IN95", TABLE_PPM, 3},
+    {"unsure_coverage_50", "IN50*", TABLE_PPM, 3},
+    {"unsure_coverage_95", "IN95*", TABLE_PPM, 3},
+    {"width_50_share", "WIDTH50", TABLE_PPM, 3},
+    {"width_95_share", "WIDTH95", TABLE_PPM, 3},
+    {"ms_mean", "MSMEAN", TABLE_PPM, 2},
+    {"ms_max", "MSMAX", TABLE_PPM, 2},
+};
+
+/* Errors and widths as shares of the mean wait; *: of jobs whose answer was not certain. */
+static int estimates_show (struct cli_context *ctx, const struct sim *sim)
+{
+    struct table *t =
+        table_create (estimate_columns, sizeof estimate_columns / sizeof estimate_columns[0]);
+    for (int m = 0; m < ESTIMATE_METHODS; m++) {
+        const struct estimates_summary *sum = &sim->estimates.method[m];
+        const struct score *s = &sum->score;
+        double jobs = s->count ? (double)s->count : 1, wait = s->wait_s > 0 ? s->wait_s : 1;
+        double unsure = s->count > s->certain ? (double)(s->count - s->certain) : 1;
+        table_text (t, estimate_method_name ((enum estimate_method)m));
+        table_int (t, (int64_t)s->count);
+        table_ppm (t, ppm (s->wait_s / jobs));
+        table_ppm (t, ppm (s->error_s / wait));
+        table_ppm (t, ppm (s->bias_s / wait));
+        table_ppm (t, ppm ((double)s->within_1m / jobs));
+        table_ppm (t, ppm ((double)s->within_10m / jobs));
+        table_ppm (t, ppm ((double)s->certain / jobs));
+        table_ppm (t, ppm ((double)s->in50 / jobs));
+        table_ppm (t, ppm ((double)s->in95 / jobs));
+        table_ppm (t, ppm ((double)s->unsure_in50 / unsure));
+        table_ppm (t, ppm ((double)s->unsure_in95 / unsure));
+        table_ppm (t, ppm (s->width50_s / wait));
+        table_ppm (t, ppm (s->width95_s / wait));
+        table_ppm (t, ppm (sum->ms_mean));
+        table_ppm (t, ppm (sum->ms_max));
+        table_end_row (t);
+    }
+    int code = table_print (t, ctx);
+    table_destroy (t);
+    return code;
+}
+
 static void skipped_tell (const struct sim *sim)
 {
     for (int r = 0; r < SKIP_REASONS; r++) {
@@ -417,8 +477,13 @@ static int replay_all (struct sim *sim, struct err *err)
     sim->progress = cli_progress_start ("simulated jobs", sim->workload->count * sim->count);
     for (uint32_t i = 0; i < sim->count && !rc; i++) {
         sim->progress_base = sim->workload->count * i;
-        rc = simrun_replay (sim->workload, sim->machine, sim->entry[i].policy, sim->args.tick,
-                            sim->args.seed, progress_step, sim, &sim->entry[i].run, err);
+        struct policy_entry *entry = &sim->entry[i];
+        rc = sim->args.estimates
+                 ? estimates_replay (sim->workload, sim->machine, entry->policy, sim->args.tick,
+                                     sim->args.seed, progress_step, sim, &entry->run,
+                                     &sim->estimates, err)
+                 : simrun_replay (sim->workload, sim->machine, entry->policy, sim->args.tick,
+                                  sim->args.seed, progress_step, sim, &entry->run, err);
         if (rc && sim->count > 1)
             err_prefix (err, "%s", sim->entry[i].path);
     }
@@ -432,6 +497,7 @@ static void sim_free (struct sim *sim)
         policy_destroy (sim->entry[i].policy);
         simrun_free (&sim->entry[i].run);
     }
+    estimates_free (&sim->estimates);
     workload_destroy (sim->workload);
     machine_destroy (sim->machine);
     cred_names_free (&sim->names);
@@ -469,7 +535,7 @@ static int page_make (struct cli_context *ctx, const struct args *a,
     if (range_parse (a->jobs, &lab.range, &err) ||
         (a->load && labcmd_load_parse (a->load, &lab.load, &err)))
         return cli_usage ("sim", "%s", err.text);
-    if (a->jobs_out || a->stats_out || a->trace_out || a->plot || a->tick)
+    if (a->jobs_out || a->stats_out || a->trace_out || a->plot || a->tick || a->estimates)
         return cli_usage ("sim", "--tick and the files of one simulation do not go with a page");
     if (ops->count && !a->compare.count)
         return cli_usage ("sim", "'%s' is no option (files to compare follow --compare)",
@@ -502,7 +568,7 @@ static int sim_run (struct cli_context *ctx, int argc, char **argv)
         goto out;
     }
     skipped_tell (sim);
-    code = table_show (ctx, sim);
+    code = sim->args.estimates ? estimates_show (ctx, sim) : table_show (ctx, sim);
 out:
     sim_free (sim);
     return code;
@@ -517,7 +583,7 @@ const struct cli_command sim_commands[] = {
          "usage: nui sim --config FILE --workload FILE [--resources FILE | --nodes N\n"
          "               [--procs-per-node P]] [--jobs A..B] [--tick DURATION] [--seed S]\n"
          "               [--jobs-out FILE.csv] [--stats-out FILE.json] [--trace-out FILE]\n"
-         "               [--plot FILE.svg] [--compare FILE ...] [--load F]\n"
+         "               [--plot FILE.svg] [--estimates FILE.csv] [--compare FILE ...] [--load F]\n"
          "       nui sim --experiment NAME [--workload FILE] [--report DIR] [--seed S]\n"
          "       nui sim --compare FILE FILE ... --workload FILE --report DIR\n"
          "\n"
@@ -539,6 +605,8 @@ const struct cli_command sim_commands[] = {
          "      --stats-out FILE    statistics as JSON\n"
          "      --trace-out FILE    the outcome as a workload trace of Maui's\n"
          "      --plot FILE         utilisation and queue length over time, as SVG\n"
+         "      --estimates FILE    when would each job start, asked at its submission by every\n"
+         "                          method, against when it did; prints how good each method is\n"
          "      --compare FILE ...  other policies on the same jobs, side by side\n"
          "      --load F            F times the load: the time between submissions is divided by F\n"
          "      --experiment NAME   mix, agents, delay, algorithms, fairshare or depth: what the\n"

@@ -10,7 +10,29 @@ struct observer {
     struct simrun *run;
     simrun_progress *progress;
     void *self;
+    const struct engine_hooks *more;
 };
+
+static void arrived (void *self, struct cluster *cluster, uint64_t index, time_us now)
+{
+    const struct engine_hooks *more = ((struct observer *)self)->more;
+    if (more && more->arrived)
+        more->arrived (more->self, cluster, index, now);
+}
+
+static void started (void *self, uint64_t index, time_us now)
+{
+    const struct engine_hooks *more = ((struct observer *)self)->more;
+    if (more && more->started)
+        more->started (more->self, index, now);
+}
+
+static void ended (void *self, uint64_t index, time_us now)
+{
+    const struct engine_hooks *more = ((struct observer *)self)->more;
+    if (more && more->ended)
+        more->ended (more->self, index, now);
+}
 
 static void observe (void *self, const struct engine_sample *sample)
 {
@@ -48,6 +70,14 @@ int simrun_replay (const struct workload *w, const struct machine *m, const stru
                    duration_us tick, uint64_t seed, simrun_progress *progress, void *self,
                    struct simrun *out, struct err *err)
 {
+    return simrun_replay_hooked (w, m, policy, tick, seed, progress, self, NULL, out, err);
+}
+
+int simrun_replay_hooked (const struct workload *w, const struct machine *m,
+                          const struct policy *policy, duration_us tick, uint64_t seed,
+                          simrun_progress *progress, void *self, const struct engine_hooks *hooks,
+                          struct simrun *out, struct err *err)
+{
     memset (out, 0, sizeof *out);
     out->result = calloc (w->count + 1, sizeof out->result[0]);
     out->qos = calloc (w->count + 1, sizeof out->qos[0]);
@@ -60,7 +90,7 @@ int simrun_replay (const struct workload *w, const struct machine *m, const stru
         copies[g] = m->group[g].copies;
     }
     struct engine_job *job = jobs_make (w, policy, out->qos);
-    struct observer observer = {out, progress, self};
+    struct observer observer = {out, progress, self, hooks};
     struct engine_setup setup = {.policy = policy,
                                  .node = node,
                                  .node_copies = copies,
@@ -68,7 +98,8 @@ int simrun_replay (const struct workload *w, const struct machine *m, const stru
                                  .gres_kinds = m->gres_kinds,
                                  .tick = tick,
                                  .seed = seed,
-                                 .hooks = {.self = &observer, .sample = observe}};
+                                 .hooks = {.self = &observer, .sample = observe, .arrived = arrived,
+                                           .started = started, .ended = ended}};
     duration_us begun = clock_monotonic_us ();
     int rc = engine_run (&setup, job, w->count, out->result, &out->summary, err);
     duration_us took = clock_monotonic_us () - begun;

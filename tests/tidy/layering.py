@@ -82,8 +82,10 @@ def may_include(area, target):
         return False
     if folder in ("store", "rm", "link", "sql", "conf"):
         return there == "core"
+    if folder == "estimate":
+        return there == "core"
     if folder == "sim":
-        return there in ("core", "conf")
+        return there in ("core", "conf", "estimate")
     if folder in ("svc", "web", ""):  # "": main.c
         return there not in ("cli", "sim")
     return False

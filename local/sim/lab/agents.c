@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "local/core/query.h"
-#include "local/sim/lab/rng.h"
+#include "proto/base/rng.h"
 
 const char *const agent_kind_name[AGENT_KINDS] = {"developer", "heavy user", "gap filler"};
 

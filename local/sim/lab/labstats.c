@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "local/sim/lab/rng.h"
+#include "proto/base/rng.h"
 
 bool lab_ran (const struct lab_job *job)
 {

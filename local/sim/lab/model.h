@@ -6,7 +6,7 @@
 #define NUI_LOCAL_SIM_LAB_MODEL_H
 
 #include "local/sim/workload.h"
-#include "local/sim/lab/rng.h"
+#include "proto/base/rng.h"
 
 /* An empty workload to be filled. names is not owned. */
 struct workload *model_workload (struct cred_names *names);

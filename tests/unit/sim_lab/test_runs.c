@@ -20,7 +20,7 @@
 #include "local/sim/lab/model.h"
 #include "local/sim/lab/pbsfifo.h"
 #include "local/sim/lab/pool.h"
-#include "local/sim/lab/rng.h"
+#include "proto/base/rng.h"
 
 static struct cred_names names;
 static const char plain[] = "NODEALLOCATIONPOLICY FIRSTAVAILABLE\n";

@@ -1,4 +1,4 @@
-#include "local/sim/lab/rng.h"
+#include "proto/base/rng.h"
 
 #include <math.h>
 

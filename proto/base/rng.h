@@ -1,8 +1,8 @@
-/* rng: random numbers of an experiment, the same on every machine for one seed. Pure.
+/* rng: seeded random numbers, the same on every machine for one seed. Pure.
  *
  * xoshiro256** (Blackman & Vigna), seeded by splitmix64. Not for secrets. */
-#ifndef NUI_LOCAL_SIM_LAB_RNG_H
-#define NUI_LOCAL_SIM_LAB_RNG_H
+#ifndef NUI_BASE_RNG_H
+#define NUI_BASE_RNG_H
 
 #include <stdint.h>
 

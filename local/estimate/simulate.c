@@ -1,0 +1,442 @@
+#include "local/estimate/simulate.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "local/core/priority.h"
+#include "local/estimate/replay.h"
+
+enum {
+    HORIZON_DAYS = 120,     /* a draw ends there */
+    BROTHERS = 8,           /* of a waiting job that are looked at */
+    KINDS_MAX = 1 << 14,    /* distributions that are kept */
+    DRAW_WORK_MAX = 1 << 26 /* a draw that needs more is given up, as if the horizon were reached */
+};
+static const double BROTHER_HALF = 3; /* so many brothers are believed half */
+
+struct kind { /* jobs that are alike and have not begun */
+    struct history_job job;
+    struct runs runs;
+};
+
+struct simulation {
+    const struct scene *scene;
+    const struct history *history;
+    struct simulate_options options;
+    uint32_t target;
+    struct forward *forward;
+    struct replay *replay;
+    bool replaying;
+    struct forward_setup setup;
+    struct forward_run *run;
+    uint32_t run_cap;
+    struct forward_job *job;
+    uint32_t job_cap;
+    struct forward_ghost *ghost;
+    uint32_t ghost_count, ghost_cap;
+    struct runs *running; /* of running jobs */
+    uint32_t running_cap;
+    uint32_t *kind_of; /* of waiting jobs */
+    uint32_t kind_of_cap;
+    uint32_t *brother; /* of waiting jobs: the first running one + 1 */
+    uint32_t brother_cap;
+    uint32_t *next_brother; /* of running jobs */
+    uint32_t next_brother_cap;
+    uint32_t *brothers; /* of running jobs that are first: how many */
+    uint32_t brothers_cap;
+    struct kind *kind;
+    uint32_t kind_count, kind_cap;
+    uint32_t *table; /* kinds by what they ask */
+    uint32_t table_mask;
+    struct arrivals arrivals;
+    struct rng rng;
+    uint32_t drawn;
+    bool drawing;
+    bool certain;
+    time_us *starts; /* of the draw */
+    uint32_t starts_cap;
+    duration_us
+        *wait; /* [subject * draws + draw]; subject: waiting jobs, then shapes; or the target */
+    uint64_t wait_cap;
+    uint32_t subjects;
+    uint64_t work;
+};
+
+struct simulation *simulation_create (void)
+{
+    struct simulation *s = calloc (1, sizeof *s);
+
+    assert (s && "out of memory");
+    s->forward = forward_create ();
+    s->replay = replay_create ();
+    s->table_mask = KINDS_MAX * 2 - 1;
+    s->table = calloc (s->table_mask + 1, sizeof *s->table);
+    assert (s->table && "out of memory");
+    return s;
+}
+
+void simulation_destroy (struct simulation *s)
+{
+    if (s == NULL)
+        return;
+    forward_destroy (s->forward);
+    replay_destroy (s->replay);
+    free (s->run);
+    free (s->job);
+    free (s->ghost);
+    free (s->running);
+    free (s->kind_of);
+    free (s->brother);
+    free (s->next_brother);
+    free (s->brothers);
+    free (s->kind);
+    free (s->table);
+    free (s->starts);
+    free (s->wait);
+    free (s);
+}
+
+static void *room (void *list, uint32_t *cap, uint32_t need, size_t size)
+{
+    if (need <= *cap && list)
+        return list;
+    *cap = need + need / 2 + 16;
+    list = realloc (list, *cap * size);
+    assert (list && "out of memory");
+    return list;
+}
+
+/* --- run times ------------------------------------------------------------------------------ */
+
+static uint32_t hash_of (const struct history_job *job, bool procs)
+{
+    uint64_t h = job->cred[CRED_USER] * UINT64_C (0x9E3779B97F4A7C15) ^ (uint64_t)job->limit;
+
+    h = (h ^ h >> 31) * UINT64_C (0xBF58476D1CE4E5B9) ^ (procs ? job->procs : 0);
+    h = (h ^ h >> 29) * UINT64_C (0x94D049BB133111EB);
+    return (uint32_t)(h >> 32);
+}
+
+static uint32_t kind_find (struct simulation *s, const struct history_job *job)
+{
+    uint32_t at = hash_of (job, true) & s->table_mask;
+
+    for (; s->table[at]; at = (at + 1) & s->table_mask) {
+        const struct kind *k = &s->kind[s->table[at] - 1];
+        if (k->job.procs == job->procs && k->job.limit == job->limit &&
+            memcmp (k->job.cred, job->cred, sizeof job->cred) == 0)
+            return s->table[at] - 1;
+    }
+    if (s->kind_count == KINDS_MAX) /* more kinds than anybody can use: as the first is */
+        return 0;
+    s->kind = room (s->kind, &s->kind_cap, s->kind_count + 1, sizeof *s->kind);
+    s->kind[s->kind_count].job = *job;
+    history_runs (s->history, job, 0, &s->kind[s->kind_count].runs);
+    s->work += 32;
+    s->table[at] = ++s->kind_count;
+    return s->kind_count - 1;
+}
+
+/* Running jobs of the same user with the same limit, in chains. */
+static void brothers_find (struct simulation *s)
+{
+    const struct scene *scene = s->scene;
+    uint32_t size = 64, *first;
+
+    while (size < scene->running_count * 2)
+        size *= 2;
+    first = calloc (size, sizeof *first);
+    assert (first && "out of memory");
+    for (uint32_t i = 0; i < scene->running_count; i++) {
+        const struct history_job *job = &scene->running[i].job;
+        uint32_t at = hash_of (job, false) & (size - 1);
+        for (; first[at]; at = (at + 1) & (size - 1)) {
+            const struct history_job *other = &scene->running[first[at] - 1].job;
+            if (other->cred[CRED_USER] == job->cred[CRED_USER] && other->limit == job->limit)
+                break;
+        }
+        s->brothers[i] = 1;
+        s->next_brother[i] = 0;
+        if (first[at]) {
+            uint32_t head = first[at] - 1;
+            s->next_brother[i] = s->next_brother[head];
+            s->next_brother[head] = i + 1;
+            s->brothers[head]++;
+        } else {
+            first[at] = i + 1;
+        }
+    }
+    for (uint32_t i = 0; i < scene->waiting_count; i++) {
+        const struct history_job *job = &scene->waiting[i].job;
+        uint32_t at = hash_of (job, false) & (size - 1);
+        for (; first[at]; at = (at + 1) & (size - 1)) {
+            const struct history_job *other = &scene->running[first[at] - 1].job;
+            if (other->cred[CRED_USER] == job->cred[CRED_USER] && other->limit == job->limit)
+                break;
+        }
+        s->brother[i] = job->cred[CRED_USER] == CRED_NONE ? 0 : first[at];
+    }
+    free (first);
+}
+
+static void distributions_make (struct simulation *s)
+{
+    const struct scene *scene = s->scene;
+
+    s->kind_count = 0;
+    memset (s->table, 0, (s->table_mask + 1) * sizeof *s->table);
+    for (uint32_t i = 0; i < scene->running_count; i++)
+        history_runs (s->history, &scene->running[i].job, scene->now - scene->running[i].start,
+                      &s->running[i]);
+    for (uint32_t i = 0; i < scene->waiting_count; i++)
+        s->kind_of[i] = kind_find (s, &scene->waiting[i].job);
+    brothers_find (s);
+    s->work += 32ull * scene->running_count + scene->waiting_count;
+}
+
+/* What a running brother needs in this draw; false: go by history. */
+static bool brother_draw (struct simulation *s, uint32_t i, duration_us *out)
+{
+    uint32_t b = s->brother[i], n, steps;
+
+    if (b == 0)
+        return false;
+    n = s->brothers[b - 1];
+    if (rng_unit (&s->rng) >= n / (n + BROTHER_HALF))
+        return false;
+    steps = rng_below (&s->rng, n < BROTHERS ? n : BROTHERS);
+    while (steps-- > 0 && s->next_brother[b - 1])
+        b = s->next_brother[b - 1];
+    *out = s->run[b - 1].end - s->scene->running[b - 1].start;
+    *out = (duration_us)((double)*out * (1 + .1 * (rng_unit (&s->rng) - .5)));
+    return true;
+}
+
+static void run_times_draw (struct simulation *s)
+{
+    const struct scene *scene = s->scene;
+
+    for (uint32_t i = 0; i < scene->running_count; i++) {
+        const struct scene_job *j = &scene->running[i];
+        duration_us elapsed = scene->now - j->start;
+        duration_us run = s->options.limits ? j->limit_end - j->start
+                                            : runs_draw (&s->running[i], &j->job, elapsed, &s->rng);
+        time_us end = j->start + run;
+        s->run[i] = (struct forward_run){j->limit_end, end > scene->now ? end : scene->now + 1,
+                                         j->job.procs};
+    }
+    for (uint32_t i = 0; i < scene->waiting_count; i++) {
+        const struct scene_job *j = &scene->waiting[i];
+        duration_us run = j->job.limit;
+        if (!s->options.limits && !brother_draw (s, i, &run))
+            run = runs_draw (&s->kind[s->kind_of[i]].runs, &j->job, 0, &s->rng);
+        s->job[i] = (struct forward_job){j->job.procs, j->job.limit, run, j->prio, j->slope};
+    }
+    s->work += scene->running_count + scene->waiting_count;
+}
+
+/* The next that comes, its run time drawn; its priority that of its arrival. */
+static bool coming (void *self, time_us *at, struct forward_job *out, struct history_job *job)
+{
+    struct simulation *s = self;
+    uint32_t kind;
+
+    if (!arrivals_next (&s->arrivals, &s->rng, at, job))
+        return false;
+    *out = (struct forward_job){job->procs, job->limit, 0, 0, 0};
+    kind = kind_find (s, job); /* may move them all */
+    out->run = runs_draw (&s->kind[kind].runs, job, 0, &s->rng);
+    if (s->scene->reorders)
+        scene_prio (s->scene, job, *at, &out->prio, &out->slope);
+    return true;
+}
+
+static bool coming_forward (void *self, time_us *at, struct forward_job *out)
+{
+    struct history_job job;
+
+    return coming (self, at, out, &job);
+}
+
+/* --- draws ---------------------------------------------------------------------------------- */
+
+static void draw_begin (struct simulation *s)
+{
+    rng_seed (&s->rng, s->options.seed, s->drawn);
+    run_times_draw (s);
+    if (!s->options.limits)
+        arrivals_begin (&s->arrivals, s->history, s->scene->now, &s->rng);
+    if (s->replaying)
+        replay_begin (s->replay, &s->setup, coming, s->starts);
+    else
+        forward_begin (s->forward, &s->setup, s->starts);
+    s->drawing = true;
+}
+
+static duration_us wait_of (const struct simulation *s, time_us start)
+{
+    return start == TIME_US_NONE ? s->setup.until - s->scene->now : start - s->scene->now;
+}
+
+static void draw_end (struct simulation *s)
+{
+    uint32_t draws = s->options.draws, d = s->drawn++;
+
+    s->drawing = false;
+    s->work += s->replaying ? replay_work (s->replay) : forward_work (s->forward);
+    if (s->target != UINT32_MAX) {
+        s->wait[d] = wait_of (s, s->starts[s->target]);
+        s->certain = d == 0 && s->wait[0] == 0; /* the first pass: nothing was drawn yet */
+        return;
+    }
+    for (uint32_t i = 0; i < s->scene->waiting_count; i++)
+        s->wait[(uint64_t)i * draws + d] = wait_of (s, s->starts[i]);
+    for (uint32_t i = 0; i < s->ghost_count; i++)
+        s->wait[(uint64_t)(s->scene->waiting_count + i) * draws + d] =
+            wait_of (s, s->ghost[i].start);
+}
+
+int simulation_begin (struct simulation *s, const struct scene *scene,
+                      const struct history *history, struct cluster *cluster, uint32_t target,
+                      const struct forward_ghost *shape, uint32_t shape_count,
+                      const struct simulate_options *options, struct err *err)
+{
+    const struct policy *policy = scene->policy;
+    uint64_t cells;
+
+    s->scene = scene;
+    s->history = history;
+    s->options = *options;
+    s->options.draws = options->limits ? 1 : options->draws < 1 ? 1 : options->draws;
+    if (s->options.draws > DRAWS_MOST)
+        s->options.draws = DRAWS_MOST;
+    s->target = target;
+    s->replaying = !scene->counted;
+    s->drawn = 0;
+    s->drawing = s->certain = false;
+    s->work = 0;
+    s->run = room (s->run, &s->run_cap, scene->running_count, sizeof *s->run);
+    s->running = room (s->running, &s->running_cap, scene->running_count, sizeof *s->running);
+    s->next_brother =
+        room (s->next_brother, &s->next_brother_cap, scene->running_count, sizeof *s->next_brother);
+    s->brothers = room (s->brothers, &s->brothers_cap, scene->running_count, sizeof *s->brothers);
+    s->job = room (s->job, &s->job_cap, scene->waiting_count, sizeof *s->job);
+    s->kind_of = room (s->kind_of, &s->kind_of_cap, scene->waiting_count, sizeof *s->kind_of);
+    s->brother = room (s->brother, &s->brother_cap, scene->waiting_count, sizeof *s->brother);
+    s->starts = room (s->starts, &s->starts_cap, scene->waiting_count, sizeof *s->starts);
+    s->ghost = room (s->ghost, &s->ghost_cap, shape_count, sizeof *s->ghost);
+    s->ghost_count = shape_count;
+    if (shape_count)
+        memcpy (s->ghost, shape, shape_count * sizeof *shape);
+    s->subjects = target != UINT32_MAX ? 1 : scene->waiting_count + shape_count;
+    cells = (uint64_t)(s->subjects + 1) * s->options.draws;
+    if (cells > s->wait_cap) {
+        s->wait_cap = cells + cells / 2;
+        s->wait = realloc (s->wait, s->wait_cap * sizeof *s->wait);
+        assert (s->wait && "out of memory");
+    }
+    if (!s->options.limits)
+        distributions_make (s);
+    s->setup = (struct forward_setup){
+        .now = scene->now,
+        .procs_free = scene->procs_free,
+        .depth = scene->depth,
+        .backfill = policy->backfill_policy != BACKFILL_NONE,
+        .best_fit = policy->backfill_policy == BACKFILL_BESTFIT,
+        .reorders = scene->reorders,
+        .run = s->run,
+        .run_count = scene->running_count,
+        .job = s->job,
+        .job_count = scene->waiting_count,
+        .target = target,
+        .ghost = s->ghost,
+        .ghost_count = shape_count,
+        .next = s->options.limits || s->options.alone ? NULL : coming_forward,
+        .self = s,
+        .until = scene->now + HORIZON_DAYS * 24 * 3600 * US_PER_S,
+    };
+    return s->replaying ? replay_take (s->replay, scene, cluster, err) : 0;
+}
+
+static bool is_done (const struct simulation *s)
+{
+    if (s->drawn >= s->options.draws || s->subjects == 0 || s->certain)
+        return true;
+    return s->options.work && s->work >= s->options.work && s->drawn >= DRAWS_LEAST;
+}
+
+bool simulation_go (struct simulation *s, uint64_t work)
+{
+    uint64_t enough = s->work + work;
+
+    while (s->drawing || !is_done (s)) {
+        uint64_t left = enough > s->work ? enough - s->work : 0, did;
+        bool over;
+        if (!s->drawing)
+            draw_begin (s);
+        over = s->replaying ? replay_go (s->replay, left) : forward_go (s->forward, left);
+        did = s->replaying ? replay_work (s->replay) : forward_work (s->forward);
+        over = over || did > DRAW_WORK_MAX;
+        if (over)
+            draw_end (s);
+        if (s->work + (over ? 0 : did) >= enough)
+            return !s->drawing && is_done (s);
+    }
+    return true;
+}
+
+uint64_t simulation_work (const struct simulation *s)
+{
+    return s->work;
+}
+
+/* --- estimates ------------------------------------------------------------------------------ */
+
+static int by_length (const void *a, const void *b)
+{
+    const duration_us *x = a, *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+/* Between the order statistics on both sides. */
+static duration_us quantile (const duration_us *sorted, uint32_t n, double q)
+{
+    double at = q * (n - 1);
+    uint32_t i = (uint32_t)at;
+
+    if (i + 1 >= n)
+        return sorted[n - 1];
+    return sorted[i] + (duration_us)((at - i) * (double)(sorted[i + 1] - sorted[i]));
+}
+
+static void summarise (const struct simulation *s, const duration_us *wait, struct estimate *out)
+{
+    duration_us sorted[DRAWS_MOST];
+    uint32_t n = s->drawn;
+
+    memset (out, 0, sizeof *out);
+    if (n == 0)
+        return;
+    memcpy (sorted, wait, n * sizeof *sorted);
+    qsort (sorted, n, sizeof *sorted, by_length);
+    out->median = quantile (sorted, n, .5);
+    out->low50 = quantile (sorted, n, .25);
+    out->high50 = quantile (sorted, n, .75);
+    out->low95 = quantile (sorted, n, .025);
+    out->high95 = quantile (sorted, n, .975);
+    out->draws = n;
+    out->certain = sorted[n - 1] == 0; /* at once, whatever is drawn */
+}
+
+void simulation_estimate (const struct simulation *s, uint32_t place, struct estimate *out)
+{
+    summarise (s, s->wait + (s->target != UINT32_MAX ? 0 : (uint64_t)place * s->options.draws),
+               out);
+}
+
+void simulation_shape (const struct simulation *s, uint32_t shape, struct estimate *out)
+{
+    simulation_estimate (s, s->scene->waiting_count + shape, out);
+}

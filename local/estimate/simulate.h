@@ -1,0 +1,48 @@
+/* simulate: start times by simulating the site forward, many times. Pure; draws from a seed.
+ *
+ * Each draw gives every running and waiting job a run time from history (a waiting job with
+ * brothers that run, the same user with the same limit, often takes one of theirs), lets jobs
+ * arrive as they did on some recent day, and follows the pass from the present state. Where
+ * processors are all that counts that is forward.h; elsewhere a copy of the cluster under the
+ * core's own pass (replay.h).
+ *
+ * A simulation is about one job (which ends each draw) or about the whole queue and any number of
+ * shapes at once. It is done in slices: simulate_go does about so much work and returns. */
+#ifndef NUI_LOCAL_ESTIMATE_SIMULATE_H
+#define NUI_LOCAL_ESTIMATE_SIMULATE_H
+
+#include "local/estimate/forward.h"
+#include "local/estimate/record.h"
+#include "local/estimate/scene.h"
+
+struct simulate_options {
+    uint32_t draws; /* at most */
+    uint64_t work;  /* after so much no further draw is begun, once there are DRAWS_LEAST */
+    uint64_t seed;
+    bool alone;  /* nobody comes: what shapes need, which stand behind all that come */
+    bool limits; /* one draw in which all jobs run to their limits and nobody comes */
+};
+
+enum { DRAWS_LEAST = 3, DRAWS_MOST = 200 };
+
+struct simulation;
+struct simulation *simulation_create (void); /* never NULL */
+void simulation_destroy (struct simulation *simulation);
+
+/* About the waiting job at `target` of the scene, or, with UINT32_MAX, about all of them and the
+ * shapes (copied). Scene and history are read until the end; cluster (NULL where scene->counted)
+ * only here. */
+int simulation_begin (struct simulation *simulation, const struct scene *scene,
+                      const struct history *history, struct cluster *cluster, uint32_t target,
+                      const struct forward_ghost *shape, uint32_t shape_count,
+                      const struct simulate_options *options, struct err *err);
+/* True: done. */
+bool simulation_go (struct simulation *simulation, uint64_t work);
+uint64_t simulation_work (const struct simulation *simulation); /* since it began */
+
+/* After it is done: of the target, of a waiting job by its place, of a shape. */
+void simulation_estimate (const struct simulation *simulation, uint32_t place,
+                          struct estimate *out);
+void simulation_shape (const struct simulation *simulation, uint32_t shape, struct estimate *out);
+
+#endif
