@@ -4,22 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "local/core/copy.h"
 #include "local/core/plan.h"
 #include "local/core/query.h"
 
 /* Rough costs in units of forward_work (some nanoseconds). */
 enum { WORK_NODE = 60, WORK_JOB = 150, WORK_PASS = 1000, WORK_IDLE = 10, WORK_PASS_NODE = 2 };
-
-struct copied_job {
-    struct job_spec spec;
-    struct allocation allocation;
-    time_us start;
-};
-
-struct copied_rsv {
-    struct rsv_spec spec;
-    struct allocation allocation;
-};
 
 struct ending {
     time_us at;
@@ -27,15 +17,11 @@ struct ending {
 };
 
 struct replay {
-    struct arena *arena; /* what copies are made of */
+    struct arena *arena; /* of replay_take */
+    struct cluster *kept; /* what draws are copied from */
     struct arena *pass_arena;
     const struct scene *scene;
-    const struct policy *policy;
-    struct node_view *node;
     uint32_t node_count;
-    struct copied_rsv *rsv;
-    uint32_t rsv_count;
-    struct copied_job *running, *waiting; /* as in the scene */
     struct fairshare_state fairshare;
     uint64_t last_id;
     /* the draw */
@@ -73,6 +59,7 @@ void replay_destroy (struct replay *r)
     if (r == NULL)
         return;
     cluster_destroy (r->cluster);
+    cluster_destroy (r->kept);
     arena_destroy (r->arena);
     arena_destroy (r->pass_arena);
     free (r->heap);
@@ -90,71 +77,82 @@ static void *room (void *list, uint32_t *cap, uint32_t need, size_t size)
     return list;
 }
 
-/* --- taking down what there is ---------------------------------------------------------------- */
+/* --- copies ------------------------------------------------------------------------------------ */
 
-static void job_copy (struct replay *r, const struct job_spec *spec, struct copied_job *out)
+static int rsvs_copy (const struct cluster *from, struct cluster *to, time_us now,
+                      struct err *err)
 {
-    out->spec = *spec;
-    out->spec.req = arena_memdup (r->arena, spec->req, spec->req_count * sizeof *spec->req);
-    r->last_id = spec->id.v > r->last_id ? spec->id.v : r->last_id;
-}
-
-static struct allocation allocation_copy (struct replay *r, const struct allocation *a)
-{
-    struct allocation own = {a->count, NULL};
-
-    own.item = arena_memdup (r->arena, a->item, a->count * sizeof *a->item);
-    return own;
-}
-
-static int jobs_take (struct replay *r, struct cluster *cluster, struct err *err)
-{
-    const struct scene *s = r->scene;
-    struct job_view v;
-    int rc = 0;
-
-    r->running = arena_array (r->arena, s->running_count + 1, sizeof *r->running);
-    r->waiting = arena_array (r->arena, s->waiting_count + 1, sizeof *r->waiting);
-    for (uint32_t i = 0; i < s->running_count && rc == 0; i++) {
-        rc = cluster_job_get (cluster, s->running[i].id, &v, err);
-        if (rc)
-            break;
-        job_copy (r, v.spec, &r->running[i]);
-        r->running[i].spec.holds = 0;
-        r->running[i].allocation = allocation_copy (r, &v.allocation);
-        r->running[i].start = v.start;
-    }
-    for (uint32_t i = 0; i < s->waiting_count && rc == 0; i++) {
-        if (s->asked && s->asked->id.v == s->waiting[i].id.v) {
-            job_copy (r, s->asked, &r->waiting[i]);
-            continue;
-        }
-        rc = cluster_job_get (cluster, s->waiting[i].id, &v, err);
-        if (rc == 0)
-            job_copy (r, v.spec, &r->waiting[i]);
-    }
-    return rc;
-}
-
-static int rsvs_take (struct replay *r, struct cluster *cluster, struct err *err)
-{
-    uint32_t count = cluster_rsv_list (cluster, NULL, 0);
-    struct rsv_id *id = arena_array (r->arena, count + 1, sizeof *id);
+    uint32_t count = cluster_rsv_list (from, NULL, 0);
+    struct rsv_id *id = malloc ((count + 1) * sizeof *id);
     struct rsv_view v;
     int rc = 0;
 
-    r->rsv_count = cluster_rsv_list (cluster, id, count);
-    r->rsv = arena_array (r->arena, count + 1, sizeof *r->rsv);
-    for (uint32_t i = 0; i < r->rsv_count && rc == 0; i++) {
-        rc = cluster_rsv_get (cluster, id[i], &v, err);
-        if (rc)
-            break;
-        r->rsv[i].spec = *v.spec;
-        r->rsv[i].spec.req =
-            arena_memdup (r->arena, v.spec->req, v.spec->req_count * sizeof *v.spec->req);
-        r->rsv[i].allocation = allocation_copy (r, &v.allocation);
+    assert (id && "out of memory");
+    count = cluster_rsv_list (from, id, count);
+    for (uint32_t i = 0; i < count && rc == 0; i++) {
+        rc = cluster_rsv_get (from, id[i], &v, err);
+        if (rc == 0 && v.spec->end > now)
+            rc = cluster_rsv_create (to, v.spec, &v.allocation, now, err);
     }
+    free (id);
     return rc;
+}
+
+static int running_copy (const struct cluster *from, struct cluster *to, struct job_id id,
+                         time_us now, struct err *err)
+{
+    struct job_spec spec;
+    struct job_view v;
+    int rc = cluster_job_get (from, id, &v, err);
+
+    if (rc)
+        return rc;
+    spec = *v.spec;
+    spec.holds = 0;
+    rc = cluster_job_submit (to, &spec, now, err);
+    if (rc == 0)
+        rc = cluster_job_start (to, id, &v.allocation, v.start, now, err);
+    if (rc == 0)
+        rc = cluster_job_running (to, id, v.start, now, err);
+    return rc;
+}
+
+static int waiting_copy (const struct cluster *from, struct cluster *to, struct job_id id,
+                         const struct job_spec *asked, time_us now, struct err *err)
+{
+    struct job_view v;
+    int rc;
+
+    if (asked && asked->id.v == id.v)
+        return cluster_job_submit (to, asked, now, err);
+    rc = cluster_job_get (from, id, &v, err);
+    return rc ? rc : cluster_job_submit (to, v.spec, now, err);
+}
+
+/* A new cluster like `from`, with the jobs of the scene. */
+static struct cluster *copy_make (struct replay *r, const struct cluster *from,
+                                  const struct job_spec *asked, struct err *err)
+{
+    const struct scene *s = r->scene;
+    struct cluster *to = cluster_create (s->policy, NULL, err);
+    int rc;
+
+    if (to == NULL)
+        return NULL;
+    rc = cluster_copy_site (from, to, s->now, err);
+    if (rc == 0)
+        rc = fairshare_import (cluster_fairshare (to), &r->fairshare, err);
+    fairshare_advance (cluster_fairshare (to), s->now);
+    if (rc == 0) /* before the jobs that may run inside them */
+        rc = rsvs_copy (from, to, s->now, err);
+    for (uint32_t i = 0; i < s->running_count && rc == 0; i++)
+        rc = running_copy (from, to, s->running[i].id, s->now, err);
+    for (uint32_t i = 0; i < s->waiting_count && rc == 0; i++)
+        rc = waiting_copy (from, to, s->waiting[i].id, asked, s->now, err);
+    if (rc == 0)
+        return to;
+    cluster_destroy (to);
+    return NULL;
 }
 
 struct by_id {
@@ -177,7 +175,7 @@ static void ids_sort (struct replay *r)
     r->id_key = arena_array (r->arena, n + 1, sizeof *r->id_key);
     r->id_place = arena_array (r->arena, n + 1, sizeof *r->id_place);
     for (uint32_t i = 0; i < n; i++)
-        list[i] = (struct by_id){r->waiting[i].spec.id.v, i};
+        list[i] = (struct by_id){r->scene->waiting[i].id.v, i};
     qsort (list, n, sizeof *list, id_order);
     for (uint32_t i = 0; i < n; i++) {
         r->id_key[i] = list[i].id;
@@ -188,46 +186,24 @@ static void ids_sort (struct replay *r)
 int replay_take (struct replay *r, const struct scene *scene, struct cluster *cluster,
                  struct err *err)
 {
-    int rc;
-
     cluster_destroy (r->cluster);
-    r->cluster = NULL;
+    cluster_destroy (r->kept);
+    r->cluster = r->kept = NULL;
     arena_reset (r->arena);
     r->scene = scene;
-    r->policy = cluster_policy (cluster);
-    r->last_id = 0;
     r->node_count = cluster_node_count (cluster);
-    r->node = arena_array (r->arena, r->node_count + 1, sizeof *r->node);
-    for (uint32_t i = 0; i < r->node_count; i++) {
-        rc = cluster_node_get (cluster, (struct node_id){i}, &r->node[i], err);
-        if (rc)
-            return rc;
-    }
+    r->last_id = 0;
+    for (uint32_t i = 0; i < scene->running_count; i++)
+        r->last_id = scene->running[i].id.v > r->last_id ? scene->running[i].id.v : r->last_id;
+    for (uint32_t i = 0; i < scene->waiting_count; i++)
+        r->last_id = scene->waiting[i].id.v > r->last_id ? scene->waiting[i].id.v : r->last_id;
     fairshare_export (cluster_fairshare (cluster), r->arena, &r->fairshare);
-    rc = rsvs_take (r, cluster, err);
-    if (rc == 0)
-        rc = jobs_take (r, cluster, err);
-    if (rc == 0)
-        ids_sort (r);
-    return rc;
+    ids_sort (r);
+    r->kept = copy_make (r, cluster, scene->asked, err);
+    return r->kept ? 0 : err ? err->code : ERR_INTERNAL;
 }
 
-/* --- the copy --------------------------------------------------------------------------------- */
-
-static int copy_nodes (struct replay *r, struct err *err)
-{
-    int rc = 0;
-
-    for (uint32_t i = 0; i < r->node_count && rc == 0; i++) {
-        struct node_id id;
-        rc = cluster_node_add (r->cluster, &r->node[i].spec, r->now, &id, err);
-        if (rc == 0 && r->node[i].state != NODE_UP)
-            rc = cluster_node_state_set (r->cluster, id, r->node[i].state, r->now, err);
-    }
-    for (uint32_t i = 0; i < r->rsv_count && rc == 0; i++)
-        rc = cluster_rsv_create (r->cluster, &r->rsv[i].spec, &r->rsv[i].allocation, r->now, err);
-    return rc;
-}
+/* --- running jobs ------------------------------------------------------------------------------ */
 
 static void heap_push (struct replay *r, struct ending one)
 {
@@ -254,47 +230,6 @@ static struct ending heap_pop (struct replay *r)
     }
     r->heap[i] = last;
     return top;
-}
-
-static int copy_jobs (struct replay *r, struct err *err)
-{
-    const struct scene *s = r->scene;
-    int rc = 0;
-
-    for (uint32_t i = 0; i < s->running_count && rc == 0; i++) {
-        const struct copied_job *j = &r->running[i];
-        rc = cluster_job_submit (r->cluster, &j->spec, r->now, err);
-        if (rc == 0)
-            rc = cluster_job_start (r->cluster, j->spec.id, &j->allocation, j->start, r->now, err);
-        if (rc == 0)
-            rc = cluster_job_running (r->cluster, j->spec.id, j->start, r->now, err);
-        if (rc == 0)
-            heap_push (r, (struct ending){r->setup->run[i].end, j->spec.id});
-    }
-    for (uint32_t i = 0; i < s->waiting_count && rc == 0; i++)
-        rc = cluster_job_submit (r->cluster, &r->waiting[i].spec, r->now, err);
-    return rc;
-}
-
-static int copy_make (struct replay *r)
-{
-    struct cluster_options options = {.gres_kinds = RES_MAX - RES_GRES0};
-    struct err err = {0};
-    int rc;
-
-    cluster_destroy (r->cluster);
-    r->cluster = cluster_create (r->policy, &options, &err);
-    if (r->cluster == NULL)
-        return err.code;
-    rc = fairshare_import (cluster_fairshare (r->cluster), &r->fairshare, &err);
-    fairshare_advance (cluster_fairshare (r->cluster), r->now);
-    if (rc == 0)
-        rc = copy_nodes (r, &err);
-    if (rc == 0)
-        rc = copy_jobs (r, &err);
-    r->work += (uint64_t)r->node_count * WORK_NODE +
-               (uint64_t)(r->scene->running_count + r->scene->waiting_count) * WORK_JOB;
-    return rc;
 }
 
 /* --- the draw --------------------------------------------------------------------------------- */
@@ -353,7 +288,8 @@ static void preempted (struct replay *r, struct job_id id)
         r->heap[(i - 1) / 2] = moved;
     }
     (void)heap_pop (r);
-    (void)cluster_job_preempt (r->cluster, id, r->now, NULL);
+    if (cluster_job_preempt (r->cluster, id, r->now, NULL) != 0) /* one that must not run twice */
+        (void)cluster_job_end (r->cluster, id, r->now, NULL);
 }
 
 /* What would still fit behind everybody. */
@@ -363,7 +299,7 @@ static void ghosts_look (struct replay *r)
     uint32_t count;
 
     if (r->ghosts == 0 ||
-        query_windows (r->cluster, true, r->now, r->pass_arena, &list, &count, NULL) != 0)
+        query_windows (r->cluster, NULL, true, r->now, r->pass_arena, &list, &count, NULL) != 0)
         return;
     for (uint32_t i = 0; i < r->setup->ghost_count; i++) {
         struct forward_ghost *g = &r->setup->ghost[i];
@@ -428,6 +364,8 @@ static void join (struct replay *r)
 void replay_begin (struct replay *r, const struct forward_setup *setup, replay_next *next,
                    time_us *starts)
 {
+    struct err err = {0};
+
     r->setup = setup;
     r->next = next;
     r->starts = starts;
@@ -440,9 +378,15 @@ void replay_begin (struct replay *r, const struct forward_setup *setup, replay_n
         starts[i] = TIME_US_NONE;
     for (uint32_t i = 0; i < setup->ghost_count; i++)
         setup->ghost[i].start = TIME_US_NONE;
-    r->over = copy_make (r) != 0;
+    cluster_destroy (r->cluster);
+    r->cluster = copy_make (r, r->kept, NULL, &err);
+    r->work += (uint64_t)r->node_count * WORK_NODE +
+               (uint64_t)(r->scene->running_count + r->scene->waiting_count) * WORK_JOB;
+    r->over = r->cluster == NULL;
     if (r->over)
         return;
+    for (uint32_t i = 0; i < r->scene->running_count; i++)
+        heap_push (r, (struct ending){setup->run[i].end, r->scene->running[i].id});
     arrival_take (r);
     pass (r);
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "local/core/copy.h"
 #include "local/core/priority.h"
 
 enum { AHEAD_S = 3600 };
@@ -153,17 +154,17 @@ static void slopes_compare (struct scene *s)
         s->reorders = fabs (s->waiting[i].slope - s->waiting[0].slope) > rounding;
 }
 
+/* Tasks of one processor and nothing else that anybody could mean. */
 static bool plain_req (const struct job_spec *spec)
 {
-    const struct req *r = spec->req;
-    bool plain = spec->req_count == 1 && r->task.v[RES_PROCS] == 1 && !r->exclusive &&
-                 r->tasks_per_node == 0 && r->partition == PARTITION_ANY;
+    struct req plain;
 
-    for (uint32_t w = 0; w < FEATURES_MAX / 64; w++)
-        plain = plain && r->features.word[w] == 0;
-    for (int v = RES_PROCS + 1; v < RES_MAX; v++)
-        plain = plain && r->task.v[v] == 0;
-    return plain;
+    memset (&plain, 0, sizeof plain);
+    plain.tasks = spec->req->tasks;
+    plain.task.v[RES_PROCS] = 1;
+    return spec->req_count == 1 && memcmp (&plain, spec->req, sizeof plain) == 0 &&
+           spec->licence_count == 0 && spec->deadline == 0 && spec->array_limit == 0 &&
+           (spec->flags & JOB_PREEMPTOR) == 0 && spec->cred[CRED_CLASS] == CRED_NONE;
 }
 
 /* Limits that could concern it. */
@@ -193,7 +194,7 @@ static int states_read (struct scene *s, struct cluster *cluster, enum job_state
         j = state == JOB_IDLE ? list_add (&s->waiting, &s->waiting_count, &s->waiting_cap)
                               : list_add (&s->running, &s->running_count, &s->running_cap);
         job_of (v.spec, j);
-        s->counted = s->counted && plain_req (v.spec) && !is_limited (s, v.spec);
+        s->counted = s->counted && (v.spec->flags & JOB_PREEMPTOR) == 0;
         if (state == JOB_IDLE) {
             prio_fill (s, j, v.spec, v.bypass);
             continue;
@@ -216,7 +217,7 @@ static void policy_read (struct scene *s, struct cluster *cluster)
         (p->backfill_policy == BACKFILL_FIRSTFIT || p->backfill_policy == BACKFILL_NONE ||
          (p->backfill_policy == BACKFILL_BESTFIT && p->backfill_metric == BFMETRIC_PROCS)) &&
         p->bucket_count == 1 && p->bucket[0].qos_count == 0 &&
-        cluster_rsv_list (cluster, NULL, 0) == 0;
+        cluster_counts_processors (cluster);
 
     for (uint32_t i = 0; i < p->cred_count[CRED_QOS]; i++)
         plain = plain && (p->cred[CRED_QOS][i].qos == NULL || p->cred[CRED_QOS][i].qos->flags == 0);

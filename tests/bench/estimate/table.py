@@ -30,12 +30,16 @@ def name_of(path):
     return re.sub(r"(\.swf)?(\.gz)?$", "", os.path.basename(path))
 
 
+PAGE_JOBS = "1..400"  # of the log in the page: enough to notice a change
+
+
 def rows_of(nui, log, binding, timed):
     with tempfile.TemporaryDirectory() as folder:
         config = os.path.join(folder, "maui.cfg")
         with open(config, "w", encoding="utf-8") as f:
             f.write(POLICY % binding)
-        out = subprocess.run([nui, "sim", "-c", config, "-w", log, "--json", "--estimates",
+        out = subprocess.run([nui, "sim", "-c", config, "-w", log, "--json",
+                              *([] if timed else ["--jobs", PAGE_JOBS]), "--estimates",
                               os.path.join(folder, "out.csv")], check=True, text=True,
                              capture_output=True).stdout
     rows = []

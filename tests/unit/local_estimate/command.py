@@ -48,7 +48,7 @@ with tempfile.TemporaryDirectory() as folder:
     # a policy with limits, fairshare and two reservations deep: the copy of the core does it
     with open(config, "w", encoding="utf-8") as f:
         f.write("USERCFG[DEFAULT] MAXJOB=2\nRESERVATIONDEPTH[0] 2\n")
-    done = run("-c", config, "-w", log, "--jobs", "1..60", "--estimates", out, "--json")
+    done = run("-c", config, "-w", log, "--jobs", "1..40", "--estimates", out, "--json")
     assert done.returncode == 0, done.stderr
 
     for args, word in ((["--estimates", out, "--compare", config], "one policy"),

@@ -1,0 +1,16 @@
+/* copy: a second cluster like a first, for whoever wants to see what would become of it. Pure. */
+#ifndef NUI_LOCAL_CORE_COPY_H
+#define NUI_LOCAL_CORE_COPY_H
+
+#include "local/core/cluster.h"
+
+/* What the site is made of: nodes with their states, generic resources, licences, lists of hosts, node
+ * sets, switches, classes. No jobs, no reservations, no usage. `to` is new, with the same policy. */
+int cluster_copy_site (const struct cluster *from, struct cluster *to, time_us now,
+                       struct err *err);
+
+/* Whether processors are all there is to count for every job that is there now: no limits, classes
+ * with needs, reservations, sharing rules, deadlines, suspended jobs, nodes that go down. */
+bool cluster_counts_processors (const struct cluster *cluster);
+
+#endif
