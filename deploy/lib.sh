@@ -60,11 +60,26 @@ need_packages () {
         die "packages could not be installed (${missing[*]}); apt's words are in $log"
 }
 
+# The same for what can be done without: says so, and fails, where it cannot be had.
+want_packages () {
+    (need_packages "$@") && return 0
+    say "deploy/${0##*/}: going on without the packages of '$*': what needs them says so and is skipped"
+    return 1
+}
+
+# Installs without starting any of their services: whoever has no policy of his own for that gets one
+# for so long. (Debian's way: /usr/sbin/policy-rc.d, exit 101.)
 install_packages () { # log names...
-    local log=$1
+    local log=$1 policy=/usr/sbin/policy-rc.d code=0 ours=
     shift
+    if [ ! -e "$policy" ]; then
+        ours=yes
+        as_root sh -c "printf '#!/bin/sh\nexit 101\n' >$policy && chmod 755 $policy"
+    fi
     as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@" \
-        >>"$log" 2>&1 </dev/null
+        >>"$log" 2>&1 </dev/null || code=$?
+    [ -z "$ours" ] || as_root rm -f "$policy"
+    return $code
 }
 
 # Configures and builds a preset into build/NAME: build_preset NAME [cmake options]. Extra ninja

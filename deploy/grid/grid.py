@@ -11,6 +11,7 @@ from pathlib import Path
 from . import layout as lay
 from .base import Failure, Process, claim, free_ports, port_is_free, run, wait_for
 from .postgres import Postgres
+from .slurm import Slurm
 
 SOCKET_PATH_MAX = 100  # a Unix socket's path must fit sockaddr_un
 
@@ -61,7 +62,9 @@ class Daemon:
 
 
 class Grid:
-    def __init__(self, state, build, sites=None):
+    """slurm: sites under a real Slurm, {"alpha": {options of Slurm}}; remembered in the directory."""
+
+    def __init__(self, state, build, sites=None, slurm=None):
         self.layout = lay.Layout(Path(state).resolve())
         self.sites = sites or lay.SITES
         self.programs = lay.find_programs(build)
@@ -69,6 +72,14 @@ class Grid:
         self.ports = json.loads(self.record.read_text()) if self.record.exists() else {}
         self.postgres = None
         self.daemons = {}
+        self.slurm = {}
+        wanted = self.ports.get("slurm", {}) if slurm is None else slurm
+        for site, options in wanted.items():
+            nodes, procs = self.sites[site]
+            default = [(f"{site}{n:02}", {"CPUs": procs, "RealMemory": procs * 1024})
+                       for n in range(1, nodes + 1)]
+            self.slurm[site] = Slurm(self.layout.state / f"slurm-{site}", name=site,
+                                     **{"nodes": default, **options})
         if self.ports:
             self.assemble()
 
@@ -98,7 +109,9 @@ class Grid:
         self.assemble()
         self.make_identities()
         self.postgres.create()
-        lay.write_all(self.layout, self.ports, self.postgres.conninfo(), self.sites)
+        for slurm in self.slurm.values():
+            slurm.make()
+        lay.write_all(self.layout, self.ports, self.postgres.conninfo(), self.sites, self.slurm)
         for name in ("bank", "meta", *self.sites):
             (state / name).mkdir(mode=0o700, exist_ok=True)
 
@@ -109,10 +122,12 @@ class Grid:
         ranges = list(range(28000, 32000, lay.JOB_PORTS * max(len(self.sites), 1)))
         random.shuffle(ranges)
         self.ports["jobs"] = next((base for base in ranges if claim(base)), ranges[0])
+        self.ports["slurm"] = {site: {} for site in self.slurm}
         self.record.write_text(json.dumps(self.ports, indent=1) + "\n")
 
     def ports_still_free(self):
-        return all(port_is_free(p) and claim(p) for n, p in self.ports.items() if n != "jobs")
+        return all(port_is_free(p) and claim(p) for n, p in self.ports.items()
+                   if n not in ("jobs", "slurm"))
 
     def check_reachable(self):
         """As root, jobs and PostgreSQL run as other accounts: they must get to the directory."""
@@ -144,6 +159,8 @@ class Grid:
 
     def start(self):
         self.postgres.start()
+        for slurm in self.slurm.values():
+            slurm.start()
         for names in (["bank"], ["meta", *self.sites]):
             for name in names:
                 self.daemons[name].launch()
@@ -180,6 +197,8 @@ class Grid:
             if not self.daemons[name].stop():
                 forced.append(name)
         self.end_jobs()
+        for site, slurm in self.slurm.items():
+            forced += [f"{name} of {site}" for name in slurm.stop()]
         if not self.postgres.stop():
             forced.append("postgresql")
         return forced

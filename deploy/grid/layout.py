@@ -78,9 +78,16 @@ def write_config(path, title, pairs):
     new.rename(path)
 
 
-def write_all(layout, ports, conninfo, sites=None):
+def slurm_lines(slurm):
+    """What nui-local is told of a site's Slurm; its nodes come from there."""
+    return [("RMCFG[base]", f"TYPE=SLURM SERVER={slurm.server} KEY={slurm.key} CONF={slurm.conf} "
+                            f"COMPLETIONS={slurm.completions} POLL=1 PATIENCE=20"),
+            ("RMPOLLINTERVAL", "2")]
+
+
+def write_all(layout, ports, conninfo, sites=None, slurms=None):
     """Every configuration file of the grid. ports: bank, meta, each site, and `jobs` (a base)."""
-    sites = sites or SITES
+    sites, slurms = sites or SITES, slurms or {}
     at = {name: f"127.0.0.1:{ports[name]}" for name in ("bank", "meta", *sites)}
     write_config(layout.config("bank"), "nui-bank(8)",
                  layout.daemon("bank", "bank", ports["bank"]) + [("DATABASE", conninfo)])
@@ -96,10 +103,11 @@ def write_all(layout, ports, conninfo, sites=None):
                      [("SITENAME", site), ("META", at["meta"]), ("BANK", at["bank"]),
                       ("GRIDMAP", gridmap), ("SOCKET", layout.run / f"{site}.sock"),
                       ("JOBDIR", layout.state / f"jobs-{site}"),
-                      ("PORTRANGE", f"{first}-{first + JOB_PORTS - 1}"),
-                      ("RMCFG[base]", "TYPE=EMBEDDED")] +
-                     [(f"NODECFG[{site}{n:02}]", f"PROCS={procs} MEM={procs}G")
-                      for n in range(1, nodes + 1)])
+                      ("PORTRANGE", f"{first}-{first + JOB_PORTS - 1}")] +
+                     (slurm_lines(slurms[site]) if site in slurms else
+                      [("RMCFG[base]", "TYPE=EMBEDDED")] +
+                      [(f"NODECFG[{site}{n:02}]", f"PROCS={procs} MEM={procs}G")
+                       for n in range(1, nodes + 1)]))
     for kind, name in ([("user", u) for u in USERS] + [("agency", AGENCY), ("operator", OPERATOR)]):
         write_config(layout.config(name), f"nui.cfg(5) of {name}",
                      [("GRID", GRID), *layout.identity(kind, name), ("META", at["meta"]),

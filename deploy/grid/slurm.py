@@ -44,8 +44,8 @@ TaskPlugin=task/none
 JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
 AccountingStoreFlags=job_comment
-JobCompType=jobcomp/script
-JobCompLoc={root}/etc/jobcomp
+JobCompType=jobcomp/filetxt
+JobCompLoc={root}/jobcomp
 SwitchType=switch/none
 MpiDefault=none
 MinJobAge={min_job_age}
@@ -114,7 +114,7 @@ class Slurm:
         if self.conf.exists() and not self.nodes:
             self.nodes = [(n, {}) for n in (self.run / "nodes").read_text().split()]
         self.restd = Process("slurmrestd", self.run / "slurmrestd.process", self.log / "slurmrestd.log")
-        self.jobcomp = self.root / "jobcomp"
+        self.completions = self.root / "jobcomp"
 
     # ---- making
 
@@ -122,10 +122,10 @@ class Slurm:
         words = missing()
         if words:
             raise Failure(f"a real Slurm is not installed here: {words} missing (see deploy/packages)")
-        self.root.mkdir(mode=0o755, exist_ok=True)
+        self.root.mkdir(mode=0o755, exist_ok=True, parents=True)
         self.root.chmod(0o755)
         for directory in (self.etc, self.run, self.log, self.root / "bin", self.root / "state",
-                          self.root / "spool", self.root / "munge", self.root / "dev", self.jobcomp):
+                          self.root / "spool", self.root / "munge", self.root / "dev"):
             directory.mkdir(mode=0o755, exist_ok=True)
         for program in ("slurmctld", "slurmd", "slurmstepd"):  # they look at their own names
             link = self.root / "bin" / program
@@ -181,9 +181,7 @@ class Slurm:
         (self.etc / "gres.conf").write_text("".join(gres))
         (self.etc / "cgroup.conf").write_text("")
         (self.etc / "job_submit.lua").write_text(JOB_SUBMIT.format(holding=HOLDING))
-        script = self.etc / "jobcomp"
-        script.write_text(self.options.get("jobcomp", "#!/bin/sh\nexit 0\n"))
-        script.chmod(0o755)
+        self.completions.touch()
 
     # ---- running
 
@@ -339,6 +337,7 @@ class Slurm:
             found = pwd.getpwnam(user)
             extra = {"user": found.pw_uid, "group": found.pw_gid, "extra_groups": []}
         env = {k: v for k, v in self.environment().items() if k != "NUI_SLURM"}
+        env.update(options.pop("env_extra", {}))
         return subprocess.run([str(a) for a in args], text=True, capture_output=True, timeout=seconds,
                               env=env, cwd=options.pop("cwd", "/"),
                               **({} if "input" in options else {"stdin": subprocess.DEVNULL}),

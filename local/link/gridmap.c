@@ -14,12 +14,14 @@ struct entry {
     char *identity;
     char *account;
     UT_hash_handle hh;
+    UT_hash_handle hh_account; /* only the first entry of its account */
 };
 
 struct gridmap {
     char *path;
     struct log *log;
     struct entry *entries;
+    struct entry *by_account;
     struct stat seen;
 };
 
@@ -81,6 +83,17 @@ static int line_parse (char *line, struct entry **entries, unsigned number, cons
     return 0;
 }
 
+static void accounts_index (struct gridmap *map)
+{
+    struct entry *e, *next, *first;
+    HASH_ITER (hh, map->entries, e, next) /* in the file's order */
+    {
+        HASH_FIND (hh_account, map->by_account, e->account, strlen (e->account), first);
+        if (!first)
+            HASH_ADD_KEYPTR (hh_account, map->by_account, e->account, strlen (e->account), e);
+    }
+}
+
 static int load (struct gridmap *map, struct err *err)
 {
     char *line = NULL;
@@ -102,9 +115,11 @@ static int load (struct gridmap *map, struct err *err)
             rc = line_parse (line, &fresh, number, map->path, err);
     }
     if (rc == 0) {
+        HASH_CLEAR (hh_account, map->by_account);
         entries_free (&map->entries);
         map->entries = fresh;
         fresh = NULL;
+        accounts_index (map);
     }
     map->seen = st; /* a bad file is complained of once, not at every lookup */
 out:
@@ -134,6 +149,7 @@ void gridmap_close (struct gridmap *map)
 {
     if (!map)
         return;
+    HASH_CLEAR (hh_account, map->by_account);
     entries_free (&map->entries);
     free (map->path);
     free (map);
@@ -145,13 +161,11 @@ static bool changed (const struct stat *a, const struct stat *b)
            a->st_mtim.tv_sec != b->st_mtim.tv_sec || a->st_mtim.tv_nsec != b->st_mtim.tv_nsec;
 }
 
-const char *gridmap_account (struct gridmap *map, const char *identity)
+static void refresh (struct gridmap *map)
 {
     struct stat st;
     struct err err = {0};
     char quoted[ERR_TEXT_MAX];
-    if (!map)
-        return NULL;
     if (stat (map->path, &st) == 0 && changed (&st, &map->seen)) {
         if (load (map, &err) != 0)
             log_event (map->log, LOG_LEVEL_ERROR, "gridmap", "refused", "error=%s",
@@ -160,7 +174,24 @@ const char *gridmap_account (struct gridmap *map, const char *identity)
             log_event (map->log, LOG_LEVEL_INFO, "gridmap", "loaded", "entries=%u",
                        HASH_COUNT (map->entries));
     }
+}
+
+const char *gridmap_account (struct gridmap *map, const char *identity)
+{
     struct entry *e;
+    if (!map)
+        return NULL;
+    refresh (map);
     HASH_FIND_STR (map->entries, identity, e);
     return e ? e->account : NULL;
+}
+
+const char *gridmap_identity (struct gridmap *map, const char *account)
+{
+    struct entry *e;
+    if (!map)
+        return NULL;
+    refresh (map);
+    HASH_FIND (hh_account, map->by_account, account, strlen (account), e);
+    return e ? e->identity : NULL;
 }

@@ -17,5 +17,8 @@ int gridmap_open (const char *path, struct log *log, struct gridmap **out, struc
 void gridmap_close (struct gridmap *map);
 /* The account, valid until the next call; NULL when the identity is not mapped, or map is NULL. */
 const char *gridmap_account (struct gridmap *map, const char *identity);
+/* The other way: the identity that is mapped to the account, the first in the file where there are
+ * several; NULL: none. O(1). */
+const char *gridmap_identity (struct gridmap *map, const char *account);
 
 #endif

@@ -65,6 +65,10 @@ static const char *const schema_steps[] = {
     "  kind INTEGER NOT NULL, target INTEGER NOT NULL, PRIMARY KEY (job, kind, target))"
     "  WITHOUT ROWID;"
     "CREATE INDEX depend_by_target ON depend (target);",
+    /* What the resource manager calls a job that it has a name of its own for. */
+    "CREATE TABLE rm_job (number INTEGER PRIMARY KEY REFERENCES job (number) ON DELETE CASCADE,"
+    "  rm_id TEXT NOT NULL, submit_us INTEGER NOT NULL, native INTEGER NOT NULL);"
+    "CREATE INDEX rm_job_by_id ON rm_job (rm_id, submit_us);",
     NULL,
 };
 
@@ -661,6 +665,53 @@ int local_store_outbox_ack (struct local_store *store, enum store_outbox box, ui
 }
 
 /* --- named values ------------------------------------------------------------------------- */
+
+int local_store_rm_job_put (struct local_store *store, uint64_t number,
+                            const struct store_rm_job *job, struct err *err)
+{
+    struct store_stmt *q = store_stmt (
+        store->db, "INSERT INTO rm_job (number, rm_id, submit_us, native) VALUES (?1, ?2, ?3, ?4) "
+                   "ON CONFLICT (number) DO UPDATE SET rm_id = ?2, submit_us = ?3, native = ?4");
+    store_bind_int (q, 1, (int64_t)number);
+    store_bind_text (q, 2, job->rm_id);
+    store_bind_int (q, 3, job->submit);
+    store_bind_int (q, 4, job->native);
+    return store_run (q, err);
+}
+
+int local_store_rm_job_get (struct local_store *store, uint64_t number, struct store_rm_job *out,
+                            struct err *err)
+{
+    struct store_stmt *q = store_stmt (
+        store->db, "SELECT rm_id, submit_us, native FROM rm_job WHERE number = ?1");
+    store_bind_int (q, 1, (int64_t)number);
+    int rc = store_step (q, err);
+    if (rc < 0)
+        return rc;
+    if (rc == 0)
+        return err_set (err, ERR_NOT_FOUND, "job %llu has no name at the resource manager",
+                        (unsigned long long)number);
+    *out = (struct store_rm_job){.submit = store_col_int (q, 1), .native = store_col_int (q, 2) != 0};
+    col_name (q, 0, out->rm_id);
+    store_reset (q);
+    return 0;
+}
+
+int local_store_rm_job_find (struct local_store *store, const char *rm_id, time_us submit,
+                             uint64_t *number_out, struct err *err)
+{
+    struct store_stmt *q = store_stmt (store->db, "SELECT max (number) FROM rm_job WHERE rm_id = ?1 "
+                                                  "AND submit_us = ?2");
+    store_bind_text (q, 1, rm_id);
+    store_bind_int (q, 2, submit);
+    int rc = store_step (q, err);
+    if (rc < 0)
+        return rc;
+    *number_out = rc == 1 ? (uint64_t)store_col_int (q, 0) : 0;
+    store_reset (q);
+    return *number_out ? 0 : err_set (err, ERR_NOT_FOUND, "job %s of the resource manager is not "
+                                                          "known", rm_id);
+}
 
 int local_store_blob_put (struct local_store *store, const char *name, const void *bytes,
                           size_t len, struct err *err)

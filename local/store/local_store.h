@@ -252,6 +252,21 @@ int local_store_depends (struct local_store *store, uint64_t job,
                          int (*fn) (void *arg, int kind, uint64_t target), void *arg,
                          struct err *err);
 
+/* What the resource manager calls a job: see rm.h. */
+struct store_rm_job {
+    char rm_id[STORE_NAME_MAX];
+    time_us submit; /* with rm_id: never twice */
+    bool native;    /* it came from there */
+};
+int local_store_rm_job_put (struct local_store *store, uint64_t number,
+                            const struct store_rm_job *job, struct err *err);
+/* ERR_NOT_FOUND. */
+int local_store_rm_job_get (struct local_store *store, uint64_t number, struct store_rm_job *out,
+                            struct err *err);
+/* The newest job of that name and moment. ERR_NOT_FOUND. */
+int local_store_rm_job_find (struct local_store *store, const char *rm_id, time_us submit,
+                             uint64_t *number_out, struct err *err);
+
 /* One named value ("fairshare"). get: ERR_NOT_FOUND; malloc'ed. */
 int local_store_blob_put (struct local_store *store, const char *name, const void *bytes,
                           size_t len, struct err *err);

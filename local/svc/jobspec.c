@@ -298,3 +298,17 @@ int jobspec_load (struct svc *svc, const struct store_job *rec, struct jobspec *
         jobspec_free (out);
     return rc;
 }
+
+int jobspec_unsigned (struct svc *svc, Nui__Common__V1__Job *job, const char *local_account,
+                      struct jobspec *out, struct err *err)
+{
+    *out = (struct jobspec){.job = job};
+    snprintf (out->submitter, sizeof out->submitter, "%s", job->submitter);
+    snprintf (out->local_account, sizeof out->local_account, "%s", local_account);
+    int rc = component_find (out, job->components[0]->name, err);
+    if (rc == 0)
+        rc = component_convert (svc, out, err);
+    if (rc != 0)
+        jobspec_free (out);
+    return rc;
+}

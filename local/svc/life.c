@@ -29,7 +29,11 @@ static int hold_request_pack (struct svc *svc, struct site_job *job, time_us sta
     }
     request.key.data = out->key;
     request.key.len = sizeof out->key;
-    request.envelope = nui__common__v1__envelope__unpack (NULL, len, bytes);
+    Nui__Bank__V1__SiteClaim claim;
+    if (native_claim (svc, job, &claim))
+        request.claim = &claim; /* nobody signed it: the site's word */
+    else
+        request.envelope = nui__common__v1__envelope__unpack (NULL, len, bytes);
     request.site_job_id = site_id (svc, job->rec.number, id);
     request.grid_job_id = *job->rec.grid_job_id ? job->rec.grid_job_id : id; /* msub's: its own */
     request.component = job->rec.component;
@@ -41,9 +45,10 @@ static int hold_request_pack (struct svc *svc, struct site_job *job, time_us sta
     request.class_ = spec.component->class_;
     out->request_len = nui__bank__v1__hold_request__get_packed_size (&request);
     out->request = malloc (out->request_len + 1);
-    assert (out->request && request.envelope);
+    assert (out->request && (request.envelope || request.claim));
     nui__bank__v1__hold_request__pack (&request, out->request);
-    nui__common__v1__envelope__free_unpacked (request.envelope, NULL);
+    if (request.envelope)
+        nui__common__v1__envelope__free_unpacked (request.envelope, NULL);
     jobspec_free (&spec);
     free (bytes);
     return 0;
@@ -112,12 +117,15 @@ static int charge_put (struct svc *svc, const struct site_job *job, struct err *
     struct uuid key;
     char id[SITE_ID_MAX];
     uint8_t bytes[2048];
-    if (!*job->rec.hold_id)
+    Nui__Bank__V1__SiteClaim claim;
+    if (!native_charged (svc, job) || (!*job->rec.hold_id && !job->rm.native))
         return 0;
     uuid_make (&key);
     request.key.data = key.b;
     request.key.len = sizeof key.b;
     request.hold_id = (char *)job->rec.hold_id;
+    if (!*job->rec.hold_id && native_claim (svc, job, &claim))
+        request.claim = &claim;
     request.site_job_id = site_id (svc, job->rec.number, id);
     request.grid_job_id = *job->rec.grid_job_id ? (char *)job->rec.grid_job_id : id;
     request.component = (char *)job->rec.component;
@@ -285,6 +293,7 @@ static void end_started (struct svc *svc, struct site_job *job, const struct rm_
 /* Back to the queue, until `until` at the earliest, or deferred. Reason set before. */
 static void requeue (struct svc *svc, struct site_job *job, time_us until, struct deferral deferral)
 {
+    native_bind_again (svc, job);
     struct err err = {0};
     job->rec.state = STORE_JOB_QUEUED;
     job->rec.deferred_until = until;
@@ -478,6 +487,10 @@ int life_launch (struct svc *svc, struct site_job *job, struct err *err)
         .arg = (const char *const *)c->args,
         .stdout_name = c->stdout_name,
         .stderr_name = c->stderr_name,
+        .class_name = c->class_,
+        .account = spec.job->account,
+        .qos = c->qos,
+        .rm_id = job->rm.native ? job->rm.rm_id : NULL,
     };
     uint32_t tasks = launch_hosts (svc, job, &rm);
     launch_env (svc, job, &spec, &rm, tasks);
@@ -560,8 +573,8 @@ static void ordinary_granted (struct svc *svc, struct site_job *job,
         daemon_stop (svc->daemon, &err);
         return;
     }
-    if (life_launch (svc, job, &err) != 0)
-        start_failed (svc, job, err.text);
+    if (job->rec.state == STORE_JOB_STARTING) /* else someone started it without us */
+        life_launch_unpaid (svc, job);
 }
 
 static void ordinary_refused (struct svc *svc, struct site_job *job,
@@ -581,6 +594,8 @@ static void ordinary_refused (struct svc *svc, struct site_job *job,
         daemon_stop (svc->daemon, &err);
         return;
     }
+    if (job->rec.state == STORE_JOB_RUNNING) /* someone started it without us: charged without a hold */
+        return;
     requeue (svc, job, retry_at (svc, policy->poll_interval),
              defer_next (policy, job->rec.defer_count, svc_now (svc)));
 }
@@ -745,6 +760,7 @@ static void end_preempted (struct svc *svc, struct site_job *job, const struct r
     log_event (svc->log, LOG_LEVEL_INFO, "svc", "job_preempted", "job=%s incarnation=%u",
                site_id (svc, job->rec.number, id), job->rec.incarnation);
     bank_link_poke (svc->bank);
+    native_bind_again (svc, job);
     if (cluster_job_preempt (svc->cluster, (struct job_id){job->rec.number}, svc_now (svc),
                              &err) != 0)
         log_event (svc->log, LOG_LEVEL_ERROR, "svc", "core_disagrees", "error=\"%s\"", err.text);
@@ -754,11 +770,13 @@ static void end_preempted (struct svc *svc, struct site_job *job, const struct r
 
 static void on_ended (struct svc *svc, struct site_job *job, const struct rm_status *status)
 {
-    bool preempted = job->rec.stop == STORE_STOP_PREEMPT && status->end == RM_END_CANCELLED;
-    bool violated = status->end == RM_END_TIMEOUT && !job->part &&
+    bool preempted = (job->rec.stop == STORE_STOP_PREEMPT && status->end == RM_END_CANCELLED) ||
+                     status->end == RM_END_REQUEUED;
+    bool violated = status->end == RM_END_TIMEOUT && !job->part && !job->rm.native &&
                     job->rec.stop != STORE_STOP_CANCEL && !(job->core_flags & JOB_NORESTART) &&
                     svc->settings->policy->wcviolation_action == WCVIOLATION_PREEMPT;
-    bool lost = status->end == RM_END_NODE_FAILURE && evict_requeues_lost (svc, job);
+    bool lost = status->end == RM_END_NODE_FAILURE && !job->rm.native &&
+                evict_requeues_lost (svc, job);
     if (lost)
         svc_reason (job, "NodeFailure", "sent back to the queue: %s", status->text);
     else if (violated && !preempted)
@@ -785,8 +803,18 @@ void life_on_rm_event (void *arg, const struct rm_event *event)
 {
     struct svc *svc = arg;
     if (event->kind == RM_EVENT_NODES) {
+        rmnodes_changed (svc);
         deferral_nodes_changed (svc);
         pass_wake (svc);
+        return;
+    }
+    if (event->kind == RM_EVENT_REACH) {
+        if (svc->rm.ops->fresh (svc->rm.self))
+            pass_wake (svc);
+        return;
+    }
+    if (event->kind == RM_EVENT_NATIVE) {
+        native_take (svc, event->native, event->native_count);
         return;
     }
     struct site_job *job = job_of_event (svc, event);
@@ -794,10 +822,25 @@ void life_on_rm_event (void *arg, const struct rm_event *event)
         log_event (svc->log, LOG_LEVEL_WARN, "rm", "event_of_unknown_job", "job=%s", event->job_id);
         return;
     }
-    if (event->kind == RM_EVENT_STARTED)
-        on_started (svc, job, event->status->start);
-    else
+    switch (event->kind) {
+    case RM_EVENT_STARTED:
+        if (job->rec.state == STORE_JOB_QUEUED && event->unasked)
+            native_started (svc, job, event);
+        else
+            on_started (svc, job, event->status->start);
+        if (event->placement && *event->placement)
+            native_placed (svc, job, event->placement);
+        break;
+    case RM_EVENT_HANDED:
+        native_handed (svc, job, event->rm_id);
+        break;
+    case RM_EVENT_UNKNOWN:
+        native_unknown (svc, job);
+        break;
+    default:
         on_ended (svc, job, event->status);
+        break;
+    }
 }
 
 /* --- cancel ------------------------------------------------------------------------------- */
@@ -809,7 +852,14 @@ int life_cancel (struct svc *svc, struct site_job *job, const char *code, const 
     bool at_rm = job->rec.state == STORE_JOB_RUNNING ||
                  (job->rec.state == STORE_JOB_STARTING && !job->rec.hold_asked);
     svc_reason (job, code, "%s", text);
-    if (!at_rm) {
+    if (!at_rm && job->rm.native) { /* it waits there, too: it ends when it has ended there */
+        struct job_view view;
+        if (job->in_cluster &&
+            cluster_job_get (svc->cluster, (struct job_id){job->rec.number}, &view, err) == 0 &&
+            view.state == JOB_IDLE &&
+            cluster_job_remove (svc->cluster, (struct job_id){job->rec.number}, svc_now (svc), err) == 0)
+            job->in_cluster = false; /* not started meanwhile */
+    } else if (!at_rm) {
         if (job->part && job->part->rec.state < STORE_PART_FIRM)
             job->part->rec.state = STORE_PART_ABORTED;
         return life_end_unstarted (svc, job, STORE_JOB_CANCELLED, err);

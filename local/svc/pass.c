@@ -35,7 +35,7 @@ static int start_write (struct svc *svc, const struct plan_start *start, struct 
     job->rec.deferred_until = 0;
     job->dispatched = now;
     int rc = 0;
-    if (svc->bank) {
+    if (native_charged (svc, job)) {
         svc_reason (job, "Starting", "waits for the bank's hold");
         rc = life_hold_prepare (svc, job, now, &out->hold, err);
     } else {
@@ -68,7 +68,7 @@ static void starts_undo (struct svc *svc, const struct plan *plan, uint32_t from
 /* The decision is durable: it is paid for, or launched. */
 static void start_go (struct svc *svc, const struct started *started)
 {
-    if (svc->bank)
+    if (native_charged (svc, started->job))
         bank_link_hold (svc->bank, &started->hold);
     else
         life_launch_unpaid (svc, started->job);
@@ -189,7 +189,9 @@ void pass_run (struct svc *svc)
     time_us now = svc_now (svc), begun = clock_now_us ();
     life_parts_settle (svc);
     stats_advance (svc, now);
-    if (schedule_stopped (&svc->schedule)) {
+    /* Nothing is decided by what the resource manager said long ago. */
+    bool stale = svc->rm.ops->fresh && !svc->rm.ops->fresh (svc->rm.self);
+    if (stale || schedule_stopped (&svc->schedule)) {
         if (svc->meta)
             meta_link_poke (svc->meta);
         return;

@@ -12,10 +12,8 @@
 #include "proto/base/hostlist.h"
 #include "proto/rpc/tlsid.h"
 
-enum { RM_EMBEDDED };
-
 static const char *const failure_words[] = {"FAIL", "REQUEUE", "CANCEL", NULL};
-static const char *const rm_words[] = {"EMBEDDED", NULL};
+static const char *const rm_words[] = {"EMBEDDED", "SLURM", NULL}; /* enum settings_rm */
 
 /* --- attributes that need a hand ---------------------------------------------------------- */
 
@@ -109,17 +107,50 @@ static int node_record (void *target, const char *index, void **record_out, stru
     return 0;
 }
 
+#define AT(field) offsetof (struct settings, slurm.field)
 static const struct conf_param rm_attrs[] = {
     {.name = "TYPE", .type = CONF_WORD, .offset = offsetof (struct settings, rm_type),
      .words = rm_words},
+    {.name = "SERVER", .type = CONF_STRING, .offset = AT (server)},
+    {.name = "KEY", .type = CONF_PATH, .offset = AT (key)},
+    {.name = "USER", .type = CONF_STRING, .offset = AT (user)},
+    {.name = "PARTITION", .type = CONF_STRING, .offset = AT (partition)},
+    {.name = "CONF", .type = CONF_PATH, .offset = AT (conf)},
+    {.name = "BIN", .type = CONF_PATH, .offset = AT (bin)},
+    {.name = "COMPLETIONS", .type = CONF_PATH, .offset = AT (completions)},
+    {.name = "SACCT", .type = CONF_BOOL, .offset = AT (sacct)},
+    {.name = "CHARGE", .type = CONF_BOOL, .offset = AT (charge)},
+    {.name = "POLL", .type = CONF_DURATION, .offset = AT (poll), .min = US_PER_S,
+     .max = 3600 * US_PER_S},
+    {.name = "PATIENCE", .type = CONF_DURATION, .offset = AT (patience), .min = US_PER_S,
+     .max = 3600 * US_PER_S},
     {.name = NULL},
 };
+#undef AT
 
 static int rm_record (void *target, const char *index, void **record_out, struct err *err)
 {
+    struct settings *s = target;
     (void)index;
     (void)err;
+    if (!s->slurm.poll)
+        s->slurm = (struct settings_slurm){.user = "root", .partition = "nui", .charge = true,
+                                           .poll = 10 * US_PER_S, .patience = 15 * US_PER_S};
     *record_out = target; /* one resource manager; its name is the administrator's */
+    return 0;
+}
+
+static int slurm_check (const struct settings *s, struct err *err)
+{
+    if (s->rm_type != SETTINGS_RM_SLURM)
+        return 0;
+    if (!s->slurm.server)
+        return err_set (err, ERR_INVALID, "RMCFG: TYPE=SLURM needs SERVER, slurmrestd's address");
+    if (!s->slurm.key)
+        return err_set (err, ERR_INVALID, "RMCFG: TYPE=SLURM needs KEY, the file of Slurm's jwt_key");
+    if (name_check ("RMCFG USER", s->slurm.user, err) != 0 ||
+        name_check ("RMCFG PARTITION", s->slurm.partition, err) != 0)
+        return err->code;
     return 0;
 }
 
@@ -316,6 +347,8 @@ static int nodes_expand (struct settings *s, struct err *err)
 static int settings_check (struct settings *s, struct err *err)
 {
     int rc = ports_check (s, err);
+    if (rc == 0)
+        rc = slurm_check (s, err);
     for (uint32_t i = 0; rc == 0 && i < s->meta_count; i++)
         rc = target_check ("META", s->metas[i], err);
     if (rc == 0 && s->bank)
@@ -337,7 +370,7 @@ static int settings_check (struct settings *s, struct err *err)
     if (rc == 0)
         rc = nodes_expand (s, err);
     if (rc == 0)
-        rc = settings_mode_check (&s->mode, s->node_count, err);
+        rc = settings_mode_check (&s->mode, s->rm_type == SETTINGS_RM_SLURM ? 1 : s->node_count, err);
     return rc;
 }
 

@@ -50,6 +50,16 @@ struct workload;
 /* What happens to a job whose node is lost. */
 enum node_failure { NODE_FAILURE_FAIL, NODE_FAILURE_REQUEUE, NODE_FAILURE_CANCEL };
 
+enum settings_rm { SETTINGS_RM_EMBEDDED, SETTINGS_RM_SLURM };
+
+/* RMCFG[…] of TYPE=SLURM: see rm_slurm.h. */
+struct settings_slurm {
+    const char *server, *key, *user, *partition, *conf, *bin, *completions;
+    bool sacct;
+    bool charge; /* jobs that came from Slurm itself are paid for at the grid's bank */
+    duration_us poll, patience;
+};
+
 struct settings {
     struct settings_mode mode;
     struct workload *workload; /* SIMULATION's log; NULL: none */
@@ -77,7 +87,8 @@ struct settings {
     duration_us history_time; /* HISTORYTIME: and their history after this; TIME_US_MAX: never */
     const char *checkpoint_hook; /* CHECKPOINTHOOK; NULL: none */
     int node_failure;            /* enum node_failure: JOBACTIONONNODEFAILURE */
-    int rm_type;
+    int rm_type; /* enum settings_rm */
+    struct settings_slurm slurm;
     struct settings_cap caps[SETTINGS_CAPS_MAX];
     uint32_t cap_count;
     struct settings_node_line *lines;

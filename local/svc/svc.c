@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "local/rm/rm_embedded.h"
+#include "local/rm/rm_slurm.h"
 #include "local/svc/admin.h"
 #include "local/svc/admin_stats.h"
 #include "local/svc/fairshare_file.h"
@@ -140,8 +141,9 @@ static int node_add (struct svc *svc, const struct settings_node *n, const struc
     return 0;
 }
 
-/* Nodes as configured: new ones are added, others changed, absent ones are down. */
-static int nodes_apply (struct svc *svc, const struct settings *settings, struct err *err)
+/* New ones are added, others changed, absent ones are down. */
+static int nodes_apply (struct svc *svc, const struct settings_node *nodes, uint32_t count,
+                        struct err *err)
 {
     time_us now = svc_now (svc);
     int rc = 0;
@@ -149,8 +151,8 @@ static int nodes_apply (struct svc *svc, const struct settings *settings, struct
         stats_advance (svc, now);
     for (uint32_t i = 0; i < svc->node_count; i++)
         svc->node_by_id[i]->configured = false;
-    for (uint32_t i = 0; rc == 0 && i < settings->node_count; i++) {
-        const struct settings_node *n = &settings->nodes[i];
+    for (uint32_t i = 0; rc == 0 && i < count; i++) {
+        const struct settings_node *n = &nodes[i];
         struct node_spec spec;
         struct site_node *node = node_find (svc, n->name);
         rc = node_spec_of (svc, n, &spec, err);
@@ -167,9 +169,19 @@ static int nodes_apply (struct svc *svc, const struct settings *settings, struct
     }
     for (uint32_t i = 0; rc == 0 && i < svc->node_count; i++) {
         struct site_node *node = svc->node_by_id[i];
-        bool up = node->configured && svc->rm.ops->node_up (svc->rm.self, node->name);
-        rc = cluster_node_state_set (svc->cluster, node->id, up ? NODE_UP : NODE_DOWN, now, err);
+        enum node_state state = node->configured ? rmnodes_state (svc, node->name) : NODE_DOWN;
+        rc = cluster_node_state_set (svc->cluster, node->id, state, now, err);
     }
+    return rc;
+}
+
+int svc_nodes_apply (struct svc *svc, const struct settings *settings, struct err *err)
+{
+    uint32_t count;
+    struct settings_node *theirs = rmnodes_list (svc, settings, &count);
+    int rc = theirs ? nodes_apply (svc, theirs, count, err)
+                    : nodes_apply (svc, settings->nodes, settings->node_count, err);
+    rmnodes_free (theirs, count);
     return rc;
 }
 
@@ -295,7 +307,7 @@ struct who svc_who (const struct site_job *job)
     return who;
 }
 
-int svc_cluster_submit (struct svc *svc, struct site_job *job, struct err *err)
+static struct job_spec core_spec_of (const struct site_job *job)
 {
     struct job_spec spec = {
         .id = {job->rec.number},
@@ -312,6 +324,25 @@ int svc_cluster_submit (struct svc *svc, struct site_job *job, struct err *err)
     spec.deadline = job->deadline;
     spec.array = job->rec.array;
     spec.array_limit = job->rec.array_limit;
+    return spec;
+}
+
+int svc_cluster_modify (struct svc *svc, struct site_job *job, struct err *err)
+{
+    struct job_spec spec = core_spec_of (job);
+    struct job_view view;
+    int rc = cluster_job_get (svc->cluster, spec.id, &view, err);
+    if (rc != 0)
+        return rc;
+    spec.holds = view.spec->holds;
+    spec.flags = view.spec->flags;
+    spec.system_priority = view.spec->system_priority;
+    return cluster_job_modify (svc->cluster, &spec, svc_now (svc), err);
+}
+
+int svc_cluster_submit (struct svc *svc, struct site_job *job, struct err *err)
+{
+    struct job_spec spec = core_spec_of (job);
     int rc = cluster_job_submit (svc->cluster, &spec, svc_now (svc), err);
     job->in_cluster = rc == 0;
     return rc;
@@ -357,8 +388,9 @@ static int recover_job (void *arg, struct store_job *rec, struct err *err)
     }
     struct site_job *job = svc_job_add (svc, rec, &spec);
     jobspec_free (&spec);
-    if (rec->part)
-        return 0; /* with its part */
+    rc = native_restore (svc, job, err);
+    if (rc != 0 || rec->part)
+        return rc; /* a part: with its part */
     rc = depends_load (svc, job, err);
     if (rc == 0)
         rc = svc_cluster_submit (svc, job, err);
@@ -414,11 +446,14 @@ static void recover_launches (struct svc *svc)
             forget_hold (svc, job);
         bool due = job->rec.state == STORE_JOB_RUNNING ||
                    (job->rec.state == STORE_JOB_STARTING && !job->rec.hold_asked &&
-                    (*job->rec.hold_id || !svc->bank));
+                    (*job->rec.hold_id || !native_charged (svc, job))) ||
+                   (job->rm.native && job->rec.stop == STORE_STOP_CANCEL);
         if (!due)
             continue;
         site_id (svc, job->rec.number, id);
-        int rc = svc->rm.ops->adopt (svc->rm.self, id, job->rec.incarnation, &err);
+        int rc = job->rm.native ? 0 : svc->rm.ops->adopt (svc->rm.self, id, job->rec.incarnation, &err);
+        if (rc == 0 && job->rm.native && job->rec.state == STORE_JOB_STARTING)
+            rc = life_launch (svc, job, &err);
         if (rc == 0)
             rc = evict_recover (svc, job, &err);
         else if (rc == ERR_NOT_FOUND && job->part &&
@@ -556,6 +591,26 @@ static int rm_open (struct svc *svc, const struct settings *settings, struct err
         .arg = svc,
     };
     snprintf (svc->job_dir, sizeof svc->job_dir, "%s", jobs);
+    const struct settings_slurm *s = &settings->slurm;
+    struct rm_slurm_config slurm = {
+        .base = svc->base,
+        .log = svc->log,
+        .server = s->server,
+        .key_file = s->key,
+        .user = s->user,
+        .partition = s->partition,
+        .slurm_conf = s->conf,
+        .bin_dir = s->bin,
+        .completions = s->completions,
+        .sacct = s->sacct,
+        .poll = s->poll,
+        .patience = s->patience,
+        .job_dir = jobs,
+        .on_event = life_on_rm_event,
+        .arg = svc,
+    };
+    if (settings->rm_type == SETTINGS_RM_SLURM)
+        return rm_slurm_create (&slurm, &svc->rm, err);
     return rm_embedded_create (&config, &svc->rm, err);
 }
 
@@ -609,7 +664,7 @@ static int state_open (struct svc *svc, const struct settings *settings, struct 
     if (rc != 0)
         return rc;
     svc->cluster = cluster_create (settings->policy, &options, err);
-    return svc->cluster ? nodes_apply (svc, settings, err) : err->code;
+    return svc->cluster ? svc_nodes_apply (svc, settings, err) : err->code;
 }
 
 int svc_create (struct daemon *daemon, struct cred_names *names, const struct settings *settings,
@@ -695,11 +750,11 @@ int svc_reload (struct svc *svc, const struct settings *settings, struct err *er
         return err_set (err, ERR_CONFLICT, "the mode changes from %s to %s with a restart only",
                         server_mode_name (old->mode.mode), server_mode_name (settings->mode.mode));
     int rc = cluster_policy_set (svc->cluster, settings->policy, svc_now (svc), err);
-    if (rc == 0 && nodes_apply (svc, settings, err) != 0) {
+    if (rc == 0 && svc_nodes_apply (svc, settings, err) != 0) {
         struct err again = {0};
         rc = err ? err->code : ERR_INVALID;
         if (cluster_policy_set (svc->cluster, old->policy, svc_now (svc), &again) != 0 ||
-            nodes_apply (svc, old, &again) != 0)
+            svc_nodes_apply (svc, old, &again) != 0)
             log_event (svc->log, LOG_LEVEL_ERROR, "svc", "old_settings_not_restored",
                        "error=\"%s\"", again.text);
         return rc;

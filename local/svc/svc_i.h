@@ -10,6 +10,8 @@
  *   coalloc.c   PREPARE, COMMIT, ABORT, READY, START, RELEASE
  *   jobs.c      QUERY, SUBMIT, JOB, CANCEL and what a JobInfo says
  *   output.c    OUTPUT
+ *   native.c    jobs that came from the resource manager itself
+ *   rmnodes.c   nodes that the resource manager tells of
  *   usage.c     measured use of processors, from the resource manager to the core
  *   ports.c     rendezvous ports
  *   report.c    what metaschedulers are told of the cluster
@@ -32,6 +34,7 @@
 #include "local/store/local_store.h"
 #include "local/svc/schedule.h"
 #include "local/svc/svc.h"
+#include "proto/nui/v1/bank.pb-c.h"
 #include "proto/nui/v1/local.pb-c.h"
 
 enum {
@@ -70,6 +73,8 @@ struct site_job {
     struct site_part *part; /* NULL: ordinary */
     char told_reason[STORE_NAME_MAX]; /* the code of the last event */
     time_us dispatched; /* when it was chosen to start; 0: not known (before a restart) */
+    struct store_rm_job rm;           /* what the resource manager calls it; rm_id "": nothing yet */
+    bool suspended;                   /* there */
     UT_hash_handle hh;      /* by rec.number */
 };
 
@@ -169,6 +174,9 @@ int jobspec_runnable (const struct jobspec *spec, struct err *err);
 /* From the store: checked when it came in. The account stays the one it got then. */
 int jobspec_load (struct svc *svc, const struct store_job *rec, struct jobspec *out,
                   struct err *err);
+/* A job that nobody signed, of an account of this cluster. Takes job over, also on failure. */
+int jobspec_unsigned (struct svc *svc, Nui__Common__V1__Job *job, const char *local_account,
+                      struct jobspec *out, struct err *err);
 void jobspec_free (struct jobspec *spec);
 
 /* --- mode.c ------------------------------------------------------------------------------- */
@@ -184,6 +192,8 @@ struct site_job *svc_job (struct svc *svc, uint64_t number); /* live ones */
 /* A record with its needs, in the hash; the part is attached by the caller. */
 struct site_job *svc_job_add (struct svc *svc, const struct store_job *rec,
                               const struct jobspec *spec);
+/* The configuration's or the resource manager's nodes, in force. */
+int svc_nodes_apply (struct svc *svc, const struct settings *settings, struct err *err);
 void svc_job_forget (struct svc *svc, struct site_job *job);
 struct site_part *svc_part_add (struct svc *svc, const struct store_part *rec,
                                 struct site_job *job);
@@ -201,6 +211,8 @@ char *placement_text (struct svc *svc, const struct allocation *allocation);
 struct allocation placement_parse (struct svc *svc, const char *text, struct arena *arena);
 const char *node_address (struct svc *svc, const char *node_name);
 int svc_cluster_submit (struct svc *svc, struct site_job *job, struct err *err);
+/* What the job needs has changed while it waits. */
+int svc_cluster_modify (struct svc *svc, struct site_job *job, struct err *err);
 /* A job, and one that is only asked about, as the ACLs of reservations see them. */
 struct who svc_who (const struct site_job *job);
 struct who jobspec_who (const struct jobspec *spec, bool coallocated);
@@ -347,6 +359,41 @@ int jobs_estimate (struct svc *svc, const struct jobspec *spec, time_us now, str
                    struct err *err);
 /* Fails with the status for err, logged when it is about trust. */
 void jobs_refuse (struct svc *svc, struct rpccall *call, const struct err *err);
+
+/* --- native.c ----------------------------------------------------------------------------- */
+
+/* New and changed jobs of the resource manager's own. */
+void native_take (struct svc *svc, const struct rm_native *list, uint32_t count);
+/* A native job's hold: who it is for, by the gridmap; false: the gridmap has nobody for its account. */
+bool native_claim (struct svc *svc, const struct site_job *job,
+                   Nui__Bank__V1__SiteClaim *claim_out);
+/* Whether the bank is asked for it, and told. */
+bool native_charged (const struct svc *svc, const struct site_job *job);
+/* It runs and nobody here started it: said, and its nodes are taken from the plan. */
+void native_started (struct svc *svc, struct site_job *job, const struct rm_event *event);
+/* Where the resource manager put it, when that is not what was planned. */
+void native_placed (struct svc *svc, struct site_job *job, const char *placement);
+/* After a restart, before anything is decided. */
+int native_restore (struct svc *svc, struct site_job *job, struct err *err);
+/* Another incarnation of it waits: its events are for that one. */
+void native_bind_again (struct svc *svc, struct site_job *job);
+void native_handed (struct svc *svc, struct site_job *job, const char *rm_id);
+void native_unknown (struct svc *svc, struct site_job *job);
+/* What an administrator or the owner set here is set there. */
+void native_hold_push (struct svc *svc, const struct site_job *job, uint32_t before,
+                       uint32_t after);
+
+/* --- rmnodes.c ---------------------------------------------------------------------------- */
+
+/* Nodes as the resource manager has them, with what NODECFG says of them besides; all that are known
+ * from before a restart (down) until it answers. malloc'ed; free with rmnodes_free. NULL, *count_out
+ * 0: the configuration's nodes are all there are. */
+struct settings_node *rmnodes_list (struct svc *svc, const struct settings *settings,
+                                    uint32_t *count_out);
+void rmnodes_free (struct settings_node *nodes, uint32_t count);
+/* In force now, and remembered. */
+void rmnodes_changed (struct svc *svc);
+enum node_state rmnodes_state (struct svc *svc, const char *name);
 
 /* --- output.c ----------------------------------------------------------------------------- */
 

@@ -42,6 +42,8 @@ Grid(sys.argv[2], None).stop()
 class GridCase(unittest.TestCase):
     grid = None
     guard = None
+    sites = None  # as in layout.SITES
+    slurm = None  # sites under a real Slurm: see Grid
     keep = bool(os.environ.get("NUI_E2E_KEEP"))
 
     def run(self, result=None):
@@ -58,7 +60,7 @@ class GridCase(unittest.TestCase):
                                      stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
                                      start_new_session=True)
         cls.addClassCleanup(cls.tear_down_grid, state)
-        cls.grid = Grid(state, BUILD)
+        cls.grid = Grid(state, BUILD, cls.sites, cls.slurm)
         cls.grid.make()
         cls.grid.start()
         cls.fund()
@@ -97,6 +99,7 @@ class GridCase(unittest.TestCase):
         grid = cls.grid
         for who, *words in (
                 *[[layout.OPERATOR, "rate", "set", site, "1"] for site in grid.sites],
+                *[[layout.OPERATOR, "site", "modify", site, "--claims", "yes"] for site in grid.slurm],
                 *[[layout.OPERATOR, "user", "create", user] for user in layout.USERS],
                 [layout.OPERATOR, "project", "create", "physics"],
                 [layout.OPERATOR, "project", "add-user", "physics", "alice"],

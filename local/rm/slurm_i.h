@@ -1,0 +1,216 @@
+/* slurm_i: what the sources of the Slurm adapter share.
+ *
+ *   rm_slurm.c     operations, creation
+ *   slurm_poll.c   when Slurm is looked at, and what is done with what it says
+ *   slurm_parse.c  an entry of its JSON in our terms
+ *   slurm_job.c    one job: wishes, and what is told of it
+ *   slurm_cmd.c    Slurm's commands, one at a time
+ *   slurm_done.c   ends that Slurm has forgotten: its completion file, sacct
+ *   slurm_rest, slurm_json, slurm_jwt   the wire */
+#ifndef NUI_LOCAL_RM_SLURM_I_H
+#define NUI_LOCAL_RM_SLURM_I_H
+
+#include <uthash.h>
+
+#include "local/rm/jobdir.h"
+#include "local/rm/rm_slurm.h"
+#include "local/rm/slurm_json.h"
+#include "local/rm/slurm_rest.h"
+#include "proto/base/arena.h"
+
+enum { SLURM_ID_MAX = 40, SLURM_WORD_MAX = 64, SLURM_BATCH = 256 };
+
+enum slurm_state {
+    SLURM_NONE, /* not heard of yet */
+    SLURM_PENDING,
+    SLURM_RUNNING,
+    SLURM_SUSPENDED,
+    SLURM_ENDED, /* finally */
+};
+
+/* An entry of /jobs. */
+struct slurm_seen {
+    struct rm_native native; /* strings in the arena it was parsed into */
+    enum slurm_state state;
+    char word[24];           /* COMPLETED, TIMEOUT … */
+    int64_t number;          /* of this record; 0: a task that has no record of its own yet */
+    const char *comment, *reason, *partition;
+    time_us end;
+    int32_t exit_status; /* raw wait status */
+    uint32_t restarts;
+    int64_t priority;
+    int64_t array_id;     /* 0: none */
+    const char *tasks;    /* "0-4%2": tasks without a record of their own; "" none */
+};
+
+/* A node as told by Slurm. Strings are owned, all in one block behind it. */
+struct slurm_node {
+    struct rm_node node;
+    char *text;
+    bool seen;
+    UT_hash_handle hh; /* by node.name */
+};
+
+enum slurm_phase {
+    PHASE_NONE,
+    PHASE_SUBMIT, /* to be submitted */
+    PHASE_FIND,   /* the submission's answer was lost, or we were: it is looked for by its comment */
+    PHASE_LATER,  /* submitted; waits for its moment */
+    PHASE_MOVE,   /* to be moved to our partition */
+    PHASE_WATCH,  /* moved: RUNNING is waited for */
+    PHASE_BACK,   /* Slurm did not start it: to be moved back */
+};
+
+/* How far the search for a forgotten end has come: slurm_done.c. */
+enum slurm_seek { SEEK_NONE, SEEK_WAITING, SEEK_FILE, SEEK_SACCT };
+
+enum slurm_hold_wish { HOLD_WISH_NONE, HOLD_WISH_RELEASE, HOLD_WISH_USER, HOLD_WISH_ADMIN };
+
+struct slurm_job {
+    struct slurm *owner;
+    char rm_id[SLURM_ID_MAX];      /* "" while not submitted */
+    time_us submit;
+    int64_t number;                /* 0: unknown */
+    char job_id[JOBDIR_KEY_MAX];   /* "" while nobody told us which job of ours it is */
+    uint32_t incarnation;
+    bool native;
+    /* what Slurm said last */
+    enum slurm_state state;
+    char word[24], reason[SLURM_WORD_MAX];
+    char partition[SLURM_WORD_MAX];
+    time_us start, end;
+    int32_t exit_status;
+    uint32_t restarts;
+    bool held;        /* priority 0 */
+    char *placement;  /* "n1:2,…" */
+    uint64_t digest;  /* of what was told in NATIVE */
+    uint64_t seen;    /* number of the look */
+    /* what was told */
+    bool started_told;
+    uint32_t restarts_told;
+    time_us start_told;
+    /* wishes */
+    enum slurm_phase phase;
+    bool asked;       /* we started it */
+    bool cancel;
+    enum slurm_hold_wish hold;
+    enum slurm_seek seeking;
+    bool busy;        /* a request is under way */
+    bool guarded;     /* held while it runs */
+    bool settling;    /* in job_settle */
+    bool gone;        /* not in Slurm's list any more */
+    uint64_t written; /* looks begun before this number do not count */
+    duration_us deadline; /* monotonic; of PHASE_WATCH */
+    time_us launch_at;
+    char *hosts;      /* chosen: "n1,n2" */
+    uint32_t host_count;
+    char *class_name; /* partition it came from, to go back to */
+    char *hosts_wanted; /* the user's own, to go back to; "" none */
+    uint32_t nodes_min, nodes_max;
+    bool limitless;     /* it named no time limit */
+    duration_us walltime;
+    char *submission; /* JSON of a job to be submitted */
+    char *user;
+    struct event *timer;
+    UT_hash_handle hh;    /* by rm_id */
+    UT_hash_handle hh_id; /* by key */
+    char key[JOBDIR_KEY_MAX];
+};
+
+struct slurm_command;
+
+struct slurm {
+    struct event_base *base;
+    struct log *log;
+    struct slurm_rest *rest;
+    char *partition, *slurm_conf, *bin_dir, *completions, *job_dir;
+    bool sacct;
+    duration_us poll_every, patience;
+    rm_event_fn on_event;
+    void *arg;
+    int dir; /* job_dir */
+    /* nodes */
+    struct slurm_node *nodes;
+    struct rm_node *node_list;
+    uint32_t node_count;
+    bool nodes_changed;
+    char default_class[SLURM_WORD_MAX];
+    struct slurm_class { char name[SLURM_WORD_MAX]; } *classes;
+    uint32_t class_count;
+    /* jobs */
+    struct slurm_job *jobs;  /* by rm_id */
+    struct slurm_job *by_id; /* by key */
+    /* looking */
+    struct event *poll_timer, *watch_timer;
+    uint64_t look;      /* number of the present or last look at jobs */
+    bool looking;
+    bool look_again;    /* when this one is done */
+    time_us look_begun, look_since;
+    uint32_t look_lightly; /* looks since the last whole one */
+    bool fresh;
+    bool ever_looked;
+    duration_us retry;
+    struct arena *arena; /* of the batch */
+    struct rm_native batch[SLURM_BATCH];
+    uint32_t batch_count;
+    /* commands */
+    struct slurm_command *commands;
+    /* forgotten ends */
+    struct slurm_done *done;
+};
+
+/* --- slurm_parse.c ------------------------------------------------------------------------ */
+
+int slurm_parse_job (const json_t *object, const char *our_partition, struct arena *arena,
+                     struct slurm_seen *out, struct err *err);
+/* A new node; NULL with err. */
+struct slurm_node *slurm_parse_node (const json_t *object, const char *our_partition,
+                                     struct err *err);
+void slurm_node_free (struct slurm_node *node);
+/* Calls fn for each number of "1,3-7:2%4"; at most cap. Returns how many there were. */
+uint32_t slurm_tasks_each (const char *text, uint32_t cap, void (*fn) (void *arg, uint32_t task),
+                           void *arg);
+/* How an end is classified. */
+void slurm_end_of (const char *word, int32_t exit_status, struct rm_status *out);
+uint64_t slurm_digest (const struct rm_native *native);
+
+/* --- slurm_poll.c ------------------------------------------------------------------------- */
+
+int slurm_poll_init (struct slurm *slurm, struct err *err);
+void slurm_poll_stop (struct slurm *slurm);
+void slurm_look (struct slurm *slurm, bool whole); /* now, or when the present one is done */
+void slurm_unreachable (struct slurm *slurm, const struct slurm_answer *answer);
+void slurm_watch (struct slurm *slurm); /* some job is about to change */
+
+/* --- slurm_job.c -------------------------------------------------------------------------- */
+
+struct slurm_job *slurm_job_new (struct slurm *slurm, const char *rm_id, time_us submit);
+void slurm_job_free (struct slurm_job *job);
+struct slurm_job *slurm_job_by_rm (struct slurm *slurm, const char *rm_id);
+struct slurm_job *slurm_job_by_id (struct slurm *slurm, const char *job_id, uint32_t incarnation);
+void slurm_job_name (struct slurm_job *job, const char *job_id, uint32_t incarnation);
+void slurm_job_rm_id (struct slurm_job *job, const char *rm_id);
+/* What a look said of it. */
+void slurm_job_seen (struct slurm_job *job, const struct slurm_seen *seen);
+/* Tells what is to be told, does what is to be done next. May free the job. */
+void slurm_job_settle (struct slurm_job *job);
+void slurm_job_finish (struct slurm_job *job, const struct rm_status *status);
+void slurm_job_settle_in (struct slurm_job *job, duration_us d); /* from the loop */
+
+/* --- slurm_cmd.c -------------------------------------------------------------------------- */
+
+/* Runs BIN/args[0] …, one at a time, in order; what it printed (at most 1 MiB) goes to on_done, with
+ * its exit code (-1: it could not be run). */
+void slurm_command (struct slurm *slurm, const char *const *args,
+                    void (*on_done) (void *arg, int code, const char *text), void *arg);
+void slurm_commands_stop (struct slurm *slurm);
+
+/* --- slurm_done.c ------------------------------------------------------------------------- */
+
+/* Looks for the end of a job that Slurm has forgotten; slurm_job_finish or RM_EVENT_UNKNOWN follows.
+ */
+void slurm_done_find (struct slurm_job *job);
+void slurm_done_stop (struct slurm *slurm);
+int slurm_done_init (struct slurm *slurm, struct err *err);
+
+#endif

@@ -1,0 +1,374 @@
+#include <assert.h>
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "local/rm/slurm_i.h"
+#include "proto/base/strbuf.h"
+
+/* --- jobs --------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *word;
+    enum slurm_state state;
+} states[] = {
+    {"PENDING", SLURM_PENDING},     {"REQUEUED", SLURM_PENDING},
+    {"REQUEUE_HOLD", SLURM_PENDING}, {"REQUEUE_FED", SLURM_PENDING},
+    {"SPECIAL_EXIT", SLURM_PENDING}, {"RESV_DEL_HOLD", SLURM_PENDING},
+    {"RUNNING", SLURM_RUNNING},     {"CONFIGURING", SLURM_RUNNING},
+    {"COMPLETING", SLURM_RUNNING},  {"RESIZING", SLURM_RUNNING},
+    {"SIGNALING", SLURM_RUNNING},   {"STAGE_OUT", SLURM_RUNNING},
+    {"STOPPED", SLURM_SUSPENDED},   {"SUSPENDED", SLURM_SUSPENDED},
+    {"COMPLETED", SLURM_ENDED},     {"CANCELLED", SLURM_ENDED},
+    {"FAILED", SLURM_ENDED},        {"TIMEOUT", SLURM_ENDED},
+    {"NODE_FAIL", SLURM_ENDED},     {"PREEMPTED", SLURM_ENDED},
+    {"BOOT_FAIL", SLURM_ENDED},     {"DEADLINE", SLURM_ENDED},
+    {"OUT_OF_MEMORY", SLURM_ENDED}, {"REVOKED", SLURM_ENDED},
+};
+
+static int state_of (const char *word, const char *what, enum slurm_state *out, struct err *err)
+{
+    for (size_t i = 0; i < sizeof states / sizeof *states; i++)
+        if (strcmp (states[i].word, word) == 0) {
+            *out = states[i].state;
+            return 0;
+        }
+    return err_set (err, ERR_INVALID, "slurmrestd: %s is in the state \"%.40s\", which is not known",
+                    what, word);
+}
+
+void slurm_end_of (const char *word, int32_t exit_status, struct rm_status *out)
+{
+    out->ended = true;
+    out->exit_code = WIFSIGNALED (exit_status) ? 128 + WTERMSIG (exit_status)
+                                               : WEXITSTATUS (exit_status);
+    if (strcmp (word, "TIMEOUT") == 0 || strcmp (word, "DEADLINE") == 0) {
+        out->end = RM_END_TIMEOUT;
+    } else if (strcmp (word, "CANCELLED") == 0 || strcmp (word, "PREEMPTED") == 0 ||
+               strcmp (word, "REVOKED") == 0) {
+        out->end = RM_END_CANCELLED;
+    } else if (strcmp (word, "NODE_FAIL") == 0 || strcmp (word, "BOOT_FAIL") == 0) {
+        out->end = RM_END_NODE_FAILURE;
+        snprintf (out->text, sizeof out->text, "Slurm says %s", word);
+    } else if (strcmp (word, "OUT_OF_MEMORY") == 0) {
+        out->end = RM_END_SIGNALLED;
+        out->exit_code = 128 + 9;
+    } else {
+        out->end = WIFSIGNALED (exit_status) ? RM_END_SIGNALLED : RM_END_EXITED;
+    }
+}
+
+/* Cores of each node that the job has, scaled to processors: "n1:2,n2:1". */
+static int placement_of (const json_t *object, const char *what, int64_t procs, struct arena *arena,
+                         const char **out, struct err *err)
+{
+    struct strbuf b = STRBUF_INIT;
+    json_t *resources = json_object_get (object, "job_resources"), *node;
+    json_t *list = json_object_get (resources, "allocated_nodes");
+    int64_t all = 0;
+    size_t i;
+    *out = "";
+    for (int round = 0; round < 2; round++)
+        json_array_foreach (list, i, node)
+        {
+            const char *name, *key, *core_key;
+            json_t *socket, *core;
+            int64_t cores = 0;
+            if (slurm_text (node, what, "nodename", true, &name, err) != 0) {
+                strbuf_free (&b);
+                return ERR_INVALID;
+            }
+            json_object_foreach (json_object_get (node, "sockets"), key, socket)
+                json_object_foreach (json_object_get (socket, "cores"), core_key, core)
+                    cores += core != NULL && !json_is_null (core);
+            if (round == 0)
+                all += cores;
+            else
+                strbuf_printf (&b, "%s%s:%lld", b.len ? "," : "", name,
+                               (long long)(all > 0 && procs >= all ? cores * (procs / all)
+                                                                   : cores));
+        }
+    *out = arena_strdup (arena, strbuf_text (&b));
+    strbuf_free (&b);
+    return 0;
+}
+
+/* "qos:high" among the words of a comment: the QoS of a Slurm without accounting, which has none. */
+static const char *comment_qos (const char *comment, struct arena *arena)
+{
+    const char *at = comment;
+    while ((at = strcasestr (at, "qos:"))) {
+        if (at == comment || isspace ((unsigned char)at[-1]) || at[-1] == ',') {
+            size_t n = strspn (at + 4, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                       "0123456789_.-");
+            char *qos = arena_alloc (arena, n + 1);
+            memcpy (qos, at + 4, n);
+            qos[n] = 0;
+            return qos;
+        }
+        at += 4;
+    }
+    return "";
+}
+
+struct getter { /* so that a row of fields reads as a row */
+    const json_t *object;
+    const char *what;
+    struct arena *arena;
+    struct err *err;
+    int rc;
+};
+
+static int64_t number (struct getter *g, const char *field, bool required, int64_t otherwise)
+{
+    int64_t v = otherwise;
+    if (g->rc == 0)
+        g->rc = slurm_int (g->object, g->what, field, required, otherwise, &v, g->err);
+    return v;
+}
+
+static const char *text (struct getter *g, const char *field, bool required)
+{
+    const char *v = "";
+    if (g->rc == 0)
+        g->rc = slurm_text (g->object, g->what, field, required, &v, g->err);
+    return g->rc == 0 ? arena_strdup (g->arena, v) : "";
+}
+
+static uint32_t count_of (int64_t v)
+{
+    return v > 0 && v < INT32_MAX ? (uint32_t)v : 0;
+}
+
+static void ids_fill (struct getter *g, struct slurm_seen *out)
+{
+    int64_t job = number (g, "job_id", true, 0);
+    int64_t array = number (g, "array_job_id", false, 0);
+    int64_t task = number (g, "array_task_id", false, -1);
+    out->number = job;
+    out->array_id = array;
+    out->tasks = text (g, "array_task_string", false);
+    if (array > 0 && task >= 0)
+        out->native.rm_id = arena_printf (g->arena, "%lld_%lld", (long long)array, (long long)task);
+    else
+        out->native.rm_id = arena_printf (g->arena, "%lld", (long long)job);
+    out->native.array_id = array > 0 ? arena_printf (g->arena, "%lld", (long long)array) : "";
+}
+
+static void needs_fill (struct getter *g, struct rm_native *n)
+{
+    n->nodes_min = count_of (number (g, "node_count", true, 0));
+    n->nodes_max = count_of (number (g, "max_nodes", false, 0));
+    n->tasks = count_of (number (g, "tasks", false, 0));
+    n->tasks_per_node = count_of (number (g, "tasks_per_node", false, 0));
+    n->procs = count_of (number (g, "cpus", true, 1));
+    n->procs_per_node_min = count_of (number (g, "minimum_cpus_per_node", false, 0));
+    n->memory_per_node_mb = number (g, "memory_per_node", false, 0);
+    n->memory_per_proc_mb = number (g, "memory_per_cpu", false, 0);
+    n->exclusive = slurm_has_word (g->object, "shared", "none");
+    n->features = text (g, "features", false);
+    n->gres_per_node = text (g, "tres_per_node", false);
+    n->licences = text (g, "licenses", false);
+    n->hosts = text (g, "required_nodes", false);
+    n->hosts_excluded = text (g, "excluded_nodes", false);
+    n->walltime = number (g, "time_limit", false, 0) * 60 * US_PER_S;
+}
+
+static void waiting_fill (struct getter *g, struct slurm_seen *out, const char *our_partition)
+{
+    struct rm_native *n = &out->native;
+    out->reason = text (g, "state_reason", false);
+    out->priority = number (g, "priority", false, 1);
+    n->dependency = text (g, "dependency", false);
+    n->begin = strcmp (out->reason, "BeginTime") == 0 ? number (g, "eligible_time", false, 0) * US_PER_S
+                                                      : 0;
+    bool held = out->state == SLURM_PENDING && out->priority == 0;
+    n->held_user = held && strcmp (out->reason, "JobHeldUser") == 0;
+    /* In our partition a held job is one that was requeued: our own guard. */
+    n->held_admin = held && !n->held_user && strcmp (out->partition, our_partition) != 0;
+}
+
+int slurm_parse_job (const json_t *object, const char *our_partition, struct arena *arena,
+                     struct slurm_seen *out, struct err *err)
+{
+    char what[48];
+    struct getter g = {.object = object, .what = "a job", .arena = arena, .err = err};
+    struct rm_native *n = &out->native;
+    *out = (struct slurm_seen){0};
+    ids_fill (&g, out);
+    snprintf (what, sizeof what, "job %s", g.rc == 0 ? n->rm_id : "?");
+    g.what = what;
+    const char *word = text (&g, "job_state", true);
+    snprintf (out->word, sizeof out->word, "%s", word);
+    if (g.rc == 0)
+        g.rc = state_of (word, what, &out->state, err);
+    n->state = out->state == SLURM_SUSPENDED ? RM_NATIVE_SUSPENDED
+               : out->state == SLURM_PENDING ? RM_NATIVE_PENDING
+                                             : RM_NATIVE_RUNNING;
+    out->partition = text (&g, "partition", true);
+    n->submit = number (&g, "submit_time", true, 0) * US_PER_S;
+    n->name = text (&g, "name", false);
+    n->user = text (&g, "user_name", true);
+    n->group = text (&g, "group_name", false);
+    n->account = text (&g, "account", false);
+    n->qos = text (&g, "qos", false);
+    n->class_name = out->partition;
+    out->comment = text (&g, "comment", false);
+    needs_fill (&g, n);
+    waiting_fill (&g, out, our_partition);
+    out->restarts = count_of (number (&g, "restart_cnt", false, 0));
+    out->exit_status = (int32_t)number (&g, "exit_code", false, 0);
+    const char *nodes = text (&g, "nodes", false);
+    n->placement = "";
+    if (out->state != SLURM_PENDING && *nodes) {
+        n->start = number (&g, "start_time", true, 0) * US_PER_S;
+        if (g.rc == 0)
+            g.rc = placement_of (object, what, n->procs, arena, &n->placement, err);
+    }
+    if (out->state == SLURM_ENDED)
+        out->end = number (&g, "end_time", true, 0) * US_PER_S;
+    if (g.rc != 0)
+        return g.rc;
+    if (!*n->qos)
+        n->qos = comment_qos (out->comment, arena);
+    return 0;
+}
+
+uint32_t slurm_tasks_each (const char *list, uint32_t cap, void (*fn) (void *arg, uint32_t task),
+                           void *arg)
+{
+    uint32_t count = 0;
+    const char *p = list;
+    while (*p && *p != '%') {
+        char *end;
+        unsigned long from = strtoul (p, &end, 10), to = from, step = 1;
+        if (end == p)
+            break;
+        if (*end == '-')
+            to = strtoul (end + 1, &end, 10);
+        if (*end == ':')
+            step = strtoul (end + 1, &end, 10);
+        for (unsigned long t = from; t <= to && step > 0 && count < cap; t += step, count++)
+            fn (arg, (uint32_t)t);
+        p = *end == ',' ? end + 1 : end;
+        if (*end && *end != ',' && *end != '%')
+            break;
+    }
+    return count;
+}
+
+static uint64_t mix (uint64_t h, const void *bytes, size_t len)
+{
+    const unsigned char *p = bytes;
+    for (size_t i = 0; i < len; i++)
+        h = (h ^ p[i]) * UINT64_C (1099511628211);
+    return h;
+}
+
+uint64_t slurm_digest (const struct rm_native *n)
+{
+    uint64_t h = UINT64_C (14695981039346656037);
+    const char *const words[] = {n->name, n->user, n->group, n->account, n->qos, n->class_name,
+                                 n->features, n->gres_per_node, n->licences, n->hosts,
+                                 n->hosts_excluded, n->dependency, n->array_id, n->placement};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        h = mix (h, words[i], strlen (words[i]) + 1);
+    const int64_t numbers[] = {n->state, n->nodes_min, n->nodes_max, n->tasks, n->tasks_per_node,
+                               n->procs, n->procs_per_node_min, n->memory_per_node_mb,
+                               n->memory_per_proc_mb, n->exclusive, n->walltime, n->begin,
+                               n->held_user, n->held_admin, n->start, n->unasked};
+    h = mix (h, numbers, sizeof numbers);
+    return h ? h : 1;
+}
+
+/* --- nodes -------------------------------------------------------------------------------- */
+
+void slurm_node_free (struct slurm_node *node)
+{
+    if (node)
+        free (node->text);
+    free (node);
+}
+
+/* Partitions but ours, as classes: "batch,debug". */
+static void classes_of (const json_t *object, const char *our_partition, struct strbuf *out)
+{
+    json_t *one;
+    size_t i, before = out->len;
+    json_array_foreach (json_object_get (object, "partitions"), i, one)
+    {
+        const char *name = json_string_value (one);
+        if (name && strcmp (name, our_partition) != 0)
+            strbuf_printf (out, "%s%s", out->len > before ? "," : "", name);
+    }
+}
+
+static enum rm_node_state node_state_of (const json_t *object, const char *state)
+{
+    static const char *const down[] = {"down", "error", "unknown", "future", "invalid"};
+    static const char *const down_flags[] = {"NOT_RESPONDING", "POWER_DOWN", "POWERED_DOWN",
+                                             "POWERING_DOWN", "INVALID_REG", "FAIL", "DOWN"};
+    static const char *const drain_flags[] = {"DRAIN", "MAINTENANCE", "REBOOT_REQUESTED",
+                                              "REBOOT_ISSUED"};
+    for (size_t i = 0; i < sizeof down / sizeof *down; i++)
+        if (strcasecmp (state, down[i]) == 0)
+            return RM_NODE_DOWN;
+    for (size_t i = 0; i < sizeof down_flags / sizeof *down_flags; i++)
+        if (slurm_has_word (object, "state_flags", down_flags[i]))
+            return RM_NODE_DOWN;
+    for (size_t i = 0; i < sizeof drain_flags / sizeof *drain_flags; i++)
+        if (slurm_has_word (object, "state_flags", drain_flags[i]))
+            return RM_NODE_DRAINED;
+    return RM_NODE_UP;
+}
+
+/* Appends a string and its NUL; returns where it begins. */
+static size_t put (struct strbuf *b, const char *value)
+{
+    size_t at = b->len;
+    strbuf_append (b, value, strlen (value) + 1);
+    return at;
+}
+
+struct slurm_node *slurm_parse_node (const json_t *object, const char *our_partition,
+                                     struct err *err)
+{
+    char what[96] = "a node";
+    struct arena *arena = arena_create (0);
+    struct getter g = {.object = object, .what = what, .arena = arena, .err = err};
+    struct strbuf b = STRBUF_INIT, classes = STRBUF_INIT;
+    struct slurm_node *node = calloc (1, sizeof *node);
+    assert (node);
+    const char *name = text (&g, "name", true);
+    snprintf (what, sizeof what, "node %.60s", name);
+    const char *state = text (&g, "state", true);
+    const char *features = text (&g, "active_features", false);
+    if (!*features)
+        features = text (&g, "features", false);
+    const char *reason = text (&g, "reason", false);
+    const char *gres = text (&g, "gres", false);
+    const char *address = text (&g, "address", false);
+    struct rm_node *n = &node->node;
+    n->procs = count_of (number (&g, "cpus", true, 1));
+    n->memory_mb = number (&g, "real_memory", true, 0);
+    n->disk_mb = number (&g, "temporary_disk", false, 0);
+    n->weight = number (&g, "weight", false, 1);
+    int64_t load = number (&g, "cpu_load", false, -1);
+    n->load_milli = load >= 0 && load < INT32_MAX / 10 ? (int32_t)load * 10 : -1;
+    n->state = g.rc == 0 ? node_state_of (object, state) : RM_NODE_DOWN;
+    classes_of (object, our_partition, &classes);
+    size_t at[6] = {put (&b, name),     put (&b, reason), put (&b, features),
+                    put (&b, gres),     put (&b, strbuf_text (&classes)), put (&b, address)};
+    node->text = strbuf_steal (&b);
+    const char **const field[6] = {&n->name, &n->reason, &n->features,
+                                   &n->gres, &n->classes, &n->address};
+    for (size_t i = 0; i < 6; i++)
+        *field[i] = node->text + at[i];
+    strbuf_free (&classes);
+    arena_destroy (arena);
+    if (g.rc == 0)
+        return node;
+    slurm_node_free (node);
+    return NULL;
+}

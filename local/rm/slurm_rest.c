@@ -1,0 +1,575 @@
+#include "local/rm/slurm_rest.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <curl/curl.h>
+#include <openssl/crypto.h>
+#include <utlist.h>
+
+#include "local/rm/slurm_json.h"
+#include "local/rm/slurm_jwt.h"
+#include "proto/base/clock.h"
+
+enum {
+    CONNECTIONS_MAX = 4,
+    BACKLOG_MAX = 4 << 20, /* bytes taken from the network and not looked at yet */
+    SLICE = 128 << 10,     /* bytes looked at before other events have their turn */
+    PLAIN_MAX = 4 << 20,   /* an answer that is taken whole: the list of versions */
+};
+static const duration_us token_life = 600 * US_PER_S;
+static const long answer_patience_s = 60, connect_patience_s = 5;
+/* Those whose fields we know, the newest first. */
+static const char *const versions[] = {"v0.0.38", "v0.0.37"};
+
+struct request {
+    struct slurm_rest *rest;
+    CURL *easy;
+    struct curl_slist *headers;
+    char *path, *method, *user, *body;
+    int (*on_object) (void *arg, const char *key, json_t *object, struct err *err);
+    void (*on_done) (void *arg, const struct slurm_answer *answer);
+    void *arg;
+    struct slurm_split split;
+    struct strbuf backlog; /* not looked at yet */
+    struct slurm_answer answer;
+    struct event *slice;
+    bool plain;   /* taken whole, in backlog */
+    bool paused;
+    bool arrived; /* the transfer is over */
+    struct strbuf head; /* the answer's first bytes, for what is no JSON */
+    struct request *prev, *next;
+};
+
+struct slurm_rest {
+    struct event_base *base;
+    struct log *log;
+    char *url;         /* "http://host:port" */
+    char *socket_path; /* of unix:…; NULL */
+    char *user;
+    unsigned char key[SLURM_JWT_KEY_MAX];
+    size_t key_len;
+    char token[SLURM_JWT_MAX];
+    time_us token_ends;
+    char version[16];
+    bool asking; /* for versions */
+    CURLM *multi;
+    struct event *timer;
+    struct request *sent;    /* with an easy handle */
+    struct request *waiting; /* for the version */
+};
+
+/* --- answers ------------------------------------------------------------------------------ */
+
+static void request_free (struct request *r)
+{
+    if (r->easy) {
+        curl_multi_remove_handle (r->rest->multi, r->easy);
+        curl_easy_cleanup (r->easy);
+    }
+    curl_slist_free_all (r->headers);
+    if (r->slice)
+        event_free (r->slice);
+    slurm_split_free (&r->split);
+    strbuf_free (&r->backlog);
+    strbuf_free (&r->head);
+    free (r->path);
+    free (r->method);
+    free (r->user);
+    free (r->body);
+    free (r);
+}
+
+static void fail (struct request *r, int code, const char *text)
+{
+    if (r->answer.code != 0)
+        return;
+    r->answer.code = code;
+    snprintf (r->answer.text, sizeof r->answer.text, "%s", text);
+}
+
+/* Of "errors": whatever carries a number is one; the first counts. 2042, "job is held", is none: a
+ * held submission says it although it succeeded. */
+static void errors_take (struct request *r, const json_t *entry)
+{
+    enum { JOB_HELD = 2042 };
+    int64_t number;
+    char text[300];
+    if (!slurm_error_of (entry, &number, text, sizeof text) || number == JOB_HELD || r->answer.number)
+        return;
+    r->answer.number = number;
+    snprintf (r->answer.text, sizeof r->answer.text, "%s", text);
+}
+
+static int object_take (void *arg, const char *key, json_t *object, struct err *err)
+{
+    struct request *r = arg;
+    if (strcmp (key, "errors") == 0) {
+        errors_take (r, object);
+        return 0;
+    }
+    return r->on_object ? r->on_object (r->arg, key, object, err) : 0;
+}
+
+static void done (struct request *r)
+{
+    struct slurm_rest *rest = r->rest;
+    DL_DELETE (rest->sent, r);
+    struct slurm_answer answer = r->answer;
+    if (answer.code == ERR_UNAVAILABLE)
+        *rest->version = 0; /* another one may come up in its place */
+    void (*on_done) (void *, const struct slurm_answer *) = r->on_done;
+    void *arg = r->arg;
+    request_free (r);
+    on_done (arg, &answer);
+}
+
+/* A short answer: its errors, and the number of a job that was submitted. */
+static void plain_take (struct request *r)
+{
+    json_t *doc = json_loads (strbuf_text (&r->backlog), 0, NULL), *entry;
+    size_t i;
+    json_array_foreach (json_object_get (doc, "errors"), i, entry)
+        errors_take (r, entry);
+    r->answer.job_id = json_integer_value (json_object_get (doc, "job_id"));
+    json_decref (doc);
+}
+
+/* The status line and what the body said, in one answer. */
+static void conclude (struct request *r)
+{
+    long status = 0;
+    if (r->plain)
+        plain_take (r);
+    if (r->easy)
+        curl_easy_getinfo (r->easy, CURLINFO_RESPONSE_CODE, &status);
+    char first[120];
+    snprintf (first, sizeof first, "%s", strbuf_text (&r->head));
+    first[strcspn (first, "\r\n")] = 0;
+    if (r->answer.code != 0) {
+    } else if (status == 304) {
+        r->answer.unchanged = true;
+    } else if (status == 401 || strstr (strbuf_text (&r->head), "Authentication failure")) {
+        fail (r, ERR_DENIED, "slurmrestd does not accept our token (is KEY the cluster's jwt key?)");
+    } else if (r->answer.number != 0) {
+        r->answer.code = ERR_CONFLICT;
+    } else if (status >= 500) {
+        fail (r, ERR_UNAVAILABLE, "slurmrestd could not answer (is slurmctld up?)");
+    } else if (status != 200) {
+        char text[200];
+        snprintf (text, sizeof text, "slurmrestd answered HTTP %ld: %s", status, first);
+        fail (r, ERR_INVALID, text);
+    } else if (!r->plain && !r->split.done) {
+        fail (r, ERR_UNAVAILABLE, "slurmrestd's answer ended early");
+    }
+    done (r);
+}
+
+/* Looks at some of what came, and says when there is more. */
+static void on_slice (evutil_socket_t fd, short what, void *arg)
+{
+    struct request *r = arg;
+    struct err err = {0};
+    (void)fd;
+    (void)what;
+    if (r->plain) {
+        if (r->arrived)
+            conclude (r);
+        return;
+    }
+    size_t len = r->backlog.len < SLICE ? r->backlog.len : SLICE;
+    if (len > 0 && r->answer.code == 0 &&
+        slurm_split_feed (&r->split, r->backlog.data, len, object_take, r, &err) != 0)
+        fail (r, err.code, err.text);
+    if (len > 0) {
+        memmove (r->backlog.data, r->backlog.data + len, r->backlog.len - len);
+        r->backlog.len -= len;
+    }
+    if (r->backlog.len > 0) {
+        event_active (r->slice, EV_TIMEOUT, 0);
+    } else if (r->arrived) {
+        conclude (r);
+    } else if (r->paused) {
+        r->paused = false;
+        curl_easy_pause (r->easy, CURLPAUSE_CONT);
+    }
+}
+
+static size_t on_bytes (char *bytes, size_t size, size_t count, void *arg)
+{
+    struct request *r = arg;
+    size_t len = size * count;
+    if (r->backlog.len > (r->plain ? PLAIN_MAX : BACKLOG_MAX)) {
+        if (r->plain)
+            return 0; /* ends the transfer */
+        r->paused = true;
+        return CURL_WRITEFUNC_PAUSE;
+    }
+    if (r->head.len < 256)
+        strbuf_append (&r->head, bytes, len < 256 ? len : 256);
+    strbuf_append (&r->backlog, bytes, len);
+    if (!r->plain)
+        event_active (r->slice, EV_TIMEOUT, 0);
+    return len;
+}
+
+/* --- curl in the loop --------------------------------------------------------------------- */
+
+static void finished_take (struct slurm_rest *rest)
+{
+    CURLMsg *message;
+    int left;
+    while ((message = curl_multi_info_read (rest->multi, &left))) {
+        struct request *r;
+        char text[200];
+        if (message->msg != CURLMSG_DONE)
+            continue;
+        curl_easy_getinfo (message->easy_handle, CURLINFO_PRIVATE, (char **)&r);
+        if (message->data.result != CURLE_OK) {
+            snprintf (text, sizeof text, "slurmrestd at %s: %s",
+                      rest->socket_path ? rest->socket_path : rest->url,
+                      curl_easy_strerror (message->data.result));
+            fail (r, ERR_UNAVAILABLE, text);
+        }
+        r->arrived = true;
+        event_active (r->slice, EV_TIMEOUT, 0);
+    }
+}
+
+static void on_timer (evutil_socket_t fd, short what, void *arg)
+{
+    struct slurm_rest *rest = arg;
+    int running;
+    (void)fd;
+    (void)what;
+    curl_multi_socket_action (rest->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+    finished_take (rest);
+}
+
+static int on_timeout_wanted (CURLM *multi, long ms, void *arg)
+{
+    struct slurm_rest *rest = arg;
+    struct timeval t = {.tv_sec = ms / 1000, .tv_usec = (ms % 1000) * 1000};
+    (void)multi;
+    if (ms < 0)
+        evtimer_del (rest->timer);
+    else
+        evtimer_add (rest->timer, &t);
+    return 0;
+}
+
+static void on_socket (evutil_socket_t fd, short what, void *arg)
+{
+    struct slurm_rest *rest = arg;
+    int running;
+    int flags = (what & EV_READ ? CURL_CSELECT_IN : 0) | (what & EV_WRITE ? CURL_CSELECT_OUT : 0);
+    curl_multi_socket_action (rest->multi, fd, flags, &running);
+    finished_take (rest);
+}
+
+static int on_socket_wanted (CURL *easy, curl_socket_t fd, int what, void *arg, void *slot)
+{
+    struct slurm_rest *rest = arg;
+    struct event *event = slot;
+    (void)easy;
+    if (event)
+        event_free (event);
+    event = NULL;
+    if (what != CURL_POLL_REMOVE) {
+        short flags = (short)(EV_PERSIST | (what & CURL_POLL_IN ? EV_READ : 0) |
+                              (what & CURL_POLL_OUT ? EV_WRITE : 0));
+        event = event_new (rest->base, fd, flags, on_socket, rest);
+        event_add (event, NULL);
+    }
+    curl_multi_assign (rest->multi, fd, event);
+    return 0;
+}
+
+/* --- requests ----------------------------------------------------------------------------- */
+
+static const char *token (struct slurm_rest *rest, struct err *err)
+{
+    time_us now = clock_now_us ();
+    /* Renewed at half its life; also when the clock was set back. */
+    if (now < rest->token_ends - token_life / 2 && now > rest->token_ends - 2 * token_life)
+        return rest->token;
+    if (slurm_jwt_make (rest->key, rest->key_len, rest->user, now, token_life, rest->token, err) != 0)
+        return NULL;
+    rest->token_ends = now + token_life;
+    return rest->token;
+}
+
+static void header_add (struct request *r, const char *name, const char *value)
+{
+    char line[SLURM_JWT_MAX + 64];
+    snprintf (line, sizeof line, "%s: %s", name, value);
+    r->headers = curl_slist_append (r->headers, line);
+}
+
+/* Gives it to curl; what fails already here is answered from the loop as well. */
+static void launch (struct slurm_rest *rest, struct request *r, const char *prefix)
+{
+    char url[4096];
+    struct err err = {0};
+    const char *t = token (rest, &err);
+    r->easy = curl_easy_init ();
+    if (!t || !r->easy) {
+        fail (r, ERR_IO, t ? "libcurl has no memory" : err.text);
+        r->arrived = true;
+        event_active (r->slice, EV_TIMEOUT, 0);
+        return;
+    }
+    snprintf (url, sizeof url, "%s%s%s%s%s", rest->url, prefix, *prefix ? rest->version : "",
+              *prefix ? "/" : "", r->path);
+    header_add (r, "X-SLURM-USER-NAME", r->user ? r->user : rest->user);
+    header_add (r, "X-SLURM-USER-TOKEN", t);
+    header_add (r, "Expect", "");
+    curl_easy_setopt (r->easy, CURLOPT_URL, url);
+    curl_easy_setopt (r->easy, CURLOPT_PRIVATE, (char *)r);
+    curl_easy_setopt (r->easy, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt (r->easy, CURLOPT_NOPROXY, "*");
+    curl_easy_setopt (r->easy, CURLOPT_TIMEOUT, answer_patience_s);
+    curl_easy_setopt (r->easy, CURLOPT_CONNECTTIMEOUT, connect_patience_s);
+    curl_easy_setopt (r->easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt (r->easy, CURLOPT_WRITEFUNCTION, on_bytes);
+    curl_easy_setopt (r->easy, CURLOPT_WRITEDATA, r);
+    if (rest->socket_path)
+        curl_easy_setopt (r->easy, CURLOPT_UNIX_SOCKET_PATH, rest->socket_path);
+    if (strcmp (r->method, "GET") != 0)
+        curl_easy_setopt (r->easy, CURLOPT_CUSTOMREQUEST, r->method);
+    if (r->body) {
+        header_add (r, "Content-Type", "application/json");
+        curl_easy_setopt (r->easy, CURLOPT_POSTFIELDS, r->body);
+    }
+    curl_easy_setopt (r->easy, CURLOPT_HTTPHEADER, r->headers);
+    if (curl_multi_add_handle (rest->multi, r->easy) != CURLM_OK) {
+        fail (r, ERR_IO, "libcurl took no request");
+        r->arrived = true;
+        event_active (r->slice, EV_TIMEOUT, 0);
+    }
+}
+
+static struct request *request_new (struct slurm_rest *rest, const char *method, const char *path)
+{
+    struct request *r = calloc (1, sizeof *r);
+    assert (r);
+    r->rest = rest;
+    r->method = strdup (method);
+    r->path = strdup (path);
+    r->slice = event_new (rest->base, -1, 0, on_slice, r);
+    slurm_split_init (&r->split);
+    assert (r->method && r->path && r->slice);
+    return r;
+}
+
+/* --- versions ----------------------------------------------------------------------------- */
+
+static void version_choose (struct slurm_rest *rest, const char *text, struct slurm_answer *answer)
+{
+    char offered[160] = "";
+    json_t *doc = json_loads (text, 0, NULL);
+    json_t *paths = json_object_get (doc, "paths");
+    *rest->version = 0;
+    for (size_t i = 0; i < sizeof versions / sizeof *versions && !*rest->version; i++) {
+        char want[64];
+        snprintf (want, sizeof want, "/slurm/%s/jobs", versions[i]);
+        if (json_object_get (paths, want))
+            snprintf (rest->version, sizeof rest->version, "%s", versions[i]);
+    }
+    const char *path;
+    json_t *value;
+    json_object_foreach (paths, path, value)
+    {
+        char version[16] = "", rest_of[16] = "";
+        if (sscanf (path, "/slurm/%15[^/]/%15s", version, rest_of) == 2 &&
+            strcmp (rest_of, "jobs") == 0 && strlen (offered) + strlen (version) + 3 < sizeof offered)
+            snprintf (offered + strlen (offered), sizeof offered - strlen (offered), "%s%s",
+                      *offered ? ", " : "", version);
+    }
+    json_decref (doc);
+    if (*rest->version) {
+        log_event (rest->log, LOG_LEVEL_INFO, "slurm", "api_version", "version=%s offered=\"%s\"",
+                   rest->version, offered);
+        return;
+    }
+    answer->code = ERR_UNSUPPORTED;
+    snprintf (answer->text, sizeof answer->text,
+              "slurmrestd offers %s, and this program knows %s and %s",
+              *offered ? offered : "no version of its API (openapi plugins: option -s)", versions[0],
+              versions[1]);
+}
+
+/* What waited for the version goes out, or fails with the same words. */
+static void versions_done (struct slurm_rest *rest, const struct slurm_answer *answer)
+{
+    struct request *list = rest->waiting, *r, *next;
+    rest->waiting = NULL;
+    rest->asking = false;
+    DL_FOREACH_SAFE (list, r, next)
+    {
+        DL_DELETE (list, r);
+        DL_APPEND (rest->sent, r);
+        if (answer->code == 0) {
+            launch (rest, r, "/slurm/");
+        } else {
+            fail (r, answer->code, answer->text);
+            r->arrived = true;
+            event_active (r->slice, EV_TIMEOUT, 0);
+        }
+    }
+}
+
+static void on_versions_slice (evutil_socket_t fd, short what, void *arg)
+{
+    struct request *r = arg;
+    struct slurm_rest *rest = r->rest;
+    long status = 0;
+    (void)fd;
+    (void)what;
+    if (!r->arrived)
+        return;
+    struct slurm_answer answer = r->answer;
+    if (answer.code == 0 && r->easy)
+        curl_easy_getinfo (r->easy, CURLINFO_RESPONSE_CODE, &status);
+    if (answer.code == 0 && status == 401) {
+        answer.code = ERR_DENIED;
+        snprintf (answer.text, sizeof answer.text,
+                  "slurmrestd does not accept our token (is KEY the cluster's jwt key?)");
+    } else if (answer.code == 0 && status != 200) {
+        answer.code = ERR_UNAVAILABLE;
+        snprintf (answer.text, sizeof answer.text, "slurmrestd told no versions (HTTP %ld)", status);
+    } else if (answer.code == 0) {
+        version_choose (rest, strbuf_text (&r->backlog), &answer);
+    }
+    DL_DELETE (rest->sent, r);
+    request_free (r);
+    versions_done (rest, &answer);
+}
+
+static void versions_ask (struct slurm_rest *rest)
+{
+    rest->asking = true;
+    struct request *r = request_new (rest, "GET", "/openapi/v3");
+    event_free (r->slice);
+    r->slice = event_new (rest->base, -1, 0, on_versions_slice, r);
+    r->plain = true;
+    DL_APPEND (rest->sent, r);
+    launch (rest, r, "");
+}
+
+/* --- interface ---------------------------------------------------------------------------- */
+
+void slurm_rest_send (struct slurm_rest *rest, const struct slurm_request *request)
+{
+    struct request *r = request_new (rest, request->method, request->path);
+    r->on_done = request->on_done;
+    r->on_object = request->on_object;
+    r->arg = request->arg;
+    r->plain = !request->on_object;
+    r->user = request->user ? strdup (request->user) : NULL;
+    if (request->body) {
+        r->body = json_dumps (request->body, JSON_COMPACT);
+        json_decref (request->body);
+    }
+    if (*rest->version) {
+        DL_APPEND (rest->sent, r);
+        launch (rest, r, "/slurm/");
+        return;
+    }
+    DL_APPEND (rest->waiting, r);
+    if (!rest->asking)
+        versions_ask (rest);
+}
+
+const char *slurm_rest_version (const struct slurm_rest *rest)
+{
+    return rest->version;
+}
+
+static int key_read (struct slurm_rest *rest, const char *path, struct err *err)
+{
+    int fd = open (path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read (fd, rest->key, sizeof rest->key);
+    int saved = errno;
+    if (fd >= 0)
+        close (fd);
+    if (n <= 0)
+        return err_set (err, ERR_IO, "Slurm's JWT key %s: %s", path,
+                        n == 0 ? "it is empty" : strerror (saved));
+    rest->key_len = (size_t)n;
+    return 0;
+}
+
+static int server_take (struct slurm_rest *rest, const char *server, struct err *err)
+{
+    if (strncmp (server, "unix:/", 6) == 0) {
+        rest->socket_path = strdup (server + 5);
+        rest->url = strdup ("http://localhost");
+    } else if (strncmp (server, "http://", 7) == 0 || strncmp (server, "https://", 8) == 0) {
+        rest->url = strdup (server);
+        size_t len = strlen (rest->url);
+        if (rest->url[len - 1] == '/')
+            rest->url[len - 1] = 0;
+    } else {
+        return err_set (err, ERR_INVALID,
+                        "slurmrestd's address '%.80s': wanted http://host:port or unix:/path", server);
+    }
+    return 0;
+}
+
+struct slurm_rest *slurm_rest_create (const struct slurm_rest_config *config, struct err *err)
+{
+    struct slurm_rest *rest = calloc (1, sizeof *rest);
+    if (!rest) {
+        err_set (err, ERR_NOMEM, "slurmrestd: no memory");
+        return NULL;
+    }
+    rest->base = config->base;
+    rest->log = config->log;
+    rest->user = strdup (config->user);
+    curl_global_init (CURL_GLOBAL_DEFAULT);
+    rest->multi = curl_multi_init ();
+    rest->timer = evtimer_new (rest->base, on_timer, rest);
+    if (!rest->user || !rest->multi || !rest->timer) {
+        err_set (err, ERR_NOMEM, "slurmrestd: no memory");
+        goto fail;
+    }
+    curl_multi_setopt (rest->multi, CURLMOPT_SOCKETFUNCTION, on_socket_wanted);
+    curl_multi_setopt (rest->multi, CURLMOPT_SOCKETDATA, rest);
+    curl_multi_setopt (rest->multi, CURLMOPT_TIMERFUNCTION, on_timeout_wanted);
+    curl_multi_setopt (rest->multi, CURLMOPT_TIMERDATA, rest);
+    curl_multi_setopt (rest->multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, (long)CONNECTIONS_MAX);
+    if (server_take (rest, config->server, err) != 0 || key_read (rest, config->key_file, err) != 0 ||
+        !token (rest, err))
+        goto fail;
+    return rest;
+fail:
+    slurm_rest_destroy (rest);
+    return NULL;
+}
+
+void slurm_rest_destroy (struct slurm_rest *rest)
+{
+    struct request *r, *next;
+    if (!rest)
+        return;
+    DL_FOREACH_SAFE (rest->waiting, r, next)
+    request_free (r);
+    DL_FOREACH_SAFE (rest->sent, r, next)
+    request_free (r);
+    if (rest->multi)
+        curl_multi_cleanup (rest->multi);
+    if (rest->timer)
+        event_free (rest->timer);
+    OPENSSL_cleanse (rest->key, sizeof rest->key);
+    OPENSSL_cleanse (rest->token, sizeof rest->token);
+    free (rest->url);
+    free (rest->socket_path);
+    free (rest->user);
+    free (rest);
+}

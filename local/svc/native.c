@@ -1,0 +1,567 @@
+/* Jobs that users gave to the resource manager itself (sbatch). Each becomes a job of this site: an
+ * unsigned Job is stored where a signed one has its envelope, so that everything else treats them
+ * alike. The resource manager is the authority for what the job needs and for its user's and
+ * administrators' holds; when and where it runs is decided here. */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "local/svc/svc_i.h"
+#include "proto/base/clock.h"
+#include "proto/base/strbuf.h"
+
+static const char component_name[] = "main";
+
+/* --- what it needs ------------------------------------------------------------------------ */
+
+/* What cannot be said in our terms: the job waits, and says why. */
+struct misfit {
+    char text[300];
+};
+
+static void misfit_set (struct misfit *m, const char *fmt, ...) __attribute__ ((format (printf, 2, 3)));
+static void misfit_set (struct misfit *m, const char *fmt, ...)
+{
+    va_list ap;
+    if (*m->text)
+        return;
+    va_start (ap, fmt);
+    vsnprintf (m->text, sizeof m->text, fmt, ap);
+    va_end (ap);
+}
+
+/* "a&b": all of them. Alternatives and counts are Slurm's own. */
+static void features_fill (const struct rm_native *n, struct arena *arena,
+                           Nui__Common__V1__Req *req, struct misfit *misfit)
+{
+    if (!*n->features)
+        return;
+    if (strpbrk (n->features, "|[]()*")) {
+        misfit_set (misfit, "asks for the features '%.100s': only features joined by & are understood",
+                    n->features);
+        return;
+    }
+    char *text = arena_strdup (arena, n->features), *save = NULL;
+    req->features = arena_array (arena, strlen (text) / 2 + 2, sizeof *req->features);
+    for (char *w = strtok_r (text, "&,", &save); w; w = strtok_r (NULL, "&,", &save))
+        req->features[req->n_features++] = w;
+}
+
+/* "gres:gpu:tesla:2,gres:nic": of each node. Types are not told apart. */
+static void gres_fill (const struct rm_native *n, struct arena *arena, Nui__Common__V1__Req *req)
+{
+    char *text = arena_strdup (arena, n->gres_per_node), *save = NULL;
+    req->gres = arena_array (arena, strlen (text) / 2 + 2, sizeof *req->gres);
+    for (char *w = strtok_r (text, ",", &save); w; w = strtok_r (NULL, ",", &save)) {
+        if (strncmp (w, "gres:", 5) == 0)
+            w += 5;
+        char *count = strrchr (w, ':');
+        Nui__Common__V1__GenericResource *g = arena_new (arena, Nui__Common__V1__GenericResource);
+        nui__common__v1__generic_resource__init (g);
+        g->count = 1;
+        if (count && strspn (count + 1, "0123456789") == strlen (count + 1)) {
+            g->count = (uint32_t)strtoul (count + 1, NULL, 10);
+            *count = 0;
+        }
+        w[strcspn (w, ":")] = 0;
+        g->name = w;
+        if (*w)
+            req->gres[req->n_gres++] = g;
+    }
+}
+
+static uint32_t ceil_div (uint64_t a, uint64_t b)
+{
+    return (uint32_t)((a + b - 1) / b);
+}
+
+/* Whole shares of nodes where their number is said, else tasks that may be anywhere. */
+static void req_fill (struct svc *svc, const struct rm_native *n, Nui__Common__V1__Req *req)
+{
+    uint32_t procs = n->procs ? n->procs : 1;
+    uint32_t nodes = n->nodes_max && n->nodes_max == n->nodes_min ? n->nodes_max : 0;
+    int64_t largest = 0;
+    for (uint32_t i = 0; i < svc->node_count; i++) {
+        struct node_view view;
+        if (cluster_node_get (svc->cluster, (struct node_id){i}, &view, NULL) == 0 &&
+            view.spec.configured.v[RES_PROCS] > largest)
+            largest = view.spec.configured.v[RES_PROCS];
+    }
+    if (nodes == 0 && n->nodes_min > 1)
+        nodes = n->nodes_min;
+    if (nodes == 0 && n->tasks_per_node && n->tasks > n->tasks_per_node)
+        nodes = ceil_div (n->tasks, n->tasks_per_node);
+    /* What is asked of each node needs nodes: one, where the job fits on one. */
+    bool per_node = n->memory_per_node_mb > 0 || *n->gres_per_node || n->exclusive;
+    if (nodes == 0 && per_node && procs <= largest)
+        nodes = 1;
+    if (nodes > 0) {
+        req->tasks = nodes;
+        req->tasks_per_node = 1;
+        req->procs_per_task = ceil_div (procs, nodes);
+        if (n->procs_per_node_min > req->procs_per_task)
+            req->procs_per_task = n->procs_per_node_min;
+        req->memory_mb = n->memory_per_node_mb;
+    } else {
+        req->tasks = n->tasks && procs % n->tasks == 0 ? n->tasks : procs;
+        req->procs_per_task = procs / req->tasks;
+        req->memory_mb = n->memory_per_node_mb;
+    }
+    if (!req->memory_mb)
+        req->memory_mb = n->memory_per_proc_mb * req->procs_per_task;
+}
+
+/* The Job, packed in the arena. */
+static size_t job_pack (struct svc *svc, const struct rm_native *n, struct arena *arena,
+                        uint8_t **bytes_out, struct misfit *misfit)
+{
+    Nui__Common__V1__Job job = NUI__COMMON__V1__JOB__INIT;
+    Nui__Common__V1__Component c = NUI__COMMON__V1__COMPONENT__INIT, *components[] = {&c};
+    Nui__Common__V1__Req req = NUI__COMMON__V1__REQ__INIT, *reqs[] = {&req};
+    const char *identity = gridmap_identity (svc->gridmap, n->user);
+    req_fill (svc, n, &req);
+    features_fill (n, arena, &req, misfit);
+    gres_fill (n, arena, &req);
+    c.name = (char *)component_name;
+    c.n_reqs = 1;
+    c.reqs = reqs;
+    c.walltime_us = n->walltime;
+    c.class_ = (char *)n->class_name;
+    c.qos = (char *)n->qos;
+    job.grid = (char *)daemon_grid (svc->daemon);
+    job.submitter = identity ? (char *)identity : (char *)"";
+    job.name = (char *)n->name;
+    job.account = (char *)n->account;
+    job.created_us = n->submit;
+    job.not_before_us = n->begin;
+    job.n_components = 1;
+    job.components = components;
+    size_t len = nui__common__v1__job__get_packed_size (&job);
+    *bytes_out = arena_alloc (arena, len + 1);
+    nui__common__v1__job__pack (&job, *bytes_out);
+    return len;
+}
+
+/* The job as a jobspec, and as the envelope without signature that is stored. A job that cannot be
+ * converted waits as one of a single processor. */
+static int spec_make (struct svc *svc, const struct rm_native *n, struct arena *arena,
+                      struct jobspec *spec, uint8_t **envelope_out, size_t *len_out,
+                      struct misfit *misfit, struct err *err)
+{
+    struct err why = {0};
+    Nui__Common__V1__Envelope envelope = NUI__COMMON__V1__ENVELOPE__INIT;
+    for (int attempt = 0; attempt < 2; attempt++) {
+        struct rm_native plain = {.rm_id = n->rm_id, .submit = n->submit, .name = "", .user = n->user,
+                                  .group = "", .account = "", .qos = "", .class_name = "",
+                                  .features = "", .gres_per_node = "", .procs = 1,
+                                  .walltime = n->walltime};
+        envelope.body.len = job_pack (svc, attempt ? &plain : n, arena, &envelope.body.data, misfit);
+        Nui__Common__V1__Job *job =
+            nui__common__v1__job__unpack (NULL, envelope.body.len, envelope.body.data);
+        if (!job)
+            return err_set (err, ERR_INTERNAL, "job %s of the resource manager cannot be packed",
+                            n->rm_id);
+        if (jobspec_unsigned (svc, job, n->user, spec, &why) == 0)
+            break;
+        misfit_set (misfit, "%s", why.text);
+        if (attempt == 1)
+            return err_set (err, why.code, "%s", why.text);
+    }
+    if (spec->never_fits)
+        misfit_set (misfit, "%s", spec->never_text);
+    for (uint32_t i = 0; i < spec->req_count; i++)
+        spec->reqs[i].exclusive = n->exclusive;
+    if (*n->hosts)
+        misfit_set (misfit, "asks for the nodes %.100s (-w)", n->hosts);
+    if (*n->hosts_excluded)
+        misfit_set (misfit, "excludes the nodes %.100s (-x)", n->hosts_excluded);
+    *len_out = nui__common__v1__envelope__get_packed_size (&envelope);
+    *envelope_out = arena_alloc (arena, *len_out + 1);
+    nui__common__v1__envelope__pack (&envelope, *envelope_out);
+    return 0;
+}
+
+/* --- holds -------------------------------------------------------------------------------- */
+
+enum { THEIRS = HOLD_USER | HOLD_SYSTEM | HOLD_DEPENDENCY };
+
+static uint32_t holds_of (const struct rm_native *n)
+{
+    return (n->held_user ? HOLD_USER : 0u) | (n->held_admin ? HOLD_SYSTEM : 0u) |
+           (*n->dependency ? HOLD_DEPENDENCY : 0u);
+}
+
+/* Theirs as they say; ours (batch) as they are, or set where the job cannot be scheduled by us. */
+static void holds_apply (struct svc *svc, struct site_job *job, const struct rm_native *n,
+                         const struct misfit *misfit)
+{
+    struct job_view view;
+    struct err err = {0};
+    struct job_id id = {job->rec.number};
+    if (!job->in_cluster || cluster_job_get (svc->cluster, id, &view, &err) != 0 ||
+        view.state != JOB_IDLE)
+        return;
+    uint32_t holds = (view.spec->holds & ~(uint32_t)THEIRS) | holds_of (n);
+    if (*misfit->text)
+        holds |= HOLD_BATCH;
+    if (holds != view.spec->holds &&
+        cluster_job_hold_set (svc->cluster, id, holds, svc_now (svc), &err) != 0)
+        log_event (svc->log, LOG_LEVEL_ERROR, "svc", "core_disagrees", "error=\"%s\"", err.text);
+}
+
+/* What was set here and released there is released. In a transaction. */
+static int admin_holds_follow (struct svc *svc, struct site_job *job, const struct rm_native *n,
+                               struct err *err)
+{
+    struct store_job_admin set;
+    int rc = local_store_job_admin_get (svc->store, job->rec.number, &set, err);
+    uint32_t keep = HOLD_BATCH | (holds_of (n) & (HOLD_USER | HOLD_SYSTEM));
+    if (rc != 0 || (set.holds & ~keep) == 0)
+        return rc;
+    set.holds &= keep;
+    return local_store_job_admin_put (svc->store, job->rec.number, &set, err);
+}
+
+void native_hold_push (struct svc *svc, const struct site_job *job, uint32_t before, uint32_t after)
+{
+    char id[SITE_ID_MAX];
+    struct err err = {0};
+    uint32_t changed = (before ^ after) & (HOLD_USER | HOLD_SYSTEM);
+    if (!job->rm.native || !svc->rm.ops->hold || !changed)
+        return;
+    bool on = (after & (HOLD_USER | HOLD_SYSTEM)) != 0;
+    enum rm_hold kind = after & HOLD_SYSTEM ? RM_HOLD_ADMIN : RM_HOLD_USER;
+    if (svc->rm.ops->hold (svc->rm.self, site_id (svc, job->rec.number, id), job->rec.incarnation,
+                           kind, on, &err) != 0)
+        log_event (svc->log, LOG_LEVEL_WARN, "rm", "hold_not_passed_on", "job=%s error=\"%s\"", id,
+                   err.text);
+}
+
+/* --- new and changed ---------------------------------------------------------------------- */
+
+static struct site_job *job_by_rm (struct svc *svc, const struct rm_native *n)
+{
+    char prefix[STORE_NAME_MAX];
+    uint64_t number;
+    if (n->job_id && id_parse (n->job_id, prefix, sizeof prefix, &number, NULL) == 0)
+        return svc_job (svc, number);
+    if (local_store_rm_job_find (svc->store, n->rm_id, n->submit, &number, NULL) == 0)
+        return svc_job (svc, number);
+    return NULL;
+}
+
+/* It was here, ended here, and is told of once more. */
+static bool ended_before (struct svc *svc, const struct rm_native *n)
+{
+    uint64_t number;
+    return local_store_rm_job_find (svc->store, n->rm_id, n->submit, &number, NULL) == 0 &&
+           n->state != RM_NATIVE_PENDING;
+}
+
+static void bind_it (struct svc *svc, struct site_job *job)
+{
+    char id[SITE_ID_MAX];
+    struct err err = {0};
+    if (svc->rm.ops->bind (svc->rm.self, job->rm.rm_id, job->rm.submit,
+                           site_id (svc, job->rec.number, id), job->rec.incarnation, &err) != 0)
+        log_event (svc->log, LOG_LEVEL_ERROR, "rm", "not_bound", "job=%s error=\"%s\"", id, err.text);
+}
+
+void native_bind_again (struct svc *svc, struct site_job *job)
+{
+    if (job->rm.native && svc->rm.ops->bind)
+        bind_it (svc, job);
+}
+
+static void misfit_say (struct svc *svc, struct site_job *job, const struct misfit *misfit)
+{
+    char id[SITE_ID_MAX], quoted[400];
+    if (!*misfit->text)
+        return;
+    svc_reason (job, "RMReject", "%s", misfit->text);
+    log_event (svc->log, LOG_LEVEL_WARN, "svc", "job_not_schedulable", "job=%s rm_job=%s reason=%s",
+               site_id (svc, job->rec.number, id), job->rm.rm_id,
+               log_quote (misfit->text, quoted, sizeof quoted));
+}
+
+/* In a transaction. */
+static int create (struct svc *svc, const struct rm_native *n, struct arena *arena,
+                   struct site_job **out, struct err *err)
+{
+    struct store_job rec = {.state = STORE_JOB_QUEUED};
+    struct jobspec spec;
+    struct misfit misfit = {0};
+    uint8_t *envelope;
+    size_t len;
+    int rc = spec_make (svc, n, arena, &spec, &envelope, &len, &misfit, err);
+    if (rc != 0)
+        return rc;
+    rc = local_store_next (svc->store, "job", &rec.number, err);
+    if (rc != 0) {
+        jobspec_free (&spec);
+        return rc;
+    }
+    snprintf (rec.component, sizeof rec.component, "%s", component_name);
+    rec.submitter = strdup (spec.job->submitter);
+    snprintf (rec.local_account, sizeof rec.local_account, "%.63s", n->user);
+    snprintf (rec.pay_account, sizeof rec.pay_account, "%.63s", n->account);
+    rec.procs = n->procs ? n->procs : spec.procs;
+    rec.walltime = spec.walltime;
+    rec.submit = n->submit;
+    struct site_job *job = svc_job_add (svc, &rec, &spec);
+    jobspec_free (&spec);
+    job->rm = (struct store_rm_job){.submit = n->submit, .native = true};
+    snprintf (job->rm.rm_id, sizeof job->rm.rm_id, "%s", n->rm_id);
+    rc = svc_cluster_submit (svc, job, err);
+    misfit_say (svc, job, &misfit);
+    if (rc == 0)
+        rc = svc_job_write (svc, job, false, envelope, len, err);
+    if (rc == 0)
+        rc = local_store_rm_job_put (svc->store, rec.number, &job->rm, err);
+    if (rc == 0)
+        holds_apply (svc, job, n, &misfit);
+    *out = job;
+    return rc;
+}
+
+static void uncreate (struct svc *svc, struct site_job *job)
+{
+    if (job->in_cluster)
+        cluster_job_remove (svc->cluster, (struct job_id){job->rec.number}, svc_now (svc), NULL);
+    svc_job_forget (svc, job);
+}
+
+/* What it needs, as it is now. In a transaction. */
+static int change (struct svc *svc, struct site_job *job, const struct rm_native *n,
+                   struct arena *arena, struct err *err)
+{
+    struct jobspec spec;
+    struct misfit misfit = {0};
+    uint8_t *envelope;
+    size_t len;
+    job->suspended = n->state == RM_NATIVE_SUSPENDED;
+    if (job->rec.state != STORE_JOB_QUEUED || n->state != RM_NATIVE_PENDING)
+        return 0;
+    int rc = spec_make (svc, n, arena, &spec, &envelope, &len, &misfit, err);
+    if (rc != 0)
+        return rc;
+    free (job->reqs);
+    job->reqs = calloc (spec.req_count, sizeof *job->reqs);
+    assert (job->reqs);
+    memcpy (job->reqs, spec.reqs, spec.req_count * sizeof *job->reqs);
+    job->req_count = spec.req_count;
+    memcpy (job->cred, spec.cred, sizeof job->cred);
+    job->not_before = n->begin ? n->begin : TIME_US_NONE;
+    job->rec.walltime = spec.walltime;
+    job->rec.procs = n->procs ? n->procs : spec.procs;
+    snprintf (job->rec.pay_account, sizeof job->rec.pay_account, "%.63s", n->account);
+    jobspec_free (&spec);
+    rc = svc_cluster_modify (svc, job, err);
+    if (rc == 0) {
+        misfit_say (svc, job, &misfit);
+        holds_apply (svc, job, n, &misfit);
+        rc = svc_job_write (svc, job, false, envelope, len, err);
+    }
+    if (rc == 0)
+        rc = admin_holds_follow (svc, job, n, err);
+    return rc;
+}
+
+void native_take (struct svc *svc, const struct rm_native *list, uint32_t count)
+{
+    struct err err = {0};
+    struct site_job **made = calloc (count, sizeof *made);
+    struct arena *arena = arena_create (0);
+    uint32_t made_count = 0;
+    assert (made);
+    int rc = svc_begin (svc, &err);
+    for (uint32_t i = 0; rc == 0 && i < count; i++) {
+        struct site_job *job = job_by_rm (svc, &list[i]);
+        if (job) {
+            rc = change (svc, job, &list[i], arena, &err);
+        } else if (!ended_before (svc, &list[i])) {
+            rc = create (svc, &list[i], arena, &job, &err);
+            if (job)
+                made[made_count++] = job;
+        }
+    }
+    arena_destroy (arena);
+    rc = svc_commit (svc, rc, &err);
+    for (uint32_t i = 0; i < made_count; i++)
+        if (rc != 0)
+            uncreate (svc, made[i]);
+        else
+            bind_it (svc, made[i]);
+    free (made);
+    if (rc != 0)
+        log_event (svc->log, LOG_LEVEL_ERROR, "svc", "native_jobs_not_taken", "error=\"%s\"",
+                   err.text);
+    if (made_count > 0 && rc == 0)
+        log_event (svc->log, LOG_LEVEL_INFO, "svc", "native_jobs", "new=%u of=%u", made_count, count);
+    pass_wake (svc);
+}
+
+/* --- money -------------------------------------------------------------------------------- */
+
+bool native_claim (struct svc *svc, const struct site_job *job, Nui__Bank__V1__SiteClaim *claim_out)
+{
+    if (!job->rm.native)
+        return false;
+    const char *identity = gridmap_identity (svc->gridmap, job->rec.local_account);
+    nui__bank__v1__site_claim__init (claim_out);
+    claim_out->identity = identity ? (char *)identity : (char *)"";
+    claim_out->account = (char *)job->rec.pay_account;
+    return true;
+}
+
+bool native_charged (const struct svc *svc, const struct site_job *job)
+{
+    return svc->bank && (!job->rm.native || svc->settings->slurm.charge);
+}
+
+/* --- what happens to it ------------------------------------------------------------------- */
+
+/* "n1:2,n2:1" of processors, as an allocation of the job's first req. */
+static struct allocation allocation_of (struct svc *svc, const struct site_job *job,
+                                        const char *placement, uint32_t *procs_out)
+{
+    struct strbuf b = STRBUF_INIT;
+    uint32_t per_task = (uint32_t)job->reqs[0].task.v[RES_PROCS];
+    *procs_out = 0;
+    for (const char *p = placement; p && *p;) {
+        char name[STORE_NAME_MAX];
+        unsigned procs;
+        if (sscanf (p, "%63[^:]:%u", name, &procs) != 2)
+            break;
+        strbuf_printf (&b, "%s%s:%u:0", b.len ? "," : "", name,
+                       procs / per_task ? procs / per_task : 1);
+        *procs_out += procs;
+        p = strchr (p, ',');
+        p = p ? p + 1 : NULL;
+    }
+    arena_reset (svc->call_arena);
+    struct allocation a = placement_parse (svc, strbuf_text (&b), svc->call_arena);
+    strbuf_free (&b);
+    return a;
+}
+
+void native_started (struct svc *svc, struct site_job *job, const struct rm_event *event)
+{
+    char id[SITE_ID_MAX];
+    struct err err = {0};
+    struct job_id core_id = {job->rec.number};
+    time_us now = svc_now (svc);
+    uint32_t procs;
+    struct allocation a = allocation_of (svc, job, event->placement, &procs);
+    log_event (svc->log, LOG_LEVEL_WARN, "svc", "started_without_us",
+               "job=%s rm_job=%s nodes=%s reason=\"somebody made the resource manager start a job "
+               "that was not due; it is left running and will be charged\"",
+               site_id (svc, job->rec.number, id), job->rm.rm_id,
+               event->placement ? event->placement : "");
+    if (cluster_job_start (svc->cluster, core_id, &a, event->status->start, now, &err) != 0 ||
+        cluster_job_running (svc->cluster, core_id, event->status->start, now, &err) != 0)
+        log_event (svc->log, LOG_LEVEL_WARN, "svc", "nodes_not_taken", "job=%s error=\"%s\"", id,
+                   err.text);
+    free (job->rec.placement);
+    job->rec.placement = placement_text (svc, &a);
+    if (procs)
+        job->rec.procs = procs;
+    job->rec.state = STORE_JOB_RUNNING;
+    job->rec.start = event->status->start;
+    svc_reason (job, "StartedElsewhere", "started at the resource manager, not by this scheduler");
+    int rc = svc_begin (svc, &err);
+    if (rc == 0)
+        rc = svc_job_write (svc, job, true, NULL, 0, &err);
+    if (rc == 0)
+        rc = local_store_audit (svc->store, now, "resource-manager", job->rec.reason_text, &err);
+    svc_commit (svc, rc, &err);
+    output_job_changed (svc, job->rec.number);
+    pass_wake (svc);
+}
+
+void native_placed (struct svc *svc, struct site_job *job, const char *placement)
+{
+    struct err err = {0};
+    struct job_id id = {job->rec.number};
+    struct job_view view;
+    uint32_t procs;
+    char name[SITE_ID_MAX];
+    time_us now = svc_now (svc);
+    if (!job->in_cluster || job->rec.state != STORE_JOB_RUNNING)
+        return;
+    struct allocation a = allocation_of (svc, job, placement, &procs);
+    char *text = placement_text (svc, &a);
+    bool same = job->rec.placement && strcmp (text, job->rec.placement) == 0;
+    if (job->rm.native && procs)
+        same &= job->rec.procs == procs;
+    if (same || a.count == 0) {
+        free (text);
+        return;
+    }
+    log_event (svc->log, LOG_LEVEL_INFO, "svc", "placed_otherwise", "job=%s planned=%s placed=%s",
+               site_id (svc, job->rec.number, name), job->rec.placement ? job->rec.placement : "-",
+               placement);
+    if (cluster_job_get (svc->cluster, id, &view, NULL) == 0 && view.state != JOB_IDLE) {
+        struct allocation planned = placement_parse (svc, job->rec.placement, svc->call_arena);
+        if (cluster_job_requeue (svc->cluster, id, 0, now, &err) == 0 &&
+            cluster_job_start (svc->cluster, id, &a, job->rec.start, now, &err) != 0)
+            (void)cluster_job_start (svc->cluster, id, &planned, job->rec.start, now, NULL);
+        (void)cluster_job_running (svc->cluster, id, job->rec.start, now, NULL);
+    }
+    free (job->rec.placement);
+    job->rec.placement = text;
+    if (job->rm.native && procs)
+        job->rec.procs = procs;
+    int rc = svc_begin (svc, &err);
+    if (rc == 0)
+        rc = svc_job_write (svc, job, false, NULL, 0, &err);
+    svc_commit (svc, rc, &err);
+}
+
+void native_handed (struct svc *svc, struct site_job *job, const char *rm_id)
+{
+    struct err err = {0};
+    job->rm = (struct store_rm_job){.submit = 0, .native = false};
+    snprintf (job->rm.rm_id, sizeof job->rm.rm_id, "%s", rm_id);
+    int rc = svc_begin (svc, &err);
+    if (rc == 0)
+        rc = local_store_rm_job_put (svc->store, job->rec.number, &job->rm, &err);
+    svc_commit (svc, rc, &err);
+}
+
+int native_restore (struct svc *svc, struct site_job *job, struct err *err)
+{
+    int rc = local_store_rm_job_get (svc->store, job->rec.number, &job->rm, err);
+    if (rc == ERR_NOT_FOUND)
+        return 0;
+    if (rc == 0 && job->rm.native && svc->rm.ops->bind)
+        bind_it (svc, job);
+    return rc;
+}
+
+/* The resource manager has no such job. One that ran is taken to have used all it could. */
+void native_unknown (struct svc *svc, struct site_job *job)
+{
+    struct err err = {0};
+    struct rm_status status = {.ended = true, .end = RM_END_NODE_FAILURE};
+    char id[SITE_ID_MAX];
+    if (job->rec.state == STORE_JOB_STARTING && !job->rm.native) {
+        if (life_launch (svc, job, &err) == 0) /* it was never handed over */
+            return;
+        status.end = RM_END_START_FAILED;
+        snprintf (status.text, sizeof status.text, "%.250s", err.text);
+    } else if (job->rec.state == STORE_JOB_RUNNING) {
+        time_us last = job->rec.start + job->rec.walltime, now = svc_now (svc);
+        status.started = true;
+        status.start = job->rec.start;
+        status.end_at = last < now ? last : now;
+        snprintf (status.text, sizeof status.text,
+                  "the resource manager has forgotten the job, and no record of its end was found");
+    } else {
+        status.end = RM_END_CANCELLED;
+    }
+    site_id (svc, job->rec.number, id);
+    struct rm_event event = {.kind = RM_EVENT_ENDED, .job_id = id,
+                             .incarnation = job->rec.incarnation, .status = &status};
+    life_on_rm_event (svc, &event);
+}

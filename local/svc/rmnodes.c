@@ -1,0 +1,169 @@
+/* Nodes that the resource manager tells of: they are the site's nodes, and NODECFG lines of their
+ * names add what it does not know (speed, priority, address of peers). What it said last is kept in
+ * the store, so that after a restart running jobs have their nodes before it has answered. */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "local/svc/svc_i.h"
+#include "proto/base/strbuf.h"
+
+static const char blob[] = "rm_nodes";
+
+static char *dup_or_null (const char *text)
+{
+    return text && *text ? strdup (text) : NULL;
+}
+
+static const struct settings_node *configured (const struct settings *settings, const char *name)
+{
+    for (uint32_t i = 0; i < settings->node_count; i++)
+        if (strcmp (settings->nodes[i].name, name) == 0)
+            return &settings->nodes[i];
+    return NULL;
+}
+
+/* Slurm prefers the lowest weight, NODEALLOCATIONPOLICY PRIORITY the highest priority. */
+static void node_fill (const struct settings *settings, const struct rm_node *from,
+                       struct settings_node *out)
+{
+    const struct settings_node *also = configured (settings, from->name);
+    *out = (struct settings_node){.speed_ppm = 1000000, .priority = -from->weight};
+    if (also) {
+        out->speed_ppm = also->speed_ppm;
+        out->priority = also->priority ? also->priority : out->priority;
+        out->swap_mb = also->swap_mb;
+        out->address = also->address ? strdup (also->address) : NULL;
+    }
+    out->name = strdup (from->name);
+    out->procs = from->procs;
+    out->mem_mb = from->memory_mb < INT32_MAX ? from->memory_mb : INT32_MAX;
+    out->disk_mb = from->disk_mb < INT32_MAX ? from->disk_mb : INT32_MAX;
+    out->features = dup_or_null (from->features);
+    if (!out->address)
+        out->address = dup_or_null (from->address);
+}
+
+/* "name procs mem disk weight features address", '-' for nothing. */
+static void remember (struct svc *svc, const struct rm_node *list, uint32_t count)
+{
+    struct strbuf b = STRBUF_INIT;
+    struct err err = {0};
+    for (uint32_t i = 0; i < count; i++)
+        strbuf_printf (&b, "%s %u %lld %lld %lld %s %s\n", list[i].name, list[i].procs,
+                       (long long)list[i].memory_mb, (long long)list[i].disk_mb,
+                       (long long)list[i].weight, *list[i].features ? list[i].features : "-",
+                       *list[i].address ? list[i].address : "-");
+    int rc = svc_begin (svc, &err);
+    if (rc == 0)
+        rc = local_store_blob_put (svc->store, blob, strbuf_text (&b), b.len, &err);
+    svc_commit (svc, rc, &err);
+    strbuf_free (&b);
+}
+
+static struct settings_node *recall (struct svc *svc, const struct settings *settings,
+                                     uint32_t *count_out)
+{
+    void *bytes = NULL;
+    size_t len = 0;
+    *count_out = 0;
+    struct settings_node *nodes = calloc (1, sizeof *nodes);
+    assert (nodes);
+    if (local_store_blob_get (svc->store, blob, &bytes, &len, NULL) != 0)
+        return nodes;
+    char *save = NULL;
+    for (char *line = strtok_r (bytes, "\n", &save); line; line = strtok_r (NULL, "\n", &save)) {
+        char name[STORE_NAME_MAX], features[1024], address[256];
+        long long mem, disk, weight;
+        struct rm_node n = {.state = RM_NODE_DOWN, .reason = "", .gres = "", .classes = ""};
+        if (sscanf (line, "%63s %u %lld %lld %lld %1023s %255s", name, &n.procs, &mem, &disk, &weight,
+                    features, address) != 7)
+            break;
+        n.name = name;
+        n.memory_mb = mem;
+        n.disk_mb = disk;
+        n.weight = weight;
+        n.features = strcmp (features, "-") == 0 ? "" : features;
+        n.address = strcmp (address, "-") == 0 ? "" : address;
+        nodes = realloc (nodes, (*count_out + 1) * sizeof *nodes);
+        assert (nodes);
+        node_fill (settings, &n, &nodes[(*count_out)++]);
+    }
+    free (bytes);
+    return nodes;
+}
+
+struct settings_node *rmnodes_list (struct svc *svc, const struct settings *settings,
+                                    uint32_t *count_out)
+{
+    *count_out = 0;
+    if (!svc->rm.ops->nodes)
+        return NULL;
+    const struct rm_node *list = svc->rm.ops->nodes (svc->rm.self, count_out);
+    if (*count_out == 0)
+        return recall (svc, settings, count_out);
+    struct settings_node *nodes = calloc (*count_out, sizeof *nodes);
+    assert (nodes);
+    for (uint32_t i = 0; i < *count_out; i++)
+        node_fill (settings, &list[i], &nodes[i]);
+    return nodes;
+}
+
+void rmnodes_free (struct settings_node *nodes, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        free (nodes[i].name);
+        free (nodes[i].features);
+        free (nodes[i].address);
+    }
+    free (nodes);
+}
+
+enum node_state rmnodes_state (struct svc *svc, const char *name)
+{
+    uint32_t count;
+    if (!svc->rm.ops->nodes)
+        return svc->rm.ops->node_up (svc->rm.self, name) ? NODE_UP : NODE_DOWN;
+    const struct rm_node *list = svc->rm.ops->nodes (svc->rm.self, &count);
+    uint32_t low = 0, high = count; /* they are sorted by strverscmp */
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        int order = strverscmp (list[middle].name, name);
+        if (order == 0)
+            return list[middle].state == RM_NODE_UP        ? NODE_UP
+                   : list[middle].state == RM_NODE_DRAINED ? NODE_DRAINED
+                                                           : NODE_DOWN;
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return NODE_DOWN;
+}
+
+void rmnodes_changed (struct svc *svc)
+{
+    uint32_t count;
+    struct err err = {0};
+    if (!svc->rm.ops->nodes)
+        return;
+    const struct rm_node *list = svc->rm.ops->nodes (svc->rm.self, &count);
+    for (uint32_t i = 0; i < count; i++) {
+        char quoted[300];
+        enum node_state before = NODE_UP;
+        struct node_view view;
+        for (uint32_t n = 0; n < svc->node_count; n++)
+            if (strcmp (svc->node_by_id[n]->name, list[i].name) == 0 &&
+                cluster_node_get (svc->cluster, svc->node_by_id[n]->id, &view, NULL) == 0)
+                before = view.state;
+        enum node_state now = rmnodes_state (svc, list[i].name);
+        if (now != before)
+            log_event (svc->log, now == NODE_UP ? LOG_LEVEL_INFO : LOG_LEVEL_WARN, "node", "state",
+                       "node=%s state=%s reason=%s", list[i].name,
+                       now == NODE_UP ? "up" : now == NODE_DRAINED ? "drained" : "down",
+                       log_quote (list[i].reason, quoted, sizeof quoted));
+    }
+    if (svc_nodes_apply (svc, svc->settings, &err) != 0)
+        log_event (svc->log, LOG_LEVEL_ERROR, "svc", "nodes_not_applied", "error=\"%s\"", err.text);
+    remember (svc, list, count);
+}
