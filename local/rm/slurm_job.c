@@ -211,7 +211,7 @@ static void errand_send (struct slurm_job *job, const char *method, const char *
     e->then = then;
     job->busy = true;
     struct slurm_request request = {.method = method, .path = path, .user = user, .body = body,
-                                    .on_done = on_errand, .arg = e};
+                                    .on_done = on_errand, .on_drop = free, .arg = e};
     slurm_rest_send (job->owner->rest, &request);
 }
 
@@ -385,11 +385,12 @@ static void submit_send (struct slurm_job *job)
 
 static void on_guarded (struct slurm_job *job, const struct slurm_answer *answer)
 {
-    job->guarded = answer->code == 0;
-    if (answer->code == ERR_UNAVAILABLE)
+    if (answer->code == ERR_UNAVAILABLE || answer->code == ERR_DENIED) {
         slurm_job_settle_in (job, US_PER_S);
-    else
-        slurm_job_settle (job);
+        return;
+    }
+    job->guarded = true; /* refused: it has just ended, which the next look shows */
+    slurm_job_settle (job);
 }
 
 /* It was requeued and waits, held, in our partition: back to where its user put it. */

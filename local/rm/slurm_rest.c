@@ -34,6 +34,7 @@ struct request {
     char *path, *method, *user, *body;
     int (*on_object) (void *arg, const char *key, json_t *object, struct err *err);
     void (*on_done) (void *arg, const struct slurm_answer *answer);
+    void (*on_drop) (void *arg);
     void *arg;
     struct slurm_split split;
     struct strbuf backlog; /* not looked at yet */
@@ -469,6 +470,7 @@ void slurm_rest_send (struct slurm_rest *rest, const struct slurm_request *reque
     struct request *r = request_new (rest, request->method, request->path);
     r->on_done = request->on_done;
     r->on_object = request->on_object;
+    r->on_drop = request->on_drop;
     r->arg = request->arg;
     r->plain = !request->on_object;
     r->user = request->user ? strdup (request->user) : NULL;
@@ -553,15 +555,23 @@ fail:
     return NULL;
 }
 
-void slurm_rest_destroy (struct slurm_rest *rest)
+static void drop_all (struct request *list)
 {
     struct request *r, *next;
+    DL_FOREACH_SAFE (list, r, next)
+    {
+        if (r->on_drop)
+            r->on_drop (r->arg);
+        request_free (r);
+    }
+}
+
+void slurm_rest_destroy (struct slurm_rest *rest)
+{
     if (!rest)
         return;
-    DL_FOREACH_SAFE (rest->waiting, r, next)
-    request_free (r);
-    DL_FOREACH_SAFE (rest->sent, r, next)
-    request_free (r);
+    drop_all (rest->waiting);
+    drop_all (rest->sent);
     if (rest->multi)
         curl_multi_cleanup (rest->multi);
     if (rest->timer)

@@ -44,6 +44,7 @@ struct slurm_request {
     json_t *body;       /* taken over; NULL: none */
     int (*on_object) (void *arg, const char *key, json_t *object, struct err *err); /* or NULL */
     void (*on_done) (void *arg, const struct slurm_answer *answer);
+    void (*on_drop) (void *arg); /* slurm_rest_destroy came first; NULL: nothing to be done */
     void *arg;
 };
 void slurm_rest_send (struct slurm_rest *rest, const struct slurm_request *request);
