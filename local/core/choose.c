@@ -190,6 +190,36 @@ static void pick_worst (struct timeline *tl, const struct shape *s, time_us star
         pick_node (pick, list[i - 1].node, list[i - 1].fit);
 }
 
+/* The one at `at` of a heap goes down to where it belongs. */
+static void heap_sink (struct candidate *heap, uint32_t count, uint32_t at)
+{
+    struct candidate one = heap[at];
+
+    for (uint32_t child = at * 2 + 1; child < count; child = at * 2 + 1) {
+        if (child + 1 < count && candidate_compare (&heap[child + 1], &heap[child]) < 0)
+            child++;
+        if (candidate_compare (&one, &heap[child]) <= 0)
+            break;
+        heap[at] = heap[child];
+        at = child;
+    }
+    heap[at] = one;
+}
+
+/* In order of the key as far as need be: most jobs take few of the nodes that would do. */
+static void pick_best (struct timeline *tl, struct candidate *list, uint32_t count,
+                       struct pick *pick)
+{
+    for (uint32_t i = count / 2; i-- > 0;)
+        heap_sink (list, count, i);
+    while (count > 0 && pick->left > 0) {
+        tl->worst_key = list[0].key;
+        pick_node (pick, list[0].node, list[0].fit);
+        list[0] = list[--count];
+        heap_sink (list, count, 0);
+    }
+}
+
 /* The next node from n on that falls and could have room at start. */
 static uint32_t next_falling (const struct timeline *tl, const struct shape *s, time_us start,
                               uint32_t n)
@@ -236,12 +266,8 @@ static void pick_by_key (struct timeline *tl, const struct shape *s, time_us sta
             one.key = -cpu_left (tl->c, n);
         list[one.key == INT64_MAX ? --high : low++] = one;
     }
-    qsort (list, low, sizeof *list, candidate_compare);
     tl->worst_key = INT64_MAX;
-    for (uint32_t i = 0; i < low && pick->left > 0; i++) {
-        tl->worst_key = list[i].key;
-        pick_node (pick, list[i].node, list[i].fit);
-    }
+    pick_best (tl, list, low, pick);
     if (pick->left > 0)
         tl->worst_key = INT64_MAX;
     if (pick->left > 0)

@@ -264,10 +264,7 @@ static void within_fill (struct pass *p)
     if (p->plain || c->limited == 0 || c->slot_count / 2 > c->idle_count)
         return;
     pl->within = grow (pl->within, &pl->within_cap, c->slot_count + 1, sizeof *pl->within);
-    for (uint32_t slot = 0; slot < c->slot_count; slot++)
-        pl->within[slot] = (c->hot[slot].limited & LIMITED_ACTIVE) &&
-                           limits_active_check (c->limits, &c->lj[slot], LIMIT_SOFT, p->now_s,
-                                                NULL) == 0;
+    limits_active_check_many (c->limits, c->lj, c->slot_count, LIMIT_SOFT, p->now_s, pl->within);
     p->within = pl->within;
 }
 

@@ -71,7 +71,7 @@ static void walk_begin (struct group_walk *w, struct timeline *tl, const struct 
     for (uint32_t n = bitset_next (&s->nodes, 0); n < tl->node_count;
          n = bitset_next (&s->nodes, n + 1)) {
         if (tl->lane[n].count && node_allowed (tl, s, n))
-            sum_add (w, n, lane_slides (tl, s, n, from, duration));
+            sum_add (w, n, lane_slides (tl, s, n, from, TIME_US_MAX, duration));
     }
     tl->moves = NULL;
 }

@@ -289,6 +289,85 @@ void limits_active_remove (struct limits *l, const struct limits_job *job, int64
     scope_change (&l->active, job, job->procs * end_s, end_s, -1);
 }
 
+/* --- what if ----------------------------------------------------------------------------- */
+
+static void row_open (struct limits_suppose *s, struct usage *u, int first, int second)
+{
+    s->row[s->count].usage = u;
+    s->row[s->count].first = (uint8_t)first;
+    s->row[s->count].second = (uint8_t)second;
+    memcpy (s->row[s->count].saved, u->v, sizeof u->v);
+    s->count++;
+}
+
+/* Twice: what makes a row may move the others. */
+static void rows_open (struct limits *l, struct limits_suppose *s)
+{
+    struct scope *a = &l->active;
+
+    s->count = 0;
+    for (int k = 0; k < CRED_KINDS; k++) {
+        if ((a->any[k] || l->any_special) && s->job->cred[k] != CRED_NONE)
+            row_open (s, table_at (&a->table[k], s->job->cred[k]), k, CRED_KINDS);
+    }
+    if (a->any[LIMIT_OBJECT_SYSTEM])
+        row_open (s, table_at (&a->table[LIMIT_OBJECT_SYSTEM], 0), CRED_KINDS, CRED_KINDS);
+    for (int i = 0; i < CRED_KINDS && a->any_cross; i++) {
+        for (int k = i + 1; k < CRED_KINDS; k++) {
+            if (a->pair[i][k].used && s->job->cred[i] != CRED_NONE && s->job->cred[k] != CRED_NONE)
+                row_open (s, pair_at (&a->pair[i][k], s->job->cred[i], s->job->cred[k]), i, k);
+        }
+    }
+}
+
+void limits_suppose_open (struct limits *l, struct limits_suppose *s, const struct limits_job *job)
+{
+    s->job = job;
+    rows_open (l, s);
+    rows_open (l, s);
+}
+
+void limits_suppose_less (struct limits_suppose *s, enum cred_kind kind, enum limit_kind limit,
+                          int64_t amount)
+{
+    for (uint32_t i = 0; i < s->count; i++) {
+        if (s->row[i].first == kind && s->row[i].second == CRED_KINDS)
+            ((struct usage *)s->row[i].usage)->v[limit] -= amount;
+    }
+}
+
+static bool same (const struct limits_suppose *s, const struct limits_job *other, uint32_t kind)
+{
+    return kind == CRED_KINDS || other->cred[kind] == s->job->cred[kind];
+}
+
+bool limits_suppose (struct limits_suppose *s, const struct limits_job *other, int64_t end_s,
+                     int64_t sign)
+{
+    int64_t change[LIMIT_KINDS];
+    bool any = false;
+
+    for (uint32_t i = 0; i < s->count; i++) {
+        if (!same (s, other, s->row[i].first) || !same (s, other, s->row[i].second))
+            continue;
+        if (!any) {
+            request_fill (change, other, other->procs * end_s * sign, end_s * sign);
+            for (int k = 0; k < LIMIT_KINDS; k++)
+                change[k] *= k == LIMIT_PS || k == LIMIT_WC ? 1 : sign;
+        }
+        usage_change (s->row[i].usage, change);
+        any = true;
+    }
+    return any;
+}
+
+void limits_suppose_close (struct limits_suppose *s)
+{
+    for (uint32_t i = 0; i < s->count; i++)
+        memcpy (((struct usage *)s->row[i].usage)->v, s->row[i].saved, sizeof s->row[i].saved);
+    s->count = 0;
+}
+
 void limits_idle_add (struct limits *l, const struct limits_job *job)
 {
     if (l->any_idle)
@@ -314,7 +393,7 @@ static int64_t usage_of (const struct usage *u, enum limit_kind limit, int64_t n
     return value > 0 ? value : 0;
 }
 
-static int64_t request_of (const struct limits_job *job, enum limit_kind limit)
+int64_t limits_request (const struct limits_job *job, enum limit_kind limit)
 {
     switch (limit) {
     case LIMIT_JOB:
@@ -373,7 +452,7 @@ static int object_check (const struct scope *s, const struct limits_job *job, ui
         enum limit_kind limit = (enum limit_kind)__builtin_ctz (mask);
         bool by_override = (override_mask >> limit) & 1;
         int64_t most = by_override ? override[limit] : value[limit];
-        int64_t usage = usage_of (u, limit, now_s), request = request_of (job, limit);
+        int64_t usage = usage_of (u, limit, now_s), request = limits_request (job, limit);
         if (passes (limit, most, usage, request))
             continue;
         if (v) {
@@ -423,7 +502,7 @@ static int cross_check (const struct limits *l, const struct scope *s, bool idle
                 continue;
             const struct usage *u = pair_usage (s, (enum cred_kind)k, job->cred[k], x->other_kind,
                                                 job->cred[x->other_kind]);
-            int64_t usage = usage_of (u, x->limit, now_s), request = request_of (job, x->limit);
+            int64_t usage = usage_of (u, x->limit, now_s), request = limits_request (job, x->limit);
             if (passes (x->limit, x->value[level], usage, request))
                 continue;
             if (v)
@@ -545,6 +624,112 @@ int limits_active_check (const struct limits *l, const struct limits_job *job,
     return scope_check (l, &l->active, false, job, level, now_s, v);
 }
 
+/* --- many at once ------------------------------------------------------------------------- */
+
+/* What jobs of each credential may still ask, by the kinds that are limited at all; where there may be
+ * no further job, nothing. */
+struct slack {
+    uint32_t kinds;
+    uint8_t kind[LIMIT_KINDS];
+    uint32_t count[LIMIT_OBJECTS]; /* 0: not limited; the last row is of all credentials beyond */
+    int64_t *row[LIMIT_OBJECTS];
+};
+
+static void slack_row (const struct limits *l, const struct slack *k, uint32_t object, uint32_t id,
+                       uint32_t place, enum limit_level level, int64_t now_s, int64_t *out)
+{
+    const struct usage *u = usage_at (&l->active, object, id);
+    const struct plain_limits *plain = &l->plain[object][place];
+
+    for (uint32_t i = 0; i < k->kinds; i++) {
+        enum limit_kind kind = (enum limit_kind)k->kind[i];
+        out[i] = plain->active[level][kind] -
+                 (kind == LIMIT_MINPROC ? 0 : usage_of (u, kind, now_s));
+        if (plain->active[level][LIMIT_JOB] <= usage_of (u, LIMIT_JOB, now_s))
+            out[i] = INT64_MIN; /* not one more job */
+    }
+}
+
+static void slack_make (const struct limits *l, struct slack *k, enum limit_level level,
+                        int64_t now_s)
+{
+    memset (k, 0, sizeof *k);
+    for (uint8_t kind = 0; kind < LIMIT_KINDS; kind++) {
+        if (kind != LIMIT_JOB && (l->active.kinds >> kind) & 1)
+            k->kind[k->kinds++] = kind;
+    }
+    if (k->kinds == 0)
+        k->kind[k->kinds++] = LIMIT_PROC; /* to carry MAXJOB */
+    for (uint32_t o = 0; o < LIMIT_OBJECTS; o++) {
+        uint32_t named = o < CRED_KINDS ? l->policy->cred_index_count[o] : 1;
+        uint32_t used = l->active.table[o].count;
+        if (!l->active.any[o])
+            continue;
+        k->count[o] = (named > used ? named : used) + 1;
+        k->row[o] = malloc ((size_t)k->count[o] * k->kinds * sizeof *k->row[o]);
+        assert (k->row[o]);
+        for (uint32_t id = 0; id < k->count[o]; id++) {
+            uint32_t place = o < CRED_KINDS && id < named ? l->policy->cred_index[o][id] : 0;
+            slack_row (l, k, o, id, place, level, now_s, k->row[o] + (size_t)id * k->kinds);
+        }
+    }
+}
+
+/* The usual limits: MAXJOB, in what is left of the rest, and MAXPROC. */
+static uint8_t slack_allows_procs (const struct slack *k, const struct limits_job *job)
+{
+    int64_t most = INT64_MAX;
+
+    for (uint32_t o = 0; o < LIMIT_OBJECTS; o++) {
+        uint32_t id = o < CRED_KINDS ? job->cred[o] : 0;
+        if (k->count[o] == 0 || id == CRED_NONE)
+            continue;
+        int64_t slack = k->row[o][id < k->count[o] ? id : k->count[o] - 1];
+        most = slack < most ? slack : most;
+    }
+    return job->procs <= most;
+}
+
+static uint8_t slack_allows (const struct slack *k, const struct limits_job *job)
+{
+    int64_t request[LIMIT_KINDS];
+
+    for (uint32_t i = 0; i < k->kinds; i++) {
+        enum limit_kind kind = (enum limit_kind)k->kind[i];
+        request[i] = kind == LIMIT_MINPROC ? -(int64_t)job->procs : limits_request (job, kind);
+    }
+    for (uint32_t o = 0; o < LIMIT_OBJECTS; o++) {
+        uint32_t id = o < CRED_KINDS ? job->cred[o] : 0;
+        if (k->count[o] == 0 || id == CRED_NONE)
+            continue;
+        const int64_t *slack =
+            k->row[o] + (size_t)(id < k->count[o] ? id : k->count[o] - 1) * k->kinds;
+        for (uint32_t i = 0; i < k->kinds; i++) {
+            if (request[i] > slack[i])
+                return 0;
+        }
+    }
+    return 1;
+}
+
+void limits_active_check_many (const struct limits *l, const struct limits_job *job,
+                               uint32_t count, enum limit_level level, int64_t now_s, uint8_t *ok)
+{
+    struct slack k;
+
+    if (l->any_special || l->active.any_cross) {
+        for (uint32_t i = 0; i < count; i++)
+            ok[i] = limits_active_check (l, &job[i], level, now_s, NULL) == 0;
+        return;
+    }
+    slack_make (l, &k, level, now_s);
+    for (uint32_t i = 0; i < count; i++)
+        ok[i] = k.kinds == 1 && k.kind[0] == LIMIT_PROC ? slack_allows_procs (&k, &job[i])
+                                                        : slack_allows (&k, &job[i]);
+    for (uint32_t o = 0; o < LIMIT_OBJECTS; o++)
+        free (k.row[o]);
+}
+
 int limits_idle_check (const struct limits *l, const struct limits_job *job,
                        struct limits_violation *v)
 {
@@ -563,7 +748,7 @@ int limits_job_check (const struct limits *l, const struct limits_job *job,
     for (int i = 0; i < 3; i++) {
         bool by_override = qos->job_override_mask & (1u << kind[i]);
         int64_t value = by_override ? qos->job_override[kind[i]] : most[i];
-        int64_t request = request_of (job, kind[i]);
+        int64_t request = limits_request (job, kind[i]);
         if (value < 0 || request <= value || (qos->ignore_job & (1u << kind[i])))
             continue;
         if (v)

@@ -59,6 +59,10 @@ void limits_idle_clear (struct limits *limits);
  * break: users, groups, accounts, classes, QoS, system, then cross limits. */
 int limits_active_check (const struct limits *limits, const struct limits_job *job,
                          enum limit_level level, int64_t now_s, struct limits_violation *violation);
+/* limits_active_check of many jobs, none of which becomes active in between: ok[i] is 1 or 0. What each
+ * credential has left is found once, so that a job costs a few compares. */
+void limits_active_check_many (const struct limits *limits, const struct limits_job *job,
+                               uint32_t count, enum limit_level level, int64_t now_s, uint8_t *ok);
 /* May the job join the eligible idle queue? Fill it in priority order. */
 int limits_idle_check (const struct limits *limits, const struct limits_job *job,
                        struct limits_violation *violation);
@@ -70,6 +74,33 @@ int limits_job_check (const struct limits *limits, const struct limits_job *job,
  * group jobs that no limit tells apart). */
 bool limits_any_active (const struct limits *limits, const uint32_t cred[CRED_KINDS]);
 bool limits_any_idle (const struct limits *limits, const uint32_t cred[CRED_KINDS]);
+
+/* What a job asks of a limit; of PS and WC, its whole limit. */
+int64_t limits_request (const struct limits_job *job, enum limit_kind limit);
+
+/* What if others had ended, or had started too? Between open and close limits_active_check of this
+ * job, and only of it, sees the usage changed by what was supposed; nothing else may be asked or
+ * changed. Costs a few compares per job supposed, and 16 rows of usage to open and close. */
+enum { LIMITS_ROWS = LIMIT_OBJECTS + CRED_KINDS * (CRED_KINDS - 1) / 2 };
+struct limits_suppose {
+    const struct limits_job *job;
+    uint32_t count;
+    struct {
+        void *usage;
+        uint8_t first, second; /* credential kinds; CRED_KINDS: none */
+        int64_t saved[LIMIT_KINDS];
+    } row[LIMITS_ROWS];
+};
+void limits_suppose_open (struct limits *limits, struct limits_suppose *s,
+                          const struct limits_job *job);
+/* So much less of one thing by jobs of the job's own credential of this kind. */
+void limits_suppose_less (struct limits_suppose *s, enum cred_kind kind, enum limit_kind limit,
+                          int64_t amount);
+/* sign 1: it is active as well, with its limit ending then; -1: it is no longer. True: it counts
+ * against something that the job counts against. */
+bool limits_suppose (struct limits_suppose *s, const struct limits_job *other, int64_t end_s,
+                     int64_t sign);
+void limits_suppose_close (struct limits_suppose *s);
 
 /* Usage of one object now, as a limit of this kind counts it. */
 int64_t limits_active_usage (const struct limits *limits, uint32_t object, uint32_t id,

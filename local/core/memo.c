@@ -165,6 +165,30 @@ static bool same_place (const struct pass *p, const struct job *job, time_us sta
            job->reserved_start == start;
 }
 
+/* Soft limits still keep it from each earlier moment with room, there is no room in between, and they
+ * allow the one that it had. */
+static bool detours_same (struct pass *p, uint32_t slot, struct memo *m, uint64_t gain)
+{
+    uint32_t tasks = job_at (p->c, slot)->spec.req[0].tasks;
+
+    for (uint32_t i = 0; i < m->detours; i++) {
+        struct detour *d = &m->detour[i];
+        if (d->most_below >= UINT64_MAX - gain || d->most_below + gain >= tasks ||
+            softstart_from (p, slot, d->start) < d->from)
+            return false;
+        d->most_below += gain;
+    }
+    return softstart_from (p, slot, m->start) == m->start;
+}
+
+/* What was freed since can only help, and what was started respected all promises. */
+time_us memo_bound (const struct pass *p, uint32_t slot)
+{
+    const struct job *job = job_at (p->c, slot);
+
+    return same_place (p, job, job->reserved_start) ? job->reserved_start : TIME_US_MAX;
+}
+
 bool memo_reuse (struct pass *p, uint32_t slot)
 {
     struct job *job = job_at (p->c, slot);
@@ -184,7 +208,7 @@ bool memo_reuse (struct pass *p, uint32_t slot)
     if (m.start != job->reserved_start || m.start <= p->now)
         return false;
     outcome = judge (p, &m, s, job, &gain);
-    if (outcome == OUTCOME_OPEN)
+    if (outcome == OUTCOME_OPEN || !detours_same (p, slot, &m, gain))
         return false;
     most_below = m.trail.most_below + gain;
     end = time_add (m.start, job->spec.walltime_limit);
@@ -202,12 +226,15 @@ bool memo_reuse (struct pass *p, uint32_t slot)
     return true;
 }
 
-void memo_made (struct pass *p, uint32_t slot, time_us start, const struct allocation *a, bool free)
+void memo_made (struct pass *p, uint32_t slot, time_us start, const struct allocation *a)
 {
     const struct job *job = job_at (p->c, slot);
-    struct memo m = {job->spec.id, start, timeline_trail (p->tl)};
+    struct memo m = {.job = job->spec.id, .start = start, .trail = timeline_trail (p->tl)};
 
-    if (job->spec.req_count != 1 || job->spec.licence_count || !free)
+    m.detours = p->detours;
+    if (m.detours < DETOURS_MAX)
+        memcpy (m.detour, p->detour, m.detours * sizeof *m.detour);
+    if (job->spec.req_count != 1 || job->spec.licence_count || m.detours >= DETOURS_MAX)
         m.trail.most_below = UINT64_MAX;
     p->chain = same_place (p, job, start) &&
                nodes_differ (p, job, a, time_add (start, job->spec.walltime_limit));

@@ -30,6 +30,14 @@ struct promise {
     uint64_t *node; /* bits */
 };
 
+/* What soft limits made of a promise: there was room from start on, but they did not allow it before
+ * from; and never enough room between the last such `from` and start. */
+struct detour {
+    time_us start, from;
+    uint64_t most_below;
+};
+enum { DETOURS_MAX = 4 };
+
 struct units {
     uint32_t words;
     struct promise *promise;
@@ -80,6 +88,8 @@ struct pass {
     uint32_t bucket_used[POLICY_BUCKETS_MAX];
     uint32_t depth_total; /* reservations that could be made at most */
     uint32_t reserved;
+    struct detour detour[DETOURS_MAX]; /* of the promise that is being made */
+    uint32_t detours;
     bool chain;      /* so far every reservation is as in the last plan: memo.c */
     uint32_t retries; /* jobs that keep their nodes after a failed start */
     bool privileged; /* some jobs may be reserved for outside the buckets */
@@ -156,17 +166,17 @@ void memo_changed (struct planner *pl, const struct allocation *a, time_us until
 void memo_open (struct pass *p);
 /* Gives the job the reservation it had, if that is what it would get. */
 bool memo_reuse (struct pass *p, uint32_t slot);
-/* Remembers one that was made anew (before pass_reserved). free: no soft limit had a say in it. */
-void memo_made (struct pass *p, uint32_t slot, time_us start, const struct allocation *a,
-                bool free);
+/* A start that the job surely can have, as it had it last time; TIME_US_MAX: none is known. */
+time_us memo_bound (const struct pass *p, uint32_t slot);
+/* Remembers one that was made anew, after pass.detours (before pass_reserved). */
+void memo_made (struct pass *p, uint32_t slot, time_us start, const struct allocation *a);
 /* The plan is committed: what it made is what the next one may reuse. */
 void memo_keep (struct planner *pl);
 
 /* --- softstart.c -------------------------------------------------------------------------- */
 
-/* Does the job, which is within its soft limits now, stay within them whenever it is promised? */
-bool softstart_free (struct pass *p, uint32_t slot);
-/* Else: the first moment from `from` on at which it is within them; TIME_US_MAX: never. */
+/* The first moment from `from` on at which the job, which is within its soft limits now, is so with
+ * what runs and is promised then; TIME_US_MAX: never. */
 time_us softstart_from (struct pass *p, uint32_t slot, time_us from);
 
 /* --- retry.c ------------------------------------------------------------------------------ */
@@ -229,6 +239,8 @@ struct memo {
     struct job_id job;
     time_us start;
     struct place_trail trail;
+    uint32_t detours;
+    struct detour detour[DETOURS_MAX];
 };
 
 /* A node on which more (freed) or less is free than the last pass knew, until some moment. */

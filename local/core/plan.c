@@ -374,18 +374,20 @@ static bool reserve (struct pass *p, uint32_t i)
     return true;
 }
 
-/* Is there anyone whom some bucket would still reserve for? */
+/* Is there anyone whom another bucket would still reserve for? */
 static bool any_bucket_left (const struct pass *p)
 {
-    for (uint32_t b = 1; b < p->policy->bucket_count; b++) {
-        if (p->policy->bucket[b].used && p->bucket_used[b] < p->policy->bucket[b].depth)
-            return true;
+    uint32_t used = 0, left = 0;
+
+    for (uint32_t b = 0; b < p->policy->bucket_count; b++) {
+        used += p->policy->bucket[b].used;
+        left += p->policy->bucket[b].used && p->bucket_used[b] < p->policy->bucket[b].depth;
     }
-    return false;
+    return used > 1 && left > 0;
 }
 
 /* Starts or reserves until the first job that can have neither. Where there are several buckets,
- * privileged or kept reservations, those go on being made for the jobs behind it. */
+ * privileged or kept reservations, or where that job wants none, they go on being made behind it. */
 static void priority_phase (struct pass *p)
 {
     bool only_reserve = false;
@@ -413,7 +415,8 @@ static void priority_phase (struct pass *p)
         if ((reserve (p, i) || only_reserve) && !p->closed)
             continue;
         p->first_free = i;
-        only_reserve = p->privileged || any_bucket_left (p);
+        only_reserve = p->privileged || any_bucket_left (p) ||
+                       (qos_flags (p, slot) & QOS_NORESERVATION);
         if (!only_reserve || p->closed)
             return;
     }

@@ -1,6 +1,7 @@
 #include "local/core/priority.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -238,11 +239,85 @@ int64_t priority_start (const struct priority *prio, const struct priority_job *
     return final_priority (prio->policy, job, moving_value (prio, job, now, static_value));
 }
 
+/* What moving_value looks up, once for many jobs. Caps that are not set are infinite. */
+struct moving {
+    double weight[PRIO_SUBS], cap[PRIO_SUBS];
+    double component_weight[PRIO_COMPONENTS], component_cap[PRIO_COMPONENTS];
+    struct moving_qos {
+        double qt_weight, xf_weight, qttarget_min, xftarget;
+    } *qos; /* by credential number; the last is of all others */
+    uint32_t qos_count;
+};
+
+static struct moving_qos moving_qos (const struct policy *p, uint32_t id)
+{
+    const struct policy_qos *q = policy_qos (p, id);
+    return (struct moving_qos){p->sub_weight[PRIO_QUEUETIME] + q->qtweight,
+                               p->sub_weight[PRIO_XFACTOR] + q->xfweight, q->qttarget_min,
+                               q->xftarget};
+}
+
+static void moving_open (const struct policy *p, struct moving *m)
+{
+    for (int s = 0; s < PRIO_SUBS; s++) {
+        m->weight[s] = p->sub_weight[s];
+        m->cap[s] = p->sub_cap[s] > 0 ? p->sub_cap[s] : INFINITY;
+    }
+    for (int c = 0; c < PRIO_COMPONENTS; c++) {
+        m->component_weight[c] = p->component_weight[c];
+        m->component_cap[c] = p->component_cap[c] > 0 ? p->component_cap[c] : INFINITY;
+    }
+    m->qos_count = p->cred_index_count[CRED_QOS];
+    m->qos = calloc (m->qos_count + 1, sizeof m->qos[0]);
+    assert (m->qos);
+    for (uint32_t id = 0; id < m->qos_count; id++)
+        m->qos[id] = moving_qos (p, id);
+    m->qos[m->qos_count] = moving_qos (p, CRED_DEFAULT);
+}
+
+static inline double least (double a, double b)
+{
+    return a > b ? b : a;
+}
+
+/* moving_value with everything at hand; the same sums in the same order. */
+static inline double moving_quick (const struct priority *prio, const struct moving *m,
+                                   const struct priority_job *job, time_us now, double sum)
+{
+    const struct policy *p = prio->policy;
+    uint32_t id = job->cred[CRED_QOS];
+    const struct moving_qos *q = &m->qos[id < m->qos_count ? id : m->qos_count];
+    double minutes = queued_minutes (job, now);
+    double xfactor = priority_xfactor (p, now - job->eff_queue_since, job->wclimit_s);
+
+    double fs = 0;
+    for (int i = 0; i < CRED_KINDS; i++)
+        fs += fs_value (prio, kind_order[i], job->cred[kind_order[i]]);
+    sum += m->component_weight[PRIO_FS] * least (fs, m->component_cap[PRIO_FS]);
+
+    double serv = q->qt_weight * least (minutes, m->cap[PRIO_QUEUETIME]);
+    serv += q->xf_weight * least (xfactor, m->cap[PRIO_XFACTOR]);
+    serv += m->weight[PRIO_BYPASS] * least (job->bypass, m->cap[PRIO_BYPASS]);
+    serv += m->weight[PRIO_SPVIOLATION] *
+            least ((job->flags & PRIORITY_SPVIOLATION) ? 1 : 0, m->cap[PRIO_SPVIOLATION]);
+    sum += m->component_weight[PRIO_SERV] * least (serv, m->component_cap[PRIO_SERV]);
+
+    double targ = m->weight[PRIO_TARGETQUEUETIME] *
+                  least (target_factor (q->qttarget_min, minutes), m->cap[PRIO_TARGETQUEUETIME]);
+    targ += m->weight[PRIO_TARGETXFACTOR] *
+            least (target_factor (q->xftarget, xfactor), m->cap[PRIO_TARGETXFACTOR]);
+    return sum + m->component_weight[PRIO_TARG] * least (targ, m->component_cap[PRIO_TARG]);
+}
+
 void priority_start_many (const struct priority *prio, const struct priority_job *job,
                           const double *static_value, uint32_t count, time_us now, int64_t *out)
 {
+    struct moving m;
+    moving_open (prio->policy, &m);
     for (uint32_t i = 0; i < count; i++)
-        out[i] = priority_start (prio, &job[i], static_value[i], now);
+        out[i] = final_priority (prio->policy, &job[i],
+                                 moving_quick (prio, &m, &job[i], now, static_value[i]));
+    free (m.qos);
 }
 
 bool priority_rejected (const struct priority *prio, int64_t priority)

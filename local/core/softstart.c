@@ -3,71 +3,83 @@
  * soft limit: when that moment came it could not start, and nobody else had been let in. */
 #include "local/core/pass.h"
 
-/* Could the two ever count against the same limit? */
-static bool shared (const struct pass *p, const uint32_t a[CRED_KINDS], const uint32_t b[CRED_KINDS])
+struct moment {
+    struct pass *p;
+    const struct limits_job *job;
+    struct limits_suppose suppose;
+    uint32_t run_at; /* running jobs before this have ended by then */
+    bool *there;     /* promises that have begun by then and not ended */
+};
+
+static time_us run_end (const struct pass *p, uint32_t i)
 {
-    if (p->policy->system_limits.active_mask)
-        return true;
-    for (int k = 0; k < CRED_KINDS; k++) {
-        if (a[k] != CRED_NONE && a[k] == b[k])
-            return true;
+    return effective_end (p->c, p->c->run[i].end, p->now);
+}
+
+static bool within (struct moment *m, time_us t, struct limits_violation *v)
+{
+    return limits_active_check (m->p->c->limits, m->job, LIMIT_SOFT, t / US_PER_S, v) == 0;
+}
+
+/* Would it be enough that, of what runs, jobs of the one credential whose limit is broken have ended by
+ * t? m has the promises of that moment. A quick yes, or not known. */
+static bool relieved (struct moment *m, time_us t, const struct limits_violation *broken)
+{
+    const struct cluster *c = m->p->c;
+    int64_t need = broken->usage + broken->request - broken->value, less = 0;
+    uint32_t kind = broken->object;
+    bool good;
+
+    if (kind >= CRED_KINDS || broken->cross || broken->limit == LIMIT_PS ||
+        broken->limit == LIMIT_WC || broken->limit == LIMIT_MINPROC)
+        return false;
+    for (uint32_t i = 0; i < c->run_count && less < need && run_end (m->p, i) <= t; i++) {
+        const struct limits_job *lj = &c->lj[c->run[i].slot];
+        if (lj->cred[kind] == m->job->cred[kind])
+            less += limits_request (lj, broken->limit);
     }
-    return false;
+    if (less < need)
+        return false;
+    limits_suppose_less (&m->suppose, (enum cred_kind)kind, broken->limit, less);
+    good = within (m, m->p->now, NULL);
+    limits_suppose_less (&m->suppose, (enum cred_kind)kind, broken->limit, -less);
+    return good;
 }
 
-static bool promise_shares (const struct pass *p, uint32_t i, uint32_t slot)
+/* Goes on to t. True: something changed that the job counts against. */
+static bool promises_go (struct moment *m, time_us t)
 {
-    uint32_t other = p->promised_slot[i];
+    const struct pass *p = m->p;
+    bool changed = false;
 
-    return (p->c->hot[other].limited & LIMITED_ACTIVE) &&
-           shared (p, p->c->lj[other].cred, p->c->lj[slot].cred);
-}
-
-static void promise_count (struct pass *p, uint32_t i, bool add)
-{
-    const struct plan_reservation *r = &p->plan->reservation[i];
-    const struct limits_job *lj = &p->c->lj[p->promised_slot[i]];
-
-    if (add)
-        limits_active_add (p->c->limits, lj, r->end / US_PER_S);
-    else
-        limits_active_remove (p->c->limits, lj, r->end / US_PER_S);
-}
-
-bool softstart_free (struct pass *p, uint32_t slot)
-{
-    struct cluster *c = p->c;
-    uint32_t *some, count = 0;
-    bool within;
-
-    if (p->plain || p->plan->reservation_count == 0 || !(c->hot[slot].limited & LIMITED_ACTIVE))
-        return true;
-    some = arena_alloc (p->scratch, p->plan->reservation_count * sizeof *some);
     for (uint32_t i = 0; i < p->plan->reservation_count; i++) {
-        if (promise_shares (p, i, slot))
-            some[count++] = i;
+        const struct plan_reservation *r = &p->plan->reservation[i];
+        bool there = r->start <= t && t < r->end;
+        if (there != m->there[i])
+            changed |= limits_suppose (&m->suppose, &p->c->lj[p->promised_slot[i]],
+                                       r->end / US_PER_S, there ? 1 : -1);
+        m->there[i] = there;
     }
-    if (count == 0)
-        return true;
-    /* All that runs and all that is promised at once: within that, within at any moment. */
-    for (uint32_t i = 0; i < count; i++)
-        promise_count (p, some[i], true);
-    within = limits_active_check (c->limits, &c->lj[slot], LIMIT_SOFT, p->now_s, NULL) == 0;
-    for (uint32_t i = 0; i < count; i++)
-        promise_count (p, some[i], false);
-    return within;
+    return changed;
+}
+
+static bool running_go (struct moment *m, time_us t)
+{
+    const struct cluster *c = m->p->c;
+    bool changed = false;
+
+    for (; m->run_at < c->run_count && run_end (m->p, m->run_at) <= t; m->run_at++)
+        changed |= limits_suppose (&m->suppose, &c->lj[c->run[m->run_at].slot],
+                                   c->run[m->run_at].end / US_PER_S, -1);
+    return changed;
 }
 
 /* The next moment after t at which something ends, of a running job or a promise. */
-static time_us next_end (const struct pass *p, uint32_t run_at, time_us t)
+static time_us next_end (const struct moment *m, time_us t)
 {
-    const struct cluster *c = p->c;
-    time_us next = TIME_US_MAX;
+    const struct pass *p = m->p;
+    time_us next = m->run_at < p->c->run_count ? run_end (p, m->run_at) : TIME_US_MAX;
 
-    for (; run_at < c->run_count && next == TIME_US_MAX; run_at++) {
-        time_us end = effective_end (c, c->run[run_at].end, p->now);
-        next = end > t ? end : next;
-    }
     for (uint32_t i = 0; i < p->plan->reservation_count; i++) {
         if (p->plan->reservation[i].end > t && p->plan->reservation[i].end < next)
             next = p->plan->reservation[i].end;
@@ -75,48 +87,28 @@ static time_us next_end (const struct pass *p, uint32_t run_at, time_us t)
     return next;
 }
 
-/* Counts what is there at t, and only that; *run_at: so many running jobs have been left out. */
-static void state_at (struct pass *p, uint32_t slot, time_us t, uint32_t *run_at, bool *counted)
-{
-    struct cluster *c = p->c;
-
-    for (; *run_at < c->run_count && effective_end (c, c->run[*run_at].end, p->now) <= t;
-         *run_at += 1) {
-        uint32_t other = c->run[*run_at].slot;
-        if ((c->hot[other].limited & LIMITED_ACTIVE) &&
-            shared (p, c->lj[other].cred, c->lj[slot].cred))
-            limits_active_remove (c->limits, &c->lj[other], c->run[*run_at].end / US_PER_S);
-    }
-    for (uint32_t i = 0; i < p->plan->reservation_count; i++) {
-        const struct plan_reservation *r = &p->plan->reservation[i];
-        bool there = r->start <= t && t < r->end && promise_shares (p, i, slot);
-        if (there != counted[i])
-            promise_count (p, i, there);
-        counted[i] = there;
-    }
-}
-
 time_us softstart_from (struct pass *p, uint32_t slot, time_us from)
 {
-    struct cluster *c = p->c;
-    bool *counted = arena_array (p->scratch, p->plan->reservation_count + 1, sizeof *counted);
-    uint32_t run_at = 0;
+    struct moment m = {.p = p, .job = &p->c->lj[slot]};
     time_us t = from;
+    struct limits_violation broken;
+    bool good;
 
-    for (; t != TIME_US_MAX; t = next_end (p, run_at, t)) {
-        state_at (p, slot, t, &run_at, counted);
-        if (limits_active_check (c->limits, &c->lj[slot], LIMIT_SOFT, t / US_PER_S, NULL) == 0)
-            break;
+    if (p->plain || p->plan->reservation_count == 0 ||
+        !(p->c->hot[slot].limited & LIMITED_ACTIVE))
+        return from;
+    m.there = arena_array (p->scratch, p->plan->reservation_count, sizeof *m.there);
+    limits_suppose_open (p->c->limits, &m.suppose, m.job);
+    /* If it is good even though nothing that runs now has ended, the rest need not be looked at. */
+    good = !promises_go (&m, t) || within (&m, p->now, &broken) || relieved (&m, t, &broken);
+    if (!good) {
+        (void)running_go (&m, t);
+        good = within (&m, t, NULL);
     }
-    while (run_at > 0) { /* as it was */
-        uint32_t other = c->run[--run_at].slot;
-        if ((c->hot[other].limited & LIMITED_ACTIVE) &&
-            shared (p, c->lj[other].cred, c->lj[slot].cred))
-            limits_active_add (c->limits, &c->lj[other], c->run[run_at].end / US_PER_S);
+    while (!good && (t = next_end (&m, t)) != TIME_US_MAX) {
+        bool changed = running_go (&m, t);
+        good = (promises_go (&m, t) || changed) && within (&m, t, NULL);
     }
-    for (uint32_t i = 0; i < p->plan->reservation_count; i++) {
-        if (counted[i])
-            promise_count (p, i, false);
-    }
+    limits_suppose_close (&m.suppose);
     return t;
 }

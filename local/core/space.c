@@ -366,14 +366,16 @@ bool space_start (struct pass *p, uint32_t slot, duration_us at_least, enum plan
 
 /* Several reqs are placed one after the other, which is not always the best way: what the job was
  * promised last time, if it still stands and is earlier, is kept. A promise never slides back. */
-static void keep_earlier (struct pass *p, const struct job *job, time_us *start,
+static void keep_earlier (struct pass *p, uint32_t slot, time_us *start,
                           struct allocation *chosen)
 {
+    const struct job *job = job_at (p->c, slot);
     struct wanted w = wanted_job (job);
 
     if (job->spec.req_count == 1 || job->reserved_start == TIME_US_NONE ||
         job->reserved_start >= *start || job->reserved_start <= p->now ||
         job->reserved.count == 0 ||
+        softstart_from (p, slot, job->reserved_start) != job->reserved_start ||
         timeline_lacks (p->tl, &w, &job->reserved, job->reserved_start,
                         time_add (job->reserved_start, job->spec.walltime_limit)) != UINT32_MAX)
         return;
@@ -389,13 +391,20 @@ static bool room_earliest (struct pass *p, uint32_t slot, time_us from, time_us 
 {
     const struct job *job = job_at (p->c, slot);
     struct wanted w = wanted_job (job);
+    enum choice choice = p->late ? CHOICE_BUSY : CHOICE_POLICY;
+    time_us until;
 
     if (p->room == ROOM_COUNTED)
         return counted_earliest (p, slot, from, start);
     if (p->room == ROOM_UNITS)
         return units_reserve (p, p->c->hot[slot].tasks, limit_of (p, slot), from, start, chosen);
-    return timeline_place (p->tl, p->arena, &w, limit_of (p, slot), from, TIME_US_MAX,
-                           p->late ? CHOICE_BUSY : CHOICE_POLICY, start, chosen);
+    until = memo_bound (p, slot); /* need not look further, if that is right */
+    if (until != TIME_US_MAX && until >= from &&
+        timeline_place (p->tl, p->arena, &w, limit_of (p, slot), from, until, choice, start,
+                        chosen))
+        return true;
+    return timeline_place (p->tl, p->arena, &w, limit_of (p, slot), from, TIME_US_MAX, choice,
+                           start, chosen);
 }
 
 static void room_take (struct pass *p, uint32_t slot, time_us start,
@@ -416,25 +425,30 @@ bool space_reserve (struct pass *p, uint32_t slot)
 {
     struct allocation chosen = {0};
     time_us start, from = p->now;
-    bool free = softstart_free (p, slot);
 
+    p->detours = 0;
     if (p->room == ROOM_TIMELINE) {
         refresh_shapes (p, job_at (p->c, slot));
-        if (free && memo_reuse (p, slot))
+        if (memo_reuse (p, slot))
             return true;
     }
-    do {
+    for (;;) {
         if (!room_earliest (p, slot, from, &start, &chosen))
             return false;
-        from = free ? start : softstart_from (p, slot, start);
+        from = softstart_from (p, slot, start);
+        if (from == start)
+            break;
         if (from == TIME_US_MAX)
             return false;
-    } while (from > start);
-    if (p->room == ROOM_TIMELINE && free)
-        keep_earlier (p, job_at (p->c, slot), &start, &chosen);
+        if (p->detours < DETOURS_MAX && p->room == ROOM_TIMELINE)
+            p->detour[p->detours] = (struct detour){start, from, timeline_trail (p->tl).most_below};
+        p->detours += p->detours < DETOURS_MAX;
+    }
+    if (p->room == ROOM_TIMELINE && p->detours == 0)
+        keep_earlier (p, slot, &start, &chosen);
     room_take (p, slot, start, &chosen);
     if (p->room == ROOM_TIMELINE)
-        memo_made (p, slot, start, &chosen, free);
+        memo_made (p, slot, start, &chosen);
     pass_reserved (p, slot, start, p->room == ROOM_COUNTED ? NULL : &chosen);
     return true;
 }

@@ -484,30 +484,31 @@ static uint32_t least_of (const uint32_t *fit, uint32_t first, uint32_t last)
 }
 
 /* Any lane: the least over a window of steps that slides from `from` on. Changes go to up[bound]
- * where the window leaves a step, to down[bound] where it reaches one (at bound - duration + 1). */
-uint32_t lane_slides (struct timeline *tl, const struct shape *s, uint32_t node,
-                             time_us from, duration_us duration)
+ * where the window leaves a step, to down[bound] where it reaches one (at bound - duration + 1).
+ * Starts after `until` are not looked at. */
+uint32_t lane_slides (struct timeline *tl, const struct shape *s, uint32_t node, time_us from,
+                      time_us until, duration_us duration)
 {
     const struct lane *lane = &tl->lane[node];
     uint32_t first = step_find (tl, lane, from), last = first, at_from, least;
+    time_us to = time_add (from, duration), beyond = time_add (until, duration);
+    uint32_t count = beyond == TIME_US_MAX ? lane->count : step_find (tl, lane, beyond) + 1;
     uint32_t local[STEPS_LOCAL];
-    uint32_t *fit = lane->count <= STEPS_LOCAL
-                        ? local
-                        : arena_alloc (tl->arena, lane->count * sizeof *fit);
-    time_us to = time_add (from, duration);
+    uint32_t *fit = count <= STEPS_LOCAL ? local : arena_alloc (tl->arena, count * sizeof *fit);
 
-    for (uint32_t i = first; i < lane->count; i++)
+    for (uint32_t i = first; i < count; i++)
         fit[i] = step_fit (tl, s, node, step_at (tl, lane, i));
-    while (last + 1 < lane->count && step_at (tl, lane, last + 1)->t < to)
+    while (last + 1 < count && step_at (tl, lane, last + 1)->t < to)
         last++;
     at_from = least = least_of (fit, first, last);
-    while (first + 1 < lane->count) {
+    while (first + 1 < count) {
         time_us leaves = step_at (tl, lane, first + 1)->t;
-        time_us reaches = last + 1 < lane->count
-                              ? step_at (tl, lane, last + 1)->t - duration + 1
-                              : TIME_US_MAX;
+        time_us reaches = last + 1 < count ? step_at (tl, lane, last + 1)->t - duration + 1
+                                           : TIME_US_MAX;
         bool leave = leaves <= reaches;
         uint32_t next;
+        if (leaves > until && reaches > until)
+            break;
         if (leave)
             first++;
         if (reaches <= leaves)
@@ -532,14 +533,14 @@ uint32_t lane_slides (struct timeline *tl, const struct shape *s, uint32_t node,
 
 /* Fills up and down for all lanes; returns what fits at `from`. */
 static int64_t changes_fill (struct timeline *tl, const struct shape *s, duration_us duration,
-                             time_us from)
+                             time_us from, time_us until)
 {
     int64_t sum = 0;
 
     for (uint32_t n = 0; n < tl->node_count; n++) {
         if (tl->lane[n].count == 0 || !shape_suits (tl->c, s, n))
             continue;
-        sum += tl->lane[n].falls ? lane_slides (tl, s, n, from, duration)
+        sum += tl->lane[n].falls ? lane_slides (tl, s, n, from, until, duration)
                                  : lane_rises (tl, s, n, from);
     }
     return sum;
@@ -582,7 +583,8 @@ static bool walk_next (const struct timeline *tl, struct walk *w, time_us from,
 /* --- the earliest start, from the present moment on ------------------------------------------ */
 
 /* What fits now on open nodes; lanes that fall enter their changes into up and down. */
-static int64_t sweep_begin (struct timeline *tl, const struct shape *s, duration_us duration)
+static int64_t sweep_begin (struct timeline *tl, const struct shape *s, time_us until,
+                            duration_us duration)
 {
     struct cluster *c = tl->c;
     int64_t sum = 0;
@@ -598,7 +600,7 @@ static int64_t sweep_begin (struct timeline *tl, const struct shape *s, duration
         if (!tl->lane[n].falls || tl->lane[n].count == 0 || !shape_suits (c, s, n))
             continue;
         tl->reach[n >> 6] |= UINT64_C (1) << (n & 63);
-        sum += lane_slides (tl, s, n, tl->now, duration);
+        sum += lane_slides (tl, s, n, tl->now, until, duration);
     }
     return sum;
 }
@@ -626,25 +628,30 @@ static int64_t sweep_end (struct timeline *tl, const struct shape *s, const stru
 
 /* Goes through ends and reservations in order of time, no further than need be. */
 static bool sweep (struct timeline *tl, const struct shape *s, uint64_t tasks,
-                   duration_us duration, time_us until, time_us *out)
+                   duration_us duration, time_us from, time_us until, time_us *out)
 {
     struct cluster *c = tl->c;
-    int64_t sum = sweep_begin (tl, s, duration);
+    int64_t sum = sweep_begin (tl, s, until, duration);
     struct walk w = {0};
     uint32_t i = 0;
     time_us at = tl->now, next = tl->now;
     int64_t change = 0;
-    bool more = true, found = sum >= 0 && (uint64_t)sum >= tasks;
+    bool more = true, found = from <= tl->now && sum >= 0 && (uint64_t)sum >= tasks;
 
     tl->most_below = 0;
     if (!found)
         more = walk_next (tl, &w, tl->now, duration, &next, &change);
     while (!found && (more || i < c->run_count)) {
-        if (sum > 0 && (uint64_t)sum > tl->most_below)
-            tl->most_below = (uint64_t)sum;
         at = i < c->run_count ? c->run[i].end : TIME_US_MAX;
         if (more && next < at)
             at = next;
+        if (at > from && sum >= 0 && (uint64_t)sum >= tasks) {
+            at = from; /* there was room before, and still is */
+            found = true;
+            break;
+        }
+        if (at > from && sum > 0 && (uint64_t)sum > tl->most_below)
+            tl->most_below = (uint64_t)sum;
         if (at > until)
             break;
         tl->question++;
@@ -654,7 +661,12 @@ static bool sweep (struct timeline *tl, const struct shape *s, uint64_t tasks,
             sum += change;
             more = walk_next (tl, &w, tl->now, duration, &next, &change);
         }
-        found = sum >= 0 && (uint64_t)sum >= tasks;
+        found = at >= from && sum >= 0 && (uint64_t)sum >= tasks;
+    }
+    if (!found && !more && i == c->run_count && from > at && from <= until && sum >= 0 &&
+        (uint64_t)sum >= tasks) {
+        at = from; /* after all that is known */
+        found = true;
     }
     changes_clear (tl);
     tl->reach_at = found ? at : TIME_US_NONE;
@@ -675,11 +687,11 @@ bool timeline_earliest (struct timeline *tl, const struct shape *s, uint64_t tas
     timeline_view (tl, s->access);
     if (s->needs.group)
         return group_earliest (tl, s, tasks, duration, at, until, out);
-    if (at == tl->now && (tl->c->run_count == 0 || tl->c->run[0].end > tl->now))
-        return sweep (tl, s, tasks, duration, until, out);
+    if (tl->c->run_count == 0 || tl->c->run[0].end > tl->now)
+        return sweep (tl, s, tasks, duration, at, until, out);
     tl->reach_at = TIME_US_NONE;
     tl->most_below = UINT64_MAX; /* not known */
-    sum = changes_fill (tl, s, duration, at);
+    sum = changes_fill (tl, s, duration, at, until);
     found = (uint64_t)sum >= tasks;
     while (!found && walk_next (tl, &w, begin, duration, &at, &change) && at <= until) {
         sum += change;
@@ -706,7 +718,7 @@ void timeline_starts (struct timeline *tl, const struct shape *s, uint64_t tasks
         group_starts (tl, s, tasks, duration, at, until, fn, self);
         return;
     }
-    sum = changes_fill (tl, s, duration, at);
+    sum = changes_fill (tl, s, duration, at, until);
 
     if ((uint64_t)sum >= tasks)
         since = at;

@@ -201,7 +201,7 @@ uint32_t group_order (struct timeline *tl, const struct wanted *w, time_us start
 /* --- timeline.c ------------------------------------------------------------------------------ */
 
 uint32_t lane_slides (struct timeline *tl, const struct shape *s, uint32_t node, time_us from,
-                      duration_us duration);
+                      time_us until, duration_us duration);
 
 /* Tasks that fit on one node through [start, end). */
 uint32_t lane_fit (const struct timeline *tl, const struct shape *s, uint32_t node, time_us start,
