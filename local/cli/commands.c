@@ -66,14 +66,50 @@ const struct cli_command local_commands[] = {
      "\n"
      "  nui checknode alpha01\n"},
     {"showres", GROUP, "reservations, those of jobs included", cmd_showres,
-     "nui showres [-n] [--site NAME] [JOB]\n"
+     "nui showres [-n] [--site NAME] [JOB | RESERVATION]\n"
      "\n"
-     "What runs until its limit, what the schedule promises to waiting jobs, and co-allocated\n"
-     "parts. Plain users see their own.\n"
+     "What runs until its limit, what the schedule promises to waiting jobs, co-allocated parts,\n"
+     "and what administrators (setres) and the configuration (SRCFG) reserved. Of jobs' plain users\n"
+     "see their own.\n"
      "\n"
      "  -n, --nodes            by node\n" SITE_HELP
      "\n"
      "  nui showres -n\n"},
+    {"setres", GROUP, "reserve nodes or tasks for some, for a time", cmd_setres,
+     "nui setres [options] ALL | HOSTS | TASKS==N | TASKS>=N\n"
+     "\n"
+     "HOSTS is a list like node[001-128] or node[AB],gpu7, or a regular expression; named hosts are\n"
+     "reserved whatever runs there, tasks where there is room. What is promised to co-allocated jobs\n"
+     "is never taken. Without an end the reservation stays until releaseres. An empty access list\n"
+     "keeps everybody out. For ADMIN1 and ADMIN2.\n"
+     "\n"
+     "  -s, --start TIME       14:30, 17:00_04/14, +2:00:00 (default: now)\n"
+     "  -e, --end TIME         or\n"
+     "  -d, --duration TIME    [[D:]HH:]MM:SS\n"
+     "  -u, --user LIST        who may use it: bob:john, steve= (neutral), bill- (only if nothing\n"
+     "                         else is free), !eve (never), *jim (always required)\n"
+     "  -g, --group LIST       likewise, and -a, --account, --class, -q, --qos,\n"
+     "      --job-attribute LIST  GRID, COALLOCATED, PREEMPTEE, PREEMPTOR, INTERACTIVE, RESTARTABLE\n"
+     "      --job-duration TIME   jobs of at most so long (<, <=, >, >=, == before it)\n"
+     "      --job-procs N         jobs of at most so many processors\n"
+     "  -n, --name NAME        its name begins so (default: whom it is for)\n"
+     "  -f, --features LIST    tasks on nodes with these\n"
+     "  -r, --resources LIST   of a task: PROCS:1,MEM:512; PROCS:-1 is a whole node\n"
+     "      --tpn N            tasks per node\n"
+     "  -p, --partition NAME   nodes of this partition\n"
+     "  -o, --owner KIND:NAME  whose it is: USER:bob\n"
+     "  -x, --flags LIST       SINGLEUSE, BYNAME, META, PREEMPTEE, TIMEFLEX, SPACEFLEX,\n"
+     "                         DEDICATEDNODE, DEDICATEDRESOURCE, FORCE, OWNERPREEMPT, SHARED\n" SITE_HELP
+     "\n"
+     "  nui setres -s 14:30 -d 4:00:00 'node[AB]'\n"
+     "  nui setres -u john:sam -f fast -s 17:00_04/14 TASKS==20\n"},
+    {"releaseres", GROUP, "end reservations", cmd_releaseres,
+     "nui releaseres [--site NAME] RESERVATION...\n"
+     "\n"
+     "Jobs that run inside go on. Standing reservations are the configuration's (SRCFG). For ADMIN1\n"
+     "and ADMIN2.\n" SITE_HELP
+     "\n"
+     "  nui releaseres john.0\n"},
     {"showstate", GROUP, "the nodes as a map of letters, one letter a job", cmd_showstate,
      "nui showstate [--site NAME]\n"
      "\n"
@@ -175,7 +211,7 @@ const struct cli_command local_commands[] = {
      "  nui schedctl -S 10 --wait\n"},
     {"diagnose", GROUP, "priorities by their parts, fairshare, jobs, nodes, credentials",
      cmd_diagnose,
-     "nui diagnose -p [JOB] | -f | -q | -j | -n | -u | -g | -a | -c | -Q | -m | -R | -S | -t\n"
+     "nui diagnose -p [JOB] | -f | -q | -j | -n | -r | -u | -g | -a | -c | -Q | -m | -R | -S | -t\n"
      "             [--site NAME]\n"
      "\n"
      "  -p, --priority         each idle job's priority: every component's share in percent and,\n"
@@ -184,6 +220,8 @@ const struct cli_command local_commands[] = {
      "  -q, --queue            why each blocked job is blocked\n"
      "  -j, --jobs             all jobs with what they ask for\n"
      "  -n, --nodes            all nodes: free and configured\n"
+     "  -r, --reservations     all reservations: times, nodes, access lists, flags; those short of\n"
+     "                         what they want\n"
      "  -u, --users            what the policy says of each user,\n"
      "  -g, --groups           group,\n"
      "  -a, --accounts         account,\n"

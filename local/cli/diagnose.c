@@ -684,7 +684,7 @@ int cmd_showconfig (struct cli_context *ctx, int argc, char **argv)
 /* --- the command -------------------------------------------------------------------------- */
 
 struct diagnose_args {
-    bool priority, fairshare, queue, jobs, nodes;
+    bool priority, fairshare, queue, jobs, nodes, reservations;
     bool user, group, account, class, qos;
     bool memory, managers, scheduler, partitions;
     const char *site;
@@ -697,6 +697,7 @@ static const struct cli_option diagnose_options[] = {
     {"queue", 'q', CLI_OPT_FLAG, AT (queue), 0, 0},
     {"jobs", 'j', CLI_OPT_FLAG, AT (jobs), 0, 0},
     {"nodes", 'n', CLI_OPT_FLAG, AT (nodes), 0, 0},
+    {"reservations", 'r', CLI_OPT_FLAG, AT (reservations), 0, 0},
     {"users", 'u', CLI_OPT_FLAG, AT (user), 0, 0},
     {"groups", 'g', CLI_OPT_FLAG, AT (group), 0, 0},
     {"accounts", 'a', CLI_OPT_FLAG, AT (account), 0, 0},
@@ -724,13 +725,15 @@ int cmd_diagnose (struct cli_context *ctx, int argc, char **argv)
                        : args.class   ? "class"
                        : args.qos     ? "qos"
                                       : NULL;
-    if (args.priority + args.fairshare + args.queue + args.jobs + args.nodes + args.user +
-            args.group + args.account + args.class + args.qos + args.memory + args.managers +
+    if (args.priority + args.fairshare + args.queue + args.jobs + args.nodes + args.reservations +
+            args.user + args.group + args.account + args.class + args.qos + args.memory + args.managers +
             args.scheduler + args.partitions != 1)
         return cli_usage ("diagnose",
-                          "say one of -p, -f, -q, -j, -n, -u, -g, -a, -c, -Q, -m, -R, -S and -t");
+                          "say one of -p, -f, -q, -j, -n, -r, -u, -g, -a, -c, -Q, -m, -R, -S and -t");
     if (ops.count > (args.priority ? 1 : 0))
         return cli_usage ("diagnose", "'%s' is too much", ops.item[ops.count - 1]);
+    if (args.reservations)
+        return diagnose_reservations (ctx, args.site);
     if (args.priority)
         return diagnose_priorities (ctx, args.site, ops.count ? ops.item[0] : NULL);
     if (args.fairshare)

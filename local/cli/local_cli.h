@@ -104,6 +104,8 @@ struct reservations {
 int reservations_fetch (struct cli_context *ctx, const char *site, const char *name,
                         const char *node, bool nodes, struct reservations *out, struct err *err);
 void reservations_free (struct reservations *reservations);
+/* One row a reservation; by_node: one for each of its nodes. */
+struct table *reservations_table (const struct reservations *reservations, bool by_node);
 
 void checknode_text (const Nui__Local__V1__NodeInfo *node, const struct reservations *on_it,
                      bool verbose, struct strbuf *out);
@@ -125,6 +127,14 @@ int cmd_mjobctl (struct cli_context *ctx, int argc, char **argv);
 /* --- submit.c ----------------------------------------------------------------------------- */
 
 int cmd_msub (struct cli_context *ctx, int argc, char **argv);
+/* --- resv.c ------------------------------------------------------------------------------- */
+
+void setres_text (const Nui__Local__V1__SetResReply *reply, struct strbuf *out);
+void diagnose_reservations_text (const struct reservations *list, bool noheader,
+                                 struct strbuf *out);
+int diagnose_reservations (struct cli_context *ctx, const char *site);
+int cmd_setres (struct cli_context *ctx, int argc, char **argv);
+int cmd_releaseres (struct cli_context *ctx, int argc, char **argv);
 
 /* --- sched.c ------------------------------------------------------------------------------ */
 

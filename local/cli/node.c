@@ -202,6 +202,10 @@ static const struct table_column rsv_columns[] = {
     {"end_time", "EndTime", TABLE_TIME, 0},             {"duration", "Duration", TABLE_DURATION, 0},
     {"nodes", "N", TABLE_INT, 0},                       {"procs", "P", TABLE_INT, 0},
     {"node", "NodeName", TABLE_TEXT, 0},                {"tasks", "Task", TABLE_INT, 0},
+    {"acl", "ACL", TABLE_TEXT, 0},                      {"flags", "Flags", TABLE_TEXT, 0},
+    {"owner", "Owner", TABLE_TEXT, 0},                  {"resources", "Resources", TABLE_TEXT, 0},
+    {"tasks_wanted", "Wanted", TABLE_INT, 0},           {"tasks_up", "Up", TABLE_INT, 0},
+    {"used_by", "UsedBy", TABLE_TEXT, 0},               {"standing", "Standing", TABLE_TEXT, 0},
 };
 
 static void rsv_row (const Nui__Local__V1__Reservation *r, const char *node, uint32_t tasks,
@@ -220,11 +224,20 @@ static void rsv_row (const Nui__Local__V1__Reservation *r, const char *node, uin
         table_int (t, tasks);
     else
         table_null (t);
+    struct strbuf text = STRBUF_INIT;
+    cell_text (t, joined (&text, r->acl, r->n_acl));
+    cell_text (t, joined (&text, r->flags, r->n_flags));
+    cell_text (t, r->owner);
+    cell_text (t, r->resources);
+    table_int (t, r->tasks_wanted);
+    table_int (t, r->tasks_up);
+    cell_text (t, r->used_by);
+    cell_text (t, r->standing);
+    strbuf_free (&text);
     table_end_row (t);
 }
 
-/* One row a reservation; by_node: one for each of its nodes. */
-static struct table *rsv_table (const struct reservations *rsv, bool by_node)
+struct table *reservations_table (const struct reservations *rsv, bool by_node)
 {
     struct table *t = table_create (rsv_columns, sizeof rsv_columns / sizeof *rsv_columns);
     for (uint32_t i = 0; i < rsv->count; i++) {
@@ -255,7 +268,7 @@ static int checknode_print (struct cli_context *ctx, const struct nodes *nodes,
     if (cli_format (ctx) == CLI_TABLE) {
         checknode_text (nodes->item[0], rsv, verbose, &out);
     } else {
-        struct table *t = nodes_table (nodes), *held = rsv_table (rsv, true);
+        struct table *t = nodes_table (nodes), *held = reservations_table (rsv, true);
         struct jsonout j = jsonout_make (&out);
         if (cli_format (ctx) == CLI_CSV) {
             table_to_csv (t, cli_noheader (ctx), &out);
@@ -402,14 +415,14 @@ int cmd_showres (struct cli_context *ctx, int argc, char **argv)
     const char *name = operands.count ? operands.item[0] : NULL;
     int rc = reservations_fetch (ctx, args.site, name, NULL, args.nodes, &rsv, &err);
     if (rc == 0 && name && rsv.count == 0)
-        rc = err_set (&err, ERR_NOT_FOUND, "job %s has no reservation", name);
+        rc = err_set (&err, ERR_NOT_FOUND, "%s has no reservation", name);
     if (rc < 0) {
         exit_code = cli_fail ("showres", &err);
     } else if (cli_format (ctx) == CLI_TABLE) {
         showres_text (&rsv, args.nodes, cli_noheader (ctx), &out);
         exit_code = cli_output (&out);
     } else {
-        struct table *t = rsv_table (&rsv, args.nodes);
+        struct table *t = reservations_table (&rsv, args.nodes);
         exit_code = table_print (t, ctx);
         table_destroy (t);
     }

@@ -464,6 +464,25 @@ uint32_t access_of (struct cluster *c, const struct who *who)
     return memo->class - 1;
 }
 
+uint32_t access_shared (struct cluster *c)
+{
+    struct access *a = c->access;
+    struct grant *grant;
+    uint32_t count = 0, class;
+
+    if (a == NULL || a->count == 0)
+        return 0;
+    grant = malloc (a->count * sizeof *grant);
+    assert (grant && "out of memory");
+    for (uint32_t i = 0; i < a->count; i++) {
+        if (a->open[i]->spec.flags & RSV_SHARED)
+            grant[count++] = (struct grant){i, AFFINITY_NEUTRAL};
+    }
+    class = class_intern (a, grant, count);
+    free (grant);
+    return class;
+}
+
 struct who access_who (const struct job *job)
 {
     struct who who = {.walltime = job->spec.walltime_limit, .procs = job->procs,

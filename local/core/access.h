@@ -1,4 +1,5 @@
-/* access: which of the administrators' reservations admit whom. Internal to local/core.
+/* access: which of the administrators' reservations admit whom. access_admits is for everybody, the
+ * rest internal to local/core.
  *
  * Who is alike in the eyes of all ACLs together is one access class, a small number; class 0 is
  * admitted nowhere, and the only one while there is no such reservation (which costs nothing then).
@@ -76,6 +77,8 @@ void access_settle (struct cluster *c);
 uint32_t access_of (struct cluster *c, const struct who *who);
 struct who access_who (const struct job *job);
 uint32_t access_of_job (struct cluster *c, const struct job *job);
+/* The class to which reservations with ACCESS=SHARED alone are open. */
+uint32_t access_shared (struct cluster *c);
 /* Does this reservation's ACL with its flags let them in, and with what affinity? */
 bool access_admits (const struct rsv_spec *rsv, const struct who *who, uint8_t *affinity_out);
 /* The class's grant for the reservation at this place; NULL: not admitted. */

@@ -547,7 +547,7 @@ static int rsv_fits (struct cluster *c, const struct rsv_spec *spec, const struc
         return timeline_conflict (c, spec, a, c->now, err);
     if (rsv_spares_parts (c, spec, a, err) != 0)
         return err ? err->code : ERR_CONFLICT;
-    return spec->flags & RSV_FORCED ? 0 : timeline_conflict (c, spec, a, c->now, err);
+    return (spec->flags & RSV_FORCED) || spec->placed ? 0 : timeline_conflict (c, spec, a, c->now, err);
 }
 
 int cluster_rsv_create (struct cluster *c, const struct rsv_spec *spec,

@@ -277,6 +277,8 @@ struct rsv_spec {
     uint64_t group;              /* what jobs may name instead of its id; 0: none */
     bool owned;
     struct acl_entry owner; /* a credential */
+    bool placed;            /* by cluster_rsv_place, or once before: only co-allocated parts are looked
+                               at when it is made */
 };
 
 #endif

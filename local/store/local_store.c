@@ -69,6 +69,13 @@ static const char *const schema_steps[] = {
     "CREATE TABLE rm_job (number INTEGER PRIMARY KEY REFERENCES job (number) ON DELETE CASCADE,"
     "  rm_id TEXT NOT NULL, submit_us INTEGER NOT NULL, native INTEGER NOT NULL);"
     "CREATE INDEX rm_job_by_id ON rm_job (rm_id, submit_us);",
+    /* Reservations. */
+    "CREATE TABLE rsv (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE,"
+    "  start_us INTEGER NOT NULL, end_us INTEGER NOT NULL, flags INTEGER NOT NULL,"
+    "  acl TEXT NOT NULL, expression TEXT NOT NULL, features TEXT NOT NULL,"
+    "  resources TEXT NOT NULL, placement TEXT NOT NULL, owner TEXT NOT NULL,"
+    "  partition TEXT NOT NULL, tasks_wanted INTEGER NOT NULL,"
+    "  tasks_per_node INTEGER NOT NULL, used_by INTEGER NOT NULL);",
     NULL,
 };
 

@@ -267,6 +267,32 @@ int local_store_rm_job_get (struct local_store *store, uint64_t number, struct s
 int local_store_rm_job_find (struct local_store *store, const char *rm_id, time_us submit,
                              uint64_t *number_out, struct err *err);
 
+/* An administrator's reservation, as it was asked for and where it lies. Strings are malloc'ed. */
+struct store_rsv {
+    uint64_t number;
+    char name[STORE_NAME_MAX];
+    time_us start;
+    time_us end; /* TIME_US_MAX: none */
+    uint32_t flags; /* enum rsv_flag */
+    char *acl;      /* "USER bob+ …": one list per line, type first */
+    char *expression;
+    char *features;
+    char *resources;
+    char *placement; /* "alpha01:2:0,…" */
+    char owner[STORE_NAME_MAX + 16];
+    char partition[STORE_NAME_MAX];
+    uint32_t tasks_wanted;
+    uint32_t tasks_per_node;
+    uint64_t used_by; /* SINGLEUSE */
+};
+void store_rsv_free (struct store_rsv *rsv); /* what it owns */
+int local_store_rsv_put (struct local_store *store, const struct store_rsv *rsv, struct err *err);
+int local_store_rsv_delete (struct local_store *store, uint64_t number, struct err *err);
+/* All, by number; the callback keeps what it gets. */
+int local_store_rsvs (struct local_store *store,
+                      int (*fn) (void *arg, struct store_rsv *rsv, struct err *err), void *arg,
+                      struct err *err);
+
 /* One named value ("fairshare"). get: ERR_NOT_FOUND; malloc'ed. */
 int local_store_blob_put (struct local_store *store, const char *name, const void *bytes,
                           size_t len, struct err *err);

@@ -139,6 +139,8 @@ static const struct rpc_method methods[] = {
     {"StartTime", PEOPLE, false, 0, admin_start_time},
     {"Nodes", PEOPLE, true, 0, admin_nodes},
     {"Reservations", PEOPLE, true, 0, admin_reservations},
+    {"SetRes", PEOPLE, false, 0, admin_set_res},
+    {"ReleaseRes", PEOPLE, false, 0, admin_release_res},
     {"SetHold", PEOPLE, false, 0, admin_set_hold},
     {"SetPriority", PEOPLE, false, 0, admin_set_priority},
     {"RunJob", PEOPLE, false, 0, admin_run_job},

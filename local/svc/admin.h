@@ -10,6 +10,7 @@
  *   admin_config.c the policy in force
  *   admin_submit.c jobs for this cluster alone
  *   admin_sched.c  schedctl: stop, step, resume, end
+ *   admin_resv.c   reservations made and released
  *   admin_change.c holds, priorities, a start by hand */
 #ifndef NUI_LOCAL_SVC_ADMIN_H
 #define NUI_LOCAL_SVC_ADMIN_H
@@ -53,6 +54,11 @@ int admin_audit (struct svc *svc, const struct admin_caller *caller, struct err 
 /* The same within the caller's transaction. */
 int admin_audit_in (struct svc *svc, const struct admin_caller *caller, struct err *err,
                     const char *fmt, ...) __attribute__ ((format (printf, 4, 5)));
+
+/* --- admin_resv.c ------------------------------------------------------------------------- */
+
+void admin_set_res (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void admin_release_res (void *self, struct rpccall *call, const ProtobufCMessage *request);
 
 /* --- admin_queue.c ------------------------------------------------------------------------ */
 

@@ -6,6 +6,7 @@
 #include "local/core/explain.h"
 #include "local/svc/admin.h"
 #include "local/svc/admin_stream.h"
+#include "local/svc/resv.h"
 
 enum { ROWS_PER_CHUNK = 256 };
 
@@ -165,7 +166,7 @@ struct rsv_stream {
     struct admin_caller caller;
     bool nodes;
     uint32_t only_node; /* UINT32_MAX: any */
-    uint64_t only_job;  /* 0: any */
+    uint64_t only;      /* a job's or a reservation's number; 0: any */
     uint64_t *id;       /* jobs, then reservations */
     uint32_t job_count, count, at, hidden;
 };
@@ -255,7 +256,7 @@ static const char *rsv_job_state (const struct site_job *job)
 static bool rsv_fill (struct rsv_stream *s, uint32_t at, Nui__Local__V1__Reservation *out)
 {
     struct svc *svc = s->base.svc;
-    bool of_job = at < s->job_count;
+    bool of_job = at < s->job_count, admin = false;
     struct job_view view;
     struct rsv_view rsv;
     struct allocation a;
@@ -277,12 +278,17 @@ static bool rsv_fill (struct rsv_stream *s, uint32_t at, Nui__Local__V1__Reserva
             return false;
         a = rsv.allocation;
         reqs = rsv.spec->req;
+        admin = rsv.spec->kind == RSV_ADMIN;
         out->start_us = rsv.spec->start;
         out->end_us = rsv.spec->end == TIME_US_MAX ? 0 : rsv.spec->end;
     }
-    if ((s->only_job && s->only_job != s->id[at]) || !touches (&a, s->only_node))
+    if ((s->only && s->only != s->id[at]) || !touches (&a, s->only_node))
         return false;
     struct site_job *job = svc_job (svc, s->id[at]); /* a part's reservation has its job's number */
+    if (admin) {
+        placements_fill (s, &a, reqs, out);
+        return resv_fill (svc, s->id[at], svc->call_arena, out);
+    }
     if (s->caller.level > ADMIN_INFO && !(job && admin_owns (&s->caller, &job->rec))) {
         s->hidden++;
         return false;
@@ -326,7 +332,8 @@ void admin_reservations (void *self, struct rpccall *call, const ProtobufCMessag
     struct err err = {0};
     int rc = 0;
     admin_who (svc, call, &caller);
-    if (*r->name)
+    struct site_rsv *rsv = *r->name ? resv_find (svc, r->name) : NULL;
+    if (*r->name && !rsv)
         rc = admin_job (svc, &caller, r->name, ADMIN_INFO, &rec, &live, &err);
     if (rc == 0 && *r->node && !(node = node_named (svc, r->node, &err)))
         rc = err.code;
@@ -342,7 +349,7 @@ void admin_reservations (void *self, struct rpccall *call, const ProtobufCMessag
     s->caller = caller;
     s->nodes = r->nodes;
     s->only_node = node ? node->id.v : UINT32_MAX;
-    s->only_job = rec.number;
+    s->only = rsv ? RSV_ADMIN_BASE | rsv->rec.number : rec.number;
     store_job_free (&rec);
     rsv_gather (svc, s);
     admin_stream_start (svc, call, &s->base);

@@ -309,7 +309,7 @@ static int slot_take (struct svc *svc, const struct jobspec *spec, uint64_t numb
     time_us now = svc_now (svc);
     duration_us duration = coalloc_duration (svc, spec->walltime);
     start = start > now ? start : now;
-    struct who who = jobspec_who (spec, true);
+    struct who who = jobspec_who (svc, spec, true);
     struct query query = {.req_count = spec->req_count, .req = spec->reqs, .duration = duration,
                           .from = start, .until = now + svc->settings->horizon, .queue = true,
                           .who = &who};

@@ -163,7 +163,7 @@ struct window_us {
 static int intervals_fill (struct svc *svc, const struct jobspec *spec, struct window_us w,
                            time_us now, Nui__Local__V1__QueryReply *reply, struct err *err)
 {
-    struct who who = jobspec_who (spec, spec->job->n_components > 1);
+    struct who who = jobspec_who (svc, spec, spec->job->n_components > 1);
     struct query query = {.req_count = spec->req_count, .req = spec->reqs,
                           .duration = coalloc_duration (svc, spec->walltime), .from = w.from,
                           .until = w.until, .queue = true, .who = &who};
@@ -189,7 +189,7 @@ int jobs_estimate (struct svc *svc, const struct jobspec *spec, time_us now, str
                    struct err *err)
 {
     time_us from = spec->job->not_before_us > now ? spec->job->not_before_us : now;
-    struct who who = jobspec_who (spec, spec->job->n_components > 1);
+    struct who who = jobspec_who (svc, spec, spec->job->n_components > 1);
     struct query query = {.req_count = spec->req_count, .req = spec->reqs,
                           .duration = spec->walltime, .from = from, .until = TIME_US_MAX,
                           .queue = true, .who = &who};

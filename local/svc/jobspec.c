@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "local/svc/resv.h"
 #include "local/svc/svc_i.h"
 #include "proto/base/clock.h"
 #include "proto/rpc/envelope.h"
@@ -137,9 +138,9 @@ static int component_convert (struct svc *svc, struct jobspec *spec, struct err 
     if (c->n_args > ARGS_MAX || c->n_env > ARGS_MAX)
         return err_set (err, ERR_LIMIT, "component %.60s: more than %d arguments or variables",
                         c->name, ARGS_MAX);
-    const char *names[] = {spec->job->account, c->class_, c->qos};
-    static const char *const what[] = {"account", "class", "QoS"};
-    for (size_t i = 0; i < 3; i++)
+    const char *names[] = {spec->job->account, c->class_, c->qos, c->reservation};
+    static const char *const what[] = {"account", "class", "QoS", "reservation"};
+    for (size_t i = 0; i < 4; i++)
         if (*names[i] && name_check (what[i], names[i], err) != 0)
             return ERR_INVALID;
     for (size_t i = 0; i < c->n_env; i++)
@@ -161,10 +162,11 @@ static int component_convert (struct svc *svc, struct jobspec *spec, struct err 
     return rc;
 }
 
-struct who jobspec_who (const struct jobspec *spec, bool coallocated)
+struct who jobspec_who (struct svc *svc, const struct jobspec *spec, bool coallocated)
 {
     struct who who = {.walltime = spec->walltime, .procs = spec->procs,
-                      .attrs = JOBATTR_GRID | (coallocated ? JOBATTR_COALLOCATED : 0)};
+                      .attrs = JOBATTR_GRID | (coallocated ? JOBATTR_COALLOCATED : 0),
+                      .named = resv_named (svc, spec->component->reservation)};
     memcpy (who.cred, spec->cred, sizeof who.cred);
     return who;
 }

@@ -4,6 +4,7 @@
 #include "local/svc/fairshare_file.h"
 #include "local/svc/mode.h"
 #include "local/svc/simulate.h"
+#include "local/svc/resv.h"
 #include "local/svc/stats.h"
 #include "local/svc/svc_i.h"
 #include "proto/base/clock.h"
@@ -222,6 +223,7 @@ void pass_run (struct svc *svc)
                    plan.reservation_count, plan.considered, (long long)(clock_now_us () - begun));
     }
     stats_pass (svc, now);
+    resv_tidy (svc);
     if (svc->meta)
         meta_link_poke (svc->meta);
     if (svc->sim) /* which keeps its own time */

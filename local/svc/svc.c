@@ -12,6 +12,7 @@
 #include "local/svc/admin_stats.h"
 #include "local/svc/fairshare_file.h"
 #include "local/svc/mode.h"
+#include "local/svc/resv.h"
 #include "local/svc/simulate.h"
 #include "local/svc/stats.h"
 #include "proto/base/clock.h"
@@ -251,6 +252,7 @@ struct site_job *svc_job_add (struct svc *svc, const struct store_job *rec,
     assert (job->reqs);
     memcpy (job->reqs, spec->reqs, spec->req_count * sizeof *job->reqs);
     job->req_count = spec->req_count;
+    job->reservation = resv_named (svc, spec->component->reservation);
     job->not_before = spec->job->not_before_us ? spec->job->not_before_us : TIME_US_NONE;
     job->core_flags = spec->core_flags;
     job->deadline = spec->job->deadline_us;
@@ -302,7 +304,7 @@ static uint32_t attrs_of (const struct site_job *job)
 struct who svc_who (const struct site_job *job)
 {
     struct who who = {.walltime = job->rec.walltime, .procs = job->rec.procs,
-                      .attrs = attrs_of (job)};
+                      .attrs = attrs_of (job), .named = job->reservation};
     memcpy (who.cred, job->cred, sizeof who.cred);
     return who;
 }
@@ -316,6 +318,7 @@ static struct job_spec core_spec_of (const struct site_job *job)
         .walltime_limit = job->rec.walltime,
         .req_count = job->req_count,
         .req = job->reqs,
+        .reservation = job->reservation,
         .attrs = attrs_of (job),
     };
     memcpy (spec.cred, job->cred, sizeof spec.cred);
@@ -480,7 +483,9 @@ static void recover_depends (struct svc *svc)
 
 static int recover (struct svc *svc, struct err *err)
 {
-    int rc = local_store_jobs_live (svc->store, recover_job, svc, err);
+    int rc = resv_recover (svc, err); /* first: what ran inside one does again */
+    if (rc == 0)
+        rc = local_store_jobs_live (svc->store, recover_job, svc, err);
     if (rc == 0)
         rc = local_store_parts_live (svc->store, recover_part, svc, err);
     if (rc == 0)
@@ -681,6 +686,9 @@ int svc_create (struct daemon *daemon, struct cred_names *names, const struct se
     svc->names = names;
     svc->schedule.stop_at = SCHEDULE_NEVER;
     svc->features = strtab_create ();
+    svc->rsv_names = strtab_create ();
+    names->rsv_name = resv_name;
+    names->rsv_self = svc;
     svc->pass_arena = arena_create (0);
     svc->call_arena = arena_create (0);
     svc->report_arena = arena_create (0);
@@ -822,7 +830,10 @@ void svc_destroy (struct svc *svc)
         event_free (svc->poll_event);
     if (svc->usage_event)
         event_free (svc->usage_event);
+    resv_free_all (svc);
+    svc->names->rsv_name = NULL;
     strtab_destroy (svc->features);
+    strtab_destroy (svc->rsv_names);
     arena_destroy (svc->pass_arena);
     arena_destroy (svc->call_arena);
     arena_destroy (svc->report_arena);

@@ -14,6 +14,7 @@
  *   rmnodes.c   nodes that the resource manager tells of
  *   usage.c     measured use of processors, from the resource manager to the core
  *   ports.c     rendezvous ports
+ *   resv.c      administrators' reservations: records, placing, refilling (resv.h)
  *   report.c    what metaschedulers are told of the cluster
  *   stats.h     what is remembered: history, sums, trace, purging
  *   simulate.c  SIMULATION's clock, log and iterations
@@ -64,6 +65,7 @@ struct site_job {
     uint32_t cred[CRED_KINDS];
     struct req *reqs;
     uint32_t req_count;
+    struct rsv_id reservation; /* that it asks for by name; 0: none */
     time_us not_before;     /* TIME_US_NONE: at once */
     uint32_t core_flags;    /* enum job_flag */
     time_us deadline;       /* 0: none */
@@ -105,6 +107,8 @@ struct svc {
     const struct settings *settings;
     struct cred_names *names;
     struct strtab *features;
+    struct strtab *rsv_names; /* that jobs or reservations have, or had */
+    struct site_rsv *rsvs;    /* hash by number: resv.h */
     char site[STORE_NAME_MAX];
     char server[160]; /* host:port told to others */
     char host[128];   /* its host part: the default address of nodes */
@@ -215,7 +219,7 @@ int svc_cluster_submit (struct svc *svc, struct site_job *job, struct err *err);
 int svc_cluster_modify (struct svc *svc, struct site_job *job, struct err *err);
 /* A job, and one that is only asked about, as the ACLs of reservations see them. */
 struct who svc_who (const struct site_job *job);
-struct who jobspec_who (const struct jobspec *spec, bool coallocated);
+struct who jobspec_who (struct svc *svc, const struct jobspec *spec, bool coallocated);
 
 /* --- pass.c ------------------------------------------------------------------------------- */
 

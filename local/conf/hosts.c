@@ -1,0 +1,98 @@
+#include "local/conf/hosts.h"
+
+#include <regex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "proto/base/arena.h"
+#include "proto/base/hostlist.h"
+#include "proto/base/strtab.h"
+
+enum { EXPRESSION_MAX = 1 << 16 };
+
+/* True: every name of the list is a node. missing: the first that is none. */
+static bool list_match (const char *expression, const char *const *name, uint32_t count,
+                        bool *out, char *missing, size_t cap)
+{
+    struct arena *arena = arena_create (0);
+    struct strtab *known = strtab_create ();
+    const char **wanted;
+    uint32_t n;
+    bool all = hostlist_expand (expression, arena, &wanted, &n, NULL) == 0 && n > 0;
+
+    for (uint32_t i = 0; all && i < count; i++)
+        (void)strtab_intern (known, name[i]);
+    for (uint32_t i = 0; all && i < n; i++) {
+        uint32_t at = strtab_find (known, wanted[i]);
+        if (at == STRTAB_NONE) {
+            snprintf (missing, cap, "%s", wanted[i]);
+            all = false;
+        } else {
+            out[at] = true;
+        }
+    }
+    if (!all)
+        memset (out, 0, count * sizeof *out);
+    strtab_destroy (known);
+    arena_destroy (arena);
+    return all;
+}
+
+static int regex_match (const char *pattern, size_t len, const char *const *name, uint32_t count,
+                        bool *out, struct err *err)
+{
+    regex_t regex;
+    char *whole = malloc (len + 5);
+    bool any = false;
+    int rc;
+
+    if (!whole)
+        return err_set (err, ERR_NOMEM, "hosts: no memory");
+    memcpy (whole, "^(", 2);
+    memcpy (whole + 2, pattern, len);
+    memcpy (whole + 2 + len, ")$", 3);
+    rc = regcomp (&regex, whole, REG_EXTENDED | REG_NOSUB);
+    free (whole);
+    if (rc != 0)
+        return err_set (err, ERR_INVALID, "'%.*s' is neither a host list nor a regular expression",
+                        (int)(len < 80 ? len : 80), pattern);
+    for (uint32_t i = 0; i < count; i++) {
+        if (regexec (&regex, name[i], 0, NULL, 0) == 0)
+            any = out[i] = true;
+    }
+    regfree (&regex);
+    return any ? 0 : ERR_NOT_FOUND;
+}
+
+int hosts_match (const char *expression, const char *const *name, uint32_t count, bool *out,
+                 struct err *err)
+{
+    char missing[64] = "";
+    bool any = false;
+
+    memset (out, 0, count * sizeof *out);
+    if (strlen (expression) > EXPRESSION_MAX)
+        return err_set (err, ERR_LIMIT, "a host expression of more than %d characters",
+                        EXPRESSION_MAX);
+    if (strcasecmp (expression, "ALL") == 0) {
+        for (uint32_t i = 0; i < count; i++)
+            out[i] = true;
+        return 0;
+    }
+    if (list_match (expression, name, count, out, missing, sizeof missing))
+        return 0;
+    for (const char *p = expression; *p;) {
+        size_t n = strcspn (p, ", \t");
+        int rc = n ? regex_match (p, n, name, count, out, err) : ERR_NOT_FOUND;
+        if (rc != 0 && rc != ERR_NOT_FOUND)
+            return rc;
+        any = any || rc == 0;
+        p += n + (p[n] != 0);
+    }
+    if (any)
+        return 0;
+    return err_set (err, ERR_NOT_FOUND, "no node is named %.60s",
+                    *missing ? missing : *expression ? expression : "''");
+}

@@ -1,0 +1,558 @@
+#include "local/svc/resv.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "local/conf/hosts.h"
+#include "local/core/access.h"
+#include "local/svc/admin.h"
+#include "local/svc/svc_i.h"
+
+/* --- names ---------------------------------------------------------------------------------- */
+
+struct site_rsv *resv_find (struct svc *svc, const char *name)
+{
+    struct site_rsv *rsv, *next;
+    HASH_ITER (hh, svc->rsvs, rsv, next)
+        if (strcmp (rsv->rec.name, name) == 0)
+            return rsv;
+    return NULL;
+}
+
+struct site_rsv *resv_of_core (struct svc *svc, uint64_t core)
+{
+    struct site_rsv *rsv;
+    uint64_t number = core & ~RSV_ADMIN_BASE;
+    if (!(core & RSV_ADMIN_BASE))
+        return NULL;
+    HASH_FIND (hh, svc->rsvs, &number, sizeof number, rsv);
+    return rsv;
+}
+
+struct rsv_id resv_named (struct svc *svc, const char *name)
+{
+    if (!name || !*name)
+        return (struct rsv_id){0};
+    return (struct rsv_id){RSV_NAME_BASE | strtab_intern (svc->rsv_names, name)};
+}
+
+const char *resv_name (void *self, uint64_t core)
+{
+    struct svc *svc = self;
+    const struct site_rsv *rsv = resv_of_core (svc, core);
+    if (rsv)
+        return rsv->rec.name;
+    if (core & RSV_NAME_BASE)
+        return strtab_name (svc->rsv_names, (uint32_t)(core & ~RSV_NAME_BASE));
+    return NULL;
+}
+
+/* --- what is asked for ------------------------------------------------------------------------ */
+
+/* "USERS bob:john\nGROUPS staff" … */
+static int acl_line (struct svc *svc, const char *type, const char *value, struct acl_list *list,
+                     struct err *err)
+{
+    static const char *const cred[CRED_KINDS] = {"USERS", "GROUPS", "ACCOUNTS", "CLASSES", "QOS"};
+    for (int k = 0; k < CRED_KINDS; k++)
+        if (strcmp (type, cred[k]) == 0)
+            return acl_add_creds (list, svc->names, (enum cred_kind)k, value, err);
+    if (strcmp (type, "JOBATTRS") == 0)
+        return acl_add_jobattrs (list, value, err);
+    if (strcmp (type, "DURATION") == 0)
+        return acl_add_duration (list, value, err);
+    if (strcmp (type, "PROCS") == 0)
+        return acl_add_procs (list, value, err);
+    return err_set (err, ERR_INTERNAL, "an access list of type %.40s", type);
+}
+
+static int acl_lines (struct svc *svc, const char *text, struct acl_list *list, struct err *err)
+{
+    int rc = 0;
+    char *copy = strdup (text), *save = NULL;
+    assert (copy);
+    for (char *line = strtok_r (copy, "\n", &save); rc == 0 && line;
+         line = strtok_r (NULL, "\n", &save)) {
+        char *value = strchr (line, ' ');
+        if (!value)
+            continue;
+        *value++ = 0;
+        rc = acl_line (svc, line, value, list, err);
+    }
+    free (copy);
+    return rc;
+}
+
+/* "PROCS:1,MEM:512" */
+static int resources_read (const char *text, struct rsv_ask *ask, struct err *err)
+{
+    static const char *const name[] = {"PROCS", "MEM", "SWAP", "DISK"};
+    ask->req.task.v[RES_PROCS] = 1;
+    while (*text) {
+        size_t word = strcspn (text, ",;+ "), key = strcspn (text, ":=,;+ ");
+        char value[40];
+        int64_t n;
+        int d = 0;
+        while (d < 4 && !(strlen (name[d]) == key && strncasecmp (text, name[d], key) == 0))
+            d++;
+        if (word > 0 && (d == 4 || key + 1 >= word || word - key > sizeof value))
+            return err_set (err, ERR_INVALID,
+                            "'%.*s' is no resource of a task: say PROCS:n, MEM:n, SWAP:n or DISK:n",
+                            (int)(word < 60 ? word : 60), text);
+        if (word > 0) {
+            snprintf (value, sizeof value, "%.*s", (int)(word - key - 1), text + key + 1);
+            int rc = d == RES_PROCS ? int_parse (value, "processors", -1, INT32_MAX, &n, err)
+                                    : memory_parse (value, &n, err);
+            if (rc == 0 && (n > INT32_MAX || (d == RES_PROCS && n == 0)))
+                rc = err_set (err, ERR_INVALID, "%s:%s is out of range", name[d], value);
+            if (rc != 0)
+                return rc;
+            if (d == RES_PROCS && n == -1)
+                ask->whole = true;
+            else
+                ask->req.task.v[d] = (int32_t)n;
+        }
+        text += word + (text[word] != 0);
+    }
+    return 0;
+}
+
+static int features_read (struct svc *svc, const char *text, struct rsv_ask *ask, struct err *err)
+{
+    while (*text) {
+        size_t n = strcspn (text, ",: ");
+        char name[STORE_NAME_MAX];
+        snprintf (name, sizeof name, "%.*s", (int)(n < 63 ? n : 63), text);
+        uint32_t f = n ? strtab_find (svc->features, name) : 0;
+        if (n > 0 && (f == STRTAB_NONE || f >= FEATURES_MAX))
+            return err_set (err, ERR_NOT_FOUND, "no node of site %s has the feature %s", svc->site,
+                            name);
+        if (n > 0)
+            ask->req.features.word[f / 64] |= UINT64_C (1) << (f % 64);
+        text += n + (text[n] != 0);
+    }
+    return 0;
+}
+
+/* "TASKS==4", "TASKS>=4"; else hosts. */
+static int expression_read (struct svc *svc, const char *text, struct rsv_ask *ask,
+                            struct arena *arena, struct err *err)
+{
+    uint64_t n;
+    if (strncasecmp (text, "TASKS", 5) == 0 && strpbrk (text, "=<>")) {
+        const char *how = text + 5;
+        ask->all = strncmp (how, ">=", 2) == 0;
+        if (!ask->all && strncmp (how, "==", 2) != 0)
+            return err_set (err, ERR_INVALID, "'%.60s': say TASKS==n or TASKS>=n", text);
+        int rc = uint_parse (how + 2, "tasks", 1, TASKS_MAX, &n, err);
+        ask->req.tasks = rc == 0 ? (uint32_t)n : 0;
+        return rc;
+    }
+    const char **name = arena_array (arena, svc->node_count + 1, sizeof *name);
+    bool *host = arena_array (arena, svc->node_count + 1, sizeof *host);
+    for (uint32_t i = 0; i < svc->node_count; i++)
+        name[i] = svc->node_by_id[i]->name;
+    ask->host = host;
+    ask->whole = ask->all = true;
+    ask->req.tasks = 1;
+    ask->flags |= RSV_FORCED;
+    return hosts_match (text, name, svc->node_count, host, err);
+}
+
+int resv_parse (struct svc *svc, const struct store_rsv *rec, struct site_rsv *out,
+                struct rsv_ask *ask, struct arena *arena, struct err *err)
+{
+    *ask = (struct rsv_ask){.start = rec->start, .end = rec->end, .flags = rec->flags};
+    ask->req.tasks_per_node = rec->tasks_per_node;
+    int rc = acl_lines (svc, rec->acl ? rec->acl : "", &out->acl, err);
+    if (rc == 0 && *rec->owner)
+        rc = acl_owner (svc->names, rec->owner, &out->owner, err);
+    if (rc == 0)
+        rc = resources_read (rec->resources ? rec->resources : "", ask, err);
+    if (rc == 0)
+        rc = features_read (svc, rec->features ? rec->features : "", ask, err);
+    if (rc == 0)
+        rc = expression_read (svc, rec->expression, ask, arena, err);
+    if (rc == 0 && *rec->partition && strcasecmp (rec->partition, "ALL") != 0 &&
+        strcasecmp (rec->partition, "DEFAULT") != 0)
+        rc = err_set (err, ERR_NOT_FOUND, "site %s has no partition %.60s", svc->site,
+                      rec->partition);
+    if (rc != 0)
+        acl_list_free (&out->acl);
+    return rc;
+}
+
+/* --- in the core ------------------------------------------------------------------------------- */
+
+static struct rsv_spec spec_of (struct svc *svc, const struct site_rsv *rsv, struct req *req)
+{
+    const struct store_rsv *rec = &rsv->rec;
+    return (struct rsv_spec){
+        .id = {RSV_ADMIN_BASE | rec->number},
+        .kind = RSV_ADMIN,
+        .start = rec->start,
+        .end = rec->end,
+        .req_count = 1,
+        .req = req,
+        .flags = rec->flags,
+        .acl_count = rsv->acl.count,
+        .acl = rsv->acl.entry,
+        .group = resv_named (svc, rec->name).v,
+        .owned = *rec->owner != 0,
+        .owner = rsv->owner,
+        .placed = true,
+    };
+}
+
+static int core_create (struct svc *svc, const struct site_rsv *rsv, const struct rsv_ask *ask,
+                        const struct allocation *a, struct err *err)
+{
+    struct req req = ask->req;
+    req.tasks = 0;
+    for (uint32_t i = 0; i < a->count; i++)
+        req.tasks += a->item[i].tasks;
+    struct rsv_spec spec = spec_of (svc, rsv, &req);
+    return cluster_rsv_create (svc->cluster, &spec, a, svc_now (svc), err);
+}
+
+static struct site_rsv *keep (struct svc *svc, struct store_rsv *rec, struct site_rsv *parsed)
+{
+    struct site_rsv *rsv = calloc (1, sizeof *rsv);
+    assert (rsv);
+    *rsv = *parsed;
+    rsv->rec = *rec;
+    *rec = (struct store_rsv){0};
+    HASH_ADD (hh, svc->rsvs, rec.number, sizeof rsv->rec.number, rsv);
+    return rsv;
+}
+
+static void forget (struct svc *svc, struct site_rsv *rsv)
+{
+    HASH_DEL (svc->rsvs, rsv);
+    store_rsv_free (&rsv->rec);
+    acl_list_free (&rsv->acl);
+    free (rsv);
+}
+
+void resv_free_all (struct svc *svc)
+{
+    struct site_rsv *rsv, *next;
+    HASH_ITER (hh, svc->rsvs, rsv, next)
+        forget (svc, rsv);
+}
+
+/* --- making ------------------------------------------------------------------------------------ */
+
+/* "john" -> "john.0", the first number that is free. */
+static int name_give (struct svc *svc, struct store_rsv *rec, struct err *err)
+{
+    char base[STORE_NAME_MAX];
+    snprintf (base, sizeof base, "%.50s", rec->name);
+    if (name_check ("reservation", base, err) != 0)
+        return ERR_INVALID;
+    for (uint32_t i = 0; i <= SITE_RSVS_MAX; i++) {
+        snprintf (rec->name, sizeof rec->name, "%.50s.%u", base, i);
+        if (!resv_find (svc, rec->name))
+            return 0;
+    }
+    return err_set (err, ERR_LIMIT, "there are %d reservations of the name %s", SITE_RSVS_MAX,
+                    base);
+}
+
+static int placed_check (const struct rsv_ask *ask, const struct rsv_place *place,
+                         const struct store_rsv *rec, struct err *err)
+{
+    if (place->allocation.count == 0)
+        return err_set (err, ERR_CONFLICT,
+                        ask->host ? "%s: no node of these is up and free of co-allocated jobs"
+                                  : "%s: no node has room for it in that time",
+                        rec->expression);
+    if (place->tasks < ask->req.tasks)
+        return err_set (err, ERR_CONFLICT, "%s: there is room for %u tasks in that time",
+                        rec->expression, place->tasks);
+    return 0;
+}
+
+/* An administrator who names hosts is told which of them a co-allocated job was promised. */
+static int hosts_all (struct svc *svc, const struct rsv_ask *ask, const struct rsv_place *place,
+                      struct err *err)
+{
+    bool *got = arena_array (svc->call_arena, svc->node_count + 1, sizeof *got);
+    struct node_view view;
+    for (uint32_t i = 0; i < place->allocation.count; i++)
+        got[place->allocation.item[i].node.v] = true;
+    for (uint32_t n = 0; ask->host && n < svc->node_count; n++)
+        if (ask->host[n] && !got[n] &&
+            cluster_node_get (svc->cluster, (struct node_id){n}, &view, NULL) == 0 &&
+            view.state == NODE_UP)
+            return err_set (err, ERR_CONFLICT,
+                            "node %s is promised to a co-allocated job in that time, which no "
+                            "reservation displaces",
+                            svc->node_by_id[n]->name);
+    return 0;
+}
+
+static int create_durable (struct svc *svc, const struct admin_caller *caller,
+                           const struct store_rsv *rec, struct err *err)
+{
+    int rc = local_store_rsv_put (svc->store, rec, err);
+    if (rc == 0)
+        rc = admin_audit_in (svc, caller, err, "setres %s %s", rec->name, rec->expression);
+    return rc;
+}
+
+int resv_create (struct svc *svc, const struct admin_caller *caller, struct store_rsv *rec,
+                 struct site_rsv **out, struct err *err)
+{
+    struct site_rsv parsed = {0};
+    struct rsv_ask ask;
+    struct rsv_place place = {0};
+    time_us now = svc_now (svc);
+    if (HASH_COUNT (svc->rsvs) >= SITE_RSVS_MAX)
+        return err_set (err, ERR_LIMIT, "there are %d reservations already", SITE_RSVS_MAX);
+    if (rec->start < now)
+        rec->start = now;
+    if (rec->end <= rec->start)
+        return err_set (err, ERR_INVALID, "the reservation would end before it starts");
+    int rc = resv_parse (svc, rec, &parsed, &ask, svc->call_arena, err);
+    if (rc == 0)
+        rc = cluster_rsv_place (svc->cluster, &ask, now, svc->call_arena, &place, err);
+    if (rc == 0)
+        rc = placed_check (&ask, &place, rec, err);
+    if (rc == 0)
+        rc = hosts_all (svc, &ask, &place, err);
+    if (rc == 0)
+        rc = name_give (svc, rec, err);
+    if (rc == 0) {
+        rec->start = place.start;
+        rec->end = place.end;
+        rec->tasks_wanted = ask.host ? 0 : ask.req.tasks;
+        free (rec->placement);
+        rec->placement = placement_text (svc, &place.allocation);
+        rc = svc_begin (svc, err);
+        if (rc == 0)
+            rc = local_store_next (svc->store, "rsv", &rec->number, err);
+        parsed.rec = *rec;
+        if (rc == 0) /* before it is durable: the core may still refuse */
+            rc = core_create (svc, &parsed, &ask, &place.allocation, err);
+        bool made = rc == 0;
+        if (rc == 0)
+            rc = create_durable (svc, caller, rec, err);
+        rc = svc_commit (svc, rc, err);
+        if (rc != 0 && made)
+            cluster_rsv_release (svc->cluster, (struct rsv_id){RSV_ADMIN_BASE | rec->number}, now,
+                                 NULL);
+    }
+    if (rc != 0) {
+        acl_list_free (&parsed.acl);
+        return rc;
+    }
+    *out = keep (svc, rec, &parsed);
+    pass_wake (svc);
+    return 0;
+}
+
+/* --- ending ------------------------------------------------------------------------------------- */
+
+static int drop (struct svc *svc, const struct admin_caller *caller, struct site_rsv *rsv,
+                 struct err *err)
+{
+    struct err local = {0};
+    int rc = svc_begin (svc, err);
+    if (rc == 0)
+        rc = local_store_rsv_delete (svc->store, rsv->rec.number, err);
+    if (rc == 0 && caller)
+        rc = admin_audit_in (svc, caller, err, "releaseres %s", rsv->rec.name);
+    rc = svc_commit (svc, rc, err);
+    if (rc != 0)
+        return rc;
+    cluster_rsv_release (svc->cluster, (struct rsv_id){RSV_ADMIN_BASE | rsv->rec.number},
+                         svc_now (svc), &local); /* not there: SINGLEUSE, used up */
+    forget (svc, rsv);
+    return 0;
+}
+
+int resv_release (struct svc *svc, const struct admin_caller *caller, struct site_rsv *rsv,
+                  struct err *err)
+{
+    int rc = drop (svc, caller, rsv, err);
+    if (rc == 0)
+        pass_wake (svc);
+    return rc;
+}
+
+static uint32_t tasks_up (struct svc *svc, const struct allocation *a, bool whole)
+{
+    uint32_t tasks = 0;
+    for (uint32_t i = 0; i < a->count; i++) {
+        struct node_view view;
+        if (cluster_node_get (svc->cluster, a->item[i].node, &view, NULL) == 0 &&
+            view.state == NODE_UP)
+            tasks += whole ? 1 : a->item[i].tasks;
+    }
+    return tasks;
+}
+
+/* SPACEFLEX: other nodes in place of lost ones. The core first: nothing is lost if the rest fails. */
+static int refill (struct svc *svc, struct site_rsv *rsv, const struct rsv_view *view,
+                   struct err *err)
+{
+    struct site_rsv parsed = {0};
+    struct rsv_ask ask;
+    struct rsv_place place;
+    time_us now = svc_now (svc);
+    arena_reset (svc->call_arena);
+    int rc = resv_parse (svc, &rsv->rec, &parsed, &ask, svc->call_arena, err);
+    if (rc != 0)
+        return rc;
+    acl_list_free (&parsed.acl);
+    uint32_t have = tasks_up (svc, &view->allocation, ask.whole);
+    if (ask.host || have >= rsv->rec.tasks_wanted)
+        return 0;
+    ask.start = ask.start > now ? ask.start : now;
+    ask.all = false;
+    ask.flags &= ~(uint32_t)RSV_TIMEFLEX;
+    ask.keep = view->allocation;
+    rc = cluster_rsv_place (svc->cluster, &ask, now, svc->call_arena, &place, err);
+    if (rc != 0 || place.tasks <= have)
+        return rc;
+    rc = cluster_rsv_move (svc->cluster, (struct rsv_id){RSV_ADMIN_BASE | rsv->rec.number},
+                           place.task_sum, &place.allocation, now, err);
+    if (rc != 0)
+        return rc;
+    free (rsv->rec.placement);
+    rsv->rec.placement = placement_text (svc, &place.allocation);
+    rc = svc_begin (svc, err);
+    if (rc == 0)
+        rc = local_store_rsv_put (svc->store, &rsv->rec, err);
+    rc = svc_commit (svc, rc, err);
+    log_event (svc->log, LOG_LEVEL_INFO, "resv", "refilled", "name=%s tasks=%u of=%u",
+               rsv->rec.name, place.tasks, rsv->rec.tasks_wanted);
+    pass_wake (svc);
+    return rc;
+}
+
+void resv_tidy (struct svc *svc)
+{
+    struct site_rsv *rsv, *next;
+    HASH_ITER (hh, svc->rsvs, rsv, next)
+    {
+        struct err err = {0};
+        struct rsv_view view;
+        bool there = cluster_rsv_get (svc->cluster,
+                                      (struct rsv_id){RSV_ADMIN_BASE | rsv->rec.number}, &view,
+                                      NULL) == 0;
+        int rc = 0;
+        if (!there || rsv->rec.end <= svc_now (svc)) {
+            log_event (svc->log, LOG_LEVEL_INFO, "resv", there ? "ended" : "used_up", "name=%s",
+                       rsv->rec.name);
+            rc = drop (svc, NULL, rsv, &err);
+        } else if (rsv->rec.flags & RSV_SPACEFLEX) {
+            rc = refill (svc, rsv, &view, &err);
+        }
+        if (rc != 0)
+            log_event (svc->log, LOG_LEVEL_ERROR, "resv", "tidy_failed", "error=\"%s\"", err.text);
+    }
+}
+
+/* --- after a restart ------------------------------------------------------------------------------ */
+
+static int recover_one (void *arg, struct store_rsv *rec, struct err *err)
+{
+    struct svc *svc = arg;
+    struct site_rsv parsed = {0};
+    struct rsv_ask ask;
+    struct err local = {0};
+    (void)err;
+    arena_reset (svc->call_arena);
+    int rc = resv_parse (svc, rec, &parsed, &ask, svc->call_arena, &local);
+    if (rc == 0) {
+        struct allocation a = placement_parse (svc, rec->placement, svc->call_arena);
+        parsed.rec = *rec;
+        rc = rec->end > svc_now (svc) ? core_create (svc, &parsed, &ask, &a, &local) : 0;
+    }
+    if (rc != 0) /* its hosts are gone from the configuration, say; it stays in the store */
+        log_event (svc->log, LOG_LEVEL_ERROR, "resv", "not_regained", "name=%s error=\"%s\"",
+                   rec->name, local.text);
+    if (rc == 0)
+        (void)keep (svc, rec, &parsed);
+    else
+        acl_list_free (&parsed.acl);
+    store_rsv_free (rec);
+    return 0;
+}
+
+int resv_recover (struct svc *svc, struct err *err)
+{
+    return local_store_rsvs (svc->store, recover_one, svc, err);
+}
+
+/* --- listing --------------------------------------------------------------------------------------- */
+
+/* Processors on its nodes that jobs have which it admits. */
+static uint32_t active_procs (struct svc *svc, const struct rsv_view *view)
+{
+    struct site_job *job, *next;
+    uint32_t procs = 0;
+    uint8_t affinity;
+    time_us now = svc_now (svc);
+    if (view->spec->start > now || view->spec->end <= now)
+        return 0;
+    HASH_ITER (hh, svc->jobs, job, next)
+    {
+        struct job_view jv;
+        struct who who = svc_who (job);
+        if (!job->in_cluster || !access_admits (view->spec, &who, &affinity) ||
+            cluster_job_get (svc->cluster, (struct job_id){job->rec.number}, &jv, NULL) != 0)
+            continue;
+        for (uint32_t i = 0; i < jv.allocation.count; i++)
+            for (uint32_t k = 0; k < view->allocation.count; k++)
+                if (view->allocation.item[k].node.v == jv.allocation.item[i].node.v)
+                    procs += jv.allocation.item[i].tasks *
+                             (uint32_t)jv.spec->req[jv.allocation.item[i].req].task.v[RES_PROCS];
+    }
+    return procs;
+}
+
+static void spec_fill (struct svc *svc, const struct rsv_spec *spec, struct arena *arena,
+                       Nui__Local__V1__Reservation *out)
+{
+    char text[ACL_TEXT_MAX];
+    out->acl = arena_array (arena, spec->acl_count + 1, sizeof *out->acl);
+    for (uint32_t i = 0; i < spec->acl_count; i++)
+        out->acl[out->n_acl++] =
+            arena_strdup (arena, acl_entry_text (&spec->acl[i], svc->names, text));
+    out->flags = arena_array (arena, 32, sizeof *out->flags);
+    for (uint32_t bit = 0; bit < 32; bit++)
+        if ((spec->flags & (1u << bit)) && acl_flag_name (1u << bit))
+            out->flags[out->n_flags++] = (char *)acl_flag_name (1u << bit);
+    if (spec->owned) {
+        acl_entry_text (&spec->owner, svc->names, text);
+        text[strlen (text) - 1] = 0; /* no affinity */
+        out->owner = arena_strdup (arena, text);
+    }
+}
+
+bool resv_fill (struct svc *svc, uint64_t core, struct arena *arena,
+                Nui__Local__V1__Reservation *out)
+{
+    struct rsv_view view;
+    const struct site_rsv *rsv = resv_of_core (svc, core);
+    char id[SITE_ID_MAX];
+    if (!rsv || cluster_rsv_get (svc->cluster, (struct rsv_id){core}, &view, NULL) != 0)
+        return false;
+    spec_fill (svc, view.spec, arena, out);
+    out->name = (char *)rsv->rec.name;
+    out->type = (char *)"User";
+    out->state = (char *)"";
+    out->resources = rsv->rec.expression;
+    out->features = rsv->rec.features;
+    out->tasks_wanted = rsv->rec.tasks_wanted;
+    out->tasks_up = tasks_up (svc, &view.allocation, false);
+    out->active_procs = active_procs (svc, &view);
+    if (view.used_by.v)
+        out->used_by = arena_strdup (arena, site_id (svc, view.used_by.v, id));
+    return true;
+}

@@ -1,0 +1,60 @@
+/* resv: administrators' reservations as the site keeps them: records, names, and the core's copies.
+ *
+ * A record is durable before it is acknowledged. After a restart they are there before the jobs, so that
+ * what ran inside one does again. In the core their numbers begin at RSV_ADMIN_BASE, names that jobs may
+ * ask for at RSV_NAME_BASE; below are co-allocated parts, which have their jobs' numbers. */
+#ifndef NUI_LOCAL_SVC_RESV_H
+#define NUI_LOCAL_SVC_RESV_H
+
+#include <uthash.h>
+
+#include "local/conf/acl.h"
+#include "local/core/reserve.h"
+#include "local/store/local_store.h"
+
+#define RSV_NAME_BASE (UINT64_C (1) << 61)
+#define RSV_ADMIN_BASE (UINT64_C (1) << 62)
+
+enum { SITE_RSVS_MAX = 10000 };
+
+struct svc;
+
+struct site_rsv {
+    struct store_rsv rec;
+    struct acl_list acl;
+    struct acl_entry owner;
+    UT_hash_handle hh; /* by rec.number */
+};
+
+int resv_recover (struct svc *svc, struct err *err);
+void resv_free_all (struct svc *svc);
+
+/* What the record asks for, in the core's terms. The ACL and the owner are the caller's to free. */
+int resv_parse (struct svc *svc, const struct store_rsv *rec, struct site_rsv *out,
+                struct rsv_ask *ask, struct arena *arena, struct err *err);
+/* Places, makes durable, makes true. *rec is taken over when 0 is returned. `what` is for the audit
+ * log. */
+struct admin_caller;
+int resv_create (struct svc *svc, const struct admin_caller *caller, struct store_rsv *rec,
+                 struct site_rsv **out, struct err *err);
+int resv_release (struct svc *svc, const struct admin_caller *caller, struct site_rsv *rsv,
+                  struct err *err);
+struct site_rsv *resv_find (struct svc *svc, const char *name);
+/* One of the core's; NULL: not an administrator's. */
+struct site_rsv *resv_of_core (struct svc *svc, uint64_t core);
+
+/* After each pass: what is over is gone, what lost nodes and may have others gets them. */
+void resv_tidy (struct svc *svc);
+
+/* The number by which jobs ask for a reservation of this name, whether it exists or not. */
+struct rsv_id resv_named (struct svc *svc, const char *name);
+/* Any number of the core's as a name, for reasons; NULL: a co-allocated part, or nothing known. */
+const char *resv_name (void *svc, uint64_t core);
+
+/* Name, ACL and all else that the listing says of one of the core's ACL reservations, but its nodes and
+ * times; strings in the arena or the record's own. False: it is gone. */
+struct Nui__Local__V1__Reservation;
+bool resv_fill (struct svc *svc, uint64_t core, struct arena *arena,
+                struct Nui__Local__V1__Reservation *out);
+
+#endif
