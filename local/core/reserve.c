@@ -183,7 +183,7 @@ int cluster_rsv_place (struct cluster *c, const struct rsv_ask *ask, time_us now
         now = c->now;
     if (ask->whole || (ask->flags & RSV_DEDICATEDNODE))
         req.exclusive = true;
-    shape = shape_intern (c, &req, ask->flags & RSV_SHARED ? access_shared (c) : 0);
+    shape = shape_intern (c, &req, ask->flags & RSV_SHARED ? access_shared (c) : 0, NULL);
     p.probe_req = req;
     p.probe_req.tasks = 1;
     p.probe = (struct rsv_spec){.kind = RSV_ADMIN, .req_count = 1,

@@ -252,7 +252,8 @@ struct site_job *svc_job_add (struct svc *svc, const struct store_job *rec,
     assert (job->reqs);
     memcpy (job->reqs, spec->reqs, spec->req_count * sizeof *job->reqs);
     job->req_count = spec->req_count;
-    job->reservation = resv_named (svc, spec->component->reservation);
+    job->reservation = spec->component ? resv_named (svc, spec->component->reservation)
+                                       : (struct rsv_id){0}; /* none in a simulation */
     job->not_before = spec->job->not_before_us ? spec->job->not_before_us : TIME_US_NONE;
     job->core_flags = spec->core_flags;
     job->deadline = spec->job->deadline_us;
