@@ -209,7 +209,7 @@ static void meta_report (void *self, struct rpccall *call, const ProtobufCMessag
         s->event[s->events++ % KEPT_MAX] = e->job;
         e->job = NULL;
     }
-    reply.events_acked = s->acked;
+    reply.events_acked = s->meta_forgets ? 0 : s->acked;
     rpccall_reply (call, &reply.base);
 }
 

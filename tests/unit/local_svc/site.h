@@ -63,6 +63,7 @@ struct site {
     Nui__Meta__V1__SiteReport *report; /* the last */
     unsigned reports;
     uint64_t acked;
+    bool meta_forgets; /* takes events, acknowledges none */
     unsigned events; /* unique ones */
     Nui__Local__V1__JobInfo *event[KEPT_MAX];
     uint64_t gap; /* a sequence that was jumped over */

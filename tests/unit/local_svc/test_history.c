@@ -1,0 +1,165 @@
+/* What a site remembers of ended jobs, and what it forgets in the end. */
+#include "site.h"
+
+#include <sqlite3.h>
+#include <sys/stat.h>
+
+#define STATE(name) NUI__LOCAL__V1__JOB_STATE__JOB_##name
+#define QUICK "JOBPURGETIME 00:00:01\nRMPOLLINTERVAL 00:00:01\n"
+
+/* One number of the site's database, which is in use. */
+static int64_t number_of (struct site *s, const char *sql)
+{
+    char path[128];
+    sqlite3 *db = NULL;
+    sqlite3_stmt *q = NULL;
+    snprintf (path, sizeof path, "%s/state/local.db", s->dir);
+    assert_int_equal (sqlite3_open_v2 (path, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+    sqlite3_busy_timeout (db, 10000);
+    assert_int_equal (sqlite3_prepare_v2 (db, sql, -1, &q, NULL), SQLITE_OK);
+    assert_int_equal (sqlite3_step (q), SQLITE_ROW);
+    int64_t value = sqlite3_column_int64 (q, 0);
+    sqlite3_finalize (q);
+    sqlite3_close (db);
+    return value;
+}
+
+struct wanted {
+    const char *sql;
+    int64_t least;
+};
+
+static bool at_least (struct site *s, void *arg)
+{
+    const struct wanted *w = arg;
+    return number_of (s, w->sql) >= w->least;
+}
+
+static void wait_number (struct site *s, const char *sql, int64_t least, const char *what)
+{
+    site_wait (s, at_least, &(struct wanted){sql, least}, what);
+}
+
+static bool charged (struct site *s, void *arg)
+{
+    return s->charges >= *(unsigned *)arg;
+}
+
+static void charges (struct site *s, unsigned n)
+{
+    site_wait (s, charged, &n, "the charge at the bank");
+}
+
+static bool job_dir_there (struct site *s, const char *id)
+{
+    char path[256];
+    struct stat st;
+    snprintf (path, sizeof path, "%s/jobs/%s", s->dir, id);
+    return stat (path, &st) == 0;
+}
+
+static int job_known (struct site *s, const char *id)
+{
+    Nui__Local__V1__JobRequest r = NUI__LOCAL__V1__JOB_REQUEST__INIT;
+    void *reply = NULL;
+    r.job_id = (char *)id;
+    int rc = site_call (s->as_alice, "Job", &r, &reply, NULL);
+    free_message (reply);
+    return rc;
+}
+
+static void is_counted_once (void **state)
+{
+    struct site *s = *state;
+    char id[64], bad[64];
+    site_start (s, NULL);
+    site_submit (s, "grid.1", &(struct job_make){.script = "exit 0\n", .tasks = 3}, id);
+    site_submit (s, "grid.2", &(struct job_make){.script = "exit 7\n"}, bad);
+    site_wait_state (s, id, STATE (COMPLETED));
+    site_wait_state (s, bad, STATE (FAILED));
+    charges (s, 2);
+    site_kill (s);
+    assert_int_equal (number_of (s, "SELECT count(*) FROM history"), 2);
+    assert_int_equal (number_of (s, "SELECT procs FROM history WHERE number = 1"), 3);
+    assert_int_equal (number_of (s, "SELECT exit_code FROM history WHERE number = 2"), 7);
+    assert_int_equal (number_of (s, "SELECT jobs * 10 + successful FROM stats WHERE kind = 5"), 21);
+    assert_int_equal (number_of (s, "SELECT sum (jobs) FROM stats WHERE kind = 6"), 2);
+    assert_int_equal (number_of (s, "SELECT ps_asked FROM stats WHERE kind = 5") / US_PER_S,
+                      (3 + 1) * 60);
+    site_start (s, NULL);
+    assert_int_equal (number_of (s, "SELECT jobs FROM stats WHERE kind = 5"), 2);
+}
+
+static void forgotten_when_acknowledged (void **state)
+{
+    struct site *s = *state;
+    char id[64];
+    site_start (s, QUICK);
+    s->meta_forgets = true;
+    site_submit (s, "grid.1", &(struct job_make){.script = "exit 0\n"}, id);
+    site_wait_state (s, id, STATE (COMPLETED));
+    charges (s, 1);
+    /* A second job is enough of a clock: it runs for longer than JOBPURGETIME and some polls. */
+    char clock[64];
+    site_submit (s, "grid.2", &(struct job_make){.script = "exec sleep 4\n"}, clock);
+    site_wait_state (s, clock, STATE (COMPLETED));
+    assert_int_equal (number_of (s, "SELECT count(*) FROM job"), 2);
+    assert_true (job_dir_there (s, id));
+    assert_int_equal (job_known (s, id), 0);
+    site_kill (s); /* the mark is not kept: it is taken anew */
+    s->meta_forgets = false;
+    site_start (s, QUICK);
+    wait_number (s, "SELECT (SELECT count(*) FROM job) = 0", 1, "both to be forgotten");
+    assert_false (job_dir_there (s, id));
+    assert_int_equal (job_known (s, id), ERR_NOT_FOUND);
+    assert_int_equal (number_of (s, "SELECT count(*) FROM envelope"), 0);
+    assert_int_equal (number_of (s, "SELECT count(*) FROM history"), 2);
+}
+
+static void tombstones_go (void **state)
+{
+    struct site *s = *state;
+    Nui__Local__V1__AbortRequest r = NUI__LOCAL__V1__ABORT_REQUEST__INIT;
+    Nui__Local__V1__AbortReply *reply = NULL;
+    Nui__Local__V1__Part part = NUI__LOCAL__V1__PART__INIT;
+    uint8_t transaction[16] = {1, 2, 3};
+    part.transaction.data = transaction;
+    part.transaction.len = sizeof transaction;
+    part.component = (char *)"left";
+    part.attempt = 1;
+    part.epoch = 5;
+    r.part = &part;
+    site_start (s, NULL);
+    assert_int_equal (site_call (s->as_meta, "Abort", &r, &reply, NULL), 0);
+    free_message (reply);
+    assert_int_equal (number_of (s, "SELECT count(*) FROM part"), 1);
+    assert_int_equal (number_of (s, "SELECT count(*) FROM epoch"), 1);
+    site_kill (s);
+    site_start (s, QUICK);
+    wait_number (s, "SELECT (SELECT count(*) FROM part) + (SELECT count(*) FROM epoch) = 0", 1,
+                 "the tombstone to go");
+}
+
+static void history_is_bounded (void **state)
+{
+    struct site *s = *state;
+    char id[64];
+    site_start (s, QUICK "HISTORYTIME 00:00:01\n");
+    site_submit (s, "grid.1", &(struct job_make){.script = "exit 0\n"}, id);
+    site_wait_state (s, id, STATE (COMPLETED));
+    wait_number (s, "SELECT (SELECT count(*) FROM history) = 0", 1, "the history to go");
+    /* not before it was in the trace, and the sums stay */
+    assert_true (number_of (s, "SELECT CAST (value AS TEXT) + 0 FROM blob WHERE name = 'statdir'") >= 1);
+    assert_int_equal (number_of (s, "SELECT jobs FROM stats WHERE kind = 5"), 1);
+}
+
+int main (void)
+{
+#define T(name) cmocka_unit_test_setup_teardown (name, site_setup, site_teardown)
+    const struct CMUnitTest tests[] = {
+        T (is_counted_once), T (forgotten_when_acknowledged), T (tombstones_go),
+        T (history_is_bounded),
+    };
+    cmocka_set_test_filter (getenv ("NUI_TEST_ONLY"));
+    return cmocka_run_group_tests (tests, site_group_setup, site_group_teardown);
+}
