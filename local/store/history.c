@@ -393,7 +393,7 @@ int audit_read (struct local_store *store, uint64_t before, time_us from, time_u
 int local_store_outbox_waiting (struct local_store *store, enum store_outbox box,
                                 uint64_t *count_out, time_us *oldest_out, struct err *err)
 {
-    int rc = outbox_pending (store->db, box == STORE_OUTBOX_BANK ? "bank" : "meta", count_out,
+    int rc = outbox_pending (store->db, store_box_name (box), count_out,
                              oldest_out, err);
     if (rc == 0 && *oldest_out == TIME_US_NONE)
         *oldest_out = 0;

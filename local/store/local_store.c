@@ -631,16 +631,17 @@ int local_store_holds (struct local_store *store,
 
 /* --- outboxes ----------------------------------------------------------------------------- */
 
-static const char *box_name (enum store_outbox box)
+const char *store_box_name (enum store_outbox box)
 {
-    return box == STORE_OUTBOX_BANK ? "bank" : "meta";
+    static const char *const name[] = {"bank", "meta", "notify"};
+    return name[box];
 }
 
 int local_store_outbox_put (struct local_store *store, enum store_outbox box, const char *kind,
                             const struct uuid *key, const void *payload, size_t payload_len,
                             time_us now, struct err *err)
 {
-    return outbox_append (store->db, box_name (box), kind, key, payload, payload_len, now, NULL,
+    return outbox_append (store->db, store_box_name (box), kind, key, payload, payload_len, now, NULL,
                           err);
 }
 
@@ -651,7 +652,7 @@ int local_store_outbox_read (struct local_store *store, enum store_outbox box, u
 {
     for (uint32_t i = 0; i < limit; i++) {
         struct outbox_message message = {0};
-        int rc = outbox_next (store->db, box_name (box), after, &message, err);
+        int rc = outbox_next (store->db, store_box_name (box), after, &message, err);
         if (rc <= 0)
             return rc;
         struct store_item item = {.sequence = message.seq,
@@ -668,7 +669,7 @@ int local_store_outbox_read (struct local_store *store, enum store_outbox box, u
 int local_store_outbox_ack (struct local_store *store, enum store_outbox box, uint64_t sequence,
                             struct err *err)
 {
-    return outbox_ack (store->db, box_name (box), sequence, err);
+    return outbox_ack (store->db, store_box_name (box), sequence, err);
 }
 
 /* --- named values ------------------------------------------------------------------------- */

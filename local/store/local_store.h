@@ -132,7 +132,7 @@ struct store_hold {
 
 void store_hold_free (struct store_hold *hold);
 
-enum store_outbox { STORE_OUTBOX_BANK, STORE_OUTBOX_META };
+enum store_outbox { STORE_OUTBOX_BANK, STORE_OUTBOX_META, STORE_OUTBOX_NOTIFY };
 
 struct store_item {
     uint64_t sequence; /* contiguous from 1 in its box */

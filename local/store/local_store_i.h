@@ -9,6 +9,7 @@ struct local_store {
     struct store *db;
 };
 
+const char *store_box_name (enum store_outbox box);
 extern const char history_schema[]; /* a step of the schema: see history.c */
 
 #endif

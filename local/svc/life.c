@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "local/svc/fairshare_file.h"
+#include "local/svc/notify.h"
 #include "local/svc/stats.h"
 #include "local/svc/svc_i.h"
 #include "proto/base/clock.h"
@@ -168,6 +169,7 @@ static void drop (struct svc *svc, struct site_job *job)
         svc_part_forget (svc, job->part);
     }
     svc_job_forget (svc, job);
+    notify_wake (svc);
     output_job_changed (svc, number);
     depends_happened (svc, number);
     pass_wake (svc);
@@ -181,6 +183,15 @@ static int part_close (struct svc *svc, struct site_job *job, struct err *err)
     if (job->part->rec.state <= STORE_PART_FIRM)
         job->part->rec.state = STORE_PART_RELEASED;
     return local_store_part_put (svc->store, &job->part->rec, err);
+}
+
+/* In a transaction: history, statistics, and whoever is to hear of a failure. */
+static int end_remember (struct svc *svc, struct site_job *job, duration_us cpu, struct err *err)
+{
+    int rc = stats_job_ended (svc, job, cpu, err);
+    if (rc == 0 && job->rec.state == STORE_JOB_FAILED)
+        rc = notify_job (svc, job, err);
+    return rc;
 }
 
 int life_end_unstarted (struct svc *svc, struct site_job *job, enum store_job_state state,
@@ -200,7 +211,7 @@ int life_end_unstarted (struct svc *svc, struct site_job *job, enum store_job_st
     if (rc == 0)
         rc = part_close (svc, job, err);
     if (rc == 0 && tell)
-        rc = stats_job_ended (svc, job, -1, err);
+        rc = end_remember (svc, job, -1, err);
     if (rc == 0)
         rc = svc_job_write (svc, job, tell, NULL, 0, err);
     rc = svc_commit (svc, rc, err);
@@ -272,7 +283,7 @@ static void end_started (struct svc *svc, struct site_job *job, const struct rm_
     if (rc == 0)
         rc = part_close (svc, job, &err);
     if (rc == 0)
-        rc = stats_job_ended (svc, job, status->cpu_known ? status->cpu_time : -1, &err);
+        rc = end_remember (svc, job, status->cpu_known ? status->cpu_time : -1, &err);
     if (rc == 0)
         rc = svc_job_write (svc, job, true, NULL, 0, &err);
     rc = svc_commit (svc, rc, &err);
@@ -618,6 +629,7 @@ void life_on_answer (void *arg, const struct bank_answer *answer)
     struct site_job *job = svc_job (svc, answer->job);
     struct err err = {0};
     bool wanted = false;
+    notify_bank (svc, answer->outcome != BANK_UNREACHABLE);
     if (local_store_hold_wanted (svc->store, answer->key, &wanted, &err) != 0) {
         daemon_stop (svc->daemon, &err);
         return;

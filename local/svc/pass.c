@@ -3,6 +3,7 @@
 
 #include "local/svc/fairshare_file.h"
 #include "local/svc/mode.h"
+#include "local/svc/notify.h"
 #include "local/svc/simulate.h"
 #include "local/svc/resv.h"
 #include "local/svc/stats.h"
@@ -224,6 +225,7 @@ void pass_run (struct svc *svc)
     }
     stats_pass (svc, now);
     resv_tidy (svc);
+    notify_look (svc);
     if (svc->meta)
         meta_link_poke (svc->meta);
     if (svc->sim) /* which keeps its own time */

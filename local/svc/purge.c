@@ -127,6 +127,8 @@ void purge_poll (struct svc *svc)
         p->again = evtimer_new (svc->base, on_again, p);
         assert (p->again);
     }
+    if (svc->settings->mode.mode == MODE_TEST)
+        return; /* beside a production scheduler, whose files they may be */
     if (svc->settings->job_purge != TIME_US_MAX)
         jobs_go (p);
     history_go (svc);

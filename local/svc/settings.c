@@ -1,13 +1,14 @@
 #include "local/svc/settings.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <errno.h>
 #include <unistd.h>
 
 #include "local/conf/policyconf.h"
+#include "local/svc/notify.h"
 #include "local/svc/simulate_inputs.h"
 #include "proto/base/hostlist.h"
 #include "proto/rpc/tlsid.h"
@@ -191,6 +192,21 @@ static int set_meta (void *target, const struct conf_value *value, struct err *e
     return 0;
 }
 
+static int set_notify_events (void *target, const struct conf_value *value, struct err *err)
+{
+    struct settings *s = target;
+    for (uint32_t i = 0; i < value->word_count; i++) {
+        unsigned bit = strcasecmp (value->word[i], "ALL") == 0 ? NOTIFY_ALL
+                                                               : notify_event_parse (value->word[i]);
+        if (!bit)
+            return err_set (err, ERR_INVALID,
+                            "'%.40s': wanted JOBFAILURE, NODEDOWN, BANKDOWN, RESUNFILLED or ALL",
+                            value->word[i]);
+        s->notify_events |= bit;
+    }
+    return 0;
+}
+
 /* Who administers: a login name counts on the cluster's own socket, an identity anywhere. */
 static int admins_set (struct settings_admins *list, const struct conf_value *value,
                        struct err *err)
@@ -251,6 +267,9 @@ static const struct conf_param params[] = {
      .max = 3600 * US_PER_S, .initial = "00:00:02"},
     {.name = "BANKPATIENCE", .type = CONF_DURATION, .offset = AT (bank_patience), .min = US_PER_S,
      .max = 600 * US_PER_S, .initial = "00:00:05"},
+    {.name = "NOTIFICATIONPROGRAM", .type = CONF_PATH, .offset = AT (notify_program)},
+    {.name = "NOTIFICATIONURL", .type = CONF_STRING, .offset = AT (notify_url)},
+    {.name = "NOTIFICATIONEVENTS", .type = CONF_CALL, .set = set_notify_events},
     {.name = "STATDIR", .type = CONF_PATH, .offset = AT (stat_dir)},
     {.name = "JOBPURGETIME", .type = CONF_DURATION, .offset = AT (job_purge), .min = US_PER_S,
      .max = INT64_MAX / 4, .flags = CONF_F_INFINITY, .initial = "7:00:00:00"},
@@ -344,11 +363,27 @@ static int nodes_expand (struct settings *s, struct err *err)
     return rc;
 }
 
+static int notify_check (struct settings *s, struct err *err)
+{
+    if (!s->notify_events)
+        s->notify_events = NOTIFY_ALL;
+    if (s->notify_program && access (s->notify_program, X_OK) != 0)
+        return err_set (err, ERR_INVALID, "NOTIFICATIONPROGRAM %.200s cannot be executed: %s",
+                        s->notify_program, strerror (errno));
+    if (s->notify_url && strncmp (s->notify_url, "http://", 7) != 0 &&
+        strncmp (s->notify_url, "https://", 8) != 0)
+        return err_set (err, ERR_INVALID, "NOTIFICATIONURL '%.100s': wanted http:// or https://",
+                        s->notify_url);
+    return 0;
+}
+
 static int settings_check (struct settings *s, struct err *err)
 {
     int rc = ports_check (s, err);
     if (rc == 0)
         rc = slurm_check (s, err);
+    if (rc == 0)
+        rc = notify_check (s, err);
     for (uint32_t i = 0; rc == 0 && i < s->meta_count; i++)
         rc = target_check ("META", s->metas[i], err);
     if (rc == 0 && s->bank)

@@ -82,6 +82,9 @@ struct settings {
     duration_us clock_tolerance; /* CLOCKTOLERANCE: how far a peer's slot may lie in our past */
     duration_us bank_patience; /* BANKPATIENCE: PREPARE says NO after this without an answer */
     bool cgroups;
+    const char *notify_program; /* NOTIFICATIONPROGRAM; NULL: none */
+    const char *notify_url;     /* NOTIFICATIONURL; NULL: none */
+    unsigned notify_events;     /* NOTIFICATIONEVENTS: bits of notify.h; 0 in the file means all */
     const char *stat_dir;    /* STATDIR; NULL: stats in the state directory */
     duration_us job_purge;   /* JOBPURGETIME: ended jobs are forgotten after this */
     duration_us history_time; /* HISTORYTIME: and their history after this; TIME_US_MAX: never */

@@ -12,6 +12,7 @@
 #include "local/svc/admin_stats.h"
 #include "local/svc/fairshare_file.h"
 #include "local/svc/mode.h"
+#include "local/svc/notify.h"
 #include "local/svc/resv.h"
 #include "local/svc/simulate.h"
 #include "local/svc/stats.h"
@@ -707,6 +708,8 @@ int svc_create (struct daemon *daemon, struct cred_names *names, const struct se
     if (rc == 0)
         rc = stats_open (svc, &local);
     if (rc == 0)
+        rc = notify_open (svc, &local);
+    if (rc == 0)
         rc = links_open (svc, settings, &local);
     if (rc == 0)
         rc = mode_create (svc, settings, &local);
@@ -795,6 +798,7 @@ void svc_destroy (struct svc *svc)
     svc->closing = true;
     if (svc->cluster && svc->store)
         fairshare_file_save (svc);
+    notify_close (svc);
     stats_close (svc);
     statdir_close (svc);
     output_draining (svc);

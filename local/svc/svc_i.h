@@ -16,6 +16,7 @@
  *   ports.c     rendezvous ports
  *   resv.c      administrators' reservations: records, placing, refilling (resv.h)
  *   report.c    what metaschedulers are told of the cluster
+ *   notify.h    what an administrator should hear of at once
  *   stats.h     what is remembered: history, sums, trace, purging
  *   simulate.c  SIMULATION's clock, log and iterations
  *   mode.c      NORMAL, TEST, INTERACTIVE, SIMULATION: whose clock, and what comes of a decision */
@@ -96,6 +97,7 @@ struct output_stream;
 struct stats;
 struct statdir;
 struct purge;
+struct notify;
 struct simulation;
 struct mode;
 struct checkpoint;
@@ -141,6 +143,7 @@ struct svc {
     struct arena *report_arena;
     struct stats *stats;
     struct statdir *statdir;
+    struct notify *notify;
     struct purge *purge; /* NULL until the first poll */
     duration_us fairshare_put_at; /* monotonic */
     bool closing;

@@ -20,7 +20,8 @@ enum { LOG_LINE_MAX = 8192 };
 struct log {
     int fd;
     bool fd_owned;
-    enum log_level level;
+    struct log_levels levels;
+    enum log_level most; /* the highest of them */
     uint64_t lines_lost; /* the device refused them; told with the next line that goes through */
     char *path;
     char *ident;
@@ -53,7 +54,7 @@ struct log *log_create (const char *path, enum log_level level, const char *iden
     assert (log);
     log->fd = fd;
     log->fd_owned = path != NULL;
-    log->level = level;
+    log_level_set (log, level);
     log->path = path ? strdup (path) : NULL;
     log->ident = strdup (ident ? ident : "");
     assert (log->ident && (!path || log->path));
@@ -88,8 +89,26 @@ int log_reopen (struct log *log, struct err *err)
 
 void log_level_set (struct log *log, enum log_level level)
 {
-    if (log)
-        log->level = level;
+    log_levels_set (log, &(struct log_levels){.all = level});
+}
+
+void log_levels_set (struct log *log, const struct log_levels *levels)
+{
+    if (!log)
+        return;
+    log->levels = *levels;
+    log->most = levels->all;
+    for (unsigned i = 0; i < levels->count; i++)
+        if (levels->area[i].level > log->most)
+            log->most = levels->area[i].level;
+}
+
+static enum log_level level_of (const struct log *log, const char *area)
+{
+    for (unsigned i = 0; i < log->levels.count; i++)
+        if (strcmp (log->levels.area[i].name, area) == 0)
+            return log->levels.area[i].level;
+    return log->levels.all;
 }
 
 /* Names, or Maui's numbers 0 … 9 (3 is its usual setting: what happened, not how). */
@@ -111,6 +130,47 @@ int log_level_parse (const char *text, enum log_level *out, struct err *err)
     }
     return err_set (err, ERR_INVALID, "log level '%s' is none of error, warn, info, debug, 0 to 9",
                     text);
+}
+
+/* One piece of a list: "debug" or "rm=debug". */
+static int piece_parse (const char *piece, struct log_levels *out, struct err *err)
+{
+    const char *equals = strchr (piece, '=');
+    enum log_level level;
+    if (!equals)
+        return log_level_parse (piece, &out->all, err);
+    size_t n = (size_t)(equals - piece);
+    if (n == 0 || n >= LOG_AREA_NAME_MAX || strspn (piece, "abcdefghijklmnopqrstuvwxyz_") != n)
+        return err_set (err, ERR_INVALID, "log area '%.*s': wanted a name in small letters", (int)n,
+                        piece);
+    if (out->count == LOG_AREAS_MAX)
+        return err_set (err, ERR_LIMIT, "log levels of more than %d areas", LOG_AREAS_MAX);
+    int rc = log_level_parse (equals + 1, &level, err);
+    if (rc == 0) {
+        memcpy (out->area[out->count].name, piece, n);
+        out->area[out->count].name[n] = 0;
+        out->area[out->count++].level = level;
+    }
+    return rc;
+}
+
+int log_levels_parse (const char *text, struct log_levels *out, struct err *err)
+{
+    struct log_levels levels = {.all = LOG_LEVEL_INFO};
+    int rc = 0;
+    do {
+        char piece[LOG_AREA_NAME_MAX + 16];
+        size_t n = strcspn (text, ",");
+        if (n >= sizeof piece)
+            return err_set (err, ERR_INVALID, "log level '%.40s' is too long", text);
+        memcpy (piece, text, n);
+        piece[n] = 0;
+        rc = piece_parse (piece, &levels, err);
+        text += n;
+    } while (rc == 0 && *text++ == ',');
+    if (rc == 0)
+        *out = levels;
+    return rc;
 }
 
 static int write_line (int fd, const char *line, size_t len)
@@ -142,7 +202,7 @@ static size_t finish_line (char *line, size_t from, size_t len)
 void log_event (struct log *log, enum log_level level, const char *area, const char *event,
                 const char *fmt, ...)
 {
-    if (!log || level > log->level)
+    if (!log || level > log->most || level > level_of (log, area))
         return;
     char line[LOG_LINE_MAX];
     time_us now = clock_now_us ();

@@ -23,7 +23,7 @@ struct keys {
 struct loaded {
     struct conf *conf;
     struct keys keys;
-    enum log_level level;
+    struct log_levels levels;
     void *settings;
 };
 
@@ -75,8 +75,8 @@ static int load_keys (struct loaded *l, struct err *err)
     if (!l->keys.listen && !l->keys.socket)
         return err_set (err, ERR_INVALID, "%s: neither LISTEN nor SOCKET is given",
                         conf_name (l->conf));
-    l->level = LOG_LEVEL_INFO;
-    if (l->keys.log_level && log_level_parse (l->keys.log_level, &l->level, err) < 0)
+    l->levels.all = LOG_LEVEL_INFO;
+    if (l->keys.log_level && log_levels_parse (l->keys.log_level, &l->levels, err) < 0)
         return err_prefix (err, "%s: LOGLEVEL", conf_name (l->conf));
     return 0;
 }
@@ -162,7 +162,7 @@ static void reload_config (struct daemon *d)
     }
     loaded_free (d, &d->now);
     d->now = fresh;
-    log_level_set (d->log, d->now.level);
+    log_levels_set (d->log, &d->now.levels);
     log_event (d->log, LOG_LEVEL_INFO, "daemon", "configuration_taken", "file=%s", d->config_file);
     log_notes (d);
 }
@@ -340,7 +340,8 @@ static int start (struct daemon *d, struct err *err)
 {
     int rc = make_state_dir (d->now.keys.state_dir, err);
     if (rc == 0) {
-        d->log = log_create (d->now.keys.log_file, d->now.level, d->ops->program, err);
+        d->log = log_create (d->now.keys.log_file, d->now.levels.all, d->ops->program, err);
+        log_levels_set (d->log, &d->now.levels);
         rc = d->log ? 0 : err->code;
     }
     if (rc == 0)

@@ -153,6 +153,31 @@ static void levels (void **state)
     assert_int_equal (log_level_parse ("", &level, &err), ERR_INVALID);
 }
 
+static void levels_by_area (void **state)
+{
+    struct file *f = *state;
+    struct err err = {0};
+    struct log_levels levels;
+    struct log *log = log_create (f->path, LOG_LEVEL_INFO, "t", &err);
+    assert_ok (log_levels_parse ("warn,rm=debug,rpc=error", &levels, &err), err);
+    log_levels_set (log, &levels);
+    log_event (log, LOG_LEVEL_DEBUG, "rm", "seen_rm", "a=1");
+    log_event (log, LOG_LEVEL_WARN, "rpc", "unseen_rpc", "a=1");
+    log_event (log, LOG_LEVEL_INFO, "svc", "unseen_svc", "a=1");
+    log_event (log, LOG_LEVEL_WARN, "svc", "seen_svc", "a=1");
+    log_destroy (log);
+    char *text = slurp (f);
+    assert_non_null (strstr (text, "debug rm seen_rm a=1"));
+    assert_non_null (strstr (text, "warn svc seen_svc a=1"));
+    assert_null (strstr (text, "unseen"));
+    assert_ok (log_levels_parse ("rm=4", &levels, &err), err);
+    assert_int_equal (levels.all, LOG_LEVEL_INFO);
+    assert_int_equal (levels.area[0].level, LOG_LEVEL_DEBUG);
+    assert_int_equal (log_levels_parse ("info,", &levels, &err), ERR_INVALID);
+    assert_int_equal (log_levels_parse ("info,=debug", &levels, &err), ERR_INVALID);
+    assert_int_equal (log_levels_parse ("rm=loud", &levels, &err), ERR_INVALID);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -162,6 +187,7 @@ int main (void)
         cmocka_unit_test (null_logger_discards),
         cmocka_unit_test (quoting),
         cmocka_unit_test (levels),
+        cmocka_unit_test_setup_teardown (levels_by_area, setup, teardown),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -1,0 +1,203 @@
+#include "local/link/webhook.h"
+
+#include <assert.h>
+#include <curl/curl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct webhook {
+    struct event_base *base;
+    CURLM *multi;
+    struct event *timer;
+    struct event *finish; /* tells from the loop what came of it */
+    CURL *easy; /* NULL: nothing is under way */
+    struct curl_slist *headers;
+    char *body;
+    char error[CURL_ERROR_SIZE];
+    webhook_fn fn;
+    void *arg;
+    enum webhook_outcome outcome;
+    char text[CURL_ERROR_SIZE + 64];
+};
+
+/* --- libcurl in the loop ------------------------------------------------------------------- */
+
+static void look (struct webhook *h);
+
+static void on_socket (evutil_socket_t fd, short what, void *arg)
+{
+    struct webhook *h = arg;
+    int running, bits = (what & EV_READ ? CURL_CSELECT_IN : 0) | (what & EV_WRITE ? CURL_CSELECT_OUT : 0);
+    curl_multi_socket_action (h->multi, fd, bits, &running);
+    look (h);
+}
+
+static void on_timer (evutil_socket_t fd, short what, void *arg)
+{
+    struct webhook *h = arg;
+    int running;
+    (void)fd;
+    (void)what;
+    curl_multi_socket_action (h->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+    look (h);
+}
+
+static int want_socket (CURL *easy, curl_socket_t fd, int what, void *self, void *known)
+{
+    struct webhook *h = self;
+    struct event *event = known;
+    (void)easy;
+    if (event)
+        event_free (event);
+    event = NULL;
+    if (what != CURL_POLL_REMOVE) {
+        short bits = (short)(EV_PERSIST | (what & CURL_POLL_IN ? EV_READ : 0) |
+                             (what & CURL_POLL_OUT ? EV_WRITE : 0));
+        event = event_new (h->base, fd, bits, on_socket, h);
+        assert (event);
+        event_add (event, NULL);
+    }
+    curl_multi_assign (h->multi, fd, event);
+    return 0;
+}
+
+static int want_timer (CURLM *multi, long ms, void *self)
+{
+    struct webhook *h = self;
+    struct timeval t = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
+    (void)multi;
+    if (ms < 0)
+        evtimer_del (h->timer);
+    else
+        evtimer_add (h->timer, &t);
+    return 0;
+}
+
+static size_t swallow (char *bytes, size_t size, size_t count, void *self)
+{
+    (void)bytes;
+    (void)self;
+    return size * count;
+}
+
+/* --- one message -------------------------------------------------------------------------- */
+
+static void drop (struct webhook *h)
+{
+    if (h->easy) {
+        curl_multi_remove_handle (h->multi, h->easy);
+        curl_easy_cleanup (h->easy);
+    }
+    curl_slist_free_all (h->headers);
+    free (h->body);
+    h->easy = NULL;
+    h->headers = NULL;
+    h->body = NULL;
+}
+
+static void judge (struct webhook *h, CURLcode code)
+{
+    long status = 0;
+    curl_easy_getinfo (h->easy, CURLINFO_RESPONSE_CODE, &status);
+    if (code != CURLE_OK) {
+        h->outcome = WEBHOOK_SILENT;
+        snprintf (h->text, sizeof h->text, "%s",
+                  *h->error ? h->error : curl_easy_strerror (code));
+        return;
+    }
+    h->outcome = status >= 200 && status < 300                  ? WEBHOOK_TAKEN
+                 : status >= 500 || status == 408 || status == 429 ? WEBHOOK_SILENT
+                                                                   : WEBHOOK_REFUSED;
+    snprintf (h->text, sizeof h->text, "it answered HTTP %ld", status);
+}
+
+static void look (struct webhook *h)
+{
+    int left;
+    CURLMsg *message;
+    while ((message = curl_multi_info_read (h->multi, &left)))
+        if (message->msg == CURLMSG_DONE && message->easy_handle == h->easy) {
+            judge (h, message->data.result);
+            event_active (h->finish, EV_TIMEOUT, 0);
+        }
+}
+
+static void on_finish (evutil_socket_t fd, short what, void *arg)
+{
+    struct webhook *h = arg;
+    (void)fd;
+    (void)what;
+    drop (h);
+    h->fn (h->arg, h->outcome, h->text);
+}
+
+int webhook_post (struct webhook *h, const char *url, const char *key, const char *body,
+                  size_t len, duration_us limit, webhook_fn fn, void *arg, struct err *err)
+{
+    char line[128];
+    if (h->easy)
+        return err_set (err, ERR_EXISTS, "a notification is under way");
+    h->easy = curl_easy_init ();
+    h->body = malloc (len + 1);
+    snprintf (line, sizeof line, "Idempotency-Key: %s", key);
+    h->headers = curl_slist_append (NULL, "Content-Type: application/json");
+    h->headers = h->headers ? curl_slist_append (h->headers, line) : NULL;
+    if (!h->easy || !h->body || !h->headers) {
+        drop (h);
+        return err_set (err, ERR_NOMEM, "webhook: no memory");
+    }
+    memcpy (h->body, body, len);
+    *h->error = 0;
+    h->fn = fn;
+    h->arg = arg;
+    curl_easy_setopt (h->easy, CURLOPT_URL, url);
+    curl_easy_setopt (h->easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt (h->easy, CURLOPT_POSTFIELDS, h->body);
+    curl_easy_setopt (h->easy, CURLOPT_POSTFIELDSIZE, (long)len);
+    curl_easy_setopt (h->easy, CURLOPT_HTTPHEADER, h->headers);
+    curl_easy_setopt (h->easy, CURLOPT_WRITEFUNCTION, swallow);
+    curl_easy_setopt (h->easy, CURLOPT_ERRORBUFFER, h->error);
+    curl_easy_setopt (h->easy, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt (h->easy, CURLOPT_TIMEOUT_MS, (long)(limit / 1000));
+    curl_easy_setopt (h->easy, CURLOPT_USERAGENT, "nui-local");
+    if (curl_multi_add_handle (h->multi, h->easy) != CURLM_OK) {
+        drop (h);
+        return err_set (err, ERR_INTERNAL, "webhook: libcurl does not take the request");
+    }
+    return 0;
+}
+
+struct webhook *webhook_create (struct event_base *base, struct err *err)
+{
+    struct webhook *h = calloc (1, sizeof *h);
+    assert (h);
+    h->base = base;
+    h->multi = curl_multi_init ();
+    h->timer = evtimer_new (base, on_timer, h);
+    h->finish = event_new (base, -1, 0, on_finish, h);
+    if (!h->multi || !h->timer || !h->finish) {
+        webhook_destroy (h);
+        err_set (err, ERR_INTERNAL, "webhook: libcurl does not begin");
+        return NULL;
+    }
+    curl_multi_setopt (h->multi, CURLMOPT_SOCKETFUNCTION, want_socket);
+    curl_multi_setopt (h->multi, CURLMOPT_SOCKETDATA, h);
+    curl_multi_setopt (h->multi, CURLMOPT_TIMERFUNCTION, want_timer);
+    curl_multi_setopt (h->multi, CURLMOPT_TIMERDATA, h);
+    return h;
+}
+
+void webhook_destroy (struct webhook *h)
+{
+    if (!h)
+        return;
+    drop (h);
+    if (h->multi)
+        curl_multi_cleanup (h->multi); /* frees what listens on its connections */
+    if (h->timer)
+        event_free (h->timer);
+    if (h->finish)
+        event_free (h->finish);
+    free (h);
+}

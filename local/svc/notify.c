@@ -1,0 +1,510 @@
+#include "local/svc/notify.h"
+
+#include <assert.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "local/link/webhook.h"
+#include "local/rm/child.h"
+#include "local/store/history.h"
+#include "proto/base/clock.h"
+#include "proto/base/strbuf.h"
+
+enum {
+    TRIES_MAX = 6,       /* 1 + 2 + 4 + 8 + 16 s between them */
+    WAITING_MAX = 10000, /* more are not written: the log has them */
+    LIMIT_S = 30,
+    BANK_SILENT_S = 60,
+};
+static const char blob_name[] = "problems";
+
+/* What is wrong now, as lines of "EVENT object"; kept sorted, so that two can be compared. */
+struct problems {
+    char **line;
+    uint32_t count, cap;
+};
+
+struct notify {
+    struct svc *svc;
+    struct event *timer;
+    struct webhook *hook;
+    struct child *child;
+    bool sending;
+    uint64_t sequence; /* of the one being sent */
+    unsigned tries;
+    bool program_done, url_done;
+    char *payload;
+    json_t *doc;
+    struct problems told;
+    bool bank_silent;
+};
+
+/* --- events ------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *word;
+    unsigned bit;
+    const char *event;   /* as it is told */
+    const char *cleared; /* when it is over; NULL: it does not end */
+} events[] = {
+    {"JOBFAILURE", NOTIFY_JOB_FAILURE, "JobFailure", NULL},
+    {"NODEDOWN", NOTIFY_NODE_DOWN, "NodeDown", "NodeUp"},
+    {"BANKDOWN", NOTIFY_BANK_DOWN, "BankDown", "BankUp"},
+    {"RESUNFILLED", NOTIFY_RES_UNFILLED, "ResUnfilled", "ResFilled"},
+};
+enum { EVENTS = sizeof events / sizeof *events };
+
+unsigned notify_event_parse (const char *word)
+{
+    for (int i = 0; i < EVENTS; i++)
+        if (strcasecmp (events[i].word, word) == 0)
+            return events[i].bit;
+    return 0;
+}
+
+static bool wanted (const struct svc *svc, unsigned event)
+{
+    const struct settings *s = svc->settings;
+    return svc->notify && (s->notify_program || s->notify_url) && (s->notify_events & event) &&
+           (s->mode.mode == MODE_NORMAL || s->mode.mode == MODE_INTERACTIVE);
+}
+
+/* In a transaction. */
+static int put (struct svc *svc, const char *event, const char *object, const char *user,
+                const char *text, struct err *err)
+{
+    struct uuid key;
+    char id[QUANTITY_TEXT_MAX], moment[QUANTITY_TEXT_MAX];
+    uint64_t waiting = 0;
+    time_us oldest;
+    int rc = local_store_outbox_waiting (svc->store, STORE_OUTBOX_NOTIFY, &waiting, &oldest, err);
+    if (rc != 0)
+        return rc;
+    if (waiting >= WAITING_MAX) {
+        log_event (svc->log, LOG_LEVEL_ERROR, "notify", "too_many_waiting", "event=%s object=%s",
+                   event, object);
+        return 0;
+    }
+    uuid_make (&key);
+    time_us now = svc_now (svc);
+    json_t *doc = json_pack ("{s:s, s:s, s:s, s:s, s:s, s:s, s:s*}", "event", event, "site",
+                             svc->site, "object", object, "text", text, "time",
+                             time_format_iso (now, moment), "key", uuid_format (&key, id), "user",
+                             user);
+    char *bytes = doc ? json_dumps (doc, JSON_COMPACT) : NULL;
+    json_decref (doc);
+    if (!bytes)
+        return err_set (err, ERR_INVALID, "notification of %s: not UTF-8", object);
+    rc = local_store_outbox_put (svc->store, STORE_OUTBOX_NOTIFY, event, &key, bytes,
+                                 strlen (bytes), now, err);
+    free (bytes);
+    return rc;
+}
+
+int notify_job (struct svc *svc, const struct site_job *job, struct err *err)
+{
+    char id[SITE_ID_MAX], text[700];
+    if (!wanted (svc, NOTIFY_JOB_FAILURE))
+        return 0;
+    site_id (svc, job->rec.number, id);
+    snprintf (text, sizeof text, "job %s of %s failed: %s", id, job->rec.local_account,
+              job->rec.reason_text ? job->rec.reason_text : "no reason is known");
+    if (job->rec.exit_code)
+        snprintf (text + strlen (text), sizeof text - strlen (text), " (exit code %d)",
+                  job->rec.exit_code);
+    return put (svc, "JobFailure", id, job->rec.local_account, text, err);
+}
+
+/* --- what is wrong ------------------------------------------------------------------------- */
+
+static void problems_free (struct problems *p)
+{
+    for (uint32_t i = 0; i < p->count; i++)
+        free (p->line[i]);
+    free (p->line);
+    *p = (struct problems){0};
+}
+
+static void problem (struct problems *p, unsigned event, const char *object)
+{
+    char text[256];
+    if (p->count == p->cap) {
+        p->cap = p->cap ? p->cap * 2 : 16;
+        p->line = realloc (p->line, p->cap * sizeof *p->line);
+        assert (p->line);
+    }
+    snprintf (text, sizeof text, "%u %.200s", event, object);
+    p->line[p->count++] = strdup (text);
+}
+
+static int by_text (const void *a, const void *b)
+{
+    return strcmp (*(char *const *)a, *(char *const *)b);
+}
+
+static void nodes_look (struct svc *svc, struct problems *p)
+{
+    for (uint32_t n = 0; n < svc->node_count; n++) {
+        struct node_view view;
+        if (svc->node_by_id[n]->configured &&
+            cluster_node_get (svc->cluster, (struct node_id){n}, &view, NULL) == 0 &&
+            view.state == NODE_DOWN)
+            problem (p, NOTIFY_NODE_DOWN, svc->node_by_id[n]->name);
+    }
+}
+
+/* A reservation has lost a node when one of its nodes takes nothing new. */
+static void reservations_look (struct svc *svc, struct problems *p)
+{
+    uint32_t count = cluster_rsv_list (svc->cluster, NULL, 0);
+    struct rsv_id *id = calloc (count + 1, sizeof *id);
+    char name[SITE_ID_MAX];
+    assert (id);
+    count = cluster_rsv_list (svc->cluster, id, count);
+    for (uint32_t i = 0; i < count; i++) {
+        struct rsv_view rsv;
+        struct node_view view;
+        if (cluster_rsv_get (svc->cluster, id[i], &rsv, NULL) != 0)
+            continue;
+        bool lost = false;
+        for (uint32_t k = 0; k < rsv.allocation.count && !lost; k++)
+            lost = cluster_node_get (svc->cluster, rsv.allocation.item[k].node, &view, NULL) == 0 &&
+                   view.state != NODE_UP;
+        if (lost)
+            problem (p, NOTIFY_RES_UNFILLED, site_id (svc, id[i].v, name));
+    }
+    free (id);
+}
+
+static void problems_now (struct svc *svc, struct problems *p)
+{
+    uint64_t waiting;
+    time_us oldest = 0;
+    nodes_look (svc, p);
+    reservations_look (svc, p);
+    if (svc->bank &&
+        (svc->notify->bank_silent ||
+         (local_store_outbox_waiting (svc->store, STORE_OUTBOX_BANK, &waiting, &oldest, NULL) == 0 &&
+          oldest && svc_now (svc) - oldest > BANK_SILENT_S * US_PER_S)))
+        problem (p, NOTIFY_BANK_DOWN, svc->settings->bank);
+    if (p->count > 1)
+        qsort (p->line, p->count, sizeof *p->line, by_text);
+}
+
+static int tell (struct svc *svc, const char *line, bool begins, struct err *err)
+{
+    unsigned bit = (unsigned)strtoul (line, NULL, 10);
+    const char *object = strchr (line, ' ') + 1;
+    char text[400];
+    int at = 0;
+    while (at < EVENTS && events[at].bit != bit)
+        at++;
+    if (at == EVENTS || !wanted (svc, bit))
+        return 0;
+    switch (bit) {
+    case NOTIFY_NODE_DOWN:
+        snprintf (text, sizeof text, "node %s is %s", object, begins ? "down" : "no longer down");
+        break;
+    case NOTIFY_BANK_DOWN:
+        snprintf (text, sizeof text, "the bank %s %s", object,
+                  begins ? "does not answer" : "answers again");
+        break;
+    default:
+        snprintf (text, sizeof text, "reservation %s %s", object,
+                  begins ? "has nodes that take nothing" : "has all its nodes, or is over");
+        break;
+    }
+    return put (svc, begins ? events[at].event : events[at].cleared, object, NULL, text, err);
+}
+
+static int save (struct svc *svc, const struct problems *p, struct err *err)
+{
+    struct strbuf b = STRBUF_INIT;
+    for (uint32_t i = 0; i < p->count; i++)
+        strbuf_printf (&b, "%s\n", p->line[i]);
+    int rc = local_store_blob_put (svc->store, blob_name, strbuf_text (&b), b.len, err);
+    strbuf_free (&b);
+    return rc;
+}
+
+/* Both are sorted. */
+static int tell_all (struct svc *svc, const struct problems *before, const struct problems *now,
+                     struct err *err)
+{
+    int rc = 0;
+    uint32_t a = 0, b = 0;
+    while (rc == 0 && (a < before->count || b < now->count)) {
+        int order = a == before->count ? 1
+                    : b == now->count  ? -1
+                                       : strcmp (before->line[a], now->line[b]);
+        if (order < 0)
+            rc = tell (svc, before->line[a++], false, err);
+        else if (order > 0)
+            rc = tell (svc, now->line[b++], true, err);
+        else
+            a++, b++;
+    }
+    return rc;
+}
+
+static bool same (const struct problems *a, const struct problems *b)
+{
+    if (a->count != b->count)
+        return false;
+    for (uint32_t i = 0; i < a->count; i++)
+        if (strcmp (a->line[i], b->line[i]) != 0)
+            return false;
+    return true;
+}
+
+void notify_look (struct svc *svc)
+{
+    struct notify *n = svc->notify;
+    struct problems now = {0};
+    struct err err = {0};
+    if (!wanted (svc, NOTIFY_ALL))
+        return;
+    problems_now (svc, &now);
+    if (same (&n->told, &now)) {
+        problems_free (&now);
+        return;
+    }
+    int rc = svc_begin (svc, &err);
+    if (rc == 0)
+        rc = tell_all (svc, &n->told, &now, &err);
+    if (rc == 0)
+        rc = save (svc, &now, &err);
+    if (svc_commit (svc, rc, &err) != 0) { /* told in the next pass */
+        problems_free (&now);
+        return;
+    }
+    problems_free (&n->told);
+    n->told = now;
+    notify_wake (svc);
+}
+
+void notify_bank (struct svc *svc, bool answers)
+{
+    if (svc->notify && svc->notify->bank_silent == answers) {
+        svc->notify->bank_silent = !answers;
+        pass_wake (svc);
+    }
+}
+
+/* --- sending ------------------------------------------------------------------------------ */
+
+static void next (struct notify *n);
+
+static void wake_in (struct notify *n, duration_us delay)
+{
+    struct timeval t = {.tv_sec = delay / US_PER_S, .tv_usec = delay % US_PER_S};
+    evtimer_add (n->timer, &t);
+}
+
+static void message_free (struct notify *n)
+{
+    json_decref (n->doc);
+    n->doc = NULL;
+    free (n->payload);
+    n->payload = NULL;
+}
+
+static void over (struct notify *n)
+{
+    struct err err = {0};
+    struct svc *svc = n->svc;
+    int rc = svc_begin (svc, &err);
+    if (rc == 0)
+        rc = local_store_outbox_ack (svc->store, STORE_OUTBOX_NOTIFY, n->sequence, &err);
+    rc = svc_commit (svc, rc, &err);
+    n->sending = false;
+    message_free (n);
+    wake_in (n, rc == 0 ? 0 : 10 * US_PER_S);
+}
+
+static const char *field (const struct notify *n, const char *name)
+{
+    const char *text = json_string_value (json_object_get (n->doc, name));
+    return text ? text : "";
+}
+
+static void log_failure (struct notify *n, const char *what, const char *by, const char *why)
+{
+    char quoted[300];
+    log_event (n->svc->log, LOG_LEVEL_WARN, "notify", what, "event=%s object=%s by=%s tries=%u why=%s",
+               field (n, "event"), field (n, "object"), by, n->tries,
+               log_quote (why, quoted, sizeof quoted));
+}
+
+/* Once more later, or never: *done_out is set and the next one has its turn. */
+static void failed (struct notify *n, const char *by, bool *done_out, bool again, const char *why)
+{
+    n->tries++;
+    if (again && n->tries < TRIES_MAX) {
+        log_failure (n, "not_taken", by, why);
+        wake_in (n, US_PER_S << (n->tries - 1));
+        return;
+    }
+    log_failure (n, "dropped", by, why);
+    n->tries = 0;
+    *done_out = true;
+    next (n);
+}
+
+static void on_program (void *arg, int exit_code, bool timed_out)
+{
+    struct notify *n = arg;
+    char why[80];
+    n->child = NULL;
+    if (exit_code == 0) {
+        n->program_done = true;
+        n->tries = 0;
+        next (n);
+        return;
+    }
+    snprintf (why, sizeof why, timed_out ? "it took longer than %d s" : "it ended with exit code %d",
+              timed_out ? LIMIT_S : exit_code);
+    failed (n, "program", &n->program_done, true, why);
+}
+
+static void program_run (struct notify *n, const char *path)
+{
+    struct arena *arena = arena_create (0);
+    struct err err = {0};
+    const char *argv[] = {path, field (n, "event"), field (n, "object"), field (n, "text"), NULL};
+    const char *env[] = {
+        "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        arena_printf (arena, "NUI_EVENT=%s", argv[1]),
+        arena_printf (arena, "NUI_OBJECT=%s", argv[2]),
+        arena_printf (arena, "NUI_TEXT=%s", argv[3]),
+        arena_printf (arena, "NUI_SITE=%s", field (n, "site")),
+        arena_printf (arena, "NUI_TIME=%s", field (n, "time")),
+        arena_printf (arena, "NUI_KEY=%s", field (n, "key")),
+        arena_printf (arena, "NUI_USER=%s", field (n, "user")),
+        NULL,
+    };
+    n->child = child_run (n->svc->base, argv, env, LIMIT_S * US_PER_S, on_program, n, &err);
+    arena_destroy (arena);
+    if (!n->child)
+        failed (n, "program", &n->program_done, true, err.text);
+}
+
+static void on_url (void *arg, enum webhook_outcome outcome, const char *text)
+{
+    struct notify *n = arg;
+    if (outcome == WEBHOOK_TAKEN) {
+        n->url_done = true;
+        next (n);
+    } else {
+        failed (n, "url", &n->url_done, outcome == WEBHOOK_SILENT, text);
+    }
+}
+
+static void url_post (struct notify *n, const char *url)
+{
+    struct err err = {0};
+    if (webhook_post (n->hook, url, field (n, "key"), n->payload, strlen (n->payload),
+                      LIMIT_S * US_PER_S, on_url, n, &err) != 0)
+        failed (n, "url", &n->url_done, true, err.text);
+}
+
+static void next (struct notify *n)
+{
+    const struct settings *s = n->svc->settings;
+    if (n->svc->closing)
+        return; /* it is the first again after the next start */
+    if (!n->program_done && s->notify_program)
+        program_run (n, s->notify_program);
+    else if (!n->url_done && s->notify_url)
+        url_post (n, s->notify_url);
+    else
+        over (n);
+}
+
+static void on_message (void *arg, const struct store_item *item)
+{
+    struct notify *n = arg;
+    n->sequence = item->sequence;
+    n->payload = strndup (item->payload, item->payload_len);
+    assert (n->payload);
+    n->doc = json_loads (n->payload, 0, NULL);
+    n->sending = true;
+}
+
+static void on_timer (evutil_socket_t fd, short what, void *arg)
+{
+    struct notify *n = arg;
+    struct err err = {0};
+    (void)fd;
+    (void)what;
+    if (!n->sending) {
+        n->tries = 0;
+        n->program_done = n->url_done = false;
+        if (local_store_outbox_read (n->svc->store, STORE_OUTBOX_NOTIFY, 0, 1, on_message, n, &err))
+            wake_in (n, 10 * US_PER_S);
+    }
+    if (n->sending)
+        next (n);
+}
+
+void notify_wake (struct svc *svc)
+{
+    if (svc->notify && !svc->notify->sending)
+        wake_in (svc->notify, 0);
+}
+
+/* --- beginning and end -------------------------------------------------------------------- */
+
+static int told_load (struct notify *n, struct err *err)
+{
+    void *bytes = NULL;
+    size_t len;
+    char *rest = NULL;
+    int rc = local_store_blob_get (n->svc->store, blob_name, &bytes, &len, err);
+    if (rc == ERR_NOT_FOUND) {
+        err_clear (err);
+        return 0;
+    }
+    if (rc != 0)
+        return rc;
+    for (char *line = strtok_r (bytes, "\n", &rest); line; line = strtok_r (NULL, "\n", &rest)) {
+        unsigned bit = (unsigned)strtoul (line, NULL, 10);
+        char *object = strchr (line, ' ');
+        if (object)
+            problem (&n->told, bit, object + 1);
+        n->bank_silent |= bit == NOTIFY_BANK_DOWN; /* until it answers */
+    }
+    free (bytes);
+    return 0;
+}
+
+int notify_open (struct svc *svc, struct err *err)
+{
+    struct notify *n = calloc (1, sizeof *n);
+    assert (n);
+    n->svc = svc;
+    n->timer = evtimer_new (svc->base, on_timer, n);
+    assert (n->timer);
+    svc->notify = n;
+    n->hook = webhook_create (svc->base, err);
+    int rc = n->hook ? told_load (n, err) : ERR_INTERNAL;
+    if (rc == 0)
+        notify_wake (svc);
+    return rc;
+}
+
+void notify_close (struct svc *svc)
+{
+    struct notify *n = svc->notify;
+    if (!n)
+        return;
+    child_kill (n->child);
+    webhook_destroy (n->hook);
+    event_free (n->timer);
+    message_free (n);
+    problems_free (&n->told);
+    free (n);
+    svc->notify = NULL;
+}

@@ -1,0 +1,34 @@
+/* notify: tells the administrator what should not wait for the next look: a job that failed, a node
+ * that is down, a bank that does not answer, a reservation that has lost nodes.
+ *
+ * Each notification is a message of the store's outbox, written with what it tells of, so that none
+ * is lost; NOTIFICATIONPROGRAM and NOTIFICATIONURL get them in order, each at least once, one at a
+ * time, beside the loop. What fails is tried again a few times and then dropped, with a line in the
+ * log. Without program and URL nothing is written. */
+#ifndef NUI_LOCAL_SVC_NOTIFY_H
+#define NUI_LOCAL_SVC_NOTIFY_H
+
+#include "local/svc/svc_i.h"
+
+enum notify_event { /* bits of settings.notify_events */
+    NOTIFY_JOB_FAILURE = 1 << 0,
+    NOTIFY_NODE_DOWN = 1 << 1,
+    NOTIFY_BANK_DOWN = 1 << 2,
+    NOTIFY_RES_UNFILLED = 1 << 3,
+    NOTIFY_ALL = (1 << 4) - 1,
+};
+/* "JOBFAILURE" …; 0: unknown. */
+unsigned notify_event_parse (const char *word);
+
+int notify_open (struct svc *svc, struct err *err); /* after the store */
+void notify_close (struct svc *svc);
+/* In a transaction. */
+int notify_job (struct svc *svc, const struct site_job *job, struct err *err);
+/* Compares nodes, bank and reservations with what was told last; in each pass. */
+void notify_look (struct svc *svc);
+/* After a commit: there may be something to send. */
+void notify_wake (struct svc *svc);
+/* The bank answered, or did not. */
+void notify_bank (struct svc *svc, bool answers);
+
+#endif

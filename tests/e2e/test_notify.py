@@ -1,0 +1,149 @@
+"""Notifications: the hook program and the webhook hear of failures, once each, in order, whatever is
+down for a while; the scheduler waits for neither."""
+import json
+import subprocess
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from admin_case import AdminCase
+from fixture import main, wait_for
+
+
+class Hook(BaseHTTPRequestHandler):
+    """answers: the status codes of the next requests, then 204."""
+    answers, got = [], []
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        code = self.answers.pop(0) if self.answers else 204
+        self.got.append((code, self.headers["Content-Type"], self.headers["Idempotency-Key"],
+                         json.loads(body)))
+        self.send_response(code)
+        self.end_headers()
+
+    def log_message(self, *args):
+        pass
+
+
+class Notify(AdminCase):
+    @classmethod
+    def fund(cls):
+        cls.server = ThreadingHTTPServer(("127.0.0.1", 0), Hook)
+        cls.addClassCleanup(cls.server.server_close)
+        threading.Thread(target=cls.server.serve_forever, daemon=True).start()
+        cls.addClassCleanup(cls.server.shutdown)
+        place = cls.job_dir()
+        program = place / "hook"
+        # It fails as long as hook.broken is there; otherwise it says what it heard.
+        program.write_text(f"""#!/bin/sh
+[ -e {place}/hook.broken ] && {{ echo "$1 $2" >> {place}/hook.failed; exit 7; }}
+echo "$1|$2|$3|$NUI_SITE|$NUI_USER" >> {place}/hook.heard
+""")
+        program.chmod(0o755)
+        cls.config = (f"NOTIFICATIONPROGRAM {program}\n"
+                      f"NOTIFICATIONURL http://127.0.0.1:{cls.server.server_port}/events?a=b\n")
+        super().fund()
+
+    def heard(self):
+        path = self.job_dir() / "hook.heard"
+        return [line.split("|") for line in path.read_text().splitlines()] if path.exists() else []
+
+    def posted(self, event):
+        return [body for code, _, _, body in list(Hook.got) if code < 300 and body["event"] == event]
+
+    def failing(self, name):
+        """A job that ended with 3."""
+        _, site_id = self.submit(name, "-n", 1, "-t", "60", code=3)
+        self.wait_local(site_id, "Running")
+        self.open_gate(name)
+        self.wait_local(site_id, "Failed")
+        return site_id
+
+    def submit(self, name, *options, code=0):
+        ident = self.grid.submit("alice", "-A", "phys", "--site", "alpha", *options,
+                                 self.gated_script(name, code))
+        return ident, wait_for(f"{ident} to be at alpha", lambda: self.at_site(ident), 30)
+
+    def log(self, *words):
+        text = (self.grid.layout.log / "alpha.log").read_text(errors="replace")
+        return [line for line in text.splitlines() if all(w in line for w in words)]
+
+    def test_1_a_failed_job(self):
+        good = self.submit("good", "-n", 1, "-t", "60")[1]
+        self.wait_local(good, "Running")
+        self.open_gate("good")
+        self.wait_local(good, "Completed")
+        bad = self.failing("bad")
+        wait_for("the webhook", lambda: self.posted("JobFailure"), 30)
+        text = f"job {bad} of {self.account} failed: the job ended with an exit code other than 0 " \
+               "(exit code 3)"
+        self.assertEqual(self.heard(), [["JobFailure", bad, text, "alpha", self.account]])
+        code, kind, key, body = Hook.got[-1]
+        self.assertEqual((code, kind, len(Hook.got)), (204, "application/json", 1))
+        self.assertEqual({k: v for k, v in body.items() if k not in ("time", "key")},
+                         {"event": "JobFailure", "site": "alpha", "object": bad, "text": text,
+                          "user": self.account})
+        self.assertEqual((body["key"], len(key)), (key, 36))
+        self.assertRegex(body["time"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
+
+    def test_2_tried_again(self):
+        """503 and a hook that fails: again later, with the same key; 404: never."""
+        Hook.answers[:] = [503, 503, 204, 404]
+        before = len(Hook.got)
+        (self.job_dir() / "hook.broken").touch()
+        first = self.failing("again")
+        wait_for("the hook to fail", lambda: (self.job_dir() / "hook.failed").exists(), 30)
+        (self.job_dir() / "hook.broken").unlink()
+        second = self.failing("lost")
+        wait_for("all four", lambda: len(Hook.got) >= before + 4, 60)
+        wait_for("what was dropped", lambda: self.log("notify dropped", f"object={second}", "by=url",
+                                                       "404"), 30)
+        got = Hook.got[before:]
+        self.assertEqual([(code, body["object"]) for code, _, _, body in got],
+                         [(503, first), (503, first), (204, first), (404, second)])
+        self.assertEqual(len({key for _, _, key, _ in got}), 2)
+        self.assertEqual([line[1] for line in self.heard()[-2:]], [first, second])
+        self.assertTrue(self.log("notify not_taken", "by=program"))
+
+    def test_3_survives(self):
+        """Nobody hears, the daemon is killed: told after the restart."""
+        Hook.answers[:] = [503] * 3
+        before = len(Hook.got)
+        job = self.failing("survives")
+        wait_for("a refusal", lambda: len(Hook.got) > before, 30)
+        self.grid.daemons["alpha"].kill()
+        Hook.answers[:] = []
+        self.grid.daemons["alpha"].start()
+        wait_for("it to be told", lambda: any(b["object"] == job for b in self.posted("JobFailure")), 60)
+
+    def test_4_the_bank(self):
+        big = self.submit("big", "-n", 8, "-t", "60")[1]
+        self.wait_local(big, "Running")
+        job = self.submit("broke", "-n", 1, "-t", "60")[1]
+        self.grid.daemons["bank"].kill()
+        self.here("canceljob", big)  # the next one asks for its hold
+        body = wait_for("the bank's silence", lambda: self.posted("BankDown"), 60)[0]
+        self.assertIn("does not answer", body["text"])
+        self.grid.daemons["bank"].start()
+        wait_for("its return", lambda: self.posted("BankUp"), 60)
+        self.assertEqual(len(self.posted("BankDown")), 1)
+        self.here("canceljob", job)
+
+    def test_5_configuration(self):
+        config = self.grid.layout.config("alpha").read_text()
+        broken = self.grid.layout.config("alpha").with_name("broken.cfg")
+        for bad, says in (("NOTIFICATIONPROGRAM /nonexistent/hook", "cannot be executed"),
+                          ("NOTIFICATIONURL ftp://x/", "wanted http:// or https://"),
+                          ("NOTIFICATIONEVENTS JOBFAILURE LUNCH", "'LUNCH': wanted JOBFAILURE,")):
+            word = bad.split()[0]
+            lines = [line for line in config.splitlines() if not line.startswith(word)]
+            broken.write_text("\n".join(lines + [bad]) + "\n")
+            broken.chmod(0o600)
+            done = subprocess.run([str(self.grid.programs["nui-local"]), "--config", str(broken),
+                                   "--check"], text=True, capture_output=True)
+            self.assertEqual(done.returncode, 1, bad)
+            self.assertIn(says, done.stdout + done.stderr)
+
+
+if __name__ == "__main__":
+    main()
