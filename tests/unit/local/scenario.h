@@ -53,6 +53,7 @@ struct scn_job {
     uint32_t preempted;  /* times */
     bool suspended, timed_out;
     uint32_t deferrals, start_failures;
+    uint32_t bad_starts; /* so many of its launches fail */
     duration_us done;    /* of its run time, before it was suspended */
     const char *failing; /* runs with exit code other than 0: not NULL */
     struct scn_depend {
@@ -84,6 +85,7 @@ struct scenario {
     time_us base;     /* the page's moment 0 */
     time_us now;
     uint32_t wrong;
+    bool again; /* another pass at this moment */
 };
 
 /* Ends the program: the page itself cannot be read. */

@@ -153,6 +153,11 @@ static void started (struct scenario *s, const struct plan_start *start)
     if (start->phase == PLAN_RESUMED)
         return;
     j->done = 0;
+    if (j->bad_starts > 0) {
+        j->bad_starts--;
+        scenario_job_start_failed (s, j);
+        return;
+    }
     scenario_must (s, 0, cluster_job_running (s->cluster, start->job, s->now, s->now, &err), &err);
 }
 
@@ -221,11 +226,18 @@ void scenario_job_start_failed (struct scenario *s, struct scn_job *j)
     struct err err = {0};
     struct deferral d = defer_start_failed (s->policy, ++j->start_failures, j->deferrals, s->now);
 
+    bool later = d.until != TIME_US_NONE && !d.batch_hold;
+
     scenario_must (s, 0,
-                   cluster_job_requeue (s->cluster, (struct job_id){j->id}, 0, s->now, &err), &err);
+                   cluster_job_requeue (s->cluster, (struct job_id){j->id}, later ? d.until : 0,
+                                        s->now, &err),
+                   &err);
     j->running = false;
     j->start = TIME_US_NONE;
-    deferral_apply (s, j, d);
+    j->deferrals += later;
+    if (!later)
+        deferral_apply (s, j, d);
+    s->again = true;
 }
 
 static void pass (struct scenario *s)
@@ -235,6 +247,7 @@ static void pass (struct scenario *s)
 
     do {
         arena_reset (s->pass_arena);
+        s->again = false;
         scenario_must (s, 0, plan_compute (s->cluster, s->now, s->pass_arena, &s->plan, &err), &err);
         scenario_must (s, 0, plan_commit (s->cluster, &s->plan, &err), &err);
         for (uint32_t i = 0; i < s->plan.start_count; i++)
@@ -248,7 +261,7 @@ static void pass (struct scenario *s)
             deferral_apply (s, j, defer_next (s->policy, j->deferrals, s->now));
         }
         again = depends_settle (s);
-        again = again || s->plan.preempt_count || s->plan.violation_count || s->plan.defer_count;
+        again = again || s->again || s->plan.preempt_count || s->plan.violation_count || s->plan.defer_count;
     } while (again);
 }
 

@@ -435,6 +435,13 @@ static void job_depend (struct scenario *s, const struct line *line, struct scn_
     }
 }
 
+static void job_badstarts (struct scenario *s, const struct line *line, struct scn_job *j,
+                           struct req *req, const char *text)
+{
+    (void)req;
+    j->bad_starts = (uint32_t)number (s, line, text);
+}
+
 static void job_fails (struct scenario *s, const struct line *line, struct scn_job *j,
                        struct req *req, const char *text)
 {
@@ -456,7 +463,7 @@ static const struct {
     {"run", job_run},           {"at", job_at},               {"notbefore", job_notbefore},
     {"on", job_on},             {"since", job_since},         {"hold", job_hold},
     {"flags", job_flags},       {"deadline", job_deadline},   {"array", job_array},
-    {"depend", job_depend},     {"exit", job_fails},
+    {"depend", job_depend},     {"exit", job_fails},          {"badstarts", job_badstarts},
 };
 
 static void job_set (struct scenario *s, const struct line *line, struct scn_job *j,
