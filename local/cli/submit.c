@@ -23,6 +23,8 @@ static const struct cli_option msub_options[] = {
     JOB_TEXT ("features", 0, JOB_FEATURES),
     JOB_TEXT ("deadline", 0, JOB_DEADLINE),
     JOB_TEXT ("max-cost", 0, JOB_MAX_COST),
+    JOB_TEXT ("depend", 0, JOB_DEPEND),
+    JOB_TEXT ("flags", 0, JOB_FLAGS),
     {"resources", 'l', CLI_OPT_STRING, offsetof (struct job_options, resources), 0, 0},
     {"env", 'v', CLI_OPT_LIST, offsetof (struct job_options, env), 0, 0},
     {"file", 0, CLI_OPT_STRING, offsetof (struct job_options, file), 0, 0},
@@ -47,14 +49,11 @@ static int submission_send (struct cli_context *ctx, const struct job_options *o
         {"job_id", "JobName", TABLE_TEXT, 0},
         {"start_estimate", "StartEstimate", TABLE_TIME, 0},
     };
-    static char *holds[] = {(char *)"User"};
     Nui__Local__V1__SubmitJobRequest request = NUI__LOCAL__V1__SUBMIT_JOB_REQUEST__INIT;
     Nui__Local__V1__SubmitJobReply *reply = NULL;
     struct err err = {0};
     int code = CLI_OK;
     request.envelope = envelope;
-    request.holds = holds;
-    request.n_holds = options->hold;
     if (site_admin (ctx, options->site, "SubmitJob", &request, true, &reply, &err) < 0)
         return cli_fail ("msub", &err);
     if (cli_format (ctx) == CLI_TABLE) {

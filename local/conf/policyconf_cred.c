@@ -334,6 +334,21 @@ static int set_system_max_idle (void *target, const struct conf_value *value, st
     return idle_set (&p->system_limits, limit_of (value->attr + strlen ("MAXI")), value->text, err);
 }
 
+static int set_system_qlist (void *target, const struct conf_value *value, struct err *err)
+{
+    struct policy *p = target;
+    return policy_qos_list (p, value->text, &p->system_qlist, &p->system_qlist_count, err);
+}
+
+static int set_system_qdef (void *target, const struct conf_value *value, struct err *err)
+{
+    struct policy *p = target;
+    int rc = name_check ("QoS", value->text, err);
+    if (rc == 0)
+        p->system_qdef = strtab_intern (p->names->tab[CRED_QOS], value->text);
+    return rc;
+}
+
 /* --- QoS ---------------------------------------------------------------------------------- */
 
 static int set_override (void *target, const struct conf_value *value, struct err *err)
@@ -578,8 +593,8 @@ const struct conf_param policy_system_attrs[] = {
     LIMITS (ATTR, "MAXI", set_system_max_idle),
     KNOWN ("PRIORITY"),
     KNOWN ("FSTARGET"),
-    KNOWN ("QLIST"),
-    KNOWN ("QDEF"),
+    ATTR ("QLIST", set_system_qlist),
+    ATTR ("QDEF", set_system_qdef),
     KNOWN ("PLIST"),
     KNOWN ("PDEF"),
     KNOWN ("FLAGS"),

@@ -123,6 +123,7 @@ static void policy_defaults (struct policy *p)
     p->system_max_wall_s_per_job = -1;
     p->system_max_ps_per_job = -1;
     p->default_wall_s = 10 * 24 * 3600;
+    p->system_qdef = CRED_NONE;
 
     p->reservation_policy = RESERVATION_CURRENTHIGHEST;
     p->reservation_threshold = THRESHOLD_NONE;
@@ -408,7 +409,9 @@ static bool qlist_has (const struct policy_cred *c, uint32_t qos)
 static bool qos_allowed (const struct policy *p, const uint32_t cred[CRED_KINDS], uint32_t qos)
 {
     static const enum cred_kind order[] = {CRED_USER, CRED_GROUP, CRED_ACCOUNT, CRED_CLASS};
-    bool allowed = qos == CRED_DEFAULT;
+    bool allowed = qos == CRED_DEFAULT || qos == p->system_qdef;
+    for (uint32_t i = 0; i < p->system_qlist_count; i++)
+        allowed = allowed || p->system_qlist[i] == qos;
     for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {
         if (cred[order[i]] == CRED_NONE)
             continue;
@@ -445,5 +448,5 @@ uint32_t policy_qos_resolve (const struct policy *p, const uint32_t cred[CRED_KI
         if (qdef != CRED_NONE)
             return qdef;
     }
-    return CRED_DEFAULT;
+    return p->system_qdef != CRED_NONE ? p->system_qdef : CRED_DEFAULT;
 }

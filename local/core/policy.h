@@ -365,6 +365,9 @@ struct policy {
     int64_t system_max_ps_per_job;
     int64_t default_wall_s;             /* SYSTEMDEFAULTJOBWALLTIME */
     struct policy_limits system_limits; /* SYSCFG */
+    uint32_t system_qlist_count;        /* SYSCFG QLIST: for everybody, beside what others say */
+    uint32_t *system_qlist;             /* in the arena */
+    uint32_t system_qdef;               /* CRED_NONE: not said */
 
     /* job reservations */
     enum reservation_policy reservation_policy;
@@ -472,8 +475,8 @@ static inline const struct policy_qos *policy_qos (const struct policy *policy, 
 /* The bucket in which a job of this QoS counts; UINT32_MAX when none lists it. O(buckets). */
 uint32_t policy_bucket_of (const struct policy *policy, uint32_t qos);
 
-/* Which QoS a job gets (reference a8): the one asked for where its credentials allow it, else the
- * first QDEF of user, group, account, class (own, then DEFAULT's), else DEFAULT. cred[CRED_QOS] is
+/* Which QoS a job gets (reference a8): the one asked for where its credentials or the system allow it,
+ * else the first QDEF of user, group, account, class (own, then DEFAULT's), system, else DEFAULT. cred[CRED_QOS] is
  * what was asked (CRED_NONE: nothing). *denied_out says that an asked one was refused. */
 uint32_t policy_qos_resolve (const struct policy *policy, const uint32_t cred[CRED_KINDS],
                              bool *denied_out);

@@ -214,6 +214,11 @@ static int query_answer (struct svc *svc, const Nui__Local__V1__QueryRequest *r,
         jobs_reason (svc->call_arena, "NoResources", spec->never_text, &reply->reason);
         return 0;
     }
+    if (depends_check (svc, spec, err) != 0) {
+        jobs_reason (svc->call_arena, "Dependency", err->text, &reply->reason);
+        err_clear (err);
+        return 0;
+    }
     int rc = jobs_estimate (svc, spec, now, &slot, err);
     if (rc != 0)
         return rc;
@@ -383,7 +388,9 @@ static int submit_do (struct svc *svc, struct rpccall *call,
     }
     if (rc != 0)
         return rc;
-    if (spec.never_fits) {
+    if (depends_check (svc, &spec, err) != 0) { /* others may know those jobs */
+        submit_no (svc, call, "Dependency", err->text);
+    } else if (spec.never_fits) {
         submit_no (svc, call, "NoResources", spec.never_text);
     } else if ((rc = jobs_estimate (svc, &spec, now, &slot, err)) == 0) {
         if (slot.start == TIME_US_NONE) {

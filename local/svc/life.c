@@ -42,7 +42,9 @@ static int hold_request_pack (struct svc *svc, struct site_job *job, time_us sta
     request.procs = job->rec.procs;
     request.walltime_us = job->rec.walltime;
     request.start_us = start;
-    request.qos = spec.component->qos;
+    request.qos = spec.cred[CRED_QOS] == CRED_DEFAULT || spec.cred[CRED_QOS] == CRED_NONE
+                      ? (char *)""
+                      : (char *)cred_name (svc->names, CRED_QOS, spec.cred[CRED_QOS]);
     request.class_ = spec.component->class_;
     out->request_len = nui__bank__v1__hold_request__get_packed_size (&request);
     out->request = malloc (out->request_len + 1);

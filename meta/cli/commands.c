@@ -19,6 +19,10 @@
     "      --site A,B         only these sites\n"                                                  \
     "      --after TIME       not before: HH:MM, +DURATION, 2026-11-21T14:30\n"                    \
     "      --deadline TIME    must have ended by then\n"                                           \
+    "      --depend KIND:JOB,...  wait for jobs of the same site: after, afterany, afterok,\n"        \
+    "                         afternotok; before... makes the others wait\n"                     \
+    "      --hold             with a user hold: releasehold lets it start\n"                      \
+    "      --flags A,B        PREEMPTEE (may be evicted), NORESTART (never run twice)\n"          \
     "      --max-cost CREDITS refuse when the price may be higher\n"                               \
     "      --name NAME        a name for lists\n"                                                  \
     "  -o, --output FILE      file of standard output in the job's directory\n"                    \

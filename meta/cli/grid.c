@@ -25,7 +25,9 @@ int grid_call (struct cli_context *ctx, const char *method, const ProtobufCMessa
         JOB_TEXT ("site", 0, JOB_SITE), JOB_TEXT ("after", 0, JOB_AFTER),                          \
         JOB_TEXT ("deadline", 0, JOB_DEADLINE), JOB_TEXT ("name", 0, JOB_NAME),                    \
         JOB_TEXT ("output", 'o', JOB_OUTPUT), JOB_TEXT ("error", 'e', JOB_ERROR),                  \
-        JOB_TEXT ("max-cost", 0, JOB_MAX_COST),                                                    \
+        JOB_TEXT ("max-cost", 0, JOB_MAX_COST), JOB_TEXT ("depend", 0, JOB_DEPEND),                \
+        JOB_TEXT ("flags", 0, JOB_FLAGS),                                                          \
+        {"hold", 0, CLI_OPT_FLAG, offsetof (struct job_options, hold), 0, 0},                      \
         {"component", 0, CLI_OPT_LIST, offsetof (struct job_options, components), 0, 0},           \
         {"env", 0, CLI_OPT_LIST, offsetof (struct job_options, env), 0, 0},                        \
     {                                                                                              \

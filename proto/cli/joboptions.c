@@ -23,6 +23,8 @@ static const char *const job_key[JOB_TEXTS] = {
     [JOB_OUTPUT] = "output",
     [JOB_ERROR] = "error",
     [JOB_MAX_COST] = "max-cost",
+    [JOB_DEPEND] = "depend",
+    [JOB_FLAGS] = "flags",
 };
 
 static int options_into_spec (const struct job_options *options, struct jobspec *spec,
@@ -32,6 +34,8 @@ static int options_into_spec (const struct job_options *options, struct jobspec 
     for (size_t i = 0; i < JOB_TEXTS && rc == 0; i++)
         if (options->text[i])
             rc = jobspec_set (spec, job_key[i], options->text[i], err);
+    if (rc == 0 && options->hold)
+        rc = jobspec_set (spec, "hold", "", err);
     if (rc == 0 && options->resources)
         rc = jobspec_resources (spec, options->resources, stderr, err);
     for (uint32_t i = 0; i < options->env.count && rc == 0; i++)

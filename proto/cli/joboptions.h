@@ -13,7 +13,7 @@
 enum job_text {
     JOB_ACCOUNT, JOB_QOS, JOB_CLASS, JOB_TASKS, JOB_NODES, JOB_TPN, JOB_PROCS_PER_TASK, JOB_MEM,
     JOB_TIME, JOB_FEATURES, JOB_SITE, JOB_AFTER, JOB_DEADLINE, JOB_NAME, JOB_OUTPUT, JOB_ERROR,
-    JOB_MAX_COST,
+    JOB_MAX_COST, JOB_DEPEND, JOB_FLAGS,
     JOB_TEXTS
 };
 
@@ -24,7 +24,7 @@ struct job_options {
     const char *file;      /* --file JOB.json */
     const char *resources; /* msub -l */
     bool wait;             /* submit only */
-    bool hold;             /* msub only */
+    bool hold;
     const char *site;      /* msub only: --site */
 };
 

@@ -29,6 +29,8 @@ struct jobspec {
     time_us now;
     const char *account, *name;
     time_us after, deadline;
+    const char *depend, *flags; /* as given */
+    bool held;
     credit_micro cost_max;
     struct part defaults;
     struct part component[JOBSPEC_COMPONENTS_MAX];
@@ -244,6 +246,14 @@ int jobspec_set (struct jobspec *spec, const char *key, const char *value, struc
         return set_time (spec, &spec->after, key, value, err);
     if (!strcmp (key, "deadline"))
         return set_time (spec, &spec->deadline, key, value, err);
+    if (!strcmp (key, "depend"))
+        return set_text (spec, &spec->depend, key, value, err);
+    if (!strcmp (key, "flags"))
+        return set_text (spec, &spec->flags, key, value, err);
+    if (!strcmp (key, "hold")) {
+        spec->held = true;
+        return 0;
+    }
     if (!strcmp (key, "max-cost")) {
         credit_micro c;
         if (credit_parse (value, &c, err) < 0)
@@ -496,6 +506,8 @@ static const struct foreign native_options[] = {
     {NULL, "--site", "site"},
     {NULL, "--after", "after"},
     {NULL, "--deadline", "deadline"},
+    {NULL, "--depend", "depend"},
+    {NULL, "--flags", "flags"},
     {NULL, "--name", "name"},
     {"-o", "--output", "output"},
     {"-e", "--error", "error"},
@@ -520,6 +532,7 @@ static const struct foreign slurm_options[] = {
     {"-J", "--job-name", "name"},
     {"-o", "--output", "output"},
     {"-e", "--error", "error"},
+    {"-d", "--dependency", "depend"},
     {NULL, NULL, NULL},
 };
 
@@ -823,6 +836,41 @@ static Nui__Common__V1__Component *component_build (struct jobspec *spec, const 
     return c;
 }
 
+/* "afterok:alpha.3:alpha.4,after:grid.7": pairs of a kind and a job. */
+static int depends_build (struct jobspec *spec, Nui__Common__V1__Job *job, struct err *err)
+{
+    char *text = arena_strdup (spec->arena, spec->depend ? spec->depend : ""), *rest = NULL;
+    job->depends = arena_array (spec->arena, strlen (text) / 2 + 1, sizeof *job->depends);
+    for (char *one = strtok_r (text, ",", &rest); one; one = strtok_r (NULL, ",", &rest)) {
+        char *ids = strchr (one, ':'), *more = NULL;
+        if (ids)
+            *ids++ = '\0';
+        if (!ids || !*ids || !*one)
+            return err_set (err, ERR_INVALID,
+                            "--depend '%s': wanted KIND:JOB, as in afterok:alpha.3", spec->depend);
+        for (char *id = strtok_r (ids, ":", &more); id; id = strtok_r (NULL, ":", &more)) {
+            char prefix[64];
+            uint64_t number;
+            if (id_parse (id, prefix, sizeof prefix, &number, err) < 0)
+                return err_prefix (err, "--depend");
+            Nui__Common__V1__Dependency *d = arena_new (spec->arena, Nui__Common__V1__Dependency);
+            nui__common__v1__dependency__init (d);
+            d->kind = one;
+            d->job_id = id;
+            job->depends[job->n_depends++] = d;
+        }
+    }
+    return 0;
+}
+
+static void flags_build (struct jobspec *spec, Nui__Common__V1__Job *job)
+{
+    char *text = arena_strdup (spec->arena, spec->flags ? spec->flags : ""), *rest = NULL;
+    job->flags = arena_array (spec->arena, strlen (text) / 2 + 1, sizeof *job->flags);
+    for (char *one = strtok_r (text, ", ", &rest); one; one = strtok_r (NULL, ", ", &rest))
+        job->flags[job->n_flags++] = one;
+}
+
 int jobspec_build (struct jobspec *spec, bool script_optional, Nui__Common__V1__Job **job_out,
                    struct err *err)
 {
@@ -839,6 +887,13 @@ int jobspec_build (struct jobspec *spec, bool script_optional, Nui__Common__V1__
     if (job->deadline_us && job->not_before_us >= job->deadline_us)
         return err_set (err, ERR_INVALID, "--after is not before --deadline");
     job->cost_max_micro = spec->cost_max < 0 ? 0 : spec->cost_max;
+    job->held = spec->held;
+    flags_build (spec, job);
+    if (depends_build (spec, job, err) < 0)
+        return err->code;
+    if (spec->component_count > 1 && (job->held || job->n_depends))
+        return err_set (err, ERR_INVALID,
+                        "a job of several components can neither wait for others nor be held");
     struct part only = part_unset ("main");
     const struct part *parts = spec->component_count ? spec->component : &only;
     job->n_components = spec->component_count ? spec->component_count : 1;
