@@ -395,11 +395,24 @@ static void job_enter_idle (struct cluster *c, uint32_t slot)
     job->reserved.count = 0;
 }
 
+static const duration_us claim_longest = 300 * US_PER_S;
+
 static void retry_drop (struct job *job)
 {
     free (job->retry.item);
     job->retry = (struct allocation){0};
     job->retry_until = TIME_US_NONE;
+}
+
+void job_claim (struct cluster *c, uint32_t slot, const struct allocation *a)
+{
+    struct job *job = job_at (c, slot);
+
+    retry_drop (job);
+    job->retry.count = a->count;
+    job->retry.item = heap_copy (a->item, a->count * sizeof *a->item);
+    job->retry_until = time_add (c->now, claim_longest);
+    gate_update (c, slot);
 }
 
 /* Takes a job out of everything that only idle jobs are in, but for the idle list. */

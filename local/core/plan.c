@@ -648,6 +648,8 @@ int plan_commit (struct cluster *c, const struct plan *plan, struct err *err)
         job_started (c, slot, JOB_STARTING);
         changed = true;
     }
+    if (plan->preempt_count)
+        job_claim (c, map_find (&c->map, plan->preempt_for.v), &plan->preempt_nodes);
     verdicts_store (c, plan->now);
     if (plan->bypassed)
         bypass_store (c);

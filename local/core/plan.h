@@ -65,6 +65,7 @@ struct plan {
     uint32_t preempt_count;
     struct job_id *preempt;
     struct job_id preempt_for;
+    struct allocation preempt_nodes; /* kept for that job for a while, once they are free */
     /* Running jobs past their limit and JOBMAXOVERRUN, for WCVIOLATIONACTION. In the arena. */
     uint32_t violation_count;
     struct job_id *violation;

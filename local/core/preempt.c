@@ -29,6 +29,7 @@ struct trial {
     struct victim *list;
     uint32_t count;
     uint32_t asked;
+    struct allocation nodes; /* of the last time there was room */
 };
 
 /* Least worth first; of equals the one that came last. Those that leave anyway come before all. */
@@ -151,7 +152,6 @@ static void put_back (struct trial *t, uint32_t i)
 static bool room_now (struct trial *t)
 {
     struct cluster *c = t->p->c;
-    struct allocation nodes;
     struct wanted w = wanted_job (t->job);
     struct timeline *tl;
 
@@ -165,7 +165,7 @@ static bool room_now (struct trial *t)
         timeline_take (tl, &other, &r->allocation, r->start, r->end, 1);
     }
     return timeline_choose (tl, t->p->scratch, &w, t->p->now, t->job->spec.walltime_limit,
-                            CHOICE_POLICY, &nodes);
+                            CHOICE_POLICY, &t->nodes);
 }
 
 /* Takes out as few as it needs, in order of worth; then puts back whom it did not need after all. */
@@ -198,8 +198,11 @@ bool preempt_name (struct pass *p, uint32_t slot)
     for (uint32_t r = 0; r < t.job->spec.req_count; r++)
         (void)shape_refresh (p->c, t.job->shape[r]);
     victims_gather (&t, slot);
-    room = victims_choose (&t);
+    room = victims_choose (&t) && room_now (&t);
     if (room) {
+        plan->preempt_nodes.count = t.nodes.count;
+        plan->preempt_nodes.item =
+            arena_memdup (p->arena, t.nodes.item, t.nodes.count * sizeof *t.nodes.item);
         plan->preempt = arena_array (p->arena, t.count, sizeof *plan->preempt);
         plan->preempt_for = t.job->spec.id;
     }

@@ -384,6 +384,9 @@ void jobs_totals_changed (struct cluster *c);
 /* Limits, rates and static priorities by the policy that is now in force. */
 void jobs_policy_changed (struct cluster *c);
 void gate_update (struct cluster *c, uint32_t slot);
+/* Room was made for the idle job on these nodes: it starts there as soon as they are free, before all
+ * others, for the next minutes. */
+void job_claim (struct cluster *c, uint32_t slot, const struct allocation *a);
 /* The job is no longer in the queue (the caller sees to the idle list). */
 void job_leave_idle (struct cluster *c, uint32_t slot);
 /* After job_enter_running: the start is real now. */

@@ -248,6 +248,40 @@ static void an_unknown_native_directive_is_refused (void **state)
 
 #define CASE(name) cmocka_unit_test_setup_teardown (name, setup, teardown)
 
+static void what_it_waits_for (void **state)
+{
+    struct fixture *f = *state;
+    Nui__Common__V1__Job *job;
+    set_ok (f, "time", "60");
+    set_ok (f, "depend", "afterok:alpha.3:grid.4,before:alpha.5");
+    set_ok (f, "depend", "after:alpha.9"); /* a later source */
+    set_ok (f, "flags", "PREEMPTEE,NORESTART");
+    set_ok (f, "hold", "");
+    assert_int_equal (jobspec_build (f->spec, true, &job, &f->err), 0);
+    assert_int_equal (job->n_depends, 3);
+    assert_string_equal (job->depends[0]->kind, "afterok");
+    assert_string_equal (job->depends[1]->kind, "afterok");
+    assert_string_equal (job->depends[1]->job_id, "grid.4");
+    assert_string_equal (job->depends[2]->kind, "before");
+    assert_int_equal (job->n_flags, 2);
+    assert_string_equal (job->flags[1], "NORESTART");
+    assert_true (job->held);
+}
+
+static void bad_waits_are_refused (void **state)
+{
+    static const char *const bad[] = {"afterok", "afterok:", ":alpha.3", "afterok:alpha"};
+    struct fixture *f = *state;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        Nui__Common__V1__Job *job;
+        struct jobspec *spec = jobspec_create (f->arena, now);
+        assert_int_equal (jobspec_set (spec, "time", "60", &f->err), 0);
+        assert_int_equal (jobspec_set (spec, "depend", bad[i], &f->err), 0);
+        assert_int_equal (jobspec_build (spec, true, &job, &f->err), ERR_INVALID);
+        assert_non_null (strstr (f->err.text, "--depend"));
+    }
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -261,6 +295,8 @@ int main (void)
         CASE (slurm_directives),
         CASE (pbs_directives),
         CASE (an_unknown_native_directive_is_refused),
+        CASE (what_it_waits_for),
+        CASE (bad_waits_are_refused),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }
