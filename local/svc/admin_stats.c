@@ -100,7 +100,7 @@ void admin_stats_summary (void *self, struct rpccall *call, const ProtobufCMessa
     reply.now_us = now;
     reply.since_us = s->since;
     reply.started_us = s->started;
-    reply.passes = s->passes;
+    reply.passes = svc->schedule.iteration;
     jobs_fill (svc, now, &reply);
     reply.available_ps_us = s->available_ps;
     reply.dedicated_ps_us = s->dedicated_ps;
@@ -457,7 +457,7 @@ void admin_stats_scheduler (void *self, struct rpccall *call, const ProtobufCMes
     }
     reply.now_us = now;
     reply.started_us = svc->stats->started;
-    reply.passes = svc->stats->passes;
+    reply.passes = svc->schedule.iteration;
     reply.last_pass_us = svc->pass_at;
     reply.mode = (char *)server_mode_name (svc->settings->mode.mode);
     reply.jobs_live = HASH_COUNT (svc->jobs);

@@ -152,6 +152,7 @@ static void drop (struct svc *svc, struct site_job *job)
     time_us now = svc_now (svc);
     struct job_id id = {job->rec.number};
     uint64_t number = job->rec.number;
+    stats_settle (svc);
     if (job->in_cluster) {
         struct job_view view;
         int rc = cluster_job_get (svc->cluster, id, &view, &err);
@@ -325,6 +326,7 @@ static void requeue (struct svc *svc, struct site_job *job, time_us until, struc
         return;
     }
     bank_link_poke (svc->bank);
+    stats_settle (svc);
     if (cluster_job_requeue (svc->cluster, (struct job_id){job->rec.number},
                              job->rec.deferred_until, svc_now (svc), &err) != 0)
         log_event (svc->log, LOG_LEVEL_ERROR, "svc", "core_disagrees", "error=\"%s\"", err.text);
@@ -676,6 +678,7 @@ static int part_occupy (struct svc *svc, struct site_job *job, time_us started, 
         return rc;
     arena_reset (svc->call_arena);
     struct allocation a = placement_parse (svc, job->rec.placement, svc->call_arena);
+    stats_settle (svc);
     rc = cluster_job_start (svc->cluster, id, &a, started, now, err);
     if (rc != 0) {
         /* A job before it is still ending (KILLGRACE): the reservation keeps the nodes for us. */
@@ -775,6 +778,7 @@ static void end_preempted (struct svc *svc, struct site_job *job, const struct r
                site_id (svc, job->rec.number, id), job->rec.incarnation);
     bank_link_poke (svc->bank);
     native_bind_again (svc, job);
+    stats_settle (svc);
     if (cluster_job_preempt (svc->cluster, (struct job_id){job->rec.number}, svc_now (svc),
                              &err) != 0)
         log_event (svc->log, LOG_LEVEL_ERROR, "svc", "core_disagrees", "error=\"%s\"", err.text);

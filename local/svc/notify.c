@@ -9,6 +9,7 @@
 #include "local/link/webhook.h"
 #include "local/rm/child.h"
 #include "local/store/history.h"
+#include "local/svc/resv.h"
 #include "proto/base/clock.h"
 #include "proto/base/strbuf.h"
 
@@ -173,7 +174,8 @@ static void reservations_look (struct svc *svc, struct problems *p)
             lost = cluster_node_get (svc->cluster, rsv.allocation.item[k].node, &view, NULL) == 0 &&
                    view.state != NODE_UP;
         if (lost)
-            problem (p, NOTIFY_RES_UNFILLED, site_id (svc, id[i].v, name));
+            problem (p, NOTIFY_RES_UNFILLED,
+                     resv_name (svc, id[i].v) ? resv_name (svc, id[i].v) : site_id (svc, id[i].v, name));
     }
     free (id);
 }

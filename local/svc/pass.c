@@ -114,6 +114,7 @@ int pass_start (struct svc *svc, struct site_job *job, const struct allocation *
     time_us now = svc_now (svc);
     if (mode_may_start (svc, err) != 0)
         return err->code;
+    stats_settle (svc);
     int rc = cluster_job_start (svc->cluster, id, allocation, now, now, err);
     if (rc != 0)
         return rc;

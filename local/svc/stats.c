@@ -56,19 +56,25 @@ void stats_advance (struct svc *svc, time_us now)
     }
 }
 
+void stats_settle (struct svc *svc)
+{
+    time_us now = svc_now (svc);
+    if (svc->stats && now - svc->stats->at >= US_PER_S / 10)
+        stats_advance (svc, now);
+}
+
 void stats_pass (struct svc *svc, time_us now)
 {
     struct stats *s = svc->stats;
     struct resources configured, dedicated;
     stats_advance (svc, now);
-    s->passes++;
     cluster_totals (svc->cluster, &configured, &dedicated);
     if (configured.v[RES_PROCS] <= 0)
         return;
     int32_t ppm = (int32_t)((int64_t)dedicated.v[RES_PROCS] * 1000000 / configured.v[RES_PROCS]);
     if (s->least_ppm < 0 || ppm < s->least_ppm) {
         s->least_ppm = ppm;
-        s->least_pass = s->passes;
+        s->least_pass = svc->schedule.iteration + (svc->sim ? 0 : 1); /* it is being counted */
     }
 }
 

@@ -21,7 +21,6 @@ struct stats {
     time_us since;   /* of these sums: the first start, or the last resetstats */
     time_us started; /* this process */
     time_us at;      /* everything is added up to here; 0: not yet */
-    uint64_t passes; /* of this process */
     int64_t available_ps, dedicated_ps; /* processor-microseconds of nodes that were up */
     int64_t node_up_us, node_busy_us;
     int64_t backlog_us, backlog_ps; /* sampled each poll: backlog_ps processor-seconds times us */
@@ -35,6 +34,9 @@ int stats_open (struct svc *svc, struct err *err); /* after the store */
 void stats_close (struct svc *svc);                /* saves */
 /* Adds up to now; before whatever changes nodes, and in each pass. */
 void stats_advance (struct svc *svc, time_us now);
+/* Before a job takes or leaves its processors outside of a pass: the same, but not more often than
+ * ten times a second, since it looks at every node. */
+void stats_settle (struct svc *svc);
 void stats_pass (struct svc *svc, time_us now);
 /* Every RMPOLLINTERVAL: the backlog, and all of it to disk. */
 void stats_poll (struct svc *svc);
