@@ -46,41 +46,54 @@ static void on_quote (void *arg, const struct err *err, struct ledger_quote *quo
     work_destroy (work);
 }
 
-static int quote_read (struct work *work, const Nui__Bank__V1__QuoteRequest *m, struct err *err)
+static int item_read (struct work *work, const Nui__Common__V1__Job *job,
+                      const Nui__Bank__V1__PriceItem *m, struct ledger_quote_item *item,
+                      struct err *err)
 {
-    Nui__Common__V1__Job *job = NULL;
-    char *signer = NULL, uri[PRINCIPAL_URI_MAX];
-    const struct principal *peer = rpccall_peer (work->call);
-    if (m->n_items == 0 || m->n_items > QUOTE_ITEMS_MAX)
-        return err_set (err, ERR_LIMIT, "quote: %zu items, 1 to %d can be priced", m->n_items,
-                        QUOTE_ITEMS_MAX);
-    if (job_open (work, m->envelope, 0, &signer, &job, err) < 0)
+    if (name_check ("site", m->site, err) < 0)
         return err->code;
+    if (m->procs > INT64_MAX || m->start_us < 0)
+        return err_set (err, ERR_INVALID, "quote: processors or start out of bounds");
+    item->site = m->site;
+    item->procs = (int64_t)m->procs;
+    item->walltime = m->walltime_us;
+    item->start = m->start_us;
+    if (asked_read (work, m->asked, m->qos, m->class_, &item->ask, err) < 0)
+        return err->code;
+    asked_signed (work, job, m->component, &item->ask);
+    return 0;
+}
+
+static int quote_fill (struct work *work, const Nui__Common__V1__Job *job, const char *signer,
+                       const Nui__Bank__V1__QuoteRequest *m, struct err *err)
+{
+    char uri[PRINCIPAL_URI_MAX];
+    const struct principal *peer = rpccall_peer (work->call);
     work->quote.identity = signer;
     work->quote.account = arena_strdup (work->arena, job->account);
-    bool coreserved = job->n_components > 1;
-    job_close (job);
     if (peer->kind == PRINCIPAL_USER && strcmp (principal_uri (peer, uri), signer) != 0)
         return err_set (err, ERR_DENIED, "quote: the job was signed by %.200s, not by you", signer);
     work->quote.all_of = m->all_of;
     work->quote.item_count = (uint32_t)m->n_items;
     work->quote.item = arena_array (work->arena, m->n_items, sizeof (*work->quote.item));
-    for (size_t i = 0; i < m->n_items; i++) {
-        const Nui__Bank__V1__PriceItem *item = m->items[i];
-        if (name_check ("site", item->site, err) < 0)
+    for (size_t i = 0; i < m->n_items; i++)
+        if (item_read (work, job, m->items[i], &work->quote.item[i], err) < 0)
             return err->code;
-        if (item->procs > INT64_MAX || item->start_us < 0)
-            return err_set (err, ERR_INVALID, "quote: processors or start out of bounds");
-        work->quote.item[i].site = item->site;
-        work->quote.item[i].procs = (int64_t)item->procs;
-        work->quote.item[i].walltime = item->walltime_us;
-        work->quote.item[i].start = item->start_us;
-        work->quote.item[i].ask.coreserved = coreserved;
-        if (asked_read (work, item->asked, item->qos, item->class_, &work->quote.item[i].ask, err) <
-            0)
-            return err->code;
-    }
     return 0;
+}
+
+static int quote_read (struct work *work, const Nui__Bank__V1__QuoteRequest *m, struct err *err)
+{
+    Nui__Common__V1__Job *job = NULL;
+    char *signer = NULL;
+    if (m->n_items == 0 || m->n_items > QUOTE_ITEMS_MAX)
+        return err_set (err, ERR_LIMIT, "quote: %zu items, 1 to %d can be priced", m->n_items,
+                        QUOTE_ITEMS_MAX);
+    if (job_open (work, m->envelope, 0, &signer, &job, err) < 0)
+        return err->code;
+    quote_fill (work, job, signer, m, err);
+    job_close (job);
+    return err->code;
 }
 
 void handle_quote (void *self, struct rpccall *call, const ProtobufCMessage *request)

@@ -208,6 +208,28 @@ int asked_read (struct work *work, const Nui__Bank__V1__Asked *asked, const char
     return 0;
 }
 
+void asked_signed (struct work *work, const Nui__Common__V1__Job *job, const char *component,
+                   struct ledger_ask *ask)
+{
+    const Nui__Common__V1__Component *c = component_of (job, component);
+    struct ledger_gres *gres = arena_array (work->arena, GRES_MAX, sizeof (*gres));
+    ask->coreserved = job->n_components > 1;
+    ask->memory_mb = 0;
+    ask->gres = gres;
+    ask->gres_count = 0;
+    for (size_t i = 0; c && i < c->n_reqs; i++) {
+        const Nui__Common__V1__Req *req = c->reqs[i];
+        int64_t memory;
+        if (__builtin_mul_overflow (req->memory_mb > 0 ? req->memory_mb : 0, req->tasks, &memory) ||
+            __builtin_add_overflow (ask->memory_mb, memory, &ask->memory_mb))
+            ask->memory_mb = INT64_MAX;
+        for (size_t k = 0; k < req->n_gres && ask->gres_count < GRES_MAX; k++)
+            gres[ask->gres_count++] =
+                (struct ledger_gres){arena_strdup (work->arena, req->gres[k]->name),
+                                     (int64_t)req->gres[k]->count * req->tasks};
+    }
+}
+
 /* A site's own word for whose job it is. Whether it may say so is the ledger's to decide. */
 static int claim_open (struct work *work, const Nui__Bank__V1__SiteClaim *claim,
                        const char **account_out, struct err *err)
@@ -265,7 +287,7 @@ void handle_hold (void *self, struct rpccall *call, const ProtobufCMessage *requ
         req->hold.account = arena_strdup (work->arena, job->account);
         req->hold.expires = job->expires_us;
         req->hold.cost_max = job->cost_max_micro;
-        req->hold.ask.coreserved = job->n_components > 1;
+        asked_signed (work, job, m->component, &req->hold.ask);
     }
     job_close (job);
     request_submit (work);
@@ -314,7 +336,7 @@ void handle_charge (void *self, struct rpccall *call, const ProtobufCMessage *re
                job_open (work, m->envelope, m->start_us, &signer, &job, &req->refused) == 0) {
         req->on_behalf = signer;
         req->charge.account = arena_strdup (work->arena, job->account);
-        req->charge.ask.coreserved = job->n_components > 1;
+        asked_signed (work, job, m->component, &req->charge.ask);
     }
     job_close (job);
     request_submit (work);

@@ -46,6 +46,9 @@ static int hold_request_pack (struct svc *svc, struct site_job *job, time_us sta
                       ? (char *)""
                       : (char *)cred_name (svc->names, CRED_QOS, spec.cred[CRED_QOS]);
     request.class_ = spec.component->class_;
+    struct bank_asked asked;
+    bank_asked_fill (svc, &spec, &asked);
+    request.asked = &asked.message;
     out->request_len = nui__bank__v1__hold_request__get_packed_size (&request);
     out->request = malloc (out->request_len + 1);
     assert (out->request && (request.envelope || request.claim));
@@ -113,22 +116,34 @@ int life_hold_return (struct svc *svc, struct site_job *job, const char *why, st
 
 /* --- ends --------------------------------------------------------------------------------- */
 
-/* Nothing when no bank held anything for it. */
-static int charge_put (struct svc *svc, const struct site_job *job, struct err *err)
+/* Nothing when no bank held anything for it. cpu_time: that its processes used; 0 when not known. */
+static int charge_put (struct svc *svc, const struct site_job *job, duration_us cpu_time,
+                       struct err *err)
 {
     Nui__Bank__V1__ChargeRequest request = NUI__BANK__V1__CHARGE_REQUEST__INIT;
     struct uuid key;
     char id[SITE_ID_MAX];
-    uint8_t bytes[2048];
+    uint8_t bytes[4096];
     Nui__Bank__V1__SiteClaim claim;
+    struct jobspec spec;
+    struct bank_asked asked;
+    bool told = false;
     if (!native_charged (svc, job) || (!*job->rec.hold_id && !job->rm.native))
         return 0;
     uuid_make (&key);
     request.key.data = key.b;
     request.key.len = sizeof key.b;
     request.hold_id = (char *)job->rec.hold_id;
-    if (!*job->rec.hold_id && native_claim (svc, job, &claim))
+    if (!*job->rec.hold_id && native_claim (svc, job, &claim)) {
+        if (jobspec_load (svc, &job->rec, &spec, err) != 0)
+            return err->code;
+        told = true;
+        bank_asked_fill (svc, &spec, &asked);
         request.claim = &claim;
+        request.asked = &asked.message;
+        request.qos = spec.component->qos;
+        request.class_ = spec.component->class_;
+    }
     request.site_job_id = site_id (svc, job->rec.number, id);
     request.grid_job_id = *job->rec.grid_job_id ? (char *)job->rec.grid_job_id : id;
     request.component = (char *)job->rec.component;
@@ -136,11 +151,14 @@ static int charge_put (struct svc *svc, const struct site_job *job, struct err *
     request.procs = job->rec.procs;
     request.start_us = job->rec.start;
     request.end_us = job->rec.end - job->rec.halted; /* stopped it used nothing */
+    request.cpu_us = cpu_time;
     request.final = true;
     request.successful = job->rec.state == STORE_JOB_COMPLETED;
     size_t len = nui__bank__v1__charge_request__get_packed_size (&request);
     assert (len <= sizeof bytes);
     nui__bank__v1__charge_request__pack (&request, bytes);
+    if (told)
+        jobspec_free (&spec);
     return local_store_outbox_put (svc->store, STORE_OUTBOX_BANK, "charge", &key, bytes, len,
                                    svc_now (svc), err);
 }
@@ -280,7 +298,7 @@ static void end_started (struct svc *svc, struct site_job *job, const struct rm_
     usage_final (svc, job, status);
     int rc = svc_begin (svc, &err);
     if (rc == 0)
-        rc = charge_put (svc, job, &err);
+        rc = charge_put (svc, job, status->cpu_known ? status->cpu_time : 0, &err);
     if (rc == 0)
         rc = fairshare_file_put (svc, &err);
     if (rc == 0)
@@ -755,7 +773,7 @@ static void end_preempted (struct svc *svc, struct site_job *job, const struct r
     job->rec.end = status->end_at > status->start ? status->end_at : status->start;
     job->rec.state = STORE_JOB_CANCELLED; /* for the charge: this incarnation did not succeed */
     if (rc == 0)
-        rc = charge_put (svc, job, &err);
+        rc = charge_put (svc, job, status->cpu_known ? status->cpu_time : 0, &err);
     if (rc == 0)
         rc = fairshare_file_put (svc, &err);
     if (rc == 0)

@@ -186,6 +186,17 @@ int jobspec_unsigned (struct svc *svc, Nui__Common__V1__Job *job, const char *lo
                       struct jobspec *out, struct err *err);
 void jobspec_free (struct jobspec *spec);
 
+/* --- asked.c ------------------------------------------------------------------------------ */
+
+enum { BANK_GRES_MAX = 16 };
+
+struct bank_asked {
+    Nui__Bank__V1__Asked message;
+    Nui__Common__V1__GenericResource gres[BANK_GRES_MAX], *item[BANK_GRES_MAX];
+};
+/* Points into itself and the spec. */
+void bank_asked_fill (const struct svc *svc, const struct jobspec *spec, struct bank_asked *out);
+
 /* --- mode.c ------------------------------------------------------------------------------- */
 
 /* The moment that the schedule counts from: the wall clock, or a simulation's. Everything here asks

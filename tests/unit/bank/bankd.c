@@ -213,6 +213,12 @@ Nui__Common__V1__Envelope *bankd_sign (struct bankd *d, enum bankd_who who,
     c.n_reqs = 1;
     c.reqs = reqs;
     r.tasks = 1;
+    r.memory_mb = job->memory_mb;
+    Nui__Common__V1__GenericResource gpu = NUI__COMMON__V1__GENERIC_RESOURCE__INIT, *gres = &gpu;
+    gpu.name = (char *)(uintptr_t) "gpu";
+    gpu.count = job->gpus;
+    r.n_gres = job->gpus > 0;
+    r.gres = &gres;
     size_t len = nui__common__v1__job__pack (&m, body);
     assert (len < sizeof (body));
     if (envelope_sign (d->id[who], body, len, &out, &err) < 0) {

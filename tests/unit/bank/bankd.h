@@ -47,6 +47,8 @@ struct bankd_job {
     size_t site_count;
     int64_t walltime_us, expires_us, cost_max_micro;
     const char *submitter; /* NULL: the signer's */
+    int64_t memory_mb;     /* of its one task */
+    uint32_t gpus;
 };
 Nui__Common__V1__Envelope *bankd_sign (struct bankd *d, enum bankd_who who,
                                        const struct bankd_job *job);

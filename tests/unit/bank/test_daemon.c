@@ -279,20 +279,18 @@ static Nui__Bank__V1__RateFactor factor_of (const char *kind, const char *name, 
 static void cards (void **state)
 {
     struct world *w = *state;
-    struct bankd_job job = {.account = "rich"};
+    struct bankd_job job = {.account = "rich", .memory_mb = 4096, .gpus = 2};
     Nui__Common__V1__Envelope *envelope = bankd_sign (&w->d, WHO_ALICE, &job);
     uint8_t key[16], key2[16];
     Nui__Bank__V1__RateFactor factor[] = {
         factor_of ("qos", "high", 2000000), factor_of ("class", "*", 1500000),
         factor_of ("memory", "*", 250000), factor_of ("gres", "gpu", 10000000)};
+    Nui__Common__V1__Envelope *plain =
+        bankd_sign (&w->d, WHO_ALICE, &(struct bankd_job){.account = "rich"});
     publish (w, 1000000, "cpu", true, factor, 4);
-    Nui__Common__V1__GenericResource gpu = NUI__COMMON__V1__GENERIC_RESOURCE__INIT, *gres = &gpu;
-    gpu.name = TEXT ("gpu");
-    gpu.count = 2;
+    /* What the user signed counts, not what the site says. */
     Nui__Bank__V1__Asked asked = NUI__BANK__V1__ASKED__INIT;
-    asked.memory_mb = 4096;
-    asked.n_gres = 1;
-    asked.gres = &gres;
+    asked.memory_mb = 1 << 20;
     Nui__Bank__V1__HoldRequest hold = hold_of (w, envelope, "alpha.1", 8, 100, key);
     hold.qos = TEXT ("high");
     hold.class_ = TEXT ("batch");
@@ -342,7 +340,7 @@ static void cards (void **state)
     publish (w, 1000000, "", false, factor, 1);
     charge.key = bankd_key (&w->d, key2);
     charge.hold_id = TEXT ("");
-    charge.envelope = envelope;
+    charge.envelope = plain;
     charge.site_job_id = TEXT ("alpha.4");
     charge.qos = TEXT ("low");
     charge.start_us = clock_now_us ();
@@ -351,6 +349,7 @@ static void cards (void **state)
     assert_string_equal (((Nui__Bank__V1__ChargeReply *)reply.message)->account, "bank:suspense");
     bankd_reply_free (&reply);
     envelope_free (envelope);
+    envelope_free (plain);
 }
 
 static void signatures_count (void **state)

@@ -272,7 +272,7 @@ static void config_write (struct site *s, const char *extra)
 static void wait_port (struct site *s)
 {
     char path[128];
-    duration_us until = clock_monotonic_us () + 20 * US_PER_S;
+    duration_us until = clock_monotonic_us () + 120 * US_PER_S;
     snprintf (path, sizeof path, "%s/port", s->dir);
     while (clock_monotonic_us () < until) {
         int status, port = 0;
@@ -438,7 +438,7 @@ static void on_tick (evutil_socket_t fd, short what, void *arg)
 void site_wait (struct site *s, bool (*check) (struct site *s, void *arg), void *arg,
                 const char *what)
 {
-    duration_us until = clock_monotonic_us () + 20 * US_PER_S;
+    duration_us until = clock_monotonic_us () + 120 * US_PER_S;
     struct event *tick = event_new (s->base, -1, EV_PERSIST, on_tick, NULL);
     struct timeval often = {0, 5000};
     event_add (tick, &often);
@@ -447,7 +447,7 @@ void site_wait (struct site *s, bool (*check) (struct site *s, void *arg), void 
     event_free (tick);
     if (!check (s, arg)) {
         shell ("tail -40 %s/log >&2", s->dir);
-        fail_msg ("not within 20 s: %s", what);
+        fail_msg ("not within 120 s: %s", what);
     }
 }
 

@@ -567,7 +567,8 @@ static void use_is_what_counts (void **state)
     site_wait_state (s, id, STATE (COMPLETED));
     site_kill (s);
     double first = usage_stored (s);
-    assert_true (first > 0.9 && first < 2.5); /* dedicated: 14 at least */
+    /* The kernel ends it at one second by its own count, which is some ticks off; dedicated: 14. */
+    assert_true (first > 0.7 && first < 2.5);
     site_start (s, config);
     site_submit (s, "grid.2", &make, id);
     site_wait_state (s, id, STATE (RUNNING));
@@ -578,7 +579,7 @@ static void use_is_what_counts (void **state)
     site_wait_state (s, id, STATE (COMPLETED));
     site_kill (s);
     double both = usage_stored (s);
-    assert_true (both > first + 0.9 && both < first + 2.5);
+    assert_true (both > first + 0.7 && both < first + 2.5);
 }
 
 /* Six of eight processors run, the next job needs all eight, a third is backfilled beside the first.
