@@ -187,6 +187,7 @@ const struct cli_command local_commands[] = {
      "      --deadline TIME    must have ended by then\n"
      "      --depend KIND:JOB,...  wait for others: after, afterany, afterok, afternotok;\n"
      "                         before... makes the others wait\n"
+     "      --array 1-10%3     ten jobs, NUI_ARRAY_INDEX 1 to 10, three at one time\n"
      "      --flags A,B        PREEMPTEE (may be evicted), NORESTART (never run twice)\n"
      "      --max-cost CREDITS refuse when the price may be higher\n"
      "  -o, --output FILE      file of standard output in the job's directory\n"

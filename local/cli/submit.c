@@ -25,6 +25,7 @@ static const struct cli_option msub_options[] = {
     JOB_TEXT ("max-cost", 0, JOB_MAX_COST),
     JOB_TEXT ("depend", 0, JOB_DEPEND),
     JOB_TEXT ("flags", 0, JOB_FLAGS),
+    {"array", 0, CLI_OPT_STRING, offsetof (struct job_options, array), 0, 0},
     {"resources", 'l', CLI_OPT_STRING, offsetof (struct job_options, resources), 0, 0},
     {"env", 'v', CLI_OPT_LIST, offsetof (struct job_options, env), 0, 0},
     {"file", 0, CLI_OPT_STRING, offsetof (struct job_options, file), 0, 0},
@@ -70,27 +71,47 @@ static int submission_send (struct cli_context *ctx, const struct job_options *o
     return code;
 }
 
+static int submissions (struct cli_context *ctx, const struct job_options *options,
+                        const struct jobarray *array, Nui__Common__V1__Job *job,
+                        struct arena *arena)
+{
+    int code = CLI_OK;
+    for (uint32_t i = 0; i < (array->count ? array->count : 1) && code == CLI_OK; i++) {
+        Nui__Common__V1__Envelope *envelope = NULL;
+        bool owned = false;
+        jobarray_element (array, i, arena, job);
+        code = envelope_make (ctx, job, arena, &envelope, &owned);
+        if (code == CLI_OK)
+            code = submission_send (ctx, options, envelope);
+        if (owned)
+            envelope_free (envelope);
+    }
+    return code;
+}
+
 int cmd_msub (struct cli_context *ctx, int argc, char **argv)
 {
     struct job_options *options = calloc (1, sizeof *options);
     struct arena *arena = arena_create (0);
-    Nui__Common__V1__Envelope *envelope = NULL;
     Nui__Common__V1__Job *job;
     struct cli_operands operands;
-    bool owned = false;
+    struct jobarray array;
+    struct err err = {0};
     int code;
     if (!options)
         return CLI_FAILED;
     if (cli_options (ctx, msub_options, CLI_STOP_AT_OPERAND, options, argc, argv, &operands,
                      &code)) {
-        code = job_options_build (ctx, "msub", options, &operands, false, arena, &job);
+        code = jobarray_parse (options->array, arena, &array, &err) == 0
+                   ? CLI_OK
+                   : cli_usage ("msub", "%s", err.text);
+        if (code == CLI_OK && array.count && cli_format (ctx) != CLI_TABLE)
+            code = cli_usage ("msub", "--array prints ids: no --json, no --csv");
         if (code == CLI_OK)
-            code = envelope_make (ctx, job, arena, &envelope, &owned);
+            code = job_options_build (ctx, "msub", options, &operands, false, arena, &job);
         if (code == CLI_OK)
-            code = submission_send (ctx, options, envelope);
+            code = submissions (ctx, options, &array, job, arena);
     }
-    if (owned)
-        envelope_free (envelope);
     arena_destroy (arena);
     free (options);
     return code;

@@ -82,7 +82,7 @@ struct store_job {
     uint32_t checkpoints;  /* that were made of it */
     time_us suspended_at;  /* 0: it is not */
     duration_us halted;    /* for so long it was suspended before */
-    uint64_t array;        /* number of the job that stands for its array; 0: none */
+    uint64_t array;        /* the same for all jobs of an array; 0: none */
     uint32_t array_index;
     uint32_t array_limit;  /* how many of its array run at one time; 0: any number */
 };

@@ -110,7 +110,7 @@ static int submit (struct svc *svc, const struct admin_caller *caller,
     if (rc != 0)
         return rc;
     *number = job->rec.number;
-    if (wish.holds)
+    if (wish.holds || spec->job->held)
         *start = 0;
     log_event (svc->log, LOG_LEVEL_INFO, "svc", "job_submitted", "job=%s by=%s account=%s",
                site_id (svc, *number, id), caller->name, spec->local_account);

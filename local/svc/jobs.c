@@ -308,6 +308,9 @@ int jobs_enter (struct svc *svc, const struct jobs_wish *wish, const struct jobs
     rec.procs = spec->procs;
     rec.walltime = spec->walltime;
     rec.submit = svc_now (svc);
+    rec.array = jobspec_array (spec);
+    rec.array_index = spec->job->array_index;
+    rec.array_limit = spec->job->array_limit;
     struct site_job *job = svc_job_add (svc, &rec, spec);
     rc = submit_write (svc, job, wish, spec->job->held, err);
     if (rc == 0)

@@ -11,6 +11,21 @@
 
 enum { ARGS_MAX = 1024, COMPONENTS_MAX = 1024 };
 
+/* Of the array's id and of whose it is, so that nobody is in another's array. */
+uint64_t jobspec_array (const struct jobspec *spec)
+{
+    uint64_t hash = UINT64_C (14695981039346656037);
+    if (spec->job->array_id.len == 0)
+        return 0;
+    for (size_t i = 0; i < spec->job->array_id.len; i++)
+        hash = (hash ^ spec->job->array_id.data[i]) * UINT64_C (1099511628211);
+    for (const char *c = spec->submitter; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * UINT64_C (1099511628211);
+    for (const char *c = spec->local_account; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * UINT64_C (1099511628211);
+    return (hash >> 1) | 1; /* not 0, and a number for SQL */
+}
+
 void jobspec_free (struct jobspec *spec)
 {
     nui__common__v1__job__free_unpacked (spec->job, NULL);
@@ -122,9 +137,12 @@ static int flags_convert (struct jobspec *spec, struct err *err)
                             job->flags[i]);
         spec->core_flags |= known[k].flag;
     }
-    if (job->n_components > 1 && (job->n_depends || job->held))
+    if (job->n_components > 1 && (job->n_depends || job->held || job->array_id.len))
         return err_set (err, ERR_INVALID,
-                        "a job of several components can neither wait for others nor be held");
+                        "a job of several components can neither wait for others nor be held, nor be "
+                        "one of an array");
+    if (job->array_id.len && job->array_id.len != 16)
+        return err_set (err, ERR_INVALID, "an array's id has 16 bytes");
     return 0;
 }
 

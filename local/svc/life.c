@@ -425,6 +425,8 @@ static void launch_env (struct svc *svc, struct site_job *job, const struct jobs
     env_printf (arena, env, &n, "NUI_NODES=%u", rm->host_count);
     env_printf (arena, env, &n, "NUI_START_TIME=%lld",
                 (long long)((rm->start ? rm->start : svc_now (svc)) / US_PER_S));
+    if (job->rec.array)
+        env_printf (arena, env, &n, "NUI_ARRAY_INDEX=%u", job->rec.array_index);
     if (job->rec.incarnation)
         env_printf (arena, env, &n, "NUI_RESTARTS=%u", job->rec.incarnation);
     if (job->rec.checkpoints) {

@@ -185,6 +185,8 @@ int jobspec_load (struct svc *svc, const struct store_job *rec, struct jobspec *
 int jobspec_unsigned (struct svc *svc, Nui__Common__V1__Job *job, const char *local_account,
                       struct jobspec *out, struct err *err);
 void jobspec_free (struct jobspec *spec);
+/* The number of its array here; 0: none. */
+uint64_t jobspec_array (const struct jobspec *spec);
 
 /* --- asked.c ------------------------------------------------------------------------------ */
 

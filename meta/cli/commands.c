@@ -44,6 +44,7 @@ const struct cli_command meta_commands[] = {
      "will be finished soonest. Prints the job's id (grid.42). Directives #NUI in the script mean\n"
      "the same as options; where there are none, the common #SBATCH and #PBS ones are read.\n"
      "\n" JOB_OPTIONS_HELP
+     "      --array 1-10%3     ten jobs, NUI_ARRAY_INDEX 1 to 10, three at one time at a site\n"
      "      --wait             follow the job; exit 0 only if it completes\n" COMMON_OPTIONS "\n"
      "  nui submit -A phys -n 4 -t 1:00:00 run.sh input.dat\n"
      "  nui submit -t 10:00 --component left:site=alpha,tasks=2 \\\n"

@@ -36,6 +36,7 @@ int grid_call (struct cli_context *ctx, const char *method, const ProtobufCMessa
 
 const struct cli_option grid_submit_options[] = {
     JOB_OPTIONS,
+    {"array", 0, CLI_OPT_STRING, offsetof (struct job_options, array), 0, 0},
     {"wait", 0, CLI_OPT_FLAG, offsetof (struct job_options, wait), 0, 0},
     {0},
 };

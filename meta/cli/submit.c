@@ -6,58 +6,102 @@
 #include "proto/base/clock.h"
 #include "proto/rpc/envelope.h"
 
-static int submitted (struct cli_context *ctx, const char *id)
+/* One id, or those of an array. */
+static int submitted (struct cli_context *ctx, const char *const *id, uint32_t count, bool array)
 {
     struct strbuf out = STRBUF_INIT;
     if (cli_format (ctx) == CLI_JSON) {
         struct jsonout json = jsonout_make (&out);
         jsonout_object (&json);
-        jsonout_key (&json, "job_id");
-        jsonout_text (&json, id);
+        jsonout_key (&json, array ? "job_ids" : "job_id");
+        if (array)
+            jsonout_array (&json);
+        for (uint32_t i = 0; i < count; i++)
+            jsonout_text (&json, id[i]);
+        if (array)
+            jsonout_end (&json);
         jsonout_end (&json);
-    } else
-        strbuf_printf (
-            &out, cli_format (ctx) == CLI_CSV && !cli_noheader (ctx) ? "job_id\n%s\n" : "%s\n", id);
+    } else {
+        if (cli_format (ctx) == CLI_CSV && !cli_noheader (ctx))
+            strbuf_puts (&out, "job_id\n");
+        for (uint32_t i = 0; i < count; i++)
+            strbuf_printf (&out, "%s\n", id[i]);
+    }
     int code = cli_output (&out);
     fflush (stdout);
     strbuf_free (&out);
     return code;
 }
 
+static int submit_one (struct cli_context *ctx, const char *command, Nui__Common__V1__Job *job,
+                       struct arena *arena, const char **id)
+{
+    Nui__Common__V1__Envelope *envelope = NULL;
+    ProtobufCMessage *reply = NULL;
+    struct err err = {0};
+    int code = job_sign (ctx, command, job, arena, &envelope);
+    if (code == CLI_OK) {
+        Nui__Meta__V1__SubmitRequest request = NUI__META__V1__SUBMIT_REQUEST__INIT;
+        request.envelope = envelope;
+        if (grid_call (ctx, "Submit", &request.base, true, &reply, &err) < 0)
+            code = cli_fail (command, &err);
+        else
+            *id = arena_strdup (arena, ((Nui__Meta__V1__SubmitReply *)reply)->grid_job_id);
+    }
+    if (reply)
+        protobuf_c_message_free_unpacked (reply, NULL);
+    envelope_free (envelope);
+    return code;
+}
+
+static int array_read (const struct job_options *options, struct arena *arena,
+                       struct jobarray *array, const char *command)
+{
+    struct err err = {0};
+    if (jobarray_parse (options->array, arena, array, &err) != 0)
+        return cli_usage (command, "%s", err.text);
+    if (array->count && options->wait)
+        return cli_usage (command, "--wait follows one job, not an array");
+    if (array->count && options->components.count > 1)
+        return cli_usage (command, "an array's jobs have one component");
+    return CLI_OK;
+}
+
 int cmd_submit (struct cli_context *ctx, int argc, char **argv)
 {
     struct job_options *options = calloc (1, sizeof *options);
     struct arena *arena = arena_create (0);
-    Nui__Common__V1__Envelope *envelope = NULL;
-    ProtobufCMessage *reply = NULL;
+    Nui__Common__V1__Job *job;
     struct cli_operands operands;
-    struct err err;
+    struct jobarray array;
+    const char **id = NULL;
+    uint32_t done = 0, all;
     int code;
-    err_clear (&err);
     if (!cli_options (ctx, grid_submit_options, CLI_STOP_AT_OPERAND, options, argc, argv, &operands,
                       &code))
         goto out;
-    code = grid_job_sign (ctx, argv[0], options, &operands, false, arena, &envelope, NULL);
+    code = array_read (options, arena, &array, argv[0]);
+    if (code == CLI_OK)
+        code = job_options_build (ctx, argv[0], options, &operands, false, arena, &job);
     if (code != CLI_OK)
         goto out;
-    Nui__Meta__V1__SubmitRequest request = NUI__META__V1__SUBMIT_REQUEST__INIT;
-    request.envelope = envelope;
-    if (grid_call (ctx, "Submit", &request.base, true, &reply, &err) < 0) {
-        code = cli_fail (argv[0], &err);
-        goto out;
+    all = array.count ? array.count : 1;
+    id = arena_array (arena, all, sizeof *id);
+    for (; done < all && code == CLI_OK; done += code == CLI_OK) {
+        jobarray_element (&array, done, arena, job);
+        code = submit_one (ctx, argv[0], job, arena, &id[done]);
     }
-    const char *id = ((Nui__Meta__V1__SubmitReply *)reply)->grid_job_id;
-    code = submitted (ctx, id);
+    if (done > 0) { /* also where a later one failed: these are there */
+        int told = submitted (ctx, id, done, array.count > 0);
+        code = code == CLI_OK ? told : code;
+    }
     if (code == CLI_OK && options->wait) {
         Nui__Meta__V1__GridJobState state;
-        code = grid_watch (ctx, argv[0], id, &state);
+        code = grid_watch (ctx, argv[0], id[0], &state);
         if (code == CLI_OK && state != NUI__META__V1__GRID_JOB_STATE__GRID_COMPLETED)
             code = CLI_FAILED;
     }
 out:
-    if (reply)
-        protobuf_c_message_free_unpacked (reply, NULL);
-    envelope_free (envelope);
     arena_destroy (arena);
     free (options);
     return code;

@@ -6,6 +6,7 @@
 #define NUI_CLI_JOBOPTIONS_H
 
 #include "proto/cli/client.h"
+#include "proto/cli/jobarray.h"
 #include "proto/cli/jobspec.h"
 #include "proto/cli/options.h"
 
@@ -23,6 +24,7 @@ struct job_options {
     struct cli_list env;
     const char *file;      /* --file JOB.json */
     const char *resources; /* msub -l */
+    const char *array;     /* --array 1-10%3 */
     bool wait;             /* submit only */
     bool hold;
     const char *site;      /* msub only: --site */

@@ -499,6 +499,10 @@ Nui__Common__V1__Envelope *job_envelope (struct site *s, const struct job_make *
     job.n_depends = make->depend_kind ? 1 : 0;
     job.depends = depends;
     job.held = make->held;
+    job.array_id.data = (uint8_t *)make->array;
+    job.array_id.len = make->array ? 16 : 0;
+    job.array_index = make->array_index;
+    job.array_limit = make->array_limit;
     req.n_features = make->feature ? 1 : 0;
     req.features = features;
     size_t len = nui__common__v1__job__get_packed_size (&job);

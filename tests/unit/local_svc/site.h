@@ -96,6 +96,8 @@ struct job_make {
     const char *flag;                   /* one of the job's; NULL: none */
     const char *depend_kind, *depend_on; /* NULL: none */
     bool held;
+    const char *array; /* 16 bytes; NULL: none */
+    uint32_t array_index, array_limit;
 };
 /* A signed job. Free with envelope_free. */
 Nui__Common__V1__Envelope *job_envelope (struct site *s, const struct job_make *make);

@@ -362,6 +362,42 @@ static void bad_wishes_are_refused (void **state)
     }
 }
 
+/* Two at one time, through a kill -9. */
+static void an_array (void **state)
+{
+    struct site *s = *state;
+    char id[4][64], script[256], want[32];
+    site_start (s, NULL);
+    snprintf (script, sizeof script,
+              "while [ ! -e %s/go$NUI_ARRAY_INDEX ]; do sleep 0.05; done; echo $NUI_ARRAY_INDEX\n",
+              s->dir);
+    for (uint32_t i = 0; i < 4; i++) {
+        char grid[32];
+        snprintf (grid, sizeof grid, "grid.%u", i + 1);
+        site_submit (s, grid,
+                     &(struct job_make){.script = script, .array = "sixteen bytes it", .array_limit = 2,
+                                        .array_index = 10 + i}, id[i]);
+    }
+    site_wait_state (s, id[0], STATE (RUNNING));
+    site_wait_state (s, id[1], STATE (RUNNING));
+    wait_says (s, id[2], "ArrayLimit");
+    site_kill (s);
+    site_start (s, NULL);
+    wait_says (s, id[3], "ArrayLimit");
+    assert_int_equal (site_told (s, id[2]), STATE (QUEUED));
+    touch (s, "go10");
+    site_wait_state (s, id[2], STATE (RUNNING));
+    wait_says (s, id[3], "ArrayLimit");
+    for (uint32_t i = 1; i < 4; i++) {
+        snprintf (want, sizeof want, "go%u", 10 + i);
+        touch (s, want);
+    }
+    site_wait_state (s, id[3], STATE (COMPLETED));
+    char *out = site_output (s->as_alice, id[3], NULL);
+    assert_string_equal (out, "13\n");
+    free (out);
+}
+
 /* Backfilled before a kill -9, preemptible after it. */
 static void backfilled_before_a_restart (void **state)
 {
@@ -391,7 +427,7 @@ int main (void)
     const struct CMUnitTest tests[] = {
         T (suspended_and_resumed), T (cancelled_for_another), T (checkpointed),
         T (checkpoint_fails), T (sent_back_at_its_limit), T (node_goes_down), T (waits_for_others),
-        T (bad_wishes_are_refused), T (backfilled_before_a_restart),
+        T (bad_wishes_are_refused), T (an_array), T (backfilled_before_a_restart),
     };
     cmocka_set_test_filter (getenv ("NUI_TEST_ONLY"));
     return cmocka_run_group_tests (tests, site_group_setup, site_group_teardown);

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "proto/cli/jobarray.h"
 #include "proto/cli/jobspec.h"
 
 static const time_us now = INT64_C (1795219673) * US_PER_S;
@@ -268,6 +269,32 @@ static void what_it_waits_for (void **state)
     assert_true (job->held);
 }
 
+static void an_array (void **state)
+{
+    static const char *const bad[] = {"", "1-", "5-1", "1,1", "0-20000", "1-3%0", "3:2", "a"};
+    struct fixture *f = *state;
+    struct jobarray a;
+    Nui__Common__V1__Job job = NUI__COMMON__V1__JOB__INIT;
+    uint8_t first[16];
+    assert_int_equal (jobarray_parse (NULL, f->arena, &a, &f->err), 0);
+    assert_int_equal (a.count, 0);
+    assert_int_equal (jobarray_parse ("0-10:5,99%3", f->arena, &a, &f->err), 0);
+    assert_int_equal (a.count, 4);
+    assert_int_equal (a.index[2], 10);
+    assert_int_equal (a.index[3], 99);
+    assert_int_equal (a.limit, 3);
+    jobarray_element (&a, 0, f->arena, &job);
+    memcpy (first, job.uuid.data, 16);
+    assert_int_equal (job.array_index, 0);
+    jobarray_element (&a, 3, f->arena, &job);
+    assert_int_equal (job.array_index, 99);
+    assert_int_equal (job.array_limit, 3);
+    assert_memory_not_equal (job.uuid.data, first, 16);
+    assert_memory_equal (job.array_id.data, a.id.b, 16);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_int_not_equal (jobarray_parse (bad[i], f->arena, &a, &f->err), 0);
+}
+
 static void bad_waits_are_refused (void **state)
 {
     static const char *const bad[] = {"afterok", "afterok:", ":alpha.3", "afterok:alpha"};
@@ -297,6 +324,7 @@ int main (void)
         CASE (an_unknown_native_directive_is_refused),
         CASE (what_it_waits_for),
         CASE (bad_waits_are_refused),
+        CASE (an_array),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -1,0 +1,81 @@
+#include "proto/cli/jobarray.h"
+
+#include <string.h>
+
+#include "proto/base/clock.h"
+
+enum { INDEX_MAX = 1000000 };
+
+static int add (struct jobarray *a, uint32_t index, struct err *err)
+{
+    if (a->count == JOBARRAY_MAX)
+        return err_set (err, ERR_LIMIT, "--array: more than %d jobs", JOBARRAY_MAX);
+    for (uint32_t i = 0; i < a->count; i++)
+        if (a->index[i] == index)
+            return err_set (err, ERR_INVALID, "--array: index %u is given twice", index);
+    a->index[a->count++] = index;
+    return 0;
+}
+
+static int range_add (struct jobarray *a, char *text, struct err *err)
+{
+    uint64_t from, to, step = 1;
+    char *colon = strchr (text, ':'), *dash;
+    if (colon)
+        *colon++ = '\0';
+    dash = strchr (text, '-');
+    if (dash)
+        *dash++ = '\0';
+    int rc = uint_parse (text, "--array", 0, INDEX_MAX, &from, err);
+    to = from;
+    if (rc == 0 && dash)
+        rc = uint_parse (dash, "--array", 0, INDEX_MAX, &to, err);
+    if (rc == 0 && colon)
+        rc = uint_parse (colon, "--array's step", 1, INDEX_MAX, &step, err);
+    if (rc == 0 && (to < from || (colon && !dash)))
+        rc = err_set (err, ERR_INVALID, "--array: wanted indexes as in 1-10 or 0-30:5,99");
+    for (uint64_t i = from; rc == 0 && i <= to; i += step)
+        rc = add (a, (uint32_t)i, err);
+    return rc;
+}
+
+int jobarray_parse (const char *text, struct arena *arena, struct jobarray *out, struct err *err)
+{
+    char *copy, *percent, *rest = NULL;
+    uint64_t limit = 0;
+    int rc = 0;
+    *out = (struct jobarray){0};
+    if (!text)
+        return 0;
+    copy = arena_strdup (arena, text);
+    out->index = arena_array (arena, JOBARRAY_MAX, sizeof *out->index);
+    percent = strchr (copy, '%');
+    if (percent) {
+        *percent++ = '\0';
+        rc = uint_parse (percent, "--array's limit", 1, JOBARRAY_MAX, &limit, err);
+    }
+    for (char *one = strtok_r (copy, ",", &rest); one && rc == 0;
+         one = strtok_r (NULL, ",", &rest))
+        rc = range_add (out, one, err);
+    if (rc == 0 && out->count == 0)
+        rc = err_set (err, ERR_INVALID, "--array names no index");
+    out->limit = (uint32_t)limit;
+    uuid_make (&out->id);
+    return rc;
+}
+
+void jobarray_element (const struct jobarray *a, uint32_t i, struct arena *arena,
+                       Nui__Common__V1__Job *job)
+{
+    struct uuid *uuid = arena_new (arena, struct uuid), *id = arena_new (arena, struct uuid);
+    if (a->count == 0)
+        return;
+    uuid_make (uuid);
+    *id = a->id;
+    job->uuid.data = uuid->b;
+    job->uuid.len = sizeof uuid->b;
+    job->array_id.data = id->b;
+    job->array_id.len = sizeof id->b;
+    job->array_index = a->index[i];
+    job->array_limit = a->limit;
+}

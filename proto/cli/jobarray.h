@@ -1,0 +1,27 @@
+/* jobarray: one submission of many jobs, told apart by an index. Pure.
+ *
+ * "1-10", "0-30:5,99", "1-1000%20": indexes, ranges with a step, and how many may run at one time at
+ * one site. Each is a job of its own, with an id and a price of its own; they share the array's id. */
+#ifndef NUI_CLI_JOBARRAY_H
+#define NUI_CLI_JOBARRAY_H
+
+#include "proto/base/arena.h"
+#include "proto/base/quantity.h"
+#include "proto/nui/v1/common.pb-c.h"
+
+enum { JOBARRAY_MAX = 10000 };
+
+struct jobarray {
+    uint32_t count; /* 0: an ordinary job */
+    uint32_t *index; /* ascending as given, none twice */
+    uint32_t limit; /* 0: none */
+    struct uuid id;
+};
+
+/* text NULL: an ordinary job. ERR_INVALID, ERR_LIMIT. */
+int jobarray_parse (const char *text, struct arena *arena, struct jobarray *out, struct err *err);
+/* Makes of the job the array's at place i: with a uuid of its own, in the arena. */
+void jobarray_element (const struct jobarray *array, uint32_t i, struct arena *arena,
+                       Nui__Common__V1__Job *job);
+
+#endif
