@@ -101,6 +101,26 @@ class Alone(SiteCase):
         self.ok(self.alpha, "canceljob", ident, config=alice)
         self.wait_job(ident, "Cancelled")
 
+    def test_waits_and_arrays(self):
+        """--depend and --array: in order, so many at one time, each with its index."""
+        script = self.script("index", f"""#!/bin/sh
+            until [ -e {self.shared}/index.gate ]; do sleep 0.05; done
+            echo index $NUI_ARRAY_INDEX""")
+        jobs = self.msub("-t", "5:00", "--array", "1-3%1", script, account=self.account).split()
+        self.assertEqual(len(jobs), 3)
+        after = self.msub("-t", "5:00", "--depend", "afterok:" + ":".join(jobs),
+                          self.script("after", "#!/bin/sh\nexit 0\n"), account=self.account)
+        self.wait_job(jobs[0], "Running")
+        blocked = {j["job_id"] for j in self.data(self.alpha, "showq")["blocked"]}
+        self.assertIn(after, blocked)
+        self.gate("index")
+        self.wait_job(after, "Completed")
+        for i, ident in enumerate(jobs):
+            self.assertEqual(Path(f"{self.state}/jobs/{ident}/work/stdout").read_text(),
+                             f"index {i + 1}\n")
+        self.refused(self.alpha, "msub", "-t", "5:00", "--depend", "afterok:alpha.99999", script,
+                     account=self.account, code=5, says="alpha.99999 is not known")
+
     def test_killed(self):
         """What msub printed is there after a kill -9, and a job that was being started runs."""
         held = self.msub("-h", "-t", "5:00", self.gated("killed1"), account=self.account)
