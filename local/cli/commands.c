@@ -35,7 +35,7 @@ const struct cli_command local_commands[] = {
      "\n"
      "  nui canceljob alpha.17 alpha.18\n"},
     {"showbf", GROUP, "what is free now, and for how long", cmd_showbf,
-     "nui showbf [-u USER] [-g GROUP] [-a ACCOUNT] [-c CLASS] [-q QOS] [-d DURATION]\n"
+     "nui showbf [-v] [-u USER] [-g GROUP] [-a ACCOUNT] [-c CLASS] [-q QOS] [-d DURATION]\n"
      "           [--site NAME]\n"
      "\n"
      "Backfill windows: processors that can be used at once without moving anybody's reservation.\n"
@@ -47,7 +47,8 @@ const struct cli_command local_commands[] = {
      "  -a, --account ACCOUNT\n"
      "  -c, --class CLASS\n"
      "  -q, --qos QOS\n"
-     "  -d, --duration TIME    only windows at least so long\n" SITE_HELP
+     "  -d, --duration TIME    only windows at least so long\n"
+     "  -v, --verbose          also why each node gives no more: for administrators (ADMIN3)\n" SITE_HELP
      "\n"
      "  nui showbf -d 2:00:00\n"},
     {"showstart", GROUP, "when a job, or one of a shape, will start at the earliest", cmd_showstart,

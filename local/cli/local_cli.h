@@ -76,6 +76,11 @@ int cmd_canceljob (struct cli_context *ctx, int argc, char **argv);
 
 /* --- when.c ------------------------------------------------------------------------------- */
 
+/* Why each node gives no more: nodes, and the reservations on them with their nodes. */
+struct nodes;
+struct reservations;
+void showbf_nodes_text (const struct nodes *nodes, const struct reservations *on_them,
+                        struct strbuf *out);
 void showbf_text (const Nui__Local__V1__WindowsReply *reply, bool noheader, struct strbuf *out);
 int cmd_showbf (struct cli_context *ctx, int argc, char **argv);
 void showstart_text (const Nui__Local__V1__StartTimeReply *reply, const char *name,

@@ -31,6 +31,43 @@ void showbf_text (const Nui__Local__V1__WindowsReply *r, bool noheader, struct s
         strbuf_puts (out, "\n\n\n");
 }
 
+static bool stands_on (const Nui__Local__V1__Reservation *r, const char *node)
+{
+    for (size_t i = 0; i < r->n_nodes; i++)
+        if (strcmp (r->nodes[i]->node, node) == 0)
+            return true;
+    return false;
+}
+
+/* The first reservation that begins on this node after now. */
+static const Nui__Local__V1__Reservation *first_on (const struct reservations *rsv,
+                                                    const char *node, int64_t now_us)
+{
+    const Nui__Local__V1__Reservation *first = NULL;
+    for (uint32_t i = 0; i < rsv->count; i++) {
+        const Nui__Local__V1__Reservation *r = rsv->item[i];
+        if (r->start_us > now_us && (!first || r->start_us < first->start_us) && stands_on (r, node))
+            first = r;
+    }
+    return first;
+}
+
+void showbf_nodes_text (const struct nodes *nodes, const struct reservations *rsv,
+                        struct strbuf *out)
+{
+    char a[QUANTITY_TEXT_MAX];
+    for (uint32_t i = 0; i < nodes->count; i++) {
+        const Nui__Local__V1__NodeInfo *n = nodes->item[i];
+        const Nui__Local__V1__Reservation *r = first_on (rsv, n->name, nodes->now_us);
+        if (strcmp (n->state, "Idle") != 0 && strcmp (n->state, "Running") != 0)
+            strbuf_printf (out, "node %s is unavailable (state '%s')\n", n->name, n->state);
+        else if (r)
+            strbuf_printf (out, "node %s is blocked by reservation %s in %s\n", n->name, r->name,
+                           span_text (r->start_us - nodes->now_us, a));
+    }
+    strbuf_putc (out, '\n');
+}
+
 static const struct table_column window_columns[] = {
     {"procs", "Procs", TABLE_INT, 0},
     {"nodes", "Nodes", TABLE_INT, 0},
@@ -40,6 +77,7 @@ static const struct table_column window_columns[] = {
 struct showbf_args {
     const char *user, *group, *account, *class, *qos, *site;
     duration_us duration;
+    bool verbose;
 };
 
 #define AT(field) offsetof (struct showbf_args, field)
@@ -50,6 +88,7 @@ static const struct cli_option showbf_options[] = {
     {"class", 'c', CLI_OPT_STRING, AT (class), 0, 0},
     {"qos", 'q', CLI_OPT_STRING, AT (qos), 0, 0},
     {"duration", 'd', CLI_OPT_DURATION, AT (duration), 0, 0},
+    {"verbose", 'v', CLI_OPT_FLAG, AT (verbose), 0, 0},
     {"site", 0, CLI_OPT_STRING, AT (site), 0, 0},
     {0},
 };
@@ -77,6 +116,21 @@ static int showbf_print (struct cli_context *ctx, const Nui__Local__V1__WindowsR
     return rc;
 }
 
+static int showbf_nodes (struct cli_context *ctx, const char *site, struct strbuf *out,
+                         struct err *err)
+{
+    struct nodes nodes = {.arena = arena_create (0)};
+    struct reservations rsv = {.arena = arena_create (0)};
+    int rc = nodes_fetch (ctx, site, NULL, &nodes, err);
+    if (rc == 0)
+        rc = reservations_fetch (ctx, site, NULL, NULL, true, &rsv, err);
+    if (rc == 0)
+        showbf_nodes_text (&nodes, &rsv, out);
+    nodes_free (&nodes);
+    reservations_free (&rsv);
+    return rc;
+}
+
 int cmd_showbf (struct cli_context *ctx, int argc, char **argv)
 {
     struct showbf_args args = {0};
@@ -84,11 +138,14 @@ int cmd_showbf (struct cli_context *ctx, int argc, char **argv)
     struct err err = {0};
     Nui__Local__V1__WindowsRequest request = NUI__LOCAL__V1__WINDOWS_REQUEST__INIT;
     Nui__Local__V1__WindowsReply *reply = NULL;
+    struct strbuf notes = STRBUF_INIT;
     int exit_code;
     if (!cli_options (ctx, showbf_options, 0, &args, argc, argv, &operands, &exit_code))
         return exit_code;
     if (operands.count > 0)
         return cli_usage ("showbf", "'%s' is too much: there are options only", operands.item[0]);
+    if (args.verbose && cli_format (ctx) != CLI_TABLE)
+        return cli_usage ("showbf", "-v is for the table: diagnose -n and showres -n have --json");
     const char *given[] = {args.user, args.group, args.account, args.class, args.qos};
     char **field[] = {&request.user, &request.group, &request.account, &request.class_,
                       &request.qos};
@@ -98,7 +155,14 @@ int cmd_showbf (struct cli_context *ctx, int argc, char **argv)
     request.duration_us = args.duration;
     if (site_admin (ctx, args.site, "Windows", &request, true, &reply, &err) < 0)
         return cli_fail ("showbf", &err);
-    exit_code = showbf_print (ctx, reply);
+    if (args.verbose && showbf_nodes (ctx, args.site, &notes, &err) < 0) {
+        exit_code = cli_fail ("showbf", &err); /* before anything is printed */
+    } else {
+        exit_code = showbf_print (ctx, reply);
+        if (exit_code == CLI_OK && args.verbose)
+            exit_code = cli_output (&notes);
+    }
+    strbuf_free (&notes);
     nui__local__v1__windows_reply__free_unpacked (reply, NULL);
     return exit_code;
 }

@@ -152,6 +152,7 @@ Total Jobs: 3   Active Jobs: 2   Idle Jobs: 0   Blocked Jobs: 1
         self.assertIn("MAXJOB limit of 2", nothing)
         self.assertEqual(self.data("showbf", "-u", user), [])
         self.assertEqual([w["procs"] for w in self.data("showbf", "-d", "1:00:00")], [2])
+        self.refused("showbf", "-v", code=3, account=self.other, says="seeing the nodes is for")
         self.refused("showbf", "-u", "nobodyknows", code=5, says="knows no user nobodyknows")
         self.refused("showbf", "-d", "soon", code=2, says="soon")
 

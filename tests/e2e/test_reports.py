@@ -199,6 +199,20 @@ ALL                    1 100.00       0.67 100.00       0.17 100.00   2.00   2.0
 
 """, "profiler", "-b", "2001-09-09T02:35:00Z", "-e", "2001-09-09T02:40:00Z")
 
+    def test_showbf(self):
+        """Two processors are free until dan's reservation, when cat's limit ends."""
+        self.same("""backfill window (user: 'root' group: '[ALL]' partition: ALL) Sun Sep  9 03:00:00
+
+  2 procs available for       1:40:00
+
+
+
+node n1 is unavailable (state 'Busy')
+node n2 is blocked by reservation alpha.5 in 1:40:00
+
+""", "showbf", "-v")
+        self.refused(self.alpha, "showbf", "-v", "--json", code=2, says="-v is for the table")
+
     def test_diagnose(self):
         trace = self.state / "alpha" / "simulation.stats"
         wait_for("the trace", lambda: "(3 jobs)" in self.table("diagnose", "-S"), 30)
