@@ -351,6 +351,13 @@ class Slurm:
             raise Failure(f"sbatch {' '.join(map(str, args))}: {done.stderr.strip()}")
         return int(done.stdout.split(";")[0])
 
+    def saved(self):
+        """When slurmctld last wrote down its jobs: what is younger dies with it."""
+        try:
+            return (self.root / "state" / "job_state").stat().st_mtime
+        except OSError:
+            return 0
+
     def scontrol(self, *args, user=None):
         return run_checked(self.command("scontrol", *args, user=user), args)
 

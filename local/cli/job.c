@@ -181,6 +181,8 @@ void checkjob_text (const Nui__Local__V1__JobDetail *d, struct strbuf *out)
     if (*j->grid_job_id)
         strbuf_printf (out, "GridJob: %s  Component: %s  Submitter: %s\n", j->grid_job_id,
                        or_none (d->component), d->submitter);
+    if (*d->rm_job_id)
+        strbuf_printf (out, "RMJob:  %s\n", d->rm_job_id);
     times_text (d, out);
     for (size_t i = 0; i < d->n_reqs; i++)
         tasks += d->reqs[i]->tasks;
@@ -226,7 +228,7 @@ static const struct table_column columns[] = {
     {"limit_value", "Value", TABLE_INT, 0},    {"limit_usage", "Usage", TABLE_INT, 0},
     {"limit_request", "Request", TABLE_INT, 0}, {"idle_procs", "Idle", TABLE_INT, 0},
     {"feasible_procs", "Feasible", TABLE_INT, 0},
-    {"start_estimate", "Estimate", TABLE_TIME, 0},
+    {"start_estimate", "Estimate", TABLE_TIME, 0}, {"rm_job_id", "RMJob", TABLE_TEXT, 0},
 };
 
 static void who_cells (const Nui__Local__V1__JobDetail *d, struct table *t)
@@ -284,6 +286,7 @@ static struct table *checkjob_table (const Nui__Local__V1__JobDetail *d)
     table_int (t, d->idle_procs);
     table_int (t, d->feasible_procs);
     cell_moment (t, d->start_estimate_us);
+    cell_text (t, d->rm_job_id);
     table_end_row (t);
     return t;
 }

@@ -241,10 +241,12 @@ static int slurm_bind (void *self, const char *rm_id, time_us submit, const char
     return 0;
 }
 
+/* For a wish about it: none while we only look. */
 static struct slurm_job *job_of (struct slurm *slurm, const char *job_id, uint32_t incarnation,
                                  struct err *err)
 {
-    struct slurm_job *job = slurm_job_by_id (slurm, job_id, incarnation);
+    struct slurm_job *job =
+        slurm->observe ? NULL : slurm_job_by_id (slurm, job_id, incarnation);
     if (!job)
         err_set (err, ERR_NOT_FOUND, "job %s is not with Slurm", job_id);
     return job;
@@ -448,6 +450,7 @@ int rm_slurm_create (const struct rm_slurm_config *config, struct rm *out, struc
     slurm->poll_every = config->poll;
     slurm->patience = config->patience;
     slurm->sacct = config->sacct;
+    slurm->observe = config->observe;
     slurm->partition = strdup (config->partition);
     slurm->slurm_conf = dup_or_null (config->slurm_conf);
     slurm->bin_dir = dup_or_null (config->bin_dir);

@@ -34,6 +34,7 @@ struct rm_slurm_config {
     const char *slurm_conf; /* for the commands; NULL: Slurm's default */
     const char *bin_dir;    /* of scontrol and sacct; NULL: by PATH */
     const char *completions; /* file of JobCompType=jobcomp/filetxt; NULL: none */
+    bool observe;           /* look only: another scheduler runs this Slurm */
     bool sacct;             /* ask sacct for ends that Slurm has forgotten */
     duration_us poll;       /* between looks at Slurm */
     duration_us patience;   /* a start that is not RUNNING by then has failed */

@@ -124,7 +124,7 @@ struct slurm {
     struct log *log;
     struct slurm_rest *rest;
     char *partition, *slurm_conf, *bin_dir, *completions, *job_dir;
-    bool sacct;
+    bool sacct, observe;
     duration_us poll_every, patience;
     rm_event_fn on_event;
     void *arg;

@@ -114,7 +114,7 @@ void slurm_job_finish (struct slurm_job *job, const struct rm_status *status)
                "job=%s slurm_job=%s how=%s exit_code=%d", id, job->rm_id,
                rm_end_name (status->end), status->exit_code);
     unbind (job); /* first: the callback may bind the next incarnation */
-    if (status->end != RM_END_REQUEUED)
+    if (job->state == SLURM_ENDED)
         job->digest = 1; /* its end is told: it is not to be told as a new job */
     slurm->on_event (slurm->arg, &event);
 }
@@ -433,6 +433,8 @@ static bool told (struct slurm_job *job)
     char key[JOBDIR_KEY_MAX];
     memcpy (key, job->key, sizeof key);
     bool runs = job->state == SLURM_RUNNING || job->state == SLURM_SUSPENDED;
+    if (strcmp (job->word, "COMPLETING") == 0)
+        return true; /* an end, or a requeue: it shows when its processes are gone */
     if (job->started_told && (job->state == SLURM_PENDING || job->restarts > job->restarts_told))
         tell_requeued (job);
     else if (runs && !job->started_told)
@@ -444,7 +446,7 @@ static bool told (struct slurm_job *job)
 
 static void step (struct slurm_job *job)
 {
-    if (job->busy)
+    if (job->busy || job->owner->observe)
         return;
     if (job->cancel && *job->rm_id) {
         cancel_send (job);

@@ -135,7 +135,7 @@ static int on_partition (void *arg, const char *key, json_t *object, struct err 
         snprintf (slurm->default_class, sizeof slurm->default_class, "%s", name);
     /* Up: Slurm's own scheduler would start what users submit there. */
     const char *state = "";
-    if (slurm_text (object, "a partition", "state", false, &state, NULL) == 0 &&
+    if (!slurm->observe && slurm_text (object, "a partition", "state", false, &state, NULL) == 0 &&
         strcmp (state, "UP") == 0)
         log_event (slurm->log, LOG_LEVEL_WARN, "slurm", "partition_up",
                    "partition=%s reason=\"Slurm itself starts jobs of this partition; set its State "
@@ -440,7 +440,7 @@ void slurm_look (struct slurm *slurm, bool whole)
 
 static bool watched (const struct slurm_job *job)
 {
-    return *job->rm_id && (job->phase == PHASE_WATCH || (job->started_told && !job->guarded));
+    return *job->rm_id && !job->owner->observe && (job->phase == PHASE_WATCH || (job->started_told && !job->guarded));
 }
 
 static int on_watched_job (void *arg, const char *key, json_t *object, struct err *err)

@@ -76,6 +76,8 @@ static int change (struct svc *svc, const struct admin_caller *caller, const str
     rc = svc_commit (svc, rc, err);
     if (rc != 0)
         (void)apply (svc, job, others, &before, &again);
+    else
+        native_hold_push (svc, job, before.holds, set->holds);
     pass_wake (svc);
     return rc;
 }

@@ -204,6 +204,9 @@ static int detail_fill (struct svc *svc, struct store_job *rec, struct site_job 
     const struct store_job *r = live ? &live->rec : rec;
     out->submitter = arena_strdup (arena, r->submitter ? r->submitter : "");
     out->component = arena_strdup (arena, r->component);
+    struct store_rm_job rm;
+    if (local_store_rm_job_get (svc->store, r->number, &rm, NULL) == 0)
+        out->rm_job_id = arena_strdup (arena, rm.rm_id);
     out->start_count = r->incarnation;
     out->exit_code = r->exit_code;
     out->held_micro = store_job_ended (r->state) ? 0 : r->amount;

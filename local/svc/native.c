@@ -331,6 +331,21 @@ static void uncreate (struct svc *svc, struct site_job *job)
     svc_job_forget (svc, job);
 }
 
+/* Somebody stopped it there, or let it go on: that time is not charged. Its nodes stay taken. */
+static void halted_follow (struct svc *svc, struct site_job *job, bool suspended)
+{
+    time_us now = svc_now (svc);
+    job->suspended = suspended;
+    if (suspended) {
+        job->suspended_since = now;
+        svc_reason (job, "Suspended", "suspended at the resource manager");
+    } else {
+        if (job->suspended_since)
+            job->rec.halted += now - job->suspended_since;
+        svc_reason (job, "", "%s", "");
+    }
+}
+
 /* What it needs, as it is now. In a transaction. */
 static int change (struct svc *svc, struct site_job *job, const struct rm_native *n,
                    struct arena *arena, struct err *err)
@@ -339,9 +354,10 @@ static int change (struct svc *svc, struct site_job *job, const struct rm_native
     struct misfit misfit = {0};
     uint8_t *envelope;
     size_t len;
-    job->suspended = n->state == RM_NATIVE_SUSPENDED;
+    if (job->suspended != (n->state == RM_NATIVE_SUSPENDED) && !job->rec.suspended_at)
+        halted_follow (svc, job, n->state == RM_NATIVE_SUSPENDED);
     if (job->rec.state != STORE_JOB_QUEUED || n->state != RM_NATIVE_PENDING)
-        return 0;
+        return job->rec.state == STORE_JOB_RUNNING ? svc_job_write (svc, job, true, NULL, 0, err) : 0;
     int rc = spec_make (svc, n, arena, &spec, &envelope, &len, &misfit, err);
     if (rc != 0)
         return rc;

@@ -610,6 +610,7 @@ static int rm_open (struct svc *svc, const struct settings *settings, struct err
         .bin_dir = s->bin,
         .completions = s->completions,
         .sacct = s->sacct,
+        .observe = settings->mode.mode == MODE_TEST,
         .poll = s->poll,
         .patience = s->patience,
         .job_dir = jobs,

@@ -77,7 +77,8 @@ struct site_job {
     char told_reason[STORE_NAME_MAX]; /* the code of the last event */
     time_us dispatched; /* when it was chosen to start; 0: not known (before a restart) */
     struct store_rm_job rm;           /* what the resource manager calls it; rm_id "": nothing yet */
-    bool suspended;                   /* there */
+    bool suspended;                   /* there, by somebody else */
+    time_us suspended_since;
     UT_hash_handle hh;      /* by rec.number */
 };
 

@@ -2,6 +2,7 @@
 import json
 import os
 import re
+import time
 import unittest
 
 from fixture import SAMPLES, GridCase, layout, main, wait_for
@@ -31,6 +32,12 @@ class SlurmCase(GridCase):
         cls.rm = cls.grid.slurm["alpha"]
         cls.user = layout.account_of("alice")
         cls.log = cls.grid.daemons["alpha"].log
+        config = cls.grid.layout.config("alpha")
+        config.write_text(config.read_text() + f"QOSCFG[gold] PRIORITY=10\n"
+                                               f"USERCFG[{cls.user}] QLIST=gold\n")
+        cls.grid.daemons["alpha"].stop()
+        cls.grid.daemons["alpha"].start()
+        cls.grid.wait_serving()
 
     def tearDown(self):
         """Whatever a test left: gone, in Slurm and in nui."""
@@ -128,6 +135,214 @@ class SlurmCase(GridCase):
         self.settled()
         self.assertEqual(len(self.charges(ident)), 2)
         self.assert_books_close()
+
+
+    # ---- what Slurm knows of a job is what counts here
+
+    def nui_id(self, job):
+        """Our id of Slurm's job, once it is known."""
+        def known():
+            for row in (self.queue() or {}).values():
+                detail = self.detail(row["job_id"])
+                if detail and detail["job"]["rm_job_id"] == str(job):
+                    return row["job_id"]
+            return None
+        return wait_for(f"alpha to know Slurm's job {job}", known, 40, self.log, 0.2)
+
+    def detail(self, ident):
+        done = self.raw("checkjob", "--json", ident)
+        return json.loads(done.stdout) if done.returncode == 0 else None
+
+    def test_fields(self):
+        job = self.sbatch("-H", "-p", "debug", "-N", 2, "-n", 4, "--mem=300", "-C", "big&amd", "-t", 7,
+                          "--comment=qos:gold", "-J", "fields")
+        detail = self.detail(self.nui_id(job))
+        text = json.dumps(detail)
+        row = detail["job"]
+        self.assertEqual([row[k] for k in ("user", "account", "class", "qos", "procs", "walltime")],
+                         [self.user, "phys", "debug", "gold", 4, "00:07:00"])
+        self.assertIn("big", text)
+        self.assertIn("amd", text)
+        self.assertIn("User", text)  # its hold
+        self.rm.scontrol("update", f"jobid={job}", "timelimit=9")
+        wait_for("the new limit", lambda: self.detail(self.nui_id(job))["job"]["walltime"] == "00:09:00", 30)
+        self.rm.scontrol("release", job)
+        ran = self.rm.wait_job(job, "RUNNING")
+        self.assertEqual(ran["NodeList"], "alpha[03-04]")
+
+    def test_dependency_begin_time_and_array(self):
+        first = self.sbatch("-n", 1, "-t", 5, script="#!/bin/sh\nsleep 3\n")
+        then = self.sbatch("-n", 1, "-t", 5, "-d", f"afterok:{first}", script="#!/bin/sh\ntrue\n")
+        array = self.sbatch("-n", 1, "-t", 5, "--array=0-3", script="#!/bin/sh\nsleep 1\n")
+        later = self.sbatch("-n", 1, "-t", 5, "--begin=now+1hour")
+        for task in range(4):
+            self.nui_id(f"{array}_{task}")
+        self.rm.wait_job(then, "COMPLETED")
+        self.assertEqual(self.rm.job(first)["JobState"], "COMPLETED")
+        wait_for("the array to end", lambda: self.rm.command(
+            "squeue", "-h", "-a", "-j", array).stdout.strip() == "", 60)
+        self.assertEqual(self.rm.job(later)["JobState"], "PENDING")
+        for task in range(4):
+            self.wait_said("job_ended", f"slurm_job={array}_{task} ", "how=exited")
+
+    # ---- both sides
+
+    def test_holds_from_either_side(self):
+        job = self.sbatch("-H", "-n", 1, "-t", 5)
+        ident = self.nui_id(job)
+        self.assertEqual(self.queue()[ident]["section"], "blocked")
+        self.rm.command("scontrol", "release", job, user=self.user)
+        self.rm.wait_job(job, "RUNNING")
+        held = self.sbatch("-n", 16, "-t", 5)  # all there is: waits
+        ident = self.nui_id(held)
+        self.here("sethold", ident)
+        wait_for("Slurm to hold it", lambda: self.rm.job(held)["Reason"] == "JobHeldUser" or
+                 self.rm.job(held)["Reason"] == "JobHeldAdmin", 30)
+        self.here("releasehold", ident)
+        wait_for("Slurm to release it",
+                 lambda: not self.rm.job(held)["Reason"].startswith("JobHeld"), 30)
+        self.rm.command("scancel", job)
+        self.rm.wait_job(held, "RUNNING")
+
+    def test_cancel_from_either_side(self):
+        running, waiting = self.sbatch("-n", 16, "-t", 5), None
+        self.rm.wait_job(running, "RUNNING")
+        waiting = self.sbatch("-n", 16, "-t", 5)
+        self.here("canceljob", self.nui_id(waiting))
+        self.rm.wait_job(waiting, "CANCELLED")
+        self.here("canceljob", self.nui_id(running))
+        self.rm.wait_job(running, "CANCELLED")
+        other = self.sbatch("-n", 1, "-t", 5)
+        self.rm.wait_job(other, "RUNNING")
+        self.rm.command("scancel", other, user=self.user)
+        self.wait_said("job_ended", f"slurm_job={other} ", "how=cancelled")
+
+    def test_requeue_waits_for_nui(self):
+        job = self.sbatch("-n", 1, "-t", 5, "--requeue")
+        self.rm.wait_job(job, "RUNNING")
+        wait_for("the guard", lambda: self.rm.job(job)["Priority"] == "0", 20)
+        chosen = self.log.read_text().count(" job_chosen ")
+        self.rm.scontrol("requeue", job)
+        self.wait_said("job_ended", f"slurm_job={job} ", "how=requeued")
+        self.rm.wait_job(job, "RUNNING")
+        self.assertEqual(self.rm.job(job)["Restarts"], "1")
+        self.assertGreater(self.log.read_text().count(" job_chosen "), chosen,
+                           "it runs again and nui did not decide that")
+        self.assertIsNone(self.said("started_without_us", f"rm_job={job} "))
+
+    def test_suspended_there(self):
+        job = self.sbatch("-n", 1, "-t", 5)
+        self.rm.wait_job(job, "RUNNING")
+        self.rm.scontrol("suspend", job)
+        ident = self.nui_id(job)
+        wait_for("nui to know", lambda: "suspended at the resource manager" in
+                 json.dumps(self.detail(ident)), 30)
+        self.rm.scontrol("resume", job)
+        wait_for("nui to know", lambda: "suspended" not in json.dumps(self.detail(ident)), 30)
+
+    def test_started_behind_our_back(self):
+        blocker = self.sbatch("-n", 16, "-t", 5)
+        self.rm.wait_job(blocker, "RUNNING")
+        job = self.sbatch("-n", 1, "-t", 5)
+        ident = self.nui_id(job)
+        self.rm.command("scancel", blocker)
+        self.rm.scontrol("hold", job)
+        wait_for("nui to see the hold", lambda: self.queue()[ident]["section"] == "blocked", 30)
+        self.rm.command("scontrol", "update", f"jobid={job}", f"partition={real.HOLDING}")
+        self.rm.scontrol("release", job)
+        self.rm.wait_job(job, "RUNNING")
+        self.wait_said("started_without_us", f"rm_job={job} ")
+        wait_for("showq to say so", lambda: self.queue()[ident]["section"] == "active", 20)
+        self.settled()
+        before = self.balance()["settled"]
+        self.rm.command("scancel", job)
+        self.wait_said("job_ended", f"slurm_job={job} ")
+        wait_for("it to be charged all the same", lambda: self.balance()["settled"] > before, 40)
+
+    # ---- nodes
+
+    def test_drain_and_resume(self):
+        self.rm.scontrol("update", "nodename=alpha01", "state=drain", "reason=disk errors")
+        try:
+            self.wait_said("state", "node=alpha01", "drained", '"disk errors"')
+            job = self.sbatch("-N", 1, "-n", 4, "-t", 5)
+            self.assertNotEqual(self.rm.wait_job(job, "RUNNING")["NodeList"], "alpha01")
+            self.assertIn("Drained", self.here("checknode", "alpha01").stdout)
+        finally:
+            self.rm.scontrol("update", "nodename=alpha01", "state=resume")
+        self.wait_said("state", "node=alpha01", "state=up")
+
+    def test_node_down_in_the_middle_of_a_job(self):
+        job = self.sbatch("-N", 1, "-n", 4, "-t", 5, "--no-requeue", "-C", "big")
+        node = self.rm.wait_job(job, "RUNNING")["NodeList"]
+        try:
+            self.rm.scontrol("update", f"nodename={node}", "state=down", "reason=dead")
+            self.wait_said("job_ended", f"slurm_job={job} ", "how=node_failure")
+            self.wait_said("state", f"node={node}", "state=down")
+        finally:
+            self.rm.scontrol("update", f"nodename={node}", "state=resume")
+        wait_for("the node to be up again", lambda: self.said("state", f"node={node}", "state=up"), 40)
+
+    # ---- outages
+
+    def test_slurmctld_away(self):
+        runs = self.sbatch("-n", 1, "-t", 5)
+        self.rm.wait_job(runs, "RUNNING")
+        waits = self.sbatch("-n", 16, "-t", 5)  # more than is free while the other runs
+        ident = self.nui_id(waits)
+        known = time.time()  # Slurm writes its state down a little later, and forgets what it did not
+        wait_for("Slurm's state to be on disk", lambda: self.rm.saved() > known, 60)
+        self.rm.kill("slurmctld")
+        self.wait_said("unreachable", "nothing is decided")
+        self.assertIn(ident, self.queue())
+        reached = self.log.read_text().count(" reached ")
+        self.rm.start_ctld()
+        wait_for("Slurm to be reached again",
+                 lambda: self.log.read_text().count(" reached ") > reached, 60, self.log)
+        self.assertEqual(self.rm.job(runs)["JobState"], "RUNNING")
+        self.rm.command("scancel", runs)
+        self.rm.wait_job(waits, "RUNNING", 90)
+
+    def test_nui_local_away(self):
+        """What ended meanwhile is billed once; what was submitted meanwhile is taken up."""
+        self.settled()
+        before = self.balance()["settled"]
+        ends = self.sbatch("-n", 2, "-t", 5, script="#!/bin/sh\nsleep 600\n")
+        self.rm.wait_job(ends, "RUNNING")
+        goes_on = self.sbatch("-n", 1, "-t", 5)
+        self.rm.wait_job(goes_on, "RUNNING")
+        self.grid.daemons["alpha"].kill()
+        self.rm.command("scancel", ends)
+        ended = self.rm.wait_job(ends, "CANCELLED")
+        new = self.sbatch("-n", 1, "-t", 5)
+        self.grid.daemons["alpha"].start()
+        self.rm.wait_job(new, "RUNNING")
+        self.wait_said("job_ended", f"slurm_job={ends} ", "how=cancelled")
+        self.assertEqual(self.rm.job(goes_on)["JobState"], "RUNNING")
+        self.assertIsNone(self.said("started_without_us", f"rm_job={goes_on} "))
+        for job in (goes_on, new):
+            self.rm.command("scancel", job)
+        wait_for("alpha's queue to be empty", lambda: self.queue() == {}, 60, self.log)
+        self.settled()
+        self.assert_books_close()
+        self.assertGreater(self.balance()["settled"], before)
+        self.assertEqual(self.log.read_text().count(f"slurm_job={ends} how="), 1)
+        self.assertEqual(ended["JobState"], "CANCELLED")
+
+    # ---- policy on real jobs
+
+    def test_backfill(self):
+        """Behind a job that needs everything, one that is over in time goes first; a longer one waits."""
+        first = self.sbatch("-n", 12, "-t", 2, script="#!/bin/sh\nsleep 600\n")
+        self.rm.wait_job(first, "RUNNING")
+        large = self.sbatch("-n", 16, "-t", 5)
+        self.nui_id(large)
+        long = self.sbatch("-n", 1, "-t", 30)
+        self.nui_id(long)
+        short = self.sbatch("-n", 1, "-t", 1)
+        self.rm.wait_job(short, "RUNNING")
+        self.assertEqual(self.rm.job(large)["JobState"], "PENDING")
+        self.assertEqual(self.rm.job(long)["JobState"], "PENDING")
 
 
 if __name__ == "__main__":
