@@ -58,7 +58,7 @@ int admin_restore (struct svc *svc, struct site_job *job, struct err *err)
 }
 
 /* The core first, since it may refuse; taken back when it cannot be written down. */
-static int change (struct svc *svc, const struct admin_caller *caller, const struct site_job *job,
+static int change (struct svc *svc, const struct admin_caller *caller, struct site_job *job,
                    const struct job_view *view, const struct store_job_admin *set,
                    const char *what, struct err *err)
 {

@@ -201,7 +201,14 @@ static void holds_apply (struct svc *svc, struct site_job *job, const struct rm_
     if (!job->in_cluster || cluster_job_get (svc->cluster, id, &view, &err) != 0 ||
         view.state != JOB_IDLE)
         return;
-    uint32_t holds = (view.spec->holds & ~(uint32_t)THEIRS) | holds_of (n);
+    uint32_t theirs = holds_of (n);
+    if (job->batch_pushed) /* that is ours */
+        theirs &= ~(uint32_t)HOLD_SYSTEM;
+    uint32_t holds = (view.spec->holds & ~(uint32_t)THEIRS) | theirs;
+    if (job->batch_pushed && !n->held_admin) { /* released there */
+        job->batch_pushed = false;
+        holds &= ~(uint32_t)HOLD_BATCH;
+    }
     if (*misfit->text)
         holds |= HOLD_BATCH;
     if (holds != view.spec->holds &&
@@ -215,22 +222,24 @@ static int admin_holds_follow (struct svc *svc, struct site_job *job, const stru
 {
     struct store_job_admin set;
     int rc = local_store_job_admin_get (svc->store, job->rec.number, &set, err);
-    uint32_t keep = HOLD_BATCH | (holds_of (n) & (HOLD_USER | HOLD_SYSTEM));
+    uint32_t keep = (holds_of (n) & (HOLD_USER | HOLD_SYSTEM)) |
+                    (job->batch_pushed && !n->held_admin ? 0 : HOLD_BATCH);
     if (rc != 0 || (set.holds & ~keep) == 0)
         return rc;
     set.holds &= keep;
     return local_store_job_admin_put (svc->store, job->rec.number, &set, err);
 }
 
-void native_hold_push (struct svc *svc, const struct site_job *job, uint32_t before, uint32_t after)
+void native_hold_push (struct svc *svc, struct site_job *job, uint32_t before, uint32_t after)
 {
     char id[SITE_ID_MAX];
     struct err err = {0};
-    uint32_t changed = (before ^ after) & (HOLD_USER | HOLD_SYSTEM);
-    if (!job->rm.native || !svc->rm.ops->hold || !changed)
+    if (!job->rm.native || !svc->rm.ops->hold || before == after)
         return;
-    bool on = (after & (HOLD_USER | HOLD_SYSTEM)) != 0;
-    enum rm_hold kind = after & HOLD_SYSTEM ? RM_HOLD_ADMIN : RM_HOLD_USER;
+    /* It has two kinds: the user's, and that of everybody above. */
+    enum rm_hold kind = after & (HOLD_SYSTEM | HOLD_BATCH) ? RM_HOLD_ADMIN : RM_HOLD_USER;
+    bool on = after != 0;
+    job->batch_pushed = (after & HOLD_BATCH) != 0;
     if (svc->rm.ops->hold (svc->rm.self, site_id (svc, job->rec.number, id), job->rec.incarnation,
                            kind, on, &err) != 0)
         log_event (svc->log, LOG_LEVEL_WARN, "rm", "hold_not_passed_on", "job=%s error=\"%s\"", id,
@@ -373,13 +382,13 @@ static int change (struct svc *svc, struct site_job *job, const struct rm_native
     snprintf (job->rec.pay_account, sizeof job->rec.pay_account, "%.63s", n->account);
     jobspec_free (&spec);
     rc = svc_cluster_modify (svc, job, err);
+    if (rc == 0)
+        rc = admin_holds_follow (svc, job, n, err);
     if (rc == 0) {
         misfit_say (svc, job, &misfit);
         holds_apply (svc, job, n, &misfit);
         rc = svc_job_write (svc, job, false, envelope, len, err);
     }
-    if (rc == 0)
-        rc = admin_holds_follow (svc, job, n, err);
     return rc;
 }
 
@@ -550,8 +559,12 @@ int native_restore (struct svc *svc, struct site_job *job, struct err *err)
     int rc = local_store_rm_job_get (svc->store, job->rec.number, &job->rm, err);
     if (rc == ERR_NOT_FOUND)
         return 0;
-    if (rc == 0 && job->rm.native && svc->rm.ops->bind)
-        bind_it (svc, job);
+    if (rc != 0 || !job->rm.native || !svc->rm.ops->bind)
+        return rc;
+    struct store_job_admin set;
+    rc = local_store_job_admin_get (svc->store, job->rec.number, &set, err);
+    job->batch_pushed = rc == 0 && (set.holds & HOLD_BATCH) && !(set.holds & HOLD_SYSTEM);
+    bind_it (svc, job);
     return rc;
 }
 

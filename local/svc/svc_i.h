@@ -79,6 +79,7 @@ struct site_job {
     struct store_rm_job rm;           /* what the resource manager calls it; rm_id "": nothing yet */
     bool suspended;                   /* there, by somebody else */
     time_us suspended_since;
+    bool batch_pushed;                /* a batch hold of ours stands there as an administrator's */
     UT_hash_handle hh;      /* by rec.number */
 };
 
@@ -401,8 +402,7 @@ void native_bind_again (struct svc *svc, struct site_job *job);
 void native_handed (struct svc *svc, struct site_job *job, const char *rm_id);
 void native_unknown (struct svc *svc, struct site_job *job);
 /* What an administrator or the owner set here is set there. */
-void native_hold_push (struct svc *svc, const struct site_job *job, uint32_t before,
-                       uint32_t after);
+void native_hold_push (struct svc *svc, struct site_job *job, uint32_t before, uint32_t after);
 
 /* --- rmnodes.c ---------------------------------------------------------------------------- */
 
