@@ -145,6 +145,10 @@ int cluster_job_defer (struct cluster *cluster, struct job_id job, time_us until
                        struct err *err);
 int cluster_job_system_priority_set (struct cluster *cluster, struct job_id job, int32_t priority,
                                      bool absolute, time_us now, struct err *err);
+/* After a restart: an idle job goes on keeping these nodes until then, as after a failed start. */
+int cluster_job_retry_keep (struct cluster *cluster, struct job_id job,
+                            const struct allocation *allocation, time_us until, time_us now,
+                            struct err *err);
 /* An idle job leaves the queue (cancelled, refused). */
 int cluster_job_remove (struct cluster *cluster, struct job_id job, time_us now, struct err *err);
 

@@ -562,6 +562,33 @@ int cluster_job_defer (struct cluster *c, struct job_id id, time_us until, time_
     return 0;
 }
 
+static void retry_take (struct job *job, const struct allocation *a, time_us until)
+{
+    struct placement *item = heap_copy (a->item, a->count * sizeof *a->item);
+
+    retry_drop (job);
+    job->retry = (struct allocation){a->count, item};
+    job->retry_until = until;
+}
+
+int cluster_job_retry_keep (struct cluster *c, struct job_id id, const struct allocation *a,
+                            time_us until, time_us now, struct err *err)
+{
+    uint32_t slot;
+    const struct job *job;
+    int rc = find_idle (c, id, now, &slot, err);
+
+    if (rc != 0)
+        return rc;
+    job = job_at (c, slot);
+    rc = allocation_check (c, job->spec.req, job->spec.req_count, a, err);
+    if (rc != 0)
+        return rc;
+    retry_take (job_at (c, slot), a, until);
+    gate_update (c, slot);
+    return 0;
+}
+
 int cluster_job_system_priority_set (struct cluster *c, struct job_id id, int32_t priority,
                                      bool absolute, time_us now, struct err *err)
 {
@@ -713,12 +740,8 @@ static void job_back (struct cluster *c, uint32_t slot, time_us until, bool keep
 
     c->starting_count -= job->state == JOB_STARTING;
     job->eviction = EVICTION_NONE;
-    if (keep) {
-        job->retry_until = time_add (c->now, c->policy->reservation_retry);
-        job->retry.count = job->allocation.count;
-        job->retry.item =
-            heap_copy (job->allocation.item, job->retry.count * sizeof *job->retry.item);
-    }
+    if (keep)
+        retry_take (job, &job->allocation, time_add (c->now, c->policy->reservation_retry));
     rsv_unuse (c, job->spec.id);
     if (job->state == JOB_SUSPENDED)
         suspended_forget (c, slot);

@@ -76,6 +76,9 @@ static const char *const schema_steps[] = {
     "  resources TEXT NOT NULL, placement TEXT NOT NULL, owner TEXT NOT NULL,"
     "  partition TEXT NOT NULL, tasks_wanted INTEGER NOT NULL,"
     "  tasks_per_node INTEGER NOT NULL, used_by INTEGER NOT NULL);",
+    /* Until when a job keeps the nodes of its placement after a failed start. */
+    "CREATE TABLE retry (number INTEGER PRIMARY KEY REFERENCES job (number) ON DELETE CASCADE,"
+    "  until_us INTEGER NOT NULL);",
     NULL,
 };
 
@@ -784,6 +787,33 @@ int local_store_job_admin_get (struct local_store *store, uint64_t number,
         out->holds = (uint32_t)store_col_int (q, 0);
         out->priority = (int32_t)store_col_int (q, 1);
         out->absolute = store_col_int (q, 2) != 0;
+        store_reset (q);
+    }
+    return rc < 0 ? rc : 0;
+}
+
+/* --- nodes kept after a failed start ------------------------------------------------------ */
+
+int local_store_retry_put (struct local_store *store, uint64_t job, time_us until, struct err *err)
+{
+    struct store_stmt *q = store_stmt (store->db, "INSERT INTO retry (number, until_us) VALUES "
+                                                  "(?1, ?2) ON CONFLICT (number) DO UPDATE SET "
+                                                  "until_us = ?2");
+    store_bind_int (q, 1, (int64_t)job);
+    store_bind_int (q, 2, until);
+    return store_run (q, err);
+}
+
+int local_store_retry_get (struct local_store *store, uint64_t job, time_us *until_out,
+                           struct err *err)
+{
+    struct store_stmt *q =
+        store_stmt (store->db, "SELECT until_us FROM retry WHERE number = ?1");
+    *until_out = 0;
+    store_bind_int (q, 1, (int64_t)job);
+    int rc = store_step (q, err);
+    if (rc == 1) {
+        *until_out = store_col_int (q, 0);
         store_reset (q);
     }
     return rc < 0 ? rc : 0;

@@ -243,6 +243,11 @@ int local_store_job_admin_put (struct local_store *store, uint64_t number,
 int local_store_job_admin_get (struct local_store *store, uint64_t number,
                                struct store_job_admin *out, struct err *err);
 
+/* RESERVATIONRETRYTIME: until when the job keeps the nodes of its placement; 0: it does not. */
+int local_store_retry_put (struct local_store *store, uint64_t job, time_us until, struct err *err);
+int local_store_retry_get (struct local_store *store, uint64_t job, time_us *until_out,
+                           struct err *err);
+
 /* What a job waits for: kind is enum depend_kind, target a job of this site. A row goes when it is met. */
 int local_store_depend_put (struct local_store *store, uint64_t job, int kind, uint64_t target,
                             struct err *err);

@@ -322,6 +322,21 @@ static void end_started (struct svc *svc, struct site_job *job, const struct rm_
     drop (svc, job);
 }
 
+/* In a transaction: how long its nodes will be kept for it (RESERVATIONRETRYTIME), as the core will
+ * have it once it is requeued; so that a restart keeps them too. */
+static int retry_write (struct svc *svc, const struct site_job *job, struct err *err)
+{
+    duration_us kept = svc->settings->policy->reservation_retry;
+    struct job_view view;
+    bool keeps = kept > 0 && job->in_cluster &&
+                 cluster_job_get (svc->cluster, (struct job_id){job->rec.number}, &view, NULL) == 0 &&
+                 view.state == JOB_STARTING && view.spec->reservation.v == 0;
+    if (kept <= 0)
+        return 0;
+    return local_store_retry_put (svc->store, job->rec.number, keeps ? svc_now (svc) + kept : 0,
+                                  err);
+}
+
 /* Back to the queue, until `until` at the earliest, or deferred. Reason set before. */
 static void requeue (struct svc *svc, struct site_job *job, time_us until, struct deferral deferral)
 {
@@ -334,6 +349,8 @@ static void requeue (struct svc *svc, struct site_job *job, time_us until, struc
     int rc = svc_begin (svc, &err);
     if (rc == 0)
         rc = deferral_write (svc, job, deferral, &err);
+    if (rc == 0)
+        rc = retry_write (svc, job, &err);
     if (rc == 0)
         rc = life_hold_return (svc, job, job->rec.reason_code, &err);
     if (rc == 0)

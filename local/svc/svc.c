@@ -381,6 +381,27 @@ static void recover_running (struct svc *svc, struct site_job *job)
                    err.text);
 }
 
+/* A queued job's deferral, and the nodes it keeps after a failed start. */
+static int recover_queued (struct svc *svc, const struct site_job *job, struct err *err)
+{
+    struct job_id id = {job->rec.number};
+    time_us now = svc_now (svc), until = 0;
+    struct err lost = {0};
+    int rc = 0;
+    if (job->rec.deferred_until > now)
+        rc = cluster_job_defer (svc->cluster, id, job->rec.deferred_until, now, err);
+    if (rc == 0)
+        rc = local_store_retry_get (svc->store, job->rec.number, &until, err);
+    if (rc != 0 || until <= now || !job->rec.placement)
+        return rc;
+    arena_reset (svc->call_arena);
+    struct allocation a = placement_parse (svc, job->rec.placement, svc->call_arena);
+    if (cluster_job_retry_keep (svc->cluster, id, &a, until, now, &lost) != 0)
+        log_event (svc->log, LOG_LEVEL_WARN, "svc", "nodes_not_kept", "job=%s.%llu error=\"%s\"",
+                   svc->site, (unsigned long long)job->rec.number, lost.text);
+    return 0;
+}
+
 /* One job as it was when the daemon died. The store's record is taken over. */
 static int recover_job (void *arg, struct store_job *rec, struct err *err)
 {
@@ -403,12 +424,8 @@ static int recover_job (void *arg, struct store_job *rec, struct err *err)
         rc = admin_restore (svc, job, err);
     if (rc != 0)
         return rc;
-    if (job->rec.state == STORE_JOB_QUEUED) {
-        if (job->rec.deferred_until > svc_now (svc))
-            rc = cluster_job_defer (svc->cluster, (struct job_id){rec->number},
-                                    job->rec.deferred_until, svc_now (svc), err);
-        return rc;
-    }
+    if (job->rec.state == STORE_JOB_QUEUED)
+        return recover_queued (svc, job, err);
     recover_running (svc, job);
     return 0;
 }

@@ -103,8 +103,8 @@ int job_sign (struct cli_context *ctx, const char *command, Nui__Common__V1__Job
 {
     struct err err = {0};
     char uri[PRINCIPAL_URI_MAX];
-    uint8_t *body;
-    size_t len;
+    uint8_t *body = NULL;
+    size_t len = 0;
     struct tlsid *me = cli_identity (ctx, &err);
     if (!me)
         return cli_fail (command, &err);

@@ -9,6 +9,7 @@
 
 #include "local/sim/lab/model.h"
 #include "local/sim/lab/pbsfifo.h"
+#include "proto/base/strbuf.h"
 
 static const struct lab_experiment experiments[] = {
     {"mix", "The 76-job mix: PBS FIFO, Maui, Maui without backfill",
@@ -37,40 +38,50 @@ const struct lab_experiment *lab_experiment_at (uint32_t i)
 
 static const struct lab_experiment *find (const char *name, struct err *err)
 {
-    char names[256] = "";
+    struct strbuf names = STRBUF_INIT;
     if (!name)
         return &compare;
     for (uint32_t i = 0; lab_experiment_at (i); i++) {
-        if (strcmp (experiments[i].name, name) == 0)
+        if (strcmp (experiments[i].name, name) == 0) {
+            strbuf_free (&names);
             return &experiments[i];
-        strcat (names, i ? ", " : "");
-        strcat (names, experiments[i].name);
+        }
+        strbuf_printf (&names, "%s%s", i ? ", " : "", experiments[i].name);
     }
-    err_set (err, ERR_INVALID, "there is no experiment '%.40s'; there are %s", name, names);
+    err_set (err, ERR_INVALID, "there is no experiment '%.40s'; there are %s", name,
+             strbuf_text (&names));
+    strbuf_free (&names);
     return NULL;
+}
+
+/* With whatever folders are missing above it. */
+static int path_make (char *path, struct err *err)
+{
+    struct stat st;
+    for (char *slash = strchr (path + 1, '/');; slash = strchr (slash + 1, '/')) {
+        if (slash)
+            *slash = 0;
+        int rc = mkdir (path, 0777) != 0 && errno != EEXIST
+                     ? err_set (err, ERR_IO, "%s: %s", path, strerror (errno))
+                     : 0;
+        if (rc == 0 && (stat (path, &st) != 0 || !S_ISDIR (st.st_mode)))
+            rc = err_set (err, ERR_INVALID, "%s is no folder", path);
+        if (slash)
+            *slash = '/';
+        if (rc != 0 || !slash)
+            return rc;
+    }
 }
 
 static int folder_make (const char *folder, struct err *err)
 {
-    struct stat st;
+    struct strbuf path = STRBUF_INIT;
     if (!folder)
         return 0;
-    for (int i = 0; i < 2; i++) {
-        const char *path = folder;
-        char runs[4096];
-        if (i == 1) {
-            if (strlen (folder) + 8 > sizeof runs)
-                return err_set (err, ERR_INVALID, "%.60s…: the path is too long", folder);
-            strcpy (runs, folder);
-            strcat (runs, "/runs");
-            path = runs;
-        }
-        if (mkdir (path, 0777) != 0 && errno != EEXIST)
-            return err_set (err, ERR_IO, "%s: %s", path, strerror (errno));
-        if (stat (path, &st) != 0 || !S_ISDIR (st.st_mode))
-            return err_set (err, ERR_INVALID, "%s is no folder", path);
-    }
-    return 0;
+    strbuf_printf (&path, "%s/runs", folder);
+    int rc = path_make (path.data, err);
+    strbuf_free (&path);
+    return rc;
 }
 
 int lab_perform (const struct lab_options *options, struct lab **lab_out, struct err *err)

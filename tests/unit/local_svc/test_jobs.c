@@ -255,6 +255,32 @@ static void cannot_be_started (void **state)
     assert_int_equal (s->charges, 0);
 }
 
+/* RESERVATIONRETRYTIME: a job that could not be started keeps its nodes, also after a kill -9: what
+ * needs all of them waits, what fits beside them runs. */
+static void nodes_are_kept_for_another_try (void **state)
+{
+    struct site *s = *state;
+    static const char config[] = "DEFERTIME 01:00:00\nDEFERSTARTCOUNT 1\n"
+                                 "RESERVATIONRETRYTIME 01:00:00\nRESERVATIONDEPTH[0] 5\n";
+    char failed[64], all[64], some[64];
+    unsigned one = 1;
+    site_start (s, config);
+    site_submit (s, "grid.1", &(struct job_make){.script = "#!/no/such/thing\n", .tasks = 4}, failed);
+    site_wait (s, released, &one, "the hold to be given back");
+    site_kill (s);
+    site_start (s, config);
+    site_submit (s, "grid.2", &(struct job_make){.script = "true\n", .tasks = 8}, all);
+    site_submit (s, "grid.3", &(struct job_make){.script = "true\n", .tasks = 4}, some);
+    site_wait_state (s, some, STATE (COMPLETED));
+    assert_int_not_equal (site_told (s, all), STATE (COMPLETED));
+    Nui__Local__V1__JobRequest request = NUI__LOCAL__V1__JOB_REQUEST__INIT;
+    Nui__Local__V1__JobInfo *info = NULL;
+    request.job_id = all;
+    assert_int_equal (site_call (s->as_alice, "Job", &request, &info, NULL), 0);
+    assert_int_equal (info->state, STATE (QUEUED));
+    free_message (info);
+}
+
 static void names_are_checked (void **state)
 {
     struct site *s = *state;
@@ -656,7 +682,8 @@ int main (void)
     const struct CMUnitTest tests[] = {
         T (runs_and_pays), T (failure_and_limit_are_told), T (report_describes_the_site),
         T (refusals), T (tampered_body_is_refused), T (only_the_metascheduler_submits),
-        T (submit_is_idempotent), T (refused_by_the_bank), T (cannot_be_started), T (names_are_checked),
+        T (submit_is_idempotent), T (refused_by_the_bank), T (cannot_be_started),
+        T (nodes_are_kept_for_another_try), T (names_are_checked),
         T (bank_away),
         T (cancel_waiting_and_running), T (cancel_while_the_bank_thinks), T (who_may_see),
         T (killed_while_running), T (ended_while_the_daemon_was_dead),

@@ -127,7 +127,14 @@ static void same_again (void **state)
     (void)state;
     assert_int_equal (nui_sim ("--experiment mix --seeds 3 --seed 5 --report a --workers 1"), 0);
     assert_int_equal (nui_sim ("--experiment mix --seeds 3 --seed 5 --report b --workers 3"), 0);
-    char *a = text_of ("a/totals.csv"), *b = text_of ("b/totals.csv");
+    assert_int_equal (nui_sim ("--experiment mix --seeds 3 --seed 5 --report new/and/deep"), 0);
+    char *a = text_of ("new/and/deep/totals.csv"), *b = text_of ("b/totals.csv");
+    assert_non_null (a);
+    assert_string_equal (a, b);
+    free (a);
+    free (b);
+    a = text_of ("a/totals.csv");
+    b = text_of ("b/totals.csv");
     assert_string_equal (a, b);
     free (a);
     free (b);
@@ -203,7 +210,7 @@ static void bad_input (void **state)
         {"--experiment depth -w missing.swf --report z", 5, "missing.swf"},
         {"--experiment depth -w a.cfg --report z", 1, "a.cfg"},
         {"--experiment depth --report a.cfg", 1, "a.cfg is no folder"},
-        {"--experiment depth --report none/at/all", 1, "none/at/all"},
+        {"--experiment depth --report a.cfg/at/all", 1, "a.cfg is no folder"},
         {"--experiment mix --plot p.svg --report z", 2, "do not go with a page"},
         {"--experiment fairshare -w model:lublin:20 --report z", 1, "weeks"},
         {"--compare a.cfg b.cfg --report z", 2, "which jobs?"},
