@@ -250,6 +250,26 @@ static void limits_fill (struct arena *arena, const struct policy_limits *l, boo
     }
 }
 
+/* "MAXJOB[USER]=3", "MAXPROC[USER:steve]=16,20" */
+static void cross_fill (struct svc *svc, const struct policy_cred *cred,
+                        Nui__Local__V1__CredentialRow *row)
+{
+    static const char *const kind[CRED_KINDS] = {"USER", "GROUP", "ACCOUNT", "CLASS", "QOS"};
+    struct arena *arena = svc->call_arena;
+    for (uint32_t i = 0; i < cred->cross_count; i++) {
+        const struct policy_cross *c = &cred->cross[i];
+        const char *short_name = limit_kind_name (c->limit);
+        const char *other = c->other_id == CRED_NONE
+                                ? ""
+                                : cred_name (svc->names, c->other_kind, c->other_id);
+        short_name = strncmp (short_name, "MAX", 3) == 0 ? short_name + 3 : short_name;
+        char *name = arena_printf (arena, "%s[%s%s%s]", short_name, kind[c->other_kind],
+                                   *other ? ":" : "", other);
+        limit_text (arena, row, c->idle ? "MAXI" : "MAX", name,
+                    c->idle ? c->value[LIMIT_HARD] : c->value[LIMIT_SOFT], c->value[LIMIT_HARD]);
+    }
+}
+
 static void qos_fill (struct arena *arena, const struct policy_qos *q,
                       Nui__Local__V1__CredentialRow *row)
 {
@@ -258,7 +278,11 @@ static void qos_fill (struct arena *arena, const struct policy_qos *q,
         const char *name;
     } flag[] = {{QOS_RESERVEALWAYS, "RESERVEALWAYS"}, {QOS_NORESERVATION, "NORESERVATION"},
                 {QOS_NOBF, "NOBF"},                   {QOS_IGNSYSTEM, "IGNSYSTEM"},
-                {QOS_IGNUSER, "IGNUSER"},             {QOS_IGNALL, "IGNALL"}};
+                {QOS_IGNUSER, "IGNUSER"},             {QOS_IGNALL, "IGNALL"},
+                {QOS_PREEMPTOR, "PREEMPTOR"},         {QOS_PREEMPTEE, "PREEMPTEE"},
+                {QOS_PREEMPTSPV, "PREEMPTSPV"},       {QOS_RESTARTPREEMPT, "RESTARTPREEMPT"},
+                {QOS_NTR, "NTR"},                     {QOS_RUNNOW, "RUNNOW"},
+                {QOS_DEDICATED, "DEDICATED"},         {QOS_SPAN, "SPAN"}};
     row->qtweight = q->qtweight;
     row->qttarget = q->qttarget_min;
     row->xfweight = q->xfweight;
@@ -286,8 +310,9 @@ static Nui__Local__V1__CredentialRow *credential_row (struct svc *svc, enum cred
     row->qlist = arena_array (arena, cred->qlist_count + 1, sizeof *row->qlist);
     for (uint32_t i = 0; i < cred->qlist_count; i++)
         row->qlist[row->n_qlist++] = (char *)cred_name (svc->names, CRED_QOS, cred->qlist[i]);
-    row->limits = arena_array (arena, 4 * LIMIT_KINDS, sizeof *row->limits);
+    row->limits = arena_array (arena, 4 * LIMIT_KINDS + cred->cross_count, sizeof *row->limits);
     limits_fill (arena, &cred->limits, false, row);
+    cross_fill (svc, cred, row);
     if (kind == CRED_QOS && cred->qos)
         qos_fill (arena, cred->qos, row);
     return row;

@@ -29,7 +29,9 @@ class Reports(SiteCase):
         cls.alpha.write("NODECFG[n[1-2]] PROCS=4 MEM=1024\nNODEALLOCATIONPOLICY FIRSTAVAILABLE\n"
                         f"SERVERMODE SIMULATION\nSIMWORKLOADTRACEFILE {log}\nSIMSTOPITERATION 61\n"
                         "SIMJOBSUBMISSIONPOLICY NORMAL\nSIMINITIALQUEUEDEPTH 1\nSIMAUTOSHUTDOWN FALSE\n"
-                        "RMPOLLINTERVAL 00:01:00\nUSERCFG[ann] FSTARGET=40\n", gridmap=False)
+                        "RMPOLLINTERVAL 00:01:00\nUSERCFG[ann] FSTARGET=40 MAXPROC=10,12\n"
+                        "CLASSCFG[batch] MAXJOB[USER]=3 MAXPROC[USER:cat]=7,8\n"
+                        "QOSCFG[hi] QFLAGS=PREEMPTOR,NTR OMAXJOB=5\n", gridmap=False)
         cls.alpha.start()
         done = cls.alpha.nui("schedctl", "--wait", "--json")
         assert done.returncode == 0, done.stderr
@@ -198,6 +200,17 @@ Sun Sep  9 02:00       3 100.00       9.33 100.00       4.83 100.00   2.33   4.0
 ALL                    1 100.00       0.67 100.00       0.17 100.00   2.00   2.00   0.33   0.33 100.00  25.00
 
 """, "profiler", "-b", "2001-09-09T02:35:00Z", "-e", "2001-09-09T02:40:00Z")
+
+    def test_diagnose_limits(self):
+        """Limits across credentials, and a QoS's flags."""
+        limits = {kind: {r["name"]: r["limits"] for r in self.data(self.alpha, "diagnose", kind)}
+                  for kind in ("-u", "-c", "-Q")}
+        self.assertEqual(limits["-u"]["ann"], "MAXPROC=10,12")
+        self.assertEqual(limits["-c"]["batch"], "MAXJOB[USER]=3 MAXPROC[USER:cat]=7,8")
+        self.assertEqual(limits["-Q"]["hi"], "OMAXJOB=5")
+        qos = next(r for r in self.data(self.alpha, "diagnose", "-Q") if r["name"] == "hi")
+        self.assertEqual(sorted(qos["flags"].split(",")), ["NTR", "PREEMPTOR"])
+        self.assertIn("MAXJOB[USER]=3 MAXPROC[USER:cat]=7,8\n", self.table("diagnose", "-c"))
 
     def test_showbf(self):
         """Two processors are free until dan's reservation, when cat's limit ends."""
