@@ -145,7 +145,7 @@ static int waiting_fill (struct svc *svc, const struct site_job *job, bool verbo
     struct job_view view;
     struct explained_limit hit;
     char text[512];
-    bool put_off = job->rec.deferred_until > now && *job->rec.reason_code;
+    bool put_off;
     int rc = cluster_job_get (svc->cluster, id, &view, err);
     if (rc != 0)
         return rc;
@@ -153,9 +153,9 @@ static int waiting_fill (struct svc *svc, const struct site_job *job, bool verbo
     if (view.reserved_start != TIME_US_NONE)
         out->reservation_end_us = view.reserved_start + job->rec.walltime;
     holds_fill (view.spec->holds, arena, out);
-    if (put_off) { /* by the shell: credit, a failed start */
-        jobs_reason (arena, job->rec.reason_code, job->rec.reason_text, &out->reason);
-        out->clears_us = job->rec.deferred_until;
+    put_off = jobs_own_reason (svc, job, &view, arena, &out->reason);
+    if (put_off) {
+        out->clears_us = job->rec.deferred_until > now ? job->rec.deferred_until : 0;
     } else {
         reason_text (&view.reason, svc->names, text, sizeof text);
         jobs_reason (arena, reason_code_name ((enum reason_code)view.reason.code), text,

@@ -50,6 +50,8 @@ static bool reason_blocks (const struct site_job *job, const struct reason *reas
     case REASON_LIMIT_IDLE:
     case REASON_FS_CAP:
     case REASON_NEGATIVE_PRIORITY:
+    case REASON_ARRAY_LIMIT:
+    case REASON_DEADLINE:
         return true;
     default:
         return false;
@@ -103,13 +105,18 @@ static void row_waiting (struct svc *svc, struct site_job *job, const struct job
     out->section = NUI__LOCAL__V1__QUEUE_SECTION__SECTION_BLOCKED;
     if (limit)
         return;
-    if (job->rec.deferred_until > now && *job->rec.reason_code) {
-        jobs_reason (arena, job->rec.reason_code, job->rec.reason_text, &out->reason);
+    if (jobs_own_reason (svc, job, view, arena, &out->reason))
         return;
-    }
     reason_text (&view->reason, svc->names, text, sizeof text);
     jobs_reason (arena, reason_code_name ((enum reason_code)view->reason.code), text,
                  &out->reason);
+}
+
+static bool preemptible (const struct svc *svc, const struct site_job *job, bool backfilled)
+{
+    return !job->part && ((job->attrs & JOBATTR_PREEMPTEE) ||
+                          (backfilled &&
+                           svc->settings->policy->backfill_policy == BACKFILL_PREEMPT));
 }
 
 void admin_queue_row (struct svc *svc, struct site_job *job, time_us now, struct arena *arena,
@@ -147,6 +154,9 @@ void admin_queue_row (struct svc *svc, struct site_job *job, time_us now, struct
         out->section = NUI__LOCAL__V1__QUEUE_SECTION__SECTION_ACTIVE;
         out->host = first_host (arena, rec->placement);
         out->backfilled = core && view.backfilled;
+        out->preemptible = preemptible (svc, job, out->backfilled);
+        if (rec->suspended_at)
+            out->state = (char *)"Suspended";
         out->end_us = core && view.state != JOB_IDLE ? view.limit_end
                       : rec->start                   ? rec->start + rec->walltime
                                                      : 0;

@@ -22,25 +22,35 @@ void jobs_reason (struct arena *arena, const char *code, const char *text,
 }
 
 /* While it waits the core knows best, unless the shell put it off itself. */
+bool jobs_own_reason (struct svc *svc, const struct site_job *job, const struct job_view *view,
+                      struct arena *arena, Nui__Common__V1__Reason **out)
+{
+    char text[512];
+    bool never;
+    if (job->depend_count && view->spec->holds == HOLD_DEPENDENCY) {
+        depends_text (svc, job, text, sizeof text, &never);
+        jobs_reason (arena, never ? "DependencyNeverMet" : "Dependency", text, out);
+        return true;
+    }
+    if (!*job->rec.reason_code || (job->rec.deferred_until <= svc_now (svc) &&
+                                   !(view->spec->holds & HOLD_BATCH)))
+        return false;
+    jobs_reason (arena, job->rec.reason_code, job->rec.reason_text, out);
+    return true;
+}
+
 static void waiting_reason (struct svc *svc, struct site_job *job, struct arena *arena,
                             Nui__Local__V1__JobInfo *out)
 {
     struct job_view view;
     char text[512];
-    bool ours = job->rec.deferred_until > svc_now (svc) && *job->rec.reason_code;
-    bool never, there = job->in_cluster &&
-                 cluster_job_get (svc->cluster, (struct job_id){job->rec.number}, &view, NULL) == 0;
-    /* why it was deferred so often that it is held */
-    ours = ours || (there && (view.spec->holds & HOLD_BATCH) && *job->rec.reason_code);
-    if (there && job->depend_count && view.spec->holds == HOLD_DEPENDENCY) {
-        depends_text (svc, job, text, sizeof text, &never);
-        jobs_reason (arena, never ? "DependencyNeverMet" : "Dependency", text, &out->reason);
-        return;
-    }
-    if (!there || ours) {
+    if (!job->in_cluster ||
+        cluster_job_get (svc->cluster, (struct job_id){job->rec.number}, &view, NULL) != 0) {
         jobs_reason (arena, job->rec.reason_code, job->rec.reason_text, &out->reason);
         return;
     }
+    if (jobs_own_reason (svc, job, &view, arena, &out->reason))
+        return;
     reason_text (&view.reason, svc->names, text, sizeof text);
     jobs_reason (arena, reason_code_name ((enum reason_code)view.reason.code), text, &out->reason);
     if (view.reserved_start != TIME_US_NONE)

@@ -242,6 +242,17 @@ int svc_job_write (struct svc *svc, struct site_job *job, bool tell, const void 
 
 /* --- jobs and parts ----------------------------------------------------------------------- */
 
+/* As its QoS is now. */
+static uint32_t attrs_by_qos (const struct svc *svc, const struct jobspec *spec)
+{
+    const struct policy_qos *qos = policy_qos (svc->settings->policy, spec->cred[CRED_QOS]);
+    uint32_t flags = qos ? qos->flags : 0;
+    bool evicts = flags & (QOS_PREEMPTOR | QOS_RESTARTPREEMPT);
+    bool yields = (flags & QOS_PREEMPTEE) || (spec->core_flags & JOB_PREEMPTEE);
+    return (evicts ? JOBATTR_PREEMPTOR : 0) | (yields ? JOBATTR_PREEMPTEE : 0) |
+           (spec->core_flags & JOB_NORESTART ? 0 : JOBATTR_RESTARTABLE);
+}
+
 struct site_job *svc_job_add (struct svc *svc, const struct store_job *rec,
                               const struct jobspec *spec)
 {
@@ -257,6 +268,7 @@ struct site_job *svc_job_add (struct svc *svc, const struct store_job *rec,
                                        : (struct rsv_id){0}; /* none in a simulation */
     job->not_before = spec->job->not_before_us ? spec->job->not_before_us : TIME_US_NONE;
     job->core_flags = spec->core_flags;
+    job->attrs = attrs_by_qos (svc, spec);
     job->deadline = spec->job->deadline_us;
     HASH_ADD (hh, svc->jobs, rec.number, sizeof job->rec.number, job);
     ports_mark (svc, job->rec.port, true);
@@ -300,7 +312,8 @@ void svc_part_forget (struct svc *svc, struct site_part *part)
 /* Every job came through a metascheduler that has the grid's id; others are the site's own. */
 static uint32_t attrs_of (const struct site_job *job)
 {
-    return (*job->rec.grid_job_id ? JOBATTR_GRID : 0) | (job->rec.part ? JOBATTR_COALLOCATED : 0);
+    return (*job->rec.grid_job_id ? JOBATTR_GRID : 0) |
+           (job->rec.part ? JOBATTR_COALLOCATED : 0) | job->attrs;
 }
 
 struct who svc_who (const struct site_job *job)

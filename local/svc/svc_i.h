@@ -69,6 +69,7 @@ struct site_job {
     struct rsv_id reservation; /* that it asks for by name; 0: none */
     time_us not_before;     /* TIME_US_NONE: at once */
     uint32_t core_flags;    /* enum job_flag */
+    uint32_t attrs;         /* JOBATTR_… of its QoS and its flags */
     time_us deadline;       /* 0: none */
     struct site_depend *depends; /* that are not met; owned */
     uint32_t depend_count;
@@ -358,6 +359,10 @@ void jobs_info (struct svc *svc, const struct store_job *rec, struct site_job *j
                 struct arena *arena, Nui__Local__V1__JobInfo *out);
 void jobs_reason (struct arena *arena, const char *code, const char *text,
                   Nui__Common__V1__Reason **out);
+/* What this service knows better than the core why a job waits: put off or held for a failure, waits for
+ * others. False: what the core says. */
+bool jobs_own_reason (struct svc *svc, const struct site_job *job, const struct job_view *view,
+                      struct arena *arena, Nui__Common__V1__Reason **out);
 /* By site or grid id, live or ended. */
 int jobs_find (struct svc *svc, const char *job_id, const char *component, struct store_job *out,
                struct err *err);

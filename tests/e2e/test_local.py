@@ -25,8 +25,8 @@ class Alone(SiteCase):
         cls.alpha = cls.site()
         cls.alpha.write(f"JOBDIR {cls.state}/jobs\nPORTRANGE 20000-20099\nADMIN1 root\n"
                         "NODECFG[alpha[01-04]] PROCS=2 MEM=2G FEATURES=fast\n"
-                        f"USERCFG[{cls.account}] QLIST=hi:lo QDEF=lo\nQOSCFG[hi] PRIORITY=100\n"
-                        "QOSCFG[lo] PRIORITY=1\nCLASSCFG[short] PRIORITY=5\n")
+                        f"USERCFG[{cls.account}] QLIST=hi:lo QDEF=lo\nQOSCFG[hi] PRIORITY=100 QFLAGS=PREEMPTOR\n"
+                        "QOSCFG[lo] PRIORITY=1 QFLAGS=PREEMPTEE\nQOSWEIGHT 1\nPREEMPTPOLICY SUSPEND\nCLASSCFG[short] PRIORITY=5\n")
         cls.alpha.start()
 
     def script(self, name, text):
@@ -120,6 +120,22 @@ class Alone(SiteCase):
                              f"index {i + 1}\n")
         self.refused(self.alpha, "msub", "-t", "5:00", "--depend", "afterok:alpha.99999", script,
                      account=self.account, code=5, says="alpha.99999 is not known")
+
+    def test_suspended(self):
+        """showq and checkjob tell of a job that was stopped for another."""
+        low = self.msub("-t", "5:00", "--tasks", "8", self.gated("low"), account=self.account)
+        self.wait_job(low, "Running")
+        active = {j["job_id"]: j for j in self.data(self.alpha, "showq")["active"]}
+        self.assertTrue(active[low]["preemptible"])
+        high = self.msub("-t", "5:00", "--qos", "hi", self.gated("high"), account=self.account)
+        self.wait_job(high, "Running")
+        self.wait_job(low, "Suspended")
+        active = {j["job_id"]: j for j in self.data(self.alpha, "showq")["active"]}
+        self.assertFalse(active[high]["preemptible"])
+        self.assertNotIn(low, [j["job_id"] for j in self.data(self.alpha, "showq")["blocked"]])
+        self.gate("high")
+        self.gate("low")
+        self.wait_job(low, "Completed")
 
     def test_killed(self):
         """What msub printed is there after a kill -9, and a job that was being started runs."""
