@@ -17,7 +17,8 @@ SUMS = {"jobs": int, "jobs_percent": float, "successful": int, "ph_requested": f
 
 def masked(text):
     """A table whose moments, spans and measured fractions are made alike."""
-    return re.sub(r" *(?<![\w.])\d+\.\d\d\d?(?![\d.])", " N", plain(text))
+    text = re.sub(r" *(?<![\w.])\d+\.\d\d\d?(?![\d.])", " N", plain(text))
+    return re.sub(r"(?<=12\.3 N) +\d+\.\d(?= N)", " #", text)  # hours dedicated
 
 
 def grid_table(rows):
@@ -157,7 +158,7 @@ Est/Avg Backlog (Hours): N/ N
          |------ Active ------|--------------------------------- Completed -----------------------------------|
 %-8s  Jobs Procs ProcHours Jobs    %%    PHReq    %%    PHDed    %%   FSTgt  AvgXF  MaxXF  AvgQH  Effic  WCAcc
 """
-        row = "%-8s     0     0 N    3 N   12.3 N    0.0 N%s N N N N N\n"
+        row = "%-8s     0     0 N    3 N   12.3 N # N%s N N N N N\n"
         self.assertEqual(masked(self.here("showstats", "-u").stdout),
                          head % "user" + row % (user, " N") + "\n\n")
         self.assertEqual(masked(self.here("showstats", "-a").stdout),
