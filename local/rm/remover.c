@@ -56,17 +56,20 @@ int remover_go (struct remover *r, const struct rm_gone *jobs, uint32_t count,
     struct arena *arena = arena_create (0);
     uint32_t all = 0, n = 0;
     for (uint32_t i = 0; i < count; i++)
-        all += jobs[i].incarnation + 1;
+        all += jobs[i].incarnation + 2;
     const char **argv = arena_array (arena, all + 4, sizeof *argv);
     argv[n++] = "/bin/rm";
     argv[n++] = "-rf";
     argv[n++] = "--";
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
         for (uint32_t k = 0; k <= jobs[i].incarnation; k++) {
             char key[JOBDIR_KEY_MAX];
             jobdir_key (jobs[i].job_id, k, key);
             argv[n++] = arena_printf (arena, "%s/%s", r->job_dir, key);
         }
+        /* what CHECKPOINTHOOK left, if anything */
+        argv[n++] = arena_printf (arena, "%s/%s.checkpoint", r->job_dir, jobs[i].job_id);
+    }
     argv[n] = NULL;
     r->done = done;
     r->arg = arg;

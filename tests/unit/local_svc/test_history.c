@@ -106,11 +106,16 @@ static void forgotten_when_acknowledged (void **state)
     assert_int_equal (number_of (s, "SELECT count(*) FROM job"), 2);
     assert_true (job_dir_there (s, id));
     assert_int_equal (job_known (s, id), 0);
+    char checkpoint[96], path[256]; /* what CHECKPOINTHOOK would have left */
+    snprintf (checkpoint, sizeof checkpoint, "%s.checkpoint", id);
+    snprintf (path, sizeof path, "%s/jobs/%s", s->dir, checkpoint);
+    assert_int_equal (mkdir (path, 0700), 0);
     site_kill (s); /* the mark is not kept: it is taken anew */
     s->meta_forgets = false;
     site_start (s, QUICK);
     wait_number (s, "SELECT (SELECT count(*) FROM job) = 0", 1, "both to be forgotten");
     assert_false (job_dir_there (s, id));
+    assert_false (job_dir_there (s, checkpoint));
     assert_int_equal (job_known (s, id), ERR_NOT_FOUND);
     assert_int_equal (number_of (s, "SELECT count(*) FROM envelope"), 0);
     assert_int_equal (number_of (s, "SELECT count(*) FROM history"), 2);
