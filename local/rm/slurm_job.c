@@ -168,7 +168,7 @@ static void tell_ended (struct slurm_job *job)
 static void start_failed (struct slurm_job *job, const char *why)
 {
     struct rm_status status = {.ended = true, .end = RM_END_START_FAILED};
-    snprintf (status.text, sizeof status.text, "%s", why);
+    snprintf (status.text, sizeof status.text, "%.255s", why);
     slurm_job_finish (job, &status);
 }
 

@@ -91,7 +91,7 @@ static void fail (struct request *r, int code, const char *text)
     if (r->answer.code != 0)
         return;
     r->answer.code = code;
-    snprintf (r->answer.text, sizeof r->answer.text, "%s", text);
+    snprintf (r->answer.text, sizeof r->answer.text, "%.399s", text);
 }
 
 /* Of "errors": whatever carries a number is one; the first counts. 2042, "job is held", is none: a

@@ -180,7 +180,7 @@ void admin_stats_profile (void *self, struct rpccall *call, const ProtobufCMessa
     const char *const given[] = {r->user, r->group, r->account, r->class_, r->qos};
     struct admin_caller caller;
     struct err err = {0};
-    enum group_by by;
+    enum group_by by = BY_ALL;
     admin_who (svc, call, &caller);
     if (profile_check (r, &caller, &by, &err) != 0) {
         jobs_refuse (svc, call, &err);
