@@ -4,8 +4,8 @@
 #include "local/cli/local_cli.h"
 
 struct change_args {
-    bool user, system, batch, all, relative, force, cancel, run;
-    const char *hold, *unhold, *priority, *site;
+    bool user, system, batch, all, relative, force, cancel, run, requeue, suspend, resume;
+    const char *hold, *unhold, *priority, *modify, *site;
 };
 
 #define AT(field) offsetof (struct change_args, field)
@@ -233,6 +233,10 @@ static const struct cli_option mjobctl_options[] = {
     {"unhold", 'u', CLI_OPT_STRING, AT (unhold), 0, 0},
     {"priority", 'p', CLI_OPT_STRING, AT (priority), 0, 0},
     {"run", 'x', CLI_OPT_FLAG, AT (run), 0, 0},
+    {"modify", 'm', CLI_OPT_STRING, AT (modify), 0, 0},
+    {"requeue", 'R', CLI_OPT_FLAG, AT (requeue), 0, 0},
+    {"suspend", 's', CLI_OPT_FLAG, AT (suspend), 0, 0},
+    {"resume", 'r', CLI_OPT_FLAG, AT (resume), 0, 0},
     SITE_OPTION,
     {0},
 };
@@ -248,6 +252,31 @@ static int mjobctl_hold (struct cli_context *ctx, const struct change_args *args
                       ops->count);
 }
 
+static int mjobctl_control (struct cli_context *ctx, const struct change_args *args,
+                            const struct cli_operands *ops)
+{
+    Nui__Local__V1__ControlJobRequest request = NUI__LOCAL__V1__CONTROL_JOB_REQUEST__INIT;
+    struct change c = {"mjobctl", "ControlJob", args->site, &request.base, &request.job_id,
+                       args->requeue   ? "jobs requeued"
+                       : args->suspend ? "jobs suspended"
+                                       : "jobs resumed"};
+    request.act = args->requeue   ? NUI__LOCAL__V1__CONTROL_JOB_REQUEST__ACT__REQUEUE
+                  : args->suspend ? NUI__LOCAL__V1__CONTROL_JOB_REQUEST__ACT__SUSPEND
+                                  : NUI__LOCAL__V1__CONTROL_JOB_REQUEST__ACT__RESUME;
+    return change_all (ctx, &c, ops->item, ops->count);
+}
+
+static int mjobctl_modify (struct cli_context *ctx, const struct change_args *args,
+                           const struct cli_operands *ops)
+{
+    char attribute[32];
+    const char *value;
+    if (!modify_split (args->modify, attribute, &value) || !*value)
+        return cli_usage ("mjobctl", "-m '%s': wanted ATTRIBUTE=VALUE", args->modify);
+    return modify_all (ctx, "mjobctl", args->site, attribute, value, ops->item, ops->count,
+                       "jobs modified");
+}
+
 int cmd_mjobctl (struct cli_context *ctx, int argc, char **argv)
 {
     struct change_args args = {0};
@@ -256,9 +285,10 @@ int cmd_mjobctl (struct cli_context *ctx, int argc, char **argv)
     if (!cli_options (ctx, mjobctl_options, 0, &args, argc, argv, &ops, &exit_code))
         return exit_code;
     int wishes = args.cancel + args.run + (args.hold != NULL) + (args.unhold != NULL) +
-                 (args.priority != NULL);
+                 (args.priority != NULL) + (args.modify != NULL) + args.requeue + args.suspend +
+                 args.resume;
     if (wishes != 1)
-        return cli_usage ("mjobctl", "say one of -c, -h, -u, -p and -x");
+        return cli_usage ("mjobctl", "say one of -c, -h, -m, -p, -r, -R, -s, -u and -x");
     if (ops.count < 1)
         return cli_usage ("mjobctl", "name at least one job");
     if (args.cancel)
@@ -268,5 +298,9 @@ int cmd_mjobctl (struct cli_context *ctx, int argc, char **argv)
     if (args.priority)
         return priority_send (ctx, "mjobctl", args.site, args.priority,
                               *args.priority == '+' || *args.priority == '-', ops.item, ops.count);
+    if (args.requeue || args.suspend || args.resume)
+        return mjobctl_control (ctx, &args, &ops);
+    if (args.modify)
+        return mjobctl_modify (ctx, &args, &ops);
     return mjobctl_hold (ctx, &args, &ops);
 }

@@ -154,15 +154,47 @@ const struct cli_command local_commands[] = {
      "\n"
      "  nui runjob alpha.17\n"},
     {"mjobctl", GROUP, "change jobs: cancel, hold, release, priority, run", cmd_mjobctl,
-     "nui mjobctl -c | -x | -h TYPE | -u TYPE | -p [+|-]PRIORITY [--site NAME] JOB...\n"
+     "nui mjobctl -c | -x | -h TYPE | -u TYPE | -p [+|-]PRIORITY | -m ATTRIBUTE=VALUE\n"
+     "            | -R | -s | -r [--site NAME] JOB...\n"
      "\n"
      "  -c, --cancel           as canceljob\n"
      "  -x, --run              as runjob\n"
      "  -h, --hold TYPE        as sethold: user, system, batch or all\n"
      "  -u, --unhold TYPE      as releasehold: user, system, batch or all\n"
-     "  -p, --priority N       as setspri; +N or -N is relative\n" SITE_HELP
+     "  -p, --priority N       as setspri; +N or -N is relative\n"
+     "  -m, --modify A=VALUE   of waiting jobs: qos, class, account, wclimit, starttime. One's own;\n"
+     "                         everybody's, and a longer limit, for ADMIN1 and ADMIN2\n"
+     "  -R, --requeue          a running job back to the queue; what it did is charged and lost\n"
+     "  -s, --suspend          stop a running job until -r; its processors are free for others\n"
+     "  -r, --resume           let it go on\n" SITE_HELP
      "\n"
      "  nui mjobctl -h user alpha.17\n"},
+    {"setqos", GROUP, "give waiting jobs another quality of service", cmd_setqos,
+     "nui setqos [--site NAME] QOS JOB...\n"
+     "\n"
+     "One that the job's credentials give access to. One's own jobs; everybody's for ADMIN1 and\n"
+     "ADMIN2.\n" SITE_HELP
+     "\n"
+     "  nui setqos hi alpha.17\n"},
+    {"mnodectl", GROUP, "change nodes: drain them, bring them back, their attributes", cmd_mnodectl,
+     "nui mnodectl -m ATTRIBUTE=VALUE [--site NAME] NODE...\n"
+     "\n"
+     "  -m, --modify A=VALUE   state=drained (what runs there goes on, nothing starts) or state=up;\n"
+     "                         features=A,B or features=+A,-B; priority=N; speed=X. An empty value\n"
+     "                         goes back to what is configured\n" SITE_HELP
+     "\n"
+     "Holds over restarts and reloads, and is in the audit log. For ADMIN1.\n"
+     "\n"
+     "  nui mnodectl -m state=drained alpha01 alpha02\n"},
+    {"changeparam", GROUP, "change a parameter of the policy at once", cmd_changeparam,
+     "nui changeparam [--site NAME] PARAMETER VALUE...\n"
+     "\n"
+     "As a line at the end of the configuration, checked like the whole: taken, or refused with\n"
+     "nothing changed. It holds until the file is read again (edited, SIGHUP, restart): what is to\n"
+     "last belongs there. For ADMIN1.\n" SITE_HELP
+     "\n"
+     "  nui changeparam RESERVATIONDEPTH[0] 2\n"
+     "  nui changeparam USERCFG[john] MAXJOB=4 PRIORITY=100\n"},
     {"msub", GROUP, "submit a job to this cluster alone", cmd_msub,
      "nui msub [options] SCRIPT [ARGUMENT...]\n"
      "nui msub [options] --file JOB.json\n"

@@ -10,6 +10,7 @@
  *   node.c      checknode, showres, showstate
  *   sched.c     schedctl
  *   submit.c    msub
+ *   modify.c    setqos, mnodectl, changeparam
  *
  * What a command prints is made by a pure function (…_text) from the site's answer, so that tests
  * compare whole outputs. */
@@ -128,6 +129,17 @@ int cmd_releasehold (struct cli_context *ctx, int argc, char **argv);
 int cmd_setspri (struct cli_context *ctx, int argc, char **argv);
 int cmd_runjob (struct cli_context *ctx, int argc, char **argv);
 int cmd_mjobctl (struct cli_context *ctx, int argc, char **argv);
+
+/* --- modify.c ----------------------------------------------------------------------------- */
+
+int modify_all (struct cli_context *ctx, const char *command, const char *site,
+                const char *attribute, const char *value, char **job, int count,
+                const char *sentence);
+/* "qos=hi" into its halves; false: it is not of that form. value points into text. */
+bool modify_split (const char *text, char attribute[32], const char **value);
+int cmd_setqos (struct cli_context *ctx, int argc, char **argv);
+int cmd_mnodectl (struct cli_context *ctx, int argc, char **argv);
+int cmd_changeparam (struct cli_context *ctx, int argc, char **argv);
 
 /* --- submit.c ----------------------------------------------------------------------------- */
 

@@ -179,6 +179,9 @@ int cluster_job_backfilled_set (struct cluster *cluster, struct job_id job, time
                                 struct err *err);
 /* Stopped: its nodes are free; a plan lets it go on there (PLAN_RESUMED) when they are free again. */
 int cluster_job_suspend (struct cluster *cluster, struct job_id job, time_us now, struct err *err);
+/* A suspended job with a hold does not go on; 0: it may again. */
+int cluster_job_suspended_hold (struct cluster *cluster, struct job_id job, uint32_t holds,
+                                time_us now, struct err *err);
 /* After a restart: an idle job was suspended on these nodes at `since`, having used so much of its
  * limit. */
 int cluster_job_suspended_set (struct cluster *cluster, struct job_id job,

@@ -33,7 +33,8 @@ void suspended_forget (struct cluster *c, uint32_t slot)
 
 time_us suspended_wakeup (const struct cluster *c, uint32_t i)
 {
-    return time_add (job_at (c, c->suspended[i])->suspended_at, suspended_least);
+    const struct job *job = job_at (c, c->suspended[i]);
+    return job->spec.holds ? TIME_US_MAX : time_add (job->suspended_at, suspended_least);
 }
 
 static void suspended_add (struct cluster *c, uint32_t slot, time_us since)
@@ -48,6 +49,20 @@ static void suspended_add (struct cluster *c, uint32_t slot, time_us since)
     c->suspended[c->suspended_count++] = slot;
     c->version++;
     event_frees (c);
+}
+
+int cluster_job_suspended_hold (struct cluster *c, struct job_id id, uint32_t holds, time_us now,
+                                struct err *err)
+{
+    uint32_t slot = map_find (&c->map, id.v);
+
+    if (slot == SLOT_NONE)
+        return err_set (err, ERR_NOT_FOUND, "job %llu is not here", (unsigned long long)id.v);
+    if (job_at (c, slot)->state != JOB_SUSPENDED)
+        return err_set (err, ERR_CONFLICT, "job %llu is not suspended", (unsigned long long)id.v);
+    event_begin (c, now);
+    job_at (c, slot)->spec.holds = holds;
+    return 0;
 }
 
 int cluster_job_suspend (struct cluster *c, struct job_id id, time_us now, struct err *err)

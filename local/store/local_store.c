@@ -79,6 +79,8 @@ static const char *const schema_steps[] = {
     /* Until when a job keeps the nodes of its placement after a failed start. */
     "CREATE TABLE retry (number INTEGER PRIMARY KEY REFERENCES job (number) ON DELETE CASCADE,"
     "  until_us INTEGER NOT NULL);",
+    "CREATE TABLE admin_set (kind INTEGER NOT NULL, object TEXT NOT NULL, name TEXT NOT NULL,"
+    "  value TEXT NOT NULL, PRIMARY KEY (kind, object, name)) WITHOUT ROWID;",
     NULL,
 };
 
@@ -858,5 +860,34 @@ int local_store_depends (struct local_store *store, uint64_t job,
             return rc;
         }
     }
+    return rc;
+}
+
+int local_store_set_put (struct local_store *store, enum store_set kind, const char *object,
+                         const char *name, const char *value, struct err *err)
+{
+    struct store_stmt *q = store_stmt (
+        store->db, *value ? "INSERT OR REPLACE INTO admin_set (kind, object, name, value) VALUES "
+                            "(?1, ?2, ?3, ?4)"
+                          : "DELETE FROM admin_set WHERE kind = ?1 AND object = ?2 AND name = ?3");
+    store_bind_int (q, 1, kind);
+    store_bind_text (q, 2, object);
+    store_bind_text (q, 3, name);
+    if (*value)
+        store_bind_text (q, 4, value);
+    return store_run (q, err);
+}
+
+int local_store_sets (struct local_store *store, enum store_set kind, const char *object,
+                      void (*fn) (void *arg, const char *name, const char *value), void *arg,
+                      struct err *err)
+{
+    struct store_stmt *q = store_stmt (
+        store->db, "SELECT name, value FROM admin_set WHERE kind = ?1 AND object = ?2 ORDER BY name");
+    store_bind_int (q, 1, kind);
+    store_bind_text (q, 2, object);
+    int rc;
+    while ((rc = store_step (q, err)) == 1)
+        fn (arg, store_col_text (q, 0), store_col_text (q, 1));
     return rc;
 }

@@ -298,6 +298,15 @@ int local_store_rsvs (struct local_store *store,
                       int (*fn) (void *arg, struct store_rsv *rsv, struct err *err), void *arg,
                       struct err *err);
 
+/* What administrators set, by object and name; an empty value is none. */
+enum store_set { STORE_SET_JOB = 1, STORE_SET_NODE = 2 };
+int local_store_set_put (struct local_store *store, enum store_set kind, const char *object,
+                         const char *name, const char *value, struct err *err);
+/* Of one object. */
+int local_store_sets (struct local_store *store, enum store_set kind, const char *object,
+                      void (*fn) (void *arg, const char *name, const char *value), void *arg,
+                      struct err *err);
+
 /* One named value ("fairshare"). get: ERR_NOT_FOUND; malloc'ed. */
 int local_store_blob_put (struct local_store *store, const char *name, const void *bytes,
                           size_t len, struct err *err);

@@ -149,6 +149,10 @@ static const struct rpc_method methods[] = {
     {"Credentials", PEOPLE, false, 0, admin_credentials},
     {"Config", PEOPLE, false, 0, admin_config},
     {"Schedule", PEOPLE, false, 0, admin_schedule},
+    {"ControlJob", PEOPLE, false, 0, admin_control_job},
+    {"ModifyJob", PEOPLE, false, 0, admin_modify_job},
+    {"SetNode", PEOPLE, false, 0, admin_set_node},
+    {"ChangeParam", PEOPLE, false, 0, admin_change_param},
     {"SubmitJob", PEOPLE, false, 2 << 20, admin_submit},
     {NULL, 0, false, 0, NULL},
 };

@@ -8,6 +8,8 @@
  *   admin_stream.c an answer in pieces
  *   admin_diag.c   priorities itemised, fairshare, credentials
  *   admin_config.c the policy in force
+ *   admin_control.c running jobs requeued, suspended, resumed
+ *   admin_modify.c what else may be changed of jobs and nodes; parameters
  *   admin_submit.c jobs for this cluster alone
  *   admin_sched.c  schedctl: stop, step, resume, end
  *   admin_resv.c   reservations made and released
@@ -97,6 +99,17 @@ void admin_fairshare (void *self, struct rpccall *call, const ProtobufCMessage *
 void admin_config (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void admin_credentials (void *self, struct rpccall *call, const ProtobufCMessage *request);
 
+/* --- admin_control.c, admin_modify.c ----------------------------------------------------------------------- */
+
+void admin_control_job (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void admin_modify_job (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void admin_set_node (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void admin_change_param (void *self, struct rpccall *call, const ProtobufCMessage *request);
+/* After a restart: what was changed of a job, before it is in the core. */
+int admin_sets_restore (struct svc *svc, struct site_job *job, struct err *err);
+/* After a restart: a suspended job stays so until it is resumed. */
+int admin_suspended_restore (struct svc *svc, struct site_job *job, struct err *err);
+
 /* --- admin_submit.c ----------------------------------------------------------------------- */
 
 void admin_submit (void *self, struct rpccall *call, const ProtobufCMessage *request);
@@ -107,6 +120,13 @@ void admin_schedule (void *self, struct rpccall *call, const ProtobufCMessage *r
 
 /* --- admin_change.c ----------------------------------------------------------------------- */
 
+/* A job that waits in the queue, with its view. ERR_CONFLICT says why it does not. */
+int admin_waiting_job (struct svc *svc, const struct admin_caller *caller, const char *name,
+                       enum admin_level level, struct site_job **out, struct job_view *view,
+                       struct err *err);
+/* The ChangeReply of a change of one job. */
+void admin_answer (struct svc *svc, struct rpccall *call, const struct site_job *job, int rc,
+                   const struct err *err);
 void admin_set_hold (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void admin_set_priority (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void admin_run_job (void *self, struct rpccall *call, const ProtobufCMessage *request);

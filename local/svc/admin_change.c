@@ -11,9 +11,9 @@ enum { SETTABLE_HOLDS = HOLD_USER | HOLD_SYSTEM | HOLD_BATCH, PRIORITY_ABSOLUTE_
 
 /* --- one waiting job ----------------------------------------------------------------------- */
 
-static int waiting_job (struct svc *svc, const struct admin_caller *caller, const char *name,
-                        enum admin_level level, struct site_job **out, struct job_view *view,
-                        struct err *err)
+int admin_waiting_job (struct svc *svc, const struct admin_caller *caller, const char *name,
+                       enum admin_level level, struct site_job **out, struct job_view *view,
+                       struct err *err)
 {
     struct store_job rec;
     int rc = admin_job (svc, caller, name, level, &rec, out, err);
@@ -82,8 +82,8 @@ static int change (struct svc *svc, const struct admin_caller *caller, struct si
     return rc;
 }
 
-static void answer (struct svc *svc, struct rpccall *call, const struct site_job *job, int rc,
-                    const struct err *err)
+void admin_answer (struct svc *svc, struct rpccall *call, const struct site_job *job, int rc,
+                   const struct err *err)
 {
     Nui__Local__V1__ChangeReply reply = NUI__LOCAL__V1__CHANGE_REPLY__INIT;
     char id[SITE_ID_MAX];
@@ -133,7 +133,7 @@ static int hold_change (struct svc *svc, const struct admin_caller *caller,
     if (rc == 0 && (set | clear) == 0)
         rc = err_set (err, ERR_INVALID, "no hold is named");
     if (rc == 0)
-        rc = waiting_job (svc, caller, r->job_id, ADMIN_JOBS, job, &view, err);
+        rc = admin_waiting_job (svc, caller, r->job_id, ADMIN_JOBS, job, &view, err);
     if (rc != 0)
         return rc;
     struct store_job_admin now = admin_of (&view);
@@ -159,7 +159,7 @@ void admin_set_hold (void *self, struct rpccall *call, const ProtobufCMessage *r
     admin_who (svc, call, &caller);
     int rc =
         hold_change (svc, &caller, (const Nui__Local__V1__SetHoldRequest *)request, &job, &err);
-    answer (svc, call, job, rc, &err);
+    admin_answer (svc, call, job, rc, &err);
 }
 
 /* --- priority ----------------------------------------------------------------------------- */
@@ -183,7 +183,7 @@ void admin_set_priority (void *self, struct rpccall *call, const ProtobufCMessag
         rc = err_set (&err, ERR_INVALID, "a relative priority is at most %lld away",
                       (long long)PRIORITY_MAX);
     if (rc == 0)
-        rc = waiting_job (svc, &caller, r->job_id, ADMIN_JOBS, &job, &view, &err);
+        rc = admin_waiting_job (svc, &caller, r->job_id, ADMIN_JOBS, &job, &view, &err);
     if (rc == 0) {
         struct store_job_admin now = admin_of (&view);
         now.priority = r->priority;
@@ -192,7 +192,7 @@ void admin_set_priority (void *self, struct rpccall *call, const ProtobufCMessag
                   site_id (svc, job->rec.number, id));
         rc = change (svc, &caller, job, &view, &now, what, &err);
     }
-    answer (svc, call, job, rc, &err);
+    admin_answer (svc, call, job, rc, &err);
 }
 
 /* --- a start by hand ---------------------------------------------------------------------- */
@@ -245,7 +245,7 @@ void admin_run_job (void *self, struct rpccall *call, const ProtobufCMessage *re
     arena_reset (svc->call_arena);
     int rc = admin_require (&caller, ADMIN_JOBS, "starting a job by hand", &err);
     if (rc == 0)
-        rc = waiting_job (svc, &caller, r->job_id, ADMIN_JOBS, &job, &view, &err);
+        rc = admin_waiting_job (svc, &caller, r->job_id, ADMIN_JOBS, &job, &view, &err);
     if (rc == 0)
         rc = may_run (svc, job, &view, r->force, now, &err);
     if (rc == 0)

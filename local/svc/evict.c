@@ -56,14 +56,14 @@ static int stop_now (struct svc *svc, struct site_job *job, enum store_stop stop
 
 /* --- suspended ---------------------------------------------------------------------------- */
 
-static int suspend (struct svc *svc, struct site_job *job, struct err *err)
+static int suspend (struct svc *svc, struct site_job *job, const char *why, struct err *err)
 {
     char id[SITE_ID_MAX];
     struct err core = {0};
     if (!svc->rm.ops->suspend)
         return err_set (err, ERR_UNSUPPORTED, "%s jobs cannot be suspended", svc->rm.ops->type);
     job->rec.suspended_at = svc_now (svc);
-    svc_reason (job, "Suspended", "stopped for a job of higher priority");
+    svc_reason (job, "Suspended", "%s", why);
     int rc = stop_write (svc, job, STORE_STOP_NONE, err);
     if (rc != 0) {
         job->rec.suspended_at = 0;
@@ -324,6 +324,37 @@ static int requeue_now (struct svc *svc, struct site_job *job, const char *code,
     return stop_now (svc, job, STORE_STOP_PREEMPT, err);
 }
 
+static int by_hand (struct svc *svc, const struct site_job *job, struct err *err)
+{
+    char id[SITE_ID_MAX];
+    site_id (svc, job->rec.number, id);
+    if (job->part)
+        return err_set (err, ERR_CONFLICT, "job %s is part of a co-allocation: its group decides", id);
+    if (job->rec.state != STORE_JOB_RUNNING)
+        return err_set (err, ERR_CONFLICT, "job %s does not run", id);
+    if (job->rec.stop != STORE_STOP_NONE)
+        return err_set (err, ERR_CONFLICT, "job %s is being ended", id);
+    return 0;
+}
+
+int evict_requeue (struct svc *svc, struct site_job *job, const char *why, struct err *err)
+{
+    int rc = by_hand (svc, job, err);
+    if (rc == 0 && (job->core_flags & JOB_NORESTART))
+        rc = err_set (err, ERR_CONFLICT, "job %s.%llu must not be run twice (NORESTART)", svc->site,
+                      (unsigned long long)job->rec.number);
+    return rc == 0 ? requeue_now (svc, job, "Requeued", why, err) : rc;
+}
+
+int evict_suspend (struct svc *svc, struct site_job *job, const char *why, struct err *err)
+{
+    int rc = by_hand (svc, job, err);
+    if (rc == 0 && job->rec.suspended_at)
+        rc = err_set (err, ERR_CONFLICT, "job %s.%llu is suspended already", svc->site,
+                      (unsigned long long)job->rec.number);
+    return rc == 0 ? suspend (svc, job, why, err) : rc;
+}
+
 int life_preempt (struct svc *svc, struct site_job *job, struct err *err)
 {
     int rc = 0;
@@ -340,7 +371,7 @@ int life_preempt (struct svc *svc, struct site_job *job, struct err *err)
         core_says (svc, job, EVICTION_LEAVING);
         return life_cancel (svc, job, "Preempted", "ended for a job of higher priority", err);
     case PREEMPT_SUSPEND:
-        rc = suspend (svc, job, err);
+        rc = suspend (svc, job, "stopped for a job of higher priority", err);
         if (rc == ERR_UNSUPPORTED)
             core_says (svc, job, EVICTION_REFUSED);
         return rc;

@@ -9,6 +9,7 @@
 
 #include "local/conf/policyconf.h"
 #include "local/svc/notify.h"
+#include "local/svc/settings_warn.h"
 #include "local/svc/simulate_inputs.h"
 #include "proto/base/hostlist.h"
 #include "proto/rpc/tlsid.h"
@@ -443,6 +444,8 @@ int settings_read (struct conf *conf, struct cred_names *names, int mode, struct
         rc = err_prefix (err, "%s", conf_name (conf));
     if (rc == 0 && s->mode.mode == MODE_SIMULATION)
         rc = simulate_inputs_read (s, names, err);
+    if (rc == 0)
+        settings_warn (conf, s);
     if (rc != 0)
         settings_destroy (s);
     else

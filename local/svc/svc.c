@@ -124,6 +124,40 @@ static int node_spec_of (struct svc *svc, const struct settings_node *n, struct 
     return features_of (svc, n->features, &out->features, err);
 }
 
+enum { SET_STATE, SET_FEATURES, SET_PRIORITY, SET_SPEED, SETS };
+
+static const char *const set_names[SETS] = {"state", "features", "priority", "speed"};
+
+char *svc_node_set (struct site_node *node, const char *name, const char *value)
+{
+    for (int i = 0; i < SETS; i++)
+        if (strcmp (set_names[i], name) == 0) {
+            char *before = node->set[i];
+            node->set[i] = *value ? strdup (value) : NULL;
+            return before;
+        }
+    return NULL;
+}
+
+/* What administrators set of it, over what is configured. */
+static struct settings_node node_wanted (const struct site_node *node,
+                                         const struct settings_node *n)
+{
+    struct settings_node wanted = *n;
+    if (node && node->set[SET_FEATURES])
+        wanted.features = node->set[SET_FEATURES];
+    if (node && node->set[SET_PRIORITY])
+        wanted.priority = strtoll (node->set[SET_PRIORITY], NULL, 10);
+    if (node && node->set[SET_SPEED])
+        (void)ppm_parse (node->set[SET_SPEED], "speed", &wanted.speed_ppm, NULL);
+    return wanted;
+}
+
+static void node_set_loaded (void *arg, const char *name, const char *value)
+{
+    free (svc_node_set (arg, name, value));
+}
+
 static int node_add (struct svc *svc, const struct settings_node *n, const struct node_spec *spec,
                      time_us now, struct err *err)
 {
@@ -140,7 +174,12 @@ static int node_add (struct svc *svc, const struct settings_node *n, const struc
     node->name = strdup (n->name);
     node->id = id;
     HASH_ADD_KEYPTR (hh, svc->nodes, node->name, strlen (node->name), node);
-    return 0;
+    rc = local_store_sets (svc->store, STORE_SET_NODE, node->name, node_set_loaded, node, err);
+    struct settings_node wanted = node_wanted (node, n);
+    struct node_spec changed;
+    if (rc == 0)
+        rc = node_spec_of (svc, &wanted, &changed, err);
+    return rc == 0 ? cluster_node_update (svc->cluster, id, &changed, now, err) : rc;
 }
 
 /* New ones are added, others changed, absent ones are down. */
@@ -157,7 +196,8 @@ static int nodes_apply (struct svc *svc, const struct settings_node *nodes, uint
         const struct settings_node *n = &nodes[i];
         struct node_spec spec;
         struct site_node *node = node_find (svc, n->name);
-        rc = node_spec_of (svc, n, &spec, err);
+        struct settings_node wanted = node_wanted (node, n);
+        rc = node_spec_of (svc, &wanted, &spec, err);
         if (rc == 0 && node)
             rc = cluster_node_update (svc->cluster, node->id, &spec, now, err);
         else if (rc == 0)
@@ -172,6 +212,8 @@ static int nodes_apply (struct svc *svc, const struct settings_node *nodes, uint
     for (uint32_t i = 0; rc == 0 && i < svc->node_count; i++) {
         struct site_node *node = svc->node_by_id[i];
         enum node_state state = node->configured ? rmnodes_state (svc, node->name) : NODE_DOWN;
+        if (state == NODE_UP && node->set[SET_STATE])
+            state = NODE_DRAINED;
         rc = cluster_node_state_set (svc->cluster, node->id, state, now, err);
     }
     return rc;
@@ -379,7 +421,8 @@ static void recover_running (struct svc *svc, struct site_job *job)
     if (!job->in_cluster)
         return;
     if (job->rec.suspended_at && job->rec.state == STORE_JOB_RUNNING) {
-        if (evict_restore (svc, job, &a, &err) != 0)
+        if (evict_restore (svc, job, &a, &err) != 0 ||
+            admin_suspended_restore (svc, job, &err) != 0)
             log_event (svc->log, LOG_LEVEL_ERROR, "svc", "nodes_not_regained",
                        "job=%s.%llu error=\"%s\"", svc->site, (unsigned long long)job->rec.number,
                        err.text);
@@ -431,6 +474,8 @@ static int recover_job (void *arg, struct store_job *rec, struct err *err)
     if (rc != 0 || rec->part)
         return rc; /* a part: with its part */
     rc = depends_load (svc, job, err);
+    if (rc == 0)
+        rc = admin_sets_restore (svc, job, err);
     if (rc == 0)
         rc = svc_cluster_submit (svc, job, err);
     if (rc == 0 && job->rec.state == STORE_JOB_QUEUED)
@@ -857,6 +902,8 @@ void svc_destroy (struct svc *svc)
         HASH_DEL (svc->nodes, node);
         free (node->name);
         free (node->address);
+        for (int i = 0; i < SETS; i++)
+            free (node->set[i]);
         free (node);
     }
     free (svc->node_by_id);

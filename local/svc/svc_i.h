@@ -50,6 +50,7 @@ struct site_node {
     char *address; /* NULL: the server's own */
     struct node_id id;
     bool configured; /* still in the configuration */
+    char *set[4];    /* by administrators: state, features, priority, speed; NULL: as configured */
     UT_hash_handle hh; /* by name */
 };
 
@@ -211,6 +212,9 @@ time_us svc_now (const struct svc *svc);
 /* --- svc.c -------------------------------------------------------------------------------- */
 
 char *site_id (const struct svc *svc, uint64_t number, char out[SITE_ID_MAX]);
+/* One of "state", "features", "priority", "speed" in place of what is configured ("": no more); returns
+ * what was set before, malloc'ed, or NULL. In force after svc_nodes_apply. */
+char *svc_node_set (struct site_node *node, const char *name, const char *value);
 struct site_job *svc_job (struct svc *svc, uint64_t number); /* live ones */
 /* A record with its needs, in the hash; the part is attached by the caller. */
 struct site_job *svc_job_add (struct svc *svc, const struct store_job *rec,
@@ -313,6 +317,9 @@ void depends_text (struct svc *svc, const struct site_job *job, char *out, size_
 /* A plan's decision: the running job makes room, as PREEMPTPOLICY says. Durable first; a restart in
  * between finishes it. Never a part. */
 int life_preempt (struct svc *svc, struct site_job *job, struct err *err);
+/* By an administrator's order; ERR_CONFLICT says why it cannot be done. */
+int evict_requeue (struct svc *svc, struct site_job *job, const char *why, struct err *err);
+int evict_suspend (struct svc *svc, struct site_job *job, const char *why, struct err *err);
 /* A committed plan lets it go on. */
 void evict_resume (struct svc *svc, struct site_job *job);
 /* When it would have begun, had it never been suspended. */

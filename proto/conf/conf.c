@@ -32,6 +32,22 @@ struct conf *conf_parse (const char *text, size_t len, const char *name, struct 
     return conf;
 }
 
+int conf_append (struct conf *conf, const char *text, struct err *err)
+{
+    uint32_t from = conf->slot_count;
+    int rc = conf_lex (conf, text, strlen (text), err);
+    for (uint32_t i = from; i < conf->slot_count; i++)
+        conf->slot[i].entry.line = 0;
+    return rc;
+}
+
+const char *conf_place (const struct conf *conf, uint32_t line)
+{
+    if (line == 0)
+        return "changed by hand";
+    return arena_printf (conf->arena, "%s: line %u", conf->name, line);
+}
+
 static int read_whole (int fd, const char *path, struct strbuf *out, struct err *err)
 {
     struct stat st;
@@ -145,7 +161,7 @@ int conf_finish (struct conf *conf, struct err *err)
             continue;
         const struct conf_entry *entry = &conf->slot[i].entry;
         conf_unknown ("parameter", entry->key, known_names (conf), err);
-        err_prefix (err, "%s: line %u", conf->name, entry->line);
+        err_prefix (err, "%s", conf_place (conf, entry->line));
         return ERR_INVALID;
     }
     return 0;

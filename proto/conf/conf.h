@@ -41,6 +41,9 @@ struct conf;
 struct conf *conf_read_file (const char *path, struct err *err);
 /* name stands in errors; relative paths resolve against its folder. text needs no NUL. */
 struct conf *conf_parse (const char *text, size_t len, const char *name, struct err *err);
+/* Lines in the same syntax that stand as if at the end of the file; of them, errors and notes say
+ * "changed by hand" in place of file and line. Before the first conf_table_read. */
+int conf_append (struct conf *conf, const char *text, struct err *err);
 void conf_destroy (struct conf *conf); /* NULL is a no-op */
 const char *conf_name (const struct conf *conf);
 /* path, or the file's folder + "/" + path when it is relative; lives as long as conf. */

@@ -24,6 +24,9 @@ struct conf {
     uint32_t note_count, note_cap;
 };
 
+/* "FILE: line 12", or "changed by hand" for line 0; in the arena. */
+const char *conf_place (const struct conf *conf, uint32_t line);
+
 /* Splits text into entries. */
 int conf_lex (struct conf *conf, const char *text, size_t len, struct err *err);
 

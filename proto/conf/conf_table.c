@@ -158,9 +158,9 @@ static void note_unsupported (struct conf *conf, const struct conf_value *value)
 {
     conf_push (conf->arena, &conf->note, &conf->note_count, &conf->note_cap,
                arena_printf (conf->arena,
-                             "%s: line %u: %s%s%s is a parameter of Maui's that Nui does not have; "
+                             "%s: %s%s%s is a parameter of Maui's that Nui does not have; "
                              "it has no effect",
-                             conf->name, value->line, value->key, value->attr ? " " : "",
+                             conf_place (conf, value->line), value->key, value->attr ? " " : "",
                              value->attr ? value->attr : ""));
 }
 
@@ -173,8 +173,8 @@ void conf_note_add (const struct conf_value *value, const char *fmt, ...)
     char *text = arena_vprintf (conf->arena, fmt, ap);
     va_end (ap);
     conf_push (conf->arena, &conf->note, &conf->note_count, &conf->note_cap,
-               arena_printf (conf->arena, "%s: line %u: %s%s%s%s%s%s: %s", conf->name, value->line,
-                             value->key, index ? "[" : "", index ? value->index : "",
+               arena_printf (conf->arena, "%s: %s%s%s%s%s%s: %s",
+                             conf_place (conf, value->line), value->key, index ? "[" : "", index ? value->index : "",
                              index ? "]" : "", attr ? " " : "", attr ? value->attr : "", text));
 }
 
@@ -290,9 +290,9 @@ static int apply_initials (struct conf *conf, const struct conf_param *params, v
 static int prefix_entry (const struct conf *conf, const struct conf_entry *entry, struct err *err)
 {
     if (entry->index)
-        return err_prefix (err, "%s: line %u: %s[%.60s]", conf->name, entry->line, entry->key,
+        return err_prefix (err, "%s: %s[%.60s]", conf_place (conf, entry->line), entry->key,
                            entry->index);
-    return err_prefix (err, "%s: line %u: %s", conf->name, entry->line, entry->key);
+    return err_prefix (err, "%s: %s", conf_place (conf, entry->line), entry->key);
 }
 
 int conf_table_read (struct conf *conf, const struct conf_param *params, void *target,

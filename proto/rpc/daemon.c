@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "proto/base/strbuf.h"
 #include "proto/rpc/daemon_i.h"
 
 enum { WATCH_S = 2, DRAIN_GRACE_S = 5 };
@@ -32,6 +33,7 @@ struct daemon {
     void *self;
     const char *config_file;
     struct loaded now;
+    char *changes; /* lines after the file's; NULL: none */
     struct log *log;
     struct tlsid *id;
     struct rpcserver *server;
@@ -81,11 +83,13 @@ static int load_keys (struct loaded *l, struct err *err)
     return 0;
 }
 
-/* Whole or not at all. */
-static int load (struct daemon *d, struct loaded *out, struct err *err)
+/* Whole or not at all. changes: further lines, or NULL. */
+static int load (struct daemon *d, const char *changes, struct loaded *out, struct err *err)
 {
     struct loaded l = {.conf = conf_read_file (d->config_file, err)};
-    int rc = l.conf ? load_keys (&l, err) : err->code;
+    int rc = !l.conf ? err->code : changes ? conf_append (l.conf, changes, err) : 0;
+    if (rc == 0)
+        rc = load_keys (&l, err);
     if (rc == 0)
         rc = d->ops->configure (d->self, l.conf, &l.settings, err);
     if (rc == 0)
@@ -140,31 +144,57 @@ static int refuse_fixed (const struct keys *a, const struct keys *b, struct err 
     return 0;
 }
 
-static void reload_config (struct daemon *d)
+/* Takes over what the file and these lines say, whole or not at all. */
+static int take (struct daemon *d, const char *changes, struct err *err)
 {
-    struct err err = {0};
     struct loaded fresh;
-    daemon_stamp_changed (d->config_file, &d->config_stamp);
-    if (load (d, &fresh, &err) < 0) {
-        log_err (d, "configuration_refused", &err);
-        return;
-    }
-    int rc = refuse_fixed (&d->now.keys, &fresh.keys, &err);
+    int rc = load (d, changes, &fresh, err);
+    if (rc < 0)
+        return rc;
+    rc = refuse_fixed (&d->now.keys, &fresh.keys, err);
     if (rc == 0 && !d->ops->reload)
-        rc = err_set (&err, ERR_UNSUPPORTED, "%s takes a new configuration only by a restart",
+        rc = err_set (err, ERR_UNSUPPORTED, "%s takes a new configuration only by a restart",
                       d->ops->program);
     if (rc == 0)
-        rc = d->ops->reload (d->self, fresh.settings, &err);
+        rc = d->ops->reload (d->self, fresh.settings, err);
     if (rc < 0) {
-        log_err (d, "configuration_refused", &err);
         loaded_free (d, &fresh);
-        return;
+        return rc;
     }
     loaded_free (d, &d->now);
     d->now = fresh;
     log_levels_set (d->log, &d->now.levels);
-    log_event (d->log, LOG_LEVEL_INFO, "daemon", "configuration_taken", "file=%s", d->config_file);
+    return 0;
+}
+
+static void reload_config (struct daemon *d)
+{
+    struct err err = {0};
+    daemon_stamp_changed (d->config_file, &d->config_stamp);
+    if (take (d, NULL, &err) < 0) {
+        log_err (d, "configuration_refused", &err);
+        return;
+    }
+    log_event (d->log, LOG_LEVEL_INFO, "daemon", "configuration_taken", "file=%s%s", d->config_file,
+               d->changes ? " changed_by_hand=forgotten" : "");
+    free (d->changes);
+    d->changes = NULL;
     log_notes (d);
+}
+
+int daemon_change (struct daemon *d, const char *lines, struct err *err)
+{
+    struct strbuf all = STRBUF_INIT;
+    strbuf_printf (&all, "%s%s\n", d->changes ? d->changes : "", lines);
+    int rc = take (d, strbuf_text (&all), err);
+    if (rc < 0) {
+        strbuf_free (&all);
+        return rc;
+    }
+    free (d->changes);
+    d->changes = strbuf_steal (&all);
+    log_event (d->log, LOG_LEVEL_INFO, "daemon", "configuration_taken", "changed_by_hand=1");
+    return 0;
 }
 
 static void reload_tls (struct daemon *d)
@@ -394,6 +424,7 @@ static void close_all (struct daemon *d)
     if (d->base)
         event_base_free (d->base);
     loaded_free (d, &d->now);
+    free (d->changes);
     log_destroy (d->log);
     daemon_pid_unlock (d->pid_fd);
 }
@@ -402,7 +433,7 @@ static int check (struct daemon *d)
 {
     struct err err = {0};
     struct loaded l;
-    if (load (d, &l, &err) < 0) {
+    if (load (d, NULL, &l, &err) < 0) {
         fprintf (stderr, "%s: %s\n", d->ops->program, err.text);
         return 1;
     }
@@ -430,7 +461,7 @@ int daemon_main (const struct daemon_ops *ops, void *self, int argc, char **argv
         return check (&d);
     umask (027);
     daemon_stamp_changed (d.config_file, &d.config_stamp);
-    int rc = load (&d, &d.now, &err);
+    int rc = load (&d, NULL, &d.now, &err);
     if (rc == 0)
         rc = start (&d, &err);
     if (rc == 0) {

@@ -64,6 +64,9 @@ const char *daemon_grid (const struct daemon *daemon);
 const char *daemon_name (const struct daemon *daemon);      /* the name in our certificate */
 const char *daemon_state_dir (const struct daemon *daemon); /* exists, mode 0700 when we made it */
 const char *daemon_config_file (const struct daemon *daemon);
+/* Takes over the configuration with these lines at its end, whole or not at all, as a reload would.
+ * They hold until the file is read again (a change of it, SIGHUP, a restart). */
+int daemon_change (struct daemon *daemon, const char *lines, struct err *err);
 /* Ends the program as SIGTERM does; with an err the exit code is 1 and the sentence is logged. */
 void daemon_stop (struct daemon *daemon, const struct err *why);
 /* The same, and then the program begins again, as it was called, in the same process. */

@@ -1,0 +1,172 @@
+/* setqos, changeparam, mnodectl: what else administrators change. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "local/cli/local_cli.h"
+
+struct modify_args {
+    const char *site, *modify;
+};
+
+#define AT(field) offsetof (struct modify_args, field)
+#define SITE_OPTION {"site", 0, CLI_OPT_STRING, AT (site), 0, 0}
+
+static const struct table_column object_columns[] = {
+    {"name", "Name", TABLE_TEXT, 0},
+    {"attribute", "Attribute", TABLE_TEXT, 0},
+    {"value", "Value", TABLE_TEXT, 0},
+    {"done", "Done", TABLE_BOOL, 0},
+};
+
+/* --- jobs --------------------------------------------------------------------------------- */
+
+static int modify_one (struct cli_context *ctx, const char *command, const char *site, char *job,
+                       const char *attribute, const char *value, struct table *t)
+{
+    Nui__Local__V1__ModifyJobRequest request = NUI__LOCAL__V1__MODIFY_JOB_REQUEST__INIT;
+    Nui__Local__V1__ChangeReply *reply = NULL;
+    struct err err = {0};
+    request.job_id = job;
+    request.attribute = (char *)attribute;
+    request.value = (char *)value;
+    if (site_admin (ctx, site, "ModifyJob", &request, false, &reply, &err) < 0)
+        return cli_fail (command, &err);
+    table_text (t, reply->job_id);
+    table_text (t, attribute);
+    table_text (t, value);
+    table_bool (t, true);
+    table_end_row (t);
+    nui__local__v1__change_reply__free_unpacked (reply, NULL);
+    return CLI_OK;
+}
+
+int modify_all (struct cli_context *ctx, const char *command, const char *site,
+                const char *attribute, const char *value, char **job, int count,
+                const char *sentence)
+{
+    int all = CLI_OK;
+    struct table *t = table_create (object_columns, 4);
+    for (int i = 0; i < count; i++)
+        all = worse (all, modify_one (ctx, command, site, job[i], attribute, value, t));
+    if (cli_format (ctx) != CLI_TABLE)
+        all = worse (all, table_print (t, ctx));
+    else if (table_row_count (t) > 0)
+        printf ("\n%s\n", sentence);
+    table_destroy (t);
+    return all;
+}
+
+static const struct cli_option setqos_options[] = {SITE_OPTION, {0}};
+
+int cmd_setqos (struct cli_context *ctx, int argc, char **argv)
+{
+    struct modify_args args = {0};
+    struct cli_operands ops;
+    int exit_code;
+    if (!cli_options (ctx, setqos_options, 0, &args, argc, argv, &ops, &exit_code))
+        return exit_code;
+    if (ops.count < 2)
+        return cli_usage ("setqos", "name a QoS and at least one job");
+    return modify_all (ctx, "setqos", args.site, "qos", ops.item[0], ops.item + 1, ops.count - 1,
+                       "job QOS adjusted");
+}
+
+/* --- nodes -------------------------------------------------------------------------------- */
+
+static const struct cli_option mnodectl_options[] = {
+    {"modify", 'm', CLI_OPT_STRING, AT (modify), 0, 0},
+    SITE_OPTION,
+    {0},
+};
+
+bool modify_split (const char *text, char attribute[32], const char **value)
+{
+    const char *equals = strchr (text, '=');
+    if (!equals || equals == text || equals - text > 31)
+        return false;
+    snprintf (attribute, 32, "%.*s", (int)(equals - text), text);
+    *value = equals + 1;
+    return true;
+}
+
+int cmd_mnodectl (struct cli_context *ctx, int argc, char **argv)
+{
+    struct modify_args args = {0};
+    struct cli_operands ops;
+    char attribute[32];
+    const char *value;
+    int exit_code, all = CLI_OK;
+    if (!cli_options (ctx, mnodectl_options, 0, &args, argc, argv, &ops, &exit_code))
+        return exit_code;
+    if (!args.modify || !modify_split (args.modify, attribute, &value))
+        return cli_usage ("mnodectl", "say what to change: -m ATTRIBUTE=VALUE");
+    if (ops.count < 1)
+        return cli_usage ("mnodectl", "name at least one node");
+    struct table *t = table_create (object_columns, 4);
+    for (int i = 0; i < ops.count; i++) {
+        Nui__Local__V1__SetNodeRequest request = NUI__LOCAL__V1__SET_NODE_REQUEST__INIT;
+        Nui__Local__V1__ChangeReply *reply = NULL;
+        struct err err = {0};
+        request.node = ops.item[i];
+        request.attribute = attribute;
+        request.value = (char *)value;
+        if (site_admin (ctx, args.site, "SetNode", &request, false, &reply, &err) < 0) {
+            all = worse (all, cli_fail ("mnodectl", &err));
+            continue;
+        }
+        table_text (t, ops.item[i]);
+        table_text (t, attribute);
+        table_text (t, value);
+        table_bool (t, true);
+        table_end_row (t);
+        if (cli_format (ctx) == CLI_TABLE)
+            printf ("node %s: %s set to '%s'\n", ops.item[i], attribute, value);
+        nui__local__v1__change_reply__free_unpacked (reply, NULL);
+    }
+    if (cli_format (ctx) != CLI_TABLE)
+        all = worse (all, table_print (t, ctx));
+    table_destroy (t);
+    return all;
+}
+
+/* --- parameters --------------------------------------------------------------------------- */
+
+int cmd_changeparam (struct cli_context *ctx, int argc, char **argv)
+{
+    static const struct table_column columns[] = {
+        {"parameter", "Parameter", TABLE_TEXT, 0},
+        {"value", "Value", TABLE_TEXT, 0},
+    };
+    struct modify_args args = {0};
+    struct cli_operands ops;
+    Nui__Local__V1__ChangeParamRequest request = NUI__LOCAL__V1__CHANGE_PARAM_REQUEST__INIT;
+    Nui__Local__V1__ChangeReply *reply = NULL;
+    struct strbuf line = STRBUF_INIT;
+    struct err err = {0};
+    int exit_code, code = CLI_OK;
+    if (!cli_options (ctx, setqos_options, CLI_STOP_AT_OPERAND, &args, argc, argv, &ops, &exit_code))
+        return exit_code;
+    if (ops.count < 2)
+        return cli_usage ("changeparam", "name a parameter and its value");
+    for (int i = 1; i < ops.count; i++)
+        strbuf_printf (&line, " %s", ops.item[i]);
+    char *value = strbuf_steal (&line);
+    strbuf_printf (&line, "%s%s", ops.item[0], value);
+    request.line = strbuf_text (&line);
+    if (site_admin (ctx, args.site, "ChangeParam", &request, false, &reply, &err) < 0) {
+        code = cli_fail ("changeparam", &err);
+    } else if (cli_format (ctx) == CLI_TABLE) {
+        printf ("\n\nparameters modified\n\n");
+    } else {
+        struct table *t = table_create (columns, 2);
+        table_text (t, ops.item[0]);
+        table_text (t, value + 1);
+        table_end_row (t);
+        code = table_print (t, ctx);
+        table_destroy (t);
+    }
+    nui__local__v1__change_reply__free_unpacked (reply, NULL);
+    free (value);
+    strbuf_free (&line);
+    return code;
+}

@@ -1,0 +1,78 @@
+"""nui-local --check: unknown parameters, contradictions, names that nothing defines."""
+import subprocess
+
+from fixture import main
+from onesite import SiteCase, wait_for
+
+GOOD = """NODECFG[n[01-04]] PROCS=2
+FSPOLICY DEDICATEDPS
+USERCFG[john] QLIST=hi:lo QDEF=hi FSTARGET=10.0 PRIORITY=5
+QOSCFG[hi] PRIORITY=10
+QOSCFG[lo] PRIORITY=1
+CREDWEIGHT 1
+USERWEIGHT 1
+QOSWEIGHT 1
+RESERVATIONQOSLIST[0] hi
+"""
+
+
+class Check(SiteCase):
+    def check(self, text):
+        site = self.site("checked")
+        site.write(text, gridmap=False)
+        done = subprocess.run([site.programs["nui-local"], "--config", site.config, "--check"],
+                              capture_output=True, text=True, timeout=60)
+        return done.returncode, done.stderr, site
+
+    def test_good(self):
+        code, words, site = self.check(GOOD)
+        self.assertEqual((code, words), (0, ""))
+
+    def test_warnings(self):
+        """Taken, and said, each with its line."""
+        for line, says in (
+                ("GROUPCFG[bio] QLIST=hi:typo", "GROUPCFG[bio] QLIST: QoS typo is not defined (QOSCFG[typo])"),
+                ("GROUPCFG[bio] QDEF=typo", "QDEF: QoS typo is not defined"),
+                ("GROUPCFG[bio] QLIST=hi QDEF=lo", "GROUPCFG[bio] QDEF: lo is not in its QLIST"),
+                ("RESERVATIONQOSLIST[1] hi typo", "QoS typo is not defined"),
+                ("FSPOLICY NONE", "USERCFG[john] FSTARGET: has no effect: FSPOLICY is NONE"),
+                ("USERWEIGHT 0", "USERCFG[john] PRIORITY: has no effect: USERWEIGHT is 0"),
+                ("CREDWEIGHT 0", "QOSCFG[hi] PRIORITY: has no effect: CREDWEIGHT is 0"),
+                ("RESERVATIONPOLICY NEVER\nRESERVATIONDEPTH[0] 3", "RESERVATIONPOLICY is NEVER"),
+                ("BACKFILLPOLICY NONE\nRESERVATIONDEPTH[0] 3", "BACKFILLPOLICY is NONE"),
+                ("SRCFG[x] HOSTLIST=node07 PERIOD=DAY", "SRCFG[x] HOSTLIST: no node is called node07"),
+                ("SRCFG[x] HOSTLIST=n0[12] ACCOUNTLIST=phys", "account phys is not defined")):
+            code, words, _ = self.check(GOOD + line + "\n")
+            self.assertEqual(code, 0, words)
+            self.assertIn(says, words, line)
+            self.assertRegex(words, r"checked\.cfg: line \d+: ")
+
+    def test_errors(self):
+        for line, says in (
+                ("RESERVATIONDEPHT[0] 2", "line 24: unknown parameter RESERVATIONDEPHT, did you mean "
+                                          "RESERVATIONDEPTH?"),
+                ("USERCFG[john] MAXJBO=2", "did you mean MAXJOB?"),
+                ("USERCFG[john] MAXJOB=5,3", "MAXJOB"),
+                ("BACKFILLPOLICY SOMETIMES", "BACKFILLPOLICY"),
+                ("NODECFG[n01] PROCS=1", "node n01 is configured twice")):
+            code, words, _ = self.check(GOOD + line + "\n")
+            self.assertEqual((code, len(words.splitlines())), (1, 1), f"{line}: {words}")
+            self.assertIn(says if not says.startswith("line") else says.split(": ", 1)[1], words, line)
+
+    def test_start_and_reload(self):
+        """The same words in the log of a start, and of a reload; a bad file changes nothing."""
+        site = self.site("live", "alpha")
+        site.write(GOOD + "GROUPCFG[bio] QLIST=typo\n", gridmap=False)
+        site.start()
+        self.assertTrue(site.logged("GROUPCFG[bio] QLIST: QoS typo is not defined"))
+        text = site.config.read_text()
+        site.config.write_text(text.replace("typo", "other"))
+        wait_for("the reload", lambda: site.logged("QoS other is not defined"), 30, site.log)
+        site.config.write_text(text + "QUEUETIMEWIEGHT 3\n")
+        wait_for("the refusal", lambda: site.logged("configuration_refused", "did you mean QUEUETIMEWEIGHT"),
+                 30, site.log)
+        self.ok(site, "showq")
+
+
+if __name__ == "__main__":
+    main()
