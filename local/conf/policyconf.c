@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "local/conf/policyconf_i.h"
+#include "local/core/standing.h"
 
 /* --- words, in the order of the values they stand for ------------------------------------- */
 
@@ -315,6 +316,35 @@ static const struct conf_param file_params[] = {
     RECORD ("ACCOUNTCFG", policy_record_account, policy_user_attrs),
     RECORD ("CLASSCFG", policy_record_class, policy_class_attrs),
     RECORD ("QOSCFG", policy_record_qos, policy_qos_attrs),
+    RECORD ("SRCFG", policy_record_standing, policy_standing_attrs),
+    CALL ("SRACCESS", policy_set_standing),
+    CALL ("SRACCOUNTLIST", policy_set_standing),
+    CALL ("SRCLASSLIST", policy_set_standing),
+    CALL ("SRDAYS", policy_set_standing),
+    CALL ("SRDEPTH", policy_set_standing),
+    CALL ("SRENDTIME", policy_set_standing),
+    CALL ("SRFEATURES", policy_set_standing),
+    CALL ("SRFLAGS", policy_set_standing),
+    CALL ("SRGROUPLIST", policy_set_standing),
+    CALL ("SRHOSTLIST", policy_set_standing),
+    CALL ("SRJOBATTRLIST", policy_set_standing),
+    CALL ("SRMAXTIME", policy_set_standing),
+    CALL ("SRNODEFEATURES", policy_set_standing),
+    CALL ("SROWNER", policy_set_standing),
+    CALL ("SRPARTITION", policy_set_standing),
+    CALL ("SRPERIOD", policy_set_standing),
+    CALL ("SRPRIORITY", policy_set_standing),
+    CALL ("SRPROCLIMIT", policy_set_standing),
+    CALL ("SRQOSLIST", policy_set_standing),
+    CALL ("SRRESOURCES", policy_set_standing),
+    CALL ("SRSTARTTIME", policy_set_standing),
+    CALL ("SRTASKCOUNT", policy_set_standing),
+    CALL ("SRTIMELIMIT", policy_set_standing),
+    CALL ("SRTIMELOGIC", policy_set_standing),
+    CALL ("SRTPN", policy_set_standing),
+    CALL ("SRUSERLIST", policy_set_standing),
+    CALL ("SRWENDTIME", policy_set_standing),
+    CALL ("SRWSTARTTIME", policy_set_standing),
     RECORD ("SYSCFG", policy_record_system, policy_system_attrs),
     CALL ("QOSPRIORITY", policy_set_qos_parameter),
     CALL ("QOSQTWEIGHT", policy_set_qos_parameter),
@@ -358,14 +388,6 @@ static const struct conf_param policy_params[] = {
     {0},
 };
 
-/* Keys whose index is not a partition. */
-static bool has_own_index (const char *key)
-{
-    size_t len = strlen (key);
-    return (len > 3 && strcmp (key + len - 3, "CFG") == 0) || strncmp (key, "QOS", 3) == 0 ||
-           strcmp (key, "RESERVATIONDEPTH") == 0 || strcmp (key, "RESERVATIONQOSLIST") == 0;
-}
-
 static bool in_table (const struct conf_param *params, const char *key)
 {
     for (; params->name; params++) {
@@ -373,6 +395,15 @@ static bool in_table (const struct conf_param *params, const char *key)
             return true;
     }
     return false;
+}
+
+/* Keys whose index is not a partition. */
+static bool has_own_index (const char *key)
+{
+    size_t len = strlen (key);
+    return (len > 3 && strcmp (key + len - 3, "CFG") == 0) || strncmp (key, "QOS", 3) == 0 ||
+           (strncmp (key, "SR", 2) == 0 && in_table (file_params, key)) ||
+           strcmp (key, "RESERVATIONDEPTH") == 0 || strcmp (key, "RESERVATIONQOSLIST") == 0;
 }
 
 /* KEY[0] is KEY; KEY[1] would be for one partition, which we do not have. */
@@ -484,6 +515,7 @@ int policy_conf_read (struct conf *conf, struct cred_names *names, struct policy
     struct policy *p = policy_create (names);
     struct policy_file file;
     file_from_policy (&file, p);
+    file.standing = policy_standing_begin (p);
     int rc = partitions_check (conf, err);
     if (!rc)
         rc = conf_table_read (conf, file_params, &file, err);
@@ -492,6 +524,10 @@ int policy_conf_read (struct conf *conf, struct cred_names *names, struct policy
     if (rc)
         goto out;
     file_to_policy (&file, p);
+    rc = policy_standing_end (file.standing, conf_name (conf), err);
+    file.standing = NULL;
+    if (rc)
+        goto out;
     rc = threshold_read (&file, p, conf_name (conf), err);
     if (rc)
         goto out;
@@ -503,6 +539,8 @@ int policy_conf_read (struct conf *conf, struct cred_names *names, struct policy
     *policy_out = p;
     p = NULL;
 out:
+    if (file.standing)
+        policy_standing_drop (file.standing);
     policy_destroy (p);
     return rc;
 }

@@ -477,9 +477,10 @@ static int set_qflags (void *target, const struct conf_value *value, struct err 
         {"NTR", QOS_NTR},
         {"RUNNOW", QOS_RUNNOW | QOS_PREEMPTOR | QOS_IGNALL},
         {"DEDICATED", QOS_DEDICATED},
+        {"IGNSRMAXTIME", QOS_IGNSRMAXTIME},
     };
     /* Maui's, not ours yet: noted. */
-    static const char *const later[] = {"USERESERVED", "IGNSRMAXTIME", "IGNHOSTLIST"};
+    static const char *const later[] = {"USERESERVED", "IGNHOSTLIST"};
     static const char separators[] = ":, |\t";
     struct cred_ref *ref = target;
     char *text = arena_strdup (ref->policy->arena, value->text), *rest = NULL;

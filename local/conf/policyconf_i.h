@@ -8,6 +8,7 @@
  */
 struct policy_file {
     struct policy *policy;
+    struct standing_file *standing;
     int64_t component_weight_ppm[PRIO_COMPONENTS];
     int64_t component_cap_ppm[PRIO_COMPONENTS];
     int64_t sub_weight_ppm[PRIO_SUBS];
@@ -63,6 +64,15 @@ int policy_set_qos_parameter (void *target, const struct conf_value *value, stru
 /* "hi:lo,medium" to numbers in the policy's arena. */
 int policy_qos_list (struct policy *policy, const char *text, uint32_t **qos_out,
                      uint32_t *count_out, struct err *err);
+
+/* policyconf_standing.c */
+extern const struct conf_param policy_standing_attrs[];
+struct standing_file *policy_standing_begin (struct policy *policy);
+/* Into the policy, and what was read is freed. */
+int policy_standing_end (struct standing_file *standing, const char *file, struct err *err);
+void policy_standing_drop (struct standing_file *standing);
+int policy_record_standing (void *target, const char *index, void **record_out, struct err *err);
+int policy_set_standing (void *target, const struct conf_value *value, struct err *err);
 
 /* policyconf_known.c */
 extern const struct conf_param policy_known_params[];

@@ -442,14 +442,29 @@ static void memo_grow (struct access *a)
     free (old);
 }
 
-uint32_t access_of (struct cluster *c, const struct who *who)
+/* With what its QoS says of it. IGNSRMAXTIME: it counts as short as can be. */
+static struct who with_qos (const struct cluster *c, struct who who)
+{
+    const struct policy_qos *qos = policy_qos (c->policy, who.cred[CRED_QOS]);
+    uint32_t flags = qos ? qos->flags : 0;
+
+    who.attrs |= (flags & QOS_PREEMPTOR ? JOBATTR_PREEMPTOR : 0) |
+                 (flags & QOS_PREEMPTEE ? JOBATTR_PREEMPTEE : 0);
+    if (flags & QOS_IGNSRMAXTIME)
+        who.walltime = 1;
+    return who;
+}
+
+uint32_t access_of (struct cluster *c, const struct who *asking)
 {
     struct access *a = c->access;
     struct access_key key;
     struct access_memo *memo;
+    struct who own, *who = &own;
 
-    if (a == NULL || a->count == 0 || who == NULL)
+    if (a == NULL || a->count == 0 || asking == NULL)
         return 0;
+    own = with_qos (c, *asking);
     key = key_of (a, who);
     memo = memo_place (a, &key);
     if (memo->class == 0) {
@@ -483,13 +498,16 @@ uint32_t access_shared (struct cluster *c)
     return class;
 }
 
-struct who access_who (const struct job *job)
+struct who access_who (const struct cluster *c, const struct job *job)
 {
     struct who who = {.walltime = job->spec.walltime_limit, .procs = job->procs,
                       .attrs = job->spec.attrs, .named = job->spec.reservation};
 
+    who.attrs |= (job->spec.flags & JOB_PREEMPTOR ? JOBATTR_PREEMPTOR : 0) |
+                 (job->spec.flags & JOB_PREEMPTEE ? JOBATTR_PREEMPTEE : 0) |
+                 (job->spec.flags & JOB_NORESTART ? 0 : JOBATTR_RESTARTABLE);
     memcpy (who.cred, job->spec.cred, sizeof who.cred);
-    return who;
+    return with_qos (c, who);
 }
 
 uint32_t access_of_job (struct cluster *c, const struct job *job)
@@ -498,7 +516,7 @@ uint32_t access_of_job (struct cluster *c, const struct job *job)
 
     if (c->access == NULL || c->access->count == 0)
         return 0;
-    who = access_who (job);
+    who = access_who (c, job);
     return access_of (c, &who);
 }
 
@@ -704,4 +722,35 @@ void rsv_used_up (struct cluster *c, struct job_id job)
         else
             i++;
     }
+}
+
+/* --- OWNERPREEMPT ------------------------------------------------------------------------------- */
+
+static bool owns (const struct rsv_spec *spec, const struct job *job)
+{
+    return spec->owner.type < CRED_KINDS && job->spec.cred[spec->owner.type] != CRED_NONE &&
+           (int64_t)job->spec.cred[spec->owner.type] == spec->owner.value;
+}
+
+bool access_owner (const struct cluster *c, const struct job *job)
+{
+    for (uint32_t i = 0; c->access && i < c->rsv_count; i++) {
+        const struct rsv_spec *spec = &c->rsv[i]->spec;
+        if ((spec->flags & RSV_OWNERPREEMPT) && spec->owned && spec->start <= c->now &&
+            spec->end > c->now && owns (spec, job))
+            return true;
+    }
+    return false;
+}
+
+bool access_owner_evicts (const struct cluster *c, const struct job *job, const struct job *victim)
+{
+    for (uint32_t i = 0; c->access && i < c->rsv_count; i++) {
+        const struct rsv_spec *spec = &c->rsv[i]->spec;
+        if ((spec->flags & RSV_OWNERPREEMPT) && spec->owned && spec->start <= c->now &&
+            spec->end > c->now && owns (spec, job) && !owns (spec, victim) &&
+            lies_on (c->rsv[i], victim))
+            return true;
+    }
+    return false;
 }

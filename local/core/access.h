@@ -75,7 +75,7 @@ void access_changed (struct cluster *c);
 /* Everything up to date: classes, the jobs' shapes, fences. After nodes_settle. */
 void access_settle (struct cluster *c);
 uint32_t access_of (struct cluster *c, const struct who *who);
-struct who access_who (const struct job *job);
+struct who access_who (const struct cluster *c, const struct job *job);
 uint32_t access_of_job (struct cluster *c, const struct job *job);
 /* The class to which reservations with ACCESS=SHARED alone are open. */
 uint32_t access_shared (struct cluster *c);
@@ -96,5 +96,10 @@ void rsv_use (struct cluster *c, const struct job *job, struct timeline *tl);
 void rsv_unuse (struct cluster *c, struct job_id job);
 /* It has ended: what it used is gone. */
 void rsv_used_up (struct cluster *c, struct job_id job);
+
+/* Is it an owner's of some reservation with OWNERPREEMPT that stands now? May it evict the victim from
+ * one, whatever their priorities are? */
+bool access_owner (const struct cluster *c, const struct job *job);
+bool access_owner_evicts (const struct cluster *c, const struct job *job, const struct job *victim);
 
 #endif

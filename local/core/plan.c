@@ -236,9 +236,9 @@ static bool bound_choose (struct pass *p, struct inside *in, const struct job *j
 }
 
 /* May the job that names the reservation use it? *affinity_out is of no interest. */
-static bool rsv_lets_in (const struct rsv *rsv, const struct job *job)
+static bool rsv_lets_in (const struct cluster *c, const struct rsv *rsv, const struct job *job)
 {
-    struct who who = access_who (job);
+    struct who who = access_who (c, job);
     uint8_t affinity;
 
     if (rsv->spec.kind == RSV_FIRM)
@@ -285,7 +285,7 @@ static void bound_one (struct pass *p, uint32_t i, struct inside *in)
              rsv->spec.group != job->spec.reservation.v) ||
             rsv->spec.end <= p->now)
             continue;
-        if (!rsv_lets_in (rsv, job)) {
+        if (!rsv_lets_in (c, rsv, job)) {
             if (why.code == REASON_RESERVATION_GONE)
                 why.code = rsv->spec.kind == RSV_ADMIN ? REASON_BARRED : REASON_RESERVATION;
         } else if (rsv->spec.start > p->now) {

@@ -157,6 +157,7 @@ enum qos_flag {
     QOS_NTR = 1 << 10,           /* next to run: before all others, and nobody past it */
     QOS_RUNNOW = 1 << 11,        /* before all others, preemptor, no limits */
     QOS_DEDICATED = 1 << 12,     /* whole nodes */
+    QOS_IGNSRMAXTIME = 1 << 13, /* how long its jobs are is no matter to reservations */
     QOS_SPAN = 1 << 16, /* its jobs may use several partitions at once */
 };
 
@@ -341,6 +342,8 @@ struct policy_bucket {
 
 /* --- the whole --------------------------------------------------------------------------- */
 
+struct policy_standing;
+
 struct policy {
     /* priority: see priority.h */
     double component_weight[PRIO_COMPONENTS];
@@ -409,6 +412,10 @@ struct policy {
     const char *nodeset_priority;
     int64_t nodeset_tolerance_ppm;
     duration_us nodeset_delay;     /* 0: best effort */
+
+    /* standing reservations: standing.h */
+    struct policy_standing *standing;
+    uint32_t standing_count;
 
     /* iteration */
     duration_us poll_interval;        /* RMPOLLINTERVAL */

@@ -73,6 +73,7 @@ static bool evicts_marked (const struct pass *p, uint32_t slot)
 bool preempt_may (const struct pass *p, uint32_t slot)
 {
     return p->policy->backfill_policy == BACKFILL_PREEMPT || evicts_marked (p, slot) ||
+           access_owner (p->c, job_at (p->c, slot)) ||
            (qos_flags (p, slot) & QOS_RESTARTPREEMPT);
 }
 
@@ -109,6 +110,18 @@ bool preempt_could (const struct pass *p, uint32_t slot, uint32_t victim)
     return (qos_flags (p, slot) & QOS_RESTARTPREEMPT) && !(job->spec.flags & JOB_NORESTART);
 }
 
+/* An owner from its reservation: whatever the priorities are. */
+static bool owner_could (const struct pass *p, uint32_t slot, uint32_t victim)
+{
+    const struct job *job = job_at (p->c, victim);
+
+    return !(job->spec.flags & JOB_FIRM) && job->eviction != EVICTION_REFUSED &&
+           !((job->spec.flags & JOB_NORESTART) &&
+             (p->policy->preempt_policy == PREEMPT_REQUEUE ||
+              p->policy->preempt_policy == PREEMPT_CHECKPOINT)) &&
+           access_owner_evicts (p->c, job_at (p->c, slot), job);
+}
+
 static void victims_gather (struct trial *t, uint32_t slot)
 {
     struct cluster *c = t->p->c;
@@ -118,8 +131,9 @@ static void victims_gather (struct trial *t, uint32_t slot)
     for (uint32_t i = 0; i < c->run_count; i++) {
         uint32_t other = c->run[i].slot;
         const struct job *job = job_at (c, other);
-        if (job->pending || (job->eviction != EVICTION_LEAVING && (priority_at (c, other, job->start) >= own ||
-                                               !preempt_could (t->p, slot, other))))
+        bool evicts = job->eviction == EVICTION_LEAVING || owner_could (t->p, slot, other) ||
+                      (priority_at (c, other, job->start) < own && preempt_could (t->p, slot, other));
+        if (job->pending || !evicts)
             continue;
         t->list[t->count++] = (struct victim){worth_of (c, other, t->p->now), job->spec.id.v, other,
                                               job->eviction == EVICTION_LEAVING, false};

@@ -332,8 +332,9 @@ void admin_reservations (void *self, struct rpccall *call, const ProtobufCMessag
     struct err err = {0};
     int rc = 0;
     admin_who (svc, call, &caller);
-    struct site_rsv *rsv = *r->name ? resv_find (svc, r->name) : NULL;
-    if (*r->name && !rsv)
+    arena_reset (svc->call_arena);
+    uint64_t core = *r->name ? resv_core (svc, r->name) : 0;
+    if (*r->name && !core)
         rc = admin_job (svc, &caller, r->name, ADMIN_INFO, &rec, &live, &err);
     if (rc == 0 && *r->node && !(node = node_named (svc, r->node, &err)))
         rc = err.code;
@@ -349,7 +350,7 @@ void admin_reservations (void *self, struct rpccall *call, const ProtobufCMessag
     s->caller = caller;
     s->nodes = r->nodes;
     s->only_node = node ? node->id.v : UINT32_MAX;
-    s->only = rsv ? RSV_ADMIN_BASE | rsv->rec.number : rec.number;
+    s->only = core ? core : rec.number;
     store_job_free (&rec);
     rsv_gather (svc, s);
     admin_stream_start (svc, call, &s->base);

@@ -135,10 +135,16 @@ void admin_release_res (void *self, struct rpccall *call, const ProtobufCMessage
     struct err err = {0};
     char name[STORE_NAME_MAX * 2];
     admin_who (svc, call, &caller);
+    arena_reset (svc->call_arena);
     int rc = admin_require (&caller, ADMIN_JOBS, "releasing a reservation", &err);
     struct site_rsv *rsv = rc == 0 ? resv_find (svc, r->name) : NULL;
     if (rc == 0 && !rsv)
-        rc = err_set (&err, ERR_NOT_FOUND, "cannot locate reservation '%.80s'", r->name);
+        rc = resv_core (svc, r->name)
+                 ? err_set (&err, ERR_CONFLICT,
+                            "%.80s is a standing reservation: the configuration's SRCFG says how "
+                            "long it is",
+                            r->name)
+                 : err_set (&err, ERR_NOT_FOUND, "cannot locate reservation '%.80s'", r->name);
     snprintf (name, sizeof name, "%s", r->name);
     if (rc == 0)
         rc = resv_release (svc, &caller, rsv, &err);

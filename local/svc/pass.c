@@ -202,6 +202,7 @@ void pass_run (struct svc *svc)
     if (!svc->mode) /* which act on what a plan says, if at all */
         evict_lost_nodes (svc);
     arena_reset (svc->pass_arena);
+    standing_roll (svc->standing, svc->cluster, now);
     int rc = plan_compute (svc->cluster, now, svc->pass_arena, &plan, &err);
     for (uint32_t i = 0; rc == 0 && i < plan.start_count; i++)
         if (!svc_job (svc, plan.start[i].job.v)) /* a part's job is started by its START alone */

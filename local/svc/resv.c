@@ -25,7 +25,7 @@ struct site_rsv *resv_of_core (struct svc *svc, uint64_t core)
 {
     struct site_rsv *rsv;
     uint64_t number = core & ~RSV_ADMIN_BASE;
-    if (!(core & RSV_ADMIN_BASE))
+    if (!(core & RSV_ADMIN_BASE) || (core & RSV_STANDING_BASE))
         return NULL;
     HASH_FIND (hh, svc->rsvs, &number, sizeof number, rsv);
     return rsv;
@@ -38,15 +38,81 @@ struct rsv_id resv_named (struct svc *svc, const char *name)
     return (struct rsv_id){RSV_NAME_BASE | strtab_intern (svc->rsv_names, name)};
 }
 
+static const char *standing_name (struct svc *svc, uint64_t core)
+{
+    struct standing_view view;
+    if (!standing_get (svc->standing, svc->cluster, core, &view))
+        return NULL;
+    snprintf (svc->rsv_name, sizeof svc->rsv_name, "%s.%u.0", view.policy->name, view.index);
+    return svc->rsv_name;
+}
+
 const char *resv_name (void *self, uint64_t core)
 {
     struct svc *svc = self;
     const struct site_rsv *rsv = resv_of_core (svc, core);
     if (rsv)
         return rsv->rec.name;
+    if (core & RSV_STANDING_BASE)
+        return standing_name (svc, core);
     if (core & RSV_NAME_BASE)
         return strtab_name (svc->rsv_names, (uint32_t)(core & ~RSV_NAME_BASE));
     return NULL;
+}
+
+/* --- standing ones ------------------------------------------------------------------------------ */
+
+static const char *node_name_of (void *self, uint32_t node)
+{
+    return ((struct svc *)self)->node_by_id[node]->name;
+}
+
+static uint32_t feature_of (void *self, const char *name)
+{
+    return strtab_find (((struct svc *)self)->features, name);
+}
+
+static uint32_t partition_of (void *self, const char *name)
+{
+    (void)self;
+    return strcasecmp (name, "DEFAULT") == 0 ? 1 : PARTITION_ANY;
+}
+
+static struct rsv_id named_of (void *self, const char *name)
+{
+    return resv_named (self, name);
+}
+
+static void standing_note (void *self, const char *sentence)
+{
+    struct svc *svc = self;
+    char quoted[600];
+    log_event (svc->log, LOG_LEVEL_WARN, "resv", "standing", "what=%s",
+               log_quote (sentence, quoted, sizeof quoted));
+}
+
+void resv_standing_open (struct svc *svc)
+{
+    struct standing_site site = {.self = svc, .node_name = node_name_of, .feature = feature_of,
+                                 .partition = partition_of, .named = named_of,
+                                 .note = standing_note};
+    svc->standing = standing_create (&site);
+}
+
+uint64_t resv_core (struct svc *svc, const char *name)
+{
+    const struct site_rsv *rsv = resv_find (svc, name);
+    uint32_t count = cluster_rsv_list (svc->cluster, NULL, 0);
+    struct rsv_id *id = arena_array (svc->call_arena, count + 1, sizeof *id);
+    if (rsv)
+        return RSV_ADMIN_BASE | rsv->rec.number;
+    cluster_rsv_list (svc->cluster, id, count);
+    for (uint32_t i = 0; i < count; i++) {
+        const char *own = id[i].v & RSV_STANDING_BASE ? standing_name (svc, id[i].v) : NULL;
+        if (own && strcmp (own, name) == 0)
+            return id[i].v;
+    }
+    return 0;
 }
 
 /* --- what is asked for ------------------------------------------------------------------------ */
@@ -535,15 +601,38 @@ static void spec_fill (struct svc *svc, const struct rsv_spec *spec, struct aren
     }
 }
 
+static void standing_fill (const struct standing_view *view, struct svc *svc, struct arena *arena,
+                           Nui__Local__V1__Reservation *out)
+{
+    const struct policy_standing *s = view->policy;
+    out->name = arena_strdup (arena, standing_name (svc, view->rsv.v));
+    out->type = (char *)"User";
+    out->state = (char *)"";
+    out->standing = (char *)s->name;
+    out->resources = s->hosts ? arena_strdup (arena, s->hosts)
+                              : arena_printf (arena, "TASKS==%u", s->tasks);
+    out->features = (char *)(s->features ? s->features : "");
+    out->tasks_wanted = view->wanted;
+    out->tasks_up = view->have;
+}
+
 bool resv_fill (struct svc *svc, uint64_t core, struct arena *arena,
                 Nui__Local__V1__Reservation *out)
 {
     struct rsv_view view;
     const struct site_rsv *rsv = resv_of_core (svc, core);
+    struct standing_view standing;
     char id[SITE_ID_MAX];
-    if (!rsv || cluster_rsv_get (svc->cluster, (struct rsv_id){core}, &view, NULL) != 0)
+    bool stands = standing_get (svc->standing, svc->cluster, core, &standing);
+    if ((!rsv && !stands) ||
+        cluster_rsv_get (svc->cluster, (struct rsv_id){core}, &view, NULL) != 0)
         return false;
     spec_fill (svc, view.spec, arena, out);
+    if (stands) {
+        standing_fill (&standing, svc, arena, out);
+        out->active_procs = active_procs (svc, &view);
+        return true;
+    }
     out->name = (char *)rsv->rec.name;
     out->type = (char *)"User";
     out->state = (char *)"";

@@ -9,6 +9,7 @@
 #include <uthash.h>
 
 #include "local/conf/acl.h"
+#include "local/conf/standing.h"
 #include "local/core/reserve.h"
 #include "local/store/local_store.h"
 
@@ -42,6 +43,11 @@ int resv_release (struct svc *svc, const struct admin_caller *caller, struct sit
 struct site_rsv *resv_find (struct svc *svc, const char *name);
 /* One of the core's; NULL: not an administrator's. */
 struct site_rsv *resv_of_core (struct svc *svc, uint64_t core);
+
+/* svc->standing, with the site's names. */
+void resv_standing_open (struct svc *svc);
+/* An ACL reservation by the name that showres prints; 0: there is none. */
+uint64_t resv_core (struct svc *svc, const char *name);
 
 /* After each pass: what is over is gone, what lost nodes and may have others gets them. */
 void resv_tidy (struct svc *svc);

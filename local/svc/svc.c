@@ -767,6 +767,7 @@ int svc_create (struct daemon *daemon, struct cred_names *names, const struct se
     svc->rsv_names = strtab_create ();
     names->rsv_name = resv_name;
     names->rsv_self = svc;
+    resv_standing_open (svc);
     svc->pass_arena = arena_create (0);
     svc->call_arena = arena_create (0);
     svc->report_arena = arena_create (0);
@@ -914,6 +915,7 @@ void svc_destroy (struct svc *svc)
     if (svc->usage_event)
         event_free (svc->usage_event);
     resv_free_all (svc);
+    standing_destroy (svc->standing);
     svc->names->rsv_name = NULL;
     strtab_destroy (svc->features);
     strtab_destroy (svc->rsv_names);

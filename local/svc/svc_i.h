@@ -115,6 +115,8 @@ struct svc {
     struct strtab *features;
     struct strtab *rsv_names; /* that jobs or reservations have, or had */
     struct site_rsv *rsvs;    /* hash by number: resv.h */
+    struct standing *standing; /* what SRCFG asks for */
+    char rsv_name[96];        /* of one of those, until the next is asked for */
     char site[STORE_NAME_MAX];
     char server[160]; /* host:port told to others */
     char host[128];   /* its host part: the default address of nodes */

@@ -566,9 +566,9 @@ static uint32_t taken_add (struct taken *list, uint32_t n, const struct job *job
     return n;
 }
 
-static bool admitted (const struct rsv *rsv, const struct job *job)
+static bool admitted (const struct cluster *c, const struct rsv *rsv, const struct job *job)
 {
-    struct who who = access_who (job);
+    struct who who = access_who (c, job);
     uint8_t affinity;
 
     return access_admits (&rsv->spec, &who, &affinity);
@@ -586,12 +586,12 @@ static void check_one (const struct life *l, const struct rsv *rsv, const struct
     for (uint32_t i = 0; i < n; i++) {
         time_us from = list[i].start > rsv->spec.start ? list[i].start : rsv->spec.start;
         if (!list[i].fresh || list[i].node != p->node.v || from >= list[i].end ||
-            from >= rsv->spec.end || rsv->spec.end <= l->now || admitted (rsv, list[i].job))
+            from >= rsv->spec.end || rsv->spec.end <= l->now || admitted (c, rsv, list[i].job))
             continue;
         int64_t sum = 0;
         for (uint32_t k = 0; k < n; k++) {
             if (list[k].node == p->node.v && list[k].start <= from && from < list[k].end &&
-                !admitted (rsv, list[k].job))
+                !admitted (c, rsv, list[k].job))
                 sum += list[k].procs;
         }
         if (keep >= cap || sum + keep > cap)

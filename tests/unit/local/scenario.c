@@ -147,6 +147,8 @@ int main (int argc, char **argv)
     cred_names_init (&s.names);
     s.features = strtab_create ();
     s.partitions = strtab_create ();
+    s.reservations = strtab_create ();
+    setenv ("TZ", "UTC", 1); /* SRCFG goes by the local calendar */
     file_read (&s);
     rc = config_read (&s, &err);
     if (expects_refusal (&s)) {
@@ -164,6 +166,8 @@ int main (int argc, char **argv)
     cred_names_free (&s.names);
     strtab_destroy (s.features);
     strtab_destroy (s.partitions);
+    strtab_destroy (s.reservations);
+    standing_destroy (s.standing);
     strbuf_free (&s.config);
     arena_destroy (s.arena);
     arena_destroy (s.pass_arena);

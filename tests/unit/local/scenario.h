@@ -11,6 +11,7 @@
 #define NUI_TESTS_UNIT_LOCAL_SCENARIO_H
 
 #include "local/conf/policyconf.h"
+#include "local/conf/standing.h"
 #include "local/core/cluster.h"
 #include "local/core/depend.h"
 #include "local/core/plan.h"
@@ -70,6 +71,8 @@ struct scenario {
     struct arena *arena;
     struct cred_names names;
     struct strtab *features, *partitions;
+    struct strtab *reservations; /* names that jobs ask for or SRCFG has */
+    struct standing *standing;
     struct strbuf config;
     uint32_t config_line; /* where it begins in the file */
     struct conf *conf;
@@ -111,6 +114,8 @@ uint32_t scenario_hosts (struct scenario *s, const struct line *line, const char
 /* --- scenario_run.c ----------------------------------------------------------------------- */
 
 void scenario_run (struct scenario *s);
+/* The number by which jobs ask for a reservation of this name. */
+struct rsv_id scenario_reservation (void *scenario, const char *name);
 void scenario_job_end (struct scenario *s, struct scn_job *job);
 /* Its start just now came to nothing. */
 void scenario_job_start_failed (struct scenario *s, struct scn_job *job);

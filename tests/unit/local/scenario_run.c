@@ -113,11 +113,63 @@ static void begun (struct scenario *s, struct scn_job *j)
     allocation_keep (s, j, &a);
 }
 
+/* --- SRCFG -------------------------------------------------------------------------------------- */
+
+static const char *node_name (void *self, uint32_t node)
+{
+    struct scenario *s = self;
+
+    for (uint32_t i = 0; i < s->node_count; i++) {
+        if (s->node[i].id.v == node)
+            return s->node[i].name;
+    }
+    return "";
+}
+
+static uint32_t feature (void *self, const char *name)
+{
+    return strtab_find (((struct scenario *)self)->features, name);
+}
+
+static uint32_t partition (void *self, const char *name)
+{
+    uint32_t at = strtab_find (((struct scenario *)self)->partitions, name);
+
+    return at == STRTAB_NONE ? PARTITION_ANY : at + 1;
+}
+
+struct rsv_id scenario_reservation (void *self, const char *name)
+{
+    return (struct rsv_id){UINT64_C (1) << 61 |
+                           strtab_intern (((struct scenario *)self)->reservations, name)};
+}
+
+static const char *reservation_name (void *self, uint64_t rsv)
+{
+    struct scenario *s = self;
+    struct standing_view view;
+
+    if (rsv >> 61 & 1)
+        return strtab_name (s->reservations, (uint32_t)rsv);
+    return standing_get (s->standing, s->cluster, rsv, &view) ? view.policy->name : NULL;
+}
+
+static void standing_open (struct scenario *s)
+{
+    struct standing_site site = {.self = s, .node_name = node_name, .feature = feature,
+                                 .partition = partition, .named = scenario_reservation};
+
+    s->standing = standing_create (&site);
+    s->names.rsv_name = reservation_name;
+    s->names.rsv_self = s;
+}
+
 static void cluster_build (struct scenario *s)
 {
     struct cluster_options options = {0};
     struct err err = {0};
 
+    standing_open (s);
     s->cluster = cluster_create (s->policy, &options, &err);
     if (!s->cluster)
         scenario_bad (s, 0, "%s", err.text);
@@ -248,6 +300,7 @@ static void pass (struct scenario *s)
     do {
         arena_reset (s->pass_arena);
         s->again = false;
+        standing_roll (s->standing, s->cluster, s->now);
         scenario_must (s, 0, plan_compute (s->cluster, s->now, s->pass_arena, &s->plan, &err), &err);
         scenario_must (s, 0, plan_commit (s->cluster, &s->plan, &err), &err);
         for (uint32_t i = 0; i < s->plan.start_count; i++)

@@ -6,6 +6,8 @@
 #include "proto/base/hostlist.h"
 #include "tests/unit/local/scenario.h"
 
+#include "local/conf/acl.h"
+
 /* --- values --------------------------------------------------------------------------------- */
 
 duration_us scenario_duration (const struct scenario *s, const struct line *line, const char *text)
@@ -451,6 +453,27 @@ static void job_fails (struct scenario *s, const struct line *line, struct scn_j
     j->failing = text;
 }
 
+static void job_reservation (struct scenario *s, const struct line *line, struct scn_job *j,
+                             struct req *req, const char *text)
+{
+    (void)line;
+    (void)req;
+    j->spec.reservation = scenario_reservation (s, text);
+}
+
+static void job_attrs (struct scenario *s, const struct line *line, struct scn_job *j,
+                       struct req *req, const char *text)
+{
+    struct acl_list list = {0};
+    struct err err = {0};
+
+    (void)req;
+    scenario_must (s, line->number, acl_add_jobattrs (&list, text, &err), &err);
+    for (uint32_t i = 0; i < list.count; i++)
+        j->spec.attrs |= (uint32_t)list.entry[i].value;
+    acl_list_free (&list);
+}
+
 static const struct {
     const char *name;
     job_fn *set;
@@ -464,6 +487,8 @@ static const struct {
     {"on", job_on},             {"since", job_since},         {"hold", job_hold},
     {"flags", job_flags},       {"deadline", job_deadline},   {"array", job_array},
     {"depend", job_depend},     {"exit", job_fails},          {"badstarts", job_badstarts},
+    {"reservation", job_reservation},
+    {"attrs", job_attrs},
 };
 
 static void job_set (struct scenario *s, const struct line *line, struct scn_job *j,

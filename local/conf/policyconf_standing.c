@@ -1,0 +1,358 @@
+/* SRCFG[x] and the older SRUSERLIST[x], SRTASKCOUNT[x] …: standing reservations. */
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "local/conf/acl.h"
+#include "local/conf/policyconf_i.h"
+#include "local/core/standing.h"
+
+enum { DAY_S = 86400, WEEK_S = 7 * DAY_S };
+
+struct standing_parts { /* while the file is read */
+    struct policy_standing s;
+    struct acl_list acl;
+    bool limited, both; /* TIMELIMIT, TIMELOGIC AND */
+    duration_us limit;
+    bool hosts_given, tasks_given;
+};
+
+struct standing_file {
+    struct standing_parts *item[STANDINGS_MAX];
+    uint32_t count;
+    struct policy *policy;
+};
+
+struct standing_file *policy_standing_begin (struct policy *policy)
+{
+    struct standing_file *f = arena_zalloc (policy->arena, sizeof *f);
+    f->policy = policy;
+    return f;
+}
+
+static struct standing_parts *parts_of (struct standing_file *f, const char *name,
+                                        struct err *err)
+{
+    for (uint32_t i = 0; i < f->count; i++)
+        if (strcmp (f->item[i]->s.name, name) == 0)
+            return f->item[i];
+    if (name_check ("standing reservation", name, err) != 0)
+        return NULL;
+    if (f->count == STANDINGS_MAX) {
+        err_set (err, ERR_LIMIT, "more than %d standing reservations", STANDINGS_MAX);
+        return NULL;
+    }
+    struct standing_parts *p = arena_new (f->policy->arena, struct standing_parts);
+    f->item[f->count++] = p;
+    *p = (struct standing_parts){.s = {.days = 0x7F, .depth = 2, .end_s = DAY_S,
+                                       .week_end_s = WEEK_S, .whole = true}};
+    snprintf (p->s.name, sizeof p->s.name, "%s", name);
+    p->s.task.v[RES_PROCS] = 1;
+    return p;
+}
+
+/* --- values ---------------------------------------------------------------------------------- */
+
+static int days_read (const char *text, uint32_t *out, struct err *err)
+{
+    static const char *const day[] = {"SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"};
+    uint32_t days = 0;
+    if (strcasecmp (text, "ALL") == 0) {
+        *out = 0x7F;
+        return 0;
+    }
+    while (*text) {
+        size_t n = strcspn (text, ",:|[] \t");
+        int d = 0;
+        while (n >= 3 && d < 7 && strncasecmp (text, day[d], 3) != 0)
+            d++;
+        if (n > 0 && (n < 3 || d == 7))
+            return err_set (err, ERR_INVALID, "'%.*s' is no day: ALL, or SUN, MON … SAT",
+                            (int)(n < 20 ? n : 20), text);
+        if (n > 0)
+            days |= 1u << d;
+        text += n + (text[n] != 0);
+    }
+    *out = days;
+    return days ? 0 : err_set (err, ERR_INVALID, "no day is named");
+}
+
+static int moment_read (const char *text, int64_t most, int64_t *out, struct err *err)
+{
+    duration_us d;
+    int rc = duration_parse (text, &d, err);
+    if (rc == 0 && (d < 0 || d / US_PER_S > most))
+        rc = err_set (err, ERR_INVALID, "'%.40s': at most %lld hours", text,
+                      (long long)(most / 3600));
+    if (rc == 0)
+        *out = d / US_PER_S;
+    return rc;
+}
+
+/* "PROCS=-1", "PROCS=1;MEM=512" */
+static int resources_read (const char *text, struct policy_standing *s, struct err *err)
+{
+    static const char *const name[] = {"PROCS", "MEM", "SWAP", "DISK"};
+    s->whole = false;
+    while (*text) {
+        size_t word = strcspn (text, ",;+ \t"), key = strcspn (text, ":=,;+ \t");
+        char value[40];
+        int64_t n;
+        int d = 0;
+        while (d < 4 && !(strlen (name[d]) == key && strncasecmp (text, name[d], key) == 0))
+            d++;
+        if (word > 0 && (d == 4 || key + 1 >= word || word - key > sizeof value))
+            return err_set (err, ERR_INVALID,
+                            "'%.*s' is no resource: PROCS, MEM, SWAP or DISK, with its amount",
+                            (int)(word < 60 ? word : 60), text);
+        if (word > 0) {
+            snprintf (value, sizeof value, "%.*s", (int)(word - key - 1), text + key + 1);
+            int rc = d == RES_PROCS ? int_parse (value, "processors", -1, INT32_MAX, &n, err)
+                                    : memory_parse (value, &n, err);
+            if (rc == 0 && (n > INT32_MAX || (d == RES_PROCS && n == 0)))
+                rc = err_set (err, ERR_INVALID, "%s=%s is out of range", name[d], value);
+            if (rc != 0)
+                return rc;
+            s->whole = s->whole || (d == RES_PROCS && n == -1);
+            s->task.v[d] = d == RES_PROCS && n == -1 ? 1 : (int32_t)n;
+        }
+        text += word + (text[word] != 0);
+    }
+    return 0;
+}
+
+static int word_read (const char *text, const char *const *word, int *out, struct err *err)
+{
+    for (int i = 0; word[i]; i++)
+        if (strcasecmp (text, word[i]) == 0) {
+            *out = i;
+            return 0;
+        }
+    return err_set (err, ERR_INVALID, "'%.40s' is not %s or %s", text, word[0], word[1]);
+}
+
+static int count_read (const char *text, const char *what, uint64_t least, uint64_t most,
+                       uint32_t *out, struct err *err)
+{
+    uint64_t n;
+    int rc = uint_parse (text, what, least, most, &n, err);
+    if (rc == 0)
+        *out = (uint32_t)n;
+    return rc;
+}
+
+static int period_read (const char *text, struct policy_standing *s, struct err *err)
+{
+    static const char *const word[] = {"DAY", "WEEK", "INFINITY", "INFINITE", NULL};
+    int which;
+    int rc = word_read (text, word, &which, err);
+    if (rc != 0)
+        return err_set (err, ERR_INVALID, "'%.40s' is not DAY, WEEK or INFINITY", text);
+    s->period = which > 2 ? STANDING_INFINITY : (enum standing_period)which;
+    return 0;
+}
+
+static int set_acl (struct standing_file *f, struct standing_parts *p, const char *attr,
+                    const char *text, struct err *err)
+{
+    static const char *const cred[CRED_KINDS] = {"USERLIST", "GROUPLIST", "ACCOUNTLIST",
+                                                 "CLASSLIST", "QOSLIST"};
+    for (int k = 0; k < CRED_KINDS; k++)
+        if (strcasecmp (attr, cred[k]) == 0)
+            return acl_add_creds (&p->acl, (struct cred_names *)f->policy->names,
+                                  (enum cred_kind)k, text, err);
+    if (strcasecmp (attr, "JOBATTRLIST") == 0)
+        return acl_add_jobattrs (&p->acl, text, err);
+    return acl_add_procs (&p->acl, text, err); /* PROCLIMIT */
+}
+
+static int set_time (struct standing_parts *p, const char *attr, const char *text, struct err *err)
+{
+    struct policy_standing *s = &p->s;
+    if (strcasecmp (attr, "STARTTIME") == 0)
+        return moment_read (text, DAY_S, &s->start_s, err);
+    if (strcasecmp (attr, "ENDTIME") == 0)
+        return moment_read (text, 2 * DAY_S, &s->end_s, err);
+    if (strcasecmp (attr, "WSTARTTIME") == 0)
+        return moment_read (text, WEEK_S, &s->week_start_s, err);
+    if (strcasecmp (attr, "WENDTIME") == 0)
+        return moment_read (text, WEEK_S, &s->week_end_s, err);
+    if (strcasecmp (attr, "IDLETIME") == 0)
+        return duration_parse (text, &s->idle, err);
+    if (strcasecmp (attr, "BUSYTIME") == 0)
+        return duration_parse (text, &s->busy, err);
+    p->limited = true; /* TIMELIMIT */
+    return duration_parse (text, &p->limit, err);
+}
+
+static int set_rest (struct standing_file *f, struct standing_parts *p, const char *attr,
+                     const char *text, struct err *err)
+{
+    static const char *const access[] = {"DEDICATED", "SHARED", NULL};
+    static const char *const logic[] = {"OR", "AND", NULL};
+    struct policy_standing *s = &p->s;
+    struct arena *arena = f->policy->arena;
+    int which = 0, rc = 0;
+    if (strcasecmp (attr, "ACCESS") == 0) {
+        rc = word_read (text, access, &which, err);
+        s->flags |= rc == 0 && which ? RSV_SHARED : 0;
+        return rc;
+    }
+    if (strcasecmp (attr, "TIMELOGIC") == 0) {
+        rc = word_read (text, logic, &which, err);
+        p->both = rc == 0 && which;
+        return rc;
+    }
+    if (strcasecmp (attr, "FLAGS") == 0) {
+        uint32_t flags;
+        rc = acl_flags (text, &flags, err);
+        s->flags |= rc == 0 ? flags : 0;
+        return rc;
+    }
+    if (strcasecmp (attr, "DAYS") == 0)
+        return days_read (text, &s->days, err);
+    if (strcasecmp (attr, "DEPTH") == 0)
+        return count_read (text, "the depth", 1, STANDING_DEPTH_MAX, &s->depth, err);
+    if (strcasecmp (attr, "HOSTLIST") == 0)
+        s->hosts = arena_strdup (arena, text);
+    else if (strcasecmp (attr, "NODEFEATURES") == 0)
+        s->features = arena_strdup (arena, text);
+    else if (strcasecmp (attr, "PARTITION") == 0)
+        s->partition = arena_strdup (arena, text);
+    else if (strcasecmp (attr, "OWNER") == 0) {
+        s->owned = true;
+        return acl_owner ((struct cred_names *)f->policy->names, text, &s->owner, err);
+    } else if (strcasecmp (attr, "PERIOD") == 0)
+        return period_read (text, s, err);
+    else if (strcasecmp (attr, "PRIORITY") == 0)
+        return int_parse (text, "the priority", -1000000000, 1000000000, &s->priority, err);
+    else if (strcasecmp (attr, "RESOURCES") == 0)
+        return resources_read (text, s, err);
+    else if (strcasecmp (attr, "TASKCOUNT") == 0)
+        return count_read (text, "tasks", 0, TASKS_MAX, &s->tasks, err);
+    else /* TPN */
+        return count_read (text, "tasks per node", 0, TASKS_MAX, &s->tasks_per_node, err);
+    return 0;
+}
+
+static int set_attr (struct standing_file *f, struct standing_parts *p, const char *attr,
+                     const char *text, uint32_t line, struct err *err)
+{
+    size_t n = strlen (attr);
+    for (const char *c = attr; *c; c++)
+        p->s.hash = (p->s.hash ^ (uint64_t)toupper ((unsigned char)*c)) * UINT64_C (0x100000001B3);
+    for (const char *c = text; *c; c++)
+        p->s.hash = (p->s.hash ^ (unsigned char)*c) * UINT64_C (0x100000001B3);
+    p->s.line = line;
+    if (strcasecmp (attr, "PROCLIMIT") == 0 || strcasecmp (attr, "JOBATTRLIST") == 0 ||
+        (n > 4 && strcasecmp (attr + n - 4, "LIST") == 0 && strcasecmp (attr, "HOSTLIST") != 0))
+        return set_acl (f, p, attr, text, err);
+    if (n > 4 && (strcasecmp (attr + n - 4, "TIME") == 0 || strcasecmp (attr, "TIMELIMIT") == 0))
+        return set_time (p, attr, text, err);
+    return set_rest (f, p, attr, text, err);
+}
+
+/* --- SRCFG[x] ATTR=… ---------------------------------------------------------------------------- */
+
+struct standing_ref {
+    struct standing_file *file;
+    struct standing_parts *parts;
+};
+
+int policy_record_standing (void *target, const char *index, void **record_out, struct err *err)
+{
+    struct policy_file *f = target;
+    struct standing_ref *ref = arena_new (f->policy->arena, struct standing_ref);
+    ref->file = f->standing;
+    ref->parts = parts_of (f->standing, index, err);
+    *record_out = ref;
+    return ref->parts ? 0 : err ? err->code : ERR_INVALID;
+}
+
+static int set_by_attr (void *target, const struct conf_value *value, struct err *err)
+{
+    struct standing_ref *ref = target;
+    return set_attr (ref->file, ref->parts, value->attr, value->text, value->line, err);
+}
+
+#define ATTR(key)                                                                                  \
+    {                                                                                              \
+        .name = key, .type = CONF_CALL, .set = set_by_attr                                         \
+    }
+
+const struct conf_param policy_standing_attrs[] = {
+    ATTR ("ACCESS"),     ATTR ("ACCOUNTLIST"), ATTR ("CLASSLIST"),    ATTR ("DAYS"),
+    ATTR ("DEPTH"),      ATTR ("STARTTIME"),   ATTR ("ENDTIME"),      ATTR ("FLAGS"),
+    ATTR ("GROUPLIST"),  ATTR ("HOSTLIST"),    ATTR ("IDLETIME"),     ATTR ("JOBATTRLIST"),
+    ATTR ("NODEFEATURES"), ATTR ("OWNER"),     ATTR ("PARTITION"),    ATTR ("PERIOD"),
+    ATTR ("PRIORITY"),   ATTR ("PROCLIMIT"),   ATTR ("QOSLIST"),      ATTR ("RESOURCES"),
+    ATTR ("TASKCOUNT"),  ATTR ("TIMELIMIT"),   ATTR ("TIMELOGIC"),    ATTR ("TPN"),
+    ATTR ("USERLIST"),   ATTR ("WSTARTTIME"),  ATTR ("WENDTIME"),     ATTR ("BUSYTIME"),
+    {.name = "CHARGEACCOUNT", .type = CONF_UNSUPPORTED},
+    {0},
+};
+
+/* SRUSERLIST[x] and its kin, as older files have them. */
+int policy_set_standing (void *target, const struct conf_value *value, struct err *err)
+{
+    struct policy_file *f = target;
+    const char *attr = value->key + 2;
+    struct standing_parts *p = parts_of (f->standing, value->index ? value->index : "0", err);
+    if (p == NULL)
+        return err ? err->code : ERR_INVALID;
+    if (strcasecmp (attr, "MAXTIME") == 0)
+        attr = "TIMELIMIT";
+    if (strcasecmp (attr, "FEATURES") == 0)
+        attr = "NODEFEATURES";
+    return set_attr (f->standing, p, attr, value->text, value->line, err);
+}
+
+/* --- the whole -------------------------------------------------------------------------------- */
+
+static int finish_one (struct standing_file *f, struct standing_parts *p, const char *file,
+                       struct err *err)
+{
+    struct policy_standing *s = &p->s;
+    struct acl_entry limit = {.type = ACL_DURATION, .compare = ACL_LE, .value = p->limit,
+                              .required = p->both};
+    if (s->tasks == 0 && s->hosts == NULL)
+        return err_set (err, ERR_INVALID, "%s: line %u: SRCFG[%s] names neither HOSTLIST nor TASKCOUNT",
+                        file, s->line, s->name);
+    if (s->end_s <= s->start_s)
+        s->end_s += DAY_S; /* past midnight */
+    if (s->week_end_s <= s->week_start_s)
+        return err_set (err, ERR_INVALID, "%s: line %u: SRCFG[%s] WENDTIME is not after WSTARTTIME",
+                        file, s->line, s->name);
+    if (s->tasks_per_node && s->tasks % s->tasks_per_node != 0)
+        return err_set (err, ERR_INVALID,
+                        "%s: line %u: SRCFG[%s] %u tasks cannot be spread as %u per node", file,
+                        s->line, s->name, s->tasks, s->tasks_per_node);
+    s->flags |= RSV_STANDING;
+    s->acl_count = p->acl.count + p->limited;
+    s->acl = arena_array (f->policy->arena, s->acl_count + 1, sizeof *s->acl);
+    if (p->acl.count)
+        memcpy (s->acl, p->acl.entry, p->acl.count * sizeof *s->acl);
+    if (p->limited)
+        s->acl[p->acl.count] = limit;
+    return 0;
+}
+
+int policy_standing_end (struct standing_file *f, const char *file, struct err *err)
+{
+    struct policy *policy = f->policy;
+    int rc = 0;
+    policy->standing = arena_array (policy->arena, f->count + 1, sizeof *policy->standing);
+    for (uint32_t i = 0; rc == 0 && i < f->count; i++) {
+        rc = finish_one (f, f->item[i], file, err);
+        policy->standing[policy->standing_count++] = f->item[i]->s;
+    }
+    policy_standing_drop (f);
+    return rc;
+}
+
+void policy_standing_drop (struct standing_file *f)
+{
+    for (uint32_t i = 0; i < f->count; i++)
+        acl_list_free (&f->item[i]->acl);
+}
