@@ -152,6 +152,8 @@ int cluster_policy_set (struct cluster *c, const struct policy *policy, time_us 
     c->limits = limits_create (policy);
     fairshare_policy_set (c->fairshare, policy);
     policy_take (c, policy);
+    if (c->access)
+        access_changed (c); /* QoS flags are part of who asks */
     c->needs_stale = c->nodes_dirty = true;
     nodes_settle (c);
     jobs_policy_changed (c);
