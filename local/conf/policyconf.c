@@ -515,7 +515,7 @@ int policy_conf_read (struct conf *conf, struct cred_names *names, struct policy
     struct policy *p = policy_create (names);
     struct policy_file file;
     file_from_policy (&file, p);
-    file.standing = policy_standing_begin (p);
+    file.standing = policy_standing_begin (p, conf);
     int rc = partitions_check (conf, err);
     if (!rc)
         rc = conf_table_read (conf, file_params, &file, err);

@@ -67,7 +67,7 @@ int policy_qos_list (struct policy *policy, const char *text, uint32_t **qos_out
 
 /* policyconf_standing.c */
 extern const struct conf_param policy_standing_attrs[];
-struct standing_file *policy_standing_begin (struct policy *policy);
+struct standing_file *policy_standing_begin (struct policy *policy, struct conf *conf);
 /* Into the policy, and what was read is freed. */
 int policy_standing_end (struct standing_file *standing, const char *file, struct err *err);
 void policy_standing_drop (struct standing_file *standing);

@@ -22,11 +22,13 @@ struct standing_file {
     struct standing_parts *item[STANDINGS_MAX];
     uint32_t count;
     struct policy *policy;
+    struct conf *conf;
 };
 
-struct standing_file *policy_standing_begin (struct policy *policy)
+struct standing_file *policy_standing_begin (struct policy *policy, struct conf *conf)
 {
     struct standing_file *f = arena_zalloc (policy->arena, sizeof *f);
+    f->conf = conf;
     f->policy = policy;
     return f;
 }
@@ -316,9 +318,6 @@ static int finish_one (struct standing_file *f, struct standing_parts *p, const 
     struct policy_standing *s = &p->s;
     struct acl_entry limit = {.type = ACL_DURATION, .compare = ACL_LE, .value = p->limit,
                               .required = p->both};
-    if (s->tasks == 0 && s->hosts == NULL)
-        return err_set (err, ERR_INVALID, "%s: line %u: SRCFG[%s] names neither HOSTLIST nor TASKCOUNT",
-                        file, s->line, s->name);
     if (s->end_s <= s->start_s)
         s->end_s += DAY_S; /* past midnight */
     if (s->week_end_s <= s->week_start_s)
@@ -342,8 +341,16 @@ int policy_standing_end (struct standing_file *f, const char *file, struct err *
 {
     struct policy *policy = f->policy;
     int rc = 0;
-    policy->standing = arena_array (policy->arena, f->count + 1, sizeof *policy->standing);
+    if (f->count > 0)
+        policy->standing = arena_array (policy->arena, f->count, sizeof *policy->standing);
     for (uint32_t i = 0; rc == 0 && i < f->count; i++) {
+        struct policy_standing *s = &f->item[i]->s;
+        if (s->tasks == 0 && s->hosts == NULL) { /* Maui's own book has one */
+            struct conf_value value = {.conf = f->conf, .key = "SRCFG", .index = s->name,
+                                       .line = s->line};
+            conf_note_add (&value, "names neither HOSTLIST nor TASKCOUNT, it has no effect");
+            continue;
+        }
         rc = finish_one (f, f->item[i], file, err);
         policy->standing[policy->standing_count++] = f->item[i]->s;
     }

@@ -142,6 +142,10 @@ static int policies_read (struct sim *sim, struct err *err)
         for (uint32_t n = 0; n < conf_note_count (conf); n++)
             fprintf (stderr, "nui sim: %s\n", conf_note (conf, n));
         conf_destroy (conf);
+        if (sim->entry[i].policy->standing_count > 0)
+            fprintf (stderr, "nui sim: %s: its standing reservations (SRCFG) are not simulated here; "
+                             "nui-local in the mode SIMULATION has them\n",
+                     sim->entry[i].path);
     }
     return 0;
 }

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "local/conf/policyconf.h"
+#include "local/core/standing.h"
 
 struct loaded {
     struct cred_names names;
@@ -160,10 +161,17 @@ static void test_book_examples (void **state)
     assert_true (cred (&l, CRED_QOS, "special")->qos->qtweight == 5000);
     assert_true (cred (&l, CRED_QOS, "special")->qos->xfweight == 5000);
     assert_true (noted (&l, "line 9: NODECFG"));
-    assert_true (noted (&l, "line 16: SRCFG"));
-    assert_true (noted (&l, "line 19: SRUSERLIST"));
+    assert_int_equal (l.policy->standing_count, 1); /* the other one names no node */
+    assert_string_equal (l.policy->standing[0].name, "development");
+    assert_int_equal (l.policy->standing[0].days, 0x3E);
+    assert_int_equal (l.policy->standing[0].start_s, 8 * 3600);
+    assert_int_equal (l.policy->standing[0].tasks, 16);
+    assert_int_equal (l.policy->standing[0].acl_count, 1);
+    assert_int_equal (l.policy->standing[0].acl[0].type, ACL_DURATION);
+    assert_int_equal (l.policy->standing[0].acl[0].value, 1800 * US_PER_S);
+    assert_true (noted (&l, "line 19: SRCFG[special]"));
     assert_true (noted (&l, "line 20: AMCFG"));
-    assert_int_equal (conf_note_count (l.conf), 6);
+    assert_int_equal (conf_note_count (l.conf), 3);
     release (&l);
 }
 
