@@ -474,11 +474,32 @@ static void test_site_file (void **state)
     unlink (path);
 }
 
+/* The shipped example of a short pool and a downtime. */
+static void test_shortpool_sample (void **state)
+{
+    struct cred_names names;
+    struct policy *policy = NULL;
+    struct err err = {0};
+
+    (void)state;
+    cred_names_init (&names);
+    if (policy_conf_load (NUI_SOURCE_DIR "/deploy/samples/shortpool.cfg", &names, &policy, NULL,
+                          &err) != 0)
+        fail_msg ("%s", err.text);
+    assert_int_equal (policy->standing_count, 2);
+    assert_int_equal (policy->standing[0].busy, 7200 * US_PER_S);
+    assert_int_equal (policy->standing[1].acl_count, 0);
+    assert_int_equal (policy->standing[1].week_start_s, 2 * 86400 + 2 * 3600);
+    policy_destroy (policy);
+    cred_names_free (&names);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_figure_5),
         cmocka_unit_test (test_book_examples),
+        cmocka_unit_test (test_shortpool_sample),
         cmocka_unit_test (test_weights_of_both_spellings),
         cmocka_unit_test (test_limits),
         cmocka_unit_test (test_qos_and_the_rest),
