@@ -87,16 +87,16 @@ static time_us next_end (const struct moment *m, time_us t)
     return next;
 }
 
-time_us softstart_from (struct pass *p, uint32_t slot, time_us from)
+static time_us search (struct pass *p, uint32_t slot, time_us from)
 {
-    struct moment m = {.p = p, .job = &p->c->lj[slot]};
+    struct moment m;
     time_us t = from;
     struct limits_violation broken;
     bool good;
 
-    if (p->plain || p->plan->reservation_count == 0 ||
-        !(p->c->hot[slot].limited & LIMITED_ACTIVE))
-        return from;
+    m.p = p;
+    m.job = &p->c->lj[slot];
+    m.run_at = 0;
     m.there = arena_array (p->scratch, p->plan->reservation_count, sizeof *m.there);
     limits_suppose_open (p->c->limits, &m.suppose, m.job);
     /* If it is good even though nothing that runs now has ended, the rest need not be looked at. */
@@ -111,4 +111,12 @@ time_us softstart_from (struct pass *p, uint32_t slot, time_us from)
     }
     limits_suppose_close (&m.suppose);
     return t;
+}
+
+time_us softstart_from (struct pass *p, uint32_t slot, time_us from)
+{
+    bool bound = !p->plain && p->plan->reservation_count > 0 &&
+                 (p->c->hot[slot].limited & LIMITED_ACTIVE);
+
+    return bound ? search (p, slot, from) : from;
 }
