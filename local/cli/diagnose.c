@@ -686,7 +686,7 @@ int cmd_showconfig (struct cli_context *ctx, int argc, char **argv)
 struct diagnose_args {
     bool priority, fairshare, queue, jobs, nodes, reservations;
     bool user, group, account, class, qos;
-    bool memory, managers, scheduler, partitions;
+    bool memory, managers, scheduler, partitions, estimates;
     const char *site;
 };
 
@@ -707,6 +707,7 @@ static const struct cli_option diagnose_options[] = {
     {"managers", 'R', CLI_OPT_FLAG, AT (managers), 0, 0},
     {"scheduler", 'S', CLI_OPT_FLAG, AT (scheduler), 0, 0},
     {"partitions", 't', CLI_OPT_FLAG, AT (partitions), 0, 0},
+    {"estimates", 'e', CLI_OPT_FLAG, AT (estimates), 0, 0},
     {"site", 0, CLI_OPT_STRING, AT (site), 0, 0},
     {0},
 };
@@ -727,9 +728,9 @@ int cmd_diagnose (struct cli_context *ctx, int argc, char **argv)
                                       : NULL;
     if (args.priority + args.fairshare + args.queue + args.jobs + args.nodes + args.reservations +
             args.user + args.group + args.account + args.class + args.qos + args.memory + args.managers +
-            args.scheduler + args.partitions != 1)
+            args.scheduler + args.partitions + args.estimates != 1)
         return cli_usage ("diagnose",
-                          "say one of -p, -f, -q, -j, -n, -r, -u, -g, -a, -c, -Q, -m, -R, -S and -t");
+                          "say one of -p, -f, -q, -j, -n, -r, -u, -g, -a, -c, -Q, -m, -R, -S, -t and -e");
     if (ops.count > (args.priority ? 1 : 0))
         return cli_usage ("diagnose", "'%s' is too much", ops.item[ops.count - 1]);
     if (args.reservations)
@@ -748,6 +749,8 @@ int cmd_diagnose (struct cli_context *ctx, int argc, char **argv)
         return diagnose_scheduler (ctx, args.site);
     if (args.partitions)
         return diagnose_partitions (ctx, args.site);
+    if (args.estimates)
+        return diagnose_estimates (ctx, args.site);
     if (args.nodes)
         return diagnose_nodes (ctx, args.site);
     return diagnose_queue (ctx, args.site, args.queue);

@@ -331,3 +331,58 @@ int diagnose_partitions (struct cli_context *ctx, const char *site)
 {
     return nodes_print (ctx, site, partitions_text, partition_rows);
 }
+
+/* --- how start-time estimates held ------------------------------------------------------------ */
+
+static const struct table_column record_columns[] = {
+    {"class", "Class", TABLE_TEXT, 0},
+    {"jobs", "Jobs", TABLE_INT, 0},
+    {"coverage_50", "In50%", TABLE_PPM, 3},
+    {"coverage_95", "In95%", TABLE_PPM, 3},
+    {"median_error", "MedianError", TABLE_DURATION, 0},
+    {"bias_s", "BiasSeconds", TABLE_PPM, 0},
+    {"earned", "Earned", TABLE_BOOL, 0},
+};
+
+static int records_print (struct cli_context *ctx, const Nui__Local__V1__EstimatesReply *r)
+{
+    struct table *t = table_create (record_columns, sizeof record_columns / sizeof *record_columns);
+    for (size_t i = 0; i < r->n_records; i++) {
+        const Nui__Common__V1__EstimateRecord *e = r->records[i];
+        table_text (t, *e->class_ ? e->class_ : "[ALL]");
+        table_int (t, e->count);
+        table_ppm (t, e->coverage50_ppm);
+        table_ppm (t, e->coverage95_ppm);
+        table_duration (t, e->median_error_us);
+        table_ppm (t, e->bias_us);
+        table_bool (t, e->earned);
+        table_end_row (t);
+    }
+    int rc = table_print (t, ctx);
+    table_destroy (t);
+    return rc;
+}
+
+int diagnose_estimates (struct cli_context *ctx, const char *site)
+{
+    Nui__Local__V1__EstimatesRequest request = NUI__LOCAL__V1__ESTIMATES_REQUEST__INIT;
+    Nui__Local__V1__EstimatesReply *reply = NULL;
+    struct strbuf out = STRBUF_INIT;
+    struct err err = {0};
+    char a[QUANTITY_TEXT_MAX];
+    if (site_stats (ctx, site, "Estimates", &request, true, &reply, &err) < 0)
+        return cli_fail ("diagnose", &err);
+    int rc = records_print (ctx, reply);
+    if (rc == CLI_OK && cli_format (ctx) == CLI_TABLE) {
+        strbuf_printf (&out,
+                       "\nended jobs known: %llu   surveys of the queue: %llu (last: %.1f ms, "
+                       "longest slice: %.1f ms)\nlast survey: %s\n",
+                       (unsigned long long)reply->history, (unsigned long long)reply->surveys,
+                       (double)reply->survey_us / 1e3, (double)reply->slice_us / 1e3,
+                       reply->surveyed_us ? moment_text (reply->surveyed_us, a) : "none yet");
+        rc = cli_output (&out);
+    }
+    strbuf_free (&out);
+    nui__local__v1__estimates_reply__free_unpacked (reply, NULL);
+    return rc;
+}

@@ -76,6 +76,7 @@ void managers_text (const Nui__Local__V1__SchedulerReply *reply, struct strbuf *
 void memory_text (const struct nodes *nodes, struct strbuf *out);
 void partitions_text (const struct nodes *nodes, struct strbuf *out);
 int diagnose_scheduler (struct cli_context *ctx, const char *site);
+int diagnose_estimates (struct cli_context *ctx, const char *site);
 int diagnose_managers (struct cli_context *ctx, const char *site);
 int diagnose_memory (struct cli_context *ctx, const char *site);
 int diagnose_partitions (struct cli_context *ctx, const char *site);

@@ -182,6 +182,51 @@ void showstart_text (const Nui__Local__V1__StartTimeReply *r, const char *name, 
     strbuf_puts (out, "Best Partition: DEFAULT\n\n");
 }
 
+/* Which methods -e names; Maui's and Moab's words are understood. */
+static const char *const method_words[][2] = {
+    {"limits", "rsv"}, {"priority", "prio"}, {"history", "hist"}, {"simulation", "sim"}};
+enum { METHODS = sizeof method_words / sizeof *method_words };
+
+/* false: it is none. list has room for METHODS. */
+static bool methods_parse (const char *word, char **list, size_t *count)
+{
+    *count = 0;
+    for (int m = 0; m < METHODS; m++) {
+        if (strcmp (word, "all") == 0 || strcmp (word, method_words[m][0]) == 0 ||
+            strcmp (word, method_words[m][1]) == 0)
+            list[(*count)++] = (char *)method_words[m][0];
+    }
+    return *count > 0;
+}
+
+static const struct table_column forecast_columns[] = {
+    {"method", "Method", TABLE_TEXT, 0},   {"median", "Median", TABLE_TIME, 0},
+    {"low50", "From50%", TABLE_TIME, 0},   {"high50", "To50%", TABLE_TIME, 0},
+    {"low95", "From95%", TABLE_TIME, 0},   {"high95", "To95%", TABLE_TIME, 0},
+    {"certain", "Certain", TABLE_BOOL, 0}, {"confidence", "Confidence", TABLE_TEXT, 0},
+};
+
+static int forecasts_print (struct cli_context *ctx, const Nui__Local__V1__StartTimeReply *r)
+{
+    struct table *t =
+        table_create (forecast_columns, sizeof forecast_columns / sizeof *forecast_columns);
+    for (size_t i = 0; i < r->n_forecasts; i++) {
+        const Nui__Common__V1__Forecast *f = r->forecasts[i];
+        table_text (t, f->method);
+        table_time (t, f->median_us);
+        table_time (t, f->low50_us);
+        table_time (t, f->high50_us);
+        table_time (t, f->low95_us);
+        table_time (t, f->high95_us);
+        table_bool (t, f->certain);
+        cell_text (t, f->confidence);
+        table_end_row (t);
+    }
+    int rc = table_print (t, ctx);
+    table_destroy (t);
+    return rc;
+}
+
 static const struct table_column start_columns[] = {
     {"job_id", "JobName", TABLE_TEXT, 0},        {"procs", "Procs", TABLE_INT, 0},
     {"walltime", "WCLimit", TABLE_DURATION, 0},  {"start_time", "Start", TABLE_TIME, 0},
@@ -212,12 +257,14 @@ static int showstart_print (struct cli_context *ctx, const Nui__Local__V1__Start
     return rc;
 }
 
-struct site_args {
+struct start_args {
     const char *site;
+    const char *estimate;
 };
 
-static const struct cli_option site_options[] = {
-    {"site", 0, CLI_OPT_STRING, offsetof (struct site_args, site), 0, 0},
+static const struct cli_option start_options[] = {
+    {"site", 0, CLI_OPT_STRING, offsetof (struct start_args, site), 0, 0},
+    {"estimate", 'e', CLI_OPT_STRING, offsetof (struct start_args, estimate), 0, 0},
     {0},
 };
 
@@ -243,16 +290,21 @@ static int shape_parse (const char *text, const char *at, Nui__Local__V1__StartT
 
 int cmd_showstart (struct cli_context *ctx, int argc, char **argv)
 {
-    struct site_args args = {0};
+    struct start_args args = {0};
+    char *methods[METHODS];
     struct cli_operands operands;
     struct err err = {0};
     Nui__Local__V1__StartTimeRequest request = NUI__LOCAL__V1__START_TIME_REQUEST__INIT;
     Nui__Local__V1__StartTimeReply *reply = NULL;
     int exit_code;
-    if (!cli_options (ctx, site_options, 0, &args, argc, argv, &operands, &exit_code))
+    if (!cli_options (ctx, start_options, 0, &args, argc, argv, &operands, &exit_code))
         return exit_code;
     if (operands.count != 1)
         return cli_usage ("showstart", "name one job, or PROCS@DURATION");
+    if (args.estimate && !methods_parse (args.estimate, methods, &request.n_methods))
+        return cli_usage ("showstart", "-e %s: one of all, limits, priority, history, simulation",
+                          args.estimate);
+    request.methods = methods;
     const char *at = strchr (operands.item[0], '@');
     if (at && shape_parse (operands.item[0], at, &request, &err) < 0)
         return cli_usage ("showstart", "%s", err.text);
@@ -261,8 +313,12 @@ int cmd_showstart (struct cli_context *ctx, int argc, char **argv)
     if (site_admin (ctx, args.site, "StartTime", &request, true, &reply, &err) < 0)
         return cli_fail ("showstart", &err);
     const char *name = at ? operands.item[0] : reply->job_id;
-    if (reply->start_us) {
+    if (args.estimate && cli_format (ctx) != CLI_TABLE) {
+        exit_code = forecasts_print (ctx, reply);
+    } else if (reply->start_us) {
         exit_code = showstart_print (ctx, reply, name);
+        if (exit_code == CLI_OK && args.estimate)
+            exit_code = forecasts_print (ctx, reply);
     } else {
         err_set (&err, ERR_CONFLICT, "cannot determine earliest start time for job '%s': %s", name,
                  *reply->reason ? reply->reason : "there is none");

@@ -57,17 +57,17 @@ void estimator_destroy (struct estimator *e)
     free (e);
 }
 
-void estimator_arrived (struct estimator *e, const struct history_job *job, time_us submit)
+void estimator_arrived (struct estimator *e, const struct job_known *job, time_us submit)
 {
     history_arrived (e->history, job, submit);
 }
 
-void estimator_started (struct estimator *e, const struct history_job *job, duration_us wait)
+void estimator_started (struct estimator *e, const struct job_known *job, duration_us wait)
 {
     waits_add (e->waits, job, wait < 0 ? 0 : wait);
 }
 
-void estimator_ended (struct estimator *e, const struct history_job *job, duration_us run)
+void estimator_ended (struct estimator *e, const struct job_known *job, duration_us run)
 {
     history_ended (e->history, job, run);
 }
@@ -89,7 +89,10 @@ const struct history *estimator_history (const struct estimator *e)
 
 void estimator_policy_changed (struct estimator *e)
 {
-    scene_forget_policy (&e->scene);
+    simulation_destroy (e->simulation); /* it may have copies under the old one */
+    e->simulation = simulation_create ();
+    scene_free (&e->scene);
+    scene_init (&e->scene);
 }
 
 /* --- the methods ------------------------------------------------------------------------------ */

@@ -41,16 +41,17 @@ struct estimator;
 struct estimator *estimator_create (const struct estimator_options *options); /* never NULL */
 void estimator_destroy (struct estimator *estimator);
 
-void estimator_arrived (struct estimator *estimator, const struct history_job *job, time_us submit);
-void estimator_started (struct estimator *estimator, const struct history_job *job,
+void estimator_arrived (struct estimator *estimator, const struct job_known *job, time_us submit);
+void estimator_started (struct estimator *estimator, const struct job_known *job,
                         duration_us wait);
-void estimator_ended (struct estimator *estimator, const struct history_job *job, duration_us run);
+void estimator_ended (struct estimator *estimator, const struct job_known *job, duration_us run);
 
 /* The cluster as it is; pointers into it are not kept. */
 int estimator_see (struct estimator *estimator, struct cluster *cluster, time_us now,
                    struct err *err);
 const struct scene *estimator_scene (const struct estimator *estimator);
 const struct history *estimator_history (const struct estimator *estimator);
+/* Before the cluster's policy is replaced, whatever was seen is forgotten. */
 void estimator_policy_changed (struct estimator *estimator);
 
 /* What a method says before correction, of a waiting job that estimator_see saw, or (spec not NULL,

@@ -33,13 +33,13 @@ static const struct {
 static const double LIMIT_LEAST = .02;
 
 struct ended {
-    struct history_job job;
+    struct job_known job;
     duration_us run;
     uint64_t before[LEVELS]; /* serial + 1 of the next older one alike; 0: none */
 };
 
 struct arrived {
-    struct history_job job;
+    struct job_known job;
     time_us submit;
 };
 
@@ -74,7 +74,7 @@ static uint64_t about (double value)
 }
 
 /* 0: the level says nothing about the job. */
-static uint64_t key_of (enum level level, const struct history_job *job)
+static uint64_t key_of (enum level level, const struct job_known *job)
 {
     uint64_t h = mix ((uint64_t)level + 1, 0);
     uint64_t limit = about ((double)job->limit / US_PER_S);
@@ -171,7 +171,7 @@ void history_destroy (struct history *h)
     free (h);
 }
 
-void history_arrived (struct history *h, const struct history_job *job, time_us submit)
+void history_arrived (struct history *h, const struct job_known *job, time_us submit)
 {
     const struct arrived *last = &h->arrived[(h->arrived_count - 1) & (h->capacity - 1)];
 
@@ -180,7 +180,7 @@ void history_arrived (struct history *h, const struct history_job *job, time_us 
     h->arrived[h->arrived_count++ & (h->capacity - 1)] = (struct arrived){*job, submit};
 }
 
-void history_ended (struct history *h, const struct history_job *job, duration_us run)
+void history_ended (struct history *h, const struct job_known *job, duration_us run)
 {
     struct ended *e = &h->ended[h->ended_count & (h->capacity - 1)];
 
@@ -216,7 +216,7 @@ uint64_t history_arrived_count (const struct history *h)
 
 /* What a run of the past says about this job: the same time under the same limit, else the same
  * share of the limit. One that was ended by its limit says the limit. */
-static duration_us as_of (const struct ended *e, const struct history_job *job)
+static duration_us as_of (const struct ended *e, const struct job_known *job)
 {
     if (e->job.limit == job->limit)
         return e->run;
@@ -226,7 +226,7 @@ static duration_us as_of (const struct ended *e, const struct history_job *job)
 }
 
 /* Adds what a level knows; returns the weight left for those that follow. */
-static double level_add (const struct history *h, enum level level, const struct history_job *job,
+static double level_add (const struct history *h, enum level level, const struct job_known *job,
                          duration_us elapsed, double left, struct runs *out)
 {
     uint64_t key = key_of (level, job);
@@ -254,7 +254,7 @@ static double level_add (const struct history *h, enum level level, const struct
     return left - share;
 }
 
-void history_runs (const struct history *h, const struct history_job *job, duration_us elapsed,
+void history_runs (const struct history *h, const struct job_known *job, duration_us elapsed,
                    struct runs *out)
 {
     double left = 1, sum = 0;
@@ -277,7 +277,7 @@ void history_runs (const struct history *h, const struct history_job *job, durat
     out->upto[out->count - 1] = 1;
 }
 
-duration_us runs_draw (const struct runs *runs, const struct history_job *job, duration_us elapsed,
+duration_us runs_draw (const struct runs *runs, const struct job_known *job, duration_us elapsed,
                        struct rng *rng)
 {
     float u = (float)rng_unit (rng);
@@ -383,7 +383,7 @@ void arrivals_begin (struct arrivals *a, const struct history *h, time_us now, s
         stretch_choose (a, now, rng);
 }
 
-bool arrivals_next (struct arrivals *a, struct rng *rng, time_us *at_out, struct history_job *job)
+bool arrivals_next (struct arrivals *a, struct rng *rng, time_us *at_out, struct job_known *job)
 {
     const struct history *h = a->history;
 

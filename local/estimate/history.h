@@ -15,7 +15,7 @@
 #include "proto/base/rng.h"
 
 /* What is known of a job before it runs. */
-struct history_job {
+struct job_known {
     uint32_t cred[CRED_KINDS]; /* CRED_NONE where absent */
     uint32_t procs;
     duration_us limit; /* > 0 */
@@ -26,9 +26,9 @@ struct history;
 struct history *history_create (uint32_t capacity); /* rounded up to a power of two; never NULL */
 void history_destroy (struct history *history);     /* NULL is a no-op */
 
-void history_arrived (struct history *history, const struct history_job *job, time_us submit);
+void history_arrived (struct history *history, const struct job_known *job, time_us submit);
 /* It ran for `run` (at most its limit counts). */
-void history_ended (struct history *history, const struct history_job *job, duration_us run);
+void history_ended (struct history *history, const struct job_known *job, duration_us run);
 
 uint64_t history_ended_count (const struct history *history);   /* ever */
 uint64_t history_arrived_count (const struct history *history); /* ever */
@@ -42,10 +42,10 @@ struct runs { /* a distribution: run[i] with probability upto[i] - upto[i - 1] *
 
 /* How long a job that has run for `elapsed` (0: not begun) will have run in the end: > elapsed, at
  * most its limit (or a little past elapsed, where that is over the limit). */
-void history_runs (const struct history *history, const struct history_job *job,
+void history_runs (const struct history *history, const struct job_known *job,
                    duration_us elapsed, struct runs *out);
 /* One of them, blurred a little: two runs of one program are alike, not equal. */
-duration_us runs_draw (const struct runs *runs, const struct history_job *job, duration_us elapsed,
+duration_us runs_draw (const struct runs *runs, const struct job_known *job, duration_us elapsed,
                        struct rng *rng);
 /* Its mean. */
 double runs_mean (const struct runs *runs);
@@ -66,6 +66,6 @@ void arrivals_begin (struct arrivals *arrivals, const struct history *history, t
                      struct rng *rng);
 /* false: none in the foreseeable future. */
 bool arrivals_next (struct arrivals *arrivals, struct rng *rng, time_us *at_out,
-                    struct history_job *job_out);
+                    struct job_known *job_out);
 
 #endif

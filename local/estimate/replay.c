@@ -38,7 +38,7 @@ struct replay {
     time_us now;
     time_us arrival;
     struct forward_job coming;
-    struct history_job known;
+    struct job_known known;
     uint32_t left, ghosts;
     uint64_t work;
     bool over;

@@ -13,7 +13,7 @@
 
 /* As forward_next, and what is known of the job besides. */
 typedef bool replay_next (void *self, time_us *at_out, struct forward_job *job_out,
-                          struct history_job *known_out);
+                          struct job_known *known_out);
 
 struct replay;
 struct replay *replay_create (void); /* never NULL */

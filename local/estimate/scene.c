@@ -43,7 +43,7 @@ static uint32_t procs_of (const struct job_spec *spec)
     return procs > UINT32_MAX ? UINT32_MAX : (uint32_t)procs;
 }
 
-void scene_history_job (const struct job_spec *spec, struct history_job *out)
+void scene_job_known (const struct job_spec *spec, struct job_known *out)
 {
     memcpy (out->cred, spec->cred, sizeof out->cred);
     out->procs = procs_of (spec);
@@ -52,7 +52,7 @@ void scene_history_job (const struct job_spec *spec, struct history_job *out)
 
 static void job_of (const struct job_spec *spec, struct scene_job *out)
 {
-    scene_history_job (spec, &out->job);
+    scene_job_known (spec, &out->job);
     out->id = spec->id;
     out->submit = spec->submit;
     out->start = TIME_US_NONE;
@@ -116,11 +116,6 @@ static void prio_fill (const struct scene *s, struct scene_job *j, const struct 
     later = priority_start (s->priority, &pj, fixed, at + AHEAD_S * US_PER_S);
     j->prio = (double)now;
     j->slope = (double)(later - now) / AHEAD_S;
-}
-
-void scene_forget_policy (struct scene *s)
-{
-    s->policy = NULL;
 }
 
 /* --- reading ------------------------------------------------------------------------------- */
@@ -264,7 +259,7 @@ uint32_t scene_find (const struct scene *s, struct job_id id)
     return UINT32_MAX;
 }
 
-void scene_prio (const struct scene *s, const struct history_job *job, time_us submit, double *prio,
+void scene_prio (const struct scene *s, const struct job_known *job, time_us submit, double *prio,
                  double *slope)
 {
     struct scene_job one = {.job = *job, .submit = submit};

@@ -11,7 +11,7 @@
 #include "local/estimate/history.h"
 
 struct scene_job {
-    struct history_job job;
+    struct job_known job;
     struct job_id id;
     time_us submit;
     time_us start;     /* running: since when; else TIME_US_NONE */
@@ -41,9 +41,6 @@ struct scene {
 void scene_init (struct scene *scene);
 void scene_free (struct scene *scene);
 
-/* The policy is another one (though it may lie where the old one lay). */
-void scene_forget_policy (struct scene *scene);
-
 /* Reads the cluster as it is now. */
 int scene_read (struct scene *scene, struct cluster *cluster, time_us now, struct err *err);
 
@@ -55,9 +52,9 @@ uint32_t scene_insert (struct scene *scene, const struct job_spec *spec);
 void scene_drop (struct scene *scene, uint32_t place);
 
 /* The priority at its submission of a job of which no more is known, and what it gains a second. */
-void scene_prio (const struct scene *scene, const struct history_job *job, time_us submit,
+void scene_prio (const struct scene *scene, const struct job_known *job, time_us submit,
                  double *prio_out, double *slope_out);
 /* What history knows of a job. */
-void scene_history_job (const struct job_spec *spec, struct history_job *out);
+void scene_job_known (const struct job_spec *spec, struct job_known *out);
 
 #endif

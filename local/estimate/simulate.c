@@ -16,7 +16,7 @@ enum {
 static const double BROTHER_HALF = 3; /* so many brothers are believed half */
 
 struct kind { /* jobs that are alike and have not begun */
-    struct history_job job;
+    struct job_known job;
     struct runs runs;
 };
 
@@ -109,7 +109,7 @@ static void *room (void *list, uint32_t *cap, uint32_t need, size_t size)
 
 /* --- run times ------------------------------------------------------------------------------ */
 
-static uint32_t hash_of (const struct history_job *job, bool procs)
+static uint32_t hash_of (const struct job_known *job, bool procs)
 {
     uint64_t h = job->cred[CRED_USER] * UINT64_C (0x9E3779B97F4A7C15) ^ (uint64_t)job->limit;
 
@@ -118,7 +118,7 @@ static uint32_t hash_of (const struct history_job *job, bool procs)
     return (uint32_t)(h >> 32);
 }
 
-static uint32_t kind_find (struct simulation *s, const struct history_job *job)
+static uint32_t kind_find (struct simulation *s, const struct job_known *job)
 {
     uint32_t at = hash_of (job, true) & s->table_mask;
 
@@ -149,10 +149,10 @@ static void brothers_find (struct simulation *s)
     first = calloc (size, sizeof *first);
     assert (first && "out of memory");
     for (uint32_t i = 0; i < scene->running_count; i++) {
-        const struct history_job *job = &scene->running[i].job;
+        const struct job_known *job = &scene->running[i].job;
         uint32_t at = hash_of (job, false) & (size - 1);
         for (; first[at]; at = (at + 1) & (size - 1)) {
-            const struct history_job *other = &scene->running[first[at] - 1].job;
+            const struct job_known *other = &scene->running[first[at] - 1].job;
             if (other->cred[CRED_USER] == job->cred[CRED_USER] && other->limit == job->limit)
                 break;
         }
@@ -168,10 +168,10 @@ static void brothers_find (struct simulation *s)
         }
     }
     for (uint32_t i = 0; i < scene->waiting_count; i++) {
-        const struct history_job *job = &scene->waiting[i].job;
+        const struct job_known *job = &scene->waiting[i].job;
         uint32_t at = hash_of (job, false) & (size - 1);
         for (; first[at]; at = (at + 1) & (size - 1)) {
-            const struct history_job *other = &scene->running[first[at] - 1].job;
+            const struct job_known *other = &scene->running[first[at] - 1].job;
             if (other->cred[CRED_USER] == job->cred[CRED_USER] && other->limit == job->limit)
                 break;
         }
@@ -237,7 +237,7 @@ static void run_times_draw (struct simulation *s)
 }
 
 /* The next that comes, its run time drawn; its priority that of its arrival. */
-static bool coming (void *self, time_us *at, struct forward_job *out, struct history_job *job)
+static bool coming (void *self, time_us *at, struct forward_job *out, struct job_known *job)
 {
     struct simulation *s = self;
     uint32_t kind;
@@ -254,7 +254,7 @@ static bool coming (void *self, time_us *at, struct forward_job *out, struct his
 
 static bool coming_forward (void *self, time_us *at, struct forward_job *out)
 {
-    struct history_job job;
+    struct job_known job;
 
     return coming (self, at, out, &job);
 }

@@ -37,7 +37,7 @@ void waits_destroy (struct waits *w)
     free (w);
 }
 
-static uint32_t bin_of (const struct history_job *job)
+static uint32_t bin_of (const struct job_known *job)
 {
     int64_t hours = job->limit / (3600 * US_PER_S);
     uint32_t size = 0, length = hours < 1 ? 0 : hours < 4 ? 1 : hours < 16 ? 2 : 3;
@@ -97,13 +97,13 @@ static void bin_add (struct bin *b, duration_us wait)
         sorted_remove (b, b->wait[(b->next + KEPT - b->count) % KEPT]);
 }
 
-void waits_add (struct waits *w, const struct history_job *job, duration_us wait)
+void waits_add (struct waits *w, const struct job_known *job, duration_us wait)
 {
     bin_add (&w->bin[bin_of (job)], wait);
     bin_add (&w->bin[SIZES * LENGTHS], wait);
 }
 
-void waits_estimate (const struct waits *w, const struct history_job *job, struct estimate *out)
+void waits_estimate (const struct waits *w, const struct job_known *job, struct estimate *out)
 {
     const struct bin *b = &w->bin[bin_of (job)];
 

@@ -16,10 +16,10 @@ struct asking {
     int rc;
 };
 
-static struct history_job known_of (const struct asking *a, uint64_t index)
+static struct job_known known_of (const struct asking *a, uint64_t index)
 {
     const struct workload_job *job = &a->workload->job[index];
-    struct history_job known = {.procs = job->procs, .limit = job->limit};
+    struct job_known known = {.procs = job->procs, .limit = job->limit};
 
     memcpy (known.cred, job->cred, sizeof known.cred);
     known.cred[CRED_QOS] = a->run->qos[index];
@@ -45,7 +45,7 @@ static void ask (struct asking *a, struct cluster *cluster, uint64_t index, int 
 static void arrived (void *self, struct cluster *cluster, uint64_t index, time_us now)
 {
     struct asking *a = self;
-    struct history_job known = known_of (a, index);
+    struct job_known known = known_of (a, index);
 
     if (a->rc)
         return;
@@ -60,7 +60,7 @@ static void started (void *self, uint64_t index, time_us now)
 {
     struct asking *a = self;
     struct estimates_row *row = &a->out->row[index];
-    struct history_job known = known_of (a, index);
+    struct job_known known = known_of (a, index);
 
     if (row->wait >= 0) /* preempted, and begun anew: the first start is what was asked about */
         return;
@@ -75,7 +75,7 @@ static void started (void *self, uint64_t index, time_us now)
 static void ended (void *self, uint64_t index, time_us now)
 {
     struct asking *a = self;
-    struct history_job known = known_of (a, index);
+    struct job_known known = known_of (a, index);
 
     (void)now;
     estimator_ended (a->estimator, &known, a->workload->job[index].run);

@@ -81,6 +81,7 @@ static const char *const schema_steps[] = {
     "  until_us INTEGER NOT NULL);",
     "CREATE TABLE admin_set (kind INTEGER NOT NULL, object TEXT NOT NULL, name TEXT NOT NULL,"
     "  value TEXT NOT NULL, PRIMARY KEY (kind, object, name)) WITHOUT ROWID;",
+    estimates_schema,
     NULL,
 };
 

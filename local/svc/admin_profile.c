@@ -288,6 +288,7 @@ static const struct rpc_method methods[] = {
     {"Profile", PEOPLE, true, 0, admin_stats_profile},
     {"Audit", PEOPLE, true, 0, admin_stats_audit},
     {"Scheduler", PEOPLE, false, 0, admin_stats_scheduler},
+    {"Estimates", PEOPLE, false, 0, admin_stats_estimates},
     {NULL, 0, false, 0, NULL},
 };
 

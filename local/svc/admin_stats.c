@@ -1,6 +1,7 @@
 /* nui.local.v1.Stats: sums and time, as they are kept (local/svc/stats.h). The history is
  * admin_profile.c. */
 #include "local/svc/admin_stats.h"
+#include "local/svc/forecast.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -465,5 +466,25 @@ void admin_stats_scheduler (void *self, struct rpccall *call, const ProtobufCMes
     statdir_path (svc, dir, sizeof dir);
     reply.statdir = arena_strdup (svc->call_arena, dir);
     reply.trace = statdir_written (svc);
+    rpccall_reply (call, &reply.base);
+}
+
+/* --- how estimates held ------------------------------------------------------------------------ */
+
+void admin_stats_estimates (void *self, struct rpccall *call, const ProtobufCMessage *request)
+{
+    struct svc *svc = self;
+    Nui__Local__V1__EstimatesReply reply = NUI__LOCAL__V1__ESTIMATES_REPLY__INIT;
+    struct forecast_cost cost;
+    (void)request;
+    arena_reset (svc->call_arena);
+    reply.now_us = svc_now (svc);
+    reply.records = forecast_records (svc, svc->call_arena, &reply.n_records);
+    forecast_cost (svc, &cost);
+    reply.surveys = cost.surveys;
+    reply.survey_us = cost.survey;
+    reply.slice_us = cost.slice;
+    reply.surveyed_us = cost.surveyed == TIME_US_NONE ? 0 : cost.surveyed;
+    reply.history = cost.history;
     rpccall_reply (call, &reply.base);
 }

@@ -3,6 +3,7 @@
 
 #include "local/core/explain.h"
 #include "local/svc/admin.h"
+#include "local/svc/forecast.h"
 
 /* --- windows ------------------------------------------------------------------------------ */
 
@@ -149,6 +150,48 @@ static int start_of_shape (struct svc *svc, Nui__Local__V1__StartTimeReply *repl
     return earliest (svc, &query, reply, err);
 }
 
+/* What each method says; one that has nothing to say of it is left out. */
+static int forecasts_fill (struct svc *svc, const Nui__Local__V1__StartTimeRequest *r,
+                           const struct site_job *job, const uint32_t cred[CRED_KINDS],
+                           Nui__Local__V1__StartTimeReply *reply, struct err *err)
+{
+    struct req req = {.tasks = reply->procs};
+    req.task.v[RES_PROCS] = 1;
+    reply->forecasts = arena_array (svc->call_arena, r->n_methods + 1, sizeof *reply->forecasts);
+    for (size_t i = 0; i < r->n_methods; i++) {
+        Nui__Common__V1__Forecast *said = NULL;
+        struct err why;
+        int m = 0, rc;
+        while (m < ESTIMATE_METHODS &&
+               strcmp (r->methods[i], estimate_method_name ((enum estimate_method)m)) != 0)
+            m++;
+        if (m == ESTIMATE_METHODS)
+            return err_set (err, ERR_INVALID, "'%.40s' is no way to estimate", r->methods[i]);
+        rc = job ? forecast_ask_job (svc, job, (enum estimate_method)m, svc->call_arena, &said,
+                                     &why)
+                 : forecast_ask_shape (svc, cred, &req, 1, reply->walltime_us,
+                                       (enum estimate_method)m, svc->call_arena, &said, &why);
+        if (rc == 0)
+            reply->forecasts[reply->n_forecasts++] = said;
+        else if (rc != ERR_NOT_FOUND)
+            return err_set (err, rc, "%s", why.text);
+    }
+    return 0;
+}
+
+/* Whoever asks about a shape, as far as the site knows him. */
+static void caller_creds (struct svc *svc, const struct admin_caller *caller,
+                          uint32_t cred[CRED_KINDS])
+{
+    uint32_t known = *caller->login ? strtab_find (svc->names->tab[CRED_USER], caller->login)
+                                    : STRTAB_NONE;
+    bool denied;
+    for (int k = 0; k < CRED_KINDS; k++)
+        cred[k] = CRED_NONE;
+    cred[CRED_USER] = known == STRTAB_NONE ? CRED_DEFAULT : known;
+    cred[CRED_QOS] = policy_qos_resolve (svc->settings->policy, cred, &denied);
+}
+
 void admin_start_time (void *self, struct rpccall *call, const ProtobufCMessage *request)
 {
     struct svc *svc = self;
@@ -156,7 +199,8 @@ void admin_start_time (void *self, struct rpccall *call, const ProtobufCMessage 
     Nui__Local__V1__StartTimeReply reply = NUI__LOCAL__V1__START_TIME_REPLY__INIT;
     struct admin_caller caller;
     struct store_job rec = {0};
-    struct site_job *live;
+    struct site_job *live = NULL;
+    uint32_t cred[CRED_KINDS];
     struct err err = {0};
     char id[SITE_ID_MAX];
     int rc;
@@ -174,6 +218,9 @@ void admin_start_time (void *self, struct rpccall *call, const ProtobufCMessage 
         rc = live ? start_of_job (svc, live, &reply, &err)
                   : err_set (&err, ERR_CONFLICT, "job %s has ended", id);
     }
+    caller_creds (svc, &caller, cred);
+    if (rc == 0 && r->n_methods)
+        rc = forecasts_fill (svc, r, live, cred, &reply, &err);
     if (rc == 0)
         rpccall_reply (call, &reply.base);
     else

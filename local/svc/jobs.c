@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "local/svc/admin.h"
+#include "local/svc/forecast.h"
 #include "local/svc/svc_i.h"
 
 /* --- what is said of a job ---------------------------------------------------------------- */
@@ -101,9 +102,10 @@ void jobs_info (struct svc *svc, const struct store_job *rec, struct site_job *j
         out->transaction.len = sizeof rec->transaction;
     }
     hosts_of (rec, arena, out);
-    if (job && rec->state == STORE_JOB_QUEUED)
+    if (job && rec->state == STORE_JOB_QUEUED) {
         waiting_reason (svc, job, arena, out);
-    else
+        out->forecast = forecast_of_job (svc, job, arena);
+    } else
         jobs_reason (arena, rec->reason_code, rec->reason_text, &out->reason);
     if (job && job->part && !rec->start)
         out->start_estimate_us = rec->launch_at ? rec->launch_at : job->part->rec.slot_start;
@@ -241,6 +243,11 @@ static int query_answer (struct svc *svc, const Nui__Local__V1__QueryRequest *r,
     if (!reply->feasible)
         return 0;
     reply->start_estimate_us = slot.start;
+    if (spec->job->n_components == 1) { /* parts of several start when all can */
+        struct err why;
+        (void)forecast_ask_shape (svc, spec->cred, spec->reqs, spec->req_count, spec->walltime,
+                                  ESTIMATE_SIMULATION, svc->call_arena, &reply->forecast, &why);
+    }
     for (uint32_t i = 0; i < slot.allocation.count; i++)
         if (i == 0 || slot.allocation.item[i].node.v != slot.allocation.item[i - 1].node.v)
             reply->nodes++;

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "local/svc/fairshare_file.h"
+#include "local/svc/forecast.h"
 #include "local/svc/mode.h"
 #include "local/svc/notify.h"
 #include "local/svc/simulate.h"
@@ -94,6 +95,7 @@ static void starts_do (struct svc *svc, const struct plan *plan)
         for (uint32_t i = from; i < to; i++) {
             if (rc == 0) {
                 char id[SITE_ID_MAX];
+                forecast_started (svc, list[i - from].job, plan->now);
                 log_event (svc->log, LOG_LEVEL_INFO, "pass", "job_chosen", "job=%s nodes=%s",
                            site_id (svc, list[i - from].job->rec.number, id),
                            list[i - from].job->rec.placement);
@@ -124,8 +126,10 @@ int pass_start (struct svc *svc, struct site_job *job, const struct allocation *
     rc = svc_commit (svc, rc, err);
     if (rc != 0)
         starts_undo (svc, &plan, 0, 1, err->text);
-    else
+    else {
+        forecast_started (svc, job, now);
         start_go (svc, &started);
+    }
     store_hold_free (&started.hold);
     return rc;
 }
@@ -228,6 +232,7 @@ void pass_run (struct svc *svc)
     stats_pass (svc, now);
     resv_tidy (svc);
     notify_look (svc);
+    forecast_wake (svc);
     if (svc->meta)
         meta_link_poke (svc->meta);
     if (svc->sim) /* which keeps its own time */
@@ -256,6 +261,7 @@ static void on_poll (evutil_socket_t fd, short what, void *arg)
     fairshare_file_save (svc);
     usage_measure (svc);
     stats_poll (svc);
+    forecast_poll (svc);
     purge_poll (svc);
     pass_run (svc);
     event_after (svc->poll_event, svc->settings->policy->poll_interval);

@@ -1,7 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "local/svc/svc_i.h"
+#include "local/svc/forecast.h"
 
 enum { WINDOWS_MAX = 64, SIZES_MAX = 24, DURATIONS_MAX = 10 };
 static const duration_us table_durations[DURATIONS_MAX] = {
@@ -88,6 +88,13 @@ static void table_fill (struct svc *svc, time_us now, Nui__Meta__V1__SiteReport 
             e->procs = sizes[s];
             e->walltime_us = table_durations[d];
             e->start_us = at == TIME_US_NONE || at > now + svc->settings->horizon ? 0 : at;
+            struct estimate expected;
+            time_us made;
+            if (e->start_us && forecast_table (svc, sizes[s], table_durations[d], &expected, &made)) {
+                e->median_us = made + expected.median;
+                e->low95_us = made + expected.low95;
+                e->high95_us = made + expected.high95;
+            }
             report->estimates[report->n_estimates++] = e;
         }
 }
@@ -113,4 +120,5 @@ void report_fill (void *arg, Nui__Meta__V1__SiteReport *report)
     features_fill (svc, report);
     windows_fill (svc, now, report);
     table_fill (svc, now, report);
+    report->records = forecast_records (svc, svc->report_arena, &report->n_records);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "local/core/explain.h"
+#include "local/svc/forecast.h"
 #include "proto/base/strbuf.h"
 
 static const char blob_name[] = "usage";
@@ -385,6 +386,7 @@ int stats_job_ended (struct svc *svc, const struct site_job *job, duration_us cp
     struct history_job h;
     struct stats_sums add;
     history_fill (svc, job, cpu, arena, &h);
+    forecast_ended (svc, job);
     int rc = history_add (svc->store, &h, err);
     if (rc == 0 && h.start) {
         stats_of_job (&h, &add);

@@ -11,6 +11,7 @@
 #include "local/svc/admin.h"
 #include "local/svc/admin_stats.h"
 #include "local/svc/fairshare_file.h"
+#include "local/svc/forecast.h"
 #include "local/svc/mode.h"
 #include "local/svc/notify.h"
 #include "local/svc/resv.h"
@@ -319,6 +320,7 @@ struct site_job *svc_job_add (struct svc *svc, const struct store_job *rec,
 
 void svc_job_forget (struct svc *svc, struct site_job *job)
 {
+    forecast_forget (svc, job->rec.number);
     HASH_DEL (svc->jobs, job);
     ports_mark (svc, job->rec.port, false);
     store_job_free (&job->rec);
@@ -405,6 +407,8 @@ int svc_cluster_submit (struct svc *svc, struct site_job *job, struct err *err)
     struct job_spec spec = core_spec_of (job);
     int rc = cluster_job_submit (svc->cluster, &spec, svc_now (svc), err);
     job->in_cluster = rc == 0;
+    if (rc == 0)
+        forecast_arrived (svc, job);
     return rc;
 }
 
@@ -787,6 +791,8 @@ int svc_create (struct daemon *daemon, struct cred_names *names, const struct se
     if (rc == 0)
         rc = notify_open (svc, &local);
     if (rc == 0)
+        rc = forecast_open (svc, &local);
+    if (rc == 0)
         rc = links_open (svc, settings, &local);
     if (rc == 0)
         rc = mode_create (svc, settings, &local);
@@ -838,6 +844,7 @@ int svc_reload (struct svc *svc, const struct settings *settings, struct err *er
     if (settings->mode.mode != old->mode.mode)
         return err_set (err, ERR_CONFLICT, "the mode changes from %s to %s with a restart only",
                         server_mode_name (old->mode.mode), server_mode_name (settings->mode.mode));
+    forecast_policy_changes (svc);
     int rc = cluster_policy_set (svc->cluster, settings->policy, svc_now (svc), err);
     if (rc == 0 && svc_nodes_apply (svc, settings, err) != 0) {
         struct err again = {0};
@@ -877,6 +884,7 @@ void svc_destroy (struct svc *svc)
         fairshare_file_save (svc);
     notify_close (svc);
     stats_close (svc);
+    forecast_close (svc);
     statdir_close (svc);
     output_draining (svc);
     evict_free (svc);

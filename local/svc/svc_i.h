@@ -18,6 +18,7 @@
  *   report.c    what metaschedulers are told of the cluster
  *   notify.h    what an administrator should hear of at once
  *   stats.h     what is remembered: history, sums, trace, purging
+ *   forecast.h  start-time estimates and their record
  *   simulate.c  SIMULATION's clock, log and iterations
  *   mode.c      NORMAL, TEST, INTERACTIVE, SIMULATION: whose clock, and what comes of a decision */
 #ifndef NUI_LOCAL_SVC_SVC_I_H
@@ -105,6 +106,7 @@ struct notify;
 struct simulation;
 struct mode;
 struct checkpoint;
+struct forecast;
 
 struct svc {
     struct daemon *daemon;
@@ -148,6 +150,7 @@ struct svc {
     struct arena *call_arena; /* reset by each handler that uses it */
     struct arena *report_arena;
     struct stats *stats;
+    struct forecast *forecast; /* start-time estimates */
     struct statdir *statdir;
     struct notify *notify;
     struct purge *purge; /* NULL until the first poll */

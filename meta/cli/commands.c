@@ -86,9 +86,12 @@ const struct cli_command meta_commands[] = {
      "      --stderr           standard error instead of standard output\n"
      "  -f, --follow           until the job has ended\n" COMMON_OPTIONS},
     {"sites", GROUP, "sites, their state and what is free", cmd_sites,
-     "nui sites\n"
+     "nui sites [--estimates]\n"
      "\n"
-     "Down: no report for 30 seconds.\n" COMMON_OPTIONS},
+     "Down: no report for 30 seconds. IN95%, ESTERROR: how its start-time estimates held in\n"
+     "the last four weeks.\n"
+     "\n"
+     "  -e, --estimates        that in full, for each site and class\n" COMMON_OPTIONS},
     {"whoami", GROUP, "my identity as the grid sees it", cmd_whoami, "nui whoami\n" COMMON_OPTIONS},
     {0},
 };

@@ -138,7 +138,39 @@ static const struct table_column status_columns[] = {
     {"end_time", "End", TABLE_TIME, 0},
     {"price_max", "Price at most", TABLE_CREDITS, 0},
     {"attempts", "Co-reservation attempts", TABLE_INT, 0},
+    {"expected_median", "Expected", TABLE_TIME, 0},
+    {"expected_low50", "  half the time from", TABLE_TIME, 0},
+    {"expected_high50", "  to", TABLE_TIME, 0},
+    {"expected_low95", "  19 times of 20 from", TABLE_TIME, 0},
+    {"expected_high95", "  to", TABLE_TIME, 0},
+    {"confidence", "Confidence", TABLE_TEXT, 0},
+    {"moved", "Estimate moved", TABLE_TEXT, 0},
 };
+
+/* Of a job that waits in a site's queue, as last heard; NULL: none. */
+static const Nui__Common__V1__Forecast *forecast_of (const Nui__Meta__V1__JobStatus *s)
+{
+    if (s->state != NUI__META__V1__GRID_JOB_STATE__GRID_QUEUED || s->n_components != 1 ||
+        !s->components[0]->job)
+        return NULL;
+    return s->components[0]->job->forecast;
+}
+
+static void forecast_cells (struct table *t, const Nui__Common__V1__Forecast *f)
+{
+    if (!f) {
+        for (int i = 0; i < 7; i++)
+            table_null (t);
+        return;
+    }
+    table_time (t, f->median_us);
+    table_time (t, f->low50_us);
+    table_time (t, f->high50_us);
+    table_time (t, f->low95_us);
+    table_time (t, f->high95_us);
+    table_text (t, f->certain ? "certain" : text_or_null (f->confidence));
+    table_text (t, text_or_null (f->moved));
+}
 
 static const struct table_column component_columns[] = {
     {"component", "COMPONENT", TABLE_TEXT, 0}, {"site", "SITE", TABLE_TEXT, 0},
@@ -164,6 +196,7 @@ static struct table *status_record (const Nui__Meta__V1__JobStatus *s)
     table_time (t, time_or_none (s->end_us));
     table_credits (t, s->price_micro);
     table_int (t, s->attempts);
+    forecast_cells (t, forecast_of (s));
     table_end_row (t);
     return t;
 }
@@ -310,6 +343,8 @@ static const struct table_column sites_columns[] = {
     {"procs_per_node_max", "PERNODE", TABLE_INT, 0},
     {"jobs_running", "RUNNING", TABLE_INT, 0},
     {"jobs_queued", "QUEUED", TABLE_INT, 0},
+    {"estimate_coverage_95", "IN95%", TABLE_PPM, 2},
+    {"estimate_median_error", "ESTERROR", TABLE_DURATION, 0},
     {"report_age", "REPORTED", TABLE_DURATION, 0},
     {"server", "SERVER", TABLE_TEXT, 0},
 };
@@ -319,7 +354,7 @@ static void sites_row (struct table *table, const Nui__Meta__V1__SiteState *s, t
     table_text (table, s->name);
     table_text (table, s->up ? "Up" : "Down");
     if (!s->report || !s->reported_us) {
-        for (int i = 0; i < 8; i++)
+        for (int i = 0; i < 10; i++)
             table_null (table);
     } else {
         table_int (table, s->report->nodes_up);
@@ -329,24 +364,85 @@ static void sites_row (struct table *table, const Nui__Meta__V1__SiteState *s, t
         table_int (table, s->report->procs_per_node_max);
         table_int (table, s->report->jobs_running);
         table_int (table, s->report->jobs_queued);
+        const Nui__Common__V1__EstimateRecord *all =
+            s->report->n_records && s->report->records[0]->count ? s->report->records[0] : NULL;
+        if (all) {
+            table_ppm (table, all->coverage95_ppm);
+            table_duration (table, all->median_error_us);
+        } else {
+            table_null (table);
+            table_null (table);
+        }
         table_duration (table, now > s->reported_us ? now - s->reported_us : 0);
     }
     table_text (table, text_or_null (s->server));
     table_end_row (table);
 }
 
+static const struct table_column record_columns[] = {
+    {"site", "SITE", TABLE_TEXT, 0},
+    {"class", "CLASS", TABLE_TEXT, 0},
+    {"jobs", "JOBS", TABLE_INT, 0},
+    {"coverage_50", "IN50%", TABLE_PPM, 2},
+    {"coverage_95", "IN95%", TABLE_PPM, 2},
+    {"median_error", "ERROR", TABLE_DURATION, 0},
+    {"bias_s", "BIAS", TABLE_PPM, 0},
+    {"earned", "EARNED", TABLE_BOOL, 0},
+};
+
+/* How each site's estimates held, all and by class. */
+static int records_print (struct cli_context *ctx, const Nui__Meta__V1__SitesReply *answer)
+{
+    struct table *t = table_create (record_columns, sizeof record_columns / sizeof *record_columns);
+    for (size_t i = 0; i < answer->n_sites; i++) {
+        const Nui__Meta__V1__SiteState *s = answer->sites[i];
+        for (size_t k = 0; s->report && k < s->report->n_records; k++) {
+            const Nui__Common__V1__EstimateRecord *r = s->report->records[k];
+            table_text (t, s->name);
+            table_text (t, *r->class_ ? r->class_ : "[ALL]");
+            table_int (t, r->count);
+            table_ppm (t, r->coverage50_ppm);
+            table_ppm (t, r->coverage95_ppm);
+            table_duration (t, r->median_error_us);
+            table_ppm (t, r->bias_us);
+            table_bool (t, r->earned);
+            table_end_row (t);
+        }
+    }
+    int code = table_print (t, ctx);
+    table_destroy (t);
+    return code;
+}
+
+struct sites_args {
+    bool estimates;
+};
+
 int cmd_sites (struct cli_context *ctx, int argc, char **argv)
 {
+    static const struct cli_option options[] = {
+        {"estimates", 'e', CLI_OPT_FLAG, offsetof (struct sites_args, estimates), 0, 0},
+        {0},
+    };
+    struct sites_args args = {0};
+    struct cli_operands operands;
     struct err err;
     int code;
     err_clear (&err);
-    if (!alone (ctx, argc, argv, &code))
+    if (!cli_options (ctx, options, 0, &args, argc, argv, &operands, &code))
         return code;
+    if (operands.count)
+        return cli_usage (argv[0], "'%s' is one too many", operands.item[0]);
     Nui__Meta__V1__SitesRequest request = NUI__META__V1__SITES_REQUEST__INIT;
     ProtobufCMessage *reply = NULL;
     if (grid_call (ctx, "Sites", &request.base, true, &reply, &err) < 0)
         return cli_fail (argv[0], &err);
     const Nui__Meta__V1__SitesReply *answer = (const Nui__Meta__V1__SitesReply *)reply;
+    if (args.estimates) {
+        code = records_print (ctx, answer);
+        protobuf_c_message_free_unpacked (reply, NULL);
+        return code;
+    }
     struct table *table =
         table_create (sites_columns, sizeof sites_columns / sizeof *sites_columns);
     for (size_t i = 0; i < answer->n_sites; i++)

@@ -111,8 +111,27 @@ static const struct table_column estimate_columns[] = {
     {"sites", "SITES", TABLE_TEXT, 0},     {"start", "START", TABLE_TIME, 0},
     {"wait", "WAIT", TABLE_DURATION, 0},   {"completion", "COMPLETION", TABLE_TIME, 0},
     {"price", "PRICE", TABLE_CREDITS, 0},  {"free_procs", "FREE", TABLE_INT, 0},
-    {"account", "ACCOUNT", TABLE_TEXT, 0}, {"reason", "REASON", TABLE_TEXT, 0},
+    {"account", "ACCOUNT", TABLE_TEXT, 0}, {"median", "MEDIAN", TABLE_TIME, 0},
+    {"low50", "FROM50%", TABLE_TIME, 0},   {"high50", "TO50%", TABLE_TIME, 0},
+    {"low95", "FROM95%", TABLE_TIME, 0},   {"high95", "TO95%", TABLE_TIME, 0},
+    {"latest", "RESERVED", TABLE_TIME, 0}, {"confidence", "CONFIDENCE", TABLE_TEXT, 0},
+    {"reason", "REASON", TABLE_TEXT, 0},
 };
+
+/* The site's forecast; nulls where it gave none. */
+static void forecast_cells (struct table *table, const Nui__Meta__V1__Candidate *c)
+{
+    const Nui__Common__V1__Forecast *f = c->feasible ? c->forecast : NULL;
+    const int64_t moment[] = {f ? f->median_us : 0, f ? f->low50_us : 0, f ? f->high50_us : 0,
+                              f ? f->low95_us : 0,  f ? f->high95_us : 0,
+                              c->feasible ? c->latest_us : 0};
+    for (size_t i = 0; i < sizeof moment / sizeof *moment; i++)
+        if (moment[i])
+            table_time (table, moment[i]);
+        else
+            table_null (table);
+    table_text (table, f && f->certain ? "certain" : f && *f->confidence ? f->confidence : NULL);
+}
 
 static void estimate_row (struct table *table, const Nui__Meta__V1__Candidate *c, time_us now)
 {
@@ -131,6 +150,7 @@ static void estimate_row (struct table *table, const Nui__Meta__V1__Candidate *c
             table_null (table);
     table_int (table, c->free_procs);
     table_text (table, c->funded && c->account ? c->account : NULL);
+    forecast_cells (table, c);
     const char *why = c->reason ? c->reason->text : "";
     const char *funds = c->funds_reason ? c->funds_reason->text : "";
     if (*why && *funds)

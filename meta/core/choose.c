@@ -323,3 +323,23 @@ time_us choose_report_start (const struct choose_estimate *table, uint32_t count
     }
     return best;
 }
+
+time_us choose_expected (time_us median, time_us promised, time_us now,
+                         const struct choose_record *record)
+{
+    enum { NOMINAL_PPM = 950000 };
+    double trust = .5;
+    time_us expected = median;
+
+    if (median == 0)
+        return promised;
+    if (record->earned)
+        trust = 1;
+    else if (record->count && record->coverage_ppm < NOMINAL_PPM)
+        trust = .5 * record->coverage_ppm / NOMINAL_PPM;
+    if (record->earned && median > now) /* what it tends to say too early or too late */
+        expected = median - record->bias > now ? median - record->bias : now;
+    if (promised == 0)
+        return expected;
+    return promised + (time_us)((double)(expected - promised) * trust);
+}

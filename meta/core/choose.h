@@ -77,6 +77,18 @@ struct choose_candidate {
     uint32_t free_procs;       /* now, as reported */
 };
 
+/* When a site's estimate is to be reckoned with: its median, later by its bias, where its record has earned
+ * trust; between that and what limits promise (`promised`) while it has not, by how well it held:
+ * half way without any record. coverage_ppm: of the 95 % intervals. 0 median: `promised`. */
+struct choose_record {
+    uint32_t count;
+    uint32_t coverage_ppm;
+    duration_us bias; /* above 0: jobs start earlier than said */
+    bool earned;
+};
+time_us choose_expected (time_us median, time_us promised, time_us now,
+                         const struct choose_record *record);
+
 /* Which of two comes first: by the second in which it starts (one walltime for all sites, so earlier
  * start is earlier completion), then price, then more free processors, then number. The one order
  * of placing and of what an estimate lists first. */

@@ -103,6 +103,15 @@ static void funds_unknown (struct estimate *estimate, Candidate *candidate)
 
 /* ---- one component: a candidate per site */
 
+/* The earliest moment that the site could promise now: a reservation made then is kept. */
+static time_us latest_of (const struct survey_offer *offer, time_us not_before)
+{
+    for (uint32_t i = 0; i < offer->start_count; i++)
+        if (offer->starts[i].end >= not_before)
+            return offer->starts[i].begin > not_before ? offer->starts[i].begin : not_before;
+    return 0;
+}
+
 static void site_candidate (struct estimate *estimate, const struct survey_offer *offer)
 {
     const struct survey *survey = estimate->survey;
@@ -115,10 +124,14 @@ static void site_candidate (struct estimate *estimate, const struct survey_offer
         reason_message (estimate->arena, offer->reason.code, offer->reason.text);
     if (!offer->answered || !offer->feasible)
         return;
-    candidate->start_us = survey_start_of (offer, job->not_before_us);
+    time_us promised = survey_start_of (offer, job->not_before_us);
+    candidate->start_us = survey_expected_of (survey, offer, job->not_before_us);
     candidate->completion_us = candidate->start_us + job->components[0]->walltime_us;
-    candidate->feasible = candidate->start_us != 0 &&
-                          (!job->deadline_us || candidate->completion_us <= job->deadline_us);
+    candidate->forecast = offer->forecast;
+    candidate->latest_us = offer->start_count ? latest_of (offer, job->not_before_us) : 0;
+    candidate->feasible =
+        promised != 0 && (!job->deadline_us ||
+                          promised + job->components[0]->walltime_us <= job->deadline_us);
     if (!candidate->feasible)
         candidate->reason =
             reason_message (estimate->arena, "NoResources",

@@ -225,9 +225,12 @@ static void surveyed (struct gridjob *job, struct survey *survey)
     uint32_t count = 0;
     for (uint32_t i = 0; i < survey->offer_count; i++) {
         const struct survey_offer *offer = &survey->offer[i];
-        time_us start = survey_start_of (offer, job->job->not_before_us);
-        if (!offer->answered || !offer->feasible || !offer->priced || !start)
+        time_us promised = survey_start_of (offer, job->job->not_before_us);
+        if (!offer->answered || !offer->feasible || !offer->priced || !promised)
             continue;
+        time_us start = job->job->deadline_us /* what is only expected keeps no deadline */
+                            ? promised
+                            : survey_expected_of (survey, offer, job->job->not_before_us);
         const SiteReport *report = survey->metad->site[offer->site]->report;
         from[count] = i;
         candidate[count++] =

@@ -96,8 +96,11 @@ void survey_destroy (struct survey *survey)
 {
     if (!survey)
         return;
-    for (uint32_t i = 0; i < survey->offer_count; i++)
+    for (uint32_t i = 0; i < survey->offer_count; i++) {
         free (survey->offer[i].starts);
+        if (survey->offer[i].forecast)
+            nui__common__v1__forecast__free_unpacked (survey->offer[i].forecast, NULL);
+    }
     free (survey->offer);
     if (survey->envelope)
         nui__common__v1__envelope__free_unpacked (survey->envelope, NULL);
@@ -130,6 +133,20 @@ static void survey_finish (struct survey *survey)
     survey->done (survey->arg, survey);
 }
 
+static Nui__Common__V1__Forecast *forecast_copy (const Nui__Common__V1__Forecast *from)
+{
+    if (!from)
+        return NULL;
+    size_t len = nui__common__v1__forecast__get_packed_size (from);
+    uint8_t *bytes = malloc (len + 1);
+    if (!bytes)
+        return NULL;
+    nui__common__v1__forecast__pack (from, bytes);
+    Nui__Common__V1__Forecast *copy = nui__common__v1__forecast__unpack (NULL, len, bytes);
+    free (bytes);
+    return copy;
+}
+
 static void reply_take (struct survey_offer *offer, const Nui__Local__V1__QueryReply *reply)
 {
     size_t count = reply->n_start_intervals;
@@ -137,6 +154,7 @@ static void reply_take (struct survey_offer *offer, const Nui__Local__V1__QueryR
     offer->feasible = reply->feasible;
     reason_copy (&offer->reason, reply->reason);
     offer->start_estimate = reply->start_estimate_us;
+    offer->forecast = forecast_copy (reply->forecast);
     offer->procs = reply->procs;
     offer->nodes = reply->nodes;
     if (count > CHOOSE_INTERVALS_MAX)
@@ -366,6 +384,24 @@ time_us survey_start_of (const struct survey_offer *offer, time_us not_before)
     if (!offer->start_estimate)
         return 0;
     return offer->start_estimate > not_before ? offer->start_estimate : not_before;
+}
+
+time_us survey_expected_of (const struct survey *survey, const struct survey_offer *offer,
+                            time_us not_before)
+{
+    const SiteReport *report = survey->metad->site[offer->site]->report;
+    struct choose_record record = {0};
+    time_us promised = survey_start_of (offer, not_before);
+    if (!offer->forecast || !offer->forecast->median_us)
+        return promised;
+    for (size_t i = 0; report && i < report->n_records; i++) {
+        const Nui__Common__V1__EstimateRecord *r = report->records[i];
+        if (!*r->class_)
+            record = (struct choose_record){r->count, r->coverage95_ppm, r->bias_us, r->earned};
+    }
+    time_us expected = choose_expected (offer->forecast->median_us, promised,
+                                        offer->forecast->made_us, &record);
+    return expected > not_before ? expected : not_before;
 }
 
 /* Why a site that was not asked cannot run the part; false when it might. */

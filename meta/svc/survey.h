@@ -17,7 +17,8 @@ struct survey_offer {
     struct coalloc_reason reason;
     struct choose_interval *starts;
     uint32_t start_count;
-    time_us start_estimate;    /* 0: none */
+    time_us start_estimate;    /* by limits; 0: none */
+    Nui__Common__V1__Forecast *forecast; /* owned; NULL: the site gave none */
     uint32_t procs;
     uint32_t nodes;
     /* From the bank. */
@@ -82,6 +83,10 @@ void funding_text (const Nui__Bank__V1__QuoteReply *reply, struct coalloc_reason
 
 /* When an ordinary job would start by this answer, not before its not_before; 0: not known. */
 time_us survey_start_of (const struct survey_offer *offer, time_us not_before);
+
+/* When it is expected to, by the site's forecast and its record; survey_start_of where there is none. */
+time_us survey_expected_of (const struct survey *survey, const struct survey_offer *offer,
+                            time_us not_before);
 
 /* One line of a Quote for this offer. */
 Nui__Bank__V1__PriceItem *price_item (const JobMessage *job, const struct survey_offer *offer,

@@ -23,9 +23,9 @@ static int64_t cpu_us (void)
 
 static const time_us begin = INT64_C (1700000000) * US_PER_S;
 
-static struct history_job made_up (struct rng *rng, uint32_t largest)
+static struct job_known made_up (struct rng *rng, uint32_t largest)
 {
-    struct history_job j = {.procs = 1u << rng_below (rng, 8)};
+    struct job_known j = {.procs = 1u << rng_below (rng, 8)};
 
     if (j.procs > largest)
         j.procs = largest;
@@ -37,7 +37,7 @@ static struct history_job made_up (struct rng *rng, uint32_t largest)
     return j;
 }
 
-static void submit (struct cluster *c, uint64_t id, const struct history_job *j, time_us now)
+static void submit (struct cluster *c, uint64_t id, const struct job_known *j, time_us now)
 {
     struct req req = {.tasks = j->procs};
     struct job_spec spec = {.id = {id},
@@ -88,12 +88,12 @@ static void measure (uint32_t queue, double goal_ms)
     for (uint32_t i = 0; i < procs; i++)
         (void)cluster_node_add (c, &node, begin, NULL, &err);
     for (int i = 0; i < 8192; i++) {
-        struct history_job j = made_up (&rng, procs / 4);
+        struct job_known j = made_up (&rng, procs / 4);
         estimator_ended (e, &j, (duration_us)((double)j.limit * rng_unit (&rng) * rng_unit (&rng)));
         estimator_arrived (e, &j, begin - (8192 - i) * (queue > 1000 ? 45 : 180) * US_PER_S);
     }
     while (cluster_job_count (c, JOB_IDLE) < queue) {
-        struct history_job j = made_up (&rng, procs / 4);
+        struct job_known j = made_up (&rng, procs / 4);
         submit (c, id++, &j, begin);
         if (id % 64 == 0 || cluster_job_count (c, JOB_IDLE) == queue) {
             (void)plan_compute (c, begin, arena, &plan, &err);
@@ -102,7 +102,7 @@ static void measure (uint32_t queue, double goal_ms)
         }
     }
     for (int i = 0; i < TIMES; i++) {
-        struct history_job j = made_up (&rng, procs / 4);
+        struct job_known j = made_up (&rng, procs / 4);
         struct req req = {.tasks = j.procs};
         struct job_spec spec = {.id = {id + 1000},
                                 .submit = begin + 60 * US_PER_S,

@@ -40,7 +40,7 @@ static bool coming (void *self, time_us *at, struct forward_job *out)
 }
 
 static bool coming_known (void *self, time_us *at, struct forward_job *out,
-                          struct history_job *known)
+                          struct job_known *known)
 {
     struct oracle *o = self;
     const struct engine_job *j = &o->trace->job[o->next];

@@ -95,7 +95,7 @@ static struct estimate ask (struct site *s, enum estimate_method method, uint64_
 /* User 7 asks for two hours and needs half an hour. */
 static void history_fill (struct site *s, uint32_t procs)
 {
-    struct history_job j = {.procs = procs, .limit = 2 * HOUR};
+    struct job_known j = {.procs = procs, .limit = 2 * HOUR};
     for (int k = 0; k < CRED_KINDS; k++)
         j.cred[k] = CRED_NONE;
     j.cred[CRED_USER] = 7;

@@ -13,9 +13,9 @@
 
 #define HOUR (3600 * US_PER_S)
 
-static struct history_job job_of (uint32_t user, uint32_t procs, duration_us limit)
+static struct job_known job_of (uint32_t user, uint32_t procs, duration_us limit)
 {
-    struct history_job j = {.procs = procs, .limit = limit};
+    struct job_known j = {.procs = procs, .limit = limit};
 
     for (int k = 0; k < CRED_KINDS; k++)
         j.cred[k] = CRED_NONE;
@@ -26,7 +26,7 @@ static struct history_job job_of (uint32_t user, uint32_t procs, duration_us lim
 static void nothing_known_is_the_limit (void **state)
 {
     struct history *h = history_create (64);
-    struct history_job j = job_of (1, 4, HOUR);
+    struct job_known j = job_of (1, 4, HOUR);
     struct runs runs;
     (void)state;
     history_runs (h, &j, 0, &runs);
@@ -37,8 +37,8 @@ static void nothing_known_is_the_limit (void **state)
 static void own_jobs_count_most (void **state)
 {
     struct history *h = history_create (64);
-    struct history_job mine = job_of (1, 4, HOUR), theirs = job_of (2, 4, HOUR);
-    struct history_job longer = job_of (1, 8, 4 * HOUR);
+    struct job_known mine = job_of (1, 4, HOUR), theirs = job_of (2, 4, HOUR);
+    struct job_known longer = job_of (1, 8, 4 * HOUR);
     struct runs runs;
     (void)state;
     for (int i = 0; i < 10; i++) {
@@ -57,7 +57,7 @@ static void own_jobs_count_most (void **state)
 static void recent_beats_old (void **state)
 {
     struct history *h = history_create (256);
-    struct history_job j = job_of (1, 4, HOUR);
+    struct job_known j = job_of (1, 4, HOUR);
     struct runs runs;
     (void)state;
     for (int i = 0; i < 100; i++)
@@ -72,7 +72,7 @@ static void recent_beats_old (void **state)
 static void elapsed_is_a_fact (void **state)
 {
     struct history *h = history_create (64);
-    struct history_job j = job_of (1, 4, HOUR);
+    struct job_known j = job_of (1, 4, HOUR);
     struct runs runs;
     struct rng rng;
     (void)state;
@@ -96,7 +96,7 @@ static void elapsed_is_a_fact (void **state)
 static void the_ring_wraps (void **state)
 {
     struct history *h = history_create (64);
-    struct history_job first = job_of (1, 1, HOUR), j;
+    struct job_known first = job_of (1, 1, HOUR), j;
     struct runs runs;
     (void)state;
     for (int i = 0; i < 10; i++)
@@ -114,7 +114,7 @@ static void the_ring_wraps (void **state)
 static void days_come_again (void **state)
 {
     struct history *h = history_create (1024);
-    struct history_job j = job_of (1, 1, HOUR), came;
+    struct job_known j = job_of (1, 1, HOUR), came;
     struct arrivals a;
     struct rng rng;
     time_us begin = INT64_C (1700000000) * US_PER_S, now = begin + 5 * 24 * HOUR, at, last = now;
@@ -141,7 +141,7 @@ static void days_come_again (void **state)
 static void order_statistics_and_change (void **state)
 {
     struct waits *w = waits_create ();
-    struct history_job j = job_of (1, 4, HOUR);
+    struct job_known j = job_of (1, 4, HOUR);
     struct estimate e;
     (void)state;
     waits_estimate (w, &j, &e);

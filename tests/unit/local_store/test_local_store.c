@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "local/store/estimates.h"
 #include "local/store/local_store.h"
 #include "proto/base/clock.h"
 
@@ -315,10 +316,85 @@ static void kill_in_the_middle (void **state)
     reopen (f);
 }
 
+/* --- what waiting jobs were told ---------------------------------------------------------------- */
+
+struct told {
+    uint32_t count;
+    uint64_t number[8];
+    time_us started[8];
+    struct store_estimate last;
+};
+
+static void told_take (void *arg, const struct store_estimate *e)
+{
+    struct told *t = arg;
+    t->number[t->count] = e->number;
+    t->started[t->count++] = e->started;
+    t->last = *e;
+}
+
+static struct told told_read (struct fixture *f)
+{
+    struct told t = {0};
+    struct err err = {0};
+    if (store_estimate_each (f->store, told_take, &t, &err) != 0)
+        fail_msg ("%s", err.text);
+    return t;
+}
+
+static void estimates_and_their_starts (void **state)
+{
+    struct fixture *f = *state;
+    struct err err = {0};
+    struct store_estimate e = {.class_name = "batch", .raw = {5, 4, 6, 3, 7},
+                               .said = {50, 40, 60, 30, 70}, .draws = 9};
+    struct store_job job = sample (3);
+    job.start = 600; /* it started, and the row does not say so: a crash in between */
+    job.state = STORE_JOB_RUNNING;
+    put (f, &job, NULL);
+    store_job_free (&job);
+    job = sample (4);
+    job.start = 0;
+    put (f, &job, NULL);
+    store_job_free (&job);
+    assert_int_equal (local_store_begin (f->store, &err), 0);
+    for (e.number = 1; e.number <= 4; e.number++) {
+        e.given = (time_us)(100 * e.number);
+        assert_int_equal (store_estimate_add (f->store, &e, &err), 0);
+    }
+    e.number = 4; /* what was told first stays */
+    e.said.median = 999;
+    assert_int_equal (store_estimate_add (f->store, &e, &err), 0);
+    assert_int_equal (store_estimate_started (f->store, 1, 700, &err), 0);
+    assert_int_equal (store_estimate_started (f->store, 77, 700, &err), 0);
+    assert_int_equal (local_store_commit (f->store, &err), 0);
+    reopen (f);
+    struct told t = told_read (f);
+    assert_int_equal (t.count, 4);
+    assert_int_equal (t.number[0], 3); /* by start; those without one last */
+    assert_int_equal (t.started[0], 600);
+    assert_int_equal (t.number[1], 1);
+    assert_int_equal (t.started[1], 700);
+    assert_int_equal (t.number[3], 4);
+    assert_int_equal (t.started[3], 0);
+    assert_int_equal (t.last.said.median, 50);
+    assert_int_equal (t.last.raw.high95, 7);
+    assert_int_equal (t.last.draws, 9);
+    /* 2 has gone without a start; 1 was told too long ago */
+    assert_int_equal (local_store_begin (f->store, &err), 0);
+    assert_int_equal (store_estimate_purge (f->store, 150, &err), 0);
+    assert_int_equal (local_store_commit (f->store, &err), 0);
+    t = told_read (f);
+    assert_int_equal (t.count, 2);
+    assert_int_equal (t.number[0], 3);
+    assert_int_equal (t.number[1], 4);
+}
+
 int main (void)
 {
 #define T(name) cmocka_unit_test_setup_teardown (name, setup, teardown)
     const struct CMUnitTest tests[] = {
+        T (estimates_and_their_starts),
         T (job_round_trip),       T (live_jobs_and_finding), T (part_round_trip),
         T (outbox_is_contiguous), T (holds_wanted_and_not),  T (kill_in_the_middle),
     };

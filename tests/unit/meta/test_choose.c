@@ -266,6 +266,21 @@ static void report_cells (void **state)
     assert_true (choose_report_start (table, 4, 8, 60) == TIME_US_NONE);
 }
 
+/* A site's word counts as much as it has held. */
+static void expected_by_record (void **state)
+{
+    struct choose_record none = {0}, good = {100, 960000, 50, true}, late = {100, 940000, -50, true},
+                         bad = {100, 475000, 50, false};
+    (void)state;
+    assert_int_equal (choose_expected (0, 1000, 0, &good), 1000); /* it said nothing */
+    assert_int_equal (choose_expected (200, 1000, 0, &good), 150);
+    assert_int_equal (choose_expected (200, 1000, 0, &late), 250);
+    assert_int_equal (choose_expected (200, 1000, 180, &good), 180); /* not before now */
+    assert_int_equal (choose_expected (200, 1000, 0, &none), 600);
+    assert_int_equal (choose_expected (200, 1000, 0, &bad), 800);
+    assert_int_equal (choose_expected (200, 0, 0, &none), 200);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -281,6 +296,7 @@ int main (void)
         cmocka_unit_test (equals_a_search),
         cmocka_unit_test (single_by_completion_then_price),
         cmocka_unit_test (report_cells),
+        cmocka_unit_test (expected_by_record),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

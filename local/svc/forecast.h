@@ -1,0 +1,70 @@
+/* forecast: start-time estimates of the daemon (local/estimate), and their record.
+ *
+ * After a change of the schedule, and every minute, the site is simulated forward: the queue, then a
+ * table of shapes. That is done in slices of the event loop of some FORECAST_SLICE units of work (about
+ * a millisecond or two), so that no pass waits longer than a slice, and no more often than leaves the
+ * processor to others FORECAST_SHARE times as long as it took. Results are kept until the next.
+ * Questions about a shape or by another method are answered at once, bounded in work; where the site
+ * is so large that a copy of it is too dear (FORECAST_COPY_MAX nodes and jobs), by the table.
+ *
+ * What a waiting job was first told is durable; when it starts, that is scored. Run times come from
+ * the history of ended jobs (local/store/history.h). Under SIMULATION nothing is forecast. */
+#ifndef NUI_LOCAL_SVC_FORECAST_H
+#define NUI_LOCAL_SVC_FORECAST_H
+
+#include "local/estimate/estimator.h"
+#include "local/svc/svc_i.h"
+
+enum {
+    FORECAST_SLICE = 200000,
+    FORECAST_SHARE = 20,
+    FORECAST_COPY_MAX = 3000,
+    FORECAST_EVERY_S = 60,
+};
+
+/* Reads history and record; before jobs are recovered. */
+int forecast_open (struct svc *svc, struct err *err);
+void forecast_close (struct svc *svc); /* writes what is not yet written */
+
+/* The policy is about to be replaced: nothing may look at the old one any more. */
+void forecast_policy_changes (struct svc *svc);
+/* A pass has run, or anything else has happened. */
+void forecast_wake (struct svc *svc);
+/* It entered the queue (also after a restart). */
+void forecast_arrived (struct svc *svc, const struct site_job *job);
+/* Chosen to start, durably. */
+void forecast_started (struct svc *svc, const struct site_job *job, time_us now);
+/* It ran from start to end. */
+void forecast_ended (struct svc *svc, const struct site_job *job);
+void forecast_forget (struct svc *svc, uint64_t number);
+/* Every RMPOLLINTERVAL: what started, to disk. */
+void forecast_poll (struct svc *svc);
+
+/* NULL: none. In the arena. */
+Nui__Common__V1__Forecast *forecast_of_job (struct svc *svc, const struct site_job *job,
+                                            struct arena *arena);
+/* By a method, now; ERR_NOT_FOUND: it does not wait for its turn. */
+int forecast_ask_job (struct svc *svc, const struct site_job *job, enum estimate_method method,
+                      struct arena *arena, Nui__Common__V1__Forecast **out, struct err *err);
+/* Of what is not in the queue: submitted now by these credentials. */
+int forecast_ask_shape (struct svc *svc, const uint32_t cred[CRED_KINDS], const struct req *req,
+                        uint32_t req_count, duration_us walltime, enum estimate_method method,
+                        struct arena *arena, Nui__Common__V1__Forecast **out, struct err *err);
+/* From the table: the tightest shape that covers it; false: not yet known. */
+bool forecast_table (struct svc *svc, uint32_t procs, duration_us walltime, struct estimate *out,
+                     time_us *made_out);
+
+/* Of all, then of each class; in the arena. */
+Nui__Common__V1__EstimateRecord **forecast_records (struct svc *svc, struct arena *arena,
+                                                    size_t *count_out);
+
+struct forecast_cost {
+    uint64_t surveys;
+    duration_us survey; /* processor time of the last one */
+    duration_us slice;  /* the longest */
+    time_us surveyed;   /* TIME_US_NONE: never */
+    uint64_t history;
+};
+void forecast_cost (struct svc *svc, struct forecast_cost *out);
+
+#endif

@@ -1,0 +1,108 @@
+#!/usr/bin/python3
+"""Start-time estimates of a site that works: what waiting jobs are told, kept up to date, scored when
+they start, and remembered over a kill -9."""
+import os
+import sqlite3
+import sys
+import unittest
+from datetime import datetime
+
+from onesite import SiteCase, layout, wait_for
+
+
+def moment(text):
+    return datetime.fromisoformat(text).timestamp()
+
+
+@unittest.skipIf(os.geteuid() != 0, "needs to be root: jobs run as other accounts")
+class Estimates(SiteCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.account = layout.account_of("alice")
+        cls.shared = cls.state / "shared"
+        cls.shared.mkdir()
+        cls.shared.chmod(0o1777)
+
+    def submit(self, site, seconds, limit, tasks=2):
+        script = self.shared / f"sleep{seconds}.sh"
+        script.write_text(f"#!/bin/sh\nsleep {seconds}\n")
+        script.chmod(0o755)
+        return self.ok(site, "msub", "-l", f"nodes=1:ppn={tasks},walltime={limit}", script,
+                       account=self.account).strip()
+
+    def job(self, site, ident):
+        return self.data(site, "checkjob", ident)["job"]
+
+    def state_of(self, site, job, state):
+        return self.job(site, job)["state"] == state
+
+    def ended(self, site, job):
+        return self.state_of(site, job, "Completed")
+
+    def record(self, site):
+        return {r["class"]: r for r in self.data(site, "diagnose", "-e")}
+
+    def test_life(self):
+        site = self.site()
+        site.write(f"JOBDIR {self.state}/jobs\nPORTRANGE 20200-20299\nADMIN1 root\nNODECFG[n1] PROCS=2\n"
+                   "RMPOLLINTERVAL 1\n")
+        site.start()
+        self.assertEqual(self.record(site)["[ALL]"]["jobs"], 0)
+
+        # nobody ahead: certain, by every method that looks at the present
+        said = {f["method"]: f for f in
+                self.data(site, "showstart", "-e", "all", "2@1:00:00")}
+        self.assertEqual(set(said), {"limits", "priority", "history", "simulation"})
+        self.assertTrue(said["simulation"]["certain"])
+
+        # a history: jobs that ask for an hour and need a second
+        for _ in range(3):
+            job = self.submit(site, 1, "1:00:00")
+            wait_for(f"{job} to end", lambda: self.ended(site, job), 120, site.log)
+
+        # one runs, one waits: by limits in an hour, by what is known of such jobs far sooner
+        first = self.submit(site, 600, "1:00:00")
+        second = self.submit(site, 1, "1:00:00")
+        wait_for("the first to run", lambda: self.state_of(site, first, "Running"), 60,
+                 site.log)
+        said = {f["method"]: f for f in self.data(site, "showstart", "-e", "all", second)}
+        begin = moment(self.job(site, first)["start_time"])
+        self.assertAlmostEqual(moment(said["limits"]["median"]) - begin, 3600, delta=30)
+        self.assertLess(moment(said["simulation"]["median"]) - begin, 1800)
+        for f in said.values():
+            order = [moment(f[k]) for k in ("low95", "low50", "median", "high50", "high95")]
+            self.assertEqual(order, sorted(order), f)
+        one = self.data(site, "showstart", "-e", "sim", second)
+        self.assertEqual([f["method"] for f in one], ["simulation"])
+        table = self.ok(site, "showstart", "-e", "all", "2@10:00")
+        self.assertIn("Earliest start in", table)
+        self.assertIn("simulation", table)
+
+        # what it was told is durable: killed and started again, it is scored when it starts
+        wait_for("the answer to be on disk", lambda: self.told(site) == 1, 60, site.log)
+        site.process.kill()
+        site.start()
+        self.ok(site, "canceljob", first)
+        wait_for(f"{second} to end", lambda: self.ended(site, second), 120, site.log)
+        wait_for("the score", lambda: self.record(site)["[ALL]"]["jobs"] == 1, 60, site.log)
+        wait_for("the start to be on disk", lambda: self.told(site, started=True) == 1, 60, site.log)
+        self.assertFalse(self.record(site)["[ALL]"]["earned"]) # one is no record
+
+        # and the record outlives it too
+        site.process.kill()
+        site.start()
+        self.assertEqual(self.record(site)["[ALL]"]["jobs"], 1)
+        self.assertIn("ended jobs known: ", self.ok(site, "diagnose", "-e"))
+
+        self.refused(site, "showstart", "-e", "tarot", "1@1:00", code=2, says="one of all")
+
+    def told(self, site, started=False):
+        with sqlite3.connect(f"file:{site.dir}/local.db?mode=ro", uri=True) as db:
+            return db.execute("SELECT count(*) FROM estimate WHERE (started_us > 0) = ?",
+                              (started,)).fetchone()[0]
+
+
+if __name__ == "__main__":
+    sys.dont_write_bytecode = True
+    unittest.main()
