@@ -29,9 +29,18 @@ def print_status(grid):
     return 0 if len(running) == 1 + len(grid.daemons) else 1
 
 
-def start(state, once):
+def slurm_words(grid):
+    """For those who want to be a user of the site's own Slurm."""
+    return "".join(f"export SLURM_CONF={s.conf}     # sinfo -a, squeue -a, sbatch -A phys … at {name}\n   "
+                   for name, s in grid.slurm.items())
+
+
+def start(state, once, slurm):
     code = 1
-    grid = Grid(state, BUILD)
+    if (state / "grid.json").exists() and bool(Grid(state, None).slurm) != slurm:
+        raise Failure(f"{state} holds a grid {'without' if slurm else 'with'} a Slurm: remove it with "
+                      f"deploy/quickstart clean, or choose another directory with NUI_QUICKSTART_DIR")
+    grid = Grid(state, BUILD, slurm={"alpha": {}} if slurm else {})
     print(f"== state directory: {state}")
     try:
         grid.stop()  # an earlier run's, so that what was just built is what runs
@@ -61,17 +70,17 @@ def start(state, once):
 == The grid is running. To use it:
    export PATH={programs}:$PATH
    export NUI_CONFIG={grid.layout.config('alice')}     # or bob, {', '.join(n for k, n in grid.identities()[-2:])}
-   nui sites; nui balance; nui submit {ROOT}/deploy/samples/hello.sh; nui jobs; nui help
+   {slurm_words(grid)}nui sites; nui balance; nui submit {ROOT}/deploy/samples/hello.sh; nui jobs; nui help
    logs: {grid.layout.log}
    ./deploy/quickstart status | stop | clean""")
     return 0
 
 
-def main(command, once=False):
+def main(command, once=False, slurm=False):
     state = state_directory()
     try:
         if command == "start":
-            return start(state, once)
+            return start(state, once, slurm)
         if not (state / "grid.json").exists():
             print(f"nothing was started in {state}")
             return 1 if command == "status" else 0
@@ -90,4 +99,4 @@ def main(command, once=False):
         return 1
 
 
-sys.exit(main(sys.argv[1], "--once" in sys.argv[2:]))
+sys.exit(main(sys.argv[1], "--once" in sys.argv[2:], "--slurm" in sys.argv[2:]))

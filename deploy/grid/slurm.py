@@ -111,8 +111,6 @@ class Slurm:
         self.ports_file = self.run / "ports"
         self.ports = [int(p) for p in self.ports_file.read_text().split()] \
             if self.ports_file.exists() else []
-        if self.conf.exists() and not self.nodes:
-            self.nodes = [(n, {}) for n in (self.run / "nodes").read_text().split()]
         self.restd = Process("slurmrestd", self.run / "slurmrestd.process", self.log / "slurmrestd.log")
         self.completions = self.root / "jobcomp"
 
@@ -289,7 +287,8 @@ class Slurm:
                     os.kill(pid, number)
                 except ProcessLookupError:
                     pass
-        for name in ("slurmctld", *(f"slurmd.{n}" for n, _ in self.nodes), "munged"):
+        nodes = (self.run / "nodes").read_text().split() if (self.run / "nodes").exists() else []
+        for name in ("slurmctld", *(f"slurmd.{n}" for n in nodes), "munged"):
             if not self.end(name):
                 forced.append(name)
         return forced
