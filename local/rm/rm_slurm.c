@@ -33,10 +33,11 @@ static void script_build (const struct rm_job *spec, const char *work, struct st
     quote (b, work);
     strbuf_puts (b, " || exit 126\n");
     if (spec->start)
-        strbuf_printf (b,
-                       "wait=$(( (%lld - $(date +%%s%%N)) / 1000000 ))\n"
-                       "[ \"$wait\" -gt 0 ] && sleep \"$((wait / 1000)).$(printf %%03d $((wait %% 1000)))\"\n",
-                       (long long)spec->start * 1000);
+        strbuf_printf (
+            b,
+            "wait=$(( (%lld - $(date +%%s%%N)) / 1000000 ))\n"
+            "[ \"$wait\" -gt 0 ] && sleep \"$((wait / 1000)).$(printf %%03d $((wait %% 1000)))\"\n",
+            (long long)spec->start * 1000);
     strbuf_puts (b, "exec ./script");
     for (uint32_t i = 0; i < spec->arg_count; i++) {
         strbuf_putc (b, ' ');
@@ -94,10 +95,10 @@ static char *submission_build (struct slurm *slurm, const struct rm_job *spec, c
     uint32_t tasks = 0;
     for (uint32_t i = 0; i < spec->host_count; i++)
         tasks += spec->host_tasks[i];
-    json_t *job = json_pack ("{s:s, s:s, s:s, s:s, s:i, s:s, s:b}", "name", key, "comment", comment,
-                             "partition", partition_for (slurm, spec->class_name), "nodes", nodes,
-                             "tasks", (int)(tasks ? tasks : 1), "current_working_directory", work,
-                             "requeue", 0);
+    json_t *job =
+        json_pack ("{s:s, s:s, s:s, s:s, s:i, s:s, s:b}", "name", key, "comment", comment,
+                   "partition", partition_for (slurm, spec->class_name), "nodes", nodes, "tasks",
+                   (int)(tasks ? tasks : 1), "current_working_directory", work, "requeue", 0);
     uint32_t per_task = tasks ? spec->procs / tasks : 1;
     if (per_task > 1)
         json_object_set_new (job, "cpus_per_task", json_integer (per_task));
@@ -105,9 +106,9 @@ static char *submission_build (struct slurm *slurm, const struct rm_job *spec, c
         json_object_set_new (job, "memory_per_cpu",
                              json_integer ((spec->memory_mb + spec->procs - 1) / spec->procs));
     /* Slurm counts minutes from the move on. */
-    json_object_set_new (job, "time_limit",
-                         json_integer ((spec->walltime + 5 * US_PER_S + 60 * US_PER_S - 1) /
-                                       (60 * US_PER_S)));
+    json_object_set_new (
+        job, "time_limit",
+        json_integer ((spec->walltime + 5 * US_PER_S + 60 * US_PER_S - 1) / (60 * US_PER_S)));
     if (spec->account && *spec->account)
         json_object_set_new (job, "account", json_string (spec->account));
     if (spec->qos && *spec->qos)
@@ -245,8 +246,7 @@ static int slurm_bind (void *self, const char *rm_id, time_us submit, const char
 static struct slurm_job *job_of (struct slurm *slurm, const char *job_id, uint32_t incarnation,
                                  struct err *err)
 {
-    struct slurm_job *job =
-        slurm->observe ? NULL : slurm_job_by_id (slurm, job_id, incarnation);
+    struct slurm_job *job = slurm->observe ? NULL : slurm_job_by_id (slurm, job_id, incarnation);
     if (!job)
         err_set (err, ERR_NOT_FOUND, "job %s is not with Slurm", job_id);
     return job;
@@ -271,8 +271,8 @@ static int slurm_signal (void *self, const char *job_id, uint32_t incarnation, i
     if (!*job->rm_id)
         return err_set (err, ERR_CONFLICT, "job %s does not run yet", job_id);
     snprintf (path, sizeof path, "job/%s?signal=%d", job->rm_id, signo);
-    struct slurm_request request = {.method = "DELETE", .path = path, .on_done = on_nothing,
-                                    .arg = slurm};
+    struct slurm_request request = {
+        .method = "DELETE", .path = path, .on_done = on_nothing, .arg = slurm};
     slurm_rest_send (slurm->rest, &request);
     return 0;
 }
@@ -287,8 +287,8 @@ static int slurm_cancel (void *self, const char *job_id, uint32_t incarnation, s
     return 0;
 }
 
-static int slurm_query (void *self, const char *job_id, uint32_t incarnation,
-                        struct rm_status *out, struct err *err)
+static int slurm_query (void *self, const char *job_id, uint32_t incarnation, struct rm_status *out,
+                        struct err *err)
 {
     struct slurm_job *job = job_of (self, job_id, incarnation, err);
     if (!job)
@@ -378,19 +378,27 @@ static int slurm_suspend (void *self, const char *job_id, uint32_t incarnation, 
     return job ? command_about (slurm, on ? "suspend" : "resume", job) : ERR_NOT_FOUND;
 }
 
+static int slurm_forget (void *self, const struct rm_gone *jobs, uint32_t count,
+                         void (*done) (void *arg, bool ok), void *arg, struct err *err)
+{
+    struct slurm *slurm = self;
+    return remover_go (slurm->remover, jobs, count, done, arg, err);
+}
+
 static void slurm_destroy (void *self)
 {
     struct slurm *slurm = self;
     struct slurm_job *job, *next;
     if (!slurm)
         return;
+    remover_destroy (slurm->remover);
     slurm_rest_destroy (slurm->rest);
     slurm_commands_stop (slurm);
     slurm_done_stop (slurm);
     HASH_ITER (hh, slurm->jobs, job, next)
-        slurm_job_free (job);
+    slurm_job_free (job);
     HASH_ITER (hh_id, slurm->by_id, job, next)
-        slurm_job_free (job);
+    slurm_job_free (job);
     slurm_poll_stop (slurm);
     if (slurm->dir >= 0)
         close (slurm->dir);
@@ -419,6 +427,7 @@ static const struct rm_ops slurm_ops = {
     .hold = slurm_hold,
     .requeue = slurm_requeue,
     .suspend = slurm_suspend,
+    .forget = slurm_forget,
 };
 
 static char *dup_or_null (const char *text)
@@ -456,12 +465,16 @@ int rm_slurm_create (const struct rm_slurm_config *config, struct rm *out, struc
     slurm->bin_dir = dup_or_null (config->bin_dir);
     slurm->completions = dup_or_null (config->completions);
     slurm->dir = -1;
-    struct slurm_rest_config rest = {.base = slurm->base, .log = slurm->log,
-                                     .server = config->server, .key_file = config->key_file,
+    struct slurm_rest_config rest = {.base = slurm->base,
+                                     .log = slurm->log,
+                                     .server = config->server,
+                                     .key_file = config->key_file,
                                      .user = config->user};
     int rc = job_dir_open (slurm, config->job_dir, &local);
     if (rc == 0 && !(slurm->rest = slurm_rest_create (&rest, &local)))
         rc = local.code;
+    if (rc == 0 && !(slurm->remover = remover_create (slurm->base, slurm->log, slurm->job_dir)))
+        rc = err_set (&local, ERR_NOMEM, "Slurm: no memory");
     if (rc == 0)
         rc = slurm_done_init (slurm, &local);
     if (rc == 0)

@@ -1,12 +1,12 @@
 /* rm_slurm: a real Slurm runs the jobs; policy decides which, when and where.
  *
- * Read and driven over slurmrestd (slurm_rest); the commands scontrol (requeue, suspend, resume: the
- * REST API has none of them) and sacct (ends that Slurm has forgotten) are run where REST ends.
+ * Read and driven over slurmrestd (slurm_rest); the commands scontrol (requeue, suspend, resume:
+ * the REST API has none of them) and sacct (ends that Slurm has forgotten) are run where REST ends.
  *
  * Users submit with sbatch to partitions that are State=DOWN (their names are the classes), so that
- * Slurm's own scheduler starts nothing. A job is started by moving it to one partition that is up and
- * that is ours alone, with the nodes that were chosen. Once it runs it is held, which Slurm heeds only
- * if the job is ever requeued: it then waits for us, not for Slurm's scheduler.
+ * Slurm's own scheduler starts nothing. A job is started by moving it to one partition that is up
+ * and that is ours alone, with the nodes that were chosen. Once it runs it is held, which Slurm
+ * heeds only if the job is ever requeued: it then waits for us, not for Slurm's scheduler.
  *
  * What Slurm says is compared with what it said before; changes are events. While slurmctld or
  * slurmrestd cannot be reached fresh () is false and nothing is forgotten.
@@ -27,17 +27,17 @@ enum { RM_SLURM_JOBS_MAX = 1 << 20, RM_SLURM_NODES_MAX = 100000 };
 struct rm_slurm_config {
     struct event_base *base;
     struct log *log;
-    const char *server;     /* slurmrestd: "http://host:port", "unix:/path" */
-    const char *key_file;   /* jwt_hs256.key */
-    const char *user;       /* SlurmUser, or root */
-    const char *partition;  /* ours: State=UP, closed to users */
-    const char *slurm_conf; /* for the commands; NULL: Slurm's default */
-    const char *bin_dir;    /* of scontrol and sacct; NULL: by PATH */
+    const char *server;      /* slurmrestd: "http://host:port", "unix:/path" */
+    const char *key_file;    /* jwt_hs256.key */
+    const char *user;        /* SlurmUser, or root */
+    const char *partition;   /* ours: State=UP, closed to users */
+    const char *slurm_conf;  /* for the commands; NULL: Slurm's default */
+    const char *bin_dir;     /* of scontrol and sacct; NULL: by PATH */
     const char *completions; /* file of JobCompType=jobcomp/filetxt; NULL: none */
-    bool observe;           /* look only: another scheduler runs this Slurm */
-    bool sacct;             /* ask sacct for ends that Slurm has forgotten */
-    duration_us poll;       /* between looks at Slurm */
-    duration_us patience;   /* a start that is not RUNNING by then has failed */
+    bool observe;            /* look only: another scheduler runs this Slurm */
+    bool sacct;              /* ask sacct for ends that Slurm has forgotten */
+    duration_us poll;        /* between looks at Slurm */
+    duration_us patience;    /* a start that is not RUNNING by then has failed */
     const char *job_dir;
     rm_event_fn on_event;
     void *arg;

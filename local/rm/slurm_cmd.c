@@ -53,8 +53,10 @@ static void command_done (struct slurm_command *c, int code)
     char quoted[400];
     DL_DELETE (slurm->commands, c);
     if (code != 0)
-        log_event (slurm->log, LOG_LEVEL_WARN, "slurm", "command_failed", "command=\"%s %s\" exit=%d "
-                   "said=%s", c->args[0], c->args[1] ? c->args[1] : "", code,
+        log_event (slurm->log, LOG_LEVEL_WARN, "slurm", "command_failed",
+                   "command=\"%s %s\" exit=%d "
+                   "said=%s",
+                   c->args[0], c->args[1] ? c->args[1] : "", code,
                    log_quote (strbuf_text (&c->output), quoted, sizeof quoted));
     c->on_done (c->arg, code, strbuf_text (&c->output));
     command_free (c);

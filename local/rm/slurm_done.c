@@ -18,11 +18,11 @@ struct slurm_done {
     struct slurm *slurm;
     int watch; /* inotify */
     struct event *changed;
-    int fd;    /* of a search under way; -1 */
+    int fd; /* of a search under way; -1 */
     off_t at;
     struct strbuf line; /* begun in the last chunk */
     struct event *slice;
-    bool again; /* more to find when this search is done */
+    bool again;  /* more to find when this search is done */
     bool asking; /* sacct runs */
 };
 
@@ -38,8 +38,8 @@ static void unknown (struct slurm_job *job)
 {
     struct slurm *slurm = job->owner;
     char id[JOBDIR_KEY_MAX];
-    struct rm_event event = {.kind = RM_EVENT_UNKNOWN, .job_id = id,
-                             .incarnation = job->incarnation};
+    struct rm_event event = {
+        .kind = RM_EVENT_UNKNOWN, .job_id = id, .incarnation = job->incarnation};
     memcpy (id, job->job_id, sizeof id);
     log_event (slurm->log, LOG_LEVEL_WARN, "slurm", "job_unknown",
                "job=%s slurm_job=%s reason=\"neither Slurm nor its records know it\"", id,
@@ -262,9 +262,15 @@ static void sacct_ask (struct slurm *slurm)
         sacct_end (slurm);
         return;
     }
-    const char *args[] = {"sacct", "--noheader", "--parsable2", "--allocations", "--duplicates",
+    const char *args[] = {"sacct",
+                          "--noheader",
+                          "--parsable2",
+                          "--allocations",
+                          "--duplicates",
                           "--format=JobID,JobIDRaw,Submit,Start,End,State,ExitCode,NodeList",
-                          "--jobs", strbuf_text (&ids), NULL};
+                          "--jobs",
+                          strbuf_text (&ids),
+                          NULL};
     slurm_command (slurm, args, on_sacct, slurm);
     strbuf_free (&ids);
 }

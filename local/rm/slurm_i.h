@@ -13,6 +13,7 @@
 #include <uthash.h>
 
 #include "local/rm/jobdir.h"
+#include "local/rm/remover.h"
 #include "local/rm/rm_slurm.h"
 #include "local/rm/slurm_json.h"
 #include "local/rm/slurm_rest.h"
@@ -32,15 +33,15 @@ enum slurm_state {
 struct slurm_seen {
     struct rm_native native; /* strings in the arena it was parsed into */
     enum slurm_state state;
-    char word[24];           /* COMPLETED, TIMEOUT … */
-    int64_t number;          /* of this record; 0: a task that has no record of its own yet */
+    char word[24];  /* COMPLETED, TIMEOUT … */
+    int64_t number; /* of this record; 0: a task that has no record of its own yet */
     const char *comment, *reason, *partition;
     time_us end;
     int32_t exit_status; /* raw wait status */
     uint32_t restarts;
     int64_t priority;
-    int64_t array_id;     /* 0: none */
-    const char *tasks;    /* "0-4%2": tasks without a record of their own; "" none */
+    int64_t array_id;  /* 0: none */
+    const char *tasks; /* "0-4%2": tasks without a record of their own; "" none */
 };
 
 /* A node as told by Slurm. Strings are owned, all in one block behind it. */
@@ -54,11 +55,11 @@ struct slurm_node {
 enum slurm_phase {
     PHASE_NONE,
     PHASE_SUBMIT, /* to be submitted */
-    PHASE_FIND,   /* the submission's answer was lost, or we were: it is looked for by its comment */
-    PHASE_LATER,  /* submitted; waits for its moment */
-    PHASE_MOVE,   /* to be moved to our partition */
-    PHASE_WATCH,  /* moved: RUNNING is waited for */
-    PHASE_BACK,   /* Slurm did not start it: to be moved back */
+    PHASE_FIND,  /* the submission's answer was lost, or we were: it is looked for by its comment */
+    PHASE_LATER, /* submitted; waits for its moment */
+    PHASE_MOVE,  /* to be moved to our partition */
+    PHASE_WATCH, /* moved: RUNNING is waited for */
+    PHASE_BACK,  /* Slurm did not start it: to be moved back */
 };
 
 /* How far the search for a forgotten end has come: slurm_done.c. */
@@ -68,10 +69,10 @@ enum slurm_hold_wish { HOLD_WISH_NONE, HOLD_WISH_RELEASE, HOLD_WISH_USER, HOLD_W
 
 struct slurm_job {
     struct slurm *owner;
-    char rm_id[SLURM_ID_MAX];      /* "" while not submitted */
+    char rm_id[SLURM_ID_MAX]; /* "" while not submitted */
     time_us submit;
-    int64_t number;                /* 0: unknown */
-    char job_id[JOBDIR_KEY_MAX];   /* "" while nobody told us which job of ours it is */
+    int64_t number;              /* 0: unknown */
+    char job_id[JOBDIR_KEY_MAX]; /* "" while nobody told us which job of ours it is */
     uint32_t incarnation;
     bool native;
     /* what Slurm said last */
@@ -81,33 +82,33 @@ struct slurm_job {
     time_us start, end;
     int32_t exit_status;
     uint32_t restarts;
-    bool held;        /* priority 0 */
-    char *placement;  /* "n1:2,…" */
-    uint64_t digest;  /* of what was told in NATIVE */
-    uint64_t seen;    /* number of the look */
+    bool held;       /* priority 0 */
+    char *placement; /* "n1:2,…" */
+    uint64_t digest; /* of what was told in NATIVE */
+    uint64_t seen;   /* number of the look */
     /* what was told */
     bool started_told;
     uint32_t restarts_told;
     time_us start_told;
     /* wishes */
     enum slurm_phase phase;
-    bool asked;       /* we started it */
+    bool asked; /* we started it */
     bool cancel;
     enum slurm_hold_wish hold;
     enum slurm_seek seeking;
-    bool busy;        /* a request is under way */
-    bool guarded;     /* held while it runs */
-    bool settling;    /* in job_settle */
-    bool gone;        /* not in Slurm's list any more */
-    uint64_t written; /* looks begun before this number do not count */
+    bool busy;            /* a request is under way */
+    bool guarded;         /* held while it runs */
+    bool settling;        /* in job_settle */
+    bool gone;            /* not in Slurm's list any more */
+    uint64_t written;     /* looks begun before this number do not count */
     duration_us deadline; /* monotonic; of PHASE_WATCH */
     time_us launch_at;
-    char *hosts;      /* chosen: "n1,n2" */
+    char *hosts; /* chosen: "n1,n2" */
     uint32_t host_count;
-    char *class_name; /* partition it came from, to go back to */
+    char *class_name;   /* partition it came from, to go back to */
     char *hosts_wanted; /* the user's own, to go back to; "" none */
     uint32_t nodes_min, nodes_max;
-    bool limitless;     /* it named no time limit */
+    bool limitless; /* it named no time limit */
     duration_us walltime;
     char *submission; /* JSON of a job to be submitted */
     char *user;
@@ -129,22 +130,25 @@ struct slurm {
     rm_event_fn on_event;
     void *arg;
     int dir; /* job_dir */
+    struct remover *remover;
     /* nodes */
     struct slurm_node *nodes;
     struct rm_node *node_list;
     uint32_t node_count;
     bool nodes_changed;
     char default_class[SLURM_WORD_MAX];
-    struct slurm_class { char name[SLURM_WORD_MAX]; } *classes;
+    struct slurm_class {
+        char name[SLURM_WORD_MAX];
+    } * classes;
     uint32_t class_count;
     /* jobs */
     struct slurm_job *jobs;  /* by rm_id */
     struct slurm_job *by_id; /* by key */
     /* looking */
     struct event *poll_timer, *watch_timer;
-    uint64_t look;      /* number of the present or last look at jobs */
+    uint64_t look; /* number of the present or last look at jobs */
     bool looking;
-    bool look_again;    /* when this one is done */
+    bool look_again; /* when this one is done */
     time_us look_begun, look_since;
     uint32_t look_lightly; /* looks since the last whole one */
     bool fresh;
@@ -199,15 +203,16 @@ void slurm_job_settle_in (struct slurm_job *job, duration_us d); /* from the loo
 
 /* --- slurm_cmd.c -------------------------------------------------------------------------- */
 
-/* Runs BIN/args[0] …, one at a time, in order; what it printed (at most 1 MiB) goes to on_done, with
- * its exit code (-1: it could not be run). */
+/* Runs BIN/args[0] …, one at a time, in order; what it printed (at most 1 MiB) goes to on_done,
+ * with its exit code (-1: it could not be run). */
 void slurm_command (struct slurm *slurm, const char *const *args,
                     void (*on_done) (void *arg, int code, const char *text), void *arg);
 void slurm_commands_stop (struct slurm *slurm);
 
 /* --- slurm_done.c ------------------------------------------------------------------------- */
 
-/* Looks for the end of a job that Slurm has forgotten; slurm_job_finish or RM_EVENT_UNKNOWN follows.
+/* Looks for the end of a job that Slurm has forgotten; slurm_job_finish or RM_EVENT_UNKNOWN
+ * follows.
  */
 void slurm_done_find (struct slurm_job *job);
 void slurm_done_stop (struct slurm *slurm);

@@ -108,11 +108,11 @@ void slurm_job_finish (struct slurm_job *job, const struct rm_status *status)
     struct slurm *slurm = job->owner;
     char id[JOBDIR_KEY_MAX];
     memcpy (id, job->job_id, sizeof id);
-    struct rm_event event = {.kind = RM_EVENT_ENDED, .job_id = id,
-                             .incarnation = job->incarnation, .status = status};
+    struct rm_event event = {
+        .kind = RM_EVENT_ENDED, .job_id = id, .incarnation = job->incarnation, .status = status};
     log_event (slurm->log, LOG_LEVEL_INFO, "slurm", "job_ended",
-               "job=%s slurm_job=%s how=%s exit_code=%d", id, job->rm_id,
-               rm_end_name (status->end), status->exit_code);
+               "job=%s slurm_job=%s how=%s exit_code=%d", id, job->rm_id, rm_end_name (status->end),
+               status->exit_code);
     unbind (job); /* first: the callback may bind the next incarnation */
     if (job->state == SLURM_ENDED)
         job->digest = 1; /* its end is told: it is not to be told as a new job */
@@ -128,9 +128,12 @@ static void tell_started (struct slurm_job *job)
     if (job->launch_at > status.start)
         status.start = job->launch_at;
     memcpy (id, job->job_id, sizeof id);
-    struct rm_event event = {.kind = RM_EVENT_STARTED, .job_id = id,
-                             .incarnation = job->incarnation, .status = &status,
-                             .placement = job->placement, .unasked = !job->asked};
+    struct rm_event event = {.kind = RM_EVENT_STARTED,
+                             .job_id = id,
+                             .incarnation = job->incarnation,
+                             .status = &status,
+                             .placement = job->placement,
+                             .unasked = !job->asked};
     job->started_told = true;
     job->start_told = status.start;
     job->restarts_told = job->restarts;
@@ -141,8 +144,11 @@ static void tell_started (struct slurm_job *job)
 /* It ran, and waits (or runs) again: that run is over. Its end is known to a look's precision. */
 static void tell_requeued (struct slurm_job *job)
 {
-    struct rm_status status = {.started = true, .ended = true, .end = RM_END_REQUEUED,
-                               .start = job->start_told, .end_at = clock_now_us ()};
+    struct rm_status status = {.started = true,
+                               .ended = true,
+                               .end = RM_END_REQUEUED,
+                               .start = job->start_told,
+                               .end_at = clock_now_us ()};
     if (job->state != SLURM_PENDING && job->start > job->start_told && job->start < status.end_at)
         status.end_at = job->start;
     slurm_job_finish (job, &status);
@@ -154,8 +160,8 @@ static void tell_ended (struct slurm_job *job)
     slurm_end_of (job->word, job->exit_status, &status);
     if (job->start) {
         status.started = true;
-        status.start = job->started_told && job->start_told > job->start ? job->start_told
-                                                                         : job->start;
+        status.start =
+            job->started_told && job->start_told > job->start ? job->start_told : job->start;
         status.end_at = job->end > status.start ? job->end : status.start;
         if (status.end_at == status.start) /* Slurm counts whole seconds */
             status.end_at += US_PER_S;
@@ -199,9 +205,9 @@ static void on_errand (void *arg, const struct slurm_answer *answer)
     e.then (job, answer);
 }
 
-static void errand_send (struct slurm_job *job, const char *method, const char *path, const char *user,
-                  json_t *body,
-                  void (*then) (struct slurm_job *job, const struct slurm_answer *answer))
+static void errand_send (struct slurm_job *job, const char *method, const char *path,
+                         const char *user, json_t *body,
+                         void (*then) (struct slurm_job *job, const struct slurm_answer *answer))
 {
     struct errand *e = calloc (1, sizeof *e);
     assert (e && !job->busy);
@@ -210,8 +216,13 @@ static void errand_send (struct slurm_job *job, const char *method, const char *
     memcpy (e->key, job->key, sizeof e->key);
     e->then = then;
     job->busy = true;
-    struct slurm_request request = {.method = method, .path = path, .user = user, .body = body,
-                                    .on_done = on_errand, .on_drop = free, .arg = e};
+    struct slurm_request request = {.method = method,
+                                    .path = path,
+                                    .user = user,
+                                    .body = body,
+                                    .on_done = on_errand,
+                                    .on_drop = free,
+                                    .arg = e};
     slurm_rest_send (job->owner->rest, &request);
 }
 
@@ -309,8 +320,8 @@ static json_t *back_body (const struct slurm_job *job)
 {
     char nodes[32];
     const struct slurm *slurm = job->owner;
-    const char *class_name = job->class_name && *job->class_name ? job->class_name
-                                                                 : slurm->default_class;
+    const char *class_name =
+        job->class_name && *job->class_name ? job->class_name : slurm->default_class;
     if (job->nodes_max)
         snprintf (nodes, sizeof nodes, "%u-%u", job->nodes_min ? job->nodes_min : 1,
                   job->nodes_max);
@@ -331,8 +342,8 @@ static void on_back (struct slurm_job *job, const struct slurm_answer *answer)
         problem (job, "not_moved_back", answer);
     if (job->phase != PHASE_BACK)
         return;
-    snprintf (why, sizeof why, "Slurm did not start it on %.60s: %.80s", job->hosts ? job->hosts : "",
-              *job->reason ? job->reason : "no reason given");
+    snprintf (why, sizeof why, "Slurm did not start it on %.60s: %.80s",
+              job->hosts ? job->hosts : "", *job->reason ? job->reason : "no reason given");
     start_failed (job, why);
     slurm_look (job->owner, true);
 }
@@ -370,15 +381,18 @@ static void on_submitted (struct slurm_job *job, const struct slurm_answer *answ
     job->phase = PHASE_LATER;
     log_event (slurm->log, LOG_LEVEL_INFO, "slurm", "job_submitted", "job=%s slurm_job=%s user=%s",
                job->job_id, rm_id, job->user);
-    struct rm_event event = {.kind = RM_EVENT_HANDED, .job_id = job->job_id,
-                             .incarnation = job->incarnation, .rm_id = rm_id};
+    struct rm_event event = {.kind = RM_EVENT_HANDED,
+                             .job_id = job->job_id,
+                             .incarnation = job->incarnation,
+                             .rm_id = rm_id};
     slurm->on_event (slurm->arg, &event);
     slurm_job_settle (job);
 }
 
 static void submit_send (struct slurm_job *job)
 {
-    errand_send (job, "POST", "job/submit", job->user, json_loads (job->submission, 0, NULL), on_submitted);
+    errand_send (job, "POST", "job/submit", job->user, json_loads (job->submission, 0, NULL),
+                 on_submitted);
 }
 
 /* --- the guard ---------------------------------------------------------------------------- */
@@ -422,7 +436,7 @@ static void hold_send (struct slurm_job *job)
     bool on = job->hold != HOLD_WISH_RELEASE;
     snprintf (path, sizeof path, "job/%s", job->rm_id);
     errand_send (job, "POST", path, job->hold == HOLD_WISH_USER ? job->user : NULL,
-          json_pack ("{s:b}", "hold", on), on_held);
+                 json_pack ("{s:b}", "hold", on), on_held);
 }
 
 /* --- the next step ------------------------------------------------------------------------ */

@@ -77,8 +77,9 @@ int slurm_split_feed (struct slurm_split *split, const char *bytes, size_t len,
             if (c == ' ' || c == '\n' || c == '\r' || c == '\t')
                 continue;
             if (c != '{')
-                return err_set (err, ERR_INVALID, "slurmrestd answered something that is no JSON "
-                                                  "object");
+                return err_set (err, ERR_INVALID,
+                                "slurmrestd answered something that is no JSON "
+                                "object");
             split->begun = true;
         }
         if (split->done)
@@ -99,8 +100,9 @@ int slurm_split_feed (struct slurm_split *split, const char *bytes, size_t len,
         if (split->collecting)
             strbuf_append (&split->object, &c, 1);
         if (split->object.len > SLURM_OBJECT_MAX)
-            return err_set (err, ERR_LIMIT, "slurmrestd: an entry of \"%s\" is longer than %d bytes",
-                            split->key, SLURM_OBJECT_MAX);
+            return err_set (err, ERR_LIMIT,
+                            "slurmrestd: an entry of \"%s\" is longer than %d bytes", split->key,
+                            SLURM_OBJECT_MAX);
         int rc = ended ? object_end (split, fn, arg, err) : 0;
         if (rc != 0)
             return rc;
@@ -113,8 +115,8 @@ int slurm_split_feed (struct slurm_split *split, const char *bytes, size_t len,
 static const char *type_name (const json_t *v)
 {
     static const char *const names[] = {
-        [JSON_OBJECT] = "an object", [JSON_ARRAY] = "a list", [JSON_STRING] = "a text",
-        [JSON_INTEGER] = "a number", [JSON_REAL] = "a number", [JSON_TRUE] = "a truth value",
+        [JSON_OBJECT] = "an object",    [JSON_ARRAY] = "a list",  [JSON_STRING] = "a text",
+        [JSON_INTEGER] = "a number",    [JSON_REAL] = "a number", [JSON_TRUE] = "a truth value",
         [JSON_FALSE] = "a truth value", [JSON_NULL] = "null",
     };
     return names[json_typeof (v)];
@@ -182,9 +184,8 @@ bool slurm_has_word (const json_t *o, const char *field, const char *word)
     size_t i;
     if (json_is_string (v))
         return strcasecmp (json_string_value (v), word) == 0;
-    json_array_foreach (v, i, one)
-        if (json_is_string (one) && strcasecmp (json_string_value (one), word) == 0)
-            return true;
+    json_array_foreach (v, i, one) if (json_is_string (one) &&
+                                       strcasecmp (json_string_value (one), word) == 0) return true;
     return false;
 }
 

@@ -1,8 +1,8 @@
 /* slurm_json: what slurmrestd answers, piece by piece.
  *
- * An answer about 10,000 jobs has tens of megabytes: the splitter finds the objects of its arrays as
- * bytes arrive, so that no more than one job is parsed at a time. Getters are typed: a field that is
- * missing or of another type is an error that names it. Pure but for memory. */
+ * An answer about 10,000 jobs has tens of megabytes: the splitter finds the objects of its arrays
+ * as bytes arrive, so that no more than one job is parsed at a time. Getters are typed: a field
+ * that is missing or of another type is an error that names it. Pure but for memory. */
 #ifndef NUI_LOCAL_RM_SLURM_JSON_H
 #define NUI_LOCAL_RM_SLURM_JSON_H
 

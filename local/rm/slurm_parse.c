@@ -13,18 +13,18 @@ static const struct {
     const char *word;
     enum slurm_state state;
 } states[] = {
-    {"PENDING", SLURM_PENDING},     {"REQUEUED", SLURM_PENDING},
+    {"PENDING", SLURM_PENDING},      {"REQUEUED", SLURM_PENDING},
     {"REQUEUE_HOLD", SLURM_PENDING}, {"REQUEUE_FED", SLURM_PENDING},
     {"SPECIAL_EXIT", SLURM_PENDING}, {"RESV_DEL_HOLD", SLURM_PENDING},
-    {"RUNNING", SLURM_RUNNING},     {"CONFIGURING", SLURM_RUNNING},
-    {"COMPLETING", SLURM_RUNNING},  {"RESIZING", SLURM_RUNNING},
-    {"SIGNALING", SLURM_RUNNING},   {"STAGE_OUT", SLURM_RUNNING},
-    {"STOPPED", SLURM_SUSPENDED},   {"SUSPENDED", SLURM_SUSPENDED},
-    {"COMPLETED", SLURM_ENDED},     {"CANCELLED", SLURM_ENDED},
-    {"FAILED", SLURM_ENDED},        {"TIMEOUT", SLURM_ENDED},
-    {"NODE_FAIL", SLURM_ENDED},     {"PREEMPTED", SLURM_ENDED},
-    {"BOOT_FAIL", SLURM_ENDED},     {"DEADLINE", SLURM_ENDED},
-    {"OUT_OF_MEMORY", SLURM_ENDED}, {"REVOKED", SLURM_ENDED},
+    {"RUNNING", SLURM_RUNNING},      {"CONFIGURING", SLURM_RUNNING},
+    {"COMPLETING", SLURM_RUNNING},   {"RESIZING", SLURM_RUNNING},
+    {"SIGNALING", SLURM_RUNNING},    {"STAGE_OUT", SLURM_RUNNING},
+    {"STOPPED", SLURM_SUSPENDED},    {"SUSPENDED", SLURM_SUSPENDED},
+    {"COMPLETED", SLURM_ENDED},      {"CANCELLED", SLURM_ENDED},
+    {"FAILED", SLURM_ENDED},         {"TIMEOUT", SLURM_ENDED},
+    {"NODE_FAIL", SLURM_ENDED},      {"PREEMPTED", SLURM_ENDED},
+    {"BOOT_FAIL", SLURM_ENDED},      {"DEADLINE", SLURM_ENDED},
+    {"OUT_OF_MEMORY", SLURM_ENDED},  {"REVOKED", SLURM_ENDED},
 };
 
 static int state_of (const char *word, const char *what, enum slurm_state *out, struct err *err)
@@ -34,15 +34,15 @@ static int state_of (const char *word, const char *what, enum slurm_state *out, 
             *out = states[i].state;
             return 0;
         }
-    return err_set (err, ERR_INVALID, "slurmrestd: %s is in the state \"%.40s\", which is not known",
-                    what, word);
+    return err_set (err, ERR_INVALID,
+                    "slurmrestd: %s is in the state \"%.40s\", which is not known", what, word);
 }
 
 void slurm_end_of (const char *word, int32_t exit_status, struct rm_status *out)
 {
     out->ended = true;
-    out->exit_code = WIFSIGNALED (exit_status) ? 128 + WTERMSIG (exit_status)
-                                               : WEXITSTATUS (exit_status);
+    out->exit_code =
+        WIFSIGNALED (exit_status) ? 128 + WTERMSIG (exit_status) : WEXITSTATUS (exit_status);
     if (strcmp (word, "TIMEOUT") == 0 || strcmp (word, "DEADLINE") == 0) {
         out->end = RM_END_TIMEOUT;
     } else if (strcmp (word, "CANCELLED") == 0 || strcmp (word, "PREEMPTED") == 0 ||
@@ -80,21 +80,22 @@ static int placement_of (const json_t *object, const char *what, int64_t procs, 
                 return ERR_INVALID;
             }
             json_object_foreach (json_object_get (node, "sockets"), key, socket)
-                json_object_foreach (json_object_get (socket, "cores"), core_key, core)
-                    cores += core != NULL && !json_is_null (core);
+                json_object_foreach (json_object_get (socket, "cores"), core_key, core) cores +=
+                core != NULL && !json_is_null (core);
             if (round == 0)
                 all += cores;
             else
-                strbuf_printf (&b, "%s%s:%lld", b.len ? "," : "", name,
-                               (long long)(all > 0 && procs >= all ? cores * (procs / all)
-                                                                   : cores));
+                strbuf_printf (
+                    &b, "%s%s:%lld", b.len ? "," : "", name,
+                    (long long)(all > 0 && procs >= all ? cores * (procs / all) : cores));
         }
     *out = arena_strdup (arena, strbuf_text (&b));
     strbuf_free (&b);
     return 0;
 }
 
-/* "qos:high" among the words of a comment: the QoS of a Slurm without accounting, which has none. */
+/* "qos:high" among the words of a comment: the QoS of a Slurm without accounting, which has none.
+ */
 static const char *comment_qos (const char *comment, struct arena *arena)
 {
     const char *at = comment;
@@ -181,8 +182,9 @@ static void waiting_fill (struct getter *g, struct slurm_seen *out, const char *
     out->reason = text (g, "state_reason", false);
     out->priority = number (g, "priority", false, 1);
     n->dependency = text (g, "dependency", false);
-    n->begin = strcmp (out->reason, "BeginTime") == 0 ? number (g, "eligible_time", false, 0) * US_PER_S
-                                                      : 0;
+    n->begin = strcmp (out->reason, "BeginTime") == 0
+                   ? number (g, "eligible_time", false, 0) * US_PER_S
+                   : 0;
     bool held = out->state == SLURM_PENDING && out->priority == 0;
     n->held_user = held && strcmp (out->reason, "JobHeldUser") == 0;
     /* In our partition a held job is one that was requeued: our own guard. */
@@ -269,15 +271,28 @@ static uint64_t mix (uint64_t h, const void *bytes, size_t len)
 uint64_t slurm_digest (const struct rm_native *n)
 {
     uint64_t h = UINT64_C (14695981039346656037);
-    const char *const words[] = {n->name, n->user, n->group, n->account, n->qos, n->class_name,
-                                 n->features, n->gres_per_node, n->licences, n->hosts,
-                                 n->hosts_excluded, n->dependency, n->array_id, n->placement};
+    const char *const words[] = {n->name,     n->user,       n->group,          n->account,
+                                 n->qos,      n->class_name, n->features,       n->gres_per_node,
+                                 n->licences, n->hosts,      n->hosts_excluded, n->dependency,
+                                 n->array_id, n->placement};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         h = mix (h, words[i], strlen (words[i]) + 1);
-    const int64_t numbers[] = {n->state, n->nodes_min, n->nodes_max, n->tasks, n->tasks_per_node,
-                               n->procs, n->procs_per_node_min, n->memory_per_node_mb,
-                               n->memory_per_proc_mb, n->exclusive, n->walltime, n->begin,
-                               n->held_user, n->held_admin, n->start, n->unasked};
+    const int64_t numbers[] = {n->state,
+                               n->nodes_min,
+                               n->nodes_max,
+                               n->tasks,
+                               n->tasks_per_node,
+                               n->procs,
+                               n->procs_per_node_min,
+                               n->memory_per_node_mb,
+                               n->memory_per_proc_mb,
+                               n->exclusive,
+                               n->walltime,
+                               n->begin,
+                               n->held_user,
+                               n->held_admin,
+                               n->start,
+                               n->unasked};
     h = mix (h, numbers, sizeof numbers);
     return h ? h : 1;
 }
@@ -307,8 +322,9 @@ static void classes_of (const json_t *object, const char *our_partition, struct 
 static enum rm_node_state node_state_of (const json_t *object, const char *state)
 {
     static const char *const down[] = {"down", "error", "unknown", "future", "invalid"};
-    static const char *const down_flags[] = {"NOT_RESPONDING", "POWER_DOWN", "POWERED_DOWN",
-                                             "POWERING_DOWN", "INVALID_REG", "FAIL", "DOWN"};
+    static const char *const down_flags[] = {
+        "NOT_RESPONDING", "POWER_DOWN", "POWERED_DOWN", "POWERING_DOWN",
+        "INVALID_REG",    "FAIL",       "DOWN"};
     static const char *const drain_flags[] = {"DRAIN", "MAINTENANCE", "REBOOT_REQUESTED",
                                               "REBOOT_ISSUED"};
     for (size_t i = 0; i < sizeof down / sizeof *down; i++)
@@ -358,10 +374,14 @@ struct slurm_node *slurm_parse_node (const json_t *object, const char *our_parti
     n->load_milli = load >= 0 && load < INT32_MAX / 10 ? (int32_t)load * 10 : -1;
     n->state = g.rc == 0 ? node_state_of (object, state) : RM_NODE_DOWN;
     classes_of (object, our_partition, &classes);
-    size_t at[6] = {put (&b, name),     put (&b, reason), put (&b, features),
-                    put (&b, gres),     put (&b, strbuf_text (&classes)), put (&b, address)};
+    size_t at[6] = {put (&b, name),
+                    put (&b, reason),
+                    put (&b, features),
+                    put (&b, gres),
+                    put (&b, strbuf_text (&classes)),
+                    put (&b, address)};
     node->text = strbuf_steal (&b);
-    const char **const field[6] = {&n->name, &n->reason, &n->features,
+    const char **const field[6] = {&n->name, &n->reason,  &n->features,
                                    &n->gres, &n->classes, &n->address};
     for (size_t i = 0; i < 6; i++)
         *field[i] = node->text + at[i];

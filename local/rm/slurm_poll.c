@@ -1,6 +1,6 @@
 /* Looks at Slurm: nodes and partitions, then jobs, every so often and when something was asked for.
- * A look is whole now and then; in between only changes are asked for, which slurmrestd answers with
- * everything or with nothing (304). */
+ * A look is whole now and then; in between only changes are asked for, which slurmrestd answers
+ * with everything or with nothing (304). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -137,9 +137,11 @@ static int on_partition (void *arg, const char *key, json_t *object, struct err 
     const char *state = "";
     if (!slurm->observe && slurm_text (object, "a partition", "state", false, &state, NULL) == 0 &&
         strcmp (state, "UP") == 0)
-        log_event (slurm->log, LOG_LEVEL_WARN, "slurm", "partition_up",
-                   "partition=%s reason=\"Slurm itself starts jobs of this partition; set its State "
-                   "to DOWN\"", name);
+        log_event (
+            slurm->log, LOG_LEVEL_WARN, "slurm", "partition_up",
+            "partition=%s reason=\"Slurm itself starts jobs of this partition; set its State "
+            "to DOWN\"",
+            name);
     return 0;
 }
 
@@ -147,8 +149,8 @@ static int on_partition (void *arg, const char *key, json_t *object, struct err 
 
 static void batch_tell (struct slurm *slurm)
 {
-    struct rm_event event = {.kind = RM_EVENT_NATIVE, .native = slurm->batch,
-                             .native_count = slurm->batch_count};
+    struct rm_event event = {
+        .kind = RM_EVENT_NATIVE, .native = slurm->batch, .native_count = slurm->batch_count};
     if (slurm->batch_count > 0)
         slurm->on_event (slurm->arg, &event);
     slurm->batch_count = 0; /* what it pointed to goes when the next entry is parsed */
@@ -167,8 +169,10 @@ static struct slurm_job *by_comment (struct slurm *slurm, const struct slurm_see
     slurm_job_rm_id (job, seen->native.rm_id);
     job->submit = seen->native.submit;
     job->phase = job->phase == PHASE_FIND || job->phase == PHASE_SUBMIT ? PHASE_LATER : job->phase;
-    struct rm_event event = {.kind = RM_EVENT_HANDED, .job_id = job->job_id,
-                             .incarnation = incarnation, .rm_id = job->rm_id};
+    struct rm_event event = {.kind = RM_EVENT_HANDED,
+                             .job_id = job->job_id,
+                             .incarnation = incarnation,
+                             .rm_id = job->rm_id};
     slurm->on_event (slurm->arg, &event);
     return job;
 }
@@ -182,8 +186,8 @@ static bool ours_unknown (const struct slurm_seen *seen)
 static void native_tell (struct slurm *slurm, struct slurm_job *job, const struct rm_native *native)
 {
     struct rm_native told = *native;
-    bool runs = job->state == SLURM_RUNNING || job->state == SLURM_SUSPENDED ||
-                job->state == SLURM_ENDED;
+    bool runs =
+        job->state == SLURM_RUNNING || job->state == SLURM_SUSPENDED || job->state == SLURM_ENDED;
     told.unasked = runs && !job->asked;
     told.job_id = *job->job_id ? arena_strdup (slurm->arena, job->job_id) : NULL;
     if (job->native && job->class_name && strcmp (told.class_name, slurm->partition) == 0)
@@ -374,8 +378,8 @@ static void jobs_ask (struct slurm *slurm)
     if (light) /* a second and more to be sure: clocks, and Slurm's whole seconds */
         snprintf (path, sizeof path, "jobs?update_time=%lld",
                   (long long)(slurm->look_since / US_PER_S - 3));
-    struct slurm_request request = {.method = "GET", .path = path, .on_object = on_job,
-                                    .on_done = on_jobs_done, .arg = slurm};
+    struct slurm_request request = {
+        .method = "GET", .path = path, .on_object = on_job, .on_done = on_jobs_done, .arg = slurm};
     slurm_rest_send (slurm->rest, &request);
 }
 
@@ -392,8 +396,11 @@ static void on_nodes_done (void *arg, const struct slurm_answer *answer)
 
 static void nodes_ask (struct slurm *slurm)
 {
-    struct slurm_request request = {.method = "GET", .path = "nodes", .on_object = on_node,
-                                    .on_done = on_nodes_done, .arg = slurm};
+    struct slurm_request request = {.method = "GET",
+                                    .path = "nodes",
+                                    .on_object = on_node,
+                                    .on_done = on_nodes_done,
+                                    .arg = slurm};
     slurm_rest_send (slurm->rest, &request);
 }
 
@@ -420,8 +427,10 @@ static void on_poll (evutil_socket_t fd, short what, void *arg)
     }
     slurm->class_count = 0;
     *slurm->default_class = 0;
-    struct slurm_request request = {.method = "GET", .path = "partitions",
-                                    .on_object = on_partition, .on_done = on_partitions_done,
+    struct slurm_request request = {.method = "GET",
+                                    .path = "partitions",
+                                    .on_object = on_partition,
+                                    .on_done = on_partitions_done,
                                     .arg = slurm};
     slurm_rest_send (slurm->rest, &request);
 }
@@ -440,7 +449,8 @@ void slurm_look (struct slurm *slurm, bool whole)
 
 static bool watched (const struct slurm_job *job)
 {
-    return *job->rm_id && !job->owner->observe && (job->phase == PHASE_WATCH || (job->started_told && !job->guarded));
+    return *job->rm_id && !job->owner->observe &&
+           (job->phase == PHASE_WATCH || (job->started_told && !job->guarded));
 }
 
 static int on_watched_job (void *arg, const char *key, json_t *object, struct err *err)
@@ -488,8 +498,10 @@ static void on_watch (evutil_socket_t fd, short what, void *arg)
         return;
     }
     for (uint32_t i = 0; i < count; i++) {
-        struct slurm_request request = {.method = "GET", .path = path[i],
-                                        .on_object = on_watched_job, .on_done = on_watched_done,
+        struct slurm_request request = {.method = "GET",
+                                        .path = path[i],
+                                        .on_object = on_watched_job,
+                                        .on_done = on_watched_done,
                                         .arg = slurm};
         slurm_rest_send (slurm->rest, &request);
     }

@@ -40,9 +40,9 @@ struct request {
     struct strbuf backlog; /* not looked at yet */
     struct slurm_answer answer;
     struct event *slice;
-    bool plain;   /* taken whole, in backlog */
+    bool plain; /* taken whole, in backlog */
     bool paused;
-    bool arrived; /* the transfer is over */
+    bool arrived;       /* the transfer is over */
     struct strbuf head; /* the answer's first bytes, for what is no JSON */
     struct request *prev, *next;
 };
@@ -101,7 +101,8 @@ static void errors_take (struct request *r, const json_t *entry)
     enum { JOB_HELD = 2042 };
     int64_t number;
     char text[300];
-    if (!slurm_error_of (entry, &number, text, sizeof text) || number == JOB_HELD || r->answer.number)
+    if (!slurm_error_of (entry, &number, text, sizeof text) || number == JOB_HELD ||
+        r->answer.number)
         return;
     r->answer.number = number;
     snprintf (r->answer.text, sizeof r->answer.text, "%s", text);
@@ -135,8 +136,7 @@ static void plain_take (struct request *r)
 {
     json_t *doc = json_loads (strbuf_text (&r->backlog), 0, NULL), *entry;
     size_t i;
-    json_array_foreach (json_object_get (doc, "errors"), i, entry)
-        errors_take (r, entry);
+    json_array_foreach (json_object_get (doc, "errors"), i, entry) errors_take (r, entry);
     r->answer.job_id = json_integer_value (json_object_get (doc, "job_id"));
     json_decref (doc);
 }
@@ -156,7 +156,8 @@ static void conclude (struct request *r)
     } else if (status == 304) {
         r->answer.unchanged = true;
     } else if (status == 401 || strstr (strbuf_text (&r->head), "Authentication failure")) {
-        fail (r, ERR_DENIED, "slurmrestd does not accept our token (is KEY the cluster's jwt key?)");
+        fail (r, ERR_DENIED,
+              "slurmrestd does not accept our token (is KEY the cluster's jwt key?)");
     } else if (r->answer.number != 0) {
         r->answer.code = ERR_CONFLICT;
     } else if (status >= 500) {
@@ -299,7 +300,8 @@ static const char *token (struct slurm_rest *rest, struct err *err)
     /* Renewed at half its life; also when the clock was set back. */
     if (now < rest->token_ends - token_life / 2 && now > rest->token_ends - 2 * token_life)
         return rest->token;
-    if (slurm_jwt_make (rest->key, rest->key_len, rest->user, now, token_life, rest->token, err) != 0)
+    if (slurm_jwt_make (rest->key, rest->key_len, rest->user, now, token_life, rest->token, err) !=
+        0)
         return NULL;
     rest->token_ends = now + token_life;
     return rest->token;
@@ -388,7 +390,8 @@ static void version_choose (struct slurm_rest *rest, const char *text, struct sl
     {
         char version[16] = "", rest_of[16] = "";
         if (sscanf (path, "/slurm/%15[^/]/%15s", version, rest_of) == 2 &&
-            strcmp (rest_of, "jobs") == 0 && strlen (offered) + strlen (version) + 3 < sizeof offered)
+            strcmp (rest_of, "jobs") == 0 &&
+            strlen (offered) + strlen (version) + 3 < sizeof offered)
             snprintf (offered + strlen (offered), sizeof offered - strlen (offered), "%s%s",
                       *offered ? ", " : "", version);
     }
@@ -401,8 +404,8 @@ static void version_choose (struct slurm_rest *rest, const char *text, struct sl
     answer->code = ERR_UNSUPPORTED;
     snprintf (answer->text, sizeof answer->text,
               "slurmrestd offers %s, and this program knows %s and %s",
-              *offered ? offered : "no version of its API (openapi plugins: option -s)", versions[0],
-              versions[1]);
+              *offered ? offered : "no version of its API (openapi plugins: option -s)",
+              versions[0], versions[1]);
 }
 
 /* What waited for the version goes out, or fails with the same words. */
@@ -443,7 +446,8 @@ static void on_versions_slice (evutil_socket_t fd, short what, void *arg)
                   "slurmrestd does not accept our token (is KEY the cluster's jwt key?)");
     } else if (answer.code == 0 && status != 200) {
         answer.code = ERR_UNAVAILABLE;
-        snprintf (answer.text, sizeof answer.text, "slurmrestd told no versions (HTTP %ld)", status);
+        snprintf (answer.text, sizeof answer.text, "slurmrestd told no versions (HTTP %ld)",
+                  status);
     } else if (answer.code == 0) {
         version_choose (rest, strbuf_text (&r->backlog), &answer);
     }
@@ -519,7 +523,8 @@ static int server_take (struct slurm_rest *rest, const char *server, struct err 
             rest->url[len - 1] = 0;
     } else {
         return err_set (err, ERR_INVALID,
-                        "slurmrestd's address '%.80s': wanted http://host:port or unix:/path", server);
+                        "slurmrestd's address '%.80s': wanted http://host:port or unix:/path",
+                        server);
     }
     return 0;
 }
@@ -546,8 +551,8 @@ struct slurm_rest *slurm_rest_create (const struct slurm_rest_config *config, st
     curl_multi_setopt (rest->multi, CURLMOPT_TIMERFUNCTION, on_timeout_wanted);
     curl_multi_setopt (rest->multi, CURLMOPT_TIMERDATA, rest);
     curl_multi_setopt (rest->multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, (long)CONNECTIONS_MAX);
-    if (server_take (rest, config->server, err) != 0 || key_read (rest, config->key_file, err) != 0 ||
-        !token (rest, err))
+    if (server_take (rest, config->server, err) != 0 ||
+        key_read (rest, config->key_file, err) != 0 || !token (rest, err))
         goto fail;
     return rest;
 fail:

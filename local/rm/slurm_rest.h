@@ -1,8 +1,8 @@
 /* slurm_rest: requests to slurmrestd over libcurl, in the loop.
  *
- * The token is made here and renewed; the version of the API is asked of the server (and again after
- * each time it could not be reached). Answers come as the objects of their arrays, a few at a time,
- * so that a long one never holds the loop: see slurm_json. One loop, one thread. */
+ * The token is made here and renewed; the version of the API is asked of the server (and again
+ * after each time it could not be reached). Answers come as the objects of their arrays, a few at a
+ * time, so that a long one never holds the loop: see slurm_json. One loop, one thread. */
 #ifndef NUI_LOCAL_RM_SLURM_REST_H
 #define NUI_LOCAL_RM_SLURM_REST_H
 
@@ -25,7 +25,7 @@ struct slurm_rest_config {
 struct slurm_rest;
 
 struct slurm_answer {
-    int code;    /* 0, or an err_code: ERR_UNAVAILABLE when nothing was heard, ERR_INVALID … */
+    int code;       /* 0, or an err_code: ERR_UNAVAILABLE when nothing was heard, ERR_INVALID … */
     int64_t number; /* Slurm's own error number; 0: none */
     char text[400]; /* why not, in a sentence */
     bool unchanged; /* nothing new since update_time */
@@ -40,8 +40,8 @@ void slurm_rest_destroy (struct slurm_rest *rest); /* what is under way is never
 struct slurm_request {
     const char *method; /* "GET", "POST", "DELETE" */
     const char *path;
-    const char *user;   /* NULL: config's */
-    json_t *body;       /* taken over; NULL: none */
+    const char *user; /* NULL: config's */
+    json_t *body;     /* taken over; NULL: none */
     int (*on_object) (void *arg, const char *key, json_t *object, struct err *err); /* or NULL */
     void (*on_done) (void *arg, const struct slurm_answer *answer);
     void (*on_drop) (void *arg); /* slurm_rest_destroy came first; NULL: nothing to be done */

@@ -504,6 +504,9 @@ void coalloc_prepare (void *self, struct rpccall *call, const ProtobufCMessage *
     }
     arena_reset (svc->call_arena);
     int rc = prepare_check (svc, r, &err);
+    if (rc == 0 && svc->rm.ops->fresh && !svc->rm.ops->fresh (svc->rm.self))
+        rc = err_set (&err, ERR_CONFLICT, "the resource manager of site %s cannot be reached now",
+                      svc->site);
     if (rc == 0)
         rc = jobspec_verify (svc, r->envelope, r->part->component, true, &spec, &err);
     if (rc == 0)

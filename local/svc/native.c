@@ -19,7 +19,8 @@ struct misfit {
     char text[300];
 };
 
-static void misfit_set (struct misfit *m, const char *fmt, ...) __attribute__ ((format (printf, 2, 3)));
+static void misfit_set (struct misfit *m, const char *fmt, ...)
+    __attribute__ ((format (printf, 2, 3)));
 static void misfit_set (struct misfit *m, const char *fmt, ...)
 {
     va_list ap;
@@ -37,7 +38,8 @@ static void features_fill (const struct rm_native *n, struct arena *arena,
     if (!*n->features)
         return;
     if (strpbrk (n->features, "|[]()*")) {
-        misfit_set (misfit, "asks for the features '%.100s': only features joined by & are understood",
+        misfit_set (misfit,
+                    "asks for the features '%.100s': only features joined by & are understood",
                     n->features);
         return;
     }
@@ -151,11 +153,20 @@ static int spec_make (struct svc *svc, const struct rm_native *n, struct arena *
     struct err why = {0};
     Nui__Common__V1__Envelope envelope = NUI__COMMON__V1__ENVELOPE__INIT;
     for (int attempt = 0; attempt < 2; attempt++) {
-        struct rm_native plain = {.rm_id = n->rm_id, .submit = n->submit, .name = "", .user = n->user,
-                                  .group = "", .account = "", .qos = "", .class_name = "",
-                                  .features = "", .gres_per_node = "", .procs = 1,
+        struct rm_native plain = {.rm_id = n->rm_id,
+                                  .submit = n->submit,
+                                  .name = "",
+                                  .user = n->user,
+                                  .group = "",
+                                  .account = "",
+                                  .qos = "",
+                                  .class_name = "",
+                                  .features = "",
+                                  .gres_per_node = "",
+                                  .procs = 1,
                                   .walltime = n->walltime};
-        envelope.body.len = job_pack (svc, attempt ? &plain : n, arena, &envelope.body.data, misfit);
+        envelope.body.len =
+            job_pack (svc, attempt ? &plain : n, arena, &envelope.body.data, misfit);
         Nui__Common__V1__Job *job =
             nui__common__v1__job__unpack (NULL, envelope.body.len, envelope.body.data);
         if (!job)
@@ -273,7 +284,8 @@ static void bind_it (struct svc *svc, struct site_job *job)
     struct err err = {0};
     if (svc->rm.ops->bind (svc->rm.self, job->rm.rm_id, job->rm.submit,
                            site_id (svc, job->rec.number, id), job->rec.incarnation, &err) != 0)
-        log_event (svc->log, LOG_LEVEL_ERROR, "rm", "not_bound", "job=%s error=\"%s\"", id, err.text);
+        log_event (svc->log, LOG_LEVEL_ERROR, "rm", "not_bound", "job=%s error=\"%s\"", id,
+                   err.text);
 }
 
 void native_bind_again (struct svc *svc, struct site_job *job)
@@ -366,7 +378,8 @@ static int change (struct svc *svc, struct site_job *job, const struct rm_native
     if (job->suspended != (n->state == RM_NATIVE_SUSPENDED) && !job->rec.suspended_at)
         halted_follow (svc, job, n->state == RM_NATIVE_SUSPENDED);
     if (job->rec.state != STORE_JOB_QUEUED || n->state != RM_NATIVE_PENDING)
-        return job->rec.state == STORE_JOB_RUNNING ? svc_job_write (svc, job, true, NULL, 0, err) : 0;
+        return job->rec.state == STORE_JOB_RUNNING ? svc_job_write (svc, job, true, NULL, 0, err)
+                                                   : 0;
     int rc = spec_make (svc, n, arena, &spec, &envelope, &len, &misfit, err);
     if (rc != 0)
         return rc;
@@ -422,7 +435,8 @@ void native_take (struct svc *svc, const struct rm_native *list, uint32_t count)
         log_event (svc->log, LOG_LEVEL_ERROR, "svc", "native_jobs_not_taken", "error=\"%s\"",
                    err.text);
     if (made_count > 0 && rc == 0)
-        log_event (svc->log, LOG_LEVEL_INFO, "svc", "native_jobs", "new=%u of=%u", made_count, count);
+        log_event (svc->log, LOG_LEVEL_INFO, "svc", "native_jobs", "new=%u of=%u", made_count,
+                   count);
     pass_wake (svc);
 }
 
@@ -590,7 +604,9 @@ void native_unknown (struct svc *svc, struct site_job *job)
         status.end = RM_END_CANCELLED;
     }
     site_id (svc, job->rec.number, id);
-    struct rm_event event = {.kind = RM_EVENT_ENDED, .job_id = id,
-                             .incarnation = job->rec.incarnation, .status = &status};
+    struct rm_event event = {.kind = RM_EVENT_ENDED,
+                             .job_id = id,
+                             .incarnation = job->rec.incarnation,
+                             .status = &status};
     life_on_rm_event (svc, &event);
 }

@@ -76,8 +76,8 @@ static struct settings_node *recall (struct svc *svc, const struct settings *set
         char name[STORE_NAME_MAX], features[1024], address[256];
         long long mem, disk, weight;
         struct rm_node n = {.state = RM_NODE_DOWN, .reason = "", .gres = "", .classes = ""};
-        if (sscanf (line, "%63s %u %lld %lld %lld %1023s %255s", name, &n.procs, &mem, &disk, &weight,
-                    features, address) != 7)
+        if (sscanf (line, "%63s %u %lld %lld %lld %1023s %255s", name, &n.procs, &mem, &disk,
+                    &weight, features, address) != 7)
             break;
         n.name = name;
         n.memory_mb = mem;
@@ -160,7 +160,9 @@ void rmnodes_changed (struct svc *svc)
         if (now != before)
             log_event (svc->log, now == NODE_UP ? LOG_LEVEL_INFO : LOG_LEVEL_WARN, "node", "state",
                        "node=%s state=%s reason=%s", list[i].name,
-                       now == NODE_UP ? "up" : now == NODE_DRAINED ? "drained" : "down",
+                       now == NODE_UP        ? "up"
+                       : now == NODE_DRAINED ? "drained"
+                                             : "down",
                        log_quote (list[i].reason, quoted, sizeof quoted));
     }
     if (svc_nodes_apply (svc, svc->settings, &err) != 0)
