@@ -24,6 +24,7 @@ struct simulation {
     uint64_t refused;                /* that the core did not take */
     struct run *runs;
     time_us now;
+    time_us busy_at;   /* the last moment at which a job ran or came */
     int64_t ps_wanted; /* CONSTANTPSDEPTH: processor-seconds that wait at the beginning */
     struct event *step, *tell;
     bool wake, deep, over;
@@ -173,9 +174,13 @@ static void begin (struct simulation *sim)
 /* One moment: what ended, who came, then passes until nothing more comes of them. */
 static void moment (struct simulation *sim, time_us at)
 {
+    bool ran = rm_trace_next (&sim->svc->rm) != TIME_US_MAX;
+    uint64_t came = sim->next;
     sim->now = at;
     rm_trace_advance (&sim->svc->rm, at);
     arrivals (sim);
+    if (ran || sim->next != came || sim->busy_at == 0)
+        sim->busy_at = at;
     for (int n = 0; n < PASSES_AT_ONE_MOMENT; n++) {
         sim->wake = false;
         pass_run (sim->svc);
@@ -211,7 +216,8 @@ bool simulate_over (const struct simulation *sim)
            (cluster_job_count (svc->cluster, JOB_RUNNING) +
                     cluster_job_count (svc->cluster, JOB_STARTING) ==
                 0 &&
-            cluster_next_wakeup (svc->cluster, sim->now) == TIME_US_MAX);
+            (cluster_next_wakeup (svc->cluster, sim->now) == TIME_US_MAX ||
+             sim->now - sim->busy_at > svc->settings->horizon));
 }
 
 static void iterate (struct simulation *sim)

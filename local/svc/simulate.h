@@ -23,7 +23,7 @@ time_us simulate_now (const struct simulation *sim);
 void simulate_wake (struct simulation *sim);
 /* The service is whole: it may begin to run, unless it is stopped. Also after schedctl. */
 void simulate_run (struct simulation *sim);
-/* Nothing is left that could happen by itself. */
+/* Nothing is left that could happen by itself; or jobs wait, and for HORIZON none has run or come. */
 bool simulate_over (const struct simulation *sim);
 
 #endif

@@ -175,6 +175,15 @@ Total Jobs: 5   Active Jobs: 3   Idle Jobs: 2   Blocked Jobs: 0
         self.assertIn("schedctl step 20", audit)
         self.assertIn("canceljob alpha.1006", audit)
 
+    def test_over_though_time_has_more(self):
+        """A standing reservation comes every day; when nothing has run for HORIZON it is over."""
+        site = self.demo("standing", "HORIZON 1:00:00:00\nSRCFG[x] TASKCOUNT=1 PERIOD=DAY "
+                         "STARTTIME=8:00:00 ENDTIME=9:00:00 USERLIST=alice\n")
+        self.ok(site, "sethold", "-u", "1006")
+        self.ok(site, "schedctl", "-r", "--wait")
+        self.assertTrue(self.stopped(site)["over"])
+        self.assertEqual(len(self.data(site, "showq")["blocked"]), 1)
+
     def test_run_by_hand_and_recycle(self):
         """runjob at a stop starts at that moment; -R begins anew; -k ends."""
         site = self.demo("hand")
