@@ -42,11 +42,15 @@ static const int metric_values[] = {BFMETRIC_PROCS, BFMETRIC_PROCSECONDS, BFMETR
 static const char *const window_words[] = {"WIDESTFIRST", "LONGESTFIRST", NULL};
 static const int window_values[] = {BFWINDOW_WIDESTFIRST, BFWINDOW_LONGESTFIRST};
 
-static const char *const node_words[] = {
-    "LASTAVAILABLE", "FIRSTAVAILABLE", "MINRESOURCE", "CPULOAD", "PRIORITY", "FASTEST", NULL};
+static const char *const node_words[] = {"LASTAVAILABLE", "FIRSTAVAILABLE", "MINRESOURCE",
+                                         "CPULOAD",       "PRIORITY",       "FASTEST",
+                                         "CONTIGUOUS",    "MAXBALANCE",     "LOCAL",
+                                         "MACHINEPRIO",   NULL};
 static const int node_values[] = {NODEALLOC_LASTAVAILABLE, NODEALLOC_FIRSTAVAILABLE,
                                   NODEALLOC_MINRESOURCE,   NODEALLOC_CPULOAD,
-                                  NODEALLOC_PRIORITY,      NODEALLOC_FASTEST};
+                                  NODEALLOC_PRIORITY,      NODEALLOC_FASTEST,
+                                  NODEALLOC_CONTIGUOUS,    NODEALLOC_MAXBALANCE,
+                                  NODEALLOC_LOCAL,         NODEALLOC_PRIORITY};
 
 static const char *const preempt_words[] = {"REQUEUE", "SUSPEND", "CHECKPOINT", "CANCEL", NULL};
 static const int preempt_values[] = {PREEMPT_REQUEUE, PREEMPT_SUSPEND, PREEMPT_CHECKPOINT,
@@ -305,6 +309,18 @@ static const struct conf_param file_params[] = {
     INT ("BFCHUNKSIZE", bf_chunk_procs, 0, UINT32_MAX),
 
     WORD ("NODEALLOCATIONPOLICY", node_allocation, node_words),
+    CALL ("NODEACCESSPOLICY", policy_set_node_access),
+    CALL ("JOBNODEMATCHPOLICY", policy_set_node_match),
+    CALL ("TASKDISTRIBUTIONPOLICY", policy_set_task_distribution),
+    CALL ("NODEAVAILABILITYPOLICY", policy_set_node_availability),
+    CALL ("NODELOADPOLICY", policy_set_node_load),
+    CALL ("NODEMAXLOAD", policy_set_node_load),
+    CALL ("NODESETPOLICY", policy_set_nodeset),
+    CALL ("NODESETATTRIBUTE", policy_set_nodeset),
+    CALL ("NODESETLIST", policy_set_nodeset),
+    CALL ("NODESETTOLERANCE", policy_set_nodeset),
+    CALL ("NODESETPRIORITYTYPE", policy_set_nodeset),
+    CALL ("NODESETPRIORITY", policy_set_nodeset),
     WORD ("PREEMPTPOLICY", preempt_policy, preempt_words),
     WORD ("PREEMPTIONPOLICY", preempt_policy, preempt_words),
     WORD ("WCVIOLATIONACTION", wcviolation_action, violation_words),
@@ -375,6 +391,7 @@ static const struct conf_param policy_params[] = {
      .offset = POLICY_AT (enable_negative),
      .flags = CONF_F_INDEX},
     DURATION ("FSINTERVAL", fs_interval, US_PER_S),
+    DURATION ("NODESETDELAY", nodeset_delay, 0),
     DURATION ("RESERVATIONRETRYTIME", reservation_retry, 0),
     DURATION ("BFCHUNKDURATION", bf_chunk_duration, 0),
     DURATION ("RMPOLLINTERVAL", poll_interval, US_PER_S),

@@ -478,6 +478,7 @@ static int set_qflags (void *target, const struct conf_value *value, struct err 
         {"RUNNOW", QOS_RUNNOW | QOS_PREEMPTOR | QOS_IGNALL},
         {"DEDICATED", QOS_DEDICATED},
         {"IGNSRMAXTIME", QOS_IGNSRMAXTIME},
+        {"SPAN", QOS_SPAN},
     };
     /* Maui's, not ours yet: noted. */
     static const char *const later[] = {"USERESERVED", "IGNHOSTLIST"};
@@ -551,7 +552,8 @@ int policy_set_qos_parameter (void *target, const struct conf_value *value, stru
 #define COMMON_ATTRS                                                                               \
     ATTR ("PRIORITY", set_priority), ATTR ("FSTARGET", set_fs_target), ATTR ("QLIST", set_qlist),  \
         ATTR ("QDEF", set_qdef), LIMITS (CROSS, "MAX", set_max), CROSS ("MINPROC", set_min_proc),  \
-        LIMITS (CROSS, "MAXI", set_max_idle), KNOWN ("PLIST"), KNOWN ("PDEF"), KNOWN ("FLAGS"),    \
+        LIMITS (CROSS, "MAXI", set_max_idle), ATTR ("PLIST", policy_set_plist),               \
+        ATTR ("PDEF", policy_set_pdef), KNOWN ("FLAGS"),                                           \
         KNOWN ("JOBFLAGS"), KNOWN ("FSCAP"), KNOWN ("EMAIL"), KNOWN ("COMMENT"), KNOWN ("ADEF"),   \
         KNOWN ("ALIST"), KNOWN ("OVERRUN"), KNOWN ("CHARGERATE")
 
@@ -559,17 +561,29 @@ const struct conf_param policy_user_attrs[] = {COMMON_ATTRS, {0}};
 
 const struct conf_param policy_class_attrs[] = {
     COMMON_ATTRS,
-    KNOWN ("HOSTLIST"),
+    ATTR ("HOSTLIST", policy_set_class_text),
+    ATTR ("MAX.PROC", policy_set_class_count),
+    ATTR ("MIN.PROC", policy_set_class_count),
+    ATTR ("MAX.NODE", policy_set_class_count),
+    ATTR ("MIN.NODE", policy_set_class_count),
+    ATTR ("MAX.PS", policy_set_class_count),
+    ATTR ("MAX.WCLIMIT", policy_set_class_wall),
+    ATTR ("MIN.WCLIMIT", policy_set_class_wall),
+    ATTR ("DEFAULT.WCLIMIT", policy_set_class_wall),
+    ATTR ("DEFAULT.FEATURES", policy_set_class_text),
+    ATTR ("DEFAULT.NODESET", policy_set_class_text),
+    ATTR ("EXCLUDEFEATURES", policy_set_class_text),
+    ATTR ("REQUIREDUSERLIST", policy_set_class_people),
+    ATTR ("REQUIREDGROUPLIST", policy_set_class_people),
+    ATTR ("REQUIREDACCOUNTLIST", policy_set_class_people),
+    ATTR ("REQUIREDQOSLIST", policy_set_class_people),
+    ATTR ("EXCLUDEUSERLIST", policy_set_class_people),
+    ATTR ("EXCLUDEGROUPLIST", policy_set_class_people),
+    ATTR ("EXCLUDEACCOUNTLIST", policy_set_class_people),
+    ATTR ("NODEACCESSPOLICY", policy_set_class_access),
     KNOWN ("MAXPROCPERNODE"),
-    KNOWN ("MAX.PROC"),
-    KNOWN ("MIN.PROC"),
-    KNOWN ("DEFAULT.FEATURES"),
-    KNOWN ("DEFAULT.WCLIMIT"),
-    KNOWN ("EXCLUDEFEATURES"),
-    KNOWN ("REQUIREDUSERLIST"),
     KNOWN ("WCOVERRUN"),
     KNOWN ("NODEALLOCATIONPOLICY"),
-    KNOWN ("NODEACCESSPOLICY"),
     {0},
 };
 
@@ -596,8 +610,8 @@ const struct conf_param policy_system_attrs[] = {
     KNOWN ("FSTARGET"),
     ATTR ("QLIST", set_system_qlist),
     ATTR ("QDEF", set_system_qdef),
-    KNOWN ("PLIST"),
-    KNOWN ("PDEF"),
+    ATTR ("PLIST", policy_set_system_plist),
+    ATTR ("PDEF", policy_set_system_plist),
     KNOWN ("FLAGS"),
     {0},
 };

@@ -74,6 +74,22 @@ void policy_standing_drop (struct standing_file *standing);
 int policy_record_standing (void *target, const char *index, void **record_out, struct err *err);
 int policy_set_standing (void *target, const struct conf_value *value, struct err *err);
 
+/* policyconf_place.c: CONF_CALL functions */
+int policy_set_node_access (void *target, const struct conf_value *value, struct err *err);
+int policy_set_node_match (void *target, const struct conf_value *value, struct err *err);
+int policy_set_task_distribution (void *target, const struct conf_value *value, struct err *err);
+int policy_set_node_availability (void *target, const struct conf_value *value, struct err *err);
+int policy_set_node_load (void *target, const struct conf_value *value, struct err *err);
+int policy_set_nodeset (void *target, const struct conf_value *value, struct err *err);
+int policy_set_plist (void *target, const struct conf_value *value, struct err *err);
+int policy_set_pdef (void *target, const struct conf_value *value, struct err *err);
+int policy_set_system_plist (void *target, const struct conf_value *value, struct err *err);
+int policy_set_class_wall (void *target, const struct conf_value *value, struct err *err);
+int policy_set_class_count (void *target, const struct conf_value *value, struct err *err);
+int policy_set_class_text (void *target, const struct conf_value *value, struct err *err);
+int policy_set_class_access (void *target, const struct conf_value *value, struct err *err);
+int policy_set_class_people (void *target, const struct conf_value *value, struct err *err);
+
 /* policyconf_known.c */
 extern const struct conf_param policy_known_params[];
 extern const struct conf_param policy_site_params[];

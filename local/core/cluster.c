@@ -107,6 +107,7 @@ void cluster_destroy (struct cluster *c)
     free (c->chunk);
     groups_free (c);
     free (c->class_rec);
+    free (c->priority_fn);
     free (c->shape);
     free (c->rsv);
     access_free (c->access);
@@ -192,9 +193,9 @@ static int node_spec_check (const struct cluster *c, const struct node_spec *spe
     if (spec->partition == PARTITION_ANY || spec->partition > PARTITIONS_MAX)
         return err_set (err, ERR_INVALID, "node: partition %u, must be 1 to %d", spec->partition,
                         PARTITIONS_MAX);
-    if (spec->priority_fn > c->policy->priority_fn_count)
+    if (spec->priority_fn > c->priority_fn_count)
         return err_set (err, ERR_INVALID, "node: priority function %u of %u", spec->priority_fn,
-                        c->policy->priority_fn_count);
+                        c->priority_fn_count);
     if (spec->speed_ppm <= 0)
         return err_set (err, ERR_INVALID, "node: speed %d millionths, must be positive",
                         spec->speed_ppm);

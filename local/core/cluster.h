@@ -98,6 +98,10 @@ struct class_spec {
 int cluster_class_set (struct cluster *cluster, uint32_t class, const struct class_spec *spec,
                        time_us now, struct err *err);
 
+/* PRIORITYF, for node_spec.priority_fn: the same function has the same id. */
+int cluster_priority_fn_define (struct cluster *cluster, const struct node_priority *fn,
+                                uint32_t *id_out, struct err *err);
+
 /* Which nodes may be together in a job. */
 enum nodeset_policy { NODESET_ONEOF, NODESET_FIRSTOF, NODESET_ANYOF };
 enum nodeset_attribute { NODESET_FEATURE, NODESET_SPEED, NODESET_SWITCH };

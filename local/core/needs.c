@@ -190,6 +190,23 @@ int cluster_class_set (struct cluster *c, uint32_t class, const struct class_spe
     return 0;
 }
 
+int cluster_priority_fn_define (struct cluster *c, const struct node_priority *fn, uint32_t *id_out,
+                                struct err *err)
+{
+    (void)err;
+    for (uint32_t i = 0; i < c->priority_fn_count; i++) {
+        if (memcmp (&c->priority_fn[i], fn, sizeof *fn) == 0) {
+            *id_out = i + 1;
+            return 0;
+        }
+    }
+    c->priority_fn = grow (c->priority_fn, &c->priority_fn_cap, c->priority_fn_count + 1,
+                           sizeof *c->priority_fn);
+    c->priority_fn[c->priority_fn_count] = *fn;
+    *id_out = ++c->priority_fn_count;
+    return 0;
+}
+
 int cluster_gres_kinds_set (struct cluster *c, uint32_t kinds, time_us now, struct err *err)
 {
     uint32_t dims = RES_GRES0 + kinds;

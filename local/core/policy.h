@@ -400,8 +400,6 @@ struct policy {
     enum node_load_policy node_load_policy;
     int32_t node_max_load_milli; /* NODEMAXLOAD; 0: none */
     bool use_machine_speed;
-    struct node_priority *priority_fn; /* PRIORITYF; node_spec.priority_fn counts from 1 */
-    uint32_t priority_fn_count;
     uint64_t system_plist; /* SYSCFG PLIST, PDEF */
     enum qlist_mode system_plist_mode;
     uint32_t system_pdef;
@@ -500,8 +498,6 @@ enum class_rule policy_class_check (const struct policy *policy, const uint32_t 
 const char *class_rule_name (enum class_rule rule); /* "MAX.PROC" … */
 /* The wallclock limit of a job that states none: its class's, else the site's. */
 int64_t policy_default_wall_s (const struct policy *policy, uint32_t class);
-/* Adds one; returns its number, from 1. Only before policy_seal. */
-uint32_t policy_priority_fn_add (struct policy *policy, const struct node_priority *fn);
 
 /* Names as in maui.cfg, for messages and tables: "QUEUETIME", "FSUSER", "SERV", "MAXPROC" … */
 const char *prio_component_name (enum prio_component component);

@@ -219,20 +219,3 @@ const char *node_term_name (enum node_term term)
     assert (term < NODE_TERMS);
     return term_info[term].name;
 }
-
-uint32_t policy_priority_fn_add (struct policy *p, const struct node_priority *fn)
-{
-    struct node_priority *more;
-
-    assert (!p->sealed);
-    for (uint32_t i = 0; i < p->priority_fn_count; i++) {
-        if (memcmp (&p->priority_fn[i], fn, sizeof *fn) == 0)
-            return i + 1;
-    }
-    more = arena_alloc (p->arena, (p->priority_fn_count + 1) * sizeof *more);
-    if (p->priority_fn_count)
-        memcpy (more, p->priority_fn, p->priority_fn_count * sizeof *more);
-    p->priority_fn = more;
-    more[p->priority_fn_count] = *fn;
-    return ++p->priority_fn_count;
-}

@@ -225,6 +225,8 @@ struct cluster {
     struct class_rec *class_rec; /* by number of the class */
     uint32_t class_cap;
     uint64_t partition_mask; /* of all nodes */
+    struct node_priority *priority_fn; /* id - 1 is its place */
+    uint32_t priority_fn_count, priority_fn_cap;
     uint32_t job_column;     /* each req takes one of it per node; 0: none */
     bool sharing;            /* it matters who shares a node */
     bool sharing_asked;      /* … because a job asked for it */

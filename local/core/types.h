@@ -132,7 +132,7 @@ struct node_spec {
     uint32_t max_jobs_per_user;  /* 0: any number */
     uint32_t max_procs_per_user;
     int32_t max_load_milli; /* NODELOADPOLICY ADJUSTSTATE: busy from this load on; 0: the site's */
-    uint32_t priority_fn;   /* PRIORITYF: policy.priority_fn[priority_fn - 1]; 0: plain PRIORITY */
+    uint32_t priority_fn;   /* PRIORITYF: cluster_priority_fn_define; 0: plain PRIORITY */
 };
 
 /* --- jobs -------------------------------------------------------------------------------- */

@@ -15,45 +15,53 @@ static char *dup_or_null (const char *text)
     return text && *text ? strdup (text) : NULL;
 }
 
-static const struct settings_node *configured (const struct settings *settings, const char *name)
+static const struct nodeconf_node *configured (const struct settings *settings, const char *name)
 {
-    for (uint32_t i = 0; i < settings->node_count; i++)
-        if (strcmp (settings->nodes[i].name, name) == 0)
-            return &settings->nodes[i];
+    for (uint32_t i = 0; i < settings->nodes.node_count; i++)
+        if (strcmp (settings->nodes.node[i].name, name) == 0)
+            return &settings->nodes.node[i];
     return NULL;
 }
 
 /* Slurm prefers the lowest weight, NODEALLOCATIONPOLICY PRIORITY the highest priority. */
 static void node_fill (const struct settings *settings, const struct rm_node *from,
-                       struct settings_node *out)
+                       struct nodeconf_node *out)
 {
-    const struct settings_node *also = configured (settings, from->name);
-    *out = (struct settings_node){.speed_ppm = 1000000, .priority = -from->weight};
+    const struct nodeconf_node *also = configured (settings, from->name);
+    nodeconf_node_default (&settings->nodes, out);
     if (also) {
-        out->speed_ppm = also->speed_ppm;
-        out->priority = also->priority ? also->priority : out->priority;
-        out->swap_mb = also->swap_mb;
-        out->address = also->address ? strdup (also->address) : NULL;
+        nodeconf_node_clear (out);
+        nodeconf_node_copy (also, out);
+        free (out->name);
     }
+    if (!out->has_priority)
+        out->priority = -from->weight;
     out->name = strdup (from->name);
     out->procs = from->procs;
     out->mem_mb = from->memory_mb < INT32_MAX ? from->memory_mb : INT32_MAX;
     out->disk_mb = from->disk_mb < INT32_MAX ? from->disk_mb : INT32_MAX;
+    free (out->features);
     out->features = dup_or_null (from->features);
+    if (!out->gres)
+        out->gres = dup_or_null (from->gres);
+    if (!out->classes)
+        out->classes = dup_or_null (from->classes);
     if (!out->address)
         out->address = dup_or_null (from->address);
 }
 
-/* "name procs mem disk weight features address", '-' for nothing. */
+/* "name procs mem disk weight features address gres classes", '-' for nothing. */
 static void remember (struct svc *svc, const struct rm_node *list, uint32_t count)
 {
     struct strbuf b = STRBUF_INIT;
     struct err err = {0};
     for (uint32_t i = 0; i < count; i++)
-        strbuf_printf (&b, "%s %u %lld %lld %lld %s %s\n", list[i].name, list[i].procs,
+        strbuf_printf (&b, "%s %u %lld %lld %lld %s %s %s %s\n", list[i].name, list[i].procs,
                        (long long)list[i].memory_mb, (long long)list[i].disk_mb,
                        (long long)list[i].weight, *list[i].features ? list[i].features : "-",
-                       *list[i].address ? list[i].address : "-");
+                       *list[i].address ? list[i].address : "-",
+                       *list[i].gres ? list[i].gres : "-",
+                       *list[i].classes ? list[i].classes : "-");
     int rc = svc_begin (svc, &err);
     if (rc == 0)
         rc = local_store_blob_put (svc->store, blob, strbuf_text (&b), b.len, &err);
@@ -61,23 +69,23 @@ static void remember (struct svc *svc, const struct rm_node *list, uint32_t coun
     strbuf_free (&b);
 }
 
-static struct settings_node *recall (struct svc *svc, const struct settings *settings,
+static struct nodeconf_node *recall (struct svc *svc, const struct settings *settings,
                                      uint32_t *count_out)
 {
     void *bytes = NULL;
     size_t len = 0;
     *count_out = 0;
-    struct settings_node *nodes = calloc (1, sizeof *nodes);
+    struct nodeconf_node *nodes = calloc (1, sizeof *nodes);
     assert (nodes);
     if (local_store_blob_get (svc->store, blob, &bytes, &len, NULL) != 0)
         return nodes;
     char *save = NULL;
     for (char *line = strtok_r (bytes, "\n", &save); line; line = strtok_r (NULL, "\n", &save)) {
-        char name[STORE_NAME_MAX], features[1024], address[256];
+        char name[STORE_NAME_MAX], features[1024], address[256], gres[1024] = "-", classes[1024] = "-";
         long long mem, disk, weight;
         struct rm_node n = {.state = RM_NODE_DOWN, .reason = "", .gres = "", .classes = ""};
-        if (sscanf (line, "%63s %u %lld %lld %lld %1023s %255s", name, &n.procs, &mem, &disk,
-                    &weight, features, address) != 7)
+        if (sscanf (line, "%63s %u %lld %lld %lld %1023s %255s %1023s %1023s", name, &n.procs,
+                    &mem, &disk, &weight, features, address, gres, classes) < 7)
             break;
         n.name = name;
         n.memory_mb = mem;
@@ -85,6 +93,8 @@ static struct settings_node *recall (struct svc *svc, const struct settings *set
         n.weight = weight;
         n.features = strcmp (features, "-") == 0 ? "" : features;
         n.address = strcmp (address, "-") == 0 ? "" : address;
+        n.gres = strcmp (gres, "-") == 0 ? "" : gres;
+        n.classes = strcmp (classes, "-") == 0 ? "" : classes;
         nodes = realloc (nodes, (*count_out + 1) * sizeof *nodes);
         assert (nodes);
         node_fill (settings, &n, &nodes[(*count_out)++]);
@@ -93,7 +103,7 @@ static struct settings_node *recall (struct svc *svc, const struct settings *set
     return nodes;
 }
 
-struct settings_node *rmnodes_list (struct svc *svc, const struct settings *settings,
+struct nodeconf_node *rmnodes_list (struct svc *svc, const struct settings *settings,
                                     uint32_t *count_out)
 {
     *count_out = 0;
@@ -102,20 +112,17 @@ struct settings_node *rmnodes_list (struct svc *svc, const struct settings *sett
     const struct rm_node *list = svc->rm.ops->nodes (svc->rm.self, count_out);
     if (*count_out == 0)
         return recall (svc, settings, count_out);
-    struct settings_node *nodes = calloc (*count_out, sizeof *nodes);
+    struct nodeconf_node *nodes = calloc (*count_out, sizeof *nodes);
     assert (nodes);
     for (uint32_t i = 0; i < *count_out; i++)
         node_fill (settings, &list[i], &nodes[i]);
     return nodes;
 }
 
-void rmnodes_free (struct settings_node *nodes, uint32_t count)
+void rmnodes_free (struct nodeconf_node *nodes, uint32_t count)
 {
-    for (uint32_t i = 0; i < count; i++) {
-        free (nodes[i].name);
-        free (nodes[i].features);
-        free (nodes[i].address);
-    }
+    for (uint32_t i = 0; i < count; i++)
+        nodeconf_node_clear (&nodes[i]);
     free (nodes);
 }
 

@@ -11,103 +11,10 @@
 #include "local/svc/notify.h"
 #include "local/svc/settings_warn.h"
 #include "local/svc/simulate_inputs.h"
-#include "proto/base/hostlist.h"
 #include "proto/rpc/tlsid.h"
 
 static const char *const failure_words[] = {"FAIL", "REQUEUE", "CANCEL", NULL};
 static const char *const rm_words[] = {"EMBEDDED", "SLURM", NULL}; /* enum settings_rm */
-
-/* --- attributes that need a hand ---------------------------------------------------------- */
-
-static int memory_set (int64_t *field, const struct conf_value *value, struct err *err)
-{
-    int64_t mb;
-    int rc = memory_parse (value->text, &mb, err);
-    if (rc == 0 && mb > INT32_MAX)
-        return err_set (err, ERR_LIMIT, "at most %d MB", INT32_MAX);
-    if (rc == 0)
-        *field = mb;
-    return rc;
-}
-
-static int set_mem (void *target, const struct conf_value *value, struct err *err)
-{
-    return memory_set (&((struct settings_node_line *)target)->node.mem_mb, value, err);
-}
-
-static int set_swap (void *target, const struct conf_value *value, struct err *err)
-{
-    return memory_set (&((struct settings_node_line *)target)->node.swap_mb, value, err);
-}
-
-static int set_disk (void *target, const struct conf_value *value, struct err *err)
-{
-    return memory_set (&((struct settings_node_line *)target)->node.disk_mb, value, err);
-}
-
-static int set_speed (void *target, const struct conf_value *value, struct err *err)
-{
-    int64_t ppm;
-    int rc = ppm_parse (value->text, "SPEED", &ppm, err);
-    if (rc == 0 && (ppm < 1000 || ppm > 1000 * INT64_C (1000000)))
-        return err_set (err, ERR_INVALID, "SPEED from 0.001 to 1000");
-    if (rc == 0)
-        ((struct settings_node_line *)target)->node.speed_ppm = ppm;
-    return rc;
-}
-
-static int string_set (char **field, const struct conf_value *value)
-{
-    free (*field);
-    *field = strdup (value->text);
-    return 0;
-}
-
-static int set_features (void *target, const struct conf_value *value, struct err *err)
-{
-    (void)err;
-    return string_set (&((struct settings_node_line *)target)->node.features, value);
-}
-
-static int set_address (void *target, const struct conf_value *value, struct err *err)
-{
-    (void)err;
-    return string_set (&((struct settings_node_line *)target)->node.address, value);
-}
-
-#define AT(field) offsetof (struct settings_node_line, field)
-static const struct conf_param node_attrs[] = {
-    {.name = "PROCS", .type = CONF_INT, .offset = AT (node.procs), .min = 1, .max = 1 << 20},
-    {.name = "MEM", .type = CONF_CALL, .set = set_mem},
-    {.name = "SWAP", .type = CONF_CALL, .set = set_swap},
-    {.name = "DISK", .type = CONF_CALL, .set = set_disk},
-    {.name = "FEATURES", .type = CONF_CALL, .set = set_features},
-    {.name = "SPEED", .type = CONF_CALL, .set = set_speed},
-    {.name = "PRIORITY", .type = CONF_INT, .offset = AT (node.priority), .min = -1000000000,
-     .max = 1000000000},
-    {.name = "ADDRESS", .type = CONF_CALL, .set = set_address},
-    {.name = NULL},
-};
-#undef AT
-
-static int node_record (void *target, const char *index, void **record_out, struct err *err)
-{
-    struct settings *s = target;
-    for (uint32_t i = 0; i < s->line_count; i++)
-        if (strcasecmp (s->lines[i].hosts, index) == 0) {
-            *record_out = &s->lines[i];
-            return 0;
-        }
-    struct settings_node_line *more =
-        realloc (s->lines, (s->line_count + 1) * sizeof *more);
-    if (!more)
-        return err_set (err, ERR_NOMEM, "no memory for nodes");
-    s->lines = more;
-    more[s->line_count] = (struct settings_node_line){
-        .hosts = strdup (index), .node = {.procs = 1, .speed_ppm = 1000000}};
-    *record_out = &more[s->line_count++];
-    return 0;
-}
 
 #define AT(field) offsetof (struct settings, slurm.field)
 static const struct conf_param rm_attrs[] = {
@@ -281,7 +188,6 @@ static const struct conf_param params[] = {
      .words = failure_words},
     {.name = "CGROUPS", .type = CONF_BOOL, .offset = AT (cgroups), .initial = "TRUE"},
     {.name = "RMCFG", .type = CONF_RECORD, .attrs = rm_attrs, .record = rm_record},
-    {.name = "NODECFG", .type = CONF_RECORD, .attrs = node_attrs, .record = node_record},
     {.name = "PEERCAP", .type = CONF_RECORD, .attrs = cap_attrs, .record = cap_record},
     {.name = NULL},
 };
@@ -314,54 +220,6 @@ static int target_check (const char *key, const char *target, struct err *err)
         return err_set (err, ERR_INVALID, "%s '%.80s': wanted host:port", key,
                         target ? target : "");
     return 0;
-}
-
-static int node_of_line (struct settings *s, const struct settings_node_line *line,
-                         const char *name, struct err *err)
-{
-    struct settings_node *n = &s->nodes[s->node_count];
-    if (name_check ("node", name, err) != 0)
-        return err_prefix (err, "NODECFG[%.60s]", line->hosts);
-    for (uint32_t i = 0; i < s->node_count; i++)
-        if (strcmp (s->nodes[i].name, name) == 0)
-            return err_set (err, ERR_INVALID, "NODECFG[%.60s]: node %s is configured twice",
-                            line->hosts, name);
-    *n = line->node;
-    n->name = strdup (name);
-    n->features = line->node.features ? strdup (line->node.features) : NULL;
-    n->address = line->node.address ? strdup (line->node.address) : NULL;
-    s->node_count++;
-    return 0;
-}
-
-static int nodes_expand (struct settings *s, struct err *err)
-{
-    struct arena *arena = arena_create (0);
-    int rc = 0;
-    for (uint32_t l = 0; rc == 0 && l < s->line_count; l++) {
-        const char **names;
-        uint32_t count;
-        rc = hostlist_expand (s->lines[l].hosts, arena, &names, &count, err);
-        if (rc != 0) {
-            err_prefix (err, "NODECFG");
-            break;
-        }
-        if (s->node_count + count > SETTINGS_NODES_MAX) {
-            rc = err_set (err, ERR_LIMIT, "NODECFG: more than %d nodes", SETTINGS_NODES_MAX);
-            break;
-        }
-        struct settings_node *more =
-            realloc (s->nodes, (s->node_count + count + 1) * sizeof *more);
-        if (!more) {
-            rc = err_set (err, ERR_NOMEM, "no memory for nodes");
-            break;
-        }
-        s->nodes = more;
-        for (uint32_t i = 0; rc == 0 && i < count; i++)
-            rc = node_of_line (s, &s->lines[l], names[i], err);
-    }
-    arena_destroy (arena);
-    return rc;
 }
 
 static int notify_check (struct settings *s, struct err *err)
@@ -404,9 +262,8 @@ static int settings_check (struct settings *s, struct err *err)
         rc = err_set (err, ERR_INVALID, "CHECKPOINTHOOK %s: %s", s->checkpoint_hook,
                       strerror (errno));
     if (rc == 0)
-        rc = nodes_expand (s, err);
-    if (rc == 0)
-        rc = settings_mode_check (&s->mode, s->rm_type == SETTINGS_RM_SLURM ? 1 : s->node_count, err);
+        rc = settings_mode_check (
+            &s->mode, s->rm_type == SETTINGS_RM_SLURM ? 1 : s->nodes.node_count, err);
     return rc;
 }
 
@@ -433,6 +290,8 @@ int settings_read (struct conf *conf, struct cred_names *names, int mode, struct
     if (rc == 0)
         rc = conf_table_read (conf, params, s, err);
     if (rc == 0)
+        rc = nodeconf_read (conf, &s->nodes, err);
+    if (rc == 0)
         rc = settings_mode_read (conf, &s->mode, err);
     if (rc == 0)
         rc = policy_conf_known (conf, err);
@@ -453,27 +312,13 @@ int settings_read (struct conf *conf, struct cred_names *names, int mode, struct
     return rc;
 }
 
-static void node_clear (struct settings_node *node)
-{
-    free (node->name);
-    free (node->features);
-    free (node->address);
-}
-
 void settings_destroy (struct settings *s)
 {
     if (!s)
         return;
     for (uint32_t i = 0; i < s->cap_count; i++)
         free (s->caps[i].meta);
-    for (uint32_t i = 0; i < s->line_count; i++) {
-        free (s->lines[i].hosts);
-        node_clear (&s->lines[i].node);
-    }
-    for (uint32_t i = 0; i < s->node_count; i++)
-        node_clear (&s->nodes[i]);
-    free (s->lines);
-    free (s->nodes);
+    nodeconf_free (&s->nodes);
     workload_destroy (s->workload);
     policy_destroy (s->policy);
     free (s);

@@ -4,6 +4,7 @@
 #ifndef NUI_LOCAL_SVC_SETTINGS_H
 #define NUI_LOCAL_SVC_SETTINGS_H
 
+#include "local/conf/nodeconf.h"
 #include "local/core/policy.h"
 #include "local/core/types.h"
 #include "local/svc/settings_mode.h"
@@ -13,18 +14,8 @@ enum {
     SETTINGS_METAS_MAX = 16,
     SETTINGS_ADMINS_MAX = 64,
     SETTINGS_ADMIN_LEVELS = 3,
-    SETTINGS_NODES_MAX = 100000,
     SETTINGS_CAPS_MAX = 64,
     SETTINGS_PORTS_MIN = 1024,
-};
-
-struct settings_node {
-    char *name;
-    int64_t procs, mem_mb, swap_mb, disk_mb;
-    int64_t speed_ppm;
-    int64_t priority;
-    char *features; /* "a,b"; NULL: none */
-    char *address;  /* host name or address for peers; NULL: this server's own */
 };
 
 /* What one metascheduler may hold here at one time. */
@@ -32,12 +23,6 @@ struct settings_cap {
     char *meta; /* "DEFAULT" or its name */
     int64_t holds;
     int64_t procseconds;
-};
-
-/* One NODECFG line names many nodes. */
-struct settings_node_line {
-    char *hosts; /* as written */
-    struct settings_node node;
 };
 
 /* ADMIN1, ADMIN2, ADMIN3: login names (on the cluster's own socket) or identities. */
@@ -94,10 +79,7 @@ struct settings {
     struct settings_slurm slurm;
     struct settings_cap caps[SETTINGS_CAPS_MAX];
     uint32_t cap_count;
-    struct settings_node_line *lines;
-    uint32_t line_count;
-    struct settings_node *nodes; /* in the file's order */
-    uint32_t node_count;
+    struct nodeconf nodes; /* NODECFG, TOPOLOGYFILE; in SIMULATION the trace's nodes */
     struct policy *policy; /* sealed */
 };
 

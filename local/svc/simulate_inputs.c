@@ -90,18 +90,19 @@ static char *features_text (const struct workload *w, const struct node_spec *sp
     return strbuf_steal (&b);
 }
 
-static void node_take (struct settings_node *n, const struct node_spec *spec, const char *name,
-                       char *features)
+/* What the trace says of a node; the rest as NODECFG[DEFAULT]. */
+static void node_take (const struct settings *s, struct nodeconf_node *n,
+                       const struct node_spec *spec, const char *name, char *features)
 {
-    *n = (struct settings_node){
-        .name = strdup (name),
-        .procs = spec->configured.v[RES_PROCS],
-        .mem_mb = spec->configured.v[RES_MEM_MB],
-        .swap_mb = spec->configured.v[RES_SWAP_MB],
-        .disk_mb = spec->configured.v[RES_DISK_MB],
-        .speed_ppm = spec->speed_ppm,
-        .features = features,
-    };
+    nodeconf_node_default (&s->nodes, n);
+    n->name = strdup (name);
+    n->procs = spec->configured.v[RES_PROCS];
+    n->mem_mb = spec->configured.v[RES_MEM_MB];
+    n->swap_mb = spec->configured.v[RES_SWAP_MB];
+    n->disk_mb = spec->configured.v[RES_DISK_MB];
+    n->speed_ppm = spec->speed_ppm;
+    free (n->features);
+    n->features = features;
     assert (n->name);
 }
 
@@ -122,15 +123,15 @@ static void cut (struct machine *m, uint32_t nodes)
 static int machine_nodes (struct settings *s, const struct machine *m, struct err *err)
 {
     uint32_t n = 0;
-    s->nodes = calloc (m->node_count + 1, sizeof *s->nodes);
-    assert (s->nodes);
+    s->nodes.node = calloc (m->node_count + 1, sizeof *s->nodes.node);
+    assert (s->nodes.node);
     for (uint32_t g = 0; g < m->group_count; g++)
         for (uint32_t i = 0; i < m->group[g].copies; i++, n++) {
             if (name_check ("node", m->name[n], err) != 0)
                 return err_prefix (err, "%s", s->mode.sim.resources);
-            node_take (&s->nodes[n], &m->group[g].spec, m->name[n],
+            node_take (s, &s->nodes.node[n], &m->group[g].spec, m->name[n],
                        features_text (s->workload, &m->group[g].spec, m->features[n]));
-            s->node_count = n + 1;
+            s->nodes.node_count = n + 1;
         }
     return 0;
 }
@@ -141,12 +142,12 @@ static struct machine *configured (const struct settings *s)
     struct arena *arena = arena_create (0);
     struct machine *m = arena_new (arena, struct machine);
     m->arena = arena;
-    m->group = arena_array (arena, s->node_count + 1, sizeof *m->group);
-    m->group_count = m->node_count = s->node_count;
-    for (uint32_t i = 0; i < s->node_count; i++) {
+    m->group = arena_array (arena, s->nodes.node_count + 1, sizeof *m->group);
+    m->group_count = m->node_count = s->nodes.node_count;
+    for (uint32_t i = 0; i < s->nodes.node_count; i++) {
         m->group[i].copies = 1;
-        m->group[i].spec.configured.v[RES_PROCS] = (int32_t)s->nodes[i].procs;
-        m->procs += s->nodes[i].procs;
+        m->group[i].spec.configured.v[RES_PROCS] = (int32_t)s->nodes.node[i].procs;
+        m->procs += s->nodes.node[i].procs;
     }
     return m;
 }

@@ -95,34 +95,12 @@ struct allocation placement_parse (struct svc *svc, const char *text, struct are
     return a;
 }
 
-static int features_of (struct svc *svc, const char *list, struct features *out, struct err *err)
+static bool node_by_name (void *self, const char *name, struct node_id *out)
 {
-    char name[STORE_NAME_MAX];
-    *out = (struct features){0};
-    for (const char *p = list; p && *p;) {
-        size_t n = strcspn (p, ",");
-        snprintf (name, sizeof name, "%.*s", (int)(n < 63 ? n : 63), p);
-        if (n > 0) {
-            uint32_t f = strtab_intern (svc->features, name);
-            if (f >= FEATURES_MAX)
-                return err_set (err, ERR_LIMIT, "more than %d features at one site", FEATURES_MAX);
-            out->word[f / 64] |= UINT64_C (1) << (f % 64);
-        }
-        p += n + (p[n] == ',');
-    }
-    return 0;
-}
-
-static int node_spec_of (struct svc *svc, const struct settings_node *n, struct node_spec *out,
-                         struct err *err)
-{
-    *out = (struct node_spec){.partition = 1, .speed_ppm = (int32_t)n->speed_ppm,
-                              .priority = (int32_t)n->priority};
-    out->configured.v[RES_PROCS] = (int32_t)n->procs;
-    out->configured.v[RES_MEM_MB] = (int32_t)n->mem_mb;
-    out->configured.v[RES_SWAP_MB] = (int32_t)n->swap_mb;
-    out->configured.v[RES_DISK_MB] = (int32_t)n->disk_mb;
-    return features_of (svc, n->features, &out->features, err);
+    const struct site_node *node = node_find (self, name);
+    if (node)
+        *out = node->id;
+    return node != NULL;
 }
 
 enum { SET_STATE, SET_FEATURES, SET_PRIORITY, SET_SPEED, SETS };
@@ -141,10 +119,10 @@ char *svc_node_set (struct site_node *node, const char *name, const char *value)
 }
 
 /* What administrators set of it, over what is configured. */
-static struct settings_node node_wanted (const struct site_node *node,
-                                         const struct settings_node *n)
+static struct nodeconf_node node_wanted (const struct site_node *node,
+                                         const struct nodeconf_node *n)
 {
-    struct settings_node wanted = *n;
+    struct nodeconf_node wanted = *n;
     if (node && node->set[SET_FEATURES])
         wanted.features = node->set[SET_FEATURES];
     if (node && node->set[SET_PRIORITY])
@@ -159,7 +137,7 @@ static void node_set_loaded (void *arg, const char *name, const char *value)
     free (svc_node_set (arg, name, value));
 }
 
-static int node_add (struct svc *svc, const struct settings_node *n, const struct node_spec *spec,
+static int node_add (struct svc *svc, const struct nodeconf_node *n, const struct node_spec *spec,
                      time_us now, struct err *err)
 {
     struct node_id id;
@@ -179,13 +157,13 @@ static int node_add (struct svc *svc, const struct settings_node *n, const struc
     struct settings_node wanted = node_wanted (node, n);
     struct node_spec changed;
     if (rc == 0)
-        rc = node_spec_of (svc, &wanted, &changed, err);
+        rc = place_node (&svc->place, &wanted, &changed, err);
     return rc == 0 ? cluster_node_update (svc->cluster, id, &changed, now, err) : rc;
 }
 
 /* New ones are added, others changed, absent ones are down. */
-static int nodes_apply (struct svc *svc, const struct settings_node *nodes, uint32_t count,
-                        struct err *err)
+static int nodes_apply (struct svc *svc, const struct settings *settings,
+                        const struct nodeconf_node *nodes, uint32_t count, struct err *err)
 {
     time_us now = svc_now (svc);
     int rc = 0;
@@ -193,12 +171,13 @@ static int nodes_apply (struct svc *svc, const struct settings_node *nodes, uint
         stats_advance (svc, now);
     for (uint32_t i = 0; i < svc->node_count; i++)
         svc->node_by_id[i]->configured = false;
+    rc = place_prepare (&svc->place, nodes, count, settings->nodes.global_gres, now, err);
     for (uint32_t i = 0; rc == 0 && i < count; i++) {
-        const struct settings_node *n = &nodes[i];
+        const struct nodeconf_node *n = &nodes[i];
         struct node_spec spec;
         struct site_node *node = node_find (svc, n->name);
-        struct settings_node wanted = node_wanted (node, n);
-        rc = node_spec_of (svc, &wanted, &spec, err);
+        struct nodeconf_node wanted = node_wanted (node, n);
+        rc = place_node (&svc->place, &wanted, &spec, err);
         if (rc == 0 && node)
             rc = cluster_node_update (svc->cluster, node->id, &spec, now, err);
         else if (rc == 0)
@@ -210,6 +189,10 @@ static int nodes_apply (struct svc *svc, const struct settings_node *nodes, uint
         free (node->address);
         node->address = n->address ? strdup (n->address) : NULL;
     }
+    if (rc == 0)
+        rc = cluster_job_column_set (svc->cluster, svc->place.job_column, now, err);
+    if (rc == 0)
+        rc = place_apply (&svc->place, settings->policy, settings->nodes.topology, now, err);
     for (uint32_t i = 0; rc == 0 && i < svc->node_count; i++) {
         struct site_node *node = svc->node_by_id[i];
         enum node_state state = node->configured ? rmnodes_state (svc, node->name) : NODE_DOWN;
@@ -223,9 +206,10 @@ static int nodes_apply (struct svc *svc, const struct settings_node *nodes, uint
 int svc_nodes_apply (struct svc *svc, const struct settings *settings, struct err *err)
 {
     uint32_t count;
-    struct settings_node *theirs = rmnodes_list (svc, settings, &count);
-    int rc = theirs ? nodes_apply (svc, theirs, count, err)
-                    : nodes_apply (svc, settings->nodes, settings->node_count, err);
+    struct nodeconf_node *theirs = rmnodes_list (svc, settings, &count);
+    int rc = theirs ? nodes_apply (svc, settings, theirs, count, err)
+                    : nodes_apply (svc, settings, settings->nodes.node, settings->nodes.node_count,
+                                   err);
     rmnodes_free (theirs, count);
     return rc;
 }
@@ -751,7 +735,10 @@ static int state_open (struct svc *svc, const struct settings *settings, struct 
     if (rc != 0)
         return rc;
     svc->cluster = cluster_create (settings->policy, &options, err);
-    return svc->cluster ? svc_nodes_apply (svc, settings, err) : err->code;
+    if (!svc->cluster)
+        return err->code;
+    place_open (&svc->place, svc->cluster, svc->names, svc->features, node_by_name, svc);
+    return svc_nodes_apply (svc, settings, err);
 }
 
 int svc_create (struct daemon *daemon, struct cred_names *names, const struct settings *settings,
@@ -922,6 +909,8 @@ void svc_destroy (struct svc *svc)
         event_free (svc->poll_event);
     if (svc->usage_event)
         event_free (svc->usage_event);
+    if (svc->place.column)
+        place_close (&svc->place);
     resv_free_all (svc);
     standing_destroy (svc->standing);
     svc->names->rsv_name = NULL;

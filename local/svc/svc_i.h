@@ -26,6 +26,7 @@
 
 #include <uthash.h>
 
+#include "local/conf/place.h"
 #include "local/core/cluster.h"
 #include "local/core/depend.h"
 #include "local/core/plan.h"
@@ -119,6 +120,7 @@ struct svc {
     struct site_rsv *rsvs;    /* hash by number: resv.h */
     struct standing *standing; /* what SRCFG asks for */
     char rsv_name[96];        /* of one of those, until the next is asked for */
+    struct place place;
     char site[STORE_NAME_MAX];
     char server[160]; /* host:port told to others */
     char host[128];   /* its host part: the default address of nodes */
@@ -426,9 +428,9 @@ void native_hold_push (struct svc *svc, struct site_job *job, uint32_t before, u
 /* Nodes as the resource manager has them, with what NODECFG says of them besides; all that are known
  * from before a restart (down) until it answers. malloc'ed; free with rmnodes_free. NULL, *count_out
  * 0: the configuration's nodes are all there are. */
-struct settings_node *rmnodes_list (struct svc *svc, const struct settings *settings,
+struct nodeconf_node *rmnodes_list (struct svc *svc, const struct settings *settings,
                                     uint32_t *count_out);
-void rmnodes_free (struct settings_node *nodes, uint32_t count);
+void rmnodes_free (struct nodeconf_node *nodes, uint32_t count);
 /* In force now, and remembered. */
 void rmnodes_changed (struct svc *svc);
 enum node_state rmnodes_state (struct svc *svc, const char *name);

@@ -123,6 +123,8 @@ static int config_read (struct scenario *s, struct err *err)
         return err->code;
     rc = policy_conf_read (s->conf, &s->names, &s->policy, err);
     if (rc == 0)
+        rc = nodeconf_read (s->conf, &s->nodeconf, err);
+    if (rc == 0)
         rc = policy_conf_known (s->conf, err);
     if (rc == 0)
         rc = conf_finish (s->conf, err);
@@ -146,7 +148,6 @@ int main (int argc, char **argv)
     s.base = INT64_C (1795392000) * US_PER_S;
     cred_names_init (&s.names);
     s.features = strtab_create ();
-    s.partitions = strtab_create ();
     s.reservations = strtab_create ();
     setenv ("TZ", "UTC", 1); /* SRCFG goes by the local calendar */
     file_read (&s);
@@ -165,9 +166,11 @@ int main (int argc, char **argv)
     conf_destroy (s.conf);
     cred_names_free (&s.names);
     strtab_destroy (s.features);
-    strtab_destroy (s.partitions);
     strtab_destroy (s.reservations);
     standing_destroy (s.standing);
+    if (s.place.column)
+        place_close (&s.place);
+    nodeconf_free (&s.nodeconf);
     strbuf_free (&s.config);
     arena_destroy (s.arena);
     arena_destroy (s.pass_arena);

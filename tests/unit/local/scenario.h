@@ -2,6 +2,7 @@
  *
  *   scenario.c         main; the page's sections
  *   scenario_words.c   what its lines may say: nodes and jobs
+ *   scenario_place.c   nodes and wishes by the configuration's own names
  *   scenario_run.c     the clock: arrivals, ends and events between passes of the core
  *   scenario_events.c  what may happen beside that
  *   scenario_check.c   what the page expects, against what came about
@@ -10,6 +11,7 @@
 #ifndef NUI_TESTS_UNIT_LOCAL_SCENARIO_H
 #define NUI_TESTS_UNIT_LOCAL_SCENARIO_H
 
+#include "local/conf/place.h"
 #include "local/conf/policyconf.h"
 #include "local/conf/standing.h"
 #include "local/core/cluster.h"
@@ -35,6 +37,7 @@ struct scn_node {
     const char *name;
     struct node_spec spec;
     enum node_state state;
+    bool procs_said, speed_said, priority_said;
     struct node_id id;
 };
 
@@ -43,6 +46,8 @@ struct scn_job {
     uint64_t id;
     struct job_spec spec;
     struct req req[REQS_MAX];
+    struct licence licence[LICENCES_MAX];
+    const char *gres[REQS_MAX], *licences, *hosts, *nodeset; /* read when the nodes are there */
     duration_us run;     /* how long it would run; TIME_US_MAX: until its limit */
     const char *nodes;   /* runs at the beginning, here; NULL: it arrives */
     time_us begun;       /* and since then */
@@ -70,9 +75,11 @@ struct scenario {
     const char *path;
     struct arena *arena;
     struct cred_names names;
-    struct strtab *features, *partitions;
     struct strtab *reservations; /* names that jobs ask for or SRCFG has */
     struct standing *standing;
+    struct strtab *features;
+    struct nodeconf nodeconf; /* NODECFG of [config] */
+    struct place place;
     struct strbuf config;
     uint32_t config_line; /* where it begins in the file */
     struct conf *conf;
@@ -96,6 +103,13 @@ void scenario_bad (const struct scenario *s, uint32_t line, const char *fmt, ...
     __attribute__ ((format (printf, 3, 4), noreturn));
 /* A core's or parser's no that the page did not ask for. */
 void scenario_must (const struct scenario *s, uint32_t line, int rc, const struct err *err);
+
+/* --- scenario_place.c --------------------------------------------------------------------- */
+
+/* The cluster's nodes: NODECFG, and what [nodes] says of each. */
+void scenario_place_nodes (struct scenario *s);
+/* What the job's texts mean on them. */
+void scenario_place_job (struct scenario *s, struct scn_job *j);
 
 /* --- scenario_words.c --------------------------------------------------------------------- */
 

@@ -123,11 +123,43 @@ static void event_up (struct scenario *s, const struct line *line)
     nodes_state (s, line, NODE_UP);
 }
 
+/* 10:00 load NODES 3.5 */
+static void event_load (struct scenario *s, const struct line *line)
+{
+    uint32_t *node, count = scenario_hosts (s, line, line->word[2], &node, NULL);
+    struct err err = {0};
+    int64_t ppm = 0;
+
+    scenario_must (s, line->number, ppm_parse (line->word[3], "the load", &ppm, &err), &err);
+    for (uint32_t i = 0; i < count; i++)
+        scenario_must (s, line->number,
+                       cluster_node_load_set (s->cluster, s->node[node[i]].id,
+                                              (int32_t)(ppm / 1000), s->now, &err),
+                       &err);
+}
+
+/* 10:00 used NODES 3G: memory in use, whoever asked for it */
+static void event_used (struct scenario *s, const struct line *line)
+{
+    uint32_t *node, count = scenario_hosts (s, line, line->word[2], &node, NULL);
+    struct resources used = {{0}};
+    struct err err = {0};
+    int64_t mb = 0;
+
+    scenario_must (s, line->number, memory_parse (line->word[3], &mb, &err), &err);
+    used.v[RES_MEM_MB] = (int32_t)mb;
+    for (uint32_t i = 0; i < count; i++)
+        scenario_must (
+            s, line->number,
+            cluster_node_used_set (s->cluster, s->node[node[i]].id, &used, s->now, &err), &err);
+}
+
 static const struct {
     const char *verb;
     uint32_t words; /* at least, with time and verb */
     event_fn *fn;
 } event_word[] = {
+    {"load", 4, event_load},       {"used", 4, event_used},
     {"end", 3, event_end},         {"cancel", 3, event_cancel},   {"hold", 4, event_hold},
     {"release", 4, event_release}, {"setspri", 4, event_setspri}, {"down", 3, event_down},
     {"drain", 3, event_drain},     {"up", 3, event_up},           {"startfails", 3, event_startfails},

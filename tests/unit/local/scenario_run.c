@@ -82,6 +82,7 @@ static void arrive (struct scenario *s, struct scn_job *j)
     struct err err = {0};
 
     j->arrived = true;
+    scenario_place_job (s, j);
     scenario_must (s, 0, cluster_job_submit (s->cluster, &j->spec, s->now, &err), &err);
 }
 
@@ -133,7 +134,7 @@ static uint32_t feature (void *self, const char *name)
 
 static uint32_t partition (void *self, const char *name)
 {
-    uint32_t at = strtab_find (((struct scenario *)self)->partitions, name);
+    uint32_t at = strtab_find (((struct scenario *)self)->names.partition, name);
 
     return at == STRTAB_NONE ? PARTITION_ANY : at + 1;
 }
@@ -173,12 +174,7 @@ static void cluster_build (struct scenario *s)
     s->cluster = cluster_create (s->policy, &options, &err);
     if (!s->cluster)
         scenario_bad (s, 0, "%s", err.text);
-    for (uint32_t i = 0; i < s->node_count; i++) {
-        struct scn_node *n = &s->node[i];
-        scenario_must (s, 0, cluster_node_add (s->cluster, &n->spec, s->now, &n->id, &err), &err);
-        scenario_must (s, 0, cluster_node_state_set (s->cluster, n->id, n->state, s->now, &err),
-                       &err);
-    }
+    scenario_place_nodes (s);
 }
 
 /* --- passes --------------------------------------------------------------------------------- */

@@ -105,6 +105,7 @@ static void node_procs (struct scenario *s, const struct line *line, struct scn_
                         const char *text)
 {
     n->spec.configured.v[RES_PROCS] = (int32_t)number (s, line, text);
+    n->procs_said = true;
 }
 
 static void node_memory (struct scenario *s, const struct line *line, struct scn_node *n,
@@ -133,7 +134,7 @@ static void node_features (struct scenario *s, const struct line *line, struct s
 
 static uint32_t partition (struct scenario *s, const char *text)
 {
-    return strtab_intern (s->partitions, text) + 1;
+    return strtab_intern (s->names.partition, text) + 1;
 }
 
 static void node_partition (struct scenario *s, const struct line *line, struct scn_node *n,
@@ -151,12 +152,14 @@ static void node_speed (struct scenario *s, const struct line *line, struct scn_
 
     scenario_must (s, line->number, ppm_parse (text, "the speed", &ppm, &err), &err);
     n->spec.speed_ppm = (int32_t)ppm;
+    n->speed_said = true;
 }
 
 static void node_priority (struct scenario *s, const struct line *line, struct scn_node *n,
                            const char *text)
 {
     n->spec.priority = (int32_t)number (s, line, text);
+    n->priority_said = true;
 }
 
 static void node_state (struct scenario *s, const struct line *line, struct scn_node *n,
@@ -198,7 +201,6 @@ static void node_set (struct scenario *s, const struct line *line, struct scn_no
 
 void scenario_nodes_read (struct scenario *s)
 {
-    strtab_intern (s->partitions, "DEFAULT");
     for (const struct line *line = s->nodes.first; line; line = line->next) {
         const char **name;
         struct err err = {0};
@@ -213,9 +215,6 @@ void scenario_nodes_read (struct scenario *s)
         for (uint32_t i = 0; i < count; i++) {
             struct scn_node *n = &more[s->node_count++];
             *n = (struct scn_node){.name = name[i]};
-            n->spec.configured.v[RES_PROCS] = 1;
-            n->spec.partition = 1;
-            n->spec.speed_ppm = 1000000;
             for (uint32_t w = 1; w < line->count; w++)
                 node_set (s, line, n, line->word[w]);
         }
@@ -296,6 +295,46 @@ static void job_partition (struct scenario *s, const struct line *line, struct s
     (void)line;
     (void)j;
     req->partition = partition (s, text);
+}
+
+#define TEXT_WORD(name, field)                                                                     \
+    static void job_##name (struct scenario *s, const struct line *line, struct scn_job *j,        \
+                            struct req *req, const char *text)                                     \
+    {                                                                                              \
+        (void)line;                                                                                \
+        (void)req;                                                                                 \
+        j->field = arena_strdup (s->arena, text);                                                  \
+    }
+TEXT_WORD (licence, licences)
+TEXT_WORD (hosts, hosts)
+TEXT_WORD (nodeset, nodeset)
+
+static void job_gres (struct scenario *s, const struct line *line, struct scn_job *j,
+                      struct req *req, const char *text)
+{
+    (void)line;
+    j->gres[req - j->req] = arena_strdup (s->arena, text);
+}
+
+static void job_prefer (struct scenario *s, const struct line *line, struct scn_job *j,
+                        struct req *req, const char *text)
+{
+    (void)j;
+    features (s, line, text, &req->prefer);
+}
+
+static void job_access (struct scenario *s, const struct line *line, struct scn_job *j,
+                        struct req *req, const char *text)
+{
+    static const char *const words[] = {"SHARED", "SINGLEUSER", "SINGLEJOB", "SINGLETASK"};
+
+    (void)j;
+    for (uint8_t i = 0; i < 4; i++) {
+        if (strcasecmp (words[i], text) == 0)
+            req->access = (uint8_t)(ACCESS_SHARED + i);
+    }
+    if (req->access == ACCESS_SITE)
+        scenario_bad (s, line->number, "%s is no NODEACCESSPOLICY", text);
 }
 
 static void job_exclusive (struct scenario *s, const struct line *line, struct scn_job *j,
@@ -482,6 +521,8 @@ static const struct {
     {"class", job_class},       {"qos", job_qos},             {"tasks", job_tasks},
     {"tpn", job_tpn},           {"procs", job_procs},         {"memory", job_memory},
     {"swap", job_swap},         {"disk", job_disk},           {"features", job_features},
+    {"gres", job_gres},         {"licence", job_licence},     {"hosts", job_hosts},
+    {"nodeset", job_nodeset},   {"prefer", job_prefer},       {"access", job_access},
     {"partition", job_partition}, {"exclusive", job_exclusive}, {"walltime", job_walltime},
     {"run", job_run},           {"at", job_at},               {"notbefore", job_notbefore},
     {"on", job_on},             {"since", job_since},         {"hold", job_hold},

@@ -1,0 +1,352 @@
+#include "local/conf/nodeconf.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "proto/base/hostlist.h"
+
+/* --- attributes ----------------------------------------------------------------------------- */
+
+static int memory_set (int64_t *field, const struct conf_value *value, struct err *err)
+{
+    int64_t mb;
+    int rc = memory_parse (value->text, &mb, err);
+    if (rc == 0 && mb > INT32_MAX)
+        return err_set (err, ERR_LIMIT, "at most %d MB", INT32_MAX);
+    if (rc == 0)
+        *field = mb;
+    return rc;
+}
+
+static struct nodeconf_node *node_of (void *target)
+{
+    return &((struct nodeconf_line *)target)->node;
+}
+
+static int set_mem (void *target, const struct conf_value *value, struct err *err)
+{
+    return memory_set (&node_of (target)->mem_mb, value, err);
+}
+
+static int set_swap (void *target, const struct conf_value *value, struct err *err)
+{
+    return memory_set (&node_of (target)->swap_mb, value, err);
+}
+
+static int set_disk (void *target, const struct conf_value *value, struct err *err)
+{
+    return memory_set (&node_of (target)->disk_mb, value, err);
+}
+
+static int set_speed (void *target, const struct conf_value *value, struct err *err)
+{
+    int64_t ppm;
+    int rc = ppm_parse (value->text, "SPEED", &ppm, err);
+    if (rc == 0 && (ppm < 1000 || ppm > 1000 * INT64_C (1000000)))
+        return err_set (err, ERR_INVALID, "SPEED from 0.001 to 1000");
+    if (rc == 0)
+        node_of (target)->speed_ppm = ppm;
+    return rc;
+}
+
+static int set_load (void *target, const struct conf_value *value, struct err *err)
+{
+    int64_t ppm;
+    int rc = ppm_parse (value->text, "MAXLOAD", &ppm, err);
+    if (rc == 0 && (ppm < 1000 || ppm / 1000 > INT32_MAX))
+        return err_set (err, ERR_INVALID, "MAXLOAD is a load average above 0");
+    if (rc == 0)
+        node_of (target)->max_load_milli = ppm / 1000;
+    return rc;
+}
+
+static int set_priority (void *target, const struct conf_value *value, struct err *err)
+{
+    node_of (target)->has_priority = true;
+    return int_parse (value->text, "PRIORITY", -1000000000, 1000000000,
+                      &node_of (target)->priority, err);
+}
+
+#define TEXT(function, field)                                                                      \
+    static int function (void *target, const struct conf_value *value, struct err *err)            \
+    {                                                                                              \
+        (void)err;                                                                                 \
+        free (node_of (target)->field);                                                            \
+        node_of (target)->field = strdup (value->text);                                            \
+        return 0;                                                                                  \
+    }
+TEXT (set_features, features)
+TEXT (set_networks, networks)
+TEXT (set_address, address)
+TEXT (set_gres, gres)
+TEXT (set_classes, classes)
+TEXT (set_priorityf, priorityf)
+
+static int set_partition (void *target, const struct conf_value *value, struct err *err)
+{
+    int rc = name_check ("partition", value->text, err);
+    if (rc)
+        return rc;
+    free (node_of (target)->partition);
+    node_of (target)->partition = strdup (value->text);
+    return 0;
+}
+
+#define AT(field) offsetof (struct nodeconf_line, node.field)
+#define CALL(key, function)                                                                        \
+    {                                                                                              \
+        .name = key, .type = CONF_CALL, .set = function                                            \
+    }
+#define COUNT(key, field)                                                                          \
+    {                                                                                              \
+        .name = key, .type = CONF_INT, .offset = AT (field), .min = 1, .max = 1 << 20              \
+    }
+static const struct conf_param nodeconf_attrs[] = {
+    COUNT ("PROCS", procs),
+    CALL ("MEM", set_mem),
+    CALL ("SWAP", set_swap),
+    CALL ("DISK", set_disk),
+    CALL ("FEATURES", set_features),
+    CALL ("NETWORK", set_networks),
+    CALL ("SPEED", set_speed),
+    CALL ("PRIORITY", set_priority),
+    CALL ("PRIORITYF", set_priorityf),
+    CALL ("ADDRESS", set_address),
+    CALL ("PARTITION", set_partition),
+    CALL ("GRES", set_gres),
+    CALL ("CLASS", set_classes),
+    CALL ("MAXLOAD", set_load),
+    COUNT ("MAXJOB", max_jobs),
+    COUNT ("MAXJOBPERUSER", max_jobs_per_user),
+    COUNT ("MAXPROCPERUSER", max_procs_per_user),
+    {.name = NULL},
+};
+#undef AT
+
+/* --- lines ---------------------------------------------------------------------------------- */
+
+static const struct nodeconf_node nothing = {.procs = -1,
+                                             .mem_mb = -1,
+                                             .swap_mb = -1,
+                                             .disk_mb = -1,
+                                             .speed_ppm = -1,
+                                             .max_jobs = -1,
+                                             .max_jobs_per_user = -1,
+                                             .max_procs_per_user = -1,
+                                             .max_load_milli = -1};
+
+static int node_record (void *target, const char *index, void **record_out, struct err *err)
+{
+    struct nodeconf *nodes = target;
+    for (uint32_t i = 0; i < nodes->line_count; i++)
+        if (strcasecmp (nodes->line[i].hosts, index) == 0) {
+            *record_out = &nodes->line[i];
+            return 0;
+        }
+    struct nodeconf_line *more = realloc (nodes->line, (nodes->line_count + 1) * sizeof *more);
+    if (!more)
+        return err_set (err, ERR_NOMEM, "no memory for nodes");
+    nodes->line = more;
+    more[nodes->line_count] = (struct nodeconf_line){.hosts = strdup (index), .node = nothing};
+    *record_out = &more[nodes->line_count++];
+    return 0;
+}
+
+static const struct nodeconf_line *line_named (const struct nodeconf *nodes, const char *name)
+{
+    for (uint32_t i = 0; i < nodes->line_count; i++)
+        if (strcasecmp (nodes->line[i].hosts, name) == 0)
+            return &nodes->line[i];
+    return NULL;
+}
+
+static int64_t or_else (int64_t own, int64_t from, int64_t otherwise)
+{
+    return own >= 0 ? own : from >= 0 ? from : otherwise;
+}
+
+static char *text_or (const char *own, const char *from)
+{
+    return own ? strdup (own) : from ? strdup (from) : NULL;
+}
+
+/* The node's own words, then DEFAULT's, then the program's. */
+static void node_fill (const struct nodeconf *nodes, const struct nodeconf_node *own,
+                       struct nodeconf_node *out)
+{
+    const struct nodeconf_line *line = line_named (nodes, "DEFAULT");
+    const struct nodeconf_node *from = line ? &line->node : &nothing;
+    *out = (struct nodeconf_node){
+        .procs = or_else (own->procs, from->procs, 1),
+        .mem_mb = or_else (own->mem_mb, from->mem_mb, 0),
+        .swap_mb = or_else (own->swap_mb, from->swap_mb, 0),
+        .disk_mb = or_else (own->disk_mb, from->disk_mb, 0),
+        .speed_ppm = or_else (own->speed_ppm, from->speed_ppm, 1000000),
+        .has_priority = own->has_priority || from->has_priority,
+        .priority = own->has_priority ? own->priority : from->priority,
+        .max_jobs = or_else (own->max_jobs, from->max_jobs, 0),
+        .max_jobs_per_user = or_else (own->max_jobs_per_user, from->max_jobs_per_user, 0),
+        .max_procs_per_user = or_else (own->max_procs_per_user, from->max_procs_per_user, 0),
+        .max_load_milli = or_else (own->max_load_milli, from->max_load_milli, 0),
+        .features = text_or (own->features, from->features),
+        .networks = text_or (own->networks, from->networks),
+        .address = text_or (own->address, from->address),
+        .partition = text_or (own->partition, from->partition),
+        .gres = text_or (own->gres, from->gres),
+        .classes = text_or (own->classes, from->classes),
+        .priorityf = text_or (own->priorityf, from->priorityf),
+    };
+}
+
+void nodeconf_node_default (const struct nodeconf *nodes, struct nodeconf_node *out)
+{
+    node_fill (nodes, &nothing, out);
+}
+
+static int name_compare (const void *a, const void *b)
+{
+    return strcmp (*(const char *const *)a, *(const char *const *)b);
+}
+
+static int names_check (const struct nodeconf *nodes, struct err *err)
+{
+    const char **name = calloc (nodes->node_count + 1, sizeof *name);
+    int rc = name ? 0 : err_set (err, ERR_NOMEM, "no memory for nodes");
+    for (uint32_t i = 0; rc == 0 && i < nodes->node_count; i++)
+        name[i] = nodes->node[i].name;
+    if (rc == 0)
+        qsort (name, nodes->node_count, sizeof *name, name_compare);
+    for (uint32_t i = 1; rc == 0 && i < nodes->node_count; i++)
+        if (strcmp (name[i - 1], name[i]) == 0)
+            rc = err_set (err, ERR_INVALID, "NODECFG: node %s is configured twice", name[i]);
+    free (name);
+    return rc;
+}
+
+static int line_expand (struct nodeconf *nodes, const struct nodeconf_line *line,
+                        struct arena *arena, struct err *err)
+{
+    const char **names;
+    uint32_t count;
+    int rc = hostlist_expand (line->hosts, arena, &names, &count, err);
+    if (rc != 0)
+        return err_prefix (err, "NODECFG");
+    if (nodes->node_count + count > NODECONF_NODES_MAX)
+        return err_set (err, ERR_LIMIT, "NODECFG: more than %d nodes", NODECONF_NODES_MAX);
+    struct nodeconf_node *more =
+        realloc (nodes->node, (nodes->node_count + count + 1) * sizeof *more);
+    if (!more)
+        return err_set (err, ERR_NOMEM, "no memory for nodes");
+    nodes->node = more;
+    for (uint32_t i = 0; i < count; i++) {
+        if (name_check ("node", names[i], err) != 0)
+            return err_prefix (err, "NODECFG[%.60s]", line->hosts);
+        node_fill (nodes, &line->node, &more[nodes->node_count]);
+        more[nodes->node_count++].name = strdup (names[i]);
+    }
+    return 0;
+}
+
+static int nodeconf_expand (struct nodeconf *nodes, struct err *err)
+{
+    struct arena *arena = arena_create (0);
+    const struct nodeconf_line *global = line_named (nodes, "GLOBAL");
+    int rc = 0;
+    if (global && global->node.gres)
+        nodes->global_gres = strdup (global->node.gres);
+    for (uint32_t l = 0; rc == 0 && l < nodes->line_count; l++) {
+        if (strcasecmp (nodes->line[l].hosts, "DEFAULT") != 0 && &nodes->line[l] != global)
+            rc = line_expand (nodes, &nodes->line[l], arena, err);
+    }
+    if (rc == 0)
+        rc = names_check (nodes, err);
+    arena_destroy (arena);
+    return rc;
+}
+
+/* --- the file ----------------------------------------------------------------------------------- */
+
+static const struct conf_param params[] = {
+    {.name = "NODECFG", .type = CONF_RECORD, .attrs = nodeconf_attrs, .record = node_record},
+    {.name = "TOPOLOGYFILE", .type = CONF_PATH, .offset = offsetof (struct nodeconf, topology_file)},
+    {.name = NULL},
+};
+
+static int topology_load (struct nodeconf *nodes, struct err *err)
+{
+    enum { TOPOLOGY_BYTES_MAX = 16 << 20 };
+    FILE *file = fopen (nodes->topology_file, "r");
+    int rc = 0;
+    if (!file)
+        return err_set (err, ERR_NOT_FOUND, "TOPOLOGYFILE %s cannot be read",
+                        nodes->topology_file);
+    nodes->topology = malloc (TOPOLOGY_BYTES_MAX + 1);
+    if (!nodes->topology)
+        rc = err_set (err, ERR_NOMEM, "no memory for TOPOLOGYFILE");
+    size_t len = rc == 0 ? fread (nodes->topology, 1, TOPOLOGY_BYTES_MAX, file) : 0;
+    if (rc == 0 && (ferror (file) || len == TOPOLOGY_BYTES_MAX))
+        rc = err_set (err, ERR_IO, "TOPOLOGYFILE %s cannot be read, or is longer than %d bytes",
+                      nodes->topology_file, TOPOLOGY_BYTES_MAX);
+    if (rc == 0) {
+        char *shorter = realloc (nodes->topology, len + 1);
+        nodes->topology = shorter ? shorter : nodes->topology;
+        nodes->topology[len] = '\0';
+    }
+    fclose (file);
+    return rc;
+}
+
+int nodeconf_read (struct conf *conf, struct nodeconf *nodes, struct err *err)
+{
+    memset (nodes, 0, sizeof *nodes);
+    int rc = conf_table_read (conf, params, nodes, err);
+    if (rc == 0)
+        rc = nodeconf_expand (nodes, err);
+    if (rc == 0 && nodes->topology_file)
+        rc = topology_load (nodes, err);
+    return rc;
+}
+
+void nodeconf_node_copy (const struct nodeconf_node *from, struct nodeconf_node *out)
+{
+    *out = *from;
+    out->name = text_or (from->name, NULL);
+    out->features = text_or (from->features, NULL);
+    out->networks = text_or (from->networks, NULL);
+    out->address = text_or (from->address, NULL);
+    out->partition = text_or (from->partition, NULL);
+    out->gres = text_or (from->gres, NULL);
+    out->classes = text_or (from->classes, NULL);
+    out->priorityf = text_or (from->priorityf, NULL);
+}
+
+void nodeconf_node_clear (struct nodeconf_node *node)
+{
+    free (node->name);
+    free (node->features);
+    free (node->networks);
+    free (node->address);
+    free (node->partition);
+    free (node->gres);
+    free (node->classes);
+    free (node->priorityf);
+    memset (node, 0, sizeof *node);
+}
+
+void nodeconf_free (struct nodeconf *nodes)
+{
+    for (uint32_t i = 0; i < nodes->line_count; i++) {
+        free (nodes->line[i].hosts);
+        nodeconf_node_clear (&nodes->line[i].node);
+    }
+    for (uint32_t i = 0; i < nodes->node_count; i++)
+        nodeconf_node_clear (&nodes->node[i]);
+    free (nodes->line);
+    free (nodes->node);
+    free (nodes->global_gres);
+    free (nodes->topology);
+    memset (nodes, 0, sizeof *nodes);
+}

@@ -1,0 +1,70 @@
+/* place: names of the configuration to the numbers of the core's placement: features, partitions,
+ * generic resources, class initiators, floating licences, lists of hosts, node sets, switches.
+ *
+ * One per cluster, for as long as that lives: numbers never change, so that a reload is the same calls
+ * again with the new texts. In order: place_prepare with all nodes; place_node for each before it is
+ * given to the cluster; then place_apply. The caller owns everything it gives; the place owns its tables. */
+#ifndef NUI_LOCAL_CONF_PLACE_H
+#define NUI_LOCAL_CONF_PLACE_H
+
+#include "local/conf/nodeconf.h"
+#include "local/core/cluster.h"
+#include "proto/base/strtab.h"
+
+struct place {
+    struct cluster *cluster;
+    struct cred_names *names;
+    struct strtab *features; /* shared with the caller: number is the feature's */
+    /* A node's number by its name; false: there is none. */
+    bool (*node_find) (void *self, const char *name, struct node_id *out);
+    void *self;
+    /* own */
+    struct strtab *column; /* number n is column RES_GRES0 + n: "tape", "class:batch", "jobs" */
+    struct strtab *class;  /* number is the bit of node_spec.classes */
+    struct strtab *sw;     /* switches of the topology file */
+    uint32_t job_column;   /* 0: nobody counts jobs */
+    uint64_t counted;      /* classes (bits) whose initiators are counted somewhere */
+};
+
+void place_open (struct place *place, struct cluster *cluster, struct cred_names *names,
+                struct strtab *features,
+                bool (*node_find) (void *self, const char *name, struct node_id *out), void *self);
+void place_close (struct place *place);
+
+/* Columns for all that these nodes count; licences. */
+int place_prepare (struct place *place, const struct nodeconf_node *node, uint32_t count,
+                   const char *global_gres, time_us now, struct err *err);
+/* All that is said of a node, as the core has it. */
+int place_node (struct place *place, const struct nodeconf_node *node, struct node_spec *out,
+                struct err *err);
+/* Classes, the site's node set, switches: once all nodes are there. topology: the text of the topology
+ * file, NULL for none. */
+int place_apply (struct place *place, const struct policy *policy, const char *topology,
+                 time_us now, struct err *err);
+
+/* The same for one class, new since (a job names it). */
+int place_class (struct place *place, const struct policy *policy, uint32_t class, time_us now,
+                 struct err *err);
+
+/* "ONEOF:FEATURE:a:b" (NODESET of a job or class) to an id; the rest as the policy says. */
+int place_nodeset (struct place *place, const struct policy *policy, const char *text,
+                   uint32_t *id_out, struct err *err);
+/* "node[1-4],m1" to an id. */
+int place_hosts (struct place *place, const char *text, uint32_t *id_out, struct err *err);
+/* "fast,big" to bits; a feature that no node has is ERR_NOT_FOUND. */
+int place_features (const struct place *place, const char *text, struct features *out,
+                    struct err *err);
+/* What a generic resource is here: a column of nodes (*column_out > 0), a licence (*licence_out), or
+ * neither, false. */
+bool place_gres (const struct place *place, const char *name, uint32_t *column_out,
+                 uint32_t *licence_out);
+/* The name of a generic resource's column; NULL when it is not one (class initiators, jobs). */
+const char *place_gres_name (const struct place *place, uint32_t column);
+
+/* "a:2,b" one after the other: false at the end. count_out is -1 where none is said. */
+bool place_item (const char **at, char name[64], int64_t *count_out, struct err *err, int *rc_out);
+
+/* "SPEED - 10*USAGE + .5*AMEM": weights by term. */
+int priorityf_parse (const char *text, struct node_priority *out, struct err *err);
+
+#endif

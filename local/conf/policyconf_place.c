@@ -1,0 +1,326 @@
+/* policyconf_place: parameters and attributes about where jobs run: classes, partitions, node sets, who
+ * shares a node, how nodes are counted. */
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "local/conf/policyconf_i.h"
+#include "local/core/types.h"
+
+static struct policy *policy_of (void *target)
+{
+    return ((struct policy_file *)target)->policy;
+}
+
+static struct policy_class *class_of (void *target)
+{
+    struct cred_ref *ref = target;
+
+    return policy_class_edit (ref->policy, policy_cred_edit (ref->policy, ref->kind, ref->id));
+}
+
+/* --- words ----------------------------------------------------------------------------------- */
+
+static int word (const char *text, const char *const *words, const int *values, int *out,
+                 struct err *err)
+{
+    char all[200] = "";
+
+    for (int i = 0; words[i]; i++) {
+        if (strcasecmp (words[i], text) == 0) {
+            *out = values[i];
+            return 0;
+        }
+        if (strlen (all) + strlen (words[i]) + 3 < sizeof all)
+            strcat (strcat (all, i ? ", " : ""), words[i]);
+    }
+    return err_set (err, ERR_INVALID, "'%.40s' is none of %s", text, all);
+}
+
+static const char *const access_words[] = {"SHARED", "SINGLEUSER", "SINGLEJOB", "SINGLETASK",
+                                           "DEDICATED", NULL};
+static const int access_values[] = {ACCESS_SHARED, ACCESS_SINGLEUSER, ACCESS_SINGLEJOB,
+                                    ACCESS_SINGLETASK, ACCESS_SINGLEJOB};
+
+int policy_set_node_access (void *target, const struct conf_value *value, struct err *err)
+{
+    return word (value->text, access_words, access_values, &policy_of (target)->node_access, err);
+}
+
+int policy_set_node_match (void *target, const struct conf_value *value, struct err *err)
+{
+    static const char *const words[] = {"NONE", "EXACTNODE", "EXACTPROC", NULL};
+    static const int values[] = {NODEMATCH_NONE, NODEMATCH_EXACTNODE, NODEMATCH_EXACTPROC};
+    int match = NODEMATCH_NONE;
+    int rc = word (value->text, words, values, &match, err);
+
+    if (rc == 0)
+        policy_of (target)->node_match = (enum node_match)match;
+    return rc;
+}
+
+int policy_set_task_distribution (void *target, const struct conf_value *value, struct err *err)
+{
+    static const char *const words[] = {"DEFAULT", "PACK", "ROUNDROBIN", "LOCAL", "ARBGEO", NULL};
+    static const int values[] = {TASKDIST_DEFAULT, TASKDIST_PACK, TASKDIST_ROUNDROBIN,
+                                 TASKDIST_LOCAL, TASKDIST_DEFAULT};
+    int how = TASKDIST_DEFAULT;
+    int rc = word (value->text, words, values, &how, err);
+
+    if (rc == 0)
+        policy_of (target)->task_distribution = (enum task_distribution)how;
+    if (rc == 0 && strcasecmp (value->text, "ARBGEO") == 0)
+        conf_note_add (value, "a job's geometry is what its reqs say, for all jobs; others are "
+                              "laid out as by DEFAULT");
+    return rc;
+}
+
+/* "COMBINED" for all, or "DEDICATED:PROC COMBINED:MEM". */
+int policy_set_node_availability (void *target, const struct conf_value *value, struct err *err)
+{
+    static const char *const words[] = {"COMBINED", "DEDICATED", "UTILIZED", NULL};
+    static const int values[] = {NODEAVAIL_COMBINED, NODEAVAIL_DEDICATED, NODEAVAIL_UTILIZED};
+    static const char *const resources[] = {"PROC", "MEM", "SWAP", "DISK", NULL};
+    static const int columns[] = {RES_PROCS, RES_MEM_MB, RES_SWAP_MB, RES_DISK_MB};
+    struct policy *p = policy_of (target);
+
+    for (uint32_t i = 0; i < value->word_count; i++) {
+        char text[64];
+        int how, column = -1, rc;
+        snprintf (text, sizeof text, "%.60s", value->word[i]);
+        char *colon = strchr (text, ':');
+        if (colon)
+            *colon++ = '\0';
+        rc = word (text, words, values, &how, err);
+        if (rc == 0 && colon)
+            rc = word (colon, resources, columns, &column, err);
+        if (rc != 0)
+            return rc;
+        for (int d = 0; d < 4; d++) {
+            if (column < 0 || column == d)
+                p->node_availability[d] = (enum node_availability)how;
+        }
+    }
+    return 0;
+}
+
+int policy_set_node_load (void *target, const struct conf_value *value, struct err *err)
+{
+    static const char *const words[] = {"ADJUSTSTATE", "ADJUSTPROCS", NULL};
+    static const int values[] = {NODELOAD_ADJUSTSTATE, NODELOAD_ADJUSTPROCS};
+    struct policy *p = policy_of (target);
+    int how = NODELOAD_ADJUSTSTATE;
+    int64_t ppm = 0;
+    int rc;
+
+    if (strcmp (value->key, "NODELOADPOLICY") == 0) {
+        rc = word (value->text, words, values, &how, err);
+        if (rc == 0)
+            p->node_load_policy = (enum node_load_policy)how;
+        return rc;
+    }
+    rc = ppm_parse (value->text, "the load", &ppm, err);
+    if (rc == 0 && (ppm < 0 || ppm / 1000 > INT32_MAX))
+        return err_set (err, ERR_INVALID, "NODEMAXLOAD is a load average, 0 for none");
+    if (rc == 0)
+        p->node_max_load_milli = (int32_t)(ppm / 1000);
+    return rc;
+}
+
+/* --- node sets -------------------------------------------------------------------------------- */
+
+int policy_set_nodeset (void *target, const struct conf_value *value, struct err *err)
+{
+    struct policy *p = policy_of (target);
+    const char *text = arena_strdup (p->arena, value->text);
+
+    if (strcmp (value->key, "NODESETPOLICY") == 0) {
+        static const char *const words[] = {"NONE", "ONEOF", "FIRSTOF", "ANYOF", NULL};
+        static const int values[] = {0, 1, 2, 3};
+        int which = 0, rc = word (text, words, values, &which, err);
+        p->nodeset_policy = which ? text : NULL;
+        return rc;
+    }
+    if (strcmp (value->key, "NODESETATTRIBUTE") == 0) {
+        static const char *const words[] = {"FEATURE", "PROCSPEED", "NETWORK", "TOPOLOGY", NULL};
+        static const int values[] = {0, 1, 2, 3};
+        int which = 0;
+        p->nodeset_attribute = text;
+        return word (text, words, values, &which, err);
+    }
+    if (strcmp (value->key, "NODESETLIST") == 0) {
+        p->nodeset_list = text;
+        return 0;
+    }
+    if (strcmp (value->key, "NODESETTOLERANCE") == 0) {
+        int rc = ppm_parse (text, "the tolerance", &p->nodeset_tolerance_ppm, err);
+        if (rc == 0 && p->nodeset_tolerance_ppm < 0)
+            return err_set (err, ERR_INVALID, "the tolerance is 0 or more");
+        return rc;
+    }
+    static const char *const words[] = {"MINLOSS", "BESTFIT", "WORSTFIT", "BESTRESOURCE", NULL};
+    static const int values[] = {0, 1, 2, 3};
+    int which = 0;
+    p->nodeset_priority = text;
+    return word (text, words, values, &which, err);
+}
+
+/* --- partitions -------------------------------------------------------------------------------- */
+
+static int partition_number (struct policy *p, const char *name, uint32_t *out, struct err *err)
+{
+    int rc = name_check ("partition", name, err);
+
+    if (rc)
+        return rc;
+    *out = strtab_intern (p->names->partition, name) + 1;
+    if (*out > PARTITIONS_MAX)
+        return err_set (err, ERR_LIMIT, "more than %d partitions", PARTITIONS_MAX);
+    return 0;
+}
+
+static int partition_list (struct policy *p, const char *list, uint64_t *mask_out,
+                           enum qlist_mode *mode_out, struct err *err)
+{
+    char *text = arena_strdup (p->arena, list), *rest = NULL;
+    size_t len = strlen (text);
+    int rc = 0;
+
+    *mode_out = QLIST_UNION;
+    if (len && (text[len - 1] == '&' || text[len - 1] == '^')) {
+        *mode_out = text[len - 1] == '&' ? QLIST_INTERSECT : QLIST_EXCLUSIVE;
+        text[len - 1] = '\0';
+    }
+    *mask_out = 0;
+    for (char *one = strtok_r (text, ":, \t[]", &rest); rc == 0 && one;
+         one = strtok_r (NULL, ":, \t[]", &rest)) {
+        uint32_t number = 0;
+        if (strcasecmp (one, "ALL") == 0) {
+            *mask_out = UINT64_MAX >> 1;
+            continue;
+        }
+        rc = partition_number (p, one, &number, err);
+        if (rc == 0)
+            *mask_out |= partition_bit (number);
+    }
+    if (rc == 0 && *mask_out == 0)
+        return err_set (err, ERR_INVALID, "no partition is named");
+    return rc;
+}
+
+int policy_set_plist (void *target, const struct conf_value *value, struct err *err)
+{
+    struct cred_ref *ref = target;
+    enum qlist_mode mode;
+    uint64_t mask;
+    int rc = partition_list (ref->policy, value->text, &mask, &mode, err);
+
+    if (rc == 0) {
+        struct policy_cred *c = policy_cred_edit (ref->policy, ref->kind, ref->id);
+        c->plist = mask;
+        c->plist_mode = mode;
+        c->set |= CRED_SET_PLIST;
+    }
+    return rc;
+}
+
+int policy_set_pdef (void *target, const struct conf_value *value, struct err *err)
+{
+    struct cred_ref *ref = target;
+    uint32_t number;
+    int rc = partition_number (ref->policy, value->text, &number, err);
+
+    if (rc == 0) {
+        struct policy_cred *c = policy_cred_edit (ref->policy, ref->kind, ref->id);
+        c->pdef = number;
+        c->set |= CRED_SET_PDEF;
+    }
+    return rc;
+}
+
+int policy_set_system_plist (void *target, const struct conf_value *value, struct err *err)
+{
+    struct policy *p = target;
+
+    if (strcmp (value->attr, "PDEF") == 0)
+        return partition_number (p, value->text, &p->system_pdef, err);
+    return partition_list (p, value->text, &p->system_plist, &p->system_plist_mode, err);
+}
+
+/* --- classes ------------------------------------------------------------------------------------ */
+
+int policy_set_class_wall (void *target, const struct conf_value *value, struct err *err)
+{
+    struct policy_class *c = class_of (target);
+    duration_us d;
+    int rc = duration_parse (value->text, &d, err);
+
+    if (rc == 0 && (d < US_PER_S || d == TIME_US_MAX))
+        return err_set (err, ERR_INVALID, "a wallclock limit is at least a second");
+    if (rc == 0)
+        *(value->attr[0] == 'D'                      ? &c->default_wall_s
+          : strncmp (value->attr, "MAX", 3) == 0     ? &c->max_wall_s
+                                                     : &c->min_wall_s) = d / US_PER_S;
+    return rc;
+}
+
+int policy_set_class_count (void *target, const struct conf_value *value, struct err *err)
+{
+    struct policy_class *c = class_of (target);
+    bool most = strncmp (value->attr, "MAX", 3) == 0;
+    const char *what = strrchr (value->attr, '.') + 1;
+    int64_t *field = strcmp (what, "PS") == 0     ? &c->max_ps
+                     : strcmp (what, "NODE") == 0 ? (most ? &c->max_nodes : &c->min_nodes)
+                                                  : (most ? &c->max_procs : &c->min_procs);
+
+    return int_parse (value->text, value->attr, 1, INT64_MAX, field, err);
+}
+
+int policy_set_class_text (void *target, const struct conf_value *value, struct err *err)
+{
+    struct policy_class *c = class_of (target);
+    const char *text = arena_strdup (((struct cred_ref *)target)->policy->arena, value->text);
+
+    (void)err;
+    if (strcmp (value->attr, "HOSTLIST") == 0)
+        c->host_list = text;
+    else if (strcmp (value->attr, "DEFAULT.FEATURES") == 0)
+        c->default_features = text;
+    else if (strcmp (value->attr, "EXCLUDEFEATURES") == 0)
+        c->exclude_features = text;
+    else
+        c->nodeset = text;
+    return 0;
+}
+
+int policy_set_class_access (void *target, const struct conf_value *value, struct err *err)
+{
+    return word (value->text, access_words, access_values, &class_of (target)->node_access, err);
+}
+
+/* REQUIREDUSERLIST=a,b; EXCLUDEGROUPLIST=c … */
+int policy_set_class_people (void *target, const struct conf_value *value, struct err *err)
+{
+    struct policy *p = ((struct cred_ref *)target)->policy;
+    struct policy_class *c = class_of (target);
+    bool required = strncmp (value->attr, "REQUIRED", 8) == 0;
+    const char *what = value->attr + (required ? 8 : 7);
+    char *text = arena_strdup (p->arena, value->text), *rest = NULL;
+    enum cred_kind kind = CRED_USER;
+
+    for (int k = 0; k < CRED_KINDS; k++) {
+        size_t len = strlen (cred_kind_name ((enum cred_kind)k));
+        if (strncasecmp (what, cred_kind_name ((enum cred_kind)k), len) == 0)
+            kind = (enum cred_kind)k;
+    }
+    struct policy_list *list = required ? &c->required[kind] : &c->excluded[kind];
+    list->id = arena_array (p->arena, strlen (text) / 2 + 1, sizeof *list->id);
+    list->count = 0;
+    for (char *one = strtok_r (text, ":, \t", &rest); one; one = strtok_r (NULL, ":, \t", &rest)) {
+        int rc = name_check (cred_kind_name (kind), one, err);
+        if (rc)
+            return rc;
+        list->id[list->count++] = strtab_intern (p->names->tab[kind], one);
+    }
+    return list->count ? 0 : err_set (err, ERR_INVALID, "nobody is named");
+}
