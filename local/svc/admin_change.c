@@ -219,6 +219,7 @@ static int place_now (struct svc *svc, const struct site_job *job, bool force, t
 {
     struct who who = svc_who (job);
     struct query query = {.req_count = job->req_count, .req = job->reqs,
+                          .licence_count = job->licence_count, .licence = job->licence,
                           .duration = job->rec.walltime, .from = now, .until = now,
                           .queue = !force, .who = &who};
     char text[512];

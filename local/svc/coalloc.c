@@ -310,7 +310,8 @@ static int slot_take (struct svc *svc, const struct jobspec *spec, uint64_t numb
     duration_us duration = coalloc_duration (svc, spec->walltime);
     start = start > now ? start : now;
     struct who who = jobspec_who (svc, spec, true);
-    struct query query = {.req_count = spec->req_count, .req = spec->reqs, .duration = duration,
+    struct query query = {.licence_count = spec->licence_count, .licence = spec->licence,
+                          .req_count = spec->req_count, .req = spec->reqs, .duration = duration,
                           .from = start, .until = now + svc->settings->horizon, .queue = true,
                           .who = &who};
     bool granted = false;
@@ -324,7 +325,8 @@ static int slot_take (struct svc *svc, const struct jobspec *spec, uint64_t numb
     }
     struct rsv_spec rsv = {.id = {number}, .kind = RSV_COURTESY, .start = start,
                            .end = start + duration, .req_count = spec->req_count,
-                           .req = spec->reqs, .who = &who};
+                           .req = spec->reqs,
+                          .licence_count = spec->licence_count, .licence = spec->licence, .who = &who};
     return cluster_rsv_create (svc->cluster, &rsv, &slot->allocation, now, err);
 }
 
@@ -916,7 +918,8 @@ static int rsv_regain (struct svc *svc, struct site_part *part, struct err *err)
     struct who who = svc_who (job);
     struct rsv_spec rsv = {.id = {part->rec.job}, .kind = RSV_COURTESY, .start = start,
                            .end = start + coalloc_duration (svc, job->rec.walltime),
-                           .req_count = job->req_count, .req = job->reqs, .who = &who};
+                           .req_count = job->req_count, .req = job->reqs,
+                          .licence_count = job->licence_count, .licence = job->licence, .who = &who};
     arena_reset (svc->call_arena);
     struct allocation a = placement_parse (svc, job->rec.placement, svc->call_arena);
     if (rsv.end <= now || a.count == 0)

@@ -177,6 +177,7 @@ static int intervals_fill (struct svc *svc, const struct jobspec *spec, struct w
 {
     struct who who = jobspec_who (svc, spec, spec->job->n_components > 1);
     struct query query = {.req_count = spec->req_count, .req = spec->reqs,
+                          .licence_count = spec->licence_count, .licence = spec->licence,
                           .duration = coalloc_duration (svc, spec->walltime), .from = w.from,
                           .until = w.until, .queue = true, .who = &who};
     struct interval *list;
@@ -203,6 +204,7 @@ int jobs_estimate (struct svc *svc, const struct jobspec *spec, time_us now, str
     time_us from = spec->job->not_before_us > now ? spec->job->not_before_us : now;
     struct who who = jobspec_who (svc, spec, spec->job->n_components > 1);
     struct query query = {.req_count = spec->req_count, .req = spec->reqs,
+                          .licence_count = spec->licence_count, .licence = spec->licence,
                           .duration = spec->walltime, .from = from, .until = TIME_US_MAX,
                           .queue = true, .who = &who};
     return query_earliest (svc->cluster, &query, now, svc->call_arena, slot, err);
@@ -445,6 +447,7 @@ static void estimate_fill (struct svc *svc, const struct site_job *job,
     time_us now = svc_now (svc);
     struct who who = svc_who (job);
     struct query query = {.req_count = job->req_count, .req = job->reqs,
+                          .licence_count = job->licence_count, .licence = job->licence,
                           .duration = job->rec.walltime, .from = now, .until = TIME_US_MAX,
                           .queue = true, .who = &who};
     struct slot slot;

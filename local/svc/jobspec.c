@@ -65,6 +65,86 @@ static void never (struct jobspec *spec, const char *what, const char *name)
               name);
 }
 
+static int licence_add (struct jobspec *spec, uint32_t kind, uint64_t count, struct err *err)
+{
+    uint32_t i = 0;
+    while (i < spec->licence_count && spec->licence[i].kind != kind)
+        i++;
+    count += i < spec->licence_count ? (uint64_t)spec->licence[i].count : 0;
+    if (count > INT32_MAX)
+        return err_set (err, ERR_LIMIT, "%llu licences", (unsigned long long)count);
+    spec->licence[i] = (struct licence){kind, (int32_t)count};
+    spec->licence_count += i == spec->licence_count;
+    return 0;
+}
+
+/* A resource of the node, or one that floats: then so many for each task. */
+static int gres_of (struct svc *svc, struct jobspec *spec, const Nui__Common__V1__GenericResource *in,
+                    uint32_t tasks, struct req *out, struct err *err)
+{
+    uint32_t column, kind, count = in->count ? in->count : 1;
+    if (count > 1 << 24)
+        return err_set (err, ERR_LIMIT, "%u of %.60s", count, in->name);
+    if (!place_gres (&svc->place, in->name, &column, &kind))
+        never (spec, "the generic resource", in->name);
+    else if (column)
+        out->task.v[column] += (int32_t)count;
+    else
+        return licence_add (spec, kind, (uint64_t)count * tasks, err);
+    return 0;
+}
+
+static int licences_of (struct svc *svc, struct jobspec *spec, struct err *err)
+{
+    const Nui__Common__V1__Component *c = spec->component;
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < c->n_licences; i++) {
+        uint32_t column, kind;
+        if (place_gres (&svc->place, c->licences[i]->name, &column, &kind) && !column)
+            rc = licence_add (spec, kind, c->licences[i]->count ? c->licences[i]->count : 1, err);
+        else
+            never (spec, "the licence", c->licences[i]->name);
+    }
+    return rc;
+}
+
+/* Which nodes, for all reqs: host list, partitions, node set, who may share them. */
+static int place_of (struct svc *svc, struct jobspec *spec, struct err *err)
+{
+    static const char *const access[] = {"", "SHARED", "SINGLEUSER", "SINGLEJOB", "SINGLETASK"};
+    const Nui__Common__V1__Component *c = spec->component;
+    struct req all = {0};
+    int rc = licences_of (svc, spec, err);
+    if (rc == 0 && *c->hosts && (rc = place_hosts (&svc->place, c->hosts, &all.hosts, err)) != 0 &&
+        err->code == ERR_NOT_FOUND) {
+        never (spec, "the hosts", c->hosts);
+        rc = 0;
+    }
+    if (rc == 0 && *c->nodeset)
+        rc = place_nodeset (&svc->place, svc->settings->policy, c->nodeset, &all.nodeset, err);
+    for (size_t i = 0; rc == 0 && i < c->n_partitions; i++) {
+        uint32_t p = strtab_find (svc->names->partition, c->partitions[i]);
+        if (p == STRTAB_NONE || p >= PARTITIONS_MAX)
+            never (spec, "the partition", c->partitions[i]);
+        else
+            all.partitions |= partition_bit (p + 1);
+    }
+    while (rc == 0 && all.access < sizeof access / sizeof *access &&
+           strcasecmp (access[all.access], c->node_access) != 0)
+        all.access++;
+    if (rc == 0 && all.access == sizeof access / sizeof *access)
+        rc = err_set (err, ERR_INVALID,
+                      "'%.40s' is not SHARED, SINGLEUSER, SINGLEJOB or SINGLETASK",
+                      c->node_access);
+    for (uint32_t r = 0; rc == 0 && r < spec->req_count; r++) {
+        spec->reqs[r].hosts = all.hosts;
+        spec->reqs[r].nodeset = all.nodeset;
+        spec->reqs[r].partitions = all.partitions;
+        spec->reqs[r].access = all.access;
+    }
+    return rc == 0 ? 0 : err_prefix (err, "component %.60s", c->name);
+}
+
 /* One req of the wire in the core's terms. */
 static int req_of (struct svc *svc, struct jobspec *spec, const Nui__Common__V1__Req *in,
                    struct req *out, struct err *err)
@@ -93,8 +173,11 @@ static int req_of (struct svc *svc, struct jobspec *spec, const Nui__Common__V1_
     *out = (struct req){.tasks = (uint32_t)tasks, .tasks_per_node = per_node};
     out->task.v[RES_PROCS] = (int32_t)procs;
     out->task.v[RES_MEM_MB] = (int32_t)in->memory_mb;
-    if (in->n_gres > 0)
-        never (spec, "the generic resource", in->gres[0]->name);
+    for (size_t i = 0; i < in->n_gres; i++)
+        if (gres_of (svc, spec, in->gres[i], (uint32_t)tasks, out, err) != 0)
+            return err_prefix (err, "component %.60s", name);
+    if (svc->settings->policy->node_match == NODEMATCH_EXACTPROC && per_node)
+        out->node_procs = per_node * procs;
     for (size_t i = 0; i < in->n_features; i++) {
         uint32_t f = strtab_find (svc->features, in->features[i]);
         if (f == STRTAB_NONE)
@@ -167,7 +250,9 @@ static int component_convert (struct svc *svc, struct jobspec *spec, struct err 
                             c->name, i + 1);
     spec->walltime = c->walltime_us;
     if (spec->walltime == 0)
-        spec->walltime = svc->settings->policy->default_wall_s * US_PER_S;
+        spec->walltime = policy_default_wall_s (svc->settings->policy,
+                                                strtab_find (svc->names->tab[CRED_CLASS], c->class_)) *
+                         US_PER_S;
     if (spec->walltime <= 0 || spec->walltime > INT64_MAX / 4)
         return err_set (err, ERR_INVALID, "component %.60s has no wallclock limit", c->name);
     for (size_t i = 0; rc == 0 && i < c->n_reqs; i++)
@@ -176,7 +261,12 @@ static int component_convert (struct svc *svc, struct jobspec *spec, struct err 
     if (rc == 0)
         rc = flags_convert (spec, err);
     if (rc == 0)
+        rc = place_of (svc, spec, err);
+    if (rc == 0)
         creds (svc, spec);
+    if (rc == 0 && spec->cred[CRED_CLASS] != CRED_NONE) /* it may be new here */
+        rc = place_class (&svc->place, svc->settings->policy, spec->cred[CRED_CLASS],
+                          svc_now (svc), err);
     return rc;
 }
 

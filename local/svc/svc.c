@@ -293,6 +293,10 @@ struct site_job *svc_job_add (struct svc *svc, const struct store_job *rec,
     job->req_count = spec->req_count;
     job->reservation = spec->component ? resv_named (svc, spec->component->reservation)
                                        : (struct rsv_id){0}; /* none in a simulation */
+    job->licence = calloc (spec->licence_count + 1, sizeof *job->licence);
+    assert (job->licence);
+    memcpy (job->licence, spec->licence, spec->licence_count * sizeof *job->licence);
+    job->licence_count = spec->licence_count;
     job->not_before = spec->job->not_before_us ? spec->job->not_before_us : TIME_US_NONE;
     job->core_flags = spec->core_flags;
     job->attrs = attrs_by_qos (svc, spec);
@@ -310,6 +314,7 @@ void svc_job_forget (struct svc *svc, struct site_job *job)
     store_job_free (&job->rec);
     free (job->reqs);
     free (job->depends);
+    free (job->licence);
     free (job);
 }
 
@@ -360,6 +365,8 @@ static struct job_spec core_spec_of (const struct site_job *job)
         .not_before = job->not_before,
         .walltime_limit = job->rec.walltime,
         .req_count = job->req_count,
+        .licence_count = job->licence_count,
+        .licence = job->licence,
         .req = job->reqs,
         .reservation = job->reservation,
         .attrs = attrs_of (job),

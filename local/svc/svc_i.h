@@ -70,6 +70,8 @@ struct site_job {
     struct req *reqs;
     uint32_t req_count;
     struct rsv_id reservation; /* that it asks for by name; 0: none */
+    struct licence *licence;
+    uint32_t licence_count;
     time_us not_before;     /* TIME_US_NONE: at once */
     uint32_t core_flags;    /* enum job_flag */
     uint32_t attrs;         /* JOBATTR_… of its QoS and its flags */
@@ -172,6 +174,8 @@ struct jobspec {
     uint32_t cred[CRED_KINDS];
     struct req reqs[REQS_MAX];
     uint32_t req_count;
+    struct licence licence[LICENCES_MAX];
+    uint32_t licence_count;
     uint32_t procs;
     int64_t memory_mb;
     duration_us walltime;

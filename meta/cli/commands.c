@@ -14,6 +14,14 @@
     "      --mem SIZE         memory of a task: 512, 2G\n"                                         \
     "  -t, --time DURATION    wallclock limit: SS, MM:SS, HH:MM:SS, D:HH:MM:SS (needed)\n"         \
     "  -C, --features A,B     only nodes with all of these\n"                                      \
+    "      --gres A:N,B       generic resources of the node, per task\n"                           \
+    "  -L, --licence A:N,B    floating licences, for the whole job\n"                             \
+    "      --req KEY=VALUE,.. more tasks of another kind beside these (repeat it): tasks, nodes,\n"   \
+    "                         tpn, procs-per-task, mem, gres, features\n"                          \
+    "      --hosts LIST       only these nodes of the site: node[1-4],m1\n"                        \
+    "      --partition A,B    only these partitions of the site\n"                                 \
+    "      --nodeset SET      nodes that are alike: ONEOF:FEATURE:a:b, ONEOF:PROCSPEED, NONE\n"    \
+    "      --node-access HOW  SHARED, SINGLEUSER, SINGLEJOB or SINGLETASK\n"                       \
     "  -p, --class NAME       class (queue) at the site\n"                                         \
     "  -q, --qos NAME         quality of service at the site\n"                                    \
     "      --site A,B         only these sites\n"                                                  \

@@ -25,6 +25,12 @@ static const char *const job_key[JOB_TEXTS] = {
     [JOB_MAX_COST] = "max-cost",
     [JOB_DEPEND] = "depend",
     [JOB_FLAGS] = "flags",
+    [JOB_GRES] = "gres",
+    [JOB_LICENCE] = "licence",
+    [JOB_PARTITION] = "partition",
+    [JOB_NODESET] = "nodeset",
+    [JOB_HOSTS] = "hosts",
+    [JOB_NODE_ACCESS] = "node-access",
 };
 
 static int options_into_spec (const struct job_options *options, struct jobspec *spec,
@@ -38,6 +44,8 @@ static int options_into_spec (const struct job_options *options, struct jobspec 
         rc = jobspec_set (spec, "hold", "", err);
     if (rc == 0 && options->resources)
         rc = jobspec_resources (spec, options->resources, stderr, err);
+    for (uint32_t i = 0; i < options->reqs.count && rc == 0; i++)
+        rc = jobspec_set (spec, "req", options->reqs.item[i], err);
     for (uint32_t i = 0; i < options->env.count && rc == 0; i++)
         rc = jobspec_set (spec, "env", options->env.item[i], err);
     for (uint32_t i = 0; i < options->components.count && rc == 0; i++)

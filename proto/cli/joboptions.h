@@ -15,6 +15,7 @@ enum job_text {
     JOB_ACCOUNT, JOB_QOS, JOB_CLASS, JOB_TASKS, JOB_NODES, JOB_TPN, JOB_PROCS_PER_TASK, JOB_MEM,
     JOB_TIME, JOB_FEATURES, JOB_SITE, JOB_AFTER, JOB_DEADLINE, JOB_NAME, JOB_OUTPUT, JOB_ERROR,
     JOB_MAX_COST, JOB_DEPEND, JOB_FLAGS,
+    JOB_GRES, JOB_LICENCE, JOB_PARTITION, JOB_NODESET, JOB_HOSTS, JOB_NODE_ACCESS,
     JOB_TEXTS
 };
 
@@ -22,6 +23,7 @@ struct job_options {
     const char *text[JOB_TEXTS];
     struct cli_list components;
     struct cli_list env;
+    struct cli_list reqs;
     const char *file;      /* --file JOB.json */
     const char *resources; /* msub -l */
     const char *array;     /* --array 1-10%3 */

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { REQS_MORE = 63 };
+
 struct text_list {
     const char **item;
     size_t count;
@@ -19,8 +21,10 @@ struct part {
     int64_t walltime_us;
     bool offset_set;
     int64_t offset_us;
-    struct text_list features, sites, env;
-    const char *qos, *class, *output, *error;
+    struct text_list features, sites, env, gres, licences, partitions;
+    struct part *req[REQS_MORE]; /* further reqs, each with what a req may have */
+    uint32_t req_count;
+    const char *qos, *class, *output, *error, *nodeset, *hosts, *node_access;
     const char *script_path;
 };
 
@@ -180,6 +184,41 @@ static int set_offset (struct part *part, const char *value, struct err *err)
     return 0;
 }
 
+static int part_set (struct jobspec *spec, struct part *part, const char *key, const char *value,
+                     struct err *err);
+
+/* "tasks=24,mem=128M" or with '/' in place of ',': one more req beside what the job itself says. */
+static int set_req (struct jobspec *spec, struct part *part, const char *value, struct err *err)
+{
+    static const char *const keys[] = {"tasks", "nodes", "tpn",      "procs-per-task",
+                                       "mem",   "gres",  "features", NULL};
+    char *rest = arena_strdup (spec->arena, value);
+    struct part *req = arena_new (spec->arena, struct part);
+    int rc = 0;
+
+    if (part->req_count == REQS_MORE)
+        return err_set (err, ERR_LIMIT, "--req: a job may have %d reqs", REQS_MORE + 1);
+    *req = part_unset (NULL);
+    while (rc == 0 && rest && *rest) {
+        char *piece = strsep (&rest, ",/"), *equals = strchr (piece, '=');
+        bool known = false;
+        if (equals)
+            *equals++ = '\0';
+        for (size_t i = 0; equals && keys[i]; i++)
+            known = known || !strcmp (keys[i], piece);
+        if (!known)
+            return err_set (err, ERR_INVALID,
+                            "--req: '%s' is not tasks, nodes, tpn, procs-per-task, mem, gres or "
+                            "features with a value",
+                            piece);
+        rc = part_set (spec, req, piece, equals, err);
+    }
+    if (rc < 0)
+        return err_prefix (err, "--req");
+    part->req[part->req_count++] = req;
+    return 0;
+}
+
 /* Keys that a component may have. ERR_NOT_FOUND when key is none of them. */
 static int part_set (struct jobspec *spec, struct part *part, const char *key, const char *value,
                      struct err *err)
@@ -208,6 +247,23 @@ static int part_set (struct jobspec *spec, struct part *part, const char *key, c
         return part->features.count ? 0 : list_split (spec, &part->features, key, value, true, err);
     if (!strcmp (key, "site"))
         return part->sites.count ? 0 : list_split (spec, &part->sites, key, value, true, err);
+    if (!strcmp (key, "gres"))
+        return part->gres.count ? 0 : list_split (spec, &part->gres, key, value, false, err);
+    if (!strcmp (key, "licence"))
+        return part->licences.count ? 0
+                                    : list_split (spec, &part->licences, key, value, false, err);
+    if (!strcmp (key, "partition"))
+        return part->partitions.count
+                   ? 0
+                   : list_split (spec, &part->partitions, key, value, true, err);
+    if (!strcmp (key, "nodeset"))
+        return set_text (spec, &part->nodeset, key, value, err);
+    if (!strcmp (key, "hosts"))
+        return set_text (spec, &part->hosts, key, value, err);
+    if (!strcmp (key, "node-access"))
+        return set_name (spec, &part->node_access, key, value, err);
+    if (!strcmp (key, "req"))
+        return set_req (spec, part, value, err);
     if (!strcmp (key, "env"))
         return set_env (spec, part, value, err);
     if (!strcmp (key, "qos"))
@@ -742,10 +798,36 @@ static char *pick_text (const char *own, const char *fallback)
     return (char *)(uintptr_t)text;
 }
 
-static Nui__Common__V1__Req *req_build (struct jobspec *spec, const struct part *part,
-                                        struct err *err)
+/* "matlab:2,tape": names with counts. */
+static Nui__Common__V1__GenericResource **
+resources_build (struct jobspec *spec, const char *key, const struct text_list *own,
+                 const struct text_list *defaults, size_t *count_out, struct err *err)
 {
-    const struct part *d = &spec->defaults;
+    const struct text_list *list = own->count ? own : defaults;
+    Nui__Common__V1__GenericResource **out =
+        arena_array (spec->arena, list->count + 1, sizeof *out);
+    *count_out = list->count;
+    for (size_t i = 0; i < list->count; i++) {
+        char *name = arena_strdup (spec->arena, list->item[i]), *colon = strchr (name, ':');
+        uint64_t count = 1;
+        if (colon)
+            *colon++ = '\0';
+        if ((colon && uint_parse (colon, key, 1, 1u << 20, &count, err) < 0) ||
+            name_check (key, name, err) < 0) {
+            err_prefix (err, "--%s", key);
+            return NULL;
+        }
+        out[i] = arena_new (spec->arena, Nui__Common__V1__GenericResource);
+        nui__common__v1__generic_resource__init (out[i]);
+        out[i]->name = name;
+        out[i]->count = (uint32_t)count;
+    }
+    return out;
+}
+
+static Nui__Common__V1__Req *req_build (struct jobspec *spec, const struct part *part,
+                                        const struct part *d, struct err *err)
+{
     Nui__Common__V1__Req *req = arena_new (spec->arena, Nui__Common__V1__Req);
     nui__common__v1__req__init (req);
     int64_t nodes = pick (part->nodes, d->nodes, 0);
@@ -769,7 +851,25 @@ static Nui__Common__V1__Req *req_build (struct jobspec *spec, const struct part 
     req->procs_per_task = (uint32_t)pick (part->procs_per_task, d->procs_per_task, 1);
     req->memory_mb = pick (part->mem_mb, d->mem_mb, 0);
     req->features = text_array (spec, &part->features, &d->features, &req->n_features);
-    return req;
+    req->gres = resources_build (spec, "gres", &part->gres, &d->gres, &req->n_gres, err);
+    return req->n_gres && !req->gres ? NULL : req;
+}
+
+/* The job's own req, then those that --req adds. */
+static int reqs_build (struct jobspec *spec, const struct part *part,
+                       Nui__Common__V1__Component *c, struct err *err)
+{
+    const struct part *more = part->req_count ? part : &spec->defaults;
+    struct part none = part_unset (NULL);
+    c->reqs = arena_array (spec->arena, more->req_count + 1, sizeof *c->reqs);
+    for (uint32_t i = 0; i <= more->req_count; i++) {
+        c->reqs[i] = i ? req_build (spec, more->req[i - 1], &none, err)
+                       : req_build (spec, part, &spec->defaults, err);
+        if (!c->reqs[i])
+            return err->code;
+    }
+    c->n_reqs = more->req_count + 1;
+    return 0;
 }
 
 static int script_build (struct jobspec *spec, const struct part *part, bool optional,
@@ -820,9 +920,14 @@ static Nui__Common__V1__Component *component_build (struct jobspec *spec, const 
         return NULL;
     }
     c->offset_us = part->offset_us;
-    c->n_reqs = 1;
-    c->reqs = arena_array (spec->arena, 1, sizeof *c->reqs);
-    if (!(c->reqs[0] = req_build (spec, part, err)))
+    c->licences = resources_build (spec, "licence", &part->licences, &d->licences,
+                                   &c->n_licences, err);
+    c->partitions = text_array (spec, &part->partitions, &d->partitions, &c->n_partitions);
+    c->nodeset = (char *)(part->nodeset ? part->nodeset : d->nodeset ? d->nodeset : "");
+    c->hosts = (char *)(part->hosts ? part->hosts : d->hosts ? d->hosts : "");
+    c->node_access =
+        (char *)(part->node_access ? part->node_access : d->node_access ? d->node_access : "");
+    if (!c->licences || reqs_build (spec, part, c, err) < 0)
         return NULL;
     c->sites = text_array (spec, &part->sites, &d->sites, &c->n_sites);
     c->args = text_array (spec, &spec->args, &spec->args, &c->n_args);
