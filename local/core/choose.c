@@ -32,6 +32,14 @@ static int ranked_compare (const void *a, const void *b)
     return (x->node > y->node) - (x->node < y->node);
 }
 
+/* PRIORITYF where it looks at configuration only. */
+static double static_worth (const struct cluster *c, uint32_t node)
+{
+    struct timeline none = {.c = (struct cluster *)(uintptr_t)c, .now = TIME_US_NONE};
+
+    return c->worth_moves ? 0 : node_worth (&none, NULL, node, 0, 0);
+}
+
 static struct ranked ranked_make (const struct cluster *c, uint32_t node)
 {
     struct ranked r = {{0}, node};
@@ -42,7 +50,7 @@ static struct ranked ranked_make (const struct cluster *c, uint32_t node)
             r.key[d] = row (c, c->cap, node)[d];
         break;
     case NODEALLOC_PRIORITY:
-        r.key[0] = -(int64_t)c->node[node].priority;
+        r.key[0] = -(int64_t)(static_worth (c, node) * 1000);
         break;
     case NODEALLOC_FASTEST:
         r.key[0] = -(int64_t)c->node[node].speed_ppm;
@@ -74,24 +82,6 @@ const uint32_t *rank_order (struct cluster *c)
 }
 
 /* --- one req ------------------------------------------------------------------------------ */
-
-struct pick {
-    struct placement *item;
-    uint32_t count;
-    uint32_t left; /* tasks still to place */
-    uint32_t req;
-};
-
-static void pick_node (struct pick *pick, uint32_t node, uint32_t fit)
-{
-    uint32_t tasks = fit < pick->left ? fit : pick->left;
-
-    if (tasks == 0)
-        return;
-    pick->item[pick->count++] =
-        (struct placement){{node}, tasks & TASKS_MAX, pick->req & 0xFF};
-    pick->left -= tasks;
-}
 
 /* By node number or by a static order. */
 static void pick_in_order (struct timeline *tl, const struct shape *s, time_us start, time_us end,
@@ -247,7 +237,8 @@ static void pick_by_key (struct timeline *tl, const struct shape *s, time_us sta
     uint32_t low = 0, high = tl->node_count; /* with a key from below, without from above */
     /* A lane that does not fall stays free: the worst key, and perhaps it need not be looked at. */
     bool lazy = choice == CHOICE_SOON_ENDING ||
-                (choice == CHOICE_POLICY && tl->c->policy->node_allocation != NODEALLOC_CPULOAD);
+                (choice == CHOICE_POLICY &&
+                 tl->c->policy->node_allocation == NODEALLOC_LASTAVAILABLE);
 
     if (tl->candidate == NULL)
         tl->candidate = arena_alloc (tl->arena, (tl->node_count + 1) * sizeof *list);
@@ -264,6 +255,8 @@ static void pick_by_key (struct timeline *tl, const struct shape *s, time_us sta
             one.key = -free_since (tl, s, n, start, one.fit);
         else if (choice == CHOICE_POLICY && tl->c->policy->node_allocation == NODEALLOC_CPULOAD)
             one.key = -cpu_left (tl->c, n);
+        else if (choice == CHOICE_POLICY && tl->c->policy->node_allocation == NODEALLOC_PRIORITY)
+            one.key = -(int64_t)(node_worth (tl, s, n, start, end) * 1000);
         list[one.key == INT64_MAX ? --high : low++] = one;
     }
     tl->worst_key = INT64_MAX;
@@ -304,16 +297,40 @@ bool timeline_preferred (struct timeline *tl, const struct shape *s, uint32_t no
 }
 
 /* Nodes of one shape in the order of the policy. */
-static void pick_by_policy (struct timeline *tl, const struct shape *s, time_us start, time_us end,
-                            enum choice choice, struct pick *pick)
+static void pick_by_order (struct timeline *tl, const struct shape *s, time_us start, time_us end,
+                           enum choice choice, struct pick *pick)
 {
     enum node_allocation policy = tl->c->policy->node_allocation;
 
     if (choice != CHOICE_POLICY || policy == NODEALLOC_LASTAVAILABLE ||
-        (policy == NODEALLOC_CPULOAD && start <= tl->now))
+        (policy == NODEALLOC_CPULOAD && start <= tl->now) ||
+        (policy == NODEALLOC_PRIORITY && tl->c->worth_moves))
         pick_by_key (tl, s, start, end, choice, pick);
     else
         pick_in_order (tl, s, start, end, rank_order (tl->c), pick);
+}
+
+static void pick_by_policy (struct timeline *tl, const struct shape *s, time_us start, time_us end,
+                            enum choice choice, struct pick *pick)
+{
+    const struct policy *p = tl->c->policy;
+    struct pick all = {NULL, 0, TASKS_MAX, pick->req};
+
+    if (p->node_allocation == NODEALLOC_CONTIGUOUS) {
+        (void)pick_contiguous (tl, s, start, end, pick);
+    } else if (choice == CHOICE_POLICY && p->node_allocation == NODEALLOC_MAXBALANCE) {
+        pick_balanced (tl, s, start, end, pick);
+    } else if (choice == CHOICE_POLICY && (p->node_allocation == NODEALLOC_LOCAL ||
+                                           p->task_distribution == TASKDIST_LOCAL)) {
+        pick_local (tl, s, start, end, pick);
+    } else if (p->task_distribution == TASKDIST_PACK ||
+               p->task_distribution == TASKDIST_ROUNDROBIN) {
+        all.item = arena_alloc (tl->arena, (tl->node_count + 1) * sizeof *all.item);
+        pick_by_order (tl, s, start, end, choice, &all);
+        pick_laid_out (tl, &all, p->task_distribution, pick);
+    } else {
+        pick_by_order (tl, s, start, end, choice, pick);
+    }
 }
 
 /* Those whom reservations admit: nodes that attract them first, those they should rather leave last

@@ -114,6 +114,7 @@ void cluster_destroy (struct cluster *c)
     free (c->node);
     free (c->node_state);
     free (c->load_milli);
+    free (c->usage);
     free (c->cap);
     free (c->free);
     free (c->node_jobs);
@@ -216,11 +217,12 @@ static void nodes_grow (struct cluster *c)
     c->node = realloc (c->node, cap * sizeof *c->node);
     c->node_state = realloc (c->node_state, cap);
     c->load_milli = realloc (c->load_milli, cap * sizeof *c->load_milli);
+    c->usage = realloc (c->usage, cap * sizeof *c->usage);
     c->cap = realloc (c->cap, (size_t)cap * c->dims * sizeof *c->cap);
     c->free = realloc (c->free, (size_t)cap * c->dims * sizeof *c->free);
     c->node_jobs = realloc (c->node_jobs, cap * sizeof *c->node_jobs);
     c->open.word = realloc (c->open.word, bitset_words (cap) * sizeof *c->open.word);
-    assert (c->node && c->node_state && c->load_milli && c->cap && c->free && c->node_jobs &&
+    assert (c->node && c->node_state && c->load_milli && c->usage && c->cap && c->free && c->node_jobs &&
             c->open.word && "out of memory");
     memset (c->open.word + bitset_words (c->node_cap), 0,
             (bitset_words (cap) - bitset_words (c->node_cap)) * sizeof *c->open.word);
@@ -292,6 +294,7 @@ int cluster_node_add (struct cluster *c, const struct node_spec *spec, time_us n
     c->node[n] = *spec;
     c->node_state[n] = NODE_UP;
     c->load_milli[n] = 0;
+    c->usage[n] = (struct node_usage){.since = TIME_US_NONE, .at = TIME_US_NONE};
     c->node_jobs[n] = 0;
     memcpy (row (c, c->cap, n), spec->configured.v, c->dims * sizeof *c->cap);
     memcpy (row (c, c->free, n), spec->configured.v, c->dims * sizeof *c->free);
@@ -365,7 +368,10 @@ int cluster_node_load_set (struct cluster *c, struct node_id node, int32_t load_
         return err_set (err, ERR_INVALID, "node %u: load %d thousandths is negative", node.v,
                         load_milli);
     event_begin (c, now);
+    if (c->load_milli[node.v] != load_milli)
+        event_frees (c);
     c->load_milli[node.v] = load_milli;
+    c->measured = c->measured || load_milli > 0;
     return 0;
 }
 

@@ -48,9 +48,14 @@ int cluster_node_update (struct cluster *cluster, struct node_id node,
                          const struct node_spec *spec, time_us now, struct err *err);
 int cluster_node_state_set (struct cluster *cluster, struct node_id node, enum node_state state,
                             time_us now, struct err *err);
-/* Load average in thousandths, for NODEALLOCATIONPOLICY CPULOAD. */
+/* Load average in thousandths: NODEALLOCATIONPOLICY CPULOAD, NODELOADPOLICY, NODEAVAILABILITYPOLICY. */
 int cluster_node_load_set (struct cluster *cluster, struct node_id node, int32_t load_milli,
                            time_us now, struct err *err);
+
+/* What is in use there of processors, memory, swap and disk, whoever dedicated it:
+ * NODEAVAILABILITYPOLICY. Zero: nothing is known. */
+int cluster_node_used_set (struct cluster *cluster, struct node_id node,
+                           const struct resources *used, time_us now, struct err *err);
 
 uint32_t cluster_node_count (const struct cluster *cluster);
 

@@ -87,6 +87,13 @@ static bool uses (const struct allocation *a, uint32_t node)
 
 enum outcome { OUTCOME_OPEN, OUTCOME_START_SAME, OUTCOME_SAME };
 
+/* Is a choice made by how much room others have, so that any change may make it another? */
+static bool weighs_room (const struct cluster *c, const struct shape *s)
+{
+    return s->needs.group || c->policy->node_allocation == NODEALLOC_LOCAL ||
+           c->policy->task_distribution != TASKDIST_DEFAULT;
+}
+
 /* What do the changes leave of this promise? Adds to gain what freed nodes could add earlier. */
 static enum outcome judge (struct pass *p, const struct memo *m, const struct shape *s,
                            const struct job *job, uint64_t *gain)
@@ -102,7 +109,7 @@ static enum outcome judge (struct pass *p, const struct memo *m, const struct sh
             *gain += timeline_most (p->tl, s, n->node, n->until < m->start ? n->until : m->start);
         if (n->until <= m->start || !nodes_same)
             continue;
-        nodes_same = !uses (&job->reserved, n->node) &&
+        nodes_same = !uses (&job->reserved, n->node) && !weighs_room (p->c, s) &&
                      !(n->freed && timeline_preferred (p->tl, s, n->node, m->start,
                                                        job->spec.walltime_limit, &m->trail));
     }
@@ -153,7 +160,8 @@ static bool nodes_differ (struct pass *p, const struct job *job, const struct al
 /* What a node is worth is a matter of itself alone, and what frees it is only what it has. */
 static bool memo_follows (const struct cluster *c)
 {
-    return !c->sharing && c->policy->node_allocation != NODEALLOC_CONTIGUOUS;
+    return !c->sharing && !c->measured && c->policy->node_allocation != NODEALLOC_CONTIGUOUS &&
+           !(c->policy->node_allocation == NODEALLOC_PRIORITY && c->worth_moves);
 }
 
 static bool same_place (const struct pass *p, const struct job *job, time_us start)

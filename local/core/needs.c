@@ -203,6 +203,11 @@ int cluster_priority_fn_define (struct cluster *c, const struct node_priority *f
     c->priority_fn = grow (c->priority_fn, &c->priority_fn_cap, c->priority_fn_count + 1,
                            sizeof *c->priority_fn);
     c->priority_fn[c->priority_fn_count] = *fn;
+    c->usage_terms = c->usage_terms || fn->weight[TERM_USAGE] != 0;
+    for (int t = 0; t < NODE_TERMS; t++)
+        c->worth_moves = c->worth_moves ||
+                         (fn->weight[t] != 0 && (node_term_dynamic ((enum node_term)t) ||
+                                                 t == TERM_PREF || t == TERM_RESAFFINITY));
     *id_out = ++c->priority_fn_count;
     return 0;
 }

@@ -41,10 +41,11 @@ static void shape_describe (struct cluster *c, struct shape *s)
                     s->needs.class_hosts == 0 && s->needs.group == 0 && s->req.hosts == 0 &&
                     s->req.node_procs == 0 && features_none (&s->req.features) &&
                     features_none (&s->req.exclude);
+    s->prefers = !features_none (&s->req.prefer);
     s->special = s->req.exclusive || c->job_column || s->needs.access == ACCESS_SINGLETASK;
     s->simple = s->everywhere && !s->special && s->needs.owner == 0 &&
                 s->req.tasks_per_node == 0 && s->dim_count == 1 && s->dim[0] == RES_PROCS &&
-                s->req.task.v[RES_PROCS] == 1 && features_none (&s->req.prefer);
+                s->req.task.v[RES_PROCS] == 1 && !s->prefers;
     s->fit_serial = 0;
 }
 

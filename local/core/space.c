@@ -201,7 +201,7 @@ static bool countable (const struct cluster *c)
     enum node_allocation policy = c->policy->node_allocation;
 
     return c->complex_jobs == 0 && c->rsv_count == 0 && c->busy_not_up == 0 &&
-           policy != NODEALLOC_CPULOAD;
+           policy != NODEALLOC_CPULOAD && places_simply (c);
 }
 
 void space_open (struct pass *p)

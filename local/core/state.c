@@ -258,6 +258,8 @@ void nodes_apply (struct cluster *c, const struct job *job, const struct allocat
 {
     if (job->spec.licence_count)
         licences_apply (c, job, sign);
+    for (uint32_t i = 0; c->usage_terms && i < a->count; i++)
+        node_usage_advance (c, a->item[i].node.v);
     if (job->spec.req_count == 1 && c->shape[job->shape[0]].simple && c->job_column == 0) {
         nodes_apply_simple (c, a, sign);
         return;

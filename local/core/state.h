@@ -42,6 +42,7 @@ struct shape {
     int32_t procs; /* per task */
     bool simple;          /* one processor and nothing else: any free processor will do */
     bool everywhere;      /* every node that is up suits */
+    bool prefers;         /* PREF: it likes some nodes better */
     bool special;         /* shape_fit_special has a say */
     uint64_t fit_serial;  /* node_serial for which the next two hold */
     uint64_t fit_max;     /* tasks that all nodes that are up take when idle */
@@ -177,6 +178,13 @@ struct group_table {
     uint32_t switch_count;
 };
 
+struct node_usage { /* load.c */
+    int32_t used[RES_GRES0]; /* measured */
+    bool measured;
+    time_us since, at; /* TIME_US_NONE: nobody counts */
+    double proc_us;    /* dedicated until `at` */
+};
+
 struct id_map { /* job number -> slot; open addressing */
     uint64_t *key; /* 0: empty, UINT64_MAX: was removed */
     uint32_t *slot;
@@ -203,6 +211,10 @@ struct cluster {
     struct node_spec *node;
     uint8_t *node_state;
     int32_t *load_milli;
+    struct node_usage *usage;
+    bool measured;    /* some node has a load, or says what is in use */
+    bool usage_terms; /* some PRIORITYF looks at USAGE */
+    bool worth_moves; /* some PRIORITYF looks at more than configuration */
     int32_t *cap;       /* [node * dims + column]: configured */
     int32_t *free;      /* configured - dedicated; whatever the state of the node */
     uint32_t *node_jobs;
@@ -464,12 +476,30 @@ bool needs_met (const struct cluster *c, const struct shape *s, uint32_t node);
 /* Shapes of all idle jobs anew (job.c). */
 void jobs_needs_changed (struct cluster *c);
 
+/* --- load.c ------------------------------------------------------------------------------- */
+
+void node_usage_advance (struct cluster *c, uint32_t node); /* before what is dedicated changes */
+double usage_percent (const struct cluster *c, uint32_t node);
+/* Is less of the column free than is not dedicated, for what was measured? */
+bool load_keeps_off (const struct cluster *c, uint32_t node, uint32_t column);
+
 /* --- sets.c ------------------------------------------------------------------------------- */
 
 uint32_t group_intern (struct cluster *c, uint64_t partitions, uint32_t pdef, uint32_t nodeset);
 struct node_group *group_refresh (struct cluster *c, uint32_t group); /* for the present nodes */
 bool hosts_have (const struct cluster *c, uint32_t hosts, uint32_t node);
 void groups_free (struct cluster *c);
+
+/* Is nothing asked of nodes but an order that counting or bit sets can follow? */
+static inline bool places_simply (const struct cluster *c)
+{
+    const struct policy *p = c->policy;
+
+    return !c->measured && p->node_allocation != NODEALLOC_CONTIGUOUS &&
+           p->node_allocation != NODEALLOC_MAXBALANCE && p->node_allocation != NODEALLOC_LOCAL &&
+           !(p->node_allocation == NODEALLOC_PRIORITY && c->worth_moves) &&
+           p->task_distribution == TASKDIST_DEFAULT;
+}
 
 /* --- order.c ------------------------------------------------------------------------------ */
 

@@ -344,6 +344,7 @@ struct timeline *timeline_make (struct cluster *c, struct arena *arena, time_us 
         occupants_open (tl);
     licences_open (tl);
     running_enter (tl);
+    loads_enter (tl);
     if (c->access && c->access->count)
         views_make (tl);
     for (uint32_t i = 0; i < c->rsv_count; i++) {

@@ -184,6 +184,43 @@ void licences_open (struct timeline *tl);
 void licences_take (struct timeline *tl, const struct licence *list, uint32_t count, time_us start,
                     time_us end, int sign);
 
+/* --- choose.c, pick.c ---------------------------------------------------------------------- */
+
+struct pick {
+    struct placement *item;
+    uint32_t count;
+    uint32_t left; /* tasks still to place */
+    uint32_t req;
+};
+
+static inline void pick_node (struct pick *pick, uint32_t node, uint32_t fit)
+{
+    uint32_t tasks = fit < pick->left ? fit : pick->left;
+
+    if (tasks == 0)
+        return;
+    pick->item[pick->count++] =
+        (struct placement){{node}, tasks & TASKS_MAX, pick->req & 0xFF};
+    pick->left -= tasks;
+}
+
+bool pick_contiguous (struct timeline *tl, const struct shape *s, time_us start, time_us end,
+                      struct pick *pick);
+void pick_balanced (struct timeline *tl, const struct shape *s, time_us start, time_us end,
+                    struct pick *pick);
+void pick_local (struct timeline *tl, const struct shape *s, time_us start, time_us end,
+                 struct pick *pick);
+/* Tasks over nodes that are all in `all`, with what each could take. */
+void pick_laid_out (struct timeline *tl, const struct pick *all, enum task_distribution how,
+                    struct pick *pick);
+/* NODEALLOCATIONPOLICY PRIORITY: the highest first. */
+double node_worth (const struct timeline *tl, const struct shape *s, uint32_t node, time_us start,
+                   time_us end);
+
+/* --- load.c ------------------------------------------------------------------------------- */
+
+void loads_enter (struct timeline *tl);
+
 /* --- group.c: candidate sets ---------------------------------------------------------------- */
 
 void move_add (struct timeline *tl, uint32_t bound, bool down, uint32_t node, int64_t change);

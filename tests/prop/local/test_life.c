@@ -105,6 +105,14 @@ static void policy_make (struct life *l)
         one->plist = 1; /* the first partition only */
         one->set |= CRED_SET_PLIST;
         p->system_pdef = (uint32_t)pick (l, 0, 2);
+        if (pick (l, 0, 1)) {
+            static const enum node_allocation more[] = {NODEALLOC_CONTIGUOUS, NODEALLOC_MAXBALANCE,
+                                                        NODEALLOC_LOCAL, NODEALLOC_PRIORITY};
+            p->node_allocation = more[pick (l, 0, 3)];
+        }
+        p->task_distribution = (enum task_distribution)(pick (l, 0, 1) ? pick (l, 0, 3) : 0);
+        p->node_load_policy = (enum node_load_policy)pick (l, 0, 1);
+        p->node_max_load_milli = 3000;
     }
     if (policy_seal (p, &err) != 0)
         fail_msg ("%s", err.text);
@@ -118,6 +126,16 @@ static void site_make (struct life *l)
         struct cluster_options options = {.gres_kinds = l->rich ? RICH_DIMS - RES_GRES0 : 0};
         l->twin[t] = cluster_create (l->policy, &options, NULL);
         l->arena[t] = arena_create (0);
+    }
+    if (l->rich) {
+        struct node_priority fn[2] = {{{0}}, {{0}}};
+        uint32_t id;
+        fn[0].weight[TERM_SPEED] = 2;
+        fn[0].weight[TERM_CPROCS] = -1;
+        fn[1].weight[TERM_APROCS] = 1;
+        fn[1].weight[TERM_USAGE] = -.1;
+        BOTH (cluster_priority_fn_define (c, &fn[0], &id, &err_));
+        BOTH (cluster_priority_fn_define (c, &fn[1], &id, &err_));
     }
     l->twin[1]->planner->plain_room = l->policy->reservation_binding == BINDING_EARLY;
     for (uint32_t n = 0; n < l->nodes; n++) {
@@ -133,6 +151,7 @@ static void site_make (struct life *l)
             spec.classes = pick (l, 0, 2) ? 0 : 1;
             spec.max_jobs_per_user = pick (l, 0, 3) ? 0 : 1;
             spec.max_procs_per_user = pick (l, 0, 3) ? 0 : 2;
+            spec.priority_fn = (uint32_t)pick (l, 0, 2);
         }
         BOTH (cluster_node_add (c, &spec, l->now, NULL, &err_));
     }
@@ -315,6 +334,10 @@ static void event (struct life *l)
         int64_t holds = pick (l, 0, 1);
         if (job.v)
             BOTH (cluster_job_hold_set (c, job, (uint32_t)holds, l->now, &err_));
+    } else if (what < 92 && l->rich) {
+        struct node_id node = {(uint32_t)pick (l, 0, l->nodes - 1)};
+        int32_t load = (int32_t)pick (l, 0, 5) * 900;
+        BOTH (cluster_node_load_set (c, node, load, l->now, &err_));
     } else if (what < 93) {
         struct node_id node = {(uint32_t)pick (l, 0, l->nodes - 1)};
         enum node_state state = (enum node_state)pick (l, 0, 2);
