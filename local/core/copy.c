@@ -10,6 +10,10 @@ static int nodes_copy (const struct cluster *from, struct cluster *to, time_us n
 {
     int rc = cluster_gres_kinds_set (to, from->dims - RES_GRES0, now, err);
 
+    for (uint32_t i = 0; i < from->priority_fn_count && rc == 0; i++) {
+        uint32_t fn;
+        rc = cluster_priority_fn_define (to, &from->priority_fn[i], &fn, err);
+    }
     for (uint32_t i = 0; i < from->node_count && rc == 0; i++) {
         struct node_id id;
         rc = cluster_node_add (to, &from->node[i], now, &id, err);
@@ -99,5 +103,5 @@ bool cluster_counts_processors (const struct cluster *c)
 {
     return c->complex_jobs == 0 && c->limited == 0 && c->rsv_count == 0 && !c->sharing &&
            c->deadlines == 0 && c->suspended_count == 0 && c->busy_not_up == 0 &&
-           c->job_column == 0;
+           c->job_column == 0 && places_simply (c);
 }
