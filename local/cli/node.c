@@ -119,6 +119,15 @@ static uint32_t tasks_on (const Nui__Local__V1__Reservation *r)
     return tasks;
 }
 
+/* Nothing where there is nothing. */
+static void bracketed (struct strbuf *out, const char *title, char *const *item, size_t count)
+{
+    if (count)
+        strbuf_puts (out, title);
+    for (size_t i = 0; i < count; i++)
+        strbuf_printf (out, "[%s]%s", item[i], i + 1 == count ? "\n" : "");
+}
+
 void checknode_text (const Nui__Local__V1__NodeInfo *n, const struct reservations *rsv,
                      bool verbose, struct strbuf *out)
 {
@@ -133,8 +142,10 @@ void checknode_text (const Nui__Local__V1__NodeInfo *n, const struct reservation
     strbuf_printf (out, "Speed:      %.2f  Load:       %.3f\n", n->speed_ppm / 1e6,
                    n->load_milli / 1e3);
     if (verbose)
-        strbuf_printf (out, "Location:   Partition: DEFAULT  Address: %s  Priority: %d\n",
-                       n->address, n->priority);
+        strbuf_printf (out, "Location:   Partition: %s  Address: %s  Priority: %d\n",
+                       *n->partition ? n->partition : "DEFAULT", n->address, n->priority);
+    bracketed (out, "Classes:    ", n->classes, n->n_classes);
+    bracketed (out, "Gres:       ", n->gres, n->n_gres);
     strbuf_puts (out, "Features:   ");
     for (size_t i = 0; i < n->n_features; i++)
         strbuf_printf (out, "[%s]", n->features[i]);

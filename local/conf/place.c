@@ -77,7 +77,7 @@ static uint32_t column_of (const struct place *p, const char *name)
     return n == STRTAB_NONE ? 0 : RES_GRES0 + n;
 }
 
-static uint32_t class_column (const struct place *p, const char *class)
+uint32_t place_class_column (const struct place *p, const char *class)
 {
     char name[80];
 
@@ -187,12 +187,12 @@ static int node_classes (const struct place *p, const struct nodeconf_node *node
     int rc;
 
     for (uint32_t bit = 0; node->classes == NULL && bit < strtab_count (p->class); bit++) {
-        uint32_t column = class_column (p, strtab_name (p->class, bit));
+        uint32_t column = place_class_column (p, strtab_name (p->class, bit));
         if (column)
             out->configured.v[column] = (int32_t)node->procs;
     }
     while (place_item (&at, name, &count, err, &rc)) {
-        uint32_t bit = strtab_find (p->class, name), column = class_column (p, name);
+        uint32_t bit = strtab_find (p->class, name), column = place_class_column (p, name);
         out->classes |= UINT64_C (1) << bit;
         if (column)
             out->configured.v[column] = count < 0 ? (int32_t)node->procs : (int32_t)count;
@@ -465,7 +465,7 @@ int place_class (struct place *p, const struct policy *policy, uint32_t class, t
     else if (strtab_count (p->class) > 0)
         spec.bit = CLASSES_MAX; /* nodes that name classes name another */
     if (bit != STRTAB_NONE && (p->counted >> bit & 1))
-        spec.column = (uint8_t)class_column (p, name);
+        spec.column = (uint8_t)place_class_column (p, name);
     if (own) {
         spec.access = (uint8_t)own->node_access;
         if (own->host_list)

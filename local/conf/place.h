@@ -58,6 +58,8 @@ int place_features (const struct place *place, const char *text, struct features
  * neither, false. */
 bool place_gres (const struct place *place, const char *name, uint32_t *column_out,
                  uint32_t *licence_out);
+/* The column of a class's initiators; 0: they are not counted. */
+uint32_t place_class_column (const struct place *place, const char *class);
 /* The name of a generic resource's column; NULL when it is not one (class initiators, jobs). */
 const char *place_gres_name (const struct place *place, uint32_t column);
 

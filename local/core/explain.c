@@ -125,38 +125,81 @@ const char *node_verdict_name (enum node_verdict verdict)
         [NODE_REJECT_CPU] = "CPU",         [NODE_REJECT_MEMORY] = "Memory",
         [NODE_REJECT_SWAP] = "Swap",       [NODE_REJECT_DISK] = "Disk",
         [NODE_REJECT_RESOURCES] = "Resources", [NODE_REJECT_BUSY] = "Busy",
-        [NODE_REJECT_RESERVED] = "ReserveTime",
+        [NODE_REJECT_RESERVED] = "ReserveTime", [NODE_REJECT_CLASS] = "Class",
+        [NODE_REJECT_HOSTS] = "HostList",  [NODE_REJECT_SET] = "NodeSet",
+        [NODE_REJECT_ACCESS] = "NodePolicy", [NODE_REJECT_LOAD] = "CPULoad",
     };
 
     return (unsigned)verdict < NODE_VERDICTS ? name[verdict] : "Unknown";
 }
 
-static enum node_verdict configured_verdict (const struct cluster *c, const struct req *req,
+/* What the node is, against what is asked of it. */
+static enum node_verdict suits_verdict (const struct cluster *c, const struct shape *s,
+                                        uint32_t node)
+{
+    const struct node_spec *spec = &c->node[node];
+
+    if (s->needs.partitions && !(s->needs.partitions & partition_bit (spec->partition)))
+        return NODE_REJECT_PARTITION;
+    if (spec->classes && (s->needs.classes & ~spec->classes))
+        return NODE_REJECT_CLASS;
+    for (uint32_t w = 0; w < FEATURES_MAX / 64; w++)
+        if ((s->req.features.word[w] & ~spec->features.word[w]) ||
+            (s->req.exclude.word[w] & spec->features.word[w]))
+            return NODE_REJECT_FEATURES;
+    if ((s->req.hosts && !hosts_have (c, s->req.hosts, node)) ||
+        (s->needs.class_hosts && !hosts_have (c, s->needs.class_hosts, node)))
+        return NODE_REJECT_HOSTS;
+    if (s->req.node_procs && (uint32_t)spec->configured.v[RES_PROCS] != s->req.node_procs)
+        return NODE_REJECT_CPU;
+    return needs_met (c, s, node) && !shape_suits (c, s, node) ? NODE_REJECT_SET : NODE_ACCEPTS;
+}
+
+static bool is_class_column (const struct cluster *c, uint32_t column)
+{
+    for (uint32_t k = 0; k < c->class_cap; k++) {
+        if (c->class_rec[k].known && c->class_rec[k].spec.column == column)
+            return true;
+    }
+    return false;
+}
+
+static enum node_verdict configured_verdict (const struct cluster *c, const struct shape *s,
                                              uint32_t node)
 {
     const int32_t *cap = c->cap + (size_t)node * c->dims;
-    int32_t each = req->tasks_per_node ? (int32_t)req->tasks_per_node : 1;
+    int32_t each = s->req.tasks_per_node ? (int32_t)s->req.tasks_per_node : 1;
+    enum node_verdict verdict = suits_verdict (c, s, node);
 
-    if (req->partition != PARTITION_ANY && req->partition != c->node[node].partition)
-        return NODE_REJECT_PARTITION;
-    for (uint32_t w = 0; w < FEATURES_MAX / 64; w++)
-        if (req->features.word[w] & ~c->node[node].features.word[w])
-            return NODE_REJECT_FEATURES;
+    if (verdict != NODE_ACCEPTS)
+        return verdict;
     for (uint32_t d = 0; d < c->dims; d++) {
-        if ((int64_t)req->task.v[d] * each <= cap[d])
+        if ((int64_t)s->req.task.v[d] * each <= cap[d])
             continue;
-        return d == RES_PROCS     ? NODE_REJECT_CPU
-               : d == RES_MEM_MB  ? NODE_REJECT_MEMORY
-               : d == RES_SWAP_MB ? NODE_REJECT_SWAP
-               : d == RES_DISK_MB ? NODE_REJECT_DISK
-                                  : NODE_REJECT_RESOURCES;
+        return d == RES_PROCS              ? NODE_REJECT_CPU
+               : d == RES_MEM_MB           ? NODE_REJECT_MEMORY
+               : d == RES_SWAP_MB          ? NODE_REJECT_SWAP
+               : d == RES_DISK_MB          ? NODE_REJECT_DISK
+               : is_class_column (c, d)    ? NODE_REJECT_CLASS
+                                           : NODE_REJECT_RESOURCES;
     }
     return NODE_ACCEPTS;
 }
 
+/* Nothing fits now: for want of what? */
+static enum node_verdict busy_verdict (const struct cluster *c, const struct shape *s,
+                                       uint32_t node, const int32_t *room)
+{
+    for (uint32_t d = 0; d < s->dim_count; d++) {
+        if (room[s->dim[d]] >= s->req.task.v[s->dim[d]])
+            continue;
+        return is_class_column (c, s->dim[d]) ? NODE_REJECT_CLASS : NODE_REJECT_BUSY;
+    }
+    return s->special && c->node_jobs[node] ? NODE_REJECT_ACCESS : NODE_REJECT_BUSY;
+}
+
 static enum node_verdict verdict_of (const struct timeline *tl, const struct shape *s,
-                                     const struct req *req, uint32_t node, duration_us limit,
-                                     uint32_t *tasks)
+                                     uint32_t node, duration_us limit, uint32_t *tasks)
 {
     const struct cluster *c = tl->c;
     const int32_t *room = c->free + (size_t)node * c->dims;
@@ -164,15 +207,20 @@ static enum node_verdict verdict_of (const struct timeline *tl, const struct sha
 
     if (c->node_state[node] != NODE_UP)
         return NODE_REJECT_STATE;
-    verdict = configured_verdict (c, req, node);
+    verdict = configured_verdict (c, s, node);
     if (verdict != NODE_ACCEPTS)
         return verdict;
     if (room[RES_PROCS] <= 0)
         return NODE_REJECT_STATE;
     if (shape_fit (c, s, node, room) == 0)
-        return NODE_REJECT_BUSY;
+        return busy_verdict (c, s, node, room);
     *tasks = lane_fit (tl, s, node, tl->now, time_add (tl->now, limit));
-    return *tasks ? NODE_ACCEPTS : NODE_REJECT_RESERVED;
+    if (*tasks)
+        return NODE_ACCEPTS;
+    if (load_keeps_off (c, node, RES_PROCS) || load_keeps_off (c, node, RES_MEM_MB))
+        return NODE_REJECT_LOAD;
+    return tl->who && occupants_fit (tl, s, node, tl->now, 1) == 0 ? NODE_REJECT_ACCESS
+                                                                   : NODE_REJECT_RESERVED;
 }
 
 static void req_explain (struct timeline *tl, const struct job *job, uint32_t r,
@@ -190,7 +238,7 @@ static void req_explain (struct timeline *tl, const struct job *job, uint32_t r,
     for (uint32_t n = 0; n < c->node_count; n++) {
         int32_t room = c->free[(size_t)n * c->dims + RES_PROCS];
         uint32_t tasks = 0;
-        enum node_verdict v = verdict_of (tl, s, req, n, job->spec.walltime_limit, &tasks);
+        enum node_verdict v = verdict_of (tl, s, n, job->spec.walltime_limit, &tasks);
         out->verdict[n] = (uint8_t)v;
         out->tasks[n] = tasks;
         out->count[v]++;

@@ -49,6 +49,11 @@ enum node_verdict {
     NODE_REJECT_RESOURCES, /* a generic resource */
     NODE_REJECT_BUSY,      /* has enough, but others use it now */
     NODE_REJECT_RESERVED,  /* free now, but promised before the job's limit would end */
+    NODE_REJECT_CLASS,     /* it does not serve the job's class, or has too few initiators of it */
+    NODE_REJECT_HOSTS,     /* not in the host list of the job or its class */
+    NODE_REJECT_SET,       /* in none of the node sets that the job may be in */
+    NODE_REJECT_ACCESS,    /* NODEACCESSPOLICY, MAXJOB, MAXJOBPERUSER …: others are there */
+    NODE_REJECT_LOAD,      /* what is measured there leaves too little */
     NODE_VERDICTS
 };
 const char *node_verdict_name (enum node_verdict verdict); /* "State", "ReserveTime" … */

@@ -74,6 +74,37 @@ const char *admin_node_state (const struct node_view *v)
     return v->dedicated.v[RES_PROCS] < v->spec.configured.v[RES_PROCS] ? "Running" : "Busy";
 }
 
+static char *counted (struct svc *svc, const char *name, const struct node_view *v, uint32_t column)
+{
+    return arena_printf (svc->call_arena, "%s %d:%d", name,
+                         v->spec.configured.v[column] - v->dedicated.v[column],
+                         v->spec.configured.v[column]);
+}
+
+/* Partition, generic resources, classes with their initiators. */
+static void place_fill (struct svc *svc, const struct node_view *v, Nui__Local__V1__NodeInfo *out)
+{
+    struct arena *arena = svc->call_arena;
+    const char *partition = strtab_name (svc->names->partition, v->spec.partition - 1);
+    uint32_t classes = strtab_count (svc->place.class);
+    out->partition = (char *)(partition ? partition : "DEFAULT");
+    out->gres = arena_array (arena, RES_MAX, sizeof *out->gres);
+    out->classes = arena_array (arena, classes + 1, sizeof *out->classes);
+    for (uint32_t d = RES_GRES0; d < RES_MAX; d++) {
+        const char *name = place_gres_name (&svc->place, d);
+        if (name && v->spec.configured.v[d])
+            out->gres[out->n_gres++] = counted (svc, name, v, d);
+    }
+    for (uint32_t bit = 0; v->spec.classes && bit < classes; bit++) {
+        const char *name = strtab_name (svc->place.class, bit);
+        uint32_t column = place_class_column (&svc->place, name);
+        if (!(v->spec.classes >> bit & 1))
+            continue;
+        out->classes[out->n_classes++] =
+            column ? counted (svc, name, v, column) : arena_strdup (arena, name);
+    }
+}
+
 static void node_fill (struct node_stream *s, uint32_t n, const struct node_view *v,
                        Nui__Local__V1__NodeInfo *out)
 {
@@ -99,6 +130,7 @@ static void node_fill (struct node_stream *s, uint32_t n, const struct node_view
     for (uint32_t i = 0; i < FEATURES_MAX; i++)
         if (v->spec.features.word[i / 64] >> (i % 64) & 1)
             out->features[out->n_features++] = (char *)strtab_name (svc->features, i);
+    place_fill (svc, v, out);
     uint32_t first = s->first[n], end = s->first[n + 1];
     out->jobs = arena_array (arena, end - first + 1, sizeof *out->jobs);
     for (uint32_t i = first; i < end; i++)

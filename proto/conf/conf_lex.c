@@ -188,6 +188,11 @@ int conf_split (struct arena *arena, const char *value, struct words *out, struc
                 at++;
             else if (*at == '"')
                 quoted = !quoted;
+            else if (*at == '\'' && !quoted && at > start && at[-1] == '=') {
+                at += 1 + strcspn (at + 1, "'"); /* ATTR='several words', as Maui writes it */
+                if (!*at)
+                    return err_set (err, ERR_INVALID, "a quote is not closed");
+            }
         }
         if (quoted)
             return err_set (err, ERR_INVALID, "a quote is not closed");

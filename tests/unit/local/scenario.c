@@ -118,7 +118,7 @@ static int config_read (struct scenario *s, struct err *err)
 {
     int rc;
 
-    s->conf = conf_parse (strbuf_text (&s->config), s->config.len, "config", err);
+    s->conf = conf_parse (strbuf_text (&s->config), s->config.len, s->path, err);
     if (!s->conf)
         return err->code;
     rc = policy_conf_read (s->conf, &s->names, &s->policy, err);
