@@ -74,8 +74,8 @@ static uint32_t feature_of (void *self, const char *name)
 
 static uint32_t partition_of (void *self, const char *name)
 {
-    (void)self;
-    return strcasecmp (name, "DEFAULT") == 0 ? 1 : PARTITION_ANY;
+    uint32_t at = strtab_find (((struct svc *)self)->names->partition, name);
+    return at == STRTAB_NONE ? PARTITION_ANY : at + 1;
 }
 
 static struct rsv_id named_of (void *self, const char *name)

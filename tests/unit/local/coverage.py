@@ -57,6 +57,7 @@ def names_of(line):
         for word in value_words(rest):
             yield f"{name}={word}"
         return
+    rest = re.sub(r"'([^']*)'", lambda quoted: quoted.group(1).replace(" ", ""), rest)
     rest = re.sub(r"\s*([&^+,])?=\s*", r"\1=", rest)
     for attr, attr_index, value in re.findall(
             r"(?:^|\s)([A-Za-z0-9.]+)(?:\[([^\]]*)\])?[&^+]?=(\"[^\"]*\"|(?:[^\s\"]|, )*)", rest):

@@ -366,7 +366,11 @@ static void test_refused (void **state)
     refused ("QOSCFG[x] QFLAGS=FASTER\n", "'FASTER' is no flag of a QoS");
     refused ("USERCFG[x] QTWEIGHT=3\n", "QTWEIGHT"); /* of a QoS only */
     refused ("BACKFILLPOLICY SOON\n", "'SOON' is none of FIRSTFIT, BESTFIT, GREEDY, PREEMPT, NONE");
-    refused ("NODEALLOCATIONPOLICY CONTIGUOUS\n", "'CONTIGUOUS' is none of");
+    refused ("NODEALLOCATIONPOLICY CIRCULAR\n", "'CIRCULAR' is none of");
+    refused ("NODEACCESSPOLICY NOBODY\n", "is none of SHARED, SINGLEUSER");
+    refused ("CLASSCFG[a] MAX.PROC=0\n", "MAX.PROC");
+    refused ("NODESETTOLERANCE -1\n", "0 or more");
+    refused ("NODECFG[a] PRIORITYF='SPEED\n", "a quote is not closed");
     refused ("RESERVATIONDEPTH[32] 1\n", "line 1: RESERVATIONDEPTH[32]");
     refused ("RESERVATIONDEPTH -1\n", "line 1: RESERVATIONDEPTH");
     refused ("RESERVATIONTHRESHOLDTYPE XFACTOR\nRESERVATIONTHRESHOLDVALUE many\n",

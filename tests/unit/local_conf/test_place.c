@@ -1,0 +1,179 @@
+/* Names of nodes, resources, classes, switches: what is taken and what is refused, with its reason. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "local/conf/place.h"
+#include "local/conf/policyconf.h"
+#include "local/conf/topology.h"
+
+struct site {
+    struct cred_names names;
+    struct policy *policy;
+    struct conf *conf;
+    struct nodeconf nodes;
+    struct cluster *cluster;
+    struct strtab *features;
+    struct place place;
+    struct err err;
+    int rc;
+};
+
+static bool node_find (void *self, const char *name, struct node_id *out)
+{
+    const struct site *s = self;
+
+    for (uint32_t i = 0; i < s->nodes.node_count; i++) {
+        if (strcmp (s->nodes.node[i].name, name) == 0) {
+            *out = (struct node_id){i};
+            return true;
+        }
+    }
+    return false;
+}
+
+static void nodes_make (struct site *s, const char *topology)
+{
+    struct node_spec spec;
+
+    s->features = strtab_create ();
+    s->cluster = cluster_create (s->policy, NULL, &s->err);
+    place_open (&s->place, s->cluster, &s->names, s->features, node_find, s);
+    s->rc = place_prepare (&s->place, s->nodes.node, s->nodes.node_count, s->nodes.global_gres, 0,
+                           &s->err);
+    for (uint32_t i = 0; s->rc == 0 && i < s->nodes.node_count; i++) {
+        s->rc = place_node (&s->place, &s->nodes.node[i], &spec, &s->err);
+        if (s->rc == 0)
+            s->rc = cluster_node_add (s->cluster, &spec, 0, NULL, &s->err);
+    }
+    if (s->rc == 0)
+        s->rc = place_apply (&s->place, s->policy, topology, 0, &s->err);
+}
+
+static void load (struct site *s, const char *text, const char *topology)
+{
+    memset (s, 0, sizeof *s);
+    cred_names_init (&s->names);
+    s->conf = conf_parse (text, strlen (text), "maui.cfg", &s->err);
+    assert_non_null (s->conf);
+    s->rc = policy_conf_read (s->conf, &s->names, &s->policy, &s->err);
+    if (s->rc == 0)
+        s->rc = nodeconf_read (s->conf, &s->nodes, &s->err);
+    if (s->rc == 0)
+        nodes_make (s, topology);
+}
+
+static void leave (struct site *s)
+{
+    if (s->place.column)
+        place_close (&s->place);
+    if (s->features)
+        strtab_destroy (s->features);
+    cluster_destroy (s->cluster);
+    nodeconf_free (&s->nodes);
+    policy_destroy (s->policy);
+    conf_destroy (s->conf);
+    cred_names_free (&s->names);
+}
+
+static void refused (const char *text, const char *topology, const char *sentence)
+{
+    struct site s;
+
+    load (&s, text, topology);
+    if (s.rc == 0 || !strstr (s.err.text, sentence))
+        fail_msg ("%s\n  wanted: %s\n  got: %s", text, sentence, s.rc ? s.err.text : "no error");
+    leave (&s);
+}
+
+static void test_taken (void **state)
+{
+    struct site s;
+    struct node_view view;
+    uint32_t column, licence, id;
+    int32_t total, left;
+
+    (void)state;
+    load (&s,
+          "NODECFG[DEFAULT] MEM=4G CLASS=batch\n"
+          "NODECFG[n[1-3]]  PROCS=8 GRES=tape:2,gpu PARTITION=old\n"
+          "NODECFG[n4]      PROCS=2 CLASS=batch:1,special MAXJOB=1 NETWORK=via FEATURES=fast\n"
+          "NODECFG[GLOBAL]  GRES=matlab:5\n"
+          "CLASSCFG[special] HOSTLIST=n4 DEFAULT.FEATURES=fast\n"
+          "NODESETPOLICY FIRSTOF\nNODESETATTRIBUTE NETWORK\nNODESETLIST via\n",
+          "SwitchName=a Nodes=n[1-2] # left\nSwitchName=b Nodes=n[3-4]\n\nSwitchName=c Switches=a,b\n");
+    if (s.rc != 0)
+        fail_msg ("%s", s.err.text);
+    assert_int_equal (s.nodes.node_count, 4);
+    assert_int_equal (s.nodes.node[3].mem_mb, 4096);
+    assert_true (place_gres (&s.place, "tape", &column, &licence));
+    assert_int_equal (cluster_node_get (s.cluster, (struct node_id){1}, &view, NULL), 0);
+    assert_int_equal (view.spec.configured.v[column], 2);
+    assert_int_not_equal (view.spec.partition, 1);
+    assert_true (place_gres (&s.place, "matlab", &column, &licence));
+    assert_int_equal (column, 0);
+    cluster_licence_get (s.cluster, licence, &total, &left);
+    assert_int_equal (total, 5);
+    assert_false (place_gres (&s.place, "class:batch", &column, &licence));
+    assert_int_equal (cluster_node_get (s.cluster, (struct node_id){3}, &view, NULL), 0);
+    column = place_class_column (&s.place, "batch");
+    assert_int_equal (view.spec.configured.v[column], 1);
+    assert_int_equal (cluster_node_get (s.cluster, (struct node_id){0}, &view, NULL), 0);
+    assert_int_equal (view.spec.configured.v[column], 8); /* one for each processor */
+    assert_int_equal (place_nodeset (&s.place, s.policy, "ONEOF:TOPOLOGY:a:b", &id, &s.err), 0);
+    assert_int_equal (place_nodeset (&s.place, s.policy, "NONE", &id, &s.err), 0);
+    assert_int_equal (id, NODESET_NONE);
+    assert_int_not_equal (place_nodeset (&s.place, s.policy, "ONEOF:TOPOLOGY:x", &id, &s.err), 0);
+    leave (&s);
+}
+
+static void test_refused (void **state)
+{
+    (void)state;
+    refused ("NODECFG[n1] PROCS=1\nNODECFG[n[1-2]] PROCS=2\n", NULL, "n1 is configured twice");
+    refused ("NODECFG[n1] GRES=tape:x\n", NULL, "GRES: the count");
+    refused ("NODECFG[n1] PRIORITYF='SPEED +'\n", NULL, "is no term");
+    refused ("NODECFG[n1] PRIORITYF='SPEED AMEM'\n", NULL, "'+' or '-' wanted");
+    refused ("NODECFG[n1] GRES=a\nNODECFG[GLOBAL] GRES=a:2\n", NULL, "of nodes already");
+    refused ("NODECFG[n1] PROCS=1\nCLASSCFG[c] HOSTLIST=n9\n", NULL, "CLASSCFG[c]: there is no node n9");
+    refused ("NODECFG[n1] PROCS=1\nCLASSCFG[c] DEFAULT.FEATURES=x\n", NULL, "no node has the feature x");
+    refused ("NODECFG[n1] PROCS=1\nNODESETPOLICY ONEOF\n", NULL, "without NODESETATTRIBUTE");
+    refused ("NODECFG[n1] PROCS=1\nTOPOLOGYFILE /nonexistent\n", NULL, "cannot be read");
+    refused ("NODECFG[n1] PROCS=1\n", "Nodes=n1\n", "line 1: it begins with SwitchName=");
+    refused ("NODECFG[n1] PROCS=1\n", "SwitchName=a\n", "one of them");
+    refused ("NODECFG[n1] PROCS=1\n", "SwitchName=a Nodes=n2\n", "there is no node n2");
+    refused ("NODECFG[n1] PROCS=1\n", "SwitchName=a Switches=b\nSwitchName=b Switches=a\n",
+             "above itself");
+    refused ("NODECFG[n1] PROCS=1\n", "SwitchName=a Nodes=n1\nSwitchName=a Nodes=n1\n",
+             "there already");
+}
+
+static void test_priorityf (void **state)
+{
+    struct node_priority fn;
+    struct err err;
+
+    (void)state;
+    assert_int_equal (priorityf_parse ("'AMEM - 10*USAGE + SPEED'", &fn, &err), 0);
+    assert_true (fn.weight[TERM_AMEM] == 1 && fn.weight[TERM_USAGE] == -10 &&
+                 fn.weight[TERM_SPEED] == 1 && fn.weight[TERM_LOAD] == 0);
+    assert_int_equal (priorityf_parse ("-.5*load*2 + 3 + PRIORITY", &fn, &err), 0);
+    assert_true (fn.weight[TERM_LOAD] == -1 && fn.weight[TERM_ONE] == 3 &&
+                 fn.weight[TERM_PRIORITY] == 1);
+    assert_int_not_equal (priorityf_parse ("", &fn, &err), 0);
+    assert_int_not_equal (priorityf_parse ("SPEED*AMEM", &fn, &err), 0);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (test_taken),
+        cmocka_unit_test (test_refused),
+        cmocka_unit_test (test_priorityf),
+    };
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}
