@@ -98,8 +98,8 @@ static void hosts_check (const struct attribute *a)
     snprintf (text, sizeof text, "%.*s", (int)a->value_len, a->value);
     if (strchr (text, ',') || regcomp (&regex, text, REG_EXTENDED | REG_NOSUB) != 0)
         return; /* whoever reads it says more */
-    for (uint32_t i = 0; i < a->settings->node_count && !found; i++)
-        found = regexec (&regex, a->settings->nodes[i].name, 0, NULL, 0) == 0;
+    for (uint32_t i = 0; i < a->settings->nodes.node_count && !found; i++)
+        found = regexec (&regex, a->settings->nodes.node[i].name, 0, NULL, 0) == 0;
     regfree (&regex);
     if (!found && strcasecmp (text, "ALL") != 0) {
         struct conf_value place = place_of (a);

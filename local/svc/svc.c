@@ -154,7 +154,7 @@ static int node_add (struct svc *svc, const struct nodeconf_node *n, const struc
     node->id = id;
     HASH_ADD_KEYPTR (hh, svc->nodes, node->name, strlen (node->name), node);
     rc = local_store_sets (svc->store, STORE_SET_NODE, node->name, node_set_loaded, node, err);
-    struct settings_node wanted = node_wanted (node, n);
+    struct nodeconf_node wanted = node_wanted (node, n);
     struct node_spec changed;
     if (rc == 0)
         rc = place_node (&svc->place, &wanted, &changed, err);
