@@ -429,8 +429,10 @@ static void on_message (void *arg, const struct store_item *item)
 {
     struct notify *n = arg;
     n->sequence = item->sequence;
-    n->payload = strndup (item->payload, item->payload_len);
+    n->payload = malloc (item->payload_len + 1); /* it has no NUL of its own */
     assert (n->payload);
+    memcpy (n->payload, item->payload, item->payload_len);
+    n->payload[item->payload_len] = '\0';
     n->doc = json_loads (n->payload, 0, NULL);
     n->sending = true;
 }

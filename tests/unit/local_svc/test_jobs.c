@@ -544,7 +544,10 @@ static double usage_stored (struct site *s)
     assert_int_equal (sqlite3_prepare_v2 (db, "SELECT value FROM blob WHERE name = 'fairshare'", -1,
                                           &q, NULL), SQLITE_OK);
     if (sqlite3_step (q) == SQLITE_ROW) {
-        char *text = strndup (sqlite3_column_blob (q, 0), (size_t)sqlite3_column_bytes (q, 0));
+        char *text = malloc ((size_t)sqlite3_column_bytes (q, 0) + 1);
+        assert_non_null (text);
+        memcpy (text, sqlite3_column_blob (q, 0), (size_t)sqlite3_column_bytes (q, 0));
+        text[sqlite3_column_bytes (q, 0)] = '\0';
         const char *row = strstr (text, "\n0 games "); /* kind user, by local name */
         row = row ? row : strstr (text, "\n0 ");
         if (row)
