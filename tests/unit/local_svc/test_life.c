@@ -230,7 +230,7 @@ static void checkpoint_fails (void **state)
                  high);
     site_wait (s, there, (void *)"asked", "the hook");
     wait_says (s, low, "");
-    assert_int_equal (site_told (s, high), STATE (QUEUED));
+    site_wait_state (s, high, STATE (QUEUED)); /* and it stays so until the gate is open */
     touch (s, "go");
     site_wait_state (s, low, STATE (COMPLETED));
     site_wait_state (s, high, STATE (COMPLETED));
@@ -384,7 +384,7 @@ static void an_array (void **state)
     site_kill (s);
     site_start (s, NULL);
     wait_says (s, id[3], "ArrayLimit");
-    assert_int_equal (site_told (s, id[2]), STATE (QUEUED));
+    site_wait_state (s, id[2], STATE (QUEUED));
     touch (s, "go10");
     site_wait_state (s, id[2], STATE (RUNNING));
     wait_says (s, id[3], "ArrayLimit");
