@@ -20,7 +20,11 @@ struct kind { /* jobs that are alike and have not begun */
     struct runs runs;
 };
 
+/* Of one draw. A young site has seconds of history, whose rate would fill hours with them. */
+enum { ARRIVALS_MAX = 1000 };
+
 struct simulation {
+    uint32_t came; /* arrivals of this draw */
     const struct scene *scene;
     const struct history *history;
     struct simulate_options options;
@@ -242,8 +246,9 @@ static bool coming (void *self, time_us *at, struct forward_job *out, struct job
     struct simulation *s = self;
     uint32_t kind;
 
-    if (!arrivals_next (&s->arrivals, &s->rng, at, job))
+    if (s->came == ARRIVALS_MAX || !arrivals_next (&s->arrivals, &s->rng, at, job))
         return false;
+    s->came++;
     *out = (struct forward_job){job->procs, job->limit, 0, 0, 0};
     kind = kind_find (s, job); /* may move them all */
     out->run = runs_draw (&s->kind[kind].runs, job, 0, &s->rng);
@@ -267,6 +272,7 @@ static void draw_begin (struct simulation *s)
     run_times_draw (s);
     if (!s->options.limits)
         arrivals_begin (&s->arrivals, s->history, s->scene->now, &s->rng);
+    s->came = 0;
     if (s->replaying)
         replay_begin (s->replay, &s->setup, coming, s->starts);
     else
