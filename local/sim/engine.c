@@ -35,6 +35,7 @@ struct engine {
     int64_t procs_used, procs_total;
     bool polled;   /* what may start changes as time goes by, with no event: every RMPOLLINTERVAL */
     bool windowed; /* … at boundaries of fairshare windows */
+    time_us now;   /* of the last turn */
     time_us last;  /* the last end or arrival */
     uint64_t *index_key; /* job number -> index, open addressing */
     uint64_t *index_value;
@@ -143,7 +144,9 @@ static int arrive (struct engine *e, const struct engine_job *j, time_us now, st
                             .not_before = TIME_US_NONE,
                             .walltime_limit = j->limit,
                             .req_count = j->req_count,
-                            .req = j->req};
+                            .req = j->req,
+                            .reservation = j->inside,
+                            .flags = j->inside.v ? JOB_FIRM : 0};
 
     if (j->req_count == 0) {
         own.task.v[RES_PROCS] = 1;
@@ -427,26 +430,35 @@ static bool one_event (struct engine *e, time_us now, int *rc, struct err *err)
     return *rc == 0;
 }
 
-static int run_all (struct engine *e, struct err *err)
+time_us engine_next (const struct engine *e)
 {
-    time_us now = TIME_US_NONE;
+    return next_moment (e, e->now);
+}
+
+int engine_turn (struct engine *e, time_us now, struct err *err)
+{
     int rc = 0;
 
-    while (rc == 0) {
-        time_us at = next_moment (e, now);
-        if (at == TIME_US_MAX)
-            break;
-        now = at;
-        while (one_event (e, now, &rc, err)) {
-            if (e->setup->pass_per_event)
-                rc = pass_run (e, now, err);
-        }
-        if (rc == 0 && !e->setup->pass_per_event)
+    e->now = now;
+    while (one_event (e, now, &rc, err)) {
+        if (e->setup->pass_per_event)
             rc = pass_run (e, now, err);
-        if (rc == 0 && e->setup->hooks.sample)
-            sample (e, now);
     }
+    if (rc == 0 && !e->setup->pass_per_event)
+        rc = pass_run (e, now, err);
+    if (rc == 0 && e->setup->hooks.sample)
+        sample (e, now);
     return rc;
+}
+
+struct cluster *engine_cluster (struct engine *e)
+{
+    return e->cluster;
+}
+
+int engine_withdraw (struct engine *e, uint64_t index, time_us now, struct err *err)
+{
+    return cluster_job_remove (e->cluster, (struct job_id){e->job[index].number}, now, err);
 }
 
 static void stuck_report (struct engine *e)
@@ -476,43 +488,63 @@ static int jobs_check (const struct engine_job *job, uint64_t count, struct err 
     return 0;
 }
 
-int engine_run (const struct engine_setup *setup, const struct engine_job *job, uint64_t count,
-                struct engine_result *results, struct engine_summary *summary, struct err *err)
+struct engine *engine_create (const struct engine_setup *setup, const struct engine_job *job,
+                              uint64_t count, struct engine_result *results,
+                              struct engine_summary *summary, struct err *err)
 {
-    struct engine e = {.setup = setup, .job = job, .count = count, .result = results,
-                       .summary = summary};
     struct cluster_options options = {setup->gres_kinds, setup->seed};
-    int rc = setup->source ? 0 : jobs_check (job, count, err);
+    struct engine *e;
 
-    if (rc != 0)
-        return rc;
+    if (!setup->source && jobs_check (job, count, err) != 0)
+        return NULL;
+    e = calloc (1, sizeof *e);
+    assert (e && "out of memory");
+    *e = (struct engine){.setup = setup, .job = job, .count = count, .result = results,
+                         .summary = summary, .now = TIME_US_NONE};
     memset (summary, 0, sizeof *summary);
     summary->first_submit = count && !setup->source ? job[0].submit : TIME_US_NONE;
     summary->last_end = TIME_US_NONE;
     for (uint64_t i = 0; i < count; i++)
         results[i] = (struct engine_result){TIME_US_NONE, TIME_US_NONE, false};
-    e.polled = policy_polled (setup->policy) && !setup->scheduler && !setup->pass_per_event;
-    e.windowed = setup->policy->fs_policy != FS_NONE && setup->policy->fs_interval > 0 &&
-                 !setup->scheduler && !setup->pass_per_event;
-    e.arena = arena_create (0);
-    e.cluster = cluster_create (setup->policy, &options, err);
-    if (e.cluster == NULL) {
-        rc = err ? err->code : ERR_INVALID;
-        goto done;
+    e->polled = policy_polled (setup->policy) && !setup->scheduler && !setup->pass_per_event;
+    e->windowed = setup->policy->fs_policy != FS_NONE && setup->policy->fs_interval > 0 &&
+                  !setup->scheduler && !setup->pass_per_event;
+    e->arena = arena_create (0);
+    e->cluster = cluster_create (setup->policy, &options, err);
+    if (e->cluster == NULL || index_build (e, err) != 0 || machine_build (e, err) != 0) {
+        engine_destroy (e);
+        return NULL;
     }
-    rc = index_build (&e, err);
+    return e;
+}
+
+void engine_destroy (struct engine *e)
+{
+    if (!e)
+        return;
+    cluster_destroy (e->cluster);
+    arena_destroy (e->arena);
+    free (e->heap);
+    free (e->halt);
+    free (e->index_key);
+    free (e->index_value);
+    free (e);
+}
+
+int engine_run (const struct engine_setup *setup, const struct engine_job *job, uint64_t count,
+                struct engine_result *results, struct engine_summary *summary, struct err *err)
+{
+    struct err own = {0};
+    struct engine *e = engine_create (setup, job, count, results, summary, err ? err : &own);
+    time_us at;
+    int rc = 0;
+
+    if (!e)
+        return err ? err->code : own.code;
+    while (rc == 0 && (at = engine_next (e)) != TIME_US_MAX)
+        rc = engine_turn (e, at, err);
     if (rc == 0)
-        rc = machine_build (&e, err);
-    if (rc == 0)
-        rc = run_all (&e, err);
-    if (rc == 0)
-        stuck_report (&e);
-done:
-    cluster_destroy (e.cluster);
-    arena_destroy (e.arena);
-    free (e.heap);
-    free (e.halt);
-    free (e.index_key);
-    free (e.index_value);
+        stuck_report (e);
+    engine_destroy (e);
     return rc;
 }

@@ -28,6 +28,7 @@ struct engine_job {
     const struct req *req;
     bool used_known;    /* else it counts as using all that it has, under FSPOLICY UTILIZEDPS */
     int64_t used_micro; /* processors in use on the average while it runs, in millionths */
+    struct rsv_id inside; /* starts in this reservation only: a part of a co-allocated job; 0: none */
 };
 
 struct engine_result {
@@ -110,5 +111,21 @@ struct engine_summary {
 int engine_run (const struct engine_setup *setup, const struct engine_job *job, uint64_t count,
                 struct engine_result *results, struct engine_summary *summary_out,
                 struct err *err);
+
+/* The same in turns, for several sites in one virtual time. All that is given must outlive the
+ * engine; setup, job and results may be filled further by the setup's source. NULL with err. */
+struct engine;
+struct engine *engine_create (const struct engine_setup *setup, const struct engine_job *job,
+                              uint64_t count, struct engine_result *results,
+                              struct engine_summary *summary_out, struct err *err);
+void engine_destroy (struct engine *engine); /* NULL is a no-op */
+/* When something happens next by itself or by its source; TIME_US_MAX: never. */
+time_us engine_next (const struct engine *engine);
+/* Everything up to `now` (not before the last turn's), then a pass. */
+int engine_turn (struct engine *engine, time_us now, struct err *err);
+/* To ask, and for reservations. */
+struct cluster *engine_cluster (struct engine *engine);
+/* A waiting job leaves the queue; its result stays that of a job never started. */
+int engine_withdraw (struct engine *engine, uint64_t index, time_us now, struct err *err);
 
 #endif
