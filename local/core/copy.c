@@ -5,7 +5,8 @@
 
 #include "local/core/state.h"
 
-static int nodes_copy (const struct cluster *from, struct cluster *to, time_us now,
+/* What nodes refer to. */
+static int kinds_copy (const struct cluster *from, struct cluster *to, time_us now,
                        struct err *err)
 {
     int rc = cluster_gres_kinds_set (to, from->dims - RES_GRES0, now, err);
@@ -14,7 +15,16 @@ static int nodes_copy (const struct cluster *from, struct cluster *to, time_us n
         uint32_t fn;
         rc = cluster_priority_fn_define (to, &from->priority_fn[i], &fn, err);
     }
-    for (uint32_t i = 0; i < from->node_count && rc == 0; i++) {
+    return rc;
+}
+
+int cluster_copy_nodes (const struct cluster *from, struct cluster *to, uint32_t most, time_us now,
+                        struct err *err)
+{
+    uint32_t first = to->node_count, left = from->node_count - first;
+    int rc = first == 0 ? kinds_copy (from, to, now, err) : 0;
+
+    for (uint32_t i = first; i < first + (left < most ? left : most) && rc == 0; i++) {
         struct node_id id;
         rc = cluster_node_add (to, &from->node[i], now, &id, err);
         if (rc == 0 && from->node_state[i] != NODE_UP)
@@ -82,7 +92,7 @@ int cluster_copy_site (const struct cluster *from, struct cluster *to, time_us n
     int rc;
 
     assert (list && "out of memory");
-    rc = nodes_copy (from, to, now, err);
+    rc = cluster_copy_nodes (from, to, UINT32_MAX, now, err);
     if (rc == 0)
         rc = sets_copy (from, to, list, now, err);
     free (list);

@@ -107,8 +107,12 @@ static int simulated (struct question *q, bool limits)
 
     if (rc)
         return rc;
-    while (!simulation_go (e->simulation, UINT64_MAX / 4))
-        ;
+    (void)simulation_go (e->simulation, e->options.bounded ? e->options.work : UINT64_MAX / 4);
+    rc = simulation_status (e->simulation, q->err);
+    if (rc)
+        return rc;
+    if (!simulation_enough (e->simulation))
+        return err_set (q->err, ERR_LIMIT, "the site is too large to be simulated at once");
     simulation_estimate (e->simulation, 0, q->out);
     return 0;
 }

@@ -29,12 +29,13 @@ struct estimator_options {
     uint32_t history; /* ended jobs that are remembered; 0: ESTIMATOR_HISTORY */
     uint32_t draws;   /* of the simulation, at most; 0: ESTIMATOR_DRAWS */
     uint64_t work;    /* of one simulated answer; 0: ESTIMATOR_WORK */
+    bool bounded;     /* no answer (ERR_LIMIT) where the least draws would need more work than that */
     uint64_t seed;
 };
 enum {
     ESTIMATOR_HISTORY = 8192,
     ESTIMATOR_DRAWS = 40,
-    ESTIMATOR_WORK = 500000 /* some milliseconds on one core; bench: tests/bench/estimate */
+    ESTIMATOR_WORK = 300000 /* some milliseconds on one core; bench: tests/bench/estimate */
 };
 
 struct estimator;
@@ -56,7 +57,7 @@ void estimator_policy_changed (struct estimator *estimator);
 
 /* What a method says before correction, of a waiting job that estimator_see saw, or (spec not NULL,
  * with an id above all others) of one that is not in the queue. ERR_NOT_FOUND: the job is not among
- * those that may start (held, reserved for, not before a date). cluster: as seen last. */
+ * those that may start (held, reserved for, not before a date). ERR_LIMIT: see bounded. cluster: as seen last. */
 int estimator_ask (struct estimator *estimator, enum estimate_method method,
                    struct cluster *cluster, struct job_id id, const struct job_spec *spec,
                    struct estimate *raw_out, struct err *err);

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "local/estimate/endings.h"
+
 enum { BLOCK = 32 }; /* jobs of the queue under one note of the smallest */
 
 struct waiting {
@@ -12,6 +14,7 @@ struct waiting {
     uint32_t procs;
     uint32_t which; /* place in setup.job; UINT32_MAX: came later */
     uint32_t next;  /* of the same kind, further back; UINT32_MAX: none */
+    uint32_t skip;  /* of one that has started: a place further back, all between have too */
     double prio, slope;
 };
 
@@ -28,11 +31,9 @@ struct active { /* sorted by limit_end */
     uint32_t id;
 };
 
-struct ending {
-    time_us at;
+struct entered { /* by id */
     time_us limit_end;
     uint32_t procs;
-    uint32_t id;
 };
 
 struct forward {
@@ -46,15 +47,17 @@ struct forward {
     uint32_t kind_count, kind_cap;
     uint32_t *table; /* kinds + 1, by what they are */
     uint32_t table_size;
+    uint32_t *small; /* kinds by processors, the smallest first */
+    uint32_t small_cap;
     uint32_t *fit; /* kinds with something that fits */
     uint32_t fit_cap;
     uint32_t *least; /* processors, by block */
     uint32_t least_cap;
     struct active *active;
     uint32_t active_count, active_cap;
-    struct ending *heap;
-    uint32_t heap_count, heap_cap;
-    uint32_t id;
+    struct endings endings;
+    struct entered *entered;
+    uint32_t entered_count, entered_cap;
     /* promises of this pass: with one, shadow and extra; else the profile */
     uint32_t promised;
     time_us shadow;
@@ -104,35 +107,17 @@ void forward_destroy (struct forward *f)
     free (f->least);
     free (f->kind);
     free (f->table);
+    free (f->small);
     free (f->fit);
     free (f->active);
-    free (f->heap);
+    endings_free (&f->endings);
+    free (f->entered);
     free (f->t);
     free (f->have);
     free (f);
 }
 
 /* --- running jobs ------------------------------------------------------------------------- */
-
-static bool ends_before (const struct ending *a, const struct ending *b)
-{
-    return a->at != b->at ? a->at < b->at : a->id < b->id;
-}
-
-static void heap_sink (struct forward *f, uint32_t i, struct ending one)
-{
-    uint32_t child;
-
-    while ((child = 2 * i + 1) < f->heap_count) {
-        if (child + 1 < f->heap_count && ends_before (&f->heap[child + 1], &f->heap[child]))
-            child++;
-        if (!ends_before (&f->heap[child], &one))
-            break;
-        f->heap[i] = f->heap[child];
-        i = child;
-    }
-    f->heap[i] = one;
-}
 
 /* Where a job of this end belongs among the active. */
 static uint32_t active_place (const struct forward *f, time_us limit_end)
@@ -151,31 +136,27 @@ static uint32_t active_place (const struct forward *f, time_us limit_end)
 
 static void enter (struct forward *f, uint32_t procs, time_us limit_end, time_us end)
 {
-    uint32_t at = active_place (f, limit_end), i = f->heap_count++, id = f->id++;
-    struct ending one = {end, limit_end, procs, id};
+    uint32_t at = active_place (f, limit_end), id = f->entered_count++;
 
     f->active = room (f->active, &f->active_cap, f->active_count + 1, sizeof *f->active);
     memmove (f->active + at + 1, f->active + at, (f->active_count - at) * sizeof *f->active);
     f->active[at] = (struct active){limit_end, procs, id};
     f->active_count++;
-    f->heap = room (f->heap, &f->heap_cap, f->heap_count, sizeof *f->heap);
-    for (; i > 0 && ends_before (&one, &f->heap[(i - 1) / 2]); i = (i - 1) / 2)
-        f->heap[i] = f->heap[(i - 1) / 2];
-    f->heap[i] = one;
+    f->entered = room (f->entered, &f->entered_cap, f->entered_count, sizeof *f->entered);
+    f->entered[id] = (struct entered){limit_end, procs};
+    endings_add (&f->endings, end, id);
 }
 
 static void leave_first (struct forward *f)
 {
-    struct ending top = f->heap[0];
-    uint32_t at = active_place (f, top.limit_end);
+    uint64_t id = endings_pop (&f->endings).id;
+    uint32_t at = active_place (f, f->entered[id].limit_end);
 
-    if (--f->heap_count)
-        heap_sink (f, 0, f->heap[f->heap_count]);
-    while (f->active[at].id != top.id)
+    while (f->active[at].id != id)
         at++;
     f->active_count--;
     memmove (f->active + at, f->active + at + 1, (f->active_count - at) * sizeof *f->active);
-    f->free += top.procs;
+    f->free += f->entered[id].procs;
 }
 
 /* --- the queue ---------------------------------------------------------------------------- */
@@ -212,6 +193,19 @@ static void table_make (struct forward *f, uint32_t size)
         *kind_place (f, f->kind[k].procs, f->kind[k].limit) = k + 1;
 }
 
+/* Nobody has waited of this kind yet. */
+static void kind_new (struct forward *f, uint32_t procs, duration_us limit)
+{
+    uint32_t at = f->kind_count;
+
+    f->kind = room (f->kind, &f->kind_cap, f->kind_count + 1, sizeof *f->kind);
+    f->small = room (f->small, &f->small_cap, f->kind_count + 1, sizeof *f->small);
+    f->kind[f->kind_count] = (struct kind){procs, limit, UINT32_MAX, UINT32_MAX};
+    for (; at > 0 && f->kind[f->small[at - 1]].procs > procs; at--)
+        f->small[at] = f->small[at - 1];
+    f->small[at] = f->kind_count++;
+}
+
 /* The job at place i of the queue is the last of its kind. */
 static void kind_add (struct forward *f, uint32_t i)
 {
@@ -224,8 +218,7 @@ static void kind_add (struct forward *f, uint32_t i)
     place = kind_place (f, w->procs, w->limit);
     w->next = UINT32_MAX;
     if (*place == 0) {
-        f->kind = room (f->kind, &f->kind_cap, f->kind_count + 1, sizeof *f->kind);
-        f->kind[f->kind_count++] = (struct kind){w->procs, w->limit, UINT32_MAX, UINT32_MAX};
+        kind_new (f, w->procs, w->limit);
         *place = f->kind_count;
     }
     k = &f->kind[*place - 1];
@@ -266,7 +259,7 @@ static void queue_tidy (struct forward *f)
 static void join (struct forward *f, const struct forward_job *job)
 {
     struct waiting w = {job->limit, job->run,  job->procs, UINT32_MAX,
-                        UINT32_MAX, job->prio, job->slope};
+                        UINT32_MAX, 0,         job->prio, job->slope};
     uint32_t at;
 
     if (f->s->reorders) {
@@ -451,7 +444,20 @@ static void start (struct forward *f, uint32_t i)
         block_note (f, i / BLOCK);
     }
     w->procs = GONE;
+    w->skip = i + 1;
     f->gone++;
+}
+
+/* The first at or behind i that waits. */
+static uint32_t waiting_from (struct forward *f, uint32_t i)
+{
+    while (i < f->count && f->queue[i].procs == GONE) {
+        uint32_t next = f->queue[i].skip;
+        if (next < f->count && f->queue[next].procs == GONE)
+            f->queue[i].skip = f->queue[next].skip;
+        i = next;
+    }
+    return i;
 }
 
 static void backfill_best (struct forward *f, uint32_t from)
@@ -474,12 +480,9 @@ static void backfill_best (struct forward *f, uint32_t from)
 /* Starts or promises in the order of priority; the first place that can have neither. */
 static uint32_t priority_walk (struct forward *f)
 {
-    while (f->first < f->count && f->queue[f->first].procs == GONE)
-        f->first++;
-    for (uint32_t i = f->first; i < f->count && f->free > 0; i++) {
+    f->first = waiting_from (f, f->first);
+    for (uint32_t i = f->first; i < f->count && f->free > 0; i = waiting_from (f, i + 1)) {
         f->work++;
-        if (f->queue[i].procs == GONE)
-            continue;
         if (fits (f, &f->queue[i]))
             start (f, i);
         else if (!f->s->backfill || f->promised >= f->s->depth || !promise (f, &f->queue[i]))
@@ -501,32 +504,41 @@ static void backfill_blocks (struct forward *f, uint32_t from)
     }
 }
 
-/* The first waiting job of the kind behind `from`. Those ahead wait with a promise, and are few. */
+/* The first waiting job of the kind behind `from`. Those ahead wait with a promise, and are few; those
+ * that have started are taken out of the chain. */
 static uint32_t kind_first (struct forward *f, struct kind *k, uint32_t from)
 {
-    uint32_t i;
+    uint32_t *link = &k->head, before = UINT32_MAX;
 
-    while (k->head != UINT32_MAX && f->queue[k->head].procs == GONE)
-        k->head = f->queue[k->head].next;
-    for (i = k->head; i != UINT32_MAX && (i < from || f->queue[i].procs == GONE);)
-        i = f->queue[i].next;
-    return i;
+    while (*link != UINT32_MAX) {
+        uint32_t i = *link;
+        if (f->queue[i].procs == GONE) {
+            *link = f->queue[i].next;
+            k->tail = *link == UINT32_MAX ? before : k->tail;
+        } else if (i < from) {
+            before = i;
+            link = &f->queue[i].next;
+        } else {
+            return i;
+        }
+    }
+    return UINT32_MAX;
 }
 
 /* The same start by start, through the first of each kind: starts only take, so what does not fit
  * once does not fit later in the pass. */
 static void backfill_kinds (struct forward *f, uint32_t from)
 {
-    uint32_t count = 0;
+    uint32_t count = 0, seen = 0;
 
     f->fit = room (f->fit, &f->fit_cap, f->kind_count, sizeof *f->fit);
-    for (uint32_t k = 0; k < f->kind_count; k++) {
-        struct waiting as = {.limit = f->kind[k].limit, .procs = f->kind[k].procs};
-        if (f->kind[k].head != UINT32_MAX && as.procs <= f->free && fits (f, &as) &&
-            kind_first (f, &f->kind[k], from) != UINT32_MAX)
-            f->fit[count++] = k;
+    for (; seen < f->kind_count && f->kind[f->small[seen]].procs <= f->free; seen++) {
+        struct kind *k = &f->kind[f->small[seen]];
+        struct waiting as = {.limit = k->limit, .procs = k->procs};
+        if (k->head != UINT32_MAX && fits (f, &as) && kind_first (f, k, from) != UINT32_MAX)
+            f->fit[count++] = f->small[seen];
     }
-    f->work += f->kind_count / 2 + 1;
+    f->work += seen / 2 + 1;
     while (count > 0) {
         uint32_t best = UINT32_MAX, kept = 0;
         for (uint32_t n = 0; n < count; n++) {
@@ -595,9 +607,8 @@ void forward_begin (struct forward *f, const struct forward_setup *s, time_us *s
     f->s = s;
     f->now = s->now;
     f->free = s->procs_free;
-    f->active_count = f->heap_count = f->id = 0;
+    f->active_count = f->endings.count = f->entered_count = 0;
     f->active = room (f->active, &f->active_cap, s->run_count + 1, sizeof *f->active);
-    f->heap = room (f->heap, &f->heap_cap, s->run_count + 1, sizeof *f->heap);
     for (uint32_t i = 0; i < s->run_count; i++)
         enter (f, s->run[i].procs, s->run[i].limit_end, s->run[i].end);
     f->count = f->left = s->job_count;
@@ -605,7 +616,7 @@ void forward_begin (struct forward *f, const struct forward_setup *s, time_us *s
     for (uint32_t i = 0; i < s->job_count; i++) {
         const struct forward_job *j = &s->job[i];
         f->queue[i] =
-            (struct waiting){j->limit, j->run, j->procs, i, UINT32_MAX, j->prio, j->slope};
+            (struct waiting){j->limit, j->run, j->procs, i, UINT32_MAX, 0, j->prio, j->slope};
         if (starts)
             starts[i] = TIME_US_NONE;
     }
@@ -642,14 +653,14 @@ bool forward_go (struct forward *f, uint64_t work)
     uint64_t enough = f->work + work;
 
     while (!is_over (f)) {
-        time_us at = f->heap_count ? f->heap[0].at : TIME_US_MAX;
+        time_us at = endings_next (&f->endings);
         at = f->arrival < at ? f->arrival : at;
         if (at == TIME_US_MAX || at > f->s->until)
             return true;
         if (f->work >= enough)
             return false;
         f->now = at > f->now ? at : f->now;
-        for (; f->heap_count && f->heap[0].at <= f->now; f->work += 4)
+        for (; endings_next (&f->endings) <= f->now; f->work += 4)
             leave_first (f);
         for (; f->arrival <= f->now; f->work += 16) {
             join (f, &f->coming);

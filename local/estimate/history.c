@@ -334,7 +334,11 @@ duration_us runs_quantile (const struct runs *runs, double q)
 
 /* --- arrivals ----------------------------------------------------------------------------- */
 
-enum { DAYS_BACK = 14 };
+enum {
+    DAYS_BACK = 14,
+    SPAN_LEAST_S = 3600 /* what came in a shorter past is taken for an hour's: a rate of seconds, as a
+                           young site has, must not be carried on for days */
+};
 
 static const struct arrived *arrived_at (const struct history *h, uint64_t serial)
 {
@@ -355,8 +359,8 @@ static void stretch_choose (struct arrivals *a, time_us from, struct rng *rng)
     if (days > 1) {
         uint32_t x = rng_below (rng, days), y = rng_below (rng, days);
         back = day * (1 + (x < y ? x : y));
-    } else if (known > 0 && days == 0) {
-        back = known;
+    } else if (days == 0) {
+        back = known > SPAN_LEAST_S * US_PER_S ? known : SPAN_LEAST_S * US_PER_S;
     }
     a->shift = back;
     while (from - a->shift >= a->now) /* further on than the past reaches: again from there */

@@ -7,18 +7,26 @@
 #include "local/core/copy.h"
 #include "local/core/plan.h"
 #include "local/core/query.h"
+#include "local/estimate/endings.h"
 
 /* Rough costs in units of forward_work (some nanoseconds). */
-enum { WORK_NODE = 60, WORK_JOB = 150, WORK_PASS = 1000, WORK_IDLE = 10, WORK_PASS_NODE = 2 };
+enum { WORK_NODE = 100, WORK_JOB = 250, WORK_PASS = 1000, WORK_IDLE = 20, WORK_PASS_NODE = 4 };
 
-struct ending {
-    time_us at;
-    struct job_id id;
+enum { NODES_AT_ONCE = 128 };
+
+/* A cluster like another, with the jobs of the scene; made step by step. */
+struct copying {
+    const struct cluster *from; /* NULL: done */
+    struct cluster *to;
+    uint32_t job; /* the next: running ones, then waiting ones */
+    bool sited;   /* nodes and reservations are there */
 };
 
 struct replay {
     struct arena *arena; /* of replay_take */
     struct cluster *kept; /* what draws are copied from */
+    struct copying taking; /* of kept */
+    bool *gone; /* of running jobs, then waiting ones: left before they were copied */
     struct arena *pass_arena;
     const struct scene *scene;
     uint32_t node_count;
@@ -26,13 +34,13 @@ struct replay {
     uint64_t last_id;
     /* the draw */
     struct cluster *cluster;
+    struct copying copying; /* of cluster */
     const struct forward_setup *setup;
     replay_next *next;
     time_us *starts;
     uint64_t *id_key; /* waiting jobs by id: sorted, and their places */
     uint32_t *id_place;
-    struct ending *heap;
-    uint32_t heap_count, heap_cap;
+    struct endings endings;
     duration_us *late_run; /* of jobs that came later, by id - last_id - 1 */
     uint32_t late_count, late_cap;
     time_us now;
@@ -41,7 +49,9 @@ struct replay {
     struct job_known known;
     uint32_t left, ghosts;
     uint64_t work;
+    bool begun; /* the copy stands, the first pass was made */
     bool over;
+    struct err err;
 };
 
 struct replay *replay_create (void)
@@ -62,7 +72,7 @@ void replay_destroy (struct replay *r)
     cluster_destroy (r->kept);
     arena_destroy (r->arena);
     arena_destroy (r->pass_arena);
-    free (r->heap);
+    endings_free (&r->endings);
     free (r->late_run);
     free (r);
 }
@@ -129,30 +139,69 @@ static int waiting_copy (const struct cluster *from, struct cluster *to, struct 
     return rc ? rc : cluster_job_submit (to, v.spec, now, err);
 }
 
-/* A new cluster like `from`, with the jobs of the scene. */
-static struct cluster *copy_make (struct replay *r, const struct cluster *from,
-                                  const struct job_spec *asked, struct err *err)
+static int copy_begin (struct replay *r, struct copying *c, const struct cluster *from,
+                       struct err *err)
+{
+    *c = (struct copying){.to = cluster_create (r->scene->policy, NULL, err)};
+    if (c->to == NULL)
+        return err->code;
+    c->from = from;
+    return 0;
+}
+
+/* Nodes; with the last of them all that is not a job: reservations before jobs that run inside. */
+static int site_step (struct replay *r, struct copying *c, struct err *err)
+{
+    time_us now = r->scene->now;
+    int rc = cluster_copy_nodes (c->from, c->to, NODES_AT_ONCE, now, err);
+
+    r->work += NODES_AT_ONCE * WORK_NODE;
+    if (rc || cluster_node_count (c->to) < cluster_node_count (c->from))
+        return rc;
+    rc = cluster_copy_site (c->from, c->to, now, err);
+    if (rc == 0)
+        rc = fairshare_import (cluster_fairshare (c->to), &r->fairshare, err);
+    fairshare_advance (cluster_fairshare (c->to), now);
+    if (rc == 0)
+        rc = rsvs_copy (c->from, c->to, now, err);
+    c->sited = true;
+    return rc;
+}
+
+static int job_step (struct replay *r, struct copying *c, struct err *err)
 {
     const struct scene *s = r->scene;
-    struct cluster *to = cluster_create (s->policy, NULL, err);
+    bool taking = c == &r->taking;
+    uint32_t job = c->job++, running = s->running_count;
     int rc;
 
-    if (to == NULL)
-        return NULL;
-    rc = cluster_copy_site (from, to, s->now, err);
-    if (rc == 0)
-        rc = fairshare_import (cluster_fairshare (to), &r->fairshare, err);
-    fairshare_advance (cluster_fairshare (to), s->now);
-    if (rc == 0) /* before the jobs that may run inside them */
-        rc = rsvs_copy (from, to, s->now, err);
-    for (uint32_t i = 0; i < s->running_count && rc == 0; i++)
-        rc = running_copy (from, to, s->running[i].id, s->now, err);
-    for (uint32_t i = 0; i < s->waiting_count && rc == 0; i++)
-        rc = waiting_copy (from, to, s->waiting[i].id, asked, s->now, err);
-    if (rc == 0)
-        return to;
-    cluster_destroy (to);
-    return NULL;
+    r->work += WORK_JOB;
+    if (r->gone[job])
+        return 0;
+    if (job < running)
+        rc = running_copy (c->from, c->to, s->running[job].id, s->now, err);
+    else
+        rc = waiting_copy (c->from, c->to, s->waiting[job - running].id, taking ? s->asked : NULL,
+                           s->now, err);
+    if (rc == 0 || !taking || cluster_version (c->from) == s->version)
+        return rc;
+    err_clear (err); /* things have happened since the scene was read */
+    r->gone[job] = true;
+    return 0;
+}
+
+/* 0: go on. */
+static int copy_step (struct replay *r, struct copying *c, struct err *err)
+{
+    int rc = 0;
+
+    if (!c->sited)
+        rc = site_step (r, c, err);
+    else if (c->job < r->scene->running_count + r->scene->waiting_count)
+        rc = job_step (r, c, err);
+    else
+        c->from = NULL;
+    return rc;
 }
 
 struct by_id {
@@ -186,6 +235,8 @@ static void ids_sort (struct replay *r)
 int replay_take (struct replay *r, const struct scene *scene, struct cluster *cluster,
                  struct err *err)
 {
+    int rc;
+
     cluster_destroy (r->cluster);
     cluster_destroy (r->kept);
     r->cluster = r->kept = NULL;
@@ -199,37 +250,11 @@ int replay_take (struct replay *r, const struct scene *scene, struct cluster *cl
         r->last_id = scene->waiting[i].id.v > r->last_id ? scene->waiting[i].id.v : r->last_id;
     fairshare_export (cluster_fairshare (cluster), r->arena, &r->fairshare);
     ids_sort (r);
-    r->kept = copy_make (r, cluster, scene->asked, err);
-    return r->kept ? 0 : err ? err->code : ERR_INTERNAL;
-}
-
-/* --- running jobs ------------------------------------------------------------------------------ */
-
-static void heap_push (struct replay *r, struct ending one)
-{
-    uint32_t i = r->heap_count++;
-
-    r->heap = room (r->heap, &r->heap_cap, r->heap_count, sizeof *r->heap);
-    for (; i > 0 && one.at < r->heap[(i - 1) / 2].at; i = (i - 1) / 2)
-        r->heap[i] = r->heap[(i - 1) / 2];
-    r->heap[i] = one;
-}
-
-static struct ending heap_pop (struct replay *r)
-{
-    struct ending top = r->heap[0], last = r->heap[--r->heap_count];
-    uint32_t i = 0, child;
-
-    while ((child = 2 * i + 1) < r->heap_count) {
-        if (child + 1 < r->heap_count && r->heap[child + 1].at < r->heap[child].at)
-            child++;
-        if (r->heap[child].at >= last.at)
-            break;
-        r->heap[i] = r->heap[child];
-        i = child;
-    }
-    r->heap[i] = last;
-    return top;
+    r->gone = arena_array (r->arena, scene->running_count + scene->waiting_count + 1,
+                           sizeof *r->gone);
+    rc = copy_begin (r, &r->taking, cluster, err);
+    r->kept = r->taking.to;
+    return rc;
 }
 
 /* --- the draw --------------------------------------------------------------------------------- */
@@ -270,24 +295,13 @@ static void started (struct replay *r, struct job_id id)
         run = r->late_run[id.v - r->last_id - 1] < run ? r->late_run[id.v - r->last_id - 1] : run;
     }
     (void)cluster_job_running (r->cluster, id, r->now, r->now, NULL);
-    heap_push (r, (struct ending){r->now + run, id});
+    endings_add (&r->endings, r->now + run, id.v);
 }
 
 static void preempted (struct replay *r, struct job_id id)
 {
-    uint32_t i = 0;
-
-    while (i < r->heap_count && r->heap[i].id.v != id.v)
-        i++;
-    if (i == r->heap_count)
+    if (!endings_remove (&r->endings, id.v))
         return;
-    r->heap[i].at = TIME_US_NONE;
-    for (; i > 0; i = (i - 1) / 2) {
-        struct ending moved = r->heap[i];
-        r->heap[i] = r->heap[(i - 1) / 2];
-        r->heap[(i - 1) / 2] = moved;
-    }
-    (void)heap_pop (r);
     if (cluster_job_preempt (r->cluster, id, r->now, NULL) != 0) /* one that must not run twice */
         (void)cluster_job_end (r->cluster, id, r->now, NULL);
 }
@@ -324,6 +338,7 @@ static void pass (struct replay *r)
         if (plan_compute (r->cluster, r->now, r->pass_arena, &plan, &err) != 0 ||
             plan_commit (r->cluster, &plan, &err) != 0) {
             r->over = true;
+            r->err = err;
             return;
         }
         for (uint32_t i = 0; i < plan.start_count; i++)
@@ -364,31 +379,55 @@ static void join (struct replay *r)
 void replay_begin (struct replay *r, const struct forward_setup *setup, replay_next *next,
                    time_us *starts)
 {
-    struct err err = {0};
-
     r->setup = setup;
     r->next = next;
     r->starts = starts;
     r->now = setup->now;
-    r->heap_count = r->late_count = 0;
+    r->endings.count = r->late_count = 0;
     r->work = 0;
-    r->left = setup->job_count;
-    r->ghosts = setup->ghost_count;
+    err_clear (&r->err);
     for (uint32_t i = 0; i < setup->job_count; i++)
         starts[i] = TIME_US_NONE;
     for (uint32_t i = 0; i < setup->ghost_count; i++)
         setup->ghost[i].start = TIME_US_NONE;
+    r->ghosts = setup->ghost_count;
     cluster_destroy (r->cluster);
-    r->cluster = copy_make (r, r->kept, NULL, &err);
-    r->work += (uint64_t)r->node_count * WORK_NODE +
-               (uint64_t)(r->scene->running_count + r->scene->waiting_count) * WORK_JOB;
-    r->over = r->cluster == NULL;
-    if (r->over)
-        return;
+    r->over = copy_begin (r, &r->copying, r->kept, &r->err) != 0;
+    r->cluster = r->copying.to;
+    r->begun = false;
+}
+
+/* The copy stands. */
+static void draw_begin (struct replay *r)
+{
+    const struct forward_setup *s = r->setup;
+    const bool *gone = r->gone + r->scene->running_count;
+
     for (uint32_t i = 0; i < r->scene->running_count; i++)
-        heap_push (r, (struct ending){setup->run[i].end, r->scene->running[i].id});
+        endings_add (&r->endings, s->run[i].end, r->scene->running[i].id.v);
+    r->begun = true;
+    r->left = s->job_count;
+    for (uint32_t i = 0; i < s->job_count; i++)
+        r->left -= gone[i];
+    if (s->target != UINT32_MAX && gone[s->target])
+        r->over = true;
     arrival_take (r);
     pass (r);
+}
+
+/* Copies what is not yet copied. True: all is; false: enough for this time, or it failed. */
+static bool copies_go (struct replay *r, uint64_t enough)
+{
+    int rc = 0;
+
+    while (rc == 0 && (r->taking.from || r->copying.from) && r->work < enough) {
+        if (r->taking.from)
+            rc = copy_step (r, &r->taking, &r->err);
+        else
+            rc = copy_step (r, &r->copying, &r->err);
+    }
+    r->over = rc != 0;
+    return rc == 0 && !r->taking.from && !r->copying.from;
 }
 
 static bool is_over (const struct replay *r)
@@ -404,8 +443,12 @@ bool replay_go (struct replay *r, uint64_t work)
 {
     uint64_t enough = r->work + work;
 
+    if (!r->begun && !r->over && !copies_go (r, enough))
+        return r->over;
+    if (!r->begun && !r->over)
+        draw_begin (r);
     while (!is_over (r)) {
-        time_us at = r->heap_count ? r->heap[0].at : TIME_US_MAX, wake;
+        time_us at = endings_next (&r->endings), wake;
         at = r->arrival < at ? r->arrival : at;
         wake = cluster_next_wakeup (r->cluster, r->now);
         at = wake < at ? wake : at;
@@ -414,8 +457,9 @@ bool replay_go (struct replay *r, uint64_t work)
         if (r->work >= enough)
             return false;
         r->now = at > r->now ? at : r->now;
-        while (r->heap_count && r->heap[0].at <= r->now)
-            (void)cluster_job_end (r->cluster, heap_pop (r).id, r->now, NULL);
+        while (endings_next (&r->endings) <= r->now)
+            (void)cluster_job_end (r->cluster, (struct job_id){endings_pop (&r->endings).id},
+                                   r->now, NULL);
         while (r->arrival <= r->now)
             join (r);
         pass (r);
@@ -428,4 +472,11 @@ bool replay_go (struct replay *r, uint64_t work)
 uint64_t replay_work (const struct replay *r)
 {
     return r->work;
+}
+
+int replay_status (const struct replay *r, struct err *err)
+{
+    if (r->err.code && err)
+        *err = r->err;
+    return r->err.code;
 }

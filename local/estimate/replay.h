@@ -3,8 +3,9 @@
  * For sites where more than processors counts: nodes, features, memory, limits, reservations. The
  * copy is made through the cluster's public events, so whatever the core knows of nodes, jobs and
  * reservations counts here too. What cannot be copied that way is left behind: bypass counts and
- * how long a job's queue time did not run. Cost of one draw: the copy, O(nodes + jobs), and the
- * passes. */
+ * how long a job's queue time did not run. Copies too are made in slices: the first, from the site's
+ * own cluster, may find that jobs have left since the scene was read, and does without them.
+ * Cost of one draw: the copy, O(nodes + jobs), and the passes; one pass is not divided. */
 #ifndef NUI_LOCAL_ESTIMATE_REPLAY_H
 #define NUI_LOCAL_ESTIMATE_REPLAY_H
 
@@ -19,16 +20,19 @@ struct replay;
 struct replay *replay_create (void); /* never NULL */
 void replay_destroy (struct replay *replay);
 
-/* Takes down what the copies are made of; the cluster is not needed after this, the scene is.
- * What was put into the scene by scene_insert is copied too. */
+/* Of this cluster, as the scene describes it. The scene is read until the last draw is over, the
+ * cluster until the first is. What was put into the scene by scene_insert is copied too. */
 int replay_take (struct replay *replay, const struct scene *scene, struct cluster *cluster,
                  struct err *err);
 
-/* Like forward_begin; of the setup run, job, target, ghost, next (whether there is one), self and
- * until are used. next: NULL with setup->next NULL. */
+/* Like forward_begin, but the setup's arrays are read until the draw is over; of the setup run, job,
+ * target, ghost, next (whether there is one), self and until are used. next: NULL with setup->next
+ * NULL. */
 void replay_begin (struct replay *replay, const struct forward_setup *setup, replay_next *next,
                    time_us *starts);
 bool replay_go (struct replay *replay, uint64_t work);
 uint64_t replay_work (const struct replay *replay);
+/* Why the last draw came to nothing; 0: it did not. */
+int replay_status (const struct replay *replay, struct err *err);
 
 #endif

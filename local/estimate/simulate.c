@@ -11,7 +11,7 @@ enum {
     HORIZON_DAYS = 120,     /* a draw ends there */
     BROTHERS = 8,           /* of a waiting job that are looked at */
     KINDS_MAX = 1 << 14,    /* distributions that are kept */
-    DRAW_WORK_MAX = 1 << 26 /* a draw that needs more is given up, as if the horizon were reached */
+    DRAW_WORK_MAX = 1 << 28 /* a draw that needs more is given up, as if the horizon were reached */
 };
 static const double BROTHER_HALF = 3; /* so many brothers are believed half */
 
@@ -20,11 +20,18 @@ struct kind { /* jobs that are alike and have not begun */
     struct runs runs;
 };
 
-/* Of one draw. A young site has seconds of history, whose rate would fill hours with them. */
-enum { ARRIVALS_MAX = 1000 };
+enum phase {
+    PHASE_KINDS,   /* distributions of run times, job by job */
+    PHASE_RUNS,    /* a draw: run times, job by job */
+    PHASE_DRAW,    /* … the passes */
+    PHASE_COLLECT, /* … its starts, job by job */
+    PHASE_DONE
+};
+enum { AT_ONCE = 256 }; /* jobs, in the phases that go by jobs */
 
 struct simulation {
-    uint32_t came; /* arrivals of this draw */
+    enum phase phase;
+    uint32_t at; /* in the phase: the next job; running ones come before waiting ones */
     const struct scene *scene;
     const struct history *history;
     struct simulate_options options;
@@ -56,8 +63,8 @@ struct simulation {
     struct arrivals arrivals;
     struct rng rng;
     uint32_t drawn;
-    bool drawing;
     bool certain;
+    struct err err;
     time_us *starts; /* of the draw */
     uint32_t starts_cap;
     duration_us
@@ -184,19 +191,31 @@ static void brothers_find (struct simulation *s)
     free (first);
 }
 
-static void distributions_make (struct simulation *s)
+static uint32_t upto (uint32_t from, uint32_t count)
+{
+    return count - from < AT_ONCE ? count : from + AT_ONCE;
+}
+
+/* True: all have theirs. */
+static bool kinds_step (struct simulation *s)
 {
     const struct scene *scene = s->scene;
+    uint32_t running = scene->running_count, count = running + scene->waiting_count;
+    uint32_t end = upto (s->at, count);
 
-    s->kind_count = 0;
-    memset (s->table, 0, (s->table_mask + 1) * sizeof *s->table);
-    for (uint32_t i = 0; i < scene->running_count; i++)
-        history_runs (s->history, &scene->running[i].job, scene->now - scene->running[i].start,
-                      &s->running[i]);
-    for (uint32_t i = 0; i < scene->waiting_count; i++)
-        s->kind_of[i] = kind_find (s, &scene->waiting[i].job);
-    brothers_find (s);
-    s->work += 32ull * scene->running_count + scene->waiting_count;
+    for (; s->at < end; s->at++) {
+        const struct scene_job *j = &scene->running[s->at];
+        if (s->at >= running) {
+            s->kind_of[s->at - running] = kind_find (s, &scene->waiting[s->at - running].job);
+            continue;
+        }
+        history_runs (s->history, &j->job, scene->now - j->start, &s->running[s->at]);
+        s->work += 32;
+    }
+    s->work += AT_ONCE;
+    if (s->at == count)
+        brothers_find (s);
+    return s->at == count;
 }
 
 /* What a running brother needs in this draw; false: go by history. */
@@ -217,27 +236,33 @@ static bool brother_draw (struct simulation *s, uint32_t i, duration_us *out)
     return true;
 }
 
-static void run_times_draw (struct simulation *s)
+/* True: all have theirs in this draw. */
+static bool runs_step (struct simulation *s)
 {
     const struct scene *scene = s->scene;
+    uint32_t running = scene->running_count, count = running + scene->waiting_count;
+    uint32_t end = upto (s->at, count), i = s->at;
 
-    for (uint32_t i = 0; i < scene->running_count; i++) {
+    for (; i < end && i < running; i++) {
         const struct scene_job *j = &scene->running[i];
         duration_us elapsed = scene->now - j->start;
         duration_us run = s->options.limits ? j->limit_end - j->start
                                             : runs_draw (&s->running[i], &j->job, elapsed, &s->rng);
-        time_us end = j->start + run;
-        s->run[i] = (struct forward_run){j->limit_end, end > scene->now ? end : scene->now + 1,
+        time_us ends = j->start + run;
+        s->run[i] = (struct forward_run){j->limit_end, ends > scene->now ? ends : scene->now + 1,
                                          j->job.procs};
     }
-    for (uint32_t i = 0; i < scene->waiting_count; i++) {
-        const struct scene_job *j = &scene->waiting[i];
+    for (; i < end; i++) {
+        const struct scene_job *j = &scene->waiting[i - running];
         duration_us run = j->job.limit;
-        if (!s->options.limits && !brother_draw (s, i, &run))
-            run = runs_draw (&s->kind[s->kind_of[i]].runs, &j->job, 0, &s->rng);
-        s->job[i] = (struct forward_job){j->job.procs, j->job.limit, run, j->prio, j->slope};
+        if (!s->options.limits && !brother_draw (s, i - running, &run))
+            run = runs_draw (&s->kind[s->kind_of[i - running]].runs, &j->job, 0, &s->rng);
+        s->job[i - running] =
+            (struct forward_job){j->job.procs, j->job.limit, run, j->prio, j->slope};
     }
-    s->work += scene->running_count + scene->waiting_count;
+    s->work += 4 * (end - s->at) + 1;
+    s->at = end;
+    return s->at == count;
 }
 
 /* The next that comes, its run time drawn; its priority that of its arrival. */
@@ -246,9 +271,8 @@ static bool coming (void *self, time_us *at, struct forward_job *out, struct job
     struct simulation *s = self;
     uint32_t kind;
 
-    if (s->came == ARRIVALS_MAX || !arrivals_next (&s->arrivals, &s->rng, at, job))
+    if (!arrivals_next (&s->arrivals, &s->rng, at, job))
         return false;
-    s->came++;
     *out = (struct forward_job){job->procs, job->limit, 0, 0, 0};
     kind = kind_find (s, job); /* may move them all */
     out->run = runs_draw (&s->kind[kind].runs, job, 0, &s->rng);
@@ -266,18 +290,35 @@ static bool coming_forward (void *self, time_us *at, struct forward_job *out)
 
 /* --- draws ---------------------------------------------------------------------------------- */
 
-static void draw_begin (struct simulation *s)
+static uint64_t passes_work (const struct simulation *s)
 {
-    rng_seed (&s->rng, s->options.seed, s->drawn);
-    run_times_draw (s);
+    return s->replaying ? replay_work (s->replay) : forward_work (s->forward);
+}
+
+static void passes_begin (struct simulation *s)
+{
     if (!s->options.limits)
         arrivals_begin (&s->arrivals, s->history, s->scene->now, &s->rng);
-    s->came = 0;
     if (s->replaying)
         replay_begin (s->replay, &s->setup, coming, s->starts);
     else
         forward_begin (s->forward, &s->setup, s->starts);
-    s->drawing = true;
+    s->work += passes_work (s);
+    s->phase = PHASE_DRAW;
+}
+
+static void passes_step (struct simulation *s, uint64_t work)
+{
+    uint64_t before = passes_work (s);
+    bool over = s->replaying ? replay_go (s->replay, work) : forward_go (s->forward, work);
+
+    s->work += passes_work (s) - before;
+    if (s->replaying && over && replay_status (s->replay, &s->err) != 0) {
+        s->phase = PHASE_DONE;
+    } else if (over || passes_work (s) > DRAW_WORK_MAX) {
+        s->phase = PHASE_COLLECT;
+        s->at = 0;
+    }
 }
 
 static duration_us wait_of (const struct simulation *s, time_us start)
@@ -285,22 +326,39 @@ static duration_us wait_of (const struct simulation *s, time_us start)
     return start == TIME_US_NONE ? s->setup.until - s->scene->now : start - s->scene->now;
 }
 
-static void draw_end (struct simulation *s)
+static bool is_done (const struct simulation *s)
 {
-    uint32_t draws = s->options.draws, d = s->drawn++;
+    if (s->drawn >= s->options.draws || s->subjects == 0 || s->certain)
+        return true;
+    return s->options.work && s->work >= s->options.work && s->drawn >= DRAWS_LEAST;
+}
 
-    s->drawing = false;
-    s->work += s->replaying ? replay_work (s->replay) : forward_work (s->forward);
+static void draw_begin (struct simulation *s)
+{
+    s->phase = is_done (s) ? PHASE_DONE : PHASE_RUNS;
+    s->at = 0;
+    rng_seed (&s->rng, s->options.seed, s->drawn);
+}
+
+/* True: the draw is counted. */
+static bool collect_step (struct simulation *s)
+{
+    uint32_t draws = s->options.draws, waiting = s->scene->waiting_count, end;
+
     if (s->target != UINT32_MAX) {
-        s->wait[d] = wait_of (s, s->starts[s->target]);
-        s->certain = d == 0 && s->wait[0] == 0; /* the first pass: nothing was drawn yet */
-        return;
+        s->wait[s->drawn] = wait_of (s, s->starts[s->target]);
+        s->certain = s->drawn == 0 && s->wait[0] == 0; /* the first pass: nothing was drawn yet */
+    } else {
+        end = upto (s->at, s->subjects);
+        for (; s->at < end; s->at++)
+            s->wait[(uint64_t)s->at * draws + s->drawn] =
+                wait_of (s, s->at < waiting ? s->starts[s->at] : s->ghost[s->at - waiting].start);
+        s->work += AT_ONCE;
+        if (s->at < s->subjects)
+            return false;
     }
-    for (uint32_t i = 0; i < s->scene->waiting_count; i++)
-        s->wait[(uint64_t)i * draws + d] = wait_of (s, s->starts[i]);
-    for (uint32_t i = 0; i < s->ghost_count; i++)
-        s->wait[(uint64_t)(s->scene->waiting_count + i) * draws + d] =
-            wait_of (s, s->ghost[i].start);
+    s->drawn++;
+    return true;
 }
 
 int simulation_begin (struct simulation *s, const struct scene *scene,
@@ -320,8 +378,10 @@ int simulation_begin (struct simulation *s, const struct scene *scene,
     s->target = target;
     s->replaying = !scene->counted;
     s->drawn = 0;
-    s->drawing = s->certain = false;
+    s->certain = false;
     s->work = 0;
+    s->at = 0;
+    err_clear (&s->err);
     s->run = room (s->run, &s->run_cap, scene->running_count, sizeof *s->run);
     s->running = room (s->running, &s->running_cap, scene->running_count, sizeof *s->running);
     s->next_brother =
@@ -342,8 +402,11 @@ int simulation_begin (struct simulation *s, const struct scene *scene,
         s->wait = realloc (s->wait, s->wait_cap * sizeof *s->wait);
         assert (s->wait && "out of memory");
     }
-    if (!s->options.limits)
-        distributions_make (s);
+    s->kind_count = 0;
+    memset (s->table, 0, (s->table_mask + 1) * sizeof *s->table);
+    s->phase = PHASE_KINDS;
+    if (s->options.limits)
+        draw_begin (s);
     s->setup = (struct forward_setup){
         .now = scene->now,
         .procs_free = scene->procs_free,
@@ -365,31 +428,32 @@ int simulation_begin (struct simulation *s, const struct scene *scene,
     return s->replaying ? replay_take (s->replay, scene, cluster, err) : 0;
 }
 
-static bool is_done (const struct simulation *s)
-{
-    if (s->drawn >= s->options.draws || s->subjects == 0 || s->certain)
-        return true;
-    return s->options.work && s->work >= s->options.work && s->drawn >= DRAWS_LEAST;
-}
-
 bool simulation_go (struct simulation *s, uint64_t work)
 {
     uint64_t enough = s->work + work;
 
-    while (s->drawing || !is_done (s)) {
-        uint64_t left = enough > s->work ? enough - s->work : 0, did;
-        bool over;
-        if (!s->drawing)
+    while (s->phase != PHASE_DONE && s->work < enough) {
+        if (s->phase == PHASE_DRAW)
+            passes_step (s, enough - s->work);
+        else if (s->phase == PHASE_RUNS && runs_step (s))
+            passes_begin (s);
+        else if ((s->phase == PHASE_KINDS && kinds_step (s)) ||
+                 (s->phase == PHASE_COLLECT && collect_step (s)))
             draw_begin (s);
-        over = s->replaying ? replay_go (s->replay, left) : forward_go (s->forward, left);
-        did = s->replaying ? replay_work (s->replay) : forward_work (s->forward);
-        over = over || did > DRAW_WORK_MAX;
-        if (over)
-            draw_end (s);
-        if (s->work + (over ? 0 : did) >= enough)
-            return !s->drawing && is_done (s);
     }
-    return true;
+    return s->phase == PHASE_DONE;
+}
+
+int simulation_status (const struct simulation *s, struct err *err)
+{
+    if (s->err.code && err)
+        *err = s->err;
+    return s->err.code;
+}
+
+bool simulation_enough (const struct simulation *s)
+{
+    return s->phase == PHASE_DONE || s->drawn >= DRAWS_LEAST;
 }
 
 uint64_t simulation_work (const struct simulation *s)

@@ -7,7 +7,9 @@
  * core's own pass (replay.h).
  *
  * A simulation is about one job (which ends each draw) or about the whole queue and any number of
- * shapes at once. It is done in slices: simulate_go does about so much work and returns. */
+ * shapes at once. It is done in slices: simulation_go does about so much work and returns, wherever
+ * that is: in the middle of a draw, of its run times, of a copy. The result is the same however it is
+ * sliced. What is not divided: one pass, and the copy of the queue that forward.h makes for a draw. */
 #ifndef NUI_LOCAL_ESTIMATE_SIMULATE_H
 #define NUI_LOCAL_ESTIMATE_SIMULATE_H
 
@@ -30,14 +32,16 @@ struct simulation *simulation_create (void); /* never NULL */
 void simulation_destroy (struct simulation *simulation);
 
 /* About the waiting job at `target` of the scene, or, with UINT32_MAX, about all of them and the
- * shapes (copied). Scene and history are read until the end; cluster (NULL where scene->counted)
- * only here. */
+ * shapes (copied). Scene and history are read until the end, as is the cluster (NULL where scene->counted). */
 int simulation_begin (struct simulation *simulation, const struct scene *scene,
                       const struct history *history, struct cluster *cluster, uint32_t target,
                       const struct forward_ghost *shape, uint32_t shape_count,
                       const struct simulate_options *options, struct err *err);
-/* True: done. */
+/* True: done, or failed. */
 bool simulation_go (struct simulation *simulation, uint64_t work);
+int simulation_status (const struct simulation *simulation, struct err *err); /* 0: no failure */
+/* Done, or with DRAWS_LEAST draws: what there is may be asked for. */
+bool simulation_enough (const struct simulation *simulation);
 uint64_t simulation_work (const struct simulation *simulation); /* since it began */
 
 /* After it is done: of the target, of a waiting job by its place, of a shape. */

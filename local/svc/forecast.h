@@ -1,11 +1,12 @@
 /* forecast: start-time estimates of the daemon (local/estimate), and their record.
  *
  * After a change of the schedule, and every minute, the site is simulated forward: the queue, then a
- * table of shapes. That is done in slices of the event loop of some FORECAST_SLICE units of work (about
- * a millisecond or two), so that no pass waits longer than a slice, and no more often than leaves the
- * processor to others FORECAST_SHARE times as long as it took. Results are kept until the next.
- * Questions about a shape or by another method are answered at once, bounded in work; where the site
- * is so large that a copy of it is too dear (FORECAST_COPY_MAX nodes and jobs), by the table.
+ * table of shapes. That is done in slices of the event loop of FORECAST_SLICE units of work, of some 8 ns
+ * each, so that the loop is held for 5 ms at most with 10,000 jobs in the queue (tests/bench/estimate
+ * measures it), and no more often than leaves the processor to others FORECAST_SHARE times as long as it
+ * took. Results are kept until the next. Questions about a shape or by another method are answered at
+ * once, within FORECAST_ASK units; where that is not enough, or there are more than FORECAST_ASK_JOBS jobs,
+ * from the last survey.
  *
  * What a waiting job was first told is durable; when it starts, that is scored. Run times come from
  * the history of ended jobs (local/store/history.h). Under SIMULATION nothing is forecast. */
@@ -16,9 +17,10 @@
 #include "local/svc/svc_i.h"
 
 enum {
-    FORECAST_SLICE = 200000,
+    FORECAST_SLICE = 150000,
     FORECAST_SHARE = 20,
-    FORECAST_COPY_MAX = 3000,
+    FORECAST_ASK = 300000,
+    FORECAST_ASK_JOBS = 3000,
     FORECAST_EVERY_S = 60,
 };
 

@@ -179,6 +179,109 @@ static void a_shape_is_not_left_behind (void **state)
     site_free (&s);
 }
 
+/* Twelve jobs wait behind a full machine, and more will come. */
+static void crowd_make (struct site *s, int32_t mem)
+{
+    site_make (s, 4, 1, mem);
+    history_fill (s, 2);
+    for (int i = 0; i < 60; i++) {
+        struct job_known j = {.procs = 1 + i % 3, .limit = 2 * HOUR};
+        for (int k = 0; k < CRED_KINDS; k++)
+            j.cred[k] = CRED_NONE;
+        j.cred[CRED_USER] = 7;
+        estimator_arrived (s->estimator, &j, noon - 30 * HOUR + i * HOUR / 2);
+    }
+    submit (s, 1, 7, 4, mem, 2 * HOUR, noon);
+    pass (s, noon);
+    for (uint64_t id = 2; id < 14; id++)
+        submit (s, id, 7 + id % 2, 1 + id % 4, mem, (1 + id % 3) * HOUR, noon);
+}
+
+/* However a simulation is interrupted, in the middle of copies and draws: the same answers. */
+static void slices_change_nothing (void **state)
+{
+    static const uint64_t slices[] = {UINT64_MAX / 4, 1, 37, 1000};
+    (void)state;
+    for (int32_t mem = 0; mem <= 64; mem += 64) {
+        struct estimate whole[14], sliced;
+        struct site s;
+        struct err err;
+        crowd_make (&s, mem);
+        assert_int_equal (estimator_see (s.estimator, s.cluster, noon, &err), 0);
+        const struct scene *scene = estimator_scene (s.estimator);
+        assert_int_equal (scene->waiting_count, 12);
+        for (uint32_t k = 0; k < sizeof slices / sizeof *slices; k++) {
+            struct forward_ghost shape[1] = {{4, HOUR, 0}};
+            struct simulate_options options = {.draws = 4, .seed = 11};
+            struct simulation *sim = simulation_create ();
+            uint32_t calls = 1;
+            assert_int_equal (simulation_begin (sim, scene, estimator_history (s.estimator),
+                                                s.cluster, UINT32_MAX, shape, 1, &options, &err),
+                              0);
+            while (!simulation_go (sim, slices[k]))
+                calls++;
+            assert_int_equal (simulation_status (sim, &err), 0);
+            assert_true (k == 0 ? calls == 1 : calls > 4);
+            for (uint32_t i = 0; i <= scene->waiting_count; i++) {
+                simulation_estimate (sim, i, k ? &sliced : &whole[i]);
+                assert_true (k || whole[i].draws == 4);
+                if (k)
+                    assert_memory_equal (&sliced, &whole[i], sizeof sliced);
+            }
+            assert_true (whole[11].high95 > whole[11].low95); /* there was something to differ */
+            simulation_destroy (sim);
+        }
+        site_free (&s);
+    }
+}
+
+/* While the copy is being made jobs leave the site: the others have their answers all the same. */
+static void jobs_leave_meanwhile (void **state)
+{
+    struct simulate_options options = {.draws = 4, .seed = 11};
+    struct simulation *sim = simulation_create ();
+    struct site s;
+    struct estimate e;
+    struct err err;
+    (void)state;
+    crowd_make (&s, 64);
+    assert_int_equal (estimator_see (s.estimator, s.cluster, noon, &err), 0);
+    const struct scene *scene = estimator_scene (s.estimator);
+    assert_false (scene->counted);
+    assert_int_equal (simulation_begin (sim, scene, estimator_history (s.estimator), s.cluster,
+                                        UINT32_MAX, NULL, 0, &options, &err),
+                      0);
+    assert_false (simulation_go (sim, 1));
+    assert_int_equal (cluster_job_end (s.cluster, (struct job_id){1}, noon, &err), 0);
+    assert_int_equal (cluster_job_remove (s.cluster, (struct job_id){5}, noon, &err), 0);
+    while (!simulation_go (sim, 1))
+        ;
+    assert_int_equal (simulation_status (sim, &err), 0);
+    simulation_estimate (sim, scene_find (scene, (struct job_id){2}), &e);
+    assert_int_equal (e.draws, 4);
+    assert_in_range (e.median, 0, 100 * HOUR);
+    simulation_destroy (sim);
+    site_free (&s);
+}
+
+/* A question that may cost no more than so much is not answered where that is not enough. */
+static void bounded_questions (void **state)
+{
+    struct estimator_options options = {.work = 10, .bounded = true};
+    struct site s;
+    struct estimate e;
+    struct err err;
+    (void)state;
+    crowd_make (&s, 64);
+    estimator_destroy (s.estimator);
+    s.estimator = estimator_create (&options);
+    assert_int_equal (estimator_see (s.estimator, s.cluster, noon, &err), 0);
+    assert_int_equal (estimator_ask (s.estimator, ESTIMATE_SIMULATION, s.cluster,
+                                     (struct job_id){13}, NULL, &e, &err),
+                      ERR_LIMIT);
+    site_free (&s);
+}
+
 static void held_jobs_have_no_estimate (void **state)
 {
     struct site s;
@@ -242,6 +345,9 @@ int main (void)
         cmocka_unit_test (a_shape_is_not_left_behind),
         cmocka_unit_test (held_jobs_have_no_estimate),
         cmocka_unit_test (all_at_once),
+        cmocka_unit_test (slices_change_nothing),
+        cmocka_unit_test (jobs_leave_meanwhile),
+        cmocka_unit_test (bounded_questions),
     };
 
     return cmocka_run_group_tests (tests, NULL, NULL);

@@ -138,6 +138,28 @@ static void days_come_again (void **state)
     history_destroy (h);
 }
 
+/* Fifty jobs in ten seconds are what is known of a site: that is no rate to carry on for days. */
+static void a_young_site_is_not_flooded (void **state)
+{
+    struct history *h = history_create (64);
+    struct job_known j = job_of (1, 4, HOUR);
+    time_us now = 1000 * HOUR, at, last = now;
+    struct arrivals a;
+    struct rng rng;
+    (void)state;
+    for (int i = 0; i < 50; i++)
+        history_arrived (h, &j, now - (10 * US_PER_S) + i * US_PER_S / 5);
+    rng_seed (&rng, 5, 0);
+    arrivals_begin (&a, h, now, &rng);
+    for (int i = 0; i < 500; i++) { /* an hour's worth each: ten hours */
+        assert_true (arrivals_next (&a, &rng, &at, &j));
+        assert_true (at >= last);
+        last = at;
+    }
+    assert_in_range (last - now, 9 * HOUR, 11 * HOUR);
+    history_destroy (h);
+}
+
 static void order_statistics_and_change (void **state)
 {
     struct waits *w = waits_create ();
@@ -233,6 +255,7 @@ int main (void)
         cmocka_unit_test (elapsed_is_a_fact),
         cmocka_unit_test (the_ring_wraps),
         cmocka_unit_test (days_come_again),
+        cmocka_unit_test (a_young_site_is_not_flooded),
         cmocka_unit_test (order_statistics_and_change),
         cmocka_unit_test (control_covers),
         cmocka_unit_test (certain_is_left_alone),
