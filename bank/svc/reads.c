@@ -60,7 +60,7 @@ static int item_read (struct work *work, const Nui__Common__V1__Job *job,
     item->start = m->start_us;
     if (asked_read (work, m->asked, m->qos, m->class_, &item->ask, err) < 0)
         return err->code;
-    asked_signed (work, job, m->component, &item->ask);
+    asked_signed (work, job, m->component, m->shape, &item->ask);
     return 0;
 }
 

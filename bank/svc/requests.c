@@ -6,6 +6,7 @@
 #include "bank/svc/service_impl.h"
 #include "proto/base/clock.h"
 #include "proto/rpc/envelope.h"
+#include "proto/rpc/jobshape.h"
 #include "proto/rpc/pbguard.h"
 
 enum { NAME_MAX_BYTES = 255, GRES_MAX = 32 };
@@ -160,10 +161,12 @@ static int hold_signed (const struct work *work, const Nui__Bank__V1__HoldReques
     if (!component)
         return err_set (err, ERR_INVALID, "hold: the signed job has no component '%s'",
                         m->component);
-    if (m->walltime_us > component->walltime_us)
+    if (jobshape_check (component, m->shape, err) < 0)
+        return err_prefix (err, "hold");
+    if (m->walltime_us > jobshape_walltime (component, m->shape))
         return err_set (err, ERR_INVALID, "hold: %s asked, the user signed a walltime of %s",
                         duration_format (m->walltime_us, asked),
-                        duration_format (component->walltime_us, allowed));
+                        duration_format (jobshape_walltime (component, m->shape), allowed));
     bool named = component->n_sites == 0;
     for (size_t i = 0; i < component->n_sites && !named; i++)
         named = strcmp (component->sites[i], site) == 0;
@@ -209,7 +212,7 @@ int asked_read (struct work *work, const Nui__Bank__V1__Asked *asked, const char
 }
 
 void asked_signed (struct work *work, const Nui__Common__V1__Job *job, const char *component,
-                   struct ledger_ask *ask)
+                   uint32_t shape, struct ledger_ask *ask)
 {
     const Nui__Common__V1__Component *c = component_of (job, component);
     struct ledger_gres *gres = arena_array (work->arena, GRES_MAX, sizeof (*gres));
@@ -217,16 +220,19 @@ void asked_signed (struct work *work, const Nui__Common__V1__Job *job, const cha
     ask->memory_mb = 0;
     ask->gres = gres;
     ask->gres_count = 0;
+    if (c && jobshape_check (c, shape, NULL) < 0)
+        shape = 0;
     for (size_t i = 0; c && i < c->n_reqs; i++) {
         const Nui__Common__V1__Req *req = c->reqs[i];
+        uint32_t tasks = jobshape_tasks (c, shape, i);
         int64_t memory;
-        if (__builtin_mul_overflow (req->memory_mb > 0 ? req->memory_mb : 0, req->tasks, &memory) ||
+        if (__builtin_mul_overflow (req->memory_mb > 0 ? req->memory_mb : 0, tasks, &memory) ||
             __builtin_add_overflow (ask->memory_mb, memory, &ask->memory_mb))
             ask->memory_mb = INT64_MAX;
         for (size_t k = 0; k < req->n_gres && ask->gres_count < GRES_MAX; k++)
             gres[ask->gres_count++] =
                 (struct ledger_gres){arena_strdup (work->arena, req->gres[k]->name),
-                                     (int64_t)req->gres[k]->count * req->tasks};
+                                     (int64_t)req->gres[k]->count * tasks};
     }
 }
 
@@ -287,7 +293,7 @@ void handle_hold (void *self, struct rpccall *call, const ProtobufCMessage *requ
         req->hold.account = arena_strdup (work->arena, job->account);
         req->hold.expires = job->expires_us;
         req->hold.cost_max = job->cost_max_micro;
-        asked_signed (work, job, m->component, &req->hold.ask);
+        asked_signed (work, job, m->component, m->shape, &req->hold.ask);
     }
     job_close (job);
     request_submit (work);
@@ -336,7 +342,7 @@ void handle_charge (void *self, struct rpccall *call, const ProtobufCMessage *re
                job_open (work, m->envelope, m->start_us, &signer, &job, &req->refused) == 0) {
         req->on_behalf = signer;
         req->charge.account = arena_strdup (work->arena, job->account);
-        asked_signed (work, job, m->component, &req->charge.ask);
+        asked_signed (work, job, m->component, m->shape, &req->charge.ask);
     }
     job_close (job);
     request_submit (work);

@@ -50,7 +50,7 @@ int asked_read (struct work *work, const Nui__Bank__V1__Asked *asked, const char
                 const char *class_, struct ledger_ask *ask, struct err *err);
 /* Memory and generic resources as the user signed them; a name that the job does not have: nothing. */
 void asked_signed (struct work *work, const Nui__Common__V1__Job *job, const char *component,
-                   struct ledger_ask *ask);
+                   uint32_t shape, struct ledger_ask *ask);
 int text_check (const char *what, const char *text, size_t max, struct err *err);
 
 void handle_hold (void *self, struct rpccall *call, const ProtobufCMessage *request);

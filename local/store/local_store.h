@@ -50,6 +50,7 @@ struct store_job {
     char grid_job_id[STORE_NAME_MAX];
     char component[STORE_NAME_MAX];
     uint32_t component_index; /* in the signed job */
+    uint32_t shape;           /* of the component */
     uint32_t attempt;
     bool part; /* co-allocated: see struct store_part */
     uint8_t transaction[STORE_TRANSACTION_LEN];

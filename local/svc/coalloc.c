@@ -250,6 +250,7 @@ static void request_hash (const Nui__Local__V1__PrepareRequest *r, uint8_t out[S
     EVP_DigestUpdate (ctx, &r->slot_start_us, sizeof r->slot_start_us);
     EVP_DigestUpdate (ctx, r->grid_job_id, strlen (r->grid_job_id) + 1);
     EVP_DigestUpdate (ctx, r->start_token_hash.data, r->start_token_hash.len);
+    EVP_DigestUpdate (ctx, &r->shape, sizeof r->shape);
     EVP_DigestFinal_ex (ctx, out, &len);
     EVP_MD_CTX_free (ctx);
 }
@@ -339,6 +340,7 @@ static void job_fill (struct store_job *rec, const Nui__Local__V1__PrepareReques
     snprintf (rec->grid_job_id, sizeof rec->grid_job_id, "%s", r->grid_job_id);
     snprintf (rec->component, sizeof rec->component, "%s", r->part->component);
     rec->component_index = spec->component_index;
+    rec->shape = spec->shape;
     rec->attempt = r->part->attempt;
     rec->submitter = strdup (spec->submitter);
     snprintf (rec->local_account, sizeof rec->local_account, "%s", spec->local_account);
@@ -510,7 +512,7 @@ void coalloc_prepare (void *self, struct rpccall *call, const ProtobufCMessage *
         rc = err_set (&err, ERR_CONFLICT, "the resource manager of site %s cannot be reached now",
                       svc->site);
     if (rc == 0)
-        rc = jobspec_verify (svc, r->envelope, r->part->component, true, &spec, &err);
+        rc = jobspec_verify (svc, r->envelope, r->part->component, r->shape, true, &spec, &err);
     if (rc == 0)
         rc = jobspec_runnable (&spec, &err);
     if (rc == 0 && spec.never_fits)

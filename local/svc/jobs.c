@@ -266,7 +266,7 @@ void jobs_query (void *self, struct rpccall *call, const ProtobufCMessage *reque
     struct jobspec spec = {0};
     struct err err = {0};
     arena_reset (svc->call_arena);
-    int rc = jobspec_verify (svc, r->envelope, r->component, true, &spec, &err);
+    int rc = jobspec_verify (svc, r->envelope, r->component, r->shape, true, &spec, &err);
     if (rc == ERR_DENIED) { /* this site's own no: others may say yes */
         jobs_reason (svc->call_arena, "Denied", err.text, &reply.reason);
         reply.now_us = svc_now (svc);
@@ -320,6 +320,7 @@ int jobs_enter (struct svc *svc, const struct jobs_wish *wish, const struct jobs
     snprintf (rec.grid_job_id, sizeof rec.grid_job_id, "%s", wish->grid_job_id);
     snprintf (rec.component, sizeof rec.component, "%s", spec->component->name);
     rec.component_index = spec->component_index;
+    rec.shape = spec->shape;
     rec.attempt = wish->attempt;
     rec.submitter = strdup (spec->submitter);
     snprintf (rec.local_account, sizeof rec.local_account, "%s", spec->local_account);
@@ -386,12 +387,13 @@ static int submit_do (struct svc *svc, struct rpccall *call,
                                          &before, err);
     if (rc == 0) { /* again: the same answer */
         bool same = before.submitter != NULL;
-        rc = jobspec_verify (svc, r->envelope, r->component, false, &spec, err);
-        same = rc == 0 && strcmp (spec.submitter, before.submitter) == 0;
+        rc = jobspec_verify (svc, r->envelope, r->component, r->shape, false, &spec, err);
+        same = rc == 0 && before.shape == r->shape &&
+               strcmp (spec.submitter, before.submitter) == 0;
         if (same)
             submit_reply (svc, call, before.number, before.start);
         else if (rc == 0)
-            rc = err_set (err, ERR_EXISTS, "grid job %.60s attempt %u is somebody else's",
+            rc = err_set (err, ERR_EXISTS, "grid job %.60s attempt %u is another job",
                           r->grid_job_id, r->attempt);
         store_job_free (&before);
         jobspec_free (&spec);
@@ -399,7 +401,7 @@ static int submit_do (struct svc *svc, struct rpccall *call,
     }
     if (rc != ERR_NOT_FOUND)
         return rc;
-    rc = jobspec_verify (svc, r->envelope, r->component, true, &spec, err);
+    rc = jobspec_verify (svc, r->envelope, r->component, r->shape, true, &spec, err);
     if (rc == ERR_DENIED) {
         submit_no (svc, call, "Denied", err->text);
         return 0;
@@ -497,7 +499,9 @@ void jobs_cancel (void *self, struct rpccall *call, const ProtobufCMessage *requ
     if (rc == 0)
         rc = jobs_allowed (svc, call, &rec, JOBS_OWNER | JOBS_OPERATOR | JOBS_META, &err);
     struct site_job *live = rc == 0 ? svc_job (svc, rec.number) : NULL;
-    if (live) {
+    if (live && r->waiting_only && live->rec.state != STORE_JOB_QUEUED) {
+        reply.started = true;
+    } else if (live) {
         snprintf (text, sizeof text, "cancelled by %s", principal_uri (rpccall_peer (call), uri));
         rc = life_cancel (svc, live, "Cancelled", text, &err);
         reply.cancelled = rc == 0;

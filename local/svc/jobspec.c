@@ -8,6 +8,7 @@
 #include "local/svc/svc_i.h"
 #include "proto/base/clock.h"
 #include "proto/rpc/envelope.h"
+#include "proto/rpc/jobshape.h"
 
 enum { ARGS_MAX = 1024, COMPONENTS_MAX = 1024 };
 
@@ -286,7 +287,7 @@ int jobspec_runnable (const struct jobspec *spec, struct err *err)
     return 0;
 }
 
-static int component_find (struct jobspec *spec, const char *name, struct err *err)
+static int component_find (struct jobspec *spec, const char *name, uint32_t shape, struct err *err)
 {
     if (spec->job->n_components < 1 || spec->job->n_components > COMPONENTS_MAX)
         return err_set (err, ERR_INVALID, "a job has 1 to %d components, this one %zu",
@@ -295,7 +296,9 @@ static int component_find (struct jobspec *spec, const char *name, struct err *e
         if (strcmp (spec->job->components[i]->name, name) == 0) {
             spec->component = spec->job->components[i];
             spec->component_index = (uint32_t)i;
-            return name_check ("component", name, err);
+            spec->shape = shape;
+            int rc = name_check ("component", name, err);
+            return rc ? rc : jobshape_apply (spec->job->components[i], shape, err);
         }
     return err_set (err, ERR_NOT_FOUND, "the signed job has no component %.60s", name);
 }
@@ -329,14 +332,15 @@ static int trust (struct svc *svc, const Nui__Common__V1__Envelope *envelope, bo
 }
 
 int jobspec_verify (struct svc *svc, const Nui__Common__V1__Envelope *envelope,
-                    const char *component, bool first_time, struct jobspec *out, struct err *err)
+                    const char *component, uint32_t shape, bool first_time, struct jobspec *out,
+                    struct err *err)
 {
     *out = (struct jobspec){0};
     if (!envelope)
         return err_set (err, ERR_INVALID, "the request carries no signed job");
     int rc = trust (svc, envelope, first_time, out, err);
     if (rc == 0)
-        rc = component_find (out, component, err);
+        rc = component_find (out, component, shape, err);
     const char *account = rc == 0 ? gridmap_account (svc->gridmap, out->submitter) : NULL;
     if (rc == 0 && !account)
         rc = err_set (err, ERR_DENIED, "%s has no account at site %s (not in its gridmap)",
@@ -370,7 +374,9 @@ int jobspec_local (struct svc *svc, const Nui__Common__V1__Envelope *envelope, c
         rc = err_set (err, ERR_INVALID, "a job for one cluster has one component, this one %zu",
                       out->job->n_components);
     else
-        rc = component_find (out, out->job->components[0]->name, err);
+        rc = component_find (out, out->job->components[0]->name, 0, err);
+    if (rc == 0 && out->component->n_shapes)
+        rc = err_set (err, ERR_INVALID, "sizes to choose from need a metascheduler");
     if (rc == 0 && !site_allowed (svc, out->component))
         rc = err_set (err, ERR_DENIED, "the job does not allow site %s", svc->site);
     if (rc == 0) {
@@ -401,7 +407,7 @@ int jobspec_load (struct svc *svc, const struct store_job *rec, struct jobspec *
                         (unsigned long long)rec->number);
     snprintf (out->submitter, sizeof out->submitter, "%s", rec->submitter);
     snprintf (out->local_account, sizeof out->local_account, "%s", rec->local_account);
-    rc = component_find (out, rec->component, err);
+    rc = component_find (out, rec->component, rec->shape, err);
     if (rc == 0)
         rc = component_convert (svc, out, err);
     if (rc != 0)
@@ -415,7 +421,7 @@ int jobspec_unsigned (struct svc *svc, Nui__Common__V1__Job *job, const char *lo
     *out = (struct jobspec){.job = job};
     snprintf (out->submitter, sizeof out->submitter, "%s", job->submitter);
     snprintf (out->local_account, sizeof out->local_account, "%s", local_account);
-    int rc = component_find (out, job->components[0]->name, err);
+    int rc = component_find (out, job->components[0]->name, 0, err);
     if (rc == 0)
         rc = component_convert (svc, out, err);
     if (rc != 0)

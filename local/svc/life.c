@@ -41,6 +41,7 @@ static int hold_request_pack (struct svc *svc, struct site_job *job, time_us sta
     request.incarnation = job->rec.incarnation;
     request.procs = job->rec.procs;
     request.walltime_us = job->rec.walltime;
+    request.shape = job->rec.shape;
     request.start_us = start;
     request.qos = spec.cred[CRED_QOS] == CRED_DEFAULT || spec.cred[CRED_QOS] == CRED_NONE
                       ? (char *)""
@@ -152,6 +153,7 @@ static int charge_put (struct svc *svc, const struct site_job *job, duration_us 
     request.start_us = job->rec.start;
     request.end_us = job->rec.end - job->rec.halted; /* stopped it used nothing */
     request.cpu_us = cpu_time;
+    request.shape = job->rec.shape;
     request.final = true;
     request.successful = job->rec.state == STORE_JOB_COMPLETED;
     size_t len = nui__bank__v1__charge_request__get_packed_size (&request);

@@ -169,6 +169,7 @@ struct jobspec {
     Nui__Common__V1__Job *job;
     const Nui__Common__V1__Component *component;
     uint32_t component_index;
+    uint32_t shape;
     char submitter[PRINCIPAL_URI_MAX];
     char local_account[STORE_NAME_MAX];
     uint32_t cred[CRED_KINDS];
@@ -187,7 +188,8 @@ struct jobspec {
 /* Checks signature, chain, grid, submitter, expiry, mapping; converts the component. ERR_UNAUTHENTIC,
  * ERR_INVALID, ERR_DENIED (not mapped). *out is valid when 0 is returned. */
 int jobspec_verify (struct svc *svc, const Nui__Common__V1__Envelope *envelope,
-                    const char *component, bool first_time, struct jobspec *out, struct err *err);
+                    const char *component, uint32_t shape, bool first_time, struct jobspec *out,
+                    struct err *err);
 /* Without a signature, as an account of this machine: checked but for who asks. ERR_INVALID. */
 int jobspec_local (struct svc *svc, const Nui__Common__V1__Envelope *envelope, const char *account,
                    struct jobspec *out, struct err *err);

@@ -8,6 +8,7 @@
 #define JOB_OPTIONS_HELP                                                                           \
     "  -A, --account NAME     account that pays (default: ACCOUNT of nui.cfg)\n"                   \
     "  -n, --tasks N          tasks; a task stays on one node (default 1)\n"                       \
+    "      --trl 8,16@1:00:00 sizes to choose from: 8 tasks, or 16 for an hour at most\n"         \
     "  -N, --nodes N          on exactly so many nodes\n"                                          \
     "      --tpn N            tasks on each node\n"                                                \
     "      --procs-per-task N processors of a task (default 1)\n"                                  \
@@ -26,7 +27,10 @@
     "  -q, --qos NAME         quality of service at the site\n"                                    \
     "      --site A,B         only these sites\n"                                                  \
     "      --after TIME       not before: HH:MM, +DURATION, 2026-11-21T14:30\n"                    \
+    "      --start-by TIME    latest start\n"                                                     \
     "      --deadline TIME    must have ended by then\n"                                           \
+    "      --prefer WHAT      earliest (completion, then price) or cheapest (price, then\n"       \
+    "                         completion). Default: the cheapest with --deadline, else earliest\n" \
     "      --depend KIND:JOB,...  wait for jobs of the same site: after, afterany, afterok,\n"        \
     "                         afternotok; before... makes the others wait\n"                     \
     "      --hold             with a user hold: releasehold lets it start\n"                      \

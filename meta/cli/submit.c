@@ -108,7 +108,8 @@ out:
 }
 
 static const struct table_column estimate_columns[] = {
-    {"sites", "SITES", TABLE_TEXT, 0},     {"start", "START", TABLE_TIME, 0},
+    {"sites", "SITES", TABLE_TEXT, 0},     {"tasks", "TASKS", TABLE_TEXT, 0},
+    {"start", "START", TABLE_TIME, 0},
     {"wait", "WAIT", TABLE_DURATION, 0},   {"completion", "COMPLETION", TABLE_TIME, 0},
     {"price", "PRICE", TABLE_CREDITS, 0},  {"free_procs", "FREE", TABLE_INT, 0},
     {"account", "ACCOUNT", TABLE_TEXT, 0}, {"median", "MEDIAN", TABLE_TIME, 0},
@@ -139,6 +140,10 @@ static void estimate_row (struct table *table, const Nui__Meta__V1__Candidate *c
     for (size_t i = 0; i < c->n_sites; i++)
         strbuf_printf (&sites, "%s%s", i ? "+" : "", c->sites[i]);
     table_text (table, strbuf_text (&sites));
+    strbuf_clear (&sites);
+    for (size_t i = 0; i < c->n_tasks; i++)
+        strbuf_printf (&sites, "%s%u", i ? "+" : "", c->tasks[i]);
+    table_text (table, sites.len ? strbuf_text (&sites) : NULL);
     strbuf_free (&sites);
     if (c->feasible) {
         table_time (table, c->start_us);

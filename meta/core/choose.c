@@ -15,6 +15,12 @@ struct sweep {
     const struct choose_problem *problem;
     struct edge *edge;
     uint32_t edge_count;
+    uint32_t *order;             /* offers by part, each part's by what is preferred */
+    uint32_t first[CHOOSE_PARTS_MAX + 1]; /* of a part, in order */
+    duration_us span_min;        /* from the common moment to the end, at least */
+    credit_micro price_min;
+    uint32_t steps;
+    bool found;
     uint32_t *open;              /* per offer: intervals of it that cover the present moment */
     uint32_t part_open[CHOOSE_PARTS_MAX];
     uint32_t parts_covered;
@@ -44,6 +50,27 @@ static time_us sub_sat (time_us t, duration_us d)
     return out;
 }
 
+static time_us add_sat (time_us t, duration_us d)
+{
+    time_us out;
+    if (__builtin_add_overflow (t, d, &out))
+        return d < 0 ? INT64_MIN : INT64_MAX;
+    return out;
+}
+
+static duration_us offer_walltime (const struct choose_problem *problem,
+                                   const struct choose_offer *offer)
+{
+    return offer->walltime ? offer->walltime : problem->part[offer->part].walltime;
+}
+
+/* From the common moment until it ends. */
+static duration_us offer_span (const struct choose_problem *problem,
+                               const struct choose_offer *offer)
+{
+    return add_sat (problem->part[offer->part].offset, offer_walltime (problem, offer));
+}
+
 /* Bounds of the common moment that one offer allows, apart from its intervals. */
 static void offer_window (const struct choose_problem *problem, const struct choose_offer *offer,
                           time_us *lo, time_us *hi)
@@ -52,9 +79,11 @@ static void offer_window (const struct choose_problem *problem, const struct cho
     *lo = later (problem->not_before, sub_sat (problem->now, part->offset));
     if (offer->not_before != TIME_US_NONE)
         *lo = later (*lo, sub_sat (offer->not_before, part->offset));
-    *hi = INT64_MAX;
-    if (problem->deadline)
-        *hi = sub_sat (sub_sat (problem->deadline, part->walltime), part->offset);
+    *hi = problem->not_after ? problem->not_after : INT64_MAX;
+    if (problem->deadline) {
+        time_us latest = sub_sat (problem->deadline, offer_span (problem, offer));
+        *hi = latest < *hi ? latest : *hi;
+    }
 }
 
 static void sweep_fill (struct sweep *sweep, bool part_possible[CHOOSE_PARTS_MAX])
@@ -85,26 +114,29 @@ static void sweep_fill (struct sweep *sweep, bool part_possible[CHOOSE_PARTS_MAX
         qsort (sweep->edge, n, sizeof *sweep->edge, edge_compare);
 }
 
-static bool cheaper (const struct choose_problem *problem, uint32_t a, uint32_t b)
+/* Order of one part's offers: what the assignment tries first. */
+static bool tried_before (const struct choose_problem *problem, uint32_t a, uint32_t b)
 {
     const struct choose_offer *x = &problem->offer[a];
     const struct choose_offer *y = &problem->offer[b];
+    duration_us x_wall = offer_walltime (problem, x), y_wall = offer_walltime (problem, y);
+    if (problem->prefer == CHOOSE_EARLIEST && x_wall != y_wall)
+        return x_wall < y_wall;
     if (x->price != y->price)
         return x->price < y->price;
+    if (x_wall != y_wall)
+        return x_wall < y_wall;
     if (x->site != y->site)
         return x->site < y->site;
+    if (x->shape != y->shape)
+        return x->shape < y->shape;
     return a < b;
 }
 
-struct assign {
-    struct sweep *sweep;
-    uint32_t chosen[CHOOSE_PARTS_MAX];
-    uint32_t best[CHOOSE_PARTS_MAX];
-    credit_micro rest[CHOOSE_PARTS_MAX + 1]; /* least that parts p and later can cost */
+/* What an assignment so far comes to. */
+struct total {
+    duration_us span;
     credit_micro price;
-    credit_micro best_price;
-    uint32_t steps;
-    bool found;
 };
 
 static credit_micro price_add (credit_micro a, credit_micro b)
@@ -112,6 +144,32 @@ static credit_micro price_add (credit_micro a, credit_micro b)
     credit_micro out;
     return __builtin_add_overflow (a, b, &out) ? INT64_MAX : out;
 }
+
+static struct total total_with (struct total a, struct total b)
+{
+    return (struct total){a.span > b.span ? a.span : b.span, price_add (a.price, b.price)};
+}
+
+/* Whether a, ending its span after `at`, is better than b. */
+static bool total_better (enum choose_prefer prefer, struct total a, struct total b)
+{
+    if (prefer == CHOOSE_CHEAPEST && a.price != b.price)
+        return a.price < b.price;
+    if (a.span != b.span)
+        return a.span < b.span;
+    return a.price < b.price;
+}
+
+struct assign {
+    struct sweep *sweep;
+    uint32_t chosen[CHOOSE_PARTS_MAX];
+    uint32_t best[CHOOSE_PARTS_MAX];
+    struct total rest[CHOOSE_PARTS_MAX + 1]; /* least that parts p and later can come to */
+    struct total best_total;
+    uint32_t steps;
+    bool found;
+    bool too_dear;
+};
 
 /* Whether offer o fits beside the parts before `part` at the same site. */
 static bool fits_beside (const struct assign *assign, uint32_t part, uint32_t o)
@@ -129,74 +187,94 @@ static bool fits_beside (const struct assign *assign, uint32_t part, uint32_t o)
     return procs <= offer->site_procs;
 }
 
-/* Offers of one part that are open now, cheapest first, one after `after` (UINT32_MAX: the first). */
-static uint32_t next_open (const struct sweep *sweep, uint32_t part, uint32_t after)
+static struct total offer_total (const struct choose_problem *problem, uint32_t o)
 {
-    const struct choose_problem *problem = sweep->problem;
-    uint32_t best = UINT32_MAX;
-    for (uint32_t o = 0; o < problem->offer_count; o++) {
-        if (problem->offer[o].part != part || !sweep->open[o])
-            continue;
-        if (after != UINT32_MAX && (o == after || !cheaper (problem, after, o)))
-            continue;
-        if (best == UINT32_MAX || cheaper (problem, o, best))
-            best = o;
-    }
-    return best;
+    return (struct total){offer_span (problem, &problem->offer[o]), problem->offer[o].price};
 }
 
-/* Depth-first over parts, cheapest offers first, cut by price; bounded by CHOOSE_ASSIGN_STEPS_MAX,
- * past which the best assignment so far stands. */
-static void assign_part (struct assign *assign, uint32_t part)
+/* Depth-first over parts, best offers first, cut by what the rest comes to at least; bounded by
+ * CHOOSE_ASSIGN_STEPS_MAX, past which the best assignment so far stands. */
+static void assign_part (struct assign *assign, uint32_t part, struct total before)
 {
-    const struct choose_problem *problem = assign->sweep->problem;
+    const struct sweep *sweep = assign->sweep;
+    const struct choose_problem *problem = sweep->problem;
     if (part == problem->part_count) {
-        if (!assign->found || assign->price < assign->best_price) {
-            memcpy (assign->best, assign->chosen, sizeof assign->best);
-            assign->best_price = assign->price;
-            assign->found = true;
-        }
+        memcpy (assign->best, assign->chosen, sizeof assign->best);
+        assign->best_total = before;
+        assign->found = true;
         return;
     }
-    for (uint32_t o = next_open (assign->sweep, part, UINT32_MAX); o != UINT32_MAX;
-         o = next_open (assign->sweep, part, o)) {
+    for (uint32_t i = sweep->first[part]; i < sweep->first[part + 1]; i++) {
+        uint32_t o = sweep->order[i];
+        if (!sweep->open[o])
+            continue;
         if (++assign->steps > CHOOSE_ASSIGN_STEPS_MAX)
             return;
-        credit_micro before = assign->price;
-        assign->price = price_add (before, problem->offer[o].price);
-        bool hopeless = assign->found &&
-                        price_add (assign->price, assign->rest[part + 1]) >= assign->best_price;
-        if (!hopeless && fits_beside (assign, part, o)) {
-            assign->chosen[part] = o;
-            assign_part (assign, part + 1);
-        }
-        assign->price = before;
-        if (hopeless)
-            return;
+        struct total now = total_with (before, offer_total (problem, o));
+        struct total least = total_with (now, assign->rest[part + 1]);
+        bool dear = problem->cost_max && least.price > problem->cost_max;
+        assign->too_dear = assign->too_dear || dear;
+        if (dear || !fits_beside (assign, part, o) ||
+            (assign->found && !total_better (problem->prefer, least, assign->best_total)))
+            continue;
+        assign->chosen[part] = o;
+        assign_part (assign, part + 1, now);
     }
 }
 
-/* Tries the present moment. */
-static bool moment_try (struct sweep *sweep, time_us at, struct choose_result *result,
+/* The least of each part's offers, over those that are open or over all. */
+static struct total part_least (const struct sweep *sweep, uint32_t part, bool open_only)
+{
+    const struct choose_problem *problem = sweep->problem;
+    struct total least = {INT64_MAX, INT64_MAX};
+    for (uint32_t i = sweep->first[part]; i < sweep->first[part + 1]; i++) {
+        if (open_only && !sweep->open[sweep->order[i]])
+            continue;
+        struct total one = offer_total (problem, sweep->order[i]);
+        least.span = one.span < least.span ? one.span : least.span;
+        least.price = one.price < least.price ? one.price : least.price;
+    }
+    return least;
+}
+
+/* Tries the present moment; keeps it when it is better than what was found before. */
+static void moment_try (struct sweep *sweep, time_us at, struct choose_result *result,
                         bool *too_dear)
 {
     const struct choose_problem *problem = sweep->problem;
     struct assign assign = {.sweep = sweep};
-    for (uint32_t p = problem->part_count; p-- > 0;) {
-        uint32_t cheapest = next_open (sweep, p, UINT32_MAX);
-        assign.rest[p] = price_add (assign.rest[p + 1], problem->offer[cheapest].price);
+    struct total none = {INT64_MIN, 0};
+    assign.rest[problem->part_count] = none;
+    for (uint32_t p = problem->part_count; p-- > 0;)
+        assign.rest[p] = total_with (assign.rest[p + 1], part_least (sweep, p, true));
+    if (sweep->found) { /* only what is better is of interest */
+        assign.found = true;
+        assign.best_total = (struct total){sub_sat (result->completion, at), result->price};
+        if (!total_better (problem->prefer, assign.rest[0], assign.best_total))
+            return;
     }
-    assign_part (&assign, 0);
-    if (!assign.found)
-        return false;
-    if (problem->cost_max && assign.best_price > problem->cost_max) {
-        *too_dear = true;
-        return false;
-    }
+    memset (assign.best, 0xff, sizeof assign.best);
+    assign_part (&assign, 0, none);
+    sweep->steps += assign.steps;
+    *too_dear = *too_dear || assign.too_dear;
+    if (!assign.found || assign.best[0] == UINT32_MAX)
+        return;
+    sweep->found = true;
     result->start = at;
-    result->price = assign.best_price;
+    result->completion = add_sat (at, assign.best_total.span);
+    result->price = assign.best_total.price;
     memcpy (result->offer, assign.best, sizeof result->offer);
-    return true;
+}
+
+/* Whether no moment from `at` on can be better than what was found. */
+static bool sweep_over (const struct sweep *sweep, time_us at, const struct choose_result *result)
+{
+    if (!sweep->found)
+        return sweep->steps > CHOOSE_STEPS_MAX;
+    time_us end = add_sat (at, sweep->span_min); /* not sooner than that */
+    bool cheap = result->price <= sweep->price_min;
+    return sweep->steps > CHOOSE_STEPS_MAX || (end >= result->completion && cheap) ||
+           (end > result->completion && sweep->problem->prefer == CHOOSE_EARLIEST);
 }
 
 static bool sweep_run (struct sweep *sweep, struct choose_result *result, bool *too_dear)
@@ -216,11 +294,39 @@ static bool sweep_run (struct sweep *sweep, struct choose_result *result, bool *
             sweep->parts_covered++;
         bool last_begin = e + 1 == sweep->edge_count || sweep->edge[e + 1].at != edge->at ||
                           !sweep->edge[e + 1].begin;
-        if (last_begin && sweep->parts_covered == problem->part_count &&
-            moment_try (sweep, edge->at, result, too_dear))
-            return true;
+        if (!last_begin || sweep->parts_covered < problem->part_count)
+            continue;
+        if (sweep_over (sweep, edge->at, result))
+            break;
+        moment_try (sweep, edge->at, result, too_dear);
     }
-    return false;
+    return sweep->found;
+}
+
+/* Offers by part, then as they are tried. An insertion sort: a part has few offers, or many alike. */
+static void sweep_order (struct sweep *sweep)
+{
+    const struct choose_problem *problem = sweep->problem;
+    uint32_t count = 0;
+    for (uint32_t p = 0; p < problem->part_count; p++) {
+        sweep->first[p] = count;
+        for (uint32_t o = 0; o < problem->offer_count; o++) {
+            uint32_t at = count;
+            if (problem->offer[o].part != p)
+                continue;
+            for (; at > sweep->first[p] && tried_before (problem, o, sweep->order[at - 1]); at--)
+                sweep->order[at] = sweep->order[at - 1];
+            sweep->order[at] = o;
+            count++;
+        }
+    }
+    sweep->first[problem->part_count] = count;
+    sweep->span_min = INT64_MIN;
+    for (uint32_t p = 0; p < problem->part_count; p++) {
+        struct total least = part_least (sweep, p, false);
+        sweep->span_min = least.span > sweep->span_min ? least.span : sweep->span_min;
+        sweep->price_min = price_add (sweep->price_min, least.price);
+    }
 }
 
 static int problem_check (const struct choose_problem *problem, uint64_t *edges, struct err *err)
@@ -242,6 +348,14 @@ static int problem_check (const struct choose_problem *problem, uint64_t *edges,
     return 0;
 }
 
+static const char *bound_text (const struct choose_problem *problem)
+{
+    if (problem->deadline)
+        return problem->not_after ? " before the latest start and the deadline"
+                                  : " before the deadline";
+    return problem->not_after ? " before the latest start" : " within the horizon";
+}
+
 int choose_group (const struct choose_problem *problem, struct choose_result *result,
                   struct err *err)
 {
@@ -254,11 +368,13 @@ int choose_group (const struct choose_problem *problem, struct choose_result *re
         return rc;
     sweep.edge = calloc (edges + 1, sizeof *sweep.edge);
     sweep.open = calloc ((size_t)problem->offer_count + 1, sizeof *sweep.open);
-    if (!sweep.edge || !sweep.open) {
+    sweep.order = calloc ((size_t)problem->offer_count + 1, sizeof *sweep.order);
+    if (!sweep.edge || !sweep.open || !sweep.order) {
         rc = err_set (err, ERR_NOMEM, "choose: no memory for %llu bounds",
                       (unsigned long long)edges);
         goto out;
     }
+    sweep_order (&sweep);
     sweep_fill (&sweep, part_possible);
     if (sweep_run (&sweep, result, &too_dear))
         goto out;
@@ -266,23 +382,28 @@ int choose_group (const struct choose_problem *problem, struct choose_result *re
         if (!part_possible[p]) {
             rc = err_set (err, ERR_NOT_FOUND, "component %s has no possible start%s",
                           problem->part[p].name ? problem->part[p].name : "?",
-                          problem->deadline ? " before the deadline" : " within the horizon");
+                          bound_text (problem));
             goto out;
         }
     }
     rc = too_dear ? err_set (err, ERR_NOT_FOUND, "every common start costs more than the bound")
                   : err_set (err, ERR_NOT_FOUND, "the components have no common start%s",
-                             problem->deadline ? " before the deadline" : " within the horizon");
+                             bound_text (problem));
 out:
     free (sweep.edge);
     free (sweep.open);
+    free (sweep.order);
     return rc;
 }
 
-bool choose_better (const struct choose_candidate *a, const struct choose_candidate *b)
+bool choose_better (const struct choose_candidate *a, const struct choose_candidate *b,
+                    enum choose_prefer prefer)
 {
     /* Idle sites answer within milliseconds of one another: that is no reason to prefer one. */
-    time_us a_second = a->start / US_PER_S, b_second = b->start / US_PER_S;
+    time_us a_second = add_sat (a->start, a->walltime) / US_PER_S;
+    time_us b_second = add_sat (b->start, b->walltime) / US_PER_S;
+    if (prefer == CHOOSE_CHEAPEST && a->price != b->price)
+        return a->price < b->price;
     if (a_second != b_second)
         return a_second < b_second;
     if (a->price != b->price)
@@ -293,18 +414,20 @@ bool choose_better (const struct choose_candidate *a, const struct choose_candid
 }
 
 uint32_t choose_single (const struct choose_candidate *candidate, uint32_t count,
-                        duration_us walltime, time_us deadline, credit_micro cost_max)
+                        const struct choose_bounds *bounds)
 {
     uint32_t best = UINT32_MAX;
     for (uint32_t i = 0; i < count; i++) {
         const struct choose_candidate *c = &candidate[i];
         if (c->start == TIME_US_NONE || !c->funded)
             continue;
-        if (cost_max && c->price > cost_max)
+        if (bounds->cost_max && c->price > bounds->cost_max)
             continue;
-        if (deadline && c->start > sub_sat (deadline, walltime))
+        if (bounds->deadline && c->start > sub_sat (bounds->deadline, c->walltime))
             continue;
-        if (best == UINT32_MAX || choose_better (c, &candidate[best]))
+        if (bounds->not_after && c->start > bounds->not_after)
+            continue;
+        if (best == UINT32_MAX || choose_better (c, &candidate[best], bounds->prefer))
             best = i;
     }
     return best;

@@ -1,10 +1,12 @@
-/* choose: when and where. Pure: no clock, no I/O, no allocation that outlives the call.
+/* choose: when, where and how large. Pure: no clock, no I/O, no allocation that outlives the call.
  *
- * Sites answer a query with the intervals in which a component could *start*. choose_group
- * intersects them, shifted by the components' offsets, in one sweep over the interval bounds:
- * O(I log I) for I intervals in all, plus a small assignment at each moment at which every
- * component has a site. The result is the earliest common start; among assignments at that moment
- * the cheapest; the last tie-break is the site number (canonical order).
+ * Sites answer a query with the intervals in which a component, in one of its sizes, could *start*.
+ * choose_group intersects them, shifted by the components' offsets, in one sweep over the interval
+ * bounds: O(I log I) for I intervals in all, plus a small assignment at each moment at which every
+ * component has a site. The result is the earliest completion and, of those, the cheapest; or the
+ * cheapest and, of those, the earliest. Where all sizes take equally long the earliest completion is
+ * the earliest common start, and the sweep ends there. The last tie-break is the site number
+ * (canonical order), then the shape.
  *
  * choose_single ranks sites for an ordinary job, by choose_better. */
 #ifndef NUI_META_CORE_CHOOSE_H
@@ -21,6 +23,7 @@ enum {
     CHOOSE_OFFERS_MAX = 4096,
     CHOOSE_INTERVALS_MAX = 256,   /* of one offer */
     CHOOSE_ASSIGN_STEPS_MAX = 4096, /* backtracking bound at one moment */
+    CHOOSE_STEPS_MAX = 1 << 20,     /* and of all moments */
 };
 
 struct choose_interval {
@@ -28,10 +31,17 @@ struct choose_interval {
     time_us end; /* inclusive */
 };
 
-/* One site's answer for one part. */
+enum choose_prefer {
+    CHOOSE_EARLIEST = 0, /* completion, then price */
+    CHOOSE_CHEAPEST,     /* price, then completion */
+};
+
+/* One site's answer for one part in one size. */
 struct choose_offer {
     uint32_t part;
     uint32_t site;             /* number in canonical order (sorted names) */
+    uint32_t shape;            /* which of the part's sizes */
+    duration_us walltime;      /* of that size; 0: the part's */
     uint32_t procs;            /* would be dedicated */
     uint32_t site_procs;       /* the site's capacity; 0: not known */
     credit_micro price;
@@ -53,12 +63,15 @@ struct choose_problem {
     uint32_t offer_count;
     time_us now;               /* no part starts before this moment */
     time_us not_before;        /* bound on the common moment; 0: none */
+    time_us not_after;         /* the same from above; 0: none */
     time_us deadline;          /* every part has ended by then; 0: none */
     credit_micro cost_max;     /* 0: no bound */
+    enum choose_prefer prefer;
 };
 
 struct choose_result {
     time_us start;                        /* the common moment */
+    time_us completion;                   /* of the part that ends last */
     credit_micro price;
     uint32_t offer[CHOOSE_PARTS_MAX];     /* index into problem->offer, per part */
 };
@@ -72,6 +85,7 @@ int choose_group (const struct choose_problem *problem, struct choose_result *re
 struct choose_candidate {
     uint32_t site;
     time_us start;             /* estimated; TIME_US_NONE: unknown */
+    duration_us walltime;      /* of the size it is for */
     credit_micro price;
     bool funded;
     uint32_t free_procs;       /* now, as reported */
@@ -89,15 +103,22 @@ struct choose_record {
 time_us choose_expected (time_us median, time_us promised, time_us now,
                          const struct choose_record *record);
 
-/* Which of two comes first: by the second in which it starts (one walltime for all sites, so earlier
- * start is earlier completion), then price, then more free processors, then number. The one order
- * of placing and of what an estimate lists first. */
-bool choose_better (const struct choose_candidate *a, const struct choose_candidate *b);
+/* Which of two comes first: by the second in which it ends, then price; or by price, then that second;
+ * then more free processors, then site number. The one order of placing and of what an estimate
+ * lists first. */
+bool choose_better (const struct choose_candidate *a, const struct choose_candidate *b,
+                    enum choose_prefer prefer);
 
-/* Index of the best, or UINT32_MAX when none has a known start, is funded, costs no more than
- * cost_max (0: no bound) and ends by the deadline (0: none). */
+struct choose_bounds {
+    time_us not_after;         /* latest start; 0: none */
+    time_us deadline;          /* it has ended by then; 0: none */
+    credit_micro cost_max;     /* 0: no bound */
+    enum choose_prefer prefer;
+};
+
+/* Index of the best, or UINT32_MAX when none has a known start, is funded and within the bounds. */
 uint32_t choose_single (const struct choose_candidate *candidate, uint32_t count,
-                        duration_us walltime, time_us deadline, credit_micro cost_max);
+                        const struct choose_bounds *bounds);
 
 /* One cell of a site's table of start estimates. */
 struct choose_estimate {

@@ -345,6 +345,9 @@ static void chosen (struct step *s, const struct choose_result *result)
         const struct choose_offer *offer = &problem->offer[result->offer[p]];
         snprintf (part->site, sizeof part->site, "%s", event->u.queried.site_name[offer->site]);
         part->price = offer->price;
+        part->shape = offer->shape;
+        if (offer->walltime)
+            part->walltime = offer->walltime;
         part->attempt = 1;
         part->state = PART_NONE;
         part->ended = COALLOC_OPEN;
@@ -364,7 +367,9 @@ static void problem_complete (struct step *s, struct choose_problem *problem)
     problem->now = s->now->wall + lead;
     problem->not_before = record->not_before;
     problem->deadline = record->deadline;
+    problem->not_after = record->not_after;
     problem->cost_max = record->cost_max;
+    problem->prefer = record->prefer;
     for (uint32_t o = 0; o < problem->offer_count; o++) {
         struct choose_offer *offer = &problem->offer[o];
         const struct coalloc_part *part = &record->part[offer->part];

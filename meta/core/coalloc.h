@@ -84,7 +84,8 @@ struct coalloc_part {
     char name[COALLOC_NAME_MAX];
     char site[COALLOC_NAME_MAX];      /* "" until chosen */
     duration_us offset;
-    duration_us walltime;
+    duration_us walltime;             /* of the chosen shape */
+    uint32_t shape;                   /* which of its sizes was chosen */
     enum part_state state;
     uint32_t attempt;                 /* of Prepare within the transaction, from 1 */
     credit_micro price;
@@ -117,9 +118,11 @@ struct coalloc_record {
     struct coalloc_part *part;
     /* Bounds of the job. */
     time_us not_before;
+    time_us not_after;                /* latest start; 0: none */
     time_us deadline;
     time_us expires;
     credit_micro cost_max;
+    enum choose_prefer prefer;
     /* Not durable. */
     duration_us wake_mono;            /* end of a back-off or of an undo's patience; 0: none */
     duration_us prepare_rtt;          /* smoothed; 0: not measured */

@@ -47,6 +47,11 @@ static const char *const steps[] = {
     "CREATE TABLE decision (txn BLOB PRIMARY KEY, decision INTEGER NOT NULL,"
     " at_us INTEGER NOT NULL) WITHOUT ROWID;"
     "CREATE TABLE site (name TEXT PRIMARY KEY, acked INTEGER NOT NULL) WITHOUT ROWID;",
+    /* Sizes to choose from; the latest start; what is preferred. */
+    "ALTER TABLE job ADD COLUMN shape INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE coalloc_part ADD COLUMN shape INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE coalloc ADD COLUMN not_after_us INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE coalloc ADD COLUMN prefer INTEGER NOT NULL DEFAULT 0;",
     NULL,
 };
 
@@ -176,7 +181,8 @@ int metastore_job_update (struct metastore *store, const struct job_row *row, st
         store->store,
         "UPDATE job SET state = ?2, ended = ?3, reason_code = ?4, reason_text = ?5, start_us = ?6,"
         " start_is_estimate = ?7, end_us = ?8, price = ?9, attempts = ?10, change = ?11,"
-        " cancel_wanted = ?12, site = ?13, site_attempt = ?14, place = ?15 WHERE number = ?1");
+        " cancel_wanted = ?12, site = ?13, site_attempt = ?14, place = ?15, shape = ?16"
+        " WHERE number = ?1");
     store_bind_int (q, 1, (int64_t)row->number);
     store_bind_int (q, 2, row->state);
     store_bind_int (q, 3, row->ended);
@@ -192,6 +198,7 @@ int metastore_job_update (struct metastore *store, const struct job_row *row, st
     store_bind_text (q, 13, text_or_empty (row->site));
     store_bind_int (q, 14, row->site_attempt);
     store_bind_int (q, 15, row->place);
+    store_bind_int (q, 16, row->shape);
     return store_run (q, err);
 }
 
@@ -216,7 +223,7 @@ int metastore_job_load (struct metastore *store, uint64_t number, struct arena *
         store->store,
         "SELECT uuid, submitter, name, account, envelope, submit_us, state, ended, reason_code,"
         " reason_text, start_us, start_is_estimate, end_us, price, attempts, change,"
-        " cancel_wanted, site, site_attempt, place FROM job WHERE number = ?1");
+        " cancel_wanted, site, site_attempt, place, shape FROM job WHERE number = ?1");
     store_bind_int (q, 1, (int64_t)number);
     int rc = store_step (q, err);
     if (rc < 0)
@@ -245,6 +252,7 @@ int metastore_job_load (struct metastore *store, uint64_t number, struct arena *
     out->site = text_col (q, 17, arena);
     out->site_attempt = (uint32_t)store_col_int (q, 18);
     out->place = (int32_t)store_col_int (q, 19);
+    out->shape = (uint32_t)store_col_int (q, 20);
     store_reset (q);
     return 0;
 }
@@ -349,8 +357,8 @@ static int part_save (struct metastore *store, uint64_t number, uint32_t index,
     struct store_stmt *q = store_stmt (
         store->store,
         "INSERT OR REPLACE INTO coalloc_part (job, idx, name, site, offset_us, walltime_us, state,"
-        " attempt, price, ended, hint_site, hint_start_us)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)");
+        " attempt, price, ended, hint_site, hint_start_us, shape)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)");
     store_bind_int (q, 1, (int64_t)number);
     store_bind_int (q, 2, index);
     store_bind_text (q, 3, part->name);
@@ -363,6 +371,7 @@ static int part_save (struct metastore *store, uint64_t number, uint32_t index,
     store_bind_int (q, 10, part->ended);
     store_bind_text (q, 11, part->hint_site);
     store_bind_int (q, 12, part->hint_start);
+    store_bind_int (q, 13, part->shape);
     return store_run (q, err);
 }
 
@@ -373,8 +382,9 @@ int metastore_coalloc_save (struct metastore *store, uint64_t number,
         store->store,
         "INSERT INTO coalloc (job, phase, tries, cancel_wanted, ran, decided, outcome,"
         " reason_code, reason_text, created_us, txn, start_token, slot_start_us, start_at_us,"
-        " not_before_us, deadline_us, expires_us, cost_max) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7,"
-        " ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18) ON CONFLICT (job) DO UPDATE SET"
+        " not_before_us, deadline_us, expires_us, cost_max, not_after_us, prefer)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,"
+        " ?18, ?19, ?20) ON CONFLICT (job) DO UPDATE SET"
         " phase = excluded.phase, tries = excluded.tries, cancel_wanted = excluded.cancel_wanted,"
         " ran = excluded.ran, decided = excluded.decided, outcome = excluded.outcome,"
         " reason_code = excluded.reason_code, reason_text = excluded.reason_text,"
@@ -398,6 +408,8 @@ int metastore_coalloc_save (struct metastore *store, uint64_t number,
     store_bind_int (q, 16, record->deadline);
     store_bind_int (q, 17, record->expires);
     store_bind_int (q, 18, record->cost_max);
+    store_bind_int (q, 19, record->not_after);
+    store_bind_int (q, 20, record->prefer);
     int rc = store_run (q, err);
     for (uint32_t p = 0; p < record->part_count && rc == 0; p++)
         rc = part_save (store, number, p, &record->part[p], err);
@@ -440,6 +452,8 @@ static int record_col (struct store_stmt *q, struct coalloc_record *record, stru
     record->deadline = store_col_int (q, 14);
     record->expires = store_col_int (q, 15);
     record->cost_max = store_col_int (q, 16);
+    record->not_after = store_col_int (q, 18);
+    record->prefer = (enum choose_prefer)store_col_int (q, 19);
     return rc;
 }
 
@@ -455,6 +469,7 @@ static void part_col (struct store_stmt *q, struct coalloc_part *part)
     part->ended = (enum coalloc_outcome)store_col_int (q, 8);
     name_col (q, 9, part->hint_site, sizeof part->hint_site);
     part->hint_start = store_col_int (q, 10);
+    part->shape = (uint32_t)store_col_int (q, 11);
 }
 
 static int parts_load (struct metastore *store, uint64_t number, struct coalloc_record *record,
@@ -462,7 +477,7 @@ static int parts_load (struct metastore *store, uint64_t number, struct coalloc_
 {
     struct store_stmt *q = store_stmt (
         store->store, "SELECT idx, name, site, offset_us, walltime_us, state, attempt, price, ended,"
-                      " hint_site, hint_start_us FROM coalloc_part WHERE job = ?1 ORDER BY idx");
+                      " hint_site, hint_start_us, shape FROM coalloc_part WHERE job = ?1 ORDER BY idx");
     uint32_t seen = 0;
     int rc;
     store_bind_int (q, 1, (int64_t)number);
@@ -488,8 +503,8 @@ int metastore_coalloc_load (struct metastore *store, uint64_t number,
         store->store,
         "SELECT phase, tries, cancel_wanted, ran, decided, outcome, reason_code, reason_text,"
         " created_us, txn, start_token, slot_start_us, start_at_us, not_before_us, deadline_us,"
-        " expires_us, cost_max, (SELECT count(*) FROM coalloc_part p WHERE p.job = c.job)"
-        " FROM coalloc c WHERE job = ?1");
+        " expires_us, cost_max, (SELECT count(*) FROM coalloc_part p WHERE p.job = c.job),"
+        " not_after_us, prefer FROM coalloc c WHERE job = ?1");
     store_bind_int (q, 1, (int64_t)number);
     int rc = store_step (q, err);
     if (rc < 0)

@@ -48,6 +48,7 @@ struct job_row {
     const char *site;
     uint32_t site_attempt;
     int32_t place;              /* enum single_phase of the service */
+    uint32_t shape;             /* which of its sizes */
 };
 
 struct component_row {

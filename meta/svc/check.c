@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "proto/rpc/jobshape.h"
+
 #define WALLTIME_MAX (366 * 86400 * US_PER_S)
 #define OFFSET_MAX (30 * 86400 * US_PER_S)
 #define FUTURE_MAX (3660 * 86400 * US_PER_S)
@@ -34,13 +36,17 @@ static int component_check (const ComponentMessage *c, struct err *err)
     for (size_t r = 0; r < c->n_reqs; r++)
         if (req_check (c, c->reqs[r], err))
             return ERR_INVALID;
-    if (component_procs (c) > UINT32_MAX)
-        return err_set (err, ERR_INVALID, "component %s: more than %u processors", c->name,
-                        UINT32_MAX);
-    if (c->walltime_us <= 0 || c->walltime_us > WALLTIME_MAX)
-        return err_set (err, ERR_INVALID,
-                        "component %s: the wallclock limit must be above 0 and at most 366 days",
-                        c->name);
+    for (uint32_t s = 0; s <= c->n_shapes; s++) {
+        if (jobshape_check (c, s, err))
+            return ERR_INVALID;
+        if (jobshape_tasks (c, s, 0) > JOB_TASKS_MAX || component_procs (c, s) > UINT32_MAX)
+            return err_set (err, ERR_INVALID, "component %s: more than %d tasks or %u processors",
+                            c->name, JOB_TASKS_MAX, UINT32_MAX);
+        if (jobshape_walltime (c, s) <= 0 || jobshape_walltime (c, s) > WALLTIME_MAX)
+            return err_set (err, ERR_INVALID,
+                            "component %s: the wallclock limit must be above 0 and at most 366 days",
+                            c->name);
+    }
     if (c->offset_us > OFFSET_MAX || c->offset_us < -OFFSET_MAX)
         return err_set (err, ERR_INVALID, "component %s: an offset of more than 30 days", c->name);
     if (c->script.len > JOB_SCRIPT_MAX)
@@ -61,20 +67,24 @@ static int times_check (const JobMessage *job, time_us now, struct err *err)
         return err_set (err, ERR_INVALID, "the job was created in the future; check the clocks");
     if (job->expires_us <= now)
         return err_set (err, ERR_INVALID, "the job's signature expired; submit it anew");
-    if (job->not_before_us < 0 || job->deadline_us < 0 || job->cost_max_micro < 0)
+    if (job->not_before_us < 0 || job->deadline_us < 0 || job->cost_max_micro < 0 ||
+        job->not_after_us < 0)
         return err_set (err, ERR_INVALID, "a time or a cost bound of the job is negative");
     if (job->not_before_us > now + FUTURE_MAX || job->deadline_us > now + 2 * FUTURE_MAX)
         return err_set (err, ERR_INVALID, "a time of the job lies more than ten years ahead");
+    if (job->not_after_us && (job->not_after_us < now || job->not_after_us < job->not_before_us))
+        return err_set (err, ERR_INVALID, "the latest start lies before the earliest, or in the past");
     if (!job->deadline_us)
         return 0;
     time_us start = job->not_before_us > now ? job->not_before_us : now;
     for (size_t i = 0; i < job->n_components; i++) {
         const ComponentMessage *c = job->components[i];
-        if (start + c->offset_us + c->walltime_us > job->deadline_us) {
+        duration_us least = jobshape_walltime_min (c);
+        if (start + c->offset_us + least > job->deadline_us) {
             char need[QUANTITY_TEXT_MAX];
             return err_set (err, ERR_INVALID,
                             "component %s needs %s and cannot end before the deadline", c->name,
-                            duration_format (c->walltime_us, need));
+                            duration_format (least, need));
         }
     }
     return 0;
@@ -92,6 +102,9 @@ int job_check (const JobMessage *job, const char *grid, time_us now, struct err 
                         COALLOC_PARTS_MAX);
     if (strlen (job->name) > 255 || (job->account[0] && name_check ("account", job->account, err)))
         return err_set (err, ERR_INVALID, "the job's name or account is not a name");
+    if (job->prefer[0] && strcmp (job->prefer, "earliest") && strcmp (job->prefer, "cheapest"))
+        return err_set (err, ERR_INVALID, "'%.40s' is not what a job may prefer: earliest or cheapest",
+                        job->prefer);
     for (size_t i = 0; i < job->n_components; i++) {
         if (component_check (job->components[i], err))
             return ERR_INVALID;
@@ -117,11 +130,11 @@ static uint64_t per_task (const Nui__Common__V1__Req *req)
     return req->procs_per_task ? req->procs_per_task : 1;
 }
 
-uint64_t component_procs (const ComponentMessage *component)
+uint64_t component_procs (const ComponentMessage *component, uint32_t shape)
 {
     uint64_t procs = 0;
     for (size_t r = 0; r < component->n_reqs; r++)
-        procs += component->reqs[r]->tasks * per_task (component->reqs[r]);
+        procs += jobshape_tasks (component, shape, r) * per_task (component->reqs[r]);
     return procs;
 }
 
@@ -163,9 +176,10 @@ static int req_fits (const Nui__Common__V1__Req *req, const SiteReport *report, 
     return 0;
 }
 
-int component_fits (const ComponentMessage *component, const SiteReport *report, struct err *err)
+int component_fits (const ComponentMessage *component, uint32_t shape, const SiteReport *report,
+                    struct err *err)
 {
-    uint64_t procs = component_procs (component);
+    uint64_t procs = component_procs (component, shape);
     if (procs > report->procs_total)
         return err_set (err, ERR_LIMIT, "needs %llu procs, %s has %u", (unsigned long long)procs,
                         report->site, report->procs_total);
@@ -173,4 +187,20 @@ int component_fits (const ComponentMessage *component, const SiteReport *report,
         if (req_fits (component->reqs[r], report, err))
             return ERR_LIMIT;
     return 0;
+}
+
+int component_fits_some (const ComponentMessage *component, const SiteReport *report,
+                         struct err *err)
+{
+    for (uint32_t s = 1; s <= component->n_shapes; s++)
+        if (component_fits (component, s, report, NULL) == 0)
+            return 0;
+    return component_fits (component, 0, report, err);
+}
+
+enum choose_prefer job_prefer (const JobMessage *job)
+{
+    if (job->prefer[0])
+        return strcmp (job->prefer, "cheapest") == 0 ? CHOOSE_CHEAPEST : CHOOSE_EARLIEST;
+    return job->deadline_us ? CHOOSE_CHEAPEST : CHOOSE_EARLIEST;
 }

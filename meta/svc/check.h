@@ -16,9 +16,16 @@ enum {
 int job_check (const JobMessage *job, const char *grid, time_us now, struct err *err);
 /* What a job that is to run needs besides: an estimate can do without. */
 int job_check_runnable (const JobMessage *job, struct err *err);
-uint64_t component_procs (const ComponentMessage *component);
-/* Whether a site with this capacity could ever run it; ERR_LIMIT says why not. */
-int component_fits (const ComponentMessage *component, const SiteReport *report, struct err *err);
+/* Of one of its sizes (proto/rpc/jobshape.h). */
+uint64_t component_procs (const ComponentMessage *component, uint32_t shape);
+/* Whether a site with this capacity could ever run it in that size; ERR_LIMIT says why not. */
+int component_fits (const ComponentMessage *component, uint32_t shape, const SiteReport *report,
+                    struct err *err);
+/* In any of its sizes; else what forbids the first. */
+int component_fits_some (const ComponentMessage *component, const SiteReport *report,
+                         struct err *err);
+/* What comes first for its owner. */
+enum choose_prefer job_prefer (const JobMessage *job);
 /* Whether the component may run on the site (its list is empty or names it). */
 bool component_allows (const ComponentMessage *component, const char *site);
 

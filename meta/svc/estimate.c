@@ -6,6 +6,7 @@
 #include "meta/core/choose.h"
 #include "meta/svc/check.h"
 #include "meta/svc/sites.h"
+#include "proto/rpc/jobshape.h"
 
 #define QUOTE_TIMEOUT (5 * US_PER_S)
 
@@ -41,6 +42,7 @@ static Candidate *candidate_add (struct estimate *estimate, uint32_t sites)
     nui__meta__v1__candidate__init (candidate);
     candidate->n_sites = sites;
     candidate->sites = arena_array (estimate->arena, sites, sizeof *candidate->sites);
+    candidate->tasks = arena_array (estimate->arena, sites, sizeof *candidate->tasks);
     for (uint32_t i = 0; i < sites; i++)
         candidate->sites[i] = (char *)protobuf_c_empty_string;
     estimate->candidate[estimate->count++] = candidate;
@@ -57,7 +59,7 @@ static int text_compare (const Candidate *a, const Candidate *b)
     return 0;
 }
 
-static bool candidate_better (const Candidate *a, const Candidate *b)
+static bool candidate_better (const Candidate *a, const Candidate *b, enum choose_prefer prefer)
 {
     if (a->feasible != b->feasible)
         return a->feasible;
@@ -66,27 +68,34 @@ static bool candidate_better (const Candidate *a, const Candidate *b)
     if (a->funded != b->funded)
         return a->funded;
     /* Of completions, since a combination's parts may differ in length; the number stays open. */
-    struct choose_candidate ca = {0, a->completion_us, a->price_micro, a->funded, a->free_procs};
-    struct choose_candidate cb = {0, b->completion_us, b->price_micro, b->funded, b->free_procs};
-    return choose_better (&ca, &cb);
+    struct choose_candidate ca = {0, a->completion_us, 0, a->price_micro, a->funded, a->free_procs};
+    struct choose_candidate cb = {0, b->completion_us, 0, b->price_micro, b->funded, b->free_procs};
+    return choose_better (&ca, &cb, prefer);
 }
 
 /* Stable, so that what is alike keeps the order of the sites' numbers, as in choose_single. */
-static void candidates_sort (Candidate **list, uint32_t count)
+static void candidates_sort (Candidate **list, uint32_t count, enum choose_prefer prefer)
 {
     for (uint32_t i = 1; i < count; i++) {
         Candidate *moved = list[i];
         uint32_t at = i;
-        for (; at > 0 && candidate_better (moved, list[at - 1]); at--)
+        for (; at > 0 && candidate_better (moved, list[at - 1], prefer); at--)
             list[at] = list[at - 1];
         list[at] = moved;
     }
 }
 
+/* The size of part p: the tasks of its first req, which are different in each size. */
+static void tasks_set (const struct survey *survey, Candidate *candidate, uint32_t p, uint32_t shape)
+{
+    candidate->tasks[p] = jobshape_tasks (survey->job->components[p], shape, 0);
+    candidate->n_tasks = candidate->n_sites;
+}
+
 static void finish (struct estimate *estimate)
 {
     Nui__Meta__V1__EstimateReply reply = NUI__META__V1__ESTIMATE_REPLY__INIT;
-    candidates_sort (estimate->candidate, estimate->count);
+    candidates_sort (estimate->candidate, estimate->count, job_prefer (estimate->survey->job));
     reply.n_candidates = estimate->count;
     reply.candidates = estimate->candidate;
     rpccall_reply (estimate->call, &reply.base);
@@ -119,6 +128,7 @@ static void site_candidate (struct estimate *estimate, const struct survey_offer
     const JobMessage *job = survey->job;
     Candidate *candidate = candidate_add (estimate, 1);
     candidate->sites[0] = arena_strdup (estimate->arena, offer->site_name);
+    tasks_set (survey, candidate, 0, offer->shape);
     candidate->free_procs = site->report ? site->report->procs_free : 0;
     candidate->reason =
         reason_message (estimate->arena, offer->reason.code, offer->reason.text);
@@ -126,16 +136,20 @@ static void site_candidate (struct estimate *estimate, const struct survey_offer
         return;
     time_us promised = survey_start_of (offer, job->not_before_us);
     candidate->start_us = survey_expected_of (survey, offer, job->not_before_us);
-    candidate->completion_us = candidate->start_us + job->components[0]->walltime_us;
+    duration_us walltime = jobshape_walltime (job->components[0], offer->shape);
+    candidate->completion_us = candidate->start_us + walltime;
     candidate->forecast = offer->forecast;
     candidate->latest_us = offer->start_count ? latest_of (offer, job->not_before_us) : 0;
     candidate->feasible =
-        promised != 0 && (!job->deadline_us ||
-                          promised + job->components[0]->walltime_us <= job->deadline_us);
+        promised != 0 && (!job->deadline_us || promised + walltime <= job->deadline_us) &&
+        (!job->not_after_us || promised <= job->not_after_us) &&
+        (!job->cost_max_micro || offer->price <= job->cost_max_micro);
     if (!candidate->feasible)
         candidate->reason =
-            reason_message (estimate->arena, "NoResources",
-                            "no start within the site's horizon or before the deadline");
+            job->cost_max_micro && offer->price > job->cost_max_micro
+                ? reason_message (estimate->arena, "TooExpensive", "it costs more than the job's bound")
+                : reason_message (estimate->arena, "NoResources",
+                                  "no start within the site's horizon or in the job's bounds");
     candidate->price_micro = offer->price;
     candidate->funded = offer->priced && offer->funded;
     candidate->account = arena_strdup (estimate->arena, offer->account);
@@ -165,7 +179,7 @@ static void sites_unasked (struct estimate *estimate)
             continue;
         Candidate *candidate = candidate_add (estimate, 1);
         candidate->sites[0] = arena_strdup (estimate->arena, site->name);
-        if (site->report && component_fits (component, site->report, &err))
+        if (site->report && component_fits_some (component, site->report, &err))
             candidate->reason = reason_message (estimate->arena, "NeverFits", err.text);
         else if (!site_worth_asking (metad, site))
             candidate->reason =
@@ -181,7 +195,9 @@ static void sites_unasked (struct estimate *estimate)
 static bool combination_known (const struct estimate *estimate, const Candidate *candidate)
 {
     for (uint32_t i = 0; i + 1 < estimate->count; i++)
-        if (text_compare (estimate->candidate[i], candidate) == 0)
+        if (text_compare (estimate->candidate[i], candidate) == 0 &&
+            memcmp (estimate->candidate[i]->tasks, candidate->tasks,
+                    candidate->n_sites * sizeof *candidate->tasks) == 0)
             return true;
     return false;
 }
@@ -195,9 +211,10 @@ static void combination_add (struct estimate *estimate, const struct choose_prob
         const struct choose_offer *offer = &problem->offer[result->offer[p]];
         const struct site *site = survey->metad->site[offer->site];
         const struct choose_part *part = &problem->part[p];
-        time_us end = result->start + part->offset + part->walltime;
+        time_us end = result->start + part->offset + offer->walltime;
         bool seen = false;
         candidate->sites[p] = arena_strdup (estimate->arena, site->name);
+        tasks_set (survey, candidate, p, offer->shape);
         for (uint32_t k = 0; k < p; k++)
             seen = seen || strcmp (candidate->sites[k], site->name) == 0;
         if (!seen && site->report)
@@ -217,7 +234,9 @@ static void problem_bounds (const struct survey *survey, struct choose_problem *
     const struct metad_config *config = survey->metad->config;
     problem->now = clock_now_us () + config->policy.lead;
     problem->not_before = survey->job->not_before_us;
+    problem->not_after = survey->job->not_after_us;
     problem->deadline = survey->job->deadline_us;
+    problem->prefer = job_prefer (survey->job);
     problem->cost_max = survey->job->cost_max_micro;
 }
 
@@ -292,7 +311,9 @@ static void combination_quote (struct estimate *estimate, Candidate *candidate)
     for (uint32_t p = 0; p < survey->part_count; p++)
         for (uint32_t i = 0; i < survey->offer_count; i++)
             if (survey->offer[i].part == p &&
-                strcmp (survey->offer[i].site_name, candidate->sites[p]) == 0)
+                strcmp (survey->offer[i].site_name, candidate->sites[p]) == 0 &&
+                jobshape_tasks (survey->job->components[p], survey->offer[i].shape, 0) ==
+                    candidate->tasks[p])
                 request.items[request.n_items++] =
                     price_item (survey->job, &survey->offer[i], estimate->arena);
     estimate->outstanding++;
@@ -332,7 +353,8 @@ void estimate_answer (struct rpccall *call, struct survey *survey)
     estimate->survey = survey;
     estimate->arena = arena_create (0);
     estimate->candidate =
-        arena_array (estimate->arena, survey->metad->site_count + ESTIMATE_COMBINATIONS_MAX + 2u,
+        arena_array (estimate->arena, survey->metad->site_count + survey->offer_count +
+                                          ESTIMATE_COMBINATIONS_MAX + 2u,
                      sizeof *estimate->candidate);
     if (survey->part_count == 1) {
         for (uint32_t i = 0; i < survey->offer_count; i++)

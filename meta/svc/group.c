@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "meta/svc/check.h"
 #include "meta/svc/sites.h"
 #include "meta/svc/survey.h"
 
@@ -31,7 +32,9 @@ int group_prepare (struct gridjob *job, struct err *err)
         return ERR_LIMIT;
     record->created = clock_now_us ();
     record->not_before = job->job->not_before_us;
+    record->not_after = job->job->not_after_us;
     record->deadline = job->job->deadline_us;
+    record->prefer = job_prefer (job->job);
     record->expires = job->job->expires_us;
     record->cost_max = job->job->cost_max_micro;
     for (uint32_t p = 0; p < job->part_count; p++) {
@@ -296,6 +299,7 @@ static void prepare_send (struct gridjob *job, const struct coalloc_action *acti
     request.grid_job_id = job->id;
     request.slot_start_us = record->slot_start + record->part[action->part].offset;
     request.lease_us = job->metad->config->policy.lease;
+    request.shape = record->part[action->part].shape;
     request.start_token_hash = (ProtobufCBinaryData){sizeof hash, hash};
     part_send (job, action, "Prepare", &request.base);
 }

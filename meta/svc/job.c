@@ -193,6 +193,7 @@ static struct job_row row_of (const struct gridjob *job)
         .site = job->site,
         .site_attempt = job->site_attempt,
         .place = (int32_t)job->place,
+        .shape = job->shape,
     };
     memcpy (row.uuid.b, job->job->uuid.data, sizeof row.uuid.b);
     return row;
@@ -314,6 +315,7 @@ static void row_take (struct gridjob *job, const struct job_row *row)
     snprintf (job->site, sizeof job->site, "%s", row->site);
     job->site_attempt = row->site_attempt;
     job->place = (enum single_phase)row->place;
+    job->shape = row->shape;
 }
 
 static struct gridjob *job_load (struct metad *metad, uint64_t number, struct err *err)

@@ -46,6 +46,7 @@ struct gridjob {
     /* An ordinary job. */
     enum single_phase place;
     char site[COALLOC_NAME_MAX];
+    uint32_t shape;                    /* in which of its sizes it is there */
     uint32_t site_attempt;
     uint32_t failures;                 /* for the back-off; not durable */
     char (*refused_by)[COALLOC_NAME_MAX]; /* sites that said no; not durable */

@@ -4,8 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "meta/svc/check.h"
 #include "meta/svc/sites.h"
 #include "meta/svc/survey.h"
+#include "proto/rpc/jobshape.h"
 
 #define SUBMIT_TIMEOUT (10 * US_PER_S)
 
@@ -111,6 +113,15 @@ static void site_refused (struct gridjob *job, const char *code, const char *tex
         job_timer (job, 0);
 }
 
+/* What is to be looked at while a site has the job. */
+static void placed_timer (struct gridjob *job)
+{
+    if (job->job->not_after_us && job->state == NUI__META__V1__GRID_JOB_STATE__GRID_QUEUED) {
+        duration_us left = job->job->not_after_us - clock_now_us ();
+        job_timer (job, left > 0 ? left + 1 : US_PER_S);
+    }
+}
+
 static void submit_done (void *arg, const struct rpc_result *result)
 {
     struct gridjob *job = call_end (arg);
@@ -147,6 +158,8 @@ static void submit_done (void *arg, const struct rpc_result *result)
     job_reason (job, "", "%s", "");
     if (save (job) && job->cancel_wanted)
         job_timer (job, 0);
+    else
+        placed_timer (job);
 }
 
 static void submit_send (struct gridjob *job)
@@ -164,6 +177,7 @@ static void submit_send (struct gridjob *job)
     request.component = job->part[0].name;
     request.grid_job_id = job->id;
     request.attempt = job->site_attempt;
+    request.shape = job->shape;
     job->busy = true;
     link_call (site->link, "Submit", &request.base, SUBMIT_TIMEOUT, submit_done, call_new (job));
 }
@@ -205,7 +219,7 @@ static void none_chosen (struct gridjob *job, const struct survey *survey)
     }
     if (any) {
         struct coalloc_reason late = {"NoResources",
-                                      "no site offers a start within its horizon or the deadline"};
+                                      "no site offers a start within its horizon and the job's bounds"};
         wait_for_reason (job, &late);
         return;
     }
@@ -228,17 +242,23 @@ static void surveyed (struct gridjob *job, struct survey *survey)
         time_us promised = survey_start_of (offer, job->job->not_before_us);
         if (!offer->answered || !offer->feasible || !offer->priced || !promised)
             continue;
-        time_us start = job->job->deadline_us /* what is only expected keeps no deadline */
+        bool bound = job->job->deadline_us || job->job->not_after_us;
+        time_us start = bound /* what is only expected keeps no deadline */
                             ? promised
                             : survey_expected_of (survey, offer, job->job->not_before_us);
         const SiteReport *report = survey->metad->site[offer->site]->report;
         from[count] = i;
         candidate[count++] =
-            (struct choose_candidate){offer->site, start, offer->price, offer->funded,
+            (struct choose_candidate){offer->site,
+                                      start,
+                                      jobshape_walltime (job->job->components[0], offer->shape),
+                                      offer->price,
+                                      offer->funded,
                                       report ? report->procs_free : 0};
     }
-    uint32_t best = choose_single (candidate, count, job->job->components[0]->walltime_us,
-                                   job->job->deadline_us, job->job->cost_max_micro);
+    struct choose_bounds bounds = {job->job->not_after_us, job->job->deadline_us,
+                                   job->job->cost_max_micro, job_prefer (job->job)};
+    uint32_t best = choose_single (candidate, count, &bounds);
     if (best == UINT32_MAX) {
         none_chosen (job, survey);
         goto out;
@@ -249,6 +269,7 @@ static void surveyed (struct gridjob *job, struct survey *survey)
     job->part[0].dirty = true;
     job->site_attempt++;
     job->place = SINGLE_SENDING;
+    job->shape = offer->shape;
     job->price = offer->price;
     job->start_us = candidate[best].start;
     job->start_is_estimate = true;
@@ -280,8 +301,13 @@ static void choose_now (struct gridjob *job)
         return;
     }
     if (job->job->deadline_us &&
-        clock_now_us () > job->job->deadline_us - job->job->components[0]->walltime_us) {
+        clock_now_us () > job->job->deadline_us - jobshape_walltime_min (job->job->components[0])) {
         struct coalloc_reason reason = {"Deadline", "it can no longer end before its deadline"};
+        refuse (job, &reason);
+        return;
+    }
+    if (job->job->not_after_us && clock_now_us () > job->job->not_after_us) {
+        struct coalloc_reason reason = {"TooLate", "it did not get a start before its latest one"};
         refuse (job, &reason);
         return;
     }
@@ -324,7 +350,8 @@ static void cancel_done (void *arg, const struct rpc_result *result)
     }
 }
 
-static void cancel_send (struct gridjob *job)
+static void cancel_send (struct gridjob *job, bool waiting_only,
+                         void (*done) (void *arg, const struct rpc_result *result))
 {
     struct site *site = site_find (job->metad, job->site);
     if (!site) {
@@ -333,8 +360,9 @@ static void cancel_send (struct gridjob *job)
     }
     Nui__Local__V1__JobRequest request = NUI__LOCAL__V1__JOB_REQUEST__INIT;
     request.job_id = job->part[0].site_job_id[0] ? job->part[0].site_job_id : job->id;
+    request.waiting_only = waiting_only;
     job->busy = true;
-    link_call (site->link, "Cancel", &request.base, SUBMIT_TIMEOUT, cancel_done, call_new (job));
+    link_call (site->link, "Cancel", &request.base, SUBMIT_TIMEOUT, done, call_new (job));
 }
 
 void single_cancel (struct gridjob *job, const char *who)
@@ -344,7 +372,38 @@ void single_cancel (struct gridjob *job, const char *who)
     if (job->place == SINGLE_CHOOSE)
         job_end (job, NUI__META__V1__GRID_JOB_STATE__GRID_CANCELLED);
     if (save (job) && job->place == SINGLE_PLACED && !job->busy)
-        cancel_send (job);
+        cancel_send (job, false, cancel_done);
+}
+
+/* ---- a latest start */
+
+/* In a site's queue past its latest start. */
+static bool is_late (const struct gridjob *job)
+{
+    return job->job->not_after_us && job->place == SINGLE_PLACED &&
+           job->state == NUI__META__V1__GRID_JOB_STATE__GRID_QUEUED &&
+           clock_now_us () > job->job->not_after_us;
+}
+
+static void late_end (struct gridjob *job)
+{
+    job_reason (job, "TooLate", "%s did not start it before its latest start", job->site);
+    job_end (job, NUI__META__V1__GRID_JOB_STATE__GRID_REFUSED);
+}
+
+static void taken_back (void *arg, const struct rpc_result *result)
+{
+    struct gridjob *job = call_end (arg);
+    if (!job)
+        return;
+    if (result->status == RPC_OK && ((const Nui__Local__V1__CancelReply *)result->reply)->started)
+        return; /* in time after all; the site's event says when */
+    if (result->status == RPC_OK || result->status == RPC_NOT_FOUND) {
+        late_end (job);
+        save (job);
+    } else {
+        again_later (job);
+    }
 }
 
 /* ---- the job's life */
@@ -362,13 +421,22 @@ void single_wake (struct gridjob *job)
         break;
     case SINGLE_PLACED:
         if (job->cancel_wanted)
-            cancel_send (job);
+            cancel_send (job, false, cancel_done);
+        else if (is_late (job))
+            cancel_send (job, true, taken_back);
+        else
+            placed_timer (job);
         break;
     }
 }
 
 static void ended_take (struct gridjob *job, const JobInfo *info)
 {
+    if (info->state == NUI__LOCAL__V1__JOB_STATE__JOB_CANCELLED && !info->start_us && is_late (job) &&
+        !job->cancel_wanted) {
+        late_end (job);
+        return;
+    }
     const char *text = info->reason ? info->reason->text : "";
     const char *code = info->reason ? info->reason->code : "";
     job->start_us = info->start_us;
@@ -430,4 +498,6 @@ void single_heard (struct gridjob *job)
     job->start_is_estimate = !runs;
     job_reason (job, info->reason ? info->reason->code : "", "%s",
                 info->reason ? info->reason->text : "");
+    if (!job->cancel_wanted)
+        placed_timer (job);
 }

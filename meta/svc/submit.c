@@ -11,6 +11,7 @@
 #include "meta/svc/sites.h"
 #include "meta/svc/survey.h"
 #include "proto/rpc/envelope.h"
+#include "proto/rpc/jobshape.h"
 
 enum { LIVE_JOBS_MAX = 500000 };
 
@@ -89,7 +90,7 @@ static int sites_check (struct asking *asking, struct err *err)
         for (uint32_t i = 0; i < metad->site_count && !possible; i++) {
             const struct site *site = metad->site[i];
             if (site->configured && component_allows (component, site->name))
-                possible = !site->report || component_fits (component, site->report, &why) == 0;
+                possible = !site->report || component_fits_some (component, site->report, &why) == 0;
         }
         if (!possible)
             return err_set (err, ERR_LIMIT, "component %s is larger than any allowed site: %s",
@@ -271,8 +272,8 @@ static void group_quote (struct asking *asking)
     arena_destroy (arena);
 }
 
-/* Whether the answers leave a way to end before the deadline. Silent sites may still offer one. */
-static int deadline_check (const struct asking *asking, struct err *err)
+/* Whether the answers leave a way to start and end in time. Silent sites may still offer one. */
+static int bounds_check (const struct asking *asking, struct err *err)
 {
     const struct survey *survey = asking->survey;
     const JobMessage *job = asking->job;
@@ -287,11 +288,15 @@ static int deadline_check (const struct asking *asking, struct err *err)
         time_us start = survey_start_of (offer, job->not_before_us);
         possible = possible || !offer->answered ||
                    (offer->feasible && start &&
-                    start + job->components[0]->walltime_us <= job->deadline_us);
+                    (!job->cost_max_micro || offer->price <= job->cost_max_micro) &&
+                    (!job->not_after_us || start <= job->not_after_us) &&
+                    (!job->deadline_us || start + jobshape_walltime (job->components[0], offer->shape) <= job->deadline_us));
     }
     if (job->n_components == 1) {
         if (!possible)
-            rc = err_set (err, ERR_LIMIT, "no site can complete the job before its deadline");
+            rc = err_set (err, ERR_LIMIT, job->deadline_us
+                              ? "no site can complete the job before its deadline within its bounds"
+                              : "no site can start the job before its latest start within its bounds");
         goto out;
     }
     for (uint32_t i = 0; i < survey->offer_count; i++)
@@ -300,6 +305,8 @@ static int deadline_check (const struct asking *asking, struct err *err)
     survey_problem (survey, arena, &problem, &index);
     problem.now = clock_now_us () + asking->metad->config->policy.lead;
     problem.not_before = job->not_before_us;
+    problem.not_after = job->not_after_us;
+    problem.cost_max = job->cost_max_micro;
     problem.deadline = job->deadline_us;
     struct err why;
     if (choose_group (&problem, &result, &why))
@@ -339,7 +346,7 @@ static int answers_check (const struct asking *asking, struct err *err)
     }
     if (!funded && !survey->group_quoted)
         return err_set (err, ERR_FUNDS, "insufficient funds: %s", survey->bank.text);
-    return job->deadline_us ? deadline_check (asking, err) : 0;
+    return job->deadline_us || job->not_after_us ? bounds_check (asking, err) : 0;
 }
 
 static void submit_surveyed (void *arg, struct survey *survey)

@@ -8,6 +8,7 @@
 #include "meta/svc/check.h"
 #include "meta/svc/sites.h"
 #include "proto/base/strbuf.h"
+#include "proto/rpc/jobshape.h"
 
 #define QUERY_TIMEOUT (5 * US_PER_S)
 #define QUOTE_TIMEOUT (5 * US_PER_S)
@@ -16,7 +17,7 @@
 
 struct ranked {
     struct survey_pair pair;
-    time_us start;
+    time_us completion;
     const char *name;
 };
 
@@ -24,22 +25,26 @@ static int ranked_compare (const void *pa, const void *pb)
 {
     const struct ranked *a = pa;
     const struct ranked *b = pb;
-    if (a->start != b->start)
-        return a->start < b->start ? -1 : 1;
-    return strcmp (a->name, b->name);
+    if (a->completion != b->completion)
+        return a->completion < b->completion ? -1 : 1;
+    int order = strcmp (a->name, b->name);
+    return order ? order : (int)a->pair.shape - (int)b->pair.shape;
 }
 
-static time_us report_start (const SiteReport *report, const ComponentMessage *component,
-                             struct arena *arena)
+/* By the site's report; TIME_US_MAX where it says nothing of this size. */
+static time_us report_completion (const SiteReport *report, const ComponentMessage *component,
+                                  uint32_t shape, struct arena *arena)
 {
+    duration_us walltime = jobshape_walltime (component, shape);
     struct choose_estimate *table =
         arena_array (arena, report->n_estimates + 1, sizeof *table);
     for (size_t i = 0; i < report->n_estimates; i++)
         table[i] = (struct choose_estimate){report->estimates[i]->procs,
                                             report->estimates[i]->walltime_us,
                                             report->estimates[i]->start_us};
-    return choose_report_start (table, (uint32_t)report->n_estimates,
-                                (uint32_t)component_procs (component), component->walltime_us);
+    time_us start = choose_report_start (table, (uint32_t)report->n_estimates,
+                                         (uint32_t)component_procs (component, shape), walltime);
+    return start == TIME_US_NONE ? TIME_US_MAX : start + walltime;
 }
 
 static bool is_refused (const char *name, const char (*refused_by)[COALLOC_NAME_MAX],
@@ -55,7 +60,7 @@ uint32_t survey_candidates (struct metad *metad, const JobMessage *job,
                             const char (*refused_by)[COALLOC_NAME_MAX], uint32_t refused_count,
                             struct arena *arena, struct survey_pair **out)
 {
-    size_t max = job->n_components * (size_t)metad->site_count;
+    size_t max = job->n_components * (size_t)metad->site_count * (JOB_SHAPES_MAX + 1);
     struct ranked *ranked = arena_array (arena, max + 1, sizeof *ranked);
     uint32_t count = 0;
     for (uint32_t p = 0; p < job->n_components; p++) {
@@ -65,17 +70,23 @@ uint32_t survey_candidates (struct metad *metad, const JobMessage *job,
             if (!site_worth_asking (metad, site) || !component_allows (component, site->name) ||
                 is_refused (site->name, refused_by, refused_count))
                 continue;
-            if (site->report && component_fits (component, site->report, NULL))
-                continue;
-            time_us start = site->report ? report_start (site->report, component, arena) : 0;
-            ranked[count++] = (struct ranked){
-                {p, i}, start == TIME_US_NONE ? TIME_US_MAX : start, site->name};
+            for (uint32_t s = 0; s <= component->n_shapes; s++) {
+                if (site->report && component_fits (component, s, site->report, NULL))
+                    continue;
+                ranked[count++] = (struct ranked){
+                    {p, i, s},
+                    site->report ? report_completion (site->report, component, s, arena) : 0,
+                    site->name};
+            }
         }
     }
     if (job->n_components == 1) {
+        bool price = job->cost_max_micro || job_prefer (job) == CHOOSE_CHEAPEST;
+        size_t most = (price ? SURVEY_SHORTLIST_PRICE : SURVEY_SHORTLIST) *
+                      (job->components[0]->n_shapes + 1);
         qsort (ranked, count, sizeof *ranked, ranked_compare);
-        if (count > SURVEY_SHORTLIST)
-            count = SURVEY_SHORTLIST;
+        if (count > most)
+            count = (uint32_t)most;
     }
     if (count > CHOOSE_OFFERS_MAX)
         count = CHOOSE_OFFERS_MAX;
@@ -229,7 +240,8 @@ Nui__Bank__V1__PriceItem *price_item (const JobMessage *job, const struct survey
     item->site = arena_strdup (arena, offer->site_name);
     item->component = component->name;
     item->procs = offer->procs;
-    item->walltime_us = component->walltime_us;
+    item->walltime_us = jobshape_walltime (component, offer->shape);
+    item->shape = offer->shape;
     item->qos = component->qos;
     item->class_ = component->class_;
     return item;
@@ -264,7 +276,7 @@ static void quote_ask (struct survey *survey)
         if (offer->answered && !offer->feasible)
             continue;
         if (!offer->procs)
-            offer->procs = (uint32_t)component_procs (component);
+            offer->procs = (uint32_t)component_procs (component, offer->shape);
         items[request.n_items++] = price_item (survey->job, offer, arena);
     }
     request.envelope = survey->envelope;
@@ -314,6 +326,7 @@ static void query_ask (struct survey *survey, uint32_t index, time_us begin, tim
     *call = (struct query_call){survey, index};
     request.envelope = survey->envelope;
     request.component = survey->job->components[offer->part]->name;
+    request.shape = offer->shape;
     request.window_begin_us = begin;
     request.window_end_us = end;
     survey->outstanding++;
@@ -352,6 +365,7 @@ void survey_start (struct metad *metad, const EnvelopeMessage *envelope, const J
     for (uint32_t i = 0; i < pair_count; i++) {
         survey->offer[i].part = pair[i].part;
         survey->offer[i].site = pair[i].site;
+        survey->offer[i].shape = pair[i].shape;
         text_copy (survey->offer[i].site_name, sizeof survey->offer[i].site_name,
                    metad->site[pair[i].site]->name);
     }
@@ -411,19 +425,27 @@ static bool site_never (struct metad *metad, const ComponentMessage *component,
     struct err err;
     err_clear (&err);
     (void)metad;
-    if (!site->report || component_fits (component, site->report, &err) == 0)
+    if (!site->report || component_fits_some (component, site->report, &err) == 0)
         return false;
     text_copy (text, cap, err.text);
     return true;
 }
 
+/* What says most of the part at that site: a size that could run, else one that did not answer. */
 static const struct survey_offer *offer_of (const struct survey *survey, uint32_t part,
                                             uint32_t site)
 {
-    for (uint32_t i = 0; i < survey->offer_count; i++)
-        if (survey->offer[i].part == part && survey->offer[i].site == site)
-            return &survey->offer[i];
-    return NULL;
+    const struct survey_offer *best = NULL;
+    for (uint32_t i = 0; i < survey->offer_count; i++) {
+        const struct survey_offer *offer = &survey->offer[i];
+        if (offer->part != part || offer->site != site)
+            continue;
+        if (offer->answered && offer->feasible)
+            return offer;
+        if (!best || (best->answered && !offer->answered))
+            best = offer;
+    }
+    return best;
 }
 
 enum survey_verdict survey_part (const struct survey *survey, uint32_t part,
@@ -487,7 +509,9 @@ void survey_problem (const struct survey *survey, struct arena *arena,
             continue;
         (*index_out)[problem->offer_count] = i;
         problem->offer[problem->offer_count++] = (struct choose_offer){
-            .part = offer->part, .site = offer->site, .procs = offer->procs,
+            .part = offer->part, .site = offer->site, .shape = offer->shape,
+            .walltime = jobshape_walltime (survey->job->components[offer->part], offer->shape),
+            .procs = offer->procs,
             .site_procs = site->report ? site->report->procs_up : 0, .price = offer->price,
             .not_before = TIME_US_NONE, .starts = offer->starts,
             .start_count = offer->start_count};

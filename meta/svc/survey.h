@@ -11,6 +11,7 @@
 struct survey_offer {
     uint32_t part;
     uint32_t site;             /* index into metad->site; stable for the life of the daemon */
+    uint32_t shape;            /* which of the part's sizes */
     char site_name[COALLOC_NAME_MAX];
     bool answered;
     bool feasible;
@@ -47,10 +48,11 @@ struct survey {
     void *arg;
 };
 
-/* candidate (part, site index) pairs say whom to ask. */
+/* candidate (part, site index, shape) say whom to ask for what. */
 struct survey_pair {
     uint32_t part;
     uint32_t site;
+    uint32_t shape;
 };
 
 void survey_start (struct metad *metad, const EnvelopeMessage *envelope, const JobMessage *job,
@@ -58,9 +60,11 @@ void survey_start (struct metad *metad, const EnvelopeMessage *envelope, const J
                    void (*done) (void *arg, struct survey *survey), void *arg);
 void survey_destroy (struct survey *survey); /* NULL is a no-op */
 
-/* All pairs of parts and configured sites that are allowed, worth asking and, by their reports,
- * large enough; for an ordinary job only the most promising SURVEY_SHORTLIST. In the arena. */
-enum { SURVEY_SHORTLIST = 8 };
+/* All parts, in all sizes, with the configured sites that are allowed, worth asking and, by their
+ * reports, large enough; for an ordinary job only so many sites as SURVEY_SHORTLIST, those that by
+ * their reports complete it first, or SURVEY_SHORTLIST_PRICE where the price matters first, of which
+ * reports say nothing. In the arena. */
+enum { SURVEY_SHORTLIST = 8, SURVEY_SHORTLIST_PRICE = 64 };
 uint32_t survey_candidates (struct metad *metad, const JobMessage *job,
                             const char (*refused_by)[COALLOC_NAME_MAX], uint32_t refused_count,
                             struct arena *arena, struct survey_pair **out);

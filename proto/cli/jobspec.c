@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/rpc/jobshape.h"
+
 enum { REQS_MORE = 63 };
 
 struct text_list {
@@ -24,7 +26,7 @@ struct part {
     struct text_list features, sites, env, gres, licences, partitions;
     struct part *req[REQS_MORE]; /* further reqs, each with what a req may have */
     uint32_t req_count;
-    const char *qos, *class, *output, *error, *nodeset, *hosts, *node_access;
+    const char *qos, *class, *output, *error, *nodeset, *hosts, *node_access, *trl;
     const char *script_path;
 };
 
@@ -32,8 +34,8 @@ struct jobspec {
     struct arena *arena;
     time_us now;
     const char *account, *name;
-    time_us after, deadline;
-    const char *depend, *flags; /* as given */
+    time_us after, start_by, deadline;
+    const char *depend, *flags, *prefer; /* as given */
     bool held;
     credit_micro cost_max;
     struct part defaults;
@@ -60,6 +62,7 @@ struct jobspec *jobspec_create (struct arena *arena, time_us now)
     spec->arena = arena;
     spec->now = now;
     spec->after = TIME_US_NONE;
+    spec->start_by = TIME_US_NONE;
     spec->deadline = TIME_US_NONE;
     spec->cost_max = -1;
     spec->defaults = part_unset (NULL);
@@ -264,6 +267,8 @@ static int part_set (struct jobspec *spec, struct part *part, const char *key, c
         return set_name (spec, &part->node_access, key, value, err);
     if (!strcmp (key, "req"))
         return set_req (spec, part, value, err);
+    if (!strcmp (key, "trl"))
+        return set_text (spec, &part->trl, key, value, err);
     if (!strcmp (key, "env"))
         return set_env (spec, part, value, err);
     if (!strcmp (key, "qos"))
@@ -302,6 +307,13 @@ int jobspec_set (struct jobspec *spec, const char *key, const char *value, struc
         return set_time (spec, &spec->after, key, value, err);
     if (!strcmp (key, "deadline"))
         return set_time (spec, &spec->deadline, key, value, err);
+    if (!strcmp (key, "start-by"))
+        return set_time (spec, &spec->start_by, key, value, err);
+    if (!strcmp (key, "prefer")) {
+        if (strcmp (value, "earliest") && strcmp (value, "cheapest"))
+            return err_set (err, ERR_INVALID, "--prefer: '%s' is not earliest or cheapest", value);
+        return set_text (spec, &spec->prefer, key, value, err);
+    }
     if (!strcmp (key, "depend"))
         return set_text (spec, &spec->depend, key, value, err);
     if (!strcmp (key, "flags"))
@@ -561,7 +573,17 @@ static const struct foreign native_options[] = {
     {"-C", "--features", "features"},
     {NULL, "--site", "site"},
     {NULL, "--after", "after"},
+    {NULL, "--start-by", "start-by"},
     {NULL, "--deadline", "deadline"},
+    {NULL, "--prefer", "prefer"},
+    {NULL, "--trl", "trl"},
+    {NULL, "--gres", "gres"},
+    {"-L", "--licence", "licence"},
+    {NULL, "--partition", "partition"},
+    {NULL, "--nodeset", "nodeset"},
+    {NULL, "--hosts", "hosts"},
+    {NULL, "--node-access", "node-access"},
+    {NULL, "--req", "req"},
     {NULL, "--depend", "depend"},
     {NULL, "--flags", "flags"},
     {NULL, "--name", "name"},
@@ -907,6 +929,50 @@ static int env_build (struct jobspec *spec, const struct part *part, Nui__Common
     return 0;
 }
 
+/* "8,16,32" or "8@2:00:00,16@1:00:00", in a component with '/' for the comma: tasks, and how long with
+ * so many. The first is what the rest of the component is for. */
+static int shapes_build (struct jobspec *spec, const struct part *part,
+                         Nui__Common__V1__Component *c, struct err *err)
+{
+    const char *text = part->trl ? part->trl : part->tasks < 0 ? spec->defaults.trl : NULL;
+    if (!text)
+        return 0;
+    if (part->tasks >= 0 || (part->trl == NULL && spec->defaults.tasks >= 0))
+        return err_set (err, ERR_INVALID, "--trl and --tasks both say how many tasks");
+    if (c->reqs[0]->nodes)
+        return err_set (err, ERR_INVALID, "--trl cannot be spread over a number of --nodes");
+    char *rest = arena_strdup (spec->arena, text);
+    duration_us given = c->walltime_us;
+    c->shapes = arena_array (spec->arena, strlen (text) + 1, sizeof *c->shapes);
+    for (uint32_t i = 0; rest; i++) {
+        char *one = strsep (&rest, ",/"), *at = strchr (one, '@');
+        uint64_t tasks;
+        duration_us walltime = given;
+        if (at)
+            *at++ = '\0';
+        if (uint_parse (one, "trl", 1, 1u << 20, &tasks, err) < 0 ||
+            (at && duration_parse (at, &walltime, err) < 0)) {
+            err->code = ERR_INVALID;
+            return err_prefix (err, "--trl '%s': wanted TASKS[@DURATION],...", text);
+        }
+        if (walltime < US_PER_S)
+            return err_set (err, ERR_INVALID, "--trl '%s': no walltime is given for %s tasks", text, one);
+        if (i == 0) {
+            c->reqs[0]->tasks = (uint32_t)tasks;
+            c->walltime_us = walltime;
+            continue;
+        }
+        Nui__Common__V1__Shape *shape = arena_new (spec->arena, Nui__Common__V1__Shape);
+        nui__common__v1__shape__init (shape);
+        shape->tasks = (uint32_t)tasks;
+        shape->walltime_us = walltime;
+        c->shapes[c->n_shapes++] = shape;
+        if (jobshape_check (c, (uint32_t)c->n_shapes, err) < 0)
+            return err_prefix (err, "--trl '%s'", text);
+    }
+    return 0;
+}
+
 static Nui__Common__V1__Component *component_build (struct jobspec *spec, const struct part *part,
                                                     bool script_optional, struct err *err)
 {
@@ -915,6 +981,8 @@ static Nui__Common__V1__Component *component_build (struct jobspec *spec, const 
     nui__common__v1__component__init (c);
     c->name = pick_text (part->name, NULL);
     c->walltime_us = pick (part->walltime_us, d->walltime_us, -1);
+    if (c->walltime_us < 0 && (part->trl || d->trl) && strchr (part->trl ? part->trl : d->trl, '@'))
+        c->walltime_us = 0; /* each size has its own */
     if (c->walltime_us < 0) {
         err_set (err, ERR_INVALID, "no walltime is given (--time, as in -t 1:00:00)");
         return NULL;
@@ -927,7 +995,7 @@ static Nui__Common__V1__Component *component_build (struct jobspec *spec, const 
     c->hosts = (char *)(part->hosts ? part->hosts : d->hosts ? d->hosts : "");
     c->node_access =
         (char *)(part->node_access ? part->node_access : d->node_access ? d->node_access : "");
-    if (!c->licences || reqs_build (spec, part, c, err) < 0)
+    if (!c->licences || reqs_build (spec, part, c, err) < 0 || shapes_build (spec, part, c, err) < 0)
         return NULL;
     c->sites = text_array (spec, &part->sites, &d->sites, &c->n_sites);
     c->args = text_array (spec, &spec->args, &spec->args, &c->n_args);
@@ -987,6 +1055,10 @@ int jobspec_build (struct jobspec *spec, bool script_optional, Nui__Common__V1__
     job->account = pick_text (spec->account, NULL);
     job->not_before_us = spec->after == TIME_US_NONE ? 0 : spec->after;
     job->deadline_us = spec->deadline == TIME_US_NONE ? 0 : spec->deadline;
+    job->not_after_us = spec->start_by == TIME_US_NONE ? 0 : spec->start_by;
+    job->prefer = pick_text (spec->prefer, NULL);
+    if (job->not_after_us && (job->not_after_us < spec->now || job->not_after_us < job->not_before_us))
+        return err_set (err, ERR_INVALID, "--start-by is in the past or before --after");
     if (job->deadline_us && job->deadline_us <= spec->now)
         return err_set (err, ERR_INVALID, "--deadline is in the past");
     if (job->deadline_us && job->not_before_us >= job->deadline_us)

@@ -478,7 +478,9 @@ static void query_done (uint32_t j)
                                        record->part[p].walltime};
         for (uint32_t s = 0; s < SITES; s++)
             offer[problem.offer_count++] = (struct choose_offer){
-                p, s, 1, w.capacity[s], 1 + (credit_micro)rnd_below (5), TIME_US_NONE, &starts[s], 1};
+                .part = p, .site = s, .procs = 1, .site_procs = w.capacity[s],
+                .price = 1 + (credit_micro)rnd_below (5), .not_before = TIME_US_NONE,
+                .starts = &starts[s], .start_count = 1};
     }
     event.u.queried.problem = &problem;
     event.u.queried.site_name = names;

@@ -182,18 +182,64 @@ static void limits (void **state)
     assert_int_equal (choose_group (&problem, &result, NULL), ERR_LIMIT);
 }
 
+static bool may_start (const struct choose_problem *problem, const struct choose_offer *offer, time_us t)
+{
+    time_us own = t + problem->part[offer->part].offset;
+    if (own < problem->now || own + offer->walltime > problem->deadline ||
+        (problem->not_after && t > problem->not_after))
+        return false;
+    for (uint32_t i = 0; i < offer->start_count; i++)
+        if (own >= offer->starts[i].begin && own <= offer->starts[i].end)
+            return true;
+    return false;
+}
+
+/* Every moment, every assignment of three parts with three offers each. */
+static bool searched (const struct choose_problem *problem, time_us *end_out, credit_micro *price_out)
+{
+    bool found = false;
+    for (time_us t = 0; t < 100; t++)
+        for (uint32_t way = 0; way < 27; way++) {
+            const struct choose_offer *o[3] = {&problem->offer[way % 3], &problem->offer[3 + way / 3 % 3],
+                                               &problem->offer[6 + way / 9]};
+            time_us end = 0;
+            credit_micro price = 0;
+            bool all = true;
+            for (uint32_t p = 0; p < 3; p++) {
+                time_us own = t + problem->part[p].offset + o[p]->walltime;
+                all = all && may_start (problem, o[p], t);
+                end = own > end ? own : end;
+                price += o[p]->price;
+            }
+            if (!all || (problem->cost_max && price > problem->cost_max))
+                continue;
+            bool sooner = end < *end_out || (end == *end_out && price < *price_out);
+            bool cheaper = price < *price_out || (price == *price_out && end < *end_out);
+            if (!found || (problem->prefer == CHOOSE_CHEAPEST ? cheaper : sooner)) {
+                *end_out = end;
+                *price_out = price;
+            }
+            found = true;
+        }
+    return found;
+}
+
 /* The sweep against a search over every moment, on random small problems. */
 static void equals_a_search (void **state)
 {
+    uint32_t solved = 0;
     (void)state;
     srand (42);
-    for (int round = 0; round < 3000; round++) {
+    for (int round = 0; round < 4000; round++) {
         struct choose_interval starts[9][4];
         struct choose_offer offers[9];
         struct choose_part parts[3] = {{"a", 0, 5}, {"b", rand () % 7 - 3, 5}, {"c", 0, 5}};
         struct choose_problem problem = {.part = parts, .part_count = 3, .offer = offers,
                                          .offer_count = 9, .now = rand () % 10,
-                                         .deadline = 30 + rand () % 40};
+                                         .deadline = 30 + rand () % 40,
+                                         .not_after = rand () % 3 ? 0 : 5 + rand () % 20,
+                                         .cost_max = rand () % 2 ? 0 : 6 + rand () % 12,
+                                         .prefer = round % 2 ? CHOOSE_CHEAPEST : CHOOSE_EARLIEST};
         struct choose_result result;
         for (uint32_t o = 0; o < 9; o++) {
             time_us at = rand () % 12;
@@ -204,34 +250,73 @@ static void equals_a_search (void **state)
                 at = starts[o][i].end + 2 + rand () % 9;
             }
             offers[o] = offer (o / 3, o % 3, 1 + rand () % 9, starts[o], count);
+            offers[o].walltime = round % 4 < 2 ? 5 : 1 + rand () % 12;
         }
-        time_us best = -1;
+        time_us end = 0;
         credit_micro price = 0;
-        for (time_us t = 0; t < 100 && best < 0; t++) {
-            price = 0;
-            bool all = true;
-            for (uint32_t p = 0; p < 3 && all; p++) {
-                credit_micro least = -1;
-                time_us own = t + parts[p].offset;
-                for (uint32_t o = 3 * p; o < 3 * p + 3; o++)
-                    for (uint32_t i = 0; i < offers[o].start_count; i++)
-                        if (own >= problem.now && own >= starts[o][i].begin &&
-                            own <= starts[o][i].end && own + 5 <= problem.deadline &&
-                            (least < 0 || offers[o].price < least))
-                            least = offers[o].price;
-                all = least >= 0;
-                price += least;
-            }
-            if (all)
-                best = t;
-        }
+        bool found = searched (&problem, &end, &price);
         int rc = choose_group (&problem, &result, NULL);
-        assert_int_equal (rc, best < 0 ? ERR_NOT_FOUND : 0);
-        if (best >= 0) {
-            assert_int_equal (result.start, best);
-            assert_int_equal (result.price, price);
-        }
+        assert_int_equal (rc, found ? 0 : ERR_NOT_FOUND);
+        if (!found)
+            continue;
+        solved++;
+        assert_int_equal (result.completion, end);
+        assert_int_equal (result.price, price);
+        for (uint32_t p = 0; p < 3; p++)
+            assert_true (may_start (&problem, &offers[result.offer[p]], result.start));
     }
+    assert_in_range (solved, 500, 3500);
+}
+
+/* 8 tasks for 40, 16 for 20 or 32 for 10: the size that ends first, or that costs least in time. */
+static void sizes (void **state)
+{
+    const struct choose_interval late[] = {{35, 1000}}, mid[] = {{12, 1000}};
+    struct choose_offer offers[] = {offer (0, 0, 40, any, 1), offer (0, 0, 50, mid, 1),
+                                    offer (0, 0, 60, late, 1)};
+    struct choose_part parts[] = {{"a", 0, 40}};
+    struct choose_problem problem = {.part = parts, .part_count = 1, .offer = offers,
+                                     .offer_count = 3};
+    struct choose_result result;
+    (void)state;
+    for (uint32_t i = 0; i < 3; i++) {
+        offers[i].shape = i;
+        offers[i].walltime = 40 >> i;
+    }
+    assert_int_equal (choose_group (&problem, &result, NULL), 0);
+    assert_int_equal (result.offer[0], 1); /* it starts later and ends first */
+    assert_int_equal (result.start, 12);
+    assert_int_equal (result.completion, 32);
+    problem.prefer = CHOOSE_CHEAPEST;
+    problem.deadline = 60;
+    assert_int_equal (choose_group (&problem, &result, NULL), 0);
+    assert_int_equal (result.offer[0], 0);
+    problem.deadline = 39; /* too late for the cheapest */
+    assert_int_equal (choose_group (&problem, &result, NULL), 0);
+    assert_int_equal (result.offer[0], 1);
+    problem.deadline = 0;
+    problem.prefer = CHOOSE_EARLIEST;
+    problem.cost_max = 45; /* a bound on the cost picks among sizes at one moment too */
+    assert_int_equal (choose_group (&problem, &result, NULL), 0);
+    assert_int_equal (result.offer[0], 0);
+}
+
+static void the_latest_start (void **state)
+{
+    const struct choose_interval late[] = {{50, 90}};
+    struct choose_offer offers[] = {offer (0, 0, 1, any, 1), offer (1, 1, 1, late, 1)};
+    struct choose_part parts[] = {{"a", 0, 10}, {"b", 5, 10}};
+    struct choose_problem problem = {.part = parts, .part_count = 2, .offer = offers,
+                                     .offer_count = 2, .not_after = 45};
+    struct choose_result result;
+    struct err err;
+    (void)state;
+    assert_int_equal (choose_group (&problem, &result, &err), 0);
+    assert_int_equal (result.start, 45);
+    problem.not_after = 44;
+    assert_int_equal (choose_group (&problem, &result, &err), ERR_NOT_FOUND);
+    assert_non_null (strstr (err.text, "component b"));
+    assert_non_null (strstr (err.text, "latest start"));
 }
 
 #define S US_PER_S
@@ -239,19 +324,34 @@ static void equals_a_search (void **state)
 static void single_by_completion_then_price (void **state)
 {
     struct choose_candidate c[] = {
-        {0, 100 * S, 5, true, 4}, {1, 50 * S, 9, true, 4},        {2, 50 * S, 8, true, 4},
-        {3, 10 * S, 1, false, 4}, {4, TIME_US_NONE, 1, true, 4}, {5, 50 * S, 8, true, 4},
+        {0, 100 * S, 10 * S, 5, true, 4}, {1, 50 * S, 10 * S, 9, true, 4},
+        {2, 50 * S, 10 * S, 8, true, 4},  {3, 10 * S, 10 * S, 1, false, 4},
+        {4, TIME_US_NONE, 10 * S, 1, true, 4}, {5, 50 * S, 10 * S, 8, true, 4},
     };
+    struct choose_bounds b = {0};
     (void)state;
-    assert_int_equal (choose_single (c, 6, 10 * S, 0, 0), 2);
-    assert_int_equal (choose_single (c, 6, 10 * S, 0, 7), 0);
-    assert_int_equal (choose_single (c, 6, 60 * S, 110 * S, 0), 2);
-    assert_int_equal (choose_single (c, 6, 61 * S, 110 * S, 0), UINT32_MAX);
-    assert_int_equal (choose_single (c, 0, 10 * S, 0, 0), UINT32_MAX);
-    c[1] = (struct choose_candidate){1, 50 * S + 3, 8, true, 5}; /* the same second, more is free */
-    assert_int_equal (choose_single (c, 6, 10 * S, 0, 0), 1);
-    assert_true (choose_better (&c[1], &c[2]) && !choose_better (&c[2], &c[1]));
-    assert_true (choose_better (&c[2], &c[5])); /* last: the number */
+    assert_int_equal (choose_single (c, 6, &b), 2);
+    b.cost_max = 7;
+    assert_int_equal (choose_single (c, 6, &b), 0);
+    b = (struct choose_bounds){.deadline = 60 * S};
+    assert_int_equal (choose_single (c, 6, &b), 2);
+    b.deadline = 60 * S - 1;
+    assert_int_equal (choose_single (c, 6, &b), UINT32_MAX);
+    b = (struct choose_bounds){.not_after = 50 * S - 1};
+    assert_int_equal (choose_single (c, 6, &b), UINT32_MAX);
+    b = (struct choose_bounds){.prefer = CHOOSE_CHEAPEST};
+    assert_int_equal (choose_single (c, 6, &b), 0);
+    b.deadline = 109 * S; /* too late for the cheapest */
+    assert_int_equal (choose_single (c, 6, &b), 2);
+    b = (struct choose_bounds){0};
+    assert_int_equal (choose_single (c, 0, &b), UINT32_MAX);
+    c[1].walltime = 5 * S; /* of the size that ends first */
+    assert_int_equal (choose_single (c, 6, &b), 1);
+    c[1] = (struct choose_candidate){1, 50 * S + 3, 10 * S, 8, true, 5}; /* the same second, more is free */
+    assert_int_equal (choose_single (c, 6, &b), 1);
+    assert_true (choose_better (&c[1], &c[2], CHOOSE_EARLIEST) &&
+                 !choose_better (&c[2], &c[1], CHOOSE_EARLIEST));
+    assert_true (choose_better (&c[2], &c[5], CHOOSE_CHEAPEST)); /* last: the number */
 }
 
 static void report_cells (void **state)
@@ -294,6 +394,8 @@ int main (void)
         cmocka_unit_test (a_part_without_start_is_named),
         cmocka_unit_test (limits),
         cmocka_unit_test (equals_a_search),
+        cmocka_unit_test (sizes),
+        cmocka_unit_test (the_latest_start),
         cmocka_unit_test (single_by_completion_then_price),
         cmocka_unit_test (report_cells),
         cmocka_unit_test (expected_by_record),

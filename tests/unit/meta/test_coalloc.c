@@ -94,7 +94,9 @@ static void queried (struct fixture *f)
                                      .offer_count = 2};
     struct coalloc_event event = {.kind = COALLOC_EV_QUERIED};
     for (uint32_t p = 0; p < 2; p++)
-        offers[p] = (struct choose_offer){p, p, 1, 0, 10, TIME_US_NONE, whenever, 1};
+        offers[p] = (struct choose_offer){.part = p, .site = p, .procs = 1, .price = 10,
+                                          .not_before = TIME_US_NONE, .starts = whenever,
+                                          .start_count = 1};
     event.u.queried.problem = &problem;
     event.u.queried.site_name = names;
     memset (event.u.queried.transaction, ++f->next_txn, 16);
