@@ -6,6 +6,7 @@
 
 #include "local/conf/policyconf.h"
 #include "local/sim/estimates.h"
+#include "local/sim/grid/gridcmd.h"
 #include "local/sim/lab/labcmd.h"
 #include "local/sim/lab/model.h"
 #include "local/sim/mauitrace.h"
@@ -35,6 +36,8 @@ struct args {
     const char *load;
     const char *experiment;
     const char *report;
+    const char *grid;
+    const char *coallocate;
     uint64_t seeds;
     uint64_t workers;
 };
@@ -56,6 +59,8 @@ static const struct cli_option options[] = {
     {"load", 0, CLI_OPT_STRING, offsetof (struct args, load), 0, 0},
     {"experiment", 0, CLI_OPT_STRING, offsetof (struct args, experiment), 0, 0},
     {"report", 0, CLI_OPT_STRING, offsetof (struct args, report), 0, 0},
+    {"grid", 0, CLI_OPT_STRING, offsetof (struct args, grid), 0, 0},
+    {"coallocate", 0, CLI_OPT_STRING, offsetof (struct args, coallocate), 0, 0},
     {"seeds", 0, CLI_OPT_COUNT, offsetof (struct args, seeds), 1, 10000},
     {"workers", 0, CLI_OPT_COUNT, offsetof (struct args, workers), 1, 64},
     {"seed", 0, CLI_OPT_COUNT, offsetof (struct args, seed), 0, 0},
@@ -83,26 +88,6 @@ struct sim {
 
 /* --- input -------------------------------------------------------------------------------- */
 
-static int range_parse (const char *text, struct workload_range *out, struct err *err)
-{
-    char first[QUANTITY_TEXT_MAX];
-    *out = (struct workload_range){1, UINT64_MAX};
-    if (!text)
-        return 0;
-    const char *dots = strstr (text, "..");
-    size_t len = dots ? (size_t)(dots - text) : strlen (text);
-    if (len >= sizeof first)
-        return err_set (err, ERR_INVALID, "--jobs %.40s: a range is A..B", text);
-    memcpy (first, text, len);
-    first[len] = 0;
-    if (!dots || (len && uint_parse (first, "the first job", 1, UINT64_MAX, &out->first, NULL)) ||
-        (dots[2] && uint_parse (dots + 2, "the last job", 1, UINT64_MAX, &out->last, NULL)) ||
-        out->first > out->last)
-        return err_set (err, ERR_INVALID,
-                        "--jobs %.40s: a range is A..B, places in the log counted from 1", text);
-    return 0;
-}
-
 static int usage_check (const struct sim *sim)
 {
     const struct args *a = &sim->args;
@@ -120,8 +105,8 @@ static int usage_check (const struct sim *sim)
         return cli_usage ("sim", "--estimates is about one policy; --compare about several");
     if (a->tick < 0 || a->tick == TIME_US_MAX)
         return cli_usage ("sim", "--tick is a duration of 0 or more");
-    if (range_parse (a->jobs, &range, &err))
-        return cli_usage ("sim", "%s", err.text);
+    if (workload_range_parse (a->jobs, &range, &err))
+        return cli_usage ("sim", "--jobs %s", err.text);
     return CLI_OK;
 }
 
@@ -177,7 +162,7 @@ static int input_read (struct sim *sim, struct err *err)
 {
     const struct args *a = &sim->args;
     struct workload_range range;
-    int rc = range_parse (a->jobs, &range, err);
+    int rc = workload_range_parse (a->jobs, &range, err);
     if (rc)
         return rc;
     sim->workload = jobs_read (sim, &range, err);
@@ -536,8 +521,9 @@ static int page_make (struct cli_context *ctx, const struct args *a,
                               .nodes = a->nodes, .procs_per_node = a->procs_per_node,
                               .seed = a->seed, .seeds = a->seeds, .workers = a->workers};
     struct err err;
-    if (range_parse (a->jobs, &lab.range, &err) ||
-        (a->load && labcmd_load_parse (a->load, &lab.load, &err)))
+    if (workload_range_parse (a->jobs, &lab.range, &err))
+        return cli_usage ("sim", "--jobs %s", err.text);
+    if (a->load && labcmd_load_parse (a->load, &lab.load, &err))
         return cli_usage ("sim", "%s", err.text);
     if (a->jobs_out || a->stats_out || a->trace_out || a->plot || a->tick || a->estimates)
         return cli_usage ("sim", "--tick and the files of one simulation do not go with a page");
@@ -545,6 +531,23 @@ static int page_make (struct cli_context *ctx, const struct args *a,
         return cli_usage ("sim", "'%s' is no option (files to compare follow --compare)",
                           ops->item[0]);
     return labcmd_run (ctx, &lab);
+}
+
+static int grid_make (struct cli_context *ctx, const struct args *a,
+                      const struct cli_operands *ops)
+{
+    struct gridcmd_args grid = {.grid = a->grid, .coallocate = a->coallocate, .report = a->report,
+                                .jobs_out = a->jobs_out, .stats_out = a->stats_out,
+                                .seed = a->seed};
+    if (ops->count)
+        return cli_usage ("sim", "'%s' is no option", ops->item[0]);
+    if (a->config || a->workload || a->resources || a->nodes || a->procs_per_node || a->jobs)
+        return cli_usage ("sim", "the file of --grid says each site's policy, jobs and machine");
+    if (a->trace_out || a->plot || a->estimates || a->compare.count || a->experiment || a->tick ||
+        a->load || a->seeds || a->workers)
+        return cli_usage ("sim", "with --grid go --coallocate, --report, --jobs-out, --stats-out "
+                                 "and --seed");
+    return gridcmd_run (ctx, &grid);
 }
 
 static int sim_run (struct cli_context *ctx, int argc, char **argv)
@@ -557,6 +560,14 @@ static int sim_run (struct cli_context *ctx, int argc, char **argv)
     cred_names_init (&sim->names);
     if (!cli_options (ctx, options, 0, &sim->args, argc, argv, &ops, &code))
         goto out;
+    if (sim->args.grid) {
+        code = grid_make (ctx, &sim->args, &ops);
+        goto out;
+    }
+    if (sim->args.coallocate) {
+        code = cli_usage ("sim", "--coallocate goes with --grid");
+        goto out;
+    }
     if (sim->args.experiment || sim->args.report) {
         code = page_make (ctx, &sim->args, &ops);
         goto out;
@@ -590,6 +601,8 @@ const struct cli_command sim_commands[] = {
          "               [--plot FILE.svg] [--estimates FILE.csv] [--compare FILE ...] [--load F]\n"
          "       nui sim --experiment NAME [--workload FILE] [--report DIR] [--seed S]\n"
          "       nui sim --compare FILE FILE ... --workload FILE --report DIR\n"
+         "       nui sim --grid FILE [--coallocate SHARES] [--report DIR] [--seed S]\n"
+         "               [--jobs-out FILE.csv] [--stats-out FILE.json]\n"
          "\n"
          "Replays a workload through the scheduler's own core, in virtual time.\n"
          "\n"
@@ -617,6 +630,11 @@ const struct cli_command sim_commands[] = {
          "                          papers claim, repeated (nui-sim(1))\n"
          "      --report DIR        the experiment, or the comparison, as a page with figures and\n"
          "                          CSV; what was finished before a stop is not done again\n"
+         "      --grid FILE         several sites, each with its own log, policy and machine: every\n"
+         "                          job at home, on one pool of all processors, and placed by the\n"
+         "                          metascheduler (nui-sim(1) has the file's form)\n"
+         "      --coallocate SHARES 5,10,20: as well with so many per cent of jobs as two halves at\n"
+         "                          one moment on two sites, and what that costs the others\n"
          "      --seeds N           how many, in mix and agents\n"
          "      --workers N         simulations at once (default: one for each core)\n"
          "\n"

@@ -313,3 +313,23 @@ void workload_fit (struct workload *w, const struct machine *m)
     }
     w->count = kept;
 }
+
+int workload_range_parse (const char *text, struct workload_range *out, struct err *err)
+{
+    char first[QUANTITY_TEXT_MAX];
+    *out = (struct workload_range){1, UINT64_MAX};
+    if (!text)
+        return 0;
+    const char *dots = strstr (text, "..");
+    size_t len = dots ? (size_t)(dots - text) : strlen (text);
+    if (len >= sizeof first)
+        return err_set (err, ERR_INVALID, "%.40s: a range is A..B", text);
+    memcpy (first, text, len);
+    first[len] = 0;
+    if (!dots || (len && uint_parse (first, "the first job", 1, UINT64_MAX, &out->first, NULL)) ||
+        (dots[2] && uint_parse (dots + 2, "the last job", 1, UINT64_MAX, &out->last, NULL)) ||
+        out->first > out->last)
+        return err_set (err, ERR_INVALID,
+                        "%.40s: a range is A..B, places in the log counted from 1", text);
+    return 0;
+}

@@ -54,6 +54,8 @@ struct workload_range { /* places in the file, from 1; last UINT64_MAX: to the e
     uint64_t last;
 };
 
+/* "A..B", "A..", "..B" or NULL for all. */
+int workload_range_parse (const char *text, struct workload_range *out, struct err *err);
 /* NULL with err: ERR_NOT_FOUND, ERR_IO, ERR_INVALID with file and line. */
 struct workload *workload_read (const char *path, const struct workload_range *range,
                                 struct cred_names *names, struct err *err);

@@ -433,6 +433,16 @@ uint32_t choose_single (const struct choose_candidate *candidate, uint32_t count
     return best;
 }
 
+bool choose_moves (time_us stays, time_us goes, time_us now,
+                   const struct choose_move_policy *policy)
+{
+    if (stays == TIME_US_NONE || goes == TIME_US_NONE || stays <= now)
+        return false;
+    duration_us gain = sub_sat (stays, goes);
+    double least = (double)sub_sat (stays, now) * (double)policy->share_ppm / 1e6;
+    return gain >= policy->gain && (double)gain >= least;
+}
+
 time_us choose_report_start (const struct choose_estimate *table, uint32_t count, uint32_t procs,
                              duration_us walltime)
 {

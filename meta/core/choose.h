@@ -120,6 +120,16 @@ struct choose_bounds {
 uint32_t choose_single (const struct choose_candidate *candidate, uint32_t count,
                         const struct choose_bounds *bounds);
 
+/* A queued job gives up its place for another only where that is clearly sooner, so that it does not
+ * wander between sites whose answers differ by noise. */
+struct choose_move_policy {
+    duration_us gain;   /* least gain, > 0 */
+    int64_t share_ppm;  /* … and least share of what it still has to wait where it is */
+};
+/* stays, goes: expected starts, not before now; TIME_US_NONE: unknown, which never moves a job. */
+bool choose_moves (time_us stays, time_us goes, time_us now,
+                   const struct choose_move_policy *policy);
+
 /* One cell of a site's table of start estimates. */
 struct choose_estimate {
     uint32_t procs;

@@ -29,6 +29,7 @@ PROTO = {
 # rpc -> conf: daemon.c reads the configuration. cli -> conf, rpc: the client reads its configuration
 # and makes connections. local/conf turns maui.cfg into the core's policy, for svc and sim.
 DEPARTURES = {
+    ("local/sim", "meta/core"): "`nui sim --grid` places jobs by the metascheduler's own choice",
     ("local/svc", "local/sim"): "SIMULATION replays the logs that `nui sim` reads",
     ("local/link", "local/store"): "the bank link empties the outbox that the store fills",
 }
@@ -73,11 +74,11 @@ def may_include(area, target):
         return True
     if target.startswith("proto/"):
         return folder != "core" or target == "proto/base"
+    if (area, target) in DEPARTURES:
+        return True
     other, _, there = target.partition("/")
     if other != part or not there:
         return False
-    if (area, target) in DEPARTURES:
-        return True
     if folder == "core" or folder == "cli":
         return False
     if folder in ("store", "rm", "link", "sql", "conf"):

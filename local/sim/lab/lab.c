@@ -54,32 +54,13 @@ static const struct lab_experiment *find (const char *name, struct err *err)
     return NULL;
 }
 
-/* With whatever folders are missing above it. */
-static int path_make (char *path, struct err *err)
-{
-    struct stat st;
-    for (char *slash = strchr (path + 1, '/');; slash = strchr (slash + 1, '/')) {
-        if (slash)
-            *slash = 0;
-        int rc = mkdir (path, 0777) != 0 && errno != EEXIST
-                     ? err_set (err, ERR_IO, "%s: %s", path, strerror (errno))
-                     : 0;
-        if (rc == 0 && (stat (path, &st) != 0 || !S_ISDIR (st.st_mode)))
-            rc = err_set (err, ERR_INVALID, "%s is no folder", path);
-        if (slash)
-            *slash = '/';
-        if (rc != 0 || !slash)
-            return rc;
-    }
-}
-
 static int folder_make (const char *folder, struct err *err)
 {
     struct strbuf path = STRBUF_INIT;
     if (!folder)
         return 0;
     strbuf_printf (&path, "%s/runs", folder);
-    int rc = path_make (path.data, err);
+    int rc = report_folder_make (strbuf_text (&path), err);
     strbuf_free (&path);
     return rc;
 }

@@ -1,10 +1,12 @@
 #include "local/sim/lab/report.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "local/sim/outfile.h"
 
@@ -326,6 +328,33 @@ static int one_write (const char *folder, const char *name, const struct strbuf 
     strbuf_append (outfiles_add (&files, path), text->data, text->len);
     int rc = outfiles_commit (&files, err);
     outfiles_free (&files);
+    return rc;
+}
+
+static int path_make (char *path, struct err *err)
+{
+    struct stat st;
+    for (char *slash = strchr (path + 1, '/');; slash = strchr (slash + 1, '/')) {
+        if (slash)
+            *slash = 0;
+        int rc = mkdir (path, 0777) != 0 && errno != EEXIST
+                     ? err_set (err, ERR_IO, "%s: %s", path, strerror (errno))
+                     : 0;
+        if (rc == 0 && (stat (path, &st) != 0 || !S_ISDIR (st.st_mode)))
+            rc = err_set (err, ERR_INVALID, "%s is no folder", path);
+        if (slash)
+            *slash = '/';
+        if (rc != 0 || !slash)
+            return rc;
+    }
+}
+
+int report_folder_make (const char *folder, struct err *err)
+{
+    struct strbuf path = STRBUF_INIT;
+    strbuf_puts (&path, folder);
+    int rc = path_make (path.data, err);
+    strbuf_free (&path);
     return rc;
 }
 

@@ -63,6 +63,8 @@ void report_chart_csv (struct report *report, const char *name, const char *x_na
 void report_table (struct report *report, const char *rows, const char *csv_name);
 void report_config (struct report *report, const char *label, const char *text);
 
+/* The folder, with whatever is missing above it. */
+int report_folder_make (const char *folder, struct err *err);
 /* Writes index.html and the files into folder, which must be there. */
 int report_write (const struct report *report, const char *folder, struct err *err);
 

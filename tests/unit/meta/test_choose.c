@@ -381,9 +381,32 @@ static void expected_by_record (void **state)
     assert_int_equal (choose_expected (200, 0, 0, &none), 200);
 }
 
+static void test_moves (void **state)
+{
+    (void)state;
+    const struct choose_move_policy policy = {.gain = 60 * US_PER_S, .share_ppm = 250000};
+    const time_us now = 1000 * US_PER_S;
+    const struct {
+        int64_t stays, goes; /* seconds from now; INT32_MAX: unknown */
+        bool moves;
+    } given[] = {
+        {600, 0, true},     {60, 0, true},      {59, 0, false}, /* too little gained */
+        {1000, 750, true},  {1000, 751, false},                 /* … of so long a wait */
+        {0, 0, false},      {-5, 0, false},     {100, 200, false},
+        {INT32_MAX, 0, false}, {600, INT32_MAX, false},
+    };
+    for (size_t i = 0; i < sizeof given / sizeof given[0]; i++) {
+        time_us stays = given[i].stays == INT32_MAX ? TIME_US_NONE : now + given[i].stays * US_PER_S;
+        time_us goes = given[i].goes == INT32_MAX ? TIME_US_NONE : now + given[i].goes * US_PER_S;
+        if (choose_moves (stays, goes, now, &policy) != given[i].moves)
+            fail_msg ("case %zu", i);
+    }
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test (test_moves),
         cmocka_unit_test (earliest_common_start),
         cmocka_unit_test (touching_ends_are_common),
         cmocka_unit_test (offsets_shift),
