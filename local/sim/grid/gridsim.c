@@ -255,7 +255,8 @@ static int candidate_ask (struct run *run, uint32_t site, const struct engine_jo
     bool now = false;
     int rc = 0;
     cluster_totals (engine_cluster (run->site[site].engine), &all, &dedicated);
-    *out = (struct choose_candidate){.site = site, .start = TIME_US_NONE, .funded = true};
+    *out = (struct choose_candidate){
+        .site = site, .start = TIME_US_NONE, .walltime = what->limit, .funded = true};
     if (all.v[RES_PROCS] > dedicated.v[RES_PROCS])
         out->free_procs = (uint32_t)(all.v[RES_PROCS] - dedicated.v[RES_PROCS]);
     if (out->free_procs >= what->procs)
@@ -284,6 +285,7 @@ static int place (struct run *run, uint64_t index, struct err *err)
     const struct gridsim_job *job = &run->setup->job[index];
     struct choose_candidate candidate[GRIDSIM_SITES_MAX] = {0};
     struct engine_job what[GRIDSIM_SITES_MAX];
+    const struct choose_bounds anything = {0};
     uint32_t count = 0, sites = run->setup->place ? run->setup->site_count : 0;
     int rc = 0;
     for (uint32_t s = 0; s < sites && !rc; s++) {
@@ -293,13 +295,13 @@ static int place (struct run *run, uint64_t index, struct err *err)
         rc = candidate_ask (run, s, &what[count], &candidate[count], err);
         count++;
     }
-    uint32_t best = choose_single (candidate, count, job->job->limit, 0, 0);
+    uint32_t best = choose_single (candidate, count, &anything);
     for (uint32_t i = 0; i < count && best == UINT32_MAX && !rc; i++)
         rc = candidate_estimate (run, &what[i], &candidate[i], err);
     if (rc)
         return rc;
     if (best == UINT32_MAX)
-        best = choose_single (candidate, count, job->job->limit, 0, 0);
+        best = choose_single (candidate, count, &anything);
     if (best != UINT32_MAX)
         return give (run, index, 0, candidate[best].site, what[best], err);
     return give (run, index, 0, job->home,
