@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "proto/base/clock.h"
+
 int site_admin (struct cli_context *ctx, const char *site, const char *method, const void *request,
                 bool idempotent, void *reply_out, struct err *err)
 {
@@ -10,6 +12,22 @@ int site_admin (struct cli_context *ctx, const char *site, const char *method, c
         return err->code;
     return rpcclient_call (client, &nui__local__v1__admin__descriptor, method, request,
                            SITE_CALL_TIMEOUT_S * US_PER_S, idempotent, reply_out, err);
+}
+
+int site_time (struct cli_context *ctx, const char *site, const char *text, time_us *out,
+               struct err *err)
+{
+    Nui__Local__V1__ScheduleRequest request = NUI__LOCAL__V1__SCHEDULE_REQUEST__INIT;
+    Nui__Local__V1__ScheduleReply *reply = NULL;
+    struct err other = {0};
+    time_us now = clock_now_us ();
+    if (time_parse (text, now, out, err) != 0)
+        return err->code;
+    if (site_admin (ctx, site, "Schedule", &request, true, &reply, &other) == 0) {
+        now = reply->now_us;
+        nui__local__v1__schedule_reply__free_unpacked (reply, NULL);
+    }
+    return time_parse (text, now, out, err);
 }
 
 int worse (int so_far, int now)

@@ -5,7 +5,7 @@
 
 struct change_args {
     bool user, system, batch, all, relative, force, cancel, run, requeue, suspend, resume;
-    const char *hold, *unhold, *priority, *modify, *site;
+    const char *hold, *unhold, *priority, *modify, *query, *site;
 };
 
 #define AT(field) offsetof (struct change_args, field)
@@ -234,6 +234,7 @@ static const struct cli_option mjobctl_options[] = {
     {"priority", 'p', CLI_OPT_STRING, AT (priority), 0, 0},
     {"run", 'x', CLI_OPT_FLAG, AT (run), 0, 0},
     {"modify", 'm', CLI_OPT_STRING, AT (modify), 0, 0},
+    {"query", 'q', CLI_OPT_STRING, AT (query), 0, 0},
     {"requeue", 'R', CLI_OPT_FLAG, AT (requeue), 0, 0},
     {"suspend", 's', CLI_OPT_FLAG, AT (suspend), 0, 0},
     {"resume", 'r', CLI_OPT_FLAG, AT (resume), 0, 0},
@@ -286,11 +287,13 @@ int cmd_mjobctl (struct cli_context *ctx, int argc, char **argv)
         return exit_code;
     int wishes = args.cancel + args.run + (args.hold != NULL) + (args.unhold != NULL) +
                  (args.priority != NULL) + (args.modify != NULL) + args.requeue + args.suspend +
-                 args.resume;
+                 args.resume + (args.query != NULL);
     if (wishes != 1)
-        return cli_usage ("mjobctl", "say one of -c, -h, -m, -p, -r, -R, -s, -u and -x");
+        return cli_usage ("mjobctl", "say one of -c, -h, -m, -p, -q, -r, -R, -s, -u and -x");
     if (ops.count < 1)
         return cli_usage ("mjobctl", "name at least one job");
+    if (args.query)
+        return query_all (ctx, args.site, args.query, ops.item, ops.count);
     if (args.cancel)
         return cancel_all (ctx, "mjobctl", args.site, ops.item, ops.count);
     if (args.run)

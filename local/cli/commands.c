@@ -36,7 +36,7 @@ const struct cli_command local_commands[] = {
      "  nui canceljob alpha.17 alpha.18\n"},
     {"showbf", GROUP, "what is free now, and for how long", cmd_showbf,
      "nui showbf [-v] [-u USER] [-g GROUP] [-a ACCOUNT] [-c CLASS] [-q QOS] [-d DURATION]\n"
-     "           [--site NAME]\n"
+     "           [-p PARTITION] [-f FEATURES] [-m MEMORY] [-n NODES] [--site NAME]\n"
      "\n"
      "Backfill windows: processors that can be used at once without moving anybody's reservation.\n"
      "Longer windows are within the shorter ones. Nothing is offered to someone whose limit is\n"
@@ -48,14 +48,20 @@ const struct cli_command local_commands[] = {
      "  -c, --class CLASS\n"
      "  -q, --qos QOS\n"
      "  -d, --duration TIME    only windows at least so long\n"
+     "  -p, --partition NAME   only nodes of this partition,\n"
+     "  -f, --features A,B     with all of these features,\n"
+     "  -m, --memory SIZE      with so much memory\n"
+     "  -n, --nodes N          only windows of at least so many nodes\n"
      "  -v, --verbose          also why each node gives no more: for administrators (ADMIN3)\n" SITE_HELP
      "\n"
      "  nui showbf -d 2:00:00\n"},
     {"showstart", GROUP, "when a job, or one of a shape, will start at the earliest", cmd_showstart,
-     "nui showstart [--site NAME] JOB | PROCS@DURATION\n"
+     "nui showstart [-e METHOD] [--site NAME] JOB | PROCS@DURATION\n"
      "\n"
      "By the reservations that the schedule holds and the wallclock limits of what runs.\n"
-     SITE_HELP
+     "\n"
+     "  -e, --estimate METHOD  also estimates with their intervals: limits, priority, history,\n"
+     "                         simulation, or all; rsv, prio, hist and sim are the same\n" SITE_HELP
      "\n"
      "  nui showstart 8@1:00:00\n"},
     {"checknode", GROUP, "one node: state, resources, reservations, jobs", cmd_checknode,
@@ -155,7 +161,7 @@ const struct cli_command local_commands[] = {
      "  nui runjob alpha.17\n"},
     {"mjobctl", GROUP, "change jobs: cancel, hold, release, priority, run", cmd_mjobctl,
      "nui mjobctl -c | -x | -h TYPE | -u TYPE | -p [+|-]PRIORITY | -m ATTRIBUTE=VALUE\n"
-     "            | -R | -s | -r [--site NAME] JOB...\n"
+     "            | -q ATTRIBUTE | -R | -s | -r [--site NAME] JOB...\n"
      "\n"
      "  -c, --cancel           as canceljob\n"
      "  -x, --run              as runjob\n"
@@ -164,6 +170,8 @@ const struct cli_command local_commands[] = {
      "  -p, --priority N       as setspri; +N or -N is relative\n"
      "  -m, --modify A=VALUE   of waiting jobs: qos, class, account, wclimit, starttime. One's own;\n"
      "                         everybody's, and a longer limit, for ADMIN1 and ADMIN2\n"
+     "  -q, --query ATTRIBUTE  say it: account, class, group, holds, hostlist, priority, procs, qos,\n"
+     "                         reason, starttime, state, submittime, user, wclimit\n"
      "  -R, --requeue          a running job back to the queue; what it did is charged and lost\n"
      "  -s, --suspend          stop a running job until -r; its processors are free for others\n"
      "  -r, --resume           let it go on\n" SITE_HELP
@@ -212,6 +220,13 @@ const struct cli_command local_commands[] = {
      "      --procs-per-task N\n"
      "      --mem SIZE\n"
      "      --features A,B\n"
+     "      --gres A:N,B       generic resources of the node, per task\n"
+     "      --licence A:N,B    floating licences, for the whole job\n"
+     "      --req KEY=VALUE,.. more tasks of another kind beside these (may be repeated)\n"
+     "      --hosts LIST       only these nodes: node[1-4],m1\n"
+     "      --partition A,B    only these partitions\n"
+     "      --nodeset SET      nodes that are alike: ONEOF:FEATURE:a:b, ONEOF:PROCSPEED, NONE\n"
+     "      --node-access HOW  SHARED, SINGLEUSER, SINGLEJOB or SINGLETASK\n"
      "  -q, --class NAME       class (queue)\n"
      "      --qos NAME         quality of service\n"
      "  -A, --account NAME     account that pays (default: ACCOUNT of nui.cfg)\n"
@@ -231,34 +246,40 @@ const struct cli_command local_commands[] = {
      "\n"
      "  nui msub -l nodes=2:ppn=4,walltime=1:00:00 run.sh input.dat\n"},
     {"schedctl", GROUP, "stop, step, resume or end the scheduler", cmd_schedctl,
-     "nui schedctl [-s [N[I]] | -S [N[I]] | -r | -k | -R | -n] [-w] [--site NAME]\n"
+     "nui schedctl [-s [N[I] | TIME] | -S [N[I] | DURATION] | -r [TIME] | -k | -R | -n] [-w]\n"
+     "             [--site NAME]\n"
      "\n"
      "Without an option: mode, iteration, and whether it is stopped. While it is, nothing is\n"
      "started; jobs run on and commands work. In a SIMULATION an iteration is RMPOLLINTERVAL of\n"
      "its time, elsewhere a scheduling pass. For ADMIN1; its state and -n for ADMIN3.\n"
      "\n"
-     "  -s, --stop [N]         stop when N iterations have been (default: at once)\n"
-     "  -S, --step [N]         run N iterations more (default 1), then stop\n"
-     "  -r, --resume           run on\n"
+     "  -s, --stop [N|TIME]    stop when N iterations have been, or at TIME (default: at once)\n"
+     "  -S, --step [N|LENGTH]  run N iterations more, or for LENGTH (default 1), then stop\n"
+     "  -r, --resume [TIME]    run on, at once or at TIME\n"
      "  -k, --kill             end nui-local; jobs run on\n"
      "  -R, --recycle          let it begin again with its configuration read anew\n"
      "  -n, --nodes            the nodes in the format of Maui's resource trace\n"
      "  -w, --wait             come back when it has stopped\n" SITE_HELP
      "\n"
+     "TIME is 17:00, 17:00_04/14 or +2:00:00 and LENGTH 2:00:00, by the schedule's clock; a plain\n"
+     "number counts iterations.\n"
+     "\n"
      "  nui schedctl -S 10 --wait\n"},
     {"diagnose", GROUP, "priorities by their parts, fairshare, jobs, nodes, credentials",
      cmd_diagnose,
-     "nui diagnose -p [JOB] | -f | -q | -j | -n | -r | -u | -g | -a | -c | -Q | -m | -R | -S | -t\n"
-     "             [--site NAME]\n"
+     "nui diagnose -p [JOB] | -f [KIND] | -q [JOB] | -j [JOB] | -n [NODE] | -r [RESERVATION]\n"
+     "             | -s [NAME] | -u [USER] | -g [GROUP] | -a [ACCOUNT] | -c [CLASS] | -Q [QOS]\n"
+     "             | -m | -R | -S | -t | -e [--site NAME]\n"
      "\n"
      "  -p, --priority         each idle job's priority: every component's share in percent and,\n"
-     "                         in brackets, what each part adds\n"
-     "  -f, --fairshare        usage of every credential, by interval\n"
-     "  -q, --queue            why each blocked job is blocked\n"
+     "                         in brackets, what each part adds; of one JOB a line for each part\n"
+     "  -f, --fairshare        usage of every credential, or of one kind, by interval\n"
+     "  -q, --queue            why each blocked job is blocked (also -b, --blocked)\n"
      "  -j, --jobs             all jobs with what they ask for\n"
      "  -n, --nodes            all nodes: free and configured\n"
      "  -r, --reservations     all reservations: times, nodes, access lists, flags; those short of\n"
      "                         what they want\n"
+     "  -s, --standing         what SRCFG asks for, and the reservations that stand for it\n"
      "  -u, --users            what the policy says of each user,\n"
      "  -g, --groups           group,\n"
      "  -a, --accounts         account,\n"
@@ -267,7 +288,8 @@ const struct cli_command local_commands[] = {
      "  -m, --memory           nodes by how much memory they have\n"
      "  -R, --managers         resource manager, bank and metaschedulers, and what waits for them\n"
      "  -S, --scheduler        the scheduler: mode, iterations, its job trace\n"
-     "  -t, --partitions       partitions: configured, up, dedicated\n" SITE_HELP
+     "  -t, --partitions       partitions: configured, up, dedicated\n"
+     "  -e, --estimates        how start-time estimates held\n" SITE_HELP
      "\n"
      "For administrators (ADMIN3); -q and -j also show plain users their own jobs.\n"
      "\n"

@@ -139,6 +139,26 @@ void priorities_text (const struct priorities *p, bool noheader, struct strbuf *
     strbuf_puts (out, marked ? "\n* indicates system prio set on job\n\n" : "\n");
 }
 
+void priority_parts_text (const struct priorities *p, struct strbuf *out)
+{
+    const Nui__Local__V1__PrioritiesChunk *head = p->first->message;
+    double whole = 0;
+    size_t at = 0;
+    if (head->n_rows == 0)
+        return;
+    const Nui__Local__V1__PriorityRow *r = head->rows[0];
+    for (size_t v = 0; v < r->n_values; v++)
+        whole += fabs (r->values[v]);
+    strbuf_puts (out, "Component  Subcomponent     Weight   SubWeight    Contribution  Percent\n");
+    for (size_t i = 0; i < head->n_parts; i++)
+        for (size_t s = 0; s < head->parts[i]->n_subs; s++, at++)
+            strbuf_printf (out, "%-10s %-15s %7g %11g %15.3f  %6.2f%%\n",
+                           component_short (head->parts[i]->component), head->parts[i]->subs[s],
+                           head->parts[i]->weight, head->parts[i]->weights[s], r->values[at],
+                           whole > 0 ? 100 * fabs (r->values[at]) / whole : 0);
+    strbuf_putc (out, '\n');
+}
+
 static void priority_json_row (const Nui__Local__V1__PrioritiesChunk *head,
                                const Nui__Local__V1__PriorityRow *r, struct jsonout *j)
 {
@@ -173,16 +193,21 @@ static void priorities_csv (const struct priorities *p, bool noheader, struct st
         strbuf_puts (out, "job_id,priority,system");
         for (size_t i = 0; i < head->n_parts; i++)
             for (size_t s = 0; s < head->parts[i]->n_subs; s++)
-                strbuf_printf (out, ",%s", head->parts[i]->subs[s]);
+                strbuf_printf (out, ",%s,%s_percent", head->parts[i]->subs[s],
+                               head->parts[i]->subs[s]);
         strbuf_puts (out, "\r\n");
     }
     for (const struct priority_chunk *c = p->first; c; c = c->next)
         for (size_t i = 0; i < c->message->n_rows; i++) {
             const Nui__Local__V1__PriorityRow *r = c->message->rows[i];
+            double whole = 0;
             strbuf_printf (out, "%s,%lld,%s", r->job_id, (long long)r->priority,
                            r->system ? "true" : "false");
             for (size_t v = 0; v < r->n_values; v++)
-                strbuf_printf (out, ",%.6f", r->values[v]);
+                whole += fabs (r->values[v]);
+            for (size_t v = 0; v < r->n_values; v++)
+                strbuf_printf (out, ",%.6f,%.6f", r->values[v],
+                               whole > 0 ? 100 * fabs (r->values[v]) / whole : 0);
             strbuf_puts (out, "\r\n");
         }
 }
@@ -204,6 +229,8 @@ static int diagnose_priorities (struct cli_context *ctx, const char *site, const
     } else {
         if (cli_format (ctx) == CLI_TABLE) {
             priorities_text (&p, cli_noheader (ctx), &out);
+            if (job)
+                priority_parts_text (&p, &out);
         } else if (cli_format (ctx) == CLI_CSV) {
             priorities_csv (&p, cli_noheader (ctx), &out);
         } else {
@@ -252,8 +279,12 @@ static void fairshare_kind (const Nui__Local__V1__FairshareReply *r, const char 
         strbuf_putc (out, '\n');
 }
 
-void fairshare_text (const Nui__Local__V1__FairshareReply *r, struct strbuf *out)
+void fairshare_text (const Nui__Local__V1__FairshareReply *r, const char *kind,
+                     struct strbuf *out)
 {
+    static const char *const kinds[][2] = {{"user", "USER"}, {"group", "GROUP"},
+                                           {"account", "ACCT"}, {"qos", "QOS"},
+                                           {"class", "CLASS"}};
     char a[QUANTITY_TEXT_MAX];
     double weight = 1;
     strbuf_printf (out, "FairShare Information\n\nDepth: %u intervals   Interval Length: %s   "
@@ -274,11 +305,9 @@ void fairshare_text (const Nui__Local__V1__FairshareReply *r, struct strbuf *out
             strbuf_puts (out, " -------");
     }
     strbuf_puts (out, "\n\n");
-    fairshare_kind (r, "user", "USER", out);
-    fairshare_kind (r, "group", "GROUP", out);
-    fairshare_kind (r, "account", "ACCT", out);
-    fairshare_kind (r, "qos", "QOS", out);
-    fairshare_kind (r, "class", "CLASS", out);
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+        if (!kind || strcmp (kind, kinds[k][0]) == 0)
+            fairshare_kind (r, kinds[k][0], kinds[k][1], out);
 }
 
 static const struct table_column fairshare_columns[] = {
@@ -289,12 +318,15 @@ static const struct table_column fairshare_columns[] = {
 };
 
 /* One row for each credential and interval. */
-static int fairshare_rows (struct cli_context *ctx, const Nui__Local__V1__FairshareReply *r)
+static int fairshare_rows (struct cli_context *ctx, const Nui__Local__V1__FairshareReply *r,
+                           const char *kind)
 {
     struct table *t = table_create (fairshare_columns, 7);
     for (size_t i = 0; i < r->n_rows; i++)
         for (size_t n = 0; n < r->rows[i]->n_windows; n++) {
             const Nui__Local__V1__FairshareRow *row = r->rows[i];
+            if (kind && strcmp (kind, row->kind) != 0)
+                break;
             table_text (t, row->kind);
             table_text (t, row->name);
             table_ppm (t, (int64_t)llround (row->percent * 1e6));
@@ -312,8 +344,17 @@ static int fairshare_rows (struct cli_context *ctx, const Nui__Local__V1__Fairsh
     return rc;
 }
 
-static int diagnose_fairshare (struct cli_context *ctx, const char *site)
+/* "acct" is Maui's word for account. */
+static int diagnose_fairshare (struct cli_context *ctx, const char *site, const char *kind)
 {
+    static const char *const known[] = {"user", "group", "account", "class", "qos"};
+    size_t k = 0;
+    if (kind && strcmp (kind, "acct") == 0)
+        kind = "account";
+    while (kind && k < 5 && strcmp (kind, known[k]) != 0)
+        k++;
+    if (k == 5)
+        return cli_usage ("diagnose", "-f '%s': wanted user, group, account, class or qos", kind);
     Nui__Local__V1__FairshareRequest request = NUI__LOCAL__V1__FAIRSHARE_REQUEST__INIT;
     Nui__Local__V1__FairshareReply *reply = NULL;
     struct strbuf out = STRBUF_INIT;
@@ -322,10 +363,10 @@ static int diagnose_fairshare (struct cli_context *ctx, const char *site)
     if (site_admin (ctx, site, "Fairshare", &request, true, &reply, &err) < 0)
         return cli_fail ("diagnose", &err);
     if (cli_format (ctx) == CLI_TABLE) {
-        fairshare_text (reply, &out);
+        fairshare_text (reply, kind, &out);
         exit_code = cli_output (&out);
     } else {
-        exit_code = fairshare_rows (ctx, reply);
+        exit_code = fairshare_rows (ctx, reply, kind);
     }
     strbuf_free (&out);
     nui__local__v1__fairshare_reply__free_unpacked (reply, NULL);
@@ -382,13 +423,31 @@ void jobs_text (const struct queue *q, bool noheader, struct strbuf *out)
         strbuf_printf (out, "\n\nTotal Jobs: %u  Active Jobs: %u\n\n", q->count, active);
 }
 
-static int diagnose_queue (struct cli_context *ctx, const char *site, bool blocked)
+/* Only the job of this name stays: 17, alpha.17 or grid.42. False: it is not among them. */
+static bool queue_only (struct queue *q, const char *name)
+{
+    for (uint32_t i = 0; i < q->count; i++) {
+        const char *id = q->row[i].job_id, *dot = strrchr (id, '.');
+        if (strcmp (id, name) != 0 && strcmp (q->row[i].grid_job_id, name) != 0 &&
+            (!dot || strcmp (dot + 1, name) != 0))
+            continue;
+        q->row[0] = q->row[i];
+        q->count = 1;
+        return true;
+    }
+    return false;
+}
+
+static int diagnose_queue (struct cli_context *ctx, const char *site, bool blocked,
+                           const char *job)
 {
     struct queue q = {.arena = arena_create (1 << 20), .totals = {.site = (char *)""}};
     struct strbuf out = STRBUF_INIT;
     struct err err = {0};
     int exit_code;
     int rc = queue_fetch_full (ctx, site, blocked, !blocked, &q, &err);
+    if (rc == 0 && job && !queue_only (&q, job))
+        rc = err_set (&err, ERR_NOT_FOUND, "job %.80s is not in the queue, or not yours to see", job);
     if (rc < 0) {
         exit_code = cli_fail ("diagnose", &err);
     } else if (cli_format (ctx) != CLI_TABLE) {
@@ -434,7 +493,8 @@ static void node_line (const Nui__Local__V1__NodeInfo *n, uint32_t held, struct 
         into[i][0] += have[i];
         into[i][1] += all[i];
     }
-    strbuf_printf (out, " %5.2f DEF %6.2f %03u ", n->speed_ppm / 1e6, n->load_milli / 1e3, held);
+    strbuf_printf (out, " %5.2f %.3s %6.2f %03u ", n->speed_ppm / 1e6,
+                   *n->partition ? n->partition : "DEF", n->load_milli / 1e3, held);
     for (size_t i = 0; i < n->n_features; i++)
         strbuf_printf (out, "[%s]", n->features[i]);
     strbuf_puts (out, n->n_features ? "\n" : "[NONE]\n");
@@ -493,16 +553,16 @@ static uint32_t *held_count (const struct nodes *nodes, const struct reservation
     return held;
 }
 
-static int diagnose_nodes (struct cli_context *ctx, const char *site)
+static int diagnose_nodes (struct cli_context *ctx, const char *site, const char *node)
 {
     struct nodes nodes = {.arena = arena_create (0)};
     struct reservations rsv = {.arena = arena_create (0)};
     struct strbuf out = STRBUF_INIT;
     struct err err = {0};
     int exit_code;
-    int rc = nodes_fetch (ctx, site, NULL, &nodes, &err);
+    int rc = nodes_fetch (ctx, site, node, &nodes, &err);
     if (rc == 0)
-        rc = reservations_fetch (ctx, site, NULL, NULL, true, &rsv, &err);
+        rc = reservations_fetch (ctx, site, NULL, node, true, &rsv, &err);
     if (rc < 0) {
         exit_code = cli_fail ("diagnose", &err);
     } else if (cli_format (ctx) == CLI_TABLE) {
@@ -609,7 +669,8 @@ static int credentials_rows (struct cli_context *ctx, const Nui__Local__V1__Cred
     return rc;
 }
 
-static int diagnose_credentials (struct cli_context *ctx, const char *site, const char *kind)
+static int diagnose_credentials (struct cli_context *ctx, const char *site, const char *kind,
+                                 const char *name)
 {
     Nui__Local__V1__CredentialsRequest request = NUI__LOCAL__V1__CREDENTIALS_REQUEST__INIT;
     Nui__Local__V1__CredentialsReply *reply = NULL;
@@ -617,6 +678,8 @@ static int diagnose_credentials (struct cli_context *ctx, const char *site, cons
     struct err err = {0};
     int exit_code;
     request.kind = (char *)(uintptr_t)kind;
+    if (name)
+        request.name = (char *)(uintptr_t)name;
     if (site_admin (ctx, site, "Credentials", &request, true, &reply, &err) < 0)
         return cli_fail ("diagnose", &err);
     if (cli_format (ctx) == CLI_TABLE) {
@@ -684,7 +747,7 @@ int cmd_showconfig (struct cli_context *ctx, int argc, char **argv)
 /* --- the command -------------------------------------------------------------------------- */
 
 struct diagnose_args {
-    bool priority, fairshare, queue, jobs, nodes, reservations;
+    bool priority, fairshare, queue, blocked, jobs, nodes, reservations, standing;
     bool user, group, account, class, qos;
     bool memory, managers, scheduler, partitions, estimates;
     const char *site;
@@ -695,9 +758,11 @@ static const struct cli_option diagnose_options[] = {
     {"priority", 'p', CLI_OPT_FLAG, AT (priority), 0, 0},
     {"fairshare", 'f', CLI_OPT_FLAG, AT (fairshare), 0, 0},
     {"queue", 'q', CLI_OPT_FLAG, AT (queue), 0, 0},
+    {"blocked", 'b', CLI_OPT_FLAG, AT (blocked), 0, 0},
     {"jobs", 'j', CLI_OPT_FLAG, AT (jobs), 0, 0},
     {"nodes", 'n', CLI_OPT_FLAG, AT (nodes), 0, 0},
     {"reservations", 'r', CLI_OPT_FLAG, AT (reservations), 0, 0},
+    {"standing", 's', CLI_OPT_FLAG, AT (standing), 0, 0},
     {"users", 'u', CLI_OPT_FLAG, AT (user), 0, 0},
     {"groups", 'g', CLI_OPT_FLAG, AT (group), 0, 0},
     {"accounts", 'a', CLI_OPT_FLAG, AT (account), 0, 0},
@@ -726,21 +791,26 @@ int cmd_diagnose (struct cli_context *ctx, int argc, char **argv)
                        : args.class   ? "class"
                        : args.qos     ? "qos"
                                       : NULL;
-    if (args.priority + args.fairshare + args.queue + args.jobs + args.nodes + args.reservations +
-            args.user + args.group + args.account + args.class + args.qos + args.memory + args.managers +
-            args.scheduler + args.partitions + args.estimates != 1)
-        return cli_usage ("diagnose",
-                          "say one of -p, -f, -q, -j, -n, -r, -u, -g, -a, -c, -Q, -m, -R, -S, -t and -e");
-    if (ops.count > (args.priority ? 1 : 0))
+    bool blocked = args.queue || args.blocked;
+    bool whole = args.memory || args.managers || args.scheduler || args.partitions || args.estimates;
+    if (args.priority + args.fairshare + blocked + args.jobs + args.nodes + args.reservations +
+            args.standing + args.user + args.group + args.account + args.class + args.qos +
+            args.memory + args.managers + args.scheduler + args.partitions + args.estimates != 1)
+        return cli_usage ("diagnose", "say one of -p, -f, -q, -b, -j, -n, -r, -s, -u, -g, -a, -c, -Q, "
+                                      "-m, -R, -S, -t and -e");
+    if (ops.count > (whole ? 0 : 1))
         return cli_usage ("diagnose", "'%s' is too much", ops.item[ops.count - 1]);
+    const char *name = ops.count ? ops.item[0] : NULL;
     if (args.reservations)
-        return diagnose_reservations (ctx, args.site);
+        return diagnose_reservations (ctx, args.site, name);
+    if (args.standing)
+        return diagnose_standing (ctx, args.site, name);
     if (args.priority)
-        return diagnose_priorities (ctx, args.site, ops.count ? ops.item[0] : NULL);
+        return diagnose_priorities (ctx, args.site, name);
     if (args.fairshare)
-        return diagnose_fairshare (ctx, args.site);
+        return diagnose_fairshare (ctx, args.site, name);
     if (kind)
-        return diagnose_credentials (ctx, args.site, kind);
+        return diagnose_credentials (ctx, args.site, kind, name);
     if (args.memory)
         return diagnose_memory (ctx, args.site);
     if (args.managers)
@@ -752,6 +822,6 @@ int cmd_diagnose (struct cli_context *ctx, int argc, char **argv)
     if (args.estimates)
         return diagnose_estimates (ctx, args.site);
     if (args.nodes)
-        return diagnose_nodes (ctx, args.site);
-    return diagnose_queue (ctx, args.site, args.queue);
+        return diagnose_nodes (ctx, args.site, name);
+    return diagnose_queue (ctx, args.site, blocked, name);
 }

@@ -237,7 +237,9 @@ struct amounts {
 enum { A_NODES, A_PROCS, A_MEMORY, A_SWAP, A_DISK, A_KINDS };
 static const char *const amount_title[A_KINDS] = {"NODE", "PROC", "MEM", "SWAP", "DISK"};
 
-static void amounts_of (const struct nodes *nodes, struct amounts out[A_KINDS])
+/* The amounts of nodes of one partition; NULL: of all. */
+static void amounts_of (const struct nodes *nodes, const char *partition,
+                        struct amounts out[A_KINDS])
 {
     memset (out, 0, A_KINDS * sizeof *out);
     for (uint32_t i = 0; i < nodes->count; i++) {
@@ -246,6 +248,8 @@ static void amounts_of (const struct nodes *nodes, struct amounts out[A_KINDS])
         const int64_t used[A_KINDS] = {n->dedicated_procs > 0, n->dedicated_procs,
                                        n->dedicated_memory_mb, n->dedicated_swap_mb,
                                        n->dedicated_disk_mb};
+        if (partition && strcmp (partition, n->partition) != 0)
+            continue;
         for (int k = 0; k < A_KINDS; k++) {
             out[k].configured += has[k];
             out[k].up += is_up (n) ? has[k] : 0;
@@ -254,24 +258,47 @@ static void amounts_of (const struct nodes *nodes, struct amounts out[A_KINDS])
     }
 }
 
+/* The names of the partitions, in the order of the nodes; in the nodes' arena. */
+static uint32_t partitions_of (const struct nodes *nodes, const char ***out)
+{
+    const char **name = arena_array (nodes->arena, nodes->count + 1, sizeof *name);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < nodes->count; i++) {
+        uint32_t k = 0;
+        while (k < count && strcmp (name[k], nodes->item[i]->partition) != 0)
+            k++;
+        if (k == count)
+            name[count++] = nodes->item[i]->partition;
+    }
+    *out = name;
+    return count;
+}
+
 void partitions_text (const struct nodes *nodes, struct strbuf *out)
 {
     struct amounts a[A_KINDS];
-    amounts_of (nodes, a);
-    strbuf_printf (out,
-                   "Displaying Partition Status\n\n"
-                   "System Partition Settings:  PList: DEFAULT PDef: DEFAULT\n\n"
-                   "Name                    Procs\n\n%-20s %8lld\n\n"
-                   "Partition    Configured         Up     U/C  Dedicated     D/U\n\n",
-                   "DEFAULT", (long long)a[A_PROCS].configured);
+    const char **name;
+    uint32_t count = partitions_of (nodes, &name);
+    strbuf_puts (out, "Displaying Partition Status\n\nSystem Partition Settings:  PList: ");
+    for (uint32_t p = 0; p < count; p++)
+        strbuf_printf (out, "%s%s", p ? ":" : "", name[p]);
+    strbuf_printf (out, " PDef: %s\n\nName                    Procs\n\n", count ? name[0] : "-");
+    for (uint32_t p = 0; p < count; p++) {
+        amounts_of (nodes, name[p], a);
+        strbuf_printf (out, "%-20s %8lld\n", name[p], (long long)a[A_PROCS].configured);
+    }
+    strbuf_puts (out, "\nPartition    Configured         Up     U/C  Dedicated     D/U\n\n");
     for (int k = 0; k < A_KINDS; k++) {
         strbuf_printf (out, "%s%.*s\n", amount_title[k], 60 - (int)strlen (amount_title[k]),
                        "------------------------------------------------------------");
-        strbuf_printf (out, "%-11s %11lld %10lld %6.2f%% %10lld %6.2f%%\n", "DEFAULT",
-                       (long long)a[k].configured, (long long)a[k].up,
-                       share_of ((double)a[k].up, (double)a[k].configured),
-                       (long long)a[k].dedicated,
-                       share_of ((double)a[k].dedicated, (double)a[k].up));
+        for (uint32_t p = 0; p < count; p++) {
+            amounts_of (nodes, name[p], a);
+            strbuf_printf (out, "%-11s %11lld %10lld %6.2f%% %10lld %6.2f%%\n", name[p],
+                           (long long)a[k].configured, (long long)a[k].up,
+                           share_of ((double)a[k].up, (double)a[k].configured),
+                           (long long)a[k].dedicated,
+                           share_of ((double)a[k].dedicated, (double)a[k].up));
+        }
     }
     strbuf_putc (out, '\n');
 }
@@ -287,9 +314,12 @@ static int partition_rows (struct cli_context *ctx, const struct nodes *nodes)
     struct table *t =
         table_create (partition_columns, sizeof partition_columns / sizeof *partition_columns);
     struct amounts a[A_KINDS];
-    amounts_of (nodes, a);
-    for (int k = 0; k < A_KINDS; k++) {
-        table_text (t, "DEFAULT");
+    const char **name;
+    uint32_t count = partitions_of (nodes, &name);
+    for (uint32_t i = 0; i < count * A_KINDS; i++) {
+        uint32_t k = i % A_KINDS;
+        amounts_of (nodes, name[i / A_KINDS], a);
+        table_text (t, name[i / A_KINDS]);
         table_text (t, amount_title[k]);
         table_int (t, a[k].configured);
         table_int (t, a[k].up);

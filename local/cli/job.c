@@ -39,8 +39,12 @@ static void req_text (const Nui__Local__V1__JobDetail *d, size_t at, struct strb
     if (r->n_nodes == 0)
         return;
     strbuf_printf (out, "NodeCount: %zu\nAllocated Nodes:\n", r->n_nodes);
-    for (size_t i = 0; i < r->n_nodes; i++)
-        strbuf_printf (out, "[%s:%u]", r->nodes[i]->node, r->nodes[i]->tasks);
+    for (size_t i = 0; i < r->n_nodes; i++) {
+        if (r->nodes[i]->tasks) /* of an ended job they are not known */
+            strbuf_printf (out, "[%s:%u]", r->nodes[i]->node, r->nodes[i]->tasks);
+        else
+            strbuf_printf (out, "[%s]", r->nodes[i]->node);
+    }
     strbuf_putc (out, '\n');
 }
 
@@ -306,7 +310,10 @@ static void lists_json (const Nui__Local__V1__JobDetail *d, struct jsonout *j)
             jsonout_key (j, "node");
             jsonout_text (j, d->reqs[r]->nodes[i]->node);
             jsonout_key (j, "tasks");
-            jsonout_uint (j, d->reqs[r]->nodes[i]->tasks);
+            if (d->reqs[r]->nodes[i]->tasks)
+                jsonout_uint (j, d->reqs[r]->nodes[i]->tasks);
+            else
+                jsonout_null (j);
             jsonout_end (j);
         }
     jsonout_end (j);
@@ -369,21 +376,27 @@ static const struct cli_option checkjob_options[] = {
     {0},
 };
 
+int checkjob_fetch (struct cli_context *ctx, const char *site, char *job, bool verbose,
+                    Nui__Local__V1__JobDetail **out, struct err *err)
+{
+    Nui__Local__V1__CheckJobRequest request = NUI__LOCAL__V1__CHECK_JOB_REQUEST__INIT;
+    request.job_id = job;
+    request.verbose = verbose;
+    return site_admin (ctx, site, "CheckJob", &request, true, out, err);
+}
+
 int cmd_checkjob (struct cli_context *ctx, int argc, char **argv)
 {
     struct job_args args = {0};
     struct cli_operands operands;
     struct err err = {0};
-    Nui__Local__V1__CheckJobRequest request = NUI__LOCAL__V1__CHECK_JOB_REQUEST__INIT;
     Nui__Local__V1__JobDetail *detail = NULL;
     int exit_code;
     if (!cli_options (ctx, checkjob_options, 0, &args, argc, argv, &operands, &exit_code))
         return exit_code;
     if (operands.count != 1)
         return cli_usage ("checkjob", "name one job");
-    request.job_id = operands.item[0];
-    request.verbose = args.verbose;
-    if (site_admin (ctx, args.site, "CheckJob", &request, true, &detail, &err) < 0)
+    if (checkjob_fetch (ctx, args.site, operands.item[0], args.verbose, &detail, &err) < 0)
         return cli_fail ("checkjob", &err);
     exit_code = checkjob_print (ctx, detail);
     nui__local__v1__job_detail__free_unpacked (detail, NULL);

@@ -10,6 +10,7 @@
  *   node.c      checknode, showres, showstate
  *   sched.c     schedctl
  *   submit.c    msub
+ *   query.c     mjobctl -q
  *   modify.c    setqos, mnodectl, changeparam
  *
  * What a command prints is made by a pure function (…_text) from the site's answer, so that tests
@@ -28,6 +29,11 @@ enum { SITE_CALL_TIMEOUT_S = 30 };
 /* A unary call to the site's Admin service. site: --site or NULL. */
 int site_admin (struct cli_context *ctx, const char *site, const char *method, const void *request,
                 bool idempotent, void *reply_out, struct err *err);
+
+/* A moment as people write it, by the site's schedule: in a simulation "14:30" and "+2:00:00" count
+ * from its time. Who may not ask for that counts from the wall clock. */
+int site_time (struct cli_context *ctx, const char *site, const char *text, time_us *out,
+               struct err *err);
 
 /* Exit code of a command over several jobs: the first that is not CLI_OK. */
 int worse (int so_far, int now);
@@ -70,6 +76,8 @@ int cmd_showq (struct cli_context *ctx, int argc, char **argv);
 /* --- job.c -------------------------------------------------------------------------------- */
 
 void checkjob_text (const Nui__Local__V1__JobDetail *detail, struct strbuf *out);
+int checkjob_fetch (struct cli_context *ctx, const char *site, char *job, bool verbose,
+                    Nui__Local__V1__JobDetail **out, struct err *err);
 int cmd_checkjob (struct cli_context *ctx, int argc, char **argv);
 int cancel_all (struct cli_context *ctx, const char *command, const char *site, char **job,
                 int count);
@@ -130,6 +138,12 @@ int cmd_setspri (struct cli_context *ctx, int argc, char **argv);
 int cmd_runjob (struct cli_context *ctx, int argc, char **argv);
 int cmd_mjobctl (struct cli_context *ctx, int argc, char **argv);
 
+/* --- query.c ------------------------------------------------------------------------------ */
+
+/* Attributes of jobs, one row each. attribute: state, hostlist …; others are wrong usage. */
+int query_all (struct cli_context *ctx, const char *site, const char *attribute, char **job,
+               int count);
+
 /* --- modify.c ----------------------------------------------------------------------------- */
 
 int modify_all (struct cli_context *ctx, const char *command, const char *site,
@@ -149,9 +163,15 @@ int cmd_msub (struct cli_context *ctx, int argc, char **argv);
 void setres_text (const Nui__Local__V1__SetResReply *reply, struct strbuf *out);
 void diagnose_reservations_text (const struct reservations *list, bool noheader,
                                  struct strbuf *out);
-int diagnose_reservations (struct cli_context *ctx, const char *site);
+/* name: one of them, or NULL. */
+int diagnose_reservations (struct cli_context *ctx, const char *site, const char *name);
 int cmd_setres (struct cli_context *ctx, int argc, char **argv);
 int cmd_releaseres (struct cli_context *ctx, int argc, char **argv);
+
+/* --- diagnose_standing.c ------------------------------------------------------------------ */
+
+void standing_text (const Nui__Local__V1__StandingReply *reply, bool noheader, struct strbuf *out);
+int diagnose_standing (struct cli_context *ctx, const char *site, const char *name);
 
 /* --- sched.c ------------------------------------------------------------------------------ */
 
@@ -172,7 +192,11 @@ struct priorities { /* at least one chunk: the first tells the parts */
 };
 void priorities_free (struct priorities *priorities);
 void priorities_text (const struct priorities *priorities, bool noheader, struct strbuf *out);
-void fairshare_text (const Nui__Local__V1__FairshareReply *reply, struct strbuf *out);
+/* Of one job: every subcomponent with its weight, what it adds, and its share in percent. */
+void priority_parts_text (const struct priorities *priorities, struct strbuf *out);
+/* kind: as of credentials; NULL: all */
+void fairshare_text (const Nui__Local__V1__FairshareReply *reply, const char *kind,
+                     struct strbuf *out);
 void blocked_text (const struct queue *blocked, bool noheader, struct strbuf *out);
 void jobs_text (const struct queue *queue, bool noheader, struct strbuf *out);
 /* held: for each node, how many reservations stand on it */

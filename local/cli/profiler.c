@@ -144,13 +144,14 @@ static int profile_grid (struct cli_context *ctx, const struct profile *p, int s
 
 struct profiler_args {
     const char *user, *group, *account, *class, *qos, *by, *grid, *site;
+    const char *begin, *end;
     time_us from, until;
 };
 
 #define AT(field) offsetof (struct profiler_args, field)
 static const struct cli_option profiler_options[] = {
-    {"begin", 'b', CLI_OPT_TIME, AT (from), 0, 0},
-    {"end", 'e', CLI_OPT_TIME, AT (until), 0, 0},
+    {"begin", 'b', CLI_OPT_STRING, AT (begin), 0, 0},
+    {"end", 'e', CLI_OPT_STRING, AT (end), 0, 0},
     {"user", 'u', CLI_OPT_STRING, AT (user), 0, 0},
     {"group", 'g', CLI_OPT_STRING, AT (group), 0, 0},
     {"account", 'A', CLI_OPT_STRING, AT (account), 0, 0},
@@ -196,6 +197,9 @@ int cmd_profiler (struct cli_context *ctx, int argc, char **argv)
         return cli_usage ("profiler", "'%s' is too much: there are options only", ops.item[0]);
     if (args.by && args.grid)
         return cli_usage ("profiler", "one of -p and -m at a time");
+    if ((args.begin && site_time (ctx, args.site, args.begin, &args.from, &err) != 0) ||
+        (args.end && site_time (ctx, args.site, args.end, &args.until, &err) != 0))
+        return cli_usage ("profiler", "%s", err.text);
     if (args.grid && (stat = grid_stat_find (args.grid)) < 0)
         return cli_usage ("profiler", "'%s' is no statistic: wanted %s", args.grid,
                           grid_stat_names ());

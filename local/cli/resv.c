@@ -8,7 +8,7 @@
 struct setres_args {
     const char *user, *group, *account, *class, *qos, *jobattr, *jobduration, *jobprocs;
     const char *name, *features, *resources, *flags, *owner, *partition, *site;
-    time_us start, end;
+    const char *start, *end;
     duration_us duration;
     uint64_t tpn;
 };
@@ -18,7 +18,7 @@ static const struct cli_option setres_options[] = {
     {"account", 'a', CLI_OPT_STRING, AT (account), 0, 0},
     {"class", 0, CLI_OPT_STRING, AT (class), 0, 0},
     {"duration", 'd', CLI_OPT_DURATION, AT (duration), 0, 0},
-    {"end", 'e', CLI_OPT_TIME, AT (end), 0, 0},
+    {"end", 'e', CLI_OPT_STRING, AT (end), 0, 0},
     {"features", 'f', CLI_OPT_STRING, AT (features), 0, 0},
     {"group", 'g', CLI_OPT_STRING, AT (group), 0, 0},
     {"job-attribute", 0, CLI_OPT_STRING, AT (jobattr), 0, 0},
@@ -29,7 +29,7 @@ static const struct cli_option setres_options[] = {
     {"partition", 'p', CLI_OPT_STRING, AT (partition), 0, 0},
     {"qos", 'q', CLI_OPT_STRING, AT (qos), 0, 0},
     {"resources", 'r', CLI_OPT_STRING, AT (resources), 0, 0},
-    {"start", 's', CLI_OPT_TIME, AT (start), 0, 0},
+    {"start", 's', CLI_OPT_STRING, AT (start), 0, 0},
     {"tpn", 0, CLI_OPT_COUNT, AT (tpn), 1, 1 << 20},
     {"user", 'u', CLI_OPT_STRING, AT (user), 0, 0},
     {"flags", 'x', CLI_OPT_STRING, AT (flags), 0, 0},
@@ -111,8 +111,11 @@ int cmd_setres (struct cli_context *ctx, int argc, char **argv)
         if (text[i].value)
             *text[i].field = (char *)text[i].value;
     request.expression = operands.item[0];
-    request.start_us = args.start;
-    request.end_us = args.end == TIME_US_MAX ? 0 : args.end;
+    if ((args.start && site_time (ctx, args.site, args.start, &request.start_us, &err) != 0) ||
+        (args.end && site_time (ctx, args.site, args.end, &request.end_us, &err) != 0))
+        return cli_usage ("setres", "%s", err.text);
+    if (request.end_us == TIME_US_MAX)
+        request.end_us = 0;
     request.duration_us = args.duration == TIME_US_MAX ? 0 : args.duration;
     request.tasks_per_node = (uint32_t)args.tpn;
     if (site_admin (ctx, args.site, "SetRes", &request, false, &reply, &err) < 0)
@@ -239,13 +242,13 @@ void diagnose_reservations_text (const struct reservations *list, bool noheader,
         strbuf_printf (out, "\nActive Reserved Processors: %u\n", procs);
 }
 
-int diagnose_reservations (struct cli_context *ctx, const char *site)
+int diagnose_reservations (struct cli_context *ctx, const char *site, const char *name)
 {
     struct reservations list = {.arena = arena_create (0)};
     struct strbuf out = STRBUF_INIT;
     struct err err = {0};
     int exit_code;
-    if (reservations_fetch (ctx, site, NULL, NULL, true, &list, &err) < 0) {
+    if (reservations_fetch (ctx, site, name, NULL, true, &list, &err) < 0) {
         exit_code = cli_fail ("diagnose", &err);
     } else if (cli_format (ctx) == CLI_TABLE) {
         diagnose_reservations_text (&list, cli_noheader (ctx), &out);

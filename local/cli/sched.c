@@ -8,15 +8,15 @@
 #define ACT(name) NUI__LOCAL__V1__SCHEDULE_REQUEST__ACT__##name
 
 struct sched_args {
-    const char *stop, *step, *site;
-    bool resume, kill, recycle, nodes, wait;
+    const char *stop, *step, *resume, *site;
+    bool kill, recycle, nodes, wait;
 };
 
 #define AT(field) offsetof (struct sched_args, field)
 static const struct cli_option sched_options[] = {
     {"stop", 's', CLI_OPT_OPTIONAL, AT (stop), 0, 0},
     {"step", 'S', CLI_OPT_OPTIONAL, AT (step), 0, 0},
-    {"resume", 'r', CLI_OPT_FLAG, AT (resume), 0, 0},
+    {"resume", 'r', CLI_OPT_OPTIONAL, AT (resume), 0, 0},
     {"kill", 'k', CLI_OPT_FLAG, AT (kill), 0, 0},
     {"recycle", 'R', CLI_OPT_FLAG, AT (recycle), 0, 0},
     {"nodes", 'n', CLI_OPT_FLAG, AT (nodes), 0, 0},
@@ -39,13 +39,24 @@ static int iterations_parse (const char *text, uint64_t none, uint64_t *out, str
     return uint_parse (digits, "iterations", 0, INT64_MAX, out, err);
 }
 
+/* Iterations are plain numbers; a moment or a duration has one of these. */
+static bool is_time (const char *text)
+{
+    return strpbrk (text, ":+@") != NULL;
+}
+
 static void status_text (const Nui__Local__V1__ScheduleReply *r, struct strbuf *out)
 {
-    strbuf_printf (out, "mode %s, iteration %llu, %s\n", r->mode,
-                   (unsigned long long)r->iteration,
+    char a[QUANTITY_TEXT_MAX];
+    strbuf_printf (out, "mode %s, iteration %llu, %s", r->mode, (unsigned long long)r->iteration,
                    r->over      ? "nothing is left to simulate"
                    : r->stopped ? "scheduling is stopped"
                                 : "scheduling goes on");
+    if (r->resume_at_us)
+        strbuf_printf (out, " until %s", moment_text (r->resume_at_us, a));
+    else if (!r->stopped && r->stop_at_us)
+        strbuf_printf (out, " until %s", moment_text (r->stop_at_us, a));
+    strbuf_putc (out, '\n');
     for (size_t i = 0; i < r->n_acts; i++)
         strbuf_printf (out, "%s %s\n", strcmp (r->mode, "TEST") == 0 ? "would" : "asks to",
                        r->acts[i]);
@@ -53,7 +64,7 @@ static void status_text (const Nui__Local__V1__ScheduleReply *r, struct strbuf *
 
 void schedctl_text (const Nui__Local__V1__ScheduleReply *r, int act, struct strbuf *out)
 {
-    char span[QUANTITY_TEXT_MAX];
+    char span[QUANTITY_TEXT_MAX], when[QUANTITY_TEXT_MAX];
     unsigned long long at = r->stop_at > r->iteration ? r->stop_at : r->iteration;
     if (act == ACT (KILL)) {
         strbuf_puts (out, "nui-local shuts down\n\n");
@@ -65,8 +76,15 @@ void schedctl_text (const Nui__Local__V1__ScheduleReply *r, int act, struct strb
     }
     if (act == ACT (STATUS))
         status_text (r, out);
+    else if (r->resume_at_us)
+        strbuf_printf (out, "scheduling will resume in %s at %s\n\n",
+                       span_text (r->resume_at_us - r->now_us, span),
+                       moment_text (r->resume_at_us, when));
     else if (r->stopped)
         strbuf_printf (out, "scheduling will stop immediately at iteration %llu\n\n", at);
+    else if (r->stop_at_us)
+        strbuf_printf (out, "scheduling will stop in %s at %s\n\n",
+                       span_text (r->stop_at_us - r->now_us, span), moment_text (r->stop_at_us, when));
     else if (r->stop_at == 0)
         strbuf_puts (out, "scheduling will resume immediately\n\n");
     if (!r->stopped && r->stop_at > 0) {
@@ -85,6 +103,8 @@ static struct table *sched_table (const Nui__Local__V1__ScheduleReply *r)
         {"iteration", "Iteration", TABLE_INT, 0},
         {"stopped", "Stopped", TABLE_BOOL, 0},
         {"stop_at", "StopAt", TABLE_INT, 0},
+        {"stop_time", "StopTime", TABLE_TIME, 0},
+        {"resume_time", "ResumeTime", TABLE_TIME, 0},
         {"time", "Time", TABLE_TIME, 0},
         {"interval", "Interval", TABLE_DURATION, 0},
         {"over", "Over", TABLE_BOOL, 0},
@@ -98,6 +118,8 @@ static struct table *sched_table (const Nui__Local__V1__ScheduleReply *r)
         table_int (t, (int64_t)r->stop_at);
     else
         table_null (t);
+    cell_moment (t, r->stop_at_us);
+    cell_moment (t, r->resume_at_us);
     cell_moment (t, r->now_us);
     table_duration (t, r->interval_us);
     table_bool (t, r->over);
@@ -167,20 +189,28 @@ static int print_nodes (struct cli_context *ctx, const char *site)
     return code;
 }
 
-static int act_of (const struct sched_args *a, uint64_t *count, int *act, struct err *err)
+/* What the options ask for, as the request says it; moments are the schedule's. */
+static int act_of (struct cli_context *ctx, const struct sched_args *a,
+                   Nui__Local__V1__ScheduleRequest *r, int *act, struct err *err)
 {
-    int wishes = (a->stop != NULL) + (a->step != NULL) + a->resume + a->kill + a->recycle + a->nodes;
+    int wishes = (a->stop != NULL) + (a->step != NULL) + (a->resume != NULL) + a->kill + a->recycle +
+                 a->nodes;
     *act = ACT (STATUS);
-    *count = 0;
     if (wishes > 1)
         return err_set (err, ERR_INVALID, "say one of -s, -S, -r, -k, -R and -n");
     if (a->stop) {
         *act = ACT (STOP);
-        return iterations_parse (a->stop, 0, count, err);
+        return is_time (a->stop) ? site_time (ctx, a->site, a->stop, &r->at_us, err)
+                                 : iterations_parse (a->stop, 0, &r->count, err);
     }
     if (a->step) {
         *act = ACT (STEP);
-        return iterations_parse (a->step, 1, count, err);
+        return is_time (a->step) ? duration_parse (a->step + (*a->step == '+'), &r->for_us, err)
+                                 : iterations_parse (a->step, 1, &r->count, err);
+    }
+    if (a->resume && *a->resume) {
+        *act = ACT (RESUME);
+        return site_time (ctx, a->site, a->resume, &r->at_us, err);
     }
     *act = a->resume    ? ACT (RESUME)
            : a->kill    ? ACT (KILL)
@@ -219,7 +249,7 @@ int cmd_schedctl (struct cli_context *ctx, int argc, char **argv)
         return exit_code;
     if (ops.count > 0)
         return cli_usage ("schedctl", "it takes options only");
-    if (act_of (&args, &request.count, &act, &err) != 0)
+    if (act_of (ctx, &args, &request, &act, &err) != 0)
         return cli_usage ("schedctl", "%s", err.text);
     if (args.nodes)
         return print_nodes (ctx, args.site);

@@ -114,6 +114,9 @@ int cmd_msub (struct cli_context *ctx, int argc, char **argv)
                    : cli_usage ("msub", "%s", err.text);
         if (code == CLI_OK && array.count && cli_format (ctx) != CLI_TABLE)
             code = cli_usage ("msub", "--array prints ids: no --json, no --csv");
+        if (code == CLI_OK && (options->text[JOB_AFTER] || options->text[JOB_DEADLINE]) &&
+            site_time (ctx, options->site, "now", &options->now, &err) != 0)
+            code = cli_fail ("msub", &err);
         if (code == CLI_OK)
             code = job_options_build (ctx, "msub", options, &operands, false, arena, &job);
         if (code == CLI_OK)

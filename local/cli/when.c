@@ -10,9 +10,9 @@ void showbf_text (const Nui__Local__V1__WindowsReply *r, bool noheader, struct s
 {
     char a[QUANTITY_TEXT_MAX];
     if (!noheader)
-        strbuf_printf (out, "backfill window (user: '%s' group: '%s' partition: ALL) %s\n\n",
+        strbuf_printf (out, "backfill window (user: '%s' group: '%s' partition: %s) %s\n\n",
                        *r->user ? r->user : "[ALL]", *r->group ? r->group : "[ALL]",
-                       moment_text (r->now_us, a));
+                       *r->partition ? r->partition : "ALL", moment_text (r->now_us, a));
     if (r->n_windows == 0)
         strbuf_puts (out, "no procs available\n");
     if (r->limit)
@@ -75,8 +75,10 @@ static const struct table_column window_columns[] = {
 };
 
 struct showbf_args {
-    const char *user, *group, *account, *class, *qos, *site;
+    const char *user, *group, *account, *class, *qos, *partition, *features, *site;
     duration_us duration;
+    int64_t memory;
+    uint64_t nodes;
     bool verbose;
 };
 
@@ -88,11 +90,29 @@ static const struct cli_option showbf_options[] = {
     {"class", 'c', CLI_OPT_STRING, AT (class), 0, 0},
     {"qos", 'q', CLI_OPT_STRING, AT (qos), 0, 0},
     {"duration", 'd', CLI_OPT_DURATION, AT (duration), 0, 0},
+    {"partition", 'p', CLI_OPT_STRING, AT (partition), 0, 0},
+    {"features", 'f', CLI_OPT_STRING, AT (features), 0, 0},
+    {"memory", 'm', CLI_OPT_MEMORY, AT (memory), 0, 0},
+    {"nodes", 'n', CLI_OPT_COUNT, AT (nodes), 1, UINT32_MAX},
     {"verbose", 'v', CLI_OPT_FLAG, AT (verbose), 0, 0},
     {"site", 0, CLI_OPT_STRING, AT (site), 0, 0},
     {0},
 };
 #undef AT
+
+enum { SHOWBF_FEATURES_MAX = 32 };
+
+/* "fast,big" or "fast:big" into list; false: too many. Cuts the text up. */
+static bool features_split (char *text, char *list[SHOWBF_FEATURES_MAX], size_t *count)
+{
+    char *save = NULL;
+    for (char *w = strtok_r (text, ",:", &save); w; w = strtok_r (NULL, ",:", &save)) {
+        if (*count == SHOWBF_FEATURES_MAX)
+            return false;
+        list[(*count)++] = w;
+    }
+    return true;
+}
 
 static int showbf_print (struct cli_context *ctx, const Nui__Local__V1__WindowsReply *r)
 {
@@ -146,13 +166,20 @@ int cmd_showbf (struct cli_context *ctx, int argc, char **argv)
         return cli_usage ("showbf", "'%s' is too much: there are options only", operands.item[0]);
     if (args.verbose && cli_format (ctx) != CLI_TABLE)
         return cli_usage ("showbf", "-v is for the table: diagnose -n and showres -n have --json");
-    const char *given[] = {args.user, args.group, args.account, args.class, args.qos};
+    const char *given[] = {args.user, args.group, args.account, args.class, args.qos,
+                           args.partition};
     char **field[] = {&request.user, &request.group, &request.account, &request.class_,
-                      &request.qos};
-    for (size_t i = 0; i < 5; i++)
+                      &request.qos, &request.partition};
+    char *features[SHOWBF_FEATURES_MAX];
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++)
         if (given[i])
             *field[i] = (char *)given[i];
+    if (args.features && !features_split ((char *)args.features, features, &request.n_features))
+        return cli_usage ("showbf", "-f: at most %d features", SHOWBF_FEATURES_MAX);
+    request.features = features;
     request.duration_us = args.duration;
+    request.memory_mb = args.memory;
+    request.nodes = (uint32_t)args.nodes;
     if (site_admin (ctx, args.site, "Windows", &request, true, &reply, &err) < 0)
         return cli_fail ("showbf", &err);
     if (args.verbose && showbf_nodes (ctx, args.site, &notes, &err) < 0) {

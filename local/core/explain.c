@@ -128,6 +128,7 @@ const char *node_verdict_name (enum node_verdict verdict)
         [NODE_REJECT_RESERVED] = "ReserveTime", [NODE_REJECT_CLASS] = "Class",
         [NODE_REJECT_HOSTS] = "HostList",  [NODE_REJECT_SET] = "NodeSet",
         [NODE_REJECT_ACCESS] = "NodePolicy", [NODE_REJECT_LOAD] = "CPULoad",
+        [NODE_REJECT_NOT_ADMITTED] = "Reserved",
     };
 
     return (unsigned)verdict < NODE_VERDICTS ? name[verdict] : "Unknown";
@@ -219,8 +220,10 @@ static enum node_verdict verdict_of (const struct timeline *tl, const struct sha
         return NODE_ACCEPTS;
     if (load_keeps_off (c, node, RES_PROCS) || load_keeps_off (c, node, RES_MEM_MB))
         return NODE_REJECT_LOAD;
-    return tl->who && occupants_fit (tl, s, node, tl->now, 1) == 0 ? NODE_REJECT_ACCESS
-                                                                   : NODE_REJECT_RESERVED;
+    if (tl->who && occupants_fit (tl, s, node, tl->now, 1) == 0)
+        return NODE_REJECT_ACCESS;
+    return lane_fit (tl, s, node, tl->now, tl->now + 1) == 0 ? NODE_REJECT_NOT_ADMITTED
+                                                             : NODE_REJECT_RESERVED;
 }
 
 static void req_explain (struct timeline *tl, const struct job *job, uint32_t r,

@@ -53,6 +53,7 @@ enum node_verdict {
     NODE_REJECT_HOSTS,     /* not in the host list of the job or its class */
     NODE_REJECT_SET,       /* in none of the node sets that the job may be in */
     NODE_REJECT_ACCESS,    /* NODEACCESSPOLICY, MAXJOB, MAXJOBPERUSER …: others are there */
+    NODE_REJECT_NOT_ADMITTED, /* reserved now, and the reservation's access list lacks the job */
     NODE_REJECT_LOAD,      /* what is measured there leaves too little */
     NODE_VERDICTS
 };

@@ -203,6 +203,13 @@ int query_windows (struct cluster *c, const struct who *who, bool queue, time_us
                    struct arena *arena, struct window **out, uint32_t *count_out,
                    struct err *err)
 {
+    return query_windows_on (c, who, NULL, queue, now, arena, out, count_out, err);
+}
+
+int query_windows_on (struct cluster *c, const struct who *who, const struct allocation *only,
+                      bool queue, time_us now, struct arena *arena, struct window **out,
+                      uint32_t *count_out, struct err *err)
+{
     struct timeline *tl;
     struct window *list = NULL;
     uint32_t count = 0, cap = 0;
@@ -212,6 +219,8 @@ int query_windows (struct cluster *c, const struct who *who, bool queue, time_us
     cluster_settle (c);
     tl = timeline_make (c, arena, now < c->now ? c->now : now, queue, (struct rsv_id){0});
     timeline_view (tl, access_of (c, who));
+    if (only)
+        timeline_restrict (tl, only);
     for (;;) {
         struct window w = {timeline_window (tl, least), 0, 0};
         timeline_free (tl, w.length, &w.nodes, &w.procs);

@@ -192,19 +192,15 @@ int history_read (struct local_store *store, const struct history_filter *f, uin
     return rc;
 }
 
-int history_of_job (struct local_store *store, uint64_t number, struct arena *arena,
+/* One row, its strings in the arena; name is for the error. */
+static int job_one (struct store_stmt *q, const char *name, struct arena *arena,
                     struct history_job *out, struct err *err)
 {
-    struct store_stmt *q =
-        store_stmt (store->db, "SELECT sequence, " HISTORY_COLUMNS " FROM history "
-                               "WHERE number = ?1 ORDER BY sequence DESC LIMIT 1");
-    store_bind_int (q, 1, (int64_t)number);
     int rc = store_step (q, err);
     if (rc < 0)
         return rc;
     if (rc == 0)
-        return err_set (err, ERR_NOT_FOUND, "job %llu is not in the history",
-                        (unsigned long long)number);
+        return err_set (err, ERR_NOT_FOUND, "job %s is not in the history", name);
     job_of_row (q, out);
     const char **text[] = {&out->grid_job_id, &out->name,      &out->submitter, &out->user,
                            &out->group,       &out->account,   &out->class_name, &out->qos_asked,
@@ -214,6 +210,29 @@ int history_of_job (struct local_store *store, uint64_t number, struct arena *ar
         *text[i] = arena_strdup (arena, *text[i]);
     store_reset (q);
     return 0;
+}
+
+int history_of_job (struct local_store *store, uint64_t number, struct arena *arena,
+                    struct history_job *out, struct err *err)
+{
+    char name[24];
+    struct store_stmt *q =
+        store_stmt (store->db, "SELECT sequence, " HISTORY_COLUMNS " FROM history "
+                               "WHERE number = ?1 ORDER BY sequence DESC LIMIT 1");
+    snprintf (name, sizeof name, "%llu", (unsigned long long)number);
+    store_bind_int (q, 1, (int64_t)number);
+    return job_one (q, name, arena, out, err);
+}
+
+int history_of_grid_job (struct local_store *store, const char *grid_job_id, struct arena *arena,
+                         struct history_job *out, struct err *err)
+{
+    struct store_stmt *q =
+        store_stmt (store->db, "SELECT sequence, " HISTORY_COLUMNS " FROM history "
+                               "WHERE grid_job_id = ?1 AND grid_job_id <> '' "
+                               "ORDER BY sequence DESC LIMIT 1");
+    store_bind_text (q, 1, grid_job_id);
+    return job_one (q, grid_job_id, arena, out, err);
 }
 
 int history_purge (struct local_store *store, time_us before, uint64_t kept_from, uint32_t limit,

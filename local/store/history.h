@@ -48,6 +48,8 @@ int history_read (struct local_store *store, const struct history_filter *filter
 /* The newest row of a job. ERR_NOT_FOUND. Strings go into the arena. */
 int history_of_job (struct local_store *store, uint64_t number, struct arena *arena,
                     struct history_job *out, struct err *err);
+int history_of_grid_job (struct local_store *store, const char *grid_job_id, struct arena *arena,
+                         struct history_job *out, struct err *err);
 /* In a transaction: at most limit rows of jobs that ended before; those not yet written to the
  * trace (sequence above kept_from) stay. *count_out: how many went. */
 int history_purge (struct local_store *store, time_us before, uint64_t kept_from, uint32_t limit,

@@ -84,6 +84,7 @@ static const char *const schema_steps[] = {
     estimates_schema,
     /* Which of the sizes that its user signed. */
     "ALTER TABLE job ADD COLUMN shape INTEGER NOT NULL DEFAULT 0;",
+    "CREATE INDEX history_by_grid ON history (grid_job_id, sequence) WHERE grid_job_id <> '';",
     NULL,
 };
 

@@ -58,15 +58,19 @@ int admin_require (const struct admin_caller *caller, enum admin_level level, co
                     caller->name, (int)caller->level);
 }
 
+/* In the queue's records, or out of the history when it is purged. */
 static int job_find (struct svc *svc, const char *id, struct store_job *out, struct err *err)
 {
+    struct err other = {0};
     uint64_t number;
-    if (!*id || strspn (id, "0123456789") != strlen (id))
-        return jobs_find (svc, id, "", out, err);
-    int rc = uint_parse (id, "job", 1, INT64_MAX, &number, err);
-    if (rc == 0)
+    bool bare = *id && strspn (id, "0123456789") == strlen (id);
+    int rc = !bare ? jobs_find (svc, id, "", out, err)
+                   : uint_parse (id, "job", 1, INT64_MAX, &number, err);
+    if (rc == 0 && bare)
         rc = local_store_job_get (svc->store, number, out, err);
-    if (rc == ERR_NOT_FOUND)
+    if (rc == ERR_NOT_FOUND && admin_purged_find (svc, id, out, &other) == 0)
+        return 0;
+    if (rc == ERR_NOT_FOUND && bare)
         err_set (err, rc, "job %s.%s is not known at site %s", svc->site, id, svc->site);
     return rc;
 }
@@ -139,6 +143,7 @@ static const struct rpc_method methods[] = {
     {"StartTime", PEOPLE, false, 0, admin_start_time},
     {"Nodes", PEOPLE, true, 0, admin_nodes},
     {"Reservations", PEOPLE, true, 0, admin_reservations},
+    {"Standing", PEOPLE, false, 0, admin_standing},
     {"SetRes", PEOPLE, false, 0, admin_set_res},
     {"ReleaseRes", PEOPLE, false, 0, admin_release_res},
     {"SetHold", PEOPLE, false, 0, admin_set_hold},

@@ -3,6 +3,7 @@
  *   admin.c        who may what; the audit log; the table of methods
  *   admin_queue.c  the queue in pieces, so that a long one does not hold the loop
  *   admin_job.c    one job: everything about it, why it waits; cancelling
+ *   admin_ended.c  jobs that have ended, out of the history
  *   admin_when.c   backfill windows, start times
  *   admin_node.c   nodes, reservations
  *   admin_stream.c an answer in pieces
@@ -13,6 +14,7 @@
  *   admin_submit.c jobs for this cluster alone
  *   admin_sched.c  schedctl: stop, step, resume, end
  *   admin_resv.c   reservations made and released
+ *   admin_standing.c what SRCFG asks for
  *   admin_change.c holds, priorities, a start by hand */
 #ifndef NUI_LOCAL_SVC_ADMIN_H
 #define NUI_LOCAL_SVC_ADMIN_H
@@ -60,6 +62,7 @@ int admin_audit_in (struct svc *svc, const struct admin_caller *caller, struct e
 /* --- admin_resv.c ------------------------------------------------------------------------- */
 
 void admin_set_res (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void admin_standing (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void admin_release_res (void *self, struct rpccall *call, const ProtobufCMessage *request);
 
 /* --- admin_queue.c ------------------------------------------------------------------------ */
@@ -76,6 +79,13 @@ bool admin_job_blocked (struct svc *svc, const struct site_job *job, time_us now
 
 void admin_check_job (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void admin_cancel_job (void *self, struct rpccall *call, const ProtobufCMessage *request);
+
+/* A job that is purged: what the history has of it, to be freed with store_job_free. id as in
+ * admin_job. ERR_NOT_FOUND, ERR_INVALID. */
+int admin_purged_find (struct svc *svc, const char *id, struct store_job *out, struct err *err);
+/* Of one that has ended: credentials, what it asked for, its nodes, as far as the history knows. */
+void admin_ended_fill (struct svc *svc, uint64_t number, struct arena *arena,
+                       Nui__Local__V1__JobDetail *out);
 
 /* A limit in the wire's terms; job_name "": of nobody in particular. */
 struct explained_limit;

@@ -343,7 +343,13 @@ void admin_credentials (void *self, struct rpccall *call, const ProtobufCMessage
     }
     arena_reset (svc->call_arena);
     reply.rows = arena_array (svc->call_arena, count + 1, sizeof *reply.rows);
-    for (uint32_t id = 0; id < count; id++)
+    uint32_t one = *r->name ? strtab_find (svc->names->tab[kind], r->name) : STRTAB_NONE;
+    if (*r->name && one == STRTAB_NONE) {
+        err_set (&err, ERR_NOT_FOUND, "site %s knows no %s %.63s", svc->site, r->kind, r->name);
+        rpccall_fail (call, &err);
+        return;
+    }
+    for (uint32_t id = *r->name ? one : 0; id < (*r->name ? one + 1 : count); id++)
         reply.rows[reply.n_rows++] = credential_row (svc, (enum cred_kind)kind, id);
     rpccall_reply (call, &reply.base);
 }

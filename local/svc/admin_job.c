@@ -116,6 +116,10 @@ static int nodes_fill (struct svc *svc, const struct site_job *job, bool verbose
                             &nodes, err);
     if (rc != 0)
         return rc;
+    /* What breaks a hard limit all by itself never starts as things are. */
+    if (out->limit && strcmp (out->limit->level, "HARD") == 0 &&
+        out->limit->request > out->limit->value)
+        nodes.earliest = TIME_US_NONE;
     if (out->job->reserved_us)
         out->start_estimate_us = out->job->reserved_us;
     else if (out->n_holds == 0 && nodes.earliest != TIME_US_NONE)
@@ -218,6 +222,8 @@ static int detail_fill (struct svc *svc, struct store_job *rec, struct site_job 
     }
     if (live)
         reqs_fill (svc, r, live->reqs, live->req_count, arena, out);
+    else
+        admin_ended_fill (svc, r->number, arena, out);
     if (live && live->in_cluster && r->state == STORE_JOB_QUEUED)
         rc = waiting_fill (svc, live, verbose, now, arena, out, err);
     else

@@ -40,20 +40,61 @@ static int creds_of (struct svc *svc, const struct admin_caller *caller,
     return rc;
 }
 
-/* For these people; of jobs as short and small as can be, where reservations ask for that. */
-static int windows_fill (struct svc *svc, const uint32_t cred[CRED_KINDS], duration_us least,
-                         time_us now, Nui__Local__V1__WindowsReply *reply, struct err *err)
+/* The nodes that a question is about; NULL: all. ERR_NOT_FOUND for a name that none has. */
+static int nodes_of (struct svc *svc, const Nui__Local__V1__WindowsRequest *r,
+                     struct allocation **out, struct err *err)
 {
+    struct features wanted = {{0}};
+    uint32_t partition = STRTAB_NONE;
+    struct node_view view;
+    *out = NULL;
+    if (!*r->partition && r->n_features == 0 && r->memory_mb <= 0)
+        return 0;
+    if (*r->partition &&
+        (partition = strtab_find (svc->names->partition, r->partition)) == STRTAB_NONE)
+        return err_set (err, ERR_NOT_FOUND, "site %s has no partition %.63s", svc->site,
+                        r->partition);
+    for (size_t i = 0; i < r->n_features; i++) {
+        uint32_t f = strtab_find (svc->features, r->features[i]);
+        if (f >= FEATURES_MAX)
+            return err_set (err, ERR_NOT_FOUND, "no node of site %s has the feature %.63s",
+                            svc->site, r->features[i]);
+        wanted.word[f / 64] |= UINT64_C (1) << (f % 64);
+    }
+    struct allocation *a = *out = arena_new (svc->call_arena, struct allocation);
+    a->item = arena_array (svc->call_arena, svc->node_count + 1, sizeof *a->item);
+    for (uint32_t n = 0; n < svc->node_count; n++) {
+        bool fits = cluster_node_get (svc->cluster, (struct node_id){n}, &view, NULL) == 0 &&
+                    view.spec.configured.v[RES_MEM_MB] >= r->memory_mb &&
+                    (partition == STRTAB_NONE || view.spec.partition == partition + 1);
+        for (uint32_t w = 0; fits && w < FEATURES_MAX / 64; w++)
+            fits = (wanted.word[w] & ~view.spec.features.word[w]) == 0;
+        if (fits)
+            a->item[a->count++] = (struct placement){.node = {n}, .tasks = 1};
+    }
+    return 0;
+}
+
+/* For these people; of jobs as short and small as can be, where reservations ask for that. */
+static int windows_fill (struct svc *svc, const uint32_t cred[CRED_KINDS],
+                         const Nui__Local__V1__WindowsRequest *r, time_us now,
+                         Nui__Local__V1__WindowsReply *reply, struct err *err)
+{
+    duration_us least = r->duration_us;
     struct who who = {.walltime = least > 0 ? least : 1, .procs = 1};
+    struct allocation *only;
     struct window *list;
     uint32_t count;
     memcpy (who.cred, cred, sizeof who.cred);
-    int rc = query_windows (svc->cluster, &who, true, now, svc->call_arena, &list, &count, err);
+    int rc = nodes_of (svc, r, &only, err);
+    if (rc == 0)
+        rc = query_windows_on (svc->cluster, &who, only, true, now, svc->call_arena, &list, &count,
+                               err);
     if (rc != 0)
         return rc;
     reply->windows = arena_array (svc->call_arena, count + 1, sizeof *reply->windows);
     for (uint32_t i = 0; i < count; i++) {
-        if (list[i].length < least)
+        if (list[i].length < least || list[i].nodes < r->nodes)
             continue;
         Nui__Local__V1__Window *w = arena_new (svc->call_arena, Nui__Local__V1__Window);
         nui__local__v1__window__init (w);
@@ -81,10 +122,11 @@ void admin_windows (void *self, struct rpccall *call, const ProtobufCMessage *re
     if (rc == 0) {
         reply.user = *r->user ? r->user : caller.login;
         reply.group = *r->group ? r->group : (char *)"";
+        reply.partition = r->partition;
         if (explain_cred_limit (svc->cluster, cred, reply.now_us, &hit))
             reply.limit = admin_limit (svc, "", &hit, svc->call_arena);
         else
-            rc = windows_fill (svc, cred, r->duration_us, reply.now_us, &reply, &err);
+            rc = windows_fill (svc, cred, r, reply.now_us, &reply, &err);
     }
     if (rc == 0)
         rpccall_reply (call, &reply.base);

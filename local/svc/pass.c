@@ -198,7 +198,7 @@ void pass_run (struct svc *svc)
     stats_advance (svc, now);
     /* Nothing is decided by what the resource manager said long ago. */
     bool stale = svc->rm.ops->fresh && !svc->rm.ops->fresh (svc->rm.self);
-    if (stale || schedule_stopped (&svc->schedule)) {
+    if (stale || schedule_stopped (&svc->schedule, now)) {
         if (svc->meta)
             meta_link_poke (svc->meta);
         return;

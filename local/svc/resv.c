@@ -585,20 +585,11 @@ static uint32_t active_procs (struct svc *svc, const struct rsv_view *view)
 static void spec_fill (struct svc *svc, const struct rsv_spec *spec, struct arena *arena,
                        Nui__Local__V1__Reservation *out)
 {
-    char text[ACL_TEXT_MAX];
-    out->acl = arena_array (arena, spec->acl_count + 1, sizeof *out->acl);
-    for (uint32_t i = 0; i < spec->acl_count; i++)
-        out->acl[out->n_acl++] =
-            arena_strdup (arena, acl_entry_text (&spec->acl[i], svc->names, text));
-    out->flags = arena_array (arena, 32, sizeof *out->flags);
-    for (uint32_t bit = 0; bit < 32; bit++)
-        if ((spec->flags & (1u << bit)) && acl_flag_name (1u << bit))
-            out->flags[out->n_flags++] = (char *)acl_flag_name (1u << bit);
-    if (spec->owned) {
-        acl_entry_text (&spec->owner, svc->names, text);
-        text[strlen (text) - 1] = 0; /* no affinity */
-        out->owner = arena_strdup (arena, text);
-    }
+    out->acl = resv_acl_words (svc, spec->acl, spec->acl_count, arena);
+    out->n_acl = spec->acl_count;
+    out->flags = resv_flag_words (spec->flags, arena, &out->n_flags);
+    if (spec->owned)
+        out->owner = resv_owner_text (svc, &spec->owner, arena);
 }
 
 static void standing_fill (const struct standing_view *view, struct svc *svc, struct arena *arena,

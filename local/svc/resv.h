@@ -57,6 +57,12 @@ struct rsv_id resv_named (struct svc *svc, const char *name);
 /* Any number of the core's as a name, for reasons; NULL: a co-allocated part, or nothing known. */
 const char *resv_name (void *svc, uint64_t core);
 
+/* "USER==bob+", "SINGLEUSE", "USER==bob", into the arena. */
+char **resv_acl_words (struct svc *svc, const struct acl_entry *acl, uint32_t count,
+                       struct arena *arena);
+char **resv_flag_words (uint32_t flags, struct arena *arena, size_t *count);
+char *resv_owner_text (struct svc *svc, const struct acl_entry *owner, struct arena *arena);
+
 /* Name, ACL and all else that the listing says of one of the core's ACL reservations, but its nodes and
  * times; strings in the arena or the record's own. False: it is gone. */
 struct Nui__Local__V1__Reservation;

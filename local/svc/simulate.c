@@ -252,7 +252,7 @@ static void on_step (evutil_socket_t fd, short what, void *arg)
     duration_us begun = clock_monotonic_us ();
     (void)fd;
     (void)what;
-    while (!schedule_stopped (&svc->schedule)) {
+    while (!schedule_stopped (&svc->schedule, sim->now)) {
         iterate (sim);
         if (s->exit_iteration >= 0 && svc->schedule.iteration >= (uint64_t)s->exit_iteration) {
             finish (sim, "SIMEXITITERATION");
@@ -268,7 +268,7 @@ static void on_step (evutil_socket_t fd, short what, void *arg)
         if (s->time_ratio > 0 || clock_monotonic_us () - begun > busy_max)
             break;
     }
-    if (schedule_stopped (&svc->schedule)) {
+    if (schedule_stopped (&svc->schedule, sim->now)) {
         log_event (svc->log, LOG_LEVEL_INFO, "sim", "stopped", "iteration=%llu",
                    (unsigned long long)svc->schedule.iteration);
         return;
@@ -353,7 +353,7 @@ void simulate_wake (struct simulation *sim)
 void simulate_run (struct simulation *sim)
 {
     struct timeval at_once = {0, 0};
-    if (schedule_stopped (&sim->svc->schedule))
+    if (schedule_stopped (&sim->svc->schedule, sim->now))
         event_del (sim->step);
     else if (!event_pending (sim->step, EV_TIMEOUT, NULL))
         event_add (sim->step, &at_once);

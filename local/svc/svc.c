@@ -912,6 +912,8 @@ void svc_destroy (struct svc *svc)
     free (svc->node_by_id);
     if (svc->pass_event)
         event_free (svc->pass_event);
+    if (svc->resume_event)
+        event_free (svc->resume_event);
     if (svc->poll_event)
         event_free (svc->poll_event);
     if (svc->usage_event)

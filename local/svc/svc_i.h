@@ -146,6 +146,7 @@ struct svc {
     struct checkpoint *checkpoints; /* hooks at work */
     char job_dir[4096];             /* JOBDIR */
     struct event *pass_event;
+    struct event *resume_event; /* schedctl -r TIME; NULL until the first */
     struct event *poll_event;
     struct event *usage_event; /* NULL until the first measurement */
     uint64_t usage_cursor;     /* the last job that was measured */

@@ -81,7 +81,7 @@ int job_options_build (struct cli_context *ctx, const char *command,
     const char *grid = cli_grid (ctx, &err);
     if (!grid)
         return cli_fail (command, &err);
-    struct jobspec *spec = jobspec_create (arena, clock_now_us ());
+    struct jobspec *spec = jobspec_create (arena, options->now ? options->now : clock_now_us ());
     if (spec_read (ctx, options, operands, script_optional, spec, &job, &err) < 0)
         return err.code == ERR_INVALID ? cli_usage (command, "%s", err.text)
                                        : cli_fail (command, &err);

@@ -31,6 +31,7 @@ struct job_options {
     bool wait;             /* submit only */
     bool hold;
     const char *site;      /* msub only: --site */
+    time_us now;           /* times count from here; 0: the wall clock */
 };
 
 #define JOB_TEXT(name, letter, place)                                                              \

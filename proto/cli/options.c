@@ -1,5 +1,7 @@
 #include "proto/cli/options.h"
 
+#include <assert.h>
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -134,7 +136,7 @@ static const char *next_value (struct parse *p, const struct cli_option *o)
     if (p->at + 1 >= p->argc)
         return o->type == CLI_OPT_OPTIONAL ? "" : NULL;
     const char *next = p->argv[p->at + 1];
-    if (o->type == CLI_OPT_OPTIONAL && !(next[0] >= '0' && next[0] <= '9'))
+    if (o->type == CLI_OPT_OPTIONAL && !(next[0] >= '0' && next[0] <= '9') && next[0] != '+')
         return "";
     p->at++;
     return next;
@@ -228,6 +230,20 @@ static bool is_operand (const struct parse *p, const char *arg)
     return arg[1] >= '0' && arg[1] <= '9' && !find_letter (p, arg[1]);
 }
 
+/* Every option is in the help text, from which completion is made too. */
+static void help_check (const struct cli_option *table, const char *help)
+{
+    char word[64];
+    for (const struct cli_option *o = table; !is_end (o); o++) {
+        size_t len = o->name ? (size_t)snprintf (word, sizeof word, "--%s", o->name)
+                             : (size_t)snprintf (word, sizeof word, "-%c", o->letter);
+        const char *at = help;
+        while ((at = strstr (at, word)) && (isalnum ((unsigned char)at[len]) || at[len] == '-'))
+            at += len;
+        assert (at && "an option is missing in its command's help");
+    }
+}
+
 bool cli_options (struct cli_context *ctx, const struct cli_option *table, unsigned flags,
                   void *values, int argc, char **argv, struct cli_operands *operands_out,
                   int *exit_code_out)
@@ -254,8 +270,10 @@ bool cli_options (struct cli_context *ctx, const struct cli_option *table, unsig
         *operands_out = (struct cli_operands){.count = kept - 1, .item = argv + 1};
         return true;
     }
-    if (out == OUT_HELP)
+    if (out == OUT_HELP) {
         cli_print_help (cli_command (ctx));
+        help_check (table, cli_command (ctx)->help);
+    }
     *exit_code_out = out == OUT_HELP ? CLI_OK : CLI_USAGE;
     return false;
 }

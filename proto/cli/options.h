@@ -30,7 +30,7 @@ enum cli_option_type {
     CLI_OPT_FLAG,     /* bool */
     CLI_OPT_STRING,   /* const char * */
     CLI_OPT_OPTIONAL, /* const char *: the value may be missing (then ""); only joined: -s10,
-                       * --stop=10, or the next argument when it starts with a digit */
+                       * --stop=10, or the next argument when it starts with a digit or + */
     CLI_OPT_LIST,     /* struct cli_list: may be repeated */
     CLI_OPT_DURATION, /* duration_us */
     CLI_OPT_TIME,     /* time_us, relative to now */

@@ -322,7 +322,8 @@ JobList:  {one}
         self.assertAlmostEqual(row["priority"], sum(row[k]["value"] for k in ("USER", "QUEUETIME",
                                                                               "XFACTOR")), delta=1)
         csv = self.here("diagnose", "-p", "--csv").stdout.splitlines()
-        self.assertEqual(csv[0], "job_id,priority,system,USER,QUEUETIME,XFACTOR")
+        self.assertEqual(csv[0], "job_id,priority,system,USER,USER_percent,QUEUETIME,QUEUETIME_percent,"
+                                 "XFACTOR,XFACTOR_percent")
         self.refused("diagnose", "-p", code=3, account=self.account, says="diagnosis is for")
         self.refused("diagnose", code=2, says="say one of -p, -f, -q, -j, -n,")
 

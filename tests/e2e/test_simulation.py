@@ -143,6 +143,7 @@ Total Jobs: 5   Active Jobs: 3   Idle Jobs: 2   Blocked Jobs: 0
 """)
         self.assertEqual(self.data(site, "schedctl"), [
             {"mode": "SIMULATION", "iteration": 10, "stopped": True, "stop_at": 10,
+             "stop_time": None, "resume_time": None,
              "time": "2001-09-09T02:09:00Z", "interval": "00:01:00", "over": False,
              "acts": None}])
         self.assertEqual(self.ok(site, "schedctl", "-S"),
