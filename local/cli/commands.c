@@ -291,7 +291,7 @@ const struct cli_command local_commands[] = {
      "  -t, --partitions       partitions: configured, up, dedicated\n"
      "  -e, --estimates        how start-time estimates held\n" SITE_HELP
      "\n"
-     "For administrators (ADMIN3); -q and -j also show plain users their own jobs.\n"
+     "For administrators (ADMIN3); -q and -j also show plain users their own jobs; -e is for all.\n"
      "\n"
      "  nui diagnose -p\n"},
     {"showstats", GROUP, "statistics: the system, users, groups, accounts, classes, QoS, nodes",

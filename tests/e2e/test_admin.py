@@ -325,7 +325,7 @@ JobList:  {one}
         self.assertEqual(csv[0], "job_id,priority,system,USER,USER_percent,QUEUETIME,QUEUETIME_percent,"
                                  "XFACTOR,XFACTOR_percent")
         self.refused("diagnose", "-p", code=3, account=self.account, says="diagnosis is for")
-        self.refused("diagnose", code=2, says="say one of -p, -f, -q, -j, -n,")
+        self.refused("diagnose", code=2, says="say one of -p, -f, -q, -b, -j, -n,")
 
         jobs = self.here("diagnose", "-j").stdout
         self.assertIn("Total Jobs: 2  Active Jobs: 1\n", jobs)

@@ -120,6 +120,19 @@ class Control(SiteCase):
         self.ok(self.alpha, "mjobctl", "-m", "starttime=0", job)
         self.wait_state(job, "Running")
 
+    # ---- schedctl -r TIME
+
+    def test_resumed_at_a_moment(self):
+        self.refused(self.alpha, "schedctl", "-r", "+1:00:00", code=1, says="there is nothing to resume")
+        self.ok(self.alpha, "schedctl", "-s")
+        job = self.submit()
+        done = self.ok(self.alpha, "schedctl", "-r", "+0:02")
+        self.assertIn("scheduling will resume in 00:00:0", done)
+        self.assertTrue(self.data(self.alpha, "schedctl")[0]["resume_time"])
+        self.wait_state(job, "Running")
+        self.assertFalse(self.data(self.alpha, "schedctl")[0]["stopped"])
+        self.assertTrue(any("schedctl resume 20" in what for _, what, _ in self.audit()))
+
     # ---- mjobctl -R -s -r
 
     def test_requeue(self):

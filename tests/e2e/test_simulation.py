@@ -176,6 +176,63 @@ Total Jobs: 5   Active Jobs: 3   Idle Jobs: 2   Blocked Jobs: 0
         self.assertIn("schedctl step 20", audit)
         self.assertIn("canceljob alpha.1006", audit)
 
+    def test_by_the_clock(self):
+        """-S for so long, -s and setres at a moment: all by the simulation's clock."""
+        site = self.demo("clock")
+        self.assertEqual(self.ok(site, "schedctl", "-S", "0:20:30"),
+                         "scheduling will stop in 00:20:30 at Sun Sep  9 02:29:30\n\n")
+        state = self.stopped(site)
+        self.assertEqual((state["time"], state["iteration"]), ("2001-09-09T02:30:00Z", 31))
+        self.ok(site, "schedctl", "-s", "02:40", "--wait")
+        self.assertEqual(self.ok(site, "schedctl", "-s", "+0:05:00"),
+                         "scheduling will stop in 00:05:00 at Sun Sep  9 02:45:00\n\n")
+        self.assertEqual(self.stopped(site)["time"], "2001-09-09T02:45:00Z")
+        self.refused(site, "schedctl", "-s", "2001-09-09T01:00:00Z", code=1, says="that moment is over")
+        self.refused(site, "schedctl", "-r", "+1:00:00", code=1, says="a simulation's time stands")
+        row = self.data(site, "setres", "-s", "04:00", "-d", "1:00:00", "TASKS==1")[0]
+        self.assertEqual(row["start_time"], "2001-09-09T04:00:00Z")
+        script = self.state / "later.sh"
+        script.write_text("#!/bin/sh\n")
+        job = self.ok(site, "msub", "-a", "04:30", "-t", "5:00", script).strip()
+        self.assertEqual(self.data(site, "mjobctl", "-q", "starttime", job)[0]["value"][:16], "2001-09-09T04:30")
+
+    def test_windows_of_some_nodes(self):
+        site = self.demo("windows", "NODECFG[DEFAULT] FEATURES=x\n")
+        self.ok(site, "canceljob", "1001", "1002", "1005")
+        self.ok(site, "sethold", "1003", "1006")
+        self.ok(site, "schedctl", "-S", "--wait")
+        self.ok(site, "canceljob", "1007")
+        self.ok(site, "schedctl", "-S", "--wait")
+
+        def free(*options):
+            return [(r["procs"], r["nodes"]) for r in self.data(site, "showbf", *options)]
+        self.assertEqual(free(), [(32, 8)])
+        self.assertEqual(free("-f", "bigmem"), [(8, 2)])
+        self.assertEqual(free("-m", "2G"), [(8, 2)])
+        self.assertEqual(free("-f", "std", "-m", "2G"), [])
+        self.assertEqual(free("-p", "DEFAULT", "-n", "8"), [(32, 8)])
+        self.assertEqual(free("-n", "9"), [])
+        self.assertIn("partition: DEFAULT)", self.ok(site, "showbf", "-p", "DEFAULT"))
+        self.refused(site, "showbf", "-p", "nowhere", code=5, says="has no partition nowhere")
+        self.refused(site, "showbf", "-f", "golden", code=5, says="has the feature golden")
+
+    def test_suspend(self):
+        """A suspended job stands still, its processors are another's, and it ends that much later."""
+        site = self.demo("suspend")
+        end = self.data(site, "checkjob", "1001")["job"]["end_time"]
+        self.ok(site, "mjobctl", "-s", "1001")
+        self.assertEqual(self.data(site, "checkjob", "1001")["job"]["state"], "Suspended")
+        self.ok(site, "schedctl", "-S", "10", "--wait")
+        self.ok(site, "canceljob", "1002", "1003", "1006")
+        self.ok(site, "mjobctl", "-r", "1001")
+        self.ok(site, "schedctl", "-S", "--wait")
+        job = self.data(site, "checkjob", "1001")["job"]
+        self.assertEqual(job["state"], "Running")
+        self.assertGreater(job["end_time"], end)
+        self.ok(site, "schedctl", "-r", "--wait")
+        start, finish = self.starts(site)[1001]
+        self.assertGreaterEqual(finish - start, 1800 + 600)  # its run time, and what it stood still
+
     def test_over_though_time_has_more(self):
         """A standing reservation comes every day; when nothing has run for HORIZON it is over."""
         site = self.demo("standing", "HORIZON 1:00:00:00\nSRCFG[x] TASKCOUNT=1 PERIOD=DAY "
