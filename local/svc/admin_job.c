@@ -112,6 +112,8 @@ static int nodes_fill (struct svc *svc, const struct site_job *job, bool verbose
                                                NUI__LOCAL__V1__QUEUE_SECTION__SECTION_BLOCKED
                        ? out->clears_us
                        : now;
+    if (job->not_before != TIME_US_NONE && job->not_before > from)
+        from = job->not_before;
     int rc = explain_nodes (svc->cluster, (struct job_id){job->rec.number}, from, now, arena,
                             &nodes, err);
     if (rc != 0)

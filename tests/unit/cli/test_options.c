@@ -37,7 +37,10 @@ static int never (struct cli_context *ctx, int argc, char **argv)
 }
 
 static const struct cli_command command = {.name = "submit", .group = "Users", .run = never,
-                                           .summary = "send a job", .help = "usage: nui submit X"};
+                                           .summary = "send a job",
+                                           .help = "usage: nui submit X\n--user --stop --all -r "
+                                                   "--walltime --at --tasks --nice --mem "
+                                                   "--max-cost --component"};
 
 static struct args args;
 static struct cli_operands operands;
