@@ -260,6 +260,8 @@ static const struct conf_param file_params[] = {
     SUB ("PS", PRIO_PS),
     SUB ("PE", PRIO_PE),
     SUB ("WALLTIME", PRIO_WALLTIME),
+    SUB ("UPROC", PRIO_UPROC),
+    SUB ("UJOB", PRIO_UJOB),
     SUB ("QUEUETIME", PRIO_QUEUETIME),
     SUB ("XFACTOR", PRIO_XFACTOR),
     SUB ("XF", PRIO_XFACTOR),

@@ -7,17 +7,66 @@
         .name = key, .type = CONF_UNSUPPORTED, .flags = CONF_F_INDEX                               \
     }
 
+/* Its matter is settled in another way, which the note says. */
+#define TOLD(key, sentence)                                                                        \
+    {                                                                                              \
+        .name = key, .type = CONF_UNSUPPORTED, .flags = CONF_F_INDEX, .why = sentence              \
+    }
+
+static const char bank_elsewhere[] =
+    "BANK says where the grid's bank is; what a job costs is in the bank's rate cards";
+
+static const struct conf_param am_attrs[] = {
+    TOLD ("TYPE", bank_elsewhere),
+    TOLD ("SERVER", bank_elsewhere),
+    TOLD ("HOST", bank_elsewhere),
+    TOLD ("PORT", bank_elsewhere),
+    TOLD ("TIMEOUT", "BANKPATIENCE says how long an answer of the bank is waited for"),
+    TOLD ("CHARGEPOLICY", bank_elsewhere),
+    TOLD ("APPENDMACHINENAME", "an account is the same on all sites; the bank knows which site charges"),
+    TOLD ("DEFERJOBONFAILURE", "a job for which the bank holds nothing is always deferred"),
+    TOLD ("JFACTION", "a job for which the bank holds nothing is always deferred"),
+    TOLD ("FALLBACKACCOUNT", "a job is paid by the account that its user has signed, or not run"),
+    TOLD ("FLUSHINTERVAL", "what was used is charged as soon as a job has ended"),
+    {0},
+};
+
+static const struct conf_param client_attrs[] = {
+    TOLD ("CSKEY", "certificates and the socket's accounts say who asks; there is no shared key"),
+    TOLD ("CSALGO", "all connections are TLS 1.3 or a Unix socket"),
+    TOLD ("AUTHTYPE", "certificates and the socket's accounts say who asks"),
+    TOLD ("HOST", "clients may come from any machine that has their certificate"),
+    TOLD ("DEFAULTSUBMITPARTITION", "PDEF says which partition is tried first"),
+    {0},
+};
+
+static int known_record (void *target, const char *index, void **record_out, struct err *err)
+{
+    (void)index;
+    (void)err;
+    *record_out = target;
+    return 0;
+}
+
 /* clang-format off */
 const struct conf_param policy_known_params[] = {
     /* server, files, administrators */
-    KNOWN ("SERVERHOST"), KNOWN ("SERVERPORT"), KNOWN ("SERVERMODE"), KNOWN ("SERVERNAME"),
+    KNOWN ("SERVERHOST"), 
+    TOLD ("SERVERPORT", "LISTEN says where this program listens"),
+    KNOWN ("SERVERMODE"), KNOWN ("SERVERNAME"),
     KNOWN ("SERVERHOMEDIR"), KNOWN ("SERVERCONFIGFILE"), KNOWN ("SCHEDCFG"), KNOWN ("ADMIN1"),
     KNOWN ("ADMIN2"), KNOWN ("ADMIN3"), KNOWN ("ADMIN4"), KNOWN ("ADMINHOST"),
     KNOWN ("ADMINHOSTS"), KNOWN ("LOGFILE"), KNOWN ("LOGFILEMAXSIZE"), KNOWN ("LOGFILEROLLDEPTH"),
     KNOWN ("LOGLEVEL"), KNOWN ("LOGFACILITY"), KNOWN ("LOGDIR"),
     KNOWN ("TOOLSDIR"), KNOWN ("LOCKFILE"), KNOWN ("CHECKPOINTFILE"),
-    KNOWN ("CHECKPOINTINTERVAL"), KNOWN ("CHECKPOINTEXPIRATIONTIME"),
-    KNOWN ("CHECKPOINTWITHDATABASE"), KNOWN ("CLIENTCFG"), KNOWN ("CLIENTTIMEOUT"),
+    
+    TOLD ("CHECKPOINTINTERVAL", "every change is on disk before it is acknowledged"),
+    KNOWN ("CHECKPOINTEXPIRATIONTIME"),
+    KNOWN ("CHECKPOINTWITHDATABASE"), 
+    {.name = "CLIENTCFG", .type = CONF_RECORD, .attrs = client_attrs, .record = known_record},
+    
+    TOLD ("CLIENTTIMEOUT", "a client gives up by itself what is not answered in time"),
+   
     KNOWN ("CLIENTMAXCONNECTIONS"), KNOWN ("CLIENTMAXPRIMARYRETRY"),
     KNOWN ("CLIENTMAXPRIMARYRETRYTIMEOUT"), KNOWN ("DEFAULTDOMAIN"), KNOWN ("DISPLAYFLAGS"),
     KNOWN ("MAILPROGRAM"), KNOWN ("NOTIFICATIONINTERVAL"),
@@ -35,8 +84,14 @@ const struct conf_param policy_known_params[] = {
     KNOWN ("RMAUTHTYPE"), KNOWN ("RMCONFIGFILE"), KNOWN ("RMSUBMITPOLICY"),
     KNOWN ("RMNODESTATEMAP"), KNOWN ("RMRETRYTIMECAP"), KNOWN ("RMMSGIGNORE"),
     KNOWN ("APIFAILURETHRESHHOLD"), KNOWN ("APIFAILURETHRESHOLD"), KNOWN ("NODEPOLLFREQUENCY"),
-    KNOWN ("JOBSYNCTIME"), KNOWN ("NODESYNCTIME"),
-    KNOWN ("NODEPURGETIME"), KNOWN ("AMCFG"), KNOWN ("BANKTYPE"), KNOWN ("BANKSERVER"),
+    
+    TOLD ("JOBSYNCTIME", "a job is here what the resource manager says it is, from the moment it says so"),
+    
+    TOLD ("NODESYNCTIME", "a node is here what the resource manager says it is, from the moment it says so"),
+   
+    KNOWN ("NODEPURGETIME"), 
+    {.name = "AMCFG", .type = CONF_RECORD, .attrs = am_attrs, .record = known_record},
+    KNOWN ("BANKTYPE"), KNOWN ("BANKSERVER"),
     KNOWN ("BANKPORT"), KNOWN ("BANKTIMEOUT"), KNOWN ("BANKCHARGEPOLICY"),
     KNOWN ("BANKFALLBACKACCOUNT"), KNOWN ("BANKDEFERJOBONFAILURE"), KNOWN ("BANKNAME"),
     KNOWN ("ALLOCATIONPOLICY"), KNOWN ("FEATURENODETYPEHEADER"), KNOWN ("FEATUREPROCSPEEDHEADER"),
@@ -78,8 +133,7 @@ const struct conf_param policy_known_params[] = {
     KNOWN ("USESYSTEMQUEUETIME"), KNOWN ("FSCONFIGFILE"),
     KNOWN ("FSSECONDARYGROUPS"), KNOWN ("FSENABLECAPPRIORITY"), KNOWN ("FSTREE"),
     KNOWN ("GRESCFG"), KNOWN ("RESOURCECFG"), KNOWN ("ATTRWEIGHT"), KNOWN ("ATTRATTRWEIGHT"),
-    KNOWN ("ATTRSTATEWEIGHT"), KNOWN ("UPROCWEIGHT"), KNOWN ("UPROCCAP"), KNOWN ("UJOBWEIGHT"),
-    KNOWN ("UJOBCAP"), KNOWN ("CREDDISCOUNT"), KNOWN ("GROUPCFGFILE"),
+    KNOWN ("ATTRSTATEWEIGHT"), KNOWN ("CREDDISCOUNT"), KNOWN ("GROUPCFGFILE"),
     KNOWN ("FSACCOUNTCAPWEIGHT"),
     /* simulation: `nui sim` takes its files as options */
     KNOWN ("SIMWORKLOADTRACEFILE"), KNOWN ("SIMRESOURCETRACEFILE"),
@@ -88,7 +142,9 @@ const struct conf_param policy_known_params[] = {
     KNOWN ("SIMTIMEPOLICY"), KNOWN ("SIMTIME"), KNOWN ("SIMSTARTTIME"), KNOWN ("SIMWCACCURACY"),
     KNOWN ("SIMWCACCURACYCHANGE"), KNOWN ("SIMWCSCALINGPERCENT"), KNOWN ("SIMSCALEJOBRUNTIME"),
     KNOWN ("SIMNODECOUNT"), KNOWN ("SIMNODECONFIGURATION"), KNOWN ("SIMFLAGS"),
-    KNOWN ("SIMIGNOREJOBFLAGS"), KNOWN ("SIMCOMRATE"), KNOWN ("SIMCOMTYPE"),
+    
+    TOLD ("SIMIGNOREJOBFLAGS", "the flags of a trace's jobs are never taken"),
+    KNOWN ("SIMCOMRATE"), KNOWN ("SIMCOMTYPE"),
     KNOWN ("SIMDEFAULTJOBFLAGS"), KNOWN ("SIMCHECKPOINTINTERVAL"), KNOWN ("SIMCPRESTORE"),
     KNOWN ("COMINTRAFRAMECOST"), KNOWN ("COMINTERFRAMECOST"), KNOWN ("COMPUTEHOST"),
     {0},

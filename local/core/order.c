@@ -82,6 +82,31 @@ static bool fairshare_weighs (const struct policy *p)
             p->sub_weight[PRIO_FSQOS] != 0);
 }
 
+/* UPROC and UJOB: what each user runs now. */
+static void use_set (struct pass *p)
+{
+    struct cluster *c = p->c;
+    struct priority_use *use;
+    uint32_t users = 0;
+
+    for (uint32_t i = 0; i < c->run_count; i++) {
+        uint32_t user = c->pj[c->run[i].slot].cred[CRED_USER];
+        if (user != CRED_NONE && user >= users)
+            users = user + 1;
+    }
+    use = arena_zalloc (p->scratch, (users + 1) * sizeof *use);
+    for (uint32_t i = 0; i < c->run_count; i++) {
+        uint32_t user = c->pj[c->run[i].slot].cred[CRED_USER];
+        if (user == CRED_NONE)
+            continue;
+        use[user].procs += c->run[i].procs;
+        use[user].jobs++;
+    }
+    priority_use_set (c->priority, use, users);
+    for (uint32_t i = 0; i < p->count; i++)
+        c->prio_static[p->order[i]] = priority_static (c->priority, &c->pj[p->order[i]]);
+}
+
 /* Priorities of all slots, those of jobs that run among them, into planner.fresh: in the order of
  * memory this is quicker than one idle job after the other, unless most slots are not idle. */
 static bool priorities_fresh (struct pass *p)
@@ -124,6 +149,8 @@ void order_make (struct pass *p)
         return;
     if (fairshare_weighs (c->policy))
         fairshare_factors_set (c);
+    if (priority_use_weighs (c->policy))
+        use_set (p);
     if (pl->pair_cap < p->count) {
         uint32_t spare_cap = pl->pair_cap;
         pl->spare = grow (pl->spare, &spare_cap, p->count, sizeof *pl->spare);

@@ -30,6 +30,8 @@ static const struct {
     [PRIO_PS] = {"PS", PRIO_RES},
     [PRIO_PE] = {"PE", PRIO_RES},
     [PRIO_WALLTIME] = {"WALLTIME", PRIO_RES},
+    [PRIO_UPROC] = {"UPROC", PRIO_RES},
+    [PRIO_UJOB] = {"UJOB", PRIO_RES},
     [PRIO_QUEUETIME] = {"QUEUETIME", PRIO_SERV},
     [PRIO_XFACTOR] = {"XFACTOR", PRIO_SERV},
     [PRIO_BYPASS] = {"BYPASS", PRIO_SERV},

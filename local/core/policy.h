@@ -74,6 +74,8 @@ enum prio_sub {
     PRIO_PS,
     PRIO_PE,
     PRIO_WALLTIME,
+    PRIO_UPROC,
+    PRIO_UJOB,
     PRIO_QUEUETIME,
     PRIO_XFACTOR,
     PRIO_BYPASS,

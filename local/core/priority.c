@@ -18,6 +18,8 @@ struct factor_table {
 struct priority {
     const struct policy *policy;
     struct factor_table fs[CRED_KINDS];
+    struct priority_use *use; /* by user */
+    uint32_t use_count, use_cap;
 };
 
 /* Kind of credential of the five subcomponents of CRED and of FS, which share one order. */
@@ -77,6 +79,7 @@ void priority_destroy (struct priority *prio)
         return;
     for (int k = 0; k < CRED_KINDS; k++)
         free (prio->fs[k].factor);
+    free (prio->use);
     free (prio);
 }
 
@@ -122,7 +125,31 @@ static double cred_factor (const struct policy *p, enum cred_kind kind, uint32_t
     return id == CRED_NONE ? 0 : policy_cred (p, kind, id)->priority;
 }
 
-static double res_factor (const struct priority_job *job, enum prio_sub sub)
+bool priority_use_weighs (const struct policy *p)
+{
+    return p->component_weight[PRIO_RES] != 0 &&
+           (p->sub_weight[PRIO_UPROC] != 0 || p->sub_weight[PRIO_UJOB] != 0);
+}
+
+void priority_use_set (struct priority *prio, const struct priority_use *use, uint32_t count)
+{
+    if (count > prio->use_cap) {
+        prio->use = realloc (prio->use, 2 * (size_t)count * sizeof *use);
+        assert (prio->use);
+        prio->use_cap = 2 * count;
+    }
+    if (count)
+        memcpy (prio->use, use, count * sizeof *use);
+    prio->use_count = count;
+}
+
+static struct priority_use use_of (const struct priority *prio, uint32_t user)
+{
+    return user < prio->use_count ? prio->use[user] : (struct priority_use){0};
+}
+
+static double res_factor (const struct priority *prio, const struct priority_job *job,
+                          enum prio_sub sub)
 {
     switch (sub) {
     case PRIO_NODE:
@@ -141,6 +168,10 @@ static double res_factor (const struct priority_job *job, enum prio_sub sub)
         return job->pe;
     case PRIO_WALLTIME:
         return (double)job->wclimit_s;
+    case PRIO_UPROC:
+        return (double)use_of (prio, job->cred[CRED_USER]).procs;
+    case PRIO_UJOB:
+        return (double)use_of (prio, job->cred[CRED_USER]).jobs;
     default:
         assert (!"a subcomponent of RES");
         return 0;
@@ -155,7 +186,9 @@ double priority_static (const struct priority *prio, const struct priority_job *
         cred += sub_value (p, (enum prio_sub) (PRIO_USER + i),
                            cred_factor (p, kind_order[i], job->cred[kind_order[i]]));
     for (int s = PRIO_NODE; s <= PRIO_WALLTIME; s++)
-        res += sub_value (p, (enum prio_sub)s, res_factor (job, (enum prio_sub)s));
+        res += sub_value (p, (enum prio_sub)s, res_factor (prio, job, (enum prio_sub)s));
+    for (int s = PRIO_UPROC; s <= PRIO_UJOB && prio->use_count; s++)
+        res += sub_value (p, (enum prio_sub)s, res_factor (prio, job, (enum prio_sub)s));
     return component_value (p, PRIO_CRED, cred) + component_value (p, PRIO_RES, res);
 }
 
@@ -357,8 +390,8 @@ static void explain_factors (const struct priority *prio, const struct priority_
         out->factor[PRIO_USER + i] = cred_factor (p, kind_order[i], job->cred[kind_order[i]]);
         out->factor[PRIO_FSUSER + i] = fs_factor (prio, kind_order[i], job->cred[kind_order[i]]);
     }
-    for (int s = PRIO_NODE; s <= PRIO_WALLTIME; s++)
-        out->factor[s] = res_factor (job, (enum prio_sub)s);
+    for (int s = PRIO_NODE; s <= PRIO_UJOB; s++)
+        out->factor[s] = res_factor (prio, job, (enum prio_sub)s);
     double minutes = queued_minutes (job, now);
     double xfactor = priority_xfactor (p, now - job->eff_queue_since, job->wclimit_s);
     out->factor[PRIO_QUEUETIME] = minutes;

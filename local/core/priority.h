@@ -59,8 +59,17 @@ void priority_destroy (struct priority *prio); /* NULL is a no-op */
 void priority_fairshare_set (struct priority *prio, enum cred_kind kind, const double *factor,
                              uint32_t count, double other_factor);
 
-/* CRED and RES together; changes only with the policy, the job's request or the cluster's totals.
- */
+/* What each user's running jobs are now, for UPROC and UJOB: by credential number; those beyond count
+ * have none. Copied. Until told: 0. */
+struct priority_use {
+    int64_t procs;
+    int64_t jobs;
+};
+void priority_use_set (struct priority *prio, const struct priority_use *use, uint32_t count);
+
+/* CRED and RES together; changes only with the policy, the job's request, the cluster's totals or, where
+ * priority_use_weighs, what its user runs. */
+bool priority_use_weighs (const struct policy *policy);
 double priority_static (const struct priority *prio, const struct priority_job *job);
 
 /* The priority of an idle job, given its priority_static. */

@@ -102,6 +102,7 @@ struct conf_param {
     /* CONF_RECORD: finds or creates. */
     const struct conf_param *attrs;
     int (*record) (void *target, const char *index, void **record_out, struct err *err);
+    const char *why; /* CONF_UNSUPPORTED: what there is in its place, for the note; NULL: nothing */
 };
 
 /* Stores every value of the file that the table names into target. Errors read

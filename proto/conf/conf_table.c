@@ -154,8 +154,13 @@ static const struct conf_param *find_param (const struct conf_param *table, cons
     return NULL;
 }
 
-static void note_unsupported (struct conf *conf, const struct conf_value *value)
+static void note_unsupported (struct conf *conf, const struct conf_param *param,
+                              const struct conf_value *value)
 {
+    if (param->why) {
+        conf_note_add (value, "has no effect: %s", param->why);
+        return;
+    }
     conf_push (conf->arena, &conf->note, &conf->note_count, &conf->note_cap,
                arena_printf (conf->arena,
                              "%s: %s%s%s is a parameter of Maui's that Nui does not have; "
@@ -228,7 +233,7 @@ static int apply_attr (const struct conf_param *attrs, struct conf_value *value,
     if (value->attr_index && !(param->flags & CONF_F_ATTR_INDEX))
         return err_set (err, ERR_INVALID, "%s takes no [%.60s]", param->name, value->attr_index);
     if (param->type == CONF_UNSUPPORTED)
-        note_unsupported (value->conf, value);
+        note_unsupported (value->conf, param, value);
     int rc = store_value (param, value, record, err);
     return rc < 0 ? err_prefix (err, "%s", param->name) : 0;
 }
@@ -266,7 +271,7 @@ static int apply_entry (struct conf *conf, const struct conf_param *param,
     struct conf_value value = {
         .conf = conf, .key = entry->key, .index = entry->index, .line = entry->line};
     if (param->type == CONF_UNSUPPORTED)
-        note_unsupported (conf, &value);
+        note_unsupported (conf, param, &value);
     int rc = fill_value (&value, entry->value, err);
     return rc < 0 ? rc : store_value (param, &value, target, err);
 }

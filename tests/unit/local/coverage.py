@@ -92,7 +92,7 @@ def main():
         print(f"{options.page} is not here: the list is not compared with it")
 
     covered = set()
-    for page in sorted(options.scenarios.glob("*.txt")):
+    for page in sorted(options.scenarios.glob("**/*.txt")):
         if "refused" in page.read_text().split("[expect]")[-1].split():
             continue  # what is refused has no effect
         for line in config_lines(page):
