@@ -27,6 +27,7 @@ static const struct cli_option msub_options[] = {
     JOB_TEXT ("nodeset", 0, JOB_NODESET),
     JOB_TEXT ("hosts", 0, JOB_HOSTS),
     JOB_TEXT ("node-access", 0, JOB_NODE_ACCESS),
+    JOB_TEXT ("reservation", 0, JOB_RESERVATION),
     {"req", 0, CLI_OPT_LIST, offsetof (struct job_options, reqs), 0, 0},
     JOB_TEXT ("deadline", 0, JOB_DEADLINE),
     JOB_TEXT ("max-cost", 0, JOB_MAX_COST),

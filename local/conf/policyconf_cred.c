@@ -479,13 +479,14 @@ static int set_qflags (void *target, const struct conf_value *value, struct err 
         {"DEDICATED", QOS_DEDICATED},
         {"IGNSRMAXTIME", QOS_IGNSRMAXTIME},
         {"SPAN", QOS_SPAN},
+        {"IGNHOSTLIST", QOS_IGNHOSTLIST},
+        {"USERESERVED", QOS_USERESERVED},
     };
-    /* Maui's, not ours yet: noted. */
-    static const char *const later[] = {"USERESERVED", "IGNHOSTLIST"};
     static const char separators[] = ":, |\t";
     struct cred_ref *ref = target;
     char *text = arena_strdup (ref->policy->arena, value->text), *rest = NULL;
     struct policy_cred *c = edit (target);
+    bool reserved = false;
     for (char *word = strtok_r (text, separators, &rest); word;
          word = strtok_r (NULL, separators, &rest)) {
         bool found = ignore_flag (word, c->qos) || ignore_job_flag (word, c->qos);
@@ -495,12 +496,13 @@ static int set_qflags (void *target, const struct conf_value *value, struct err 
                 found = true;
             }
         }
-        for (size_t i = 0; i < sizeof later / sizeof later[0] && !found; i++) {
-            if (strcasecmp (word, later[i]) == 0) {
-                conf_note_add (value, "%s is not available, it has no effect", later[i]);
-                found = true;
-            }
+        if (!found && reserved) { /* USERESERVED:name */
+            c->qos->use_reserved = word;
+            found = name_check ("USERESERVED", word, err) == 0;
+            if (!found)
+                return ERR_INVALID;
         }
+        reserved = strcasecmp (word, "USERESERVED") == 0;
         if (!found)
             return err_set (err, ERR_INVALID, "'%.60s' is no flag of a QoS", word);
     }

@@ -275,13 +275,21 @@ static bool job_complex (const struct cluster *c, const struct job *job)
            job->spec.licence_count > 0;
 }
 
+/* By name, or any that admits it: its QoS says QFLAGS USERESERVED. */
+static bool bound_to_reservations (const struct cluster *c, const struct job *job)
+{
+    const struct policy_qos *qos = policy_qos (c->policy, job->spec.cred[CRED_QOS]);
+
+    return job->spec.reservation.v || (qos && (qos->flags & QOS_USERESERVED));
+}
+
 static uint8_t gates (const struct cluster *c, const struct job *job)
 {
     return (job->spec.holds ? GATE_HOLD : 0) |
            (job->deferred_until != TIME_US_NONE && job->deferred_until > c->now ? GATE_DEFER : 0) |
            (job->spec.not_before != TIME_US_NONE && job->spec.not_before > c->now ? GATE_DATE
                                                                                  : 0) |
-           (job->spec.reservation.v ? GATE_RSV : 0) |
+           (bound_to_reservations (c, job) ? GATE_RSV : 0) |
            (job->retry_until != TIME_US_NONE && job->retry_until > c->now ? GATE_RETRY : 0) |
            (job->spec.deadline ? GATE_DEADLINE : 0);
 }
@@ -929,6 +937,7 @@ void jobs_policy_changed (struct cluster *c)
         c->system_prioritised -= c->pj[slot].flags & PRIORITY_SYSTEM ? 1 : 0;
         system_flags_renew (c, slot);
         c->system_prioritised += c->pj[slot].flags & PRIORITY_SYSTEM ? 1 : 0;
+        gate_update (c, slot);
     }
     for (uint32_t i = 0; i < c->suspended_count; i++) {
         job_totals (c, c->suspended[i]);

@@ -24,13 +24,21 @@ static bool features_any (const struct features *f)
     return any != 0;
 }
 
-static void class_add (const struct class_spec *class, struct req *out, struct needs *needs)
+static bool qos_says (const struct cluster *c, const uint32_t *cred, uint32_t flag)
+{
+    const struct policy_qos *qos = policy_qos (c->policy, cred[CRED_QOS]);
+
+    return qos && (qos->flags & flag);
+}
+
+static void class_add (const struct cluster *c, const struct class_spec *class, const uint32_t *cred,
+                       struct req *out, struct needs *needs)
 {
     if (class->bit != UINT8_MAX)
         needs->classes = UINT64_C (1) << class->bit;
     if (class->column)
         out->task.v[class->column] += class->initiators;
-    needs->class_hosts = class->hosts;
+    needs->class_hosts = qos_says (c, cred, QOS_IGNHOSTLIST) ? 0 : class->hosts;
     if (!features_any (&out->features))
         out->features = class->features;
     for (uint32_t w = 0; w < FEATURES_MAX / 64; w++)
@@ -39,12 +47,8 @@ static void class_add (const struct class_spec *class, struct req *out, struct n
 
 static bool spans (const struct cluster *c, const uint32_t *cred)
 {
-    const struct policy_qos *qos;
-
-    if (cred == NULL)
-        return true; /* a reservation lies where it lies */
-    qos = policy_qos (c->policy, cred[CRED_QOS]);
-    return qos && (qos->flags & QOS_SPAN);
+    /* a reservation lies where it lies */
+    return cred == NULL || qos_says (c, cred, QOS_SPAN);
 }
 
 /* Which partitions; the choice among several, where they may not be mixed, is the group's. */
@@ -88,7 +92,7 @@ void needs_resolve (struct cluster *c, const struct req *in, const uint32_t *cre
     out->tasks = 0;
     memset (needs, 0, sizeof *needs);
     if (class)
-        class_add (class, out, needs);
+        class_add (c, class, cred, out, needs);
     needs->access = sharing_of (c, in, class);
     out->exclusive = in->exclusive || needs->access >= ACCESS_SINGLEJOB;
     out->access = ACCESS_SITE;

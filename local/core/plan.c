@@ -268,7 +268,17 @@ static void bound_begin (struct pass *p, uint32_t i, struct inside *in,
     p->mark[i] = MARK_STARTED;
 }
 
-/* Those that are named are tried in order of their numbers: one, or a group's. */
+/* Is it the one that the job names, or, where it names none, one of the administrators' at all? */
+static bool rsv_meant (const struct rsv *rsv, const struct job *job)
+{
+    uint64_t named = job->spec.reservation.v;
+
+    if (named == 0)
+        return rsv->spec.kind == RSV_ADMIN;
+    return rsv->spec.id.v == named || rsv->spec.group == named;
+}
+
+/* Tried in order of their numbers: the one that is named, a group's, or all that admit it. */
 static void bound_one (struct pass *p, uint32_t i, struct inside *in)
 {
     struct cluster *c = p->c;
@@ -281,14 +291,14 @@ static void bound_one (struct pass *p, uint32_t i, struct inside *in)
     why.rsv = job->spec.reservation;
     for (uint32_t r = 0; r < c->rsv_count; r++) {
         const struct rsv *rsv = c->rsv[r];
-        if ((rsv->spec.id.v != job->spec.reservation.v &&
-             rsv->spec.group != job->spec.reservation.v) ||
-            rsv->spec.end <= p->now)
+        if (!rsv_meant (rsv, job) || rsv->spec.end <= p->now)
             continue;
         if (!rsv_lets_in (c, rsv, job)) {
-            if (why.code == REASON_RESERVATION_GONE)
+            if (why.code == REASON_RESERVATION_GONE && why.rsv.v)
                 why.code = rsv->spec.kind == RSV_ADMIN ? REASON_BARRED : REASON_RESERVATION;
         } else if (rsv->spec.start > p->now) {
+            if (why.code == REASON_RESOURCES)
+                continue;
             why.clears = why.code == REASON_RESERVATION && why.clears < rsv->spec.start
                              ? why.clears
                              : rsv->spec.start;
@@ -297,9 +307,9 @@ static void bound_one (struct pass *p, uint32_t i, struct inside *in)
             bound_begin (p, i, in, &chosen);
             return;
         } else {
-            why.code = REASON_RESOURCES;
+            why.code = REASON_RESOURCES; /* there may be room in another */
+            why.clears = TIME_US_NONE;
             c->room_have[slot] = 0;
-            break;
         }
     }
     pass_reason (p, slot, &why);

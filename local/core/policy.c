@@ -286,6 +286,7 @@ static void qos_inherit (struct policy_cred *own, const struct policy_cred *from
         q->xftarget = d->xftarget;
     if (!(own->set & CRED_SET_QFLAGS)) {
         q->flags = d->flags;
+        q->use_reserved = d->use_reserved;
         q->ignore_job = d->ignore_job;
         memcpy (q->ignore_active, d->ignore_active, sizeof q->ignore_active);
         memcpy (q->ignore_idle, d->ignore_idle, sizeof q->ignore_idle);

@@ -160,12 +160,15 @@ enum qos_flag {
     QOS_RUNNOW = 1 << 11,        /* before all others, preemptor, no limits */
     QOS_DEDICATED = 1 << 12,     /* whole nodes */
     QOS_IGNSRMAXTIME = 1 << 13, /* how long its jobs are is no matter to reservations */
+    QOS_USERESERVED = 1 << 14,  /* its jobs run inside reservations that admit them, nowhere else */
+    QOS_IGNHOSTLIST = 1 << 15,  /* a class's HOSTLIST does not bind its jobs */
     QOS_SPAN = 1 << 16, /* its jobs may use several partitions at once */
 };
 
 /* Bits 1u << limit_kind of limits that jobs of the QoS need not keep, per kind of object. */
 struct policy_qos {
     uint32_t flags;
+    const char *use_reserved;      /* USERESERVED:name; NULL: any reservation */
     double qtweight;               /* added to QUEUETIMEWEIGHT */
     double xfweight;               /* added to XFACTORWEIGHT */
     double qttarget_min;           /* minutes; 0: none */

@@ -226,12 +226,19 @@ char *reason_text (const struct reason *r, const struct cred_names *names, char 
         snprintf (out, cap, "asked to start later%s", clears);
         break;
     case REASON_RESERVATION:
-        snprintf (out, cap, "waits for its reservation %s%s",
-                  rsv_text (r, names, name, sizeof name), clears);
+        if (r->rsv.v == 0)
+            snprintf (out, cap, "its QoS uses reserved nodes only; a reservation admits it later%s",
+                      clears);
+        else
+            snprintf (out, cap, "waits for its reservation %s%s",
+                      rsv_text (r, names, name, sizeof name), clears);
         break;
     case REASON_RESERVATION_GONE:
-        snprintf (out, cap, "its reservation %s does not exist",
-                  rsv_text (r, names, name, sizeof name));
+        if (r->rsv.v == 0)
+            snprintf (out, cap, "its QoS uses reserved nodes only, and no reservation admits it");
+        else
+            snprintf (out, cap, "its reservation %s does not exist",
+                      rsv_text (r, names, name, sizeof name));
         break;
     case REASON_BARRED:
         if (r->need == 0)

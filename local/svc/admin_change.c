@@ -217,7 +217,7 @@ static int may_run (struct svc *svc, const struct site_job *job, const struct jo
 static int place_now (struct svc *svc, const struct site_job *job, bool force, time_us now,
                       struct slot *slot, struct err *err)
 {
-    struct who who = svc_who (job);
+    struct who who = svc_who (svc, job);
     struct query query = {.req_count = job->req_count, .req = job->reqs,
                           .licence_count = job->licence_count, .licence = job->licence,
                           .duration = job->rec.walltime, .from = now, .until = now,

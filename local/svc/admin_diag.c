@@ -282,7 +282,9 @@ static void qos_fill (struct arena *arena, const struct policy_qos *q,
                 {QOS_PREEMPTOR, "PREEMPTOR"},         {QOS_PREEMPTEE, "PREEMPTEE"},
                 {QOS_PREEMPTSPV, "PREEMPTSPV"},       {QOS_RESTARTPREEMPT, "RESTARTPREEMPT"},
                 {QOS_NTR, "NTR"},                     {QOS_RUNNOW, "RUNNOW"},
-                {QOS_DEDICATED, "DEDICATED"},         {QOS_SPAN, "SPAN"}};
+                {QOS_DEDICATED, "DEDICATED"},         {QOS_SPAN, "SPAN"},
+                {QOS_IGNSRMAXTIME, "IGNSRMAXTIME"},   {QOS_IGNHOSTLIST, "IGNHOSTLIST"},
+                {QOS_USERESERVED, "USERESERVED"}};
     row->qtweight = q->qtweight;
     row->qttarget = q->qttarget_min;
     row->xfweight = q->xfweight;

@@ -917,7 +917,7 @@ static int rsv_regain (struct svc *svc, struct site_part *part, struct err *err)
     struct site_job *job = part->job;
     time_us now = svc_now (svc);
     time_us start = part->rec.slot_start > job->rec.submit ? part->rec.slot_start : job->rec.submit;
-    struct who who = svc_who (job);
+    struct who who = svc_who (svc, job);
     struct rsv_spec rsv = {.id = {part->rec.job}, .kind = RSV_COURTESY, .start = start,
                            .end = start + coalloc_duration (svc, job->rec.walltime),
                            .req_count = job->req_count, .req = job->reqs,

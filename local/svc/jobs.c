@@ -447,7 +447,7 @@ static void estimate_fill (struct svc *svc, const struct site_job *job,
                            Nui__Local__V1__JobInfo *info)
 {
     time_us now = svc_now (svc);
-    struct who who = svc_who (job);
+    struct who who = svc_who (svc, job);
     struct query query = {.req_count = job->req_count, .req = job->reqs,
                           .licence_count = job->licence_count, .licence = job->licence,
                           .duration = job->rec.walltime, .from = now, .until = TIME_US_MAX,

@@ -275,7 +275,9 @@ struct who jobspec_who (struct svc *svc, const struct jobspec *spec, bool coallo
 {
     struct who who = {.walltime = spec->walltime, .procs = spec->procs,
                       .attrs = JOBATTR_GRID | (coallocated ? JOBATTR_COALLOCATED : 0),
-                      .named = resv_named (svc, spec->component->reservation)};
+                      .named = svc_reservation_of (
+                          svc, resv_named (svc, spec->component->reservation),
+                          spec->cred[CRED_QOS])};
     memcpy (who.cred, spec->cred, sizeof who.cred);
     return who;
 }

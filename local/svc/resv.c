@@ -569,7 +569,7 @@ static uint32_t active_procs (struct svc *svc, const struct rsv_view *view)
     HASH_ITER (hh, svc->jobs, job, next)
     {
         struct job_view jv;
-        struct who who = svc_who (job);
+        struct who who = svc_who (svc, job);
         if (!job->in_cluster || !access_admits (view->spec, &who, &affinity) ||
             cluster_job_get (svc->cluster, (struct job_id){job->rec.number}, &jv, NULL) != 0)
             continue;

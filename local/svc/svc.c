@@ -349,15 +349,22 @@ static uint32_t attrs_of (const struct site_job *job)
            (job->rec.part ? JOBATTR_COALLOCATED : 0) | job->attrs;
 }
 
-struct who svc_who (const struct site_job *job)
+struct rsv_id svc_reservation_of (struct svc *svc, struct rsv_id asked, uint32_t qos)
+{
+    const struct policy_qos *of = policy_qos (svc->settings->policy, qos);
+    return asked.v || !of || !of->use_reserved ? asked : resv_named (svc, of->use_reserved);
+}
+
+struct who svc_who (struct svc *svc, const struct site_job *job)
 {
     struct who who = {.walltime = job->rec.walltime, .procs = job->rec.procs,
-                      .attrs = attrs_of (job), .named = job->reservation};
+                      .attrs = attrs_of (job),
+                      .named = svc_reservation_of (svc, job->reservation, job->cred[CRED_QOS])};
     memcpy (who.cred, job->cred, sizeof who.cred);
     return who;
 }
 
-static struct job_spec core_spec_of (const struct site_job *job)
+static struct job_spec core_spec_of (struct svc *svc, const struct site_job *job)
 {
     struct job_spec spec = {
         .id = {job->rec.number},
@@ -368,7 +375,7 @@ static struct job_spec core_spec_of (const struct site_job *job)
         .licence_count = job->licence_count,
         .licence = job->licence,
         .req = job->reqs,
-        .reservation = job->reservation,
+        .reservation = svc_reservation_of (svc, job->reservation, job->cred[CRED_QOS]),
         .attrs = attrs_of (job),
     };
     memcpy (spec.cred, job->cred, sizeof spec.cred);
@@ -382,7 +389,7 @@ static struct job_spec core_spec_of (const struct site_job *job)
 
 int svc_cluster_modify (struct svc *svc, struct site_job *job, struct err *err)
 {
-    struct job_spec spec = core_spec_of (job);
+    struct job_spec spec = core_spec_of (svc, job);
     struct job_view view;
     int rc = cluster_job_get (svc->cluster, spec.id, &view, err);
     if (rc != 0)
@@ -395,7 +402,7 @@ int svc_cluster_modify (struct svc *svc, struct site_job *job, struct err *err)
 
 int svc_cluster_submit (struct svc *svc, struct site_job *job, struct err *err)
 {
-    struct job_spec spec = core_spec_of (job);
+    struct job_spec spec = core_spec_of (svc, job);
     int rc = cluster_job_submit (svc->cluster, &spec, svc_now (svc), err);
     job->in_cluster = rc == 0;
     if (rc == 0)

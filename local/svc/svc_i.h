@@ -255,7 +255,9 @@ int svc_cluster_submit (struct svc *svc, struct site_job *job, struct err *err);
 /* What the job needs has changed while it waits. */
 int svc_cluster_modify (struct svc *svc, struct site_job *job, struct err *err);
 /* A job, and one that is only asked about, as the ACLs of reservations see them. */
-struct who svc_who (const struct site_job *job);
+struct who svc_who (struct svc *svc, const struct site_job *job);
+/* The reservation that a job has to run in: what it asks for, else what its QoS says (USERESERVED). */
+struct rsv_id svc_reservation_of (struct svc *svc, struct rsv_id asked, uint32_t qos);
 struct who jobspec_who (struct svc *svc, const struct jobspec *spec, bool coallocated);
 
 /* --- pass.c ------------------------------------------------------------------------------- */

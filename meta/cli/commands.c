@@ -23,6 +23,7 @@
     "      --partition A,B    only these partitions of the site\n"                                 \
     "      --nodeset SET      nodes that are alike: ONEOF:FEATURE:a:b, ONEOF:PROCSPEED, NONE\n"    \
     "      --node-access HOW  SHARED, SINGLEUSER, SINGLEJOB or SINGLETASK\n"                       \
+    "      --reservation NAME only inside this reservation of the site\n"                          \
     "  -p, --class NAME       class (queue) at the site\n"                                         \
     "  -q, --qos NAME         quality of service at the site\n"                                    \
     "      --site A,B         only these sites\n"                                                  \

@@ -34,6 +34,7 @@ int grid_call (struct cli_context *ctx, const char *method, const ProtobufCMessa
         JOB_TEXT ("licence", 'L', JOB_LICENCE), JOB_TEXT ("partition", 0, JOB_PARTITION),          \
         JOB_TEXT ("nodeset", 0, JOB_NODESET), JOB_TEXT ("hosts", 0, JOB_HOSTS),                    \
         JOB_TEXT ("node-access", 0, JOB_NODE_ACCESS),                                              \
+        JOB_TEXT ("reservation", 0, JOB_RESERVATION),                                              \
         {"req", 0, CLI_OPT_LIST, offsetof (struct job_options, reqs), 0, 0},                       \
         {"component", 0, CLI_OPT_LIST, offsetof (struct job_options, components), 0, 0},           \
         {"env", 0, CLI_OPT_LIST, offsetof (struct job_options, env), 0, 0},                        \

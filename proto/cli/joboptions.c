@@ -34,6 +34,7 @@ static const char *const job_key[JOB_TEXTS] = {
     [JOB_NODESET] = "nodeset",
     [JOB_HOSTS] = "hosts",
     [JOB_NODE_ACCESS] = "node-access",
+    [JOB_RESERVATION] = "reservation",
 };
 
 static int options_into_spec (const struct job_options *options, struct jobspec *spec,

@@ -26,7 +26,7 @@ struct part {
     struct text_list features, sites, env, gres, licences, partitions;
     struct part *req[REQS_MORE]; /* further reqs, each with what a req may have */
     uint32_t req_count;
-    const char *qos, *class, *output, *error, *nodeset, *hosts, *node_access, *trl;
+    const char *qos, *class, *output, *error, *nodeset, *hosts, *node_access, *trl, *reservation;
     const char *script_path;
 };
 
@@ -265,6 +265,8 @@ static int part_set (struct jobspec *spec, struct part *part, const char *key, c
         return set_text (spec, &part->hosts, key, value, err);
     if (!strcmp (key, "node-access"))
         return set_name (spec, &part->node_access, key, value, err);
+    if (!strcmp (key, "reservation"))
+        return set_name (spec, &part->reservation, key, value, err);
     if (!strcmp (key, "req"))
         return set_req (spec, part, value, err);
     if (!strcmp (key, "trl"))
@@ -593,6 +595,7 @@ static const struct foreign native_options[] = {
     {NULL, "--max-cost", "max-cost"},
     {NULL, "--component", "component"},
     {NULL, "--procs-per-task", "procs-per-task"},
+    {NULL, "--reservation", "reservation"},
     {NULL, NULL, NULL},
 };
 
@@ -611,6 +614,7 @@ static const struct foreign slurm_options[] = {
     {"-o", "--output", "output"},
     {"-e", "--error", "error"},
     {"-d", "--dependency", "depend"},
+    {NULL, "--reservation", "reservation"},
     {NULL, NULL, NULL},
 };
 
@@ -691,7 +695,9 @@ static int pbs_resources (struct jobspec *spec, char *list, FILE *warn, struct e
             if (len && (value[len - 1] == 'b' || value[len - 1] == 'B'))
                 value[len - 1] = '\0';
             rc = jobspec_set (spec, "mem", value, err);
-        } else if (warn)
+        } else if (!strcmp (item, "advres"))
+            rc = jobspec_set (spec, "reservation", value, err);
+        else if (warn)
             fprintf (warn, "nui: note: -l %s is not understood and has no effect\n", item);
         if (rc < 0)
             return rc;
@@ -995,6 +1001,7 @@ static Nui__Common__V1__Component *component_build (struct jobspec *spec, const 
     c->hosts = (char *)(part->hosts ? part->hosts : d->hosts ? d->hosts : "");
     c->node_access =
         (char *)(part->node_access ? part->node_access : d->node_access ? d->node_access : "");
+    c->reservation = pick_text (part->reservation, d->reservation);
     if (!c->licences || reqs_build (spec, part, c, err) < 0 || shapes_build (spec, part, c, err) < 0)
         return NULL;
     c->sites = text_array (spec, &part->sites, &d->sites, &c->n_sites);

@@ -559,8 +559,12 @@ static struct req req_new (void)
 static void job_settle (struct scenario *s, struct scn_job *j)
 {
     bool denied;
+    const struct policy_qos *qos;
 
     j->spec.cred[CRED_QOS] = policy_qos_resolve (s->policy, j->spec.cred, &denied);
+    qos = policy_qos (s->policy, j->spec.cred[CRED_QOS]);
+    if (j->spec.reservation.v == 0 && qos->use_reserved)
+        j->spec.reservation = scenario_reservation (s, qos->use_reserved);
     if (j->spec.walltime_limit == 0)
         j->spec.walltime_limit = s->policy->default_wall_s * US_PER_S;
     j->spec.req = j->req;

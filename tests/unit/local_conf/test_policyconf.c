@@ -171,7 +171,8 @@ static void test_book_examples (void **state)
     assert_int_equal (l.policy->standing[0].acl[0].value, 1800 * US_PER_S);
     assert_true (noted (&l, "line 19: SRCFG[special]"));
     assert_true (noted (&l, "line 20: AMCFG"));
-    assert_int_equal (conf_note_count (l.conf), 3);
+    /* one for each of its attributes */
+    assert_int_equal (conf_note_count (l.conf), 4);
     release (&l);
 }
 
@@ -268,7 +269,7 @@ static void test_qos_and_the_rest (void **state)
 {
     (void)state;
     LOAD (l, "QOSCFG[hi] PRIORITY=50 QTTARGET=00:30:00 XFTARGET=4.5 "
-             "QFLAGS=NOBF:RESERVEALWAYS,IGNJOBPERUSER:IGNPROCQUEUEDPERCLASS:IGNSYSTEM:PREEMPTOR:USERESERVED\n"
+             "QFLAGS=NOBF:RESERVEALWAYS,IGNJOBPERUSER:IGNPROCQUEUEDPERCLASS:IGNSYSTEM:PREEMPTOR:USERESERVED:night\n"
              "QOSXFTARGET[lo] 9\nQOSQTTARGET[lo] 1:00:00\nQOSQTWEIGHT[lo] 3\n"
              "USERCFG[a] QLIST=hi,lo&\nGROUPCFG[b] QLIST=hi^\n"
              "JOBPRIOACCRUALPOLICY FULLPOLICY\nREJECTNEGPRIOJOBS TRUE\nENABLENEGJOBPRIORITY yes\n"
@@ -284,10 +285,11 @@ static void test_qos_and_the_rest (void **state)
     const struct policy *p = l.policy;
     const struct policy_cred *hi = cred (&l, CRED_QOS, "hi"), *lo = cred (&l, CRED_QOS, "lo");
     assert_true (hi->priority == 50 && hi->qos->qttarget_min == 30 && hi->qos->xftarget == 4.5);
-    assert_int_equal (hi->qos->flags, QOS_NOBF | QOS_RESERVEALWAYS | QOS_IGNSYSTEM | QOS_PREEMPTOR);
+    assert_int_equal (hi->qos->flags, QOS_NOBF | QOS_RESERVEALWAYS | QOS_IGNSYSTEM | QOS_PREEMPTOR |
+                                               QOS_USERESERVED);
     assert_int_equal (hi->qos->ignore_active[CRED_USER], 1u << LIMIT_JOB);
     assert_int_equal (hi->qos->ignore_idle[CRED_CLASS], 1u << LIMIT_PROC);
-    assert_true (noted (&l, "QOSCFG[hi] QFLAGS: USERESERVED is not available"));
+    assert_string_equal (hi->qos->use_reserved, "night");
     assert_true (lo->qos->xftarget == 9 && lo->qos->qttarget_min == 60 && lo->qos->qtweight == 3);
     assert_int_equal (cred (&l, CRED_USER, "a")->qlist_mode, QLIST_INTERSECT);
     assert_int_equal (cred (&l, CRED_USER, "a")->qlist_count, 2);
