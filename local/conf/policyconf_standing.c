@@ -6,6 +6,7 @@
 
 #include "local/conf/acl.h"
 #include "local/conf/policyconf_i.h"
+#include "local/conf/taskspec.h"
 #include "local/core/standing.h"
 
 enum { DAY_S = 86400, WEEK_S = 7 * DAY_S };
@@ -90,38 +91,6 @@ static int moment_read (const char *text, int64_t most, int64_t *out, struct err
     if (rc == 0)
         *out = d / US_PER_S;
     return rc;
-}
-
-/* "PROCS=-1", "PROCS=1;MEM=512" */
-static int resources_read (const char *text, struct policy_standing *s, struct err *err)
-{
-    static const char *const name[] = {"PROCS", "MEM", "SWAP", "DISK"};
-    s->whole = false;
-    while (*text) {
-        size_t word = strcspn (text, ",;+ \t"), key = strcspn (text, ":=,;+ \t");
-        char value[40];
-        int64_t n;
-        int d = 0;
-        while (d < 4 && !(strlen (name[d]) == key && strncasecmp (text, name[d], key) == 0))
-            d++;
-        if (word > 0 && (d == 4 || key + 1 >= word || word - key > sizeof value))
-            return err_set (err, ERR_INVALID,
-                            "'%.*s' is no resource: PROCS, MEM, SWAP or DISK, with its amount",
-                            (int)(word < 60 ? word : 60), text);
-        if (word > 0) {
-            snprintf (value, sizeof value, "%.*s", (int)(word - key - 1), text + key + 1);
-            int rc = d == RES_PROCS ? int_parse (value, "processors", -1, INT32_MAX, &n, err)
-                                    : memory_parse (value, &n, err);
-            if (rc == 0 && (n > INT32_MAX || (d == RES_PROCS && n == 0)))
-                rc = err_set (err, ERR_INVALID, "%s=%s is out of range", name[d], value);
-            if (rc != 0)
-                return rc;
-            s->whole = s->whole || (d == RES_PROCS && n == -1);
-            s->task.v[d] = d == RES_PROCS && n == -1 ? 1 : (int32_t)n;
-        }
-        text += word + (text[word] != 0);
-    }
-    return 0;
 }
 
 static int word_read (const char *text, const char *const *word, int *out, struct err *err)
@@ -230,7 +199,7 @@ static int set_rest (struct standing_file *f, struct standing_parts *p, const ch
     else if (strcasecmp (attr, "PRIORITY") == 0)
         return int_parse (text, "the priority", -1000000000, 1000000000, &s->priority, err);
     else if (strcasecmp (attr, "RESOURCES") == 0)
-        return resources_read (text, s, err);
+        return s->whole = false, taskspec_read (text, &s->task, &s->whole, err);
     else if (strcasecmp (attr, "TASKCOUNT") == 0)
         return count_read (text, "tasks", 0, TASKS_MAX, &s->tasks, err);
     else /* TPN */

@@ -382,14 +382,15 @@ static time_us retry_at (const struct svc *svc, duration_us longest)
 }
 
 /* It never began: RM refused, or its process could not be made. */
-static void start_failed (struct svc *svc, struct site_job *job, const char *text)
+static void start_failed (struct svc *svc, struct site_job *job, enum defer_reason why,
+                          const char *text)
 {
     const struct policy *policy = svc->settings->policy;
     char id[SITE_ID_MAX];
     job->rec.start_failures++;
     log_event (svc->log, LOG_LEVEL_WARN, "svc", "start_failed", "job=%s failures=%u error=\"%s\"",
                site_id (svc, job->rec.number, id), job->rec.start_failures, text);
-    svc_reason (job, "RMFailure", "could not be started: %s", text);
+    svc_reason (job, defer_reason_name (why), "could not be started: %s", text);
     if (job->part || job->rec.stop == STORE_STOP_CANCEL) {
         life_end_unstarted (svc, job, STORE_JOB_FAILED, NULL);
         return;
@@ -558,8 +559,11 @@ int life_launch (struct svc *svc, struct site_job *job, struct err *err)
 void life_launch_unpaid (struct svc *svc, struct site_job *job)
 {
     struct err err = {0};
-    if (life_launch (svc, job, &err) != 0)
-        start_failed (svc, job, err.text);
+    int rc = life_launch (svc, job, &err);
+    if (rc != 0) /* refused: as it is, it would be refused again */
+        start_failed (svc, job, rc == ERR_DENIED || rc == ERR_INVALID ? DEFER_RM_REJECT
+                                                                     : DEFER_RM_FAILURE,
+                      err.text);
 }
 
 /* --- the bank's answers ------------------------------------------------------------------- */
@@ -637,7 +641,10 @@ static void ordinary_refused (struct svc *svc, struct site_job *job,
     struct err err = {0};
     const struct policy *policy = svc->settings->policy;
     char id[SITE_ID_MAX];
-    svc_reason (job, answer->code, "BankFailure: %s", answer->text);
+    bool failed = strcmp (answer->code, defer_reason_name (DEFER_BANK_FAILURE)) == 0;
+    svc_reason (job, answer->code, "%s: %s",
+                defer_reason_name (failed ? DEFER_BANK_FAILURE : DEFER_CANNOT_DEBIT),
+                answer->text);
     log_event (svc->log, LOG_LEVEL_INFO, "bank", "hold_refused", "job=%s code=%s text=\"%s\"",
                site_id (svc, job->rec.number, id), answer->code, answer->text);
     job->rec.hold_asked = false;
@@ -852,7 +859,7 @@ static void on_ended (struct svc *svc, struct site_job *job, const struct rm_sta
             svc_reason (job, "Cancelled", "cancelled before it began");
         life_end_unstarted (svc, job, STORE_JOB_CANCELLED, NULL);
     } else {
-        start_failed (svc, job, status->text);
+        start_failed (svc, job, DEFER_RM_FAILURE, status->text);
     }
 }
 

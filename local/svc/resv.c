@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "local/conf/hosts.h"
+#include "local/conf/taskspec.h"
 #include "local/core/access.h"
 #include "local/svc/admin.h"
 #include "local/svc/svc_i.h"
@@ -151,40 +152,6 @@ static int acl_lines (struct svc *svc, const char *text, struct acl_list *list, 
     return rc;
 }
 
-/* "PROCS:1,MEM:512" */
-static int resources_read (const char *text, struct rsv_ask *ask, struct err *err)
-{
-    static const char *const name[] = {"PROCS", "MEM", "SWAP", "DISK"};
-    ask->req.task.v[RES_PROCS] = 1;
-    while (*text) {
-        size_t word = strcspn (text, ",;+ "), key = strcspn (text, ":=,;+ ");
-        char value[40];
-        int64_t n;
-        int d = 0;
-        while (d < 4 && !(strlen (name[d]) == key && strncasecmp (text, name[d], key) == 0))
-            d++;
-        if (word > 0 && (d == 4 || key + 1 >= word || word - key > sizeof value))
-            return err_set (err, ERR_INVALID,
-                            "'%.*s' is no resource of a task: say PROCS:n, MEM:n, SWAP:n or DISK:n",
-                            (int)(word < 60 ? word : 60), text);
-        if (word > 0) {
-            snprintf (value, sizeof value, "%.*s", (int)(word - key - 1), text + key + 1);
-            int rc = d == RES_PROCS ? int_parse (value, "processors", -1, INT32_MAX, &n, err)
-                                    : memory_parse (value, &n, err);
-            if (rc == 0 && (n > INT32_MAX || (d == RES_PROCS && n == 0)))
-                rc = err_set (err, ERR_INVALID, "%s:%s is out of range", name[d], value);
-            if (rc != 0)
-                return rc;
-            if (d == RES_PROCS && n == -1)
-                ask->whole = true;
-            else
-                ask->req.task.v[d] = (int32_t)n;
-        }
-        text += word + (text[word] != 0);
-    }
-    return 0;
-}
-
 static int features_read (struct svc *svc, const char *text, struct rsv_ask *ask, struct err *err)
 {
     while (*text) {
@@ -227,24 +194,43 @@ static int expression_read (struct svc *svc, const char *text, struct rsv_ask *a
     return hosts_match (text, name, svc->node_count, host, err);
 }
 
+/* Of named hosts, those in the partition. */
+static int partition_read (struct svc *svc, const char *name, struct rsv_ask *ask,
+                           struct arena *arena, struct err *err)
+{
+    struct node_view view;
+    bool *host = arena_array (arena, svc->node_count + 1, sizeof *host), any = false;
+    ask->req.partition = partition_of (svc, name);
+    for (uint32_t i = 0; ask->req.partition != PARTITION_ANY && i < svc->node_count; i++) {
+        bool there = cluster_node_get (svc->cluster, (struct node_id){i}, &view, NULL) == 0 &&
+                     view.spec.partition == ask->req.partition;
+        host[i] = there && (!ask->host || ask->host[i]);
+        any = any || host[i];
+    }
+    if (!any)
+        return err_set (err, ERR_NOT_FOUND, "site %s has no %s partition %.60s", svc->site,
+                        ask->host ? "such node in" : "nodes in", name);
+    ask->host = ask->host ? host : NULL;
+    return 0;
+}
+
 int resv_parse (struct svc *svc, const struct store_rsv *rec, struct site_rsv *out,
                 struct rsv_ask *ask, struct arena *arena, struct err *err)
 {
     *ask = (struct rsv_ask){.start = rec->start, .end = rec->end, .flags = rec->flags};
     ask->req.tasks_per_node = rec->tasks_per_node;
+    ask->req.task.v[RES_PROCS] = 1;
     int rc = acl_lines (svc, rec->acl ? rec->acl : "", &out->acl, err);
     if (rc == 0 && *rec->owner)
         rc = acl_owner (svc->names, rec->owner, &out->owner, err);
     if (rc == 0)
-        rc = resources_read (rec->resources ? rec->resources : "", ask, err);
+        rc = taskspec_read (rec->resources ? rec->resources : "", &ask->req.task, &ask->whole, err);
     if (rc == 0)
         rc = features_read (svc, rec->features ? rec->features : "", ask, err);
     if (rc == 0)
         rc = expression_read (svc, rec->expression, ask, arena, err);
-    if (rc == 0 && *rec->partition && strcasecmp (rec->partition, "ALL") != 0 &&
-        strcasecmp (rec->partition, "DEFAULT") != 0)
-        rc = err_set (err, ERR_NOT_FOUND, "site %s has no partition %.60s", svc->site,
-                      rec->partition);
+    if (rc == 0 && *rec->partition && strcasecmp (rec->partition, "ALL") != 0)
+        rc = partition_read (svc, rec->partition, ask, arena, err);
     if (rc != 0)
         acl_list_free (&out->acl);
     return rc;

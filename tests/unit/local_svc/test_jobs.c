@@ -224,7 +224,8 @@ static void refused_by_the_bank (void **state)
     request.job_id = id;
     assert_int_equal (site_call (s->as_alice, "Job", &request, &info, NULL), 0);
     assert_string_equal (info->reason->code, "InsufficientFunds");
-    assert_non_null (strstr (info->reason->text, "account chem lacks 12 credits"));
+    assert_non_null (strstr (info->reason->text,
+                             "CannotDebitAccount: account chem lacks 12 credits"));
     free_message (info);
     s->mood = BANK_GRANTS; /* money has come: it starts by itself once DEFERTIME is over */
     site_wait_state (s, id, STATE (COMPLETED));
@@ -252,6 +253,29 @@ static void cannot_be_started (void **state)
     assert_int_equal (info->start_us, 0);
     free_message (info);
     assert_int_equal (s->holds, 2);
+    assert_int_equal (s->charges, 0);
+}
+
+static bool rejected (struct site *s, void *arg)
+{
+    const Nui__Local__V1__JobInfo *e = site_last_event (s, arg);
+    return e && e->state == STATE (QUEUED) && e->reason &&
+           strcmp (e->reason->code, "RMReject") == 0;
+}
+
+/* What the resource manager does not want is another matter than what it could not do. */
+static void account_is_not_there (void **state)
+{
+    struct site *s = *state;
+    char id[64], path[128];
+    site_start (s, "DEFERTIME 1:00:00\n");
+    snprintf (path, sizeof path, "%s/gridmap", s->dir);
+    FILE *f = fopen (path, "w");
+    assert_non_null (f);
+    fprintf (f, "\"nui://test/user/alice\" no-such-account-here\n");
+    fclose (f);
+    site_submit (s, "grid.1", &(struct job_make){.script = "exit 0\n"}, id);
+    site_wait (s, rejected, id, "the resource manager's refusal");
     assert_int_equal (s->charges, 0);
 }
 
@@ -686,6 +710,7 @@ int main (void)
         T (runs_and_pays), T (failure_and_limit_are_told), T (report_describes_the_site),
         T (refusals), T (tampered_body_is_refused), T (only_the_metascheduler_submits),
         T (submit_is_idempotent), T (refused_by_the_bank), T (cannot_be_started),
+        T (account_is_not_there),
         T (nodes_are_kept_for_another_try), T (names_are_checked),
         T (bank_away),
         T (cancel_waiting_and_running), T (cancel_while_the_bank_thinks), T (who_may_see),
