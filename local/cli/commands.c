@@ -227,6 +227,7 @@ const struct cli_command local_commands[] = {
      "      --partition A,B    only these partitions\n"
      "      --nodeset SET      nodes that are alike: ONEOF:FEATURE:a:b, ONEOF:PROCSPEED, NONE\n"
      "      --node-access HOW  SHARED, SINGLEUSER, SINGLEJOB or SINGLETASK\n"
+     "      --reservation NAME only inside this reservation of the site\n"
      "  -q, --class NAME       class (queue)\n"
      "      --qos NAME         quality of service\n"
      "  -A, --account NAME     account that pays (default: ACCOUNT of nui.cfg)\n"
