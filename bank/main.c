@@ -7,6 +7,7 @@
 
 struct settings {
     const char *database;
+    duration_us hold_limit;
 };
 
 struct bank {
@@ -19,6 +20,12 @@ static const struct conf_param params[] = {
      .type = CONF_TEXT,
      .offset = offsetof (struct settings, database),
      .flags = CONF_F_REQUIRED},
+    {.name = "HOLDLIMIT",
+     .type = CONF_DURATION,
+     .offset = offsetof (struct settings, hold_limit),
+     .min = US_PER_S,
+     .max = INT64_C (3660) * 86400 * US_PER_S,
+     .initial = "7:00:00:00"},
     {.name = NULL},
 };
 
@@ -50,7 +57,8 @@ static int start (void *self, struct daemon *daemon, void *settings, struct err 
                                          .log = daemon_log (daemon),
                                          .id = daemon_tlsid (daemon),
                                          .server = daemon_server (daemon),
-                                         .database = bank->settings->database};
+                                         .database = bank->settings->database,
+                                         .hold_limit = bank->settings->hold_limit};
     bank->service = bank_service_create (&config, err);
     return bank->service ? 0 : err->code;
 }
@@ -64,6 +72,7 @@ static int reload (void *self, void *settings, struct err *err)
         return err_set (err, ERR_CONFLICT,
                         "DATABASE cannot change while nui-bank runs: restart it");
     bank->settings = fresh;
+    bank_service_hold_limit (bank->service, fresh->hold_limit);
     return 0;
 }
 

@@ -31,20 +31,42 @@ const struct cli_command bank_commands[] = {
     {"usage", USERS, "what was charged over a period, by user, project, site or account", cmd_usage,
      "usage: nui usage [-A ACCOUNT] [--by KEY[,KEY…]] [--from TIME] [--to TIME]\n\n"
      "  -A, --account ACCOUNT   of this account only; else all you may see\n"
-     "  --by KEYS               one or more of user,project,site,account (account,user)\n"
+     "  --by KEYS               one or more of user,project,site,account,funder,grant,qos,machine,\n"
+     "                          and one of day,week,month (account,user)\n"
      "  --from TIME             from the beginning when left out\n"
      "  --to TIME               exclusive; until now when left out\n" COMMON
      "\nexample: nui usage --by site --from 2026-11-01T00:00 --csv\n"},
-    {"hold", BANK, "what jobs hold now, and holds that no site has closed", cmd_hold,
-     "usage: nui hold list [-A ACCOUNT] [--stale]\n\n"
+    {"hold", BANK, "what jobs hold; to place, lengthen and release holds by hand", cmd_hold,
+     "usage: nui hold list [-A ACCOUNT] [--stale]\n"
+     "       nui hold create -A ACCOUNT --user USER -t WALLTIME --part SITE/JOB/PROCS…\n"
+     "       nui hold extend HOLD -t WALLTIME\n"
+     "       nui hold release HOLD -d REASON\n\n"
      "  -A, --account ACCOUNT   of this account only; else all you may see\n"
-     "  --stale                 only those past their expiry\n" COMMON
+     "  --stale                 only those past their expiry\n"
+     "  --part SITE/JOB/PROCS   a job of a site; several: all of them on one account, or none\n"
+     "  -u, --user USER         whose job it is\n"
+     "  -t, --walltime TIME     of the jobs; extend: the whole of it\n"
+     "  --job, --component NAME of the grid\n"
+     "  -q, --qos, -c, --class, --machine NAME\n"
+     "  -d, --description TEXT  why it is released\n" COMMON
      "\nexample: nui hold list --stale\n"},
+    {"charge", BANK, "charge a job by hand, as its site would have", cmd_charge,
+     "usage: nui charge --site SITE --site-job JOB -n PROCS --start TIME --end TIME\n"
+     "                  --hold HOLD | --user USER -A ACCOUNT [--partial] [--failed]\n\n"
+     "  --hold HOLD             that pays\n"
+     "  -u, --user, -A          who pays, where there is no hold\n"
+     "  --partial               more will follow; else it is the job's last charge\n"
+     "  --failed                the job did not end well\n"
+     "  --incarnation N, --cpu TIME, --job, --component, -q, --qos, -c, --class, --machine\n" COMMON
+     "\nexample: nui charge --site alpha --site-job alpha.17 --hold hold.4 -n 8 --start 09:00 --end 09:30\n"},
     {"deposit", BANK, "grant credits to an account", cmd_deposit,
      "usage: nui deposit -A ACCOUNT AMOUNT [--start TIME] [--end TIME] [--description TEXT]\n\n"
      "  -A, --account ACCOUNT   who gets them\n"
      "  --start TIME            when they become available (now)\n"
      "  --end TIME              when they expire (never)\n"
+     "  --for KIND=NAME         whom and what they are for, repeated: user=, site=, machine=, qos=;\n"
+     "                          -NAME excludes, ANY and MEMBERS\n"
+     "  --grant GRANT           more for an earlier grant\n"
      "  -d, --description TEXT  for the statement\n" COMMON
      "\nexample: nui deposit -A phys 100000 --end 2027-12-31T00:00 -d 'grant PHY-17'\n"},
     {"withdraw", BANK, "take back credits that nothing holds", cmd_withdraw,
@@ -68,18 +90,50 @@ const struct cli_command bank_commands[] = {
      "  AMOUNT                  all that is not refunded yet when left out\n"
      "  -d, --description TEXT  why, for the statement\n" COMMON
      "\nexample: nui refund 4711 -d 'node failure'\n"},
-    {"allocation", BANK, "allocations, and how far they may go below zero", cmd_allocation,
+    {"funder", BANK, "who gives grants", cmd_funder,
+     "usage: nui funder create NAME [--description TEXT]\n"
+     "       nui funder list\n\n" COMMON "\nexample: nui funder create nsf -d 'science foundation'\n"},
+    {"grant", BANK, "grants of funders, and how they burn down", cmd_grant,
+     "usage: nui grant create AMOUNT -A ACCOUNT --reference TEXT [--funder NAME] [--start TIME]\n"
+     "                 [--end TIME] [--for KIND=NAME]… [--description TEXT]\n"
+     "       nui grant list [--funder NAME]\n"
+     "       nui grant statement GRANT [--from TIME] [--to TIME] [--html FILE]\n\n"
+     "  -A, --account ACCOUNT   who gets it; nui split passes parts on\n"
+     "  --funder NAME           an agency's is its own\n"
+     "  --reference TEXT        the funder's number or title\n"
+     "  --start, --end TIME     when it is valid (now; without end)\n"
+     "  --for KIND=NAME         as for nui deposit\n"
+     "  --html FILE             a page to be printed, with the burn-down as a plot\n" COMMON
+     "\nexample: nui grant statement grant.1 --from 2026-01-01T00:00 --html phy17.html\n"},
+    {"split", BANK, "pass a part of a grant to an account of the same project or one below it",
+     cmd_split,
+     "usage: nui split --from ACCOUNT --to ACCOUNT AMOUNT [--allocation ID] [--start TIME]\n"
+     "                 [--end TIME] [--description TEXT]\n\n"
+     "  --allocation ID         of this one; else of those that are valid now, the one that ends\n"
+     "                          first first\n"
+     "  --start, --end TIME     within what it comes from (the same)\n" COMMON
+     "\nexample: nui split --from phys --to lasers 5000 --end 2027-01-01T00:00\n"},
+    {"role", BANK, "who manages allocations, and who audits", cmd_role,
+     "usage: nui role grant USER manager|auditor\n"
+     "       nui role revoke USER manager|auditor\n"
+     "       nui role list\n\n" COMMON "\nexample: nui role grant carol auditor\n"},
+    {"allocation", BANK, "allocations, how far they may go below zero, and into the next year",
+     cmd_allocation,
      "usage: nui allocation list [-A ACCOUNT]\n"
-     "       nui allocation modify ALLOCATION --credit-limit CREDITS\n\n"
+     "       nui allocation modify ALLOCATION --credit-limit CREDITS\n"
+     "       nui allocation carry-forward ALLOCATION --until TIME [--cap CREDITS]\n\n"
      "  -A, --account ACCOUNT   of this account only\n"
-     "  --credit-limit CREDITS  0: none\n" COMMON
-     "\nexample: nui allocation modify alloc.7 --credit-limit 1000\n"},
+     "  --credit-limit CREDITS  0: none\n"
+     "  --until TIME            the end of what is carried forward\n"
+     "  --cap CREDITS           at most so much of what is left\n" COMMON
+     "\nexample: nui allocation carry-forward alloc.7 --until 2028-01-01T00:00 --cap 1000\n"},
     {"project", BANK, "projects and who is in them", cmd_project,
-     "usage: nui project create NAME [--description TEXT]\n"
+     "usage: nui project create NAME [--parent PROJECT] [--description TEXT]\n"
      "       nui project list\n"
      "       nui project add-user PROJECT USER [--role lead]\n"
      "       nui project remove-user PROJECT USER\n"
      "       nui project modify PROJECT --add-user USER [--role lead] | --remove-user USER\n\n"
+     "  --parent PROJECT        that it is a part of\n"
      "  -d, --description TEXT  of a new project\n"
      "  --role member|lead      of a user in the project (member)\n"
      "  USER is a name in this grid or a whole identity, nui://GRID/user/NAME\n" COMMON
@@ -87,13 +141,17 @@ const struct cli_command bank_commands[] = {
     {"user", BANK, "people the bank knows", cmd_user,
      "usage: nui user create NAME-OR-IDENTITY\n"
      "       nui user list\n\n" COMMON "\nexample: nui user create alice\n"},
-    {"account", BANK, "accounts of projects, and where they fall back to", cmd_account,
-     "usage: nui account create NAME --project PROJECT [--fallback A,B]\n"
-     "       nui account modify NAME --fallback A,B\n"
+    {"account", BANK, "accounts of projects, who may use them, and where they fall back to",
+     cmd_account,
+     "usage: nui account create NAME --project PROJECT [--fallback LIST] [--users LIST]\n"
+     "       nui account modify NAME --fallback LIST | --users LIST\n"
+     "       nui account close NAME [--description TEXT]\n"
      "       nui account list\n\n"
      "  -p, --project PROJECT   whose members may use it\n"
-     "  --fallback A,B          accounts tried in this order when it cannot pay; '' for "
-     "none\n" COMMON "\nexample: nui account create phys --project physics --fallback reserve\n"},
+     "  --fallback LIST         [SITE:]ACCOUNT[@QOS],…: tried in this order when it cannot pay, at\n"
+     "                          that site, with that QoS; '' for none\n"
+     "  --users LIST            NAME,-NAME,ANY,MEMBERS: who may use it (MEMBERS)\n" COMMON
+     "\nexample: nui account create phys --project physics --fallback reserve@low,beta:spare\n"},
     {"site", BANK, "what sites may do beyond settling signed jobs", cmd_site,
      "usage: nui site modify SITE --claims yes|no\n"
      "       nui site list\n\n"

@@ -5,19 +5,6 @@
 
 #include "bank/cli/util.h"
 
-/* An amount of credits above zero; false after a usage error. */
-static bool amount_of (const char *command, const char *text, credit_micro *amount, int *rc)
-{
-    struct err err = {0};
-    if (credit_parse (text, amount, &err) < 0)
-        *rc = cli_usage (command, "%s", err.text);
-    else if (*amount <= 0)
-        *rc = cli_usage (command, "the amount must be more than nothing");
-    else
-        return true;
-    return false;
-}
-
 int cmd_withdraw (struct cli_context *ctx, int argc, char **argv)
 {
     struct args {
@@ -37,7 +24,7 @@ int cmd_withdraw (struct cli_context *ctx, int argc, char **argv)
         return rc;
     if (o.count != 1 || !args.account)
         return cli_usage (argv[0], "say nui withdraw -A ACCOUNT AMOUNT");
-    if (!amount_of (argv[0], o.item[0], &amount, &rc))
+    if (!bank_amount (argv[0], o.item[0], &amount, &rc))
         return rc;
     Nui__Bank__V1__WithdrawRequest request = NUI__BANK__V1__WITHDRAW_REQUEST__INIT;
     request.key = bank_key (key);
@@ -70,7 +57,7 @@ int cmd_transfer (struct cli_context *ctx, int argc, char **argv)
         return rc;
     if (o.count != 1 || !args.from || !args.to)
         return cli_usage (argv[0], "say nui transfer --from ACCOUNT --to ACCOUNT AMOUNT");
-    if (!amount_of (argv[0], o.item[0], &amount, &rc))
+    if (!bank_amount (argv[0], o.item[0], &amount, &rc))
         return rc;
     Nui__Bank__V1__TransferRequest request = NUI__BANK__V1__TRANSFER_REQUEST__INIT;
     request.key = bank_key (key);
@@ -132,7 +119,7 @@ int cmd_refund (struct cli_context *ctx, int argc, char **argv)
     if (o.item[0][0] < '1' || o.item[0][0] > '9' || *end || op > INT64_MAX)
         return cli_usage (argv[0], "'%s' is not the number of a charge: nui statement shows it",
                           o.item[0]);
-    if (o.count == 2 && !amount_of (argv[0], o.item[1], &amount, &rc))
+    if (o.count == 2 && !bank_amount (argv[0], o.item[1], &amount, &rc))
         return rc;
     Nui__Bank__V1__RefundRequest request = NUI__BANK__V1__REFUND_REQUEST__INIT;
     request.key = bank_key (key);
@@ -147,38 +134,70 @@ int cmd_refund (struct cli_context *ctx, int argc, char **argv)
     return rc;
 }
 
+static int carry_forward (struct cli_context *ctx, const char *allocation, time_us until,
+                          const char *cap, const char *description)
+{
+    char sentence[256];
+    uint8_t key[16];
+    credit_micro amount = 0;
+    int rc;
+    if (cap && !bank_amount ("allocation", cap, &amount, &rc))
+        return rc;
+    Nui__Bank__V1__CarryForwardRequest request = NUI__BANK__V1__CARRY_FORWARD_REQUEST__INIT;
+    request.key = bank_key (key);
+    request.allocation_id = bank_text (allocation);
+    request.cap_micro = amount;
+    request.valid_to_us = until;
+    request.description = bank_text (description);
+    snprintf (sentence, sizeof (sentence), "carried %.64s forward", allocation);
+    return bank_do (ctx, "allocation", "CarryForward", &request.base, sentence);
+}
+
+static int limit_set (struct cli_context *ctx, const char *allocation, const char *words)
+{
+    char sentence[256], text[QUANTITY_TEXT_MAX];
+    uint8_t key[16];
+    struct err err = {0};
+    credit_micro limit;
+    if (credit_parse (words, &limit, &err) < 0)
+        return cli_usage ("allocation", "%s", err.text);
+    if (limit < 0)
+        return cli_usage ("allocation", "a credit limit must not be negative");
+    Nui__Bank__V1__AllocationModifyRequest request = NUI__BANK__V1__ALLOCATION_MODIFY_REQUEST__INIT;
+    request.key = bank_key (key);
+    request.allocation_id = bank_text (allocation);
+    request.credit_limit_micro = limit;
+    snprintf (sentence, sizeof (sentence), "%s may go %s credits below zero", allocation,
+              credit_format (limit, text));
+    return bank_do (ctx, "allocation", "AllocationModify", &request.base, sentence);
+}
+
 int cmd_allocation (struct cli_context *ctx, int argc, char **argv)
 {
     struct args {
-        const char *account, *limit;
-    } args = {0};
+        const char *account, *limit, *cap, *description;
+        time_us until;
+    } args = {.description = ""};
     static const struct cli_option options[] = {
         {"account", 'A', CLI_OPT_STRING, offsetof (struct args, account), 0, 0},
         {"credit-limit", 0, CLI_OPT_STRING, offsetof (struct args, limit), 0, 0},
+        {"until", 0, CLI_OPT_TIME, offsetof (struct args, until), 0, 0},
+        {"cap", 0, CLI_OPT_STRING, offsetof (struct args, cap), 0, 0},
+        {"description", 'd', CLI_OPT_STRING, offsetof (struct args, description), 0, 0},
         {0}};
     struct cli_operands o;
-    struct err err = {0};
-    credit_micro limit;
-    char sentence[256], text[QUANTITY_TEXT_MAX];
-    uint8_t key[16];
     int rc;
     if (!cli_options (ctx, options, 0, &args, argc, argv, &o, &rc))
         return rc;
     const char *verb = o.count ? o.item[0] : "";
-    if (strcmp (verb, "list") == 0 && o.count == 1 && !args.limit)
+    bool carrying = args.until || args.cap || args.description[0];
+    if (strcmp (verb, "list") == 0 && o.count == 1 && !args.limit && !carrying)
         return balance_show (ctx, argv[0], args.account, true);
-    if (strcmp (verb, "modify") != 0 || o.count != 2 || !args.limit || args.account)
-        return cli_usage (argv[0],
-                          "say modify ALLOCATION --credit-limit CREDITS or list [-A ACCOUNT]");
-    if (credit_parse (args.limit, &limit, &err) < 0)
-        return cli_usage (argv[0], "%s", err.text);
-    if (limit < 0)
-        return cli_usage (argv[0], "a credit limit must not be negative");
-    Nui__Bank__V1__AllocationModifyRequest request = NUI__BANK__V1__ALLOCATION_MODIFY_REQUEST__INIT;
-    request.key = bank_key (key);
-    request.allocation_id = o.item[1];
-    request.credit_limit_micro = limit;
-    snprintf (sentence, sizeof (sentence), "%s may go %s credits below zero", o.item[1],
-              credit_format (limit, text));
-    return bank_do (ctx, argv[0], "AllocationModify", &request.base, sentence);
+    if (strcmp (verb, "modify") == 0 && o.count == 2 && args.limit && !args.account && !carrying)
+        return limit_set (ctx, o.item[1], args.limit);
+    if (strcmp (verb, "carry-forward") == 0 && o.count == 2 && args.until && !args.account &&
+        !args.limit)
+        return carry_forward (ctx, o.item[1], args.until, args.cap, args.description);
+    return cli_usage (argv[0], "say modify ALLOCATION --credit-limit CREDITS, carry-forward ALLOCATION "
+                               "--until TIME [--cap CREDITS] or list [-A ACCOUNT]");
 }

@@ -375,16 +375,20 @@ int cmd_quote (struct cli_context *ctx, int argc, char **argv)
 int cmd_deposit (struct cli_context *ctx, int argc, char **argv)
 {
     struct args {
-        const char *account, *description;
+        const char *account, *description, *grant;
         time_us start, end;
-    } args = {.description = ""};
+        struct cli_list scope;
+    } args = {.description = "", .grant = ""};
     static const struct cli_option options[] = {
         {"account", 'A', CLI_OPT_STRING, offsetof (struct args, account), 0, 0},
         {"description", 'd', CLI_OPT_STRING, offsetof (struct args, description), 0, 0},
+        {"grant", 0, CLI_OPT_STRING, offsetof (struct args, grant), 0, 0},
+        {"for", 0, CLI_OPT_LIST, offsetof (struct args, scope), 0, 0},
         {"start", 0, CLI_OPT_TIME, offsetof (struct args, start), 0, 0},
         {"end", 0, CLI_OPT_TIME, offsetof (struct args, end), 0, 0},
         {0}};
     struct cli_operands operands;
+    struct bank_scopes scopes;
     struct err err = {0};
     credit_micro amount;
     char sentence[256], text[QUANTITY_TEXT_MAX];
@@ -394,10 +398,10 @@ int cmd_deposit (struct cli_context *ctx, int argc, char **argv)
         return rc;
     if (operands.count != 1 || !args.account)
         return cli_usage (argv[0], "say nui deposit -A ACCOUNT AMOUNT");
-    if (credit_parse (operands.item[0], &amount, &err) < 0)
+    if (!bank_amount (argv[0], operands.item[0], &amount, &rc))
+        return rc;
+    if (bank_scopes (ctx, &args.scope, &scopes, &err) < 0)
         return cli_usage (argv[0], "%s", err.text);
-    if (amount <= 0)
-        return cli_usage (argv[0], "the amount must be more than nothing");
     Nui__Bank__V1__DepositRequest request = NUI__BANK__V1__DEPOSIT_REQUEST__INIT;
     request.key = bank_key (key);
     request.account = bank_text (args.account);
@@ -405,6 +409,9 @@ int cmd_deposit (struct cli_context *ctx, int argc, char **argv)
     request.valid_from_us = args.start;
     request.valid_to_us = args.end;
     request.description = bank_text (args.description);
+    request.grant_id = bank_text (args.grant);
+    request.n_scopes = scopes.count;
+    request.scopes = scopes.message;
     snprintf (sentence, sizeof (sentence), "deposited %s credits to %s",
               credit_format (amount, text), args.account);
     return bank_do (ctx, argv[0], "Deposit", &request.base, sentence);

@@ -6,32 +6,6 @@
 
 enum { FALLBACKS_MAX = 16 };
 
-/* ---- lists ---- */
-
-static int list_print (struct cli_context *ctx, const char *command, const char *kind,
-                       const struct table_column *columns, uint32_t count)
-{
-    struct err err = {0};
-    Nui__Bank__V1__ListRequest request = NUI__BANK__V1__LIST_REQUEST__INIT;
-    request.kind = bank_text (kind);
-    ProtobufCMessage *message = bank_call (ctx, "List", &request.base, &err);
-    if (!message)
-        return cli_fail (command, &err);
-    const Nui__Bank__V1__ListReply *reply = (Nui__Bank__V1__ListReply *)message;
-    struct table *table = table_create (columns, count);
-    for (size_t i = 0; i < reply->n_items; i++) {
-        table_text (table, reply->items[i]->name);
-        if (count == 3)
-            table_text (table, reply->items[i]->project);
-        table_text (table, reply->items[i]->detail);
-        table_end_row (table);
-    }
-    int rc = table_print (table, ctx);
-    table_destroy (table);
-    protobuf_c_message_free_unpacked (message, NULL);
-    return rc;
-}
-
 /* ---- project ---- */
 
 static int project_member (struct cli_context *ctx, const char *project, const char *user,
@@ -55,7 +29,8 @@ static int project_member (struct cli_context *ctx, const char *project, const c
     return bank_do (ctx, "project", "Member", &request.base, sentence);
 }
 
-static int project_create (struct cli_context *ctx, const char *name, const char *description)
+static int project_create (struct cli_context *ctx, const char *name, const char *description,
+                           const char *parent)
 {
     char sentence[256];
     uint8_t key[16];
@@ -63,6 +38,7 @@ static int project_create (struct cli_context *ctx, const char *name, const char
     request.key = bank_key (key);
     request.name = bank_text (name);
     request.description = bank_text (description);
+    request.parent = bank_text (parent);
     snprintf (sentence, sizeof (sentence), "created project %s", name);
     return bank_do (ctx, "project", "ProjectCreate", &request.base, sentence);
 }
@@ -72,10 +48,11 @@ int cmd_project (struct cli_context *ctx, int argc, char **argv)
     static const struct table_column columns[] = {{"name", "Project", TABLE_TEXT, 0},
                                                   {"detail", "Detail", TABLE_TEXT, 0}};
     struct args {
-        const char *description, *role, *add, *remove;
-    } args = {.description = ""};
+        const char *description, *role, *add, *remove, *parent;
+    } args = {.description = "", .parent = ""};
     static const struct cli_option options[] = {
         {"description", 'd', CLI_OPT_STRING, offsetof (struct args, description), 0, 0},
+        {"parent", 0, CLI_OPT_STRING, offsetof (struct args, parent), 0, 0},
         {"role", 0, CLI_OPT_STRING, offsetof (struct args, role), 0, 0},
         {"add-user", 0, CLI_OPT_STRING, offsetof (struct args, add), 0, 0},
         {"remove-user", 0, CLI_OPT_STRING, offsetof (struct args, remove), 0, 0},
@@ -85,11 +62,11 @@ int cmd_project (struct cli_context *ctx, int argc, char **argv)
     if (!cli_options (ctx, options, 0, &args, argc, argv, &o, &rc))
         return rc;
     const char *verb = o.count ? o.item[0] : "";
-    bool described = args.description[0] != '\0', members = args.role || args.add || args.remove;
+    bool described = args.description[0] || args.parent[0], members = args.role || args.add || args.remove;
     if (strcmp (verb, "list") == 0 && o.count == 1 && !described && !members)
-        return list_print (ctx, argv[0], "project", columns, 2);
+        return bank_list (ctx, argv[0], "project", columns, 2);
     if (strcmp (verb, "create") == 0 && o.count == 2 && !members)
-        return project_create (ctx, o.item[1], args.description);
+        return project_create (ctx, o.item[1], args.description, args.parent);
     if (strcmp (verb, "modify") == 0 && o.count == 2 && args.add && !args.remove && !described)
         return project_member (ctx, o.item[1], args.add, args.role ? args.role : "member", false);
     if (strcmp (verb, "modify") == 0 && o.count == 2 && args.remove && !args.add && !args.role &&
@@ -99,7 +76,7 @@ int cmd_project (struct cli_context *ctx, int argc, char **argv)
         return project_member (ctx, o.item[1], o.item[2], args.role ? args.role : "member", false);
     if (strcmp (verb, "remove-user") == 0 && o.count == 3 && !described && !members)
         return project_member (ctx, o.item[1], o.item[2], "", true);
-    return cli_usage (argv[0], "say create NAME [--description TEXT], list, add-user PROJECT USER "
+    return cli_usage (argv[0], "say create NAME [--parent PROJECT] [--description TEXT], list, add-user PROJECT USER "
                                "[--role lead] or remove-user PROJECT USER");
 }
 
@@ -120,7 +97,7 @@ int cmd_user (struct cli_context *ctx, int argc, char **argv)
         return rc;
     const char *verb = o.count ? o.item[0] : "";
     if (strcmp (verb, "list") == 0 && o.count == 1)
-        return list_print (ctx, argv[0], "user", columns, 3);
+        return bank_list (ctx, argv[0], "user", columns, 3);
     if (strcmp (verb, "create") != 0 || o.count != 2)
         return cli_usage (argv[0], "say create NAME-OR-IDENTITY or list");
     if (bank_identity (ctx, o.item[1], uri, &err) < 0)
@@ -134,34 +111,122 @@ int cmd_user (struct cli_context *ctx, int argc, char **argv)
 
 /* ---- account ---- */
 
-static int account_create (struct cli_context *ctx, const char *name, const char *project,
-                           char **fallback, int fallbacks)
+/* Fallbacks as words: [SITE:]ACCOUNT[@QOS]. */
+struct fallback_words {
+    Nui__Bank__V1__Fallback fallback[FALLBACKS_MAX], *message[FALLBACKS_MAX];
+    char text[2048];
+    size_t count;
+};
+
+static int fallbacks_read (const char *words, struct fallback_words *out, struct err *err)
+{
+    char *part[FALLBACKS_MAX];
+    int count = -1;
+    if (strlen (words) < sizeof (out->text))
+        count = bank_split (strcpy (out->text, words), part, FALLBACKS_MAX);
+    if (count < 0)
+        return err_set (err, ERR_LIMIT, "--fallback takes at most %d accounts", FALLBACKS_MAX);
+    out->count = (size_t)count;
+    for (int i = 0; i < count; i++) {
+        char *account = strchr (part[i], ':'), *qos = strchr (part[i], '@');
+        nui__bank__v1__fallback__init (&out->fallback[i]);
+        if (qos) {
+            *qos++ = '\0';
+            out->fallback[i].qos = qos;
+        }
+        if (account && (!qos || account < qos)) {
+            *account++ = '\0';
+            out->fallback[i].site = part[i];
+        } else {
+            account = part[i];
+        }
+        out->fallback[i].account = account;
+        out->message[i] = &out->fallback[i];
+    }
+    return 0;
+}
+
+/* Users as words: names, "-name", ANY, MEMBERS. */
+struct user_words {
+    char text[2048], word[BANK_SCOPES_MAX][PRINCIPAL_URI_MAX + 2], *message[BANK_SCOPES_MAX];
+    size_t count;
+};
+
+static int users_read (struct cli_context *ctx, const char *words, struct user_words *out,
+                       struct err *err)
+{
+    char *part[BANK_SCOPES_MAX];
+    int count = -1;
+    if (strlen (words) < sizeof (out->text))
+        count = bank_split (strcpy (out->text, words), part, BANK_SCOPES_MAX);
+    if (count < 0)
+        return err_set (err, ERR_LIMIT, "--users takes at most %d users", BANK_SCOPES_MAX);
+    out->count = (size_t)count;
+    for (int i = 0; i < count; i++) {
+        if (bank_user_scope (ctx, part[i], out->word[i], sizeof (out->word[i]), err) < 0)
+            return err->code;
+        out->message[i] = out->word[i];
+    }
+    return 0;
+}
+
+struct account_args {
+    const char *project, *fallback, *users, *reason;
+};
+
+static int account_create (struct cli_context *ctx, const char *name,
+                           const struct account_args *args, struct fallback_words *fallbacks,
+                           struct user_words *users)
 {
     char sentence[256];
     uint8_t key[16];
     Nui__Bank__V1__AccountCreateRequest request = NUI__BANK__V1__ACCOUNT_CREATE_REQUEST__INIT;
     request.key = bank_key (key);
     request.name = bank_text (name);
-    request.project = bank_text (project);
-    request.n_fallbacks = (size_t)fallbacks;
-    request.fallbacks = fallback;
-    snprintf (sentence, sizeof (sentence), "created account %s of project %s", name, project);
+    request.project = bank_text (args->project);
+    request.n_site_fallbacks = fallbacks->count;
+    request.site_fallbacks = fallbacks->message;
+    request.n_users = users->count;
+    request.users = users->message;
+    snprintf (sentence, sizeof (sentence), "created account %.64s of project %.64s", name,
+              args->project);
     return bank_do (ctx, "account", "AccountCreate", &request.base, sentence);
 }
 
-static int account_modify (struct cli_context *ctx, const char *name, char **fallback,
-                           int fallbacks)
+static int account_modify (struct cli_context *ctx, const char *name,
+                           const struct account_args *args, struct fallback_words *fallbacks,
+                           struct user_words *users)
 {
     char sentence[256];
     uint8_t key[16];
     Nui__Bank__V1__AccountModifyRequest request = NUI__BANK__V1__ACCOUNT_MODIFY_REQUEST__INIT;
     request.key = bank_key (key);
     request.name = bank_text (name);
-    request.n_fallbacks = (size_t)fallbacks;
-    request.fallbacks = fallback;
-    snprintf (sentence, sizeof (sentence), "account %s has %d fallback%s", name, fallbacks,
-              fallbacks == 1 ? "" : "s");
+    request.keep_fallbacks = !args->fallback;
+    request.n_site_fallbacks = fallbacks->count;
+    request.site_fallbacks = fallbacks->message;
+    request.set_users = args->users != NULL;
+    request.n_users = users->count;
+    request.users = users->message;
+    if (args->fallback)
+        snprintf (sentence, sizeof (sentence), "account %.64s has %zu fallback%s", name,
+                  fallbacks->count, fallbacks->count == 1 ? "" : "s");
+    else
+        snprintf (sentence, sizeof (sentence), "account %.64s is for %.128s", name,
+                  users->count ? args->users : "MEMBERS");
     return bank_do (ctx, "account", "AccountModify", &request.base, sentence);
+}
+
+static int account_close (struct cli_context *ctx, const char *name, const char *reason)
+{
+    char sentence[256];
+    uint8_t key[16];
+    Nui__Bank__V1__AccountCloseRequest request = NUI__BANK__V1__ACCOUNT_CLOSE_REQUEST__INIT;
+    request.key = bank_key (key);
+    request.name = bank_text (name);
+    request.reason = bank_text (reason);
+    snprintf (sentence, sizeof (sentence), "closed account %.64s", name);
+    return bank_do (ctx, "account", "AccountClose", &request.base, sentence);
 }
 
 int cmd_account (struct cli_context *ctx, int argc, char **argv)
@@ -169,36 +234,35 @@ int cmd_account (struct cli_context *ctx, int argc, char **argv)
     static const struct table_column columns[] = {{"name", "Account", TABLE_TEXT, 0},
                                                   {"project", "Project", TABLE_TEXT, 0},
                                                   {"detail", "Detail", TABLE_TEXT, 0}};
-    struct args {
-        const char *project, *fallback;
-    } args = {0};
+    struct account_args args = {0};
     static const struct cli_option options[] = {
-        {"project", 'p', CLI_OPT_STRING, offsetof (struct args, project), 0, 0},
-        {"fallback", 0, CLI_OPT_STRING, offsetof (struct args, fallback), 0, 0},
+        {"project", 'p', CLI_OPT_STRING, offsetof (struct account_args, project), 0, 0},
+        {"fallback", 0, CLI_OPT_STRING, offsetof (struct account_args, fallback), 0, 0},
+        {"users", 0, CLI_OPT_STRING, offsetof (struct account_args, users), 0, 0},
+        {"description", 'd', CLI_OPT_STRING, offsetof (struct account_args, reason), 0, 0},
         {0}};
+    struct fallback_words fallbacks = {.count = 0};
+    struct user_words users = {.count = 0};
     struct cli_operands o;
-    char list[2048] = "", *fallback[FALLBACKS_MAX];
-    int rc, fallbacks = 0;
+    struct err err = {0};
+    int rc;
     if (!cli_options (ctx, options, 0, &args, argc, argv, &o, &rc))
         return rc;
-    if (args.fallback) {
-        if (strlen (args.fallback) < sizeof (list))
-            fallbacks = bank_split (memcpy (list, args.fallback, strlen (args.fallback) + 1),
-                                    fallback, FALLBACKS_MAX);
-        else
-            fallbacks = -1;
-        if (fallbacks < 0)
-            return cli_usage (argv[0], "--fallback takes at most %d accounts", FALLBACKS_MAX);
-    }
+    if ((args.fallback && fallbacks_read (args.fallback, &fallbacks, &err) < 0) ||
+        (args.users && users_read (ctx, args.users, &users, &err) < 0))
+        return cli_usage (argv[0], "%s", err.text);
     const char *verb = o.count ? o.item[0] : "";
-    if (strcmp (verb, "list") == 0 && o.count == 1 && !args.project && !args.fallback)
-        return list_print (ctx, argv[0], "account", columns, 3);
-    if (strcmp (verb, "create") == 0 && o.count == 2 && args.project)
-        return account_create (ctx, o.item[1], args.project, fallback, fallbacks);
-    if (strcmp (verb, "modify") == 0 && o.count == 2 && args.fallback && !args.project)
-        return account_modify (ctx, o.item[1], fallback, fallbacks);
-    return cli_usage (argv[0], "say create NAME --project PROJECT [--fallback A,B], "
-                               "modify NAME --fallback A,B or list");
+    bool lists = args.fallback || args.users;
+    if (strcmp (verb, "list") == 0 && o.count == 1 && !args.project && !lists && !args.reason)
+        return bank_list (ctx, argv[0], "account", columns, 3);
+    if (strcmp (verb, "create") == 0 && o.count == 2 && args.project && !args.reason)
+        return account_create (ctx, o.item[1], &args, &fallbacks, &users);
+    if (strcmp (verb, "modify") == 0 && o.count == 2 && lists && !args.project && !args.reason)
+        return account_modify (ctx, o.item[1], &args, &fallbacks, &users);
+    if (strcmp (verb, "close") == 0 && o.count == 2 && !lists && !args.project)
+        return account_close (ctx, o.item[1], args.reason ? args.reason : "");
+    return cli_usage (argv[0], "say create NAME --project PROJECT [--fallback LIST] [--users LIST], "
+                               "modify NAME --fallback LIST | --users LIST, close NAME or list");
 }
 
 /* ---- site ---- */
@@ -220,7 +284,7 @@ int cmd_site (struct cli_context *ctx, int argc, char **argv)
         return rc;
     const char *verb = o.count ? o.item[0] : "";
     if (strcmp (verb, "list") == 0 && o.count == 1 && !args.claims)
-        return list_print (ctx, argv[0], "site", columns, 2);
+        return bank_list (ctx, argv[0], "site", columns, 2);
     if (strcmp (verb, "modify") != 0 || o.count != 2 || !args.claims ||
         (strcmp (args.claims, "yes") != 0 && strcmp (args.claims, "no") != 0))
         return cli_usage (argv[0], "say modify SITE --claims yes|no, or list");

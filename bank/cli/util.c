@@ -93,3 +93,78 @@ int bank_do (struct cli_context *ctx, const char *command, const char *method,
     protobuf_c_message_free_unpacked (reply, NULL);
     return rc;
 }
+
+int bank_list (struct cli_context *ctx, const char *command, const char *kind,
+               const struct table_column *columns, uint32_t count)
+{
+    struct err err = {0};
+    Nui__Bank__V1__ListRequest request = NUI__BANK__V1__LIST_REQUEST__INIT;
+    request.kind = bank_text (kind);
+    ProtobufCMessage *message = bank_call (ctx, "List", &request.base, &err);
+    if (!message)
+        return cli_fail (command, &err);
+    const Nui__Bank__V1__ListReply *reply = (Nui__Bank__V1__ListReply *)message;
+    struct table *table = table_create (columns, count);
+    for (size_t i = 0; i < reply->n_items; i++) {
+        table_text (table, reply->items[i]->name);
+        if (count == 3)
+            table_text (table, reply->items[i]->project);
+        table_text (table, reply->items[i]->detail);
+        table_end_row (table);
+    }
+    int rc = table_print (table, ctx);
+    table_destroy (table);
+    protobuf_c_message_free_unpacked (message, NULL);
+    return rc;
+}
+
+bool bank_amount (const char *command, const char *text, credit_micro *amount, int *rc)
+{
+    struct err err = {0};
+    if (credit_parse (text, amount, &err) < 0)
+        *rc = cli_usage (command, "%s", err.text);
+    else if (*amount <= 0)
+        *rc = cli_usage (command, "the amount must be more than nothing");
+    else
+        return true;
+    return false;
+}
+
+int bank_user_scope (struct cli_context *ctx, const char *word, char *buf, size_t size,
+                     struct err *err)
+{
+    bool exclude = word[0] == '-';
+    char uri[PRINCIPAL_URI_MAX];
+    word += exclude;
+    if (strcmp (word, "ANY") == 0 || strcmp (word, "MEMBERS") == 0)
+        snprintf (uri, sizeof (uri), "%s", word);
+    else if (bank_identity (ctx, word, uri, err) < 0)
+        return err->code;
+    snprintf (buf, size, "%s%s", exclude ? "-" : "", uri);
+    return 0;
+}
+
+int bank_scopes (struct cli_context *ctx, const struct cli_list *words, struct bank_scopes *out,
+                 struct err *err)
+{
+    out->count = 0;
+    for (uint32_t i = 0; i < words->count; i++) {
+        const char *word = words->item[i], *name = strchr (word, '=');
+        char *buf = out->word[i];
+        if (i == BANK_SCOPES_MAX)
+            return err_set (err, ERR_LIMIT, "at most %d of --for", BANK_SCOPES_MAX);
+        if (!name || name - word > 8 || strlen (name) > PRINCIPAL_URI_MAX)
+            return err_set (err, ERR_INVALID, "--for takes user=, site=, machine= or qos= and a "
+                                              "name, -NAME or ANY");
+        snprintf (buf, 16, "%.*s", (int)(name - word), word);
+        nui__bank__v1__scope__init (&out->scope[i]);
+        out->scope[i].kind = buf;
+        out->scope[i].name = buf + 16;
+        if (strcmp (buf, "user") != 0)
+            snprintf (buf + 16, PRINCIPAL_URI_MAX, "%s", name + 1);
+        else if (bank_user_scope (ctx, name + 1, buf + 16, PRINCIPAL_URI_MAX, err) < 0)
+            return err->code;
+        out->message[out->count++] = &out->scope[i];
+    }
+    return 0;
+}

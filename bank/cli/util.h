@@ -23,6 +23,29 @@ int bank_split (char *text, char **part, int max);
 int bank_do (struct cli_context *ctx, const char *command, const char *method,
              const ProtobufCMessage *request, const char *sentence);
 
+/* Prints what the bank lists of a kind: name, (project,) detail. */
+int bank_list (struct cli_context *ctx, const char *command, const char *kind,
+               const struct table_column *columns, uint32_t count);
+/* An amount of credits above zero; false after a usage error. */
+bool bank_amount (const char *command, const char *text, credit_micro *amount, int *rc);
+
+enum { BANK_SCOPES_MAX = 64 };
+struct bank_scopes {
+    Nui__Bank__V1__Scope scope[BANK_SCOPES_MAX], *message[BANK_SCOPES_MAX];
+    char word[BANK_SCOPES_MAX][PRINCIPAL_URI_MAX + 16];
+    size_t count;
+};
+/* From --for words: "site=alpha", "user=-bob", "qos=ANY"; users by name or identity. */
+int bank_scopes (struct cli_context *ctx, const struct cli_list *words, struct bank_scopes *out,
+                 struct err *err);
+/* "bob", "-bob", "ANY", "MEMBERS" or an identity -> as the bank wants it. */
+int bank_user_scope (struct cli_context *ctx, const char *word, char *buf, size_t size,
+                     struct err *err);
+
+/* funderpage.c: a grant's statement as a page to be printed, with its burn-down; and as tables. */
+int funder_page (const Nui__Bank__V1__GrantStatementReply *st, const char *file);
+int funder_table (struct cli_context *ctx, const Nui__Bank__V1__GrantStatementReply *st);
+
 /* protobuf-c's strings are not const though it never writes them. */
 static inline char *bank_text (const char *text)
 {
@@ -49,6 +72,11 @@ int cmd_project (struct cli_context *ctx, int argc, char **argv);
 int cmd_user (struct cli_context *ctx, int argc, char **argv);
 int cmd_account (struct cli_context *ctx, int argc, char **argv);
 int cmd_site (struct cli_context *ctx, int argc, char **argv);
+int cmd_charge (struct cli_context *ctx, int argc, char **argv);
+int cmd_funder (struct cli_context *ctx, int argc, char **argv);
+int cmd_grant (struct cli_context *ctx, int argc, char **argv);
+int cmd_split (struct cli_context *ctx, int argc, char **argv);
+int cmd_role (struct cli_context *ctx, int argc, char **argv);
 int cmd_rate (struct cli_context *ctx, int argc, char **argv);
 
 #endif

@@ -30,8 +30,28 @@ void decide_project (struct ledger_view *view, const struct ledger_request *req,
                         req->project.name);
         return;
     }
+    const struct ledger_project *parent =
+        req->project.parent[0] ? ledger_project_of (view, req->project.parent) : NULL;
+    if (req->project.parent[0] && !parent) {
+        outcome_refuse (view, out, ERR_NOT_FOUND, true, "there is no project %s",
+                        req->project.parent);
+        return;
+    }
+    if (parent && parent->ancestor_count == LEDGER_TREE_DEPTH_MAX) {
+        outcome_refuse (view, out, ERR_LIMIT, true, "project %s would be more than %d deep",
+                        req->project.name, LEDGER_TREE_DEPTH_MAX);
+        return;
+    }
     struct ledger_project *project =
         ledger_add_project (view, view->next.project++, req->project.name);
+    if (parent) {
+        int64_t *above = arena_array (view->arena, parent->ancestor_count + 1, sizeof (*above));
+        above[0] = parent->id;
+        if (parent->ancestor_count)
+            memcpy (above + 1, parent->ancestor, parent->ancestor_count * sizeof (*above));
+        project->ancestor = above;
+        project->ancestor_count = parent->ancestor_count + 1;
+    }
     project->description = req->project.description;
     project->is_new = true;
     project->op_id = view->next.op;
@@ -115,7 +135,7 @@ static uint32_t chain_depth (const struct ledger_view *view, const struct ledger
     if (depth > LEDGER_FALLBACK_DEPTH_MAX)
         return depth;
     for (uint32_t i = 0; i < account->fallback_count; i++) {
-        const struct ledger_account *next = ledger_account_by_id (view, account->fallback[i]);
+        const struct ledger_account *next = ledger_account_by_id (view, account->fallback[i].account_id);
         uint32_t below = next ? chain_depth (view, next, depth + 1) : depth + 1;
         deepest = below > deepest ? below : deepest;
     }
@@ -128,55 +148,61 @@ static bool reaches (const struct ledger_view *view, const struct ledger_account
     if (from->id == id)
         return true;
     for (uint32_t i = 0; depth < LEDGER_FALLBACK_DEPTH_MAX && i < from->fallback_count; i++) {
-        const struct ledger_account *next = ledger_account_by_id (view, from->fallback[i]);
+        const struct ledger_account *next = ledger_account_by_id (view, from->fallback[i].account_id);
         if (next && reaches (view, next, id, depth + 1))
             return true;
     }
     return false;
 }
 
-/* Turns names into ids; refuses unknown ones, repeats, loops and chains that are too long (F2). id
- * is the account's own, 0 when it is being made. */
-static int64_t *fallbacks_resolve (struct ledger_view *view, const struct ledger_request *req,
-                                   int64_t id, struct ledger_outcome *out)
+/* What forbids one fallback of an account (F2); lists of all sites count, so that no path at all
+ * runs in a circle. id is the account's own, 0 when it is being made. */
+static bool fallback_refused (struct ledger_view *view, const char *account, int64_t id,
+                              const char *name, struct ledger_outcome *out)
+{
+    const struct ledger_account *fallback = ledger_account_by_name (view, name);
+    if (strcmp (name, account) == 0 || (fallback && id && reaches (view, fallback, id, 1)))
+        outcome_refuse (view, out, ERR_CONFLICT, true,
+                        "fallback %s leads back to account %s: a loop", name, account);
+    else if (!fallback || !fallback->project_id || fallback->is_debt || fallback->closed)
+        outcome_refuse (view, out, ERR_NOT_FOUND, true, "there is no account %s to fall back to",
+                        name);
+    else if (chain_depth (view, fallback, 1) > LEDGER_FALLBACK_DEPTH_MAX)
+        outcome_refuse (view, out, ERR_LIMIT, true,
+                        "fallbacks through %s would be more than %d deep", name,
+                        LEDGER_FALLBACK_DEPTH_MAX);
+    else
+        return false;
+    return true;
+}
+
+/* Turns names into ids; refuses unknown ones, repeats, loops and chains that are too long. */
+static struct ledger_fallback *fallbacks_resolve (struct ledger_view *view,
+                                                  const struct ledger_request *req, int64_t id,
+                                                  struct ledger_outcome *out)
 {
     uint32_t count = req->account.fallback_count;
-    const char *const *name = req->account.fallbacks;
-    int64_t *ids = arena_array (view->arena, count, sizeof (*ids));
+    const struct ledger_fallback_ask *ask = req->account.fallbacks;
+    struct ledger_fallback *list = arena_array (view->arena, count, sizeof (*list));
     if (count > LEDGER_FALLBACKS_MAX) {
         outcome_refuse (view, out, ERR_LIMIT, false, "%u fallbacks, an account has at most %d",
                         count, LEDGER_FALLBACKS_MAX);
         return NULL;
     }
     for (uint32_t i = 0; i < count; i++) {
-        const struct ledger_account *fallback = ledger_account_by_name (view, name[i]);
-        bool self = strcmp (name[i], req->account.name) == 0;
-        if (self || (fallback && id && reaches (view, fallback, id, 1))) {
-            outcome_refuse (view, out, ERR_CONFLICT, true,
-                            "fallback %s leads back to account %s: a loop", name[i],
-                            req->account.name);
+        if (fallback_refused (view, req->account.name, id, ask[i].account, out))
             return NULL;
-        }
-        if (!fallback || !fallback->project_id) {
-            outcome_refuse (view, out, ERR_NOT_FOUND, true,
-                            "there is no account %s to fall back to", name[i]);
-            return NULL;
-        }
-        if (chain_depth (view, fallback, 1) > LEDGER_FALLBACK_DEPTH_MAX) {
-            outcome_refuse (view, out, ERR_LIMIT, true,
-                            "fallbacks through %s would be more than %d deep", name[i],
-                            LEDGER_FALLBACK_DEPTH_MAX);
-            return NULL;
-        }
+        list[i] = (struct ledger_fallback){ledger_account_by_name (view, ask[i].account)->id,
+                                           ask[i].site, ask[i].qos};
         for (uint32_t k = 0; k < i; k++)
-            if (ids[k] == fallback->id) {
+            if (list[k].account_id == list[i].account_id &&
+                strcmp (list[k].site, list[i].site) == 0) {
                 outcome_refuse (view, out, ERR_INVALID, false, "fallback %s is named twice",
-                                name[i]);
+                                ask[i].account);
                 return NULL;
             }
-        ids[i] = fallback->id;
     }
-    return ids;
+    return list;
 }
 
 void decide_account_create (struct ledger_view *view, const struct ledger_request *req,
@@ -196,37 +222,43 @@ void decide_account_create (struct ledger_view *view, const struct ledger_reques
                         req->account.name);
         return;
     }
-    int64_t *fallback = fallbacks_resolve (view, req, 0, out);
-    if (!fallback)
+    struct ledger_fallback *fallback = fallbacks_resolve (view, req, 0, out);
+    if (!fallback || scopes_refused (view, &req->account.scopes, true, out))
         return;
     struct ledger_account *account =
         ledger_add_account (view, view->next.account++, req->account.name);
     account->project_id = project->id;
     account->project = project->name;
+    account->ancestor = project->ancestor;
+    account->ancestor_count = project->ancestor_count;
     account->fallback = fallback;
     account->fallback_count = req->account.fallback_count;
+    account->scopes = req->account.scopes;
     account->is_new = true;
     account->op_id = view->next.op;
-    account->fallbacks_dirty = true;
+    account->fallbacks_dirty = account->scopes_dirty = true;
     out->done.id = id_text (view, "account", account->id);
 }
 
 void decide_account_modify (struct ledger_view *view, const struct ledger_request *req,
                             struct ledger_outcome *out)
 {
-    struct ledger_account *account = ledger_account_by_name (view, req->account.name);
+    struct ledger_account *account = project_account (view, req->account.name, out);
     out->note = req->account.name;
-    if (!account || !account->project_id) {
-        outcome_refuse (view, out, ERR_NOT_FOUND, true, "there is no account %s",
-                        req->account.name);
+    if (!account)
         return;
+    struct ledger_fallback *fallback = fallbacks_resolve (view, req, account->id, out);
+    if (!fallback || scopes_refused (view, &req->account.scopes, true, out))
+        return;
+    if (!req->account.keep_fallbacks) {
+        account->fallback = fallback;
+        account->fallback_count = req->account.fallback_count;
+        account->fallbacks_dirty = true;
     }
-    int64_t *fallback = fallbacks_resolve (view, req, account->id, out);
-    if (!fallback)
-        return;
-    account->fallback = fallback;
-    account->fallback_count = req->account.fallback_count;
-    account->fallbacks_dirty = true;
+    if (!req->account.keep_scopes) {
+        account->scopes = req->account.scopes;
+        account->scopes_dirty = true;
+    }
     out->done.id = id_text (view, "account", account->id);
 }
 
@@ -246,15 +278,23 @@ void decide_deposit (struct ledger_view *view, const struct ledger_request *req,
         return;
     }
     struct ledger_account *account = project_account (view, req->deposit.account, out);
-    if (!account || too_much (view, "deposit", account, amount, out))
+    if (!account || too_much (view, "deposit", account, amount, out) ||
+        scopes_refused (view, &req->deposit.scopes, false, out))
         return;
+    if (req->deposit.grant_id && !ledger_grant_by_id (view, req->deposit.grant_id)) {
+        outcome_refuse (view, out, ERR_NOT_FOUND, true, "there is no grant grant.%lld",
+                        (long long)req->deposit.grant_id);
+        return;
+    }
     struct ledger_alloc *alloc =
         ledger_add_alloc (view, view->next.allocation++, account->id, from, to);
     alloc->granted = amount;
     alloc->posted = amount;
     alloc->description = req->deposit.description;
+    alloc->grant_id = req->deposit.grant_id;
     alloc->is_new = true;
     alloc->op_id = view->next.op;
+    ledger_alloc_scopes (view, alloc, req->deposit.scopes);
     alloc_touch (view, alloc);
     struct journal j = {.view = view, .effective_at = view->now};
     journal_move (&j, 'P', LEDGER_ID_GRANTS, LEDGER_ID_GRANTS, account->id, alloc->id, amount);

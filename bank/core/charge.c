@@ -11,7 +11,7 @@ struct posting {
     struct ledger_site *site;
     struct ledger_hold *hold;       /* NULL: unheld */
     struct ledger_account *account; /* NULL: suspense */
-    time_us at;                     /* end of the use: which allocations were valid */
+    struct funding funding;         /* at the end of the use: which allocations may pay */
     struct journal journal;
     struct ledger_vec legs; /* struct ledger_charge_leg */
     credit_micro released;
@@ -81,7 +81,7 @@ static credit_micro post_free (struct posting *p, credit_micro amount, bool cred
 {
     for (uint32_t i = 0; i < p->account->alloc_count && amount > 0; i++) {
         struct ledger_alloc *alloc = p->account->alloc[i];
-        if (p->at < alloc->valid_from || p->at >= alloc->valid_to)
+        if (!funds_usable (p->view, p->account, alloc, &p->funding))
             continue;
         __int128 room = (__int128)alloc->posted - alloc->held + (credit ? alloc->credit_limit : 0);
         if (room <= 0)
@@ -101,7 +101,7 @@ static struct ledger_alloc *overrun_target (const struct posting *p)
         return ledger_alloc_by_id (p->view, p->hold->leg[0].allocation_id);
     for (uint32_t i = 0; i < p->account->alloc_count; i++) {
         struct ledger_alloc *alloc = p->account->alloc[i];
-        if (alloc->valid_from <= p->at && p->at < alloc->valid_to)
+        if (funds_usable (p->view, p->account, alloc, &p->funding))
             return alloc;
     }
     return p->account->alloc_count ? p->account->alloc[p->account->alloc_count - 1] : NULL;
@@ -147,7 +147,7 @@ static void close_hold (struct posting *p)
 
 /* ---- charge ---- */
 
-static struct ledger_hold *hold_named (const struct ledger_view *view, const char *hold_id)
+struct ledger_hold *hold_named (const struct ledger_view *view, const char *hold_id)
 {
     char prefix[8];
     uint64_t number;
@@ -157,7 +157,7 @@ static struct ledger_hold *hold_named (const struct ledger_view *view, const cha
     return ledger_hold_by_id (view, (int64_t)number);
 }
 
-static bool same_job (const struct ledger_job *a, const struct ledger_job *b)
+bool same_job (const struct ledger_job *a, const struct ledger_job *b)
 {
     return strcmp (a->site, b->site) == 0 && strcmp (a->site_job, b->site_job) == 0 &&
            strcmp (a->component, b->component) == 0 && a->incarnation == b->incarnation;
@@ -194,21 +194,22 @@ static bool charge_hold (struct ledger_view *view, const struct ledger_request *
 }
 
 /* Who pays an unheld charge: the account the job names or the first fallback that can, if the
- * signer is a member; NULL (suspense) when nobody can be named. */
+ * signer may use it; NULL (suspense) when nobody can be named. At the QoS that the job ran with. */
 static struct ledger_account *unheld_account (struct ledger_view *view,
-                                              const struct ledger_request *req, credit_micro amount)
+                                              const struct ledger_request *req,
+                                              const struct funding *funding, credit_micro amount)
 {
     struct ledger_account *asked = ledger_account_by_name (view, req->charge.account);
-    struct ledger_account *list[LEDGER_CANDIDATES_MAX];
+    struct candidate list[LEDGER_CANDIDATES_MAX];
     struct ledger_candidate why;
     if (req->charge.claimed && !ledger_site_of (view, req->charge.job.site)->claims)
         return NULL;
-    if (!asked || !asked->project_id || !ledger_is_member (view, req->on_behalf, asked->project_id))
+    if (!asked || asked->closed || !funds_may_use (view, asked, req->on_behalf))
         return NULL;
-    uint32_t count = funds_candidates (view, asked, list);
+    uint32_t count = funds_candidates (view, asked, req->charge.job.site, list);
     for (uint32_t i = 0; i < count; i++)
-        if (funds_check (view, list[i], req->on_behalf, amount, req->charge.end, i > 0, &why))
-            return list[i];
+        if (funds_check (view, list[i].account, funding, amount, i > 0, &why))
+            return list[i].account;
     return asked;
 }
 
@@ -238,6 +239,8 @@ static struct ledger_usage *charge_usage (struct ledger_view *view,
     usage->hold_id = p->hold ? p->hold->id : 0;
     usage->account_id = p->account ? p->account->id : LEDGER_ID_SUSPENSE;
     usage->identity = p->hold ? p->hold->identity : req->on_behalf;
+    usage->qos = p->funding.qos ? p->funding.qos : "";
+    usage->machine = p->funding.machine ? p->funding.machine : "";
     usage->start = req->charge.start;
     return usage;
 }
@@ -264,21 +267,14 @@ static struct tariff charge_tariff (struct ledger_view *view, const struct ledge
     const struct ledger_rate *card =
         hold ? rate_version (view, req->charge.job.site, hold->rate_version)
              : ledger_rate_at (view, req->charge.job.site, req->charge.start);
-    t.terms = price_terms_plain (hold ? hold->rate_ppm : PRICE_ONE);
+    t.terms = price_terms_plain (PRICE_ONE);
     t.version = hold ? hold->rate_version : card ? card->version : 0;
     if (card && !hold)
         rate_terms (view, card, &req->charge.ask, &t.terms, &t.why);
-    if (card) {
-        t.terms.measure = card->measure;
-        t.terms.band = card->band;
-        t.terms.band_count = card->band_count;
+    if (card)
         t.free = card->successful_only && !(req->charge.final && req->charge.successful);
-    }
     if (hold) {
-        t.terms.extra_ppm = hold->extra_ppm;
-        t.terms.qos_ppm = hold->qos_ppm;
-        t.terms.class_ppm = hold->class_ppm;
-        t.terms.group_ppm = hold->group_ppm;
+        t.terms = hold_terms (view, hold);
         t.use.pe_milli = t.use.pe_milli ? t.use.pe_milli : hold->pe_milli;
     }
     return t;
@@ -343,7 +339,7 @@ static void charge_apply (struct posting *p, const struct ledger_request *req,
 static void charge_decided (struct ledger_view *view, const struct ledger_request *req,
                             struct ledger_outcome *out)
 {
-    struct posting p = {.view = view, .at = req->charge.end};
+    struct posting p = {.view = view};
     struct err err = {0};
     credit_micro total;
 
@@ -374,6 +370,12 @@ static void charge_decided (struct ledger_view *view, const struct ledger_reques
         out->charge.account = paid ? paid->name : "bank:suspense";
         return;
     }
+    p.funding = (struct funding){
+        .identity = p.hold ? p.hold->identity : usage ? usage->identity : req->on_behalf,
+        .site = req->charge.job.site,
+        .machine = p.hold ? p.hold->machine : req->charge.ask.machine,
+        .qos = p.hold ? p.hold->qos : req->charge.ask.qos,
+        .at = req->charge.end};
     if (p.hold)
         p.account = ledger_account_by_id (view, p.hold->account_id);
     else if (usage)
@@ -381,7 +383,7 @@ static void charge_decided (struct ledger_view *view, const struct ledger_reques
                         ? NULL
                         : ledger_account_by_id (view, usage->account_id);
     else
-        p.account = tariff.version && !tariff.why ? unheld_account (view, req, total) : NULL;
+        p.account = tariff.version && !tariff.why ? unheld_account (view, req, &p.funding, total) : NULL;
     charge_apply (&p, req, &tariff, total, out);
 }
 
@@ -401,17 +403,19 @@ void decide_charge (struct ledger_view *view, const struct ledger_request *req,
 static void release_decided (struct ledger_view *view, const struct ledger_request *req,
                              struct ledger_outcome *out)
 {
-    struct posting p = {.view = view, .at = view->now};
+    struct posting p = {.view = view};
     p.journal = (struct journal){.view = view, .effective_at = view->now};
-    p.site = ledger_site_of (view, req->release.site);
     p.hold = hold_named (view, req->release.hold_id);
-    out->site = req->release.site;
+    out->site = req->release.site ? req->release.site : "";
     out->note = req->release.reason;
-    if (!p.hold || strcmp (p.hold->job.site, req->release.site) != 0) {
-        outcome_refuse (view, out, ERR_NOT_FOUND, true, "release: site %s has no hold %s",
-                        req->release.site, req->release.hold_id);
+    if (!p.hold || (req->release.site && strcmp (p.hold->job.site, req->release.site) != 0)) {
+        outcome_refuse (view, out, ERR_NOT_FOUND, true, "release: %s%s has no hold %s",
+                        req->release.site ? "site " : "the bank", out->site,
+                        req->release.hold_id);
         return;
     }
+    out->site = p.hold->job.site;
+    p.site = ledger_site_of (view, out->site);
     out->job = p.hold->job.grid_job[0] ? p.hold->job.grid_job : p.hold->job.site_job;
     close_hold (&p);
     journal_close (&p.journal);
@@ -422,6 +426,8 @@ void decide_release (struct ledger_view *view, const struct ledger_request *req,
                      struct ledger_outcome *out)
 {
     release_decided (view, req, out);
+    if (!req->release.site)
+        return; /* an operator's, or the bank's own: not from a site's outbox */
     uint64_t acked =
         site_ack_note (ledger_site_of (view, req->release.site), req->release.sequence);
     if (!out->code)

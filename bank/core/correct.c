@@ -4,26 +4,35 @@
 
 #include "bank/core/ledger_impl.h"
 
-/* Debt is repaid first: what the account's other allocations are below their limit. */
+static credit_micro debt_pay (struct ledger_view *view, struct journal *j,
+                              struct ledger_alloc *from, struct ledger_alloc *to,
+                              credit_micro most)
+{
+    credit_micro room = ledger_room (to);
+    if (to == from || room >= 0 || most <= 0)
+        return 0;
+    credit_micro debt = room == INT64_MIN ? INT64_MAX : -room;
+    credit_micro pay = debt < most ? debt : most;
+    to->posted += pay;
+    from->posted -= pay;
+    alloc_touch (view, to);
+    alloc_touch (view, from);
+    journal_move (j, 'P', from->account_id, from->id, to->account_id, to->id, pay);
+    return pay;
+}
+
+/* Debt is repaid first: what the account's other allocations are below their limit, then what its
+ * project owes. */
 void debt_repay (struct ledger_view *view, struct journal *j, const struct ledger_account *account,
                  struct ledger_alloc *from, credit_micro most)
 {
+    const struct ledger_account *debt = debt_account (view, account);
     credit_micro free = from->posted - from->held;
     most = free < most ? free : most;
-    for (uint32_t i = 0; i < account->alloc_count && most > 0; i++) {
-        struct ledger_alloc *alloc = account->alloc[i];
-        credit_micro room = ledger_room (alloc);
-        if (alloc == from || room >= 0)
-            continue;
-        credit_micro debt = room == INT64_MIN ? INT64_MAX : -room;
-        credit_micro pay = debt < most ? debt : most;
-        alloc->posted += pay;
-        from->posted -= pay;
-        most -= pay;
-        alloc_touch (view, alloc);
-        alloc_touch (view, from);
-        journal_move (j, 'P', account->id, from->id, account->id, alloc->id, pay);
-    }
+    for (uint32_t i = 0; i < account->alloc_count && most > 0; i++)
+        most -= debt_pay (view, j, from, account->alloc[i], most);
+    if (debt && debt->alloc_count)
+        debt_pay (view, j, from, debt->alloc[0], most);
 }
 
 bool amount_refused (struct ledger_view *view, const char *what, credit_micro amount,
@@ -42,8 +51,12 @@ struct ledger_account *project_account (struct ledger_view *view, const char *na
                                         struct ledger_outcome *out)
 {
     struct ledger_account *account = ledger_account_by_name (view, name);
-    if (account && account->project_id)
+    if (account && account->project_id && !account->is_debt && !account->closed)
         return account;
+    if (account && account->closed) {
+        outcome_refuse (view, out, ERR_CONFLICT, true, "account %s is closed", name);
+        return NULL;
+    }
     outcome_refuse (view, out, ERR_NOT_FOUND, true, "there is no account %s", name);
     return NULL;
 }
@@ -74,7 +87,7 @@ static uint32_t shares_free (struct ledger_view *view, const char *what,
     char need[QUANTITY_TEXT_MAX], have[QUANTITY_TEXT_MAX];
     uint32_t count = 0;
     credit_micro rest = amount;
-    if (funds_overdrawn (account)) {
+    if (funds_overdrawn (account) || funds_debt (view, account)) {
         outcome_refuse (view, out, ERR_CONFLICT, true,
                         "%s: account %s is overdrawn: nothing can be taken out of it", what,
                         account->name);
@@ -131,20 +144,42 @@ void decide_withdraw (struct ledger_view *view, const struct ledger_request *req
     out->done.id = arena_printf (view->arena, "op.%lld", (long long)view->next.op);
 }
 
-/* One new allocation per share, valid as long as the one that it comes from (rule E3). */
+/* A part of [from, to): 0 is where it begins or ends. */
+static bool validity (struct ledger_view *view, const struct ledger_request *req,
+                      const struct ledger_alloc *alloc, time_us *from, time_us *to,
+                      struct ledger_outcome *out)
+{
+    *from = req->transfer.valid_from ? req->transfer.valid_from : alloc->valid_from;
+    *to = req->transfer.valid_to ? req->transfer.valid_to : alloc->valid_to;
+    if (*from >= alloc->valid_from && *to <= alloc->valid_to && *from < *to && *to > view->now)
+        return true;
+    outcome_refuse (view, out, ERR_CONFLICT, true,
+                    "split: not within the time for which alloc.%lld is valid",
+                    (long long)alloc->id);
+    return false;
+}
+
+/* One new allocation per share, with its grant and scopes, valid as long as the one that it comes
+ * from (rule E3), or a part of that. */
 static struct ledger_alloc *share_arrive (struct ledger_view *view, struct journal *j,
                                           const struct ledger_account *from,
                                           struct ledger_account *to, const struct share *share,
-                                          const char *description)
+                                          const struct ledger_request *req)
 {
-    struct ledger_alloc *fresh = ledger_add_alloc (
-        view, view->next.allocation++, to->id, share->alloc->valid_from, share->alloc->valid_to);
+    const char *description = req->transfer.description;
+    struct ledger_outcome whole;
+    time_us begin, end;
+    validity (view, req, share->alloc, &begin, &end, &whole); /* was asked before */
+    struct ledger_alloc *fresh =
+        ledger_add_alloc (view, view->next.allocation++, to->id, begin, end);
     fresh->granted = fresh->posted = share->amount;
+    fresh->grant_id = share->alloc->grant_id;
     fresh->description =
         arena_printf (view->arena, "from %s alloc.%lld%s%s", from->name,
                       (long long)share->alloc->id, description[0] ? ": " : "", description);
     fresh->is_new = true;
     fresh->op_id = view->next.op;
+    ledger_alloc_scopes (view, fresh, share->alloc->scopes);
     alloc_touch (view, fresh);
     journal_move (j, 'P', from->id, share->alloc->id, to->id, fresh->id, share->amount);
     if (fresh->valid_from <= view->now)
@@ -155,28 +190,32 @@ static struct ledger_alloc *share_arrive (struct ledger_view *view, struct journ
 void decide_transfer (struct ledger_view *view, const struct ledger_request *req,
                       struct ledger_outcome *out)
 {
+    const char *what = ledger_kind_name (req->kind);
     struct ledger_account *from, *to;
     struct share *share;
-    if (amount_refused (view, "transfer", req->transfer.amount, out) ||
+    time_us begin, end;
+    if (amount_refused (view, what, req->transfer.amount, out) ||
         !(from = project_account (view, req->transfer.from, out)) ||
         !(to = project_account (view, req->transfer.to, out)))
         return;
     out->note = arena_printf (view->arena, "%s to %s%s%s", from->name, to->name,
                               req->transfer.description[0] ? ": " : "", req->transfer.description);
     if (from == to) {
-        outcome_refuse (view, out, ERR_INVALID, false, "transfer: from account %s to itself",
+        outcome_refuse (view, out, ERR_INVALID, false, "%s: from account %s to itself", what,
                         from->name);
         return;
     }
-    if (too_much (view, "transfer", to, req->transfer.amount, out))
+    if (too_much (view, what, to, req->transfer.amount, out))
         return;
-    uint32_t count = shares_free (view, "transfer", from, req->transfer.allocation_id,
+    uint32_t count = shares_free (view, what, from, req->transfer.allocation_id,
                                   req->transfer.amount, &share, out);
+    for (uint32_t i = 0; i < count; i++)
+        if (!validity (view, req, share[i].alloc, &begin, &end, out))
+            return;
     struct journal j = {.view = view, .effective_at = view->now};
     for (uint32_t i = 0; i < count; i++) {
         share_leave (view, &share[i]);
-        const struct ledger_alloc *fresh =
-            share_arrive (view, &j, from, to, &share[i], req->transfer.description);
+        const struct ledger_alloc *fresh = share_arrive (view, &j, from, to, &share[i], req);
         out->done.id = arena_printf (view->arena, "%s%salloc.%lld", i ? out->done.id : "",
                                      i ? "," : "", (long long)fresh->id);
     }

@@ -24,6 +24,14 @@ const char *ledger_kind_name (enum ledger_kind kind)
         [LEDGER_REFUND] = "refund",
         [LEDGER_LIMIT_SET] = "limit-set",
         [LEDGER_SITE_SET] = "site-set",
+        [LEDGER_HOLD_GROUP] = "hold-group",
+        [LEDGER_EXTEND] = "extend",
+        [LEDGER_ACCOUNT_CLOSE] = "account-close",
+        [LEDGER_CARRY_FORWARD] = "carry-forward",
+        [LEDGER_FUNDER_CREATE] = "funder-create",
+        [LEDGER_GRANT] = "grant",
+        [LEDGER_SPLIT] = "split",
+        [LEDGER_ROLE_SET] = "role-set",
     };
     assert ((size_t)kind < sizeof (name) / sizeof (name[0]));
     return name[kind];
@@ -152,6 +160,8 @@ void ledger_decide (struct ledger_view *view, const struct ledger_request *req,
         outcome_refuse (view, out, req->refused.code, false, "%s", req->refused.text);
         return;
     }
+    if (rights_refused (view, req, out))
+        return;
     out->record = true;
     switch (req->kind) {
     case LEDGER_HOLD:
@@ -202,10 +212,41 @@ void ledger_decide (struct ledger_view *view, const struct ledger_request *req,
     case LEDGER_SITE_SET:
         decide_site (view, req, out);
         return;
+    case LEDGER_HOLD_GROUP:
+        decide_hold_group (view, req, out);
+        return;
+    case LEDGER_EXTEND:
+        decide_extend (view, req, out);
+        return;
+    case LEDGER_ACCOUNT_CLOSE:
+        decide_account_close (view, req, out);
+        return;
+    case LEDGER_CARRY_FORWARD:
+        decide_carry (view, req, out);
+        return;
+    case LEDGER_FUNDER_CREATE:
+        decide_funder (view, req, out);
+        return;
+    case LEDGER_GRANT:
+        decide_grant (view, req, out);
+        return;
+    case LEDGER_SPLIT:
+        decide_split (view, req, out);
+        return;
+    case LEDGER_ROLE_SET:
+        decide_role (view, req, out);
+        return;
     case LEDGER_KINDS:
         break;
     }
     assert (!"a kind of operation that does not exist");
+}
+
+/* Changes nothing but holds, usages and balances. */
+static bool is_daily (enum ledger_kind kind)
+{
+    return kind == LEDGER_HOLD || kind == LEDGER_CHARGE || kind == LEDGER_RELEASE ||
+           kind == LEDGER_EXPIRE || kind == LEDGER_HOLD_GROUP || kind == LEDGER_EXTEND;
 }
 
 void ledger_record (struct ledger_view *view, const struct ledger_request *req,
@@ -225,6 +266,5 @@ void ledger_record (struct ledger_view *view, const struct ledger_request *req,
     op->outcome = arena_memdup (view->arena, bytes, len);
     op->outcome_len = len;
     op->is_new = true;
-    view->admin |= req->kind != LEDGER_HOLD && req->kind != LEDGER_CHARGE &&
-                   req->kind != LEDGER_RELEASE && req->kind != LEDGER_EXPIRE;
+    view->admin |= !is_daily (req->kind);
 }

@@ -1,31 +1,84 @@
-/* The end of an allocation (rule E1): what it has left, and nothing holds, goes to bank:expired.
- * What is held stays for its jobs; what they do not use follows when their holds close. */
+/* The end of an allocation (rules E1, E2): what it has left, and nothing holds, goes to bank:expired;
+ * what it is below zero, once nothing is held, is owed by its project. What is held stays for its
+ * jobs; what they do not use follows when their holds close. */
 #include "bank/core/ledger_impl.h"
+
+struct ledger_account *debt_account (const struct ledger_view *view,
+                                     const struct ledger_account *account)
+{
+    for (uint32_t i = 0; i < view->debts.count; i++) {
+        struct ledger_account *debt = view->debts.item[i];
+        if (debt->project_id == account->project_id)
+            return debt;
+    }
+    return NULL;
+}
+
+/* The account is made when its project first owes something. */
+static struct ledger_account *debt_made (struct ledger_view *view,
+                                         const struct ledger_account *account)
+{
+    struct ledger_account *debt = debt_account (view, account);
+    if (debt)
+        return debt;
+    debt = ledger_add_account (view, view->next.account++,
+                               arena_printf (view->arena, "debt:%s", account->project));
+    debt->project_id = account->project_id;
+    debt->project = account->project;
+    debt->is_new = true;
+    debt->op_id = view->next.op;
+    ledger_account_is_debt (view, debt);
+    struct ledger_alloc *alloc =
+        ledger_add_alloc (view, view->next.allocation++, debt->id, 0, TIME_US_MAX);
+    alloc->description = arena_printf (view->arena, "owed by project %s", account->project);
+    alloc->is_new = true;
+    alloc->op_id = view->next.op;
+    view->admin = true;
+    return debt;
+}
 
 credit_micro expire_rest (struct ledger_view *view, struct journal *j, struct ledger_alloc *alloc)
 {
-    if (alloc->valid_to > view->now || alloc->posted <= alloc->held)
+    if (alloc->valid_to > view->now)
         return 0;
-    credit_micro rest = alloc->posted - alloc->held;
-    alloc->posted = alloc->held;
+    if (alloc->posted > alloc->held) {
+        credit_micro rest = alloc->posted - alloc->held;
+        alloc->posted = alloc->held;
+        alloc_touch (view, alloc);
+        journal_move (j, 'P', alloc->account_id, alloc->id, LEDGER_ID_EXPIRED, LEDGER_ID_EXPIRED,
+                      rest);
+        return rest;
+    }
+    if (alloc->posted >= 0 || alloc->held > 0)
+        return 0;
+    credit_micro owed = -alloc->posted;
+    struct ledger_account *debt =
+        debt_made (view, ledger_account_by_id (view, alloc->account_id));
+    struct ledger_alloc *owing = debt->alloc[0];
+    if (owing->posted < owed - PRICE_AMOUNT_MAX)
+        return 0; /* more than the books can count: it stays where it is, and blocks there */
+    alloc->posted = 0;
+    owing->posted -= owed;
     alloc_touch (view, alloc);
-    journal_move (j, 'P', alloc->account_id, alloc->id, LEDGER_ID_EXPIRED, LEDGER_ID_EXPIRED, rest);
-    return rest;
+    alloc_touch (view, owing);
+    journal_move (j, 'P', debt->id, owing->id, alloc->account_id, alloc->id, owed);
+    return owed;
 }
 
 void decide_expire (struct ledger_view *view, const struct ledger_request *req,
                     struct ledger_outcome *out)
 {
     struct ledger_alloc *alloc = ledger_alloc_by_id (view, req->expire.allocation_id);
-    if (!alloc || alloc->valid_to > view->now || alloc->posted <= alloc->held) {
+    struct journal j = {.view = view, .effective_at = alloc ? alloc->valid_to : 0};
+    credit_micro before = alloc ? alloc->posted : 0;
+    if (!alloc || expire_rest (view, &j, alloc) == 0) {
         outcome_refuse (view, out, ERR_CONFLICT, false, "alloc.%lld has nothing that could expire",
                         (long long)req->expire.allocation_id);
         return;
     }
-    struct journal j = {.view = view, .effective_at = alloc->valid_to};
-    expire_rest (view, &j, alloc);
     journal_close (&j);
     out->effective_at = alloc->valid_to;
     out->done.id = arena_printf (view->arena, "alloc.%lld", (long long)alloc->id);
-    out->note = arena_printf (view->arena, "%s ended", out->done.id);
+    out->note = arena_printf (view->arena, before < 0 ? "%s ended below zero" : "%s ended",
+                              out->done.id);
 }

@@ -24,12 +24,26 @@ static bool valid_at (const struct ledger_alloc *alloc, time_us at)
     return alloc->valid_from <= at && at < alloc->valid_to;
 }
 
-credit_micro funds_available (const struct ledger_account *account, time_us at)
+bool funds_usable (const struct ledger_view *view, const struct ledger_account *account,
+                   const struct ledger_alloc *alloc, const struct funding *f)
+{
+    const struct ledger_scopes *scopes = &alloc->scopes;
+    return valid_at (alloc, f->at) &&
+           (scopes->count == 0 ||
+            (scope_admits (scopes, LEDGER_SCOPE_USER, f->identity,
+                           ledger_is_member (view, f->identity, account->project_id), true) &&
+             scope_admits (scopes, LEDGER_SCOPE_SITE, f->site, false, true) &&
+             scope_admits (scopes, LEDGER_SCOPE_MACHINE, f->machine, false, true) &&
+             scope_admits (scopes, LEDGER_SCOPE_QOS, f->qos, false, true)));
+}
+
+credit_micro funds_available (const struct ledger_view *view, const struct ledger_account *account,
+                              const struct funding *f)
 {
     __int128 sum = 0;
     for (uint32_t i = 0; i < account->alloc_count; i++) {
         const struct ledger_alloc *alloc = account->alloc[i];
-        if (valid_at (alloc, at) || room (alloc) < 0)
+        if (room (alloc) < 0 || funds_usable (view, account, alloc, f))
             sum += room (alloc);
     }
     return clamp (sum);
@@ -43,55 +57,89 @@ bool funds_overdrawn (const struct ledger_account *account)
     return false;
 }
 
+credit_micro funds_debt (const struct ledger_view *view, const struct ledger_account *account)
+{
+    const struct ledger_account *debt = debt_account (view, account);
+    return debt && debt->alloc_count && debt->alloc[0]->posted < 0 ? -debt->alloc[0]->posted : 0;
+}
+
+bool funds_may_use (const struct ledger_view *view, const struct ledger_account *account,
+                    const char *identity)
+{
+    bool member = ledger_is_member (view, identity, account->project_id);
+    return account->project_id && !account->is_debt &&
+           scope_admits (&account->scopes, LEDGER_SCOPE_USER, identity, member, member);
+}
+
+static void add_fallbacks (const struct ledger_view *view, const struct candidate *from,
+                           const char *site, struct candidate *out, uint32_t *count)
+{
+    const struct ledger_account *account = from->account;
+    bool own = false; /* a list for this site */
+    for (uint32_t i = 0; i < account->fallback_count && !own; i++)
+        own = site[0] && strcmp (account->fallback[i].site, site) == 0;
+    for (uint32_t i = 0; i < account->fallback_count; i++) {
+        const struct ledger_fallback *fallback = &account->fallback[i];
+        struct ledger_account *next = ledger_account_by_id (view, fallback->account_id);
+        bool seen = !next || strcmp (fallback->site, own ? site : "") != 0;
+        for (uint32_t k = 0; k < *count && !seen; k++)
+            seen = out[k].account == next;
+        if (!seen && *count < LEDGER_CANDIDATES_MAX)
+            out[(*count)++] =
+                (struct candidate){next, fallback->qos[0] ? fallback->qos : from->qos};
+    }
+}
+
 uint32_t funds_candidates (const struct ledger_view *view, struct ledger_account *asked,
-                           struct ledger_account *out[LEDGER_CANDIDATES_MAX])
+                           const char *site, struct candidate out[LEDGER_CANDIDATES_MAX])
 {
     uint32_t count = 0, level_begin = 0;
-    out[count++] = asked;
+    out[count++] = (struct candidate){asked, ""};
     for (int depth = 1; depth <= LEDGER_FALLBACK_DEPTH_MAX; depth++) {
         uint32_t level_end = count;
         for (uint32_t i = level_begin; i < level_end; i++)
-            for (uint32_t f = 0; f < out[i]->fallback_count; f++) {
-                struct ledger_account *next = ledger_account_by_id (view, out[i]->fallback[f]);
-                bool seen = !next;
-                for (uint32_t k = 0; k < count && !seen; k++)
-                    seen = out[k] == next;
-                if (!seen && count < LEDGER_CANDIDATES_MAX)
-                    out[count++] = next;
-            }
+            add_fallbacks (view, &out[i], site, out, &count);
         level_begin = level_end;
     }
     return count;
 }
 
-static bool any_valid (const struct ledger_account *account, time_us at)
+static bool any_usable (const struct ledger_view *view, const struct ledger_account *account,
+                        const struct funding *f, bool *valid_out)
 {
-    for (uint32_t i = 0; i < account->alloc_count; i++)
-        if (valid_at (account->alloc[i], at))
+    *valid_out = false;
+    for (uint32_t i = 0; i < account->alloc_count; i++) {
+        *valid_out |= valid_at (account->alloc[i], f->at);
+        if (funds_usable (view, account, account->alloc[i], f))
             return true;
+    }
     return false;
 }
 
-bool funds_check (const struct ledger_view *view, const struct ledger_account *account,
-                  const char *identity, credit_micro amount, time_us at, bool fallback,
-                  struct ledger_candidate *why)
+/* Why somebody may not use an account at all. No figures: they are for members. */
+static void not_theirs (const struct ledger_view *view, const struct ledger_account *account,
+                        const struct funding *f, struct ledger_candidate *why)
+{
+    why->code = "NotMember";
+    if (!account->project_id || account->is_debt) {
+        why->text = "a system account pays for no job";
+    } else if (!ledger_is_member (view, f->identity, account->project_id)) {
+        why->text = arena_printf (view->arena, "%s is not a member of project %s", f->identity,
+                                  account->project);
+    } else {
+        why->code = "NotUser";
+        why->text = arena_printf (view->arena, "the account is not for %s", f->identity);
+    }
+}
+
+/* Why an account that somebody may use does not pay so much. */
+static void cannot (const struct ledger_view *view, const struct ledger_account *account,
+                    const struct funding *f, credit_micro amount, struct ledger_candidate *why)
 {
     char need[QUANTITY_TEXT_MAX], have[QUANTITY_TEXT_MAX], missing[QUANTITY_TEXT_MAX];
-    *why = (struct ledger_candidate){
-        .account = account->name, .fallback = fallback, .shortfall = amount};
-    if (!account->project_id || !ledger_is_member (view, identity, account->project_id)) {
-        /* No figures: they are for members. */
-        why->code = "NotMember";
-        why->text = account->project_id
-                        ? arena_printf (view->arena, "%s is not a member of project %s", identity,
-                                        account->project)
-                        : "a system account pays for no job";
-        return false;
-    }
-    why->available = funds_available (account, at);
-    if (amount <= (why->available > 0 ? why->available : 0) && !funds_overdrawn (account))
-        return true;
-    why->shortfall = clamp ((__int128)amount - why->available);
+    credit_micro debt = funds_debt (view, account);
+    bool valid;
+    why->shortfall = clamp ((__int128)amount - why->available + debt);
     credit_format (amount, need);
     credit_format (why->available, have);
     credit_format (why->shortfall, missing);
@@ -101,29 +149,59 @@ bool funds_check (const struct ledger_view *view, const struct ledger_account *a
                                   "overdrawn: %s credits available, %s asked; a deposit "
                                   "of what is missing (%s) opens it again",
                                   have, need, missing);
-    } else if (!any_valid (account, at)) {
-        why->code = "NoAllocation";
+    } else if (debt) {
+        why->code = "ProjectInDebt";
         why->text = arena_printf (view->arena,
-                                  "no allocation is valid at the expected start; %s "
-                                  "credits asked",
+                                  "project %s owes %s credits from an allocation that ended; a "
+                                  "deposit repays them first",
+                                  account->project, credit_format (debt, have));
+    } else if (!any_usable (view, account, f, &valid)) {
+        why->code = valid ? "OutOfScope" : "NoAllocation";
+        why->text = arena_printf (view->arena,
+                                  valid ? "none of its allocations is for this user, site, machine "
+                                          "and QoS; %s credits asked"
+                                        : "no allocation is valid at the expected start; %s "
+                                          "credits asked",
                                   need);
     } else {
         why->code = "InsufficientFunds";
         why->text = arena_printf (view->arena, "%s credits asked, %s available, %s short", need,
                                   have, missing);
     }
+}
+
+bool funds_check (const struct ledger_view *view, const struct ledger_account *account,
+                  const struct funding *f, credit_micro amount, bool fallback,
+                  struct ledger_candidate *why)
+{
+    *why = (struct ledger_candidate){
+        .account = account->name, .fallback = fallback, .shortfall = amount};
+    if (!funds_may_use (view, account, f->identity)) {
+        not_theirs (view, account, f, why);
+        return false;
+    }
+    if (account->closed) {
+        why->code = "AccountClosed";
+        why->text = "the account is closed";
+        return false;
+    }
+    why->available = funds_available (view, account, f);
+    if (amount <= (why->available > 0 ? why->available : 0) && !funds_overdrawn (account) &&
+        funds_debt (view, account) == 0)
+        return true;
+    cannot (view, account, f, amount, why);
     return false;
 }
 
 uint32_t funds_fill (struct ledger_view *view, const struct ledger_account *account,
-                     credit_micro amount, time_us at, struct share **out)
+                     const struct funding *f, credit_micro amount, struct share **out)
 {
     struct share *share = arena_array (view->arena, account->alloc_count + 1, sizeof (*share));
     uint32_t count = 0;
     for (uint32_t i = 0; i < account->alloc_count && amount > 0; i++) {
         struct ledger_alloc *alloc = account->alloc[i];
         credit_micro here = ledger_room (alloc);
-        if (!valid_at (alloc, at) || here <= 0)
+        if (here <= 0 || !funds_usable (view, account, alloc, f))
             continue;
         credit_micro take = here < amount ? here : amount;
         share[count++] = (struct share){alloc, take};
@@ -145,28 +223,4 @@ const char *funds_refusal_text (const struct ledger_view *view, credit_micro amo
             arena_printf (view->arena, "%s%s%s%s (%s)", text, i ? "; " : "", candidate[i].account,
                           candidate[i].fallback ? ", a fallback" : "", candidate[i].text);
     return text;
-}
-
-struct ledger_account *funds_choose (struct ledger_view *view, const char *account_name,
-                                     const char *identity, credit_micro amount, time_us at,
-                                     struct ledger_candidate *candidate, uint32_t *candidate_count)
-{
-    struct ledger_account *asked = ledger_account_by_name (view, account_name);
-    *candidate_count = 0;
-    if (!asked) {
-        candidate[(*candidate_count)++] = (struct ledger_candidate){
-            .account = account_name,
-            .code = "NoAccount",
-            .text = account_name[0] ? "there is no such account" : "the job names no account",
-            .shortfall = amount};
-        return NULL;
-    }
-    struct ledger_account *list[LEDGER_CANDIDATES_MAX];
-    uint32_t count = funds_candidates (view, asked, list);
-    for (uint32_t i = 0; i < count; i++) {
-        if (funds_check (view, list[i], identity, amount, at, i > 0, &candidate[*candidate_count]))
-            return list[i];
-        (*candidate_count)++;
-    }
-    return NULL;
 }

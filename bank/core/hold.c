@@ -1,4 +1,4 @@
-/* Holds: strict, all or nothing (rules H1 to H6, F1 to F4); and quotes, which hold nothing. */
+/* Holds: strict, all or nothing, alone or in a group, and made longer (rules H1 to H7). */
 #include <assert.h>
 #include <string.h>
 
@@ -12,253 +12,310 @@ static void hold_refuse (struct ledger_outcome *out, const char *code, const cha
     out->hold.reason_text = text;
 }
 
-/* The moment at which the job is expected to start. */
-static time_us start_of (const struct ledger_view *view, time_us start)
+static const char *hold_id_text (struct ledger_view *view, const struct ledger_hold *hold)
 {
-    return start > view->now ? start : view->now;
+    return arena_printf (view->arena, "hold.%lld", (long long)hold->id);
 }
 
-static struct price_use use_of (int64_t procs, duration_us walltime, const struct ledger_ask *ask)
+/* Legs that shares become; what they hold was counted when they were found. */
+static void legs_add (struct ledger_view *view, struct journal *j, struct ledger_hold *hold,
+                      const struct placing *p)
 {
-    return (struct price_use){.procs = procs, .time = walltime, .pe_milli = ask->pe_milli};
+    const struct ledger_site *site = ledger_site_of (view, hold->job.site);
+    struct ledger_leg *leg =
+        arena_array (view->arena, hold->leg_count + p->shares, sizeof (*leg));
+    if (hold->leg_count)
+        memcpy (leg, hold->leg, hold->leg_count * sizeof (*leg));
+    hold->leg = leg;
+    for (uint32_t i = 0; i < p->shares; i++) {
+        struct ledger_alloc *alloc = p->share[i].alloc;
+        leg[hold->leg_count++] = (struct ledger_leg){
+            .allocation_id = alloc->id, .amount = p->share[i].amount, .is_new = true};
+        alloc_touch (view, alloc);
+        journal_move (j, 'H', site->earned_account_id, site->earned_alloc_id, alloc->account_id,
+                      alloc->id, p->share[i].amount);
+    }
 }
 
-static void hold_apply (struct ledger_view *view, const struct ledger_request *req,
-                        const struct ledger_rate *rate, const struct price_terms *terms,
-                        struct ledger_account *payer, credit_micro amount,
-                        struct ledger_outcome *out)
+static void hold_apply (struct ledger_view *view, struct journal *j, const char *identity,
+                        const char *account, const struct placing *p,
+                        const struct ledger_account *payer, struct ledger_granted *out)
 {
-    const struct ledger_site *site = ledger_site_of (view, req->hold.job.site);
-    time_us start = start_of (view, req->hold.start);
-    struct share *share;
-    uint32_t count = funds_fill (view, payer, amount, start, &share);
+    const struct ledger_hold_ask *ask = p->ask;
     struct ledger_hold *hold = ledger_add_hold (view, view->next.hold++);
-
     hold->op_id = view->next.op;
-    hold->job = req->hold.job;
-    hold->asked_id = ledger_account_by_name (view, req->hold.account)->id;
+    hold->job = ask->job;
+    hold->asked_id = ledger_account_by_name (view, account)->id;
     hold->account_id = payer->id;
-    hold->identity = req->on_behalf;
-    hold->procs = req->hold.procs;
-    hold->walltime = req->hold.walltime;
-    hold->start = start;
-    hold->expires = start + req->hold.walltime + LEDGER_HOLD_GRACE_US;
-    hold->rate_version = rate->version;
-    hold->rate_ppm = rate->ppm;
-    hold->extra_ppm = terms->extra_ppm;
-    hold->qos_ppm = terms->qos_ppm;
-    hold->class_ppm = terms->class_ppm;
-    hold->group_ppm = terms->group_ppm;
-    hold->pe_milli = req->hold.ask.pe_milli;
-    hold->amount = amount;
+    hold->identity = identity;
+    hold->procs = ask->procs;
+    hold->walltime = ask->walltime;
+    hold->start = p->funding.at;
+    hold->expires = p->funding.at + ask->walltime + LEDGER_HOLD_GRACE_US;
+    hold->rate_version = p->rate->version;
+    hold->rate_ppm = p->rate->ppm;
+    hold->extra_ppm = p->terms.extra_ppm;
+    hold->qos_ppm = p->terms.qos_ppm;
+    hold->class_ppm = p->terms.class_ppm;
+    hold->group_ppm = p->terms.group_ppm;
+    hold->pe_milli = ask->ask.pe_milli;
+    hold->qos = p->funding.qos ? p->funding.qos : "";
+    hold->machine = ask->ask.machine ? ask->ask.machine : "";
+    hold->amount = p->amount;
     hold->open = true;
     hold->is_new = true;
-    hold->leg = arena_array (view->arena, count, sizeof (*hold->leg));
-    hold->leg_count = count;
     ledger_index_hold (view, hold);
-
-    struct journal j = {.view = view, .effective_at = view->now};
-    for (uint32_t i = 0; i < count; i++) {
-        struct ledger_alloc *alloc = share[i].alloc;
-        hold->leg[i] = (struct ledger_leg){.allocation_id = alloc->id, .amount = share[i].amount};
-        alloc->held += share[i].amount;
-        alloc_touch (view, alloc);
-        journal_move (&j, 'H', site->earned_account_id, site->earned_alloc_id, payer->id, alloc->id,
-                      share[i].amount);
-    }
-    journal_close (&j);
-
-    char formula[PRICE_FORMULA_MAX];
-    struct price_use use = use_of (hold->procs, hold->walltime, &req->hold.ask);
-    out->note =
-        arena_strdup (view->arena, price_formula (terms, &use, PRICE_HOLD, amount, formula));
-    out->hold.granted = true;
-    out->hold.hold_id = arena_printf (view->arena, "hold.%lld", (long long)hold->id);
-    out->hold.amount = amount;
-    out->hold.account = payer->name;
-    out->hold.fallback = payer->id != hold->asked_id;
-    out->hold.expires = hold->expires;
+    legs_add (view, j, hold, p);
+    *out = (struct ledger_granted){.hold_id = hold_id_text (view, hold),
+                                   .account = payer->name,
+                                   .qos = p->qos,
+                                   .amount = p->amount,
+                                   .expires = hold->expires,
+                                   .fallback = payer->id != hold->asked_id};
 }
 
 /* What forbids a hold whatever the funds are. Returns true when refused. */
-static bool hold_forbidden (struct ledger_view *view, const struct ledger_request *req,
-                            credit_micro amount, struct ledger_outcome *out)
+static bool hold_forbidden (struct ledger_view *view, const struct ledger_hold_ask *ask,
+                            struct ledger_outcome *out)
 {
-    char a[QUANTITY_TEXT_MAX], b[QUANTITY_TEXT_MAX];
-    const struct ledger_hold *open = ledger_hold_open_of (view, &req->hold.job);
+    char a[QUANTITY_TEXT_MAX];
+    const struct ledger_hold *open = ledger_hold_open_of (view, &ask->job);
     if (open) {
         hold_refuse (out, "HoldExists",
                      arena_printf (view->arena, "hold.%lld is open for this job incarnation",
                                    (long long)open->id));
         return true;
     }
-    if (req->hold.claimed && !ledger_site_of (view, req->hold.job.site)->claims) {
+    if (ask->claimed && !ledger_site_of (view, ask->job.site)->claims) {
         hold_refuse (out, "NotSigned",
                      arena_printf (view->arena,
                                    "nobody signed the job, and site %s may not say itself whose it "
                                    "is: an operator allows that with nui site modify",
-                                   req->hold.job.site));
+                                   ask->job.site));
         return true;
     }
-    const struct ledger_usage *usage = ledger_usage_of (view, &req->hold.job);
+    const struct ledger_usage *usage = ledger_usage_of (view, &ask->job);
     if (usage && usage->final) {
         hold_refuse (out, "JobClosed", "this job incarnation has its final charge");
         return true;
     }
-    if (req->hold.expires && req->hold.expires <= view->now) {
+    if (ask->expires && ask->expires <= view->now) {
         hold_refuse (out, "JobExpired",
                      arena_printf (view->arena, "the signed job expired %s ago",
-                                   duration_format (view->now - req->hold.expires, a)));
-        return true;
-    }
-    if (req->hold.cost_max && amount > req->hold.cost_max) {
-        hold_refuse (out, "CostExceeded",
-                     arena_printf (view->arena, "costs %s credits, the job allows at most %s",
-                                   credit_format (amount, a),
-                                   credit_format (req->hold.cost_max, b)));
+                                   duration_format (view->now - ask->expires, a)));
         return true;
     }
     return false;
 }
 
+/* What the jobs of a request cost together is no more than their signed job allows. */
+static bool too_dear (struct ledger_view *view, const struct placing *p, uint32_t count,
+                      struct ledger_outcome *out)
+{
+    char a[QUANTITY_TEXT_MAX], b[QUANTITY_TEXT_MAX];
+    credit_micro cost_max = p[0].ask->cost_max;
+    __int128 total = 0;
+    for (uint32_t i = 0; i < count; i++)
+        total += p[i].amount;
+    if (!cost_max || total <= cost_max)
+        return false;
+    total = total > INT64_MAX ? INT64_MAX : total;
+    hold_refuse (out, "CostExceeded",
+                 arena_printf (view->arena, "costs %s credits, the job allows at most %s",
+                               credit_format ((credit_micro)total, a),
+                               credit_format (cost_max, b)));
+    return true;
+}
+
+/* Prices all and asks what forbids each; false when one is refused. */
+static bool holds_begin (struct ledger_view *view, const struct ledger_request *req,
+                         const struct ledger_hold_ask *ask, uint32_t count, struct placing *p,
+                         struct ledger_outcome *out)
+{
+    struct err err = {0};
+    const char *why;
+    for (uint32_t i = 0; i < count; i++) {
+        out->hold.refused = i;
+        if (place_begin (view, &ask[i], req->on_behalf, &p[i], &why, &err) < 0) {
+            outcome_refuse (view, out, err.code, false, "hold: %s", err.text);
+            return false;
+        }
+        for (uint32_t k = 0; k < i; k++)
+            if (same_job (&ask[i].job, &ask[k].job)) {
+                outcome_refuse (view, out, ERR_INVALID, false,
+                                "hold: job %s of site %s is there twice", ask[i].job.site_job,
+                                ask[i].job.site);
+                return false;
+            }
+        if (why) {
+            hold_refuse (out, "NoRate", why);
+            return false;
+        }
+        if (hold_forbidden (view, &ask[i], out))
+            return false;
+    }
+    out->hold.refused = 0;
+    return !too_dear (view, p, count, out);
+}
+
+static void holds_place (struct ledger_view *view, const struct ledger_request *req,
+                         const struct ledger_hold_ask *ask, uint32_t count,
+                         struct ledger_outcome *out)
+{
+    struct placing *p = arena_array (view->arena, count, sizeof (*p));
+    struct ledger_candidate *candidate =
+        arena_array (view->arena, LEDGER_CANDIDATES_MAX, sizeof (*candidate));
+    char formula[PRICE_FORMULA_MAX];
+    const char *note = "";
+    out->job = ask[0].job.grid_job[0] ? ask[0].job.grid_job : ask[0].job.site_job;
+    if (!holds_begin (view, req, ask, count, p, out))
+        return;
+    const struct ledger_account *payer =
+        place_all (view, ask[0].account, p, count, ask[0].cost_max, candidate,
+                   &out->hold.candidate_count);
+    out->hold.candidate = candidate;
+    if (!payer) {
+        credit_micro total = 0;
+        for (uint32_t i = 0; i < count; i++)
+            total += p[i].amount < PRICE_AMOUNT_MAX - total ? p[i].amount : 0;
+        hold_refuse (out,
+                     out->hold.candidate_count == 1 ? candidate[0].code : "InsufficientFunds",
+                     funds_refusal_text (view, total, candidate, out->hold.candidate_count));
+        return;
+    }
+    struct journal j = {.view = view, .effective_at = view->now};
+    out->hold.granted = true;
+    out->hold.item = arena_array (view->arena, count, sizeof (*out->hold.item));
+    out->hold.count = count;
+    for (uint32_t i = 0; i < count; i++) {
+        hold_apply (view, &j, req->on_behalf, ask[0].account, &p[i], payer, &out->hold.item[i]);
+        note = arena_printf (
+            view->arena, "%s%s%s%s%s", note, i ? "; " : "", count > 1 ? ask[i].job.site : "",
+            count > 1 ? ": " : "",
+            price_formula (&p[i].terms, &p[i].use, PRICE_HOLD, p[i].amount, formula));
+    }
+    journal_close (&j);
+    out->note = note;
+}
+
 void decide_hold (struct ledger_view *view, const struct ledger_request *req,
                   struct ledger_outcome *out)
 {
-    time_us start = start_of (view, req->hold.start);
-    credit_micro amount;
-    struct err err = {0};
-
     out->site = req->hold.job.site;
-    out->job = req->hold.job.grid_job[0] ? req->hold.job.grid_job : req->hold.job.site_job;
-    if (req->hold.start < 0 || start - view->now > PRICE_TIME_US_MAX || req->hold.walltime <= 0) {
-        outcome_refuse (view, out, ERR_INVALID, false,
-                        "hold: a walltime of %lld s from a start %lld s ahead is out of bounds",
-                        (long long)(req->hold.walltime / US_PER_S),
-                        (long long)((start - view->now) / US_PER_S));
-        return;
-    }
-    /* The rate in force now is pinned, so that the price is known before the job waits (H1). */
-    const struct ledger_rate *rate = ledger_rate_at (view, req->hold.job.site, view->now);
-    struct price_use use = use_of (req->hold.procs, req->hold.walltime, &req->hold.ask);
-    struct price_terms terms = price_terms_plain (0);
-    const char *why = NULL;
-    if (rate)
-        rate_terms (view, rate, &req->hold.ask, &terms, &why);
-    if (price_compute (&terms, &use, PRICE_HOLD, &amount, &err) < 0) {
-        outcome_refuse (view, out, err.code, false, "hold: %s", err.text);
-        return;
-    }
-    if (!rate) {
-        hold_refuse (out, "NoRate",
-                     arena_printf (view->arena,
-                                   "site %s has no rate in force: an operator sets "
-                                   "one with nui rate set",
-                                   req->hold.job.site));
-        return;
-    }
-    if (why) {
-        hold_refuse (out, "NoRate", why);
-        return;
-    }
-    if (hold_forbidden (view, req, amount, out))
-        return;
-
-    struct ledger_candidate *candidate =
-        arena_array (view->arena, LEDGER_CANDIDATES_MAX, sizeof (*candidate));
-    uint32_t count;
-    struct ledger_account *payer =
-        funds_choose (view, req->hold.account, req->on_behalf, amount, start, candidate, &count);
-    out->hold.candidate = candidate;
-    out->hold.candidate_count = count;
-    if (!payer) {
-        hold_refuse (out, count == 1 ? candidate[0].code : "InsufficientFunds",
-                     funds_refusal_text (view, amount, candidate, count));
-        return;
-    }
-    hold_apply (view, req, rate, &terms, payer, amount, out);
+    holds_place (view, req, &req->hold, 1, out);
 }
 
-/* ---- quotes ---- */
-
-static int quote_price (struct ledger_view *view, struct ledger_quote_item *item, struct err *err)
+/* H7: every hold of a co-allocated job, on one account, or none. */
+void decide_hold_group (struct ledger_view *view, const struct ledger_request *req,
+                        struct ledger_outcome *out)
 {
-    const struct ledger_rate *rate = ledger_rate_at (view, item->site, view->now);
+    if (req->group.count == 0 || req->group.count > LEDGER_GROUP_MAX) {
+        outcome_refuse (view, out, ERR_LIMIT, false, "hold: a group has 1 to %d holds, not %u",
+                        LEDGER_GROUP_MAX, req->group.count);
+        return;
+    }
+    holds_place (view, req, req->group.item, req->group.count, out);
+}
+
+/* ---- longer ---- */
+
+struct price_terms hold_terms (const struct ledger_view *view, const struct ledger_hold *hold)
+{
+    const struct ledger_rate *card = rate_version (view, hold->job.site, hold->rate_version);
+    struct price_terms terms = price_terms_plain (hold->rate_ppm);
+    if (card) {
+        terms.measure = card->measure;
+        terms.band = card->band;
+        terms.band_count = card->band_count;
+    }
+    terms.extra_ppm = hold->extra_ppm;
+    terms.qos_ppm = hold->qos_ppm;
+    terms.class_ppm = hold->class_ppm;
+    terms.group_ppm = hold->group_ppm;
+    return terms;
+}
+
+/* What the longer time costs beyond what is held; false when refused. */
+static bool extension (struct ledger_view *view, const struct ledger_request *req,
+                       const struct ledger_hold *hold, struct placing *p,
+                       struct ledger_outcome *out)
+{
+    struct err err = {0};
+    char a[QUANTITY_TEXT_MAX], b[QUANTITY_TEXT_MAX];
+    credit_micro whole;
+    if (req->extend.walltime <= hold->walltime) {
+        outcome_refuse (view, out, ERR_INVALID, true,
+                        "extend: %s is no longer than the %s that %s is for",
+                        duration_format (req->extend.walltime, a),
+                        duration_format (hold->walltime, b), req->extend.hold_id);
+        return false;
+    }
+    p->terms = hold_terms (view, hold);
+    p->use = (struct price_use){
+        .procs = hold->procs, .time = req->extend.walltime, .pe_milli = hold->pe_milli};
+    if (price_compute (&p->terms, &p->use, PRICE_HOLD, &whole, &err) < 0) {
+        outcome_refuse (view, out, err.code, true, "extend: %s", err.text);
+        return false;
+    }
+    p->amount = whole > hold->amount ? whole - hold->amount : 0;
+    p->funding = (struct funding){.identity = hold->identity,
+                                  .site = hold->job.site,
+                                  .machine = hold->machine,
+                                  .qos = hold->qos,
+                                  .at = view->now > hold->start ? view->now : hold->start};
+    return true;
+}
+
+/* H6: from the hold's own account, at the rates that it pinned; the whole extension or none. */
+void decide_extend (struct ledger_view *view, const struct ledger_request *req,
+                    struct ledger_outcome *out)
+{
+    struct ledger_hold *hold = hold_named (view, req->extend.hold_id);
+    struct placing p = {.qos = ""};
     char formula[PRICE_FORMULA_MAX];
-    if (item->walltime <= 0)
-        return err_set (err, ERR_INVALID, "quote: a walltime of %lld s cannot be priced",
-                        (long long)(item->walltime / US_PER_S));
-    struct price_use use = use_of (item->procs, item->walltime, &item->ask);
-    struct price_terms terms = price_terms_plain (0);
-    item->formula = "";
-    item->reason = NULL;
-    if (rate)
-        rate_terms (view, rate, &item->ask, &terms, &item->reason);
-    if (price_compute (&terms, &use, PRICE_HOLD, &item->amount, err) < 0)
-        return err_prefix (err, "quote");
-    if (!rate)
-        item->reason = arena_printf (view->arena,
-                                     "site %s has no rate in force: an operator sets "
-                                     "one with nui rate set",
-                                     item->site);
-    else if (!item->reason)
-        item->formula = arena_strdup (
-            view->arena, price_formula (&terms, &use, PRICE_HOLD, item->amount, formula));
-    return 0;
-}
-
-/* Remembers refusals, one per account and each text once. */
-static void quote_note (struct ledger_quote *quote, const struct ledger_candidate *candidate,
-                        uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        bool seen = false;
-        for (uint32_t k = 0; k < quote->candidate_count && !seen; k++)
-            seen = strcmp (quote->candidate[k].account, candidate[i].account) == 0;
-        if (!seen && quote->candidate_count < LEDGER_CANDIDATES_MAX)
-            quote->candidate[quote->candidate_count++] = candidate[i];
+    if (!hold || (req->extend.site && strcmp (hold->job.site, req->extend.site) != 0)) {
+        outcome_refuse (view, out, ERR_NOT_FOUND, true, "extend: there is no hold %s",
+                        req->extend.hold_id);
+        return;
     }
-}
-
-int ledger_quote (struct ledger_view *view, struct ledger_quote *quote, struct err *err)
-{
-    struct ledger_candidate *met = arena_array (view->arena, LEDGER_CANDIDATES_MAX, sizeof (*met));
-    uint32_t count;
-    bool priced = true;
-    time_us latest = view->now;
-
-    quote->candidate = arena_array (view->arena, LEDGER_CANDIDATES_MAX, sizeof (*quote->candidate));
-    quote->candidate_count = 0;
-    quote->total = 0;
-    quote->funded = false;
-    quote->paying = "";
-    for (uint32_t i = 0; i < quote->item_count; i++) {
-        struct ledger_quote_item *item = &quote->item[i];
-        item->account = "";
-        item->funded = false;
-        if (quote_price (view, item, err) < 0)
-            return err->code;
-        if (item->reason) {
-            priced = false;
-            continue;
-        }
-        if (credit_add (quote->total, item->amount, &quote->total, err) < 0)
-            return err->code;
-        time_us start = start_of (view, item->start);
-        latest = start > latest ? start : latest;
-        struct ledger_account *payer =
-            funds_choose (view, quote->account, quote->identity, item->amount, start, met, &count);
-        item->funded = payer != NULL;
-        item->account = payer ? payer->name : "";
-        if (!payer)
-            quote_note (quote, met, count);
+    out->site = hold->job.site;
+    out->job = hold->job.grid_job[0] ? hold->job.grid_job : hold->job.site_job;
+    if (!hold->open || hold->leg_count >= LEDGER_LEGS_MAX) {
+        outcome_refuse (view, out, ERR_CONFLICT, true, "extend: %s %s", req->extend.hold_id,
+                        hold->open ? "was extended too often" : "is closed");
+        return;
     }
-    if (quote->all_of && priced) {
-        struct ledger_account *payer =
-            funds_choose (view, quote->account, quote->identity, quote->total, latest, met, &count);
-        quote->funded = payer != NULL;
-        quote->paying = payer ? payer->name : "";
-        if (!payer)
-            quote_note (quote, met, count);
+    if (!extension (view, req, hold, &p, out))
+        return;
+    const struct ledger_account *account = ledger_account_by_id (view, hold->account_id);
+    struct ledger_candidate *candidate = arena_new (view->arena, struct ledger_candidate);
+    if (!funds_check (view, account, &p.funding, p.amount, account->id != hold->asked_id,
+                      candidate)) {
+        out->hold.candidate = candidate;
+        out->hold.candidate_count = 1;
+        hold_refuse (out, candidate->code, funds_refusal_text (view, p.amount, candidate, 1));
+        return;
     }
-    return 0;
+    p.shares = funds_fill (view, account, &p.funding, p.amount, &p.share);
+    for (uint32_t i = 0; i < p.shares; i++)
+        p.share[i].alloc->held += p.share[i].amount;
+    struct journal j = {.view = view, .effective_at = view->now};
+    legs_add (view, &j, hold, &p);
+    journal_close (&j);
+    hold->amount += p.amount;
+    hold->walltime = req->extend.walltime;
+    hold->expires = hold->start + hold->walltime + LEDGER_HOLD_GRACE_US;
+    hold->dirty = hold->extended = true;
+    out->note = arena_strdup (
+        view->arena, price_formula (&p.terms, &p.use, PRICE_HOLD, hold->amount, formula));
+    out->hold.granted = true;
+    out->hold.added = p.amount;
+    out->hold.count = 1;
+    out->hold.item = arena_new (view->arena, struct ledger_granted);
+    *out->hold.item = (struct ledger_granted){.hold_id = req->extend.hold_id,
+                                              .account = account->name,
+                                              .qos = "",
+                                              .amount = hold->amount,
+                                              .expires = hold->expires,
+                                              .fallback = account->id != hold->asked_id};
 }

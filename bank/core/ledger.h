@@ -28,6 +28,10 @@ enum {
     LEDGER_CANDIDATES_MAX = 64, /* accounts looked at for one hold */
     LEDGER_AHEAD_MAX = 256,     /* outbox numbers kept beyond a gap, per site */
     LEDGER_FACTORS_MAX = 256,   /* of one card */
+    LEDGER_GROUP_MAX = 64,      /* holds of one group */
+    LEDGER_SCOPES_MAX = 64,     /* of one account or allocation */
+    LEDGER_TREE_DEPTH_MAX = 8,  /* projects above a project */
+    LEDGER_LEGS_MAX = 1024,     /* of one hold, extensions too */
     LEDGER_UNIT_CREDIT = 1,
 };
 
@@ -53,6 +57,14 @@ enum ledger_kind {
     LEDGER_REFUND,
     LEDGER_LIMIT_SET,
     LEDGER_SITE_SET,
+    LEDGER_HOLD_GROUP,
+    LEDGER_EXTEND,
+    LEDGER_ACCOUNT_CLOSE,
+    LEDGER_CARRY_FORWARD,
+    LEDGER_FUNDER_CREATE,
+    LEDGER_GRANT,
+    LEDGER_SPLIT,
+    LEDGER_ROLE_SET,
     LEDGER_KINDS,
 };
 const char *ledger_kind_name (enum ledger_kind kind); /* "hold" … as the op table has it */
@@ -73,12 +85,56 @@ struct ledger_gres {
 };
 
 struct ledger_ask {
-    const char *qos, *class_; /* NULL or "": none */
+    const char *qos, *class_, *machine; /* NULL or "": none */
     bool coreserved;          /* one component of several */
     int64_t memory_mb, pe_milli;
     const struct ledger_gres *gres;
     uint32_t gres_count;
 };
+
+/* Whom or what an account or an allocation is for. Of each kind: who is excluded by name is out; where
+ * nothing else of the kind is said everything is in (users of an account: members of its project);
+ * else one must be named, or "ANY" be there, or "MEMBERS" for users of the project. */
+enum ledger_scope_kind {
+    LEDGER_SCOPE_USER, /* identities */
+    LEDGER_SCOPE_SITE,
+    LEDGER_SCOPE_MACHINE,
+    LEDGER_SCOPE_QOS,
+    LEDGER_SCOPE_KINDS,
+};
+const char *ledger_scope_name (enum ledger_scope_kind kind); /* "user", "site", "machine", "qos" */
+
+struct ledger_scope {
+    enum ledger_scope_kind kind;
+    const char *name;
+    bool exclude;
+};
+
+struct ledger_scopes {
+    const struct ledger_scope *item;
+    uint32_t count;
+};
+
+/* "-name" excludes. ERR_INVALID for another kind, a name that is none, or users that are no
+ * identities. Keeps text by pointer. */
+int ledger_scope_parse (const char *kind, const char *text, struct ledger_scope *out,
+                        struct err *err);
+
+/* Where an account falls back to: at one site ("": at sites that have no list of their own), and
+ * with which QoS ("": the job's). */
+struct ledger_fallback {
+    int64_t account_id;
+    const char *site, *qos;
+};
+
+/* As a request names it. */
+struct ledger_fallback_ask {
+    const char *account, *site, *qos;
+};
+
+/* What a person may do for the whole bank. */
+enum ledger_role { LEDGER_ROLE_MANAGER = 1, LEDGER_ROLE_AUDITOR = 2 };
+const char *ledger_role_name (enum ledger_role role); /* "manager", "auditor" */
 
 /* A card's rates beside the price of a processor-second. GRES and MEMORY cost something per second
  * (memory per 1024 MB), the others multiply. name "*": any that is not named; MEMORY and GROUP
@@ -104,27 +160,39 @@ struct ledger_factor {
 
 /* ---- requests ---- */
 
+struct ledger_hold_ask {
+    struct ledger_job job;
+    const char *account; /* that the job names */
+    int64_t procs;
+    duration_us walltime;
+    struct ledger_ask ask;
+    time_us start;         /* expected; 0: now */
+    time_us expires;       /* of the signed job; 0: never */
+    credit_micro cost_max; /* of all the request's holds; 0: no bound */
+    bool claimed;          /* on_behalf and account are the site's word */
+};
+
 struct ledger_request {
     enum ledger_kind kind;
     const char *client;    /* identity of the caller; owns the key */
     const char *on_behalf; /* identity that signed the job, or the client's */
+    bool by_user;          /* the client is a person: what they may do is for the ledger to say */
     struct uuid key;
     uint8_t hash[LEDGER_HASH_BYTES]; /* of the canonical request */
     /* code != 0: must not be decided (its signature does not hold …); only the stored answer of an
      * earlier identical request may be given, else this. */
     struct err refused;
     union {
+        struct ledger_hold_ask hold;
         struct {
-            struct ledger_job job;
-            const char *account; /* that the job names */
-            int64_t procs;
-            duration_us walltime;
-            struct ledger_ask ask;
-            time_us start;         /* expected; 0: now */
-            time_us expires;       /* of the signed job; 0: never */
-            credit_micro cost_max; /* 0: no bound */
-            bool claimed;          /* on_behalf and account are the site's word */
-        } hold;
+            const struct ledger_hold_ask *item;
+            uint32_t count;
+        } group;
+        struct {
+            const char *site; /* NULL: whatever site's hold it is */
+            const char *hold_id;
+            duration_us walltime; /* of all, from the expected start */
+        } extend;
         struct {
             struct ledger_job job;
             uint64_t sequence;
@@ -138,7 +206,7 @@ struct ledger_request {
             bool claimed; /* as in hold */
         } charge;
         struct {
-            const char *site;
+            const char *site; /* NULL: whatever site's hold it is */
             uint64_t sequence;
             const char *hold_id;
             const char *reason;
@@ -149,9 +217,32 @@ struct ledger_request {
             time_us valid_from; /* 0: now */
             time_us valid_to;   /* 0: without end */
             const char *description;
+            struct ledger_scopes scopes;
+            const char *funder, *reference; /* of a grant */
+            int64_t grant_id;               /* of a deposit: of an earlier grant; 0: of none */
         } deposit;
         struct {
             const char *name;
+            const char *description;
+        } funder;
+        struct {
+            const char *name;
+            const char *reason;
+        } close;
+        struct {
+            int64_t allocation_id;
+            credit_micro cap; /* 0: all that nothing holds */
+            time_us valid_to;
+            const char *description;
+        } carry;
+        struct {
+            const char *identity;
+            int role; /* of enum ledger_role */
+            bool remove;
+        } role;
+        struct {
+            const char *name;
+            const char *parent; /* "": none */
             const char *description;
         } project;
         struct {
@@ -166,8 +257,10 @@ struct ledger_request {
         struct {
             const char *name;
             const char *project; /* create only */
-            const char *const *fallbacks;
+            const struct ledger_fallback_ask *fallbacks;
             uint32_t fallback_count;
+            struct ledger_scopes scopes;
+            bool keep_fallbacks, keep_scopes; /* modify: as they are */
         } account;
         struct {
             const char *site;
@@ -192,6 +285,7 @@ struct ledger_request {
             int64_t allocation_id; /* 0: those that are valid now */
             credit_micro amount;
             const char *description;
+            time_us valid_from, valid_to; /* split only; 0: as what it comes from */
         } transfer;
         struct {
             int64_t charge_op;
@@ -216,6 +310,8 @@ struct ledger_alloc {
     time_us valid_from, valid_to;
     credit_micro credit_limit;
     credit_micro granted, settled, posted, held;
+    int64_t grant_id; /* 0: none */
+    struct ledger_scopes scopes;
     const char *description; /* new ones */
     int64_t op_id;           /* new ones */
     bool is_new, dirty, limit_dirty;
@@ -226,18 +322,25 @@ struct ledger_account {
     const char *name;
     int64_t project_id; /* 0: a system account */
     const char *project;
-    int64_t *fallback; /* ids, in order */
+    const int64_t *ancestor; /* projects above its own, the nearest first */
+    uint32_t ancestor_count;
+    struct ledger_fallback *fallback; /* in order */
     uint32_t fallback_count;
-    struct ledger_alloc **alloc; /* by valid_to, then id (rule H2) */
+    struct ledger_scopes scopes; /* users only */
+    struct ledger_alloc **alloc; /* by valid_to, then the narrower, then id (rule H2) */
     uint32_t alloc_count, alloc_cap;
-    int64_t op_id; /* new ones */
-    bool is_new, fallbacks_dirty;
+    bool is_debt; /* what a project owes; no operation names it */
+    bool closed;
+    int64_t closed_op_id; /* of the close */
+    int64_t op_id;        /* new ones */
+    bool is_new, fallbacks_dirty, scopes_dirty, closed_dirty;
     bool whole; /* loaded with all that it may fall back to */
 };
 
 struct ledger_leg {
     int64_t allocation_id;
     credit_micro amount, settled, released;
+    bool is_new; /* of a hold that is not */
 };
 
 struct ledger_hold {
@@ -252,11 +355,12 @@ struct ledger_hold {
     int64_t rate_ppm;
     int64_t extra_ppm, qos_ppm, class_ppm, group_ppm; /* pinned with it */
     int64_t pe_milli;
+    const char *qos, *machine; /* that it was priced with */
     credit_micro amount;
     bool open;
     struct ledger_leg *leg;
     uint32_t leg_count;
-    bool is_new, dirty;
+    bool is_new, dirty, extended;
 };
 
 struct ledger_usage {
@@ -264,7 +368,7 @@ struct ledger_usage {
     struct ledger_job job;
     int64_t hold_id; /* 0: unheld */
     int64_t account_id;
-    const char *identity;
+    const char *identity, *qos, *machine;
     int64_t procs;
     time_us start, end;
     credit_micro total;
@@ -275,7 +379,10 @@ struct ledger_usage {
 struct ledger_person {
     int64_t id;
     const char *identity;
-    int64_t op_id; /* new ones */
+    unsigned roles; /* of enum ledger_role */
+    int64_t op_id;      /* new ones */
+    int64_t role_op_id; /* of a change; 0: none */
+    int role_changed;
     bool is_new;
 };
 
@@ -292,6 +399,23 @@ struct ledger_project {
     int64_t id;
     const char *name;
     const char *description;
+    const int64_t *ancestor; /* projects above it, the nearest first */
+    uint32_t ancestor_count;
+    int64_t op_id; /* new ones */
+    bool is_new;
+};
+
+struct ledger_funder {
+    int64_t id;
+    const char *name;
+    const char *description;
+    int64_t op_id; /* new ones */
+    bool is_new;
+};
+
+struct ledger_grant {
+    int64_t id, funder_id, account_id;
+    const char *reference;
     int64_t op_id; /* new ones */
     bool is_new;
 };
@@ -399,7 +523,7 @@ struct ledger_vec {
 };
 
 struct ledger_ids {
-    int64_t op, hold, usage, charge, allocation, account, project, person, membership;
+    int64_t op, hold, usage, charge, allocation, account, project, person, membership, funder, grant;
 };
 
 struct ledger_index; /* hash tables over the arrays below */
@@ -410,7 +534,7 @@ struct ledger_view {
     time_us now;        /* recorded_at of everything decided over this view */
     struct ledger_ids next; /* next id of each kind */
     struct ledger_vec accounts, allocs, holds, usages, persons, memberships, projects, rates, sites,
-        ops;
+        ops, funders, grants, debts;
     struct ledger_vec entries, charges;
     struct ledger_vec paid, refunds;
     struct ledger_vec touched; /* allocations that are new or dirty */
@@ -442,6 +566,13 @@ struct ledger_person *ledger_add_person (struct ledger_view *view, int64_t id,
 struct ledger_membership *ledger_add_membership (struct ledger_view *view, int64_t id,
                                                  int64_t person_id, int64_t project_id);
 struct ledger_project *ledger_add_project (struct ledger_view *view, int64_t id, const char *name);
+/* The account is what its project owes. */
+void ledger_account_is_debt (struct ledger_view *view, struct ledger_account *account);
+struct ledger_funder *ledger_add_funder (struct ledger_view *view, int64_t id, const char *name);
+struct ledger_grant *ledger_add_grant (struct ledger_view *view, int64_t id);
+/* Gives an allocation its scopes, which are kept by pointer, and its place in its account. */
+void ledger_alloc_scopes (struct ledger_view *view, struct ledger_alloc *alloc,
+                          struct ledger_scopes scopes);
 struct ledger_rate *ledger_add_rate (struct ledger_view *view, const char *site, uint32_t version);
 /* Gives a card its rates, copied into the arena that the card lives in. */
 void ledger_rate_factors (struct arena *arena, struct ledger_rate *rate,
@@ -463,6 +594,8 @@ struct ledger_hold *ledger_hold_open_of (const struct ledger_view *view,
 struct ledger_usage *ledger_usage_of (const struct ledger_view *view, const struct ledger_job *job);
 struct ledger_person *ledger_person_of (const struct ledger_view *view, const char *identity);
 struct ledger_project *ledger_project_of (const struct ledger_view *view, const char *name);
+struct ledger_funder *ledger_funder_of (const struct ledger_view *view, const char *name);
+struct ledger_grant *ledger_grant_by_id (const struct ledger_view *view, int64_t id);
 struct ledger_site *ledger_site_of (const struct ledger_view *view, const char *name);
 struct ledger_op *ledger_op_of (const struct ledger_view *view, const char *client,
                                 const struct uuid *key);
@@ -484,6 +617,14 @@ struct ledger_candidate {
     bool fallback;
 };
 
+struct ledger_granted {
+    const char *hold_id, *account;
+    const char *qos; /* of the fallback, that the job must run with; "": its own */
+    credit_micro amount;
+    time_us expires;
+    bool fallback;
+};
+
 struct ledger_outcome {
     int code; /* 0, or a negative err_code with text */
     const char *text;
@@ -496,13 +637,13 @@ struct ledger_outcome {
     time_us effective_at;
     union {
         struct {
-            bool granted, fallback;
-            const char *hold_id, *account;
-            credit_micro amount;
-            time_us expires;
+            bool granted;
+            struct ledger_granted *item; /* one per hold of the request */
+            uint32_t count, refused;     /* refused: which one was not granted */
             const char *reason_code, *reason_text;
             struct ledger_candidate *candidate;
             uint32_t candidate_count;
+            credit_micro added; /* by an extension */
         } hold;
         struct {
             credit_micro charged, total, released;

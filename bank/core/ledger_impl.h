@@ -38,34 +38,97 @@ struct share {
     credit_micro amount;
 };
 
-/* The account asked for, then its fallbacks, nearest first, each once (rules F1, F2). */
+/* Whose job it is and where it runs, as far as allocations look at it; NULL or "": not said. */
+struct funding {
+    const char *identity, *site, *machine, *qos;
+    time_us at;
+};
+
+/* An account that may pay, and the QoS that it pays for ("": the job's own). */
+struct candidate {
+    struct ledger_account *account;
+    const char *qos;
+};
+
+/* The account asked for, then its fallbacks at a site, nearest first, each once (rules F1, F2). */
 uint32_t funds_candidates (const struct ledger_view *view, struct ledger_account *asked,
-                           struct ledger_account *out[LEDGER_CANDIDATES_MAX]);
-/* What the account can still promise for a moment: the room of its valid allocations, less what any
- * of its allocations is below its limit. Negative when overdrawn. */
-credit_micro funds_available (const struct ledger_account *account, time_us at);
+                           const char *site, struct candidate out[LEDGER_CANDIDATES_MAX]);
+bool funds_may_use (const struct ledger_view *view, const struct ledger_account *account,
+                    const char *identity);
+/* Whether an allocation may pay for it. */
+bool funds_usable (const struct ledger_view *view, const struct ledger_account *account,
+                   const struct ledger_alloc *alloc, const struct funding *f);
+/* What the account can still promise: the room of its usable allocations, less what any of its
+ * allocations is below its limit. Negative when overdrawn. */
+credit_micro funds_available (const struct ledger_view *view, const struct ledger_account *account,
+                              const struct funding *f);
 bool funds_overdrawn (const struct ledger_account *account);
+/* What the account's project owes from allocations that ended below zero. */
+credit_micro funds_debt (const struct ledger_view *view, const struct ledger_account *account);
 /* Examines one candidate for an amount. Returns true when it can pay; else fills *why. */
 bool funds_check (const struct ledger_view *view, const struct ledger_account *account,
-                  const char *identity, credit_micro amount, time_us at, bool fallback,
+                  const struct funding *f, credit_micro amount, bool fallback,
                   struct ledger_candidate *why);
-/* Greedy over valid allocations in rule H2's order; the account was checked. Returns shares. */
+/* Greedy over usable allocations in rule H2's order; the account was checked. Returns shares. */
 uint32_t funds_fill (struct ledger_view *view, const struct ledger_account *account,
-                     credit_micro amount, time_us at, struct share **out);
+                     const struct funding *f, credit_micro amount, struct share **out);
 /* One sentence naming every candidate (rule F4). */
 const char *funds_refusal_text (const struct ledger_view *view, credit_micro amount,
                                 const struct ledger_candidate *candidate, uint32_t count);
 
-/* Finds who pays amount: fills candidate (capacity LEDGER_CANDIDATES_MAX) with refusals met on the
- * way; returns the account, or NULL when none can. */
-struct ledger_account *funds_choose (struct ledger_view *view, const char *account_name,
-                                     const char *identity, credit_micro amount, time_us at,
-                                     struct ledger_candidate *candidate, uint32_t *candidate_count);
+/* ---- scope.c ---- */
+
+/* unsaid: the answer where no rule of the kind names anything. */
+bool scope_admits (const struct ledger_scopes *scopes, enum ledger_scope_kind kind,
+                   const char *name, bool member, bool unsaid);
+uint32_t scope_narrowness (const struct ledger_scopes *scopes); /* kinds that are narrowed */
+bool scopes_refused (struct ledger_view *view, const struct ledger_scopes *scopes, bool users_only,
+                     struct ledger_outcome *out);
+
+/* ---- place.c: jobs on accounts, all or nothing ---- */
+
+/* One job, priced. place_begin fills all but qos and share, which the candidate decides. */
+struct placing {
+    const struct ledger_hold_ask *ask;
+    struct funding funding;
+    const struct ledger_rate *rate;
+    struct price_use use;
+    struct price_terms terms;
+    credit_micro amount;
+    const char *qos; /* of the fallback; "": the job's own */
+    struct share *share;
+    uint32_t shares;
+};
+
+/* Prices a job at the rates in force; *why_out: it cannot be, though its quantities are in bounds. */
+int place_begin (struct ledger_view *view, const struct ledger_hold_ask *ask, const char *identity,
+                 struct placing *p, const char **why_out, struct err *err);
+/* Finds the one account that pays for all of them and counts them as held there; NULL when none
+ * can: then nothing is, and candidate (capacity LEDGER_CANDIDATES_MAX) says why. */
+struct ledger_account *place_all (struct ledger_view *view, const char *account, struct placing *p,
+                                  uint32_t count, credit_micro cost_max,
+                                  struct ledger_candidate *candidate, uint32_t *candidate_count);
+void place_undo (struct placing *p, uint32_t count);
+
+/* ---- rights.c ---- */
+
+/* True, with the sentence, when a person may not do it. */
+bool rights_refused (struct ledger_view *view, const struct ledger_request *req,
+                     struct ledger_outcome *out);
 
 /* ---- the operations; each fills out and applies itself when it is not refused ---- */
 
 void decide_hold (struct ledger_view *view, const struct ledger_request *req,
                   struct ledger_outcome *out);
+void decide_hold_group (struct ledger_view *view, const struct ledger_request *req,
+                        struct ledger_outcome *out);
+void decide_extend (struct ledger_view *view, const struct ledger_request *req,
+                    struct ledger_outcome *out);
+/* The hold that "hold.7" names; NULL when there is none in the view. */
+struct ledger_hold *hold_named (const struct ledger_view *view, const char *hold_id);
+bool same_job (const struct ledger_job *a, const struct ledger_job *b);
+/* The rates that a hold pins. */
+struct price_terms hold_terms (const struct ledger_view *view, const struct ledger_hold *hold);
 void decide_charge (struct ledger_view *view, const struct ledger_request *req,
                     struct ledger_outcome *out);
 void decide_release (struct ledger_view *view, const struct ledger_request *req,
@@ -120,10 +183,27 @@ bool too_much (struct ledger_view *view, const char *what, const struct ledger_a
 void debt_repay (struct ledger_view *view, struct journal *j, const struct ledger_account *account,
                  struct ledger_alloc *from, credit_micro most);
 
+/* What a project owes; NULL: it never did. */
+struct ledger_account *debt_account (const struct ledger_view *view,
+                                     const struct ledger_account *account);
+void decide_account_close (struct ledger_view *view, const struct ledger_request *req,
+                           struct ledger_outcome *out);
+void decide_carry (struct ledger_view *view, const struct ledger_request *req,
+                   struct ledger_outcome *out);
+void decide_funder (struct ledger_view *view, const struct ledger_request *req,
+                    struct ledger_outcome *out);
+void decide_grant (struct ledger_view *view, const struct ledger_request *req,
+                   struct ledger_outcome *out);
+void decide_split (struct ledger_view *view, const struct ledger_request *req,
+                   struct ledger_outcome *out);
+void decide_role (struct ledger_view *view, const struct ledger_request *req,
+                  struct ledger_outcome *out);
+
 void decide_expire (struct ledger_view *view, const struct ledger_request *req,
                     struct ledger_outcome *out);
 
-/* Moves what an allocation that has ended has left, and nothing holds, to bank:expired. */
+/* Moves what an allocation that has ended has left, and nothing holds, to bank:expired, or what it is
+ * below zero, when nothing is held any more, to what its project owes. Returns what it moved. */
 credit_micro expire_rest (struct ledger_view *view, struct journal *j, struct ledger_alloc *alloc);
 
 /* Refuses: the outcome is recorded when it depended on the ledger's state. */

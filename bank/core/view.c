@@ -25,6 +25,8 @@ enum table {
     T_MEMBERSHIP,
     T_MEMBERSHIP_ID,
     T_PROJECT,
+    T_FUNDER,
+    T_GRANT,
     T_SITE,
     T_OP,
     T_COUNT
@@ -163,9 +165,19 @@ struct ledger_account *ledger_add_account (struct ledger_view *view, int64_t id,
     return account;
 }
 
+void ledger_account_is_debt (struct ledger_view *view, struct ledger_account *account)
+{
+    if (!account->is_debt)
+        vec_put (view->keep, &view->debts, account);
+    account->is_debt = true;
+}
+
 static bool alloc_before (const struct ledger_alloc *a, const struct ledger_alloc *b)
 {
-    return a->valid_to != b->valid_to ? a->valid_to < b->valid_to : a->id < b->id;
+    uint32_t narrow_a = scope_narrowness (&a->scopes), narrow_b = scope_narrowness (&b->scopes);
+    if (a->valid_to != b->valid_to)
+        return a->valid_to < b->valid_to;
+    return narrow_a != narrow_b ? narrow_a > narrow_b : a->id < b->id;
 }
 
 static void account_insert (struct ledger_view *view, struct ledger_account *account,
@@ -183,6 +195,19 @@ static void account_insert (struct ledger_view *view, struct ledger_account *acc
     for (; i > 0 && alloc_before (alloc, account->alloc[i - 1]); i--)
         account->alloc[i] = account->alloc[i - 1];
     account->alloc[i] = alloc;
+}
+
+void ledger_alloc_scopes (struct ledger_view *view, struct ledger_alloc *alloc,
+                          struct ledger_scopes scopes)
+{
+    struct ledger_account *account = ledger_account_by_id (view, alloc->account_id);
+    uint32_t at = 0;
+    alloc->scopes = scopes;
+    while (account->alloc[at] != alloc)
+        at++;
+    memmove (&account->alloc[at], &account->alloc[at + 1],
+             (--account->alloc_count - at) * sizeof (*account->alloc));
+    account_insert (view, account, alloc);
 }
 
 struct ledger_alloc *ledger_add_alloc (struct ledger_view *view, int64_t id, int64_t account_id,
@@ -210,6 +235,7 @@ struct ledger_hold *ledger_add_hold (struct ledger_view *view, int64_t id)
     hold = arena_new (view->arena, struct ledger_hold);
     hold->id = id;
     hold->qos_ppm = hold->class_ppm = hold->group_ppm = PRICE_ONE;
+    hold->qos = hold->machine = "";
     vec_push (view, &view->holds, hold);
     table_put (view, T_HOLD, &id, sizeof (id), hold);
     return hold;
@@ -239,6 +265,7 @@ struct ledger_usage *ledger_add_usage (struct ledger_view *view, int64_t id,
     usage = arena_new (view->arena, struct ledger_usage);
     usage->id = id;
     usage->job = *job;
+    usage->qos = usage->machine = "";
     vec_push (view, &view->usages, usage);
     struct key key = job_key (view, job);
     table_put (view, T_USAGE, key.bytes, key.len, usage);
@@ -291,6 +318,31 @@ struct ledger_project *ledger_add_project (struct ledger_view *view, int64_t id,
     vec_put (view->keep, &view->projects, project);
     table_put (view, T_PROJECT, name, strlen (name), project);
     return project;
+}
+
+struct ledger_funder *ledger_add_funder (struct ledger_view *view, int64_t id, const char *name)
+{
+    struct ledger_funder *funder = ledger_funder_of (view, name);
+    if (funder)
+        return funder;
+    funder = arena_new (view->keep, struct ledger_funder);
+    funder->id = id;
+    funder->name = name;
+    vec_put (view->keep, &view->funders, funder);
+    table_put (view, T_FUNDER, name, strlen (name), funder);
+    return funder;
+}
+
+struct ledger_grant *ledger_add_grant (struct ledger_view *view, int64_t id)
+{
+    struct ledger_grant *grant = ledger_grant_by_id (view, id);
+    if (grant)
+        return grant;
+    grant = arena_new (view->keep, struct ledger_grant);
+    grant->id = id;
+    vec_put (view->keep, &view->grants, grant);
+    table_put (view, T_GRANT, &id, sizeof (id), grant);
+    return grant;
 }
 
 struct ledger_rate *ledger_add_rate (struct ledger_view *view, const char *site, uint32_t version)
@@ -376,6 +428,16 @@ struct ledger_person *ledger_person_of (const struct ledger_view *view, const ch
 struct ledger_project *ledger_project_of (const struct ledger_view *view, const char *name)
 {
     return get_text (view, T_PROJECT, name);
+}
+
+struct ledger_funder *ledger_funder_of (const struct ledger_view *view, const char *name)
+{
+    return get_text (view, T_FUNDER, name);
+}
+
+struct ledger_grant *ledger_grant_by_id (const struct ledger_view *view, int64_t id)
+{
+    return table_get (view, T_GRANT, &id, sizeof (id));
 }
 
 struct ledger_site *ledger_site_of (const struct ledger_view *view, const char *name)

@@ -88,18 +88,6 @@ static void give_blocks (struct read *read, struct err *err, PGresult *const *re
     (read->arg, err, block, res ? (uint32_t)PQntuples (res[0]) : 0, newest);
 }
 
-static struct read *start (struct reader *reader, reader_any_f done, void *arg,
-                           void (*give) (struct read *, struct err *, PGresult *const *))
-{
-    struct read *read = read_new (reader, READ_OTHER, arg);
-    read->done.other = give;
-    read->any = done;
-    if (!read_sendable (read))
-        return NULL;
-    read_begin (read);
-    return read;
-}
-
 static struct pgargs *range (struct read *read, int64_t from, int64_t limit)
 {
     struct pgargs *args = pgargs_create (read->arena, "i");
@@ -111,7 +99,7 @@ static struct pgargs *range (struct read *read, int64_t from, int64_t limit)
 void auditread_blocks (struct reader *reader, int64_t from, uint32_t limit, auditread_blocks_f done,
                        void *arg)
 {
-    struct read *read = start (reader, (reader_any_f)done, arg, give_blocks);
+    struct read *read = read_start (reader, (reader_any_f)done, arg, give_blocks);
     if (!read)
         return;
     read_add (read, RD_BLOCKS, range (read, from, limit));
@@ -119,19 +107,36 @@ void auditread_blocks (struct reader *reader, int64_t from, uint32_t limit, audi
     pgbatch_submit (reader->loop);
 }
 
-static void give_ops (struct read *read, struct err *err, PGresult *const *res)
+/* The first answer of a batch that is for auditors: refused without a row. */
+static bool audits (PGresult *const *res, struct err *err)
 {
-    GIVE (read, auditread_ops_f)
-    (read->arg, err, res ? take_ops (read->arena, res[0], res[1]) : NULL,
-     res ? (uint32_t)PQntuples (res[0]) : 0);
+    if (!err->code && PQntuples (res[0]) == 0)
+        err_set (err, ERR_DENIED, "the whole ledger is for auditors, agencies and operators");
+    return !err->code;
 }
 
-void auditread_ops (struct reader *reader, int64_t from, uint32_t limit, auditread_ops_f done,
-                    void *arg)
+static void ask_audits (struct read *read, const char *who)
 {
-    struct read *read = start (reader, (reader_any_f)done, arg, give_ops);
+    struct pgargs *args = pgargs_create (read->arena, "t");
+    pgargs_text (args, 0, who);
+    read_add (read, RD_AUDITS, args);
+}
+
+static void give_ops (struct read *read, struct err *err, PGresult *const *res)
+{
+    bool may = audits (res, err);
+    GIVE (read, auditread_ops_f)
+    (read->arg, err, may ? take_ops (read->arena, res[1], res[2]) : NULL,
+     may ? (uint32_t)PQntuples (res[1]) : 0);
+}
+
+void auditread_ops (struct reader *reader, const char *who, int64_t from, uint32_t limit,
+                    auditread_ops_f done, void *arg)
+{
+    struct read *read = read_start (reader, (reader_any_f)done, arg, give_ops);
     if (!read)
         return;
+    ask_audits (read, who);
     read_add (read, RD_OPS, range (read, from, from + limit));
     read_add (read, RD_OP_ENTRIES, range (read, from, from + limit));
     pgbatch_submit (reader->loop);
@@ -156,7 +161,7 @@ static void give_proof (struct read *read, struct err *err, PGresult *const *res
 void auditread_proof (struct reader *reader, const char *who, int64_t op, auditread_proof_f done,
                       void *arg)
 {
-    struct read *read = start (reader, (reader_any_f)done, arg, give_proof);
+    struct read *read = read_start (reader, (reader_any_f)done, arg, give_proof);
     if (!read)
         return;
     struct pgargs *seen = pgargs_create (read->arena, "ti");
@@ -171,21 +176,22 @@ void auditread_proof (struct reader *reader, const char *who, int64_t op, auditr
 
 static void give_rules (struct read *read, struct err *err, PGresult *const *res)
 {
-    uint32_t count = res ? (uint32_t)PQntuples (res[0]) : 0;
+    uint32_t count = audits (res, err) ? (uint32_t)PQntuples (res[1]) : 0;
     struct audit_rule *rule = arena_array (read->arena, count, sizeof (*rule));
     for (uint32_t i = 0; i < count; i++)
-        rule[i] = (struct audit_rule){.rule = pgres_text (res[0], (int)i, 0, read->arena),
-                                      .checked = (uint64_t)pgres_i64 (res[0], (int)i, 1),
-                                      .broken = (uint64_t)pgres_i64 (res[0], (int)i, 2),
-                                      .example = pgres_text (res[0], (int)i, 3, read->arena)};
+        rule[i] = (struct audit_rule){.rule = pgres_text (res[1], (int)i, 0, read->arena),
+                                      .checked = (uint64_t)pgres_i64 (res[1], (int)i, 1),
+                                      .broken = (uint64_t)pgres_i64 (res[1], (int)i, 2),
+                                      .example = pgres_text (res[1], (int)i, 3, read->arena)};
     GIVE (read, auditread_rules_f) (read->arg, err, rule, count);
 }
 
-void auditread_rules (struct reader *reader, auditread_rules_f done, void *arg)
+void auditread_rules (struct reader *reader, const char *who, auditread_rules_f done, void *arg)
 {
-    struct read *read = start (reader, (reader_any_f)done, arg, give_rules);
+    struct read *read = read_start (reader, (reader_any_f)done, arg, give_rules);
     if (!read)
         return;
+    ask_audits (read, who);
     pgbatch_add (reader->loop, BANK_STMT_COUNT + RD_LEDGER_CHECKS, NULL);
     pgbatch_submit (reader->loop);
 }

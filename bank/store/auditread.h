@@ -27,8 +27,9 @@ void auditread_blocks (struct reader *reader, int64_t from, uint32_t limit, audi
                        void *arg);
 typedef void (*auditread_ops_f) (void *arg, const struct err *err, const struct audit_op *op,
                                  uint32_t count);
-void auditread_ops (struct reader *reader, int64_t from, uint32_t limit, auditread_ops_f done,
-                    void *arg);
+/* ERR_DENIED, here and for the rules, for people who are no auditors. */
+void auditread_ops (struct reader *reader, const char *who, int64_t from, uint32_t limit,
+                    auditread_ops_f done, void *arg);
 /* The block that holds an operation, with all its operations. ERR_NOT_FOUND for one that is in no
  * block, or concerns no account that who sees. */
 typedef void (*auditread_proof_f) (void *arg, const struct err *err,
@@ -39,6 +40,6 @@ void auditread_proof (struct reader *reader, const char *who, int64_t op, auditr
 /* Each rule over the whole ledger, in one snapshot. */
 typedef void (*auditread_rules_f) (void *arg, const struct err *err, const struct audit_rule *rule,
                                    uint32_t count);
-void auditread_rules (struct reader *reader, auditread_rules_f done, void *arg);
+void auditread_rules (struct reader *reader, const char *who, auditread_rules_f done, void *arg);
 
 #endif

@@ -12,7 +12,7 @@ struct load {
     struct pgargs *ops;      /* client, key */
     struct pgargs *touched;  /* hold ids | site, job, component, incarnation */
     struct pgargs *accounts; /* names | allocation ids | ids */
-    struct pgargs *sites, *persons, *projects;
+    struct pgargs *sites, *persons, *projects, *funders, *grants;
     struct pgargs *paid; /* operations that charged */
     bool jobs, funds;    /* whether anything is in touched, in accounts */
 };
@@ -28,6 +28,8 @@ static void begin (struct load *load)
     load->sites = pgargs_create (load->arena, "t");
     load->persons = pgargs_create (load->arena, "t");
     load->projects = pgargs_create (load->arena, "t");
+    load->funders = pgargs_create (load->arena, "t");
+    load->grants = pgargs_create (load->arena, "i");
     load->paid = pgargs_create (load->arena, "i");
     load->jobs = load->funds = false;
 }
@@ -121,18 +123,33 @@ uint32_t load_factors (char *text, struct ledger_factor factor[LEDGER_FACTORS_MA
     return count;
 }
 
+static void want_ask (struct load *load, const struct ledger_hold_ask *ask)
+{
+    want_job (load, &ask->job);
+    want_account (load, ask->account);
+    want_site (load, ask->job.site);
+}
+
 void load_want_request (struct load *load, const struct ledger_request *req)
 {
     pgargs_text (load->ops, 0, req->client);
     pgargs_bytes (load->ops, 1, req->key.b, sizeof (req->key.b));
     if (req->refused.code)
         return;
+    if (req->by_user)
+        want_person (load, req->client);
     switch (req->kind) {
     case LEDGER_HOLD:
-        want_job (load, &req->hold.job);
-        want_account (load, req->hold.account);
-        want_site (load, req->hold.job.site);
+        want_ask (load, &req->hold);
         want_person (load, req->on_behalf);
+        return;
+    case LEDGER_HOLD_GROUP:
+        for (uint32_t i = 0; i < req->group.count; i++)
+            want_ask (load, &req->group.item[i]);
+        want_person (load, req->on_behalf);
+        return;
+    case LEDGER_EXTEND:
+        want_hold (load, req->extend.hold_id);
         return;
     case LEDGER_CHARGE:
         want_job (load, &req->charge.job);
@@ -145,13 +162,34 @@ void load_want_request (struct load *load, const struct ledger_request *req)
         return;
     case LEDGER_RELEASE:
         want_hold (load, req->release.hold_id);
-        want_site (load, req->release.site);
+        if (req->release.site)
+            want_site (load, req->release.site);
+        return;
+    case LEDGER_GRANT:
+        pgargs_text (load->funders, 0, req->deposit.funder);
+        want_account (load, req->deposit.account);
         return;
     case LEDGER_DEPOSIT:
+        if (req->deposit.grant_id)
+            pgargs_i64 (load->grants, 0, req->deposit.grant_id);
         want_account (load, req->deposit.account);
+        return;
+    case LEDGER_FUNDER_CREATE:
+        pgargs_text (load->funders, 0, req->funder.name);
+        return;
+    case LEDGER_ACCOUNT_CLOSE:
+        want_account (load, req->close.name);
+        return;
+    case LEDGER_CARRY_FORWARD:
+        want_alloc (load, req->carry.allocation_id);
+        return;
+    case LEDGER_ROLE_SET:
+        want_person (load, req->role.identity);
         return;
     case LEDGER_PROJECT_CREATE:
         want_project (load, req->project.name);
+        if (req->project.parent[0])
+            want_project (load, req->project.parent);
         return;
     case LEDGER_USER_CREATE:
         want_person (load, req->user.identity);
@@ -166,7 +204,7 @@ void load_want_request (struct load *load, const struct ledger_request *req)
     case LEDGER_ACCOUNT_MODIFY:
         want_account (load, req->account.name);
         for (uint32_t i = 0; i < req->account.fallback_count; i++)
-            want_account (load, req->account.fallbacks[i]);
+            want_account (load, req->account.fallbacks[i].account);
         return;
     case LEDGER_RATE_SET:
         want_site (load, req->rate.site);
@@ -181,6 +219,7 @@ void load_want_request (struct load *load, const struct ledger_request *req)
         want_account (load, req->withdraw.account);
         return;
     case LEDGER_TRANSFER:
+    case LEDGER_SPLIT:
         want_account (load, req->transfer.from);
         want_account (load, req->transfer.to);
         return;
@@ -206,13 +245,14 @@ void load_want_quote (struct load *load, const struct ledger_quote *quote)
 bool load_more (const struct load *load)
 {
     return pgargs_rows (load->ops) || load->jobs || load->funds || pgargs_rows (load->sites) ||
-           pgargs_rows (load->persons) || pgargs_rows (load->projects) || pgargs_rows (load->paid);
+           pgargs_rows (load->persons) || pgargs_rows (load->projects) ||
+           pgargs_rows (load->funders) || pgargs_rows (load->grants) || pgargs_rows (load->paid);
 }
 
 void load_send (struct load *load, struct pgloop *loop)
 {
-    struct pgargs *all[] = {load->ops,     load->touched,  load->accounts, load->sites,
-                            load->persons, load->projects, load->paid};
+    struct pgargs *all[] = {load->ops,      load->touched, load->accounts, load->sites, load->persons,
+                            load->projects, load->funders, load->grants,   load->paid};
     for (size_t i = 0; i < sizeof (all) / sizeof (all[0]); i++)
         pgargs_seal (all[i]);
     if (pgargs_rows (load->ops))
@@ -233,6 +273,10 @@ void load_send (struct load *load, struct pgloop *loop)
         pgbatch_add (loop, ST_MEMBERS, load->persons);
     if (pgargs_rows (load->projects))
         pgbatch_add (loop, ST_PROJECTS, load->projects);
+    if (pgargs_rows (load->funders))
+        pgbatch_add (loop, ST_FUNDERS, load->funders);
+    if (pgargs_rows (load->grants))
+        pgbatch_add (loop, ST_GRANTS, load->grants);
     if (pgargs_rows (load->paid))
         pgbatch_add (loop, ST_PAID, load->paid);
 }
@@ -317,7 +361,9 @@ static void take_holds (const PGresult *res, struct ledger_view *view)
         hold->class_ppm = pgres_i64 (res, i, 20);
         hold->group_ppm = pgres_i64 (res, i, 21);
         hold->pe_milli = pgres_i64 (res, i, 22);
-        take_legs (hold, pgres_text (res, i, 23, view->arena), view->arena);
+        hold->qos = pgres_text (res, i, 23, view->arena);
+        hold->machine = pgres_text (res, i, 24, view->arena);
+        take_legs (hold, pgres_text (res, i, 25, view->arena), view->arena);
         ledger_index_hold (view, hold);
     }
 }
@@ -338,6 +384,54 @@ static void take_usages (const PGresult *res, struct ledger_view *view)
     }
 }
 
+/* "12/site/qos,…" */
+static void take_fallbacks (struct ledger_account *account, char *text, struct arena *arena)
+{
+    char *rest = NULL;
+    account->fallback = arena_array (arena, LEDGER_FALLBACKS_MAX, sizeof (*account->fallback));
+    account->fallback_count = 0;
+    for (char *part = strtok_r (text, ",", &rest); part; part = strtok_r (NULL, ",", &rest)) {
+        char *site = strchr (part, '/'), *qos = site ? strchr (site + 1, '/') : NULL;
+        assert (qos && account->fallback_count < LEDGER_FALLBACKS_MAX);
+        *qos = '\0';
+        account->fallback[account->fallback_count++] =
+            (struct ledger_fallback){strtoll (part, NULL, 10), site + 1, qos + 1};
+    }
+}
+
+/* "3,1" */
+static uint32_t take_ancestors (const char *text, const int64_t **out, struct arena *arena)
+{
+    int64_t *id = arena_array (arena, LEDGER_TREE_DEPTH_MAX, sizeof (*id));
+    uint32_t count = 0;
+    while (*text && count < LEDGER_TREE_DEPTH_MAX) {
+        char *end;
+        id[count++] = strtoll (text, &end, 10);
+        text = *end ? end + 1 : end;
+    }
+    *out = id;
+    return count;
+}
+
+/* "user=-nui://g/user/x site=alpha": names have no blank. */
+static struct ledger_scopes take_scopes (char *text, struct arena *arena)
+{
+    struct ledger_scope *item = NULL;
+    uint32_t count = 0;
+    char *rest = NULL;
+    for (char *part = strtok_r (text, " ", &rest); part; part = strtok_r (NULL, " ", &rest)) {
+        char *name = strchr (part, '=');
+        struct err err;
+        assert (name && count < LEDGER_SCOPES_MAX);
+        if (!item)
+            item = arena_array (arena, LEDGER_SCOPES_MAX, sizeof (*item));
+        *name = '\0';
+        if (ledger_scope_parse (part, name + 1, &item[count++], &err) < 0)
+            assert (!"a scope that this program does not know");
+    }
+    return (struct ledger_scopes){item, count};
+}
+
 static void take_accounts (const PGresult *res, struct ledger_view *view)
 {
     for (int i = 0; i < PQntuples (res); i++) {
@@ -345,16 +439,14 @@ static void take_accounts (const PGresult *res, struct ledger_view *view)
             ledger_add_account (view, pgres_i64 (res, i, 0), pgres_text (res, i, 1, view->keep));
         account->project_id = pgres_i64 (res, i, 2);
         account->project = pgres_text (res, i, 3, view->keep);
-        const char *text = pgres_text (res, i, 4, view->keep);
+        take_fallbacks (account, pgres_text (res, i, 4, view->keep), view->keep);
         account->whole |= pgres_i64 (res, i, 5) == 0;
-        if (!account->fallback)
-            account->fallback = arena_array (view->keep, LEDGER_FALLBACKS_MAX, sizeof (int64_t));
-        account->fallback_count = 0;
-        while (*text && account->fallback_count < LEDGER_FALLBACKS_MAX) {
-            char *end;
-            account->fallback[account->fallback_count++] = strtoll (text, &end, 10);
-            text = *end ? end + 1 : end;
-        }
+        if (pgres_bool (res, i, 6))
+            ledger_account_is_debt (view, account);
+        account->closed = pgres_bool (res, i, 7);
+        account->ancestor_count = take_ancestors (pgres_text (res, i, 8, view->keep),
+                                                  &account->ancestor, view->keep);
+        account->scopes = take_scopes (pgres_text (res, i, 9, view->keep), view->keep);
     }
 }
 
@@ -372,6 +464,10 @@ static void take_allocs (const PGresult *res, struct ledger_view *view)
         alloc->settled = pgres_i64 (res, i, 6);
         alloc->posted = pgres_i64 (res, i, 7);
         alloc->held = pgres_i64 (res, i, 8);
+        alloc->grant_id = pgres_i64 (res, i, 9);
+        char *scopes = pgres_text (res, i, 10, view->keep);
+        if (scopes[0])
+            ledger_alloc_scopes (view, alloc, take_scopes (scopes, view->keep));
     }
 }
 
@@ -417,6 +513,8 @@ static void take_members (const PGresult *res, struct ledger_view *view)
     for (int i = 0; i < PQntuples (res); i++) {
         struct ledger_person *person =
             ledger_add_person (view, pgres_i64 (res, i, 0), pgres_text (res, i, 1, view->keep));
+        person->roles = (pgres_bool (res, i, 7) ? LEDGER_ROLE_MANAGER : 0U) |
+                        (pgres_bool (res, i, 8) ? LEDGER_ROLE_AUDITOR : 0U);
         if (PQgetisnull (res, i, 2))
             continue;
         struct ledger_membership *m =
@@ -429,8 +527,27 @@ static void take_members (const PGresult *res, struct ledger_view *view)
 
 static void take_projects (const PGresult *res, struct ledger_view *view)
 {
+    for (int i = 0; i < PQntuples (res); i++) {
+        struct ledger_project *project =
+            ledger_add_project (view, pgres_i64 (res, i, 0), pgres_text (res, i, 1, view->keep));
+        project->ancestor_count = take_ancestors (pgres_text (res, i, 2, view->keep),
+                                                  &project->ancestor, view->keep);
+    }
+}
+
+static void take_funders (const PGresult *res, struct ledger_view *view)
+{
     for (int i = 0; i < PQntuples (res); i++)
-        ledger_add_project (view, pgres_i64 (res, i, 0), pgres_text (res, i, 1, view->keep));
+        ledger_add_funder (view, pgres_i64 (res, i, 0), pgres_text (res, i, 1, view->keep));
+}
+
+static void take_grants (const PGresult *res, struct ledger_view *view)
+{
+    for (int i = 0; i < PQntuples (res); i++) {
+        struct ledger_grant *grant = ledger_add_grant (view, pgres_i64 (res, i, 0));
+        grant->funder_id = pgres_i64 (res, i, 1);
+        grant->account_id = pgres_i64 (res, i, 2);
+    }
 }
 
 static void take_paid (const PGresult *res, struct ledger_view *view)
@@ -490,12 +607,19 @@ void load_take (struct load *load, const struct pgbatch_result *result)
         take_members (*res++, view);
     if (pgargs_rows (load->projects))
         take_projects (*res++, view);
+    if (pgargs_rows (load->funders))
+        take_funders (*res++, view);
+    if (pgargs_rows (load->grants))
+        take_grants (*res++, view);
     if (pgargs_rows (load->paid))
         take_paid (*res++, view);
     assert (res == result->result + result->count);
     begin (load);
-    for (uint32_t i = 0; i < view->holds.count; i++)
-        want_account_id (load, ((const struct ledger_hold *)view->holds.item[i])->account_id);
+    for (uint32_t i = 0; i < view->holds.count; i++) {
+        const struct ledger_hold *hold = view->holds.item[i];
+        want_account_id (load, hold->account_id);
+        want_site (load, hold->job.site);
+    }
     for (uint32_t i = 0; i < view->usages.count; i++)
         want_account_id (load, ((const struct ledger_usage *)view->usages.item[i])->account_id);
     want_paid (load);

@@ -12,7 +12,7 @@
 
 #include "proto/base/arena.h"
 
-enum { PGARGS_MAX = 24 };
+enum { PGARGS_MAX = 28 };
 
 enum pgcol_type { PGCOL_I64, PGCOL_TEXT, PGCOL_BYTES, PGCOL_BOOL };
 

@@ -211,13 +211,13 @@ static void give_usage (struct read *read, struct err *err, const PGresult *res)
     uint32_t count = res && !err->code ? (uint32_t)PQntuples (res) : 0;
     struct reader_usage *row = arena_array (read->arena, count, sizeof (*row));
     for (uint32_t i = 0; i < count; i++)
-        row[i] = (struct reader_usage){.user = pgres_text (res, (int)i, 0, read->arena),
-                                       .project = pgres_text (res, (int)i, 1, read->arena),
-                                       .site = pgres_text (res, (int)i, 2, read->arena),
-                                       .account = pgres_text (res, (int)i, 3, read->arena),
-                                       .jobs = pgres_i64 (res, (int)i, 4),
-                                       .charged = pgres_i64 (res, (int)i, 5),
-                                       .refunded = pgres_i64 (res, (int)i, 6)};
+        row[i] = (struct reader_usage){.key = {0},
+                                       .jobs = pgres_i64 (res, (int)i, READER_KEYS),
+                                       .charged = pgres_i64 (res, (int)i, READER_KEYS + 1),
+                                       .refunded = pgres_i64 (res, (int)i, READER_KEYS + 2)};
+    for (uint32_t i = 0; i < count; i++)
+        for (int k = 0; k < READER_KEYS; k++)
+            row[i].key[k] = pgres_text (res, (int)i, k, read->arena);
     read->done.usage (read->arg, err, row, count);
 }
 
@@ -352,6 +352,18 @@ void read_add (struct read *read, enum read_stmt stmt, struct pgargs *args)
     pgbatch_add (read->reader->loop, BANK_STMT_COUNT + stmt, args);
 }
 
+struct read *read_start (struct reader *reader, reader_any_f done, void *arg,
+                         void (*other) (struct read *, struct err *, PGresult *const *))
+{
+    struct read *read = read_new (reader, READ_OTHER, arg);
+    read->done.other = other;
+    read->any = done;
+    if (!read_sendable (read))
+        return NULL;
+    read_begin (read);
+    return read;
+}
+
 static void send_one (struct read *read, enum read_stmt stmt, struct pgargs *args)
 {
     read_begin (read);
@@ -404,7 +416,8 @@ void reader_list (struct reader *reader, const char *who, enum reader_list kind,
                                 uint32_t count),
                   void *arg)
 {
-    static const enum read_stmt stmt[] = {RD_PROJECTS, RD_USERS, RD_ACCOUNTS, RD_SITES};
+    static const enum read_stmt stmt[] = {RD_PROJECTS, RD_USERS, RD_ACCOUNTS, RD_SITES,
+                                          RD_FUNDERS};
     struct read *read = read_new (reader, READ_LIST, arg);
     read->done.list = done;
     if (!read_sendable (read))
@@ -460,12 +473,27 @@ void reader_usage (struct reader *reader, const char *who, const char *account, 
     pgargs_i64 (args, 2, from);
     pgargs_i64 (args, 2, to);
     pgargs_i64 (args, 2, READER_LINES_MAX + 1);
-    for (unsigned bit = READER_BY_USER; bit <= READER_BY_ACCOUNT; bit *= 2)
+    for (unsigned bit = READER_BY_USER; bit <= READER_BY_MONTH; bit *= 2)
         pgargs_i64 (args, 2, (by & bit) != 0);
     send_one (read, RD_USAGE, args);
 }
 
-void reader_holds (struct reader *reader, const char *who, const char *account, time_us expired,
+void reader_stale (struct reader *reader, time_us expired,
+                   void (*done) (void *arg, const struct err *err, const int64_t *hold_id,
+                                 uint32_t count),
+                   void *arg)
+{
+    struct read *read = read_new (reader, READ_ENDED, arg);
+    read->done.ended = done;
+    if (!read_sendable (read))
+        return;
+    struct pgargs *args = pgargs_create (read->arena, "i");
+    pgargs_i64 (args, 0, expired);
+    send_one (read, RD_STALE, args);
+}
+
+void reader_holds (struct reader *reader, const char *who, const char *site, const char *account,
+                   time_us expired,
                    void (*done) (void *arg, const struct err *err, const struct reader_hold *row,
                                  uint32_t count),
                    void *arg)
@@ -476,6 +504,8 @@ void reader_holds (struct reader *reader, const char *who, const char *account, 
         return;
     struct pgargs *args = pgargs_create (read->arena, "tti");
     pgargs_text (args, 0, who);
+    if (site)
+        pgargs_text (args, 0, site);
     if (account[0])
         pgargs_text (args, 1, account);
     pgargs_i64 (args, 2, expired);

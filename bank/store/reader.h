@@ -51,9 +51,25 @@ struct reader_rate {
     uint32_t factor_count;
 };
 
-/* Fields that usage is not grouped by are "". */
+/* What usage is grouped by; of the last three at most one. */
+enum reader_by {
+    READER_BY_USER = 1,
+    READER_BY_PROJECT = 2,
+    READER_BY_SITE = 4,
+    READER_BY_ACCOUNT = 8,
+    READER_BY_FUNDER = 16,
+    READER_BY_GRANT = 32,
+    READER_BY_QOS = 64,
+    READER_BY_MACHINE = 128,
+    READER_BY_DAY = 256,
+    READER_BY_WEEK = 512,
+    READER_BY_MONTH = 1024,
+};
+enum { READER_KEYS = 9 };
+
+/* In the order of enum reader_by, the last one a period's first day; "" where not grouped by. */
 struct reader_usage {
-    const char *user, *project, *site, *account;
+    const char *key[READER_KEYS];
     int64_t jobs;
     credit_micro charged, refunded;
 };
@@ -85,7 +101,7 @@ void reader_statement (struct reader *reader, const char *who, const char *accou
                        void (*done) (void *arg, const struct err *err,
                                      const struct reader_statement *statement),
                        void *arg);
-enum reader_list { READER_PROJECTS, READER_USERS, READER_ACCOUNTS, READER_SITES };
+enum reader_list { READER_PROJECTS, READER_USERS, READER_ACCOUNTS, READER_SITES, READER_FUNDERS };
 void reader_list (struct reader *reader, const char *who, enum reader_list kind,
                   void (*done) (void *arg, const struct err *err, const struct reader_item *item,
                                 uint32_t count),
@@ -101,19 +117,19 @@ void reader_ended (struct reader *reader, time_us now,
                    void *arg);
 /* What was charged and refunded in [from, to) by the moment of recording; account "": all that who
  * sees. ERR_LIMIT for more than READER_LINES_MAX rows, here and for holds. */
-enum reader_by {
-    READER_BY_USER = 1,
-    READER_BY_PROJECT = 2,
-    READER_BY_SITE = 4,
-    READER_BY_ACCOUNT = 8
-};
 void reader_usage (struct reader *reader, const char *who, const char *account, time_us from,
                    time_us to, unsigned by,
                    void (*done) (void *arg, const struct err *err, const struct reader_usage *row,
                                  uint32_t count),
                    void *arg);
-/* Open holds that expire at a moment or earlier. */
-void reader_holds (struct reader *reader, const char *who, const char *account, time_us expired,
+/* Open holds that expired at a moment or earlier (at most 256). */
+void reader_stale (struct reader *reader, time_us expired,
+                   void (*done) (void *arg, const struct err *err, const int64_t *hold_id,
+                                 uint32_t count),
+                   void *arg);
+/* Open holds that expire at a moment or earlier; site: its own too, or NULL. */
+void reader_holds (struct reader *reader, const char *who, const char *site, const char *account,
+                   time_us expired,
                    void (*done) (void *arg, const struct err *err, const struct reader_hold *row,
                                  uint32_t count),
                    void *arg);

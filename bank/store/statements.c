@@ -26,20 +26,29 @@
     " UNION SELECT unnest ($3::bigint[])), "                                                       \
     "reach (id, depth) AS (SELECT id, 0 FROM seed UNION "                                          \
     " SELECT f.fallback_id, r.depth + 1 FROM reach r "                                             \
-    " JOIN account_fallback f ON f.account_id = r.id WHERE r.depth < 4) "
+    " JOIN account_fallback f ON f.account_id = r.id WHERE r.depth < 4), "                         \
+    "needed (id, depth) AS (SELECT id, min (depth) FROM reach GROUP BY id "                        \
+    " UNION ALL SELECT d.id, 9 FROM (SELECT DISTINCT a.project_id FROM reach r "                   \
+    "  JOIN account a ON a.id = r.id) p JOIN account d ON d.project_id = p.project_id AND "        \
+    "  d.class = 'DEBT' WHERE d.id NOT IN (SELECT id FROM reach)) "
 
 #define ALLOCS                                                                                     \
     CLOSURE "SELECT b.allocation_id, l.account_id, l.valid_from, l.valid_to, l.credit_limit, "     \
-            "b.granted, b.settled, b.posted, b.held "                                              \
-            "FROM (SELECT DISTINCT id FROM reach) r "                                              \
+            "b.granted, b.settled, b.posted, b.held, l.award_id, "                                 \
+            "(SELECT string_agg (x.kind || '=' || CASE WHEN x.exclude THEN '-' ELSE '' END || "     \
+            " x.name, ' ' ORDER BY x.position) FROM allocation_scope x "                           \
+            " WHERE x.allocation_id = l.id) FROM needed r "                                        \
             "JOIN allocation l ON l.account_id = r.id "                                            \
             "JOIN balance b ON b.allocation_id = l.id ORDER BY b.allocation_id"
 
-/* Who sees what: $1 is the caller's identity, or '' for those who see everything. */
+/* Who sees what of project p: $1 is the caller's identity, or '' for those who see everything; people
+ * see their projects and those below what they lead, managers and auditors all. */
 #define SEES                                                                                       \
     "($1::text[] = '{\"\"}' OR EXISTS (SELECT 1 FROM membership m JOIN person pe ON "              \
     "pe.id = m.person_id WHERE m.project_id = p.id AND pe.identity = ($1::text[])[1] AND "         \
-    "m.valid_to = 9223372036854775807))"
+    "m.valid_to = 9223372036854775807) OR EXISTS (SELECT 1 FROM person pe WHERE "                  \
+    "pe.identity = ($1::text[])[1] AND (has_role (pe.id, 'manager') OR "                           \
+    "has_role (pe.id, 'auditor') OR leads_above (pe.id, p.id))))"
 
 /* "kind name=ppm;…" of a card; names have no ";". */
 #define FACTORS                                                                                    \
@@ -75,7 +84,7 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
          "SELECT h.id, h.op_id, h.site, h.site_job, h.component, h.incarnation, h.grid_job, "
          "h.asked_id, h.account_id, h.identity, h.procs, h.walltime_us, h.start_at, "
          "h.expires_at, h.rate_version, h.rate_ppm, h.amount, h.open, h.extra_ppm, h.qos_ppm, "
-         "h.class_ppm, h.group_ppm, h.pe_milli, "
+         "h.class_ppm, h.group_ppm, h.pe_milli, h.qos, h.machine, "
          "(SELECT string_agg (concat_ws (':', g.allocation_id, g.amount, g.settled, g.released), "
          " ',' ORDER BY g.leg) FROM hold_leg g WHERE g.hold_id = h.id) FROM " HOLDS " h"},
     [ST_USAGES] =
@@ -85,9 +94,12 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
          "(SELECT $1::bigint[]) unused, " USAGES " u"},
     [ST_ACCOUNTS] = {"accounts", CLOSURE
                      "SELECT a.id, a.name, a.project_id, p.name, "
-                     "(SELECT string_agg (f.fallback_id::text, ',' ORDER BY f.position) "
-                     " FROM account_fallback f WHERE f.account_id = a.id), r.depth "
-                     "FROM (SELECT id, min (depth) AS depth FROM reach GROUP BY id) r JOIN account a ON a.id = r.id "
+                     "(SELECT string_agg (concat_ws ('/', f.fallback_id, f.site, f.qos), ',' "
+                     " ORDER BY f.position) FROM account_fallback f WHERE f.account_id = a.id), "
+                     "r.depth, a.class = 'DEBT', a.closed_op IS NOT NULL, project_ancestors (a.project_id), "
+                     "(SELECT string_agg (x.kind || '=' || CASE WHEN x.exclude THEN '-' ELSE '' END || "
+                     " x.name, ' ' ORDER BY x.position) FROM account_scope x WHERE x.account_id = a.id) "
+                     "FROM needed r JOIN account a ON a.id = r.id "
                      "LEFT JOIN project p ON p.id = a.project_id ORDER BY a.id"},
     [ST_ALLOCS] = {"allocs", ALLOCS},
     [ST_RATES] =
@@ -104,11 +116,16 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
          "LEFT JOIN site_ack s ON s.site = k.site"},
     [ST_MEMBERS] =
         {"members",
-         "SELECT p.id, p.identity, m.id, m.project_id, m.role, m.valid_from, m.valid_to "
+         "SELECT p.id, p.identity, m.id, m.project_id, m.role, m.valid_from, m.valid_to, "
+         "has_role (p.id, 'manager'), has_role (p.id, 'auditor') "
          "FROM (SELECT DISTINCT unnest ($1::text[])) AS k (identity) JOIN person p ON p.identity = k.identity "
          "LEFT JOIN membership m ON m.person_id = p.id AND m.valid_to = 9223372036854775807"},
-    [ST_PROJECTS] = {"projects", "SELECT p.id, p.name FROM unnest ($1::text[]) AS k (name) "
-                                 "JOIN project p ON p.name = k.name"},
+    [ST_PROJECTS] = {"projects", "SELECT p.id, p.name, project_ancestors (p.id) FROM "
+                                 "unnest ($1::text[]) AS k (name) JOIN project p ON p.name = k.name"},
+    [ST_FUNDERS] = {"funders", "SELECT f.id, f.name FROM unnest ($1::text[]) AS k (name) "
+                               "JOIN funder f ON f.name = k.name"},
+    [ST_GRANTS] = {"grants", "SELECT g.id, g.funder_id, g.account_id FROM unnest ($1::bigint[]) AS k (id) "
+                             "JOIN award g ON g.id = k.id"},
     /* Who earned a charge says its entry; what went on to bank:expired (-1) is another one. */
     [ST_PAID] =
         {"paid",
@@ -129,8 +146,16 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
          "$3::bytea[], $4::bytea[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], "
          "$10::bigint[], $11::bigint[], $12::bigint[], $13::bytea[])"},
     [ST_ADD_PROJECT] = {"add_project",
-                        "INSERT INTO project (id, name, description, op_id) SELECT * FROM unnest "
-                        "($1::bigint[], $2::text[], $3::text[], $4::bigint[])"},
+                        "INSERT INTO project (id, name, description, op_id, parent_id) "
+                        "SELECT id, name, description, op_id, nullif (parent_id, 0) FROM unnest "
+                        "($1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::bigint[]) "
+                        "AS n (id, name, description, op_id, parent_id) ORDER BY id"},
+    [ST_ADD_FUNDER] = {"add_funder",
+                       "INSERT INTO funder (id, name, description, op_id) SELECT * FROM unnest "
+                       "($1::bigint[], $2::text[], $3::text[], $4::bigint[])"},
+    [ST_ADD_ROLE] = {"add_role",
+                     "INSERT INTO bank_role (op_id, person_id, role, granted) SELECT * FROM unnest "
+                     "($1::bigint[], $2::bigint[], $3::text[], $4::boolean[])"},
     [ST_ADD_PERSON] =
         {"add_person",
          "INSERT INTO person (id, identity, op_id) SELECT * FROM unnest ($1::bigint[], "
@@ -151,13 +176,32 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
                            "DELETE FROM account_fallback WHERE account_id = ANY ($1::bigint[])"},
     [ST_ADD_FALLBACKS] =
         {"add_fallbacks",
-         "INSERT INTO account_fallback (account_id, position, fallback_id) SELECT * FROM unnest "
-         "($1::bigint[], $2::bigint[], $3::bigint[])"},
+         "INSERT INTO account_fallback (account_id, position, fallback_id, site, qos) SELECT * FROM "
+         "unnest ($1::bigint[], $2::bigint[], $3::bigint[], $4::text[], $5::text[])"},
+    [ST_DROP_SCOPES] = {"drop_scopes",
+                        "DELETE FROM account_scope WHERE account_id = ANY ($1::bigint[])"},
+    [ST_ADD_SCOPES] =
+        {"add_scopes",
+         "INSERT INTO account_scope (account_id, position, kind, name, exclude) SELECT * FROM "
+         "unnest ($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::boolean[])"},
+    [ST_CLOSE_ACCOUNT] = {"close_account",
+                          "UPDATE account a SET closed_op = n.op FROM unnest ($1::bigint[], "
+                          "$2::bigint[]) AS n (id, op) WHERE a.id = n.id"},
+    [ST_ADD_AWARD] =
+        {"add_award",
+         "INSERT INTO award (id, funder_id, account_id, reference, op_id) SELECT * FROM unnest "
+         "($1::bigint[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[])"},
     [ST_ADD_ALLOC] =
         {"add_alloc",
          "INSERT INTO allocation (id, account_id, valid_from, valid_to, credit_limit, "
-         "description, op_id) SELECT * FROM unnest ($1::bigint[], $2::bigint[], $3::bigint[], "
-         "$4::bigint[], $5::bigint[], $6::text[], $7::bigint[])"},
+         "description, op_id, award_id) SELECT id, account_id, valid_from, valid_to, credit_limit, "
+         "description, op_id, nullif (award_id, 0) FROM unnest ($1::bigint[], $2::bigint[], "
+         "$3::bigint[], $4::bigint[], $5::bigint[], $6::text[], $7::bigint[], $8::bigint[]) AS n (id, "
+         "account_id, valid_from, valid_to, credit_limit, description, op_id, award_id)"},
+    [ST_ADD_ALLOC_SCOPES] =
+        {"add_alloc_scopes",
+         "INSERT INTO allocation_scope (allocation_id, position, kind, name, exclude) SELECT * FROM "
+         "unnest ($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::boolean[])"},
     [ST_PUT_LIMIT] =
         {"put_limit",
          "UPDATE allocation l SET credit_limit = n.credit_limit FROM unnest ($1::bigint[], "
@@ -184,15 +228,21 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
         {"add_hold",
          "INSERT INTO hold (id, op_id, site, site_job, component, incarnation, grid_job, "
          "asked_id, account_id, identity, procs, walltime_us, start_at, expires_at, "
-         "rate_version, rate_ppm, amount, open, extra_ppm, qos_ppm, class_ppm, group_ppm, pe_milli) "
-         "SELECT * FROM unnest ($1::bigint[], "
+         "rate_version, rate_ppm, amount, open, extra_ppm, qos_ppm, class_ppm, group_ppm, pe_milli, "
+         "qos, machine) SELECT * FROM unnest ($1::bigint[], "
          "$2::bigint[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[], "
          "$8::bigint[], $9::bigint[], $10::text[], $11::bigint[], $12::bigint[], $13::bigint[], "
          "$14::bigint[], $15::bigint[], $16::bigint[], $17::bigint[], $18::boolean[], "
-         "$19::bigint[], $20::bigint[], $21::bigint[], $22::bigint[], $23::bigint[])"},
+         "$19::bigint[], $20::bigint[], $21::bigint[], $22::bigint[], $23::bigint[], $24::text[], "
+         "$25::text[])"},
     [ST_PUT_HOLD] = {"put_hold",
                      "UPDATE hold h SET open = n.open FROM unnest ($1::bigint[], $2::boolean[]) "
                      "AS n (id, open) WHERE h.id = n.id AND h.open <> n.open"},
+    [ST_LENGTHEN_HOLD] =
+        {"lengthen_hold",
+         "UPDATE hold h SET amount = n.amount, walltime_us = n.walltime_us, expires_at = n.expires_at "
+         "FROM unnest ($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[]) AS n (id, amount, "
+         "walltime_us, expires_at) WHERE h.id = n.id"},
     [ST_ADD_LEG] =
         {"add_leg",
          "INSERT INTO hold_leg (hold_id, leg, allocation_id, amount, settled, released) "
@@ -206,13 +256,14 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
     [ST_PUT_USAGE] =
         {"put_usage",
          "INSERT INTO usage (id, site, site_job, component, incarnation, grid_job, hold_id, "
-         "account_id, identity, procs, start_at, end_at, total, final) "
+         "account_id, identity, procs, start_at, end_at, total, final, qos, machine) "
          "SELECT id, site, site_job, component, incarnation, grid_job, nullif (hold_id, 0), "
-         "account_id, identity, procs, start_at, end_at, total, final FROM unnest "
+         "account_id, identity, procs, start_at, end_at, total, final, qos, machine FROM unnest "
          "($1::bigint[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::text[], "
          "$7::bigint[], $8::bigint[], $9::text[], $10::bigint[], $11::bigint[], $12::bigint[], "
-         "$13::bigint[], $14::boolean[]) AS n (id, site, site_job, component, incarnation, "
-         "grid_job, hold_id, account_id, identity, procs, start_at, end_at, total, final) "
+         "$13::bigint[], $14::boolean[], $15::text[], $16::text[]) AS n (id, site, site_job, "
+         "component, incarnation, grid_job, hold_id, account_id, identity, procs, start_at, end_at, "
+         "total, final, qos, machine) "
          "ON CONFLICT (id) DO UPDATE SET procs = excluded.procs, end_at = excluded.end_at, "
          "total = excluded.total, final = excluded.final"},
     [ST_ADD_CHARGE] =
@@ -279,7 +330,7 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
          "coalesce (sum (e.amount) FILTER (WHERE e.layer = 'P'), 0)::bigint, "
          "coalesce (sum (e.amount) FILTER (WHERE e.layer = 'H'), 0)::bigint, "
          "coalesce (sum (e.amount) FILTER (WHERE e.layer = 'P' AND e.recorded_at >= "
-         "($3::bigint[])[1] AND o.kind IN ('deposit', 'withdraw', 'transfer')), 0)::bigint, "
+         "($3::bigint[])[1] AND o.kind IN ('deposit', 'grant', 'withdraw', 'transfer', 'split', 'account-close')), 0)::bigint, "
          "coalesce (-sum (e.amount) FILTER (WHERE e.layer = 'P' AND e.recorded_at >= "
          "($3::bigint[])[1] AND o.kind IN ('charge', 'refund')), 0)::bigint, "
          "(SELECT coalesce (sum (l.credit_limit), 0)::bigint FROM allocation l JOIN account a2 ON "
@@ -304,6 +355,7 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
     [BANK_STMT_COUNT + RD_PROJECTS] =
         {"rd_projects",
          "SELECT p.name, p.name, concat_ws ('; ', nullif (p.description, ''), "
+         "(SELECT 'part of ' || u.name FROM project u WHERE u.id = p.parent_id), "
          "(SELECT 'members: ' || string_agg (pe.identity || CASE m.role WHEN 'lead' THEN ' (lead)' "
          "ELSE '' END, "
          " ', ' ORDER BY pe.identity) FROM membership m JOIN person pe ON pe.id = m.person_id "
@@ -315,16 +367,18 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
          "coalesce (string_agg (p.name || ': ' || m.role, ', ' ORDER BY p.name), '') "
          "FROM person pe LEFT JOIN (membership m JOIN project p ON p.id = m.project_id AND "
          " m.valid_to = 9223372036854775807) ON m.person_id = pe.id "
-         "WHERE $1::text[] = '{\"\"}' OR (p.id IS NOT NULL AND EXISTS (SELECT 1 FROM membership m2 "
-         " JOIN person pe2 ON pe2.id = m2.person_id WHERE m2.project_id = p.id AND "
-         " pe2.identity = ($1::text[])[1] AND m2.valid_to = 9223372036854775807)) "
+         "WHERE $1::text[] = '{\"\"}' OR (p.id IS NOT NULL AND " SEES ") "
          "GROUP BY pe.identity ORDER BY pe.identity"},
     [BANK_STMT_COUNT +
         RD_ACCOUNTS] = {"rd_accounts",
-                        "SELECT a.name, p.name, coalesce ((SELECT 'falls back to ' || string_agg "
-                        "(x.name, ', ' ORDER BY f.position) "
-                        " FROM account_fallback f JOIN account x ON x.id = f.fallback_id WHERE "
-                        "f.account_id = a.id), '') "
+                        "SELECT a.name, p.name, concat_ws ('; ', (SELECT 'falls back to ' || "
+                        "string_agg (concat (nullif (f.site, '') || ':', x.name, '@' || nullif "
+                        "(f.qos, '')), ', ' ORDER BY f.position) FROM account_fallback f JOIN "
+                        "account x ON x.id = f.fallback_id WHERE f.account_id = a.id), "
+                        "(SELECT 'for ' || string_agg (CASE WHEN x.exclude THEN '-' ELSE '' END || "
+                        "x.name, ', ' ORDER BY x.position) FROM account_scope x WHERE "
+                        "x.account_id = a.id), CASE WHEN a.closed_op IS NOT NULL THEN 'closed' END, "
+                        "CASE a.class WHEN 'DEBT' THEN 'what the project owes' END) "
                         "FROM account a JOIN project p ON p.id = a.project_id WHERE " SEES
                         " ORDER BY a.name"},
     [BANK_STMT_COUNT + RD_SITES] =
@@ -341,32 +395,41 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
     /* Allocations that have ended with something left that nothing holds. */
     [BANK_STMT_COUNT + RD_ENDED] = {"rd_ended",
         "SELECT l.id FROM allocation l JOIN balance b ON b.allocation_id = l.id "
-        "WHERE l.valid_to <= ($1::bigint[])[1] AND b.posted > b.held ORDER BY l.valid_to, l.id LIMIT 256"},
-    /* $1 who, $2 account or none, $3 from, to, lines, then whether to group by user, project, site,
-     * account: what was charged and given back in the period, by who paid. */
+        "WHERE l.valid_to <= ($1::bigint[])[1] AND (b.posted > b.held OR (b.posted < 0 AND b.held = 0)) ORDER BY l.valid_to, l.id LIMIT 256"},
+    /* $1 who, $2 account or none, $3 from, to, lines, then whether to group by each of enum reader_by:
+     * what was charged and given back in the period, by who paid. */
     [BANK_STMT_COUNT + RD_USAGE] = {"rd_usage",
-        "WITH moved AS (SELECT c.usage_id, g.allocation_id, g.amount AS charged, 0 AS refunded "
+        "WITH moved AS (SELECT c.usage_id, g.allocation_id, g.amount AS charged, 0 AS refunded, o.recorded_at "
         " FROM op o JOIN charge c ON c.op_id = o.id JOIN charge_leg g ON g.charge_id = c.id "
         " WHERE o.recorded_at >= ($3::bigint[])[1] AND o.recorded_at < ($3::bigint[])[2] AND o.kind = 'charge' "
-        " UNION ALL SELECT c.usage_id, r.allocation_id, 0, r.amount "
+        " UNION ALL SELECT c.usage_id, r.allocation_id, 0, r.amount, o.recorded_at "
         " FROM op o JOIN refund_leg r ON r.op_id = o.id JOIN charge c ON c.id = r.charge_id "
-        " WHERE o.recorded_at >= ($3::bigint[])[1] AND o.recorded_at < ($3::bigint[])[2] AND o.kind = 'refund') "
-        "SELECT CASE WHEN ($3::bigint[])[4] = 1 THEN u.identity ELSE '' END, "
+        " WHERE o.recorded_at >= ($3::bigint[])[1] AND o.recorded_at < ($3::bigint[])[2] AND o.kind = 'refund'), "
+        "timed AS (SELECT *, to_timestamp (recorded_at / 1000000) AT TIME ZONE 'UTC' AS at FROM moved) SELECT "
+        "CASE WHEN ($3::bigint[])[4] = 1 THEN u.identity ELSE '' END, "
         "CASE WHEN ($3::bigint[])[5] = 1 THEN coalesce (p.name, '') ELSE '' END, "
         "CASE WHEN ($3::bigint[])[6] = 1 THEN u.site ELSE '' END, "
         "CASE WHEN ($3::bigint[])[7] = 1 THEN a.name ELSE '' END, "
+        "CASE WHEN ($3::bigint[])[8] = 1 THEN coalesce (f.name, '') ELSE '' END, "
+        "CASE WHEN ($3::bigint[])[9] = 1 THEN coalesce ('grant.' || g.id, '') ELSE '' END, "
+        "CASE WHEN ($3::bigint[])[10] = 1 THEN u.qos ELSE '' END, "
+        "CASE WHEN ($3::bigint[])[11] = 1 THEN u.machine ELSE '' END, "
+        "CASE 1 WHEN ($3::bigint[])[12] THEN to_char (m.at, 'YYYY-MM-DD') WHEN ($3::bigint[])[13] THEN "
+        "to_char (date_trunc ('week', m.at), 'YYYY-MM-DD') WHEN ($3::bigint[])[14] THEN "
+        "to_char (date_trunc ('month', m.at), 'YYYY-MM-DD') ELSE '' END, "
         "count (DISTINCT u.id), sum (m.charged)::bigint, sum (m.refunded)::bigint "
-        "FROM moved m JOIN usage u ON u.id = m.usage_id JOIN allocation l ON l.id = m.allocation_id "
+        "FROM timed m JOIN usage u ON u.id = m.usage_id JOIN allocation l ON l.id = m.allocation_id "
         "JOIN account a ON a.id = l.account_id LEFT JOIN project p ON p.id = a.project_id "
+        "LEFT JOIN award g ON g.id = l.award_id LEFT JOIN funder f ON f.id = g.funder_id "
         "WHERE " SEES " AND (cardinality ($2::text[]) = 0 OR a.name = ANY ($2::text[])) "
-        "GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4 LIMIT ($3::bigint[])[3]"},
+        "GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9 ORDER BY 1, 2, 3, 4, 5, 6, 7, 8, 9 LIMIT ($3::bigint[])[3]"},
     /* $1 who, $2 account or none, $3 expired before, lines: open holds. */
     [BANK_STMT_COUNT + RD_HOLDS] = {"rd_holds",
         "SELECT h.id, a.name, h.identity, h.site, h.grid_job, h.site_job, h.component, h.incarnation, "
         "h.amount, (SELECT coalesce (sum (g.amount - g.settled - g.released), 0)::bigint FROM hold_leg g "
         " WHERE g.hold_id = h.id), h.start_at, h.expires_at "
         "FROM hold h JOIN account a ON a.id = h.account_id JOIN project p ON p.id = a.project_id "
-        "WHERE h.open AND " SEES " AND (cardinality ($2::text[]) = 0 OR a.name = ANY ($2::text[])) "
+        "WHERE h.open AND (h.site = ($1::text[])[2] OR " SEES ") AND (cardinality ($2::text[]) = 0 OR a.name = ANY ($2::text[])) "
         "AND h.expires_at <= ($3::bigint[])[1] ORDER BY h.expires_at, h.id LIMIT ($3::bigint[])[2]"},
     /* $1 first number (0: the newest) and lines. */
     [BANK_STMT_COUNT + RD_BLOCKS] = {"rd_blocks",
@@ -438,5 +501,67 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
         "UNION ALL SELECT 'blocks follow one another without gaps', count (*), "
         "  count (*) FILTER (WHERE number <> before + 1 OR first_op <> due), "
         "  'block ' || min (number) FILTER (WHERE number <> before + 1 OR first_op <> due) FROM linked"},
+    [BANK_STMT_COUNT + RD_FUNDERS] = {"rd_funders",
+        "SELECT f.name, '', concat_ws ('; ', nullif (f.description, ''), count (g.id) || ' grants') "
+        "FROM funder f LEFT JOIN award g ON g.funder_id = f.id WHERE $1::text[] IS NOT NULL "
+        "GROUP BY f.id ORDER BY f.name"},
+    /* $1 who: one row for those who may read everybody's operations. */
+    [BANK_STMT_COUNT + RD_AUDITS] = {"rd_audits",
+        "SELECT 1 WHERE $1::text[] = '{\"\"}' OR EXISTS (SELECT FROM person pe WHERE "
+        "pe.identity = ($1::text[])[1] AND has_role (pe.id, 'auditor'))"},
+    /* $1 expired before: open holds that no site has closed. */
+    [BANK_STMT_COUNT + RD_STALE] = {"rd_stale",
+        "SELECT h.id FROM hold h WHERE h.open AND h.expires_at <= ($1::bigint[])[1] "
+        "ORDER BY h.expires_at, h.id LIMIT 256"},
+    [BANK_STMT_COUNT + RD_ROLES] = {"rd_roles",
+        "SELECT pe.identity, r.role FROM person pe CROSS JOIN (VALUES ('auditor'), ('manager')) r (role) "
+        "WHERE has_role (pe.id, r.role) AND ($1::text[] = '{\"\"}' OR pe.identity = ($1::text[])[1] OR "
+        "EXISTS (SELECT FROM person me WHERE me.identity = ($1::text[])[1] AND (has_role (me.id, "
+        "'manager') OR has_role (me.id, 'auditor')))) ORDER BY pe.identity, r.role"},
+    /* $1 who, $2 funder or none, $3 a grant or 0. */
+    [BANK_STMT_COUNT + RD_GRANTS] = {"rd_grants",
+        "SELECT g.id, f.name, g.reference, a.name, p.name, sum (b.granted)::bigint, "
+        "sum (b.settled)::bigint, sum (b.held)::bigint, sum (b.posted - b.held)::bigint, "
+        "sum (b.granted - b.settled - b.posted)::bigint, min (l.valid_from), max (l.valid_to), "
+        "count (DISTINCT l.account_id), o.recorded_at FROM award g JOIN funder f ON f.id = g.funder_id "
+        "JOIN account a ON a.id = g.account_id JOIN project p ON p.id = a.project_id "
+        "JOIN op o ON o.id = g.op_id JOIN allocation l ON l.award_id = g.id "
+        "JOIN balance b ON b.allocation_id = l.id WHERE " SEES " AND (cardinality ($2::text[]) = 0 OR "
+        "f.name = ANY ($2::text[])) AND (($3::bigint[])[1] = 0 OR g.id = ($3::bigint[])[1]) "
+        "GROUP BY g.id, f.name, a.name, p.name, o.recorded_at ORDER BY g.id"},
+    /* $1 grant, from, to: what moved per day (UTC); all before is day -1. */
+    [BANK_STMT_COUNT + RD_GRANT_DAYS] = {"rd_grant_days",
+        "SELECT CASE WHEN e.recorded_at < ($1::bigint[])[2] THEN -1 ELSE e.recorded_at / 86400000000 END, "
+        "coalesce (sum (e.amount) FILTER (WHERE o.kind IN ('grant', 'deposit', 'withdraw', "
+        "'account-close')), 0)::bigint, "
+        "coalesce (-sum (e.amount) FILTER (WHERE o.kind IN ('charge', 'refund')), 0)::bigint, "
+        "sum (e.amount)::bigint FROM allocation l JOIN entry e ON e.account_id = l.account_id AND "
+        "e.allocation_id = l.id AND e.layer = 'P' JOIN op o ON o.id = e.op_id "
+        "WHERE l.award_id = ($1::bigint[])[1] AND e.recorded_at < ($1::bigint[])[3] GROUP BY 1 ORDER BY 1"},
+    /* $1 grant, from, to: who used it. */
+    [BANK_STMT_COUNT + RD_GRANT_SHARES] = {"rd_grant_shares",
+        "SELECT p.name, a.name, u.site, count (DISTINCT u.id), sum (m.amount)::bigint FROM "
+        "(SELECT c.usage_id, g.allocation_id, g.amount FROM op o JOIN charge c ON c.op_id = o.id "
+        "  JOIN charge_leg g ON g.charge_id = c.id WHERE o.recorded_at >= ($1::bigint[])[2] AND "
+        "  o.recorded_at < ($1::bigint[])[3] AND o.kind = 'charge' "
+        " UNION ALL SELECT c.usage_id, r.allocation_id, -r.amount FROM op o JOIN refund_leg r ON "
+        "  r.op_id = o.id JOIN charge c ON c.id = r.charge_id WHERE o.recorded_at >= ($1::bigint[])[2] AND "
+        "  o.recorded_at < ($1::bigint[])[3] AND o.kind = 'refund') m "
+        "JOIN usage u ON u.id = m.usage_id JOIN allocation l ON l.id = m.allocation_id "
+        "JOIN account a ON a.id = l.account_id JOIN project p ON p.id = a.project_id "
+        "WHERE l.award_id = ($1::bigint[])[1] GROUP BY 1, 2, 3 ORDER BY 5 DESC, 1, 2, 3 LIMIT 1000"},
+    /* $1 who and a site's own name, $2 site or none, $3 ended from, to, after, lines. */
+    [BANK_STMT_COUNT + RD_JOBS] = {"rd_jobs",
+        "SELECT u.id, u.site, u.site_job, u.component, u.incarnation, u.grid_job, u.identity, a.name, "
+        "u.procs, u.start_at, u.end_at, u.total, (SELECT coalesce (sum (r.amount), 0)::bigint FROM "
+        "  charge c JOIN refund_leg r ON r.charge_id = c.id WHERE c.usage_id = u.id), u.final, u.hold_id, "
+        "(SELECT count (*) FROM charge c WHERE c.usage_id = u.id), last.op_id, last.formula, o.recorded_at "
+        "FROM usage u JOIN account a ON a.id = u.account_id LEFT JOIN project p ON p.id = a.project_id "
+        "CROSS JOIN LATERAL (SELECT c.op_id, c.formula FROM charge c WHERE c.usage_id = u.id "
+        "  ORDER BY c.id DESC LIMIT 1) last JOIN op o ON o.id = last.op_id "
+        "WHERE u.id > ($3::bigint[])[3] AND u.end_at >= ($3::bigint[])[1] AND u.end_at < ($3::bigint[])[2] "
+        "AND u.id IN (SELECT c.usage_id FROM charge c WHERE c.end_at >= ($3::bigint[])[1] AND "
+        "  c.end_at < ($3::bigint[])[2]) AND (cardinality ($2::text[]) = 0 OR u.site = ANY ($2::text[])) "
+        "AND (u.site = ($1::text[])[2] OR " SEES ") ORDER BY u.id LIMIT ($3::bigint[])[4]"},
     /* clang-format on */
 };

@@ -47,8 +47,9 @@ static void write_ops (struct writer *w)
 
 static void write_people (struct writer *w)
 {
-    struct pgargs *projects = rows (w, "itti"), *persons = rows (w, "iti"),
-                  *members = rows (w, "iiitiii");
+    struct pgargs *projects = rows (w, "ittii"), *persons = rows (w, "iti"),
+                  *members = rows (w, "iiitiii"), *roles = rows (w, "iito"),
+                  *funders = rows (w, "itti");
     for (uint32_t i = 0; i < w->view->projects.count; i++) {
         const struct ledger_project *project = w->view->projects.item[i];
         if (!project->is_new)
@@ -57,9 +58,17 @@ static void write_people (struct writer *w)
         pgargs_text (projects, 1, project->name);
         pgargs_text (projects, 2, project->description);
         pgargs_i64 (projects, 3, project->op_id);
+        pgargs_i64 (projects, 4, project->ancestor_count ? project->ancestor[0] : 0);
     }
     for (uint32_t i = 0; i < w->view->persons.count; i++) {
         const struct ledger_person *person = w->view->persons.item[i];
+        if (person->role_op_id) {
+            enum ledger_role role = (enum ledger_role)person->role_changed;
+            pgargs_i64 (roles, 0, person->role_op_id);
+            pgargs_i64 (roles, 1, person->id);
+            pgargs_text (roles, 2, ledger_role_name (role));
+            pgargs_bool (roles, 3, (person->roles & role) != 0);
+        }
         if (!person->is_new)
             continue;
         pgargs_i64 (persons, 0, person->id);
@@ -78,23 +87,58 @@ static void write_people (struct writer *w)
         pgargs_i64 (members, 5, m->valid_to);
         pgargs_i64 (members, 6, m->op_id);
     }
+    for (uint32_t i = 0; i < w->view->funders.count; i++) {
+        const struct ledger_funder *funder = w->view->funders.item[i];
+        if (!funder->is_new)
+            continue;
+        pgargs_i64 (funders, 0, funder->id);
+        pgargs_text (funders, 1, funder->name);
+        pgargs_text (funders, 2, funder->description);
+        pgargs_i64 (funders, 3, funder->op_id);
+    }
+    put_rows (w, ST_ADD_FUNDER, funders);
+    put_rows (w, ST_ADD_ROLE, roles);
     put_rows (w, ST_ADD_PROJECT, projects);
     put_rows (w, ST_ADD_PERSON, persons);
     put_rows (w, ST_PUT_MEMBERSHIP, members);
 }
 
+static void scope_rows (struct pgargs *a, int64_t id, const struct ledger_scopes *scopes)
+{
+    for (uint32_t i = 0; i < scopes->count; i++) {
+        pgargs_i64 (a, 0, id);
+        pgargs_i64 (a, 1, i);
+        pgargs_text (a, 2, ledger_scope_name (scopes->item[i].kind));
+        pgargs_text (a, 3, scopes->item[i].name);
+        pgargs_bool (a, 4, scopes->item[i].exclude);
+    }
+}
+
+static void account_row (struct pgargs *a, const struct ledger_account *account)
+{
+    pgargs_i64 (a, 0, account->id);
+    pgargs_text (a, 1, account->name);
+    pgargs_text (a, 2, account->is_debt ? "DEBT" : account->project_id ? "PROJECT" : "SITE_EARNED");
+    pgargs_i64 (a, 3, account->project_id);
+    pgargs_i64 (a, 4, account->op_id);
+}
+
 static void write_accounts (struct writer *w)
 {
     struct pgargs *accounts = rows (w, "ittii"), *drops = rows (w, "i"),
-                  *fallbacks = rows (w, "iii");
+                  *fallbacks = rows (w, "iiitt"), *scope_drops = rows (w, "i"),
+                  *scopes = rows (w, "iitto"), *closed = rows (w, "ii");
     for (uint32_t i = 0; i < w->view->accounts.count; i++) {
         const struct ledger_account *account = w->view->accounts.item[i];
-        if (account->is_new) {
-            pgargs_i64 (accounts, 0, account->id);
-            pgargs_text (accounts, 1, account->name);
-            pgargs_text (accounts, 2, account->project_id ? "PROJECT" : "SITE_EARNED");
-            pgargs_i64 (accounts, 3, account->project_id);
-            pgargs_i64 (accounts, 4, account->op_id);
+        if (account->is_new)
+            account_row (accounts, account);
+        if (account->closed_dirty) {
+            pgargs_i64 (closed, 0, account->id);
+            pgargs_i64 (closed, 1, account->closed_op_id);
+        }
+        if (account->scopes_dirty) {
+            pgargs_i64 (scope_drops, 0, account->id);
+            scope_rows (scopes, account->id, &account->scopes);
         }
         if (!account->fallbacks_dirty)
             continue;
@@ -102,12 +146,33 @@ static void write_accounts (struct writer *w)
         for (uint32_t k = 0; k < account->fallback_count; k++) {
             pgargs_i64 (fallbacks, 0, account->id);
             pgargs_i64 (fallbacks, 1, k);
-            pgargs_i64 (fallbacks, 2, account->fallback[k]);
+            pgargs_i64 (fallbacks, 2, account->fallback[k].account_id);
+            pgargs_text (fallbacks, 3, account->fallback[k].site);
+            pgargs_text (fallbacks, 4, account->fallback[k].qos);
         }
     }
     put_rows (w, ST_ADD_ACCOUNT, accounts);
     put_rows (w, ST_DROP_FALLBACKS, drops);
     put_rows (w, ST_ADD_FALLBACKS, fallbacks);
+    put_rows (w, ST_DROP_SCOPES, scope_drops);
+    put_rows (w, ST_ADD_SCOPES, scopes);
+    put_rows (w, ST_CLOSE_ACCOUNT, closed);
+}
+
+static void write_grants (struct writer *w)
+{
+    struct pgargs *a = rows (w, "iiiti");
+    for (uint32_t i = 0; i < w->view->grants.count; i++) {
+        const struct ledger_grant *grant = w->view->grants.item[i];
+        if (!grant->is_new)
+            continue;
+        pgargs_i64 (a, 0, grant->id);
+        pgargs_i64 (a, 1, grant->funder_id);
+        pgargs_i64 (a, 2, grant->account_id);
+        pgargs_text (a, 3, grant->reference);
+        pgargs_i64 (a, 4, grant->op_id);
+    }
+    put_rows (w, ST_ADD_AWARD, a);
 }
 
 static void balance_row (struct pgargs *a, const struct ledger_alloc *alloc)
@@ -121,8 +186,9 @@ static void balance_row (struct pgargs *a, const struct ledger_alloc *alloc)
 
 static void write_allocs (struct writer *w)
 {
-    struct pgargs *allocs = rows (w, "iiiiiti"), *added = rows (w, "iiiii"),
-                  *changed = rows (w, "iiiii"), *limits = rows (w, "ii");
+    struct pgargs *allocs = rows (w, "iiiiitii"), *added = rows (w, "iiiii"),
+                  *changed = rows (w, "iiiii"), *limits = rows (w, "ii"),
+                  *scopes = rows (w, "iitto");
     for (uint32_t i = 0; i < w->view->touched.count; i++) {
         const struct ledger_alloc *alloc = w->view->touched.item[i];
         const struct ledger_account *account = ledger_account_by_id (w->view, alloc->account_id);
@@ -141,10 +207,13 @@ static void write_allocs (struct writer *w)
         pgargs_i64 (allocs, 4, alloc->credit_limit);
         pgargs_text (allocs, 5, alloc->description);
         pgargs_i64 (allocs, 6, alloc->op_id);
+        pgargs_i64 (allocs, 7, alloc->grant_id);
+        scope_rows (scopes, alloc->id, &alloc->scopes);
         if (account->project_id) /* system allocations have no balance row */
             balance_row (added, alloc);
     }
     put_rows (w, ST_ADD_ALLOC, allocs);
+    put_rows (w, ST_ADD_ALLOC_SCOPES, scopes);
     put_rows (w, ST_PUT_LIMIT, limits);
     put_rows (w, ST_ADD_BALANCE, added);
     put_rows (w, ST_PUT_BALANCE, changed);
@@ -202,42 +271,60 @@ static void hold_row (struct pgargs *a, const struct ledger_hold *hold)
     pgargs_i64 (a, 20, hold->class_ppm);
     pgargs_i64 (a, 21, hold->group_ppm);
     pgargs_i64 (a, 22, hold->pe_milli);
+    pgargs_text (a, 23, hold->qos);
+    pgargs_text (a, 24, hold->machine);
+}
+
+static void leg_row (struct pgargs *a, const struct ledger_hold *hold, uint32_t k, bool is_new)
+{
+    const struct ledger_leg *leg = &hold->leg[k];
+    unsigned col = 0;
+    pgargs_i64 (a, col++, hold->id);
+    pgargs_i64 (a, col++, k);
+    if (is_new) {
+        pgargs_i64 (a, col++, leg->allocation_id);
+        pgargs_i64 (a, col++, leg->amount);
+    }
+    pgargs_i64 (a, col++, leg->settled);
+    pgargs_i64 (a, col++, leg->released);
 }
 
 static void write_holds (struct writer *w)
 {
-    struct pgargs *added = rows (w, "iitttitiitiiiiiiioiiiii"), *changed = rows (w, "io");
+    struct pgargs *added = rows (w, "iitttitiitiiiiiiioiiiiitt"), *changed = rows (w, "io"),
+                  *longer = rows (w, "iiii");
     struct pgargs *legs = rows (w, "iiiiii"), *legs_changed = rows (w, "iiii");
     for (uint32_t i = 0; i < w->view->holds.count; i++) {
         const struct ledger_hold *hold = w->view->holds.item[i];
+        if (!hold->is_new && !hold->dirty)
+            continue;
         if (hold->is_new) {
             hold_row (added, hold);
-        } else if (hold->dirty) {
+        } else {
             pgargs_i64 (changed, 0, hold->id);
             pgargs_bool (changed, 1, hold->open);
         }
-        for (uint32_t k = 0; k < hold->leg_count && (hold->is_new || hold->dirty); k++) {
-            struct pgargs *a = hold->is_new ? legs : legs_changed;
-            unsigned col = 0;
-            pgargs_i64 (a, col++, hold->id);
-            pgargs_i64 (a, col++, k);
-            if (hold->is_new) {
-                pgargs_i64 (a, col++, hold->leg[k].allocation_id);
-                pgargs_i64 (a, col++, hold->leg[k].amount);
-            }
-            pgargs_i64 (a, col++, hold->leg[k].settled);
-            pgargs_i64 (a, col++, hold->leg[k].released);
+        if (!hold->is_new && hold->extended) {
+            pgargs_i64 (longer, 0, hold->id);
+            pgargs_i64 (longer, 1, hold->amount);
+            pgargs_i64 (longer, 2, hold->walltime);
+            pgargs_i64 (longer, 3, hold->expires);
+        }
+        for (uint32_t k = 0; k < hold->leg_count; k++) {
+            bool is_new = hold->is_new || hold->leg[k].is_new;
+            leg_row (is_new ? legs : legs_changed, hold, k, is_new);
         }
     }
     put_rows (w, ST_ADD_HOLD, added);
     put_rows (w, ST_ADD_LEG, legs);
     put_rows (w, ST_PUT_HOLD, changed);
+    put_rows (w, ST_LENGTHEN_HOLD, longer);
     put_rows (w, ST_PUT_LEG, legs_changed);
 }
 
 static void write_usages (struct writer *w)
 {
-    struct pgargs *a = rows (w, "itttitiitiiiio");
+    struct pgargs *a = rows (w, "itttitiitiiiiott");
     for (uint32_t i = 0; i < w->view->usages.count; i++) {
         const struct ledger_usage *usage = w->view->usages.item[i];
         if (!usage->dirty)
@@ -256,6 +343,8 @@ static void write_usages (struct writer *w)
         pgargs_i64 (a, 11, usage->end);
         pgargs_i64 (a, 12, usage->total);
         pgargs_bool (a, 13, usage->final);
+        pgargs_text (a, 14, usage->qos);
+        pgargs_text (a, 15, usage->machine);
     }
     put_rows (w, ST_PUT_USAGE, a);
 }
@@ -369,6 +458,7 @@ void write_send (const struct ledger_view *view, const struct seal *seal, struct
     if (view->admin) {
         write_people (&w);
         write_accounts (&w);
+        write_grants (&w);
         write_rates (&w);
         write_rights (&w);
     }

@@ -3,10 +3,8 @@
 
 #include "bank/svc/service_impl.h"
 
-enum { DESCRIPTION_MAX_BYTES = 1024 };
-
 /* An identity that the bank may know: a user of this grid. */
-static int user_check (const struct work *work, const char *identity, struct err *err)
+int user_check (const struct work *work, const char *identity, struct err *err)
 {
     struct principal p;
     if (principal_parse (identity, &p, err) < 0)
@@ -18,7 +16,7 @@ static int user_check (const struct work *work, const char *identity, struct err
     return 0;
 }
 
-static void submit_or_fail (struct work *work, int rc, const struct err *err)
+void submit_or_fail (struct work *work, int rc, const struct err *err)
 {
     if (rc < 0)
         work_fail (work, err);
@@ -37,7 +35,10 @@ void handle_project_create (void *self, struct rpccall *call, const ProtobufCMes
         rc = text_check ("the description", m->description, DESCRIPTION_MAX_BYTES, &err);
     if (rc == 0)
         rc = name_check ("project", m->name, &err);
+    if (rc == 0 && m->parent[0])
+        rc = name_check ("project", m->parent, &err);
     work->req.project.name = m->name;
+    work->req.project.parent = m->parent;
     work->req.project.description = m->description;
     submit_or_fail (work, rc, &err);
 }
@@ -75,21 +76,68 @@ void handle_member (void *self, struct rpccall *call, const ProtobufCMessage *re
     submit_or_fail (work, rc, &err);
 }
 
-static int account_names (struct work *work, const char *name, char **fallbacks, size_t count,
-                          struct err *err)
+/* A name that may be left out. */
+static int name_or_none (const char *what, const char *name, struct err *err)
 {
-    if (count > LEDGER_FALLBACKS_MAX)
+    return name[0] ? name_check (what, name, err) : 0;
+}
+
+static int account_fallbacks (struct work *work, char **plain, size_t plain_count,
+                              Nui__Bank__V1__Fallback **more, size_t more_count, struct err *err)
+{
+    size_t count = plain_count + more_count;
+    if (plain_count > LEDGER_FALLBACKS_MAX || count > LEDGER_FALLBACKS_MAX)
         return err_set (err, ERR_LIMIT, "%zu fallbacks, an account has at most %d", count,
                         LEDGER_FALLBACKS_MAX);
-    if (name_check ("account", name, err) < 0)
-        return err->code;
-    for (size_t i = 0; i < count; i++)
-        if (name_check ("fallback account", fallbacks[i], err) < 0)
+    struct ledger_fallback_ask *list = arena_array (work->arena, count, sizeof (*list));
+    for (size_t i = 0; i < count; i++) {
+        const Nui__Bank__V1__Fallback *m = i < plain_count ? NULL : more[i - plain_count];
+        list[i] = (struct ledger_fallback_ask){m ? m->account : plain[i], m ? m->site : "",
+                                               m ? m->qos : ""};
+        if (name_check ("fallback account", list[i].account, err) < 0 ||
+            name_or_none ("site", list[i].site, err) < 0 ||
+            name_or_none ("QoS", list[i].qos, err) < 0)
             return err->code;
-    work->req.account.name = name;
-    work->req.account.project = "";
-    work->req.account.fallbacks = (const char *const *)fallbacks;
+    }
+    work->req.account.fallbacks = list;
     work->req.account.fallback_count = (uint32_t)count;
+    return 0;
+}
+
+static int scope_read (struct work *work, const char *kind, const char *name,
+                       struct ledger_scope *scope, struct err *err)
+{
+    if (ledger_scope_parse (kind, name, scope, err) < 0)
+        return err->code;
+    bool person = scope->kind == LEDGER_SCOPE_USER && strcmp (scope->name, "ANY") != 0 &&
+                  strcmp (scope->name, "MEMBERS") != 0;
+    return person ? user_check (work, scope->name, err) : 0;
+}
+
+static int account_users (struct work *work, char **users, size_t count, struct err *err)
+{
+    if (count > LEDGER_SCOPES_MAX)
+        return err_set (err, ERR_LIMIT, "%zu users, an account names at most %d", count,
+                        LEDGER_SCOPES_MAX);
+    struct ledger_scope *scope = arena_array (work->arena, count, sizeof (*scope));
+    for (size_t i = 0; i < count; i++)
+        if (scope_read (work, "user", users[i], &scope[i], err) < 0)
+            return err->code;
+    work->req.account.scopes = (struct ledger_scopes){scope, (uint32_t)count};
+    return 0;
+}
+
+int scopes_read (struct work *work, Nui__Bank__V1__Scope **scopes, size_t count,
+                 struct ledger_scopes *out, struct err *err)
+{
+    if (count > LEDGER_SCOPES_MAX)
+        return err_set (err, ERR_LIMIT, "%zu scopes, an allocation has at most %d", count,
+                        LEDGER_SCOPES_MAX);
+    struct ledger_scope *scope = arena_array (work->arena, count, sizeof (*scope));
+    for (size_t i = 0; i < count; i++)
+        if (scope_read (work, scopes[i]->kind, scopes[i]->name, &scope[i], err) < 0)
+            return err->code;
+    *out = (struct ledger_scopes){scope, (uint32_t)count};
     return 0;
 }
 
@@ -101,9 +149,15 @@ void handle_account_create (void *self, struct rpccall *call, const ProtobufCMes
     int rc = request_begin (work, LEDGER_ACCOUNT_CREATE, &m->key,
                             &nui__bank__v1__done_reply__descriptor, &err);
     if (rc == 0)
-        rc = account_names (work, m->name, m->fallbacks, m->n_fallbacks, &err);
+        rc = name_check ("account", m->name, &err);
     if (rc == 0)
         rc = name_check ("project", m->project, &err);
+    if (rc == 0)
+        rc = account_fallbacks (work, m->fallbacks, m->n_fallbacks, m->site_fallbacks,
+                                m->n_site_fallbacks, &err);
+    if (rc == 0)
+        rc = account_users (work, m->users, m->n_users, &err);
+    work->req.account.name = m->name;
     work->req.account.project = m->project;
     submit_or_fail (work, rc, &err);
 }
@@ -116,7 +170,19 @@ void handle_account_modify (void *self, struct rpccall *call, const ProtobufCMes
     int rc = request_begin (work, LEDGER_ACCOUNT_MODIFY, &m->key,
                             &nui__bank__v1__done_reply__descriptor, &err);
     if (rc == 0)
-        rc = account_names (work, m->name, m->fallbacks, m->n_fallbacks, &err);
+        rc = name_check ("account", m->name, &err);
+    if (rc == 0)
+        rc = account_fallbacks (work, m->fallbacks, m->n_fallbacks, m->site_fallbacks,
+                                m->n_site_fallbacks, &err);
+    if (rc == 0)
+        rc = account_users (work, m->users, m->n_users, &err);
+    if (rc == 0 && ((m->keep_fallbacks && work->req.account.fallback_count) ||
+                    (!m->set_users && m->n_users)))
+        rc = err_set (&err, ERR_INVALID, "account: a list that is to be kept is there too");
+    work->req.account.name = m->name;
+    work->req.account.project = "";
+    work->req.account.keep_fallbacks = m->keep_fallbacks;
+    work->req.account.keep_scopes = !m->set_users;
     submit_or_fail (work, rc, &err);
 }
 
@@ -131,6 +197,10 @@ void handle_deposit (void *self, struct rpccall *call, const ProtobufCMessage *r
         rc = name_check ("account", m->account, &err);
     if (rc == 0)
         rc = text_check ("the description", m->description, DESCRIPTION_MAX_BYTES, &err);
+    if (rc == 0)
+        rc = scopes_read (work, m->scopes, m->n_scopes, &work->req.deposit.scopes, &err);
+    if (rc == 0)
+        rc = number_parse ("grant", m->grant_id, true, &work->req.deposit.grant_id, &err);
     work->req.deposit.account = m->account;
     work->req.deposit.amount = m->amount_micro;
     work->req.deposit.valid_from = m->valid_from_us;
@@ -190,17 +260,18 @@ void handle_site_set (void *self, struct rpccall *call, const ProtobufCMessage *
     submit_or_fail (work, rc, &err);
 }
 
-/* "alloc.7"; "" is 0 where that is allowed. */
-static int alloc_parse (const char *text, bool optional, int64_t *id_out, struct err *err)
+int number_parse (const char *prefix, const char *text, bool optional, int64_t *id_out,
+                  struct err *err)
 {
-    char prefix[8];
+    char got[8];
     uint64_t number;
     *id_out = 0;
     if (optional && !text[0])
         return 0;
-    if (id_parse (text, prefix, sizeof (prefix), &number, NULL) < 0 ||
-        strcmp (prefix, "alloc") != 0 || number == 0 || number > INT64_MAX)
-        return err_set (err, ERR_INVALID, "'%.64s' is not an allocation, such as alloc.7", text);
+    if (id_parse (text, got, sizeof (got), &number, NULL) < 0 || strcmp (got, prefix) != 0 ||
+        number == 0 || number > INT64_MAX)
+        return err_set (err, ERR_INVALID, "'%.64s' is not %s, such as %s.7", text,
+                        prefix[0] == 'a' ? "an allocation" : "a grant", prefix);
     *id_out = (int64_t)number;
     return 0;
 }
@@ -217,7 +288,7 @@ void handle_withdraw (void *self, struct rpccall *call, const ProtobufCMessage *
     if (rc == 0)
         rc = text_check ("the description", m->description, DESCRIPTION_MAX_BYTES, &err);
     if (rc == 0)
-        rc = alloc_parse (m->allocation_id, true, &work->req.withdraw.allocation_id, &err);
+        rc = number_parse ("alloc", m->allocation_id, true, &work->req.withdraw.allocation_id, &err);
     work->req.withdraw.account = m->account;
     work->req.withdraw.amount = m->amount_micro;
     work->req.withdraw.description = m->description;
@@ -238,7 +309,7 @@ void handle_transfer (void *self, struct rpccall *call, const ProtobufCMessage *
     if (rc == 0)
         rc = text_check ("the description", m->description, DESCRIPTION_MAX_BYTES, &err);
     if (rc == 0)
-        rc = alloc_parse (m->allocation_id, true, &work->req.transfer.allocation_id, &err);
+        rc = number_parse ("alloc", m->allocation_id, true, &work->req.transfer.allocation_id, &err);
     work->req.transfer.from = m->from_account;
     work->req.transfer.to = m->to_account;
     work->req.transfer.amount = m->amount_micro;
@@ -271,7 +342,7 @@ void handle_allocation_modify (void *self, struct rpccall *call, const ProtobufC
     int rc = request_begin (work, LEDGER_LIMIT_SET, &m->key, &nui__bank__v1__done_reply__descriptor,
                             &err);
     if (rc == 0)
-        rc = alloc_parse (m->allocation_id, false, &work->req.limit.allocation_id, &err);
+        rc = number_parse ("alloc", m->allocation_id, false, &work->req.limit.allocation_id, &err);
     work->req.limit.credit_limit = m->credit_limit_micro;
     submit_or_fail (work, rc, &err);
 }

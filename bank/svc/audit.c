@@ -59,7 +59,7 @@ static void not_freed (void *arena, void *p)
     (void)p;
 }
 
-static Nui__Bank__V1__Block *block_message (struct arena *arena, const struct audit_block *block)
+Nui__Bank__V1__Block *block_message (struct arena *arena, const struct audit_block *block)
 {
     ProtobufCAllocator allocator = {in_arena, not_freed, arena};
     Nui__Bank__V1__Block *out = arena_new (arena, Nui__Bank__V1__Block);
@@ -179,7 +179,7 @@ void handle_operations (void *self, struct rpccall *call, const ProtobufCMessage
     struct work *work = work_create (svc, call, request);
     const Nui__Bank__V1__OperationsRequest *m = work->request;
     if (number_ok (work, m->from_id, 1))
-        auditread_ops (svc->reader, m->from_id, limit_of (m->limit, OPERATIONS_MAX), on_ops, work);
+        auditread_ops (svc->reader, viewer (work), m->from_id, limit_of (m->limit, OPERATIONS_MAX), on_ops, work);
 }
 
 static void on_proof (void *arg, const struct err *err, const struct audit_block *block,
@@ -252,5 +252,6 @@ static void on_rules (void *arg, const struct err *err, const struct audit_rule 
 void handle_ledger_check (void *self, struct rpccall *call, const ProtobufCMessage *request)
 {
     struct bank_service *svc = self;
-    auditread_rules (svc->reader, on_rules, work_create (svc, call, request));
+    struct work *work = work_create (svc, call, request);
+    auditread_rules (svc->reader, viewer (work), on_rules, work);
 }

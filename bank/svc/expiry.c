@@ -1,5 +1,7 @@
-/* Every EXPIRY_PERIOD_S: allocations that have ended give back what they have left, one operation
- * each. Nothing depends on when it runs: an allocation pays nothing from its end on anyway. */
+/* Every EXPIRY_PERIOD_S: allocations that have ended give back what they have left, or leave a debt;
+ * holds that are stale for longer than the limit are released (rule H5). One operation each. Nothing
+ * depends on when it runs: an allocation pays nothing from its end on, and a stale hold counts until
+ * it is released. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +20,7 @@ struct expiry {
 struct ending {
     struct expiry *expiry;
     struct ledger_request req;
+    char hold_id[32];
 };
 
 static void settle (struct expiry *expiry)
@@ -26,39 +29,69 @@ static void settle (struct expiry *expiry)
         free (expiry);
 }
 
-static void on_expired (void *arg, const struct err *err, const void *bytes, size_t len)
+static void on_done (void *arg, const struct err *err, const void *bytes, size_t len)
 {
     struct ending *ending = arg;
+    struct expiry *expiry = ending->expiry;
+    struct log *log = expiry->gone ? NULL : expiry->svc->log;
     (void)bytes;
     (void)len;
     if (err->code)
-        log_event (ending->expiry->gone ? NULL : ending->expiry->svc->log, LOG_LEVEL_WARN, "bank",
-                   "not_expired", "allocation=%lld why=%s",
-                   (long long)ending->req.expire.allocation_id,
+        log_event (log, LOG_LEVEL_WARN, "bank", "not_expired", "kind=%s why=%s",
+                   ledger_kind_name (ending->req.kind),
                    log_quote (err->text, (char[ERR_TEXT_MAX]){0}, ERR_TEXT_MAX));
-    settle (ending->expiry);
+    else if (ending->req.kind == LEDGER_RELEASE)
+        log_event (log, LOG_LEVEL_WARN, "bank", "stale_hold_released", "hold=%s", ending->hold_id);
+    settle (expiry);
     free (ending);
+}
+
+/* A fresh key each time: an allocation may expire twice, when a refund or a repayment reached it after
+ * its end. What protects from doing it twice is that nothing is left. */
+static struct ending *ending_new (struct expiry *expiry, enum ledger_kind kind)
+{
+    struct ending *ending = calloc (1, sizeof (*ending));
+    if (!ending)
+        abort ();
+    ending->expiry = expiry;
+    ending->req = (struct ledger_request){.kind = kind, .client = CLIENT, .on_behalf = CLIENT};
+    uuid_make (&ending->req.key);
+    return ending;
+}
+
+static bool ending_submit (struct ending *ending)
+{
+    struct expiry *expiry = ending->expiry;
+    if (committer_submit (expiry->svc->committer, &ending->req, on_done, ending, NULL) < 0) {
+        free (ending);
+        return false;
+    }
+    expiry->asked++;
+    return true;
 }
 
 static void on_ended (void *arg, const struct err *err, const int64_t *id, uint32_t count)
 {
     struct expiry *expiry = arg;
     for (uint32_t i = 0; !err->code && !expiry->gone && i < count; i++) {
-        struct ending *ending = calloc (1, sizeof (*ending));
-        if (!ending)
-            break;
-        ending->expiry = expiry;
-        ending->req =
-            (struct ledger_request){.kind = LEDGER_EXPIRE, .client = CLIENT, .on_behalf = CLIENT};
+        struct ending *ending = ending_new (expiry, LEDGER_EXPIRE);
         ending->req.expire.allocation_id = id[i];
-        /* A fresh key each time: an allocation may expire twice, when a refund or a repayment
-         * reached it after its end. What protects from doing it twice is that nothing is left. */
-        uuid_make (&ending->req.key);
-        if (committer_submit (expiry->svc->committer, &ending->req, on_expired, ending, NULL) < 0) {
-            free (ending);
+        if (!ending_submit (ending))
             break;
-        }
-        expiry->asked++;
+    }
+    settle (expiry);
+}
+
+static void on_stale (void *arg, const struct err *err, const int64_t *id, uint32_t count)
+{
+    struct expiry *expiry = arg;
+    for (uint32_t i = 0; !err->code && !expiry->gone && i < count; i++) {
+        struct ending *ending = ending_new (expiry, LEDGER_RELEASE);
+        snprintf (ending->hold_id, sizeof (ending->hold_id), "hold.%lld", (long long)id[i]);
+        ending->req.release.hold_id = ending->hold_id;
+        ending->req.release.reason = "stale beyond the bank's limit, and no word from its site";
+        if (!ending_submit (ending))
+            break;
     }
     settle (expiry);
 }
@@ -68,11 +101,13 @@ static void on_timer (evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     struct expiry *expiry = arg;
-    if (expiry->asked || !reader_is_up (expiry->svc->reader) ||
-        !committer_is_up (expiry->svc->committer))
+    struct bank_service *svc = expiry->svc;
+    if (expiry->asked || !reader_is_up (svc->reader) || !committer_is_up (svc->committer))
         return;
-    expiry->asked++;
-    reader_ended (expiry->svc->reader, clock_now_us (), on_ended, expiry);
+    time_us now = clock_now_us ();
+    expiry->asked += 2;
+    reader_ended (svc->reader, now, on_ended, expiry);
+    reader_stale (svc->reader, now - svc->hold_limit, on_stale, expiry);
 }
 
 struct expiry *expiry_create (struct bank_service *svc)

@@ -6,13 +6,21 @@
 
 enum { QUOTE_ITEMS_MAX = 256 };
 
-/* Whose memberships limit what is seen: a user's; agencies and operators see everything. */
+/* Whose memberships limit what is seen: a user's; agencies and operators see everything. A site has
+ * none, and sees what names it. */
 const char *viewer (struct work *work)
 {
     const struct principal *peer = rpccall_peer (work->call);
     char uri[PRINCIPAL_URI_MAX];
-    return peer->kind == PRINCIPAL_USER ? arena_strdup (work->arena, principal_uri (peer, uri))
-                                        : "";
+    return peer->kind == PRINCIPAL_USER || peer->kind == PRINCIPAL_SITE
+               ? arena_strdup (work->arena, principal_uri (peer, uri))
+               : "";
+}
+
+const char *viewer_site (struct work *work)
+{
+    const struct principal *peer = rpccall_peer (work->call);
+    return peer->kind == PRINCIPAL_SITE ? peer->name : NULL;
 }
 
 /* ---- quote ---- */
@@ -52,12 +60,13 @@ static int item_read (struct work *work, const Nui__Common__V1__Job *job,
 {
     if (name_check ("site", m->site, err) < 0)
         return err->code;
-    if (m->procs > INT64_MAX || m->start_us < 0)
-        return err_set (err, ERR_INVALID, "quote: processors or start out of bounds");
+    if (m->procs > INT64_MAX || m->start_us < 0 || strlen (m->machine) > 255)
+        return err_set (err, ERR_INVALID, "quote: processors, start or machine out of bounds");
     item->site = m->site;
     item->procs = (int64_t)m->procs;
     item->walltime = m->walltime_us;
     item->start = m->start_us;
+    item->ask.machine = m->machine;
     if (asked_read (work, m->asked, m->qos, m->class_, &item->ask, err) < 0)
         return err->code;
     asked_signed (work, job, m->component, m->shape, &item->ask);
@@ -304,17 +313,18 @@ static void on_list (void *arg, const struct err *err, const struct reader_item 
 
 void handle_list (void *self, struct rpccall *call, const ProtobufCMessage *request)
 {
-    static const char *const name[] = {"project", "user", "account", "site"};
+    static const char *const name[] = {"project", "user", "account", "site", "funder"};
     struct bank_service *svc = self;
     struct work *work = work_create (svc, call, request);
     const Nui__Bank__V1__ListRequest *m = work->request;
-    for (int kind = 0; kind < 4; kind++)
+    for (int kind = 0; kind < 5; kind++)
         if (strcmp (m->kind, name[kind]) == 0) {
             reader_list (svc->reader, viewer (work), (enum reader_list)kind, on_list, work);
             return;
         }
     struct err err = {0};
-    err_set (&err, ERR_INVALID, "list: '%.40s' is none of project, user, account, site", m->kind);
+    err_set (&err, ERR_INVALID, "list: '%.40s' is none of project, user, account, site, funder",
+             m->kind);
     work_fail (work, &err);
 }
 

@@ -38,28 +38,78 @@ reply_candidates (struct arena *arena, const struct ledger_candidate *candidate,
     return list;
 }
 
+static Nui__Common__V1__Reason *reply_reason (struct arena *arena,
+                                              const struct ledger_outcome *out)
+{
+    Nui__Common__V1__Reason *reason = arena_new (arena, Nui__Common__V1__Reason);
+    nui__common__v1__reason__init (reason);
+    reason->code = unconst (out->hold.reason_code);
+    reason->text = unconst (out->hold.reason_text);
+    return reason;
+}
+
+static void hold_granted (Nui__Bank__V1__HoldReply *reply, const struct ledger_granted *item)
+{
+    reply->granted = true;
+    reply->hold_id = unconst (item->hold_id);
+    reply->account = unconst (item->account);
+    reply->amount_micro = item->amount;
+    reply->fallback = item->fallback;
+    reply->expires_us = item->expires;
+    reply->qos = unconst (item->qos);
+}
+
 static void encode_hold (const struct ledger_outcome *out, struct strbuf *bytes)
 {
     Nui__Bank__V1__HoldReply reply = NUI__BANK__V1__HOLD_REPLY__INIT;
-    Nui__Common__V1__Reason reason = NUI__COMMON__V1__REASON__INIT;
-    struct arena *arena = NULL;
+    struct arena *arena = arena_create (0);
+    if (out->hold.granted)
+        hold_granted (&reply, &out->hold.item[0]);
+    else
+        reply.reason = reply_reason (arena, out);
+    reply.n_candidates = out->hold.candidate_count;
+    reply.candidates = reply_candidates (arena, out->hold.candidate, out->hold.candidate_count);
+    pack (&reply.base, bytes);
+    arena_destroy (arena);
+}
+
+static void encode_group (const struct ledger_outcome *out, struct strbuf *bytes)
+{
+    Nui__Bank__V1__HoldGroupReply reply = NUI__BANK__V1__HOLD_GROUP_REPLY__INIT;
+    struct arena *arena = arena_create (0);
     reply.granted = out->hold.granted;
     if (out->hold.granted) {
-        reply.hold_id = unconst (out->hold.hold_id);
-        reply.account = unconst (out->hold.account);
-        reply.amount_micro = out->hold.amount;
-        reply.fallback = out->hold.fallback;
-        reply.expires_us = out->hold.expires;
+        reply.n_holds = out->hold.count;
+        reply.holds = arena_array (arena, out->hold.count, sizeof (*reply.holds));
+        for (uint32_t i = 0; i < out->hold.count; i++) {
+            reply.holds[i] = arena_new (arena, Nui__Bank__V1__HoldReply);
+            nui__bank__v1__hold_reply__init (reply.holds[i]);
+            hold_granted (reply.holds[i], &out->hold.item[i]);
+        }
     } else {
-        reason.code = unconst (out->hold.reason_code);
-        reason.text = unconst (out->hold.reason_text);
-        reply.reason = &reason;
+        reply.reason = reply_reason (arena, out);
+        reply.refused = out->hold.refused;
     }
-    if (out->hold.candidate_count) {
-        arena = arena_create (0);
-        reply.n_candidates = out->hold.candidate_count;
-        reply.candidates = reply_candidates (arena, out->hold.candidate, out->hold.candidate_count);
+    reply.n_candidates = out->hold.candidate_count;
+    reply.candidates = reply_candidates (arena, out->hold.candidate, out->hold.candidate_count);
+    pack (&reply.base, bytes);
+    arena_destroy (arena);
+}
+
+static void encode_extend (const struct ledger_outcome *out, struct strbuf *bytes)
+{
+    Nui__Bank__V1__ExtendReply reply = NUI__BANK__V1__EXTEND_REPLY__INIT;
+    struct arena *arena = arena_create (0);
+    reply.granted = out->hold.granted;
+    if (out->hold.granted) {
+        reply.amount_micro = out->hold.item[0].amount;
+        reply.added_micro = out->hold.added;
+        reply.expires_us = out->hold.item[0].expires;
+    } else {
+        reply.reason = reply_reason (arena, out);
     }
+    reply.n_candidates = out->hold.candidate_count;
+    reply.candidates = reply_candidates (arena, out->hold.candidate, out->hold.candidate_count);
     pack (&reply.base, bytes);
     arena_destroy (arena);
 }
@@ -76,6 +126,12 @@ void reply_encode (void *arg, const struct ledger_request *req, const struct led
     switch (req->kind) {
     case LEDGER_HOLD:
         encode_hold (out, bytes);
+        return;
+    case LEDGER_HOLD_GROUP:
+        encode_group (out, bytes);
+        return;
+    case LEDGER_EXTEND:
+        encode_extend (out, bytes);
         return;
     case LEDGER_CHARGE:
         charge.charged_micro = out->charge.charged;

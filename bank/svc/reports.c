@@ -1,8 +1,11 @@
-/* Usage over a period, and open holds. */
+/* Usage over a period, open holds, and what jobs were charged. */
 #include <string.h>
 
+#include "bank/store/fundread.h"
 #include "bank/svc/service_impl.h"
 #include "proto/base/clock.h"
+
+enum { JOBS_MAX = 1000 };
 
 static void on_usage (void *arg, const struct err *err, const struct reader_usage *row,
                       uint32_t count)
@@ -20,10 +23,11 @@ static void on_usage (void *arg, const struct err *err, const struct reader_usag
     for (uint32_t i = 0; i < count; i++) {
         Nui__Bank__V1__UsageLine *line = arena_new (work->arena, Nui__Bank__V1__UsageLine);
         nui__bank__v1__usage_line__init (line);
-        line->user = unconst (row[i].user);
-        line->project = unconst (row[i].project);
-        line->site = unconst (row[i].site);
-        line->account = unconst (row[i].account);
+        char **key[READER_KEYS] = {&line->user, &line->project, &line->site,
+                                   &line->account, &line->funder, &line->grant,
+                                   &line->qos, &line->machine, &line->period};
+        for (int k = 0; k < READER_KEYS; k++)
+            *key[k] = unconst (row[i].key[k]);
         line->jobs = (uint64_t)row[i].jobs;
         line->charged_micro = row[i].charged;
         line->refunded_micro = row[i].refunded;
@@ -35,16 +39,23 @@ static void on_usage (void *arg, const struct err *err, const struct reader_usag
 
 static int by_read (const Nui__Bank__V1__UsageRequest *m, unsigned *by, struct err *err)
 {
-    static const char *const name[] = {"user", "project", "site", "account"};
+    static const char *const name[] = {"user",  "project", "site", "account", "funder", "grant",
+                                       "qos",   "machine", "day",  "week",    "month",  NULL};
+    unsigned periods = 0;
     for (size_t i = 0; i < m->n_by; i++) {
         int k = 0;
-        while (k < 4 && strcmp (m->by[i], name[k]) != 0)
+        while (name[k] && strcmp (m->by[i], name[k]) != 0)
             k++;
-        if (k == 4)
+        if (!name[k])
             return err_set (err, ERR_INVALID,
-                            "usage: '%.40s' is none of user, project, site, account", m->by[i]);
+                            "usage: '%.40s' is none of user, project, site, account, funder, "
+                            "grant, qos, machine, day, week, month",
+                            m->by[i]);
+        periods += k >= 8;
         *by |= (unsigned)READER_BY_USER << k;
     }
+    if (periods > 1)
+        return err_set (err, ERR_INVALID, "usage: by day, by week or by month, not several");
     return 0;
 }
 
@@ -106,6 +117,65 @@ void handle_hold_list (void *self, struct rpccall *call, const ProtobufCMessage 
     if (m->account[0] && name_check ("account", m->account, &err) < 0)
         work_fail (work, &err);
     else
-        reader_holds (svc->reader, viewer (work), m->account, m->stale ? work->now : TIME_US_MAX,
-                      on_holds, work);
+        reader_holds (svc->reader, viewer (work), viewer_site (work), m->account,
+                      m->stale ? work->now : TIME_US_MAX, on_holds, work);
+}
+
+static void on_jobs (void *arg, const struct err *err, const struct fund_job *job, uint32_t count)
+{
+    struct work *work = arg;
+    if (err->code) {
+        work_fail (work, err);
+        return;
+    }
+    Nui__Bank__V1__JobListReply reply = NUI__BANK__V1__JOB_LIST_REPLY__INIT;
+    reply.n_jobs = count;
+    reply.jobs = arena_array (work->arena, count, sizeof (*reply.jobs));
+    for (uint32_t i = 0; i < count; i++) {
+        Nui__Bank__V1__JobRecord *out = arena_new (work->arena, Nui__Bank__V1__JobRecord);
+        nui__bank__v1__job_record__init (out);
+        out->number = (uint64_t)job[i].number;
+        out->site = unconst (job[i].job.site);
+        out->site_job_id = unconst (job[i].job.site_job);
+        out->component = unconst (job[i].job.component);
+        out->incarnation = (uint32_t)job[i].job.incarnation;
+        out->grid_job_id = unconst (job[i].job.grid_job);
+        out->user = unconst (job[i].identity);
+        out->account = unconst (job[i].account);
+        out->procs = (uint64_t)job[i].procs;
+        out->start_us = job[i].start;
+        out->end_us = job[i].end;
+        out->charged_micro = job[i].total;
+        out->refunded_micro = job[i].refunded;
+        out->final = job[i].final;
+        if (job[i].hold_id)
+            out->hold_id = arena_printf (work->arena, "hold.%lld", (long long)job[i].hold_id);
+        out->charges = (uint32_t)job[i].charges;
+        out->op_id = (uint64_t)job[i].op_id;
+        out->formula = unconst (job[i].formula);
+        out->recorded_us = job[i].recorded;
+        reply.jobs[i] = out;
+    }
+    rpccall_reply (work->call, &reply.base);
+    work_destroy (work);
+}
+
+void handle_job_list (void *self, struct rpccall *call, const ProtobufCMessage *request)
+{
+    struct bank_service *svc = self;
+    struct work *work = work_create (svc, call, request);
+    const Nui__Bank__V1__JobListRequest *m = work->request;
+    struct err err = {0};
+    time_us to = m->to_us ? m->to_us : TIME_US_MAX;
+    uint32_t limit = m->limit && m->limit < JOBS_MAX ? m->limit : JOBS_MAX;
+    const char *own = viewer_site (work);
+    if (m->site[0] && name_check ("site", m->site, &err) < 0) {
+        work_fail (work, &err);
+    } else if (m->from_us < 0 || to < m->from_us || m->after > INT64_MAX) {
+        err_set (&err, ERR_INVALID, "jobs: the period ends before it begins");
+        work_fail (work, &err);
+    } else {
+        fundread_jobs (svc->reader, viewer (work), own, own && !m->site[0] ? own : m->site,
+                       m->from_us, to, (int64_t)m->after, limit, on_jobs, work);
+    }
 }

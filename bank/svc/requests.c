@@ -70,6 +70,7 @@ int request_begin (struct work *work, enum ledger_kind kind, const ProtobufCBina
     work->req.kind = kind;
     work->req.client = arena_strdup (work->arena, principal_uri (rpccall_peer (work->call), uri));
     work->req.on_behalf = work->req.client;
+    work->req.by_user = rpccall_peer (work->call)->kind == PRINCIPAL_USER;
     memcpy (work->req.key.b, key->data, key->len);
     request_hash (work->request, work->req.hash);
     return 0;
@@ -152,10 +153,9 @@ static const Nui__Common__V1__Component *component_of (const Nui__Common__V1__Jo
 }
 
 /* What the user signed bounds what a site may hold. */
-static int hold_signed (const struct work *work, const Nui__Bank__V1__HoldRequest *m,
+static int hold_signed (const Nui__Bank__V1__HoldRequest *m, const char *site,
                         const Nui__Common__V1__Job *job, struct err *err)
 {
-    const char *site = rpccall_peer (work->call)->name;
     const Nui__Common__V1__Component *component = component_of (job, m->component);
     char asked[QUANTITY_TEXT_MAX], allowed[QUANTITY_TEXT_MAX];
     if (!component)
@@ -254,48 +254,133 @@ static int claim_open (struct work *work, const Nui__Bank__V1__SiteClaim *claim,
     return 0;
 }
 
+/* Whose job a request is about: a site's own, or the one that an operator names. NULL: neither. */
+static const char *acting_site (struct work *work, const char *named, struct err *err)
+{
+    const struct principal *peer = rpccall_peer (work->call);
+    if (peer->kind != PRINCIPAL_SITE)
+        return name_check ("site", named, err) < 0 ? NULL : named;
+    if (!named[0] || strcmp (named, peer->name) == 0)
+        return peer->name;
+    err_set (err, ERR_DENIED, "site %s acts for itself, not for site %.80s", peer->name, named);
+    return NULL;
+}
+
+/* A request's hold, but for whose it is. */
+static int hold_read (struct work *work, const Nui__Bank__V1__HoldRequest *m, const char *site,
+                      struct ledger_hold_ask *ask, struct err *err)
+{
+    if (job_ids_check (m->grid_job_id, m->site_job_id, m->component, err) < 0 ||
+        text_check ("machine", m->machine, NAME_MAX_BYTES, err) < 0 ||
+        asked_read (work, m->asked, m->qos, m->class_, &ask->ask, err) < 0)
+        return err->code;
+    if (m->procs > INT64_MAX || m->walltime_us < 0)
+        return err_set (err, ERR_INVALID, "hold: processors or walltime out of bounds");
+    ask->ask.machine = m->machine;
+    ask->job = (struct ledger_job){.site = site,
+                                   .site_job = m->site_job_id,
+                                   .component = m->component,
+                                   .grid_job = m->grid_job_id,
+                                   .incarnation = m->incarnation};
+    ask->procs = (int64_t)m->procs;
+    ask->walltime = m->walltime_us;
+    ask->start = m->start_us;
+    ask->account = "";
+    return 0;
+}
+
+/* Whose it is: by the user's signature, or by the word of the site or an operator. */
+static int holds_owner (struct work *work, const Nui__Common__V1__Envelope *envelope,
+                        const Nui__Bank__V1__SiteClaim *claim,
+                        const Nui__Bank__V1__HoldRequest *const *m, struct ledger_hold_ask *ask,
+                        size_t count, struct err *err)
+{
+    Nui__Common__V1__Job *job = NULL;
+    char *signer = NULL;
+    if (claim && !envelope) {
+        const char *account = "";
+        int rc = claim_open (work, claim, &account, err);
+        for (size_t i = 0; i < count; i++) {
+            ask[i].claimed = rpccall_peer (work->call)->kind != PRINCIPAL_OPERATOR;
+            ask[i].account = account;
+        }
+        return rc;
+    }
+    if (job_open (work, envelope, 0, &signer, &job, err) < 0)
+        return err->code;
+    work->req.on_behalf = signer;
+    for (size_t i = 0; i < count && !err->code; i++) {
+        ask[i].account = arena_strdup (work->arena, job->account);
+        ask[i].expires = job->expires_us;
+        ask[i].cost_max = job->cost_max_micro;
+        asked_signed (work, job, m[i]->component, m[i]->shape, &ask[i].ask);
+        hold_signed (m[i], ask[i].job.site, job, err);
+    }
+    job_close (job);
+    return err->code;
+}
+
 void handle_hold (void *self, struct rpccall *call, const ProtobufCMessage *request)
 {
     const Nui__Bank__V1__HoldRequest *m = (const void *)request;
     struct work *work = work_create (self, call, m);
-    struct ledger_request *req = &work->req;
-    Nui__Common__V1__Job *job = NULL;
-    char *signer = NULL;
     struct err err = {0};
+    const char *site;
     if (request_begin (work, LEDGER_HOLD, &m->key, &nui__bank__v1__hold_reply__descriptor, &err) <
             0 ||
-        job_ids_check (m->grid_job_id, m->site_job_id, m->component, &err) < 0 ||
-        asked_read (work, m->asked, m->qos, m->class_, &req->hold.ask, &err) < 0) {
+        !(site = acting_site (work, m->site, &err)) ||
+        hold_read (work, m, site, &work->req.hold, &err) < 0) {
         work_fail (work, &err);
         return;
     }
-    if (m->procs > INT64_MAX || m->walltime_us < 0) {
-        err_set (&err, ERR_INVALID, "hold: processors or walltime out of bounds");
-        work_fail (work, &err);
-        return;
-    }
-    req->hold.job = (struct ledger_job){.site = rpccall_peer (call)->name,
-                                        .site_job = m->site_job_id,
-                                        .component = m->component,
-                                        .grid_job = m->grid_job_id,
-                                        .incarnation = m->incarnation};
-    req->hold.procs = (int64_t)m->procs;
-    req->hold.walltime = m->walltime_us;
-    req->hold.start = m->start_us;
-    req->hold.account = "";
     /* A request whose signature does not hold (any more) still gets the answer of its key. */
-    if (m->claim && !m->envelope) {
-        req->hold.claimed = true;
-        claim_open (work, m->claim, &req->hold.account, &req->refused);
-    } else if (job_open (work, m->envelope, 0, &signer, &job, &req->refused) == 0 &&
-               hold_signed (work, m, job, &req->refused) == 0) {
-        req->on_behalf = signer;
-        req->hold.account = arena_strdup (work->arena, job->account);
-        req->hold.expires = job->expires_us;
-        req->hold.cost_max = job->cost_max_micro;
-        asked_signed (work, job, m->component, m->shape, &req->hold.ask);
+    holds_owner (work, m->envelope, m->claim, &m, &work->req.hold, 1, &work->req.refused);
+    request_submit (work);
+}
+
+void handle_hold_group (void *self, struct rpccall *call, const ProtobufCMessage *request)
+{
+    const Nui__Bank__V1__HoldGroupRequest *m = (const void *)request;
+    struct work *work = work_create (self, call, m);
+    struct ledger_hold_ask *ask = arena_array (work->arena, LEDGER_GROUP_MAX, sizeof (*ask));
+    struct err err = {0};
+    int rc = request_begin (work, LEDGER_HOLD_GROUP, &m->key,
+                            &nui__bank__v1__hold_group_reply__descriptor, &err);
+    if (rc == 0 && (m->n_holds == 0 || m->n_holds > LEDGER_GROUP_MAX))
+        rc = err_set (&err, ERR_LIMIT, "hold: a group has 1 to %d holds, not %zu",
+                      LEDGER_GROUP_MAX, m->n_holds);
+    for (size_t i = 0; i < m->n_holds && rc == 0; i++) {
+        rc = name_check ("site", m->holds[i]->site, &err);
+        if (rc == 0)
+            rc = hold_read (work, m->holds[i], m->holds[i]->site, &ask[i], &err);
     }
-    job_close (job);
+    if (rc < 0) {
+        work_fail (work, &err);
+        return;
+    }
+    work->req.group.item = ask;
+    work->req.group.count = (uint32_t)m->n_holds;
+    holds_owner (work, m->envelope, m->claim,
+                 (const Nui__Bank__V1__HoldRequest *const *)m->holds, ask, m->n_holds,
+                 &work->req.refused);
+    request_submit (work);
+}
+
+void handle_extend (void *self, struct rpccall *call, const ProtobufCMessage *request)
+{
+    const Nui__Bank__V1__ExtendRequest *m = (const void *)request;
+    struct work *work = work_create (self, call, m);
+    const struct principal *peer = rpccall_peer (call);
+    struct err err = {0};
+    if (request_begin (work, LEDGER_EXTEND, &m->key, &nui__bank__v1__extend_reply__descriptor,
+                       &err) < 0 ||
+        text_check ("hold_id", m->hold_id, NAME_MAX_BYTES, &err) < 0) {
+        work_fail (work, &err);
+        return;
+    }
+    work->req.extend.site = peer->kind == PRINCIPAL_SITE ? peer->name : NULL;
+    work->req.extend.hold_id = m->hold_id;
+    work->req.extend.walltime = m->walltime_us;
     request_submit (work);
 }
 
@@ -315,12 +400,20 @@ void handle_charge (void *self, struct rpccall *call, const ProtobufCMessage *re
         work_fail (work, &err);
         return;
     }
-    if (m->procs > INT64_MAX || m->sequence > INT64_MAX || m->cpu_us < 0) {
+    const char *site = acting_site (work, m->site, &err);
+    if (!site || text_check ("machine", m->machine, NAME_MAX_BYTES, &err) < 0) {
+        work_fail (work, &err);
+        return;
+    }
+    bool operator = rpccall_peer (call)->kind == PRINCIPAL_OPERATOR;
+    if (m->procs > INT64_MAX || m->sequence > INT64_MAX || m->cpu_us < 0 ||
+        (operator && m->sequence)) {
         err_set (&err, ERR_INVALID, "charge: processors, their time or sequence out of bounds");
         work_fail (work, &err);
         return;
     }
-    req->charge.job = (struct ledger_job){.site = rpccall_peer (call)->name,
+    req->charge.ask.machine = m->machine;
+    req->charge.job = (struct ledger_job){.site = site,
                                           .site_job = m->site_job_id,
                                           .component = m->component,
                                           .grid_job = m->grid_job_id,
@@ -336,7 +429,7 @@ void handle_charge (void *self, struct rpccall *call, const ProtobufCMessage *re
     req->charge.successful = m->successful;
     /* Without a hold the signed job says who pays; its certificate had to hold when it ran. */
     if (!m->hold_id[0] && m->claim && !m->envelope) {
-        req->charge.claimed = true;
+        req->charge.claimed = !operator;
         claim_open (work, m->claim, &req->charge.account, &req->refused);
     } else if (!m->hold_id[0] &&
                job_open (work, m->envelope, m->start_us, &signer, &job, &req->refused) == 0) {
@@ -360,12 +453,13 @@ void handle_release (void *self, struct rpccall *call, const ProtobufCMessage *r
         work_fail (work, &err);
         return;
     }
-    if (m->sequence > INT64_MAX) {
+    const struct principal *peer = rpccall_peer (call);
+    if (m->sequence > INT64_MAX || (peer->kind != PRINCIPAL_SITE && m->sequence)) {
         err_set (&err, ERR_INVALID, "release: sequence out of bounds");
         work_fail (work, &err);
         return;
     }
-    work->req.release.site = rpccall_peer (call)->name;
+    work->req.release.site = peer->kind == PRINCIPAL_SITE ? peer->name : NULL;
     work->req.release.sequence = m->sequence;
     work->req.release.hold_id = m->hold_id;
     work->req.release.reason = m->reason;

@@ -6,50 +6,70 @@
 #include "bank/svc/service_impl.h"
 #include "proto/rpc/envelope.h"
 
-#define FUNDERS (RPC_ALLOW (PRINCIPAL_AGENCY) | RPC_ALLOW (PRINCIPAL_OPERATOR))
-/* Who may read everybody's operations. */
-#define AUDITORS RPC_ALLOW (PRINCIPAL_OPERATOR)
-#define VIEWERS (FUNDERS | RPC_ALLOW (PRINCIPAL_USER))
+#define OFFICES (RPC_ALLOW (PRINCIPAL_AGENCY) | RPC_ALLOW (PRINCIPAL_OPERATOR))
+/* People too: the ledger says which of them (allocation managers, leads, auditors, members). */
+#define PEOPLE (OFFICES | RPC_ALLOW (PRINCIPAL_USER))
+#define SITES (RPC_ALLOW (PRINCIPAL_SITE) | RPC_ALLOW (PRINCIPAL_OPERATOR))
 /* A signed job with its script and chain, twice over. */
 enum { SIGNED_BYTES_MAX = ENVELOPE_BODY_MAX + (256 << 10) };
 
-/* Who may do what. Sites act for themselves only: their name is the caller's. */
+/* Who may call what, by the kind of certificate: nui-bank(8) has the whole table. Sites act for
+ * themselves only: their name is the caller's. */
 static const struct rpc_method methods[] = {
     {.name = "Quote",
      .allow = RPC_ALLOW (PRINCIPAL_META) | RPC_ALLOW (PRINCIPAL_SITE) | RPC_ALLOW (PRINCIPAL_USER),
      .request_bytes_max = SIGNED_BYTES_MAX,
      .handler = handle_quote},
     {.name = "Hold",
-     .allow = RPC_ALLOW (PRINCIPAL_SITE),
+     .allow = SITES,
      .request_bytes_max = SIGNED_BYTES_MAX,
      .handler = handle_hold},
     {.name = "Charge",
-     .allow = RPC_ALLOW (PRINCIPAL_SITE),
+     .allow = SITES,
      .request_bytes_max = SIGNED_BYTES_MAX,
      .handler = handle_charge},
-    {.name = "Release", .allow = RPC_ALLOW (PRINCIPAL_SITE), .handler = handle_release},
-    {.name = "ProjectCreate", .allow = FUNDERS, .handler = handle_project_create},
-    {.name = "UserCreate", .allow = FUNDERS, .handler = handle_user_create},
-    {.name = "Member", .allow = FUNDERS, .handler = handle_member},
-    {.name = "AccountCreate", .allow = FUNDERS, .handler = handle_account_create},
-    {.name = "AccountModify", .allow = FUNDERS, .handler = handle_account_modify},
-    {.name = "Deposit", .allow = FUNDERS, .handler = handle_deposit},
-    {.name = "Withdraw", .allow = FUNDERS, .handler = handle_withdraw},
-    {.name = "Transfer", .allow = FUNDERS, .handler = handle_transfer},
-    {.name = "Refund", .allow = FUNDERS, .handler = handle_refund},
-    {.name = "AllocationModify", .allow = FUNDERS, .handler = handle_allocation_modify},
-    {.name = "RateSet", .allow = FUNDERS, .handler = handle_rate_set},
-    {.name = "SiteSet", .allow = FUNDERS, .handler = handle_site_set},
+    {.name = "Release", .allow = SITES, .handler = handle_release},
+    {.name = "HoldGroup",
+     .allow = RPC_ALLOW (PRINCIPAL_META) | RPC_ALLOW (PRINCIPAL_OPERATOR),
+     .request_bytes_max = SIGNED_BYTES_MAX,
+     .handler = handle_hold_group},
+    {.name = "Extend", .allow = SITES, .handler = handle_extend},
+    {.name = "ProjectCreate", .allow = PEOPLE, .handler = handle_project_create},
+    {.name = "UserCreate", .allow = PEOPLE, .handler = handle_user_create},
+    {.name = "Member", .allow = PEOPLE, .handler = handle_member},
+    {.name = "AccountCreate", .allow = PEOPLE, .handler = handle_account_create},
+    {.name = "AccountModify", .allow = PEOPLE, .handler = handle_account_modify},
+    {.name = "AccountClose", .allow = PEOPLE, .handler = handle_account_close},
+    {.name = "RoleSet", .allow = OFFICES, .handler = handle_role_set},
+    {.name = "RoleList", .allow = PEOPLE, .handler = handle_role_list},
+    {.name = "FunderCreate", .allow = OFFICES, .handler = handle_funder_create},
+    {.name = "Grant", .allow = OFFICES, .handler = handle_grant},
+    {.name = "Split", .allow = PEOPLE, .handler = handle_split},
+    {.name = "CarryForward", .allow = PEOPLE, .handler = handle_carry_forward},
+    {.name = "GrantList", .allow = PEOPLE, .handler = handle_grant_list},
+    {.name = "GrantStatement", .allow = PEOPLE, .handler = handle_grant_statement},
+    {.name = "JobList",
+     .allow = PEOPLE | RPC_ALLOW (PRINCIPAL_SITE),
+     .handler = handle_job_list},
+    {.name = "Deposit", .allow = PEOPLE, .handler = handle_deposit},
+    {.name = "Withdraw", .allow = PEOPLE, .handler = handle_withdraw},
+    {.name = "Transfer", .allow = PEOPLE, .handler = handle_transfer},
+    {.name = "Refund", .allow = PEOPLE, .handler = handle_refund},
+    {.name = "AllocationModify", .allow = PEOPLE, .handler = handle_allocation_modify},
+    {.name = "RateSet", .allow = OFFICES, .handler = handle_rate_set},
+    {.name = "SiteSet", .allow = OFFICES, .handler = handle_site_set},
     {.name = "RateList", .allow = RPC_ALLOW_ANY, .handler = handle_rate_list},
-    {.name = "Balance", .allow = VIEWERS, .handler = handle_balance},
-    {.name = "Statement", .allow = VIEWERS, .handler = handle_statement},
-    {.name = "Usage", .allow = VIEWERS, .handler = handle_usage},
-    {.name = "HoldList", .allow = VIEWERS, .handler = handle_hold_list},
-    {.name = "List", .allow = VIEWERS, .handler = handle_list},
+    {.name = "Balance", .allow = PEOPLE, .handler = handle_balance},
+    {.name = "Statement", .allow = PEOPLE, .handler = handle_statement},
+    {.name = "Usage", .allow = PEOPLE, .handler = handle_usage},
+    {.name = "HoldList",
+     .allow = PEOPLE | RPC_ALLOW (PRINCIPAL_SITE),
+     .handler = handle_hold_list},
+    {.name = "List", .allow = PEOPLE, .handler = handle_list},
     {.name = "Blocks", .allow = RPC_ALLOW_ANY, .handler = handle_blocks},
-    {.name = "Operations", .allow = AUDITORS, .handler = handle_operations},
-    {.name = "Proof", .allow = VIEWERS, .handler = handle_proof},
-    {.name = "LedgerCheck", .allow = AUDITORS, .handler = handle_ledger_check},
+    {.name = "Operations", .allow = PEOPLE, .handler = handle_operations},
+    {.name = "Proof", .allow = PEOPLE, .handler = handle_proof},
+    {.name = "LedgerCheck", .allow = PEOPLE, .handler = handle_ledger_check},
     {.name = NULL},
 };
 
@@ -80,6 +100,7 @@ struct bank_service *bank_service_create (const struct bank_service_config *conf
     svc->log = config->log;
     svc->id = config->id;
     svc->server = config->server;
+    svc->hold_limit = config->hold_limit;
     svc->verified = verified_create ();
     svc->database = strdup (config->database);
     rpcserver_set_serving (svc->server, false);
@@ -99,6 +120,11 @@ struct bank_service *bank_service_create (const struct bank_service_config *conf
         return NULL;
     }
     return svc;
+}
+
+void bank_service_hold_limit (struct bank_service *svc, duration_us limit)
+{
+    svc->hold_limit = limit;
 }
 
 void bank_service_destroy (struct bank_service *svc)

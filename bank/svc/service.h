@@ -20,10 +20,12 @@ struct bank_service_config {
     struct tlsid *id; /* to verify envelopes */
     struct rpcserver *server;
     const char *database; /* libpq's conninfo; copied */
+    duration_us hold_limit; /* stale holds are released after it */
 };
 
 struct bank_service *bank_service_create (const struct bank_service_config *config,
                                           struct err *err);
+void bank_service_hold_limit (struct bank_service *svc, duration_us limit); /* from now on */
 void bank_service_destroy (struct bank_service *svc);
 
 #endif

@@ -3,7 +3,7 @@
 #define NUI_BANK_SVC_SERVICE_IMPL_H
 
 #include "bank/store/committer.h"
-#include "bank/store/reader.h"
+#include "bank/store/auditread.h"
 #include "bank/svc/service.h"
 #include "bank/svc/verified.h"
 #include "proto/nui/v1/bank.pb-c.h"
@@ -16,6 +16,7 @@ struct bank_service {
     struct committer *committer;
     struct reader *reader;
     char *database;
+    duration_us hold_limit; /* how long a hold may be stale before the bank releases it */
     struct expiry *expiry;
     struct verified *verified;
     struct strbuf signer, signature; /* of the last block: see audit_sign */
@@ -31,6 +32,7 @@ struct work {
     const void *request; /* the protobuf-c message */
     struct ledger_quote quote;
     time_us now, from, to;
+    Nui__Bank__V1__GrantStatementReply *statement; /* on its way */
 };
 
 struct work *work_create (struct bank_service *svc, struct rpccall *call, const void *request);
@@ -56,6 +58,8 @@ int text_check (const char *what, const char *text, size_t max, struct err *err)
 void handle_hold (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void handle_charge (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void handle_release (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void handle_hold_group (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void handle_extend (void *self, struct rpccall *call, const ProtobufCMessage *request);
 
 /* ---- admin.c ---- */
 
@@ -72,6 +76,25 @@ void handle_allocation_modify (void *self, struct rpccall *call, const ProtobufC
 void handle_site_set (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void handle_rate_set (void *self, struct rpccall *call, const ProtobufCMessage *request);
 
+enum { DESCRIPTION_MAX_BYTES = 1024 };
+/* An identity that the bank may know: a user of this grid. */
+int user_check (const struct work *work, const char *identity, struct err *err);
+/* "alloc.7"; "" is 0 where that is allowed. */
+int number_parse (const char *prefix, const char *text, bool optional, int64_t *id_out,
+                  struct err *err);
+int scopes_read (struct work *work, Nui__Bank__V1__Scope **scopes, size_t count,
+                 struct ledger_scopes *out, struct err *err);
+void submit_or_fail (struct work *work, int rc, const struct err *err);
+
+/* ---- grants.c ---- */
+
+void handle_funder_create (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void handle_grant (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void handle_split (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void handle_carry_forward (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void handle_account_close (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void handle_role_set (void *self, struct rpccall *call, const ProtobufCMessage *request);
+
 /* Sets client, key and hash; ERR_INVALID for a key that is not 16 bytes. */
 int request_begin (struct work *work, enum ledger_kind kind, const ProtobufCBinaryData *key,
                    const ProtobufCMessageDescriptor *reply, struct err *err);
@@ -85,6 +108,7 @@ void handle_balance (void *self, struct rpccall *call, const ProtobufCMessage *r
 void handle_statement (void *self, struct rpccall *call, const ProtobufCMessage *request);
 /* Who looks: an identity, or "" for those who see everything. */
 const char *viewer (struct work *work);
+const char *viewer_site (struct work *work); /* a site that sees what is its own; NULL: none */
 /* Reads a period into work->from and to; ERR_INVALID, or ERR_UNAVAILABLE while it is not settled.
  */
 int period_read (struct work *work, time_us from, time_us to, const char *what, struct err *err);
@@ -93,12 +117,20 @@ int period_read (struct work *work, time_us from, time_us to, const char *what, 
 
 void handle_usage (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void handle_hold_list (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void handle_job_list (void *self, struct rpccall *call, const ProtobufCMessage *request);
+
+/* ---- funders.c ---- */
+
+void handle_grant_list (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void handle_grant_statement (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void handle_role_list (void *self, struct rpccall *call, const ProtobufCMessage *request);
 
 /* ---- audit.c ---- */
 
 /* Signs a block's body with the bank's key, for the committer; arg is the service. */
 int audit_sign (void *arg, const uint8_t body[BLOCK_BYTES], struct seal_mark *mark,
                 struct err *err);
+Nui__Bank__V1__Block *block_message (struct arena *arena, const struct audit_block *block);
 void handle_blocks (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void handle_operations (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void handle_proof (void *self, struct rpccall *call, const ProtobufCMessage *request);

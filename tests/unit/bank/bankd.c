@@ -27,6 +27,9 @@ static const struct {
     [WHO_BOB] = {"bob", BOB_URI},
     [WHO_NSF] = {"nsf", "nui://test/agency/nsf"},
     [WHO_OPS] = {"ops", "nui://test/operator/ops"},
+    [WHO_LENA] = {"lena", LENA_URI},
+    [WHO_MARA] = {"mara", MARA_URI},
+    [WHO_OTTO] = {"otto", OTTO_URI},
 };
 
 static void pause_ms (long ms)

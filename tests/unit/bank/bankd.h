@@ -6,7 +6,8 @@
 #include "proto/rpc/rpcclient.h"
 #include "tests/interop/testca.h"
 
-enum bankd_who { WHO_ALPHA, WHO_BETA, WHO_META, WHO_ALICE, WHO_BOB, WHO_NSF, WHO_OPS, WHO_COUNT };
+enum bankd_who { WHO_ALPHA, WHO_BETA, WHO_META, WHO_ALICE, WHO_BOB, WHO_NSF, WHO_OPS, WHO_LENA, WHO_MARA, WHO_OTTO,
+                 WHO_COUNT };
 
 struct bankd {
     char *dir;
@@ -21,6 +22,9 @@ struct bankd {
 
 #define ALICE_URI "nui://test/user/alice"
 #define BOB_URI "nui://test/user/bob"
+#define LENA_URI "nui://test/user/lena"
+#define MARA_URI "nui://test/user/mara"
+#define OTTO_URI "nui://test/user/otto"
 
 /* program: the nui-bank to run; database: libpq's conninfo. Aborts when it does not start. */
 void bankd_open (struct bankd *d, const char *program, const char *database);

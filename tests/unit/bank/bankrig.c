@@ -14,12 +14,20 @@ void bankrig_encode (void *arg, const struct ledger_request *req, const struct l
     (void)arg;
     switch (req->kind) {
     case LEDGER_HOLD:
-        if (out->hold.granted) {
-            strbuf_printf (bytes, "granted %s %lld %s%s", out->hold.hold_id,
-                           (long long)out->hold.amount, out->hold.account,
-                           out->hold.fallback ? " fallback" : "");
-            return;
+    case LEDGER_HOLD_GROUP:
+    case LEDGER_EXTEND:
+        for (uint32_t i = 0; out->hold.granted && i < out->hold.count; i++) {
+            const struct ledger_granted *item = &out->hold.item[i];
+            strbuf_printf (bytes, "%s%s %lld %s%s%s%s",
+                           i                             ? "; "
+                           : req->kind == LEDGER_EXTEND ? "extended "
+                                                         : "granted ",
+                           item->hold_id, (long long)item->amount, item->account,
+                           item->fallback ? " fallback" : "", item->qos[0] ? " at " : "",
+                           item->qos);
         }
+        if (out->hold.granted)
+            return;
         strbuf_printf (bytes, "refused %s", out->hold.reason_code);
         for (uint32_t i = 0; i < out->hold.candidate_count; i++)
             strbuf_printf (bytes, " %s:%s:%lld", out->hold.candidate[i].account,
@@ -212,6 +220,7 @@ struct ledger_request req_project (struct bankrig *rig, const char *name)
 {
     struct ledger_request req = req_new (rig, LEDGER_PROJECT_CREATE, AGENCY);
     req.project.name = name;
+    req.project.parent = "";
     req.project.description = "";
     request_seal (&req);
     return req;
@@ -236,10 +245,13 @@ struct ledger_request req_member (struct bankrig *rig, const char *project, cons
 struct ledger_request req_account (struct bankrig *rig, const char *name, const char *project,
                                    const char *const *fallbacks, uint32_t count)
 {
+    static struct ledger_fallback_ask ask[LEDGER_FALLBACKS_MAX];
     struct ledger_request req = req_new (rig, LEDGER_ACCOUNT_CREATE, AGENCY);
+    for (uint32_t i = 0; i < count; i++)
+        ask[i] = (struct ledger_fallback_ask){fallbacks[i], "", ""};
     req.account.name = name;
     req.account.project = project;
-    req.account.fallbacks = fallbacks;
+    req.account.fallbacks = ask;
     req.account.fallback_count = count;
     return req;
 }

@@ -38,6 +38,7 @@ struct ledger_request req_new (struct bankrig *rig, enum ledger_kind kind, const
 struct ledger_request req_project (struct bankrig *rig, const char *name);
 struct ledger_request req_user (struct bankrig *rig, const char *identity);
 struct ledger_request req_member (struct bankrig *rig, const char *project, const char *identity);
+/* Until the next one is made: its fallbacks are kept in one place. */
 struct ledger_request req_account (struct bankrig *rig, const char *name, const char *project,
                                    const char *const *fallbacks, uint32_t count);
 struct ledger_request req_deposit (struct bankrig *rig, const char *account, credit_micro amount,

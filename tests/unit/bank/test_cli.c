@@ -45,6 +45,9 @@ static int up (void **state)
     write_config (w, "bob");
     write_config (w, "nsf");
     write_config (w, "ops");
+    write_config (w, "lena");
+    write_config (w, "mara");
+    write_config (w, "otto");
     *state = w;
     return bankd_wait_serving (&w->d, true) ? 0 : -1;
 }
@@ -269,6 +272,156 @@ static void correcting (void **state)
     says (w, "nsf", "deposit -A phys 100.5", 0, "alloc.");
 }
 
+/* What an allocation's number is in what was printed: "… (alloc.12)". */
+static const char *printed (struct world *w, const char *prefix, char id[32])
+{
+    const char *at = strstr (w->out, prefix);
+    assert_non_null (at);
+    size_t len = strspn (at + strlen (prefix), "0123456789") + strlen (prefix);
+    assert_true (len < 32);
+    memcpy (id, at, len);
+    id[len] = '\0';
+    return id;
+}
+
+/* A funder's grant goes down a tree of projects, pays for a job on its way, and is reported on. */
+static void granting (void **state)
+{
+    struct world *w = *state;
+    char words[768], id[32], file[512];
+    says (w, "alice", "funder create nsf", 3, "nui funder:");
+    says (w, "nsf", "funder create nsf -d 'science & <money>'", 0, "created funder nsf (funder.1)");
+    says (w, "nsf", "funder create nsf", 1, "exists already");
+    says (w, "nsf", "user create lena", 0, "lena");
+    says (w, "nsf", "user create mara", 0, "mara");
+    says (w, "nsf", "user create otto", 0, "otto");
+    says (w, "nsf", "project create earth", 0, "project earth");
+    says (w, "nsf", "project create ocean --parent nowhere", 5, "no project nowhere");
+    says (w, "nsf", "project create ocean --parent earth", 0, "project ocean");
+    says (w, "nsf", "project add-user earth lena --role lead", 0, "lead of project earth");
+    says (w, "lena", "project create tides --parent ocean", 0, "project tides");
+    says (w, "lena", "project create mine", 3, "neither an allocation manager nor a lead");
+    says (w, "lena", "project add-user tides lena", 0, "member of project tides");
+    says (w, "lena", "account create earth --project earth", 0, "account earth");
+    says (w, "lena", "account create ocean --project ocean", 0, "account ocean");
+    says (w, "lena", "account create tides --project tides", 0, "account tides");
+    says (w, "nsf", "grant create 1000 -A earth", 2, "say create");
+    says (w, "nsf", "grant create 1000 -A earth --reference 'EAR-1' --funder other", 3, "other");
+    says (w, "nsf", "grant create 1000 -A earth --reference EAR-1 --end +30:00:00:00", 0,
+          "granted 1000 credits to earth (grant.1,alloc.");
+    says (w, "lena", "split --from earth --to ocean 1000.5", 1, "1000 of account earth");
+    says (w, "lena", "split --from earth --to ocean 600 --end +60:00:00:00", 1, "not within");
+    says (w, "lena", "split --from earth --to ocean 600 --end +20:00:00:00", 0, "gave 600 credits");
+    says (w, "lena", "split --from ocean --to earth 10", 1, "is split downwards");
+    says (w, "lena", "split --from ocean --to phys 10", 1, "is split downwards");
+    says (w, "alice", "split --from ocean --to tides 10", 3, "nui split:");
+    says (w, "lena", "split --from ocean --to tides 100", 0, "gave 100 credits");
+    says (w, "lena", "balance --csv --noheader", 0, "earth,earth,400,0,0,400,0\n");
+    says (w, "lena", "balance --csv --noheader", 0, "tides,tides,100,0,0,100,0\n");
+    says (w, "alice", "balance -A tides", 5, "not a member");
+    says (w, "nsf", "grant list --csv --noheader", 0, "grant.1,nsf,EAR-1,earth,1000,0,0,1000,0,");
+    /* A job of it, placed and charged by hand. */
+    says (w, "lena", "hold create -A tides --user lena -t 50 --part alpha/alpha.77/1", 3, "nui hold:");
+    says (w, "ops", "hold create -A tides --user lena -t 50 --part alpha/alpha.77", 2, "PROCESSORS");
+    says (w, "ops", "hold create -A tides --user lena -t 90 --part alpha/a.1/1 --part beta/b.1/1", 1,
+          "InsufficientFunds");
+    says (w, "ops",
+          "hold create -A tides --user lena -t 10 --part alpha/a.1/2 --part beta/b.1/2 --csv "
+          "--noheader",
+          0, "beta,25,tides,false,");
+    printed (w, "hold.", id);
+    snprintf (words, sizeof (words), "hold extend %s -t 20 --csv --noheader", id);
+    says (w, "lena", words, 3, "nui hold:");
+    says (w, "ops", words, 0, ",40,20,");
+    snprintf (words, sizeof (words), "hold extend %s -t 200", id);
+    says (w, "ops", words, 1, "InsufficientFunds");
+    snprintf (words, sizeof (words),
+              "charge --site alpha --site-job a.1 -n 2 --hold %s --start 2026-01-05T10:00:00Z --end "
+              "2026-01-05T10:00:15Z --csv --noheader",
+              id);
+    says (w, "lena", words, 3, "nui charge:");
+    says (w, "ops", words, 0, "a.1,30,10,tides");
+    says (w, "ops", "hold list -A tides --csv --noheader", 0, ",beta,");
+    printed (w, "hold.", id);
+    snprintf (words, sizeof (words), "hold release %s -d 'never ran' --csv --noheader", id);
+    says (w, "ops", words, 0, ",0,25,");
+    says (w, "ops", "hold list -A tides --csv --noheader", 0, "");
+    assert_string_equal ("", w->out);
+    says (w, "nsf", "usage --by funder,grant,month --csv --noheader", 0, "nsf,grant.1,20");
+    says (w, "nsf", "usage --by funder,day,month", 1, "not several");
+    says (w, "nsf", "grant list --funder nsf --csv --noheader", 0, "earth,1000,30,0,970,0,");
+    says (w, "lena", "grant statement grant.1 --csv --noheader", 0, ",1000,30,970\n");
+    says (w, "alice", "grant statement grant.1", 5, "do not see");
+    says (w, "nsf", "grant statement grant.9", 5, "no grant.9");
+    snprintf (file, sizeof (file), "%s/page.html", w->d.dir);
+    snprintf (words, sizeof (words), "grant statement grant.1 --html %s", file);
+    says (w, "nsf", words, 0, "");
+    char page[32768] = "";
+    FILE *f = fopen (file, "r");
+    assert_non_null (f);
+    assert_true (fread (page, 1, sizeof (page) - 1, f) > 1000);
+    fclose (f);
+    assert_non_null (strstr (page, "<h1>EAR-1</h1>"));
+    assert_non_null (strstr (page, "<td>tides</td><td>tides</td><td>alpha</td><td class='n'>1</td>"));
+    assert_non_null (strstr (page, "<path class='left' d='M"));
+    unlink (file);
+    says (w, "nsf", "grant statement grant.1 --html /nowhere/page.html", 1, "cannot write");
+    /* Into the next year, and closed. */
+    says (w, "lena", "allocation list -A ocean --csv --noheader", 0, "alloc.");
+    printed (w, "alloc.", id);
+    snprintf (words, sizeof (words), "allocation carry-forward %s --until +25:00:00:00 --cap 200", id);
+    says (w, "lena", words, 3, "nui allocation:");
+    says (w, "nsf", words, 0, "carried alloc.");
+    snprintf (words, sizeof (words), "allocation carry-forward %s --until +1:00:00:00", id);
+    says (w, "nsf", words, 1, "does not end before");
+    says (w, "lena", "balance -A ocean --csv --noheader", 0, "ocean,ocean,500,0,0,500,0");
+    says (w, "lena", "account close ocean", 3, "nui account:");
+    says (w, "nsf", "account close ocean -d 'year is over'", 0, "closed account ocean");
+    says (w, "nsf", "account close ocean", 1, "is closed");
+    says (w, "nsf", "deposit -A ocean 5", 1, "is closed");
+    says (w, "nsf", "account list --csv --noheader", 0, "ocean,ocean,closed");
+    says (w, "nsf", "grant list --csv --noheader", 0, "earth,500,30,0,470,0,");
+}
+
+/* Who may use an account and an allocation, fallbacks of sites, roles. */
+static void scoping (void **state)
+{
+    struct world *w = *state;
+    says (w, "nsf", "account create own --project earth --users lena,-mara", 0, "account own");
+    says (w, "nsf", "account create bad --project earth --users -ANY", 1, "excludes everyone");
+    says (w, "nsf", "account modify own --users lena,lena", 1, "named twice");
+    says (w, "nsf", "account list --csv --noheader", 0,
+          "own,earth,\"for nui://test/user/lena, -nui://test/user/mara\"");
+    says (w, "nsf", "deposit -A own 100 --for site=alpha --for user=lena", 0, "alloc.");
+    says (w, "nsf", "deposit -A own 100 --for colour=red", 1, "none of user, site, machine, qos");
+    says (w, "nsf", "deposit -A own 100 --for red", 2, "--for takes");
+    says (w, "ops", "hold create -A own --user lena -t 10 --part beta/s.1/1", 1, "OutOfScope");
+    says (w, "ops", "hold create -A own --user mara -t 10 --part alpha/s.1/1", 1, "NotMember");
+    says (w, "nsf", "project add-user earth mara", 0, "mara");
+    says (w, "ops", "hold create -A own --user mara -t 10 --part alpha/s.1/1", 1, "NotUser");
+    says (w, "nsf", "account modify own --fallback beta:earth@low,earth", 0, "2 fallbacks");
+    says (w, "nsf", "account list --csv --noheader", 0, "falls back to beta:earth@low, earth;");
+    says (w, "nsf", "account modify earth --fallback own", 1, "a loop");
+    says (w, "nsf", "rate set beta 1 --qos low=0.5 --qos '*=1'", 0, "beta");
+    says (w, "ops", "hold create -A own --user lena -t 10 --part beta/s.2/4 --csv --noheader", 0,
+          "beta,20,earth,true,low,");
+    says (w, "ops", "hold create -A own --user lena -t 200 --part alpha/s.3/4", 1,
+          "no account can pay 800 credits: own (");
+    says (w, "ops", "hold create -A own --user lena -t 200 --part alpha/s.3/4", 1, "earth, a fallback (");
+    says (w, "alice", "role grant alice manager", 3, "nui role:");
+    says (w, "nsf", "role grant mara manager", 0, "mara is manager of the bank");
+    says (w, "nsf", "role grant mara manager", 1, "already");
+    says (w, "nsf", "role grant mara king", 1, "neither manager nor auditor");
+    says (w, "nsf", "role grant otto auditor", 0, "otto is auditor");
+    says (w, "mara", "deposit -A own 1 -d bonus", 0, "deposited 1 credits");
+    says (w, "otto", "deposit -A own 1", 3, "nui deposit:");
+    says (w, "otto", "role list --csv --noheader", 0, "mara,manager\n");
+    says (w, "otto", "verify", 0, "as signed");
+    says (w, "otto", "balance -A own --csv --noheader", 0, "own,earth,101,");
+    says (w, "nsf", "role revoke mara manager", 0, "no longer manager");
+    says (w, "mara", "deposit -A own 1", 3, "nui deposit:");
+}
+
 static void refused (void **state)
 {
     struct world *w = *state;
@@ -407,6 +560,7 @@ int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (setting_up), cmocka_unit_test (looking), cmocka_unit_test (correcting),
+        cmocka_unit_test (granting),   cmocka_unit_test (scoping),
         cmocka_unit_test (refused),    cmocka_unit_test (audited), cmocka_unit_test (no_answer),
     };
     signal (SIGPIPE, SIG_IGN);

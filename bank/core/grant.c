@@ -1,0 +1,162 @@
+/* Funders, their grants, how these are split among projects, carried on and closed. */
+#include <assert.h>
+#include <string.h>
+
+#include "bank/core/ledger_impl.h"
+
+void decide_funder (struct ledger_view *view, const struct ledger_request *req,
+                    struct ledger_outcome *out)
+{
+    if (name_refused (view, "funder", req->funder.name, out))
+        return;
+    out->note = req->funder.name;
+    if (ledger_funder_of (view, req->funder.name)) {
+        outcome_refuse (view, out, ERR_EXISTS, true, "funder %s exists already", req->funder.name);
+        return;
+    }
+    struct ledger_funder *funder =
+        ledger_add_funder (view, view->next.funder++, req->funder.name);
+    funder->description = req->funder.description;
+    funder->is_new = true;
+    funder->op_id = view->next.op;
+    out->done.id = arena_printf (view->arena, "funder.%lld", (long long)funder->id);
+}
+
+/* A deposit that names who gives it, and why; what is split from it keeps the grant. */
+void decide_grant (struct ledger_view *view, const struct ledger_request *req,
+                   struct ledger_outcome *out)
+{
+    const struct ledger_funder *funder = ledger_funder_of (view, req->deposit.funder);
+    if (!funder) {
+        outcome_refuse (view, out, ERR_NOT_FOUND, true, "there is no funder %s",
+                        req->deposit.funder);
+        return;
+    }
+    decide_deposit (view, req, out);
+    if (out->code)
+        return;
+    struct ledger_alloc *alloc = view->allocs.item[view->allocs.count - 1];
+    struct ledger_grant *grant = ledger_add_grant (view, view->next.grant++);
+    grant->funder_id = funder->id;
+    grant->account_id = alloc->account_id;
+    grant->reference = req->deposit.reference;
+    grant->is_new = true;
+    grant->op_id = view->next.op;
+    alloc->grant_id = grant->id;
+    out->note = arena_printf (view->arena, "%s %s%s%s", funder->name, grant->reference,
+                              req->deposit.description[0] ? ": " : "", req->deposit.description);
+    out->done.id = arena_printf (view->arena, "grant.%lld,%s", (long long)grant->id, out->done.id);
+}
+
+/* Downwards only: to the same project or one below it. */
+static bool is_below (const struct ledger_account *to, const struct ledger_account *from)
+{
+    bool below = to->project_id == from->project_id;
+    for (uint32_t i = 0; i < to->ancestor_count && !below; i++)
+        below = to->ancestor[i] == from->project_id;
+    return below;
+}
+
+void decide_split (struct ledger_view *view, const struct ledger_request *req,
+                   struct ledger_outcome *out)
+{
+    const struct ledger_account *from, *to;
+    if (!(from = project_account (view, req->transfer.from, out)) ||
+        !(to = project_account (view, req->transfer.to, out)))
+        return;
+    if (!is_below (to, from)) {
+        outcome_refuse (view, out, ERR_CONFLICT, true,
+                        "split: project %s is not below project %s: a grant is split downwards",
+                        to->project, from->project);
+        return;
+    }
+    decide_transfer (view, req, out);
+}
+
+/* E3: what is left of an allocation, at most a cap, goes on in a new one with a later end. */
+void decide_carry (struct ledger_view *view, const struct ledger_request *req,
+                   struct ledger_outcome *out)
+{
+    struct ledger_alloc *old = ledger_alloc_by_id (view, req->carry.allocation_id);
+    char text[QUANTITY_TEXT_MAX];
+    if (req->carry.cap && amount_refused (view, "carry-forward", req->carry.cap, out))
+        return;
+    struct ledger_account *account = old ? ledger_account_by_id (view, old->account_id) : NULL;
+    if (!account || !account->project_id || account->is_debt || account->closed) {
+        outcome_refuse (view, out, ERR_NOT_FOUND, true, "there is no open allocation alloc.%lld",
+                        (long long)req->carry.allocation_id);
+        return;
+    }
+    credit_micro free = old->posted - old->held;
+    if (req->carry.valid_to <= old->valid_to || old->valid_to <= view->now || free <= 0 ||
+        funds_overdrawn (account)) {
+        outcome_refuse (view, out, ERR_CONFLICT, true,
+                        "carry-forward: alloc.%lld %s", (long long)old->id,
+                        old->valid_to <= view->now             ? "has ended"
+                        : req->carry.valid_to <= old->valid_to ? "does not end before that"
+                        : free <= 0                            ? "has nothing left that is not held"
+                                                               : "is of an overdrawn account");
+        return;
+    }
+    credit_micro amount = req->carry.cap && req->carry.cap < free ? req->carry.cap : free;
+    struct ledger_alloc *fresh = ledger_add_alloc (view, view->next.allocation++, account->id,
+                                                   old->valid_from, req->carry.valid_to);
+    fresh->granted = fresh->posted = amount;
+    fresh->grant_id = old->grant_id;
+    fresh->description = arena_printf (
+        view->arena, "carried forward from alloc.%lld%s%s", (long long)old->id,
+        req->carry.description[0] ? ": " : "", req->carry.description);
+    fresh->is_new = true;
+    fresh->op_id = view->next.op;
+    ledger_alloc_scopes (view, fresh, old->scopes);
+    old->posted -= amount;
+    old->granted -= amount;
+    alloc_touch (view, old);
+    alloc_touch (view, fresh);
+    struct journal j = {.view = view, .effective_at = view->now};
+    journal_move (&j, 'P', account->id, old->id, account->id, fresh->id, amount);
+    journal_close (&j);
+    out->note = arena_printf (view->arena, "%s of %s: %s", credit_format (amount, text),
+                              account->name, fresh->description);
+    out->done.id = arena_printf (view->arena, "alloc.%lld", (long long)fresh->id);
+}
+
+/* What is left goes back to where grants come from; nothing is paid by the account any more. */
+void decide_account_close (struct ledger_view *view, const struct ledger_request *req,
+                           struct ledger_outcome *out)
+{
+    struct ledger_account *account = project_account (view, req->close.name, out);
+    credit_micro back = 0;
+    char text[QUANTITY_TEXT_MAX];
+    if (!account)
+        return;
+    for (uint32_t i = 0; i < account->alloc_count; i++) {
+        const struct ledger_alloc *alloc = account->alloc[i];
+        if (alloc->held == 0 && alloc->posted >= 0)
+            continue;
+        outcome_refuse (view, out, ERR_CONFLICT, true, "close: alloc.%lld of account %s %s",
+                        (long long)alloc->id, account->name,
+                        alloc->held ? "is held by jobs that run: their charges come first"
+                                    : "is below zero: a deposit comes first");
+        return;
+    }
+    struct journal j = {.view = view, .effective_at = view->now};
+    for (uint32_t i = 0; i < account->alloc_count; i++) {
+        struct ledger_alloc *alloc = account->alloc[i];
+        if (alloc->posted == 0)
+            continue;
+        back += alloc->posted;
+        journal_move (&j, 'P', account->id, alloc->id, LEDGER_ID_GRANTS, LEDGER_ID_GRANTS,
+                      alloc->posted);
+        alloc->granted -= alloc->posted;
+        alloc->posted = 0;
+        alloc_touch (view, alloc);
+    }
+    journal_close (&j);
+    account->closed = account->closed_dirty = true;
+    account->closed_op_id = view->next.op;
+    out->note = arena_printf (view->arena, "%s closed, %s credits given back%s%s", account->name,
+                              credit_format (back, text), req->close.reason[0] ? ": " : "",
+                              req->close.reason);
+    out->done.id = arena_printf (view->arena, "account.%lld", (long long)account->id);
+}

@@ -1,0 +1,153 @@
+#include "bank/store/fundread.h"
+
+#include "bank/store/reader_impl.h"
+
+#define GIVE(read, type) ((type)(read)->any)
+
+static void give_grants (struct read *read, struct err *err, PGresult *const *res)
+{
+    uint32_t count = res ? (uint32_t)PQntuples (res[0]) : 0;
+    struct fund_grant *grant = arena_array (read->arena, count, sizeof (*grant));
+    for (uint32_t i = 0; i < count; i++) {
+        int r = (int)i;
+        grant[i] = (struct fund_grant){.id = pgres_i64 (res[0], r, 0),
+                                       .funder = pgres_text (res[0], r, 1, read->arena),
+                                       .reference = pgres_text (res[0], r, 2, read->arena),
+                                       .account = pgres_text (res[0], r, 3, read->arena),
+                                       .project = pgres_text (res[0], r, 4, read->arena),
+                                       .granted = pgres_i64 (res[0], r, 5),
+                                       .settled = pgres_i64 (res[0], r, 6),
+                                       .held = pgres_i64 (res[0], r, 7),
+                                       .left = pgres_i64 (res[0], r, 8),
+                                       .ended = pgres_i64 (res[0], r, 9),
+                                       .valid_from = pgres_i64 (res[0], r, 10),
+                                       .valid_to = pgres_i64 (res[0], r, 11),
+                                       .accounts = pgres_i64 (res[0], r, 12),
+                                       .given = pgres_i64 (res[0], r, 13)};
+    }
+    GIVE (read, fundread_grants_f) (read->arg, err, grant, count);
+}
+
+void fundread_grants (struct reader *reader, const char *who, const char *funder, int64_t id,
+                      fundread_grants_f done, void *arg)
+{
+    struct read *read = read_start (reader, (reader_any_f)done, arg, give_grants);
+    if (!read)
+        return;
+    struct pgargs *args = pgargs_create (read->arena, "tti");
+    pgargs_text (args, 0, who);
+    if (funder[0])
+        pgargs_text (args, 1, funder);
+    pgargs_i64 (args, 2, id);
+    read_add (read, RD_GRANTS, args);
+    pgbatch_submit (reader->loop);
+}
+
+static void give_statement (struct read *read, struct err *err, PGresult *const *res)
+{
+    struct fund_statement st = {.day_count = res ? (uint32_t)PQntuples (res[0]) : 0,
+                                .share_count = res ? (uint32_t)PQntuples (res[1]) : 0};
+    struct fund_day *day = arena_array (read->arena, st.day_count, sizeof (*day));
+    struct fund_share *share = arena_array (read->arena, st.share_count, sizeof (*share));
+    for (uint32_t i = 0; i < st.day_count; i++)
+        day[i] = (struct fund_day){.day = pgres_i64 (res[0], (int)i, 0),
+                                   .granted = pgres_i64 (res[0], (int)i, 1),
+                                   .charged = pgres_i64 (res[0], (int)i, 2),
+                                   .net = pgres_i64 (res[0], (int)i, 3)};
+    for (uint32_t i = 0; i < st.share_count; i++)
+        share[i] = (struct fund_share){.project = pgres_text (res[1], (int)i, 0, read->arena),
+                                       .account = pgres_text (res[1], (int)i, 1, read->arena),
+                                       .site = pgres_text (res[1], (int)i, 2, read->arena),
+                                       .jobs = pgres_i64 (res[1], (int)i, 3),
+                                       .charged = pgres_i64 (res[1], (int)i, 4)};
+    st.day = day;
+    st.share = share;
+    GIVE (read, fundread_statement_f) (read->arg, err, &st);
+}
+
+void fundread_statement (struct reader *reader, int64_t grant, time_us from, time_us to,
+                         fundread_statement_f done, void *arg)
+{
+    struct read *read = read_start (reader, (reader_any_f)done, arg, give_statement);
+    if (!read)
+        return;
+    for (int i = 0; i < 2; i++) {
+        struct pgargs *args = pgargs_create (read->arena, "i");
+        pgargs_i64 (args, 0, grant);
+        pgargs_i64 (args, 0, from);
+        pgargs_i64 (args, 0, to);
+        read_add (read, i ? RD_GRANT_SHARES : RD_GRANT_DAYS, args);
+    }
+    pgbatch_submit (reader->loop);
+}
+
+static void give_jobs (struct read *read, struct err *err, PGresult *const *res)
+{
+    uint32_t count = res ? (uint32_t)PQntuples (res[0]) : 0;
+    struct fund_job *job = arena_array (read->arena, count, sizeof (*job));
+    for (uint32_t i = 0; i < count; i++) {
+        int r = (int)i;
+        job[i] = (struct fund_job){.number = pgres_i64 (res[0], r, 0),
+                                   .job = {.site = pgres_text (res[0], r, 1, read->arena),
+                                           .site_job = pgres_text (res[0], r, 2, read->arena),
+                                           .component = pgres_text (res[0], r, 3, read->arena),
+                                           .incarnation = pgres_i64 (res[0], r, 4),
+                                           .grid_job = pgres_text (res[0], r, 5, read->arena)},
+                                   .identity = pgres_text (res[0], r, 6, read->arena),
+                                   .account = pgres_text (res[0], r, 7, read->arena),
+                                   .procs = pgres_i64 (res[0], r, 8),
+                                   .start = pgres_i64 (res[0], r, 9),
+                                   .end = pgres_i64 (res[0], r, 10),
+                                   .total = pgres_i64 (res[0], r, 11),
+                                   .refunded = pgres_i64 (res[0], r, 12),
+                                   .final = pgres_bool (res[0], r, 13),
+                                   .hold_id = pgres_i64 (res[0], r, 14),
+                                   .charges = pgres_i64 (res[0], r, 15),
+                                   .op_id = pgres_i64 (res[0], r, 16),
+                                   .formula = pgres_text (res[0], r, 17, read->arena),
+                                   .recorded = pgres_i64 (res[0], r, 18)};
+    }
+    GIVE (read, fundread_jobs_f) (read->arg, err, job, count);
+}
+
+void fundread_jobs (struct reader *reader, const char *who, const char *own, const char *site,
+                    time_us from, time_us to, int64_t after, uint32_t limit, fundread_jobs_f done,
+                    void *arg)
+{
+    struct read *read = read_start (reader, (reader_any_f)done, arg, give_jobs);
+    if (!read)
+        return;
+    struct pgargs *args = pgargs_create (read->arena, "tti");
+    pgargs_text (args, 0, who);
+    if (own)
+        pgargs_text (args, 0, own);
+    if (site[0])
+        pgargs_text (args, 1, site);
+    pgargs_i64 (args, 2, from);
+    pgargs_i64 (args, 2, to);
+    pgargs_i64 (args, 2, after);
+    pgargs_i64 (args, 2, limit);
+    read_add (read, RD_JOBS, args);
+    pgbatch_submit (reader->loop);
+}
+
+static void give_roles (struct read *read, struct err *err, PGresult *const *res)
+{
+    uint32_t count = res ? (uint32_t)PQntuples (res[0]) : 0;
+    struct fund_role *role = arena_array (read->arena, count, sizeof (*role));
+    for (uint32_t i = 0; i < count; i++)
+        role[i] = (struct fund_role){pgres_text (res[0], (int)i, 0, read->arena),
+                                     pgres_text (res[0], (int)i, 1, read->arena)};
+    GIVE (read, fundread_roles_f) (read->arg, err, role, count);
+}
+
+void fundread_roles (struct reader *reader, const char *who, fundread_roles_f done, void *arg)
+{
+    struct read *read = read_start (reader, (reader_any_f)done, arg, give_roles);
+    if (!read)
+        return;
+    struct pgargs *args = pgargs_create (read->arena, "t");
+    pgargs_text (args, 0, who);
+    read_add (read, RD_ROLES, args);
+    pgbatch_submit (reader->loop);
+}

@@ -1,0 +1,75 @@
+/* fundread: grants and how they burn down, what jobs were charged, who has a role.
+ *
+ * Results are valid during the callback only; every call ends with exactly one, from the loop. who
+ * limits what is seen, as in reader.h. */
+#ifndef NUI_BANK_STORE_FUNDREAD_H
+#define NUI_BANK_STORE_FUNDREAD_H
+
+#include "bank/store/reader.h"
+
+struct fund_grant {
+    int64_t id;
+    const char *funder, *reference, *account, *project;
+    credit_micro granted, settled, held, left, ended;
+    time_us valid_from, valid_to, given;
+    int64_t accounts;
+};
+
+typedef void (*fundread_grants_f) (void *arg, const struct err *err, const struct fund_grant *grant,
+                                   uint32_t count);
+/* funder "": all; id 0: all. */
+void fundread_grants (struct reader *reader, const char *who, const char *funder, int64_t id,
+                      fundread_grants_f done, void *arg);
+
+/* What moved on a day (UTC, counted from 1970); day -1: all before the period. */
+struct fund_day {
+    int64_t day;
+    credit_micro granted, charged, net;
+};
+
+struct fund_share {
+    const char *project, *account, *site;
+    int64_t jobs;
+    credit_micro charged;
+};
+
+struct fund_statement {
+    const struct fund_day *day;
+    uint32_t day_count;
+    const struct fund_share *share;
+    uint32_t share_count;
+};
+
+typedef void (*fundread_statement_f) (void *arg, const struct err *err,
+                                      const struct fund_statement *statement);
+/* [from, to) by the moment of recording; the caller knows that the grant may be seen. */
+void fundread_statement (struct reader *reader, int64_t grant, time_us from, time_us to,
+                         fundread_statement_f done, void *arg);
+
+struct fund_job {
+    int64_t number;
+    struct ledger_job job;
+    const char *identity, *account, *formula;
+    int64_t procs, hold_id, charges, op_id;
+    time_us start, end, recorded;
+    credit_micro total, refunded;
+    bool final;
+};
+
+typedef void (*fundread_jobs_f) (void *arg, const struct err *err, const struct fund_job *job,
+                                 uint32_t count);
+/* Ended in [from, to), by number, after one. own: a site's name that sees its jobs, or NULL; site
+ * "": of all sites. */
+void fundread_jobs (struct reader *reader, const char *who, const char *own, const char *site,
+                    time_us from, time_us to, int64_t after, uint32_t limit, fundread_jobs_f done,
+                    void *arg);
+
+struct fund_role {
+    const char *identity, *role;
+};
+
+typedef void (*fundread_roles_f) (void *arg, const struct err *err, const struct fund_role *role,
+                                  uint32_t count);
+void fundread_roles (struct reader *reader, const char *who, fundread_roles_f done, void *arg);
+
+#endif

@@ -1,0 +1,280 @@
+/* Who may do what, cell by cell: every call of the bank by every role, against the real nui-bank; and
+ * whose rows each sees. The table is nui-bank(8)'s. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/unit/bank/bankd.h"
+#include "tests/unit/bank/pg_fixture.h"
+
+#define TEXT(s) ((char *)(uintptr_t)(s))
+
+enum { ROLES = 8 };
+static const struct {
+    const char *name;
+    enum bankd_who who;
+} roles[ROLES] = {{"funder", WHO_NSF},    {"manager", WHO_MARA},  {"lead", WHO_LENA},
+                  {"member", WHO_ALICE},  {"operator", WHO_OPS},  {"auditor", WHO_OTTO},
+                  {"site", WHO_ALPHA},    {"meta", WHO_META}};
+
+/* y: may; -: is refused for who they are. The fields make a request that is whole, but changes nothing
+ * that others look at: what it names is not there, or is as it is asked to be. */
+static const struct {
+    const char *method, *cells, *fields;
+} table[] = {
+    /*                   FMLmOASX */
+    {"Quote",           "-yyy-yyy", ""},
+    {"Hold",            "----y-y-", "site=alpha"},
+    {"Charge",          "----y-y-", "site=alpha"},
+    {"Release",         "----y-y-", "hold_id=hold.999"},
+    {"HoldGroup",       "----y--y", ""},
+    {"Extend",          "----y-y-", "hold_id=hold.999 walltime_us=1"},
+    {"ProjectCreate",   "yyy-y---", "name=physics parent=physics"},
+    {"UserCreate",      "yy--y---", "identity=" ALICE_URI},
+    {"Member",          "yyy-y---", "project=physics identity=nui://test/user/nobody"},
+    {"AccountCreate",   "yyy-y---", "name=phys project=physics"},
+    {"AccountModify",   "yyy-y---", "name=phys keep_fallbacks=1"},
+    {"AccountClose",    "yy--y---", "name=nothing"},
+    {"RoleSet",         "y---y---", "identity=nui://test/user/nobody role=auditor"},
+    {"RoleList",        "yyyyyy--", ""},
+    {"FunderCreate",    "y---y---", "name=nsf"},
+    {"Grant",           "y---y---", "funder=nsf reference=x account=nothing amount_micro=1"},
+    {"Split",           "yyy-y---", "from_account=phys to_account=nothing amount_micro=1"},
+    {"CarryForward",    "yy--y---", "allocation_id=alloc.999 valid_to_us=1"},
+    {"GrantList",       "yyyyyy--", ""},
+    {"GrantStatement",  "yyyyyy--", "grant_id=grant.999"},
+    {"JobList",         "yyyyyyy-", ""},
+    {"Deposit",         "yy--y---", "account=nothing amount_micro=1"},
+    {"Withdraw",        "yy--y---", "account=nothing amount_micro=1"},
+    {"Transfer",        "yy--y---", "from_account=phys to_account=nothing amount_micro=1"},
+    {"Refund",          "yy--y---", "charge_op_id=999999"},
+    {"AllocationModify","yy--y---", "allocation_id=alloc.999"},
+    {"RateSet",         "y---y---", "site=alpha multiplier_ppm=1 from_us=1"},
+    {"SiteSet",         "y---y---", "site=alpha"},
+    {"RateList",        "yyyyyyyy", ""},
+    {"Balance",         "yyyyyy--", ""},
+    {"Statement",       "yyyyyy--", "account=phys"},
+    {"Usage",           "yyyyyy--", ""},
+    {"HoldList",        "yyyyyyy-", ""},
+    {"List",            "yyyyyy--", "kind=project"},
+    {"Blocks",          "yyyyyyyy", ""},
+    {"Operations",      "y---yy--", "from_id=1"},
+    {"Proof",           "yyyyyy--", "op_id=1"},
+    {"LedgerCheck",     "y---yy--", ""},
+};
+enum { CALLS = sizeof (table) / sizeof (table[0]) };
+
+struct world {
+    struct pg_fixture *pg;
+    struct bankd d;
+};
+
+static void must (struct bankd *d, enum bankd_who who, const char *method,
+                  const ProtobufCMessage *request)
+{
+    struct bankd_reply reply = bankd_call (d, who, method, request);
+    if (reply.err.code)
+        fail_msg ("%s: %s", method, reply.err.text);
+    bankd_reply_free (&reply);
+}
+
+static void user (struct bankd *d, const char *uri, const char *role, const char *bank_role)
+{
+    uint8_t key[16];
+    Nui__Bank__V1__UserCreateRequest create = NUI__BANK__V1__USER_CREATE_REQUEST__INIT;
+    create.key = bankd_key (d, key);
+    create.identity = TEXT (uri);
+    must (d, WHO_NSF, "UserCreate", &create.base);
+    if (role) {
+        Nui__Bank__V1__MemberRequest member = NUI__BANK__V1__MEMBER_REQUEST__INIT;
+        member.key = bankd_key (d, key);
+        member.project = TEXT ("physics");
+        member.identity = TEXT (uri);
+        member.role = TEXT (role);
+        must (d, WHO_NSF, "Member", &member.base);
+    }
+    if (bank_role) {
+        Nui__Bank__V1__RoleSetRequest set = NUI__BANK__V1__ROLE_SET_REQUEST__INIT;
+        set.key = bankd_key (d, key);
+        set.identity = TEXT (uri);
+        set.role = TEXT (bank_role);
+        must (d, WHO_OPS, "RoleSet", &set.base);
+    }
+}
+
+static int up (void **state)
+{
+    struct world *w = calloc (1, sizeof (*w));
+    uint8_t key[16];
+    w->pg = pg_fixture_start (false);
+    if (!w->pg)
+        return -1;
+    *state = w;
+    bankd_open (&w->d, NUI_BANK_PROGRAM, pg_fixture_database (w->pg, "roles"));
+    if (!bankd_wait_serving (&w->d, true))
+        return -1;
+    bankd_found (&w->d); /* alice is a member of physics */
+    user (&w->d, LENA_URI, "lead", NULL);
+    user (&w->d, MARA_URI, NULL, "manager");
+    user (&w->d, OTTO_URI, NULL, "auditor");
+    Nui__Bank__V1__FunderCreateRequest funder = NUI__BANK__V1__FUNDER_CREATE_REQUEST__INIT;
+    funder.key = bankd_key (&w->d, key);
+    funder.name = TEXT ("nsf");
+    must (&w->d, WHO_NSF, "FunderCreate", &funder.base);
+    /* A project that nobody of the users is in. */
+    Nui__Bank__V1__ProjectCreateRequest project = NUI__BANK__V1__PROJECT_CREATE_REQUEST__INIT;
+    project.key = bankd_key (&w->d, key);
+    project.name = TEXT ("secret");
+    must (&w->d, WHO_NSF, "ProjectCreate", &project.base);
+    Nui__Bank__V1__AccountCreateRequest account = NUI__BANK__V1__ACCOUNT_CREATE_REQUEST__INIT;
+    account.key = bankd_key (&w->d, key);
+    account.name = TEXT ("hidden");
+    account.project = TEXT ("secret");
+    must (&w->d, WHO_NSF, "AccountCreate", &account.base);
+    return 0;
+}
+
+static int down (void **state)
+{
+    struct world *w = *state;
+    bankd_close (&w->d);
+    pg_fixture_stop (w->pg);
+    free (w);
+    return 0;
+}
+
+/* Sets a field of any message from a word. */
+static void field_set (ProtobufCMessage *m, const char *name, char *value)
+{
+    const ProtobufCFieldDescriptor *field =
+        protobuf_c_message_descriptor_get_field_by_name (m->descriptor, name);
+    if (!field)
+        fail_msg ("%s has no field %s", m->descriptor->name, name);
+    char *at = (char *)m + field->offset;
+    switch (field->type) {
+    case PROTOBUF_C_TYPE_STRING:
+        memcpy (at, &value, sizeof (value));
+        break;
+    case PROTOBUF_C_TYPE_INT64:
+    case PROTOBUF_C_TYPE_UINT64:
+        *(int64_t *)(void *)at = atoll (value);
+        break;
+    case PROTOBUF_C_TYPE_BOOL:
+        *(protobuf_c_boolean *)(void *)at = atoi (value);
+        break;
+    default:
+        fail_msg ("%s: a kind of field that no request here has", name);
+    }
+}
+
+static void request_make (struct bankd *d, ProtobufCMessage *m, char *fields, uint8_t key[16])
+{
+    const ProtobufCFieldDescriptor *keyed =
+        protobuf_c_message_descriptor_get_field_by_name (m->descriptor, "key");
+    char *rest = NULL;
+    if (keyed)
+        *(ProtobufCBinaryData *)(void *)((char *)m + keyed->offset) = bankd_key (d, key);
+    for (char *word = strtok_r (fields, " ", &rest); word; word = strtok_r (NULL, " ", &rest)) {
+        char *equals = strchr (word, '=');
+        *equals = '\0';
+        field_set (m, word, equals + 1);
+    }
+}
+
+static void cells (void **state)
+{
+    struct world *w = *state;
+    const ProtobufCServiceDescriptor *service = &nui__bank__v1__bank__descriptor;
+    assert_int_equal (CALLS, service->n_methods);
+    for (int call = 0; call < CALLS; call++)
+        for (int role = 0; role < ROLES; role++) {
+            const ProtobufCMethodDescriptor *method =
+                protobuf_c_service_descriptor_get_method_by_name (service, table[call].method);
+            assert_non_null (method);
+            char fields[256];
+            uint8_t key[16];
+            ProtobufCMessage *m = calloc (1, method->input->sizeof_message);
+            protobuf_c_message_init (method->input, m);
+            snprintf (fields, sizeof (fields), "%s", table[call].fields);
+            request_make (&w->d, m, fields, key);
+            struct bankd_reply reply =
+                bankd_call (&w->d, roles[role].who, table[call].method, m);
+            bool may = reply.err.code != ERR_DENIED && reply.err.code != ERR_UNAUTHENTIC;
+            if (may != (table[call].cells[role] == 'y'))
+                fail_msg ("%s as %s: %d '%s'", table[call].method, roles[role].name,
+                          reply.err.code, reply.err.text);
+            /* Refused for who asks, not because nobody could be asked. */
+            assert_int_not_equal (reply.err.code, ERR_UNAVAILABLE);
+            bankd_reply_free (&reply);
+            free (m);
+        }
+}
+
+/* Who sees the account of a project that they are not in: all but lead, member. */
+static void rows (void **state)
+{
+    struct world *w = *state;
+    static const char sees[] = "yy--yy";
+    for (int role = 0; role < 6; role++) {
+        Nui__Bank__V1__BalanceRequest balance = NUI__BANK__V1__BALANCE_REQUEST__INIT;
+        Nui__Bank__V1__StatementRequest statement = NUI__BANK__V1__STATEMENT_REQUEST__INIT;
+        balance.account = statement.account = TEXT ("hidden");
+        int want = sees[role] == 'y' ? 0 : ERR_NOT_FOUND;
+        struct bankd_reply reply = bankd_call (&w->d, roles[role].who, "Balance", &balance.base);
+        assert_int_equal (want, reply.err.code);
+        bankd_reply_free (&reply);
+        reply = bankd_call (&w->d, roles[role].who, "Statement", &statement.base);
+        assert_int_equal (want, reply.err.code);
+        bankd_reply_free (&reply);
+    }
+}
+
+/* A lead acts for the own project only, and a site for itself. */
+static void own_only (void **state)
+{
+    struct world *w = *state;
+    uint8_t key[16];
+    Nui__Bank__V1__MemberRequest member = NUI__BANK__V1__MEMBER_REQUEST__INIT;
+    member.key = bankd_key (&w->d, key);
+    member.project = TEXT ("secret");
+    member.identity = TEXT (LENA_URI);
+    struct bankd_reply reply = bankd_call (&w->d, WHO_LENA, "Member", &member.base);
+    assert_int_equal (ERR_DENIED, reply.err.code);
+    Nui__Bank__V1__SplitRequest split = NUI__BANK__V1__SPLIT_REQUEST__INIT;
+    split.key = bankd_key (&w->d, key);
+    split.from_account = TEXT ("hidden");
+    split.to_account = TEXT ("phys");
+    split.amount_micro = 1;
+    reply = bankd_call (&w->d, WHO_LENA, "Split", &split.base);
+    assert_int_equal (ERR_DENIED, reply.err.code);
+    Nui__Bank__V1__ChargeRequest charge = NUI__BANK__V1__CHARGE_REQUEST__INIT;
+    charge.key = bankd_key (&w->d, key);
+    charge.site = TEXT ("beta");
+    charge.site_job_id = TEXT ("beta.1");
+    reply = bankd_call (&w->d, WHO_ALPHA, "Charge", &charge.base);
+    assert_int_equal (ERR_DENIED, reply.err.code);
+    /* An agency gives in its own name only. */
+    Nui__Bank__V1__GrantRequest grant = NUI__BANK__V1__GRANT_REQUEST__INIT;
+    grant.key = bankd_key (&w->d, key);
+    grant.funder = TEXT ("other");
+    grant.reference = TEXT ("x");
+    grant.account = TEXT ("phys");
+    grant.amount_micro = 1;
+    reply = bankd_call (&w->d, WHO_NSF, "Grant", &grant.base);
+    assert_int_equal (ERR_DENIED, reply.err.code);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (cells),
+        cmocka_unit_test (rows),
+        cmocka_unit_test (own_only),
+    };
+    return cmocka_run_group_tests (tests, up, down);
+}
