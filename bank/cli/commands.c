@@ -31,7 +31,8 @@ const struct cli_command bank_commands[] = {
     {"usage", USERS, "what was charged over a period, by user, project, site or account", cmd_usage,
      "usage: nui usage [-A ACCOUNT] [--by KEY[,KEY…]] [--from TIME] [--to TIME]\n\n"
      "  -A, --account ACCOUNT   of this account only; else all you may see\n"
-     "  --by KEYS               one or more of user,project,site,account,funder,grant,qos,machine,\n"
+     "  --by KEYS               one or more of "
+     "user,project,site,account,funder,grant,qos,machine,\n"
      "                          and one of day,week,month (account,user)\n"
      "  --from TIME             from the beginning when left out\n"
      "  --to TIME               exclusive; until now when left out\n" COMMON
@@ -48,8 +49,7 @@ const struct cli_command bank_commands[] = {
      "  -t, --walltime TIME     of the jobs; extend: the whole of it\n"
      "  --job, --component NAME of the grid\n"
      "  -q, --qos, -c, --class, --machine NAME\n"
-     "  -d, --description TEXT  why it is released\n" COMMON
-     "\nexample: nui hold list --stale\n"},
+     "  -d, --description TEXT  why it is released\n" COMMON "\nexample: nui hold list --stale\n"},
     {"charge", BANK, "charge a job by hand, as its site would have", cmd_charge,
      "usage: nui charge --site SITE --site-job JOB -n PROCS --start TIME --end TIME\n"
      "                  --hold HOLD | --user USER -A ACCOUNT [--partial] [--failed]\n\n"
@@ -58,13 +58,15 @@ const struct cli_command bank_commands[] = {
      "  --partial               more will follow; else it is the job's last charge\n"
      "  --failed                the job did not end well\n"
      "  --incarnation N, --cpu TIME, --job, --component, -q, --qos, -c, --class, --machine\n" COMMON
-     "\nexample: nui charge --site alpha --site-job alpha.17 --hold hold.4 -n 8 --start 09:00 --end 09:30\n"},
+     "\nexample: nui charge --site alpha --site-job alpha.17 --hold hold.4 -n 8 --start 09:00 "
+     "--end 09:30\n"},
     {"deposit", BANK, "grant credits to an account", cmd_deposit,
      "usage: nui deposit -A ACCOUNT AMOUNT [--start TIME] [--end TIME] [--description TEXT]\n\n"
      "  -A, --account ACCOUNT   who gets them\n"
      "  --start TIME            when they become available (now)\n"
      "  --end TIME              when they expire (never)\n"
-     "  --for KIND=NAME         whom and what they are for, repeated: user=, site=, machine=, qos=;\n"
+     "  --for KIND=NAME         whom and what they are for, repeated: user=, site=, machine=, "
+     "qos=;\n"
      "                          -NAME excludes, ANY and MEMBERS\n"
      "  --grant GRANT           more for an earlier grant\n"
      "  -d, --description TEXT  for the statement\n" COMMON
@@ -92,7 +94,8 @@ const struct cli_command bank_commands[] = {
      "\nexample: nui refund 4711 -d 'node failure'\n"},
     {"funder", BANK, "who gives grants", cmd_funder,
      "usage: nui funder create NAME [--description TEXT]\n"
-     "       nui funder list\n\n" COMMON "\nexample: nui funder create nsf -d 'science foundation'\n"},
+     "       nui funder list\n\n" COMMON
+     "\nexample: nui funder create nsf -d 'science foundation'\n"},
     {"grant", BANK, "grants of funders, and how they burn down", cmd_grant,
      "usage: nui grant create AMOUNT -A ACCOUNT --reference TEXT [--funder NAME] [--start TIME]\n"
      "                 [--end TIME] [--for KIND=NAME]… [--description TEXT]\n"
@@ -148,7 +151,8 @@ const struct cli_command bank_commands[] = {
      "       nui account close NAME [--description TEXT]\n"
      "       nui account list\n\n"
      "  -p, --project PROJECT   whose members may use it\n"
-     "  --fallback LIST         [SITE:]ACCOUNT[@QOS],…: tried in this order when it cannot pay, at\n"
+     "  --fallback LIST         [SITE:]ACCOUNT[@QOS],…: tried in this order when it cannot pay, "
+     "at\n"
      "                          that site, with that QoS; '' for none\n"
      "  --users LIST            NAME,-NAME,ANY,MEMBERS: who may use it (MEMBERS)\n" COMMON
      "\nexample: nui account create phys --project physics --fallback reserve@low,beta:spare\n"},
@@ -156,8 +160,8 @@ const struct cli_command bank_commands[] = {
      "usage: nui site modify SITE --claims yes|no\n"
      "       nui site list\n\n"
      "  --claims yes|no         whether the site's word is enough for whose job it is, where\n"
-     "                          nobody signed it (jobs given to its own cluster); no at first\n" COMMON
-     "\nexample: nui site modify alpha --claims yes\n"},
+     "                          nobody signed it (jobs given to its own cluster); no at "
+     "first\n" COMMON "\nexample: nui site modify alpha --claims yes\n"},
     {"rate", BANK, "what a processor-second costs at a site", cmd_rate,
      "usage: nui rate set SITE MULTIPLIER [--from TIME] [--measure wall|cpu|pe] "
      "[--successful-only]\n"
@@ -165,7 +169,8 @@ const struct cli_command bank_commands[] = {
      "                    [--group X] [--memory RATE] [--gres NAME=RATE]…\n"
      "       nui rate list [SITE]\n\n"
      "  MULTIPLIER              credits per processor-second, up to six decimals\n"
-     "  --measure WHAT          processor-seconds dedicated (wall), used (cpu), or equivalents (pe)\n"
+     "  --measure WHAT          processor-seconds dedicated (wall), used (cpu), or equivalents "
+     "(pe)\n"
      "  --successful-only       other jobs are charged nothing\n"
      "  --qos, --class NAME=X   jobs of that QoS or class cost X times as much; NAME *: of others\n"
      "  --time 'DAYS FROM-TO=X' so does time in it, in UTC: 'Mon-Fri 08:00-18:00=1.5'\n"

@@ -198,6 +198,7 @@ int cmd_allocation (struct cli_context *ctx, int argc, char **argv)
     if (strcmp (verb, "carry-forward") == 0 && o.count == 2 && args.until && !args.account &&
         !args.limit)
         return carry_forward (ctx, o.item[1], args.until, args.cap, args.description);
-    return cli_usage (argv[0], "say modify ALLOCATION --credit-limit CREDITS, carry-forward ALLOCATION "
-                               "--until TIME [--cap CREDITS] or list [-A ACCOUNT]");
+    return cli_usage (argv[0],
+                      "say modify ALLOCATION --credit-limit CREDITS, carry-forward ALLOCATION "
+                      "--until TIME [--cap CREDITS] or list [-A ACCOUNT]");
 }

@@ -1,5 +1,5 @@
-/* A grant's statement for its funder: as tables, and as a page to be printed (one HTML file that needs
- * nothing else; a browser prints it to paper or PDF) with the burn-down as a plot. */
+/* A grant's statement for its funder: as tables, and as a page to be printed (one HTML file that
+ * needs nothing else; a browser prints it to paper or PDF) with the burn-down as a plot. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +8,14 @@
 #include "bank/cli/util.h"
 #include "proto/audit/block.h"
 
-enum { PLOT_W = 720, PLOT_H = 260, PLOT_LEFT = 90, PLOT_RIGHT = 15, PLOT_TOP = 15, PLOT_BOTTOM = 40 };
+enum {
+    PLOT_W = 720,
+    PLOT_H = 260,
+    PLOT_LEFT = 90,
+    PLOT_RIGHT = 15,
+    PLOT_TOP = 15,
+    PLOT_BOTTOM = 40
+};
 
 static void text_put (struct strbuf *out, const char *text)
 {
@@ -51,7 +58,8 @@ static void credits_put (struct strbuf *out, credit_micro amount)
     int len = snprintf (digits, sizeof (digits), "%lld", whole);
     for (int i = 0; i < len; i++)
         strbuf_printf (out, "%s%c", i && (len - i) % 3 == 0 ? "\u2009" : "", digits[i]);
-    long long cents = (amount < 0 ? -(amount % MICRO_PER_CREDIT) : amount % MICRO_PER_CREDIT) / 10000;
+    long long cents =
+        (amount < 0 ? -(amount % MICRO_PER_CREDIT) : amount % MICRO_PER_CREDIT) / 10000;
     if (cents)
         strbuf_printf (out, ".%02lld", cents);
 }
@@ -120,7 +128,7 @@ static void curves (const struct plot *p, const Nui__Bank__V1__GrantStatementRep
     if (g->valid_to_us)
         strbuf_printf (p->out, "<line x1='%.1f' y1='%.1f' x2='%.1f' y2='%.1f' class='even'/>\n",
                        x_of (p, g->valid_from_us > p->from ? g->valid_from_us : p->from),
-                       y_of (p, g->granted_micro), x_of (p, p->to), y_of (p, 0));
+                       y_of (p, g->granted_micro), x_of (p, g->valid_to_us), y_of (p, 0));
     double y = y_of (p, st->opening->left_micro);
     strbuf_printf (p->out, "<path class='left' d='M%.1f %.1f", x_of (p, st->from_us), y);
     for (size_t i = 0; i < st->n_points; i++) {

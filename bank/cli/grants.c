@@ -71,12 +71,12 @@ static int grant_create (struct cli_context *ctx, const struct grant_args *args,
 static int grant_list (struct cli_context *ctx, const char *funder)
 {
     static const struct table_column columns[] = {
-        {"grant", "Grant", TABLE_TEXT, 0},        {"funder", "Funder", TABLE_TEXT, 0},
+        {"grant", "Grant", TABLE_TEXT, 0},         {"funder", "Funder", TABLE_TEXT, 0},
         {"reference", "Reference", TABLE_TEXT, 0}, {"account", "Account", TABLE_TEXT, 0},
-        {"granted", "Granted", TABLE_CREDITS, 0}, {"settled", "Settled", TABLE_CREDITS, 0},
-        {"held", "InFlight", TABLE_CREDITS, 0},   {"left", "Left", TABLE_CREDITS, 0},
-        {"ended", "Ended", TABLE_CREDITS, 0},     {"valid_from", "From", TABLE_TIME, 0},
-        {"valid_to", "To", TABLE_TIME, 0},        {"accounts", "Accounts", TABLE_INT, 0}};
+        {"granted", "Granted", TABLE_CREDITS, 0},  {"settled", "Settled", TABLE_CREDITS, 0},
+        {"held", "InFlight", TABLE_CREDITS, 0},    {"left", "Left", TABLE_CREDITS, 0},
+        {"ended", "Ended", TABLE_CREDITS, 0},      {"valid_from", "From", TABLE_TIME, 0},
+        {"valid_to", "To", TABLE_TIME, 0},         {"accounts", "Accounts", TABLE_INT, 0}};
     struct err err = {0};
     Nui__Bank__V1__GrantListRequest request = NUI__BANK__V1__GRANT_LIST_REQUEST__INIT;
     request.funder = bank_text (funder);
@@ -154,8 +154,9 @@ int cmd_grant (struct cli_context *ctx, int argc, char **argv)
         return grant_create (ctx, &args, o.item[1]);
     if (strcmp (verb, "statement") == 0 && o.count == 2 && !making && !args.funder[0])
         return grant_statement (ctx, &args, o.item[1]);
-    return cli_usage (argv[0], "say create AMOUNT -A ACCOUNT --reference TEXT [--funder NAME], list "
-                               "[--funder NAME] or statement GRANT [--html FILE]");
+    return cli_usage (argv[0],
+                      "say create AMOUNT -A ACCOUNT --reference TEXT [--funder NAME], list "
+                      "[--funder NAME] or statement GRANT [--html FILE]");
 }
 
 /* ---- split ---- */

@@ -62,13 +62,11 @@ static int hold_list (struct cli_context *ctx, const struct hold_args *args)
 static int hold_outcome (struct cli_context *ctx, bool granted, Nui__Bank__V1__HoldReply **hold,
                          size_t count, char **site, const Nui__Common__V1__Reason *reason)
 {
-    static const struct table_column columns[] = {{"hold", "Hold", TABLE_TEXT, 0},
-                                                  {"site", "Site", TABLE_TEXT, 0},
-                                                  {"amount", "Amount", TABLE_CREDITS, 0},
-                                                  {"account", "Account", TABLE_TEXT, 0},
-                                                  {"fallback", "Fallback", TABLE_BOOL, 0},
-                                                  {"qos", "QoS", TABLE_TEXT, 0},
-                                                  {"expires", "Expires", TABLE_TIME, 0}};
+    static const struct table_column columns[] = {
+        {"hold", "Hold", TABLE_TEXT, 0},         {"site", "Site", TABLE_TEXT, 0},
+        {"amount", "Amount", TABLE_CREDITS, 0},  {"account", "Account", TABLE_TEXT, 0},
+        {"fallback", "Fallback", TABLE_BOOL, 0}, {"qos", "QoS", TABLE_TEXT, 0},
+        {"expires", "Expires", TABLE_TIME, 0}};
     if (!granted) {
         fprintf (stderr, "nui hold: %s: %s\n", reason->code, reason->text);
         return CLI_FAILED;
@@ -147,8 +145,8 @@ static int hold_create (struct cli_context *ctx, const struct hold_args *args)
     group.claim = item[0].claim = &claim;
     group.n_holds = args->part.count;
     group.holds = items;
-    ProtobufCMessage *reply = bank_call (ctx, one ? "Hold" : "HoldGroup",
-                                         one ? &item[0].base : &group.base, &err);
+    ProtobufCMessage *reply =
+        bank_call (ctx, one ? "Hold" : "HoldGroup", one ? &item[0].base : &group.base, &err);
     if (!reply)
         return cli_fail ("hold", &err);
     Nui__Bank__V1__HoldReply *single = (Nui__Bank__V1__HoldReply *)reply;
@@ -222,8 +220,8 @@ static int hold_release (struct cli_context *ctx, const char *hold, const char *
     ProtobufCMessage *reply = bank_call (ctx, "Release", &request.base, &err);
     if (!reply)
         return cli_fail ("hold", &err);
-    int rc = moved (ctx, "hold", hold, 0, ((Nui__Bank__V1__ReleaseReply *)reply)->released_micro,
-                    "");
+    int rc =
+        moved (ctx, "hold", hold, 0, ((Nui__Bank__V1__ReleaseReply *)reply)->released_micro, "");
     protobuf_c_message_free_unpacked (reply, NULL);
     return rc;
 }
@@ -310,8 +308,8 @@ static int charge_send (struct cli_context *ctx, const struct charge_args *args)
     if (!message)
         return cli_fail ("charge", &err);
     const Nui__Bank__V1__ChargeReply *reply = (Nui__Bank__V1__ChargeReply *)message;
-    int rc = moved (ctx, "job", args->job, reply->charged_micro, reply->released_micro,
-                    reply->account);
+    int rc =
+        moved (ctx, "job", args->job, reply->charged_micro, reply->released_micro, reply->account);
     protobuf_c_message_free_unpacked (message, NULL);
     return rc;
 }

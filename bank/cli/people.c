@@ -62,7 +62,8 @@ int cmd_project (struct cli_context *ctx, int argc, char **argv)
     if (!cli_options (ctx, options, 0, &args, argc, argv, &o, &rc))
         return rc;
     const char *verb = o.count ? o.item[0] : "";
-    bool described = args.description[0] || args.parent[0], members = args.role || args.add || args.remove;
+    bool described = args.description[0] || args.parent[0],
+         members = args.role || args.add || args.remove;
     if (strcmp (verb, "list") == 0 && o.count == 1 && !described && !members)
         return bank_list (ctx, argv[0], "project", columns, 2);
     if (strcmp (verb, "create") == 0 && o.count == 2 && !members)
@@ -76,8 +77,10 @@ int cmd_project (struct cli_context *ctx, int argc, char **argv)
         return project_member (ctx, o.item[1], o.item[2], args.role ? args.role : "member", false);
     if (strcmp (verb, "remove-user") == 0 && o.count == 3 && !described && !members)
         return project_member (ctx, o.item[1], o.item[2], "", true);
-    return cli_usage (argv[0], "say create NAME [--parent PROJECT] [--description TEXT], list, add-user PROJECT USER "
-                               "[--role lead] or remove-user PROJECT USER");
+    return cli_usage (
+        argv[0],
+        "say create NAME [--parent PROJECT] [--description TEXT], list, add-user PROJECT USER "
+        "[--role lead] or remove-user PROJECT USER");
 }
 
 /* ---- user ---- */
@@ -261,8 +264,9 @@ int cmd_account (struct cli_context *ctx, int argc, char **argv)
         return account_modify (ctx, o.item[1], &args, &fallbacks, &users);
     if (strcmp (verb, "close") == 0 && o.count == 2 && !lists && !args.project)
         return account_close (ctx, o.item[1], args.reason ? args.reason : "");
-    return cli_usage (argv[0], "say create NAME --project PROJECT [--fallback LIST] [--users LIST], "
-                               "modify NAME --fallback LIST | --users LIST, close NAME or list");
+    return cli_usage (argv[0],
+                      "say create NAME --project PROJECT [--fallback LIST] [--users LIST], "
+                      "modify NAME --fallback LIST | --users LIST, close NAME or list");
 }
 
 /* ---- site ---- */

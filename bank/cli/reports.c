@@ -7,8 +7,8 @@
 enum { KEYS = 9, PERIODS = 3, BY_MAX = KEYS + PERIODS };
 
 /* A period has one column, whichever of the last three it is. */
-static const char *const key_name[] = {"user",  "project", "site", "account", "funder", "grant",
-                                       "qos",   "machine", "day",  "week",    "month"};
+static const char *const key_name[] = {"user", "project", "site", "account", "funder", "grant",
+                                       "qos",  "machine", "day",  "week",    "month"};
 
 /* Which column a word is for; -1: none. */
 static int key_of (const char *word)
@@ -52,8 +52,14 @@ static int usage_print (struct cli_context *ctx, char *const *by, int count,
         const Nui__Bank__V1__UsageLine *line = reply->lines[i];
         const char *value[] = {cli_format (ctx) == CLI_TABLE ? bank_short_name (line->user)
                                                              : line->user,
-                               line->project, line->site,    line->account, line->funder,
-                               line->grant,   line->qos,     line->machine, line->period};
+                               line->project,
+                               line->site,
+                               line->account,
+                               line->funder,
+                               line->grant,
+                               line->qos,
+                               line->machine,
+                               line->period};
         for (int k = 0; k < KEYS; k++)
             if (by_of (by, count, k))
                 table_text (table, value[k]);

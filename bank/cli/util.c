@@ -154,8 +154,9 @@ int bank_scopes (struct cli_context *ctx, const struct cli_list *words, struct b
         if (i == BANK_SCOPES_MAX)
             return err_set (err, ERR_LIMIT, "at most %d of --for", BANK_SCOPES_MAX);
         if (!name || name - word > 8 || strlen (name) > PRINCIPAL_URI_MAX)
-            return err_set (err, ERR_INVALID, "--for takes user=, site=, machine= or qos= and a "
-                                              "name, -NAME or ANY");
+            return err_set (err, ERR_INVALID,
+                            "--for takes user=, site=, machine= or qos= and a "
+                            "name, -NAME or ANY");
         snprintf (buf, 16, "%.*s", (int)(name - word), word);
         nui__bank__v1__scope__init (&out->scope[i]);
         out->scope[i].kind = buf;

@@ -135,7 +135,8 @@ static uint32_t chain_depth (const struct ledger_view *view, const struct ledger
     if (depth > LEDGER_FALLBACK_DEPTH_MAX)
         return depth;
     for (uint32_t i = 0; i < account->fallback_count; i++) {
-        const struct ledger_account *next = ledger_account_by_id (view, account->fallback[i].account_id);
+        const struct ledger_account *next =
+            ledger_account_by_id (view, account->fallback[i].account_id);
         uint32_t below = next ? chain_depth (view, next, depth + 1) : depth + 1;
         deepest = below > deepest ? below : deepest;
     }
@@ -148,7 +149,8 @@ static bool reaches (const struct ledger_view *view, const struct ledger_account
     if (from->id == id)
         return true;
     for (uint32_t i = 0; depth < LEDGER_FALLBACK_DEPTH_MAX && i < from->fallback_count; i++) {
-        const struct ledger_account *next = ledger_account_by_id (view, from->fallback[i].account_id);
+        const struct ledger_account *next =
+            ledger_account_by_id (view, from->fallback[i].account_id);
         if (next && reaches (view, next, id, depth + 1))
             return true;
     }

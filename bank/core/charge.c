@@ -370,12 +370,13 @@ static void charge_decided (struct ledger_view *view, const struct ledger_reques
         out->charge.account = paid ? paid->name : "bank:suspense";
         return;
     }
-    p.funding = (struct funding){
-        .identity = p.hold ? p.hold->identity : usage ? usage->identity : req->on_behalf,
-        .site = req->charge.job.site,
-        .machine = p.hold ? p.hold->machine : req->charge.ask.machine,
-        .qos = p.hold ? p.hold->qos : req->charge.ask.qos,
-        .at = req->charge.end};
+    p.funding = (struct funding){.identity = p.hold  ? p.hold->identity
+                                             : usage ? usage->identity
+                                                     : req->on_behalf,
+                                 .site = req->charge.job.site,
+                                 .machine = p.hold ? p.hold->machine : req->charge.ask.machine,
+                                 .qos = p.hold ? p.hold->qos : req->charge.ask.qos,
+                                 .at = req->charge.end};
     if (p.hold)
         p.account = ledger_account_by_id (view, p.hold->account_id);
     else if (usage)
@@ -383,7 +384,8 @@ static void charge_decided (struct ledger_view *view, const struct ledger_reques
                         ? NULL
                         : ledger_account_by_id (view, usage->account_id);
     else
-        p.account = tariff.version && !tariff.why ? unheld_account (view, req, &p.funding, total) : NULL;
+        p.account =
+            tariff.version && !tariff.why ? unheld_account (view, req, &p.funding, total) : NULL;
     charge_apply (&p, req, &tariff, total, out);
 }
 
@@ -410,8 +412,7 @@ static void release_decided (struct ledger_view *view, const struct ledger_reque
     out->note = req->release.reason;
     if (!p.hold || (req->release.site && strcmp (p.hold->job.site, req->release.site) != 0)) {
         outcome_refuse (view, out, ERR_NOT_FOUND, true, "release: %s%s has no hold %s",
-                        req->release.site ? "site " : "the bank", out->site,
-                        req->release.hold_id);
+                        req->release.site ? "site " : "the bank", out->site, req->release.hold_id);
         return;
     }
     out->site = p.hold->job.site;

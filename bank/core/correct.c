@@ -5,8 +5,7 @@
 #include "bank/core/ledger_impl.h"
 
 static credit_micro debt_pay (struct ledger_view *view, struct journal *j,
-                              struct ledger_alloc *from, struct ledger_alloc *to,
-                              credit_micro most)
+                              struct ledger_alloc *from, struct ledger_alloc *to, credit_micro most)
 {
     credit_micro room = ledger_room (to);
     if (to == from || room >= 0 || most <= 0)
@@ -151,7 +150,7 @@ static bool validity (struct ledger_view *view, const struct ledger_request *req
 {
     *from = req->transfer.valid_from ? req->transfer.valid_from : alloc->valid_from;
     *to = req->transfer.valid_to ? req->transfer.valid_to : alloc->valid_to;
-    if (*from >= alloc->valid_from && *to <= alloc->valid_to && *from < *to && *to > view->now)
+    if (*from >= alloc->valid_from && *to <= alloc->valid_to && *from<*to && * to> view->now)
         return true;
     outcome_refuse (view, out, ERR_CONFLICT, true,
                     "split: not within the time for which alloc.%lld is valid",

@@ -1,6 +1,6 @@
-/* The end of an allocation (rules E1, E2): what it has left, and nothing holds, goes to bank:expired;
- * what it is below zero, once nothing is held, is owed by its project. What is held stays for its
- * jobs; what they do not use follows when their holds close. */
+/* The end of an allocation (rules E1, E2): what it has left, and nothing holds, goes to
+ * bank:expired; what it is below zero, once nothing is held, is owed by its project. What is held
+ * stays for its jobs; what they do not use follows when their holds close. */
 #include "bank/core/ledger_impl.h"
 
 struct ledger_account *debt_account (const struct ledger_view *view,
@@ -52,8 +52,7 @@ credit_micro expire_rest (struct ledger_view *view, struct journal *j, struct le
     if (alloc->posted >= 0 || alloc->held > 0)
         return 0;
     credit_micro owed = -alloc->posted;
-    struct ledger_account *debt =
-        debt_made (view, ledger_account_by_id (view, alloc->account_id));
+    struct ledger_account *debt = debt_made (view, ledger_account_by_id (view, alloc->account_id));
     struct ledger_alloc *owing = debt->alloc[0];
     if (owing->posted < owed - PRICE_AMOUNT_MAX)
         return 0; /* more than the books can count: it stays where it is, and blocks there */
@@ -79,6 +78,6 @@ void decide_expire (struct ledger_view *view, const struct ledger_request *req,
     journal_close (&j);
     out->effective_at = alloc->valid_to;
     out->done.id = arena_printf (view->arena, "alloc.%lld", (long long)alloc->id);
-    out->note = arena_printf (view->arena, before < 0 ? "%s ended below zero" : "%s ended",
-                              out->done.id);
+    out->note =
+        arena_printf (view->arena, before < 0 ? "%s ended below zero" : "%s ended", out->done.id);
 }

@@ -139,7 +139,8 @@ static void cannot (const struct ledger_view *view, const struct ledger_account 
     char need[QUANTITY_TEXT_MAX], have[QUANTITY_TEXT_MAX], missing[QUANTITY_TEXT_MAX];
     credit_micro debt = funds_debt (view, account);
     bool valid;
-    why->shortfall = clamp ((__int128)amount - why->available + debt);
+    __int128 short_by = (__int128)amount - why->available;
+    why->shortfall = clamp (debt && short_by < 0 ? debt : short_by + debt);
     credit_format (amount, need);
     credit_format (why->available, have);
     credit_format (why->shortfall, missing);

@@ -14,8 +14,7 @@ void decide_funder (struct ledger_view *view, const struct ledger_request *req,
         outcome_refuse (view, out, ERR_EXISTS, true, "funder %s exists already", req->funder.name);
         return;
     }
-    struct ledger_funder *funder =
-        ledger_add_funder (view, view->next.funder++, req->funder.name);
+    struct ledger_funder *funder = ledger_add_funder (view, view->next.funder++, req->funder.name);
     funder->description = req->funder.description;
     funder->is_new = true;
     funder->op_id = view->next.op;
@@ -90,8 +89,8 @@ void decide_carry (struct ledger_view *view, const struct ledger_request *req,
     credit_micro free = old->posted - old->held;
     if (req->carry.valid_to <= old->valid_to || old->valid_to <= view->now || free <= 0 ||
         funds_overdrawn (account)) {
-        outcome_refuse (view, out, ERR_CONFLICT, true,
-                        "carry-forward: alloc.%lld %s", (long long)old->id,
+        outcome_refuse (view, out, ERR_CONFLICT, true, "carry-forward: alloc.%lld %s",
+                        (long long)old->id,
                         old->valid_to <= view->now             ? "has ended"
                         : req->carry.valid_to <= old->valid_to ? "does not end before that"
                         : free <= 0                            ? "has nothing left that is not held"
@@ -103,9 +102,9 @@ void decide_carry (struct ledger_view *view, const struct ledger_request *req,
                                                    old->valid_from, req->carry.valid_to);
     fresh->granted = fresh->posted = amount;
     fresh->grant_id = old->grant_id;
-    fresh->description = arena_printf (
-        view->arena, "carried forward from alloc.%lld%s%s", (long long)old->id,
-        req->carry.description[0] ? ": " : "", req->carry.description);
+    fresh->description =
+        arena_printf (view->arena, "carried forward from alloc.%lld%s%s", (long long)old->id,
+                      req->carry.description[0] ? ": " : "", req->carry.description);
     fresh->is_new = true;
     fresh->op_id = view->next.op;
     ledger_alloc_scopes (view, fresh, old->scopes);

@@ -22,8 +22,7 @@ static void legs_add (struct ledger_view *view, struct journal *j, struct ledger
                       const struct placing *p)
 {
     const struct ledger_site *site = ledger_site_of (view, hold->job.site);
-    struct ledger_leg *leg =
-        arena_array (view->arena, hold->leg_count + p->shares, sizeof (*leg));
+    struct ledger_leg *leg = arena_array (view->arena, hold->leg_count + p->shares, sizeof (*leg));
     if (hold->leg_count)
         memcpy (leg, hold->leg, hold->leg_count * sizeof (*leg));
     hold->leg = leg;
@@ -170,16 +169,14 @@ static void holds_place (struct ledger_view *view, const struct ledger_request *
     out->job = ask[0].job.grid_job[0] ? ask[0].job.grid_job : ask[0].job.site_job;
     if (!holds_begin (view, req, ask, count, p, out))
         return;
-    const struct ledger_account *payer =
-        place_all (view, ask[0].account, p, count, ask[0].cost_max, candidate,
-                   &out->hold.candidate_count);
+    const struct ledger_account *payer = place_all (view, ask[0].account, p, count, ask[0].cost_max,
+                                                    candidate, &out->hold.candidate_count);
     out->hold.candidate = candidate;
     if (!payer) {
         credit_micro total = 0;
         for (uint32_t i = 0; i < count; i++)
             total += p[i].amount < PRICE_AMOUNT_MAX - total ? p[i].amount : 0;
-        hold_refuse (out,
-                     out->hold.candidate_count == 1 ? candidate[0].code : "InsufficientFunds",
+        hold_refuse (out, out->hold.candidate_count == 1 ? candidate[0].code : "InsufficientFunds",
                      funds_refusal_text (view, total, candidate, out->hold.candidate_count));
         return;
     }
@@ -189,10 +186,10 @@ static void holds_place (struct ledger_view *view, const struct ledger_request *
     out->hold.count = count;
     for (uint32_t i = 0; i < count; i++) {
         hold_apply (view, &j, req->on_behalf, ask[0].account, &p[i], payer, &out->hold.item[i]);
-        note = arena_printf (
-            view->arena, "%s%s%s%s%s", note, i ? "; " : "", count > 1 ? ask[i].job.site : "",
-            count > 1 ? ": " : "",
-            price_formula (&p[i].terms, &p[i].use, PRICE_HOLD, p[i].amount, formula));
+        note =
+            arena_printf (view->arena, "%s%s%s%s%s", note, i ? "; " : "",
+                          count > 1 ? ask[i].job.site : "", count > 1 ? ": " : "",
+                          price_formula (&p[i].terms, &p[i].use, PRICE_HOLD, p[i].amount, formula));
     }
     journal_close (&j);
     out->note = note;
@@ -306,8 +303,8 @@ void decide_extend (struct ledger_view *view, const struct ledger_request *req,
     hold->walltime = req->extend.walltime;
     hold->expires = hold->start + hold->walltime + LEDGER_HOLD_GRACE_US;
     hold->dirty = hold->extended = true;
-    out->note = arena_strdup (
-        view->arena, price_formula (&p.terms, &p.use, PRICE_HOLD, hold->amount, formula));
+    out->note = arena_strdup (view->arena,
+                              price_formula (&p.terms, &p.use, PRICE_HOLD, hold->amount, formula));
     out->hold.granted = true;
     out->hold.added = p.amount;
     out->hold.count = 1;

@@ -86,15 +86,15 @@ struct ledger_gres {
 
 struct ledger_ask {
     const char *qos, *class_, *machine; /* NULL or "": none */
-    bool coreserved;          /* one component of several */
+    bool coreserved;                    /* one component of several */
     int64_t memory_mb, pe_milli;
     const struct ledger_gres *gres;
     uint32_t gres_count;
 };
 
-/* Whom or what an account or an allocation is for. Of each kind: who is excluded by name is out; where
- * nothing else of the kind is said everything is in (users of an account: members of its project);
- * else one must be named, or "ANY" be there, or "MEMBERS" for users of the project. */
+/* Whom or what an account or an allocation is for. Of each kind: who is excluded by name is out;
+ * where nothing else of the kind is said everything is in (users of an account: members of its
+ * project); else one must be named, or "ANY" be there, or "MEMBERS" for users of the project. */
 enum ledger_scope_kind {
     LEDGER_SCOPE_USER, /* identities */
     LEDGER_SCOPE_SITE,
@@ -379,7 +379,7 @@ struct ledger_usage {
 struct ledger_person {
     int64_t id;
     const char *identity;
-    unsigned roles; /* of enum ledger_role */
+    unsigned roles;     /* of enum ledger_role */
     int64_t op_id;      /* new ones */
     int64_t role_op_id; /* of a change; 0: none */
     int role_changed;
@@ -523,7 +523,8 @@ struct ledger_vec {
 };
 
 struct ledger_ids {
-    int64_t op, hold, usage, charge, allocation, account, project, person, membership, funder, grant;
+    int64_t op, hold, usage, charge, allocation, account, project, person, membership, funder,
+        grant;
 };
 
 struct ledger_index; /* hash tables over the arrays below */

@@ -100,7 +100,8 @@ struct placing {
     uint32_t shares;
 };
 
-/* Prices a job at the rates in force; *why_out: it cannot be, though its quantities are in bounds. */
+/* Prices a job at the rates in force; *why_out: it cannot be, though its quantities are in bounds.
+ */
 int place_begin (struct ledger_view *view, const struct ledger_hold_ask *ask, const char *identity,
                  struct placing *p, const char **why_out, struct err *err);
 /* Finds the one account that pays for all of them and counts them as held there; NULL when none
@@ -202,8 +203,8 @@ void decide_role (struct ledger_view *view, const struct ledger_request *req,
 void decide_expire (struct ledger_view *view, const struct ledger_request *req,
                     struct ledger_outcome *out);
 
-/* Moves what an allocation that has ended has left, and nothing holds, to bank:expired, or what it is
- * below zero, when nothing is held any more, to what its project owes. Returns what it moved. */
+/* Moves what an allocation that has ended has left, and nothing holds, to bank:expired, or what it
+ * is below zero, when nothing is held any more, to what its project owes. Returns what it moved. */
 credit_micro expire_rest (struct ledger_view *view, struct journal *j, struct ledger_alloc *alloc);
 
 /* Refuses: the outcome is recorded when it depended on the ledger's state. */

@@ -23,17 +23,16 @@ int place_begin (struct ledger_view *view, const struct ledger_hold_ask *ask, co
                  struct placing *p, const char **why_out, struct err *err)
 {
     /* The rate in force now is pinned, so that the price is known before the job waits (H1). */
-    *p = (struct placing){.ask = ask,
-                          .rate = ledger_rate_at (view, ask->job.site, view->now),
-                          .use = {.procs = ask->procs,
-                                  .time = ask->walltime,
-                                  .pe_milli = ask->ask.pe_milli},
-                          .qos = "",
-                          .funding = {.identity = identity,
-                                      .site = ask->job.site,
-                                      .machine = ask->ask.machine,
-                                      .qos = ask->ask.qos,
-                                      .at = ask->start > view->now ? ask->start : view->now}};
+    *p = (struct placing){
+        .ask = ask,
+        .rate = ledger_rate_at (view, ask->job.site, view->now),
+        .use = {.procs = ask->procs, .time = ask->walltime, .pe_milli = ask->ask.pe_milli},
+        .qos = "",
+        .funding = {.identity = identity,
+                    .site = ask->job.site,
+                    .machine = ask->ask.machine,
+                    .qos = ask->ask.qos,
+                    .at = ask->start > view->now ? ask->start : view->now}};
     *why_out = NULL;
     p->terms = price_terms_plain (0);
     if (ask->start < 0 || p->funding.at - view->now > PRICE_TIME_US_MAX || ask->walltime <= 0)
@@ -100,9 +99,8 @@ static bool place_on (struct ledger_view *view, struct ledger_account *asked,
             .account = account->name, .fallback = account != asked, .shortfall = p[i].amount};
         if (count > 1 && !listed (view, asked, account, p[i].ask->job.site, &qos)) {
             why->code = "NotFallback";
-            why->text =
-                arena_printf (view->arena, "no fallback of account %s at site %s", asked->name,
-                              p[i].ask->job.site);
+            why->text = arena_printf (view->arena, "no fallback of account %s at site %s",
+                                      asked->name, p[i].ask->job.site);
         } else {
             if (count == 1)
                 listed (view, asked, account, p[i].ask->job.site, &qos);
@@ -117,8 +115,7 @@ static bool place_on (struct ledger_view *view, struct ledger_account *asked,
             } else if (!too_dear (view, total, cost_max, why) &&
                        funds_check (view, account, &p[i].funding, p[i].amount, account != asked,
                                     why)) {
-                p[i].shares =
-                    funds_fill (view, account, &p[i].funding, p[i].amount, &p[i].share);
+                p[i].shares = funds_fill (view, account, &p[i].funding, p[i].amount, &p[i].share);
                 for (uint32_t k = 0; k < p[i].shares; k++)
                     p[i].share[k].alloc->held += p[i].share[k].amount;
                 continue;

@@ -1,5 +1,5 @@
-/* What people may do (nui-bank(8), WHO MAY DO WHAT): allocation managers act for the whole bank, the
- * leads of a project for it and the projects below it. Programs and offices are known by their
+/* What people may do (nui-bank(8), WHO MAY DO WHAT): allocation managers act for the whole bank,
+ * the leads of a project for it and the projects below it. Programs and offices are known by their
  * certificates' kind; the service asks that before anything comes here. */
 #include <string.h>
 

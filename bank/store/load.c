@@ -251,8 +251,9 @@ bool load_more (const struct load *load)
 
 void load_send (struct load *load, struct pgloop *loop)
 {
-    struct pgargs *all[] = {load->ops,      load->touched, load->accounts, load->sites, load->persons,
-                            load->projects, load->funders, load->grants,   load->paid};
+    struct pgargs *all[] = {load->ops,     load->touched, load->accounts,
+                            load->sites,   load->persons, load->projects,
+                            load->funders, load->grants,  load->paid};
     for (size_t i = 0; i < sizeof (all) / sizeof (all[0]); i++)
         pgargs_seal (all[i]);
     if (pgargs_rows (load->ops))
@@ -444,8 +445,8 @@ static void take_accounts (const PGresult *res, struct ledger_view *view)
         if (pgres_bool (res, i, 6))
             ledger_account_is_debt (view, account);
         account->closed = pgres_bool (res, i, 7);
-        account->ancestor_count = take_ancestors (pgres_text (res, i, 8, view->keep),
-                                                  &account->ancestor, view->keep);
+        account->ancestor_count =
+            take_ancestors (pgres_text (res, i, 8, view->keep), &account->ancestor, view->keep);
         account->scopes = take_scopes (pgres_text (res, i, 9, view->keep), view->keep);
     }
 }
@@ -530,8 +531,8 @@ static void take_projects (const PGresult *res, struct ledger_view *view)
     for (int i = 0; i < PQntuples (res); i++) {
         struct ledger_project *project =
             ledger_add_project (view, pgres_i64 (res, i, 0), pgres_text (res, i, 1, view->keep));
-        project->ancestor_count = take_ancestors (pgres_text (res, i, 2, view->keep),
-                                                  &project->ancestor, view->keep);
+        project->ancestor_count =
+            take_ancestors (pgres_text (res, i, 2, view->keep), &project->ancestor, view->keep);
     }
 }
 

@@ -416,8 +416,7 @@ void reader_list (struct reader *reader, const char *who, enum reader_list kind,
                                 uint32_t count),
                   void *arg)
 {
-    static const enum read_stmt stmt[] = {RD_PROJECTS, RD_USERS, RD_ACCOUNTS, RD_SITES,
-                                          RD_FUNDERS};
+    static const enum read_stmt stmt[] = {RD_PROJECTS, RD_USERS, RD_ACCOUNTS, RD_SITES, RD_FUNDERS};
     struct read *read = read_new (reader, READ_LIST, arg);
     read->done.list = done;
     if (!read_sendable (read))

@@ -35,14 +35,14 @@
 #define ALLOCS                                                                                     \
     CLOSURE "SELECT b.allocation_id, l.account_id, l.valid_from, l.valid_to, l.credit_limit, "     \
             "b.granted, b.settled, b.posted, b.held, l.award_id, "                                 \
-            "(SELECT string_agg (x.kind || '=' || CASE WHEN x.exclude THEN '-' ELSE '' END || "     \
+            "(SELECT string_agg (x.kind || '=' || CASE WHEN x.exclude THEN '-' ELSE '' END || "    \
             " x.name, ' ' ORDER BY x.position) FROM allocation_scope x "                           \
             " WHERE x.allocation_id = l.id) FROM needed r "                                        \
             "JOIN allocation l ON l.account_id = r.id "                                            \
             "JOIN balance b ON b.allocation_id = l.id ORDER BY b.allocation_id"
 
-/* Who sees what of project p: $1 is the caller's identity, or '' for those who see everything; people
- * see their projects and those below what they lead, managers and auditors all. */
+/* Who sees what of project p: $1 is the caller's identity, or '' for those who see everything;
+ * people see their projects and those below what they lead, managers and auditors all. */
 #define SEES                                                                                       \
     "($1::text[] = '{\"\"}' OR EXISTS (SELECT 1 FROM membership m JOIN person pe ON "              \
     "pe.id = m.person_id WHERE m.project_id = p.id AND pe.identity = ($1::text[])[1] AND "         \

@@ -176,8 +176,8 @@ void handle_account_modify (void *self, struct rpccall *call, const ProtobufCMes
                                 m->n_site_fallbacks, &err);
     if (rc == 0)
         rc = account_users (work, m->users, m->n_users, &err);
-    if (rc == 0 && ((m->keep_fallbacks && work->req.account.fallback_count) ||
-                    (!m->set_users && m->n_users)))
+    if (rc == 0 &&
+        ((m->keep_fallbacks && work->req.account.fallback_count) || (!m->set_users && m->n_users)))
         rc = err_set (&err, ERR_INVALID, "account: a list that is to be kept is there too");
     work->req.account.name = m->name;
     work->req.account.project = "";
@@ -288,7 +288,8 @@ void handle_withdraw (void *self, struct rpccall *call, const ProtobufCMessage *
     if (rc == 0)
         rc = text_check ("the description", m->description, DESCRIPTION_MAX_BYTES, &err);
     if (rc == 0)
-        rc = number_parse ("alloc", m->allocation_id, true, &work->req.withdraw.allocation_id, &err);
+        rc =
+            number_parse ("alloc", m->allocation_id, true, &work->req.withdraw.allocation_id, &err);
     work->req.withdraw.account = m->account;
     work->req.withdraw.amount = m->amount_micro;
     work->req.withdraw.description = m->description;
@@ -309,7 +310,8 @@ void handle_transfer (void *self, struct rpccall *call, const ProtobufCMessage *
     if (rc == 0)
         rc = text_check ("the description", m->description, DESCRIPTION_MAX_BYTES, &err);
     if (rc == 0)
-        rc = number_parse ("alloc", m->allocation_id, true, &work->req.transfer.allocation_id, &err);
+        rc =
+            number_parse ("alloc", m->allocation_id, true, &work->req.transfer.allocation_id, &err);
     work->req.transfer.from = m->from_account;
     work->req.transfer.to = m->to_account;
     work->req.transfer.amount = m->amount_micro;

@@ -179,7 +179,8 @@ void handle_operations (void *self, struct rpccall *call, const ProtobufCMessage
     struct work *work = work_create (svc, call, request);
     const Nui__Bank__V1__OperationsRequest *m = work->request;
     if (number_ok (work, m->from_id, 1))
-        auditread_ops (svc->reader, viewer (work), m->from_id, limit_of (m->limit, OPERATIONS_MAX), on_ops, work);
+        auditread_ops (svc->reader, viewer (work), m->from_id, limit_of (m->limit, OPERATIONS_MAX),
+                       on_ops, work);
 }
 
 static void on_proof (void *arg, const struct err *err, const struct audit_block *block,

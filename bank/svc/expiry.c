@@ -1,7 +1,7 @@
-/* Every EXPIRY_PERIOD_S: allocations that have ended give back what they have left, or leave a debt;
- * holds that are stale for longer than the limit are released (rule H5). One operation each. Nothing
- * depends on when it runs: an allocation pays nothing from its end on, and a stale hold counts until
- * it is released. */
+/* Every EXPIRY_PERIOD_S: allocations that have ended give back what they have left, or leave a
+ * debt; holds that are stale for longer than the limit are released (rule H5). One operation each.
+ * Nothing depends on when it runs: an allocation pays nothing from its end on, and a stale hold
+ * counts until it is released. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,8 +46,8 @@ static void on_done (void *arg, const struct err *err, const void *bytes, size_t
     free (ending);
 }
 
-/* A fresh key each time: an allocation may expire twice, when a refund or a repayment reached it after
- * its end. What protects from doing it twice is that nothing is left. */
+/* A fresh key each time: an allocation may expire twice, when a refund or a repayment reached it
+ * after its end. What protects from doing it twice is that nothing is left. */
 static struct ending *ending_new (struct expiry *expiry, enum ledger_kind kind)
 {
     struct ending *ending = calloc (1, sizeof (*ending));

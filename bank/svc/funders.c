@@ -132,8 +132,9 @@ static void on_grant (void *arg, const struct err *err, const struct fund_grant 
     const Nui__Bank__V1__GrantStatementRequest *m = work->request;
     struct err mine = *err;
     if (!mine.code && count == 0)
-        err_set (&mine, ERR_NOT_FOUND, "there is no %.40s, or it is of a project that you do not "
-                                       "see",
+        err_set (&mine, ERR_NOT_FOUND,
+                 "there is no %.40s, or it is of a project that you do not "
+                 "see",
                  m->grant_id);
     time_us from = m->from_us ? m->from_us : count ? grant->given : 0;
     if (mine.code || period_read (work, from, m->to_us, "grant", &mine) < 0) {

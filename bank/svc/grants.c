@@ -34,8 +34,8 @@ void handle_grant (void *self, struct rpccall *call, const ProtobufCMessage *req
     const Nui__Bank__V1__GrantRequest *m = (const void *)request;
     struct work *work = work_create (self, call, m);
     struct err err = {0};
-    int rc = request_begin (work, LEDGER_GRANT, &m->key, &nui__bank__v1__done_reply__descriptor,
-                            &err);
+    int rc =
+        request_begin (work, LEDGER_GRANT, &m->key, &nui__bank__v1__done_reply__descriptor, &err);
     if (rc == 0)
         rc = funder_of (work, m->funder, &work->req.deposit.funder, &err);
     if (rc == 0)
@@ -62,8 +62,8 @@ void handle_split (void *self, struct rpccall *call, const ProtobufCMessage *req
     const Nui__Bank__V1__SplitRequest *m = (const void *)request;
     struct work *work = work_create (self, call, m);
     struct err err = {0};
-    int rc = request_begin (work, LEDGER_SPLIT, &m->key, &nui__bank__v1__done_reply__descriptor,
-                            &err);
+    int rc =
+        request_begin (work, LEDGER_SPLIT, &m->key, &nui__bank__v1__done_reply__descriptor, &err);
     if (rc == 0)
         rc = name_check ("account", m->from_account, &err);
     if (rc == 0)
@@ -71,8 +71,8 @@ void handle_split (void *self, struct rpccall *call, const ProtobufCMessage *req
     if (rc == 0)
         rc = text_check ("the description", m->description, DESCRIPTION_MAX_BYTES, &err);
     if (rc == 0)
-        rc = number_parse ("alloc", m->allocation_id, true, &work->req.transfer.allocation_id,
-                           &err);
+        rc =
+            number_parse ("alloc", m->allocation_id, true, &work->req.transfer.allocation_id, &err);
     if (rc == 0 && (m->valid_from_us < 0 || m->valid_to_us < 0))
         rc = err_set (&err, ERR_INVALID, "split: a moment before 1970");
     work->req.transfer.from = m->from_account;

@@ -38,8 +38,7 @@ reply_candidates (struct arena *arena, const struct ledger_candidate *candidate,
     return list;
 }
 
-static Nui__Common__V1__Reason *reply_reason (struct arena *arena,
-                                              const struct ledger_outcome *out)
+static Nui__Common__V1__Reason *reply_reason (struct arena *arena, const struct ledger_outcome *out)
 {
     Nui__Common__V1__Reason *reason = arena_new (arena, Nui__Common__V1__Reason);
     nui__common__v1__reason__init (reason);

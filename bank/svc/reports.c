@@ -23,9 +23,9 @@ static void on_usage (void *arg, const struct err *err, const struct reader_usag
     for (uint32_t i = 0; i < count; i++) {
         Nui__Bank__V1__UsageLine *line = arena_new (work->arena, Nui__Bank__V1__UsageLine);
         nui__bank__v1__usage_line__init (line);
-        char **key[READER_KEYS] = {&line->user, &line->project, &line->site,
-                                   &line->account, &line->funder, &line->grant,
-                                   &line->qos, &line->machine, &line->period};
+        char **key[READER_KEYS] = {&line->user,    &line->project, &line->site,
+                                   &line->account, &line->funder,  &line->grant,
+                                   &line->qos,     &line->machine, &line->period};
         for (int k = 0; k < READER_KEYS; k++)
             *key[k] = unconst (row[i].key[k]);
         line->jobs = (uint64_t)row[i].jobs;
@@ -39,8 +39,8 @@ static void on_usage (void *arg, const struct err *err, const struct reader_usag
 
 static int by_read (const Nui__Bank__V1__UsageRequest *m, unsigned *by, struct err *err)
 {
-    static const char *const name[] = {"user",  "project", "site", "account", "funder", "grant",
-                                       "qos",   "machine", "day",  "week",    "month",  NULL};
+    static const char *const name[] = {"user", "project", "site", "account", "funder", "grant",
+                                       "qos",  "machine", "day",  "week",    "month",  NULL};
     unsigned periods = 0;
     for (size_t i = 0; i < m->n_by; i++) {
         int k = 0;

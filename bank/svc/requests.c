@@ -347,8 +347,8 @@ void handle_hold_group (void *self, struct rpccall *call, const ProtobufCMessage
     int rc = request_begin (work, LEDGER_HOLD_GROUP, &m->key,
                             &nui__bank__v1__hold_group_reply__descriptor, &err);
     if (rc == 0 && (m->n_holds == 0 || m->n_holds > LEDGER_GROUP_MAX))
-        rc = err_set (&err, ERR_LIMIT, "hold: a group has 1 to %d holds, not %zu",
-                      LEDGER_GROUP_MAX, m->n_holds);
+        rc = err_set (&err, ERR_LIMIT, "hold: a group has 1 to %d holds, not %zu", LEDGER_GROUP_MAX,
+                      m->n_holds);
     for (size_t i = 0; i < m->n_holds && rc == 0; i++) {
         rc = name_check ("site", m->holds[i]->site, &err);
         if (rc == 0)
@@ -360,9 +360,8 @@ void handle_hold_group (void *self, struct rpccall *call, const ProtobufCMessage
     }
     work->req.group.item = ask;
     work->req.group.count = (uint32_t)m->n_holds;
-    holds_owner (work, m->envelope, m->claim,
-                 (const Nui__Bank__V1__HoldRequest *const *)m->holds, ask, m->n_holds,
-                 &work->req.refused);
+    holds_owner (work, m->envelope, m->claim, (const Nui__Bank__V1__HoldRequest *const *)m->holds,
+                 ask, m->n_holds, &work->req.refused);
     request_submit (work);
 }
 
@@ -405,9 +404,9 @@ void handle_charge (void *self, struct rpccall *call, const ProtobufCMessage *re
         work_fail (work, &err);
         return;
     }
-    bool operator = rpccall_peer (call)->kind == PRINCIPAL_OPERATOR;
+    bool operator= rpccall_peer (call)->kind == PRINCIPAL_OPERATOR;
     if (m->procs > INT64_MAX || m->sequence > INT64_MAX || m->cpu_us < 0 ||
-        (operator && m->sequence)) {
+        (operator&& m->sequence)) {
         err_set (&err, ERR_INVALID, "charge: processors, their time or sequence out of bounds");
         work_fail (work, &err);
         return;

@@ -19,7 +19,7 @@ struct bank_service_config {
     struct log *log;
     struct tlsid *id; /* to verify envelopes */
     struct rpcserver *server;
-    const char *database; /* libpq's conninfo; copied */
+    const char *database;   /* libpq's conninfo; copied */
     duration_us hold_limit; /* stale holds are released after it */
 };
 

@@ -50,7 +50,8 @@ void job_close (Nui__Common__V1__Job *job);
 /* What rates look at; ERR_INVALID for amounts out of bounds, ERR_LIMIT for too many gres. */
 int asked_read (struct work *work, const Nui__Bank__V1__Asked *asked, const char *qos,
                 const char *class_, struct ledger_ask *ask, struct err *err);
-/* Memory and generic resources as the user signed them; a name that the job does not have: nothing. */
+/* Memory and generic resources as the user signed them; a name that the job does not have: nothing.
+ */
 void asked_signed (struct work *work, const Nui__Common__V1__Job *job, const char *component,
                    uint32_t shape, struct ledger_ask *ask);
 int text_check (const char *what, const char *text, size_t max, struct err *err);

@@ -6,8 +6,19 @@
 #include "proto/rpc/rpcclient.h"
 #include "tests/interop/testca.h"
 
-enum bankd_who { WHO_ALPHA, WHO_BETA, WHO_META, WHO_ALICE, WHO_BOB, WHO_NSF, WHO_OPS, WHO_LENA, WHO_MARA, WHO_OTTO,
-                 WHO_COUNT };
+enum bankd_who {
+    WHO_ALPHA,
+    WHO_BETA,
+    WHO_META,
+    WHO_ALICE,
+    WHO_BOB,
+    WHO_NSF,
+    WHO_OPS,
+    WHO_LENA,
+    WHO_MARA,
+    WHO_OTTO,
+    WHO_COUNT
+};
 
 struct bankd {
     char *dir;

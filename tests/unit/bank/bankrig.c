@@ -19,9 +19,9 @@ void bankrig_encode (void *arg, const struct ledger_request *req, const struct l
         for (uint32_t i = 0; out->hold.granted && i < out->hold.count; i++) {
             const struct ledger_granted *item = &out->hold.item[i];
             strbuf_printf (bytes, "%s%s %lld %s%s%s%s",
-                           i                             ? "; "
+                           i                            ? "; "
                            : req->kind == LEDGER_EXTEND ? "extended "
-                                                         : "granted ",
+                                                        : "granted ",
                            item->hold_id, (long long)item->amount, item->account,
                            item->fallback ? " fallback" : "", item->qos[0] ? " at " : "",
                            item->qos);

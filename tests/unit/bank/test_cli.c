@@ -102,10 +102,11 @@ static void setting_up (void **state)
     says (w, "nsf", "rate set alpha 1", 0, "1 credits per processor-second");
     says (w, "nsf", "rate set beta 1.25", 0, "beta");
     says (w, "alice", "rate list --csv", 0, "beta,1,1.25");
-    says (w, "nsf",
-          "rate set delta 2 --measure pe --successful-only --qos high=2 --qos '*=1' --class gpu=1.5 "
-          "--time 'Sat,Sun 00:00-24:00=0.5' --group 1.2 --memory 0.1 --gres gpu=10",
-          0, "site delta costs 2 credits");
+    says (
+        w, "nsf",
+        "rate set delta 2 --measure pe --successful-only --qos high=2 --qos '*=1' --class gpu=1.5 "
+        "--time 'Sat,Sun 00:00-24:00=0.5' --group 1.2 --memory 0.1 --gres gpu=10",
+        0, "site delta costs 2 credits");
     says (w, "alice", "rate list delta --csv --noheader", 0,
           ",pe,successful,\"qos high=2; qos *=1; class gpu=1.5; gres gpu=10; time Sat,Sun "
           "00:00-24:00=0.5; memory *=0.1; group *=1.2");
@@ -321,10 +322,12 @@ static void granting (void **state)
     says (w, "alice", "balance -A tides", 5, "not a member");
     says (w, "nsf", "grant list --csv --noheader", 0, "grant.1,nsf,EAR-1,earth,1000,0,0,1000,0,");
     /* A job of it, placed and charged by hand. */
-    says (w, "lena", "hold create -A tides --user lena -t 50 --part alpha/alpha.77/1", 3, "nui hold:");
-    says (w, "ops", "hold create -A tides --user lena -t 50 --part alpha/alpha.77", 2, "PROCESSORS");
-    says (w, "ops", "hold create -A tides --user lena -t 90 --part alpha/a.1/1 --part beta/b.1/1", 1,
-          "InsufficientFunds");
+    says (w, "lena", "hold create -A tides --user lena -t 50 --part alpha/alpha.77/1", 3,
+          "nui hold:");
+    says (w, "ops", "hold create -A tides --user lena -t 50 --part alpha/alpha.77", 2,
+          "PROCESSORS");
+    says (w, "ops", "hold create -A tides --user lena -t 90 --part alpha/a.1/1 --part beta/b.1/1",
+          1, "InsufficientFunds");
     says (w, "ops",
           "hold create -A tides --user lena -t 10 --part alpha/a.1/2 --part beta/b.1/2 --csv "
           "--noheader",
@@ -335,10 +338,11 @@ static void granting (void **state)
     says (w, "ops", words, 0, ",40,20,");
     snprintf (words, sizeof (words), "hold extend %s -t 200", id);
     says (w, "ops", words, 1, "InsufficientFunds");
-    snprintf (words, sizeof (words),
-              "charge --site alpha --site-job a.1 -n 2 --hold %s --start 2026-01-05T10:00:00Z --end "
-              "2026-01-05T10:00:15Z --csv --noheader",
-              id);
+    snprintf (
+        words, sizeof (words),
+        "charge --site alpha --site-job a.1 -n 2 --hold %s --start 2026-01-05T10:00:00Z --end "
+        "2026-01-05T10:00:15Z --csv --noheader",
+        id);
     says (w, "lena", words, 3, "nui charge:");
     says (w, "ops", words, 0, "a.1,30,10,tides");
     says (w, "ops", "hold list -A tides --csv --noheader", 0, ",beta,");
@@ -362,14 +366,16 @@ static void granting (void **state)
     assert_true (fread (page, 1, sizeof (page) - 1, f) > 1000);
     fclose (f);
     assert_non_null (strstr (page, "<h1>EAR-1</h1>"));
-    assert_non_null (strstr (page, "<td>tides</td><td>tides</td><td>alpha</td><td class='n'>1</td>"));
+    assert_non_null (
+        strstr (page, "<td>tides</td><td>tides</td><td>alpha</td><td class='n'>1</td>"));
     assert_non_null (strstr (page, "<path class='left' d='M"));
     unlink (file);
     says (w, "nsf", "grant statement grant.1 --html /nowhere/page.html", 1, "cannot write");
     /* Into the next year, and closed. */
     says (w, "lena", "allocation list -A ocean --csv --noheader", 0, "alloc.");
     printed (w, "alloc.", id);
-    snprintf (words, sizeof (words), "allocation carry-forward %s --until +25:00:00:00 --cap 200", id);
+    snprintf (words, sizeof (words), "allocation carry-forward %s --until +25:00:00:00 --cap 200",
+              id);
     says (w, "lena", words, 3, "nui allocation:");
     says (w, "nsf", words, 0, "carried alloc.");
     snprintf (words, sizeof (words), "allocation carry-forward %s --until +1:00:00:00", id);
@@ -407,7 +413,8 @@ static void scoping (void **state)
           "beta,20,earth,true,low,");
     says (w, "ops", "hold create -A own --user lena -t 200 --part alpha/s.3/4", 1,
           "no account can pay 800 credits: own (");
-    says (w, "ops", "hold create -A own --user lena -t 200 --part alpha/s.3/4", 1, "earth, a fallback (");
+    says (w, "ops", "hold create -A own --user lena -t 200 --part alpha/s.3/4", 1,
+          "earth, a fallback (");
     says (w, "alice", "role grant alice manager", 3, "nui role:");
     says (w, "nsf", "role grant mara manager", 0, "mara is manager of the bank");
     says (w, "nsf", "role grant mara manager", 1, "already");
@@ -559,9 +566,9 @@ static void no_answer (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (setting_up), cmocka_unit_test (looking), cmocka_unit_test (correcting),
-        cmocka_unit_test (granting),   cmocka_unit_test (scoping),
-        cmocka_unit_test (refused),    cmocka_unit_test (audited), cmocka_unit_test (no_answer),
+        cmocka_unit_test (setting_up), cmocka_unit_test (looking),   cmocka_unit_test (correcting),
+        cmocka_unit_test (granting),   cmocka_unit_test (scoping),   cmocka_unit_test (refused),
+        cmocka_unit_test (audited),    cmocka_unit_test (no_answer),
     };
     signal (SIGPIPE, SIG_IGN);
     return cmocka_run_group_tests (tests, up, down);

@@ -1,5 +1,5 @@
-/* Who may do what, cell by cell: every call of the bank by every role, against the real nui-bank; and
- * whose rows each sees. The table is nui-bank(8)'s. */
+/* Who may do what, cell by cell: every call of the bank by every role, against the real nui-bank;
+ * and whose rows each sees. The table is nui-bank(8)'s. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,12 +18,13 @@ enum { ROLES = 8 };
 static const struct {
     const char *name;
     enum bankd_who who;
-} roles[ROLES] = {{"funder", WHO_NSF},    {"manager", WHO_MARA},  {"lead", WHO_LENA},
-                  {"member", WHO_ALICE},  {"operator", WHO_OPS},  {"auditor", WHO_OTTO},
-                  {"site", WHO_ALPHA},    {"meta", WHO_META}};
+} roles[ROLES] = {{"funder", WHO_NSF},   {"manager", WHO_MARA}, {"lead", WHO_LENA},
+                  {"member", WHO_ALICE}, {"operator", WHO_OPS}, {"auditor", WHO_OTTO},
+                  {"site", WHO_ALPHA},   {"meta", WHO_META}};
 
-/* y: may; -: is refused for who they are. The fields make a request that is whole, but changes nothing
- * that others look at: what it names is not there, or is as it is asked to be. */
+/* y: may; -: is refused for who they are. The fields make a request that is whole, but changes
+ * nothing that others look at: what it names is not there, or is as it is asked to be. */
+/* clang-format off */
 static const struct {
     const char *method, *cells, *fields;
 } table[] = {
@@ -67,6 +68,7 @@ static const struct {
     {"Proof",           "yyyyyy--", "op_id=1"},
     {"LedgerCheck",     "y---yy--", ""},
 };
+/* clang-format on */
 enum { CALLS = sizeof (table) / sizeof (table[0]) };
 
 struct world {
@@ -202,12 +204,11 @@ static void cells (void **state)
             protobuf_c_message_init (method->input, m);
             snprintf (fields, sizeof (fields), "%s", table[call].fields);
             request_make (&w->d, m, fields, key);
-            struct bankd_reply reply =
-                bankd_call (&w->d, roles[role].who, table[call].method, m);
+            struct bankd_reply reply = bankd_call (&w->d, roles[role].who, table[call].method, m);
             bool may = reply.err.code != ERR_DENIED && reply.err.code != ERR_UNAUTHENTIC;
             if (may != (table[call].cells[role] == 'y'))
-                fail_msg ("%s as %s: %d '%s'", table[call].method, roles[role].name,
-                          reply.err.code, reply.err.text);
+                fail_msg ("%s as %s: %d '%s'", table[call].method, roles[role].name, reply.err.code,
+                          reply.err.text);
             /* Refused for who asks, not because nobody could be asked. */
             assert_int_not_equal (reply.err.code, ERR_UNAVAILABLE);
             bankd_reply_free (&reply);

@@ -1,0 +1,377 @@
+/* Groups of holds, longer holds, scopes, fallbacks of sites, debts, carried and closed ones: through
+ * the committer on a real PostgreSQL. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "proto/base/clock.h"
+#include "tests/unit/bank/bankrig.h"
+#include "tests/unit/bank/pg_fixture.h"
+
+#define ALICE "nui://test/user/alice"
+#define BOB "nui://test/user/bob"
+#define AGENCY "nui://test/agency/nsf"
+#define CREDIT MICRO_PER_CREDIT
+
+struct world {
+    struct pg_fixture *pg;
+    struct bankrig rig;
+    PGconn *sql;
+};
+
+static int up (void **state)
+{
+    struct world *w = calloc (1, sizeof (*w));
+    w->pg = pg_fixture_start (false);
+    *state = w;
+    return w->pg ? 0 : -1;
+}
+
+static int down (void **state)
+{
+    struct world *w = *state;
+    pg_fixture_stop (w->pg);
+    free (w);
+    return 0;
+}
+
+static void expect (struct world *w, struct ledger_request req, const char *text)
+{
+    struct answer a = bankrig_ask (&w->rig, &req);
+    assert_string_equal (a.err.text, "");
+    assert_string_equal (a.text, text);
+}
+
+static void expect_refused (struct world *w, struct ledger_request req, int code, const char *part)
+{
+    struct answer a = bankrig_ask (&w->rig, &req);
+    assert_int_equal (a.err.code, code);
+    if (!strstr (a.err.text, part))
+        fail_msg ("'%s' does not say '%s'", a.err.text, part);
+}
+
+static int64_t number (struct world *w, const char *sql)
+{
+    return pg_fixture_number (w->sql, sql);
+}
+
+/* Every rule of the ledger that one query can ask. */
+static void prove (struct world *w)
+{
+    assert_int_equal (0, number (w, "SELECT count (*) FROM (SELECT 1 FROM entry GROUP BY op_id, "
+                                    "layer HAVING sum (amount) <> 0) x"));
+    assert_int_equal (
+        0, number (w, "SELECT count (*) FROM balance b WHERE posted <> coalesce ((SELECT sum (amount) "
+                      "FROM entry e WHERE e.allocation_id = b.allocation_id AND layer = 'P'), 0) OR "
+                      "held <> coalesce ((SELECT sum (amount) FROM entry e WHERE e.allocation_id = "
+                      "b.allocation_id AND layer = 'H'), 0)"));
+    assert_int_equal (
+        0, number (w, "SELECT count (*) FROM balance b WHERE held <> coalesce ((SELECT sum (g.amount - "
+                      "g.settled - g.released) FROM hold_leg g JOIN hold h ON h.id = g.hold_id WHERE "
+                      "h.open AND g.allocation_id = b.allocation_id), 0)"));
+    assert_int_equal (0, number (w, "SELECT count (*) FROM hold h WHERE amount <> (SELECT sum (amount) "
+                                    "FROM hold_leg g WHERE g.hold_id = h.id)"));
+}
+
+static int fresh (void **state)
+{
+    static int n;
+    struct world *w = *state;
+    char name[32];
+    snprintf (name, sizeof (name), "rules%d", ++n);
+    const char *conninfo = pg_fixture_database (w->pg, name);
+    bankrig_open (&w->rig, conninfo);
+    if (!bankrig_wait_up (&w->rig, true))
+        return -1;
+    w->sql = pg_fixture_connect (conninfo);
+    expect (w, req_project (&w->rig, "physics"), "done project.1");
+    expect (w, req_user (&w->rig, ALICE), "done user.1");
+    expect (w, req_user (&w->rig, BOB), "done user.2");
+    expect (w, req_member (&w->rig, "physics", ALICE), "done membership.1");
+    expect (w, req_member (&w->rig, "physics", BOB), "done membership.2");
+    expect (w, req_account (&w->rig, "rich", "physics", NULL, 0), "done account.4");
+    expect (w, req_account (&w->rig, "phys", "physics", NULL, 0), "done account.5");
+    expect (w, req_rate (&w->rig, "alpha", 1000000), "done alpha.1");
+    expect (w, req_rate (&w->rig, "beta", 2000000), "done beta.1");
+    expect (w, req_deposit (&w->rig, "phys", 1000 * CREDIT, 0, 0), "done alloc.6");
+    expect (w, req_deposit (&w->rig, "rich", 5000 * CREDIT, 0, 0), "done alloc.7");
+    return 0;
+}
+
+static int closed (void **state)
+{
+    struct world *w = *state;
+    prove (w);
+    bankrig_close (&w->rig);
+    PQfinish (w->sql);
+    return 0;
+}
+
+static struct ledger_request fallback_to (struct world *w, const struct ledger_fallback_ask *ask,
+                                          uint32_t count)
+{
+    struct ledger_request req = req_new (&w->rig, LEDGER_ACCOUNT_MODIFY, AGENCY);
+    req.account.name = "phys";
+    req.account.project = "";
+    req.account.fallbacks = ask;
+    req.account.fallback_count = count;
+    req.account.keep_scopes = true;
+    return req;
+}
+
+static struct ledger_request group_of (struct world *w, const struct ledger_request *hold,
+                                       struct ledger_hold_ask *item, uint32_t count)
+{
+    struct ledger_request req = req_new (&w->rig, LEDGER_HOLD_GROUP, "nui://test/meta/m");
+    req.on_behalf = ALICE;
+    for (uint32_t i = 0; i < count; i++)
+        item[i] = hold[i].hold;
+    req.group.item = item;
+    req.group.count = count;
+    return req;
+}
+
+/* H7: all of them on one account, or none; the fallback takes the whole of it. */
+static void groups (void **state)
+{
+    struct world *w = *state;
+    struct ledger_hold_ask item[3];
+    struct ledger_request hold[3] = {
+        req_hold (&w->rig, "alpha", "a.1", "phys", ALICE, 1, 400),
+        req_hold (&w->rig, "beta", "b.1", "phys", ALICE, 1, 350),
+        req_hold (&w->rig, "alpha", "a.1", "phys", ALICE, 1, 1),
+    };
+    expect (w, group_of (w, hold, item, 2),
+            "refused InsufficientFunds phys:InsufficientFunds:100000000");
+    assert_int_equal (0, number (w, "SELECT sum (held) FROM balance"));
+    assert_int_equal (0, number (w, "SELECT count (*) FROM hold"));
+    expect_refused (w, group_of (w, hold, item, 3), ERR_INVALID, "twice");
+    expect_refused (w, group_of (w, hold, item, 0), ERR_LIMIT, "not 0");
+    struct ledger_fallback_ask rich = {"rich", "", ""};
+    expect (w, fallback_to (w, &rich, 1), "done account.5");
+    struct ledger_request group = group_of (w, hold, item, 2);
+    expect (w, group, "granted hold.1 400000000 rich fallback; hold.2 700000000 rich fallback");
+    expect (w, group, "granted hold.1 400000000 rich fallback; hold.2 700000000 rich fallback");
+    assert_int_equal (1, number (w, "SELECT count (DISTINCT op_id) FROM hold"));
+    assert_int_equal (1100 * CREDIT, number (w, "SELECT held FROM balance WHERE allocation_id = 7"));
+    expect (w, group_of (w, hold, item, 2), "refused HoldExists");
+    /* Each site settles its own. */
+    expect (w, req_charge (&w->rig, "alpha", "a.1", "hold.1", 1, clock_now_us (), 100, true),
+            "charged 100000000 total 100000000 released 300000000 rich acked 0");
+    expect (w, req_release (&w->rig, "beta", "hold.2"), "released 700000000 acked 0");
+}
+
+static struct ledger_request extend_to (struct world *w, const char *site, const char *hold,
+                                        int64_t seconds)
+{
+    struct ledger_request req = req_new (&w->rig, LEDGER_EXTEND, "nui://test/site/x");
+    req.extend.site = site;
+    req.extend.hold_id = hold;
+    req.extend.walltime = seconds * US_PER_S;
+    return req;
+}
+
+/* H6: the whole extension or nothing; what was held before partial charges is not asked twice. */
+static void longer (void **state)
+{
+    struct world *w = *state;
+    time_us now = clock_now_us ();
+    expect (w, req_hold (&w->rig, "alpha", "a.1", "phys", ALICE, 2, 300),
+            "granted hold.1 600000000 phys");
+    expect_refused (w, extend_to (w, "beta", "hold.1", 400), ERR_NOT_FOUND, "no hold hold.1");
+    expect_refused (w, extend_to (w, "alpha", "hold.1", 300), ERR_INVALID, "no longer than");
+    expect (w, extend_to (w, "alpha", "hold.1", 600),
+            "refused InsufficientFunds phys:InsufficientFunds:200000000");
+    expect (w, req_charge (&w->rig, "alpha", "a.1", "hold.1", 2, now, 100, false),
+            "charged 200000000 total 200000000 released 0 phys acked 0");
+    expect (w, extend_to (w, "alpha", "hold.1", 500), "extended hold.1 1000000000 phys");
+    assert_int_equal (2, number (w, "SELECT count (*) FROM hold_leg"));
+    assert_int_equal (500 * US_PER_S, number (w, "SELECT walltime_us FROM hold"));
+    assert_int_equal (0, number (w, "SELECT expires_at - start_at - walltime_us - 600000000 FROM hold"));
+    expect (w, req_charge (&w->rig, "alpha", "a.1", "hold.1", 2, now, 450, true),
+            "charged 700000000 total 900000000 released 100000000 phys acked 0");
+    expect_refused (w, extend_to (w, "alpha", "hold.1", 900), ERR_CONFLICT, "is closed");
+}
+
+static struct ledger_request deposit_for (struct world *w, credit_micro amount,
+                                          const struct ledger_scope *scope, uint32_t count)
+{
+    struct ledger_request req = req_deposit (&w->rig, "phys", amount, 0, 0);
+    req.deposit.scopes = (struct ledger_scopes){scope, count};
+    return req;
+}
+
+/* Allocations of one end: the narrower first; what is for others pays no overrun either. */
+static void scopes (void **state)
+{
+    struct world *w = *state;
+    static const struct ledger_scope alpha_bob[] = {{LEDGER_SCOPE_SITE, "alpha", false},
+                                                    {LEDGER_SCOPE_USER, BOB, false}};
+    static const struct ledger_scope not_bob[] = {{LEDGER_SCOPE_USER, BOB, true},
+                                                  {LEDGER_SCOPE_SITE, "beta", false}};
+    expect (w, deposit_for (w, 100 * CREDIT, alpha_bob, 2), "done alloc.8");
+    expect (w, deposit_for (w, 50 * CREDIT, not_bob, 2), "done alloc.9");
+    expect (w, req_hold (&w->rig, "alpha", "a.1", "phys", BOB, 1, 100), "granted hold.1 100000000 phys");
+    assert_int_equal (100 * CREDIT, number (w, "SELECT held FROM balance WHERE allocation_id = 8"));
+    expect (w, req_hold (&w->rig, "alpha", "a.2", "phys", ALICE, 1, 1001),
+            "refused InsufficientFunds phys:InsufficientFunds:1000000");
+    expect (w, req_hold (&w->rig, "beta", "b.1", "phys", ALICE, 1, 525),
+            "granted hold.2 1050000000 phys");
+    assert_int_equal (50 * CREDIT, number (w, "SELECT held FROM balance WHERE allocation_id = 9"));
+    expect (w, req_release (&w->rig, "beta", "hold.2"), "released 1050000000 acked 0");
+    /* bob's job runs over: from what is for everyone, not from what excludes him. */
+    expect (w, req_charge (&w->rig, "alpha", "a.1", "hold.1", 1, clock_now_us (), 1150, true),
+            "charged 1150000000 total 1150000000 released 0 phys acked 0");
+    assert_int_equal (50 * CREDIT, number (w, "SELECT posted FROM balance WHERE allocation_id = 9"));
+    assert_int_equal (-50 * CREDIT, number (w, "SELECT posted FROM balance WHERE allocation_id = 8"));
+    expect (w, req_hold (&w->rig, "beta", "b.2", "phys", ALICE, 1, 1),
+            "refused AccountOverdrawn phys:AccountOverdrawn:2000000");
+}
+
+/* F1, F3: a list for the site comes instead of the general one; its QoS has its own price. */
+static void site_fallbacks (void **state)
+{
+    struct world *w = *state;
+    static const struct ledger_factor half[] = {{LEDGER_FACTOR_QOS, "low", 500000},
+                                                {LEDGER_FACTOR_QOS, "*", 1000000}};
+    struct ledger_fallback_ask list[] = {{"rich", "alpha", "low"}, {"rich", "", ""}};
+    struct ledger_request rate = req_rate (&w->rig, "alpha", 1000000);
+    rate.rate.factor = half;
+    rate.rate.factor_count = 2;
+    expect (w, rate, "done alpha.2");
+    expect (w, fallback_to (w, list, 2), "done account.5");
+    expect (w, req_hold (&w->rig, "alpha", "a.1", "phys", ALICE, 2, 1000),
+            "granted hold.1 1000000000 rich fallback at low");
+    expect (w, req_hold (&w->rig, "beta", "b.1", "phys", ALICE, 1, 1000),
+            "granted hold.2 2000000000 rich fallback");
+    assert_int_equal (500000, number (w, "SELECT qos_ppm FROM hold WHERE id = 1"));
+    /* The charge is at the price of the hold. */
+    expect (w, req_charge (&w->rig, "alpha", "a.1", "hold.1", 2, clock_now_us (), 600, true),
+            "charged 600000000 total 600000000 released 400000000 rich acked 0");
+    list[1].account = "nobody";
+    expect_refused (w, fallback_to (w, list, 2), ERR_NOT_FOUND, "no account nobody");
+}
+
+static void wait_until (time_us moment)
+{
+    while (clock_now_us () <= moment)
+        nanosleep (&(struct timespec){0, 20000000}, NULL);
+}
+
+static struct ledger_request expire (struct world *w, int64_t allocation)
+{
+    struct ledger_request req = req_new (&w->rig, LEDGER_EXPIRE, "bank:expiry");
+    req.expire.allocation_id = allocation;
+    return req;
+}
+
+/* E2: what is below zero at the end is owed by the project, blocks all its accounts, and is repaid
+ * first by what comes in. */
+static void debts (void **state)
+{
+    struct world *w = *state;
+    time_us end = clock_now_us () + 1500000;
+    expect (w, req_account (&w->rig, "short", "physics", NULL, 0), "done account.8");
+    expect (w, req_deposit (&w->rig, "short", 10 * CREDIT, 0, end), "done alloc.8");
+    expect (w, req_hold (&w->rig, "alpha", "a.1", "short", ALICE, 1, 10),
+            "granted hold.1 10000000 short");
+    expect (w, req_charge (&w->rig, "alpha", "a.1", "hold.1", 1, clock_now_us (), 40, true),
+            "charged 40000000 total 40000000 released 0 short acked 0");
+    wait_until (end);
+    expect (w, expire (w, 8), "done alloc.8");
+    expect_refused (w, expire (w, 8), ERR_CONFLICT, "nothing that could expire");
+    assert_int_equal (0, number (w, "SELECT posted FROM balance WHERE allocation_id = 8"));
+    assert_int_equal (-30 * CREDIT,
+                      number (w, "SELECT b.posted FROM balance b JOIN allocation l ON l.id = "
+                                 "b.allocation_id JOIN account a ON a.id = l.account_id WHERE "
+                                 "a.name = 'debt:physics' AND a.class = 'DEBT'"));
+    /* phys has credits, and pays nothing all the same. */
+    expect (w, req_hold (&w->rig, "alpha", "a.2", "phys", ALICE, 1, 10),
+            "refused ProjectInDebt phys:ProjectInDebt:30000000");
+    expect_refused (w, req_withdraw (&w->rig, "phys", CREDIT), ERR_CONFLICT, "overdrawn");
+    expect_refused (w, req_deposit (&w->rig, "debt:physics", CREDIT, 0, 0), ERR_NOT_FOUND,
+                    "no account debt:physics");
+    expect (w, req_deposit (&w->rig, "short", 20 * CREDIT, 0, 0), "done alloc.10");
+    expect (w, req_hold (&w->rig, "alpha", "a.2", "phys", ALICE, 1, 10),
+            "refused ProjectInDebt phys:ProjectInDebt:10000000");
+    expect (w, req_deposit (&w->rig, "short", 20 * CREDIT, 0, 0), "done alloc.11");
+    assert_int_equal (10 * CREDIT, number (w, "SELECT posted FROM balance WHERE allocation_id = 11"));
+    expect (w, req_hold (&w->rig, "alpha", "a.2", "phys", ALICE, 1, 10),
+            "granted hold.2 10000000 phys");
+}
+
+/* Hostile amounts and dates. */
+static void hostile (void **state)
+{
+    struct world *w = *state;
+    static const int64_t amounts[] = {0, -1, INT64_MIN, INT64_MAX, PRICE_AMOUNT_MAX + 1};
+    for (size_t i = 0; i < sizeof (amounts) / sizeof (amounts[0]); i++) {
+        expect_refused (w, req_deposit (&w->rig, "phys", amounts[i], 0, 0), ERR_INVALID, "deposit");
+        expect_refused (w, req_withdraw (&w->rig, "phys", amounts[i]), ERR_INVALID, "withdraw");
+        expect_refused (w, req_transfer (&w->rig, "phys", "rich", amounts[i]), ERR_INVALID, "transfer");
+    }
+    expect_refused (w, req_deposit (&w->rig, "phys", CREDIT, 200, 100), ERR_INVALID, "end before");
+    struct ledger_request carry = req_new (&w->rig, LEDGER_CARRY_FORWARD, AGENCY);
+    carry.carry.allocation_id = 6;
+    carry.carry.description = "";
+    carry.carry.valid_to = INT64_MIN;
+    expect_refused (w, carry, ERR_CONFLICT, "does not end before");
+    carry = req_new (&w->rig, LEDGER_CARRY_FORWARD, AGENCY);
+    carry.carry.allocation_id = INT64_MAX;
+    carry.carry.description = "";
+    expect_refused (w, carry, ERR_NOT_FOUND, "no open allocation");
+    expect (w, req_hold (&w->rig, "alpha", "a.1", "phys", ALICE, 1, 100), "granted hold.1 100000000 phys");
+    expect_refused (w, extend_to (w, "alpha", "hold.1", INT64_MAX / US_PER_S), ERR_INVALID, "extend");
+    expect_refused (w, extend_to (w, "alpha", "hold.99999999999999999999", 500), ERR_NOT_FOUND, "no hold");
+    /* Names of every byte that is a letter by itself; the others never pass the service. */
+    for (int c = 1; c < 128; c++) {
+        char name[3] = {'x', (char)c, '\0'};
+        struct ledger_request req = req_project (&w->rig, name);
+        struct answer a = bankrig_ask (&w->rig, &req);
+        bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                     strchr ("._-", c);
+        if (!plain && a.err.code != ERR_INVALID)
+            fail_msg ("byte %d: %d %s", c, a.err.code, a.err.text);
+    }
+}
+
+/* A closed account pays nothing, and gives back what it had; a charge without a hold waits. */
+static void closing (void **state)
+{
+    struct world *w = *state;
+    struct ledger_request close = req_new (&w->rig, LEDGER_ACCOUNT_CLOSE, AGENCY);
+    close.close.name = "phys";
+    close.close.reason = "";
+    expect (w, req_hold (&w->rig, "alpha", "a.1", "phys", ALICE, 1, 10), "granted hold.1 10000000 phys");
+    expect_refused (w, close, ERR_CONFLICT, "is held by jobs");
+    expect (w, req_release (&w->rig, "alpha", "hold.1"), "released 10000000 acked 0");
+    uuid_make (&close.key);
+    expect (w, close, "done account.5");
+    assert_int_equal (0, number (w, "SELECT posted FROM balance WHERE allocation_id = 6"));
+    expect (w, req_hold (&w->rig, "alpha", "a.2", "phys", ALICE, 1, 10),
+            "refused AccountClosed phys:AccountClosed:10000000");
+    struct ledger_request charge =
+        req_charge (&w->rig, "alpha", "a.3", "", 1, clock_now_us (), 5, true);
+    charge.charge.account = "phys";
+    charge.on_behalf = ALICE;
+    expect (w, charge, "charged 5000000 total 5000000 released 0 bank:suspense acked 0");
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown (groups, fresh, closed),
+        cmocka_unit_test_setup_teardown (longer, fresh, closed),
+        cmocka_unit_test_setup_teardown (scopes, fresh, closed),
+        cmocka_unit_test_setup_teardown (site_fallbacks, fresh, closed),
+        cmocka_unit_test_setup_teardown (debts, fresh, closed),
+        cmocka_unit_test_setup_teardown (hostile, fresh, closed),
+        cmocka_unit_test_setup_teardown (closing, fresh, closed),
+    };
+    return cmocka_run_group_tests (tests, up, down);
+}
