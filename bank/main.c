@@ -1,7 +1,9 @@
 /* nui-bank: wiring only. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "bank/store/setup.h"
 #include "bank/svc/service.h"
 #include "proto/rpc/daemon.h"
 
@@ -83,8 +85,25 @@ static void stop (void *self)
     bank->service = NULL;
 }
 
+/* nui-bank --schema ROLE | psql: for a service that does not own its tables. */
+static int print_schema (const char *role)
+{
+    struct err err = {0};
+    struct strbuf out = STRBUF_INIT;
+    if (name_check ("role", role, &err) < 0 || strpbrk (role, ".-")) {
+        fprintf (stderr, "nui-bank: '%.64s' is no role's name: letters, digits and '_'\n", role);
+        return 2;
+    }
+    setup_script (role, &out);
+    bool whole = fwrite (strbuf_text (&out), 1, out.len, stdout) == out.len && fflush (stdout) == 0;
+    strbuf_free (&out);
+    return whole ? 0 : 1;
+}
+
 int main (int argc, char **argv)
 {
+    if (argc == 3 && strcmp (argv[1], "--schema") == 0)
+        return print_schema (argv[2]);
     static const struct daemon_ops ops = {.program = "nui-bank",
                                           .config_default = "/etc/nui/nui-bank.cfg",
                                           .summary = "the grid's allocation bank, over PostgreSQL",

@@ -11,6 +11,10 @@
 /* The key of the lock: "NuiBank" in ASCII. */
 #define LOCK_KEY "22085085163218539"
 
+#define SCHEMA_BEGIN                                                                               \
+    "CREATE SCHEMA IF NOT EXISTS bank; CREATE TABLE IF NOT EXISTS bank.schema_version "            \
+    "(version integer PRIMARY KEY, name text NOT NULL, applied_at timestamptz NOT NULL)"
+
 #define SESSION                                                                                    \
     "SET search_path = bank, pg_catalog; SET client_encoding = 'UTF8'; SET jit = off; "            \
     "SET synchronous_commit = on; SET statement_timeout = '60s'; "                                 \
@@ -142,6 +146,9 @@ static void on_version (void *arg, const PGresult *result)
     strbuf_free (&sql);
 }
 
+/* Where somebody else owns the schema (nui-bank --schema) this role may make none. */
+static void on_found (void *arg, const PGresult *result);
+
 static void on_schema (void *arg, const PGresult *result)
 {
     struct setup *setup = arg;
@@ -158,11 +165,18 @@ static void on_lock (void *arg, const PGresult *result)
         pgloop_fail (setup->loop, "another nui-bank writes to this database: waiting for its lock");
         return;
     }
-    pgloop_exec (
-        setup->loop,
-        "CREATE SCHEMA IF NOT EXISTS bank; CREATE TABLE IF NOT EXISTS bank.schema_version "
-        "(version integer PRIMARY KEY, name text NOT NULL, applied_at timestamptz NOT NULL)",
-        on_schema);
+    pgloop_exec (setup->loop, "SELECT to_regclass ('bank.schema_version') IS NOT NULL", on_found);
+}
+
+static void on_found (void *arg, const PGresult *result)
+{
+    struct setup *setup = arg;
+    if (failed (setup, result, "cannot look for the schema"))
+        return;
+    if (PQgetvalue (result, 0, 0)[0] == 't')
+        read_version (setup);
+    else
+        pgloop_exec (setup->loop, SCHEMA_BEGIN, on_schema);
 }
 
 static void on_session (void *arg, const PGresult *result)
@@ -181,4 +195,38 @@ static void on_session (void *arg, const PGresult *result)
 void setup_begin (struct setup *setup)
 {
     pgloop_exec (setup->loop, setup->writer ? WRITER : READER, on_session);
+}
+
+/* What the service does and nothing more: rows of the journal are added, never changed. */
+static const char rights[] =
+    "REVOKE ALL ON ALL TABLES IN SCHEMA bank FROM %1$s;\n"
+    "GRANT USAGE ON SCHEMA bank TO %1$s;\n"
+    "GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA bank TO %1$s;\n"
+    "REVOKE INSERT ON bank.schema_version, bank.unit FROM %1$s;\n"
+    "GRANT UPDATE (granted, settled, posted, held) ON bank.balance TO %1$s;\n"
+    "GRANT UPDATE (open, amount, walltime_us, expires_at) ON bank.hold TO %1$s;\n"
+    "GRANT UPDATE (settled, released) ON bank.hold_leg TO %1$s;\n"
+    "GRANT UPDATE (procs, end_at, total, final) ON bank.usage TO %1$s;\n"
+    "GRANT UPDATE (valid_to) ON bank.membership TO %1$s;\n"
+    "GRANT UPDATE (acked, ahead) ON bank.site_ack TO %1$s;\n"
+    "GRANT UPDATE (credit_limit) ON bank.allocation TO %1$s;\n"
+    "GRANT UPDATE (closed_op) ON bank.account TO %1$s;\n"
+    "GRANT DELETE ON bank.account_fallback, bank.account_scope TO %1$s;\n";
+
+void setup_script (const char *role, struct strbuf *out)
+{
+    strbuf_printf (out, "\\set ON_ERROR_STOP on\n%s;\nSET search_path = bank, pg_catalog;\n",
+                   SCHEMA_BEGIN);
+    for (int i = 0; bank_migrations[i].version; i++) {
+        const struct bank_migration *m = &bank_migrations[i];
+        strbuf_printf (out,
+                       "SELECT NOT EXISTS (SELECT FROM schema_version WHERE version >= %d) AS todo "
+                       "\\gset\n\\if :todo\nBEGIN;\n",
+                       m->version);
+        strbuf_puts (out, m->sql);
+        strbuf_printf (
+            out, "\nINSERT INTO schema_version VALUES (%d, '%s', now ());\nCOMMIT;\n\\endif\n",
+            m->version, m->name);
+    }
+    strbuf_printf (out, rights, role);
 }

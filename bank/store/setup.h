@@ -6,6 +6,7 @@
 #include "bank/core/ledger.h"
 #include "bank/store/pgloop.h"
 #include "proto/audit/block.h"
+#include "proto/base/strbuf.h"
 
 struct setup {
     struct pgloop *loop;
@@ -14,7 +15,7 @@ struct setup {
     int at; /* index of the next migration */
     struct ledger_ids next;
     time_us last_recorded;
-    struct block last; /* number 0: there is none */
+    struct block last;         /* number 0: there is none */
     void (*ready) (void *arg); /* called before pgloop_ready */
     void *arg;
 };
@@ -22,5 +23,9 @@ struct setup {
 /* Runs the steps; ends with pgloop_ready or pgloop_fail. The loop's callbacks must have `setup` (or
  * something whose first member it is) as their argument. */
 void setup_begin (struct setup *setup);
+
+/* The schema as a script for psql: what is missing of it, owned by whoever runs it, and for role (a
+ * name that needs no quotes) the rights that the service needs. */
+void setup_script (const char *role, struct strbuf *out);
 
 #endif

@@ -1,0 +1,101 @@
+-- pgTAP: rights, constraints, triggers and plan shape of the bank's schema. Run by its owner after
+-- nui-bank --schema service; "service" is the role that nui-bank connects as.
+BEGIN;
+CREATE EXTENSION pgtap;
+SET search_path = bank, public, pg_catalog;
+SELECT no_plan ();
+
+-- What the service may do with each table; nothing may be truncated, nothing be owned.
+SELECT table_privs_are ('bank', t, 'service', ARRAY['SELECT', 'INSERT'])
+    FROM unnest (ARRAY['op', 'entry', 'charge', 'charge_leg', 'refund_leg', 'rate', 'rate_factor',
+        'block', 'signer', 'site_right', 'bank_role', 'funder', 'award', 'allocation_scope', 'project',
+        'person', 'membership', 'account', 'allocation', 'balance', 'hold', 'hold_leg', 'usage',
+        'site_ack']) t;
+SELECT table_privs_are ('bank', t, 'service', ARRAY['SELECT', 'INSERT', 'DELETE'])
+    FROM unnest (ARRAY['account_fallback', 'account_scope']) t;
+SELECT table_privs_are ('bank', t, 'service', ARRAY['SELECT'])
+    FROM unnest (ARRAY['schema_version', 'unit']) t;
+SELECT is ((SELECT array_agg (attname::text ORDER BY attname) FROM pg_attribute
+        WHERE attrelid = ('bank.' || t)::regclass AND attnum > 0 AND
+        has_column_privilege ('service', attrelid, attnum, 'UPDATE')), want, 'columns of ' || t)
+    FROM (VALUES ('entry', NULL::text[]), ('op', NULL), ('charge', NULL), ('block', NULL),
+        ('balance', ARRAY['granted', 'held', 'posted', 'settled']),
+        ('hold', ARRAY['amount', 'expires_at', 'open', 'walltime_us']),
+        ('hold_leg', ARRAY['released', 'settled']), ('allocation', ARRAY['credit_limit']),
+        ('account', ARRAY['closed_op']), ('membership', ARRAY['valid_to'])) v (t, want);
+SELECT is ((SELECT count (*)::int FROM pg_tables WHERE schemaname = 'bank' AND tableowner = 'service'),
+    0, 'the service owns nothing');
+SELECT schema_privs_are ('bank', 'service', ARRAY['USAGE']);
+
+-- As that role: every way to change history is refused, that of triggers too.
+SET ROLE service;
+SELECT throws_ok (statement, '42501', NULL, statement) FROM unnest (ARRAY[
+    'UPDATE bank.entry SET amount = 1', 'DELETE FROM bank.entry', 'TRUNCATE bank.entry',
+    'UPDATE bank.op SET note = $x$x$x$', 'DELETE FROM bank.op', 'UPDATE bank.block SET root = prev',
+    'UPDATE bank.charge SET amount = 0', 'DELETE FROM bank.hold', 'UPDATE bank.rate SET multiplier_ppm = 0',
+    'DELETE FROM bank.balance', 'UPDATE bank.allocation SET valid_to = 1',
+    'ALTER TABLE bank.entry DISABLE TRIGGER ALL', 'DROP TRIGGER entry_fixed ON bank.entry',
+    'DROP TABLE bank.entry', 'ALTER TABLE bank.entry ADD x integer', 'SET session_replication_role = replica',
+    'CREATE TABLE bank.x (y integer)', 'INSERT INTO bank.schema_version VALUES (0, $x$x$x$, now ())'])
+    statement;
+RESET ROLE;
+
+-- Even the owner is stopped by the triggers.
+INSERT INTO op VALUES (1, 'c', '\x00112233445566778899aabbccddeeff', decode (repeat ('00', 32), 'hex'),
+    'deposit', 'c', '', '', '', 1, 1, 0, '');
+INSERT INTO entry VALUES (1, 0, 'P', 1, 1, 1, -5, 1, 1), (1, 1, 'P', 1, 2, 2, 5, 1, 1);
+SELECT throws_ok (statement, '23000', NULL, statement) FROM unnest (ARRAY['UPDATE entry SET amount = 1',
+    'DELETE FROM entry', 'TRUNCATE entry', 'UPDATE op SET note = $x$x$x$', 'DELETE FROM op',
+    'TRUNCATE bank_role', 'DELETE FROM allocation_scope']) statement;
+
+-- Constraints.
+SELECT throws_ok (statement, '23514', NULL, statement) FROM unnest (ARRAY[
+    'INSERT INTO entry VALUES (2, 0, $x$P$x$, 1, 1, 1, 7, 1, 1)',
+    'INSERT INTO entry VALUES (2, 0, $x$P$x$, 1, 1, 1, 0, 1, 1)',
+    'INSERT INTO balance VALUES (1, 0, 0, 0, -1)',
+    'INSERT INTO allocation (id, account_id, valid_from, valid_to, description) VALUES (99, 1, 5, 5, $x$$x$)',
+    'INSERT INTO account (id, name, class, unit_id) VALUES (99, $x$x$x$, $x$PROJECT$x$, 1)',
+    'INSERT INTO account (id, name, class, unit_id) VALUES (99, $x$x$x$, $x$DEBT$x$, 1)',
+    'INSERT INTO hold_leg VALUES (1, 0, 1, 5, 3, 3)',
+    'INSERT INTO charge_leg VALUES (1, 0, 1, 0, $x$HELD$x$)']) statement;
+SELECT throws_ok ('INSERT INTO op SELECT 2, client, key, hash, kind, on_behalf, site, job, note, '
+    'effective_at, recorded_at, status, outcome FROM op WHERE id = 1', '23505', NULL,
+    'a key is used once');
+SELECT throws_ok ('INSERT INTO entry VALUES (1, 0, $x$P$x$, 1, 1, 1, 5, 1, 1), '
+    '(1, 2, $x$P$x$, 1, 1, 1, -5, 1, 1)', '23505', NULL, 'a leg is written once');
+SELECT has_trigger ('bank'::name, t::name, (t || '_fixed')::name) FROM unnest (ARRAY['op', 'entry', 'charge', 'charge_leg',
+    'refund_leg', 'rate', 'rate_factor', 'block', 'signer', 'site_right', 'bank_role',
+    'allocation_scope']) t;
+SELECT has_trigger ('bank'::name, 'entry'::name, 'entry_sums'::name);
+
+-- Plan shape: with the writer's settings each key is one index probe, whatever the sizes.
+SET plan_cache_mode = force_generic_plan;
+SET enable_seqscan = off;
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SET enable_bitmapscan = off;
+CREATE FUNCTION plan_of (query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE line text; whole text := '';
+BEGIN
+    FOR line IN EXECUTE 'EXPLAIN ' || query LOOP whole := whole || line || E'\n'; END LOOP;
+    RETURN whole;
+END $$;
+PREPARE keys (text[], bytea[]) AS SELECT o.id FROM unnest ($1, $2) AS k (client, key) CROSS JOIN LATERAL
+    (SELECT * FROM op x WHERE x.client = k.client AND x.key = k.key LIMIT 1) o;
+SELECT matches (plan_of ('EXECUTE keys (NULL, NULL)'), 'Index (Only )?Scan using op_client_key_key',
+    'keys by index');
+PREPARE put (bigint[], bigint[]) AS UPDATE balance b SET held = n.held FROM unnest ($1, $2) AS n (id, held)
+    WHERE b.allocation_id = n.id;
+SELECT matches (plan_of ('EXECUTE put (NULL, NULL)'), 'Index Scan using balance_pkey', 'balances by index');
+PREPARE holds (text[]) AS SELECT h.id FROM unnest ($1) AS k (job) CROSS JOIN LATERAL (SELECT * FROM hold x
+    WHERE x.site = 's' AND x.site_job = k.job AND x.component = '' AND x.incarnation = 0 AND x.open LIMIT 1) h;
+SELECT matches (plan_of ('EXECUTE holds (NULL)'), 'Index (Only )?Scan using hold_incarnation',
+    'open holds by index');
+RESET ALL;
+SET search_path = bank, public, pg_catalog;
+PREPARE lines AS SELECT * FROM entry WHERE account_id = 5 AND recorded_at >= 7;
+SET enable_seqscan = off;
+SELECT matches (plan_of ('EXECUTE lines'), 'entry_account', 'statements by account and time');
+
+SELECT * FROM finish ();
+ROLLBACK;
