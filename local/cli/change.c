@@ -2,6 +2,9 @@
 #include <string.h>
 
 #include "local/cli/local_cli.h"
+#include "proto/nui/v1/meta.pb-c.h"
+
+enum { GRID_TIMEOUT_S = 60 };
 
 struct change_args {
     bool user, system, batch, all, relative, force, cancel, run, requeue, suspend, resume;
@@ -102,6 +105,40 @@ static const struct cli_option releasehold_options[] = {
     {0},
 };
 
+/* A job of the grid: the metascheduler knows where it is. */
+static int hold_at_grid (struct cli_context *ctx, const char *command, bool set, char *job,
+                         struct table *t)
+{
+    Nui__Meta__V1__HoldRequest request = NUI__META__V1__HOLD_REQUEST__INIT;
+    ProtobufCMessage *reply = NULL;
+    struct err err = {0};
+    struct rpcclient *meta = cli_meta (ctx, &err);
+    request.grid_job_id = job;
+    request.held = set;
+    if (!meta || rpcclient_call (meta, &nui__meta__v1__meta__descriptor, "Hold", &request.base,
+                                 GRID_TIMEOUT_S * US_PER_S, true, &reply, &err) < 0)
+        return cli_fail (command, &err);
+    protobuf_c_message_free_unpacked (reply, NULL);
+    table_text (t, job);
+    table_bool (t, true);
+    table_end_row (t);
+    return CLI_OK;
+}
+
+static int holds_at_grid (struct cli_context *ctx, const char *command, bool set, char **job, int count)
+{
+    int all = CLI_OK;
+    struct table *t = table_create (change_columns, 2);
+    for (int i = 0; i < count; i++)
+        all = worse (all, hold_at_grid (ctx, command, set, job[i], t));
+    if (cli_format (ctx) != CLI_TABLE)
+        all = worse (all, table_print (t, ctx));
+    else if (table_row_count (t) > 0)
+        printf ("\njob holds adjusted\n");
+    table_destroy (t);
+    return all;
+}
+
 static int holds_command (struct cli_context *ctx, int argc, char **argv, bool set)
 {
     struct change_args args = {0};
@@ -114,6 +151,11 @@ static int holds_command (struct cli_context *ctx, int argc, char **argv, bool s
         return exit_code;
     if (ops.count < 1)
         return cli_usage (command, "name at least one job");
+    int of_grid = 0;
+    for (int i = 0; i < ops.count; i++)
+        of_grid += strncmp (ops.item[i], "grid.", 5) == 0;
+    if (args.user && !args.system && !args.batch && !args.site && of_grid == ops.count)
+        return holds_at_grid (ctx, command, set, ops.item, ops.count);
     size_t n = holds_of (&args, true, holds);
     return hold_send (ctx, command, args.site, set, holds, n, ops.item, ops.count);
 }

@@ -162,6 +162,34 @@ void admin_set_hold (void *self, struct rpccall *call, const ProtobufCMessage *r
     admin_answer (svc, call, job, rc, &err);
 }
 
+/* A metascheduler, for the job's owner. */
+void admin_hold_job (void *self, struct rpccall *call, const ProtobufCMessage *request)
+{
+    struct svc *svc = self;
+    const Nui__Local__V1__HoldJobRequest *r = (const Nui__Local__V1__HoldJobRequest *)request;
+    Nui__Local__V1__HoldJobReply reply = NUI__LOCAL__V1__HOLD_JOB_REPLY__INIT;
+    struct admin_caller caller = {.level = ADMIN_JOBS};
+    struct site_job *job = NULL;
+    struct job_view view;
+    struct err err = {0};
+    char what[160], id[SITE_ID_MAX];
+    snprintf (caller.name, sizeof caller.name, "%.120s for %.120s", rpccall_peer (call)->name, r->by);
+    int rc = admin_waiting_job (svc, &caller, r->job_id, ADMIN_JOBS, &job, &view, &err);
+    if (rc == 0) {
+        struct store_job_admin now = admin_of (&view);
+        now.holds = r->held ? now.holds | HOLD_USER : now.holds & ~(uint32_t)HOLD_USER;
+        snprintf (what, sizeof what, "holds of %s: user %s", site_id (svc, job->rec.number, id),
+                  r->held ? "set" : "released");
+        rc = change (svc, &caller, job, &view, &now, what, &err);
+    }
+    if (rc != 0) {
+        rpccall_fail (call, &err);
+        return;
+    }
+    reply.done = true;
+    rpccall_reply (call, &reply.base);
+}
+
 /* --- priority ----------------------------------------------------------------------------- */
 
 void admin_set_priority (void *self, struct rpccall *call, const ProtobufCMessage *request)

@@ -1,4 +1,4 @@
-/* Jobs that wait for others of this site (core/depend.h). What a job still waits for is in the store and,
+/* Jobs that wait for others of this site (proto/base/depend.h). What a job still waits for is in the store and,
  * while it waits, in its record; the core knows it as a hold. A row goes when it is met, so that what
  * was met stays met. */
 #include <stdlib.h>
@@ -76,6 +76,15 @@ static int resolve (struct svc *svc, const char *submitter, const char *account,
     return *before ? other_may_wait (svc, submitter, account, d->job_id, *number, err) : 0;
 }
 
+/* Whether the metascheduler sees to it. */
+static bool of_grid (const struct jobspec *spec, const Nui__Common__V1__Dependency *d)
+{
+    enum depend_kind kind;
+    bool before;
+    return spec->depends_met && strncmp (d->job_id, "grid.", 5) == 0 &&
+           depend_kind_parse (d->kind, &kind, &before) && !before;
+}
+
 int depends_check (struct svc *svc, const struct jobspec *spec, struct err *err)
 {
     enum depend_kind kind;
@@ -83,21 +92,25 @@ int depends_check (struct svc *svc, const struct jobspec *spec, struct err *err)
     bool before;
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < spec->job->n_depends; i++)
-        rc = resolve (svc, spec->submitter, spec->local_account, spec->job->depends[i], &kind,
-                      &before, &number, err);
+        if (!of_grid (spec, spec->job->depends[i]))
+            rc = resolve (svc, spec->submitter, spec->local_account, spec->job->depends[i], &kind,
+                          &before, &number, err);
     return rc;
 }
 
-int depends_submit (struct svc *svc, struct site_job *job, const Nui__Common__V1__Job *signed_job,
+int depends_submit (struct svc *svc, struct site_job *job, const struct jobspec *spec,
                     struct err *err)
 {
     int rc = 0;
-    for (size_t i = 0; rc == 0 && i < signed_job->n_depends; i++) {
+    for (size_t i = 0; rc == 0 && i < spec->job->n_depends; i++) {
+        const Nui__Common__V1__Dependency *d = spec->job->depends[i];
         enum depend_kind kind;
         uint64_t other;
         bool before;
-        rc = resolve (svc, job->rec.submitter, job->rec.local_account, signed_job->depends[i],
-                      &kind, &before, &other, err);
+        if (of_grid (spec, d))
+            continue;
+        rc = resolve (svc, job->rec.submitter, job->rec.local_account, d, &kind, &before, &other,
+                      err);
         if (rc != 0)
             break;
         struct site_job *waits = before ? svc_job (svc, other) : job;

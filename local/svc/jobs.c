@@ -273,6 +273,7 @@ void jobs_query (void *self, struct rpccall *call, const ProtobufCMessage *reque
         reply.schedule_version = cluster_version (svc->cluster);
         rc = 0;
     } else if (rc == 0) {
+        spec.depends_met = r->depends_met;
         rc = query_answer (svc, r, &spec, &reply, &err);
         jobspec_free (&spec);
     }
@@ -334,7 +335,7 @@ int jobs_enter (struct svc *svc, const struct jobs_wish *wish, const struct jobs
     struct site_job *job = svc_job_add (svc, &rec, spec);
     rc = submit_write (svc, job, wish, spec->job->held, err);
     if (rc == 0)
-        rc = depends_submit (svc, job, spec->job, err);
+        rc = depends_submit (svc, job, spec, err);
     if (rc == 0)
         rc = svc_cluster_submit (svc, job, err);
     if (rc == 0)
@@ -412,6 +413,7 @@ static int submit_do (struct svc *svc, struct rpccall *call,
     }
     if (rc != 0)
         return rc;
+    spec.depends_met = r->depends_met;
     if (depends_check (svc, &spec, err) != 0) { /* others may know those jobs */
         submit_no (svc, call, "Dependency", err->text);
     } else if (spec.never_fits) {

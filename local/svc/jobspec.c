@@ -221,10 +221,16 @@ static int flags_convert (struct jobspec *spec, struct err *err)
                             job->flags[i]);
         spec->core_flags |= known[k].flag;
     }
-    if (job->n_components > 1 && (job->n_depends || job->held || job->array_id.len))
-        return err_set (err, ERR_INVALID,
-                        "a job of several components can neither wait for others nor be held, nor be "
-                        "one of an array");
+    for (size_t i = 0; job->n_components > 1 && i < job->n_depends; i++) {
+        enum depend_kind kind;
+        bool before;
+        if (strncmp (job->depends[i]->job_id, "grid.", 5) != 0 ||
+            !depend_kind_parse (job->depends[i]->kind, &kind, &before) || before)
+            return err_set (err, ERR_INVALID,
+                            "a job of several components can wait for jobs of the grid only");
+    }
+    if (job->n_components > 1 && job->array_id.len)
+        return err_set (err, ERR_INVALID, "a job of several components cannot be one of an array");
     if (job->array_id.len && job->array_id.len != 16)
         return err_set (err, ERR_INVALID, "an array's id has 16 bytes");
     return 0;

@@ -593,6 +593,7 @@ static const struct rpc_method methods[] = {
     {"Cancel", RPC_ALLOW (PRINCIPAL_META) | RPC_ALLOW (PRINCIPAL_USER) |
                    RPC_ALLOW (PRINCIPAL_OPERATOR), false, 0, jobs_cancel},
     {"Output", RPC_ALLOW (PRINCIPAL_USER) | RPC_ALLOW (PRINCIPAL_OPERATOR), true, 0, output_serve},
+    {"Hold", RPC_ALLOW (PRINCIPAL_META), false, 0, admin_hold_job},
     {NULL, 0, false, 0, NULL},
 };
 

@@ -28,7 +28,7 @@
 
 #include "local/conf/place.h"
 #include "local/core/cluster.h"
-#include "local/core/depend.h"
+#include "proto/base/depend.h"
 #include "local/core/plan.h"
 #include "local/core/query.h"
 #include "local/link/bank_link.h"
@@ -171,6 +171,7 @@ struct jobspec {
     const Nui__Common__V1__Component *component;
     uint32_t component_index;
     uint32_t shape;
+    bool depends_met; /* the metascheduler says so of jobs of the grid */
     char submitter[PRINCIPAL_URI_MAX];
     char local_account[STORE_NAME_MAX];
     uint32_t cred[CRED_KINDS];
@@ -315,7 +316,7 @@ void deferral_nodes_changed (struct svc *svc);
 /* Could it be done? ERR_NOT_FOUND, ERR_INVALID, ERR_CONFLICT, ERR_DENIED. */
 int depends_check (struct svc *svc, const struct jobspec *spec, struct err *err);
 /* In a transaction, after that. */
-int depends_submit (struct svc *svc, struct site_job *job, const Nui__Common__V1__Job *signed_job,
+int depends_submit (struct svc *svc, struct site_job *job, const struct jobspec *spec,
                     struct err *err);
 /* The transaction failed: nobody waits for it. */
 void depends_taken_back (struct svc *svc, uint64_t number);
@@ -376,6 +377,7 @@ duration_us coalloc_duration (const struct svc *svc, duration_us walltime);
 void jobs_query (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void jobs_submit (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void jobs_job (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void admin_hold_job (void *self, struct rpccall *call, const ProtobufCMessage *request); /* admin_change.c */
 void jobs_cancel (void *self, struct rpccall *call, const ProtobufCMessage *request);
 /* What the world is told of a job; strings in the arena. job NULL when it has ended. */
 void jobs_info (struct svc *svc, const struct store_job *rec, struct site_job *job,

@@ -32,8 +32,8 @@
     "      --deadline TIME    must have ended by then\n"                                           \
     "      --prefer WHAT      earliest (completion, then price) or cheapest (price, then\n"       \
     "                         completion). Default: the cheapest with --deadline, else earliest\n" \
-    "      --depend KIND:JOB,...  wait for jobs of the same site: after, afterany, afterok,\n"        \
-    "                         afternotok; before... makes the others wait\n"                     \
+    "      --depend KIND:JOB,...  wait for jobs of the grid, or of one site: after, afterany,\n"     \
+    "                         afterok, afternotok; before... makes a site's jobs wait\n"         \
     "      --hold             with a user hold: releasehold lets it start\n"                      \
     "      --flags A,B        PREEMPTEE (may be evicted), NORESTART (never run twice)\n"          \
     "      --max-cost CREDITS refuse when the price may be higher\n"                               \

@@ -52,6 +52,7 @@ static const char *const steps[] = {
     "ALTER TABLE coalloc_part ADD COLUMN shape INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE coalloc ADD COLUMN not_after_us INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE coalloc ADD COLUMN prefer INTEGER NOT NULL DEFAULT 0;",
+    "ALTER TABLE job ADD COLUMN held INTEGER NOT NULL DEFAULT 0;",
     NULL,
 };
 
@@ -158,8 +159,8 @@ int metastore_job_insert (struct metastore *store, const struct job_row *row, ui
         store->store,
         "INSERT INTO job (uuid, submitter, name, account, envelope, submit_us, state, ended,"
         " reason_code, reason_text, start_us, start_is_estimate, end_us, price, attempts, change,"
-        " cancel_wanted, site, site_attempt, place)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?8, ?9, 0, 0, 0, 0, 0, 0, 0, '', 0, 0)");
+        " cancel_wanted, site, site_attempt, place, held)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?8, ?9, 0, 0, 0, 0, 0, 0, 0, '', 0, 0, ?10)");
     store_bind_uuid (q, 1, &row->uuid);
     store_bind_text (q, 2, row->submitter);
     store_bind_text (q, 3, text_or_empty (row->name));
@@ -169,6 +170,7 @@ int metastore_job_insert (struct metastore *store, const struct job_row *row, ui
     store_bind_int (q, 7, row->state);
     store_bind_text (q, 8, text_or_empty (row->reason_code));
     store_bind_text (q, 9, text_or_empty (row->reason_text));
+    store_bind_int (q, 10, row->held);
     rc = store_run (q, err);
     if (rc == 0)
         *number_out = (uint64_t)store_last_id (store->store);
@@ -181,7 +183,7 @@ int metastore_job_update (struct metastore *store, const struct job_row *row, st
         store->store,
         "UPDATE job SET state = ?2, ended = ?3, reason_code = ?4, reason_text = ?5, start_us = ?6,"
         " start_is_estimate = ?7, end_us = ?8, price = ?9, attempts = ?10, change = ?11,"
-        " cancel_wanted = ?12, site = ?13, site_attempt = ?14, place = ?15, shape = ?16"
+        " cancel_wanted = ?12, site = ?13, site_attempt = ?14, place = ?15, shape = ?16, held = ?17"
         " WHERE number = ?1");
     store_bind_int (q, 1, (int64_t)row->number);
     store_bind_int (q, 2, row->state);
@@ -199,6 +201,7 @@ int metastore_job_update (struct metastore *store, const struct job_row *row, st
     store_bind_int (q, 14, row->site_attempt);
     store_bind_int (q, 15, row->place);
     store_bind_int (q, 16, row->shape);
+    store_bind_int (q, 17, row->held);
     return store_run (q, err);
 }
 
@@ -223,7 +226,7 @@ int metastore_job_load (struct metastore *store, uint64_t number, struct arena *
         store->store,
         "SELECT uuid, submitter, name, account, envelope, submit_us, state, ended, reason_code,"
         " reason_text, start_us, start_is_estimate, end_us, price, attempts, change,"
-        " cancel_wanted, site, site_attempt, place, shape FROM job WHERE number = ?1");
+        " cancel_wanted, site, site_attempt, place, shape, held FROM job WHERE number = ?1");
     store_bind_int (q, 1, (int64_t)number);
     int rc = store_step (q, err);
     if (rc < 0)
@@ -253,6 +256,7 @@ int metastore_job_load (struct metastore *store, uint64_t number, struct arena *
     out->site_attempt = (uint32_t)store_col_int (q, 18);
     out->place = (int32_t)store_col_int (q, 19);
     out->shape = (uint32_t)store_col_int (q, 20);
+    out->held = store_col_int (q, 21) != 0;
     store_reset (q);
     return 0;
 }

@@ -49,6 +49,7 @@ struct job_row {
     uint32_t site_attempt;
     int32_t place;              /* enum single_phase of the service */
     uint32_t shape;             /* which of its sizes */
+    bool held;
 };
 
 struct component_row {

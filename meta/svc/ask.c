@@ -10,9 +10,8 @@
 
 enum { JOBS_LIMIT_DEFAULT = 1000, JOBS_LIMIT_MAX = 10000 };
 
-/* The job, when it exists and the caller may see it. Another's job does not exist for a user. */
-static struct gridjob *job_of_request (struct metad *metad, const struct rpccall *call,
-                                       const char *id, struct err *err)
+struct gridjob *job_of_request (struct metad *metad, const struct rpccall *call, const char *id,
+                                struct err *err)
 {
     const struct principal *peer = rpccall_peer (call);
     char prefix[PRINCIPAL_NAME_MAX];

@@ -8,6 +8,7 @@
 #include "meta/svc/check.h"
 #include "meta/svc/sites.h"
 #include "meta/svc/survey.h"
+#include "meta/svc/waits.h"
 
 #define ANSWER_TIMEOUT (5 * US_PER_S)
 
@@ -532,14 +533,44 @@ static void group_step (struct gridjob *job, struct coalloc_event *event)
 
 /* ---- events from elsewhere */
 
+/* Not begun, or between two tries, and something that is not the sites' matter keeps it. */
+static bool group_waits (struct gridjob *job)
+{
+    struct coalloc_reason waits = {"", ""};
+    struct err err;
+    if (job->record->phase != COALLOC_NEW && job->record->phase != COALLOC_BACKOFF)
+        return false;
+    if (job->record->cancel_wanted || !waits_for (job, &waits))
+        return false;
+    survey_destroy (job->survey); /* by then it is old */
+    job->survey = NULL;
+    if (memcmp (&waits, &job->reason, sizeof waits) != 0) {
+        job->reason = waits;
+        job_save (job, false, &err);
+    }
+    return true;
+}
+
 void group_begin (struct gridjob *job)
 {
     struct coalloc_event event = {.kind = COALLOC_EV_BEGIN};
-    group_step (job, &event);
+    if (!group_waits (job))
+        group_step (job, &event);
+}
+
+bool group_may_wait (const struct gridjob *job)
+{
+    return job->record->phase == COALLOC_NEW || job->record->phase == COALLOC_BACKOFF;
 }
 
 void group_wake (struct gridjob *job)
 {
+    if (job->record->phase == COALLOC_NEW) {
+        group_begin (job);
+        return;
+    }
+    if (group_waits (job))
+        return;
     struct coalloc_event event = {.kind = COALLOC_EV_TICK};
     group_step (job, &event);
 }
@@ -606,6 +637,10 @@ void group_recover (struct gridjob *job)
     struct metad *metad = job->metad;
     uint64_t number = job->number;
     struct coalloc_event event = {.kind = COALLOC_EV_RECOVER};
+    if (job->record->phase == COALLOC_NEW || group_waits (job)) {
+        group_wake (job);
+        return;
+    }
     group_step (job, &event);
     /* What was heard before the crash, but perhaps not yet stepped. */
     for (uint32_t p = 0; job_live (metad, number) == job && p < job->part_count; p++)

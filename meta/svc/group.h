@@ -10,6 +10,8 @@ int group_prepare (struct gridjob *job, struct err *err);
 void group_begin (struct gridjob *job);   /* after job_insert */
 void group_recover (struct gridjob *job); /* after a restart */
 void group_wake (struct gridjob *job);
+/* Not begun, or between two tries: it can be held. */
+bool group_may_wait (const struct gridjob *job);
 void group_cancel (struct gridjob *job, const char *who);
 /* The site's word on part p; part[p].info is already the new one. Steps the record once the report
  * is durable. */

@@ -10,6 +10,7 @@
 #include "meta/svc/single.h"
 #include "meta/svc/sites.h"
 #include "meta/svc/survey.h"
+#include "meta/svc/waits.h"
 
 struct watcher {
     struct gridjob *job;
@@ -194,6 +195,7 @@ static struct job_row row_of (const struct gridjob *job)
         .site_attempt = job->site_attempt,
         .place = (int32_t)job->place,
         .shape = job->shape,
+        .held = job->held,
     };
     memcpy (row.uuid.b, job->job->uuid.data, sizeof row.uuid.b);
     return row;
@@ -267,6 +269,7 @@ out:
 void job_tell (struct gridjob *job)
 {
     watchers_tell (job);
+    waits_happened (job->metad, job->number);
     job_retire (job);
 }
 
@@ -316,6 +319,7 @@ static void row_take (struct gridjob *job, const struct job_row *row)
     job->site_attempt = row->site_attempt;
     job->place = (enum single_phase)row->place;
     job->shape = row->shape;
+    job->held = row->held;
 }
 
 static struct gridjob *job_load (struct metad *metad, uint64_t number, struct err *err)

@@ -43,6 +43,7 @@ struct gridjob {
     uint32_t attempts;
     uint64_t change;
     bool cancel_wanted;
+    bool held;                         /* by its owner, here */
     /* An ordinary job. */
     enum single_phase place;
     char site[COALLOC_NAME_MAX];

@@ -9,6 +9,7 @@
 #include "meta/svc/job.h"
 #include "meta/svc/single.h"
 #include "meta/svc/sites.h"
+#include "meta/svc/waits.h"
 
 enum { SUBMIT_BYTES_MAX = 2 << 20, REPORT_BYTES_MAX = 4 << 20 };
 
@@ -23,6 +24,7 @@ static const struct rpc_method methods[] = {
     {.name = "Status", .allow = PEOPLE, .handler = on_status},
     {.name = "Watch", .allow = PEOPLE, .server_streaming = true, .handler = on_watch},
     {.name = "Cancel", .allow = PEOPLE, .handler = on_cancel},
+    {.name = "Hold", .allow = PEOPLE, .handler = on_hold},
     {.name = "Sites", .allow = PEOPLE | RPC_ALLOW (PRINCIPAL_AGENCY), .handler = on_sites},
     {.name = "WhoAmI", .allow = RPC_ALLOW_ANY, .handler = on_whoami},
     {.name = "Report", .allow = RPC_ALLOW (PRINCIPAL_SITE), .request_bytes_max = REPORT_BYTES_MAX,
@@ -139,6 +141,7 @@ void metad_destroy (struct metad *metad)
     metad->bank = NULL;
     sites_destroy (metad);
     jobs_destroy (metad);
+    waits_destroy (metad);
     metastore_close (metad->store);
     free (metad);
 }

@@ -7,6 +7,7 @@
 #include "meta/svc/check.h"
 #include "meta/svc/sites.h"
 #include "meta/svc/survey.h"
+#include "meta/svc/waits.h"
 #include "proto/rpc/jobshape.h"
 
 #define SUBMIT_TIMEOUT (10 * US_PER_S)
@@ -178,6 +179,7 @@ static void submit_send (struct gridjob *job)
     request.grid_job_id = job->id;
     request.attempt = job->site_attempt;
     request.shape = job->shape;
+    request.depends_met = true;
     job->busy = true;
     link_call (site->link, "Submit", &request.base, SUBMIT_TIMEOUT, submit_done, call_new (job));
 }
@@ -284,8 +286,10 @@ out:
 static void survey_done (void *arg, struct survey *survey)
 {
     struct gridjob *job = call_end (arg);
-    if (!job || job->place != SINGLE_CHOOSE) {
+    if (!job || job->place != SINGLE_CHOOSE || job->held) {
         survey_destroy (survey);
+        if (job)
+            job_timer (job, 0);
         return;
     }
     surveyed (job, survey);
@@ -309,6 +313,16 @@ static void choose_now (struct gridjob *job)
     if (job->job->not_after_us && clock_now_us () > job->job->not_after_us) {
         struct coalloc_reason reason = {"TooLate", "it did not get a start before its latest one"};
         refuse (job, &reason);
+        return;
+    }
+    struct coalloc_reason waits = {"", ""};
+    if (waits_for (job, &waits)) {
+        survey_destroy (job->survey); /* by then it is old */
+        job->survey = NULL;
+        if (memcmp (&waits, &job->reason, sizeof waits) != 0) {
+            job->reason = waits;
+            save (job);
+        }
         return;
     }
     if (job->survey) {

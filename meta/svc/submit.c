@@ -10,6 +10,7 @@
 #include "meta/svc/single.h"
 #include "meta/svc/sites.h"
 #include "meta/svc/survey.h"
+#include "meta/svc/waits.h"
 #include "proto/rpc/envelope.h"
 #include "proto/rpc/jobshape.h"
 
@@ -194,6 +195,7 @@ static void accept_job (struct asking *asking)
         asking_fail (asking, &err);
         return;
     }
+    job->held = job_is_group (job) && job->job->held; /* an ordinary one is held in its queue */
     job_reason (job, "Pending", "choosing %s", job_is_group (job) ? "sites" : "a site");
     int rc = job_insert (job, &number, &err);
     if (rc) {
@@ -386,7 +388,8 @@ void on_submit (void *self, struct rpccall *call, const ProtobufCMessage *messag
     if (rc == 0)
         submit_known (asking, number);
     else if (rc != ERR_NOT_FOUND || job_check_runnable (asking->job, &err) ||
-             sites_check (asking, &err))
+             sites_check (asking, &err) ||
+             waits_check (metad, asking->job, asking->submitter, &err))
         asking_fail (asking, &err);
     else
         survey_ask (asking, submit_surveyed);

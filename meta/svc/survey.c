@@ -327,6 +327,7 @@ static void query_ask (struct survey *survey, uint32_t index, time_us begin, tim
     request.envelope = survey->envelope;
     request.component = survey->job->components[offer->part]->name;
     request.shape = offer->shape;
+    request.depends_met = true; /* when it is placed they have happened */
     request.window_begin_us = begin;
     request.window_end_us = end;
     survey->outstanding++;

@@ -1075,9 +1075,6 @@ int jobspec_build (struct jobspec *spec, bool script_optional, Nui__Common__V1__
     flags_build (spec, job);
     if (depends_build (spec, job, err) < 0)
         return err->code;
-    if (spec->component_count > 1 && (job->held || job->n_depends))
-        return err_set (err, ERR_INVALID,
-                        "a job of several components can neither wait for others nor be held");
     struct part only = part_unset ("main");
     const struct part *parts = spec->component_count ? spec->component : &only;
     job->n_components = spec->component_count ? spec->component_count : 1;

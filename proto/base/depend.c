@@ -1,4 +1,4 @@
-#include "local/core/depend.h"
+#include "proto/base/depend.h"
 
 #include <assert.h>
 #include <stddef.h>

@@ -3,8 +3,8 @@
  * Maui's names and those of batch systems: after (jobstart), afterany (jobcomplete), afterok
  * (jobsuccessfulcomplete), afternotok (jobfailedcomplete); before, beforeany, beforeok, beforenotok say
  * the same of the other job: it waits for this one. The caller knows the jobs' states. */
-#ifndef NUI_LOCAL_CORE_DEPEND_H
-#define NUI_LOCAL_CORE_DEPEND_H
+#ifndef NUI_BASE_DEPEND_H
+#define NUI_BASE_DEPEND_H
 
 #include <stdbool.h>
 

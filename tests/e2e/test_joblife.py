@@ -1,0 +1,109 @@
+"""The life of a grid job: dependencies across sites, of co-allocated jobs too, holds, and what a kill -9
+of the metascheduler leaves of them."""
+import json
+
+from fixture import GridCase, main, wait_for
+
+
+class JobLife(GridCase):
+    def submit(self, *options):
+        return self.grid.submit("alice", "-A", "phys", "-t", "1:00", *options)
+
+    def reason(self, ident):
+        return self.status("alice", ident)["reason"] or ""
+
+    def free(self, site):
+        rows = json.loads(self.nui("alice", "sites", "--json").stdout)
+        return next(r["procs_free"] for r in rows if r["site"] == site)
+
+    def ok_script(self):
+        return self.write("ok.sh", "#!/bin/sh\necho fine\n")
+
+    def kill_meta(self):
+        self.grid.daemons["meta"].kill()
+        self.grid.daemons["meta"].start()
+
+    def test_order_over_three_sites(self):
+        """One after the other on three sites, a pair at the end; the metascheduler is killed in between."""
+        gate = self.gated_script("first")
+        first = self.submit("--site", "alpha", gate)
+        second = self.submit("--site", "beta", "--depend", f"afterok:{first}", self.ok_script())
+        third = self.submit("--site", "gamma", "--depend", f"afterok:{first}:{second}", self.ok_script())
+        pair = self.submit("--component", "left:site=alpha,tasks=1", "--component", "right:site=beta,tasks=1",
+                           "--depend", f"afterany:{third}", self.ok_script())
+        started = self.submit("--site", "gamma", "--depend", f"after:{first}", self.ok_script())
+        failed = self.submit("--site", "gamma", "--depend", f"afternotok:{first}", self.ok_script())
+        self.wait_state(first, ("Running",))
+        self.wait_state(started, ("Completed",))
+        self.assertIn(f"waits for {first} (afterok)", self.reason(second))
+        self.assertEqual(self.status("alice", pair)["state"], "Pending")
+        self.kill_meta()
+        self.assertIn(f"{second} (afterok)", self.reason(third))
+        self.open_gate("first")
+        jobs = [self.wait_state(i, ("Completed",)) for i in (first, second, third, pair)]
+        ends = [max(c["end_time"] for c in job["components"]) for job in jobs]
+        starts = [min(c["start_time"] for c in job["components"]) for job in jobs]
+        self.assertEqual([job["components"][0]["site"] for job in jobs], ["alpha", "beta", "gamma", "alpha"])
+        for before, after in zip(ends, starts[1:]):
+            self.assertLessEqual(before, after)
+        wait_for("the reason", lambda: "can never be" in self.reason(failed), 20)
+        self.nui("alice", "cancel", failed)
+        self.wait_state(failed, ("Cancelled",))
+
+    def test_after_a_failure(self):
+        bad = self.submit("--site", "beta", self.write("bad.sh", "#!/bin/sh\nexit 3\n"))
+        well = self.submit("--site", "alpha", "--depend", f"afterok:{bad}", self.ok_script())
+        notok = self.submit("--site", "alpha", "--depend", f"afternotok:{bad}", self.ok_script())
+        self.wait_state(notok, ("Completed",))
+        self.assertEqual(self.status("alice", bad)["components"][0]["exit_code"], 3)
+        wait_for("the reason", lambda: "can never be" in self.reason(well), 20)
+        self.nui("alice", "cancel", well)
+        self.wait_state(well, ("Cancelled",))
+
+    def test_holds(self):
+        """A pair that came held; one in a site's queue; one that waits for another."""
+        pair = self.submit("--hold", "--component", "left:site=alpha,tasks=1", "--component",
+                           "right:site=beta,tasks=1", self.ok_script())
+        self.assertIn("held by its owner", self.reason(pair))
+        self.kill_meta()
+        self.assertEqual(self.status("alice", pair)["state"], "Pending")
+        self.nui("alice", "releasehold", "-u", pair)
+        self.wait_state(pair, ("Completed",))
+        done = self.nui("alice", "sethold", "-u", pair, code=1)
+        self.assertIn("has ended", done.stderr)
+
+        gate = self.gated_script("hold")
+        fill = self.submit("--site", "gamma", "-n", 2, gate)
+        self.wait_state(fill, ("Running",))
+        done = self.nui("alice", "sethold", "-u", fill, code=1)
+        self.assertIn("has started", done.stderr)
+        queued = self.submit("--site", "gamma", "-n", 1, self.ok_script())
+        waits = self.submit("--site", "alpha", "--depend", f"afterany:{fill}", self.ok_script())
+        self.wait_state(queued, ("Queued",))
+        self.nui("alice", "sethold", "-u", queued, waits)
+        self.nui("bob", "releasehold", "-u", queued, code=5)
+        self.open_gate("hold")
+        self.wait_state(fill, ("Completed",))
+        wait_for("gamma to be free", lambda: self.free("gamma") == 2, 30)
+        self.assertEqual(self.status("alice", queued)["state"], "Queued")
+        wait_for("the hold", lambda: "held by its owner" in self.reason(waits), 20)
+        self.nui("alice", "releasehold", "-u", queued, waits)
+        self.wait_state(queued, ("Completed",))
+        self.wait_state(waits, ("Completed",))
+
+    def test_bad_input(self):
+        script = self.ok_script()
+        mine = self.submit("--site", "alpha", script)
+        for options, words in ((["--depend", "afterok:grid.99999"], "no job grid.99999"),
+                               (["--depend", f"whenever:{mine}"], "is no dependency"),
+                               (["--component", "a:site=alpha,tasks=1", "--component",
+                                 "b:site=beta,tasks=1", "--depend", "afterok:alpha.1"], "of the grid only")):
+            done = self.grid.nui("alice", "submit", "-A", "phys", "-t", 60, *options, script)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(words, done.stderr)
+            self.assertEqual(len(done.stderr.strip().splitlines()), 1)
+        self.wait_state(mine, ("Completed",))
+
+
+if __name__ == "__main__":
+    main()
