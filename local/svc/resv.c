@@ -199,17 +199,19 @@ static int partition_read (struct svc *svc, const char *name, struct rsv_ask *as
                            struct arena *arena, struct err *err)
 {
     struct node_view view;
-    bool *host = arena_array (arena, svc->node_count + 1, sizeof *host), any = false;
+    bool *host = arena_array (arena, svc->node_count + 1, sizeof *host), known = false, any = false;
     ask->req.partition = partition_of (svc, name);
     for (uint32_t i = 0; ask->req.partition != PARTITION_ANY && i < svc->node_count; i++) {
         bool there = cluster_node_get (svc->cluster, (struct node_id){i}, &view, NULL) == 0 &&
                      view.spec.partition == ask->req.partition;
+        known = known || there;
         host[i] = there && (!ask->host || ask->host[i]);
         any = any || host[i];
     }
+    if (!known)
+        return err_set (err, ERR_NOT_FOUND, "site %s has no partition %.60s", svc->site, name);
     if (!any)
-        return err_set (err, ERR_NOT_FOUND, "site %s has no %s partition %.60s", svc->site,
-                        ask->host ? "such node in" : "nodes in", name);
+        return err_set (err, ERR_NOT_FOUND, "none of these nodes is in partition %.60s", name);
     ask->host = ask->host ? host : NULL;
     return 0;
 }
