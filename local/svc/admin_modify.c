@@ -254,11 +254,13 @@ static void restore_one (void *arg, const char *name, const char *value)
     struct svc *svc = a->svc;
     struct site_job *job = a->job;
     enum change_attr attr;
+    bool denied; /* the configuration may have changed since */
     if (attr_parse (name, &attr, NULL) != 0)
         return;
     switch (attr) {
     case ATTR_QOS:
         job->cred[CRED_QOS] = strtab_intern (svc->names->tab[CRED_QOS], value);
+        job->cred[CRED_QOS] = policy_qos_resolve (svc->settings->policy, job->cred, &denied);
         break;
     case ATTR_CLASS:
         job->cred[CRED_CLASS] = strtab_intern (svc->names->tab[CRED_CLASS], value);

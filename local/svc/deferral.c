@@ -1,5 +1,6 @@
 /* Jobs that cannot be run as they are: deferred, and held once that was too often (core/defer.h). The
  * count, the hold and why are in the store before anything is said. */
+#include <stdio.h>
 #include <string.h>
 
 #include "local/svc/svc_i.h"
@@ -58,34 +59,68 @@ static const char *sentence (enum defer_reason reason)
     }
 }
 
+/* Deferred for this, and in the store with it; when that fails, as if nothing had been decided. */
+static void defer_for (struct svc *svc, struct site_job *job, enum defer_reason why,
+                       const char *text)
+{
+    struct err err = {0};
+    struct store_job before = job->rec;
+    struct deferral d = defer_next (svc->settings->policy, job->rec.defer_count, svc_now (svc));
+    if (d.until == TIME_US_NONE)
+        return;
+    before.reason_text = before.reason_text ? strdup (before.reason_text) : NULL;
+    svc_reason (job, defer_reason_name (why), "%s%s", text,
+                d.batch_hold ? "; held, since it was deferred DEFERCOUNT times" : "");
+    int rc = svc_begin (svc, &err);
+    if (rc == 0)
+        rc = deferral_write (svc, job, d, &err);
+    if (rc == 0)
+        rc = svc_job_write (svc, job, true, NULL, 0, &err);
+    if (svc_commit (svc, rc, &err) == 0) {
+        deferral_apply (svc, job, d);
+        free (before.reason_text);
+        return;
+    }
+    log_event (svc->log, LOG_LEVEL_ERROR, "svc", "not_deferred", "job=%llu error=\"%s\"",
+               (unsigned long long)job->rec.number, err.text);
+    free (job->rec.reason_text);
+    job->rec = before;
+}
+
 /* What a plan says of idle jobs. */
 void deferral_plan (struct svc *svc, const struct plan *plan)
 {
     for (uint32_t i = 0; i < plan->defer_count; i++) {
         struct site_job *job = svc_job (svc, plan->defer[i].job.v);
+        if (job && !job->part && job->rec.state == STORE_JOB_QUEUED)
+            defer_for (svc, job, plan->defer[i].reason, sentence (plan->defer[i].reason));
+    }
+}
+
+void deferral_qos_changed (struct svc *svc)
+{
+    const struct policy *policy = svc->settings->policy;
+    struct site_job *job, *next;
+    HASH_ITER (hh, svc->jobs, job, next)
+    {
         struct err err = {0};
-        if (!job || job->part || job->rec.state != STORE_JOB_QUEUED)
+        char text[200];
+        uint32_t had = job->cred[CRED_QOS];
+        bool denied;
+        if (!job->in_cluster || job->part || job->rec.state != STORE_JOB_QUEUED ||
+            had == CRED_NONE || had == CRED_DEFAULT)
             continue;
-        struct store_job before = job->rec;
-        struct deferral d = defer_next (svc->settings->policy, job->rec.defer_count, plan->now);
-        if (d.until == TIME_US_NONE)
+        uint32_t qos = policy_qos_resolve (policy, job->cred, &denied);
+        if (!denied || qos == had)
             continue;
-        before.reason_text = before.reason_text ? strdup (before.reason_text) : NULL;
-        svc_reason (job, defer_reason_name (plan->defer[i].reason), "%s%s",
-                    sentence (plan->defer[i].reason),
-                    d.batch_hold ? "; held, since it was deferred DEFERCOUNT times" : "");
-        int rc = svc_begin (svc, &err);
-        if (rc == 0)
-            rc = deferral_write (svc, job, d, &err);
-        if (rc == 0)
-            rc = svc_job_write (svc, job, true, NULL, 0, &err);
-        if (svc_commit (svc, rc, &err) == 0) {
-            deferral_apply (svc, job, d);
-            free (before.reason_text);
-        } else { /* as if nothing had been decided: the next pass says it again */
-            free (job->rec.reason_text);
-            job->rec = before;
+        job->cred[CRED_QOS] = qos;
+        if (svc_cluster_modify (svc, job, &err) != 0) { /* it starts at this moment: as it was */
+            job->cred[CRED_QOS] = had;
+            continue;
         }
+        snprintf (text, sizeof text, "QoS %.60s is not for its credentials any more; it has %.60s",
+                  cred_name (svc->names, CRED_QOS, had), cred_name (svc->names, CRED_QOS, qos));
+        defer_for (svc, job, DEFER_QOS_ACCESS, text);
     }
 }
 

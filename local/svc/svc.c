@@ -864,6 +864,7 @@ int svc_reload (struct svc *svc, const struct settings *settings, struct err *er
     svc->settings = settings;
     server_name (svc, settings);
     deferral_nodes_changed (svc);
+    deferral_qos_changed (svc);
     pass_init (svc);
     pass_wake (svc);
     return 0;

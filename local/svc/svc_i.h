@@ -310,6 +310,8 @@ int deferral_write (struct svc *svc, struct site_job *job, struct deferral defer
 void deferral_apply (struct svc *svc, struct site_job *job, struct deferral deferral);
 void deferral_plan (struct svc *svc, const struct plan *plan);
 void deferral_nodes_changed (struct svc *svc);
+/* Another policy: waiting jobs whose QoS is theirs no longer get their default one, deferred for it. */
+void deferral_qos_changed (struct svc *svc);
 
 /* --- depends.c ---------------------------------------------------------------------------- */
 
