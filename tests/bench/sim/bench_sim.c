@@ -1,5 +1,9 @@
 /* Replays: against the seconds of other simulators and of Maui (README of the shared traces), and how
- * time grows with jobs and processors. CPU seconds of one core, best of three. */
+ * time grows with jobs and processors. CPU seconds of one core, best of five.
+ *
+ * bench_sim            both
+ * bench_sim quick      the rivals only
+ * bench_sim LOG RULE   one of them, once (for a profiler) */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +22,7 @@ struct rival {
     double floor;   /* how many times faster we must be */
 };
 
-enum { DEEP = 1000000 };
+enum { DEEP = 1000000, TIMES = 5 };
 
 static const struct rival rivals[] = {
     {"KTH-SP2", 0, "EASY", BACKFILL_FIRSTFIT, BINDING_LATE, 1, 3.9, 50},
@@ -69,7 +73,8 @@ static double replay (const struct trace *trace, const struct rival *r, int time
     return best;
 }
 
-static void against_rivals (void)
+/* log, rule: NULL: all of them. */
+static void against_rivals (const char *log, const char *rule)
 {
     printf ("%-22s %-14s %8s %10s %10s %8s %8s\n", "log", "rule", "jobs", "theirs s", "ours s",
             "ratio", "floor");
@@ -80,6 +85,8 @@ static void against_rivals (void)
         char name[256];
         const char *path;
         double took;
+        if (log && (strcmp (log, r->log) != 0 || strcmp (rule, r->what) != 0))
+            continue;
         snprintf (name, sizeof name, "traces/%s.swf.gz", r->log);
         path = trace_shared (name);
         if (path == NULL) {
@@ -87,7 +94,7 @@ static void against_rivals (void)
             continue;
         }
         trace = trace_load (path, r->first);
-        took = replay (&trace, r, 3, &summary);
+        took = replay (&trace, r, log ? 1 : TIMES, &summary);
         printf ("%-22s %-14s %8llu %10.1f %10.4f %8.0f %8.0f%s\n", r->log, r->what,
                 (unsigned long long)trace.count, r->seconds, took, r->seconds / took, r->floor,
                 r->seconds / took < r->floor ? "  MISSED" : "");
@@ -116,7 +123,9 @@ static void growth (const struct rival *r)
 
 int main (int argc, char **argv)
 {
-    against_rivals ();
+    against_rivals (argc > 2 ? argv[1] : NULL, argc > 2 ? argv[2] : NULL);
+    if (argc > 2)
+        return 0;
     if (argc > 1 && strcmp (argv[1], "quick") == 0)
         return 0;
     growth (&rivals[0]);
