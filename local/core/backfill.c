@@ -73,7 +73,7 @@ static uint32_t chunk_procs (const struct pass *p)
         return 0;
     for (uint32_t i = 0; i < p->count; i++) {
         if ((p->mark[i] == MARK_WAITS || p->mark[i] == MARK_RESERVED) &&
-            p->row[i].procs >= policy->bf_chunk_procs)
+            row_at (p, i)->procs >= policy->bf_chunk_procs)
             return policy->bf_chunk_procs;
     }
     return 0;
@@ -99,7 +99,7 @@ static void candidates_gather (struct fill *f)
     f->count = 0;
     for (uint32_t i = p->first_free; i < p->count && p->c->up_free > 0; i++) {
         uint32_t slot = p->order[i];
-        const struct job_hot *hot = &p->row[i];
+        const struct job_hot *hot = row_at (p, i);
         if (p->mark[i] != wanted)
             continue;
         looked++;
@@ -325,6 +325,26 @@ static void preempt_order (struct fill *f)
     qsort (f->list, f->count, sizeof *f->list, by_metric);
 }
 
+/* Nothing but processors counts, so that the walk needs no list. */
+static bool counts_only (const struct pass *p)
+{
+    return p->plain && p->room == ROOM_COUNTED && !p->c->qos_flagged &&
+           p->policy->backfill_policy == BACKFILL_FIRSTFIT && p->policy->backfill_depth == 0 &&
+           p->policy->bf_chunk_procs == 0;
+}
+
+static void counted_fill (struct pass *p)
+{
+    const struct cluster *c = p->c;
+
+    for (uint32_t i = p->first_free; i < p->count && c->up_free > 0; i++) {
+        uint32_t slot = p->order[i];
+        if (c->hot[slot].procs <= c->up_free && p->mark[i] == MARK_WAITS &&
+            space_start (p, slot, 0, PLAN_BACKFILL_SOFT))
+            p->mark[i] = MARK_FILLED;
+    }
+}
+
 void backfill_run (struct pass *p, bool hard)
 {
     struct fill f = {p, NULL, 0, hard ? LIMIT_HARD : LIMIT_SOFT,
@@ -332,6 +352,10 @@ void backfill_run (struct pass *p, bool hard)
 
     if (p->count == 0)
         return;
+    if (counts_only (p)) {
+        counted_fill (p);
+        return;
+    }
     candidates_gather (&f);
     if (f.count == 0)
         return;

@@ -126,7 +126,6 @@ void cluster_destroy (struct cluster *c)
     free (c->lj);
     free (c->prio_static);
     free (c->prio);
-    free (c->room_have);
     free (c->map.key);
     free (c->map.slot);
     free (c->array_running.key);
@@ -250,6 +249,7 @@ static void nodes_changed (struct cluster *c)
     c->up_procs = c->up_free = 0;
     c->busy_not_up = 0;
     c->unit_nodes = true;
+    c->units_exact = true;
     c->totals = (struct priority_totals){0};
     partitions_changed (c);
     needs_sharing (c);
@@ -265,6 +265,7 @@ static void nodes_changed (struct cluster *c)
         }
         bitset_clear (&c->open, n);
         if (c->node_state[n] != NODE_UP) {
+            c->units_exact = false;
             c->busy_not_up += c->node_jobs[n] > 0;
             continue;
         }
@@ -274,6 +275,7 @@ static void nodes_changed (struct cluster *c)
             bitset_set (&c->open, n);
         }
         c->unit_nodes = c->unit_nodes && cap[RES_PROCS] == 1;
+        c->units_exact = c->units_exact && c->unit_nodes && left[RES_PROCS] >= 0;
     }
     jobs_totals_changed (c);
 }
@@ -296,6 +298,7 @@ int cluster_node_add (struct cluster *c, const struct node_spec *spec, time_us n
     c->load_milli[n] = 0;
     c->usage[n] = (struct node_usage){.since = TIME_US_NONE, .at = TIME_US_NONE};
     c->node_jobs[n] = 0;
+    c->units_exact = false;
     memcpy (row (c, c->cap, n), spec->configured.v, c->dims * sizeof *c->cap);
     memcpy (row (c, c->free, n), spec->configured.v, c->dims * sizeof *c->free);
     c->nodes_dirty = true;
@@ -339,6 +342,7 @@ int cluster_node_update (struct cluster *c, struct node_id node, const struct no
     }
     c->node[node.v] = *spec;
     c->nodes_dirty = true;
+    c->units_exact = false;
     c->version++;
     event_frees (c);
     return 0;
@@ -354,6 +358,7 @@ int cluster_node_state_set (struct cluster *c, struct node_id node, enum node_st
         return 0;
     c->node_state[node.v] = (uint8_t)state;
     c->nodes_dirty = true;
+    c->units_exact = false; /* until they are settled */
     c->version++;
     event_frees (c);
     return 0;

@@ -60,12 +60,10 @@ static bool array_full (const struct pass *p, uint32_t slot, struct reason *why)
 /* More than all suitable nodes have, or than there are. */
 static bool never_fits (struct pass *p, uint32_t slot, struct reason *why)
 {
-    const struct job_hot *hot = &p->c->hot[slot];
+    struct job_hot *hot = &p->c->hot[slot];
     const struct job *job;
 
-    if (hot->shape != SLOT_NONE && !(hot->limited & LIMITED_LICENCE) &&
-        p->c->shape[hot->shape].fit_serial == p->c->node_serial &&
-        p->c->shape[hot->shape].fit_max >= hot->tasks)
+    if (hot->fits_serial == p->c->node_serial)
         return false;
     job = job_at (p->c, slot);
     if (job->spec.licence_count) {
@@ -83,6 +81,8 @@ static bool never_fits (struct pass *p, uint32_t slot, struct reason *why)
         why->have = (int64_t)s->fit_max;
         return true;
     }
+    if (job->spec.licence_count == 0)
+        hot->fits_serial = p->c->node_serial;
     return false;
 }
 
@@ -146,6 +146,9 @@ static enum mark eligible_one (struct pass *p, uint32_t slot, uint32_t *blocks,
     const struct limits_job *lj = &c->lj[slot];
     struct limits_violation v;
 
+    if (!hot->gate && (hot->limited & ~LIMITED_ACTIVE) == 0 && p->within && p->within[slot] &&
+        p->unhindered && hot->fits_serial == c->node_serial)
+        return MARK_WAITS; /* most of them */
     if (hot->gate && gated (p, slot, why)) {
         *blocks |= why->code == REASON_HOLD ? ACCRUAL_BLOCK_HOLD : 0;
         return MARK_OUT;
@@ -268,6 +271,25 @@ static void within_fill (struct pass *p)
     p->within = pl->within;
 }
 
+/* Nothing is in the way of anybody who fits at all. */
+static void plain_mark (struct pass *p)
+{
+    const struct cluster *c = p->c;
+    struct reason why;
+
+    p->plan->considered = p->count;
+    for (uint32_t i = 0; i < p->count; i++) {
+        uint32_t slot = p->order[i];
+        p->mark[i] = MARK_WAITS;
+        if (c->hot[slot].fits_serial == c->node_serial || !never_fits (p, slot, &why))
+            continue;
+        p->mark[i] = MARK_OUT;
+        p->plan->considered--;
+        pass_reason (p, slot, &why);
+        defer_name (p, slot, &why);
+    }
+}
+
 void eligible_mark (struct pass *p)
 {
     struct cluster *c = p->c;
@@ -275,7 +297,12 @@ void eligible_mark (struct pass *p)
 
     limits_idle_clear (c->limits);
     within_fill (p);
+    p->unhindered = !c->fs_capped && (c->by_age || !p->policy->reject_negative);
     p->planner->verdict_count = 0;
+    if (p->plain) {
+        plain_mark (p);
+        return;
+    }
     for (uint32_t i = 0; i < p->count; i++) {
         uint32_t slot = p->order[i], blocks = 0;
         uint32_t ahead = p->order[i + AHEAD < p->count ? i + AHEAD : i];
@@ -283,14 +310,10 @@ void eligible_mark (struct pass *p)
         if (!p->within)
             __builtin_prefetch (&c->lj[ahead]);
         p->row[i] = c->hot[slot];
-        if (p->plain) {
-            p->mark[i] = never_fits (p, slot, &why) ? MARK_OUT : MARK_WAITS;
-        } else {
-            p->mark[i] = (uint8_t)eligible_one (p, slot, &blocks, &why);
-            if (blocks || (p->mark[i] == MARK_SOFT) != p->row[i].over_soft)
-                remember (p, slot, blocks, p->mark[i] == MARK_SOFT);
-        }
-        p->retries += retry_holds (p, slot);
+        p->mark[i] = (uint8_t)eligible_one (p, slot, &blocks, &why);
+        if (blocks || (p->mark[i] == MARK_SOFT) != p->row[i].over_soft)
+            remember (p, slot, blocks, p->mark[i] == MARK_SOFT);
+        p->retries += p->row[i].gate && retry_holds (p, slot);
         if (p->mark[i] == MARK_OUT || p->mark[i] == MARK_SOFT) {
             pass_reason (p, slot, &why);
             defer_name (p, slot, &why);

@@ -19,6 +19,18 @@ void *heap_copy (const void *bytes, size_t len)
 
 /* --- what is asked ------------------------------------------------------------------------ */
 
+/* None negative, none beyond those in use? */
+static bool resources_known (const struct cluster *c, const struct resources *r)
+{
+    static const struct resources none;
+    int32_t sign = 0;
+
+    for (uint32_t d = 0; d < RES_MAX; d++)
+        sign |= r->v[d];
+    return sign >= 0 &&
+           memcmp (r->v + c->dims, none.v, (RES_MAX - c->dims) * sizeof *none.v) == 0;
+}
+
 int req_check (const struct cluster *c, const struct req *req, uint32_t index, struct err *err)
 {
     if (req->tasks < 1 || req->tasks > TASKS_MAX)
@@ -27,13 +39,15 @@ int req_check (const struct cluster *c, const struct req *req, uint32_t index, s
     if (req->task.v[RES_PROCS] < 1)
         return err_set (err, ERR_INVALID, "req %u asks for %d processors per task, at least 1",
                         index, req->task.v[RES_PROCS]);
-    for (uint32_t d = 0; d < RES_MAX; d++) {
-        if (req->task.v[d] < 0)
-            return err_set (err, ERR_INVALID, "req %u asks for %d of resource %u", index,
-                            req->task.v[d], d);
-        if (d >= c->dims && req->task.v[d] != 0)
-            return err_set (err, ERR_INVALID, "req %u asks for resource %u, which is not in use",
-                            index, d);
+    if (!resources_known (c, &req->task)) {
+        for (uint32_t d = 0; d < RES_MAX; d++) {
+            if (req->task.v[d] < 0)
+                return err_set (err, ERR_INVALID, "req %u asks for %d of resource %u", index,
+                                req->task.v[d], d);
+            if (d >= c->dims && req->task.v[d] != 0)
+                return err_set (err, ERR_INVALID,
+                                "req %u asks for resource %u, which is not in use", index, d);
+        }
     }
     if (req->access > ACCESS_SINGLETASK || req->hosts > c->groups.hosts_count ||
         (req->nodeset != NODESET_NONE && req->nodeset > c->groups.nodeset_count) ||
@@ -135,9 +149,8 @@ static uint32_t slot_take (struct cluster *c)
         c->lj = realloc (c->lj, cap * sizeof *c->lj);
         c->prio_static = realloc (c->prio_static, cap * sizeof *c->prio_static);
         c->prio = realloc (c->prio, cap * sizeof *c->prio);
-        c->room_have = realloc (c->room_have, cap * sizeof *c->room_have);
         c->slot_free = realloc (c->slot_free, cap * sizeof *c->slot_free);
-        assert (c->hot && c->pj && c->lj && c->prio_static && c->prio && c->room_have && c->slot_free && "out of memory");
+        assert (c->hot && c->pj && c->lj && c->prio_static && c->prio && c->slot_free && "out of memory");
         c->slot_cap = cap;
     }
     return slot;
@@ -266,6 +279,7 @@ static void columns_fill (struct cluster *c, uint32_t slot)
     c->hot[slot].tasks = job->spec.req_count == 1 ? job->spec.req[0].tasks : 0;
     c->hot[slot].shape = job->spec.req_count == 1 ? job->shape[0] : SLOT_NONE;
     c->hot[slot].over_soft = 0;
+    c->hot[slot].fits_serial = 0;
     job_limited (c, slot);
 }
 
@@ -361,6 +375,7 @@ static void job_reshape (struct cluster *c, uint32_t slot)
         shape_release (c, old);
     }
     c->complex_jobs += job_complex (c, job);
+    c->hot[slot].fits_serial = 0;
     if (job->spec.req_count == 1)
         c->hot[slot].shape = job->shape[0];
 }

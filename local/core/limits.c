@@ -276,7 +276,8 @@ void limits_clear (struct limits *l)
 
 void limits_idle_clear (struct limits *l)
 {
-    scope_clear (&l->idle);
+    if (l->any_idle)
+        scope_clear (&l->idle);
 }
 
 void limits_active_add (struct limits *l, const struct limits_job *job, int64_t end_s)

@@ -138,7 +138,7 @@ void order_make (struct pass *p)
     }
     p->order = pl->order;
     p->mark = pl->mark;
-    p->row = pl->row;
+    p->row = p->plain ? NULL : pl->row;
     pl->order_count = p->count;
     if (p->count)
         memcpy (p->order, c->idle, p->count * sizeof *p->order);

@@ -68,11 +68,12 @@ struct pass {
 
     uint32_t *order; /* idle slots by priority */
     uint8_t *mark;
-    struct job_hot *row; /* by position, as in the order */
+    struct job_hot *row; /* by position, as in the order; NULL (plain): see row_at */
     uint32_t count;
     uint32_t first_free; /* position after which only backfill goes on */
     const uint8_t *within; /* by slot: within all soft limits; NULL: not known beforehand */
     bool plain;          /* no limit, cap, gate: everybody is eligible who fits at all */
+    bool unhindered;     /* no fairshare cap, and no priority is too low */
 
     /* room */
     enum room room;
@@ -97,6 +98,11 @@ struct pass {
     uint32_t evictions_tried;
     bool closed; /* nothing starts any more: room is being made, or the next to run waits */
 };
+
+static inline const struct job_hot *row_at (const struct pass *p, uint32_t i)
+{
+    return p->row ? &p->row[i] : &p->c->hot[p->order[i]];
+}
 
 /* --- order.c ------------------------------------------------------------------------------ */
 
@@ -219,8 +225,6 @@ void suspended_resume (struct pass *p);
 /* --- plan.c ------------------------------------------------------------------------------- */
 
 void pass_reason (struct pass *p, uint32_t slot, const struct reason *reason);
-/* The job waits for room: `have` tasks could start now. */
-void pass_waits (struct pass *p, uint32_t i, uint64_t have);
 void pass_started (struct pass *p, uint32_t slot, enum plan_phase phase);
 void pass_reserved (struct pass *p, uint32_t slot, time_us start,
                     const struct allocation *allocation);
@@ -299,6 +303,8 @@ struct planner {
     uint32_t *changed_at; /* by node and direction: where in changed, if it is there */
     uint32_t changed_at_cap;
     /* what is common to all that wait for room: see room_reason */
+    bool have_common; /* any free processor will do: `have` is everybody's number */
+    int64_t have;     /* free processors at the end of the last pass */
     struct job_id head;
     bool strict; /* no backfill */
     uint64_t frees;   /* events that may let others start */

@@ -105,18 +105,25 @@ void pass_reason (struct pass *p, uint32_t slot, const struct reason *reason)
         (struct plan_reason){job->spec.id, job_priority (c, slot), *reason};
 }
 
-/* Reasons that differ only in numbers that change with every start are kept as one number per job. */
-void pass_waits (struct pass *p, uint32_t i, uint64_t have)
+/* Numbers that change with every start are kept per shape: see room_reason. */
+static void pass_waits (struct pass *p, uint32_t i)
 {
-    struct cluster *c = p->c;
-    uint32_t slot = p->order[i];
     struct reason why;
 
-    c->room_have[slot] = have > UINT32_MAX ? UINT32_MAX : (uint32_t)have;
-    if (p->row[i].reason_code == REASON_RESOURCES)
+    if (row_at (p, i)->reason_code == REASON_RESOURCES)
         return;
     why = reason_plain (REASON_RESOURCES);
-    pass_reason (p, slot, &why);
+    pass_reason (p, p->order[i], &why);
+}
+
+/* What could have started at the end of the last pass in which such a job waited for room. */
+static int64_t room_had (const struct cluster *c, const struct job_hot *hot)
+{
+    const struct planner *pl = c->planner;
+
+    if (hot->gate & GATE_RSV)
+        return 0; /* none inside what it names */
+    return pl->have_common || hot->shape == SLOT_NONE ? pl->have : c->shape[hot->shape].had;
 }
 
 struct reason room_reason (const struct cluster *c, uint32_t slot)
@@ -126,7 +133,7 @@ struct reason room_reason (const struct cluster *c, uint32_t slot)
     struct reason why = reason_plain (REASON_RESOURCES);
 
     why.need = hot->shape == SLOT_NONE ? hot->procs : hot->tasks;
-    why.have = c->room_have[slot];
+    why.have = room_had (c, hot);
     if (why.have < why.need && access_barred (c, hot->shape, (uint64_t)(why.need - why.have), &why.rsv))
         why.code = REASON_BARRED;
     if (why.have < why.need && hot->shape != SLOT_NONE && c->shape[hot->shape].needs.group)
@@ -309,7 +316,6 @@ static void bound_one (struct pass *p, uint32_t i, struct inside *in)
         } else {
             why.code = REASON_RESOURCES; /* there may be room in another */
             why.clears = TIME_US_NONE;
-            c->room_have[slot] = 0;
         }
     }
     pass_reason (p, slot, &why);
@@ -472,7 +478,7 @@ static bool lacks_licences (struct pass *p, uint32_t i)
     const struct job *job = NULL;
     struct reason why;
 
-    if (!space_unlicensed (p, p->order[i], &p->row[i]))
+    if (!space_unlicensed (p, p->order[i], row_at (p, i)))
         return false;
     job = job_at (p->c, p->order[i]);
     why = licences_reason (p->c, job->spec.licence, job->spec.licence_count);
@@ -485,12 +491,17 @@ static void waiting_reasons (struct pass *p)
 {
     p->planner->strict = p->policy->backfill_policy == BACKFILL_NONE;
     p->planner->head = p->head;
+    p->planner->have_common = p->plain && p->room != ROOM_TIMELINE;
+    p->planner->have = p->c->up_free;
     for (uint32_t i = p->first_free; i < p->count; i++) {
+        uint32_t shape = row_at (p, i)->shape;
         if (p->mark[i] != MARK_WAITS || lacks_licences (p, i))
             continue;
-        pass_waits (p, i,
-                    p->row[i].shape == SLOT_NONE ? (uint64_t)p->c->up_free
-                                                 : space_now (p, p->row[i].shape));
+        if (!p->planner->have_common && shape != SLOT_NONE) {
+            uint64_t had = space_now (p, shape);
+            p->c->shape[shape].had = had > UINT32_MAX ? UINT32_MAX : (uint32_t)had;
+        }
+        pass_waits (p, i);
     }
 }
 
@@ -499,7 +510,7 @@ static void bypass_count (struct pass *p)
 {
     uint32_t jumpers = 0;
 
-    for (uint32_t i = p->count; i-- > 0;) {
+    for (uint32_t i = p->plan->start_count ? p->count : 0; i-- > 0;) {
         if (p->mark[i] == MARK_FILLED)
             jumpers++;
         else if (jumpers && (p->mark[i] == MARK_WAITS || p->mark[i] == MARK_RESERVED ||

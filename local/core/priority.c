@@ -17,6 +17,7 @@ struct factor_table {
 
 struct priority {
     const struct policy *policy;
+    bool static_weighs; /* some subcomponent of CRED or RES has a weight */
     struct factor_table fs[CRED_KINDS];
     struct priority_use *use; /* by user */
     uint32_t use_count, use_cap;
@@ -64,12 +65,25 @@ double priority_pe (int64_t procs, int64_t mem_mb, int64_t swap_mb, int64_t disk
     return most * (double)totals->procs;
 }
 
+static bool static_weighs (const struct policy *p)
+{
+    bool weighs = false;
+
+    for (int s = 0; s < PRIO_SUBS; s++) {
+        enum prio_component component = prio_sub_component ((enum prio_sub)s);
+        weighs = weighs || ((component == PRIO_CRED || component == PRIO_RES) &&
+                            p->sub_weight[s] != 0 && p->component_weight[component] != 0);
+    }
+    return weighs;
+}
+
 struct priority *priority_create (const struct policy *policy)
 {
     assert (policy->sealed);
     struct priority *prio = calloc (1, sizeof *prio);
     assert (prio);
     prio->policy = policy;
+    prio->static_weighs = static_weighs (policy);
     return prio;
 }
 
@@ -182,6 +196,9 @@ double priority_static (const struct priority *prio, const struct priority_job *
 {
     const struct policy *p = prio->policy;
     double cred = 0, res = 0;
+
+    if (!prio->static_weighs)
+        return 0;
     for (int i = 0; i < CRED_KINDS; i++)
         cred += sub_value (p, (enum prio_sub) (PRIO_USER + i),
                            cred_factor (p, kind_order[i], job->cred[kind_order[i]]));

@@ -21,14 +21,21 @@ static bool within (struct moment *m, time_us t, struct limits_violation *v)
     return limits_active_check (m->p->c->limits, m->job, LIMIT_SOFT, t / US_PER_S, v) == 0;
 }
 
-/* Would it be enough that, of what runs, jobs of the one credential whose limit is broken have ended by
- * t? m has the promises of that moment. A quick yes, or not known. */
-static bool relieved (struct moment *m, time_us t, const struct limits_violation *broken)
+/* What jobs of one credential give back of one sum until they have ended. */
+struct relief {
+    enum cred_kind kind;
+    enum limit_kind limit;
+    int64_t less;
+};
+
+/* Of what runs, do jobs of the credential whose limit is broken that will have ended by t give back
+ * enough? */
+static bool relief_find (const struct moment *m, time_us t, const struct limits_violation *broken,
+                         struct relief *out)
 {
     const struct cluster *c = m->p->c;
     int64_t need = broken->usage + broken->request - broken->value, less = 0;
     uint32_t kind = broken->object;
-    bool good;
 
     if (kind >= CRED_KINDS || broken->cross || broken->limit == LIMIT_PS ||
         broken->limit == LIMIT_WC || broken->limit == LIMIT_MINPROC)
@@ -38,11 +45,34 @@ static bool relieved (struct moment *m, time_us t, const struct limits_violation
         if (lj->cred[kind] == m->job->cred[kind])
             less += limits_request (lj, broken->limit);
     }
-    if (less < need)
-        return false;
-    limits_suppose_less (&m->suppose, (enum cred_kind)kind, broken->limit, less);
-    good = within (m, m->p->now, NULL);
-    limits_suppose_less (&m->suppose, (enum cred_kind)kind, broken->limit, -less);
+    *out = (struct relief){(enum cred_kind)kind, broken->limit, less};
+    return less >= need;
+}
+
+/* Would that be enough for one broken limit after the other? m has the promises of that moment. A
+ * quick yes, or not known. */
+static bool relieved (struct moment *m, time_us t, struct limits_violation *broken)
+{
+    enum { MOST = 2 * CRED_KINDS };
+    struct relief relief[MOST];
+    uint32_t count = 0;
+    bool good = false, more = true;
+
+    while (!good && more && count < MOST) {
+        more = relief_find (m, t, broken, &relief[count]);
+        for (uint32_t i = 0; i < count; i++)
+            more = more && (relief[i].kind != relief[count].kind ||
+                            relief[i].limit != relief[count].limit);
+        if (!more)
+            break;
+        limits_suppose_less (&m->suppose, relief[count].kind, relief[count].limit,
+                             relief[count].less);
+        count++;
+        good = within (m, m->p->now, broken);
+    }
+    while (count-- > 0)
+        limits_suppose_less (&m->suppose, relief[count].kind, relief[count].limit,
+                             -relief[count].less);
     return good;
 }
 

@@ -6,6 +6,7 @@
  * and what is left of it, several are a profile. Both give the same where both apply and depth is 1;
  * counting leaves deeper queues more freedom, because no promise is tied to nodes. */
 #include "local/core/pass.h"
+#include "local/core/timeline_state.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -175,22 +176,20 @@ static struct allocation counted_choose (struct pass *p, uint32_t tasks)
     struct cluster *c = p->c;
     const uint32_t *order = rank_order (c);
     uint32_t most = tasks < c->node_count ? tasks : c->node_count;
-    struct placement *item = malloc (most * sizeof *item);
-    uint32_t count = 0, left = tasks, i = 0;
+    struct pick pick = {malloc (most * sizeof *pick.item), 0, tasks, 0};
 
-    assert (item && "out of memory");
-    for (uint32_t n = bitset_next (&c->open, 0); left > 0; i++) {
-        uint32_t node = order ? order[i] : n;
-        int32_t fit = c->free[(size_t)node * c->dims + RES_PROCS];
-        if (order == NULL)
-            n = bitset_next (&c->open, n + 1);
-        else if (!bitset_test (&c->open, node))
-            continue;
-        uint32_t here = (uint32_t)fit < left ? (uint32_t)fit : left;
-        item[count++] = (struct placement){{node}, here & TASKS_MAX, 0};
-        left -= here;
+    assert (pick.item && "out of memory");
+    for (uint32_t i = 0; order && pick.left > 0; i++) {
+        if (bitset_test (&c->open, order[i]))
+            pick_node (&pick, order[i], (uint32_t)row (c, c->free, order[i])[RES_PROCS]);
     }
-    return (struct allocation){count, item};
+    for (uint32_t w = 0; pick.left > 0; w++) {
+        for (uint64_t bits = c->open.word[w]; bits && pick.left > 0; bits &= bits - 1) {
+            uint32_t node = w * 64 + (uint32_t)__builtin_ctzll (bits);
+            pick_node (&pick, node, (uint32_t)row (c, c->free, node)[RES_PROCS]);
+        }
+    }
+    return (struct allocation){pick.count, pick.item};
 }
 
 /* --- both --------------------------------------------------------------------------------- */
@@ -342,17 +341,17 @@ bool space_start (struct pass *p, uint32_t slot, duration_us at_least, enum plan
     const struct job *job = job_at (c, slot);
     duration_us limit = limit_of (p, slot);
     struct allocation chosen;
-    struct wanted w = wanted_job (job);
 
-    if (p->room == ROOM_UNITS) {
-        if (!units_choose (p, c->hot[slot].tasks, at_least > limit ? at_least : limit, &chosen))
-            return false;
-    } else if (p->room == ROOM_COUNTED) {
+    if (p->room == ROOM_COUNTED) {
         if (!counted_fits (p, c->hot[slot].procs, limit))
             return false;
         counted_take (p, c->hot[slot].procs, limit);
         chosen = counted_choose (p, c->hot[slot].tasks);
+    } else if (p->room == ROOM_UNITS) {
+        if (!units_choose (p, c->hot[slot].tasks, at_least > limit ? at_least : limit, &chosen))
+            return false;
     } else {
+        struct wanted w = wanted_job (job);
         if (!tl_choose_now (p, slot, at_least > limit ? at_least : limit, &chosen))
             return false;
         memo_changed (p->planner, &chosen, time_add (p->now, limit), false);

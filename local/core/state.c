@@ -211,27 +211,23 @@ bool earlier_req_there (const struct allocation *a, uint32_t i)
     return false;
 }
 
-/* One processor per task and nothing else: the usual case of a replay, so in one tight loop. */
-static void nodes_apply_simple (struct cluster *c, const struct allocation *a, int sign)
+/* One processor per task and nothing else, on nodes of one processor: the usual case of a replay, so
+ * in one tight loop. */
+static void nodes_apply_units (struct cluster *c, const struct allocation *a, int sign)
 {
-    int64_t freed = 0;
+    const struct placement *item = a->item;
+    uint32_t *node_jobs = c->node_jobs;
+    uint64_t *open = c->open.word;
+    int32_t *procs = c->free + RES_PROCS;
+    size_t dims = c->dims;
 
-    for (uint32_t i = 0; i < a->count; i++) {
-        uint32_t node = a->item[i].node.v;
-        int32_t *procs = &c->free[(size_t)node * c->dims + RES_PROCS];
-        int32_t before = *procs, after = before + sign * (int32_t)a->item[i].tasks;
-        uint64_t bit = UINT64_C (1) << (node & 63);
-        *procs = after;
-        c->node_jobs[node] -= (uint32_t)sign;
-        if (c->node_state[node] != NODE_UP)
-            continue;
-        freed += (after > 0 ? after : 0) - (before > 0 ? before : 0);
-        if (after > 0)
-            c->open.word[node >> 6] |= bit;
-        else
-            c->open.word[node >> 6] &= ~bit;
+    for (uint32_t i = 0, count = a->count; i < count; i++) {
+        uint32_t node = item[i].node.v;
+        procs[node * dims] += sign;
+        node_jobs[node] -= (uint32_t)sign;
+        open[node >> 6] ^= UINT64_C (1) << (node & 63);
     }
-    c->up_free += freed;
+    c->up_free += sign * (int64_t)a->count;
 }
 
 /* first: no other req of the job is there. */
@@ -260,8 +256,8 @@ void nodes_apply (struct cluster *c, const struct job *job, const struct allocat
         licences_apply (c, job, sign);
     for (uint32_t i = 0; c->usage_terms && i < a->count; i++)
         node_usage_advance (c, a->item[i].node.v);
-    if (job->spec.req_count == 1 && c->shape[job->shape[0]].simple && c->job_column == 0) {
-        nodes_apply_simple (c, a, sign);
+    if (c->units_exact && job->spec.req_count == 1 && c->shape[job->shape[0]].simple) {
+        nodes_apply_units (c, a, sign);
         return;
     }
     for (uint32_t i = 0; i < a->count; i++) {

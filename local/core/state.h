@@ -48,6 +48,7 @@ struct shape {
     uint64_t fit_max;     /* tasks that all nodes that are up take when idle */
     uint64_t now_serial;  /* pass and start for which now_count holds */
     uint64_t now_count;   /* tasks that could start now for a moment */
+    uint32_t had;         /* the same at the end of the last pass in which one waited */
     uint64_t late_serial; /* pass for which the next two hold */
     duration_us late_duration; /* for so long or longer … */
     uint64_t late_count;       /* … at most so many */
@@ -100,6 +101,7 @@ struct job_hot {
     uint8_t limited; /* LIMITED_… bits: which limits could concern it */
     uint8_t reason_code; /* as in job.reason, to see quickly that nothing changed */
     uint8_t over_soft; /* PRIORITY_SPVIOLATION is set */
+    uint64_t fits_serial; /* node_serial for which it would fit, were all idle; 0: not known */
 };
 enum {
     GATE_HOLD = 1,
@@ -224,6 +226,7 @@ struct cluster {
     int64_t up_procs;
     int64_t up_free; /* free processors on nodes that are up, where not negative */
     uint32_t busy_not_up; /* nodes that are not up and not idle */
+    bool units_exact; /* every node is up with one processor, free or not; false: not sure */
     bool nodes_dirty; /* the sums below and above are to be made anew: nodes_settle */
     bool unit_nodes; /* every node that is up has one processor */
     bool age_policy; /* the policy weighs nothing but age */
@@ -267,7 +270,6 @@ struct cluster {
     struct limits_job *lj;
     double *prio_static;
     int64_t *prio; /* as of the last pass; not kept where by_age */
-    uint32_t *room_have; /* tasks that could start now, where the reason is RESOURCES */
     struct id_map map;
     uint32_t *idle; /* slots by (submit, id) */
     uint32_t idle_count;

@@ -1,5 +1,5 @@
-/* Replays: against the seconds of other simulators and of Maui (README of the shared traces), and how
- * time grows with jobs and processors. CPU seconds of one core, best of five.
+/* Replays: against the seconds of other simulators and of Maui (README of the shared traces), and
+ * how time grows with jobs and processors. CPU seconds of one core, best of five.
  *
  * bench_sim            both
  * bench_sim quick      the rivals only
