@@ -23,6 +23,7 @@ enum {
     JOBS_COLUMN = RES_GRES0 + 1, /* NODECFG MAXJOB */
     RICH_DIMS = RES_GRES0 + 2,
     LICENCES = 2,
+    INSIDE = 1, /* a QoS: QFLAGS USERESERVED */
 };
 
 struct life {
@@ -100,8 +101,11 @@ static void policy_make (struct life *l)
     if (l->rich) {
         static const int access[] = {ACCESS_SHARED, ACCESS_SHARED, ACCESS_SINGLEUSER,
                                      ACCESS_SINGLEJOB, ACCESS_SINGLETASK};
-        struct policy_cred *one = policy_cred_edit (p, CRED_USER, 1);
+        struct policy_cred *inside, *one = policy_cred_edit (p, CRED_USER, 1);
         p->node_access = access[pick (l, 0, 4)];
+        inside = policy_cred_edit (p, CRED_QOS, INSIDE);
+        inside->qos->flags |= QOS_USERESERVED;
+        inside->set |= CRED_SET_QFLAGS;
         one->plist = 1; /* the first partition only */
         one->set |= CRED_SET_PLIST;
         p->system_pdef = (uint32_t)pick (l, 0, 2);
@@ -220,6 +224,7 @@ static void job_submit (struct life *l)
         }
         spec.licence = licence;
         spec.cred[CRED_CLASS] = pick (l, 0, 2) ? CRED_NONE : 1;
+        spec.cred[CRED_QOS] = pick (l, 0, 7) ? CRED_DEFAULT : INSIDE;
         req[0].hosts = pick (l, 0, 9) ? 0 : l->hosts;
         req[0].access = pick (l, 0, 9) ? ACCESS_SITE : ACCESS_SINGLEUSER;
         req[0].partitions = req[1].partitions = pick (l, 0, 9) ? 0 : 2;
@@ -653,6 +658,42 @@ static void check_access (const struct life *l)
     }
 }
 
+static bool under (const struct life *l, const struct job *job, uint32_t node)
+{
+    const struct cluster *c = l->twin[0];
+
+    for (uint32_t r = 0; r < c->rsv_count; r++) {
+        const struct rsv *rsv = c->rsv[r];
+        for (uint32_t i = 0; i < rsv->allocation.count; i++) {
+            if (rsv->spec.kind == RSV_ADMIN && rsv->allocation.item[i].node.v == node &&
+                rsv->spec.start <= l->now && rsv->spec.end > l->now && admitted (c, rsv, job))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* QFLAGS USERESERVED: started inside reservations that admit the job, and promised nothing else. */
+static void check_inside (const struct life *l)
+{
+    const struct cluster *c = l->twin[0];
+
+    for (uint32_t k = 0; k < l->plan[0].start_count; k++) {
+        const struct job *job = job_at (c, map_find (&c->map, l->plan[0].start[k].job.v));
+        for (uint32_t i = 0; job->spec.cred[CRED_QOS] == INSIDE && i < job->allocation.count; i++) {
+            if (!under (l, job, job->allocation.item[i].node.v))
+                fail_msg ("job %llu on node %u, where no reservation admits it",
+                          (unsigned long long)job->spec.id.v, job->allocation.item[i].node.v);
+        }
+    }
+    for (uint32_t k = 0; k < l->plan[0].reservation_count; k++) {
+        uint32_t slot = map_find (&c->map, l->plan[0].reservation[k].job.v);
+        if (job_at (c, slot)->spec.cred[CRED_QOS] == INSIDE)
+            fail_msg ("job %llu is promised room outside reservations",
+                      (unsigned long long)l->plan[0].reservation[k].job.v);
+    }
+}
+
 static void check_limits (const struct life *l)
 {
     const struct cluster *c = l->twin[0];
@@ -767,8 +808,10 @@ static void pass (struct life *l)
     if (l->policy->reservation_binding == BINDING_EARLY)
         check_over_commitment (l);
     check_access (l);
-    if (l->rich)
+    if (l->rich) {
+        check_inside (l);
         check_sets (l);
+    }
     check_no_delay (l);
 }
 
