@@ -168,6 +168,14 @@ static bool is_limited (const struct scene *s, const struct job_spec *spec)
     return limits_any_active (s->limits, spec->cred) || limits_any_idle (s->limits, spec->cred);
 }
 
+/* It waits for a reservation, not for the queue. */
+static bool inside_only (const struct scene *s, const struct job_spec *spec)
+{
+    const struct policy_qos *qos = policy_qos (s->policy, spec->cred[CRED_QOS]);
+
+    return spec->reservation.v || (qos && (qos->flags & QOS_USERESERVED));
+}
+
 static int states_read (struct scene *s, struct cluster *cluster, enum job_state state,
                         struct err *err)
 {
@@ -184,7 +192,7 @@ static int states_read (struct scene *s, struct cluster *cluster, enum job_state
         if (rc)
             break;
         if (state == JOB_IDLE && (v.spec->holds || v.deferred_until > s->now ||
-                                  v.spec->not_before > s->now || v.spec->reservation.v))
+                                  v.spec->not_before > s->now || inside_only (s, v.spec)))
             continue;
         j = state == JOB_IDLE ? list_add (&s->waiting, &s->waiting_count, &s->waiting_cap)
                               : list_add (&s->running, &s->running_count, &s->running_cap);
@@ -212,7 +220,7 @@ static void policy_read (struct scene *s, struct cluster *cluster)
         (p->backfill_policy == BACKFILL_FIRSTFIT || p->backfill_policy == BACKFILL_NONE ||
          (p->backfill_policy == BACKFILL_BESTFIT && p->backfill_metric == BFMETRIC_PROCS)) &&
         p->bucket_count == 1 && p->bucket[0].qos_count == 0 &&
-        cluster_counts_processors (cluster);
+        cluster_counts_processors (cluster) && !priority_use_weighs (p);
 
     for (uint32_t i = 0; i < p->cred_count[CRED_QOS]; i++)
         plain = plain && (p->cred[CRED_QOS][i].qos == NULL || p->cred[CRED_QOS][i].qos->flags == 0);
