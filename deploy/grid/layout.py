@@ -81,7 +81,7 @@ def write_config(path, title, pairs):
 def slurm_lines(slurm):
     """What nui-local is told of a site's Slurm; its nodes come from there."""
     return [("RMCFG[base]", f"TYPE=SLURM SERVER={slurm.server} KEY={slurm.key} CONF={slurm.conf} "
-                            f"COMPLETIONS={slurm.completions} POLL=1 PATIENCE=20"),
+                            f"COMPLETIONS={slurm.completions} POLL=1 PATIENCE=20 MIRROR=TRUE"),
             ("RMPOLLINTERVAL", "2")]
 
 

@@ -203,9 +203,11 @@ class Slurm:
         self.start_restd()
         self.wait_ready()
 
-    def start_ctld(self):
+    def start_ctld(self, forget=False):
+        """forget: without the jobs, nodes' states and reservations that it wrote down."""
         if self.pid("slurmctld") is None:
-            run([self.root / "bin" / "slurmctld", "-f", self.conf, "-L", self.log / "slurmctld.log"],
+            run([self.root / "bin" / "slurmctld", "-f", self.conf, "-L", self.log / "slurmctld.log",
+                 *(["-c"] if forget else [])],
                 "slurmctld", self.log / "slurmctld.log", env=self.environment())
 
     def start_slurmd(self, name):

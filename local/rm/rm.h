@@ -84,9 +84,11 @@ struct rm_native {
     bool exclusive;
     duration_us walltime; /* 0: no limit */
     time_us begin;        /* 0: at once */
-    const char *features, *gres_per_node, *licences, *hosts, *hosts_excluded;
+    const char *features, *licences, *hosts, *hosts_excluded;
+    const char *gres_per_node, *gres_per_task, *gres_per_job; /* as in rm_node */
     const char *dependency;   /* what it still waits for; "" nothing */
     const char *array_id;     /* "" no array */
+    uint32_t array_limit;     /* tasks of it that may run at a time; 0: all */
     bool held_user, held_admin;
     time_us start;          /* 0: does not run */
     const char *placement;  /* "n1:2,n2:1": processors on each node, while it runs */
@@ -127,9 +129,19 @@ struct rm_node {
     int64_t weight;       /* the lowest is preferred */
     int32_t load_milli;   /* load average in thousandths; -1: unknown */
     const char *features; /* "a,b" */
-    const char *gres;     /* "gpu:2,fpga:1" */
+    const char *gres;     /* "gpu:2,gpu.tesla:2,fpga:1": all of a kind, then each type */
     const char *classes;  /* "batch,debug" */
     const char *address;  /* "": not said */
+};
+
+/* Nodes that are promised to somebody. */
+struct rm_reservation {
+    const char *name; /* of letters, digits, '.', '_' and '-' */
+    time_us start, end; /* end TIME_US_MAX: none */
+    uint32_t host_count;
+    const char *const *host;
+    const uint32_t *host_procs; /* of each */
+    const char *user;           /* local account that it is for; NULL: whoever is started there */
 };
 
 enum rm_hold { RM_HOLD_USER, RM_HOLD_ADMIN };
@@ -181,8 +193,16 @@ struct rm_ops {
 
     /* Whether what it last said is new enough to decide by. NULL: always. */
     bool (*fresh) (void *self);
+    /* Every job of its own that ended before that moment was told of. To be kept over a restart; 0:
+     * not known. */
+    time_us (*settled) (void *self);
     /* Nodes it has, in its order; hold until the next call or event. */
     const struct rm_node *(*nodes) (void *self, uint32_t *count_out);
+    /* These, and no others of ours, are to be kept from whoever else uses the resource manager. Jobs that
+     * are started on their nodes are started inside them. */
+    int (*reserve) (void *self, const struct rm_reservation *list, uint32_t count, struct err *err);
+    /* Floating licences, "matlab:4,ansys:2"; hold until the next call or event. */
+    const char *(*licences) (void *self);
     /* From now on its job rm_id, submitted then, is this one: STARTED, ENDED and UNKNOWN follow. */
     int (*bind) (void *self, const char *rm_id, time_us submit, const char *job_id,
                  uint32_t incarnation, struct err *err);

@@ -206,6 +206,7 @@ static int slurm_start (void *self, const struct rm_job *spec, struct err *err)
         return err_set (err, ERR_EXISTS, "job %s is being started", spec->job_id);
     hosts_take (job, spec);
     job->walltime = spec->walltime;
+    job->joined = false;
     job->asked = true;
     job->phase = PHASE_MOVE;
     slurm_job_settle (job);
@@ -240,6 +241,17 @@ static int slurm_bind (void *self, const char *rm_id, time_us submit, const char
     if (job->state != SLURM_NONE)
         slurm_job_settle_in (job, 0); /* what it is already is told from the loop */
     return 0;
+}
+
+static time_us slurm_settled (void *self)
+{
+    return ((struct slurm *)self)->settled;
+}
+
+static const char *slurm_licences (void *self)
+{
+    struct slurm *slurm = self;
+    return slurm->licences ? slurm->licences : "";
 }
 
 /* For a wish about it: none while we only look. */
@@ -399,10 +411,12 @@ static void slurm_destroy (void *self)
     slurm_job_free (job);
     HASH_ITER (hh_id, slurm->by_id, job, next)
     slurm_job_free (job);
+    slurm_resv_stop (slurm);
     slurm_poll_stop (slurm);
     if (slurm->dir >= 0)
         close (slurm->dir);
     free (slurm->partition);
+    free (slurm->user);
     free (slurm->slurm_conf);
     free (slurm->bin_dir);
     free (slurm->completions);
@@ -422,7 +436,10 @@ static const struct rm_ops slurm_ops = {
     .node_up = slurm_node_up,
     .destroy = slurm_destroy,
     .fresh = slurm_fresh,
+    .settled = slurm_settled,
     .nodes = slurm_nodes,
+    .reserve = slurm_reserve,
+    .licences = slurm_licences,
     .bind = slurm_bind,
     .hold = slurm_hold,
     .requeue = slurm_requeue,
@@ -459,11 +476,15 @@ int rm_slurm_create (const struct rm_slurm_config *config, struct rm *out, struc
     slurm->poll_every = config->poll;
     slurm->patience = config->patience;
     slurm->sacct = config->sacct;
+    slurm->settled = config->observe ? 0 : config->since;
     slurm->observe = config->observe;
     slurm->partition = strdup (config->partition);
     slurm->slurm_conf = dup_or_null (config->slurm_conf);
     slurm->bin_dir = dup_or_null (config->bin_dir);
     slurm->completions = dup_or_null (config->completions);
+    slurm->user = strdup (config->user);
+    if (config->site && !config->observe)
+        snprintf (slurm->resv_prefix, sizeof slurm->resv_prefix, "nui-%s-", config->site);
     slurm->dir = -1;
     struct slurm_rest_config rest = {.base = slurm->base,
                                      .log = slurm->log,

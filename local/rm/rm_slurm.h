@@ -1,7 +1,7 @@
 /* rm_slurm: a real Slurm runs the jobs; policy decides which, when and where.
  *
- * Read and driven over slurmrestd (slurm_rest); the commands scontrol (requeue, suspend, resume:
- * the REST API has none of them) and sacct (ends that Slurm has forgotten) are run where REST ends.
+ * Read and driven over slurmrestd (slurm_rest); the commands scontrol (requeue, suspend, resume,
+ * making and deleting reservations: the REST API has none of them) and sacct (ends that Slurm has forgotten) are run where REST ends.
  *
  * Users submit with sbatch to partitions that are State=DOWN (their names are the classes), so that
  * Slurm's own scheduler starts nothing. A job is started by moving it to one partition that is up
@@ -35,6 +35,8 @@ struct rm_slurm_config {
     const char *bin_dir;     /* of scontrol and sacct; NULL: by PATH */
     const char *completions; /* file of JobCompType=jobcomp/filetxt; NULL: none */
     bool observe;            /* look only: another scheduler runs this Slurm */
+    const char *site;        /* reservations of Slurm's named nui-SITE-… are ours; NULL: none */
+    time_us since;           /* of settled (), before a restart; 0: of no use */
     bool sacct;              /* ask sacct for ends that Slurm has forgotten */
     duration_us poll;        /* between looks at Slurm */
     duration_us patience;    /* a start that is not RUNNING by then has failed */

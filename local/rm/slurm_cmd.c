@@ -15,7 +15,7 @@
 #include "local/rm/slurm_i.h"
 #include "proto/base/strbuf.h"
 
-enum { ARGS_MAX = 24, OUTPUT_MAX = 1 << 20 };
+enum { ARGS_MAX = 24, OUTPUT_MAX = 64 << 20 };
 
 struct slurm_command {
     struct slurm *slurm;
@@ -89,7 +89,10 @@ static void on_ended (evutil_socket_t fd, short what, void *arg)
     if (waitid (P_PIDFD, (id_t)fd, &info, WEXITED | WNOHANG) != 0 || info.si_pid == 0)
         return;
     drain (c);
-    command_done (c, info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status);
+    if (c->output.len >= OUTPUT_MAX)
+        command_done (c, -1);
+    else
+        command_done (c, info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status);
 }
 
 /* The program in BIN, with SLURM_CONF and little else. */

@@ -4,6 +4,7 @@
  *   slurm_poll.c   when Slurm is looked at, and what is done with what it says
  *   slurm_parse.c  an entry of its JSON in our terms
  *   slurm_job.c    one job: wishes, and what is told of it
+ *   slurm_resv.c   our reservations, made there as well
  *   slurm_cmd.c    Slurm's commands, one at a time
  *   slurm_done.c   ends that Slurm has forgotten: its completion file, sacct
  *   slurm_rest, slurm_json, slurm_jwt   the wire */
@@ -19,7 +20,7 @@
 #include "local/rm/slurm_rest.h"
 #include "proto/base/arena.h"
 
-enum { SLURM_ID_MAX = 40, SLURM_WORD_MAX = 64, SLURM_BATCH = 256 };
+enum { SLURM_ID_MAX = 40, SLURM_WORD_MAX = 64, SLURM_RESV_NAME_MAX = 200, SLURM_BATCH = 256 };
 
 enum slurm_state {
     SLURM_NONE, /* not heard of yet */
@@ -49,6 +50,8 @@ struct slurm_node {
     struct rm_node node;
     char *text;
     bool seen;
+    uint32_t threads; /* of a core */
+    uint32_t order;   /* in Slurm's own list */
     UT_hash_handle hh; /* by node.name */
 };
 
@@ -112,6 +115,8 @@ struct slurm_job {
     duration_us walltime;
     char *submission; /* JSON of a job to be submitted */
     char *user;
+    char reservation[SLURM_RESV_NAME_MAX]; /* it is started in; "": in none */
+    bool joining, joined;                  /* its user is being added to that, or was */
     struct event *timer;
     UT_hash_handle hh;    /* by rm_id */
     UT_hash_handle hh_id; /* by key */
@@ -135,7 +140,10 @@ struct slurm {
     struct slurm_node *nodes;
     struct rm_node *node_list;
     uint32_t node_count;
+    uint32_t nodes_seen; /* in the look under way */
     bool nodes_changed;
+    char *licences;           /* "matlab:4,ansys:2" */
+    struct strbuf licences_now; /* of the look under way */
     char default_class[SLURM_WORD_MAX];
     struct slurm_class {
         char name[SLURM_WORD_MAX];
@@ -153,10 +161,17 @@ struct slurm {
     uint32_t look_lightly; /* looks since the last whole one */
     bool fresh;
     bool ever_looked;
+    time_us settled; /* all that ended before is told of; 0: unknown */
     duration_us retry;
     struct arena *arena; /* of the batch */
     struct rm_native batch[SLURM_BATCH];
     uint32_t batch_count;
+    /* reservations */
+    struct slurm_resv *resvs; /* by name */
+    char resv_prefix[96];     /* "nui-alpha-"; "": none are made */
+    uint64_t resv_look;       /* number of the present or last look at them */
+    bool resv_wished;         /* it is known what there is to be */
+    char *user;               /* in whose name all is done */
     /* commands */
     struct slurm_command *commands;
     /* forgotten ends */
@@ -177,6 +192,8 @@ uint32_t slurm_tasks_each (const char *text, uint32_t cap, void (*fn) (void *arg
 /* How an end is classified. */
 void slurm_end_of (const char *word, int32_t exit_status, struct rm_status *out);
 uint64_t slurm_digest (const struct rm_native *native);
+/* Slurm's "gres:gpu:tesla:2(S:0-1)" as "gpu:2,gpu.tesla:2", each name once. */
+void slurm_gres (const char *text, struct strbuf *out);
 
 /* --- slurm_poll.c ------------------------------------------------------------------------- */
 
@@ -184,6 +201,11 @@ int slurm_poll_init (struct slurm *slurm, struct err *err);
 void slurm_poll_stop (struct slurm *slurm);
 void slurm_look (struct slurm *slurm, bool whole); /* now, or when the present one is done */
 void slurm_unreachable (struct slurm *slurm, const struct slurm_answer *answer);
+/* For an entry that no look found: room in the batch and the arena, the entry (its strings in the arena),
+ * and what is in the batch told. */
+void slurm_batch_room (struct slurm *slurm);
+void slurm_seen_take (struct slurm *slurm, const struct slurm_seen *seen);
+void slurm_batch_tell (struct slurm *slurm);
 void slurm_watch (struct slurm *slurm); /* some job is about to change */
 
 /* --- slurm_job.c -------------------------------------------------------------------------- */
@@ -201,9 +223,20 @@ void slurm_job_settle (struct slurm_job *job);
 void slurm_job_finish (struct slurm_job *job, const struct rm_status *status);
 void slurm_job_settle_in (struct slurm_job *job, duration_us d); /* from the loop */
 
+/* --- slurm_resv.c ------------------------------------------------------------------------- */
+
+int slurm_reserve (void *self, const struct rm_reservation *list, uint32_t count, struct err *err);
+/* An entry of /reservations, and the end of them. */
+int slurm_resv_on_object (void *arg, const char *key, json_t *object, struct err *err);
+void slurm_resv_looked (struct slurm *slurm);
+void slurm_resv_settle (struct slurm *slurm);
+/* Fills job->reservation and sees to it that its user may use that. False: not yet; it is settled again. */
+bool slurm_resv_join (struct slurm_job *job);
+void slurm_resv_stop (struct slurm *slurm);
+
 /* --- slurm_cmd.c -------------------------------------------------------------------------- */
 
-/* Runs BIN/args[0] …, one at a time, in order; what it printed (at most 1 MiB) goes to on_done,
+/* Runs BIN/args[0] …, one at a time, in order; what it printed (at most 64 MiB; more is a failure) goes to on_done,
  * with its exit code (-1: it could not be run). */
 void slurm_command (struct slurm *slurm, const char *const *args,
                     void (*on_done) (void *arg, int code, const char *text), void *arg);
@@ -217,5 +250,8 @@ void slurm_commands_stop (struct slurm *slurm);
 void slurm_done_find (struct slurm_job *job);
 void slurm_done_stop (struct slurm *slurm);
 int slurm_done_init (struct slurm *slurm, struct err *err);
+/* Jobs that ended since then and that nobody here has heard of are told of as native ones. */
+void slurm_done_catch_up (struct slurm *slurm, time_us since);
+bool slurm_done_idle (const struct slurm *slurm); /* no catching up is under way */
 
 #endif

@@ -307,6 +307,8 @@ static void move_send (struct slurm_job *job)
     snprintf (nodes, sizeof nodes, "%u-%u", job->host_count, job->host_count);
     json_t *body = json_pack ("{s:s, s:s, s:s}", "partition", job->owner->partition, "node_list",
                               job->hosts, "nodes", nodes);
+    if (*job->reservation)
+        json_object_set_new (body, "reservation", json_string (job->reservation));
     if (job->restarts > 0) /* else it waits for credentials of its last run to expire */
         json_object_set_new (body, "begin_time", json_string ("now"));
     if (job->limitless) /* what was planned with holds */
@@ -327,8 +329,11 @@ static json_t *back_body (const struct slurm_job *job)
                   job->nodes_max);
     else
         snprintf (nodes, sizeof nodes, "%u", job->nodes_min ? job->nodes_min : 1);
-    return json_pack ("{s:s, s:s, s:s, s:b}", "partition", class_name, "node_list",
-                      job->hosts_wanted ? job->hosts_wanted : "", "nodes", nodes, "hold", 0);
+    json_t *body = json_pack ("{s:s, s:s, s:s, s:b}", "partition", class_name, "node_list",
+                              job->hosts_wanted ? job->hosts_wanted : "", "nodes", nodes, "hold", 0);
+    if (*job->reservation)
+        json_object_set_new (body, "reservation", json_string (""));
+    return body;
 }
 
 static void on_back (struct slurm_job *job, const struct slurm_answer *answer)
@@ -407,6 +412,15 @@ static void on_guarded (struct slurm_job *job, const struct slurm_answer *answer
     slurm_job_settle (job);
 }
 
+/* It has its nodes: the reservation that it was started in is not to be kept alive by it. */
+static json_t *guard_body (const struct slurm_job *job)
+{
+    json_t *body = json_pack ("{s:b}", "hold", 1);
+    if (*job->owner->resv_prefix)
+        json_object_set_new (body, "reservation", json_string (""));
+    return body;
+}
+
 /* It was requeued and waits, held, in our partition: back to where its user put it. */
 static void on_returned (struct slurm_job *job, const struct slurm_answer *answer)
 {
@@ -480,11 +494,13 @@ static void step (struct slurm_job *job)
             break;
         }
         job->phase = PHASE_MOVE;
-        move_send (job);
+        if (slurm_resv_join (job))
+            move_send (job);
         break;
     case PHASE_MOVE:
         /* Only by what Slurm says now: it may run already, or be gone. */
-        if (job->owner->fresh && (job->state == SLURM_PENDING || !job->native))
+        if (job->owner->fresh && (job->state == SLURM_PENDING || !job->native) &&
+            slurm_resv_join (job))
             move_send (job);
         break;
     case PHASE_BACK:
@@ -499,7 +515,7 @@ static void step (struct slurm_job *job)
         break;
     default:
         if (job->started_told && !job->guarded && !job->held)
-            update (job, json_pack ("{s:b}", "hold", 1), on_guarded);
+            update (job, guard_body (job), on_guarded);
         else if (job->native && job->state == SLURM_PENDING && job->held &&
                  strcmp (job->partition, job->owner->partition) == 0)
             update (job, back_body (job), on_returned);

@@ -154,8 +154,100 @@ static void ids_fill (struct getter *g, struct slurm_seen *out)
         out->native.rm_id = arena_printf (g->arena, "%lld_%lld", (long long)array, (long long)task);
     else
         out->native.rm_id = arena_printf (g->arena, "%lld", (long long)job);
+    out->native.array_limit =
+        array > 0 ? count_of (number (g, "array_max_tasks", false, 0)) : 0;
     out->native.array_id = array > 0 ? arena_printf (g->arena, "%lld", (long long)array) : "";
 }
+
+/* --- generic resources -------------------------------------------------------------------- */
+
+struct gres_sum {
+    char name[SLURM_WORD_MAX];
+    int64_t count;
+};
+
+/* "2", "4K(S:0-1)": how many. */
+static int64_t gres_count (const char *text)
+{
+    static const char suffixes[] = "KMGT";
+    enum { COUNT_MAX = 1 << 24 };
+    char *end;
+    int64_t v = strtoll (text, &end, 10);
+    const char *suffix = *end ? strchr (suffixes, toupper ((unsigned char)*end)) : NULL;
+    for (int i = suffix ? (int)(suffix - suffixes) : -1; i >= 0 && v < COUNT_MAX; i--)
+        v *= 1024;
+    return v < 0 ? 0 : v > COUNT_MAX ? COUNT_MAX : v;
+}
+
+static void gres_add (struct gres_sum *sum, uint32_t *count, uint32_t cap, const char *name,
+                      int64_t more)
+{
+    uint32_t i = 0;
+    while (i < *count && strcmp (sum[i].name, name) != 0)
+        i++;
+    if (i == cap)
+        return;
+    if (i == *count) {
+        snprintf (sum[i].name, sizeof sum[i].name, "%s", name);
+        sum[(*count)++].count = 0;
+    }
+    sum[i].count += more;
+}
+
+/* One of the list: "gpu", "gpu:2", "gpu:tesla", "gpu:tesla:2(S:0-1)". */
+static void gres_take (char *word, struct gres_sum *sum, uint32_t *used, uint32_t cap)
+{
+    char full[2 * SLURM_WORD_MAX], *part[3] = {NULL}, *save = NULL;
+    uint32_t parts = 0;
+    int64_t count = 1;
+    if (strncmp (word, "gres", 4) == 0 && (word[4] == ':' || word[4] == '/'))
+        word += 5;
+    word[strcspn (word, "(")] = 0;
+    for (char *p = strtok_r (word, ":=", &save); p && parts < 3; p = strtok_r (NULL, ":=", &save))
+        part[parts++] = p;
+    if (parts > 1 && isdigit ((unsigned char)*part[parts - 1]))
+        count = gres_count (part[--parts]);
+    if (parts == 0)
+        return;
+    gres_add (sum, used, cap, part[0], count);
+    if (parts > 1) {
+        snprintf (full, sizeof full, "%.60s.%.60s", part[0], part[1]);
+        gres_add (sum, used, cap, full, count);
+    }
+}
+
+void slurm_gres (const char *text, struct strbuf *out)
+{
+    enum { KINDS_MAX = 32 };
+    struct gres_sum sum[KINDS_MAX];
+    uint32_t used = 0;
+    char *copy = strdup (text), *at = copy;
+    assert (copy);
+    for (char *word = at; *word; word = at) { /* commas within (S:0,1) part nothing */
+        int depth = 0;
+        while (*at && (*at != ',' || depth > 0)) {
+            depth += *at == '(' ? 1 : *at == ')' ? -1 : 0;
+            at++;
+        }
+        if (*at)
+            *at++ = 0;
+        gres_take (word, sum, &used, KINDS_MAX);
+    }
+    free (copy);
+    for (uint32_t i = 0; i < used; i++)
+        strbuf_printf (out, "%s%s:%lld", i ? "," : "", sum[i].name, (long long)sum[i].count);
+}
+
+static const char *gres (struct getter *g, const char *field)
+{
+    struct strbuf b = STRBUF_INIT;
+    slurm_gres (text (g, field, false), &b);
+    const char *plain = arena_strdup (g->arena, strbuf_text (&b));
+    strbuf_free (&b);
+    return plain;
+}
+
+/* --- jobs, continued ---------------------------------------------------------------------- */
 
 static void needs_fill (struct getter *g, struct rm_native *n)
 {
@@ -169,7 +261,9 @@ static void needs_fill (struct getter *g, struct rm_native *n)
     n->memory_per_proc_mb = number (g, "memory_per_cpu", false, 0);
     n->exclusive = slurm_has_word (g->object, "shared", "none");
     n->features = text (g, "features", false);
-    n->gres_per_node = text (g, "tres_per_node", false);
+    n->gres_per_node = gres (g, "tres_per_node");
+    n->gres_per_task = gres (g, "tres_per_task");
+    n->gres_per_job = gres (g, "tres_per_job");
     n->licences = text (g, "licenses", false);
     n->hosts = text (g, "required_nodes", false);
     n->hosts_excluded = text (g, "excluded_nodes", false);
@@ -274,7 +368,7 @@ uint64_t slurm_digest (const struct rm_native *n)
     const char *const words[] = {n->name,     n->user,       n->group,          n->account,
                                  n->qos,      n->class_name, n->features,       n->gres_per_node,
                                  n->licences, n->hosts,      n->hosts_excluded, n->dependency,
-                                 n->array_id, n->placement};
+                                 n->array_id, n->placement,   n->gres_per_task,  n->gres_per_job};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         h = mix (h, words[i], strlen (words[i]) + 1);
     const int64_t numbers[] = {n->state,
@@ -287,6 +381,7 @@ uint64_t slurm_digest (const struct rm_native *n)
                                n->memory_per_node_mb,
                                n->memory_per_proc_mb,
                                n->exclusive,
+                               n->array_limit,
                                n->walltime,
                                n->begin,
                                n->held_user,
@@ -363,12 +458,14 @@ struct slurm_node *slurm_parse_node (const json_t *object, const char *our_parti
     if (!*features)
         features = text (&g, "features", false);
     const char *reason = text (&g, "reason", false);
-    const char *gres = text (&g, "gres", false);
+    const char *resources = gres (&g, "gres");
     const char *address = text (&g, "address", false);
     struct rm_node *n = &node->node;
     n->procs = count_of (number (&g, "cpus", true, 1));
     n->memory_mb = number (&g, "real_memory", true, 0);
     n->disk_mb = number (&g, "temporary_disk", false, 0);
+    int64_t threads = number (&g, "threads", false, 1);
+    node->threads = threads > 0 && threads < 1024 ? (uint32_t)threads : 1;
     n->weight = number (&g, "weight", false, 1);
     int64_t load = number (&g, "cpu_load", false, -1);
     n->load_milli = load >= 0 && load < INT32_MAX / 10 ? (int32_t)load * 10 : -1;
@@ -377,7 +474,7 @@ struct slurm_node *slurm_parse_node (const json_t *object, const char *our_parti
     size_t at[6] = {put (&b, name),
                     put (&b, reason),
                     put (&b, features),
-                    put (&b, gres),
+                    put (&b, resources),
                     put (&b, strbuf_text (&classes)),
                     put (&b, address)};
     node->text = strbuf_steal (&b);

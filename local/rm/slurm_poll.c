@@ -71,6 +71,7 @@ static int on_node (void *arg, const char *key, json_t *object, struct err *err)
         old->text = node->text;
         HASH_DEL (slurm->nodes, old);
         old->node = node->node;
+        old->threads = node->threads;
         free (node);
         node = old;
     } else {
@@ -78,6 +79,7 @@ static int on_node (void *arg, const char *key, json_t *object, struct err *err)
     }
     HASH_ADD_KEYPTR (hh, slurm->nodes, node->node.name, strlen (node->node.name), node);
     node->seen = true;
+    node->order = slurm->nodes_seen++;
     return 0;
 }
 
@@ -145,9 +147,86 @@ static int on_partition (void *arg, const char *key, json_t *object, struct err 
     return 0;
 }
 
+/* --- licences ----------------------------------------------------------------------------- */
+
+static int on_licence (void *arg, const char *key, json_t *object, struct err *err)
+{
+    struct slurm *slurm = arg;
+    const char *name;
+    int64_t total, reserved;
+    if (strcmp (key, "licenses") != 0)
+        return 0;
+    if (slurm_text (object, "a licence", "LicenseName", true, &name, err) != 0 ||
+        slurm_int (object, name, "Total", true, 0, &total, err) != 0 ||
+        slurm_int (object, name, "Reserved", false, 0, &reserved, err) != 0)
+        return err->code;
+    strbuf_printf (&slurm->licences_now, "%s%s:%lld", slurm->licences_now.len ? "," : "", name,
+                   (long long)(total > reserved ? total - reserved : 0));
+    return 0;
+}
+
+static void jobs_ask (struct slurm *slurm);
+static void look_failed (struct slurm *slurm, const struct slurm_answer *answer);
+
+/* --- reservations ------------------------------------------------------------------------- */
+
+static void on_reservations_done (void *arg, const struct slurm_answer *answer)
+{
+    struct slurm *slurm = arg;
+    if (answer->code != 0) {
+        look_failed (slurm, answer);
+        return;
+    }
+    slurm_resv_looked (slurm);
+    jobs_ask (slurm);
+}
+
+static void reservations_ask (struct slurm *slurm)
+{
+    struct slurm_request request = {.method = "GET",
+                                    .path = "reservations",
+                                    .on_object = slurm_resv_on_object,
+                                    .on_done = on_reservations_done,
+                                    .arg = slurm};
+    slurm->resv_look++;
+    slurm_rest_send (slurm->rest, &request);
+}
+
+static void on_licences_done (void *arg, const struct slurm_answer *answer)
+{
+    struct slurm *slurm = arg;
+    if (answer->code != 0 && answer->code != ERR_NOT_FOUND) {
+        look_failed (slurm, answer);
+        return;
+    }
+    /* v0.0.37 has no such list (404): no licence is counted then. */
+    const char *now = strbuf_text (&slurm->licences_now);
+    if (strcmp (now, slurm->licences ? slurm->licences : "") != 0) {
+        free (slurm->licences);
+        slurm->licences = strdup (now);
+        slurm->nodes_changed = true;
+    }
+    nodes_settle (slurm);
+    if (*slurm->resv_prefix)
+        reservations_ask (slurm);
+    else
+        jobs_ask (slurm);
+}
+
+static void licences_ask (struct slurm *slurm)
+{
+    struct slurm_request request = {.method = "GET",
+                                    .path = "licenses",
+                                    .on_object = on_licence,
+                                    .on_done = on_licences_done,
+                                    .arg = slurm};
+    strbuf_clear (&slurm->licences_now);
+    slurm_rest_send (slurm->rest, &request);
+}
+
 /* --- jobs --------------------------------------------------------------------------------- */
 
-static void batch_tell (struct slurm *slurm)
+void slurm_batch_tell (struct slurm *slurm)
 {
     struct rm_event event = {
         .kind = RM_EVENT_NATIVE, .native = slurm->batch, .native_count = slurm->batch_count};
@@ -203,10 +282,10 @@ static void native_tell (struct slurm *slurm, struct slurm_job *job, const struc
     job->digest = digest;
     slurm->batch[slurm->batch_count++] = told;
     if (slurm->batch_count == SLURM_BATCH)
-        batch_tell (slurm);
+        slurm_batch_tell (slurm);
 }
 
-static void one_take (struct slurm *slurm, const struct slurm_seen *seen)
+void slurm_seen_take (struct slurm *slurm, const struct slurm_seen *seen)
 {
     const struct rm_native *n = &seen->native;
     struct slurm_job *job = slurm_job_by_rm (slurm, n->rm_id);
@@ -252,16 +331,21 @@ static void on_task (void *arg, uint32_t task)
     t->seen->native.rm_id =
         arena_printf (t->slurm->arena, "%lld_%u", (long long)t->seen->array_id, task);
     t->seen->number = 0;
-    one_take (t->slurm, t->seen);
+    slurm_seen_take (t->slurm, t->seen);
+}
+
+void slurm_batch_room (struct slurm *slurm)
+{
+    if (slurm->batch_count > SLURM_BATCH / 2)
+        slurm_batch_tell (slurm);
+    if (slurm->batch_count == 0)
+        arena_reset (slurm->arena);
 }
 
 static int seen_take (struct slurm *slurm, json_t *object, struct err *err)
 {
     struct slurm_seen seen;
-    if (slurm->batch_count > SLURM_BATCH / 2)
-        batch_tell (slurm);
-    if (slurm->batch_count == 0)
-        arena_reset (slurm->arena);
+    slurm_batch_room (slurm);
     int rc = slurm_parse_job (object, slurm->partition, slurm->arena, &seen, err);
     if (rc != 0)
         return rc;
@@ -270,7 +354,7 @@ static int seen_take (struct slurm *slurm, json_t *object, struct err *err)
         slurm_tasks_each (seen.tasks, RM_SLURM_JOBS_MAX, on_task, &t);
         return 0;
     }
-    one_take (slurm, &seen);
+    slurm_seen_take (slurm, &seen);
     return 0;
 }
 
@@ -352,7 +436,7 @@ static void on_jobs_done (void *arg, const struct slurm_answer *answer)
         look_failed (slurm, answer);
         return;
     }
-    batch_tell (slurm);
+    slurm_batch_tell (slurm);
     slurm->look_since = slurm->look_begun;
     slurm->retry = 0;
     if (!answer->unchanged)
@@ -364,7 +448,12 @@ static void on_jobs_done (void *arg, const struct slurm_answer *answer)
                    slurm_rest_version (slurm->rest), slurm->node_count, HASH_COUNT (slurm->jobs));
         tell (slurm, RM_EVENT_REACH);
     }
+    slurm_resv_settle (slurm);
     settle_all (slurm);
+    if (news && slurm->settled)
+        slurm_done_catch_up (slurm, slurm->settled);
+    if (slurm_done_idle (slurm))
+        slurm->settled = slurm->look_begun;
     look_end (slurm, slurm->poll_every);
 }
 
@@ -390,12 +479,12 @@ static void on_nodes_done (void *arg, const struct slurm_answer *answer)
         look_failed (slurm, answer);
         return;
     }
-    nodes_settle (slurm);
-    jobs_ask (slurm);
+    licences_ask (slurm);
 }
 
 static void nodes_ask (struct slurm *slurm)
 {
+    slurm->nodes_seen = 0;
     struct slurm_request request = {.method = "GET",
                                     .path = "nodes",
                                     .on_object = on_node,
@@ -541,6 +630,8 @@ void slurm_poll_stop (struct slurm *slurm)
     }
     free (slurm->node_list);
     free (slurm->classes);
+    free (slurm->licences);
+    strbuf_free (&slurm->licences_now);
     if (slurm->arena)
         arena_destroy (slurm->arena);
 }

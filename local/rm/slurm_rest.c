@@ -165,7 +165,7 @@ static void conclude (struct request *r)
     } else if (status != 200) {
         char text[200];
         snprintf (text, sizeof text, "slurmrestd answered HTTP %ld: %s", status, first);
-        fail (r, ERR_INVALID, text);
+        fail (r, status == 404 ? ERR_NOT_FOUND : ERR_INVALID, text);
     } else if (!r->plain && !r->split.done) {
         fail (r, ERR_UNAVAILABLE, "slurmrestd's answer ended early");
     }

@@ -6,191 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "local/svc/svc_i.h"
+#include "local/svc/native.h"
 #include "proto/base/clock.h"
-#include "proto/base/strbuf.h"
-
-static const char component_name[] = "main";
-
-/* --- what it needs ------------------------------------------------------------------------ */
-
-/* What cannot be said in our terms: the job waits, and says why. */
-struct misfit {
-    char text[300];
-};
-
-static void misfit_set (struct misfit *m, const char *fmt, ...)
-    __attribute__ ((format (printf, 2, 3)));
-static void misfit_set (struct misfit *m, const char *fmt, ...)
-{
-    va_list ap;
-    if (*m->text)
-        return;
-    va_start (ap, fmt);
-    vsnprintf (m->text, sizeof m->text, fmt, ap);
-    va_end (ap);
-}
-
-/* "a&b": all of them. Alternatives and counts are Slurm's own. */
-static void features_fill (const struct rm_native *n, struct arena *arena,
-                           Nui__Common__V1__Req *req, struct misfit *misfit)
-{
-    if (!*n->features)
-        return;
-    if (strpbrk (n->features, "|[]()*")) {
-        misfit_set (misfit,
-                    "asks for the features '%.100s': only features joined by & are understood",
-                    n->features);
-        return;
-    }
-    char *text = arena_strdup (arena, n->features), *save = NULL;
-    req->features = arena_array (arena, strlen (text) / 2 + 2, sizeof *req->features);
-    for (char *w = strtok_r (text, "&,", &save); w; w = strtok_r (NULL, "&,", &save))
-        req->features[req->n_features++] = w;
-}
-
-/* "gres:gpu:tesla:2,gres:nic": of each node. Types are not told apart. */
-static void gres_fill (const struct rm_native *n, struct arena *arena, Nui__Common__V1__Req *req)
-{
-    char *text = arena_strdup (arena, n->gres_per_node), *save = NULL;
-    req->gres = arena_array (arena, strlen (text) / 2 + 2, sizeof *req->gres);
-    for (char *w = strtok_r (text, ",", &save); w; w = strtok_r (NULL, ",", &save)) {
-        if (strncmp (w, "gres:", 5) == 0)
-            w += 5;
-        char *count = strrchr (w, ':');
-        Nui__Common__V1__GenericResource *g = arena_new (arena, Nui__Common__V1__GenericResource);
-        nui__common__v1__generic_resource__init (g);
-        g->count = 1;
-        if (count && strspn (count + 1, "0123456789") == strlen (count + 1)) {
-            g->count = (uint32_t)strtoul (count + 1, NULL, 10);
-            *count = 0;
-        }
-        w[strcspn (w, ":")] = 0;
-        g->name = w;
-        if (*w)
-            req->gres[req->n_gres++] = g;
-    }
-}
-
-static uint32_t ceil_div (uint64_t a, uint64_t b)
-{
-    return (uint32_t)((a + b - 1) / b);
-}
-
-/* Whole shares of nodes where their number is said, else tasks that may be anywhere. */
-static void req_fill (struct svc *svc, const struct rm_native *n, Nui__Common__V1__Req *req)
-{
-    uint32_t procs = n->procs ? n->procs : 1;
-    uint32_t nodes = n->nodes_max && n->nodes_max == n->nodes_min ? n->nodes_max : 0;
-    int64_t largest = 0;
-    for (uint32_t i = 0; i < svc->node_count; i++) {
-        struct node_view view;
-        if (cluster_node_get (svc->cluster, (struct node_id){i}, &view, NULL) == 0 &&
-            view.spec.configured.v[RES_PROCS] > largest)
-            largest = view.spec.configured.v[RES_PROCS];
-    }
-    if (nodes == 0 && n->nodes_min > 1)
-        nodes = n->nodes_min;
-    if (nodes == 0 && n->tasks_per_node && n->tasks > n->tasks_per_node)
-        nodes = ceil_div (n->tasks, n->tasks_per_node);
-    /* What is asked of each node needs nodes: one, where the job fits on one. */
-    bool per_node = n->memory_per_node_mb > 0 || *n->gres_per_node || n->exclusive;
-    if (nodes == 0 && per_node && procs <= largest)
-        nodes = 1;
-    if (nodes > 0) {
-        req->tasks = nodes;
-        req->tasks_per_node = 1;
-        req->procs_per_task = ceil_div (procs, nodes);
-        if (n->procs_per_node_min > req->procs_per_task)
-            req->procs_per_task = n->procs_per_node_min;
-        req->memory_mb = n->memory_per_node_mb;
-    } else {
-        req->tasks = n->tasks && procs % n->tasks == 0 ? n->tasks : procs;
-        req->procs_per_task = procs / req->tasks;
-        req->memory_mb = n->memory_per_node_mb;
-    }
-    if (!req->memory_mb)
-        req->memory_mb = n->memory_per_proc_mb * req->procs_per_task;
-}
-
-/* The Job, packed in the arena. */
-static size_t job_pack (struct svc *svc, const struct rm_native *n, struct arena *arena,
-                        uint8_t **bytes_out, struct misfit *misfit)
-{
-    Nui__Common__V1__Job job = NUI__COMMON__V1__JOB__INIT;
-    Nui__Common__V1__Component c = NUI__COMMON__V1__COMPONENT__INIT, *components[] = {&c};
-    Nui__Common__V1__Req req = NUI__COMMON__V1__REQ__INIT, *reqs[] = {&req};
-    const char *identity = gridmap_identity (svc->gridmap, n->user);
-    req_fill (svc, n, &req);
-    features_fill (n, arena, &req, misfit);
-    gres_fill (n, arena, &req);
-    c.name = (char *)component_name;
-    c.n_reqs = 1;
-    c.reqs = reqs;
-    c.walltime_us = n->walltime;
-    c.class_ = (char *)n->class_name;
-    c.qos = (char *)n->qos;
-    job.grid = (char *)daemon_grid (svc->daemon);
-    job.submitter = identity ? (char *)identity : (char *)"";
-    job.name = (char *)n->name;
-    job.account = (char *)n->account;
-    job.created_us = n->submit;
-    job.not_before_us = n->begin;
-    job.n_components = 1;
-    job.components = components;
-    size_t len = nui__common__v1__job__get_packed_size (&job);
-    *bytes_out = arena_alloc (arena, len + 1);
-    nui__common__v1__job__pack (&job, *bytes_out);
-    return len;
-}
-
-/* The job as a jobspec, and as the envelope without signature that is stored. A job that cannot be
- * converted waits as one of a single processor. */
-static int spec_make (struct svc *svc, const struct rm_native *n, struct arena *arena,
-                      struct jobspec *spec, uint8_t **envelope_out, size_t *len_out,
-                      struct misfit *misfit, struct err *err)
-{
-    struct err why = {0};
-    Nui__Common__V1__Envelope envelope = NUI__COMMON__V1__ENVELOPE__INIT;
-    for (int attempt = 0; attempt < 2; attempt++) {
-        struct rm_native plain = {.rm_id = n->rm_id,
-                                  .submit = n->submit,
-                                  .name = "",
-                                  .user = n->user,
-                                  .group = "",
-                                  .account = "",
-                                  .qos = "",
-                                  .class_name = "",
-                                  .features = "",
-                                  .gres_per_node = "",
-                                  .procs = 1,
-                                  .walltime = n->walltime};
-        envelope.body.len =
-            job_pack (svc, attempt ? &plain : n, arena, &envelope.body.data, misfit);
-        Nui__Common__V1__Job *job =
-            nui__common__v1__job__unpack (NULL, envelope.body.len, envelope.body.data);
-        if (!job)
-            return err_set (err, ERR_INTERNAL, "job %s of the resource manager cannot be packed",
-                            n->rm_id);
-        if (jobspec_unsigned (svc, job, n->user, spec, &why) == 0)
-            break;
-        misfit_set (misfit, "%s", why.text);
-        if (attempt == 1)
-            return err_set (err, why.code, "%s", why.text);
-    }
-    if (spec->never_fits)
-        misfit_set (misfit, "%s", spec->never_text);
-    for (uint32_t i = 0; i < spec->req_count; i++)
-        spec->reqs[i].exclusive = n->exclusive;
-    if (*n->hosts)
-        misfit_set (misfit, "asks for the nodes %.100s (-w)", n->hosts);
-    if (*n->hosts_excluded)
-        misfit_set (misfit, "excludes the nodes %.100s (-x)", n->hosts_excluded);
-    *len_out = nui__common__v1__envelope__get_packed_size (&envelope);
-    *envelope_out = arena_alloc (arena, *len_out + 1);
-    nui__common__v1__envelope__pack (&envelope, *envelope_out);
-    return 0;
-}
 
 /* --- holds -------------------------------------------------------------------------------- */
 
@@ -204,7 +21,7 @@ static uint32_t holds_of (const struct rm_native *n)
 
 /* Theirs as they say; ours (batch) as they are, or set where the job cannot be scheduled by us. */
 static void holds_apply (struct svc *svc, struct site_job *job, const struct rm_native *n,
-                         const struct misfit *misfit)
+                         const struct native_misfit *misfit)
 {
     struct job_view view;
     struct err err = {0};
@@ -294,7 +111,7 @@ void native_bind_again (struct svc *svc, struct site_job *job)
         bind_it (svc, job);
 }
 
-static void misfit_say (struct svc *svc, struct site_job *job, const struct misfit *misfit)
+static void misfit_say (struct svc *svc, struct site_job *job, const struct native_misfit *misfit)
 {
     char id[SITE_ID_MAX], quoted[400];
     if (!*misfit->text)
@@ -305,16 +122,25 @@ static void misfit_say (struct svc *svc, struct site_job *job, const struct misf
                log_quote (misfit->text, quoted, sizeof quoted));
 }
 
+/* Tasks of one array share a number (--array=0-9%2: so many at a time). 0: of no array. */
+static uint64_t array_of (const struct rm_native *n)
+{
+    uint64_t hash = UINT64_C (14695981039346656037) ^ (uint64_t)n->submit;
+    for (const char *c = n->array_id; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * UINT64_C (1099511628211);
+    return *n->array_id ? (hash >> 1) | 1 : 0; /* a number for SQL */
+}
+
 /* In a transaction. */
 static int create (struct svc *svc, const struct rm_native *n, struct arena *arena,
                    struct site_job **out, struct err *err)
 {
     struct store_job rec = {.state = STORE_JOB_QUEUED};
     struct jobspec spec;
-    struct misfit misfit = {0};
+    struct native_misfit misfit = {0};
     uint8_t *envelope;
     size_t len;
-    int rc = spec_make (svc, n, arena, &spec, &envelope, &len, &misfit, err);
+    int rc = native_spec (svc, n, arena, &spec, &envelope, &len, &misfit, err);
     if (rc != 0)
         return rc;
     rc = local_store_next (svc->store, "job", &rec.number, err);
@@ -322,13 +148,15 @@ static int create (struct svc *svc, const struct rm_native *n, struct arena *are
         jobspec_free (&spec);
         return rc;
     }
-    snprintf (rec.component, sizeof rec.component, "%s", component_name);
+    snprintf (rec.component, sizeof rec.component, "%s", native_component);
     rec.submitter = strdup (spec.job->submitter);
     snprintf (rec.local_account, sizeof rec.local_account, "%.63s", n->user);
     snprintf (rec.pay_account, sizeof rec.pay_account, "%.63s", n->account);
     rec.procs = n->procs ? n->procs : spec.procs;
     rec.walltime = spec.walltime;
     rec.submit = n->submit;
+    rec.array = array_of (n);
+    rec.array_limit = n->array_limit;
     struct site_job *job = svc_job_add (svc, &rec, &spec);
     jobspec_free (&spec);
     job->rm = (struct store_rm_job){.submit = n->submit, .native = true};
@@ -372,7 +200,7 @@ static int change (struct svc *svc, struct site_job *job, const struct rm_native
                    struct arena *arena, struct err *err)
 {
     struct jobspec spec;
-    struct misfit misfit = {0};
+    struct native_misfit misfit = {0};
     uint8_t *envelope;
     size_t len;
     if (job->suspended != (n->state == RM_NATIVE_SUSPENDED) && !job->rec.suspended_at)
@@ -380,7 +208,7 @@ static int change (struct svc *svc, struct site_job *job, const struct rm_native
     if (job->rec.state != STORE_JOB_QUEUED || n->state != RM_NATIVE_PENDING)
         return job->rec.state == STORE_JOB_RUNNING ? svc_job_write (svc, job, true, NULL, 0, err)
                                                    : 0;
-    int rc = spec_make (svc, n, arena, &spec, &envelope, &len, &misfit, err);
+    int rc = native_spec (svc, n, arena, &spec, &envelope, &len, &misfit, err);
     if (rc != 0)
         return rc;
     free (job->reqs);
@@ -388,6 +216,12 @@ static int change (struct svc *svc, struct site_job *job, const struct rm_native
     assert (job->reqs);
     memcpy (job->reqs, spec.reqs, spec.req_count * sizeof *job->reqs);
     job->req_count = spec.req_count;
+    free (job->licence);
+    job->licence = calloc (spec.licence_count + 1, sizeof *job->licence);
+    assert (job->licence);
+    memcpy (job->licence, spec.licence, spec.licence_count * sizeof *job->licence);
+    job->licence_count = spec.licence_count;
+    job->rec.array_limit = n->array_limit;
     memcpy (job->cred, spec.cred, sizeof job->cred);
     job->not_before = n->begin ? n->begin : TIME_US_NONE;
     job->rec.walltime = spec.walltime;
@@ -440,6 +274,33 @@ void native_take (struct svc *svc, const struct rm_native *list, uint32_t count)
     pass_wake (svc);
 }
 
+/* --- up to when --------------------------------------------------------------------------- */
+
+static const char settled_blob[] = "rm_settled";
+
+time_us native_settled (struct svc *svc)
+{
+    void *bytes = NULL;
+    size_t len = 0;
+    time_us at = 0;
+    if (local_store_blob_get (svc->store, settled_blob, &bytes, &len, NULL) == 0 && len == sizeof at)
+        memcpy (&at, bytes, sizeof at);
+    free (bytes);
+    return at;
+}
+
+void native_poll (struct svc *svc)
+{
+    struct err err = {0};
+    time_us at = svc->rm.ops->settled ? svc->rm.ops->settled (svc->rm.self) : 0;
+    if (!at || svc->mode || at == native_settled (svc))
+        return;
+    int rc = svc_begin (svc, &err);
+    if (rc == 0)
+        rc = local_store_blob_put (svc->store, settled_blob, &at, sizeof at, &err);
+    svc_commit (svc, rc, &err);
+}
+
 /* --- money -------------------------------------------------------------------------------- */
 
 bool native_claim (struct svc *svc, const struct site_job *job, Nui__Bank__V1__SiteClaim *claim_out)
@@ -460,27 +321,56 @@ bool native_charged (const struct svc *svc, const struct site_job *job)
 
 /* --- what happens to it ------------------------------------------------------------------- */
 
-/* "n1:2,n2:1" of processors, as an allocation of the job's first req. */
+/* Processors of one node of "n1:2,n2:1"; 0: it is not there. */
+static uint32_t procs_on (const char *placement, const char *node)
+{
+    size_t len = strlen (node);
+    for (const char *p = placement; p && *p; p = strchr (p, ',') ? strchr (p, ',') + 1 : NULL)
+        if (strncmp (p, node, len) == 0 && p[len] == ':')
+            return (uint32_t)strtoul (p + len + 1, NULL, 10);
+    return 0;
+}
+
+/* Has the node what was planned there? */
+static bool as_planned (const struct site_job *job, const struct allocation *plan,
+                        struct node_id node, uint32_t procs)
+{
+    int64_t planned = 0;
+    for (uint32_t i = 0; i < plan->count; i++)
+        if (plan->item[i].node.v == node.v)
+            planned += plan->item[i].tasks * job->reqs[plan->item[i].req].task.v[RES_PROCS];
+    return planned == procs;
+}
+
+/* "n1:2,n2:1" of processors, as an allocation: tasks of the job's first req, but the planned ones on nodes
+ * that have what was planned. */
 static struct allocation allocation_of (struct svc *svc, const struct site_job *job,
                                         const char *placement, uint32_t *procs_out)
 {
-    struct strbuf b = STRBUF_INIT;
-    uint32_t per_task = (uint32_t)job->reqs[0].task.v[RES_PROCS];
+    arena_reset (svc->call_arena);
+    struct allocation plan = job->rec.placement
+                                 ? placement_parse (svc, job->rec.placement, svc->call_arena)
+                                 : (struct allocation){0};
+    uint32_t cap = plan.count + (uint32_t)strlen (placement ? placement : "") / 3 + 1;
+    struct allocation a = {.item = arena_array (svc->call_arena, cap, sizeof *a.item)};
+    int64_t first = job->reqs[0].task.v[RES_PROCS];
     *procs_out = 0;
-    for (const char *p = placement; p && *p;) {
+    for (const char *p = placement; p && *p; p = strchr (p, ',') ? strchr (p, ',') + 1 : NULL) {
         char name[STORE_NAME_MAX];
+        struct node_id node;
         unsigned procs;
         if (sscanf (p, "%63[^:]:%u", name, &procs) != 2)
             break;
-        strbuf_printf (&b, "%s%s:%u:0", b.len ? "," : "", name,
-                       procs / per_task ? procs / per_task : 1);
         *procs_out += procs;
-        p = strchr (p, ',');
-        p = p ? p + 1 : NULL;
+        if (svc->place.node_find (svc->place.self, name, &node) &&
+            !as_planned (job, &plan, node, procs))
+            a.item[a.count++] = (struct placement){
+                .node = node, .tasks = procs / first ? (uint32_t)(procs / first) & TASKS_MAX : 1};
     }
-    arena_reset (svc->call_arena);
-    struct allocation a = placement_parse (svc, strbuf_text (&b), svc->call_arena);
-    strbuf_free (&b);
+    for (uint32_t i = 0; i < plan.count; i++)
+        if (as_planned (job, &plan, plan.item[i].node,
+                        procs_on (placement, svc->node_by_id[plan.item[i].node.v]->name)))
+            a.item[a.count++] = plan.item[i];
     return a;
 }
 

@@ -199,6 +199,8 @@ void pass_run (struct svc *svc)
     /* Nothing is decided by what the resource manager said long ago. */
     bool stale = svc->rm.ops->fresh && !svc->rm.ops->fresh (svc->rm.self);
     if (stale || schedule_stopped (&svc->schedule, now)) {
+        if (!stale)
+            mirror_settle (svc);
         if (svc->meta)
             meta_link_poke (svc->meta);
         return;
@@ -231,6 +233,7 @@ void pass_run (struct svc *svc)
     }
     stats_pass (svc, now);
     resv_tidy (svc);
+    mirror_settle (svc);
     notify_look (svc);
     forecast_wake (svc);
     if (svc->meta)
@@ -259,6 +262,7 @@ static void on_poll (evutil_socket_t fd, short what, void *arg)
     if (svc->rm.ops->poll (svc->rm.self, &err) != 0)
         log_event (svc->log, LOG_LEVEL_WARN, "rm", "poll_failed", "error=\"%s\"", err.text);
     fairshare_file_save (svc);
+    native_poll (svc);
     usage_measure (svc);
     stats_poll (svc);
     forecast_poll (svc);

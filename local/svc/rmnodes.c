@@ -8,7 +8,7 @@
 #include "local/svc/svc_i.h"
 #include "proto/base/strbuf.h"
 
-static const char blob[] = "rm_nodes";
+static const char blob[] = "rm_nodes", licences_blob[] = "rm_licences";
 
 static char *dup_or_null (const char *text)
 {
@@ -65,6 +65,10 @@ static void remember (struct svc *svc, const struct rm_node *list, uint32_t coun
     int rc = svc_begin (svc, &err);
     if (rc == 0)
         rc = local_store_blob_put (svc->store, blob, strbuf_text (&b), b.len, &err);
+    if (rc == 0 && svc->rm.ops->licences) {
+        const char *licences = svc->rm.ops->licences (svc->rm.self);
+        rc = local_store_blob_put (svc->store, licences_blob, licences, strlen (licences), &err);
+    }
     svc_commit (svc, rc, &err);
     strbuf_free (&b);
 }
@@ -117,6 +121,22 @@ struct nodeconf_node *rmnodes_list (struct svc *svc, const struct settings *sett
     for (uint32_t i = 0; i < *count_out; i++)
         node_fill (settings, &list[i], &nodes[i]);
     return nodes;
+}
+
+char *rmnodes_licences (struct svc *svc, const struct settings *settings)
+{
+    const char *own = settings->nodes.global_gres ? settings->nodes.global_gres : "";
+    const char *theirs = svc->rm.ops->licences ? svc->rm.ops->licences (svc->rm.self) : "";
+    void *bytes = NULL;
+    size_t len = 0;
+    struct strbuf b = STRBUF_INIT;
+    if (svc->rm.ops->licences && !*theirs && svc->rm.ops->fresh && !svc->rm.ops->fresh (svc->rm.self) &&
+        local_store_blob_get (svc->store, licences_blob, &bytes, &len, NULL) == 0)
+        strbuf_append (&b, bytes, len);
+    free (bytes);
+    strbuf_printf (&b, "%s,%s", theirs, own); /* the configuration has the last word */
+    strbuf_text (&b);
+    return strbuf_steal (&b);
 }
 
 void rmnodes_free (struct nodeconf_node *nodes, uint32_t count)

@@ -27,6 +27,7 @@ static const struct conf_param rm_attrs[] = {
     {.name = "CONF", .type = CONF_PATH, .offset = AT (conf)},
     {.name = "BIN", .type = CONF_PATH, .offset = AT (bin)},
     {.name = "COMPLETIONS", .type = CONF_PATH, .offset = AT (completions)},
+    {.name = "MIRROR", .type = CONF_BOOL, .offset = AT (mirror)},
     {.name = "SACCT", .type = CONF_BOOL, .offset = AT (sacct)},
     {.name = "CHARGE", .type = CONF_BOOL, .offset = AT (charge)},
     {.name = "POLL", .type = CONF_DURATION, .offset = AT (poll), .min = US_PER_S,

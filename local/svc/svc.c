@@ -171,7 +171,9 @@ static int nodes_apply (struct svc *svc, const struct settings *settings,
         stats_advance (svc, now);
     for (uint32_t i = 0; i < svc->node_count; i++)
         svc->node_by_id[i]->configured = false;
-    rc = place_prepare (&svc->place, nodes, count, settings->nodes.global_gres, now, err);
+    char *licences = rmnodes_licences (svc, settings);
+    rc = place_prepare (&svc->place, nodes, count, licences, now, err);
+    free (licences);
     for (uint32_t i = 0; rc == 0 && i < count; i++) {
         const struct nodeconf_node *n = &nodes[i];
         struct node_spec spec;
@@ -688,6 +690,8 @@ static int rm_open (struct svc *svc, const struct settings *settings, struct err
         .bin_dir = s->bin,
         .completions = s->completions,
         .sacct = s->sacct,
+        .since = native_settled (svc),
+        .site = s->mirror ? svc->site : NULL,
         .observe = settings->mode.mode == MODE_TEST,
         .poll = s->poll,
         .patience = s->patience,

@@ -10,8 +10,9 @@
  *   coalloc.c   PREPARE, COMMIT, ABORT, READY, START, RELEASE
  *   jobs.c      QUERY, SUBMIT, JOB, CANCEL and what a JobInfo says
  *   output.c    OUTPUT
- *   native.c    jobs that came from the resource manager itself
+ *   native.c    jobs that came from the resource manager itself (native_needs.c: what they need)
  *   rmnodes.c   nodes that the resource manager tells of
+ *   mirror.c    reservations that the resource manager keeps as well
  *   usage.c     measured use of processors, from the resource manager to the core
  *   ports.c     rendezvous ports
  *   resv.c      administrators' reservations: records, placing, refilling (resv.h)
@@ -234,7 +235,7 @@ struct site_job *svc_job (struct svc *svc, uint64_t number); /* live ones */
 /* A record with its needs, in the hash; the part is attached by the caller. */
 struct site_job *svc_job_add (struct svc *svc, const struct store_job *rec,
                               const struct jobspec *spec);
-/* The configuration's or the resource manager's nodes, in force. */
+/* The configuration's or the resource manager's nodes and licences, in force. */
 int svc_nodes_apply (struct svc *svc, const struct settings *settings, struct err *err);
 void svc_job_forget (struct svc *svc, struct site_job *job);
 struct site_part *svc_part_add (struct svc *svc, const struct store_part *rec,
@@ -293,6 +294,10 @@ int life_cancel (struct svc *svc, struct site_job *job, const char *code, const 
                  struct err *err);
 /* In a transaction: the bank's hold is given back through the outbox, or when its answer comes. */
 int life_hold_return (struct svc *svc, struct site_job *job, const char *why, struct err *err);
+
+/* --- mirror.c ----------------------------------------------------------------------------- */
+
+void mirror_settle (struct svc *svc); /* after each pass */
 
 /* --- usage.c ------------------------------------------------------------------------------ */
 
@@ -436,8 +441,14 @@ void native_unknown (struct svc *svc, struct site_job *job);
 /* What an administrator or the owner set here is set there. */
 void native_hold_push (struct svc *svc, struct site_job *job, uint32_t before, uint32_t after);
 
+/* Up to when all ends at the resource manager are known: kept (at each poll), and as it was kept. */
+void native_poll (struct svc *svc);
+time_us native_settled (struct svc *svc);
+
 /* --- rmnodes.c ---------------------------------------------------------------------------- */
 
+/* Floating licences of the resource manager and of NODECFG[GLOBAL], as GRES has them; malloc'ed. */
+char *rmnodes_licences (struct svc *svc, const struct settings *settings);
 /* Nodes as the resource manager has them, with what NODECFG says of them besides; all that are known
  * from before a restart (down) until it answers. malloc'ed; free with rmnodes_free. NULL, *count_out
  * 0: the configuration's nodes are all there are. */

@@ -169,6 +169,56 @@ class SlurmCase(GridCase):
         ran = self.rm.wait_job(job, "RUNNING")
         self.assertEqual(ran["NodeList"], "alpha[03-04]")
 
+    def test_gres_and_licences(self):
+        """What one job has of them the next waits for, by our decision: it is never handed to Slurm."""
+        gpus = self.sbatch("-N", 1, "-n", 1, "-t", 5, "--gres=gpu:2")
+        node = self.rm.wait_job(gpus, "RUNNING")["NodeList"]
+        other = self.rm.wait_job(self.sbatch("-n", 1, "-t", 5, "--gpus=2"), "RUNNING")["NodeList"]
+        self.assertEqual({node, other}, {"alpha03", "alpha04"})
+        third = self.sbatch("-n", 2, "-t", 5, "-N", 1, "--gpus-per-task=1")
+        licensed = self.sbatch("-n", 1, "-t", 5, "-L", "matlab:3,ansys")
+        self.rm.wait_job(licensed, "RUNNING")
+        more = self.sbatch("-n", 1, "-t", 5, "-L", "matlab:2")
+        detail = self.detail(self.nui_id(more))
+        self.assertIn("matlab", json.dumps(detail))
+        self.assertEqual(self.rm.job(more)["Partition"], "batch", "Slurm was asked in vain")
+        ident = self.nui_id(third)
+        self.assertEqual(self.queue()[ident]["section"], "idle")
+        self.assertEqual(self.rm.job(third)["Partition"], "batch", "Slurm was asked in vain")
+        self.rm.command("scancel", licensed, gpus)
+        self.rm.wait_job(more, "RUNNING")
+        self.assertEqual(self.rm.wait_job(third, "RUNNING")["NodeList"], node)
+        odd = self.sbatch("-H", "-N", 2, "-n", 2, "-t", 5, "--gpus=3")  # Slurm may have 1 here, 2 there
+        self.wait_said("job_not_schedulable", f"rm_job={odd} ", "3 gpu of the whole job")
+
+    def test_nodes_by_name(self):
+        """-w, more nodes than it names, -x."""
+        named = self.sbatch("-n", 1, "-t", 5, "-w", "alpha02")
+        self.assertEqual(self.rm.wait_job(named, "RUNNING")["NodeList"], "alpha02")
+        pair = self.sbatch("-N", 2, "-n", 2, "-t", 5, "-w", "alpha03", "-x", "alpha04")
+        first = self.rm.wait_job(pair, "RUNNING")["NodeList"]
+        self.assertIn(first, ("alpha[01,03]", "alpha[02-03]"))
+        without = self.sbatch("-n", 1, "-t", 5, "-x", "alpha[01-03]")
+        self.assertEqual(self.rm.wait_job(without, "RUNNING")["NodeList"], "alpha04")
+        self.assertIsNone(self.said("placed_otherwise"))
+        waits = self.sbatch("-n", 4, "-N", 1, "-t", 5, "-w", "alpha02")
+        ident = self.nui_id(waits)
+        self.assertEqual(self.queue()[ident]["section"], "idle")
+        self.assertEqual(self.rm.job(waits)["Partition"], "batch")
+        self.rm.command("scancel", named, pair)
+        self.assertEqual(self.rm.wait_job(waits, "RUNNING")["NodeList"], "alpha02")
+
+    def test_array_a_few_at_a_time(self):
+        """--array=0-2%1: one after the other, and Slurm is never asked for the second while one runs."""
+        array = self.sbatch("-n", 1, "-t", 5, "--array=0-2%1", script="#!/bin/sh\nsleep 2\n")
+        for task in range(3):
+            self.wait_said("job_ended", f"slurm_job={array}_{task} ", "how=exited")
+        self.assertIsNone(self.said("start_failed"))
+        runs = sorted((self.rm.job(f"{array}_{t}")["StartTime"], self.rm.job(f"{array}_{t}")["EndTime"])
+                      for t in range(3))
+        for (_, end), (start, _) in zip(runs, runs[1:]):
+            self.assertLessEqual(end, start)
+
     def test_dependency_begin_time_and_array(self):
         first = self.sbatch("-n", 1, "-t", 5, script="#!/bin/sh\nsleep 3\n")
         then = self.sbatch("-n", 1, "-t", 5, "-d", f"afterok:{first}", script="#!/bin/sh\ntrue\n")

@@ -281,6 +281,30 @@ static void nodes (void **state)
     json_decref (object);
 }
 
+static void generic_resources (void **state)
+{
+    static const struct {
+        const char *slurm, *ours;
+    } cases[] = {
+        {"", ""},
+        {"gpu", "gpu:1"},
+        {"gres:gpu:2", "gpu:2"},
+        {"gres/gpu=2", "gpu:2"},
+        {"gpu:tesla:2(S:0-1),gpu:kepler:1(S:0,1),nic:no_consume:1",
+         "gpu:3,gpu.tesla:2,gpu.kepler:1,nic:1,nic.no_consume:1"},
+        {"bandwidth:4K", "bandwidth:4096"},
+        {"bandwidth:999T", "bandwidth:16777216"},
+        {",:,(", ""},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct strbuf b = STRBUF_INIT;
+        slurm_gres (cases[i].slurm, &b);
+        assert_string_equal (strbuf_text (&b), cases[i].ours);
+        strbuf_free (&b);
+    }
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -293,6 +317,7 @@ int main (void)
         cmocka_unit_test (ends_are_told_apart),
         cmocka_unit_test (tasks_of_arrays),
         cmocka_unit_test (nodes),
+        cmocka_unit_test (generic_resources),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -1,0 +1,445 @@
+/* Reservations of ours that Slurm is to keep as well (rm_ops.reserve): what is wished is compared with
+ * what a look found, and scontrol makes up the difference; slurmrestd can only read them. So one that
+ * somebody deleted comes back, and one that was left by a daemon that was killed goes.
+ *
+ * They are FLEX: a job that names one may begin earlier, end later and use other cores of its nodes, so
+ * which cores Slurm chose does not matter to what was planned. IGNORE_JOBS: what runs there now was
+ * taken into account by us. A job leaves the reservation as soon as it runs, since Slurm deletes none that
+ * a job is in. */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "local/rm/slurm_i.h"
+#include "proto/base/clock.h"
+#include "proto/base/hostlist.h"
+#include "proto/base/strbuf.h"
+
+/* Slurm counts a job's time from when it started it, a moment after it was decided, and starts none
+ * that could reach into a reservation. */
+static const duration_us start_slack = 10 * US_PER_S, short_one = 60 * US_PER_S;
+
+struct slurm_resv {
+    struct slurm *slurm;
+    char name[SLURM_RESV_NAME_MAX];
+    /* what is wished */
+    bool wished;
+    time_us start, end;
+    char **host;
+    uint32_t *procs;
+    uint32_t host_count;
+    char user[SLURM_WORD_MAX];
+    /* what Slurm has */
+    bool there, same;
+    char *users; /* ",root,alice," */
+    uint64_t seen;
+    bool busy;    /* a command is under way */
+    bool refused; /* the last command failed: again after the next look */
+    bool mark; /* of one call */
+    UT_hash_handle hh;
+};
+
+static void hosts_free (struct slurm_resv *r)
+{
+    for (uint32_t i = 0; i < r->host_count; i++)
+        free (r->host[i]);
+    free (r->host);
+    free (r->procs);
+    r->host = NULL;
+    r->procs = NULL;
+    r->host_count = 0;
+}
+
+static void resv_free (struct slurm_resv *r)
+{
+    HASH_DEL (r->slurm->resvs, r);
+    hosts_free (r);
+    free (r->users);
+    free (r);
+}
+
+static struct slurm_resv *resv_get (struct slurm *slurm, const char *name)
+{
+    struct slurm_resv *r;
+    HASH_FIND_STR (slurm->resvs, name, r);
+    if (!r) {
+        r = calloc (1, sizeof *r);
+        assert (r);
+        r->slurm = slurm;
+        snprintf (r->name, sizeof r->name, "%s", name);
+        HASH_ADD_STR (slurm->resvs, name, r);
+    }
+    return r;
+}
+
+static bool user_in (const struct slurm_resv *r, const char *user)
+{
+    char word[SLURM_WORD_MAX + 2];
+    snprintf (word, sizeof word, ",%.60s,", user);
+    return r->users && strstr (r->users, word);
+}
+
+static void users_set (struct slurm_resv *r, const char *list)
+{
+    struct strbuf b = STRBUF_INIT;
+    strbuf_printf (&b, ",%s,", list);
+    strbuf_text (&b);
+    free (r->users);
+    r->users = strbuf_steal (&b);
+}
+
+/* --- what is wished ----------------------------------------------------------------------- */
+
+static bool wish_same (const struct slurm_resv *r, const struct rm_reservation *w)
+{
+    if (!r->wished || r->start != w->start || r->end != w->end || r->host_count != w->host_count)
+        return false;
+    for (uint32_t i = 0; i < w->host_count; i++)
+        if (strcmp (r->host[i], w->host[i]) != 0 || r->procs[i] != w->host_procs[i])
+            return false;
+    return true;
+}
+
+static void wish_take (struct slurm_resv *r, const struct rm_reservation *w)
+{
+    if (wish_same (r, w))
+        return;
+    hosts_free (r);
+    if (r->wished)
+        r->same = false; /* another one now; else what Slurm has is from before a restart */
+    r->wished = true;
+    r->refused = false;
+    r->start = w->start;
+    r->end = w->end;
+    snprintf (r->user, sizeof r->user, "%s", w->user ? w->user : "");
+    r->host = calloc (w->host_count, sizeof *r->host);
+    r->procs = calloc (w->host_count, sizeof *r->procs);
+    assert (r->host && r->procs);
+    for (uint32_t i = 0; i < w->host_count; i++) {
+        r->host[i] = strdup (w->host[i]);
+        r->procs[i] = w->host_procs[i];
+    }
+    r->host_count = w->host_count;
+}
+
+/* --- what Slurm has ----------------------------------------------------------------------- */
+
+/* Is that what is wished? Slurm says nothing of who made it. */
+static bool found_same (const struct slurm_resv *r, const json_t *o)
+{
+    const char *nodes, **name;
+    int64_t start, end;
+    uint32_t count;
+    time_us now = clock_now_us ();
+    if (slurm_int (o, r->name, "start_time", true, 0, &start, NULL) != 0 ||
+        slurm_int (o, r->name, "end_time", true, 0, &end, NULL) != 0 ||
+        slurm_text (o, r->name, "node_list", true, &nodes, NULL) != 0)
+        return false;
+    start *= US_PER_S;
+    end *= US_PER_S;
+    if ((start > now || r->start > now) &&
+        (start < r->start - US_PER_S || start > r->start + start_slack + US_PER_S))
+        return false;
+    if (r->end != TIME_US_MAX && (end < r->end - 2 * US_PER_S || end > r->end + 2 * US_PER_S))
+        return false;
+    struct arena *arena = arena_create (0);
+    bool same = hostlist_expand (nodes, arena, &name, &count, NULL) == 0 && count == r->host_count;
+    for (uint32_t i = 0; same && i < count; i++) {
+        bool ours = false;
+        for (uint32_t k = 0; k < r->host_count && !ours; k++)
+            ours = strcmp (name[i], r->host[k]) == 0;
+        same = ours;
+    }
+    arena_destroy (arena);
+    return same;
+}
+
+int slurm_resv_on_object (void *arg, const char *key, json_t *object, struct err *err)
+{
+    struct slurm *slurm = arg;
+    const char *name, *users;
+    if (strcmp (key, "reservations") != 0)
+        return 0;
+    if (slurm_text (object, "a reservation", "name", true, &name, err) != 0 ||
+        slurm_text (object, name, "users", false, &users, err) != 0)
+        return err->code;
+    if (strncmp (name, slurm->resv_prefix, strlen (slurm->resv_prefix)) != 0 ||
+        strlen (name) >= SLURM_RESV_NAME_MAX)
+        return 0; /* not ours */
+    struct slurm_resv *r = resv_get (slurm, name);
+    r->seen = slurm->resv_look;
+    if (r->busy)
+        return 0;
+    r->there = true;
+    users_set (r, users);
+    r->same = r->wished && (r->same || found_same (r, object));
+    return 0;
+}
+
+void slurm_resv_looked (struct slurm *slurm)
+{
+    struct slurm_resv *r, *next;
+    HASH_ITER (hh, slurm->resvs, r, next)
+    {
+        r->refused = false;
+        if (r->seen != slurm->resv_look && !r->busy)
+            r->there = false;
+    }
+    slurm_resv_settle (slurm);
+}
+
+/* --- what is done ------------------------------------------------------------------------- */
+
+struct resv_errand {
+    struct slurm *slurm;
+    char name[SLURM_RESV_NAME_MAX];
+    enum { RESV_CREATE, RESV_DELETE, RESV_JOIN } what;
+    char user[SLURM_WORD_MAX], key[JOBDIR_KEY_MAX];
+};
+
+static void on_resv_command (void *arg, int code, const char *text)
+{
+    struct resv_errand e = *(struct resv_errand *)arg;
+    struct slurm *slurm = e.slurm;
+    struct slurm_resv *r;
+    char quoted[300];
+    (void)text;
+    free (arg);
+    HASH_FIND_STR (slurm->resvs, e.name, r);
+    if (r) {
+        r->busy = false;
+        r->refused = code != 0 && e.what != RESV_JOIN;
+        if (code == 0 && e.what == RESV_CREATE) {
+            r->there = r->same = true;
+            users_set (r, e.user);
+        } else if (code == 0 && e.what == RESV_DELETE) {
+            r->there = false;
+        } else if (code == 0 && e.what == RESV_JOIN) {
+            struct strbuf b = STRBUF_INIT;
+            strbuf_printf (&b, "%s%s", r->users + 1, e.user);
+            users_set (r, strbuf_text (&b));
+            strbuf_free (&b);
+        }
+    }
+    if (code == 0 && e.what != RESV_JOIN)
+        log_event (slurm->log, LOG_LEVEL_INFO, "slurm",
+                   e.what == RESV_CREATE ? "reserved" : "unreserved", "reservation=%s",
+                   log_quote (e.name, quoted, sizeof quoted));
+    if (e.what == RESV_JOIN) {
+        struct slurm_job *job;
+        HASH_FIND (hh_id, slurm->by_id, e.key, strlen (e.key), job);
+        if (job) {
+            job->joining = false;
+            job->joined = true; /* or it goes without: Slurm will say */
+            slurm_job_settle (job);
+        }
+    }
+    slurm_resv_settle (slurm);
+}
+
+static struct resv_errand *errand_for (struct slurm_resv *r, int what, const char *user)
+{
+    struct resv_errand *e = calloc (1, sizeof *e);
+    assert (e);
+    e->slurm = r->slurm;
+    e->what = what;
+    memcpy (e->name, r->name, sizeof e->name);
+    snprintf (e->user, sizeof e->user, "%s", user);
+    r->busy = true;
+    return e;
+}
+
+static void delete_it (struct slurm_resv *r)
+{
+    char name[SLURM_RESV_NAME_MAX + 32];
+    snprintf (name, sizeof name, "reservationname=%s", r->name);
+    const char *args[] = {"scontrol", "delete", name, NULL};
+    slurm_command (r->slurm, args, on_resv_command, errand_for (r, RESV_DELETE, ""));
+}
+
+struct share {
+    const struct slurm_node *node;
+    uint32_t procs;
+};
+
+/* Slurm takes the numbers of cores in its own order of nodes. */
+static int share_order (const void *a, const void *b)
+{
+    const struct share *x = a, *y = b;
+    return x->node->order < y->node->order ? -1 : x->node->order > y->node->order;
+}
+
+/* "Nodes=n1,n2", and "CoreCnt=2,4" unless all of them are whole; false: Slurm does not have them all. */
+static bool nodes_text (const struct slurm_resv *r, struct strbuf *nodes, struct strbuf *cores)
+{
+    struct share *share = calloc (r->host_count + 1, sizeof *share);
+    bool whole = true, known = true;
+    assert (share);
+    for (uint32_t i = 0; known && i < r->host_count; i++) {
+        struct slurm_node *node;
+        HASH_FIND_STR (r->slurm->nodes, r->host[i], node);
+        known = node != NULL;
+        share[i] = (struct share){node, r->procs[i]};
+        whole &= known && r->procs[i] >= node->node.procs;
+    }
+    if (known)
+        qsort (share, r->host_count, sizeof *share, share_order);
+    strbuf_puts (nodes, "Nodes=");
+    strbuf_puts (cores, "CoreCnt=");
+    for (uint32_t i = 0; known && i < r->host_count; i++) {
+        const struct slurm_node *n = share[i].node;
+        uint32_t procs = share[i].procs < n->node.procs ? share[i].procs : n->node.procs;
+        strbuf_printf (nodes, "%s%s", i ? "," : "", n->node.name);
+        strbuf_printf (cores, "%s%u", i ? "," : "", (procs + n->threads - 1) / n->threads);
+    }
+    if (whole)
+        strbuf_clear (cores);
+    free (share);
+    return known;
+}
+
+static void create_it (struct slurm_resv *r)
+{
+    char name[SLURM_RESV_NAME_MAX + 32], start[48], end[48], users[SLURM_WORD_MAX + 16];
+    struct strbuf nodes = STRBUF_INIT, cores = STRBUF_INIT;
+    time_us now = clock_now_us (), from = r->start;
+    if (from > now && r->end - from > short_one)
+        from += start_slack;
+    snprintf (name, sizeof name, "reservationname=%s", r->name);
+    snprintf (start, sizeof start, "StartTime=uts%lld",
+              (long long)((from < now ? now : from) / US_PER_S));
+    if (r->end == TIME_US_MAX)
+        snprintf (end, sizeof end, "Duration=UNLIMITED");
+    else
+        snprintf (end, sizeof end, "EndTime=uts%lld",
+                  (long long)((r->end + US_PER_S - 1) / US_PER_S));
+    snprintf (users, sizeof users, "Users=%s%s%s", r->slurm->user, *r->user ? "," : "", r->user);
+    if (nodes_text (r, &nodes, &cores)) {
+        const char *args[] = {"scontrol", "create", "reservation", name,  start,
+                              end,        users,    "Flags=IGNORE_JOBS,FLEX",
+                              strbuf_text (&nodes), cores.len ? strbuf_text (&cores) : NULL, NULL};
+        slurm_command (r->slurm, args, on_resv_command,
+                       errand_for (r, RESV_CREATE, users + sizeof "Users=" - 1));
+    }
+    strbuf_free (&nodes);
+    strbuf_free (&cores);
+}
+
+/* A job that is being started inside it still needs it. */
+static bool needed (const struct slurm_resv *r)
+{
+    struct slurm_job *job, *next;
+    HASH_ITER (hh_id, r->slurm->by_id, job, next)
+    if (job->phase != PHASE_NONE && strcmp (job->reservation, r->name) == 0)
+        return true;
+    return false;
+}
+
+void slurm_resv_settle (struct slurm *slurm)
+{
+    struct slurm_resv *r, *next;
+    if (!slurm->resv_wished || !slurm->fresh)
+        return;
+    HASH_ITER (hh, slurm->resvs, r, next)
+    {
+        if (r->busy || r->refused)
+            continue;
+        if (r->there && (!r->wished || !r->same)) {
+            if (!needed (r))
+                delete_it (r);
+        } else if (!r->there && r->wished && r->end > clock_now_us () + US_PER_S) {
+            create_it (r);
+        } else if (!r->there && !r->wished) {
+            resv_free (r);
+        }
+    }
+}
+
+int slurm_reserve (void *self, const struct rm_reservation *list, uint32_t count, struct err *err)
+{
+    struct slurm *slurm = self;
+    struct slurm_resv *r, *next;
+    char name[SLURM_RESV_NAME_MAX];
+    if (slurm->observe)
+        return err_set (err, ERR_CONFLICT, "Slurm is only looked at (mode TEST)");
+    HASH_ITER (hh, slurm->resvs, r, next)
+    r->mark = false;
+    for (uint32_t i = 0; i < count; i++) {
+        snprintf (name, sizeof name, "%s%s", slurm->resv_prefix, list[i].name);
+        r = resv_get (slurm, name);
+        wish_take (r, &list[i]);
+        r->mark = true;
+    }
+    HASH_ITER (hh, slurm->resvs, r, next)
+    r->wished = r->mark;
+    slurm->resv_wished = true;
+    slurm_resv_settle (slurm);
+    return 0;
+}
+
+/* --- jobs inside -------------------------------------------------------------------------- */
+
+static bool hosts_touch (const struct slurm_resv *r, const char *hosts)
+{
+    for (uint32_t i = 0; i < r->host_count; i++) {
+        size_t len = strlen (r->host[i]);
+        for (const char *p = hosts; (p = strstr (p, r->host[i])); p += len)
+            if ((p == hosts || p[-1] == ',') && (p[len] == ',' || p[len] == 0))
+                return true;
+    }
+    return false;
+}
+
+/* Its own, else one that lies over its nodes while it could run: whoever chose the nodes knows that it
+ * may be there. */
+static struct slurm_resv *resv_for (const struct slurm_job *job)
+{
+    struct slurm *slurm = job->owner;
+    struct slurm_resv *r, *next, *over = NULL;
+    time_us from = job->launch_at ? job->launch_at : clock_now_us ();
+    char own[SLURM_RESV_NAME_MAX];
+    const char *number = strrchr (job->job_id, '.');
+    snprintf (own, sizeof own, "%s%.40s", slurm->resv_prefix, number ? number + 1 : "");
+    HASH_ITER (hh, slurm->resvs, r, next)
+    {
+        if (!r->there || !r->host_count || !job->hosts)
+            continue;
+        if (strcmp (r->name, own) == 0)
+            return r;
+        if (!over && r->start < from + job->walltime + 60 * US_PER_S && r->end > from &&
+            hosts_touch (r, job->hosts))
+            over = r;
+    }
+    return over;
+}
+
+bool slurm_resv_join (struct slurm_job *job)
+{
+    if (job->joining)
+        return false;
+    if (job->joined)
+        return true;
+    *job->reservation = 0;
+    struct slurm_resv *r = job->user ? resv_for (job) : NULL;
+    if (!r || user_in (r, job->user)) {
+        snprintf (job->reservation, sizeof job->reservation, "%s", r ? r->name : "");
+        return true;
+    }
+    char name[SLURM_RESV_NAME_MAX + 32], users[SLURM_WORD_MAX + 16];
+    snprintf (job->reservation, sizeof job->reservation, "%s", r->name);
+    snprintf (name, sizeof name, "reservationname=%s", r->name);
+    snprintf (users, sizeof users, "Users+=%s", job->user);
+    const char *args[] = {"scontrol", "update", name, users, NULL};
+    struct resv_errand *e = errand_for (r, RESV_JOIN, job->user);
+    memcpy (e->key, job->key, sizeof e->key);
+    job->joining = true;
+    slurm_command (job->owner, args, on_resv_command, e);
+    return false;
+}
+
+void slurm_resv_stop (struct slurm *slurm)
+{
+    struct slurm_resv *r, *next;
+    HASH_ITER (hh, slurm->resvs, r, next)
+    resv_free (r);
+}

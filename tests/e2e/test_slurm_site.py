@@ -1,0 +1,254 @@
+"""A site of its own over a real Slurm, without bank and metascheduler: reservations that Slurm keeps as
+well, policy on real jobs, ends that Slurm has forgotten, a first configuration, TEST beside Slurm."""
+import json
+import os
+import subprocess
+import sys
+import time
+import unittest
+
+from fixture import ROOT, main, wait_for
+from onesite import SiteCase, layout
+
+from grid import slurm as real
+
+LACKING = real.missing()
+
+GUARD = """
+import sys
+sys.path.insert(0, sys.argv[1])
+sys.dont_write_bytecode = True
+sys.stdin.read()  # until the test is gone
+from grid.slurm import Slurm
+Slurm(sys.argv[2]).stop()
+"""
+
+
+@unittest.skipIf(LACKING, f"Slurm's packages are not installed ({LACKING}): see deploy/packages")
+@unittest.skipIf(os.geteuid() != 0, "needs to be root: jobs of other accounts")
+class SlurmSite(SiteCase):
+    """Three nodes of four processors; c3 is Slurm's last choice by weight."""
+    nodes = [("c1", {"CPUs": 4, "RealMemory": 4000, "Weight": 20}),
+             ("c2", {"CPUs": 4, "RealMemory": 4000, "Weight": 10}),
+             ("c3", {"CPUs": 4, "RealMemory": 4000, "Weight": 30})]
+    options = {}
+    policy = ""
+    rm_words = "MIRROR=TRUE COMPLETIONS={rm.completions}"
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.user, cls.other = layout.account_of("alice"), layout.account_of("bob")
+        cls.rm = real.Slurm(cls.state / "slurm", nodes=cls.nodes,
+                            classes={"batch": "", "debug": "MaxTime=30"}, **cls.options)
+        cls.slurm_guard = subprocess.Popen(
+            [sys.executable, "-c", GUARD, str(ROOT / "deploy"), str(cls.rm.root)],
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True)
+        cls.addClassCleanup(cls.slurm_down)
+        cls.rm.make()
+        cls.rm.start()
+        cls.alpha = cls.site("alpha")
+        cls.configure()
+        cls.alpha.start()
+
+    @classmethod
+    def configure(cls, more="", mode="NORMAL"):
+        cls.alpha.write(f"SERVERMODE {mode}\nRMPOLLINTERVAL 2\nCGROUPS FALSE\nLOGLEVEL DEBUG\n"
+                        f"RMCFG[base] TYPE=SLURM SERVER={cls.rm.server} KEY={cls.rm.key} "
+                        f"CONF={cls.rm.conf} POLL=1 PATIENCE=20 {cls.rm_words.format(rm=cls.rm)}\n"
+                        f"{cls.policy}{more}")
+
+    @classmethod
+    def slurm_down(cls):
+        cls.rm.stop()
+        cls.slurm_guard.stdin.close()
+        cls.slurm_guard.wait(60)
+
+    def tearDown(self):
+        self.rm.start()
+        for user in (self.user, self.other):
+            self.rm.command("scancel", "-u", user)
+        wait_for("Slurm's queue to be empty",
+                 lambda: not self.rm.command("squeue", "-h", "-a").stdout.strip(), 60)
+        if self.alpha.process.pid() is None:
+            self.alpha.start()
+        wait_for("alpha's queue to be empty", lambda: self.queue() == {}, 60, self.alpha.log)
+
+    # ---- what is where
+
+    def queue(self):
+        done = self.alpha.nui("showq", "--json")
+        both = json.loads(done.stdout) if done.returncode == 0 else None
+        return both if both is None else {
+            row["job_id"]: {**row, "section": s} for s in ("active", "idle", "blocked") for row in both[s]}
+
+    def sbatch(self, *args, user=None, **options):
+        return self.rm.sbatch("-t", 5, "--chdir=/tmp", *args, user=user or self.user, **options)
+
+    def nui_id(self, job):
+        def known():
+            for ident in self.queue() or {}:
+                if self.data(self.alpha, "checkjob", ident)["job"]["rm_job_id"] == str(job):
+                    return ident
+            return None
+        return wait_for(f"alpha to know Slurm's job {job}", known, 40, self.alpha.log, 0.2)
+
+    def wait_logged(self, *words, seconds=40):
+        return wait_for(f"alpha to say {words}", lambda: self.alpha.logged(*map(str, words)), seconds,
+                        self.alpha.log)
+
+    def reservations(self):
+        """Slurm's, by name."""
+        found = {}
+        for line in self.rm.scontrol("show", "reservations", "-o").splitlines():
+            words = dict(w.split("=", 1) for w in line.split() if "=" in w)
+            if "ReservationName" in words:
+                found[words["ReservationName"]] = words
+        return found
+
+
+class Policy(SlurmSite):
+    policy = "NODEALLOCATIONPOLICY PRIORITY\n"
+
+    # ---- reservations
+
+    def test_reservation_is_kept_by_slurm_too(self):
+        """Nobody's scontrol takes the nodes; whom it admits is started inside it; it goes with ours, also
+        after a kill -9, and comes back when somebody deletes it."""
+        made = self.ok(self.alpha, "setres", "-u", self.user, "-s", "+0:00:00", "-d", "1:00:00",
+                       "-n", "maint", "c1")
+        name = "nui-alpha-" + made.split("'")[1]
+        there = wait_for("Slurm to have it", lambda: self.reservations().get(name), 30, self.alpha.log)
+        self.assertEqual(there["Nodes"], "c1")
+        # as an administrator would, past nui
+        stray = self.sbatch("-H", "-n", 1, "-w", "c1", user=self.other)
+        self.rm.scontrol("update", f"jobid={stray}", f"partition={real.HOLDING}")
+        self.rm.scontrol("release", stray)
+        wait_for("Slurm to say why not", lambda: "Reserved" in self.rm.job(stray)["Reason"], 30)
+        self.assertEqual(self.rm.job(stray)["JobState"], "PENDING")
+        self.rm.command("scancel", stray)
+        inside = self.sbatch("-n", 4, "-N", 1, "-w", "c1")
+        self.rm.wait_job(inside, "RUNNING")
+        wait_for("the job to have left it", lambda: self.rm.job(inside)["Reservation"] == "(null)", 20)
+        self.rm.command("scancel", inside)
+        self.rm.wait_job(inside, "CANCELLED")
+        self.rm.scontrol("delete", f"reservationname={name}")
+        wait_for("it to be back", lambda: self.reservations().get(name), 30, self.alpha.log)
+        self.alpha.process.stop(9)
+        self.rm.scontrol("create", "reservation", "reservationname=nui-alpha-left.1", "StartTime=now",
+                         "Duration=60", "Nodes=c2", "Users=root", "Flags=IGNORE_JOBS")
+        self.rm.scontrol("create", "reservation", "reservationname=theirs", "StartTime=now+60",
+                         "Duration=1", "Nodes=c3", "Users=root", "Flags=IGNORE_JOBS")
+        self.alpha.start()
+        wait_for("what nobody wants to be gone",
+                 lambda: set(self.reservations()) == {name, "theirs"}, 30, self.alpha.log)
+        self.rm.scontrol("delete", "reservationname=theirs")
+        self.ok(self.alpha, "releaseres", made.split("'")[1])
+        wait_for("it to be gone", lambda: not self.reservations(), 30, self.alpha.log)
+
+    # ---- policy on real jobs
+
+    def test_administrative_reservation(self):
+        """Jobs that it does not admit stay off its nodes, now and where they would run into it."""
+        made = self.ok(self.alpha, "setres", "-u", self.other, "-s", "+0:20:00", "-d", "1:00:00",
+                       "-n", "later", "c[1-3]")
+        long = self.sbatch("-n", 1, "-t", 40)
+        short = self.sbatch("-n", 1, "-t", 10)
+        self.rm.wait_job(short, "RUNNING")
+        admitted = self.sbatch("-n", 1, "-t", 40, user=self.other)
+        self.rm.wait_job(admitted, "RUNNING")
+        self.assertEqual(self.rm.job(long)["JobState"], "PENDING")
+        self.ok(self.alpha, "releaseres", made.split("'")[1])
+        self.rm.wait_job(long, "RUNNING")
+
+    def test_weight(self):
+        """The node of the least weight first, as Slurm would."""
+        order = [self.rm.wait_job(self.sbatch("-n", 4, "-N", 1), "RUNNING")["NodeList"] for _ in range(3)]
+        self.assertEqual(order, ["c2", "c1", "c3"])
+
+
+class Fairshare(SlurmSite):
+    policy = ("FSPOLICY DEDICATEDPS\nFSDEPTH 4\nFSINTERVAL 1:00:00\nFSWEIGHT 100\nFSUSERWEIGHT 100\n"
+              f"USERCFG[DEFAULT] FSTARGET=50\nBACKFILLPOLICY NONE\n")
+
+    def test_fairshare_and_start_of_both_in_turn(self):
+        """He who has used more waits for the other, also over kill -9 of slurmctld and of nui-local."""
+        full = self.sbatch("-n", 12)
+        self.rm.wait_job(full, "RUNNING")
+        heavy = self.sbatch("-n", 12)
+        self.nui_id(heavy)
+        light = self.sbatch("-n", 12, user=self.other)
+        known = time.time()
+        ids = [self.nui_id(j) for j in (heavy, light)]
+        wait_for("Slurm's state to be on disk", lambda: self.rm.saved() > known, 60)
+        self.rm.kill("slurmctld")
+        self.wait_logged("unreachable", "nothing is decided")
+        self.alpha.process.stop(9)
+        self.rm.start_ctld()
+        self.alpha.start()
+        wait_for("both to be there again", lambda: set(ids) <= set(self.queue() or {}), 60,
+                 self.alpha.log)
+        self.rm.command("scancel", full)
+        self.rm.wait_job(light, "RUNNING")
+        self.assertEqual(self.rm.job(heavy)["JobState"], "PENDING")
+        self.rm.command("scancel", light)
+        self.rm.wait_job(heavy, "RUNNING")
+
+
+class Forgotten(SlurmSite):
+    """Ends that Slurm does not know any more (a slurmctld started without its state knows none)."""
+
+    def away(self, during):
+        """nui-local is killed, `during` happens, Slurm forgets it all, nui-local comes back."""
+        settled = len(self.alpha.logged(" done starts="))
+        wait_for("a few polls", lambda: len(self.alpha.logged(" done starts=")) > settled + 1, 30)
+        self.alpha.process.stop(9)
+        got = during()
+        self.rm.kill("slurmctld")
+        self.rm.start_ctld(forget=True)
+        self.rm.wait_ready()
+        self.alpha.start()
+        return got
+
+    def strays(self):
+        """A job that nui knows ends; another comes, is started by hand and goes unseen."""
+        runs = self.sbatch("-n", 2, script="#!/bin/sh\nsleep 600\n")
+        self.rm.wait_job(runs, "RUNNING")
+        ident = self.nui_id(runs)
+
+        def during():
+            self.rm.command("scancel", runs)
+            self.rm.wait_job(runs, "CANCELLED")
+            unseen = self.sbatch("-N", 2, "-n", 5, "-A", "phys", "-J", "past us",
+                                 script="#!/bin/sh\nsleep 2\nexit 3\n")
+            self.rm.scontrol("update", f"jobid={unseen}", f"partition={real.HOLDING}")
+            ended = self.rm.wait_job(unseen, "FAILED")
+            self.recorded(unseen)
+            # what a user could write there himself is not believed
+            made_up = self.sbatch("-n", 1, "-J", "x EndTime=2026-01-01T00:00:00", script="#!/bin/sh\ntrue\n")
+            self.rm.scontrol("update", f"jobid={made_up}", f"partition={real.HOLDING}")
+            self.rm.wait_job(made_up, "COMPLETED")
+            self.recorded(made_up)
+            return unseen, ended
+        unseen, ended = self.away(during)
+        self.wait_logged("svc job_ended", f"job={ident} ", "how=cancelled")
+        self.wait_logged("slurm job_ended", f"slurm_job={unseen} ", "how=exited exit_code=3")
+        self.wait_logged("caught_up", "unseen_jobs=1")
+        ends = len(self.alpha.logged(" svc job_ended "))
+        self.alpha.process.stop(9)  # what is billed is not billed again
+        self.alpha.start()
+        self.wait_logged("caught_up", "unseen_jobs=")
+        self.rm.wait_job(self.sbatch("-n", 1, script="#!/bin/sh\ntrue\n"), "COMPLETED")
+        wait_for("that to be known", lambda: len(self.alpha.logged(" svc job_ended ")) > ends, 30)
+        self.assertEqual(len(self.alpha.logged(" svc job_ended ")), ends + 1)
+        return ended
+
+    def recorded(self, job):
+        wait_for("Slurm to record it", lambda: f"JobId={job} " in self.rm.completions.read_text(), 30)
+
+    def test_from_the_completion_file(self):
+        self.strays()
+
+
+if __name__ == "__main__":
+    main()
