@@ -1,6 +1,8 @@
 /* nui-local: the local scheduler of one site. The only place that knows how its parts are wired. */
 #include <stdlib.h>
+#include <string.h>
 
+#include "local/rm/from_slurm.h"
 #include "local/svc/svc.h"
 #include "proto/rpc/daemon.h"
 
@@ -74,6 +76,8 @@ static const struct daemon_ops ops = {
 int main (int argc, char **argv)
 {
     struct program program = {.mode = -1};
+    if (argc > 1 && strcmp (argv[1], "--from-slurm") == 0)
+        return from_slurm_main (argc - 1, argv + 1);
     cred_names_init (&program.names);
     int code = daemon_main (&ops, &program, argc, argv);
     cred_names_free (&program.names);
