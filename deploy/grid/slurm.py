@@ -42,7 +42,7 @@ SlurmdPidFile={root}/run/slurmd.%n.pid
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 JobAcctGatherType=jobacct_gather/none
-AccountingStorageType=accounting_storage/none
+{accounting}
 AccountingStoreFlags=job_comment
 JobCompType=jobcomp/filetxt
 JobCompLoc={root}/jobcomp
@@ -66,7 +66,29 @@ MaxArraySize=20001
 MaxJobCount=50000
 {nodes}
 {partitions}
+{more}
 """
+
+DBD_CONF = """\
+AuthType=auth/munge
+AuthInfo=socket={root}/munge/munge.socket
+DbdHost=localhost
+DbdAddr=127.0.0.1
+DbdPort={dbd_port}
+SlurmUser={user}
+LogFile={root}/log/slurmdbd.log
+PidFile={root}/run/slurmdbd.pid
+StorageType=accounting_storage/mysql
+StorageHost=127.0.0.1
+StoragePort={sql_port}
+StorageUser=root
+StorageLoc=slurm_acct
+"""
+ACCOUNTING = ("AccountingStorageType=accounting_storage/slurmdbd\nAccountingStorageHost=127.0.0.1\n"
+              "AccountingStoragePort={dbd_port}\nAccountingStoragePass={root}/munge/munge.socket")
+# a database server without its client's tools: its tables are made by hand
+MARIADB, MARIADB_TABLES = "/usr/sbin/mariadbd", Path("/usr/share/mysql")
+SLURMDBD = "/usr/sbin/slurmdbd"
 
 JOB_SUBMIT = """\
 -- Keeps users out of the partition in which nui-local starts jobs.
@@ -97,8 +119,13 @@ def missing():
     return " ".join(lost)
 
 
+def missing_accounting():
+    """The same for accounting=True."""
+    return " ".join(p for p in (MARIADB, SLURMDBD) if not os.access(p, os.X_OK)) or missing()
+
+
 class Slurm:
-    """nodes: [(name, {"CPUs": 4, "RealMemory": 4000, "Feature": "big", "Gres": "gpu:2"})].
+    """accounting=True: with slurmdbd over a MariaDB of its own. nodes: [(name, {"CPUs": 4, "RealMemory": 4000, "Feature": "big", "Gres": "gpu:2"})].
     classes: {partition: "its words in slurm.conf"}, the first is the default one."""
 
     def __init__(self, directory, nodes=None, classes=None, name="nui", **options):
@@ -111,6 +138,9 @@ class Slurm:
         self.ports_file = self.run / "ports"
         self.ports = [int(p) for p in self.ports_file.read_text().split()] \
             if self.ports_file.exists() else []
+        self.accounting = options.get("accounting", False)
+        self.ports_wanted = len(self.nodes) + (4 if self.accounting else 2)
+        self.sql = Process("mariadbd", self.run / "mariadbd.process", self.log / "mariadbd.log")
         self.restd = Process("slurmrestd", self.run / "slurmrestd.process", self.log / "slurmrestd.log")
         self.completions = self.root / "jobcomp"
 
@@ -132,8 +162,8 @@ class Slurm:
         if not self.key.exists():
             self.secret(self.key, os.urandom(32))
             self.secret(self.etc / "munge.key", os.urandom(1024))
-        if len(self.ports) != len(self.nodes) + 2:
-            self.ports = free_ports(len(self.nodes) + 2)
+        if len(self.ports) != self.ports_wanted:
+            self.ports = free_ports(self.ports_wanted)
             self.ports_file.write_text(" ".join(map(str, self.ports)) + "\n")
         (self.run / "nodes").write_text(" ".join(n for n, _ in self.nodes) + "\n")
         self.write()
@@ -161,12 +191,18 @@ class Slurm:
                             f"File={self.root}/dev/{kind}[0-{int(count or 1) - 1}]\n")
         state = self.options.get("class_state", "DOWN")
         first = next(iter(self.classes))
+        accounting = "AccountingStorageType=accounting_storage/none"
+        if self.accounting:
+            words = {"dbd_port": self.ports[-2], "sql_port": self.ports[-1], "root": self.root,
+                     "user": pwd.getpwuid(os.geteuid()).pw_name}
+            accounting = ACCOUNTING.format(**words)
+            self.secret(self.etc / "slurmdbd.conf", DBD_CONF.format(**words).encode())
         parts = [f"PartitionName={c} Nodes=ALL State={state}{' Default=YES' if c == first else ''} {w}"
                  for c, w in self.classes.items()]
         parts.append(f"PartitionName={HOLDING} Nodes=ALL State=UP Hidden=YES")
         self.conf.write_text(CONF.format(
             name=self.name, host=host, user=pwd.getpwuid(os.geteuid()).pw_name, root=self.root,
-            ctld_port=self.ports[0], nodes="\n".join(nodes), partitions="\n".join(parts),
+            more=self.options.get("more", ""), accounting=accounting, ctld_port=self.ports[0], nodes="\n".join(nodes), partitions="\n".join(parts),
             licences=self.options.get("licences", "matlab:4,ansys:2"),
             min_job_age=self.options.get("min_job_age", 300),
             slurmd_timeout=self.options.get("slurmd_timeout", 30),
@@ -197,11 +233,42 @@ class Slurm:
              f"--log-file={self.log}/munged.log", f"--seed-file={self.root}/munge/seed",
              "--num-threads=2"], "munged", self.log / "munged.log", env=self.environment()) \
             if self.pid("munged") is None else None
+        if self.accounting:
+            self.start_dbd()
         self.start_ctld()
         for name, _ in self.nodes:
             self.start_slurmd(name)
         self.start_restd()
         self.wait_ready()
+
+    def start_dbd(self):
+        """MariaDB, slurmdbd, and the cluster in it."""
+        if self.sql.pid() is None:
+            data = self.root / "sql"
+            own = ["--no-defaults", f"--user={pwd.getpwuid(os.geteuid()).pw_name}", f"--datadir={data}",
+                   "--skip-grant-tables", "--innodb-buffer-pool-size=32M",
+                   "--innodb-flush-log-at-trx-commit=0"]
+            if not data.exists():
+                (data / "mysql").mkdir(parents=True)
+                tables = "use mysql;\n" + "".join((MARIADB_TABLES / f"mysql_system_tables{part}.sql").read_text()
+                                                  for part in ("", "_data"))
+                done = subprocess.run([MARIADB, *own, "--bootstrap"], input=tables, text=True,
+                                      capture_output=True, timeout=300)
+                if done.returncode:
+                    raise Failure(f"mariadbd --bootstrap: {done.stderr[-400:]}")
+            self.sql.start([MARIADB, *own, f"--socket={self.run}/sql.socket", "--bind-address=127.0.0.1",
+                            f"--pid-file={self.run}/sql.pid", f"--port={self.ports[-1]}"])
+            wait_for("MariaDB to listen", lambda: self.listening(self.ports[-1]), 60, self.sql.log)
+        if self.pid("slurmdbd") is None:
+            run([SLURMDBD], "slurmdbd", self.log / "slurmdbd.log", env=self.environment())
+            wait_for("slurmdbd to listen", lambda: self.listening(self.ports[-2]), 60,
+                     self.log / "slurmdbd.log")
+            self.command("sacctmgr", "-i", "add", "cluster", self.name)
+
+    @staticmethod
+    def listening(port):
+        with socket.socket() as s:
+            return s.connect_ex(("127.0.0.1", port)) == 0
 
     def start_ctld(self, forget=False):
         """forget: without the jobs, nodes' states and reservations that it wrote down."""
@@ -235,10 +302,7 @@ class Slurm:
                 all(s in ("idle", "mix", "alloc", "drain", "drng") for s in states.values())
         wait_for("every slurmd to answer slurmctld", ready, seconds, self.log / "slurmctld.log", 0.1)
 
-        def listening():
-            with socket.socket() as s:
-                return s.connect_ex(("127.0.0.1", self.ports[1])) == 0
-        wait_for("slurmrestd to listen", listening, seconds, self.restd.log)
+        wait_for("slurmrestd to listen", lambda: self.listening(self.ports[1]), seconds, self.restd.log)
 
     def pid(self, name):
         """Of a daemon that writes a pid file, while it lives and is ours."""
@@ -290,9 +354,11 @@ class Slurm:
                 except ProcessLookupError:
                     pass
         nodes = (self.run / "nodes").read_text().split() if (self.run / "nodes").exists() else []
-        for name in ("slurmctld", *(f"slurmd.{n}" for n in nodes), "munged"):
+        for name in ("slurmctld", *(f"slurmd.{n}" for n in nodes), "slurmdbd", "munged"):
             if not self.end(name):
                 forced.append(name)
+        if self.sql.pid() is not None and not self.sql.stop():
+            forced.append("mariadbd")
         return forced
 
     def running_ids(self):

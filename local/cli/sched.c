@@ -60,6 +60,11 @@ static void status_text (const Nui__Local__V1__ScheduleReply *r, struct strbuf *
     for (size_t i = 0; i < r->n_acts; i++)
         strbuf_printf (out, "%s %s\n", strcmp (r->mode, "TEST") == 0 ? "would" : "asks to",
                        r->acts[i]);
+    if (r->started > 0)
+        strbuf_printf (out, "started there since: %llu, as here would be: %llu\n",
+                       (unsigned long long)r->started, (unsigned long long)r->alike);
+    for (size_t i = 0; i < r->n_differences; i++)
+        strbuf_printf (out, "%s\n", r->differences[i]);
 }
 
 void schedctl_text (const Nui__Local__V1__ScheduleReply *r, int act, struct strbuf *out)
@@ -96,6 +101,16 @@ void schedctl_text (const Nui__Local__V1__ScheduleReply *r, int act, struct strb
     }
 }
 
+/* "a; b", nothing for none. */
+static void cell_list (struct table *t, char *const *list, size_t count)
+{
+    struct strbuf b = STRBUF_INIT;
+    for (size_t i = 0; i < count; i++)
+        strbuf_printf (&b, "%s%s", i ? "; " : "", list[i]);
+    table_text (t, count ? strbuf_text (&b) : NULL);
+    strbuf_free (&b);
+}
+
 static struct table *sched_table (const Nui__Local__V1__ScheduleReply *r)
 {
     static const struct table_column columns[] = {
@@ -109,6 +124,9 @@ static struct table *sched_table (const Nui__Local__V1__ScheduleReply *r)
         {"interval", "Interval", TABLE_DURATION, 0},
         {"over", "Over", TABLE_BOOL, 0},
         {"acts", "Acts", TABLE_TEXT, 0},
+        {"started", "Started", TABLE_INT, 0},
+        {"alike", "Alike", TABLE_INT, 0},
+        {"differences", "Differences", TABLE_TEXT, 0},
     };
     struct table *t = table_create (columns, sizeof columns / sizeof *columns);
     table_text (t, r->mode);
@@ -123,11 +141,10 @@ static struct table *sched_table (const Nui__Local__V1__ScheduleReply *r)
     cell_moment (t, r->now_us);
     table_duration (t, r->interval_us);
     table_bool (t, r->over);
-    struct strbuf acts = STRBUF_INIT;
-    for (size_t i = 0; i < r->n_acts; i++)
-        strbuf_printf (&acts, "%s%s", i ? "; " : "", r->acts[i]);
-    table_text (t, r->n_acts ? strbuf_text (&acts) : NULL);
-    strbuf_free (&acts);
+    cell_list (t, r->acts, r->n_acts);
+    table_int (t, (int64_t)r->started);
+    table_int (t, (int64_t)r->alike);
+    cell_list (t, r->differences, r->n_differences);
     table_end_row (t);
     return t;
 }

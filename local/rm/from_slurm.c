@@ -255,8 +255,8 @@ static void priority_write (struct source *s)
             printf ("FSINTERVAL %lld\nFSDEPTH 8\nFSDECAY 0.707\n", (long long)half / 2);
     }
     setting (s, "SchedulerType", v);
-    printf ("BACKFILLPOLICY %s\nRESERVATIONDEPTH 1\n",
-            strcmp (v, "sched/backfill") == 0 ? "FIRSTFIT" : "NONE");
+    printf ("BACKFILLPOLICY %s\n",
+            strcmp (v, "sched/backfill") == 0 ? "FIRSTFIT\nRESERVATIONDEPTH 1" : "NONE");
 }
 
 /* Fields of `sacctmgr -nP`. */
@@ -439,9 +439,11 @@ int from_slurm_main (int argc, char **argv)
         qos_write (&s);
         associations_write (&s);
     }
-    if (!ok)
-        fprintf (stderr, "nui-local: Slurm cannot be read (scontrol): %s\n",
-                 strbuf_text (&s.config)[0] ? strbuf_text (&s.config) : "nothing was said");
+    if (!ok) {
+        const char *said = strbuf_text (&s.config);
+        fprintf (stderr, "nui-local: Slurm cannot be read with scontrol: %.*s\n", (int)strcspn (said, "\n"),
+                 *said ? said : "nothing was said");
+    }
     strbuf_free (&s.config);
     if (fflush (stdout) != 0 || ferror (stdout)) {
         fprintf (stderr, "nui-local: the configuration cannot be written: %s\n", strerror (errno));

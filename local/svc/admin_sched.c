@@ -138,6 +138,13 @@ void admin_schedule (void *self, struct rpccall *call, const ProtobufCMessage *r
     while (reply.n_acts < ACTS_MAX &&
            (acts[reply.n_acts] = (char *)mode_act (svc, (uint32_t)reply.n_acts)))
         reply.n_acts++;
+    char *differences[ACTS_MAX];
+    reply.differences = differences;
+    while (reply.n_differences < ACTS_MAX &&
+           (differences[reply.n_differences] =
+                (char *)mode_difference (svc, (uint32_t)reply.n_differences)))
+        reply.n_differences++;
+    mode_compared (svc, &reply.started, &reply.alike);
     rpccall_reply (call, &reply.base);
     if (r->act == ACT (KILL))
         daemon_stop (svc->daemon, NULL);

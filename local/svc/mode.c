@@ -11,7 +11,10 @@
 #include "proto/base/clock.h"
 #include "proto/base/strbuf.h"
 
-enum { LINE_MAX_BYTES = 256 };
+enum { LINE_MAX_BYTES = 256, DIFFERENCES_MAX = 1000 };
+
+/* Two schedulers that look at the same queue do not look at the same moment. */
+static const duration_us same_moment = 30 * US_PER_S;
 
 time_us svc_now (const struct svc *svc)
 {
@@ -25,6 +28,7 @@ struct act {
     char *text;
     enum act_state state;
     time_us declined_at;
+    time_us first; /* when it was wanted first */
     uint64_t pass; /* that wanted it last */
     uint64_t order;
     UT_hash_handle hh;
@@ -38,6 +42,9 @@ struct mode {
     const struct act *asked; /* the question on the terminal */
     struct event *input;
     bool nobody; /* no answer can come */
+    time_us began;
+    char *difference[DIFFERENCES_MAX]; /* a ring */
+    uint64_t difference_count, started, alike;
     char line[LINE_MAX_BYTES];
     size_t line_len;
 };
@@ -64,6 +71,7 @@ static struct act *act_of (struct mode *mode, char *text)
         assert (act);
         act->text = text;
         act->order = ++mode->order;
+        act->first = svc_now (mode->svc);
         HASH_ADD_KEYPTR (hh, mode->acts, act->text, strlen (act->text), act);
         log_event (mode->svc->log, LOG_LEVEL_INFO, "mode", mode->asks ? "asks" : "would",
                    "act=\"%s\"", act->text);
@@ -218,6 +226,7 @@ int mode_create (struct svc *svc, const struct settings *settings, struct err *e
         return err_set (err, ERR_NOMEM, "mode: no memory");
     mode->svc = svc;
     mode->asks = kind == MODE_INTERACTIVE;
+    mode->began = svc_now (svc);
     if (!mode->asks)
         return 0;
     mode->input = event_new (svc->base, STDIN_FILENO, EV_READ | EV_PERSIST, on_input, mode);
@@ -236,6 +245,8 @@ void mode_destroy (struct mode *mode)
         act_forget (mode, act);
     if (mode->input)
         event_free (mode->input);
+    for (uint32_t i = 0; i < DIFFERENCES_MAX; i++)
+        free (mode->difference[i]);
     free (mode);
 }
 
@@ -273,6 +284,102 @@ const char *mode_act (const struct svc *svc, uint32_t at)
         if (act->state == ACT_OPEN && at-- == 0)
             return act->text;
     return NULL;
+}
+
+/* --- beside another scheduler ------------------------------------------------------------- */
+
+/* Each node's name of "n1:2,n2:1", in order. */
+static char *names_of (const char *placement)
+{
+    struct strbuf b = STRBUF_INIT;
+    for (const char *p = placement; p && *p; p = strchr (p, ',') ? strchr (p, ',') + 1 : NULL)
+        strbuf_printf (&b, "%s%.*s", b.len ? "," : "", (int)strcspn (p, ":,"), p);
+    strbuf_text (&b);
+    return strbuf_steal (&b);
+}
+
+static bool same_names (const char *a, const char *b)
+{
+    if (strlen (a) != strlen (b))
+        return false;
+    for (const char *p = a; *p; p += strcspn (p, ","), p += *p == ',') {
+        size_t len = strcspn (p, ",");
+        const char *q = b;
+        while (*q && !(strncmp (q, p, len) == 0 && (q[len] == ',' || q[len] == 0))) {
+            q += strcspn (q, ",");
+            q += *q == ',';
+        }
+        if (!*q)
+            return false;
+    }
+    return true;
+}
+
+/* The start of this job that is wanted, with its nodes; NULL: none is. */
+static const struct act *start_wanted (const struct mode *mode, const char *id, const char **nodes_out)
+{
+    char prefix[SITE_ID_MAX + 32];
+    int len = snprintf (prefix, sizeof prefix, "start job %s on node list ", id);
+    for (const struct act *act = mode->acts; act; act = act->hh.next)
+        if (strncmp (act->text, prefix, (size_t)len) == 0) {
+            *nodes_out = act->text + len;
+            return act;
+        }
+    return NULL;
+}
+
+bool mode_started_there (struct svc *svc, const struct site_job *job, const char *placement,
+                         time_us start)
+{
+    struct mode *mode = svc->mode;
+    char id[SITE_ID_MAX], *text;
+    const char *wanted = NULL;
+    if (!mode || mode->asks)
+        return false;
+    if (start < mode->began)
+        return true; /* it ran before anybody compared */
+    char *nodes = names_of (placement);
+    const struct act *act = start_wanted (mode, site_id (svc, job->rec.number, id), &wanted);
+    if (!act && svc->pass_at <= job->taken) {
+        free (nodes);
+        return true; /* it was started before a pass here saw it */
+    }
+    bool late = act && start - act->first > same_moment;
+    mode->started++;
+    if (act && !late && same_names (wanted, nodes)) {
+        mode->alike++;
+        free (nodes);
+        return true;
+    }
+    if (!act)
+        text = words ("job %s was started on %s, and would wait here%s%s", id, nodes,
+                      job->rec.reason_text && *job->rec.reason_text ? ": " : "",
+                      job->rec.reason_text ? job->rec.reason_text : "");
+    else if (late)
+        text = words ("job %s was started on %s, %lld s after it would have been here on %s", id, nodes,
+                      (long long)((start - act->first) / US_PER_S), wanted);
+    else
+        text = words ("job %s was started on %s, and would have been on %s", id, nodes, wanted);
+    log_event (svc->log, LOG_LEVEL_INFO, "mode", "differs", "text=\"%s\"", text);
+    char **slot = &mode->difference[mode->difference_count++ % DIFFERENCES_MAX];
+    free (*slot);
+    *slot = text;
+    free (nodes);
+    return true;
+}
+
+void mode_compared (const struct svc *svc, uint64_t *started_out, uint64_t *alike_out)
+{
+    *started_out = svc->mode ? svc->mode->started : 0;
+    *alike_out = svc->mode ? svc->mode->alike : 0;
+}
+
+const char *mode_difference (const struct svc *svc, uint32_t at)
+{
+    const struct mode *mode = svc->mode;
+    uint64_t count = mode ? mode->difference_count : 0;
+    uint64_t kept = count < DIFFERENCES_MAX ? count : DIFFERENCES_MAX;
+    return at < kept ? mode->difference[(count - kept + at) % DIFFERENCES_MAX] : NULL;
 }
 
 int mode_may_start (const struct svc *svc, struct err *err)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "local/svc/mode.h"
 #include "local/svc/native.h"
 #include "proto/base/clock.h"
 
@@ -159,6 +160,7 @@ static int create (struct svc *svc, const struct rm_native *n, struct arena *are
     rec.array_limit = n->array_limit;
     struct site_job *job = svc_job_add (svc, &rec, &spec);
     jobspec_free (&spec);
+    job->taken = svc_now (svc);
     job->rm = (struct store_rm_job){.submit = n->submit, .native = true};
     snprintf (job->rm.rm_id, sizeof job->rm.rm_id, "%s", n->rm_id);
     rc = svc_cluster_submit (svc, job, err);
@@ -382,11 +384,13 @@ void native_started (struct svc *svc, struct site_job *job, const struct rm_even
     time_us now = svc_now (svc);
     uint32_t procs;
     struct allocation a = allocation_of (svc, job, event->placement, &procs);
-    log_event (svc->log, LOG_LEVEL_WARN, "svc", "started_without_us",
-               "job=%s rm_job=%s nodes=%s reason=\"somebody made the resource manager start a job "
-               "that was not due; it is left running and will be charged\"",
-               site_id (svc, job->rec.number, id), job->rm.rm_id,
-               event->placement ? event->placement : "");
+    site_id (svc, job->rec.number, id);
+    bool beside = mode_started_there (svc, job, event->placement, event->status->start);
+    if (!beside)
+        log_event (svc->log, LOG_LEVEL_WARN, "svc", "started_without_us",
+                   "job=%s rm_job=%s nodes=%s reason=\"somebody made the resource manager start a job "
+                   "that was not due; it is left running and will be charged\"",
+                   id, job->rm.rm_id, event->placement ? event->placement : "");
     if (cluster_job_start (svc->cluster, core_id, &a, event->status->start, now, &err) != 0 ||
         cluster_job_running (svc->cluster, core_id, event->status->start, now, &err) != 0)
         log_event (svc->log, LOG_LEVEL_WARN, "svc", "nodes_not_taken", "job=%s error=\"%s\"", id,
@@ -401,7 +405,7 @@ void native_started (struct svc *svc, struct site_job *job, const struct rm_even
     int rc = svc_begin (svc, &err);
     if (rc == 0)
         rc = svc_job_write (svc, job, true, NULL, 0, &err);
-    if (rc == 0)
+    if (rc == 0 && !beside)
         rc = local_store_audit (svc->store, now, "resource-manager", job->rec.reason_text, &err);
     svc_commit (svc, rc, &err);
     output_job_changed (svc, job->rec.number);

@@ -86,6 +86,7 @@ struct site_job {
     struct store_rm_job rm;           /* what the resource manager calls it; rm_id "": nothing yet */
     bool suspended;                   /* there, by somebody else */
     time_us suspended_since;
+    time_us taken;                    /* when the resource manager told of it; 0: before a restart */
     bool batch_pushed;                /* a batch hold of ours stands there as an administrator's */
     UT_hash_handle hh;      /* by rec.number */
 };

@@ -2,6 +2,7 @@
 well, policy on real jobs, ends that Slurm has forgotten, a first configuration, TEST beside Slurm."""
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -212,7 +213,7 @@ class Forgotten(SlurmSite):
         self.alpha.start()
         return got
 
-    def strays(self):
+    def strays(self, unseen_jobs):
         """A job that nui knows ends; another comes, is started by hand and goes unseen."""
         runs = self.sbatch("-n", 2, script="#!/bin/sh\nsleep 600\n")
         self.rm.wait_job(runs, "RUNNING")
@@ -227,7 +228,7 @@ class Forgotten(SlurmSite):
             ended = self.rm.wait_job(unseen, "FAILED")
             self.recorded(unseen)
             # what a user could write there himself is not believed
-            made_up = self.sbatch("-n", 1, "-J", "x EndTime=2026-01-01T00:00:00", script="#!/bin/sh\ntrue\n")
+            made_up = self.sbatch("-n", 1, "-J", "x EndTime=2026-01-01T00:00:00", script="#!/bin/sh\nsleep 1\n")
             self.rm.scontrol("update", f"jobid={made_up}", f"partition={real.HOLDING}")
             self.rm.wait_job(made_up, "COMPLETED")
             self.recorded(made_up)
@@ -235,7 +236,7 @@ class Forgotten(SlurmSite):
         unseen, ended = self.away(during)
         self.wait_logged("svc job_ended", f"job={ident} ", "how=cancelled")
         self.wait_logged("slurm job_ended", f"slurm_job={unseen} ", "how=exited exit_code=3")
-        self.wait_logged("caught_up", "unseen_jobs=1")
+        self.wait_logged("caught_up", f"unseen_jobs={unseen_jobs}")
         ends = len(self.alpha.logged(" svc job_ended "))
         self.alpha.process.stop(9)  # what is billed is not billed again
         self.alpha.start()
@@ -249,7 +250,89 @@ class Forgotten(SlurmSite):
         wait_for("Slurm to record it", lambda: f"JobId={job} " in self.rm.completions.read_text(), 30)
 
     def test_from_the_completion_file(self):
-        self.strays()
+        self.strays(1)
+
+
+@unittest.skipIf(real.missing_accounting(), f"not installed: {real.missing_accounting()} (see deploy/packages)")
+class Accounting(Forgotten):
+    """Slurm with slurmdbd over a MariaDB, and with its own scheduler for one partition."""
+    options = {"accounting": True, "scheduler": "sched/backfill", "priority": "priority/multifactor",
+               "more": "PriorityWeightAge=1000\nPriorityWeightQOS=500\nPriorityWeightFairShare=2000\n"
+                       "PriorityDecayHalfLife=7-0\nPriorityMaxAge=7-0"}
+    rm_words = "SACCT=TRUE"
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        for words in (["add", "account", "phys", "Fairshare=3", "GrpTRES=cpu=8"],
+                      ["add", "account", "chem", "Fairshare=1"],
+                      ["add", "qos", "gold", "Priority=50", "MaxJobsPU=3"],
+                      ["add", "user", cls.user, "account=phys", "MaxJobs=5"],
+                      ["modify", "user", cls.user, "set", "qos+=gold"]):
+            done = cls.rm.command("sacctmgr", "-i", *words)
+            assert done.returncode == 0, done.stderr
+
+    def recorded(self, job):
+        wait_for("slurmdbd to know its end", lambda: re.match(
+            r"\d{4}-", self.rm.command("sacct", "-nPXj", job, "-o", "End").stdout), 30)
+
+    def test_from_the_completion_file(self):
+        """Here: from sacct, which cannot be made to say what it should not."""
+        self.strays(2)
+
+    def test_first_configuration(self):
+        """What --from-slurm writes passes --check and runs in TEST beside Slurm's own scheduler, where
+        schedctl tells what differs."""
+        done = self.rm.command(self.programs["nui-local"], "--from-slurm", "--grid", layout.GRID, "--server",
+                               self.rm.server, "--keys", self.state / "keys")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for line in ("CLASSCFG[debug] MAX.WCLIMIT=1800", "QOSCFG[gold] PRIORITY=50 MAXJOB[USER]=3",
+                     "ACCOUNTCFG[phys] FSTARGET=75.00 MAXPROC=8", "ACCOUNTCFG[chem] FSTARGET=25.00",
+                     f"USERCFG[{self.user}] MAXJOB=5 QLIST=gold:normal", "BACKFILLPOLICY FIRSTFIT",
+                     "NODEALLOCATIONPOLICY PRIORITY", "SERVERMODE TEST", "QOSWEIGHT 5.000000",
+                     "FSUSERWEIGHT 10.000000", "#   c2 CPUTot=4 RealMemory=4000 Weight=10",
+                     "#   LicenseName=ansys Total=2 Used=0 Free=2 Reserved=0 Remote=no"):
+            self.assertIn(line, done.stdout.splitlines())
+        self.assertIn("SACCT=TRUE", done.stdout)
+        self.assertEqual(done.stderr, "")
+        test = self.site("test", "nui")
+        test.write("")
+        own = {line.split()[0] for line in test.config.read_text().splitlines()}
+        written = [line for line in done.stdout.splitlines() if line.split(" ")[0] not in own]
+        test.config.write_text(test.config.read_text() + "\n".join(written) +
+                               "\nRMPOLLINTERVAL 2\nRMCFG[slurm] POLL=1\n")
+        checked = subprocess.run([self.programs["nui-local"], "--check", "--config", test.config],
+                                 text=True, capture_output=True, check=False)
+        self.assertEqual(checked.returncode, 0, checked.stderr)
+        self.assertIn("is good", checked.stdout)
+        self.assertNotIn("has no effect", checked.stderr)
+        self.alpha.process.stop()  # Slurm is on its own now
+        test.start()
+        wait_for("it to see Slurm", lambda: test.logged("slurm reached"), 60, test.log)
+        # held by the limit of 8 processors here, which Slurm was not told to enforce
+        jobs = [self.sbatch("-A", "phys", "-n", 4, "-N", 1)
+                for _ in range(3)]
+        wait_for("it to want two of them",
+                 lambda: self.ok(test, "schedctl").count("would start job") == 2, 60, test.log)
+        for job in jobs:  # what its own scheduler would do
+            self.rm.scontrol("update", f"jobid={job}", f"partition={real.HOLDING}")
+        for job in jobs:
+            self.rm.wait_job(job, "RUNNING")
+        said = wait_for("it to compare", lambda: [
+            line for line in self.ok(test, "schedctl").splitlines() if "would wait here" in line], 60, test.log)
+        self.assertEqual(len(said), 1)
+        self.assertIn("started there since: 3, as here would be: ", self.ok(test, "schedctl"))
+        [data] = self.data(test, "schedctl")
+        self.assertEqual(data["started"], 3)
+        self.assertIn("would wait here", data["differences"])
+        self.assertFalse(test.logged("started_without_us"))
+        test.stop()
+
+    def test_not_a_slurm(self):
+        done = subprocess.run([self.programs["nui-local"], "--from-slurm", "--bin", "/nonexistent"], text=True,
+                              capture_output=True, check=False)
+        self.assertEqual((done.returncode, done.stdout, len(done.stderr.splitlines())), (1, "", 1))
+        self.assertIn("Slurm cannot be read", done.stderr)
 
 
 if __name__ == "__main__":
