@@ -152,7 +152,10 @@ static void conclude (struct request *r)
     char first[120];
     snprintf (first, sizeof first, "%s", strbuf_text (&r->head));
     first[strcspn (first, "\r\n")] = 0;
-    if (r->answer.code != 0) {
+    if (status == 404 && r->answer.number == 0) { /* whatever its body is */
+        r->answer.code = 0;
+        fail (r, ERR_NOT_FOUND, "slurmrestd does not know what was asked for (HTTP 404)");
+    } else if (r->answer.code != 0) {
     } else if (status == 304) {
         r->answer.unchanged = true;
     } else if (status == 401 || strstr (strbuf_text (&r->head), "Authentication failure")) {
@@ -165,7 +168,7 @@ static void conclude (struct request *r)
     } else if (status != 200) {
         char text[200];
         snprintf (text, sizeof text, "slurmrestd answered HTTP %ld: %s", status, first);
-        fail (r, status == 404 ? ERR_NOT_FOUND : ERR_INVALID, text);
+        fail (r, ERR_INVALID, text);
     } else if (!r->plain && !r->split.done) {
         fail (r, ERR_UNAVAILABLE, "slurmrestd's answer ended early");
     }

@@ -35,7 +35,7 @@ struct slurm_resv {
     uint64_t seen;
     bool busy;    /* a command is under way */
     bool refused; /* the last command failed: again after the next look */
-    bool mark; /* of one call */
+    bool mark;    /* of one call */
     UT_hash_handle hh;
 };
 
@@ -172,7 +172,7 @@ int slurm_resv_on_object (void *arg, const char *key, json_t *object, struct err
         return 0;
     r->there = true;
     users_set (r, users);
-    r->same = r->wished && (r->same || found_same (r, object));
+    r->same = r->wished && found_same (r, object);
     return 0;
 }
 
