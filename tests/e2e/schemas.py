@@ -30,7 +30,8 @@ SUMMARY = ("site:s time:t active_for:d started_time:t since_time:t iteration:i e
            "avg_xfactor:n max_xfactor:n avg_bypass:n max_bypass:i ph_dedicated:n ph_total:n ph_preempted:n "
            "procs_active:i procs:i nodes_active:i nodes:i wc_accuracy:n efficiency:n min_utilization:n? "
            "min_utilization_iteration:i backlog_hours:n avg_backlog_hours:n")
-SCHEDULE = ("mode:s iteration:i stopped:b stop_at:i? stop_time:t? resume_time:t? time:t interval:d over:b acts:s?")
+SCHEDULE = ("mode:s iteration:i stopped:b stop_at:i? stop_time:t? resume_time:t? time:t interval:d over:b acts:s? "
+            "started:i alike:i differences:s?")
 PART = "value:n percent:n"
 START = "job_id:s procs:i walltime:d start_time:t completion_time:t reason:s?"
 CHANGE, OBJECT = "job_id:s done:b", "name:s attribute:s value:s done:b"
