@@ -97,6 +97,8 @@ static void candidates_gather (struct fill *f)
 
     f->list = arena_alloc (p->scratch, (p->count + 1) * sizeof *f->list);
     f->count = 0;
+    if (p->c->up_free > 0)
+        space_now_all (p);
     for (uint32_t i = p->first_free; i < p->count && p->c->up_free > 0; i++) {
         uint32_t slot = p->order[i];
         const struct job_hot *hot = row_at (p, i);

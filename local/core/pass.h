@@ -135,6 +135,9 @@ void space_start_at (struct pass *p, uint32_t slot, const struct allocation *a,
 /* Tasks of the shape that could start now, if only for a moment Exact at the
  * time of the call; cached per shape until the next start. */
 uint64_t space_now (struct pass *p, uint32_t shape);
+/* Asks that for all that wait, one access class after the other: to see with the eyes of another class
+ * costs more than to count. Changes no answer. */
+void space_now_all (struct pass *p);
 /* Are there too few processors or tasks free even for a moment? Several reqs: false. */
 bool space_lacks (struct pass *p, const struct job_hot *row);
 /* Are there too few licences free at this moment? */

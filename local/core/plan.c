@@ -493,6 +493,7 @@ static void waiting_reasons (struct pass *p)
     p->planner->head = p->head;
     p->planner->have_common = p->plain && p->room != ROOM_TIMELINE;
     p->planner->have = p->c->up_free;
+    space_now_all (p);
     for (uint32_t i = p->first_free; i < p->count; i++) {
         uint32_t shape = row_at (p, i)->shape;
         if (p->mark[i] != MARK_WAITS || lacks_licences (p, i))

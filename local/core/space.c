@@ -266,6 +266,37 @@ uint64_t space_now (struct pass *p, uint32_t shape)
     return s->now_count;
 }
 
+void space_now_all (struct pass *p)
+{
+    const struct cluster *c = p->c;
+    uint32_t classes = c->access ? c->access->class_count : 0, count = 0;
+    uint32_t *at, *list;
+    bool *wanted;
+
+    if (p->room != ROOM_TIMELINE || c->access == NULL || c->access->count == 0)
+        return;
+    at = arena_array (p->scratch, classes + 1, sizeof *at);
+    wanted = arena_array (p->scratch, c->shape_count + 1, sizeof *wanted);
+    for (uint32_t i = p->first_free; i < p->count; i++) {
+        uint32_t shape = row_at (p, i)->shape;
+        if (shape == SLOT_NONE || wanted[shape] ||
+            (p->mark[i] != MARK_WAITS && p->mark[i] != MARK_SOFT))
+            continue;
+        wanted[shape] = true;
+        at[c->shape[shape].access + 1]++;
+        count++;
+    }
+    for (uint32_t k = 0; k < classes; k++)
+        at[k + 1] += at[k];
+    list = arena_array (p->scratch, count + 1, sizeof *list);
+    for (uint32_t shape = 0; shape < c->shape_count; shape++) {
+        if (wanted[shape])
+            list[at[c->shape[shape].access]++] = shape;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        (void)space_now (p, list[i]);
+}
+
 bool space_unlicensed (const struct pass *p, uint32_t slot, const struct job_hot *row)
 {
     const struct job *job;

@@ -11,6 +11,13 @@
 
 enum { USERS = 400, GROUPS = 20, ACCOUNTS = 60, CLASSES = 5, QOSES = 4 };
 
+/* What else the site has: reservations with ACLs (each for one account, on a few processors of a few
+ * nodes), node sets (switches) of which one job in ten wants one, licences that one in ten wants. */
+struct guards {
+    uint32_t reservations, sets, licences;
+};
+static const struct guards none = {0, 0, 0}, guarded = {1000, 200, 20};
+
 struct bench {
     struct cred_names names;
     struct policy *policy;
@@ -18,6 +25,8 @@ struct bench {
     struct arena *arena;
     uint64_t seed;
     uint64_t next_id;
+    struct guards guards;
+    uint32_t nodeset;
     uint64_t hash; /* of all plans: the same before and after whatever made it quicker */
     time_us now;
 };
@@ -113,6 +122,69 @@ static void nodes_add (struct bench *b, uint32_t nodes)
     }
 }
 
+static void die_of (const struct err *err)
+{
+    fprintf (stderr, "%s\n", err->text);
+    exit (1);
+}
+
+/* One switch for so many neighbours each. */
+static void switches_add (struct bench *b, uint32_t nodes)
+{
+    struct nodeset all = {.policy = NODESET_ONEOF, .attribute = NODESET_SWITCH, .mandatory = true};
+    struct switch_spec *list = calloc (b->guards.sets, sizeof *list);
+    struct node_id *node = malloc (nodes * sizeof *node);
+    struct err err = {0};
+    uint32_t each = nodes / b->guards.sets;
+
+    assert (list && node && each > 0);
+    for (uint32_t n = 0; n < nodes; n++)
+        node[n] = (struct node_id){n};
+    for (uint32_t i = 0; i < b->guards.sets; i++)
+        list[i] = (struct switch_spec){0, each, node + i * each};
+    if (cluster_switches_set (b->c, list, b->guards.sets, b->now, &err) != 0 ||
+        cluster_nodeset_define (b->c, &all, &b->nodeset, &err) != 0)
+        die_of (&err);
+    free (list);
+    free (node);
+}
+
+/* Half of them stand, half begin within a week; each for a day to a week. */
+static void reservations_add (struct bench *b, uint32_t nodes)
+{
+    for (uint32_t i = 0; i < b->guards.reservations; i++) {
+        struct acl_entry acl = {.type = CRED_ACCOUNT, .value = 1 + i % ACCOUNTS};
+        struct req req = {.tasks = 8};
+        struct rsv_spec spec = {.id = {i + 1}, .kind = RSV_ADMIN, .req_count = 1, .req = &req,
+                                .acl_count = 1, .acl = &acl, .placed = true};
+        struct placement item[8];
+        struct allocation a = {8, item};
+        struct err err = {0};
+        req.task.v[RES_PROCS] = 4;
+        spec.start = b->now + (i % 2 ? (time_us)(1 + draw (b, 167)) * 3600 * US_PER_S : 0);
+        spec.end = spec.start + (time_us)(24 + draw (b, 144)) * 3600 * US_PER_S;
+        for (uint32_t k = 0; k < 8; k++)
+            item[k] = (struct placement){{(i * 8 + k) % nodes}, 1, 0};
+        if (cluster_rsv_create (b->c, &spec, &a, b->now, &err) != 0)
+            die_of (&err);
+    }
+}
+
+static void guards_add (struct bench *b, uint32_t nodes)
+{
+    int32_t total[LICENCES_MAX];
+    struct err err = {0};
+
+    for (uint32_t k = 0; k < b->guards.licences; k++)
+        total[k] = 200 + (int32_t)draw (b, 800);
+    if (b->guards.licences &&
+        cluster_licences_set (b->c, total, b->guards.licences, b->now, &err) != 0)
+        die_of (&err);
+    if (b->guards.sets)
+        switches_add (b, nodes);
+    reservations_add (b, nodes);
+}
+
 /* Mixed shapes: serial, threaded, parallel by node, with memory, with features. */
 static void submit (struct bench *b, bool small)
 {
@@ -132,6 +204,14 @@ static void submit (struct bench *b, bool small)
         req.tasks_per_node = 2;
         req.tasks = (req.tasks + 1) / 2 * 2;
     }
+    struct licence licence = {0, 1};
+    if (b->guards.licences && draw (b, 10) == 0) {
+        licence.kind = (uint32_t)draw (b, b->guards.licences);
+        spec.licence = &licence;
+        spec.licence_count = 1;
+    }
+    if (b->guards.sets && draw (b, 10) == 0)
+        req.nodeset = b->nodeset;
     spec.submit = b->now - (time_us)draw (b, 500000) * US_PER_S;
     spec.walltime_limit = (duration_us)(1 + draw (b, 96)) * 900 * US_PER_S;
     spec.cred[CRED_USER] = 1 + (uint32_t)draw (b, USERS);
@@ -195,9 +275,11 @@ struct figures {
     uint64_t hash;
 };
 
-static struct figures measure (uint32_t nodes, uint32_t idle, uint32_t running, uint32_t depth)
+static struct figures measure (uint32_t nodes, uint32_t idle, uint32_t running, uint32_t depth,
+                               const struct guards *guards)
 {
-    struct bench b = {.seed = 11, .next_id = 1, .now = INT64_C (1700000000) * US_PER_S};
+    struct bench b = {.seed = 11, .next_id = 1, .now = INT64_C (1700000000) * US_PER_S,
+                      .guards = *guards};
     struct figures f = {0};
     struct plan plan;
 
@@ -206,6 +288,7 @@ static struct figures measure (uint32_t nodes, uint32_t idle, uint32_t running, 
     b.arena = arena_create (0);
     b.c = cluster_create (b.policy, NULL, NULL);
     nodes_add (&b, nodes);
+    guards_add (&b, nodes);
     for (uint32_t i = 0; i < running; i++)
         submit (&b, true);
     (void)pass (&b, &plan);
@@ -229,27 +312,40 @@ static struct figures measure (uint32_t nodes, uint32_t idle, uint32_t running, 
 
 static void show (uint32_t nodes, uint32_t idle, uint32_t running, uint32_t depth)
 {
-    struct figures f = measure (nodes, idle, running, depth);
+    struct figures f = measure (nodes, idle, running, depth, &none);
 
     printf ("%8u %9u %8u %6u %11.2f %11.2f %11.2f %8.0f\n", nodes, idle, f.running, depth,
             f.fill_ms, f.full_ms, f.after_end_ms, f.memory_mb);
     fflush (stdout);
 }
 
-int main (int argc, char **argv)
+static void against_floors (const char *what, const struct guards *guards)
 {
-    static const uint32_t idle[] = {1000, 10000, 100000, 1000000};
-    static const uint32_t nodes[] = {100, 1000, 10000, 100000};
-    struct figures f = measure (10000, 100000, 8000, 100);
+    struct figures f = measure (10000, 100000, 8000, 100, guards);
 
-    printf ("one pass, everything on: 10,000 nodes x 16, 100,000 idle, %u running, depth 100\n",
+    printf ("one pass, everything on%s: 10,000 nodes x 16, 100,000 idle, %u running, depth 100\n", what,
             f.running);
     printf ("  filling pass %.1f ms; full pass %.1f ms (floor 200, ratio %.1f); after one end "
             "%.1f ms (floor 20, ratio %.1f); %.0f MB (floor 1024, ratio %.1f)\n",
             f.fill_ms, f.full_ms, 200 / f.full_ms, f.after_end_ms, 20 / f.after_end_ms,
             f.memory_mb, 1024 / f.memory_mb);
     printf ("  hash of the plans %016llx\n", (unsigned long long)f.hash);
+    fflush (stdout);
+}
+
+/* bench_pass: all; quick: against the floors only; guarded: with reservations, node sets, licences */
+int main (int argc, char **argv)
+{
+    static const uint32_t idle[] = {1000, 10000, 100000, 1000000};
+    static const uint32_t nodes[] = {100, 1000, 10000, 100000};
+    bool only_guarded = argc > 1 && strcmp (argv[1], "guarded") == 0;
+
+    if (!only_guarded)
+        against_floors ("", &none);
     if (argc > 1 && strcmp (argv[1], "quick") == 0)
+        return 0;
+    against_floors (", 1,000 reservations with ACLs, 200 node sets, 20 licences", &guarded);
+    if (only_guarded)
         return 0;
     printf ("%8s %9s %8s %6s %11s %11s %11s %8s\n", "nodes", "idle", "running", "depth",
             "filling ms", "full ms", "one end ms", "max MB");
