@@ -25,7 +25,7 @@ struct pg_fixture {
     char dir[256], bin[256], data[300], log[300];
     char conninfo[DATABASES_MAX][512];
     unsigned databases;
-    bool sync;
+    bool sync, archive;
     pid_t pid;
 };
 
@@ -81,12 +81,17 @@ static bool wait_ok (pid_t pid)
 
 static bool start_server (struct pg_fixture *pg)
 {
-    char program[320], sockdir[320], conninfo[512];
+    char program[320], sockdir[320], conninfo[512], archive[320];
     snprintf (program, sizeof (program), "%s/postgres", pg->bin);
     snprintf (sockdir, sizeof (sockdir), "unix_socket_directories=%s", pg->dir);
+    snprintf (archive, sizeof (archive), "archive_command=cp %%p %s/wal/%%f", pg->dir);
     const char *const argv[] = {program,
                                 "-D",
                                 pg->data,
+                                "-c",
+                                pg->archive ? "archive_mode=on" : "archive_mode=off",
+                                "-c",
+                                archive,
                                 "-c",
                                 sockdir,
                                 "-c",
@@ -117,11 +122,11 @@ static bool start_server (struct pg_fixture *pg)
     return true;
 }
 
-struct pg_fixture *pg_fixture_start (bool sync)
+/* A fixture without a server; NULL after a sentence. */
+static struct pg_fixture *fixture_new (bool sync)
 {
     struct pg_fixture *pg = calloc (1, sizeof (*pg));
     const char *tmp = getenv ("TMPDIR");
-    char program[320];
     assert (pg);
     pg->sync = sync;
     if (!find_bin (pg->bin, sizeof (pg->bin))) {
@@ -138,6 +143,19 @@ struct pg_fixture *pg_fixture_start (bool sync)
     }
     snprintf (pg->data, sizeof (pg->data), "%s/data", pg->dir);
     snprintf (pg->log, sizeof (pg->log), "%s/log", pg->dir);
+    return pg;
+}
+
+static struct pg_fixture *start_new (bool sync, bool archive)
+{
+    struct pg_fixture *pg = fixture_new (sync);
+    char program[320], wal[300];
+    if (!pg)
+        return NULL;
+    pg->archive = archive;
+    snprintf (wal, sizeof (wal), "%s/wal", pg->dir);
+    if (archive && (mkdir (wal, 0777) != 0 || chmod (wal, 0777) != 0))
+        abort ();
     snprintf (program, sizeof (program), "%s/initdb", pg->bin);
     const char *const argv[] = {program, "-D", pg->data, "-U",   "bank",       "-A",
                                 "trust", "-N", "-E",     "UTF8", "--locale=C", NULL};
@@ -147,6 +165,52 @@ struct pg_fixture *pg_fixture_start (bool sync)
         return NULL;
     }
     return pg;
+}
+
+struct pg_fixture *pg_fixture_start (bool sync)
+{
+    return start_new (sync, false);
+}
+
+struct pg_fixture *pg_fixture_start_archiving (void)
+{
+    return start_new (false, true);
+}
+
+bool pg_fixture_backup (struct pg_fixture *pg)
+{
+    char program[320], target[300];
+    snprintf (program, sizeof (program), "%s/pg_basebackup", pg->bin);
+    snprintf (target, sizeof (target), "%s/backup", pg->dir);
+    const char *const argv[] = {program, "-h",   pg->dir, "-U",     "bank",
+                                "-D",    target, "-X",    "stream", "--checkpoint=fast",
+                                NULL};
+    return wait_ok (run (pg, argv));
+}
+
+struct pg_fixture *pg_fixture_from_backup (struct pg_fixture *from, const char *signal_file,
+                                           const char *settings)
+{
+    struct pg_fixture *pg = fixture_new (false);
+    char script[2048];
+    if (!pg)
+        return NULL;
+    snprintf (script, sizeof (script),
+              "cp -a '%s/backup' '%s' && touch '%s/%s' && printf '%%s\\n' \"restore_command = 'cp "
+              "%s/wal/%%f %%p'\" \"%s\" >> '%s/postgresql.auto.conf'",
+              from->dir, pg->data, pg->data, signal_file, from->dir, settings, pg->data);
+    const char *const argv[] = {"/bin/sh", "-c", script, NULL};
+    if (!wait_ok (run (pg, argv)) || !start_server (pg)) {
+        fprintf (stderr, "pg_fixture: see %s\n", pg->log);
+        pg_fixture_stop (pg);
+        return NULL;
+    }
+    return pg;
+}
+
+const char *pg_fixture_dir (const struct pg_fixture *pg)
+{
+    return pg->dir;
 }
 
 static int remove_one (const char *path, const struct stat *st, int flag, struct FTW *ftw)

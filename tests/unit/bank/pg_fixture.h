@@ -25,4 +25,13 @@ long long pg_fixture_number (PGconn *conn, const char *sql);
 void pg_fixture_crash (struct pg_fixture *pg);
 bool pg_fixture_again (struct pg_fixture *pg);
 
+/* A server that archives what it writes, so that it can be backed up and restored to a moment. */
+struct pg_fixture *pg_fixture_start_archiving (void);
+bool pg_fixture_backup (struct pg_fixture *pg); /* once */
+/* Another server from the backup of one that archives: signal_file "recovery.signal" or
+ * "standby.signal", settings as lines of postgresql.conf (in single quotes where any). */
+struct pg_fixture *pg_fixture_from_backup (struct pg_fixture *from, const char *signal_file,
+                                           const char *settings);
+const char *pg_fixture_dir (const struct pg_fixture *pg); /* where its socket is: "host" */
+
 #endif

@@ -1,0 +1,244 @@
+/* The operations manual rehearsed: a backup restored to a moment, a standby that takes over and a
+ * primary that comes back too late, a full disk. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "proto/base/clock.h"
+#include "tests/unit/bank/bankrig.h"
+#include "tests/unit/bank/pg_fixture.h"
+
+#define ALICE "nui://test/user/alice"
+#define CREDIT MICRO_PER_CREDIT
+
+static void expect (struct bankrig *rig, struct ledger_request req, const char *text)
+{
+    struct answer a = bankrig_ask (rig, &req);
+    assert_string_equal (a.err.text, "");
+    assert_string_equal (a.text, text);
+}
+
+static void must_run (PGconn *sql, const char *text)
+{
+    PGresult *res = PQexec (sql, text);
+    ExecStatusType status = PQresultStatus (res);
+    if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK)
+        fail_msg ("%s: %s", text, PQerrorMessage (sql));
+    PQclear (res);
+}
+
+static void found (struct bankrig *rig)
+{
+    expect (rig, req_project (rig, "physics"), "done project.1");
+    expect (rig, req_user (rig, ALICE), "done user.1");
+    expect (rig, req_member (rig, "physics", ALICE), "done membership.1");
+    expect (rig, req_account (rig, "phys", "physics", NULL, 0), "done account.4");
+    expect (rig, req_rate (rig, "alpha", 1000000), "done alpha.1");
+    expect (rig, req_deposit (rig, "phys", 1000 * CREDIT, 0, 0), "done alloc.5");
+}
+
+static void books_balance (PGconn *sql)
+{
+    assert_int_equal (
+        0, pg_fixture_number (
+               sql, "SELECT count (*) FROM balance b WHERE posted <> coalesce ((SELECT "
+                    "sum (amount) FROM entry e WHERE e.allocation_id = b.allocation_id "
+                    "AND layer = 'P'), 0) OR held <> coalesce ((SELECT sum (amount) FROM "
+                    "entry e WHERE e.allocation_id = b.allocation_id AND layer = 'H'), 0)"));
+    assert_int_equal (
+        0, pg_fixture_number (sql, "SELECT count (*) FROM (SELECT first_op, lag (first_op + "
+                                   "ops) OVER (ORDER BY number) AS due FROM block) x WHERE "
+                                   "first_op <> due"));
+}
+
+static void database_at (const struct pg_fixture *pg, char conninfo[512])
+{
+    snprintf (conninfo, 512, "host=%s dbname=ledger user=bank", pg_fixture_dir (pg));
+}
+
+/* Somebody with the superuser's rights destroys the ledger; it is restored to just before. */
+static void point_in_time (void **state)
+{
+    (void)state;
+    struct bankrig rig;
+    struct pg_fixture *pg = pg_fixture_start_archiving (), *restored;
+    char conninfo[512];
+    assert_non_null (pg);
+    bankrig_open (&rig, pg_fixture_database (pg, "ledger"));
+    assert_true (bankrig_wait_up (&rig, true));
+    found (&rig);
+    database_at (pg, conninfo);
+    PGconn *sql = pg_fixture_connect (conninfo);
+    assert_true (pg_fixture_backup (pg));
+    /* After the backup: what only the archive has. */
+    struct ledger_request hold = req_hold (&rig, "alpha", "a.1", "phys", ALICE, 1, 100);
+    expect (&rig, hold, "granted hold.1 100000000 phys");
+    char *segment =
+        pg_fixture_value (sql, "SELECT pg_walfile_name (pg_create_restore_point ('before'))");
+    must_run (sql, "SET session_replication_role = replica; DELETE FROM entry; DELETE FROM hold; "
+                   "UPDATE balance SET held = 0");
+    must_run (sql, "SELECT pg_switch_wal ()");
+    char archived[160];
+    snprintf (archived, sizeof (archived),
+              "SELECT count (*) FROM pg_stat_archiver WHERE last_archived_wal >= '%s'", segment);
+    free (segment);
+    time_us deadline = clock_monotonic_us () + 120 * US_PER_S;
+    while (pg_fixture_number (sql, archived) == 0 && clock_monotonic_us () < deadline)
+        nanosleep (&(struct timespec){0, 50000000}, NULL);
+    PQfinish (sql);
+    pg_fixture_crash (pg);
+    restored = pg_fixture_from_backup (pg, "recovery.signal",
+                                       "recovery_target_name = 'before'\n"
+                                       "recovery_target_action = 'promote'");
+    assert_non_null (restored);
+    struct bankrig again;
+    database_at (restored, conninfo);
+    sql = pg_fixture_connect (conninfo);
+    deadline = clock_monotonic_us () + 120 * US_PER_S;
+    while (pg_fixture_number (sql, "SELECT pg_is_in_recovery ()::int") &&
+           clock_monotonic_us () < deadline)
+        nanosleep (&(struct timespec){0, 50000000}, NULL);
+    bankrig_open (&again, conninfo);
+    assert_true (bankrig_wait_up (&again, true));
+    books_balance (sql);
+    /* What was acknowledged up to then is there: the same request gets its answer. */
+    expect (&again, hold, "granted hold.1 100000000 phys");
+    again.keys = 1000;
+    expect (&again, req_charge (&again, "alpha", "a.1", "hold.1", 1, clock_now_us (), 60, true),
+            "charged 60000000 total 60000000 released 40000000 phys acked 0");
+    books_balance (sql);
+    PQfinish (sql);
+    bankrig_close (&again);
+    bankrig_close (&rig);
+    pg_fixture_stop (restored);
+    pg_fixture_stop (pg);
+}
+
+static void on_tick (evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    (void)arg;
+}
+
+static void turn (struct bankrig *rig, long ms)
+{
+    struct event *tick = event_new (rig->base, -1, 0, on_tick, NULL);
+    struct timeval tv = {0, ms * 1000};
+    event_add (tick, &tv);
+    event_base_loop (rig->base, EVLOOP_ONCE);
+    event_free (tick);
+}
+
+/* A standby that has all that was acknowledged takes over; the primary, back from the dead, can
+ * acknowledge nothing alone. */
+static void standby (void **state)
+{
+    (void)state;
+    struct bankrig rig, other;
+    struct pg_fixture *pg = pg_fixture_start_archiving (), *second;
+    char conninfo[512], both[1024], settings[512];
+    assert_non_null (pg);
+    const char *first = pg_fixture_database (pg, "ledger");
+    assert_true (pg_fixture_backup (pg));
+    snprintf (settings, sizeof (settings),
+              "primary_conninfo = 'host=%s user=bank application_name=second'",
+              pg_fixture_dir (pg));
+    second = pg_fixture_from_backup (pg, "standby.signal", settings);
+    assert_non_null (second);
+    database_at (pg, conninfo);
+    PGconn *sql = pg_fixture_connect (conninfo);
+    must_run (sql, "ALTER SYSTEM SET synchronous_standby_names = 'second'");
+    must_run (sql, "SELECT pg_reload_conf ()");
+    bankrig_open (&rig, first);
+    assert_true (bankrig_wait_up (&rig, true));
+    found (&rig);
+    struct ledger_request hold = req_hold (&rig, "alpha", "a.1", "phys", ALICE, 1, 100);
+    expect (&rig, hold, "granted hold.1 100000000 phys");
+    /* A second bank waits while the first has the lock, wherever it would be let in. */
+    snprintf (both, sizeof (both),
+              "host=%s,%s dbname=ledger user=bank target_session_attrs=read-write",
+              pg_fixture_dir (pg), pg_fixture_dir (second));
+    bankrig_open (&other, both);
+    for (int i = 0; i < 10; i++)
+        turn (&other, 50);
+    assert_false (other.up);
+    PQfinish (sql);
+    /* The first machine dies: bank and database. */
+    bankrig_close (&rig);
+    pg_fixture_crash (pg);
+    database_at (second, conninfo);
+    sql = pg_fixture_connect (conninfo);
+    must_run (sql, "SELECT pg_promote ()");
+    assert_true (bankrig_wait_up (&other, true));
+    expect (&other, hold, "granted hold.1 100000000 phys");
+    other.keys = 1000;
+    expect (&other, req_hold (&other, "alpha", "a.2", "phys", ALICE, 1, 900),
+            "granted hold.2 900000000 phys");
+    books_balance (sql);
+    /* The dead one comes back with its bank: nothing that it writes is acknowledged. */
+    assert_true (pg_fixture_again (pg));
+    bankrig_open (&rig, first);
+    struct ledger_request late = req_hold (&other, "alpha", "a.3", "phys", ALICE, 1, 900);
+    struct answer a = {0};
+    time_us deadline = clock_monotonic_us () + 120 * US_PER_S;
+    while (!rig.up && clock_monotonic_us () < deadline)
+        turn (&rig, 50);
+    assert_true (rig.up);
+    bankrig_send (&rig, &late, &a);
+    for (int i = 0; i < 40 && !a.given; i++)
+        turn (&rig, 50);
+    assert_false (a.given && a.err.code == 0);
+    bankrig_close (&rig);
+    PQfinish (sql);
+    bankrig_close (&other);
+    pg_fixture_stop (second);
+    pg_fixture_stop (pg);
+}
+
+/* PostgreSQL says that there is no room: nothing is acknowledged, nothing half written, and the
+ * same request is good later. */
+static void full_disk (void **state)
+{
+    (void)state;
+    struct bankrig rig;
+    struct pg_fixture *pg = pg_fixture_start (false);
+    assert_non_null (pg);
+    const char *conninfo = pg_fixture_database (pg, "ledger");
+    bankrig_open (&rig, conninfo);
+    assert_true (bankrig_wait_up (&rig, true));
+    found (&rig);
+    PGconn *sql = pg_fixture_connect (conninfo);
+    must_run (sql,
+              "CREATE FUNCTION full_disk () RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE "
+              "EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = "
+              "'53100'; END $$; CREATE TRIGGER full_disk BEFORE INSERT ON entry EXECUTE FUNCTION "
+              "full_disk ()");
+    struct ledger_request hold = req_hold (&rig, "alpha", "a.1", "phys", ALICE, 1, 100);
+    struct answer a = bankrig_ask (&rig, &hold);
+    assert_int_equal (ERR_UNAVAILABLE, a.err.code);
+    assert_non_null (strstr (a.err.text, "No space left"));
+    assert_int_equal (0, pg_fixture_number (sql, "SELECT count (*) FROM hold"));
+    assert_int_equal (0, pg_fixture_number (sql, "SELECT sum (held) FROM balance"));
+    must_run (sql, "DROP TRIGGER full_disk ON entry");
+    expect (&rig, hold, "granted hold.1 100000000 phys");
+    books_balance (sql);
+    PQfinish (sql);
+    bankrig_close (&rig);
+    pg_fixture_stop (pg);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (point_in_time),
+        cmocka_unit_test (standby),
+        cmocka_unit_test (full_disk),
+    };
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}
