@@ -620,8 +620,12 @@ void load_take (struct load *load, const struct pgbatch_result *result)
         const struct ledger_hold *hold = view->holds.item[i];
         want_account_id (load, hold->account_id);
         want_site (load, hold->job.site);
+        want_person (load, hold->identity);
     }
-    for (uint32_t i = 0; i < view->usages.count; i++)
-        want_account_id (load, ((const struct ledger_usage *)view->usages.item[i])->account_id);
+    for (uint32_t i = 0; i < view->usages.count; i++) {
+        const struct ledger_usage *usage = view->usages.item[i];
+        want_account_id (load, usage->account_id);
+        want_person (load, usage->identity);
+    }
     want_paid (load);
 }

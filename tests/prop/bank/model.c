@@ -153,6 +153,53 @@ static int open_hold_of (const struct model *m, int site, long long job, long lo
     return -1;
 }
 
+/* Legs for an amount that the account has. */
+static void place (struct model *m, struct model_hold *h, long long amount)
+{
+    int mine[M_ALLOCS], k = sorted (m, h->account, mine);
+    long long left = amount;
+    for (int i = 0; i < k && left > 0; i++) {
+        struct model_alloc *a = &m->alloc[mine[i]];
+        if (a->begin != 0 || room (a) <= 0)
+            continue;
+        long long take = room (a) < left ? room (a) : left;
+        assert (h->legs < M_LEGS);
+        a->held += take;
+        h->alloc[h->legs] = mine[i];
+        h->kept[h->legs++] = take;
+        left -= take;
+    }
+}
+
+void model_extend (struct model *m, int site, long long hold, long long seconds, char *out)
+{
+    struct model_hold *h = hold > 0 && hold <= m->holds ? &m->hold[hold - 1] : NULL;
+    long long shortfall;
+    if (!h || (site >= 0 && h->site != site)) {
+        sprintf (out, "error -2");
+        return;
+    }
+    if (!h->open) {
+        sprintf (out, "error -7");
+        return;
+    }
+    if (seconds <= h->seconds) {
+        sprintf (out, "error -1");
+        return;
+    }
+    long long more = price (h->procs, seconds, h->rate, true) - h->amount;
+    const char *why = cannot (m, h->account, h->user, more, &shortfall);
+    if (why) {
+        sprintf (out, "refused %s %s:%s:%lld", why, names[h->account], why, shortfall);
+        return;
+    }
+    place (m, h, more);
+    h->amount += more;
+    h->seconds = seconds;
+    sprintf (out, "extended hold.%lld %lld %s%s", hold, h->amount, names[h->account],
+             h->account != h->asked ? " fallback" : "");
+}
+
 void model_hold (struct model *m, int site, long long job, long long incarnation, int account,
                  int user, long long procs, long long seconds, char *out)
 {
@@ -193,23 +240,15 @@ void model_hold (struct model *m, int site, long long job, long long incarnation
     *h = (struct model_hold){.site = site,
                              .account = payer,
                              .asked = account,
+                             .user = user,
+                             .procs = procs,
+                             .seconds = seconds,
                              .job = job,
                              .incarnation = incarnation,
                              .amount = amount,
                              .rate = m->rate[site],
                              .open = true};
-    int mine[M_ALLOCS], k = sorted (m, payer, mine);
-    long long left = amount;
-    for (int i = 0; i < k && left > 0; i++) {
-        struct model_alloc *a = &m->alloc[mine[i]];
-        if (a->begin != 0 || room (a) <= 0)
-            continue;
-        long long take = room (a) < left ? room (a) : left;
-        a->held += take;
-        h->alloc[h->legs] = mine[i];
-        h->kept[h->legs++] = take;
-        left -= take;
-    }
+    place (m, h, amount);
     sprintf (out, "granted hold.%d %lld %s%s", m->holds, amount, names[payer],
              payer != account ? " fallback" : "");
 }

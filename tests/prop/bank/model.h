@@ -35,8 +35,8 @@ struct model_charge {
 };
 
 struct model_hold {
-    int site, account, asked;
-    long long job, incarnation, amount, rate;
+    int site, account, asked, user;
+    long long job, incarnation, procs, seconds, amount, rate;
     bool open;
     int legs;
     int alloc[M_LEGS];
@@ -81,6 +81,8 @@ void model_transfer (struct model *m, int from, int to, long long amount, char *
 /* charge: its number from 1; amount 0: all that is left. */
 void model_refund (struct model *m, long long charge, long long amount, char *out);
 void model_limit (struct model *m, int alloc, long long limit, char *out);
+/* To so many seconds in all. site -1: an operator asks. */
+void model_extend (struct model *m, int site, long long hold, long long seconds, char *out);
 void model_release (struct model *m, int site, long long hold, char *out);
 
 #endif

@@ -169,6 +169,26 @@ static void make_release (struct run *r, struct sent *s)
     model_release (r->model, site, n, s->want);
 }
 
+static void make_extend (struct run *r, struct sent *s)
+{
+    struct model *m = r->model;
+    /* Mostly of late holds, which are still open. */
+    long long late = m->holds < 12 ? m->holds : 12;
+    long long n = draw (r, 8) && late ? m->holds - (long long)draw (r, (uint64_t)late)
+                                      : 1 + (long long)draw (r, (uint64_t)m->holds + 2);
+    bool known = n >= 1 && n <= m->holds;
+    int site = known && draw (r, 10) ? m->hold[n - 1].site : (int)draw (r, 2);
+    long long seconds = (known ? m->hold[n - 1].seconds : 5) + (long long)draw (r, 12) - 1;
+    /* Legs of the model are few: a hold is made longer a few times only. */
+    if (known && m->hold[n - 1].legs > M_LEGS / 2)
+        seconds = m->hold[n - 1].seconds;
+    snprintf (s->hold, sizeof (s->hold), "hold.%lld", n);
+    s->req = req_new (&r->rig, LEDGER_EXTEND, sites[site]);
+    s->req.extend.site = sites[site];
+    s->req.extend.walltime = seconds * US_PER_S;
+    model_extend (m, site, n, seconds, s->want);
+}
+
 static void make_correction (struct run *r, struct sent *s)
 {
     struct model *m = r->model;
@@ -226,7 +246,9 @@ static struct sent *make (struct run *r)
         make_hold (r, s);
     else if (what < 82)
         make_charge (r, s);
-    else if (what < 90 || !r->past_count)
+    else if (what < 86)
+        make_extend (r, s);
+    else if (what < 91 || !r->past_count)
         make_release (r, s);
     else
         make_again (r, s);
@@ -239,6 +261,8 @@ static struct sent *make (struct run *r)
     }
     if (s->req.kind == LEDGER_RELEASE)
         s->req.release.hold_id = s->hold;
+    if (s->req.kind == LEDGER_EXTEND)
+        s->req.extend.hold_id = s->hold;
     return s;
 }
 

@@ -193,6 +193,10 @@ void request_seal (struct ledger_request *req)
     case LEDGER_RELEASE:
         mix_text (&h, req->release.hold_id);
         break;
+    case LEDGER_EXTEND:
+        mix_text (&h, req->extend.hold_id);
+        mix (&h, &req->extend.walltime, 8);
+        break;
     case LEDGER_DEPOSIT:
         mix_text (&h, req->deposit.account);
         mix (&h, &req->deposit.amount, 8);
