@@ -155,6 +155,12 @@ static void standby (void **state)
     PGconn *sql = pg_fixture_connect (conninfo);
     must_run (sql, "ALTER SYSTEM SET synchronous_standby_names = 'second'");
     must_run (sql, "SELECT pg_reload_conf ()");
+    /* Until the server has read it, and the standby follows. */
+    time_us deadline = clock_monotonic_us () + 120 * US_PER_S;
+    while (pg_fixture_number (sql, "SELECT count (*) FROM pg_stat_replication WHERE sync_state = "
+                                   "'sync'") == 0 &&
+           clock_monotonic_us () < deadline)
+        nanosleep (&(struct timespec){0, 50000000}, NULL);
     bankrig_open (&rig, first);
     assert_true (bankrig_wait_up (&rig, true));
     found (&rig);
@@ -186,7 +192,7 @@ static void standby (void **state)
     bankrig_open (&rig, first);
     struct ledger_request late = req_hold (&other, "alpha", "a.3", "phys", ALICE, 1, 900);
     struct answer a = {0};
-    time_us deadline = clock_monotonic_us () + 120 * US_PER_S;
+    deadline = clock_monotonic_us () + 120 * US_PER_S;
     while (!rig.up && clock_monotonic_us () < deadline)
         turn (&rig, 50);
     assert_true (rig.up);
