@@ -177,9 +177,10 @@ void admin_hold_job (void *self, struct rpccall *call, const ProtobufCMessage *r
     int rc = admin_waiting_job (svc, &caller, r->job_id, ADMIN_JOBS, &job, &view, &err);
     if (rc == 0) {
         struct store_job_admin now = admin_of (&view);
-        now.holds = r->held ? now.holds | HOLD_USER : now.holds & ~(uint32_t)HOLD_USER;
-        snprintf (what, sizeof what, "holds of %s: user %s", site_id (svc, job->rec.number, id),
-                  r->held ? "set" : "released");
+        uint32_t bit = r->withheld ? HOLD_SYSTEM : HOLD_USER;
+        now.holds = r->held ? now.holds | bit : now.holds & ~bit;
+        snprintf (what, sizeof what, "holds of %s: %s %s", site_id (svc, job->rec.number, id),
+                  r->withheld ? "system" : "user", r->held ? "set" : "released");
         rc = change (svc, &caller, job, &view, &now, what, &err);
     }
     if (rc != 0) {

@@ -378,7 +378,8 @@ static int submit_do (struct svc *svc, struct rpccall *call,
     struct store_job before;
     struct site_job *job;
     struct jobs_wish wish = {.envelope = r->envelope, .grid_job_id = r->grid_job_id,
-                             .attempt = r->attempt};
+                             .attempt = r->attempt,
+                             .holds = r->withheld ? HOLD_SYSTEM : 0};
     struct slot slot;
     char text[512], id[SITE_ID_MAX];
     time_us now = svc_now (svc);
@@ -489,6 +490,14 @@ void jobs_job (void *self, struct rpccall *call, const ProtobufCMessage *request
     store_job_free (&rec);
 }
 
+static bool is_held (struct svc *svc, const struct site_job *job)
+{
+    struct job_view view;
+    return job->in_cluster &&
+           cluster_job_get (svc->cluster, (struct job_id){job->rec.number}, &view, NULL) == 0 &&
+           (view.spec->holds & ~(uint32_t)HOLD_DEPENDENCY) != 0;
+}
+
 void jobs_cancel (void *self, struct rpccall *call, const ProtobufCMessage *request)
 {
     struct svc *svc = self;
@@ -501,8 +510,9 @@ void jobs_cancel (void *self, struct rpccall *call, const ProtobufCMessage *requ
     if (rc == 0)
         rc = jobs_allowed (svc, call, &rec, JOBS_OWNER | JOBS_OPERATOR | JOBS_META, &err);
     struct site_job *live = rc == 0 ? svc_job (svc, rec.number) : NULL;
-    if (live && r->waiting_only && live->rec.state != STORE_JOB_QUEUED) {
-        reply.started = true;
+    if (live && ((r->waiting_only && live->rec.state != STORE_JOB_QUEUED) ||
+                 (r->moving && is_held (svc, live)))) {
+        reply.kept = true;
     } else if (live) {
         snprintf (text, sizeof text, "cancelled by %s", principal_uri (rpccall_peer (call), uri));
         rc = life_cancel (svc, live, "Cancelled", text, &err);

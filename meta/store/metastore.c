@@ -53,6 +53,15 @@ static const char *const steps[] = {
     "ALTER TABLE coalloc ADD COLUMN not_after_us INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE coalloc ADD COLUMN prefer INTEGER NOT NULL DEFAULT 0;",
     "ALTER TABLE job ADD COLUMN held INTEGER NOT NULL DEFAULT 0;",
+    /* Moves. */
+    "ALTER TABLE job ADD COLUMN attempt_last INTEGER NOT NULL DEFAULT 0;"
+    "UPDATE job SET attempt_last = site_attempt;"
+    "ALTER TABLE job ADD COLUMN move_stage INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE job ADD COLUMN move_site TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE job ADD COLUMN move_job_id TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE job ADD COLUMN move_attempt INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE job ADD COLUMN move_shape INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE job ADD COLUMN move_price INTEGER NOT NULL DEFAULT 0;",
     NULL,
 };
 
@@ -183,7 +192,9 @@ int metastore_job_update (struct metastore *store, const struct job_row *row, st
         store->store,
         "UPDATE job SET state = ?2, ended = ?3, reason_code = ?4, reason_text = ?5, start_us = ?6,"
         " start_is_estimate = ?7, end_us = ?8, price = ?9, attempts = ?10, change = ?11,"
-        " cancel_wanted = ?12, site = ?13, site_attempt = ?14, place = ?15, shape = ?16, held = ?17"
+        " cancel_wanted = ?12, site = ?13, site_attempt = ?14, place = ?15, shape = ?16, held = ?17,"
+        " attempt_last = ?18, move_stage = ?19, move_site = ?20, move_job_id = ?21,"
+        " move_attempt = ?22, move_shape = ?23, move_price = ?24"
         " WHERE number = ?1");
     store_bind_int (q, 1, (int64_t)row->number);
     store_bind_int (q, 2, row->state);
@@ -202,6 +213,13 @@ int metastore_job_update (struct metastore *store, const struct job_row *row, st
     store_bind_int (q, 15, row->place);
     store_bind_int (q, 16, row->shape);
     store_bind_int (q, 17, row->held);
+    store_bind_int (q, 18, row->attempt_last);
+    store_bind_int (q, 19, row->move_stage);
+    store_bind_text (q, 20, text_or_empty (row->move_site));
+    store_bind_text (q, 21, text_or_empty (row->move_job_id));
+    store_bind_int (q, 22, row->move_attempt);
+    store_bind_int (q, 23, row->move_shape);
+    store_bind_int (q, 24, row->move_price);
     return store_run (q, err);
 }
 
@@ -226,7 +244,8 @@ int metastore_job_load (struct metastore *store, uint64_t number, struct arena *
         store->store,
         "SELECT uuid, submitter, name, account, envelope, submit_us, state, ended, reason_code,"
         " reason_text, start_us, start_is_estimate, end_us, price, attempts, change,"
-        " cancel_wanted, site, site_attempt, place, shape, held FROM job WHERE number = ?1");
+        " cancel_wanted, site, site_attempt, place, shape, held, attempt_last, move_stage, move_site,"
+        " move_job_id, move_attempt, move_shape, move_price FROM job WHERE number = ?1");
     store_bind_int (q, 1, (int64_t)number);
     int rc = store_step (q, err);
     if (rc < 0)
@@ -257,6 +276,13 @@ int metastore_job_load (struct metastore *store, uint64_t number, struct arena *
     out->place = (int32_t)store_col_int (q, 19);
     out->shape = (uint32_t)store_col_int (q, 20);
     out->held = store_col_int (q, 21) != 0;
+    out->attempt_last = (uint32_t)store_col_int (q, 22);
+    out->move_stage = (int32_t)store_col_int (q, 23);
+    out->move_site = text_col (q, 24, arena);
+    out->move_job_id = text_col (q, 25, arena);
+    out->move_attempt = (uint32_t)store_col_int (q, 26);
+    out->move_shape = (uint32_t)store_col_int (q, 27);
+    out->move_price = store_col_int (q, 28);
     store_reset (q);
     return 0;
 }

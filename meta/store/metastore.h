@@ -50,6 +50,14 @@ struct job_row {
     int32_t place;              /* enum single_phase of the service */
     uint32_t shape;             /* which of its sizes */
     bool held;
+    uint32_t attempt_last;
+    /* Its move to another site; stage 0: none. */
+    int32_t move_stage;
+    const char *move_site;
+    const char *move_job_id;
+    uint32_t move_attempt;
+    uint32_t move_shape;
+    credit_micro move_price;
 };
 
 struct component_row {

@@ -20,6 +20,9 @@ struct metad_config {
     uint32_t site_count;
     duration_us horizon;
     int64_t tries_max;
+    duration_us move_interval;      /* between looks for a better site; 0: queued jobs stay */
+    duration_us move_gain;
+    int64_t move_share;             /* in percent */
     struct coalloc_policy policy;
 };
 

@@ -196,6 +196,13 @@ static struct job_row row_of (const struct gridjob *job)
         .place = (int32_t)job->place,
         .shape = job->shape,
         .held = job->held,
+        .attempt_last = job->attempt_last,
+        .move_stage = (int32_t)job->move.stage,
+        .move_site = job->move.site,
+        .move_job_id = job->move.site_job_id,
+        .move_attempt = job->move.attempt,
+        .move_shape = job->move.shape,
+        .move_price = job->move.price,
     };
     memcpy (row.uuid.b, job->job->uuid.data, sizeof row.uuid.b);
     return row;
@@ -320,6 +327,13 @@ static void row_take (struct gridjob *job, const struct job_row *row)
     job->place = (enum single_phase)row->place;
     job->shape = row->shape;
     job->held = row->held;
+    job->attempt_last = row->attempt_last;
+    job->move.stage = (enum move_stage)row->move_stage;
+    snprintf (job->move.site, sizeof job->move.site, "%s", row->move_site);
+    snprintf (job->move.site_job_id, sizeof job->move.site_job_id, "%s", row->move_job_id);
+    job->move.attempt = row->move_attempt;
+    job->move.shape = row->move_shape;
+    job->move.price = row->move_price;
 }
 
 static struct gridjob *job_load (struct metad *metad, uint64_t number, struct err *err)

@@ -16,6 +16,24 @@ enum single_phase {
     SINGLE_PLACED = 2,  /* the site has it */
 };
 
+/* How far a move to another site has come (move.h). Stored as numbers: never renumber. */
+enum move_stage {
+    MOVE_NONE = 0,
+    MOVE_SENDING = 1,
+    MOVE_WITHDRAWING = 2,
+    MOVE_GOING = 3,
+    MOVE_UNDOING = 4,
+};
+
+struct jobmove {
+    enum move_stage stage;
+    char site[COALLOC_NAME_MAX];
+    char site_job_id[COALLOC_NAME_MAX];
+    uint32_t attempt;
+    uint32_t shape;
+    credit_micro price;
+};
+
 struct jobpart {
     char name[COALLOC_NAME_MAX];
     char site[COALLOC_NAME_MAX];
@@ -49,6 +67,8 @@ struct gridjob {
     char site[COALLOC_NAME_MAX];
     uint32_t shape;                    /* in which of its sizes it is there */
     uint32_t site_attempt;
+    uint32_t attempt_last;             /* highest that any site was given */
+    struct jobmove move;
     uint32_t failures;                 /* for the back-off; not durable */
     char (*refused_by)[COALLOC_NAME_MAX]; /* sites that said no; not durable */
     uint32_t refused_count;
@@ -58,6 +78,7 @@ struct gridjob {
     uint32_t part_count;
     /* Not durable. */
     bool reloaded;                     /* the driver recovers at the next wake-up */
+    duration_us look_mono;             /* when to look for a better site, or at its latest start; 0: not set */
     bool busy;                         /* a call or survey of its driver is under way */
     struct event *timer;
     struct survey *survey;             /* answers at hand from Submit */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "meta/svc/check.h"
+#include "meta/svc/move.h"
 #include "meta/svc/sites.h"
 #include "meta/svc/survey.h"
 #include "meta/svc/waits.h"
@@ -79,14 +80,14 @@ static void wait_for_reason (struct gridjob *job, const struct coalloc_reason *r
 
 /* ---- SENDING */
 
-static bool is_uncertain (enum rpc_status status)
+bool single_uncertain (enum rpc_status status)
 {
     return status == RPC_UNAVAILABLE || status == RPC_DEADLINE_EXCEEDED ||
            status == RPC_CANCELLED || status == RPC_UNKNOWN || status == RPC_INTERNAL ||
            status == RPC_ABORTED;
 }
 
-static void refused_add (struct gridjob *job, const char *site)
+void single_refused_add (struct gridjob *job, const char *site)
 {
     void *grown = realloc (job->refused_by, (job->refused_count + 1) * sizeof *job->refused_by);
     if (!grown)
@@ -98,7 +99,7 @@ static void refused_add (struct gridjob *job, const char *site)
 /* The site certainly has no job: others may be tried. */
 static void site_refused (struct gridjob *job, const char *code, const char *text)
 {
-    refused_add (job, job->site);
+    single_refused_add (job, job->site);
     job_reason (job, code && code[0] ? code : "Refused", "%s refused: %s", job->site, text);
     job->place = SINGLE_CHOOSE;
     job->state = NUI__META__V1__GRID_JOB_STATE__GRID_PENDING;
@@ -117,10 +118,17 @@ static void site_refused (struct gridjob *job, const char *code, const char *tex
 /* What is to be looked at while a site has the job. */
 static void placed_timer (struct gridjob *job)
 {
+    duration_us delay = move_interval (job);
     if (job->job->not_after_us && job->state == NUI__META__V1__GRID_JOB_STATE__GRID_QUEUED) {
         duration_us left = job->job->not_after_us - clock_now_us ();
-        job_timer (job, left > 0 ? left + 1 : US_PER_S);
+        left = left > 0 ? left + 1 : US_PER_S;
+        delay = left < delay ? left : delay;
     }
+    duration_us now = clock_monotonic_us ();
+    if (delay != INT64_MAX && (job->look_mono <= now || now + delay < job->look_mono))
+        job->look_mono = now + delay;
+    if (delay != INT64_MAX)
+        job_timer (job, job->look_mono - now);
 }
 
 static void submit_done (void *arg, const struct rpc_result *result)
@@ -128,7 +136,7 @@ static void submit_done (void *arg, const struct rpc_result *result)
     struct gridjob *job = call_end (arg);
     if (!job || job->place != SINGLE_SENDING)
         return;
-    if (result->status != RPC_OK && is_uncertain (result->status)) {
+    if (result->status != RPC_OK && single_uncertain (result->status)) {
         struct coalloc_reason reason = {"SiteDown", ""};
         snprintf (reason.text, sizeof reason.text, "site %s does not answer; it may have the job",
                   job->site);
@@ -232,7 +240,8 @@ static void none_chosen (struct gridjob *job, const struct survey *survey)
     wait_for_reason (job, &reason);
 }
 
-static void surveyed (struct gridjob *job, struct survey *survey)
+const struct survey_offer *single_best (struct gridjob *job, const struct survey *survey,
+                                        time_us *start_out)
 {
     struct arena *arena = arena_create (0);
     struct choose_candidate *candidate =
@@ -261,25 +270,35 @@ static void surveyed (struct gridjob *job, struct survey *survey)
     struct choose_bounds bounds = {job->job->not_after_us, job->job->deadline_us,
                                    job->job->cost_max_micro, job_prefer (job->job)};
     uint32_t best = choose_single (candidate, count, &bounds);
-    if (best == UINT32_MAX) {
-        none_chosen (job, survey);
-        goto out;
+    const struct survey_offer *offer = NULL;
+    if (best != UINT32_MAX) {
+        offer = &survey->offer[from[best]];
+        *start_out = candidate[best].start;
     }
-    const struct survey_offer *offer = &survey->offer[from[best]];
-    snprintf (job->site, sizeof job->site, "%s", offer->site_name);
-    snprintf (job->part[0].site, sizeof job->part[0].site, "%s", offer->site_name);
-    job->part[0].dirty = true;
-    job->site_attempt++;
-    job->place = SINGLE_SENDING;
-    job->shape = offer->shape;
-    job->price = offer->price;
-    job->start_us = candidate[best].start;
-    job->start_is_estimate = true;
-    job_reason (job, "Placing", "sending to %s", job->site);
-    if (save (job))
-        submit_send (job);
-out:
     arena_destroy (arena);
+    return offer;
+}
+
+static void surveyed (struct gridjob *job, struct survey *survey)
+{
+    time_us start = TIME_US_NONE;
+    const struct survey_offer *offer = single_best (job, survey, &start);
+    if (offer) {
+        snprintf (job->site, sizeof job->site, "%s", offer->site_name);
+        snprintf (job->part[0].site, sizeof job->part[0].site, "%s", offer->site_name);
+        job->part[0].dirty = true;
+        job->site_attempt = ++job->attempt_last;
+        job->place = SINGLE_SENDING;
+        job->shape = offer->shape;
+        job->price = offer->price;
+        job->start_us = start;
+        job->start_is_estimate = true;
+        job_reason (job, "Placing", "sending to %s", job->site);
+        if (save (job))
+            submit_send (job);
+    } else {
+        none_chosen (job, survey);
+    }
     survey_destroy (survey);
 }
 
@@ -385,7 +404,11 @@ void single_cancel (struct gridjob *job, const char *who)
     job_reason (job, "Cancelled", "cancelled by %s", who);
     if (job->place == SINGLE_CHOOSE)
         job_end (job, NUI__META__V1__GRID_JOB_STATE__GRID_CANCELLED);
-    if (save (job) && job->place == SINGLE_PLACED && !job->busy)
+    if (!save (job) || job->place != SINGLE_PLACED || job->busy)
+        return;
+    if (job->move.stage)
+        job_timer (job, 0); /* it belongs to one site again first */
+    else
         cancel_send (job, false, cancel_done);
 }
 
@@ -410,7 +433,7 @@ static void taken_back (void *arg, const struct rpc_result *result)
     struct gridjob *job = call_end (arg);
     if (!job)
         return;
-    if (result->status == RPC_OK && ((const Nui__Local__V1__CancelReply *)result->reply)->started)
+    if (result->status == RPC_OK && ((const Nui__Local__V1__CancelReply *)result->reply)->kept)
         return; /* in time after all; the site's event says when */
     if (result->status == RPC_OK || result->status == RPC_NOT_FOUND) {
         late_end (job);
@@ -421,6 +444,14 @@ static void taken_back (void *arg, const struct rpc_result *result)
 }
 
 /* ---- the job's life */
+
+static bool look_due (struct gridjob *job)
+{
+    if (!job->look_mono || clock_monotonic_us () < job->look_mono || move_interval (job) == INT64_MAX)
+        return false;
+    job->look_mono = 0;
+    return true;
+}
 
 void single_wake (struct gridjob *job)
 {
@@ -434,10 +465,14 @@ void single_wake (struct gridjob *job)
         submit_send (job);
         break;
     case SINGLE_PLACED:
-        if (job->cancel_wanted)
+        if (job->move.stage)
+            move_wake (job);
+        else if (job->cancel_wanted)
             cancel_send (job, false, cancel_done);
         else if (is_late (job))
             cancel_send (job, true, taken_back);
+        else if (look_due (job))
+            move_look (job);
         else
             placed_timer (job);
         break;
@@ -485,9 +520,11 @@ void single_heard (struct gridjob *job)
     if (job_ended (job) || info->attempt != job->site_attempt || job->place == SINGLE_CHOOSE)
         return;
     snprintf (job->part[0].site_job_id, sizeof job->part[0].site_job_id, "%s", info->site_job_id);
+    if (move_heard (job))
+        return;
     if (info->state == NUI__LOCAL__V1__JOB_STATE__JOB_REFUSED) {
         /* Not ended for the grid: others may run it. The wake-up goes on from CHOOSE. */
-        refused_add (job, job->site);
+        single_refused_add (job, job->site);
         job_reason (job, info->reason ? info->reason->code : "Refused", "%s refused: %s", job->site,
                     info->reason ? info->reason->text : "");
         job->place = SINGLE_CHOOSE;
@@ -512,6 +549,6 @@ void single_heard (struct gridjob *job)
     job->start_is_estimate = !runs;
     job_reason (job, info->reason ? info->reason->code : "", "%s",
                 info->reason ? info->reason->text : "");
-    if (!job->cancel_wanted)
+    if (!job->cancel_wanted && !job->move.stage)
         placed_timer (job);
 }

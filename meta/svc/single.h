@@ -15,4 +15,14 @@ void single_cancel (struct gridjob *job, const char *who);
 /* The site's word on the job; part[0].info is already the new one. The caller saves. */
 void single_heard (struct gridjob *job);
 
+/* The best of the answers for this job and when it would start there; NULL: none within its bounds. */
+struct survey;
+struct survey_offer;
+const struct survey_offer *single_best (struct gridjob *job, const struct survey *survey,
+                                        time_us *start_out);
+/* Whether a call that ended so may have been acted on. */
+bool single_uncertain (enum rpc_status status);
+/* The job is not to be given to that site again. */
+void single_refused_add (struct gridjob *job, const char *site);
+
 #endif

@@ -1,0 +1,97 @@
+"""A queued job moves to a site that has become clearly better, once, also when daemons are killed on the
+way; a held one and one for which the gain is small stay."""
+import json
+
+from fixture import GridCase, main, wait_for
+
+
+class Moves(GridCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.configure(gain="1:00")
+
+    @classmethod
+    def configure(cls, gain):
+        path = cls.grid.layout.config("meta")
+        lines = [line for line in path.read_text().splitlines() if not line.startswith("MOVE")]
+        path.write_text("\n".join([*lines, "MOVEINTERVAL 1", f"MOVEGAIN {gain}", ""]))
+        cls.grid.daemons["meta"].stop()
+        cls.grid.daemons["meta"].start()
+        cls.grid.wait_serving()
+
+    def submit(self, *options):
+        return self.grid.submit("alice", "-A", "phys", *options)
+
+    def kill(self, name):
+        self.grid.daemons[name].kill()
+        self.grid.daemons[name].start()
+
+    def fill(self, name):
+        """alpha and beta, 8 processors each, full for an hour; their gates are {name}-alpha and -beta."""
+        for site in ("alpha", "beta"):
+            ident = self.submit("-n", 8, "-t", "1:00:00", "--site", site, self.gated_script(f"{name}-{site}"))
+            self.addCleanup(self.open_gate, f"{name}-{site}")
+            self.wait_state(ident, ("Running",))
+
+    def queued(self, name, *options):
+        """A job that waits for one of the two; where it is and where it could be."""
+        ident = self.submit("-n", 8, "-t", "1:00", "--site", "alpha,beta", *options, self.gated_script(name))
+        job = self.wait_state(ident, ("Queued",))
+        here = job["components"][0]["site"]
+        return ident, here, "beta" if here == "alpha" else "alpha"
+
+    def site_of(self, ident):
+        return self.status("alice", ident)["components"][0]["site"]
+
+    def ran_once(self, ident, name, site):
+        job = self.wait_state(ident, ("Running",))
+        self.assertEqual(job["components"][0]["site"], site)
+        self.open_gate(name)
+        self.wait_state(ident, ("Completed",))
+        began = self.began(name)
+        self.assertEqual(len(began), 1, began)
+        self.assertIn(f"{site}.", began[0])
+        wait_for("one charge", lambda: len(self.charges(ident)) == 1, 30)
+
+    def free(self, site):
+        rows = json.loads(self.nui("alice", "sites", "--json").stdout)
+        return next(r["procs_free"] for r in rows if r["site"] == site)
+
+    def test_it_moves_once(self):
+        self.fill("plain")
+        ident, here, there = self.queued("moved")
+        self.open_gate(f"plain-{there}")
+        self.ran_once(ident, "moved", there)
+        self.open_gate(f"plain-{here}")
+        self.settled()
+        self.assert_books_close()
+
+    def test_killed_on_the_way(self):
+        self.fill("killed")
+        ident, here, there = self.queued("killed-job")
+        self.open_gate(f"killed-{there}")
+        for victim in ("meta", there, here, "meta"):
+            self.kill(victim)
+        self.ran_once(ident, "killed-job", there)
+        self.open_gate(f"killed-{here}")
+        self.settled()
+        self.assert_books_close()
+
+    def test_a_held_one_stays(self):
+        self.fill("held")
+        ident, here, there = self.queued("held-job")
+        self.nui("alice", "sethold", "-u", ident)
+        self.open_gate(f"held-{there}")
+        wait_for(f"{there} to be free", lambda: self.free(there) == 8, 60)
+        # it was looked at since: another one of the same sort, not held, went there and is through
+        other = self.submit("-n", 8, "-t", "1:00", "--site", there, self.write("ok.sh", "#!/bin/sh\ntrue\n"))
+        self.wait_state(other, ("Completed",))
+        self.assertEqual((self.site_of(ident), self.began("held-job")), (here, []))
+        self.nui("alice", "releasehold", "-u", ident)
+        self.ran_once(ident, "held-job", there)
+        self.open_gate(f"held-{here}")
+
+
+if __name__ == "__main__":
+    main()
