@@ -460,7 +460,10 @@ static void sacct_ask (struct slurm *slurm)
                           "--parsable2",   "--allocations",
                           "--duplicates",  "--allusers",
                           sacct_fields,    since ? "--starttime" : "--jobs",
-                          strbuf_text (&ids), NULL};
+                          strbuf_text (&ids), since ? "--endtime=now" : NULL,
+                          /* by its end: a job that was ever held (our guard) has no eligible time there,
+                           * by which sacct would look otherwise */
+                          "--state=CD,F,CA,TO,NF,OOM,DL,PR,BF", NULL};
     slurm_command (slurm, args, on_sacct, slurm);
     strbuf_free (&ids);
 }

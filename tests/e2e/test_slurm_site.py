@@ -222,6 +222,7 @@ class Forgotten(SlurmSite):
         def during():
             self.rm.command("scancel", runs)
             self.rm.wait_job(runs, "CANCELLED")
+            self.recorded(runs)
             unseen = self.sbatch("-N", 2, "-n", 5, "-A", "phys", "-J", "past us",
                                  script="#!/bin/sh\nsleep 2\nexit 3\n")
             self.rm.scontrol("update", f"jobid={unseen}", f"partition={real.HOLDING}")
@@ -273,8 +274,9 @@ class Accounting(Forgotten):
             assert done.returncode == 0, done.stderr
 
     def recorded(self, job):
-        wait_for("slurmdbd to know its end", lambda: re.match(
-            r"\d{4}-", self.rm.command("sacct", "-nPXj", job, "-o", "End").stdout), 30)
+        wait_for("slurmdbd to know its end", lambda: re.search(
+            rf"^{job}\|\d{{4}}-", self.rm.command("sacct", "-nPXaD", "-S", "now-600", "-E", "now", "-s",
+                                                 "CD,F,CA", "-o", "JobID,End").stdout, re.M), 30)
 
     def test_from_the_completion_file(self):
         """Here: from sacct, which cannot be made to say what it should not."""
