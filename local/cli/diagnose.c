@@ -478,6 +478,19 @@ static void pair (long long have, long long all, int width, struct strbuf *out)
     strbuf_printf (out, " %*lld:%-*lld", width, have, width, all);
 }
 
+/* "[a][b]", wider where it has to be. */
+static void bracketed_cell (char *const *item, size_t count, int width, struct strbuf *out)
+{
+    size_t begin = out->len;
+    strbuf_putc (out, ' ');
+    for (size_t i = 0; i < count; i++)
+        strbuf_printf (out, "[%s]", item[i]);
+    if (count == 0)
+        strbuf_puts (out, "[NONE]");
+    for (int wide = (int)(out->len - begin) - 1; wide < width; wide++)
+        strbuf_putc (out, ' ');
+}
+
 static void node_line (const Nui__Local__V1__NodeInfo *n, uint32_t held, struct node_sum *sum,
                        struct strbuf *out)
 {
@@ -493,11 +506,14 @@ static void node_line (const Nui__Local__V1__NodeInfo *n, uint32_t held, struct 
         into[i][0] += have[i];
         into[i][1] += all[i];
     }
-    strbuf_printf (out, " %5.2f %.3s %6.2f %03u ", n->speed_ppm / 1e6,
-                   *n->partition ? n->partition : "DEF", n->load_milli / 1e3, held);
-    for (size_t i = 0; i < n->n_features; i++)
-        strbuf_printf (out, "[%s]", n->features[i]);
-    strbuf_puts (out, n->n_features ? "\n" : "[NONE]\n");
+    strbuf_printf (out, " %5.2f %6s %6s %.3s %6.2f %03u", n->speed_ppm / 1e6,
+                   or_none (n->opsys), or_none (n->arch), *n->partition ? n->partition : "DEFAULT",
+                   n->load_milli / 1e3, held);
+    bracketed_cell (n->classes, n->n_classes, 30, out);
+    bracketed_cell (n->networks, n->n_networks, 30, out);
+    bracketed_cell (n->features, n->n_features, 20, out);
+    bracketed_cell (n->gres, n->n_gres, 0, out);
+    strbuf_putc (out, '\n');
     bool up = strcmp (n->state, "Down") != 0 && strcmp (n->state, "Drained") != 0;
     sum->down += !up;
     sum->active += up && n->n_jobs > 0;
@@ -510,7 +526,9 @@ void nodes_text (const struct nodes *nodes, const uint32_t *held, bool noheader,
     if (!noheader)
         strbuf_puts (out, "diagnosing node table\n"
                           "Name                    State  Procs      Memory          Disk"
-                          "            Swap       Speed Par   Load Res Features\n\n");
+                          "            Swap       Speed  Opsys   Arch Par   Load Res Classes"
+                          "                        Network                        Features"
+                          "             Gres\n\n");
     for (uint32_t i = 0; i < nodes->count; i++)
         node_line (nodes->item[i], held[i], &sum, out);
     if (noheader)

@@ -134,17 +134,25 @@ void checknode_text (const Nui__Local__V1__NodeInfo *n, const struct reservation
     char a[QUANTITY_TEXT_MAX], b[QUANTITY_TEXT_MAX], c[QUANTITY_TEXT_MAX];
     strbuf_printf (out, "\n\nchecking node %s\n\nState:  %8s\n", n->name, n->state);
     resources_text ("Configured Resources:", n->procs, n->memory_mb, n->swap_mb, n->disk_mb, out);
+    if (n->measured || n->load_milli)
+        resources_text ("Utilized   Resources:", (n->load_milli + 500) / 1000, n->used_memory_mb, 0,
+                        0, out);
     if (n->dedicated_procs || n->dedicated_memory_mb)
         resources_text ("Dedicated  Resources:", n->dedicated_procs, n->dedicated_memory_mb,
                         n->dedicated_swap_mb, n->dedicated_disk_mb, out);
     else
         strbuf_puts (out, "Dedicated  Resources: [NONE]\n");
+    if (*n->opsys || *n->arch)
+        strbuf_printf (out, "Opsys:  %12s  Arch: %11s\n", *n->opsys ? n->opsys : "[NONE]",
+                       *n->arch ? n->arch : "[NONE]");
     strbuf_printf (out, "Speed:      %.2f  Load:       %.3f\n", n->speed_ppm / 1e6,
                    n->load_milli / 1e3);
     if (verbose)
         strbuf_printf (out, "Location:   Partition: %s  Address: %s  Priority: %d\n",
                        *n->partition ? n->partition : "DEFAULT", n->address, n->priority);
     bracketed (out, "Classes:    ", n->classes, n->n_classes);
+    bracketed (out, "Network:    ", n->networks, n->n_networks);
+    bracketed (out, "Switches:   ", n->switches, n->n_switches);
     bracketed (out, "Gres:       ", n->gres, n->n_gres);
     strbuf_puts (out, "Features:   ");
     for (size_t i = 0; i < n->n_features; i++)
@@ -171,6 +179,10 @@ static const struct table_column node_columns[] = {
     {"speed", "Speed", TABLE_PPM, 2},         {"load", "Load", TABLE_PPM, 3},
     {"priority", "Priority", TABLE_INT, 0},   {"features", "Features", TABLE_TEXT, 0},
     {"address", "Address", TABLE_TEXT, 0},    {"jobs", "JobList", TABLE_TEXT, 0},
+    {"used_memory_mb", "InUse", TABLE_INT, 0}, {"partition", "Partition", TABLE_TEXT, 0},
+    {"classes", "Classes", TABLE_TEXT, 0},    {"networks", "Network", TABLE_TEXT, 0},
+    {"gres", "Gres", TABLE_TEXT, 0},          {"switches", "Switches", TABLE_TEXT, 0},
+    {"opsys", "Opsys", TABLE_TEXT, 0},        {"arch", "Arch", TABLE_TEXT, 0},
 };
 
 static char *joined (struct strbuf *b, char **item, size_t count)
@@ -201,6 +213,17 @@ struct table *nodes_table (const struct nodes *nodes)
         cell_text (t, joined (&text, n->features, n->n_features));
         cell_text (t, n->address);
         cell_text (t, joined (&text, n->jobs, n->n_jobs));
+        if (n->measured)
+            table_int (t, n->used_memory_mb);
+        else
+            table_null (t);
+        cell_text (t, *n->partition ? n->partition : "DEFAULT");
+        cell_text (t, joined (&text, n->classes, n->n_classes));
+        cell_text (t, joined (&text, n->networks, n->n_networks));
+        cell_text (t, joined (&text, n->gres, n->n_gres));
+        cell_text (t, joined (&text, n->switches, n->n_switches));
+        cell_text (t, n->opsys);
+        cell_text (t, n->arch);
         table_end_row (t);
     }
     strbuf_free (&text);

@@ -270,18 +270,47 @@ int place_node (struct place *p, const struct nodeconf_node *node, struct node_s
 
 /* --- names to ids ------------------------------------------------------------------------------ */
 
+/* Marks the nodes of a list, or takes their marks away. */
+static int hosts_mark (struct place *p, const char *list, bool *node, bool mark,
+                       struct arena *arena, struct err *err)
+{
+    const char **name;
+    uint32_t count;
+    int rc = hostlist_expand (list, arena, &name, &count, err);
+
+    for (uint32_t i = 0; rc == 0 && i < count; i++) {
+        struct node_id id;
+        if (p->node_find (p->self, name[i], &id))
+            node[id.v] = mark;
+        else if (mark) /* whom one does not want need not be there */
+            rc = err_set (err, ERR_NOT_FOUND, "there is no node %.60s", name[i]);
+    }
+    return rc;
+}
+
 int place_hosts (struct place *p, const char *text, uint32_t *id_out, struct err *err)
 {
     struct arena *arena = arena_create (0);
-    const char **name;
-    uint32_t count;
-    int rc = hostlist_expand (text, arena, &name, &count, err);
-    struct node_id *id = rc == 0 ? arena_array (arena, count + 1, sizeof *id) : NULL;
+    uint32_t nodes = cluster_node_count (p->cluster), count = 0;
+    bool *node = arena_array (arena, nodes + 1, sizeof *node);
+    struct node_id *id = arena_array (arena, nodes + 1, sizeof *id);
+    char *these = arena_strdup (arena, text), *but = strchr (these, '!');
+    int rc = 0;
 
-    for (uint32_t i = 0; rc == 0 && i < count; i++) {
-        if (!p->node_find (p->self, name[i], &id[i]))
-            rc = err_set (err, ERR_NOT_FOUND, "there is no node %.60s", name[i]);
+    if (but)
+        *but++ = '\0';
+    if (*these)
+        rc = hosts_mark (p, these, node, true, arena, err);
+    else
+        memset (node, true, nodes * sizeof *node);
+    if (rc == 0 && but)
+        rc = hosts_mark (p, but, node, false, arena, err);
+    for (uint32_t n = 0; n < nodes; n++) {
+        if (node[n])
+            id[count++] = (struct node_id){n};
     }
+    if (rc == 0 && count == 0)
+        rc = err_set (err, ERR_NOT_FOUND, "'%.60s' leaves no node", text);
     if (rc == 0)
         rc = cluster_hosts_define (p->cluster, id, count, id_out, err);
     arena_destroy (arena);

@@ -49,7 +49,7 @@ int place_class (struct place *place, const struct policy *policy, uint32_t clas
 /* "ONEOF:FEATURE:a:b" (NODESET of a job or class) to an id; the rest as the policy says. */
 int place_nodeset (struct place *place, const struct policy *policy, const char *text,
                    uint32_t *id_out, struct err *err);
-/* "node[1-4],m1" to an id. */
+/* "node[1-4],m1" to an id; "node[1-4]!node2": but not this one; "!node2": any but this one. */
 int place_hosts (struct place *place, const char *text, uint32_t *id_out, struct err *err);
 /* "fast,big" to bits; a feature that no node has is ERR_NOT_FOUND. */
 int place_features (const struct place *place, const char *text, struct features *out,

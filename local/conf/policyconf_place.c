@@ -63,15 +63,12 @@ int policy_set_task_distribution (void *target, const struct conf_value *value, 
 {
     static const char *const words[] = {"DEFAULT", "PACK", "ROUNDROBIN", "LOCAL", "ARBGEO", NULL};
     static const int values[] = {TASKDIST_DEFAULT, TASKDIST_PACK, TASKDIST_ROUNDROBIN,
-                                 TASKDIST_LOCAL, TASKDIST_DEFAULT};
+                                 TASKDIST_LOCAL, TASKDIST_ARBGEO};
     int how = TASKDIST_DEFAULT;
     int rc = word (value->text, words, values, &how, err);
 
     if (rc == 0)
         policy_of (target)->task_distribution = (enum task_distribution)how;
-    if (rc == 0 && strcasecmp (value->text, "ARBGEO") == 0)
-        conf_note_add (value, "a job's geometry is what its reqs say, for all jobs; others are "
-                              "laid out as by DEFAULT");
     return rc;
 }
 
@@ -84,6 +81,7 @@ int policy_set_node_availability (void *target, const struct conf_value *value, 
     static const int columns[] = {RES_PROCS, RES_MEM_MB, RES_SWAP_MB, RES_DISK_MB};
     struct policy *p = policy_of (target);
 
+    p->node_availability_said = true;
     for (uint32_t i = 0; i < value->word_count; i++) {
         char text[64];
         int how, column = -1, rc;

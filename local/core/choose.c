@@ -399,6 +399,23 @@ bool timeline_countable (const struct timeline *tl, const struct wanted *w)
 
 /* --- all reqs ----------------------------------------------------------------------------- */
 
+/* The nodes that are allowed now but for these, in the arena. */
+static struct bitset *nodes_but (struct timeline *tl, const struct bitset *now,
+                                 const struct allocation *these)
+{
+    struct bitset *left = arena_new (tl->arena, struct bitset);
+
+    left->bit_count = tl->node_count;
+    left->word = arena_alloc (tl->arena, (bitset_words (tl->node_count) + 1) * sizeof *left->word);
+    for (uint32_t w = 0; w < bitset_words (tl->node_count); w++)
+        left->word[w] = now && w < bitset_words (now->bit_count) ? now->word[w]
+                        : now                                    ? 0
+                                                                 : UINT64_MAX;
+    for (uint32_t i = 0; i < these->count; i++)
+        bitset_clear (left, these->item[i].node.v);
+    return left;
+}
+
 /* All reqs, one after the other, on nodes that are allowed now. */
 static bool choose_all (struct timeline *tl, struct arena *arena, const struct wanted *w,
                         time_us start, duration_us duration, enum choice choice,
@@ -407,6 +424,7 @@ static bool choose_all (struct timeline *tl, struct arena *arena, const struct w
     struct allocation part[REQS_MAX];
     time_us end = time_add (start, duration);
     struct wanted nodes = {w->req_count, w->req, w->shape, 0, NULL};
+    const struct bitset *allowed = tl->only;
     uint32_t total = 0, done;
     bool fits = true;
 
@@ -420,7 +438,10 @@ static bool choose_all (struct timeline *tl, struct arena *arena, const struct w
             break;
         timeline_take (tl, &nodes, &part[done], start, end, 1);
         total += part[done].count;
+        if (tl->c->policy->task_distribution == TASKDIST_ARBGEO)
+            tl->only = nodes_but (tl, tl->only, &part[done]);
     }
+    tl->only = allowed;
     for (uint32_t r = 0; r < done; r++)
         timeline_take (tl, &nodes, &part[r], start, end, -1);
     if (!fits)
@@ -467,7 +488,7 @@ static bool each_alone (struct timeline *tl, const struct wanted *w, duration_us
                 return false;
         }
         *at = timeline_licences_from (tl, w, moved, duration);
-        if (*at > until)
+        if (*at > until || *at == TIME_US_MAX) /* there are not so many */
             return false;
         if (*at == before || (w->req_count == 1 && *at == moved))
             return true;

@@ -324,6 +324,7 @@ void cluster_settle (struct cluster *c)
 {
     nodes_settle (c);
     access_settle (c);
+    loads_settle (c);
 }
 
 int cluster_node_update (struct cluster *c, struct node_id node, const struct node_spec *spec,
@@ -376,7 +377,7 @@ int cluster_node_load_set (struct cluster *c, struct node_id node, int32_t load_
     if (c->load_milli[node.v] != load_milli)
         event_frees (c);
     c->load_milli[node.v] = load_milli;
-    c->measured = c->measured || load_milli > 0;
+    c->gauged = c->gauged || load_milli > 0;
     return 0;
 }
 
@@ -396,6 +397,9 @@ int cluster_node_get (const struct cluster *c, struct node_id node, struct node_
     for (uint32_t d = 0; d < c->dims; d++)
         out->dedicated.v[d] = row (c, c->cap, node.v)[d] - row (c, c->free, node.v)[d];
     out->load_milli = c->load_milli[node.v];
+    out->measured = c->usage[node.v].measured;
+    memset (&out->used, 0, sizeof out->used);
+    memcpy (out->used.v, c->usage[node.v].used, sizeof c->usage[node.v].used);
     out->job_count = c->node_jobs[node.v];
     return 0;
 }

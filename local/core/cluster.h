@@ -64,7 +64,9 @@ struct node_view {
     enum node_state state;
     struct resources dedicated;
     int32_t load_milli;
-    uint32_t job_count; /* that use it now */
+    bool measured;         /* `used` is known … */
+    struct resources used; /* … as cluster_node_used_set said last */
+    uint32_t job_count;    /* that use it now */
 };
 int cluster_node_get (const struct cluster *cluster, struct node_id node, struct node_view *out,
                       struct err *err);
@@ -135,6 +137,9 @@ struct switch_spec {
     uint32_t count;
     const struct node_id *node;
 };
+/* Is the node below this one of them (its place in the list)? level_out may be NULL. */
+bool cluster_switch_has (const struct cluster *cluster, uint32_t at, struct node_id node,
+                         uint32_t *level_out);
 int cluster_switches_set (struct cluster *cluster, const struct switch_spec *list, uint32_t count,
                           time_us now, struct err *err);
 

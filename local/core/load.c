@@ -43,10 +43,12 @@ int cluster_node_used_set (struct cluster *c, struct node_id node, const struct 
                             used->v[d], d);
     }
     event_begin (c, now);
-    for (uint32_t d = 0; d < RES_GRES0; d++)
-        c->usage[node.v].used[d] = used->v[d];
+    if (c->usage[node.v].measured &&
+        memcmp (c->usage[node.v].used, used->v, sizeof c->usage[node.v].used) == 0)
+        return 0;
+    memcpy (c->usage[node.v].used, used->v, sizeof c->usage[node.v].used);
     c->usage[node.v].measured = true;
-    c->measured = true;
+    c->gauged = true;
     event_frees (c);
     return 0;
 }
@@ -71,12 +73,33 @@ static int32_t measured_free (const struct cluster *c, uint32_t node, uint32_t c
     return cap > used ? cap - used : 0;
 }
 
-/* Of a column that counts by use, what is dedicated but not used is free as well. */
+/* Of a column that counts by use: dedicated, but not used. */
+static int32_t spare_of (const struct cluster *c, uint32_t node, uint32_t column)
+{
+    if (column == RES_PROCS || !c->usage[node].measured ||
+        c->policy->node_availability[column] != NODEAVAIL_UTILIZED)
+        return 0;
+    return row (c, c->cap, node)[column] - row (c, c->free, node)[column] -
+           c->usage[node].used[column];
+}
+
+void loads_settle (struct cluster *c)
+{
+    c->measured = false;
+    for (uint32_t n = 0; c->gauged && !c->measured && n < c->node_count; n++) {
+        const int32_t *left = row (c, c->free, n);
+        for (uint32_t d = 0; d < RES_GRES0 && c->node_state[n] == NODE_UP; d++)
+            c->measured = c->measured || spare_of (c, n, d) > 0 ||
+                          (left[d] > 0 && measured_free (c, n, d) < left[d]);
+    }
+}
+
+/* What is spare is free as well. */
 static void spare_give (struct timeline *tl, struct lane *lane, uint32_t node, uint32_t column)
 {
     const struct cluster *c = tl->c;
     int32_t cap = row (c, c->cap, node)[column];
-    int32_t spare = cap - row (c, c->free, node)[column] - c->usage[node].used[column];
+    int32_t spare = spare_of (c, node, column);
 
     for (uint32_t i = 0; spare > 0 && i < lane->count; i++) {
         int32_t *have = &step_at (tl, lane, i)->free[column];
@@ -96,9 +119,7 @@ void loads_enter (struct timeline *tl)
             continue;
         for (uint32_t d = 0; d < RES_GRES0; d++) {
             int32_t most = measured_free (c, n, d);
-            if (d != RES_PROCS && c->usage[n].measured &&
-                c->policy->node_availability[d] == NODEAVAIL_UTILIZED)
-                spare_give (tl, lane, n, d);
+            spare_give (tl, lane, n, d);
             if (step_at (tl, lane, 0)->free[d] <= most)
                 continue;
             uint32_t stop = step_split (tl, lane, until);

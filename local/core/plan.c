@@ -136,7 +136,7 @@ struct reason room_reason (const struct cluster *c, uint32_t slot)
     why.have = room_had (c, hot);
     if (why.have < why.need && access_barred (c, hot->shape, (uint64_t)(why.need - why.have), &why.rsv))
         why.code = REASON_BARRED;
-    if (why.have < why.need && hot->shape != SLOT_NONE && c->shape[hot->shape].needs.group)
+    if (why.have < why.need && hot->shape != SLOT_NONE && shape_in_set (c, &c->shape[hot->shape]))
         why.code = REASON_NODE_SET;
     if (why.have >= why.need) {
         why.code = pl->strict ? REASON_BEHIND : REASON_PROMISED;

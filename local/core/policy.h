@@ -309,6 +309,7 @@ enum task_distribution {
     TASKDIST_PACK,       /* nodes that take the most tasks first: few nodes */
     TASKDIST_ROUNDROBIN, /* one on each node in turn, then another: many nodes */
     TASKDIST_LOCAL,      /* as DEFAULT, whole switches first */
+    TASKDIST_ARBGEO,     /* as DEFAULT, each req of a job on nodes of its own: any geometry */
 };
 enum node_match { NODEMATCH_NONE, NODEMATCH_EXACTNODE, NODEMATCH_EXACTPROC };
 enum node_availability { NODEAVAIL_COMBINED, NODEAVAIL_DEDICATED, NODEAVAIL_UTILIZED };
@@ -402,6 +403,7 @@ struct policy {
     enum task_distribution task_distribution;
     enum node_match node_match;
     enum node_availability node_availability[4]; /* processors, memory, swap, disk */
+    bool node_availability_said;
     enum node_load_policy node_load_policy;
     int32_t node_max_load_milli; /* NODEMAXLOAD; 0: none */
     bool use_machine_speed;

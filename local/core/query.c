@@ -67,7 +67,7 @@ static struct reason refusal (struct cluster *c, const struct query *q, struct a
             why.have = (int64_t)s->fit_max;
             return why;
         }
-        why.code = s->needs.group ? REASON_NODE_SET : REASON_RESOURCES;
+        why.code = shape_in_set (c, s) ? REASON_NODE_SET : REASON_RESOURCES;
         why.have = (int64_t)timeline_count (a->tl, s, at, q->duration, q->req[r].tasks);
         if (why.have >= why.need)
             continue;

@@ -36,7 +36,7 @@ enum reason_code {
                               not admit it. Where it named rsv: that one does not */
     REASON_CLASS,          /* its class does not take it: which = class_rule, object = whose list,
                               cred = the class; need (seconds, processors …), have = bound */
-    REASON_NODE_SET,       /* need tasks in one node set or partition, at most have in any now */
+    REASON_NODE_SET,       /* need tasks in one node set, at most have in any now */
     REASON_LICENCES,       /* need of licence `which`, have free (or: until others are promised them) */
     REASON_NEVER_LICENCES, /* … and the site has no more than have */
     REASON_CODES

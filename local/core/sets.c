@@ -156,6 +156,19 @@ int cluster_switches_set (struct cluster *c, const struct switch_spec *list, uin
     return 0;
 }
 
+bool cluster_switch_has (const struct cluster *c, uint32_t at, struct node_id node,
+                         uint32_t *level_out)
+{
+    const struct switch_set *s = c->groups.switches + at;
+
+    if (at >= c->groups.switch_count || node.v >= s->nodes.bit_count ||
+        !bitset_test (&s->nodes, node.v))
+        return false;
+    if (level_out)
+        *level_out = s->level;
+    return true;
+}
+
 /* --- groups --------------------------------------------------------------------------------- */
 
 uint32_t group_intern (struct cluster *c, uint64_t partitions, uint32_t pdef, uint32_t nodeset)

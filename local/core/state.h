@@ -214,7 +214,8 @@ struct cluster {
     uint8_t *node_state;
     int32_t *load_milli;
     struct node_usage *usage;
-    bool measured;    /* some node has a load, or says what is in use */
+    bool gauged;      /* some node has a load, or says what is in use */
+    bool measured;    /* … and that leaves other room there than what is dedicated: loads_settle */
     bool usage_terms; /* some PRIORITYF looks at USAGE */
     bool worth_moves; /* some PRIORITYF looks at more than configuration */
     int32_t *cap;       /* [node * dims + column]: configured */
@@ -480,6 +481,9 @@ void jobs_needs_changed (struct cluster *c);
 
 /* --- load.c ------------------------------------------------------------------------------- */
 
+/* Does anything measured make a difference now? Most often not: nobody uses more than he was given. */
+void loads_settle (struct cluster *c);
+
 void node_usage_advance (struct cluster *c, uint32_t node); /* before what is dedicated changes */
 double usage_percent (const struct cluster *c, uint32_t node);
 /* Is less of the column free than is not dedicated, for what was measured? */
@@ -489,6 +493,11 @@ bool load_keeps_off (const struct cluster *c, uint32_t node, uint32_t column);
 
 uint32_t group_intern (struct cluster *c, uint64_t partitions, uint32_t pdef, uint32_t nodeset);
 struct node_group *group_refresh (struct cluster *c, uint32_t group); /* for the present nodes */
+/* Do its nodes have to be alike, not only of one partition? */
+static inline bool shape_in_set (const struct cluster *c, const struct shape *s)
+{
+    return s->needs.group && c->groups.group[s->needs.group - 1].nodeset != NODESET_NONE;
+}
 bool hosts_have (const struct cluster *c, uint32_t hosts, uint32_t node);
 void groups_free (struct cluster *c);
 
@@ -500,7 +509,7 @@ static inline bool places_simply (const struct cluster *c)
     return !c->measured && p->node_allocation != NODEALLOC_CONTIGUOUS &&
            p->node_allocation != NODEALLOC_MAXBALANCE && p->node_allocation != NODEALLOC_LOCAL &&
            !(p->node_allocation == NODEALLOC_PRIORITY && c->worth_moves) &&
-           p->task_distribution == TASKDIST_DEFAULT;
+           (p->task_distribution == TASKDIST_DEFAULT || p->task_distribution == TASKDIST_ARBGEO);
 }
 
 /* --- order.c ------------------------------------------------------------------------------ */

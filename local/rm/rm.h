@@ -99,6 +99,7 @@ enum rm_event_kind {
     RM_EVENT_STARTED,
     RM_EVENT_ENDED,
     RM_EVENT_NODES,   /* states or configuration: ask node_up, nodes */
+    RM_EVENT_LOADS,   /* nothing of that, but what nodes says of their load and memory */
     RM_EVENT_NATIVE,  /* new and changed native jobs */
     RM_EVENT_HANDED,  /* rm_id: under this name it has the job that start handed over */
     RM_EVENT_UNKNOWN, /* an adopted or bound job is not there, nor any record of its end */
@@ -118,6 +119,12 @@ struct rm_event {
 };
 typedef void (*rm_event_fn) (void *arg, const struct rm_event *event);
 
+/* What all processes of a running job use. */
+struct rm_used {
+    duration_us cpu_time; /* so far */
+    int64_t memory_mb;    /* now, resident; -1: unknown */
+};
+
 enum rm_node_state { RM_NODE_UP, RM_NODE_DRAINED, RM_NODE_DOWN };
 
 struct rm_node {
@@ -128,6 +135,7 @@ struct rm_node {
     int64_t memory_mb, disk_mb;
     int64_t weight;       /* the lowest is preferred */
     int32_t load_milli;   /* load average in thousandths; -1: unknown */
+    int64_t memory_used_mb; /* by whatever runs there; -1: unknown */
     const char *features; /* "a,b" */
     const char *gres;     /* "gpu:2,gpu.tesla:2,fpga:1": all of a kind, then each type */
     const char *classes;  /* "batch,debug" */
@@ -169,10 +177,10 @@ struct rm_ops {
     /* What is known now. ERR_NOT_FOUND: never handed over. */
     int (*query) (void *self, const char *job_id, uint32_t incarnation, struct rm_status *out,
                   struct err *err);
-    /* Processor time of all processes of a running job so far. May be NULL: never known. ERR_NOT_FOUND:
-     * it does not run, or is not to be measured. */
-    int (*cpu_time) (void *self, const char *job_id, uint32_t incarnation, duration_us *out,
-                     struct err *err);
+    /* What a running job really uses. May be NULL: never known. ERR_NOT_FOUND: it does not run, or is
+     * not to be measured. */
+    int (*used) (void *self, const char *job_id, uint32_t incarnation, struct rm_used *out,
+                 struct err *err);
     /* Path of a file of the job ("stdout", "stderr" by their configured names), malloc'ed, and
      * opened read-only without following links; -1 and ERR_NOT_FOUND while there is none. */
     int (*output_open) (void *self, const char *job_id, uint32_t incarnation, const char *stream,

@@ -12,7 +12,7 @@
 
 #include <uthash.h>
 
-#include "local/rm/cpu_time.h"
+#include "local/rm/process_use.h"
 #include "local/rm/jobdir.h"
 #include "local/rm/remover.h"
 #include "local/rm/supervise_file.h"
@@ -625,8 +625,8 @@ static int embedded_query (void *self, const char *job_id, uint32_t incarnation,
     return 0;
 }
 
-static int embedded_cpu_time (void *self, const char *job_id, uint32_t incarnation,
-                              duration_us *out, struct err *err)
+static int embedded_used (void *self, const char *job_id, uint32_t incarnation,
+                          struct rm_used *out, struct err *err)
 {
     struct job *job = job_find (self, job_id, incarnation);
     size_t len = 0;
@@ -638,8 +638,11 @@ static int embedded_cpu_time (void *self, const char *job_id, uint32_t incarnati
     int64_t by_group = cgroup ? cpu_time_cgroup (cgroup) : -1;
     int64_t by_process = cpu_time_below (supervisor);
     free (spec);
-    *out = by_group > by_process ? by_group : by_process;
-    return *out < 0 ? err_set (err, ERR_NOT_FOUND, "job %s has no processes left", job_id) : 0;
+    out->cpu_time = by_group > by_process ? by_group : by_process;
+    out->memory_mb = memory_below_mb (supervisor);
+    return out->cpu_time < 0
+               ? err_set (err, ERR_NOT_FOUND, "job %s has no processes left", job_id)
+               : 0;
 }
 
 static int embedded_output_open (void *self, const char *job_id, uint32_t incarnation,
@@ -768,7 +771,7 @@ static const struct rm_ops embedded_ops = {
     .signal = embedded_signal,
     .cancel = embedded_cancel,
     .query = embedded_query,
-    .cpu_time = embedded_cpu_time,
+    .used = embedded_used,
     .output_open = embedded_output_open,
     .poll = embedded_poll,
     .forget = embedded_forget,

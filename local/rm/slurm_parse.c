@@ -469,6 +469,8 @@ struct slurm_node *slurm_parse_node (const json_t *object, const char *our_parti
     n->weight = number (&g, "weight", false, 1);
     int64_t load = number (&g, "cpu_load", false, -1);
     n->load_milli = load >= 0 && load < INT32_MAX / 10 ? (int32_t)load * 10 : -1;
+    int64_t free_mb = number (&g, "free_memory", false, -1);
+    n->memory_used_mb = free_mb >= 0 && free_mb <= n->memory_mb ? n->memory_mb - free_mb : -1;
     n->state = g.rc == 0 ? node_state_of (object, state) : RM_NODE_DOWN;
     classes_of (object, our_partition, &classes);
     size_t at[6] = {put (&b, name),

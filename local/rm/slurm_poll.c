@@ -102,17 +102,15 @@ static void nodes_settle (struct slurm *slurm)
         }
         node->seen = false;
     }
-    if (!slurm->nodes_changed)
-        return;
-    slurm->nodes_changed = false;
-    free (slurm->node_list);
+    free (slurm->node_list); /* its texts are those of the last poll */
     slurm->node_count = HASH_COUNT (slurm->nodes);
     slurm->node_list = calloc (slurm->node_count + 1, sizeof *slurm->node_list);
     uint32_t n = 0;
     HASH_ITER (hh, slurm->nodes, node, next)
     slurm->node_list[n++] = node->node;
     qsort (slurm->node_list, n, sizeof *slurm->node_list, node_order);
-    tell (slurm, RM_EVENT_NODES);
+    tell (slurm, slurm->nodes_changed ? RM_EVENT_NODES : RM_EVENT_LOADS);
+    slurm->nodes_changed = false;
 }
 
 /* --- partitions --------------------------------------------------------------------------- */

@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "local/rm/cpu_time.h"
+#include "local/rm/process_use.h"
 #include "local/rm/supervise_file.h"
 
 enum { KILL_AGAIN_MS = 100 };

@@ -290,19 +290,16 @@ static const char *const node_attr_names[] = {"state", "features", "priority", "
 
 static int state_word (const char *value, const char **kept, struct err *err)
 {
-    static const char *const drain[] = {"drained", "drain", "draining", "offline", NULL};
-    static const char *const up[] = {"up", "idle", "resume", "online", NULL};
-    for (int i = 0; drain[i]; i++)
-        if (strcasecmp (value, drain[i]) == 0) {
-            *kept = "drained";
+    static const char *const words[][2] = {
+        {"drained", "drained"}, {"drain", "drained"}, {"draining", "drained"},
+        {"offline", "drained"}, {"down", "down"},     {"up", ""}, /* as configured */
+        {"idle", ""},           {"resume", ""},       {"online", ""}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcasecmp (value, words[i][0]) == 0) {
+            *kept = words[i][1];
             return 0;
         }
-    for (int i = 0; up[i]; i++)
-        if (strcasecmp (value, up[i]) == 0) {
-            *kept = ""; /* as configured */
-            return 0;
-        }
-    return err_set (err, ERR_INVALID, "state '%.40s': wanted drained or up", value);
+    return err_set (err, ERR_INVALID, "state '%.40s': wanted drained, down or up", value);
 }
 
 /* "+fast,-slow" of what it has, or "fast,big": the whole list. */

@@ -105,6 +105,45 @@ static void place_fill (struct svc *svc, const struct node_view *v, Nui__Local__
     }
 }
 
+/* Those of the topology file that it is below, the nearest first. */
+static void switches_fill (struct svc *svc, uint32_t node, Nui__Local__V1__NodeInfo *out)
+{
+    uint32_t count = strtab_count (svc->place.sw), found = 1;
+    out->switches = arena_array (svc->call_arena, count + 1, sizeof *out->switches);
+    for (uint32_t level = 0; found && out->n_switches < count; level++) {
+        found = 0;
+        for (uint32_t i = 0; i < count; i++) {
+            uint32_t at;
+            if (!cluster_switch_has (svc->cluster, i, (struct node_id){node}, &at) || at < level)
+                continue;
+            found++;
+            if (at == level)
+                out->switches[out->n_switches++] = (char *)strtab_name (svc->place.sw, i);
+        }
+    }
+}
+
+/* Features by what they say: "net:myrinet", and in traces "opsys:Linux", "arch:x86_64". */
+static void features_fill (struct svc *svc, const struct node_view *v,
+                           Nui__Local__V1__NodeInfo *out)
+{
+    out->features = arena_array (svc->call_arena, FEATURES_MAX, sizeof *out->features);
+    out->networks = arena_array (svc->call_arena, FEATURES_MAX, sizeof *out->networks);
+    for (uint32_t i = 0; i < FEATURES_MAX; i++) {
+        char *name = (char *)strtab_name (svc->features, i);
+        if (!(v->spec.features.word[i / 64] >> (i % 64) & 1))
+            continue;
+        if (strncmp (name, "net:", 4) == 0)
+            out->networks[out->n_networks++] = name + 4;
+        else
+            out->features[out->n_features++] = name;
+        if (strncmp (name, "opsys:", 6) == 0)
+            out->opsys = name + 6;
+        if (strncmp (name, "arch:", 5) == 0)
+            out->arch = name + 5;
+    }
+}
+
 static void node_fill (struct node_stream *s, uint32_t n, const struct node_view *v,
                        Nui__Local__V1__NodeInfo *out)
 {
@@ -126,11 +165,15 @@ static void node_fill (struct node_stream *s, uint32_t n, const struct node_view
     out->speed_ppm = (uint32_t)v->spec.speed_ppm;
     out->load_milli = v->load_milli;
     out->priority = v->spec.priority;
-    out->features = arena_array (arena, FEATURES_MAX, sizeof *out->features);
-    for (uint32_t i = 0; i < FEATURES_MAX; i++)
-        if (v->spec.features.word[i / 64] >> (i % 64) & 1)
-            out->features[out->n_features++] = (char *)strtab_name (svc->features, i);
+    out->measured = v->measured;
+    out->used_memory_mb = v->used.v[RES_MEM_MB];
+    if (strcmp (svc->rm.ops->type, "EMBEDDED") == 0) {
+        out->opsys = svc->kernel.sysname;
+        out->arch = svc->kernel.machine;
+    }
+    features_fill (svc, v, out);
     place_fill (svc, v, out);
+    switches_fill (svc, n, out);
     uint32_t first = s->first[n], end = s->first[n + 1];
     out->jobs = arena_array (arena, end - first + 1, sizeof *out->jobs);
     for (uint32_t i = first; i < end; i++)

@@ -872,6 +872,10 @@ void life_on_rm_event (void *arg, const struct rm_event *event)
         pass_wake (svc);
         return;
     }
+    if (event->kind == RM_EVENT_LOADS) {
+        rmnodes_loads (svc);
+        return;
+    }
     if (event->kind == RM_EVENT_REACH) {
         if (svc->rm.ops->fresh (svc->rm.self))
             pass_wake (svc);

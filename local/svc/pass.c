@@ -208,6 +208,7 @@ void pass_run (struct svc *svc)
     if (!svc->mode) /* which act on what a plan says, if at all */
         evict_lost_nodes (svc);
     arena_reset (svc->pass_arena);
+    usage_nodes (svc);
     standing_roll (svc->standing, svc->cluster, now);
     int rc = plan_compute (svc->cluster, now, svc->pass_arena, &plan, &err);
     for (uint32_t i = 0; rc == 0 && i < plan.start_count; i++)

@@ -168,6 +168,28 @@ enum node_state rmnodes_state (struct svc *svc, const char *name)
     return NODE_DOWN;
 }
 
+void rmnodes_loads (struct svc *svc)
+{
+    uint32_t count;
+    const struct rm_node *list = svc->rm.ops->nodes (svc->rm.self, &count);
+    for (uint32_t i = 0; i < count; i++) {
+        struct site_node *node;
+        struct resources used = {{0}};
+        struct node_view view;
+        HASH_FIND_STR (svc->nodes, list[i].name, node);
+        if (!node || cluster_node_get (svc->cluster, node->id, &view, NULL) != 0)
+            continue;
+        if (list[i].load_milli >= 0 && list[i].load_milli != view.load_milli)
+            (void)cluster_node_load_set (svc->cluster, node->id, list[i].load_milli, svc_now (svc),
+                                         NULL);
+        if (list[i].memory_used_mb < 0)
+            continue;
+        used.v[RES_MEM_MB] =
+            list[i].memory_used_mb < INT32_MAX ? (int32_t)list[i].memory_used_mb : INT32_MAX;
+        (void)cluster_node_used_set (svc->cluster, node->id, &used, svc_now (svc), NULL);
+    }
+}
+
 void rmnodes_changed (struct svc *svc)
 {
     uint32_t count;
@@ -195,4 +217,5 @@ void rmnodes_changed (struct svc *svc)
     if (svc_nodes_apply (svc, svc->settings, &err) != 0)
         log_event (svc->log, LOG_LEVEL_ERROR, "svc", "nodes_not_applied", "error=\"%s\"", err.text);
     remember (svc, list, count);
+    rmnodes_loads (svc);
 }

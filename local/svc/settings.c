@@ -50,6 +50,14 @@ static int rm_record (void *target, const char *index, void **record_out, struct
     return 0;
 }
 
+/* Slurm keeps jobs to what they were given; its load lags, and its free memory is without what the
+ * kernel's caches would give back: they count only where somebody says so. */
+static void slurm_defaults (struct settings *s)
+{
+    for (int d = 0; d < 4 && !s->policy->node_availability_said; d++)
+        s->policy->node_availability[d] = NODEAVAIL_DEDICATED;
+}
+
 static int slurm_check (const struct settings *s, struct err *err)
 {
     if (s->rm_type != SETTINGS_RM_SLURM)
@@ -300,6 +308,8 @@ int settings_read (struct conf *conf, struct cred_names *names, int mode, struct
         s->listen = conf_get (conf, "LISTEN");
     if (rc == 0 && mode >= 0)
         s->mode.mode = mode;
+    if (rc == 0 && s->rm_type == SETTINGS_RM_SLURM)
+        slurm_defaults (s);
     if (rc == 0 && settings_check (s, err) != 0)
         rc = err_prefix (err, "%s", conf_name (conf));
     if (rc == 0 && s->mode.mode == MODE_SIMULATION)

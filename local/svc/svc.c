@@ -198,7 +198,10 @@ static int nodes_apply (struct svc *svc, const struct settings *settings,
     for (uint32_t i = 0; rc == 0 && i < svc->node_count; i++) {
         struct site_node *node = svc->node_by_id[i];
         enum node_state state = node->configured ? rmnodes_state (svc, node->name) : NODE_DOWN;
-        if (state == NODE_UP && node->set[SET_STATE])
+        const char *set = node->set[SET_STATE];
+        if (set && strcmp (set, "down") == 0)
+            state = NODE_DOWN;
+        else if (set && state == NODE_UP)
             state = NODE_DRAINED;
         rc = cluster_node_state_set (svc->cluster, node->id, state, now, err);
     }
@@ -783,6 +786,7 @@ int svc_create (struct daemon *daemon, struct cred_names *names, const struct se
     svc->report_arena = arena_create (0);
     snprintf (svc->site, sizeof svc->site, "%.63s", daemon_name (daemon));
     boot_id_read (svc->boot_id);
+    (void)uname (&svc->kernel);
     int rc = 0;
     if (settings->site_name && strcmp (settings->site_name, svc->site) != 0)
         rc = err_set (&local, ERR_INVALID, "SITENAME is %s but the certificate is of site %s",

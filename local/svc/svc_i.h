@@ -25,6 +25,7 @@
 #ifndef NUI_LOCAL_SVC_SVC_I_H
 #define NUI_LOCAL_SVC_SVC_I_H
 
+#include <sys/utsname.h>
 #include <uthash.h>
 
 #include "local/conf/place.h"
@@ -87,6 +88,7 @@ struct site_job {
     bool suspended;                   /* there, by somebody else */
     time_us suspended_since;
     time_us taken;                    /* when the resource manager told of it; 0: before a restart */
+    int64_t memory_used_mb;           /* by its processes, as last measured */
     bool batch_pushed;                /* a batch hold of ours stands there as an administrator's */
     UT_hash_handle hh;      /* by rec.number */
 };
@@ -129,6 +131,7 @@ struct svc {
     char server[160]; /* host:port told to others */
     char host[128];   /* its host part: the default address of nodes */
     char boot_id[40];
+    struct utsname kernel; /* of this machine, which the embedded runner's nodes are */
     struct local_store *store;
     struct rm rm;
     struct gridmap *gridmap;
@@ -152,6 +155,7 @@ struct svc {
     struct event *poll_event;
     struct event *usage_event; /* NULL until the first measurement */
     uint64_t usage_cursor;     /* the last job that was measured */
+    bool usage_known;          /* some job was measured: nodes have loads */
     time_us pass_at; /* when the last pass ran */
     struct arena *pass_arena;
     struct arena *call_arena; /* reset by each handler that uses it */
@@ -304,6 +308,8 @@ void mirror_settle (struct svc *svc); /* after each pass */
 
 /* Measures all running jobs, a few at a time; then saves fairshare, where it counts use. */
 void usage_measure (struct svc *svc);
+/* Load and used memory of nodes, from what was measured: before a pass. */
+void usage_nodes (struct svc *svc);
 /* What the status of an ended job says; the core still has it as running. */
 void usage_final (struct svc *svc, const struct site_job *job, const struct rm_status *status);
 
@@ -458,6 +464,7 @@ struct nodeconf_node *rmnodes_list (struct svc *svc, const struct settings *sett
 void rmnodes_free (struct nodeconf_node *nodes, uint32_t count);
 /* In force now, and remembered. */
 void rmnodes_changed (struct svc *svc);
+void rmnodes_loads (struct svc *svc); /* its nodes' load and used memory, for the next pass */
 enum node_state rmnodes_state (struct svc *svc, const char *name);
 
 /* --- output.c ----------------------------------------------------------------------------- */

@@ -19,7 +19,8 @@
     "  -L, --licence A:N,B    floating licences, for the whole job\n"                             \
     "      --req KEY=VALUE,.. more tasks of another kind beside these (repeat it): tasks, nodes,\n"   \
     "                         tpn, procs-per-task, mem, gres, features\n"                          \
-    "      --hosts LIST       only these nodes of the site: node[1-4],m1\n"                        \
+    "  -w, --hosts LIST       only these nodes of the site: node[1-4],m1\n"                        \
+    "  -x, --exclude LIST     not these nodes\n"                                                   \
     "      --partition A,B    only these partitions of the site\n"                                 \
     "      --nodeset SET      nodes that are alike: ONEOF:FEATURE:a:b, ONEOF:PROCSPEED, NONE\n"    \
     "      --node-access HOW  SHARED, SINGLEUSER, SINGLEJOB or SINGLETASK\n"                       \

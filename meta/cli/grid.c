@@ -30,9 +30,10 @@ int grid_call (struct cli_context *ctx, const char *method, const ProtobufCMessa
         JOB_TEXT ("max-cost", 0, JOB_MAX_COST), JOB_TEXT ("depend", 0, JOB_DEPEND),                \
         JOB_TEXT ("flags", 0, JOB_FLAGS),                                                          \
         {"hold", 0, CLI_OPT_FLAG, offsetof (struct job_options, hold), 0, 0},                      \
-        JOB_TEXT ("gres", 0, JOB_GRES),                    \
+        JOB_TEXT ("gres", 0, JOB_GRES),                                                            \
         JOB_TEXT ("licence", 'L', JOB_LICENCE), JOB_TEXT ("partition", 0, JOB_PARTITION),          \
-        JOB_TEXT ("nodeset", 0, JOB_NODESET), JOB_TEXT ("hosts", 0, JOB_HOSTS),                    \
+        JOB_TEXT ("nodeset", 0, JOB_NODESET), JOB_TEXT ("hosts", 'w', JOB_HOSTS),                  \
+        JOB_TEXT ("exclude", 'x', JOB_EXCLUDE),                                                    \
         JOB_TEXT ("node-access", 0, JOB_NODE_ACCESS),                                              \
         JOB_TEXT ("reservation", 0, JOB_RESERVATION),                                              \
         {"req", 0, CLI_OPT_LIST, offsetof (struct job_options, reqs), 0, 0},                       \

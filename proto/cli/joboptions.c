@@ -33,6 +33,7 @@ static const char *const job_key[JOB_TEXTS] = {
     [JOB_PARTITION] = "partition",
     [JOB_NODESET] = "nodeset",
     [JOB_HOSTS] = "hosts",
+    [JOB_EXCLUDE] = "exclude",
     [JOB_NODE_ACCESS] = "node-access",
     [JOB_RESERVATION] = "reservation",
 };

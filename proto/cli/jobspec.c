@@ -26,7 +26,7 @@ struct part {
     struct text_list features, sites, env, gres, licences, partitions;
     struct part *req[REQS_MORE]; /* further reqs, each with what a req may have */
     uint32_t req_count;
-    const char *qos, *class, *output, *error, *nodeset, *hosts, *node_access, *trl, *reservation;
+    const char *qos, *class, *output, *error, *nodeset, *hosts, *exclude, *node_access, *trl, *reservation;
     const char *script_path;
 };
 
@@ -263,6 +263,8 @@ static int part_set (struct jobspec *spec, struct part *part, const char *key, c
         return set_text (spec, &part->nodeset, key, value, err);
     if (!strcmp (key, "hosts"))
         return set_text (spec, &part->hosts, key, value, err);
+    if (!strcmp (key, "exclude"))
+        return set_text (spec, &part->exclude, key, value, err);
     if (!strcmp (key, "node-access"))
         return set_name (spec, &part->node_access, key, value, err);
     if (!strcmp (key, "reservation"))
@@ -596,6 +598,14 @@ static const struct foreign native_options[] = {
     {NULL, "--component", "component"},
     {NULL, "--procs-per-task", "procs-per-task"},
     {NULL, "--reservation", "reservation"},
+    {NULL, "--gres", "gres"},
+    {NULL, "--licence", "licence"},
+    {NULL, "--partition", "partition"},
+    {NULL, "--nodeset", "nodeset"},
+    {"-w", "--hosts", "hosts"},
+    {"-x", "--exclude", "exclude"},
+    {NULL, "--node-access", "node-access"},
+    {NULL, "--req", "req"},
     {NULL, NULL, NULL},
 };
 
@@ -615,6 +625,9 @@ static const struct foreign slurm_options[] = {
     {"-e", "--error", "error"},
     {"-d", "--dependency", "depend"},
     {NULL, "--reservation", "reservation"},
+    {"-w", "--nodelist", "hosts"},
+    {"-x", "--exclude", "exclude"},
+    {"-L", "--licenses", "licence"},
     {NULL, NULL, NULL},
 };
 
@@ -977,6 +990,11 @@ static int shapes_build (struct jobspec *spec, const struct part *part,
             return err_prefix (err, "--trl '%s'", text);
     }
     return 0;
+/* "these!but not these" */
+static char *hosts_build (struct jobspec *spec, const char *these, const char *but)
+{
+    return arena_printf (spec->arena, "%s%s%s", these ? these : "", but ? "!" : "",
+                         but ? but : "");
 }
 
 static Nui__Common__V1__Component *component_build (struct jobspec *spec, const struct part *part,
@@ -998,7 +1016,8 @@ static Nui__Common__V1__Component *component_build (struct jobspec *spec, const 
                                    &c->n_licences, err);
     c->partitions = text_array (spec, &part->partitions, &d->partitions, &c->n_partitions);
     c->nodeset = (char *)(part->nodeset ? part->nodeset : d->nodeset ? d->nodeset : "");
-    c->hosts = (char *)(part->hosts ? part->hosts : d->hosts ? d->hosts : "");
+    c->hosts = hosts_build (spec, part->hosts ? part->hosts : d->hosts,
+                            part->exclude ? part->exclude : d->exclude);
     c->node_access =
         (char *)(part->node_access ? part->node_access : d->node_access ? d->node_access : "");
     c->reservation = pick_text (part->reservation, d->reservation);

@@ -224,9 +224,32 @@ static void test_bad (void **state)
     scene_free (&s);
 }
 
+/* More of a licence than the site has: never, not at the end of time. */
+static void more_licences_than_there_are (void **state)
+{
+    struct scene s;
+    int32_t total[1] = {2};
+    struct licence want = {0, 3};
+    struct req req = scene_req (1, 1, 0);
+    struct query q = {.req_count = 1, .req = &req, .duration = 10 * S, .from = TIME_US_NONE,
+                      .until = TIME_US_MAX, .licence_count = 1, .licence = &want};
+    struct slot out;
+    (void)state;
+    scene_policy (&s);
+    scene_nodes (&s, 2, 1, 0);
+    assert_int_equal (cluster_licences_set (s.c, total, 1, 0, &s.err), 0);
+    assert_int_equal (query_earliest (s.c, &q, 0, s.arena, &out, &s.err), 0);
+    assert_int_equal (out.start, TIME_US_NONE);
+    want.count = 2;
+    assert_int_equal (query_earliest (s.c, &q, 0, s.arena, &out, &s.err), 0);
+    assert_int_equal (out.start, 0);
+    scene_free (&s);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test (more_licences_than_there_are),
         cmocka_unit_test (test_earliest), cmocka_unit_test (test_hold),
         cmocka_unit_test (test_firm),     cmocka_unit_test (test_windows),
         cmocka_unit_test (test_table),    cmocka_unit_test (test_reqs),

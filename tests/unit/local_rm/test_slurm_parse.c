@@ -262,6 +262,7 @@ static void nodes (void **state)
                   "{\"name\":\"n8\",\"state\":\"%s\",\"state_flags\":[%s],\"reason\":\"disk errors\","
                   "\"cpus\":4,\"real_memory\":16000,\"temporary_disk\":0,\"weight\":2,"
                   "\"active_features\":\"big,amd\",\"gres\":\"gpu:2\",\"cpu_load\":876,"
+                  "\"free_memory\":4000,"
                   "\"partitions\":[\"batch\",\"nui\",\"debug\"],\"address\":\"127.0.0.1\"}",
                   cases[i].state, cases[i].flags);
         json_t *object = json_loads (text, 0, NULL);
@@ -271,6 +272,7 @@ static void nodes (void **state)
         assert_string_equal (node->node.classes, "batch,debug");
         assert_string_equal (node->node.reason, "disk errors");
         assert_int_equal (node->node.load_milli, 8760);
+        assert_int_equal (node->node.memory_used_mb, 12000);
         slurm_node_free (node);
         json_decref (object);
     }

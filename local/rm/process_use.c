@@ -1,4 +1,4 @@
-#include "local/rm/cpu_time.h"
+#include "local/rm/process_use.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -44,22 +44,42 @@ static bool stat_times (pid_t pid, int64_t *own, int64_t *waited)
     return true;
 }
 
-static int64_t children_times (pid_t pid, int depth)
+/* What one process has, over all living descendants. */
+static int64_t sum_below (pid_t pid, int depth, int64_t (*one) (pid_t pid))
 {
     char path[64];
-    int64_t sum = 0, own, waited;
+    int64_t sum = 0;
     long child;
     snprintf (path, sizeof path, "/proc/%ld/task/%ld/children", (long)pid, (long)pid);
     FILE *f = fopen (path, "re");
     while (f && fscanf (f, "%ld", &child) == 1) {
-        if (stat_times ((pid_t)child, &own, &waited))
-            sum += own + waited;
+        sum += one ((pid_t)child);
         if (depth < DEPTH_MAX)
-            sum += children_times ((pid_t)child, depth + 1);
+            sum += sum_below ((pid_t)child, depth + 1, one);
     }
     if (f)
         fclose (f);
     return sum;
+}
+
+static int64_t times_of (pid_t pid)
+{
+    int64_t own, waited;
+    return stat_times (pid, &own, &waited) ? own + waited : 0;
+}
+
+/* Field 2 of /proc/PID/statm. */
+static int64_t resident_pages (pid_t pid)
+{
+    char path[64];
+    long long resident = 0;
+    snprintf (path, sizeof path, "/proc/%ld/statm", (long)pid);
+    FILE *f = fopen (path, "re");
+    if (f && fscanf (f, "%*u %lld", &resident) != 1)
+        resident = 0;
+    if (f)
+        fclose (f);
+    return resident;
 }
 
 int64_t cpu_time_below (pid_t pid)
@@ -67,5 +87,11 @@ int64_t cpu_time_below (pid_t pid)
     int64_t own, waited;
     if (!stat_times (pid, &own, &waited))
         return -1;
-    return waited + children_times (pid, 0);
+    return waited + sum_below (pid, 0, times_of);
+}
+
+int64_t memory_below_mb (pid_t pid)
+{
+    int64_t bytes = sum_below (pid, 0, resident_pages) * sysconf (_SC_PAGESIZE);
+    return (bytes + (1 << 20) - 1) >> 20;
 }
