@@ -990,6 +990,8 @@ static int shapes_build (struct jobspec *spec, const struct part *part,
             return err_prefix (err, "--trl '%s'", text);
     }
     return 0;
+}
+
 /* "these!but not these" */
 static char *hosts_build (struct jobspec *spec, const char *these, const char *but)
 {
