@@ -124,7 +124,16 @@ static uint64_t index_of (const struct engine *e, uint64_t number)
 static int machine_build (struct engine *e, struct err *err)
 {
     const struct engine_setup *s = e->setup;
+    struct node_view view;
 
+    if (s->site) {
+        int rc = s->site->furnish (s->site->self, e->cluster, TIME_US_NONE, err);
+        for (uint32_t n = 0; rc == 0 && n < cluster_node_count (e->cluster); n++) {
+            rc = cluster_node_get (e->cluster, (struct node_id){n}, &view, err);
+            e->procs_total += view.spec.configured.v[RES_PROCS];
+        }
+        return rc;
+    }
     for (uint32_t g = 0; g < s->node_group_count; g++) {
         for (uint32_t i = 0; i < s->node_copies[g]; i++) {
             int rc = cluster_node_add (e->cluster, &s->node[g], TIME_US_NONE, NULL, err);
@@ -288,6 +297,8 @@ static int pass_run (struct engine *e, time_us now, struct err *err)
     struct plan plan;
     int rc;
 
+    if (e->setup->site && e->setup->site->roll)
+        e->setup->site->roll (e->setup->site->self, e->cluster, now);
     do {
         rc = decide (e, now, &plan, err);
         for (uint32_t i = 0; i < plan.start_count && rc == 0; i++) {
@@ -350,6 +361,16 @@ static bool policy_polled (const struct policy *p)
     return polled;
 }
 
+/* Standing reservations begin, end, and come again: for as long as anything happens, and then some, if
+ * not for ever. */
+static bool awaits_reservation (const struct engine *e, time_us now, time_us arrival)
+{
+    static const duration_us patience = INT64_C (60) * 86400 * US_PER_S;
+
+    return e->setup->site && e->setup->site->roll && cluster_job_count (e->cluster, JOB_IDLE) &&
+           (e->heap_count || arrival != TIME_US_MAX || now - e->last <= patience);
+}
+
 /* The next moment at which time alone may let a waiting job start. With nothing running and nobody
  * to come only usage that ages can do that, until all windows have passed. */
 static time_us next_by_time (const struct engine *e, time_us now, time_us arrival)
@@ -357,7 +378,7 @@ static time_us next_by_time (const struct engine *e, time_us now, time_us arriva
     const struct policy *p = e->setup->policy;
     time_us at = TIME_US_MAX;
 
-    if (cluster_job_count (e->cluster, JOB_SUSPENDED))
+    if (cluster_job_count (e->cluster, JOB_SUSPENDED) || awaits_reservation (e, now, arrival))
         at = cluster_next_wakeup (e->cluster, now);
     if (!(e->polled || e->windowed || p->bf_chunk_procs) ||
         cluster_job_count (e->cluster, JOB_IDLE) == 0)

@@ -80,6 +80,14 @@ struct engine_source {
     void (*ended) (void *self, uint64_t index, time_us now);
 };
 
+/* Nodes and all that is said of the place, in place of engine_setup.node; see site.h. */
+struct engine_site {
+    void *self;
+    int (*furnish) (void *self, struct cluster *cluster, time_us now, struct err *err);
+    /* Before each pass: standing reservations as they should be then. NULL: there are none. */
+    void (*roll) (void *self, struct cluster *cluster, time_us now);
+};
+
 struct engine_setup {
     const struct policy *policy;    /* sealed */
     const struct engine_scheduler *scheduler; /* NULL: the core's pass */
@@ -87,6 +95,7 @@ struct engine_setup {
     const struct node_spec *node;   /* node_group_count kinds of nodes … */
     const uint32_t *node_copies;    /* … and how many of each, in node order */
     uint32_t node_group_count;
+    const struct engine_site *site; /* NULL: only nodes as above, of which no more is known */
     uint32_t gres_kinds;
     duration_us tick;               /* 0: exact events */
     uint64_t seed;                  /* of what the policy draws */

@@ -82,7 +82,8 @@ static void ended (void *self, uint64_t index, time_us now)
 }
 
 int estimates_replay (const struct workload *w, const struct machine *m,
-                      const struct policy *policy, duration_us tick, uint64_t seed,
+                      const struct policy *policy, const struct engine_site *site,
+                      duration_us tick, uint64_t seed,
                       simrun_progress *progress, void *self, struct simrun *run,
                       struct estimates *out, struct err *err)
 {
@@ -102,7 +103,7 @@ int estimates_replay (const struct workload *w, const struct machine *m,
         out->row[i].wait = -1;
     }
     a.estimator = estimator_create (&options);
-    rc = simrun_replay_hooked (w, m, policy, tick, seed, progress, self, &hooks, run, err);
+    rc = simrun_replay_hooked (w, m, policy, site, tick, seed, progress, self, &hooks, run, err);
     if (rc == 0 && a.rc) {
         rc = a.rc;
         *err = a.err;

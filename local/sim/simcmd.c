@@ -13,6 +13,7 @@
 #include "local/sim/outfile.h"
 #include "local/sim/plot.h"
 #include "local/sim/simrun.h"
+#include "local/sim/site.h"
 #include "proto/cli/options.h"
 #include "proto/cli/table.h"
 
@@ -71,6 +72,7 @@ struct policy_entry {
     const char *path;
     const char *label;
     struct policy *policy;
+    struct nodeconf nodes;
     struct simrun run;
 };
 
@@ -124,13 +126,12 @@ static int policies_read (struct sim *sim, struct err *err)
             policy_conf_load (sim->entry[i].path, &sim->names, &sim->entry[i].policy, &conf, err);
         if (rc)
             return rc;
+        rc = nodeconf_read (conf, &sim->entry[i].nodes, err);
         for (uint32_t n = 0; n < conf_note_count (conf); n++)
             fprintf (stderr, "nui sim: %s\n", conf_note (conf, n));
         conf_destroy (conf);
-        if (sim->entry[i].policy->standing_count > 0)
-            fprintf (stderr, "nui sim: %s: its standing reservations (SRCFG) are not simulated here; "
-                             "nui-local in the mode SIMULATION has them\n",
-                     sim->entry[i].path);
+        if (rc)
+            return rc;
     }
     return 0;
 }
@@ -173,12 +174,14 @@ static int input_read (struct sim *sim, struct err *err)
     else if (a->nodes)
         sim->machine = machine_uniform ((uint32_t)a->nodes,
                                         a->procs_per_node ? (uint32_t)a->procs_per_node : 1, err);
+    else if (sim->entry[0].nodes.node_count > 0)
+        sim->machine = simsite_machine (&sim->entry[0].nodes);
     else if (sim->workload->header_procs > 0 && sim->workload->header_procs <= NODES_MAX)
         sim->machine = machine_uniform ((uint32_t)sim->workload->header_procs, 1, err);
     else
         return err_set (err, ERR_INVALID,
-                        "%s does not say how large its machine is (MaxProcs); give --nodes N or "
-                        "--resources FILE",
+                        "%s does not say how large its machine is (MaxProcs); give --nodes N, "
+                        "--resources FILE, or NODECFG in the configuration",
                         a->workload);
     if (!sim->machine)
         return err->code;
@@ -460,19 +463,36 @@ static void progress_step (void *self, uint64_t jobs_done)
     cli_progress_update (sim->progress, sim->progress_base + jobs_done);
 }
 
+static void site_note (void *self, const char *sentence)
+{
+    fprintf (stderr, "nui sim: %s: %s\n", ((const struct policy_entry *)self)->label, sentence);
+}
+
+static int replay_one (struct sim *sim, struct policy_entry *entry, struct err *err)
+{
+    struct simsite *place =
+        simsite_needed (&entry->nodes, entry->policy)
+            ? simsite_create (&entry->nodes, entry->policy, sim->workload, sim->machine, site_note,
+                              entry)
+            : NULL;
+    const struct engine_site *site = simsite_engine (place);
+    int rc = sim->args.estimates
+                 ? estimates_replay (sim->workload, sim->machine, entry->policy, site,
+                                     sim->args.tick, sim->args.seed, progress_step, sim, &entry->run,
+                                     &sim->estimates, err)
+                 : simrun_replay (sim->workload, sim->machine, entry->policy, site, sim->args.tick,
+                                  sim->args.seed, progress_step, sim, &entry->run, err);
+    simsite_destroy (place);
+    return rc;
+}
+
 static int replay_all (struct sim *sim, struct err *err)
 {
     int rc = 0;
     sim->progress = cli_progress_start ("simulated jobs", sim->workload->count * sim->count);
     for (uint32_t i = 0; i < sim->count && !rc; i++) {
         sim->progress_base = sim->workload->count * i;
-        struct policy_entry *entry = &sim->entry[i];
-        rc = sim->args.estimates
-                 ? estimates_replay (sim->workload, sim->machine, entry->policy, sim->args.tick,
-                                     sim->args.seed, progress_step, sim, &entry->run,
-                                     &sim->estimates, err)
-                 : simrun_replay (sim->workload, sim->machine, entry->policy, sim->args.tick,
-                                  sim->args.seed, progress_step, sim, &entry->run, err);
+        rc = replay_one (sim, &sim->entry[i], err);
         if (rc && sim->count > 1)
             err_prefix (err, "%s", sim->entry[i].path);
     }
@@ -485,6 +505,7 @@ static void sim_free (struct sim *sim)
     for (uint32_t i = 0; i < sim->count; i++) {
         policy_destroy (sim->entry[i].policy);
         simrun_free (&sim->entry[i].run);
+        nodeconf_free (&sim->entry[i].nodes);
     }
     estimates_free (&sim->estimates);
     workload_destroy (sim->workload);

@@ -44,7 +44,7 @@ static void observe (void *self, const struct engine_sample *sample)
 
 /* The engine's view of the jobs: under this policy their QoS may differ from the one asked for. */
 static struct engine_job *jobs_make (const struct workload *w, const struct policy *policy,
-                                     uint32_t *qos)
+                                     struct req *plain, uint32_t *qos)
 {
     struct engine_job *job = calloc (w->count + 1, sizeof job[0]);
     assert (job);
@@ -60,6 +60,11 @@ static struct engine_job *jobs_make (const struct workload *w, const struct poli
         job[i].procs = from->procs;
         job[i].req_count = 1;
         job[i].req = &from->req;
+        if (plain) { /* the site counts initiators of classes itself */
+            plain[i] = from->req;
+            memset (&plain[i].task.v[RES_GRES0], 0, (RES_MAX - RES_GRES0) * sizeof (int32_t));
+            job[i].req = &plain[i];
+        }
         job[i].used_known = from->used_known;
         job[i].used_micro = from->used_micro;
     }
@@ -67,15 +72,15 @@ static struct engine_job *jobs_make (const struct workload *w, const struct poli
 }
 
 int simrun_replay (const struct workload *w, const struct machine *m, const struct policy *policy,
-                   duration_us tick, uint64_t seed, simrun_progress *progress, void *self,
+                   const struct engine_site *site, duration_us tick, uint64_t seed, simrun_progress *progress, void *self,
                    struct simrun *out, struct err *err)
 {
-    return simrun_replay_hooked (w, m, policy, tick, seed, progress, self, NULL, out, err);
+    return simrun_replay_hooked (w, m, policy, site, tick, seed, progress, self, NULL, out, err);
 }
 
 int simrun_replay_hooked (const struct workload *w, const struct machine *m,
-                          const struct policy *policy, duration_us tick, uint64_t seed,
-                          simrun_progress *progress, void *self, const struct engine_hooks *hooks,
+                          const struct policy *policy, const struct engine_site *site,
+                          duration_us tick, uint64_t seed, simrun_progress *progress, void *self, const struct engine_hooks *hooks,
                           struct simrun *out, struct err *err)
 {
     memset (out, 0, sizeof *out);
@@ -89,13 +94,16 @@ int simrun_replay_hooked (const struct workload *w, const struct machine *m,
         node[g] = m->group[g].spec;
         copies[g] = m->group[g].copies;
     }
-    struct engine_job *job = jobs_make (w, policy, out->qos);
+    struct req *plain = site ? calloc (w->count + 1, sizeof *plain) : NULL;
+    assert (plain || !site);
+    struct engine_job *job = jobs_make (w, policy, plain, out->qos);
     struct observer observer = {out, progress, self, hooks};
     struct engine_setup setup = {.policy = policy,
                                  .node = node,
                                  .node_copies = copies,
                                  .node_group_count = m->group_count,
-                                 .gres_kinds = m->gres_kinds,
+                                 .site = site,
+                                 .gres_kinds = site ? 0 : m->gres_kinds,
                                  .tick = tick,
                                  .seed = seed,
                                  .hooks = {.self = &observer, .sample = observe, .arrived = arrived,
@@ -104,6 +112,7 @@ int simrun_replay_hooked (const struct workload *w, const struct machine *m,
     int rc = engine_run (&setup, job, w->count, out->result, &out->summary, err);
     duration_us took = clock_monotonic_us () - begun;
     free (job);
+    free (plain);
     free (node);
     free (copies);
     if (rc) {

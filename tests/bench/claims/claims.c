@@ -97,7 +97,7 @@ static void replay (struct log_case *c, int which)
     p->backfill_policy = backfill[which];
     p->node_allocation = NODEALLOC_FIRSTAVAILABLE;
     if (policy_seal (p, &err) ||
-        simrun_replay (c->w, c->m, p, 0, 0, NULL, NULL, &c->run[which], &err))
+        simrun_replay (c->w, c->m, p, NULL, 0, 0, NULL, NULL, &c->run[which], &err))
         fail_msg ("%s: %s", run_name[which], err.text);
     policy_destroy (p);
 }

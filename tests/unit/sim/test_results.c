@@ -109,7 +109,7 @@ static void figure_1 (enum backfill_policy backfill, enum reservation_binding bi
     }
     struct workload w = {.job = job, .count = 3};
     struct machine *m = machine_uniform (6, 1, &err);
-    if (simrun_replay (&w, m, p, 0, 0, NULL, NULL, out, &err))
+    if (simrun_replay (&w, m, p, NULL, 0, 0, NULL, NULL, out, &err))
         fail_msg ("%s", err.text);
     machine_destroy (m);
     policy_destroy (p);
