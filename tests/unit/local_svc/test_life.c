@@ -63,14 +63,14 @@ static bool there (struct site *s, void *arg)
     return access (path, F_OK) == 0;
 }
 
-/* State letters of the processes that carry the job's id, in /proc. */
+/* State letters of the processes in /proc that carry the job's id and, since another site's job may have
+ * the same, this test's folder. */
 static bool stopped (struct site *s, void *arg)
 {
     char want[96], path[300], env[8192], stat[512];
     bool any = false, all = true;
     DIR *proc = opendir ("/proc");
     struct dirent *e;
-    (void)s;
     int n = snprintf (want, sizeof want, "NUI_JOBID=%s", (const char *)arg);
     while ((e = readdir (proc))) {
         snprintf (path, sizeof path, "/proc/%s/environ", e->d_name);
@@ -78,7 +78,8 @@ static bool stopped (struct site *s, void *arg)
         ssize_t len = fd < 0 ? -1 : read (fd, env, sizeof env - 1);
         if (fd >= 0)
             close (fd);
-        if (len <= 0 || !memmem (env, (size_t)len, want, (size_t)n + 1))
+        if (len <= 0 || !memmem (env, (size_t)len, want, (size_t)n + 1) ||
+            !memmem (env, (size_t)len, s->dir, strlen (s->dir)))
             continue;
         snprintf (path, sizeof path, "/proc/%s/stat", e->d_name);
         FILE *f = fopen (path, "r");
