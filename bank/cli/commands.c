@@ -54,7 +54,9 @@ const struct cli_command bank_commands[] = {
      "usage: nui charge --site SITE --site-job JOB -n PROCS --start TIME --end TIME\n"
      "                  --hold HOLD | --user USER -A ACCOUNT [--partial] [--failed]\n\n"
      "  --hold HOLD             that pays\n"
-     "  -u, --user, -A          who pays, where there is no hold\n"
+     "  -u, --user USER, -A, --account ACCOUNT\n"
+     "                          who pays, where there is no hold\n"
+     "  -n, --procs N           it had\n"
      "  --partial               more will follow; else it is the job's last charge\n"
      "  --failed                the job did not end well\n"
      "  --incarnation N, --cpu TIME, --job, --component, -q, --qos, -c, --class, --machine\n" COMMON
@@ -128,7 +130,8 @@ const struct cli_command bank_commands[] = {
      "  -A, --account ACCOUNT   of this account only\n"
      "  --credit-limit CREDITS  0: none\n"
      "  --until TIME            the end of what is carried forward\n"
-     "  --cap CREDITS           at most so much of what is left\n" COMMON
+     "  --cap CREDITS           at most so much of what is left\n"
+     "  -d, --description TEXT  for the statement\n" COMMON
      "\nexample: nui allocation carry-forward alloc.7 --until 2028-01-01T00:00 --cap 1000\n"},
     {"project", BANK, "projects and who is in them", cmd_project,
      "usage: nui project create NAME [--parent PROJECT] [--description TEXT]\n"
