@@ -231,6 +231,7 @@ static const struct table_column forecast_columns[] = {
     {"low50", "From50%", TABLE_TIME, 0},   {"high50", "To50%", TABLE_TIME, 0},
     {"low95", "From95%", TABLE_TIME, 0},   {"high95", "To95%", TABLE_TIME, 0},
     {"certain", "Certain", TABLE_BOOL, 0}, {"confidence", "Confidence", TABLE_TEXT, 0},
+    {"without", "None because", TABLE_TEXT, 0},
 };
 
 static int forecasts_print (struct cli_context *ctx, const Nui__Local__V1__StartTimeReply *r)
@@ -239,14 +240,14 @@ static int forecasts_print (struct cli_context *ctx, const Nui__Local__V1__Start
         table_create (forecast_columns, sizeof forecast_columns / sizeof *forecast_columns);
     for (size_t i = 0; i < r->n_forecasts; i++) {
         const Nui__Common__V1__Forecast *f = r->forecasts[i];
+        const int64_t moment[] = {f->median_us, f->low50_us, f->high50_us, f->low95_us,
+                                  f->high95_us};
         table_text (t, f->method);
-        table_time (t, f->median_us);
-        table_time (t, f->low50_us);
-        table_time (t, f->high50_us);
-        table_time (t, f->low95_us);
-        table_time (t, f->high95_us);
+        for (size_t k = 0; k < sizeof moment / sizeof *moment; k++)
+            table_time (t, moment[k] ? moment[k] : TIME_US_NONE);
         table_bool (t, f->certain);
         cell_text (t, f->confidence);
+        cell_text (t, f->without);
         table_end_row (t);
     }
     int rc = table_print (t, ctx);

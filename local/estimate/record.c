@@ -19,6 +19,10 @@ enum { STRETCH_MAX = 12 };
 void control_init (struct control *c)
 {
     memset (c, 0, sizeof *c);
+    for (int g = 0; g < CONTROL_GROUPS; g++) { /* wide at first: what draws do not know is much */
+        c->group[g].low[1] = .5;
+        c->group[g].high[1] = 1;
+    }
 }
 
 /* At once in every draw; up to 10 minutes, an hour, four, sixteen, more. */

@@ -193,7 +193,7 @@ static int start_of_shape (struct svc *svc, Nui__Local__V1__StartTimeReply *repl
     return earliest (svc, &query, reply, err);
 }
 
-/* What each method says; one that has nothing to say of it is left out. */
+/* What each method says; one that has nothing to say of it says why. */
 static int forecasts_fill (struct svc *svc, const Nui__Local__V1__StartTimeRequest *r,
                            const struct site_job *job, const uint32_t cred[CRED_KINDS],
                            Nui__Local__V1__StartTimeReply *reply, struct err *err)
@@ -216,7 +216,11 @@ static int forecasts_fill (struct svc *svc, const Nui__Local__V1__StartTimeReque
                                        (enum estimate_method)m, svc->call_arena, &said, &why);
         if (rc == 0)
             reply->forecasts[reply->n_forecasts++] = said;
-        else if (rc != ERR_NOT_FOUND)
+        else if (rc == ERR_NOT_FOUND)
+            reply->forecasts[reply->n_forecasts++] =
+                forecast_without (r->methods[i], arena_strdup (svc->call_arena, why.text),
+                                  svc->call_arena);
+        else
             return err_set (err, rc, "%s", why.text);
     }
     return 0;

@@ -96,7 +96,7 @@ static const char *plural (uint32_t n)
 /* What happened since it was told something else. */
 static void moved_say (struct forecast *f, struct told *t, duration_us by)
 {
-    char how[QUANTITY_TEXT_MAX], what[96] = "";
+    char how[QUANTITY_TEXT_MAX], what[160] = "";
     size_t len = 0;
     duration_format (by < 0 ? -by : by, how);
     if (f->came)
@@ -106,6 +106,13 @@ static void moved_say (struct forecast *f, struct told *t, duration_us by)
         len += (size_t)snprintf (what + len, sizeof what - len, ", %u ended", f->left);
     if (f->began_since)
         len += (size_t)snprintf (what + len, sizeof what - len, ", %u started", f->began_since);
+    if (f->withdrawn)
+        len += (size_t)snprintf (what + len, sizeof what - len, ", %u left the queue", f->withdrawn);
+    if (f->procs_told != f->scene.procs_up)
+        len += (size_t)snprintf (what + len, sizeof what - len, ", %lld processor%s %s",
+                                 (long long)llabs (f->scene.procs_up - f->procs_told),
+                                 plural ((uint32_t)llabs (f->scene.procs_up - f->procs_told)),
+                                 f->scene.procs_up > f->procs_told ? "more" : "fewer");
     snprintf (t->moved, sizeof t->moved, "%s by %s%s%s", by < 0 ? "earlier" : "later", how,
               len ? ":" : ": running jobs take another time than expected", len ? what + 1 : "");
 }
@@ -169,7 +176,8 @@ static bool queue_take (struct svc *svc)
     if (f->taken < f->scene.waiting_count)
         return false;
     moved_tell (svc);
-    f->came = f->left = f->began_since = 0;
+    f->came = f->left = f->began_since = f->withdrawn = 0;
+    f->procs_told = f->scene.procs_up;
     return true;
 }
 
@@ -373,11 +381,58 @@ static Nui__Common__V1__Forecast *message (struct svc *svc, enum estimate_method
     return m;
 }
 
+/* Why nothing can be said of a job in the queue; NULL: it waits for its turn. */
+static const char *without (struct svc *svc, const struct site_job *job, struct arena *arena)
+{
+    struct job_view view;
+    Nui__Common__V1__Reason *own = NULL;
+    time_us now = svc_now (svc);
+    if (!job->in_cluster ||
+        cluster_job_get (svc->cluster, (struct job_id){job->rec.number}, &view, NULL) != 0)
+        return job->rec.reason_text && *job->rec.reason_text
+                   ? arena_strdup (arena, job->rec.reason_text)
+                   : "it has not entered the queue yet";
+    if (jobs_own_reason (svc, job, &view, arena, &own))
+        return own->text;
+    if (view.spec->holds)
+        return "it is held: not before its release";
+    if (view.deferred_until > now || view.spec->not_before > now)
+        return "not before its time has come";
+    if (view.spec->reservation.v)
+        return "it waits for the reservation that it names";
+    return NULL;
+}
+
+Nui__Common__V1__Forecast *forecast_without (const char *method, const char *why,
+                                             struct arena *arena)
+{
+    Nui__Common__V1__Forecast *m = arena_new (arena, Nui__Common__V1__Forecast);
+    nui__common__v1__forecast__init (m);
+    m->method = (char *)method;
+    m->without = (char *)why;
+    return m;
+}
+
+/* A co-allocated part: all its sites agreed on a moment. */
+static Nui__Common__V1__Forecast *promised (time_us at, struct arena *arena)
+{
+    Nui__Common__V1__Forecast *m = forecast_without ("promised", "", arena);
+    m->median_us = m->low50_us = m->high50_us = m->low95_us = m->high95_us = at;
+    m->certain = true;
+    return m;
+}
+
 Nui__Common__V1__Forecast *forecast_of_job (struct svc *svc, const struct site_job *job,
                                             struct arena *arena)
 {
+    if (job->part && !job->rec.start)
+        return promised (job->rec.launch_at ? job->rec.launch_at : job->part->rec.slot_start,
+                         arena);
     if (!svc->forecast || job->rec.state != STORE_JOB_QUEUED)
         return NULL;
+    const char *why = without (svc, job, arena);
+    if (why)
+        return forecast_without (estimate_method_name (ESTIMATE_SIMULATION), why, arena);
     struct told *t = told_find (svc->forecast, job->rec.number);
     if (!t || !t->given)
         return NULL;
@@ -447,6 +502,9 @@ int forecast_ask_job (struct svc *svc, const struct site_job *job, enum estimate
 {
     if (!svc->forecast)
         return err_set (err, ERR_NOT_FOUND, "nothing is estimated");
+    const char *why = without (svc, job, arena);
+    if (why)
+        return err_set (err, ERR_NOT_FOUND, "%s", why);
     return ask (svc, (struct job_id){job->rec.number}, NULL, method, arena, out, err);
 }
 

@@ -42,10 +42,14 @@ void forecast_forget (struct svc *svc, uint64_t number);
 /* Every RMPOLLINTERVAL: what started, to disk. */
 void forecast_poll (struct svc *svc);
 
-/* NULL: none. In the arena. */
+/* In the arena. NULL: nothing was said yet, or it does not wait. Where nothing can be said (held, not
+ * before a date) it says why; of a co-allocated part it is the moment agreed. */
 Nui__Common__V1__Forecast *forecast_of_job (struct svc *svc, const struct site_job *job,
                                             struct arena *arena);
-/* By a method, now; ERR_NOT_FOUND: it does not wait for its turn. */
+/* What has no estimate, and why ('why' is not copied). */
+Nui__Common__V1__Forecast *forecast_without (const char *method, const char *why,
+                                             struct arena *arena);
+/* By a method, now; ERR_NOT_FOUND, with the reason: it does not wait for its turn. */
 int forecast_ask_job (struct svc *svc, const struct site_job *job, enum estimate_method method,
                       struct arena *arena, Nui__Common__V1__Forecast **out, struct err *err);
 /* Of what is not in the queue: submitted now by these credentials. */

@@ -68,7 +68,8 @@ struct forecast {
     struct forecast_cost cost;
     time_us purged;   /* when rows were last thrown away */
     uint64_t number_max; /* the youngest job that is known */
-    uint32_t came, left, began_since; /* since the last survey: why things move */
+    uint32_t came, left, began_since, withdrawn; /* since the last survey: why things move */
+    int64_t procs_told; /* processors that were up then */
 };
 
 struct told *told_find (struct forecast *forecast, uint64_t number); /* NULL: it is not there */

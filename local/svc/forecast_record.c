@@ -295,8 +295,10 @@ void forecast_forget (struct svc *svc, uint64_t number)
     if (!svc->forecast)
         return;
     struct told *t = told_find (svc->forecast, number);
-    if (t)
-        told_drop (svc->forecast, t);
+    if (!t)
+        return;
+    svc->forecast->withdrawn++; /* it never started */
+    told_drop (svc->forecast, t);
 }
 
 void forecast_poll (struct svc *svc)

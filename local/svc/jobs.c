@@ -107,8 +107,10 @@ void jobs_info (struct svc *svc, const struct store_job *rec, struct site_job *j
         out->forecast = forecast_of_job (svc, job, arena);
     } else
         jobs_reason (arena, rec->reason_code, rec->reason_text, &out->reason);
-    if (job && job->part && !rec->start)
+    if (job && job->part && !rec->start) {
         out->start_estimate_us = rec->launch_at ? rec->launch_at : job->part->rec.slot_start;
+        out->forecast = forecast_of_job (svc, job, arena);
+    }
 }
 
 int jobs_find (struct svc *svc, const char *job_id, const char *component, struct store_job *out,

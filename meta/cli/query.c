@@ -145,11 +145,15 @@ static const struct table_column status_columns[] = {
     {"expected_high95", "  to", TABLE_TIME, 0},
     {"confidence", "Confidence", TABLE_TEXT, 0},
     {"moved", "Estimate moved", TABLE_TEXT, 0},
+    {"expected_without", "No estimate because", TABLE_TEXT, 0},
 };
 
-/* Of a job that waits in a site's queue, as last heard; NULL: none. */
+/* Of a job that waits in a site's queue, as last heard; of a co-allocated one the moment that its sites
+ * have promised. NULL: none. */
 static const Nui__Common__V1__Forecast *forecast_of (const Nui__Meta__V1__JobStatus *s)
 {
+    if (s->n_components > 1 && !s->end_us && s->components[0]->job)
+        return s->components[0]->job->start_us ? NULL : s->components[0]->job->forecast;
     if (s->state != NUI__META__V1__GRID_JOB_STATE__GRID_QUEUED || s->n_components != 1 ||
         !s->components[0]->job)
         return NULL;
@@ -159,17 +163,18 @@ static const Nui__Common__V1__Forecast *forecast_of (const Nui__Meta__V1__JobSta
 static void forecast_cells (struct table *t, const Nui__Common__V1__Forecast *f)
 {
     if (!f) {
-        for (int i = 0; i < 7; i++)
+        for (int i = 0; i < 8; i++)
             table_null (t);
         return;
     }
-    table_time (t, f->median_us);
-    table_time (t, f->low50_us);
-    table_time (t, f->high50_us);
-    table_time (t, f->low95_us);
-    table_time (t, f->high95_us);
+    table_time (t, time_or_none (f->median_us));
+    table_time (t, time_or_none (f->low50_us));
+    table_time (t, time_or_none (f->high50_us));
+    table_time (t, time_or_none (f->low95_us));
+    table_time (t, time_or_none (f->high95_us));
     table_text (t, f->certain ? "certain" : text_or_null (f->confidence));
     table_text (t, text_or_null (f->moved));
+    table_text (t, text_or_null (f->without));
 }
 
 static const struct table_column component_columns[] = {

@@ -56,10 +56,15 @@ class Estimates(SiteCase):
         self.assertEqual(set(said), {"limits", "priority", "history", "simulation"})
         self.assertTrue(said["simulation"]["certain"])
 
-        # a history: jobs that ask for an hour and need a second
+        # a history: jobs that ask for an hour and need ten minutes
         for _ in range(3):
-            job = self.submit(site, 1, "1:00:00")
+            job = self.submit(site, 0, "1:00:00")
             wait_for(f"{job} to end", lambda: self.ended(site, job), 120, site.log)
+        site.process.kill()
+        with sqlite3.connect(f"{site.dir}/local.db") as db:
+            self.assertEqual(db.execute("UPDATE history SET start_us = end_us - 600000000").rowcount,
+                             3)
+        site.start()
 
         # one runs, one waits: by limits in an hour, by what is known of such jobs far sooner
         first = self.submit(site, 600, "1:00:00")
@@ -75,6 +80,12 @@ class Estimates(SiteCase):
             self.assertEqual(order, sorted(order), f)
         one = self.data(site, "showstart", "-e", "sim", second)
         self.assertEqual([f["method"] for f in one], ["simulation"])
+        held = self.submit(site, 1, "1:00:00")
+        self.ok(site, "sethold", held)
+        said = self.data(site, "showstart", "-e", "sim", held)[0]
+        self.assertIsNone(said["median"])
+        self.assertIn("not before its release", said["without"])
+        self.ok(site, "canceljob", held)
         table = self.ok(site, "showstart", "-e", "all", "2@10:00")
         self.assertIn("Earliest start in", table)
         self.assertIn("simulation", table)
