@@ -32,7 +32,7 @@ HEAD = ["log", "binding", "method", "jobs", "mean wait s", "error", "≤ 1 min",
         "in 50 %", "in 95 %", "in 50 % *", "in 95 % *", "width 50 %", "width 95 %"]
 BOTH = ("EARLY", "LATE")
 # section: bindings, jobs
-SECTIONS = {"made-up": (BOTH, "1..400"), "campaigns": (("LATE",), "1..1000"),
+SECTIONS = {"made-up": (BOTH, "1..400"), "campaigns": (("LATE",), "1..400"),
             "excerpts": (("LATE",), "1..500"), "real": (BOTH, None)}
 SKIPPED = 77
 
