@@ -187,7 +187,8 @@ const struct cli_command local_commands[] = {
     {"mnodectl", GROUP, "change nodes: drain them, bring them back, their attributes", cmd_mnodectl,
      "nui mnodectl -m ATTRIBUTE=VALUE [--site NAME] NODE...\n"
      "\n"
-     "  -m, --modify A=VALUE   state=drained (what runs there goes on, nothing starts) or state=up;\n"
+     "  -m, --modify A=VALUE   state=drained (what runs there goes on, nothing starts), state=down\n"
+     "                         (it has failed: JOBACTIONONNODEFAILURE) or state=up;\n"
      "                         features=A,B or features=+A,-B; priority=N; speed=X. An empty value\n"
      "                         goes back to what is configured\n" SITE_HELP
      "\n"

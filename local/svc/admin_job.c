@@ -3,6 +3,7 @@
 
 #include "local/core/explain.h"
 #include "local/svc/admin.h"
+#include "local/svc/follow.h"
 
 /* --- what it asks for, where it is -------------------------------------------------------- */
 
@@ -272,6 +273,8 @@ void admin_cancel_job (void *self, struct rpccall *call, const ProtobufCMessage 
     if (rc == 0) {
         reply.job_id = site_id (svc, rec.number, id);
         if (live)
+            rc = follow_may_act (svc, &err);
+        if (rc == 0 && live)
             rc = admin_audit (svc, &caller, &err, "canceljob %s", id);
         snprintf (text, sizeof text, "cancelled by %s", caller.name);
         if (rc == 0 && live) {

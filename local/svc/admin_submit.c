@@ -8,6 +8,7 @@
 
 #include "local/rm/rm_embedded.h"
 #include "local/svc/admin.h"
+#include "local/svc/follow.h"
 
 static int spec_signed (struct svc *svc, const struct admin_caller *caller,
                         const Nui__Local__V1__SubmitJobRequest *r, struct jobspec *spec,
@@ -133,7 +134,9 @@ void admin_submit (void *self, struct rpccall *call, const ProtobufCMessage *req
     char id[SITE_ID_MAX];
     admin_who (svc, call, &caller);
     arena_reset (svc->call_arena);
-    int rc = spec_of (svc, &caller, r, &spec, &err);
+    int rc = follow_may_act (svc, &err);
+    if (rc == 0)
+        rc = spec_of (svc, &caller, r, &spec, &err);
     if (rc == 0) {
         rc = submit (svc, &caller, r, &spec, &number, &start, &err);
         jobspec_free (&spec);

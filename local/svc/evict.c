@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "local/svc/follow.h"
 #include "local/svc/svc_i.h"
 
 /* --- the wish ----------------------------------------------------------------------------- */
@@ -328,6 +329,8 @@ static int by_hand (struct svc *svc, const struct site_job *job, struct err *err
 {
     char id[SITE_ID_MAX];
     site_id (svc, job->rec.number, id);
+    if (follow_may_act (svc, err) != 0)
+        return err->code;
     if (job->part)
         return err_set (err, ERR_CONFLICT, "job %s is part of a co-allocation: its group decides", id);
     if (job->rec.state != STORE_JOB_RUNNING)

@@ -4,6 +4,7 @@
 
 #include "local/svc/admin.h"
 #include "local/svc/forecast.h"
+#include "local/svc/follow.h"
 #include "local/svc/svc_i.h"
 
 /* --- what is said of a job ---------------------------------------------------------------- */
@@ -515,7 +516,7 @@ void jobs_cancel (void *self, struct rpccall *call, const ProtobufCMessage *requ
     if (live && ((r->waiting_only && live->rec.state != STORE_JOB_QUEUED) ||
                  (r->moving && is_held (svc, live)))) {
         reply.kept = true;
-    } else if (live) {
+    } else if (live && (rc = follow_may_act (svc, &err)) == 0) {
         snprintf (text, sizeof text, "cancelled by %s", principal_uri (rpccall_peer (call), uri));
         rc = life_cancel (svc, live, "Cancelled", text, &err);
         reply.cancelled = rc == 0;

@@ -166,7 +166,7 @@ static int charge_put (struct svc *svc, const struct site_job *job, duration_us 
 }
 
 /* What the core knows of a job or its reservation goes; so does the live record. */
-static void drop (struct svc *svc, struct site_job *job)
+void life_drop (struct svc *svc, struct site_job *job)
 {
     struct err err = {0};
     time_us now = svc_now (svc);
@@ -212,7 +212,8 @@ static int part_close (struct svc *svc, struct site_job *job, struct err *err)
 static int end_remember (struct svc *svc, struct site_job *job, duration_us cpu, struct err *err)
 {
     int rc = stats_job_ended (svc, job, cpu, err);
-    if (rc == 0 && job->rec.state == STORE_JOB_FAILED)
+    if (rc == 0 &&
+        (job->rec.state == STORE_JOB_FAILED || job->rec.state == STORE_JOB_TIMEOUT))
         rc = notify_job (svc, job, err);
     return rc;
 }
@@ -245,7 +246,7 @@ int life_end_unstarted (struct svc *svc, struct site_job *job, enum store_job_st
     log_event (svc->log, LOG_LEVEL_INFO, "svc", "job_ended_unstarted", "job=%s reason=%s",
                site_id (svc, job->rec.number, id), job->rec.reason_code);
     bank_link_poke (svc->bank);
-    drop (svc, job);
+    life_drop (svc, job);
     return 0;
 }
 
@@ -321,7 +322,7 @@ static void end_started (struct svc *svc, struct site_job *job, const struct rm_
                rm_end_name (status->end), job->rec.exit_code,
                (long long)((job->rec.end - job->rec.start) / US_PER_S));
     bank_link_poke (svc->bank);
-    drop (svc, job);
+    life_drop (svc, job);
 }
 
 /* In a transaction: how long its nodes will be kept for it (RESERVATIONRETRYTIME), as the core will

@@ -156,7 +156,6 @@ static void nodes_look (struct svc *svc, struct problems *p)
     }
 }
 
-/* A reservation has lost a node when one of its nodes takes nothing new. */
 static void reservations_look (struct svc *svc, struct problems *p)
 {
     uint32_t count = cluster_rsv_list (svc->cluster, NULL, 0);
@@ -165,17 +164,10 @@ static void reservations_look (struct svc *svc, struct problems *p)
     assert (id);
     count = cluster_rsv_list (svc->cluster, id, count);
     for (uint32_t i = 0; i < count; i++) {
-        struct rsv_view rsv;
-        struct node_view view;
-        if (cluster_rsv_get (svc->cluster, id[i], &rsv, NULL) != 0)
+        if (!resv_unfilled (svc, id[i].v))
             continue;
-        bool lost = false;
-        for (uint32_t k = 0; k < rsv.allocation.count && !lost; k++)
-            lost = cluster_node_get (svc->cluster, rsv.allocation.item[k].node, &view, NULL) == 0 &&
-                   view.state != NODE_UP;
-        if (lost)
-            problem (p, NOTIFY_RES_UNFILLED,
-                     resv_name (svc, id[i].v) ? resv_name (svc, id[i].v) : site_id (svc, id[i].v, name));
+        const char *own = resv_name (svc, id[i].v);
+        problem (p, NOTIFY_RES_UNFILLED, own ? own : site_id (svc, id[i].v, name));
     }
     free (id);
 }
@@ -215,7 +207,7 @@ static int tell (struct svc *svc, const char *line, bool begins, struct err *err
         break;
     default:
         snprintf (text, sizeof text, "reservation %s %s", object,
-                  begins ? "has nodes that take nothing" : "has all its nodes, or is over");
+                  begins ? "has less than it wants" : "has all it wants, or is over");
         break;
     }
     return put (svc, begins ? events[at].event : events[at].cleared, object, NULL, text, err);

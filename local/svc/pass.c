@@ -3,6 +3,7 @@
 
 #include "local/svc/fairshare_file.h"
 #include "local/svc/forecast.h"
+#include "local/svc/follow.h"
 #include "local/svc/mode.h"
 #include "local/svc/notify.h"
 #include "local/svc/simulate.h"
@@ -262,6 +263,7 @@ static void on_poll (evutil_socket_t fd, short what, void *arg)
     (void)what;
     if (svc->rm.ops->poll (svc->rm.self, &err) != 0)
         log_event (svc->log, LOG_LEVEL_WARN, "rm", "poll_failed", "error=\"%s\"", err.text);
+    follow_poll (svc);
     fairshare_file_save (svc);
     native_poll (svc);
     usage_measure (svc);

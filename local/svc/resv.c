@@ -297,6 +297,17 @@ void resv_free_all (struct svc *svc)
         forget (svc, rsv);
 }
 
+void resv_forget_all (struct svc *svc)
+{
+    struct site_rsv *rsv, *next;
+    HASH_ITER (hh, svc->rsvs, rsv, next)
+    {
+        (void)cluster_rsv_release (svc->cluster, (struct rsv_id){RSV_ADMIN_BASE | rsv->rec.number},
+                                   svc_now (svc), NULL);
+        forget (svc, rsv);
+    }
+}
+
 /* --- making ------------------------------------------------------------------------------------ */
 
 /* "john" -> "john.0", the first number that is free. */
@@ -447,6 +458,25 @@ static uint32_t tasks_up (struct svc *svc, const struct allocation *a, bool whol
             tasks += whole ? 1 : a->item[i].tasks;
     }
     return tasks;
+}
+
+bool resv_unfilled (struct svc *svc, uint64_t core)
+{
+    const struct site_rsv *rsv = resv_of_core (svc, core);
+    struct standing_view standing;
+    struct rsv_view view;
+    struct node_view node;
+    if (standing_get (svc->standing, svc->cluster, core, &standing))
+        return standing.have < standing.wanted;
+    if (cluster_rsv_get (svc->cluster, (struct rsv_id){core}, &view, NULL) != 0)
+        return false;
+    if (rsv && rsv->rec.tasks_wanted)
+        return tasks_up (svc, &view.allocation, false) < rsv->rec.tasks_wanted;
+    for (uint32_t k = 0; k < view.allocation.count; k++)
+        if (cluster_node_get (svc->cluster, view.allocation.item[k].node, &node, NULL) == 0 &&
+            node.state != NODE_UP)
+            return true;
+    return false;
 }
 
 /* SPACEFLEX: other nodes in place of lost ones. The core first: nothing is lost if the rest fails. */

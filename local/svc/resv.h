@@ -29,6 +29,8 @@ struct site_rsv {
 
 int resv_recover (struct svc *svc, struct err *err);
 void resv_free_all (struct svc *svc);
+/* Out of the core too; the store is left as it is. */
+void resv_forget_all (struct svc *svc);
 
 /* What the record asks for, in the core's terms. The ACL and the owner are the caller's to free. */
 int resv_parse (struct svc *svc, const struct store_rsv *rec, struct site_rsv *out,
@@ -56,6 +58,9 @@ void resv_tidy (struct svc *svc);
 struct rsv_id resv_named (struct svc *svc, const char *name);
 /* Any number of the core's as a name, for reasons; NULL: a co-allocated part, or nothing known. */
 const char *resv_name (void *svc, uint64_t core);
+
+/* Does it have less on nodes that are up than it wants? Of a co-allocated part: is a node of it not up? */
+bool resv_unfilled (struct svc *svc, uint64_t core);
 
 /* "USER==bob+", "SINGLEUSE", "USER==bob", into the arena. */
 char **resv_acl_words (struct svc *svc, const struct acl_entry *acl, uint32_t count,

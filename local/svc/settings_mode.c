@@ -114,6 +114,7 @@ static const struct conf_param params[] = {
     {.name = "SIMNODECOUNT", .type = CONF_INT, .offset = AT (node_count), .min = 0, .max = 1 << 20,
      .initial = "0"},
     {.name = "SIMFLAGS", .type = CONF_CALL, .set = set_flags},
+    {.name = "PRODUCTION", .type = CONF_PATH, .offset = offsetof (struct settings_mode, production)},
     {.name = NULL},
 };
 #undef AT
@@ -126,6 +127,9 @@ int settings_mode_read (struct conf *conf, struct settings_mode *out, struct err
 
 int settings_mode_check (const struct settings_mode *m, uint32_t nodes, struct err *err)
 {
+    if (m->production && m->mode != MODE_TEST)
+        return err_set (err, ERR_INVALID, "PRODUCTION is for mode TEST, this is %s",
+                        server_mode_name (m->mode));
     if (m->mode != MODE_SIMULATION) {
         if (nodes == 0)
             return err_set (err, ERR_INVALID, "NODECFG names no node");

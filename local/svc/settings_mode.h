@@ -30,6 +30,7 @@ struct settings_sim {
 struct settings_mode {
     int mode;      /* enum server_mode */
     bool mode_set; /* by the file */
+    const char *production; /* STATEDIR of the scheduler that TEST follows; NULL: none */
     struct settings_sim sim;
 };
 

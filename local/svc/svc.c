@@ -12,6 +12,7 @@
 #include "local/svc/admin_stats.h"
 #include "local/svc/fairshare_file.h"
 #include "local/svc/forecast.h"
+#include "local/svc/follow.h"
 #include "local/svc/mode.h"
 #include "local/svc/notify.h"
 #include "local/svc/resv.h"
@@ -137,6 +138,15 @@ static void node_set_loaded (void *arg, const char *name, const char *value)
     free (svc_node_set (arg, name, value));
 }
 
+int svc_node_sets_load (struct svc *svc, struct site_node *node, struct err *err)
+{
+    for (size_t i = 0; i < sizeof node->set / sizeof *node->set; i++) {
+        free (node->set[i]);
+        node->set[i] = NULL;
+    }
+    return local_store_sets (svc->store, STORE_SET_NODE, node->name, node_set_loaded, node, err);
+}
+
 static int node_add (struct svc *svc, const struct nodeconf_node *n, const struct node_spec *spec,
                      time_us now, struct err *err)
 {
@@ -153,7 +163,7 @@ static int node_add (struct svc *svc, const struct nodeconf_node *n, const struc
     node->name = strdup (n->name);
     node->id = id;
     HASH_ADD_KEYPTR (hh, svc->nodes, node->name, strlen (node->name), node);
-    rc = local_store_sets (svc->store, STORE_SET_NODE, node->name, node_set_loaded, node, err);
+    rc = svc_node_sets_load (svc, node, err);
     struct nodeconf_node wanted = node_wanted (node, n);
     struct node_spec changed;
     if (rc == 0)
@@ -466,7 +476,7 @@ static int recover_queued (struct svc *svc, const struct site_job *job, struct e
 }
 
 /* One job as it was when the daemon died. The store's record is taken over. */
-static int recover_job (void *arg, struct store_job *rec, struct err *err)
+int svc_job_recover (void *arg, struct store_job *rec, struct err *err)
 {
     struct svc *svc = arg;
     struct jobspec spec;
@@ -569,7 +579,7 @@ static int recover (struct svc *svc, struct err *err)
 {
     int rc = resv_recover (svc, err); /* first: what ran inside one does again */
     if (rc == 0)
-        rc = local_store_jobs_live (svc->store, recover_job, svc, err);
+        rc = local_store_jobs_live (svc->store, svc_job_recover, svc, err);
     if (rc == 0)
         rc = local_store_parts_live (svc->store, recover_part, svc, err);
     if (rc == 0)
@@ -745,9 +755,11 @@ static int state_open (struct svc *svc, const struct settings *settings, struct 
     struct cluster_options options = {0};
     if (settings->mode.mode != MODE_SIMULATION) /* which may be repeated */
         random_bytes (&options.seed, sizeof options.seed);
-    bool scratch = settings->mode.mode == MODE_SIMULATION;
+    bool simulation = settings->mode.mode == MODE_SIMULATION;
+    bool mirror = settings->mode.mode == MODE_TEST && settings->mode.production;
+    bool scratch = simulation || mirror;
     snprintf (path, sizeof path, "%s/%s.db", daemon_state_dir (svc->daemon),
-              scratch ? "simulation" : "local");
+              simulation ? "simulation" : mirror ? "mirror" : "local");
     int rc = scratch ? local_store_scratch (path, &svc->store, err)
                      : local_store_open (path, &svc->store, err);
     if (rc == 0 && settings->gridmap)
@@ -808,6 +820,8 @@ int svc_create (struct daemon *daemon, struct cred_names *names, const struct se
         rc = mode_create (svc, settings, &local);
     if (rc == 0)
         rc = recover (svc, &local);
+    if (rc == 0)
+        rc = follow_open (svc, settings, &local);
     if (rc == 0)
         rc = rpcserver_add_service (daemon_server (daemon), &nui__local__v1__local__descriptor,
                                     svc->meta ? methods : methods_alone, svc, &local);
@@ -913,6 +927,7 @@ void svc_destroy (struct svc *svc)
         svc->rm.ops->destroy (svc->rm.self);
     purge_close (svc); /* what it waited for comes from the resource manager */
     simulate_destroy (svc->sim);
+    follow_close (svc);
     mode_destroy (svc->mode);
     cluster_destroy (svc->cluster);
     gridmap_close (svc->gridmap);

@@ -21,6 +21,7 @@
  *   stats.h     what is remembered: history, sums, trace, purging
  *   forecast.h  start-time estimates and their record
  *   simulate.c  SIMULATION's clock, log and iterations
+ *   follow.c    TEST: the queue of the production scheduler, read and followed
  *   mode.c      NORMAL, TEST, INTERACTIVE, SIMULATION: whose clock, and what comes of a decision */
 #ifndef NUI_LOCAL_SVC_SVC_I_H
 #define NUI_LOCAL_SVC_SVC_I_H
@@ -112,6 +113,7 @@ struct purge;
 struct notify;
 struct simulation;
 struct mode;
+struct follow;
 struct checkpoint;
 struct forecast;
 
@@ -147,6 +149,7 @@ struct svc {
     uint8_t port_used[65536 / 8]; /* a bit for each port of a live job */
     struct schedule schedule;
     struct simulation *sim; /* SIMULATION's; NULL in the other modes */
+    struct follow *follow;  /* of TEST with PRODUCTION; else NULL */
     struct mode *mode;      /* TEST's and INTERACTIVE's; NULL in the others */
     struct checkpoint *checkpoints; /* hooks at work */
     char job_dir[4096];             /* JOBDIR */
@@ -237,9 +240,14 @@ char *site_id (const struct svc *svc, uint64_t number, char out[SITE_ID_MAX]);
  * what was set before, malloc'ed, or NULL. In force after svc_nodes_apply. */
 char *svc_node_set (struct site_node *node, const char *name, const char *value);
 struct site_job *svc_job (struct svc *svc, uint64_t number); /* live ones */
+/* A job as the store has it becomes a live one, waiting or running; the resource manager is not asked.
+ * The record is taken over. */
+int svc_job_recover (void *svc, struct store_job *rec, struct err *err);
 /* A record with its needs, in the hash; the part is attached by the caller. */
 struct site_job *svc_job_add (struct svc *svc, const struct store_job *rec,
                               const struct jobspec *spec);
+/* What administrators set of a node, as the store has it now. */
+int svc_node_sets_load (struct svc *svc, struct site_node *node, struct err *err);
 /* The configuration's or the resource manager's nodes and licences, in force. */
 int svc_nodes_apply (struct svc *svc, const struct settings *settings, struct err *err);
 void svc_job_forget (struct svc *svc, struct site_job *job);
@@ -287,6 +295,8 @@ void life_on_answer (void *arg, const struct bank_answer *answer);
 void life_on_rm_event (void *arg, const struct rm_event *event);
 /* Running parts that could not take their nodes at their start take them now. */
 void life_parts_settle (struct svc *svc);
+/* What the core knows of a job or its reservation goes, and so does the live record. */
+void life_drop (struct svc *svc, struct site_job *job);
 /* Hands a job whose hold is granted to the resource manager. */
 int life_launch (struct svc *svc, struct site_job *job, struct err *err);
 /* The same for one that nobody charges; what goes wrong is seen to. */

@@ -178,7 +178,8 @@ struct store *store_open (const char *path, const char *const *steps, struct err
     assert (store);
     store->path = strdup (path);
     assert (store->path);
-    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW;
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW |
+                SQLITE_OPEN_URI; /* for ATTACH; paths of ours begin with / */
     if (sqlite3_open_v2 (path, &store->db, flags, NULL) != SQLITE_OK) {
         err_set (err, ERR_IO, "database %s: %s", path,
                  store->db ? sqlite3_errmsg (store->db) : "out of memory");

@@ -120,6 +120,36 @@ class Control(SiteCase):
         self.ok(self.alpha, "mjobctl", "-m", "starttime=0", job)
         self.wait_state(job, "Running")
 
+    # ---- jobs that the queue has forgotten
+
+    def test_purged(self):
+        """checkjob of a job that is purged: what the history knows; whose it is counts as before."""
+        site = self.site("purge")
+        site.write(CONFIG.format(state=self.state, user=self.user, helper=self.helper).replace(
+            "/jobs", "/jobs-purge").replace("20100-20199", "20200-20299")
+            + "RMPOLLINTERVAL 00:00:01\nJOBPURGETIME 00:00:01\n")
+        site.start()
+        script = self.state / "short.sh"
+        script.write_text("#!/bin/sh\nexit 3\n")
+        script.chmod(0o755)
+        job = self.ok(site, "msub", "-t", "5:00", "--tasks", 4, "--tpn", 2, "--features", "fast", script,
+                      account=self.user).strip()
+        wait_for("its end", lambda: self.data(site, "checkjob", job)["job"]["state"] == "Failed", 60, site.log)
+        before = self.data(site, "checkjob", job)
+        wait_for("it to be purged", lambda: site.logged("jobs_purged"), 60, site.log)
+        with closing(sqlite3.connect(f"file:{site.dir}/local.db?mode=ro", uri=True)) as db:
+            self.assertEqual(db.execute("SELECT count(*) FROM job").fetchone(), (0,))
+        after = self.data(site, "checkjob", job.split(".")[1], account=self.user)
+        for key in ("job_id", "user", "group", "qos", "procs", "walltime", "submit_time", "start_time", "end_time",
+                    "exit_code", "state"):
+            self.assertEqual(after["job"][key], before["job"][key], key)
+        self.assertEqual([n["node"] for n in after["allocated"]], ["n01", "n02"])
+        self.assertIn("Features: [fast]", self.ok(site, "checkjob", job))
+        self.refused(site, "checkjob", job, account=self.other, code=3, says="is not yours")
+        self.refused(site, "canceljob", job, code=1, says="has ended already")
+        self.refused(site, "sethold", job, code=1, says="has ended")
+        self.refused(site, "checkjob", "9999", code=5, says="is not known")
+
     # ---- schedctl -r TIME
 
     def test_resumed_at_a_moment(self):
@@ -188,7 +218,7 @@ class Control(SiteCase):
         self.assertIn("[fast]", self.ok(self.alpha, "schedctl", "-n").splitlines()[3])
         states = {n["node"]: n["state"] for n in self.data(self.alpha, "diagnose", "-n")}
         self.assertEqual(states["n01"], "Idle")
-        for args, code, says in ((("-m", "state=broken", "n01"), 1, "wanted drained or up"),
+        for args, code, says in ((("-m", "state=broken", "n01"), 1, "wanted drained, down or up"),
                                  (("-m", "state=up", "n99"), 5, "node n99 is not known"),
                                  (("-m", "stat=up", "n01"), 1, "did you mean state?"),
                                  (("-m", "speed=0", "n01"), 1, "from 0.001"),

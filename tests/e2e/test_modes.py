@@ -75,6 +75,8 @@ class Modes(SiteCase):
     def stage(self, site, jobs, expected, words, answer=None):
         """While scheduling is stopped jobs come; then it goes on until so much has been decided."""
         self.submit(site, jobs)
+        if site is self.followed:
+            self.foresee(expected)
         self.ok(site, "schedctl", "-r")
         if answer:
             answer(len(expected))
@@ -86,10 +88,37 @@ class Modes(SiteCase):
         self.ok(site, "schedctl", "-s")
         self.assertEqual(self.decisions(site, words), expected)
 
-    def acting(self, name, mode, seen, words, answer=None, **options):
+    def foresee(self, expected):
+        """TEST beside the one that acts: what it would do now is what is done there next."""
+        wait_for("the same queue", lambda: self.queue(self.trial) == self.queue(self.followed), 60, self.trial.log)
+        before = len(self.decisions(self.trial, ("mode would",)))
+        wanted = expected[len(self.decisions(self.followed, ("job_chosen",))):]
+        self.ok(self.trial, "schedctl", "-r")
+        wait_for(f"{len(wanted)} foreseen", lambda: len(self.decisions(self.trial, ("mode would",))) >=
+                 before + len(wanted), 60, self.trial.log)
+        self.ok(self.trial, "schedctl", "-s")
+        self.assertEqual(self.decisions(self.trial, ("mode would",))[before:], wanted)
+
+    def queue(self, site):
+        rows = self.data(site, "showq")
+        return {(j["job_id"], j["user"], j["state"], j["host"]) for s in ("active", "idle", "blocked")
+                for j in rows[s]}
+
+    def beside(self, production):
+        trial = self.made("beside", "TEST", f"PRODUCTION {production.dir}\n")
+        trial.config.write_text(trial.config.read_text().replace("RMPOLLINTERVAL 00:00:30", "RMPOLLINTERVAL 00:00:01"))
+        trial.start()
+        self.ok(trial, "schedctl", "-s")
+        return trial
+
+    followed = trial = None  # one that acts, and the TEST that looks on
+
+    def acting(self, name, mode, seen, words, answer=None, followed=False, **options):
         site = self.made(name, mode)
         site.start(**options)
         self.ok(site, "schedctl", "-s")
+        if followed:
+            self.followed, self.trial = site, self.beside(site)
         for (jobs, ends), expected in zip(STAGES, seen):
             self.stage(site, jobs, expected, words, answer and (lambda n: answer(site, n)))
             self.end(site, ends)
@@ -98,7 +127,10 @@ class Modes(SiteCase):
 
     def test_all_decide_alike(self):
         seen = self.simulated()
-        self.acting("normal", "NORMAL", seen, ("job_chosen",))
+        self.acting("normal", "NORMAL", seen, ("job_chosen",), followed=True)
+        # TEST looked on over the whole log, and did nothing
+        self.assertEqual(self.decisions(self.trial, ("mode would",)), seen[-1])
+        self.assertEqual(self.trial.logged("job_chosen"), [])
         # INTERACTIVE: everything is accepted
         reader, writer = os.pipe()
         self.addCleanup(os.close, writer)
@@ -123,7 +155,7 @@ class Modes(SiteCase):
         self.assertEqual(self.decisions(site, ("mode accepted",)), seen[-1])
         self.assertIn(f"Command: start job {seen[0][0][0]} on node list {seen[0][0][1]}\n"
                       "Accept: (y/n) [default: n]? ", site.words())
-        # TEST: the same first decisions, and nothing comes of them
+        # TEST with jobs of its own: the same first decisions, and nothing comes of them
         test = self.made("test", "TEST")
         test.start()
         self.ok(test, "schedctl", "-s")
@@ -137,6 +169,58 @@ class Modes(SiteCase):
         self.assertEqual((len(self.data(test, "showq")["active"]), test.logged("job_started")), (0, []))
         self.refused(test, "runjob", "-f", seen[0][0][0], code=1, says="mode TEST: nothing is started")
         self.assertFalse(any((self.state / "jobs-test").glob("alpha.*")))
+
+    def test_beside_production(self):
+        """TEST with PRODUCTION sees the production scheduler's queue and follows it, decides with its own
+        policy, and does nothing there."""
+        production = self.made("prod", "NORMAL")
+        production.start()
+        account = self.account
+        long, wide = (self.ok(production, "msub", "--tasks", tasks, "-t", "1:00:00", self.script,
+                              account=account).strip() for tasks in (5, 7))
+        wait_for("it to run", lambda: self.data(production, "checkjob", long)["job"]["state"] == "Running", 60)
+        held, small = (self.ok(production, "msub", "--tasks", 2, *more, self.script, account=account).strip()
+                       for more in (("-t", "9:00:00", "-h"), ("-t", "2:00:00")))
+        self.ok(production, "setres", "-s", "+5:00:00", "-d", "1:00:00", "TASKS==1")
+        self.ok(production, "mnodectl", "-m", "state=drained", "n8")
+        trial = self.made("trial", "TEST", f"PRODUCTION {production.dir}\nRMPOLLINTERVAL 00:00:01\n"
+                                           "BACKFILLPOLICY NONE\n")
+        trial.config.write_text(trial.config.read_text().replace("RMPOLLINTERVAL 00:00:30\n", "")
+                                .replace("BACKFILLPOLICY FIRSTFIT\n", ""))
+        trial.start()
+
+        def queue(site):
+            rows = self.data(site, "showq")
+            return {(s, j["job_id"], j["user"], j["state"], j["host"]) for s in ("active", "idle", "blocked")
+                    for j in rows[s]}
+        wait_for("the same queue", lambda: queue(trial) == queue(production), 60, trial.log)
+        self.assertEqual({s for s, *_ in queue(trial)}, {"active", "idle", "blocked"})
+        self.assertEqual([r["reservation_id"] for r in self.data(trial, "showres") if r["type"] == "User"],
+                         [r["reservation_id"] for r in self.data(production, "showres") if r["type"] == "User"])
+        self.assertIn("n8 ", next(line for line in self.ok(trial, "diagnose", "-n").splitlines()
+                                  if "Drained" in line))
+        # what comes, changes and ends there; here the policy is another: nothing is backfilled
+        late = self.ok(production, "msub", "--tasks", 1, "-t", "0:10:00", self.script, account=account).strip()
+        self.ok(production, "releasehold", "-u", held)
+        self.ok(production, "canceljob", wide)
+        wait_for("the same queue again", lambda: {q[:3] for q in queue(trial)} ==
+                 {q[:3] for q in queue(production)} and late in str(queue(trial)), 60, trial.log)
+        self.ok(production, "canceljob", long)
+        wait_for("it to be gone", lambda: long not in str(queue(trial)), 60, trial.log)
+        for words in (("canceljob", small), ("mjobctl", "-R", small), ("mjobctl", "-s", small),
+                      ("msub", "-t", "1:00", self.script)):
+            self.refused(trial, *words, code=1, says="its jobs are those of the production scheduler")
+        self.assertIn(small, str(queue(production)))
+        self.assertFalse(any((self.state / "jobs-trial").glob("alpha.*")))
+        production.stop()
+        broken = self.made("broken", "TEST", "PRODUCTION /nonexistent\n")
+        done = subprocess.run([broken.programs["nui-local"], "--config", broken.config], capture_output=True,
+                              text=True, timeout=60)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("PRODUCTION: /nonexistent/local.db", done.stderr + broken.log.read_text())
+        done = subprocess.run([broken.programs["nui-local"], "--config", broken.config, "--check", "--mode",
+                               "NORMAL"], capture_output=True, text=True, timeout=60)
+        self.assertEqual((done.returncode, "PRODUCTION is for mode TEST" in done.stderr), (1, True), done.stderr)
 
     def start_with(self, site, stdin):
         site.port_file.unlink(missing_ok=True)

@@ -129,7 +129,46 @@ echo "$1|$2|$3|$NUI_SITE|$NUI_USER" >> {place}/hook.heard
         self.assertEqual(len(self.posted("BankDown")), 1)
         self.here("canceljob", job)
 
-    def test_5_configuration(self):
+    def told(self, event, name):
+        return wait_for(f"{event} of {name}", lambda: next(
+            (b for b in self.posted(event) if b["object"] == name), None), 60)
+
+    def test_5_nodes_and_reservations(self):
+        """A node that is down, a reservation that has lost nodes, and that both are well again."""
+        rsv = self.data("setres", "-s", "+2:00:00", "-d", "1:00:00", "TASKS==8")[0]["reservation"]
+        self.here("mnodectl", "-m", "state=down", "alpha04")
+        body = self.told("NodeDown", "alpha04")
+        self.assertEqual((body["text"], body["site"]), ("node alpha04 is down", "alpha"))
+        self.assertEqual(self.told("ResUnfilled", rsv)["text"], f"reservation {rsv} has less than it wants")
+        self.assertIn(f"reservation '{rsv}' wants 8 tasks, has 6", self.here("diagnose", "-r", rsv).stdout)
+        self.here("mnodectl", "-m", "state=up", "alpha04")
+        self.told("NodeUp", "alpha04")
+        self.told("ResFilled", rsv)
+        self.assertEqual([len([b for b in self.posted(e) if b["object"] in ("alpha04", rsv)])
+                          for e in ("NodeDown", "NodeUp", "ResUnfilled", "ResFilled")], [1] * 4)
+        self.here("mnodectl", "-m", "state=drained", "alpha03")  # nobody's fault: no NodeDown
+        wait_for("the other news", lambda: len(self.posted("ResUnfilled")) == 2, 60)
+        self.here("releaseres", rsv)
+        self.here("mnodectl", "-m", "state=up", "alpha03")
+        wait_for("its end", lambda: len(self.posted("ResFilled")) == 2, 60)
+        self.assertFalse([b for b in self.posted("NodeDown") if b["object"] == "alpha03"])
+
+    def test_5_lost_with_its_node(self):
+        job = self.submit("onnode", "-n", 1, "-t", "60", "--hosts", "alpha02")[1]
+        self.wait_local(job, "Running")
+        self.here("mnodectl", "-m", "state=down", "alpha02")
+        wait_for("it to have gone", lambda: self.data("checkjob", job)["job"]["state"] != "Running", 60)
+        self.here("mnodectl", "-m", "state=up", "alpha02")
+
+    def test_5_at_the_limit(self):
+        """A job that is ended for its wallclock limit has failed, too."""
+        job = self.submit("toolong", "-n", 1, "-t", "1")[1]
+        self.wait_local(job, "Timeout")
+        text = self.told("JobFailure", job)["text"]
+        self.assertIn(f"job {job} of {self.account} failed: ", text)
+        self.assertIn("limit", text)
+
+    def test_6_configuration(self):
         config = self.grid.layout.config("alpha").read_text()
         broken = self.grid.layout.config("alpha").with_name("broken.cfg")
         for bad, says in (("NOTIFICATIONPROGRAM /nonexistent/hook", "cannot be executed"),
