@@ -145,7 +145,7 @@ Total Jobs: 5   Active Jobs: 3   Idle Jobs: 2   Blocked Jobs: 0
             {"mode": "SIMULATION", "iteration": 10, "stopped": True, "stop_at": 10,
              "stop_time": None, "resume_time": None,
              "time": "2001-09-09T02:09:00Z", "interval": "00:01:00", "over": False,
-             "acts": None}])
+             "acts": None, "started": 0, "alike": 0, "differences": None}])
         self.assertEqual(self.ok(site, "schedctl", "-S"),
                          "scheduling will stop in 00:01:00 at iteration 11\n\n")
         self.assertEqual(self.stopped(site)["time"], "2001-09-09T02:10:00Z")
