@@ -102,7 +102,7 @@ OUTPUTS = (
     ("showstart 1003", fields(START)),
     ("showstart 4@1:00:00", fields(START)),
     ("showstart -e all 1003", [fields("method:s median:t? low50:t? high50:t? low95:t? high95:t? certain:b "
-                                      "confidence:s?")]),
+                                      "confidence:s? without:s?")]),
     ("checknode node01", {"node": fields(NODE), "reservations": [fields(RESERVATION)]}),
     ("showres", [fields(RESERVATION)]),
     ("showres -n", [fields(RESERVATION)]),
