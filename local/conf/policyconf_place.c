@@ -6,6 +6,7 @@
 
 #include "local/conf/policyconf_i.h"
 #include "local/core/types.h"
+#include "proto/base/strbuf.h"
 
 static struct policy *policy_of (void *target)
 {
@@ -24,17 +25,20 @@ static struct policy_class *class_of (void *target)
 static int word (const char *text, const char *const *words, const int *values, int *out,
                  struct err *err)
 {
-    char all[200] = "";
+    struct strbuf all = STRBUF_INIT;
+    int rc;
 
     for (int i = 0; words[i]; i++) {
         if (strcasecmp (words[i], text) == 0) {
             *out = values[i];
+            strbuf_free (&all);
             return 0;
         }
-        if (strlen (all) + strlen (words[i]) + 3 < sizeof all)
-            strcat (strcat (all, i ? ", " : ""), words[i]);
+        strbuf_printf (&all, "%s%s", i ? ", " : "", words[i]);
     }
-    return err_set (err, ERR_INVALID, "'%.40s' is none of %s", text, all);
+    rc = err_set (err, ERR_INVALID, "'%.40s' is none of %s", text, strbuf_text (&all));
+    strbuf_free (&all);
+    return rc;
 }
 
 static const char *const access_words[] = {"SHARED", "SINGLEUSER", "SINGLEJOB", "SINGLETASK",

@@ -15,6 +15,21 @@ def job(name, user, tasks, limit, submit, run, queue="batch", account="proj"):
             "0 0.00 DEFAULT 1 0M 0M 0M 0 2140000000 [NONE] [DEFAULT] [NONE] [NONE] [DEFAULT] [NONE] [NONE]\n")
 
 
+def stopped_at_an_hour(case, log, users):
+    """A site of eight processors that stands an hour into the log."""
+    site = case.site()
+    site.write("NODECFG[n[1-2]] PROCS=4 MEM=1024\nNODEALLOCATIONPOLICY FIRSTAVAILABLE\n"
+               f"SERVERMODE SIMULATION\nSIMWORKLOADTRACEFILE {log}\nSIMSTOPITERATION 61\n"
+               "SIMJOBSUBMISSIONPOLICY NORMAL\nSIMINITIALQUEUEDEPTH 1\nSIMAUTOSHUTDOWN FALSE\n"
+               f"RMPOLLINTERVAL 00:01:00\n{users}"
+               "CLASSCFG[batch] MAXJOB[USER]=3 MAXPROC[USER:cat]=7,8\n"
+               "QOSCFG[hi] QFLAGS=PREEMPTOR,NTR OMAXJOB=5\n", gridmap=False)
+    site.start()
+    done = site.nui("schedctl", "--wait", "--json")
+    assert done.returncode == 0, done.stderr
+    return site
+
+
 class Reports(SiteCase):
     @classmethod
     def setUpClass(cls):
@@ -25,16 +40,7 @@ class Reports(SiteCase):
                        job("2", "bob", 4, 600, 0, 600, queue="short") + job("3", "ann", 2, 1200, 600, 300) +
                        job("4", "cat", 6, 7200, 900, 7200, account="other") +
                        job("5", "dan", 8, 3600, 1200, 60))
-        cls.alpha = cls.site()
-        cls.alpha.write("NODECFG[n[1-2]] PROCS=4 MEM=1024\nNODEALLOCATIONPOLICY FIRSTAVAILABLE\n"
-                        f"SERVERMODE SIMULATION\nSIMWORKLOADTRACEFILE {log}\nSIMSTOPITERATION 61\n"
-                        "SIMJOBSUBMISSIONPOLICY NORMAL\nSIMINITIALQUEUEDEPTH 1\nSIMAUTOSHUTDOWN FALSE\n"
-                        "RMPOLLINTERVAL 00:01:00\nUSERCFG[ann] FSTARGET=40 MAXPROC=10,12\n"
-                        "CLASSCFG[batch] MAXJOB[USER]=3 MAXPROC[USER:cat]=7,8\n"
-                        "QOSCFG[hi] QFLAGS=PREEMPTOR,NTR OMAXJOB=5\n", gridmap=False)
-        cls.alpha.start()
-        done = cls.alpha.nui("schedctl", "--wait", "--json")
-        assert done.returncode == 0, done.stderr
+        cls.alpha = stopped_at_an_hour(cls, log, "USERCFG[ann] FSTARGET=40 MAXPROC=10,12\n")
 
     def table(self, *command):
         return self.ok(self.alpha, *command)

@@ -8,7 +8,7 @@ import shlex
 from fixture import main
 from onesite import ROOT, SiteCase
 from test_commands import commands
-from test_reports import job
+from test_reports import job, stopped_at_an_hour
 
 KEPT = ROOT / "tests" / "data" / "e2e" / "tables.txt"
 
@@ -119,17 +119,8 @@ class Tables(SiteCase):
                        job("4", "cat", 6, 7200, 900, 7200, account="other") +
                        job("5", "dan", 8, 3600, 1200, 60) + job("6", "eve", 4, 3600, 3300, 600) +
                        job("7", "fay", 4, 10800, 3400, 600))
-        cls.alpha = cls.site()
-        cls.alpha.write("NODECFG[n[1-2]] PROCS=4 MEM=1024\nNODEALLOCATIONPOLICY FIRSTAVAILABLE\n"
-                        f"SERVERMODE SIMULATION\nSIMWORKLOADTRACEFILE {log}\nSIMSTOPITERATION 61\n"
-                        "SIMJOBSUBMISSIONPOLICY NORMAL\nSIMINITIALQUEUEDEPTH 1\nSIMAUTOSHUTDOWN FALSE\n"
-                        "RMPOLLINTERVAL 00:01:00\nUSERCFG[ann] FSTARGET=40 MAXPROC=10,12\n"
-                        "USERCFG[fay] MAXJOB=1 QLIST=hi\nFSPOLICY DEDICATEDPS\nFSWEIGHT 1\nFSUSERWEIGHT 10\n"
-                        "CLASSCFG[batch] MAXJOB[USER]=3 MAXPROC[USER:cat]=7,8\n"
-                        "QOSCFG[hi] QFLAGS=PREEMPTOR,NTR OMAXJOB=5\n", gridmap=False)
-        cls.alpha.start()
-        done = cls.alpha.nui("schedctl", "--wait", "--json")
-        assert done.returncode == 0, done.stderr
+        cls.alpha = stopped_at_an_hour(cls, log, "USERCFG[ann] FSTARGET=40 MAXPROC=10,12\nUSERCFG[fay] MAXJOB=1 QLIST=hi\n"
+                                       "FSPOLICY DEDICATEDPS\nFSWEIGHT 1\nFSUSERWEIGHT 10\n")
 
     def said(self, line):
         done = self.alpha.nui(*shlex.split(line))

@@ -198,6 +198,11 @@ void grid_destroy (struct grid *grid)
 
 /* --- a run ---------------------------------------------------------------------------------- */
 
+static struct gridsim_site site_of (struct grid_site *from)
+{
+    return (struct gridsim_site){from->name, &from->names, from->policy, from->machine};
+}
+
 /* All machines as one, all users apart. */
 struct pool {
     struct machine machine;
@@ -226,22 +231,13 @@ static int pool_make (const struct grid *grid, struct pool *pool, struct err *er
         pool->machine.procs += m->procs;
     }
     for (uint64_t i = 0; i < grid->count; i++) {
-        static const enum cred_kind kept[] = {CRED_USER, CRED_GROUP, CRED_ACCOUNT};
         const struct gridsim_job *from = &grid->job[i];
         struct workload_job *to = &pool->work[i];
         *to = *from->job;
         to->req = (struct req){.tasks = from->job->procs};
         to->req.task.v[RES_PROCS] = 1;
-        for (int kind = 0; kind < CRED_KINDS; kind++)
-            to->cred[kind] = CRED_NONE;
-        for (size_t k = 0; k < sizeof kept / sizeof kept[0]; k++) {
-            char name[256];
-            if (from->job->cred[kept[k]] == CRED_NONE)
-                continue;
-            snprintf (name, sizeof name, "%s.%s", grid->site[from->home].name,
-                      cred_name (&grid->site[from->home].names, kept[k], from->job->cred[kept[k]]));
-            to->cred[kept[k]] = strtab_intern (pool->names.tab[kept[k]], name);
-        }
+        struct gridsim_site home = site_of (&grid->site[from->home]);
+        gridsim_visitor (&home, from->job->cred, &pool->names, to->cred);
         pool->job[i] = (struct gridsim_job){to, from->submit, 0};
     }
     int rc = policy_conf_load (grid->pool_config, &pool->names, &pool->policy, NULL, err);
@@ -333,10 +329,8 @@ int grid_run (const struct grid *grid, enum grid_kind kind, double share,
     *out = (struct grid_run){.kind = kind, .share = share};
     out->result = calloc (grid->count + 1, sizeof out->result[0]);
     assert (out->result && "out of memory");
-    for (uint32_t s = 0; s < grid->site_count; s++) {
-        struct grid_site *from = &grid->site[s];
-        site[s] = (struct gridsim_site){from->name, &from->names, from->policy, from->machine};
-    }
+    for (uint32_t s = 0; s < grid->site_count; s++)
+        site[s] = site_of (&grid->site[s]);
     if (kind == GRID_POOL) {
         rc = pool_make (grid, &pool, err);
         setup.site = &pool.site;

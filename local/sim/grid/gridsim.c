@@ -143,24 +143,34 @@ static void source_ended (void *self, uint64_t index, time_us now)
 
 /* --- giving a job to a site --------------------------------------------------------------- */
 
+void gridsim_visitor (const struct gridsim_site *home, const uint32_t from[CRED_KINDS],
+                      struct cred_names *names, uint32_t to[CRED_KINDS])
+{
+    static const enum cred_kind travels[] = {CRED_USER, CRED_GROUP, CRED_ACCOUNT};
+    for (int kind = 0; kind < CRED_KINDS; kind++)
+        to[kind] = CRED_NONE;
+    for (size_t i = 0; i < sizeof travels / sizeof travels[0]; i++) {
+        enum cred_kind kind = travels[i];
+        char name[256];
+        if (from[kind] == CRED_NONE)
+            continue;
+        snprintf (name, sizeof name, "%s.%s", home->name,
+                  cred_name (home->names, kind, from[kind]));
+        to[kind] = strtab_intern (names->tab[kind], name);
+    }
+}
+
 /* At home as it is; elsewhere under its home's name. */
 static void creds_map (const struct run *run, const struct gridsim_job *job, uint32_t to,
                        uint32_t cred[CRED_KINDS])
 {
-    static const enum cred_kind travels[] = {CRED_USER, CRED_GROUP, CRED_ACCOUNT};
-    const struct gridsim_site *home = &run->setup->site[job->home];
+    const struct gridsim_site *site = &run->setup->site[to];
     bool denied;
-    for (int kind = 0; kind < CRED_KINDS; kind++)
-        cred[kind] = to == job->home ? job->job->cred[kind] : CRED_NONE;
-    for (size_t i = 0; i < sizeof travels / sizeof travels[0] && to != job->home; i++) {
-        char name[256];
-        if (job->job->cred[travels[i]] == CRED_NONE)
-            continue;
-        snprintf (name, sizeof name, "%s.%s", home->name,
-                  cred_name (home->names, travels[i], job->job->cred[travels[i]]));
-        cred[travels[i]] = strtab_intern (run->setup->site[to].names->tab[travels[i]], name);
-    }
-    cred[CRED_QOS] = policy_qos_resolve (run->setup->site[to].policy, cred, &denied);
+    if (to == job->home)
+        memcpy (cred, job->job->cred, sizeof job->job->cred);
+    else
+        gridsim_visitor (&run->setup->site[job->home], job->job->cred, site->names, cred);
+    cred[CRED_QOS] = policy_qos_resolve (site->policy, cred, &denied);
 }
 
 static bool mobile (const struct gridsim_job *job)

@@ -66,6 +66,11 @@ struct gridsim_summary {
     double utilisation;   /* of all processors, from the first submission to the last */
 };
 
+/* Who a job of `home` with the credentials `from` is among other names: HOME.USER, and so for group
+ * and account; no class, no QoS. */
+void gridsim_visitor (const struct gridsim_site *home, const uint32_t from[CRED_KINDS],
+                      struct cred_names *names, uint32_t to[CRED_KINDS]);
+
 /* result has count places. ERR_INVALID names a job; ERR_INTERNAL when a promise was not kept. */
 int gridsim_run (const struct gridsim_setup *setup, struct gridsim_result *result,
                  struct gridsim_summary *summary_out, struct err *err);
