@@ -441,18 +441,27 @@ void reader_rates (struct reader *reader, const char *site,
     send_one (read, RD_RATES, args);
 }
 
-void reader_ended (struct reader *reader, time_us now,
-                   void (*done) (void *arg, const struct err *err, const int64_t *allocation_id,
-                                 uint32_t count),
-                   void *arg)
+typedef void reader_ids_f (void *arg, const struct err *err, const int64_t *id, uint32_t count);
+
+/* The ids that a statement finds for one moment. */
+static void read_ids (struct reader *reader, enum read_stmt stmt, time_us moment,
+                      reader_ids_f *done, void *arg)
 {
     struct read *read = read_new (reader, READ_ENDED, arg);
     read->done.ended = done;
     if (!read_sendable (read))
         return;
     struct pgargs *args = pgargs_create (read->arena, "i");
-    pgargs_i64 (args, 0, now);
-    send_one (read, RD_ENDED, args);
+    pgargs_i64 (args, 0, moment);
+    send_one (read, stmt, args);
+}
+
+void reader_ended (struct reader *reader, time_us now,
+                   void (*done) (void *arg, const struct err *err, const int64_t *allocation_id,
+                                 uint32_t count),
+                   void *arg)
+{
+    read_ids (reader, RD_ENDED, now, done, arg);
 }
 
 void reader_usage (struct reader *reader, const char *who, const char *account, time_us from,
@@ -482,13 +491,7 @@ void reader_stale (struct reader *reader, time_us expired,
                                  uint32_t count),
                    void *arg)
 {
-    struct read *read = read_new (reader, READ_ENDED, arg);
-    read->done.ended = done;
-    if (!read_sendable (read))
-        return;
-    struct pgargs *args = pgargs_create (read->arena, "i");
-    pgargs_i64 (args, 0, expired);
-    send_one (read, RD_STALE, args);
+    read_ids (reader, RD_STALE, expired, done, arg);
 }
 
 void reader_holds (struct reader *reader, const char *who, const char *site, const char *account,
