@@ -1,9 +1,10 @@
-/* policyconf_cred: attributes of USERCFG, GROUPCFG, ACCOUNTCFG, CLASSCFG, QOSCFG and SYSCFG. */
+/* policyconf_cred: attributes of USERCFG, GROUPCFG, ACCOUNTCFG, CLASSCFG, QOSCFG, SYSCFG and PARCFG. */
 #include <assert.h>
 #include <string.h>
 #include <strings.h>
 
 #include "local/conf/policyconf_i.h"
+#include "local/core/types.h"
 
 /* --- whose record ------------------------------------------------------------------------- */
 
@@ -37,6 +38,21 @@ int policy_record_system (void *target, const char *index, void **record_out, st
     (void)index; /* SYSCFG has one object, whatever it is called */
     (void)err;
     *record_out = ((struct policy_file *)target)->policy;
+    return 0;
+}
+
+int policy_record_partition (void *target, const char *index, void **record_out, struct err *err)
+{
+    struct policy *p = ((struct policy_file *)target)->policy;
+    uint32_t number = 0;
+    int rc = policy_partition_number (p, index, &number, err);
+    if (rc)
+        return rc;
+    if (!p->partition_limits)
+        p->partition_limits =
+            arena_array (p->arena, PARTITIONS_MAX + 1, sizeof *p->partition_limits);
+    p->partitions_limited |= partition_bit (number);
+    *record_out = &p->partition_limits[number];
     return 0;
 }
 
@@ -313,6 +329,13 @@ static int set_max_idle (void *target, const struct conf_value *value, struct er
     if (value->attr_index)
         return cross_set (target, value, true, kind, err);
     return idle_set (&edit (target)->limits, kind, value->text, err);
+}
+
+static int set_partition_limit (void *target, const struct conf_value *value, struct err *err)
+{
+    bool least = strcmp (value->attr, "MINPROC") == 0;
+    return active_set (target, least ? LIMIT_MINPROC : limit_of (value->attr + strlen ("MAX")),
+                       value->text, err);
 }
 
 static int set_system_max (void *target, const struct conf_value *value, struct err *err)
@@ -615,5 +638,11 @@ const struct conf_param policy_system_attrs[] = {
     ATTR ("PLIST", policy_set_system_plist),
     ATTR ("PDEF", policy_set_system_plist),
     KNOWN ("FLAGS"),
+    {0},
+};
+
+const struct conf_param policy_partition_attrs[] = {
+    LIMITS (ATTR, "MAX", set_partition_limit),
+    ATTR ("MINPROC", set_partition_limit),
     {0},
 };

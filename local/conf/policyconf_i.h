@@ -53,6 +53,8 @@ extern const struct conf_param policy_user_attrs[];  /* users, groups, accounts 
 extern const struct conf_param policy_class_attrs[]; /* … and what only classes have */
 extern const struct conf_param policy_qos_attrs[];
 extern const struct conf_param policy_system_attrs[]; /* SYSCFG */
+extern const struct conf_param policy_partition_attrs[]; /* PARCFG */
+int policy_record_partition (void *target, const char *index, void **record_out, struct err *err);
 int policy_record_user (void *target, const char *index, void **record_out, struct err *err);
 int policy_record_group (void *target, const char *index, void **record_out, struct err *err);
 int policy_record_account (void *target, const char *index, void **record_out, struct err *err);
@@ -75,6 +77,8 @@ int policy_record_standing (void *target, const char *index, void **record_out, 
 int policy_set_standing (void *target, const struct conf_value *value, struct err *err);
 
 /* policyconf_place.c: CONF_CALL functions */
+/* The number of a partition of this name, which may be new. */
+int policy_partition_number (struct policy *p, const char *name, uint32_t *out, struct err *err);
 int policy_set_node_access (void *target, const struct conf_value *value, struct err *err);
 int policy_set_node_match (void *target, const struct conf_value *value, struct err *err);
 int policy_set_task_distribution (void *target, const struct conf_value *value, struct err *err);

@@ -169,7 +169,7 @@ int policy_set_nodeset (void *target, const struct conf_value *value, struct err
 
 /* --- partitions -------------------------------------------------------------------------------- */
 
-static int partition_number (struct policy *p, const char *name, uint32_t *out, struct err *err)
+int policy_partition_number (struct policy *p, const char *name, uint32_t *out, struct err *err)
 {
     int rc = name_check ("partition", name, err);
 
@@ -201,7 +201,7 @@ static int partition_list (struct policy *p, const char *list, uint64_t *mask_ou
             *mask_out = UINT64_MAX >> 1;
             continue;
         }
-        rc = partition_number (p, one, &number, err);
+        rc = policy_partition_number (p, one, &number, err);
         if (rc == 0)
             *mask_out |= partition_bit (number);
     }
@@ -230,7 +230,7 @@ int policy_set_pdef (void *target, const struct conf_value *value, struct err *e
 {
     struct cred_ref *ref = target;
     uint32_t number;
-    int rc = partition_number (ref->policy, value->text, &number, err);
+    int rc = policy_partition_number (ref->policy, value->text, &number, err);
 
     if (rc == 0) {
         struct policy_cred *c = policy_cred_edit (ref->policy, ref->kind, ref->id);
@@ -245,7 +245,7 @@ int policy_set_system_plist (void *target, const struct conf_value *value, struc
     struct policy *p = target;
 
     if (strcmp (value->attr, "PDEF") == 0)
-        return partition_number (p, value->text, &p->system_pdef, err);
+        return policy_partition_number (p, value->text, &p->system_pdef, err);
     return partition_list (p, value->text, &p->system_plist, &p->system_plist_mode, err);
 }
 

@@ -650,7 +650,7 @@ static void barred_count (const struct cluster *c, struct shape *s)
                 (a->open[f->rsv]->used_by.v || !access_grant (a, s->access, f->rsv)))
                 by = f;
         }
-        if (by == NULL || !shape_suits (c, s, node))
+        if (by == NULL || c->node_state[node] != NODE_UP || !shape_suits (c, s, node))
             continue;
         s->barred_tasks += shape_fit (c, s, node, row (c, c->free, node));
         if (s->barred_rsv.v == 0 && s->barred_tasks > 0)

@@ -120,7 +120,7 @@ static void candidates_gather (struct fill *f)
                   time_add (p->c->freed_at, p->policy->bf_chunk_duration));
             continue;
         }
-        f->list[f->count++] = (struct candidate){0, i, slot, hot->limit};
+        f->list[f->count++] = (struct candidate){0, i, slot, length_least (p->c, hot->limit)};
     }
 }
 
@@ -354,6 +354,7 @@ void backfill_run (struct pass *p, bool hard)
 
     if (p->count == 0)
         return;
+    p->level = f.level;
     if (counts_only (p)) {
         counted_fill (p);
         return;

@@ -119,6 +119,7 @@ void cluster_destroy (struct cluster *c)
     free (c->free);
     free (c->node_jobs);
     free (c->open.word);
+    free (c->speed);
     free (c->rank);
     free (c->slot_free);
     free (c->hot);
@@ -248,10 +249,12 @@ static void nodes_changed (struct cluster *c)
     c->version++;
     c->up_procs = c->up_free = 0;
     c->busy_not_up = 0;
+    c->awaited = false;
     c->unit_nodes = true;
     c->units_exact = true;
     c->totals = (struct priority_totals){0};
     partitions_changed (c);
+    speeds_settle (c);
     needs_sharing (c);
     free (c->rank);
     c->rank = NULL;
@@ -267,6 +270,7 @@ static void nodes_changed (struct cluster *c)
         if (c->node_state[n] != NODE_UP) {
             c->units_exact = false;
             c->busy_not_up += c->node_jobs[n] > 0;
+            c->awaited = c->awaited || node_plannable (c, n);
             continue;
         }
         c->up_procs += cap[RES_PROCS];

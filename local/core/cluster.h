@@ -230,10 +230,14 @@ struct job_view { /* pointers hold until the next event */
     int64_t priority;
     struct reason reason;
     time_us reserved_start; /* TIME_US_NONE: the pass made no reservation for it */
+    time_us reserved_end;
     struct allocation reserved; /* count 0 with RESERVATIONBINDING LATE: chosen at the start */
 };
 int cluster_job_get (const struct cluster *cluster, struct job_id job, struct job_view *out,
                      struct err *err);
+/* USEMACHINESPEED: how long what takes d on nodes of speed 1 takes where the job runs; d of idle jobs and of
+ * parts of co-allocations, whose slots last as long as they last. */
+duration_us cluster_job_scaled (const struct cluster *cluster, struct job_id job, duration_us d);
 uint32_t cluster_job_count (const struct cluster *cluster, enum job_state state);
 /* Jobs in a state: idle ones in the order of the last plan, then those it has not seen by id;
  * others by id. Writes at most cap ids; returns how many there are. */

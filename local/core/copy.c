@@ -113,5 +113,5 @@ bool cluster_counts_processors (const struct cluster *c)
 {
     return c->complex_jobs == 0 && c->limited == 0 && c->rsv_count == 0 && !c->sharing &&
            c->deadlines == 0 && c->suspended_count == 0 && c->busy_not_up == 0 &&
-           c->job_column == 0 && places_simply (c);
+           c->job_column == 0 && places_simply (c) && !narrows (c);
 }

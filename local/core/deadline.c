@@ -3,9 +3,9 @@
  * starts, or is promised an earlier moment, or the same once more. */
 #include "local/core/pass.h"
 
-static time_us promised_end (const struct job *job)
+static time_us promised_end (const struct cluster *c, const struct job *job)
 {
-    return time_add (job->reserved_start, job->spec.walltime_limit);
+    return time_add (job->reserved_start, length_on (c, job, &job->reserved));
 }
 
 void deadline_hold (struct pass *p)
@@ -23,9 +23,9 @@ void deadline_hold (struct pass *p)
             (void)shape_refresh (p->c, job->shape[r]);
         if (job->reserved_start < p->now ||
             timeline_lacks (p->tl, &w, &job->reserved, job->reserved_start,
-                            promised_end (job)) != UINT32_MAX)
+                            promised_end (p->c, job)) != UINT32_MAX)
             continue;
-        timeline_take (p->tl, &w, &job->reserved, job->reserved_start, promised_end (job), 1);
+        timeline_take (p->tl, &w, &job->reserved, job->reserved_start, promised_end (p->c, job), 1);
         job->held = true;
     }
 }
@@ -38,7 +38,7 @@ void deadline_turn (struct pass *p, uint32_t slot)
     if (!job->held)
         return;
     job->held = false;
-    timeline_take (p->tl, &w, &job->reserved, job->reserved_start, promised_end (job), -1);
+    timeline_take (p->tl, &w, &job->reserved, job->reserved_start, promised_end (p->c, job), -1);
     for (uint32_t i = 0; i < p->c->shape_count; i++) /* what was too little before may be enough */
         p->c->shape[i].late_serial = p->c->shape[i].now_serial = 0;
 }

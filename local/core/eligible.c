@@ -35,7 +35,7 @@ static bool gated (struct pass *p, uint32_t slot, struct reason *why)
         why->clears = job->spec.not_before;
         return true;
     }
-    if (job->spec.deadline && time_add (p->now, job->spec.walltime_limit) > job->spec.deadline) {
+    if (job->spec.deadline && time_add (p->now, length_least (c, job->spec.walltime_limit)) > job->spec.deadline) {
         *why = reason_plain (REASON_DEADLINE);
         why->clears = job->spec.deadline;
         return true;
@@ -137,6 +137,19 @@ static bool class_refuses (struct pass *p, uint32_t slot, struct reason *why)
     return true;
 }
 
+/* Limits on what is active; for any of the partitions it may use. *v: the first that it would break. */
+static bool within_active (const struct pass *p, uint32_t slot, enum limit_level level,
+                           struct limits_violation *v)
+{
+    const struct cluster *c = p->c;
+
+    if ((c->hot[slot].limited & LIMITED_ACTIVE) &&
+        limits_active_check (c->limits, &c->lj[slot], level, p->now_s, v) != 0)
+        return false;
+    return p->partition_use == NULL ||
+           partition_open (c, p->partition_use, slot, level, v) != 0;
+}
+
 /* Everything that may stand in the way of one job; its mark, and the reason where it is out. */
 static enum mark eligible_one (struct pass *p, uint32_t slot, uint32_t *blocks,
                                struct reason *why)
@@ -147,7 +160,7 @@ static enum mark eligible_one (struct pass *p, uint32_t slot, uint32_t *blocks,
     struct limits_violation v;
 
     if (!hot->gate && (hot->limited & ~LIMITED_ACTIVE) == 0 && p->within && p->within[slot] &&
-        p->unhindered && hot->fits_serial == c->node_serial)
+        p->unhindered && hot->fits_serial == c->node_serial && p->partition_use == NULL)
         return MARK_WAITS; /* most of them */
     if (hot->gate && gated (p, slot, why)) {
         *blocks |= why->code == REASON_HOLD ? ACCRUAL_BLOCK_HOLD : 0;
@@ -178,11 +191,11 @@ static enum mark eligible_one (struct pass *p, uint32_t slot, uint32_t *blocks,
         *why = reason_plain (REASON_NEGATIVE_PRIORITY);
         return MARK_OUT;
     }
-    if (!(hot->limited & LIMITED_ACTIVE) || (p->within && p->within[slot]) ||
-        limits_active_check (c->limits, lj, LIMIT_SOFT, p->now_s, &v) == 0)
+    if ((p->within && p->within[slot] && p->partition_use == NULL) ||
+        within_active (p, slot, LIMIT_SOFT, &v))
         return MARK_WAITS;
     *why = limit_reason (REASON_LIMIT_ACTIVE, &v);
-    if (limits_active_check (c->limits, lj, LIMIT_HARD, p->now_s, &v) == 0)
+    if (within_active (p, slot, LIMIT_HARD, &v))
         return MARK_SOFT;
     *why = limit_reason (REASON_LIMIT_ACTIVE, &v);
     *blocks |= ACCRUAL_BLOCK_LIMIT_ACTIVE;
@@ -332,8 +345,7 @@ bool eligible_still (struct pass *p, uint32_t slot, enum limit_level level)
         pass_reason (p, slot, &why);
         return false;
     }
-    if (p->plain || !(p->c->hot[slot].limited & LIMITED_ACTIVE) ||
-        limits_active_check (p->c->limits, &p->c->lj[slot], level, p->now_s, &v) == 0)
+    if (p->plain || within_active (p, slot, level, &v))
         return true;
     why = limit_reason (REASON_LIMIT_ACTIVE, &v);
     pass_reason (p, slot, &why);

@@ -88,6 +88,19 @@ static time_us limit_clears (const struct cluster *c, const struct limits_violat
     return TIME_US_NONE;
 }
 
+/* Do PARCFG's limits leave it no partition? */
+static bool partitions_closed (const struct cluster *c, uint32_t slot, enum limit_level level,
+                               time_us now, struct explained_limit *out)
+{
+    struct arena *arena = c->policy->partitions_limited ? arena_create (0) : NULL;
+    bool closed = arena && partition_open (c, partition_usage (c, now, arena), slot, level,
+                                           &out->violation) == 0;
+
+    arena_destroy (arena);
+    out->clears = TIME_US_NONE;
+    return closed;
+}
+
 bool explain_limit (const struct cluster *c, struct job_id id, enum limit_level level, time_us now,
                     struct explained_limit *out)
 {
@@ -96,7 +109,7 @@ bool explain_limit (const struct cluster *c, struct job_id id, enum limit_level 
     if (slot == SLOT_NONE || job_at (c, slot)->state != JOB_IDLE)
         return false;
     if (limits_active_check (c->limits, &c->lj[slot], level, now / US_PER_S, &out->violation) == 0)
-        return false;
+        return partitions_closed (c, slot, level, now, out);
     out->clears = limit_clears (c, &out->violation, now);
     return true;
 }
@@ -241,7 +254,10 @@ static void req_explain (struct timeline *tl, const struct job *job, uint32_t r,
     for (uint32_t n = 0; n < c->node_count; n++) {
         int32_t room = c->free[(size_t)n * c->dims + RES_PROCS];
         uint32_t tasks = 0;
-        enum node_verdict v = verdict_of (tl, s, n, job->spec.walltime_limit, &tasks);
+        struct placement there = {.node = {n}, .tasks = 1};
+        enum node_verdict v = verdict_of (
+            tl, s, n, length_on (c, job, &(struct allocation){1, &there}),
+            &tasks);
         out->verdict[n] = (uint8_t)v;
         out->tasks[n] = tasks;
         out->count[v]++;
@@ -273,7 +289,9 @@ int explain_nodes (struct cluster *c, struct job_id id, time_us from, time_us no
     struct timeline *tl = timeline_make (c, arena, now, true, job->spec.reservation);
     if (job->reserved_start != TIME_US_NONE && job->reserved.count)
         timeline_take (tl, &w, &job->reserved, job->reserved_start,
-                       time_add (job->reserved_start, job->spec.walltime_limit), -1);
+                       time_add (job->reserved_start,
+                                 length_on (c, job, &job->reserved)),
+                       -1);
     for (uint32_t r = 0; r < job->spec.req_count; r++) {
         req_explain (tl, job, r, &one);
         int64_t missing = one.feasible_procs - (int64_t)job->spec.req[r].tasks *
@@ -283,8 +301,8 @@ int explain_nodes (struct cluster *c, struct job_id id, time_us from, time_us no
             *out = one;
         }
     }
-    if (!timeline_place (tl, arena, &w, job->spec.walltime_limit, from > now ? from : now,
-                         TIME_US_MAX, CHOICE_POLICY, &out->earliest, &ignored))
+    if (!narrow_place (tl, arena, &w, 0, job->spec.walltime_limit, from > now ? from : now,
+                       TIME_US_MAX, CHOICE_POLICY, &out->earliest, &ignored))
         out->earliest = TIME_US_NONE;
     return 0;
 }
@@ -298,6 +316,8 @@ void explain_reserved (const struct cluster *c,
         const struct job *job = job_at (c, c->idle[i]);
         if (job->reserved_start != TIME_US_NONE)
             fn (arg, job->spec.id, job->reserved_start,
-                time_add (job->reserved_start, job->spec.walltime_limit), &job->reserved);
+                time_add (job->reserved_start,
+                          length_on (c, job, &job->reserved)),
+                &job->reserved);
     }
 }

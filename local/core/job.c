@@ -746,7 +746,8 @@ int cluster_job_running (struct cluster *c, struct job_id id, time_us started, t
         if (limited)
             limits_active_remove (c->limits, &c->lj[slot], job->limit_end / US_PER_S);
         job->start = started;
-        job->limit_end = time_add (started, job->spec.walltime_limit);
+        job->limit_end =
+            time_add (started, length_on (c, job, &job->allocation));
         run_insert (c, slot);
         if (limited)
             limits_active_add (c->limits, &c->lj[slot], job->limit_end / US_PER_S);
@@ -891,6 +892,9 @@ int cluster_job_get (const struct cluster *c, struct job_id id, struct job_view 
                       ? room_reason (c, slot)
                       : job->reason;
     out->reserved_start = job->reserved_start;
+    out->reserved_end = job->reserved_start == TIME_US_NONE
+                            ? TIME_US_NONE
+                            : time_add (job->reserved_start, length_on (c, job, &job->reserved));
     out->reserved = job->reserved;
     return 0;
 }

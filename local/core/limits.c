@@ -823,6 +823,10 @@ static void object_put (struct strbuf *b, const struct limits_violation *v,
         strbuf_puts (b, "the system");
         return;
     }
+    if (v->object == LIMIT_OBJECT_PARTITION) {
+        strbuf_printf (b, "partition %s", strtab_name (names->partition, v->id));
+        return;
+    }
     strbuf_printf (b, "%s %s", cred_kind_name ((enum cred_kind)v->object),
                    cred_name (names, (enum cred_kind)v->object, v->id));
     if (v->cross)

@@ -29,8 +29,8 @@ struct limits_violation {
     enum limit_scope scope;
     enum limit_level level;
     enum limit_kind limit;
-    uint32_t object; /* enum cred_kind, or LIMIT_OBJECT_SYSTEM */
-    uint32_t id;
+    uint32_t object; /* enum cred_kind, LIMIT_OBJECT_SYSTEM or LIMIT_OBJECT_PARTITION */
+    uint32_t id;     /* of a partition: its number - 1 */
     bool cross; /* then for the other credential as well */
     enum cred_kind other_kind;
     uint32_t other_id;

@@ -71,7 +71,7 @@ void memo_open (struct pass *p)
     struct planner *pl = p->planner;
 
     pl->memo_next_count = 0;
-    if (p->room != ROOM_TIMELINE || p->late || (c->run_count && c->run[0].end <= p->now))
+    if (p->room != ROOM_TIMELINE || p->late || narrows (c) || (c->run_count && c->run[0].end <= p->now))
         memo_void (pl); /* not followed there; or some job is past its limit */
     p->chain = pl->memo_valid;
 }

@@ -4,10 +4,6 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* A partition that no node is in: what is left when the lists allow none. */
-#define NOWHERE (UINT64_C (1) << 63)
-static_assert (PARTITIONS_MAX < 64, "one bit stands for nowhere");
-
 static const struct class_spec *class_of (const struct cluster *c, const uint32_t *cred)
 {
     if (cred == NULL || cred[CRED_CLASS] >= c->class_cap || !c->class_rec[cred[CRED_CLASS]].known)
@@ -133,6 +129,8 @@ bool needs_met (const struct cluster *c, const struct shape *s, uint32_t node)
     const struct node_spec *spec = &c->node[node];
 
     if (s->needs.partitions && !(s->needs.partitions & partition_bit (spec->partition)))
+        return false;
+    if (spec->speed_ppm < s->needs.speed_ppm)
         return false;
     if (spec->classes && (s->needs.classes & ~spec->classes))
         return false;

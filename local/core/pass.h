@@ -75,6 +75,9 @@ struct pass {
     bool plain;          /* no limit, cap, gate: everybody is eligible who fits at all */
     bool unhindered;     /* no fairshare cap, and no priority is too low */
 
+    struct partition_use *partition_use; /* NULL: no partition has a limit */
+    enum limit_level level;              /* of the limits that hold for those looked at now */
+
     /* room */
     enum room room;
     bool late;
@@ -187,6 +190,16 @@ void memo_keep (struct planner *pl);
 /* The first moment from `from` on at which the job, which is within its soft limits now, is so with
  * what runs and is promised then; TIME_US_MAX: never. */
 time_us softstart_from (struct pass *p, uint32_t slot, time_us from);
+
+/* --- partition.c -------------------------------------------------------------------------- */
+
+/* It has started in this pass. */
+void partition_started (struct pass *p, uint32_t slot);
+/* The partitions that are left to the waiting job where the limits close some; 0: they close none. */
+uint64_t partition_closing (const struct pass *p, uint32_t slot, enum limit_level level);
+/* May it have just these nodes? */
+bool partition_allows (const struct pass *p, uint32_t slot, const struct allocation *a,
+                       enum limit_level level);
 
 /* --- retry.c ------------------------------------------------------------------------------ */
 

@@ -167,6 +167,7 @@ void pass_started (struct pass *p, uint32_t slot, enum plan_phase phase)
     struct planner *pl = p->planner;
 
     rsv_use (c, job, p->tl);
+    partition_started (p, slot);
     job->pending = true;
     if (phase != PLAN_RESUMED)
         job->backfilled = phase == PLAN_BACKFILL_SOFT || phase == PLAN_BACKFILL_HARD;
@@ -208,10 +209,10 @@ void pass_reserved (struct pass *p, uint32_t slot, time_us start,
     }
     p->promised_slot[plan->reservation_count] = slot;
     r = &plan->reservation[plan->reservation_count++];
-    *r = (struct plan_reservation){job->spec.id, start,
-                                   time_add (start, job->spec.walltime_limit), {0, NULL}};
+    *r = (struct plan_reservation){.job = job->spec.id, .start = start};
     if (allocation)
         r->allocation = *allocation;
+    r->end = time_add (start, length_on (p->c, job, &r->allocation));
     hash_in (&plan->hash, job->spec.id.v);
     hash_in (&plan->hash, (uint64_t)start);
     hash_allocation (&plan->hash, &r->allocation);
@@ -238,8 +239,12 @@ static bool bound_choose (struct pass *p, struct inside *in, const struct job *j
     }
     for (uint32_t r = 0; r < job->spec.req_count; r++)
         (void)shape_refresh (p->c, job->shape[r]);
-    return timeline_choose (in->tl, p->scratch, &w, p->now, job->spec.walltime_limit, CHOICE_POLICY,
-                            out);
+    if (rsv->spec.kind == RSV_FIRM) /* a slot, promised as it is */
+        return timeline_choose (in->tl, p->scratch, &w, p->now, job->spec.walltime_limit,
+                                CHOICE_POLICY, out);
+    return narrow_choose (in->tl, p->scratch, &w,
+                          partition_closing (p, map_find (&p->c->map, job->spec.id.v), p->level),
+                          p->now, job->spec.walltime_limit, 0, CHOICE_POLICY, out);
 }
 
 /* May the job that names the reservation use it? *affinity_out is of no interest. */
@@ -260,7 +265,7 @@ static void bound_begin (struct pass *p, uint32_t i, struct inside *in,
     uint32_t slot = p->order[i];
     struct job *job = job_at (p->c, slot);
     const struct rsv *rsv = rsv_find (p->c, in->rsv);
-    time_us end = time_add (p->now, job->spec.walltime_limit);
+    time_us end = time_add (p->now, length_on (p->c, job, chosen));
     struct allocation own = *chosen;
     struct wanted w = wanted_job (job);
 
@@ -445,7 +450,7 @@ static bool is_plain (const struct cluster *c)
     const struct policy *p = c->policy;
 
     return c->gated == 0 && c->limited == 0 && p->fs_policy == FS_NONE && c->aged_apart == 0 &&
-           !p->reject_negative;
+           !p->reject_negative && p->partitions_limited == 0;
 }
 
 static void pass_open (struct pass *p, struct cluster *c, time_us now, struct arena *arena,
@@ -470,6 +475,8 @@ static void pass_open (struct pass *p, struct cluster *c, time_us now, struct ar
     if (p->privileged)
         p->depth_total = UINT32_MAX;
     p->plain = is_plain (c);
+    p->level = LIMIT_SOFT;
+    p->partition_use = partition_usage (c, now, p->scratch);
 }
 
 /* One that would have room but for its licences, or has neither. */

@@ -122,6 +122,8 @@ enum limit_level { LIMIT_SOFT, LIMIT_HARD, LIMIT_LEVELS };
 /* Objects that carry limits: the five kinds of credentials and the system (SYSCFG). */
 enum { LIMIT_OBJECT_SYSTEM = CRED_KINDS, LIMIT_OBJECTS };
 
+enum { LIMIT_OBJECT_PARTITION = LIMIT_OBJECTS }; /* PARCFG: partition.c, not limits.c, keeps these */
+
 #define LIMIT_UNLIMITED INT64_MAX /* said with -1: no limit, whatever DEFAULT says */
 
 /* Values count only where the mask has bit 1u << limit_kind. */
@@ -406,7 +408,11 @@ struct policy {
     bool node_availability_said;
     enum node_load_policy node_load_policy;
     int32_t node_max_load_milli; /* NODEMAXLOAD; 0: none */
-    bool use_machine_speed;
+    duration_us node_down_delay; /* NODEDOWNSTATEDELAYTIME: a node that is down stays so for this long
+                                    from now, as far as promises go; 0: until it is back */
+    bool use_machine_speed;      /* USEMACHINESPEED: limits are for nodes of speed 1 */
+    struct policy_limits *partition_limits; /* PARCFG, by partition; in the arena */
+    uint64_t partitions_limited;            /* those that have any: bits number - 1 */
     uint64_t system_plist; /* SYSCFG PLIST, PDEF */
     enum qlist_mode system_plist_mode;
     uint32_t system_pdef;

@@ -178,8 +178,10 @@ static bool room_now (struct trial *t)
         struct wanted other = wanted_job (job_at (c, map_find (&c->map, r->job.v)));
         timeline_take (tl, &other, &r->allocation, r->start, r->end, 1);
     }
-    return timeline_choose (tl, t->p->scratch, &w, t->p->now, t->job->spec.walltime_limit,
-                            CHOICE_POLICY, &t->nodes);
+    return narrow_choose (tl, t->p->scratch, &w,
+                          partition_closing (t->p, map_find (&c->map, t->job->spec.id.v),
+                                             t->p->level),
+                          t->p->now, t->job->spec.walltime_limit, 0, CHOICE_POLICY, &t->nodes);
 }
 
 /* Takes out as few as it needs, in order of worth; then puts back whom it did not need after all. */

@@ -92,8 +92,8 @@ int query_earliest (struct cluster *c, const struct query *q, time_us now, struc
         return rc;
     memset (out, 0, sizeof *out);
     out->reason = (struct reason){.code = REASON_NONE, .clears = TIME_US_NONE};
-    if (!timeline_place (a.tl, arena, &a.w, q->duration, a.from, q->until, CHOICE_POLICY,
-                         &out->start, &out->allocation))
+    if (!narrow_place (a.tl, arena, &a.w, 0, q->duration, a.from, q->until, CHOICE_POLICY,
+                       &out->start, &out->allocation))
         out->start = TIME_US_NONE;
     if (out->start != a.from) {
         out->reason = refusal (c, q, &a, a.from);

@@ -31,7 +31,9 @@ struct slot {
     struct reason reason; /* of the first moment asked for, when it is not the start */
 };
 
-/* The earliest start and nodes for it, by the site's node allocation policy. */
+/* The earliest start and nodes for it, by the site's node allocation policy; of a job, so that with
+ * USEMACHINESPEED it has its nodes for as long as the slowest needs. The other questions are about
+ * slots, which last exactly `duration`. */
 int query_earliest (struct cluster *cluster, const struct query *query, time_us now,
                     struct arena *arena, struct slot *out, struct err *err);
 

@@ -60,8 +60,12 @@ static void holds_text (int64_t holds, char *out, size_t cap)
 static const char *who (const struct reason *r, const struct cred_names *names, char *buf,
                         size_t cap)
 {
+    if (r->object == LIMIT_OBJECT_PARTITION && names) {
+        snprintf (buf, cap, "partition %s", strtab_name (names->partition, r->cred));
+        return buf;
+    }
     if (r->object >= CRED_KINDS)
-        return "the system";
+        return r->object == LIMIT_OBJECT_PARTITION ? "a partition" : "the system";
     if (names)
         snprintf (buf, cap, "%s %s", cred_kind_name ((enum cred_kind)r->object),
                   cred_name (names, (enum cred_kind)r->object, r->cred));

@@ -95,7 +95,8 @@ static bool option_of (struct placing *p, uint32_t node, time_us start, time_us 
     memset (out, 0, sizeof *out);
     out->node = node;
     out->from = start;
-    if ((ask->host && !ask->host[node]) || !shape_suits (p->c, p->shape, node))
+    if ((ask->host && !ask->host[node]) || p->c->node_state[node] != NODE_UP ||
+        !shape_suits (p->c, p->shape, node))
         return false;
     if (kept_already (ask, node, &tasks)) {
         out->kept = true;

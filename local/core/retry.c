@@ -15,8 +15,8 @@ static void keep (struct pass *p, uint32_t i)
     uint32_t slot = p->order[i];
     const struct job *job = job_at (p->c, slot);
     time_us start = job->deferred_until;
-    time_us end = time_add (start, job->spec.walltime_limit);
     struct allocation a = job->retry;
+    time_us end = time_add (start, length_on (p->c, job, &a));
     struct wanted w = wanted_job (job);
 
     if (timeline_lacks (p->tl, &w, &a, p->now, end) != UINT32_MAX)

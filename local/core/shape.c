@@ -38,7 +38,7 @@ static void shape_describe (struct cluster *c, struct shape *s)
     s->procs = s->req.task.v[RES_PROCS];
     s->shift = (s->procs & (s->procs - 1)) ? UINT8_MAX : (uint8_t)__builtin_ctz ((unsigned)s->procs);
     s->everywhere = s->needs.partitions == 0 && s->needs.classes == 0 &&
-                    s->needs.class_hosts == 0 && s->needs.group == 0 && s->req.hosts == 0 &&
+                    s->needs.class_hosts == 0 && s->needs.speed_ppm == 0 && s->needs.group == 0 && s->req.hosts == 0 &&
                     s->req.node_procs == 0 && features_none (&s->req.features) &&
                     features_none (&s->req.exclude);
     s->prefers = !features_none (&s->req.prefer);
@@ -55,7 +55,7 @@ static uint32_t shape_hash (const struct req *req, const struct needs *needs)
 
     hash = (hash ^ needs->partitions ^ needs->classes * 3) * UINT64_C (0x9E3779B97F4A7C15);
     hash = (hash ^ needs->group ^ (uint64_t)needs->owner << 32) * UINT64_C (0x9E3779B97F4A7C15);
-    hash ^= req->hosts ^ (uint64_t)req->node_procs << 32;
+    hash ^= (uint64_t)(uint32_t)needs->speed_ppm << 16 ^ req->hosts ^ (uint64_t)req->node_procs << 32;
 
     for (uint32_t d = 0; d < RES_MAX; d++)
         hash = (hash ^ (uint32_t)req->task.v[d]) * UINT64_C (0x100000001B3);
@@ -136,6 +136,17 @@ uint32_t shape_for_access (struct cluster *c, uint32_t shape, uint32_t access)
     return shape_find (c, &req, &needs, access);
 }
 
+uint32_t shape_narrowed (struct cluster *c, uint32_t shape, uint64_t partitions, int32_t speed_ppm)
+{
+    struct req req = c->shape[shape].req;
+    struct needs needs = c->shape[shape].needs;
+
+    if (partitions)
+        needs.partitions = partitions;
+    needs.speed_ppm = speed_ppm;
+    return shape_find (c, &req, &needs, c->shape[shape].access);
+}
+
 void shape_release (struct cluster *c, uint32_t shape)
 {
     assert (c->shape[shape].refs > 0);
@@ -180,7 +191,7 @@ struct shape *shape_refresh (struct cluster *c, uint32_t shape)
     }
     group = s->needs.group ? group_refresh (c, s->needs.group) : NULL;
     for (uint32_t n = 0; n < c->node_count; n++) {
-        if (c->node_state[n] != NODE_UP || !needs_met (c, s, n) ||
+        if (!node_plannable (c, n) || !needs_met (c, s, n) ||
             (group && !bitset_test (&group->all, n)))
             continue;
         if (!s->everywhere)

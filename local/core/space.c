@@ -200,7 +200,7 @@ static bool countable (const struct cluster *c)
     enum node_allocation policy = c->policy->node_allocation;
 
     return c->complex_jobs == 0 && c->rsv_count == 0 && c->busy_not_up == 0 &&
-           policy != NODEALLOC_CPULOAD && places_simply (c);
+           policy != NODEALLOC_CPULOAD && places_simply (c) && !narrows (c);
 }
 
 void space_open (struct pass *p)
@@ -226,29 +226,36 @@ void space_close (struct pass *p)
     p->planner->profile = p->profile;
 }
 
+static duration_us limit_of (const struct pass *p, uint32_t slot)
+{
+    return p->c->hot[slot].limit;
+}
+
+/* How long it has these nodes. */
+static duration_us length_of (const struct pass *p, uint32_t slot, const struct allocation *a)
+{
+    return length_on (p->c, job_at (p->c, slot), a);
+}
+
 bool space_holds (struct pass *p, uint32_t slot, const struct allocation *a)
 {
     struct wanted w = wanted_job (job_at (p->c, slot));
 
-    return timeline_lacks (p->tl, &w, a, p->now,
-                           time_add (p->now, p->c->hot[slot].limit)) == UINT32_MAX;
+    return partition_allows (p, slot, a, p->level) &&
+           timeline_lacks (p->tl, &w, a, p->now,
+                           time_add (p->now, length_of (p, slot, a))) == UINT32_MAX;
 }
 
 void space_start_at (struct pass *p, uint32_t slot, const struct allocation *a,
                      enum plan_phase phase)
 {
-    time_us end = time_add (p->now, p->c->hot[slot].limit);
+    time_us end = time_add (p->now, length_of (p, slot, a));
     struct allocation own = {a->count, heap_copy (a->item, a->count * sizeof *a->item)};
     struct wanted w = wanted_job (job_at (p->c, slot));
 
     timeline_run (p->tl, &w, a, end);
     job_enter_running (p->c, slot, own, p->now);
     pass_started (p, slot, phase);
-}
-
-static duration_us limit_of (const struct pass *p, uint32_t slot)
-{
-    return p->c->hot[slot].limit;
 }
 
 uint64_t space_now (struct pass *p, uint32_t shape)
@@ -340,19 +347,20 @@ static bool shape_may (struct pass *p, uint32_t slot, duration_us duration)
     return false;
 }
 
-static bool tl_choose_now (struct pass *p, uint32_t slot, duration_us duration,
+static bool tl_choose_now (struct pass *p, uint32_t slot, duration_us at_least,
                            struct allocation *out)
 {
+    duration_us limit = limit_of (p, slot), least = length_least (p->c, limit);
     const struct job *job = job_at (p->c, slot);
     struct wanted w = wanted_job (job);
 
     if (p->c->hot[slot].procs > p->c->up_free || space_unlicensed (p, slot, &p->c->hot[slot]))
         return false;
     refresh_shapes (p, job);
-    if (job->spec.req_count == 1 && !shape_may (p, slot, duration))
+    if (job->spec.req_count == 1 && !shape_may (p, slot, at_least > least ? at_least : least))
         return false;
-    return timeline_choose (p->tl, p->scratch, &w, p->now, duration,
-                            p->late ? CHOICE_SOON_ENDING : CHOICE_POLICY, out);
+    return narrow_choose (p->tl, p->scratch, &w, partition_closing (p, slot, p->level), p->now,
+                          limit, at_least, p->late ? CHOICE_SOON_ENDING : CHOICE_POLICY, out);
 }
 
 bool space_fits (struct pass *p, uint32_t slot)
@@ -363,7 +371,7 @@ bool space_fits (struct pass *p, uint32_t slot)
         return counted_fits (p, p->c->hot[slot].procs, limit_of (p, slot));
     if (p->room == ROOM_UNITS)
         return units_count (p, limit_of (p, slot)) >= p->c->hot[slot].tasks;
-    return tl_choose_now (p, slot, limit_of (p, slot), &ignored);
+    return tl_choose_now (p, slot, 0, &ignored);
 }
 
 bool space_start (struct pass *p, uint32_t slot, duration_us at_least, enum plan_phase phase)
@@ -383,8 +391,9 @@ bool space_start (struct pass *p, uint32_t slot, duration_us at_least, enum plan
             return false;
     } else {
         struct wanted w = wanted_job (job);
-        if (!tl_choose_now (p, slot, at_least > limit ? at_least : limit, &chosen))
+        if (!tl_choose_now (p, slot, at_least, &chosen))
             return false;
+        limit = length_of (p, slot, &chosen);
         memo_changed (p->planner, &chosen, time_add (p->now, limit), false);
         timeline_run (p->tl, &w, &chosen, time_add (p->now, limit));
         chosen.item = heap_copy (chosen.item, chosen.count * sizeof *chosen.item);
@@ -407,7 +416,8 @@ static void keep_earlier (struct pass *p, uint32_t slot, time_us *start,
         job->reserved.count == 0 ||
         softstart_from (p, slot, job->reserved_start) != job->reserved_start ||
         timeline_lacks (p->tl, &w, &job->reserved, job->reserved_start,
-                        time_add (job->reserved_start, job->spec.walltime_limit)) != UINT32_MAX)
+                        time_add (job->reserved_start, length_of (p, slot, &job->reserved))) !=
+            UINT32_MAX)
         return;
     *start = job->reserved_start;
     chosen->count = job->reserved.count;
@@ -422,19 +432,21 @@ static bool room_earliest (struct pass *p, uint32_t slot, time_us from, time_us 
     const struct job *job = job_at (p->c, slot);
     struct wanted w = wanted_job (job);
     enum choice choice = p->late ? CHOICE_BUSY : CHOICE_POLICY;
+    uint64_t partitions;
     time_us until;
 
     if (p->room == ROOM_COUNTED)
         return counted_earliest (p, slot, from, start);
     if (p->room == ROOM_UNITS)
         return units_reserve (p, p->c->hot[slot].tasks, limit_of (p, slot), from, start, chosen);
+    partitions = partition_closing (p, slot, p->level);
     until = memo_bound (p, slot); /* need not look further, if that is right */
     if (until != TIME_US_MAX && until >= from &&
-        timeline_place (p->tl, p->arena, &w, limit_of (p, slot), from, until, choice, start,
-                        chosen))
+        narrow_place (p->tl, p->arena, &w, partitions, limit_of (p, slot), from, until, choice,
+                      start, chosen))
         return true;
-    return timeline_place (p->tl, p->arena, &w, limit_of (p, slot), from, TIME_US_MAX, choice,
-                           start, chosen);
+    return narrow_place (p->tl, p->arena, &w, partitions, limit_of (p, slot), from, TIME_US_MAX,
+                         choice, start, chosen);
 }
 
 static void room_take (struct pass *p, uint32_t slot, time_us start,
@@ -446,7 +458,8 @@ static void room_take (struct pass *p, uint32_t slot, time_us start,
     if (p->room == ROOM_UNITS)
         units_promise (p, start, limit, chosen);
     else if (p->room == ROOM_TIMELINE)
-        timeline_take (p->tl, &w, chosen, start, time_add (start, limit), 1);
+        timeline_take (p->tl, &w, chosen, start,
+                       time_add (start, length_of (p, slot, chosen)), 1);
     else if (p->profiled)
         profile_take (&p->profile, start, time_add (start, limit), p->c->hot[slot].procs);
 }

@@ -309,7 +309,7 @@ void job_enter_running (struct cluster *c, uint32_t slot, struct allocation allo
         idle_remove (c, slot);
     job->allocation = allocation;
     job->start = start;
-    job->limit_end = time_add (start, job->spec.walltime_limit);
+    job->limit_end = time_add (start, length_on (c, job, &allocation));
     nodes_apply (c, job, &allocation, -1);
     run_insert (c, slot);
     array_count (c, job, 1);

@@ -19,6 +19,10 @@
 enum { JOB_CHUNK = 1024, SHAPE_BUCKETS = 4096 };
 
 /* What the site adds to what a req asks, for whom it is: needs.c. Compared as bytes. */
+/* A partition that no node is in: what is left when none may be used. */
+#define NOWHERE (UINT64_C (1) << 63)
+static_assert (PARTITIONS_MAX < 64, "one bit stands for nowhere");
+
 struct needs {
     uint64_t partitions;  /* partition_bit; 0: any */
     uint64_t classes;     /* of node_spec.classes */
@@ -26,6 +30,7 @@ struct needs {
     uint32_t group;       /* candidate sets of nodes, one of which must do: sets.c; 0: none */
     uint32_t owner;       /* user + 1 where it matters who shares a node; 0: it does not */
     uint32_t access;      /* enum node_access, ACCESS_SITE resolved */
+    int32_t speed_ppm;    /* nodes at least so fast: narrow.c */
 };
 
 /* A distinct kind of task; jobs that are alike share one. */
@@ -227,6 +232,10 @@ struct cluster {
     int64_t up_procs;
     int64_t up_free; /* free processors on nodes that are up, where not negative */
     uint32_t busy_not_up; /* nodes that are not up and not idle */
+    int32_t *speed;       /* the nodes' speeds, ascending, each once … */
+    uint32_t speed_count; /* … and how many; 0: they make no difference (USEMACHINESPEED) */
+    uint32_t speed_cap;
+    bool awaited;         /* some are down and promised nevertheless: NODEDOWNSTATEDELAYTIME */
     bool units_exact; /* every node is up with one processor, free or not; false: not sure */
     bool nodes_dirty; /* the sums below and above are to be made anew: nodes_settle */
     bool unit_nodes; /* every node that is up has one processor */
@@ -434,6 +443,8 @@ uint32_t shape_intern (struct cluster *c, const struct req *req, uint32_t access
                        const uint32_t *cred);
 /* The same for another access class. The old one is still to be released. */
 uint32_t shape_for_access (struct cluster *c, uint32_t shape, uint32_t access);
+/* The same on fewer nodes: of these partitions (0: all of its own), at least so fast. To be released. */
+uint32_t shape_narrowed (struct cluster *c, uint32_t shape, uint64_t partitions, int32_t speed_ppm);
 void shape_release (struct cluster *c, uint32_t shape);
 /* Brings fit_max and nodes up to date. */
 struct shape *shape_refresh (struct cluster *c, uint32_t shape);
@@ -461,9 +472,15 @@ static inline uint32_t shape_fit (const struct cluster *c, const struct shape *s
         return (uint32_t)fit >= s->req.tasks_per_node ? s->req.tasks_per_node : 0;
     return (uint32_t)fit;
 }
+/* May anything be promised there? On a node that is down from NODEDOWNSTATEDELAYTIME on. */
+static inline bool node_plannable (const struct cluster *c, uint32_t node)
+{
+    return c->node_state[node] == NODE_UP ||
+           (c->node_state[node] == NODE_DOWN && c->policy->node_down_delay > 0);
+}
 static inline bool shape_suits (const struct cluster *c, const struct shape *s, uint32_t node)
 {
-    return c->node_state[node] == NODE_UP &&
+    return node_plannable (c, node) &&
            (s->everywhere || (s->nodes.word[node >> 6] >> (node & 63) & 1));
 }
 
@@ -478,6 +495,28 @@ void needs_sharing (struct cluster *c);
 bool needs_met (const struct cluster *c, const struct shape *s, uint32_t node);
 /* Shapes of all idle jobs anew (job.c). */
 void jobs_needs_changed (struct cluster *c);
+
+/* --- narrow.c ----------------------------------------------------------------------------- */
+
+/* The speeds that there are, when nodes or the policy have changed. */
+void speeds_settle (struct cluster *c);
+/* How long a job of this limit has its nodes, if the slowest has this speed. */
+duration_us speed_length (duration_us limit, int32_t speed_ppm);
+/* … if these are its nodes; … on the fastest there are. A part of a co-allocation has its slot, wherever. */
+duration_us length_on (const struct cluster *c, const struct job *job, const struct allocation *a);
+duration_us length_least (const struct cluster *c, duration_us limit);
+
+/* --- partition.c --------------------------------------------------------------------------- */
+
+struct partition_use {
+    int64_t v[LIMIT_KINDS];
+};
+/* What is active in each partition, by number, into the arena; NULL: no partition has a limit. */
+struct partition_use *partition_usage (const struct cluster *c, time_us now, struct arena *arena);
+/* Bits of the partitions that an idle job may use, but for those whose limits it would break; of one of
+ * these *v (may be NULL) says which. */
+uint64_t partition_open (const struct cluster *c, const struct partition_use *use, uint32_t slot,
+                         enum limit_level level, struct limits_violation *v);
 
 /* --- load.c ------------------------------------------------------------------------------- */
 
@@ -510,6 +549,12 @@ static inline bool places_simply (const struct cluster *c)
            p->node_allocation != NODEALLOC_MAXBALANCE && p->node_allocation != NODEALLOC_LOCAL &&
            !(p->node_allocation == NODEALLOC_PRIORITY && c->worth_moves) &&
            (p->task_distribution == TASKDIST_DEFAULT || p->task_distribution == TASKDIST_ARBGEO);
+}
+
+/* Are there jobs for which not each of the nodes that suit them will do at any time? */
+static inline bool narrows (const struct cluster *c)
+{
+    return c->speed_count || c->policy->partitions_limited || c->awaited;
 }
 
 /* --- order.c ------------------------------------------------------------------------------ */

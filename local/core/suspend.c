@@ -141,8 +141,8 @@ static void resume_one (struct pass *p, uint32_t slot)
     struct cluster *c = p->c;
     struct job *job = job_at (c, slot);
     time_us start = p->now - job->used;
-    time_us end = time_add (start, job->spec.walltime_limit);
     struct allocation a = job->allocation;
+    time_us end = time_add (start, length_on (c, job, &a));
     struct wanted w = wanted_job (job);
 
     for (uint32_t r = 0; r < job->spec.req_count; r++)

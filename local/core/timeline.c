@@ -307,7 +307,8 @@ static void queue_enter (struct timeline *tl)
         time_us end;
         if (job->reserved_start == TIME_US_NONE)
             continue;
-        end = time_add (job->reserved_start, job->spec.walltime_limit);
+        end = time_add (job->reserved_start,
+                        length_on (c, job, &job->reserved));
         if (chosen.count == 0 && /* bound late: nodes that would do, for the answer's sake */
             !timeline_choose (tl, tl->arena, &w, job->reserved_start, job->spec.walltime_limit,
                               CHOICE_BUSY, &chosen))
@@ -345,6 +346,7 @@ struct timeline *timeline_make (struct cluster *c, struct arena *arena, time_us 
     licences_open (tl);
     running_enter (tl);
     loads_enter (tl);
+    down_enter (tl);
     if (c->access && c->access->count)
         views_make (tl);
     for (uint32_t i = 0; i < c->rsv_count; i++) {

@@ -100,6 +100,16 @@ bool timeline_place (struct timeline *tl, struct arena *arena, const struct want
                      duration_us duration, time_us from, time_us until, enum choice choice,
                      time_us *start_out, struct allocation *out);
 
+/* timeline_choose and timeline_place for a job of this limit: it has its nodes for as long as the slowest
+ * needs (USEMACHINESPEED), and at_least at all events. partitions: only these; 0: all that the shapes
+ * allow. */
+bool narrow_choose (struct timeline *tl, struct arena *arena, const struct wanted *w,
+                    uint64_t partitions, time_us start, duration_us limit, duration_us at_least,
+                    enum choice choice, struct allocation *out);
+bool narrow_place (struct timeline *tl, struct arena *arena, const struct wanted *w,
+                   uint64_t partitions, duration_us limit, time_us from, time_us until,
+                   enum choice choice, time_us *start_out, struct allocation *out);
+
 /* Start intervals of one shape: timeline_starts calls back in ascending order. */
 typedef bool (*interval_fn) (void *self, time_us begin, time_us end);
 void timeline_starts (struct timeline *tl, const struct shape *s, uint64_t tasks,

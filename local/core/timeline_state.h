@@ -221,6 +221,10 @@ double node_worth (const struct timeline *tl, const struct shape *s, uint32_t no
 
 void loads_enter (struct timeline *tl);
 
+/* --- down.c ------------------------------------------------------------------------------- */
+
+void down_enter (struct timeline *tl);
+
 /* --- group.c: candidate sets ---------------------------------------------------------------- */
 
 void move_add (struct timeline *tl, uint32_t bound, bool down, uint32_t node, int64_t change);

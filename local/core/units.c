@@ -30,7 +30,7 @@ bool units_possible (const struct cluster *c, time_us now)
 {
     return c->unit_nodes && c->complex_jobs == 0 && c->rsv_count == 0 && c->busy_not_up == 0 &&
            c->policy->node_allocation != NODEALLOC_CPULOAD && places_simply (c) &&
-           (c->run_count == 0 || c->run[0].end > now);
+           !narrows (c) && (c->run_count == 0 || c->run[0].end > now);
 }
 
 void units_open (struct pass *p)

@@ -271,7 +271,8 @@ static void start_one (struct engine *e, const struct plan_start *start, time_us
 {
     uint64_t index = index_of (e, start->job.v);
     const struct engine_job *j = &e->job[index];
-    duration_us run = j->run < j->limit ? j->run : j->limit;
+    duration_us run = cluster_job_scaled (e->cluster, start->job,
+                                          j->run < j->limit ? j->run : j->limit);
 
     if (start->phase == PLAN_RESUMED) {
         struct halt *halt = &e->halt[index];

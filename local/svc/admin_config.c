@@ -95,6 +95,8 @@ static void rest (struct lines *l, const struct policy *p)
     line (l, "JOBPRIOACCRUALPOLICY", "%s", accrual[p->accrual]);
     line (l, "XFMINWCLIMIT", "%lld", (long long)p->xf_min_wclimit_s);
     line (l, "NODEALLOCATIONPOLICY", "%s", nodes[p->node_allocation]);
+    span (l, "NODEDOWNSTATEDELAYTIME", p->node_down_delay);
+    truth (l, "USEMACHINESPEED", p->use_machine_speed);
     line (l, "FSPOLICY", "%s%s", fs[p->fs_policy], p->fs_ratio ? "%" : "");
     span (l, "FSINTERVAL", p->fs_interval);
     line (l, "FSDEPTH", "%u", p->fs_depth);

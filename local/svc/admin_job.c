@@ -82,7 +82,10 @@ Nui__Local__V1__LimitHit *admin_limit (struct svc *svc, const char *job_name,
     nui__local__v1__limit_hit__init (l);
     l->level = (char *)(v->level == LIMIT_HARD ? "HARD" : "SOFT");
     l->limit = (char *)limit_kind_name (v->limit);
-    l->object = v->object < CRED_KINDS
+    l->object = v->object == LIMIT_OBJECT_PARTITION
+                    ? arena_printf (arena, "partition %s",
+                                    strtab_name (svc->names->partition, v->id))
+                : v->object < CRED_KINDS
                     ? arena_printf (arena, "%s %s", cred_kind_name ((enum cred_kind)v->object),
                                     cred_name (svc->names, (enum cred_kind)v->object, v->id))
                     : arena_strdup (arena, "system");
@@ -158,7 +161,7 @@ static int waiting_fill (struct svc *svc, const struct site_job *job, bool verbo
         return rc;
     out->bypass = view.bypass;
     if (view.reserved_start != TIME_US_NONE)
-        out->reservation_end_us = view.reserved_start + job->rec.walltime;
+        out->reservation_end_us = view.reserved_end;
     holds_fill (view.spec->holds, arena, out);
     put_off = jobs_own_reason (svc, job, &view, arena, &out->reason);
     if (put_off) {

@@ -347,7 +347,7 @@ static bool rsv_fill (struct rsv_stream *s, uint32_t at, Nui__Local__V1__Reserva
         a = runs ? view.allocation : view.reserved;
         reqs = view.spec->req;
         out->start_us = runs ? view.start : view.reserved_start;
-        out->end_us = runs ? view.limit_end : view.reserved_start + view.spec->walltime_limit;
+        out->end_us = runs ? view.limit_end : view.reserved_end;
     } else {
         if (cluster_rsv_get (svc->cluster, (struct rsv_id){s->id[at]}, &rsv, NULL) != 0)
             return false;

@@ -10,6 +10,12 @@
 #include "proto/base/strbuf.h"
 #include "proto/nui/v1/bank.pb-c.h"
 
+/* How long it has its nodes at most. */
+static duration_us job_length (const struct svc *svc, const struct site_job *job)
+{
+    return cluster_job_scaled (svc->cluster, (struct job_id){job->rec.number}, job->rec.walltime);
+}
+
 /* --- holds -------------------------------------------------------------------------------- */
 
 static int hold_request_pack (struct svc *svc, struct site_job *job, time_us start,
@@ -40,7 +46,7 @@ static int hold_request_pack (struct svc *svc, struct site_job *job, time_us sta
     request.component = job->rec.component;
     request.incarnation = job->rec.incarnation;
     request.procs = job->rec.procs;
-    request.walltime_us = job->rec.walltime;
+    request.walltime_us = job_length (svc, job);
     request.shape = job->rec.shape;
     request.start_us = start;
     request.qos = spec.cred[CRED_QOS] == CRED_DEFAULT || spec.cred[CRED_QOS] == CRED_NONE
@@ -504,7 +510,7 @@ static duration_us limit_of (const struct svc *svc, const struct site_job *job)
     duration_us more = p->max_overrun;
     if (p->wcviolation_action == WCVIOLATION_PREEMPT && more < INT64_MAX / 4)
         more += MINUTES * 60 * US_PER_S;
-    return more < INT64_MAX / 4 ? job->rec.walltime + more : INT64_MAX / 2;
+    return more < INT64_MAX / 4 ? job_length (svc, job) + more : INT64_MAX / 2;
 }
 
 static int launch_simulated (struct svc *svc, struct site_job *job, struct err *err)
@@ -586,7 +592,7 @@ static void answer_unwanted (struct svc *svc, const struct bank_answer *answer)
 static bool hold_too_old (const struct svc *svc, const struct site_job *job,
                           const struct bank_answer *answer)
 {
-    return answer->expires && answer->expires < svc_now (svc) + job->rec.walltime;
+    return answer->expires && answer->expires < svc_now (svc) + job_length (svc, job);
 }
 
 static void ordinary_again (struct svc *svc, struct site_job *job, const struct bank_answer *answer)

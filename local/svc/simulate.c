@@ -52,7 +52,7 @@ static duration_us run_of (void *arg, const char *job_id, duration_us walltime)
         HASH_FIND (hh, svc->sim->runs, &number, sizeof number, run);
     int64_t accuracy = wishes (svc->sim)->wc_accuracy;
     if (run)
-        return run->run;
+        return cluster_job_scaled (svc->cluster, (struct job_id){number}, run->run);
     return accuracy > 0 && accuracy < 100 ? walltime / 100 * accuracy : walltime;
 }
 

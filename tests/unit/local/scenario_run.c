@@ -6,9 +6,10 @@
 
 #include "tests/unit/local/scenario.h"
 
-static time_us job_ends (const struct scn_job *j)
+static time_us job_ends (const struct scenario *s, const struct scn_job *j)
 {
-    duration_us run = j->run == TIME_US_MAX ? j->spec.walltime_limit : j->run;
+    duration_us run = cluster_job_scaled (
+        s->cluster, (struct job_id){j->id}, j->run == TIME_US_MAX ? j->spec.walltime_limit : j->run);
 
     return j->running ? j->start + (run - j->done) : TIME_US_MAX;
 }
@@ -335,7 +336,7 @@ static time_us next_moment (const struct scenario *s, time_us after, time_us las
         at = t > after && t < at ? t : at;
     }
     for (const struct scn_job *j = s->first_job; j; j = j->next) {
-        t = j->arrived ? job_ends (j) : j->spec.submit;
+        t = j->arrived ? job_ends (s, j) : j->spec.submit;
         at = t > after && t < at ? t : at;
     }
     return at > last ? TIME_US_MAX : at;
@@ -344,7 +345,7 @@ static time_us next_moment (const struct scenario *s, time_us after, time_us las
 static void instant (struct scenario *s)
 {
     for (struct scn_job *j = s->first_job; j; j = j->next) {
-        if (job_ends (j) <= s->now)
+        if (job_ends (s, j) <= s->now)
             scenario_job_end (s, j);
     }
     for (const struct line *line = s->events.first; line; line = line->next) {

@@ -1,0 +1,42 @@
+/* down: nodes that are down and are taken to be back NODEDOWNSTATEDELAYTIME from now. Nothing starts
+ * there; what is promised there slides on with every pass, until they are back. */
+#include "local/core/timeline_state.h"
+
+#include <string.h>
+
+/* When the last job that still has something of the node should have ended. */
+static time_us left_at (const struct cluster *c, uint32_t node)
+{
+    time_us last = TIME_US_NONE;
+
+    for (uint32_t i = c->node_jobs[node] ? c->run_count : 0; i-- > 0 && last == TIME_US_NONE;) {
+        const struct allocation *a = &job_at (c, c->run[i].slot)->allocation;
+        for (uint32_t k = 0; k < a->count; k++) {
+            if (a->item[k].node.v == node)
+                last = c->run[i].end;
+        }
+    }
+    return last;
+}
+
+void down_enter (struct timeline *tl)
+{
+    const struct cluster *c = tl->c;
+    time_us back = time_add (tl->now, c->policy->node_down_delay);
+
+    for (uint32_t n = 0; c->awaited && n < c->node_count; n++) {
+        struct lane *lane = &tl->lane[n];
+        time_us left;
+        uint32_t i;
+        if (c->node_state[n] == NODE_UP || !node_plannable (c, n))
+            continue;
+        left = left_at (c, n);
+        lane->count = 1;
+        memcpy (step_at (tl, lane, 0)->free, row (c, c->cap, n), tl->dims * sizeof (int32_t));
+        i = step_split (tl, lane, left != TIME_US_NONE && left > back ? left : back);
+        for (; i-- > 0;)
+            memset (step_at (tl, lane, i)->free, 0, tl->dims * sizeof (int32_t));
+        lane->falls = true; /* it rises where no job ends */
+        lane_listed (tl, n);
+    }
+}
