@@ -62,6 +62,18 @@ static int64_t pick (struct life *l, int64_t low, int64_t high)
         assert_int_equal (rc_[0], rc_[1]);                                                       \
     } while (0)
 
+enum { PARTITION_PROCS = 4 };
+
+/* PARCFG of the second partition. */
+static void partition_limit (struct policy *p)
+{
+    p->partition_limits = arena_array (p->arena, PARTITIONS_MAX + 1, sizeof *p->partition_limits);
+    p->partitions_limited = partition_bit (2);
+    p->partition_limits[2].active_mask = 1u << LIMIT_PROC;
+    p->partition_limits[2].active[LIMIT_SOFT][LIMIT_PROC] = PARTITION_PROCS - 2;
+    p->partition_limits[2].active[LIMIT_HARD][LIMIT_PROC] = PARTITION_PROCS;
+}
+
 static void policy_make (struct life *l)
 {
     static const enum node_allocation how[] = {NODEALLOC_FIRSTAVAILABLE, NODEALLOC_LASTAVAILABLE,
@@ -117,6 +129,10 @@ static void policy_make (struct life *l)
         p->task_distribution = (enum task_distribution)(pick (l, 0, 1) ? pick (l, 0, 3) : 0);
         p->node_load_policy = (enum node_load_policy)pick (l, 0, 1);
         p->node_max_load_milli = 3000;
+        p->use_machine_speed = pick (l, 0, 3) == 0;
+        p->node_down_delay = pick (l, 0, 3) ? 0 : 15 * US_PER_S;
+        if (pick (l, 0, 3) == 0)
+            partition_limit (p);
     }
     if (policy_seal (p, &err) != 0)
         fail_msg ("%s", err.text);
@@ -291,6 +307,7 @@ static void rsv_make (struct life *l)
                       .from = l->now + pick (l, 0, 40) * US_PER_S, .until = TIME_US_MAX,
                       .queue = pick (l, 0, 1) == 1};
     struct slot slot;
+    bool granted;
     struct acl_entry acl[2];
     struct rsv_spec spec = {.id = {l->next_rsv++}, .req_count = 1, .req = &req, .acl = acl};
     struct arena *arena = arena_create (0);
@@ -308,7 +325,7 @@ static void rsv_make (struct life *l)
         arena_destroy (arena);
         return;
     }
-    assert_int_equal (query_earliest (l->twin[0], &q, l->now, arena, &slot, NULL), 0);
+    assert_int_equal (query_slot (l->twin[0], &q, q.from, l->now, arena, &granted, &slot, NULL), 0);
     if (slot.start != TIME_US_NONE) {
         spec.start = slot.start;
         spec.end = slot.start + q.duration;
@@ -473,7 +490,8 @@ static void check_node (const struct life *l, const struct uses *u, const struct
     uint32_t own_jobs = 0;
 
     assert_int_equal (cluster_node_get (l->twin[0], (struct node_id){one->node}, &node, NULL), 0);
-    if (node.state != NODE_UP || overdue (l))
+    if (!node_plannable (l->twin[0], one->node) || (node.state == NODE_DOWN && at <= l->now) ||
+        overdue (l))
         return;
     for (uint32_t k = 0; k < u->count; k++) {
         const struct use *other = &u->list[k];
@@ -707,6 +725,45 @@ static void check_limits (const struct life *l)
         assert_true (jobs[u] <= 4);
 }
 
+/* PARCFG: so much runs there and no more. */
+static void check_partitions (const struct life *l)
+{
+    const struct cluster *c = l->twin[0];
+    int64_t procs = 0;
+
+    for (uint32_t i = 0; i < c->run_count; i++) {
+        const struct job *job = job_at (c, c->run[i].slot);
+        for (uint32_t k = 0; k < job->allocation.count; k++) {
+            const struct placement *p = &job->allocation.item[k];
+            if (c->node[p->node.v].partition == 2 && !(job->spec.flags & JOB_FIRM))
+                procs += (int64_t)p->tasks * job->spec.req[p->req].task.v[RES_PROCS];
+        }
+    }
+    if (l->policy->partitions_limited && procs > PARTITION_PROCS)
+        fail_msg ("%lld processors of partition 2 are in use, its limit is %d", (long long)procs,
+                  PARTITION_PROCS);
+}
+
+/* Nothing starts on a node that is down, and what is promised there is so from NODEDOWNSTATEDELAYTIME on. */
+static void check_down (const struct life *l)
+{
+    const struct cluster *c = l->twin[0];
+    const struct plan *plan = &l->plan[0];
+
+    for (uint32_t i = 0; i < plan->start_count; i++) {
+        for (uint32_t k = 0; k < plan->start[i].allocation.count; k++)
+            assert_int_equal (c->node_state[plan->start[i].allocation.item[k].node.v], NODE_UP);
+    }
+    for (uint32_t i = 0; i < plan->reservation_count; i++) {
+        const struct plan_reservation *r = &plan->reservation[i];
+        for (uint32_t k = 0; k < r->allocation.count; k++) {
+            if (c->node_state[r->allocation.item[k].node.v] == NODE_DOWN)
+                assert_true (l->policy->node_down_delay > 0 &&
+                             r->start >= l->now + l->policy->node_down_delay);
+        }
+    }
+}
+
 /* At each promised start, what runs until then and what was promised before are within the soft limits
  * together with it. */
 static void check_soft_promises (const struct life *l)
@@ -780,7 +837,7 @@ static void check_no_delay (struct life *l)
     struct plan again;
     struct err err = {0};
 
-    if (l->policy->sub_weight[PRIO_BYPASS] != 0 ||
+    if (l->policy->sub_weight[PRIO_BYPASS] != 0 || l->policy->partitions_limited ||
         policy_cred (l->policy, CRED_USER, CRED_DEFAULT)->limits.active_mask != 0)
         goto done;
     assert_int_equal (plan_compute (l->twin[1], l->now, arena, &again, &err), 0);
@@ -808,6 +865,8 @@ static void pass (struct life *l)
     if (l->policy->reservation_binding == BINDING_EARLY)
         check_over_commitment (l);
     check_access (l);
+    check_partitions (l);
+    check_down (l);
     if (l->rich) {
         check_inside (l);
         check_sets (l);
