@@ -105,6 +105,7 @@ const struct cli_command local_commands[] = {
      "      --tpn N            tasks per node\n"
      "  -p, --partition NAME   nodes of this partition\n"
      "  -o, --owner KIND:NAME  whose it is: USER:bob\n"
+     "  -c, --charge ACCOUNT[:USER]  who pays for what it keeps idle (default: its owner, or you)\n"
      "  -x, --flags LIST       SINGLEUSE, BYNAME, META, PREEMPTEE, TIMEFLEX, SPACEFLEX,\n"
      "                         DEDICATEDNODE, DEDICATEDRESOURCE, FORCE, OWNERPREEMPT, SHARED\n" SITE_HELP
      "\n"

@@ -7,7 +7,7 @@
 
 struct setres_args {
     const char *user, *group, *account, *class, *qos, *jobattr, *jobduration, *jobprocs;
-    const char *name, *features, *resources, *flags, *owner, *partition, *site;
+    const char *name, *features, *resources, *flags, *owner, *partition, *charge, *site;
     const char *start, *end;
     duration_us duration;
     uint64_t tpn;
@@ -16,6 +16,7 @@ struct setres_args {
 #define AT(field) offsetof (struct setres_args, field)
 static const struct cli_option setres_options[] = {
     {"account", 'a', CLI_OPT_STRING, AT (account), 0, 0},
+    {"charge", 'c', CLI_OPT_STRING, AT (charge), 0, 0},
     {"class", 0, CLI_OPT_STRING, AT (class), 0, 0},
     {"duration", 'd', CLI_OPT_DURATION, AT (duration), 0, 0},
     {"end", 'e', CLI_OPT_STRING, AT (end), 0, 0},
@@ -106,6 +107,7 @@ int cmd_setres (struct cli_context *ctx, int argc, char **argv)
         {args.name, &request.name},           {args.features, &request.features},
         {args.resources, &request.resources}, {args.flags, &request.flags},
         {args.owner, &request.owner},         {args.partition, &request.partition},
+        {args.charge, &request.charge},
     };
     for (size_t i = 0; i < sizeof text / sizeof *text; i++)
         if (text[i].value)
@@ -201,6 +203,8 @@ static void details (const struct reservations *list, const Nui__Local__V1__Rese
         strbuf_printf (out, "    Owner: %s\n", r->owner);
     strbuf_printf (out, "    Resources: %s%s%s%s\n", r->resources, *r->features ? "  Features: " : "",
                    r->features, *r->standing ? "  (standing)" : "");
+    if (*r->charge)
+        strbuf_printf (out, "    Charge: %s\n", r->charge);
     if (*r->used_by)
         strbuf_printf (out, "    UsedBy: %s\n", r->used_by);
     if (r->start_us <= list->now_us && r->procs)

@@ -337,6 +337,8 @@ static const struct conf_param file_params[] = {
     RECORD ("SRCFG", policy_record_standing, policy_standing_attrs),
     CALL ("SRACCESS", policy_set_standing),
     CALL ("SRACCOUNTLIST", policy_set_standing),
+    CALL ("SRCHARGEACCOUNT", policy_set_standing),
+    CALL ("SRCHARGEUSER", policy_set_standing),
     CALL ("SRCLASSLIST", policy_set_standing),
     CALL ("SRDAYS", policy_set_standing),
     CALL ("SRDEPTH", policy_set_standing),

@@ -126,7 +126,6 @@ const struct conf_param policy_known_params[] = {
     KNOWN ("ADMINQLIST"),
     KNOWN ("BFMINVIRTUALWALLTIME"), KNOWN ("BFVIRTUALWALLTIMESCALINGFACTOR"),
     KNOWN ("BACKFILLPROCFACTOR"), KNOWN ("RESDEPTH"), 
-    KNOWN ("SRCHARGEACCOUNT"), 
     
     KNOWN ("SRNAME"), 
     

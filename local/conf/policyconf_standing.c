@@ -157,6 +157,16 @@ static int set_time (struct standing_parts *p, const char *attr, const char *tex
     return duration_parse (text, &p->limit, err);
 }
 
+static int charge_read (struct arena *arena, const char *what, const char *text,
+                        struct policy_standing *s, struct err *err)
+{
+    bool account = strcasecmp (what, "ACCOUNT") == 0;
+    int rc = name_check (account ? "account" : "user", text, err);
+    if (rc == 0)
+        *(account ? &s->charge_account : &s->charge_user) = arena_strdup (arena, text);
+    return rc;
+}
+
 static int set_rest (struct standing_file *f, struct standing_parts *p, const char *attr,
                      const char *text, struct err *err)
 {
@@ -191,6 +201,8 @@ static int set_rest (struct standing_file *f, struct standing_parts *p, const ch
         s->features = arena_strdup (arena, text);
     else if (strcasecmp (attr, "PARTITION") == 0)
         s->partition = arena_strdup (arena, text);
+    else if (strncasecmp (attr, "CHARGE", 6) == 0)
+        return charge_read (arena, attr + 6, text, s, err);
     else if (strcasecmp (attr, "OWNER") == 0) {
         s->owned = true;
         return acl_owner ((struct cred_names *)f->policy->names, text, &s->owner, err);
@@ -260,7 +272,7 @@ const struct conf_param policy_standing_attrs[] = {
     ATTR ("PRIORITY"),   ATTR ("PROCLIMIT"),   ATTR ("QOSLIST"),      ATTR ("RESOURCES"),
     ATTR ("TASKCOUNT"),  ATTR ("TIMELIMIT"),   ATTR ("TIMELOGIC"),    ATTR ("TPN"),
     ATTR ("USERLIST"),   ATTR ("WSTARTTIME"),  ATTR ("WENDTIME"),     ATTR ("BUSYTIME"),
-    {.name = "CHARGEACCOUNT", .type = CONF_UNSUPPORTED},
+    ATTR ("CHARGEACCOUNT"), ATTR ("CHARGEUSER"),
     {0},
 };
 
@@ -296,6 +308,13 @@ static int finish_one (struct standing_file *f, struct standing_parts *p, const 
         return err_set (err, ERR_INVALID,
                         "%s: line %u: SRCFG[%s] %u tasks cannot be spread as %u per node", file,
                         s->line, s->name, s->tasks, s->tasks_per_node);
+    if (s->charge_account && !s->charge_user && s->owned && s->owner.type == CRED_USER)
+        s->charge_user = cred_name (f->policy->names, CRED_USER, (uint32_t)s->owner.value);
+    if (s->charge_account && !s->charge_user)
+        return err_set (err, ERR_INVALID,
+                        "%s: line %u: SRCFG[%s] CHARGEACCOUNT needs a CHARGEUSER who may use it, or "
+                        "an OWNER that is a user",
+                        file, s->line, s->name);
     s->flags |= RSV_STANDING;
     s->acl_count = p->acl.count + p->limited;
     s->acl = arena_array (f->policy->arena, s->acl_count + 1, sizeof *s->acl);

@@ -17,6 +17,8 @@ struct policy_standing {
     uint32_t acl_count;
     bool owned;
     struct acl_entry owner;
+    const char *charge_account; /* pays for what it keeps idle; NULL: nobody */
+    const char *charge_user;    /* in whose name; never NULL where an account is */
     const char *hosts;     /* a host expression; NULL: any */
     const char *features;  /* NULL: none */
     const char *partition; /* NULL: any */

@@ -85,6 +85,11 @@ static const char *const schema_steps[] = {
     /* Which of the sizes that its user signed. */
     "ALTER TABLE job ADD COLUMN shape INTEGER NOT NULL DEFAULT 0;",
     "CREATE INDEX history_by_grid ON history (grid_job_id, sequence) WHERE grid_job_id <> '';",
+    /* What reservations keep idle at somebody's expense, since when. */
+    "ALTER TABLE rsv ADD COLUMN charge TEXT NOT NULL DEFAULT '';"
+    "CREATE TABLE rsv_idle (core INTEGER PRIMARY KEY, name TEXT NOT NULL, account TEXT NOT NULL,"
+    "  identity TEXT NOT NULL, since_us INTEGER NOT NULL, end_us INTEGER NOT NULL,"
+    "  procs INTEGER NOT NULL);",
     NULL,
 };
 

@@ -290,6 +290,7 @@ struct store_rsv {
     uint32_t tasks_wanted;
     uint32_t tasks_per_node;
     uint64_t used_by; /* SINGLEUSE */
+    char charge[2 * STORE_NAME_MAX]; /* "phys:bob": who pays for what it keeps idle; "": nobody */
 };
 void store_rsv_free (struct store_rsv *rsv); /* what it owns */
 int local_store_rsv_put (struct local_store *store, const struct store_rsv *rsv, struct err *err);
@@ -298,6 +299,23 @@ int local_store_rsv_delete (struct local_store *store, uint64_t number, struct e
 int local_store_rsvs (struct local_store *store,
                       int (*fn) (void *arg, struct store_rsv *rsv, struct err *err), void *arg,
                       struct err *err);
+
+/* Processors that a reservation keeps idle since a moment, and who is to be charged for them. */
+struct store_idle {
+    uint64_t core; /* its number in the core */
+    char name[STORE_NAME_MAX];
+    char account[STORE_NAME_MAX];
+    char identity[256]; /* nui://grid/user/bob; "": not known to the grid map, so that nobody pays */
+    time_us since;
+    time_us end; /* of the reservation; TIME_US_MAX: none */
+    uint32_t procs;
+};
+int local_store_idle_put (struct local_store *store, const struct store_idle *idle,
+                          struct err *err);
+int local_store_idle_delete (struct local_store *store, uint64_t core, struct err *err);
+int local_store_idles (struct local_store *store,
+                       void (*fn) (void *arg, const struct store_idle *idle), void *arg,
+                       struct err *err);
 
 /* What administrators set, by object and name; an empty value is none. */
 enum store_set { STORE_SET_JOB = 1, STORE_SET_NODE = 2 };

@@ -78,6 +78,9 @@ static int record_fill (struct svc *svc, const struct admin_caller *caller,
     rec->features = strdup (r->features);
     rec->resources = strdup (r->resources);
     rec->tasks_per_node = r->tasks_per_node;
+    rc = resv_charge_parse (svc, r->charge, r->owner, caller->login, rec, err);
+    if (rc != 0)
+        return rc;
     snprintf (rec->owner, sizeof rec->owner, "%.78s", r->owner);
     snprintf (rec->partition, sizeof rec->partition, "%.63s", r->partition);
     return 0;

@@ -235,6 +235,7 @@ void pass_run (struct svc *svc)
     }
     stats_pass (svc, now);
     resv_tidy (svc);
+    resv_charge_settle (svc);
     mirror_settle (svc);
     notify_look (svc);
     forecast_wake (svc);

@@ -637,6 +637,7 @@ bool resv_fill (struct svc *svc, uint64_t core, struct arena *arena,
         cluster_rsv_get (svc->cluster, (struct rsv_id){core}, &view, NULL) != 0)
         return false;
     spec_fill (svc, view.spec, arena, out);
+    out->charge = resv_charge_text (svc, core, arena);
     if (stands) {
         standing_fill (&standing, svc, arena, out);
         out->active_procs = active_procs (svc, &view);

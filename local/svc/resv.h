@@ -54,6 +54,18 @@ uint64_t resv_core (struct svc *svc, const char *name);
 /* After each pass: what is over is gone, what lost nodes and may have others gets them. */
 void resv_tidy (struct svc *svc);
 
+/* --- resv_charge.c: who pays for what a reservation keeps idle --- */
+
+/* Into rec->charge: "phys" or "phys:bob"; without a user the owner, if that is one, else the caller. */
+int resv_charge_parse (struct svc *svc, const char *charge, const char *owner, const char *caller,
+                       struct store_rsv *rec, struct err *err);
+/* "phys:bob", or "", into the arena. */
+char *resv_charge_text (struct svc *svc, uint64_t core, struct arena *arena);
+/* After each pass: stretches that are over are charged. */
+void resv_charge_settle (struct svc *svc);
+int resv_charge_recover (struct svc *svc, struct err *err);
+void resv_charge_free (struct svc *svc);
+
 /* The number by which jobs ask for a reservation of this name, whether it exists or not. */
 struct rsv_id resv_named (struct svc *svc, const char *name);
 /* Any number of the core's as a name, for reasons; NULL: a co-allocated part, or nothing known. */

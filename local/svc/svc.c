@@ -579,6 +579,8 @@ static int recover (struct svc *svc, struct err *err)
 {
     int rc = resv_recover (svc, err); /* first: what ran inside one does again */
     if (rc == 0)
+        rc = resv_charge_recover (svc, err);
+    if (rc == 0)
         rc = local_store_jobs_live (svc->store, svc_job_recover, svc, err);
     if (rc == 0)
         rc = local_store_parts_live (svc->store, recover_part, svc, err);
@@ -953,6 +955,7 @@ void svc_destroy (struct svc *svc)
     if (svc->place.column)
         place_close (&svc->place);
     resv_free_all (svc);
+    resv_charge_free (svc);
     standing_destroy (svc->standing);
     svc->names->rsv_name = NULL;
     strtab_destroy (svc->features);

@@ -127,6 +127,7 @@ struct svc {
     struct strtab *rsv_names; /* that jobs or reservations have, or had */
     struct site_rsv *rsvs;    /* hash by number: resv.h */
     struct standing *standing; /* what SRCFG asks for */
+    struct resv_idle *idles;   /* hash: what reservations keep idle at somebody's expense */
     char rsv_name[96];        /* of one of those, until the next is asked for */
     struct place place;
     char site[STORE_NAME_MAX];

@@ -1,6 +1,7 @@
 """Maui's commands on a cluster: whole tables, JSON, refusals, over the socket and from anywhere."""
 import json
 import re
+import sqlite3
 import subprocess
 
 from admin_case import AdminCase, plain
@@ -371,6 +372,49 @@ JobList:  {one}
                               text=True, capture_output=True)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.refused("showconfig", code=3, account=self.account, says="is for administrators")
+
+    # ---- who pays for what a reservation keeps idle
+
+    def idle_charges(self, name):
+        return [line for line in self.statement()["lines"]
+                if line["kind"] == "charge" and line["job"] == f"alpha.{name}"]
+
+    def test_reservation_charge(self):
+        """Idle processors are charged, those of a job inside are not; nothing is lost with the daemon."""
+        self.nui(layout.OPERATOR, "site", "modify", "alpha", "--claims", "yes")
+        self.refused("setres", "-c", "phys:stranger", "alpha01", code=5,
+                     says="user stranger, whom the grid map does not have")
+        self.refused("setres", "-c", "phys", "alpha01", code=5, says="say ACCOUNT:USER")  # root
+        self.here("setres", "-c", f"phys:{self.account}", "-u", self.account, "-n", "keep", "alpha01")
+        self.assertIn(f"    Charge: phys:{self.account}\n", self.here("diagnose", "-r").stdout)
+        alpha = self.grid.daemons["alpha"]
+
+        def idle():
+            db = sqlite3.connect(f"file:{self.grid.layout.state}/alpha/local.db?mode=ro", uri=True)
+            try:
+                return [row[0] for row in db.execute("SELECT procs FROM rsv_idle")]
+            finally:
+                db.close()
+        wait_for("two processors to be idle", lambda: idle() == [2], 30)
+        _, inside = self.submit("keeps", "-n", 1, "-t", "1:00:00", "--reservation", "keep.0")
+        self.wait_local(inside, "Running")
+        wait_for("one to be idle", lambda: idle() == [1], 30)
+        wait_for("the first charge", lambda: self.idle_charges("keep.0"), 60)
+        alpha.kill()
+        alpha.start()
+        self.grid.wait_serving()
+        self.assertEqual(idle(), [1])
+        self.here("releaseres", "keep.0")
+        wait_for("nothing to be kept", lambda: idle() == [], 30)
+        lines = wait_for("the second charge",
+                         lambda: self.idle_charges("keep.0")[1:] and self.idle_charges("keep.0"), 60)
+        self.assertEqual(len(lines), 2)
+        logged = re.findall(r" idle name=keep\.0 .*procs=(\d+) us=(\d+) charged=1",
+                            alpha.log.read_text())
+        self.assertEqual([n for n, _ in logged], ["2", "1"])
+        for line, (procs, us) in zip(lines, logged):
+            exact = int(procs) * int(us)
+            self.assertLessEqual(abs(-line["posted"] * 1000000 - exact), 1, line)
 
 
 if __name__ == "__main__":

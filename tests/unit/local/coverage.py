@@ -3,8 +3,7 @@ the policy book?
 
 parameters.lst says, for each word of capitals on that page, which parameters it stands for; where the
 reference is there, that list and the page have to name the same words. A parameter without a page
-fails the test unless uncovered.lst names it, and a name in uncovered.lst that is covered fails it as
-well: that list only shrinks.
+fails the test.
 """
 import argparse
 import pathlib
@@ -76,8 +75,6 @@ def main():
     options = argparse.ArgumentParser()
     for name in ("--scenarios", "--parameters", "--page"):
         options.add_argument(name, type=pathlib.Path, required=True)
-    options.add_argument("--update", action="store_true",
-                         help="takes what is covered now out of uncovered.lst")
     options = options.parse_args()
     wrong = []
 
@@ -99,17 +96,9 @@ def main():
             covered.update(names_of(line))
     wanted = {p for parameters in listed.values() for p in parameters}
     missing = {p for p in wanted if p.upper() not in covered}
-    later_file = options.parameters.with_name("uncovered.lst")
-    later = {row[0] for row in rows(later_file)}
-    if options.update:
-        later &= missing
-        later_file.write_text("".join(f"{p}\n" for p in sorted(later)))
-    wrong += [f"{p} has no page in the policy book" for p in sorted(missing - later)]
-    wrong += [f"{p} is covered: take it out of uncovered.lst" for p in sorted(later - missing)]
+    wrong += [f"{p} has no page in the policy book" for p in sorted(missing)]
 
     print(f"{len(wanted) - len(missing)} of {len(wanted)} parameters have a page")
-    if missing & later:
-        print("not yet:", " ".join(sorted(missing & later)))
     print("\n".join(wrong), file=sys.stderr)
     return 1 if wrong else 0
 
