@@ -92,6 +92,7 @@ void cluster_destroy (struct cluster *c)
         return;
     planner_settle (c);
     planner_destroy (c->planner);
+    arena_destroy (c->asked.arena);
     for (uint32_t i = 0; i < c->idle_count; i++)
         job_free (job_at (c, c->idle[i]));
     for (uint32_t i = 0; i < c->run_count; i++)

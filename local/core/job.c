@@ -473,6 +473,7 @@ int cluster_job_submit (struct cluster *c, const struct job_spec *spec, time_us 
                         struct err *err)
 {
     struct job *job;
+    uint64_t version;
     uint32_t slot;
     int rc = spec_check (c, spec, err);
 
@@ -485,8 +486,10 @@ int cluster_job_submit (struct cluster *c, const struct job_spec *spec, time_us 
         return err_set (err, ERR_LIMIT, "job %llu: there are %u jobs, at most %d",
                         (unsigned long long)spec->id.v, c->map.count, JOBS_MAX);
     event_begin (c, now);
+    version = c->version;
     sharing_ask (c, spec);
     cluster_settle (c);
+    c->settled -= c->version == version; /* what is free when is as it was */
     slot = slot_take (c);
     job = job_at (c, slot);
     spec_take (c, job, spec);

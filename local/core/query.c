@@ -4,6 +4,32 @@
 
 #include <string.h>
 
+/* A timeline grows a little with every question that is asked of it. */
+enum { QUESTIONS_MAX = 2000 };
+
+static uint32_t classes (const struct cluster *c)
+{
+    return c->access ? c->access->count : 0;
+}
+
+/* A long queue is asked about more often than anything in it changes: each submission is a question. */
+static struct timeline *timeline_of_queue (struct cluster *c, time_us now)
+{
+    struct asked_last *last = &c->asked;
+    if (!last->arena || last->settled != c->settled || last->classes != classes (c) ||
+        last->uses == QUESTIONS_MAX || !timeline_forward (last->timeline, now)) {
+        if (!last->arena)
+            last->arena = arena_create (0);
+        arena_reset (last->arena);
+        last->timeline = timeline_make (c, last->arena, now, true, (struct rsv_id){0});
+        last->settled = c->settled;
+        last->classes = classes (c);
+        last->uses = 0;
+    }
+    last->uses++;
+    return last->timeline;
+}
+
 /* What every question begins with: checked reqs as shapes, and a timeline. */
 struct asked {
     uint32_t shape[REQS_MAX];
@@ -39,7 +65,8 @@ static int ask (struct cluster *c, const struct query *q, time_us now, struct ar
         (void)shape_refresh (c, out->shape[r]);
     }
     out->w = (struct wanted){q->req_count, q->req, out->shape, q->licence_count, q->licence};
-    out->tl = timeline_make (c, arena, now, q->queue, q->inside);
+    out->tl = q->queue && !q->inside.v ? timeline_of_queue (c, now)
+                                       : timeline_make (c, arena, now, q->queue, q->inside);
     out->from = q->from > now ? q->from : now;
     return 0;
 }

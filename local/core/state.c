@@ -185,6 +185,7 @@ void run_remove (struct cluster *c, uint32_t slot)
 void event_begin (struct cluster *c, time_us now)
 {
     planner_settle (c);
+    c->settled++;
     if (now > c->now)
         c->now = now;
 }

@@ -202,6 +202,15 @@ struct id_map { /* job number -> slot; open addressing */
 
 struct planner; /* what passes keep for each other: plan_state.h */
 
+/* The timeline of the last question about the queue, for the next one: query.c. */
+struct asked_last {
+    struct arena *arena; /* NULL: none yet */
+    struct timeline *timeline;
+    uint64_t settled; /* cluster.settled, and … */
+    uint32_t classes; /* … how many access classes there were */
+    uint32_t uses;
+};
+
 struct cluster {
     const struct policy *policy;
     struct priority *priority;
@@ -210,6 +219,8 @@ struct cluster {
     uint32_t dims;
     time_us now;      /* the latest moment seen */
     uint64_t version; /* any change of the schedule */
+    uint64_t settled; /* any change but that of a job that comes to wait */
+    struct asked_last asked;
     uint64_t seed;    /* of what is drawn */
 
     /* nodes */

@@ -359,6 +359,26 @@ struct timeline *timeline_make (struct cluster *c, struct arena *arena, time_us 
     return tl;
 }
 
+bool timeline_forward (struct timeline *tl, time_us now)
+{
+    const struct cluster *c = tl->c;
+
+    if (now == tl->now)
+        return true;
+    if (now < tl->now || c->measured || (c->run_count && c->run[0].end <= now) ||
+        timeline_next_bound (tl, tl->bound_count, tl->now, 1) <= now)
+        return false; /* loads and jobs past their limits last for a while from now on */
+    tl->now = tl->bound[0] = now;
+    tl->reach_at = TIME_US_NONE;
+    for (uint32_t n = 0; n < tl->node_count; n++)
+        lane_forward (tl, &tl->lane[n]);
+    if (tl->licence_count)
+        tl->licence[0].t = now;
+    if (tl->views)
+        views_forward (tl);
+    return true;
+}
+
 void timeline_restrict (struct timeline *tl, const struct allocation *a)
 {
     bool *keep = arena_array (tl->arena, tl->node_count + 1, sizeof *keep);

@@ -35,6 +35,10 @@ static inline struct wanted wanted_job (const struct job *job)
 struct timeline *timeline_make (struct cluster *c, struct arena *arena, time_us now, bool queue,
                                 struct rsv_id inside);
 
+/* Made the timeline as of `now`, of a cluster that is as it was. False: not possible, since something in it
+ * changes by itself until then; nothing is changed. */
+bool timeline_forward (struct timeline *tl, time_us now);
+
 /* From now on it is seen through the eyes of this class (access.h). Questions about a shape do this by
  * themselves; windows and lanes are those of the class that was shown last. */
 void timeline_view (struct timeline *tl, uint32_t access);

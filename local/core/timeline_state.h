@@ -128,6 +128,13 @@ static inline uint32_t step_find (const struct timeline *tl, const struct lane *
     return low;
 }
 
+/* The lane's first step begins now. */
+static inline void lane_forward (const struct timeline *tl, const struct lane *lane)
+{
+    if (lane->count)
+        step_at (tl, lane, 0)->t = tl->now;
+}
+
 /* --- timeline.c, for view.c --------------------------------------------------------------- */
 
 /* Makes a step begin at t; returns its index. */
@@ -142,6 +149,7 @@ void lane_listed (struct timeline *tl, uint32_t node);
 /* --- view.c ------------------------------------------------------------------------------- */
 
 void views_make (struct timeline *tl);
+void views_forward (struct timeline *tl); /* timeline_forward */
 /* As lane_take, on a node with fences. */
 void view_take (struct timeline *tl, uint32_t place, const struct shape *s, uint32_t tasks,
                 bool first, time_us start, time_us end, int sign, bool running);

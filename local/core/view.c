@@ -280,6 +280,18 @@ void views_make (struct timeline *tl)
         show (tl, n);
 }
 
+void views_forward (struct timeline *tl)
+{
+    struct views *views = tl->views;
+
+    for (uint32_t n = 0; n < tl->c->access->fenced_count; n++) {
+        lane_forward (tl, &views->node[n].plain);
+        lane_forward (tl, &views->node[n].closed);
+    }
+    for (uint32_t i = 0; i < tl->c->access->part_count; i++)
+        lane_forward (tl, &views->part[i]);
+}
+
 /* --- affinity ------------------------------------------------------------------------------- */
 
 enum affinity view_affinity (const struct timeline *tl, uint32_t class, uint32_t node,

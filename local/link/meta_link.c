@@ -9,7 +9,8 @@
 
 enum { EVENTS_MAX = 256, EVENT_BYTES_MAX = 40 * 1024 };
 static const duration_us coalesce = 20000;
-/* On a large site a report takes a while to compute: at most a twentieth of our time goes there. */
+/* On a large site a report takes a while to compute: at most a twentieth of our time goes there. Reports
+ * in between, for their events' sake, say the same of the site. */
 enum { FILL_SHARE = 20 };
 static const duration_us interval = 10 * US_PER_S;
 static const duration_us retry = US_PER_S;
@@ -30,7 +31,9 @@ struct meta_link {
     uint64_t acked; /* by all */
     struct event *timer;  /* the next regular report */
     struct event *change; /* the coalesced one */
-    duration_us fill_cost; /* of the last report */
+    Nui__Meta__V1__SiteReport site; /* as last filled, which took fill_cost, */
+    duration_us fill_cost;
+    duration_us filled; /* and when, monotonic; 0: never */
     bool closing;
 };
 
@@ -110,6 +113,17 @@ static void on_done (void *arg, const struct rpc_result *result)
         report_send (peer);
 }
 
+static void site_fill (struct meta_link *link)
+{
+    duration_us begun = clock_monotonic_us ();
+    if (link->filled && begun - link->filled < link->fill_cost * FILL_SHARE)
+        return;
+    link->site = (Nui__Meta__V1__SiteReport)NUI__META__V1__SITE_REPORT__INIT;
+    link->config.fill (link->config.arg, &link->site);
+    link->filled = clock_monotonic_us ();
+    link->fill_cost = link->filled - begun;
+}
+
 static void report_send (struct peer *peer)
 {
     struct meta_link *link = peer->link;
@@ -120,10 +134,8 @@ static void report_send (struct peer *peer)
     }
     struct batch *b = calloc (1, sizeof *b);
     assert (b);
-    Nui__Meta__V1__SiteReport report = NUI__META__V1__SITE_REPORT__INIT;
-    duration_us begun = clock_monotonic_us ();
-    link->config.fill (link->config.arg, &report);
-    link->fill_cost = clock_monotonic_us () - begun;
+    site_fill (link);
+    Nui__Meta__V1__SiteReport report = link->site;
     if (local_store_outbox_read (link->config.store, STORE_OUTBOX_META, peer->acked,
                                  EVENTS_MAX + 1, collect, b, &err) != 0)
         log_event (link->config.log, LOG_LEVEL_ERROR, "meta", "outbox_unreadable", "error=\"%s\"",

@@ -54,7 +54,7 @@ int admin_restore (struct svc *svc, struct site_job *job, struct err *err)
     int rc = local_store_job_admin_get (svc->store, job->rec.number, &set, err);
     if (rc != 0 || (!set.holds && !set.priority && !set.absolute))
         return rc;
-    return apply (svc, job, job->depend_count ? HOLD_DEPENDENCY : 0, &set, err);
+    return apply (svc, job, job->depends ? HOLD_DEPENDENCY : 0, &set, err);
 }
 
 /* The core first, since it may refuse; taken back when it cannot be written down. */

@@ -1,10 +1,20 @@
-/* Jobs that wait for others of this site (proto/base/depend.h). What a job still waits for is in the store and,
- * while it waits, in its record; the core knows it as a hold. A row goes when it is met, so that what
- * was met stays met. */
+/* Jobs that wait for others of this site (proto/base/depend.h). What a job still waits for is in
+ * the store and, while it waits, in its record; the core knows it as a hold. A row goes when it is
+ * met, so that what was met stays met. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <utlist.h>
+
 #include "local/svc/svc_i.h"
+
+/* A job that others wait for. */
+struct svc_awaited {
+    uint64_t target;
+    struct site_depend *first;
+    UT_hash_handle hh; /* by target */
+};
 
 static enum depend_target target_of (struct svc *svc, uint64_t number)
 {
@@ -25,28 +35,67 @@ static enum depend_target target_of (struct svc *svc, uint64_t number)
     return target;
 }
 
-static void add (struct site_job *job, int kind, uint64_t target)
+static struct svc_awaited *awaited_find (struct svc *svc, uint64_t target)
 {
-    struct site_depend *more =
-        realloc (job->depends, (job->depend_count + 1) * sizeof *more);
-    if (!more)
-        abort ();
-    job->depends = more;
-    more[job->depend_count++] = (struct site_depend){(enum depend_kind)kind, target};
+    struct svc_awaited *awaited;
+    HASH_FIND (hh, svc->awaited, &target, sizeof target, awaited);
+    return awaited;
 }
+
+static void add (struct svc *svc, struct site_job *job, enum depend_kind kind, uint64_t target)
+{
+    struct svc_awaited *awaited = awaited_find (svc, target);
+    struct site_depend *d = calloc (1, sizeof *d);
+    assert (d && "out of memory");
+    *d = (struct site_depend){.job = job, .kind = kind, .target = target};
+    if (!awaited) {
+        awaited = calloc (1, sizeof *awaited);
+        assert (awaited && "out of memory");
+        awaited->target = target;
+        HASH_ADD (hh, svc->awaited, target, sizeof awaited->target, awaited);
+    }
+    DL_APPEND2 (job->depends, d, before, after);
+    DL_APPEND2 (awaited->first, d, before_alike, after_alike);
+}
+
+static void drop (struct svc *svc, struct site_depend *d)
+{
+    struct svc_awaited *awaited = awaited_find (svc, d->target);
+    DL_DELETE2 (d->job->depends, d, before, after);
+    DL_DELETE2 (awaited->first, d, before_alike, after_alike);
+    if (!awaited->first) {
+        HASH_DEL (svc->awaited, awaited);
+        free (awaited);
+    }
+    free (d);
+}
+
+void depends_forget (struct svc *svc, struct site_job *job)
+{
+    while (job->depends)
+        drop (svc, job->depends);
+}
+
+struct loading {
+    struct svc *svc;
+    struct site_job *job;
+};
 
 static int load_one (void *arg, int kind, uint64_t target)
 {
-    add (arg, kind, target);
+    struct loading *loading = arg;
+    add (loading->svc, loading->job, (enum depend_kind)kind, target);
     return 0;
 }
 
 int depends_load (struct svc *svc, struct site_job *job, struct err *err)
 {
-    return local_store_depends (svc->store, job->rec.number, load_one, job, err);
+    struct loading loading = {svc, job};
+    return local_store_depends (svc->store, job->rec.number, load_one, &loading, err);
 }
 
-/* "before…": the other one waits for this one. It has to be the same person's, and still waiting. */
+/* "before…": the other one waits for this one. It has to be the same person's, and still waiting.
+ */
 static int other_may_wait (struct svc *svc, const char *submitter, const char *account,
                            const char *name, uint64_t number, struct err *err)
 {
@@ -67,7 +116,8 @@ static int resolve (struct svc *svc, const char *submitter, const char *account,
     if (!depend_kind_parse (d->kind, kind, before))
         return err_set (err, ERR_INVALID,
                         "'%.40s' is no dependency: wanted after, afterany, afterok, "
-                        "afternotok, or before…", d->kind);
+                        "afternotok, or before…",
+                        d->kind);
     int rc = jobs_find (svc, d->job_id, "", &rec, err);
     if (rc != 0)
         return err_prefix (err, "%s", d->kind);
@@ -117,18 +167,16 @@ int depends_submit (struct svc *svc, struct site_job *job, const struct jobspec 
         uint64_t target = before ? job->rec.number : other;
         rc = local_store_depend_put (svc->store, waits->rec.number, kind, target, err);
         if (rc == 0)
-            add (waits, kind, target);
+            add (svc, waits, kind, target);
     }
     return rc;
 }
 
 void depends_taken_back (struct svc *svc, uint64_t number)
 {
-    struct site_job *job, *next;
-    HASH_ITER (hh, svc->jobs, job, next)
-        for (uint32_t i = job->depend_count; i-- > 0;)
-            if (job->depends[i].target == number)
-                job->depends[i] = job->depends[--job->depend_count];
+    struct svc_awaited *awaited;
+    while ((awaited = awaited_find (svc, number)))
+        drop (svc, awaited->first);
 }
 
 /* The hold in the core, by what is left. */
@@ -141,7 +189,7 @@ static void hold_set (struct svc *svc, struct site_job *job)
         view.state != JOB_IDLE)
         return;
     uint32_t holds = view.spec->holds & ~(uint32_t)HOLD_DEPENDENCY;
-    holds |= job->depend_count ? HOLD_DEPENDENCY : 0;
+    holds |= job->depends ? HOLD_DEPENDENCY : 0;
     if (holds == view.spec->holds)
         return;
     if (cluster_job_hold_set (svc->cluster, id, holds, svc_now (svc), &err) != 0)
@@ -149,52 +197,61 @@ static void hold_set (struct svc *svc, struct site_job *job)
     pass_wake (svc);
 }
 
+static bool is_met (struct svc *svc, const struct site_depend *d)
+{
+    return depend_check (d->kind, target_of (svc, d->target)) == DEPEND_MET;
+}
+
 void depends_settle (struct svc *svc, struct site_job *job)
 {
     struct err err = {0};
-    uint32_t left = 0;
+    struct site_depend *d, *next;
     bool any = false;
-    for (uint32_t i = 0; i < job->depend_count; i++)
-        any = any || depend_check (job->depends[i].kind, target_of (svc, job->depends[i].target)) ==
-                         DEPEND_MET;
+    DL_FOREACH2 (job->depends, d, after)
+    any = any || is_met (svc, d);
     int rc = any ? svc_begin (svc, &err) : 0;
-    for (uint32_t i = 0; any && rc == 0 && i < job->depend_count; i++) {
-        struct site_depend d = job->depends[i];
-        if (depend_check (d.kind, target_of (svc, d.target)) == DEPEND_MET)
-            rc = local_store_depend_met (svc->store, job->rec.number, d.kind, d.target, &err);
-    }
+    if (any)
+        DL_FOREACH2 (job->depends, d, after)
+    if (rc == 0 && is_met (svc, d))
+        rc = local_store_depend_met (svc->store, job->rec.number, d->kind, d->target, &err);
     if (any && svc_commit (svc, rc, &err) != 0)
         return; /* it goes on waiting; what happens next, or a restart, looks again */
-    for (uint32_t i = 0; i < job->depend_count; i++) {
-        struct site_depend d = job->depends[i];
-        if (depend_check (d.kind, target_of (svc, d.target)) != DEPEND_MET)
-            job->depends[left++] = d;
-    }
-    job->depend_count = left;
+    DL_FOREACH_SAFE2 (job->depends, d, next, after)
+    if (is_met (svc, d))
+        drop (svc, d);
     hold_set (svc, job);
 }
 
 void depends_happened (struct svc *svc, uint64_t number)
 {
-    struct site_job *job, *next;
-    HASH_ITER (hh, svc->jobs, job, next)
-        for (uint32_t i = 0; i < job->depend_count; i++)
-            if (job->depends[i].target == number) {
-                depends_settle (svc, job);
-                break;
-            }
+    struct svc_awaited *awaited = awaited_find (svc, number);
+    struct site_depend *d;
+    uint32_t count = 0, n = 0;
+    if (!awaited)
+        return;
+    DL_COUNT2 (awaited->first, d, count, after_alike);
+    uint64_t *waiting = calloc (count, sizeof *waiting); /* what is settled leaves the list */
+    assert (waiting && "out of memory");
+    DL_FOREACH2 (awaited->first, d, after_alike)
+    waiting[n++] = d->job->rec.number;
+    for (uint32_t i = 0; i < n; i++)
+        depends_settle (svc, svc_job (svc, waiting[i]));
+    free (waiting);
 }
 
 void depends_text (struct svc *svc, const struct site_job *job, char *out, size_t cap,
                    bool *never_out)
 {
+    const struct site_depend *d;
     size_t len = (size_t)snprintf (out, cap, "waits for");
     *never_out = false;
-    for (uint32_t i = 0; i < job->depend_count && len < cap; i++) {
-        const struct site_depend *d = &job->depends[i];
+    DL_FOREACH2 (job->depends, d, after)
+    {
         char id[SITE_ID_MAX];
+        if (len >= cap)
+            break;
         bool never = depend_check (d->kind, target_of (svc, d->target)) == DEPEND_NEVER;
-        len += (size_t)snprintf (out + len, cap - len, "%s %s (%s%s)", i ? "," : "",
+        len += (size_t)snprintf (out + len, cap - len, "%s %s (%s%s)", d == job->depends ? "" : ",",
                                  site_id (svc, d->target, id), depend_kind_name (d->kind),
                                  never ? ", which can never be" : "");
         *never_out = *never_out || never;

@@ -203,7 +203,7 @@ static void survey_end (struct svc *svc)
     log_event (svc->log, LOG_LEVEL_DEBUG, "forecast", "surveyed", "jobs=%u us=%lld",
                f->scene.waiting_count, (long long)f->spent);
     if (f->wanted)
-        timer_set (f->due, f->spent * FORECAST_SHARE + US_PER_S / 5);
+        timer_set (f->due, f->spent * (FORECAST_SHARE - FORECAST_PACE) + US_PER_S / 5);
     else
         timer_set (f->due, FORECAST_EVERY_S * US_PER_S);
 }
@@ -252,7 +252,7 @@ static void on_slice (evutil_socket_t fd, short what, void *arg)
     if (done)
         survey_end (svc);
     else
-        timer_set (f->event, US_PER_S / 1000); /* whoever else has something to do goes first */
+        timer_set (f->event, US_PER_S / 1000 + took * FORECAST_PACE); /* others go first */
 }
 
 static void on_due (evutil_socket_t fd, short what, void *arg)

@@ -3,8 +3,9 @@
  * After a change of the schedule, and every minute, the site is simulated forward: the queue, then a
  * table of shapes. That is done in slices of the event loop of FORECAST_SLICE units of work, of some 8 ns
  * each, so that the loop is held for 5 ms at most with 10,000 jobs in the queue (tests/bench/estimate
- * measures it), and no more often than leaves the processor to others FORECAST_SHARE times as long as it
- * took. Results are kept until the next. Questions about a shape or by another method are answered at
+ * measures it), with FORECAST_PACE times as long for others after each: calls that stand in a queue are
+ * slowed by a fifth, not stopped. A survey begins no sooner than that the processor was free for others
+ * FORECAST_SHARE times as long as the last one took. Results are kept until the next. Questions about a shape or by another method are answered at
  * once, within FORECAST_ASK units; where that is not enough, or there are more than FORECAST_ASK_JOBS jobs,
  * from the last survey.
  *
@@ -18,6 +19,7 @@
 
 enum {
     FORECAST_SLICE = 150000,
+    FORECAST_PACE = 4,
     FORECAST_SHARE = 20,
     FORECAST_ASK = 600000,
     FORECAST_ASK_JOBS = 3000,

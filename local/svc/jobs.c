@@ -29,7 +29,7 @@ bool jobs_own_reason (struct svc *svc, const struct site_job *job, const struct 
 {
     char text[512];
     bool never;
-    if (job->depend_count && view->spec->holds == HOLD_DEPENDENCY) {
+    if (job->depends && view->spec->holds == HOLD_DEPENDENCY) {
         depends_text (svc, job, text, sizeof text, &never);
         jobs_reason (arena, never ? "DependencyNeverMet" : "Dependency", text, out);
         return true;

@@ -12,7 +12,8 @@
 #include "local/svc/svc_i.h"
 #include "proto/base/clock.h"
 
-enum { STARTS_PER_TRANSACTION = 256, TOLD_PER_PASS = 500 };
+/* PASS_REST: so many times as long as a pass took is left to calls before the next one. */
+enum { STARTS_PER_TRANSACTION = 256, TOLD_PER_PASS = 500, PASS_REST = 2 };
 
 static void event_after (struct event *event, duration_us d)
 {
@@ -34,8 +35,7 @@ static int start_write (struct svc *svc, const struct plan_start *start, struct 
     free (job->rec.placement);
     job->rec.placement = placement_text (svc, &start->allocation);
     job->rec.state = STORE_JOB_STARTING;
-    job->rec.backfilled =
-        start->phase == PLAN_BACKFILL_SOFT || start->phase == PLAN_BACKFILL_HARD;
+    job->rec.backfilled = start->phase == PLAN_BACKFILL_SOFT || start->phase == PLAN_BACKFILL_HARD;
     job->rec.deferred_until = 0;
     job->dispatched = now;
     int rc = 0;
@@ -194,7 +194,8 @@ void pass_run (struct svc *svc)
 {
     struct plan plan;
     struct err err = {0};
-    time_us now = svc_now (svc), begun = clock_now_us ();
+    time_us now = svc_now (svc);
+    duration_us begun = clock_monotonic_us ();
     life_parts_settle (svc);
     stats_advance (svc, now);
     /* Nothing is decided by what the resource manager said long ago. */
@@ -231,7 +232,8 @@ void pass_run (struct svc *svc)
         reasons_tell (svc, &plan);
         log_event (svc->log, LOG_LEVEL_DEBUG, "pass", "done",
                    "starts=%u reservations=%u considered=%u us=%lld", plan.start_count,
-                   plan.reservation_count, plan.considered, (long long)(clock_now_us () - begun));
+                   plan.reservation_count, plan.considered,
+                   (long long)(clock_monotonic_us () - begun));
     }
     stats_pass (svc, now);
     resv_tidy (svc);
@@ -241,6 +243,7 @@ void pass_run (struct svc *svc)
     forecast_wake (svc);
     if (svc->meta)
         meta_link_poke (svc->meta);
+    svc->pass_took = clock_monotonic_us () - begun;
     if (svc->sim) /* which keeps its own time */
         return;
     svc->schedule.iteration++;
@@ -284,6 +287,8 @@ void pass_wake (struct svc *svc)
         return;
     }
     duration_us gap = svc->settings->policy->job_aggregation_time;
+    duration_us rest = (1 + PASS_REST) * svc->pass_took;
+    gap = rest > gap ? rest : gap;
     time_us now = svc_now (svc);
     time_us at = svc->pass_at + gap;
     /* A clock that was set back must not put the pass off. */

@@ -328,7 +328,7 @@ void svc_job_forget (struct svc *svc, struct site_job *job)
     ports_mark (svc, job->rec.port, false);
     store_job_free (&job->rec);
     free (job->reqs);
-    free (job->depends);
+    depends_forget (svc, job);
     free (job->licence);
     free (job);
 }
@@ -394,7 +394,7 @@ static struct job_spec core_spec_of (struct svc *svc, const struct site_job *job
         .attrs = attrs_of (job),
     };
     memcpy (spec.cred, job->cred, sizeof spec.cred);
-    spec.holds = job->depend_count ? HOLD_DEPENDENCY : 0;
+    spec.holds = job->depends ? HOLD_DEPENDENCY : 0;
     spec.flags = job->core_flags | (job->part ? JOB_FIRM : 0);
     spec.deadline = job->deadline;
     spec.array = job->rec.array;
@@ -571,7 +571,7 @@ static void recover_depends (struct svc *svc)
 {
     struct site_job *job, *next;
     HASH_ITER (hh, svc->jobs, job, next)
-        if (job->depend_count)
+        if (job->depends)
             depends_settle (svc, job);
 }
 

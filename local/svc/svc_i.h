@@ -61,9 +61,12 @@ struct site_node {
 
 struct site_part;
 
+/* In two lists: of what the job waits for, and of the jobs that wait for the same target. */
 struct site_depend {
+    struct site_job *job;
     enum depend_kind kind;
     uint64_t target; /* a job of this site */
+    struct site_depend *before, *after, *before_alike, *after_alike;
 };
 
 /* A job that has not ended. */
@@ -80,7 +83,6 @@ struct site_job {
     uint32_t attrs;         /* JOBATTR_… of its QoS and its flags */
     time_us deadline;       /* 0: none */
     struct site_depend *depends; /* that are not met; owned */
-    uint32_t depend_count;
     bool in_cluster;        /* the core knows it as a job */
     struct site_part *part; /* NULL: ordinary */
     char told_reason[STORE_NAME_MAX]; /* the code of the last event */
@@ -145,6 +147,7 @@ struct svc {
     struct site_node **node_by_id; /* [node id] */
     uint32_t node_count;
     struct site_job *jobs;   /* hash by number */
+    struct svc_awaited *awaited; /* whom they wait for (depends.c); goes with them */
     struct site_part *parts; /* hash by job number */
     struct output_stream *streams;
     uint8_t port_used[65536 / 8]; /* a bit for each port of a live job */
@@ -161,6 +164,7 @@ struct svc {
     uint64_t usage_cursor;     /* the last job that was measured */
     bool usage_known;          /* some job was measured: nodes have loads */
     time_us pass_at; /* when the last pass ran */
+    duration_us pass_took;
     struct arena *pass_arena;
     struct arena *call_arena; /* reset by each handler that uses it */
     struct arena *report_arena;
@@ -346,6 +350,8 @@ int depends_submit (struct svc *svc, struct site_job *job, const struct jobspec 
 /* The transaction failed: nobody waits for it. */
 void depends_taken_back (struct svc *svc, uint64_t number);
 int depends_load (struct svc *svc, struct site_job *job, struct err *err);
+/* The job goes. */
+void depends_forget (struct svc *svc, struct site_job *job);
 /* What is met goes; the core's hold follows. */
 void depends_settle (struct svc *svc, struct site_job *job);
 /* The job has started or ended: who waited for that? */

@@ -336,6 +336,34 @@ static void rsv_make (struct life *l)
     arena_destroy (arena);
 }
 
+/* A question answered from the timeline of an earlier one has the answer of a timeline of its own. */
+static void check_question (struct life *l)
+{
+    struct req req = {.tasks = (uint32_t)pick (l, 1, 6)};
+    struct who who = {.cred = {(uint32_t)pick (l, 1, 5), CRED_NONE, CRED_NONE, CRED_NONE, 0},
+                      .procs = req.tasks};
+    struct query q = {.req_count = 1, .req = &req, .duration = pick (l, 1, 60) * US_PER_S,
+                      .until = TIME_US_MAX, .queue = true, .who = pick (l, 0, 1) ? &who : NULL};
+    struct slot kept, fresh;
+    struct arena *arena = arena_create (0);
+    time_us at = l->now + pick (l, 0, 9) * US_PER_S;
+
+    req.task.v[RES_PROCS] = 1;
+    q.from = at + pick (l, 0, 3) * US_PER_S;
+    assert_int_equal (query_earliest (l->twin[0], &q, at, arena, &kept, NULL), 0);
+    q.inside.v = UINT64_MAX; /* no reservation's: nothing is kept for such a question */
+    assert_int_equal (query_earliest (l->twin[0], &q, at, arena, &fresh, NULL), 0);
+    assert_int_equal (kept.start, fresh.start);
+    assert_int_equal (kept.reason.code, fresh.reason.code);
+    assert_int_equal (kept.reason.have, fresh.reason.have);
+    if (kept.start != TIME_US_NONE) {
+        assert_int_equal (kept.allocation.count, fresh.allocation.count);
+        assert_memory_equal (kept.allocation.item, fresh.allocation.item,
+                             kept.allocation.count * sizeof *kept.allocation.item);
+    }
+    arena_destroy (arena);
+}
+
 static void event (struct life *l)
 {
     struct job_id job;
@@ -893,9 +921,12 @@ static void live (uint64_t seed, bool rich)
     if (rich)
         site_enrich (l);
     for (int step = 0; step < 120; step++) {
-        for (int64_t k = pick (l, 1, 3); k > 0; k--)
+        for (int64_t k = pick (l, 1, 3); k > 0; k--) {
             event (l);
+            check_question (l);
+        }
         pass (l);
+        check_question (l);
         l->now += pick (l, 0, 3) ? pick (l, 0, 9) * US_PER_S : 0;
     }
     for (int t = 0; t < 2; t++) {
