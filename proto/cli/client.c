@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "proto/base/arena.h"
+#include "proto/cli/options.h"
 
 enum { SITES_MAX = 1024 };
 
@@ -31,6 +32,7 @@ struct cli_context {
     enum cli_format format;
     bool noheader;
     const struct cli_command *command;
+    struct cli_operands operands;
     struct conf *conf;
     struct settings settings;
     struct event_base *base;
@@ -110,6 +112,11 @@ unsigned cli_columns (const struct cli_context *ctx)
 void cli_set_command (struct cli_context *ctx, const struct cli_command *command)
 {
     ctx->command = command;
+}
+
+void cli_set_operands (struct cli_context *ctx, const struct cli_operands *operands)
+{
+    ctx->operands = *operands;
 }
 
 const struct cli_command *cli_command (const struct cli_context *ctx)
@@ -366,6 +373,28 @@ static struct site *find_site (struct cli_context *ctx, const char *name, struct
     return NULL;
 }
 
+/* Jobs say where they are: alpha.3 is one of alpha's. 0, *out NULL: no operand is a job of a site of ours. */
+static int site_of_jobs (struct cli_context *ctx, struct site **out, struct err *err)
+{
+    struct settings *s = &ctx->settings;
+    *out = NULL;
+    for (int k = 0; k < ctx->operands.count; k++) {
+        const char *id = ctx->operands.item[k], *dot = strrchr (id, '.');
+        for (uint32_t i = 0; dot && dot[1] && !dot[1 + strspn (dot + 1, "0123456789")] &&
+                             i < s->site_count; i++) {
+            struct site *site = &s->site[i];
+            if (strlen (site->name) != (size_t)(dot - id) || strncmp (site->name, id, (size_t)(dot - id)) != 0)
+                continue;
+            if (*out && *out != site)
+                return err_set (err, ERR_INVALID,
+                                "%.80s is not at %.63s, as the other one: name jobs of one site",
+                                id, (*out)->name);
+            *out = site;
+        }
+    }
+    return 0;
+}
+
 static struct site *default_site (struct cli_context *ctx, struct err *err)
 {
     struct settings *s = &ctx->settings;
@@ -393,9 +422,14 @@ static struct site *default_site (struct cli_context *ctx, struct err *err)
 
 static struct site *pick_site (struct cli_context *ctx, const char *name, struct err *err)
 {
+    struct site *found;
     if (cli_config (ctx, err) < 0)
         return NULL;
-    return name ? find_site (ctx, name, err) : default_site (ctx, err);
+    if (name)
+        return find_site (ctx, name, err);
+    if (site_of_jobs (ctx, &found, err) < 0)
+        return NULL;
+    return found ? found : default_site (ctx, err);
 }
 
 const char *cli_site_name (struct cli_context *ctx, const char *site, struct err *err)

@@ -34,6 +34,9 @@ bool cli_colour (const struct cli_context *ctx);
 /* The command being run; its help is what --help prints. */
 void cli_set_command (struct cli_context *ctx, const struct cli_command *command);
 const struct cli_command *cli_command (const struct cli_context *ctx);
+/* What the command is asked about; argv's own. */
+struct cli_operands;
+void cli_set_operands (struct cli_context *ctx, const struct cli_operands *operands);
 
 /* Prints the help of one command on stdout, with the options every command takes. */
 void cli_print_help (const struct cli_command *command);
@@ -58,7 +61,7 @@ bool cli_has_identity (struct cli_context *ctx);
 struct tlsid *cli_identity (struct cli_context *ctx, struct err *err);
 
 /* Connections (made on the first call). The server must have the right kind and, for a site, name.
- * site NULL: the site named by SITE, else the only one with a local socket, else the only one.
+ * site NULL: the site of the jobs among the operands (alpha.3), else the one named by SITE, else the only one with a local socket, else the only one.
  * A site whose SOCKET exists on this host is reached through it, without a certificate. */
 struct rpcclient *cli_meta (struct cli_context *ctx, struct err *err);
 struct rpcclient *cli_bank (struct cli_context *ctx, struct err *err);

@@ -268,6 +268,8 @@ bool cli_options (struct cli_context *ctx, const struct cli_option *table, unsig
     }
     if (out == OUT_OK) {
         *operands_out = (struct cli_operands){.count = kept - 1, .item = argv + 1};
+        if (!(flags & CLI_STOP_AT_OPERAND)) /* those are a script and its arguments */
+            cli_set_operands (ctx, operands_out);
         return true;
     }
     if (out == OUT_HELP) {

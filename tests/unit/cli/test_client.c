@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "proto/cli/client.h"
+#include "proto/cli/options.h"
 #include "capture.h"
 
 static char dir[64], path[128];
@@ -108,9 +109,18 @@ static void picks_the_site (void **state)
     assert_null (cli_site (ctx, "beta", &err));
     assert_int_equal (err.code, ERR_UNAVAILABLE);
     assert_contains (err.text, "a.sock is not there");
+    const char *jobs[] = {"100", "alpha.12", "alpha.3"}, *both[] = {"alpha.3", "beta.4"},
+               *none[] = {"gamma.1", "alpha.x", "alpha.", "alphabet.1"};
+    cli_set_operands (ctx, &(struct cli_operands){3, (char **)jobs});
+    assert_string_equal (cli_site_name (ctx, NULL, &err), "alpha");
+    assert_string_equal (cli_site_name (ctx, "beta", &err), "beta");
+    cli_set_operands (ctx, &(struct cli_operands){2, (char **)both});
+    assert_null (cli_site_name (ctx, NULL, &err));
+    assert_contains (err.text, "beta.4 is not at alpha");
     char sock[160];
     snprintf (sock, sizeof sock, "%s/a.sock", dir);
     write_file (sock, "");
+    cli_set_operands (ctx, &(struct cli_operands){4, (char **)none});
     assert_string_equal (cli_site_name (ctx, NULL, &err), "beta");
     struct rpcclient *beta = cli_site (ctx, NULL, &err); /* no certificate needed */
     assert_non_null (beta);
