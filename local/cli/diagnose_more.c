@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "local/cli/stats_cli.h"
+#include "proto/cli/estimaterecord.h"
 
 /* --- the scheduler, and whom it talks to --------------------------------------------------- */
 
@@ -366,7 +367,9 @@ int diagnose_partitions (struct cli_context *ctx, const char *site)
 
 static const struct table_column record_columns[] = {
     {"class", "Class", TABLE_TEXT, 0},
-    {"jobs", "Jobs", TABLE_INT, 0},
+    {"answers", "Answers", TABLE_TEXT, 0},
+    {"scored", "Scored", TABLE_INT, 0},
+    {"uncertain", "Uncertain", TABLE_INT, 0},
     {"coverage_50", "In50%", TABLE_PPM, 3},
     {"coverage_95", "In95%", TABLE_PPM, 3},
     {"median_error", "MedianError", TABLE_DURATION, 0},
@@ -378,14 +381,7 @@ static int records_print (struct cli_context *ctx, const Nui__Local__V1__Estimat
 {
     struct table *t = table_create (record_columns, sizeof record_columns / sizeof *record_columns);
     for (size_t i = 0; i < r->n_records; i++) {
-        const Nui__Common__V1__EstimateRecord *e = r->records[i];
-        table_text (t, *e->class_ ? e->class_ : "[ALL]");
-        table_int (t, e->count);
-        table_ppm (t, e->coverage50_ppm);
-        table_ppm (t, e->coverage95_ppm);
-        table_duration (t, e->median_error_us);
-        table_ppm (t, e->bias_us);
-        table_bool (t, e->earned);
+        estimate_record_cells (t, r->records[i]);
         table_end_row (t);
     }
     int rc = table_print (t, ctx);

@@ -90,6 +90,7 @@ static const char *const schema_steps[] = {
     "CREATE TABLE rsv_idle (core INTEGER PRIMARY KEY, name TEXT NOT NULL, account TEXT NOT NULL,"
     "  identity TEXT NOT NULL, since_us INTEGER NOT NULL, end_us INTEGER NOT NULL,"
     "  procs INTEGER NOT NULL);",
+    later_schema,
     NULL,
 };
 

@@ -11,7 +11,7 @@ enum {
     SURVEY_DRAWS = 40,
     SURVEY_WORK = 500000000, /* of one half, after which no further draw is begun: some seconds */
     SURVEY_HORIZON_DAYS = 120,
-    TAKEN_AT_ONCE = 200, /* answers, of some microseconds each */
+    TAKEN_AT_ONCE = 100, /* answers, of some microseconds each; written before anybody sees them */
 };
 /* As in report.c: one processor, two, four … and all, for so long. */
 static const duration_us lengths[LENGTHS] = {
@@ -88,42 +88,6 @@ static void survey_begin (struct svc *svc)
     timer_set (f->event, 0);
 }
 
-static const char *plural (uint32_t n)
-{
-    return n == 1 ? "" : "s";
-}
-
-/* What happened since it was told something else. */
-static void moved_say (struct forecast *f, struct told *t, duration_us by)
-{
-    char how[QUANTITY_TEXT_MAX], what[160] = "";
-    size_t len = 0;
-    duration_format (by < 0 ? -by : by, how);
-    if (f->came)
-        len += (size_t)snprintf (what + len, sizeof what - len, ", %u job%s came", f->came,
-                                 plural (f->came));
-    if (f->left)
-        len += (size_t)snprintf (what + len, sizeof what - len, ", %u ended", f->left);
-    if (f->began_since)
-        len += (size_t)snprintf (what + len, sizeof what - len, ", %u started", f->began_since);
-    if (f->withdrawn)
-        len += (size_t)snprintf (what + len, sizeof what - len, ", %u left the queue", f->withdrawn);
-    if (f->procs_told != f->scene.procs_up)
-        len += (size_t)snprintf (what + len, sizeof what - len, ", %lld processor%s %s",
-                                 (long long)llabs (f->scene.procs_up - f->procs_told),
-                                 plural ((uint32_t)llabs (f->scene.procs_up - f->procs_told)),
-                                 f->scene.procs_up > f->procs_told ? "more" : "fewer");
-    snprintf (t->moved, sizeof t->moved, "%s by %s%s%s", by < 0 ? "earlier" : "later", how,
-              len ? ":" : ": running jobs take another time than expected", len ? what + 1 : "");
-}
-
-/* Moved by so much that people should hear of it. */
-static bool is_news (const struct told *t, time_us median, time_us now)
-{
-    duration_us by = median > t->shown ? median - t->shown : t->shown - median;
-    return by > 60 * US_PER_S && by > (median - now) / 5;
-}
-
 /* What the simulation says of one waiting job. */
 static void job_take (struct svc *svc, uint32_t place)
 {
@@ -132,20 +96,9 @@ static void job_take (struct svc *svc, uint32_t place)
     struct estimate raw;
     if (!job || job->rec.state != STORE_JOB_QUEUED)
         return;
-    struct told *t = told_of (f, job->rec.number);
     simulation_estimate (f->simulation, place, &raw);
-    estimator_correct (f->estimator, ESTIMATE_SIMULATION, &raw, &t->last);
-    t->last_at = f->scene.now;
-    time_us median = t->last_at + t->last.median;
-    bool first = !t->given;
-    if (!first && !is_news (t, median, f->scene.now))
-        return;
-    if (first)
-        told_give (svc, t, job, &raw);
-    else
-        moved_say (f, t, median - t->shown);
-    t->shown = median;
-    if (*job->rec.grid_job_id && f->moved_count < TOLD_PER_SURVEY)
+    if (answer_take (svc, job, &raw, f->scene.now, .2) && *job->rec.grid_job_id &&
+        f->moved_count < TOLD_PER_SURVEY)
         f->moved[f->moved_count++] = job->rec.number;
 }
 
@@ -173,6 +126,8 @@ static bool queue_take (struct svc *svc)
     struct forecast *f = svc->forecast;
     for (int n = 0; n < TAKEN_AT_ONCE && f->taken < f->scene.waiting_count; n++)
         job_take (svc, f->taken++);
+    if (record_unwritten (f))
+        record_write (svc, NULL);
     if (f->taken < f->scene.waiting_count)
         return false;
     moved_tell (svc);
@@ -198,8 +153,6 @@ static void survey_end (struct svc *svc)
     f->cost.surveys++;
     f->cost.survey = f->spent;
     f->cost.surveyed = f->scene.now;
-    if (record_unwritten (f))
-        record_write (svc, NULL);
     log_event (svc->log, LOG_LEVEL_DEBUG, "forecast", "surveyed", "jobs=%u us=%lld",
                f->scene.waiting_count, (long long)f->spent);
     if (f->wanted)
@@ -297,13 +250,13 @@ void forecast_close (struct svc *svc)
 {
     struct forecast *f = svc->forecast;
     struct told *t, *next;
-    struct class_recent *c, *next_class;
+    struct held *h, *next_held;
     if (!f)
         return;
     while (record_unwritten (f)) {
-        uint32_t before = f->unstored + f->began_count;
+        uint32_t before = f->unwritten_count + f->began_count;
         record_write (svc, NULL);
-        if (f->unstored + f->began_count == before)
+        if (f->unwritten_count + f->began_count == before)
             break; /* the store does not take them */
     }
     if (f->event)
@@ -315,15 +268,16 @@ void forecast_close (struct svc *svc)
         HASH_DEL (f->told, t);
         free (t);
     }
-    HASH_ITER (hh, f->classes, c, next_class)
+    HASH_ITER (hh, f->held, h, next_held)
     {
-        HASH_DEL (f->classes, c);
-        free (c);
+        HASH_DEL (f->held, h);
+        free (h);
     }
     simulation_destroy (f->simulation);
     scene_free (&f->scene);
     estimator_destroy (f->estimator);
     free (f->began);
+    free (f->unwritten);
     free (f);
     svc->forecast = NULL;
 }
@@ -354,35 +308,40 @@ void forecast_cost (struct svc *svc, struct forecast_cost *out)
 static const char *confidence (struct svc *svc, const struct estimate *e)
 {
     struct recent_summary s;
-    recent_summarise (&svc->forecast->all, svc_now (svc), &s);
+    recent_summarise (svc->forecast->all, svc_now (svc), &s);
     if (!recent_earned (&s))
         return "";
     /* a narrow interval of a record that holds is something to rely on */
     return e->high95 - e->low95 <= 2 * (e->median / 2 + 600 * US_PER_S) ? "high" : "fair";
 }
 
+static time_us not_past (time_us at, time_us now)
+{
+    return at > now ? at : now;
+}
+
+/* Made from `at`, and standing at `now`. */
 static Nui__Common__V1__Forecast *message (struct svc *svc, enum estimate_method method,
-                                           const struct estimate *e, time_us made,
+                                           const struct estimate *e, time_us at, time_us now,
                                            struct arena *arena)
 {
     Nui__Common__V1__Forecast *m = arena_new (arena, Nui__Common__V1__Forecast);
     nui__common__v1__forecast__init (m);
     m->method = (char *)estimate_method_name (method);
-    m->median_us = made + e->median;
-    m->low50_us = made + e->low50;
-    m->high50_us = made + e->high50;
-    m->low95_us = made + e->low95;
-    m->high95_us = made + e->high95;
+    m->median_us = not_past (at + e->median, now);
+    m->low50_us = not_past (at + e->low50, now);
+    m->high50_us = not_past (at + e->high50, now);
+    m->low95_us = not_past (at + e->low95, now);
+    m->high95_us = not_past (at + e->high95, now);
     m->certain = e->certain;
     m->draws = e->draws;
-    m->made_us = made;
+    m->made_us = now;
     if (method == ESTIMATE_SIMULATION)
         m->confidence = (char *)(e->certain ? "" : confidence (svc, e));
     return m;
 }
 
-/* Why nothing can be said of a job in the queue; NULL: it waits for its turn. */
-static const char *without (struct svc *svc, const struct site_job *job, struct arena *arena)
+const char *forecast_none (struct svc *svc, const struct site_job *job, struct arena *arena)
 {
     struct job_view view;
     Nui__Common__V1__Reason *own = NULL;
@@ -430,14 +389,14 @@ Nui__Common__V1__Forecast *forecast_of_job (struct svc *svc, const struct site_j
                          arena);
     if (!svc->forecast || job->rec.state != STORE_JOB_QUEUED)
         return NULL;
-    const char *why = without (svc, job, arena);
+    const char *why = forecast_none (svc, job, arena);
     if (why)
         return forecast_without (estimate_method_name (ESTIMATE_SIMULATION), why, arena);
     struct told *t = told_find (svc->forecast, job->rec.number);
     if (!t || !t->given)
         return NULL;
     Nui__Common__V1__Forecast *m =
-        message (svc, ESTIMATE_SIMULATION, &t->last, t->last_at, arena);
+        message (svc, ESTIMATE_SIMULATION, &t->shown, t->shown_at, t->confirmed, arena);
     if (*t->moved)
         m->moved = arena_strdup (arena, t->moved);
     return m;
@@ -445,24 +404,21 @@ Nui__Common__V1__Forecast *forecast_of_job (struct svc *svc, const struct site_j
 
 /* As of the last survey: a job's own answer, or the table's for such a shape. */
 static int ask_survey (struct svc *svc, struct job_id id, const struct job_spec *spec,
-                       struct arena *arena, Nui__Common__V1__Forecast **out, struct err *err)
+                       struct answer *out, struct err *err)
 {
     const struct told *t = spec ? NULL : told_find (svc->forecast, id.v);
     struct job_known known;
-    struct estimate said;
-    time_us made;
     if (t && t->given) {
-        said = t->last;
-        made = t->last_at;
-    } else {
-        if (!spec)
-            return err_set (err, ERR_NOT_FOUND, "it is not known yet");
-        scene_job_known (spec, &known);
-        if (!forecast_table (svc, known.procs, known.limit, &said, &made))
-            return err_set (err, ERR_NOT_FOUND, "it is not known yet");
+        *out = (struct answer){.said = t->shown, .at = t->shown_at, .from = ANSWER_SHOWN};
+        return 0;
     }
-    *out = message (svc, ESTIMATE_SIMULATION, &said, made, arena);
-    return 0;
+    out->from = ANSWER_TABLE;
+    if (spec) {
+        scene_job_known (spec, &known);
+        if (forecast_table (svc, known.procs, known.limit, &out->said, &out->at))
+            return 0;
+    }
+    return err_set (err, ERR_NOT_FOUND, "it is not known yet");
 }
 
 /* Too many jobs to look at while others wait. */
@@ -474,43 +430,45 @@ static bool too_many (struct svc *svc)
 }
 
 static int ask (struct svc *svc, struct job_id id, const struct job_spec *spec,
-                enum estimate_method method, struct arena *arena,
-                Nui__Common__V1__Forecast **out, struct err *err)
+                enum estimate_method method, struct answer *out, struct err *err)
 {
     struct forecast *f = svc->forecast;
-    struct estimate raw, said;
-    time_us now = svc_now (svc);
     int rc = ERR_LIMIT;
+    *out = (struct answer){.at = svc_now (svc), .from = ANSWER_FRESH};
     if (!too_many (svc)) {
-        rc = estimator_see (f->estimator, svc->cluster, now, err);
+        rc = estimator_see (f->estimator, svc->cluster, out->at, err);
         if (rc == 0)
-            rc = estimator_ask (f->estimator, method, svc->cluster, id, spec, &raw, err);
+            rc = estimator_ask (f->estimator, method, svc->cluster, id, spec, &out->raw, err);
     }
     if (rc == ERR_LIMIT && method == ESTIMATE_SIMULATION)
-        return ask_survey (svc, id, spec, arena, out, err);
+        return ask_survey (svc, id, spec, out, err);
     if (rc == ERR_LIMIT)
         return err_set (err, ERR_NOT_FOUND, "the site is too large for that");
-    if (rc != 0)
-        return rc;
-    estimator_correct (f->estimator, method, &raw, &said);
-    *out = message (svc, method, &said, now, arena);
-    return 0;
+    if (rc == 0)
+        estimator_correct (f->estimator, method, &out->raw, &out->said);
+    return rc;
 }
 
 int forecast_ask_job (struct svc *svc, const struct site_job *job, enum estimate_method method,
                       struct arena *arena, Nui__Common__V1__Forecast **out, struct err *err)
 {
+    struct answer a;
     if (!svc->forecast)
         return err_set (err, ERR_NOT_FOUND, "nothing is estimated");
-    const char *why = without (svc, job, arena);
+    const char *why = forecast_none (svc, job, arena);
     if (why)
         return err_set (err, ERR_NOT_FOUND, "%s", why);
-    return ask (svc, (struct job_id){job->rec.number}, NULL, method, arena, out, err);
+    int rc = ask (svc, (struct job_id){job->rec.number}, NULL, method, &a, err);
+    if (rc == 0 && !svc->sim)
+        rc = answer_asked (svc, job, method, &a, err);
+    if (rc == 0)
+        *out = message (svc, method, &a.said, a.at, svc_now (svc), arena);
+    return rc;
 }
 
-int forecast_ask_shape (struct svc *svc, const uint32_t cred[CRED_KINDS], const struct req *req,
-                        uint32_t req_count, duration_us walltime, enum estimate_method method,
-                        struct arena *arena, Nui__Common__V1__Forecast **out, struct err *err)
+static int ask_shape (struct svc *svc, const uint32_t cred[CRED_KINDS], const struct req *req,
+                      uint32_t req_count, duration_us walltime, enum estimate_method method,
+                      struct answer *out, struct err *err)
 {
     struct job_spec spec = {.id = {(uint64_t)INT64_MAX / 2}, .submit = svc_now (svc),
                             .not_before = TIME_US_NONE, .walltime_limit = walltime,
@@ -518,7 +476,31 @@ int forecast_ask_shape (struct svc *svc, const uint32_t cred[CRED_KINDS], const 
     if (!svc->forecast)
         return err_set (err, ERR_NOT_FOUND, "nothing is estimated");
     memcpy (spec.cred, cred, sizeof spec.cred);
-    return ask (svc, spec.id, &spec, method, arena, out, err);
+    return ask (svc, spec.id, &spec, method, out, err);
+}
+
+int forecast_ask_shape (struct svc *svc, const uint32_t cred[CRED_KINDS], const struct req *req,
+                        uint32_t req_count, duration_us walltime, enum estimate_method method,
+                        struct arena *arena, Nui__Common__V1__Forecast **out, struct err *err)
+{
+    struct answer a;
+    int rc = ask_shape (svc, cred, req, req_count, walltime, method, &a, err);
+    if (rc == 0)
+        *out = message (svc, method, &a.said, a.at, a.at, arena);
+    return rc;
+}
+
+int forecast_quote (struct svc *svc, const struct jobspec *spec, struct arena *arena,
+                    Nui__Common__V1__Forecast **out, struct err *err)
+{
+    struct answer a;
+    int rc = ask_shape (svc, spec->cred, spec->reqs, spec->req_count, spec->walltime,
+                        ESTIMATE_SIMULATION, &a, err);
+    if (rc != 0)
+        return rc;
+    quoted_put (svc->forecast, spec, &a);
+    *out = message (svc, ESTIMATE_SIMULATION, &a.said, a.at, a.at, arena);
+    return 0;
 }
 
 bool forecast_table (struct svc *svc, uint32_t procs, duration_us walltime, struct estimate *out,

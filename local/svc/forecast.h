@@ -9,8 +9,11 @@
  * once, within FORECAST_ASK units; where that is not enough, or there are more than FORECAST_ASK_JOBS jobs,
  * from the last survey.
  *
- * What a waiting job was first told is durable; when it starts, that is scored. Run times come from
- * the history of ended jobs (local/store/history.h). Under SIMULATION nothing is forecast. */
+ * Whatever is said of a job is durable before anybody sees it: its first answer, and each later one that
+ * differs (by surveys: by more than a minute and a fifth of what is left; asked for: than a minute), which
+ * until then stands and is what is shown. When the job starts they are scored, the first apart from the
+ * others. What is said of a job that has not come is its first answer if it comes. Run times come from the
+ * history of ended jobs (local/store/history.h). Under SIMULATION nothing is forecast. */
 #ifndef NUI_LOCAL_SVC_FORECAST_H
 #define NUI_LOCAL_SVC_FORECAST_H
 
@@ -44,6 +47,8 @@ void forecast_forget (struct svc *svc, uint64_t number);
 /* Every RMPOLLINTERVAL: what started, to disk. */
 void forecast_poll (struct svc *svc);
 
+/* Why nothing can be said of a job in the queue; NULL: it waits for its turn. */
+const char *forecast_none (struct svc *svc, const struct site_job *job, struct arena *arena);
 /* In the arena. NULL: nothing was said yet, or it does not wait. Where nothing can be said (held, not
  * before a date) it says why; of a co-allocated part it is the moment agreed. */
 Nui__Common__V1__Forecast *forecast_of_job (struct svc *svc, const struct site_job *job,
@@ -58,11 +63,17 @@ int forecast_ask_job (struct svc *svc, const struct site_job *job, enum estimate
 int forecast_ask_shape (struct svc *svc, const uint32_t cred[CRED_KINDS], const struct req *req,
                         uint32_t req_count, duration_us walltime, enum estimate_method method,
                         struct arena *arena, Nui__Common__V1__Forecast **out, struct err *err);
+/* Of a job that a metascheduler may send. */
+int forecast_quote (struct svc *svc, const struct jobspec *spec, struct arena *arena,
+                    Nui__Common__V1__Forecast **out, struct err *err);
+/* In the transaction that takes it in: what was said of it before is its own; fails with the transaction. */
+int forecast_entered (struct svc *svc, const struct site_job *job, const struct jobspec *spec,
+                      struct err *err);
 /* From the table: the tightest shape that covers it; false: not yet known. */
 bool forecast_table (struct svc *svc, uint32_t procs, duration_us walltime, struct estimate *out,
                      time_us *made_out);
 
-/* Of all, then of each class; in the arena. */
+/* Of all, then of each class; of each the first answers, then the others by kind; in the arena. */
 Nui__Common__V1__EstimateRecord **forecast_records (struct svc *svc, struct arena *arena,
                                                     size_t *count_out);
 

@@ -22,7 +22,7 @@ struct told *told_find (struct forecast *f, uint64_t number)
     return t;
 }
 
-struct told *told_of (struct forecast *f, uint64_t number)
+static struct told *told_make (struct forecast *f, uint64_t number, const char *class_name)
 {
     struct told *t = told_find (f, number);
     if (t)
@@ -30,41 +30,52 @@ struct told *told_of (struct forecast *f, uint64_t number)
     t = calloc (1, sizeof *t);
     assert (t && "out of memory");
     t->number = number;
+    snprintf (t->class_name, sizeof t->class_name, "%s", class_name);
     HASH_ADD (hh, f->told, number, sizeof t->number, t);
     return t;
 }
 
+struct told *told_of (struct svc *svc, const struct site_job *job)
+{
+    uint32_t class_number = job->cred[CRED_CLASS];
+    return told_make (svc->forecast, job->rec.number,
+                      class_number == CRED_NONE ? ""
+                                                : cred_name (svc->names, CRED_CLASS, class_number));
+}
+
 void told_drop (struct forecast *f, struct told *t)
 {
-    f->unstored -= t->given && !t->stored;
     HASH_DEL (f->told, t);
     free (t);
 }
 
-void told_give (struct svc *svc, struct told *t, const struct site_job *job,
-                const struct estimate *raw)
+void told_due (struct forecast *f, struct told *t)
 {
-    t->given = t->last_at;
-    t->raw = *raw;
-    t->said = t->last;
-    snprintf (t->class_name, sizeof t->class_name, "%s",
-              job->cred[CRED_CLASS] == CRED_NONE
-                  ? ""
-                  : cred_name (svc->names, CRED_CLASS, job->cred[CRED_CLASS]));
-    svc->forecast->unstored++;
+    if (t->queued)
+        return;
+    t->queued = true;
+    if (f->unwritten_count == f->unwritten_cap) {
+        f->unwritten_cap = f->unwritten_cap ? f->unwritten_cap * 2 : 64;
+        f->unwritten = realloc (f->unwritten, f->unwritten_cap * sizeof *f->unwritten);
+        assert (f->unwritten && "out of memory");
+    }
+    f->unwritten[f->unwritten_count++] = t->number;
 }
 
-static struct recent *class_recent (struct forecast *f, const char *name)
+static struct recent *recent_of (struct forecast *f, const char *class_name, const char *kind)
 {
-    struct class_recent *c;
-    HASH_FIND_STR (f->classes, name, c);
-    if (!c) {
-        c = calloc (1, sizeof *c);
-        assert (c && "out of memory");
-        snprintf (c->name, sizeof c->name, "%s", name);
-        HASH_ADD_STR (f->classes, name, c);
+    struct held_key key = {0};
+    struct held *h;
+    snprintf (key.class_name, sizeof key.class_name, "%s", class_name);
+    snprintf (key.kind, sizeof key.kind, "%s", kind);
+    HASH_FIND (hh, f->held, &key, sizeof key, h);
+    if (!h) {
+        h = calloc (1, sizeof *h);
+        assert (h && "out of memory");
+        h->key = key;
+        HASH_ADD (hh, f->held, key, sizeof h->key, h);
     }
-    return &c->recent;
+    return &h->recent;
 }
 
 static void known_of (const struct site_job *job, struct job_known *out)
@@ -76,14 +87,21 @@ static void known_of (const struct site_job *job, struct job_known *out)
 
 /* --- the record ------------------------------------------------------------------------------- */
 
-static void score (struct forecast *f, const struct estimate *raw, const struct estimate *said,
+static void score (struct forecast *f, const char *kind, const struct estimate *said,
                    const char *class_name, time_us given, time_us started)
 {
     duration_us wait = started > given ? started - given : 0;
-    estimator_score (f->estimator, ESTIMATE_SIMULATION, raw, wait);
-    recent_add (&f->all, started, said, wait);
+    recent_add (recent_of (f, "", kind), started, said, wait);
     if (*class_name)
-        recent_add (class_recent (f, class_name), started, said, wait);
+        recent_add (recent_of (f, class_name, kind), started, said, wait);
+}
+
+/* The first answer is what later ones are corrected by. */
+static void score_first (struct forecast *f, const struct told *t, time_us started)
+{
+    estimator_score (f->estimator, ESTIMATE_SIMULATION, &t->raw,
+                     started > t->given ? started - t->given : 0);
+    score (f, KIND_FIRST, &t->said, t->class_name, t->given, started);
 }
 
 static void values_out (const struct estimate *e, struct store_estimate_values *v)
@@ -91,73 +109,114 @@ static void values_out (const struct estimate *e, struct store_estimate_values *
     *v = (struct store_estimate_values){e->median, e->low50, e->high50, e->low95, e->high95};
 }
 
-static struct estimate values_in (const struct store_estimate_values *v,
-                                  const struct store_estimate *row)
+static struct estimate values_in (const struct store_estimate_values *v, uint32_t draws,
+                                  bool certain)
 {
-    return (struct estimate){v->median, v->low50,   v->high50,   v->low95,
-                             v->high95, row->draws, row->certain};
+    return (struct estimate){v->median, v->low50, v->high50, v->low95, v->high95, draws, certain};
 }
 
-static void row_read (void *arg, const struct store_estimate *row)
+static void first_read (void *arg, const struct store_estimate *row)
 {
     struct forecast *f = arg;
-    struct estimate raw = values_in (&row->raw, row), said = values_in (&row->said, row);
-    if (row->started) {
-        score (f, &raw, &said, row->class_name, row->given, row->started);
-        return;
-    }
-    struct told *t = told_of (f, row->number);
-    t->given = t->last_at = row->given;
-    t->raw = raw;
-    t->said = t->last = said;
-    t->shown = row->given + said.median;
+    struct told *t = told_make (f, row->number, row->class_name);
+    t->given = t->shown_at = t->confirmed = row->given;
+    t->raw = values_in (&row->raw, row->draws, row->certain);
+    t->said = t->shown = values_in (&row->said, row->draws, row->certain);
     t->stored = true;
-    snprintf (t->class_name, sizeof t->class_name, "%s", row->class_name);
+    if (row->started) {
+        score_first (f, t, row->started);
+        told_drop (f, t);
+    }
 }
 
-static int told_store (struct svc *svc, const struct told *t, struct err *err)
+static void later_read (void *arg, const struct store_later *row)
+{
+    struct forecast *f = arg;
+    struct estimate said = values_in (&row->said, row->draws, row->certain);
+    if (row->started) {
+        score (f, row->kind, &said, row->class_name, row->given, row->started);
+        return;
+    }
+    struct told *t = told_make (f, row->number, row->class_name);
+    t->later = true;
+    if (strcmp (row->kind, KIND_LATER) != 0)
+        return;
+    t->shown = said;
+    t->shown_at = t->confirmed = row->given;
+    snprintf (t->moved, sizeof t->moved, "%s", row->cause);
+}
+
+int later_store (struct svc *svc, const struct told *t, const char *kind,
+                 const struct estimate *said, time_us given, const char *cause, struct err *err)
+{
+    struct store_later row = {.number = t->number, .kind = kind, .class_name = t->class_name,
+                              .given = given, .draws = said->draws, .certain = said->certain,
+                              .cause = cause};
+    values_out (said, &row.said);
+    return store_later_add (svc->store, &row, err);
+}
+
+int told_store (struct svc *svc, const struct told *t, struct err *err)
 {
     struct store_estimate row = {.number = t->number, .given = t->given,
                                  .class_name = t->class_name, .draws = t->raw.draws,
                                  .certain = t->raw.certain};
+    int rc = 0;
     values_out (&t->raw, &row.raw);
     values_out (&t->said, &row.said);
-    return store_estimate_add (svc->store, &row, err);
+    if (!t->stored)
+        rc = store_estimate_add (svc->store, &row, err);
+    if (rc == 0 && t->due)
+        rc = later_store (svc, t, KIND_LATER, &t->shown, t->shown_at, t->moved, err);
+    return rc;
 }
 
-/* Lost in a crash: answers of the last moments, which are then given anew; starts are the jobs' own as
- * well. */
-void record_write (struct svc *svc, struct told *first)
+void told_stored (struct told *t)
+{
+    t->stored = true;
+    t->later = t->later || t->due;
+    t->due = false;
+}
+
+/* What it does not take in is tried again. Starts may be lost in a crash: they are the jobs' own as well. */
+void record_write (struct svc *svc, struct told *only)
 {
     struct forecast *f = svc->forecast;
-    struct told *list[RECORD_AT_ONCE];
-    uint32_t count = 0;
+    uint32_t count = f->unwritten_count < RECORD_AT_ONCE ? f->unwritten_count : RECORD_AT_ONCE;
     uint32_t starts = f->began_count < RECORD_AT_ONCE ? f->began_count : RECORD_AT_ONCE;
+    struct told *list[RECORD_AT_ONCE], *t;
     struct err err = {0};
-    if (first)
-        list[count++] = first;
-    for (struct told *t = f->told; t && count < RECORD_AT_ONCE && count < f->unstored; t = t->hh.next)
-        if (t->given && !t->stored && t != first)
-            list[count++] = t;
+    uint32_t n = 0;
+    if (only)
+        list[n++] = only, count = starts = 0;
+    for (uint32_t i = 0; i < count; i++) { /* some are gone, or written */
+        if (!(t = told_find (f, f->unwritten[i])) || !t->queued)
+            continue;
+        t->queued = false;
+        list[n++] = t;
+    }
     int rc = svc_begin (svc, &err);
-    for (uint32_t i = 0; i < count && rc == 0; i++)
+    for (uint32_t i = 0; i < n && rc == 0; i++)
         rc = told_store (svc, list[i], &err);
     for (uint32_t i = 0; i < starts && rc == 0; i++)
         rc = store_estimate_started (svc->store, f->began[i].number, f->began[i].at, &err);
     rc = svc_commit (svc, rc, &err);
-    if (rc != 0)
-        return; /* logged; tried again later */
+    if (rc != 0) { /* logged */
+        for (uint32_t i = 0; i < n && !only; i++)
+            list[i]->queued = true;
+        return;
+    }
     f->began_count -= starts;
-    if (f->began_count)
-        memmove (f->began, f->began + starts, f->began_count * sizeof *f->began);
-    for (uint32_t i = 0; i < count; i++)
-        list[i]->stored = true;
-    f->unstored -= count;
+    memmove (f->began, f->began + starts, f->began_count * sizeof *f->began);
+    f->unwritten_count -= count;
+    memmove (f->unwritten, f->unwritten + count, f->unwritten_count * sizeof *f->unwritten);
+    for (uint32_t i = 0; i < n; i++)
+        told_stored (list[i]);
 }
 
 bool record_unwritten (const struct forecast *f)
 {
-    return f->began_count > 0 || f->unstored > 0;
+    return f->began_count > 0 || f->unwritten_count > 0;
 }
 
 /* --- history at the start --------------------------------------------------------------------- */
@@ -236,7 +295,17 @@ static int history_load (struct svc *svc, struct err *err)
 
 int record_open (struct svc *svc, struct err *err)
 {
-    int rc = store_estimate_each (svc->store, row_read, svc->forecast, err);
+    struct forecast *f = svc->forecast;
+    time_us since = svc_now (svc) - RECENT_DAYS * 24 * 3600 * US_PER_S;
+    f->all = recent_of (f, "", KIND_FIRST);
+    int rc = svc_begin (svc, err);
+    if (rc == 0)
+        rc = store_estimate_heal (svc->store, err);
+    rc = svc_commit (svc, rc, err);
+    if (rc == 0)
+        rc = store_estimate_each (svc->store, first_read, f, err);
+    if (rc == 0)
+        rc = store_later_each (svc->store, 0, since, later_read, f, err);
     return rc ? rc : history_load (svc, err);
 }
 
@@ -253,6 +322,18 @@ void forecast_arrived (struct svc *svc, const struct site_job *job)
     estimator_arrived (svc->forecast->estimator, &known, job->rec.submit);
 }
 
+struct later_started {
+    struct forecast *forecast;
+    time_us at;
+};
+
+static void later_score (void *arg, const struct store_later *row)
+{
+    struct later_started *started = arg;
+    struct estimate said = values_in (&row->said, row->draws, row->certain);
+    score (started->forecast, row->kind, &said, row->class_name, row->given, started->at);
+}
+
 void forecast_started (struct svc *svc, const struct site_job *job, time_us now)
 {
     struct forecast *f = svc->forecast;
@@ -266,17 +347,23 @@ void forecast_started (struct svc *svc, const struct site_job *job, time_us now)
         estimator_started (f->estimator, &known, now - job->rec.submit);
     if (!t)
         return;
-    if (t->given) {
-        if (!t->stored)
-            record_write (svc, t);
-        score (f, &t->raw, &t->said, t->class_name, t->given, now);
-        if (f->began_count == f->began_cap) {
-            f->began_cap = f->began_cap ? f->began_cap * 2 : 64;
-            f->began = realloc (f->began, f->began_cap * sizeof *f->began);
-            assert (f->began && "out of memory");
-        }
-        f->began[f->began_count++] = (struct began){job->rec.number, now};
+    if ((t->given && !t->stored) || t->due)
+        record_write (svc, t);
+    if (t->given)
+        score_first (f, t, now);
+    if (t->later) {
+        struct later_started started = {f, now};
+        struct err err = {0};
+        if (store_later_each (svc->store, t->number, 0, later_score, &started, &err) != 0)
+            log_event (svc->log, LOG_LEVEL_WARN, "forecast", "unscored", "job=%llu error=\"%s\"",
+                       (unsigned long long)t->number, err.text);
     }
+    if (f->began_count == f->began_cap) {
+        f->began_cap = f->began_cap ? f->began_cap * 2 : 64;
+        f->began = realloc (f->began, f->began_cap * sizeof *f->began);
+        assert (f->began && "out of memory");
+    }
+    f->began[f->began_count++] = (struct began){job->rec.number, now};
     told_drop (f, t);
 }
 
@@ -321,15 +408,17 @@ void forecast_poll (struct svc *svc)
 
 /* --- the record, for people ------------------------------------------------------------------- */
 
-static Nui__Common__V1__EstimateRecord *record_message (const struct recent *r, const char *name,
-                                                        time_us now, struct arena *arena)
+static Nui__Common__V1__EstimateRecord *record_message (const struct held *held, time_us now,
+                                                        struct arena *arena)
 {
     Nui__Common__V1__EstimateRecord *m = arena_new (arena, Nui__Common__V1__EstimateRecord);
     struct recent_summary s;
-    recent_summarise (r, now, &s);
+    recent_summarise (&held->recent, now, &s);
     nui__common__v1__estimate_record__init (m);
-    m->class_ = arena_strdup (arena, name);
+    m->class_ = arena_strdup (arena, held->key.class_name);
+    m->answers = arena_strdup (arena, held->key.kind);
     m->count = s.count;
+    m->uncertain = s.unsure;
     m->coverage50_ppm = (uint32_t)(s.coverage50 * 1e6);
     m->coverage95_ppm = (uint32_t)(s.coverage95 * 1e6);
     m->median_error_us = (int64_t)(s.median_error_s * 1e6);
@@ -338,9 +427,14 @@ static Nui__Common__V1__EstimateRecord *record_message (const struct recent *r, 
     return m;
 }
 
-static int by_name (struct class_recent *a, struct class_recent *b)
+/* All before the classes; of each the first answers, then the later ones, then the rest. */
+static int by_class (struct held *a, struct held *b)
 {
-    return strcmp (a->name, b->name);
+    static const char *const order[] = {KIND_FIRST, KIND_LATER};
+    int by = strcmp (a->key.class_name, b->key.class_name);
+    for (int i = 0; i < 2 && by == 0; i++)
+        by = (strcmp (b->key.kind, order[i]) == 0) - (strcmp (a->key.kind, order[i]) == 0);
+    return by ? by : strcmp (a->key.kind, b->key.kind);
 }
 
 Nui__Common__V1__EstimateRecord **forecast_records (struct svc *svc, struct arena *arena,
@@ -352,12 +446,10 @@ Nui__Common__V1__EstimateRecord **forecast_records (struct svc *svc, struct aren
     *count_out = 0;
     if (!f)
         return NULL;
-    HASH_SORT (f->classes, by_name);
-    Nui__Common__V1__EstimateRecord **list =
-        arena_array (arena, HASH_COUNT (f->classes) + 1, sizeof *list);
-    list[n++] = record_message (&f->all, "", now, arena);
-    for (struct class_recent *c = f->classes; c; c = c->hh.next)
-        list[n++] = record_message (&c->recent, c->name, now, arena);
+    HASH_SORT (f->held, by_class);
+    Nui__Common__V1__EstimateRecord **list = arena_array (arena, HASH_COUNT (f->held), sizeof *list);
+    for (struct held *h = f->held; h; h = h->hh.next)
+        list[n++] = record_message (h, now, arena);
     *count_out = n;
     return list;
 }

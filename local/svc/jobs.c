@@ -250,8 +250,7 @@ static int query_answer (struct svc *svc, const Nui__Local__V1__QueryRequest *r,
     reply->start_estimate_us = slot.start;
     if (spec->job->n_components == 1) { /* parts of several start when all can */
         struct err why;
-        (void)forecast_ask_shape (svc, spec->cred, spec->reqs, spec->req_count, spec->walltime,
-                                  ESTIMATE_SIMULATION, svc->call_arena, &reply->forecast, &why);
+        (void)forecast_quote (svc, spec, svc->call_arena, &reply->forecast, &why);
     }
     for (uint32_t i = 0; i < slot.allocation.count; i++)
         if (i == 0 || slot.allocation.item[i].node.v != slot.allocation.item[i - 1].node.v)
@@ -343,6 +342,8 @@ int jobs_enter (struct svc *svc, const struct jobs_wish *wish, const struct jobs
         rc = svc_cluster_submit (svc, job, err);
     if (rc == 0)
         rc = admin_restore (svc, job, err);
+    if (rc == 0)
+        rc = forecast_entered (svc, job, spec, err);
     rc = svc_commit (svc, rc, err);
     if (rc != 0) {
         depends_taken_back (svc, rec.number);

@@ -4,6 +4,7 @@
 
 #include "meta/cli/grid.h"
 #include "proto/base/clock.h"
+#include "proto/cli/estimaterecord.h"
 
 static time_us time_or_none (int64_t t)
 {
@@ -370,7 +371,7 @@ static void sites_row (struct table *table, const Nui__Meta__V1__SiteState *s, t
         table_int (table, s->report->jobs_running);
         table_int (table, s->report->jobs_queued);
         const Nui__Common__V1__EstimateRecord *all =
-            s->report->n_records && s->report->records[0]->count ? s->report->records[0] : NULL;
+            s->report->n_records && s->report->records[0]->uncertain ? s->report->records[0] : NULL;
         if (all) {
             table_ppm (table, all->coverage95_ppm);
             table_duration (table, all->median_error_us);
@@ -387,7 +388,9 @@ static void sites_row (struct table *table, const Nui__Meta__V1__SiteState *s, t
 static const struct table_column record_columns[] = {
     {"site", "SITE", TABLE_TEXT, 0},
     {"class", "CLASS", TABLE_TEXT, 0},
-    {"jobs", "JOBS", TABLE_INT, 0},
+    {"answers", "ANSWERS", TABLE_TEXT, 0},
+    {"scored", "SCORED", TABLE_INT, 0},
+    {"uncertain", "UNCERTAIN", TABLE_INT, 0},
     {"coverage_50", "IN50%", TABLE_PPM, 2},
     {"coverage_95", "IN95%", TABLE_PPM, 2},
     {"median_error", "ERROR", TABLE_DURATION, 0},
@@ -402,15 +405,8 @@ static int records_print (struct cli_context *ctx, const Nui__Meta__V1__SitesRep
     for (size_t i = 0; i < answer->n_sites; i++) {
         const Nui__Meta__V1__SiteState *s = answer->sites[i];
         for (size_t k = 0; s->report && k < s->report->n_records; k++) {
-            const Nui__Common__V1__EstimateRecord *r = s->report->records[k];
             table_text (t, s->name);
-            table_text (t, *r->class_ ? r->class_ : "[ALL]");
-            table_int (t, r->count);
-            table_ppm (t, r->coverage50_ppm);
-            table_ppm (t, r->coverage95_ppm);
-            table_duration (t, r->median_error_us);
-            table_ppm (t, r->bias_us);
-            table_bool (t, r->earned);
+            estimate_record_cells (t, s->report->records[k]);
             table_end_row (t);
         }
     }

@@ -457,6 +457,14 @@ time_us choose_report_start (const struct choose_estimate *table, uint32_t count
     return best;
 }
 
+struct choose_record choose_record_of (const struct choose_record *all,
+                                       const struct choose_record *of_class)
+{
+    if (of_class && of_class->count >= CHOOSE_RECORD_ENOUGH)
+        return *of_class;
+    return all ? *all : (struct choose_record){0};
+}
+
 time_us choose_expected (time_us median, time_us promised, time_us now,
                          const struct choose_record *record)
 {

@@ -95,11 +95,16 @@ struct choose_candidate {
  * trust; between that and what limits promise (`promised`) while it has not, by how well it held:
  * half way without any record. coverage_ppm: of the 95 % intervals. 0 median: `promised`. */
 struct choose_record {
-    uint32_t count;
+    uint32_t count; /* of answers that were not certain, as are the others */
     uint32_t coverage_ppm;
     duration_us bias; /* above 0: jobs start earlier than said */
     bool earned;
 };
+/* Of a site's records of all jobs and of the job's class, what goes for the job: its class's where that has
+ * CHOOSE_RECORD_ENOUGH or more. Either may be NULL; both: an empty record. */
+enum { CHOOSE_RECORD_ENOUGH = 40 };
+struct choose_record choose_record_of (const struct choose_record *all,
+                                       const struct choose_record *of_class);
 time_us choose_expected (time_us median, time_us promised, time_us now,
                          const struct choose_record *record);
 

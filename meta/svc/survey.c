@@ -401,19 +401,30 @@ time_us survey_start_of (const struct survey_offer *offer, time_us not_before)
     return offer->start_estimate > not_before ? offer->start_estimate : not_before;
 }
 
+/* How first answers held, of such jobs. */
+static struct choose_record record_of (const SiteReport *report, const char *class_name)
+{
+    struct choose_record record[2], *all = NULL, *of_class = NULL;
+    for (size_t i = 0; report && i < report->n_records; i++) {
+        const Nui__Common__V1__EstimateRecord *r = report->records[i];
+        bool of_all = !*r->class_;
+        if (strcmp (r->answers, "first") != 0 || (!of_all && strcmp (r->class_, class_name) != 0))
+            continue;
+        record[of_all] = (struct choose_record){r->uncertain, r->coverage95_ppm, r->bias_us, r->earned};
+        *(of_all ? &all : &of_class) = &record[of_all];
+    }
+    return choose_record_of (all, of_class);
+}
+
 time_us survey_expected_of (const struct survey *survey, const struct survey_offer *offer,
                             time_us not_before)
 {
     const SiteReport *report = survey->metad->site[offer->site]->report;
-    struct choose_record record = {0};
     time_us promised = survey_start_of (offer, not_before);
     if (!offer->forecast || !offer->forecast->median_us)
         return promised;
-    for (size_t i = 0; report && i < report->n_records; i++) {
-        const Nui__Common__V1__EstimateRecord *r = report->records[i];
-        if (!*r->class_)
-            record = (struct choose_record){r->count, r->coverage95_ppm, r->bias_us, r->earned};
-    }
+    struct choose_record record =
+        record_of (report, survey->job->components[offer->part]->class_);
     time_us expected = choose_expected (offer->forecast->median_us, promised,
                                         offer->forecast->made_us, &record);
     return expected > not_before ? expected : not_before;

@@ -137,7 +137,7 @@ OUTPUTS = (
     ("diagnose -S", fields("time:t mode:s started_time:t iteration:i last_iteration_time:t? jobs:i statdir:s "
                            "trace_jobs:i")),
     ("diagnose -t", [fields("partition:s resource:s configured:i up:i dedicated:i")]),
-    ("diagnose -e", [fields("class:s jobs:i coverage_50:n coverage_95:n median_error:d bias_s:n earned:b")]),
+    ("diagnose -e", [fields("class:s answers:s scored:i uncertain:i coverage_50:n? coverage_95:n? median_error:d? bias_s:n? earned:b")]),
     ("mjobctl -s 1001", [fields(CHANGE)]),
     ("mjobctl -r 1001", [fields(CHANGE)]),
     ("mjobctl -c 1005", [fields("job_id:s cancelled:b")]),

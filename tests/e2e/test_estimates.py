@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Start-time estimates of a site that works: what waiting jobs are told, kept up to date, scored when
-they start, and remembered over a kill -9."""
+"""Start-time estimates of a site that works: what waiting jobs are told, first and later and on demand,
+each answer written before it is seen, scored when they start, and remembered over a kill -9."""
 import os
 import sqlite3
 import sys
@@ -41,14 +41,15 @@ class Estimates(SiteCase):
         return self.state_of(site, job, "Completed")
 
     def record(self, site):
-        return {r["class"]: r for r in self.data(site, "diagnose", "-e")}
+        return {r["answers"]: r for r in self.data(site, "diagnose", "-e") if r["class"] == "[ALL]"}
 
     def test_life(self):
         site = self.site()
         site.write(f"JOBDIR {self.state}/jobs\nPORTRANGE 20200-20299\nADMIN1 root\nNODECFG[n1] PROCS=2\n"
                    "RMPOLLINTERVAL 1\n")
         site.start()
-        self.assertEqual(self.record(site)["[ALL]"]["jobs"], 0)
+        self.assertEqual(set(self.record(site)), {"first"})
+        self.assertEqual(self.record(site)["first"]["scored"], 0)
 
         # nobody ahead: certain, by every method that looks at the present
         said = {f["method"]: f for f in
@@ -90,28 +91,65 @@ class Estimates(SiteCase):
         self.assertIn("Earliest start in", table)
         self.assertIn("simulation", table)
 
-        # what it was told is durable: killed and started again, it is scored when it starts
-        wait_for("the answer to be on disk", lambda: self.told(site) == 1, 60, site.log)
+        # an answer is on disk before it is seen, the first as well as one by another method
+        third = self.submit(site, 1, "1:00:00")
+        said = self.data(site, "showstart", "-e", "sim", third)[0]
+        told = moment(said["median"])
+        limits = moment(self.data(site, "showstart", "-e", "limits", third)[0]["median"])
+        rows = self.rows(site, third)
+        self.assertEqual([k for k, *_ in rows], ["first", "limits"])
+        self.assertAlmostEqual(rows[0][1], told, delta=61)
+        self.assertAlmostEqual(rows[1][1], limits, delta=1)
+        self.data(site, "showstart", "-e", "limits", third) # the same again is no other answer
+        self.assertEqual(len(self.rows(site, third)), 2, self.rows(site, third))
+
+        # the one ahead goes: another answer, with what moved it
+        self.ok(site, "canceljob", second)
+        wait_for("the answer to move", lambda: len(self.rows(site, third)) > 2, 60, site.log)
+        kind, moved, cause = self.rows(site, third)[2]
+        self.assertEqual(kind, "later")
+        self.assertLess(moved, told - 60)
+        self.assertRegex(cause, "^earlier by .*: .*1 left the queue")
+
+        # killed and started again, it is told the same; when it starts all of them are scored
         site.process.kill()
         site.start()
+        kept = self.rows(site, third)
+        self.assertEqual([k for k, *_ in kept[:3]], ["first", "limits", "later"])
         self.ok(site, "canceljob", first)
-        wait_for(f"{second} to end", lambda: self.ended(site, second), 120, site.log)
-        wait_for("the score", lambda: self.record(site)["[ALL]"]["jobs"] == 1, 60, site.log)
-        wait_for("the start to be on disk", lambda: self.told(site, started=True) == 1, 60, site.log)
-        self.assertFalse(self.record(site)["[ALL]"]["earned"]) # one is no record
+        wait_for(f"{third} to end", lambda: self.ended(site, third), 120, site.log)
+        wait_for("the score", lambda: self.record(site)["first"]["scored"] == 1, 60, site.log)
+        later = len([k for k, *_ in self.rows(site, third) if k == "later"])
+        record = self.record(site)
+        self.assertEqual((record["limits"]["scored"], record["later"]["scored"]), (1, later))
+        self.assertFalse(record["first"]["earned"]) # one is no record
+        self.assertEqual((record["limits"]["coverage_95"], record["limits"]["uncertain"]), (1, 1))
+        self.assertGreater(record["limits"]["bias_s"], 3600)
+        wait_for("the starts to be on disk", lambda: not self.unstarted(site, third), 60, site.log)
 
         # and the record outlives it too
         site.process.kill()
         site.start()
-        self.assertEqual(self.record(site)["[ALL]"]["jobs"], 1)
+        self.assertEqual(self.record(site), record)
         self.assertIn("ended jobs known: ", self.ok(site, "diagnose", "-e"))
 
         self.refused(site, "showstart", "-e", "tarot", "1@1:00", code=2, says="one of all")
 
-    def told(self, site, started=False):
+    def query(self, site, sql, *args):
         with sqlite3.connect(f"file:{site.dir}/local.db?mode=ro", uri=True) as db:
-            return db.execute("SELECT count(*) FROM estimate WHERE (started_us > 0) = ?",
-                              (started,)).fetchone()[0]
+            return db.execute(sql, args).fetchall()
+
+    def rows(self, site, job):
+        """What a job was told: the kind of answer, the median as a moment, what had moved it."""
+        number = int(job.rsplit(".", 1)[1])
+        return self.query(site, "SELECT 'first', (given_us + median) / 1e6, '' FROM estimate WHERE"
+                          " number = ?1 UNION ALL SELECT * FROM (SELECT kind, (given_us + median) / 1e6,"
+                          " cause FROM estimate_later WHERE number = ?1 ORDER BY sequence)", number)
+
+    def unstarted(self, site, job):
+        number = int(job.rsplit(".", 1)[1])
+        return self.query(site, "SELECT 1 FROM estimate WHERE number = ?1 AND started_us = 0 UNION ALL"
+                          " SELECT 1 FROM estimate_later WHERE number = ?1 AND started_us = 0", number)
 
 
 if __name__ == "__main__":

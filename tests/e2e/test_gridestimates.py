@@ -32,15 +32,18 @@ def us(seconds):
 class Estimates(GridCase):
     sites = {"alpha": (1, 2), "beta": (1, 2)}
 
-    def record_write(self, site, waits, classes):
-        """Sixty jobs of the last weeks that were told an hour, 40 minutes to two hours."""
+    def record_write(self, site, *blocks):
+        """Jobs of the last weeks that were told an hour, 40 minutes to two hours: how many, how long
+        they waited, of which class."""
         with sqlite3.connect(self.grid.layout.state / site / "local.db") as db:
-            for i in range(60):
-                given = us(time.time() - 2 * WEEK + i * HOUR)
-                told = [us(h * HOUR) for h in (1, .9, 1.1, .67, 2)]
-                db.execute("INSERT INTO estimate VALUES (?,?,?,?,40,0,?,?,?,?,?,?,?,?,?,?)",
-                           (100000 + i, given, given + us(waits * HOUR), classes[i % len(classes)],
-                            *told, *told))
+            number = 100000
+            for count, waited, class_name in blocks:
+                for i in range(count):
+                    given = us(time.time() - 2 * WEEK + i * 600)
+                    told = [us(h * HOUR) for h in (1, .9, 1.1, .67, 2)]
+                    db.execute("INSERT INTO estimate VALUES (?,?,?,?,40,0,?,?,?,?,?,?,?,?,?,?)",
+                               (number, given, given + us(waited * HOUR), class_name, *told, *told))
+                    number += 1
 
     def history_write(self, site):
         """What has ended here ran for ten minutes."""
@@ -61,7 +64,9 @@ class Estimates(GridCase):
         return self.grid.submit("alice", "-A", "phys", "-n", 2, "-t", limit, *args, script)
 
     def records(self):
-        return {(r["site"], r["class"]): r for r in self.grid.json("alice", "sites", "-e")}
+        """What jobs were told first."""
+        return {(r["site"], r["class"]): r for r in self.grid.json("alice", "sites", "-e")
+                if r["answers"] == "first"}
 
     def test_from_the_record_to_the_start(self):
         # nothing was scored yet: no columns are made up
@@ -69,33 +74,40 @@ class Estimates(GridCase):
             self.assertEqual((row["state"], row["nodes_total"], row["procs_total"]), ("Up", 1, 2))
             self.assertIsNone(row["estimate_coverage_95"])
             self.assertIsNone(row["estimate_median_error"])
-        self.assertEqual({k: r["jobs"] for k, r in self.records().items()},
+        self.assertEqual({k: r["scored"] for k, r in self.records().items()},
                          {("alpha", "[ALL]"): 0, ("beta", "[ALL]"): 0})
 
         # a history: jobs that ask for an hour and need ten minutes
         for ident in [self.submit(0, HOUR, "--site", site) for site in ("alpha", "beta")]:
             self.wait_state(ident, ("Completed",))
+        # what the metascheduler was told before it sent them is their answer: at once, which is certain
+        wait_for("the answers to be scored", lambda: all(
+            r["scored"] == 1 for r in self.records().values()), 60, self.grid.layout.log)
+        for row in self.records().values():
+            self.assertEqual((row["uncertain"], row["coverage_95"]), (0, None))
 
-        # alpha is always hours late; beta holds what it says, half an hour early in one class
-        for site, waits, classes in (("alpha", 9, [""]), ("beta", 1, ["", "short"])):
+        # alpha is always hours late; beta holds what it says, but for one class
+        for site, blocks in (("alpha", [(60, 9, "")]), ("beta", [(400, 1, ""), (40, 9, "short")])):
             self.grid.daemons[site].kill()
-            self.record_write(site, waits, classes)
+            self.record_write(site, *blocks)
             self.history_write(site)
             self.grid.daemons[site].start()
         wait_for("both records to be reported",
-                 lambda: all(self.records().get((s, "[ALL]"), {"jobs": 0})["jobs"] >= 60
+                 lambda: all(self.records().get((s, "[ALL]"), {"scored": 0})["scored"] >= 60
                              for s in ("alpha", "beta")), 60, self.grid.layout.log)
         records = self.records()
         self.assertEqual(set(records), {("alpha", "[ALL]"), ("beta", "[ALL]"), ("beta", "short")})
         late, good = records["alpha", "[ALL]"], records["beta", "[ALL]"]
         self.assertEqual((late["coverage_95"], late["coverage_50"], late["earned"]), (0, 0, False))
         self.assertEqual((seconds(late["median_error"]), late["bias_s"]), (8 * HOUR, -8 * HOUR))
-        self.assertEqual((good["coverage_95"], good["coverage_50"], good["earned"]), (1, 1, True))
+        self.assertAlmostEqual(good["coverage_95"], 400 / 440, delta=1e-6)
+        self.assertEqual((good["coverage_50"], good["earned"]), (good["coverage_95"], True))
         self.assertEqual((seconds(good["median_error"]), good["bias_s"]), (0, 0))
-        self.assertEqual(records["beta", "short"]["jobs"], 30)
+        short = records["beta", "short"]
+        self.assertEqual((short["scored"], short["uncertain"], short["coverage_95"]), (40, 40, 0))
         rows = {r["site"]: r for r in self.grid.json("alice", "sites")}
         self.assertEqual((rows["alpha"]["estimate_coverage_95"], rows["beta"]["estimate_coverage_95"]),
-                         (0, 1))
+                         (0, good["coverage_95"]))
         self.assertEqual(seconds(rows["alpha"]["estimate_median_error"]), 8 * HOUR)
 
         # both are full for an hour by limits, for minutes by what is known of such jobs
@@ -117,6 +129,10 @@ class Estimates(GridCase):
                                delta=60)
         self.assertIn(by_site["beta"]["confidence"], ("high", "fair"))
         self.assertIsNone(by_site["alpha"]["confidence"])  # a word must be earned
+
+        # nor is beta in the class that it is always late with
+        short = self.estimate("-n", 2, "-t", HOUR, "--class", "short")[0]["beta"]
+        self.assertAlmostEqual(moment(short["start"]), moment(short["latest"]), delta=60)
 
         # so that is where a job goes that may go anywhere
         first = self.submit(1, 4 * HOUR)
@@ -153,6 +169,18 @@ class Estimates(GridCase):
                         self.grid.layout.log)
         self.assertIsNone(held["expected_median"])
         self.assertIn("not before its release", held["expected_without"])
+
+        # it starts: both its answers are scored, and the grid sees that
+        before = self.records()["beta", "[ALL]"]["scored"]
+        for ident in (both, third, running["beta"]):
+            self.nui("alice", "cancel", ident)
+        self.wait_state(second, ("Completed",))
+        wait_for("the scores to be reported",
+                 lambda: self.records()["beta", "[ALL]"]["scored"] > before, 60, self.grid.layout.log)
+        later = {(r["site"], r["class"]): r for r in self.grid.json("alice", "sites", "-e")
+                 if r["answers"] == "later"}
+        self.assertEqual(set(later), {("beta", "[ALL]")})
+        self.assertGreater(later["beta", "[ALL]"]["scored"], 0)
 
     def told(self, ident):
         job = self.job(ident)

@@ -369,6 +369,9 @@ static void estimates_and_their_starts (void **state)
     assert_int_equal (store_estimate_started (f->store, 77, 700, &err), 0);
     assert_int_equal (local_store_commit (f->store, &err), 0);
     reopen (f);
+    assert_int_equal (local_store_begin (f->store, &err), 0);
+    assert_int_equal (store_estimate_heal (f->store, &err), 0);
+    assert_int_equal (local_store_commit (f->store, &err), 0);
     struct told t = told_read (f);
     assert_int_equal (t.count, 4);
     assert_int_equal (t.number[0], 3); /* by start; those without one last */
@@ -390,11 +393,87 @@ static void estimates_and_their_starts (void **state)
     assert_int_equal (t.number[1], 4);
 }
 
+struct later {
+    char line[16][64];
+    uint32_t count;
+};
+
+static void later_take (void *arg, const struct store_later *e)
+{
+    struct later *l = arg;
+    snprintf (l->line[l->count++], sizeof *l->line, "%d %s %s %d %d %d %d %d %s", (int)e->number,
+              e->kind, e->class_name, (int)e->given, (int)e->started, (int)e->said.median,
+              (int)e->said.high95, e->certain, e->cause);
+}
+
+static struct later later_read (struct fixture *f, uint64_t number, time_us since)
+{
+    struct later l = {0};
+    struct err err = {0};
+    if (store_later_each (f->store, number, since, later_take, &l, &err) != 0)
+        fail_msg ("%s", err.text);
+    return l;
+}
+
+static void later_answers (void **state)
+{
+    struct fixture *f = *state;
+    struct err err = {0};
+    struct store_later e = {.kind = "later", .class_name = "batch", .cause = "2 ended", .draws = 9,
+                            .said = {50, 40, 60, 30, 70}};
+    struct store_job job = sample (3);
+    job.start = 600; /* its answers do not know it */
+    job.state = STORE_JOB_RUNNING;
+    put (f, &job, NULL);
+    store_job_free (&job);
+    job = sample (4);
+    job.start = 0;
+    put (f, &job, NULL);
+    store_job_free (&job);
+    assert_int_equal (local_store_begin (f->store, &err), 0);
+    for (int i = 0; i < 8; i++) { /* of jobs 1 to 4, by turns */
+        e.number = (uint64_t)(i % 4 + 1);
+        e.given = 100 + i;
+        e.certain = i == 4;
+        e.kind = i == 7 ? "limits" : "later";
+        assert_int_equal (store_later_add (f->store, &e, &err), 0);
+    }
+    assert_int_equal (store_estimate_started (f->store, 1, 700, &err), 0);
+    assert_int_equal (store_estimate_heal (f->store, &err), 0);
+    assert_int_equal (local_store_commit (f->store, &err), 0);
+    reopen (f);
+    struct later l = later_read (f, 0, 0); /* those that wait, then by start; as given */
+    static const char *const all[] = {
+        "2 later batch 101 0 50 70 0 2 ended",   "4 later batch 103 0 50 70 0 2 ended",
+        "2 later batch 105 0 50 70 0 2 ended",   "4 limits batch 107 0 50 70 0 2 ended",
+        "3 later batch 102 600 50 70 0 2 ended", "3 later batch 106 600 50 70 0 2 ended",
+        "1 later batch 100 700 50 70 0 2 ended", "1 later batch 104 700 50 70 1 2 ended"};
+    assert_int_equal (l.count, 8);
+    for (int i = 0; i < 8; i++)
+        assert_string_equal (l.line[i], all[i]);
+    assert_int_equal (later_read (f, 0, 600).count, 6);
+    l = later_read (f, 3, 0);
+    assert_int_equal (l.count, 2);
+    assert_string_equal (l.line[1], all[5]);
+    /* 2 has gone without a start, and what was given too long ago goes */
+    assert_int_equal (local_store_begin (f->store, &err), 0);
+    assert_int_equal (store_estimate_purge (f->store, 103, &err), 0);
+    assert_int_equal (local_store_commit (f->store, &err), 0);
+    l = later_read (f, 0, 0);
+    assert_int_equal (l.count, 4);
+    for (int i = 0; i < 4; i++)
+        assert_string_equal (l.line[i], all[2 * i + 1]);
+    assert_int_equal (local_store_begin (f->store, &err), 0);
+    assert_int_equal (store_estimate_purge (f->store, 200, &err), 0);
+    assert_int_equal (local_store_commit (f->store, &err), 0);
+    assert_int_equal (later_read (f, 0, 0).count, 0);
+}
+
 int main (void)
 {
 #define T(name) cmocka_unit_test_setup_teardown (name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T (estimates_and_their_starts),
+        T (estimates_and_their_starts), T (later_answers),
         T (job_round_trip),       T (live_jobs_and_finding), T (part_round_trip),
         T (outbox_is_contiguous), T (holds_wanted_and_not),  T (kill_in_the_middle),
     };

@@ -381,6 +381,18 @@ static void expected_by_record (void **state)
     assert_int_equal (choose_expected (200, 0, 0, &none), 200);
 }
 
+static void record_of_the_class (void **state)
+{
+    struct choose_record all = {1000, 960000, 50, true}, few = {39, 100000, 0, false},
+                         enough = {40, 100000, 0, false};
+    (void)state;
+    assert_int_equal (choose_record_of (&all, NULL).count, 1000);
+    assert_int_equal (choose_record_of (&all, &few).count, 1000);
+    assert_int_equal (choose_record_of (&all, &enough).count, 40);
+    assert_int_equal (choose_record_of (NULL, &few).count, 0);
+    assert_int_equal (choose_record_of (NULL, NULL).count, 0);
+}
+
 static void test_moves (void **state)
 {
     (void)state;
@@ -422,6 +434,7 @@ int main (void)
         cmocka_unit_test (single_by_completion_then_price),
         cmocka_unit_test (report_cells),
         cmocka_unit_test (expected_by_record),
+        cmocka_unit_test (record_of_the_class),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }
