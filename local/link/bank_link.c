@@ -149,6 +149,7 @@ static void on_hold_done (void *arg, const struct rpc_result *result)
         answer.hold_id = reply->hold_id;
         answer.amount = reply->amount_micro;
         answer.account = reply->account;
+        answer.qos = reply->qos;
         answer.expires = reply->expires_us;
     } else {
         answer.code = reply->reason && *reply->reason->code ? reply->reason->code : "BankFailure";

@@ -28,6 +28,7 @@ struct bank_answer {
     const char *hold_id;
     credit_micro amount;
     const char *account;
+    const char *qos; /* that it pays for; "": the job's own */
     time_us expires;
     const char *code; /* why not */
     const char *text;

@@ -564,6 +564,8 @@ static int yes_write (struct site_part *part, const struct bank_answer *answer, 
     if (rc == 0)
         rc = local_store_hold_delete (svc->store, answer->key, err);
     if (rc == 0)
+        rc = payqos_take (svc, job, answer->qos, err);
+    if (rc == 0)
         rc = local_store_part_put (svc->store, &part->rec, err);
     if (rc == 0)
         rc = svc_job_write (svc, job, false, NULL, 0, err);
@@ -583,7 +585,7 @@ void coalloc_on_answer (struct svc *svc, struct site_part *part, const struct ba
         snprintf (text, sizeof text, "BankFailure: %.380s", answer->text);
         int rc = svc_begin (svc, &err);
         if (rc == 0)
-            rc = local_store_hold_delete (svc->store, answer->key, &err);
+            rc = life_answer_over (svc, answer, &err);
         if (svc_commit (svc, rc, &err) != 0)
             daemon_stop (svc->daemon, &err);
         else

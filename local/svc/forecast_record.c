@@ -207,9 +207,11 @@ void record_write (struct svc *svc, struct told *only)
         return;
     }
     f->began_count -= starts;
-    memmove (f->began, f->began + starts, f->began_count * sizeof *f->began);
+    if (f->began_count)
+        memmove (f->began, f->began + starts, f->began_count * sizeof *f->began);
     f->unwritten_count -= count;
-    memmove (f->unwritten, f->unwritten + count, f->unwritten_count * sizeof *f->unwritten);
+    if (f->unwritten_count)
+        memmove (f->unwritten, f->unwritten + count, f->unwritten_count * sizeof *f->unwritten);
     for (uint32_t i = 0; i < n; i++)
         told_stored (list[i]);
 }

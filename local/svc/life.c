@@ -355,7 +355,10 @@ static void requeue (struct svc *svc, struct site_job *job, time_us until, struc
     job->rec.deferred_until = until;
     job->rec.start = 0;
     job->rec.backfilled = false;
+    bool other_qos = job->payqos;
     int rc = svc_begin (svc, &err);
+    if (rc == 0)
+        rc = payqos_drop (svc, job, &err);
     if (rc == 0)
         rc = deferral_write (svc, job, deferral, &err);
     if (rc == 0)
@@ -372,7 +375,8 @@ static void requeue (struct svc *svc, struct site_job *job, time_us until, struc
     bank_link_poke (svc->bank);
     stats_settle (svc);
     if (cluster_job_requeue (svc->cluster, (struct job_id){job->rec.number},
-                             job->rec.deferred_until, svc_now (svc), &err) != 0)
+                             job->rec.deferred_until, svc_now (svc), &err) != 0 ||
+        (other_qos && svc_cluster_modify (svc, job, &err) != 0))
         log_event (svc->log, LOG_LEVEL_ERROR, "svc", "core_disagrees", "error=\"%s\"", err.text);
     if (deferral.batch_hold)
         deferral_apply (svc, job, deferral);
@@ -575,15 +579,21 @@ void life_launch_unpaid (struct svc *svc, struct site_job *job)
 
 /* --- the bank's answers ------------------------------------------------------------------- */
 
+int life_answer_over (struct svc *svc, const struct bank_answer *answer, struct err *err)
+{
+    int rc = 0;
+    if (answer->hold_id)
+        rc = release_put (svc, answer->hold_id, answer->text ? answer->text : "no longer wanted", err);
+    return rc ? rc : local_store_hold_delete (svc->store, answer->key, err);
+}
+
 /* Nobody waits for it any more. */
 static void answer_unwanted (struct svc *svc, const struct bank_answer *answer)
 {
     struct err err = {0};
     int rc = svc_begin (svc, &err);
-    if (rc == 0 && answer->outcome == BANK_GRANTED)
-        rc = release_put (svc, answer->hold_id, "no longer wanted", &err);
     if (rc == 0)
-        rc = local_store_hold_delete (svc->store, answer->key, &err);
+        rc = life_answer_over (svc, answer, &err);
     svc_commit (svc, rc, &err);
     bank_link_poke (svc->bank);
 }
@@ -629,8 +639,11 @@ static void ordinary_granted (struct svc *svc, struct site_job *job,
     }
     svc_reason (job, "Launching", "the bank holds the credits; the job is being launched");
     int rc = svc_begin (svc, &err);
+    bool starting = job->rec.state == STORE_JOB_STARTING; /* else someone started it without us */
     if (rc == 0)
         rc = local_store_hold_delete (svc->store, answer->key, &err);
+    if (rc == 0 && starting)
+        rc = payqos_take (svc, job, answer->qos, &err);
     if (rc == 0)
         rc = svc_job_write (svc, job, false, NULL, 0, &err);
     rc = svc_commit (svc, rc, &err);
@@ -638,8 +651,10 @@ static void ordinary_granted (struct svc *svc, struct site_job *job,
         daemon_stop (svc->daemon, &err);
         return;
     }
-    if (job->rec.state == STORE_JOB_STARTING) /* else someone started it without us */
-        life_launch_unpaid (svc, job);
+    if (!starting)
+        return;
+    payqos_core (svc, job);
+    life_launch_unpaid (svc, job);
 }
 
 static void ordinary_refused (struct svc *svc, struct site_job *job,
@@ -657,7 +672,7 @@ static void ordinary_refused (struct svc *svc, struct site_job *job,
     job->rec.hold_asked = false;
     int rc = svc_begin (svc, &err);
     if (rc == 0)
-        rc = local_store_hold_delete (svc->store, answer->key, &err);
+        rc = life_answer_over (svc, answer, &err);
     if (svc_commit (svc, rc, &err) != 0) {
         daemon_stop (svc->daemon, &err);
         return;
@@ -680,12 +695,14 @@ static void ordinary_unreachable (struct svc *svc, struct site_job *job,
     svc_commit (svc, rc, &err);
 }
 
-void life_on_answer (void *arg, const struct bank_answer *answer)
+void life_on_answer (void *arg, const struct bank_answer *given)
 {
     struct svc *svc = arg;
-    struct site_job *job = svc_job (svc, answer->job);
+    struct site_job *job = svc_job (svc, given->job);
+    struct bank_answer seen = *given, *answer = &seen;
     struct err err = {0};
     bool wanted = false;
+    char why[200];
     notify_bank (svc, answer->outcome != BANK_UNREACHABLE);
     if (local_store_hold_wanted (svc->store, answer->key, &wanted, &err) != 0) {
         daemon_stop (svc->daemon, &err);
@@ -693,6 +710,12 @@ void life_on_answer (void *arg, const struct bank_answer *answer)
     }
     wanted = wanted && job && job->rec.hold_asked &&
              memcmp (job->rec.hold_key, answer->key, sizeof job->rec.hold_key) == 0;
+    if (wanted && answer->outcome == BANK_GRANTED && *answer->qos &&
+        payqos_refused (svc, job, answer, why, sizeof why)) {
+        seen.outcome = BANK_REFUSED;
+        seen.code = defer_reason_name (DEFER_QOS_ACCESS);
+        seen.text = why;
+    }
     if (!wanted) {
         if (answer->outcome != BANK_UNREACHABLE)
             answer_unwanted (svc, answer);
@@ -802,6 +825,7 @@ static void end_preempted (struct svc *svc, struct site_job *job, const struct r
 {
     struct err err = {0};
     char id[SITE_ID_MAX];
+    bool other_qos = job->payqos;
     usage_final (svc, job, status);
     int rc = svc_begin (svc, &err);
     job->rec.start = status->start;
@@ -822,6 +846,8 @@ static void end_preempted (struct svc *svc, struct site_job *job, const struct r
     *job->rec.hold_id = 0;
     job->rec.amount = 0;
     if (rc == 0)
+        rc = payqos_drop (svc, job, &err);
+    if (rc == 0)
         rc = svc_job_write (svc, job, true, NULL, 0, &err);
     if (svc_commit (svc, rc, &err) != 0) { /* found again after a restart, as in end_started */
         daemon_stop (svc->daemon, &err);
@@ -833,7 +859,8 @@ static void end_preempted (struct svc *svc, struct site_job *job, const struct r
     native_bind_again (svc, job);
     stats_settle (svc);
     if (cluster_job_preempt (svc->cluster, (struct job_id){job->rec.number}, svc_now (svc),
-                             &err) != 0)
+                             &err) != 0 ||
+        (other_qos && svc_cluster_modify (svc, job, &err) != 0))
         log_event (svc->log, LOG_LEVEL_ERROR, "svc", "core_disagrees", "error=\"%s\"", err.text);
     output_job_changed (svc, job->rec.number);
     pass_wake (svc);

@@ -285,14 +285,20 @@ int svc_job_write (struct svc *svc, struct site_job *job, bool tell, const void 
 /* --- jobs and parts ----------------------------------------------------------------------- */
 
 /* As its QoS is now. */
-static uint32_t attrs_by_qos (const struct svc *svc, const struct jobspec *spec)
+static uint32_t attrs_by_qos (const struct svc *svc, const struct site_job *job)
 {
-    const struct policy_qos *qos = policy_qos (svc->settings->policy, spec->cred[CRED_QOS]);
+    const struct policy_qos *qos = policy_qos (svc->settings->policy, job->cred[CRED_QOS]);
     uint32_t flags = qos ? qos->flags : 0;
     bool evicts = flags & (QOS_PREEMPTOR | QOS_RESTARTPREEMPT);
-    bool yields = (flags & QOS_PREEMPTEE) || (spec->core_flags & JOB_PREEMPTEE);
+    bool yields = (flags & QOS_PREEMPTEE) || (job->core_flags & JOB_PREEMPTEE);
     return (evicts ? JOBATTR_PREEMPTOR : 0) | (yields ? JOBATTR_PREEMPTEE : 0) |
-           (spec->core_flags & JOB_NORESTART ? 0 : JOBATTR_RESTARTABLE);
+           (job->core_flags & JOB_NORESTART ? 0 : JOBATTR_RESTARTABLE);
+}
+
+void svc_job_qos_set (struct svc *svc, struct site_job *job, uint32_t qos)
+{
+    job->cred[CRED_QOS] = qos;
+    job->attrs = attrs_by_qos (svc, job);
 }
 
 struct site_job *svc_job_add (struct svc *svc, const struct store_job *rec,
@@ -314,7 +320,7 @@ struct site_job *svc_job_add (struct svc *svc, const struct store_job *rec,
     job->licence_count = spec->licence_count;
     job->not_before = spec->job->not_before_us ? spec->job->not_before_us : TIME_US_NONE;
     job->core_flags = spec->core_flags;
-    job->attrs = attrs_by_qos (svc, spec);
+    job->attrs = attrs_by_qos (svc, job);
     job->deadline = spec->job->deadline_us;
     HASH_ADD (hh, svc->jobs, rec.number, sizeof job->rec.number, job);
     ports_mark (svc, job->rec.port, true);
@@ -488,11 +494,14 @@ int svc_job_recover (void *arg, struct store_job *rec, struct err *err)
     struct site_job *job = svc_job_add (svc, rec, &spec);
     jobspec_free (&spec);
     rc = native_restore (svc, job, err);
-    if (rc != 0 || rec->part)
-        return rc; /* a part: with its part */
-    rc = depends_load (svc, job, err);
+    if (rc == 0 && rec->part) /* more with its part */
+        return payqos_restore (svc, job, err);
+    if (rc == 0)
+        rc = depends_load (svc, job, err);
     if (rc == 0)
         rc = admin_sets_restore (svc, job, err);
+    if (rc == 0)
+        rc = payqos_restore (svc, job, err);
     if (rc == 0)
         rc = svc_cluster_submit (svc, job, err);
     if (rc == 0 && job->rec.state == STORE_JOB_QUEUED)

@@ -92,6 +92,8 @@ struct site_job {
     time_us suspended_since;
     time_us taken;                    /* when the resource manager told of it; 0: before a restart */
     int64_t memory_used_mb;           /* by its processes, as last measured */
+    bool payqos;                      /* it runs with another QoS than own_qos: payqos.c */
+    uint32_t own_qos;
     bool batch_pushed;                /* a batch hold of ours stands there as an administrator's */
     UT_hash_handle hh;      /* by rec.number */
 };
@@ -274,6 +276,8 @@ const char *node_address (struct svc *svc, const char *node_name);
 int svc_cluster_submit (struct svc *svc, struct site_job *job, struct err *err);
 /* What the job needs has changed while it waits. */
 int svc_cluster_modify (struct svc *svc, struct site_job *job, struct err *err);
+/* And what it may do by it; the core does not hear of it. */
+void svc_job_qos_set (struct svc *svc, struct site_job *job, uint32_t qos);
 /* A job, and one that is only asked about, as the ACLs of reservations see them. */
 struct who svc_who (struct svc *svc, const struct site_job *job);
 /* The reservation that a job has to run in: what it asks for, else what its QoS says (USERESERVED). */
@@ -296,6 +300,8 @@ int pass_start (struct svc *svc, struct site_job *job, const struct allocation *
  * (to be freed) after the commit. */
 int life_hold_prepare (struct svc *svc, struct site_job *job, time_us expected_start,
                        struct store_hold *out, struct err *err);
+/* In a transaction: the answer comes to nothing, and what it granted goes back. */
+int life_answer_over (struct svc *svc, const struct bank_answer *answer, struct err *err);
 void life_on_answer (void *arg, const struct bank_answer *answer);
 void life_on_rm_event (void *arg, const struct rm_event *event);
 /* Running parts that could not take their nodes at their start take them now. */
@@ -442,6 +448,19 @@ int jobs_estimate (struct svc *svc, const struct jobspec *spec, time_us now, str
                    struct err *err);
 /* Fails with the status for err, logged when it is about trust. */
 void jobs_refuse (struct svc *svc, struct rpccall *call, const struct err *err);
+
+/* --- payqos.c ----------------------------------------------------------------------------- */
+
+/* A hold was granted on an account that pays with another QoS: may the job have that here? */
+bool payqos_refused (struct svc *svc, const struct site_job *job, const struct bank_answer *answer,
+                     char *why, size_t cap);
+/* In a transaction. qos "": its own, nothing happens. */
+int payqos_take (struct svc *svc, struct site_job *job, const char *qos, struct err *err);
+/* In a transaction: it waits again, with its own. */
+int payqos_drop (struct svc *svc, struct site_job *job, struct err *err);
+int payqos_restore (struct svc *svc, struct site_job *job, struct err *err);
+/* After payqos_take was committed: the core's job, which is starting. */
+void payqos_core (struct svc *svc, struct site_job *job);
 
 /* --- native.c ----------------------------------------------------------------------------- */
 
