@@ -187,6 +187,43 @@ static const struct table_column component_columns[] = {
     {"held", "HELD", TABLE_CREDITS, 0},        {"reason", "REASON", TABLE_TEXT, 0},
 };
 
+static const struct table_column answer_columns[] = {
+    {"component", "COMPONENT", TABLE_TEXT, 0}, {"site", "SITE", TABLE_TEXT, 0},
+    {"tasks", "TASKS", TABLE_INT, 0},          {"possible_time", "POSSIBLE", TABLE_TIME, 0},
+    {"price_max", "PRICE<=", TABLE_CREDITS, 0}, {"asked_time", "ASKED", TABLE_TIME, 0},
+    {"reason", "REASON", TABLE_TEXT, 0},
+};
+
+/* What each site said when it was asked last: the first reason why it is not sooner there. */
+static struct table *answers_table (const Nui__Meta__V1__JobStatus *s)
+{
+    struct table *t = table_create (answer_columns, sizeof answer_columns / sizeof *answer_columns);
+    for (size_t i = 0; i < s->n_components; i++) {
+        for (size_t k = 0; k < s->components[i]->n_answers; k++) {
+            const Nui__Meta__V1__SiteAnswer *a = s->components[i]->answers[k];
+            table_text (t, s->components[i]->name);
+            table_text (t, a->site);
+            table_int (t, a->tasks);
+            table_time (t, time_or_none (a->start_us));
+            if (a->price_micro)
+                table_credits (t, a->price_micro);
+            else
+                table_null (t);
+            table_time (t, a->asked_us);
+            table_text (t, reason_text (a->reason));
+            table_end_row (t);
+        }
+    }
+    return t;
+}
+
+static bool waits (const Nui__Meta__V1__JobStatus *s)
+{
+    return s->state == NUI__META__V1__GRID_JOB_STATE__GRID_PENDING ||
+           s->state == NUI__META__V1__GRID_JOB_STATE__GRID_QUEUED ||
+           s->state == NUI__META__V1__GRID_JOB_STATE__GRID_RESERVED;
+}
+
 static struct table *status_record (const Nui__Meta__V1__JobStatus *s)
 {
     struct table *t = table_create (status_columns, sizeof status_columns / sizeof *status_columns);
@@ -245,6 +282,7 @@ static int status_print (struct cli_context *ctx, const Nui__Meta__V1__JobStatus
         table_create (component_columns, sizeof component_columns / sizeof *component_columns);
     for (size_t i = 0; i < s->n_components; i++)
         component_row (parts, s->components[i]);
+    struct table *answers = answers_table (s);
     int code;
     if (cli_format (ctx) == CLI_JSON) {
         struct strbuf out = STRBUF_INIT;
@@ -254,6 +292,8 @@ static int status_print (struct cli_context *ctx, const Nui__Meta__V1__JobStatus
         table_to_json_row (record, 0, &json);
         jsonout_key (&json, "components");
         table_to_json (parts, &json);
+        jsonout_key (&json, "answers");
+        table_to_json (answers, &json);
         jsonout_end (&json);
         code = cli_output (&out);
         strbuf_free (&out);
@@ -264,7 +304,12 @@ static int status_print (struct cli_context *ctx, const Nui__Meta__V1__JobStatus
         putchar ('\n');
         if (code == CLI_OK)
             code = table_print (parts, ctx);
+        if (code == CLI_OK && waits (s) && table_row_count (answers)) {
+            putchar ('\n');
+            code = table_print (answers, ctx);
+        }
     }
+    table_destroy (answers);
     table_destroy (parts);
     table_destroy (record);
     return code;

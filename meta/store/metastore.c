@@ -62,6 +62,7 @@ static const char *const steps[] = {
     "ALTER TABLE job ADD COLUMN move_attempt INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE job ADD COLUMN move_shape INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE job ADD COLUMN move_price INTEGER NOT NULL DEFAULT 0;",
+    "ALTER TABLE component ADD COLUMN answers BLOB;",
     NULL,
 };
 
@@ -335,10 +336,10 @@ int metastore_component_save (struct metastore *store, uint64_t number,
 {
     struct store_stmt *q = store_stmt (
         store->store,
-        "INSERT INTO component (job, idx, name, site, site_job_id, info, peer)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (job, idx) DO UPDATE SET"
+        "INSERT INTO component (job, idx, name, site, site_job_id, info, peer, answers)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (job, idx) DO UPDATE SET"
         " site = excluded.site, site_job_id = excluded.site_job_id, info = excluded.info,"
-        " peer = excluded.peer");
+        " peer = excluded.peer, answers = excluded.answers");
     store_bind_int (q, 1, (int64_t)number);
     store_bind_int (q, 2, row->index);
     store_bind_text (q, 3, text_or_empty (row->name));
@@ -348,6 +349,8 @@ int metastore_component_save (struct metastore *store, uint64_t number,
         store_bind_blob (q, 6, row->info.bytes, row->info.len);
     if (row->peer.len)
         store_bind_blob (q, 7, row->peer.bytes, row->peer.len);
+    if (row->answers.len)
+        store_bind_blob (q, 8, row->answers.bytes, row->answers.len);
     return store_run (q, err);
 }
 
@@ -356,8 +359,8 @@ int metastore_component_load (struct metastore *store, uint64_t number, struct a
                               struct err *err)
 {
     struct store_stmt *q =
-        store_stmt (store->store, "SELECT idx, name, site, site_job_id, info, peer FROM component"
-                                  " WHERE job = ?1 ORDER BY idx");
+        store_stmt (store->store, "SELECT idx, name, site, site_job_id, info, peer, answers"
+                                  " FROM component WHERE job = ?1 ORDER BY idx");
     struct component_row *rows = arena_array (arena, COALLOC_PARTS_MAX, sizeof *rows);
     uint32_t count = 0;
     int rc;
@@ -370,6 +373,7 @@ int metastore_component_load (struct metastore *store, uint64_t number, struct a
         row->site_job_id = text_col (q, 3, arena);
         row->info = blob_col (q, 4, arena);
         row->peer = blob_col (q, 5, arena);
+        row->answers = blob_col (q, 6, arena);
     }
     store_reset (q);
     if (rc < 0)

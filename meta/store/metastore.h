@@ -67,6 +67,7 @@ struct component_row {
     const char *site_job_id;
     struct metastore_blob info; /* packed JobInfo as last heard; may be empty */
     struct metastore_blob peer; /* packed Peer, from PREPARE; may be empty */
+    struct metastore_blob answers; /* packed SiteAnswers; may be empty */
 };
 
 struct metastore *metastore_open (const char *path, struct err *err);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "meta/svc/answers.h"
 #include "meta/svc/check.h"
 #include "meta/svc/sites.h"
 #include "meta/svc/survey.h"
@@ -400,6 +401,7 @@ static void survey_take (struct gridjob *job, struct survey *survey)
             survey->bank_refused ? COALLOC_QUERY_NEVER : COALLOC_QUERY_SITE_DOWN;
         event.reason = survey->bank;
     }
+    answers_take (job, survey);
     survey_problem (survey, arena, &problem, &index);
     event.u.queried.problem = &problem;
     event.u.queried.site_name = name;

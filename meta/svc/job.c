@@ -97,6 +97,8 @@ void job_destroy (struct gridjob *job)
             nui__local__v1__job_info__free_unpacked (job->part[p].info, NULL);
         if (job->part[p].peer)
             nui__common__v1__peer__free_unpacked (job->part[p].peer, NULL);
+        if (job->part[p].answers)
+            nui__meta__v1__site_answers__free_unpacked (job->part[p].answers, NULL);
     }
     job_unwatch (job);
     free (job->part);
@@ -167,6 +169,7 @@ static int parts_save (struct gridjob *job, bool all, struct arena *arena, struc
                                     .site_job_id = part->site_job_id};
         row.info = pack (part->info ? &part->info->base : NULL, arena);
         row.peer = pack (part->peer ? &part->peer->base : NULL, arena);
+        row.answers = pack (part->answers ? &part->answers->base : NULL, arena);
         rc = metastore_component_save (job->metad->store, job->number, &row, err);
     }
     return rc;
@@ -305,6 +308,9 @@ static int parts_load (struct gridjob *job, struct arena *arena, struct err *err
             part->info = nui__local__v1__job_info__unpack (NULL, row->info.len, row->info.bytes);
         if (row->peer.len)
             part->peer = nui__common__v1__peer__unpack (NULL, row->peer.len, row->peer.bytes);
+        if (row->answers.len)
+            part->answers = nui__meta__v1__site_answers__unpack (NULL, row->answers.len,
+                                                                 row->answers.bytes);
     }
     return 0;
 }
@@ -509,6 +515,10 @@ Nui__Meta__V1__JobStatus *job_status (struct gridjob *job, struct arena *arena)
         if (site)
             c->site_server = arena_strdup (arena, site_server (site));
         c->job = job->part[p].info;
+        if (job->part[p].answers) {
+            c->n_answers = job->part[p].answers->n_answers;
+            c->answers = job->part[p].answers->answers;
+        }
         status->components[p] = c;
     }
     return status;

@@ -40,6 +40,7 @@ struct jobpart {
     char site_job_id[COALLOC_NAME_MAX];
     JobInfo *info;                     /* as last heard; may be NULL */
     Nui__Common__V1__Peer *peer;       /* from PREPARE; may be NULL */
+    Nui__Meta__V1__SiteAnswers *answers; /* answers.h; may be NULL */
     bool dirty;
 };
 

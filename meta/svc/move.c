@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "meta/svc/answers.h"
 #include "meta/svc/check.h"
 #include "meta/svc/single.h"
 #include "meta/svc/sites.h"
@@ -136,8 +137,10 @@ static void surveyed (void *arg, struct survey *survey)
     struct choose_move_policy policy = {config->move_gain, config->move_share * INT64_C (10000)};
     time_us start = TIME_US_NONE;
     const struct survey_offer *offer = NULL;
-    if (job && job->place == SINGLE_PLACED && waits (job))
+    if (job && job->place == SINGLE_PLACED && waits (job)) {
+        answers_take (job, survey);
         offer = single_best (job, survey, &start);
+    }
     bool dearer = offer && job_prefer (job->job) == CHOOSE_CHEAPEST && offer->price > job->price;
     if (offer && !dearer && choose_moves (stays_until (job), start, clock_now_us (), &policy))
         begin (job, offer);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "meta/svc/answers.h"
 #include "meta/svc/check.h"
 #include "meta/svc/move.h"
 #include "meta/svc/sites.h"
@@ -283,6 +284,7 @@ static void surveyed (struct gridjob *job, struct survey *survey)
 {
     time_us start = TIME_US_NONE;
     const struct survey_offer *offer = single_best (job, survey, &start);
+    answers_take (job, survey);
     if (offer) {
         snprintf (job->site, sizeof job->site, "%s", offer->site_name);
         snprintf (job->part[0].site, sizeof job->part[0].site, "%s", offer->site_name);

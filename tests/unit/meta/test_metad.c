@@ -126,6 +126,54 @@ static void a_refusal_leads_to_another_site (void **state)
     assert_int_equal (grid->site[1].single[0].attempt, 2);
 }
 
+static const Nui__Meta__V1__SiteAnswer *answer_of (const Nui__Meta__V1__ComponentStatus *c,
+                                                   const char *site)
+{
+    for (size_t i = 0; i < c->n_answers; i++)
+        if (strcmp (c->answers[i]->site, site) == 0)
+            return c->answers[i];
+    fail_msg ("%s: no answer of %s", c->name, site);
+    return NULL;
+}
+
+static void answers_check (struct fakegrid *grid, const char *id, uint32_t tasks)
+{
+    Nui__Meta__V1__JobStatus *status = fake_status (grid, id);
+    for (size_t p = 0; p < status->n_components; p++) {
+        const Nui__Meta__V1__ComponentStatus *c = status->components[p];
+        const Nui__Meta__V1__SiteAnswer *alpha = answer_of (c, "alpha"),
+                                        *beta = answer_of (c, "beta"),
+                                        *gamma = answer_of (c, "gamma");
+        assert_int_equal (c->n_answers, 3);
+        assert_true (alpha->feasible && beta->feasible && !gamma->feasible);
+        assert_true (alpha->start_us - alpha->asked_us < 10 * US_PER_S);
+        assert_true (beta->start_us - beta->asked_us > 90 * US_PER_S);
+        assert_int_equal (gamma->start_us, 0);
+        assert_int_equal (alpha->tasks, tasks);
+        assert_true (alpha->price_micro > 0);
+        assert_string_equal (gamma->reason->code, "Denied");
+    }
+    nui__meta__v1__job_status__free_unpacked (status, NULL);
+}
+
+static void each_sites_answer_is_kept (void **state)
+{
+    struct fakegrid *grid = *state;
+    struct fake_job one = {.n = 1, .procs = 2, .walltime_s = 60},
+                    two = {.n = 2, .procs = 1, .walltime_s = 60};
+    char first[32], second[32];
+    grid->site[1].start_estimate = 100 * US_PER_S;
+    grid->site[2].infeasible = true;
+    submit_ok (grid, &one, first);
+    fake_until_state (grid, first, COMPLETED);
+    submit_ok (grid, &two, second);
+    fake_until_state (grid, second, COMPLETED);
+    fake_meta_kill (grid);
+    fake_meta_start (grid);
+    answers_check (grid, first, 2);
+    answers_check (grid, second, 1);
+}
+
 static void cancel (struct fakegrid *grid, const char *id)
 {
     Nui__Meta__V1__JobRequest request = NUI__META__V1__JOB_REQUEST__INIT;
@@ -665,6 +713,7 @@ int main (int argc, char **argv)
         TEST (estimates_name_every_way),
         TEST (configuration_is_taken_whole_or_refused_whole),
         TEST (what_cannot_be_written_is_not_done),
+        TEST (each_sites_answer_is_kept),
         cmocka_unit_test (kill_9_of_an_ordinary_job),
         cmocka_unit_test (kill_9_at_each_step),
     };
