@@ -272,7 +272,8 @@ static struct tariff charge_tariff (struct ledger_view *view, const struct ledge
     if (card && !hold)
         rate_terms (view, card, &req->charge.ask, &t.terms, &t.why);
     if (card)
-        t.free = card->successful_only && !(req->charge.final && req->charge.successful);
+        t.free = (card->successful_only && !(req->charge.final && req->charge.successful)) ||
+                 (card->measure == PRICE_CPU && !req->charge.final && req->charge.cpu == 0);
     if (hold) {
         t.terms = hold_terms (view, hold);
         t.use.pe_milli = t.use.pe_milli ? t.use.pe_milli : hold->pe_milli;
@@ -319,7 +320,10 @@ static void charge_apply (struct posting *p, const struct ledger_request *req,
                                      .released = p->released};
     price_formula (&tariff->terms, &tariff->use, PRICE_CHARGE, total, formula);
     charge->formula = arena_printf (
-        view->arena, "%s%s%s%s%s%s", tariff->free ? "free of charge, not successful" : formula,
+        view->arena, "%s%s%s%s%s%s",
+        !tariff->free       ? formula
+        : req->charge.final ? "free of charge, not successful"
+                            : "free of charge so far",
         before ? ", less what was charged before" : "", p->hold ? "" : ", unheld",
         tariff->version ? "" : ", no rate known: at 1", tariff->why ? ": " : "",
         tariff->why ? tariff->why : "");

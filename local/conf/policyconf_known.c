@@ -13,24 +13,6 @@
         .name = key, .type = CONF_UNSUPPORTED, .flags = CONF_F_INDEX, .why = sentence              \
     }
 
-static const char bank_elsewhere[] =
-    "BANK says where the grid's bank is; what a job costs is in the bank's rate cards";
-
-static const struct conf_param am_attrs[] = {
-    TOLD ("TYPE", bank_elsewhere),
-    TOLD ("SERVER", bank_elsewhere),
-    TOLD ("HOST", bank_elsewhere),
-    TOLD ("PORT", bank_elsewhere),
-    TOLD ("TIMEOUT", "BANKPATIENCE says how long an answer of the bank is waited for"),
-    TOLD ("CHARGEPOLICY", bank_elsewhere),
-    TOLD ("APPENDMACHINENAME", "an account is the same on all sites; the bank knows which site charges"),
-    TOLD ("DEFERJOBONFAILURE", "a job for which the bank holds nothing is always deferred"),
-    TOLD ("JFACTION", "a job for which the bank holds nothing is always deferred"),
-    TOLD ("FALLBACKACCOUNT", "a job is paid by the account that its user has signed, or not run"),
-    TOLD ("FLUSHINTERVAL", "what was used is charged as soon as a job has ended"),
-    {0},
-};
-
 static const struct conf_param client_attrs[] = {
     TOLD ("CSKEY", "certificates and the socket's accounts say who asks; there is no shared key"),
     TOLD ("CSALGO", "all connections are TLS 1.3 or a Unix socket"),
@@ -90,7 +72,7 @@ const struct conf_param policy_known_params[] = {
     TOLD ("NODESYNCTIME", "a node is here what the resource manager says it is, from the moment it says so"),
    
     KNOWN ("NODEPURGETIME"), 
-    {.name = "AMCFG", .type = CONF_RECORD, .attrs = am_attrs, .record = known_record},
+    TOLD ("AMCFG", "a simulation has no bank"),
     KNOWN ("BANKTYPE"), KNOWN ("BANKSERVER"),
     KNOWN ("BANKPORT"), KNOWN ("BANKTIMEOUT"), KNOWN ("BANKCHARGEPOLICY"),
     KNOWN ("BANKFALLBACKACCOUNT"), KNOWN ("BANKDEFERJOBONFAILURE"), KNOWN ("BANKNAME"),

@@ -11,7 +11,6 @@
 #include "proto/rpc/rpcclient.h"
 
 enum { WINDOW = 32 };
-static const duration_us call_timeout = 10 * US_PER_S;
 static const duration_us retry_first = US_PER_S / 5;
 static const duration_us retry_max = 10 * US_PER_S;
 static const duration_us refused_retry = 60 * US_PER_S;
@@ -165,7 +164,7 @@ static void ask_send (struct ask *ask)
         .service = &nui__bank__v1__bank__descriptor,
         .method = "Hold",
         .request = &ask->request->base,
-        .timeout = call_timeout,
+        .timeout = ask->link->config.timeout,
         .idempotent = true, /* it carries its key */
         .done = on_hold_done,
         .arg = ask,
@@ -269,7 +268,7 @@ static void item_send (struct bank_link *link, struct sending *slot, const struc
 {
     struct rpccallout_config call = {
         .service = &nui__bank__v1__bank__descriptor,
-        .timeout = call_timeout,
+        .timeout = link->config.timeout,
         .idempotent = true,
         .done = on_item_done,
         .arg = slot,
@@ -324,6 +323,11 @@ static void on_drain (evutil_socket_t fd, short what, void *arg)
                    err.text);
         drain_after (link, retry_max);
     }
+}
+
+void bank_link_timeout_set (struct bank_link *link, duration_us timeout)
+{
+    link->config.timeout = timeout;
 }
 
 void bank_link_poke (struct bank_link *link)

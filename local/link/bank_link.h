@@ -39,6 +39,7 @@ struct bank_link_config {
     struct log *log;
     struct tlsid *id;
     const char *target; /* host:port */
+    duration_us timeout; /* of one call */
     struct local_store *store;
     void (*on_answer) (void *arg, const struct bank_answer *answer); /* never from inside a call */
     void *arg;
@@ -51,6 +52,7 @@ void bank_link_destroy (struct bank_link *link);
 
 /* Begins to ask; copies what it needs. */
 void bank_link_hold (struct bank_link *link, const struct store_hold *hold);
+void bank_link_timeout_set (struct bank_link *link, duration_us timeout);
 /* Something was put into the outbox. NULL is a no-op. */
 void bank_link_poke (struct bank_link *link);
 

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "local/svc/charge.h"
 #include "local/svc/fairshare_file.h"
 #include "local/svc/notify.h"
 #include "local/svc/stats.h"
@@ -122,54 +123,6 @@ int life_hold_return (struct svc *svc, struct site_job *job, const char *why, st
 }
 
 /* --- ends --------------------------------------------------------------------------------- */
-
-/* Nothing when no bank held anything for it. cpu_time: that its processes used; 0 when not known. */
-static int charge_put (struct svc *svc, const struct site_job *job, duration_us cpu_time,
-                       struct err *err)
-{
-    Nui__Bank__V1__ChargeRequest request = NUI__BANK__V1__CHARGE_REQUEST__INIT;
-    struct uuid key;
-    char id[SITE_ID_MAX];
-    uint8_t bytes[4096];
-    Nui__Bank__V1__SiteClaim claim;
-    struct jobspec spec;
-    struct bank_asked asked;
-    bool told = false;
-    if (!native_charged (svc, job) || (!*job->rec.hold_id && !job->rm.native))
-        return 0;
-    uuid_make (&key);
-    request.key.data = key.b;
-    request.key.len = sizeof key.b;
-    request.hold_id = (char *)job->rec.hold_id;
-    if (!*job->rec.hold_id && native_claim (svc, job, &claim)) {
-        if (jobspec_load (svc, &job->rec, &spec, err) != 0)
-            return err->code;
-        told = true;
-        bank_asked_fill (svc, &spec, &asked);
-        request.claim = &claim;
-        request.asked = &asked.message;
-        request.qos = spec.component->qos;
-        request.class_ = spec.component->class_;
-    }
-    request.site_job_id = site_id (svc, job->rec.number, id);
-    request.grid_job_id = *job->rec.grid_job_id ? (char *)job->rec.grid_job_id : id;
-    request.component = (char *)job->rec.component;
-    request.incarnation = job->rec.incarnation;
-    request.procs = job->rec.procs;
-    request.start_us = job->rec.start;
-    request.end_us = job->rec.end - job->rec.halted; /* stopped it used nothing */
-    request.cpu_us = cpu_time;
-    request.shape = job->rec.shape;
-    request.final = true;
-    request.successful = job->rec.state == STORE_JOB_COMPLETED;
-    size_t len = nui__bank__v1__charge_request__get_packed_size (&request);
-    assert (len <= sizeof bytes);
-    nui__bank__v1__charge_request__pack (&request, bytes);
-    if (told)
-        jobspec_free (&spec);
-    return local_store_outbox_put (svc->store, STORE_OUTBOX_BANK, "charge", &key, bytes, len,
-                                   svc_now (svc), err);
-}
 
 /* What the core knows of a job or its reservation goes; so does the live record. */
 void life_drop (struct svc *svc, struct site_job *job)
@@ -307,7 +260,7 @@ static void end_started (struct svc *svc, struct site_job *job, const struct rm_
     usage_final (svc, job, status);
     int rc = svc_begin (svc, &err);
     if (rc == 0)
-        rc = charge_put (svc, job, status->cpu_known ? status->cpu_time : 0, &err);
+        rc = charge_job (svc, job, job->rec.end, status->cpu_known ? status->cpu_time : 0, true, &err);
     if (rc == 0)
         rc = fairshare_file_put (svc, &err);
     if (rc == 0)
@@ -657,6 +610,22 @@ static void ordinary_granted (struct svc *svc, struct site_job *job,
     life_launch_unpaid (svc, job);
 }
 
+/* AMCFG JFACTION=CANCEL; the reason is set. One that the resource manager has as well ends there first. */
+static void unpaid_cancel (struct svc *svc, struct site_job *job)
+{
+    struct err err = {0};
+    char code[STORE_NAME_MAX], text[400];
+    snprintf (code, sizeof code, "%s", job->rec.reason_code);
+    snprintf (text, sizeof text, "%.380s", job->rec.reason_text ? job->rec.reason_text : "");
+    if (job->rm.native) {
+        requeue (svc, job, 0, not_deferred);
+        if (life_cancel (svc, job, code, text, &err) == 0)
+            return;
+    } else if (life_end_unstarted (svc, job, STORE_JOB_CANCELLED, &err) == 0)
+        return;
+    daemon_stop (svc->daemon, &err);
+}
+
 static void ordinary_refused (struct svc *svc, struct site_job *job,
                               const struct bank_answer *answer)
 {
@@ -679,14 +648,65 @@ static void ordinary_refused (struct svc *svc, struct site_job *job,
     }
     if (job->rec.state == STORE_JOB_RUNNING) /* someone started it without us: charged without a hold */
         return;
+    if (svc->settings->am.action == AM_CANCEL) {
+        unpaid_cancel (svc, job);
+        return;
+    }
     requeue (svc, job, retry_at (svc, policy->poll_interval),
              defer_next (policy, job->rec.defer_count, svc_now (svc)));
+}
+
+/* AMCFG JFACTION=NONE: the request goes on, so that what comes of it late is given back. */
+static void unheld_start (struct svc *svc, struct site_job *job)
+{
+    struct err err = {0};
+    char id[SITE_ID_MAX];
+    svc_reason (job, "Launching", "the bank does not answer; the job is being launched without a hold");
+    if (!job->rec.port) {
+        job->rec.port = ports_choose (svc);
+        ports_mark (svc, job->rec.port, true);
+    }
+    int rc = svc_begin (svc, &err);
+    if (rc == 0)
+        rc = life_hold_return (svc, job, "started without it", &err);
+    if (rc == 0)
+        rc = svc_job_write (svc, job, true, NULL, 0, &err);
+    if (svc_commit (svc, rc, &err) != 0) {
+        daemon_stop (svc->daemon, &err);
+        return;
+    }
+    log_event (svc->log, LOG_LEVEL_WARN, "bank", "started_unheld", "job=%s",
+               site_id (svc, job->rec.number, id));
+    life_launch_unpaid (svc, job);
 }
 
 static void ordinary_unreachable (struct svc *svc, struct site_job *job,
                                   const struct bank_answer *answer)
 {
+    const struct policy *policy = svc->settings->policy;
+    enum am_action action = settings_am_away (&svc->settings->am);
     struct err err = {0};
+    if (action == AM_NONE && !charge_unheld_may (job))
+        action = AM_DEFER; /* nobody's word could be charged */
+    if (job->rec.state != STORE_JOB_STARTING)
+        action = AM_WAIT;
+    switch (action) {
+    case AM_NONE:
+        unheld_start (svc, job);
+        return;
+    case AM_DEFER:
+        svc_reason (job, "BankUnavailable", "%s: the bank does not answer (%s)",
+                    defer_reason_name (DEFER_BANK_FAILURE), answer->text);
+        requeue (svc, job, retry_at (svc, policy->poll_interval),
+                 defer_next (policy, job->rec.defer_count, svc_now (svc)));
+        return;
+    case AM_CANCEL:
+        svc_reason (job, "BankUnavailable", "the bank does not answer (%s)", answer->text);
+        unpaid_cancel (svc, job);
+        return;
+    default:
+        break;
+    }
     svc_reason (job, "BankUnavailable", "the bank does not answer (%s); asked again until it does",
                 answer->text);
     int rc = svc_begin (svc, &err);
@@ -832,7 +852,7 @@ static void end_preempted (struct svc *svc, struct site_job *job, const struct r
     job->rec.end = status->end_at > status->start ? status->end_at : status->start;
     job->rec.state = STORE_JOB_CANCELLED; /* for the charge: this incarnation did not succeed */
     if (rc == 0)
-        rc = charge_put (svc, job, status->cpu_known ? status->cpu_time : 0, &err);
+        rc = charge_job (svc, job, job->rec.end, status->cpu_known ? status->cpu_time : 0, true, &err);
     if (rc == 0)
         rc = fairshare_file_put (svc, &err);
     if (rc == 0)

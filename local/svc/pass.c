@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "local/svc/charge.h"
 #include "local/svc/fairshare_file.h"
 #include "local/svc/forecast.h"
 #include "local/svc/follow.h"
@@ -273,6 +274,7 @@ static void on_poll (evutil_socket_t fd, short what, void *arg)
     usage_measure (svc);
     stats_poll (svc);
     forecast_poll (svc);
+    charge_poll (svc);
     purge_poll (svc);
     pass_run (svc);
     event_after (svc->poll_event, svc->settings->policy->poll_interval);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "local/svc/charge.h"
 #include "local/svc/resv.h"
 #include "local/svc/svc_i.h"
 #include "proto/base/clock.h"
@@ -103,18 +104,13 @@ static int charge_put (struct svc *svc, const struct store_idle *idle, time_us e
     Nui__Bank__V1__ChargeRequest request = NUI__BANK__V1__CHARGE_REQUEST__INIT;
     Nui__Bank__V1__SiteClaim claim = NUI__BANK__V1__SITE_CLAIM__INIT;
     char id[2 * STORE_NAME_MAX + 2];
-    uint8_t bytes[2048];
-    struct uuid key;
     uint64_t number;
     int rc = local_store_next (svc->store, "idle", &number, err);
     if (rc != 0)
         return rc;
     snprintf (id, sizeof id, "%s.%s", svc->site, idle->name);
-    uuid_make (&key);
     claim.identity = (char *)idle->identity;
     claim.account = (char *)idle->account;
-    request.key.data = key.b;
-    request.key.len = sizeof key.b;
     request.claim = &claim;
     request.site_job_id = request.grid_job_id = id;
     request.component = (char *)"idle";
@@ -123,11 +119,7 @@ static int charge_put (struct svc *svc, const struct store_idle *idle, time_us e
     request.start_us = idle->since;
     request.end_us = end;
     request.final = request.successful = true;
-    size_t len = nui__bank__v1__charge_request__get_packed_size (&request);
-    assert (len <= sizeof bytes);
-    nui__bank__v1__charge_request__pack (&request, bytes);
-    return local_store_outbox_put (svc->store, STORE_OUTBOX_BANK, "charge", &key, bytes, len,
-                                   svc_now (svc), err);
+    return charge_send (svc, &request, err);
 }
 
 /* The stretch that went on until `end` is charged; from there on it is `next` (NULL: nothing). */

@@ -72,6 +72,14 @@ static int slurm_check (const struct settings *s, struct err *err)
     return 0;
 }
 
+static int am_record (void *target, const char *index, void **record_out, struct err *err)
+{
+    (void)index; /* one bank; its name is the administrator's */
+    (void)err;
+    *record_out = &((struct settings *)target)->am;
+    return 0;
+}
+
 static const struct conf_param cap_attrs[] = {
     {.name = "HOLDS", .type = CONF_INT, .offset = offsetof (struct settings_cap, holds), .min = 0,
      .max = 1000000},
@@ -197,6 +205,7 @@ static const struct conf_param params[] = {
      .words = failure_words},
     {.name = "CGROUPS", .type = CONF_BOOL, .offset = AT (cgroups), .initial = "TRUE"},
     {.name = "RMCFG", .type = CONF_RECORD, .attrs = rm_attrs, .record = rm_record},
+    {.name = "AMCFG", .type = CONF_RECORD, .attrs = settings_am_attrs, .record = am_record},
     {.name = "PEERCAP", .type = CONF_RECORD, .attrs = cap_attrs, .record = cap_record},
     {.name = NULL},
 };
@@ -295,6 +304,7 @@ int settings_read (struct conf *conf, struct cred_names *names, int mode, struct
     struct settings *s = calloc (1, sizeof *s);
     if (!s)
         return err_set (err, ERR_NOMEM, "settings: no memory");
+    settings_am_init (&s->am);
     int rc = policy_conf_read (conf, names, &s->policy, err);
     if (rc == 0)
         rc = conf_table_read (conf, params, s, err);

@@ -7,6 +7,7 @@
 #include "local/conf/nodeconf.h"
 #include "local/core/policy.h"
 #include "local/core/types.h"
+#include "local/svc/settings_bank.h"
 #include "local/svc/settings_mode.h"
 #include "proto/conf/conf.h"
 
@@ -66,6 +67,7 @@ struct settings {
     duration_us start_grace;  /* STARTGRACE: a firm part without START is released after this */
     duration_us kill_grace;   /* KILLGRACE */
     duration_us clock_tolerance; /* CLOCKTOLERANCE: how far a peer's slot may lie in our past */
+    struct settings_am am;     /* AMCFG */
     duration_us bank_patience; /* BANKPATIENCE: PREPARE says NO after this without an answer */
     bool cgroups;
     const char *notify_program; /* NOTIFICATIONPROGRAM; NULL: none */

@@ -551,8 +551,7 @@ static void recover_launches (struct svc *svc)
         if (!svc->bank && job->rec.hold_asked && job->rec.state == STORE_JOB_STARTING)
             forget_hold (svc, job);
         bool due = job->rec.state == STORE_JOB_RUNNING ||
-                   (job->rec.state == STORE_JOB_STARTING && !job->rec.hold_asked &&
-                    (*job->rec.hold_id || !native_charged (svc, job))) ||
+                   (job->rec.state == STORE_JOB_STARTING && !job->rec.hold_asked) ||
                    (job->rm.native && job->rec.stop == STORE_STOP_CANCEL);
         if (!due)
             continue;
@@ -740,7 +739,8 @@ static int links_open (struct svc *svc, const struct settings *settings, struct 
         return 0;
     struct bank_link_config bank = {
         .base = svc->base, .log = svc->log, .id = daemon_tlsid (svc->daemon),
-        .target = settings->bank, .store = svc->store, .on_answer = life_on_answer, .arg = svc,
+        .target = settings->bank, .timeout = settings->am.timeout, .store = svc->store,
+        .on_answer = life_on_answer, .arg = svc,
     };
     struct meta_link_config meta = {
         .base = svc->base, .log = svc->log, .id = daemon_tlsid (svc->daemon),
@@ -895,6 +895,8 @@ int svc_reload (struct svc *svc, const struct settings *settings, struct err *er
     if (rc != 0)
         return rc;
     svc->settings = settings;
+    if (svc->bank)
+        bank_link_timeout_set (svc->bank, settings->am.timeout);
     server_name (svc, settings);
     deferral_nodes_changed (svc);
     deferral_qos_changed (svc);

@@ -92,6 +92,8 @@ struct site_job {
     time_us suspended_since;
     time_us taken;                    /* when the resource manager told of it; 0: before a restart */
     int64_t memory_used_mb;           /* by its processes, as last measured */
+    time_us charge_at;                /* its next partial charge; 0: not known: charge.c */
+    duration_us cpu_used;             /* by its processes, as last measured; 0: not known */
     bool payqos;                      /* it runs with another QoS than own_qos: payqos.c */
     uint32_t own_qos;
     bool batch_pushed;                /* a batch hold of ours stands there as an administrator's */

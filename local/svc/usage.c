@@ -22,6 +22,7 @@ static void measure_one (struct svc *svc, struct job_id id, time_us now)
     if (svc->rm.ops->used (svc->rm.self, name, job->rec.incarnation, &used, &err) != 0)
         return;
     job->memory_used_mb = used.memory_mb > 0 ? used.memory_mb : 0;
+    job->cpu_used = used.cpu_time > 0 ? used.cpu_time : 0;
     svc->usage_known = true;
     if (cluster_job_used (svc->cluster, id, used.cpu_time, -1, now, &err) != 0)
         log_event (svc->log, LOG_LEVEL_ERROR, "svc", "core_disagrees", "job=%s error=\"%s\"", name,

@@ -213,8 +213,10 @@ exit {code}
         self.assertEqual(paper["closing_posted"], row["available"] + row["held"])
 
     def charges(self, ident, account="phys"):
-        return [line for line in self.statement(account)["lines"]
-                if line["kind"] == "charge" and line["job"] == ident]
+        """The lines of the statement; none while the daemon is away."""
+        paper = self.statement(account)
+        return [line for line in paper["lines"]
+                if line["kind"] == "charge" and line["job"] == ident] if paper else []
 
 
 ENDED = ("Completed", "Failed", "Cancelled", "Refused")

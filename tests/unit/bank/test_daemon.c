@@ -392,6 +392,41 @@ static void cards (void **state)
     envelope_free (plain);
 }
 
+/* So far nobody has measured the processor time: nothing, not all of it; a later charge takes nothing back. */
+static void partial_by_cpu (void **state)
+{
+    static const struct {
+        int64_t cpu_s, charged;
+        bool final;
+    } step[] = {{0, 0, false}, {10, 10, false}, {0, 0, false}, {25, 15, true}};
+    struct world *w = *state;
+    Nui__Common__V1__Envelope *envelope =
+        bankd_sign (&w->d, WHO_ALICE, &(struct bankd_job){.account = "rich"});
+    Nui__Bank__V1__ChargeRequest charge = NUI__BANK__V1__CHARGE_REQUEST__INIT;
+    uint8_t key[16];
+    publish (w, 1000000, "cpu", false, NULL, 0);
+    Nui__Bank__V1__HoldRequest hold = hold_of (w, envelope, "alpha.1", 8, 100, key);
+    struct bankd_reply reply = bankd_call (&w->d, WHO_ALPHA, "Hold", &hold.base);
+    charge.hold_id = granted (&reply)->hold_id;
+    charge.site_job_id = TEXT ("alpha.1");
+    charge.component = TEXT ("main");
+    charge.procs = 8;
+    charge.start_us = clock_now_us ();
+    for (size_t i = 0; i < sizeof step / sizeof *step; i++) {
+        charge.key = bankd_key (&w->d, key);
+        charge.cpu_us = step[i].cpu_s * US_PER_S;
+        charge.end_us = charge.start_us + (time_us)(i + 1) * 10 * US_PER_S;
+        charge.final = charge.successful = step[i].final;
+        struct bankd_reply done = bankd_call (&w->d, WHO_ALPHA, "Charge", &charge.base);
+        assert_string_equal (done.err.text, "");
+        assert_int_equal (((Nui__Bank__V1__ChargeReply *)done.message)->charged_micro,
+                          step[i].charged * CREDIT);
+        bankd_reply_free (&done);
+    }
+    bankd_reply_free (&reply);
+    envelope_free (envelope);
+}
+
 static void signatures_count (void **state)
 {
     struct world *w = *state;
@@ -831,6 +866,7 @@ int main (void)
         cmocka_unit_test_setup_teardown (claims, fresh, closed),
         cmocka_unit_test_setup_teardown (a_stale_hold_is_released, fresh, closed),
         cmocka_unit_test_setup_teardown (cards, fresh, closed),
+        cmocka_unit_test_setup_teardown (partial_by_cpu, fresh, closed),
         cmocka_unit_test_setup_teardown (signatures_count, fresh, closed),
         cmocka_unit_test_setup_teardown (without_credits, fresh, closed),
         cmocka_unit_test_setup_teardown (roles, fresh, closed),

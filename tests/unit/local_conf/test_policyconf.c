@@ -171,8 +171,7 @@ static void test_book_examples (void **state)
     assert_int_equal (l.policy->standing[0].acl[0].value, 1800 * US_PER_S);
     assert_true (noted (&l, "line 19: SRCFG[special]"));
     assert_true (noted (&l, "line 20: AMCFG"));
-    /* one for each of its attributes */
-    assert_int_equal (conf_note_count (l.conf), 4);
+    assert_int_equal (conf_note_count (l.conf), 3);
     release (&l);
 }
 

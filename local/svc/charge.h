@@ -1,0 +1,18 @@
+/* charge: what is told to the bank of what was used (charge.c). */
+#ifndef NUI_LOCAL_SVC_CHARGE_H
+#define NUI_LOCAL_SVC_CHARGE_H
+
+#include "local/svc/svc_i.h"
+
+/* In a transaction. A fresh key is given here. */
+int charge_send (struct svc *svc, Nui__Bank__V1__ChargeRequest *request, struct err *err);
+/* In a transaction: the use of this incarnation until `end`; final: it has ended. cpu_time: that its
+ * processes used; 0: not known. Nothing where nothing is charged. */
+int charge_job (struct svc *svc, const struct site_job *job, time_us end, duration_us cpu_time,
+                bool final, struct err *err);
+/* Could it be charged without a hold? The bank has to know whose it is. */
+bool charge_unheld_may (const struct site_job *job);
+/* Every RMPOLLINTERVAL: running jobs, every FLUSHINTERVAL. */
+void charge_poll (struct svc *svc);
+
+#endif

@@ -1,0 +1,46 @@
+#include "local/svc/settings_bank.h"
+
+#include <stddef.h>
+
+static const char *const actions[] = {
+    [AM_WAIT] = "WAIT", [AM_NONE] = "NONE", [AM_DEFER] = "DEFER", [AM_CANCEL] = "CANCEL", NULL,
+};
+
+static const char *const failures[] = {[AM_CHARGE] = "CHARGE", [AM_FREE] = "FREE", NULL};
+
+#define AT(field) offsetof (struct settings_am, field)
+#define TOLD(key, sentence) {.name = key, .type = CONF_UNSUPPORTED, .why = sentence}
+
+static const char elsewhere[] =
+    "BANK says where the grid's bank is; what a job costs is in the bank's rate cards";
+
+const struct conf_param settings_am_attrs[] = {
+    {.name = "JFACTION", .type = CONF_WORD, .offset = AT (action), .words = actions},
+    {.name = "DEFERJOBONFAILURE", .type = CONF_BOOL, .offset = AT (defer)},
+    {.name = "TIMEOUT", .type = CONF_DURATION, .offset = AT (timeout), .min = US_PER_S,
+     .max = 600 * US_PER_S},
+    {.name = "FLUSHINTERVAL", .type = CONF_DURATION, .offset = AT (flush), .min = US_PER_S,
+     .max = INT64_MAX / 4, .flags = CONF_F_INFINITY},
+    {.name = "NODEFAILURE", .type = CONF_WORD, .offset = AT (node_failure), .words = failures},
+    TOLD ("TYPE", elsewhere),
+    TOLD ("SERVER", elsewhere),
+    TOLD ("HOST", elsewhere),
+    TOLD ("PORT", elsewhere),
+    TOLD ("CHARGEPOLICY", elsewhere),
+    TOLD ("APPENDMACHINENAME", "an account is the same on all sites; the bank knows which site charges"),
+    TOLD ("FALLBACKACCOUNT", "accounts have their fallbacks at the bank, also one site's own (nui account)"),
+    {.name = NULL},
+};
+
+void settings_am_init (struct settings_am *am)
+{
+    *am = (struct settings_am){.action = AM_WAIT, .timeout = 10 * US_PER_S,
+                               .flush = 24 * 3600 * US_PER_S};
+}
+
+enum am_action settings_am_away (const struct settings_am *am)
+{
+    if (am->defer && (am->action == AM_WAIT || am->action == AM_NONE))
+        return AM_DEFER;
+    return (enum am_action)am->action;
+}
