@@ -3,6 +3,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "local/core/defer.h"
 #include "local/core/explain.h"
 #include "local/svc/admin.h"
 #include "proto/base/strbuf.h"
@@ -57,10 +58,30 @@ int admin_restore (struct svc *svc, struct site_job *job, struct err *err)
     return apply (svc, job, job->depends ? HOLD_DEPENDENCY : 0, &set, err);
 }
 
-/* The core first, since it may refuse; taken back when it cannot be written down. */
+/* An administrator's hold has a reason, as a deferral has: Admin. In a transaction. */
+static int held_write (struct svc *svc, struct site_job *job, const char *why, struct err *err)
+{
+    char code[sizeof job->rec.reason_code];
+    char *text = job->rec.reason_text;
+    memcpy (code, job->rec.reason_code, sizeof code);
+    job->rec.reason_text = NULL;
+    svc_reason (job, defer_reason_name (DEFER_ADMIN), "%s", why);
+    int rc = svc_job_write (svc, job, true, NULL, 0, err);
+    if (rc == 0) {
+        free (text);
+        return 0;
+    }
+    free (job->rec.reason_text);
+    job->rec.reason_text = text;
+    memcpy (job->rec.reason_code, code, sizeof code);
+    return rc;
+}
+
+/* The core first, since it may refuse; taken back when it cannot be written down. held: what an
+ * administrator's hold is put down to; NULL: there is none that is new. */
 static int change (struct svc *svc, const struct admin_caller *caller, struct site_job *job,
                    const struct job_view *view, const struct store_job_admin *set,
-                   const char *what, struct err *err)
+                   const char *what, const char *held, struct err *err)
 {
     struct store_job_admin before = admin_of (view);
     uint32_t others = view->spec->holds & ~(uint32_t)SETTABLE_HOLDS;
@@ -73,6 +94,8 @@ static int change (struct svc *svc, const struct admin_caller *caller, struct si
         rc = local_store_job_admin_put (svc->store, job->rec.number, set, err);
     if (rc == 0)
         rc = admin_audit_in (svc, caller, err, "%s", what);
+    if (rc == 0 && held)
+        rc = held_write (svc, job, held, err);
     rc = svc_commit (svc, rc, err);
     if (rc != 0)
         (void)apply (svc, job, others, &before, &again);
@@ -126,7 +149,7 @@ static int hold_change (struct svc *svc, const struct admin_caller *caller,
 {
     struct job_view view;
     uint32_t set, clear;
-    char what[160], id[SITE_ID_MAX], names[2][32];
+    char what[160], why[160], id[SITE_ID_MAX], names[2][32];
     int rc = holds_parse (r->set, r->n_set, &set, err);
     if (rc == 0)
         rc = holds_parse (r->clear, r->n_clear, &clear, err);
@@ -147,7 +170,10 @@ static int hold_change (struct svc *svc, const struct admin_caller *caller,
     snprintf (what, sizeof what, "holds of %s: set%s released%s",
               site_id (svc, (*job)->rec.number, id), *names[0] ? names[0] : " none",
               *names[1] ? names[1] : " none");
-    return change (svc, caller, *job, &view, &now, what, err);
+    snprintf (why, sizeof why, "held (%s) by %.120s", set & HOLD_BATCH ? "batch" : "system",
+              caller->name);
+    return change (svc, caller, *job, &view, &now, what, set & ~(uint32_t)HOLD_USER ? why : NULL,
+                   err);
 }
 
 void admin_set_hold (void *self, struct rpccall *call, const ProtobufCMessage *request)
@@ -181,7 +207,7 @@ void admin_hold_job (void *self, struct rpccall *call, const ProtobufCMessage *r
         now.holds = r->held ? now.holds | bit : now.holds & ~bit;
         snprintf (what, sizeof what, "holds of %s: %s %s", site_id (svc, job->rec.number, id),
                   r->withheld ? "system" : "user", r->held ? "set" : "released");
-        rc = change (svc, &caller, job, &view, &now, what, &err);
+        rc = change (svc, &caller, job, &view, &now, what, NULL, &err);
     }
     if (rc != 0) {
         rpccall_fail (call, &err);
@@ -219,7 +245,7 @@ void admin_set_priority (void *self, struct rpccall *call, const ProtobufCMessag
         now.absolute = !r->relative && r->priority != 0;
         snprintf (what, sizeof what, "setspri %s%d %s", r->relative ? "-r " : "", r->priority,
                   site_id (svc, job->rec.number, id));
-        rc = change (svc, &caller, job, &view, &now, what, &err);
+        rc = change (svc, &caller, job, &view, &now, what, NULL, &err);
     }
     admin_answer (svc, call, job, rc, &err);
 }

@@ -24,6 +24,13 @@ int deferral_write (struct svc *svc, struct site_job *job, struct deferral d, st
     return rc != 0 ? rc : local_store_job_admin_put (svc->store, job->rec.number, &set, err);
 }
 
+bool deferral_holds (const struct site_job *job, uint32_t holds)
+{
+    bool by_admin = strcmp (job->rec.reason_code, defer_reason_name (DEFER_ADMIN)) == 0;
+    return *job->rec.reason_code &&
+           ((holds & HOLD_BATCH) || ((holds & HOLD_SYSTEM) && by_admin));
+}
+
 /* After the commit: the core knows it as well. */
 void deferral_apply (struct svc *svc, struct site_job *job, struct deferral d)
 {

@@ -34,8 +34,8 @@ bool jobs_own_reason (struct svc *svc, const struct site_job *job, const struct 
         jobs_reason (arena, never ? "DependencyNeverMet" : "Dependency", text, out);
         return true;
     }
-    if (!*job->rec.reason_code || (job->rec.deferred_until <= svc_now (svc) &&
-                                   !(view->spec->holds & HOLD_BATCH)))
+    if (!deferral_holds (job, view->spec->holds) &&
+        (!*job->rec.reason_code || job->rec.deferred_until <= svc_now (svc)))
         return false;
     jobs_reason (arena, job->rec.reason_code, job->rec.reason_text, out);
     return true;

@@ -149,7 +149,7 @@ static void reasons_tell (struct svc *svc, const struct plan *plan)
         if (!job || job->rec.state != STORE_JOB_QUEUED || !*job->rec.grid_job_id ||
             job->rec.deferred_until > plan->now || strcmp (job->told_reason, code) == 0 ||
             (plan->reason[i].reason.code == REASON_HOLD &&
-             (plan->reason[i].reason.need & HOLD_BATCH) && *job->rec.reason_code))
+             deferral_holds (job, (uint32_t)plan->reason[i].reason.need)))
             continue;
         if (!open)
             rc = svc_begin (svc, &err);

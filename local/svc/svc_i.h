@@ -344,6 +344,8 @@ int deferral_write (struct svc *svc, struct site_job *job, struct deferral defer
 /* After the commit. */
 void deferral_apply (struct svc *svc, struct site_job *job, struct deferral deferral);
 void deferral_plan (struct svc *svc, const struct plan *plan);
+/* Is it kept by one of these holds (enum job_hold) for the reason in its record? */
+bool deferral_holds (const struct site_job *job, uint32_t holds);
 void deferral_nodes_changed (struct svc *svc);
 /* Another policy: waiting jobs whose QoS is theirs no longer get their default one, deferred for it. */
 void deferral_qos_changed (struct svc *svc);

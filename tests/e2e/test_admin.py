@@ -342,7 +342,7 @@ JobList:  {one}
         wait_for("it to be blocked", lambda: self.blocked(waits), 20)
         self.assertEqual(self.here("diagnose", "-q").stdout,
                          "Diagnosing blocked jobs (policylevel HARD  partition ALL)\n\n"
-                         f"job {waits} held (batch)\n\n")
+                         f"job {waits} held (batch) by root\n\n")
         fair = self.here("diagnose", "-f").stdout
         self.assertTrue(fair.startswith("FairShare Information\n\nDepth: "), fair)
         self.assertIn("FS Policy: NONE\n", fair)

@@ -4,7 +4,7 @@ import os
 import signal
 
 from fixture import main
-from onesite import SiteCase, wait_for
+from onesite import SiteCase, layout, wait_for
 from test_simulation import BEGIN, TRACE_NODES, trace_job
 
 NODES = "NODECFG[node[01-04]] PROCS=4 MEM=4096 FEATURES=fast\nNODECFG[node[05-06]] PROCS=2 MEM=1024\n"
@@ -84,6 +84,24 @@ node02:4
                 ((), 2, "say which nodes")):
             self.refused(site, "setres", *args, code=code, says=says)
         self.assertEqual(self.rows(site), {})
+
+    def test_deferred(self):
+        """A job's own reason is told by checkjob and showq -b, whatever it is, and outlives the daemon."""
+        site = self.plain("deferred", "SYSTEMMAXPROCPERJOB 4\nDEFERTIME 1:00:00\n")
+        over = self.ok(site, "msub", "-t", "1:00", "-l", "procs=5", "/etc/hostname", account=layout.account_of("alice")).strip()
+        wait_for("the reason", lambda: self.data(site, "checkjob", over)["job"]["reason_code"]
+                 == "SystemLimitsExceeded", 30)
+        self.assertIn("Waits: is over a limit per job (SystemLimitsExceeded)\n",
+                      self.ok(site, "checkjob", over))
+        self.assertIn("is over a limit per job", self.ok(site, "showq", "-b"))
+        os.kill(site.process.pid(), signal.SIGKILL)
+        wait_for("the daemon to be gone", site.process.died, 30)
+        site.start()
+        self.assertEqual(self.data(site, "checkjob", over)["job"]["reason_code"],
+                         "SystemLimitsExceeded")
+        self.ok(site, "sethold", "-s", over)
+        self.assertEqual(self.data(site, "checkjob", over)["job"]["reason_code"], "Admin")
+        self.ok(site, "canceljob", over)
 
     def test_kill(self):
         """Acknowledged is durable: killed at once, every one is there again, on the same nodes."""
