@@ -10,6 +10,7 @@
 #include "local/conf/hosts.h"
 #include "local/core/access.h"
 #include "local/core/reserve.h"
+#include "proto/base/strbuf.h"
 
 struct instance {
     char name[64];
@@ -29,6 +30,8 @@ struct standing {
     uint64_t version;            /* of the cluster after it */
     time_us next;                /* when something ends or begins */
     uint32_t serial;
+    char *before; /* what standing_regain was given, until the first roll; NULL: nothing */
+    bool changed; /* since standing_lines */
 };
 
 struct standing *standing_create (const struct standing_site *site)
@@ -44,6 +47,7 @@ void standing_destroy (struct standing *st)
     if (!st)
         return;
     free (st->list);
+    free (st->before);
     free (st);
 }
 
@@ -193,6 +197,83 @@ static uint32_t have_of (const struct cluster *c, const struct rsv_view *view, b
     return have;
 }
 
+/* --- over a restart ------------------------------------------------------------------------------- */
+
+/* "dev 3f2a… 1000000800000000 n01:4,n02:4": name, hash, beginning (0: always there), nodes with tasks. */
+static void key_of (const struct instance *i, bool always, char *key, size_t cap)
+{
+    snprintf (key, cap, "%s %llx %lld ", i->name, (unsigned long long)i->hash,
+              always ? 0LL : (long long)i->start);
+}
+
+static bool always_there (const struct instance *i)
+{
+    return i->end == TIME_US_MAX;
+}
+
+char *standing_lines (struct standing *st, const struct cluster *c)
+{
+    struct strbuf out = STRBUF_INIT;
+    char key[128];
+    if (!st->changed)
+        return NULL;
+    st->changed = false;
+    for (uint32_t k = 0; k < st->count; k++) {
+        struct rsv_view view;
+        if (cluster_rsv_get (c, (struct rsv_id){st->list[k].rsv}, &view, NULL) != 0)
+            continue;
+        key_of (&st->list[k], always_there (&st->list[k]), key, sizeof key);
+        strbuf_puts (&out, key);
+        for (uint32_t i = 0; i < view.allocation.count; i++)
+            strbuf_printf (&out, "%s%s:%u", i ? "," : "",
+                           st->site.node_name (st->site.self, view.allocation.item[i].node.v),
+                           view.allocation.item[i].tasks);
+        strbuf_putc (&out, '\n');
+    }
+    strbuf_text (&out);
+    return strbuf_steal (&out);
+}
+
+void standing_regain (struct standing *st, const char *lines)
+{
+    free (st->before);
+    st->before = strdup (lines);
+    assert (st->before);
+}
+
+/* Tasks of the node in "n01:4,n02:4"; 0: it is not there. */
+static uint32_t tasks_of (const char *list, const char *node)
+{
+    size_t len = strlen (node);
+    for (; *list && *list != '\n'; list += strcspn (list, ",\n"), list += *list == ',')
+        if (strncmp (list, node, len) == 0 && list[len] == ':')
+            return (uint32_t)strtoul (list + len + 1, NULL, 10);
+    return 0;
+}
+
+/* The nodes it had before the restart, in the arena. */
+static struct allocation nodes_before (const struct standing *st, const struct cluster *c,
+                                       const struct instance *i, struct arena *arena)
+{
+    struct allocation a = {0};
+    char key[128];
+    const char *line = st->before;
+    key_of (i, always_there (i), key, sizeof key);
+    while (line && strncmp (line, key, strlen (key)) != 0) {
+        line = strchr (line, '\n');
+        line = line ? line + 1 : NULL;
+    }
+    if (!line)
+        return a;
+    a.item = arena_array (arena, cluster_node_count (c) + 1, sizeof *a.item);
+    for (uint32_t n = 0; n < cluster_node_count (c); n++) {
+        uint32_t tasks = tasks_of (line + strlen (key), st->site.node_name (st->site.self, n));
+        if (tasks)
+            a.item[a.count++] = (struct placement){{n}, tasks & TASKS_MAX, 0};
+    }
+    return a;
+}
+
 /* --- making and refilling ------------------------------------------------------------------------- */
 
 static void make (struct standing *st, struct cluster *c, const struct policy_standing *s,
@@ -209,13 +290,14 @@ static void make (struct standing *st, struct cluster *c, const struct policy_st
     }
     ask.start = start > now ? start : now;
     ask.end = end;
-    int rc = cluster_rsv_place (c, &ask, now, arena, &place, &err);
     struct req req = ask.req;
     struct instance one = {.hash = s->hash, .start = start, .end = end, .wanted = wanted,
                            .used = ask.start,
                            .rsv = RSV_STANDING_BASE | (uint64_t)which << 40 |
                                   (++st->serial & ((UINT64_C (1) << 40) - 1))};
     snprintf (one.name, sizeof one.name, "%s", s->name);
+    ask.keep = nodes_before (st, c, &one, arena);
+    int rc = cluster_rsv_place (c, &ask, now, arena, &place, &err);
     if (rc == 0) {
         req.tasks = place.task_sum;
         struct rsv_spec spec = {.id = {one.rsv}, .kind = RSV_ADMIN, .start = place.start,
@@ -235,6 +317,7 @@ static void make (struct standing *st, struct cluster *c, const struct policy_st
             assert (st->list);
         }
         st->list[st->count++] = one;
+        st->changed = true;
     }
     arena_destroy (arena);
 }
@@ -250,9 +333,10 @@ static void refill (struct standing *st, struct cluster *c, const struct policy_
         ask.end = i->end;
         ask.flags &= ~(uint32_t)RSV_TIMEFLEX;
         ask.keep = view->allocation;
-        if (cluster_rsv_place (c, &ask, now, arena, &place, NULL) == 0 && place.tasks > have)
-            (void)cluster_rsv_move (c, (struct rsv_id){i->rsv}, place.task_sum, &place.allocation,
-                                    now, NULL);
+        if (cluster_rsv_place (c, &ask, now, arena, &place, NULL) == 0 && place.tasks > have &&
+            cluster_rsv_move (c, (struct rsv_id){i->rsv}, place.task_sum, &place.allocation, now,
+                              NULL) == 0)
+            st->changed = true;
     }
     arena_destroy (arena);
 }
@@ -312,6 +396,7 @@ static void instances_keep (struct standing *st, struct cluster *c, time_us now)
         }
         st->list[kept++] = *i;
     }
+    st->changed = st->changed || kept != st->count;
     st->count = kept;
 }
 
@@ -358,6 +443,8 @@ void standing_roll (struct standing *st, struct cluster *c, time_us now)
         return;
     instances_keep (st, c, now);
     instances_make (st, c, now);
+    free (st->before);
+    st->before = NULL;
     next_find (st, now);
     st->policy = p;
     st->version = cluster_version (c);

@@ -32,6 +32,12 @@ void standing_destroy (struct standing *standing); /* NULL is a no-op; the clust
 /* Everything as it should be now. Changes nothing where nothing has to change. */
 void standing_roll (struct standing *standing, struct cluster *cluster, time_us now);
 
+/* The nodes of all of them as lines of text (malloc'ed), so that they have the same ones after a restart:
+ * to be given to standing_regain before the first roll. NULL: as at the last call. */
+char *standing_lines (struct standing *standing, const struct cluster *cluster);
+/* Those whose text in the configuration is the same get these nodes, if they still can. */
+void standing_regain (struct standing *standing, const char *lines);
+
 struct standing_view {
     const struct policy_standing *policy;
     uint32_t index;  /* of its times, the first that is not over is 0: "name.0.0" */

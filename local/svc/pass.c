@@ -212,7 +212,7 @@ void pass_run (struct svc *svc)
         evict_lost_nodes (svc);
     arena_reset (svc->pass_arena);
     usage_nodes (svc);
-    standing_roll (svc->standing, svc->cluster, now);
+    resv_standing_roll (svc, now);
     int rc = plan_compute (svc->cluster, now, svc->pass_arena, &plan, &err);
     for (uint32_t i = 0; rc == 0 && i < plan.start_count; i++)
         if (!svc_job (svc, plan.start[i].job.v)) /* a part's job is started by its START alone */

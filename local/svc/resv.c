@@ -100,6 +100,45 @@ void resv_standing_open (struct svc *svc)
     svc->standing = standing_create (&site);
 }
 
+static const char standing_blob[] = "standing";
+
+void resv_standing_regain (struct svc *svc)
+{
+    struct err err = {0};
+    void *text = NULL;
+    size_t len = 0;
+    int rc = local_store_blob_get (svc->store, standing_blob, &text, &len, &err);
+    if (rc == 0 && len > 0) {
+        char *lines = malloc (len + 1);
+        assert (lines);
+        memcpy (lines, text, len);
+        lines[len] = 0;
+        standing_regain (svc->standing, lines);
+        free (lines);
+    } else if (rc != 0 && rc != ERR_NOT_FOUND) {
+        log_event (svc->log, LOG_LEVEL_ERROR, "resv", "standing_not_regained", "error=\"%s\"",
+                   err.text);
+    }
+    free (text);
+}
+
+void resv_standing_roll (struct svc *svc, time_us now)
+{
+    struct err err = {0};
+    char *lines;
+    standing_roll (svc->standing, svc->cluster, now);
+    lines = standing_lines (svc->standing, svc->cluster);
+    if (!lines)
+        return;
+    int rc = svc_begin (svc, &err);
+    if (rc == 0)
+        rc = local_store_blob_put (svc->store, standing_blob, lines, strlen (lines), &err);
+    if (svc_commit (svc, rc, &err) != 0)
+        log_event (svc->log, LOG_LEVEL_ERROR, "resv", "standing_not_kept", "error=\"%s\"",
+                   err.text);
+    free (lines);
+}
+
 uint64_t resv_core (struct svc *svc, const char *name)
 {
     const struct site_rsv *rsv = resv_find (svc, name);

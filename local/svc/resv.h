@@ -48,6 +48,10 @@ struct site_rsv *resv_of_core (struct svc *svc, uint64_t core);
 
 /* svc->standing, with the site's names. */
 void resv_standing_open (struct svc *svc);
+/* After a restart, before the first roll: the nodes they had are theirs again. */
+void resv_standing_regain (struct svc *svc);
+/* standing_roll, and what has changed is in the store. */
+void resv_standing_roll (struct svc *svc, time_us now);
 /* An ACL reservation by the name that showres prints; 0: there is none. */
 uint64_t resv_core (struct svc *svc, const char *name);
 

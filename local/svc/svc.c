@@ -586,6 +586,7 @@ static void recover_depends (struct svc *svc)
 static int recover (struct svc *svc, struct err *err)
 {
     int rc = resv_recover (svc, err); /* first: what ran inside one does again */
+    resv_standing_regain (svc);
     if (rc == 0)
         rc = resv_charge_recover (svc, err);
     if (rc == 0)

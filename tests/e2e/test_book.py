@@ -46,7 +46,8 @@ def job_line(line):
     feature = f"[{of['features']}]" if "features" in of else "[NONE]"
     text = trace_job(name, of.get("user", "alice"), int(of.get("tasks", 1)), int(of["walltime"]),
                      BEGIN + int(of.get("at", 0)), int(of.get("run", of["walltime"])), feature,
-                     of.get("class", "batch"))
+                     of.get("class", "batch"), of.get("account", "[NONE]"))
+    text = text.replace(" grp ", f" {of.get('group', 'grp')} ", 1)
     return text.replace("[NONE]:DEFAULT", f"{of['qos']}:{of['qos']}") if "qos" in of else text
 
 

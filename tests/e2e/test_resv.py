@@ -4,7 +4,7 @@ import os
 import signal
 
 from fixture import main
-from onesite import SiteCase, layout, wait_for
+from onesite import ROOT, SiteCase, layout, wait_for
 from test_simulation import BEGIN, TRACE_NODES, trace_job
 
 NODES = "NODECFG[node[01-04]] PROCS=4 MEM=4096 FEATURES=fast\nNODECFG[node[05-06]] PROCS=2 MEM=1024\n"
@@ -119,6 +119,65 @@ node02:4
         self.assertEqual(after, before)
         self.assertEqual(len({r[0] for r in after}), 4)
         self.assertIn("'bob.2' created", self.ok(site, "setres", "-u", "bob", "-d", "1:00", "node05"))
+
+    def nodes_of(self, site):
+        return sorted((r["reservation_id"], r["node"], r["tasks"])
+                      for r in self.data(site, "showres", "-n") if r["type"] == "User")
+
+    def test_standing_restart(self):
+        """SRCFG's reservations are on the same nodes after a restart, floating ones with a job inside too."""
+        alice = layout.account_of("alice")
+        site = self.plain("standing", "SRCFG[fixed] HOSTLIST=node0[12] PERIOD=INFINITY USERLIST=carl\n"
+                          f"SRCFG[float] TASKCOUNT=2 PERIOD=INFINITY USERLIST={alice}\n"
+                          "SRCFG[late] TASKCOUNT=1 PERIOD=DAY STARTTIME=23:59:00 ENDTIME=23:59:59\n")
+        wait_for("the reservations", lambda: len(self.nodes_of(site)) >= 6, 30)
+        waiter = self.state / "standing.sh"
+        waiter.write_text("#!/bin/sh\nwhile :; do sleep 1; done\n")
+        waiter.chmod(0o755)
+        inside = self.ok(site, "msub", "-t", "1:00:00", "--reservation", "float", str(waiter),
+                         account=alice).strip()
+        wait_for("it to run", lambda: self.data(site, "checkjob", inside)["job"]["state"] == "Running",
+                 30, site.log)
+        before = self.nodes_of(site)
+        os.kill(site.process.pid(), signal.SIGKILL)
+        wait_for("the daemon to be gone", site.process.died, 30)
+        site.start()
+        wait_for("the reservations again", lambda: len(self.nodes_of(site)) == len(before), 30)
+        self.assertEqual(self.nodes_of(site), before)
+        self.assertEqual(self.data(site, "checkjob", inside)["job"]["state"], "Running")
+        self.ok(site, "canceljob", inside)
+        wait_for("it to be gone", lambda: not self.data(site, "showq")["active"], 60)
+
+    def test_samples(self):
+        """deploy/samples/shortpool.cfg: short jobs by day, and nobody on Tuesday night."""
+        jobs = [("101", "bob", 1, 30 * 3600, 0, 30 * 3600),       # until Monday at eight
+                ("102", "alice", 8, 7200, 31 * 3600, 1800),       # Monday at nine: all nodes, two hours
+                ("103", "alice", 8, 7201, 32 * 3600, 1800),       # at ten: a second too long for the pool
+                ("104", "bob", 1, 17 * 3600, 41 * 3600, 3600)]    # seven in the evening: into the downtime
+        (self.state / "samples.jobs").write_text(
+            "VERSION 230\n" + "".join(trace_job(*j[:4], BEGIN + j[4], j[5]) for j in jobs))
+        site = self.site("samples")
+        site.write((ROOT / "deploy" / "samples" / "shortpool.cfg").read_text() + f"""SERVERMODE SIMULATION
+SIMWORKLOADTRACEFILE {self.state}/samples.jobs
+NODECFG[n[1-4]] PROCS=2
+SIMJOBSUBMISSIONPOLICY NORMAL
+SIMINITIALQUEUEDEPTH 1
+SIMSTOPITERATION 1
+SIMAUTOSHUTDOWN FALSE
+RMPOLLINTERVAL 3600
+""", gridmap=False)
+        site.start()
+        self.data(site, "schedctl", "--wait")
+        rows = self.rows(site)
+        self.assertEqual({name: r["start_time"][:16] for name, r in rows.items() if r["type"] == "User"},
+                         {"shortpool.0.0": "2001-09-10T08:00", "shortpool.1.0": "2001-09-11T08:00",
+                          "downtime.0.0": "2001-09-11T02:00", "downtime.1.0": "2001-09-18T02:00"})
+        self.assertEqual((rows["shortpool.0.0"]["nodes"], rows["downtime.0.0"]["nodes"]), (2, 4))
+        self.ok(site, "schedctl", "-S", "60", "--wait")
+        starts = {n: self.data(site, "checkjob", f"alpha.{n}")["job"]["start_time"][:13]
+                  for n in (101, 102, 103, 104)}
+        self.assertEqual(starts, {101: "2001-09-09T02", 102: "2001-09-10T09", 103: "2001-09-10T18",
+                                  104: "2001-09-11T06"})
 
     def test_who_may_use_it(self):
         """In a simulation, jobs of two people and a reservation for one of them."""
