@@ -233,7 +233,8 @@ enum affinity { /* smaller: taken first */
 };
 
 /* One line of an access list. A list admits whom no entry with deny matches, every required one
- * matches, and, where there are others, at least one of those. An empty list admits nobody. */
+ * matches, and, where there are others, at least one of those. One that is empty, or only denies, admits
+ * nobody. */
 struct acl_entry {
     uint8_t type;     /* cred_kind or acl_type */
     uint8_t compare;  /* enum acl_compare, of ACL_DURATION and ACL_PROCS */

@@ -259,18 +259,24 @@ static struct job_id some_job (struct life *l, enum job_state state)
     return n ? list[pick (l, 0, (n < ACTIVE_MOST ? n : ACTIVE_MOST) - 1)] : (struct job_id){0};
 }
 
-/* For a user or two of the four that jobs have. */
-static uint32_t acl_make (struct life *l, struct acl_entry acl[2])
+enum { ACL_MOST = 3 };
+
+/* For a user or two of the four that jobs have, short jobs, small ones; some kept out or demanded. */
+static uint32_t acl_make (struct life *l, struct acl_entry acl[ACL_MOST])
 {
     static const uint8_t affinity[] = {AFFINITY_POSITIVE, AFFINITY_NEUTRAL, AFFINITY_NEGATIVE};
-    uint32_t count = (uint32_t)pick (l, 0, 2);
+    uint32_t count = (uint32_t)pick (l, 0, ACL_MOST);
 
     for (uint32_t i = 0; i < count; i++) {
-        bool user = pick (l, 0, 3) > 0;
-        acl[i] = (struct acl_entry){.type = user ? CRED_USER : ACL_DURATION,
+        int64_t kind = pick (l, 0, 5), how = pick (l, 0, 9);
+        acl[i] = (struct acl_entry){.type = kind < 4 ? CRED_USER : kind < 5 ? ACL_DURATION : ACL_PROCS,
                                     .compare = ACL_LE,
                                     .affinity = affinity[pick (l, 0, 2)],
-                                    .value = user ? pick (l, 1, 4) : pick (l, 5, 40) * US_PER_S};
+                                    .deny = how == 0,
+                                    .required = how == 1,
+                                    .value = kind < 4   ? pick (l, 1, 4)
+                                             : kind < 5 ? pick (l, 5, 40) * US_PER_S
+                                                        : pick (l, 1, 6)};
     }
     return count;
 }
@@ -308,7 +314,7 @@ static void rsv_make (struct life *l)
                       .queue = pick (l, 0, 1) == 1};
     struct slot slot;
     bool granted;
-    struct acl_entry acl[2];
+    struct acl_entry acl[ACL_MOST];
     struct rsv_spec spec = {.id = {l->next_rsv++}, .req_count = 1, .req = &req, .acl = acl};
     struct arena *arena = arena_create (0);
 
@@ -640,12 +646,23 @@ static uint32_t taken_add (struct taken *list, uint32_t n, const struct job *job
     return n;
 }
 
-static bool admitted (const struct cluster *c, const struct rsv *rsv, const struct job *job)
+/* By what the manual says of lists, not by the core's own idea of it. */
+static bool admitted (const struct rsv *rsv, const struct job *job)
 {
-    struct who who = access_who (c, job);
-    uint8_t affinity;
+    uint32_t ordinary = 0, met = 0, demanded = 0;
 
-    return access_admits (&rsv->spec, &who, &affinity);
+    for (uint32_t i = 0; i < rsv->spec.acl_count; i++) {
+        const struct acl_entry *e = &rsv->spec.acl[i];
+        bool is = e->type == CRED_USER      ? job->spec.cred[CRED_USER] == e->value
+                  : e->type == ACL_DURATION ? job->spec.walltime_limit <= e->value
+                                            : job->procs <= e->value;
+        if (e->deny ? is : e->required && !is)
+            return false;
+        demanded += e->required;
+        ordinary += !e->deny && !e->required;
+        met += !e->deny && !e->required && is;
+    }
+    return ordinary ? met > 0 : demanded > 0;
 }
 
 /* What this plan gives to people whom a reservation does not admit leaves it what it keeps, at every
@@ -660,12 +677,12 @@ static void check_one (const struct life *l, const struct rsv *rsv, const struct
     for (uint32_t i = 0; i < n; i++) {
         time_us from = list[i].start > rsv->spec.start ? list[i].start : rsv->spec.start;
         if (!list[i].fresh || list[i].node != p->node.v || from >= list[i].end ||
-            from >= rsv->spec.end || rsv->spec.end <= l->now || admitted (c, rsv, list[i].job))
+            from >= rsv->spec.end || rsv->spec.end <= l->now || admitted (rsv, list[i].job))
             continue;
         int64_t sum = 0;
         for (uint32_t k = 0; k < n; k++) {
             if (list[k].node == p->node.v && list[k].start <= from && from < list[k].end &&
-                !admitted (c, rsv, list[k].job))
+                !admitted (rsv, list[k].job))
                 sum += list[k].procs;
         }
         if (keep >= cap || sum + keep > cap)
@@ -712,7 +729,7 @@ static bool under (const struct life *l, const struct job *job, uint32_t node)
         const struct rsv *rsv = c->rsv[r];
         for (uint32_t i = 0; i < rsv->allocation.count; i++) {
             if (rsv->spec.kind == RSV_ADMIN && rsv->allocation.item[i].node.v == node &&
-                rsv->spec.start <= l->now && rsv->spec.end > l->now && admitted (c, rsv, job))
+                rsv->spec.start <= l->now && rsv->spec.end > l->now && admitted (rsv, job))
                 return true;
         }
     }
@@ -857,6 +874,21 @@ static void compare_twins (const struct life *l)
     }
 }
 
+/* Did something start in a SINGLEUSE reservation, which is closed to all others then, whatever they were
+ * promised in it? */
+static bool single_used (const struct life *l)
+{
+    const struct cluster *c = l->twin[0];
+
+    for (uint32_t r = 0; r < c->rsv_count; r++) {
+        for (uint32_t i = 0; i < l->plan[0].start_count; i++) {
+            if (c->rsv[r]->used_by.v == l->plan[0].start[i].job.v)
+                return true;
+        }
+    }
+    return false;
+}
+
 /* Asked again at once, the first reserved job must not be worse off for what was just backfilled.
  * Only where the order cannot have changed (bypass counts and limits move it). */
 static void check_no_delay (struct life *l)
@@ -865,7 +897,7 @@ static void check_no_delay (struct life *l)
     struct plan again;
     struct err err = {0};
 
-    if (l->policy->sub_weight[PRIO_BYPASS] != 0 || l->policy->partitions_limited ||
+    if (l->policy->sub_weight[PRIO_BYPASS] != 0 || single_used (l) || l->policy->partitions_limited ||
         policy_cred (l->policy, CRED_USER, CRED_DEFAULT)->limits.active_mask != 0)
         goto done;
     assert_int_equal (plan_compute (l->twin[1], l->now, arena, &again, &err), 0);
