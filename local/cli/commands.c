@@ -195,7 +195,7 @@ const struct cli_command local_commands[] = {
      "\n"
      "Holds over restarts and reloads, and is in the audit log. For ADMIN1.\n"
      "\n"
-     "  nui mnodectl -m state=drained alpha01 alpha02\n"},
+     "  nui mnodectl -m state=drained 'alpha[01-02]' beta01\n"},
     {"changeparam", GROUP, "change a parameter of the policy at once", cmd_changeparam,
      "nui changeparam [--site NAME] PARAMETER VALUE...\n"
      "\n"

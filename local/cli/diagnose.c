@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "local/cli/stats_cli.h"
+#include "proto/base/hostlist.h"
 
 /* --- -p: priorities ----------------------------------------------------------------------- */
 
@@ -571,14 +572,44 @@ static uint32_t *held_count (const struct nodes *nodes, const struct reservation
     return held;
 }
 
-static int diagnose_nodes (struct cli_context *ctx, const char *site, const char *node)
+/* Those of a host list, of all that were fetched. */
+static int nodes_only (struct nodes *nodes, const char *list, struct err *err)
 {
+    const char **name;
+    uint32_t wanted, kept = 0;
+    int rc = hostlist_expand (list, nodes->arena, &name, &wanted, err);
+    for (uint32_t k = 0; rc == 0 && k < wanted; k++) {
+        uint32_t at = 0;
+        while (at < nodes->count && strcmp (nodes->item[at]->name, name[k]) != 0)
+            at++;
+        if (at == nodes->count)
+            return err_set (err, ERR_NOT_FOUND, "there is no node %.80s", name[k]);
+    }
+    for (uint32_t i = 0; rc == 0 && i < nodes->count; i++) {
+        uint32_t k = 0;
+        while (k < wanted && strcmp (nodes->item[i]->name, name[k]) != 0)
+            k++;
+        if (k == wanted)
+            nui__local__v1__node_info__free_unpacked (nodes->item[i], NULL);
+        else
+            nodes->item[kept++] = nodes->item[i];
+    }
+    nodes->count = rc == 0 ? kept : nodes->count;
+    return rc;
+}
+
+static int diagnose_nodes (struct cli_context *ctx, const char *site, const char *list)
+{
+    bool several = list && strpbrk (list, "[,: ");
+    const char *node = several ? NULL : list;
     struct nodes nodes = {.arena = arena_create (0)};
     struct reservations rsv = {.arena = arena_create (0)};
     struct strbuf out = STRBUF_INIT;
     struct err err = {0};
     int exit_code;
     int rc = nodes_fetch (ctx, site, node, &nodes, &err);
+    if (rc == 0 && several)
+        rc = nodes_only (&nodes, list, &err);
     if (rc == 0)
         rc = reservations_fetch (ctx, site, NULL, node, true, &rsv, &err);
     if (rc < 0) {

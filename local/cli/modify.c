@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "local/cli/local_cli.h"
+#include "proto/base/hostlist.h"
 
 struct modify_args {
     const char *site, *modify;
@@ -89,6 +90,28 @@ bool modify_split (const char *text, char attribute[32], const char **value)
     return true;
 }
 
+static int node_change (struct cli_context *ctx, const struct modify_args *args, const char *node,
+                        const char *attribute, const char *value, struct table *t)
+{
+    Nui__Local__V1__SetNodeRequest request = NUI__LOCAL__V1__SET_NODE_REQUEST__INIT;
+    Nui__Local__V1__ChangeReply *reply = NULL;
+    struct err err = {0};
+    request.node = (char *)node;
+    request.attribute = (char *)attribute;
+    request.value = (char *)value;
+    if (site_admin (ctx, args->site, "SetNode", &request, false, &reply, &err) < 0)
+        return cli_fail ("mnodectl", &err);
+    table_text (t, node);
+    table_text (t, attribute);
+    table_text (t, value);
+    table_bool (t, true);
+    table_end_row (t);
+    if (cli_format (ctx) == CLI_TABLE)
+        printf ("node %s: %s set to '%s'\n", node, attribute, value);
+    nui__local__v1__change_reply__free_unpacked (reply, NULL);
+    return CLI_OK;
+}
+
 int cmd_mnodectl (struct cli_context *ctx, int argc, char **argv)
 {
     struct modify_args args = {0};
@@ -103,26 +126,19 @@ int cmd_mnodectl (struct cli_context *ctx, int argc, char **argv)
     if (ops.count < 1)
         return cli_usage ("mnodectl", "name at least one node");
     struct table *t = table_create (object_columns, 4);
+    struct arena *arena = arena_create (0);
     for (int i = 0; i < ops.count; i++) {
-        Nui__Local__V1__SetNodeRequest request = NUI__LOCAL__V1__SET_NODE_REQUEST__INIT;
-        Nui__Local__V1__ChangeReply *reply = NULL;
+        const char **name;
+        uint32_t count;
         struct err err = {0};
-        request.node = ops.item[i];
-        request.attribute = attribute;
-        request.value = (char *)value;
-        if (site_admin (ctx, args.site, "SetNode", &request, false, &reply, &err) < 0) {
+        if (hostlist_expand (ops.item[i], arena, &name, &count, &err) != 0) {
             all = worse (all, cli_fail ("mnodectl", &err));
             continue;
         }
-        table_text (t, ops.item[i]);
-        table_text (t, attribute);
-        table_text (t, value);
-        table_bool (t, true);
-        table_end_row (t);
-        if (cli_format (ctx) == CLI_TABLE)
-            printf ("node %s: %s set to '%s'\n", ops.item[i], attribute, value);
-        nui__local__v1__change_reply__free_unpacked (reply, NULL);
+        for (uint32_t k = 0; k < count; k++)
+            all = worse (all, node_change (ctx, &args, name[k], attribute, value, t));
     }
+    arena_destroy (arena);
     if (cli_format (ctx) != CLI_TABLE)
         all = worse (all, table_print (t, ctx));
     table_destroy (t);

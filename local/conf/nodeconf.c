@@ -1,5 +1,6 @@
 #include "local/conf/nodeconf.h"
 
+#include <assert.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -204,6 +205,21 @@ static void node_fill (const struct nodeconf *nodes, const struct nodeconf_node 
 void nodeconf_node_default (const struct nodeconf *nodes, struct nodeconf_node *out)
 {
     node_fill (nodes, &nothing, out);
+}
+
+void nodeconf_node_traced (struct nodeconf_node *node, const char *name,
+                           const struct node_spec *spec, bool described)
+{
+    free (node->name);
+    node->name = strdup (name);
+    assert (node->name);
+    node->procs = spec->configured.v[RES_PROCS];
+    if (!described)
+        return;
+    node->mem_mb = spec->configured.v[RES_MEM_MB];
+    node->swap_mb = spec->configured.v[RES_SWAP_MB];
+    node->disk_mb = spec->configured.v[RES_DISK_MB];
+    node->speed_ppm = spec->speed_ppm;
 }
 
 static int name_compare (const void *a, const void *b)

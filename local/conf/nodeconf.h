@@ -52,6 +52,10 @@ struct nodeconf {
 int nodeconf_read (struct conf *conf, struct nodeconf *nodes, struct err *err);
 /* A node that no line names: as DEFAULT says. */
 void nodeconf_node_default (const struct nodeconf *nodes, struct nodeconf_node *out);
+/* What a resource trace says of a node goes before that: its name and processors and, where the trace
+ * describes nodes, memory, swap, disk and speed. */
+void nodeconf_node_traced (struct nodeconf_node *node, const char *name,
+                           const struct node_spec *spec, bool described);
 void nodeconf_free (struct nodeconf *nodes);
 void nodeconf_node_copy (const struct nodeconf_node *from, struct nodeconf_node *out);
 void nodeconf_node_clear (struct nodeconf_node *node);

@@ -102,17 +102,11 @@ static void node_take (struct simsite *site, uint32_t n, const struct node_spec 
         nodeconf_node_copy (also, out);
     else
         nodeconf_node_default (site->conf, out);
-    free (out->name);
-    out->name = strdup (name);
+    nodeconf_node_traced (out, name, spec, site->machine->described);
     (void)strtab_intern (site->name, name);
     site->traced[n] = *spec;
-    out->procs = spec->configured.v[RES_PROCS];
     if (!site->machine->described)
         return;
-    out->mem_mb = spec->configured.v[RES_MEM_MB];
-    out->swap_mb = spec->configured.v[RES_SWAP_MB];
-    out->disk_mb = spec->configured.v[RES_DISK_MB];
-    out->speed_ppm = spec->speed_ppm;
     if (!out->classes)
         out->classes = classes_text (site->workload, site->machine, spec);
     if (*features) {

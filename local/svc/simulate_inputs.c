@@ -95,15 +95,9 @@ static void node_take (const struct settings *s, struct nodeconf_node *n,
                        const struct node_spec *spec, const char *name, char *features)
 {
     nodeconf_node_default (&s->nodes, n);
-    n->name = strdup (name);
-    n->procs = spec->configured.v[RES_PROCS];
-    n->mem_mb = spec->configured.v[RES_MEM_MB];
-    n->swap_mb = spec->configured.v[RES_SWAP_MB];
-    n->disk_mb = spec->configured.v[RES_DISK_MB];
-    n->speed_ppm = spec->speed_ppm;
+    nodeconf_node_traced (n, name, spec, true);
     free (n->features);
     n->features = features;
-    assert (n->name);
 }
 
 /* SIMNODECOUNT: the first so many. */
