@@ -2,19 +2,11 @@
 
 #include "local/core/timeline_state.h"
 
-static int slot_of (const struct cluster *c, struct job_id id, uint32_t *out, struct err *err)
-{
-    *out = map_find (&c->map, id.v);
-    if (*out == SLOT_NONE)
-        return err_set (err, ERR_NOT_FOUND, "job %llu is not there", (unsigned long long)id.v);
-    return 0;
-}
-
 int explain_job (const struct cluster *c, struct job_id id, struct explained_job *out,
                  struct err *err)
 {
     uint32_t slot;
-    int rc = slot_of (c, id, &slot, err);
+    int rc = job_find (c, id, &slot, err);
 
     if (rc != 0)
         return rc;
@@ -32,7 +24,7 @@ int explain_priority (const struct cluster *c, struct job_id id, time_us now,
                       struct priority_explained *out, double weight[PRIO_SUBS], struct err *err)
 {
     uint32_t slot;
-    int rc = slot_of (c, id, &slot, err);
+    int rc = job_find (c, id, &slot, err);
 
     if (rc != 0)
         return rc;
@@ -274,7 +266,7 @@ int explain_nodes (struct cluster *c, struct job_id id, time_us from, time_us no
     int64_t least = INT64_MAX;
     struct explained_nodes one;
     struct allocation ignored;
-    int rc = slot_of (c, id, &slot, err);
+    int rc = job_find (c, id, &slot, err);
 
     if (rc != 0)
         return rc;

@@ -1,4 +1,4 @@
-/* job: events and views of jobs */
+/* job: events of jobs (as others see them: job_view.c) */
 #include "local/core/pass.h"
 
 #include <assert.h>
@@ -16,115 +16,6 @@ void *heap_copy (const void *bytes, size_t len)
 }
 
 #define PRIORITY_SYSTEM (PRIORITY_SYSTEM_ABSOLUTE | PRIORITY_SYSTEM_RELATIVE)
-
-/* --- what is asked ------------------------------------------------------------------------ */
-
-/* None negative, none beyond those in use? */
-static bool resources_known (const struct cluster *c, const struct resources *r)
-{
-    static const struct resources none;
-    int32_t sign = 0;
-
-    for (uint32_t d = 0; d < RES_MAX; d++)
-        sign |= r->v[d];
-    return sign >= 0 &&
-           memcmp (r->v + c->dims, none.v, (RES_MAX - c->dims) * sizeof *none.v) == 0;
-}
-
-int req_check (const struct cluster *c, const struct req *req, uint32_t index, struct err *err)
-{
-    if (req->tasks < 1 || req->tasks > TASKS_MAX)
-        return err_set (err, ERR_INVALID, "req %u asks for %u tasks, must be 1 to %d", index,
-                        req->tasks, TASKS_MAX);
-    if (req->task.v[RES_PROCS] < 1)
-        return err_set (err, ERR_INVALID, "req %u asks for %d processors per task, at least 1",
-                        index, req->task.v[RES_PROCS]);
-    if (!resources_known (c, &req->task)) {
-        for (uint32_t d = 0; d < RES_MAX; d++) {
-            if (req->task.v[d] < 0)
-                return err_set (err, ERR_INVALID, "req %u asks for %d of resource %u", index,
-                                req->task.v[d], d);
-            if (d >= c->dims && req->task.v[d] != 0)
-                return err_set (err, ERR_INVALID,
-                                "req %u asks for resource %u, which is not in use", index, d);
-        }
-    }
-    if (req->access > ACCESS_SINGLETASK || req->hosts > c->groups.hosts_count ||
-        (req->nodeset != NODESET_NONE && req->nodeset > c->groups.nodeset_count) ||
-        req->partition > PARTITIONS_MAX)
-        return err_set (err, ERR_INVALID,
-                        "req %u: access policy %u, host list %u, node set %u or partition %u is "
-                        "not known",
-                        index, req->access, req->hosts, req->nodeset, req->partition);
-    if (req->tasks_per_node > 0 && req->tasks % req->tasks_per_node != 0)
-        return err_set (err, ERR_INVALID, "req %u: %u tasks cannot be spread as %u per node",
-                        index, req->tasks, req->tasks_per_node);
-    return 0;
-}
-
-int reqs_together (const struct req *req, uint32_t count, struct err *err)
-{
-    for (uint32_t i = 1; i < count; i++) {
-        if (req[i].partition != req[0].partition || req[i].partitions != req[0].partitions ||
-            req[i].nodeset != req[0].nodeset)
-            return err_set (err, ERR_INVALID,
-                            "req %u asks for another partition or node set than req 0", i);
-    }
-    return 0;
-}
-
-static int spec_check (const struct cluster *c, const struct job_spec *spec, struct err *err)
-{
-    uint64_t procs = 0;
-
-    if (spec->id.v == 0 || spec->id.v == UINT64_MAX)
-        return err_set (err, ERR_INVALID, "job: number %llu is not allowed",
-                        (unsigned long long)spec->id.v);
-    if (spec->walltime_limit <= 0)
-        return err_set (err, ERR_INVALID, "job %llu has no wallclock limit",
-                        (unsigned long long)spec->id.v);
-    if (spec->req_count < 1 || spec->req_count > REQS_MAX)
-        return err_set (err, ERR_INVALID, "job %llu has %u reqs, must be 1 to %d",
-                        (unsigned long long)spec->id.v, spec->req_count, REQS_MAX);
-    for (uint32_t i = 0; i < spec->req_count; i++) {
-        if (req_check (c, &spec->req[i], i, err) != 0) {
-            err_prefix (err, "job %llu", (unsigned long long)spec->id.v);
-            return err ? err->code : ERR_INVALID;
-        }
-        procs += (uint64_t)spec->req[i].tasks * (uint64_t)spec->req[i].task.v[RES_PROCS];
-    }
-    if (reqs_together (spec->req, spec->req_count, err) != 0)
-        return err_prefix (err, "job %llu", (unsigned long long)spec->id.v);
-    if (licences_check (c, spec->licence, spec->licence_count, err) != 0)
-        return err_prefix (err, "job %llu", (unsigned long long)spec->id.v);
-    if (procs > INT32_MAX)
-        return err_set (err, ERR_LIMIT, "job %llu asks for %llu processors, at most %d",
-                        (unsigned long long)spec->id.v, (unsigned long long)procs, INT32_MAX);
-    return 0;
-}
-
-int allocation_check (const struct cluster *c, const struct req *req, uint32_t req_count,
-                      const struct allocation *a, struct err *err)
-{
-    uint32_t tasks[REQS_MAX] = {0};
-
-    for (uint32_t i = 0; i < a->count; i++) {
-        const struct placement *p = &a->item[i];
-        if (p->node.v >= c->node_count)
-            return err_set (err, ERR_INVALID, "allocation: node %u of %u", p->node.v,
-                            c->node_count);
-        if (p->req >= req_count || p->tasks == 0)
-            return err_set (err, ERR_INVALID, "allocation: item %u names req %u of %u, %u tasks",
-                            i, p->req, req_count, p->tasks);
-        tasks[p->req] += p->tasks;
-    }
-    for (uint32_t r = 0; r < req_count; r++) {
-        if (tasks[r] != req[r].tasks)
-            return err_set (err, ERR_INVALID, "allocation: req %u asks for %u tasks and gets %u",
-                            r, req[r].tasks, tasks[r]);
-    }
-    return 0;
-}
 
 /* --- slots -------------------------------------------------------------------------------- */
 
@@ -475,7 +366,7 @@ int cluster_job_submit (struct cluster *c, const struct job_spec *spec, time_us 
     struct job *job;
     uint64_t version;
     uint32_t slot;
-    int rc = spec_check (c, spec, err);
+    int rc = job_spec_check (c, spec, err);
 
     if (rc != 0)
         return rc;
@@ -511,8 +402,7 @@ int cluster_job_submit (struct cluster *c, const struct job_spec *spec, time_us 
     return 0;
 }
 
-static int find_job (const struct cluster *c, struct job_id id, uint32_t *slot_out,
-                     struct err *err)
+int job_find (const struct cluster *c, struct job_id id, uint32_t *slot_out, struct err *err)
 {
     *slot_out = id.v == 0 || id.v == UINT64_MAX ? SLOT_NONE : map_find (&c->map, id.v);
     if (*slot_out == SLOT_NONE)
@@ -524,7 +414,7 @@ static int find_job (const struct cluster *c, struct job_id id, uint32_t *slot_o
 static int find_idle (struct cluster *c, struct job_id id, time_us now, uint32_t *slot_out,
                       struct err *err)
 {
-    int rc = find_job (c, id, slot_out, err);
+    int rc = job_find (c, id, slot_out, err);
 
     if (rc != 0)
         return rc;
@@ -541,7 +431,7 @@ int cluster_job_modify (struct cluster *c, const struct job_spec *spec, time_us 
 {
     uint32_t slot;
     struct job *job;
-    int rc = spec_check (c, spec, err);
+    int rc = job_spec_check (c, spec, err);
 
     if (rc == 0)
         rc = find_idle (c, spec->id, now, &slot, err);
@@ -717,7 +607,7 @@ int cluster_job_start (struct cluster *c, struct job_id id, const struct allocat
 static int find_active (struct cluster *c, struct job_id id, time_us now, uint32_t *slot_out,
                         struct err *err)
 {
-    int rc = find_job (c, id, slot_out, err);
+    int rc = job_find (c, id, slot_out, err);
 
     if (rc != 0)
         return rc;
@@ -865,77 +755,6 @@ int cluster_job_end (struct cluster *c, struct job_id id, time_us now, struct er
     c->version++;
     c->planner->frees++;
     return 0;
-}
-
-/* --- views -------------------------------------------------------------------------------- */
-
-int cluster_job_get (const struct cluster *c, struct job_id id, struct job_view *out,
-                     struct err *err)
-{
-    uint32_t slot;
-    const struct job *job;
-    int rc = find_job (c, id, &slot, err);
-
-    if (rc != 0)
-        return rc;
-    job = job_at (c, slot);
-    memset (out, 0, sizeof *out);
-    out->spec = &job->spec;
-    out->state = job->state;
-    out->procs = job->procs;
-    out->bypass = c->pj[slot].bypass;
-    out->deferred_until = job->deferred_until;
-    out->start = job->start;
-    out->limit_end = job->limit_end;
-    out->allocation = job->allocation;
-    out->backfilled = job->backfilled;
-    out->usage = job->usage;
-    out->priority = job_priority (c, slot);
-    out->reason = job->state == JOB_IDLE && c->hot[slot].reason_code == REASON_RESOURCES
-                      ? room_reason (c, slot)
-                      : job->reason;
-    out->reserved_start = job->reserved_start;
-    out->reserved_end = job->reserved_start == TIME_US_NONE
-                            ? TIME_US_NONE
-                            : time_add (job->reserved_start, length_on (c, job, &job->reserved));
-    out->reserved = job->reserved;
-    return 0;
-}
-
-uint32_t cluster_job_count (const struct cluster *c, enum job_state state)
-{
-    if (state == JOB_IDLE)
-        return c->idle_count;
-    if (state == JOB_SUSPENDED)
-        return c->suspended_count;
-    return state == JOB_STARTING ? c->starting_count : c->run_count - c->starting_count;
-}
-
-static int id_compare (const void *a, const void *b)
-{
-    const struct job_id *x = a, *y = b;
-
-    return (x->v > y->v) - (x->v < y->v);
-}
-
-uint32_t cluster_job_list (const struct cluster *c, enum job_state state, struct job_id *out,
-                           uint32_t cap)
-{
-    uint32_t n = 0;
-
-    if (state == JOB_IDLE)
-        return planner_idle_list (c, out, cap);
-    for (uint32_t i = 0; i < (state == JOB_SUSPENDED ? c->suspended_count : c->run_count); i++) {
-        const struct job *job =
-            job_at (c, state == JOB_SUSPENDED ? c->suspended[i] : c->run[i].slot);
-        if (job->state != state)
-            continue;
-        if (n < cap)
-            out[n] = job->spec.id;
-        n++;
-    }
-    qsort (out, n < cap ? n : cap, sizeof *out, id_compare);
-    return n;
 }
 
 /* --- another policy --------------------------------------------------------------------------- */

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/base/strbuf.h"
-
 /* What the jobs of one object use, by enum limit_kind. Of active jobs, PS and WC are sums of
  * procs * end and of end (in seconds), so that what is left at any moment is one subtraction; of
  * idle ones, what they ask. MINPROC stays 0. */
@@ -802,69 +800,4 @@ int64_t limits_active_usage (const struct limits *l, uint32_t object, uint32_t i
 {
     assert (object < LIMIT_OBJECTS);
     return usage_of (usage_at (&l->active, object, id), limit, now_s);
-}
-
-/* --- sentences --------------------------------------------------------------------------- */
-
-static void amount_put (struct strbuf *b, enum limit_kind limit, int64_t value)
-{
-    if (limit != LIMIT_PE) {
-        strbuf_printf (b, "%lld", (long long)value);
-        return;
-    }
-    strbuf_printf (b, "%lld.%02lld", (long long)(value / 1000000),
-                   (long long)(value % 1000000 / 10000));
-}
-
-static void object_put (struct strbuf *b, const struct limits_violation *v,
-                        const struct cred_names *names)
-{
-    if (v->object == LIMIT_OBJECT_SYSTEM) {
-        strbuf_puts (b, "the system");
-        return;
-    }
-    if (v->object == LIMIT_OBJECT_PARTITION) {
-        strbuf_printf (b, "partition %s", strtab_name (names->partition, v->id));
-        return;
-    }
-    strbuf_printf (b, "%s %s", cred_kind_name ((enum cred_kind)v->object),
-                   cred_name (names, (enum cred_kind)v->object, v->id));
-    if (v->cross)
-        strbuf_printf (b, ", %s %s", cred_kind_name (v->other_kind),
-                       cred_name (names, v->other_kind, v->other_id));
-}
-
-char *limits_violation_text (const struct limits_violation *v, const char *job_name,
-                             const struct cred_names *names, char *buf, size_t cap)
-{
-    static const char *const job_limit[LIMIT_KINDS] = {
-        [LIMIT_PROC] = "SYSTEMMAXPROCPERJOB",
-        [LIMIT_WC] = "SYSTEMMAXJOBWALLTIME",
-        [LIMIT_PS] = "SYSTEMMAXPROCSECONDPERJOB",
-    };
-    struct strbuf b = STRBUF_INIT;
-    const char *name = limit_kind_name (v->limit);
-    strbuf_printf (&b, "job %s violates ", job_name);
-    if (v->scope == LIMIT_SCOPE_JOB)
-        strbuf_printf (&b, "system HARD %s limit of ", job_limit[v->limit]);
-    else if (v->scope == LIMIT_SCOPE_IDLE)
-        strbuf_printf (&b, "idle HARD MAXI%s limit of ", name + 3); /* MAXIJOB */
-    else
-        strbuf_printf (&b, "active %s %s limit of ", v->level == LIMIT_SOFT ? "SOFT" : "HARD",
-                       name);
-    amount_put (&b, v->limit, v->value);
-    if (v->by_override)
-        strbuf_puts (&b, " (its QoS's)");
-    strbuf_puts (&b, " for ");
-    object_put (&b, v, names);
-    strbuf_puts (&b, " (R: ");
-    amount_put (&b, v->limit, v->request);
-    strbuf_puts (&b, ", U: ");
-    amount_put (&b, v->limit, v->usage);
-    strbuf_puts (&b, ")");
-    size_t len = b.len < cap ? b.len : cap - 1;
-    memcpy (buf, strbuf_text (&b), len);
-    buf[len] = 0;
-    strbuf_free (&b);
-    return buf;
 }

@@ -428,9 +428,15 @@ void job_claim (struct cluster *c, uint32_t slot, const struct allocation *a);
 void job_leave_idle (struct cluster *c, uint32_t slot);
 /* After job_enter_running: the start is real now. */
 void job_started (struct cluster *c, uint32_t slot, enum job_state state);
+/* ERR_NOT_FOUND, with a sentence. */
+int job_find (const struct cluster *c, struct job_id id, uint32_t *slot_out, struct err *err);
+
+/* --- ask.c -------------------------------------------------------------------------------- */
+
+int job_spec_check (const struct cluster *c, const struct job_spec *spec, struct err *err);
+int req_check (const struct cluster *c, const struct req *req, uint32_t index, struct err *err);
 /* Partitions and node sets are the whole job's. */
 int reqs_together (const struct req *req, uint32_t count, struct err *err);
-int req_check (const struct cluster *c, const struct req *req, uint32_t index, struct err *err);
 /* Does the allocation name nodes that exist, and give each req what it asks? */
 int allocation_check (const struct cluster *c, const struct req *req, uint32_t req_count,
                       const struct allocation *a, struct err *err);

@@ -307,6 +307,8 @@ static void queue_enter (struct timeline *tl)
         time_us end;
         if (job->reserved_start == TIME_US_NONE)
             continue;
+        for (uint32_t r = 0; r < job->spec.req_count; r++)
+            (void)shape_refresh (c, job->shape[r]); /* nodes may have changed since the last pass */
         end = time_add (job->reserved_start,
                         length_on (c, job, &job->reserved));
         if (chosen.count == 0 && /* bound late: nodes that would do, for the answer's sake */
@@ -365,9 +367,9 @@ bool timeline_forward (struct timeline *tl, time_us now)
 
     if (now == tl->now)
         return true;
-    if (now < tl->now || c->measured || (c->run_count && c->run[0].end <= now) ||
+    if (now < tl->now || c->measured || c->awaited || (c->run_count && c->run[0].end <= now) ||
         timeline_next_bound (tl, tl->bound_count, tl->now, 1) <= now)
-        return false; /* loads and jobs past their limits last for a while from now on */
+        return false; /* loads, jobs past their limits and nodes that are down last from now on */
     tl->now = tl->bound[0] = now;
     tl->reach_at = TIME_US_NONE;
     for (uint32_t n = 0; n < tl->node_count; n++)
