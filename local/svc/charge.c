@@ -121,8 +121,10 @@ void charge_poll (struct svc *svc)
         return;
     HASH_ITER (hh, svc->jobs, job, next)
     {
-        if (count < AT_ONCE && partial_due (svc, job, now))
+        if (partial_due (svc, job, now))
             list[count++] = job;
+        if (count == AT_ONCE)
+            break;
     }
     if (count == 0)
         return;

@@ -865,6 +865,8 @@ static void end_preempted (struct svc *svc, struct site_job *job, const struct r
     job->rec.incarnation++;
     *job->rec.hold_id = 0;
     job->rec.amount = 0;
+    job->charge_at = 0;
+    job->cpu_used = 0;
     if (rc == 0)
         rc = payqos_drop (svc, job, &err);
     if (rc == 0)
