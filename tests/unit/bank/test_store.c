@@ -291,8 +291,8 @@ static void journal_is_fixed (void **state)
         "DELETE FROM charge",
         "UPDATE charge_leg SET amount = 1",
         /* unbalanced: one leg only */
-        "INSERT INTO entry SELECT op_id, 77, 'P', 1, account_id, allocation_id, 5, 0, 0 FROM entry "
-        "LIMIT 1",
+        ("INSERT INTO entry SELECT op_id, 77, 'P', 1, account_id, allocation_id, 5, 0, 0"
+         " FROM entry LIMIT 1"),
         "UPDATE balance SET held = -1",
     };
     for (size_t i = 0; i < sizeof (forbidden) / sizeof (forbidden[0]); i++) {
