@@ -240,6 +240,7 @@ static const struct table_column rsv_columns[] = {
     {"owner", "Owner", TABLE_TEXT, 0},                  {"resources", "Resources", TABLE_TEXT, 0},
     {"tasks_wanted", "Wanted", TABLE_INT, 0},           {"tasks_up", "Up", TABLE_INT, 0},
     {"used_by", "UsedBy", TABLE_TEXT, 0},               {"standing", "Standing", TABLE_TEXT, 0},
+    {"charge", "Charge", TABLE_TEXT, 0},
 };
 
 static void rsv_row (const Nui__Local__V1__Reservation *r, const char *node, uint32_t tasks,
@@ -267,6 +268,7 @@ static void rsv_row (const Nui__Local__V1__Reservation *r, const char *node, uin
     table_int (t, r->tasks_up);
     cell_text (t, r->used_by);
     cell_text (t, r->standing);
+    cell_text (t, r->charge);
     strbuf_free (&text);
     table_end_row (t);
 }

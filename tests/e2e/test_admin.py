@@ -387,6 +387,8 @@ JobList:  {one}
         self.refused("setres", "-c", "phys", "alpha01", code=5, says="say ACCOUNT:USER")  # root
         self.here("setres", "-c", f"phys:{self.account}", "-u", self.account, "-n", "keep", "alpha01")
         self.assertIn(f"    Charge: phys:{self.account}\n", self.here("diagnose", "-r").stdout)
+        self.assertEqual([r["charge"] for r in self.data("diagnose", "-r") if r["type"] == "User"],
+                         [f"phys:{self.account}"])
         alpha = self.grid.daemons["alpha"]
 
         def idle():
