@@ -35,7 +35,8 @@ static bool gated (struct pass *p, uint32_t slot, struct reason *why)
         why->clears = job->spec.not_before;
         return true;
     }
-    if (job->spec.deadline && time_add (p->now, length_least (c, job->spec.walltime_limit)) > job->spec.deadline) {
+    if (job->spec.deadline &&
+        time_add (p->now, length_least (c, job->spec.walltime_limit)) > job->spec.deadline) {
         *why = reason_plain (REASON_DEADLINE);
         why->clears = job->spec.deadline;
         return true;

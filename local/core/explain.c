@@ -247,9 +247,8 @@ static void req_explain (struct timeline *tl, const struct job *job, uint32_t r,
         int32_t room = c->free[(size_t)n * c->dims + RES_PROCS];
         uint32_t tasks = 0;
         struct placement there = {.node = {n}, .tasks = 1};
-        enum node_verdict v = verdict_of (
-            tl, s, n, length_on (c, job, &(struct allocation){1, &there}),
-            &tasks);
+        duration_us length = length_on (c, job, &(struct allocation){1, &there});
+        enum node_verdict v = verdict_of (tl, s, n, length, &tasks);
         out->verdict[n] = (uint8_t)v;
         out->tasks[n] = tasks;
         out->count[v]++;
@@ -281,9 +280,7 @@ int explain_nodes (struct cluster *c, struct job_id id, time_us from, time_us no
     struct timeline *tl = timeline_make (c, arena, now, true, job->spec.reservation);
     if (job->reserved_start != TIME_US_NONE && job->reserved.count)
         timeline_take (tl, &w, &job->reserved, job->reserved_start,
-                       time_add (job->reserved_start,
-                                 length_on (c, job, &job->reserved)),
-                       -1);
+                       time_add (job->reserved_start, length_on (c, job, &job->reserved)), -1);
     for (uint32_t r = 0; r < job->spec.req_count; r++) {
         req_explain (tl, job, r, &one);
         int64_t missing = one.feasible_procs - (int64_t)job->spec.req[r].tasks *
@@ -308,8 +305,7 @@ void explain_reserved (const struct cluster *c,
         const struct job *job = job_at (c, c->idle[i]);
         if (job->reserved_start != TIME_US_NONE)
             fn (arg, job->spec.id, job->reserved_start,
-                time_add (job->reserved_start,
-                          length_on (c, job, &job->reserved)),
+                time_add (job->reserved_start, length_on (c, job, &job->reserved)),
                 &job->reserved);
     }
 }

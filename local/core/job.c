@@ -639,8 +639,7 @@ int cluster_job_running (struct cluster *c, struct job_id id, time_us started, t
         if (limited)
             limits_active_remove (c->limits, &c->lj[slot], job->limit_end / US_PER_S);
         job->start = started;
-        job->limit_end =
-            time_add (started, length_on (c, job, &job->allocation));
+        job->limit_end = time_add (started, length_on (c, job, &job->allocation));
         run_insert (c, slot);
         if (limited)
             limits_active_add (c->limits, &c->lj[slot], job->limit_end / US_PER_S);

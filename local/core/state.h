@@ -519,7 +519,7 @@ void jobs_needs_changed (struct cluster *c);
 void speeds_settle (struct cluster *c);
 /* How long a job of this limit has its nodes, if the slowest has this speed. */
 duration_us speed_length (duration_us limit, int32_t speed_ppm);
-/* … if these are its nodes; … on the fastest there are. A part of a co-allocation has its slot, wherever. */
+/* … if these are its nodes (a part of a co-allocation has its slot, wherever); … on the fastest. */
 duration_us length_on (const struct cluster *c, const struct job *job, const struct allocation *a);
 duration_us length_least (const struct cluster *c, duration_us limit);
 

@@ -309,8 +309,7 @@ static void queue_enter (struct timeline *tl)
             continue;
         for (uint32_t r = 0; r < job->spec.req_count; r++)
             (void)shape_refresh (c, job->shape[r]); /* nodes may have changed since the last pass */
-        end = time_add (job->reserved_start,
-                        length_on (c, job, &job->reserved));
+        end = time_add (job->reserved_start, length_on (c, job, &job->reserved));
         if (chosen.count == 0 && /* bound late: nodes that would do, for the answer's sake */
             !timeline_choose (tl, tl->arena, &w, job->reserved_start, job->spec.walltime_limit,
                               CHOICE_BUSY, &chosen))
