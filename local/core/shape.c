@@ -38,7 +38,8 @@ static void shape_describe (struct cluster *c, struct shape *s)
     s->procs = s->req.task.v[RES_PROCS];
     s->shift = (s->procs & (s->procs - 1)) ? UINT8_MAX : (uint8_t)__builtin_ctz ((unsigned)s->procs);
     s->everywhere = s->needs.partitions == 0 && s->needs.classes == 0 &&
-                    s->needs.class_hosts == 0 && s->needs.speed_ppm == 0 && s->needs.group == 0 && s->req.hosts == 0 &&
+                    s->needs.class_hosts == 0 && s->needs.speed_ppm == 0 && s->needs.group == 0 &&
+                    s->req.hosts == 0 &&
                     s->req.node_procs == 0 && features_none (&s->req.features) &&
                     features_none (&s->req.exclude);
     s->prefers = !features_none (&s->req.prefer);
