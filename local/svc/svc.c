@@ -540,6 +540,25 @@ static void forget_hold (struct svc *svc, struct site_job *job)
     svc_commit (svc, rc, &err);
 }
 
+/* A refusal was taken in, and we died before what follows from it: the bank is asked anew. */
+static void regain_hold (struct svc *svc, struct site_job *job)
+{
+    struct store_hold hold = {0};
+    struct err err = {0};
+    bool wanted = true;
+    int rc = local_store_hold_wanted (svc->store, job->rec.hold_key, &wanted, &err);
+    if (rc != 0 || wanted)
+        return;
+    rc = svc_begin (svc, &err);
+    if (rc == 0)
+        rc = life_hold_prepare (svc, job, svc_now (svc), &hold, &err);
+    if (rc == 0)
+        rc = svc_job_write (svc, job, false, NULL, 0, &err);
+    if (svc_commit (svc, rc, &err) == 0)
+        bank_link_hold (svc->bank, &hold);
+    store_hold_free (&hold);
+}
+
 /* Jobs that the resource manager has, or should have, by now. */
 static void recover_launches (struct svc *svc)
 {
@@ -548,8 +567,10 @@ static void recover_launches (struct svc *svc)
     {
         struct err err = {0};
         char id[SITE_ID_MAX];
-        if (!svc->bank && job->rec.hold_asked && job->rec.state == STORE_JOB_STARTING)
+        if (job->rec.hold_asked && job->rec.state == STORE_JOB_STARTING && !svc->bank)
             forget_hold (svc, job);
+        else if (job->rec.hold_asked && job->rec.state == STORE_JOB_STARTING && !job->part)
+            regain_hold (svc, job);
         bool due = job->rec.state == STORE_JOB_RUNNING ||
                    (job->rec.state == STORE_JOB_STARTING && !job->rec.hold_asked) ||
                    (job->rm.native && job->rec.stop == STORE_STOP_CANCEL);

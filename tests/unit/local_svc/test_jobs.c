@@ -388,6 +388,28 @@ static void cancel_while_the_bank_thinks (void **state)
     assert_string_equal (s->released[0], "hold.1");
 }
 
+/* Died between the two transactions of a refusal: no hold is asked for, and the job says that one is. */
+static void a_hold_that_nobody_asks_for (void **state)
+{
+    struct site *s = *state;
+    char id[64], path[128];
+    unsigned one = 1;
+    sqlite3 *db;
+    site_start (s, NULL);
+    s->mood = BANK_SILENT;
+    site_submit (s, "grid.1", &(struct job_make){.script = "exit 0\n"}, id);
+    site_wait (s, holds_asked, &one, "the bank to be asked");
+    site_kill (s);
+    snprintf (path, sizeof path, "%s/state/local.db", s->dir);
+    assert_int_equal (sqlite3_open_v2 (path, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+    assert_int_equal (sqlite3_exec (db, "DELETE FROM hold", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal (sqlite3_changes (db), 1);
+    sqlite3_close (db);
+    s->mood = BANK_GRANTS;
+    site_start (s, NULL);
+    site_wait_state (s, id, STATE (COMPLETED));
+}
+
 static void who_may_see (void **state)
 {
     struct site *s = *state;
@@ -713,7 +735,8 @@ int main (void)
         T (account_is_not_there),
         T (nodes_are_kept_for_another_try), T (names_are_checked),
         T (bank_away),
-        T (cancel_waiting_and_running), T (cancel_while_the_bank_thinks), T (who_may_see),
+        T (cancel_waiting_and_running), T (cancel_while_the_bank_thinks),
+        T (a_hold_that_nobody_asks_for), T (who_may_see),
         T (killed_while_running), T (ended_while_the_daemon_was_dead),
         T (killed_while_the_bank_thinks), T (killed_with_a_queue), T (charges_wait_for_the_bank),
         T (reload_adds_nodes), T (preempted_for_the_first_in_line), T (killed_while_preempting),
