@@ -85,7 +85,9 @@ static int32_t spare_of (const struct cluster *c, uint32_t node, uint32_t column
 
 void loads_settle (struct cluster *c)
 {
-    c->measured = false;
+    if (!c->loads_stale)
+        return;
+    c->loads_stale = c->measured = false;
     for (uint32_t n = 0; c->gauged && !c->measured && n < c->node_count; n++) {
         const int32_t *left = row (c, c->free, n);
         for (uint32_t d = 0; d < RES_GRES0 && c->node_state[n] == NODE_UP; d++)

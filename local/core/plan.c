@@ -66,6 +66,7 @@ void planner_settle (struct cluster *c)
 void event_frees (struct cluster *c)
 {
     c->planner->frees++;
+    c->loads_stale = true;
     memo_void (c->planner);
 }
 

@@ -253,6 +253,7 @@ static void node_apply (struct cluster *c, const struct shape *shape, uint32_t n
 
 void nodes_apply (struct cluster *c, const struct job *job, const struct allocation *a, int sign)
 {
+    c->loads_stale = true;
     if (job->spec.licence_count)
         licences_apply (c, job, sign);
     for (uint32_t i = 0; c->usage_terms && i < a->count; i++)

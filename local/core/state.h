@@ -232,6 +232,7 @@ struct cluster {
     struct node_usage *usage;
     bool gauged;      /* some node has a load, or says what is in use */
     bool measured;    /* … and that leaves other room there than what is dedicated: loads_settle */
+    bool loads_stale; /* what that was found by has changed */
     bool usage_terms; /* some PRIORITYF looks at USAGE */
     bool worth_moves; /* some PRIORITYF looks at more than configuration */
     int32_t *cap;       /* [node * dims + column]: configured */

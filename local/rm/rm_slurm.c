@@ -239,7 +239,7 @@ static int slurm_bind (void *self, const char *rm_id, time_us submit, const char
         job = slurm_job_new (slurm, rm_id, submit);
     slurm_job_name (job, job_id, incarnation);
     if (job->state != SLURM_NONE)
-        slurm_job_settle_in (job, 0); /* what it is already is told from the loop */
+        slurm_job_settle_soon (job); /* what it is already is told from the loop */
     return 0;
 }
 
@@ -400,17 +400,13 @@ static int slurm_forget (void *self, const struct rm_gone *jobs, uint32_t count,
 static void slurm_destroy (void *self)
 {
     struct slurm *slurm = self;
-    struct slurm_job *job, *next;
     if (!slurm)
         return;
     remover_destroy (slurm->remover);
     slurm_rest_destroy (slurm->rest);
     slurm_commands_stop (slurm);
     slurm_done_stop (slurm);
-    HASH_ITER (hh, slurm->jobs, job, next)
-    slurm_job_free (job);
-    HASH_ITER (hh_id, slurm->by_id, job, next)
-    slurm_job_free (job);
+    slurm_jobs_stop (slurm);
     slurm_resv_stop (slurm);
     slurm_poll_stop (slurm);
     if (slurm->dir >= 0)
@@ -496,6 +492,8 @@ int rm_slurm_create (const struct rm_slurm_config *config, struct rm *out, struc
         rc = local.code;
     if (rc == 0 && !(slurm->remover = remover_create (slurm->base, slurm->log, slurm->job_dir)))
         rc = err_set (&local, ERR_NOMEM, "Slurm: no memory");
+    if (rc == 0)
+        rc = slurm_jobs_init (slurm, &local);
     if (rc == 0)
         rc = slurm_done_init (slurm, &local);
     if (rc == 0)

@@ -2,11 +2,12 @@
  *
  *   rm_slurm.c     operations, creation
  *   slurm_poll.c   when Slurm is looked at, and what is done with what it says
+ *   slurm_nodes.c  its nodes, partitions and licences
  *   slurm_parse.c  an entry of its JSON in our terms
  *   slurm_job.c    one job: wishes, and what is told of it
  *   slurm_resv.c   our reservations, made there as well
  *   slurm_cmd.c    Slurm's commands, one at a time
- *   slurm_done.c   ends that Slurm has forgotten: its completion file, sacct
+ *   slurm_done.c   ends that Slurm has forgotten: its completion file, sacct (slurm_record: a line of these)
  *   slurm_rest, slurm_json, slurm_jwt   the wire */
 #ifndef NUI_LOCAL_RM_SLURM_I_H
 #define NUI_LOCAL_RM_SLURM_I_H
@@ -20,7 +21,7 @@
 #include "local/rm/slurm_rest.h"
 #include "proto/base/arena.h"
 
-enum { SLURM_ID_MAX = 40, SLURM_WORD_MAX = 64, SLURM_RESV_NAME_MAX = 200, SLURM_BATCH = 256 };
+enum { SLURM_ID_MAX = 40, SLURM_WORD_MAX = 64, SLURM_RESV_NAME_MAX = 200, SLURM_BATCH = 32 };
 
 enum slurm_state {
     SLURM_NONE, /* not heard of yet */
@@ -49,7 +50,6 @@ struct slurm_seen {
 struct slurm_node {
     struct rm_node node;
     char *text;
-    bool seen;
     uint32_t threads; /* of a core */
     uint32_t order;   /* in Slurm's own list */
     UT_hash_handle hh; /* by node.name */
@@ -102,6 +102,7 @@ struct slurm_job {
     bool busy;            /* a request is under way */
     bool guarded;         /* held while it runs */
     bool settling;        /* in job_settle */
+    bool soon;            /* in slurm->unsettled */
     bool gone;            /* not in Slurm's list any more */
     uint64_t written;     /* looks begun before this number do not count */
     duration_us deadline; /* monotonic; of PHASE_WATCH */
@@ -118,8 +119,10 @@ struct slurm_job {
     char reservation[SLURM_RESV_NAME_MAX]; /* it is started in; "": in none */
     bool joining, joined;                  /* its user is being added to that, or was */
     struct event *timer;
+    struct slurm_job *soon_prev, *soon_next;
     UT_hash_handle hh;    /* by rm_id */
     UT_hash_handle hh_id; /* by key */
+    UT_hash_handle hh_number;
     char key[JOBDIR_KEY_MAX];
 };
 
@@ -137,11 +140,10 @@ struct slurm {
     int dir; /* job_dir */
     struct remover *remover;
     /* nodes */
-    struct slurm_node *nodes;
+    struct slurm_node *nodes, *nodes_now; /* by name; now: of the look under way */
     struct rm_node *node_list;
     uint32_t node_count;
-    uint32_t nodes_seen; /* in the look under way */
-    bool nodes_changed;
+    bool nodes_since, nodes_unchanged; /* of the look under way: they were asked for so; they are as before */
     char *licences;           /* "matlab:4,ansys:2" */
     struct strbuf licences_now; /* of the look under way */
     char default_class[SLURM_WORD_MAX];
@@ -152,15 +154,21 @@ struct slurm {
     /* jobs */
     struct slurm_job *jobs;  /* by rm_id */
     struct slurm_job *by_id; /* by key */
+    struct slurm_job *by_number;
+    struct slurm_job *unsettled; /* settled soon */
+    struct event *settle_timer;
     /* looking */
     struct event *poll_timer, *watch_timer;
     uint64_t look; /* number of the present or last look at jobs */
+    bool light;    /* it asks for changes only */
     bool looking;
     bool look_again; /* when this one is done */
+    bool telling;    /* all is read, and being told */
     time_us look_begun, look_since;
     uint32_t look_lightly; /* looks since the last whole one */
     bool fresh;
     bool ever_looked;
+    char why[400]; /* it is not, as said last */
     time_us settled; /* all that ended before is told of; 0: unknown */
     duration_us retry;
     struct arena *arena; /* of the batch */
@@ -200,6 +208,7 @@ void slurm_gres (const char *text, struct strbuf *out);
 int slurm_poll_init (struct slurm *slurm, struct err *err);
 void slurm_poll_stop (struct slurm *slurm);
 void slurm_look (struct slurm *slurm, bool whole); /* now, or when the present one is done */
+void slurm_look_told (struct slurm *slurm); /* no job is unsettled */
 void slurm_unreachable (struct slurm *slurm, const struct slurm_answer *answer);
 /* For an entry that no look found: room in the batch and the arena, the entry (its strings in the arena),
  * and what is in the batch told. */
@@ -207,9 +216,23 @@ void slurm_batch_room (struct slurm *slurm);
 void slurm_seen_take (struct slurm *slurm, const struct slurm_seen *seen);
 void slurm_batch_tell (struct slurm *slurm);
 void slurm_watch (struct slurm *slurm); /* some job is about to change */
+void slurm_timer_set (struct event *timer, duration_us d);
+
+/* --- slurm_nodes.c ------------------------------------------------------------------------ */
+
+/* Entries of /partitions, /nodes and /licenses. */
+int slurm_on_partition (void *arg, const char *key, json_t *object, struct err *err);
+int slurm_on_node (void *arg, const char *key, json_t *object, struct err *err);
+int slurm_on_licence (void *arg, const char *key, json_t *object, struct err *err);
+void slurm_nodes_begin (struct slurm *slurm);
+/* All of them were there (or are as before): told. */
+void slurm_nodes_settle (struct slurm *slurm, bool unchanged);
+void slurm_nodes_stop (struct slurm *slurm);
 
 /* --- slurm_job.c -------------------------------------------------------------------------- */
 
+int slurm_jobs_init (struct slurm *slurm, struct err *err);
+void slurm_jobs_stop (struct slurm *slurm);
 struct slurm_job *slurm_job_new (struct slurm *slurm, const char *rm_id, time_us submit);
 void slurm_job_free (struct slurm_job *job);
 struct slurm_job *slurm_job_by_rm (struct slurm *slurm, const char *rm_id);
@@ -222,6 +245,8 @@ void slurm_job_seen (struct slurm_job *job, const struct slurm_seen *seen);
 void slurm_job_settle (struct slurm_job *job);
 void slurm_job_finish (struct slurm_job *job, const struct rm_status *status);
 void slurm_job_settle_in (struct slurm_job *job, duration_us d); /* from the loop */
+/* In one of the loop's next turns, a few in each. */
+void slurm_job_settle_soon (struct slurm_job *job);
 
 /* --- slurm_resv.c ------------------------------------------------------------------------- */
 

@@ -4,12 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <utlist.h>
+
 #include "local/rm/slurm_i.h"
 #include "proto/base/clock.h"
 #include "proto/base/strbuf.h"
 
 /* Moved to our partition so long before its moment: Slurm needs that to start it (0.03 to 1 s). */
-static const duration_us launch_lead = 2 * US_PER_S;
+static const duration_us launch_lead = 2 * US_PER_S, turn_longest = 2000;
 
 /* --- records ------------------------------------------------------------------------------ */
 
@@ -23,6 +25,21 @@ static void key_set (struct slurm_job *job)
         return;
     jobdir_key (job->job_id, job->incarnation, job->key);
     HASH_ADD (hh_id, slurm->by_id, key, strlen (job->key), job);
+}
+
+static void number_set (struct slurm_job *job, int64_t number)
+{
+    struct slurm *slurm = job->owner;
+    struct slurm_job *other;
+    if (job->number == number)
+        return;
+    HASH_FIND (hh_number, slurm->by_number, &job->number, sizeof job->number, other);
+    if (other == job)
+        HASH_DELETE (hh_number, slurm->by_number, job);
+    job->number = number;
+    HASH_FIND (hh_number, slurm->by_number, &number, sizeof number, other);
+    if (number > 0 && !other)
+        HASH_ADD (hh_number, slurm->by_number, number, sizeof job->number, job);
 }
 
 struct slurm_job *slurm_job_by_rm (struct slurm *slurm, const char *rm_id)
@@ -49,7 +66,7 @@ void slurm_job_rm_id (struct slurm_job *job, const char *rm_id)
     snprintf (job->rm_id, sizeof job->rm_id, "%s", rm_id);
     if (*job->rm_id)
         HASH_ADD_STR (slurm->jobs, rm_id, job);
-    job->number = strchr (rm_id, '_') ? 0 : strtoll (rm_id, NULL, 10);
+    number_set (job, strchr (rm_id, '_') ? 0 : strtoll (rm_id, NULL, 10));
 }
 
 void slurm_job_name (struct slurm_job *job, const char *job_id, uint32_t incarnation)
@@ -79,8 +96,11 @@ void slurm_job_free (struct slurm_job *job)
         HASH_DEL (slurm->jobs, job);
     *job->job_id = 0;
     key_set (job);
+    number_set (job, 0);
     if (job->timer)
         event_free (job->timer);
+    if (job->soon)
+        DL_DELETE2 (slurm->unsettled, job, soon_prev, soon_next);
     free (job->placement);
     free (job->hosts);
     free (job->class_name);
@@ -244,10 +264,55 @@ static void on_again (evutil_socket_t fd, short what, void *arg)
 
 void slurm_job_settle_in (struct slurm_job *job, duration_us d)
 {
-    struct timeval t = {.tv_sec = d / US_PER_S, .tv_usec = d % US_PER_S};
     if (!job->timer)
         job->timer = evtimer_new (job->owner->base, on_again, job);
-    evtimer_add (job->timer, &t);
+    slurm_timer_set (job->timer, d);
+}
+
+/* As many as there is time for: an end or a start that is told of is written to disk. */
+static void on_soon (evutil_socket_t fd, short what, void *arg)
+{
+    struct slurm *slurm = arg;
+    duration_us until = clock_monotonic_us () + turn_longest;
+    (void)fd;
+    (void)what;
+    while (slurm->unsettled && clock_monotonic_us () < until) {
+        struct slurm_job *job = slurm->unsettled;
+        job->soon = false;
+        DL_DELETE2 (slurm->unsettled, job, soon_prev, soon_next);
+        slurm_job_settle (job);
+    }
+    if (slurm->unsettled)
+        slurm_timer_set (slurm->settle_timer, 0);
+    else
+        slurm_look_told (slurm);
+}
+
+void slurm_job_settle_soon (struct slurm_job *job)
+{
+    struct slurm *slurm = job->owner;
+    if (job->soon)
+        return;
+    job->soon = true;
+    DL_APPEND2 (slurm->unsettled, job, soon_prev, soon_next);
+    slurm_timer_set (slurm->settle_timer, 0);
+}
+
+int slurm_jobs_init (struct slurm *slurm, struct err *err)
+{
+    slurm->settle_timer = evtimer_new (slurm->base, on_soon, slurm);
+    return slurm->settle_timer ? 0 : err_set (err, ERR_NOMEM, "Slurm: no memory for timers");
+}
+
+void slurm_jobs_stop (struct slurm *slurm)
+{
+    struct slurm_job *job, *next;
+    HASH_ITER (hh, slurm->jobs, job, next)
+    slurm_job_free (job);
+    HASH_ITER (hh_id, slurm->by_id, job, next)
+    slurm_job_free (job);
+    if (slurm->settle_timer)
+        event_free (slurm->settle_timer);
 }
 
 static void problem (struct slurm_job *job, const char *event, const struct slurm_answer *answer)
@@ -544,7 +609,7 @@ void slurm_job_seen (struct slurm_job *job, const struct slurm_seen *seen)
     if (job->busy || job->written > slurm->look)
         return;
     job->state = seen->state;
-    job->number = seen->number;
+    number_set (job, seen->number);
     snprintf (job->word, sizeof job->word, "%s", seen->word);
     snprintf (job->reason, sizeof job->reason, "%s", seen->reason);
     snprintf (job->partition, sizeof job->partition, "%s", seen->partition);

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { DEPTH_MAX = 1000 };
+
 void slurm_split_init (struct slurm_split *split)
 {
     *split = (struct slurm_split){0};
@@ -66,48 +68,58 @@ static int structure (struct slurm_split *split, char c)
     return 0;
 }
 
+/* Bytes of the object under way. */
+static int collect (struct slurm_split *split, const char *bytes, size_t len, struct err *err)
+{
+    if (split->object.len + len > SLURM_OBJECT_MAX)
+        return err_set (err, ERR_LIMIT, "slurmrestd: an entry of \"%s\" is longer than %d bytes",
+                        split->key, SLURM_OBJECT_MAX);
+    strbuf_append (&split->object, bytes, len);
+    return 0;
+}
+
+static void string_byte (struct slurm_split *split, char c)
+{
+    if (split->escape)
+        split->escape = false;
+    else if (c == '\\')
+        split->escape = true;
+    else if (c == '"')
+        split->string = false;
+    if (split->string && !split->escape)
+        key_byte (split, c);
+}
+
 int slurm_split_feed (struct slurm_split *split, const char *bytes, size_t len,
                       int (*fn) (void *arg, const char *key, json_t *object, struct err *err),
                       void *arg, struct err *err)
 {
-    for (size_t i = 0; i < len; i++) {
-        char c = bytes[i];
-        bool ended = false;
-        if (!split->begun) {
-            if (c == ' ' || c == '\n' || c == '\r' || c == '\t')
-                continue;
-            if (c != '{')
-                return err_set (err, ERR_INVALID,
-                                "slurmrestd answered something that is no JSON "
-                                "object");
-            split->begun = true;
-        }
-        if (split->done)
+    size_t from = 0, i = 0; /* from: of the object under way */
+    while (!split->begun && i < len && strchr (" \n\r\t", bytes[i]))
+        i++;
+    if (!split->begun && i < len && bytes[i] != '{')
+        return err_set (err, ERR_INVALID, "slurmrestd answered something that is no JSON object");
+    for (; i < len && !split->done; i++) {
+        bool collecting = split->collecting;
+        split->begun = true;
+        if (split->string) {
+            string_byte (split, bytes[i]);
             continue;
-        if (split->escape) {
-            split->escape = false;
-            key_byte (split, c);
-        } else if (split->string) {
-            if (c == '\\')
-                split->escape = true;
-            else if (c == '"')
-                split->string = false;
-            else
-                key_byte (split, c);
-        } else {
-            ended = structure (split, c) != 0;
         }
-        if (split->collecting)
-            strbuf_append (&split->object, &c, 1);
-        if (split->object.len > SLURM_OBJECT_MAX)
-            return err_set (err, ERR_LIMIT,
-                            "slurmrestd: an entry of \"%s\" is longer than %d bytes", split->key,
-                            SLURM_OBJECT_MAX);
-        int rc = ended ? object_end (split, fn, arg, err) : 0;
+        bool ended = structure (split, bytes[i]) != 0;
+        if (split->depth > DEPTH_MAX)
+            return err_set (err, ERR_LIMIT, "slurmrestd: an answer of more than %d levels", DEPTH_MAX);
+        if (split->collecting && !collecting)
+            from = i;
+        if (!ended)
+            continue;
+        int rc = collect (split, bytes + from, i + 1 - from, err);
+        if (rc == 0)
+            rc = object_end (split, fn, arg, err);
         if (rc != 0)
             return rc;
     }
-    return 0;
+    return split->collecting ? collect (split, bytes + from, len - from, err) : 0;
 }
 
 /* --- fields ------------------------------------------------------------------------------- */
@@ -150,7 +162,7 @@ int slurm_int (const json_t *o, const char *what, const char *field, bool requir
             *out = json_integer_value (number);
         return 0;
     }
-    if (json_is_real (v))
+    if (json_is_real (v) && json_real_value (v) > -9e18 && json_real_value (v) < 9e18)
         *out = (int64_t)json_real_value (v);
     else if (json_is_integer (v))
         *out = json_integer_value (v);

@@ -129,6 +129,22 @@ static int64_t number (struct getter *g, const char *field, bool required, int64
     return v;
 }
 
+/* Not less than 0, and not so much that reckoning with it could overflow. */
+static int64_t amount (struct getter *g, const char *field, bool required)
+{
+    static const int64_t most = INT64_C (1) << 40;
+    int64_t v = number (g, field, required, 0);
+    if (g->rc == 0 && (v < 0 || v > most))
+        g->rc = err_set (g->err, ERR_INVALID, "slurmrestd: field \"%s\" of %s is %lld, wanted 0 to %lld",
+                         field, g->what, (long long)v, (long long)most);
+    return g->rc == 0 ? v : 0;
+}
+
+static time_us moment (struct getter *g, const char *field, bool required)
+{
+    return amount (g, field, required) * US_PER_S;
+}
+
 static const char *text (struct getter *g, const char *field, bool required)
 {
     const char *v = "";
@@ -144,8 +160,8 @@ static uint32_t count_of (int64_t v)
 
 static void ids_fill (struct getter *g, struct slurm_seen *out)
 {
-    int64_t job = number (g, "job_id", true, 0);
-    int64_t array = number (g, "array_job_id", false, 0);
+    int64_t job = amount (g, "job_id", true);
+    int64_t array = amount (g, "array_job_id", false);
     int64_t task = number (g, "array_task_id", false, -1);
     out->number = job;
     out->array_id = array;
@@ -257,8 +273,8 @@ static void needs_fill (struct getter *g, struct rm_native *n)
     n->tasks_per_node = count_of (number (g, "tasks_per_node", false, 0));
     n->procs = count_of (number (g, "cpus", true, 1));
     n->procs_per_node_min = count_of (number (g, "minimum_cpus_per_node", false, 0));
-    n->memory_per_node_mb = number (g, "memory_per_node", false, 0);
-    n->memory_per_proc_mb = number (g, "memory_per_cpu", false, 0);
+    n->memory_per_node_mb = amount (g, "memory_per_node", false);
+    n->memory_per_proc_mb = amount (g, "memory_per_cpu", false);
     n->exclusive = slurm_has_word (g->object, "shared", "none");
     n->features = text (g, "features", false);
     n->gres_per_node = gres (g, "tres_per_node");
@@ -267,7 +283,8 @@ static void needs_fill (struct getter *g, struct rm_native *n)
     n->licences = text (g, "licenses", false);
     n->hosts = text (g, "required_nodes", false);
     n->hosts_excluded = text (g, "excluded_nodes", false);
-    n->walltime = number (g, "time_limit", false, 0) * 60 * US_PER_S;
+    int64_t minutes = amount (g, "time_limit", false);
+    n->walltime = minutes < UINT32_MAX - 1 ? minutes * 60 * US_PER_S : 0; /* as null: none */
 }
 
 static void waiting_fill (struct getter *g, struct slurm_seen *out, const char *our_partition)
@@ -277,7 +294,7 @@ static void waiting_fill (struct getter *g, struct slurm_seen *out, const char *
     out->priority = number (g, "priority", false, 1);
     n->dependency = text (g, "dependency", false);
     n->begin = strcmp (out->reason, "BeginTime") == 0
-                   ? number (g, "eligible_time", false, 0) * US_PER_S
+                   ? moment (g, "eligible_time", false)
                    : 0;
     bool held = out->state == SLURM_PENDING && out->priority == 0;
     n->held_user = held && strcmp (out->reason, "JobHeldUser") == 0;
@@ -303,7 +320,7 @@ int slurm_parse_job (const json_t *object, const char *our_partition, struct are
                : out->state == SLURM_PENDING ? RM_NATIVE_PENDING
                                              : RM_NATIVE_RUNNING;
     out->partition = text (&g, "partition", true);
-    n->submit = number (&g, "submit_time", true, 0) * US_PER_S;
+    n->submit = moment (&g, "submit_time", true);
     n->name = text (&g, "name", false);
     n->user = text (&g, "user_name", true);
     n->group = text (&g, "group_name", false);
@@ -318,12 +335,12 @@ int slurm_parse_job (const json_t *object, const char *our_partition, struct are
     const char *nodes = text (&g, "nodes", false);
     n->placement = "";
     if (out->state != SLURM_PENDING && *nodes) {
-        n->start = number (&g, "start_time", true, 0) * US_PER_S;
+        n->start = moment (&g, "start_time", true);
         if (g.rc == 0)
             g.rc = placement_of (object, what, n->procs, arena, &n->placement, err);
     }
     if (out->state == SLURM_ENDED)
-        out->end = number (&g, "end_time", true, 0) * US_PER_S;
+        out->end = moment (&g, "end_time", true);
     if (g.rc != 0)
         return g.rc;
     if (!*n->qos)
@@ -462,8 +479,8 @@ struct slurm_node *slurm_parse_node (const json_t *object, const char *our_parti
     const char *address = text (&g, "address", false);
     struct rm_node *n = &node->node;
     n->procs = count_of (number (&g, "cpus", true, 1));
-    n->memory_mb = number (&g, "real_memory", true, 0);
-    n->disk_mb = number (&g, "temporary_disk", false, 0);
+    n->memory_mb = amount (&g, "real_memory", true);
+    n->disk_mb = amount (&g, "temporary_disk", false);
     int64_t threads = number (&g, "threads", false, 1);
     node->threads = threads > 0 && threads < 1024 ? (uint32_t)threads : 1;
     n->weight = number (&g, "weight", false, 1);

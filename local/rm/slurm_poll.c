@@ -11,7 +11,7 @@ enum { LIGHT_LOOKS = 5, WATCHED_ONE_BY_ONE = 16 };
 static const duration_us watch_every = US_PER_S / 4, retry_first = US_PER_S / 2,
                          retry_last = 10 * US_PER_S;
 
-static void timer_set (struct event *timer, duration_us d)
+void slurm_timer_set (struct event *timer, duration_us d)
 {
     struct timeval t = {.tv_sec = d / US_PER_S, .tv_usec = d % US_PER_S};
     evtimer_add (timer, &t);
@@ -23,11 +23,18 @@ static void tell (struct slurm *slurm, enum rm_event_kind kind)
     slurm->on_event (slurm->arg, &event);
 }
 
+static void look_end (struct slurm *slurm, duration_us next);
+
 void slurm_unreachable (struct slurm *slurm, const struct slurm_answer *answer)
 {
     char quoted[600];
-    if (!slurm->fresh && slurm->ever_looked)
+    if (slurm->telling) { /* that look was before */
+        slurm->telling = false;
+        look_end (slurm, retry_first);
+    }
+    if (!slurm->fresh && slurm->ever_looked && strcmp (answer->text, slurm->why) == 0)
         return;
+    snprintf (slurm->why, sizeof slurm->why, "%s", answer->text);
     log_event (slurm->log, LOG_LEVEL_WARN, "slurm", "unreachable",
                "error=%s reason=\"nothing is decided until Slurm answers again\"",
                log_quote (answer->text, quoted, sizeof quoted));
@@ -37,130 +44,7 @@ void slurm_unreachable (struct slurm *slurm, const struct slurm_answer *answer)
         tell (slurm, RM_EVENT_REACH);
     }
     if (!slurm->looking)
-        timer_set (slurm->poll_timer, retry_first);
-}
-
-/* --- nodes -------------------------------------------------------------------------------- */
-
-static bool node_same (const struct rm_node *a, const struct rm_node *b)
-{
-    return a->state == b->state && a->procs == b->procs && a->memory_mb == b->memory_mb &&
-           a->disk_mb == b->disk_mb && a->weight == b->weight &&
-           strcmp (a->reason, b->reason) == 0 && strcmp (a->features, b->features) == 0 &&
-           strcmp (a->gres, b->gres) == 0 && strcmp (a->classes, b->classes) == 0 &&
-           strcmp (a->address, b->address) == 0;
-}
-
-static int on_node (void *arg, const char *key, json_t *object, struct err *err)
-{
-    struct slurm *slurm = arg;
-    struct slurm_node *old;
-    if (strcmp (key, "nodes") != 0)
-        return 0;
-    struct slurm_node *node = slurm_parse_node (object, slurm->partition, err);
-    if (!node)
-        return err->code;
-    HASH_FIND_STR (slurm->nodes, node->node.name, old);
-    if (!old && HASH_COUNT (slurm->nodes) >= RM_SLURM_NODES_MAX) {
-        slurm_node_free (node);
-        return err_set (err, ERR_LIMIT, "Slurm has more than %d nodes", RM_SLURM_NODES_MAX);
-    }
-    if (old) {
-        slurm->nodes_changed |= !node_same (&old->node, &node->node);
-        free (old->text);
-        old->text = node->text;
-        HASH_DEL (slurm->nodes, old);
-        old->node = node->node;
-        old->threads = node->threads;
-        free (node);
-        node = old;
-    } else {
-        slurm->nodes_changed = true;
-    }
-    HASH_ADD_KEYPTR (hh, slurm->nodes, node->node.name, strlen (node->node.name), node);
-    node->seen = true;
-    node->order = slurm->nodes_seen++;
-    return 0;
-}
-
-static int node_order (const void *a, const void *b)
-{
-    const struct rm_node *x = a, *y = b;
-    return strverscmp (x->name, y->name);
-}
-
-static void nodes_settle (struct slurm *slurm)
-{
-    struct slurm_node *node, *next;
-    HASH_ITER (hh, slurm->nodes, node, next)
-    {
-        if (!node->seen) {
-            HASH_DEL (slurm->nodes, node);
-            slurm_node_free (node);
-            slurm->nodes_changed = true;
-            continue;
-        }
-        node->seen = false;
-    }
-    free (slurm->node_list); /* its texts are those of the last poll */
-    slurm->node_count = HASH_COUNT (slurm->nodes);
-    slurm->node_list = calloc (slurm->node_count + 1, sizeof *slurm->node_list);
-    uint32_t n = 0;
-    HASH_ITER (hh, slurm->nodes, node, next)
-    slurm->node_list[n++] = node->node;
-    qsort (slurm->node_list, n, sizeof *slurm->node_list, node_order);
-    tell (slurm, slurm->nodes_changed ? RM_EVENT_NODES : RM_EVENT_LOADS);
-    slurm->nodes_changed = false;
-}
-
-/* --- partitions --------------------------------------------------------------------------- */
-
-static int on_partition (void *arg, const char *key, json_t *object, struct err *err)
-{
-    struct slurm *slurm = arg;
-    const char *name;
-    if (strcmp (key, "partitions") != 0)
-        return 0;
-    if (slurm_text (object, "a partition", "name", true, &name, err) != 0)
-        return err->code;
-    if (strcmp (name, slurm->partition) == 0)
-        return 0;
-    struct slurm_class *more =
-        realloc (slurm->classes, (slurm->class_count + 1) * sizeof *slurm->classes);
-    if (!more)
-        return err_set (err, ERR_NOMEM, "no memory for partitions");
-    slurm->classes = more;
-    snprintf (more[slurm->class_count++].name, sizeof more->name, "%s", name);
-    if (slurm_has_word (object, "flags", "default") || !*slurm->default_class)
-        snprintf (slurm->default_class, sizeof slurm->default_class, "%s", name);
-    /* Up: Slurm's own scheduler would start what users submit there. */
-    const char *state = "";
-    if (!slurm->observe && slurm_text (object, "a partition", "state", false, &state, NULL) == 0 &&
-        strcmp (state, "UP") == 0)
-        log_event (
-            slurm->log, LOG_LEVEL_WARN, "slurm", "partition_up",
-            "partition=%s reason=\"Slurm itself starts jobs of this partition; set its State "
-            "to DOWN\"",
-            name);
-    return 0;
-}
-
-/* --- licences ----------------------------------------------------------------------------- */
-
-static int on_licence (void *arg, const char *key, json_t *object, struct err *err)
-{
-    struct slurm *slurm = arg;
-    const char *name;
-    int64_t total, reserved;
-    if (strcmp (key, "licenses") != 0)
-        return 0;
-    if (slurm_text (object, "a licence", "LicenseName", true, &name, err) != 0 ||
-        slurm_int (object, name, "Total", true, 0, &total, err) != 0 ||
-        slurm_int (object, name, "Reserved", false, 0, &reserved, err) != 0)
-        return err->code;
-    strbuf_printf (&slurm->licences_now, "%s%s:%lld", slurm->licences_now.len ? "," : "", name,
-                   (long long)(total > reserved ? total - reserved : 0));
-    return 0;
+        slurm_timer_set (slurm->poll_timer, retry_first);
 }
 
 static void jobs_ask (struct slurm *slurm);
@@ -198,13 +82,7 @@ static void on_licences_done (void *arg, const struct slurm_answer *answer)
         return;
     }
     /* v0.0.37 has no such list (404): no licence is counted then. */
-    const char *now = strbuf_text (&slurm->licences_now);
-    if (strcmp (now, slurm->licences ? slurm->licences : "") != 0) {
-        free (slurm->licences);
-        slurm->licences = strdup (now);
-        slurm->nodes_changed = true;
-    }
-    nodes_settle (slurm);
+    slurm_nodes_settle (slurm, slurm->nodes_unchanged);
     if (*slurm->resv_prefix)
         reservations_ask (slurm);
     else
@@ -215,7 +93,7 @@ static void licences_ask (struct slurm *slurm)
 {
     struct slurm_request request = {.method = "GET",
                                     .path = "licenses",
-                                    .on_object = on_licence,
+                                    .on_object = slurm_on_licence,
                                     .on_done = on_licences_done,
                                     .arg = slurm};
     strbuf_clear (&slurm->licences_now);
@@ -404,13 +282,13 @@ static void look_end (struct slurm *slurm, duration_us next)
         slurm->look_again = false;
         next = US_PER_S / 20;
     }
-    timer_set (slurm->poll_timer, next);
+    slurm_timer_set (slurm->poll_timer, next);
 }
 
 static void look_failed (struct slurm *slurm, const struct slurm_answer *answer)
 {
     slurm->look_lightly = LIGHT_LOOKS; /* the next one is whole */
-    slurm->batch_count = 0;
+    slurm_batch_tell (slurm);          /* what was read is so */
     slurm_unreachable (slurm, answer);
     slurm->retry = slurm->retry ? slurm->retry * 2 : retry_first;
     if (slurm->retry > retry_last)
@@ -424,7 +302,30 @@ static void settle_all (struct slurm *slurm)
 {
     struct slurm_job *job, *next;
     HASH_ITER (hh_id, slurm->by_id, job, next)
-    slurm_job_settle (job);
+    slurm_job_settle_soon (job);
+}
+
+/* All that the look found is told of: only now anything may be decided by it. */
+void slurm_look_told (struct slurm *slurm)
+{
+    if (!slurm->telling)
+        return;
+    slurm->telling = false;
+    bool news = !slurm->fresh;
+    slurm->fresh = slurm->ever_looked = true;
+    if (news) {
+        log_event (slurm->log, LOG_LEVEL_INFO, "slurm", "reached", "version=%s nodes=%u jobs=%u",
+                   slurm_rest_version (slurm->rest), slurm->node_count, HASH_COUNT (slurm->jobs));
+        tell (slurm, RM_EVENT_REACH);
+    }
+    slurm_resv_settle (slurm);
+    if (news)
+        settle_all (slurm); /* what waited for that */
+    if (news && slurm->settled)
+        slurm_done_catch_up (slurm, slurm->settled);
+    if (slurm_done_idle (slurm))
+        slurm->settled = slurm->look_begun;
+    look_end (slurm, slurm->poll_every);
 }
 
 static void on_jobs_done (void *arg, const struct slurm_answer *answer)
@@ -439,56 +340,55 @@ static void on_jobs_done (void *arg, const struct slurm_answer *answer)
     slurm->retry = 0;
     if (!answer->unchanged)
         missing_settle (slurm);
-    bool news = !slurm->fresh;
-    slurm->fresh = slurm->ever_looked = true;
-    if (news) {
-        log_event (slurm->log, LOG_LEVEL_INFO, "slurm", "reached", "version=%s nodes=%u jobs=%u",
-                   slurm_rest_version (slurm->rest), slurm->node_count, HASH_COUNT (slurm->jobs));
-        tell (slurm, RM_EVENT_REACH);
-    }
-    slurm_resv_settle (slurm);
+    slurm->telling = true;
     settle_all (slurm);
-    if (news && slurm->settled)
-        slurm_done_catch_up (slurm, slurm->settled);
-    if (slurm_done_idle (slurm))
-        slurm->settled = slurm->look_begun;
-    look_end (slurm, slurm->poll_every);
+    if (!slurm->unsettled)
+        slurm_look_told (slurm);
+}
+
+/* The whole list, or with since, where the API allows, what changed since the last look. */
+static void list_ask (struct slurm *slurm, const char *list, bool since,
+                      int (*on_object) (void *arg, const char *key, json_t *object, struct err *err),
+                      void (*on_done) (void *arg, const struct slurm_answer *answer))
+{
+    char path[64];
+    struct slurm_request request = {
+        .method = "GET", .path = path, .on_object = on_object, .on_done = on_done, .arg = slurm};
+    snprintf (path, sizeof path, "%s", list);
+    if (since && slurm_rest_since (slurm->rest, list))
+        /* a second and more to be sure: clocks, and Slurm's whole seconds */
+        snprintf (path, sizeof path, "%s?update_time=%lld", list,
+                  (long long)(slurm->look_since / US_PER_S - 3));
+    slurm_rest_send (slurm->rest, &request);
 }
 
 static void jobs_ask (struct slurm *slurm)
 {
-    char path[64] = "jobs";
-    bool light = slurm->look_lightly < LIGHT_LOOKS && slurm->look_since > 0;
-    slurm->look_lightly = light ? slurm->look_lightly + 1 : 0;
     slurm->look++;
-    slurm->look_begun = clock_now_us ();
-    if (light) /* a second and more to be sure: clocks, and Slurm's whole seconds */
-        snprintf (path, sizeof path, "jobs?update_time=%lld",
-                  (long long)(slurm->look_since / US_PER_S - 3));
-    struct slurm_request request = {
-        .method = "GET", .path = path, .on_object = on_job, .on_done = on_jobs_done, .arg = slurm};
-    slurm_rest_send (slurm->rest, &request);
+    list_ask (slurm, "jobs", slurm->light, on_job, on_jobs_done);
 }
 
+static void nodes_ask (struct slurm *slurm, bool since);
+
+/* Slurm 22.05 answers 500, and no more, where nodes have changed since and partitions have not. */
 static void on_nodes_done (void *arg, const struct slurm_answer *answer)
 {
     struct slurm *slurm = arg;
-    if (answer->code != 0) {
+    bool since = slurm->nodes_since;
+    slurm->nodes_unchanged = answer->unchanged;
+    if (answer->code == ERR_CONFLICT && since)
+        nodes_ask (slurm, false);
+    else if (answer->code != 0)
         look_failed (slurm, answer);
-        return;
-    }
-    licences_ask (slurm);
+    else
+        licences_ask (slurm);
 }
 
-static void nodes_ask (struct slurm *slurm)
+static void nodes_ask (struct slurm *slurm, bool since)
 {
-    slurm->nodes_seen = 0;
-    struct slurm_request request = {.method = "GET",
-                                    .path = "nodes",
-                                    .on_object = on_node,
-                                    .on_done = on_nodes_done,
-                                    .arg = slurm};
-    slurm_rest_send (slurm->rest, &request);
+    slurm->nodes_since = since;
+    slurm_nodes_begin (slurm);
+    list_ask (slurm, "nodes", since, slurm_on_node, on_nodes_done);
 }
 
 static void on_partitions_done (void *arg, const struct slurm_answer *answer)
@@ -497,7 +397,7 @@ static void on_partitions_done (void *arg, const struct slurm_answer *answer)
     if (answer->code != 0)
         look_failed (slurm, answer);
     else
-        nodes_ask (slurm);
+        nodes_ask (slurm, slurm->light);
 }
 
 static void on_poll (evutil_socket_t fd, short what, void *arg)
@@ -508,15 +408,18 @@ static void on_poll (evutil_socket_t fd, short what, void *arg)
     if (slurm->looking)
         return;
     slurm->looking = true;
+    slurm->light = slurm->look_lightly < LIGHT_LOOKS && slurm->look_since > 0;
+    slurm->look_lightly = slurm->light ? slurm->look_lightly + 1 : 0;
+    slurm->look_begun = clock_now_us ();
     if (slurm->fresh && slurm->class_count > 0) {
-        nodes_ask (slurm);
+        nodes_ask (slurm, slurm->light);
         return;
     }
     slurm->class_count = 0;
     *slurm->default_class = 0;
     struct slurm_request request = {.method = "GET",
                                     .path = "partitions",
-                                    .on_object = on_partition,
+                                    .on_object = slurm_on_partition,
                                     .on_done = on_partitions_done,
                                     .arg = slurm};
     slurm_rest_send (slurm->rest, &request);
@@ -529,7 +432,7 @@ void slurm_look (struct slurm *slurm, bool whole)
     if (slurm->looking)
         slurm->look_again = true;
     else if (slurm->fresh || !slurm->ever_looked)
-        timer_set (slurm->poll_timer, 0);
+        slurm_timer_set (slurm->poll_timer, 0);
 }
 
 /* --- watching a few ----------------------------------------------------------------------- */
@@ -581,7 +484,7 @@ static void on_watch (evutil_socket_t fd, short what, void *arg)
     }
     if (all) {
         slurm_look (slurm, true);
-        timer_set (slurm->watch_timer, US_PER_S);
+        slurm_timer_set (slurm->watch_timer, US_PER_S);
         return;
     }
     for (uint32_t i = 0; i < count; i++) {
@@ -593,13 +496,13 @@ static void on_watch (evutil_socket_t fd, short what, void *arg)
         slurm_rest_send (slurm->rest, &request);
     }
     if (count > 0)
-        timer_set (slurm->watch_timer, watch_every);
+        slurm_timer_set (slurm->watch_timer, watch_every);
 }
 
 void slurm_watch (struct slurm *slurm)
 {
     if (!evtimer_pending (slurm->watch_timer, NULL))
-        timer_set (slurm->watch_timer, watch_every / 4);
+        slurm_timer_set (slurm->watch_timer, watch_every / 4);
 }
 
 int slurm_poll_init (struct slurm *slurm, struct err *err)
@@ -610,26 +513,17 @@ int slurm_poll_init (struct slurm *slurm, struct err *err)
     if (!slurm->poll_timer || !slurm->watch_timer)
         return err_set (err, ERR_NOMEM, "Slurm: no memory for timers");
     slurm->look_lightly = LIGHT_LOOKS;
-    timer_set (slurm->poll_timer, 0);
+    slurm_timer_set (slurm->poll_timer, 0);
     return 0;
 }
 
 void slurm_poll_stop (struct slurm *slurm)
 {
-    struct slurm_node *node, *next;
     if (slurm->poll_timer)
         event_free (slurm->poll_timer);
     if (slurm->watch_timer)
         event_free (slurm->watch_timer);
-    HASH_ITER (hh, slurm->nodes, node, next)
-    {
-        HASH_DEL (slurm->nodes, node);
-        slurm_node_free (node);
-    }
-    free (slurm->node_list);
-    free (slurm->classes);
-    free (slurm->licences);
-    strbuf_free (&slurm->licences_now);
+    slurm_nodes_stop (slurm);
     if (slurm->arena)
         arena_destroy (slurm->arena);
 }

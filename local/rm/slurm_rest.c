@@ -18,11 +18,13 @@
 
 enum {
     CONNECTIONS_MAX = 4,
+    NO_CHANGE = 1900,      /* Slurm's own error number for "as it was at update_time" */
     BACKLOG_MAX = 4 << 20, /* bytes taken from the network and not looked at yet */
-    SLICE = 128 << 10,     /* bytes looked at before other events have their turn */
+    PIECE = 8 << 10,       /* bytes looked at between looks at the clock */
     PLAIN_MAX = 4 << 20,   /* an answer that is taken whole: the list of versions */
 };
-static const duration_us token_life = 600 * US_PER_S;
+static const duration_us token_life = 600 * US_PER_S,
+                         slice_longest = 2000; /* then other events have their turn */
 static const long answer_patience_s = 60, connect_patience_s = 5;
 /* Those whose fields we know, the newest first. */
 static const char *const versions[] = {"v0.0.38", "v0.0.37"};
@@ -37,7 +39,8 @@ struct request {
     void (*on_drop) (void *arg);
     void *arg;
     struct slurm_split split;
-    struct strbuf backlog; /* not looked at yet */
+    struct strbuf backlog; /* from `looked` on not looked at yet */
+    size_t looked;
     struct slurm_answer answer;
     struct event *slice;
     bool plain; /* taken whole, in backlog */
@@ -58,7 +61,8 @@ struct slurm_rest {
     char token[SLURM_JWT_MAX];
     time_us token_ends;
     char version[16];
-    bool asking; /* for versions */
+    bool jobs_since, nodes_since; /* it has update_time for these lists */
+    bool asking;                  /* for versions */
     CURLM *multi;
     struct event *timer;
     struct request *sent;    /* with an easy handle */
@@ -152,11 +156,13 @@ static void conclude (struct request *r)
     char first[120];
     snprintf (first, sizeof first, "%s", strbuf_text (&r->head));
     first[strcspn (first, "\r\n")] = 0;
-    if (status == 404 && r->answer.number == 0) { /* whatever its body is */
-        r->answer.code = 0;
+    if (status >= 400 && r->answer.code != ERR_UNAVAILABLE)
+        r->answer.code = 0; /* whatever its body is taken for */
+    if (status == 404 && r->answer.number == 0) {
         fail (r, ERR_NOT_FOUND, "slurmrestd does not know what was asked for (HTTP 404)");
     } else if (r->answer.code != 0) {
-    } else if (status == 304) {
+    } else if (status == 304 || r->answer.number == NO_CHANGE) {
+        r->answer.number = 0;
         r->answer.unchanged = true;
     } else if (status == 401 || strstr (strbuf_text (&r->head), "Authentication failure")) {
         fail (r, ERR_DENIED,
@@ -175,11 +181,37 @@ static void conclude (struct request *r)
     done (r);
 }
 
+/* In the loop's next round: an event that is made active from its own callback would run again in
+ * this one, and nothing else would. */
+static void slice_soon (struct request *r)
+{
+    static const struct timeval at_once = {0, 0};
+    evtimer_add (r->slice, &at_once);
+}
+
+/* Of what came, as much as there is time for. */
+static void look (struct request *r)
+{
+    struct err err = {0};
+    duration_us until = clock_monotonic_us () + slice_longest;
+    while (r->looked < r->backlog.len && r->answer.code == 0 && clock_monotonic_us () < until) {
+        size_t left = r->backlog.len - r->looked, len = left < PIECE ? left : PIECE;
+        if (slurm_split_feed (&r->split, r->backlog.data + r->looked, len, object_take, r, &err) != 0)
+            fail (r, err.code, err.text);
+        r->looked += len;
+    }
+    if (r->answer.code != 0)
+        r->looked = r->backlog.len;
+    if (r->looked == r->backlog.len) {
+        strbuf_clear (&r->backlog);
+        r->looked = 0;
+    }
+}
+
 /* Looks at some of what came, and says when there is more. */
 static void on_slice (evutil_socket_t fd, short what, void *arg)
 {
     struct request *r = arg;
-    struct err err = {0};
     (void)fd;
     (void)what;
     if (r->plain) {
@@ -187,16 +219,9 @@ static void on_slice (evutil_socket_t fd, short what, void *arg)
             conclude (r);
         return;
     }
-    size_t len = r->backlog.len < SLICE ? r->backlog.len : SLICE;
-    if (len > 0 && r->answer.code == 0 &&
-        slurm_split_feed (&r->split, r->backlog.data, len, object_take, r, &err) != 0)
-        fail (r, err.code, err.text);
-    if (len > 0) {
-        memmove (r->backlog.data, r->backlog.data + len, r->backlog.len - len);
-        r->backlog.len -= len;
-    }
+    look (r);
     if (r->backlog.len > 0) {
-        event_active (r->slice, EV_TIMEOUT, 0);
+        slice_soon (r);
     } else if (r->arrived) {
         conclude (r);
     } else if (r->paused) {
@@ -219,7 +244,7 @@ static size_t on_bytes (char *bytes, size_t size, size_t count, void *arg)
         strbuf_append (&r->head, bytes, len < 256 ? len : 256);
     strbuf_append (&r->backlog, bytes, len);
     if (!r->plain)
-        event_active (r->slice, EV_TIMEOUT, 0);
+        slice_soon (r);
     return len;
 }
 
@@ -242,7 +267,7 @@ static void finished_take (struct slurm_rest *rest)
             fail (r, ERR_UNAVAILABLE, text);
         }
         r->arrived = true;
-        event_active (r->slice, EV_TIMEOUT, 0);
+        slice_soon (r);
     }
 }
 
@@ -327,7 +352,7 @@ static void launch (struct slurm_rest *rest, struct request *r, const char *pref
     if (!t || !r->easy) {
         fail (r, ERR_IO, t ? "libcurl has no memory" : err.text);
         r->arrived = true;
-        event_active (r->slice, EV_TIMEOUT, 0);
+        slice_soon (r);
         return;
     }
     snprintf (url, sizeof url, "%s%s%s%s%s", rest->url, prefix, *prefix ? rest->version : "",
@@ -356,7 +381,7 @@ static void launch (struct slurm_rest *rest, struct request *r, const char *pref
     if (curl_multi_add_handle (rest->multi, r->easy) != CURLM_OK) {
         fail (r, ERR_IO, "libcurl took no request");
         r->arrived = true;
-        event_active (r->slice, EV_TIMEOUT, 0);
+        slice_soon (r);
     }
 }
 
@@ -367,13 +392,30 @@ static struct request *request_new (struct slurm_rest *rest, const char *method,
     r->rest = rest;
     r->method = strdup (method);
     r->path = strdup (path);
-    r->slice = event_new (rest->base, -1, 0, on_slice, r);
+    r->slice = evtimer_new (rest->base, on_slice, r);
     slurm_split_init (&r->split);
     assert (r->method && r->path && r->slice);
     return r;
 }
 
 /* --- versions ----------------------------------------------------------------------------- */
+
+/* Is a list of that version asked for with update_time? */
+static bool since_known (const json_t *paths, const char *version, const char *list)
+{
+    char path[64];
+    json_t *one;
+    size_t i;
+    snprintf (path, sizeof path, "/slurm/%s/%s", version, list);
+    json_t *get = json_object_get (json_object_get (paths, path), "get");
+    json_array_foreach (json_object_get (get, "parameters"), i, one)
+    {
+        const char *name = json_string_value (json_object_get (one, "name"));
+        if (name && strcmp (name, "update_time") == 0)
+            return true;
+    }
+    return false;
+}
 
 static void version_choose (struct slurm_rest *rest, const char *text, struct slurm_answer *answer)
 {
@@ -398,6 +440,8 @@ static void version_choose (struct slurm_rest *rest, const char *text, struct sl
             snprintf (offered + strlen (offered), sizeof offered - strlen (offered), "%s%s",
                       *offered ? ", " : "", version);
     }
+    rest->jobs_since = since_known (paths, rest->version, "jobs");
+    rest->nodes_since = since_known (paths, rest->version, "nodes");
     json_decref (doc);
     if (*rest->version) {
         log_event (rest->log, LOG_LEVEL_INFO, "slurm", "api_version", "version=%s offered=\"%s\"",
@@ -426,7 +470,7 @@ static void versions_done (struct slurm_rest *rest, const struct slurm_answer *a
         } else {
             fail (r, answer->code, answer->text);
             r->arrived = true;
-            event_active (r->slice, EV_TIMEOUT, 0);
+            slice_soon (r);
         }
     }
 }
@@ -464,7 +508,7 @@ static void versions_ask (struct slurm_rest *rest)
     rest->asking = true;
     struct request *r = request_new (rest, "GET", "/openapi/v3");
     event_free (r->slice);
-    r->slice = event_new (rest->base, -1, 0, on_versions_slice, r);
+    r->slice = evtimer_new (rest->base, on_versions_slice, r);
     r->plain = true;
     DL_APPEND (rest->sent, r);
     launch (rest, r, "");
@@ -493,6 +537,11 @@ void slurm_rest_send (struct slurm_rest *rest, const struct slurm_request *reque
     DL_APPEND (rest->waiting, r);
     if (!rest->asking)
         versions_ask (rest);
+}
+
+bool slurm_rest_since (const struct slurm_rest *rest, const char *list)
+{
+    return *rest->version && (strcmp (list, "jobs") == 0 ? rest->jobs_since : rest->nodes_since);
 }
 
 const char *slurm_rest_version (const struct slurm_rest *rest)

@@ -49,6 +49,10 @@ struct slurm_request {
 };
 void slurm_rest_send (struct slurm_rest *rest, const struct slurm_request *request);
 
+/* Does the API, by its own description, let "jobs" or "nodes" be asked for since a moment (update_time)?
+ * False while its version is not known. */
+bool slurm_rest_since (const struct slurm_rest *rest, const char *list);
+
 /* "v0.0.38"; "" while it is not known. */
 const char *slurm_rest_version (const struct slurm_rest *rest);
 

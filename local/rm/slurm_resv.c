@@ -133,7 +133,8 @@ static bool found_same (const struct slurm_resv *r, const json_t *o)
     time_us now = clock_now_us ();
     if (slurm_int (o, r->name, "start_time", true, 0, &start, NULL) != 0 ||
         slurm_int (o, r->name, "end_time", true, 0, &end, NULL) != 0 ||
-        slurm_text (o, r->name, "node_list", true, &nodes, NULL) != 0)
+        slurm_text (o, r->name, "node_list", true, &nodes, NULL) != 0 || start < 0 || end < 0 ||
+        start > UINT32_MAX || end > UINT32_MAX)
         return false;
     start *= US_PER_S;
     end *= US_PER_S;

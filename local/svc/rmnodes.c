@@ -201,10 +201,10 @@ void rmnodes_changed (struct svc *svc)
         char quoted[300];
         enum node_state before = NODE_UP;
         struct node_view view;
-        for (uint32_t n = 0; n < svc->node_count; n++)
-            if (strcmp (svc->node_by_id[n]->name, list[i].name) == 0 &&
-                cluster_node_get (svc->cluster, svc->node_by_id[n]->id, &view, NULL) == 0)
-                before = view.state;
+        struct site_node *node;
+        HASH_FIND_STR (svc->nodes, list[i].name, node);
+        if (node && cluster_node_get (svc->cluster, node->id, &view, NULL) == 0)
+            before = view.state;
         enum node_state now = rmnodes_state (svc, list[i].name);
         if (now != before)
             log_event (svc->log, now == NODE_UP ? LOG_LEVEL_INFO : LOG_LEVEL_WARN, "node", "state",

@@ -1,0 +1,223 @@
+#include "local/rm/slurm_record.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* Ends of runs that go on: the job waits again. */
+static bool goes_on (const char *state)
+{
+    static const char *const words[] = {"REQUEUED", "PENDING", "RUNNING", "SUSPENDED", "RESIZING"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp (state, words[i]) == 0)
+            return true;
+    return false;
+}
+
+static uint32_t procs_of (const char *text)
+{
+    long long procs = strtoll (text, NULL, 10);
+    return procs > 0 && procs < INT32_MAX ? (uint32_t)procs : 1;
+}
+
+static duration_us minutes_of (const char *text) /* "UNLIMITED" is 0 */
+{
+    long long minutes = strtoll (text, NULL, 10);
+    return minutes > 0 && minutes < INT32_MAX ? minutes * 60 * US_PER_S : 0;
+}
+
+static void exit_of (const char *text, struct slurm_record *out)
+{
+    int code = 0, signo = 0;
+    sscanf (text, "%9d:%9d", &code, &signo);
+    out->exit_code = code & 255;
+    out->signo = signo & 127;
+}
+
+/* --- the completion file ------------------------------------------------------------------ */
+
+/* Value of NAME= among blank-separated words; copied. "" when it is not there. */
+static bool word_of (const char *line, const char *name, char *out, size_t cap)
+{
+    size_t len = strlen (name);
+    *out = 0;
+    for (const char *p = line; (p = strstr (p, name)); p += len) {
+        if ((p != line && p[-1] != ' ') || p[len] != '=')
+            continue;
+        size_t n = strcspn (p + len + 1, " \n");
+        snprintf (out, cap, "%.*s", (int)(n < cap ? n : cap - 1), p + len + 1);
+        return true;
+    }
+    return false;
+}
+
+static const char *said_twice (const char *line)
+{
+    static const char *const once[] = {"JobId",   "UserId",  "JobState",   "TimeLimit", "StartTime",
+                                       "EndTime", "NodeList", "ProcCnt",    "SubmitTime", "ExitCode",
+                                       "Account", "ArrayJobId", "ArrayTaskId"};
+    for (size_t i = 0; i < sizeof once / sizeof *once; i++) {
+        char key[32];
+        snprintf (key, sizeof key, " %s=", once[i]);
+        const char *first = i == 0 ? line : strstr (line, key);
+        if (first && *first && strstr (first + 1, key))
+            return once[i];
+    }
+    return NULL;
+}
+
+/* "2026-11-21T13:40:00" in Slurm's local time, which is taken for ours; 0: "Unknown", "None". */
+static time_us moment_of (const char *text)
+{
+    struct tm tm = {.tm_isdst = -1};
+    if (!strptime (text, "%Y-%m-%dT%H:%M:%S", &tm) || tm.tm_year < 70)
+        return 0;
+    time_t t = mktime (&tm);
+    return t > 0 ? (time_us)t * US_PER_S : 0;
+}
+
+/* "games(5)" → "games". */
+static void plain_of (const char *line, const char *field, char out[SLURM_RECORD_WORD_MAX])
+{
+    word_of (line, field, out, SLURM_RECORD_WORD_MAX);
+    out[strcspn (out, "(")] = 0;
+}
+
+enum slurm_record_is slurm_record_completion (const char *line, struct slurm_record *out,
+                                              const char **field_out)
+{
+    char number[40], array[40], task[40], start[40], end[40], word[40];
+    memset (out, 0, sizeof *out);
+    out->cpu_time = -1;
+    if ((*field_out = said_twice (line)))
+        return RECORD_DOUBTFUL;
+    if (!word_of (line, "JobId", number, sizeof number) ||
+        !word_of (line, "JobState", out->state, sizeof out->state) ||
+        !word_of (line, "StartTime", start, sizeof start) ||
+        !word_of (line, "EndTime", end, sizeof end) || goes_on (out->state))
+        return RECORD_NONE;
+    bool of_array = word_of (line, "ArrayJobId", array, sizeof array) &&
+                    word_of (line, "ArrayTaskId", task, sizeof task);
+    snprintf (out->id, sizeof out->id, "%s%s%s", of_array ? array : number, of_array ? "_" : "",
+              of_array ? task : "");
+    out->number = strtoll (number, NULL, 10);
+    out->start = moment_of (start);
+    out->end = moment_of (end);
+    word_of (line, "SubmitTime", word, sizeof word);
+    out->submit = moment_of (word);
+    word_of (line, "ExitCode", word, sizeof word);
+    exit_of (word, out);
+    out->ran = word_of (line, "NodeList", out->nodes, sizeof out->nodes) && *out->nodes &&
+               strcmp (out->nodes, "(null)") != 0;
+    plain_of (line, "Name", out->name);
+    plain_of (line, "UserId", out->user);
+    plain_of (line, "GroupId", out->group);
+    plain_of (line, "Account", out->account);
+    plain_of (line, "QOS", out->qos);
+    plain_of (line, "Partition", out->partition);
+    word_of (line, "ProcCnt", word, sizeof word);
+    out->procs = procs_of (word);
+    word_of (line, "TimeLimit", word, sizeof word);
+    out->walltime = minutes_of (word);
+    return RECORD_END;
+}
+
+/* --- sacct -------------------------------------------------------------------------------- */
+
+/* The name is last: it may have anything in it. */
+enum {
+    F_ID,
+    F_NUMBER,
+    F_SUBMIT,
+    F_START,
+    F_END,
+    F_STATE,
+    F_EXIT,
+    F_NODES,
+    F_USER,
+    F_GROUP,
+    F_ACCOUNT,
+    F_QOS,
+    F_PARTITION,
+    F_PROCS,
+    F_LIMIT,
+    F_CPU,
+    F_NAME,
+    FIELDS
+};
+const char slurm_record_sacct_fields[] =
+    "JobID,JobIDRaw,Submit,Start,End,State,ExitCode,NodeList,User,Group,Account,QOS,Partition,AllocCPUS,"
+    "TimelimitRaw,TotalCPU,JobName";
+
+static time_us seconds_of (const char *text) /* "Unknown" is 0 */
+{
+    long long s = strtoll (text, NULL, 10);
+    return s > 0 && s < INT64_MAX / US_PER_S ? s * US_PER_S : 0;
+}
+
+/* "2-03:04:05", "01:02:03", "02:03.456"; -1: something else, or nothing: "00:00:00" is what it says when
+ * nothing was measured. */
+static duration_us cpu_of (const char *text)
+{
+    unsigned days = 0, part[3] = {0}, parts = 0;
+    int used = 0;
+    double fraction = 0;
+    if (sscanf (text, "%6u-%n", &days, &used) == 1 && used > 0)
+        text += used;
+    else
+        days = 0;
+    while (parts < 3 && sscanf (text, "%9u%n", &part[parts], &used) == 1) {
+        parts++;
+        text += used;
+        if (*text != ':')
+            break;
+        text++;
+    }
+    if (parts < 2 || (*text == '.' && sscanf (text, "%lf", &fraction) != 1) || (*text && *text != '.'))
+        return -1;
+    uint64_t seconds = parts == 3 ? part[0] * UINT64_C (3600) + part[1] * UINT64_C (60) + part[2]
+                                  : part[0] * UINT64_C (60) + part[1];
+    duration_us cpu = (duration_us)(seconds + days * UINT64_C (86400)) * US_PER_S +
+                      (duration_us)(fraction * US_PER_S);
+    return cpu > 0 ? cpu : -1;
+}
+
+enum slurm_record_is slurm_record_sacct (char *line, struct slurm_record *out)
+{
+    char *field[FIELDS] = {NULL}, *save = line;
+    for (int i = 0; i < F_NAME; i++)
+        field[i] = strsep (&save, "|");
+    field[F_NAME] = save;
+    memset (out, 0, sizeof *out);
+    if (!save)
+        return RECORD_NONE;
+    field[F_STATE][strcspn (field[F_STATE], " ")] = 0; /* "CANCELLED by 1000" */
+    const struct {
+        int from;
+        char *to;
+        size_t cap;
+    } text[] = {{F_ID, out->id, sizeof out->id},
+                {F_STATE, out->state, sizeof out->state},
+                {F_NODES, out->nodes, sizeof out->nodes},
+                {F_USER, out->user, sizeof out->user},
+                {F_GROUP, out->group, sizeof out->group},
+                {F_ACCOUNT, out->account, sizeof out->account},
+                {F_QOS, out->qos, sizeof out->qos},
+                {F_PARTITION, out->partition, sizeof out->partition},
+                {F_NAME, out->name, sizeof out->name}};
+    for (size_t i = 0; i < sizeof text / sizeof *text; i++)
+        snprintf (text[i].to, text[i].cap, "%s", field[text[i].from]);
+    if (goes_on (out->state))
+        return RECORD_NONE;
+    out->number = strtoll (field[F_NUMBER], NULL, 10);
+    out->submit = seconds_of (field[F_SUBMIT]);
+    out->start = seconds_of (field[F_START]);
+    out->end = seconds_of (field[F_END]);
+    exit_of (field[F_EXIT], out);
+    out->ran = *out->nodes && strcmp (out->nodes, "None assigned") != 0;
+    out->procs = procs_of (field[F_PROCS]);
+    out->walltime = minutes_of (field[F_LIMIT]);
+    out->cpu_time = cpu_of (field[F_CPU]);
+    return RECORD_END;
+}

@@ -1,0 +1,378 @@
+/* The Slurm adapter against a slurmrestd that is played: which version of the API is taken, what is asked for,
+ * and that an answer which is cut short, wrong in a field or no JSON is a sentence in the log, nothing decided
+ * and nothing lost until a good one comes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "local/rm/rm_slurm.h"
+#include "proto/base/clock.h"
+#include "tests/unit/local_rm/fake_slurm.h"
+
+enum { PARTITIONS, NODES, LICENCES, RESERVATIONS, JOBS, LISTS };
+static const char *const list_name[LISTS] = {"partitions", "nodes", "licenses", "reservations", "jobs"};
+
+struct world {
+    char dir[64];
+    struct event_base *base;
+    struct fake_slurm *fake;
+    struct log *log;
+    long log_from;
+    struct rm rm;
+    /* slurmrestd */
+    const char *versions;
+    int since, openapi_status;
+    const char *openapi; /* NULL: of versions */
+    struct strbuf good[LISTS];
+    int status[LISTS];        /* 0: 200 */
+    const char *bad[LISTS];   /* said instead; NULL: the good one */
+    int status_since[LISTS];  /* of requests with update_time; 0: as without */
+    char asked[64];           /* last version */
+    unsigned count[LISTS], count_since[LISTS];
+    /* what the adapter tells */
+    unsigned reach, nodes, natives;
+    char told[4096]; /* " 1 2 3_0": natives in order */
+};
+
+static int answer (void *arg, const char *method, const char *path, const char *query, const char *sent,
+                   struct strbuf *body)
+{
+    struct world *w = arg;
+    char what[32];
+    (void)method;
+    (void)sent;
+    if (strcmp (path, "/openapi/v3") == 0) {
+        if (w->openapi)
+            strbuf_puts (body, w->openapi);
+        else
+            fake_slurm_versions (w->versions, w->since, body);
+        return w->openapi_status ? w->openapi_status : 200;
+    }
+    if (sscanf (path, "/slurm/%63[^/]/%31s", w->asked, what) != 2)
+        return 404;
+    for (int i = 0; i < LISTS; i++) {
+        if (strcmp (what, list_name[i]) != 0 || (i == LICENCES && strcmp (w->asked, "v0.0.37") == 0))
+            continue;
+        bool since = strstr (query, "update_time=") != NULL;
+        w->count[i]++;
+        w->count_since[i] += since;
+        if (since && w->status_since[i] == 304)
+            return 304;
+        if (since && w->status_since[i] == 500) {
+            strbuf_puts (body, "{\"errors\":[{\"error\":\"Unspecified error\",\"errno\":-1}],\"nodes\":[]}");
+            return 500;
+        }
+        strbuf_puts (body, w->bad[i] ? w->bad[i] : strbuf_text (&w->good[i]));
+        return w->status[i] ? w->status[i] : 200;
+    }
+    return 404;
+}
+
+static void on_event (void *arg, const struct rm_event *event)
+{
+    struct world *w = arg;
+    w->reach += event->kind == RM_EVENT_REACH;
+    w->nodes += event->kind == RM_EVENT_NODES;
+    for (uint32_t i = 0; event->kind == RM_EVENT_NATIVE && i < event->native_count; i++) {
+        size_t len = strlen (w->told);
+        w->natives++;
+        snprintf (w->told + len, sizeof w->told - len, " %s", event->native[i].rm_id);
+    }
+}
+
+static int setup (void **state)
+{
+    static const char *const recorded[LISTS] = {"partitions-38", "nodes-38", "licenses-38",
+                                                "reservations-38", "jobs-38"};
+    struct world *w = calloc (1, sizeof *w);
+    struct err err = {0};
+    char path[128];
+    snprintf (w->dir, sizeof w->dir, "/tmp/nui-test-slurm-XXXXXX");
+    assert_non_null (mkdtemp (w->dir));
+    snprintf (path, sizeof path, "%s/key", w->dir);
+    FILE *f = fopen (path, "w");
+    fprintf (f, "0123456789abcdef0123456789abcdef");
+    fclose (f);
+    for (int i = 0; i < LISTS; i++) {
+        json_t *entries = fake_slurm_recorded (recorded[i]);
+        fake_slurm_list (list_name[i], entries, &w->good[i]);
+        json_decref (entries);
+    }
+    w->versions = "v0.0.37 v0.0.38";
+    w->base = event_base_new ();
+    w->fake = fake_slurm_create (w->base, answer, w);
+    snprintf (path, sizeof path, "%s/log", w->dir);
+    w->log = log_create (path, LOG_LEVEL_DEBUG, "test", &err);
+    assert_non_null (w->log);
+    *state = w;
+    return 0;
+}
+
+static void begin (struct world *w)
+{
+    char server[64], key[128], jobs[128];
+    struct err err = {0};
+    snprintf (server, sizeof server, "http://127.0.0.1:%u", fake_slurm_port (w->fake));
+    snprintf (key, sizeof key, "%s/key", w->dir);
+    snprintf (jobs, sizeof jobs, "%s/jobs", w->dir);
+    struct rm_slurm_config config = {.base = w->base,
+                                     .log = w->log,
+                                     .server = server,
+                                     .key_file = key,
+                                     .user = "root",
+                                     .partition = "nui",
+                                     .site = "alpha",
+                                     .poll = US_PER_S / 50,
+                                     .patience = 15 * US_PER_S,
+                                     .job_dir = jobs,
+                                     .on_event = on_event,
+                                     .arg = w};
+    if (rm_slurm_create (&config, &w->rm, &err) != 0)
+        fail_msg ("%s", err.text);
+}
+
+static int teardown (void **state)
+{
+    struct world *w = *state;
+    char command[128];
+    if (w->rm.ops)
+        w->rm.ops->destroy (w->rm.self);
+    fake_slurm_destroy (w->fake);
+    log_destroy (w->log);
+    event_base_free (w->base);
+    for (int i = 0; i < LISTS; i++)
+        strbuf_free (&w->good[i]);
+    snprintf (command, sizeof command, "rm -rf %s", w->dir);
+    int rc = system (command);
+    free (w);
+    return rc;
+}
+
+/* What was said so far does not count any more. */
+static void mark (struct world *w)
+{
+    char path[128];
+    struct stat st;
+    snprintf (path, sizeof path, "%s/log", w->dir);
+    assert_int_equal (stat (path, &st), 0);
+    w->log_from = st.st_size;
+}
+
+static bool said (struct world *w, const char *words)
+{
+    char path[128], line[2048];
+    bool found = false;
+    snprintf (path, sizeof path, "%s/log", w->dir);
+    FILE *f = fopen (path, "r");
+    fseek (f, w->log_from, SEEK_SET);
+    while (!found && fgets (line, sizeof line, f))
+        found = strstr (line, words) != NULL;
+    fclose (f);
+    return found;
+}
+
+/* Runs the loop until it is so. */
+#define UNTIL(w, condition)                                                                        \
+    do {                                                                                           \
+        duration_us until_ = clock_monotonic_us () + 60 * US_PER_S;                                \
+        while (!(condition)) {                                                                     \
+            if (clock_monotonic_us () > until_)                                                    \
+                fail_msg ("in vain: %s; %s", #condition, (w)->dir);                                \
+            event_base_loop ((w)->base, EVLOOP_ONCE);                                              \
+        }                                                                                          \
+    } while (0)
+
+static bool fresh (struct world *w)
+{
+    return w->rm.ops->fresh (w->rm.self);
+}
+
+/* --- versions ----------------------------------------------------------------------------- */
+
+static void the_newest_version_known (void **state)
+{
+    struct world *w = *state;
+    w->versions = "v0.0.36 v0.0.37 v0.0.38 v0.0.39";
+    begin (w);
+    UNTIL (w, fresh (w));
+    assert_string_equal (w->asked, "v0.0.38");
+    assert_string_equal (w->told, " 1 2 3_0 3_1 3_2 3_3 4");
+    assert_true (said (w, "api_version version=v0.0.38 offered=\"v0.0.36, v0.0.37, v0.0.38, v0.0.39\""));
+    assert_string_equal (w->rm.ops->licences (w->rm.self), "ansys:2,matlab:4");
+}
+
+/* It has no list of licences. */
+static void an_older_version (void **state)
+{
+    struct world *w = *state;
+    w->versions = "v0.0.36 v0.0.37";
+    begin (w);
+    UNTIL (w, fresh (w));
+    assert_string_equal (w->asked, "v0.0.37");
+    assert_string_equal (w->rm.ops->licences (w->rm.self), "");
+    assert_int_equal (w->natives, 7);
+}
+
+static void no_version_known (void **state)
+{
+    static const struct {
+        const char *versions, *openapi, *says;
+        int status;
+    } cases[] = {
+        {"v0.0.36 v0.0.40", NULL, "slurmrestd offers v0.0.36, v0.0.40, and this program knows v0.0.38 and "
+                                  "v0.0.37", 0},
+        {"", NULL, "slurmrestd offers no version of its API (openapi plugins: option -s)", 0},
+        {"", "{\"paths\":7}", "slurmrestd offers no version of its API", 0},
+        {"", "not JSON", "slurmrestd offers no version of its API", 0},
+        {"", "Authentication failure", "slurmrestd does not accept our token", 401},
+        {"", "", "slurmrestd told no versions (HTTP 503)", 503},
+    };
+    struct world *w = *state;
+    begin (w);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        unsigned reached = w->reach;
+        mark (w);
+        w->openapi = cases[i].openapi;
+        w->versions = cases[i].versions;
+        w->openapi_status = cases[i].status;
+        if (i > 0) { /* the version is asked for again once it could not be reached */
+            w->bad[JOBS] = "";
+            w->status[JOBS] = 500;
+        }
+        UNTIL (w, said (w, cases[i].says));
+        assert_false (fresh (w));
+        w->openapi = NULL;
+        w->openapi_status = 0;
+        w->versions = "v0.0.38";
+        w->bad[JOBS] = NULL;
+        w->status[JOBS] = 0;
+        UNTIL (w, fresh (w));
+        assert_true (w->reach > reached);
+    }
+    assert_int_equal (w->natives, 7);
+}
+
+/* --- answers that are wrong ---------------------------------------------------------------- */
+
+static void wrong_answers (void **state)
+{
+    static const struct {
+        int list, status;
+        const char *body, *says;
+    } cases[] = {
+        {NODES, 0, "{\"nodes\":[{\"name\":\"n1\",\"state\":\"idle\",\"cpus\":4}]}",
+         "node n1 has no field \\\"real_memory\\\""},
+        {NODES, 0, "{\"nodes\":[{\"name\":\"n1\",\"state\":\"idle\",\"cpus\":[],\"real_memory\":1}]}",
+         "field \\\"cpus\\\" of node n1 is a list, wanted a number"},
+        {NODES, 0, "{\"nodes\":[{\"name\":\"n1\",\"state\":\"idle\",\"cpus\":4,\"real_memory\":-7}]}",
+         "field \\\"real_memory\\\" of node n1 is -7, wanted 0 to"},
+        {NODES, 0, "<html>", "slurmrestd answered something that is no JSON object"},
+        {PARTITIONS, 0, "{\"partitions\":[{\"flags\":[]}]}", "a partition has no field \\\"name\\\""},
+        {LICENCES, 0, "{\"licenses\":[{\"LicenseName\":\"m\",\"Total\":\"4\"}]}",
+         "field \\\"Total\\\" of m is a text, wanted a number"},
+        {LICENCES, 500, "{}", "slurmrestd could not answer (is slurmctld up?)"},
+        {RESERVATIONS, 0, "{\"reservations\":[{\"name\":5}]}",
+         "field \\\"name\\\" of a reservation is a number, wanted a text"},
+        {JOBS, 0, "{\"jobs\":[{\"job_id\":5}]}", "job 5 has no field \\\"job_state\\\""},
+        {JOBS, 0, "{\"jobs\":[{\"job_id\":5,\"job_state\":\"DREAMING\"}]}",
+         "job 5 is in the state \\\"DREAMING\\\", which is not known"},
+        {JOBS, 0, "{\"jobs\":[{\"job_id\":5,", "slurmrestd's answer ended early"},
+        {JOBS, 0, "{\"jobs\":[{\"job_id\":tru}]}", "an entry of \\\"jobs\\\" is no JSON"},
+        {JOBS, 0, "{\"errors\":[{\"error_number\":1007,\"error\":\"Protocol\"}],\"jobs\":[]}", "Protocol"},
+        {JOBS, 500, "Authentication failure", "slurmrestd does not accept our token"},
+        {JOBS, 500, "", "slurmrestd could not answer (is slurmctld up?)"},
+        {JOBS, 418, "teapot", "slurmrestd answered HTTP 418: teapot"},
+    };
+    struct world *w = *state;
+    begin (w);
+    UNTIL (w, fresh (w));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int list = cases[i].list;
+        mark (w);
+        w->bad[list] = cases[i].body;
+        w->status[list] = cases[i].status;
+        if (list == PARTITIONS) { /* which are asked for when Slurm comes back */
+            w->status[NODES] = 418;
+            UNTIL (w, !fresh (w));
+            w->status[NODES] = 0;
+        }
+        UNTIL (w, said (w, cases[i].says));
+        assert_false (fresh (w));
+        w->bad[list] = NULL;
+        w->status[list] = 0;
+        UNTIL (w, fresh (w));
+    }
+    assert_int_equal (w->natives, 7); /* told once, and not forgotten meanwhile */
+}
+
+/* --- changes only -------------------------------------------------------------------------- */
+
+static void only_changes_are_asked_for (void **state)
+{
+    struct world *w = *state;
+    w->since = 1;
+    w->status_since[JOBS] = w->status_since[NODES] = 304;
+    begin (w);
+    UNTIL (w, w->count_since[JOBS] >= 12);
+    assert_true (fresh (w));
+    assert_int_equal (w->natives, 7);
+    assert_int_equal (w->nodes, 1);
+    assert_true (w->count[JOBS] > w->count_since[JOBS] + 1); /* now and then all of them */
+    assert_true (w->count_since[NODES] >= 10);
+    uint32_t count;
+    const struct rm_node *node = w->rm.ops->nodes (w->rm.self, &count);
+    assert_int_equal (count, 2);
+    assert_string_equal (node[0].name, "n1");
+    w->status_since[NODES] = 500; /* 22.05's word for: nodes changed, partitions did not */
+    unsigned all = w->count[NODES] - w->count_since[NODES], some = w->count_since[NODES];
+    UNTIL (w, w->count_since[NODES] >= some + 8);
+    assert_true (w->count[NODES] - w->count_since[NODES] >= all + 7);
+    assert_true (fresh (w));
+    assert_int_equal (w->reach, 1);
+}
+
+static void what_the_api_does_not_have_is_not_asked (void **state)
+{
+    struct world *w = *state;
+    begin (w);
+    UNTIL (w, w->count[JOBS] >= 12);
+    assert_int_equal (w->count_since[JOBS] + w->count_since[NODES], 0);
+}
+
+/* Cut off after some entries: these are told, and the others with the next whole answer. */
+static void a_look_that_breaks_off (void **state)
+{
+    struct world *w = *state;
+    char *half = strdup (strbuf_text (&w->good[JOBS]));
+    half[strlen (half) * 2 / 3] = 0;
+    w->bad[JOBS] = half;
+    begin (w);
+    UNTIL (w, said (w, "slurmrestd's answer ended early"));
+    assert_false (fresh (w));
+    assert_true (w->natives > 0 && w->natives < 7);
+    w->bad[JOBS] = NULL;
+    UNTIL (w, fresh (w));
+    assert_int_equal (w->natives, 7);
+    free (half);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown (the_newest_version_known, setup, teardown),
+        cmocka_unit_test_setup_teardown (an_older_version, setup, teardown),
+        cmocka_unit_test_setup_teardown (no_version_known, setup, teardown),
+        cmocka_unit_test_setup_teardown (wrong_answers, setup, teardown),
+        cmocka_unit_test_setup_teardown (only_changes_are_asked_for, setup, teardown),
+        cmocka_unit_test_setup_teardown (what_the_api_does_not_have_is_not_asked, setup, teardown),
+        cmocka_unit_test_setup_teardown (a_look_that_breaks_off, setup, teardown),
+    };
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}
