@@ -133,6 +133,8 @@ void checknode_text (const Nui__Local__V1__NodeInfo *n, const struct reservation
 {
     char a[QUANTITY_TEXT_MAX], b[QUANTITY_TEXT_MAX], c[QUANTITY_TEXT_MAX];
     strbuf_printf (out, "\n\nchecking node %s\n\nState:  %8s\n", n->name, n->state);
+    if (*n->reason)
+        strbuf_printf (out, "Reason:     %s\n", n->reason);
     resources_text ("Configured Resources:", n->procs, n->memory_mb, n->swap_mb, n->disk_mb, out);
     if (n->measured || n->load_milli)
         resources_text ("Utilized   Resources:", (n->load_milli + 500) / 1000, n->used_memory_mb, 0,
@@ -183,6 +185,7 @@ static const struct table_column node_columns[] = {
     {"classes", "Classes", TABLE_TEXT, 0},    {"networks", "Network", TABLE_TEXT, 0},
     {"gres", "Gres", TABLE_TEXT, 0},          {"switches", "Switches", TABLE_TEXT, 0},
     {"opsys", "Opsys", TABLE_TEXT, 0},        {"arch", "Arch", TABLE_TEXT, 0},
+    {"reason", "Reason", TABLE_TEXT, 0},
 };
 
 static char *joined (struct strbuf *b, char **item, size_t count)
@@ -224,6 +227,7 @@ struct table *nodes_table (const struct nodes *nodes)
         cell_text (t, joined (&text, n->switches, n->n_switches));
         cell_text (t, n->opsys);
         cell_text (t, n->arch);
+        cell_text (t, n->reason);
         table_end_row (t);
     }
     strbuf_free (&text);

@@ -196,6 +196,9 @@ int cluster_job_suspend (struct cluster *cluster, struct job_id job, time_us now
 /* A suspended job with a hold does not go on; 0: it may again. */
 int cluster_job_suspended_hold (struct cluster *cluster, struct job_id job, uint32_t holds,
                                 time_us now, struct err *err);
+/* Somebody else let it go on: it runs, and has no hold. ERR_CONFLICT: it is not suspended, or its nodes have
+ * no room for it by now. */
+int cluster_job_resumed (struct cluster *cluster, struct job_id job, time_us now, struct err *err);
 /* After a restart: an idle job was suspended on these nodes at `since`, having used so much of its
  * limit. */
 int cluster_job_suspended_set (struct cluster *cluster, struct job_id job,

@@ -542,8 +542,8 @@ int cluster_job_remove (struct cluster *c, struct job_id id, time_us now, struct
 /* --- running ------------------------------------------------------------------------------ */
 
 /* Is there enough left on the nodes right now? */
-static int room_check (const struct cluster *c, const struct job *job,
-                       const struct allocation *a, struct err *err)
+int room_check (const struct cluster *c, const struct job *job, const struct allocation *a,
+                struct err *err)
 {
     int32_t left[RES_MAX];
 

@@ -539,6 +539,9 @@ uint64_t partition_open (const struct cluster *c, const struct partition_use *us
 /* --- load.c ------------------------------------------------------------------------------- */
 
 /* Does anything measured make a difference now? Most often not: nobody uses more than he was given. */
+/* Is there enough left for the job on these nodes right now? */
+int room_check (const struct cluster *c, const struct job *job, const struct allocation *a,
+                struct err *err);
 void loads_settle (struct cluster *c);
 
 void node_usage_advance (struct cluster *c, uint32_t node); /* before what is dedicated changes */

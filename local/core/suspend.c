@@ -88,6 +88,31 @@ int cluster_job_suspend (struct cluster *c, struct job_id id, time_us now, struc
     return 0;
 }
 
+int cluster_job_resumed (struct cluster *c, struct job_id id, time_us now, struct err *err)
+{
+    uint32_t slot = map_find (&c->map, id.v);
+    struct job *job;
+    int rc;
+
+    if (slot == SLOT_NONE)
+        return err_set (err, ERR_NOT_FOUND, "job %llu is not here", (unsigned long long)id.v);
+    event_begin (c, now);
+    job = job_at (c, slot);
+    if (job->state != JOB_SUSPENDED)
+        return err_set (err, ERR_CONFLICT, "job %llu is not suspended", (unsigned long long)id.v);
+    for (uint32_t r = 0; r < job->spec.req_count; r++)
+        (void)shape_refresh (c, job->shape[r]);
+    rc = room_check (c, job, &job->allocation, err);
+    if (rc != 0)
+        return rc;
+    cluster_settle (c);
+    job_enter_running (c, slot, job->allocation, c->now - job->used);
+    suspended_over (c, slot);
+    job->spec.holds = 0;
+    c->version++;
+    return 0;
+}
+
 int cluster_job_suspended_set (struct cluster *c, struct job_id id, const struct allocation *a,
                                duration_us used, time_us since, time_us now, struct err *err)
 {

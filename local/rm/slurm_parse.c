@@ -431,23 +431,28 @@ static void classes_of (const json_t *object, const char *our_partition, struct 
     }
 }
 
-static enum rm_node_state node_state_of (const json_t *object, const char *state)
+/* *word_out: the state or flag that says so. */
+static enum rm_node_state node_state_of (const json_t *object, const char *state, const char **word_out)
 {
     static const char *const down[] = {"down", "error", "unknown", "future", "invalid"};
-    static const char *const down_flags[] = {
-        "NOT_RESPONDING", "POWER_DOWN", "POWERED_DOWN", "POWERING_DOWN",
-        "INVALID_REG",    "FAIL",       "DOWN"};
-    static const char *const drain_flags[] = {"DRAIN", "MAINTENANCE", "REBOOT_REQUESTED",
-                                              "REBOOT_ISSUED"};
+    static const struct {
+        const char *flag;
+        enum rm_node_state is;
+    } flags[] = {{"NOT_RESPONDING", RM_NODE_DOWN}, {"POWER_DOWN", RM_NODE_DOWN},
+                 {"POWERED_DOWN", RM_NODE_DOWN},   {"POWERING_DOWN", RM_NODE_DOWN},
+                 {"INVALID_REG", RM_NODE_DOWN},    {"FAIL", RM_NODE_DOWN},
+                 {"DOWN", RM_NODE_DOWN},           {"DRAIN", RM_NODE_DRAINED},
+                 {"MAINTENANCE", RM_NODE_DRAINED}, {"REBOOT_REQUESTED", RM_NODE_DRAINED},
+                 {"REBOOT_ISSUED", RM_NODE_DRAINED}};
+    *word_out = state;
     for (size_t i = 0; i < sizeof down / sizeof *down; i++)
         if (strcasecmp (state, down[i]) == 0)
             return RM_NODE_DOWN;
-    for (size_t i = 0; i < sizeof down_flags / sizeof *down_flags; i++)
-        if (slurm_has_word (object, "state_flags", down_flags[i]))
-            return RM_NODE_DOWN;
-    for (size_t i = 0; i < sizeof drain_flags / sizeof *drain_flags; i++)
-        if (slurm_has_word (object, "state_flags", drain_flags[i]))
-            return RM_NODE_DRAINED;
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        if (slurm_has_word (object, "state_flags", flags[i].flag)) {
+            *word_out = flags[i].flag;
+            return flags[i].is;
+        }
     return RM_NODE_UP;
 }
 
@@ -488,7 +493,9 @@ struct slurm_node *slurm_parse_node (const json_t *object, const char *our_parti
     n->load_milli = load >= 0 && load < INT32_MAX / 10 ? (int32_t)load * 10 : -1;
     int64_t free_mb = number (&g, "free_memory", false, -1);
     n->memory_used_mb = free_mb >= 0 && free_mb <= n->memory_mb ? n->memory_mb - free_mb : -1;
-    n->state = g.rc == 0 ? node_state_of (object, state) : RM_NODE_DOWN;
+    n->state = g.rc == 0 ? node_state_of (object, state, &state) : RM_NODE_DOWN;
+    if (n->state != RM_NODE_UP && !*reason)
+        reason = state; /* it was found so, and nobody has said more */
     classes_of (object, our_partition, &classes);
     size_t at[6] = {put (&b, name),
                     put (&b, reason),

@@ -156,31 +156,43 @@ static time_us seconds_of (const char *text) /* "Unknown" is 0 */
     return s > 0 && s < INT64_MAX / US_PER_S ? s * US_PER_S : 0;
 }
 
+/* Digits at *text, at most six; false: there are none, or more. */
+static bool digits_of (const char **text, int64_t *out)
+{
+    size_t n = strspn (*text, "0123456789");
+    *out = n > 0 && n <= 6 ? strtoll (*text, NULL, 10) : 0;
+    *text += n;
+    return n > 0 && n <= 6;
+}
+
 /* "2-03:04:05", "01:02:03", "02:03.456"; -1: something else, or nothing: "00:00:00" is what it says when
  * nothing was measured. */
 static duration_us cpu_of (const char *text)
 {
-    unsigned days = 0, part[3] = {0}, parts = 0;
-    int used = 0;
-    double fraction = 0;
-    if (sscanf (text, "%6u-%n", &days, &used) == 1 && used > 0)
-        text += used;
-    else
-        days = 0;
-    while (parts < 3 && sscanf (text, "%9u%n", &part[parts], &used) == 1) {
-        parts++;
-        text += used;
-        if (*text != ':')
-            break;
-        text++;
-    }
-    if (parts < 2 || (*text == '.' && sscanf (text, "%lf", &fraction) != 1) || (*text && *text != '.'))
+    int64_t days = 0, part = 0, seconds = 0, thousandths = 0;
+    int parts = 1;
+    if (!digits_of (&text, &part))
         return -1;
-    uint64_t seconds = parts == 3 ? part[0] * UINT64_C (3600) + part[1] * UINT64_C (60) + part[2]
-                                  : part[0] * UINT64_C (60) + part[1];
-    duration_us cpu = (duration_us)(seconds + days * UINT64_C (86400)) * US_PER_S +
-                      (duration_us)(fraction * US_PER_S);
-    return cpu > 0 ? cpu : -1;
+    if (*text == '-') {
+        days = part;
+        text++;
+        if (!digits_of (&text, &part))
+            return -1;
+    }
+    seconds = part;
+    for (; *text == ':' && parts < 3; parts++) {
+        text++;
+        if (!digits_of (&text, &part))
+            return -1;
+        seconds = seconds * 60 + part;
+    }
+    if (*text == '.') {
+        text++;
+        if (!digits_of (&text, &thousandths))
+            return -1;
+    }
+    duration_us cpu = (days * 86400 + seconds) * US_PER_S + thousandths * 1000;
+    return *text == 0 && parts > 1 && cpu > 0 ? cpu : -1;
 }
 
 enum slurm_record_is slurm_record_sacct (char *line, struct slurm_record *out)

@@ -29,9 +29,14 @@ static int suspend (struct svc *svc, struct site_job *job, const char *why, stru
     return rc;
 }
 
-/* The next pass lets it go on, where its nodes are free. */
+/* The next pass lets it go on, where its nodes are free. One that somebody suspended at the resource manager
+ * has kept them. */
 static int resume (struct svc *svc, struct site_job *job, struct err *err)
 {
+    char id[SITE_ID_MAX];
+    if (job->suspended && !job->rec.suspended_at)
+        return svc->rm.ops->suspend (svc->rm.self, site_id (svc, job->rec.number, id),
+                                     job->rec.incarnation, false, err);
     int rc = cluster_job_suspended_hold (svc->cluster, (struct job_id){job->rec.number}, 0,
                                          svc_now (svc), err);
     if (rc == 0)

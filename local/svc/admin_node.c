@@ -171,6 +171,9 @@ static void node_fill (struct node_stream *s, uint32_t n, const struct node_view
         out->opsys = svc->kernel.sysname;
         out->arch = svc->kernel.machine;
     }
+    const struct rm_node *told = rmnodes_told (svc, out->name);
+    if (told && v->state != NODE_UP)
+        out->reason = arena_strdup (arena, told->reason);
     features_fill (svc, v, out);
     place_fill (svc, v, out);
     switches_fill (svc, n, out);

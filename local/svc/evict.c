@@ -81,6 +81,32 @@ static int suspend (struct svc *svc, struct site_job *job, const char *why, stru
     return 0;
 }
 
+void evict_resumed_there (struct svc *svc, struct site_job *job)
+{
+    struct err err = {0};
+    char id[SITE_ID_MAX];
+    struct store_job_admin set;
+    time_us now = svc_now (svc), since = job->rec.suspended_at;
+    site_id (svc, job->rec.number, id);
+    if (cluster_job_resumed (svc->cluster, (struct job_id){job->rec.number}, now, &err) != 0) {
+        log_event (svc->log, LOG_LEVEL_WARN, "svc", "suspended_again", "job=%s reason=\"%s\"", id, err.text);
+        if (svc->rm.ops->suspend (svc->rm.self, id, job->rec.incarnation, true, &err) != 0)
+            log_event (svc->log, LOG_LEVEL_ERROR, "svc", "not_suspended", "job=%s error=\"%s\"", id,
+                       err.text);
+        return;
+    }
+    job->rec.halted += now > since ? now - since : 0;
+    job->rec.suspended_at = 0;
+    svc_reason (job, "", "%s", "");
+    int rc = local_store_job_admin_get (svc->store, job->rec.number, &set, &err);
+    set.holds = 0;
+    if (rc == 0)
+        rc = local_store_job_admin_put (svc->store, job->rec.number, &set, &err);
+    if (rc != 0)
+        log_event (svc->log, LOG_LEVEL_ERROR, "store", "not_written", "error=\"%s\"", err.text);
+    log_event (svc->log, LOG_LEVEL_INFO, "svc", "job_resumed", "job=%s by=resource-manager", id);
+}
+
 void evict_resume (struct svc *svc, struct site_job *job)
 {
     struct err err = {0};
@@ -352,7 +378,7 @@ int evict_requeue (struct svc *svc, struct site_job *job, const char *why, struc
 int evict_suspend (struct svc *svc, struct site_job *job, const char *why, struct err *err)
 {
     int rc = by_hand (svc, job, err);
-    if (rc == 0 && job->rec.suspended_at)
+    if (rc == 0 && (job->rec.suspended_at || job->suspended))
         rc = err_set (err, ERR_CONFLICT, "job %s.%llu is suspended already", svc->site,
                       (unsigned long long)job->rec.number);
     return rc == 0 ? suspend (svc, job, why, err) : rc;

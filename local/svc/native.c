@@ -197,6 +197,16 @@ static void halted_follow (struct svc *svc, struct site_job *job, bool suspended
     }
 }
 
+/* Slurm takes a requeued job for submitted at that moment, by which it is known again after a restart. In a
+ * transaction. */
+static int submit_follow (struct svc *svc, struct site_job *job, const struct rm_native *n, struct err *err)
+{
+    if (!job->rm.native || job->rm.submit == n->submit)
+        return 0;
+    job->rm.submit = n->submit;
+    return local_store_rm_job_put (svc->store, job->rec.number, &job->rm, err);
+}
+
 /* What it needs, as it is now. In a transaction. */
 static int change (struct svc *svc, struct site_job *job, const struct rm_native *n,
                    struct arena *arena, struct err *err)
@@ -205,12 +215,19 @@ static int change (struct svc *svc, struct site_job *job, const struct rm_native
     struct native_misfit misfit = {0};
     uint8_t *envelope;
     size_t len;
-    if (job->suspended != (n->state == RM_NATIVE_SUSPENDED) && !job->rec.suspended_at)
-        halted_follow (svc, job, n->state == RM_NATIVE_SUSPENDED);
+    int rc = submit_follow (svc, job, n, err);
+    if (rc != 0)
+        return rc;
+    bool halted = n->state == RM_NATIVE_SUSPENDED, before = job->halted;
+    job->halted = halted;
+    if (job->rec.suspended_at && before && n->state == RM_NATIVE_RUNNING)
+        evict_resumed_there (svc, job); /* had we done it, it would not be suspended here any more */
+    else if (job->suspended != halted && !job->rec.suspended_at)
+        halted_follow (svc, job, halted);
     if (job->rec.state != STORE_JOB_QUEUED || n->state != RM_NATIVE_PENDING)
         return job->rec.state == STORE_JOB_RUNNING ? svc_job_write (svc, job, true, NULL, 0, err)
                                                    : 0;
-    int rc = native_spec (svc, n, arena, &spec, &envelope, &len, &misfit, err);
+    rc = native_spec (svc, n, arena, &spec, &envelope, &len, &misfit, err);
     if (rc != 0)
         return rc;
     free (job->reqs);

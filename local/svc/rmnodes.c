@@ -146,26 +146,34 @@ void rmnodes_free (struct nodeconf_node *nodes, uint32_t count)
     free (nodes);
 }
 
-enum node_state rmnodes_state (struct svc *svc, const char *name)
+const struct rm_node *rmnodes_told (struct svc *svc, const char *name)
 {
-    uint32_t count;
+    uint32_t low = 0, high;
     if (!svc->rm.ops->nodes)
-        return svc->rm.ops->node_up (svc->rm.self, name) ? NODE_UP : NODE_DOWN;
-    const struct rm_node *list = svc->rm.ops->nodes (svc->rm.self, &count);
-    uint32_t low = 0, high = count; /* they are sorted by strverscmp */
-    while (low < high) {
+        return NULL;
+    const struct rm_node *list = svc->rm.ops->nodes (svc->rm.self, &high);
+    while (low < high) { /* they are sorted by strverscmp */
         uint32_t middle = (low + high) / 2;
         int order = strverscmp (list[middle].name, name);
         if (order == 0)
-            return list[middle].state == RM_NODE_UP        ? NODE_UP
-                   : list[middle].state == RM_NODE_DRAINED ? NODE_DRAINED
-                                                           : NODE_DOWN;
+            return &list[middle];
         if (order < 0)
             low = middle + 1;
         else
             high = middle;
     }
-    return NODE_DOWN;
+    return NULL;
+}
+
+enum node_state rmnodes_state (struct svc *svc, const char *name)
+{
+    if (!svc->rm.ops->nodes)
+        return svc->rm.ops->node_up (svc->rm.self, name) ? NODE_UP : NODE_DOWN;
+    const struct rm_node *node = rmnodes_told (svc, name);
+    return !node                           ? NODE_DOWN
+           : node->state == RM_NODE_UP     ? NODE_UP
+           : node->state == RM_NODE_DRAINED ? NODE_DRAINED
+                                            : NODE_DOWN;
 }
 
 void rmnodes_loads (struct svc *svc)

@@ -89,6 +89,7 @@ struct site_job {
     time_us dispatched; /* when it was chosen to start; 0: not known (before a restart) */
     struct store_rm_job rm;           /* what the resource manager calls it; rm_id "": nothing yet */
     bool suspended;                   /* there, by somebody else */
+    bool halted;                      /* there, by whomever: as its resource manager said last */
     time_us suspended_since;
     time_us taken;                    /* when the resource manager told of it; 0: before a restart */
     int64_t memory_used_mb;           /* by its processes, as last measured */
@@ -380,6 +381,9 @@ int evict_requeue (struct svc *svc, struct site_job *job, const char *why, struc
 int evict_suspend (struct svc *svc, struct site_job *job, const char *why, struct err *err);
 /* A committed plan lets it go on. */
 void evict_resume (struct svc *svc, struct site_job *job);
+/* A job that we suspended was let go on by somebody at the resource manager: so be it, or it is suspended
+ * again where its nodes have no room any more. */
+void evict_resumed_there (struct svc *svc, struct site_job *job);
 /* When it would have begun, had it never been suspended. */
 time_us evict_effective_start (const struct site_job *job);
 /* Jobs past their limit. */
@@ -506,6 +510,8 @@ void rmnodes_free (struct nodeconf_node *nodes, uint32_t count);
 void rmnodes_changed (struct svc *svc);
 void rmnodes_loads (struct svc *svc); /* its nodes' load and used memory, for the next pass */
 enum node_state rmnodes_state (struct svc *svc, const char *name);
+/* What the resource manager says of it, until its next event; NULL: nothing. */
+const struct rm_node *rmnodes_told (struct svc *svc, const char *name);
 
 /* --- output.c ----------------------------------------------------------------------------- */
 

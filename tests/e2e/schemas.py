@@ -15,7 +15,7 @@ JOB = ("job_id:s grid_job_id:s? component:s submitter:s? state:s user:s group:s?
        "feasible_procs:i start_estimate:t? rm_job_id:s?")
 NODE = ("node:s state:s procs:i dedicated_procs:i memory_mb:i dedicated_memory_mb:i swap_mb:i disk_mb:i speed:n "
         "load:n priority:i features:s? address:s jobs:s? used_memory_mb:i? partition:s classes:s? networks:s? "
-        "gres:s? switches:s? opsys:s? arch:s?")
+        "gres:s? switches:s? opsys:s? arch:s? reason:s?")
 RESERVATION = ("reservation_id:s type:s job_state:s? start_time:t end_time:t? duration:d nodes:i procs:i node:s? "
                "tasks:i? acl:s? flags:s? owner:s? resources:s? tasks_wanted:i tasks_up:i used_by:s? standing:s? "
                "charge:s?")

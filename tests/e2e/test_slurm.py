@@ -96,9 +96,9 @@ class SlurmCase(GridCase):
         ended = self.rm.wait_job(job, "FAILED")
         self.assertEqual(ended["ExitCode"], "3:0")
         self.assertEqual(ended["Partition"], real.HOLDING, "it was not nui that started it")
-        started = self.wait_said("job_chosen", "nodes=alpha0")
-        self.assertIn(f"nodes={ended['NodeList']}:", started)
-        self.wait_said("job_ended", f"slurm_job={job}", "exit_code=3")
+        told = self.wait_said("job_ended", f"slurm_job={job} ", "exit_code=3")
+        ident = re.search(r" job=(\S+)", told)[1]
+        self.assertIn(f"nodes={ended['NodeList']}:", self.said("job_chosen", f"job={ident} "))
         wait_for("alpha's queue to be empty", lambda: self.queue() == {}, 30)
         after = self.settled()["settled"]
         seconds = int(ended["EndTime"][-2:]) - int(ended["StartTime"][-2:])
@@ -125,18 +125,42 @@ class SlurmCase(GridCase):
         self.assertEqual(len(self.charges(ident)), 1)
         self.assert_books_close()
 
+    def reservations(self):
+        """Slurm's, by name."""
+        lines = [dict(w.split("=", 1) for w in line.split() if "=" in w)
+                 for line in self.rm.scontrol("show", "reservations", "-o").splitlines()]
+        return {words["ReservationName"]: words for words in lines if "ReservationName" in words}
+
     def test_coallocated_with_an_embedded_site(self):
+        """beta is full for half a minute, so that both parts are reserved: Slurm keeps alpha's nodes, too, from
+        whoever would take them past nui."""
+        self.grid.submit("alice", "-A", "phys", "--site", "beta", "-t", 30, "-n", 8, self.gated_script("fills"))
+        wait_for("beta to be full", lambda: self.began("fills"), 40)
         ident = self.grid.submit("alice", "-A", "phys", "-t", 60,
-                                 "--component", "left:site=alpha,tasks=2",
+                                 "--component", "left:site=alpha,tasks=4",
                                  "--component", "right:site=beta,tasks=3", SAMPLES / "pair.py")
+        name, kept = wait_for("Slurm to have the reservation",
+                              lambda: next(iter(self.reservations().items()), None), 30, self.log, 0.1)
+        self.assertRegex(name, r"^nui-alpha-\d+$")
+        stray = self.sbatch("-H", "-n", 1, "-N", 1, "-t", 5, "-w", kept["Nodes"])
+        self.rm.scontrol("update", f"jobid={stray}", f"partition={real.HOLDING}")
+        self.rm.scontrol("release", stray)
+        wait_for("Slurm to have tried", lambda: self.rm.job(stray)["Reason"] not in
+                 ("None", "JobHeldUser", "JobHeldAdmin", "PartitionDown", "Priority"), 20)
+        self.assertEqual(self.rm.job(stray)["JobState"], "PENDING")
+        self.assertIn(name, self.reservations(), "the stray was not tried while it lasted")
+        self.rm.command("scancel", stray)
         self.wait_state(ident, ("Completed",), seconds=120)
+        self.open_gate("fills")
         said = [self.nui("alice", "output", ident, part).stdout for part in ("left", "right")]
         results = {re.search(r"joint result: (\d+)", text).group(1) for text in said}
         self.assertEqual(len(results), 1)
+        number = re.search(r"slurm_job=(\d+)", self.said("job_submitted", f"job=alpha.{name.split('-')[-1]} "))[1]
+        self.assertEqual(self.rm.job(number)["NodeList"], kept["Nodes"])
+        wait_for("the reservation to be gone", lambda: not self.reservations(), 30, self.log)
         self.settled()
         self.assertEqual(len(self.charges(ident)), 2)
         self.assert_books_close()
-
 
     # ---- what Slurm knows of a job is what counts here
 
@@ -234,58 +258,85 @@ class SlurmCase(GridCase):
 
     # ---- both sides
 
-    def test_holds_from_either_side(self):
-        job = self.sbatch("-H", "-n", 1, "-t", 5)
-        ident = self.nui_id(job)
-        self.assertEqual(self.queue()[ident]["section"], "blocked")
-        self.rm.command("scontrol", "release", job, user=self.user)
-        self.rm.wait_job(job, "RUNNING")
-        held = self.sbatch("-n", 16, "-t", 5)  # all there is: waits
-        ident = self.nui_id(held)
-        self.here("sethold", ident)
-        wait_for("Slurm to hold it", lambda: self.rm.job(held)["Reason"] == "JobHeldUser" or
-                 self.rm.job(held)["Reason"] == "JobHeldAdmin", 30)
-        self.here("releasehold", ident)
-        wait_for("Slurm to release it",
-                 lambda: not self.rm.job(held)["Reason"].startswith("JobHeld"), 30)
-        self.rm.command("scancel", job)
-        self.rm.wait_job(held, "RUNNING")
+    def slurm_says(self, job, *states):
+        return self.rm.wait_job(job, states, 40)
 
-    def test_cancel_from_either_side(self):
-        running, waiting = self.sbatch("-n", 16, "-t", 5), None
-        self.rm.wait_job(running, "RUNNING")
-        waiting = self.sbatch("-n", 16, "-t", 5)
-        self.here("canceljob", self.nui_id(waiting))
-        self.rm.wait_job(waiting, "CANCELLED")
-        self.here("canceljob", self.nui_id(running))
-        self.rm.wait_job(running, "CANCELLED")
-        other = self.sbatch("-n", 1, "-t", 5)
-        self.rm.wait_job(other, "RUNNING")
-        self.rm.command("scancel", other, user=self.user)
-        self.wait_said("job_ended", f"slurm_job={other} ", "how=cancelled")
+    def nui_says(self, ident, what, check):
+        wait_for(f"nui to say that {ident} is {what}", lambda: check(self.detail(ident) or {}), 40, self.log, 0.1)
+
+    def test_either_side_holds_and_releases(self):
+        """A waiting job: held, released and cancelled, each by each side."""
+        runs = self.sbatch("-n", 16, "-t", 5)
+        self.rm.wait_job(runs, "RUNNING")
+        job, there = self.sbatch("-n", 16, "-t", 5), self.sbatch("-n", 16, "-t", 5)
+        ident, other = self.nui_id(job), self.nui_id(there)
+
+        def held(yes):
+            wait_for(f"Slurm to {'hold' if yes else 'release'} it",
+                     lambda: self.rm.job(job)["Reason"].startswith("JobHeld") == yes, 40)
+            self.nui_says(ident, "held" if yes else "released", lambda d: bool(d.get("holds")) == yes)
+            self.assertEqual(self.queue()[ident]["section"], "blocked" if yes else "idle")
+        for hold, release in ((("scontrol", "hold"), ("scontrol", "release")), (("sethold",), ("releasehold",)),
+                              (("scontrol", "hold"), ("releasehold", "-a")), (("sethold",), ("scontrol", "release"))):
+            for words, yes in ((hold, True), (release, False)):
+                done = self.rm.command(*words, job) if words[0] == "scontrol" else self.here(*words, ident)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                held(yes)
+        self.here("canceljob", ident)
+        self.slurm_says(job, "CANCELLED")
+        self.rm.command("scancel", there, user=self.user)
+        wait_for("nui to let it go", lambda: other not in (self.queue() or {other}), 40)
+
+    def test_either_side_suspends_and_resumes(self):
+        """A running job: suspended and resumed by each side; then cancelled by each."""
+        job, there = self.sbatch("-n", 1, "-t", 5), self.sbatch("-n", 1, "-t", 5)
+        self.rm.wait_job(job, "RUNNING")
+        self.rm.wait_job(there, "RUNNING")
+        ident = self.nui_id(job)
+
+        def suspended(yes):
+            self.slurm_says(job, "SUSPENDED" if yes else "RUNNING")
+            self.nui_says(ident, "suspended" if yes else "running",
+                          lambda d: d and ("uspended" in json.dumps(d)) == yes)
+        for stop, go_on in ((("suspend",), ("resume",)), (("mjobctl", "-s"), ("mjobctl", "-r")),
+                            (("suspend",), ("mjobctl", "-r")), (("mjobctl", "-s"), ("resume",))):
+            for words, yes in ((stop, True), (go_on, False)):
+                self.here(*words, ident) if words[0] == "mjobctl" else self.rm.scontrol(*words, job)
+                suspended(yes)
+        self.here("canceljob", ident)
+        self.slurm_says(job, "CANCELLED")
+        self.rm.command("scancel", there, user=self.user)
+        self.wait_said("job_ended", f"slurm_job={there} ", "how=cancelled")
 
     def test_requeue_waits_for_nui(self):
+        """By either side; it runs again when nui says so. Slurm takes it for submitted anew each time: it is
+        the same job all the same, also after a kill -9, and what was billed is not billed again."""
         job = self.sbatch("-n", 1, "-t", 5, "--requeue")
         self.rm.wait_job(job, "RUNNING")
-        wait_for("the guard", lambda: self.rm.job(job)["Priority"] == "0", 20)
-        chosen = self.log.read_text().count(" job_chosen ")
-        self.rm.scontrol("requeue", job)
-        self.wait_said("job_ended", f"slurm_job={job} ", "how=requeued")
-        self.rm.wait_job(job, "RUNNING")
-        self.assertEqual(self.rm.job(job)["Restarts"], "1")
-        self.assertGreater(self.log.read_text().count(" job_chosen "), chosen,
-                           "it runs again and nui did not decide that")
-        self.assertIsNone(self.said("started_without_us", f"rm_job={job} "))
-
-    def test_suspended_there(self):
-        job = self.sbatch("-n", 1, "-t", 5)
-        self.rm.wait_job(job, "RUNNING")
-        self.rm.scontrol("suspend", job)
         ident = self.nui_id(job)
-        wait_for("nui to know", lambda: "suspended at the resource manager" in
-                 json.dumps(self.detail(ident)), 30)
-        self.rm.scontrol("resume", job)
-        wait_for("nui to know", lambda: "suspended" not in json.dumps(self.detail(ident)), 30)
+        for restarts, act in ((1, lambda: self.rm.scontrol("requeue", job)),
+                              (2, lambda: self.here("mjobctl", "-R", ident))):
+            wait_for("the guard", lambda: self.rm.job(job)["Priority"] == "0", 20)
+            chosen = self.log.read_text().count(" job_chosen ")
+            act()
+            wait_for("that run to be over", lambda: self.log.read_text().count(
+                f"slurm_job={job} how=requeued") == restarts, 40, self.log)
+            wait_for("it to run again", lambda: self.rm.job(job)["JobState"] == "RUNNING" and
+                     self.rm.job(job)["Restarts"] == str(restarts), 60, self.log)
+            self.assertGreater(self.log.read_text().count(" job_chosen "), chosen,
+                               "it runs again and nui did not decide that")
+        self.assertIsNone(self.said("started_without_us", f"rm_job={job} "))
+        self.rm.command("scancel", job)
+        self.wait_said("job_ended", f"slurm_job={job} ", "how=cancelled")
+        self.restart()
+        self.assertEqual(self.log.read_text().count(f"slurm_job={job} how="), 3)
+
+    def restart(self):
+        """kill -9, and on; what ended meanwhile is found."""
+        caught = self.log.read_text().count(" caught_up ")
+        self.grid.daemons["alpha"].kill()
+        self.grid.daemons["alpha"].start()
+        wait_for("alpha to have caught up", lambda: self.log.read_text().count(" caught_up ") > caught, 60, self.log)
 
     def test_started_behind_our_back(self):
         job = self.sbatch("-H", "-n", 1, "-t", 5)
@@ -314,21 +365,38 @@ class SlurmCase(GridCase):
             self.wait_said("state", "node=alpha01", "drained", '"disk errors"')
             job = self.sbatch("-N", 1, "-n", 4, "-t", 5)
             self.assertNotEqual(self.rm.wait_job(job, "RUNNING")["NodeList"], "alpha01")
-            self.assertIn("Drained", self.here("checknode", "alpha01").stdout)
+            self.assertRegex(self.here("checknode", "alpha01").stdout, r"State: +Drained\nReason: +disk errors\n")
         finally:
             self.rm.scontrol("update", "nodename=alpha01", "state=resume")
         self.wait_said("state", "node=alpha01", "state=up")
 
-    def test_node_down_in_the_middle_of_a_job(self):
-        job = self.sbatch("-N", 1, "-n", 4, "-t", 5, "--no-requeue", "-C", "big")
-        node = self.rm.wait_job(job, "RUNNING")["NodeList"]
+    def test_a_node_dies_and_comes_back(self):
+        """kill -9 of a slurmd and of what runs there: Slurm gives it up (SlurmdTimeout); a job that may not be
+        requeued has failed with its node, the other one waits and runs again, by nui's decision."""
+        lost = self.sbatch("-N", 1, "-n", 1, "-t", 5, "--no-requeue", "-w", "alpha03")
+        again = self.sbatch("-N", 1, "-n", 1, "-t", 5, "--requeue", "-w", "alpha03")
+        for job in (lost, again):
+            self.rm.wait_job(job, "RUNNING")
+        ident = self.nui_id(again)
         try:
-            self.rm.scontrol("update", f"nodename={node}", "state=down", "reason=dead")
-            self.wait_said("job_ended", f"slurm_job={job} ", "how=node_failure")
-            self.wait_said("state", f"node={node}", "state=down")
+            self.rm.kill("slurmd.alpha03")
+            for pid in self.rm.steps():
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+            self.wait_said("state", "node=alpha03", "state=down", "NOT_RESPONDING", seconds=60)
+            self.wait_said("job_ended", f"slurm_job={lost} ", "how=node_failure")
+            self.wait_said("job_ended", f"slurm_job={again} ", "how=requeued")
+            wait_for("nui to say why", lambda: re.search(r"State: +Down\nReason: +Not responding\n", self.here(
+                "checknode", "alpha03").stdout), 30)
+            self.assertNotEqual(self.queue()[ident]["section"], "active")
         finally:
-            self.rm.scontrol("update", f"nodename={node}", "state=resume")
-        wait_for("the node to be up again", lambda: self.said("state", f"node={node}", "state=up"), 40)
+            self.rm.start_slurmd("alpha03")
+            wait_for("it to be taken back", lambda: self.rm.command(
+                "scontrol", "update", "nodename=alpha03", "state=resume").returncode == 0, 30, interval=0.5)
+        wait_for("nui to have it again", lambda: "Down" not in self.raw("checknode", "alpha03").stdout, 60, self.log)
+        self.assertEqual(self.rm.wait_job(again, "RUNNING")["NodeList"], "alpha03")
 
     # ---- outages
 
@@ -375,6 +443,29 @@ class SlurmCase(GridCase):
         self.assertGreater(self.balance()["settled"], before)
         self.assertEqual(self.log.read_text().count(f"slurm_job={ends} how="), 1)
         self.assertEqual(ended["JobState"], "CANCELLED")
+
+    def test_unseen_jobs_are_billed(self):
+        """Started by somebody else and over while nui-local was away: charged to the second, once found in
+        Slurm's list, once in its completion file (a slurmctld without its state knows no job, and counts anew:
+        so this test is the last)."""
+        before = self.settled()["settled"]
+        owed = 0
+        for forget in (False, True):
+            self.grid.daemons["alpha"].kill()
+            job = self.sbatch("-n", 3, "-t", 5, script="#!/bin/sh\nsleep 2\n")
+            self.rm.scontrol("update", f"jobid={job}", f"partition={real.HOLDING}")
+            ended = self.rm.wait_job(job, "COMPLETED")
+            moments = [time.mktime(time.strptime(ended[k], "%Y-%m-%dT%H:%M:%S")) for k in ("StartTime", "EndTime")]
+            owed += 3 * int(moments[1] - moments[0])
+            wait_for("Slurm to record it", lambda: f"JobId={job} " in self.rm.completions.read_text(), 30)
+            if forget:
+                self.rm.end("slurmctld")
+                self.rm.start_ctld(forget=True)
+                self.rm.wait_ready()
+            self.grid.daemons["alpha"].start()
+            wait_for("the charge", lambda: (self.balance() or {}).get("settled") == before + owed, 60, self.log)
+        self.assertEqual(self.settled()["settled"], before + owed)
+        self.assert_books_close()
 
     # ---- policy on real jobs
 

@@ -277,7 +277,13 @@ static void nodes (void **state)
         json_decref (object);
     }
     struct err err = {0};
-    json_t *object = json_loads ("{\"name\":\"n8\",\"state\":\"idle\",\"cpus\":4}", 0, NULL);
+    json_t *object = json_loads ("{\"name\":\"n8\",\"state\":\"idle\",\"cpus\":4,\"real_memory\":1,"
+                                 "\"state_flags\":[\"NOT_RESPONDING\"],\"reason\":\"\"}", 0, NULL);
+    struct slurm_node *silent = slurm_parse_node (object, "nui", &err);
+    assert_string_equal (silent->node.reason, "NOT_RESPONDING");
+    slurm_node_free (silent);
+    json_decref (object);
+    object = json_loads ("{\"name\":\"n8\",\"state\":\"idle\",\"cpus\":4}", 0, NULL);
     assert_null (slurm_parse_node (object, "nui", &err));
     assert_non_null (strstr (err.text, "node n8 has no field \"real_memory\""));
     json_decref (object);
