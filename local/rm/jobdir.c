@@ -33,7 +33,7 @@ int jobdir_account (const char *name, struct passwd *pw, char *buf, size_t cap,
     return 0;
 }
 
-int jobdir_output_name_check (const char *name, struct err *err)
+static int output_name_check (const char *name, struct err *err)
 {
     if (strlen (name) > NAME_OUT_MAX || strchr (name, '/') || name[0] == '.' || !*name ||
         strcmp (name, "script") == 0 || strcmp (name, "nodefile") == 0)
@@ -46,6 +46,76 @@ int jobdir_output_name_check (const char *name, struct err *err)
 const char *jobdir_or (const char *name, const char *otherwise)
 {
     return name && *name ? name : otherwise;
+}
+
+int jobdir_check (const struct rm_job *job, struct passwd *pw, char *buf, size_t cap,
+                  char key[JOBDIR_KEY_MAX], struct err *err)
+{
+    int rc = name_check ("job id", job->job_id, err);
+    if (rc == 0)
+        rc = jobdir_account (job->local_account, pw, buf, cap, err);
+    if (rc == 0)
+        rc = output_name_check (jobdir_or (job->stdout_name, "stdout"), err);
+    if (rc == 0)
+        rc = output_name_check (jobdir_or (job->stderr_name, "stderr"), err);
+    if (rc == 0)
+        jobdir_key (job->job_id, job->incarnation, key);
+    return rc;
+}
+
+/* Whatever our umask: jobs of other accounts pass through. */
+int jobdir_parent (const char *path, char **path_out, int *fd_out, struct err *err)
+{
+    if (mkdir (path, 0711) == 0 || errno == EEXIST) {
+        *path_out = realpath (path, NULL);
+        *fd_out = open (path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (*path_out && *fd_out >= 0 && fchmod (*fd_out, 0711) == 0)
+            return 0;
+    }
+    return err_set (err, ERR_IO, "job directory %s: %s", path, strerror (errno));
+}
+
+void jobdir_spec_add (struct strbuf *b, const char *key, const char *value)
+{
+    strbuf_printf (b, "%s=%s", key, value);
+    strbuf_append (b, "", 1);
+}
+
+void jobdir_spec_begin (struct strbuf *b, const struct rm_job *job, const struct passwd *pw)
+{
+    char uid[32];
+    snprintf (uid, sizeof uid, "%lu", (unsigned long)pw->pw_uid);
+    jobdir_spec_add (b, "job_id", job->job_id);
+    jobdir_spec_add (b, "account", pw->pw_name);
+    jobdir_spec_add (b, "uid", uid);
+    jobdir_spec_add (b, "stdout", jobdir_or (job->stdout_name, "stdout"));
+    jobdir_spec_add (b, "stderr", jobdir_or (job->stderr_name, "stderr"));
+}
+
+static bool env_has (const struct rm_job *job, const char *name)
+{
+    size_t len = strlen (name);
+    for (uint32_t i = 0; i < job->env_count; i++)
+        if (strncmp (job->env[i], name, len) == 0 && job->env[i][len] == '=')
+            return true;
+    return false;
+}
+
+void jobdir_env_each (const struct rm_job *job, const char *parent, const char *key,
+                      const struct passwd *pw,
+                      void (*fn) (void *arg, const char *name, const char *value), void *arg)
+{
+    char nodefile[4300];
+    snprintf (nodefile, sizeof nodefile, "%s/%s/work/nodefile", parent, key);
+    const char *const pair[][2] = {{"NUI_NODEFILE", nodefile},
+                                   {"PATH", "/usr/local/bin:/usr/bin:/bin"},
+                                   {"HOME", pw->pw_dir},
+                                   {"USER", pw->pw_name},
+                                   {"LOGNAME", pw->pw_name},
+                                   {"SHELL", "/bin/sh"}};
+    for (size_t i = 0; i < sizeof pair / sizeof *pair; i++)
+        if (!env_has (job, pair[i][0]))
+            fn (arg, pair[i][0], pair[i][1]);
 }
 
 /* One line per task, as MPI launchers and PBS scripts expect it. */

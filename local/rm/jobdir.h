@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 #include "local/rm/rm.h"
+#include "proto/base/strbuf.h"
 
 enum { JOBDIR_KEY_MAX = 96 };
 
@@ -17,9 +18,22 @@ void jobdir_key (const char *job_id, uint32_t incarnation, char out[JOBDIR_KEY_M
 /* An account that jobs may run as: it exists, is not root and, when we are not root, our own.
  * ERR_DENIED. buf holds pw's strings. */
 int jobdir_account (const char *name, struct passwd *pw, char *buf, size_t cap, struct err *err);
-/* A plain file name that is none of ours. ERR_INVALID. */
-int jobdir_output_name_check (const char *name, struct err *err);
 const char *jobdir_or (const char *name, const char *otherwise); /* for NULL and "" */
+/* What is checked before a job is taken: its id, account and output names (plain file names that are none of
+ * ours). Fills key, and pw, whose strings are in buf. ERR_INVALID, ERR_DENIED. */
+int jobdir_check (const struct rm_job *job, struct passwd *pw, char *buf, size_t cap,
+                  char key[JOBDIR_KEY_MAX], struct err *err);
+/* The folder of all of them, made where it is not: its path, absolute and malloc'ed, and an open
+ * descriptor. */
+int jobdir_parent (const char *path, char **path_out, int *fd_out, struct err *err);
+/* "key=value" and its NUL. */
+void jobdir_spec_add (struct strbuf *b, const char *key, const char *value);
+/* What every resource manager's spec says of a job: job_id, account, uid, stdout, stderr. */
+void jobdir_spec_begin (struct strbuf *b, const struct rm_job *job, const struct passwd *pw);
+/* Variables that a job gets which does not set them itself. */
+void jobdir_env_each (const struct rm_job *job, const char *parent, const char *key,
+                      const struct passwd *pw,
+                      void (*fn) (void *arg, const char *name, const char *value), void *arg);
 /* Makes it in `parent`. spec: NUL-terminated "key=value" strings; stdout=, stderr= and uid= are read
  * by jobdir_output_open. */
 int jobdir_make (int parent, const struct rm_job *job, const char *key, const struct passwd *pw,

@@ -74,33 +74,16 @@ int rm_embedded_account_check (const char *local_account, struct err *err)
 
 /* --- the job's directory ------------------------------------------------------------------ */
 
-static void spec_add (struct strbuf *b, const char *key, const char *value)
-{
-    strbuf_printf (b, "%s=%s", key, value);
-    strbuf_append (b, "", 1);
-}
-
 static void spec_add_int (struct strbuf *b, const char *key, int64_t value)
 {
     char text[32];
     snprintf (text, sizeof text, "%lld", (long long)value);
-    spec_add (b, key, text);
+    jobdir_spec_add (b, key, text);
 }
 
-static bool env_has (const struct rm_job *job, const char *name)
+static void env_add (void *arg, const char *name, const char *value)
 {
-    size_t len = strlen (name);
-    for (uint32_t i = 0; i < job->env_count; i++)
-        if (strncmp (job->env[i], name, len) == 0 && job->env[i][len] == '=')
-            return true;
-    return false;
-}
-
-static void env_add (struct strbuf *b, const struct rm_job *job, const char *name,
-                     const char *value)
-{
-    if (env_has (job, name))
-        return;
+    struct strbuf *b = arg;
     strbuf_printf (b, "env=%s=%s", name, value);
     strbuf_append (b, "", 1);
 }
@@ -109,9 +92,7 @@ static void spec_build (struct rm_embedded *rm, const struct rm_job *job, const 
                         const struct passwd *pw, struct strbuf *b)
 {
     char path[4096];
-    spec_add (b, "job_id", job->job_id);
-    spec_add (b, "account", pw->pw_name);
-    spec_add_int (b, "uid", (int64_t)pw->pw_uid);
+    jobdir_spec_begin (b, job, pw);
     spec_add_int (b, "gid", (int64_t)pw->pw_gid);
     spec_add_int (b, "start_us", job->start);
     spec_add_int (b, "walltime_us", job->walltime);
@@ -119,23 +100,15 @@ static void spec_build (struct rm_embedded *rm, const struct rm_job *job, const 
     spec_add_int (b, "procs", job->procs);
     spec_add_int (b, "memory_mb", job->memory_mb);
     spec_add_int (b, "pids_max", (int64_t)PIDS_PER_PROC * (job->procs ? job->procs : 1));
-    spec_add (b, "stdout", jobdir_or (job->stdout_name, "stdout"));
-    spec_add (b, "stderr", jobdir_or (job->stderr_name, "stderr"));
     if (rm->cgroup_root) {
         snprintf (path, sizeof path, "%s/%s", rm->cgroup_root, key);
-        spec_add (b, "cgroup", path);
+        jobdir_spec_add (b, "cgroup", path);
     }
     for (uint32_t i = 0; i < job->arg_count; i++)
-        spec_add (b, "arg", job->arg[i]);
-    snprintf (path, sizeof path, "%s/%s/work/nodefile", rm->job_dir, key);
-    env_add (b, job, "NUI_NODEFILE", path);
-    env_add (b, job, "PATH", "/usr/local/bin:/usr/bin:/bin");
-    env_add (b, job, "HOME", pw->pw_dir);
-    env_add (b, job, "USER", pw->pw_name);
-    env_add (b, job, "LOGNAME", pw->pw_name);
-    env_add (b, job, "SHELL", "/bin/sh");
+        jobdir_spec_add (b, "arg", job->arg[i]);
+    jobdir_env_each (job, rm->job_dir, key, pw, env_add, b);
     for (uint32_t i = 0; i < job->env_count; i++)
-        spec_add (b, "env", job->env[i]);
+        jobdir_spec_add (b, "env", job->env[i]);
 }
 
 /* --- what the files say ------------------------------------------------------------------- */
@@ -503,18 +476,13 @@ static int job_track (struct rm_embedded *rm, const char *job_id, uint32_t incar
 
 /* --- operations --------------------------------------------------------------------------- */
 
-static int job_id_check (const char *job_id, struct err *err)
-{
-    return name_check ("job id", job_id, err);
-}
-
 static int embedded_adopt (void *self, const char *job_id, uint32_t incarnation, struct err *err)
 {
     struct rm_embedded *rm = self;
     struct job *job = job_find (rm, job_id, incarnation);
     if (job)
         return 0;
-    int rc = job_id_check (job_id, err);
+    int rc = name_check ("job id", job_id, err);
     if (rc == 0)
         rc = job_track (rm, job_id, incarnation, &job, err);
     if (rc != 0)
@@ -538,16 +506,9 @@ static int embedded_start (void *self, const struct rm_job *spec, struct err *er
     struct passwd pw;
     char buf[4096], key[JOBDIR_KEY_MAX];
     struct job *job;
-    int rc = job_id_check (spec->job_id, err);
-    if (rc == 0)
-        rc = jobdir_account (spec->local_account, &pw, buf, sizeof buf, err);
-    if (rc == 0)
-        rc = jobdir_output_name_check (jobdir_or (spec->stdout_name, "stdout"), err);
-    if (rc == 0)
-        rc = jobdir_output_name_check (jobdir_or (spec->stderr_name, "stderr"), err);
+    int rc = jobdir_check (spec, &pw, buf, sizeof buf, key, err);
     if (rc != 0)
         return rc;
-    jobdir_key (spec->job_id, spec->incarnation, key);
     if (file_exists (rm->dir, key))
         return err_set (err, ERR_EXISTS, "job %s was handed to the runner before", key);
     struct strbuf text = STRBUF_INIT;
@@ -797,16 +758,12 @@ int rm_embedded_create (const struct rm_embedded_config *config, struct rm *out,
         rc = err_set (err, ERR_NOT_FOUND, "%s: %s", rm->supervise_path, strerror (errno));
         goto fail;
     }
-    if (mkdir (config->job_dir, 0711) != 0 && errno != EEXIST) {
-        rc = err_set (err, ERR_IO, "job directory %s: %s", config->job_dir, strerror (errno));
+    rc = jobdir_parent (config->job_dir, &rm->job_dir, &rm->dir, err);
+    if (rc != 0)
         goto fail;
-    }
-    rm->job_dir = realpath (config->job_dir, NULL);
-    rm->remover = rm->job_dir ? remover_create (rm->base, rm->log, rm->job_dir) : NULL;
-    rm->dir = open (config->job_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    rm->remover = remover_create (rm->base, rm->log, rm->job_dir);
     rm->inotify = inotify_init1 (IN_NONBLOCK | IN_CLOEXEC);
-    /* Whatever our umask: jobs of other accounts pass through. */
-    if (!rm->job_dir || rm->dir < 0 || rm->inotify < 0 || fchmod (rm->dir, 0711) != 0) {
+    if (!rm->remover || rm->inotify < 0) {
         rc = err_set (err, ERR_IO, "job directory %s: %s", config->job_dir, strerror (errno));
         goto fail;
     }

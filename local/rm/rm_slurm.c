@@ -1,11 +1,9 @@
 #include "local/rm/rm_slurm.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "local/rm/slurm_i.h"
@@ -46,15 +44,14 @@ static void script_build (const struct rm_job *spec, const char *work, struct st
     strbuf_putc (b, '\n');
 }
 
-static void env_put (json_t *env, const char *name, const char *value)
+static void env_put (void *arg, const char *name, const char *value)
 {
-    if (!json_object_get (env, name))
-        json_object_set_new (env, name, json_string (value));
+    json_object_set_new (arg, name, json_string (value));
 }
 
-static json_t *env_build (const struct rm_job *spec, const struct passwd *pw, const char *work)
+static json_t *env_build (const struct slurm *slurm, const struct rm_job *spec, const char *key,
+                          const struct passwd *pw)
 {
-    char path[4300];
     json_t *env = json_object ();
     for (uint32_t i = 0; i < spec->env_count; i++) {
         const char *equals = strchr (spec->env[i], '=');
@@ -64,13 +61,7 @@ static json_t *env_build (const struct rm_job *spec, const struct passwd *pw, co
             json_object_set_new (env, name, value);
         free (name);
     }
-    snprintf (path, sizeof path, "%s/nodefile", work);
-    env_put (env, "NUI_NODEFILE", path);
-    env_put (env, "PATH", "/usr/local/bin:/usr/bin:/bin");
-    env_put (env, "HOME", pw->pw_dir);
-    env_put (env, "USER", pw->pw_name);
-    env_put (env, "LOGNAME", pw->pw_name);
-    env_put (env, "SHELL", "/bin/sh");
+    jobdir_env_each (spec, slurm->job_dir, key, pw, env_put, env);
     return env;
 }
 
@@ -117,18 +108,12 @@ static char *submission_build (struct slurm *slurm, const struct rm_job *spec, c
     json_object_set_new (job, "standard_output", json_string (path));
     snprintf (path, sizeof path, "%s/%s", work, jobdir_or (spec->stderr_name, "stderr"));
     json_object_set_new (job, "standard_error", json_string (path));
-    json_object_set_new (job, "environment", env_build (spec, pw, work));
+    json_object_set_new (job, "environment", env_build (slurm, spec, key, pw));
     json_t *body = json_pack ("{s:s, s:o}", "script", strbuf_text (&script), "job", job);
     char *text = json_dumps (body, JSON_COMPACT);
     json_decref (body);
     strbuf_free (&script);
     return text;
-}
-
-static void spec_line (struct strbuf *b, const char *key, const char *value)
-{
-    strbuf_printf (b, "%s=%s", key, value);
-    strbuf_append (b, "", 1);
 }
 
 static void hosts_take (struct slurm_job *job, const struct rm_job *spec)
@@ -145,28 +130,16 @@ static void hosts_take (struct slurm_job *job, const struct rm_job *spec)
 static int start_ours (struct slurm *slurm, const struct rm_job *spec, struct err *err)
 {
     struct passwd pw;
-    char buf[4096], key[JOBDIR_KEY_MAX], uid[32];
+    char buf[4096], key[JOBDIR_KEY_MAX];
     struct strbuf text = STRBUF_INIT;
-    int rc = name_check ("job id", spec->job_id, err);
-    if (rc == 0)
-        rc = jobdir_account (spec->local_account, &pw, buf, sizeof buf, err);
-    if (rc == 0)
-        rc = jobdir_output_name_check (jobdir_or (spec->stdout_name, "stdout"), err);
-    if (rc == 0)
-        rc = jobdir_output_name_check (jobdir_or (spec->stderr_name, "stderr"), err);
+    int rc = jobdir_check (spec, &pw, buf, sizeof buf, key, err);
     if (rc != 0)
         return rc;
-    jobdir_key (spec->job_id, spec->incarnation, key);
     if (slurm_job_by_id (slurm, spec->job_id, spec->incarnation))
         return err_set (err, ERR_EXISTS, "job %s was handed to Slurm before", key);
     if (!*slurm->default_class)
         return err_set (err, ERR_UNAVAILABLE, "Slurm's partitions are not known yet");
-    snprintf (uid, sizeof uid, "%lu", (unsigned long)pw.pw_uid);
-    spec_line (&text, "job_id", spec->job_id);
-    spec_line (&text, "account", pw.pw_name);
-    spec_line (&text, "uid", uid);
-    spec_line (&text, "stdout", jobdir_or (spec->stdout_name, "stdout"));
-    spec_line (&text, "stderr", jobdir_or (spec->stderr_name, "stderr"));
+    jobdir_spec_begin (&text, spec, &pw);
     if (faccessat (slurm->dir, key, F_OK, AT_SYMLINK_NOFOLLOW) != 0)
         rc = jobdir_make (slurm->dir, spec, key, &pw, strbuf_text (&text), text.len, err);
     strbuf_free (&text);
@@ -448,17 +421,6 @@ static char *dup_or_null (const char *text)
     return text ? strdup (text) : NULL;
 }
 
-static int job_dir_open (struct slurm *slurm, const char *path, struct err *err)
-{
-    if (mkdir (path, 0711) == 0 || errno == EEXIST) {
-        slurm->job_dir = realpath (path, NULL);
-        slurm->dir = open (path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (slurm->job_dir && slurm->dir >= 0 && fchmod (slurm->dir, 0711) == 0)
-            return 0;
-    }
-    return err_set (err, ERR_IO, "job directory %s: %s", path, strerror (errno));
-}
-
 int rm_slurm_create (const struct rm_slurm_config *config, struct rm *out, struct err *err)
 {
     struct slurm *slurm = calloc (1, sizeof *slurm);
@@ -487,7 +449,7 @@ int rm_slurm_create (const struct rm_slurm_config *config, struct rm *out, struc
                                      .server = config->server,
                                      .key_file = config->key_file,
                                      .user = config->user};
-    int rc = job_dir_open (slurm, config->job_dir, &local);
+    int rc = jobdir_parent (config->job_dir, &slurm->job_dir, &slurm->dir, &local);
     if (rc == 0 && !(slurm->rest = slurm_rest_create (&rest, &local)))
         rc = local.code;
     if (rc == 0 && !(slurm->remover = remover_create (slurm->base, slurm->log, slurm->job_dir)))
