@@ -41,7 +41,7 @@ SlurmctldPidFile={root}/run/slurmctld.pid
 SlurmdPidFile={root}/run/slurmd.%n.pid
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
-JobAcctGatherType=jobacct_gather/none
+JobAcctGatherType=jobacct_gather/{gather}
 {accounting}
 AccountingStoreFlags=job_comment
 JobCompType=jobcomp/filetxt
@@ -203,6 +203,7 @@ class Slurm:
         self.conf.write_text(CONF.format(
             name=self.name, host=host, user=pwd.getpwuid(os.geteuid()).pw_name, root=self.root,
             more=self.options.get("more", ""), accounting=accounting, ctld_port=self.ports[0], nodes="\n".join(nodes), partitions="\n".join(parts),
+            gather=self.options.get("gather", "none"),
             licences=self.options.get("licences", "matlab:4,ansys:2"),
             min_job_age=self.options.get("min_job_age", 300),
             slurmd_timeout=self.options.get("slurmd_timeout", 30),

@@ -434,6 +434,7 @@ int rm_slurm_create (const struct rm_slurm_config *config, struct rm *out, struc
     slurm->poll_every = config->poll;
     slurm->patience = config->patience;
     slurm->sacct = config->sacct;
+    slurm->usage = config->usage && config->sacct && !config->observe;
     slurm->settled = config->observe ? 0 : config->since;
     slurm->observe = config->observe;
     slurm->partition = strdup (config->partition);

@@ -38,6 +38,7 @@ struct rm_slurm_config {
     const char *site;        /* reservations of Slurm's named nui-SITE-… are ours; NULL: none */
     time_us since;           /* of settled (), before a restart; 0: of no use */
     bool sacct;              /* ask sacct for ends that Slurm has forgotten */
+    bool usage;              /* … and what each job used, before its end is told */
     duration_us poll;        /* between looks at Slurm */
     duration_us patience;    /* a start that is not RUNNING by then has failed */
     const char *job_dir;

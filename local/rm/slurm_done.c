@@ -17,7 +17,8 @@
 #include "proto/base/strbuf.h"
 
 enum { CHUNK = 64 << 10, LINE_MAX_BYTES = 64 << 10 };
-static const duration_us turn_longest = 2000, ask_again = 10 * US_PER_S;
+static const duration_us turn_longest = 2000, ask_again = 10 * US_PER_S, usage_every = US_PER_S / 2,
+                         usage_patience = 15 * US_PER_S;
 
 struct slurm_done {
     struct slurm *slurm;
@@ -117,6 +118,13 @@ static void record_take (struct slurm_done *done, const struct slurm_record *r)
         unheard_take (done, r);
     if (!job || job->phase == PHASE_SUBMIT || job->seeking == SEEK_NONE)
         return;
+    if (job->seeking == SEEK_USAGE) {
+        if (r->end > 0 && r->start == job->start) {
+            job->cpu_time = r->cpu_time;
+            job->usage_asked = true;
+        }
+        return; /* Slurm itself has said the rest */
+    }
     if (job->submit > 0 && r->submit > 0 && r->submit != job->submit)
         return; /* another job of the same number */
     if (job->started_told && r->end < job->start_told / US_PER_S * US_PER_S)
@@ -204,16 +212,19 @@ static void search_begin (struct slurm_done *done)
         done->again = true;
         return;
     }
+    bool file = false;
     HASH_ITER (hh_id, slurm->by_id, job, next)
-    if (job->seeking == SEEK_WAITING)
+    if (job->seeking == SEEK_WAITING) {
         job->seeking = SEEK_FILE;
+        file = true;
+    }
     done->at = 0;
     if (done->since_next) {
         done->since = done->since_next;
         done->since_next = 0;
         done->caught = 0;
     }
-    if (slurm->completions)
+    if (slurm->completions && (file || done->since))
         done->fd = open (slurm->completions, O_RDONLY | O_CLOEXEC);
     if (done->fd < 0)
         search_end (done);
@@ -228,7 +239,7 @@ static void sacct_end (struct slurm *slurm, bool answered)
 {
     struct slurm_done *done = slurm->done;
     struct slurm_job *job, *next;
-    bool more = done->since && !answered;
+    bool more = done->since && !answered, asked_again = false;
     done->asking = false;
     if (done->since && answered)
         log_event (slurm->log, LOG_LEVEL_INFO, "slurm", "caught_up", "unseen_jobs=%u", done->caught);
@@ -237,6 +248,15 @@ static void sacct_end (struct slurm *slurm, bool answered)
     done->since = 0;
     HASH_ITER (hh_id, slurm->by_id, job, next)
     {
+        if (job->seeking == SEEK_USAGE) {
+            job->usage_asked = job->usage_asked || clock_monotonic_us () > job->deadline;
+            if (job->usage_asked) {
+                job->seeking = SEEK_NONE;
+                slurm_job_settle_soon (job);
+            }
+            asked_again = asked_again || !job->usage_asked;
+            continue;
+        }
         if (job->seeking != SEEK_SACCT)
             continue;
         if (answered) {
@@ -251,6 +271,8 @@ static void sacct_end (struct slurm *slurm, bool answered)
     } else if (done->again) {
         done->again = false;
         search_begin (done);
+    } else if (asked_again) {
+        slurm_timer_set (done->begin, usage_every);
     }
 }
 
@@ -290,7 +312,7 @@ static void on_sacct (void *arg, int code, const char *text)
 
 static bool sought (const struct slurm_job *job)
 {
-    return job->seeking == SEEK_SACCT && *job->rm_id;
+    return (job->seeking == SEEK_SACCT || job->seeking == SEEK_USAGE) && *job->rm_id;
 }
 
 /* All that ended since, or the jobs that are sought: sacct cannot be asked for both at once. */
@@ -324,7 +346,8 @@ static void sacct_ask (struct slurm *slurm)
         return;
     }
     const char *args[] = {"sacct",         "--noheader",
-                          "--parsable2",   "--allocations",
+                          /* with its steps, whose lines are none of ours, a job has used something */
+                          "--parsable2",   slurm->usage ? "--noconvert" : "--allocations",
                           "--duplicates",  "--allusers",
                           fields,          since ? "--starttime" : "--jobs",
                           strbuf_text (&ids), since ? "--endtime=now" : NULL,
@@ -351,6 +374,17 @@ void slurm_done_find (struct slurm_job *job)
         return;
     job->seeking = SEEK_WAITING;
     slurm_timer_set (job->owner->done->begin, 0);
+}
+
+void slurm_done_usage (struct slurm_job *job)
+{
+    if (job->seeking != SEEK_NONE)
+        return;
+    job->seeking = SEEK_USAGE;
+    job->cpu_time = -1;
+    job->deadline = clock_monotonic_us () + usage_patience;
+    if (!evtimer_pending (job->owner->done->begin, NULL))
+        slurm_timer_set (job->owner->done->begin, usage_every);
 }
 
 void slurm_done_catch_up (struct slurm *slurm, time_us since)

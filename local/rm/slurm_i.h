@@ -66,7 +66,7 @@ enum slurm_phase {
 };
 
 /* How far the search for a forgotten end has come: slurm_done.c. */
-enum slurm_seek { SEEK_NONE, SEEK_WAITING, SEEK_FILE, SEEK_SACCT };
+enum slurm_seek { SEEK_NONE, SEEK_WAITING, SEEK_FILE, SEEK_SACCT, SEEK_USAGE };
 
 enum slurm_hold_wish { HOLD_WISH_NONE, HOLD_WISH_RELEASE, HOLD_WISH_USER, HOLD_WISH_ADMIN };
 
@@ -105,7 +105,9 @@ struct slurm_job {
     bool soon;            /* in slurm->unsettled */
     bool gone;            /* not in Slurm's list any more */
     uint64_t written;     /* looks begun before this number do not count */
-    duration_us deadline; /* monotonic; of PHASE_WATCH */
+    duration_us deadline; /* monotonic; of PHASE_WATCH, of SEEK_USAGE */
+    bool usage_asked;     /* sacct was, whatever it said */
+    duration_us cpu_time; /* it said; -1: nothing */
     time_us launch_at;
     char *hosts; /* chosen: "n1,n2" */
     uint32_t host_count;
@@ -133,7 +135,7 @@ struct slurm {
     struct log *log;
     struct slurm_rest *rest;
     char *partition, *slurm_conf, *bin_dir, *completions, *job_dir;
-    bool sacct, observe;
+    bool sacct, usage, observe;
     duration_us poll_every, patience;
     rm_event_fn on_event;
     void *arg;
@@ -273,6 +275,8 @@ void slurm_commands_stop (struct slurm *slurm);
  * follows.
  */
 void slurm_done_find (struct slurm_job *job);
+/* Asks sacct what a job used that has ended; it is settled again when that is known, or not to be had. */
+void slurm_done_usage (struct slurm_job *job);
 void slurm_done_stop (struct slurm *slurm);
 int slurm_done_init (struct slurm *slurm, struct err *err);
 /* Jobs that ended since then and that nobody here has heard of are told of as native ones. */

@@ -118,7 +118,7 @@ static void unbind (struct slurm_job *job)
     *job->job_id = 0;
     job->incarnation = 0;
     key_set (job);
-    job->started_told = job->asked = job->guarded = job->cancel = false;
+    job->started_told = job->asked = job->guarded = job->cancel = job->usage_asked = false;
     job->phase = PHASE_NONE;
     job->digest = 0;
 }
@@ -130,9 +130,12 @@ void slurm_job_finish (struct slurm_job *job, const struct rm_status *status)
     memcpy (id, job->job_id, sizeof id);
     struct rm_event event = {
         .kind = RM_EVENT_ENDED, .job_id = id, .incarnation = job->incarnation, .status = status};
+    char cpu[32] = "";
+    if (status->cpu_known)
+        snprintf (cpu, sizeof cpu, " cpu_ms=%lld", (long long)status->cpu_time / 1000);
     log_event (slurm->log, LOG_LEVEL_INFO, "slurm", "job_ended",
-               "job=%s slurm_job=%s how=%s exit_code=%d", id, job->rm_id, rm_end_name (status->end),
-               status->exit_code);
+               "job=%s slurm_job=%s how=%s exit_code=%d%s", id, job->rm_id, rm_end_name (status->end),
+               status->exit_code, cpu);
     unbind (job); /* first: the callback may bind the next incarnation */
     if (job->state == SLURM_ENDED)
         job->digest = 1; /* its end is told: it is not to be told as a new job */
@@ -176,7 +179,12 @@ static void tell_requeued (struct slurm_job *job)
 
 static void tell_ended (struct slurm_job *job)
 {
-    struct rm_status status = {0};
+    struct rm_status status = {.cpu_known = job->usage_asked && job->cpu_time >= 0,
+                               .cpu_time = job->cpu_time};
+    if (job->owner->usage && job->start && !job->usage_asked) {
+        slurm_done_usage (job);
+        return;
+    }
     slurm_end_of (job->word, job->exit_status, &status);
     if (job->start) {
         status.started = true;
@@ -539,7 +547,7 @@ static bool told (struct slurm_job *job)
 
 static void step (struct slurm_job *job)
 {
-    if (job->busy || job->owner->observe)
+    if (job->busy || job->owner->observe || job->state == SLURM_ENDED)
         return;
     if (job->cancel && *job->rm_id) {
         cancel_send (job);

@@ -439,7 +439,7 @@ void slurm_look (struct slurm *slurm, bool whole)
 
 static bool watched (const struct slurm_job *job)
 {
-    return *job->rm_id && !job->owner->observe &&
+    return *job->rm_id && !job->owner->observe && job->state != SLURM_ENDED &&
            (job->phase == PHASE_WATCH || (job->started_told && !job->guarded));
 }
 

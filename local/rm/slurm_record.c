@@ -202,8 +202,8 @@ enum slurm_record_is slurm_record_sacct (char *line, struct slurm_record *out)
         field[i] = strsep (&save, "|");
     field[F_NAME] = save;
     memset (out, 0, sizeof *out);
-    if (!save)
-        return RECORD_NONE;
+    if (!save || strchr (field[F_ID], '.'))
+        return RECORD_NONE; /* a step */
     field[F_STATE][strcspn (field[F_STATE], " ")] = 0; /* "CANCELLED by 1000" */
     const struct {
         int from;

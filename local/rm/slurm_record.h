@@ -33,7 +33,8 @@ enum slurm_record_is { RECORD_NONE, RECORD_END, RECORD_DOUBTFUL };
 enum slurm_record_is slurm_record_completion (const char *line, struct slurm_record *out,
                                               const char **field_out);
 
-/* A line of `sacct --parsable2 --format=` slurm_record_sacct_fields, with times in epoch seconds; it is cut up. */
+/* A line of `sacct --parsable2 --format=` slurm_record_sacct_fields, with times in epoch seconds; it is cut up.
+ * NONE also for a step of a job. */
 extern const char slurm_record_sacct_fields[];
 enum slurm_record_is slurm_record_sacct (char *line, struct slurm_record *out);
 

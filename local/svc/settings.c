@@ -29,6 +29,7 @@ static const struct conf_param rm_attrs[] = {
     {.name = "COMPLETIONS", .type = CONF_PATH, .offset = AT (completions)},
     {.name = "MIRROR", .type = CONF_BOOL, .offset = AT (mirror)},
     {.name = "SACCT", .type = CONF_BOOL, .offset = AT (sacct)},
+    {.name = "USAGE", .type = CONF_BOOL, .offset = AT (usage)},
     {.name = "CHARGE", .type = CONF_BOOL, .offset = AT (charge)},
     {.name = "POLL", .type = CONF_DURATION, .offset = AT (poll), .min = US_PER_S,
      .max = 3600 * US_PER_S},
@@ -66,6 +67,8 @@ static int slurm_check (const struct settings *s, struct err *err)
         return err_set (err, ERR_INVALID, "RMCFG: TYPE=SLURM needs SERVER, slurmrestd's address");
     if (!s->slurm.key)
         return err_set (err, ERR_INVALID, "RMCFG: TYPE=SLURM needs KEY, the file of Slurm's jwt_key");
+    if (s->slurm.usage && !s->slurm.sacct)
+        return err_set (err, ERR_INVALID, "RMCFG: USAGE is asked of sacct: it needs SACCT=TRUE");
     if (name_check ("RMCFG USER", s->slurm.user, err) != 0 ||
         name_check ("RMCFG PARTITION", s->slurm.partition, err) != 0)
         return err->code;

@@ -41,7 +41,7 @@ enum settings_rm { SETTINGS_RM_EMBEDDED, SETTINGS_RM_SLURM };
 /* RMCFG[…] of TYPE=SLURM: see rm_slurm.h. */
 struct settings_slurm {
     const char *server, *key, *user, *partition, *conf, *bin, *completions;
-    bool sacct;
+    bool sacct, usage;
     bool mirror; /* our reservations are made there, too */
     bool charge; /* jobs that came from Slurm itself are paid for at the grid's bank */
     duration_us poll, patience;

@@ -735,6 +735,7 @@ static int rm_open (struct svc *svc, const struct settings *settings, struct err
         .bin_dir = s->bin,
         .completions = s->completions,
         .sacct = s->sacct,
+        .usage = s->usage,
         .since = native_settled (svc),
         .site = s->mirror ? svc->site : NULL,
         .observe = settings->mode.mode == MODE_TEST,

@@ -257,10 +257,11 @@ class Forgotten(SlurmSite):
 @unittest.skipIf(real.missing_accounting(), f"not installed: {real.missing_accounting()} (see deploy/packages)")
 class Accounting(Forgotten):
     """Slurm with slurmdbd over a MariaDB, and with its own scheduler for one partition."""
-    options = {"accounting": True, "scheduler": "sched/backfill", "priority": "priority/multifactor",
+    options = {"accounting": True, "gather": "linux", "scheduler": "sched/backfill", "priority": "priority/multifactor",
                "more": "PriorityWeightAge=1000\nPriorityWeightQOS=500\nPriorityWeightFairShare=2000\n"
                        "PriorityDecayHalfLife=7-0\nPriorityMaxAge=7-0"}
-    rm_words = "SACCT=TRUE"
+    rm_words = "SACCT=TRUE USAGE=TRUE"
+    policy = "FSPOLICY UTILIZEDPS\nFSDEPTH 2\nFSINTERVAL 1:00:00\nFSWEIGHT 1\nFSUSERWEIGHT 1\n"
 
     @classmethod
     def setUpClass(cls):
@@ -329,6 +330,24 @@ class Accounting(Forgotten):
         self.assertIn("would wait here", data["differences"])
         self.assertFalse(test.logged("started_without_us"))
         test.stop()
+
+    def test_usage(self):
+        """What a job really used, by sacct, comes with its end, and counts where shares go by use: of two equal
+        jobs the one that only slept has next to none."""
+        slept = self.sbatch("-n", 2, user=self.other, script="#!/bin/sh\nsleep 3\n")
+        job = self.sbatch("-n", 2, script="#!/bin/sh\nend=$(($(date +%s) + 3))\n"
+                                          "while [ $(date +%s) -lt $end ]; do i=$((i + 1)); done\n")
+        ended = self.rm.wait_job(job, "COMPLETED")
+        line = self.wait_logged("slurm job_ended", f"slurm_job={job} ", "cpu_ms=")[-1]
+        used = int(re.search(r"cpu_ms=(\d+)", line)[1])
+        held = 2000 * sum(sign * time.mktime(time.strptime(ended[k], "%Y-%m-%dT%H:%M:%S"))
+                          for k, sign in (("EndTime", 1), ("StartTime", -1)))
+        self.assertGreater(used, 100)
+        self.assertLess(used, held, "it used one processor of two")
+        self.wait_logged("slurm job_ended", f"slurm_job={slept} ", "cpu_ms=")
+        shares = {row["name"]: row["percent"] for row in self.data(self.alpha, "diagnose", "-f")
+                  if row["kind"] == "user"}
+        self.assertGreater(shares[self.user], 4 * shares.get(self.other, 0), shares)
 
     def test_not_a_slurm(self):
         done = subprocess.run([self.programs["nui-local"], "--from-slurm", "--bin", "/nonexistent"], text=True,
