@@ -15,8 +15,7 @@ void jobdir_key (const char *job_id, uint32_t incarnation, char out[JOBDIR_KEY_M
         snprintf (out, JOBDIR_KEY_MAX, "%s", job_id);
 }
 
-int jobdir_account (const char *name, struct passwd *pw, char *buf, size_t cap,
-                    struct err *err)
+int jobdir_account (const char *name, struct passwd *pw, char *buf, size_t cap, struct err *err)
 {
     struct passwd *found = NULL;
     int rc = getpwnam_r (name, pw, buf, cap, &found);
@@ -29,7 +28,8 @@ int jobdir_account (const char *name, struct passwd *pw, char *buf, size_t cap,
     if (geteuid () != 0 && pw->pw_uid != geteuid ())
         return err_set (err, ERR_DENIED,
                         "account %s: nui-local does not run as root, so jobs can only run as its "
-                        "own account", name);
+                        "own account",
+                        name);
     return 0;
 }
 
@@ -39,7 +39,8 @@ static int output_name_check (const char *name, struct err *err)
         strcmp (name, "script") == 0 || strcmp (name, "nodefile") == 0)
         return err_set (err, ERR_INVALID,
                         "output name '%.40s': wanted a plain file name of at most %d characters, "
-                        "not script or nodefile, not beginning with '.'", name, NAME_OUT_MAX);
+                        "not script or nodefile, not beginning with '.'",
+                        name, NAME_OUT_MAX);
     return 0;
 }
 
@@ -107,12 +108,10 @@ void jobdir_env_each (const struct rm_job *job, const char *parent, const char *
 {
     char nodefile[4300];
     snprintf (nodefile, sizeof nodefile, "%s/%s/work/nodefile", parent, key);
-    const char *const pair[][2] = {{"NUI_NODEFILE", nodefile},
-                                   {"PATH", "/usr/local/bin:/usr/bin:/bin"},
-                                   {"HOME", pw->pw_dir},
-                                   {"USER", pw->pw_name},
-                                   {"LOGNAME", pw->pw_name},
-                                   {"SHELL", "/bin/sh"}};
+    const char *const pair[][2] = {
+        {"NUI_NODEFILE", nodefile}, {"PATH", "/usr/local/bin:/usr/bin:/bin"},
+        {"HOME", pw->pw_dir},       {"USER", pw->pw_name},
+        {"LOGNAME", pw->pw_name},   {"SHELL", "/bin/sh"}};
     for (size_t i = 0; i < sizeof pair / sizeof *pair; i++)
         if (!env_has (job, pair[i][0]))
             fn (arg, pair[i][0], pair[i][1]);
@@ -128,16 +127,15 @@ static void nodefile_build (const struct rm_job *job, struct strbuf *b)
 
 static int own (int dirfd, const char *name, const struct passwd *pw)
 {
-    return geteuid () == 0
-               ? fchownat (dirfd, name, pw->pw_uid, pw->pw_gid, AT_SYMLINK_NOFOLLOW)
-               : 0;
+    return geteuid () == 0 ? fchownat (dirfd, name, pw->pw_uid, pw->pw_gid, AT_SYMLINK_NOFOLLOW)
+                           : 0;
 }
 
 static void half_made_remove (int parent, const char *name)
 {
     char path[JOBDIR_KEY_MAX + 40];
-    static const char *const files[] = {"work/script", "work/nodefile", "work/.script.tmp",
-                                        "work/.nodefile.tmp", "spec", ".spec.tmp"};
+    static const char *const files[] = {"work/script",        "work/nodefile", "work/.script.tmp",
+                                        "work/.nodefile.tmp", "spec",          ".spec.tmp"};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         snprintf (path, sizeof path, "%s/%s", name, files[i]);
         unlinkat (parent, path, 0);
@@ -156,8 +154,7 @@ static int work_fill (int dir, const struct rm_job *job, const struct passwd *pw
     if (mkdirat (dir, "work", 0700) != 0)
         goto out;
     work = openat (dir, "work", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (work < 0 ||
-        file_write_durable (work, "script", job->script, job->script_len, 0700) != 0 ||
+    if (work < 0 || file_write_durable (work, "script", job->script, job->script_len, 0700) != 0 ||
         file_write_durable (work, "nodefile", strbuf_text (&nodes), nodes.len, 0600) != 0)
         goto out;
     if (fchmodat (work, "script", 0700, 0) != 0 || own (work, "script", pw) != 0 ||

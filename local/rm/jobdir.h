@@ -1,7 +1,7 @@
-/* jobdir: the directory of a job that came through the grid, `alpha.17` (restarts: `alpha.17-1`), with
- *   spec    what is to run, for whoever runs it; root's
- *   work/   0700, the mapped account's: script, nodefile, stdout, stderr
- * Shared by the resource managers; it is there complete or not at all. Blocking, durable. */
+/* jobdir: the directory of a job that came through the grid, `alpha.17` (restarts: `alpha.17-1`),
+ * with spec    what is to run, for whoever runs it; root's work/   0700, the mapped account's:
+ * script, nodefile, stdout, stderr Shared by the resource managers; it is there complete or not at
+ * all. Blocking, durable. */
 #ifndef NUI_LOCAL_RM_JOBDIR_H
 #define NUI_LOCAL_RM_JOBDIR_H
 
@@ -19,8 +19,8 @@ void jobdir_key (const char *job_id, uint32_t incarnation, char out[JOBDIR_KEY_M
  * ERR_DENIED. buf holds pw's strings. */
 int jobdir_account (const char *name, struct passwd *pw, char *buf, size_t cap, struct err *err);
 const char *jobdir_or (const char *name, const char *otherwise); /* for NULL and "" */
-/* What is checked before a job is taken: its id, account and output names (plain file names that are none of
- * ours). Fills key, and pw, whose strings are in buf. ERR_INVALID, ERR_DENIED. */
+/* What is checked before a job is taken: its id, account and output names (plain file names that
+ * are none of ours). Fills key, and pw, whose strings are in buf. ERR_INVALID, ERR_DENIED. */
 int jobdir_check (const struct rm_job *job, struct passwd *pw, char *buf, size_t cap,
                   char key[JOBDIR_KEY_MAX], struct err *err);
 /* The folder of all of them, made where it is not: its path, absolute and malloc'ed, and an open
@@ -34,8 +34,8 @@ void jobdir_spec_begin (struct strbuf *b, const struct rm_job *job, const struct
 void jobdir_env_each (const struct rm_job *job, const char *parent, const char *key,
                       const struct passwd *pw,
                       void (*fn) (void *arg, const char *name, const char *value), void *arg);
-/* Makes it in `parent`. spec: NUL-terminated "key=value" strings; stdout=, stderr= and uid= are read
- * by jobdir_output_open. */
+/* Makes it in `parent`. spec: NUL-terminated "key=value" strings; stdout=, stderr= and uid= are
+ * read by jobdir_output_open. */
 int jobdir_make (int parent, const struct rm_job *job, const char *key, const struct passwd *pw,
                  const char *spec, size_t spec_len, struct err *err);
 /* An open directory, or -1 with ERR_NOT_FOUND. */

@@ -148,10 +148,10 @@ static void line_take (struct slurm_done *done, const char *line)
     const char *field;
     char quoted[400];
     enum slurm_record_is is = slurm_record_completion (line, &done->record, &field);
+    const struct slurm_job *job = slurm_job_by_rm (done->slurm, done->record.id);
     if (is == RECORD_END)
         record_take (done, &done->record);
-    else if (is == RECORD_DOUBTFUL &&
-             (done->since || slurm_job_by_rm (done->slurm, done->record.id)))
+    else if (is == RECORD_DOUBTFUL && (job ? job->seeking != SEEK_NONE : done->since > 0))
         log_event (done->slurm->log, LOG_LEVEL_WARN, "slurm", "record_not_believed",
                    "reason=\"it says %s twice\" line=%s", field,
                    log_quote (line, quoted, sizeof quoted));

@@ -1,5 +1,5 @@
-/* What Slurm has besides jobs: nodes, partitions (classes), licences. A look reads nodes over several turns
- * of the loop: they count when all are there. */
+/* What Slurm has besides jobs: nodes, partitions (classes), licences. A look reads nodes over
+ * several turns of the loop: they count when all are there. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -161,4 +161,3 @@ int slurm_on_licence (void *arg, const char *key, json_t *object, struct err *er
                    (long long)(total > reserved ? total - reserved : 0));
     return 0;
 }
-

@@ -1,5 +1,6 @@
 #include "local/rm/slurm_record.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,13 @@ static bool goes_on (const char *state)
         if (strcmp (state, words[i]) == 0)
             return true;
     return false;
+}
+
+/* All but the rest of a long text that is its last member. */
+static void clear (struct slurm_record *out)
+{
+    memset (out, 0, offsetof (struct slurm_record, nodes) + 1);
+    out->cpu_time = -1;
 }
 
 static uint32_t procs_of (const char *text)
@@ -54,9 +62,9 @@ static bool word_of (const char *line, const char *name, char *out, size_t cap)
 
 static const char *said_twice (const char *line)
 {
-    static const char *const once[] = {"JobId",   "UserId",  "JobState",   "TimeLimit", "StartTime",
-                                       "EndTime", "NodeList", "ProcCnt",    "SubmitTime", "ExitCode",
-                                       "Account", "ArrayJobId", "ArrayTaskId"};
+    static const char *const once[] = {
+        "JobId",   "UserId",     "JobState", "TimeLimit", "StartTime",  "EndTime",    "NodeList",
+        "ProcCnt", "SubmitTime", "ExitCode", "Account",   "ArrayJobId", "ArrayTaskId"};
     for (size_t i = 0; i < sizeof once / sizeof *once; i++) {
         char key[32];
         snprintf (key, sizeof key, " %s=", once[i]);
@@ -88,20 +96,19 @@ enum slurm_record_is slurm_record_completion (const char *line, struct slurm_rec
                                               const char **field_out)
 {
     char number[40], array[40], task[40], start[40], end[40], word[40];
-    memset (out, 0, sizeof *out);
-    out->cpu_time = -1;
-    if ((*field_out = said_twice (line)))
-        return RECORD_DOUBTFUL;
-    if (!word_of (line, "JobId", number, sizeof number) ||
-        !word_of (line, "JobState", out->state, sizeof out->state) ||
-        !word_of (line, "StartTime", start, sizeof start) ||
-        !word_of (line, "EndTime", end, sizeof end) || goes_on (out->state))
-        return RECORD_NONE;
+    clear (out);
+    bool named = word_of (line, "JobId", number, sizeof number);
     bool of_array = word_of (line, "ArrayJobId", array, sizeof array) &&
                     word_of (line, "ArrayTaskId", task, sizeof task);
     snprintf (out->id, sizeof out->id, "%s%s%s", of_array ? array : number, of_array ? "_" : "",
               of_array ? task : "");
     out->number = strtoll (number, NULL, 10);
+    if ((*field_out = said_twice (line)))
+        return RECORD_DOUBTFUL;
+    if (!named || !word_of (line, "JobState", out->state, sizeof out->state) ||
+        !word_of (line, "StartTime", start, sizeof start) ||
+        !word_of (line, "EndTime", end, sizeof end) || goes_on (out->state))
+        return RECORD_NONE;
     out->start = moment_of (start);
     out->end = moment_of (end);
     word_of (line, "SubmitTime", word, sizeof word);
@@ -146,9 +153,9 @@ enum {
     F_NAME,
     FIELDS
 };
-const char slurm_record_sacct_fields[] =
-    "JobID,JobIDRaw,Submit,Start,End,State,ExitCode,NodeList,User,Group,Account,QOS,Partition,AllocCPUS,"
-    "TimelimitRaw,TotalCPU,JobName";
+const char slurm_record_sacct_fields[] = "JobID,JobIDRaw,Submit,Start,End,State,ExitCode,NodeList,"
+                                         "User,Group,Account,QOS,Partition,AllocCPUS,"
+                                         "TimelimitRaw,TotalCPU,JobName";
 
 static time_us seconds_of (const char *text) /* "Unknown" is 0 */
 {
@@ -165,8 +172,8 @@ static bool digits_of (const char **text, int64_t *out)
     return n > 0 && n <= 6;
 }
 
-/* "2-03:04:05", "01:02:03", "02:03.456"; -1: something else, or nothing: "00:00:00" is what it says when
- * nothing was measured. */
+/* "2-03:04:05", "01:02:03", "02:03.456"; -1: something else, or nothing: "00:00:00" is what it says
+ * when nothing was measured. */
 static duration_us cpu_of (const char *text)
 {
     int64_t days = 0, part = 0, seconds = 0, thousandths = 0;
@@ -201,9 +208,9 @@ enum slurm_record_is slurm_record_sacct (char *line, struct slurm_record *out)
     for (int i = 0; i < F_NAME; i++)
         field[i] = strsep (&save, "|");
     field[F_NAME] = save;
-    memset (out, 0, sizeof *out);
+    clear (out);
     if (!save || strchr (field[F_ID], '.'))
-        return RECORD_NONE; /* a step */
+        return RECORD_NONE;                            /* a step */
     field[F_STATE][strcspn (field[F_STATE], " ")] = 0; /* "CANCELLED by 1000" */
     const struct {
         int from;

@@ -1,11 +1,11 @@
 /* How long a call to the real nui-local waits while it reads a large Slurm.
  *
- * slurmrestd is played by a child process from entries that a real one sent: 1,000 nodes of 16 processors,
- * 10,000 jobs (NODES and JOBS as arguments) of which a fifth runs and fills the nodes. A small call every
- * few milliseconds, (a) while nui-local sees all of it for the first time, (b) while everything is read
- * once a second and nothing is new, (c) while slurmrestd says that nothing changed (update_time), (d) while
- * jobs end and come, and others are started in their place. Prints quantiles against the bound of 50 ms,
- * and what was asked of slurmrestd. */
+ * slurmrestd is played by a child process from entries that a real one sent: 1,000 nodes of 16
+ * processors, 10,000 jobs (NODES and JOBS as arguments) of which a fifth runs and fills the nodes.
+ * A small call every few milliseconds, (a) while nui-local sees all of it for the first time, (b)
+ * while everything is read once a second and nothing is new, (c) while slurmrestd says that nothing
+ * changed (update_time), (d) while jobs end and come, and others are started in their place. Prints
+ * quantiles against the bound of 50 ms, and what was asked of slurmrestd. */
 #include "tests/unit/local_rm/fake_slurm.h"
 #include "tests/unit/local_svc/site.h"
 
@@ -68,12 +68,14 @@ static void job_runs (struct cluster *c, unsigned i, const char *nodes, unsigned
             snprintf (key, sizeof key, "%u", core);
             set_text (cores, key, "allocated");
         }
-        json_array_append_new (list, json_pack ("{s:{s:{s:o}}, s:s, s:i, s:i}", "sockets", "0", "cores", cores,
-                                                "nodename", n, "cpus_used", 0, "memory_allocated", 1));
+        json_array_append_new (list, json_pack ("{s:{s:{s:o}}, s:s, s:i, s:i}", "sockets", "0",
+                                                "cores", cores, "nodename", n, "cpus_used", 0,
+                                                "memory_allocated", 1));
     }
     free (copy);
     json_object_update (job, c->runs);
-    json_object_set_new (job, "job_resources", json_pack ("{s:s, s:o}", "nodes", nodes, "allocated_nodes", list));
+    json_object_set_new (job, "job_resources",
+                         json_pack ("{s:s, s:o}", "nodes", nodes, "allocated_nodes", list));
     set_int (job, "job_id", (int64_t)i + 1);
     set_int (job, "cpus", (int64_t)procs_each * count);
     set_int (job, "tasks", (int64_t)procs_each * count);
@@ -180,8 +182,8 @@ static void job_update (struct cluster *c, unsigned i, const char *sent)
     json_decref (body);
 }
 
-static int answer (void *arg, const char *method, const char *path, const char *query, const char *sent,
-                   struct strbuf *body)
+static int answer (void *arg, const char *method, const char *path, const char *query,
+                   const char *sent, struct strbuf *body)
 {
     struct cluster *c = arg;
     const char *what = strncmp (path, "/slurm/v0.0.38/", 15) == 0 ? path + 15 : path;
@@ -238,7 +240,8 @@ static int by_value (const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* Small calls until `until` of the daemon's log and then for so many seconds, at most 300 in all. */
+/* Small calls until `until` of the daemon's log and then for so many seconds, at most 300 in all.
+ */
 static void probe (struct site *s, const char *what, const char *until, double seconds)
 {
     static int64_t sample[SAMPLES_MAX];
@@ -255,8 +258,8 @@ static void probe (struct site *s, const char *what, const char *until, double s
         struct err err = {0};
         request.service = (char *)"";
         duration_us at = clock_monotonic_us ();
-        if (rpcclient_call (s->as_operator, &grpc__health__v1__health__descriptor, "Check", &request.base,
-                            120 * US_PER_S, true, NULL, &err) != 0)
+        if (rpcclient_call (s->as_operator, &grpc__health__v1__health__descriptor, "Check",
+                            &request.base, 120 * US_PER_S, true, NULL, &err) != 0)
             fail_msg ("%s", err.text);
         sample[count++] = clock_monotonic_us () - at;
         clearerr (log);
@@ -273,12 +276,14 @@ static void probe (struct site *s, const char *what, const char *until, double s
     if (!seen)
         fail_msg ("the daemon never said '%s'", until);
     qsort (sample, count, sizeof *sample, by_value);
-    printf ("%-34s %5.1f s, %5u calls: p50 %.2f ms, p99 %.2f ms, longest %.1f ms (/ %d ms: %.2f); jobs read %u "
+    printf ("%-34s %5.1f s, %5u calls: p50 %.2f ms, p99 %.2f ms, longest %.1f ms (/ %d ms: %.2f); "
+            "jobs read %u "
             "times, unchanged %u, started %u\n",
-            what, (double)(clock_monotonic_us () - begun) / 1e6, count, (double)sample[count / 2] / 1e3,
-            (double)sample[count * 99 / 100] / 1e3, (double)sample[count - 1] / 1e3, BOUND_MS,
-            (double)sample[count - 1] / 1e3 / BOUND_MS, shared->whole - before.whole,
-            shared->unchanged - before.unchanged, shared->started - before.started);
+            what, (double)(clock_monotonic_us () - begun) / 1e6, count,
+            (double)sample[count / 2] / 1e3, (double)sample[count * 99 / 100] / 1e3,
+            (double)sample[count - 1] / 1e3, BOUND_MS, (double)sample[count - 1] / 1e3 / BOUND_MS,
+            shared->whole - before.whole, shared->unchanged - before.unchanged,
+            shared->started - before.started);
 }
 
 static void a_large_slurm (void **state)
@@ -294,7 +299,8 @@ static void a_large_slurm (void **state)
         usleep (10000);
     snprintf (config, sizeof config,
               "RMCFG[base] TYPE=SLURM SERVER=http://127.0.0.1:%u KEY=%s POLL=1 CHARGE=FALSE\n"
-              "RESERVATIONDEPTH[0] 10\nBACKFILLPOLICY FIRSTFIT\n", shared->port, key);
+              "RESERVATIONDEPTH[0] 10\nBACKFILLPOLICY FIRSTFIT\n",
+              shared->port, key);
     printf ("%u nodes, %u jobs\n", node_count, job_count);
     site_start (s, config);
     probe (s, "seen for the first time", "slurm reached", 8);

@@ -1,5 +1,5 @@
-/* Any bytes as an answer of slurmrestd: its entries are taken, or refused with a sentence. In pieces of any size
- * it comes to the same. */
+/* Any bytes as an answer of slurmrestd: its entries are taken, or refused with a sentence. In
+ * pieces of any size it comes to the same. */
 #include <assert.h>
 #include <stdint.h>
 #include <string.h>
@@ -72,8 +72,8 @@ static int feed (const uint8_t *data, size_t size, size_t piece, struct taken *t
     *t = (struct taken){.arena = arena_create (0)};
     slurm_split_init (&split);
     for (size_t at = 0; rc == 0 && at < size; at += piece)
-        rc = slurm_split_feed (&split, (const char *)data + at, size - at < piece ? size - at : piece,
-                               on_object, t, &err);
+        rc = slurm_split_feed (&split, (const char *)data + at,
+                               size - at < piece ? size - at : piece, on_object, t, &err);
     assert (rc == 0 || (err.code == rc && strlen (err.text) > 10));
     slurm_split_free (&split);
     arena_destroy (t->arena);

@@ -12,15 +12,17 @@ static void check (enum slurm_record_is is, const struct slurm_record *r)
 {
     if (is != RECORD_END)
         return;
-    assert (r->submit >= 0 && r->start >= 0 && r->end >= 0 && r->walltime >= 0 && r->cpu_time >= -1);
-    assert (r->procs > 0 && r->exit_code >= 0 && r->exit_code < 256 && r->signo >= 0 && r->signo < 128);
+    assert (r->submit >= 0 && r->start >= 0 && r->end >= 0 && r->walltime >= 0 &&
+            r->cpu_time >= -1);
+    assert (r->procs > 0 && r->exit_code >= 0 && r->exit_code < 256 && r->signo >= 0 &&
+            r->signo < 128);
     assert (!r->ran || *r->nodes);
 }
 
 int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 {
     char *line = malloc (size + 1);
-    struct slurm_record record;
+    static struct slurm_record record;
     const char *field;
     assert (line);
     memcpy (line, data, size);

@@ -29,8 +29,9 @@ static void on_request (struct evhttp_request *request, void *arg)
     struct strbuf sent = STRBUF_INIT, body = STRBUF_INIT;
     size_t len = evbuffer_get_length (in);
     strbuf_append (&sent, evbuffer_pullup (in, -1), len);
-    int status = fake->answer (fake->arg, method_name (evhttp_request_get_command (request)),
-                               evhttp_uri_get_path (uri), query ? query : "", strbuf_text (&sent), &body);
+    int status =
+        fake->answer (fake->arg, method_name (evhttp_request_get_command (request)),
+                      evhttp_uri_get_path (uri), query ? query : "", strbuf_text (&sent), &body);
     struct evbuffer *out = evbuffer_new ();
     evbuffer_add (out, strbuf_text (&body), body.len);
     evhttp_send_reply (request, status, NULL, out);
@@ -75,11 +76,10 @@ void fake_slurm_versions (const char *versions, int since, struct strbuf *body)
         for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
             char path[64];
             snprintf (path, sizeof path, "/slurm/%s/%s", v, lists[i]);
-            json_object_set_new (
-                paths, path,
-                since ? json_pack ("{s:{s:[{s:s, s:s}]}}", "get", "parameters", "name", "update_time",
-                                   "in", "query")
-                      : json_pack ("{s:{}}", "get"));
+            json_object_set_new (paths, path,
+                                 since ? json_pack ("{s:{s:[{s:s, s:s}]}}", "get", "parameters",
+                                                    "name", "update_time", "in", "query")
+                                       : json_pack ("{s:{}}", "get"));
         }
     json_t *doc = json_pack ("{s:s, s:o}", "openapi", "3.0.2", "paths", paths);
     char *text = json_dumps (doc, JSON_INDENT (2));
@@ -97,9 +97,8 @@ json_t *fake_slurm_recorded (const char *name)
     snprintf (path, sizeof path, NUI_SLURM_ANSWERS "/%s", name);
     json_t *doc = json_load_file (path, 0, NULL), *list = NULL;
     assert (doc);
-    json_object_foreach (doc, key, value)
-        if (json_is_array (value) && strcmp (key, "errors") != 0)
-            list = json_incref (value);
+    json_object_foreach (doc, key, value) if (json_is_array (value) && strcmp (key, "errors") != 0)
+        list = json_incref (value);
     json_decref (doc);
     assert (list);
     return list;
@@ -109,7 +108,9 @@ void fake_slurm_list (const char *key, const json_t *entries, struct strbuf *bod
 {
     json_t *one;
     size_t i;
-    strbuf_printf (body, "{\n  \"meta\": {\n    \"Slurm\": {\n    }\n  },\n  \"errors\": [\n  ],\n  \"%s\": [", key);
+    strbuf_printf (
+        body, "{\n  \"meta\": {\n    \"Slurm\": {\n    }\n  },\n  \"errors\": [\n  ],\n  \"%s\": [",
+        key);
     json_array_foreach (entries, i, one)
     {
         char *text = json_dumps (one, JSON_INDENT (2));

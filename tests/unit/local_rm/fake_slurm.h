@@ -1,7 +1,8 @@
-/* fake_slurm: a slurmrestd that answers what a test wants, on a free loopback port and the caller's loop.
+/* fake_slurm: a slurmrestd that answers what a test wants, on a free loopback port and the caller's
+ * loop.
  *
- * Its jobs and nodes are entries that a real one sent (tests/fuzz/slurm/corpus), with other names, states and
- * sizes. */
+ * Its jobs and nodes are entries that a real one sent (tests/fuzz/slurm/corpus), with other names,
+ * states and sizes. */
 #ifndef NUI_TESTS_LOCAL_RM_FAKE_SLURM_H
 #define NUI_TESTS_LOCAL_RM_FAKE_SLURM_H
 
@@ -13,8 +14,8 @@
 
 struct fake_slurm;
 
-/* Fills body (empty before), returns the HTTP status. path without, query with what followed '?' ("" none);
- * sent: the request's body, "" none. */
+/* Fills body (empty before), returns the HTTP status. path without, query with what followed '?'
+ * ("" none); sent: the request's body, "" none. */
 typedef int (*fake_slurm_fn) (void *arg, const char *method, const char *path, const char *query,
                               const char *sent, struct strbuf *body);
 
@@ -22,7 +23,8 @@ struct fake_slurm *fake_slurm_create (struct event_base *base, fake_slurm_fn ans
 void fake_slurm_destroy (struct fake_slurm *fake);
 uint16_t fake_slurm_port (const struct fake_slurm *fake);
 
-/* What /openapi/v3 says: paths of each version of "v0.0.38 v0.0.37"; since: whether lists take update_time. */
+/* What /openapi/v3 says: paths of each version of "v0.0.38 v0.0.37"; since: whether lists take
+ * update_time. */
 void fake_slurm_versions (const char *versions, int since, struct strbuf *body);
 
 /* A recorded answer's only list ("jobs-38"), to be freed with json_decref. */

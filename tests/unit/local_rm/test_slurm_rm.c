@@ -1,6 +1,6 @@
-/* The Slurm adapter against a slurmrestd that is played: which version of the API is taken, what is asked for,
- * and that an answer which is cut short, wrong in a field or no JSON is a sentence in the log, nothing decided
- * and nothing lost until a good one comes. */
+/* The Slurm adapter against a slurmrestd that is played: which version of the API is taken, what is
+ * asked for, and that an answer which is cut short, wrong in a field or no JSON is a sentence in
+ * the log, nothing decided and nothing lost until a good one comes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,8 @@
 #include "tests/unit/local_rm/fake_slurm.h"
 
 enum { PARTITIONS, NODES, LICENCES, RESERVATIONS, JOBS, LISTS };
-static const char *const list_name[LISTS] = {"partitions", "nodes", "licenses", "reservations", "jobs"};
+static const char *const list_name[LISTS] = {"partitions", "nodes", "licenses", "reservations",
+                                             "jobs"};
 
 struct world {
     char dir[64];
@@ -31,18 +32,18 @@ struct world {
     int since, openapi_status;
     const char *openapi; /* NULL: of versions */
     struct strbuf good[LISTS];
-    int status[LISTS];        /* 0: 200 */
-    const char *bad[LISTS];   /* said instead; NULL: the good one */
-    int status_since[LISTS];  /* of requests with update_time; 0: as without */
-    char asked[64];           /* last version */
+    int status[LISTS];       /* 0: 200 */
+    const char *bad[LISTS];  /* said instead; NULL: the good one */
+    int status_since[LISTS]; /* of requests with update_time; 0: as without */
+    char asked[64];          /* last version */
     unsigned count[LISTS], count_since[LISTS];
     /* what the adapter tells */
     unsigned reach, nodes, natives;
     char told[4096]; /* " 1 2 3_0": natives in order */
 };
 
-static int answer (void *arg, const char *method, const char *path, const char *query, const char *sent,
-                   struct strbuf *body)
+static int answer (void *arg, const char *method, const char *path, const char *query,
+                   const char *sent, struct strbuf *body)
 {
     struct world *w = arg;
     char what[32];
@@ -58,7 +59,8 @@ static int answer (void *arg, const char *method, const char *path, const char *
     if (sscanf (path, "/slurm/%63[^/]/%31s", w->asked, what) != 2)
         return 404;
     for (int i = 0; i < LISTS; i++) {
-        if (strcmp (what, list_name[i]) != 0 || (i == LICENCES && strcmp (w->asked, "v0.0.37") == 0))
+        if (strcmp (what, list_name[i]) != 0 ||
+            (i == LICENCES && strcmp (w->asked, "v0.0.37") == 0))
             continue;
         bool since = strstr (query, "update_time=") != NULL;
         w->count[i]++;
@@ -66,7 +68,8 @@ static int answer (void *arg, const char *method, const char *path, const char *
         if (since && w->status_since[i] == 304)
             return 304;
         if (since && w->status_since[i] == 500) {
-            strbuf_puts (body, "{\"errors\":[{\"error\":\"Unspecified error\",\"errno\":-1}],\"nodes\":[]}");
+            strbuf_puts (
+                body, "{\"errors\":[{\"error\":\"Unspecified error\",\"errno\":-1}],\"nodes\":[]}");
             return 500;
         }
         strbuf_puts (body, w->bad[i] ? w->bad[i] : strbuf_text (&w->good[i]));
@@ -204,7 +207,8 @@ static void the_newest_version_known (void **state)
     UNTIL (w, fresh (w));
     assert_string_equal (w->asked, "v0.0.38");
     assert_string_equal (w->told, " 1 2 3_0 3_1 3_2 3_3 4");
-    assert_true (said (w, "api_version version=v0.0.38 offered=\"v0.0.36, v0.0.37, v0.0.38, v0.0.39\""));
+    assert_true (
+        said (w, "api_version version=v0.0.38 offered=\"v0.0.36, v0.0.37, v0.0.38, v0.0.39\""));
     assert_string_equal (w->rm.ops->licences (w->rm.self), "ansys:2,matlab:4");
 }
 
@@ -226,8 +230,10 @@ static void no_version_known (void **state)
         const char *versions, *openapi, *says;
         int status;
     } cases[] = {
-        {"v0.0.36 v0.0.40", NULL, "slurmrestd offers v0.0.36, v0.0.40, and this program knows v0.0.38 and "
-                                  "v0.0.37", 0},
+        {"v0.0.36 v0.0.40", NULL,
+         "slurmrestd offers v0.0.36, v0.0.40, and this program knows v0.0.38 and "
+         "v0.0.37",
+         0},
         {"", NULL, "slurmrestd offers no version of its API (openapi plugins: option -s)", 0},
         {"", "{\"paths\":7}", "slurmrestd offers no version of its API", 0},
         {"", "not JSON", "slurmrestd offers no version of its API", 0},
@@ -269,12 +275,15 @@ static void wrong_answers (void **state)
     } cases[] = {
         {NODES, 0, "{\"nodes\":[{\"name\":\"n1\",\"state\":\"idle\",\"cpus\":4}]}",
          "node n1 has no field \\\"real_memory\\\""},
-        {NODES, 0, "{\"nodes\":[{\"name\":\"n1\",\"state\":\"idle\",\"cpus\":[],\"real_memory\":1}]}",
+        {NODES, 0,
+         "{\"nodes\":[{\"name\":\"n1\",\"state\":\"idle\",\"cpus\":[],\"real_memory\":1}]}",
          "field \\\"cpus\\\" of node n1 is a list, wanted a number"},
-        {NODES, 0, "{\"nodes\":[{\"name\":\"n1\",\"state\":\"idle\",\"cpus\":4,\"real_memory\":-7}]}",
+        {NODES, 0,
+         "{\"nodes\":[{\"name\":\"n1\",\"state\":\"idle\",\"cpus\":4,\"real_memory\":-7}]}",
          "field \\\"real_memory\\\" of node n1 is -7, wanted 0 to"},
         {NODES, 0, "<html>", "slurmrestd answered something that is no JSON object"},
-        {PARTITIONS, 0, "{\"partitions\":[{\"flags\":[]}]}", "a partition has no field \\\"name\\\""},
+        {PARTITIONS, 0, "{\"partitions\":[{\"flags\":[]}]}",
+         "a partition has no field \\\"name\\\""},
         {LICENCES, 0, "{\"licenses\":[{\"LicenseName\":\"m\",\"Total\":\"4\"}]}",
          "field \\\"Total\\\" of m is a text, wanted a number"},
         {LICENCES, 500, "{}", "slurmrestd could not answer (is slurmctld up?)"},
@@ -285,7 +294,8 @@ static void wrong_answers (void **state)
          "job 5 is in the state \\\"DREAMING\\\", which is not known"},
         {JOBS, 0, "{\"jobs\":[{\"job_id\":5,", "slurmrestd's answer ended early"},
         {JOBS, 0, "{\"jobs\":[{\"job_id\":tru}]}", "an entry of \\\"jobs\\\" is no JSON"},
-        {JOBS, 0, "{\"errors\":[{\"error_number\":1007,\"error\":\"Protocol\"}],\"jobs\":[]}", "Protocol"},
+        {JOBS, 0, "{\"errors\":[{\"error_number\":1007,\"error\":\"Protocol\"}],\"jobs\":[]}",
+         "Protocol"},
         {JOBS, 500, "Authentication failure", "slurmrestd does not accept our token"},
         {JOBS, 500, "", "slurmrestd could not answer (is slurmctld up?)"},
         {JOBS, 418, "teapot", "slurmrestd answered HTTP 418: teapot"},
