@@ -615,9 +615,10 @@ static bool lies_on (const struct rsv *rsv, const struct job *job)
     return false;
 }
 
-void rsv_use (struct cluster *c, const struct job *job, struct timeline *tl)
+bool rsv_use (struct cluster *c, const struct job *job, struct timeline *tl)
 {
     const struct access *a = c->access;
+    bool any = false;
 
     for (uint32_t i = 0; a && i < a->single_count; i++) {
         struct rsv *rsv = a->open[a->single[i]];
@@ -626,9 +627,11 @@ void rsv_use (struct cluster *c, const struct job *job, struct timeline *tl)
             !lies_on (rsv, job))
             continue;
         rsv->used_by = job->spec.id;
+        any = true;
         if (tl)
             timeline_fences_changed (tl, &rsv->allocation);
     }
+    return any;
 }
 
 void rsv_unuse (struct cluster *c, struct job_id job)

@@ -90,8 +90,9 @@ bool access_barred (const struct cluster *c, uint32_t shape, uint64_t missing,
                     struct rsv_id *rsv_out);
 
 struct timeline;
-/* A job starts: SINGLEUSE reservations that it uses are its own from now on. tl may be NULL. */
-void rsv_use (struct cluster *c, const struct job *job, struct timeline *tl);
+/* A job starts: SINGLEUSE reservations that it uses are its own from now on. tl may be NULL. True: there are
+ * some, so that others see their nodes otherwise than before. */
+bool rsv_use (struct cluster *c, const struct job *job, struct timeline *tl);
 /* It did not start after all. */
 void rsv_unuse (struct cluster *c, struct job_id job);
 /* It has ended: what it used is gone. */

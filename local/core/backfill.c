@@ -13,6 +13,7 @@ struct candidate {
     uint32_t at; /* position in the order */
     uint32_t slot;
     duration_us limit;
+    bool apart; /* reservations admit it */
 };
 
 struct fill {
@@ -89,6 +90,12 @@ static void tell (struct pass *p, uint32_t i, enum reason_code code, int64_t hav
     pass_reason (p, p->order[i], &why);
 }
 
+/* Does some reservation let the job in? */
+static bool admitted (const struct pass *p, uint32_t slot, const struct job_hot *hot)
+{
+    return (hot->shape == SLOT_NONE ? job_at (p->c, slot)->access : p->c->shape[hot->shape].access) != 0;
+}
+
 static void candidates_gather (struct fill *f)
 {
     struct pass *p = f->p;
@@ -120,7 +127,8 @@ static void candidates_gather (struct fill *f)
                   time_add (p->c->freed_at, p->policy->bf_chunk_duration));
             continue;
         }
-        f->list[f->count++] = (struct candidate){0, i, slot, length_least (p->c, hot->limit)};
+        f->list[f->count++] = (struct candidate){0, i, slot, length_least (p->c, hot->limit),
+                                                 admitted (p, slot, hot)};
     }
 }
 
@@ -135,9 +143,10 @@ static bool fill_one (struct fill *f, const struct candidate *one, duration_us a
     }
     /* A window says how long nodes stay free for those whom no reservation admits; others need their
      * own limit only. */
-    if (job_at (p->c, one->slot)->access)
+    if (one->apart)
         at_least = 0;
-    if (!space_start (p, one->slot, at_least, f->phase))
+    if (space_hopeless (p, row_at (p, one->at), at_least) ||
+        !space_start (p, one->slot, at_least, f->phase))
         return false;
     p->mark[one->at] = MARK_FILLED;
     return true;
@@ -204,7 +213,7 @@ static uint32_t greedy_apart (struct pass *p, struct candidate *list, uint32_t c
     uint32_t kept = 0, others = 0;
 
     for (uint32_t i = 0; i < count; i++) {
-        if (job_at (p->c, list[i].slot)->access)
+        if (list[i].apart)
             other[others++] = list[i];
         else
             list[kept++] = list[i];
@@ -232,6 +241,9 @@ static void window_fill (struct fill *f, const struct candidate *list, uint32_t 
 
     if (how == BACKFILL_FIRSTFIT || how == BACKFILL_PREEMPT) {
         for (uint32_t i = 0; i < count; i++) {
+            uint32_t ahead = list[i + AHEAD < count ? i + AHEAD : i].slot;
+            __builtin_prefetch (&p->c->lj[ahead]);
+            __builtin_prefetch (&p->c->hot[ahead]);
             if (p->mark[list[i].at] == MARK_WAITS || p->mark[list[i].at] == MARK_SOFT)
                 (void)fill_one (f, &list[i], length);
         }

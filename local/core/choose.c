@@ -99,8 +99,7 @@ static void pick_in_order (struct timeline *tl, const struct shape *s, time_us s
     }
 }
 
-/* When the node stops being able to run so many tasks. */
-static time_us free_until (const struct timeline *tl, const struct shape *s, uint32_t node,
+time_us free_until (const struct timeline *tl, const struct shape *s, uint32_t node,
                            time_us end, uint32_t fit)
 {
     const struct lane *lane = &tl->lane[node];
@@ -203,7 +202,7 @@ static void pick_best (struct timeline *tl, struct candidate *list, uint32_t cou
     for (uint32_t i = count / 2; i-- > 0;)
         heap_sink (list, count, i);
     while (count > 0 && pick->left > 0) {
-        tl->worst_key = list[0].key;
+        tl->trail.worst_key = list[0].key;
         pick_node (pick, list[0].node, list[0].fit);
         list[0] = list[--count];
         heap_sink (list, count, 0);
@@ -214,19 +213,10 @@ static void pick_best (struct timeline *tl, struct candidate *list, uint32_t cou
 static uint32_t next_falling (const struct timeline *tl, const struct shape *s, time_us start,
                               uint32_t n)
 {
-    const uint64_t *also = start <= tl->now        ? tl->c->open.word
-                           : start == tl->reach_at ? tl->reach
-                                                   : tl->falls;
-
-    for (uint32_t w = n >> 6; w < bitset_words (tl->node_count); w++) {
-        uint64_t word = tl->falls[w] & also[w];
-        for (word &= w == n >> 6 ? UINT64_MAX << (n & 63) : UINT64_MAX; word; word &= word - 1) {
-            uint32_t node = w * 64 + (uint32_t)__builtin_ctzll (word);
-            if (node_allowed (tl, s, node))
-                return node;
-        }
-    }
-    return tl->node_count;
+    return next_of (tl, s, tl->falls, start <= tl->now        ? tl->c->open.word
+                                      : start == tl->reach_at ? tl->reach
+                                                              : NULL,
+                    n);
 }
 
 /* By a key that depends on the moment. Nodes with the same, worst key INT64_MAX are not sorted. */
@@ -259,41 +249,12 @@ static void pick_by_key (struct timeline *tl, const struct shape *s, time_us sta
             one.key = -(int64_t)(node_worth (tl, s, n, start, end) * 1000);
         list[one.key == INT64_MAX ? --high : low++] = one;
     }
-    tl->worst_key = INT64_MAX;
+    tl->trail.worst_key = INT64_MAX;
     pick_best (tl, list, low, pick);
     if (pick->left > 0)
-        tl->worst_key = INT64_MAX;
+        tl->trail.worst_key = INT64_MAX;
     if (pick->left > 0)
         pick_worst (tl, s, start, end, list, high, lazy, pick);
-}
-
-struct place_trail timeline_trail (const struct timeline *tl)
-{
-    return (struct place_trail){tl->most_below, tl->worst_key, tl->worst_node};
-}
-
-bool timeline_preferred (struct timeline *tl, const struct shape *s, uint32_t node, time_us start,
-                         duration_us duration, const struct place_trail *trail)
-{
-    enum node_allocation policy = tl->c->policy->node_allocation;
-    time_us end = time_add (start, duration);
-    uint32_t fit;
-    int64_t key;
-
-    timeline_view (tl, s->access);
-    fit = lane_fit (tl, s, node, start, end);
-    if (fit == 0)
-        return false;
-    if (s->access) /* affinity comes before the policy */
-        return true;
-    if (s->needs.group)
-        return true; /* another set may be the best now */
-    if (policy == NODEALLOC_FIRSTAVAILABLE)
-        return node < trail->worst_node;
-    if (policy != NODEALLOC_LASTAVAILABLE)
-        return true; /* for all that is known here */
-    key = free_until (tl, s, node, end, fit);
-    return key != trail->worst_key ? key < trail->worst_key : node < trail->worst_node;
 }
 
 /* Nodes of one shape in the order of the policy. */
@@ -364,6 +325,7 @@ static void pick_by_affinity (struct timeline *tl, const struct shape *s, time_u
     part.nodes.bit_count = tl->node_count;
     for (int f = 0; f < AFFINITIES && pick->left > 0; f++) {
         part.nodes.word = of[f];
+        tl->trail.worst_affinity = (enum affinity)f;
         pick_by_policy (tl, &part, start, end, choice, pick);
     }
 }
@@ -382,7 +344,7 @@ static bool choose_req (struct timeline *tl, struct arena *arena, const struct s
     else
         pick_by_policy (tl, s, start, end, choice, &pick);
     *out = (struct allocation){pick.count, pick.item};
-    tl->worst_node = pick.count ? pick.item[pick.count - 1].node.v : 0;
+    tl->trail.worst_node = pick.count ? pick.item[pick.count - 1].node.v : 0;
     return pick.left == 0;
 }
 
@@ -455,14 +417,15 @@ static bool choose_all (struct timeline *tl, struct arena *arena, const struct w
     return true;
 }
 
-bool timeline_choose (struct timeline *tl, struct arena *arena, const struct wanted *w,
-                      time_us start, duration_us duration, enum choice choice,
-                      struct allocation *out)
+static bool choose_at (struct timeline *tl, struct arena *arena, const struct wanted *w,
+                       time_us start, duration_us duration, enum choice choice,
+                       struct allocation *out)
 {
     const struct node_group_set **set;
     uint32_t sets;
     bool chosen = false;
 
+    assert (tl->awake == NULL || start <= tl->now);
     if (!timeline_licensed (tl, w, start, time_add (start, duration)))
         return false;
     if (tl->c->shape[w->shape[0]].needs.group == 0)
@@ -474,6 +437,33 @@ bool timeline_choose (struct timeline *tl, struct arena *arena, const struct wan
         tl->only = NULL;
     }
     return chosen;
+}
+
+bool timeline_choose (struct timeline *tl, struct arena *arena, const struct wanted *w,
+                      time_us start, duration_us duration, enum choice choice,
+                      struct allocation *out)
+{
+    tl->reach_at = TIME_US_NONE; /* of another question */
+    return choose_at (tl, arena, w, start, duration, choice, out);
+}
+
+bool timeline_choose_again (struct timeline *tl, struct arena *arena, const struct wanted *w,
+                            time_us start, duration_us duration, const struct bitset *few,
+                            struct allocation *out)
+{
+    struct place_trail *trail = timeline_trail (tl);
+    struct place_trail before = *trail;
+    bool chosen;
+
+    if (!orders_simply (tl->c, &tl->c->shape[w->shape[0]]) ||
+        !timeline_licensed (tl, w, start, time_add (start, duration)))
+        return false;
+    tl->reach_at = TIME_US_NONE;
+    tl->only = few;
+    chosen = choose_all (tl, arena, w, start, duration, CHOICE_POLICY, out);
+    tl->only = NULL;
+    return chosen && !trail_worse (tl, &before, trail->worst_affinity, trail->worst_key,
+                                   trail->worst_node);
 }
 
 /* The first moment from `at` on at which each req alone, and the licences, would do: necessary. */
@@ -505,7 +495,9 @@ bool timeline_place (struct timeline *tl, struct arena *arena, const struct want
     for (;;) {
         if (!each_alone (tl, w, duration, until, &at))
             return false;
-        if (timeline_choose (tl, arena, w, at, duration, choice, out)) {
+        if (w->req_count > 1)
+            tl->reach_at = TIME_US_NONE; /* of one of the reqs */
+        if (choose_at (tl, arena, w, at, duration, choice, out)) {
             *start_out = at;
             return true;
         }

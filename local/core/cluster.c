@@ -101,8 +101,11 @@ void cluster_destroy (struct cluster *c)
         job_free (job_at (c, c->suspended[i]));
     for (uint32_t i = 0; i < c->chunk_count; i++)
         free (c->chunk[i]);
-    for (uint32_t i = 0; i < c->shape_count; i++)
-        free (c->shape[i].nodes.word);
+    for (uint32_t i = 0; i < c->shape_count; i++) {
+        if (c->shape[i].twin == SLOT_NONE)
+            free (c->shape[i].nodes.word);
+    }
+
     for (uint32_t i = 0; i < c->rsv_count; i++)
         rsv_free (c->rsv[i]);
     free (c->chunk);

@@ -82,8 +82,7 @@ static bool never_fits (struct pass *p, uint32_t slot, struct reason *why)
         why->have = (int64_t)s->fit_max;
         return true;
     }
-    if (job->spec.licence_count == 0)
-        hot->fits_serial = p->c->node_serial;
+    hot->fits_serial = p->c->node_serial;
     return false;
 }
 
@@ -160,7 +159,7 @@ static enum mark eligible_one (struct pass *p, uint32_t slot, uint32_t *blocks,
     const struct limits_job *lj = &c->lj[slot];
     struct limits_violation v;
 
-    if (!hot->gate && (hot->limited & ~LIMITED_ACTIVE) == 0 && p->within && p->within[slot] &&
+    if (!hot->gate && (hot->limited & ~(LIMITED_ACTIVE | LIMITED_LICENCE)) == 0 && p->within && p->within[slot] &&
         p->unhindered && hot->fits_serial == c->node_serial && p->partition_use == NULL)
         return MARK_WAITS; /* most of them */
     if (hot->gate && gated (p, slot, why)) {
@@ -269,8 +268,6 @@ static void defer_name (struct pass *p, uint32_t slot, const struct reason *why)
     plan->defer[plan->defer_count++] =
         (struct plan_deferral){job_at (p->c, slot)->spec.id, reason};
 }
-
-enum { AHEAD = 12 }; /* how far to fetch */
 
 /* Soft limits of all slots in the order of memory, which is quicker than in that of priority. */
 static void within_fill (struct pass *p)

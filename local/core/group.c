@@ -117,17 +117,14 @@ bool group_earliest (struct timeline *tl, const struct shape *s, uint64_t tasks,
                      duration_us duration, time_us from, time_us until, time_us *out)
 {
     struct group_walk w;
-    uint64_t most = 0;
 
     walk_begin (&w, tl, s, tasks, duration, from);
     tl->reach_at = TIME_US_NONE;
     while (w.ready == 0) {
-        uint64_t here = walk_most (&w);
-        most = here > most ? here : most;
+        trail_below (tl, tasks, w.at, walk_most (&w));
         if (!walk_next_moment (&w) || w.at > until)
             break;
     }
-    tl->most_below = from == tl->now ? most : UINT64_MAX;
     if (w.ready == 0 || w.at > until)
         return false;
     *out = w.at;
@@ -170,21 +167,36 @@ static uint64_t *sums_clear (const struct timeline *tl, uint32_t count)
     return sums->sum;
 }
 
+static inline uint64_t sums_add (const struct node_group *g, uint32_t node, uint32_t fit,
+                                 uint64_t most, uint64_t *sum)
+{
+    for (uint32_t i = g->first[node]; fit && i < g->first[node + 1]; i++) {
+        uint64_t here = sum[g->member[i]] += fit;
+        most = here > most ? here : most;
+    }
+    return most;
+}
+
 /* Sums over nodes that are open then; stops when any set has enough (0: never). */
 static uint64_t sums_fill (struct timeline *tl, const struct shape *s,
                            const struct node_group *g, time_us start, time_us end,
                            uint64_t enough, uint64_t *sum)
 {
     uint64_t most = 0;
+    uint32_t open;
 
     timeline_view (tl, s->access);
+    if (start <= tl->now) {
+        const uint32_t *node = open_nodes (tl, &open);
+        for (uint32_t i = 0; i < open && (enough == 0 || most < enough); i++) {
+            if (node_allowed (tl, s, node[i]))
+                most = sums_add (g, node[i], lane_fit (tl, s, node[i], start, end), most, sum);
+        }
+        return most;
+    }
     for (uint32_t n = next_node (tl, s, start, 0); n < tl->node_count;
          n = next_node (tl, s, start, n + 1)) {
-        uint32_t fit = lane_fit (tl, s, n, start, end);
-        for (uint32_t i = g->first[n]; fit && i < g->first[n + 1]; i++) {
-            uint64_t here = sum[g->member[i]] += fit;
-            most = here > most ? here : most;
-        }
+        most = sums_add (g, n, lane_fit (tl, s, n, start, end), most, sum);
         if (enough && most >= enough)
             break;
     }

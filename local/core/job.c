@@ -107,6 +107,16 @@ void jobs_totals_changed (struct cluster *c)
     }
 }
 
+static uint32_t licence_of (const struct job_spec *spec)
+{
+    static_assert (LICENCES_MAX <= 1 << (32 - LICENCE_COUNT_BITS), "a kind fits beside its count");
+
+    if (spec->licence_count != 1 || spec->licence->count < 0 ||
+        spec->licence->count >= 1 << LICENCE_COUNT_BITS)
+        return LICENCE_LOOK;
+    return spec->licence->kind << LICENCE_COUNT_BITS | (uint32_t)spec->licence->count;
+}
+
 static void job_limited (struct cluster *c, uint32_t slot)
 {
     const struct policy *p = c->policy;
@@ -128,6 +138,7 @@ static void job_limited (struct cluster *c, uint32_t slot)
         hot->limited |= LIMITED_CLASS;
     if (job_at (c, slot)->spec.licence_count)
         hot->limited |= LIMITED_LICENCE;
+    hot->licence = licence_of (&job_at (c, slot)->spec);
 }
 
 /* Above all others: by setspri, or by its QoS (next to run, run now). */
@@ -302,6 +313,8 @@ static void job_enter_idle (struct cluster *c, uint32_t slot)
     c->limited += c->hot[slot].limited != 0;
     c->deadlines += job->spec.deadline != 0;
     c->prio[slot] = 0;
+    if (priority_use_weighs (c->policy)) /* what its user runs may have changed since */
+        c->prio_static[slot] = priority_static (c->priority, &c->pj[slot]);
     job->entered = c->planner->serial;
     job->reason = (struct reason){.code = REASON_NOT_PLANNED, .clears = TIME_US_NONE};
     c->hot[slot].reason_code = REASON_NOT_PLANNED;
@@ -599,8 +612,9 @@ int cluster_job_start (struct cluster *c, struct job_id id, const struct allocat
     job_enter_running (c, slot, copy, started);
     job->backfilled = false;
     job->eviction = EVICTION_NONE;
-    rsv_use (c, job, NULL);
+    (void)rsv_use (c, job, NULL);
     job_started (c, slot, JOB_STARTING);
+    event_frees (c);
     return 0;
 }
 
@@ -744,10 +758,12 @@ int cluster_job_end (struct cluster *c, struct job_id id, time_us now, struct er
         c->version++;
         return 0;
     }
-    if (job->limit_end > c->now)
+    if (job->limit_end > c->now) {
         memo_changed (c->planner, &job->allocation, job->limit_end, true);
-    else if (job->limit_end < c->now)
+        memo_licences (c->planner, job->spec.licence, job->spec.licence_count);
+    } else if (job->limit_end < c->now) {
         memo_void (c->planner);
+    }
     job_leave_running (c, slot);
     job_gone (c, slot);
     c->freed_at = c->now;

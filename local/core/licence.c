@@ -84,6 +84,7 @@ int cluster_licences_set (struct cluster *c, const int32_t *total, uint32_t kind
     }
     event_begin (c, now);
     for (uint32_t k = 0; k < kinds; k++) {
+        c->node_serial += c->licence_total[k] != total[k]; /* who fits at all is asked again */
         c->licence_free[k] += total[k] - c->licence_total[k];
         c->licence_total[k] = total[k];
     }

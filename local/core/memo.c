@@ -3,8 +3,8 @@
  * A pass makes its reservations anew, in order. The n-th would be the same as last time if the same
  * jobs had the same reservations before it, and nothing on the nodes has changed that could give it
  * an earlier start or other nodes. What changed is few nodes: those of jobs that ended before their
- * limits (freed until then) and of jobs that started since (taken until theirs). Anything else makes
- * the memo void. The result is the same as from scratch: a test compares them. */
+ * limits (freed until then) and of jobs that started since (taken until theirs); and the licences that
+ * these had. Anything else makes the memo void. The result is the same as from scratch: a test compares them. */
 #include "local/core/pass.h"
 
 #include <assert.h>
@@ -15,6 +15,7 @@ void memo_void (struct planner *pl)
 {
     pl->memo_valid = false;
     pl->changed_count = 0;
+    pl->licences_changed = 0;
 }
 
 void memo_free (struct planner *pl)
@@ -65,12 +66,34 @@ void memo_changed (struct planner *pl, const struct allocation *a, time_us until
         changed_add (pl, (struct changed_node){a->item[i].node.v, until, freed});
 }
 
+void memo_licences (struct planner *pl, const struct licence *list, uint32_t count)
+{
+    static_assert (LICENCES_MAX <= 64, "one bit each");
+
+    for (uint32_t i = 0; i < count; i++)
+        pl->licences_changed |= UINT64_C (1) << list[i].kind;
+}
+
+const uint64_t *memo_awake (struct pass *p)
+{
+    const struct cluster *c = p->c;
+    const struct planner *pl = p->planner;
+    uint32_t words = bitset_words (c->node_count);
+    uint64_t *awake = arena_array (p->scratch, words + 1, sizeof *awake);
+
+    memcpy (awake, c->open.word, words * sizeof *awake);
+    for (uint32_t i = 0; i < pl->changed_count; i++)
+        awake[pl->changed[i].node >> 6] |= UINT64_C (1) << (pl->changed[i].node & 63);
+    return awake;
+}
+
 void memo_open (struct pass *p)
 {
     const struct cluster *c = p->c;
     struct planner *pl = p->planner;
 
     pl->memo_next_count = 0;
+    pl->fences_moved = false;
     if (p->room != ROOM_TIMELINE || p->late || narrows (c) || (c->run_count && c->run[0].end <= p->now))
         memo_void (pl); /* not followed there; or some job is past its limit */
     p->chain = pl->memo_valid;
@@ -94,28 +117,46 @@ static bool weighs_room (const struct cluster *c, const struct shape *s)
            c->policy->task_distribution != TASKDIST_DEFAULT;
 }
 
-/* What do the changes leave of this promise? Adds to gain what freed nodes could add earlier. */
-static enum outcome judge (struct pass *p, const struct memo *m, const struct shape *s,
-                           const struct job *job, uint64_t *gain)
+/* Could the freed node add so many tasks wherever it may, so that there is room earlier? If not, that is
+ * known of the next time as well. gain: by place in trail.below. */
+static bool gains (const struct memo *m, const uint64_t *gain, uint32_t tasks)
+{
+    for (uint32_t i = 0; i < m->trail.below_count; i++) {
+        if (m->trail.below[i].most >= UINT64_MAX - gain[i] ||
+            m->trail.below[i].most + gain[i] >= tasks)
+            return true;
+    }
+    return false;
+}
+
+/* What do the changes leave of this promise? What freed nodes could add earlier is added to m. */
+static enum outcome judge (struct pass *p, struct memo *m, const struct shape *s,
+                           const struct job *job)
 {
     struct planner *pl = p->planner;
+    duration_us limit = job->spec.walltime_limit;
+    uint64_t gain[BELOW_MAX] = {0};
     bool nodes_same = true;
 
     for (uint32_t i = 0; i < pl->changed_count; i++) {
         const struct changed_node *n = &pl->changed[i];
         if (!shape_suits (p->c, s, n->node))
             continue;
-        if (n->freed)
-            *gain += timeline_most (p->tl, s, n->node, n->until < m->start ? n->until : m->start);
+        if (n->freed) {
+            time_us before = n->until < m->start ? n->until : m->start;
+            uint32_t most = timeline_most (p->tl, s, n->node, before, limit);
+            for (uint32_t k = 0; k < m->trail.below_count; k++)
+                gain[k] += m->trail.below[k].from < before ? most : 0;
+        }
         if (n->until <= m->start || !nodes_same)
             continue;
         nodes_same = !uses (&job->reserved, n->node) && !weighs_room (p->c, s) &&
-                     !(n->freed && timeline_preferred (p->tl, s, n->node, m->start,
-                                                       job->spec.walltime_limit, &m->trail));
+                     !timeline_preferred (p->tl, s, n->node, m->start, limit, &m->trail);
     }
-    if (m->trail.most_below >= UINT64_MAX - *gain ||
-        m->trail.most_below + *gain >= job->spec.req[0].tasks)
+    if (gains (m, gain, job->spec.req[0].tasks))
         return OUTCOME_OPEN;
+    for (uint32_t k = 0; k < m->trail.below_count; k++)
+        m->trail.below[k].most += gain[k];
     return nodes_same ? OUTCOME_SAME : OUTCOME_START_SAME;
 }
 
@@ -164,29 +205,53 @@ static bool memo_follows (const struct cluster *c)
            !(c->policy->node_allocation == NODEALLOC_PRIORITY && c->worth_moves);
 }
 
+static bool licences_same (const struct planner *pl, const struct job *job)
+{
+    for (uint32_t i = 0; i < job->spec.licence_count; i++) {
+        if (pl->licences_changed >> job->spec.licence[i].kind & 1)
+            return false;
+    }
+    return true;
+}
+
 static bool same_place (const struct pass *p, const struct job *job, time_us start)
 {
     const struct planner *pl = p->planner;
     uint32_t at = p->plan->reservation_count;
 
-    return p->chain && at < pl->memo_count && pl->memo[at].job.v == job->spec.id.v &&
+    return p->chain && pl->memo_valid && !pl->fences_moved && at < pl->memo_count && pl->memo[at].job.v == job->spec.id.v &&
            job->reserved_start == start;
 }
 
-/* Soft limits still keep it from each earlier moment with room, there is no room in between, and they
- * allow the one that it had. */
-static bool detours_same (struct pass *p, uint32_t slot, struct memo *m, uint64_t gain)
+/* Soft limits still keep it from each earlier moment with room, and they allow the one that it had. */
+static bool detours_same (struct pass *p, uint32_t slot, const struct memo *m)
 {
-    uint32_t tasks = job_at (p->c, slot)->spec.req[0].tasks;
-
     for (uint32_t i = 0; i < m->detours; i++) {
-        struct detour *d = &m->detour[i];
-        if (d->most_below >= UINT64_MAX - gain || d->most_below + gain >= tasks ||
-            softstart_from (p, slot, d->start) < d->from)
+        if (softstart_from (p, slot, m->detour[i].start) < m->detour[i].from)
             return false;
-        d->most_below += gain;
     }
     return softstart_from (p, slot, m->start) == m->start;
+}
+
+/* Nodes at the old start: mostly the old ones, and some of those that changed. */
+static bool choose_again (struct pass *p, const struct job *job, const struct memo *m,
+                          struct allocation *nodes)
+{
+    const struct planner *pl = p->planner;
+    struct wanted w = wanted_job (job);
+    struct bitset few = {p->c->node_count,
+                         arena_array (p->scratch, bitset_words (p->c->node_count) + 1,
+                                      sizeof *few.word)};
+
+    for (uint32_t i = 0; i < job->reserved.count; i++)
+        bitset_set (&few, job->reserved.item[i].node.v);
+    for (uint32_t i = 0; i < pl->changed_count; i++)
+        bitset_set (&few, pl->changed[i].node);
+    *timeline_trail (p->tl) = m->trail;
+    return timeline_choose_again (p->tl, p->arena, &w, m->start, job->spec.walltime_limit, &few,
+                                  nodes) ||
+           timeline_choose (p->tl, p->arena, &w, m->start, job->spec.walltime_limit, CHOICE_POLICY,
+                            nodes);
 }
 
 /* What was freed since can only help, and what was started respected all promises. */
@@ -205,30 +270,31 @@ bool memo_reuse (struct pass *p, uint32_t slot)
     struct allocation nodes = job->reserved;
     struct wanted w = wanted_job (job);
     struct memo m;
-    uint64_t gain = 0, most_below;
     enum outcome outcome;
     time_us end;
 
     if (!same_place (p, job, job->reserved_start) || job->spec.req_count != 1 ||
-        job->spec.licence_count || !memo_follows (p->c))
+        !licences_same (p->planner, job) || !memo_follows (p->c))
         return false;
     m = p->planner->memo[at];
     if (m.start != job->reserved_start || m.start <= p->now)
         return false;
-    outcome = judge (p, &m, s, job, &gain);
-    if (outcome == OUTCOME_OPEN || !detours_same (p, slot, &m, gain))
+    outcome = judge (p, &m, s, job);
+    if (outcome == OUTCOME_OPEN || !detours_same (p, slot, &m))
         return false;
-    most_below = m.trail.most_below + gain;
     end = time_add (m.start, job->spec.walltime_limit);
     if (outcome == OUTCOME_START_SAME) {
-        if (!timeline_choose (p->tl, p->arena, &w, m.start, job->spec.walltime_limit,
-                              CHOICE_POLICY, &nodes))
+        timeline_wake (p->tl);
+        if (!choose_again (p, job, &m, &nodes))
             return false;
-        m.trail = timeline_trail (p->tl);
+        m.trail.worst_key = timeline_trail (p->tl)->worst_key;
+        m.trail.worst_node = timeline_trail (p->tl)->worst_node;
+        m.trail.worst_affinity = timeline_trail (p->tl)->worst_affinity;
         p->chain = nodes_differ (p, job, &nodes, end);
     }
-    m.trail.most_below = most_below;
     timeline_take (p->tl, &w, &nodes, m.start, end, 1);
+    p->planner->kept.same += outcome == OUTCOME_SAME;
+    p->planner->kept.moved += outcome == OUTCOME_START_SAME;
     note (p, &m);
     pass_reserved (p, slot, m.start, &nodes);
     return true;
@@ -237,13 +303,14 @@ bool memo_reuse (struct pass *p, uint32_t slot)
 void memo_made (struct pass *p, uint32_t slot, time_us start, const struct allocation *a)
 {
     const struct job *job = job_at (p->c, slot);
-    struct memo m = {.job = job->spec.id, .start = start, .trail = timeline_trail (p->tl)};
+    struct memo m = {.job = job->spec.id, .start = start, .trail = *timeline_trail (p->tl)};
 
     m.detours = p->detours;
     if (m.detours < DETOURS_MAX)
         memcpy (m.detour, p->detour, m.detours * sizeof *m.detour);
-    if (job->spec.req_count != 1 || job->spec.licence_count || m.detours >= DETOURS_MAX)
-        m.trail.most_below = UINT64_MAX;
+    if (job->spec.req_count != 1 || m.detours >= DETOURS_MAX)
+        m.trail.below[0].most = UINT64_MAX;
+    p->planner->kept.made++;
     p->chain = same_place (p, job, start) &&
                nodes_differ (p, job, a, time_add (start, job->spec.walltime_limit));
     note (p, &m);
@@ -260,5 +327,6 @@ void memo_keep (struct planner *pl)
     pl->memo_next = list;
     pl->memo_next_cap = cap;
     pl->changed_count = 0;
+    pl->licences_changed = 0;
     pl->memo_valid = true;
 }

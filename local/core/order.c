@@ -57,8 +57,6 @@ static void sort_by_priority (struct pass *p, int64_t most)
         p->order[i] = from[i].slot;
 }
 
-enum { AHEAD = 12 }; /* how far to fetch: neighbours in the order are not neighbours in memory */
-
 static void fairshare_factors_set (struct cluster *c)
 {
     double *factor = NULL;
@@ -102,9 +100,14 @@ static void use_set (struct pass *p)
         use[user].procs += c->run[i].procs;
         use[user].jobs++;
     }
-    priority_use_set (c->priority, use, users);
-    for (uint32_t i = 0; i < p->count; i++)
-        c->prio_static[p->order[i]] = priority_static (c->priority, &c->pj[p->order[i]]);
+    if (!priority_use_set (c->priority, use, users))
+        return;
+    for (uint32_t slot = 0; slot < c->slot_count; slot++) { /* in the order of memory */
+        const struct priority_job *pj = &c->pj[slot];
+        if (priority_use_moved (c->priority, pj->cred[CRED_USER]) &&
+            job_at (c, slot)->state == JOB_IDLE && !job_at (c, slot)->gone)
+            c->prio_static[slot] = priority_static (c->priority, pj);
+    }
 }
 
 /* Priorities of all slots, those of jobs that run among them, into planner.fresh: in the order of

@@ -31,10 +31,9 @@ struct promise {
 };
 
 /* What soft limits made of a promise: there was room from start on, but they did not allow it before
- * from; and never enough room between the last such `from` and start. */
+ * from. */
 struct detour {
     time_us start, from;
-    uint64_t most_below;
 };
 enum { DETOURS_MAX = 4 };
 
@@ -102,6 +101,8 @@ struct pass {
     bool closed; /* nothing starts any more: room is being made, or the next to run waits */
 };
 
+enum { AHEAD = 12 }; /* how far to fetch: neighbours in the order are not neighbours in memory */
+
 static inline const struct job_hot *row_at (const struct pass *p, uint32_t i)
 {
     return p->row ? &p->row[i] : &p->c->hot[p->order[i]];
@@ -143,6 +144,8 @@ uint64_t space_now (struct pass *p, uint32_t shape);
 void space_now_all (struct pass *p);
 /* Are there too few processors or tasks free even for a moment? Several reqs: false. */
 bool space_lacks (struct pass *p, const struct job_hot *row);
+/* Is it known already that space_start would find too little? Looks at no more than the row. */
+bool space_hopeless (const struct pass *p, const struct job_hot *row, duration_us at_least);
 /* Are there too few licences free at this moment? */
 bool space_unlicensed (const struct pass *p, uint32_t slot, const struct job_hot *row);
 
@@ -175,7 +178,11 @@ void memo_void (struct planner *pl);
 void memo_free (struct planner *pl);
 /* These nodes have changed since the last pass. */
 void memo_changed (struct planner *pl, const struct allocation *a, time_us until, bool freed);
+/* So have these licences. */
+void memo_licences (struct planner *pl, const struct licence *list, uint32_t count);
 void memo_open (struct pass *p);
+/* Nodes that are open or have changed, as bits: all that memo_reuse looks at before it wakes others. */
+const uint64_t *memo_awake (struct pass *p);
 /* Gives the job the reservation it had, if that is what it would get. */
 bool memo_reuse (struct pass *p, uint32_t slot);
 /* A start that the job surely can have, as it had it last time; TIME_US_MAX: none is known. */
@@ -314,8 +321,13 @@ struct planner {
     struct memo *memo, *memo_next;
     uint32_t memo_count, memo_cap, memo_next_count, memo_next_cap;
     bool memo_valid;
+    bool fences_moved; /* in this pass: some reservation belongs to one job from now on */
     struct changed_node *changed;
     uint32_t changed_count, changed_cap;
+    struct { /* reservations so far: taken over as they were, on partly other nodes, made anew */
+        uint64_t same, moved, made;
+    } kept;
+    uint64_t licences_changed; /* kinds, as bits */
     uint32_t *changed_at; /* by node and direction: where in changed, if it is there */
     uint32_t changed_at_cap;
     /* what is common to all that wait for room: see room_reason */

@@ -167,7 +167,8 @@ void pass_started (struct pass *p, uint32_t slot, enum plan_phase phase)
     struct plan *plan = p->plan;
     struct planner *pl = p->planner;
 
-    rsv_use (c, job, p->tl);
+    if (rsv_use (c, job, p->tl))
+        pl->fences_moved = true;
     partition_started (p, slot);
     job->pending = true;
     if (phase != PLAN_RESUMED)
@@ -270,6 +271,8 @@ static void bound_begin (struct pass *p, uint32_t i, struct inside *in,
     struct allocation own = *chosen;
     struct wanted w = wanted_job (job);
 
+    memo_changed (p->planner, chosen, end, false);
+    memo_licences (p->planner, w.licence, w.licence_count);
     timeline_run (in->tl, &w, chosen, end);
     if (p->tl && rsv->spec.kind == RSV_ADMIN) /* a firm one stands there for it until the commit */
         timeline_run (p->tl, &w, chosen, end);
@@ -599,6 +602,8 @@ static void bypass_store (struct cluster *c)
 
     for (uint32_t i = pl->order_count; i-- > 0;) {
         uint32_t slot = pl->order[i];
+        if (jumpers)
+            __builtin_prefetch (&c->pj[pl->order[i < AHEAD ? i : i - AHEAD]].bypass, 1);
         if (pl->mark[i] == MARK_FILLED)
             jumpers += job_at (c, slot)->state != JOB_IDLE;
         else if (jumpers && (pl->mark[i] == MARK_WAITS || pl->mark[i] == MARK_RESERVED ||
@@ -685,14 +690,17 @@ int plan_commit (struct cluster *c, const struct plan *plan, struct err *err)
         bypass_store (c);
     if (reservations_store (c, plan) || changed)
         c->version++;
-    if (pl->memo_next_count != plan->reservation_count || plan->reservation_count == 0) {
+    if (pl->memo_next_count != plan->reservation_count || plan->reservation_count == 0 ||
+        pl->fences_moved) {
         memo_void (pl);
         return 0;
     }
     memo_keep (pl);
-    for (uint32_t i = 0; i < plan->start_count; i++)
-        memo_changed (pl, &plan->start[i].allocation,
-                      job_at (c, pl->started[i])->limit_end, false);
+    for (uint32_t i = 0; i < plan->start_count; i++) {
+        const struct job *job = job_at (c, pl->started[i]);
+        memo_changed (pl, &plan->start[i].allocation, job->limit_end, false);
+        memo_licences (pl, job->spec.licence, job->spec.licence_count);
+    }
     if (refused)
         memo_void (pl);
     return 0;

@@ -20,7 +20,8 @@ struct priority {
     bool static_weighs; /* some subcomponent of CRED or RES has a weight */
     struct factor_table fs[CRED_KINDS];
     struct priority_use *use; /* by user */
-    uint32_t use_count, use_cap;
+    bool *moved;              /* by user: the last priority_use_set changed it */
+    uint32_t use_count, use_cap, moved_count;
 };
 
 /* Kind of credential of the five subcomponents of CRED and of FS, which share one order. */
@@ -94,6 +95,7 @@ void priority_destroy (struct priority *prio)
     for (int k = 0; k < CRED_KINDS; k++)
         free (prio->fs[k].factor);
     free (prio->use);
+    free (prio->moved);
     free (prio);
 }
 
@@ -145,21 +147,38 @@ bool priority_use_weighs (const struct policy *p)
            (p->sub_weight[PRIO_UPROC] != 0 || p->sub_weight[PRIO_UJOB] != 0);
 }
 
-void priority_use_set (struct priority *prio, const struct priority_use *use, uint32_t count)
+static struct priority_use use_of (const struct priority *prio, uint32_t user)
 {
+    return user < prio->use_count ? prio->use[user] : (struct priority_use){0};
+}
+
+bool priority_use_set (struct priority *prio, const struct priority_use *use, uint32_t count)
+{
+    bool any = false;
+
     if (count > prio->use_cap) {
-        prio->use = realloc (prio->use, 2 * (size_t)count * sizeof *use);
-        assert (prio->use);
-        prio->use_cap = 2 * count;
+        uint32_t cap = 2 * count;
+        prio->use = realloc (prio->use, cap * sizeof *use);
+        prio->moved = realloc (prio->moved, cap * sizeof *prio->moved);
+        assert (prio->use && prio->moved);
+        prio->use_cap = cap;
+    }
+    prio->moved_count = count > prio->use_count ? count : prio->use_count;
+    for (uint32_t user = 0; user < prio->moved_count; user++) {
+        struct priority_use was = use_of (prio, user);
+        struct priority_use is = user < count ? use[user] : (struct priority_use){0};
+        prio->moved[user] = was.procs != is.procs || was.jobs != is.jobs;
+        any = any || prio->moved[user];
     }
     if (count)
         memcpy (prio->use, use, count * sizeof *use);
     prio->use_count = count;
+    return any;
 }
 
-static struct priority_use use_of (const struct priority *prio, uint32_t user)
+bool priority_use_moved (const struct priority *prio, uint32_t user)
 {
-    return user < prio->use_count ? prio->use[user] : (struct priority_use){0};
+    return user < prio->moved_count && prio->moved[user];
 }
 
 static double res_factor (const struct priority *prio, const struct priority_job *job,

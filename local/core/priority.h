@@ -60,12 +60,14 @@ void priority_fairshare_set (struct priority *prio, enum cred_kind kind, const d
                              uint32_t count, double other_factor);
 
 /* What each user's running jobs are now, for UPROC and UJOB: by credential number; those beyond count
- * have none. Copied. Until told: 0. */
+ * have none. Copied. Until told: 0. True: some user's is another than before, which
+ * priority_use_moved then tells. */
 struct priority_use {
     int64_t procs;
     int64_t jobs;
 };
-void priority_use_set (struct priority *prio, const struct priority_use *use, uint32_t count);
+bool priority_use_set (struct priority *prio, const struct priority_use *use, uint32_t count);
+bool priority_use_moved (const struct priority *prio, uint32_t user);
 
 /* CRED and RES together; changes only with the policy, the job's request, the cluster's totals or, where
  * priority_use_weighs, what its user runs. */

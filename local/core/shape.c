@@ -47,7 +47,7 @@ static void shape_describe (struct cluster *c, struct shape *s)
     s->simple = s->everywhere && !s->special && s->needs.owner == 0 &&
                 s->req.tasks_per_node == 0 && s->dim_count == 1 && s->dim[0] == RES_PROCS &&
                 s->req.task.v[RES_PROCS] == 1 && !s->prefers;
-    s->fit_serial = 0;
+    s->fit_serial = s->now_serial = s->late_serial = s->barred_version = 0;
 }
 
 static uint32_t shape_hash (const struct req *req, const struct needs *needs)
@@ -74,6 +74,26 @@ static void shape_unlink (struct cluster *c, uint32_t at)
     *link = c->shape[at].next;
 }
 
+void shape_release (struct cluster *c, uint32_t shape)
+{
+    assert (c->shape[shape].refs > 0);
+    if (--c->shape[shape].refs == 0)
+        c->shape_unused++;
+}
+
+/* The twin has the nodes, which are the same for all who ask. */
+static void shape_empty (struct cluster *c, uint32_t at)
+{
+    struct shape *s = &c->shape[at];
+
+    if (s->twin == SLOT_NONE)
+        free (s->nodes.word);
+    else
+        shape_release (c, s->twin);
+    s->nodes = (struct bitset){0, NULL};
+    s->twin = SLOT_NONE;
+}
+
 /* A place for a new shape: one that nobody uses any more, or a new one. */
 static uint32_t shape_place (struct cluster *c)
 {
@@ -82,12 +102,14 @@ static uint32_t shape_place (struct cluster *c)
     if (c->shape_unused == 0 || c->shape_unused < c->shape_count / 2) {
         c->shape = grow (c->shape, &c->shape_cap, c->shape_count + 1, sizeof *c->shape);
         memset (&c->shape[c->shape_count], 0, sizeof *c->shape);
+        c->shape[c->shape_count].twin = SLOT_NONE;
         return c->shape_count++;
     }
     for (at = 0; c->shape[at].refs; at++)
         ;
     shape_unlink (c, at);
     c->shape_unused--;
+    shape_empty (c, at);
     return at;
 }
 
@@ -102,7 +124,9 @@ static uint32_t shape_find (struct cluster *c, const struct req *req, const stru
         while (at != SLOT_NONE && !shape_same (&c->shape[at], req, needs, access))
             at = c->shape[at].next;
         if (at == SLOT_NONE) {
+            uint32_t twin = access ? shape_find (c, req, needs, 0) : SLOT_NONE;
             at = shape_place (c);
+            c->shape[at].twin = twin;
             c->shape[at].req = *req;
             c->shape[at].needs = *needs;
             c->shape[at].access = access;
@@ -148,13 +172,6 @@ uint32_t shape_narrowed (struct cluster *c, uint32_t shape, uint64_t partitions,
     return shape_find (c, &req, &needs, c->shape[shape].access);
 }
 
-void shape_release (struct cluster *c, uint32_t shape)
-{
-    assert (c->shape[shape].refs > 0);
-    if (--c->shape[shape].refs == 0)
-        c->shape_unused++;
-}
-
 /* Tasks that the best of the candidate sets takes when idle. */
 static uint64_t group_most (struct cluster *c, const struct shape *s,
                             const struct node_group *group)
@@ -183,6 +200,12 @@ struct shape *shape_refresh (struct cluster *c, uint32_t shape)
         return s;
     s->fit_serial = c->node_serial;
     s->fit_max = 0;
+    if (s->twin != SLOT_NONE) {
+        const struct shape *twin = shape_refresh (c, s->twin);
+        s->fit_max = twin->fit_max;
+        s->nodes = twin->nodes;
+        return s;
+    }
     if (!s->everywhere) {
         uint32_t words = bitset_words (c->node_count);
         free (s->nodes.word);

@@ -203,6 +203,16 @@ static bool countable (const struct cluster *c)
            policy != NODEALLOC_CPULOAD && places_simply (c) && !narrows (c);
 }
 
+/* While promises may yet turn out to be those of the last pass, with most of it asleep. */
+static struct timeline *timeline_open (struct pass *p)
+{
+    const struct cluster *c = p->c;
+
+    if (!p->chain || p->retries || c->suspended_count || c->deadlines || !timeline_may_doze (c))
+        return timeline_make (p->c, p->scratch, p->now, false, (struct rsv_id){0});
+    return timeline_doze (p->c, p->scratch, p->now, memo_awake (p));
+}
+
 void space_open (struct pass *p)
 {
     p->late = p->policy->reservation_binding == BINDING_LATE;
@@ -216,9 +226,9 @@ void space_open (struct pass *p)
         p->room = ROOM_UNITS;
     if (p->room == ROOM_UNITS)
         units_open (p);
-    if (p->room == ROOM_TIMELINE)
-        p->tl = timeline_make (p->c, p->scratch, p->now, false, (struct rsv_id){0});
     memo_open (p);
+    if (p->room == ROOM_TIMELINE)
+        p->tl = timeline_open (p);
 }
 
 void space_close (struct pass *p)
@@ -310,8 +320,25 @@ bool space_unlicensed (const struct pass *p, uint32_t slot, const struct job_hot
 
     if (!(row->limited & LIMITED_LICENCE))
         return false;
+    if (row->licence != LICENCE_LOOK)
+        return p->c->licence_free[row->licence >> LICENCE_COUNT_BITS] <
+               (int32_t)(row->licence & ((1u << LICENCE_COUNT_BITS) - 1));
     job = job_at (p->c, slot);
     return licences_lack (p->c, job->spec.licence, job->spec.licence_count) != UINT32_MAX;
+}
+
+bool space_hopeless (const struct pass *p, const struct job_hot *row, duration_us at_least)
+{
+    duration_us least = length_least (p->c, row->limit);
+    const struct shape *s;
+
+    if (row->procs > p->c->up_free)
+        return true;
+    if (p->room != ROOM_TIMELINE || row->shape == SLOT_NONE)
+        return false;
+    s = &p->c->shape[row->shape];
+    return s->late_serial == p->planner->serial && s->late_count < row->tasks &&
+           (at_least > least ? at_least : least) >= s->late_duration;
 }
 
 bool space_lacks (struct pass *p, const struct job_hot *row)
@@ -395,6 +422,7 @@ bool space_start (struct pass *p, uint32_t slot, duration_us at_least, enum plan
             return false;
         limit = length_of (p, slot, &chosen);
         memo_changed (p->planner, &chosen, time_add (p->now, limit), false);
+        memo_licences (p->planner, w.licence, w.licence_count);
         timeline_run (p->tl, &w, &chosen, time_add (p->now, limit));
         chosen.item = heap_copy (chosen.item, chosen.count * sizeof *chosen.item);
     }
@@ -432,6 +460,7 @@ static bool room_earliest (struct pass *p, uint32_t slot, time_us from, time_us 
     const struct job *job = job_at (p->c, slot);
     struct wanted w = wanted_job (job);
     enum choice choice = p->late ? CHOICE_BUSY : CHOICE_POLICY;
+    struct place_trail before;
     uint64_t partitions;
     time_us until;
 
@@ -439,12 +468,15 @@ static bool room_earliest (struct pass *p, uint32_t slot, time_us from, time_us 
         return counted_earliest (p, slot, from, start);
     if (p->room == ROOM_UNITS)
         return units_reserve (p, p->c->hot[slot].tasks, limit_of (p, slot), from, start, chosen);
+    timeline_wake (p->tl);
     partitions = partition_closing (p, slot, p->level);
     until = memo_bound (p, slot); /* need not look further, if that is right */
+    before = *timeline_trail (p->tl);
     if (until != TIME_US_MAX && until >= from &&
         narrow_place (p->tl, p->arena, &w, partitions, limit_of (p, slot), from, until, choice,
                       start, chosen))
         return true;
+    *timeline_trail (p->tl) = before;
     return narrow_place (p->tl, p->arena, &w, partitions, limit_of (p, slot), from, TIME_US_MAX,
                          choice, start, chosen);
 }
@@ -474,6 +506,7 @@ bool space_reserve (struct pass *p, uint32_t slot)
         refresh_shapes (p, job_at (p->c, slot));
         if (memo_reuse (p, slot))
             return true;
+        timeline_trail_begin (p->tl);
     }
     for (;;) {
         if (!room_earliest (p, slot, from, &start, &chosen))
@@ -484,7 +517,7 @@ bool space_reserve (struct pass *p, uint32_t slot)
         if (from == TIME_US_MAX)
             return false;
         if (p->detours < DETOURS_MAX && p->room == ROOM_TIMELINE)
-            p->detour[p->detours] = (struct detour){start, from, timeline_trail (p->tl).most_below};
+            p->detour[p->detours] = (struct detour){start, from};
         p->detours += p->detours < DETOURS_MAX;
     }
     if (p->room == ROOM_TIMELINE && p->detours == 0)

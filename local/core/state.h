@@ -33,31 +33,33 @@ struct needs {
     int32_t speed_ppm;    /* nodes at least so fast: narrow.c */
 };
 
-/* A distinct kind of task; jobs that are alike share one. */
+/* A distinct kind of task; jobs that are alike share one. There may be thousands, and a pass asks for each of
+ * them what could start now: what that looks at comes first. */
 struct shape {
-    struct req req; /* tasks is 0; with what needs adds to task, features, exclusive */
-    struct needs needs;
-    uint32_t access; /* class of those who ask (access.h) */
-    uint32_t refs;  /* 0: may be taken for another */
-    uint32_t bucket;
-    uint32_t next; /* in the bucket */
-    uint32_t dim_count; /* columns that it needs, procs first */
-    uint8_t dim[RES_MAX];
-    uint8_t shift; /* procs is 1 << shift; UINT8_MAX: it is not */
-    int32_t procs; /* per task */
-    bool simple;          /* one processor and nothing else: any free processor will do */
-    bool everywhere;      /* every node that is up suits */
-    bool prefers;         /* PREF: it likes some nodes better */
-    bool special;         /* shape_fit_special has a say */
-    uint64_t fit_serial;  /* node_serial for which the next two hold */
-    uint64_t fit_max;     /* tasks that all nodes that are up take when idle */
     uint64_t now_serial;  /* pass and start for which now_count holds */
     uint64_t now_count;   /* tasks that could start now for a moment */
-    uint32_t had;         /* the same at the end of the last pass in which one waited */
+    uint32_t fit_serial;  /* node_serial for which fit_max and nodes hold */
+    struct bitset nodes;  /* up and suitable; word NULL: all that are up (everywhere); the twin's, if any */
+    uint32_t access;      /* class of those who ask (access.h) */
+    uint32_t had;         /* now_count at the end of the last pass in which one waited */
     uint64_t late_serial; /* pass for which the next two hold */
     duration_us late_duration; /* for so long or longer … */
     uint64_t late_count;       /* … at most so many */
-    struct bitset nodes;  /* up and suitable; word NULL: all that are up (everywhere) */
+    int32_t procs;        /* per task */
+    uint8_t shift;        /* procs is 1 << shift; UINT8_MAX: it is not */
+    bool simple;          /* one processor and nothing else: any free processor will do */
+    bool everywhere;      /* every node that is up suits */
+    bool special;         /* shape_fit_special has a say */
+    uint32_t dim_count;   /* columns that it needs, procs first */
+    struct needs needs;
+    bool prefers;         /* PREF: it likes some nodes better */
+    uint8_t dim[RES_MAX];
+    struct req req;       /* tasks is 0; with what needs adds to task, features, exclusive */
+    uint32_t twin;        /* the same for access 0; SLOT_NONE: this is it */
+    uint32_t refs;        /* 0: may be taken for another */
+    uint32_t bucket;
+    uint32_t next;        /* in the bucket */
+    uint64_t fit_max;     /* tasks that all nodes that are up take when idle */
     uint64_t barred_version; /* of the cluster, for which the next two hold: access_barred */
     uint64_t barred_tasks;
     struct rsv_id barred_rsv;
@@ -106,8 +108,11 @@ struct job_hot {
     uint8_t limited; /* LIMITED_… bits: which limits could concern it */
     uint8_t reason_code; /* as in job.reason, to see quickly that nothing changed */
     uint8_t over_soft; /* PRIORITY_SPVIOLATION is set */
-    uint64_t fits_serial; /* node_serial for which it would fit, were all idle; 0: not known */
+    uint32_t fits_serial; /* node_serial for which it would fit, were all idle; 0: not known */
+    uint32_t licence;     /* LIMITED_LICENCE: kind and count of the only one, or LICENCE_LOOK */
 };
+#define LICENCE_LOOK UINT32_MAX /* look at the job: several, or very many */
+enum { LICENCE_COUNT_BITS = 24 };
 enum {
     GATE_HOLD = 1,
     GATE_DEFER = 2,
@@ -160,7 +165,7 @@ struct node_group {
     uint64_t partitions; /* one of these; 0: no choice of partitions */
     uint32_t pdef;       /* the partition to try first; PARTITION_ANY: by number */
     uint32_t nodeset;    /* id, or NODESET_NONE */
-    uint64_t serial;     /* node_serial for which the rest holds */
+    uint32_t serial;     /* node_serial for which the rest holds */
     uint32_t count;
     struct node_group_set *set;
     uint32_t *first;  /* [node], with one more: where its sets begin in … */
@@ -240,7 +245,7 @@ struct cluster {
     uint32_t *node_jobs;
     struct bitset open; /* up, with a free processor */
     uint32_t *rank;     /* nodes in the order of a static node allocation policy; NULL: by number */
-    uint64_t node_serial; /* changes with configuration or state of any node */
+    uint32_t node_serial; /* changes with configuration or state of any node, and with licence_total */
     int64_t up_procs;
     int64_t up_free; /* free processors on nodes that are up, where not negative */
     uint32_t busy_not_up; /* nodes that are not up and not idle */

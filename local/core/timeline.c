@@ -6,7 +6,7 @@
 
 /* --- bounds ------------------------------------------------------------------------------- */
 
-static void bounds_reserve (struct timeline *tl, uint32_t need)
+void bounds_reserve (struct timeline *tl, uint32_t need)
 {
     uint32_t cap = tl->bound_cap ? tl->bound_cap : 64;
 
@@ -27,9 +27,12 @@ static void bounds_reserve (struct timeline *tl, uint32_t need)
     tl->bound_cap = cap;
 }
 
-static uint32_t bound_intern (struct timeline *tl, time_us t)
+uint32_t bound_intern (struct timeline *tl, time_us t)
 {
     uint32_t low = 0, high = tl->bound_count;
+
+    if (high && tl->bound[tl->sorted[high - 1]] <= t) /* ends come in ascending order */
+        low = tl->bound[tl->sorted[high - 1]] == t ? high - 1 : high;
 
     while (low < high) {
         uint32_t mid = low + (high - low) / 2;
@@ -83,8 +86,7 @@ bool lane_falls (const struct timeline *tl, const struct lane *lane)
     return false;
 }
 
-/* start counts from now at the earliest, so that what is taken and given back is the same. */
-static void occupant_change (struct timeline *tl, uint32_t node, const struct shape *s,
+void occupant_change (struct timeline *tl, uint32_t node, const struct shape *s,
                              uint32_t owner, uint32_t tasks, time_us start, time_us end, int sign)
 {
     struct occupant one = {.owner = owner,
@@ -158,226 +160,36 @@ static void lane_take (struct timeline *tl, uint32_t node, const struct shape *s
     lane_listed (tl, node);
 }
 
-static bool first_there (const struct timeline *tl, const struct allocation *a, uint32_t i)
+bool first_there (const struct timeline *tl, const struct allocation *a, uint32_t i)
 {
     return tl->c->job_column == 0 || a->item[i].req == 0 || !earlier_req_there (a, i);
 }
 
-static void lanes_take (struct timeline *tl, const uint32_t *shape, const struct allocation *a,
-                        time_us start, time_us end, int sign, bool running)
+void lanes_take (struct timeline *tl, const uint32_t *shape, const struct allocation *a,
+                 time_us start, time_us end, int sign, bool running, const uint64_t *only)
 {
-    for (uint32_t i = 0; i < a->count; i++)
-        lane_take (tl, a->item[i].node.v, &tl->c->shape[shape[a->item[i].req]],
-                   a->item[i].tasks, first_there (tl, a, i), start, end, sign, running);
+    for (uint32_t i = 0; i < a->count; i++) {
+        uint32_t node = a->item[i].node.v;
+        if (of_these (only, node))
+            lane_take (tl, node, &tl->c->shape[shape[a->item[i].req]], a->item[i].tasks,
+                       first_there (tl, a, i), start, end, sign, running);
+    }
 }
 
 void timeline_take (struct timeline *tl, const struct wanted *w, const struct allocation *a,
                     time_us start, time_us end, int sign)
 {
-    lanes_take (tl, w->shape, a, start, end, sign, false);
+    taken_note (tl, w, a, start, end, sign, false);
+    lanes_take (tl, w->shape, a, start, end, sign, false, tl->awake);
     licences_take (tl, w->licence, w->licence_count, start, end, sign);
 }
 
 void timeline_run (struct timeline *tl, const struct wanted *w, const struct allocation *a,
                    time_us end)
 {
-    lanes_take (tl, w->shape, a, tl->now, end, 1, true);
+    taken_note (tl, w, a, tl->now, end, 1, true);
+    lanes_take (tl, w->shape, a, tl->now, end, 1, true, tl->awake);
     licences_take (tl, w->licence, w->licence_count, tl->now, end, 1);
-}
-
-/* --- making ------------------------------------------------------------------------------- */
-
-/* What one placement of a running job gives back at its end. */
-static void lane_release (struct timeline *tl, uint32_t node, const struct shape *s,
-                          uint32_t tasks, bool first, time_us end, uint32_t bound)
-{
-    struct lane *lane = &tl->lane[node];
-    struct step *last;
-
-    if (lane->count == 0)
-        return;
-    last = step_at (tl, lane, lane->count - 1);
-    if (last->t != end) {
-        struct step *next = step_at (tl, lane, lane->count);
-        memcpy (next, last, tl->stride);
-        next->t = end;
-        next->bound = bound;
-        lane->count++;
-        last = next;
-    }
-    if (s->req.exclusive) {
-        memcpy (last->free, row (tl->c, tl->c->cap, node), tl->dims * sizeof *last->free);
-        return;
-    }
-    for (uint32_t d = 0; d < s->dim_count; d++)
-        last->free[s->dim[d]] += (int32_t)tasks * s->req.task.v[s->dim[d]];
-    if (tl->c->job_column && first)
-        last->free[tl->c->job_column]++;
-}
-
-/* Room for the steps of each lane: now, an end per placement, and some for reservations. */
-static void lanes_lay_out (struct timeline *tl)
-{
-    struct cluster *c = tl->c;
-    size_t total = 0;
-    unsigned char *at;
-
-    for (uint32_t n = 0; n < c->node_count; n++) {
-        tl->lane[n].cap = c->node_jobs[n] + 1 + (c->node_jobs[n] ? 1 : 2);
-        total += tl->lane[n].cap;
-    }
-    at = arena_alloc (tl->arena, total * tl->stride);
-    for (uint32_t n = 0; n < c->node_count; n++) {
-        struct lane *lane = &tl->lane[n];
-        struct step *first = (struct step *)(void *)at;
-        lane->step = at;
-        at += (size_t)lane->cap * tl->stride;
-        lane->falls = false;
-        lane->count = c->node_state[n] == NODE_UP;
-        first->t = tl->now;
-        first->bound = 0;
-        memcpy (first->free, row (c, c->free, n), tl->dims * sizeof *first->free);
-    }
-}
-
-/* One running job's nodes come free at `end`; ends are given in ascending order. */
-static void running_one (struct timeline *tl, const struct running *r, time_us end)
-{
-    struct cluster *c = tl->c;
-    const struct job *job = job_at (c, r->slot);
-    uint32_t bound = tl->bound_count - 1;
-
-    if (tl->bound[bound] != end) {
-        bound = tl->bound_count++;
-        tl->bound[bound] = end;
-        tl->sorted[bound] = bound;
-    }
-    for (uint32_t k = 0; k < job->allocation.count; k++) {
-        const struct placement *p = &job->allocation.item[k];
-        const struct shape *s = &c->shape[job->shape[p->req]];
-        lane_release (tl, p->node.v, s, p->tasks, first_there (tl, &job->allocation, k), end,
-                      bound);
-        if (tl->who)
-            occupant_change (tl, p->node.v, s, job->spec.cred[CRED_USER] + 1, p->tasks, tl->now,
-                             end, 1);
-    }
-}
-
-/* Those past their limits all count as ending at the same moment, which lies among the others'. */
-static void running_enter (struct timeline *tl)
-{
-    const struct cluster *c = tl->c;
-    time_us late = effective_end (c, tl->now, tl->now);
-    uint32_t over = 0, i;
-
-    while (over < c->run_count && c->run[over].end <= tl->now)
-        over++;
-    for (i = over; i < c->run_count && c->run[i].end <= late; i++)
-        running_one (tl, &c->run[i], c->run[i].end);
-    for (uint32_t k = 0; k < over; k++)
-        running_one (tl, &c->run[k], late);
-    for (; i < c->run_count; i++)
-        running_one (tl, &c->run[i], c->run[i].end);
-}
-
-/* The job that names it takes its place when it starts (job_started). */
-static void rsv_enter (struct timeline *tl, const struct rsv *rsv)
-{
-    struct cluster *c = tl->c;
-    uint32_t shape[REQS_MAX], access = access_of (c, rsv->spec.who);
-    struct wanted w = {rsv->spec.req_count, rsv->spec.req, shape, rsv->spec.licence_count,
-                       rsv->spec.licence};
-
-    for (uint32_t r = 0; r < rsv->spec.req_count; r++)
-        shape[r] = shape_intern (c, &rsv->spec.req[r], access,
-                                 rsv->spec.who ? rsv->spec.who->cred : NULL);
-    timeline_take (tl, &w, &rsv->allocation, rsv->spec.start, rsv->spec.end, 1);
-    for (uint32_t r = 0; r < rsv->spec.req_count; r++)
-        shape_release (c, shape[r]);
-}
-
-static void queue_enter (struct timeline *tl)
-{
-    struct cluster *c = tl->c;
-
-    for (uint32_t i = 0; i < c->idle_count; i++) {
-        const struct job *job = job_at (c, c->idle[i]);
-        struct allocation chosen = job->reserved;
-        struct wanted w = wanted_job (job);
-        time_us end;
-        if (job->reserved_start == TIME_US_NONE)
-            continue;
-        for (uint32_t r = 0; r < job->spec.req_count; r++)
-            (void)shape_refresh (c, job->shape[r]); /* nodes may have changed since the last pass */
-        end = time_add (job->reserved_start, length_on (c, job, &job->reserved));
-        if (chosen.count == 0 && /* bound late: nodes that would do, for the answer's sake */
-            !timeline_choose (tl, tl->arena, &w, job->reserved_start, job->spec.walltime_limit,
-                              CHOICE_BUSY, &chosen))
-            continue;
-        timeline_take (tl, &w, &chosen, job->reserved_start, end, 1);
-    }
-}
-
-struct timeline *timeline_make (struct cluster *c, struct arena *arena, time_us now, bool queue,
-                                struct rsv_id inside)
-{
-    struct timeline *tl = arena_new (arena, struct timeline);
-
-    tl->c = c;
-    tl->arena = arena;
-    tl->now = now;
-    tl->dims = c->dims;
-    tl->stride = (uint32_t)((sizeof (struct step) + c->dims * sizeof (int32_t) + 7) / 8 * 8);
-    tl->node_count = c->node_count;
-    tl->lane = arena_alloc (arena, (c->node_count ? c->node_count : 1) * sizeof *tl->lane);
-    tl->falling = arena_alloc (arena, (c->node_count + 1) * sizeof *tl->falling);
-    tl->listed = arena_zalloc (arena, c->node_count + 1);
-    tl->seen = arena_array (arena, c->node_count + 1, sizeof *tl->seen);
-    tl->reach = arena_array (arena, bitset_words (c->node_count) + 1, sizeof *tl->reach);
-    tl->falls = arena_array (arena, bitset_words (c->node_count) + 1, sizeof *tl->falls);
-    tl->reach_at = TIME_US_NONE;
-    tl->sums = arena_new (arena, struct sums);
-    bounds_reserve (tl, c->run_count + 64);
-    tl->bound[0] = now;
-    tl->sorted[0] = 0;
-    tl->bound_count = 1;
-    lanes_lay_out (tl);
-    if (c->sharing)
-        occupants_open (tl);
-    licences_open (tl);
-    running_enter (tl);
-    loads_enter (tl);
-    down_enter (tl);
-    if (c->access && c->access->count)
-        views_make (tl);
-    for (uint32_t i = 0; i < c->rsv_count; i++) {
-        if (c->rsv[i]->spec.kind != RSV_ADMIN && c->rsv[i]->spec.end > now &&
-            !(inside.v && c->rsv[i]->spec.id.v == inside.v))
-            rsv_enter (tl, c->rsv[i]);
-    }
-    if (queue)
-        queue_enter (tl);
-    return tl;
-}
-
-bool timeline_forward (struct timeline *tl, time_us now)
-{
-    const struct cluster *c = tl->c;
-
-    if (now == tl->now)
-        return true;
-    if (now < tl->now || c->measured || c->awaited || (c->run_count && c->run[0].end <= now) ||
-        timeline_next_bound (tl, tl->bound_count, tl->now, 1) <= now)
-        return false; /* loads, jobs past their limits and nodes that are down last from now on */
-    tl->now = tl->bound[0] = now;
-    tl->reach_at = TIME_US_NONE;
-    for (uint32_t n = 0; n < tl->node_count; n++)
-        lane_forward (tl, &tl->lane[n]);
-    if (tl->licence_count)
-        tl->licence[0].t = now;
-    if (tl->views)
-        views_forward (tl);
-    return true;
 }
 
 void timeline_restrict (struct timeline *tl, const struct allocation *a)
@@ -416,36 +228,51 @@ uint32_t lane_fit (const struct timeline *tl, const struct shape *s, uint32_t no
     return fit;
 }
 
-uint32_t timeline_most (struct timeline *tl, const struct shape *s, uint32_t node, time_us before)
+uint32_t next_of (const struct timeline *tl, const struct shape *s, const uint64_t *one,
+                  const uint64_t *other, uint32_t n)
 {
-    const struct lane *lane = &tl->lane[node];
-    uint32_t most = 0;
+    const uint64_t *only = tl->only ? tl->only->word : NULL;
+    const uint64_t *suits = s->everywhere ? NULL : s->nodes.word;
 
-    timeline_view (tl, s->access);
-    for (uint32_t i = 0; i < lane->count && step_at (tl, lane, i)->t < before; i++) {
-        uint32_t fit = step_fit (tl, s, node, step_at (tl, lane, i));
-        most = fit > most ? fit : most;
+    for (uint32_t w = n >> 6; w < bitset_words (tl->node_count); w++) {
+        uint64_t word = (one ? one[w] : UINT64_MAX) & (other ? other[w] : UINT64_MAX) &
+                        (only ? only[w] : UINT64_MAX) & (suits ? suits[w] : UINT64_MAX);
+        for (word &= w == n >> 6 ? UINT64_MAX << (n & 63) : UINT64_MAX; word; word &= word - 1) {
+            uint32_t node = w * 64 + (uint32_t)__builtin_ctzll (word);
+            if (node >= tl->node_count)
+                break;
+            if (node_plannable (tl->c, node))
+                return node;
+        }
     }
-    return most;
+    return tl->node_count;
 }
 
 /* At the present moment only open nodes come into question. */
 uint32_t next_node (const struct timeline *tl, const struct shape *s, time_us start, uint32_t n)
 {
-    if (start <= tl->now) {
-        n = n < tl->node_count ? bitset_next (&tl->c->open, n) : n;
-        while (n < tl->node_count && !node_allowed (tl, s, n))
-            n = bitset_next (&tl->c->open, n + 1);
-    } else if (start == tl->reach_at) {
-        struct bitset reach = {tl->node_count, tl->reach};
-        n = n < tl->node_count ? bitset_next (&reach, n) : n;
-        while (n < tl->node_count && !node_allowed (tl, s, n))
-            n = bitset_next (&reach, n + 1);
-    } else {
-        while (n < tl->node_count && !node_allowed (tl, s, n))
-            n++;
+    return next_of (tl, s, start <= tl->now        ? tl->c->open.word
+                           : start == tl->reach_at ? tl->reach
+                                                   : NULL,
+                    NULL, n);
+}
+
+const uint32_t *open_nodes (struct timeline *tl, uint32_t *count)
+{
+    const struct cluster *c = tl->c;
+
+    if (tl->open == NULL || c->run_count > tl->open_run + tl->open_count / 64) {
+        if (tl->open == NULL)
+            tl->open = arena_alloc (tl->arena, (tl->node_count + 1) * sizeof *tl->open);
+        tl->open_run = c->run_count;
+        tl->open_count = 0;
+        for (uint32_t w = 0; w < bitset_words (tl->node_count); w++) {
+            for (uint64_t bits = c->open.word[w]; bits; bits &= bits - 1)
+                tl->open[tl->open_count++] = w * 64 + (uint32_t)__builtin_ctzll (bits);
+        }
     }
-    return n < tl->node_count ? n : tl->node_count;
+    *count = tl->open_count;
+    return tl->open;
 }
 
 uint64_t timeline_count (struct timeline *tl, const struct shape *s, time_us start,
@@ -454,9 +281,17 @@ uint64_t timeline_count (struct timeline *tl, const struct shape *s, time_us sta
     time_us end = time_add (start, duration);
     uint64_t sum = 0;
 
+    assert (tl->awake == NULL || start <= tl->now);
     timeline_view (tl, s->access);
     if (s->needs.group)
         return group_count (tl, s, start, end, enough);
+    if (start <= tl->now) {
+        uint32_t count;
+        const uint32_t *open = open_nodes (tl, &count);
+        for (uint32_t i = 0; i < count && sum < enough; i++)
+            sum += node_allowed (tl, s, open[i]) ? lane_fit (tl, s, open[i], start, end) : 0;
+        return sum;
+    }
     for (uint32_t n = next_node (tl, s, start, 0); n < tl->node_count;
          n = next_node (tl, s, start, n + 1)) {
         sum += lane_fit (tl, s, n, start, end);
@@ -498,13 +333,38 @@ static void change_add (struct timeline *tl, uint32_t bound, bool down, uint32_t
         tl->up[bound] += change;
 }
 
-static uint32_t least_of (const uint32_t *fit, uint32_t first, uint32_t last)
+/* Of a lane: from t on so many tasks fit, until the next. */
+struct fits {
+    time_us t;
+    uint32_t bound;
+    uint32_t fit;
+};
+
+static uint32_t least_of (const struct fits *run, uint32_t first, uint32_t last)
 {
-    uint32_t least = fit[first];
+    uint32_t least = run[first].fit;
 
     while (++first <= last)
-        least = fit[first] < least ? fit[first] : least;
+        least = run[first].fit < least ? run[first].fit : least;
     return least;
+}
+
+/* Steps of the lane from `from` on, those that begin before `beyond`, into run; steps on which as many fit as
+ * on the one before are left out. */
+static uint32_t lane_fits (const struct timeline *tl, const struct shape *s, uint32_t node,
+                           time_us from, time_us beyond, struct fits *run)
+{
+    const struct lane *lane = &tl->lane[node];
+    uint32_t i = step_find (tl, lane, from), n = 0;
+    const struct step *step = step_at (tl, lane, i);
+
+    do {
+        uint32_t fit = step_fit (tl, s, node, step);
+        if (n == 0 || run[n - 1].fit != fit)
+            run[n++] = (struct fits){step->t, step->bound, fit};
+        step = step_at (tl, lane, ++i);
+    } while (i < lane->count && step->t <= beyond);
+    return n;
 }
 
 /* Any lane: the least over a window of steps that slides from `from` on. Changes go to up[bound]
@@ -513,22 +373,19 @@ static uint32_t least_of (const uint32_t *fit, uint32_t first, uint32_t last)
 uint32_t lane_slides (struct timeline *tl, const struct shape *s, uint32_t node, time_us from,
                       time_us until, duration_us duration)
 {
-    const struct lane *lane = &tl->lane[node];
-    uint32_t first = step_find (tl, lane, from), last = first, at_from, least;
-    time_us to = time_add (from, duration), beyond = time_add (until, duration);
-    uint32_t count = beyond == TIME_US_MAX ? lane->count : step_find (tl, lane, beyond) + 1;
-    uint32_t local[STEPS_LOCAL];
-    uint32_t *fit = count <= STEPS_LOCAL ? local : arena_alloc (tl->arena, count * sizeof *fit);
+    struct fits local[STEPS_LOCAL], *run = local;
+    time_us to = time_add (from, duration);
+    uint32_t count, first = 0, last = 0, at_from, least;
 
-    for (uint32_t i = first; i < count; i++)
-        fit[i] = step_fit (tl, s, node, step_at (tl, lane, i));
-    while (last + 1 < count && step_at (tl, lane, last + 1)->t < to)
+    if (tl->lane[node].count > STEPS_LOCAL)
+        run = arena_alloc (tl->arena, tl->lane[node].count * sizeof *run);
+    count = lane_fits (tl, s, node, from, time_add (until, duration), run);
+    while (last + 1 < count && run[last + 1].t < to)
         last++;
-    at_from = least = least_of (fit, first, last);
+    at_from = least = least_of (run, first, last);
     while (first + 1 < count) {
-        time_us leaves = step_at (tl, lane, first + 1)->t;
-        time_us reaches = last + 1 < count ? step_at (tl, lane, last + 1)->t - duration + 1
-                                           : TIME_US_MAX;
+        time_us leaves = run[first + 1].t;
+        time_us reaches = last + 1 < count ? run[last + 1].t - duration + 1 : TIME_US_MAX;
         bool leave = leaves <= reaches;
         uint32_t next;
         if (leaves > until && reaches > until)
@@ -540,16 +397,16 @@ uint32_t lane_slides (struct timeline *tl, const struct shape *s, uint32_t node,
         if (last < first)
             last = first;
         if (leave) /* rises only if what was left was the least */
-            next = fit[first - 1] > least && !(reaches <= leaves) ? least
-                                                                  : least_of (fit, first, last);
+            next = run[first - 1].fit > least && !(reaches <= leaves) ? least
+                                                                      : least_of (run, first, last);
         else
-            next = fit[last] < least ? fit[last] : least;
+            next = run[last].fit < least ? run[last].fit : least;
         if (next == least)
             continue;
         if (leave)
-            change_add (tl, step_at (tl, lane, first)->bound, false, node, (int64_t)next - least);
+            change_add (tl, run[first].bound, false, node, (int64_t)next - least);
         else
-            change_add (tl, step_at (tl, lane, last)->bound, true, node, (int64_t)next - least);
+            change_add (tl, run[last].bound, true, node, (int64_t)next - least);
         least = next;
     }
     return at_from;
@@ -658,11 +515,10 @@ static bool sweep (struct timeline *tl, const struct shape *s, uint64_t tasks,
     int64_t sum = sweep_begin (tl, s, until, duration);
     struct walk w = {0};
     uint32_t i = 0;
-    time_us at = tl->now, next = tl->now;
+    time_us at = tl->now, next = tl->now, since = tl->now;
     int64_t change = 0;
     bool more = true, found = from <= tl->now && sum >= 0 && (uint64_t)sum >= tasks;
 
-    tl->most_below = 0;
     if (!found)
         more = walk_next (tl, &w, tl->now, duration, &next, &change);
     while (!found && (more || i < c->run_count)) {
@@ -674,10 +530,11 @@ static bool sweep (struct timeline *tl, const struct shape *s, uint64_t tasks,
             found = true;
             break;
         }
-        if (at > from && sum > 0 && (uint64_t)sum > tl->most_below)
-            tl->most_below = (uint64_t)sum;
+        if (at > from && sum > 0)
+            trail_below (tl, tasks, since, (uint64_t)sum);
         if (at > until)
             break;
+        since = at;
         tl->question++;
         for (; i < c->run_count && c->run[i].end == at; i++)
             sum += sweep_end (tl, s, job_at (c, c->run[i].slot), at, tl->question);
@@ -708,13 +565,14 @@ bool timeline_earliest (struct timeline *tl, const struct shape *s, uint64_t tas
     time_us begin = at;
     bool found;
 
+    assert (tl->awake == NULL && "asked of later moments");
     timeline_view (tl, s->access);
     if (s->needs.group)
         return group_earliest (tl, s, tasks, duration, at, until, out);
     if (tl->c->run_count == 0 || tl->c->run[0].end > tl->now)
         return sweep (tl, s, tasks, duration, at, until, out);
     tl->reach_at = TIME_US_NONE;
-    tl->most_below = UINT64_MAX; /* not known */
+    trail_below (tl, tasks, tl->now, UINT64_MAX);
     sum = changes_fill (tl, s, duration, at, until);
     found = (uint64_t)sum >= tasks;
     while (!found && walk_next (tl, &w, begin, duration, &at, &change) && at <= until) {
@@ -737,6 +595,7 @@ void timeline_starts (struct timeline *tl, const struct shape *s, uint64_t tasks
     int64_t sum;
     bool more = true;
 
+    assert (tl->awake == NULL && "asked of later moments");
     timeline_view (tl, s->access);
     if (s->needs.group) {
         group_starts (tl, s, tasks, duration, at, until, fn, self);
@@ -856,6 +715,7 @@ uint32_t timeline_lacks (struct timeline *tl, const struct wanted *w, const stru
     uint32_t i, lacks = UINT32_MAX;
     time_us from = start > tl->now ? start : tl->now;
 
+    assert (tl->awake == NULL && "asked of later moments");
     if (a->count)
         timeline_view (tl, tl->c->shape[w->shape[a->item[0].req]].access);
     if (!timeline_licensed (tl, w, from, end))
@@ -866,11 +726,11 @@ uint32_t timeline_lacks (struct timeline *tl, const struct wanted *w, const stru
         if (lane_fit (tl, s, a->item[i].node.v, from, end) < a->item[i].tasks)
             lacks = i;
         else
-            lanes_take (tl, w->shape, &one, start, end, 1, false);
+            lanes_take (tl, w->shape, &one, start, end, 1, false, NULL);
     }
     for (uint32_t k = 0; k < (lacks == UINT32_MAX ? a->count : lacks); k++) {
         struct allocation one = {1, &a->item[k]};
-        lanes_take (tl, w->shape, &one, start, end, -1, false);
+        lanes_take (tl, w->shape, &one, start, end, -1, false, NULL);
     }
     return lacks;
 }

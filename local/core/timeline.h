@@ -39,6 +39,16 @@ struct timeline *timeline_make (struct cluster *c, struct arena *arena, time_us 
  * changes by itself until then; nothing is changed. */
 bool timeline_forward (struct timeline *tl, time_us now);
 
+/* A timeline of which only the nodes whose bits are set are there at first: all that are open, at least.
+ * Until timeline_wake it may be asked only of the present moment (count, choose, windows, free), and of
+ * nodes that are awake; what is taken counts on all. `awake` is kept, as are shapes and allocations that
+ * are taken. May this cluster have one? Not where nodes are shared by who is there, or measured. */
+bool timeline_may_doze (const struct cluster *c);
+struct timeline *timeline_doze (struct cluster *c, struct arena *arena, time_us now,
+                                const uint64_t *awake);
+/* Nothing is asleep any more. */
+void timeline_wake (struct timeline *tl);
+
 /* From now on it is seen through the eyes of this class (access.h). Questions about a shape do this by
  * themselves; windows and lanes are those of the class that was shown last. */
 void timeline_view (struct timeline *tl, uint32_t access);
@@ -66,23 +76,35 @@ uint32_t timeline_lacks (struct timeline *tl, const struct wanted *w, const stru
 uint64_t timeline_count (struct timeline *tl, const struct shape *s, time_us start,
                          duration_us duration, uint64_t enough);
 
-/* The most tasks of the shape that the node has room for at any moment before `before`. */
-uint32_t timeline_most (struct timeline *tl, const struct shape *s, uint32_t node,
-                        time_us before);
+/* The most tasks of the shape that the node has room for over any [t, t + duration) with t < before. */
+uint32_t timeline_most (struct timeline *tl, const struct shape *s, uint32_t node, time_us before,
+                        duration_us duration);
 
 /* Earliest moment in [from, until] from which on `tasks` of the shape fit; false: never. */
 bool timeline_earliest (struct timeline *tl, const struct shape *s, uint64_t tasks,
                         duration_us duration, time_us from, time_us until, time_us *out);
 
-/* What the last timeline_place found out beside its answer: the most tasks that fitted at any earlier
- * moment, and the key and number of the least wanted node it took. */
-struct place_trail {
-    uint64_t most_below;
-    int64_t worst_key;
-    uint32_t worst_node;
+/* From `from` until the next of these, no more tasks than so many would have fitted. */
+struct below {
+    time_us from;
+    uint64_t most; /* UINT64_MAX: not known */
 };
-struct place_trail timeline_trail (const struct timeline *tl);
-/* Would the node be wanted before the least wanted one of the trail, for [start, start + duration)? */
+
+/* What timeline_place found out beside its answer: how many tasks fitted earlier (moments at which licences
+ * were missing, and those before its `from`, aside), and the least wanted node that it took. */
+enum { BELOW_MAX = 12 };
+struct place_trail {
+    struct below below[BELOW_MAX]; /* ascending in both; the first is from the beginning of time */
+    uint32_t below_count;
+    uint32_t worst_node;
+    int64_t worst_key;
+    enum affinity worst_affinity;
+};
+/* Forgets what fitted earlier: several timeline_place after it, each later than the last, add to it. */
+void timeline_trail_begin (struct timeline *tl);
+struct place_trail *timeline_trail (struct timeline *tl);
+/* Would the node be wanted before the least wanted one of the trail, for [start, start + duration)? May
+ * say yes for all that it knows. */
 bool timeline_preferred (struct timeline *tl, const struct shape *s, uint32_t node, time_us start,
                          duration_us duration, const struct place_trail *trail);
 
@@ -98,6 +120,13 @@ enum choice {
 bool timeline_choose (struct timeline *tl, struct arena *arena, const struct wanted *w,
                       time_us start, duration_us duration, enum choice choice,
                       struct allocation *out);
+
+/* The same for one req, when all that may have changed since the trail was made are `few` nodes, and these
+ * have those that it took then: false: others may be wanted as well, or it is not known. The timeline's
+ * trail is to be the old one; it has the new one's least wanted node then. */
+bool timeline_choose_again (struct timeline *tl, struct arena *arena, const struct wanted *w,
+                            time_us start, duration_us duration, const struct bitset *few,
+                            struct allocation *out);
 
 /* The earliest moment at which all reqs fit together, and nodes. */
 bool timeline_place (struct timeline *tl, struct arena *arena, const struct wanted *w,

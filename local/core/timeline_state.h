@@ -89,22 +89,31 @@ struct timeline {
     uint32_t falling_count;
     uint8_t *listed;   /* in falling */
     uint64_t *falls;   /* the same as bits */
+    uint32_t *open;    /* nodes that were open when run_count was open_run; NULL: not yet asked */
+    uint32_t open_count, open_run;
     uint32_t *seen;    /* per node: the bound last counted, in this question */
     uint32_t question;
     uint64_t *reach;   /* nodes that could have room at reach_at */
     time_us reach_at;  /* TIME_US_NONE: of no use */
     struct candidate *candidate; /* room for one per node, once needed */
-    uint64_t most_below; /* of the last sweep: the most that fitted before what was found */
     struct moves *moves;        /* while changes are wanted node by node: see group.c */
     struct sums *sums;          /* group.c */
     const struct bitset *only;  /* while a candidate set is tried: no other nodes */
     struct occupants *who;      /* NULL: it does not matter */
     struct licence_step *licence; /* at least one where there are kinds */
     uint32_t licence_count, licence_cap;
-    int64_t worst_key;   /* of the last choice: the last node taken, … */
-    uint32_t worst_node; /* … which others would have to beat */
+    struct place_trail trail;
     struct views *views; /* NULL: no reservation has an ACL */
+    const uint64_t *awake; /* nodes whose lanes are made, as bits; NULL: all. See timeline_make.c */
+    struct taken *taken;   /* while some are not */
+    uint32_t taken_count, taken_cap;
 };
+
+/* Is it one of these? NULL: all are. */
+static inline bool of_these (const uint64_t *these, uint32_t node)
+{
+    return these == NULL || (these[node >> 6] >> (node & 63) & 1);
+}
 
 static inline struct step *step_at (const struct timeline *tl, const struct lane *lane, uint32_t i)
 {
@@ -143,13 +152,32 @@ uint32_t step_split (struct timeline *tl, struct lane *lane, time_us t);
 void lane_subtract (struct timeline *tl, struct lane *lane, uint32_t node, const struct shape *s,
                     uint32_t tasks, bool first, time_us start, time_us end, int sign);
 bool lane_falls (const struct timeline *tl, const struct lane *lane);
+/* Makes sure that there is such a bound; returns its number. */
+uint32_t bound_intern (struct timeline *tl, time_us t);
+void bounds_reserve (struct timeline *tl, uint32_t need);
+/* Is this the first req of the allocation on its node? (Only where jobs are counted per node.) */
+bool first_there (const struct timeline *tl, const struct allocation *a, uint32_t i);
+/* start counts from now at the earliest, so that what is taken and given back is the same. */
+void occupant_change (struct timeline *tl, uint32_t node, const struct shape *s, uint32_t owner,
+                      uint32_t tasks, time_us start, time_us end, int sign);
+/* Takes (gives back) on nodes of the allocation that are of these; NULL: on all. */
+void lanes_take (struct timeline *tl, const uint32_t *shape, const struct allocation *a,
+                 time_us start, time_us end, int sign, bool running, const uint64_t *only);
 /* The lane of the node is in the list and the bits of those that fall, or not, as its flag says. */
 void lane_listed (struct timeline *tl, uint32_t node);
+
+/* --- timeline_make.c ------------------------------------------------------------------------ */
+
+/* For nodes that are asleep. */
+void taken_note (struct timeline *tl, const struct wanted *w, const struct allocation *a,
+                 time_us start, time_us end, int sign, bool running);
 
 /* --- view.c ------------------------------------------------------------------------------- */
 
 void views_make (struct timeline *tl);
 void views_forward (struct timeline *tl); /* timeline_forward */
+/* For nodes that have just woken up. */
+void views_enter (struct timeline *tl, const uint64_t *only);
 /* As lane_take, on a node with fences. */
 void view_take (struct timeline *tl, uint32_t place, const struct shape *s, uint32_t tasks,
                 bool first, time_us start, time_us end, int sign, bool running);
@@ -192,6 +220,16 @@ void licences_open (struct timeline *tl);
 void licences_take (struct timeline *tl, const struct licence *list, uint32_t count, time_us start,
                     time_us end, int sign);
 
+/* --- trail.c ------------------------------------------------------------------------------- */
+
+/* From t on so many of the tasks that are wanted fit. */
+void trail_below (struct timeline *tl, uint64_t tasks, time_us t, uint64_t sum);
+/* Are nodes for the shape taken one by one, each by what it is itself? */
+bool orders_simply (const struct cluster *c, const struct shape *s);
+/* Then: would a node like this come after the least wanted one of the trail? */
+bool trail_worse (const struct timeline *tl, const struct place_trail *trail,
+                  enum affinity affinity, int64_t key, uint32_t node);
+
 /* --- choose.c, pick.c ---------------------------------------------------------------------- */
 
 struct pick {
@@ -212,6 +250,9 @@ static inline void pick_node (struct pick *pick, uint32_t node, uint32_t fit)
     pick->left -= tasks;
 }
 
+/* When the node stops being able to run so many tasks. */
+time_us free_until (const struct timeline *tl, const struct shape *s, uint32_t node, time_us end,
+                    uint32_t fit);
 bool pick_contiguous (struct timeline *tl, const struct shape *s, time_us start, time_us end,
                       struct pick *pick);
 void pick_balanced (struct timeline *tl, const struct shape *s, time_us start, time_us end,
@@ -255,6 +296,11 @@ uint32_t lane_slides (struct timeline *tl, const struct shape *s, uint32_t node,
 /* Tasks that fit on one node through [start, end). */
 uint32_t lane_fit (const struct timeline *tl, const struct shape *s, uint32_t node, time_us start,
                    time_us end);
+/* All nodes that may have room at the present moment, by number; some may have none by now. */
+const uint32_t *open_nodes (struct timeline *tl, uint32_t *count);
+/* The next node of these, as bits (NULL: all), that may be taken at all; node_count: none. */
+uint32_t next_of (const struct timeline *tl, const struct shape *s, const uint64_t *one,
+                  const uint64_t *other, uint32_t n);
 /* The first node from n on that could take a task of the shape at `start`; node_count: none. */
 uint32_t next_node (const struct timeline *tl, const struct shape *s, time_us start, uint32_t n);
 

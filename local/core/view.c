@@ -121,6 +121,8 @@ static void show (struct timeline *tl, uint32_t place)
     struct views *views = tl->views;
     struct view_node *v = &views->node[place];
 
+    if (!of_these (tl->awake, v->node))
+        return;
     if (opens (tl, v->node, views->class)) {
         tl->lane[v->node] = lane_for (tl, v, views->class);
     } else {
@@ -238,8 +240,8 @@ void view_take (struct timeline *tl, uint32_t place, const struct shape *s, uint
     show (tl, place);
 }
 
-/* What running jobs already use of what is kept for them. */
-static void running_charge (struct timeline *tl)
+/* What running jobs already use of what is kept for them, on these nodes. */
+static void running_charge (struct timeline *tl, const uint64_t *only)
 {
     struct cluster *c = tl->c;
 
@@ -248,10 +250,35 @@ static void running_charge (struct timeline *tl)
         time_us end = effective_end (c, job->limit_end, tl->now);
         for (uint32_t k = 0; job->access && k < job->allocation.count; k++) {
             const struct placement *p = &job->allocation.item[k];
-            charge (tl, p->node.v, &c->shape[job->shape[p->req]], p->tasks,
-                    job->spec.req_count == 1 || !earlier_req_there (&job->allocation, k), tl->now,
-                    end, 1);
+            if (of_these (only, p->node.v))
+                charge (tl, p->node.v, &c->shape[job->shape[p->req]], p->tasks,
+                        job->spec.req_count == 1 || !earlier_req_there (&job->allocation, k),
+                        tl->now, end, 1);
         }
+    }
+}
+
+void views_enter (struct timeline *tl, const uint64_t *only)
+{
+    const struct access *a = tl->c->access;
+    struct views *views = tl->views;
+
+    for (uint32_t n = 0; n < a->fenced_count; n++) {
+        uint32_t count, node = a->fenced[n];
+        const struct fence *f = fences_of (tl, node, &count);
+        if (!of_these (only, node))
+            continue;
+        for (uint32_t i = 0; i < count; i++) {
+            if (!f[i].whole)
+                part_make (tl, &f[i]);
+        }
+        views->node[n].version++;
+        views->node[n].plain = tl->lane[node];
+    }
+    running_charge (tl, only);
+    for (uint32_t n = 0; n < a->fenced_count; n++) {
+        if (of_these (only, a->fenced[n]))
+            show (tl, n);
     }
 }
 
@@ -264,20 +291,9 @@ void views_make (struct timeline *tl)
     views->part = arena_alloc (tl->arena, (a->part_count + 1) * sizeof *views->part);
     views->round = 1;
     tl->views = views;
-    for (uint32_t n = 0; n < a->fenced_count; n++) {
-        uint32_t count, node = a->fenced[n];
-        const struct fence *f = fences_of (tl, node, &count);
-        for (uint32_t i = 0; i < count; i++) {
-            if (!f[i].whole)
-                part_make (tl, &f[i]);
-        }
-        views->node[n].node = node;
-        views->node[n].version = 1;
-        views->node[n].plain = tl->lane[node];
-    }
-    running_charge (tl);
     for (uint32_t n = 0; n < a->fenced_count; n++)
-        show (tl, n);
+        views->node[n].node = a->fenced[n];
+    views_enter (tl, tl->awake);
 }
 
 void views_forward (struct timeline *tl)
