@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "local/core/plan.h"
+#include "tests/bench/growth/growth.h"
 #include "tests/prop/local/trace.h"
 
 enum { USERS = 400, GROUPS = 20, ACCOUNTS = 60, CLASSES = 5, QOSES = 4 };
@@ -240,6 +241,15 @@ static double pass (struct bench *b, struct plan *plan)
     return seconds () - begin;
 }
 
+/* A function of its own for valgrind --tool=callgrind --toggle-collect=full_pass. */
+__attribute__ ((noinline)) static double full_pass (struct bench *b)
+{
+    struct plan plan;
+
+    plan_forget (b->c);
+    return pass (b, &plan) * 1e3;
+}
+
 static int compare (const void *a, const void *b)
 {
     const double *x = a, *y = b;
@@ -249,8 +259,7 @@ static int compare (const void *a, const void *b)
 
 enum { ENDS = 9 };
 
-/* One job ends, one pass, again and again: the median. A function of its own for
- * valgrind --tool=callgrind --toggle-collect=after_ends. */
+/* One job ends, one pass, again and again: the median. Of its own, too. */
 __attribute__ ((noinline)) static double after_ends (struct bench *b, uint32_t running)
 {
     double after[ENDS];
@@ -297,8 +306,7 @@ static struct figures measure (uint32_t nodes, uint32_t idle, uint32_t running, 
     b.now += 60 * US_PER_S;
     f.fill_ms = pass (&b, &plan) * 1e3; /* starts what fits */
     b.now += 60 * US_PER_S;
-    plan_forget (b.c);
-    f.full_ms = pass (&b, &plan) * 1e3;
+    f.full_ms = full_pass (&b);
     f.running = cluster_job_count (b.c, JOB_STARTING);
     f.after_end_ms = after_ends (&b, f.running);
     f.memory_mb = memory_mb ();
@@ -310,13 +318,63 @@ static struct figures measure (uint32_t nodes, uint32_t idle, uint32_t running, 
     return f;
 }
 
-static void show (uint32_t nodes, uint32_t idle, uint32_t running, uint32_t depth)
-{
-    struct figures f = measure (nodes, idle, running, depth, &none);
+struct size {
+    uint32_t nodes, idle;
+};
 
-    printf ("%8u %9u %8u %6u %11.2f %11.2f %11.2f %8.0f\n", nodes, idle, f.running, depth,
-            f.fill_ms, f.full_ms, f.after_end_ms, f.memory_mb);
-    fflush (stdout);
+enum { FULL, AFTER, FILL, MEMORY, RUNNING, VALUES };
+
+static void one_size (const void *arg, double *values)
+{
+    const struct size *size = arg;
+    struct figures f = measure (size->nodes, size->idle, size->nodes * 4 / 5, 100, &none);
+
+    values[FULL] = f.full_ms;
+    values[AFTER] = f.after_end_ms;
+    values[FILL] = f.fill_ms;
+    values[MEMORY] = f.memory_mb;
+    values[RUNNING] = f.running;
+}
+
+static void one_curve (bool by_idle, unsigned limit_s, struct growth *g)
+{
+    static const uint32_t idle[] = {1000, 10000, 100000, 1000000};
+    static const uint32_t nodes[] = {100, 1000, 10000, 100000};
+
+    for (int i = 0; i < 4; i++) {
+        struct size size = {by_idle ? 10000 : nodes[i], by_idle ? idle[i] : 100000};
+        double x = by_idle ? size.idle : size.nodes, v[VALUES];
+        if (!growth_measure (one_size, &size, v, VALUES, limit_s)) {
+            printf ("%8u %9u   stopped after %u s\n", size.nodes, size.idle, limit_s);
+            return;
+        }
+        printf ("%8u %9u %8.0f %11.2f %11.2f %11.2f %8.0f\n", size.nodes, size.idle, v[RUNNING],
+                v[FILL], v[FULL], v[AFTER], v[MEMORY]);
+        fflush (stdout);
+        growth_point (g, "full pass", x, v[FULL]);
+        growth_point (g, "after one job ended", x, v[AFTER]);
+    }
+}
+
+/* dir: NULL: no files. */
+static void all_growth (const char *dir, unsigned limit_s)
+{
+    struct growth idle = {.name = "pass-idle", .title = "One pass, everything on: 10,000 nodes",
+                          .x_label = "idle jobs", .y_label = "milliseconds",
+                          .x_name = "idle", .y_name = "ms"};
+    struct growth nodes = {.name = "pass-nodes",
+                           .title = "One pass, everything on: 100,000 idle jobs",
+                           .x_label = "nodes of 16 processors", .y_label = "milliseconds",
+                           .x_name = "nodes", .y_name = "ms"};
+
+    printf ("%8s %9s %8s %11s %11s %11s %8s\n", "nodes", "idle", "running", "filling ms",
+            "full ms", "one end ms", "max MB");
+    one_curve (true, limit_s, &idle);
+    one_curve (false, limit_s, &nodes);
+    if (dir == NULL)
+        return;
+    growth_write (&idle, dir);
+    growth_write (&nodes, dir);
 }
 
 static void against_floors (const char *what, const struct guards *guards)
@@ -333,25 +391,24 @@ static void against_floors (const char *what, const struct guards *guards)
     fflush (stdout);
 }
 
-/* bench_pass: all; quick: against the floors only; guarded: with reservations, node sets, licences */
+/* bench_pass                     all; the growth on the screen only
+ * bench_pass quick               against the floors only
+ * bench_pass guarded             the same with reservations, node sets, licences
+ * bench_pass growth DIR [LIMIT]  the growth only, as tables and pictures in DIR; a point is given LIMIT
+ *                                seconds (120), and a curve ends at the first that needs more */
 int main (int argc, char **argv)
 {
-    static const uint32_t idle[] = {1000, 10000, 100000, 1000000};
-    static const uint32_t nodes[] = {100, 1000, 10000, 100000};
-    bool only_guarded = argc > 1 && strcmp (argv[1], "guarded") == 0;
+    const char *what = argc > 1 ? argv[1] : "";
 
-    if (!only_guarded)
+    if (strcmp (what, "growth") == 0 && argc > 2) {
+        all_growth (argv[2], argc > 3 ? (unsigned)strtoul (argv[3], NULL, 10) : 120);
+        return 0;
+    }
+    if (strcmp (what, "guarded") != 0)
         against_floors ("", &none);
-    if (argc > 1 && strcmp (argv[1], "quick") == 0)
-        return 0;
-    against_floors (", 1,000 reservations with ACLs, 200 node sets, 20 licences", &guarded);
-    if (only_guarded)
-        return 0;
-    printf ("%8s %9s %8s %6s %11s %11s %11s %8s\n", "nodes", "idle", "running", "depth",
-            "filling ms", "full ms", "one end ms", "max MB");
-    for (uint32_t i = 0; i < 4; i++)
-        show (10000, idle[i], 8000, 100);
-    for (uint32_t i = 0; i < 4; i++)
-        show (nodes[i], 100000, nodes[i] * 4 / 5, 100);
+    if (strcmp (what, "quick") != 0)
+        against_floors (", 1,000 reservations with ACLs, 200 node sets, 20 licences", &guarded);
+    if (argc == 1)
+        all_growth (NULL, 120);
     return 0;
 }

@@ -1,14 +1,17 @@
 /* Replays: against the seconds of other simulators and of Maui (README of the shared traces), and
  * how time grows with jobs and processors. CPU seconds of one core, best of five.
  *
- * bench_sim            both
- * bench_sim quick      the rivals only
- * bench_sim LOG RULE   one of them, once (for a profiler) */
+ * bench_sim                     both; the growth on the screen only
+ * bench_sim quick               the rivals only
+ * bench_sim growth DIR [LIMIT]  the growth only, as tables and pictures in DIR; a point is given LIMIT
+ *                               seconds (120), and a curve ends at the first that needs more
+ * bench_sim LOG RULE            one of them, once (for a profiler) */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "tests/bench/growth/growth.h"
 #include "tests/prop/local/trace.h"
 
 struct rival {
@@ -102,34 +105,73 @@ static void against_rivals (const char *log, const char *rule)
     }
 }
 
-static void growth (const struct rival *r)
+struct size {
+    const struct rival *rule;
+    uint64_t jobs;
+    uint32_t procs;
+};
+
+static void one_size (const void *arg, double *values)
+{
+    const struct size *size = arg;
+    struct engine_summary summary;
+    struct trace trace = trace_generate (size->jobs, size->procs, 0.9, 1);
+
+    values[0] = replay (&trace, size->rule, 1, &summary);
+    trace_free (&trace);
+}
+
+static void one_curve (const struct rival *r, bool by_jobs, unsigned limit_s, struct growth *g)
 {
     static const uint64_t jobs[] = {5000, 20000, 100000, 1000000};
     static const uint32_t procs[] = {100, 1000, 10000, 100000};
-    struct engine_summary summary;
 
-    printf ("%-14s %10s %10s %10s %14s\n", r->what, "jobs", "procs", "ours s", "us per job");
-    for (int i = 0; i < 8; i++) {
-        uint64_t n = i < 4 ? jobs[i] : 20000;
-        uint32_t p = i < 4 ? 1000 : procs[i - 4];
-        struct trace trace = trace_generate (n, p, 0.9, 1);
-        double took = replay (&trace, r, 1, &summary);
-        printf ("%-14s %10llu %10u %10.3f %14.2f\n", "", (unsigned long long)n, p, took,
-                took * 1e6 / (double)n);
+    for (int i = 0; i < 4; i++) {
+        struct size size = {r, by_jobs ? jobs[i] : 20000, by_jobs ? 1000 : procs[i]};
+        double took;
+        if (!growth_measure (one_size, &size, &took, 1, limit_s)) {
+            printf ("%-14s %10llu %10u   stopped after %u s\n", r->what,
+                    (unsigned long long)size.jobs, size.procs, limit_s);
+            return;
+        }
+        printf ("%-14s %10llu %10u %10.3f %14.2f\n", r->what, (unsigned long long)size.jobs,
+                size.procs, took, took * 1e6 / (double)size.jobs);
         fflush (stdout);
-        trace_free (&trace);
+        growth_point (g, r->what, by_jobs ? (double)size.jobs : size.procs,
+                      took * 1e6 / (double)size.jobs);
     }
+}
+
+/* dir: NULL: no files. */
+static void all_growth (const char *dir, unsigned limit_s)
+{
+    static const int rule[] = {0, 8, 4};
+    struct growth jobs = {.name = "sim-jobs", .title = "Replay: 1,000 processors, load 0.9",
+                          .x_label = "jobs in the log", .y_label = "microseconds per job",
+                          .x_name = "jobs", .y_name = "us_per_job"};
+    struct growth procs = {.name = "sim-procs", .title = "Replay: 20,000 jobs, load 0.9",
+                           .x_label = "processors", .y_label = "microseconds per job",
+                           .x_name = "procs", .y_name = "us_per_job"};
+
+    printf ("%-14s %10s %10s %10s %14s\n", "rule", "jobs", "procs", "ours s", "us per job");
+    for (int i = 0; i < 3; i++) {
+        one_curve (&rivals[rule[i]], true, limit_s, &jobs);
+        one_curve (&rivals[rule[i]], false, limit_s, &procs);
+    }
+    if (dir == NULL)
+        return;
+    growth_write (&jobs, dir);
+    growth_write (&procs, dir);
 }
 
 int main (int argc, char **argv)
 {
+    if (argc > 2 && strcmp (argv[1], "growth") == 0) {
+        all_growth (argv[2], argc > 3 ? (unsigned)strtoul (argv[3], NULL, 10) : 120);
+        return 0;
+    }
     against_rivals (argc > 2 ? argv[1] : NULL, argc > 2 ? argv[2] : NULL);
-    if (argc > 2)
-        return 0;
-    if (argc > 1 && strcmp (argv[1], "quick") == 0)
-        return 0;
-    growth (&rivals[0]);
-    growth (&rivals[8]);
-    growth (&rivals[4]);
+    if (argc == 1)
+        all_growth (NULL, 120);
     return 0;
 }
