@@ -1,10 +1,11 @@
 /* memo: reservations that the last pass made and that would come out the same.
  *
- * A pass makes its reservations anew, in order. The n-th would be the same as last time if the same
- * jobs had the same reservations before it, and nothing on the nodes has changed that could give it
- * an earlier start or other nodes. What changed is few nodes: those of jobs that ended before their
- * limits (freed until then) and of jobs that started since (taken until theirs); and the licences that
- * these had. Anything else makes the memo void. The result is the same as from scratch: a test compares them. */
+ * A pass makes its reservations anew, in order. One would be the same as last time if nothing has changed on
+ * the nodes that could give it an earlier start or other nodes. What changed is few nodes: those of jobs that
+ * ended before their limits (freed until then), of jobs that started since (taken until theirs), and of
+ * promises before it that are no longer there, are new, or are at another moment or place than last time; and
+ * the licences that these had. Anything else makes the memo void. The result is the same as from scratch:
+ * tests compare them. */
 #include "local/core/pass.h"
 
 #include <assert.h>
@@ -52,7 +53,7 @@ static void changed_add (struct planner *pl, struct changed_node one)
 
 void memo_changed (struct planner *pl, const struct allocation *a, time_us until, bool freed)
 {
-    enum { CHANGED_MAX = 512 }; /* more is not worth following */
+    enum { CHANGED_MAX = 1024 }; /* more is not worth following */
 
     if (!pl->memo_valid)
         return;
@@ -214,13 +215,42 @@ static bool licences_same (const struct planner *pl, const struct job *job)
     return true;
 }
 
-static bool same_place (const struct pass *p, const struct job *job, time_us start)
+/* The last pass promised this, and it is not promised in its turn now. */
+static bool dropped (struct pass *p, const struct memo *m)
 {
-    const struct planner *pl = p->planner;
-    uint32_t at = p->plan->reservation_count;
+    uint32_t slot = map_find (&p->c->map, m->job.v);
+    const struct job *job = slot == SLOT_NONE ? NULL : job_at (p->c, slot);
 
-    return p->chain && pl->memo_valid && !pl->fences_moved && at < pl->memo_count && pl->memo[at].job.v == job->spec.id.v &&
-           job->reserved_start == start;
+    if (job == NULL || job->reserved_start != m->start)
+        return false;
+    timeline_wake (p->tl);
+    memo_changed (p->planner, &job->reserved, time_add (m->start, job->spec.walltime_limit), true);
+    memo_licences (p->planner, job->spec.licence, job->spec.licence_count);
+    return p->planner->memo_valid;
+}
+
+/* Looks for the job in what is left of the last pass's list. Those that stood before it are dropped here: they
+ * started, or come later. */
+static void seek (struct pass *p, const struct job *job)
+{
+    enum { AHEAD_MOST = 64 };
+    const struct planner *pl = p->planner;
+    uint32_t at = p->memo_at;
+
+    p->memo = NULL;
+    p->chain = p->chain && pl->memo_valid && !pl->fences_moved;
+    while (p->chain && at < pl->memo_count && at < p->memo_at + AHEAD_MOST &&
+           pl->memo[at].job.v != job->spec.id.v)
+        at++;
+    if (!p->chain || at == pl->memo_count || at == p->memo_at + AHEAD_MOST)
+        return;
+    for (; p->memo_at < at && p->chain; p->memo_at++)
+        p->chain = dropped (p, &pl->memo[p->memo_at]);
+    p->memo_at = at + 1;
+    if (p->chain && pl->memo[at].start == job->reserved_start)
+        p->memo = &pl->memo[at];
+    else
+        p->chain = false;
 }
 
 /* Soft limits still keep it from each earlier moment with room, and they allow the one that it had. */
@@ -254,18 +284,16 @@ static bool choose_again (struct pass *p, const struct job *job, const struct me
                             nodes);
 }
 
-/* What was freed since can only help, and what was started respected all promises. */
-time_us memo_bound (const struct pass *p, uint32_t slot)
+/* What was freed since can only help, and what was started respected all promises; what was promised before
+ * it may be on other nodes now, though. */
+time_us memo_bound (const struct pass *p)
 {
-    const struct job *job = job_at (p->c, slot);
-
-    return same_place (p, job, job->reserved_start) ? job->reserved_start : TIME_US_MAX;
+    return p->memo ? p->memo->start : TIME_US_MAX;
 }
 
 bool memo_reuse (struct pass *p, uint32_t slot)
 {
     struct job *job = job_at (p->c, slot);
-    uint32_t at = p->plan->reservation_count;
     const struct shape *s = &p->c->shape[job->shape[0]];
     struct allocation nodes = job->reserved;
     struct wanted w = wanted_job (job);
@@ -273,11 +301,12 @@ bool memo_reuse (struct pass *p, uint32_t slot)
     enum outcome outcome;
     time_us end;
 
-    if (!same_place (p, job, job->reserved_start) || job->spec.req_count != 1 ||
-        !licences_same (p->planner, job) || !memo_follows (p->c))
+    seek (p, job);
+    if (p->memo == NULL || job->spec.req_count != 1 || !licences_same (p->planner, job) ||
+        !memo_follows (p->c))
         return false;
-    m = p->planner->memo[at];
-    if (m.start != job->reserved_start || m.start <= p->now)
+    m = *p->memo;
+    if (m.start <= p->now)
         return false;
     outcome = judge (p, &m, s, job);
     if (outcome == OUTCOME_OPEN || !detours_same (p, slot, &m))
@@ -300,6 +329,18 @@ bool memo_reuse (struct pass *p, uint32_t slot)
     return true;
 }
 
+/* It has a promise that it had not, or at another moment. */
+static bool moved (struct pass *p, const struct job *job, time_us start, const struct allocation *a)
+{
+    struct planner *pl = p->planner;
+
+    if (p->memo)
+        (void)dropped (p, p->memo);
+    memo_changed (pl, a, time_add (start, job->spec.walltime_limit), false);
+    memo_licences (pl, job->spec.licence, job->spec.licence_count);
+    return p->chain && pl->memo_valid;
+}
+
 void memo_made (struct pass *p, uint32_t slot, time_us start, const struct allocation *a)
 {
     const struct job *job = job_at (p->c, slot);
@@ -311,8 +352,10 @@ void memo_made (struct pass *p, uint32_t slot, time_us start, const struct alloc
     if (job->spec.req_count != 1 || m.detours >= DETOURS_MAX)
         m.trail.below[0].most = UINT64_MAX;
     p->planner->kept.made++;
-    p->chain = same_place (p, job, start) &&
-               nodes_differ (p, job, a, time_add (start, job->spec.walltime_limit));
+    if (p->memo && start == p->memo->start)
+        p->chain = nodes_differ (p, job, a, time_add (start, job->spec.walltime_limit));
+    else
+        p->chain = moved (p, job, start, a);
     note (p, &m);
 }
 

@@ -93,7 +93,9 @@ struct pass {
     uint32_t reserved;
     struct detour detour[DETOURS_MAX]; /* of the promise that is being made */
     uint32_t detours;
-    bool chain;      /* so far every reservation is as in the last plan: memo.c */
+    bool chain;      /* what is other than in the last plan is followed: memo.c */
+    uint32_t memo_at; /* of its reservations so many are behind us */
+    const struct memo *memo; /* that of the job in turn; NULL: it had none, or chain is false */
     uint32_t retries; /* jobs that keep their nodes after a failed start */
     bool privileged; /* some jobs may be reserved for outside the buckets */
     struct job_id head;   /* the first that waits */
@@ -186,7 +188,7 @@ const uint64_t *memo_awake (struct pass *p);
 /* Gives the job the reservation it had, if that is what it would get. */
 bool memo_reuse (struct pass *p, uint32_t slot);
 /* A start that the job surely can have, as it had it last time; TIME_US_MAX: none is known. */
-time_us memo_bound (const struct pass *p, uint32_t slot);
+time_us memo_bound (const struct pass *p);
 /* Remembers one that was made anew, after pass.detours (before pass_reserved). */
 void memo_made (struct pass *p, uint32_t slot, time_us start, const struct allocation *a);
 /* The plan is committed: what it made is what the next one may reuse. */

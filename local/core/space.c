@@ -470,7 +470,7 @@ static bool room_earliest (struct pass *p, uint32_t slot, time_us from, time_us 
         return units_reserve (p, p->c->hot[slot].tasks, limit_of (p, slot), from, start, chosen);
     timeline_wake (p->tl);
     partitions = partition_closing (p, slot, p->level);
-    until = memo_bound (p, slot); /* need not look further, if that is right */
+    until = memo_bound (p); /* need not look further, if that is right */
     before = *timeline_trail (p->tl);
     if (until != TIME_US_MAX && until >= from &&
         narrow_place (p->tl, p->arena, &w, partitions, limit_of (p, slot), from, until, choice,

@@ -1,10 +1,10 @@
 /* timeline_make: a timeline out of running jobs and reservations, whole or of a few nodes.
  *
- * A pass in which every promise stays as it was asks only of the present moment, of nodes that are open,
- * and of those on which something changed. So it begins with these awake. The lanes of all others are
- * empty, as if their nodes were down, which at the present moment they may as well be: nothing is free
- * there. What is taken meanwhile is noted; timeline_wake makes up for it, and nothing is different from a
- * timeline that was whole from the beginning. */
+ * A pass in which every promise stays as it was asks only of the present moment, of nodes that are
+ * open, and of those on which something changed. So it begins with these awake. The lanes of all
+ * others are empty, as if their nodes were down, which at the present moment they may as well be:
+ * nothing is free there. What is taken meanwhile is noted; timeline_wake makes up for it, and
+ * nothing is different from a timeline that was whole from the beginning. */
 #include "local/core/timeline_state.h"
 
 #include <string.h>
@@ -37,8 +37,8 @@ void taken_note (struct timeline *tl, const struct wanted *w, const struct alloc
 /* --- running jobs --------------------------------------------------------------------------- */
 
 /* What one placement of a running job gives back at its end. */
-static void lane_release (struct timeline *tl, uint32_t node, const struct shape *s,
-                          uint32_t tasks, bool first, time_us end, uint32_t bound)
+static void lane_release (struct timeline *tl, uint32_t node, const struct shape *s, uint32_t tasks,
+                          bool first, time_us end, uint32_t bound)
 {
     struct lane *lane = &tl->lane[node];
     struct step *last;
@@ -64,7 +64,8 @@ static void lane_release (struct timeline *tl, uint32_t node, const struct shape
         last->free[tl->c->job_column]++;
 }
 
-/* Room for the steps of each lane of `only`: now, an end per placement, and some for reservations. */
+/* Room for the steps of each lane of `only`: now, an end per placement, and some for reservations.
+ */
 static void lanes_lay_out (struct timeline *tl, const uint64_t *only)
 {
     struct cluster *c = tl->c;
@@ -141,8 +142,8 @@ static void rsv_enter (struct timeline *tl, const struct rsv *rsv)
                        rsv->spec.licence};
 
     for (uint32_t r = 0; r < rsv->spec.req_count; r++)
-        shape[r] = shape_intern (c, &rsv->spec.req[r], access,
-                                 rsv->spec.who ? rsv->spec.who->cred : NULL);
+        shape[r] =
+            shape_intern (c, &rsv->spec.req[r], access, rsv->spec.who ? rsv->spec.who->cred : NULL);
     timeline_take (tl, &w, &rsv->allocation, rsv->spec.start, rsv->spec.end, 1);
     for (uint32_t r = 0; r < rsv->spec.req_count; r++)
         shape_release (c, shape[r]);
@@ -159,6 +160,8 @@ static void queue_enter (struct timeline *tl)
         time_us end;
         if (job->reserved_start == TIME_US_NONE)
             continue;
+        for (uint32_t r = 0; r < job->spec.req_count; r++)
+            (void)shape_refresh (c, job->shape[r]); /* nodes may have changed since the last pass */
         end = time_add (job->reserved_start, length_on (c, job, &job->reserved));
         if (chosen.count == 0 && /* bound late: nodes that would do, for the answer's sake */
             !timeline_choose (tl, tl->arena, &w, job->reserved_start, job->spec.walltime_limit,

@@ -1,5 +1,5 @@
-/* trail: what placing a job tells of the next time: would a change give it an earlier start, or other
- * nodes? */
+/* trail: what placing a job tells of the next time: would a change give it an earlier start, or
+ * other nodes? */
 #include "local/core/timeline_state.h"
 
 #include <assert.h>
@@ -53,8 +53,8 @@ uint32_t timeline_most (struct timeline *tl, const struct shape *s, uint32_t nod
     for (uint32_t i = 0; i < lane->count && step_at (tl, lane, i)->t < before; i++) {
         time_us end = time_add (step_at (tl, lane, i)->t, duration);
         uint32_t fit = step_fit (tl, s, node, step_at (tl, lane, i));
-        for (uint32_t k = i + 1;
-             fit > most && k < lane->count && step_at (tl, lane, k)->t < end; k++) {
+        for (uint32_t k = i + 1; fit > most && k < lane->count && step_at (tl, lane, k)->t < end;
+             k++) {
             uint32_t next = step_fit (tl, s, node, step_at (tl, lane, k));
             fit = next < fit ? next : fit;
         }

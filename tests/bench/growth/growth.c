@@ -10,8 +10,8 @@
 
 #include "local/sim/lab/chart.h"
 
-bool growth_measure (void (*what) (const void *arg, double *values), const void *arg, double *values,
-                     uint32_t count, unsigned limit_s)
+bool growth_measure (void (*what) (const void *arg, double *values), const void *arg,
+                     double *values, uint32_t count, unsigned limit_s)
 {
     ssize_t want = (ssize_t)(count * sizeof *values), got;
     int ends[2], status = 0;
@@ -51,14 +51,16 @@ void growth_point (struct growth *g, const char *label, double x, double y)
     c->y[c->count++] = y;
 }
 
-static void file_write (const char *dir, const char *name, const char *kind, const struct strbuf *text)
+static void file_write (const char *dir, const char *name, const char *kind,
+                        const struct strbuf *text)
 {
     char path[1024];
     FILE *file;
 
     snprintf (path, sizeof path, "%s/%s.%s", dir, name, kind);
     file = fopen (path, "w");
-    if (file == NULL || fwrite (text->data, 1, text->len, file) != text->len || fclose (file) != 0) {
+    if (file == NULL || fwrite (text->data, 1, text->len, file) != text->len ||
+        fclose (file) != 0) {
         perror (path);
         exit (1);
     }
@@ -66,8 +68,11 @@ static void file_write (const char *dir, const char *name, const char *kind, con
 
 void growth_write (const struct growth *g, const char *dir)
 {
-    struct chart chart = {.title = g->title, .x_label = g->x_label, .y_label = g->y_label,
-                          .x_log = true, .y_log = true};
+    struct chart chart = {.title = g->title,
+                          .x_label = g->x_label,
+                          .y_label = g->y_label,
+                          .x_log = true,
+                          .y_log = true};
     struct strbuf csv = {0}, svg = {0};
 
     strbuf_printf (&csv, "curve,%s,%s\n", g->x_name, g->y_name);

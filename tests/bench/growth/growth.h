@@ -1,5 +1,5 @@
-/* growth: how a benchmark's figures grow with a size: each point measured in a process of its own with a
- * limit of processor time, then a table (CSV) and a picture with logarithmic axes (SVG). */
+/* growth: how a benchmark's figures grow with a size: each point measured in a process of its own
+ * with a limit of processor time, then a table (CSV) and a picture with logarithmic axes (SVG). */
 #ifndef NUI_TESTS_BENCH_GROWTH_H
 #define NUI_TESTS_BENCH_GROWTH_H
 
@@ -22,10 +22,10 @@ struct growth {
     struct growth_curve curve[GROWTH_CURVES_MAX];
 };
 
-/* Measures in a child: values[count] from what. False: not done after so many seconds of processor time (or
- * it failed). */
-bool growth_measure (void (*what) (const void *arg, double *values), const void *arg, double *values,
-                     uint32_t count, unsigned limit_s);
+/* Measures in a child: values[count] from what. False: not done after so many seconds of processor
+ * time (or it failed). */
+bool growth_measure (void (*what) (const void *arg, double *values), const void *arg,
+                     double *values, uint32_t count, unsigned limit_s);
 void growth_point (struct growth *g, const char *label, double x, double y);
 /* DIR/name.csv and DIR/name.svg; ends the program with a sentence where that cannot be. */
 void growth_write (const struct growth *g, const char *dir);
