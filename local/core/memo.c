@@ -1,11 +1,11 @@
 /* memo: reservations that the last pass made and that would come out the same.
  *
- * A pass makes its reservations anew, in order. One would be the same as last time if nothing has changed on
- * the nodes that could give it an earlier start or other nodes. What changed is few nodes: those of jobs that
- * ended before their limits (freed until then), of jobs that started since (taken until theirs), and of
- * promises before it that are no longer there, are new, or are at another moment or place than last time; and
- * the licences that these had. Anything else makes the memo void. The result is the same as from scratch:
- * tests compare them. */
+ * A pass makes its reservations anew, in order. One would be the same as last time if nothing has
+ * changed on the nodes that could give it an earlier start or other nodes. What changed is few
+ * nodes: those of jobs that ended before their limits (freed until then), of jobs that started
+ * since (taken until theirs), and of promises before it that are no longer there, are new, or are
+ * at another moment or place than last time; and the licences that these had. Anything else makes
+ * the memo void. The result is the same as from scratch: tests compare them. */
 #include "local/core/pass.h"
 
 #include <assert.h>
@@ -35,10 +35,9 @@ static void changed_add (struct planner *pl, struct changed_node one)
     uint32_t known = pl->changed_at_cap, place = one.node * 2 + one.freed;
 
     if (place >= known) {
-        pl->changed_at = grow (pl->changed_at, &pl->changed_at_cap, place + 1,
-                               sizeof *pl->changed_at);
-        memset (pl->changed_at + known, 0,
-                (pl->changed_at_cap - known) * sizeof *pl->changed_at);
+        pl->changed_at =
+            grow (pl->changed_at, &pl->changed_at_cap, place + 1, sizeof *pl->changed_at);
+        memset (pl->changed_at + known, 0, (pl->changed_at_cap - known) * sizeof *pl->changed_at);
     }
     at = &pl->changed_at[place];
     if (*at < pl->changed_count && pl->changed[*at].node == one.node &&
@@ -61,8 +60,8 @@ void memo_changed (struct planner *pl, const struct allocation *a, time_us until
         memo_void (pl);
         return;
     }
-    pl->changed = grow (pl->changed, &pl->changed_cap, pl->changed_count + a->count + 1,
-                        sizeof *pl->changed);
+    pl->changed =
+        grow (pl->changed, &pl->changed_cap, pl->changed_count + a->count + 1, sizeof *pl->changed);
     for (uint32_t i = 0; i < a->count; i++)
         changed_add (pl, (struct changed_node){a->item[i].node.v, until, freed});
 }
@@ -95,7 +94,8 @@ void memo_open (struct pass *p)
 
     pl->memo_next_count = 0;
     pl->fences_moved = false;
-    if (p->room != ROOM_TIMELINE || p->late || narrows (c) || (c->run_count && c->run[0].end <= p->now))
+    if (p->room != ROOM_TIMELINE || p->late || narrows (c) ||
+        (c->run_count && c->run[0].end <= p->now))
         memo_void (pl); /* not followed there; or some job is past its limit */
     p->chain = pl->memo_valid;
 }
@@ -118,8 +118,8 @@ static bool weighs_room (const struct cluster *c, const struct shape *s)
            c->policy->task_distribution != TASKDIST_DEFAULT;
 }
 
-/* Could the freed node add so many tasks wherever it may, so that there is room earlier? If not, that is
- * known of the next time as well. gain: by place in trail.below. */
+/* Could the freed node add so many tasks wherever it may, so that there is room earlier? If not,
+ * that is known of the next time as well. gain: by place in trail.below. */
 static bool gains (const struct memo *m, const uint64_t *gain, uint32_t tasks)
 {
     for (uint32_t i = 0; i < m->trail.below_count; i++) {
@@ -165,13 +165,13 @@ static void note (struct pass *p, const struct memo *m)
 {
     struct planner *pl = p->planner;
 
-    pl->memo_next = grow (pl->memo_next, &pl->memo_next_cap, pl->memo_next_count + 1,
-                          sizeof *pl->memo_next);
+    pl->memo_next =
+        grow (pl->memo_next, &pl->memo_next_cap, pl->memo_next_count + 1, sizeof *pl->memo_next);
     pl->memo_next[pl->memo_next_count++] = *m;
 }
 
-/* The job has its old start on partly other nodes: these have changed for those behind it. False: too
- * many to follow. */
+/* The job has its old start on partly other nodes: these have changed for those behind it. False:
+ * too many to follow. */
 static bool nodes_differ (struct pass *p, const struct job *job, const struct allocation *a,
                           time_us end)
 {
@@ -229,8 +229,8 @@ static bool dropped (struct pass *p, const struct memo *m)
     return p->planner->memo_valid;
 }
 
-/* Looks for the job in what is left of the last pass's list. Those that stood before it are dropped here: they
- * started, or come later. */
+/* Looks for the job in what is left of the last pass's list. Those that stood before it are dropped
+ * here: they started, or come later. */
 static void seek (struct pass *p, const struct job *job)
 {
     enum { AHEAD_MOST = 64 };
@@ -253,7 +253,8 @@ static void seek (struct pass *p, const struct job *job)
         p->chain = false;
 }
 
-/* Soft limits still keep it from each earlier moment with room, and they allow the one that it had. */
+/* Soft limits still keep it from each earlier moment with room, and they allow the one that it had.
+ */
 static bool detours_same (struct pass *p, uint32_t slot, const struct memo *m)
 {
     for (uint32_t i = 0; i < m->detours; i++) {
@@ -269,9 +270,9 @@ static bool choose_again (struct pass *p, const struct job *job, const struct me
 {
     const struct planner *pl = p->planner;
     struct wanted w = wanted_job (job);
-    struct bitset few = {p->c->node_count,
-                         arena_array (p->scratch, bitset_words (p->c->node_count) + 1,
-                                      sizeof *few.word)};
+    struct bitset few = {
+        p->c->node_count,
+        arena_array (p->scratch, bitset_words (p->c->node_count) + 1, sizeof *few.word)};
 
     for (uint32_t i = 0; i < job->reserved.count; i++)
         bitset_set (&few, job->reserved.item[i].node.v);
@@ -284,8 +285,8 @@ static bool choose_again (struct pass *p, const struct job *job, const struct me
                             nodes);
 }
 
-/* What was freed since can only help, and what was started respected all promises; what was promised before
- * it may be on other nodes now, though. */
+/* What was freed since can only help, and what was started respected all promises; what was
+ * promised before it may be on other nodes now, though. */
 time_us memo_bound (const struct pass *p)
 {
     return p->memo ? p->memo->start : TIME_US_MAX;
@@ -339,6 +340,12 @@ static bool moved (struct pass *p, const struct job *job, time_us start, const s
     memo_changed (pl, a, time_add (start, job->spec.walltime_limit), false);
     memo_licences (pl, job->spec.licence, job->spec.licence_count);
     return p->chain && pl->memo_valid;
+}
+
+void memo_lost (struct pass *p)
+{
+    if (p->memo)
+        p->chain = dropped (p, p->memo) && p->chain;
 }
 
 void memo_made (struct pass *p, uint32_t slot, time_us start, const struct allocation *a)

@@ -191,6 +191,8 @@ bool memo_reuse (struct pass *p, uint32_t slot);
 time_us memo_bound (const struct pass *p);
 /* Remembers one that was made anew, after pass.detours (before pass_reserved). */
 void memo_made (struct pass *p, uint32_t slot, time_us start, const struct allocation *a);
+/* There is no promise for the job in turn any more. */
+void memo_lost (struct pass *p);
 /* The plan is committed: what it made is what the next one may reuse. */
 void memo_keep (struct planner *pl);
 

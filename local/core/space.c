@@ -496,29 +496,40 @@ static void room_take (struct pass *p, uint32_t slot, time_us start,
         profile_take (&p->profile, start, time_add (start, limit), p->c->hot[slot].procs);
 }
 
+/* The earliest moment with room at which soft limits are kept, too. */
+static bool reserve_earliest (struct pass *p, uint32_t slot, time_us *start,
+                              struct allocation *chosen)
+{
+    time_us from = p->now;
+
+    p->detours = 0;
+    while (room_earliest (p, slot, from, start, chosen)) {
+        from = softstart_from (p, slot, *start);
+        if (from == *start)
+            return true;
+        if (from == TIME_US_MAX)
+            return false;
+        if (p->detours < DETOURS_MAX && p->room == ROOM_TIMELINE)
+            p->detour[p->detours] = (struct detour){*start, from};
+        p->detours += p->detours < DETOURS_MAX;
+    }
+    return false;
+}
+
 bool space_reserve (struct pass *p, uint32_t slot)
 {
     struct allocation chosen = {0};
-    time_us start, from = p->now;
+    time_us start;
 
-    p->detours = 0;
     if (p->room == ROOM_TIMELINE) {
         refresh_shapes (p, job_at (p->c, slot));
         if (memo_reuse (p, slot))
             return true;
         timeline_trail_begin (p->tl);
     }
-    for (;;) {
-        if (!room_earliest (p, slot, from, &start, &chosen))
-            return false;
-        from = softstart_from (p, slot, start);
-        if (from == start)
-            break;
-        if (from == TIME_US_MAX)
-            return false;
-        if (p->detours < DETOURS_MAX && p->room == ROOM_TIMELINE)
-            p->detour[p->detours] = (struct detour){start, from};
-        p->detours += p->detours < DETOURS_MAX;
+    if (!reserve_earliest (p, slot, &start, &chosen)) {
+        memo_lost (p);
+        return false;
     }
     if (p->room == ROOM_TIMELINE && p->detours == 0)
         keep_earlier (p, slot, &start, &chosen);

@@ -51,6 +51,22 @@ void growth_point (struct growth *g, const char *label, double x, double y)
     c->y[c->count++] = y;
 }
 
+/* A chart stands in a page, which says how it looks; this one stands alone. */
+static void style_insert (struct strbuf *out, const struct strbuf *chart)
+{
+    static const char style[] =
+        "<style>text{font-family:'DejaVu Sans',Helvetica,Arial,sans-serif;fill:#222}"
+        ".title{font-size:15px;font-weight:bold}.tick{font-size:12px}.axis,.legend{font-size:12."
+        "5px}"
+        ".grid{stroke:#e3e3e3}.base,.zero{stroke:#777}.line{fill:none;stroke-linejoin:round}</"
+        "style>";
+    size_t head = (size_t)(strchr (chart->data, '>') + 1 - chart->data);
+
+    strbuf_append (out, chart->data, head);
+    strbuf_puts (out, style);
+    strbuf_append (out, chart->data + head, chart->len - head);
+}
+
 static void file_write (const char *dir, const char *name, const char *kind,
                         const struct strbuf *text)
 {
@@ -73,7 +89,7 @@ void growth_write (const struct growth *g, const char *dir)
                           .y_label = g->y_label,
                           .x_log = true,
                           .y_log = true};
-    struct strbuf csv = {0}, svg = {0};
+    struct strbuf csv = {0}, svg = {0}, alone = {0};
 
     strbuf_printf (&csv, "curve,%s,%s\n", g->x_name, g->y_name);
     for (uint32_t i = 0; i < g->count; i++) {
@@ -83,8 +99,10 @@ void growth_write (const struct growth *g, const char *dir)
             strbuf_printf (&csv, "%s,%.0f,%.4g\n", c->label, c->x[k], c->y[k]);
     }
     chart_svg (&svg, &chart);
+    style_insert (&alone, &svg);
     file_write (dir, g->name, "csv", &csv);
-    file_write (dir, g->name, "svg", &svg);
+    file_write (dir, g->name, "svg", &alone);
     strbuf_free (&csv);
     strbuf_free (&svg);
+    strbuf_free (&alone);
 }

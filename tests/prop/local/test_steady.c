@@ -1,8 +1,8 @@
-/* A site in its daily work, twice: reservations with ACLs, node sets, licences, soft limits and a deep queue
- * of promises stand from the beginning; from then on jobs only come, start and end. That is where a pass
- * takes over most of the last one's promises. One cluster does, its twin forgets everything before each
- * pass: the same plans, promises and reasons. And it is seen that promises were taken over as they were, on
- * other nodes, and made anew. */
+/* A site in its daily work, twice: reservations with ACLs, node sets, licences, soft limits and a
+ * deep queue of promises stand from the beginning; from then on jobs only come, start and end. That
+ * is where a pass takes over most of the last one's promises. One cluster does, its twin forgets
+ * everything before each pass: the same plans, promises and reasons. And it is seen that promises
+ * were taken over as they were, on other nodes, and made anew. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -45,9 +45,9 @@ static int64_t pick (struct site *s, int64_t low, int64_t high)
 
 static void policy_make (struct site *s)
 {
-    static const enum node_allocation how[] = {NODEALLOC_LASTAVAILABLE, NODEALLOC_LASTAVAILABLE,
+    static const enum node_allocation how[] = {NODEALLOC_LASTAVAILABLE,  NODEALLOC_LASTAVAILABLE,
                                                NODEALLOC_FIRSTAVAILABLE, NODEALLOC_FIRSTAVAILABLE,
-                                               NODEALLOC_MINRESOURCE, NODEALLOC_LOCAL};
+                                               NODEALLOC_MINRESOURCE,    NODEALLOC_LOCAL};
     struct err err = {0};
     struct policy *p = policy_create (&s->names);
     struct policy_cred *any = policy_cred_edit (p, CRED_ACCOUNT, CRED_DEFAULT);
@@ -104,8 +104,14 @@ static void reservation_make (struct site *s, uint64_t id)
                             .affinity = affinity[pick (s, 0, 2)],
                             .value = account ? pick (s, 1, ACCOUNTS) : 20 * US_PER_S};
     struct req req = {.tasks = 0};
-    struct rsv_spec spec = {.id = {id}, .kind = RSV_ADMIN, .req_count = 1, .req = &req,
-                            .acl_count = 1, .acl = &acl, .placed = true, .flags = RSV_FORCED};
+    struct rsv_spec spec = {.id = {id},
+                            .kind = RSV_ADMIN,
+                            .req_count = 1,
+                            .req = &req,
+                            .acl_count = 1,
+                            .acl = &acl,
+                            .placed = true,
+                            .flags = RSV_FORCED};
     struct placement item[6];
     struct allocation a = {(uint32_t)pick (s, 1, 6), item};
     uint32_t first = (uint32_t)pick (s, 0, NODES - 1);
@@ -125,8 +131,11 @@ static void submit (struct site *s)
 {
     struct licence licence = {(uint32_t)pick (s, 0, LICENCES - 1), (int32_t)pick (s, 1, 2)};
     struct req req = {.tasks = (uint32_t)(pick (s, 0, 3) ? pick (s, 1, 12) : pick (s, 10, 60))};
-    struct job_spec spec = {.id = {s->next_job++}, .submit = s->now, .not_before = TIME_US_NONE,
-                            .req_count = 1, .req = &req};
+    struct job_spec spec = {.id = {s->next_job++},
+                            .submit = s->now,
+                            .not_before = TIME_US_NONE,
+                            .req_count = 1,
+                            .req = &req};
 
     req.task.v[RES_PROCS] = (int32_t)pick (s, 1, 2);
     req.task.v[RES_MEM_MB] = (int32_t)pick (s, 0, 2);
@@ -250,7 +259,7 @@ static void lives (bool guarded)
 {
     const char *from = getenv ("NUI_SEED"), *many = getenv ("NUI_SEEDS");
     uint64_t first = from ? strtoull (from, NULL, 10) : 1;
-    uint64_t count = many ? strtoull (many, NULL, 10) : from ? 1 : 60;
+    uint64_t count = many ? strtoull (many, NULL, 10) : from ? 1 : 25;
     uint64_t seen[3] = {0};
 
     for (uint64_t seed = first; seed < first + count; seed++) {
