@@ -110,6 +110,7 @@ int cluster_job_resumed (struct cluster *c, struct job_id id, time_us now, struc
     suspended_over (c, slot);
     job->spec.holds = 0;
     c->version++;
+    event_frees (c); /* what is promised there is to be looked at again */
     return 0;
 }
 
