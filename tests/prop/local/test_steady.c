@@ -140,7 +140,7 @@ static void submit (struct site *s)
     req.task.v[RES_PROCS] = (int32_t)pick (s, 1, 2);
     req.task.v[RES_MEM_MB] = (int32_t)pick (s, 0, 2);
     req.features.word[0] = pick (s, 0, 4) == 0 ? 1 : 0;
-    if (s->guarded && pick (s, 0, 5) == 0) {
+    if (s->guarded && pick (s, 0, 1) == 0) {
         spec.licence = &licence;
         spec.licence_count = 1;
     }
@@ -215,7 +215,7 @@ static void end_some (struct site *s)
 
 static void live (uint64_t seed, bool guarded, uint64_t seen[3])
 {
-    int32_t licence[LICENCES] = {3, 4, 6};
+    int32_t licence[LICENCES] = {2, 3, 9};
     struct site site = {.seed = seed, .next_job = 1, .now = 1000 * US_PER_S, .guarded = guarded};
     struct site *s = &site;
     bool punctual;
