@@ -310,8 +310,14 @@ void space_now_all (struct pass *p)
         if (wanted[shape])
             list[at[c->shape[shape].access]++] = shape;
     }
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
+        const struct shape *ahead = &c->shape[list[i + AHEAD < count ? i + AHEAD : i]];
+        __builtin_prefetch (ahead);
+        __builtin_prefetch ((const char *)ahead + 64);
+        __builtin_prefetch (ahead->dim);
+        __builtin_prefetch (&ahead->req.task);
         (void)space_now (p, list[i]);
+    }
 }
 
 bool space_unlicensed (const struct pass *p, uint32_t slot, const struct job_hot *row)
