@@ -691,18 +691,16 @@ int plan_commit (struct cluster *c, const struct plan *plan, struct err *err)
     if (reservations_store (c, plan) || changed)
         c->version++;
     if (pl->memo_next_count != plan->reservation_count || plan->reservation_count == 0 ||
-        pl->fences_moved) {
+        pl->fences_moved || refused) { /* what a refused job was to have is gone */
         memo_void (pl);
         return 0;
     }
     memo_keep (pl);
     for (uint32_t i = 0; i < plan->start_count; i++) {
         const struct job *job = job_at (c, pl->started[i]);
-        memo_changed (pl, &plan->start[i].allocation, job->limit_end, false);
+        memo_changed (pl, &job->allocation, job->limit_end, false);
         memo_licences (pl, job->spec.licence, job->spec.licence_count);
     }
-    if (refused)
-        memo_void (pl);
     return 0;
 }
 

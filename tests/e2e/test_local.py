@@ -121,6 +121,18 @@ class Alone(SiteCase):
         self.refused(self.alpha, "msub", "-t", "5:00", "--depend", "afterok:alpha.99999", script,
                      account=self.account, code=5, says="alpha.99999 is not known")
 
+    def test_a_reservation_ends(self):
+        """A pass at its end, long before the timer would call for one."""
+        site = self.site("delta")
+        site.write("ADMIN1 root\nNODECFG[n1] PROCS=1\nRMPOLLINTERVAL 1:00:00\n")
+        site.start()
+        self.ok(site, "setres", "-d", "00:00:04", "n1")
+        script = self.script("after", "#!/bin/sh\nexit 0\n")
+        ident = self.ok(site, "msub", "-t", "1:00", script, account=self.account).strip()
+        self.assertEqual(self.data(site, "checkjob", ident)["job"]["state"], "Idle")
+        wait_for(f"{ident} to have run", lambda: self.data(site, "checkjob", ident)["job"]["state"] == "Completed",
+                 120, site.log)
+
     def test_suspended(self):
         """showq and checkjob tell of a job that was stopped for another."""
         low = self.msub("-t", "5:00", "--tasks", "8", self.gated("low"), account=self.account)

@@ -657,6 +657,22 @@ static void use_is_what_counts (void **state)
     assert_true (both > first + 0.7 && both < first + 2.5);
 }
 
+/* JOBAGGREGATIONTIME: what happens soon after a pass waits for the next one. An end wakes it, long before
+ * the timer would. */
+static void passes_are_some_time_apart (void **state)
+{
+    struct site *s = *state;
+    char first[64], second[64];
+    time_us before = clock_now_us ();
+    site_start (s, "JOBAGGREGATIONTIME 00:00:03\nRMPOLLINTERVAL 1:00:00\n");
+    site_submit (s, "grid.1", &(struct job_make){.script = "exit 0\n", .tasks = 8}, first);
+    site_submit (s, "grid.2", &(struct job_make){.script = "exit 0\n", .tasks = 8}, second);
+    site_wait_state (s, second, STATE (COMPLETED));
+    time_us began = site_last_event (s, first)->start_us;
+    assert_true (began >= before);
+    assert_true (site_last_event (s, second)->start_us >= before + 3 * US_PER_S);
+}
+
 /* Six of eight processors run, the next job needs all eight, a third is backfilled beside the first.
  * When the first ends only the third stands in the way: it goes back to the queue, is charged for
  * what it used, and runs again to its end when the second is through. */
@@ -740,7 +756,7 @@ int main (void)
         T (killed_while_running), T (ended_while_the_daemon_was_dead),
         T (killed_while_the_bank_thinks), T (killed_with_a_queue), T (charges_wait_for_the_bank),
         T (reload_adds_nodes), T (preempted_for_the_first_in_line), T (killed_while_preempting),
-        T (usage_survives), T (use_is_what_counts),
+        T (usage_survives), T (use_is_what_counts), T (passes_are_some_time_apart),
     };
     cmocka_set_test_filter (getenv ("NUI_TEST_ONLY"));
     return cmocka_run_group_tests (tests, site_group_setup, site_group_teardown);
