@@ -68,7 +68,7 @@ struct rm_status {
 
 /* A job that was given to the resource manager itself (sbatch), as it is there now. Strings are ""
  * where nothing is said, lists are as the resource manager writes them. */
-enum rm_native_state { RM_NATIVE_PENDING, RM_NATIVE_RUNNING, RM_NATIVE_SUSPENDED };
+enum rm_native_state { RM_NATIVE_PENDING, RM_NATIVE_RUNNING };
 
 struct rm_native {
     const char *rm_id; /* "12", a task of an array "12_3" */
@@ -97,6 +97,7 @@ struct rm_native {
 
 enum rm_event_kind {
     RM_EVENT_STARTED,
+    RM_EVENT_SUSPENDED, /* or goes on: suspended; by whomever */
     RM_EVENT_ENDED,
     RM_EVENT_NODES,   /* states or configuration: ask node_up, nodes */
     RM_EVENT_LOADS,   /* nothing of that, but what nodes says of their load and memory */
@@ -113,6 +114,7 @@ struct rm_event {
     const struct rm_status *status;
     const char *placement; /* STARTED, where the resource manager chose itself: "n1:2,n2:1"; NULL */
     bool unasked;          /* STARTED: nobody here asked for it */
+    bool suspended;
     const char *rm_id;     /* HANDED */
     const struct rm_native *native;
     uint32_t native_count;
@@ -211,9 +213,11 @@ struct rm_ops {
     int (*reserve) (void *self, const struct rm_reservation *list, uint32_t count, struct err *err);
     /* Floating licences, "matlab:4,ansys:2"; hold until the next call or event. */
     const char *(*licences) (void *self);
-    /* From now on its job rm_id, submitted then, is this one: STARTED, ENDED and UNKNOWN follow. */
+    /* From now on its job rm_id, submitted then, is this one: STARTED, SUSPENDED, ENDED and UNKNOWN
+     * follow. started: the run that was told of before a restart (0: none), whose end follows even if
+     * the job waits or runs again by now. */
     int (*bind) (void *self, const char *rm_id, time_us submit, const char *job_id,
-                 uint32_t incarnation, struct err *err);
+                 uint32_t incarnation, time_us started, struct err *err);
     /* Wishes about a bound or handed over job; what came of it shows in NATIVE events. */
     int (*hold) (void *self, const char *job_id, uint32_t incarnation, enum rm_hold kind, bool on,
                  struct err *err);

@@ -201,7 +201,7 @@ static int slurm_adopt (void *self, const char *job_id, uint32_t incarnation, st
 }
 
 static int slurm_bind (void *self, const char *rm_id, time_us submit, const char *job_id,
-                       uint32_t incarnation, struct err *err)
+                       uint32_t incarnation, time_us started, struct err *err)
 {
     struct slurm *slurm = self;
     int rc = name_check ("job id", job_id, err);
@@ -211,6 +211,7 @@ static int slurm_bind (void *self, const char *rm_id, time_us submit, const char
     if (!job)
         job = slurm_job_new (slurm, rm_id, submit);
     slurm_job_name (job, job_id, incarnation);
+    job->ran_since = started;
     if (job->state != SLURM_NONE)
         slurm_job_settle_soon (job); /* what it is already is told from the loop */
     return 0;

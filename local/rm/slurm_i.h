@@ -90,9 +90,10 @@ struct slurm_job {
     uint64_t digest; /* of what was told in NATIVE */
     uint64_t seen;   /* number of the look */
     /* what was told */
-    bool started_told;
+    bool started_told, suspended_told;
     uint32_t restarts_told;
     time_us start_told;
+    time_us ran_since; /* told before a restart of ours; 0: nothing, or it is seen to run on */
     /* wishes */
     enum slurm_phase phase;
     bool asked; /* we started it */
@@ -241,6 +242,8 @@ struct slurm_job *slurm_job_by_rm (struct slurm *slurm, const char *rm_id);
 struct slurm_job *slurm_job_by_id (struct slurm *slurm, const char *job_id, uint32_t incarnation);
 void slurm_job_name (struct slurm_job *job, const char *job_id, uint32_t incarnation);
 void slurm_job_rm_id (struct slurm_job *job, const char *rm_id);
+/* The partition that a job in ours came from; Slurm's default one when that was before a restart of ours. */
+const char *slurm_job_class (const struct slurm_job *job);
 /* What a look said of it. */
 void slurm_job_seen (struct slurm_job *job, const struct slurm_seen *seen);
 /* Tells what is to be told, does what is to be done next. May free the job. */

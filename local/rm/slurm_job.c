@@ -118,7 +118,9 @@ static void unbind (struct slurm_job *job)
     *job->job_id = 0;
     job->incarnation = 0;
     key_set (job);
-    job->started_told = job->asked = job->guarded = job->cancel = job->usage_asked = false;
+    job->started_told = job->suspended_told = job->asked = job->guarded = job->cancel =
+        job->usage_asked = false;
+    job->ran_since = 0;
     job->phase = PHASE_NONE;
     job->digest = 0;
 }
@@ -159,21 +161,33 @@ static void tell_started (struct slurm_job *job)
                              .unasked = !job->asked};
     job->started_told = true;
     job->start_told = status.start;
+    job->ran_since = 0;
     job->restarts_told = job->restarts;
     job->phase = PHASE_NONE;
     slurm->on_event (slurm->arg, &event);
 }
 
-/* It ran, and waits (or runs) again: that run is over. Its end is known to a look's precision. */
-static void tell_requeued (struct slurm_job *job)
+static void tell_suspended (struct slurm_job *job)
+{
+    struct rm_event event = {.kind = RM_EVENT_SUSPENDED,
+                             .job_id = job->job_id,
+                             .incarnation = job->incarnation,
+                             .suspended = job->state == SLURM_SUSPENDED};
+    job->suspended_told = event.suspended;
+    job->owner->on_event (job->owner->arg, &event);
+}
+
+/* It ran from then on, and waits (or runs, or waited until its end) again: that run is over, by when
+ * Slurm took the job for submitted anew. */
+static void tell_requeued (struct slurm_job *job, time_us start)
 {
     struct rm_status status = {.started = true,
                                .ended = true,
                                .end = RM_END_REQUEUED,
-                               .start = job->start_told,
+                               .start = start,
                                .end_at = clock_now_us ()};
-    if (job->state != SLURM_PENDING && job->start > job->start_told && job->start < status.end_at)
-        status.end_at = job->start;
+    if (job->submit >= start / US_PER_S * US_PER_S) /* Slurm counts whole seconds */
+        status.end_at = job->submit > start ? job->submit : start + US_PER_S;
     slurm_job_finish (job, &status);
 }
 
@@ -390,19 +404,21 @@ static void move_send (struct slurm_job *job)
     update (job, body, on_moved);
 }
 
+const char *slurm_job_class (const struct slurm_job *job)
+{
+    return job->class_name && *job->class_name ? job->class_name : job->owner->default_class;
+}
+
 /* What it was before we chose for it. */
 static json_t *back_body (const struct slurm_job *job)
 {
     char nodes[32];
-    const struct slurm *slurm = job->owner;
-    const char *class_name =
-        job->class_name && *job->class_name ? job->class_name : slurm->default_class;
     if (job->nodes_max)
         snprintf (nodes, sizeof nodes, "%u-%u", job->nodes_min ? job->nodes_min : 1,
                   job->nodes_max);
     else
         snprintf (nodes, sizeof nodes, "%u", job->nodes_min ? job->nodes_min : 1);
-    json_t *body = json_pack ("{s:s, s:s, s:s, s:b}", "partition", class_name, "node_list",
+    json_t *body = json_pack ("{s:s, s:s, s:s, s:b}", "partition", slurm_job_class (job), "node_list",
                               job->hosts_wanted ? job->hosts_wanted : "", "nodes", nodes, "hold", 0);
     if (*job->reservation)
         json_object_set_new (body, "reservation", json_string (""));
@@ -536,13 +552,21 @@ static bool told (struct slurm_job *job)
     bool runs = job->state == SLURM_RUNNING || job->state == SLURM_SUSPENDED;
     if (strcmp (job->word, "COMPLETING") == 0)
         return true; /* an end, or a requeue: it shows when its processes are gone */
-    if (job->started_told && (job->state == SLURM_PENDING || job->restarts > job->restarts_told))
-        tell_requeued (job);
+    if (job->ran_since && job->state != SLURM_NONE &&
+        (job->state == SLURM_PENDING || job->submit > job->ran_since))
+        tell_requeued (job, job->ran_since);
+    else if (job->started_told &&
+             (job->state == SLURM_PENDING || job->restarts > job->restarts_told))
+        tell_requeued (job, job->start_told);
     else if (runs && !job->started_told)
         tell_started (job);
     else if (job->state == SLURM_ENDED)
         tell_ended (job);
-    return strcmp (key, job->key) == 0;
+    if (strcmp (key, job->key) != 0)
+        return false;
+    if (runs && job->suspended_told != (job->state == SLURM_SUSPENDED))
+        tell_suspended (job);
+    return true;
 }
 
 static void step (struct slurm_job *job)

@@ -316,9 +316,7 @@ int slurm_parse_job (const json_t *object, const char *our_partition, struct are
     snprintf (out->word, sizeof out->word, "%s", word);
     if (g.rc == 0)
         g.rc = state_of (word, what, &out->state, err);
-    n->state = out->state == SLURM_SUSPENDED ? RM_NATIVE_SUSPENDED
-               : out->state == SLURM_PENDING ? RM_NATIVE_PENDING
-                                             : RM_NATIVE_RUNNING;
+    n->state = out->state == SLURM_PENDING ? RM_NATIVE_PENDING : RM_NATIVE_RUNNING;
     out->partition = text (&g, "partition", true);
     n->submit = moment (&g, "submit_time", true);
     n->name = text (&g, "name", false);

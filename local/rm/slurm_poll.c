@@ -145,8 +145,8 @@ static void native_tell (struct slurm *slurm, struct slurm_job *job, const struc
         job->state == SLURM_RUNNING || job->state == SLURM_SUSPENDED || job->state == SLURM_ENDED;
     told.unasked = runs && !job->asked;
     told.job_id = *job->job_id ? arena_strdup (slurm->arena, job->job_id) : NULL;
-    if (job->native && job->class_name && strcmp (told.class_name, slurm->partition) == 0)
-        told.class_name = arena_strdup (slurm->arena, job->class_name);
+    if (job->native && strcmp (told.class_name, slurm->partition) == 0)
+        told.class_name = arena_strdup (slurm->arena, slurm_job_class (job));
     if (job->phase != PHASE_NONE || strcmp (job->partition, slurm->partition) == 0) {
         told.hosts = job->hosts_wanted ? arena_strdup (slurm->arena, job->hosts_wanted) : "";
         told.nodes_min = job->nodes_min ? job->nodes_min : told.nodes_min;

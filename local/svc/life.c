@@ -213,8 +213,10 @@ int life_end_unstarted (struct svc *svc, struct site_job *job, enum store_job_st
 static void halt_close (struct site_job *job)
 {
     duration_us longest = job->rec.end - job->rec.start;
-    if (job->rec.suspended_at && job->rec.end > job->rec.suspended_at)
-        job->rec.halted += job->rec.end - job->rec.suspended_at;
+    time_us since = job->suspended ? job->suspended_since : job->rec.suspended_at;
+    if (since && job->rec.end > since)
+        job->rec.halted += job->rec.end - since;
+    job->suspended = false;
     job->rec.suspended_at = 0;
     if (job->rec.halted > longest)
         job->rec.halted = longest;
@@ -851,6 +853,7 @@ static void end_preempted (struct svc *svc, struct site_job *job, const struct r
     job->rec.start = status->start;
     job->rec.end = status->end_at > status->start ? status->end_at : status->start;
     job->rec.state = STORE_JOB_CANCELLED; /* for the charge: this incarnation did not succeed */
+    halt_close (job);
     if (rc == 0)
         rc = charge_job (svc, job, job->rec.end, status->cpu_known ? status->cpu_time : 0, true, &err);
     if (rc == 0)
@@ -954,6 +957,9 @@ void life_on_rm_event (void *arg, const struct rm_event *event)
             on_started (svc, job, event->status->start);
         if (event->placement && *event->placement)
             native_placed (svc, job, event->placement);
+        break;
+    case RM_EVENT_SUSPENDED:
+        native_suspended (svc, job, event->suspended);
         break;
     case RM_EVENT_HANDED:
         native_handed (svc, job, event->rm_id);

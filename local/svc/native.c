@@ -101,7 +101,8 @@ static void bind_it (struct svc *svc, struct site_job *job)
     char id[SITE_ID_MAX];
     struct err err = {0};
     if (svc->rm.ops->bind (svc->rm.self, job->rm.rm_id, job->rm.submit,
-                           site_id (svc, job->rec.number, id), job->rec.incarnation, &err) != 0)
+                           site_id (svc, job->rec.number, id), job->rec.incarnation,
+                           job->rec.start, &err) != 0)
         log_event (svc->log, LOG_LEVEL_ERROR, "rm", "not_bound", "job=%s error=\"%s\"", id,
                    err.text);
 }
@@ -191,10 +192,23 @@ static void halted_follow (struct svc *svc, struct site_job *job, bool suspended
         job->suspended_since = now;
         svc_reason (job, "Suspended", "suspended at the resource manager");
     } else {
-        if (job->suspended_since)
-            job->rec.halted += now - job->suspended_since;
+        job->rec.halted += now - job->suspended_since;
         svc_reason (job, "", "%s", "");
     }
+}
+
+void native_suspended (struct svc *svc, struct site_job *job, bool on)
+{
+    struct err err = {0};
+    int rc = svc_begin (svc, &err);
+    if (job->rec.suspended_at && !on)
+        evict_resumed_there (svc, job); /* had we done it, it would not be suspended here any more */
+    else if (job->suspended != on && !job->rec.suspended_at)
+        halted_follow (svc, job, on);
+    if (rc == 0)
+        rc = svc_job_write (svc, job, true, NULL, 0, &err);
+    svc_commit (svc, rc, &err);
+    pass_wake (svc);
 }
 
 /* Slurm takes a requeued job for submitted at that moment, by which it is known again after a restart. In a
@@ -218,12 +232,6 @@ static int change (struct svc *svc, struct site_job *job, const struct rm_native
     int rc = submit_follow (svc, job, n, err);
     if (rc != 0)
         return rc;
-    bool halted = n->state == RM_NATIVE_SUSPENDED, before = job->halted;
-    job->halted = halted;
-    if (job->rec.suspended_at && before && n->state == RM_NATIVE_RUNNING)
-        evict_resumed_there (svc, job); /* had we done it, it would not be suspended here any more */
-    else if (job->suspended != halted && !job->rec.suspended_at)
-        halted_follow (svc, job, halted);
     if (job->rec.state != STORE_JOB_QUEUED || n->state != RM_NATIVE_PENDING)
         return job->rec.state == STORE_JOB_RUNNING ? svc_job_write (svc, job, true, NULL, 0, err)
                                                    : 0;

@@ -89,7 +89,6 @@ struct site_job {
     time_us dispatched; /* when it was chosen to start; 0: not known (before a restart) */
     struct store_rm_job rm;           /* what the resource manager calls it; rm_id "": nothing yet */
     bool suspended;                   /* there, by somebody else */
-    bool halted;                      /* there, by whomever: as its resource manager said last */
     time_us suspended_since;
     time_us taken;                    /* when the resource manager told of it; 0: before a restart */
     int64_t memory_used_mb;           /* by its processes, as last measured */
@@ -483,6 +482,8 @@ bool native_charged (const struct svc *svc, const struct site_job *job);
 void native_started (struct svc *svc, struct site_job *job, const struct rm_event *event);
 /* Where the resource manager put it, when that is not what was planned. */
 void native_placed (struct svc *svc, struct site_job *job, const char *placement);
+/* Its resource manager has suspended any job, or let it go on, by whomever. */
+void native_suspended (struct svc *svc, struct site_job *job, bool on);
 /* After a restart, before anything is decided. */
 int native_restore (struct svc *svc, struct site_job *job, struct err *err);
 /* Another incarnation of it waits: its events are for that one. */

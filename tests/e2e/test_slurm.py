@@ -13,6 +13,10 @@ from grid import slurm as real
 LACKING = real.missing()
 
 
+def moment(job, field):
+    return time.mktime(time.strptime(job[field], "%Y-%m-%dT%H:%M:%S"))
+
+
 @unittest.skipIf(LACKING, f"Slurm's packages are not installed ({LACKING}): see deploy/packages")
 @unittest.skipIf(os.geteuid() != 0, "needs to be root: jobs of other accounts")
 class SlurmCase(GridCase):
@@ -288,23 +292,30 @@ class SlurmCase(GridCase):
         wait_for("nui to let it go", lambda: other not in (self.queue() or {other}), 40)
 
     def test_either_side_suspends_and_resumes(self):
-        """A running job: suspended and resumed by each side; then cancelled by each."""
-        job, there = self.sbatch("-n", 1, "-t", 5), self.sbatch("-n", 1, "-t", 5)
-        self.rm.wait_job(job, "RUNNING")
+        """A running job, that of a user of Slurm or one from the grid: suspended and resumed by each side; then
+        cancelled by each."""
+        there = self.sbatch("-n", 1, "-t", 5)
         self.rm.wait_job(there, "RUNNING")
-        ident = self.nui_id(job)
+        script = self.job_dir() / "long.sh"
+        script.write_text("#!/bin/sh\nsleep 600\n")
+        ours = self.grid.submit("alice", "-A", "phys", "--site", "alpha", "-n", 1, "-t", 300, script)
+        self.wait_state(ours, ("Running",))
+        ours = re.search(r" slurm_job=(\d+)", self.log.read_text().rsplit(" job_submitted ", 1)[1])[1]
+        for job in (self.sbatch("-n", 1, "-t", 5), ours):
+            self.rm.wait_job(job, "RUNNING")
+            ident = self.nui_id(job)
 
-        def suspended(yes):
-            self.slurm_says(job, "SUSPENDED" if yes else "RUNNING")
-            self.nui_says(ident, "suspended" if yes else "running",
-                          lambda d: d and ("uspended" in json.dumps(d)) == yes)
-        for stop, go_on in ((("suspend",), ("resume",)), (("mjobctl", "-s"), ("mjobctl", "-r")),
-                            (("suspend",), ("mjobctl", "-r")), (("mjobctl", "-s"), ("resume",))):
-            for words, yes in ((stop, True), (go_on, False)):
-                self.here(*words, ident) if words[0] == "mjobctl" else self.rm.scontrol(*words, job)
-                suspended(yes)
-        self.here("canceljob", ident)
-        self.slurm_says(job, "CANCELLED")
+            def suspended(yes):
+                self.slurm_says(job, "SUSPENDED" if yes else "RUNNING")
+                self.nui_says(ident, "suspended" if yes else "running",
+                              lambda d: d and ("uspended" in json.dumps(d)) == yes)
+            for stop, go_on in ((("suspend",), ("resume",)), (("mjobctl", "-s"), ("mjobctl", "-r")),
+                                (("suspend",), ("mjobctl", "-r")), (("mjobctl", "-s"), ("resume",))):
+                for words, yes in ((stop, True), (go_on, False)):
+                    self.here(*words, ident) if words[0] == "mjobctl" else self.rm.scontrol(*words, job)
+                    suspended(yes)
+            self.here("canceljob", ident)
+            self.slurm_says(job, "CANCELLED")
         self.rm.command("scancel", there, user=self.user)
         self.wait_said("job_ended", f"slurm_job={there} ", "how=cancelled")
 
@@ -444,6 +455,45 @@ class SlurmCase(GridCase):
         self.assertEqual(self.log.read_text().count(f"slurm_job={ends} how="), 1)
         self.assertEqual(ended["JobState"], "CANCELLED")
 
+    def test_requeued_while_nui_local_was_away(self):
+        """The run that was over by then is billed once, to the second, whether the job waits for nui again or was
+        cancelled before nui was back."""
+        before = self.settled()["settled"]
+        goes_on, ends = (self.sbatch("-n", 2, "-t", 5, "--requeue") for _ in range(2))
+        first = {}
+        for job in (goes_on, ends):
+            first[job] = self.rm.wait_job(job, "RUNNING")
+            wait_for("the guard", lambda: self.rm.job(job)["Priority"] == "0", 20)
+            self.wait_said("job_started", f"job={self.nui_id(job)} ")
+        self.grid.daemons["alpha"].kill()
+        owed = 0
+        for job in (goes_on, ends):
+            started = moment(first[job], "StartTime")
+            wait_for("it to have run for a while", lambda: time.time() > started + 3, 30)
+            self.rm.scontrol("requeue", job)
+            again = wait_for("it to be submitted anew", lambda: [
+                moment(j, "SubmitTime") for j in [self.rm.job(job)]
+                if j["JobState"] == "PENDING" and moment(j, "SubmitTime") > started], 30)[0]
+            owed += 2 * int(again - started)
+        self.rm.command("scancel", ends)
+        self.rm.wait_job(ends, "CANCELLED")
+        wait_for("that to be a while ago", lambda: time.time() > again + 3, 30)
+        self.grid.daemons["alpha"].start()
+        for job in (goes_on, ends):
+            self.wait_said("job_ended", f"slurm_job={job} ", "how=requeued")
+        self.wait_said("job_ended", f"slurm_job={ends} ", "how=cancelled")
+        self.rm.wait_job(goes_on, "RUNNING", 60)
+        self.wait_said("job_started", f"job={self.nui_id(goes_on)} ")
+        self.rm.command("scancel", goes_on)
+        ended = self.rm.wait_job(goes_on, "CANCELLED")
+        self.wait_said("job_ended", f"slurm_job={goes_on} ", "how=cancelled")
+        owed += 2 * max(1, int(moment(ended, "EndTime") - moment(ended, "StartTime")))
+        self.restart()
+        self.assertEqual(self.settled()["settled"], before + owed)
+        for job in (goes_on, ends):
+            self.assertEqual(self.log.read_text().count(f"slurm_job={job} how="), 2)
+        self.assert_books_close()
+
     def test_unseen_jobs_are_billed(self):
         """Started by somebody else and over while nui-local was away: charged to the second, once found in
         Slurm's list, once in its completion file (a slurmctld without its state knows no job, and counts anew:
@@ -455,8 +505,7 @@ class SlurmCase(GridCase):
             job = self.sbatch("-n", 3, "-t", 5, script="#!/bin/sh\nsleep 2\n")
             self.rm.scontrol("update", f"jobid={job}", f"partition={real.HOLDING}")
             ended = self.rm.wait_job(job, "COMPLETED")
-            moments = [time.mktime(time.strptime(ended[k], "%Y-%m-%dT%H:%M:%S")) for k in ("StartTime", "EndTime")]
-            owed += 3 * int(moments[1] - moments[0])
+            owed += 3 * int(moment(ended, "EndTime") - moment(ended, "StartTime"))
             wait_for("Slurm to record it", lambda: f"JobId={job} " in self.rm.completions.read_text(), 30)
             if forget:
                 self.rm.end("slurmctld")
