@@ -166,7 +166,7 @@ static void x_tick (const struct view *v, double value, const char *text, double
     if (text)
         chart_text (v->out, text);
     else
-        strbuf_printf (v->out, "%.6g", number);
+        strbuf_printf (v->out, "%.7g", number); /* a million in full */
     strbuf_puts (v->out, "</text>\n");
 }
 
