@@ -351,10 +351,11 @@ const char *forecast_none (struct svc *svc, const struct site_job *job, struct a
         return job->rec.reason_text && *job->rec.reason_text
                    ? arena_strdup (arena, job->rec.reason_text)
                    : "it has not entered the queue yet";
-    if (jobs_own_reason (svc, job, &view, arena, &own))
+    bool known = jobs_own_reason (svc, job, &view, arena, &own);
+    if (view.spec->holds & ~(uint32_t)HOLD_DEPENDENCY)
+        return arena_printf (arena, "%s: not before its release", known ? own->text : "it is held");
+    if (known)
         return own->text;
-    if (view.spec->holds)
-        return "it is held: not before its release";
     if (view.deferred_until > now || view.spec->not_before > now)
         return "not before its time has come";
     if (view.spec->reservation.v)
