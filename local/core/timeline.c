@@ -367,6 +367,16 @@ static uint32_t lane_fits (const struct timeline *tl, const struct shape *s, uin
     return n;
 }
 
+/* Room for that of a long lane: kept, since one question looks at thousands of them. */
+static struct fits *fits_room (struct timeline *tl, uint32_t count)
+{
+    if (count > tl->fits_cap) {
+        tl->fits_cap = count * 2;
+        tl->fits = arena_alloc (tl->arena, tl->fits_cap * sizeof *tl->fits);
+    }
+    return tl->fits;
+}
+
 /* Any lane: the least over a window of steps that slides from `from` on. Changes go to up[bound]
  * where the window leaves a step, to down[bound] where it reaches one (at bound - duration + 1).
  * Starts after `until` are not looked at. */
@@ -378,7 +388,7 @@ uint32_t lane_slides (struct timeline *tl, const struct shape *s, uint32_t node,
     uint32_t count, first = 0, last = 0, at_from, least;
 
     if (tl->lane[node].count > STEPS_LOCAL)
-        run = arena_alloc (tl->arena, tl->lane[node].count * sizeof *run);
+        run = fits_room (tl, tl->lane[node].count);
     count = lane_fits (tl, s, node, from, time_add (until, duration), run);
     while (last + 1 < count && run[last + 1].t < to)
         last++;

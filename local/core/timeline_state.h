@@ -96,6 +96,8 @@ struct timeline {
     uint64_t *reach;   /* nodes that could have room at reach_at */
     time_us reach_at;  /* TIME_US_NONE: of no use */
     struct candidate *candidate; /* room for one per node, once needed */
+    struct fits *fits; /* of a lane with many steps, while it is looked at */
+    uint32_t fits_cap;
     struct moves *moves;        /* while changes are wanted node by node: see group.c */
     struct sums *sums;          /* group.c */
     const struct bitset *only;  /* while a candidate set is tried: no other nodes */
