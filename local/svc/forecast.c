@@ -72,6 +72,7 @@ static void survey_begin (struct svc *svc)
     f->version = cluster_version (svc->cluster);
     duration_us begun = cpu_now ();
     int rc = scene_read (&f->scene, svc->cluster, svc_now (svc), &err);
+    f->seen = f->happened;
     if (rc == 0) {
         shapes_make (f);
         f->phase = f->scene.waiting_count ? QUEUE : SHAPES;
@@ -131,7 +132,10 @@ static bool queue_take (struct svc *svc)
     if (f->taken < f->scene.waiting_count)
         return false;
     moved_tell (svc);
-    f->came = f->left = f->began_since = f->withdrawn = 0;
+    f->happened.came -= f->seen.came;
+    f->happened.ended -= f->seen.ended;
+    f->happened.started -= f->seen.started;
+    f->happened.withdrawn -= f->seen.withdrawn;
     f->procs_told = f->scene.procs_up;
     return true;
 }

@@ -14,9 +14,10 @@ static const char *plural (uint32_t n)
     return n == 1 ? "" : "s";
 }
 
-/* What happened since the last survey. */
+/* What happened since. */
 static void moved_say (struct forecast *f, struct told *t, bool certain, duration_us by)
 {
+    const struct happened *h = &f->happened;
     char how[QUANTITY_TEXT_MAX], change[64], what[160] = "";
     size_t len = 0;
     duration_format (by < 0 ? -by : by, how);
@@ -24,16 +25,16 @@ static void moved_say (struct forecast *f, struct told *t, bool certain, duratio
         snprintf (change, sizeof change, "%s by %s", by < 0 ? "earlier" : "later", how);
     else
         snprintf (change, sizeof change, "%s", certain ? "certain now" : "no longer certain");
-    if (f->came)
-        len += (size_t)snprintf (what + len, sizeof what - len, ", %u job%s came", f->came,
-                                 plural (f->came));
-    if (f->left)
-        len += (size_t)snprintf (what + len, sizeof what - len, ", %u ended", f->left);
-    if (f->began_since)
-        len += (size_t)snprintf (what + len, sizeof what - len, ", %u started", f->began_since);
-    if (f->withdrawn)
+    if (h->came)
+        len += (size_t)snprintf (what + len, sizeof what - len, ", %u job%s came", h->came,
+                                 plural (h->came));
+    if (h->ended)
+        len += (size_t)snprintf (what + len, sizeof what - len, ", %u ended", h->ended);
+    if (h->started)
+        len += (size_t)snprintf (what + len, sizeof what - len, ", %u started", h->started);
+    if (h->withdrawn)
         len +=
-            (size_t)snprintf (what + len, sizeof what - len, ", %u left the queue", f->withdrawn);
+            (size_t)snprintf (what + len, sizeof what - len, ", %u left the queue", h->withdrawn);
     if (f->procs_told != f->scene.procs_up)
         len += (size_t)snprintf (what + len, sizeof what - len, ", %lld processor%s %s",
                                  (long long)llabs (f->scene.procs_up - f->procs_told),

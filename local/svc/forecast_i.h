@@ -57,6 +57,11 @@ struct answer {
     enum { ANSWER_FRESH, ANSWER_SHOWN, ANSWER_TABLE } from; /* raw: of fresh ones only */
 };
 
+/* Jobs that … */
+struct happened {
+    uint32_t came, ended, started, withdrawn;
+};
+
 /* Given about a job that has not come. */
 struct quoted {
     uint8_t uuid[16];
@@ -98,7 +103,8 @@ struct forecast {
     struct forecast_cost cost;
     time_us purged;   /* when rows were last thrown away */
     uint64_t number_max; /* the youngest job that is known */
-    uint32_t came, left, began_since, withdrawn; /* since the last survey: why things move */
+    struct happened happened; /* that no survey has seen: why things move */
+    struct happened seen;     /* of it: by the survey under way */
     int64_t procs_told; /* processors that were up then */
 };
 

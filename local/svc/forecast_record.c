@@ -319,7 +319,7 @@ void forecast_arrived (struct svc *svc, const struct site_job *job)
     if (!svc->forecast || job->part || job->rec.number <= svc->forecast->number_max)
         return;
     svc->forecast->number_max = job->rec.number;
-    svc->forecast->came++;
+    svc->forecast->happened.came++;
     known_of (job, &known);
     estimator_arrived (svc->forecast->estimator, &known, job->rec.submit);
 }
@@ -343,7 +343,7 @@ void forecast_started (struct svc *svc, const struct site_job *job, time_us now)
     if (!f)
         return;
     struct told *t = told_find (f, job->rec.number);
-    f->began_since++;
+    f->happened.started++;
     known_of (job, &known);
     if (!job->part)
         estimator_started (f->estimator, &known, now - job->rec.submit);
@@ -374,7 +374,7 @@ void forecast_ended (struct svc *svc, const struct site_job *job)
     struct job_known known;
     if (!svc->forecast || !job->rec.start || job->rec.end < job->rec.start)
         return;
-    svc->forecast->left++;
+    svc->forecast->happened.ended++;
     known_of (job, &known);
     estimator_ended (svc->forecast->estimator, &known, job->rec.end - job->rec.start);
 }
@@ -386,7 +386,7 @@ void forecast_forget (struct svc *svc, uint64_t number)
     struct told *t = told_find (svc->forecast, number);
     if (!t)
         return;
-    svc->forecast->withdrawn++; /* it never started */
+    svc->forecast->happened.withdrawn++; /* it never started */
     told_drop (svc->forecast, t);
 }
 
