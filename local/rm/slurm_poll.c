@@ -145,7 +145,9 @@ static void native_tell (struct slurm *slurm, struct slurm_job *job, const struc
         job->state == SLURM_RUNNING || job->state == SLURM_SUSPENDED || job->state == SLURM_ENDED;
     told.unasked = runs && !job->asked;
     told.job_id = *job->job_id ? arena_strdup (slurm->arena, job->job_id) : NULL;
-    if (job->native && strcmp (told.class_name, slurm->partition) == 0)
+    /* Put there by us: what somebody else moves there is not ours to start. */
+    bool ours = (job->class_name && *job->class_name) || job->restarts || job->ran_since;
+    if (job->native && ours && strcmp (told.class_name, slurm->partition) == 0)
         told.class_name = arena_strdup (slurm->arena, slurm_job_class (job));
     if (job->phase != PHASE_NONE || strcmp (job->partition, slurm->partition) == 0) {
         told.hosts = job->hosts_wanted ? arena_strdup (slurm->arena, job->hosts_wanted) : "";
