@@ -116,6 +116,7 @@ struct rm_event {
     bool unasked;          /* STARTED: nobody here asked for it */
     bool suspended;
     const char *rm_id;     /* HANDED */
+    time_us submit;        /* ENDED, of the resource manager's own jobs: as it says now; 0: unknown */
     const struct rm_native *native;
     uint32_t native_count;
 };

@@ -450,7 +450,8 @@ int rm_slurm_create (const struct rm_slurm_config *config, struct rm *out, struc
                                      .log = slurm->log,
                                      .server = config->server,
                                      .key_file = config->key_file,
-                                     .user = config->user};
+                                     .user = config->user,
+                                     .token_life = config->token_life};
     int rc = jobdir_parent (config->job_dir, &slurm->job_dir, &slurm->dir, &local);
     if (rc == 0 && !(slurm->rest = slurm_rest_create (&rest, &local)))
         rc = local.code;

@@ -131,7 +131,8 @@ void slurm_job_finish (struct slurm_job *job, const struct rm_status *status)
     char id[JOBDIR_KEY_MAX];
     memcpy (id, job->job_id, sizeof id);
     struct rm_event event = {
-        .kind = RM_EVENT_ENDED, .job_id = id, .incarnation = job->incarnation, .status = status};
+        .kind = RM_EVENT_ENDED, .job_id = id, .incarnation = job->incarnation, .status = status,
+        .submit = job->submit};
     char cpu[32] = "";
     if (status->cpu_known)
         snprintf (cpu, sizeof cpu, " cpu_ms=%lld", (long long)status->cpu_time / 1000);

@@ -23,8 +23,7 @@ enum {
     PIECE = 8 << 10,       /* bytes looked at between looks at the clock */
     PLAIN_MAX = 4 << 20,   /* an answer that is taken whole: the list of versions */
 };
-static const duration_us token_life = 600 * US_PER_S,
-                         slice_longest = 2000; /* then other events have their turn */
+static const duration_us slice_longest = 2000; /* then other events have their turn */
 static const long answer_patience_s = 60, connect_patience_s = 5;
 /* Those whose fields we know, the newest first. */
 static const char *const versions[] = {"v0.0.38", "v0.0.37"};
@@ -60,6 +59,7 @@ struct slurm_rest {
     size_t key_len;
     char token[SLURM_JWT_MAX];
     time_us token_ends;
+    duration_us token_life;
     char version[16];
     bool jobs_since, nodes_since; /* it has update_time for these lists */
     bool asking;                  /* for versions */
@@ -326,12 +326,13 @@ static const char *token (struct slurm_rest *rest, struct err *err)
 {
     time_us now = clock_now_us ();
     /* Renewed at half its life; also when the clock was set back. */
-    if (now < rest->token_ends - token_life / 2 && now > rest->token_ends - 2 * token_life)
+    if (now < rest->token_ends - rest->token_life / 2 &&
+        now > rest->token_ends - 2 * rest->token_life)
         return rest->token;
-    if (slurm_jwt_make (rest->key, rest->key_len, rest->user, now, token_life, rest->token, err) !=
-        0)
+    if (slurm_jwt_make (rest->key, rest->key_len, rest->user, now, rest->token_life, rest->token,
+                        err) != 0)
         return NULL;
-    rest->token_ends = now + token_life;
+    rest->token_ends = now + rest->token_life;
     return rest->token;
 }
 
@@ -591,6 +592,7 @@ struct slurm_rest *slurm_rest_create (const struct slurm_rest_config *config, st
     rest->base = config->base;
     rest->log = config->log;
     rest->user = strdup (config->user);
+    rest->token_life = config->token_life;
     curl_global_init (CURL_GLOBAL_DEFAULT);
     rest->multi = curl_multi_init ();
     rest->timer = evtimer_new (rest->base, on_timer, rest);

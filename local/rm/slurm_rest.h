@@ -13,6 +13,7 @@
 
 #include "proto/base/err.h"
 #include "proto/base/log.h"
+#include "proto/base/quantity.h"
 
 struct slurm_rest_config {
     struct event_base *base;
@@ -20,6 +21,7 @@ struct slurm_rest_config {
     const char *server;   /* "http://host:port", "https://…" or "unix:/path" */
     const char *key_file; /* Slurm's jwt_hs256.key */
     const char *user;     /* in whose name: "root", SlurmUser */
+    duration_us token_life; /* whole seconds, at least 2 */
 };
 
 struct slurm_rest;

@@ -968,6 +968,7 @@ void life_on_rm_event (void *arg, const struct rm_event *event)
         native_unknown (svc, job);
         break;
     default:
+        native_submit_follow (svc, job, event->submit);
         on_ended (svc, job, event->status);
         break;
     }

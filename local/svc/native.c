@@ -211,14 +211,24 @@ void native_suspended (struct svc *svc, struct site_job *job, bool on)
     pass_wake (svc);
 }
 
-/* Slurm takes a requeued job for submitted at that moment, by which it is known again after a restart. In a
- * transaction. */
-static int submit_follow (struct svc *svc, struct site_job *job, const struct rm_native *n, struct err *err)
+/* In a transaction. */
+static int submit_follow (struct svc *svc, struct site_job *job, time_us submit, struct err *err)
 {
-    if (!job->rm.native || job->rm.submit == n->submit)
+    if (!job->rm.native || job->rm.submit == submit)
         return 0;
-    job->rm.submit = n->submit;
+    job->rm.submit = submit;
     return local_store_rm_job_put (svc->store, job->rec.number, &job->rm, err);
+}
+
+void native_submit_follow (struct svc *svc, struct site_job *job, time_us submit)
+{
+    struct err err = {0};
+    if (submit == 0 || !job->rm.native || job->rm.submit == submit)
+        return;
+    int rc = svc_begin (svc, &err);
+    if (rc == 0)
+        rc = submit_follow (svc, job, submit, &err);
+    svc_commit (svc, rc, &err);
 }
 
 /* What it needs, as it is now. In a transaction. */
@@ -229,7 +239,7 @@ static int change (struct svc *svc, struct site_job *job, const struct rm_native
     struct native_misfit misfit = {0};
     uint8_t *envelope;
     size_t len;
-    int rc = submit_follow (svc, job, n, err);
+    int rc = submit_follow (svc, job, n->submit, err);
     if (rc != 0)
         return rc;
     if (job->rec.state != STORE_JOB_QUEUED || n->state != RM_NATIVE_PENDING)

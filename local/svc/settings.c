@@ -35,6 +35,8 @@ static const struct conf_param rm_attrs[] = {
      .max = 3600 * US_PER_S},
     {.name = "PATIENCE", .type = CONF_DURATION, .offset = AT (patience), .min = US_PER_S,
      .max = 3600 * US_PER_S},
+    {.name = "TOKENLIFE", .type = CONF_DURATION, .offset = AT (token_life), .min = 2 * US_PER_S,
+     .max = 24 * 3600 * US_PER_S},
     {.name = NULL},
 };
 #undef AT
@@ -46,7 +48,8 @@ static int rm_record (void *target, const char *index, void **record_out, struct
     (void)err;
     if (!s->slurm.poll)
         s->slurm = (struct settings_slurm){.user = "root", .partition = "nui", .charge = true,
-                                           .poll = 10 * US_PER_S, .patience = 15 * US_PER_S};
+                                           .poll = 10 * US_PER_S, .patience = 15 * US_PER_S,
+                                           .token_life = 600 * US_PER_S};
     *record_out = target; /* one resource manager; its name is the administrator's */
     return 0;
 }

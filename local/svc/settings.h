@@ -44,7 +44,7 @@ struct settings_slurm {
     bool sacct, usage;
     bool mirror; /* our reservations are made there, too */
     bool charge; /* jobs that came from Slurm itself are paid for at the grid's bank */
-    duration_us poll, patience;
+    duration_us poll, patience, token_life;
 };
 
 struct settings {

@@ -741,6 +741,7 @@ static int rm_open (struct svc *svc, const struct settings *settings, struct err
         .observe = settings->mode.mode == MODE_TEST,
         .poll = s->poll,
         .patience = s->patience,
+        .token_life = s->token_life,
         .job_dir = jobs,
         .on_event = life_on_rm_event,
         .arg = svc,

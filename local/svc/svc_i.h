@@ -486,6 +486,9 @@ void native_placed (struct svc *svc, struct site_job *job, const char *placement
 void native_suspended (struct svc *svc, struct site_job *job, bool on);
 /* After a restart, before anything is decided. */
 int native_restore (struct svc *svc, struct site_job *job, struct err *err);
+/* Slurm takes a requeued job for submitted at that moment, by which it is known again after a restart: durable
+ * before what ended is. */
+void native_submit_follow (struct svc *svc, struct site_job *job, time_us submit);
 /* Another incarnation of it waits: its events are for that one. */
 void native_bind_again (struct svc *svc, struct site_job *job);
 void native_handed (struct svc *svc, struct site_job *job, const char *rm_id);

@@ -38,7 +38,9 @@ class SlurmCase(GridCase):
         cls.user = layout.account_of("alice")
         cls.log = cls.grid.daemons["alpha"].log
         config = cls.grid.layout.config("alpha")
-        config.write_text(config.read_text() + f"QOSCFG[gold] PRIORITY=10\n"
+        # a token that is good for seconds: slurmrestd refuses it afterwards, so that all of this needs many
+        config.write_text(config.read_text().replace(" PATIENCE=20 ", " PATIENCE=20 TOKENLIFE=4 ") +
+                          f"QOSCFG[gold] PRIORITY=10\n"
                                                f"USERCFG[{cls.user}] QLIST=gold\n")
         cls.grid.daemons["alpha"].stop()
         cls.grid.daemons["alpha"].start()
@@ -339,11 +341,15 @@ class SlurmCase(GridCase):
         self.assertIsNone(self.said("started_without_us", f"rm_job={job} "))
         self.rm.command("scancel", job)
         self.wait_said("job_ended", f"slurm_job={job} ", "how=cancelled")
+        billed = self.settled()["settled"]
         self.restart()
         self.assertEqual(self.log.read_text().count(f"slurm_job={job} how="), 3)
+        self.assertEqual(self.settled()["settled"], billed)
 
     def restart(self):
-        """kill -9, and on; what ended meanwhile is found."""
+        """kill -9, and on; what ended meanwhile is found. What the log says has been written down once a call is
+        answered."""
+        self.queue()
         caught = self.log.read_text().count(" caught_up ")
         self.grid.daemons["alpha"].kill()
         self.grid.daemons["alpha"].start()
@@ -456,8 +462,8 @@ class SlurmCase(GridCase):
         self.assertEqual(ended["JobState"], "CANCELLED")
 
     def test_requeued_while_nui_local_was_away(self):
-        """The run that was over by then is billed once, to the second, whether the job waits for nui again or was
-        cancelled before nui was back."""
+        """The run that was over by then is billed once, to the second, whether the job waits for nui again or ran
+        once more, by somebody else's doing, and ended before nui was back."""
         before = self.settled()["settled"]
         goes_on, ends = (self.sbatch("-n", 2, "-t", 5, "--requeue") for _ in range(2))
         first = {}
@@ -475,9 +481,14 @@ class SlurmCase(GridCase):
                 moment(j, "SubmitTime") for j in [self.rm.job(job)]
                 if j["JobState"] == "PENDING" and moment(j, "SubmitTime") > started], 30)[0]
             owed += 2 * int(again - started)
+        wait_for("its node to have cleaned up", lambda: time.time() > again + 4, 30)
+        self.rm.scontrol("update", f"jobid={ends}", "StartTime=now")
+        self.rm.scontrol("release", ends)
+        self.rm.wait_job(ends, "RUNNING", 60)
         self.rm.command("scancel", ends)
-        self.rm.wait_job(ends, "CANCELLED")
-        wait_for("that to be a while ago", lambda: time.time() > again + 3, 30)
+        ended = self.rm.wait_job(ends, "CANCELLED")
+        owed += 2 * max(1, int(moment(ended, "EndTime") - moment(ended, "StartTime")))
+        wait_for("that to be a while ago", lambda: time.time() > moment(ended, "EndTime") + 3, 30)
         self.grid.daemons["alpha"].start()
         for job in (goes_on, ends):
             self.wait_said("job_ended", f"slurm_job={job} ", "how=requeued")

@@ -13,6 +13,7 @@ struct fake_slurm {
     struct evhttp_bound_socket *bound;
     fake_slurm_fn answer;
     void *arg;
+    const char *token;
 };
 
 static const char *method_name (enum evhttp_cmd_type type)
@@ -28,6 +29,7 @@ static void on_request (struct evhttp_request *request, void *arg)
     struct evbuffer *in = evhttp_request_get_input_buffer (request);
     struct strbuf sent = STRBUF_INIT, body = STRBUF_INIT;
     size_t len = evbuffer_get_length (in);
+    fake->token = evhttp_find_header (evhttp_request_get_input_headers (request), "X-SLURM-USER-TOKEN");
     strbuf_append (&sent, evbuffer_pullup (in, -1), len);
     int status =
         fake->answer (fake->arg, method_name (evhttp_request_get_command (request)),
@@ -56,6 +58,11 @@ void fake_slurm_destroy (struct fake_slurm *fake)
 {
     evhttp_free (fake->http);
     free (fake);
+}
+
+const char *fake_slurm_token (const struct fake_slurm *fake)
+{
+    return fake->token;
 }
 
 uint16_t fake_slurm_port (const struct fake_slurm *fake)

@@ -21,6 +21,8 @@ typedef int (*fake_slurm_fn) (void *arg, const char *method, const char *path, c
 
 struct fake_slurm *fake_slurm_create (struct event_base *base, fake_slurm_fn answer, void *arg);
 void fake_slurm_destroy (struct fake_slurm *fake);
+/* The token of the request that is being answered; NULL: none. */
+const char *fake_slurm_token (const struct fake_slurm *fake);
 uint16_t fake_slurm_port (const struct fake_slurm *fake);
 
 /* What /openapi/v3 says: paths of each version of "v0.0.38 v0.0.37"; since: whether lists take

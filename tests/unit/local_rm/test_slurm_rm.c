@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <openssl/evp.h>
 
 #include "local/rm/rm_slurm.h"
 #include "proto/base/clock.h"
@@ -36,11 +37,44 @@ struct world {
     const char *bad[LISTS];  /* said instead; NULL: the good one */
     int status_since[LISTS]; /* of requests with update_time; 0: as without */
     char asked[64];          /* last version */
+    char token[1024];        /* last one */
+    unsigned tokens, expired; /* different ones; requests with one that was not good any more */
     unsigned count[LISTS], count_since[LISTS];
     /* what the adapter tells */
-    unsigned reach, nodes, natives;
+    unsigned reach, nodes, natives, started, ended;
+    struct {
+        enum rm_end end;
+        time_us submit;
+    } end[4];
+    bool bind_again; /* a requeued job, as its next incarnation */
     char told[4096]; /* " 1 2 3_0": natives in order */
 };
+
+/* Of {"iat":…,"exp":…,"sun":…}, the middle part of a token. */
+static time_us expiry (const char *token)
+{
+    char part[1024], text[1024] = "";
+    const char *from = strchr (token, '.');
+    size_t len = strcspn (from + 1, ".");
+    snprintf (part, sizeof part, "%.*s", (int)len, from + 1);
+    for (char *c = part; *c; c++)
+        *c = *c == '-' ? '+' : *c == '_' ? '/' : *c;
+    for (; len % 4; len++)
+        strcat (part, "=");
+    assert_true (EVP_DecodeBlock ((unsigned char *)text, (unsigned char *)part, (int)len) > 0);
+    return strtoll (strstr (text, "\"exp\":") + 6, NULL, 10) * US_PER_S;
+}
+
+static void token_look (struct world *w)
+{
+    const char *token = fake_slurm_token (w->fake);
+    assert_non_null (token);
+    w->expired += expiry (token) <= clock_now_us ();
+    if (strcmp (token, w->token) == 0)
+        return;
+    snprintf (w->token, sizeof w->token, "%s", token);
+    w->tokens++;
+}
 
 static int answer (void *arg, const char *method, const char *path, const char *query,
                    const char *sent, struct strbuf *body)
@@ -49,6 +83,7 @@ static int answer (void *arg, const char *method, const char *path, const char *
     char what[32];
     (void)method;
     (void)sent;
+    token_look (w);
     if (strcmp (path, "/openapi/v3") == 0) {
         if (w->openapi)
             strbuf_puts (body, w->openapi);
@@ -83,6 +118,15 @@ static void on_event (void *arg, const struct rm_event *event)
     struct world *w = arg;
     w->reach += event->kind == RM_EVENT_REACH;
     w->nodes += event->kind == RM_EVENT_NODES;
+    w->started += event->kind == RM_EVENT_STARTED;
+    if (event->kind == RM_EVENT_ENDED) {
+        assert_true (w->ended < 4);
+        w->end[w->ended].end = event->status->end;
+        w->end[w->ended++].submit = event->submit;
+        if (w->bind_again && event->status->end == RM_END_REQUEUED)
+            assert_int_equal (w->rm.ops->bind (w->rm.self, "2", event->submit, "alpha.7",
+                                               event->incarnation + 1, 0, NULL), 0);
+    }
     for (uint32_t i = 0; event->kind == RM_EVENT_NATIVE && i < event->native_count; i++) {
         size_t len = strlen (w->told);
         w->natives++;
@@ -134,6 +178,7 @@ static void begin (struct world *w)
                                      .site = "alpha",
                                      .poll = US_PER_S / 50,
                                      .patience = 15 * US_PER_S,
+                                     .token_life = 2 * US_PER_S,
                                      .job_dir = jobs,
                                      .on_event = on_event,
                                      .arg = w};
@@ -373,6 +418,47 @@ static void a_look_that_breaks_off (void **state)
     free (half);
 }
 
+/* --- tokens ------------------------------------------------------------------------------- */
+
+static void a_token_is_renewed_before_it_expires (void **state)
+{
+    struct world *w = *state;
+    begin (w);
+    UNTIL (w, w->tokens >= 3);
+    assert_int_equal (w->expired, 0);
+    assert_true (fresh (w));
+    assert_int_equal (w->reach, 1);
+}
+
+/* --- ends --------------------------------------------------------------------------------- */
+
+/* Both are told of, with when Slurm takes the job for submitted: by that it is known after a restart. */
+static void requeued_and_ended_in_one_look (void **state)
+{
+    struct world *w = *state;
+    const time_us first = 1795290639 * US_PER_S, again = first + 100 * US_PER_S;
+    begin (w);
+    UNTIL (w, fresh (w));
+    assert_int_equal (w->rm.ops->bind (w->rm.self, "2", first, "alpha.7", 1, 0, NULL), 0);
+    UNTIL (w, w->started == 1);
+    json_t *jobs = fake_slurm_recorded ("jobs-38"), *job = json_array_get (jobs, 1);
+    json_object_set_new (job, "job_state", json_string ("CANCELLED"));
+    json_object_set_new (job, "restart_cnt", json_integer (1));
+    json_object_set_new (job, "submit_time", json_integer (again / US_PER_S));
+    json_object_set_new (job, "start_time", json_integer (again / US_PER_S + 1));
+    json_object_set_new (job, "end_time", json_integer (again / US_PER_S + 10));
+    strbuf_clear (&w->good[JOBS]);
+    fake_slurm_list ("jobs", jobs, &w->good[JOBS]);
+    json_decref (jobs);
+    w->bind_again = true;
+    UNTIL (w, w->ended == 2);
+    assert_int_equal (w->end[0].end, RM_END_REQUEUED);
+    assert_int_equal (w->end[1].end, RM_END_CANCELLED);
+    assert_int_equal (w->end[0].submit, again);
+    assert_int_equal (w->end[1].submit, again);
+    assert_int_equal (w->natives, 7);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -383,6 +469,8 @@ int main (void)
         cmocka_unit_test_setup_teardown (only_changes_are_asked_for, setup, teardown),
         cmocka_unit_test_setup_teardown (what_the_api_does_not_have_is_not_asked, setup, teardown),
         cmocka_unit_test_setup_teardown (a_look_that_breaks_off, setup, teardown),
+        cmocka_unit_test_setup_teardown (a_token_is_renewed_before_it_expires, setup, teardown),
+        cmocka_unit_test_setup_teardown (requeued_and_ended_in_one_look, setup, teardown),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }
