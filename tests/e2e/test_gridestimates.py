@@ -182,6 +182,38 @@ class Estimates(GridCase):
         self.assertEqual(set(later), {("beta", "[ALL]")})
         self.assertGreater(later["beta", "[ALL]"]["scored"], 0)
 
+    def test_a_long_queue_answers_from_its_table(self):
+        """More jobs than a site looks through for one question: what its last survey says of such shapes, which
+        is on disk, scored and in the record of its kind when the job that came for it starts."""
+        log = self.grid.layout.log
+        running = self.submit(900, HOUR, "--site", "alpha")
+        self.wait_state(running, ("Running",))
+        self.nui("alice", "msub", "--site", "alpha", "-A", "phys", "--array", "1-3000", "--hold", "-t", 60,
+                 self.write("held.sh", "#!/bin/sh\n"))
+        wait_for("a survey of the long queue", lambda: self.estimate(
+            "-n", 2, "-t", HOUR, "--site", "alpha")[0]["alpha"]["median"], 120, log)
+        job = self.submit(1, HOUR, "--site", "alpha")
+        self.wait_state(job, ("Queued",))
+        answers = self.answers("alpha", job)
+        self.assertEqual(len(answers), 1, answers)
+        given, median, started = answers[0]
+        self.assertGreater(given + median, us(time.time()))  # it is not told that it starts now
+        self.assertEqual(started, 0)
+        self.assertNotIn("table", {r["answers"] for r in self.grid.json("alice", "sites", "-e")})
+        self.nui("alice", "cancel", running)
+        self.wait_state(job, ("Running", "Completed"), seconds=120)
+        wait_for("its start to be on disk", lambda: self.answers("alpha", job)[0][2], 60, log)
+        wait_for("the score to be reported", lambda: [
+            r["scored"] for r in self.grid.json("alice", "sites", "-e")
+            if (r["answers"], r["site"], r["class"]) == ("table", "alpha", "[ALL]")] == [1], 60, log)
+
+    def answers(self, site, ident):
+        """Those from the table about a job of the grid: when given, the median, when it started; microseconds."""
+        number = int(self.job(ident)["components"][0]["site_job_id"].rsplit(".", 1)[1])
+        with sqlite3.connect(f"file:{self.grid.layout.state / site / 'local.db'}?mode=ro", uri=True) as db:
+            return db.execute("SELECT given_us, median, started_us FROM estimate_later WHERE number = ?"
+                              " AND kind = 'table'", (number,)).fetchall()
+
     def told(self, ident):
         job = self.job(ident)
         return job if job and job["expected_median"] else None
