@@ -182,6 +182,17 @@ const struct cli_command bank_commands[] = {
      "  --gres NAME=RATE        credits per second for one of a generic resource beside\n"
      "  --from TIME             when it begins (now); never in the past\n" COMMON
      "\nexample: nui rate set alpha 1.25 --from 2027-01-01T00:00\n"},
+    {"reconcile", BANK, "what a site ran against what the bank charged, and against Slurm's accounting",
+     cmd_reconcile,
+     "usage: nui reconcile --site SITE [--from TIME] [--to TIME] [--sacct FILE] [--late TIME]\n"
+     "                     [--apply]\n\n"
+     "  --site SITE             whose records are compared with the bank's\n"
+     "  --from TIME             what ended from then on; from the beginning when left out\n"
+     "  --to TIME               exclusive; until now when left out\n"
+     "  --sacct FILE            what sacct --parsable2 printed, to be compared too\n"
+     "  --late TIME             recorded so long after its end is late (1:00:00:00)\n"
+     "  --apply                 does what has one right answer: charge, release, refund\n" COMMON
+     "\nexample: nui reconcile --site alpha --from 2026-11-01T00:00 --to 2026-12-01T00:00\n"},
     {"anchor", BANK, "the newest block of the bank's history, to be kept outside the bank",
      cmd_anchor,
      "usage: nui anchor [--save FILE]\n\n"

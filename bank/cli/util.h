@@ -77,6 +77,7 @@ int cmd_funder (struct cli_context *ctx, int argc, char **argv);
 int cmd_grant (struct cli_context *ctx, int argc, char **argv);
 int cmd_split (struct cli_context *ctx, int argc, char **argv);
 int cmd_role (struct cli_context *ctx, int argc, char **argv);
+int cmd_reconcile (struct cli_context *ctx, int argc, char **argv);
 int cmd_rate (struct cli_context *ctx, int argc, char **argv);
 
 #endif

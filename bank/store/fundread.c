@@ -105,29 +105,36 @@ static void give_jobs (struct read *read, struct err *err, PGresult *const *res)
                                    .charges = pgres_i64 (res[0], r, 15),
                                    .op_id = pgres_i64 (res[0], r, 16),
                                    .formula = pgres_text (res[0], r, 17, read->arena),
-                                   .recorded = pgres_i64 (res[0], r, 18)};
+                                   .recorded = pgres_i64 (res[0], r, 18),
+                                   .rate_version = pgres_i64 (res[0], r, 19),
+                                   .rate_due = pgres_i64 (res[0], r, 20),
+                                   .expired_use = pgres_bool (res[0], r, 21)};
     }
     GIVE (read, fundread_jobs_f) (read->arg, err, job, count);
 }
 
-void fundread_jobs (struct reader *reader, const char *who, const char *own, const char *site,
-                    time_us from, time_us to, int64_t after, uint32_t limit, fundread_jobs_f done,
-                    void *arg)
+void fundread_jobs (struct reader *reader, const char *who, const struct fund_jobs_ask *ask,
+                    fundread_jobs_f done, void *arg)
 {
     struct read *read = read_start (reader, (reader_any_f)done, arg, give_jobs);
     if (!read)
         return;
     struct pgargs *args = pgargs_create (read->arena, "tti");
+    bool one = ask->site_job[0];
     pgargs_text (args, 0, who);
-    if (own)
-        pgargs_text (args, 0, own);
-    if (site[0])
-        pgargs_text (args, 1, site);
-    pgargs_i64 (args, 2, from);
-    pgargs_i64 (args, 2, to);
-    pgargs_i64 (args, 2, after);
-    pgargs_i64 (args, 2, limit);
-    read_add (read, RD_JOBS, args);
+    if (ask->own)
+        pgargs_text (args, 0, ask->own);
+    if (one || ask->site[0])
+        pgargs_text (args, 1, ask->site);
+    if (one) {
+        pgargs_text (args, 1, ask->site_job);
+    } else {
+        pgargs_i64 (args, 2, ask->from);
+        pgargs_i64 (args, 2, ask->to);
+    }
+    pgargs_i64 (args, 2, ask->after);
+    pgargs_i64 (args, 2, ask->limit);
+    read_add (read, one ? RD_JOBS_OF : RD_JOBS, args);
     pgbatch_submit (reader->loop);
 }
 

@@ -53,16 +53,22 @@ struct fund_job {
     int64_t procs, hold_id, charges, op_id;
     time_us start, end, recorded;
     credit_micro total, refunded;
-    bool final;
+    int64_t rate_version, rate_due;
+    bool final, expired_use;
 };
 
 typedef void (*fundread_jobs_f) (void *arg, const struct err *err, const struct fund_job *job,
                                  uint32_t count);
 /* Ended in [from, to), by number, after one. own: a site's name that sees its jobs, or NULL; site
- * "": of all sites. */
-void fundread_jobs (struct reader *reader, const char *who, const char *own, const char *site,
-                    time_us from, time_us to, int64_t after, uint32_t limit, fundread_jobs_f done,
-                    void *arg);
+ * "": of all sites. With site_job, all incarnations of that job of the site, whenever they ended. */
+struct fund_jobs_ask {
+    const char *own, *site, *site_job;
+    time_us from, to;
+    int64_t after;
+    uint32_t limit;
+};
+void fundread_jobs (struct reader *reader, const char *who, const struct fund_jobs_ask *ask,
+                    fundread_jobs_f done, void *arg);
 
 struct fund_role {
     const char *identity, *role;

@@ -494,8 +494,8 @@ void reader_stale (struct reader *reader, time_us expired,
     read_ids (reader, RD_STALE, expired, done, arg);
 }
 
-void reader_holds (struct reader *reader, const char *who, const char *site, const char *account,
-                   time_us expired,
+void reader_holds (struct reader *reader, const char *who, const char *own, const char *account,
+                   const char *site, time_us expired,
                    void (*done) (void *arg, const struct err *err, const struct reader_hold *row,
                                  uint32_t count),
                    void *arg)
@@ -504,14 +504,16 @@ void reader_holds (struct reader *reader, const char *who, const char *site, con
     read->done.holds = done;
     if (!read_sendable (read))
         return;
-    struct pgargs *args = pgargs_create (read->arena, "tti");
+    struct pgargs *args = pgargs_create (read->arena, "ttit");
     pgargs_text (args, 0, who);
-    if (site)
-        pgargs_text (args, 0, site);
+    if (own)
+        pgargs_text (args, 0, own);
     if (account[0])
         pgargs_text (args, 1, account);
     pgargs_i64 (args, 2, expired);
     pgargs_i64 (args, 2, READER_LINES_MAX + 1);
+    if (site[0])
+        pgargs_text (args, 3, site);
     send_one (read, RD_HOLDS, args);
 }
 

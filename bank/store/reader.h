@@ -127,9 +127,10 @@ void reader_stale (struct reader *reader, time_us expired,
                    void (*done) (void *arg, const struct err *err, const int64_t *hold_id,
                                  uint32_t count),
                    void *arg);
-/* Open holds that expire at a moment or earlier; site: its own too, or NULL. */
-void reader_holds (struct reader *reader, const char *who, const char *site, const char *account,
-                   time_us expired,
+/* Open holds that expire at a moment or earlier; own: a site's name that sees its own, or NULL; of one
+ * site, or "". */
+void reader_holds (struct reader *reader, const char *who, const char *own, const char *account,
+                   const char *site, time_us expired,
                    void (*done) (void *arg, const struct err *err, const struct reader_hold *row,
                                  uint32_t count),
                    void *arg);

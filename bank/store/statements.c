@@ -55,6 +55,22 @@
     "(SELECT string_agg (f.kind || ' ' || f.name || '=' || f.ppm, ';' ORDER BY f.position) "       \
     " FROM rate_factor f WHERE f.site = r.site AND f.version = r.version)"
 
+/* What jobs were charged, with the last charge of each. */
+#define JOBS                                                                                       \
+    "SELECT u.id, u.site, u.site_job, u.component, u.incarnation, u.grid_job, u.identity, a.name, " \
+    "u.procs, u.start_at, u.end_at, u.total, (SELECT coalesce (sum (r.amount), 0)::bigint FROM "   \
+    "  charge c JOIN refund_leg r ON r.charge_id = c.id WHERE c.usage_id = u.id), u.final, "       \
+    "u.hold_id, (SELECT count (*) FROM charge c WHERE c.usage_id = u.id), last.op_id, "            \
+    "last.formula, o.recorded_at, last.rate_version, coalesce ((SELECT h.rate_version FROM hold h " \
+    "  WHERE h.id = u.hold_id), (SELECT max (r.version) FROM rate r WHERE r.site = u.site AND "    \
+    "  r.valid_from <= last.start_at AND r.op_id < last.op_id), 0), EXISTS (SELECT FROM charge c " \
+    "  JOIN charge_leg g ON g.charge_id = c.id JOIN allocation l ON l.id = g.allocation_id "       \
+    "  WHERE c.usage_id = u.id AND l.valid_to <= u.start_at) "                                     \
+    "FROM usage u JOIN account a ON a.id = u.account_id LEFT JOIN project p ON "                   \
+    "p.id = a.project_id CROSS JOIN LATERAL (SELECT c.op_id, c.formula, c.rate_version, "          \
+    "  c.start_at FROM charge c WHERE c.usage_id = u.id ORDER BY c.id DESC LIMIT 1) last "           \
+    "JOIN op o ON o.id = last.op_id "
+
 #define BLOCK_COLUMNS                                                                              \
     "b.number, b.first_op, b.ops, b.recorded_at, b.prev, b.root, b.signature, s.chain"
 
@@ -423,13 +439,14 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
         "LEFT JOIN award g ON g.id = l.award_id LEFT JOIN funder f ON f.id = g.funder_id "
         "WHERE " SEES " AND (cardinality ($2::text[]) = 0 OR a.name = ANY ($2::text[])) "
         "GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9 ORDER BY 1, 2, 3, 4, 5, 6, 7, 8, 9 LIMIT ($3::bigint[])[3]"},
-    /* $1 who, $2 account or none, $3 expired before, lines: open holds. */
+    /* $1 who, $2 account or none, $3 expired before, lines, $4 site or none: open holds. */
     [BANK_STMT_COUNT + RD_HOLDS] = {"rd_holds",
         "SELECT h.id, a.name, h.identity, h.site, h.grid_job, h.site_job, h.component, h.incarnation, "
         "h.amount, (SELECT coalesce (sum (g.amount - g.settled - g.released), 0)::bigint FROM hold_leg g "
         " WHERE g.hold_id = h.id), h.start_at, h.expires_at "
         "FROM hold h JOIN account a ON a.id = h.account_id JOIN project p ON p.id = a.project_id "
         "WHERE h.open AND (h.site = ($1::text[])[2] OR " SEES ") AND (cardinality ($2::text[]) = 0 OR a.name = ANY ($2::text[])) "
+        "AND (cardinality ($4::text[]) = 0 OR h.site = ANY ($4::text[])) "
         "AND h.expires_at <= ($3::bigint[])[1] ORDER BY h.expires_at, h.id LIMIT ($3::bigint[])[2]"},
     /* $1 first number (0: the newest) and lines. */
     [BANK_STMT_COUNT + RD_BLOCKS] = {"rd_blocks",
@@ -552,16 +569,15 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
         "WHERE l.award_id = ($1::bigint[])[1] GROUP BY 1, 2, 3 ORDER BY 5 DESC, 1, 2, 3 LIMIT 1000"},
     /* $1 who and a site's own name, $2 site or none, $3 ended from, to, after, lines. */
     [BANK_STMT_COUNT + RD_JOBS] = {"rd_jobs",
-        "SELECT u.id, u.site, u.site_job, u.component, u.incarnation, u.grid_job, u.identity, a.name, "
-        "u.procs, u.start_at, u.end_at, u.total, (SELECT coalesce (sum (r.amount), 0)::bigint FROM "
-        "  charge c JOIN refund_leg r ON r.charge_id = c.id WHERE c.usage_id = u.id), u.final, u.hold_id, "
-        "(SELECT count (*) FROM charge c WHERE c.usage_id = u.id), last.op_id, last.formula, o.recorded_at "
-        "FROM usage u JOIN account a ON a.id = u.account_id LEFT JOIN project p ON p.id = a.project_id "
-        "CROSS JOIN LATERAL (SELECT c.op_id, c.formula FROM charge c WHERE c.usage_id = u.id "
-        "  ORDER BY c.id DESC LIMIT 1) last JOIN op o ON o.id = last.op_id "
-        "WHERE u.id > ($3::bigint[])[3] AND u.end_at >= ($3::bigint[])[1] AND u.end_at < ($3::bigint[])[2] "
+        JOBS "WHERE u.id > ($3::bigint[])[3] AND u.end_at >= ($3::bigint[])[1] AND "
+        "u.end_at < ($3::bigint[])[2] "
         "AND u.id IN (SELECT c.usage_id FROM charge c WHERE c.end_at >= ($3::bigint[])[1] AND "
         "  c.end_at < ($3::bigint[])[2]) AND (cardinality ($2::text[]) = 0 OR u.site = ANY ($2::text[])) "
         "AND (u.site = ($1::text[])[2] OR " SEES ") ORDER BY u.id LIMIT ($3::bigint[])[4]"},
+    /* $1 as above, $2 site and its job, $3 after, lines. */
+    [BANK_STMT_COUNT + RD_JOBS_OF] = {"rd_jobs_of",
+        JOBS "WHERE u.id > ($3::bigint[])[1] AND u.site = ($2::text[])[1] AND "
+        "u.site_job = ($2::text[])[2] "
+        "AND (u.site = ($1::text[])[2] OR " SEES ") ORDER BY u.id LIMIT ($3::bigint[])[2]"},
     /* clang-format on */
 };

@@ -93,6 +93,7 @@ enum read_stmt {
     RD_GRANT_DAYS,
     RD_GRANT_SHARES,
     RD_JOBS,
+    RD_JOBS_OF,
     READ_STMT_COUNT
 };
 /* Prepared on every connection; the reading ones are at BANK_STMT_COUNT + enum read_stmt. */

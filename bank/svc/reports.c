@@ -114,10 +114,11 @@ void handle_hold_list (void *self, struct rpccall *call, const ProtobufCMessage 
     const Nui__Bank__V1__HoldListRequest *m = work->request;
     struct err err = {0};
     work->now = clock_now_us ();
-    if (m->account[0] && name_check ("account", m->account, &err) < 0)
+    if ((m->account[0] && name_check ("account", m->account, &err) < 0) ||
+        (m->site[0] && name_check ("site", m->site, &err) < 0))
         work_fail (work, &err);
     else
-        reader_holds (svc->reader, viewer (work), viewer_site (work), m->account,
+        reader_holds (svc->reader, viewer (work), viewer_site (work), m->account, m->site,
                       m->stale ? work->now : TIME_US_MAX, on_holds, work);
 }
 
@@ -154,6 +155,9 @@ static void on_jobs (void *arg, const struct err *err, const struct fund_job *jo
         out->op_id = (uint64_t)job[i].op_id;
         out->formula = unconst (job[i].formula);
         out->recorded_us = job[i].recorded;
+        out->rate_version = (uint32_t)job[i].rate_version;
+        out->rate_due = (uint32_t)job[i].rate_due;
+        out->expired_use = job[i].expired_use;
         reply.jobs[i] = out;
     }
     rpccall_reply (work->call, &reply.base);
@@ -166,16 +170,24 @@ void handle_job_list (void *self, struct rpccall *call, const ProtobufCMessage *
     struct work *work = work_create (svc, call, request);
     const Nui__Bank__V1__JobListRequest *m = work->request;
     struct err err = {0};
-    time_us to = m->to_us ? m->to_us : TIME_US_MAX;
-    uint32_t limit = m->limit && m->limit < JOBS_MAX ? m->limit : JOBS_MAX;
-    const char *own = viewer_site (work);
+    struct fund_jobs_ask ask = {.own = viewer_site (work),
+                                .site = m->site,
+                                .site_job = m->site_job_id,
+                                .from = m->from_us,
+                                .to = m->to_us ? m->to_us : TIME_US_MAX,
+                                .after = (int64_t)m->after,
+                                .limit = m->limit && m->limit < JOBS_MAX ? m->limit : JOBS_MAX};
+    if (ask.own && !ask.site[0])
+        ask.site = ask.own;
     if (m->site[0] && name_check ("site", m->site, &err) < 0) {
         work_fail (work, &err);
-    } else if (m->from_us < 0 || to < m->from_us || m->after > INT64_MAX) {
+    } else if (ask.from < 0 || ask.to < ask.from || ask.after < 0) {
         err_set (&err, ERR_INVALID, "jobs: the period ends before it begins");
         work_fail (work, &err);
+    } else if (ask.site_job[0] && !ask.site[0]) {
+        err_set (&err, ERR_INVALID, "jobs: of which site is job %.80s?", ask.site_job);
+        work_fail (work, &err);
     } else {
-        fundread_jobs (svc->reader, viewer (work), own, own && !m->site[0] ? own : m->site,
-                       m->from_us, to, (int64_t)m->after, limit, on_jobs, work);
+        fundread_jobs (svc->reader, viewer (work), &ask, on_jobs, work);
     }
 }

@@ -6,6 +6,7 @@
 
 #include <uthash.h>
 
+#include "local/store/runs.h"
 #include "proto/base/clock.h"
 #include "proto/nui/v1/bank.pb-c.h"
 #include "proto/rpc/rpcclient.h"
@@ -32,6 +33,7 @@ struct sending {
     uint64_t sequence; /* 0: free */
     bool done;
     bool charge;
+    credit_micro total; /* of its job, as the bank answered */
     struct rpccallout *call;
 };
 
@@ -220,10 +222,14 @@ static void ack_contiguous (struct bank_link *link)
     if (upto == link->acked)
         return;
     struct err err = {0};
-    if (local_store_begin (link->config.store, &err) != 0 ||
-        local_store_outbox_ack (link->config.store, STORE_OUTBOX_BANK, upto, &err) != 0 ||
-        local_store_commit (link->config.store, &err) != 0) {
-        local_store_rollback (link->config.store);
+    struct local_store *store = link->config.store;
+    int rc = local_store_begin (store, &err);
+    for (uint64_t s = link->acked + 1; s <= upto && rc == 0; s++)
+        if (slot_of (link, s)->charge)
+            rc = runs_answered (store, s, slot_of (link, s)->total, &err);
+    if (rc != 0 || local_store_outbox_ack (store, STORE_OUTBOX_BANK, upto, &err) != 0 ||
+        local_store_commit (store, &err) != 0) {
+        local_store_rollback (store);
         log_event (link->config.log, LOG_LEVEL_ERROR, "bank", "ack_not_stored", "error=\"%s\"",
                    err.text); /* it stays in the box and is sent again after a restart */
         return;
@@ -254,9 +260,14 @@ static void on_item_done (void *arg, const struct rpc_result *result)
     }
     link->backoff = 0;
     item->done = true;
-    uint64_t bank_has =
-        item->charge ? ((const Nui__Bank__V1__ChargeReply *)result->reply)->acked_sequence
-                     : ((const Nui__Bank__V1__ReleaseReply *)result->reply)->acked_sequence;
+    uint64_t bank_has;
+    if (item->charge) {
+        const Nui__Bank__V1__ChargeReply *reply = (const Nui__Bank__V1__ChargeReply *)result->reply;
+        bank_has = reply->acked_sequence;
+        item->total = reply->total_micro;
+    } else {
+        bank_has = ((const Nui__Bank__V1__ReleaseReply *)result->reply)->acked_sequence;
+    }
     if (bank_has && bank_has < link->acked)
         log_event (link->config.log, LOG_LEVEL_ERROR, "bank", "gap",
                    "ours=%llu banks=%llu", (unsigned long long)link->acked,

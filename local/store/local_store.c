@@ -91,6 +91,7 @@ static const char *const schema_steps[] = {
     "  identity TEXT NOT NULL, since_us INTEGER NOT NULL, end_us INTEGER NOT NULL,"
     "  procs INTEGER NOT NULL);",
     later_schema,
+    runs_schema,
     NULL,
 };
 
@@ -657,10 +658,10 @@ const char *store_box_name (enum store_outbox box)
 
 int local_store_outbox_put (struct local_store *store, enum store_outbox box, const char *kind,
                             const struct uuid *key, const void *payload, size_t payload_len,
-                            time_us now, struct err *err)
+                            time_us now, uint64_t *sequence_out, struct err *err)
 {
-    return outbox_append (store->db, store_box_name (box), kind, key, payload, payload_len, now, NULL,
-                          err);
+    return outbox_append (store->db, store_box_name (box), kind, key, payload, payload_len, now,
+                          sequence_out, err);
 }
 
 int local_store_outbox_read (struct local_store *store, enum store_outbox box, uint64_t after,

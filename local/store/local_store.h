@@ -216,10 +216,11 @@ int local_store_holds (struct local_store *store,
                        int (*fn) (void *arg, struct store_hold *hold, struct err *err), void *arg,
                        struct err *err);
 
-/* Appends; the sequence is given here. key is the message's idempotency key. */
+/* Appends; the sequence is given here (sequence_out may be NULL). key is the message's idempotency
+ * key. */
 int local_store_outbox_put (struct local_store *store, enum store_outbox box, const char *kind,
                             const struct uuid *key, const void *payload, size_t payload_len,
-                            time_us now, struct err *err);
+                            time_us now, uint64_t *sequence_out, struct err *err);
 /* Up to `limit` items, oldest first; payloads are valid during the callback. */
 int local_store_outbox_read (struct local_store *store, enum store_outbox box, uint64_t after,
                              uint32_t limit,

@@ -12,5 +12,6 @@ struct local_store {
 const char *store_box_name (enum store_outbox box);
 extern const char estimates_schema[], later_schema[]; /* estimates.c */
 extern const char history_schema[]; /* a step of the schema: see history.c */
+extern const char runs_schema[];    /* runs.c */
 
 #endif

@@ -289,6 +289,7 @@ static const struct rpc_method methods[] = {
     {"Audit", PEOPLE, true, 0, admin_stats_audit},
     {"Scheduler", PEOPLE, false, 0, admin_stats_scheduler},
     {"Estimates", PEOPLE, false, 0, admin_stats_estimates},
+    {"Runs", PEOPLE, false, 0, admin_stats_runs},
     {NULL, 0, false, 0, NULL},
 };
 

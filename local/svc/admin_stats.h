@@ -1,7 +1,8 @@
 /* admin_stats: nui.local.v1.Stats.
  *
  *   admin_stats.c    sums by credential, node, size; the whole system; beginning anew
- *   admin_profile.c  reports over the history and the audit log, in pieces */
+ *   admin_profile.c  reports over the history and the audit log, in pieces
+ *   admin_runs.c     what the bank was told of each run */
 #ifndef NUI_LOCAL_SVC_ADMIN_STATS_H
 #define NUI_LOCAL_SVC_ADMIN_STATS_H
 
@@ -23,6 +24,7 @@ void admin_stats_reset (void *self, struct rpccall *call, const ProtobufCMessage
 void admin_stats_scheduler (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void admin_stats_estimates (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void admin_stats_profile (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void admin_stats_runs (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void admin_stats_audit (void *self, struct rpccall *call, const ProtobufCMessage *request);
 
 #endif

@@ -5,54 +5,63 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "local/store/runs.h"
 #include "local/svc/charge.h"
 #include "proto/base/clock.h"
 #include "proto/nui/v1/bank.pb-c.h"
 
 enum { AT_ONCE = 100 }; /* in one transaction, of some milliseconds */
 
-int charge_send (struct svc *svc, Nui__Bank__V1__ChargeRequest *request, struct err *err)
+/* Packed; malloc'ed. */
+static uint8_t *packed (const Nui__Bank__V1__ChargeRequest *request, size_t *len_out)
 {
-    struct uuid key;
-    uuid_make (&key);
-    request->key.data = key.b;
-    request->key.len = sizeof key.b;
-    size_t len = nui__bank__v1__charge_request__get_packed_size (request);
-    uint8_t *bytes = malloc (len + 1);
+    *len_out = nui__bank__v1__charge_request__get_packed_size (request);
+    uint8_t *bytes = malloc (*len_out + 1);
     assert (bytes && "out of memory");
     nui__bank__v1__charge_request__pack (request, bytes);
+    return bytes;
+}
+
+static int charge_put (struct svc *svc, Nui__Bank__V1__ChargeRequest *request, uint64_t *message_out,
+                       struct err *err)
+{
+    struct uuid key;
+    size_t len;
+    uuid_make (&key);
+    request->key = (ProtobufCBinaryData){sizeof key.b, key.b};
+    uint8_t *bytes = packed (request, &len);
     int rc = local_store_outbox_put (svc->store, STORE_OUTBOX_BANK, "charge", &key, bytes, len,
-                                     svc_now (svc), err);
+                                     svc_now (svc), message_out, err);
+    free (bytes);
+    request->key = (ProtobufCBinaryData){0, NULL};
+    return rc;
+}
+
+/* What the bank was told of a run that has ended, or not, for whoever reconciles (local/store/runs.h). The
+ * request names who pays; key and what the user signed are not kept a second time. */
+static int run_put (struct svc *svc, const Nui__Bank__V1__ChargeRequest *request,
+                    const struct store_run *more, struct err *err)
+{
+    Nui__Bank__V1__ChargeRequest kept = *request;
+    struct store_run run = *more;
+    size_t len;
+    kept.envelope = NULL;
+    uint8_t *bytes = packed (&kept, &len);
+    run.site_job = request->site_job_id;
+    run.end = request->end_us;
+    run.charged = -1;
+    run.request = bytes;
+    run.request_len = len;
+    int rc = runs_add (svc->store, &run, err);
     free (bytes);
     return rc;
 }
 
-/* Without a hold the bank has to be told who pays and what for. */
-static int charge_unheld (struct svc *svc, const struct site_job *job,
-                          Nui__Bank__V1__ChargeRequest *request, struct err *err)
+int charge_idle (struct svc *svc, Nui__Bank__V1__ChargeRequest *request, struct err *err)
 {
-    struct jobspec spec;
-    struct bank_asked asked;
-    Nui__Bank__V1__SiteClaim claim;
-    void *bytes = NULL;
-    size_t len = 0;
-    int rc = jobspec_load (svc, &job->rec, &spec, err);
-    if (rc != 0)
-        return rc;
-    bank_asked_fill (svc, &spec, &asked);
-    request->asked = &asked.message;
-    request->qos = spec.component->qos;
-    request->class_ = spec.component->class_;
-    if (native_claim (svc, job, &claim))
-        request->claim = &claim;
-    else if ((rc = local_store_envelope (svc->store, job->rec.number, &bytes, &len, err)) == 0)
-        request->envelope = nui__common__v1__envelope__unpack (NULL, len, bytes);
-    if (rc == 0)
-        rc = charge_send (svc, request, err);
-    nui__common__v1__envelope__free_unpacked (request->envelope, NULL);
-    free (bytes);
-    jobspec_free (&spec);
-    return rc;
+    struct store_run run = {.untold = "", .user = "", .rm_id = ""};
+    int rc = charge_put (svc, request, &run.message, err);
+    return rc == 0 ? run_put (svc, request, &run, err) : rc;
 }
 
 bool charge_unheld_may (const struct site_job *job)
@@ -67,28 +76,90 @@ static bool given_away (const struct svc *svc, const struct site_job *job, bool 
            strcmp (job->rec.reason_code, "NodeFailure") == 0;
 }
 
+/* The use of this incarnation; id is where its text goes. */
+static void charge_fill (struct svc *svc, const struct site_job *job, time_us end,
+                         duration_us cpu_time, bool final, char id[SITE_ID_MAX],
+                         Nui__Bank__V1__ChargeRequest *request)
+{
+    nui__bank__v1__charge_request__init (request);
+    request->hold_id = (char *)job->rec.hold_id;
+    request->site_job_id = site_id (svc, job->rec.number, id);
+    request->grid_job_id = *job->rec.grid_job_id ? (char *)job->rec.grid_job_id : id;
+    request->component = (char *)job->rec.component;
+    request->incarnation = job->rec.incarnation;
+    request->procs = job->rec.procs;
+    request->start_us = job->rec.start;
+    request->end_us = given_away (svc, job, final) ? job->rec.start
+                                                   : end - job->rec.halted; /* stopped it used nothing */
+    request->cpu_us = cpu_time;
+    request->shape = job->rec.shape;
+    request->final = final;
+    request->successful = final && job->rec.state == STORE_JOB_COMPLETED;
+}
+
+/* Without a hold the bank has to be told who pays and what for. */
+static int charge_unheld (struct svc *svc, const struct site_job *job, bool native,
+                          Nui__Bank__V1__ChargeRequest *request, uint64_t *message_out,
+                          struct err *err)
+{
+    void *bytes = NULL;
+    size_t len = 0;
+    int rc = 0;
+    Nui__Bank__V1__SiteClaim *claim = request->claim;
+    if (!native) {
+        request->claim = NULL;
+        rc = local_store_envelope (svc->store, job->rec.number, &bytes, &len, err);
+    }
+    if (rc == 0 && !native)
+        request->envelope = nui__common__v1__envelope__unpack (NULL, len, bytes);
+    if (rc == 0)
+        rc = charge_put (svc, request, message_out, err);
+    nui__common__v1__envelope__free_unpacked (request->envelope, NULL);
+    request->envelope = NULL;
+    request->claim = claim;
+    free (bytes);
+    return rc;
+}
+
 int charge_job (struct svc *svc, const struct site_job *job, time_us end, duration_us cpu_time,
                 bool final, struct err *err)
 {
-    Nui__Bank__V1__ChargeRequest request = NUI__BANK__V1__CHARGE_REQUEST__INIT;
+    Nui__Bank__V1__ChargeRequest request;
+    Nui__Bank__V1__SiteClaim claim = NUI__BANK__V1__SITE_CLAIM__INIT;
     char id[SITE_ID_MAX];
+    struct jobspec spec;
+    struct bank_asked asked;
     bool held = *job->rec.hold_id;
-    if (!native_charged (svc, job) || (!held && !charge_unheld_may (job)))
+    struct store_run run = {.user = job->rec.local_account,
+                            .rm_id = job->rm.rm_id,
+                            .rm_submit = job->rm.submit,
+                            .untold = !native_charged (svc, job)          ? "NotCharged"
+                                      : !held && !charge_unheld_may (job) ? "NobodyToCharge"
+                                                                          : ""};
+    if (!svc->bank || (*run.untold && !final))
         return 0;
-    request.hold_id = (char *)job->rec.hold_id;
-    request.site_job_id = site_id (svc, job->rec.number, id);
-    request.grid_job_id = *job->rec.grid_job_id ? (char *)job->rec.grid_job_id : id;
-    request.component = (char *)job->rec.component;
-    request.incarnation = job->rec.incarnation;
-    request.procs = job->rec.procs;
-    request.start_us = job->rec.start;
-    request.end_us = given_away (svc, job, final) ? job->rec.start
-                                                  : end - job->rec.halted; /* stopped it used nothing */
-    request.cpu_us = cpu_time;
-    request.shape = job->rec.shape;
-    request.final = final;
-    request.successful = final && job->rec.state == STORE_JOB_COMPLETED;
-    return held ? charge_send (svc, &request, err) : charge_unheld (svc, job, &request, err);
+    charge_fill (svc, job, end, cpu_time, final, id, &request);
+    int rc = held && !*run.untold ? charge_put (svc, &request, &run.message, err) : 0;
+    if (rc != 0 || (held && !final))
+        return rc;
+    if ((rc = jobspec_load (svc, &job->rec, &spec, err)) != 0)
+        return rc;
+    bool native = native_claim (svc, job, &claim);
+    if (!native) {
+        claim.identity = job->rec.submitter ? job->rec.submitter : (char *)"";
+        claim.account = (char *)job->rec.pay_account;
+    }
+    bank_asked_fill (svc, &spec, &asked);
+    request.asked = &asked.message;
+    request.qos = spec.component->qos;
+    request.class_ = spec.component->class_;
+    request.claim = &claim;
+    if (!held && !*run.untold)
+        rc = charge_unheld (svc, job, native, &request, &run.message, err);
+    if (rc == 0 && final)
+        rc = run_put (svc, &request, &run, err);
+    jobspec_free (&spec);
+    return rc;
 }
 
 /* --- while they run --------------------------------------------------------------------------- */

@@ -4,10 +4,11 @@
 
 #include "local/svc/svc_i.h"
 
-/* In a transaction. A fresh key is given here. */
-int charge_send (struct svc *svc, Nui__Bank__V1__ChargeRequest *request, struct err *err);
-/* In a transaction: the use of this incarnation until `end`; final: it has ended. cpu_time: that its
- * processes used; 0: not known. Nothing where nothing is charged. */
+/* In a transaction: what a reservation kept idle, with who pays in its claim. */
+int charge_idle (struct svc *svc, Nui__Bank__V1__ChargeRequest *request, struct err *err);
+/* In a transaction: the use of this incarnation until `end`; final: it has ended, and a row of the runs
+ * says what the bank was told of it. cpu_time: that its processes used; 0: not known. The bank is told
+ * nothing of what is not charged. */
 int charge_job (struct svc *svc, const struct site_job *job, time_us end, duration_us cpu_time,
                 bool final, struct err *err);
 /* Could it be charged without a hold? The bank has to know whose it is. */

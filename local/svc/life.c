@@ -105,7 +105,7 @@ static int release_put (struct svc *svc, const char *hold_id, const char *why, s
     assert (len <= sizeof bytes);
     nui__bank__v1__release_request__pack (&request, bytes);
     return local_store_outbox_put (svc->store, STORE_OUTBOX_BANK, "release", &key, bytes, len,
-                                   svc_now (svc), err);
+                                   svc_now (svc), NULL, err);
 }
 
 int life_hold_return (struct svc *svc, struct site_job *job, const char *why, struct err *err)

@@ -99,7 +99,7 @@ static int put (struct svc *svc, const char *event, const char *object, const ch
     if (!bytes)
         return err_set (err, ERR_INVALID, "notification of %s: not UTF-8", object);
     rc = local_store_outbox_put (svc->store, STORE_OUTBOX_NOTIFY, event, &key, bytes,
-                                 strlen (bytes), now, err);
+                                 strlen (bytes), now, NULL, err);
     free (bytes);
     return rc;
 }

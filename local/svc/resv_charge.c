@@ -119,7 +119,7 @@ static int charge_put (struct svc *svc, const struct store_idle *idle, time_us e
     request.start_us = idle->since;
     request.end_us = end;
     request.final = request.successful = true;
-    return charge_send (svc, &request, err);
+    return charge_idle (svc, &request, err);
 }
 
 /* The stretch that went on until `end` is charged; from there on it is `next` (NULL: nothing). */

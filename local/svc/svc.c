@@ -274,7 +274,7 @@ int svc_job_write (struct svc *svc, struct site_job *job, bool tell, const void 
     nui__local__v1__job_info__pack (&info, bytes);
     uuid_make (&key);
     rc = local_store_outbox_put (svc->store, STORE_OUTBOX_META, "job", &key, bytes, len,
-                                 svc_now (svc), err);
+                                 svc_now (svc), NULL, err);
     snprintf (job->told_reason, sizeof job->told_reason, "%s", info.reason ? info.reason->code : "");
     arena_destroy (arena);
     if (rc == 0 && svc->meta)

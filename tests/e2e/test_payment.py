@@ -1,7 +1,11 @@
 #!/usr/bin/python3
 """What a site does with its bank: the QoS that a fallback account pays for, a bank that is away (AMCFG
-JFACTION), charges while a job runs (FLUSHINTERVAL), and what a job costs that lost its node."""
+JFACTION), charges while a job runs (FLUSHINTERVAL), what a job costs that lost its node, and how the two are
+reconciled after what should not happen has."""
 import re
+import sqlite3
+import time
+from contextlib import closing
 from decimal import Decimal
 
 from admin_case import AdminCase
@@ -158,6 +162,134 @@ class Payment(AdminCase):
         self.assertTrue(whole, lines[-1])
         self.assertEqual(Decimal(whole[1]), -posted)
         self.assert_books_close()
+
+    # ---- nui reconcile
+
+    def reconcile(self, *options):
+        """{class: {site job: row}} of what ended since the test began."""
+        found = {}
+        for row in self.exact(layout.OPERATOR, "reconcile", "--site", "alpha", "--from", f"@{self.since}",
+                              "--to", "+1:00:00", *options):
+            found.setdefault(row["class"], {})[row["site_job"]] = row
+        return found
+
+    def classes(self, *options):
+        return {name: sorted(rows) for name, rows in self.reconcile(*options).items()}
+
+    def operate(self, *words):
+        done = self.grid.nui(layout.OPERATOR, *words)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def ran(self, name):
+        """(grid id, site id) of a job that has run at alpha."""
+        ident, site_id = self.start(name, "phys", "-n", 1, "-t", 600)
+        wait_for("it to run", lambda: self.began(name), 60, self.grid.layout.log)
+        self.open_gate(name)
+        self.wait_local(site_id, "Completed")
+        return ident, site_id
+
+    def alpha_with(self, change, words=""):
+        """alpha killed, its store changed, and started again with these words of AMCFG."""
+        self.grid.daemons["alpha"].kill()
+        with closing(sqlite3.connect(f"{self.grid.layout.state}/alpha/local.db")) as db, db:
+            change(db)
+        self.amcfg(words)
+
+    def test_reconciled(self):
+        self.since = int(time.time()) + 1  # other tests' jobs have ended before
+        wait_for("the next second", lambda: time.time() > self.since, 10)
+        mine = {"charged": self.ran("charged")}
+        wait_for("its charge", lambda: self.charges(mine["charged"][0]), 60, self.grid.layout.log)
+        self.settled()
+        self.assertEqual(self.classes(), {})
+        denied = self.grid.nui("alice", "reconcile", "--site", "alpha")
+        self.assertEqual(denied.returncode, 3, denied.stderr)
+
+        # the bank is out of reach: what ran is in the outbox, and nothing is to be done but wait
+        config = self.grid.layout.config("alpha")
+        before = config.read_text()
+        self.addCleanup(self.amcfg, "")
+        self.addCleanup(config.write_text, before)
+        config.write_text(re.sub(r"(?m)^BANK\b.*$", "BANK 127.0.0.1:1", before))
+        self.amcfg("JFACTION=NONE")
+        for name in ("lost", "cut", "late"):
+            mine[name] = self.ran(name)
+        job = {name: site_id for name, (_, site_id) in mine.items()}
+        self.assertEqual(self.classes("--apply"), {"MISSING_AT_BANK": sorted([job[n] for n in ("lost", "cut", "late")])})
+        self.assertEqual({r["remedy"] for r in self.reconcile()["MISSING_AT_BANK"].values()}, {"wait"})
+        for name in ("lost", "cut", "late"):
+            self.assertEqual(self.charges(mine[name][0]), [])
+
+        # two messages and one record are lost with a disk; the third message arrives
+        def lose(db):
+            db.execute("DELETE FROM run WHERE site_job = ?", [job["charged"]])
+            for name in ("lost", "cut"):
+                (message,) = db.execute("SELECT message FROM run WHERE site_job = ?", [job[name]]).fetchone()
+                db.execute("DELETE FROM outbox WHERE destination = 'bank' AND seq = ?", [message])
+                db.execute("UPDATE run SET charged_micro = 5 WHERE message = ?", [message])
+        config.write_text(before)
+        self.alpha_with(lose)
+        wait_for("the third", lambda: self.charges(mine["late"][0]), 60, self.grid.layout.log)
+        self.assertEqual(self.classes(), {"MISSING_AT_BANK": sorted([job["lost"], job["cut"]]),
+                                          "MISSING_AT_SITE": [job["charged"]]})
+
+        # and what people do by hand
+        now = int(time.time())
+        alice = ["--user", "alice", "-A", "phys"]
+        part = self.reconcile()["MISSING_AT_BANK"][job["cut"]]["component"]
+        named = ["--component", part] if part else []
+        self.operate("charge", "--site", "alpha", "--site-job", job["cut"], "--job", mine["cut"][0], *named, *alice,
+                     "-n", 1, "--start", f"@{self.since}", "--end", f"@{self.since + 1}", "--partial")
+        self.operate("charge", "--site", "alpha", "--site-job", job["late"], "--job", mine["late"][0], *named,
+                     *alice, "-n", 1, "--start", f"@{self.since}", "--end", f"@{now + 5}", "--incarnation", 7)
+        self.operate("hold", "create", *alice, "-t", 600, "--part", "alpha/alpha.999/1")
+        self.operate("hold", "create", *alice, "-t", 600, "--part", "alpha/alpha.998/1")  # may still come
+        self.operate("account", "create", "brief", "--project", "physics")
+        self.operate("deposit", "-A", "brief", 1000, "--end", f"@{now + 600}")
+        self.operate("hold", "create", "-A", "brief", "--user", "alice", "-t", 1, "--part", "alpha/brief.1/1")
+        held = next(h["hold"] for h in self.grid.json(layout.OPERATOR, "hold", "list") if h["site_job"] == "brief.1")
+        self.operate("charge", "--site", "alpha", "--site-job", "brief.1", "--hold", held, "-n", 1,
+                     "--start", f"@{now + 601}", "--end", f"@{now + 602}")
+        self.grid.postgres.sql(f"UPDATE bank.hold SET expires_at = {now - 60}000000 WHERE site_job = 'alpha.999'")
+        self.grid.postgres.sql(f"UPDATE bank.hold SET rate_version = 99 WHERE site_job = '{job['charged']}'")
+        accounting = self.write("sacct.txt", "JobIDRaw|Submit|Start|End|AllocCPUS|ElapsedRaw|User|Account|State\n"
+                                f"4711|{self.stamp(now)}|{self.stamp(now)}|{self.stamp(now + 9)}|4|9|games|phys|COMPLETED\n"
+                                f"4711.batch||{self.stamp(now)}|{self.stamp(now + 9)}|4|9|||COMPLETED\n"
+                                f"4712|{self.stamp(now)}|Unknown|Unknown|0|0|games|phys|PENDING\n")
+        found = self.reconcile("--sacct", accounting)
+        self.assertEqual({name: sorted(rows) for name, rows in found.items()},
+                         {"MISSING_AT_BANK": [job["lost"]], "AMOUNT_DIFF": [job["cut"]],
+                          "MISSING_AT_SITE": sorted([job["charged"], "brief.1"]), "DUPLICATE": [job["late"]],
+                          "STALE_HOLD": ["alpha.999"], "RATE_DIFF": [job["charged"]], "EXPIRED_USE": ["brief.1"],
+                          "UNSEEN": ["4711"]})
+        self.assertEqual(found["UNSEEN"]["4711"]["site_ps"], 36)
+        self.assertEqual({r["remedy"] for name in ("MISSING_AT_BANK", "AMOUNT_DIFF") for r in found[name].values()},
+                         {"charge"})
+        self.assertEqual(sorted(self.classes("--late", 0)["LATE"]), sorted([job["charged"], job["late"], job["cut"]]))
+
+        # what has one right answer, once
+        done = self.reconcile("--apply")
+        self.assertEqual({name: next(iter(done[name].values()))["done"].split()[0] for name in
+                          ("MISSING_AT_BANK", "AMOUNT_DIFF", "DUPLICATE", "STALE_HOLD")},
+                         {"MISSING_AT_BANK": "charged", "AMOUNT_DIFF": "charged", "DUPLICATE": "refunded",
+                          "STALE_HOLD": "released"})
+        self.assertEqual(done["MISSING_AT_SITE"]["brief.1"]["done"], None)
+        lost = self.charges(mine["lost"][0])
+        self.assertEqual(len(lost), 1)
+        self.assertEqual(f"charged {-lost[0]['posted']}", done["MISSING_AT_BANK"][job["lost"]]["done"])
+        self.operate("hold", "release", next(h["hold"] for h in self.grid.json(layout.OPERATOR, "hold", "list")
+                                             if h["site_job"] == "alpha.998"), "-d", "tested")
+        self.settled()
+        left = {name: rows for name, rows in self.classes("--apply").items() if name != "AMOUNT_DIFF"}
+        self.assertEqual(left, {"MISSING_AT_SITE": sorted([job["charged"], "brief.1"]), "RATE_DIFF": [job["charged"]],
+                                "EXPIRED_USE": ["brief.1"]})
+        self.assertEqual(len(self.charges(mine["lost"][0])), 1)
+        self.assert_books_close()
+
+    @staticmethod
+    def stamp(moment):
+        return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(moment))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@
 
 #include "local/store/estimates.h"
 #include "local/store/local_store.h"
+#include "local/store/runs.h"
 #include "proto/base/clock.h"
 
 struct fixture {
@@ -205,7 +206,7 @@ static void outbox_is_contiguous (void **state)
         uuid_make (&key);
         assert_int_equal (local_store_begin (f->store, NULL), 0);
         assert_int_equal (local_store_outbox_put (f->store, STORE_OUTBOX_BANK, "charge", &key,
-                                                  "abc", 3, 1, NULL), 0);
+                                                  "abc", 3, 1, NULL, NULL), 0);
         if (i == 2) /* never happened: its number is used again */
             local_store_rollback (f->store);
         else
@@ -225,6 +226,56 @@ static void outbox_is_contiguous (void **state)
                                                NULL), 0);
     assert_int_equal (r.count, 1);
     assert_int_equal (r.first, 4);
+}
+
+static void on_run (void *arg, const struct store_run *run)
+{
+    char *text = arg;
+    snprintf (text + strlen (text), 200 - strlen (text), "%s@%lld=%lld;", run->site_job,
+              (long long)run->end, (long long)run->charged);
+    assert_int_equal (run->request_len, 3);
+    assert_memory_equal (run->request, "abc", 3);
+}
+
+static const char *runs (struct fixture *f, time_us from, time_us until, const char *site_job,
+                         struct runs_after after, uint32_t limit)
+{
+    static char text[200];
+    *text = 0;
+    assert_int_equal (runs_read (f->store, from, until, site_job, &after, limit, on_run, text, NULL), 0);
+    return text;
+}
+
+/* By end, in pages; with what the bank answered; forgotten once the bank has. */
+static void runs_are_kept (void **state)
+{
+    struct fixture *f = *state;
+    static const struct runs_after none = {INT64_MIN, 0};
+    time_us first;
+    assert_int_equal (runs_first (f->store, &first, NULL), 0);
+    assert_int_equal (first, 0);
+    assert_int_equal (local_store_begin (f->store, NULL), 0);
+    for (int i = 0; i < 4; i++) {
+        struct store_run run = {.site_job = i == 3 ? "a.1" : "a.2", .end = 40 - 10 * (i / 2),
+                                .untold = "", .user = "u", .rm_id = "", .charged = -1,
+                                .message = i ? (uint64_t)i : 0, .request = "abc", .request_len = 3};
+        assert_int_equal (runs_add (f->store, &run, NULL), 0);
+    }
+    assert_int_equal (runs_answered (f->store, 3, 77, NULL), 0);
+    assert_int_equal (runs_answered (f->store, 0, 99, NULL), 0);
+    assert_int_equal (local_store_commit (f->store, NULL), 0);
+    reopen (f);
+    assert_string_equal (runs (f, 0, 0, NULL, none, 9), "a.2@30=-1;a.1@30=77;a.2@40=-1;a.2@40=-1;");
+    assert_string_equal (runs (f, 0, 0, NULL, none, 1), "a.2@30=-1;");
+    assert_string_equal (runs (f, 0, 0, NULL, (struct runs_after){30, 3}, 2), "a.1@30=77;a.2@40=-1;");
+    assert_string_equal (runs (f, 30, 40, NULL, none, 9), "a.2@30=-1;a.1@30=77;");
+    assert_string_equal (runs (f, 31, 0, "a.1", none, 9), "a.1@30=77;");
+    assert_int_equal (runs_first (f->store, &first, NULL), 0);
+    assert_int_equal (first, 30);
+    assert_int_equal (local_store_begin (f->store, NULL), 0);
+    assert_int_equal (runs_purge (f->store, 41, 9, NULL), 0);
+    assert_int_equal (local_store_commit (f->store, NULL), 0);
+    assert_string_equal (runs (f, 0, 0, NULL, none, 9), "a.2@30=-1;a.2@40=-1;"); /* unanswered */
 }
 
 static int take_hold (void *arg, struct store_hold *hold, struct err *err)
@@ -285,7 +336,7 @@ static void kill_in_the_middle (void **state)
                 if (local_store_begin (store, NULL) ||
                     local_store_next (store, "job", &number, NULL) ||
                     local_store_outbox_put (store, STORE_OUTBOX_BANK, "charge", &key, "abc", 3, 1,
-                                            NULL) ||
+                                            NULL, NULL) ||
                     local_store_commit (store, NULL) ||
                     write (said[1], &number, sizeof number) != sizeof number)
                     _exit (1);
@@ -475,7 +526,7 @@ int main (void)
     const struct CMUnitTest tests[] = {
         T (estimates_and_their_starts), T (later_answers),
         T (job_round_trip),       T (live_jobs_and_finding), T (part_round_trip),
-        T (outbox_is_contiguous), T (holds_wanted_and_not),  T (kill_in_the_middle),
+        T (outbox_is_contiguous), T (runs_are_kept), T (holds_wanted_and_not),  T (kill_in_the_middle),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }
