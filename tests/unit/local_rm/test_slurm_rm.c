@@ -44,9 +44,12 @@ struct world {
     unsigned reach, nodes, natives, started, ended;
     struct {
         enum rm_end end;
-        time_us submit;
+        time_us submit, start, end_at;
     } end[4];
     bool bind_again; /* a requeued job, as its next incarnation */
+    bool held, suspended; /* as told last */
+    unsigned suspensions;
+    char asked_for[512]; /* last "POST job/1 {…}" or "DELETE job/1 " */
     char told[4096]; /* " 1 2 3_0": natives in order */
 };
 
@@ -81,8 +84,6 @@ static int answer (void *arg, const char *method, const char *path, const char *
 {
     struct world *w = arg;
     char what[32];
-    (void)method;
-    (void)sent;
     token_look (w);
     if (strcmp (path, "/openapi/v3") == 0) {
         if (w->openapi)
@@ -93,6 +94,15 @@ static int answer (void *arg, const char *method, const char *path, const char *
     }
     if (sscanf (path, "/slurm/%63[^/]/%31s", w->asked, what) != 2)
         return 404;
+    if (strncmp (what, "job/", 4) == 0 && strcmp (method, "GET") != 0) {
+        snprintf (w->asked_for, sizeof w->asked_for, "%s %s %s", method, what, sent);
+        strbuf_puts (body, "{\"errors\":[]}");
+        return 200;
+    }
+    if (strncmp (what, "job/", 4) == 0) { /* whoever asks for one is not misled by the others */
+        strbuf_puts (body, strbuf_text (&w->good[JOBS]));
+        return 200;
+    }
     for (int i = 0; i < LISTS; i++) {
         if (strcmp (what, list_name[i]) != 0 ||
             (i == LICENCES && strcmp (w->asked, "v0.0.37") == 0))
@@ -119,9 +129,15 @@ static void on_event (void *arg, const struct rm_event *event)
     w->reach += event->kind == RM_EVENT_REACH;
     w->nodes += event->kind == RM_EVENT_NODES;
     w->started += event->kind == RM_EVENT_STARTED;
+    if (event->kind == RM_EVENT_SUSPENDED) {
+        w->suspended = event->suspended;
+        w->suspensions++;
+    }
     if (event->kind == RM_EVENT_ENDED) {
         assert_true (w->ended < 4);
         w->end[w->ended].end = event->status->end;
+        w->end[w->ended].start = event->status->start;
+        w->end[w->ended].end_at = event->status->end_at;
         w->end[w->ended++].submit = event->submit;
         if (w->bind_again && event->status->end == RM_END_REQUEUED)
             assert_int_equal (w->rm.ops->bind (w->rm.self, "2", event->submit, "alpha.7",
@@ -130,6 +146,8 @@ static void on_event (void *arg, const struct rm_event *event)
     for (uint32_t i = 0; event->kind == RM_EVENT_NATIVE && i < event->native_count; i++) {
         size_t len = strlen (w->told);
         w->natives++;
+        if (strcmp (event->native[i].rm_id, "1") == 0)
+            w->held = event->native[i].held_user || event->native[i].held_admin;
         snprintf (w->told + len, sizeof w->told - len, " %s", event->native[i].rm_id);
     }
 }
@@ -430,6 +448,75 @@ static void a_token_is_renewed_before_it_expires (void **state)
     assert_int_equal (w->reach, 1);
 }
 
+/* --- agreement ---------------------------------------------------------------------------- */
+
+/* From now on Slurm says so of one of the recorded jobs (1 to 4), and of the others what it always said. */
+static void job_says (struct world *w, int number, const char *state, json_t *fields)
+{
+    json_t *jobs = fake_slurm_recorded ("jobs-38"), *job = json_array_get (jobs, (size_t)number - 1);
+    json_object_set_new (job, "job_state", json_string (state));
+    json_object_update (job, fields);
+    strbuf_clear (&w->good[JOBS]);
+    fake_slurm_list ("jobs", jobs, &w->good[JOBS]);
+    json_decref (jobs);
+    json_decref (fields);
+}
+
+/* Slurm is looked at once, after what was under way already, and it is so. */
+#define BY_THE_NEXT_LOOK(w, condition)                                                             \
+    do {                                                                                           \
+        unsigned looks_ = (w)->count[JOBS];                                                        \
+        assert_false (condition);                                                                  \
+        UNTIL (w, condition);                                                                      \
+        assert_in_range ((w)->count[JOBS] - looks_, 0, 1);                                         \
+    } while (0)
+
+static void what_happens_there_is_told_by_the_next_look (void **state)
+{
+    struct world *w = *state;
+    const time_us first = 1795290639 * US_PER_S;
+    begin (w);
+    UNTIL (w, fresh (w));
+    assert_int_equal (w->rm.ops->bind (w->rm.self, "1", first, "alpha.6", 1, 0, NULL), 0);
+    assert_int_equal (w->rm.ops->bind (w->rm.self, "2", first, "alpha.7", 1, 0, NULL), 0);
+    UNTIL (w, w->started == 1 && strstr (w->asked_for, "job/2 ")); /* held, lest it be requeued unseen */
+    unsigned looks = w->count[JOBS];
+    UNTIL (w, w->count[JOBS] >= looks + 2);
+    assert_true (w->held);
+    job_says (w, 1, "PENDING", json_pack ("{s:i}", "priority", 100));
+    BY_THE_NEXT_LOOK (w, !w->held);
+    job_says (w, 1, "PENDING", json_pack ("{s:i, s:s}", "priority", 0, "state_reason", "JobHeldAdmin"));
+    BY_THE_NEXT_LOOK (w, w->held);
+    job_says (w, 2, "SUSPENDED", json_object ());
+    BY_THE_NEXT_LOOK (w, w->suspensions == 1 && w->suspended);
+    job_says (w, 2, "RUNNING", json_object ());
+    BY_THE_NEXT_LOOK (w, w->suspensions == 2 && !w->suspended);
+    job_says (w, 2, "PENDING", json_pack ("{s:i, s:i}", "restart_cnt", 1, "submit_time", 1795290700));
+    BY_THE_NEXT_LOOK (w, w->ended == 1 && w->end[0].end == RM_END_REQUEUED);
+    job_says (w, 1, "CANCELLED", json_object ());
+    BY_THE_NEXT_LOOK (w, w->ended == 2 && w->end[1].end == RM_END_CANCELLED);
+}
+
+static void what_is_asked_for_here_is_sent_before_the_next_look (void **state)
+{
+    struct world *w = *state;
+    const time_us first = 1795290639 * US_PER_S;
+    begin (w);
+    UNTIL (w, fresh (w));
+    assert_int_equal (w->rm.ops->bind (w->rm.self, "1", first, "alpha.6", 1, 0, NULL), 0);
+    UNTIL (w, w->count[JOBS] >= 3);
+    assert_int_equal (w->rm.ops->hold (w->rm.self, "alpha.6", 1, RM_HOLD_ADMIN, false, NULL), 0);
+    BY_THE_NEXT_LOOK (w, strcmp (w->asked_for, "POST job/1 {\"hold\":false}") == 0);
+    job_says (w, 1, "PENDING", json_pack ("{s:i}", "priority", 100));
+    UNTIL (w, !w->held);
+    assert_int_equal (w->rm.ops->hold (w->rm.self, "alpha.6", 1, RM_HOLD_ADMIN, true, NULL), 0);
+    BY_THE_NEXT_LOOK (w, strcmp (w->asked_for, "POST job/1 {\"hold\":true}") == 0);
+    job_says (w, 1, "PENDING", json_object ());
+    UNTIL (w, w->held);
+    assert_int_equal (w->rm.ops->cancel (w->rm.self, "alpha.6", 1, NULL), 0);
+    BY_THE_NEXT_LOOK (w, strcmp (w->asked_for, "DELETE job/1 ") == 0);
+}
+
 /* --- ends --------------------------------------------------------------------------------- */
 
 /* Both are told of, with when Slurm takes the job for submitted: by that it is known after a restart. */
@@ -441,15 +528,11 @@ static void requeued_and_ended_in_one_look (void **state)
     UNTIL (w, fresh (w));
     assert_int_equal (w->rm.ops->bind (w->rm.self, "2", first, "alpha.7", 1, 0, NULL), 0);
     UNTIL (w, w->started == 1);
-    json_t *jobs = fake_slurm_recorded ("jobs-38"), *job = json_array_get (jobs, 1);
-    json_object_set_new (job, "job_state", json_string ("CANCELLED"));
-    json_object_set_new (job, "restart_cnt", json_integer (1));
-    json_object_set_new (job, "submit_time", json_integer (again / US_PER_S));
-    json_object_set_new (job, "start_time", json_integer (again / US_PER_S + 1));
-    json_object_set_new (job, "end_time", json_integer (again / US_PER_S + 10));
-    strbuf_clear (&w->good[JOBS]);
-    fake_slurm_list ("jobs", jobs, &w->good[JOBS]);
-    json_decref (jobs);
+    job_says (w, 2, "CANCELLED",
+              json_pack ("{s:i, s:I, s:I, s:I}", "restart_cnt", 1, "submit_time",
+                         (json_int_t)(again / US_PER_S), "start_time",
+                         (json_int_t)(again / US_PER_S + 1), "end_time",
+                         (json_int_t)(again / US_PER_S + 10)));
     w->bind_again = true;
     UNTIL (w, w->ended == 2);
     assert_int_equal (w->end[0].end, RM_END_REQUEUED);
@@ -457,6 +540,24 @@ static void requeued_and_ended_in_one_look (void **state)
     assert_int_equal (w->end[0].submit, again);
     assert_int_equal (w->end[1].submit, again);
     assert_int_equal (w->natives, 7);
+}
+
+/* The run that was told of before a restart has ended with its node. */
+static void a_node_died_while_nobody_looked (void **state)
+{
+    struct world *w = *state;
+    const time_us submit = 1795290639 * US_PER_S, start = submit + 2 * US_PER_S;
+    job_says (w, 2, "NODE_FAIL", json_pack ("{s:i}", "end_time", 1795290655));
+    begin (w);
+    assert_int_equal (w->rm.ops->bind (w->rm.self, "2", submit, "alpha.7", 1, start, NULL), 0);
+    UNTIL (w, w->ended == 1);
+    assert_int_equal (w->end[0].end, RM_END_NODE_FAILURE);
+    assert_int_equal (w->end[0].start, start);
+    assert_int_equal (w->end[0].end_at, 1795290655 * US_PER_S);
+    unsigned looks = w->count[JOBS];
+    UNTIL (w, w->count[JOBS] >= looks + 2);
+    assert_int_equal (w->ended, 1); /* once */
+    assert_null (strstr (w->told, " 2 "));
 }
 
 int main (void)
@@ -470,7 +571,10 @@ int main (void)
         cmocka_unit_test_setup_teardown (what_the_api_does_not_have_is_not_asked, setup, teardown),
         cmocka_unit_test_setup_teardown (a_look_that_breaks_off, setup, teardown),
         cmocka_unit_test_setup_teardown (a_token_is_renewed_before_it_expires, setup, teardown),
+        cmocka_unit_test_setup_teardown (what_happens_there_is_told_by_the_next_look, setup, teardown),
+        cmocka_unit_test_setup_teardown (what_is_asked_for_here_is_sent_before_the_next_look, setup, teardown),
         cmocka_unit_test_setup_teardown (requeued_and_ended_in_one_look, setup, teardown),
+        cmocka_unit_test_setup_teardown (a_node_died_while_nobody_looked, setup, teardown),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }
