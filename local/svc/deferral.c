@@ -5,6 +5,8 @@
 
 #include "local/svc/svc_i.h"
 
+const struct deferral deferral_none = {TIME_US_NONE, false};
+
 /* In a transaction: the count, the moment or the batch hold. Reason set before. */
 int deferral_write (struct svc *svc, struct site_job *job, struct deferral d, struct err *err)
 {

@@ -76,7 +76,7 @@ static void start_go (struct svc *svc, const struct started *started)
     if (native_charged (svc, started->job))
         bank_link_hold (svc->bank, &started->hold);
     else
-        life_launch_unpaid (svc, started->job);
+        life_launch_or_fail (svc, started->job);
 }
 
 static void starts_do (struct svc *svc, const struct plan *plan)

@@ -3,7 +3,9 @@
  *   svc.c       creation, reload, recovery from the store
  *   jobspec.c   a signed job: who, which component, what it needs in the core's terms
  *   pass.c      when a pass runs, and what its decisions lead to
- *   life.c      a job from its hold to its charge: bank's answers, launch, ends
+ *   life.c      a job's way: starts, ends, back to the queue, cancel
+ *   life_hold.c    its hold at the bank: the request, and what the answer makes of the job
+ *   life_launch.c  what it is handed to the resource manager with
  *   evict.c     running jobs that have to go: preemption, limits, lost nodes
  *   depends.c   jobs that wait for others
  *   deferral.c  jobs that cannot be run as they are
@@ -298,30 +300,42 @@ int pass_start (struct svc *svc, struct site_job *job, const struct allocation *
 
 /* --- life.c ------------------------------------------------------------------------------- */
 
-/* In a transaction: a fresh key, the packed request, the row; then call bank_link_hold with *out
- * (to be freed) after the commit. */
-int life_hold_prepare (struct svc *svc, struct site_job *job, time_us expected_start,
-                       struct store_hold *out, struct err *err);
-/* In a transaction: the answer comes to nothing, and what it granted goes back. */
-int life_answer_over (struct svc *svc, const struct bank_answer *answer, struct err *err);
-void life_on_answer (void *arg, const struct bank_answer *answer);
+/* How long it has its nodes at most. */
+duration_us life_length (const struct svc *svc, const struct site_job *job);
 void life_on_rm_event (void *arg, const struct rm_event *event);
 /* Running parts that could not take their nodes at their start take them now. */
 void life_parts_settle (struct svc *svc);
 /* What the core knows of a job or its reservation goes, and so does the live record. */
 void life_drop (struct svc *svc, struct site_job *job);
-/* Hands a job whose hold is granted to the resource manager. */
-int life_launch (struct svc *svc, struct site_job *job, struct err *err);
-/* The same for one that nobody charges; what goes wrong is seen to. */
-void life_launch_unpaid (struct svc *svc, struct site_job *job);
+/* Back to the queue, until `until` at the earliest, or deferred. Reason set before. */
+void life_requeue (struct svc *svc, struct site_job *job, time_us until, struct deferral deferral);
+/* When it is tried again where DEFERTIME is 0: at the next poll, no later than the longest. */
+time_us life_retry_at (const struct svc *svc, duration_us longest);
+/* life_launch; what goes wrong is seen to: a failed start. */
+void life_launch_or_fail (struct svc *svc, struct site_job *job);
 /* Ends a job that does not run: state, reason set before. Gives back its hold. */
 int life_end_unstarted (struct svc *svc, struct site_job *job, enum store_job_state state,
                         struct err *err);
 /* Ends whatever state it is in; a running one ends when the resource manager says so. */
 int life_cancel (struct svc *svc, struct site_job *job, const char *code, const char *text,
                  struct err *err);
+
+/* --- life_hold.c -------------------------------------------------------------------------- */
+
+/* In a transaction: a fresh key, the packed request, the row; then call bank_link_hold with *out
+ * (to be freed) after the commit. */
+int life_hold_prepare (struct svc *svc, struct site_job *job, time_us expected_start,
+                       struct store_hold *out, struct err *err);
 /* In a transaction: the bank's hold is given back through the outbox, or when its answer comes. */
 int life_hold_return (struct svc *svc, struct site_job *job, const char *why, struct err *err);
+/* In a transaction: the answer comes to nothing, and what it granted goes back. */
+int life_answer_over (struct svc *svc, const struct bank_answer *answer, struct err *err);
+void life_on_answer (void *arg, const struct bank_answer *answer);
+
+/* --- life_launch.c ------------------------------------------------------------------------ */
+
+/* Hands a job to the resource manager: its hold is granted, or nobody charges for it. */
+int life_launch (struct svc *svc, struct site_job *job, struct err *err);
 
 /* --- mirror.c ----------------------------------------------------------------------------- */
 
@@ -337,6 +351,8 @@ void usage_nodes (struct svc *svc);
 void usage_final (struct svc *svc, const struct site_job *job, const struct rm_status *status);
 
 /* --- deferral.c --------------------------------------------------------------------------- */
+
+extern const struct deferral deferral_none;
 
 /* In a transaction: the count, and until when, or the batch hold. Reason set before. */
 int deferral_write (struct svc *svc, struct site_job *job, struct deferral deferral,

@@ -1,0 +1,335 @@
+/* What a job costs at most is held at the bank before it begins: the request, and what becomes of the job when
+ * the bank grants it, refuses it or does not answer (AMCFG). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "local/svc/charge.h"
+#include "local/svc/notify.h"
+#include "local/svc/svc_i.h"
+#include "proto/base/clock.h"
+#include "proto/nui/v1/bank.pb-c.h"
+
+static int hold_request_pack (struct svc *svc, struct site_job *job, time_us start,
+                              struct store_hold *out, struct err *err)
+{
+    Nui__Bank__V1__HoldRequest request = NUI__BANK__V1__HOLD_REQUEST__INIT;
+    struct jobspec spec;
+    char id[SITE_ID_MAX];
+    void *bytes = NULL;
+    size_t len = 0;
+    int rc = local_store_envelope (svc->store, job->rec.number, &bytes, &len, err);
+    if (rc != 0)
+        return rc;
+    rc = jobspec_load (svc, &job->rec, &spec, err);
+    if (rc != 0) {
+        free (bytes);
+        return rc;
+    }
+    request.key.data = out->key;
+    request.key.len = sizeof out->key;
+    Nui__Bank__V1__SiteClaim claim;
+    if (native_claim (svc, job, &claim))
+        request.claim = &claim; /* nobody signed it: the site's word */
+    else
+        request.envelope = nui__common__v1__envelope__unpack (NULL, len, bytes);
+    request.site_job_id = site_id (svc, job->rec.number, id);
+    request.grid_job_id = *job->rec.grid_job_id ? job->rec.grid_job_id : id; /* msub's: its own */
+    request.component = job->rec.component;
+    request.incarnation = job->rec.incarnation;
+    request.procs = job->rec.procs;
+    request.walltime_us = life_length (svc, job);
+    request.shape = job->rec.shape;
+    request.start_us = start;
+    request.qos = spec.cred[CRED_QOS] == CRED_DEFAULT || spec.cred[CRED_QOS] == CRED_NONE
+                      ? (char *)""
+                      : (char *)cred_name (svc->names, CRED_QOS, spec.cred[CRED_QOS]);
+    request.class_ = spec.component->class_;
+    struct bank_asked asked;
+    bank_asked_fill (svc, &spec, &asked);
+    request.asked = &asked.message;
+    out->request_len = nui__bank__v1__hold_request__get_packed_size (&request);
+    out->request = malloc (out->request_len + 1);
+    assert (out->request && (request.envelope || request.claim));
+    nui__bank__v1__hold_request__pack (&request, out->request);
+    if (request.envelope)
+        nui__common__v1__envelope__free_unpacked (request.envelope, NULL);
+    jobspec_free (&spec);
+    free (bytes);
+    return 0;
+}
+
+int life_hold_prepare (struct svc *svc, struct site_job *job, time_us expected_start,
+                       struct store_hold *out, struct err *err)
+{
+    struct uuid key;
+    uuid_make (&key);
+    *out = (struct store_hold){.job = job->rec.number, .wanted = true};
+    memcpy (out->key, key.b, sizeof out->key);
+    int rc = hold_request_pack (svc, job, expected_start, out, err);
+    if (rc == 0)
+        rc = local_store_hold_put (svc->store, out, err);
+    if (rc != 0) {
+        store_hold_free (out);
+        return rc;
+    }
+    memcpy (job->rec.hold_key, out->key, sizeof job->rec.hold_key);
+    job->rec.hold_asked = true;
+    *job->rec.hold_id = 0;
+    job->rec.amount = 0;
+    return 0;
+}
+
+static int release_put (struct svc *svc, const char *hold_id, const char *why, struct err *err)
+{
+    Nui__Bank__V1__ReleaseRequest request = NUI__BANK__V1__RELEASE_REQUEST__INIT;
+    struct uuid key;
+    uint8_t bytes[1024];
+    uuid_make (&key);
+    request.key.data = key.b;
+    request.key.len = sizeof key.b;
+    request.hold_id = (char *)hold_id;
+    char reason[256];
+    snprintf (reason, sizeof reason, "%s", why);
+    request.reason = reason;
+    size_t len = nui__bank__v1__release_request__get_packed_size (&request);
+    assert (len <= sizeof bytes);
+    nui__bank__v1__release_request__pack (&request, bytes);
+    return local_store_outbox_put (svc->store, STORE_OUTBOX_BANK, "release", &key, bytes, len,
+                                   svc_now (svc), NULL, err);
+}
+
+int life_hold_return (struct svc *svc, struct site_job *job, const char *why, struct err *err)
+{
+    int rc = 0;
+    if (job->rec.hold_asked)
+        rc = local_store_hold_unwant (svc->store, job->rec.hold_key, err);
+    else if (*job->rec.hold_id)
+        rc = release_put (svc, job->rec.hold_id, why, err);
+    if (rc == 0) {
+        job->rec.hold_asked = false;
+        *job->rec.hold_id = 0;
+    }
+    return rc;
+}
+
+/* --- the bank's answers ------------------------------------------------------------------- */
+
+int life_answer_over (struct svc *svc, const struct bank_answer *answer, struct err *err)
+{
+    int rc = 0;
+    if (answer->hold_id)
+        rc = release_put (svc, answer->hold_id, answer->text ? answer->text : "no longer wanted", err);
+    return rc ? rc : local_store_hold_delete (svc->store, answer->key, err);
+}
+
+/* Nobody waits for it any more. */
+static void answer_unwanted (struct svc *svc, const struct bank_answer *answer)
+{
+    struct err err = {0};
+    int rc = svc_begin (svc, &err);
+    if (rc == 0)
+        rc = life_answer_over (svc, answer, &err);
+    svc_commit (svc, rc, &err);
+    bank_link_poke (svc->bank);
+}
+
+/* The bank was away so long that its hold would end before the job: give it back, ask anew. */
+static bool hold_too_old (const struct svc *svc, const struct site_job *job,
+                          const struct bank_answer *answer)
+{
+    return answer->expires && answer->expires < svc_now (svc) + life_length (svc, job);
+}
+
+static void ordinary_again (struct svc *svc, struct site_job *job, const struct bank_answer *answer)
+{
+    struct err err = {0};
+    struct store_hold hold = {0};
+    int rc = svc_begin (svc, &err);
+    if (rc == 0)
+        rc = release_put (svc, answer->hold_id, "asked for too long ago", &err);
+    if (rc == 0)
+        rc = local_store_hold_delete (svc->store, answer->key, &err);
+    if (rc == 0)
+        rc = life_hold_prepare (svc, job, svc_now (svc), &hold, &err);
+    if (rc == 0)
+        rc = svc_job_write (svc, job, false, NULL, 0, &err);
+    if (svc_commit (svc, rc, &err) == 0)
+        bank_link_hold (svc->bank, &hold);
+    else
+        daemon_stop (svc->daemon, &err);
+    store_hold_free (&hold);
+}
+
+static void ordinary_granted (struct svc *svc, struct site_job *job,
+                              const struct bank_answer *answer)
+{
+    struct err err = {0};
+    snprintf (job->rec.hold_id, sizeof job->rec.hold_id, "%s", answer->hold_id);
+    snprintf (job->rec.pay_account, sizeof job->rec.pay_account, "%s", answer->account);
+    job->rec.amount = answer->amount;
+    job->rec.hold_asked = false;
+    if (!job->rec.port) { /* none left: it runs without one */
+        job->rec.port = ports_choose (svc);
+        ports_mark (svc, job->rec.port, true);
+    }
+    svc_reason (job, "Launching", "the bank holds the credits; the job is being launched");
+    int rc = svc_begin (svc, &err);
+    bool starting = job->rec.state == STORE_JOB_STARTING; /* else someone started it without us */
+    if (rc == 0)
+        rc = local_store_hold_delete (svc->store, answer->key, &err);
+    if (rc == 0 && starting)
+        rc = payqos_take (svc, job, answer->qos, &err);
+    if (rc == 0)
+        rc = svc_job_write (svc, job, false, NULL, 0, &err);
+    rc = svc_commit (svc, rc, &err);
+    if (rc != 0) { /* the hold's row is there: asked again after a restart, with the same answer */
+        daemon_stop (svc->daemon, &err);
+        return;
+    }
+    if (!starting)
+        return;
+    payqos_core (svc, job);
+    life_launch_or_fail (svc, job);
+}
+
+/* AMCFG JFACTION=CANCEL; the reason is set. One that the resource manager has as well ends there first. */
+static void unpaid_cancel (struct svc *svc, struct site_job *job)
+{
+    struct err err = {0};
+    char code[STORE_NAME_MAX], text[400];
+    snprintf (code, sizeof code, "%s", job->rec.reason_code);
+    snprintf (text, sizeof text, "%.380s", job->rec.reason_text ? job->rec.reason_text : "");
+    if (job->rm.native) {
+        life_requeue (svc, job, 0, deferral_none);
+        if (life_cancel (svc, job, code, text, &err) == 0)
+            return;
+    } else if (life_end_unstarted (svc, job, STORE_JOB_CANCELLED, &err) == 0)
+        return;
+    daemon_stop (svc->daemon, &err);
+}
+
+static void ordinary_refused (struct svc *svc, struct site_job *job,
+                              const struct bank_answer *answer)
+{
+    struct err err = {0};
+    const struct policy *policy = svc->settings->policy;
+    char id[SITE_ID_MAX];
+    bool failed = strcmp (answer->code, defer_reason_name (DEFER_BANK_FAILURE)) == 0;
+    svc_reason (job, answer->code, "%s: %s",
+                defer_reason_name (failed ? DEFER_BANK_FAILURE : DEFER_CANNOT_DEBIT),
+                answer->text);
+    log_event (svc->log, LOG_LEVEL_INFO, "bank", "hold_refused", "job=%s code=%s text=\"%s\"",
+               site_id (svc, job->rec.number, id), answer->code, answer->text);
+    job->rec.hold_asked = false;
+    int rc = svc_begin (svc, &err);
+    if (rc == 0)
+        rc = life_answer_over (svc, answer, &err);
+    if (svc_commit (svc, rc, &err) != 0) {
+        daemon_stop (svc->daemon, &err);
+        return;
+    }
+    if (job->rec.state == STORE_JOB_RUNNING) /* someone started it without us: charged without a hold */
+        return;
+    if (svc->settings->am.action == AM_CANCEL) {
+        unpaid_cancel (svc, job);
+        return;
+    }
+    life_requeue (svc, job, life_retry_at (svc, policy->poll_interval),
+             defer_next (policy, job->rec.defer_count, svc_now (svc)));
+}
+
+/* AMCFG JFACTION=NONE: the request goes on, so that what comes of it late is given back. */
+static void unheld_start (struct svc *svc, struct site_job *job)
+{
+    struct err err = {0};
+    char id[SITE_ID_MAX];
+    svc_reason (job, "Launching", "the bank does not answer; the job is being launched without a hold");
+    if (!job->rec.port) {
+        job->rec.port = ports_choose (svc);
+        ports_mark (svc, job->rec.port, true);
+    }
+    int rc = svc_begin (svc, &err);
+    if (rc == 0)
+        rc = life_hold_return (svc, job, "started without it", &err);
+    if (rc == 0)
+        rc = svc_job_write (svc, job, true, NULL, 0, &err);
+    if (svc_commit (svc, rc, &err) != 0) {
+        daemon_stop (svc->daemon, &err);
+        return;
+    }
+    log_event (svc->log, LOG_LEVEL_WARN, "bank", "started_unheld", "job=%s",
+               site_id (svc, job->rec.number, id));
+    life_launch_or_fail (svc, job);
+}
+
+static void ordinary_unreachable (struct svc *svc, struct site_job *job,
+                                  const struct bank_answer *answer)
+{
+    const struct policy *policy = svc->settings->policy;
+    enum am_action action = settings_am_away (&svc->settings->am);
+    struct err err = {0};
+    if (action == AM_NONE && !charge_unheld_may (job))
+        action = AM_DEFER; /* nobody's word could be charged */
+    if (job->rec.state != STORE_JOB_STARTING)
+        action = AM_WAIT;
+    switch (action) {
+    case AM_NONE:
+        unheld_start (svc, job);
+        return;
+    case AM_DEFER:
+        svc_reason (job, "BankUnavailable", "%s: the bank does not answer (%s)",
+                    defer_reason_name (DEFER_BANK_FAILURE), answer->text);
+        life_requeue (svc, job, life_retry_at (svc, policy->poll_interval),
+                 defer_next (policy, job->rec.defer_count, svc_now (svc)));
+        return;
+    case AM_CANCEL:
+        svc_reason (job, "BankUnavailable", "the bank does not answer (%s)", answer->text);
+        unpaid_cancel (svc, job);
+        return;
+    default:
+        break;
+    }
+    svc_reason (job, "BankUnavailable", "the bank does not answer (%s); asked again until it does",
+                answer->text);
+    int rc = svc_begin (svc, &err);
+    if (rc == 0)
+        rc = svc_job_write (svc, job, true, NULL, 0, &err);
+    svc_commit (svc, rc, &err);
+}
+
+void life_on_answer (void *arg, const struct bank_answer *given)
+{
+    struct svc *svc = arg;
+    struct site_job *job = svc_job (svc, given->job);
+    struct bank_answer seen = *given, *answer = &seen;
+    struct err err = {0};
+    bool wanted = false;
+    char why[200];
+    notify_bank (svc, answer->outcome != BANK_UNREACHABLE);
+    if (local_store_hold_wanted (svc->store, answer->key, &wanted, &err) != 0) {
+        daemon_stop (svc->daemon, &err);
+        return;
+    }
+    wanted = wanted && job && job->rec.hold_asked &&
+             memcmp (job->rec.hold_key, answer->key, sizeof job->rec.hold_key) == 0;
+    if (wanted && answer->outcome == BANK_GRANTED && *answer->qos &&
+        payqos_refused (svc, job, answer, why, sizeof why)) {
+        seen.outcome = BANK_REFUSED;
+        seen.code = defer_reason_name (DEFER_QOS_ACCESS);
+        seen.text = why;
+    }
+    if (!wanted) {
+        if (answer->outcome != BANK_UNREACHABLE)
+            answer_unwanted (svc, answer);
+    } else if (job->part) {
+        coalloc_on_answer (svc, job->part, answer);
+    } else if (answer->outcome == BANK_UNREACHABLE) {
+        ordinary_unreachable (svc, job, answer);
+    } else if (answer->outcome == BANK_REFUSED) {
+        ordinary_refused (svc, job, answer);
+    } else if (hold_too_old (svc, job, answer)) {
+        ordinary_again (svc, job, answer);
+    } else {
+        ordinary_granted (svc, job, answer);
+    }
+}
