@@ -6,38 +6,22 @@
 #include <string.h>
 
 #include "bank/cli/util.h"
-#include "proto/audit/block.h"
+#include "proto/audit/anchor.h"
 #include "proto/rpc/envelope.h"
 
 enum {
     BLOCKS_A_CALL = 200,
     OPERATIONS_A_CALL = 500,
-    ANCHOR_BYTES_MAX = 65536,
     PROOF_BYTES_MAX = 4 << 20
 };
 
 /* ---- one block ---- */
 
-/* Its signature and its numbers; link_out is what the next one must name. */
 static int block_open (struct cli_context *ctx, const Nui__Bank__V1__Block *message,
                        struct block *block, struct err *err)
 {
     struct tlsid *id = cli_identity (ctx, err);
-    struct principal signer;
-    struct err why = {0};
-    if (!id)
-        return err->code;
-    if (!message->envelope ||
-        block_decode (message->envelope->body.data, message->envelope->body.len, block, &why) < 0)
-        return err_set (err, ERR_CONFLICT, "the bank sent no block: %s", why.text);
-    if (envelope_verify_for (id, BLOCK_DOMAIN, message->envelope, block->recorded_at, &signer,
-                             &why) < 0)
-        return err_set (err, ERR_CONFLICT, "block %lld: %.200s", (long long)block->number,
-                        why.text);
-    if (signer.kind != PRINCIPAL_BANK)
-        return err_set (err, ERR_CONFLICT, "block %lld is signed by a %s, not by the bank",
-                        (long long)block->number, principal_kind_name (signer.kind));
-    return 0;
+    return id ? anchor_open (id, message, block, err) : err->code;
 }
 
 /* The leaf of an operation as the bank sent it; a message out of shape gives a leaf that fits
@@ -83,29 +67,6 @@ static struct merkle_hash leaf_of (const Nui__Bank__V1__LedgerOperation *m, stru
 
 /* ---- anchors ---- */
 
-/* "nui-anchor-v1 NUMBER LINK BLOCK": the block itself, signature and all, in base64. */
-static int anchor_save (const char *path, const Nui__Bank__V1__Block *message,
-                        const struct block *block, struct err *err)
-{
-    size_t len = nui__bank__v1__block__get_packed_size (message);
-    uint8_t *bytes = malloc (len + 1);
-    char *base64 = malloc (len / 3 * 4 + 8), hex[2 * MERKLE_BYTES + 1];
-    FILE *file = fopen (path, "ae");
-    struct merkle_hash link = block_link (block);
-    bool ok = bytes && base64 && file;
-    if (ok) {
-        nui__bank__v1__block__pack (message, bytes);
-        EVP_EncodeBlock ((unsigned char *)base64, bytes, (int)len);
-        ok = fprintf (file, "nui-anchor-v1 %lld %s %s\n", (long long)block->number,
-                      merkle_text (&link, hex), base64) > 0;
-    }
-    if (file && fclose (file) != 0)
-        ok = false;
-    free (bytes);
-    free (base64);
-    return ok ? 0 : err_set (err, ERR_IO, "cannot write %.200s: %s", path, strerror (errno));
-}
-
 int cmd_anchor (struct cli_context *ctx, int argc, char **argv)
 {
     static const struct table_column columns[] = {{"block", "Block", TABLE_INT, 0},
@@ -134,17 +95,15 @@ int cmd_anchor (struct cli_context *ctx, int argc, char **argv)
     if (reply->n_blocks == 0)
         err_set (&err, ERR_NOT_FOUND, "the bank has recorded nothing yet");
     else if (block_open (ctx, reply->blocks[0], &block, &err) == 0 && args.save)
-        anchor_save (args.save, reply->blocks[0], &block, &err);
+        anchor_append (args.save, reply->blocks[0], &block, &err);
     nui__bank__v1__blocks_reply__free_unpacked (reply, NULL);
     if (err.code)
         return cli_fail (argv[0], &err);
-    char hex[2 * MERKLE_BYTES + 1];
-    struct merkle_hash link = block_link (&block);
     struct table *table = table_create (columns, 4);
     table_int (table, block.number);
     table_time (table, block.recorded_at);
     table_int (table, block.first_op + block.ops - 1);
-    table_text (table, merkle_text (&link, hex));
+    table_text (table, anchor_of (&block).link);
     table_end_row (table);
     rc = table_print_record (table, ctx);
     table_destroy (table);
@@ -152,11 +111,6 @@ int cmd_anchor (struct cli_context *ctx, int argc, char **argv)
 }
 
 /* ---- verify ---- */
-
-struct anchor {
-    int64_t number;
-    char link[2 * MERKLE_BYTES + 1];
-};
 
 struct verifier {
     struct cli_context *ctx;
@@ -172,44 +126,29 @@ struct verifier {
     struct cli_progress *progress;
 };
 
+static void anchor_take (void *arg, const struct anchor *anchor)
+{
+    struct verifier *v = arg;
+    v->anchor = realloc (v->anchor, (v->anchors + 1) * sizeof (*anchor));
+    if (!v->anchor)
+        abort ();
+    v->anchor[v->anchors++] = *anchor;
+}
+
 static int anchors_read (struct verifier *v, const char *path, struct err *err)
 {
-    char *line = NULL;
-    size_t cap = 0, number = 0;
-    FILE *file = fopen (path, "re");
-    if (!file)
-        return err_set (err, ERR_IO, "cannot read %.200s: %s", path, strerror (errno));
-    while (!err->code && getline (&line, &cap, file) > 0) {
-        struct anchor anchor;
-        long long n = 0;
-        number++;
-        if (sscanf (line, "nui-anchor-v1 %lld %64[0-9a-f] ", &n, anchor.link) != 2 || n < 1 ||
-            strlen (anchor.link) != 2 * MERKLE_BYTES) {
-            err_set (err, ERR_INVALID, "%.200s, line %zu: this is no anchor", path, number);
-            break;
-        }
-        anchor.number = n;
-        v->anchor = realloc (v->anchor, (v->anchors + 1) * sizeof (anchor));
-        if (!v->anchor)
-            abort ();
-        v->anchor[v->anchors++] = anchor;
-    }
-    if (!err->code && (ferror (file) || v->anchors == 0))
+    if (anchor_each (path, anchor_take, v, err) == 0 && v->anchors == 0)
         err_set (err, ERR_INVALID, "%.200s holds no anchor", path);
-    free (line);
-    fclose (file);
     return err->code;
 }
 
 static int meet_anchors (struct verifier *v, struct err *err)
 {
-    char hex[2 * MERKLE_BYTES + 1];
-    struct merkle_hash link = block_link (&v->last);
-    merkle_text (&link, hex);
+    struct anchor last = anchor_of (&v->last);
     for (size_t i = 0; i < v->anchors; i++) {
         if (v->anchor[i].number != v->last.number)
             continue;
-        if (strcmp (hex, v->anchor[i].link) != 0)
+        if (strcmp (last.link, v->anchor[i].link) != 0)
             return err_set (err, ERR_CONFLICT,
                             "block %lld is not the one that the anchor was taken of: the history "
                             "up to it was rewritten",
@@ -334,8 +273,6 @@ static int print_chain (struct verifier *v)
         {"first_operation", "From", TABLE_INT, 0}, {"last_operation", "To", TABLE_INT, 0},
         {"anchors", "Anchors met", TABLE_INT, 0},  {"recorded", "Last recorded", TABLE_TIME, 0},
         {"link", "Link", TABLE_TEXT, 0},           {"contents", "Contents", TABLE_TEXT, 0}};
-    char hex[2 * MERKLE_BYTES + 1];
-    struct merkle_hash link = block_link (&v->last);
     struct table *table = table_create (columns, 8);
     table_int (table, v->blocks);
     table_int (table, v->operations);
@@ -343,7 +280,7 @@ static int print_chain (struct verifier *v)
     table_int (table, v->last.first_op + v->last.ops - 1);
     table_int (table, (int64_t)v->anchors_met);
     table_time (table, v->last.recorded_at);
-    table_text (table, merkle_text (&link, hex));
+    table_text (table, anchor_of (&v->last).link);
     table_text (table, v->headers ? "not looked at" : "as signed");
     table_end_row (table);
     int rc = table_print_record (table, v->ctx);
@@ -496,8 +433,6 @@ static int proof_print (struct cli_context *ctx, const Nui__Bank__V1__ProofReply
                                                   {"block", "In block", TABLE_INT, 0},
                                                   {"link", "Link", TABLE_TEXT, 0}};
     const Nui__Bank__V1__LedgerOperation *op = proof->operation;
-    char hex[2 * MERKLE_BYTES + 1];
-    struct merkle_hash link = block_link (block);
     struct table *table = table_create (columns, 9);
     table_int (table, op->id);
     table_text (table, op->kind);
@@ -507,7 +442,7 @@ static int proof_print (struct cli_context *ctx, const Nui__Bank__V1__ProofReply
     table_text (table, op->site);
     table_text (table, op->note);
     table_int (table, block->number);
-    table_text (table, merkle_text (&link, hex));
+    table_text (table, anchor_of (block).link);
     table_end_row (table);
     int rc = table_print_record (table, ctx);
     table_destroy (table);

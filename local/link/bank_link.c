@@ -336,6 +336,11 @@ static void on_drain (evutil_socket_t fd, short what, void *arg)
     }
 }
 
+struct rpcclient *bank_link_client (struct bank_link *link)
+{
+    return link->client;
+}
+
 void bank_link_timeout_set (struct bank_link *link, duration_us timeout)
 {
     link->config.timeout = timeout;

@@ -13,7 +13,7 @@
 
 #include "local/store/local_store.h"
 #include "proto/base/log.h"
-#include "proto/rpc/tlsid.h"
+#include "proto/rpc/rpcclient.h"
 
 enum bank_outcome {
     BANK_GRANTED,
@@ -52,6 +52,8 @@ void bank_link_destroy (struct bank_link *link);
 
 /* Begins to ask; copies what it needs. */
 void bank_link_hold (struct bank_link *link, const struct store_hold *hold);
+/* For other questions to the bank. */
+struct rpcclient *bank_link_client (struct bank_link *link);
 void bank_link_timeout_set (struct bank_link *link, duration_us timeout);
 /* Something was put into the outbox. NULL is a no-op. */
 void bank_link_poke (struct bank_link *link);

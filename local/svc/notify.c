@@ -39,7 +39,7 @@ struct notify {
     char *payload;
     json_t *doc;
     struct problems told;
-    bool bank_silent;
+    bool bank_silent, history_rewritten;
 };
 
 /* --- events ------------------------------------------------------------------------------- */
@@ -54,6 +54,7 @@ static const struct {
     {"NODEDOWN", NOTIFY_NODE_DOWN, "NodeDown", "NodeUp"},
     {"BANKDOWN", NOTIFY_BANK_DOWN, "BankDown", "BankUp"},
     {"RESUNFILLED", NOTIFY_RES_UNFILLED, "ResUnfilled", "ResFilled"},
+    {"BANKHISTORY", NOTIFY_BANK_HISTORY, "BankHistoryRewritten", "BankHistoryRestored"},
 };
 enum { EVENTS = sizeof events / sizeof *events };
 
@@ -183,6 +184,8 @@ static void problems_now (struct svc *svc, struct problems *p)
          (local_store_outbox_waiting (svc->store, STORE_OUTBOX_BANK, &waiting, &oldest, NULL) == 0 &&
           oldest && svc_now (svc) - oldest > BANK_SILENT_S * US_PER_S)))
         problem (p, NOTIFY_BANK_DOWN, svc->settings->bank);
+    if (svc->bank && svc->notify->history_rewritten)
+        problem (p, NOTIFY_BANK_HISTORY, svc->settings->bank);
     if (p->count > 1)
         qsort (p->line, p->count, sizeof *p->line, by_text);
 }
@@ -204,6 +207,10 @@ static int tell (struct svc *svc, const char *line, bool begins, struct err *err
     case NOTIFY_BANK_DOWN:
         snprintf (text, sizeof text, "the bank %s %s", object,
                   begins ? "does not answer" : "answers again");
+        break;
+    case NOTIFY_BANK_HISTORY:
+        snprintf (text, sizeof text, "the history of the bank %s %s the one that this site has an anchor of",
+                  object, begins ? "is not" : "is again");
         break;
     default:
         snprintf (text, sizeof text, "reservation %s %s", object,
@@ -283,6 +290,14 @@ void notify_bank (struct svc *svc, bool answers)
 {
     if (svc->notify && svc->notify->bank_silent == answers) {
         svc->notify->bank_silent = !answers;
+        pass_wake (svc);
+    }
+}
+
+void notify_history (struct svc *svc, bool rewritten)
+{
+    if (svc->notify && svc->notify->history_rewritten != rewritten) {
+        svc->notify->history_rewritten = rewritten;
         pass_wake (svc);
     }
 }
@@ -471,6 +486,7 @@ static int told_load (struct notify *n, struct err *err)
         if (object)
             problem (&n->told, bit, object + 1);
         n->bank_silent |= bit == NOTIFY_BANK_DOWN; /* until it answers */
+        n->history_rewritten |= bit == NOTIFY_BANK_HISTORY; /* until it is looked at */
     }
     free (bytes);
     return 0;

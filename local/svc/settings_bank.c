@@ -21,6 +21,8 @@ const struct conf_param settings_am_attrs[] = {
      .max = 600 * US_PER_S},
     {.name = "FLUSHINTERVAL", .type = CONF_DURATION, .offset = AT (flush), .min = US_PER_S,
      .max = INT64_MAX / 4, .flags = CONF_F_INFINITY},
+    {.name = "ANCHORINTERVAL", .type = CONF_DURATION, .offset = AT (anchors), .min = US_PER_S,
+     .max = 30 * 24 * 3600 * US_PER_S},
     {.name = "NODEFAILURE", .type = CONF_WORD, .offset = AT (node_failure), .words = failures},
     TOLD ("TYPE", elsewhere),
     TOLD ("SERVER", elsewhere),
@@ -35,7 +37,8 @@ const struct conf_param settings_am_attrs[] = {
 void settings_am_init (struct settings_am *am)
 {
     *am = (struct settings_am){.action = AM_WAIT, .timeout = 10 * US_PER_S,
-                               .flush = 24 * 3600 * US_PER_S};
+                               .flush = 24 * 3600 * US_PER_S,
+                               .anchors = 3600 * US_PER_S};
 }
 
 enum am_action settings_am_away (const struct settings_am *am)

@@ -23,6 +23,7 @@ struct settings_am {
     bool defer;       /* DEFERJOBONFAILURE */
     duration_us timeout; /* TIMEOUT: an answer that takes longer is none */
     duration_us flush;   /* FLUSHINTERVAL: running jobs are charged so often; TIME_US_MAX: never */
+    duration_us anchors; /* ANCHORINTERVAL: a block of the bank's history is kept so often */
     int node_failure;    /* enum am_node_failure: NODEFAILURE */
 };
 

@@ -751,39 +751,6 @@ static int rm_open (struct svc *svc, const struct settings *settings, struct err
     return rm_embedded_create (&config, &svc->rm, err);
 }
 
-/* Only a production scheduler has to do with a bank and a grid. */
-static bool in_production (const struct settings *settings)
-{
-    return settings->mode.mode == MODE_NORMAL || settings->mode.mode == MODE_INTERACTIVE;
-}
-
-static int links_open (struct svc *svc, const struct settings *settings, struct err *err)
-{
-    if (!in_production (settings))
-        return 0;
-    struct bank_link_config bank = {
-        .base = svc->base, .log = svc->log, .id = daemon_tlsid (svc->daemon),
-        .target = settings->bank, .timeout = settings->am.timeout, .store = svc->store,
-        .on_answer = life_on_answer, .arg = svc,
-    };
-    struct meta_link_config meta = {
-        .base = svc->base, .log = svc->log, .id = daemon_tlsid (svc->daemon),
-        .targets = settings->metas, .target_count = settings->meta_count, .store = svc->store,
-        .fill = report_fill, .arg = svc,
-    };
-    if (settings->bank) {
-        svc->bank = bank_link_create (&bank, err);
-        if (!svc->bank)
-            return err ? err->code : ERR_IO;
-    }
-    if (settings->meta_count > 0) {
-        svc->meta = meta_link_create (&meta, err);
-        if (!svc->meta)
-            return err ? err->code : ERR_IO;
-    }
-    return 0;
-}
-
 static int state_open (struct svc *svc, const struct settings *settings, struct err *err)
 {
     char path[4096];
@@ -919,8 +886,7 @@ int svc_reload (struct svc *svc, const struct settings *settings, struct err *er
     if (rc != 0)
         return rc;
     svc->settings = settings;
-    if (svc->bank)
-        bank_link_timeout_set (svc->bank, settings->am.timeout);
+    links_reload (svc, settings);
     server_name (svc, settings);
     deferral_nodes_changed (svc);
     deferral_qos_changed (svc);
@@ -950,8 +916,7 @@ void svc_destroy (struct svc *svc)
     statdir_close (svc);
     output_draining (svc);
     evict_free (svc);
-    bank_link_destroy (svc->bank);
-    meta_link_destroy (svc->meta);
+    links_close (svc);
     HASH_ITER (hh, svc->parts, part, next_part)
     {
         for (uint32_t i = 0; i < part->waiter_count; i++)

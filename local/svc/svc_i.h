@@ -6,6 +6,7 @@
  *   life.c      a job's way: starts, ends, back to the queue, cancel
  *   life_hold.c    its hold at the bank: the request, and what the answer makes of the job
  *   life_launch.c  what it is handed to the resource manager with
+ *   links.c     the grid's bank and metaschedulers: opened, with anchors of the bank's history
  *   evict.c     running jobs that have to go: preemption, limits, lost nodes
  *   depends.c   jobs that wait for others
  *   deferral.c  jobs that cannot be run as they are
@@ -36,6 +37,7 @@
 #include "proto/base/depend.h"
 #include "local/core/plan.h"
 #include "local/core/query.h"
+#include "local/link/anchors.h"
 #include "local/link/bank_link.h"
 #include "local/link/gridmap.h"
 #include "local/link/meta_link.h"
@@ -147,6 +149,7 @@ struct svc {
     struct rm rm;
     struct gridmap *gridmap;
     struct bank_link *bank; /* NULL: nothing is charged (no BANK; not under NORMAL) */
+    struct anchors *anchors; /* with bank */
     struct meta_link *meta; /* NULL: of no grid */
     struct cluster *cluster;
     struct site_node *nodes;       /* hash */
@@ -336,6 +339,12 @@ void life_on_answer (void *arg, const struct bank_answer *answer);
 
 /* Hands a job to the resource manager: its hold is granted, or nobody charges for it. */
 int life_launch (struct svc *svc, struct site_job *job, struct err *err);
+
+/* --- links.c ------------------------------------------------------------------------------ */
+
+int links_open (struct svc *svc, const struct settings *settings, struct err *err);
+void links_reload (struct svc *svc, const struct settings *settings);
+void links_close (struct svc *svc);
 
 /* --- mirror.c ----------------------------------------------------------------------------- */
 

@@ -41,7 +41,8 @@ echo "$1|$2|$3|$NUI_SITE|$NUI_USER" >> {place}/hook.heard
 """)
         program.chmod(0o755)
         cls.config = (f"NOTIFICATIONPROGRAM {program}\n"
-                      f"NOTIFICATIONURL http://127.0.0.1:{cls.server.server_port}/events?a=b\n")
+                      f"NOTIFICATIONURL http://127.0.0.1:{cls.server.server_port}/events?a=b\n"
+                      "AMCFG[bank] ANCHORINTERVAL=1\n")
         super().fund()
 
     def heard(self):
@@ -167,6 +168,56 @@ echo "$1|$2|$3|$NUI_SITE|$NUI_USER" >> {place}/hook.heard
         text = self.told("JobFailure", job)["text"]
         self.assertIn(f"job {job} of {self.account} failed: ", text)
         self.assertIn("limit", text)
+
+    def test_5_the_banks_history(self):
+        """The site keeps blocks of it; the owner of the database rewrites it, and takes that back."""
+        kept = self.grid.layout.state / "alpha" / "anchors"
+        wait_for("an anchor", lambda: kept.exists() and kept.read_text(), 60)
+        met = self.grid.json("operator", "verify", "--anchor", kept)
+        self.assertEqual(met["anchors"], len(kept.read_text().splitlines()))
+
+        def rewrite(assignment):
+            self.grid.postgres.sql("ALTER TABLE bank.block DISABLE TRIGGER block_fixed;"
+                                   f"UPDATE bank.block SET root = {assignment} WHERE number > 1;"
+                                   "ALTER TABLE bank.block ENABLE TRIGGER block_fixed")
+        flipped = "set_byte (root, 0, 255 - get_byte (root, 0))"
+        rewrite(flipped)
+        said = wait_for("the site to see it", lambda: self.posted("BankHistoryRewritten"), 60)[0]["text"]
+        self.assertIn("is not the one that this site has an anchor of", said)
+        self.assertTrue(self.log(" history_rewritten ", "signature"))
+        before = kept.read_text()
+        self.assertEqual(self.grid.nui("operator", "verify", "--anchor", kept).returncode, 1)
+        alpha = self.grid.daemons["alpha"]
+        alpha.kill()
+        alpha.start()
+        self.grid.wait_serving()
+        rewrite(flipped)
+        wait_for("it to be as it was", lambda: self.posted("BankHistoryRestored"), 60)
+        self.assertEqual(len(self.posted("BankHistoryRewritten")), 1)
+        self.assertTrue(kept.read_text().startswith(before))
+
+        # a bank that was set back to an older state: it does not have what was kept
+        last = kept.read_text().splitlines()[-1].split()
+        with kept.open("a") as file:
+            file.write(f"{last[0]} {int(last[1]) + 1000} {last[2]} {last[3]}\n")
+        alpha.kill()
+        alpha.start()
+        self.grid.wait_serving()
+        wait_for("the site to miss it", lambda: len(self.posted("BankHistoryRewritten")) == 2, 60)
+        self.assertTrue(self.log(" history_rewritten ", f"block={int(last[1]) + 1000} ", "does not have that block"))
+        alpha.kill()
+        kept.write_text("nonsense\n")
+        self.assertIn("line 1: this is no anchor", self.refused_start(alpha))
+        kept.unlink()
+        alpha.start()
+        self.grid.wait_serving()
+
+    def refused_start(self, daemon):
+        """What it says instead of starting."""
+        done = subprocess.run([str(self.grid.programs["nui-local"]), "--config",
+                               str(self.grid.layout.config("alpha"))], text=True, capture_output=True, timeout=60)
+        self.assertNotEqual(done.returncode, 0)
+        return done.stdout + done.stderr
 
     def test_6_configuration(self):
         config = self.grid.layout.config("alpha").read_text()

@@ -19,7 +19,7 @@ PARTS = ("local", "meta", "bank")
 PROTO = {
     "proto/base": set(),
     "proto/conf": {"proto/base"},
-    "proto/audit": {"proto/base"},
+    "proto/audit": {"proto/base", "proto/nui/v1", "proto/rpc"},
     "proto/store": {"proto/base"},
     "proto/rpc": {"proto/base", "proto/nui/v1", "proto/conf"},
     "proto/cli": {"proto/base", "proto/conf", "proto/rpc", "proto/nui/v1"},

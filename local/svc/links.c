@@ -1,0 +1,69 @@
+/* The grid's bank and metaschedulers, as far as this site asks and tells them of its own accord. */
+#include "local/svc/notify.h"
+#include "local/svc/svc_i.h"
+
+/* Only a production scheduler has to do with a bank and a grid. */
+static bool in_production (const struct settings *settings)
+{
+    return settings->mode.mode == MODE_NORMAL || settings->mode.mode == MODE_INTERACTIVE;
+}
+
+static void on_history (void *arg, bool rewritten, const char *why)
+{
+    (void)why; /* in the log */
+    notify_history (arg, rewritten);
+}
+
+static int anchors_begin (struct svc *svc, const struct settings *settings, struct err *err)
+{
+    char path[4096];
+    struct anchors_config config = {
+        .base = svc->base, .log = svc->log, .id = daemon_tlsid (svc->daemon),
+        .client = bank_link_client (svc->bank), .path = path, .every = settings->am.anchors,
+        .on_change = on_history, .arg = svc,
+    };
+    snprintf (path, sizeof path, "%s/anchors", daemon_state_dir (svc->daemon));
+    svc->anchors = anchors_create (&config, err);
+    return svc->anchors ? 0 : err->code;
+}
+
+int links_open (struct svc *svc, const struct settings *settings, struct err *err)
+{
+    if (!in_production (settings))
+        return 0;
+    struct bank_link_config bank = {
+        .base = svc->base, .log = svc->log, .id = daemon_tlsid (svc->daemon),
+        .target = settings->bank, .timeout = settings->am.timeout, .store = svc->store,
+        .on_answer = life_on_answer, .arg = svc,
+    };
+    struct meta_link_config meta = {
+        .base = svc->base, .log = svc->log, .id = daemon_tlsid (svc->daemon),
+        .targets = settings->metas, .target_count = settings->meta_count, .store = svc->store,
+        .fill = report_fill, .arg = svc,
+    };
+    if (settings->bank) {
+        svc->bank = bank_link_create (&bank, err);
+        if (!svc->bank || anchors_begin (svc, settings, err) != 0)
+            return err ? err->code : ERR_IO;
+    }
+    if (settings->meta_count > 0) {
+        svc->meta = meta_link_create (&meta, err);
+        if (!svc->meta)
+            return err ? err->code : ERR_IO;
+    }
+    return 0;
+}
+
+void links_reload (struct svc *svc, const struct settings *settings)
+{
+    if (svc->bank)
+        bank_link_timeout_set (svc->bank, settings->am.timeout);
+    anchors_every (svc->anchors, settings->am.anchors);
+}
+
+void links_close (struct svc *svc)
+{
+    bank_link_destroy (svc->bank);
+    anchors_destroy (svc->anchors);
+    meta_link_destroy (svc->meta);
+}
