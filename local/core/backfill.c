@@ -18,10 +18,18 @@ struct candidate {
 
 struct fill {
     struct pass *p;
-    struct candidate *list;
+    struct candidate *list; /* in order of priority: those whose window has not come yet */
     uint32_t count;
     enum limit_level level;
     enum plan_phase phase;
+    bool (*next) (struct fill *f); /* opens another window; false: there is none. NULL: counted_go */
+
+    /* the window that is being filled, with the n of `own` that may fit in it */
+    duration_us length;
+    const struct candidate *own;
+    uint32_t n, i;
+    struct candidate *here; /* room for those */
+    bool last;
 };
 
 static double metric_of (const struct pass *p, uint32_t slot)
@@ -132,21 +140,21 @@ static void candidates_gather (struct fill *f)
     }
 }
 
-/* True when it started. */
-static bool fill_one (struct fill *f, const struct candidate *one, duration_us at_least)
+/* A window says how long nodes stay free for those whom no reservation admits; others need their own
+ * limit only. True when it started. */
+static bool fill_one (struct fill *f, const struct candidate *one)
 {
     struct pass *p = f->p;
+    duration_us at_least = one->apart ? 0 : f->length;
 
     if (!eligible_still (p, one->slot, f->level)) {
         p->mark[one->at] = MARK_TOLD;
         return false;
     }
-    /* A window says how long nodes stay free for those whom no reservation admits; others need their
-     * own limit only. */
-    if (one->apart)
-        at_least = 0;
-    if (space_hopeless (p, row_at (p, one->at), at_least) ||
-        !space_start (p, one->slot, at_least, f->phase))
+    if (space_hopeless (p, row_at (p, one->at), at_least))
+        return false;
+    pass_spend (p, WORK_PLACE);
+    if (!space_start (p, one->slot, at_least, f->phase))
         return false;
     p->mark[one->at] = MARK_FILLED;
     return true;
@@ -230,8 +238,13 @@ static uint32_t greedy_apart (struct pass *p, struct candidate *list, uint32_t c
 
 /* --- one window ------------------------------------------------------------------------------- */
 
-/* Fills a window with those of the list that fit in it; the list is in order of priority. */
-static void window_fill (struct fill *f, const struct candidate *list, uint32_t count,
+static bool waits (const struct pass *p, const struct candidate *one)
+{
+    return p->mark[one->at] == MARK_WAITS || p->mark[one->at] == MARK_SOFT;
+}
+
+/* Those of the list, which is in order of priority, in the order in which they are to be tried. */
+static void window_open (struct fill *f, const struct candidate *list, uint32_t count,
                          duration_us length)
 {
     struct pass *p = f->p;
@@ -239,68 +252,83 @@ static void window_fill (struct fill *f, const struct candidate *list, uint32_t 
     struct candidate *own;
     uint32_t n = 0;
 
-    if (how == BACKFILL_FIRSTFIT || how == BACKFILL_PREEMPT) {
-        for (uint32_t i = 0; i < count; i++) {
-            uint32_t ahead = list[i + AHEAD < count ? i + AHEAD : i].slot;
-            __builtin_prefetch (&p->c->lj[ahead]);
-            __builtin_prefetch (&p->c->hot[ahead]);
-            if (p->mark[list[i].at] == MARK_WAITS || p->mark[list[i].at] == MARK_SOFT)
-                (void)fill_one (f, &list[i], length);
-        }
+    f->length = length;
+    f->own = list;
+    f->n = count;
+    f->i = 0;
+    if (how == BACKFILL_FIRSTFIT || how == BACKFILL_PREEMPT)
         return;
-    }
-    own = arena_alloc (p->scratch, (count + 1) * sizeof *own);
+    f->own = own = arena_alloc (p->scratch, (count + 1) * sizeof *own);
     for (uint32_t i = 0; i < count; i++) {
-        if (p->mark[list[i].at] != MARK_WAITS && p->mark[list[i].at] != MARK_SOFT)
+        if (!waits (p, &list[i]))
             continue;
         own[n] = list[i];
         own[n++].metric = metric_of (p, list[i].slot);
     }
     qsort (own, n, sizeof *own, by_metric);
-    if (how == BACKFILL_GREEDY)
-        n = greedy_apart (p, own, n, length);
-    for (uint32_t i = 0; i < n; i++)
-        (void)fill_one (f, &own[i], length);
+    f->n = how == BACKFILL_GREEDY ? greedy_apart (p, own, n, length) : n;
+}
+
+static void window_go (struct fill *f)
+{
+    struct pass *p = f->p;
+
+    for (; f->i < f->n && p->left > 0; f->i++) {
+        uint32_t ahead = f->own[f->i + AHEAD < f->n ? f->i + AHEAD : f->i].slot;
+        __builtin_prefetch (&p->c->lj[ahead]);
+        __builtin_prefetch (&p->c->hot[ahead]);
+        pass_spend (p, 1);
+        if (waits (p, &f->own[f->i]))
+            (void)fill_one (f, &f->own[f->i]);
+    }
 }
 
 /* Ascending windows: each candidate is looked at in the first one that is long enough. */
-static void windows_widest (struct fill *f)
+static bool next_widest (struct fill *f)
 {
     struct pass *p = f->p;
-    struct candidate *here = arena_alloc (p->scratch, (f->count + 1) * sizeof *here);
-    duration_us least = 1;
+    duration_us length;
+    uint32_t n = 0, left = 0;
 
-    while (f->count > 0 && p->c->up_free > 0) {
-        duration_us length = space_window (p, least);
-        uint32_t n = 0, left = 0;
-        for (uint32_t i = 0; i < f->count; i++) {
-            if (f->list[i].limit <= length)
-                here[n++] = f->list[i];
-            else
-                f->list[left++] = f->list[i];
-        }
-        f->count = left;
-        window_fill (f, here, n, length);
-        if (length == TIME_US_MAX)
-            break;
-        least = length + 1;
+    if (f->count == 0 || p->c->up_free <= 0 || f->last)
+        return false;
+    length = space_window (p, f->length + 1);
+    for (uint32_t i = 0; i < f->count; i++) {
+        if (f->list[i].limit <= length)
+            f->here[n++] = f->list[i];
+        else
+            f->list[left++] = f->list[i];
     }
+    f->count = left;
+    f->last = length == TIME_US_MAX;
+    window_open (f, f->here, n, length);
+    return true;
 }
 
-static void windows_longest (struct fill *f)
+static bool next_longest (struct fill *f)
 {
     struct pass *p = f->p;
-    struct candidate *here = arena_alloc (p->scratch, (f->count + 1) * sizeof *here);
+    duration_us length = f->length ? space_window_below (p, f->length) : TIME_US_MAX;
+    uint32_t n = 0;
 
-    for (duration_us length = TIME_US_MAX; length > 0 && p->c->up_free > 0;
-         length = space_window_below (p, length)) {
-        uint32_t n = 0;
-        for (uint32_t i = 0; i < f->count; i++) {
-            if (f->list[i].limit <= length)
-                here[n++] = f->list[i];
-        }
-        window_fill (f, here, n, length);
+    if (length <= 0 || p->c->up_free <= 0)
+        return false;
+    for (uint32_t i = 0; i < f->count; i++) {
+        if (f->list[i].limit <= length)
+            f->here[n++] = f->list[i];
     }
+    window_open (f, f->here, n, length);
+    return true;
+}
+
+/* Bound late: one window for all, each of whom needs its own limit. */
+static bool next_late (struct fill *f)
+{
+    if (f->last)
+        return false;
+    f->last = true;
+    window_open (f, f->list, f->count, 0);
+    return true;
 }
 
 /* A number that depends on seed, moment and job only. */
@@ -347,39 +375,61 @@ static bool counts_only (const struct pass *p)
            p->policy->bf_chunk_procs == 0;
 }
 
-static void counted_fill (struct pass *p)
+static bool counted_go (struct fill *f)
 {
+    struct pass *p = f->p;
     const struct cluster *c = p->c;
 
-    for (uint32_t i = p->first_free; i < p->count && c->up_free > 0; i++) {
-        uint32_t slot = p->order[i];
-        if (c->hot[slot].procs <= c->up_free && p->mark[i] == MARK_WAITS &&
-            space_start (p, slot, 0, PLAN_BACKFILL_SOFT))
-            p->mark[i] = MARK_FILLED;
+    for (; f->i < p->count && c->up_free > 0 && p->left > 0; f->i++) {
+        uint32_t slot = p->order[f->i];
+        pass_spend (p, 1);
+        if (c->hot[slot].procs > c->up_free || p->mark[f->i] != MARK_WAITS)
+            continue;
+        pass_spend (p, WORK_PLACE);
+        if (space_start (p, slot, 0, PLAN_BACKFILL_SOFT))
+            p->mark[f->i] = MARK_FILLED;
     }
+    return f->i == p->count || c->up_free <= 0;
 }
 
-void backfill_run (struct pass *p, bool hard)
+struct fill *backfill_open (struct pass *p, bool hard)
 {
-    struct fill f = {p, NULL, 0, hard ? LIMIT_HARD : LIMIT_SOFT,
-                     hard ? PLAN_BACKFILL_HARD : PLAN_BACKFILL_SOFT};
+    struct fill *f = arena_new (p->scratch, struct fill);
 
+    *f = (struct fill){.p = p,
+                       .level = hard ? LIMIT_HARD : LIMIT_SOFT,
+                       .phase = hard ? PLAN_BACKFILL_HARD : PLAN_BACKFILL_SOFT};
     if (p->count == 0)
-        return;
-    p->level = f.level;
+        return NULL;
+    p->level = f->level;
     if (counts_only (p)) {
-        counted_fill (p);
-        return;
+        f->i = p->first_free;
+        return f;
     }
-    candidates_gather (&f);
-    if (f.count == 0)
-        return;
+    candidates_gather (f);
+    if (f->count == 0)
+        return NULL;
     if (p->policy->backfill_policy == BACKFILL_PREEMPT)
-        preempt_order (&f);
-    if (p->late)
-        window_fill (&f, f.list, f.count, 0);
-    else if (p->policy->backfill_window_order == BFWINDOW_LONGESTFIRST)
-        windows_longest (&f);
-    else
-        windows_widest (&f);
+        preempt_order (f);
+    f->here = arena_alloc (p->scratch, (f->count + 1) * sizeof *f->here);
+    f->next = p->late                                                     ? next_late
+              : p->policy->backfill_window_order == BFWINDOW_LONGESTFIRST ? next_longest
+                                                                          : next_widest;
+    return f;
+}
+
+bool backfill_go (struct pass *p)
+{
+    struct fill *f = p->fill;
+
+    if (f == NULL)
+        return true;
+    if (f->next == NULL)
+        return counted_go (f);
+    while (p->left > 0) {
+        window_go (f);
+        if (f->i == f->n && !f->next (f))
+            return true;
+    }
+    return false;
 }

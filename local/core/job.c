@@ -379,6 +379,7 @@ int cluster_job_submit (struct cluster *c, const struct job_spec *spec, time_us 
     struct job *job;
     uint64_t version;
     uint32_t slot;
+    bool beside;
     int rc = job_spec_check (c, spec, err);
 
     if (rc != 0)
@@ -389,11 +390,13 @@ int cluster_job_submit (struct cluster *c, const struct job_spec *spec, time_us 
     if (c->map.count >= JOBS_MAX)
         return err_set (err, ERR_LIMIT, "job %llu: there are %u jobs, at most %d",
                         (unsigned long long)spec->id.v, c->map.count, JOBS_MAX);
-    event_begin (c, now);
     version = c->version;
     sharing_ask (c, spec);
+    beside = c->planner->under_way && !c->nodes_dirty; /* a pass that need not know of it */
+    if (!beside)
+        event_begin (c, now);
     cluster_settle (c);
-    c->settled -= c->version == version; /* what is free when is as it was */
+    c->settled -= !beside && c->version == version; /* what is free when is as it was */
     slot = slot_take (c);
     job = job_at (c, slot);
     spec_take (c, job, spec);

@@ -39,11 +39,16 @@ int cluster_job_get (const struct cluster *c, struct job_id id, struct job_view 
 
 uint32_t cluster_job_count (const struct cluster *c, enum job_state state)
 {
+    uint32_t planned = planner_starts (c), resumed = 0;
+
+    for (uint32_t i = 0; planned && i < c->suspended_count; i++)
+        resumed += job_at (c, c->suspended[i])->resuming;
     if (state == JOB_IDLE)
-        return c->idle_count;
+        return c->idle_count + planned - resumed;
     if (state == JOB_SUSPENDED)
         return c->suspended_count;
-    return state == JOB_STARTING ? c->starting_count : c->run_count - c->starting_count;
+    return state == JOB_STARTING ? c->starting_count
+                                 : c->run_count - c->starting_count - planned;
 }
 
 static int id_compare (const void *a, const void *b)

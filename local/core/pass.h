@@ -1,4 +1,4 @@
-/* pass: one scheduling pass in the making. Internal: plan.c drives, order.c sorts, eligible.c filters,
+/* pass: one scheduling pass in the making. Internal: steps.c drives, order.c sorts, eligible.c filters,
  * space.c knows where and when there is room, backfill.c fills what is left. */
 #ifndef NUI_LOCAL_CORE_PASS_H
 #define NUI_LOCAL_CORE_PASS_H
@@ -49,6 +49,20 @@ enum room { /* how a pass knows where there is room; see space.c */
     ROOM_UNITS,
     ROOM_TIMELINE,
 };
+
+/* Where a pass goes on: see steps.c. */
+enum pass_step {
+    STEP_FIRST, /* jobs whose own reservation is due, retries, those that go on, deadlines */
+    STEP_PRIORITY,
+    STEP_SOFT, /* backfill under soft limits */
+    STEP_HARD,
+    STEP_CLOSE, /* reasons, counts */
+};
+
+/* What a step looks at is counted in jobs; to ask where one has room counts as so many. */
+enum { WORK_PLACE = 256 };
+
+struct fill; /* backfill.c */
 
 struct pass {
     struct cluster *c;
@@ -101,7 +115,18 @@ struct pass {
     struct job_id head;   /* the first that waits */
     uint32_t evictions_tried;
     bool closed; /* nothing starts any more: room is being made, or the next to run waits */
+
+    enum pass_step step;
+    uint32_t left;     /* that it may look at before it stops */
+    uint32_t at;       /* position in the order that the walk by priority has reached */
+    bool only_reserve; /* the walk goes on for those who get reservations nevertheless */
+    struct fill *fill; /* NULL: nothing to do in this step */
 };
+
+static inline void pass_spend (struct pass *p, uint32_t work)
+{
+    p->left -= work < p->left ? work : p->left;
+}
 
 enum { AHEAD = 12 }; /* how far to fetch: neighbours in the order are not neighbours in memory */
 
@@ -223,8 +248,10 @@ void retry_run (struct pass *p);
 
 /* --- backfill.c --------------------------------------------------------------------------- */
 
-/* want: MARK_WAITS in the soft pass; in the hard pass MARK_SOFT as well. */
-void backfill_run (struct pass *p, bool hard);
+/* Whom to look at: those that wait, or in the hard pass those over a soft limit. NULL: nobody. */
+struct fill *backfill_open (struct pass *p, bool hard);
+/* Goes on with pass.fill as far as pass.left reaches. True: that is done. */
+bool backfill_go (struct pass *p);
 
 /* --- deadline.c --------------------------------------------------------------------------- */
 
@@ -249,8 +276,13 @@ bool preempt_name (struct pass *p, uint32_t slot);
 
 void suspended_resume (struct pass *p);
 
+/* --- bound.c ------------------------------------------------------------------------------ */
+
+void bound_start (struct pass *p);
+
 /* --- plan.c ------------------------------------------------------------------------------- */
 
+void hash_in (uint64_t *hash, uint64_t value);
 void pass_reason (struct pass *p, uint32_t slot, const struct reason *reason);
 void pass_started (struct pass *p, uint32_t slot, enum plan_phase phase);
 void pass_reserved (struct pass *p, uint32_t slot, time_us start,
@@ -295,6 +327,8 @@ struct ranked_slot {
 
 struct planner {
     struct arena *scratch;
+    struct pass pass;
+    bool under_way;      /* the pass has begun and is not over */
     bool pending;        /* the starts of the last plan are applied, not committed */
     uint64_t serial;     /* grows with each computed plan */
     struct plan plan;    /* the last one; arrays hold while pending */
@@ -304,7 +338,7 @@ struct planner {
     uint32_t order_cap;
     uint32_t order_count;
     uint32_t *started;
-    uint32_t started_count;
+    uint32_t started_count; /* of the pass under way, or of the last plan */
     uint32_t started_cap;
     uint32_t *promised; /* slots with a reservation of the last committed plan */
     uint32_t promised_count;

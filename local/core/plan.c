@@ -1,4 +1,4 @@
-/* plan: the pass itself, in the order of Jackson, Snell & Clement 2001, section 3 */
+/* plan: what passes keep, what they report, and the commit; the pass itself is in steps.c */
 #include "local/core/pass.h"
 
 #include <assert.h>
@@ -51,14 +51,28 @@ static void unstart (struct cluster *c, uint32_t slot)
     idle_insert (c, slot);
 }
 
+/* The next pass tells the reasons that this one found and nobody heard of. */
+static void pass_abandon (struct pass *p)
+{
+    p->planner->under_way = false;
+    space_close (p);
+    for (uint32_t i = 0; i < p->plan->reason_count; i++) {
+        uint32_t slot = map_find (&p->c->map, p->plan->reason[i].job.v);
+        p->c->hot[slot].reason_code = REASON_NOT_PLANNED;
+    }
+}
+
 void planner_settle (struct cluster *c)
 {
     struct planner *pl = c->planner;
 
-    if (!pl->pending)
+    if (pl->under_way)
+        pass_abandon (&pl->pass);
+    else if (!pl->pending)
         return;
     pl->pending = false;
     memo_void (pl);
+    c->settled++;
     for (uint32_t i = pl->started_count; i-- > 0;)
         unstart (c, pl->started[i]);
 }
@@ -106,17 +120,6 @@ void pass_reason (struct pass *p, uint32_t slot, const struct reason *reason)
         (struct plan_reason){job->spec.id, job_priority (c, slot), *reason};
 }
 
-/* Numbers that change with every start are kept per shape: see room_reason. */
-static void pass_waits (struct pass *p, uint32_t i)
-{
-    struct reason why;
-
-    if (row_at (p, i)->reason_code == REASON_RESOURCES)
-        return;
-    why = reason_plain (REASON_RESOURCES);
-    pass_reason (p, p->order[i], &why);
-}
-
 /* What could have started at the end of the last pass in which such a job waited for room. */
 static int64_t room_had (const struct cluster *c, const struct job_hot *hot)
 {
@@ -147,7 +150,7 @@ struct reason room_reason (const struct cluster *c, uint32_t slot)
     return why;
 }
 
-static void hash_in (uint64_t *hash, uint64_t value)
+void hash_in (uint64_t *hash, uint64_t value)
 {
     *hash = (*hash ^ value) * UINT64_C (0x9E3779B97F4A7C15);
     *hash ^= *hash >> 29;
@@ -173,9 +176,10 @@ void pass_started (struct pass *p, uint32_t slot, enum plan_phase phase)
     job->pending = true;
     if (phase != PLAN_RESUMED)
         job->backfilled = phase == PLAN_BACKFILL_SOFT || phase == PLAN_BACKFILL_HARD;
-    pl->started = grow (pl->started, &pl->started_cap, plan->start_count + 1,
+    pl->started = grow (pl->started, &pl->started_cap, pl->started_count + 1,
                         sizeof *pl->started);
-    pl->started[plan->start_count] = slot;
+    pl->started[pl->started_count++] = slot;
+    c->settled++;
     if (plan->start_count == p->start_cap) {
         uint32_t cap = p->start_cap ? p->start_cap * 2 : 8;
         struct plan_start *list = arena_alloc (p->arena, cap * sizeof *list);
@@ -218,379 +222,6 @@ void pass_reserved (struct pass *p, uint32_t slot, time_us start,
     hash_in (&plan->hash, job->spec.id.v);
     hash_in (&plan->hash, (uint64_t)start);
     hash_allocation (&plan->hash, &r->allocation);
-}
-
-/* --- step 3: jobs whose own reservation is due ---------------------------------------------- */
-
-/* A timeline of nothing but one reservation, kept while jobs that name it follow one another. */
-struct inside {
-    struct rsv_id rsv;
-    struct timeline *tl;
-};
-
-/* Nodes inside the reservation for the job; false: too few are free. */
-static bool bound_choose (struct pass *p, struct inside *in, const struct job *job,
-                          const struct rsv *rsv, struct allocation *out)
-{
-    struct wanted w = wanted_job (job);
-
-    if (in->tl == NULL || in->rsv.v != rsv->spec.id.v) {
-        in->rsv = rsv->spec.id;
-        in->tl = timeline_make (p->c, p->scratch, p->now, false, rsv->spec.id);
-        timeline_restrict (in->tl, &rsv->allocation);
-    }
-    for (uint32_t r = 0; r < job->spec.req_count; r++)
-        (void)shape_refresh (p->c, job->shape[r]);
-    if (rsv->spec.kind == RSV_FIRM) /* a slot, promised as it is */
-        return timeline_choose (in->tl, p->scratch, &w, p->now, job->spec.walltime_limit,
-                                CHOICE_POLICY, out);
-    return narrow_choose (in->tl, p->scratch, &w,
-                          partition_closing (p, map_find (&p->c->map, job->spec.id.v), p->level),
-                          p->now, job->spec.walltime_limit, 0, CHOICE_POLICY, out);
-}
-
-/* May the job that names the reservation use it? *affinity_out is of no interest. */
-static bool rsv_lets_in (const struct cluster *c, const struct rsv *rsv, const struct job *job)
-{
-    struct who who = access_who (c, job);
-    uint8_t affinity;
-
-    if (rsv->spec.kind == RSV_FIRM)
-        return true;
-    return rsv->spec.kind == RSV_ADMIN && rsv->used_by.v == 0 &&
-           access_admits (&rsv->spec, &who, &affinity);
-}
-
-static void bound_begin (struct pass *p, uint32_t i, struct inside *in,
-                         const struct allocation *chosen)
-{
-    uint32_t slot = p->order[i];
-    struct job *job = job_at (p->c, slot);
-    const struct rsv *rsv = rsv_find (p->c, in->rsv);
-    time_us end = time_add (p->now, length_on (p->c, job, chosen));
-    struct allocation own = *chosen;
-    struct wanted w = wanted_job (job);
-
-    memo_changed (p->planner, chosen, end, false);
-    memo_licences (p->planner, w.licence, w.licence_count);
-    timeline_run (in->tl, &w, chosen, end);
-    if (p->tl && rsv->spec.kind == RSV_ADMIN) /* a firm one stands there for it until the commit */
-        timeline_run (p->tl, &w, chosen, end);
-    own.item = heap_copy (own.item, own.count * sizeof *own.item);
-    job_enter_running (p->c, slot, own, p->now);
-    pass_started (p, slot, PLAN_RESERVED);
-    if (rsv->spec.kind != RSV_ADMIN)
-        in->tl = NULL; /* used up */
-    p->mark[i] = MARK_STARTED;
-}
-
-/* Is it the one that the job names, or, where it names none, one of the administrators' at all? */
-static bool rsv_meant (const struct rsv *rsv, const struct job *job)
-{
-    uint64_t named = job->spec.reservation.v;
-
-    if (named == 0)
-        return rsv->spec.kind == RSV_ADMIN;
-    return rsv->spec.id.v == named || rsv->spec.group == named;
-}
-
-/* Tried in order of their numbers: the one that is named, a group's, or all that admit it. */
-static void bound_one (struct pass *p, uint32_t i, struct inside *in)
-{
-    struct cluster *c = p->c;
-    uint32_t slot = p->order[i];
-    const struct job *job = job_at (c, slot);
-    struct reason why = reason_plain (REASON_RESERVATION_GONE);
-    struct allocation chosen;
-
-    p->mark[i] = MARK_OUT;
-    why.rsv = job->spec.reservation;
-    for (uint32_t r = 0; r < c->rsv_count; r++) {
-        const struct rsv *rsv = c->rsv[r];
-        if (!rsv_meant (rsv, job) || rsv->spec.end <= p->now)
-            continue;
-        if (!rsv_lets_in (c, rsv, job)) {
-            if (why.code == REASON_RESERVATION_GONE && why.rsv.v)
-                why.code = rsv->spec.kind == RSV_ADMIN ? REASON_BARRED : REASON_RESERVATION;
-        } else if (rsv->spec.start > p->now) {
-            if (why.code == REASON_RESOURCES)
-                continue;
-            why.clears = why.code == REASON_RESERVATION && why.clears < rsv->spec.start
-                             ? why.clears
-                             : rsv->spec.start;
-            why.code = REASON_RESERVATION;
-        } else if (bound_choose (p, in, job, rsv, &chosen)) {
-            bound_begin (p, i, in, &chosen);
-            return;
-        } else {
-            why.code = REASON_RESOURCES; /* there may be room in another */
-            why.clears = TIME_US_NONE;
-        }
-    }
-    pass_reason (p, slot, &why);
-}
-
-static void bound_start (struct pass *p)
-{
-    struct inside in = {{0}, NULL};
-
-    for (uint32_t i = 0; i < p->count && p->c->gated > 0; i++) {
-        if ((p->c->hot[p->order[i]].gate & GATE_RSV) && p->mark[i] != MARK_OUT)
-            bound_one (p, i, &in);
-    }
-}
-
-/* --- step 6: in order of priority ------------------------------------------------------------ */
-
-/* Does the policy let this job have a reservation now? bucket_out: in which it counts. */
-static bool may_reserve (struct pass *p, uint32_t slot, uint32_t *bucket_out)
-{
-    const struct policy *policy = p->policy;
-    const struct priority_job *pj = &p->c->pj[slot];
-    uint32_t flags = qos_flags (p, slot);
-    bool kept = policy->reservation_policy == RESERVATION_HIGHEST && job_at (p->c, slot)->kept;
-    duration_us queued = p->now - pj->eff_queue_since;
-
-    *bucket_out = UINT32_MAX;
-    if (policy->backfill_policy == BACKFILL_NONE || policy->backfill_policy == BACKFILL_PREEMPT ||
-        policy->reservation_policy == RESERVATION_NEVER || (flags & QOS_NORESERVATION))
-        return false;
-    if ((flags & QOS_RESERVEALWAYS) || kept || job_at (p->c, slot)->spec.deadline)
-        return true;
-    switch (policy->reservation_threshold) {
-    case THRESHOLD_NONE:
-        break;
-    case THRESHOLD_BYPASS:
-        if (pj->bypass < policy->reservation_threshold_value)
-            return false;
-        break;
-    case THRESHOLD_QUEUETIME:
-        if ((double)queued / 1e6 < policy->reservation_threshold_value)
-            return false;
-        break;
-    case THRESHOLD_XFACTOR:
-        if (priority_xfactor (policy, queued, pj->wclimit_s) <
-            policy->reservation_threshold_value)
-            return false;
-        break;
-    }
-    *bucket_out = policy_bucket_of (policy, pj->cred[CRED_QOS]);
-    return *bucket_out != UINT32_MAX &&
-           p->bucket_used[*bucket_out] < policy->bucket[*bucket_out].depth;
-}
-
-static bool reserve (struct pass *p, uint32_t i)
-{
-    uint32_t slot = p->order[i], bucket;
-    struct reason why = reason_plain (REASON_RESERVED);
-    const struct plan_reservation *r;
-
-    if (!may_reserve (p, slot, &bucket) || !space_reserve (p, slot))
-        return false;
-    if (bucket != UINT32_MAX)
-        p->bucket_used[bucket]++;
-    r = &p->plan->reservation[p->plan->reservation_count - 1];
-    p->mark[i] = MARK_RESERVED;
-    p->reserved++;
-    why.need = job_at (p->c, slot)->spec.req[0].tasks;
-    why.have = p->c->hot[slot].shape == SLOT_NONE ? 0 : (int64_t)space_now (p, p->c->hot[slot].shape);
-    why.clears = r->start;
-    pass_reason (p, slot, &why);
-    return true;
-}
-
-/* Is there anyone whom another bucket would still reserve for? */
-static bool any_bucket_left (const struct pass *p)
-{
-    uint32_t used = 0, left = 0;
-
-    for (uint32_t b = 0; b < p->policy->bucket_count; b++) {
-        used += p->policy->bucket[b].used;
-        left += p->policy->bucket[b].used && p->bucket_used[b] < p->policy->bucket[b].depth;
-    }
-    return used > 1 && left > 0;
-}
-
-/* Starts or reserves until the first job that can have neither. Where there are several buckets,
- * privileged or kept reservations, or where that job wants none, they go on being made behind it. */
-static void priority_phase (struct pass *p)
-{
-    bool only_reserve = false;
-
-    for (uint32_t i = 0; i < p->count; i++) {
-        uint32_t slot = p->order[i], bucket;
-        if (p->mark[i] != MARK_WAITS)
-            continue;
-        if (only_reserve && !may_reserve (p, slot, &bucket))
-            continue;
-        if (p->c->deadlines)
-            deadline_turn (p, slot);
-        if (!eligible_still (p, slot, LIMIT_SOFT)) {
-            p->mark[i] = MARK_SOFT;
-            continue;
-        }
-        if (space_start (p, slot, 0, p->head.v ? PLAN_BACKFILL_SOFT : PLAN_PRIORITY)) {
-            p->mark[i] = p->head.v ? MARK_FILLED : MARK_STARTED; /* past one that waits? */
-            continue;
-        }
-        if (p->head.v == 0)
-            p->head = job_at (p->c, slot)->spec.id;
-        p->closed = (preempt_may (p, slot) && preempt_name (p, slot)) ||
-                    (qos_flags (p, slot) & QOS_NTR);
-        if ((reserve (p, i) || only_reserve) && !p->closed)
-            continue;
-        p->first_free = i;
-        only_reserve = p->privileged || any_bucket_left (p) ||
-                       (qos_flags (p, slot) & QOS_NORESERVATION);
-        if (!only_reserve || p->closed)
-            return;
-    }
-}
-
-/* --- the pass ------------------------------------------------------------------------------- */
-
-static bool is_plain (const struct cluster *c)
-{
-    const struct policy *p = c->policy;
-
-    return c->gated == 0 && c->limited == 0 && p->fs_policy == FS_NONE && c->aged_apart == 0 &&
-           !p->reject_negative && p->partitions_limited == 0;
-}
-
-static void pass_open (struct pass *p, struct cluster *c, time_us now, struct arena *arena,
-                       struct plan *plan)
-{
-    memset (p, 0, sizeof *p);
-    memset (plan, 0, sizeof *plan);
-    p->c = c;
-    p->policy = c->policy;
-    p->planner = c->planner;
-    p->now = now;
-    p->now_s = now / US_PER_S;
-    p->arena = arena;
-    p->scratch = c->planner->scratch;
-    p->plan = plan;
-    plan->now = now;
-    arena_reset (p->scratch);
-    for (uint32_t b = 0; b < c->policy->bucket_count; b++)
-        p->depth_total += c->policy->bucket[b].used ? c->policy->bucket[b].depth : 0;
-    p->privileged = c->qos_reserves || c->deadlines > 0 ||
-                    c->policy->reservation_policy == RESERVATION_HIGHEST;
-    if (p->privileged)
-        p->depth_total = UINT32_MAX;
-    p->plain = is_plain (c);
-    p->level = LIMIT_SOFT;
-    p->partition_use = partition_usage (c, now, p->scratch);
-}
-
-/* One that would have room but for its licences, or has neither. */
-static bool lacks_licences (struct pass *p, uint32_t i)
-{
-    const struct job *job = NULL;
-    struct reason why;
-
-    if (!space_unlicensed (p, p->order[i], row_at (p, i)))
-        return false;
-    job = job_at (p->c, p->order[i]);
-    why = licences_reason (p->c, job->spec.licence, job->spec.licence_count);
-    pass_reason (p, p->order[i], &why);
-    return true;
-}
-
-/* Those that wait for room, and nothing else. */
-static void waiting_reasons (struct pass *p)
-{
-    p->planner->strict = p->policy->backfill_policy == BACKFILL_NONE;
-    p->planner->head = p->head;
-    p->planner->have_common = p->plain && p->room != ROOM_TIMELINE;
-    p->planner->have = p->c->up_free;
-    space_now_all (p);
-    for (uint32_t i = p->first_free; i < p->count; i++) {
-        uint32_t shape = row_at (p, i)->shape;
-        if (p->mark[i] != MARK_WAITS || lacks_licences (p, i))
-            continue;
-        if (!p->planner->have_common && shape != SLOT_NONE) {
-            uint64_t had = space_now (p, shape);
-            p->c->shape[shape].had = had > UINT32_MAX ? UINT32_MAX : (uint32_t)had;
-        }
-        pass_waits (p, i);
-    }
-}
-
-/* BYPASS++ for each waiting job that a backfilled one of lower priority jumped. */
-static void bypass_count (struct pass *p)
-{
-    uint32_t jumpers = 0;
-
-    for (uint32_t i = p->plan->start_count ? p->count : 0; i-- > 0;) {
-        if (p->mark[i] == MARK_FILLED)
-            jumpers++;
-        else if (jumpers && (p->mark[i] == MARK_WAITS || p->mark[i] == MARK_RESERVED ||
-                             p->mark[i] == MARK_SOFT || p->mark[i] == MARK_TOLD))
-            p->plan->bypassed++;
-    }
-}
-
-/* Jobs that are past their limit for longer than they may be. */
-static void violations_gather (struct pass *p)
-{
-    const struct cluster *c = p->c;
-    duration_us more = p->policy->max_overrun;
-    struct plan *plan = p->plan;
-
-    for (uint32_t i = 0; i < c->run_count && more != TIME_US_MAX; i++) {
-        const struct job *job = job_at (c, c->run[i].slot);
-        if (time_add (c->run[i].end, more) > p->now)
-            return;
-        if (job->pending || job->eviction != EVICTION_NONE)
-            continue;
-        if (plan->violation_count == 0)
-            plan->violation = arena_array (p->arena, c->run_count, sizeof *plan->violation);
-        plan->violation[plan->violation_count++] = job->spec.id;
-    }
-}
-
-int plan_compute (struct cluster *c, time_us now, struct arena *arena, struct plan *plan,
-                  struct err *err)
-{
-    struct pass p;
-
-    (void)err;
-    event_begin (c, now);
-    cluster_settle (c);
-    c->planner->serial++;
-    pass_open (&p, c, c->now, arena, plan);
-    order_make (&p);
-    eligible_mark (&p);
-    space_open (&p);
-    if (c->rsv_count || c->gated)
-        bound_start (&p);
-    if (p.retries)
-        retry_run (&p);
-    if (c->suspended_count)
-        suspended_resume (&p);
-    if (c->deadlines)
-        deadline_hold (&p);
-    priority_phase (&p);
-    if (c->deadlines)
-        deadline_rest (&p);
-    for (uint32_t i = 0; i < plan->preempt_count; i++)
-        hash_in (&plan->hash, plan->preempt[i].v);
-    if (c->policy->backfill_policy != BACKFILL_NONE && !p.closed) {
-        backfill_run (&p, false);
-        if (!p.plain)
-            backfill_run (&p, true);
-    }
-    space_close (&p);
-    violations_gather (&p);
-    waiting_reasons (&p);
-    bypass_count (&p);
-    plan->version = c->version;
-    hash_in (&plan->hash, (uint64_t)plan->start_count << 32 | plan->reservation_count);
-    c->planner->started_count = plan->start_count;
-    c->planner->pending = true;
-    c->planner->plan = *plan;
-    return 0;
 }
 
 /* --- commit --------------------------------------------------------------------------------- */
@@ -667,6 +298,7 @@ int plan_commit (struct cluster *c, const struct plan *plan, struct err *err)
     if (!pl->pending || plan->version != c->version || plan->hash != pl->plan.hash)
         return err_set (err, ERR_CONFLICT, "plan: the cluster has changed since it was made");
     pl->pending = false;
+    c->settled++;
     for (uint32_t i = 0; i < plan->start_count; i++) {
         uint32_t slot = pl->started[i];
         if (plan->start[i].refused) {
@@ -704,6 +336,13 @@ int plan_commit (struct cluster *c, const struct plan *plan, struct err *err)
     return 0;
 }
 
+uint32_t planner_starts (const struct cluster *c)
+{
+    const struct planner *pl = c->planner;
+
+    return pl->under_way || pl->pending ? pl->started_count : 0;
+}
+
 uint32_t planner_idle_list (const struct cluster *c, struct job_id *out, uint32_t cap)
 {
     const struct planner *pl = c->planner;
@@ -715,7 +354,7 @@ uint32_t planner_idle_list (const struct cluster *c, struct job_id *out, uint32_
             uint32_t slot = pass ? c->idle[i] : pl->order[i];
             const struct job *job = job_at (c, slot);
             bool seen = job->entered < pl->serial;
-            if (job->gone || job->state != JOB_IDLE || job->pending || seen == (pass == 1))
+            if (job->gone || job->state != JOB_IDLE || seen == (pass == 1))
                 continue;
             if (n < cap)
                 out[n] = job->spec.id;

@@ -2,8 +2,10 @@
  *
  * plan_compute decides; plan_commit makes the decisions true in the cluster (started jobs become
  * JOB_STARTING and have their resources; reasons, reservations and bypass counts are stored). The
- * shell that only wants to know (TEST mode) refuses all starts. Between the two, readers of the
- * cluster see the plan's starts as if they were made; any event takes them back. The same cluster, policy and
+ * shell that only wants to know (TEST mode) refuses all starts. Between the two, the resources of the
+ * plan's starts are taken, while these jobs are still idle ones in views, counts and lists; any event
+ * takes them back. A pass can also be made step by step, with readers and newly submitted jobs between
+ * the steps; steps.c says how. The same cluster, policy and
  * moment give the same plan and the same hash. What a pass found is kept inside the cluster and
  * used by the next as far as no event made it untrue; the result is the same as from scratch. */
 #ifndef NUI_LOCAL_CORE_PLAN_H
@@ -81,6 +83,17 @@ struct plan {
  * state does not hold. */
 int plan_compute (struct cluster *cluster, time_us now, struct arena *arena, struct plan *plan_out,
                   struct err *err);
+/* The same in steps that are short, so that others can be served between them: plan_begin, then plan_step
+ * while *more_out. plan and arena must stay until then. The steps together decide what plan_compute would
+ * have decided at the moment of plan_begin. Between them the cluster may be read and asked
+ * (query.h, explain.h: what is started so far counts), and jobs may be submitted: they wait for the
+ * next pass. Any other event takes back what was planned, and plan_step returns ERR_CONFLICT: begin
+ * again. plan_begin costs what looking at every idle job does and one timeline; a step looks at no more
+ * than `most` jobs, or asks the room of one (of several where most allows it), but for the last, which
+ * looks at all that wait. */
+int plan_begin (struct cluster *cluster, time_us now, struct arena *arena, struct plan *plan_out,
+                struct err *err);
+int plan_step (struct cluster *cluster, uint32_t most, bool *more_out, struct err *err);
 /* The plan must be of this cluster's present version (ERR_CONFLICT otherwise). */
 int plan_commit (struct cluster *cluster, const struct plan *plan, struct err *err);
 

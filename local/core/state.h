@@ -596,6 +596,8 @@ void planner_destroy (struct planner *planner);
 void planner_settle (struct cluster *c);
 void planner_forget_job (struct cluster *c, uint32_t slot);
 /* For cluster_job_list and cluster_job_get. */
+/* Jobs that a plan, made or in the making, has started; they count as idle until the commit. */
+uint32_t planner_starts (const struct cluster *c);
 uint32_t planner_idle_list (const struct cluster *c, struct job_id *out, uint32_t cap);
 /* The reason of a job that waits for room. */
 struct reason room_reason (const struct cluster *c, uint32_t slot);

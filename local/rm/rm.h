@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "proto/base/arena.h"
 #include "proto/base/err.h"
 #include "proto/base/quantity.h"
 
@@ -120,6 +121,8 @@ struct rm_event {
     const struct rm_native *native;
     uint32_t native_count;
 };
+/* All of it, to be looked at when the callback is over. In the arena. */
+void rm_event_copy (const struct rm_event *event, struct arena *arena, struct rm_event *out);
 typedef void (*rm_event_fn) (void *arg, const struct rm_event *event);
 
 /* What all processes of a running job use. */

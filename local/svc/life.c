@@ -435,6 +435,8 @@ static void on_ended (struct svc *svc, struct site_job *job, const struct rm_sta
 void life_on_rm_event (void *arg, const struct rm_event *event)
 {
     struct svc *svc = arg;
+    if (pass_puts_off (svc, event))
+        return;
     if (event->kind == RM_EVENT_NODES) {
         rmnodes_changed (svc);
         deferral_nodes_changed (svc);

@@ -13,8 +13,22 @@
 #include "local/svc/svc_i.h"
 #include "proto/base/clock.h"
 
-/* PASS_REST: so many times as long as a pass took is left to calls before the next one. */
-enum { STARTS_PER_TRANSACTION = 256, TOLD_PER_PASS = 500, PASS_REST = 2 };
+/* PASS_REST: so many times as long as a pass took is left to others before the next one. SLICE_US: so
+ * long it goes on before calls are answered, in steps of STEP_JOBS (plan_step). GIVEN_UP_MAX: so often it
+ * begins anew because something happened meanwhile; then it is made in one go. */
+enum {
+    STARTS_PER_TRANSACTION = 256,
+    TOLD_PER_PASS = 500,
+    PASS_REST = 2,
+    SLICE_US = 5000,
+    STEP_JOBS = 256,
+    GIVEN_UP_MAX = 3
+};
+
+struct rm_later {
+    struct rm_event event;
+    struct rm_later *next;
+};
 
 static void event_after (struct event *event, duration_us d)
 {
@@ -191,12 +205,13 @@ static void preempts_do (struct svc *svc, const struct plan *plan)
     }
 }
 
-void pass_run (struct svc *svc)
+/* --- the pass ------------------------------------------------------------------------------- */
+
+/* What comes before the plan. False: nothing is to be scheduled now. */
+static bool pass_prepare (struct svc *svc)
 {
-    struct plan plan;
-    struct err err = {0};
-    time_us now = svc_now (svc);
-    duration_us begun = clock_monotonic_us ();
+    struct passing *p = &svc->passing;
+    time_us now = p->now = svc_now (svc);
     life_parts_settle (svc);
     stats_advance (svc, now);
     /* Nothing is decided by what the resource manager said long ago. */
@@ -206,37 +221,56 @@ void pass_run (struct svc *svc)
             mirror_settle (svc);
         if (svc->meta)
             meta_link_poke (svc->meta);
-        return;
+        return false;
     }
     if (!svc->mode) /* which act on what a plan says, if at all */
         evict_lost_nodes (svc);
-    arena_reset (svc->pass_arena);
+    if (!p->arena)
+        p->arena = arena_create (0);
+    arena_reset (p->arena);
     usage_nodes (svc);
     resv_standing_roll (svc, now);
-    int rc = plan_compute (svc->cluster, now, svc->pass_arena, &plan, &err);
-    for (uint32_t i = 0; rc == 0 && i < plan.start_count; i++)
-        if (!svc_job (svc, plan.start[i].job.v)) /* a part's job is started by its START alone */
-            plan.start[i].refused = true;
-    if (rc == 0)
-        mode_filter (svc, &plan);
-    if (rc == 0)
-        rc = plan_commit (svc->cluster, &plan, &err);
-    svc->pass_at = now;
-    if (rc != 0) {
-        log_event (svc->log, LOG_LEVEL_ERROR, "pass", "failed", "error=\"%s\"", err.text);
-    } else {
-        starts_keep (svc, &plan);
-        starts_do (svc, &plan);
-        preempts_do (svc, &plan);
-        evict_violations (svc, &plan);
-        deferral_plan (svc, &plan);
-        reasons_tell (svc, &plan);
-        log_event (svc->log, LOG_LEVEL_DEBUG, "pass", "done",
-                   "starts=%u reservations=%u considered=%u us=%lld", plan.start_count,
-                   plan.reservation_count, plan.considered,
-                   (long long)(clock_monotonic_us () - begun));
-    }
-    stats_pass (svc, now);
+    return true;
+}
+
+/* Acts on what was committed. */
+static void plan_do (struct svc *svc, struct plan *plan)
+{
+    starts_keep (svc, plan);
+    starts_do (svc, plan);
+    preempts_do (svc, plan);
+    evict_violations (svc, plan);
+    deferral_plan (svc, plan);
+    reasons_tell (svc, plan);
+}
+
+static int plan_take (struct svc *svc, struct plan *plan, struct err *err)
+{
+    for (uint32_t i = 0; i < plan->start_count; i++)
+        if (!svc_job (svc, plan->start[i].job.v)) /* a part's job is started by its START alone */
+            plan->start[i].refused = true;
+    mode_filter (svc, plan);
+    return plan_commit (svc->cluster, plan, err);
+}
+
+static void failed (struct svc *svc, const struct err *err)
+{
+    log_event (svc->log, LOG_LEVEL_ERROR, "pass", "failed", "error=\"%s\"", err->text);
+}
+
+/* The plan is made: it is committed and acted on. */
+static void pass_finish (struct svc *svc)
+{
+    struct passing *p = &svc->passing;
+    struct plan *plan = &p->plan;
+    struct err err = {0};
+    duration_us begun = clock_monotonic_us ();
+    svc->pass_at = p->now;
+    if (plan_take (svc, plan, &err) != 0)
+        failed (svc, &err);
+    else
+        plan_do (svc, plan);
+    stats_pass (svc, p->now);
     resv_tidy (svc);
     resv_charge_settle (svc);
     mirror_settle (svc);
@@ -244,20 +278,136 @@ void pass_run (struct svc *svc)
     forecast_wake (svc);
     if (svc->meta)
         meta_link_poke (svc->meta);
-    svc->pass_took = clock_monotonic_us () - begun;
+    duration_us over = clock_monotonic_us ();
+    p->took += over - begun;
+    p->longest = over - begun > p->longest ? over - begun : p->longest;
+    svc->pass_gap = over - p->begun + PASS_REST * p->took;
+    if (err.code == 0)
+        log_event (svc->log, LOG_LEVEL_DEBUG, "pass", "done",
+                   "starts=%u reservations=%u considered=%u us=%lld longest_us=%lld given_up=%u",
+                   plan->start_count, plan->reservation_count, plan->considered, (long long)p->took,
+                   (long long)p->longest, p->given_up);
     if (svc->sim) /* which keeps its own time */
         return;
     svc->schedule.iteration++;
-    time_us next = cluster_next_wakeup (svc->cluster, now);
-    if (next != TIME_US_MAX && next - now < svc->settings->policy->poll_interval)
-        event_after (svc->pass_event, next > now ? next - now : US_PER_S / 100);
+    time_us next = cluster_next_wakeup (svc->cluster, p->now);
+    if (next != TIME_US_MAX && next - p->now < svc->settings->policy->poll_interval)
+        event_after (svc->pass_event, next > p->now ? next - p->now : US_PER_S / 100);
+}
+
+void pass_run (struct svc *svc)
+{
+    struct passing *p = &svc->passing;
+    struct err err = {0};
+    p->begun = clock_monotonic_us ();
+    p->took = p->longest = 0;
+    if (!pass_prepare (svc))
+        return;
+    if (plan_compute (svc->cluster, p->now, p->arena, &p->plan, &err) == 0)
+        pass_finish (svc);
+    else
+        failed (svc, &err);
+}
+
+/* --- in slices -------------------------------------------------------------------------------- */
+
+bool pass_puts_off (struct svc *svc, const struct rm_event *event)
+{
+    struct passing *p = &svc->passing;
+    if (!p->under_way)
+        return false;
+    struct rm_later *later = arena_new (p->later_arena, struct rm_later);
+    rm_event_copy (event, p->later_arena, &later->event);
+    *p->later_end = later;
+    p->later_end = &later->next;
+    return true;
+}
+
+/* There is no pass any more: what has waited for that. */
+static void pass_over (struct svc *svc)
+{
+    struct passing *p = &svc->passing;
+    p->under_way = false;
+    for (struct rm_later *later = p->later; later && !svc->closing; later = later->next)
+        life_on_rm_event (svc, &later->event);
+    if (p->poll_wanted)
+        event_after (svc->poll_event, 0);
+    if (p->wake_wanted)
+        pass_wake (svc);
+}
+
+static int slice_begin (struct svc *svc, bool *more, struct err *err)
+{
+    struct passing *p = &svc->passing;
+    p->again = false;
+    *more = pass_prepare (svc);
+    return *more ? plan_begin (svc->cluster, p->now, p->arena, &p->plan, err) : 0;
+}
+
+/* Some steps, and then the others' turn. */
+static void slice_go (struct svc *svc)
+{
+    struct passing *p = &svc->passing;
+    struct err err = {0};
+    duration_us begun = clock_monotonic_us (), spent;
+    bool more = true;
+    int rc = 0;
+    if (p->again && (rc = slice_begin (svc, &more, &err)) == 0 && !more) {
+        pass_over (svc);
+        return;
+    }
+    while (rc == 0 && more &&
+           (clock_monotonic_us () - begun < SLICE_US || p->given_up == GIVEN_UP_MAX))
+        rc = plan_step (svc->cluster, STEP_JOBS, &more, &err);
+    spent = clock_monotonic_us () - begun;
+    p->took += spent;
+    p->longest = spent > p->longest ? spent : p->longest;
+    if (rc == ERR_CONFLICT) {
+        p->again = true;
+        p->given_up++;
+    } else if (rc != 0) {
+        failed (svc, &err);
+    } else if (!more) {
+        pass_finish (svc);
+    }
+    if (more && (rc == 0 || p->again))
+        event_after (p->slice, 0);
+    else
+        pass_over (svc);
+}
+
+static void on_slice (evutil_socket_t fd, short what, void *arg)
+{
+    struct svc *svc = arg;
+    (void)fd;
+    (void)what;
+    if (!svc->closing && svc->passing.under_way)
+        slice_go (svc);
+}
+
+static void pass_begin (struct svc *svc)
+{
+    struct passing *p = &svc->passing;
+    if (p->under_way || svc->closing)
+        return;
+    if (!p->later_arena)
+        p->later_arena = arena_create (0);
+    arena_reset (p->later_arena);
+    p->later = NULL;
+    p->later_end = &p->later;
+    p->under_way = p->again = true;
+    p->wake_wanted = p->poll_wanted = false;
+    p->given_up = 0;
+    p->begun = clock_monotonic_us ();
+    p->took = p->longest = 0;
+    slice_go (svc);
 }
 
 static void on_pass (evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
     (void)what;
-    pass_run (arg);
+    pass_begin (arg);
 }
 
 static void on_poll (evutil_socket_t fd, short what, void *arg)
@@ -266,6 +416,10 @@ static void on_poll (evutil_socket_t fd, short what, void *arg)
     struct err err = {0};
     (void)fd;
     (void)what;
+    if (svc->passing.under_way) {
+        svc->passing.poll_wanted = true;
+        return;
+    }
     if (svc->rm.ops->poll (svc->rm.self, &err) != 0)
         log_event (svc->log, LOG_LEVEL_WARN, "rm", "poll_failed", "error=\"%s\"", err.text);
     follow_poll (svc);
@@ -276,7 +430,7 @@ static void on_poll (evutil_socket_t fd, short what, void *arg)
     forecast_poll (svc);
     charge_poll (svc);
     purge_poll (svc);
-    pass_run (svc);
+    pass_begin (svc);
     event_after (svc->poll_event, svc->settings->policy->poll_interval);
 }
 
@@ -288,9 +442,12 @@ void pass_wake (struct svc *svc)
         simulate_wake (svc->sim);
         return;
     }
+    if (svc->passing.under_way) {
+        svc->passing.wake_wanted = true;
+        return;
+    }
     duration_us gap = svc->settings->policy->job_aggregation_time;
-    duration_us rest = (1 + PASS_REST) * svc->pass_took;
-    gap = rest > gap ? rest : gap;
+    gap = svc->pass_gap > gap ? svc->pass_gap : gap;
     time_us now = svc_now (svc);
     time_us at = svc->pass_at + gap;
     /* A clock that was set back must not put the pass off. */
@@ -303,7 +460,19 @@ void pass_init (struct svc *svc)
         svc->pass_event = evtimer_new (svc->base, on_pass, svc);
     if (!svc->poll_event)
         svc->poll_event = evtimer_new (svc->base, on_poll, svc);
+    if (!svc->passing.slice)
+        svc->passing.slice = evtimer_new (svc->base, on_slice, svc);
     if (svc->sim)
         return;
     event_after (svc->poll_event, svc->settings->policy->poll_interval);
+}
+
+void pass_close (struct svc *svc)
+{
+    struct event *list[] = {svc->pass_event, svc->poll_event, svc->passing.slice};
+    for (int i = 0; i < 3; i++)
+        if (list[i])
+            event_free (list[i]);
+    arena_destroy (svc->passing.arena);
+    arena_destroy (svc->passing.later_arena);
 }

@@ -795,7 +795,6 @@ int svc_create (struct daemon *daemon, struct cred_names *names, const struct se
     names->rsv_name = resv_name;
     names->rsv_self = svc;
     resv_standing_open (svc);
-    svc->pass_arena = arena_create (0);
     svc->call_arena = arena_create (0);
     svc->report_arena = arena_create (0);
     snprintf (svc->site, sizeof svc->site, "%.63s", daemon_name (daemon));
@@ -944,12 +943,9 @@ void svc_destroy (struct svc *svc)
         free (node);
     }
     free (svc->node_by_id);
-    if (svc->pass_event)
-        event_free (svc->pass_event);
+    pass_close (svc);
     if (svc->resume_event)
         event_free (svc->resume_event);
-    if (svc->poll_event)
-        event_free (svc->poll_event);
     if (svc->usage_event)
         event_free (svc->usage_event);
     if (svc->place.column)
@@ -960,7 +956,6 @@ void svc_destroy (struct svc *svc)
     svc->names->rsv_name = NULL;
     strtab_destroy (svc->features);
     strtab_destroy (svc->rsv_names);
-    arena_destroy (svc->pass_arena);
     arena_destroy (svc->call_arena);
     arena_destroy (svc->report_arena);
     free (svc);

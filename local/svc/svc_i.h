@@ -127,6 +127,26 @@ struct follow;
 struct checkpoint;
 struct forecast;
 
+struct rm_later; /* pass.c: what the resource manager said during a pass */
+
+/* The pass that is being made, slice by slice: pass.c. */
+struct passing {
+    bool under_way;
+    bool again;               /* an event took back what was planned: from the beginning */
+    bool wake_wanted;         /* what came meanwhile calls for another one */
+    bool poll_wanted;         /* the poll interval went by */
+    uint32_t given_up;        /* how often it had to begin anew */
+    time_us now;              /* its moment */
+    duration_us begun;        /* monotonic */
+    duration_us took;         /* its own time, without what was done between the slices … */
+    duration_us longest;      /* … and the longest slice of it */
+    struct plan plan;
+    struct arena *arena;      /* what the plan holds */
+    struct arena *later_arena;
+    struct rm_later *later, **later_end;
+    struct event *slice;
+};
+
 struct svc {
     struct daemon *daemon;
     struct event_base *base;
@@ -172,9 +192,9 @@ struct svc {
     struct event *usage_event; /* NULL until the first measurement */
     uint64_t usage_cursor;     /* the last job that was measured */
     bool usage_known;          /* some job was measured: nodes have loads */
-    time_us pass_at; /* when the last pass ran */
-    duration_us pass_took;
-    struct arena *pass_arena;
+    struct passing passing;
+    time_us pass_at; /* the moment of the last pass */
+    duration_us pass_gap; /* how long after that the next one may be */
     struct arena *call_arena; /* reset by each handler that uses it */
     struct arena *report_arena;
     struct stats *stats;
@@ -294,8 +314,11 @@ struct who jobspec_who (struct svc *svc, const struct jobspec *spec, bool coallo
 /* --- pass.c ------------------------------------------------------------------------------- */
 
 void pass_wake (struct svc *svc); /* soon; many wishes are one pass */
-void pass_run (struct svc *svc);  /* now */
+void pass_run (struct svc *svc);  /* now, and at once: for simulations, which have nobody to answer */
 void pass_init (struct svc *svc);
+void pass_close (struct svc *svc);
+/* True: a pass is under way, and what the resource manager says waits until that is over. */
+bool pass_puts_off (struct svc *svc, const struct rm_event *event);
 /* Starts an idle job on these nodes, as a pass would: the hold is asked for, then it is launched.
  * Nothing is changed when it fails. err is not NULL. */
 int pass_start (struct svc *svc, struct site_job *job, const struct allocation *allocation,

@@ -33,10 +33,14 @@ static void on_measure (evutil_socket_t fd, short what, void *arg)
 {
     struct svc *svc = arg;
     time_us now = svc_now (svc);
-    uint32_t count = cluster_job_count (svc->cluster, JOB_RUNNING);
-    struct job_id *id = calloc (count + 1, sizeof *id);
     (void)fd;
     (void)what;
+    if (svc->passing.under_way) { /* which it would disturb */
+        evtimer_add (svc->usage_event, &(struct timeval){.tv_usec = 50000});
+        return;
+    }
+    uint32_t count = cluster_job_count (svc->cluster, JOB_RUNNING);
+    struct job_id *id = calloc (count + 1, sizeof *id);
     if (!id)
         return; /* another time */
     cluster_job_list (svc->cluster, JOB_RUNNING, id, count);
@@ -110,8 +114,8 @@ void usage_nodes (struct svc *svc)
         return;
     uint32_t running = cluster_job_count (svc->cluster, JOB_RUNNING);
     uint32_t stopped = cluster_job_count (svc->cluster, JOB_SUSPENDED);
-    struct job_id *id = arena_array (svc->pass_arena, running + stopped + 1, sizeof *id);
-    struct node_use *of = arena_array (svc->pass_arena, svc->node_count + 1, sizeof *of);
+    struct job_id *id = arena_array (svc->passing.arena, running + stopped + 1, sizeof *id);
+    struct node_use *of = arena_array (svc->passing.arena, svc->node_count + 1, sizeof *of);
     cluster_job_list (svc->cluster, JOB_RUNNING, id, running);
     cluster_job_list (svc->cluster, JOB_SUSPENDED, id + running, stopped);
     for (uint32_t i = 0; i < running + stopped; i++)

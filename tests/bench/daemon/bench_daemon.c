@@ -1,8 +1,8 @@
 /* How long an RPC to nui-local waits while it schedules a long queue.
  *
  * The real daemon, 10,000 nodes of 16 processors (NODES), filled by 200 running jobs; then 100,000
- * waiting jobs of mixed shapes (JOBS, both as arguments), RESERVATIONDEPTH 100, priority, fairshare
- * and limits on. Then one small call every few milliseconds, (a) with nothing else going on, and (b)
+ * waiting jobs of mixed shapes (JOBS), RESERVATIONDEPTH 100 (DEPTH), priority, fairshare and limits on;
+ * "bench_daemon JOBS NODES DEPTH". Then one small call every few milliseconds, (a) with nothing else going on, and (b)
  * while jobs are submitted and cancelled all the time, so that passes follow one another. Prints
  * quantiles of both, the passes' own lengths from the daemon's log, and (b) against the bound of
  * 50 ms at the 99th percentile. Between the two, Maui's showq and checkjob on that queue, through the
@@ -16,10 +16,10 @@
 
 enum { RUNNING = 200, IN_FLIGHT = 64, SAMPLES = 4000, GAP_US = 3000 };
 
-static unsigned job_count = 100000, node_count = 10000;
+static unsigned job_count = 100000, node_count = 10000, depth = 100;
 
 static const char policy_text[] =
-    "RESERVATIONDEPTH[0] 100\nBACKFILLPOLICY FIRSTFIT\nQUEUETIMEWEIGHT 2\nXFACTORWEIGHT 10\n"
+    "BACKFILLPOLICY FIRSTFIT\nQUEUETIMEWEIGHT 2\nXFACTORWEIGHT 10\n"
     "CREDWEIGHT 1\nUSERWEIGHT 1\nCLASSWEIGHT 1\nRESWEIGHT 1\nPROCWEIGHT 2\nPEWEIGHT 1\nFSWEIGHT 1\n"
     "FSUSERWEIGHT 10\nFSACCOUNTWEIGHT 5\nFSPOLICY DEDICATEDPS\nFSINTERVAL 1:00:00\nFSDEPTH 7\n"
     "FSDECAY 0.8\nUSERCFG[DEFAULT] FSTARGET=25.0 MAXJOB=100000,200000 MAXPROC=400000,500000\n"
@@ -147,18 +147,25 @@ static double probe (struct site *s, const char *what, struct feed *churn)
     return p99;
 }
 
-/* Lengths of the passes that the daemon itself logged since line `from`. */
+/* Lengths of the passes that the daemon itself logged, each without what was done between its slices; and
+ * the longest slice of all. */
 static void passes_print (struct site *s, const char *what)
 {
     char path[128], line[1024];
     static int64_t length[100000];
-    unsigned count = 0;
+    int64_t slice = 0;
+    unsigned count = 0, given_up = 0;
     snprintf (path, sizeof path, "%s/log", s->dir);
     FILE *f = fopen (path, "r");
     while (f && fgets (line, sizeof line, f)) {
         const char *at = strstr (line, " pass done "), *us = at ? strstr (at, " us=") : NULL;
-        if (us && count < 100000)
-            length[count++] = atoll (us + 4);
+        const char *longest = us ? strstr (us, " longest_us=") : NULL;
+        const char *again = us ? strstr (us, " given_up=") : NULL;
+        if (!us || !longest || !again || count == 100000)
+            continue;
+        length[count++] = atoll (us + 4);
+        slice = atoll (longest + 12) > slice ? atoll (longest + 12) : slice;
+        given_up += (unsigned)atoi (again + 10);
     }
     if (f) {
         fclose (f);
@@ -168,9 +175,9 @@ static void passes_print (struct site *s, const char *what)
     if (!count)
         return;
     qsort (length, count, sizeof *length, by_value);
-    printf ("%-28s %u passes, p50 %.1f ms, p99 %.1f ms, longest %.1f ms\n", what, count,
-            (double)length[count / 2] / 1e3, (double)length[count * 99 / 100] / 1e3,
-            (double)length[count - 1] / 1e3);
+    printf ("%-28s %u passes, p50 %.1f ms, p99 %.1f ms, longest %.1f ms; longest slice %.1f ms; %u begun "
+            "anew\n", what, count, (double)length[count / 2] / 1e3, (double)length[count * 99 / 100] / 1e3,
+            (double)length[count - 1] / 1e3, (double)slice / 1e3, given_up);
 }
 
 /* --- Maui's commands on the long queue ------------------------------------------------------ */
@@ -268,7 +275,8 @@ static void a_long_queue (void **state)
 {
     struct site *s = *state;
     char config[2048];
-    snprintf (config, sizeof config, "%sNODECFG[n[00001-%05u]] PROCS=16 MEM=64G\n", policy_text,
+    snprintf (config, sizeof config,
+              "%sRESERVATIONDEPTH[0] %u\nNODECFG[n[00001-%05u]] PROCS=16 MEM=64G\n", policy_text, depth,
               node_count);
     site_start (s, config);
     struct feed fill = {.s = s, .total = RUNNING, .seed = 88172645463325252u};
@@ -293,6 +301,8 @@ int main (int argc, char **argv)
         job_count = (unsigned)atoi (argv[1]);
     if (argc > 2)
         node_count = (unsigned)atoi (argv[2]);
+    if (argc > 3)
+        depth = (unsigned)atoi (argv[3]);
     setvbuf (stdout, NULL, _IOLBF, 0);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown (a_long_queue, site_setup, site_teardown)};

@@ -908,6 +908,23 @@ done:
     arena_destroy (arena);
 }
 
+/* In steps of one job, of some, or in one; who asks in between learns nothing that is not so, and the plan
+ * is the twin's, which is made in one. */
+static int plan_in_steps (struct life *l, struct err *err)
+{
+    static const uint32_t most[] = {1, 20, UINT32_MAX};
+    uint32_t at_most = most[pick (l, 0, 2)], step = 0;
+    bool more = true;
+    int rc = plan_begin (l->twin[0], l->now, l->arena[0], &l->plan[0], err);
+
+    while (rc == 0 && more) {
+        rc = plan_step (l->twin[0], at_most, &more, err);
+        if (step++ % 16 == 3)
+            check_question (l);
+    }
+    return rc;
+}
+
 static void pass (struct life *l)
 {
     for (int t = 0; t < 2; t++) {
@@ -915,7 +932,8 @@ static void pass (struct life *l)
         arena_reset (l->arena[t]);
         if (t == 1)
             plan_forget (l->twin[t]);
-        if (plan_compute (l->twin[t], l->now, l->arena[t], &l->plan[t], &err) != 0 ||
+        if ((t == 0 ? plan_in_steps (l, &err)
+                    : plan_compute (l->twin[t], l->now, l->arena[t], &l->plan[t], &err)) != 0 ||
             plan_commit (l->twin[t], &l->plan[t], &err) != 0)
             fail_msg ("%s", err.text);
     }
