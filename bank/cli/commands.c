@@ -185,13 +185,21 @@ const struct cli_command bank_commands[] = {
     {"reconcile", BANK, "what a site ran against what the bank charged, and against Slurm's accounting",
      cmd_reconcile,
      "usage: nui reconcile --site SITE [--from TIME] [--to TIME] [--sacct FILE] [--late TIME]\n"
-     "                     [--apply]\n\n"
+     "                     [--record | --apply]\n"
+     "       nui reconcile list [--site SITE] [--all]\n"
+     "       nui reconcile own ROW [--owner USER] [--description TEXT]\n"
+     "       nui reconcile close ROW --op OPERATION | --description TEXT\n\n"
      "  --site SITE             whose records are compared with the bank's\n"
      "  --from TIME             what ended from then on; from the beginning when left out\n"
      "  --to TIME               exclusive; until now when left out\n"
      "  --sacct FILE            what sacct --parsable2 printed, to be compared too\n"
      "  --late TIME             recorded so long after its end is late (1:00:00:00)\n"
-     "  --apply                 does what has one right answer: charge, release, refund\n" COMMON
+     "  --record                keeps what was found as rows at the bank; ends those not found again\n"
+     "  --apply                 that, and does what has one right answer: charge, release, refund\n"
+     "  --all                   closed rows too\n"
+     "  --owner USER            who sees to the row (who calls)\n"
+     "  --op OPERATION          that put it right\n"
+     "  -d, --description TEXT  why, or what explains it\n" COMMON
      "\nexample: nui reconcile --site alpha --from 2026-11-01T00:00 --to 2026-12-01T00:00\n"},
     {"anchor", BANK, "the newest block of the bank's history, to be kept outside the bank",
      cmd_anchor,

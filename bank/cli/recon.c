@@ -9,7 +9,8 @@ const char *recon_class_name (enum recon_class kind)
 {
     static const char *const name[] = {
         "MISSING_AT_BANK", "MISSING_AT_SITE", "AMOUNT_DIFF", "LATE",   "DUPLICATE",
-        "STALE_HOLD",      "RATE_DIFF",       "EXPIRED_USE", "UNSEEN", "NOT_IN_SLURM"};
+        "STALE_HOLD",      "RATE_DIFF",       "EXPIRED_USE", "UNSEEN", "NOT_IN_SLURM",
+        "SLURM_DIFF"};
     return name[kind];
 }
 
@@ -471,7 +472,7 @@ static void slurm_differs (struct comparing *c, const struct recon_run *r,
     if (run == 0 || ((int64_t)q->procs == s->procs && apart <= TOLERANCE_S * US_PER_S &&
                      apart >= -TOLERANCE_S * US_PER_S))
         return; /* given away, or the same */
-    row_fill (row_add (c, RECON_AMOUNT_DIFF, RECON_DECIDE,
+    row_fill (row_add (c, RECON_SLURM_DIFF, RECON_DECIDE,
                        arena_printf (c->b->arena,
                                      "the site has %llu processors for %s, Slurm %lld for %s",
                                      (unsigned long long)q->procs, duration_format (run, a),

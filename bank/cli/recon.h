@@ -21,6 +21,8 @@ enum recon_class {
     RECON_EXPIRED_USE,     /* paid from an allocation that had ended before it began */
     RECON_UNSEEN,          /* Slurm ran it, the site has no record of it */
     RECON_NOT_IN_SLURM,    /* the other way round */
+    RECON_SLURM_DIFF,      /* processors or time differ between the two */
+    RECON_CLASSES,
 };
 const char *recon_class_name (enum recon_class kind); /* "MISSING_AT_BANK" … */
 

@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bank/cli/recon.h"
-#include "bank/cli/util.h"
+#include "bank/cli/reconrows.h"
 #include "proto/base/clock.h"
 #include "proto/cli/options.h"
 
@@ -13,10 +12,11 @@ enum { CALL_TIMEOUT_S = 30, PAGE = 1000, WAITING_MAX = 10000, SACCT_BYTES_MAX = 
 #define SLURM_MARGIN (3600 * US_PER_S) /* runs around the period that Slurm may have put into it */
 
 struct reconcile_args {
-    const char *site, *sacct;
+    const char *site, *sacct, *owner, *note;
     time_us from, to;
     duration_us late;
-    bool apply;
+    uint64_t op;
+    bool record, apply, all;
 };
 
 struct reconcile {
@@ -35,28 +35,9 @@ struct reconcile {
 
 static void keep (struct reconcile *rec, void *message)
 {
-    if (rec->kept_count == rec->kept_cap) {
-        uint32_t cap = rec->kept_cap * 2 + 16;
-        ProtobufCMessage **more = arena_array (rec->arena, cap, sizeof (*more));
-        if (rec->kept_count)
-            memcpy (more, rec->kept, rec->kept_count * sizeof (*more));
-        rec->kept = more;
-        rec->kept_cap = cap;
-    }
+    rec->kept = bank_grown (rec->arena, rec->kept, rec->kept_count, &rec->kept_cap, 1,
+                            sizeof (*rec->kept));
     rec->kept[rec->kept_count++] = message;
-}
-
-/* Room for so many more; items are of that size. */
-static void *grown (struct arena *arena, void *list, uint32_t count, uint32_t *cap, size_t more,
-                    size_t size)
-{
-    if (count + more <= *cap)
-        return list;
-    *cap = (uint32_t)((count + more) * 2);
-    void *fresh = arena_array (arena, *cap, size);
-    if (count)
-        memcpy (fresh, list, count * size);
-    return fresh;
 }
 
 static int runs_page (struct reconcile *rec, const Nui__Local__V1__RunsRequest *request,
@@ -82,7 +63,7 @@ static int runs_take (struct reconcile *rec, Nui__Local__V1__RunsRequest *reques
     do {
         if (runs_page (rec, request, &page, err) < 0)
             return err->code;
-        b->run = grown (rec->arena, b->run, b->run_count, &rec->run_cap, page->n_runs,
+        b->run = bank_grown (rec->arena, b->run, b->run_count, &rec->run_cap, page->n_runs,
                         sizeof (*b->run));
         for (size_t i = 0; i < page->n_runs; i++) {
             const Nui__Local__V1__Run *m = page->runs[i];
@@ -118,7 +99,7 @@ static int jobs_take (struct reconcile *rec, Nui__Bank__V1__JobListRequest *requ
             return err->code;
         keep (rec, reply);
         page = (Nui__Bank__V1__JobListReply *)reply;
-        b->job = grown (rec->arena, b->job, b->job_count, &rec->job_cap, page->n_jobs,
+        b->job = bank_grown (rec->arena, b->job, b->job_count, &rec->job_cap, page->n_jobs,
                         sizeof (*b->job));
         for (size_t i = 0; i < page->n_jobs; i++) {
             const Nui__Bank__V1__JobRecord *m = page->jobs[i];
@@ -260,11 +241,15 @@ static ProtobufCMessage *refund_apply (struct reconcile *rec, const struct recon
     return bank_call (rec->ctx, "Refund", &request.base, err);
 }
 
-/* What was done, or why not. */
-static const char *row_apply (struct reconcile *rec, const struct recon_row *row, bool *failed)
+/* What was done, or why not; the row at the bank is closed by it. */
+static const char *row_apply (struct reconcile *rec, const struct recon_row *row,
+                              const Nui__Bank__V1__ReconRow *kept, bool *failed)
 {
     char amount[QUANTITY_TEXT_MAX];
     struct err err = {0};
+    const char *what;
+    credit_micro moved;
+    uint64_t op;
     ProtobufCMessage *reply = row->remedy == RECON_CHARGE    ? charge_apply (rec, row, &err)
                               : row->remedy == RECON_RELEASE ? release_apply (rec, row, &err)
                                                              : refund_apply (rec, row, &err);
@@ -272,17 +257,28 @@ static const char *row_apply (struct reconcile *rec, const struct recon_row *row
     if (!reply)
         return arena_printf (rec->arena, "failed: %s", err.text);
     keep (rec, reply);
-    return row->remedy == RECON_CHARGE
-               ? arena_printf (
-                     rec->arena, "charged %s",
-                     credit_format (((Nui__Bank__V1__ChargeReply *)reply)->charged_micro, amount))
-           : row->remedy == RECON_RELEASE
-               ? arena_printf (
-                     rec->arena, "released %s",
-                     credit_format (((Nui__Bank__V1__ReleaseReply *)reply)->released_micro, amount))
-               : arena_printf (
-                     rec->arena, "refunded %s",
-                     credit_format (((Nui__Bank__V1__RefundReply *)reply)->refunded_micro, amount));
+    if (row->remedy == RECON_CHARGE) {
+        const Nui__Bank__V1__ChargeReply *m = (Nui__Bank__V1__ChargeReply *)reply;
+        what = "charged";
+        moved = m->charged_micro;
+        op = m->op_id;
+    } else if (row->remedy == RECON_RELEASE) {
+        const Nui__Bank__V1__ReleaseReply *m = (Nui__Bank__V1__ReleaseReply *)reply;
+        what = "released";
+        moved = m->released_micro;
+        op = m->op_id;
+    } else {
+        const Nui__Bank__V1__RefundReply *m = (Nui__Bank__V1__RefundReply *)reply;
+        what = "refunded";
+        moved = m->refunded_micro;
+        op = m->op_id;
+    }
+    what = arena_printf (rec->arena, "%s %s", what, credit_format (moved, amount));
+    if (kept && reconrows_close (rec->ctx, kept->row, op, what, &err) < 0) {
+        *failed = true;
+        what = arena_printf (rec->arena, "%s; its row is still open: %s", what, err.text);
+    }
+    return what;
 }
 
 /* --- telling ---------------------------------------------------------------------------------- */
@@ -301,9 +297,14 @@ static void text_cell (struct table *table, const char *text)
 }
 
 static void row_print (struct reconcile *rec, struct table *table, const struct recon_row *row,
-                       const char *done)
+                       const Nui__Bank__V1__ReconRow *kept, const char *done)
 {
     bool people = cli_format (rec->ctx) == CLI_TABLE;
+    if (kept)
+        table_int (table, (int64_t)kept->row);
+    else
+        table_null (table);
+    text_cell (table, !kept ? "" : people ? bank_short_name (kept->owner) : kept->owner);
     table_text (table, recon_class_name (row->kind));
     table_text (table, row->site_job);
     text_cell (table, row->component);
@@ -336,9 +337,20 @@ static void waiting_tell (const struct reconcile *rec)
         fprintf (stderr, "nui reconcile: so many that holds were not looked at\n");
 }
 
-static int rows_tell (struct reconcile *rec, const struct recon_row *row, uint32_t count)
+/* What is done about it now; "": nothing. */
+static const char *row_see_to (struct reconcile *rec, const struct recon_row *row,
+                               const Nui__Bank__V1__ReconRow *kept, bool *failed)
+{
+    if (kept && strcmp (kept->state, "closed") == 0)
+        return arena_printf (rec->arena, "explained: %s", kept->note);
+    return rec->args->apply && row->remedy >= RECON_CHARGE ? row_apply (rec, row, kept, failed) : "";
+}
+
+static int rows_tell (struct reconcile *rec, const struct recon_row *row, uint32_t count,
+                      const struct reconrows *kept)
 {
     static const struct table_column columns[] = {
+        {"row", "Row", TABLE_INT, 0},              {"owner", "Owner", TABLE_TEXT, 0},
         {"class", "Class", TABLE_TEXT, 0},         {"site_job", "SiteJob", TABLE_TEXT, 0},
         {"component", "Component", TABLE_TEXT, 0}, {"incarnation", "Inc", TABLE_INT, 0},
         {"user", "User", TABLE_TEXT, 0},           {"account", "Account", TABLE_TEXT, 0},
@@ -351,8 +363,8 @@ static int rows_tell (struct reconcile *rec, const struct recon_row *row, uint32
     bool failed = false;
     struct cli_progress *progress = cli_progress_start ("putting right", count);
     for (uint32_t i = 0; i < count; i++) {
-        bool can = rec->args->apply && row[i].remedy >= RECON_CHARGE;
-        row_print (rec, table, &row[i], can ? row_apply (rec, &row[i], &failed) : "");
+        const Nui__Bank__V1__ReconRow *known = reconrows_of (kept, &row[i]);
+        row_print (rec, table, &row[i], known, row_see_to (rec, &row[i], known, &failed));
         cli_progress_update (progress, i);
     }
     cli_progress_end (progress);
@@ -364,42 +376,75 @@ static int rows_tell (struct reconcile *rec, const struct recon_row *row, uint32
     return rc == CLI_OK && failed ? CLI_FAILED : rc;
 }
 
+static int compare (struct cli_context *ctx, const struct reconcile_args *args)
+{
+    struct err err = {0};
+    struct recon_row *row;
+    struct reconrows kept = {0};
+    int rc;
+    struct reconcile rec = {.ctx = ctx, .args = args, .arena = arena_create (0)};
+    rec.books = (struct recon_books){.arena = rec.arena,
+                                     .from = args->from,
+                                     .now = clock_now_us (),
+                                     .late = args->late};
+    rec.books.to = args->to ? args->to : rec.books.now;
+    if (rec.books.to <= rec.books.from) {
+        rc = cli_usage ("reconcile", "the period ends before it begins");
+    } else if (name_check ("site", args->site, &err) < 0 || slurm_read (&rec, &err) < 0 ||
+               books_fill (&rec, &err) < 0) {
+        rc = cli_fail ("reconcile", &err);
+    } else {
+        uint32_t count = recon_compare (&rec.books, &row);
+        if (((args->record || args->apply) &&
+             reconrows_record (ctx, args->site, &rec.books, row, count, &err) < 0) ||
+            reconrows_read (ctx, args->site, true, rec.arena, &kept, &err) < 0)
+            rc = cli_fail ("reconcile", &err);
+        else
+            rc = rows_tell (&rec, row, count, &kept);
+    }
+    for (uint32_t i = 0; i < rec.kept_count; i++)
+        protobuf_c_message_free_unpacked (rec.kept[i], NULL);
+    reconrows_free (&kept);
+    arena_destroy (rec.arena);
+    return rc;
+}
+
 int cmd_reconcile (struct cli_context *ctx, int argc, char **argv)
 {
-    struct reconcile_args args = {.late = 86400 * US_PER_S};
+    struct reconcile_args args = {.late = 86400 * US_PER_S, .note = ""};
     static const struct cli_option options[] = {
         {"site", 0, CLI_OPT_STRING, offsetof (struct reconcile_args, site), 0, 0},
         {"from", 0, CLI_OPT_TIME, offsetof (struct reconcile_args, from), 0, 0},
         {"to", 0, CLI_OPT_TIME, offsetof (struct reconcile_args, to), 0, 0},
         {"sacct", 0, CLI_OPT_STRING, offsetof (struct reconcile_args, sacct), 0, 0},
         {"late", 0, CLI_OPT_DURATION, offsetof (struct reconcile_args, late), 0, 0},
+        {"record", 0, CLI_OPT_FLAG, offsetof (struct reconcile_args, record), 0, 0},
         {"apply", 0, CLI_OPT_FLAG, offsetof (struct reconcile_args, apply), 0, 0},
+        {"all", 0, CLI_OPT_FLAG, offsetof (struct reconcile_args, all), 0, 0},
+        {"owner", 0, CLI_OPT_STRING, offsetof (struct reconcile_args, owner), 0, 0},
+        {"op", 0, CLI_OPT_COUNT, offsetof (struct reconcile_args, op), 1, INT64_MAX},
+        {"description", 'd', CLI_OPT_STRING, offsetof (struct reconcile_args, note), 0, 0},
         {0}};
     struct cli_operands o;
-    struct err err = {0};
-    struct recon_row *row;
+    uint64_t row = 0;
+    struct err err;
     int rc;
     if (!cli_options (ctx, options, 0, &args, argc, argv, &o, &rc))
         return rc;
-    if (o.count || !args.site)
-        return cli_usage (argv[0], "say nui reconcile --site SITE [--from TIME] [--to TIME]");
-    struct reconcile rec = {.ctx = ctx, .args = &args, .arena = arena_create (0)};
-    rec.books = (struct recon_books){.arena = rec.arena,
-                                     .from = args.from,
-                                     .now = clock_now_us (),
-                                     .late = args.late};
-    rec.books.to = args.to ? args.to : rec.books.now;
-    if (rec.books.to <= rec.books.from)
-        rc = cli_usage (argv[0], "the period ends before it begins");
-    else if (name_check ("site", args.site, &err) < 0 || slurm_read (&rec, &err) < 0 ||
-             books_fill (&rec, &err) < 0)
-        rc = cli_fail (argv[0], &err);
-    else {
-        uint32_t count = recon_compare (&rec.books, &row);
-        rc = rows_tell (&rec, row, count);
-    }
-    for (uint32_t i = 0; i < rec.kept_count; i++)
-        protobuf_c_message_free_unpacked (rec.kept[i], NULL);
-    arena_destroy (rec.arena);
-    return rc;
+    const char *verb = o.count ? o.item[0] : "";
+    bool compares = args.from || args.to || args.sacct || args.record || args.apply;
+    bool sets = args.owner || args.op || args.note[0];
+    if (o.count == 0 && args.site && !sets && !args.all)
+        return compare (ctx, &args);
+    if (strcmp (verb, "list") == 0 && o.count == 1 && !compares && !sets)
+        return reconrows_list (ctx, args.site, args.all);
+    if (o.count == 2 && uint_parse (o.item[1], "row", 1, INT64_MAX, &row, &err) < 0)
+        return cli_usage (argv[0], "%s", err.text);
+    if (strcmp (verb, "own") == 0 && o.count == 2 && !compares && !args.op && !args.all)
+        return reconrows_own (ctx, row, args.owner, args.note);
+    if (strcmp (verb, "close") == 0 && o.count == 2 && !compares && !args.owner && !args.all &&
+        (args.op || args.note[0]))
+        return reconrows_end (ctx, row, args.op, args.note);
+    return cli_usage (argv[0], "say --site SITE [--from TIME] [--to TIME], list [--site SITE] [--all], "
+                               "own ROW [--owner USER] or close ROW --op OPERATION | -d TEXT");
 }

@@ -52,6 +52,18 @@ const char *bank_short_name (const char *identity)
     return slash ? slash + 1 : identity;
 }
 
+void *bank_grown (struct arena *arena, void *list, uint32_t count, uint32_t *cap, size_t more,
+                  size_t size)
+{
+    if (list && count + more <= *cap)
+        return list;
+    *cap = (uint32_t)((count + more) * 2);
+    void *fresh = arena_array (arena, *cap, size);
+    if (count)
+        memcpy (fresh, list, count * size);
+    return fresh;
+}
+
 int bank_split (char *text, char **part, int max)
 {
     int count = 0;

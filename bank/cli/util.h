@@ -2,6 +2,7 @@
 #ifndef NUI_BANK_CLI_UTIL_H
 #define NUI_BANK_CLI_UTIL_H
 
+#include "proto/base/arena.h"
 #include "proto/cli/client.h"
 #include "proto/cli/options.h"
 #include "proto/cli/table.h"
@@ -19,6 +20,9 @@ int bank_identity (struct cli_context *ctx, const char *text, char buf[PRINCIPAL
 const char *bank_short_name (const char *identity);
 /* Splits "a,b" in place; returns the number of parts, at most max (more: -1). */
 int bank_split (char *text, char **part, int max);
+/* The list, with room for so many more of that size. */
+void *bank_grown (struct arena *arena, void *list, uint32_t count, uint32_t *cap, size_t more,
+                  size_t size);
 /* Calls a method that answers DoneReply and prints what was done as one sentence or record. */
 int bank_do (struct cli_context *ctx, const char *command, const char *method,
              const ProtobufCMessage *request, const char *sentence);

@@ -32,6 +32,8 @@ const char *ledger_kind_name (enum ledger_kind kind)
         [LEDGER_GRANT] = "grant",
         [LEDGER_SPLIT] = "split",
         [LEDGER_ROLE_SET] = "role-set",
+        [LEDGER_RECON] = "reconcile",
+        [LEDGER_RECON_SET] = "reconcile-set",
     };
     assert ((size_t)kind < sizeof (name) / sizeof (name[0]));
     return name[kind];
@@ -153,7 +155,7 @@ void ledger_decide (struct ledger_view *view, const struct ledger_request *req,
                     struct ledger_outcome *out)
 {
     *out = (struct ledger_outcome){
-        .site = "", .job = "", .note = "", .text = "", .effective_at = view->now};
+        .site = "", .job = "", .note = "", .text = "", .effective_at = view->now, .op_id = view->next.op};
     if (answered_before (view, req, out))
         return;
     if (req->refused.code) {
@@ -235,6 +237,12 @@ void ledger_decide (struct ledger_view *view, const struct ledger_request *req,
         return;
     case LEDGER_ROLE_SET:
         decide_role (view, req, out);
+        return;
+    case LEDGER_RECON:
+        decide_recon (view, req, out);
+        return;
+    case LEDGER_RECON_SET:
+        decide_recon_set (view, req, out);
         return;
     case LEDGER_KINDS:
         break;

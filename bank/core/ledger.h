@@ -32,6 +32,8 @@ enum {
     LEDGER_SCOPES_MAX = 64,     /* of one account or allocation */
     LEDGER_TREE_DEPTH_MAX = 8,  /* projects above a project */
     LEDGER_LEGS_MAX = 1024,     /* of one hold, extensions too */
+    LEDGER_FINDINGS_MAX = 10000, /* of one reconciliation */
+    LEDGER_FINDING_KINDS_MAX = 32,
     LEDGER_UNIT_CREDIT = 1,
 };
 
@@ -65,6 +67,8 @@ enum ledger_kind {
     LEDGER_GRANT,
     LEDGER_SPLIT,
     LEDGER_ROLE_SET,
+    LEDGER_RECON,     /* what a reconciliation found */
+    LEDGER_RECON_SET, /* who sees to a row of it, and how it ended */
     LEDGER_KINDS,
 };
 const char *ledger_kind_name (enum ledger_kind kind); /* "hold" … as the op table has it */
@@ -156,6 +160,15 @@ struct ledger_factor {
     enum ledger_factor_kind kind;
     const char *name;
     int64_t ppm;
+};
+
+/* A difference between a site's records and the bank's. */
+struct ledger_finding {
+    const char *kind, *site_job, *component, *hold, *identity, *account, *text;
+    int64_t incarnation, charge_op;
+    credit_micro amount;
+    int64_t site_ps, bank_ps; /* processor-microseconds; -1: that side has nothing */
+    time_us since;
 };
 
 /* ---- requests ---- */
@@ -300,6 +313,21 @@ struct ledger_request {
             const char *site;
             bool claims;
         } site;
+        struct {
+            const char *site;
+            time_us from, to; /* rows of these kinds since then that are not found are gone */
+            char *const *kind;
+            uint32_t kind_count;
+            const struct ledger_finding *item;
+            uint32_t count;
+        } recon;
+        struct {
+            int64_t row_id;
+            const char *owner;
+            bool close;
+            int64_t cured_op; /* 0: none */
+            const char *note;
+        } recon_set;
     };
 };
 
@@ -478,7 +506,25 @@ struct ledger_paid {
     uint32_t leg_count;
 };
 
+/* A row of reconciliation. */
+struct ledger_recon {
+    int64_t id, op_id;
+    const char *site, *owner;
+    struct ledger_finding finding;
+    bool closed;    /* one way or the other */
+    bool explained; /* closed by somebody */
+    bool is_new, found;
+};
+
 /* ---- effects that have no place above ---- */
+
+struct ledger_recon_event {
+    int64_t op_id, row_id;
+    const char *kind; /* "owned", "closed", "gone" */
+    const char *owner;
+    int64_t cured_op;
+    const char *note;
+};
 
 struct ledger_refund {
     int64_t op_id, charge_id;
@@ -524,7 +570,7 @@ struct ledger_vec {
 
 struct ledger_ids {
     int64_t op, hold, usage, charge, allocation, account, project, person, membership, funder,
-        grant;
+        grant, recon;
 };
 
 struct ledger_index; /* hash tables over the arrays below */
@@ -538,6 +584,8 @@ struct ledger_view {
         ops, funders, grants, debts;
     struct ledger_vec entries, charges;
     struct ledger_vec paid, refunds;
+    struct ledger_vec recons, recon_events;
+    struct ledger_vec moves; /* int64_t: operations of credits that were asked for by number */
     struct ledger_vec touched; /* allocations that are new or dirty */
     bool admin; /* something else than holds, charges, releases, expiries was decided */
     struct ledger_index *index;
@@ -584,7 +632,11 @@ struct ledger_op *ledger_add_op (struct ledger_view *view, const char *client,
 
 struct ledger_paid *ledger_add_paid (struct ledger_view *view, int64_t op_id);
 
+struct ledger_recon *ledger_add_recon (struct ledger_view *view, int64_t id);
+void ledger_add_move (struct ledger_view *view, int64_t op_id);
+
 /* NULL when not in the view. */
+struct ledger_recon *ledger_recon_by_id (const struct ledger_view *view, int64_t id);
 struct ledger_paid *ledger_paid_of (const struct ledger_view *view, int64_t op_id);
 struct ledger_account *ledger_account_by_name (const struct ledger_view *view, const char *name);
 struct ledger_account *ledger_account_by_id (const struct ledger_view *view, int64_t id);
@@ -636,6 +688,7 @@ struct ledger_outcome {
     /* of the operation, for the op row */
     const char *site, *job, *note;
     time_us effective_at;
+    int64_t op_id; /* that it will have when it is recorded */
     union {
         struct {
             bool granted;
@@ -661,6 +714,9 @@ struct ledger_outcome {
         struct {
             credit_micro refunded, left; /* of the charge */
         } refund;
+        struct {
+            uint32_t opened, open, gone;
+        } recon;
     };
 };
 

@@ -197,6 +197,10 @@ void decide_grant (struct ledger_view *view, const struct ledger_request *req,
                    struct ledger_outcome *out);
 void decide_split (struct ledger_view *view, const struct ledger_request *req,
                    struct ledger_outcome *out);
+void decide_recon (struct ledger_view *view, const struct ledger_request *req,
+                   struct ledger_outcome *out);
+void decide_recon_set (struct ledger_view *view, const struct ledger_request *req,
+                       struct ledger_outcome *out);
 void decide_role (struct ledger_view *view, const struct ledger_request *req,
                   struct ledger_outcome *out);
 

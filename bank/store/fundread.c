@@ -138,6 +138,57 @@ void fundread_jobs (struct reader *reader, const char *who, const struct fund_jo
     pgbatch_submit (reader->loop);
 }
 
+static void give_recons (struct read *read, struct err *err, PGresult *const *res)
+{
+    uint32_t count = res ? (uint32_t)PQntuples (res[0]) : 0;
+    struct fund_recon *row = arena_array (read->arena, count, sizeof (*row));
+    for (uint32_t i = 0; i < count; i++) {
+        int r = (int)i;
+        row[i].row.id = pgres_i64 (res[0], r, 0);
+        row[i].row.site = pgres_text (res[0], r, 1, read->arena);
+        row[i].row.finding = (struct ledger_finding){.kind = pgres_text (res[0], r, 2, read->arena),
+                                                     .site_job = pgres_text (res[0], r, 3, read->arena),
+                                                     .component = pgres_text (res[0], r, 4, read->arena),
+                                                     .incarnation = pgres_i64 (res[0], r, 5),
+                                                     .hold = pgres_text (res[0], r, 6, read->arena),
+                                                     .charge_op = pgres_i64 (res[0], r, 7),
+                                                     .identity = pgres_text (res[0], r, 8, read->arena),
+                                                     .account = pgres_text (res[0], r, 9, read->arena),
+                                                     .amount = pgres_i64 (res[0], r, 10),
+                                                     .site_ps = pgres_i64 (res[0], r, 11),
+                                                     .bank_ps = pgres_i64 (res[0], r, 12),
+                                                     .since = pgres_i64 (res[0], r, 13),
+                                                     .text = pgres_text (res[0], r, 14, read->arena)};
+        row[i].opened = pgres_i64 (res[0], r, 15);
+        row[i].row.owner = pgres_text (res[0], r, 16, read->arena);
+        row[i].state = pgres_text (res[0], r, 17, read->arena);
+        row[i].closed = pgres_i64 (res[0], r, 18);
+        row[i].cured_op = pgres_i64 (res[0], r, 19);
+        row[i].note = pgres_text (res[0], r, 20, read->arena);
+    }
+    GIVE (read, fundread_recons_f) (read->arg, err, row, count);
+}
+
+void fundread_recons (struct reader *reader, const char *who, const char *own, const char *site,
+                      bool closed_too, int64_t after, uint32_t limit, fundread_recons_f done,
+                      void *arg)
+{
+    struct read *read = read_start (reader, (reader_any_f)done, arg, give_recons);
+    if (!read)
+        return;
+    struct pgargs *args = pgargs_create (read->arena, "tti");
+    pgargs_text (args, 0, who);
+    if (own)
+        pgargs_text (args, 0, own);
+    if (site[0])
+        pgargs_text (args, 1, site);
+    pgargs_i64 (args, 2, after);
+    pgargs_i64 (args, 2, limit);
+    pgargs_i64 (args, 2, closed_too);
+    read_add (read, RD_RECONS, args);
+    pgbatch_submit (reader->loop);
+}
+
 static void give_roles (struct read *read, struct err *err, PGresult *const *res)
 {
     uint32_t count = res ? (uint32_t)PQntuples (res[0]) : 0;

@@ -70,6 +70,21 @@ struct fund_jobs_ask {
 void fundread_jobs (struct reader *reader, const char *who, const struct fund_jobs_ask *ask,
                     fundread_jobs_f done, void *arg);
 
+/* A row of reconciliation. */
+struct fund_recon {
+    struct ledger_recon row;
+    time_us opened, closed;
+    const char *state, *note; /* "open", "closed", "gone" */
+    int64_t cured_op;
+};
+
+typedef void (*fundread_recons_f) (void *arg, const struct err *err, const struct fund_recon *row,
+                                   uint32_t count);
+/* By number, after one; own and site as for jobs. */
+void fundread_recons (struct reader *reader, const char *who, const char *own, const char *site,
+                      bool closed_too, int64_t after, uint32_t limit, fundread_recons_f done,
+                      void *arg);
+
 struct fund_role {
     const char *identity, *role;
 };

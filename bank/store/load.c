@@ -13,7 +13,9 @@ struct load {
     struct pgargs *touched;  /* hold ids | site, job, component, incarnation */
     struct pgargs *accounts; /* names | allocation ids | ids */
     struct pgargs *sites, *persons, *projects, *funders, *grants;
-    struct pgargs *paid; /* operations that charged */
+    struct pgargs *paid;   /* operations that charged */
+    struct pgargs *recons; /* sites | rows | operations */
+    bool rows;             /* whether anything is in recons */
     bool jobs, funds;    /* whether anything is in touched, in accounts */
 };
 
@@ -31,7 +33,8 @@ static void begin (struct load *load)
     load->funders = pgargs_create (load->arena, "t");
     load->grants = pgargs_create (load->arena, "i");
     load->paid = pgargs_create (load->arena, "i");
-    load->jobs = load->funds = false;
+    load->recons = pgargs_create (load->arena, "tii");
+    load->jobs = load->funds = load->rows = false;
 }
 
 struct load *load_create (struct arena *arena, struct ledger_view *view)
@@ -229,6 +232,15 @@ void load_want_request (struct load *load, const struct ledger_request *req)
     case LEDGER_LIMIT_SET:
         want_alloc (load, req->limit.allocation_id);
         return;
+    case LEDGER_RECON:
+        pgargs_text (load->recons, 0, req->recon.site);
+        load->rows = true;
+        return;
+    case LEDGER_RECON_SET:
+        pgargs_i64 (load->recons, 1, req->recon_set.row_id);
+        pgargs_i64 (load->recons, 2, req->recon_set.cured_op);
+        load->rows = true;
+        return;
     case LEDGER_KINDS:
         return;
     }
@@ -246,14 +258,16 @@ bool load_more (const struct load *load)
 {
     return pgargs_rows (load->ops) || load->jobs || load->funds || pgargs_rows (load->sites) ||
            pgargs_rows (load->persons) || pgargs_rows (load->projects) ||
-           pgargs_rows (load->funders) || pgargs_rows (load->grants) || pgargs_rows (load->paid);
+           pgargs_rows (load->funders) || pgargs_rows (load->grants) || pgargs_rows (load->paid) ||
+           load->rows;
 }
 
 void load_send (struct load *load, struct pgloop *loop)
 {
     struct pgargs *all[] = {load->ops,     load->touched, load->accounts,
                             load->sites,   load->persons, load->projects,
-                            load->funders, load->grants,  load->paid};
+                            load->funders, load->grants,  load->paid,
+                            load->recons};
     for (size_t i = 0; i < sizeof (all) / sizeof (all[0]); i++)
         pgargs_seal (all[i]);
     if (pgargs_rows (load->ops))
@@ -280,6 +294,10 @@ void load_send (struct load *load, struct pgloop *loop)
         pgbatch_add (loop, ST_GRANTS, load->grants);
     if (pgargs_rows (load->paid))
         pgbatch_add (loop, ST_PAID, load->paid);
+    if (load->rows) {
+        pgbatch_add (loop, ST_RECONS, load->recons);
+        pgbatch_add (loop, ST_MOVES, load->recons);
+    }
 }
 
 /* ---- results ---- */
@@ -576,6 +594,27 @@ static void take_paid (const PGresult *res, struct ledger_view *view)
     }
 }
 
+static void take_recons (const PGresult *res, struct ledger_view *view)
+{
+    for (int i = 0; i < PQntuples (res); i++) {
+        struct ledger_recon *row = ledger_add_recon (view, pgres_i64 (res, i, 0));
+        row->site = pgres_text (res, i, 1, view->arena);
+        row->finding = (struct ledger_finding){.kind = pgres_text (res, i, 2, view->arena),
+                                               .site_job = pgres_text (res, i, 3, view->arena),
+                                               .component = pgres_text (res, i, 4, view->arena),
+                                               .incarnation = pgres_i64 (res, i, 5),
+                                               .hold = pgres_text (res, i, 6, view->arena),
+                                               .charge_op = pgres_i64 (res, i, 7),
+                                               .amount = pgres_i64 (res, i, 8),
+                                               .site_ps = pgres_i64 (res, i, 9),
+                                               .bank_ps = pgres_i64 (res, i, 10),
+                                               .since = pgres_i64 (res, i, 11)};
+        const char *end = pgres_text (res, i, 12, view->arena);
+        row->closed = end[0];
+        row->explained = strcmp (end, "closed") == 0;
+    }
+}
+
 static void want_paid (struct load *load)
 {
     for (uint32_t i = 0; i < load->view->paid.count; i++) {
@@ -614,6 +653,12 @@ void load_take (struct load *load, const struct pgbatch_result *result)
         take_grants (*res++, view);
     if (pgargs_rows (load->paid))
         take_paid (*res++, view);
+    if (load->rows) {
+        take_recons (*res++, view);
+        for (int i = 0; i < PQntuples (*res); i++)
+            ledger_add_move (view, pgres_i64 (*res, i, 0));
+        res++;
+    }
     assert (res == result->result + result->count);
     begin (load);
     for (uint32_t i = 0; i < view->holds.count; i++) {

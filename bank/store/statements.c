@@ -155,6 +155,19 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
          "(SELECT * FROM entry x WHERE x.op_id = c.op_id AND x.layer = 'P' AND x.amount > 0 AND "
          " x.allocation_id <> -1 LIMIT 1) e JOIN charge_leg g ON g.charge_id = c.id "
          "ORDER BY c.op_id, g.leg"},
+    /* $1 sites, $2 rows, $3 operations: the sites' rows and these. */
+    [ST_RECONS] =
+        {"recons",
+         "SELECT r.id, r.site, r.class, r.site_job, r.component, r.incarnation, r.hold, r.charge_op, "
+         "r.amount, r.site_ps, r.bank_ps, r.since_at, coalesce (e.kind, '') FROM recon_row r "
+         "LEFT JOIN recon_event e ON e.row_id = r.id AND e.kind IN ('closed', 'gone') "
+         "WHERE (r.site = ANY ($1::text[]) OR r.id = ANY ($2::bigint[])) AND $3::bigint[] IS NOT NULL"},
+    [ST_MOVES] =
+        {"moves",
+         "SELECT k.op FROM unnest ($3::bigint[]) AS k (op) WHERE $1::text[] IS NOT NULL AND "
+         "$2::bigint[] IS NOT NULL AND EXISTS (SELECT FROM op o WHERE o.id = k.op AND o.status = 0 AND "
+         "o.kind IN ('charge', 'release', 'refund', 'hold', 'extend', 'deposit', 'withdraw', 'transfer', "
+         "'split', 'carry-forward'))"},
     [ST_ADD_OP] =
         {"add_op",
          "INSERT INTO op (id, client, key, hash, kind, on_behalf, site, job, note, effective_at, "
@@ -302,6 +315,17 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
          "INSERT INTO refund_leg (op_id, leg, charge_id, charge_leg, allocation_id, amount) "
          "SELECT * FROM unnest ($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], "
          "$5::bigint[], $6::bigint[])"},
+    [ST_ADD_RECON] =
+        {"add_recon",
+         "INSERT INTO recon_row (id, op_id, site, class, site_job, component, incarnation, hold, "
+         "charge_op, identity, account, amount, site_ps, bank_ps, since_at, note) SELECT * FROM unnest ("
+         "$1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], "
+         "$8::text[], $9::bigint[], $10::text[], $11::text[], $12::bigint[], $13::bigint[], "
+         "$14::bigint[], $15::bigint[], $16::text[])"},
+    [ST_ADD_RECON_EVENT] =
+        {"add_recon_event",
+         "INSERT INTO recon_event (op_id, row_id, kind, owner, cured_op, note) SELECT * FROM unnest ("
+         "$1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::bigint[], $6::text[])"},
     [ST_ADD_ENTRY] =
         {"add_entry",
          "INSERT INTO entry (op_id, leg, layer, unit_id, account_id, allocation_id, amount, "
@@ -579,5 +603,18 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
         JOBS "WHERE u.id > ($3::bigint[])[1] AND u.site = ($2::text[])[1] AND "
         "u.site_job = ($2::text[])[2] "
         "AND (u.site = ($1::text[])[2] OR " SEES ") ORDER BY u.id LIMIT ($3::bigint[])[2]"},
+    /* $1 who and a site's own name, $2 site or none, $3 after, lines, closed ones too. */
+    [BANK_STMT_COUNT + RD_RECONS] = {"rd_recons",
+        "SELECT r.id, r.site, r.class, r.site_job, r.component, r.incarnation, r.hold, r.charge_op, "
+        "r.identity, r.account, r.amount, r.site_ps, r.bank_ps, r.since_at, r.note, o.recorded_at, "
+        "coalesce ((SELECT w.owner FROM recon_event w WHERE w.row_id = r.id AND w.kind = 'owned' "
+        "  ORDER BY w.op_id DESC LIMIT 1), ''), coalesce (e.kind, 'open'), "
+        "coalesce ((SELECT c.recorded_at FROM op c WHERE c.id = e.op_id), 0), coalesce (e.cured_op, 0), "
+        "coalesce (e.note, '') FROM recon_row r JOIN op o ON o.id = r.op_id LEFT JOIN recon_event e ON "
+        "e.row_id = r.id AND e.kind IN ('closed', 'gone') WHERE r.id > ($3::bigint[])[1] AND "
+        "($1::text[] = '{\"\"}' OR r.site = ($1::text[])[2] OR EXISTS (SELECT FROM person pe WHERE "
+        "  pe.identity = ($1::text[])[1] AND (has_role (pe.id, 'auditor') OR has_role (pe.id, 'manager')))) "
+        "AND (cardinality ($2::text[]) = 0 OR r.site = ANY ($2::text[])) AND (e.kind IS NULL OR "
+        "($3::bigint[])[3] = 1) ORDER BY r.id LIMIT ($3::bigint[])[2]"},
     /* clang-format on */
 };

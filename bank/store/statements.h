@@ -25,6 +25,8 @@ enum bank_stmt {
     ST_FUNDERS,
     ST_GRANTS,
     ST_PAID,
+    ST_RECONS, /* their parameters are one set */
+    ST_MOVES,
     /* write */
     ST_ADD_OP,
     ST_ADD_PROJECT,
@@ -55,6 +57,8 @@ enum bank_stmt {
     ST_ADD_CHARGE,
     ST_ADD_CHARGE_LEG,
     ST_ADD_REFUND,
+    ST_ADD_RECON,
+    ST_ADD_RECON_EVENT,
     ST_ADD_ENTRY,
     ST_PUT_ACK,
     ST_ADD_RIGHT,
@@ -94,6 +98,7 @@ enum read_stmt {
     RD_GRANT_SHARES,
     RD_JOBS,
     RD_JOBS_OF,
+    RD_RECONS,
     READ_STMT_COUNT
 };
 /* Prepared on every connection; the reading ones are at BANK_STMT_COUNT + enum read_stmt. */

@@ -402,6 +402,44 @@ static void write_refunds (struct writer *w)
     put_rows (w, ST_ADD_REFUND, a);
 }
 
+static void write_recons (struct writer *w)
+{
+    struct pgargs *a = rows (w, "iittttitittiiiit"), *events = rows (w, "iittit");
+    for (uint32_t i = 0; i < w->view->recons.count; i++) {
+        const struct ledger_recon *row = w->view->recons.item[i];
+        const struct ledger_finding *f = &row->finding;
+        if (!row->is_new)
+            continue;
+        pgargs_i64 (a, 0, row->id);
+        pgargs_i64 (a, 1, row->op_id);
+        pgargs_text (a, 2, row->site);
+        pgargs_text (a, 3, f->kind);
+        pgargs_text (a, 4, f->site_job);
+        pgargs_text (a, 5, f->component);
+        pgargs_i64 (a, 6, f->incarnation);
+        pgargs_text (a, 7, f->hold);
+        pgargs_i64 (a, 8, f->charge_op);
+        pgargs_text (a, 9, f->identity);
+        pgargs_text (a, 10, f->account);
+        pgargs_i64 (a, 11, f->amount);
+        pgargs_i64 (a, 12, f->site_ps);
+        pgargs_i64 (a, 13, f->bank_ps);
+        pgargs_i64 (a, 14, f->since);
+        pgargs_text (a, 15, f->text);
+    }
+    for (uint32_t i = 0; i < w->view->recon_events.count; i++) {
+        const struct ledger_recon_event *event = w->view->recon_events.item[i];
+        pgargs_i64 (events, 0, event->op_id);
+        pgargs_i64 (events, 1, event->row_id);
+        pgargs_text (events, 2, event->kind);
+        pgargs_text (events, 3, event->owner);
+        pgargs_i64 (events, 4, event->cured_op);
+        pgargs_text (events, 5, event->note);
+    }
+    put_rows (w, ST_ADD_RECON, a);
+    put_rows (w, ST_ADD_RECON_EVENT, events);
+}
+
 static void write_entries (struct writer *w)
 {
     struct pgargs *a = rows (w, "iitiiiii");
@@ -461,6 +499,7 @@ void write_send (const struct ledger_view *view, const struct seal *seal, struct
         write_grants (&w);
         write_rates (&w);
         write_rights (&w);
+        write_recons (&w);
     }
     write_allocs (&w);
     write_refunds (&w);

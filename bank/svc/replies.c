@@ -122,6 +122,7 @@ void reply_encode (void *arg, const struct ledger_request *req, const struct led
     Nui__Bank__V1__DepositReply deposit = NUI__BANK__V1__DEPOSIT_REPLY__INIT;
     Nui__Bank__V1__DoneReply done = NUI__BANK__V1__DONE_REPLY__INIT;
     Nui__Bank__V1__RefundReply refund = NUI__BANK__V1__REFUND_REPLY__INIT;
+    Nui__Bank__V1__ReconRecordReply recon = NUI__BANK__V1__RECON_RECORD_REPLY__INIT;
     switch (req->kind) {
     case LEDGER_HOLD:
         encode_hold (out, bytes);
@@ -138,11 +139,13 @@ void reply_encode (void *arg, const struct ledger_request *req, const struct led
         charge.released_micro = out->charge.released;
         charge.account = unconst (out->charge.account);
         charge.acked_sequence = out->charge.acked;
+        charge.op_id = (uint64_t)out->op_id;
         pack (&charge.base, bytes);
         return;
     case LEDGER_RELEASE:
         release.released_micro = out->release.released;
         release.acked_sequence = out->release.acked;
+        release.op_id = (uint64_t)out->op_id;
         pack (&release.base, bytes);
         return;
     case LEDGER_DEPOSIT:
@@ -152,7 +155,14 @@ void reply_encode (void *arg, const struct ledger_request *req, const struct led
     case LEDGER_REFUND:
         refund.refunded_micro = out->refund.refunded;
         refund.left_micro = out->refund.left;
+        refund.op_id = (uint64_t)out->op_id;
         pack (&refund.base, bytes);
+        return;
+    case LEDGER_RECON:
+        recon.opened = out->recon.opened;
+        recon.open = out->recon.open;
+        recon.gone = out->recon.gone;
+        pack (&recon.base, bytes);
         return;
     default:
         done.id = unconst (out->done.id);

@@ -13,6 +13,9 @@
 /* A signed job with its script and chain, twice over. */
 enum { SIGNED_BYTES_MAX = ENVELOPE_BODY_MAX + (256 << 10) };
 
+/* Ten thousand findings. */
+enum { RECON_BYTES_MAX = 8 << 20 };
+
 /* Who may call what, by the kind of certificate: nui-bank(8) has the whole table. Sites act for
  * themselves only: their name is the caller's. */
 static const struct rpc_method methods[] = {
@@ -46,6 +49,14 @@ static const struct rpc_method methods[] = {
     {.name = "GrantList", .allow = PEOPLE, .handler = handle_grant_list},
     {.name = "GrantStatement", .allow = PEOPLE, .handler = handle_grant_statement},
     {.name = "JobList", .allow = PEOPLE | RPC_ALLOW (PRINCIPAL_SITE), .handler = handle_job_list},
+    {.name = "ReconRecord",
+     .allow = OFFICES,
+     .request_bytes_max = RECON_BYTES_MAX,
+     .handler = handle_recon_record},
+    {.name = "ReconSet", .allow = OFFICES, .handler = handle_recon_set},
+    {.name = "ReconList",
+     .allow = PEOPLE | RPC_ALLOW (PRINCIPAL_SITE),
+     .handler = handle_recon_list},
     {.name = "Deposit", .allow = PEOPLE, .handler = handle_deposit},
     {.name = "Withdraw", .allow = PEOPLE, .handler = handle_withdraw},
     {.name = "Transfer", .allow = PEOPLE, .handler = handle_transfer},

@@ -126,6 +126,12 @@ void handle_grant_list (void *self, struct rpccall *call, const ProtobufCMessage
 void handle_grant_statement (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void handle_role_list (void *self, struct rpccall *call, const ProtobufCMessage *request);
 
+/* ---- recon.c ---- */
+
+void handle_recon_record (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void handle_recon_set (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void handle_recon_list (void *self, struct rpccall *call, const ProtobufCMessage *request);
+
 /* ---- audit.c ---- */
 
 /* Signs a block's body with the bank's key, for the committer; arg is the service. */

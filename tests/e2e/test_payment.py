@@ -2,6 +2,7 @@
 """What a site does with its bank: the QoS that a fallback account pays for, a bank that is away (AMCFG
 JFACTION), charges while a job runs (FLUSHINTERVAL), what a job costs that lost its node, and how the two are
 reconciled after what should not happen has."""
+import json
 import re
 import sqlite3
 import time
@@ -168,10 +169,14 @@ class Payment(AdminCase):
     def reconcile(self, *options):
         """{class: {site job: row}} of what ended since the test began."""
         found = {}
-        for row in self.exact(layout.OPERATOR, "reconcile", "--site", "alpha", "--from", f"@{self.since}",
-                              "--to", "+1:00:00", *options):
+        done = self.operate("reconcile", "--json", "--site", "alpha", "--from", f"@{self.since}", "--to", "+1:00:00",
+                            *options)
+        for row in json.loads(done, parse_float=Decimal, parse_int=Decimal):
             found.setdefault(row["class"], {})[row["site_job"]] = row
         return found
+
+    def rows(self, *options):
+        return {row["row"]: row for row in self.exact(layout.OPERATOR, "reconcile", "list", *options)}
 
     def classes(self, *options):
         return {name: sorted(rows) for name, rows in self.reconcile(*options).items()}
@@ -268,13 +273,41 @@ class Payment(AdminCase):
                          {"charge"})
         self.assertEqual(sorted(self.classes("--late", 0)["LATE"]), sorted([job["charged"], job["late"], job["cut"]]))
 
+        # kept as rows: each found again is the same one, has an owner, and ends by an operation, by an
+        # explanation, or when it is not found again
+        self.assertEqual({n for n, rows in found.items() for r in rows.values() if r["row"]}, {"MISSING_AT_BANK"})
+        kept = self.reconcile("--record", "--sacct", accounting)
+        numbers = [r["row"] for rows in kept.values() for r in rows.values()]
+        self.assertEqual(len(set(numbers) - {None}), 9)
+        self.assertEqual({n: {j: r["row"] for j, r in rows.items()} for n, rows in self.reconcile("--record").items()},
+                         {n: {j: r["row"] for j, r in rows.items()} for n, rows in kept.items() if n != "UNSEEN"})
+        self.reconcile("--record", "--late", 0)
+        self.reconcile("--record")
+        rows = self.rows("--all")
+        self.assertEqual(sorted(r["class"] for r in rows.values() if r["state"] == "gone"),
+                         ["LATE"] * 3 + ["MISSING_AT_BANK"] * 2)
+        byhand = kept["MISSING_AT_SITE"]["brief.1"]["row"]
+        self.operate("reconcile", "own", byhand, "--owner", "alice")
+        self.assertEqual(self.reconcile()["MISSING_AT_SITE"]["brief.1"]["owner"].rsplit("/", 1)[-1], "alice")
+        self.operate("reconcile", "close", byhand, "-d", "charged by hand")
+        again = self.grid.nui(layout.OPERATOR, "reconcile", "close", byhand, "-d", "twice")
+        self.assertEqual((again.returncode, again.stderr), (1, f"nui reconcile: row {byhand} is closed\n"))
+        nothing = self.grid.nui(layout.OPERATOR, "reconcile", "close", kept["UNSEEN"]["4711"]["row"], "--op", 10 ** 9)
+        self.assertEqual(nothing.returncode, 5, nothing.stderr)
+        self.assertEqual(self.reconcile("--record")["MISSING_AT_SITE"]["brief.1"]["done"], "explained: charged by hand")
+
         # what has one right answer, once
         done = self.reconcile("--apply")
         self.assertEqual({name: next(iter(done[name].values()))["done"].split()[0] for name in
                           ("MISSING_AT_BANK", "AMOUNT_DIFF", "DUPLICATE", "STALE_HOLD")},
                          {"MISSING_AT_BANK": "charged", "AMOUNT_DIFF": "charged", "DUPLICATE": "refunded",
                           "STALE_HOLD": "released"})
-        self.assertEqual(done["MISSING_AT_SITE"]["brief.1"]["done"], None)
+        rows = self.rows("--all")
+        for name in ("MISSING_AT_BANK", "AMOUNT_DIFF", "DUPLICATE", "STALE_HOLD"):
+            row = rows[next(iter(done[name].values()))["row"]]
+            self.assertEqual((row["state"], row["row"]), ("closed", next(iter(kept[name].values()))["row"]))
+            proof = self.operate("proof", row["op"])
+            self.assertIn({"DUPLICATE": "refund", "STALE_HOLD": "release"}.get(name, "charge"), proof)
         lost = self.charges(mine["lost"][0])
         self.assertEqual(len(lost), 1)
         self.assertEqual(f"charged {-lost[0]['posted']}", done["MISSING_AT_BANK"][job["lost"]]["done"])

@@ -51,6 +51,10 @@ void bankrig_encode (void *arg, const struct ledger_request *req, const struct l
     case LEDGER_WITHDRAW: /* its id is the operation's, which a model does not know */
         strbuf_printf (bytes, "done");
         return;
+    case LEDGER_RECON:
+        strbuf_printf (bytes, "opened %u open %u gone %u", out->recon.opened, out->recon.open,
+                       out->recon.gone);
+        return;
     default:
         strbuf_printf (bytes, "done %s", out->done.id);
     }

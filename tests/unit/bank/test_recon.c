@@ -312,9 +312,9 @@ static void test_slurm (void **state)
     slurm_run (w, "a.3", "3", 1000, 1100);
     slurm_run (w, "a.6", "6", 1000, 1100);
     slurm_run (w, "a.7", "", 1000, 1100);
-    expect (w, "AMOUNT_DIFF a.3 decide; UNSEEN 1 decide; UNSEEN 2 decide; NOT_IN_SLURM a.6 decide");
-    assert_int_equal (w->row[1].site_ps_us, 400 * S);
-    assert_string_equal (w->row[2].user, "bob");
+    expect (w, "UNSEEN 1 decide; UNSEEN 2 decide; NOT_IN_SLURM a.6 decide; SLURM_DIFF a.3 decide");
+    assert_int_equal (w->row[0].site_ps_us, 400 * S);
+    assert_string_equal (w->row[1].user, "bob");
 }
 
 int main (void)

@@ -362,6 +362,102 @@ static void closing (void **state)
     expect (w, charge, "charged 5000000 total 5000000 released 0 bank:suspense acked 0");
 }
 
+/* What a reconciliation of alpha found between two moments: "LATE a.1 5", … (class, job, amount). */
+static struct ledger_request recon_of (struct world *w, const char *site, time_us from, time_us to,
+                                       const char *const *text, uint32_t count)
+{
+    static char *kinds[] = {(char *)(uintptr_t) "LATE", (char *)(uintptr_t) "DUPLICATE"};
+    static struct ledger_finding finding[4];
+    static char word[4][2][20];
+    struct ledger_request req = req_new (&w->rig, LEDGER_RECON, "nui://test/operator/op");
+    for (uint32_t i = 0; i < count; i++) {
+        long long amount;
+        assert_int_equal (3, sscanf (text[i], "%19s %19s %lld", word[i][0], word[i][1], &amount));
+        finding[i] = (struct ledger_finding){.kind = word[i][0], .site_job = word[i][1],
+                                             .component = "", .hold = "", .identity = ALICE,
+                                             .account = "phys", .text = "why", .amount = amount,
+                                             .site_ps = 1, .bank_ps = -1, .since = 150};
+    }
+    req.recon.site = site;
+    req.recon.from = from;
+    req.recon.to = to;
+    req.recon.kind = kinds;
+    req.recon.kind_count = 2;
+    req.recon.item = finding;
+    req.recon.count = count;
+    request_seal (&req);
+    return req;
+}
+
+static struct ledger_request recon_set (struct world *w, int64_t row, const char *owner, bool close,
+                                        int64_t op)
+{
+    struct ledger_request req = req_new (&w->rig, LEDGER_RECON_SET, "nui://test/operator/op");
+    req.recon_set.row_id = row;
+    req.recon_set.owner = owner;
+    req.recon_set.close = close;
+    req.recon_set.cured_op = op;
+    req.recon_set.note = "because";
+    return req;
+}
+
+/* Rows are opened once, owned, and closed by an operation, by a word, or when they are gone. */
+static void reconciled (void **state)
+{
+    struct world *w = *state;
+    static const char *const found[] = {"LATE a.1 5", "DUPLICATE a.2 6", "OTHER a.3 7"};
+    static const char *const again[] = {"LATE a.1 5"}, *const more[] = {"LATE a.1 8"};
+    struct ledger_request first = recon_of (w, "alpha", 100, 200, found, 3);
+    expect (w, first, "opened 3 open 0 gone 0");
+    expect (w, first, "opened 3 open 0 gone 0"); /* the same request: its first answer */
+    expect (w, recon_of (w, "alpha", 100, 200, found, 3), "opened 0 open 3 gone 0");
+    /* Of another site, another period, or a kind that was not looked for: nothing is gone. */
+    expect (w, recon_of (w, "beta", 100, 200, found, 1), "opened 1 open 0 gone 0");
+    expect (w, recon_of (w, "alpha", 0, 150, found, 0), "opened 0 open 0 gone 0");
+    expect (w, recon_of (w, "alpha", 151, 200, found, 0), "opened 0 open 0 gone 0");
+    expect (w, recon_of (w, "alpha", 100, 200, again, 1), "opened 0 open 1 gone 1");
+    /* Found once more after it was gone: another row. */
+    expect (w, recon_of (w, "alpha", 100, 200, found, 2), "opened 1 open 1 gone 0");
+
+    expect (w, recon_set (w, 1, BOB, false, 0), "done row.1");
+    expect (w, recon_set (w, 1, ALICE, false, 0), "done row.1");
+    expect_refused (w, recon_set (w, 99, BOB, false, 0), ERR_NOT_FOUND, "no row 99");
+    expect_refused (w, recon_set (w, 2, BOB, false, 0), ERR_CONFLICT, "row 2 is closed"); /* gone */
+    expect (w, recon_set (w, 1, "", true, 0), "done row.1");
+    expect_refused (w, recon_set (w, 1, "", true, 0), ERR_CONFLICT, "row 1 is closed");
+    /* Explained: not opened again, unless its figures are others. */
+    expect (w, recon_of (w, "alpha", 100, 200, again, 1), "opened 0 open 0 gone 1");
+    expect (w, recon_of (w, "alpha", 100, 200, more, 1), "opened 1 open 0 gone 0");
+    /* By an operation of credits, that was not refused: the first project's was none, no deposit is 999. */
+    int64_t deposit = number (w, "SELECT max (id) FROM op WHERE kind = 'deposit'");
+    expect_refused (w, recon_set (w, 6, "", true, 1), ERR_NOT_FOUND, "none of credits");
+    expect_refused (w, recon_set (w, 6, "", true, 999), ERR_NOT_FOUND, "none of credits");
+    expect (w, recon_set (w, 6, "", true, deposit), "done row.6");
+    assert_int_equal (deposit, number (w, "SELECT cured_op FROM recon_event WHERE row_id = 6"));
+    assert_int_equal (2, number (w, "SELECT count (*) FROM recon_event WHERE kind = 'owned'"));
+
+    /* Several in one batch see one another. */
+    struct ledger_request batch[] = {recon_of (w, "alpha", 100, 200, found, 1),
+                                     recon_set (w, 7, BOB, false, 0),
+                                     recon_set (w, 7, "", true, 0), recon_set (w, 7, "", true, 0)};
+    static const char *const said[] = {"opened 1 open 0 gone 0", "done row.7", "done row.7",
+                                       "row 7 is closed"};
+    struct answer answer[4];
+    for (int i = 0; i < 4; i++)
+        bankrig_send (&w->rig, &batch[i], &answer[i]);
+    for (int i = 0; i < 4; i++)
+        bankrig_await (&w->rig, &answer[i]);
+    for (int i = 0; i < 4; i++)
+        assert_string_equal (answer[i].text, said[i]);
+    assert_int_equal (answer[3].err.code, ERR_CONFLICT);
+    for (int i = 0; i < 2; i++) {
+        PGresult *res = PQexec (w->sql, i ? "UPDATE recon_row SET amount = 0"
+                                          : "DELETE FROM recon_event");
+        assert_int_equal (PQresultStatus (res), PGRES_FATAL_ERROR);
+        PQclear (res);
+    }
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -372,6 +468,7 @@ int main (void)
         cmocka_unit_test_setup_teardown (debts, fresh, closed),
         cmocka_unit_test_setup_teardown (hostile, fresh, closed),
         cmocka_unit_test_setup_teardown (closing, fresh, closed),
+        cmocka_unit_test_setup_teardown (reconciled, fresh, closed),
     };
     return cmocka_run_group_tests (tests, up, down);
 }
