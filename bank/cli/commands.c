@@ -159,12 +159,15 @@ const struct cli_command bank_commands[] = {
      "                          that site, with that QoS; '' for none\n"
      "  --users LIST            NAME,-NAME,ANY,MEMBERS: who may use it (MEMBERS)\n" COMMON
      "\nexample: nui account create phys --project physics --fallback reserve@low,beta:spare\n"},
-    {"site", BANK, "what sites may do beyond settling signed jobs", cmd_site,
-     "usage: nui site modify SITE --claims yes|no\n"
+    {"site", BANK, "what sites may do beyond settling signed jobs, and what they owe for failures",
+     cmd_site,
+     "usage: nui site modify SITE [--claims yes|no] [--refunds yes|no]\n"
      "       nui site list\n\n"
      "  --claims yes|no         whether the site's word is enough for whose job it is, where\n"
      "                          nobody signed it (jobs given to its own cluster); no at "
-     "first\n" COMMON "\nexample: nui site modify alpha --claims yes\n"},
+     "first\n"
+     "  --refunds yes|no        whether what a job was charged that lost a node is given back\n"
+     "                          by itself; no at first\n" COMMON "\nexample: nui site modify alpha --claims yes\n"},
     {"rate", BANK, "what a processor-second costs at a site", cmd_rate,
      "usage: nui rate set SITE MULTIPLIER [--from TIME] [--measure wall|cpu|pe] "
      "[--successful-only]\n"

@@ -271,15 +271,25 @@ int cmd_account (struct cli_context *ctx, int argc, char **argv)
 
 /* ---- site ---- */
 
+/* "yes", "no"; NULL leaves it as it is. */
+static bool yes_or_no (const char *text, protobuf_c_boolean *value, protobuf_c_boolean *keep)
+{
+    *keep = !text;
+    *value = text && strcmp (text, "yes") == 0;
+    return !text || *value || strcmp (text, "no") == 0;
+}
+
 int cmd_site (struct cli_context *ctx, int argc, char **argv)
 {
     static const struct table_column columns[] = {{"site", "Site", TABLE_TEXT, 0},
                                                   {"detail", "Detail", TABLE_TEXT, 0}};
     struct args {
-        const char *claims;
+        const char *claims, *refunds;
     } args = {0};
     static const struct cli_option options[] = {
-        {"claims", 0, CLI_OPT_STRING, offsetof (struct args, claims), 0, 0}, {0}};
+        {"claims", 0, CLI_OPT_STRING, offsetof (struct args, claims), 0, 0},
+        {"refunds", 0, CLI_OPT_STRING, offsetof (struct args, refunds), 0, 0},
+        {0}};
     struct cli_operands o;
     char sentence[256];
     uint8_t key[16];
@@ -287,17 +297,23 @@ int cmd_site (struct cli_context *ctx, int argc, char **argv)
     if (!cli_options (ctx, options, 0, &args, argc, argv, &o, &rc))
         return rc;
     const char *verb = o.count ? o.item[0] : "";
-    if (strcmp (verb, "list") == 0 && o.count == 1 && !args.claims)
+    if (strcmp (verb, "list") == 0 && o.count == 1 && !args.claims && !args.refunds)
         return bank_list (ctx, argv[0], "site", columns, 2);
-    if (strcmp (verb, "modify") != 0 || o.count != 2 || !args.claims ||
-        (strcmp (args.claims, "yes") != 0 && strcmp (args.claims, "no") != 0))
-        return cli_usage (argv[0], "say modify SITE --claims yes|no, or list");
     Nui__Bank__V1__SiteSetRequest request = NUI__BANK__V1__SITE_SET_REQUEST__INIT;
+    if (strcmp (verb, "modify") != 0 || o.count != 2 || (!args.claims && !args.refunds) ||
+        !yes_or_no (args.claims, &request.claims, &request.keep_claims) ||
+        !yes_or_no (args.refunds, &request.refunds, &request.keep_refunds))
+        return cli_usage (argv[0], "say modify SITE --claims yes|no --refunds yes|no, or list");
     request.key = bank_key (key);
     request.site = o.item[1];
-    request.claims = args.claims[0] == 'y';
-    snprintf (sentence, sizeof (sentence), "site %.64s %s name users of jobs that nobody signed",
-              o.item[1], request.claims ? "may" : "may not");
+    snprintf (sentence, sizeof (sentence), "site %.64s%s%s%s", o.item[1],
+              !args.claims        ? ""
+              : request.claims    ? " may name users of jobs that nobody signed"
+                                  : " may not name users of jobs that nobody signed",
+              args.claims && args.refunds ? ";" : "",
+              !args.refunds     ? ""
+              : request.refunds ? " gives back what it failed"
+                                : " keeps what it charged");
     return bank_do (ctx, argv[0], "SiteSet", &request.base, sentence);
 }
 

@@ -332,9 +332,13 @@ void decide_site (struct ledger_view *view, const struct ledger_request *req,
         return;
     struct ledger_site *site = ledger_site_of (view, req->site.site);
     out->site = site->name;
-    site->claims = req->site.claims;
+    if (!req->site.keep_claims)
+        site->claims = req->site.claims;
+    if (!req->site.keep_refunds)
+        site->refunds = req->site.refunds;
     site->right_op_id = view->next.op;
-    out->note = site->claims ? "may name users of jobs that nobody signed"
-                             : "may not name users of jobs that nobody signed";
+    out->note = arena_printf (view->arena,
+                              "may %sname users of jobs that nobody signed; what it failed is %s",
+                              site->claims ? "" : "not ", site->refunds ? "given back" : "charged");
     out->done.id = arena_printf (view->arena, "op.%lld", (long long)view->next.op);
 }

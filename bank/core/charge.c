@@ -281,6 +281,13 @@ static struct tariff charge_tariff (struct ledger_view *view, const struct ledge
     return t;
 }
 
+/* R4: all that its job was charged, where that is the policy for the site. */
+static bool refund_due (const struct ledger_view *view, const struct ledger_request *req)
+{
+    const struct ledger_site *site = ledger_site_of (view, req->charge.job.site);
+    return req->charge.final && req->charge.site_failed && site && site->refunds;
+}
+
 static void charge_apply (struct posting *p, const struct ledger_request *req,
                           const struct tariff *tariff, credit_micro total,
                           struct ledger_outcome *out)
@@ -312,6 +319,7 @@ static void charge_apply (struct posting *p, const struct ledger_request *req,
                                      .start = req->charge.start,
                                      .end = req->charge.end,
                                      .final = req->charge.final,
+                                     .refund_due = refund_due (view, req),
                                      .successful = req->charge.successful,
                                      .rate_version = tariff->version,
                                      .rate_ppm = tariff->terms.base_ppm,

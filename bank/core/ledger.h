@@ -216,7 +216,8 @@ struct ledger_request {
             duration_us cpu;       /* processor time used so far; 0: not known */
             time_us start, end;
             bool final, successful;
-            bool claimed; /* as in hold */
+            bool site_failed; /* it ended for the site's fault */
+            bool claimed;     /* as in hold */
         } charge;
         struct {
             const char *site; /* NULL: whatever site's hold it is */
@@ -311,7 +312,8 @@ struct ledger_request {
         } limit;
         struct {
             const char *site;
-            bool claims;
+            bool claims, keep_claims;
+            bool refunds, keep_refunds;
         } site;
         struct {
             const char *site;
@@ -472,6 +474,7 @@ struct ledger_site {
     uint32_t ahead_count;
     bool dirty;
     bool claims;         /* may name users of jobs that nobody signed */
+    bool refunds;        /* what it failed is given back */
     int64_t right_op_id; /* of a change; 0: none */
 };
 
@@ -554,6 +557,7 @@ struct ledger_charge {
     int64_t procs;
     time_us start, end;
     bool final, successful;
+    bool refund_due; /* of all that its job was charged: see nui-site(1) */
     uint32_t rate_version;
     int64_t rate_ppm;
     credit_micro amount, total, released;

@@ -500,6 +500,7 @@ static void take_sites (const PGresult *res, struct ledger_view *view)
         }
         site->acked = (uint64_t)pgres_i64 (res, i, 3);
         site->claims = !PQgetisnull (res, i, 5) && pgres_bool (res, i, 5);
+        site->refunds = !PQgetisnull (res, i, 6) && pgres_bool (res, i, 6);
         site->ahead_count = 0;
         const char *text = pgres_text (res, i, 4, view->keep);
         while (*text && site->ahead_count < LEDGER_AHEAD_MAX) {

@@ -443,8 +443,8 @@ void reader_rates (struct reader *reader, const char *site,
 
 typedef void reader_ids_f (void *arg, const struct err *err, const int64_t *id, uint32_t count);
 
-/* The ids that a statement finds for one moment. */
-static void read_ids (struct reader *reader, enum read_stmt stmt, time_us moment,
+/* The ids that a statement finds for one moment, or since one id. */
+static void read_ids (struct reader *reader, enum read_stmt stmt, int64_t moment,
                       reader_ids_f *done, void *arg)
 {
     struct read *read = read_new (reader, READ_ENDED, arg);
@@ -492,6 +492,14 @@ void reader_stale (struct reader *reader, time_us expired,
                    void *arg)
 {
     read_ids (reader, RD_STALE, expired, done, arg);
+}
+
+void reader_refunds (struct reader *reader, int64_t since_op,
+                     void (*done) (void *arg, const struct err *err, const int64_t *op,
+                                   uint32_t count),
+                     void *arg)
+{
+    read_ids (reader, RD_REFUNDS, since_op, done, arg);
 }
 
 void reader_holds (struct reader *reader, const char *who, const char *own, const char *account,

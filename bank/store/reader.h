@@ -127,6 +127,12 @@ void reader_stale (struct reader *reader, time_us expired,
                    void (*done) (void *arg, const struct err *err, const int64_t *hold_id,
                                  uint32_t count),
                    void *arg);
+/* First the newest operation, then charges to be given back, by their operations, of jobs whose last
+ * charge is due to be since that operation (at most 255). */
+void reader_refunds (struct reader *reader, int64_t since_op,
+                     void (*done) (void *arg, const struct err *err, const int64_t *op,
+                                   uint32_t count),
+                     void *arg);
 /* Open holds that expire at a moment or earlier; own: a site's name that sees its own, or NULL; of one
  * site, or "". */
 void reader_holds (struct reader *reader, const char *who, const char *own, const char *account,

@@ -124,9 +124,10 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
          "(SELECT DISTINCT unnest ($1::text[])) AS k (site) JOIN rate r ON r.site = k.site"},
     [ST_SITES] =
         {"sites",
-         "SELECT k.site, a.id, l.id, s.acked, s.ahead, (SELECT r.claims FROM site_right r "
-         "WHERE r.site = k.site ORDER BY r.op_id DESC LIMIT 1) FROM "
+         "SELECT k.site, a.id, l.id, s.acked, s.ahead, r.claims, r.refunds FROM "
          "(SELECT DISTINCT unnest ($1::text[])) AS k (site) "
+         "LEFT JOIN LATERAL (SELECT * FROM site_right x WHERE x.site = k.site "
+         " ORDER BY x.op_id DESC LIMIT 1) r ON true "
          "LEFT JOIN account a ON a.name = 'site:' || k.site "
          "LEFT JOIN allocation l ON l.account_id = a.id "
          "LEFT JOIN site_ack s ON s.site = k.site"},
@@ -298,14 +299,14 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
     [ST_ADD_CHARGE] =
         {"add_charge",
          "INSERT INTO charge (id, op_id, usage_id, hold_id, sequence, procs, start_at, end_at, "
-         "final, successful, rate_version, rate_ppm, amount, total, released, formula) "
+         "final, successful, rate_version, rate_ppm, amount, total, released, formula, refund_due) "
          "SELECT id, op_id, usage_id, nullif (hold_id, 0), sequence, procs, start_at, end_at, "
-         "final, successful, rate_version, rate_ppm, amount, total, released, formula FROM "
+         "final, successful, rate_version, rate_ppm, amount, total, released, formula, refund_due FROM "
          "unnest ($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], "
          "$6::bigint[], $7::bigint[], $8::bigint[], $9::boolean[], $10::boolean[], "
          "$11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[], "
-         "$16::text[]) AS n (id, op_id, usage_id, hold_id, sequence, procs, start_at, end_at, "
-         "final, successful, rate_version, rate_ppm, amount, total, released, formula)"},
+         "$16::text[], $17::boolean[]) AS n (id, op_id, usage_id, hold_id, sequence, procs, start_at, end_at, "
+         "final, successful, rate_version, rate_ppm, amount, total, released, formula, refund_due)"},
     [ST_ADD_CHARGE_LEG] =
         {"add_charge_leg",
          "INSERT INTO charge_leg (charge_id, leg, allocation_id, amount, source) SELECT * FROM "
@@ -340,8 +341,8 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
         "$2::bigint[], $3::text[]) "
         "ON CONFLICT (site) DO UPDATE SET acked = excluded.acked, ahead = excluded.ahead"},
     [ST_ADD_RIGHT] = {"add_right",
-                      "INSERT INTO site_right (site, op_id, claims) SELECT * FROM unnest "
-                      "($1::text[], $2::bigint[], $3::boolean[])"},
+                      "INSERT INTO site_right (site, op_id, claims, refunds) SELECT * FROM unnest "
+                      "($1::text[], $2::bigint[], $3::boolean[], $4::boolean[])"},
     [ST_ADD_SIGNER] = {"add_signer",
                        "INSERT INTO signer (id, chain) SELECT * FROM unnest ($1::bytea[], "
                        "$2::bytea[]) ON CONFLICT (id) DO NOTHING"},
@@ -423,10 +424,12 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
                         " ORDER BY a.name"},
     [BANK_STMT_COUNT + RD_SITES] =
         {"rd_sites",
-         "SELECT s.site, '', CASE WHEN (SELECT r.claims FROM site_right r WHERE r.site = s.site "
-         "ORDER BY r.op_id DESC LIMIT 1) THEN 'may name users of jobs that nobody signed' "
-         "ELSE 'needs signed jobs' END FROM (SELECT site FROM rate UNION SELECT site FROM "
-         "site_right UNION SELECT site FROM site_ack) s WHERE $1::text[] IS NOT NULL ORDER BY s.site"},
+         "SELECT s.site, '', CASE WHEN r.claims THEN 'may name users of jobs that nobody signed' "
+         "ELSE 'needs signed jobs' END || CASE WHEN r.refunds THEN '; what it failed is given back' "
+         "ELSE '' END FROM (SELECT site FROM rate UNION SELECT site FROM "
+         "site_right UNION SELECT site FROM site_ack) s LEFT JOIN LATERAL (SELECT * FROM site_right x "
+         "WHERE x.site = s.site ORDER BY x.op_id DESC LIMIT 1) r ON true "
+         "WHERE $1::text[] IS NOT NULL ORDER BY s.site"},
     [BANK_STMT_COUNT + RD_RATES] =
         {"rd_rates",
          "SELECT r.site, r.multiplier_ppm, r.valid_from, r.version, r.measure, r.successful_only, " FACTORS
@@ -554,6 +557,13 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
     [BANK_STMT_COUNT + RD_STALE] = {"rd_stale",
         "SELECT h.id FROM hold h WHERE h.open AND h.expires_at <= ($1::bigint[])[1] "
         "ORDER BY h.expires_at, h.id LIMIT 256"},
+    /* $1 an operation: the newest one, and charges of jobs whose last charge is due to be given back
+     * since then; those of which anything was given back are settled. */
+    [BANK_STMT_COUNT + RD_REFUNDS] = {"rd_refunds",
+        "SELECT x.op FROM (SELECT 0 AS k, coalesce (max (id), 0) AS op FROM op UNION ALL "
+        "SELECT 1, c.op_id FROM charge d JOIN charge c ON c.usage_id = d.usage_id WHERE d.refund_due AND "
+        "d.op_id >= ($1::bigint[])[1] AND c.amount > 0 AND NOT EXISTS (SELECT FROM refund_leg r "
+        "WHERE r.charge_id = c.id)) x ORDER BY x.k, x.op LIMIT 256"},
     [BANK_STMT_COUNT + RD_ROLES] = {"rd_roles",
         "SELECT pe.identity, r.role FROM person pe CROSS JOIN (VALUES ('auditor'), ('manager')) r (role) "
         "WHERE has_role (pe.id, r.role) AND ($1::text[] = '{\"\"}' OR pe.identity = ($1::text[])[1] OR "

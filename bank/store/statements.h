@@ -92,6 +92,7 @@ enum read_stmt {
     RD_FUNDERS,
     RD_AUDITS,
     RD_STALE,
+    RD_REFUNDS,
     RD_ROLES,
     RD_GRANTS,
     RD_GRANT_DAYS,

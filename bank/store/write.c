@@ -351,7 +351,7 @@ static void write_usages (struct writer *w)
 
 static void write_charges (struct writer *w)
 {
-    struct pgargs *a = rows (w, "iiiiiiiiooiiiiit"), *legs = rows (w, "iiiit");
+    struct pgargs *a = rows (w, "iiiiiiiiooiiiiito"), *legs = rows (w, "iiiit");
     for (uint32_t i = 0; i < w->view->charges.count; i++) {
         const struct ledger_charge *charge = w->view->charges.item[i];
         pgargs_i64 (a, 0, charge->id);
@@ -370,6 +370,7 @@ static void write_charges (struct writer *w)
         pgargs_i64 (a, 13, charge->total);
         pgargs_i64 (a, 14, charge->released);
         pgargs_text (a, 15, charge->formula);
+        pgargs_bool (a, 16, charge->refund_due);
         for (uint32_t k = 0; k < charge->leg_count; k++) {
             pgargs_i64 (legs, 0, charge->id);
             pgargs_i64 (legs, 1, k);
@@ -459,7 +460,7 @@ static void write_entries (struct writer *w)
 
 static void write_rights (struct writer *w)
 {
-    struct pgargs *a = rows (w, "tio");
+    struct pgargs *a = rows (w, "tioo");
     for (uint32_t i = 0; i < w->view->sites.count; i++) {
         const struct ledger_site *site = w->view->sites.item[i];
         if (!site->right_op_id)
@@ -467,6 +468,7 @@ static void write_rights (struct writer *w)
         pgargs_text (a, 0, site->name);
         pgargs_i64 (a, 1, site->right_op_id);
         pgargs_bool (a, 2, site->claims);
+        pgargs_bool (a, 3, site->refunds);
     }
     put_rows (w, ST_ADD_RIGHT, a);
 }

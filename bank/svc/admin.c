@@ -257,6 +257,9 @@ void handle_site_set (void *self, struct rpccall *call, const ProtobufCMessage *
         rc = name_check ("site", m->site, &err);
     work->req.site.site = m->site;
     work->req.site.claims = m->claims;
+    work->req.site.keep_claims = m->keep_claims;
+    work->req.site.refunds = m->refunds;
+    work->req.site.keep_refunds = m->keep_refunds;
     submit_or_fail (work, rc, &err);
 }
 

@@ -1,7 +1,8 @@
 /* Every EXPIRY_PERIOD_S: allocations that have ended give back what they have left, or leave a
- * debt; holds that are stale for longer than the limit are released (rule H5). One operation each.
- * Nothing depends on when it runs: an allocation pays nothing from its end on, and a stale hold
- * counts until it is released. */
+ * debt; holds that are stale for longer than the limit are released (rule H5); what jobs were charged
+ * that ended for their site's fault is given back where that is the site's policy (rule R4). One operation
+ * each. Nothing depends on when it runs: an allocation pays nothing from its end on, a stale hold counts
+ * until it is released, and what is due to be given back is written down with the charge. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,10 +10,12 @@
 #include "proto/base/clock.h"
 
 #define CLIENT "bank:expiry"
+#define REFUNDS "bank:refunds"
 
 struct expiry {
     struct bank_service *svc;
     struct event *timer;
+    int64_t refunded; /* what was due up to this operation is given back */
     uint32_t asked; /* operations and questions that are under way */
     bool gone;      /* destroyed: the last answer frees it */
 };
@@ -96,6 +99,25 @@ static void on_stale (void *arg, const struct err *err, const int64_t *id, uint3
     settle (expiry);
 }
 
+/* The key is the charge's own: given back once, whatever is lost or asked twice. */
+static void on_refunds (void *arg, const struct err *err, const int64_t *op, uint32_t count)
+{
+    struct expiry *expiry = arg;
+    for (uint32_t i = 1; !err->code && !expiry->gone && i < count; i++) {
+        struct ending *ending = ending_new (expiry, LEDGER_REFUND);
+        memset (ending->req.key.b, 0, sizeof (ending->req.key.b));
+        memcpy (ending->req.key.b, &op[i], sizeof (op[i]));
+        ending->req.client = ending->req.on_behalf = REFUNDS;
+        ending->req.refund.charge_op = op[i];
+        ending->req.refund.reason = "the site failed it";
+        if (!ending_submit (ending))
+            break;
+    }
+    if (!err->code && count == 1)
+        expiry->refunded = op[0];
+    settle (expiry);
+}
+
 static void on_timer (evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
@@ -105,9 +127,10 @@ static void on_timer (evutil_socket_t fd, short what, void *arg)
     if (expiry->asked || !reader_is_up (svc->reader) || !committer_is_up (svc->committer))
         return;
     time_us now = clock_now_us ();
-    expiry->asked += 2;
+    expiry->asked += 3;
     reader_ended (svc->reader, now, on_ended, expiry);
     reader_stale (svc->reader, now - svc->hold_limit, on_stale, expiry);
+    reader_refunds (svc->reader, expiry->refunded, on_refunds, expiry);
 }
 
 struct expiry *expiry_create (struct bank_service *svc)
@@ -121,6 +144,12 @@ struct expiry *expiry_create (struct bank_service *svc)
     if (!expiry->timer || event_add (expiry->timer, &period) < 0)
         abort ();
     return expiry;
+}
+
+void expiry_wake (struct expiry *expiry)
+{
+    if (expiry)
+        event_active (expiry->timer, EV_TIMEOUT, 0);
 }
 
 void expiry_destroy (struct expiry *expiry)

@@ -83,6 +83,8 @@ static void on_done (void *arg, const struct err *err, const void *bytes, size_t
         work_fail (work, err);
         return;
     }
+    if (work->req.kind == LEDGER_CHARGE && work->req.charge.site_failed)
+        expiry_wake (work->svc->expiry); /* it may be due to be given back */
     ProtobufCMessage *reply = protobuf_c_message_unpack (work->reply, NULL, len, bytes);
     if (reply)
         rpccall_reply (work->call, reply);
@@ -426,6 +428,7 @@ void handle_charge (void *self, struct rpccall *call, const ProtobufCMessage *re
     req->charge.cpu = m->cpu_us;
     req->charge.final = m->final;
     req->charge.successful = m->successful;
+    req->charge.site_failed = m->site_failed;
     /* Without a hold the signed job says who pays; its certificate had to hold when it ran. */
     if (!m->hold_id[0] && m->claim && !m->envelope) {
         req->charge.claimed = !operator;

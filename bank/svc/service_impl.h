@@ -148,11 +148,14 @@ void handle_ledger_check (void *self, struct rpccall *call, const ProtobufCMessa
 void handle_list (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void handle_rate_list (void *self, struct rpccall *call, const ProtobufCMessage *request);
 
-/* ---- expiry.c: allocations that have ended, looked for every EXPIRY_PERIOD_S ---- */
+/* ---- expiry.c: what time brings, looked for every EXPIRY_PERIOD_S: allocations that have ended, stale
+ * holds, what sites failed ---- */
 
 enum { EXPIRY_PERIOD_S = 10 };
 struct expiry *expiry_create (struct bank_service *svc);
 void expiry_destroy (struct expiry *expiry);
+/* Looks now, not only in a while. NULL is a no-op. */
+void expiry_wake (struct expiry *expiry);
 
 /* ---- replies.c ---- */
 

@@ -69,11 +69,16 @@ bool charge_unheld_may (const struct site_job *job)
     return job->rm.native || (job->rec.submitter && *job->rec.submitter);
 }
 
+/* It ended for the site's fault. The bank is told, which may give back what it was charged. */
+static bool failed_here (const struct site_job *job, bool final)
+{
+    return final && strcmp (job->rec.reason_code, "NodeFailure") == 0;
+}
+
 /* AMCFG NODEFAILURE=FREE, and it ended for that. */
 static bool given_away (const struct svc *svc, const struct site_job *job, bool final)
 {
-    return final && svc->settings->am.node_failure == AM_FREE &&
-           strcmp (job->rec.reason_code, "NodeFailure") == 0;
+    return svc->settings->am.node_failure == AM_FREE && failed_here (job, final);
 }
 
 /* The use of this incarnation; id is where its text goes. */
@@ -95,6 +100,7 @@ static void charge_fill (struct svc *svc, const struct site_job *job, time_us en
     request->shape = job->rec.shape;
     request->final = final;
     request->successful = final && job->rec.state == STORE_JOB_COMPLETED;
+    request->site_failed = failed_here (job, final);
 }
 
 /* Without a hold the bank has to be told who pays and what for. */

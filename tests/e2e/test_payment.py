@@ -137,6 +137,33 @@ class Payment(AdminCase):
         self.assertGreater(self.lose_node("dear", "NODEFAILURE=CHARGE"), 0)
         self.assert_books_close()
 
+    def test_a_failure_given_back(self):
+        """By the bank itself, where that is its policy for the site: every charge of the job, once."""
+        before = self.settled()
+        self.operate("site", "modify", "alpha", "--refunds", "yes")
+        self.assertIn("what it failed is given back", self.operate("site", "list"))
+        self.lose_node("back", "NODEFAILURE=CHARGE FLUSHINTERVAL=1")
+        wait_for("it to be given back", lambda: (self.balance() or {}).get("available") == before["available"], 60,
+                 self.grid.daemons["bank"].log)
+
+        def lines(kind):
+            return [line for line in self.statement()["lines"] if line["kind"] == kind]
+        refunds = lines("refund")
+        self.assertEqual({line["who"] for line in refunds}, {"bank:refunds"})
+        self.assertEqual(-sum(r["posted"] for r in refunds),
+                         sum(c["posted"] for c in lines("charge") if c["job"] == refunds[0]["job"]))
+        # not twice, whoever dies: the bank looks at all of it again, and at one more; nor under another policy
+        self.grid.daemons["bank"].kill()
+        self.grid.daemons["bank"].start()
+        before = self.settled()
+        self.lose_node("again", "NODEFAILURE=CHARGE")
+        wait_for("that to be given back", lambda: (self.balance() or {}).get("available") == before["available"],
+                 60, self.grid.daemons["bank"].log)
+        self.assertEqual(len(lines("refund")), len(refunds) + 1)
+        self.operate("site", "modify", "alpha", "--refunds", "no")
+        self.assertGreater(self.lose_node("kept", "NODEFAILURE=CHARGE"), 0)
+        self.assert_books_close()
+
     def test_charges_while_it_runs(self):
         before = self.settled()
         self.amcfg("FLUSHINTERVAL=1")

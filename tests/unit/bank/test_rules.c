@@ -458,6 +458,35 @@ static void reconciled (void **state)
     }
 }
 
+/* What a job was charged that its site failed is due to be given back where that is the policy then. */
+static void failures (void **state)
+{
+    struct world *w = *state;
+    static const struct {
+        bool set, refunds, failed, final;
+        const char *job;
+        int due;
+    } step[] = {{false, false, true, true, "a.1", 0}, {true, true, true, true, "a.2", 1},
+                {false, false, false, true, "a.3", 1}, {false, false, true, false, "a.4", 1},
+                {true, false, true, true, "a.5", 1}};
+    for (size_t i = 0; i < sizeof (step) / sizeof (step[0]); i++) {
+        struct ledger_request set = req_new (&w->rig, LEDGER_SITE_SET, AGENCY);
+        set.site.site = "alpha";
+        set.site.keep_claims = true;
+        set.site.refunds = step[i].refunds;
+        struct answer a = step[i].set ? bankrig_ask (&w->rig, &set) : (struct answer){0};
+        assert_string_equal (a.err.text, "");
+        struct ledger_request charge =
+            req_charge (&w->rig, "alpha", step[i].job, "", 1, clock_now_us (), 5, step[i].final);
+        charge.charge.account = "phys";
+        charge.charge.site_failed = step[i].failed;
+        charge.on_behalf = ALICE;
+        expect (w, charge, "charged 5000000 total 5000000 released 0 phys acked 0");
+        assert_int_equal (step[i].due, number (w, "SELECT count (*) FROM charge WHERE refund_due"));
+    }
+    assert_int_equal (0, number (w, "SELECT count (*) FROM site_right WHERE claims"));
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -469,6 +498,7 @@ int main (void)
         cmocka_unit_test_setup_teardown (hostile, fresh, closed),
         cmocka_unit_test_setup_teardown (closing, fresh, closed),
         cmocka_unit_test_setup_teardown (reconciled, fresh, closed),
+        cmocka_unit_test_setup_teardown (failures, fresh, closed),
     };
     return cmocka_run_group_tests (tests, up, down);
 }
