@@ -10,6 +10,7 @@
 struct settings {
     const char *database;
     duration_us hold_limit;
+    int64_t checkpoint_entries;
 };
 
 struct bank {
@@ -28,6 +29,12 @@ static const struct conf_param params[] = {
      .min = US_PER_S,
      .max = INT64_C (3660) * 86400 * US_PER_S,
      .initial = "7:00:00:00"},
+    {.name = "CHECKPOINTENTRIES",
+     .type = CONF_INT,
+     .offset = offsetof (struct settings, checkpoint_entries),
+     .min = 1,
+     .max = 1000000000,
+     .initial = "1000"},
     {.name = NULL},
 };
 
@@ -60,7 +67,9 @@ static int start (void *self, struct daemon *daemon, void *settings, struct err 
                                          .id = daemon_tlsid (daemon),
                                          .server = daemon_server (daemon),
                                          .database = bank->settings->database,
-                                         .hold_limit = bank->settings->hold_limit};
+                                         .hold_limit = bank->settings->hold_limit,
+                                         .checkpoint_entries =
+                                             bank->settings->checkpoint_entries};
     bank->service = bank_service_create (&config, err);
     return bank->service ? 0 : err->code;
 }
@@ -74,7 +83,7 @@ static int reload (void *self, void *settings, struct err *err)
         return err_set (err, ERR_CONFLICT,
                         "DATABASE cannot change while nui-bank runs: restart it");
     bank->settings = fresh;
-    bank_service_hold_limit (bank->service, fresh->hold_limit);
+    bank_service_settings (bank->service, fresh->hold_limit, fresh->checkpoint_entries);
     return 0;
 }
 

@@ -240,7 +240,7 @@ struct committer *committer_create (const struct committer_config *config, struc
         return NULL;
     }
     c->setup = (struct setup){
-        .loop = c->loop, .log = config->log, .writer = true, .ready = on_ready, .arg = c};
+        .loop = c->loop, .log = config->log, .kind = SETUP_WRITER, .ready = on_ready, .arg = c};
     pgloop_start (c->loop);
     return c;
 }

@@ -29,6 +29,7 @@
             "SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_bitmapscan = off"
 
 #define READER SESSION "SET default_transaction_read_only = on"
+#define BACKGROUND SESSION "SET plan_cache_mode = force_custom_plan"
 
 static bool failed (struct setup *setup, const PGresult *result, const char *what)
 {
@@ -185,7 +186,7 @@ static void on_session (void *arg, const PGresult *result)
     struct setup *setup = arg;
     if (failed (setup, result, "cannot set up the session"))
         return;
-    if (setup->writer) {
+    if (setup->kind == SETUP_WRITER) {
         pgloop_exec (setup->loop, "SELECT pg_try_advisory_lock (" LOCK_KEY ")", on_lock);
         return;
     }
@@ -195,7 +196,9 @@ static void on_session (void *arg, const PGresult *result)
 
 void setup_begin (struct setup *setup)
 {
-    pgloop_exec (setup->loop, setup->writer ? WRITER : READER, on_session);
+    static const char *const session[] = {
+        [SETUP_READER] = READER, [SETUP_WRITER] = WRITER, [SETUP_BACKGROUND] = BACKGROUND};
+    pgloop_exec (setup->loop, session[setup->kind], on_session);
 }
 
 /* What the service does and nothing more: rows of the journal are added, never changed. */

@@ -8,10 +8,16 @@
 #include "proto/audit/block.h"
 #include "proto/base/strbuf.h"
 
+enum setup_kind {
+    SETUP_READER,     /* read only */
+    SETUP_WRITER,     /* the committer */
+    SETUP_BACKGROUND, /* adds what can be derived from the rest */
+};
+
 struct setup {
     struct pgloop *loop;
     struct log *log;
-    bool writer;
+    enum setup_kind kind;
     int at; /* index of the next migration */
     struct ledger_ids next;
     time_us last_recorded;

@@ -362,24 +362,28 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
          "ORDER BY a.name, l.valid_to, l.id"},
     /* $1 who, $2 account, $3 moment: sums of what was recorded before it, at [1] and at [2]; and
      * grants and charges between the two. */
+    /* Opening and closing, then what came and what was used: from the last checkpoint before the period. */
     [BANK_STMT_COUNT + RD_STATEMENT_SUMS] =
         {"rd_statement_sums",
-         "SELECT coalesce (sum (e.amount) FILTER (WHERE e.layer = 'P' AND e.recorded_at < "
-         "($3::bigint[])[1]), 0)::bigint, "
-         "coalesce (sum (e.amount) FILTER (WHERE e.layer = 'H' AND e.recorded_at < "
-         "($3::bigint[])[1]), 0)::bigint, "
-         "coalesce (sum (e.amount) FILTER (WHERE e.layer = 'P'), 0)::bigint, "
-         "coalesce (sum (e.amount) FILTER (WHERE e.layer = 'H'), 0)::bigint, "
-         "coalesce (sum (e.amount) FILTER (WHERE e.layer = 'P' AND e.recorded_at >= "
-         "($3::bigint[])[1] AND o.kind IN ('deposit', 'grant', 'withdraw', 'transfer', 'split', 'account-close')), 0)::bigint, "
-         "coalesce (-sum (e.amount) FILTER (WHERE e.layer = 'P' AND e.recorded_at >= "
-         "($3::bigint[])[1] AND o.kind IN ('charge', 'refund')), 0)::bigint, "
+         "WITH acc AS MATERIALIZED (SELECT a.id FROM account a JOIN project p ON p.id = a.project_id "
+         "  WHERE a.name = ($2::text[])[1] AND " SEES "), "
+         "kept AS MATERIALIZED (SELECT c.at, c.posted, c.held FROM acc CROSS JOIN LATERAL (SELECT * FROM "
+         "  checkpoint k WHERE k.account_id = acc.id AND k.at <= ($3::bigint[])[1] ORDER BY k.at DESC LIMIT 1) c), "
+         "before AS (SELECT coalesce (sum (e.amount) FILTER (WHERE e.layer = 'P'), 0) + "
+         "  coalesce ((SELECT posted FROM kept), 0) AS p, "
+         "  coalesce (sum (e.amount) FILTER (WHERE e.layer = 'H'), 0) + "
+         "  coalesce ((SELECT held FROM kept), 0) AS h FROM acc JOIN entry e ON e.account_id = acc.id "
+         "  AND e.recorded_at >= coalesce ((SELECT at FROM kept), 0) AND e.recorded_at < ($3::bigint[])[1]), "
+         "during AS (SELECT coalesce (sum (e.amount) FILTER (WHERE e.layer = 'P'), 0) AS p, "
+         "  coalesce (sum (e.amount) FILTER (WHERE e.layer = 'H'), 0) AS h, "
+         "  coalesce (sum (e.amount) FILTER (WHERE e.layer = 'P' AND o.kind IN ('deposit', 'grant', 'withdraw', "
+         "  'transfer', 'split', 'account-close')), 0) AS came, "
+         "  coalesce (-sum (e.amount) FILTER (WHERE e.layer = 'P' AND o.kind IN ('charge', 'refund')), 0) AS used "
+         "  FROM acc JOIN entry e ON e.account_id = acc.id AND e.recorded_at >= ($3::bigint[])[1] "
+         "  AND e.recorded_at < ($3::bigint[])[2] JOIN op o ON o.id = e.op_id) "
+         "SELECT b.p::bigint, b.h::bigint, (b.p + d.p)::bigint, (b.h + d.h)::bigint, d.came::bigint, d.used::bigint, "
          "(SELECT coalesce (sum (l.credit_limit), 0)::bigint FROM allocation l JOIN account a2 ON "
-         "a2.id = l.account_id "
-         " WHERE a2.name = ($2::text[])[1]) "
-         "FROM account a JOIN project p ON p.id = a.project_id JOIN entry e ON e.account_id = a.id "
-         "JOIN op o ON o.id = e.op_id "
-         "WHERE a.name = ($2::text[])[1] AND " SEES " AND e.recorded_at < ($3::bigint[])[2]"},
+         "a2.id = l.account_id WHERE a2.name = ($2::text[])[1]) FROM before b, during d"},
     [BANK_STMT_COUNT + RD_STATEMENT_LINES] =
         {"rd_statement_lines",
          "SELECT o.id, o.recorded_at, o.kind, o.job, o.site, o.note, o.on_behalf, "
@@ -519,7 +523,17 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
         "used AS (SELECT u.id, u.total, coalesce (sum (c.amount), 0) AS charges FROM usage u "
         "  LEFT JOIN charge c ON c.usage_id = u.id GROUP BY 1, 2), "
         "linked AS (SELECT b.number, b.first_op, lag (b.number) OVER w AS before, "
-        "  lag (b.first_op + b.ops) OVER w AS due FROM block b WINDOW w AS (ORDER BY b.number)) "
+        "  lag (b.first_op + b.ops) OVER w AS due FROM block b WINDOW w AS (ORDER BY b.number)), "
+        "stretch AS (SELECT c.account_id, c.at, coalesce (lag (c.at) OVER v, 0) AS since, "
+        "  c.posted - coalesce (lag (c.posted) OVER v, 0) AS posted, "
+        "  c.held - coalesce (lag (c.held) OVER v, 0) AS held, "
+        "  c.entries - coalesce (lag (c.entries) OVER v, 0) AS entries "
+        "  FROM checkpoint c WINDOW v AS (PARTITION BY c.account_id ORDER BY c.at)), "
+        "kept AS (SELECT s.account_id, s.at, s.entries = count (e.op_id) AND s.posted = "
+        "  coalesce (sum (e.amount) FILTER (WHERE e.layer = 'P'), 0) AND s.held = "
+        "  coalesce (sum (e.amount) FILTER (WHERE e.layer = 'H'), 0) AS fits "
+        "  FROM stretch s LEFT JOIN entry e ON e.account_id = s.account_id AND e.recorded_at >= s.since "
+        "  AND e.recorded_at < s.at GROUP BY s.account_id, s.at, s.posted, s.held, s.entries) "
         "SELECT 'entries of an operation sum to zero in each layer', count (*), "
         "  count (*) FILTER (WHERE off <> 0), 'op ' || min (op_id) FILTER (WHERE off <> 0) FROM sums "
         "UNION ALL SELECT 'balances are the sums of their entries', count (*), "
@@ -542,6 +556,8 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
         "UNION ALL SELECT 'entries belong to operations', count (*), "
         "  count (*) FILTER (WHERE o.id IS NULL), "
         "  'op ' || min (s.op_id) FILTER (WHERE o.id IS NULL) FROM sums s LEFT JOIN op o ON o.id = s.op_id "
+        "UNION ALL SELECT 'checkpoints are the sums of the entries before them', count (*), "
+        "  count (*) FILTER (WHERE NOT fits), 'acct ' || min (account_id) FILTER (WHERE NOT fits) FROM kept "
         "UNION ALL SELECT 'blocks follow one another without gaps', count (*), "
         "  count (*) FILTER (WHERE number <> before + 1 OR first_op <> due), "
         "  'block ' || min (number) FILTER (WHERE number <> before + 1 OR first_op <> due) FROM linked"},

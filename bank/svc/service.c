@@ -83,8 +83,10 @@ static void on_writer (void *arg, bool up, const char *why)
     (void)why;
     struct bank_service *svc = arg;
     rpcserver_set_serving (svc->server, up && reader_is_up (svc->reader));
-    if (up)
+    if (up) {
         reader_start (svc->reader);
+        checkpointer_start (svc->checkpointer);
+    }
 }
 
 static void on_reader (void *arg, bool up)
@@ -118,7 +120,11 @@ struct bank_service *bank_service_create (const struct bank_service_config *conf
     svc->reader = reader_create (config->base, config->log, svc->database, on_reader, svc, err);
     svc->committer = svc->reader ? committer_create (&committer, err) : NULL;
     svc->expiry = svc->committer ? expiry_create (svc) : NULL;
-    if (!svc->committer || rpcserver_add_service (config->server, &nui__bank__v1__bank__descriptor,
+    svc->checkpointer = svc->committer
+                            ? checkpointer_create (config->base, config->log, svc->database, svc->committer,
+                                                   config->checkpoint_entries, err)
+                            : NULL;
+    if (!svc->checkpointer || rpcserver_add_service (config->server, &nui__bank__v1__bank__descriptor,
                                                   methods, svc, err) < 0) {
         bank_service_destroy (svc);
         return NULL;
@@ -126,9 +132,11 @@ struct bank_service *bank_service_create (const struct bank_service_config *conf
     return svc;
 }
 
-void bank_service_hold_limit (struct bank_service *svc, duration_us limit)
+void bank_service_settings (struct bank_service *svc, duration_us hold_limit,
+                            int64_t checkpoint_entries)
 {
-    svc->hold_limit = limit;
+    svc->hold_limit = hold_limit;
+    checkpointer_entries (svc->checkpointer, checkpoint_entries);
 }
 
 void bank_service_destroy (struct bank_service *svc)
@@ -144,6 +152,7 @@ void bank_service_destroy (struct bank_service *svc)
                    stats.batch_max);
     }
     expiry_destroy (svc->expiry);
+    checkpointer_destroy (svc->checkpointer);
     committer_destroy (svc->committer);
     reader_destroy (svc->reader);
     verified_destroy (svc->verified);

@@ -21,11 +21,14 @@ struct bank_service_config {
     struct rpcserver *server;
     const char *database;   /* libpq's conninfo; copied */
     duration_us hold_limit; /* stale holds are released after it */
+    int64_t checkpoint_entries; /* of an account make a checkpoint: store/checkpoint.h */
 };
 
 struct bank_service *bank_service_create (const struct bank_service_config *config,
                                           struct err *err);
-void bank_service_hold_limit (struct bank_service *svc, duration_us limit); /* from now on */
+/* From now on. */
+void bank_service_settings (struct bank_service *svc, duration_us hold_limit,
+                            int64_t checkpoint_entries);
 void bank_service_destroy (struct bank_service *svc);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "bank/store/committer.h"
 #include "bank/store/auditread.h"
+#include "bank/store/checkpoint.h"
 #include "bank/svc/service.h"
 #include "bank/svc/verified.h"
 #include "proto/nui/v1/bank.pb-c.h"
@@ -15,6 +16,7 @@ struct bank_service {
     struct rpcserver *server;
     struct committer *committer;
     struct reader *reader;
+    struct checkpointer *checkpointer;
     char *database;
     duration_us hold_limit; /* how long a hold may be stale before the bank releases it */
     struct expiry *expiry;

@@ -46,7 +46,8 @@ static void write_config (const struct bankd *d, const char *database)
     assert (f);
     fprintf (f,
              "GRID test\nLISTEN 127.0.0.1:0\nPORTFILE port\nPIDFILE pid\nLOGFILE bank.log\n"
-             "STATEDIR state\nCA ca.pem\nCRL ca.crl\nCERT bank.pem\nKEY bank.key\nDATABASE %s\n",
+             "STATEDIR state\nCA ca.pem\nCRL ca.crl\nCERT bank.pem\nKEY bank.key\nDATABASE %s\n"
+             "CHECKPOINTENTRIES 2\n",
              database);
     fclose (f);
 }

@@ -555,6 +555,52 @@ static void audited (void **state)
     assert_non_null (strstr (w->out, newest));
 }
 
+/* The next checkpoint of account phys that is younger than a moment. */
+static long long checkpoint_of_phys (struct world *w, long long after)
+{
+    char sql[300];
+    long long at = 0;
+    PGconn *conn = pg_fixture_connect (w->conninfo);
+    snprintf (sql, sizeof (sql),
+              "SELECT coalesce (max (c.at), 0) FROM bank.checkpoint c JOIN bank.account a ON "
+              "a.id = c.account_id WHERE a.name = 'phys' AND c.at > %lld", after);
+    for (int i = 0; i < 1200 && !(at = pg_fixture_number (conn, sql)); i++)
+        usleep (50000);
+    PQfinish (conn);
+    assert_true (at > 0);
+    return at;
+}
+
+/* A statement's opening is the same with the sums that were kept and without, and so are all that follow. */
+static void checkpointed (void **state)
+{
+    struct world *w = *state;
+    char words[200], *with;
+    long long first = checkpoint_of_phys (w, 0);
+    says (w, "nsf", "deposit -A phys 3", 0, "alloc.");
+    says (w, "nsf", "deposit -A phys 4", 0, "alloc.");
+    long long at = checkpoint_of_phys (w, first);
+    says (w, "ops", "verify --rules", 0, "checkpoints are the sums of the entries before them");
+    snprintf (words, sizeof (words), "statement -A phys --json --from @%lld --to @%lld", at / 1000000 + 1,
+              at / 1000000 + 2);
+    while (time (NULL) <= at / 1000000 + 2)
+        usleep (50000);
+    assert_int_equal (0, nui (w, "alice", words));
+    with = strdup (w->out);
+    tamper (w, "UPDATE bank.checkpoint c SET posted = posted + 7000000 FROM bank.account a "
+               "WHERE a.id = c.account_id AND a.name = 'phys'");
+    says (w, "ops", "verify --rules", 1, "acct ");
+    assert_int_equal (0, nui (w, "alice", words));
+    assert_string_not_equal (w->out, with); /* it is looked at */
+    tamper (w, "DELETE FROM bank.checkpoint");
+    assert_int_equal (0, nui (w, "alice", words));
+    assert_string_equal (w->out, with);
+    says (w, "nsf", "deposit -A phys 5", 0, "alloc.");
+    checkpoint_of_phys (w, at); /* from the first entry on, once more */
+    says (w, "ops", "verify --rules", 0, "checkpoints are the sums of the entries before them");
+    free (with);
+}
+
 static void no_answer (void **state)
 {
     struct world *w = *state;
@@ -568,7 +614,8 @@ int main (void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (setting_up), cmocka_unit_test (looking),   cmocka_unit_test (correcting),
         cmocka_unit_test (granting),   cmocka_unit_test (scoping),   cmocka_unit_test (refused),
-        cmocka_unit_test (audited),    cmocka_unit_test (no_answer),
+        cmocka_unit_test (checkpointed), cmocka_unit_test (audited),
+        cmocka_unit_test (no_answer),
     };
     signal (SIGPIPE, SIG_IGN);
     return cmocka_run_group_tests (tests, up, down);

@@ -1,0 +1,20 @@
+/* checkpoint: sums of accounts up to a moment, made beside the ledger's writer on a connection of their own
+ * (sql/0010_checkpoints.sql). Each look takes the operations since the last one, CHECKPOINT_OPS at most, and
+ * of the accounts in them those that have had enough entries since their last checkpoint. */
+#ifndef NUI_BANK_STORE_CHECKPOINT_H
+#define NUI_BANK_STORE_CHECKPOINT_H
+
+#include "bank/store/committer.h"
+
+enum { CHECKPOINT_OPS = 100000 };
+
+struct checkpointer;
+
+/* entries: so many of an account make a checkpoint. The committer says which moments are settled. */
+struct checkpointer *checkpointer_create (struct event_base *base, struct log *log, const char *conninfo,
+                                          struct committer *committer, int64_t entries, struct err *err);
+void checkpointer_start (struct checkpointer *c); /* once the schema is there */
+void checkpointer_entries (struct checkpointer *c, int64_t entries);
+void checkpointer_destroy (struct checkpointer *c); /* before its committer */
+
+#endif
