@@ -247,7 +247,7 @@ int main (int argc, char **argv)
     if (!b.pg || !b.sample)
         return 1;
     const char *conninfo = pg_fixture_database (b.pg, "bench");
-    bankd_open (&b.d, NUI_BANK_PROGRAM, conninfo);
+    bankd_open (&b.d, NUI_BANK_PROGRAM, conninfo, "");
     if (!bankd_wait_serving (&b.d, true))
         return 1;
     bankd_found (&b.d);

@@ -38,7 +38,7 @@ static void pause_ms (long ms)
     nanosleep (&ts, NULL);
 }
 
-static void write_config (const struct bankd *d, const char *database)
+static void write_config (const struct bankd *d, const char *database, const char *more)
 {
     char path[512];
     snprintf (path, sizeof (path), "%s/nui-bank.cfg", d->dir);
@@ -46,9 +46,8 @@ static void write_config (const struct bankd *d, const char *database)
     assert (f);
     fprintf (f,
              "GRID test\nLISTEN 127.0.0.1:0\nPORTFILE port\nPIDFILE pid\nLOGFILE bank.log\n"
-             "STATEDIR state\nCA ca.pem\nCRL ca.crl\nCERT bank.pem\nKEY bank.key\nDATABASE %s\n"
-             "CHECKPOINTENTRIES 2\n",
-             database);
+             "STATEDIR state\nCA ca.pem\nCRL ca.crl\nCERT bank.pem\nKEY bank.key\nDATABASE %s\n%s",
+             database, more);
     fclose (f);
 }
 
@@ -106,7 +105,7 @@ void bankd_start (struct bankd *d, const char *program)
     }
 }
 
-void bankd_open (struct bankd *d, const char *program, const char *database)
+void bankd_open (struct bankd *d, const char *program, const char *database, const char *more)
 {
     *d = (struct bankd){.dir = testca_dir (), .base = event_base_new ()};
     d->ca = testca_create (d->dir, "ca");
@@ -117,7 +116,7 @@ void bankd_open (struct bankd *d, const char *program, const char *database)
         testca_issue (d->ca, &cert);
         d->id[who] = testca_tlsid (d->dir, "ca", people[who].name, false);
     }
-    write_config (d, database);
+    write_config (d, database, more);
     bankd_start (d, program);
 }
 

@@ -37,8 +37,9 @@ struct bankd {
 #define MARA_URI "nui://test/user/mara"
 #define OTTO_URI "nui://test/user/otto"
 
-/* program: the nui-bank to run; database: libpq's conninfo. Aborts when it does not start. */
-void bankd_open (struct bankd *d, const char *program, const char *database);
+/* program: the nui-bank to run; database: libpq's conninfo; more: lines of its configuration. Aborts when it
+ * does not start. */
+void bankd_open (struct bankd *d, const char *program, const char *database, const char *more);
 void bankd_start (struct bankd *d, const char *program); /* after bankd_stop or a kill */
 int bankd_stop (struct bankd *d, int sig);               /* waits; returns waitpid's status */
 void bankd_close (struct bankd *d);

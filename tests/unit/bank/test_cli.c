@@ -40,7 +40,7 @@ static int up (void **state)
     if (!w->pg)
         return -1;
     w->conninfo = pg_fixture_database (w->pg, "cli");
-    bankd_open (&w->d, NUI_BANK_PROGRAM, w->conninfo);
+    bankd_open (&w->d, NUI_BANK_PROGRAM, w->conninfo, "CHECKPOINTENTRIES 2\n");
     write_config (w, "alice");
     write_config (w, "bob");
     write_config (w, "nsf");

@@ -50,7 +50,7 @@ static int fresh (void **state)
     char name[32];
     snprintf (name, sizeof (name), "daemon%d", ++n);
     const char *conninfo = pg_fixture_database (w->pg, name);
-    bankd_open (&w->d, NUI_BANK_PROGRAM, conninfo);
+    bankd_open (&w->d, NUI_BANK_PROGRAM, conninfo, "");
     if (!bankd_wait_serving (&w->d, true))
         return -1;
     bankd_found (&w->d);

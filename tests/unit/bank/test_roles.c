@@ -120,7 +120,7 @@ static int up (void **state)
     if (!w->pg)
         return -1;
     *state = w;
-    bankd_open (&w->d, NUI_BANK_PROGRAM, pg_fixture_database (w->pg, "roles"));
+    bankd_open (&w->d, NUI_BANK_PROGRAM, pg_fixture_database (w->pg, "roles"), "");
     if (!bankd_wait_serving (&w->d, true))
         return -1;
     bankd_found (&w->d); /* alice is a member of physics */

@@ -1,0 +1,187 @@
+/* bench_size [ENTRIES...]: what a statement, a balance and a hold cost in a ledger of so many entries (a
+ * million and ten million), half of them of one account, the others of ACCOUNTS; the statement with the
+ * bank's checkpoints and without. Prints medians, and ratios to the smallest ledger. */
+#include <assert.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "proto/base/clock.h"
+#include "proto/rpc/envelope.h"
+#include "tests/unit/bank/bankd.h"
+#include "tests/unit/bank/pg_fixture.h"
+
+enum { ACCOUNTS = 10000, LEGS = 4, TIMES = 41, SIZES_MAX = 8 };
+
+struct costs {
+    double statement, bare, balance, hold; /* milliseconds */
+};
+
+static void run (PGconn *conn, const char *sql)
+{
+    PGresult *res = PQexec (conn, sql);
+    if (PQresultStatus (res) != PGRES_COMMAND_OK && PQresultStatus (res) != PGRES_TUPLES_OK) {
+        fprintf (stderr, "bench_size: %s", PQresultErrorMessage (res));
+        exit (1);
+    }
+    PQclear (res);
+}
+
+/* Operations of four legs each up to `entries`, in the year before now, as the bank writes a charge. */
+static void fill (PGconn *conn, long long entries)
+{
+    char sql[2400];
+    long long first = pg_fixture_number (conn, "SELECT coalesce (max (id), 0) + 1 FROM bank.op");
+    long long have = pg_fixture_number (conn, "SELECT count (*) FROM bank.entry");
+    long long ops = (entries - have) / LEGS, end = pg_fixture_number (
+        conn, "SELECT coalesce (max (recorded_at), 0) FROM bank.op");
+    long long phys = pg_fixture_number (conn, "SELECT id FROM bank.account WHERE name = 'phys'");
+    long long spread = pg_fixture_number (conn, "SELECT min (id) FROM bank.account WHERE name LIKE 'spread%'");
+    run (conn, "SET session_replication_role = replica"); /* what it has is balanced by how it is made */
+    snprintf (sql, sizeof (sql),
+              "INSERT INTO bank.op SELECT g, 'nui://test/site/alpha', decode (lpad (to_hex (g), 32, '0'), 'hex'), "
+              "decode (repeat ('00', 32), 'hex'), 'charge', 'nui://test/user/alice', 'alpha', 'grid.' || g, '', "
+              "%lld + g - %lld, %lld + g - %lld, 0, '' FROM generate_series (%lld, %lld) g",
+              end + 1, first, end + 1, first, first, first + ops - 1);
+    run (conn, sql);
+    snprintf (sql, sizeof (sql),
+              "INSERT INTO bank.entry SELECT g, l, (CASE WHEN l < 3 THEN 'P' ELSE 'H' END)::\"char\", 1, "
+              "CASE WHEN l %% 2 = 0 THEN 1 WHEN g %% 2 = 0 THEN %lld ELSE %lld + (g / 2) %% %d END, 1, "
+              "CASE WHEN l %% 2 = 0 THEN 1000 ELSE -1000 END, %lld + g - %lld, %lld + g - %lld "
+              "FROM generate_series (%lld, %lld) g, generate_series (1, %d) l",
+              phys, spread, ACCOUNTS, end + 1, first, end + 1, first, first, first + ops - 1, LEGS);
+    run (conn, sql);
+    run (conn, "SET session_replication_role = origin");
+    run (conn, "VACUUM ANALYZE bank.entry");
+    run (conn, "VACUUM ANALYZE bank.op");
+}
+
+static int by_value (const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Median of some calls, milliseconds. */
+static double median (struct bankd *d, enum bankd_who who, const char *method,
+                      const ProtobufCMessage *request, int times)
+{
+    double took[TIMES];
+    for (int i = 0; i < times; i++) {
+        duration_us begun = clock_monotonic_us ();
+        struct bankd_reply reply = bankd_call (d, who, method, request);
+        took[i] = (double)(clock_monotonic_us () - begun) / 1000;
+        if (!reply.message) {
+            fprintf (stderr, "bench_size: %s: %s\n", method, reply.err.text);
+            exit (1);
+        }
+        bankd_reply_free (&reply);
+    }
+    qsort (took, (size_t)times, sizeof (double), by_value);
+    return took[times / 2];
+}
+
+/* A hold of one job after the other. */
+static double holds (struct bankd *d)
+{
+    static int jobs;
+    double took[TIMES];
+    for (int i = 0; i < TIMES; i++) {
+        uint8_t key[16];
+        char job[32];
+        snprintf (job, sizeof (job), "alpha.%d", ++jobs);
+        struct bankd_job signed_job = {.account = "rich"};
+        Nui__Bank__V1__HoldRequest m = NUI__BANK__V1__HOLD_REQUEST__INIT;
+        m.key = bankd_key (d, key);
+        m.envelope = bankd_sign (d, WHO_ALICE, &signed_job);
+        m.grid_job_id = (char *)(uintptr_t)"grid.1";
+        m.site_job_id = job;
+        m.component = (char *)(uintptr_t)"main";
+        m.procs = 1;
+        m.walltime_us = 10 * US_PER_S;
+        took[i] = median (d, WHO_ALPHA, "Hold", &m.base, 1);
+        envelope_free (m.envelope);
+    }
+    qsort (took, TIMES, sizeof (double), by_value);
+    return took[TIMES / 2];
+}
+
+static struct costs measure (struct bankd *d, PGconn *conn)
+{
+    struct costs c;
+    Nui__Bank__V1__StatementRequest statement = NUI__BANK__V1__STATEMENT_REQUEST__INIT;
+    Nui__Bank__V1__BalanceRequest balance = NUI__BANK__V1__BALANCE_REQUEST__INIT;
+    long long ops = pg_fixture_number (conn, "SELECT max (id) FROM bank.op");
+    for (int i = 0; pg_fixture_number (conn, "SELECT coalesce (max (upto_op), 0) FROM bank.checkpoint_run") < ops; i++) {
+        if (i > 6000) {
+            fprintf (stderr, "bench_size: no checkpoint in ten minutes\n");
+            exit (1);
+        }
+        usleep (100000);
+    }
+    statement.account = balance.account = (char *)(uintptr_t)"phys";
+    statement.from_us = (clock_now_us () / US_PER_S + 1) * US_PER_S;
+    statement.to_us = statement.from_us + US_PER_S;
+    while (clock_now_us () <= statement.to_us)
+        usleep (10000);
+    c.statement = median (d, WHO_ALICE, "Statement", &statement.base, TIMES);
+    c.balance = median (d, WHO_ALICE, "Balance", &balance.base, TIMES);
+    c.hold = holds (d);
+    run (conn, "SET session_replication_role = replica");
+    run (conn, "CREATE TABLE bank.set_aside AS SELECT * FROM bank.checkpoint");
+    run (conn, "DELETE FROM bank.checkpoint");
+    c.bare = median (d, WHO_ALICE, "Statement", &statement.base, 3);
+    run (conn, "INSERT INTO bank.checkpoint SELECT * FROM bank.set_aside ON CONFLICT DO NOTHING");
+    run (conn, "DROP TABLE bank.set_aside");
+    run (conn, "SET session_replication_role = origin");
+    return c;
+}
+
+int main (int argc, char **argv)
+{
+    struct bankd d;
+    struct costs c[SIZES_MAX];
+    long long size[SIZES_MAX] = {1000000, 10000000};
+    int sizes = argc > 1 ? 0 : 2;
+    char sql[300];
+    for (int i = 1; i < argc && sizes < SIZES_MAX; i++)
+        size[sizes++] = atoll (argv[i]);
+    signal (SIGPIPE, SIG_IGN);
+    struct pg_fixture *pg = pg_fixture_start (true);
+    if (!pg)
+        return 1;
+    const char *conninfo = pg_fixture_database (pg, "bench");
+    bankd_open (&d, NUI_BANK_PROGRAM, conninfo, "");
+    if (!bankd_wait_serving (&d, true))
+        return 1;
+    bankd_found (&d);
+    bankd_stop (&d, SIGTERM);
+    PGconn *conn = pg_fixture_connect (conninfo);
+    snprintf (sql, sizeof (sql),
+              "INSERT INTO bank.account SELECT a.top + g, 'spread' || g, 'PROJECT', 1, 1 FROM "
+              "(SELECT max (id) AS top FROM bank.account) a, generate_series (1, %d) g", ACCOUNTS);
+    run (conn, sql);
+    printf ("| entries | statement, ms | without checkpoints | balance | hold |\n|--:|--:|--:|--:|--:|\n");
+    for (int i = 0; i < sizes; i++) {
+        fill (conn, size[i]);
+        bankd_start (&d, NUI_BANK_PROGRAM);
+        if (!bankd_wait_serving (&d, true))
+            return 1;
+        c[i] = measure (&d, conn);
+        bankd_stop (&d, SIGTERM);
+        printf ("| %lld | %.2f | %.1f | %.2f | %.2f |\n", size[i], c[i].statement, c[i].bare, c[i].balance,
+                c[i].hold);
+        fflush (stdout);
+    }
+    for (int i = 1; i < sizes; i++)
+        printf ("%lldx the entries: statement x%.2f (without checkpoints x%.1f), balance x%.2f, hold x%.2f\n",
+                size[i] / size[0], c[i].statement / c[0].statement, c[i].bare / c[0].bare,
+                c[i].balance / c[0].balance, c[i].hold / c[0].hold);
+    PQfinish (conn);
+    bankd_start (&d, NUI_BANK_PROGRAM); /* closing expects one */
+    bankd_close (&d);
+    pg_fixture_stop (pg);
+    return 0;
+}
