@@ -176,6 +176,10 @@ int cluster_job_start (struct cluster *cluster, struct job_id job,
 /* The shell launched it: STARTING -> RUNNING; its limit counts from `started`. */
 int cluster_job_running (struct cluster *cluster, struct job_id job, time_us started, time_us now,
                          struct err *err);
+/* A starting job's launch comes later than was planned: its start is now, if its nodes are promised to nobody
+ * else for all its length from now on; else ERR_CONFLICT, and nothing has changed. Costs a timeline. */
+int cluster_job_delayed (struct cluster *cluster, struct job_id job, const struct who *who, time_us now,
+                         struct err *err);
 /* The launch failed, or the job is requeued: resources are free, it is idle again, and deferred
  * when until > now. Where it was only STARTING, RESERVATIONRETRYTIME keeps its nodes for it so long:
  * nobody else is planned on them, and the job starts there as soon as it may. */

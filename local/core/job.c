@@ -634,6 +634,23 @@ static int find_active (struct cluster *c, struct job_id id, time_us now, uint32
     return 0;
 }
 
+static void start_set (struct cluster *c, uint32_t slot, time_us started)
+{
+    struct job *job = job_at (c, slot);
+    bool limited = (c->hot[slot].limited & LIMITED_ACTIVE) != 0;
+
+    run_remove (c, slot);
+    if (limited)
+        limits_active_remove (c->limits, &c->lj[slot], job->limit_end / US_PER_S);
+    job->start = started;
+    job->limit_end = time_add (started, length_on (c, job, &job->allocation));
+    run_insert (c, slot);
+    if (limited)
+        limits_active_add (c->limits, &c->lj[slot], job->limit_end / US_PER_S);
+    c->version++;
+    event_frees (c);
+}
+
 int cluster_job_running (struct cluster *c, struct job_id id, time_us started, time_us now,
                          struct err *err)
 {
@@ -650,20 +667,32 @@ int cluster_job_running (struct cluster *c, struct job_id id, time_us started, t
         job->state = JOB_RUNNING;
         c->starting_count--;
     }
-    if (started != job->start) {
-        bool limited = (c->hot[slot].limited & LIMITED_ACTIVE) != 0;
-        run_remove (c, slot);
-        if (limited)
-            limits_active_remove (c->limits, &c->lj[slot], job->limit_end / US_PER_S);
-        job->start = started;
-        job->limit_end = time_add (started, length_on (c, job, &job->allocation));
-        run_insert (c, slot);
-        if (limited)
-            limits_active_add (c->limits, &c->lj[slot], job->limit_end / US_PER_S);
-        c->version++;
-        event_frees (c);
-    }
+    if (started != job->start)
+        start_set (c, slot, started);
     return 0;
+}
+
+int cluster_job_delayed (struct cluster *c, struct job_id id, const struct who *who, time_us now,
+                         struct err *err)
+{
+    uint32_t slot;
+    int rc = find_active (c, id, now, &slot, err);
+
+    if (rc != 0)
+        return rc;
+    struct job *job = job_at (c, slot);
+    struct rsv_spec spec = {.id = {id.v}, .kind = RSV_COURTESY, .start = now, .who = who,
+                            .end = time_add (now, length_on (c, job, &job->allocation)),
+                            .req_count = job->spec.req_count, .req = job->spec.req,
+                            .licence_count = job->spec.licence_count, .licence = job->spec.licence};
+    run_remove (c, slot); /* it is not in its own way */
+    nodes_apply (c, job, &job->allocation, 1);
+    rc = timeline_conflict (c, &spec, &job->allocation, now, err);
+    nodes_apply (c, job, &job->allocation, -1);
+    run_insert (c, slot);
+    if (rc == 0)
+        start_set (c, slot, now);
+    return rc;
 }
 
 /* A running job is idle again. keep: its nodes stay its own for RESERVATIONRETRYTIME. */

@@ -92,6 +92,8 @@ static const char *const schema_steps[] = {
     "  procs INTEGER NOT NULL);",
     later_schema,
     runs_schema,
+    /* Whose it is: each metascheduler counts its jobs from 1. */
+    "ALTER TABLE job ADD COLUMN meta TEXT NOT NULL DEFAULT '';",
     NULL,
 };
 
@@ -226,7 +228,7 @@ void store_job_free (struct store_job *job)
     "walltime_us, submit_us, start_us, end_us, exit_code, hold_key, hold_asked, hold_id, "         \
     "amount_micro, placement, cancel_wanted, ever_told, change, deferred_until_us, launch_at_us, " \
     "port, backfilled, defer_count, checkpoints, suspended_at_us, halted_us, array_of, "           \
-    "array_index, array_limit, shape"
+    "array_index, array_limit, shape, meta"
 
 int local_store_job_put (struct local_store *store, const struct store_job *job,
                          const void *envelope, size_t envelope_len, struct err *err)
@@ -236,7 +238,7 @@ int local_store_job_put (struct local_store *store, const struct store_job *job,
         store->db,
         "INSERT INTO job (" JOB_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, "
         "?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, "
-        "?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37, ?38, ?39, ?40, ?41) "
+        "?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37, ?38, ?39, ?40, ?41, ?42) "
         "ON CONFLICT (number) DO UPDATE SET state = ?2, local_account = ?10, "
         "pay_account = ?11, reason_code = ?12, reason_text = ?13, incarnation = ?14, "
         "start_failures = ?15, procs = ?16, walltime_us = ?17, start_us = ?19, end_us = ?20, "
@@ -287,6 +289,7 @@ int local_store_job_put (struct local_store *store, const struct store_job *job,
     store_bind_int (q, ++at, job->array_index);
     store_bind_int (q, ++at, job->array_limit);
     store_bind_int (q, ++at, job->shape);
+    store_bind_text (q, ++at, job->meta);
     int rc = store_run (q, err);
     if (rc != 0 || !envelope)
         return rc;
@@ -342,6 +345,7 @@ static void job_of_row (struct store_stmt *q, struct store_job *job)
     job->array_index = (uint32_t)store_col_int (q, at++);
     job->array_limit = (uint32_t)store_col_int (q, at++);
     job->shape = (uint32_t)store_col_int (q, at++);
+    col_name (q, at++, job->meta);
 }
 
 static int job_one (struct store_stmt *q, struct store_job *out, struct err *err)
@@ -365,27 +369,32 @@ int local_store_job_get (struct local_store *store, uint64_t number, struct stor
     return job_one (q, out, err);
 }
 
-int local_store_job_find (struct local_store *store, const char *grid_job_id,
+/* Jobs from before the column have no metascheduler's name: there was one. */
+#define OF_META(param) "(" param " = '' OR meta = " param " OR meta = '')"
+
+int local_store_job_find (struct local_store *store, const char *meta, const char *grid_job_id,
                           const char *component, struct store_job *out, struct err *err)
 {
     struct store_stmt *q = store_stmt (
         store->db, "SELECT " JOB_COLUMNS " FROM job WHERE grid_job_id = ?1 AND "
-                   "(?2 = '' OR component = ?2) ORDER BY number DESC LIMIT 1");
+                   "(?2 = '' OR component = ?2) AND " OF_META ("?3") " ORDER BY number DESC LIMIT 1");
     store_bind_text (q, 1, grid_job_id);
     store_bind_text (q, 2, component);
+    store_bind_text (q, 3, meta);
     return job_one (q, out, err);
 }
 
-int local_store_job_by_attempt (struct local_store *store, const char *grid_job_id,
-                                const char *component, uint32_t attempt, struct store_job *out,
-                                struct err *err)
+int local_store_job_by_attempt (struct local_store *store, const char *meta,
+                                const char *grid_job_id, const char *component, uint32_t attempt,
+                                struct store_job *out, struct err *err)
 {
     struct store_stmt *q = store_stmt (
         store->db, "SELECT " JOB_COLUMNS " FROM job WHERE grid_job_id = ?1 AND component = ?2 "
-                   "AND attempt = ?3 AND part = 0");
+                   "AND attempt = ?3 AND part = 0 AND " OF_META ("?4"));
     store_bind_text (q, 1, grid_job_id);
     store_bind_text (q, 2, component);
     store_bind_int (q, 3, attempt);
+    store_bind_text (q, 4, meta);
     return job_one (q, out, err);
 }
 

@@ -48,6 +48,7 @@ struct store_job {
     uint64_t number; /* of "alpha.17" */
     enum store_job_state state;
     char grid_job_id[STORE_NAME_MAX];
+    char meta[STORE_NAME_MAX]; /* the metascheduler whose job it is; "": none, or not known */
     char component[STORE_NAME_MAX];
     uint32_t component_index; /* in the signed job */
     uint32_t shape;           /* of the component */
@@ -168,13 +169,13 @@ int local_store_job_put (struct local_store *store, const struct store_job *job,
                          const void *envelope, size_t envelope_len, struct err *err);
 int local_store_job_get (struct local_store *store, uint64_t number, struct store_job *out,
                          struct err *err);
-/* By grid id: the newest of that component ("" any). ERR_NOT_FOUND. */
-int local_store_job_find (struct local_store *store, const char *grid_job_id,
+/* By grid id: the newest of that component and that metascheduler ("" any). ERR_NOT_FOUND. */
+int local_store_job_find (struct local_store *store, const char *meta, const char *grid_job_id,
                           const char *component, struct store_job *out, struct err *err);
 /* An ordinary job by what makes Submit idempotent. ERR_NOT_FOUND. */
-int local_store_job_by_attempt (struct local_store *store, const char *grid_job_id,
-                                const char *component, uint32_t attempt, struct store_job *out,
-                                struct err *err);
+int local_store_job_by_attempt (struct local_store *store, const char *meta,
+                                const char *grid_job_id, const char *component, uint32_t attempt,
+                                struct store_job *out, struct err *err);
 /* What msub sent, by the uuid its client gave it. ERR_NOT_FOUND. */
 int local_store_submission_get (struct local_store *store, const uint8_t uuid[16],
                                 uint64_t *number_out, struct err *err);

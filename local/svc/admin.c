@@ -64,7 +64,7 @@ static int job_find (struct svc *svc, const char *id, struct store_job *out, str
     struct err other = {0};
     uint64_t number;
     bool bare = *id && strspn (id, "0123456789") == strlen (id);
-    int rc = !bare ? jobs_find (svc, id, "", out, err)
+    int rc = !bare ? jobs_find (svc, NULL, id, "", out, err)
                    : uint_parse (id, "job", 1, INT64_MAX, &number, err);
     if (rc == 0 && bare)
         rc = local_store_job_get (svc->store, number, out, err);

@@ -201,6 +201,8 @@ void admin_hold_job (void *self, struct rpccall *call, const ProtobufCMessage *r
     char what[160], id[SITE_ID_MAX];
     snprintf (caller.name, sizeof caller.name, "%.120s for %.120s", rpccall_peer (call)->name, r->by);
     int rc = admin_waiting_job (svc, &caller, r->job_id, ADMIN_JOBS, &job, &view, &err);
+    if (rc == 0)
+        rc = jobs_allowed (svc, call, &job->rec, JOBS_META, &err);
     if (rc == 0) {
         struct store_job_admin now = admin_of (&view);
         uint32_t bit = r->withheld ? HOLD_SYSTEM : HOLD_USER;

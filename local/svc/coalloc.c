@@ -332,8 +332,9 @@ static int slot_take (struct svc *svc, const struct jobspec *spec, uint64_t numb
 }
 
 static void job_fill (struct store_job *rec, const Nui__Local__V1__PrepareRequest *r,
-                      const struct jobspec *spec)
+                      const struct jobspec *spec, const char *meta)
 {
+    snprintf (rec->meta, sizeof rec->meta, "%.63s", meta);
     rec->state = STORE_JOB_RESERVED;
     rec->part = true;
     memcpy (rec->transaction, r->part->transaction.data, sizeof rec->transaction);
@@ -419,7 +420,7 @@ static int prepare_begin (struct svc *svc, struct rpccall *call,
         }
         return rc;
     }
-    job_fill (&job_rec, r, spec);
+    job_fill (&job_rec, r, spec, rpccall_peer (call)->name);
     job_rec.submit = svc_now (svc);
     job_rec.port = port;
     job_rec.placement = placement_text (svc, &slot.allocation);

@@ -118,7 +118,7 @@ static int resolve (struct svc *svc, const char *submitter, const char *account,
                         "'%.40s' is no dependency: wanted after, afterany, afterok, "
                         "afternotok, or before…",
                         d->kind);
-    int rc = jobs_find (svc, d->job_id, "", &rec, err);
+    int rc = jobs_find (svc, NULL, d->job_id, "", &rec, err);
     if (rc != 0)
         return err_prefix (err, "%s", d->kind);
     *number = rec.number;

@@ -84,6 +84,7 @@ void jobs_info (struct svc *svc, const struct store_job *rec, struct site_job *j
     nui__local__v1__job_info__init (out);
     out->site_job_id = arena_strdup (arena, site_id (svc, rec->number, id));
     out->grid_job_id = arena_strdup (arena, rec->grid_job_id);
+    out->metascheduler = arena_strdup (arena, rec->meta);
     out->component = arena_strdup (arena, rec->component);
     out->attempt = rec->attempt;
     out->state = (Nui__Local__V1__JobState)rec->state;
@@ -114,18 +115,20 @@ void jobs_info (struct svc *svc, const struct store_job *rec, struct site_job *j
     }
 }
 
-int jobs_find (struct svc *svc, const char *job_id, const char *component, struct store_job *out,
-               struct err *err)
+int jobs_find (struct svc *svc, const struct rpccall *call, const char *job_id,
+               const char *component, struct store_job *out, struct err *err)
 {
     char prefix[STORE_NAME_MAX];
     uint64_t number;
+    const struct principal *peer = call ? rpccall_peer (call) : NULL;
+    const char *meta = peer && peer->kind == PRINCIPAL_META ? peer->name : "";
     int rc = id_parse (job_id, prefix, sizeof prefix, &number, err);
     if (rc != 0)
         return rc;
     if (strcmp (prefix, svc->site) == 0 && number <= INT64_MAX)
         rc = local_store_job_get (svc->store, number, out, err);
     else
-        rc = local_store_job_find (svc->store, job_id, component, out, err);
+        rc = local_store_job_find (svc->store, meta, job_id, component, out, err);
     if (rc == ERR_NOT_FOUND)
         return err_set (err, rc, "job %.80s is not known at site %s", job_id, svc->site);
     return rc;
@@ -150,7 +153,7 @@ int jobs_allowed (struct svc *svc, struct rpccall *call, const struct store_job 
         if (who & JOBS_OPERATOR)
             return 0;
     } else if (peer->kind == PRINCIPAL_META) {
-        if (who & JOBS_META)
+        if ((who & JOBS_META) && (!*rec->meta || strcmp (rec->meta, peer->name) == 0))
             return 0;
     } else if ((who & JOBS_OWNER) && rec->submitter &&
                strcmp (principal_uri (peer, uri), rec->submitter) == 0) {
@@ -321,6 +324,7 @@ int jobs_enter (struct svc *svc, const struct jobs_wish *wish, const struct jobs
         return rc;
     }
     snprintf (rec.grid_job_id, sizeof rec.grid_job_id, "%s", wish->grid_job_id);
+    snprintf (rec.meta, sizeof rec.meta, "%.63s", wish->meta ? wish->meta : "");
     snprintf (rec.component, sizeof rec.component, "%s", spec->component->name);
     rec.component_index = spec->component_index;
     rec.shape = spec->shape;
@@ -382,6 +386,7 @@ static int submit_do (struct svc *svc, struct rpccall *call,
     struct store_job before;
     struct site_job *job;
     struct jobs_wish wish = {.envelope = r->envelope, .grid_job_id = r->grid_job_id,
+                             .meta = rpccall_peer (call)->name,
                              .attempt = r->attempt,
                              .holds = r->withheld ? HOLD_SYSTEM : 0};
     struct slot slot;
@@ -389,8 +394,8 @@ static int submit_do (struct svc *svc, struct rpccall *call,
     time_us now = svc_now (svc);
     int rc = name_check ("grid job", r->grid_job_id, err);
     if (rc == 0)
-        rc = local_store_job_by_attempt (svc->store, r->grid_job_id, r->component, r->attempt,
-                                         &before, err);
+        rc = local_store_job_by_attempt (svc->store, wish.meta, r->grid_job_id, r->component,
+                                         r->attempt, &before, err);
     if (rc == 0) { /* again: the same answer */
         bool same = before.submitter != NULL;
         rc = jobspec_verify (svc, r->envelope, r->component, r->shape, false, &spec, err);
@@ -478,7 +483,7 @@ void jobs_job (void *self, struct rpccall *call, const ProtobufCMessage *request
     Nui__Local__V1__JobInfo info;
     struct store_job rec = {0};
     struct err err = {0};
-    int rc = jobs_find (svc, r->job_id, r->component, &rec, &err);
+    int rc = jobs_find (svc, call, r->job_id, r->component, &rec, &err);
     if (rc == 0)
         rc = jobs_allowed (svc, call, &rec, JOBS_OWNER | JOBS_OPERATOR | JOBS_META, &err);
     if (rc != 0) {
@@ -510,7 +515,7 @@ void jobs_cancel (void *self, struct rpccall *call, const ProtobufCMessage *requ
     struct store_job rec = {0};
     struct err err = {0};
     char text[PRINCIPAL_URI_MAX + 32], uri[PRINCIPAL_URI_MAX];
-    int rc = jobs_find (svc, r->job_id, r->component, &rec, &err);
+    int rc = jobs_find (svc, call, r->job_id, r->component, &rec, &err);
     if (rc == 0)
         rc = jobs_allowed (svc, call, &rec, JOBS_OWNER | JOBS_OPERATOR | JOBS_META, &err);
     struct site_job *live = rc == 0 ? svc_job (svc, rec.number) : NULL;

@@ -129,7 +129,8 @@ static void answer_unwanted (struct svc *svc, const struct bank_answer *answer)
     int rc = svc_begin (svc, &err);
     if (rc == 0)
         rc = life_answer_over (svc, answer, &err);
-    svc_commit (svc, rc, &err);
+    if (svc_commit (svc, rc, &err) != 0)
+        daemon_stop (svc->daemon, &err); /* the row is there: asked again after a restart */
     bank_link_poke (svc->bank);
 }
 
@@ -160,10 +161,43 @@ static void ordinary_again (struct svc *svc, struct site_job *job, const struct 
     store_hold_free (&hold);
 }
 
+bool life_too_late (struct svc *svc, struct site_job *job)
+{
+    static const duration_us prompt = 2 * US_PER_S;
+    struct who who = svc_who (svc, job);
+    time_us now = svc_now (svc);
+    struct err err = {0};
+    if (!job->in_cluster || job->rec.state != STORE_JOB_STARTING || job->part ||
+        (job->dispatched && now - job->dispatched < prompt))
+        return false;
+    if (cluster_job_delayed (svc->cluster, (struct job_id){job->rec.number}, &who, now, &err) !=
+        ERR_CONFLICT)
+        return false;
+    svc_reason (job, "LateStart", "its start was delayed until its nodes were promised to others");
+    return true;
+}
+
+static void ordinary_late (struct svc *svc, struct site_job *job, const struct bank_answer *answer)
+{
+    struct err err = {0};
+    job->rec.hold_asked = false;
+    int rc = svc_begin (svc, &err);
+    if (rc == 0)
+        rc = life_answer_over (svc, answer, &err);
+    if (svc_commit (svc, rc, &err) != 0)
+        daemon_stop (svc->daemon, &err);
+    else
+        life_requeue (svc, job, 0, deferral_none);
+}
+
 static void ordinary_granted (struct svc *svc, struct site_job *job,
                               const struct bank_answer *answer)
 {
     struct err err = {0};
+    if (life_too_late (svc, job)) {
+        ordinary_late (svc, job, answer);
+        return;
+    }
     snprintf (job->rec.hold_id, sizeof job->rec.hold_id, "%s", answer->hold_id);
     snprintf (job->rec.pay_account, sizeof job->rec.pay_account, "%s", answer->account);
     job->rec.amount = answer->amount;

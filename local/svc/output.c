@@ -141,7 +141,7 @@ void output_serve (void *self, struct rpccall *call, const ProtobufCMessage *req
     if (rc == 0 && r->offset < 0)
         rc = err_set (&err, ERR_INVALID, "offset %lld", (long long)r->offset);
     if (rc == 0)
-        rc = jobs_find (svc, r->job_id, r->component, &rec, &err);
+        rc = jobs_find (svc, call, r->job_id, r->component, &rec, &err);
     if (rc == 0)
         rc = jobs_allowed (svc, call, &rec, JOBS_OWNER | JOBS_OPERATOR, &err);
     if (rc == 0 && !r->follow && !rec.start && !store_job_ended (rec.state))

@@ -514,9 +514,44 @@ int svc_job_recover (void *arg, struct store_job *rec, struct err *err)
     return 0;
 }
 
+/* Which of the records, in one of the rounds of recover_work. */
+struct recovery {
+    struct svc *svc;
+    bool part, running;
+};
+
+static int recover_job (void *arg, struct store_job *rec, struct err *err)
+{
+    const struct recovery *r = arg;
+    if (rec->part == r->part)
+        return svc_job_recover (r->svc, rec, err);
+    store_job_free (rec);
+    return 0;
+}
+
 static int recover_part (void *arg, struct store_part *rec, struct err *err)
 {
-    return coalloc_recover (arg, rec, err);
+    const struct recovery *r = arg;
+    const struct site_job *job = svc_job (r->svc, rec->job);
+    if (!job || (job->rec.state == STORE_JOB_RUNNING) == r->running)
+        return coalloc_recover (r->svc, rec, err);
+    store_part_free (rec);
+    return 0;
+}
+
+/* What is promised before what runs: a job that is past its limit, of whose end nobody has told yet, would
+ * seem to be in the way of whoever comes after it. */
+static int recover_work (struct svc *svc, struct err *err)
+{
+    struct recovery parts = {svc, true, false}, running = {svc, true, true}, ordinary = {svc, false, false};
+    int rc = local_store_jobs_live (svc->store, recover_job, &parts, err);
+    if (rc == 0)
+        rc = local_store_parts_live (svc->store, recover_part, &parts, err);
+    if (rc == 0)
+        rc = local_store_jobs_live (svc->store, recover_job, &ordinary, err);
+    if (rc == 0)
+        rc = local_store_parts_live (svc->store, recover_part, &running, err);
+    return rc;
 }
 
 static int recover_hold (void *arg, struct store_hold *hold, struct err *err)
@@ -587,6 +622,9 @@ static void recover_launches (struct svc *svc)
             svc_reason (job, "NoShow", "the site was down when its group started");
             life_end_unstarted (svc, job, STORE_JOB_FAILED, NULL);
             continue;
+        } else if (rc == ERR_NOT_FOUND && life_too_late (svc, job)) {
+            life_requeue (svc, job, 0, deferral_none);
+            continue;
         } else if (rc == ERR_NOT_FOUND && job->rec.state == STORE_JOB_STARTING)
             rc = life_launch (svc, job, &err); /* decided, but never handed over */
         log_event (svc->log, rc == 0 ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR, "svc", "job_regained",
@@ -611,9 +649,7 @@ static int recover (struct svc *svc, struct err *err)
     if (rc == 0)
         rc = resv_charge_recover (svc, err);
     if (rc == 0)
-        rc = local_store_jobs_live (svc->store, svc_job_recover, svc, err);
-    if (rc == 0)
-        rc = local_store_parts_live (svc->store, recover_part, svc, err);
+        rc = recover_work (svc, err);
     if (rc == 0)
         rc = local_store_holds (svc->store, recover_hold, svc, err);
     if (rc != 0)

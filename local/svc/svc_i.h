@@ -339,6 +339,9 @@ void life_requeue (struct svc *svc, struct site_job *job, time_us until, struct 
 time_us life_retry_at (const struct svc *svc, duration_us longest);
 /* life_launch; what goes wrong is seen to: a failed start. */
 void life_launch_or_fail (struct svc *svc, struct site_job *job);
+/* The bank took its time, or we were down: a job that is only being launched now may run into what was
+ * promised to others meanwhile. Then its reason is set, and it is for life_requeue. */
+bool life_too_late (struct svc *svc, struct site_job *job);
 /* Ends a job that does not run: state, reason set before. Gives back its hold. */
 int life_end_unstarted (struct svc *svc, struct site_job *job, enum store_job_state state,
                         struct err *err);
@@ -480,9 +483,10 @@ void jobs_reason (struct arena *arena, const char *code, const char *text,
  * others. False: what the core says. */
 bool jobs_own_reason (struct svc *svc, const struct site_job *job, const struct job_view *view,
                       struct arena *arena, Nui__Common__V1__Reason **out);
-/* By site or grid id, live or ended. */
-int jobs_find (struct svc *svc, const char *job_id, const char *component, struct store_job *out,
-               struct err *err);
+/* By site or grid id, live or ended; for a metascheduler (call may be NULL) among its own, since each
+ * has a grid.1. */
+int jobs_find (struct svc *svc, const struct rpccall *call, const char *job_id,
+               const char *component, struct store_job *out, struct err *err);
 enum { JOBS_OWNER = 1, JOBS_OPERATOR = 2, JOBS_META = 4 };
 /* 0, or ERR_DENIED. */
 int jobs_allowed (struct svc *svc, struct rpccall *call, const struct store_job *rec,
@@ -491,6 +495,7 @@ int jobs_allowed (struct svc *svc, struct rpccall *call, const struct store_job 
 struct jobs_wish {
     const Nui__Common__V1__Envelope *envelope;
     const char *grid_job_id; /* "" of this cluster alone */
+    const char *meta;        /* whose it is then; NULL: nobody's */
     uint32_t attempt;
     const uint8_t *uuid;
     uint32_t holds; /* enum job_hold */

@@ -12,8 +12,10 @@ enum {
     JOB_SCRIPT_MAX = 1 << 20,
 };
 
-/* Shape, limits, names, times; the sentence names the component and the bound. */
-int job_check (const JobMessage *job, const char *grid, time_us now, struct err *err);
+/* Shape, limits, names; the sentence names the component and the bound. */
+int job_check (const JobMessage *job, const char *grid, struct err *err);
+/* Its moments: not for a job that was taken before and comes again. */
+int job_check_times (const JobMessage *job, time_us now, struct err *err);
 /* What a job that is to run needs besides: an estimate can do without. */
 int job_check_runnable (const JobMessage *job, struct err *err);
 /* Of one of its sizes (proto/rpc/jobshape.h). */

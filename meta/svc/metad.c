@@ -141,7 +141,7 @@ void metad_destroy (struct metad *metad)
     metad->bank = NULL;
     sites_destroy (metad);
     jobs_destroy (metad);
-    waits_destroy (metad);
+    waits_close (metad);
     metastore_close (metad->store);
     free (metad);
 }

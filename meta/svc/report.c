@@ -35,11 +35,15 @@ static JobInfo *info_copy (const JobInfo *info)
     return copy;
 }
 
-/* The grid job and the part that an event speaks of, when that part is at this site. */
+/* The grid job and the part that an event speaks of, when that part is at this site. A site tells every
+ * metascheduler of all jobs of the grid, and each counts its own from 1. */
 static struct gridjob *event_job (struct reporting *r, const JobInfo *info, uint32_t *part)
 {
     char prefix[PRINCIPAL_NAME_MAX];
     uint64_t number = 0;
+    if (info->metascheduler[0] &&
+        strcmp (info->metascheduler, tlsid_self (r->metad->id)->name) != 0)
+        return NULL;
     if (id_parse (info->grid_job_id, prefix, sizeof prefix, &number, NULL) ||
         strcmp (prefix, "grid") != 0 || number > INT64_MAX)
         return NULL;

@@ -63,7 +63,7 @@ static int envelope_check (struct asking *asking, struct err *err)
                                                 asking->envelope->body.data);
     if (!asking->job)
         return err_set (err, ERR_INVALID, "the signed bytes are not a job");
-    if (job_check (asking->job, metad->grid, now, err))
+    if (job_check (asking->job, metad->grid, err))
         return ERR_INVALID;
     principal_uri (&signer, asking->submitter);
     if (strcmp (asking->job->submitter, asking->submitter) != 0)
@@ -161,6 +161,18 @@ static void submit_known (struct asking *asking, uint64_t number)
     asking_fail (asking, &err);
 }
 
+/* A repeated request may have been quicker: what it was told goes for this one, too. */
+static bool submitted_meanwhile (struct asking *asking)
+{
+    struct uuid uuid;
+    uint64_t number = 0;
+    memcpy (uuid.b, asking->job->uuid.data, sizeof uuid.b);
+    if (metastore_job_find_uuid (asking->metad->store, asking->submitter, &uuid, &number, NULL))
+        return false;
+    submit_known (asking, number);
+    return true;
+}
+
 static EnvelopeMessage *envelope_copy (const EnvelopeMessage *envelope)
 {
     size_t len = nui__common__v1__envelope__get_packed_size (envelope);
@@ -235,6 +247,8 @@ static void group_quoted (void *arg, const struct rpc_result *result)
 {
     struct asking *asking = arg;
     struct err err;
+    if (submitted_meanwhile (asking))
+        return;
     if (result->status != RPC_OK) {
         err_set (&err, rpc_err_of_status (result->status), "bank: %s", result->message);
         asking_fail (asking, &err);
@@ -357,6 +371,8 @@ static void submit_surveyed (void *arg, struct survey *survey)
     struct err err;
     err_clear (&err);
     asking->survey = survey;
+    if (submitted_meanwhile (asking))
+        return;
     if (answers_check (asking, &err))
         asking_fail (asking, &err);
     else if (survey->group_quoted)
@@ -365,6 +381,13 @@ static void submit_surveyed (void *arg, struct survey *survey)
         group_quote (asking);
     else
         accept_job (asking);
+}
+
+static int room_check (const struct metad *metad, struct err *err)
+{
+    return HASH_COUNT (metad->jobs) < LIVE_JOBS_MAX
+               ? 0
+               : err_set (err, ERR_LIMIT, "%d jobs are live, more are not taken now", LIVE_JOBS_MAX);
 }
 
 void on_submit (void *self, struct rpccall *call, const ProtobufCMessage *message)
@@ -378,17 +401,13 @@ void on_submit (void *self, struct rpccall *call, const ProtobufCMessage *messag
     if (!asking)
         return;
     err_clear (&err);
-    if (HASH_COUNT (metad->jobs) >= LIVE_JOBS_MAX) {
-        err_set (&err, ERR_LIMIT, "%d jobs are live, more are not taken now", LIVE_JOBS_MAX);
-        asking_fail (asking, &err);
-        return;
-    }
     memcpy (uuid.b, asking->job->uuid.data, sizeof uuid.b);
     int rc = metastore_job_find_uuid (metad->store, asking->submitter, &uuid, &number, &err);
-    if (rc == 0)
+    if (rc == 0) /* first: what was taken once is not refused for its age */
         submit_known (asking, number);
-    else if (rc != ERR_NOT_FOUND || job_check_runnable (asking->job, &err) ||
-             sites_check (asking, &err) ||
+    else if (rc != ERR_NOT_FOUND || room_check (metad, &err) ||
+             job_check_times (asking->job, clock_now_us (), &err) ||
+             job_check_runnable (asking->job, &err) || sites_check (asking, &err) ||
              waits_check (metad, asking->job, asking->submitter, &err))
         asking_fail (asking, &err);
     else
@@ -414,7 +433,7 @@ void on_estimate (void *self, struct rpccall *call, const ProtobufCMessage *mess
     if (!asking)
         return;
     err_clear (&err);
-    if (sites_check (asking, &err))
+    if (job_check_times (asking->job, clock_now_us (), &err) || sites_check (asking, &err))
         asking_fail (asking, &err);
     else
         survey_ask (asking, estimate_surveyed);

@@ -147,7 +147,7 @@ void waits_happened (struct metad *metad, uint64_t number)
     free (a);
 }
 
-void waits_destroy (struct metad *metad)
+void waits_close (struct metad *metad)
 {
     struct awaited *a, *next;
     HASH_ITER (hh, metad->awaited, a, next)

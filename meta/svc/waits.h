@@ -14,6 +14,6 @@ int waits_check (struct metad *metad, const JobMessage *job, const char *submitt
 bool waits_for (struct gridjob *job, struct coalloc_reason *reason);
 /* The job has changed: wakes who waits for it. */
 void waits_happened (struct metad *metad, uint64_t number);
-void waits_destroy (struct metad *metad);
+void waits_close (struct metad *metad);
 
 #endif

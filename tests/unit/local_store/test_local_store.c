@@ -140,13 +140,17 @@ static void live_jobs_and_finding (void **state)
     assert_int_equal (local_store_jobs_live (f->store, count_job, &seen, NULL), 0);
     assert_int_equal (seen, 134);
     struct store_job out;
-    assert_int_equal (local_store_job_find (f->store, "grid.9", "", &out, NULL), 0);
+    assert_int_equal (local_store_job_find (f->store, "", "grid.9", "", &out, NULL), 0);
     assert_int_equal (out.number, 4);
     store_job_free (&out);
-    assert_int_equal (local_store_job_by_attempt (f->store, "grid.9", "left", 2, &out, NULL), 0);
+    assert_int_equal (local_store_job_by_attempt (f->store, "meta", "grid.9", "left", 2, &out, NULL), 0);
     assert_int_equal (out.number, 2);
     store_job_free (&out);
-    assert_int_equal (local_store_job_by_attempt (f->store, "grid.9", "left", 3, &out, NULL),
+    assert_int_equal (local_store_job_by_attempt (f->store, "rival", "grid.9", "left", 2, &out, NULL),
+                      ERR_NOT_FOUND); /* it has a grid.9 of its own */
+    assert_int_equal (local_store_job_find (f->store, "rival", "grid.9", "", &out, NULL),
+                      ERR_NOT_FOUND);
+    assert_int_equal (local_store_job_by_attempt (f->store, "meta", "grid.9", "left", 3, &out, NULL),
                       ERR_NOT_FOUND); /* a part is no submission */
 }
 

@@ -1,0 +1,314 @@
+/* scenarios: each row of the protocol's failure table, provoked at its moment and looked at by what must be
+ * seen. The invariants are looked at all along, as in every world. */
+#include "grid.h"
+
+#define COMPLETED NUI__META__V1__GRID_JOB_STATE__GRID_COMPLETED
+
+static const struct grid_shape three = {.sites = 3, .metas = 1, .nodes = {2, 2, 2},
+                                        .balance = 100000 * 1000000LL};
+static const struct grid_ask pair = {.parts = 2, .tasks = {2, 2}, .sites = {"alpha", "beta"},
+                                     .walltime = 30 * SEC};
+
+/* ---- striking at a moment */
+
+static struct {
+    const char *server, *method;
+    uint32_t after;       /* so many replies of that method before it */
+    bool struck;
+    void (*strike) (struct machine *server);
+    uint32_t seen;
+} hit;
+
+static void on_reply (struct machine *server, const char *method)
+{
+    if (hit.struck || strcmp (server->name, hit.server) != 0 || strcmp (method, hit.method) != 0 ||
+        hit.seen++ < hit.after)
+        return;
+    hit.struck = true;
+    TRACE ("strikes at %s of %s", method, server->name);
+    hit.strike (server);
+}
+
+/* When that server answers that method for the (after + 1)th time. */
+static void strike_at (const char *server, const char *method, uint32_t after,
+                       void (*strike) (struct machine *server))
+{
+    memset (&hit, 0, sizeof hit);
+    hit.server = server;
+    hit.method = method;
+    hit.after = after;
+    hit.strike = strike;
+    grid_strike = on_reply;
+}
+
+static void server_dies (struct machine *server)
+{
+    server->dying = true; /* before its answer leaves */
+}
+
+static void meta_dies (struct machine *server)
+{
+    (void)server;
+    machine_find ("meta1")->crash_after = 1;
+}
+
+static void meta_dies_later (struct machine *server)
+{
+    (void)server;
+    machine_find ("meta1")->crash_after = 1;
+    machine_find ("meta1")->crash_late = true;
+}
+
+static void server_cut_off (struct machine *server)
+{
+    struct machine *meta = machine_find ("meta1");
+    sim.cut[machine_index (meta)][machine_index (server)] = true;
+    sim.cut[machine_index (server)][machine_index (meta)] = true;
+}
+
+static bool over (void *arg)
+{
+    return grid_job_over (*(uint32_t *)arg);
+}
+
+static void expect_over (uint32_t job, duration_us limit)
+{
+    CHECK (grid_until (over, &job, limit), "job %u has not ended: %s", job, grid_reason (job));
+}
+
+static void expect (uint32_t job, Nui__Meta__V1__GridJobState state)
+{
+    expect_over (job, 900 * SEC);
+    CHECK (grid_state (job) == state, "job %u ended %d, not %d: %s", job, (int)grid_state (job),
+           (int)state, grid_reason (job));
+}
+
+static bool hit_struck (void *arg)
+{
+    (void)arg;
+    return hit.struck;
+}
+
+static bool nothing_held (void *arg)
+{
+    (void)arg;
+    return grid_parts ("alpha") == 0 && grid_parts ("beta") == 0 && bank_holds_open () == 0;
+}
+
+/* ---- the rows */
+
+static void coordinator_dies_before_decide (void)
+{
+    strike_at ("beta", "Prepare", 0, server_dies); /* so that not all have said yes */
+    uint32_t job = grid_submit ("meta1", &pair);
+    CHECK (grid_until (hit_struck, NULL, 60 * SEC), "nothing was prepared");
+    machine_find ("meta1")->held_down = true;
+    machine_kill (machine_find ("meta1"), -1);
+    CHECK (grid_until (nothing_held, NULL, 12 * SEC + 40 * SEC),
+           "holds are left after the lease: alpha %u, beta %u, bank %u", grid_parts ("alpha"),
+           grid_parts ("beta"), bank_holds_open ());
+    grid_heal ();
+    expect (job, COMPLETED);
+}
+
+static void coordinator_dies_deciding (void)
+{
+    strike_at ("beta", "Prepare", 0, meta_dies); /* at the step that would have written the decision */
+    uint32_t job = grid_submit ("meta1", &pair);
+    expect (job, COMPLETED);
+    CHECK (machine_find ("meta1")->crashes, "the metascheduler did not die");
+}
+
+static void coordinator_dies_after_decide (void)
+{
+    strike_at ("alpha", "Commit", 0, meta_dies_later); /* when it writes that alpha is firm */
+    uint32_t job = grid_submit ("meta1", &pair);
+    expect (job, COMPLETED);
+    CHECK (machine_find ("meta1")->crashes, "the metascheduler did not die");
+}
+
+static void coordinator_is_away_past_the_leases (void)
+{
+    strike_at ("alpha", "Prepare", 0, meta_dies);
+    uint32_t job = grid_submit ("meta1", &pair);
+    CHECK (grid_until (hit_struck, NULL, 60 * SEC), "nothing was prepared");
+    machine_find ("meta1")->held_down = true;
+    sim_run (sim.now + 60 * SEC);
+    CHECK (nothing_held (NULL), "a hold outlived its lease");
+    grid_heal ();
+    expect (job, COMPLETED);
+}
+
+static void messages_repeat_and_cross (void)
+{
+    sim.twice_percent = 100;
+    sim.slow_percent = 30;
+    uint32_t job = grid_submit ("meta1", &pair), other = grid_submit ("meta1", &pair);
+    expect_over (job, 3600 * SEC);
+    expect_over (other, 3600 * SEC);
+    CHECK (grid_launches (job) <= 2 && grid_launches (other) <= 2, "a component was launched twice");
+}
+
+static void messages_get_lost (void)
+{
+    sim.loss_percent = 25;
+    uint32_t job = grid_submit ("meta1", &pair);
+    expect_over (job, 3600 * SEC);
+    CHECK (sim.lost, "nothing was lost");
+}
+
+static void site_dies_before_its_yes (void)
+{
+    struct machine *beta = machine_find ("beta");
+    uint32_t job = grid_submit ("meta1", &pair);
+    sim_run (sim.now + 20 * MS);
+    beta->crash_after = 1;
+    expect (job, COMPLETED);
+    CHECK (beta->crashes, "the site did not die");
+}
+
+static void site_dies_after_its_yes (void)
+{
+    strike_at ("beta", "Prepare", 0, server_dies);
+    uint32_t job = grid_submit ("meta1", &pair);
+    expect (job, COMPLETED);
+    CHECK (machine_find ("beta")->crashes, "the site did not die");
+}
+
+static void site_dies_when_firm (void)
+{
+    strike_at ("beta", "Commit", 0, server_dies);
+    uint32_t job = grid_submit ("meta1", &pair);
+    expect (job, COMPLETED);
+    CHECK (machine_find ("beta")->crashes, "the site did not die");
+}
+
+static void cut_during_commit (void)
+{
+    strike_at ("beta", "Prepare", 0, server_cut_off); /* its yes arrives, nothing after it */
+    uint32_t job = grid_submit ("meta1", &pair);
+    CHECK (grid_until (hit_struck, NULL, 60 * SEC), "nothing was prepared");
+    sim_run (sim.now + 50 * SEC);
+    CHECK (grid_launches (job) == 0, "a component started alone");
+    grid_heal ();
+    expect (job, COMPLETED);
+}
+
+static void clocks_apart_and_stepping (void)
+{
+    grid_clock_step (machine_find ("alpha"), 180 * SEC);
+    grid_clock_step (machine_find ("beta"), -180 * SEC);
+    uint32_t job = grid_submit ("meta1", &pair);
+    sim_run (sim.now + 5 * SEC);
+    grid_clock_step (machine_find ("alpha"), -180 * SEC);
+    grid_clock_step (machine_find ("beta"), 180 * SEC);
+    expect_over (job, 3600 * SEC);
+}
+
+static void rivals_want_one_slot (void)
+{
+    uint32_t job[6];
+    struct grid_ask all = {.parts = 3, .tasks = {4, 4, 4}, .sites = {"alpha", "beta", "gamma"},
+                           .walltime = 30 * SEC};
+    for (uint32_t i = 0; i < 6; i++)
+        job[i] = grid_submit (i % 3 == 0 ? "meta1" : i % 3 == 1 ? "meta2" : "meta3", &all);
+    for (uint32_t i = 0; i < 6; i++)
+        expect_over (job[i], 3600 * SEC);
+    uint32_t completed = 0;
+    for (uint32_t i = 0; i < 6; i++)
+        completed += grid_launches (job[i]) == 3;
+    CHECK (completed == 6, "%u of 6 rivals got their slots", completed);
+}
+
+static void bank_is_down (void)
+{
+    struct machine *bank = machine_find ("bank");
+    uint32_t job = grid_submit ("meta1", &pair);
+    sim_run (sim.now + 60 * MS); /* priced, not yet held */
+    machine_kill (bank, -1);
+    bank->held_down = true;
+    sim_run (sim.now + 60 * SEC);
+    CHECK (grid_launches (job) == 0, "a component started that nobody pays");
+    CHECK (grid_parts ("alpha") == 0 && grid_parts ("beta") == 0, "a part is held without the bank");
+    grid_heal ();
+    expect (job, COMPLETED);
+}
+
+static void node_dies_when_running (void)
+{
+    uint32_t job = grid_submit ("meta1", &pair);
+    for (int i = 0; i < 1000 && grid_launches (job) < 2; i++)
+        sim_run (sim.now + 100 * MS);
+    CHECK (runner_lose_node (machine_find ("beta")), "nothing ran at beta");
+    expect (job, NUI__META__V1__GRID_JOB_STATE__GRID_FAILED);
+}
+
+static void greedy_peer_is_capped (void)
+{
+    uint32_t job[8], most = 0;
+    struct grid_ask one = pair;
+    one.tasks[0] = one.tasks[1] = 1;
+    for (uint32_t i = 0; i < 8; i++)
+        job[i] = grid_submit ("meta1", &one);
+    for (int t = 0; t < 3000; t++) {
+        uint32_t parts = grid_parts ("alpha");
+        sim_run (sim.now + 20 * MS);
+        most = parts > most ? parts : most;
+    }
+    CHECK (most <= 2, "%u parts are held where the cap is 2", most);
+    for (uint32_t i = 0; i < 8; i++)
+        expect_over (job[i], 3600 * SEC);
+}
+
+/* ---- running them */
+
+static const struct grid_shape rivals = {.sites = 3, .metas = 3, .nodes = {2, 2, 2},
+                                         .balance = 100000 * 1000000LL,
+                                         .meta_lines = "ATTEMPTSMAX 60"};
+static const struct grid_shape capped = {.sites = 3, .metas = 1, .nodes = {2, 2, 2},
+                                         .balance = 100000 * 1000000LL,
+                                         .site_lines = "PEERCAP[DEFAULT] HOLDS=2"};
+
+static const struct {
+    const char *name;
+    void (*run) (void);
+    const struct grid_shape *shape;
+} rows[] = {
+    {"coordinator_dies_before_decide", coordinator_dies_before_decide, &three},
+    {"coordinator_dies_deciding", coordinator_dies_deciding, &three},
+    {"coordinator_dies_after_decide", coordinator_dies_after_decide, &three},
+    {"coordinator_is_away_past_the_leases", coordinator_is_away_past_the_leases, &three},
+    {"messages_repeat_and_cross", messages_repeat_and_cross, &three},
+    {"messages_get_lost", messages_get_lost, &three},
+    {"site_dies_before_its_yes", site_dies_before_its_yes, &three},
+    {"site_dies_after_its_yes", site_dies_after_its_yes, &three},
+    {"site_dies_when_firm", site_dies_when_firm, &three},
+    {"cut_during_commit", cut_during_commit, &three},
+    {"clocks_apart_and_stepping", clocks_apart_and_stepping, &three},
+    {"rivals_want_one_slot", rivals_want_one_slot, &rivals},
+    {"bank_is_down", bank_is_down, &three},
+    {"node_dies_when_running", node_dies_when_running, &three},
+    {"greedy_peer_is_capped", greedy_peer_is_capped, &capped},
+};
+
+int scenarios_run (const char *only)
+{
+    uint32_t ran = 0;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (only && strcmp (only, rows[i].name) != 0)
+            continue;
+        sim.trace = only != NULL;
+        printf ("%s\n", rows[i].name);
+        fflush (stdout);
+        grid_begin (i + 1, rows[i].shape);
+        sim_run (sim.now + 2 * SEC);
+        rows[i].run ();
+        grid_heal ();
+        sim.twice_percent = 0;
+        grid_finish ();
+        ran++;
+    }
+    if (!ran)
+        fprintf (stderr, "there is no scenario %s\n", only);
+    return ran ? 0 : 2;
+}

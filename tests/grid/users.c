@@ -1,0 +1,175 @@
+/* users: who submits until a job is taken or refused, and asks until it has ended. */
+#include "grid_i.h"
+
+#include "proto/base/clock.h"
+#include "proto/rpc/envelope.h"
+
+static void job_next (void *arg);
+
+static void job_again (struct ujob *job, duration_us after)
+{
+    todo_set (&job->next, sim.now + after + (duration_us)sim_below ((uint64_t)after + 1));
+}
+
+static bool uncertain (const struct rpc_result *result)
+{
+    return result->status == RPC_UNAVAILABLE || result->status == RPC_DEADLINE_EXCEEDED ||
+           result->status == RPC_CANCELLED || result->status == RPC_INTERNAL ||
+           result->status == RPC_UNKNOWN;
+}
+
+static void submitted (void *arg, const struct rpc_result *result)
+{
+    struct ujob *job = arg;
+    job->asking = false;
+    if (result->status == RPC_OK) {
+        const Nui__Meta__V1__SubmitReply *r = (const Nui__Meta__V1__SubmitReply *)result->reply;
+        snprintf (job->id, sizeof job->id, "%s", r->grid_job_id);
+        TRACE ("user   job %u is %s of %s", (unsigned)(job - w.job), job->id, job->meta);
+        job_again (job, 2 * SEC);
+    } else if (uncertain (result)) {
+        job_again (job, 2 * SEC);
+    } else {
+        job->over = true;
+        job->state = NUI__META__V1__GRID_JOB_STATE__GRID_REFUSED;
+        snprintf (job->reason, sizeof job->reason, "%s", result->message);
+        TRACE ("user   job %u is refused: %s", (unsigned)(job - w.job), result->message);
+    }
+}
+
+static void told (void *arg, const struct rpc_result *result)
+{
+    struct ujob *job = arg;
+    job->asking = false;
+    if (result->status != RPC_OK) {
+        CHECK (uncertain (result), "%s at %s: %s", job->id, job->meta, result->message);
+        job_again (job, 2 * SEC);
+        return;
+    }
+    const Nui__Meta__V1__JobStatus *status = (const Nui__Meta__V1__JobStatus *)result->reply;
+    job->state = status->state;
+    snprintf (job->reason, sizeof job->reason, "%s: %s", status->reason ? status->reason->code : "",
+              status->reason ? status->reason->text : "");
+    job->over = status->state >= NUI__META__V1__GRID_JOB_STATE__GRID_COMPLETED;
+    if (job->over)
+        TRACE ("user   job %u ends %d (%s)", (unsigned)(job - w.job), (int)job->state, job->reason);
+    else
+        job_again (job, 5 * SEC);
+}
+
+static void cancel_told (void *arg, const struct rpc_result *result)
+{
+    struct ujob *job = arg;
+    job->asking = false;
+    job->cancelled = result->status == RPC_OK;
+    job_again (job, SEC);
+}
+
+static void job_next (void *arg)
+{
+    struct ujob *job = arg;
+    Nui__Meta__V1__SubmitRequest submit = NUI__META__V1__SUBMIT_REQUEST__INIT;
+    Nui__Meta__V1__JobRequest ask = NUI__META__V1__JOB_REQUEST__INIT;
+    if (job->asking || job->over)
+        return;
+    job->asking = true;
+    submit.envelope = job->envelope;
+    ask.grid_job_id = job->id;
+    if (!job->id[0])
+        net_call (w.user, job->meta, &nui__meta__v1__meta__descriptor, "Submit", &submit.base, 15 * SEC,
+                  submitted, job);
+    else if (job->cancel && !job->cancelled)
+        net_call (w.user, job->meta, &nui__meta__v1__meta__descriptor, "Cancel", &ask.base, 10 * SEC,
+                  cancel_told, job);
+    else
+        net_call (w.user, job->meta, &nui__meta__v1__meta__descriptor, "Status", &ask.base, 10 * SEC, told,
+                  job);
+}
+
+static Nui__Common__V1__Component *component_make (const struct grid_ask *ask, uint32_t p)
+{
+    Nui__Common__V1__Component *c = malloc (sizeof *c);
+    Nui__Common__V1__Req *req = malloc (sizeof *req);
+    char name[8], list[128];
+    nui__common__v1__component__init (c);
+    nui__common__v1__req__init (req);
+    snprintf (name, sizeof name, "part%u", p);
+    c->name = strdup (name);
+    req->tasks = ask->tasks[p];
+    c->reqs = malloc (sizeof *c->reqs);
+    c->reqs[0] = req;
+    c->n_reqs = 1;
+    c->walltime_us = ask->walltime;
+    c->script.data = (uint8_t *)strdup ("#!/bin/sh\n");
+    c->script.len = 10;
+    snprintf (list, sizeof list, "%s", ask->sites[p] ? ask->sites[p] : "");
+    c->sites = calloc (GRID_SITES_MAX, sizeof *c->sites);
+    char *keep = NULL;
+    for (char *site = strtok_r (list, ",", &keep); site; site = strtok_r (NULL, ",", &keep))
+        c->sites[c->n_sites++] = strdup (site);
+    return c;
+}
+
+uint32_t grid_submit (const char *meta, const struct grid_ask *ask)
+{
+    CHECK (w.job_count < GRID_JOBS_MAX, "too many jobs");
+    struct ujob *job = &w.job[w.job_count++];
+    Nui__Common__V1__Job *body = malloc (sizeof *body);
+    struct uuid uuid;
+    struct err err = {0};
+    memset (job, 0, sizeof *job);
+    nui__common__v1__job__init (body);
+    uuid_make (&uuid);
+    memcpy (job->uuid, uuid.b, sizeof job->uuid);
+    body->grid = strdup ("test");
+    body->submitter = strdup ("nui://test/user/alice");
+    body->account = strdup ("phys");
+    body->uuid.data = memcpy (malloc (16), uuid.b, 16);
+    body->uuid.len = 16;
+    body->created_us = sim.epoch + sim.now;
+    body->expires_us = body->created_us + 24 * 3600 * SEC;
+    body->not_after_us = ask->not_after ? body->created_us + ask->not_after : 0;
+    body->components = calloc (ask->parts, sizeof *body->components);
+    for (uint32_t p = 0; p < ask->parts; p++)
+        body->components[body->n_components++] = component_make (ask, p);
+    size_t len = nui__common__v1__job__get_packed_size (body);
+    uint8_t *bytes = malloc (len);
+    nui__common__v1__job__pack (body, bytes);
+    if (envelope_sign (w.user->id, bytes, len, &job->envelope, &err))
+        sim_fail ("%s", err.text);
+    free (bytes);
+    nui__common__v1__job__free_unpacked (body, NULL);
+    job->parts = ask->parts;
+    snprintf (job->meta, sizeof job->meta, "%s", meta);
+    job->next = (struct todo){.fn = job_next, .arg = job};
+    todo_set (&job->next, sim.now);
+    return w.job_count - 1;
+}
+
+void grid_cancel (uint32_t job)
+{
+    w.job[job].cancel = true;
+    if (!w.job[job].over && !w.job[job].asking)
+        todo_set (&w.job[job].next, sim.now);
+}
+
+Nui__Meta__V1__GridJobState grid_state (uint32_t job)
+{
+    return w.job[job].state;
+}
+
+const char *grid_reason (uint32_t job)
+{
+    return w.job[job].reason;
+}
+
+bool grid_job_over (uint32_t job)
+{
+    return w.job[job].over;
+}
+
+uint32_t grid_launches (uint32_t job)
+{
+    return w.job[job].launches;
+}
+
