@@ -534,7 +534,8 @@ void coalloc_prepare (void *self, struct rpccall *call, const ProtobufCMessage *
 
 /* --- the bank's answer -------------------------------------------------------------------- */
 
-static int yes_write (struct site_part *part, const struct bank_answer *answer, struct err *err)
+/* The YES that is told again, with its nodes as they are now. */
+void coalloc_answer_pack (struct site_part *part)
 {
     struct svc *svc = part->svc;
     struct site_job *job = part->job;
@@ -561,6 +562,13 @@ static int yes_write (struct site_part *part, const struct bank_answer *answer, 
     reply.lease_left_us = lease_left (part);
     reply.procs = job->rec.procs;
     pack_answer (&part->rec, &reply);
+}
+
+static int yes_write (struct site_part *part, const struct bank_answer *answer, struct err *err)
+{
+    struct svc *svc = part->svc;
+    struct site_job *job = part->job;
+    coalloc_answer_pack (part);
     int rc = svc_begin (svc, err);
     if (rc == 0)
         rc = local_store_hold_delete (svc->store, answer->key, err);
@@ -731,20 +739,16 @@ static bool part_ready (struct site_part *part, const char **code, const char **
     struct svc *svc = part->svc;
     arena_reset (svc->call_arena);
     struct allocation a = placement_parse (svc, part->job->rec.placement, svc->call_arena);
+    const char *lost = substitute_lost_node (svc, &a);
     if (part->rec.state != STORE_PART_FIRM) {
         *code = "NotFirm";
         *text = "the part was not committed";
         return false;
     }
-    for (uint32_t i = 0; i < a.count; i++) {
-        struct node_view view;
-        if (cluster_node_get (svc->cluster, a.item[i].node, &view, NULL) != 0 ||
-            view.state == NODE_DOWN) {
-            *code = "NodeDown";
-            *text = arena_printf (svc->call_arena, "node %s is down",
-                                  svc->node_by_id[a.item[i].node.v]->name);
-            return false;
-        }
+    if (lost && !part->rec.start_accepted && !substitute_nodes (part)) {
+        *code = "NodeDown";
+        *text = arena_printf (svc->call_arena, "node %s is down, and no other is free for the slot", lost);
+        return false;
     }
     return a.count > 0;
 }
@@ -760,14 +764,20 @@ void coalloc_ready (void *self, struct rpccall *call, const ProtobufCMessage *re
     struct store_part old;
     if (part_of_call (svc, call, r->part, &live, &old) != 0)
         return;
+    Nui__Local__V1__PrepareReply *yes = NULL;
     reply.ready = live && part_ready (live, &code, &text);
-    if (!reply.ready) {
+    if (reply.ready) { /* perhaps on other nodes than it said */
+        yes = nui__local__v1__prepare_reply__unpack (NULL, live->rec.answer_len, live->rec.answer);
+        reply.peer = yes ? yes->peer : NULL;
+    } else {
         reason.code = (char *)code;
         reason.text = (char *)text;
         reply.reason = &reason;
     }
     store_part_free (&old);
     rpccall_reply (call, &reply.base);
+    if (yes)
+        nui__local__v1__prepare_reply__free_unpacked (yes, NULL);
 }
 
 static void reply_start (struct rpccall *call, const char *code, const char *text)

@@ -11,6 +11,7 @@
  *   depends.c   jobs that wait for others
  *   deferral.c  jobs that cannot be run as they are
  *   coalloc.c   PREPARE, COMMIT, ABORT, READY, START, RELEASE
+ *   substitute.c other nodes for a firm part whose own went down
  *   jobs.c      QUERY, SUBMIT, JOB, CANCEL and what a JobInfo says
  *   output.c    OUTPUT
  *   native.c    jobs that came from the resource manager itself (native_needs.c: what they need)
@@ -372,6 +373,13 @@ int links_open (struct svc *svc, const struct settings *settings, struct err *er
 void links_reload (struct svc *svc, const struct settings *settings);
 void links_close (struct svc *svc);
 
+/* --- substitute.c ------------------------------------------------------------------------- */
+
+/* The name of a node that is down among these; NULL: none is. */
+const char *substitute_lost_node (struct svc *svc, const struct allocation *a);
+/* Other nodes for those of a firm part that are down, durable when it returns true. Uses call_arena. */
+bool substitute_nodes (struct site_part *part);
+
 /* --- mirror.c ----------------------------------------------------------------------------- */
 
 void mirror_settle (struct svc *svc); /* after each pass */
@@ -466,6 +474,8 @@ void coalloc_start (void *self, struct rpccall *call, const ProtobufCMessage *re
 void coalloc_release (void *self, struct rpccall *call, const ProtobufCMessage *request);
 /* How long a part occupies its nodes: its limit and the time a late START may take. */
 duration_us coalloc_duration (const struct svc *svc, duration_us walltime);
+/* Writes the YES of a part as it is now into its record. Uses call_arena. */
+void coalloc_answer_pack (struct site_part *part);
 
 /* --- jobs.c ------------------------------------------------------------------------------- */
 

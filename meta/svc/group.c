@@ -135,6 +135,21 @@ static void reason_take (struct coalloc_reason *out, const Nui__Common__V1__Reas
     snprintf (out->text, sizeof out->text, "%s", reason ? reason->text : "");
 }
 
+/* Its hosts as the others will be told of them at START. */
+static void peer_take (struct jobpart *part, const Nui__Common__V1__Peer *peer)
+{
+    size_t len = nui__common__v1__peer__get_packed_size (peer);
+    uint8_t *bytes = malloc (len + 1);
+    if (!bytes)
+        abort ();
+    nui__common__v1__peer__pack (peer, bytes);
+    if (part->peer)
+        nui__common__v1__peer__free_unpacked (part->peer, NULL);
+    part->peer = nui__common__v1__peer__unpack (NULL, len, bytes);
+    part->dirty = true;
+    free (bytes);
+}
+
 static void prepare_answer (struct gridjob *job, const struct group_call *call,
                             struct coalloc_event *event, const Nui__Local__V1__PrepareReply *reply)
 {
@@ -149,17 +164,8 @@ static void prepare_answer (struct gridjob *job, const struct group_call *call,
     bool present = memcmp (call->transaction, job->record->transaction, 16) == 0;
     if (!event->u.prepared.granted || !present)
         return;
-    size_t len = nui__common__v1__peer__get_packed_size (reply->peer);
-    uint8_t *bytes = malloc (len + 1);
-    if (!bytes)
-        abort ();
-    nui__common__v1__peer__pack (reply->peer, bytes);
-    if (part->peer)
-        nui__common__v1__peer__free_unpacked (part->peer, NULL);
-    part->peer = nui__common__v1__peer__unpack (NULL, len, bytes);
-    free (bytes);
+    peer_take (part, reply->peer);
     snprintf (part->site_job_id, sizeof part->site_job_id, "%s", reply->site_job_id);
-    part->dirty = true;
 }
 
 static void answer_take (struct gridjob *job, const struct group_call *call,
@@ -195,6 +201,9 @@ static void answer_take (struct gridjob *job, const struct group_call *call,
         const Nui__Local__V1__ReadyReply *reply = (const Nui__Local__V1__ReadyReply *)message;
         event->kind = COALLOC_EV_READIED;
         event->u.readied.yes = reply->ready;
+        if (reply->ready && reply->peer &&
+            memcmp (call->transaction, job->record->transaction, sizeof call->transaction) == 0)
+            peer_take (&job->part[call->part], reply->peer);
         reason_take (&event->reason, reply->reason);
         break;
     }

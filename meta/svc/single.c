@@ -435,12 +435,13 @@ static void taken_back (void *arg, const struct rpc_result *result)
     struct gridjob *job = call_end (arg);
     if (!job)
         return;
-    if (result->status == RPC_OK && ((const Nui__Local__V1__CancelReply *)result->reply)->kept)
+    const Nui__Local__V1__CancelReply *reply = (const Nui__Local__V1__CancelReply *)result->reply;
+    if (result->status == RPC_OK && reply->kept)
         return; /* in time after all; the site's event says when */
-    if (result->status == RPC_OK || result->status == RPC_NOT_FOUND) {
+    if (result->status == RPC_NOT_FOUND || (result->status == RPC_OK && reply->cancelled)) {
         late_end (job);
         save (job);
-    } else {
+    } else { /* where it had ended before, perhaps after it ran, the site's event says how */
         again_later (job);
     }
 }

@@ -61,6 +61,9 @@ extern void (*grid_strike) (struct machine *server, const char *method);
 /* Parts that this site keeps something for and that have not started; UINT32_MAX: it is down. */
 uint32_t grid_parts (const char *site);
 
+/* A node that a waiting part of this site has goes down; false: there is none. */
+bool grid_node_down (const char *site);
+
 /* From the runner. */
 void grid_on_handover (struct machine *site, const char *site_job_id);
 void grid_on_launch (struct machine *site, const char *site_job_id);

@@ -221,6 +221,28 @@ void invariants_step (void)
     }
 }
 
+bool grid_node_down (const char *site)
+{
+    struct machine *machine = machine_find (site);
+    struct svc *svc = svc_of (machine);
+    struct err err = {0};
+    for (const struct site_part *part = svc ? svc->parts : NULL; part; part = part->hh.next) {
+        struct site_node *node = NULL;
+        char name[32];
+        snprintf (name, sizeof name, "%.*s", (int)strcspn (part->job->rec.placement, ":"),
+                  part->job->rec.placement);
+        HASH_FIND_STR (svc->nodes, name, node);
+        CHECK (node, "%s has no node %s", site, name);
+        sim.self = machine;
+        free (svc_node_set (node, "state", "down"));
+        CHECK (svc_nodes_apply (svc, svc->settings, &err) == 0, "%s", err.text);
+        sim.self = NULL;
+        TRACE ("%-6s %s is down", site, name);
+        return true;
+    }
+    return false;
+}
+
 uint32_t grid_replies (const char *site, const char *method)
 {
     for (uint32_t i = 0; counted[i]; i++)

@@ -234,6 +234,44 @@ static void bank_is_down (void)
     expect (job, COMPLETED);
 }
 
+static bool both_firm (void *arg)
+{
+    (void)arg;
+    return grid_replies ("alpha", "Commit") > 0 && grid_replies ("beta", "Commit") > 0;
+}
+
+/* A node is free: the site puts it in the place of the dead one, and nobody asks again. */
+static void node_dies_after_commit_and_is_replaced (void)
+{
+    uint32_t job = grid_submit ("meta1", &pair);
+    CHECK (grid_until (both_firm, NULL, 60 * SEC) && grid_node_down ("beta"), "nothing is firm");
+    expect (job, COMPLETED);
+    CHECK (grid_replies ("beta", "Prepare") == 1, "it was prepared again");
+}
+
+/* None is free: the component is prepared at another site. */
+static void node_dies_after_commit_and_none_is_free (void)
+{
+    struct grid_ask ask = pair;
+    ask.tasks[1] = 4; /* all of beta */
+    ask.sites[1] = "beta,gamma";
+    uint32_t job = grid_submit ("meta1", &ask);
+    CHECK (grid_until (both_firm, NULL, 60 * SEC) && grid_node_down ("beta"), "nothing is firm");
+    expect (job, COMPLETED);
+    CHECK (grid_replies ("gamma", "Commit") > 0, "it was not prepared elsewhere");
+}
+
+/* And nowhere else may it run: the whole is cancelled, and says why. */
+static void node_dies_after_commit_and_nowhere_else (void)
+{
+    struct grid_ask ask = pair;
+    ask.tasks[1] = 4;
+    uint32_t job = grid_submit ("meta1", &ask);
+    CHECK (grid_until (both_firm, NULL, 60 * SEC) && grid_node_down ("beta"), "nothing is firm");
+    expect (job, NUI__META__V1__GRID_JOB_STATE__GRID_REFUSED);
+    CHECK (grid_launches (job) == 0, "a component started alone");
+}
+
 static void node_dies_when_running (void)
 {
     uint32_t job = grid_submit ("meta1", &pair);
@@ -287,6 +325,9 @@ static const struct {
     {"clocks_apart_and_stepping", clocks_apart_and_stepping, &three},
     {"rivals_want_one_slot", rivals_want_one_slot, &rivals},
     {"bank_is_down", bank_is_down, &three},
+    {"node_dies_after_commit_and_is_replaced", node_dies_after_commit_and_is_replaced, &three},
+    {"node_dies_after_commit_and_none_is_free", node_dies_after_commit_and_none_is_free, &three},
+    {"node_dies_after_commit_and_nowhere_else", node_dies_after_commit_and_nowhere_else, &three},
     {"node_dies_when_running", node_dies_when_running, &three},
     {"greedy_peer_is_capped", greedy_peer_is_capped, &capped},
 };
