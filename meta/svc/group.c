@@ -632,6 +632,8 @@ void group_heard (struct gridjob *job, uint32_t p)
     const JobInfo *info = job->part[p].info;
     if (job_ended (job) || !info || info->transaction.len != 16)
         return;
+    if (job->reloaded) /* its record is as on disk; it is recovered first, and then hears of it */
+        return;
     struct coalloc_event event = {.part = p, .transaction = info->transaction.data};
     if (info->state == NUI__LOCAL__V1__JOB_STATE__JOB_RUNNING)
         event.kind = COALLOC_EV_RUNNING;
@@ -654,7 +656,7 @@ void group_recover (struct gridjob *job)
     }
     group_step (job, &event);
     /* What was heard before the crash, but perhaps not yet stepped. */
-    for (uint32_t p = 0; job_live (metad, number) == job && p < job->part_count; p++)
+    for (uint32_t p = 0; job_live (metad, number) == job && !job->reloaded && p < job->part_count; p++)
         if (job->part[p].info)
             group_heard (job, p);
 }

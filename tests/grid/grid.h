@@ -64,8 +64,8 @@ uint32_t grid_parts (const char *site);
 /* A node that a waiting part of this site has goes down; false: there is none. */
 bool grid_node_down (const char *site);
 
-/* From the runner. */
-void grid_on_handover (struct machine *site, const char *site_job_id);
+/* From the runner; service: the site's struct svc, which may still be starting. */
+void grid_on_handover (struct machine *site, void *service, const char *site_job_id);
 void grid_on_launch (struct machine *site, const char *site_job_id);
 void grid_on_end (struct machine *site, const char *site_job_id, bool launched, bool well);
 

@@ -28,9 +28,9 @@ static struct placed *placed_find (const struct machine *site, const char *site_
     return NULL;
 }
 
-void grid_on_handover (struct machine *site, const char *site_job_id)
+void grid_on_handover (struct machine *site, void *service, const char *site_job_id)
 {
-    struct svc *svc = svc_of (site);
+    struct svc *svc = service;
     struct err err = {0};
     void *bytes = NULL;
     size_t len = 0;

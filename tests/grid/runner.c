@@ -148,7 +148,7 @@ static int start (void *self, const struct rm_job *job, struct err *err)
     runs = run;
     run->launch = job->start;
     time_us at = machine_true (site, job->start);
-    grid_on_handover (site, job->job_id);
+    grid_on_handover (site, runner->arg, job->job_id);
     TRACE ("%-6s runner takes %s", site->name, run->job_id);
     todo_set (&run->next, at > sim.now ? at : sim.now + MS);
     return 0;

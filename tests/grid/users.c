@@ -90,7 +90,7 @@ static Nui__Common__V1__Component *component_make (const struct grid_ask *ask, u
 {
     Nui__Common__V1__Component *c = malloc (sizeof *c);
     Nui__Common__V1__Req *req = malloc (sizeof *req);
-    char name[8], list[128];
+    char name[16], list[128];
     nui__common__v1__component__init (c);
     nui__common__v1__req__init (req);
     snprintf (name, sizeof name, "part%u", p);

@@ -57,7 +57,8 @@ static int teardown (void **state)
 static struct store_job sample (uint64_t number)
 {
     struct store_job job = {
-        .number = number, .state = STORE_JOB_QUEUED, .grid_job_id = "grid.9", .component = "left",
+        .number = number, .state = STORE_JOB_QUEUED, .grid_job_id = "grid.9", .meta = "meta",
+        .component = "left",
         .component_index = 2, .attempt = 3, .part = true, .submitter = strdup ("nui://g/user/a"),
         .local_account = "games", .pay_account = "chem", .reason_code = "Resources",
         .reason_text = strdup ("needs 4, has 2"), .incarnation = 1, .start_failures = 2,
