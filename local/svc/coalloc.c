@@ -957,15 +957,15 @@ int coalloc_recover (struct svc *svc, struct store_part *rec, struct err *err)
     }
     struct site_part *part = svc_part_add (svc, rec, job);
     if (job->rec.state == STORE_JOB_RUNNING) {
-        int rc = svc_cluster_submit (svc, job, err);
-        arena_reset (svc->call_arena);
-        struct allocation a = placement_parse (svc, job->rec.placement, svc->call_arena);
-        struct job_id jid = {job->rec.number};
+        int rc = life_part_occupy (svc, job, job->rec.start, err);
         if (rc == 0)
-            rc = cluster_job_start (svc->cluster, jid, &a, job->rec.start, svc_now (svc), err);
-        if (rc == 0)
-            rc = cluster_job_running (svc->cluster, jid, job->rec.start, svc_now (svc), err);
-        return rc;
+            rc = cluster_job_running (svc->cluster, (struct job_id){job->rec.number}, job->rec.start,
+                                      svc_now (svc), err);
+        if (rc != ERR_CONFLICT)
+            return rc;
+        log_event (svc->log, LOG_LEVEL_WARN, "coalloc", "nodes_still_busy", "job=%s error=\"%s\"",
+                   site_id (svc, rec->job, id), err->text);
+        err_clear (err); /* its reservation stands for it until then: life_parts_settle */
     }
     int rc = rsv_regain (svc, part, err);
     if (rc != 0) {

@@ -276,8 +276,7 @@ static struct site_job *job_of_event (struct svc *svc, const struct rm_event *ev
     return job && job->rec.incarnation == event->incarnation ? job : NULL;
 }
 
-/* A part's nodes go from its reservation to the running job. */
-static int part_occupy (struct svc *svc, struct site_job *job, time_us started, struct err *err)
+int life_part_occupy (struct svc *svc, struct site_job *job, time_us started, struct err *err)
 {
     time_us now = svc_now (svc);
     struct job_id id = {job->rec.number};
@@ -308,7 +307,7 @@ void life_parts_settle (struct svc *svc)
         struct site_job *job = part->job;
         struct err err = {0};
         if (job->rec.state == STORE_JOB_RUNNING && !job->in_cluster &&
-            part_occupy (svc, job, job->rec.start, &err) == 0 &&
+            life_part_occupy (svc, job, job->rec.start, &err) == 0 &&
             cluster_job_running (svc->cluster, (struct job_id){job->rec.number}, job->rec.start,
                                  svc_now (svc), &err) != 0)
             log_event (svc->log, LOG_LEVEL_ERROR, "svc", "core_disagrees", "error=\"%s\"",
@@ -323,7 +322,7 @@ static void on_started (struct svc *svc, struct site_job *job, time_us started)
     char text[SITE_ID_MAX];
     int rc = 0;
     if (job->part && job->rec.state != STORE_JOB_RUNNING)
-        rc = part_occupy (svc, job, started, &err);
+        rc = life_part_occupy (svc, job, started, &err);
     if (rc == ERR_CONFLICT) {
         log_event (svc->log, LOG_LEVEL_WARN, "svc", "nodes_still_busy",
                    "job=%s error=\"%s\"", site_id (svc, job->rec.number, text), err.text);

@@ -330,6 +330,9 @@ int pass_start (struct svc *svc, struct site_job *job, const struct allocation *
 /* How long it has its nodes at most. */
 duration_us life_length (const struct svc *svc, const struct site_job *job);
 void life_on_rm_event (void *arg, const struct rm_event *event);
+/* A part's nodes go from its reservation, if it is there, to the running job. ERR_CONFLICT: the job before it
+ * is still there; see life_parts_settle. */
+int life_part_occupy (struct svc *svc, struct site_job *job, time_us started, struct err *err);
 /* Running parts that could not take their nodes at their start take them now. */
 void life_parts_settle (struct svc *svc);
 /* What the core knows of a job or its reservation goes, and so does the live record. */
