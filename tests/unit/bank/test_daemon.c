@@ -1,4 +1,4 @@
-/* The real nui-bank over gRPC with TLS: roles, signatures, money, statements; killed and restarted.
+/* The real nui-bank over gRPC with TLS: roles, signatures, money, statements; without its database.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -707,129 +707,6 @@ static void an_allocation_ends (void **state)
     bankd_reply_free (&reply);
 }
 
-/* kill -9 with holds in flight, restart, the same requests again: each is there exactly once. */
-enum { HOLDS = 300, FLIGHT = 32 };
-
-struct flight {
-    struct world *w;
-    Nui__Common__V1__Envelope *envelope;
-    int next, flying;
-    struct flying {
-        struct flight *flight;
-        int code;
-        char hold_id[32];
-    } hold[HOLDS];
-};
-
-static void launch (struct flight *f);
-
-static void on_hold (void *arg, const struct rpc_result *result)
-{
-    struct flying *h = arg;
-    h->code = (int)result->status;
-    if (result->status == RPC_OK) {
-        const Nui__Bank__V1__HoldReply *m = (const void *)result->reply;
-        snprintf (h->hold_id, sizeof (h->hold_id), "%s", m->granted ? m->hold_id : m->reason->text);
-    }
-    h->flight->flying--;
-    launch (h->flight);
-}
-
-static void launch (struct flight *f)
-{
-    while (f->flying < FLIGHT && f->next < HOLDS) {
-        struct flying *h = &f->hold[f->next];
-        char name[32];
-        uint8_t key[16] = {1, 2, (uint8_t)(f->next >> 8), (uint8_t)f->next};
-        snprintf (name, sizeof (name), "alpha.%d", f->next);
-        Nui__Bank__V1__HoldRequest hold = hold_of (f->w, f->envelope, name, 1, 1, (uint8_t[16]){0});
-        hold.key = (ProtobufCBinaryData){16, key};
-        *h = (struct flying){.flight = f};
-        struct rpccallout_config c = {.service = &nui__bank__v1__bank__descriptor,
-                                      .method = "Hold",
-                                      .request = &hold.base,
-                                      .timeout = 20 * US_PER_S,
-                                      .done = on_hold,
-                                      .arg = h};
-        f->next++;
-        f->flying++;
-        rpcclient_start (f->w->d.client[WHO_ALPHA], &c);
-    }
-}
-
-/* Sends all holds; the disaster strikes when a third is answered. Returns how many were answered.
- */
-static int fly (struct flight *f, void (*disaster) (struct world *w))
-{
-    duration_us deadline = clock_monotonic_us () + 240 * US_PER_S;
-    f->next = 0;
-    launch (f);
-    while (f->flying > 0) {
-        assert_true (clock_monotonic_us () < deadline);
-        event_base_loop (f->w->d.base, EVLOOP_ONCE);
-        if (disaster && f->next > HOLDS / 3) {
-            disaster (f->w);
-            disaster = NULL;
-        }
-    }
-    int ok = 0;
-    for (int i = 0; i < HOLDS; i++)
-        ok += f->hold[i].code == RPC_OK;
-    return ok;
-}
-
-static void kill_daemon (struct world *w)
-{
-    bankd_stop (&w->d, SIGKILL);
-}
-
-static void kill_backends (struct world *w)
-{
-    PQclear (PQexec (
-        w->sql,
-        "SELECT pg_terminate_backend (pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid () "
-        "AND datname = current_database ()"));
-}
-
-static void survives (struct world *w, void (*disaster) (struct world *w), bool restart)
-{
-    static struct flight before, after;
-    struct bankd_job job = {.account = "phys"};
-    duration_us deadline = clock_monotonic_us () + 240 * US_PER_S;
-    before.w = after.w = w;
-    before.envelope = after.envelope = bankd_sign (&w->d, WHO_ALICE, &job);
-    int answered = fly (&before, disaster);
-    print_message ("%d of %d were answered\n", answered, HOLDS);
-    /* A kill that nobody noticed proves nothing. */
-    assert_true (!restart || answered < HOLDS);
-    if (restart)
-        bankd_start (&w->d, NUI_BANK_PROGRAM);
-    /* As a site does: again and again with the same keys. */
-    while (fly (&after, NULL) < HOLDS)
-        assert_true (clock_monotonic_us () < deadline);
-    for (int i = 0; i < HOLDS; i++)
-        if (before.hold[i].code == RPC_OK)
-            assert_string_equal (before.hold[i].hold_id, after.hold[i].hold_id);
-    envelope_free (before.envelope);
-    assert_int_equal (HOLDS, pg_fixture_number (w->sql, "SELECT count (*) FROM hold"));
-    assert_int_equal (HOLDS * CREDIT, pg_fixture_number (w->sql, "SELECT sum (held) FROM balance"));
-    assert_int_equal (
-        HOLDS * CREDIT,
-        pg_fixture_number (w->sql,
-                           "SELECT sum (amount) FROM entry e JOIN account a ON a.id = account_id "
-                           "WHERE layer = 'H' AND a.class = 'PROJECT'"));
-}
-
-static void killed_daemon (void **state)
-{
-    survives (*state, kill_daemon, true);
-}
-
-static void killed_backend (void **state)
-{
-    survives (*state, kill_backends, false);
-}
-
 static void database_away (void **state)
 {
     struct world *w = *state;
@@ -874,8 +751,6 @@ int main (void)
         cmocka_unit_test_setup_teardown (statements, fresh, closed),
         cmocka_unit_test_setup_teardown (revoked, fresh, closed),
         cmocka_unit_test_setup_teardown (an_allocation_ends, fresh, closed),
-        cmocka_unit_test_setup_teardown (killed_daemon, fresh, closed),
-        cmocka_unit_test_setup_teardown (killed_backend, fresh, closed),
         cmocka_unit_test_setup_teardown (database_away, fresh, closed),
     };
     signal (SIGPIPE, SIG_IGN);
