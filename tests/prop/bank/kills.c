@@ -378,7 +378,7 @@ int main (int argc, char **argv)
         return 1;
     k.conninfo = pg_fixture_database (k.pg, "kills");
     relay_start (&k, folder, through);
-    bankd_open (&k.d, NUI_BANK_PROGRAM, through);
+    bankd_open (&k.d, NUI_BANK_PROGRAM, through, "CHECKPOINTENTRIES 200\n");
     if (!bankd_wait_serving (&k.d, true))
         return 1;
     bankd_found (&k.d);
