@@ -73,6 +73,8 @@ void grid_on_launch (struct machine *site, const char *site_job_id)
            job->parts);
     memcpy (job->txn, placed->txn, 16);
     job->running++;
+    if (!w.clocks_stepped) /* limits, like slots, are moments of the wall clock */
+        runner_check ();
 }
 
 void grid_on_end (struct machine *site, const char *site_job_id, bool launched, bool well)

@@ -109,7 +109,6 @@ static void next (void *arg)
     runner_started++;
     TRACE ("%-6s launches %s", run->site->name, run->job_id);
     grid_on_launch (run->site, run->job_id);
-    runner_check ();
     duration_us length = SEC + (duration_us)sim_below ((uint64_t)(sim.overruns ? run->walltime + run->walltime / 8
                                                                              : run->walltime - SEC));
     run->status.exit_code = length > run->walltime ? -1 : 0;
