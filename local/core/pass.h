@@ -97,6 +97,11 @@ struct pass {
     struct timeline *tl;    /* ROOM_TIMELINE */
     struct units units;     /* ROOM_UNITS */
     struct profile profile; /* ROOM_COUNTED, with more than one reservation */
+    uint32_t *counted;      /* by shape: what space_now says and one, where that is known … */
+    uint32_t counted_cap;
+    uint64_t counted_serial; /* … until somebody starts */
+    uint32_t *listed;        /* these shapes, by access class; NULL: not yet */
+    uint32_t listed_count;
     bool shadowed;          /* ROOM_COUNTED, exactly one reservation: the next two hold */
     time_us shadow;
     int64_t extra;
@@ -163,11 +168,11 @@ bool space_holds (struct pass *p, uint32_t slot, const struct allocation *a);
 /* Then: starts it there (the allocation is copied). */
 void space_start_at (struct pass *p, uint32_t slot, const struct allocation *a,
                      enum plan_phase phase);
-/* Tasks of the shape that could start now, if only for a moment Exact at the
- * time of the call; cached per shape until the next start. */
+/* Tasks of the shape that could start now, if only for a moment. Exact at the time of the call; cached per
+ * shape until the next start. */
 uint64_t space_now (struct pass *p, uint32_t shape);
 /* Asks that for all that wait, one access class after the other: to see with the eyes of another class
- * costs more than to count. Changes no answer. */
+ * costs more than to count, and most classes see nothing now that others do not. Changes no answer. */
 void space_now_all (struct pass *p);
 /* Are there too few processors or tasks free even for a moment? Several reqs: false. */
 bool space_lacks (struct pass *p, const struct job_hot *row);
@@ -354,6 +359,7 @@ struct planner {
     /* space.c */
     struct profile profile;
     bool plain_room;  /* for tests: timelines always */
+    bool plain_counts; /* for tests: space_now_all does nothing, each shape is counted for itself */
     struct verdict *verdict;
     uint32_t verdict_count, verdict_cap;
     struct memo *memo, *memo_next;

@@ -268,13 +268,21 @@ void space_start_at (struct pass *p, uint32_t slot, const struct allocation *a,
     pass_started (p, slot, phase);
 }
 
+/* Of what holds until somebody starts. */
+static uint64_t now_serial (const struct pass *p)
+{
+    return p->planner->serial << 24 | p->plan->start_count;
+}
+
 uint64_t space_now (struct pass *p, uint32_t shape)
 {
-    uint64_t serial = p->planner->serial << 24 | p->plan->start_count;
+    uint64_t serial = now_serial (p);
     struct shape *s;
 
     if (p->room != ROOM_TIMELINE)
         return (uint64_t)p->c->up_free; /* promises begin later */
+    if (p->counted_serial == serial && shape < p->counted_cap && p->counted[shape])
+        return p->counted[shape] - 1;
     s = shape_refresh (p->c, shape);
     if (s->now_serial != serial) {
         s->now_serial = serial;
@@ -283,41 +291,73 @@ uint64_t space_now (struct pass *p, uint32_t shape)
     return s->now_count;
 }
 
-void space_now_all (struct pass *p)
+/* Lists the shapes of all that wait, one access class after the other. */
+static void counted_list (struct pass *p)
 {
     const struct cluster *c = p->c;
-    uint32_t classes = c->access ? c->access->class_count : 0, count = 0;
-    uint32_t *at, *list;
-    bool *wanted;
+    uint32_t classes = c->access->class_count;
+    uint32_t *at = arena_array (p->scratch, classes + 1, sizeof *at);
 
-    if (p->room != ROOM_TIMELINE || c->access == NULL || c->access->count == 0)
-        return;
-    at = arena_array (p->scratch, classes + 1, sizeof *at);
-    wanted = arena_array (p->scratch, c->shape_count + 1, sizeof *wanted);
+    p->counted = arena_array (p->scratch, c->shape_count + 1, sizeof *p->counted);
+    p->counted_cap = c->shape_count;
     for (uint32_t i = p->first_free; i < p->count; i++) {
         uint32_t shape = row_at (p, i)->shape;
-        if (shape == SLOT_NONE || wanted[shape] ||
+        if (shape == SLOT_NONE || p->counted[shape] ||
             (p->mark[i] != MARK_WAITS && p->mark[i] != MARK_SOFT))
             continue;
-        wanted[shape] = true;
+        p->counted[shape] = 1;
         at[c->shape[shape].access + 1]++;
-        count++;
+        p->listed_count++;
     }
     for (uint32_t k = 0; k < classes; k++)
         at[k + 1] += at[k];
-    list = arena_array (p->scratch, count + 1, sizeof *list);
+    p->listed = arena_array (p->scratch, p->listed_count + 1, sizeof *p->listed);
     for (uint32_t shape = 0; shape < c->shape_count; shape++) {
-        if (wanted[shape])
-            list[at[c->shape[shape].access]++] = shape;
+        if (p->counted[shape])
+            p->listed[at[c->shape[shape].access]++] = shape;
     }
-    for (uint32_t i = 0; i < count; i++) {
-        const struct shape *ahead = &c->shape[list[i + AHEAD < count ? i + AHEAD : i]];
-        __builtin_prefetch (ahead);
-        __builtin_prefetch ((const char *)ahead + 64);
-        __builtin_prefetch (ahead->dim);
-        __builtin_prefetch (&ahead->req.task);
-        (void)space_now (p, list[i]);
+}
+
+/* Does no reservation open to the class a node where something is free? Then it sees of this moment what
+ * class 0 does. */
+static bool sees_nothing_more (const struct cluster *c, uint32_t class)
+{
+    const struct access_class *own = &c->access->class[class];
+
+    for (uint32_t g = 0; g < own->count; g++) {
+        const struct allocation *nodes = &c->access->open[own->grant[g].rsv]->allocation;
+        for (uint32_t i = 0; i < nodes->count; i++) {
+            if (bitset_test (&c->open, nodes->item[i].node.v))
+                return false;
+        }
     }
+    return true;
+}
+
+void space_now_all (struct pass *p)
+{
+    const struct cluster *c = p->c;
+    uint32_t class = 0;
+    bool as_any = false;
+
+    if (p->room != ROOM_TIMELINE || c->access == NULL || c->access->count == 0 ||
+        p->planner->plain_counts || p->counted_serial == now_serial (p))
+        return;
+    if (p->listed == NULL)
+        counted_list (p); /* later there are only fewer */
+    p->counted_serial = 0;
+    for (uint32_t i = 0; i < p->listed_count; i++) {
+        const struct shape *s = shape_refresh (p->c, p->listed[i]);
+        uint64_t now;
+        __builtin_prefetch (&c->shape[p->listed[i + AHEAD < p->listed_count ? i + AHEAD : i]]);
+        if (s->access != class) {
+            class = s->access;
+            as_any = sees_nothing_more (c, class);
+        }
+        now = space_now (p, as_any ? s->twin : p->listed[i]);
+        p->counted[p->listed[i]] = now < UINT32_MAX ? (uint32_t)now + 1 : UINT32_MAX;
+    }
+    p->counted_serial = now_serial (p);
 }
 
 bool space_unlicensed (const struct pass *p, uint32_t slot, const struct job_hot *row)

@@ -41,6 +41,7 @@ struct shape {
     uint32_t fit_serial;  /* node_serial for which fit_max and nodes hold */
     struct bitset nodes;  /* up and suitable; word NULL: all that are up (everywhere); the twin's, if any */
     uint32_t access;      /* class of those who ask (access.h) */
+    uint32_t twin;        /* the same for access 0; SLOT_NONE: this is it */
     uint32_t had;         /* now_count at the end of the last pass in which one waited */
     uint64_t late_serial; /* pass for which the next two hold */
     duration_us late_duration; /* for so long or longer … */
@@ -55,7 +56,6 @@ struct shape {
     bool prefers;         /* PREF: it likes some nodes better */
     uint8_t dim[RES_MAX];
     struct req req;       /* tasks is 0; with what needs adds to task, features, exclusive */
-    uint32_t twin;        /* the same for access 0; SLOT_NONE: this is it */
     uint32_t refs;        /* 0: may be taken for another */
     uint32_t bucket;
     uint32_t next;        /* in the bucket */

@@ -184,18 +184,22 @@ static void pass_waits (struct pass *p, uint32_t i)
 /* Those that wait for room, and nothing else. */
 static void waiting_reasons (struct pass *p)
 {
+    bool *known; /* by shape */
+
     p->planner->strict = p->policy->backfill_policy == BACKFILL_NONE;
     p->planner->head = p->head;
     p->planner->have_common = p->plain && p->room != ROOM_TIMELINE;
     p->planner->have = p->c->up_free;
     space_now_all (p);
+    known = arena_zalloc (p->scratch, p->c->shape_count + 1);
     for (uint32_t i = p->first_free; i < p->count; i++) {
         uint32_t shape = row_at (p, i)->shape;
         if (p->mark[i] != MARK_WAITS || lacks_licences (p, i))
             continue;
-        if (!p->planner->have_common && shape != SLOT_NONE) {
+        if (!p->planner->have_common && shape != SLOT_NONE && !known[shape]) {
             uint64_t had = space_now (p, shape);
             p->c->shape[shape].had = had > UINT32_MAX ? UINT32_MAX : (uint32_t)had;
+            known[shape] = true;
         }
         pass_waits (p, i);
     }

@@ -157,6 +157,7 @@ static void site_make (struct life *l)
         BOTH (cluster_priority_fn_define (c, &fn[0], &id, &err_));
         BOTH (cluster_priority_fn_define (c, &fn[1], &id, &err_));
     }
+    l->twin[1]->planner->plain_counts = true;
     l->twin[1]->planner->plain_room = l->policy->reservation_binding == BINDING_EARLY;
     for (uint32_t n = 0; n < l->nodes; n++) {
         struct node_spec spec = {.partition = 1, .speed_ppm = (int32_t)pick (l, 1, 3) * 1000000,

@@ -329,6 +329,7 @@ static void live (uint64_t seed, bool guarded, uint64_t seen[5])
         s->twin[t] = cluster_create (s->policy, NULL, NULL);
         s->arena[t] = arena_create (0);
     }
+    s->twin[1]->planner->plain_counts = true;
     nodes_make (s);
     if (guarded) {
         switches_make (s);
