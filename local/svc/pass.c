@@ -14,13 +14,15 @@
 #include "proto/base/clock.h"
 
 /* PASS_REST: so many times as long as a pass took is left to others before the next one. SLICE_US: so
- * long it goes on before calls are answered, in steps of STEP_JOBS (plan_step). GIVEN_UP_MAX: so often it
+ * long it goes on before calls are answered, in steps of STEP_JOBS (plan_step); longer, up to SLICE_MOST_US,
+ * where these take their time, or a flood of calls would keep it from ever ending. GIVEN_UP_MAX: so often it
  * begins anew because something happened meanwhile; then it is made in one go. */
 enum {
     STARTS_PER_TRANSACTION = 256,
     TOLD_PER_PASS = 500,
     PASS_REST = 2,
     SLICE_US = 5000,
+    SLICE_MOST_US = 20000,
     STEP_JOBS = 256,
     GIVEN_UP_MAX = 3
 };
@@ -344,20 +346,28 @@ static int slice_begin (struct svc *svc, bool *more, struct err *err)
     return *more ? plan_begin (svc->cluster, p->now, p->arena, &p->plan, err) : 0;
 }
 
+/* Half as long as the others had since the last slice, within bounds. */
+static duration_us slice_length (const struct passing *p, duration_us now)
+{
+    duration_us fair = (now - p->slice_over) / PASS_REST;
+    if (p->given_up == GIVEN_UP_MAX)
+        return TIME_US_MAX;
+    return fair < SLICE_US ? SLICE_US : fair > SLICE_MOST_US ? SLICE_MOST_US : fair;
+}
+
 /* Some steps, and then the others' turn. */
 static void slice_go (struct svc *svc)
 {
     struct passing *p = &svc->passing;
     struct err err = {0};
-    duration_us begun = clock_monotonic_us (), spent;
+    duration_us begun = clock_monotonic_us (), length = slice_length (p, begun), spent;
     bool more = true;
     int rc = 0;
     if (p->again && (rc = slice_begin (svc, &more, &err)) == 0 && !more) {
         pass_over (svc);
         return;
     }
-    while (rc == 0 && more &&
-           (clock_monotonic_us () - begun < SLICE_US || p->given_up == GIVEN_UP_MAX))
+    while (rc == 0 && more && clock_monotonic_us () - begun < length)
         rc = plan_step (svc->cluster, STEP_JOBS, &more, &err);
     spent = clock_monotonic_us () - begun;
     p->took += spent;
@@ -370,6 +380,7 @@ static void slice_go (struct svc *svc)
     } else if (!more) {
         pass_finish (svc);
     }
+    p->slice_over = clock_monotonic_us ();
     if (more && (rc == 0 || p->again))
         event_after (p->slice, 0);
     else
@@ -398,7 +409,7 @@ static void pass_begin (struct svc *svc)
     p->under_way = p->again = true;
     p->wake_wanted = p->poll_wanted = false;
     p->given_up = 0;
-    p->begun = clock_monotonic_us ();
+    p->begun = p->slice_over = clock_monotonic_us ();
     p->took = p->longest = 0;
     slice_go (svc);
 }

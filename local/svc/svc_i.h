@@ -139,6 +139,7 @@ struct passing {
     uint32_t given_up;        /* how often it had to begin anew */
     time_us now;              /* its moment */
     duration_us begun;        /* monotonic */
+    duration_us slice_over;   /* monotonic: when the last slice was */
     duration_us took;         /* its own time, without what was done between the slices … */
     duration_us longest;      /* … and the longest slice of it */
     struct plan plan;
