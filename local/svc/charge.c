@@ -148,23 +148,28 @@ int charge_job (struct svc *svc, const struct site_job *job, time_us end, durati
     int rc = held && !*run.untold ? charge_put (svc, &request, &run.message, err) : 0;
     if (rc != 0 || (held && !final))
         return rc;
-    if ((rc = jobspec_load (svc, &job->rec, &spec, err)) != 0)
-        return rc;
+    /* The row of a run can do without what the job asked for; a charge without a hold cannot. */
+    bool row_only = held || *run.untold;
+    bool read = jobspec_load (svc, &job->rec, &spec, row_only ? NULL : err) == 0;
+    if (!read && !row_only)
+        return err->code;
     bool native = native_claim (svc, job, &claim);
     if (!native) {
         claim.identity = job->rec.submitter ? job->rec.submitter : (char *)"";
         claim.account = (char *)job->rec.pay_account;
     }
-    bank_asked_fill (svc, &spec, &asked);
-    request.asked = &asked.message;
-    request.qos = spec.component->qos;
-    request.class_ = spec.component->class_;
+    if (read) {
+        bank_asked_fill (svc, &spec, &asked);
+        request.asked = &asked.message;
+        request.qos = spec.component->qos;
+        request.class_ = spec.component->class_;
+    }
     request.claim = &claim;
-    if (!held && !*run.untold)
-        rc = charge_unheld (svc, job, native, &request, &run.message, err);
+    rc = row_only ? 0 : charge_unheld (svc, job, native, &request, &run.message, err);
     if (rc == 0 && final)
         rc = run_put (svc, &request, &run, err);
-    jobspec_free (&spec);
+    if (read)
+        jobspec_free (&spec);
     return rc;
 }
 
