@@ -1,6 +1,6 @@
-/* A firm part whose nodes went down before its start gets others of this site for the same slot: the first
- * step of what follows when a node dies after COMMIT. What it still has it keeps; the new nodes are sought
- * while it has them, so that nothing is lost when there are none. */
+/* A firm part whose nodes went down before its start gets others of this site for the same slot:
+ * the first step of what follows when a node dies after COMMIT. What it still has it keeps; the new
+ * nodes are sought while it has them, so that nothing is lost when there are none. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,15 +76,21 @@ static bool seek (struct svc *svc, const struct site_part *part, const struct al
     time_us start = part->rec.slot_start > now ? part->rec.slot_start : now;
     time_us end = part->rec.slot_start + coalloc_duration (svc, job->rec.walltime);
     struct who who = svc_who (svc, job);
-    struct query query = {.req_count = count, .req = need, .duration = end - start, .from = start,
-                          .until = start, .queue = true, .who = &who};
+    struct query query = {.req_count = count,
+                          .req = need,
+                          .duration = end - start,
+                          .from = start,
+                          .until = start,
+                          .queue = true,
+                          .who = &who};
     struct slot slot;
     bool granted = false;
     for (uint32_t i = 0; i < count; i++)
         if (need[i].nodeset != NODESET_SITE && need[i].nodeset != NODESET_NONE)
             return false; /* the others would have to be alike */
     return end > start &&
-           query_slot (svc->cluster, &query, start, now, svc->call_arena, &granted, &slot, err) == 0 &&
+           query_slot (svc->cluster, &query, start, now, svc->call_arena, &granted, &slot, err) ==
+               0 &&
            granted && join (svc, old, &slot.allocation, of, job->req_count, out);
 }
 
@@ -95,9 +101,13 @@ static int reserve (struct svc *svc, struct site_part *part, const struct alloca
     struct rsv_id id = {part->rec.job};
     time_us now = svc_now (svc);
     struct who who = svc_who (svc, job);
-    struct rsv_spec rsv = {.id = id, .kind = RSV_COURTESY, .req_count = job->req_count,
-                           .req = job->reqs, .licence_count = job->licence_count,
-                           .licence = job->licence, .who = &who};
+    struct rsv_spec rsv = {.id = id,
+                           .kind = RSV_COURTESY,
+                           .req_count = job->req_count,
+                           .req = job->reqs,
+                           .licence_count = job->licence_count,
+                           .licence = job->licence,
+                           .who = &who};
     rsv.start = part->rec.slot_start > now ? part->rec.slot_start : now;
     rsv.end = part->rec.slot_start + coalloc_duration (svc, job->rec.walltime);
     int rc = part->rsv ? cluster_rsv_release (svc->cluster, id, now, err) : 0;

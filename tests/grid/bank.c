@@ -185,8 +185,8 @@ static const struct rpc_method methods[] = {
 
 static void *start (struct machine *machine, struct err *err)
 {
-    rpcserver_add_service ((struct rpcserver *)machine, &nui__bank__v1__bank__descriptor, methods, NULL,
-                           err);
+    rpcserver_add_service ((struct rpcserver *)machine, &nui__bank__v1__bank__descriptor, methods,
+                           NULL, err);
     return &bank;
 }
 

@@ -31,7 +31,8 @@ struct memhandle {
     bool temporary, shm;
 };
 
-struct template {
+struct template
+{
     char kind[16];
     char tail[64]; /* of the path, behind the machine's folder */
     struct bytes data;
@@ -462,7 +463,7 @@ void disk_clear (void)
 {
     struct memfile *file, *next;
     HASH_ITER (hh, files, file, next)
-        file_free (file);
+    file_free (file);
 }
 
 void disk_close (void)

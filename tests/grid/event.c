@@ -1,5 +1,5 @@
-/* libevent, as far as the services use it: timers on the simulated clock. Descriptors and signals are
- * taken and never fire. */
+/* libevent, as far as the services use it: timers on the simulated clock. Descriptors and signals
+ * are taken and never fire. */
 #include "sim.h"
 
 struct event_base {
@@ -105,6 +105,7 @@ int event_base_once (struct event_base *base, evutil_socket_t fd, short what, ev
     if (!once)
         abort ();
     *once = (struct base_once){fn, arg};
-    todo_once (base->machine, sim.now + (tv ? tv->tv_sec * SEC + tv->tv_usec : 0), base_once_fire, once);
+    todo_once (base->machine, sim.now + (tv ? tv->tv_sec * SEC + tv->tv_usec : 0), base_once_fire,
+               once);
     return 0;
 }

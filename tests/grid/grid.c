@@ -54,13 +54,13 @@ static void *local_start (struct machine *machine, struct err *err)
     struct local *local = calloc (1, sizeof *local);
     char text[4096];
     uint32_t at = (uint32_t)strcspn ("abgd", (char[]){machine->name[0], 0});
-    int len = snprintf (
-        text, sizeof text,
-        "SITENAME %s\nBANK bank:1\nGRIDMAP %s/gridmap\nJOBDIR %s/jobs\nSTATDIR %s/stats\n"
-        "PORTRANGE 20000-20999\nRMCFG[base] TYPE=EMBEDDED\nCGROUPS FALSE\nSTARTGRACE 30\n"
-        "BANKPATIENCE 4\nADVERTISE %s:1\nNODECFG[%s[01-%02u]] PROCS=%d MEM=4G\n%s\nMETA",
-        machine->name, folder, machine->dir, machine->dir, machine->name, machine->name,
-        w.shape.nodes[at], GRID_NODE_PROCS, w.shape.site_lines ? w.shape.site_lines : "");
+    int len =
+        snprintf (text, sizeof text,
+                  "SITENAME %s\nBANK bank:1\nGRIDMAP %s/gridmap\nJOBDIR %s/jobs\nSTATDIR %s/stats\n"
+                  "PORTRANGE 20000-20999\nRMCFG[base] TYPE=EMBEDDED\nCGROUPS FALSE\nSTARTGRACE 30\n"
+                  "BANKPATIENCE 4\nADVERTISE %s:1\nNODECFG[%s[01-%02u]] PROCS=%d MEM=4G\n%s\nMETA",
+                  machine->name, folder, machine->dir, machine->dir, machine->name, machine->name,
+                  w.shape.nodes[at], GRID_NODE_PROCS, w.shape.site_lines ? w.shape.site_lines : "");
     if (!local)
         abort ();
     for (uint32_t m = 0; m < w.shape.metas; m++)
@@ -69,7 +69,8 @@ static void *local_start (struct machine *machine, struct err *err)
     local->conf = conf_parse (text, (size_t)len, "simulated", err);
     if (!local->conf || settings_read (local->conf, &local->names, -1, &local->settings, err))
         sim_fail ("configuration: %s", err->text);
-    if (svc_create ((struct daemon *)machine, &local->names, local->settings, &local->svc, err) == 0)
+    if (svc_create ((struct daemon *)machine, &local->names, local->settings, &local->svc, err) ==
+        0)
         return local;
     local->svc = NULL;
     local_stop (machine, local);
@@ -96,10 +97,11 @@ static void *meta_start (struct machine *machine, struct err *err)
 {
     struct meta *meta = calloc (1, sizeof *meta);
     char text[2048];
-    int len = snprintf (text, sizeof text,
-                        "BANK bank:1\nLEASETIME 12\nPREPARETIMEOUT 8\nBARRIERTIMEOUT 20\nCOALLOCLEAD 3\n"
-                        "MOVEINTERVAL 30\nMOVEGAIN 5\n%s\n",
-                        w.shape.meta_lines ? w.shape.meta_lines : "");
+    int len =
+        snprintf (text, sizeof text,
+                  "BANK bank:1\nLEASETIME 12\nPREPARETIMEOUT 8\nBARRIERTIMEOUT 20\nCOALLOCLEAD 3\n"
+                  "MOVEINTERVAL 30\nMOVEGAIN 5\n%s\n",
+                  w.shape.meta_lines ? w.shape.meta_lines : "");
     if (!meta)
         abort ();
     for (uint32_t s = 0; s < w.shape.sites; s++)
@@ -109,8 +111,8 @@ static void *meta_start (struct machine *machine, struct err *err)
     meta->config = meta->conf ? metad_config_read (meta->conf, err) : NULL;
     if (!meta->config)
         sim_fail ("configuration: %s", err->text);
-    struct metad_env env = {.base = machine->base, .id = machine->id, .grid = "test",
-                            .state_dir = machine->dir};
+    struct metad_env env = {
+        .base = machine->base, .id = machine->id, .grid = "test", .state_dir = machine->dir};
     meta->metad = metad_create (&env, meta->config, err);
     if (meta->metad && metad_serve (meta->metad, (struct rpcserver *)machine, err) == 0)
         return meta;
@@ -131,8 +133,8 @@ struct svc *svc_of (const struct machine *machine)
 void ports_mark (struct svc *svc, uint32_t port, bool used)
 {
     if (port)
-        svc->port_used[port / 8] =
-            (uint8_t)((svc->port_used[port / 8] & ~(1u << (port % 8))) | (unsigned)used << (port % 8));
+        svc->port_used[port / 8] = (uint8_t)((svc->port_used[port / 8] & ~(1u << (port % 8))) |
+                                             (unsigned)used << (port % 8));
 }
 
 uint32_t ports_choose (struct svc *svc)
@@ -214,8 +216,8 @@ static void meta_format (struct machine *machine)
 
 static void machine_make (const char *name, enum principal_kind kind, const struct program *program)
 {
-    struct machine *machine = machine_add (name, kind, program,
-                                           identity_of (principal_kind_name (kind), name));
+    struct machine *machine =
+        machine_add (name, kind, program, identity_of (principal_kind_name (kind), name));
     snprintf (machine->dir, sizeof machine->dir, "%s/%s", folder, name);
     if (mkdir (machine->dir, 0700) && errno != EEXIST)
         sim_fail ("%s: %s", machine->dir, strerror (errno));
@@ -320,18 +322,18 @@ void grid_finish (void)
 {
     if (!grid_until (all_over, NULL, give_up))
         for (uint32_t j = 0; j < w.job_count; j++)
-            CHECK (w.job[j].over, "job %u (%s of %s) has not ended after hours: %d %s", j, w.job[j].id,
-                   w.job[j].meta, (int)w.job[j].state, w.job[j].reason);
+            CHECK (w.job[j].over, "job %u (%s of %s) has not ended after hours: %d %s", j,
+                   w.job[j].id, w.job[j].meta, (int)w.job[j].state, w.job[j].reason);
     if (!grid_until (settled, NULL, 600 * SEC)) {
         for (uint32_t i = 0; i < sim.machine_count; i++) {
             struct svc *svc = svc_of (&sim.machine[i]);
             for (const struct site_job *job = svc ? svc->jobs : NULL; job; job = job->hh.next)
-                sim_fail ("every job has ended, and %s.%" PRIu64 " (%s) is in state %d: %s", svc->site,
-                          job->rec.number, job->rec.grid_job_id, (int)job->rec.state,
+                sim_fail ("every job has ended, and %s.%" PRIu64 " (%s) is in state %d: %s",
+                          svc->site, job->rec.number, job->rec.grid_job_id, (int)job->rec.state,
                           job->rec.reason_text ? job->rec.reason_text : "");
         }
-        sim_fail ("(iii) every job has ended, and %u holds are open at the bank: %s", bank_holds_open (),
-                  bank_hold_any ());
+        sim_fail ("(iii) every job has ended, and %u holds are open at the bank: %s",
+                  bank_holds_open (), bank_hold_any ());
     }
     invariants_end ();
     for (uint32_t i = 0; i < sim.machine_count; i++) {

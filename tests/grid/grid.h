@@ -1,11 +1,11 @@
-/* grid: a grid of sites, metaschedulers and a bank on simulated machines, users who submit to it, and
- * the five invariants of co-allocation, looked at after everything that happens:
+/* grid: a grid of sites, metaschedulers and a bank on simulated machines, users who submit to it,
+ * and the five invariants of co-allocation, looked at after everything that happens:
  *
- *   (i)   no component starts unless all of its transaction are firm, and a job runs in one place only;
- *   (ii)  no hold outlives its lease by the site's own monotonic clock;
- *   (iii) whatever is prepared, firm or running has its hold at the bank, and at the end none is left;
- *   (iv)  COMMIT and ABORT say the same however often they come, and a tombstone wins;
- *   (v)   no processor is promised, or used, twice for one moment. */
+ *   (i)   no component starts unless all of its transaction are firm, and a job runs in one place
+ * only; (ii)  no hold outlives its lease by the site's own monotonic clock; (iii) whatever is
+ * prepared, firm or running has its hold at the bank, and at the end none is left; (iv)  COMMIT and
+ * ABORT say the same however often they come, and a tombstone wins; (v)   no processor is promised,
+ * or used, twice for one moment. */
 #ifndef NUI_TESTS_GRID_GRID_H
 #define NUI_TESTS_GRID_GRID_H
 
@@ -19,11 +19,11 @@ enum { GRID_NODE_PROCS = 2, GRID_JOBS_MAX = 32, GRID_PARTS_MAX = 4, GRID_SITES_M
 
 /* What a user asks for. */
 struct grid_ask {
-    uint32_t parts;                  /* 1: an ordinary job */
+    uint32_t parts; /* 1: an ordinary job */
     uint32_t tasks[GRID_PARTS_MAX];
     const char *sites[GRID_PARTS_MAX]; /* "alpha,beta"; NULL: any */
     duration_us walltime;
-    duration_us not_after;           /* from now; 0: none */
+    duration_us not_after; /* from now; 0: none */
 };
 
 struct grid_shape {
@@ -44,7 +44,8 @@ void grid_cancel (uint32_t job);
 void grid_heal (void);
 /* Its wall clock, not its monotonic one. */
 void grid_clock_step (struct machine *machine, duration_us by);
-/* Runs until every job has ended and nothing is left to settle, then looks at the whole once more. */
+/* Runs until every job has ended and nothing is left to settle, then looks at the whole once more.
+ */
 void grid_finish (void);
 Nui__Meta__V1__GridJobState grid_state (uint32_t job);
 const char *grid_reason (uint32_t job);
@@ -69,7 +70,8 @@ void grid_on_handover (struct machine *site, void *service, const char *site_job
 void grid_on_launch (struct machine *site, const char *site_job_id);
 void grid_on_end (struct machine *site, const char *site_job_id, bool launched, bool well);
 
-/* bank.c: the rules that matter here (reference/bank.md), in memory, durable as they are answered. */
+/* bank.c: the rules that matter here (reference/bank.md), in memory, durable as they are answered.
+ */
 extern const struct program bank_program;
 void bank_begin (credit_micro balance);
 /* Whether it has this hold open; its end. */

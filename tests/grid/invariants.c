@@ -44,7 +44,8 @@ void grid_on_handover (struct machine *site, void *service, const char *site_job
     memset (placed, 0, sizeof *placed);
     placed->site = site;
     snprintf (placed->site_job_id, sizeof placed->site_job_id, "%s", site_job_id);
-    CHECK (local_store_envelope (svc->store, job->rec.number, &bytes, &len, &err) == 0, "%s", err.text);
+    CHECK (local_store_envelope (svc->store, job->rec.number, &bytes, &len, &err) == 0, "%s",
+           err.text);
     Nui__Common__V1__Envelope *envelope = nui__common__v1__envelope__unpack (NULL, len, bytes);
     placed->job = job_of_envelope (envelope);
     placed->part = job->rec.component_index;
@@ -127,13 +128,16 @@ void invariants_reply (struct machine *server, const char *method, const Protobu
         struct answers *a =
             answers_of (server, ((const Nui__Local__V1__CommitRequest *)request)->part);
         bool firm = r->outcome == NUI__LOCAL__V1__COMMIT_REPLY__OUTCOME__FIRM;
-        CHECK (!(firm ? a->not_firm : a->firm), "(iv) COMMIT changes its answer at %s", server->name);
-        CHECK (!firm || !a->aborted, "(iv) %s is firm at %s after its ABORT", a->component, server->name);
+        CHECK (!(firm ? a->not_firm : a->firm), "(iv) COMMIT changes its answer at %s",
+               server->name);
+        CHECK (!firm || !a->aborted, "(iv) %s is firm at %s after its ABORT", a->component,
+               server->name);
         a->firm = a->firm || firm;
         a->not_firm = a->not_firm || !firm;
     } else if (server->kind == PRINCIPAL_SITE && strcmp (method, "Abort") == 0) {
         const Nui__Local__V1__AbortReply *r = (const Nui__Local__V1__AbortReply *)reply;
-        struct answers *a = answers_of (server, ((const Nui__Local__V1__AbortRequest *)request)->part);
+        struct answers *a =
+            answers_of (server, ((const Nui__Local__V1__AbortRequest *)request)->part);
         a->aborted = a->aborted || !r->refused_firm;
     }
     if (grid_strike)
@@ -145,10 +149,11 @@ static void hold_check (const struct svc *svc, const struct site_job *job)
 {
     time_us expires = 0;
     CHECK (job->rec.hold_id[0] && bank_hold_open (job->rec.hold_id, &expires),
-           "(iii) %s.%" PRIu64 " is in state %d without an open hold (%s)", svc->site, job->rec.number,
-           (int)job->rec.state, job->rec.hold_id);
+           "(iii) %s.%" PRIu64 " is in state %d without an open hold (%s)", svc->site,
+           job->rec.number, (int)job->rec.state, job->rec.hold_id);
     CHECK (!job->part || expires >= job->part->rec.slot_start + job->rec.walltime,
-           "(iii) the bank's hold of %s.%" PRIu64 " ends before its slot", svc->site, job->rec.number);
+           "(iii) the bank's hold of %s.%" PRIu64 " ends before its slot", svc->site,
+           job->rec.number);
 }
 
 /* When and where a job may use processors. */
@@ -171,8 +176,8 @@ static uint32_t tasks_on (const char *placement, const char *host, size_t len)
     return tasks;
 }
 
-/* (v): at the moment at which one begins, all that overlap it for longer than a launch may take fit each
- * of its nodes. */
+/* (v): at the moment at which one begins, all that overlap it for longer than a launch may take fit
+ * each of its nodes. */
 static void nodes_check (const struct svc *svc, const struct site_job *job)
 {
     time_us from, to, other_from, other_to;
@@ -188,12 +193,14 @@ static void nodes_check (const struct svc *svc, const struct site_job *job)
                 from + launch_slack < other_to) {
                 used += tasks_on (o->rec.placement, at, len);
                 if (tasks_on (o->rec.placement, at, len))
-                    snprintf (who + strlen (who), sizeof who - strlen (who), " %" PRIu64 " (%.3f to %.3f s)",
-                              o->rec.number, (double)(other_from - sim.epoch) / 1e6,
+                    snprintf (who + strlen (who), sizeof who - strlen (who),
+                              " %" PRIu64 " (%.3f to %.3f s)", o->rec.number,
+                              (double)(other_from - sim.epoch) / 1e6,
                               (double)(other_to - sim.epoch) / 1e6);
             }
-        CHECK (used <= GRID_NODE_PROCS, "(v) %.*s has %u processors promised when %s.%" PRIu64 " begins:%s",
-               (int)len, at, used, svc->site, job->rec.number, who);
+        CHECK (used <= GRID_NODE_PROCS,
+               "(v) %.*s has %u processors promised when %s.%" PRIu64 " begins:%s", (int)len, at,
+               used, svc->site, job->rec.number, who);
     }
 }
 
@@ -271,7 +278,8 @@ static void job_end_check (uint32_t j)
             CHECK (job->ended_well[p], "job %u (%s) completed without part %u", j, job->id, p);
         grid_count.completed++;
     } else if (job->state == NUI__META__V1__GRID_JOB_STATE__GRID_REFUSED) {
-        CHECK (job->launches == 0, "job %u (%s) is refused after it ran: %s", j, job->id, job->reason);
+        CHECK (job->launches == 0, "job %u (%s) is refused after it ran: %s", j, job->id,
+               job->reason);
         grid_count.refused++;
     } else {
         CHECK (job->state == NUI__META__V1__GRID_JOB_STATE__GRID_FAILED || job->cancel,

@@ -1,5 +1,5 @@
-/* machine: a program that starts, dies at a durable step, and starts again; and the daemons' skeleton
- * (proto/rpc/daemon.h) for those that are written against it. */
+/* machine: a program that starts, dies at a durable step, and starts again; and the daemons'
+ * skeleton (proto/rpc/daemon.h) for those that are written against it. */
 #include "sim.h"
 
 #include <sys/stat.h>

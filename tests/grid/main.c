@@ -36,8 +36,8 @@ static void submit (void *arg)
     for (uint32_t p = 0; p < ask.parts; p++) {
         ask.tasks[p] = 1 + (uint32_t)sim_below (3);
         bool two = sim_chance (40);
-        snprintf (list[p], sizeof list[p], "%s%s%s", sites[(p + sim_below (2)) % count], two ? "," : "",
-                  two ? sites[(p + 2) % count] : "");
+        snprintf (list[p], sizeof list[p], "%s%s%s", sites[(p + sim_below (2)) % count],
+                  two ? "," : "", two ? sites[(p + 2) % count] : "");
         if (sim_chance (50))
             ask.sites[p] = list[p];
     }

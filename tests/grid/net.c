@@ -1,8 +1,8 @@
 /* net: proto/rpc's client and server over a network that loses, repeats, delays and cuts.
  *
- * A request that is lost ends as UNAVAILABLE (the connection broke) or by its deadline; either way its
- * caller does not know whether it arrived. What arrives twice is the transport's own resend of a call
- * that is marked idempotent. Nothing is checked of TLS: a peer is the machine that calls. */
+ * A request that is lost ends as UNAVAILABLE (the connection broke) or by its deadline; either way
+ * its caller does not know whether it arrived. What arrives twice is the transport's own resend of
+ * a call that is marked idempotent. Nothing is checked of TLS: a peer is the machine that calls. */
 #include "sim.h"
 
 #include <utlist.h>
@@ -73,7 +73,8 @@ static bool is_cut (const struct machine *a, const struct machine *b)
 
 /* ---- the caller's end */
 
-static struct rpccallout **callouts; /* open ones, by number; a sparse ring would do: there are few */
+static struct rpccallout *
+    *callouts; /* open ones, by number; a sparse ring would do: there are few */
 static size_t callout_count, callout_cap;
 
 static struct rpccallout *callout_find (uint64_t number)
@@ -121,7 +122,9 @@ static void answer_arrives (void *arg)
     struct machine *before = sim.self;
     sim.self = a->caller;
     ProtobufCMessage *reply =
-        a->status == RPC_OK ? protobuf_c_message_unpack (out->method->output, NULL, a->len, a->bytes) : NULL;
+        a->status == RPC_OK
+            ? protobuf_c_message_unpack (out->method->output, NULL, a->len, a->bytes)
+            : NULL;
     callout_end (out, a->status, a->message, reply);
     if (reply)
         protobuf_c_message_free_unpacked (reply, NULL);
@@ -172,8 +175,8 @@ static void call_end (struct rpccall *call, enum rpc_status status, const char *
     call_free (call);
 }
 
-static const struct rpc_method *handler_of (const struct machine *server, const struct rpccall *call,
-                                            void **self)
+static const struct rpc_method *handler_of (const struct machine *server,
+                                            const struct rpccall *call, void **self)
 {
     for (uint32_t i = 0; i < server->service_count; i++) {
         if (server->service[i].descriptor != call->service)
@@ -192,7 +195,8 @@ static void request_arrives (void *arg)
     struct machine *server = machine_find (call->target);
     void *self = NULL;
     if (!server || !machine_up (server)) {
-        answer_send (NULL, call->caller, call->callout, RPC_UNAVAILABLE, "connection refused", NULL);
+        answer_send (NULL, call->caller, call->callout, RPC_UNAVAILABLE, "connection refused",
+                     NULL);
         call_free (call);
         return;
     }
@@ -346,14 +350,16 @@ static void request_send (const struct rpccallout *out, const struct rpccallout_
     if (lost) {
         sim.lost++;
         if (sim_chance (50)) /* the connection breaks, and the caller is told */
-            answer_send (NULL, call->caller, call->callout, RPC_UNAVAILABLE, "connection lost", NULL);
+            answer_send (NULL, call->caller, call->callout, RPC_UNAVAILABLE, "connection lost",
+                         NULL);
         call_free (call);
         return;
     }
     todo_once (NULL, sim.now + delay (), request_arrives, call);
 }
 
-struct rpccallout *rpcclient_start (struct rpcclient *client, const struct rpccallout_config *config)
+struct rpccallout *rpcclient_start (struct rpcclient *client,
+                                    const struct rpccallout_config *config)
 {
     struct rpccallout *out = must (calloc (1, sizeof *out));
     duration_us timeout = config->timeout ? config->timeout : 30 * SEC;
@@ -413,9 +419,13 @@ void net_call (struct machine *from, const char *to, const ProtobufCServiceDescr
     call->client = rpcclient_create (&(struct rpcclient_config){.target = to}, NULL);
     call->done = done;
     call->arg = arg;
-    struct rpccallout_config config = {.service = service, .method = method, .request = request,
-                                       .timeout = timeout, .idempotent = true,
-                                       .done = net_call_done, .arg = call};
+    struct rpccallout_config config = {.service = service,
+                                       .method = method,
+                                       .request = request,
+                                       .timeout = timeout,
+                                       .idempotent = true,
+                                       .done = net_call_done,
+                                       .arg = call};
     rpcclient_start (call->client, &config);
     sim.self = before;
 }

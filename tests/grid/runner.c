@@ -18,11 +18,11 @@ struct run {
     uint32_t host_procs[HOSTS_MAX], host_count;
     uint32_t procs;
     duration_us walltime;
-    time_us launch;         /* by the site's wall clock */
-    struct todo next;       /* its launch, then its end */
+    time_us launch;   /* by the site's wall clock */
+    struct todo next; /* its launch, then its end */
     struct rm_status status;
-    bool watched;           /* by the program that is up now */
-    uint64_t life;          /* of that program */
+    bool watched;  /* by the program that is up now */
+    uint64_t life; /* of that program */
     struct run *next_run;
 };
 
@@ -44,7 +44,8 @@ uint64_t runner_started, runner_ended;
 static struct run *find (const struct machine *site, const char *job_id, uint32_t incarnation)
 {
     for (struct run *run = runs; run; run = run->next_run)
-        if (run->site == site && run->incarnation == incarnation && strcmp (run->job_id, job_id) == 0)
+        if (run->site == site && run->incarnation == incarnation &&
+            strcmp (run->job_id, job_id) == 0)
             return run;
     return NULL;
 }
@@ -57,8 +58,10 @@ static void tell (void *arg)
     if (!runner || !told.run->watched)
         return;
     struct rm_status status = told.run->status;
-    struct rm_event event = {.kind = told.kind, .job_id = told.run->job_id,
-                             .incarnation = told.run->incarnation, .status = &status};
+    struct rm_event event = {.kind = told.kind,
+                             .job_id = told.run->job_id,
+                             .incarnation = told.run->incarnation,
+                             .status = &status};
     if (told.kind == RM_EVENT_STARTED)
         status.ended = false;
     struct machine *before = sim.self;
@@ -109,8 +112,9 @@ static void next (void *arg)
     runner_started++;
     TRACE ("%-6s launches %s", run->site->name, run->job_id);
     grid_on_launch (run->site, run->job_id);
-    duration_us length = SEC + (duration_us)sim_below ((uint64_t)(sim.overruns ? run->walltime + run->walltime / 8
-                                                                             : run->walltime - SEC));
+    duration_us length =
+        SEC + (duration_us)sim_below ((uint64_t)(sim.overruns ? run->walltime + run->walltime / 8
+                                                              : run->walltime - SEC));
     run->status.exit_code = length > run->walltime ? -1 : 0;
     todo_set (&run->next, sim.now + (length < run->walltime ? length : run->walltime));
     tell_soon (run, RM_EVENT_STARTED);
@@ -172,7 +176,8 @@ static int adopt (void *self, const char *job_id, uint32_t incarnation, struct e
     return 0;
 }
 
-static int send_signal (void *self, const char *job_id, uint32_t incarnation, int signo, struct err *err)
+static int send_signal (void *self, const char *job_id, uint32_t incarnation, int signo,
+                        struct err *err)
 {
     struct runner *runner = self;
     struct run *run = find (runner->site, job_id, incarnation);
@@ -325,11 +330,13 @@ void runner_check (void)
         for (uint32_t h = 0; h < a->host_count; h++) {
             uint32_t used = 0;
             for (struct run *b = runs; b; b = b->next_run)
-                for (uint32_t k = 0; b->status.started && !b->status.ended && k < b->host_count; k++)
+                for (uint32_t k = 0; b->status.started && !b->status.ended && k < b->host_count;
+                     k++)
                     if (b->site == a->site && strcmp (b->host[k], a->host[h]) == 0)
                         used += b->host_procs[k];
-            CHECK (used <= GRID_NODE_PROCS, "(v) node %s of %s runs %u processors at once, %s among them",
-                   a->host[h], a->site->name, used, a->job_id);
+            CHECK (used <= GRID_NODE_PROCS,
+                   "(v) node %s of %s runs %u processors at once, %s among them", a->host[h],
+                   a->site->name, used, a->job_id);
         }
     }
 }

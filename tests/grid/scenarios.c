@@ -1,19 +1,19 @@
-/* scenarios: each row of the protocol's failure table, provoked at its moment and looked at by what must be
- * seen. The invariants are looked at all along, as in every world. */
+/* scenarios: each row of the protocol's failure table, provoked at its moment and looked at by what
+ * must be seen. The invariants are looked at all along, as in every world. */
 #include "grid.h"
 
 #define COMPLETED NUI__META__V1__GRID_JOB_STATE__GRID_COMPLETED
 
-static const struct grid_shape three = {.sites = 3, .metas = 1, .nodes = {2, 2, 2},
-                                        .balance = 100000 * 1000000LL};
-static const struct grid_ask pair = {.parts = 2, .tasks = {2, 2}, .sites = {"alpha", "beta"},
-                                     .walltime = 30 * SEC};
+static const struct grid_shape three = {
+    .sites = 3, .metas = 1, .nodes = {2, 2, 2}, .balance = 100000 * 1000000LL};
+static const struct grid_ask pair = {
+    .parts = 2, .tasks = {2, 2}, .sites = {"alpha", "beta"}, .walltime = 30 * SEC};
 
 /* ---- striking at a moment */
 
 static struct {
     const char *server, *method;
-    uint32_t after;       /* so many replies of that method before it */
+    uint32_t after; /* so many replies of that method before it */
     bool struck;
     void (*strike) (struct machine *server);
     uint32_t seen;
@@ -113,7 +113,8 @@ static void coordinator_dies_before_decide (void)
 
 static void coordinator_dies_deciding (void)
 {
-    strike_at ("beta", "Prepare", 0, meta_dies); /* at the step that would have written the decision */
+    strike_at ("beta", "Prepare", 0,
+               meta_dies); /* at the step that would have written the decision */
     uint32_t job = grid_submit ("meta1", &pair);
     expect (job, COMPLETED);
     CHECK (machine_find ("meta1")->crashes, "the metascheduler did not die");
@@ -146,7 +147,8 @@ static void messages_repeat_and_cross (void)
     uint32_t job = grid_submit ("meta1", &pair), other = grid_submit ("meta1", &pair);
     expect_over (job, 3600 * SEC);
     expect_over (other, 3600 * SEC);
-    CHECK (grid_launches (job) <= 2 && grid_launches (other) <= 2, "a component was launched twice");
+    CHECK (grid_launches (job) <= 2 && grid_launches (other) <= 2,
+           "a component was launched twice");
 }
 
 static void messages_get_lost (void)
@@ -208,8 +210,8 @@ static void clocks_apart_and_stepping (void)
 static void rivals_want_one_slot (void)
 {
     uint32_t job[6];
-    struct grid_ask all = {.parts = 3, .tasks = {4, 4, 4}, .sites = {"alpha", "beta", "gamma"},
-                           .walltime = 30 * SEC};
+    struct grid_ask all = {
+        .parts = 3, .tasks = {4, 4, 4}, .sites = {"alpha", "beta", "gamma"}, .walltime = 30 * SEC};
     for (uint32_t i = 0; i < 6; i++)
         job[i] = grid_submit (i % 3 == 0 ? "meta1" : i % 3 == 1 ? "meta2" : "meta3", &all);
     for (uint32_t i = 0; i < 6; i++)
@@ -229,7 +231,8 @@ static void bank_is_down (void)
     bank->held_down = true;
     sim_run (sim.now + 60 * SEC);
     CHECK (grid_launches (job) == 0, "a component started that nobody pays");
-    CHECK (grid_parts ("alpha") == 0 && grid_parts ("beta") == 0, "a part is held without the bank");
+    CHECK (grid_parts ("alpha") == 0 && grid_parts ("beta") == 0,
+           "a part is held without the bank");
     grid_heal ();
     expect (job, COMPLETED);
 }
@@ -300,10 +303,14 @@ static void greedy_peer_is_capped (void)
 
 /* ---- running them */
 
-static const struct grid_shape rivals = {.sites = 3, .metas = 3, .nodes = {2, 2, 2},
+static const struct grid_shape rivals = {.sites = 3,
+                                         .metas = 3,
+                                         .nodes = {2, 2, 2},
                                          .balance = 100000 * 1000000LL,
                                          .meta_lines = "ATTEMPTSMAX 60"};
-static const struct grid_shape capped = {.sites = 3, .metas = 1, .nodes = {2, 2, 2},
+static const struct grid_shape capped = {.sites = 3,
+                                         .metas = 1,
+                                         .nodes = {2, 2, 2},
                                          .balance = 100000 * 1000000LL,
                                          .site_lines = "PEERCAP[DEFAULT] HOLDS=2"};
 

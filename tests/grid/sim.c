@@ -121,7 +121,8 @@ void todo_once (struct machine *machine, time_us at, void (*fn) (void *arg), voi
     struct once *once = calloc (1, sizeof *once);
     if (!once)
         abort ();
-    *once = (struct once){.machine = machine, .life = machine ? machine->life : 0, .fn = fn, .arg = arg};
+    *once = (struct once){
+        .machine = machine, .life = machine ? machine->life : 0, .fn = fn, .arg = arg};
     once->todo = (struct todo){.machine = machine, .fn = once_run, .arg = once};
     todo_set (&once->todo, at);
 }
@@ -206,15 +207,19 @@ void uuid_make (struct uuid *out)
 int __wrap_clock_gettime (clockid_t id, struct timespec *out);
 int __wrap_clock_gettime (clockid_t id, struct timespec *out)
 {
-    time_us now = id == CLOCK_REALTIME ? clock_now_us () : id == CLOCK_THREAD_CPUTIME_ID ? 0 : sim.now;
+    time_us now = id == CLOCK_REALTIME            ? clock_now_us ()
+                  : id == CLOCK_THREAD_CPUTIME_ID ? 0
+                                                  : sim.now;
     out->tv_sec = (time_t)(now / SEC);
     out->tv_nsec = (long)(now % SEC) * 1000;
     return 0;
 }
 
 /* The name service of the machine that this runs on has no say. */
-int __wrap_getpwnam_r (const char *name, struct passwd *out, char *buf, size_t cap, struct passwd **found);
-int __wrap_getpwnam_r (const char *name, struct passwd *out, char *buf, size_t cap, struct passwd **found)
+int __wrap_getpwnam_r (const char *name, struct passwd *out, char *buf, size_t cap,
+                       struct passwd **found);
+int __wrap_getpwnam_r (const char *name, struct passwd *out, char *buf, size_t cap,
+                       struct passwd **found)
 {
     (void)name;
     (void)out;

@@ -1,14 +1,15 @@
 /* sim: one process in which the real services of a grid run on a simulated clock, network and disk.
  *
  * What is real: metad (meta/svc, core, link, store) and svc (local/svc, core, link, store), SQLite,
- * signed jobs. What is not, and is given here under the names the services know: libevent (event.c),
- * the gRPC client and server (net.c), clocks and random numbers (sim.c), SQLite's files (disk.c), the
- * daemons' skeleton (machine.c), the runner of processes (runner.c) and the bank (bank.c).
+ * signed jobs. What is not, and is given here under the names the services know: libevent
+ * (event.c), the gRPC client and server (net.c), clocks and random numbers (sim.c), SQLite's files
+ * (disk.c), the daemons' skeleton (machine.c), the runner of processes (runner.c) and the bank
+ * (bank.c).
  *
- * Everything that happens is a `todo` at a moment; who comes first is decided by that moment and the
- * order of asking, and chance comes from one seed. A machine dies at a durable step (xSync of its
- * disk), before or after it: from then on nothing of it reaches disk or network, what it had not
- * synced is kept or lost by file, and its program is started anew some time later. */
+ * Everything that happens is a `todo` at a moment; who comes first is decided by that moment and
+ * the order of asking, and chance comes from one seed. A machine dies at a durable step (xSync of
+ * its disk), before or after it: from then on nothing of it reaches disk or network, what it had
+ * not synced is kept or lost by file, and its program is started anew some time later. */
 #ifndef NUI_TESTS_GRID_SIM_H
 #define NUI_TESTS_GRID_SIM_H
 
@@ -38,14 +39,14 @@ struct machine;
 struct todo {
     time_us at;
     uint64_t order;
-    size_t place; /* in the heap, from 1; 0: not there */
+    size_t place;            /* in the heap, from 1; 0: not there */
     struct machine *machine; /* whose program runs it; NULL: the world itself */
     void (*fn) (void *arg);
     void *arg;
 };
 void todo_set (struct todo *todo, time_us at); /* also: moves it */
 void todo_drop (struct todo *todo);
-/* Once, and frees itself; false for `machine_alive` lets it happen whatever became of the machine. */
+/* Once. With a machine: only if the program that is up now still is then. */
 void todo_once (struct machine *machine, time_us at, void (*fn) (void *arg), void *arg);
 
 /* What runs on a machine. */
@@ -65,15 +66,15 @@ struct machine {
     enum principal_kind kind;
     struct tlsid *id;
     const struct program *program;
-    void *self;            /* the program's; NULL while it is down */
-    uint64_t life;         /* grows with each start */
-    bool dying;            /* crashed inside the callback that runs now, or asked to be stopped */
-    bool held_down;        /* does not come up by itself */
-    uint32_t crash_after;  /* durable steps until it dies; 0: it does not */
-    bool crash_late;       /* after that step rather than before it */
+    void *self;           /* the program's; NULL while it is down */
+    uint64_t life;        /* grows with each start */
+    bool dying;           /* crashed inside the callback that runs now, or asked to be stopped */
+    bool held_down;       /* does not come up by itself */
+    uint32_t crash_after; /* durable steps until it dies; 0: it does not */
+    bool crash_late;      /* after that step rather than before it */
     bool disk_full;
     duration_us wall_offset, mono_base;
-    char dir[128];         /* of its state */
+    char dir[128]; /* of its state */
     struct event_base *base;
     struct service service[SERVICES_MAX];
     uint32_t service_count;
@@ -86,11 +87,11 @@ struct machine {
 struct sim {
     uint64_t seed;
     bool trace;
-    time_us now;              /* since the beginning; also everybody's true time */
-    time_us epoch;            /* the wall clock's moment then */
+    time_us now;   /* since the beginning; also everybody's true time */
+    time_us epoch; /* the wall clock's moment then */
     struct machine machine[MACHINES_MAX];
     uint32_t machine_count;
-    struct machine *self;     /* whose code runs */
+    struct machine *self; /* whose code runs */
     /* The network's mood. */
     uint32_t loss_percent, twice_percent, slow_percent;
     bool cut[MACHINES_MAX][MACHINES_MAX];
@@ -100,7 +101,7 @@ struct sim {
     /* Whoever watches. */
     void (*on_reply) (struct machine *server, const char *method, const ProtobufCMessage *request,
                       const ProtobufCMessage *reply);
-    void (*on_step) (void);   /* after each todo */
+    void (*on_step) (void); /* after each todo */
 };
 extern struct sim sim;
 
@@ -132,7 +133,8 @@ struct machine *machine_add (const char *name, enum principal_kind kind,
 struct machine *machine_find (const char *name);
 uint32_t machine_index (const struct machine *machine);
 void machine_start (struct machine *machine);
-/* kill -9 now, from the world's own code; it is started again `after` from now (< 0: not at all). */
+/* kill -9 now, from the world's own code; it is started again `after` from now (< 0: not at all).
+ */
 void machine_kill (struct machine *machine, duration_us after);
 /* Called at each durable step, before and after it: whether the machine lives. */
 bool machine_lives_through_step (struct machine *machine, bool after);
@@ -155,7 +157,7 @@ void net_call (struct machine *from, const char *to, const ProtobufCServiceDescr
                void (*done) (void *arg, const struct rpc_result *result), void *arg);
 
 /* disk.c */
-void disk_open (void);  /* SQLite's files are these from now on */
+void disk_open (void); /* SQLite's files are these from now on */
 /* The machine's disk as a fresh installation leaves it: `format` makes it the first time. */
 void disk_format (struct machine *machine, const char *kind,
                   void (*format) (struct machine *machine));

@@ -76,14 +76,14 @@ static void job_next (void *arg)
     submit.envelope = job->envelope;
     ask.grid_job_id = job->id;
     if (!job->id[0])
-        net_call (w.user, job->meta, &nui__meta__v1__meta__descriptor, "Submit", &submit.base, 15 * SEC,
-                  submitted, job);
+        net_call (w.user, job->meta, &nui__meta__v1__meta__descriptor, "Submit", &submit.base,
+                  15 * SEC, submitted, job);
     else if (job->cancel && !job->cancelled)
-        net_call (w.user, job->meta, &nui__meta__v1__meta__descriptor, "Cancel", &ask.base, 10 * SEC,
-                  cancel_told, job);
+        net_call (w.user, job->meta, &nui__meta__v1__meta__descriptor, "Cancel", &ask.base,
+                  10 * SEC, cancel_told, job);
     else
-        net_call (w.user, job->meta, &nui__meta__v1__meta__descriptor, "Status", &ask.base, 10 * SEC, told,
-                  job);
+        net_call (w.user, job->meta, &nui__meta__v1__meta__descriptor, "Status", &ask.base,
+                  10 * SEC, told, job);
 }
 
 static Nui__Common__V1__Component *component_make (const struct grid_ask *ask, uint32_t p)
@@ -172,4 +172,3 @@ uint32_t grid_launches (uint32_t job)
 {
     return w.job[job].launches;
 }
-
