@@ -59,7 +59,7 @@ static int runs_take (struct reconcile *rec, Nui__Local__V1__RunsRequest *reques
 {
     struct recon_books *b = &rec->books;
     bool one = *request->site_job_id;
-    Nui__Local__V1__RunsReply *page;
+    Nui__Local__V1__RunsReply *page = NULL;
     do {
         if (runs_page (rec, request, &page, err) < 0)
             return err->code;
