@@ -603,7 +603,9 @@ static bool ended_event (const JobInfo *info, struct coalloc_event *event)
         event->u.ended.outcome = COALLOC_COMPLETED;
         return true;
     case NUI__LOCAL__V1__JOB_STATE__JOB_CANCELLED:
-        event->u.ended.outcome = COALLOC_CANCELLED;
+        /* Where START came too late nobody has cancelled it. */
+        event->u.ended.outcome =
+            strcmp (event->reason.code, "NoShow") == 0 ? COALLOC_FAILED : COALLOC_CANCELLED;
         event->u.ended.lost = true;
         break;
     case NUI__LOCAL__V1__JOB_STATE__JOB_REFUSED:
