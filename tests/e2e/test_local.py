@@ -111,8 +111,9 @@ class Alone(SiteCase):
         after = self.msub("-t", "5:00", "--depend", "afterok:" + ":".join(jobs),
                           self.script("after", "#!/bin/sh\nexit 0\n"), account=self.account)
         self.wait_job(jobs[0], "Running")
-        blocked = {j["job_id"] for j in self.data(self.alpha, "showq")["blocked"]}
-        self.assertIn(after, blocked)
+        wait_for(f"a pass that sees {after} blocked",
+                 lambda: after in {j["job_id"] for j in self.data(self.alpha, "showq")["blocked"]},
+                 60, self.alpha.log)
         self.gate("index")
         self.wait_job(after, "Completed")
         for i, ident in enumerate(jobs):
