@@ -435,6 +435,7 @@ static int prepare_begin (struct svc *svc, struct rpccall *call,
                              &again);
         svc_part_forget (svc, part);
         svc_job_forget (svc, job);
+        store_hold_free (&hold);
         return rc;
     }
     part->waiter[part->waiter_count++] = call;

@@ -172,7 +172,7 @@ class Estimates(GridCase):
 
         # it starts: both its answers are scored, and the grid sees that
         before = self.records()["beta", "[ALL]"]["scored"]
-        for ident in (both, third, running["beta"]):
+        for ident in (both, third, running["beta"], running["alpha"]):
             self.nui("alice", "cancel", ident)
         self.wait_state(second, ("Completed",))
         wait_for("the scores to be reported",
@@ -182,7 +182,7 @@ class Estimates(GridCase):
         self.assertEqual(set(later), {("beta", "[ALL]")})
         self.assertGreater(later["beta", "[ALL]"]["scored"], 0)
 
-    def test_a_long_queue_answers_from_its_table(self):
+    def test_long_queue_answers_from_its_table(self):
         """More jobs than a site looks through for one question: what its last survey says of such shapes, which
         is on disk, scored and in the record of its kind when the job that came for it starts."""
         log = self.grid.layout.log

@@ -217,6 +217,14 @@ static void request_arrives (void *arg)
     sim.self = before;
 }
 
+void net_drop (void (*fn) (void *arg), void *arg)
+{
+    if (fn == answer_arrives)
+        answer_free (arg);
+    else if (fn == request_arrives)
+        call_free (arg);
+}
+
 void net_calls_drop (struct machine *machine)
 {
     while (machine->calls) {

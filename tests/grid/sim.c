@@ -171,8 +171,11 @@ void sim_end (void)
     while (heap_count) {
         struct todo *todo = heap[1];
         todo_drop (todo);
-        if (todo->fn == once_run)
-            free (todo->arg);
+        if (todo->fn == once_run) {
+            struct once *once = todo->arg;
+            net_drop (once->fn, once->arg);
+            free (once);
+        }
     }
     sim.machine_count = 0;
 }

@@ -151,6 +151,8 @@ void simbase_destroy (struct event_base *base);
 
 /* net.c */
 void net_calls_drop (struct machine *machine); /* those that a dead program had not answered */
+/* Of what todo_once was given, and is not to happen any more. */
+void net_drop (void (*fn) (void *arg), void *arg);
 /* A call by `from`, who has no program of its own here (a user). done as in rpcclient.h. */
 void net_call (struct machine *from, const char *to, const ProtobufCServiceDescriptor *service,
                const char *method, const ProtobufCMessage *request, duration_us timeout,
