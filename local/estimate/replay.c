@@ -11,6 +11,9 @@
 
 /* Rough costs in units of forward_work (some nanoseconds). */
 enum { WORK_NODE = 100, WORK_JOB = 250, WORK_PASS = 1000, WORK_IDLE = 20, WORK_PASS_NODE = 4 };
+/* STEP_JOBS: of a step of a pass (plan_step); WORK_STEP: there is room for one in so much work of a slice.
+ * PASSES_MAX: while passes evict jobs, more follow at the same moment. */
+enum { STEP_JOBS = 256, WORK_STEP = 20000, PASSES_MAX = 8 };
 
 enum { NODES_AT_ONCE = 128 };
 
@@ -49,7 +52,10 @@ struct replay {
     struct job_known known;
     uint32_t left, ghosts;
     uint64_t work;
-    bool begun; /* the copy stands, the first pass was made */
+    bool begun; /* the copy stands */
+    struct plan plan;    /* of the pass that is being made … */
+    bool planning;       /* … if one is */
+    uint32_t passes_due; /* at this moment */
     bool over;
     struct err err;
 };
@@ -326,30 +332,39 @@ static void ghosts_look (struct replay *r)
     }
 }
 
-static void pass (struct replay *r)
+/* Makes the pass that is due, a few steps at a time. Steps are no work of the draw's (what bounds it is the same
+ * however a pass is cut up): they are counted in *steps, and it stops at `most` of them. True: the pass is over. */
+static bool pass_go (struct replay *r, uint32_t *steps, uint32_t most)
 {
-    struct plan plan;
-    bool again = true;
+    bool more = true;
+    int rc = 0;
 
-    for (int tries = 0; again && tries < 8; tries++) {
-        struct err err = {0};
-        again = false;
-        arena_reset (r->pass_arena);
-        if (plan_compute (r->cluster, r->now, r->pass_arena, &plan, &err) != 0 ||
-            plan_commit (r->cluster, &plan, &err) != 0) {
-            r->over = true;
-            r->err = err;
-            return;
+    while (r->passes_due > 0) {
+        if (!r->planning) {
+            arena_reset (r->pass_arena);
+            rc = plan_begin (r->cluster, r->now, r->pass_arena, &r->plan, &r->err);
         }
-        for (uint32_t i = 0; i < plan.start_count; i++)
-            started (r, plan.start[i].job);
-        for (uint32_t i = 0; i < plan.preempt_count; i++)
-            preempted (r, plan.preempt[i]);
-        again = plan.preempt_count > 0;
+        r->planning = true;
+        for (more = true; rc == 0 && more; (*steps)++) {
+            if (*steps >= most)
+                return false;
+            rc = plan_step (r->cluster, STEP_JOBS, &more, &r->err);
+        }
+        r->planning = false;
+        if (rc != 0 || plan_commit (r->cluster, &r->plan, &r->err) != 0) {
+            r->over = true;
+            return true;
+        }
+        for (uint32_t i = 0; i < r->plan.start_count; i++)
+            started (r, r->plan.start[i].job);
+        for (uint32_t i = 0; i < r->plan.preempt_count; i++)
+            preempted (r, r->plan.preempt[i]);
+        r->passes_due = r->plan.preempt_count > 0 ? r->passes_due - 1 : 0;
         r->work += WORK_PASS + (uint64_t)r->node_count * WORK_PASS_NODE +
                    (uint64_t)cluster_job_count (r->cluster, JOB_IDLE) * WORK_IDLE;
     }
     ghosts_look (r);
+    return true;
 }
 
 static void arrival_take (struct replay *r)
@@ -394,7 +409,8 @@ void replay_begin (struct replay *r, const struct forward_setup *setup, replay_n
     cluster_destroy (r->cluster);
     r->over = copy_begin (r, &r->copying, r->kept, &r->err) != 0;
     r->cluster = r->copying.to;
-    r->begun = false;
+    r->begun = r->planning = false;
+    r->passes_due = 0;
 }
 
 /* The copy stands. */
@@ -412,7 +428,7 @@ static void draw_begin (struct replay *r)
     if (s->target != UINT32_MAX && gone[s->target])
         r->over = true;
     arrival_take (r);
-    pass (r);
+    r->passes_due = PASSES_MAX;
 }
 
 /* Copies what is not yet copied. True: all is; false: enough for this time, or it failed. */
@@ -442,13 +458,19 @@ static bool is_over (const struct replay *r)
 bool replay_go (struct replay *r, uint64_t work)
 {
     uint64_t enough = r->work + work;
+    uint32_t steps = 0, most = work / WORK_STEP < UINT32_MAX ? (uint32_t)(work / WORK_STEP) + 1 : UINT32_MAX;
 
     if (!r->begun && !r->over && !copies_go (r, enough))
         return r->over;
     if (!r->begun && !r->over)
         draw_begin (r);
-    while (!is_over (r)) {
-        time_us at = endings_next (&r->endings), wake;
+    while (!r->over) {
+        time_us at, wake;
+        if (r->passes_due > 0 && !pass_go (r, &steps, most))
+            return false;
+        if (is_over (r))
+            break;
+        at = endings_next (&r->endings);
         at = r->arrival < at ? r->arrival : at;
         wake = cluster_next_wakeup (r->cluster, r->now);
         at = wake < at ? wake : at;
@@ -462,7 +484,7 @@ bool replay_go (struct replay *r, uint64_t work)
                                    r->now, NULL);
         while (r->arrival <= r->now)
             join (r);
-        pass (r);
+        r->passes_due = PASSES_MAX;
     }
     cluster_destroy (r->cluster);
     r->cluster = NULL;

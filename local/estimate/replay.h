@@ -5,7 +5,7 @@
  * reservations counts here too. What cannot be copied that way is left behind: bypass counts and
  * how long a job's queue time did not run. Copies too are made in slices: the first, from the site's
  * own cluster, may find that jobs have left since the scene was read, and does without them.
- * Cost of one draw: the copy, O(nodes + jobs), and the passes; one pass is not divided. */
+ * Cost of one draw: the copy, O(nodes + jobs), and the passes, which go in steps, too (plan_step). */
 #ifndef NUI_LOCAL_ESTIMATE_REPLAY_H
 #define NUI_LOCAL_ESTIMATE_REPLAY_H
 
