@@ -473,6 +473,8 @@ static bool walk_next (const struct timeline *tl, struct walk *w, time_us from,
 
 /* --- the earliest start, from the present moment on ------------------------------------------ */
 
+enum { AHEAD = 8 };
+
 /* What fits now on open nodes; lanes that fall enter their changes into up and down. */
 static int64_t sweep_begin (struct timeline *tl, const struct shape *s, time_us until,
                             duration_us duration)
@@ -488,12 +490,31 @@ static int64_t sweep_begin (struct timeline *tl, const struct shape *s, time_us 
     }
     for (uint32_t i = 0; i < tl->falling_count; i++) {
         uint32_t n = tl->falling[i];
+        if (i + 2 * AHEAD < tl->falling_count) {
+            __builtin_prefetch (&tl->lane[tl->falling[i + 2 * AHEAD]]);
+            __builtin_prefetch (tl->lane[tl->falling[i + AHEAD]].step);
+        }
         if (!tl->lane[n].falls || tl->lane[n].count == 0 || !shape_suits (c, s, n))
             continue;
         tl->reach[n >> 6] |= UINT64_C (1) << (n & 63);
         sum += lane_slides (tl, s, n, tl->now, until, duration);
     }
     return sum;
+}
+
+/* Ends are read in order of time, and what they need lies all over: a job, its nodes, their lanes. */
+static void ends_prefetch (const struct timeline *tl, uint32_t i)
+{
+    const struct cluster *c = tl->c;
+    const struct allocation *a;
+
+    if (i + 3 * AHEAD >= c->run_count)
+        return;
+    __builtin_prefetch (&job_at (c, c->run[i + 3 * AHEAD].slot)->allocation);
+    __builtin_prefetch (job_at (c, c->run[i + 2 * AHEAD].slot)->allocation.item);
+    a = &job_at (c, c->run[i + AHEAD].slot)->allocation;
+    if (a->count > 0)
+        __builtin_prefetch (&tl->lane[a->item[0].node.v]);
 }
 
 /* What one running job's end adds on lanes that do not fall. */
@@ -546,8 +567,10 @@ static bool sweep (struct timeline *tl, const struct shape *s, uint64_t tasks,
             break;
         since = at;
         tl->question++;
-        for (; i < c->run_count && c->run[i].end == at; i++)
+        for (; i < c->run_count && c->run[i].end == at; i++) {
+            ends_prefetch (tl, i);
             sum += sweep_end (tl, s, job_at (c, c->run[i].slot), at, tl->question);
+        }
         if (more && next == at) {
             sum += change;
             more = walk_next (tl, &w, tl->now, duration, &next, &change);
