@@ -11,9 +11,9 @@
 
 /* Rough costs in units of forward_work (some nanoseconds). */
 enum { WORK_NODE = 100, WORK_JOB = 250, WORK_PASS = 1000, WORK_IDLE = 20, WORK_PASS_NODE = 4 };
-/* STEP_JOBS: of a step of a pass (plan_step); WORK_STEP: there is room for one in so much work of a slice.
- * PASSES_MAX: while passes evict jobs, more follow at the same moment. */
-enum { STEP_JOBS = 256, WORK_STEP = 20000, PASSES_MAX = 8 };
+/* STEP_JOBS: of a step of a pass (plan_step). WORK_STEP: what one costs, beyond STEPS_FREE and those that only look
+ * at idle jobs. PASSES_MAX: while passes evict jobs, more follow at the same moment. */
+enum { STEP_JOBS = 256, STEPS_FREE = 16, WORK_STEP = 75000, PASSES_MAX = 8 };
 
 enum { NODES_AT_ONCE = 128 };
 
@@ -51,7 +51,8 @@ struct replay {
     struct forward_job coming;
     struct job_known known;
     uint32_t left, ghosts;
-    uint64_t work;
+    uint64_t work, extra;
+    uint32_t steps_free; /* of the pass */
     bool begun; /* the copy stands */
     struct plan plan;    /* of the pass that is being made … */
     bool planning;       /* … if one is */
@@ -332,9 +333,15 @@ static void ghosts_look (struct replay *r)
     }
 }
 
-/* Makes the pass that is due, a few steps at a time. Steps are no work of the draw's (what bounds it is the same
- * however a pass is cut up): they are counted in *steps, and it stops at `most` of them. True: the pass is over. */
-static bool pass_go (struct replay *r, uint32_t *steps, uint32_t most)
+/* Work of the draw, and what a slice is cut by besides. */
+static uint64_t spent (const struct replay *r)
+{
+    return r->work + r->extra;
+}
+
+/* Makes the pass that is due, step by step, until so much is spent. A pass that makes many reservations needs many
+ * steps: they are extra, so that what bounds a draw is the same however its passes are cut up. True: it is over. */
+static bool pass_go (struct replay *r, uint64_t enough)
 {
     bool more = true;
     int rc = 0;
@@ -343,12 +350,17 @@ static bool pass_go (struct replay *r, uint32_t *steps, uint32_t most)
         if (!r->planning) {
             arena_reset (r->pass_arena);
             rc = plan_begin (r->cluster, r->now, r->pass_arena, &r->plan, &r->err);
+            r->steps_free = STEPS_FREE + cluster_job_count (r->cluster, JOB_IDLE) / STEP_JOBS;
         }
         r->planning = true;
-        for (more = true; rc == 0 && more; (*steps)++) {
-            if (*steps >= most)
+        for (more = true; rc == 0 && more;) {
+            if (spent (r) >= enough)
                 return false;
             rc = plan_step (r->cluster, STEP_JOBS, &more, &r->err);
+            if (r->steps_free > 0)
+                r->steps_free--;
+            else
+                r->extra += WORK_STEP;
         }
         r->planning = false;
         if (rc != 0 || plan_commit (r->cluster, &r->plan, &r->err) != 0) {
@@ -399,7 +411,7 @@ void replay_begin (struct replay *r, const struct forward_setup *setup, replay_n
     r->starts = starts;
     r->now = setup->now;
     r->endings.count = r->late_count = 0;
-    r->work = 0;
+    r->work = r->extra = 0;
     err_clear (&r->err);
     for (uint32_t i = 0; i < setup->job_count; i++)
         starts[i] = TIME_US_NONE;
@@ -457,8 +469,7 @@ static bool is_over (const struct replay *r)
 
 bool replay_go (struct replay *r, uint64_t work)
 {
-    uint64_t enough = r->work + work;
-    uint32_t steps = 0, most = work / WORK_STEP < UINT32_MAX ? (uint32_t)(work / WORK_STEP) + 1 : UINT32_MAX;
+    uint64_t enough = spent (r) + work;
 
     if (!r->begun && !r->over && !copies_go (r, enough))
         return r->over;
@@ -466,7 +477,7 @@ bool replay_go (struct replay *r, uint64_t work)
         draw_begin (r);
     while (!r->over) {
         time_us at, wake;
-        if (r->passes_due > 0 && !pass_go (r, &steps, most))
+        if (r->passes_due > 0 && !pass_go (r, enough))
             return false;
         if (is_over (r))
             break;
@@ -476,7 +487,7 @@ bool replay_go (struct replay *r, uint64_t work)
         at = wake < at ? wake : at;
         if (at == TIME_US_MAX || at > r->setup->until)
             break;
-        if (r->work >= enough)
+        if (spent (r) >= enough)
             return false;
         r->now = at > r->now ? at : r->now;
         while (endings_next (&r->endings) <= r->now)
@@ -494,6 +505,11 @@ bool replay_go (struct replay *r, uint64_t work)
 uint64_t replay_work (const struct replay *r)
 {
     return r->work;
+}
+
+uint64_t replay_extra (const struct replay *r)
+{
+    return r->extra;
 }
 
 int replay_status (const struct replay *r, struct err *err)

@@ -32,6 +32,8 @@ void replay_begin (struct replay *replay, const struct forward_setup *setup, rep
                    time_us *starts);
 bool replay_go (struct replay *replay, uint64_t work);
 uint64_t replay_work (const struct replay *replay);
+/* What passes with many reservations cost besides, in the same units: replay_go counts it, too. */
+uint64_t replay_extra (const struct replay *replay);
 /* Why the last draw came to nothing; 0: it did not. */
 int replay_status (const struct replay *replay, struct err *err);
 

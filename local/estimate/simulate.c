@@ -308,12 +308,14 @@ static void passes_begin (struct simulation *s)
     s->phase = PHASE_DRAW;
 }
 
-static void passes_step (struct simulation *s, uint64_t work)
+static void passes_step (struct simulation *s, uint64_t work, uint64_t *made)
 {
-    uint64_t before = passes_work (s);
+    uint64_t before = passes_work (s), extra = s->replaying ? replay_extra (s->replay) : 0;
     bool over = s->replaying ? replay_go (s->replay, work) : forward_go (s->forward, work);
 
     s->work += passes_work (s) - before;
+    if (s->replaying)
+        *made += replay_extra (s->replay) - extra;
     if (s->replaying && over && replay_status (s->replay, &s->err) != 0) {
         s->phase = PHASE_DONE;
     } else if (over || passes_work (s) > DRAW_WORK_MAX) {
@@ -437,7 +439,7 @@ bool simulation_go (struct simulation *s, uint64_t work)
         if (s->phase == PHASE_KINDS) /* memory far apart: slower than its count */
             made += AT_ONCE * KIND_SLOW;
         if (s->phase == PHASE_DRAW)
-            passes_step (s, enough - s->work);
+            passes_step (s, enough - s->work - made, &made);
         else if (s->phase == PHASE_RUNS && runs_step (s))
             passes_begin (s);
         else if ((s->phase == PHASE_KINDS && kinds_step (s)) ||

@@ -9,7 +9,7 @@
  * A simulation is about one job (which ends each draw) or about the whole queue and any number of
  * shapes at once. It is done in slices: simulation_go does about so much work and returns, wherever
  * that is: in the middle of a draw, of its run times, of a copy. The result is the same however it is
- * sliced. What is not divided: one pass, and the copy of the queue that forward.h makes for a draw. */
+ * sliced. What is not divided: one step of a pass, and the copy of the queue that forward.h makes for a draw. */
 #ifndef NUI_LOCAL_ESTIMATE_SIMULATE_H
 #define NUI_LOCAL_ESTIMATE_SIMULATE_H
 
