@@ -79,6 +79,20 @@ int life_hold_prepare (struct svc *svc, struct site_job *job, time_us expected_s
     return 0;
 }
 
+int life_hold_again (struct svc *svc, struct site_job *job, int rc, struct err *err)
+{
+    struct store_hold hold = {0};
+    if (rc == 0)
+        rc = life_hold_prepare (svc, job, svc_now (svc), &hold, err);
+    if (rc == 0)
+        rc = svc_job_write (svc, job, false, NULL, 0, err);
+    rc = svc_commit (svc, rc, err);
+    if (rc == 0)
+        bank_link_hold (svc->bank, &hold);
+    store_hold_free (&hold);
+    return rc;
+}
+
 static int release_put (struct svc *svc, const char *hold_id, const char *why, struct err *err)
 {
     Nui__Bank__V1__ReleaseRequest request = NUI__BANK__V1__RELEASE_REQUEST__INIT;
@@ -144,21 +158,13 @@ static bool hold_too_old (const struct svc *svc, const struct site_job *job,
 static void ordinary_again (struct svc *svc, struct site_job *job, const struct bank_answer *answer)
 {
     struct err err = {0};
-    struct store_hold hold = {0};
     int rc = svc_begin (svc, &err);
     if (rc == 0)
         rc = release_put (svc, answer->hold_id, "asked for too long ago", &err);
     if (rc == 0)
         rc = local_store_hold_delete (svc->store, answer->key, &err);
-    if (rc == 0)
-        rc = life_hold_prepare (svc, job, svc_now (svc), &hold, &err);
-    if (rc == 0)
-        rc = svc_job_write (svc, job, false, NULL, 0, &err);
-    if (svc_commit (svc, rc, &err) == 0)
-        bank_link_hold (svc->bank, &hold);
-    else
+    if (life_hold_again (svc, job, rc, &err) != 0)
         daemon_stop (svc->daemon, &err);
-    store_hold_free (&hold);
 }
 
 bool life_too_late (struct svc *svc, struct site_job *job)

@@ -578,20 +578,11 @@ static void forget_hold (struct svc *svc, struct site_job *job)
 /* A refusal was taken in, and we died before what follows from it: the bank is asked anew. */
 static void regain_hold (struct svc *svc, struct site_job *job)
 {
-    struct store_hold hold = {0};
     struct err err = {0};
     bool wanted = true;
     int rc = local_store_hold_wanted (svc->store, job->rec.hold_key, &wanted, &err);
-    if (rc != 0 || wanted)
-        return;
-    rc = svc_begin (svc, &err);
-    if (rc == 0)
-        rc = life_hold_prepare (svc, job, svc_now (svc), &hold, &err);
-    if (rc == 0)
-        rc = svc_job_write (svc, job, false, NULL, 0, &err);
-    if (svc_commit (svc, rc, &err) == 0)
-        bank_link_hold (svc->bank, &hold);
-    store_hold_free (&hold);
+    if (rc == 0 && !wanted)
+        life_hold_again (svc, job, svc_begin (svc, &err), &err);
 }
 
 /* Jobs that the resource manager has, or should have, by now. */

@@ -360,6 +360,8 @@ int life_cancel (struct svc *svc, struct site_job *job, const char *code, const 
  * (to be freed) after the commit. */
 int life_hold_prepare (struct svc *svc, struct site_job *job, time_us expected_start,
                        struct store_hold *out, struct err *err);
+/* Ends a transaction that went well so far (rc 0; else it is rolled back): a hold is asked for from now on. */
+int life_hold_again (struct svc *svc, struct site_job *job, int rc, struct err *err);
 /* In a transaction: the bank's hold is given back through the outbox, or when its answer comes. */
 int life_hold_return (struct svc *svc, struct site_job *job, const char *why, struct err *err);
 /* In a transaction: the answer comes to nothing, and what it granted goes back. */
