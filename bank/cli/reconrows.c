@@ -142,16 +142,24 @@ int reconrows_record (struct cli_context *ctx, const char *site, const struct re
     return 0;
 }
 
-int reconrows_close (struct cli_context *ctx, uint64_t row, uint64_t op, const char *note,
-                     struct err *err)
+/* key is where the request's key goes. */
+static Nui__Bank__V1__ReconSetRequest close_request (uint64_t row, uint64_t op, const char *note,
+                                                     uint8_t key[16])
 {
     Nui__Bank__V1__ReconSetRequest request = NUI__BANK__V1__RECON_SET_REQUEST__INIT;
-    uint8_t key[16];
     request.key = bank_key (key);
     request.row = row;
     request.close = true;
     request.op_id = op;
     request.note = bank_text (note);
+    return request;
+}
+
+int reconrows_close (struct cli_context *ctx, uint64_t row, uint64_t op, const char *note,
+                     struct err *err)
+{
+    uint8_t key[16];
+    Nui__Bank__V1__ReconSetRequest request = close_request (row, op, note, key);
     ProtobufCMessage *reply = bank_call (ctx, "ReconSet", &request.base, err);
     if (!reply)
         return err->code;
@@ -247,14 +255,9 @@ int reconrows_own (struct cli_context *ctx, uint64_t row, const char *owner, con
 
 int reconrows_end (struct cli_context *ctx, uint64_t row, uint64_t op, const char *note)
 {
-    Nui__Bank__V1__ReconSetRequest request = NUI__BANK__V1__RECON_SET_REQUEST__INIT;
     char sentence[64];
     uint8_t key[16];
-    request.key = bank_key (key);
-    request.row = row;
-    request.close = true;
-    request.op_id = op;
-    request.note = bank_text (note);
+    Nui__Bank__V1__ReconSetRequest request = close_request (row, op, note, key);
     snprintf (sentence, sizeof (sentence), "row %llu is closed", (unsigned long long)row);
     return bank_do (ctx, "reconcile", "ReconSet", &request.base, sentence);
 }
