@@ -207,12 +207,12 @@ echo "$1|$2|$3|$NUI_SITE|$NUI_USER" >> {place}/hook.heard
         self.assertTrue(self.log(" history_rewritten ", f"block={int(last[1]) + 1000} ", "does not have that block"))
         alpha.kill()
         kept.write_text("nonsense\n")
-        self.assertIn("line 1: this is no anchor", self.refused_start(alpha))
+        self.assertIn("line 1: this is no anchor", self.refused_start())
         kept.unlink()
         alpha.start()
         self.grid.wait_serving()
 
-    def refused_start(self, daemon):
+    def refused_start(self):
         """What it says instead of starting."""
         done = subprocess.run([str(self.grid.programs["nui-local"]), "--config",
                                str(self.grid.layout.config("alpha"))], text=True, capture_output=True, timeout=60)
