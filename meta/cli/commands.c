@@ -35,6 +35,9 @@
     "                         completion). Default: the cheapest with --deadline, else earliest\n" \
     "      --depend KIND:JOB,...  wait for jobs of the grid, or of one site: after, afterany,\n"     \
     "                         afterok, afternotok; before... makes a site's jobs wait\n"         \
+    "      --retries N        run it again so often when it failed, after 10 s, 20 s, 40 s ...\n"    \
+    "      --retry-on CODES   only after these exit codes: 75,100-120\n"                           \
+    "      --retry-delay D    before the first; it doubles each time, up to an hour\n"             \
     "      --hold             with a user hold: releasehold lets it start\n"                      \
     "      --flags A,B        PREEMPTEE (may be evicted), NORESTART (never run twice)\n"          \
     "      --max-cost CREDITS refuse when the price may be higher\n"                               \

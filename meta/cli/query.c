@@ -139,6 +139,7 @@ static const struct table_column status_columns[] = {
     {"end_time", "End", TABLE_TIME, 0},
     {"price_max", "Price at most", TABLE_CREDITS, 0},
     {"attempts", "Co-reservation attempts", TABLE_INT, 0},
+    {"retries", "Run again", TABLE_INT, 0},
     {"expected_median", "Expected", TABLE_TIME, 0},
     {"expected_low50", "  half the time from", TABLE_TIME, 0},
     {"expected_high50", "  to", TABLE_TIME, 0},
@@ -239,6 +240,7 @@ static struct table *status_record (const Nui__Meta__V1__JobStatus *s)
     table_time (t, time_or_none (s->end_us));
     table_credits (t, s->price_micro);
     table_int (t, s->attempts);
+    table_int (t, s->retries);
     forecast_cells (t, forecast_of (s));
     table_end_row (t);
     return t;

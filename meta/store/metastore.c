@@ -63,6 +63,8 @@ static const char *const steps[] = {
     "ALTER TABLE job ADD COLUMN move_shape INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE job ADD COLUMN move_price INTEGER NOT NULL DEFAULT 0;",
     "ALTER TABLE component ADD COLUMN answers BLOB;",
+    "ALTER TABLE job ADD COLUMN retries INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE job ADD COLUMN retry_us INTEGER NOT NULL DEFAULT 0;",
     NULL,
 };
 
@@ -195,7 +197,7 @@ int metastore_job_update (struct metastore *store, const struct job_row *row, st
         " start_is_estimate = ?7, end_us = ?8, price = ?9, attempts = ?10, change = ?11,"
         " cancel_wanted = ?12, site = ?13, site_attempt = ?14, place = ?15, shape = ?16, held = ?17,"
         " attempt_last = ?18, move_stage = ?19, move_site = ?20, move_job_id = ?21,"
-        " move_attempt = ?22, move_shape = ?23, move_price = ?24"
+        " move_attempt = ?22, move_shape = ?23, move_price = ?24, retries = ?25, retry_us = ?26"
         " WHERE number = ?1");
     store_bind_int (q, 1, (int64_t)row->number);
     store_bind_int (q, 2, row->state);
@@ -221,6 +223,8 @@ int metastore_job_update (struct metastore *store, const struct job_row *row, st
     store_bind_int (q, 22, row->move_attempt);
     store_bind_int (q, 23, row->move_shape);
     store_bind_int (q, 24, row->move_price);
+    store_bind_int (q, 25, row->retries);
+    store_bind_int (q, 26, row->retry_us);
     return store_run (q, err);
 }
 
@@ -246,7 +250,8 @@ int metastore_job_load (struct metastore *store, uint64_t number, struct arena *
         "SELECT uuid, submitter, name, account, envelope, submit_us, state, ended, reason_code,"
         " reason_text, start_us, start_is_estimate, end_us, price, attempts, change,"
         " cancel_wanted, site, site_attempt, place, shape, held, attempt_last, move_stage, move_site,"
-        " move_job_id, move_attempt, move_shape, move_price FROM job WHERE number = ?1");
+        " move_job_id, move_attempt, move_shape, move_price, retries, retry_us FROM job"
+        " WHERE number = ?1");
     store_bind_int (q, 1, (int64_t)number);
     int rc = store_step (q, err);
     if (rc < 0)
@@ -284,6 +289,8 @@ int metastore_job_load (struct metastore *store, uint64_t number, struct arena *
     out->move_attempt = (uint32_t)store_col_int (q, 26);
     out->move_shape = (uint32_t)store_col_int (q, 27);
     out->move_price = store_col_int (q, 28);
+    out->retries = (uint32_t)store_col_int (q, 29);
+    out->retry_us = store_col_int (q, 30);
     store_reset (q);
     return 0;
 }

@@ -51,6 +51,8 @@ struct job_row {
     uint32_t shape;             /* which of its sizes */
     bool held;
     uint32_t attempt_last;
+    uint32_t retries;           /* how often it was run again */
+    time_us retry_us;           /* not before; 0: none */
     /* Its move to another site; stage 0: none. */
     int32_t move_stage;
     const char *move_site;

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "meta/svc/retry.h"
 #include "proto/rpc/jobshape.h"
 
 #define WALLTIME_MAX (366 * 86400 * US_PER_S)
@@ -105,6 +106,8 @@ int job_check (const JobMessage *job, const char *grid, struct err *err)
     if (job->prefer[0] && strcmp (job->prefer, "earliest") && strcmp (job->prefer, "cheapest"))
         return err_set (err, ERR_INVALID, "'%.40s' is not what a job may prefer: earliest or cheapest",
                         job->prefer);
+    if (retry_check (job, err))
+        return ERR_INVALID;
     for (size_t i = 0; i < job->n_components; i++) {
         if (component_check (job->components[i], err))
             return ERR_INVALID;

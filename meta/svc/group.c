@@ -7,6 +7,7 @@
 
 #include "meta/svc/answers.h"
 #include "meta/svc/check.h"
+#include "meta/svc/retry.h"
 #include "meta/svc/sites.h"
 #include "meta/svc/survey.h"
 #include "meta/svc/waits.h"
@@ -507,6 +508,26 @@ static void step_log (const struct gridjob *job, const struct coalloc_event *eve
                log_quote (record->reason.text, quoted, sizeof quoted));
 }
 
+/* It ran, failed, and is run again: with a record of its own, from the beginning. */
+static bool begin_again (struct gridjob *job)
+{
+    struct coalloc_record *old = job->record;
+    struct err err;
+    if (old->phase != COALLOC_ENDED || old->outcome != COALLOC_FAILED || !retry_takes (job, old->reason.text))
+        return false;
+    if (group_prepare (job, &err))
+        return false;
+    job->record->reason = job->reason;
+    coalloc_destroy (old);
+    for (uint32_t p = 0; p < job->part_count; p++) {
+        if (job->part[p].info)
+            nui__local__v1__job_info__free_unpacked (job->part[p].info, NULL);
+        job->part[p].info = NULL;
+        job->part[p].dirty = true;
+    }
+    return true;
+}
+
 static void group_step (struct gridjob *job, struct coalloc_event *event)
 {
     struct metad *metad = job->metad;
@@ -524,6 +545,9 @@ static void group_step (struct gridjob *job, struct coalloc_event *event)
         log_event (metad->log, LOG_LEVEL_ERROR, "coalloc", "bad_event", "job=%s", job->id);
         return;
     }
+    bool over = before != record->phase &&
+                (record->phase == COALLOC_ENDED || record->phase == COALLOC_BACKOFF);
+    bool again = actions.save && begin_again (job);
     if (actions.save) {
         face_set (job);
         if (job_save (job, true, &err)) {
@@ -532,10 +556,11 @@ static void group_step (struct gridjob *job, struct coalloc_event *event)
         }
     }
     step_log (job, event, before);
-    if (decided_before && before != record->phase &&
-        (record->phase == COALLOC_ENDED || record->phase == COALLOC_BACKOFF))
+    if (decided_before && over)
         metad->decisions.ops->forget (metad->decisions.self, transaction);
-    if (record->phase == COALLOC_ENDED)
+    if (again)
+        group_wake (job);
+    if (again || job->record->phase == COALLOC_ENDED)
         return;
     if (actions.wake != INT64_MAX)
         job_timer (job, actions.wake);

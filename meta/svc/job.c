@@ -200,6 +200,8 @@ static struct job_row row_of (const struct gridjob *job)
         .shape = job->shape,
         .held = job->held,
         .attempt_last = job->attempt_last,
+        .retries = job->retries,
+        .retry_us = job->retry_us,
         .move_stage = (int32_t)job->move.stage,
         .move_site = job->move.site,
         .move_job_id = job->move.site_job_id,
@@ -334,6 +336,8 @@ static void row_take (struct gridjob *job, const struct job_row *row)
     job->shape = row->shape;
     job->held = row->held;
     job->attempt_last = row->attempt_last;
+    job->retries = row->retries;
+    job->retry_us = row->retry_us;
     job->move.stage = (enum move_stage)row->move_stage;
     snprintf (job->move.site, sizeof job->move.site, "%s", row->move_site);
     snprintf (job->move.site_job_id, sizeof job->move.site_job_id, "%s", row->move_job_id);
@@ -501,6 +505,7 @@ Nui__Meta__V1__JobStatus *job_status (struct gridjob *job, struct arena *arena)
     status->end_us = job->end_us;
     status->price_micro = job->price;
     status->attempts = job->attempts;
+    status->retries = job->retries;
     status->change = job->change;
     status->start_is_estimate = job->start_is_estimate;
     status->n_components = job->part_count;

@@ -60,6 +60,8 @@ struct gridjob {
     time_us end_us;
     credit_micro price;
     uint32_t attempts;
+    uint32_t retries;                  /* retry.h */
+    time_us retry_us;
     uint64_t change;
     bool cancel_wanted;
     bool held;                         /* by its owner, here */

@@ -7,6 +7,7 @@
 #include "meta/svc/answers.h"
 #include "meta/svc/check.h"
 #include "meta/svc/move.h"
+#include "meta/svc/retry.h"
 #include "meta/svc/sites.h"
 #include "meta/svc/survey.h"
 #include "meta/svc/waits.h"
@@ -109,7 +110,7 @@ static void site_refused (struct gridjob *job, const char *code, const char *tex
     job->part[0].dirty = true;
     if (job->cancel_wanted)
         job_end (job, NUI__META__V1__GRID_JOB_STATE__GRID_CANCELLED);
-    else if (job->site_attempt >= job->metad->config->policy.tries_max)
+    else if (job->refused_count >= job->metad->config->policy.tries_max)
         job_end (job, NUI__META__V1__GRID_JOB_STATE__GRID_REFUSED);
     job->site[0] = '\0';
     if (save (job) && !job_ended (job))
@@ -482,6 +483,40 @@ void single_wake (struct gridjob *job)
     }
 }
 
+/* No site has it: the next wake-up chooses. The caller saves. */
+static void place_again (struct gridjob *job)
+{
+    struct jobpart *part = &job->part[0];
+    if (part->info)
+        nui__local__v1__job_info__free_unpacked (part->info, NULL);
+    part->info = NULL;
+    part->site[0] = part->site_job_id[0] = job->site[0] = '\0';
+    part->dirty = true;
+    job->place = SINGLE_CHOOSE;
+    job->state = NUI__META__V1__GRID_JOB_STATE__GRID_PENDING;
+    job->start_us = job->end_us = 0;
+    job_timer (job, 0);
+}
+
+static void failed_take (struct gridjob *job, const JobInfo *info)
+{
+    const char *text = info->reason ? info->reason->text : "";
+    const char *code = info->reason && text[0] && info->reason->code[0] ? info->reason->code : "ExitCode";
+    char why[COALLOC_TEXT_MAX];
+    if (text[0])
+        snprintf (why, sizeof why, "%.300s", text);
+    else
+        snprintf (why, sizeof why, "exit code %d", info->exit_code);
+    char where[COALLOC_TEXT_MAX];
+    snprintf (where, sizeof where, "%s, exit code %d: %.200s", info->site_job_id, info->exit_code, why);
+    if (retry_takes (job, where)) {
+        place_again (job);
+        return;
+    }
+    job_reason (job, code, "%s", why);
+    job_end (job, NUI__META__V1__GRID_JOB_STATE__GRID_FAILED);
+}
+
 static void ended_take (struct gridjob *job, const JobInfo *info)
 {
     if (info->state == NUI__LOCAL__V1__JOB_STATE__JOB_CANCELLED && !info->start_us && is_late (job) &&
@@ -508,11 +543,7 @@ static void ended_take (struct gridjob *job, const JobInfo *info)
         job_end (job, NUI__META__V1__GRID_JOB_STATE__GRID_FAILED);
         break;
     default:
-        if (text[0])
-            job_reason (job, code[0] ? code : "ExitCode", "%s", text);
-        else
-            job_reason (job, "ExitCode", "exit code %d", info->exit_code);
-        job_end (job, NUI__META__V1__GRID_JOB_STATE__GRID_FAILED);
+        failed_take (job, info);
         break;
     }
 }

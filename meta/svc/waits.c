@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "meta/svc/retry.h"
 #include "proto/base/depend.h"
 #include "proto/base/strbuf.h"
 
@@ -128,7 +129,7 @@ bool waits_for (struct gridjob *job, struct coalloc_reason *reason)
         snprintf (reason->text, sizeof reason->text, "held by its owner");
     }
     strbuf_free (&text);
-    return waits || job->held;
+    return waits || job->held || retry_waits (job, reason);
 }
 
 void waits_happened (struct metad *metad, uint64_t number)

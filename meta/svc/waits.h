@@ -1,5 +1,5 @@
 /* waits: what keeps a job from being placed though sites could take it: jobs of the grid that it waits
- * for, wherever they run, and its owner's hold.
+ * for, wherever they run, its owner's hold, and the delay before it is run again.
  *
  * Who waits for whom is known from the signed jobs and built again after a restart; whether it has
  * happened is read from the jobs' own durable states. */

@@ -36,6 +36,9 @@ static const char *const job_key[JOB_TEXTS] = {
     [JOB_EXCLUDE] = "exclude",
     [JOB_NODE_ACCESS] = "node-access",
     [JOB_RESERVATION] = "reservation",
+    [JOB_RETRIES] = "retries",
+    [JOB_RETRY_ON] = "retry-on",
+    [JOB_RETRY_DELAY] = "retry-delay",
 };
 
 static int options_into_spec (const struct job_options *options, struct jobspec *spec,

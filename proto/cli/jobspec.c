@@ -9,6 +9,7 @@
 #include "proto/rpc/jobshape.h"
 
 enum { REQS_MORE = 63 };
+#define RETRY_DELAY_US (10 * US_PER_S)
 
 struct text_list {
     const char **item;
@@ -38,6 +39,8 @@ struct jobspec {
     const char *depend, *flags, *prefer; /* as given */
     bool held;
     credit_micro cost_max;
+    int64_t retries, retry_delay_us;
+    const char *retry_on;
     struct part defaults;
     struct part component[JOBSPEC_COMPONENTS_MAX];
     uint32_t component_count;
@@ -65,6 +68,7 @@ struct jobspec *jobspec_create (struct arena *arena, time_us now)
     spec->start_by = TIME_US_NONE;
     spec->deadline = TIME_US_NONE;
     spec->cost_max = -1;
+    spec->retries = spec->retry_delay_us = -1;
     spec->defaults = part_unset (NULL);
     return spec;
 }
@@ -299,6 +303,16 @@ static int set_time (struct jobspec *spec, time_us *slot, const char *key, const
     return 0;
 }
 
+static int set_delay (int64_t *slot, const char *key, const char *value, struct err *err)
+{
+    duration_us d;
+    if (duration_parse (value, &d, err) < 0 || d > 3600 * US_PER_S)
+        return err_set (err, ERR_INVALID, "--%s: '%s' is not a duration of at most an hour", key, value);
+    if (*slot < 0)
+        *slot = d;
+    return 0;
+}
+
 int jobspec_set (struct jobspec *spec, const char *key, const char *value, struct err *err)
 {
     struct err local;
@@ -336,6 +350,12 @@ int jobspec_set (struct jobspec *spec, const char *key, const char *value, struc
             spec->cost_max = c;
         return 0;
     }
+    if (!strcmp (key, "retries"))
+        return set_count (&spec->retries, key, value, 100, err);
+    if (!strcmp (key, "retry-on"))
+        return set_text (spec, &spec->retry_on, key, value, err);
+    if (!strcmp (key, "retry-delay"))
+        return set_delay (&spec->retry_delay_us, key, value, err);
     if (!strcmp (key, "component"))
         return spec->components_closed ? 0 : jobspec_component (spec, value, err);
     if (!strcmp (key, "offset"))
@@ -1064,6 +1084,45 @@ static int depends_build (struct jobspec *spec, Nui__Common__V1__Job *job, struc
     return 0;
 }
 
+/* "75,100-120" into each of them. */
+static int codes_build (struct jobspec *spec, Nui__Common__V1__Retry *retry, struct err *err)
+{
+    enum { CODE_MAX = 255 };
+    char *rest = arena_strdup (spec->arena, spec->retry_on);
+    bool wanted[CODE_MAX + 1] = {false};
+    while (rest) {
+        char *first = strsep (&rest, ","), *last = strchr (first, '-');
+        uint64_t from, to;
+        if (last)
+            *last++ = '\0';
+        if (uint_parse (first, "code", 1, CODE_MAX, &from, err) < 0 ||
+            uint_parse (last ? last : first, "code", from, CODE_MAX, &to, err) < 0)
+            return err_set (err, ERR_INVALID,
+                            "--retry-on '%s': wanted exit codes from 1 to 255, as in 75,100-120",
+                            spec->retry_on);
+        for (uint64_t c = from; c <= to; c++)
+            wanted[c] = true;
+    }
+    retry->exit_codes = arena_array (spec->arena, CODE_MAX, sizeof *retry->exit_codes);
+    for (uint32_t c = 1; c <= CODE_MAX; c++)
+        if (wanted[c])
+            retry->exit_codes[retry->n_exit_codes++] = c;
+    return 0;
+}
+
+static int retry_build (struct jobspec *spec, Nui__Common__V1__Job *job, struct err *err)
+{
+    if (spec->retries < 0)
+        return spec->retry_on || spec->retry_delay_us >= 0
+                   ? err_set (err, ERR_INVALID, "--retry-on and --retry-delay need --retries")
+                   : 0;
+    job->retry = arena_new (spec->arena, Nui__Common__V1__Retry);
+    nui__common__v1__retry__init (job->retry);
+    job->retry->times = (uint32_t)spec->retries;
+    job->retry->delay_us = spec->retry_delay_us >= 0 ? spec->retry_delay_us : RETRY_DELAY_US;
+    return spec->retry_on ? codes_build (spec, job->retry, err) : 0;
+}
+
 static void flags_build (struct jobspec *spec, Nui__Common__V1__Job *job)
 {
     char *text = arena_strdup (spec->arena, spec->flags ? spec->flags : ""), *rest = NULL;
@@ -1094,7 +1153,7 @@ int jobspec_build (struct jobspec *spec, bool script_optional, Nui__Common__V1__
     job->cost_max_micro = spec->cost_max < 0 ? 0 : spec->cost_max;
     job->held = spec->held;
     flags_build (spec, job);
-    if (depends_build (spec, job, err) < 0)
+    if (depends_build (spec, job, err) < 0 || retry_build (spec, job, err) < 0)
         return err->code;
     struct part only = part_unset ("main");
     const struct part *parts = spec->component_count ? spec->component : &only;

@@ -91,13 +91,83 @@ class JobLife(GridCase):
         self.wait_state(queued, ("Completed",))
         self.wait_state(waits, ("Completed",))
 
+    def failing(self, name, *codes):
+        """A job whose runs end with these codes, one after the other, and then with 0."""
+        place = self.job_dir()
+        return self.write(f"{name}.sh", f"""#!/bin/sh
+echo "$NUI_JOBID" >> {place}/{name}.runs
+chmod a+rw {place}/{name}.runs 2>/dev/null
+n=$(wc -l < {place}/{name}.runs)
+set -- {' '.join(map(str, codes))}
+[ $n -gt $# ] && exit 0
+shift $((n - 1))
+exit $1
+""")
+
+    def runs(self, name):
+        path = self.job_dir() / f"{name}.runs"
+        return path.read_text().split() if path.exists() else []
+
+    def test_retries(self):
+        """Run again until it is well, each run with an id and a charge of its own; the metascheduler is
+        killed while one waits for its next run."""
+        ident = self.submit("--retries", 3, "--retry-delay", 3, self.failing("thrice", 1, 75))
+        waits = self.submit("--depend", f"afterok:{ident}", self.ok_script())
+        wait_for("the first failure", lambda: "run 2 of 4" in self.reason(ident), 60)
+        self.assertIn("exit code 1", self.reason(ident))
+        self.kill_meta()
+        job = self.wait_state(ident, ("Completed",))
+        runs = self.runs("thrice")
+        self.assertEqual((len(runs), len(set(runs)), job["retries"]), (3, 3, 2), runs)
+        self.wait_state(waits, ("Completed",))
+        wait_for("three charges", lambda: len(self.charges(ident)) == 3, 30)
+
+    def test_retries_are_over(self):
+        """Not after another code, nor once they are used up; a cancelled one stays so."""
+        other = self.submit("--retries", 3, "--retry-on", "75,100-120", "--retry-delay", 0,
+                            self.failing("other", 110, 7))
+        spent = self.submit("--retries", 1, "--retry-delay", 0, self.failing("spent", 1, 2, 3))
+        self.wait_state(other, ("Failed",))
+        self.wait_state(spent, ("Failed",))
+        self.assertEqual((len(self.runs("other")), len(self.runs("spent"))), (2, 2))
+        self.assertEqual(self.status("alice", other)["components"][0]["exit_code"], 7)
+        waits = self.submit("--retries", 1, "--retry-delay", "1:00:00", self.failing("waits", 1))
+        wait_for("the failure", lambda: "run 2 of 2" in self.reason(waits), 60)
+        self.nui("alice", "cancel", waits)
+        self.wait_state(waits, ("Cancelled",))
+        self.settled()
+        self.assert_books_close()
+
+    def test_a_pair_is_run_again_as_a_whole(self):
+        place = self.job_dir()
+        script = self.write("pair.sh", f"""#!/bin/sh
+echo "$NUI_JOBID" >> {place}/pair.$NUI_COMPONENT
+[ $NUI_COMPONENT = right ] && [ $(wc -l < {place}/pair.right) = 1 ] && exit 9
+exit 0
+""")
+        pair = self.submit("--component", "left:site=alpha,tasks=1", "--component", "right:site=beta,tasks=1",
+                           "--retries", 1, "--retry-delay", 3, script)
+        wait_for("the failure", lambda: "run 2 of 2" in self.reason(pair), 60)
+        self.kill_meta()
+        job = self.wait_state(pair, ("Completed",))
+        self.assertEqual(job["retries"], 1)
+        runs = [(place / f"pair.{c}").read_text().split() for c in ("left", "right")]
+        self.assertEqual([len(set(r)) for r in runs], [2, 2], runs)
+        self.settled()
+        self.assert_books_close()
+
     def test_bad_input(self):
         script = self.ok_script()
         mine = self.submit("--site", "alpha", script)
         for options, words in ((["--depend", "afterok:grid.99999"], "no job grid.99999"),
                                (["--depend", f"whenever:{mine}"], "is no dependency"),
                                (["--component", "a:site=alpha,tasks=1", "--component",
-                                 "b:site=beta,tasks=1", "--depend", "afterok:alpha.1"], "of the grid only")):
+                                 "b:site=beta,tasks=1", "--depend", "afterok:alpha.1"], "of the grid only"),
+                               (["--retries", 1, "--flags", "NORESTART"], "NORESTART"),
+                               (["--retries", 101], "between 1 and 100"),
+                               (["--retry-on", 3], "need --retries"),
+                               (["--retries", 1, "--retry-on", "0"], "exit codes from 1"),
+                               (["--retries", 1, "--retry-delay", "2:00:00"], "at most an hour")):
             done = self.grid.nui("alice", "submit", "-A", "phys", "-t", 60, *options, script)
             self.assertNotEqual(done.returncode, 0)
             self.assertIn(words, done.stderr)
