@@ -219,6 +219,8 @@ static uint32_t next_falling (const struct timeline *tl, const struct shape *s, 
                     n);
 }
 
+enum { AHEAD = 8 };
+
 /* By a key that depends on the moment. Nodes with the same, worst key INT64_MAX are not sorted. */
 static void pick_by_key (struct timeline *tl, const struct shape *s, time_us start, time_us end,
                          enum choice choice, struct pick *pick)
@@ -238,6 +240,7 @@ static void pick_by_key (struct timeline *tl, const struct shape *s, time_us sta
          n < tl->node_count;
          n = lazy ? next_falling (tl, s, start, n + 1) : next_node (tl, s, start, n + 1)) {
         struct candidate one = {INT64_MAX, n, 0};
+        __builtin_prefetch (tl->lane[n + AHEAD < tl->node_count ? n + AHEAD : n].step);
         one.fit = fit_and_until (tl, s, n, start, end, &one.key);
         if (one.fit == 0)
             continue;

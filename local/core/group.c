@@ -60,8 +60,9 @@ static void sum_add (struct group_walk *w, uint32_t node, int64_t change)
 }
 
 static void walk_begin (struct group_walk *w, struct timeline *tl, const struct shape *s,
-                        uint64_t tasks, duration_us duration, time_us from)
+                        uint64_t tasks, duration_us duration, time_us from, time_us until)
 {
+
     *w = (struct group_walk){.tl = tl, .g = &tl->c->groups.group[s->needs.group - 1],
                              .duration = duration, .from = from, .at = from, .tasks = tasks};
     w->sum = arena_array (tl->arena, w->g->count + 1, sizeof *w->sum);
@@ -71,7 +72,7 @@ static void walk_begin (struct group_walk *w, struct timeline *tl, const struct 
     for (uint32_t n = bitset_next (&s->nodes, 0); n < tl->node_count;
          n = bitset_next (&s->nodes, n + 1)) {
         if (tl->lane[n].count && node_allowed (tl, s, n))
-            sum_add (w, n, lane_slides (tl, s, n, from, TIME_US_MAX, duration));
+            sum_add (w, n, lane_slides (tl, s, n, from, until, duration).fit);
     }
     tl->moves = NULL;
 }
@@ -118,7 +119,7 @@ bool group_earliest (struct timeline *tl, const struct shape *s, uint64_t tasks,
 {
     struct group_walk w;
 
-    walk_begin (&w, tl, s, tasks, duration, from);
+    walk_begin (&w, tl, s, tasks, duration, from, until);
     tl->reach_at = TIME_US_NONE;
     while (w.ready == 0) {
         trail_below (tl, tasks, w.at, walk_most (&w));
@@ -138,7 +139,7 @@ void group_starts (struct timeline *tl, const struct shape *s, uint64_t tasks,
     time_us since;
     bool more = true;
 
-    walk_begin (&w, tl, s, tasks, duration, from);
+    walk_begin (&w, tl, s, tasks, duration, from, until);
     since = w.ready ? from : TIME_US_NONE;
     while (more && walk_next_moment (&w) && w.at <= until) {
         if (since == TIME_US_NONE && w.ready) {

@@ -168,6 +168,7 @@ void run_insert (struct cluster *c, uint32_t slot)
     memmove (c->run + at + 1, c->run + at, (c->run_count - at) * sizeof *c->run);
     c->run[at] = (struct running){job->limit_end, job->spec.id.v, slot, job->procs};
     c->run_count++;
+    c->run_serial++;
 }
 
 void run_remove (struct cluster *c, uint32_t slot)
@@ -177,6 +178,7 @@ void run_remove (struct cluster *c, uint32_t slot)
 
     assert (at < c->run_count && c->run[at].slot == slot);
     c->run_count--;
+    c->run_serial++;
     memmove (c->run + at, c->run + at + 1, (c->run_count - at) * sizeof *c->run);
 }
 

@@ -304,6 +304,7 @@ struct cluster {
     struct running *run;
     uint32_t run_count;
     uint32_t run_cap;
+    uint64_t run_serial; /* changes with that list; 0: nobody ever ran */
     uint32_t starting_count;
     uint32_t complex_jobs; /* idle or running, for which counting processors is not exact */
     uint32_t gated;        /* idle jobs with any gate bit */

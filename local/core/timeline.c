@@ -380,19 +380,21 @@ static struct fits *fits_room (struct timeline *tl, uint32_t count)
 /* Any lane: the least over a window of steps that slides from `from` on. Changes go to up[bound]
  * where the window leaves a step, to down[bound] where it reaches one (at bound - duration + 1).
  * Starts after `until` are not looked at. */
-uint32_t lane_slides (struct timeline *tl, const struct shape *s, uint32_t node, time_us from,
-                      time_us until, duration_us duration)
+struct slide lane_slides (struct timeline *tl, const struct shape *s, uint32_t node, time_us from,
+                          time_us until, duration_us duration)
 {
     struct fits local[STEPS_LOCAL], *run = local;
     time_us to = time_add (from, duration);
-    uint32_t count, first = 0, last = 0, at_from, least;
+    uint32_t count, first = 0, last = 0, least;
+    struct slide slide;
 
     if (tl->lane[node].count > STEPS_LOCAL)
         run = fits_room (tl, tl->lane[node].count);
     count = lane_fits (tl, s, node, from, time_add (until, duration), run);
     while (last + 1 < count && run[last + 1].t < to)
         last++;
-    at_from = least = least_of (run, first, last);
+    least = least_of (run, first, last);
+    slide = (struct slide){least, false};
     while (first + 1 < count) {
         time_us leaves = run[first + 1].t;
         time_us reaches = last + 1 < count ? run[last + 1].t - duration + 1 : TIME_US_MAX;
@@ -413,13 +415,14 @@ uint32_t lane_slides (struct timeline *tl, const struct shape *s, uint32_t node,
             next = run[last].fit < least ? run[last].fit : least;
         if (next == least)
             continue;
+        slide.moves = true;
         if (leave)
             change_add (tl, run[first].bound, false, node, (int64_t)next - least);
         else
             change_add (tl, run[last].bound, true, node, (int64_t)next - least);
         least = next;
     }
-    return at_from;
+    return slide;
 }
 
 /* Fills up and down for all lanes; returns what fits at `from`. */
@@ -431,7 +434,7 @@ static int64_t changes_fill (struct timeline *tl, const struct shape *s, duratio
     for (uint32_t n = 0; n < tl->node_count; n++) {
         if (tl->lane[n].count == 0 || !shape_suits (tl->c, s, n))
             continue;
-        sum += tl->lane[n].falls ? lane_slides (tl, s, n, from, until, duration)
+        sum += tl->lane[n].falls ? lane_slides (tl, s, n, from, until, duration).fit
                                  : lane_rises (tl, s, n, from);
     }
     return sum;
@@ -490,50 +493,97 @@ static int64_t sweep_begin (struct timeline *tl, const struct shape *s, time_us 
     }
     for (uint32_t i = 0; i < tl->falling_count; i++) {
         uint32_t n = tl->falling[i];
+        uint64_t bit = UINT64_C (1) << (n & 63);
+        struct slide slide;
         if (i + 2 * AHEAD < tl->falling_count) {
             __builtin_prefetch (&tl->lane[tl->falling[i + 2 * AHEAD]]);
             __builtin_prefetch (tl->lane[tl->falling[i + AHEAD]].step);
         }
         if (!tl->lane[n].falls || tl->lane[n].count == 0 || !shape_suits (c, s, n))
             continue;
-        tl->reach[n >> 6] |= UINT64_C (1) << (n & 63);
-        sum += lane_slides (tl, s, n, tl->now, until, duration);
+        slide = lane_slides (tl, s, n, tl->now, until, duration);
+        tl->reach[n >> 6] &= ~bit;
+        if (slide.fit > 0 || slide.moves)
+            tl->reach[n >> 6] |= bit;
+        sum += slide.fit;
     }
     return sum;
 }
 
-/* Ends are read in order of time, and what they need lies all over: a job, its nodes, their lanes. */
-static void ends_prefetch (const struct timeline *tl, uint32_t i)
+/* The nodes of the i-th running job, wherever they are, into the last moment of `ends`. */
+static void ends_add (struct timeline *tl, uint32_t i, uint32_t *last)
 {
     const struct cluster *c = tl->c;
-    const struct allocation *a;
+    struct ends *ends = &tl->ends;
+    const struct allocation *a = &job_at (c, c->run[i].slot)->allocation;
+    uint32_t beyond = ends->at[ends->count - 1].beyond;
 
-    if (i + 3 * AHEAD >= c->run_count)
-        return;
-    __builtin_prefetch (&job_at (c, c->run[i + 3 * AHEAD].slot)->allocation);
-    __builtin_prefetch (job_at (c, c->run[i + 2 * AHEAD].slot)->allocation.item);
-    a = &job_at (c, c->run[i + AHEAD].slot)->allocation;
-    if (a->count > 0)
-        __builtin_prefetch (&tl->lane[a->item[0].node.v]);
+    if (i + 2 * AHEAD < c->run_count) {
+        __builtin_prefetch (&job_at (c, c->run[i + 2 * AHEAD].slot)->allocation);
+        __builtin_prefetch (job_at (c, c->run[i + AHEAD].slot)->allocation.item);
+    }
+    if (beyond + a->count > ends->node_cap) {
+        uint32_t *more, cap = 2 * (beyond + a->count) + tl->node_count;
+        more = arena_alloc (tl->arena, cap * sizeof *more);
+        if (beyond)
+            memcpy (more, ends->node, beyond * sizeof *more);
+        ends->node = more;
+        ends->node_cap = cap;
+    }
+    for (uint32_t k = 0; k < a->count; k++) {
+        uint32_t n = a->item[k].node.v;
+        if (last[n] == ends->count)
+            continue;
+        last[n] = ends->count;
+        ends->node[beyond++] = n;
+    }
+    ends->at[ends->count - 1].beyond = beyond;
 }
 
-/* What one running job's end adds on lanes that do not fall. */
-static int64_t sweep_end (struct timeline *tl, const struct shape *s, const struct job *job,
-                          time_us end, uint32_t mark)
+/* Made anew only if jobs have started or ended since. */
+static const struct ends *ends_now (struct timeline *tl)
+{
+    const struct cluster *c = tl->c;
+    struct ends *ends = &tl->ends;
+    uint32_t *last; /* per node: the moment, counted from 1, that it was last in */
+
+    if (ends->serial == c->run_serial)
+        return ends;
+    if (c->run_count > ends->at_cap) {
+        ends->at_cap = c->run_count + c->run_count / 4;
+        ends->at = arena_alloc (tl->arena, ends->at_cap * sizeof *ends->at);
+    }
+    last = arena_array (tl->arena, tl->node_count + 1, sizeof *last);
+    ends->serial = c->run_serial;
+    ends->count = 0;
+    for (uint32_t i = 0; i < c->run_count; i++) {
+        uint32_t beyond = i ? ends->at[ends->count - 1].beyond : 0;
+        if (i == 0 || c->run[i].end != ends->at[ends->count - 1].t)
+            ends->at[ends->count++] = (struct end_at){c->run[i].end, beyond};
+        ends_add (tl, i, last);
+    }
+    return ends;
+}
+
+/* What the ends of one moment add on lanes that do not fall. */
+static int64_t sweep_end (struct timeline *tl, const struct shape *s, const struct ends *ends,
+                          uint32_t i)
 {
     int64_t sum = 0;
+    uint32_t beyond = ends->at[i].beyond;
 
-    for (uint32_t k = 0; k < job->allocation.count; k++) {
-        uint32_t n = job->allocation.item[k].node.v, i;
+    for (uint32_t k = i ? ends->at[i - 1].beyond : 0; k < beyond; k++) {
+        uint32_t n = ends->node[k], at;
         const struct lane *lane = &tl->lane[n];
-        if (lane->falls || lane->count == 0 || tl->seen[n] == mark || !shape_suits (tl->c, s, n))
+        if (k + AHEAD < beyond)
+            __builtin_prefetch (tl->lane[ends->node[k + AHEAD]].step);
+        if (lane->falls || lane->count == 0 || !shape_suits (tl->c, s, n))
             continue;
-        tl->seen[n] = mark;
         tl->reach[n >> 6] |= UINT64_C (1) << (n & 63);
-        i = step_find (tl, lane, end);
-        if (i > 0)
-            sum += (int64_t)step_fit (tl, s, n, step_at (tl, lane, i)) -
-                   step_fit (tl, s, n, step_at (tl, lane, i - 1));
+        at = step_find (tl, lane, ends->at[i].t);
+        if (at > 0)
+            sum += (int64_t)step_fit (tl, s, n, step_at (tl, lane, at)) -
+                   step_fit (tl, s, n, step_at (tl, lane, at - 1));
     }
     return sum;
 }
@@ -542,7 +592,7 @@ static int64_t sweep_end (struct timeline *tl, const struct shape *s, const stru
 static bool sweep (struct timeline *tl, const struct shape *s, uint64_t tasks,
                    duration_us duration, time_us from, time_us until, time_us *out)
 {
-    struct cluster *c = tl->c;
+    const struct ends *ends = ends_now (tl);
     int64_t sum = sweep_begin (tl, s, until, duration);
     struct walk w = {0};
     uint32_t i = 0;
@@ -552,8 +602,8 @@ static bool sweep (struct timeline *tl, const struct shape *s, uint64_t tasks,
 
     if (!found)
         more = walk_next (tl, &w, tl->now, duration, &next, &change);
-    while (!found && (more || i < c->run_count)) {
-        at = i < c->run_count ? c->run[i].end : TIME_US_MAX;
+    while (!found && (more || i < ends->count)) {
+        at = i < ends->count ? ends->at[i].t : TIME_US_MAX;
         if (more && next < at)
             at = next;
         if (at > from && sum >= 0 && (uint64_t)sum >= tasks) {
@@ -566,18 +616,15 @@ static bool sweep (struct timeline *tl, const struct shape *s, uint64_t tasks,
         if (at > until)
             break;
         since = at;
-        tl->question++;
-        for (; i < c->run_count && c->run[i].end == at; i++) {
-            ends_prefetch (tl, i);
-            sum += sweep_end (tl, s, job_at (c, c->run[i].slot), at, tl->question);
-        }
+        if (i < ends->count && ends->at[i].t == at)
+            sum += sweep_end (tl, s, ends, i++);
         if (more && next == at) {
             sum += change;
             more = walk_next (tl, &w, tl->now, duration, &next, &change);
         }
         found = at >= from && sum >= 0 && (uint64_t)sum >= tasks;
     }
-    if (!found && !more && i == c->run_count && from > at && from <= until && sum >= 0 &&
+    if (!found && !more && i == ends->count && from > at && from <= until && sum >= 0 &&
         (uint64_t)sum >= tasks) {
         at = from; /* after all that is known */
         found = true;
@@ -589,32 +636,59 @@ static bool sweep (struct timeline *tl, const struct shape *s, uint64_t tasks,
     return found;
 }
 
-bool timeline_earliest (struct timeline *tl, const struct shape *s, uint64_t tasks,
-                        duration_us duration, time_us from, time_us until, time_us *out)
+/* The same where jobs are past their limits, which end neither when they should nor now. */
+static bool scan (struct timeline *tl, const struct shape *s, uint64_t tasks, duration_us duration,
+                  time_us from, time_us until, time_us *out)
 {
     struct walk w = {0};
     int64_t change, sum;
-    time_us at = from < tl->now ? tl->now : from;
-    time_us begin = at;
+    time_us at = from;
     bool found;
 
-    assert (tl->awake == NULL && "asked of later moments");
-    timeline_view (tl, s->access);
-    if (s->needs.group)
-        return group_earliest (tl, s, tasks, duration, at, until, out);
-    if (tl->c->run_count == 0 || tl->c->run[0].end > tl->now)
-        return sweep (tl, s, tasks, duration, at, until, out);
     tl->reach_at = TIME_US_NONE;
     trail_below (tl, tasks, tl->now, UINT64_MAX);
     sum = changes_fill (tl, s, duration, at, until);
     found = (uint64_t)sum >= tasks;
-    while (!found && walk_next (tl, &w, begin, duration, &at, &change) && at <= until) {
+    while (!found && walk_next (tl, &w, from, duration, &at, &change) && at <= until) {
         sum += change;
         found = sum >= 0 && (uint64_t)sum >= tasks;
     }
     changes_clear (tl);
     if (found)
         *out = at;
+    return found;
+}
+
+static bool earliest (struct timeline *tl, const struct shape *s, uint64_t tasks,
+                      duration_us duration, time_us from, time_us until, time_us *out)
+{
+    if (s->needs.group)
+        return group_earliest (tl, s, tasks, duration, from, until, out);
+    if (tl->c->run_count == 0 || tl->c->run[0].end > tl->now)
+        return sweep (tl, s, tasks, duration, from, until, out);
+    return scan (tl, s, tasks, duration, from, until, out);
+}
+
+bool timeline_earliest (struct timeline *tl, const struct shape *s, uint64_t tasks,
+                        duration_us duration, time_us from, time_us until, time_us *out)
+{
+    time_us begin = from < tl->now ? tl->now : from;
+    time_us soon = time_add (tl->latest, (tl->latest - tl->now) / 4);
+    struct place_trail before;
+    bool found = false;
+
+    assert (tl->awake == NULL && "asked of later moments");
+    timeline_view (tl, s->access);
+    /* Most answers lie among those of other questions, and what is later need not be looked at. */
+    if (soon > begin && soon < until) {
+        before = tl->trail;
+        found = earliest (tl, s, tasks, duration, begin, soon, out);
+        if (!found)
+            tl->trail = before;
+    }
+    found = found || earliest (tl, s, tasks, duration, begin, until, out);
+    if (found && *out > tl->latest)
+        tl->latest = *out;
     return found;
 }
 

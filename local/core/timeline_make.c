@@ -188,10 +188,10 @@ static struct timeline *make (struct cluster *c, struct arena *arena, time_us no
     tl->lane = arena_array (arena, c->node_count + 1, sizeof *tl->lane);
     tl->falling = arena_alloc (arena, (c->node_count + 1) * sizeof *tl->falling);
     tl->listed = arena_zalloc (arena, c->node_count + 1);
-    tl->seen = arena_array (arena, c->node_count + 1, sizeof *tl->seen);
     tl->reach = arena_array (arena, bitset_words (c->node_count) + 1, sizeof *tl->reach);
     tl->falls = arena_array (arena, bitset_words (c->node_count) + 1, sizeof *tl->falls);
     tl->reach_at = TIME_US_NONE;
+    tl->latest = now;
     timeline_trail_begin (tl);
     tl->sums = arena_new (arena, struct sums);
     bounds_reserve (tl, c->run_count + 64);

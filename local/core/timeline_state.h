@@ -66,6 +66,17 @@ struct occupants {
     uint32_t spare; /* + 1: given back */
 };
 
+/* Where and when running jobs end, as an array: jobs, their nodes and those's lanes lie all over. */
+struct ends {
+    uint64_t serial; /* cluster.run_serial of which it is */
+    struct end_at {
+        time_us t;
+        uint32_t beyond; /* where its nodes end in node[]; they begin where the one before ends */
+    } *at;
+    uint32_t *node; /* those of one moment are there once each */
+    uint32_t count, at_cap, node_cap;
+};
+
 struct sums {
     uint64_t *sum; /* [set] */
     uint32_t cap;
@@ -91,8 +102,8 @@ struct timeline {
     uint64_t *falls;   /* the same as bits */
     uint32_t *open;    /* nodes that were open when run_count was open_run; NULL: not yet asked */
     uint32_t open_count, open_run;
-    uint32_t *seen;    /* per node: the bound last counted, in this question */
-    uint32_t question;
+    struct ends ends;
+    time_us latest;    /* the latest start that a question was answered with */
     uint64_t *reach;   /* nodes that could have room at reach_at */
     time_us reach_at;  /* TIME_US_NONE: of no use */
     struct candidate *candidate; /* room for one per node, once needed */
@@ -292,8 +303,13 @@ uint32_t group_order (struct timeline *tl, const struct wanted *w, time_us start
 
 /* --- timeline.c ------------------------------------------------------------------------------ */
 
-uint32_t lane_slides (struct timeline *tl, const struct shape *s, uint32_t node, time_us from,
-                      time_us until, duration_us duration);
+/* What fits at the first of the possible starts, and is it ever more or less? */
+struct slide {
+    uint32_t fit;
+    bool moves;
+};
+struct slide lane_slides (struct timeline *tl, const struct shape *s, uint32_t node, time_us from,
+                          time_us until, duration_us duration);
 
 /* Tasks that fit on one node through [start, end). */
 uint32_t lane_fit (const struct timeline *tl, const struct shape *s, uint32_t node, time_us start,
