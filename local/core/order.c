@@ -23,32 +23,34 @@ bool policy_is_age (const struct policy *p)
     return true;
 }
 
+/* Higher priorities have smaller keys: a job's own lies within +-PRIORITY_MAX, an absolute system priority
+ * of 32 bits is added to PRIORITY_MAX. */
+static uint32_t key_of (int64_t priority)
+{
+    return (uint32_t)(PRIORITY_MAX + INT32_MAX - priority);
+}
+
 /* Higher priority first; equal ones stay as they are (by submission and number). Digit by digit on
- * (distance from the highest priority, slot) pairs. */
-static void sort_by_priority (struct pass *p, int64_t most)
+ * pairs of which the first key is at least `least`, and none more than `range` above it. */
+static void sort_by_priority (struct pass *p, uint32_t least, uint32_t range)
 {
     struct planner *pl = p->planner;
     uint32_t n = p->count;
     struct ranked_slot *from = pl->pair, *to = pl->spare;
-    uint64_t range = 0;
     uint32_t histogram[2048];
 
-    for (uint32_t i = 0; i < n; i++) {
-        from[i].key = (uint64_t)most - from[i].key;
-        range |= from[i].key;
-    }
-    for (uint32_t shift = 0; shift < 64 && range >> shift; shift += 11) {
+    for (uint32_t shift = 0; shift < 32 && range >> shift; shift += 11) {
         uint32_t sum = 0;
         memset (histogram, 0, sizeof histogram);
         for (uint32_t i = 0; i < n; i++)
-            histogram[from[i].key >> shift & 2047]++;
+            histogram[(from[i].key - least) >> shift & 2047]++;
         for (uint32_t d = 0; d < 2048; d++) {
             uint32_t here = histogram[d];
             histogram[d] = sum;
             sum += here;
         }
         for (uint32_t i = 0; i < n; i++)
-            to[histogram[from[i].key >> shift & 2047]++] = from[i];
+            to[histogram[(from[i].key - least) >> shift & 2047]++] = from[i];
         struct ranked_slot *swap = from;
         from = to;
         to = swap;
@@ -129,7 +131,8 @@ void order_make (struct pass *p)
     struct cluster *c = p->c;
     struct planner *pl = p->planner;
     uint32_t cap = pl->order_cap;
-    int64_t most = INT64_MIN;
+    uint32_t least = UINT32_MAX, most = 0;
+    bool fresh;
 
     p->count = c->idle_count;
     if (p->count > cap) {
@@ -159,30 +162,25 @@ void order_make (struct pass *p)
         pl->spare = grow (pl->spare, &spare_cap, p->count, sizeof *pl->spare);
         pl->pair = grow (pl->pair, &pl->pair_cap, p->count, sizeof *pl->pair);
     }
-    if (priorities_fresh (p)) {
-        for (uint32_t i = 0; i < p->count; i++) {
-            uint32_t slot = p->order[i];
-            int64_t prio = c->prio[slot] = pl->fresh[slot];
-            most = prio > most ? prio : most;
-            pl->pair[i] = (struct ranked_slot){(uint64_t)prio, slot};
-        }
-        sort_by_priority (p, most);
-        return;
-    }
+    fresh = priorities_fresh (p);
     for (uint32_t i = 0; i < p->count; i++) {
-        uint32_t slot = p->order[i];
+        uint32_t slot = p->order[i], key;
         uint32_t ahead = p->order[i + AHEAD < p->count ? i + AHEAD : i];
-        int64_t prio;
-        __builtin_prefetch (&c->pj[ahead]);
-        __builtin_prefetch ((const char *)&c->pj[ahead] + 64);
-        __builtin_prefetch (&c->prio_static[ahead]);
-        prio =
-            priority_start (c->priority, &c->pj[slot], c->prio_static[slot], p->now);
-        c->prio[slot] = prio;
-        most = prio > most ? prio : most;
-        pl->pair[i] = (struct ranked_slot){(uint64_t)prio, slot};
+        if (fresh) {
+            c->prio[slot] = pl->fresh[slot];
+        } else {
+            __builtin_prefetch (&c->pj[ahead]);
+            __builtin_prefetch ((const char *)&c->pj[ahead] + 64);
+            __builtin_prefetch (&c->prio_static[ahead]);
+            c->prio[slot] =
+                priority_start (c->priority, &c->pj[slot], c->prio_static[slot], p->now);
+        }
+        key = key_of (c->prio[slot]);
+        least = key < least ? key : least;
+        most = key > most ? key : most;
+        pl->pair[i] = (struct ranked_slot){key, slot};
     }
-    sort_by_priority (p, most);
+    sort_by_priority (p, least, most - least);
 }
 
 int64_t job_priority (const struct cluster *c, uint32_t slot)

@@ -100,8 +100,6 @@ struct pass {
     uint32_t *counted;      /* by shape: what space_now says and one, where that is known … */
     uint32_t counted_cap;
     uint64_t counted_serial; /* … until somebody starts */
-    uint32_t *listed;        /* these shapes, by access class; NULL: not yet */
-    uint32_t listed_count;
     bool shadowed;          /* ROOM_COUNTED, exactly one reservation: the next two hold */
     time_us shadow;
     int64_t extra;
@@ -326,7 +324,7 @@ struct verdict {
 };
 
 struct ranked_slot {
-    uint64_t key;
+    uint32_t key;
     uint32_t slot;
 };
 
@@ -358,6 +356,10 @@ struct planner {
     uint32_t within_cap;
     /* space.c */
     struct profile profile;
+    struct { /* all shapes that are in use (some others may be there, too), by access class */
+        uint64_t serial; /* cluster.shape_serial of which it is */
+        uint32_t *shape, count, cap;
+    } listed;
     bool plain_room;  /* for tests: timelines always */
     bool plain_counts; /* for tests: space_now_all does nothing, each shape is counted for itself */
     struct verdict *verdict;

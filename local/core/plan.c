@@ -33,6 +33,7 @@ void planner_destroy (struct planner *pl)
     free (pl->fresh);
     free (pl->within);
     memo_free (pl);
+    free (pl->listed.shape);
     free (pl->profile.t);
     free (pl->profile.free);
     free (pl);

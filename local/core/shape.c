@@ -138,8 +138,10 @@ static uint32_t shape_find (struct cluster *c, const struct req *req, const stru
         }
         c->shape_last = at;
     }
-    if (c->shape[at].refs++ == 0)
+    if (c->shape[at].refs++ == 0) {
         c->shape_unused--;
+        c->shape_serial++;
+    }
     return at;
 }
 

@@ -291,30 +291,26 @@ uint64_t space_now (struct pass *p, uint32_t shape)
     return s->now_count;
 }
 
-/* Lists the shapes of all that wait, one access class after the other. */
-static void counted_list (struct pass *p)
+/* All shapes, one access class after the other. */
+static void shapes_list (struct pass *p)
 {
     const struct cluster *c = p->c;
+    struct planner *pl = p->planner;
     uint32_t classes = c->access->class_count;
     uint32_t *at = arena_array (p->scratch, classes + 1, sizeof *at);
 
-    p->counted = arena_array (p->scratch, c->shape_count + 1, sizeof *p->counted);
-    p->counted_cap = c->shape_count;
-    for (uint32_t i = p->first_free; i < p->count; i++) {
-        uint32_t shape = row_at (p, i)->shape;
-        if (shape == SLOT_NONE || p->counted[shape] ||
-            (p->mark[i] != MARK_WAITS && p->mark[i] != MARK_SOFT))
-            continue;
-        p->counted[shape] = 1;
-        at[c->shape[shape].access + 1]++;
-        p->listed_count++;
-    }
+    if (pl->listed.serial == c->shape_serial)
+        return;
+    pl->listed.serial = c->shape_serial;
+    pl->listed.shape = grow (pl->listed.shape, &pl->listed.cap, c->shape_count, sizeof (uint32_t));
+    for (uint32_t shape = 0; shape < c->shape_count; shape++)
+        at[c->shape[shape].access + 1] += c->shape[shape].refs > 0;
     for (uint32_t k = 0; k < classes; k++)
         at[k + 1] += at[k];
-    p->listed = arena_array (p->scratch, p->listed_count + 1, sizeof *p->listed);
+    pl->listed.count = at[classes];
     for (uint32_t shape = 0; shape < c->shape_count; shape++) {
-        if (p->counted[shape])
-            p->listed[at[c->shape[shape].access]++] = shape;
+        if (c->shape[shape].refs > 0)
+            pl->listed.shape[at[c->shape[shape].access]++] = shape;
     }
 }
 
@@ -337,25 +333,33 @@ static bool sees_nothing_more (const struct cluster *c, uint32_t class)
 void space_now_all (struct pass *p)
 {
     const struct cluster *c = p->c;
+    const struct planner *pl = p->planner;
     uint32_t class = 0;
     bool as_any = false;
 
     if (p->room != ROOM_TIMELINE || c->access == NULL || c->access->count == 0 ||
         p->planner->plain_counts || p->counted_serial == now_serial (p))
         return;
-    if (p->listed == NULL)
-        counted_list (p); /* later there are only fewer */
+    shapes_list (p);
+    if (p->counted_cap < c->shape_count) {
+        p->counted = arena_array (p->scratch, c->shape_count, sizeof *p->counted);
+        p->counted_cap = c->shape_count;
+    }
     p->counted_serial = 0;
-    for (uint32_t i = 0; i < p->listed_count; i++) {
-        const struct shape *s = shape_refresh (p->c, p->listed[i]);
+    for (uint32_t i = 0; i < pl->listed.count; i++) {
+        uint32_t shape = pl->listed.shape[i];
+        const struct shape *s = &c->shape[shape];
         uint64_t now;
-        __builtin_prefetch (&c->shape[p->listed[i + AHEAD < p->listed_count ? i + AHEAD : i]]);
+        __builtin_prefetch (&c->shape[pl->listed.shape[i + AHEAD < pl->listed.count ? i + AHEAD : i]]);
+        if (s->refs == 0)
+            continue;
+        (void)shape_refresh (p->c, shape);
         if (s->access != class) {
             class = s->access;
             as_any = sees_nothing_more (c, class);
         }
-        now = space_now (p, as_any ? s->twin : p->listed[i]);
-        p->counted[p->listed[i]] = now < UINT32_MAX ? (uint32_t)now + 1 : UINT32_MAX;
+        now = space_now (p, as_any ? s->twin : shape);
+        p->counted[shape] = now < UINT32_MAX ? (uint32_t)now + 1 : UINT32_MAX;
     }
     p->counted_serial = now_serial (p);
 }

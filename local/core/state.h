@@ -42,6 +42,7 @@ struct shape {
     struct bitset nodes;  /* up and suitable; word NULL: all that are up (everywhere); the twin's, if any */
     uint32_t access;      /* class of those who ask (access.h) */
     uint32_t twin;        /* the same for access 0; SLOT_NONE: this is it */
+    uint32_t refs;        /* 0: may be taken for another */
     uint32_t had;         /* now_count at the end of the last pass in which one waited */
     uint64_t late_serial; /* pass for which the next two hold */
     duration_us late_duration; /* for so long or longer … */
@@ -56,7 +57,6 @@ struct shape {
     bool prefers;         /* PREF: it likes some nodes better */
     uint8_t dim[RES_MAX];
     struct req req;       /* tasks is 0; with what needs adds to task, features, exclusive */
-    uint32_t refs;        /* 0: may be taken for another */
     uint32_t bucket;
     uint32_t next;        /* in the bucket */
     uint64_t fit_max;     /* tasks that all nodes that are up take when idle */
@@ -283,6 +283,7 @@ struct cluster {
     uint32_t shape_cap;
     uint32_t shape_last;  /* the one interned last */
     uint32_t shape_unused; /* with refs 0 */
+    uint64_t shape_serial; /* changes when one that was not in use is */
     uint32_t shape_bucket[SHAPE_BUCKETS];
 
     /* jobs */
