@@ -9,7 +9,7 @@
 
 struct settings {
     const char *database;
-    duration_us hold_limit;
+    duration_us hold_limit, quote_limit;
     int64_t checkpoint_entries;
 };
 
@@ -27,6 +27,11 @@ static const struct conf_param params[] = {
      .type = CONF_DURATION,
      .offset = offsetof (struct settings, hold_limit),
      .min = US_PER_S,
+     .max = INT64_C (3660) * 86400 * US_PER_S,
+     .initial = "7:00:00:00"},
+    {.name = "QUOTELIMIT",
+     .type = CONF_DURATION,
+     .offset = offsetof (struct settings, quote_limit),
      .max = INT64_C (3660) * 86400 * US_PER_S,
      .initial = "7:00:00:00"},
     {.name = "CHECKPOINTENTRIES",
@@ -68,6 +73,7 @@ static int start (void *self, struct daemon *daemon, void *settings, struct err 
                                          .server = daemon_server (daemon),
                                          .database = bank->settings->database,
                                          .hold_limit = bank->settings->hold_limit,
+                                         .quote_limit = bank->settings->quote_limit,
                                          .checkpoint_entries =
                                              bank->settings->checkpoint_entries};
     bank->service = bank_service_create (&config, err);
@@ -83,7 +89,8 @@ static int reload (void *self, void *settings, struct err *err)
         return err_set (err, ERR_CONFLICT,
                         "DATABASE cannot change while nui-bank runs: restart it");
     bank->settings = fresh;
-    bank_service_settings (bank->service, fresh->hold_limit, fresh->checkpoint_entries);
+    bank_service_settings (bank->service, fresh->hold_limit, fresh->quote_limit,
+                           fresh->checkpoint_entries);
     return 0;
 }
 

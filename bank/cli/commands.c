@@ -22,11 +22,16 @@ const struct cli_command bank_commands[] = {
      "  --to TIME               exclusive; until now when left out\n" COMMON
      "\nexample: nui statement -A phys --from 2026-11-01T00:00\n"},
     {"quote", USERS, "the price of a request, and whether your account can pay it", cmd_quote,
-     "usage: nui quote -t WALLTIME --site SITE[,SITE…] [-n PROCS] [-A ACCOUNT]\n\n"
+     "usage: nui quote -t WALLTIME --site SITE[,SITE…] [-n PROCS] [-A ACCOUNT] [-q QOS] [-c CLASS]\n"
+     "                 [--machine NAME] [--keep TIME [--reusable]]\n\n"
      "  -n, --procs N           processors (1)\n"
      "  -t, --walltime TIME     [[D:]HH:]MM:SS or seconds\n"
      "  --site A,B              sites to be priced\n"
-     "  -A, --account ACCOUNT   else ACCOUNT of nui.cfg\n" COMMON
+     "  -A, --account ACCOUNT   else ACCOUNT of nui.cfg\n"
+     "  -q, --qos, -c, --class, --machine NAME   that rates may look at\n"
+     "  --keep TIME             keep these rates for so long: for the job that is submitted\n"
+     "                          with --quote and the name that is printed\n"
+     "  --reusable              for any number of my jobs\n" COMMON
      "\nexample: nui quote -n 8 -t 1:00:00 --site alpha,beta -A phys\n"},
     {"usage", USERS, "what was charged over a period, by user, project, site or account", cmd_usage,
      "usage: nui usage [-A ACCOUNT] [--by KEY[,KEY…]] [--from TIME] [--to TIME]\n\n"
@@ -49,6 +54,7 @@ const struct cli_command bank_commands[] = {
      "  -t, --walltime TIME     of the jobs; extend: the whole of it\n"
      "  --job, --component NAME of the grid\n"
      "  -q, --qos, -c, --class, --machine NAME\n"
+     "  --quote QUOTE           at the rates that it keeps for the user\n"
      "  -d, --description TEXT  why it is released\n" COMMON "\nexample: nui hold list --stale\n"},
     {"charge", BANK, "charge a job by hand, as its site would have", cmd_charge,
      "usage: nui charge --site SITE --site-job JOB -n PROCS --start TIME --end TIME\n"
@@ -59,7 +65,8 @@ const struct cli_command bank_commands[] = {
      "  -n, --procs N           it had\n"
      "  --partial               more will follow; else it is the job's last charge\n"
      "  --failed                the job did not end well\n"
-     "  --incarnation N, --cpu TIME, --job, --component, -q, --qos, -c, --class, --machine\n" COMMON
+     "  --incarnation N, --cpu TIME, --job, --component, -q, --qos, -c, --class, --machine,\n"
+     "  --quote QUOTE\n" COMMON
      "\nexample: nui charge --site alpha --site-job alpha.17 --hold hold.4 -n 8 --start 09:00 "
      "--end 09:30\n"},
     {"deposit", BANK, "grant credits to an account", cmd_deposit,

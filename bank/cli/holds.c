@@ -38,6 +38,7 @@ static int hold_print (struct cli_context *ctx, const Nui__Bank__V1__HoldListRep
 }
 
 struct hold_args {
+    const char *quote;
     const char *account, *user, *qos, *class_, *machine, *job, *component, *reason;
     duration_us walltime;
     struct cli_list part;
@@ -119,6 +120,7 @@ static int parts_read (const struct hold_args *args, char words[PARTS_MAX][512],
         item[i].qos = bank_text (args->qos);
         item[i].class_ = bank_text (args->class_);
         item[i].machine = bank_text (args->machine);
+        item[i].quote_id = bank_text (args->quote);
         items[i] = &item[i];
         site[i] = item[i].site;
     }
@@ -229,7 +231,7 @@ static int hold_release (struct cli_context *ctx, const char *hold, const char *
 int cmd_hold (struct cli_context *ctx, int argc, char **argv)
 {
     struct hold_args args = {
-        .qos = "", .class_ = "", .machine = "", .job = "", .component = "", .reason = ""};
+        .qos = "", .class_ = "", .machine = "", .job = "", .component = "", .reason = "", .quote = ""};
     static const struct cli_option options[] = {
         {"account", 'A', CLI_OPT_STRING, offsetof (struct hold_args, account), 0, 0},
         {"stale", 0, CLI_OPT_FLAG, offsetof (struct hold_args, stale), 0, 0},
@@ -242,6 +244,7 @@ int cmd_hold (struct cli_context *ctx, int argc, char **argv)
         {"job", 0, CLI_OPT_STRING, offsetof (struct hold_args, job), 0, 0},
         {"component", 0, CLI_OPT_STRING, offsetof (struct hold_args, component), 0, 0},
         {"description", 'd', CLI_OPT_STRING, offsetof (struct hold_args, reason), 0, 0},
+        {"quote", 0, CLI_OPT_STRING, offsetof (struct hold_args, quote), 0, 0},
         {0}};
     struct cli_operands o;
     int rc;
@@ -267,6 +270,7 @@ int cmd_hold (struct cli_context *ctx, int argc, char **argv)
 
 struct charge_args {
     const char *account, *user, *site, *job, *grid_job, *component, *hold, *qos, *class_, *machine;
+    const char *quote;
     uint64_t procs;
     time_us start, end;
     duration_us cpu;
@@ -297,6 +301,7 @@ static int charge_send (struct cli_context *ctx, const struct charge_args *args)
     request.qos = bank_text (args->qos);
     request.class_ = bank_text (args->class_);
     request.machine = bank_text (args->machine);
+    request.quote_id = bank_text (args->quote);
     if (args->user) {
         if (bank_identity (ctx, args->user, uri, &err) < 0)
             return cli_fail ("charge", &err);
@@ -317,7 +322,7 @@ static int charge_send (struct cli_context *ctx, const struct charge_args *args)
 int cmd_charge (struct cli_context *ctx, int argc, char **argv)
 {
     struct charge_args args = {
-        .grid_job = "", .component = "", .hold = "", .qos = "", .class_ = "", .machine = ""};
+        .grid_job = "", .component = "", .hold = "", .qos = "", .class_ = "", .machine = "", .quote = ""};
     static const struct cli_option options[] = {
         {"account", 'A', CLI_OPT_STRING, offsetof (struct charge_args, account), 0, 0},
         {"user", 'u', CLI_OPT_STRING, offsetof (struct charge_args, user), 0, 0},
@@ -334,6 +339,7 @@ int cmd_charge (struct cli_context *ctx, int argc, char **argv)
         {"qos", 'q', CLI_OPT_STRING, offsetof (struct charge_args, qos), 0, 0},
         {"class", 'c', CLI_OPT_STRING, offsetof (struct charge_args, class_), 0, 0},
         {"machine", 0, CLI_OPT_STRING, offsetof (struct charge_args, machine), 0, 0},
+        {"quote", 0, CLI_OPT_STRING, offsetof (struct charge_args, quote), 0, 0},
         {"partial", 0, CLI_OPT_FLAG, offsetof (struct charge_args, partial), 0, 0},
         {"failed", 0, CLI_OPT_FLAG, offsetof (struct charge_args, failed), 0, 0},
         {0}};

@@ -1,10 +1,8 @@
-/* nui balance, statement, quote, deposit. */
+/* nui balance, statement, deposit. */
 #include <stdio.h>
 #include <string.h>
 
 #include "bank/cli/util.h"
-#include "proto/base/clock.h"
-#include "proto/rpc/envelope.h"
 
 /* ---- balance ---- */
 
@@ -244,130 +242,6 @@ int cmd_statement (struct cli_context *ctx, int argc, char **argv)
     rc = statement_print (ctx, (Nui__Bank__V1__StatementReply *)reply);
     protobuf_c_message_free_unpacked (reply, NULL);
     return rc;
-}
-
-/* ---- quote ---- */
-
-enum { QUOTE_SITES_MAX = 64 };
-
-/* A job that says who asks and which account; it has no component and no site would take it. */
-static Nui__Common__V1__Envelope *quote_envelope (struct cli_context *ctx, const char *account,
-                                                  struct err *err)
-{
-    struct tlsid *id = cli_identity (ctx, err);
-    const char *grid = id ? cli_grid (ctx, err) : NULL;
-    char uri[PRINCIPAL_URI_MAX];
-    uint8_t uuid[16], body[1024];
-    Nui__Common__V1__Envelope *envelope = NULL;
-    if (!grid)
-        return NULL;
-    Nui__Common__V1__Job job = NUI__COMMON__V1__JOB__INIT;
-    job.grid = bank_text (grid);
-    job.submitter = principal_uri (tlsid_self (id), uri);
-    job.uuid = bank_key (uuid);
-    job.created_us = clock_now_us ();
-    job.expires_us = job.created_us;
-    job.name = bank_text ("quote");
-    job.account = bank_text (account);
-    size_t len = nui__common__v1__job__get_packed_size (&job);
-    if (len > sizeof (body)) {
-        err_set (err, ERR_LIMIT, "the account's name is too long");
-        return NULL;
-    }
-    nui__common__v1__job__pack (&job, body);
-    return envelope_sign (id, body, len, &envelope, err) < 0 ? NULL : envelope;
-}
-
-static int quote_print (struct cli_context *ctx, char **site,
-                        const Nui__Bank__V1__QuoteReply *reply)
-{
-    static const struct table_column columns[] = {{"site", "Site", TABLE_TEXT, 0},
-                                                  {"price", "Price", TABLE_CREDITS, 0},
-                                                  {"funded", "Funded", TABLE_BOOL, 0},
-                                                  {"account", "Account", TABLE_TEXT, 0},
-                                                  {"formula", "Formula", TABLE_TEXT, 0}};
-    struct table *table = table_create (columns, 5);
-    for (size_t i = 0; i < reply->n_prices; i++) {
-        table_text (table, site[i]);
-        table_credits (table, reply->prices[i]->amount_micro);
-        table_bool (table, reply->prices[i]->funded);
-        table_text (table, reply->prices[i]->account);
-        table_text (table, reply->prices[i]->formula);
-        table_end_row (table);
-    }
-    int rc = table_print (table, ctx);
-    table_destroy (table);
-    for (size_t i = 0; i < reply->n_candidates; i++)
-        fprintf (stderr, "nui quote: account %s%s: %s\n", reply->candidates[i]->account,
-                 reply->candidates[i]->fallback ? " (a fallback)" : "",
-                 reply->candidates[i]->reason->text);
-    return rc;
-}
-
-static int quote_ask (struct cli_context *ctx, const char *account, uint64_t procs,
-                      duration_us walltime, char **site, int sites)
-{
-    Nui__Bank__V1__PriceItem item[QUOTE_SITES_MAX], *items[QUOTE_SITES_MAX];
-    struct err err = {0};
-    for (int i = 0; i < sites; i++) {
-        nui__bank__v1__price_item__init (&item[i]);
-        item[i].site = site[i];
-        item[i].procs = procs;
-        item[i].walltime_us = walltime;
-        items[i] = &item[i];
-    }
-    Nui__Bank__V1__QuoteRequest request = NUI__BANK__V1__QUOTE_REQUEST__INIT;
-    request.envelope = quote_envelope (ctx, account, &err);
-    if (!request.envelope)
-        return cli_fail ("quote", &err);
-    request.n_items = (size_t)sites;
-    request.items = items;
-    ProtobufCMessage *reply = bank_call (ctx, "Quote", &request.base, &err);
-    envelope_free (request.envelope);
-    if (!reply)
-        return cli_fail ("quote", &err);
-    int rc = quote_print (ctx, site, (Nui__Bank__V1__QuoteReply *)reply);
-    protobuf_c_message_free_unpacked (reply, NULL);
-    return rc;
-}
-
-int cmd_quote (struct cli_context *ctx, int argc, char **argv)
-{
-    struct args {
-        const char *account, *site;
-        uint64_t procs;
-        duration_us walltime;
-    } args = {.procs = 1};
-    static const struct cli_option options[] = {
-        {"account", 'A', CLI_OPT_STRING, offsetof (struct args, account), 0, 0},
-        {"procs", 'n', CLI_OPT_COUNT, offsetof (struct args, procs), 1, 100000000},
-        {"walltime", 't', CLI_OPT_DURATION, offsetof (struct args, walltime), 0, 0},
-        {"site", 0, CLI_OPT_STRING, offsetof (struct args, site), 0, 0},
-        {0}};
-    struct cli_operands operands;
-    struct err err = {0};
-    char list[1024], *site[QUOTE_SITES_MAX];
-    int rc;
-    if (!cli_options (ctx, options, 0, &args, argc, argv, &operands, &rc))
-        return rc;
-    if (operands.count)
-        return cli_usage (argv[0], "'%s' is one word too many", operands.item[0]);
-    if (args.walltime <= 0 || args.walltime == TIME_US_MAX)
-        return cli_usage (argv[0], "say how long with -t, for example -t 1:00:00");
-    if (!args.site || strlen (args.site) >= sizeof (list))
-        return cli_usage (argv[0],
-                          "name the sites to be priced with --site, for example --site alpha,beta");
-    snprintf (list, sizeof (list), "%s", args.site);
-    int sites = bank_split (list, site, QUOTE_SITES_MAX);
-    if (sites < 1)
-        return cli_usage (argv[0], "--site takes 1 to %d names", QUOTE_SITES_MAX);
-    if (cli_config (ctx, &err) < 0)
-        return cli_fail (argv[0], &err);
-    if (!args.account)
-        args.account = cli_account (ctx);
-    if (!args.account)
-        return cli_usage (argv[0], "name an account with -A");
-    return quote_ask (ctx, args.account, args.procs, args.walltime, site, sites);
 }
 
 /* ---- deposit ---- */

@@ -252,9 +252,29 @@ struct tariff {
     struct price_use use;
     bool free;       /* the card charges successful jobs only, and this is none (yet) */
     const char *why; /* the card has nothing for it: suspense */
+    struct ledger_pin *pin;   /* whose rates it has; NULL: no quote's */
+    const char *no_pin;       /* why the quote that the job names does not count */
 };
 
-/* C1: the rates pinned by the hold, else those in force at the job's start, else 1 into suspense.
+/* The card of the quote that the job names, if it may have it: a charge is never refused. Else the one
+ * in force at the job's start. */
+static const struct ledger_rate *unheld_card (struct ledger_view *view,
+                                              const struct ledger_request *req, struct tariff *t)
+{
+    const struct ledger_ask *ask = &req->charge.ask;
+    const struct ledger_rate *card = NULL;
+    const char *code;
+    if (ask->quote_id)
+        t->pin = pin_for (view, ask, req->on_behalf, req->charge.start, &code, &t->no_pin);
+    if (t->pin && !(card = pin_card (view, t->pin, req->charge.job.site))) {
+        t->no_pin = arena_printf (view->arena, "quote.%lld keeps no rates of this site",
+                                  (long long)t->pin->id);
+        t->pin = NULL;
+    }
+    return card ? card : ledger_rate_at (view, req->charge.job.site, req->charge.start);
+}
+
+/* C1: the rates pinned by the hold, or by a quote, else those in force at the job's start, else 1 into suspense.
  */
 static struct tariff charge_tariff (struct ledger_view *view, const struct ledger_request *req,
                                     const struct ledger_hold *hold)
@@ -264,9 +284,8 @@ static struct tariff charge_tariff (struct ledger_view *view, const struct ledge
                                .start = req->charge.start,
                                .cpu = req->charge.cpu,
                                .pe_milli = req->charge.ask.pe_milli}};
-    const struct ledger_rate *card =
-        hold ? rate_version (view, req->charge.job.site, hold->rate_version)
-             : ledger_rate_at (view, req->charge.job.site, req->charge.start);
+    const struct ledger_rate *card = hold ? rate_version (view, req->charge.job.site, hold->rate_version)
+                                          : unheld_card (view, req, &t);
     t.terms = price_terms_plain (PRICE_ONE);
     t.version = hold ? hold->rate_version : card ? card->version : 0;
     if (card && !hold)
@@ -327,14 +346,17 @@ static void charge_apply (struct posting *p, const struct ledger_request *req,
                                      .total = usage->total,
                                      .released = p->released};
     price_formula (&tariff->terms, &tariff->use, PRICE_CHARGE, total, formula);
+    if (tariff->pin)
+        pin_use (view, tariff->pin, req->charge.ask.quote_job, out->job);
     charge->formula = arena_printf (
-        view->arena, "%s%s%s%s%s%s",
+        view->arena, "%s%s%s%s%s%s%s%s%s",
         !tariff->free       ? formula
         : req->charge.final ? "free of charge, not successful"
                             : "free of charge so far",
         before ? ", less what was charged before" : "", p->hold ? "" : ", unheld",
         tariff->version ? "" : ", no rate known: at 1", tariff->why ? ": " : "",
-        tariff->why ? tariff->why : "");
+        tariff->why ? tariff->why : "", pin_note (view, tariff->pin), tariff->no_pin ? ", " : "",
+        tariff->no_pin ? tariff->no_pin : "");
     charge->leg = arena_array (view->arena, p->legs.count, sizeof (*charge->leg));
     charge->leg_count = p->legs.count;
     for (uint32_t i = 0; i < p->legs.count; i++)

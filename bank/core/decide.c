@@ -34,6 +34,7 @@ const char *ledger_kind_name (enum ledger_kind kind)
         [LEDGER_ROLE_SET] = "role-set",
         [LEDGER_RECON] = "reconcile",
         [LEDGER_RECON_SET] = "reconcile-set",
+        [LEDGER_QUOTE] = "quote",
     };
     assert ((size_t)kind < sizeof (name) / sizeof (name[0]));
     return name[kind];
@@ -244,6 +245,9 @@ void ledger_decide (struct ledger_view *view, const struct ledger_request *req,
     case LEDGER_RECON_SET:
         decide_recon_set (view, req, out);
         return;
+    case LEDGER_QUOTE:
+        decide_quote (view, req, out);
+        return;
     case LEDGER_KINDS:
         break;
     }
@@ -254,7 +258,8 @@ void ledger_decide (struct ledger_view *view, const struct ledger_request *req,
 static bool is_daily (enum ledger_kind kind)
 {
     return kind == LEDGER_HOLD || kind == LEDGER_CHARGE || kind == LEDGER_RELEASE ||
-           kind == LEDGER_EXPIRE || kind == LEDGER_HOLD_GROUP || kind == LEDGER_EXTEND;
+           kind == LEDGER_EXPIRE || kind == LEDGER_HOLD_GROUP || kind == LEDGER_EXTEND ||
+           kind == LEDGER_QUOTE;
 }
 
 void ledger_record (struct ledger_view *view, const struct ledger_request *req,

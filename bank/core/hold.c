@@ -147,7 +147,7 @@ static bool holds_begin (struct ledger_view *view, const struct ledger_request *
                 return false;
             }
         if (why) {
-            hold_refuse (out, "NoRate", why);
+            hold_refuse (out, p[i].code, why);
             return false;
         }
         if (hold_forbidden (view, &ask[i], out))
@@ -186,10 +186,13 @@ static void holds_place (struct ledger_view *view, const struct ledger_request *
     out->hold.count = count;
     for (uint32_t i = 0; i < count; i++) {
         hold_apply (view, &j, req->on_behalf, ask[0].account, &p[i], payer, &out->hold.item[i]);
+        if (p[i].pin)
+            pin_use (view, p[i].pin, ask[i].ask.quote_job, out->job);
         note =
-            arena_printf (view->arena, "%s%s%s%s%s", note, i ? "; " : "",
+            arena_printf (view->arena, "%s%s%s%s%s%s", note, i ? "; " : "",
                           count > 1 ? ask[i].job.site : "", count > 1 ? ": " : "",
-                          price_formula (&p[i].terms, &p[i].use, PRICE_HOLD, p[i].amount, formula));
+                          price_formula (&p[i].terms, &p[i].use, PRICE_HOLD, p[i].amount, formula),
+                          pin_note (view, p[i].pin));
     }
     journal_close (&j);
     out->note = note;

@@ -34,6 +34,7 @@ enum {
     LEDGER_LEGS_MAX = 1024,     /* of one hold, extensions too */
     LEDGER_FINDINGS_MAX = 10000, /* of one reconciliation */
     LEDGER_FINDING_KINDS_MAX = 32,
+    LEDGER_QUOTE_ITEMS_MAX = 256,
     LEDGER_UNIT_CREDIT = 1,
 };
 
@@ -69,6 +70,7 @@ enum ledger_kind {
     LEDGER_ROLE_SET,
     LEDGER_RECON,     /* what a reconciliation found */
     LEDGER_RECON_SET, /* who sees to a row of it, and how it ended */
+    LEDGER_QUOTE,     /* that keeps its rates */
     LEDGER_KINDS,
 };
 const char *ledger_kind_name (enum ledger_kind kind); /* "hold" … as the op table has it */
@@ -94,6 +96,8 @@ struct ledger_ask {
     int64_t memory_mb, pe_milli;
     const struct ledger_gres *gres;
     uint32_t gres_count;
+    int64_t quote_id;      /* that keeps its rates; 0: none, the rates in force */
+    const char *quote_job; /* what the quote knows the job by */
 };
 
 /* Whom or what an account or an allocation is for. Of each kind: who is excluded by name is out;
@@ -330,6 +334,11 @@ struct ledger_request {
             int64_t cured_op; /* 0: none */
             const char *note;
         } recon_set;
+        struct {
+            const struct ledger_quote *ask; /* without answers */
+            duration_us keep;
+            bool reusable; /* by any number of jobs */
+        } quote;
     };
 };
 
@@ -465,6 +474,23 @@ struct ledger_rate {
     bool is_new;
 };
 
+/* A quote that keeps the rates of its sites for its user. */
+struct ledger_card {
+    const char *site;
+    uint32_t version;
+};
+
+struct ledger_pin {
+    int64_t id, op_id;
+    const char *identity;
+    time_us expires; /* for holds and for starts of what was not held */
+    bool reusable;
+    const struct ledger_card *card;
+    uint32_t card_count;
+    const char *job, *job_name; /* that used it first, and its name for people; NULL: none yet */
+    bool is_new;
+};
+
 struct ledger_site {
     const char *name;
     int64_t earned_account_id; /* LEDGER_ID_SITES until the site has a rate */
@@ -529,6 +555,12 @@ struct ledger_recon_event {
     const char *note;
 };
 
+/* A hold or charge at the rates of a quote. */
+struct ledger_pin_use {
+    int64_t op_id, quote_id;
+    const char *job;
+};
+
 struct ledger_refund {
     int64_t op_id, charge_id;
     uint32_t charge_leg;
@@ -574,7 +606,7 @@ struct ledger_vec {
 
 struct ledger_ids {
     int64_t op, hold, usage, charge, allocation, account, project, person, membership, funder,
-        grant, recon;
+        grant, recon, quote;
 };
 
 struct ledger_index; /* hash tables over the arrays below */
@@ -589,6 +621,7 @@ struct ledger_view {
     struct ledger_vec entries, charges;
     struct ledger_vec paid, refunds;
     struct ledger_vec recons, recon_events;
+    struct ledger_vec pins, pin_uses;
     struct ledger_vec moves; /* int64_t: operations of credits that were asked for by number */
     struct ledger_vec touched; /* allocations that are new or dirty */
     bool admin; /* something else than holds, charges, releases, expiries was decided */
@@ -638,9 +671,11 @@ struct ledger_paid *ledger_add_paid (struct ledger_view *view, int64_t op_id);
 
 struct ledger_recon *ledger_add_recon (struct ledger_view *view, int64_t id);
 void ledger_add_move (struct ledger_view *view, int64_t op_id);
+struct ledger_pin *ledger_add_pin (struct ledger_view *view, int64_t id);
 
 /* NULL when not in the view. */
 struct ledger_recon *ledger_recon_by_id (const struct ledger_view *view, int64_t id);
+struct ledger_pin *ledger_pin_by_id (const struct ledger_view *view, int64_t id);
 struct ledger_paid *ledger_paid_of (const struct ledger_view *view, int64_t op_id);
 struct ledger_account *ledger_account_by_name (const struct ledger_view *view, const char *name);
 struct ledger_account *ledger_account_by_id (const struct ledger_view *view, int64_t id);
@@ -721,6 +756,11 @@ struct ledger_outcome {
         struct {
             uint32_t opened, open, gone;
         } recon;
+        struct {
+            const struct ledger_quote *answer;
+            const char *id;
+            time_us expires;
+        } quote;
     };
 };
 
@@ -731,7 +771,7 @@ void ledger_decide (struct ledger_view *view, const struct ledger_request *req,
 void ledger_record (struct ledger_view *view, const struct ledger_request *req,
                     const struct ledger_outcome *out, const void *bytes, size_t len);
 
-/* ---- quotes: no effects ---- */
+/* ---- quotes: no effects unless they are asked for by a request, and then no entries ---- */
 
 struct ledger_quote_item {
     const char *site;
@@ -740,9 +780,10 @@ struct ledger_quote_item {
     struct ledger_ask ask;
     time_us start; /* 0: now */
     /* out */
+    uint32_t rate_version; /* 0: it cannot be priced */
     credit_micro amount;
     const char *formula;
-    const char *reason; /* why it cannot be priced, or NULL */
+    const char *code, *reason; /* why it cannot be priced; reason NULL: it can */
     bool funded;
     const char *account;
 };

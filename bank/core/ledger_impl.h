@@ -92,9 +92,11 @@ struct placing {
     const struct ledger_hold_ask *ask;
     struct funding funding;
     const struct ledger_rate *rate;
+    struct ledger_pin *pin; /* whose rates it has; NULL: no quote's */
     struct price_use use;
     struct price_terms terms;
     credit_micro amount;
+    const char *code; /* why it cannot be priced */
     const char *qos; /* of the fallback; "": the job's own */
     struct share *share;
     uint32_t shares;
@@ -110,6 +112,24 @@ struct ledger_account *place_all (struct ledger_view *view, const char *account,
                                   uint32_t count, credit_micro cost_max,
                                   struct ledger_candidate *candidate, uint32_t *candidate_count);
 void place_undo (struct placing *p, uint32_t count);
+
+/* ---- quote.c ---- */
+
+/* Whether a job may have the rates of the quote that it names; else *code_out and *why_out. at: when
+ * it is held, or began. */
+struct ledger_pin *pin_for (const struct ledger_view *view, const struct ledger_ask *ask,
+                            const char *identity, time_us at, const char **code_out,
+                            const char **why_out);
+/* The card that it keeps for a site; NULL: none. */
+const struct ledger_rate *pin_card (const struct ledger_view *view, const struct ledger_pin *pin,
+                                    const char *site);
+/* The operation at hand has used its rates, once however often this is said. */
+void pin_use (struct ledger_view *view, struct ledger_pin *pin, const char *job,
+              const char *job_name);
+/* ", at the rates of quote.7" for what people read; "" without one. */
+const char *pin_note (const struct ledger_view *view, const struct ledger_pin *pin);
+void decide_quote (struct ledger_view *view, const struct ledger_request *req,
+                   struct ledger_outcome *out);
 
 /* ---- rights.c ---- */
 

@@ -19,14 +19,31 @@ static void reprice (struct ledger_view *view, struct placing *p, const char *qo
     p->funding.qos = ask.qos;
 }
 
+/* The rate in force now is pinned, so that the price is known before the job waits, or a quote has
+ * pinned one before (H1). */
+static void place_rate (struct ledger_view *view, struct placing *p, const char **why_out)
+{
+    const struct ledger_hold_ask *ask = p->ask;
+    if (!ask->ask.quote_id) {
+        p->rate = ledger_rate_at (view, ask->job.site, view->now);
+        return;
+    }
+    p->pin = pin_for (view, &ask->ask, p->funding.identity, view->now, &p->code, why_out);
+    p->rate = p->pin ? pin_card (view, p->pin, ask->job.site) : NULL;
+    if (p->pin && !p->rate) {
+        p->code = "QuoteSite";
+        *why_out = arena_printf (view->arena, "quote.%lld keeps no rates of site %s",
+                                 (long long)p->pin->id, ask->job.site);
+    }
+}
+
 int place_begin (struct ledger_view *view, const struct ledger_hold_ask *ask, const char *identity,
                  struct placing *p, const char **why_out, struct err *err)
 {
-    /* The rate in force now is pinned, so that the price is known before the job waits (H1). */
     *p = (struct placing){
         .ask = ask,
-        .rate = ledger_rate_at (view, ask->job.site, view->now),
         .use = {.procs = ask->procs, .time = ask->walltime, .pe_milli = ask->ask.pe_milli},
+        .code = "NoRate",
         .qos = "",
         .funding = {.identity = identity,
                     .site = ask->job.site,
@@ -35,6 +52,7 @@ int place_begin (struct ledger_view *view, const struct ledger_hold_ask *ask, co
                     .at = ask->start > view->now ? ask->start : view->now}};
     *why_out = NULL;
     p->terms = price_terms_plain (0);
+    place_rate (view, p, why_out);
     if (ask->start < 0 || p->funding.at - view->now > PRICE_TIME_US_MAX || ask->walltime <= 0)
         return err_set (err, ERR_INVALID,
                         "a walltime of %lld s from a start %lld s ahead is out of bounds",
@@ -44,7 +62,7 @@ int place_begin (struct ledger_view *view, const struct ledger_hold_ask *ask, co
         rate_terms (view, p->rate, &ask->ask, &p->terms, why_out);
     if (price_compute (&p->terms, &p->use, PRICE_HOLD, &p->amount, err) < 0)
         return err->code;
-    if (!p->rate)
+    if (!p->rate && !*why_out)
         *why_out = arena_printf (view->arena,
                                  "site %s has no rate in force: an operator sets "
                                  "one with nui rate set",

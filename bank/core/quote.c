@@ -1,4 +1,6 @@
-/* Quotes: what holds would cost and who would pay, without holding anything. */
+/* Quotes: what holds would cost and who would pay, without holding anything, and the rates that a
+ * quote keeps: jobs that name it are held at the cards of its moment, whatever was published since
+ * (rule H1). For the first job that uses it, or for all of its user's. */
 #include <string.h>
 
 #include "bank/core/ledger_impl.h"
@@ -54,7 +56,9 @@ int ledger_quote (struct ledger_view *view, struct ledger_quote *quote, struct e
         item->funded = false;
         if (place_begin (view, &ask[i], quote->identity, &all[i], &item->reason, err) < 0)
             return err_prefix (err, "quote");
+        item->code = all[i].code;
         item->amount = all[i].amount;
+        item->rate_version = item->reason ? 0 : all[i].rate->version;
         priced &= !item->reason;
         if (item->reason)
             continue;
@@ -74,4 +78,149 @@ int ledger_quote (struct ledger_view *view, struct ledger_quote *quote, struct e
         quote->paying = payer ? payer : "";
     }
     return 0;
+}
+
+/* ---- quotes that keep their rates ---- */
+
+struct ledger_pin *ledger_add_pin (struct ledger_view *view, int64_t id)
+{
+    struct ledger_pin *pin = ledger_pin_by_id (view, id);
+    if (pin)
+        return pin;
+    pin = arena_new (view->arena, struct ledger_pin);
+    pin->id = id;
+    vec_push (view, &view->pins, pin);
+    return pin;
+}
+
+struct ledger_pin *ledger_pin_by_id (const struct ledger_view *view, int64_t id)
+{
+    for (uint32_t i = 0; i < view->pins.count; i++) {
+        struct ledger_pin *pin = view->pins.item[i];
+        if (pin->id == id)
+            return pin;
+    }
+    return NULL;
+}
+
+struct ledger_pin *pin_for (const struct ledger_view *view, const struct ledger_ask *ask,
+                            const char *identity, time_us at, const char **code_out,
+                            const char **why_out)
+{
+    char ago[QUANTITY_TEXT_MAX];
+    struct ledger_pin *pin = ledger_pin_by_id (view, ask->quote_id);
+    const char *id = arena_printf (view->arena, "quote.%lld", (long long)ask->quote_id);
+    if (!pin) {
+        *code_out = "NoQuote";
+        *why_out = ask->quote_id > 0
+                       ? arena_printf (view->arena, "there is no %s that keeps rates", id)
+                       : "what the job names as its quote is none: quotes are named as quote.7 is";
+    } else if (strcmp (pin->identity, identity) != 0) {
+        *code_out = "QuoteForeign";
+        *why_out = arena_printf (view->arena, "%s was not made for %s", id, identity);
+    } else if (pin->expires <= at) {
+        *code_out = "QuoteExpired";
+        *why_out = arena_printf (view->arena, "%s ended %s before: ask for another one", id,
+                                 duration_format (at - pin->expires, ago));
+    } else if (!pin->reusable && pin->job && strcmp (pin->job, ask->quote_job) != 0) {
+        *code_out = "QuoteUsed";
+        *why_out = arena_printf (view->arena, "%s is for one job, and %s has used it", id,
+                                 pin->job_name);
+    } else {
+        return pin;
+    }
+    return NULL;
+}
+
+const struct ledger_rate *pin_card (const struct ledger_view *view, const struct ledger_pin *pin,
+                                    const char *site)
+{
+    for (uint32_t i = 0; i < pin->card_count; i++)
+        if (strcmp (pin->card[i].site, site) == 0)
+            return rate_version (view, site, pin->card[i].version);
+    return NULL;
+}
+
+void pin_use (struct ledger_view *view, struct ledger_pin *pin, const char *job,
+              const char *job_name)
+{
+    uint32_t n = view->pin_uses.count;
+    const struct ledger_pin_use *last = n ? view->pin_uses.item[n - 1] : NULL;
+    if (last && last->op_id == view->next.op && last->quote_id == pin->id)
+        return;
+    struct ledger_pin_use *use = arena_new (view->arena, struct ledger_pin_use);
+    *use = (struct ledger_pin_use){.op_id = view->next.op, .quote_id = pin->id, .job = job};
+    vec_push (view, &view->pin_uses, use);
+    if (!pin->job) {
+        pin->job = job;
+        pin->job_name = job_name;
+    }
+}
+
+const char *pin_note (const struct ledger_view *view, const struct ledger_pin *pin)
+{
+    return pin ? arena_printf (view->arena, ", at the rates of quote.%lld", (long long)pin->id)
+               : "";
+}
+
+/* The cards that the items were priced with, each site's once; 0 when one was not. */
+static uint32_t cards_of (struct ledger_view *view, const struct ledger_quote *quote,
+                          const struct ledger_card **out)
+{
+    struct ledger_card *card = arena_array (view->arena, quote->item_count, sizeof (*card));
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < quote->item_count; i++) {
+        uint32_t k = 0;
+        if (quote->item[i].reason)
+            return 0;
+        while (k < count && strcmp (card[k].site, quote->item[i].site) != 0)
+            k++;
+        card[k] = (struct ledger_card){quote->item[i].site, quote->item[i].rate_version};
+        count += k == count;
+    }
+    *out = card;
+    return count;
+}
+
+void decide_quote (struct ledger_view *view, const struct ledger_request *req,
+                   struct ledger_outcome *out)
+{
+    struct ledger_quote *answer = arena_new (view->arena, struct ledger_quote);
+    struct err err = {0};
+    char text[QUANTITY_TEXT_MAX];
+    const struct ledger_card *card;
+    for (uint32_t i = 0; i < req->quote.ask->item_count; i++)
+        if (req->quote.ask->item[i].ask.quote_id) {
+            outcome_refuse (view, out, ERR_INVALID, false,
+                            "quote: the rates of a quote are kept until its end, not by another one");
+            return;
+        }
+    *answer = *req->quote.ask;
+    answer->item = arena_array (view->arena, answer->item_count, sizeof (*answer->item));
+    memcpy (answer->item, req->quote.ask->item, answer->item_count * sizeof (*answer->item));
+    if (ledger_quote (view, answer, &err) < 0) {
+        outcome_refuse (view, out, err.code, false, "%s", err.text);
+        return;
+    }
+    uint32_t cards = cards_of (view, answer, &card);
+    for (uint32_t i = 0; i < answer->item_count && !cards; i++)
+        if (answer->item[i].reason) {
+            outcome_refuse (view, out, ERR_CONFLICT, true, "quote: %s", answer->item[i].reason);
+            return;
+        }
+    struct ledger_pin *pin = ledger_add_pin (view, view->next.quote++);
+    pin->op_id = view->next.op;
+    pin->identity = req->on_behalf;
+    pin->expires = view->now + req->quote.keep;
+    pin->reusable = req->quote.reusable;
+    pin->card = card;
+    pin->card_count = cards;
+    pin->is_new = true;
+    out->quote.answer = answer;
+    out->quote.id = arena_printf (view->arena, "quote.%lld", (long long)pin->id);
+    out->quote.expires = pin->expires;
+    out->site = cards == 1 ? card[0].site : "";
+    out->note = arena_printf (view->arena, "%s keeps the rates of %u sites for %s, for %s",
+                              out->quote.id, cards, duration_format (req->quote.keep, text),
+                              pin->reusable ? "any job" : "one job");
 }

@@ -87,7 +87,8 @@ static bool may_as_manager (const struct ledger_view *view, const struct ledger_
 bool rights_refused (struct ledger_view *view, const struct ledger_request *req,
                      struct ledger_outcome *out)
 {
-    if (!req->by_user || may_as_manager (view, req) || may_as_lead (view, req))
+    /* Whose quote it is says the signature. */
+    if (!req->by_user || req->kind == LEDGER_QUOTE || may_as_manager (view, req) || may_as_lead (view, req))
         return false;
     outcome_refuse (view, out, ERR_DENIED, false,
                     "%s is not for %.200s: neither an allocation manager nor a lead of the project",

@@ -137,7 +137,8 @@ void ledger_view_again (struct ledger_view *view, struct arena *arena, time_us n
 {
     struct ledger_vec *batch[] = {&view->holds,   &view->usages,  &view->ops,  &view->entries,
                                   &view->charges, &view->touched, &view->paid, &view->refunds,
-                                  &view->recons,  &view->recon_events, &view->moves};
+                                  &view->recons,  &view->recon_events, &view->moves,
+                                  &view->pins, &view->pin_uses};
     assert (!view->admin);
     for (uint32_t i = 0; i < view->touched.count; i++)
         ((struct ledger_alloc *)view->touched.item[i])->dirty = false;

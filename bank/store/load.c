@@ -15,6 +15,7 @@ struct load {
     struct pgargs *sites, *persons, *projects, *funders, *grants;
     struct pgargs *paid;   /* operations that charged */
     struct pgargs *recons; /* sites | rows | operations */
+    struct pgargs *quotes;
     bool rows;             /* whether anything is in recons */
     bool jobs, funds;    /* whether anything is in touched, in accounts */
 };
@@ -34,6 +35,7 @@ static void begin (struct load *load)
     load->grants = pgargs_create (load->arena, "i");
     load->paid = pgargs_create (load->arena, "i");
     load->recons = pgargs_create (load->arena, "tii");
+    load->quotes = pgargs_create (load->arena, "i");
     load->jobs = load->funds = load->rows = false;
 }
 
@@ -126,8 +128,15 @@ uint32_t load_factors (char *text, struct ledger_factor factor[LEDGER_FACTORS_MA
     return count;
 }
 
+static void want_quote (struct load *load, const struct ledger_ask *ask)
+{
+    if (ask->quote_id)
+        pgargs_i64 (load->quotes, 0, ask->quote_id);
+}
+
 static void want_ask (struct load *load, const struct ledger_hold_ask *ask)
 {
+    want_quote (load, &ask->ask);
     want_job (load, &ask->job);
     want_account (load, ask->account);
     want_site (load, ask->job.site);
@@ -160,6 +169,7 @@ void load_want_request (struct load *load, const struct ledger_request *req)
         if (!req->charge.hold_id[0]) {
             want_account (load, req->charge.account);
             want_person (load, req->on_behalf);
+            want_quote (load, &req->charge.ask);
         }
         want_site (load, req->charge.job.site);
         return;
@@ -241,6 +251,9 @@ void load_want_request (struct load *load, const struct ledger_request *req)
         pgargs_i64 (load->recons, 2, req->recon_set.cured_op);
         load->rows = true;
         return;
+    case LEDGER_QUOTE:
+        load_want_quote (load, req->quote.ask);
+        return;
     case LEDGER_KINDS:
         return;
     }
@@ -250,8 +263,10 @@ void load_want_quote (struct load *load, const struct ledger_quote *quote)
 {
     want_account (load, quote->account);
     want_person (load, quote->identity);
-    for (uint32_t i = 0; i < quote->item_count; i++)
+    for (uint32_t i = 0; i < quote->item_count; i++) {
         want_site (load, quote->item[i].site);
+        want_quote (load, &quote->item[i].ask);
+    }
 }
 
 bool load_more (const struct load *load)
@@ -259,7 +274,7 @@ bool load_more (const struct load *load)
     return pgargs_rows (load->ops) || load->jobs || load->funds || pgargs_rows (load->sites) ||
            pgargs_rows (load->persons) || pgargs_rows (load->projects) ||
            pgargs_rows (load->funders) || pgargs_rows (load->grants) || pgargs_rows (load->paid) ||
-           load->rows;
+           load->rows || pgargs_rows (load->quotes);
 }
 
 void load_send (struct load *load, struct pgloop *loop)
@@ -267,7 +282,7 @@ void load_send (struct load *load, struct pgloop *loop)
     struct pgargs *all[] = {load->ops,     load->touched, load->accounts,
                             load->sites,   load->persons, load->projects,
                             load->funders, load->grants,  load->paid,
-                            load->recons};
+                            load->recons,  load->quotes};
     for (size_t i = 0; i < sizeof (all) / sizeof (all[0]); i++)
         pgargs_seal (all[i]);
     if (pgargs_rows (load->ops))
@@ -298,6 +313,8 @@ void load_send (struct load *load, struct pgloop *loop)
         pgbatch_add (loop, ST_RECONS, load->recons);
         pgbatch_add (loop, ST_MOVES, load->recons);
     }
+    if (pgargs_rows (load->quotes))
+        pgbatch_add (loop, ST_QUOTES, load->quotes);
 }
 
 /* ---- results ---- */
@@ -616,6 +633,38 @@ static void take_recons (const PGresult *res, struct ledger_view *view)
     }
 }
 
+/* "alpha=3 beta=1" */
+static void take_cards (struct ledger_pin *pin, char *text, struct arena *arena)
+{
+    struct ledger_card *card = arena_array (arena, LEDGER_QUOTE_ITEMS_MAX, sizeof (*card));
+    char *rest = NULL;
+    for (char *part = strtok_r (text, " ", &rest); part; part = strtok_r (NULL, " ", &rest)) {
+        char *version = strchr (part, '=');
+        assert (version && pin->card_count < LEDGER_QUOTE_ITEMS_MAX);
+        *version = '\0';
+        card[pin->card_count++] =
+            (struct ledger_card){part, (uint32_t)strtoul (version + 1, NULL, 10)};
+    }
+    pin->card = card;
+}
+
+static void take_quotes (const PGresult *res, struct ledger_view *view)
+{
+    for (int i = 0; i < PQntuples (res); i++) {
+        int64_t id = pgres_i64 (res, i, 0);
+        if (ledger_pin_by_id (view, id))
+            continue; /* named twice */
+        struct ledger_pin *pin = ledger_add_pin (view, id);
+        pin->op_id = pgres_i64 (res, i, 1);
+        pin->identity = pgres_text (res, i, 2, view->arena);
+        pin->expires = pgres_i64 (res, i, 3);
+        pin->reusable = pgres_bool (res, i, 4);
+        take_cards (pin, pgres_text (res, i, 5, view->arena), view->arena);
+        pin->job = PQgetisnull (res, i, 6) ? NULL : pgres_text (res, i, 6, view->arena);
+        pin->job_name = pgres_text (res, i, 7, view->arena);
+    }
+}
+
 static void want_paid (struct load *load)
 {
     for (uint32_t i = 0; i < load->view->paid.count; i++) {
@@ -660,6 +709,8 @@ void load_take (struct load *load, const struct pgbatch_result *result)
             ledger_add_move (view, pgres_i64 (*res, i, 0));
         res++;
     }
+    if (pgargs_rows (load->quotes))
+        take_quotes (*res++, view);
     assert (res == result->result + result->count);
     begin (load);
     for (uint32_t i = 0; i < view->holds.count; i++) {

@@ -75,10 +75,10 @@ static void on_ids (void *arg, const PGresult *result)
     if (failed (setup, result, "cannot read the ledger"))
         return;
     int64_t *id = (int64_t *)&setup->next;
-    static_assert (sizeof (setup->next) == 12 * sizeof (int64_t), "one column per kind of id");
-    for (int i = 0; i < 12; i++)
+    static_assert (sizeof (setup->next) == 13 * sizeof (int64_t), "one column per kind of id");
+    for (int i = 0; i < 13; i++)
         id[i] = strtoll (PQgetvalue (result, 0, i), NULL, 10) + 1;
-    setup->last_recorded = strtoll (PQgetvalue (result, 0, 12), NULL, 10);
+    setup->last_recorded = strtoll (PQgetvalue (result, 0, 13), NULL, 10);
     pgloop_exec (setup->loop,
                  "SELECT number, first_op, ops, recorded_at, encode (prev, 'hex'), "
                  "encode (root, 'hex') FROM block ORDER BY number DESC LIMIT 1",
@@ -135,6 +135,7 @@ static void on_version (void *arg, const PGresult *result)
                      "(SELECT coalesce (max (id), 0) FROM funder), "
                      "(SELECT coalesce (max (id), 0) FROM award), "
                      "(SELECT coalesce (max (id), 0) FROM recon_row), "
+                     "(SELECT coalesce (max (id), 0) FROM quote), "
                      "(SELECT coalesce (max (recorded_at), 0) FROM op)",
                      on_ids);
         return;

@@ -62,7 +62,8 @@
     "  charge c JOIN refund_leg r ON r.charge_id = c.id WHERE c.usage_id = u.id), u.final, "       \
     "u.hold_id, (SELECT count (*) FROM charge c WHERE c.usage_id = u.id), last.op_id, "            \
     "last.formula, o.recorded_at, last.rate_version, coalesce ((SELECT h.rate_version FROM hold h " \
-    "  WHERE h.id = u.hold_id), (SELECT max (r.version) FROM rate r WHERE r.site = u.site AND "    \
+    "  WHERE h.id = u.hold_id), (SELECT last.rate_version FROM quote_use q WHERE q.op_id = last.op_id " \
+    "  LIMIT 1), (SELECT max (r.version) FROM rate r WHERE r.site = u.site AND "    \
     "  r.valid_from <= last.start_at AND r.op_id < last.op_id), 0), EXISTS (SELECT FROM charge c " \
     "  JOIN charge_leg g ON g.charge_id = c.id JOIN allocation l ON l.id = g.allocation_id "       \
     "  WHERE c.usage_id = u.id AND l.valid_to <= u.start_at) "                                     \
@@ -316,6 +317,27 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
          "INSERT INTO refund_leg (op_id, leg, charge_id, charge_leg, allocation_id, amount) "
          "SELECT * FROM unnest ($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], "
          "$5::bigint[], $6::bigint[])"},
+    [ST_QUOTES] =
+        {"quotes",
+         "SELECT q.id, q.op_id, q.identity, q.expires_at, q.reusable, "
+         "(SELECT string_agg (c.site || '=' || c.rate_version, ' ' ORDER BY c.position) "
+         " FROM quote_card c WHERE c.quote_id = q.id), u.job, u.name "
+         "FROM unnest ($1::bigint[]) AS k (id) CROSS JOIN LATERAL "
+         "(SELECT * FROM quote x WHERE x.id = k.id LIMIT 1) q LEFT JOIN LATERAL "
+         "(SELECT x.job, (SELECT o.job FROM op o WHERE o.id = x.op_id) AS name FROM quote_use x "
+         " WHERE x.quote_id = q.id ORDER BY x.op_id LIMIT 1) u ON true"},
+    [ST_ADD_QUOTE] =
+        {"add_quote",
+         "INSERT INTO quote (id, op_id, identity, expires_at, reusable) SELECT * FROM unnest ("
+         "$1::bigint[], $2::bigint[], $3::text[], $4::bigint[], $5::boolean[])"},
+    [ST_ADD_QUOTE_CARD] =
+        {"add_quote_card",
+         "INSERT INTO quote_card (quote_id, position, site, rate_version) SELECT * FROM unnest ("
+         "$1::bigint[], $2::bigint[], $3::text[], $4::bigint[])"},
+    [ST_ADD_QUOTE_USE] =
+        {"add_quote_use",
+         "INSERT INTO quote_use (op_id, quote_id, job) SELECT * FROM unnest ("
+         "$1::bigint[], $2::bigint[], $3::text[])"},
     [ST_ADD_RECON] =
         {"add_recon",
          "INSERT INTO recon_row (id, op_id, site, class, site_job, component, incarnation, hold, "

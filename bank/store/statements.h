@@ -27,6 +27,7 @@ enum bank_stmt {
     ST_PAID,
     ST_RECONS, /* their parameters are one set */
     ST_MOVES,
+    ST_QUOTES,
     /* write */
     ST_ADD_OP,
     ST_ADD_PROJECT,
@@ -48,6 +49,9 @@ enum bank_stmt {
     ST_PUT_BALANCE,
     ST_ADD_RATE,
     ST_ADD_FACTOR,
+    ST_ADD_QUOTE,
+    ST_ADD_QUOTE_CARD,
+    ST_ADD_QUOTE_USE,
     ST_ADD_HOLD,
     ST_PUT_HOLD,
     ST_LENGTHEN_HOLD,

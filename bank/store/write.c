@@ -246,6 +246,36 @@ static void write_rates (struct writer *w)
     put_rows (w, ST_ADD_FACTOR, factors);
 }
 
+static void write_quotes (struct writer *w)
+{
+    struct pgargs *a = rows (w, "iitio"), *cards = rows (w, "iiti"), *uses = rows (w, "iit");
+    for (uint32_t i = 0; i < w->view->pins.count; i++) {
+        const struct ledger_pin *pin = w->view->pins.item[i];
+        if (!pin->is_new)
+            continue;
+        pgargs_i64 (a, 0, pin->id);
+        pgargs_i64 (a, 1, pin->op_id);
+        pgargs_text (a, 2, pin->identity);
+        pgargs_i64 (a, 3, pin->expires);
+        pgargs_bool (a, 4, pin->reusable);
+        for (uint32_t k = 0; k < pin->card_count; k++) {
+            pgargs_i64 (cards, 0, pin->id);
+            pgargs_i64 (cards, 1, k);
+            pgargs_text (cards, 2, pin->card[k].site);
+            pgargs_i64 (cards, 3, pin->card[k].version);
+        }
+    }
+    for (uint32_t i = 0; i < w->view->pin_uses.count; i++) {
+        const struct ledger_pin_use *use = w->view->pin_uses.item[i];
+        pgargs_i64 (uses, 0, use->op_id);
+        pgargs_i64 (uses, 1, use->quote_id);
+        pgargs_text (uses, 2, use->job);
+    }
+    put_rows (w, ST_ADD_QUOTE, a);
+    put_rows (w, ST_ADD_QUOTE_CARD, cards);
+    put_rows (w, ST_ADD_QUOTE_USE, uses);
+}
+
 static void hold_row (struct pgargs *a, const struct ledger_hold *hold)
 {
     pgargs_i64 (a, 0, hold->id);
@@ -505,6 +535,7 @@ void write_send (const struct ledger_view *view, const struct seal *seal, struct
     }
     write_allocs (&w);
     write_refunds (&w);
+    write_quotes (&w);
     write_holds (&w);
     write_usages (&w);
     write_charges (&w);

@@ -4,8 +4,6 @@
 #include "bank/svc/service_impl.h"
 #include "proto/base/clock.h"
 
-enum { QUOTE_ITEMS_MAX = 256 };
-
 /* Whose memberships limit what is seen: a user's; agencies and operators see everything. A site has
  * none, and sees what names it. */
 const char *viewer (struct work *work)
@@ -32,24 +30,8 @@ static void on_quote (void *arg, const struct err *err, struct ledger_quote *quo
         work_fail (work, err);
         return;
     }
-    Nui__Bank__V1__QuoteReply reply = NUI__BANK__V1__QUOTE_REPLY__INIT;
-    reply.n_prices = quote->item_count;
-    reply.prices = arena_array (work->arena, quote->item_count, sizeof (*reply.prices));
-    for (uint32_t i = 0; i < quote->item_count; i++) {
-        Nui__Bank__V1__Price *price = arena_new (work->arena, Nui__Bank__V1__Price);
-        nui__bank__v1__price__init (price);
-        price->amount_micro = quote->item[i].amount;
-        price->formula =
-            unconst (quote->item[i].reason ? quote->item[i].reason : quote->item[i].formula);
-        price->funded = quote->item[i].funded;
-        price->account = unconst (quote->item[i].account);
-        reply.prices[i] = price;
-    }
-    reply.total_micro = quote->total;
-    reply.funded = quote->funded;
-    reply.account = unconst (quote->paying);
-    reply.n_candidates = quote->candidate_count;
-    reply.candidates = reply_candidates (work->arena, quote->candidate, quote->candidate_count);
+    Nui__Bank__V1__QuoteReply reply;
+    reply_quote (work->arena, quote, "", 0, &reply);
     rpccall_reply (work->call, &reply.base);
     work_destroy (work);
 }
@@ -95,9 +77,9 @@ static int quote_read (struct work *work, const Nui__Bank__V1__QuoteRequest *m, 
 {
     Nui__Common__V1__Job *job = NULL;
     char *signer = NULL;
-    if (m->n_items == 0 || m->n_items > QUOTE_ITEMS_MAX)
+    if (m->n_items == 0 || m->n_items > LEDGER_QUOTE_ITEMS_MAX)
         return err_set (err, ERR_LIMIT, "quote: %zu items, 1 to %d can be priced", m->n_items,
-                        QUOTE_ITEMS_MAX);
+                        LEDGER_QUOTE_ITEMS_MAX);
     if (job_open (work, m->envelope, 0, &signer, &job, err) < 0)
         return err->code;
     quote_fill (work, job, signer, m, err);
@@ -105,13 +87,40 @@ static int quote_read (struct work *work, const Nui__Bank__V1__QuoteRequest *m, 
     return err->code;
 }
 
+/* Rates that are to be kept: an operation, and answered again as it was for the same key. */
+static void quote_keep (struct work *work, const Nui__Bank__V1__QuoteRequest *m)
+{
+    char asked[QUANTITY_TEXT_MAX], most[QUANTITY_TEXT_MAX];
+    struct ledger_request *req = &work->req;
+    struct err err = {0};
+    if (request_begin (work, LEDGER_QUOTE, &m->key, &nui__bank__v1__quote_reply__descriptor,
+                       &err) < 0) {
+        work_fail (work, &err);
+        return;
+    }
+    req->quote.ask = &work->quote;
+    req->quote.keep = m->keep_us;
+    req->quote.reusable = m->reusable;
+    if (quote_read (work, m, &req->refused) == 0) {
+        req->on_behalf = work->quote.identity;
+        if (m->keep_us < 0 || m->keep_us > work->svc->quote_limit)
+            err_set (&req->refused, ERR_LIMIT, "quote: rates cannot be kept for %s, at most for %s",
+                     duration_format (m->keep_us, asked),
+                     duration_format (work->svc->quote_limit, most));
+    }
+    request_submit (work);
+}
+
 void handle_quote (void *self, struct rpccall *call, const ProtobufCMessage *request)
 {
+    const Nui__Bank__V1__QuoteRequest *m = (const void *)request;
     struct bank_service *svc = self;
     struct work *work = work_create (svc, call, request);
     struct err err = {0};
     work->now = clock_now_us ();
-    if (quote_read (work, work->request, &err) < 0)
+    if (m->keep_us != 0)
+        quote_keep (work, m);
+    else if (quote_read (work, m, &err) < 0)
         work_fail (work, &err);
     else
         reader_quote (svc->reader, &work->quote, work->now, on_quote, work);

@@ -17,34 +17,36 @@ static void pack (const ProtobufCMessage *message, struct strbuf *bytes)
     arena_destroy (arena);
 }
 
+static Nui__Common__V1__Reason *reason_message (struct arena *arena, const char *code,
+                                                const char *text)
+{
+    Nui__Common__V1__Reason *reason = arena_new (arena, Nui__Common__V1__Reason);
+    nui__common__v1__reason__init (reason);
+    reason->code = unconst (code);
+    reason->text = unconst (text);
+    return reason;
+}
+
+static Nui__Common__V1__Reason *reply_reason (struct arena *arena, const struct ledger_outcome *out)
+{
+    return reason_message (arena, out->hold.reason_code, out->hold.reason_text);
+}
+
 Nui__Bank__V1__FundingCandidate **
 reply_candidates (struct arena *arena, const struct ledger_candidate *candidate, uint32_t count)
 {
     Nui__Bank__V1__FundingCandidate **list = arena_array (arena, count, sizeof (*list));
     for (uint32_t i = 0; i < count; i++) {
         Nui__Bank__V1__FundingCandidate *c = arena_new (arena, Nui__Bank__V1__FundingCandidate);
-        Nui__Common__V1__Reason *reason = arena_new (arena, Nui__Common__V1__Reason);
         nui__bank__v1__funding_candidate__init (c);
-        nui__common__v1__reason__init (reason);
-        reason->code = unconst (candidate[i].code);
-        reason->text = unconst (candidate[i].text);
         c->account = unconst (candidate[i].account);
-        c->reason = reason;
+        c->reason = reason_message (arena, candidate[i].code, candidate[i].text);
         c->available_micro = candidate[i].available;
         c->shortfall_micro = candidate[i].shortfall;
         c->fallback = candidate[i].fallback;
         list[i] = c;
     }
     return list;
-}
-
-static Nui__Common__V1__Reason *reply_reason (struct arena *arena, const struct ledger_outcome *out)
-{
-    Nui__Common__V1__Reason *reason = arena_new (arena, Nui__Common__V1__Reason);
-    nui__common__v1__reason__init (reason);
-    reason->code = unconst (out->hold.reason_code);
-    reason->text = unconst (out->hold.reason_text);
-    return reason;
 }
 
 static void hold_granted (Nui__Bank__V1__HoldReply *reply, const struct ledger_granted *item)
@@ -95,6 +97,42 @@ static void encode_group (const struct ledger_outcome *out, struct strbuf *bytes
     arena_destroy (arena);
 }
 
+void reply_quote (struct arena *arena, const struct ledger_quote *quote, const char *id,
+                  time_us expires, Nui__Bank__V1__QuoteReply *reply)
+{
+    nui__bank__v1__quote_reply__init (reply);
+    reply->n_prices = quote->item_count;
+    reply->prices = arena_array (arena, quote->item_count, sizeof (*reply->prices));
+    for (uint32_t i = 0; i < quote->item_count; i++) {
+        Nui__Bank__V1__Price *price = arena_new (arena, Nui__Bank__V1__Price);
+        nui__bank__v1__price__init (price);
+        price->amount_micro = quote->item[i].amount;
+        price->formula =
+            unconst (quote->item[i].reason ? quote->item[i].reason : quote->item[i].formula);
+        price->funded = quote->item[i].funded;
+        price->account = unconst (quote->item[i].account);
+        if (quote->item[i].reason)
+            price->reason = reason_message (arena, quote->item[i].code, quote->item[i].reason);
+        reply->prices[i] = price;
+    }
+    reply->total_micro = quote->total;
+    reply->funded = quote->funded;
+    reply->account = unconst (quote->paying);
+    reply->n_candidates = quote->candidate_count;
+    reply->candidates = reply_candidates (arena, quote->candidate, quote->candidate_count);
+    reply->quote_id = unconst (id);
+    reply->expires_us = expires;
+}
+
+static void encode_quote (const struct ledger_outcome *out, struct strbuf *bytes)
+{
+    Nui__Bank__V1__QuoteReply reply;
+    struct arena *arena = arena_create (0);
+    reply_quote (arena, out->quote.answer, out->quote.id, out->quote.expires, &reply);
+    pack (&reply.base, bytes);
+    arena_destroy (arena);
+}
+
 static void encode_extend (const struct ledger_outcome *out, struct strbuf *bytes)
 {
     Nui__Bank__V1__ExtendReply reply = NUI__BANK__V1__EXTEND_REPLY__INIT;
@@ -132,6 +170,9 @@ void reply_encode (void *arg, const struct ledger_request *req, const struct led
         return;
     case LEDGER_EXTEND:
         encode_extend (out, bytes);
+        return;
+    case LEDGER_QUOTE:
+        encode_quote (out, bytes);
         return;
     case LEDGER_CHARGE:
         charge.charged_micro = out->charge.charged;

@@ -213,12 +213,33 @@ int asked_read (struct work *work, const Nui__Bank__V1__Asked *asked, const char
     return 0;
 }
 
+/* The quote that a job names. Text that is none is a quote that is not there: a charge is not refused
+ * for it. */
+static void quote_named (const char *text, const char *job, struct ledger_ask *ask)
+{
+    ask->quote_id = 0;
+    ask->quote_job = job;
+    if (text[0] && number_parse ("quote", text, false, &ask->quote_id, NULL) < 0)
+        ask->quote_id = -1;
+}
+
+/* What a signed job is known by: its UUID. */
+static const char *job_key (struct work *work, const Nui__Common__V1__Job *job)
+{
+    char text[QUANTITY_TEXT_MAX];
+    struct uuid uuid = {{0}};
+    memcpy (uuid.b, job->uuid.data,
+            job->uuid.len < sizeof (uuid.b) ? job->uuid.len : sizeof (uuid.b));
+    return arena_strdup (work->arena, uuid_format (&uuid, text));
+}
+
 void asked_signed (struct work *work, const Nui__Common__V1__Job *job, const char *component,
                    uint32_t shape, struct ledger_ask *ask)
 {
     const Nui__Common__V1__Component *c = component_of (job, component);
     struct ledger_gres *gres = arena_array (work->arena, GRES_MAX, sizeof (*gres));
     ask->coreserved = job->n_components > 1;
+    quote_named (job->quote_id, job_key (work, job), ask);
     ask->memory_mb = 0;
     ask->gres = gres;
     ask->gres_count = 0;
@@ -279,6 +300,8 @@ static int hold_read (struct work *work, const Nui__Bank__V1__HoldRequest *m, co
     if (m->procs > INT64_MAX || m->walltime_us < 0)
         return err_set (err, ERR_INVALID, "hold: processors or walltime out of bounds");
     ask->ask.machine = m->machine;
+    quote_named (m->quote_id, arena_printf (work->arena, "%s/%s", site, m->site_job_id),
+                 &ask->ask);
     ask->job = (struct ledger_job){.site = site,
                                    .site_job = m->site_job_id,
                                    .component = m->component,
@@ -414,6 +437,8 @@ void handle_charge (void *self, struct rpccall *call, const ProtobufCMessage *re
         return;
     }
     req->charge.ask.machine = m->machine;
+    quote_named (m->quote_id, arena_printf (work->arena, "%s/%s", site, m->site_job_id),
+                 &req->charge.ask);
     req->charge.job = (struct ledger_job){.site = site,
                                           .site_job = m->site_job_id,
                                           .component = m->component,

@@ -107,6 +107,7 @@ struct bank_service *bank_service_create (const struct bank_service_config *conf
     svc->id = config->id;
     svc->server = config->server;
     svc->hold_limit = config->hold_limit;
+    svc->quote_limit = config->quote_limit;
     svc->verified = verified_create ();
     svc->database = strdup (config->database);
     rpcserver_set_serving (svc->server, false);
@@ -133,9 +134,10 @@ struct bank_service *bank_service_create (const struct bank_service_config *conf
 }
 
 void bank_service_settings (struct bank_service *svc, duration_us hold_limit,
-                            int64_t checkpoint_entries)
+                            duration_us quote_limit, int64_t checkpoint_entries)
 {
     svc->hold_limit = hold_limit;
+    svc->quote_limit = quote_limit;
     checkpointer_entries (svc->checkpointer, checkpoint_entries);
 }
 

@@ -21,6 +21,7 @@ struct bank_service_config {
     struct rpcserver *server;
     const char *database;   /* libpq's conninfo; copied */
     duration_us hold_limit; /* stale holds are released after it */
+    duration_us quote_limit; /* rates are kept at most so long */
     int64_t checkpoint_entries; /* of an account make a checkpoint: store/checkpoint.h */
 };
 
@@ -28,7 +29,7 @@ struct bank_service *bank_service_create (const struct bank_service_config *conf
                                           struct err *err);
 /* From now on. */
 void bank_service_settings (struct bank_service *svc, duration_us hold_limit,
-                            int64_t checkpoint_entries);
+                            duration_us quote_limit, int64_t checkpoint_entries);
 void bank_service_destroy (struct bank_service *svc);
 
 #endif

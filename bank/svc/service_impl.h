@@ -19,6 +19,7 @@ struct bank_service {
     struct checkpointer *checkpointer;
     char *database;
     duration_us hold_limit; /* how long a hold may be stale before the bank releases it */
+    duration_us quote_limit; /* how long rates may be kept */
     struct expiry *expiry;
     struct verified *verified;
     struct strbuf signer, signature; /* of the last block: see audit_sign */
@@ -32,7 +33,7 @@ struct work {
     const ProtobufCMessageDescriptor *reply; /* of a writing call */
     struct ledger_request req;
     const void *request; /* the protobuf-c message */
-    struct ledger_quote quote;
+    struct ledger_quote quote; /* of a request that keeps its rates: not answered */
     time_us now, from, to;
     Nui__Bank__V1__GrantStatementReply *statement; /* on its way */
 };
@@ -52,8 +53,8 @@ void job_close (Nui__Common__V1__Job *job);
 /* What rates look at; ERR_INVALID for amounts out of bounds, ERR_LIMIT for too many gres. */
 int asked_read (struct work *work, const Nui__Bank__V1__Asked *asked, const char *qos,
                 const char *class_, struct ledger_ask *ask, struct err *err);
-/* Memory and generic resources as the user signed them; a name that the job does not have: nothing.
- */
+/* Memory, generic resources and quote as the user signed them; a component that the job does not have:
+ * no resources. */
 void asked_signed (struct work *work, const Nui__Common__V1__Job *job, const char *component,
                    uint32_t shape, struct ledger_ask *ask);
 int text_check (const char *what, const char *text, size_t max, struct err *err);
@@ -163,6 +164,9 @@ void expiry_wake (struct expiry *expiry);
 
 void reply_encode (void *arg, const struct ledger_request *req, const struct ledger_outcome *out,
                    struct strbuf *bytes);
+/* A quote that was answered; rates are kept until expires where id is not "". */
+void reply_quote (struct arena *arena, const struct ledger_quote *quote, const char *id,
+                  time_us expires, Nui__Bank__V1__QuoteReply *reply);
 /* Candidates as messages in the arena. */
 Nui__Bank__V1__FundingCandidate **
 reply_candidates (struct arena *arena, const struct ledger_candidate *candidate, uint32_t count);

@@ -242,6 +242,7 @@ const struct cli_command local_commands[] = {
      "      --array 1-10%3     ten jobs, NUI_ARRAY_INDEX 1 to 10, three at one time\n"
      "      --flags A,B        PREEMPTEE (may be evicted), NORESTART (never run twice)\n"
      "      --max-cost CREDITS refuse when the price may be higher\n"
+     "      --quote QUOTE      at the rates that nui quote --keep kept: quote.7\n"
      "  -o, --output FILE      file of standard output in the job's directory\n"
      "  -e, --error FILE       the same for standard error\n"
      "  -v, --env NAME[=VALUE] pass a variable (may be repeated)\n"

@@ -32,6 +32,7 @@ static const struct cli_option msub_options[] = {
     {"req", 0, CLI_OPT_LIST, offsetof (struct job_options, reqs), 0, 0},
     JOB_TEXT ("deadline", 0, JOB_DEADLINE),
     JOB_TEXT ("max-cost", 0, JOB_MAX_COST),
+    JOB_TEXT ("quote", 0, JOB_QUOTE),
     JOB_TEXT ("depend", 0, JOB_DEPEND),
     JOB_TEXT ("flags", 0, JOB_FLAGS),
     {"array", 0, CLI_OPT_STRING, offsetof (struct job_options, array), 0, 0},

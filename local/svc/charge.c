@@ -163,6 +163,7 @@ int charge_job (struct svc *svc, const struct site_job *job, time_us end, durati
         request.asked = &asked.message;
         request.qos = spec.component->qos;
         request.class_ = spec.component->class_;
+        request.quote_id = spec.job->quote_id;
     }
     request.claim = &claim;
     rc = row_only ? 0 : charge_unheld (svc, job, native, &request, &run.message, err);

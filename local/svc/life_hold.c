@@ -44,6 +44,7 @@ static int hold_request_pack (struct svc *svc, struct site_job *job, time_us sta
                       ? (char *)""
                       : (char *)cred_name (svc->names, CRED_QOS, spec.cred[CRED_QOS]);
     request.class_ = spec.component->class_;
+    request.quote_id = spec.job->quote_id; /* looked at with a claim */
     struct bank_asked asked;
     bank_asked_fill (svc, &spec, &asked);
     request.asked = &asked.message;

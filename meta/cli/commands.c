@@ -41,6 +41,7 @@
     "      --hold             with a user hold: releasehold lets it start\n"                      \
     "      --flags A,B        PREEMPTEE (may be evicted), NORESTART (never run twice)\n"          \
     "      --max-cost CREDITS refuse when the price may be higher\n"                               \
+    "      --quote QUOTE      at the rates that nui quote --keep kept: quote.7\n"                    \
     "      --name NAME        a name for lists\n"                                                  \
     "  -o, --output FILE      file of standard output in the job's directory\n"                    \
     "  -e, --error FILE       the same for standard error\n"                                       \

@@ -27,6 +27,7 @@ int grid_call (struct cli_context *ctx, const char *method, const ProtobufCMessa
         JOB_TEXT ("trl", 0, JOB_TRL),                                                              \
         JOB_TEXT ("deadline", 0, JOB_DEADLINE), JOB_TEXT ("name", 0, JOB_NAME),                    \
         JOB_TEXT ("output", 'o', JOB_OUTPUT), JOB_TEXT ("error", 'e', JOB_ERROR),                  \
+        JOB_TEXT ("quote", 0, JOB_QUOTE),                                                          \
         JOB_TEXT ("max-cost", 0, JOB_MAX_COST), JOB_TEXT ("depend", 0, JOB_DEPEND),                \
         JOB_TEXT ("flags", 0, JOB_FLAGS),                                                          \
         {"hold", 0, CLI_OPT_FLAG, offsetof (struct job_options, hold), 0, 0},                      \

@@ -229,6 +229,14 @@ static void accept_job (struct asking *asking)
         single_wake (job);
 }
 
+/* Nobody can pay, or there is no price to be paid. */
+static int unpaid (const struct coalloc_reason *why, struct err *err)
+{
+    return strcmp (why->code, "InsufficientFunds") == 0
+               ? err_set (err, ERR_FUNDS, "insufficient funds: %s", why->text)
+               : err_set (err, ERR_CONFLICT, "%s", why->text);
+}
+
 static void group_funds (struct asking *asking, bool funded, credit_micro total, const char *why)
 {
     struct err err;
@@ -361,7 +369,7 @@ static int answers_check (const struct asking *asking, struct err *err)
                         credit_format (least, price), credit_format (job->cost_max_micro, bound));
     }
     if (!funded && !survey->group_quoted)
-        return err_set (err, ERR_FUNDS, "insufficient funds: %s", survey->bank.text);
+        return unpaid (&survey->bank, err);
     return job->deadline_us || job->not_after_us ? bounds_check (asking, err) : 0;
 }
 

@@ -179,6 +179,7 @@ static void reply_take (struct survey_offer *offer, const Nui__Local__V1__QueryR
 void funding_text (const Nui__Bank__V1__QuoteReply *reply, struct coalloc_reason *out)
 {
     struct strbuf text = STRBUF_INIT;
+    const char *code = "InsufficientFunds";
     char amount[QUANTITY_TEXT_MAX];
     for (size_t i = 0; i < reply->n_candidates; i++) {
         const Nui__Bank__V1__FundingCandidate *c = reply->candidates[i];
@@ -187,7 +188,12 @@ void funding_text (const Nui__Bank__V1__QuoteReply *reply, struct coalloc_reason
         if (c->shortfall_micro > 0)
             strbuf_printf (&text, " (short by %s)", credit_format (c->shortfall_micro, amount));
     }
-    text_copy (out->code, sizeof out->code, "InsufficientFunds");
+    for (size_t i = 0; i < reply->n_prices && !text.len; i++)
+        if (reply->prices[i]->reason) { /* there is nothing to be paid */
+            code = reply->prices[i]->reason->code;
+            strbuf_puts (&text, reply->prices[i]->reason->text);
+        }
+    text_copy (out->code, sizeof out->code, code);
     text_copy (out->text, sizeof out->text,
                text.len ? strbuf_text (&text) : "no account covers the price");
     strbuf_free (&text);

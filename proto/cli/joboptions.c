@@ -26,6 +26,7 @@ static const char *const job_key[JOB_TEXTS] = {
     [JOB_OUTPUT] = "output",
     [JOB_ERROR] = "error",
     [JOB_MAX_COST] = "max-cost",
+    [JOB_QUOTE] = "quote",
     [JOB_DEPEND] = "depend",
     [JOB_FLAGS] = "flags",
     [JOB_GRES] = "gres",

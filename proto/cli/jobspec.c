@@ -36,7 +36,7 @@ struct jobspec {
     time_us now;
     const char *account, *name;
     time_us after, start_by, deadline;
-    const char *depend, *flags, *prefer; /* as given */
+    const char *depend, *flags, *prefer, *quote; /* as given */
     bool held;
     credit_micro cost_max;
     int64_t retries, retry_delay_us;
@@ -332,6 +332,13 @@ int jobspec_set (struct jobspec *spec, const char *key, const char *value, struc
             return err_set (err, ERR_INVALID, "--prefer: '%s' is not earliest or cheapest", value);
         return set_text (spec, &spec->prefer, key, value, err);
     }
+    if (!strcmp (key, "quote")) {
+        char prefix[8];
+        uint64_t number;
+        if (id_parse (value, prefix, sizeof prefix, &number, NULL) < 0 || strcmp (prefix, "quote"))
+            return err_set (err, ERR_INVALID, "--quote: '%.64s' is not a quote, such as quote.7", value);
+        return set_text (spec, &spec->quote, key, value, err);
+    }
     if (!strcmp (key, "depend"))
         return set_text (spec, &spec->depend, key, value, err);
     if (!strcmp (key, "flags"))
@@ -615,6 +622,7 @@ static const struct foreign native_options[] = {
     {"-e", "--error", "error"},
     {NULL, "--env", "env"},
     {NULL, "--max-cost", "max-cost"},
+    {NULL, "--quote", "quote"},
     {NULL, "--component", "component"},
     {NULL, "--procs-per-task", "procs-per-task"},
     {NULL, "--reservation", "reservation"},
@@ -1144,6 +1152,7 @@ int jobspec_build (struct jobspec *spec, bool script_optional, Nui__Common__V1__
     job->deadline_us = spec->deadline == TIME_US_NONE ? 0 : spec->deadline;
     job->not_after_us = spec->start_by == TIME_US_NONE ? 0 : spec->start_by;
     job->prefer = pick_text (spec->prefer, NULL);
+    job->quote_id = pick_text (spec->quote, NULL);
     if (job->not_after_us && (job->not_after_us < spec->now || job->not_after_us < job->not_before_us))
         return err_set (err, ERR_INVALID, "--start-by is in the past or before --after");
     if (job->deadline_us && job->deadline_us <= spec->now)

@@ -69,6 +69,40 @@ class Payment(AdminCase):
         self.wait_state(ident, ("Completed",))
         self.settled()
 
+    def test_a_quote(self):
+        """What was quoted is what is held and charged, though the card has changed; for one job."""
+        quote = self.grid.json("alice", "quote", "-t", 600, "-n", 2, "--site", "alpha", "-A", "phys",
+                               "--keep", "1:00:00")[0]
+        self.assertEqual(quote["price"], 1200)
+        self.operate("rate", "set", "alpha", 3)
+        try:
+            ident, site_id = self.start("quoted", "phys", "-n", 2, "-t", 600, "--quote", quote["quote"])
+            self.wait_local(site_id, "Running")
+            held = next(h for h in self.grid.json("alice", "hold", "list") if h["job"] == ident)
+            self.assertEqual(held["amount"], 1200)
+            late = self.nui("alice", "submit", "-A", "phys", "--site", "alpha", "-n", 1, "-t", 600, "--quote",
+                            quote["quote"], self.gated_script("late"), code=1)
+            self.assertEqual(late.stderr.strip(),
+                             f"nui submit: {quote['quote']} is for one job, and {ident} has used it")
+            # used while the job waits: the site says why it does not start
+            other = self.grid.json("alice", "quote", "-t", 60, "--site", "alpha", "-A", "phys", "--keep", "1:00:00")[0]
+            late, late_id = self.start("late", "phys", "-n", 1, "-t", 60, "--hold", "--quote", other["quote"])
+            self.operate("hold", "create", "-A", "phys", "--user", "alice", "-t", 60, "--part", "alpha/by-hand/1",
+                         "--quote", other["quote"])
+            self.here("releasehold", "-a", late_id)
+            wait_for("it to say why it waits", lambda: f"{other['quote']} is for one job, and by-hand has used it" in
+                     self.here("checkjob", late_id).stdout, 60, self.grid.layout.log)
+            self.nui("alice", "cancel", late)
+            held = next(h for h in self.grid.json(layout.OPERATOR, "hold", "list") if h["site_job"] == "by-hand")
+            self.operate("hold", "release", held["hold"], "-d", "it ran nowhere")
+            self.open_gate("quoted")
+            self.wait_state(ident, ("Completed",))
+            line = wait_for("the charge", lambda: self.charges(ident), 60, self.grid.layout.log)[0]
+            self.assertRegex(line["description"], r"^2 procs \* [0-9.]+ s \* 1 = ")
+        finally:
+            self.operate("rate", "set", "alpha", 1, "--qos", "spare=0.5", "--qos", "*=1")
+        self.settled()
+
     def test_a_qos_that_it_may_not_have(self):
         before = self.settled()
         ident, site_id = self.start("vain", "vain", "-n", 1, "-t", 600)

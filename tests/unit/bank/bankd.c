@@ -207,6 +207,7 @@ Nui__Common__V1__Envelope *bankd_sign (struct bankd *d, enum bankd_who who,
     m.account = (char *)(uintptr_t)job->account;
     m.expires_us = job->expires_us;
     m.cost_max_micro = job->cost_max_micro;
+    m.quote_id = (char *)(uintptr_t)(job->quote ? job->quote : "");
     m.n_components = 1;
     m.components = components;
     c.name = (char *)(uintptr_t) "main";

@@ -601,6 +601,23 @@ static void checkpointed (void **state)
     free (with);
 }
 
+/* Rates that a quote keeps. */
+static void quoting (void **state)
+{
+    struct world *w = *state;
+    says (w, "alice", "quote -t 1:40 --site alpha -A phys --keep 1:00:00 --csv", 0,
+          "account,formula,quote,expires\nalpha,100,true,phys,1 procs * 100 s * 1 = 100 credits,quote.1,");
+    says (w, "alice", "quote -t 1:40 --site alpha -A phys --keep 8:00:00:00", 1, "at most for 7:00:00:00");
+    says (w, "alice", "quote -t 1:40 --site alpha -A phys --reusable", 2, "--keep");
+    says (w, "alice", "quote -t 1:40 --site gamma -A phys --keep 1", 1, "no rate in force");
+    says (w, "nsf", "rate set alpha 4", 0, "4 credits");
+    says (w, "ops", "hold create -A phys --user alice -t 10 --part alpha/q.1/1 --quote quote.1", 0, "10");
+    says (w, "ops", "hold create -A phys --user alice -t 10 --part alpha/q.2/1 --quote quote.1", 1,
+          "QuoteUsed: quote.1 is for one job, and q.1 has used it");
+    says (w, "ops", "hold create -A phys --user alice -t 10 --part alpha/q.2/1 --quote nothing", 1,
+          "quotes are named as quote.7 is");
+}
+
 static void no_answer (void **state)
 {
     struct world *w = *state;
@@ -615,7 +632,7 @@ int main (void)
         cmocka_unit_test (setting_up), cmocka_unit_test (looking),   cmocka_unit_test (correcting),
         cmocka_unit_test (granting),   cmocka_unit_test (scoping),   cmocka_unit_test (refused),
         cmocka_unit_test (checkpointed), cmocka_unit_test (audited),
-        cmocka_unit_test (no_answer),
+        cmocka_unit_test (quoting), cmocka_unit_test (no_answer),
     };
     signal (SIGPIPE, SIG_IGN);
     return cmocka_run_group_tests (tests, up, down);

@@ -1,0 +1,370 @@
+/* What jobs are priced at, against the real nui-bank: quotes that keep their rates. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "proto/base/clock.h"
+#include "proto/rpc/envelope.h"
+#include "tests/unit/bank/bankd.h"
+#include "tests/unit/bank/pg_fixture.h"
+
+#define TEXT(s) ((char *)(uintptr_t)(s))
+#define CREDIT MICRO_PER_CREDIT
+
+struct world {
+    struct pg_fixture *pg;
+    struct bankd d;
+    PGconn *sql;
+    int jobs;
+};
+
+static int up (void **state)
+{
+    struct world *w = calloc (1, sizeof (*w));
+    w->pg = pg_fixture_start (false);
+    if (!w->pg)
+        return -1;
+    *state = w;
+    return 0;
+}
+
+static int down (void **state)
+{
+    struct world *w = *state;
+    pg_fixture_stop (w->pg);
+    free (w);
+    return 0;
+}
+
+static int fresh (void **state)
+{
+    static int n;
+    struct world *w = *state;
+    char name[32];
+    snprintf (name, sizeof (name), "rates%d", ++n);
+    const char *conninfo = pg_fixture_database (w->pg, name);
+    bankd_open (&w->d, NUI_BANK_PROGRAM, conninfo, "QUOTELIMIT 1:00:00\n");
+    if (!bankd_wait_serving (&w->d, true))
+        return -1;
+    bankd_found (&w->d);
+    w->sql = pg_fixture_connect (conninfo);
+    return 0;
+}
+
+static int closed (void **state)
+{
+    struct world *w = *state;
+    PQfinish (w->sql);
+    int status = bankd_stop (&w->d, SIGTERM);
+    bankd_close (&w->d);
+    return WIFEXITED (status) && WEXITSTATUS (status) == 0 ? 0 : -1;
+}
+
+static struct bankd_reply call (struct world *w, enum bankd_who who, const char *method,
+                                const ProtobufCMessage *m)
+{
+    struct bankd_reply reply = bankd_call (&w->d, who, method, m);
+    if (reply.err.code)
+        fail_msg ("%s: %s", method, reply.err.text);
+    return reply;
+}
+
+static void refused (struct bankd_reply reply, int code, const char *part)
+{
+    if (reply.err.code != code || !strstr (reply.err.text, part))
+        fail_msg ("got %d '%s', wanted %d '%s'", reply.err.code, reply.err.text, code, part);
+    bankd_reply_free (&reply);
+}
+
+/* A new card; "kind name=ppm" each. */
+static void publish (struct world *w, const char *site, int64_t ppm, const char *factors)
+{
+    uint8_t key[16];
+    char words[512], *rest = NULL;
+    Nui__Bank__V1__RateFactor factor[16], *factors_of[16];
+    Nui__Bank__V1__RateSetRequest m = NUI__BANK__V1__RATE_SET_REQUEST__INIT;
+    m.key = bankd_key (&w->d, key);
+    m.site = TEXT (site);
+    m.multiplier_ppm = ppm;
+    m.factors = factors_of;
+    snprintf (words, sizeof (words), "%s", factors);
+    for (char *word = strtok_r (words, ";", &rest); word; word = strtok_r (NULL, ";", &rest)) {
+        char *name = strchr (word, ' '), *value = strrchr (word, '=');
+        *name = *value = '\0';
+        nui__bank__v1__rate_factor__init (&factor[m.n_factors]);
+        factor[m.n_factors].kind = word;
+        factor[m.n_factors].name = name + 1;
+        factor[m.n_factors].ppm = (int64_t)(strtod (value + 1, NULL) * 1e6 + 0.5);
+        factors_of[m.n_factors] = &factor[m.n_factors];
+        m.n_factors++;
+    }
+    struct bankd_reply reply = call (w, WHO_NSF, "RateSet", &m.base);
+    bankd_reply_free (&reply);
+}
+
+/* ---- quotes that keep their rates ---- */
+
+static Nui__Bank__V1__QuoteRequest keep (struct world *w, Nui__Common__V1__Envelope *envelope,
+                                         Nui__Bank__V1__PriceItem **item, size_t items,
+                                         duration_us time, uint8_t key[16])
+{
+    Nui__Bank__V1__QuoteRequest m = NUI__BANK__V1__QUOTE_REQUEST__INIT;
+    for (size_t i = 0; i < items; i++) {
+        nui__bank__v1__price_item__init (item[i]);
+        item[i]->site = TEXT (i ? "beta" : "alpha");
+        item[i]->procs = 2;
+        item[i]->walltime_us = 100 * US_PER_S;
+    }
+    m.key = bankd_key (&w->d, key);
+    m.envelope = envelope;
+    m.items = item;
+    m.n_items = items;
+    m.keep_us = time;
+    return m;
+}
+
+/* Alice's quote for alpha, or for both sites; its name in id. */
+static void kept (struct world *w, size_t sites, duration_us time, bool reusable, char id[32])
+{
+    struct bankd_job job = {.account = "phys"};
+    Nui__Common__V1__Envelope *envelope = bankd_sign (&w->d, WHO_ALICE, &job);
+    Nui__Bank__V1__PriceItem item[2], *items[] = {&item[0], &item[1]};
+    uint8_t key[16];
+    Nui__Bank__V1__QuoteRequest m = keep (w, envelope, items, sites, time, key);
+    m.reusable = reusable;
+    struct bankd_reply reply = call (w, WHO_ALICE, "Quote", &m.base);
+    const Nui__Bank__V1__QuoteReply *q = (void *)reply.message;
+    assert_true (q->expires_us > 0);
+    snprintf (id, 32, "%s", q->quote_id);
+    bankd_reply_free (&reply);
+    envelope_free (envelope);
+}
+
+static Nui__Common__V1__Envelope *sign (struct world *w, enum bankd_who who, const char *quote)
+{
+    struct bankd_job job = {.account = "phys", .quote = quote};
+    return bankd_sign (&w->d, who, &job);
+}
+
+/* A hold for 2 processors and 100 s at a site: its price in credits, or -1 with the reason's code and
+ * sentence in why. */
+static int64_t hold (struct world *w, enum bankd_who site, Nui__Common__V1__Envelope *envelope,
+                     char id[32], char why[256])
+{
+    Nui__Bank__V1__HoldRequest m = NUI__BANK__V1__HOLD_REQUEST__INIT;
+    uint8_t key[16];
+    char name[32];
+    snprintf (name, sizeof (name), "%s.%d", site == WHO_ALPHA ? "alpha" : "beta", ++w->jobs);
+    m.key = bankd_key (&w->d, key);
+    m.envelope = envelope;
+    m.grid_job_id = TEXT ("grid.42");
+    m.site_job_id = name;
+    m.component = TEXT ("main");
+    m.procs = 2;
+    m.walltime_us = 100 * US_PER_S;
+    struct bankd_reply reply = call (w, site, "Hold", &m.base);
+    const Nui__Bank__V1__HoldReply *h = (void *)reply.message;
+    int64_t amount = h->granted ? h->amount_micro / CREDIT : -1;
+    snprintf (id, 32, "%s", h->hold_id);
+    snprintf (why, 256, "%s: %s", h->granted ? "" : h->reason->code,
+              h->granted ? "" : h->reason->text);
+    bankd_reply_free (&reply);
+    return amount;
+}
+
+static void expect (struct world *w, enum bankd_who site, Nui__Common__V1__Envelope *envelope,
+                    int64_t credits, const char *part)
+{
+    char id[32], why[256];
+    int64_t got = hold (w, site, envelope, id, why);
+    if (got != credits || !strstr (why, part))
+        fail_msg ("%lld credits '%s', wanted %lld '%s'", (long long)got, why, (long long)credits,
+                  part);
+}
+
+/* What is charged without a hold (envelope), or with one: credits. */
+static int64_t charge (struct world *w, Nui__Common__V1__Envelope *envelope, const char *held,
+                       const char *job, time_us start)
+{
+    Nui__Bank__V1__ChargeRequest m = NUI__BANK__V1__CHARGE_REQUEST__INIT;
+    uint8_t key[16];
+    m.key = bankd_key (&w->d, key);
+    m.envelope = envelope;
+    m.hold_id = TEXT (held);
+    m.grid_job_id = TEXT ("grid.42");
+    m.site_job_id = TEXT (job);
+    m.component = TEXT ("main");
+    m.procs = 2;
+    m.start_us = start;
+    m.end_us = start + 50 * US_PER_S;
+    m.final = m.successful = true;
+    struct bankd_reply reply = call (w, WHO_ALPHA, "Charge", &m.base);
+    int64_t charged = ((Nui__Bank__V1__ChargeReply *)reply.message)->charged_micro / CREDIT;
+    bankd_reply_free (&reply);
+    return charged;
+}
+
+static void quote_keeps_its_rates (void **state)
+{
+    struct world *w = *state;
+    char quote[32], id[32], why[256];
+    kept (w, 2, 600 * US_PER_S, false, quote);
+    assert_string_equal (quote, "quote.1");
+    publish (w, "alpha", 3000000, "");
+    publish (w, "beta", 5000000, "");
+    Nui__Common__V1__Envelope *with = sign (w, WHO_ALICE, quote), *without = sign (w, WHO_ALICE, NULL),
+                              *late = sign (w, WHO_ALICE, quote);
+    expect (w, WHO_ALPHA, without, 600, "");
+    /* Both parts of a job have it, and it is charged so; the price follows what is asked for. */
+    assert_int_equal (200, hold (w, WHO_ALPHA, with, id, why));
+    expect (w, WHO_BETA, with, 250, "");
+    char name[32];
+    snprintf (name, sizeof (name), "alpha.%d", w->jobs - 1);
+    assert_int_equal (100, charge (w, NULL, id, name, clock_now_us ()));
+    /* What was used is no other job's. */
+    expect (w, WHO_ALPHA, late, -1, "QuoteUsed: quote.1 is for one job, and grid.42 has used it");
+    /* Also not after a restart of the bank; the job itself may be held again. */
+    bankd_stop (&w->d, SIGKILL);
+    bankd_start (&w->d, NUI_BANK_PROGRAM);
+    assert_true (bankd_wait_serving (&w->d, true));
+    expect (w, WHO_ALPHA, late, -1, "QuoteUsed");
+    expect (w, WHO_ALPHA, with, 200, "");
+    /* The journal says what was at a quote. */
+    assert_int_equal (3, pg_fixture_number (w->sql, "SELECT count (*) FROM quote_use"));
+    assert_int_equal (3, pg_fixture_number (w->sql, "SELECT count (*) FROM op WHERE note LIKE "
+                                                    "'%, at the rates of quote.1'"));
+    envelope_free (with);
+    envelope_free (without);
+    envelope_free (late);
+}
+
+static void quote_refused (void **state)
+{
+    struct world *w = *state;
+    char ended[32], one[32], many[32];
+    kept (w, 1, 1, false, ended);
+    kept (w, 1, 600 * US_PER_S, false, one);
+    kept (w, 1, 600 * US_PER_S, true, many);
+    Nui__Common__V1__Envelope *e = sign (w, WHO_ALICE, ended);
+    expect (w, WHO_ALPHA, e, -1, "QuoteExpired: quote.1 ended");
+    envelope_free (e);
+    e = sign (w, WHO_BOB, one);
+    expect (w, WHO_ALPHA, e, -1, "QuoteForeign: quote.2 was not made for " BOB_URI);
+    envelope_free (e);
+    e = sign (w, WHO_ALICE, one);
+    expect (w, WHO_BETA, e, -1, "QuoteSite: quote.2 keeps no rates of site beta");
+    envelope_free (e);
+    e = sign (w, WHO_ALICE, "quote.99");
+    expect (w, WHO_ALPHA, e, -1, "NoQuote: there is no quote.99");
+    envelope_free (e);
+    e = sign (w, WHO_ALICE, "hold.1; DROP TABLE quote");
+    expect (w, WHO_ALPHA, e, -1, "NoQuote: what the job names as its quote is none");
+    envelope_free (e);
+    publish (w, "alpha", 2000000, "");
+    for (int i = 0; i < 3; i++) {
+        e = sign (w, WHO_ALICE, many);
+        expect (w, WHO_ALPHA, e, 200, "");
+        envelope_free (e);
+    }
+    /* None of the refused has used it. */
+    e = sign (w, WHO_ALICE, one);
+    expect (w, WHO_ALPHA, e, 200, "");
+    envelope_free (e);
+}
+
+/* How quotes are asked for: bounds, keys, and what is priced at one. */
+static void quote_asked (void **state)
+{
+    struct world *w = *state;
+    Nui__Common__V1__Envelope *envelope = sign (w, WHO_ALICE, NULL);
+    Nui__Bank__V1__PriceItem item[2], *items[] = {&item[0], &item[1]};
+    uint8_t key[16], a[1024], b[1024];
+    Nui__Bank__V1__QuoteRequest m = keep (w, envelope, items, 1, 60 * US_PER_S, key);
+    struct bankd_reply first = call (w, WHO_META, "Quote", &m.base);
+    publish (w, "alpha", 7000000, "");
+    struct bankd_reply again = call (w, WHO_META, "Quote", &m.base);
+    size_t len = protobuf_c_message_pack (first.message, a);
+    assert_int_equal (len, protobuf_c_message_pack (again.message, b));
+    assert_memory_equal (a, b, len);
+    assert_int_equal (1, pg_fixture_number (w->sql, "SELECT count (*) FROM quote"));
+    m.reusable = true;
+    refused (bankd_call (&w->d, WHO_META, "Quote", &m.base), ERR_CONFLICT, "used before");
+    /* A price at a quote, and no quote from one. */
+    Nui__Common__V1__Envelope *named = sign (w, WHO_ALICE, "quote.1");
+    m = keep (w, named, items, 1, 0, key);
+    struct bankd_reply price = call (w, WHO_ALICE, "Quote", &m.base);
+    const Nui__Bank__V1__QuoteReply *q = (void *)price.message;
+    assert_int_equal (q->prices[0]->amount_micro, 200 * CREDIT);
+    assert_string_equal (q->quote_id, "");
+    m = keep (w, named, items, 1, US_PER_S, key);
+    refused (bankd_call (&w->d, WHO_ALICE, "Quote", &m.base), ERR_INVALID, "not by another one");
+    m = keep (w, envelope, items, 1, 3601 * US_PER_S, key);
+    refused (bankd_call (&w->d, WHO_ALICE, "Quote", &m.base), ERR_LIMIT, "at most for 1:00:00");
+    m = keep (w, envelope, items, 1, -1, key);
+    refused (bankd_call (&w->d, WHO_ALICE, "Quote", &m.base), ERR_LIMIT, "cannot be kept");
+    m = keep (w, envelope, items, 1, US_PER_S, key);
+    m.key.len = 3;
+    refused (bankd_call (&w->d, WHO_ALICE, "Quote", &m.base), ERR_INVALID, "16");
+    m = keep (w, envelope, items, 2, US_PER_S, key);
+    items[1]->site = TEXT ("gamma");
+    refused (bankd_call (&w->d, WHO_ALICE, "Quote", &m.base), ERR_CONFLICT, "no rate in force");
+    m = keep (w, envelope, items, 1, US_PER_S, key);
+    refused (bankd_call (&w->d, WHO_BOB, "Quote", &m.base), ERR_DENIED, "not by you");
+    assert_int_equal (1, pg_fixture_number (w->sql, "SELECT count (*) FROM quote"));
+    bankd_reply_free (&first);
+    bankd_reply_free (&again);
+    bankd_reply_free (&price);
+    envelope_free (named);
+    envelope_free (envelope);
+}
+
+/* C5: the bank was away when the job began. A charge is never refused for its quote. */
+static void quote_unheld (void **state)
+{
+    struct world *w = *state;
+    char one[32], ended[32];
+    kept (w, 1, 600 * US_PER_S, false, one);
+    kept (w, 1, 1, false, ended);
+    publish (w, "alpha", 4000000, "");
+    Nui__Common__V1__Envelope *with = sign (w, WHO_ALICE, one), *late = sign (w, WHO_ALICE, ended),
+                              *other = sign (w, WHO_ALICE, one);
+    time_us start = clock_now_us ();
+    assert_int_equal (100, charge (w, with, "", "alpha.u1", start));
+    assert_int_equal (400, charge (w, late, "", "alpha.u2", start));
+    assert_int_equal (400, charge (w, other, "", "alpha.u3", start));
+    assert_int_equal (1, pg_fixture_number (w->sql, "SELECT count (*) FROM charge WHERE formula "
+                                                    "LIKE '%at the rates of quote.1'"));
+    assert_int_equal (2, pg_fixture_number (w->sql, "SELECT count (*) FROM charge WHERE formula LIKE "
+                                                    "'%quote.2 ended%' OR formula LIKE "
+                                                    "'%quote.1 is for one job%'"));
+    /* Reconciliation knows what it was due. */
+    Nui__Bank__V1__JobListRequest list = NUI__BANK__V1__JOB_LIST_REQUEST__INIT;
+    struct bankd_reply reply = call (w, WHO_ALPHA, "JobList", &list.base);
+    const Nui__Bank__V1__JobListReply *jobs = (void *)reply.message;
+    assert_int_equal (jobs->n_jobs, 3);
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal (jobs->jobs[i]->rate_version, i ? 2 : 1);
+        assert_int_equal (jobs->jobs[i]->rate_due, i ? 2 : 1);
+    }
+    bankd_reply_free (&reply);
+    envelope_free (with);
+    envelope_free (late);
+    envelope_free (other);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown (quote_keeps_its_rates, fresh, closed),
+        cmocka_unit_test_setup_teardown (quote_refused, fresh, closed),
+        cmocka_unit_test_setup_teardown (quote_asked, fresh, closed),
+        cmocka_unit_test_setup_teardown (quote_unheld, fresh, closed),
+    };
+    return cmocka_run_group_tests (tests, up, down);
+}
