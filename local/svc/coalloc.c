@@ -64,6 +64,17 @@ static int epoch_check (struct svc *svc, const Nui__Local__V1__Part *name, struc
     return svc_commit (svc, rc, err);
 }
 
+/* A part belongs to who prepared it, or to its group. */
+static int caller_check (struct svc *svc, const struct rpccall *call, const char *owner,
+                         struct err *err)
+{
+    const char *caller = rpccall_peer (call)->name;
+    if (!owner[0] || settings_speaks_for (svc->settings, caller, owner))
+        return 0;
+    return err_set (err, ERR_DENIED, "this part is metascheduler %s's, and %s is not of its group "
+                                     "(METAGROUP)", owner, caller);
+}
+
 /* What every request but PREPARE begins with. 0: *live (may be NULL) and *old (state 0 when nothing
  * is stored) are set; the caller frees *old. Otherwise the call has been answered. */
 static int part_of_call (struct svc *svc, struct rpccall *call, const Nui__Local__V1__Part *name,
@@ -73,19 +84,26 @@ static int part_of_call (struct svc *svc, struct rpccall *call, const Nui__Local
     *live = NULL;
     *old = (struct store_part){0};
     int rc = part_name_check (name, &err);
-    if (rc == 0)
-        rc = epoch_check (svc, name, &err);
     if (rc != 0)
         goto fail;
     *live = part_live (svc, name);
-    if (*live)
+    if (!*live) {
+        rc = local_store_part_get (svc->store, name->transaction.data, name->component,
+                                   name->attempt, old, &err);
+        if (rc != 0 && rc != ERR_NOT_FOUND)
+            goto fail;
+    }
+    rc = caller_check (svc, call, *live ? (*live)->rec.caller : old->caller, &err);
+    if (rc == 0)
+        rc = epoch_check (svc, name, &err);
+    if (rc == 0)
         return 0;
-    rc = local_store_part_get (svc->store, name->transaction.data, name->component, name->attempt,
-                               old, &err);
-    if (rc == 0 || rc == ERR_NOT_FOUND)
-        return 0;
+    store_part_free (old);
 fail:
-    rpccall_fail (call, &err);
+    if (rc == ERR_CONFLICT) /* fenced: not to be asked again */
+        rpccall_finish (call, RPC_ABORTED, err.text);
+    else
+        rpccall_fail (call, &err);
     return rc;
 }
 
@@ -722,6 +740,8 @@ void coalloc_abort (void *self, struct rpccall *call, const ProtobufCMessage *re
         rc = part_end (live, STORE_PART_ABORTED, "Aborted", "aborted by its coordinator", &err);
     } else if (!old.state) {
         rc = tombstone (svc, call, r->part, &err);
+    } else if (old.state == STORE_PART_RELEASED) {
+        reply.refused_firm = true; /* it was */
     } else {
         reply.was_held = old.state == STORE_PART_ABORTED && old.was_held;
     }
@@ -766,11 +786,13 @@ void coalloc_ready (void *self, struct rpccall *call, const ProtobufCMessage *re
     if (part_of_call (svc, call, r->part, &live, &old) != 0)
         return;
     Nui__Local__V1__PrepareReply *yes = NULL;
-    reply.ready = live && part_ready (live, &code, &text);
-    if (reply.ready) { /* perhaps on other nodes than it said */
+    bool over = old.state == STORE_PART_RELEASED && old.start_accepted;
+    reply.ready = over || (live && part_ready (live, &code, &text));
+    reply.started = over || (live && live->rec.start_accepted);
+    if (reply.ready && live) { /* perhaps on other nodes than it said */
         yes = nui__local__v1__prepare_reply__unpack (NULL, live->rec.answer_len, live->rec.answer);
         reply.peer = yes ? yes->peer : NULL;
-    } else {
+    } else if (!reply.ready) {
         reason.code = (char *)code;
         reason.text = (char *)text;
         reply.reason = &reason;
@@ -794,7 +816,8 @@ static void reply_start (struct rpccall *call, const char *code, const char *tex
 
 /* NULL: it may start. */
 static const char *start_refusal (struct svc *svc, const struct site_part *part,
-                                  const Nui__Local__V1__StartRequest *r, const char **text)
+                                  const Nui__Local__V1__StartRequest *r, const char *caller,
+                                  const char **text)
 {
     uint8_t hash[STORE_HASH_LEN];
     const struct settings *s = svc->settings;
@@ -817,7 +840,10 @@ static const char *start_refusal (struct svc *svc, const struct site_part *part,
     }
     if (part->rec.start_accepted) {
         *text = "it was started before, for another moment";
-        return part->job->rec.launch_at == r->start_us ? "" : "AlreadyStarted";
+        /* Another of the group goes on without knowing the moment: this part has started. */
+        return part->job->rec.launch_at == r->start_us || strcmp (part->rec.caller, caller) != 0
+                   ? ""
+                   : "AlreadyStarted";
     }
     if (r->start_us < part->rec.slot_start - s->clock_tolerance ||
         r->start_us > part->rec.slot_start + s->start_grace) {
@@ -873,7 +899,7 @@ void coalloc_start (void *self, struct rpccall *call, const ProtobufCMessage *re
             reply_start (call, "Unknown", "no such part is held here");
         return;
     }
-    const char *code = start_refusal (svc, live, r, &text);
+    const char *code = start_refusal (svc, live, r, rpccall_peer (call)->name, &text);
     if (code) {
         reply_start (call, *code ? code : NULL, text);
         return;
@@ -892,6 +918,16 @@ void coalloc_start (void *self, struct rpccall *call, const ProtobufCMessage *re
     reply_start (call, NULL, "");
 }
 
+/* One that has ended. */
+static bool part_ran (struct svc *svc, const struct store_part *old)
+{
+    struct store_job rec = {0};
+    bool ran = old->state && old->job &&
+               local_store_job_get (svc->store, old->job, &rec, NULL) == 0 && rec.start != 0;
+    store_job_free (&rec);
+    return ran;
+}
+
 void coalloc_release (void *self, struct rpccall *call, const ProtobufCMessage *request)
 {
     struct svc *svc = self;
@@ -908,6 +944,7 @@ void coalloc_release (void *self, struct rpccall *call, const ProtobufCMessage *
               r->reason && *r->reason->code ? r->reason->code : "Released");
     snprintf (text, sizeof text, "%.390s",
               r->reason && *r->reason->text ? r->reason->text : "released by its coordinator");
+    reply.started = live ? live->job->rec.start != 0 : part_ran (svc, &old);
     if (live) {
         reply.released = true;
         if (live->rec.state < STORE_PART_FIRM)

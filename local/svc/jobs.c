@@ -153,7 +153,8 @@ int jobs_allowed (struct svc *svc, struct rpccall *call, const struct store_job 
         if (who & JOBS_OPERATOR)
             return 0;
     } else if (peer->kind == PRINCIPAL_META) {
-        if ((who & JOBS_META) && (!*rec->meta || strcmp (rec->meta, peer->name) == 0))
+        if ((who & JOBS_META) &&
+            (!*rec->meta || settings_speaks_for (svc->settings, peer->name, rec->meta)))
             return 0;
     } else if ((who & JOBS_OWNER) && rec->submitter &&
                strcmp (principal_uri (peer, uri), rec->submitter) == 0) {

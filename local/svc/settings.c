@@ -123,6 +123,24 @@ static int set_meta (void *target, const struct conf_value *value, struct err *e
     return 0;
 }
 
+/* One group a line. */
+static int set_meta_group (void *target, const struct conf_value *value, struct err *err)
+{
+    struct settings *s = target;
+    if (s->group_count == SETTINGS_GROUPS_MAX)
+        return err_set (err, ERR_LIMIT, "at most %d groups of metaschedulers", SETTINGS_GROUPS_MAX);
+    struct settings_group *group = &s->groups[s->group_count++];
+    if (value->word_count < 3 || value->word_count > SETTINGS_GROUP_MEMBERS_MAX)
+        return err_set (err, ERR_INVALID, "a group has 3 to %d metaschedulers, not %u",
+                        SETTINGS_GROUP_MEMBERS_MAX, value->word_count);
+    for (uint32_t i = 0; i < value->word_count; i++) {
+        if (name_check ("metascheduler", value->word[i], err) != 0)
+            return ERR_INVALID;
+        group->member[group->count++] = value->word[i];
+    }
+    return 0;
+}
+
 static int set_notify_events (void *target, const struct conf_value *value, struct err *err)
 {
     struct settings *s = target;
@@ -179,6 +197,7 @@ static const struct conf_param params[] = {
     {.name = "ADMIN3", .type = CONF_CALL, .set = set_admin3},
     {.name = "SITENAME", .type = CONF_STRING, .offset = AT (site_name)},
     {.name = "META", .type = CONF_CALL, .set = set_meta},
+    {.name = "METAGROUP", .type = CONF_CALL, .set = set_meta_group},
     {.name = "BANK", .type = CONF_STRING, .offset = AT (bank)},
     {.name = "GRIDMAP", .type = CONF_PATH, .offset = AT (gridmap)},
     {.name = "JOBDIR", .type = CONF_PATH, .offset = AT (job_dir)},
@@ -302,6 +321,24 @@ const struct settings_cap *settings_cap_of (const struct settings *settings, con
             found = &settings->caps[i];
     }
     return found;
+}
+
+static bool group_has (const struct settings_group *group, const char *meta)
+{
+    for (uint32_t i = 0; i < group->count; i++)
+        if (strcmp (group->member[i], meta) == 0)
+            return true;
+    return false;
+}
+
+bool settings_speaks_for (const struct settings *settings, const char *meta, const char *owner)
+{
+    if (strcmp (meta, owner) == 0)
+        return true;
+    for (uint32_t i = 0; i < settings->group_count; i++)
+        if (group_has (&settings->groups[i], meta) && group_has (&settings->groups[i], owner))
+            return true;
+    return false;
 }
 
 int settings_read (struct conf *conf, struct cred_names *names, int mode, struct settings **out,

@@ -16,6 +16,8 @@ enum {
     SETTINGS_ADMINS_MAX = 64,
     SETTINGS_ADMIN_LEVELS = 3,
     SETTINGS_CAPS_MAX = 64,
+    SETTINGS_GROUPS_MAX = 16,
+    SETTINGS_GROUP_MEMBERS_MAX = 7,
     SETTINGS_PORTS_MIN = 1024,
 };
 
@@ -24,6 +26,12 @@ struct settings_cap {
     char *meta; /* "DEFAULT" or its name */
     int64_t holds;
     int64_t procseconds;
+};
+
+/* Metaschedulers that decide as a group: each may go on with what another of them began. */
+struct settings_group {
+    const char *member[SETTINGS_GROUP_MEMBERS_MAX];
+    uint32_t count;
 };
 
 /* ADMIN1, ADMIN2, ADMIN3: login names (on the cluster's own socket) or identities. */
@@ -53,6 +61,8 @@ struct settings {
     const char *site_name;
     const char *metas[SETTINGS_METAS_MAX];
     uint32_t meta_count;
+    struct settings_group groups[SETTINGS_GROUPS_MAX]; /* METAGROUP */
+    uint32_t group_count;
     struct settings_admins admin[SETTINGS_ADMIN_LEVELS]; /* [0]: ADMIN1 */
     const char *bank;
     const char *gridmap;
@@ -93,5 +103,7 @@ int settings_read (struct conf *conf, struct cred_names *names, int mode, struct
 void settings_destroy (struct settings *settings);
 /* The cap for a metascheduler: its own, else DEFAULT's. */
 const struct settings_cap *settings_cap_of (const struct settings *settings, const char *meta);
+/* The same metascheduler, or one of its group. */
+bool settings_speaks_for (const struct settings *settings, const char *meta, const char *owner);
 
 #endif

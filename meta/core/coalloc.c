@@ -279,6 +279,8 @@ static void undo (struct step *s, enum coalloc_outcome outcome)
     struct coalloc_record *record = s->record;
     record->phase = COALLOC_UNDO;
     record->outcome = record->cancel_wanted ? COALLOC_CANCELLED : outcome;
+    if (record->outcome == COALLOC_OPEN && record->ran)
+        record->outcome = COALLOC_FAILED; /* what ran does not run again */
     /* What was never decided is gone at the latest with its lease: do not wait for the dead. */
     record->wake_mono =
         s->now->mono + s->now->policy->lease + s->now->policy->lease_margin;
@@ -532,6 +534,7 @@ static void on_decided (struct step *s)
         return;
     }
     record->phase = COALLOC_COMMIT;
+    record->resumed = s->now->wall;
     s->actions->save = true;
     for (uint32_t p = 0; p < record->part_count; p++)
         part_enter (s, p, PART_COMMITTING);
@@ -595,6 +598,10 @@ static void on_readied (struct step *s, struct coalloc_part *part)
     struct coalloc_record *record = s->record;
     if (record->phase != COALLOC_READY || part->state != PART_FIRM)
         return;
+    if (s->event->u.readied.started && !record->ran) {
+        record->ran = true;
+        s->actions->save = true;
+    }
     if (!s->event->u.readied.yes) {
         reason_set (&record->reason, "NotReady", "component %s at %s: %s", part->name, part->site,
                     s->event->reason.text);
@@ -677,6 +684,10 @@ static void on_released (struct step *s, struct coalloc_part *part)
         return;
     part->state = PART_GONE;
     part->outstanding = false;
+    if (s->event->u.released.started && s->record->outcome == COALLOC_OPEN) {
+        s->record->ran = true;
+        s->record->outcome = COALLOC_FAILED;
+    }
     undo_finish (s);
 }
 
@@ -788,12 +799,22 @@ static void no_show (struct step *s, enum coalloc_outcome outcome, const char *w
     undo (s, outcome);
 }
 
+/* When COMMIT and the barrier are too late. Who comes to it after the slot's start finds out first
+ * what runs already. */
+static time_us late_at (const struct step *s)
+{
+    time_us from = slot_first (s->record);
+    if (s->record->resumed > from)
+        from = s->record->resumed;
+    return from + s->now->policy->barrier_timeout;
+}
+
 /* Returns true when a deadline of the phase passed and the phase was left. */
 static bool deadlines_check (struct step *s)
 {
     struct coalloc_record *record = s->record;
     const struct coalloc_now *now = s->now;
-    time_us late = slot_first (record) + now->policy->barrier_timeout;
+    time_us late = late_at (s);
     switch (record->phase) {
     case COALLOC_BACKOFF:
         if (now->mono < record->wake_mono)
@@ -856,6 +877,7 @@ static void on_recover (struct step *s)
     struct coalloc_record *record = s->record;
     const struct coalloc_now *now = s->now;
     record->prepare_rtt = 0;
+    record->resumed = now->wall;
     for (uint32_t p = 0; p < record->part_count; p++) {
         struct coalloc_part *part = &record->part[p];
         part->outstanding = false;
@@ -907,11 +929,11 @@ static duration_us wake_phase (const struct step *s)
     case COALLOC_UNDO:
         return record->decided ? INT64_MAX : until (record->wake_mono, now->mono);
     case COALLOC_COMMIT:
-        return until (slot_first (record) + barrier, now->wall);
+        return until (late_at (s), now->wall);
     case COALLOC_READY:
         if (now->wall < barrier_open (s))
             return until (barrier_open (s), now->wall);
-        return until (slot_first (record) + barrier, now->wall);
+        return until (late_at (s), now->wall);
     case COALLOC_START:
         return until (record->start_at + offset_min (record) + barrier, now->wall);
     default:

@@ -126,6 +126,7 @@ struct coalloc_record {
     /* Not durable. */
     duration_us wake_mono;            /* end of a back-off or of an undo's patience; 0: none */
     duration_us prepare_rtt;          /* smoothed; 0: not measured */
+    time_us resumed;                  /* wall; COMMIT was entered, or a restart: patience begins then */
     bool decision_outstanding;
 };
 
@@ -212,7 +213,14 @@ struct coalloc_event {
         } aborted;
         struct {
             bool yes;
-        } readied, started;
+        } started;
+        struct {
+            bool yes;
+            bool started;                      /* by an earlier coordinator */
+        } readied;
+        struct {
+            bool started;                      /* it had run */
+        } released;
         struct {
             enum coalloc_outcome outcome;
             bool lost;                         /* taken away, not ended by itself */

@@ -1,5 +1,5 @@
-/* decision: where a transaction's fate is decided. An interface: today one durable log
- * (meta/store/decisionlog.h), later a group of 2F+1 acceptors behind the same three words.
+/* decision: where a transaction's fate is decided. An interface: one durable log (meta/store/votes.h),
+ * or a majority of a group of coordinators (meta/svc/decide.h) behind the same two words.
  *
  * propose() asks for an outcome; done() says what was decided, which may be the other one, after it
  * is durable. COMMIT is proposed only by the coordinator that holds every YES; ABORT is proposed by
@@ -9,6 +9,7 @@
 #define NUI_META_CORE_DECISION_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum decision {
@@ -16,13 +17,18 @@ enum decision {
     DECISION_COMMIT = 1,
 };
 
+struct decision_ask {
+    const uint8_t *transaction; /* 16 bytes */
+    enum decision proposal;
+    const void *transfer;       /* what another coordinator needs to go on from here */
+    size_t transfer_len;
+};
+
 struct decision_log_ops {
     /* done is called exactly once, perhaps before propose returns; failed set: nothing is known,
-     * propose again. transaction is copied. */
-    void (*propose) (void *self, const uint8_t transaction[16], enum decision proposal,
-                     void (*done) (void *arg, const uint8_t transaction[16], enum decision decided,
-                                   bool failed),
-                     void *arg);
+     * propose again. What ask points to is copied. */
+    void (*propose) (void *self, const struct decision_ask *ask,
+                     void (*done) (void *arg, enum decision decided, bool failed), void *arg);
     void (*forget) (void *self, const uint8_t transaction[16]); /* every party has acknowledged */
 };
 

@@ -48,6 +48,12 @@ struct link *link_to_bank (const struct link_env *env, const char *server, struc
     return link_open (env, PRINCIPAL_BANK, NULL, server, &nui__bank__v1__bank__descriptor, err);
 }
 
+struct link *link_to_peer (const struct link_env *env, const char *name, const char *server,
+                           struct err *err)
+{
+    return link_open (env, PRINCIPAL_META, name, server, &nui__meta__v1__peers__descriptor, err);
+}
+
 void link_destroy (struct link *link)
 {
     if (!link)

@@ -1,4 +1,5 @@
-/* link: the metascheduler's connections: one to each site, one to the bank.
+/* link: the metascheduler's connections: one to each site, one to the bank, one to each
+ * other of its group.
  *
  * Every request to a site carries a key (transaction, component, attempt; or grid job id and
  * attempt) and every request to the bank is a question, so all calls are marked idempotent: a lost
@@ -9,6 +10,7 @@
 
 #include "proto/nui/v1/bank.pb-c.h"
 #include "proto/nui/v1/local.pb-c.h"
+#include "proto/nui/v1/meta.pb-c.h"
 #include "proto/rpc/rpcclient.h"
 
 struct link;
@@ -26,6 +28,9 @@ struct link *link_to_site (const struct link_env *env, const char *name, const c
                            struct err *err);
 /* The server must show a certificate of kind bank (nui.bank.v1). */
 struct link *link_to_bank (const struct link_env *env, const char *server, struct err *err);
+/* The server must show the certificate of metascheduler `name` (nui.meta.v1.Peers). */
+struct link *link_to_peer (const struct link_env *env, const char *name, const char *server,
+                           struct err *err);
 void link_destroy (struct link *link); /* NULL is a no-op */
 const char *link_server (const struct link *link);
 bool link_connected (const struct link *link);

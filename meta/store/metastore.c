@@ -1,16 +1,8 @@
-#include "meta/store/metastore.h"
+#include "meta/store/metastore_i.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "proto/base/clock.h"
-#include "proto/store/store.h"
-
-struct metastore {
-    struct store *store;
-    uint64_t epoch;
-};
 
 static const char *const steps[] = {
     "CREATE TABLE state (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;"
@@ -65,6 +57,19 @@ static const char *const steps[] = {
     "ALTER TABLE component ADD COLUMN answers BLOB;",
     "ALTER TABLE job ADD COLUMN retries INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE job ADD COLUMN retry_us INTEGER NOT NULL DEFAULT 0;",
+    /* A group of coordinators (votes.h). accepted NULL: promised, not voted. */
+    "CREATE TABLE vote ("
+    " txn BLOB PRIMARY KEY, owner TEXT NOT NULL, leader TEXT NOT NULL, prior TEXT NOT NULL,"
+    " promised INTEGER NOT NULL,"
+    " accepted INTEGER, decision INTEGER NOT NULL, over INTEGER NOT NULL, transfer BLOB,"
+    " at_us INTEGER NOT NULL) WITHOUT ROWID;"
+    "CREATE INDEX vote_open ON vote (leader, txn) WHERE over = 0;"
+    "CREATE INDEX vote_old ON vote (at_us) WHERE over = 1;"
+    "CREATE TABLE lead ("
+    " job INTEGER PRIMARY KEY REFERENCES job (number), ballot INTEGER NOT NULL,"
+    " led_by TEXT NOT NULL, led_as TEXT NOT NULL, origin TEXT NOT NULL, origin_job INTEGER NOT NULL,"
+    " told INTEGER NOT NULL);"
+    "CREATE INDEX lead_untold ON lead (origin) WHERE told = 0;",
     NULL,
 };
 
@@ -593,52 +598,4 @@ int metastore_site_ack (struct metastore *store, const char *site, uint64_t sequ
     store_bind_text (q, 1, site);
     store_bind_int (q, 2, (int64_t)sequence);
     return store_run (q, err);
-}
-
-/* ---- the single decision log */
-
-static int decision_record (struct metastore *store, const uint8_t transaction[16],
-                            enum decision proposal, enum decision *decided, struct err *err)
-{
-    struct store_stmt *q =
-        store_stmt (store->store, "INSERT INTO decision (txn, decision, at_us) VALUES (?1, ?2, ?3)"
-                                  " ON CONFLICT (txn) DO NOTHING");
-    store_bind_blob (q, 1, transaction, 16);
-    store_bind_int (q, 2, proposal);
-    store_bind_int (q, 3, clock_now_us ());
-    int rc = store_run (q, err);
-    if (rc)
-        return rc;
-    q = store_stmt (store->store, "SELECT decision FROM decision WHERE txn = ?1");
-    store_bind_blob (q, 1, transaction, 16);
-    rc = store_step (q, err);
-    if (rc < 0)
-        return rc;
-    *decided = rc && store_col_int (q, 0) == DECISION_COMMIT ? DECISION_COMMIT : DECISION_ABORT;
-    store_reset (q);
-    return 0;
-}
-
-static void decision_propose (void *self, const uint8_t transaction[16], enum decision proposal,
-                              void (*done) (void *arg, const uint8_t transaction[16],
-                                            enum decision decided, bool failed),
-                              void *arg)
-{
-    enum decision decided = DECISION_ABORT;
-    int rc = decision_record (self, transaction, proposal, &decided, NULL);
-    done (arg, transaction, decided, rc != 0);
-}
-
-static void decision_forget (void *self, const uint8_t transaction[16])
-{
-    struct metastore *store = self;
-    struct store_stmt *q = store_stmt (store->store, "DELETE FROM decision WHERE txn = ?1");
-    store_bind_blob (q, 1, transaction, 16);
-    store_run (q, NULL); /* what stays is harmless */
-}
-
-struct decision_log metastore_decision_log (struct metastore *store)
-{
-    static const struct decision_log_ops ops = {decision_propose, decision_forget};
-    return (struct decision_log){&ops, store};
 }

@@ -13,7 +13,6 @@
 #include <stdint.h>
 
 #include "meta/core/coalloc.h"
-#include "meta/core/decision.h"
 #include "proto/base/arena.h"
 #include "proto/base/err.h"
 #include "proto/base/quantity.h"
@@ -112,8 +111,5 @@ int metastore_site_acked (struct metastore *store, const char *site, uint64_t *s
                           struct err *err);
 int metastore_site_ack (struct metastore *store, const char *site, uint64_t sequence,
                         struct err *err);
-
-/* The single durable decision log, in the same database; valid as long as the store. */
-struct decision_log metastore_decision_log (struct metastore *store);
 
 #endif

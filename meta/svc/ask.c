@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "meta/svc/adopt.h"
 #include "meta/svc/group.h"
 #include "meta/svc/handlers.h"
 #include "meta/svc/job.h"
@@ -110,6 +111,12 @@ void on_cancel (void *self, struct rpccall *call, const ProtobufCMessage *messag
     }
     uint64_t number = job->number;
     principal_uri (rpccall_peer (call), uri);
+    if (!job_ended (job) && adopt_is_led_elsewhere (job)) {
+        err_set (&err, ERR_CONFLICT, "metascheduler %s of the group goes on with %s: cancel it there%s%s",
+                 job->lead->led_by, job->id, job->lead->led_as[0] ? " as " : "", job->lead->led_as);
+        rpccall_fail (call, &err);
+        return;
+    }
     if (!job_ended (job)) {
         log_event (metad->log, LOG_LEVEL_INFO, "submit", "cancel", "job=%s by=%s", job->id, uri);
         if (job_is_group (job))
@@ -118,7 +125,11 @@ void on_cancel (void *self, struct rpccall *call, const ProtobufCMessage *messag
             single_cancel (job, uri);
         job = job_live (metad, number);
         if (!job || !job->cancel_wanted) { /* it could not be written down */
-            rpccall_finish (call, RPC_UNAVAILABLE, "the metascheduler cannot write its state");
+            if (job && job->reloaded)
+                rpccall_finish (call, RPC_UNAVAILABLE,
+                                "too few metaschedulers of the group answer now: try again");
+            else
+                rpccall_finish (call, RPC_UNAVAILABLE, "the metascheduler cannot write its state");
             return;
         }
         reply.cancelled = true;

@@ -1,6 +1,7 @@
 #include "meta/svc/config.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,6 +25,26 @@ static int site_record (void *target, const char *index, void **record_out, stru
     return 0;
 }
 
+static int peer_record (void *target, const char *index, void **record_out, struct err *err)
+{
+    struct metad_config *config = target;
+    if (name_check ("metascheduler", index, err))
+        return ERR_INVALID;
+    for (uint32_t i = 0; i < config->peer_count; i++) {
+        if (strcmp (config->peer[i].name, index) == 0) {
+            *record_out = &config->peer[i];
+            return 0;
+        }
+    }
+    if (config->peer_count == QUORUM_MEMBERS_MAX)
+        return err_set (err, ERR_LIMIT, "more than %d metaschedulers in a group", QUORUM_MEMBERS_MAX);
+    struct metad_site_config *peer = &config->peer[config->peer_count++];
+    memset (peer, 0, sizeof *peer);
+    snprintf (peer->name, sizeof peer->name, "%s", index);
+    *record_out = peer;
+    return 0;
+}
+
 static const struct conf_param site_attrs[] = {
     {.name = "SERVER", .type = CONF_STRING, .offset = offsetof (struct metad_site_config, server)},
     {.name = NULL},
@@ -38,6 +59,8 @@ static const struct conf_param params[] = {
     {.name = "BANK", .type = CONF_STRING, .offset = offsetof (struct metad_config, bank),
      .flags = CONF_F_REQUIRED},
     {.name = "SITECFG", .type = CONF_RECORD, .attrs = site_attrs, .record = site_record},
+    {.name = "METACFG", .type = CONF_RECORD, .attrs = site_attrs, .record = peer_record},
+    DURATION ("TAKEOVERTIME", takeover, 3 * US_PER_S, 3600 * US_PER_S, "15"),
     DURATION ("LEASETIME", policy.lease, 2 * US_PER_S, 3600 * US_PER_S, "30"),
     DURATION ("COALLOCLEAD", policy.lead, 0, 3600 * US_PER_S, "2"),
     DURATION ("BARRIERTIMEOUT", policy.barrier_timeout, US_PER_S, 86400 * US_PER_S, "60"),
@@ -64,6 +87,14 @@ static int config_check (struct metad_config *config, struct err *err)
         if (!config->site[i].server)
             return err_set (err, ERR_INVALID, "SITECFG[%s] has no SERVER=host:port",
                             config->site[i].name);
+    for (uint32_t i = 0; i < config->peer_count; i++)
+        if (!config->peer[i].server)
+            return err_set (err, ERR_INVALID, "METACFG[%s] has no SERVER=host:port",
+                            config->peer[i].name);
+    if (config->peer_count && (config->peer_count < 3 || config->peer_count % 2 == 0))
+        return err_set (err, ERR_INVALID,
+                        "METACFG names %u metaschedulers: a group has 3, 5 or 7, this one included",
+                        config->peer_count);
     if (config->policy.prepare_timeout + config->policy.lease_margin > config->policy.lease)
         return err_set (err, ERR_INVALID,
                         "LEASETIME must be at least a second longer than PREPARETIMEOUT");
@@ -95,6 +126,7 @@ struct metad_config *metad_config_read (struct conf *conf, struct err *err)
         return NULL;
     }
     config->policy.tries_max = (uint32_t)config->tries_max;
+    qsort (config->peer, config->peer_count, sizeof *config->peer, site_compare);
     qsort (config->site, config->site_count, sizeof *config->site, site_compare);
     return config;
 }

@@ -4,11 +4,13 @@
 #define NUI_META_SVC_CONFIG_H
 
 #include "meta/core/coalloc.h"
+#include "meta/core/quorum.h"
 #include "proto/base/err.h"
 #include "proto/conf/conf.h"
 
 enum { CONFIG_SITES_MAX = 1000 };
 
+/* A site, or a metascheduler of the group. */
 struct metad_site_config {
     char name[COALLOC_NAME_MAX];
     const char *server;             /* host:port; lives as long as the conf */
@@ -16,6 +18,9 @@ struct metad_site_config {
 
 struct metad_config {
     const char *bank;
+    struct metad_site_config peer[QUORUM_MEMBERS_MAX]; /* METACFG, itself too; ascending by name */
+    uint32_t peer_count;            /* 0: it decides alone */
+    duration_us takeover;           /* silence after which others go on with what one had decided */
     struct metad_site_config *site; /* ascending by name */
     uint32_t site_count;
     duration_us horizon;

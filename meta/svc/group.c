@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "meta/svc/adopt.h"
 #include "meta/svc/answers.h"
 #include "meta/svc/check.h"
+#include "meta/svc/peers.h"
 #include "meta/svc/retry.h"
 #include "meta/svc/sites.h"
 #include "meta/svc/survey.h"
@@ -202,6 +204,7 @@ static void answer_take (struct gridjob *job, const struct group_call *call,
         const Nui__Local__V1__ReadyReply *reply = (const Nui__Local__V1__ReadyReply *)message;
         event->kind = COALLOC_EV_READIED;
         event->u.readied.yes = reply->ready;
+        event->u.readied.started = reply->started;
         if (reply->ready && reply->peer &&
             memcmp (call->transaction, job->record->transaction, sizeof call->transaction) == 0)
             peer_take (&job->part[call->part], reply->peer);
@@ -217,6 +220,7 @@ static void answer_take (struct gridjob *job, const struct group_call *call,
     }
     default:
         event->kind = COALLOC_EV_RELEASED;
+        event->u.released.started = ((const Nui__Local__V1__ReleaseReply *)message)->started;
         break;
     }
 }
@@ -242,11 +246,21 @@ static void failure_take (const struct group_call *call, struct coalloc_event *e
         event->kind = COALLOC_EV_STARTED;
 }
 
+/* The site has heard of a newer leader. (A PREPARE may be refused so for other reasons.) */
+static bool fenced (const struct gridjob *job, const struct group_call *call,
+                    const struct rpc_result *result)
+{
+    return job->metad->peers && result->status == RPC_ABORTED && call->kind != COALLOC_DO_PREPARE &&
+           memcmp (call->transaction, job->record->transaction, sizeof call->transaction) == 0;
+}
+
 static void call_done (void *arg, const struct rpc_result *result)
 {
     struct group_call *call = arg;
     struct gridjob *job = call_job (call);
-    if (job) {
+    if (job && fenced (job, call, result)) {
+        adopt_fenced (job);
+    } else if (job) {
         struct coalloc_event event = {.transaction = call->transaction, .part = call->part,
                                       .attempt = call->attempt};
         if (result->status == RPC_OK)
@@ -355,7 +369,7 @@ static void part_perform (struct gridjob *job, const struct coalloc_action *acti
     part.transaction = (ProtobufCBinaryData){16, job->record->transaction};
     part.component = job->part[action->part].name;
     part.attempt = action->attempt;
-    part.epoch = metastore_epoch (job->metad->store);
+    part.epoch = adopt_epoch (job);
     switch (action->kind) {
     case COALLOC_DO_PREPARE:
         prepare_send (job, action, &part);
@@ -446,11 +460,10 @@ static void query_perform (struct gridjob *job)
 
 /* ---- DECIDE */
 
-static void decided (void *arg, const uint8_t transaction[16], enum decision decision, bool failed)
+static void decided (void *arg, enum decision decision, bool failed)
 {
     struct group_call *call = arg;
     struct gridjob *job = call_job (call);
-    (void)transaction;
     if (job && failed) { /* nothing is known: take what is on disk and ask again */
         job_reload (call->metad, call->number);
     } else if (job) {
@@ -460,6 +473,17 @@ static void decided (void *arg, const uint8_t transaction[16], enum decision dec
         group_step (job, &event);
     }
     free (call);
+}
+
+static void decide_perform (struct gridjob *job, const struct coalloc_action *action)
+{
+    struct metad *metad = job->metad;
+    struct arena *arena = arena_create (0);
+    struct metastore_blob transfer = adopt_transfer (job, arena);
+    struct decision_ask ask = {job->record->transaction, action->proposal, transfer.bytes,
+                               transfer.len};
+    metad->decisions.ops->propose (metad->decisions.self, &ask, decided, call_new (job, action));
+    arena_destroy (arena);
 }
 
 /* ---- the step */
@@ -481,8 +505,7 @@ static void perform (struct gridjob *job, const struct coalloc_actions *actions)
             }
             break;
         case COALLOC_DO_DECIDE:
-            metad->decisions.ops->propose (metad->decisions.self, job->record->transaction,
-                                           action->proposal, decided, call_new (job, action));
+            decide_perform (job, action);
             break;
         default:
             part_perform (job, action);
@@ -528,6 +551,19 @@ static bool begin_again (struct gridjob *job)
     return true;
 }
 
+/* Not while another leads it, nor while too few of the group answer to know that none does: then what
+ * happens is as lost as in a crash, and it is recovered afterwards. */
+static bool may_step (struct gridjob *job)
+{
+    if (adopt_is_led_elsewhere (job))
+        return false;
+    if (peers_lead (job->metad))
+        return true;
+    job->reloaded = true;
+    job_timer (job, US_PER_S);
+    return false;
+}
+
 static void group_step (struct gridjob *job, struct coalloc_event *event)
 {
     struct metad *metad = job->metad;
@@ -535,9 +571,11 @@ static void group_step (struct gridjob *job, struct coalloc_event *event)
     struct coalloc_now now = {clock_now_us (), clock_monotonic_us (), 0, &metad->config->policy};
     struct coalloc_actions actions;
     enum coalloc_phase before = record->phase;
-    bool decided_before = record->decided;
+    bool decided_before = record->decided || metad->peers;
     uint8_t transaction[16];
     struct err err;
+    if (!may_step (job))
+        return;
     memcpy (transaction, record->transaction, sizeof transaction);
     random_bytes (&now.random, sizeof now.random);
     err_clear (&err);
@@ -616,6 +654,13 @@ void group_cancel (struct gridjob *job, const char *who)
     struct coalloc_event event = {.kind = COALLOC_EV_CANCEL};
     snprintf (event.reason.code, sizeof event.reason.code, "Cancelled");
     snprintf (event.reason.text, sizeof event.reason.text, "cancelled by %.300s", who);
+    group_step (job, &event);
+}
+
+void group_decided (struct gridjob *job, enum decision decision)
+{
+    struct coalloc_event event = {.kind = COALLOC_EV_DECIDED};
+    event.u.decided.decision = decision;
     group_step (job, &event);
 }
 

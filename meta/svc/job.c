@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "meta/svc/adopt.h"
 #include "meta/svc/group.h"
 #include "meta/svc/single.h"
 #include "meta/svc/sites.h"
@@ -102,6 +103,7 @@ void job_destroy (struct gridjob *job)
     }
     job_unwatch (job);
     free (job->part);
+    free (job->lead);
     free (job->refused_by);
     survey_destroy (job->survey);
     coalloc_destroy (job->record);
@@ -217,7 +219,8 @@ int job_insert (struct gridjob *job, uint64_t *number_out, struct err *err)
 {
     struct metastore *store = job->metad->store;
     struct arena *arena = arena_create (0);
-    job->submit_us = clock_now_us ();
+    if (!job->submit_us)
+        job->submit_us = clock_now_us ();
     struct job_row row = row_of (job);
     row.envelope = pack (&job->envelope->base, arena);
     int rc = metastore_begin (store, err);
@@ -229,6 +232,8 @@ int job_insert (struct gridjob *job, uint64_t *number_out, struct err *err)
         rc = parts_save (job, true, arena, err);
         if (rc == 0 && job->record)
             rc = metastore_coalloc_save (store, job->number, job->record, err);
+        if (rc == 0)
+            rc = adopt_save (job, err);
     }
     if (rc == 0)
         rc = metastore_commit (store, err);
@@ -259,6 +264,8 @@ int job_save (struct gridjob *job, bool with_record, struct err *err)
         rc = parts_save (job, false, arena, err);
     if (rc == 0 && with_record && job->record)
         rc = metastore_coalloc_save (metad->store, job->number, job->record, err);
+    if (rc == 0)
+        rc = adopt_save (job, err);
     if (rc == 0 && !nested)
         rc = metastore_commit (metad->store, err);
     if (rc && !nested)
@@ -375,6 +382,8 @@ static struct gridjob *job_load (struct metad *metad, uint64_t number, struct er
     int rc = parts_load (job, arena, err);
     if (rc == 0 && job_is_group (job))
         rc = metastore_coalloc_load (metad->store, number, &job->record, err);
+    if (rc == 0 && job_is_group (job))
+        rc = adopt_load (job, arena, err);
     if (rc) {
         job_destroy (job);
         job = NULL;

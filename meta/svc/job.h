@@ -44,6 +44,8 @@ struct jobpart {
     bool dirty;
 };
 
+struct joblead;
+
 struct gridjob {
     UT_hash_handle hh;
     struct metad *metad;
@@ -79,6 +81,7 @@ struct gridjob {
     struct coalloc_record *record;
     struct jobpart *part;
     uint32_t part_count;
+    struct joblead *lead;              /* adopt.h; NULL: nothing special */
     /* Not durable. */
     bool reloaded;                     /* the driver recovers at the next wake-up */
     duration_us look_mono;             /* when to look for a better site, or at its latest start; 0: not set */

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "meta/store/votes.h"
+#include "meta/svc/decide.h"
 #include "meta/svc/group.h"
 #include "meta/svc/handlers.h"
 #include "meta/svc/job.h"
@@ -91,7 +93,10 @@ struct metad *metad_create (const struct metad_env *env, struct metad_config *co
     metad->store = metastore_open (path, err);
     if (!metad->store)
         goto fail;
-    metad->decisions = metastore_decision_log (metad->store);
+    if (peers_create (metad, err))
+        goto fail;
+    metad->decisions = metad->peers ? decide_log (metad->peers)
+                                    : metastore_decision_log (metad->store);
     if (bank_link (metad, config->bank, err) || sites_configure (metad, err) ||
         jobs_recover (metad, err))
         goto fail;
@@ -103,12 +108,15 @@ fail:
 
 int metad_serve (struct metad *metad, struct rpcserver *server, struct err *err)
 {
-    return rpcserver_add_service (server, &nui__meta__v1__meta__descriptor, methods, metad, err);
+    int rc = rpcserver_add_service (server, &nui__meta__v1__meta__descriptor, methods, metad, err);
+    return rc ? rc : peers_serve (metad, server, err);
 }
 
 int metad_reconfigure (struct metad *metad, struct metad_config *config, struct err *err)
 {
     struct metad_config *old = metad->config;
+    if (peers_check (metad, config, err))
+        return err->code;
     int rc = bank_link (metad, config->bank, err);
     metad->config = config;
     if (rc == 0)
@@ -137,10 +145,12 @@ void metad_destroy (struct metad *metad)
     /* Links first: their calls end with CANCELLED while the jobs are there. */
     metad->stopping = true;
     sites_disconnect (metad);
+    peers_disconnect (metad);
     link_destroy (metad->bank);
     metad->bank = NULL;
     sites_destroy (metad);
     jobs_destroy (metad);
+    peers_destroy (metad);
     waits_close (metad);
     metastore_close (metad->store);
     free (metad);

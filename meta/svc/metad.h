@@ -1,7 +1,8 @@
 /* metad: what the service's modules share. One thread; everything hangs off struct metad, which
  * main.c owns. Modules: config (the file), sites (who there is, reports, links), check (a job's
  * shape), survey (exact answers and prices), job (a grid job in memory and on disk, watchers),
- * waits (dependencies and holds), retry (run again), single and group (the two ways to run one), and the handlers in submit, ask and report. */
+ * waits (dependencies and holds), retry (run again), peers, decide and adopt (the group of
+ * coordinators), single and group (the two ways to run one), and the handlers in submit, ask and report. */
 #ifndef NUI_META_SVC_METAD_H
 #define NUI_META_SVC_METAD_H
 
@@ -50,6 +51,7 @@ struct metad {
     char grid[PRINCIPAL_NAME_MAX];
     struct metastore *store;
     struct decision_log decisions;
+    struct peers *peers;         /* peers.h: the group; NULL: none */
     struct site **site;          /* by name, ascending: the canonical order */
     uint32_t site_count;
     struct link *bank;

@@ -23,7 +23,7 @@ struct reporting {
     uint32_t touched_count;
 };
 
-static JobInfo *info_copy (const JobInfo *info)
+JobInfo *info_copy (const JobInfo *info)
 {
     size_t len = nui__local__v1__job_info__get_packed_size (info);
     uint8_t *bytes = malloc (len + 1);
@@ -74,11 +74,11 @@ static bool is_news (const struct gridjob *job, uint32_t part, const JobInfo *in
            info->change > known->change;
 }
 
-static int event_apply (struct reporting *r, const JobInfo *info, struct err *err)
+int report_take (struct gridjob *job, uint32_t part, const JobInfo *info, bool *news,
+                 struct err *err)
 {
-    uint32_t part = 0;
-    struct gridjob *job = event_job (r, info, &part);
-    if (!job || !is_news (job, part, info))
+    *news = is_news (job, part, info);
+    if (!*news)
         return 0;
     JobInfo *copy = info_copy (info);
     if (!copy)
@@ -87,6 +87,19 @@ static int event_apply (struct reporting *r, const JobInfo *info, struct err *er
         nui__local__v1__job_info__free_unpacked (job->part[part].info, NULL);
     job->part[part].info = copy;
     job->part[part].dirty = true;
+    return 0;
+}
+
+static int event_apply (struct reporting *r, const JobInfo *info, struct err *err)
+{
+    uint32_t part = 0;
+    bool news = false;
+    struct gridjob *job = event_job (r, info, &part);
+    if (!job)
+        return 0;
+    int rc = report_take (job, part, info, &news, err);
+    if (rc || !news)
+        return rc;
     r->touched[r->touched_count++] = (struct touched){job->number, part};
     if (!job_is_group (job))
         single_heard (job);

@@ -66,6 +66,9 @@ static void *local_start (struct machine *machine, struct err *err)
     for (uint32_t m = 0; m < w.shape.metas; m++)
         len += snprintf (text + len, sizeof text - (size_t)len, " %s:1", meta_names[m]);
     cred_names_init (&local->names);
+    if (w.shape.group)
+        len += snprintf (text + len, sizeof text - (size_t)len, "\nMETAGROUP %s %s %s", meta_names[0],
+                         meta_names[1], meta_names[2]);
     local->conf = conf_parse (text, (size_t)len, "simulated", err);
     if (!local->conf || settings_read (local->conf, &local->names, -1, &local->settings, err))
         sim_fail ("configuration: %s", err->text);
@@ -107,6 +110,10 @@ static void *meta_start (struct machine *machine, struct err *err)
     for (uint32_t s = 0; s < w.shape.sites; s++)
         len += snprintf (text + len, sizeof text - (size_t)len, "SITECFG[%s] SERVER=%s:1\n",
                          site_names[s], site_names[s]);
+    for (uint32_t m = 0; w.shape.group && m < w.shape.metas; m++)
+        len += snprintf (text + len, sizeof text - (size_t)len,
+                         "%sMETACFG[%s] SERVER=%s:1\n", m ? "" : "TAKEOVERTIME 6\n", meta_names[m],
+                         meta_names[m]);
     meta->conf = conf_parse (text, (size_t)len, "simulated", err);
     meta->config = meta->conf ? metad_config_read (meta->conf, err) : NULL;
     if (!meta->config)

@@ -30,6 +30,7 @@ struct grid_shape {
     uint32_t sites, metas, nodes[GRID_SITES_MAX];
     credit_micro balance;
     const char *site_lines, *meta_lines; /* more configuration; may be NULL */
+    bool group;                          /* three metaschedulers decide by majority */
 };
 
 /* Once for all worlds, and at the end. */

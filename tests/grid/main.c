@@ -54,6 +54,7 @@ static void world (uint64_t seed)
     shape = (struct grid_shape){.sites = 2 + (uint32_t)(chance >> 40) % 3,
                                 .metas = 1 + (uint32_t)(chance >> 50) % 3,
                                 .balance = ((chance >> 33) % 8 ? 100000 : 300) * 1000000LL};
+    shape.group = shape.metas == 3 && (chance >> 31) % 2;
     for (uint32_t s = 0; s < shape.sites; s++)
         shape.nodes[s] = 1 + (uint32_t)(chance >> (20 + 3 * s)) % 4;
     grid_begin (seed, &shape);

@@ -301,7 +301,132 @@ static void greedy_peer_is_capped (void)
         expect_over (job[i], 3600 * SEC);
 }
 
+/* ---- a group of three coordinators, of which the first is lost for good */
+
+static void meta1_is_lost (struct machine *server)
+{
+    (void)server;
+    machine_find ("meta1")->dying = true;
+    machine_find ("meta1")->held_down = true;
+}
+
+static void meta1_loses_its_group (struct machine *server)
+{
+    (void)server;
+    for (uint32_t i = 0; i < sim.machine_count; i++)
+        if (sim.machine[i].kind == PRINCIPAL_META)
+            for (uint32_t j = 0; j < sim.machine_count; j++)
+                sim.cut[i][j] = sim.machine[j].kind == PRINCIPAL_META && i != j &&
+                                (strcmp (sim.machine[i].name, "meta1") == 0 ||
+                                 strcmp (sim.machine[j].name, "meta1") == 0);
+}
+
+static bool both_run (void *arg)
+{
+    return grid_launches (*(uint32_t *)arg) == 2;
+}
+
+static bool all_ran_and_ended (void *arg)
+{
+    return grid_launches (*(uint32_t *)arg) == 2 && nothing_held (NULL);
+}
+
+/* It strikes; the others bring the job to its end; who comes back shows that. */
+static void the_others_finish (const char *server, const char *method,
+                               void (*strike) (struct machine *server))
+{
+    sim_run (sim.now + 10 * SEC); /* past the first TAKEOVERTIME, in which nobody takes anything */
+    strike_at (server, method, 0, strike);
+    uint32_t job = grid_submit ("meta1", &pair);
+    CHECK (grid_until (hit_struck, NULL, 60 * SEC), "%s never answered %s", server, method);
+    CHECK (grid_until (all_ran_and_ended, &job, 240 * SEC),
+           "%u of 2 components were launched, alpha keeps %u, beta %u, the bank %u",
+           grid_launches (job), grid_parts ("alpha"), grid_parts ("beta"), bank_holds_open ());
+    CHECK (!grid_job_over (job), "who lost it knows the end");
+    grid_heal ();
+    expect (job, COMPLETED);
+    CHECK (grid_launches (job) == 2, "%u launches", grid_launches (job));
+}
+
+/* The vote that makes a majority is on disk; nobody has been told. */
+static void group_loses_coordinator_after_decide (void)
+{
+    the_others_finish ("meta2", "Vote", meta1_is_lost);
+}
+
+static void group_loses_coordinator_between_commits (void)
+{
+    the_others_finish ("alpha", "Commit", meta1_is_lost);
+}
+
+static void group_loses_coordinator_between_starts (void)
+{
+    the_others_finish ("alpha", "Start", meta1_is_lost);
+}
+
+/* Long after the start: what runs goes on running, and its end is heard of. */
+static void group_loses_coordinator_of_a_running_job (void)
+{
+    struct grid_ask ask = pair;
+    ask.walltime = 900 * SEC;
+    sim_run (sim.now + 10 * SEC);
+    uint32_t job = grid_submit ("meta1", &ask);
+    CHECK (grid_until (both_run, &job, 60 * SEC), "nothing was started");
+    sim_run (sim.now + 25 * SEC);
+    CHECK (!nothing_held (NULL), "it ended too soon");
+    meta1_is_lost (NULL);
+    CHECK (grid_until (all_ran_and_ended, &job, 1200 * SEC), "it has not ended");
+    grid_heal ();
+    expect (job, COMPLETED);
+    CHECK (grid_launches (job) == 2, "%u launches", grid_launches (job));
+}
+
+/* It lives, reaches the sites, and must not act: nobody tells it whether it still leads. */
+static void group_is_cut_off_from_coordinator (void)
+{
+    the_others_finish ("meta2", "Vote", meta1_loses_its_group);
+}
+
+static void group_loses_coordinator_before_decide (void)
+{
+    sim_run (sim.now + 10 * SEC);
+    strike_at ("beta", "Prepare", 0, meta1_is_lost);
+    uint32_t job = grid_submit ("meta1", &pair);
+    CHECK (grid_until (hit_struck, NULL, 60 * SEC), "nothing was prepared");
+    CHECK (grid_until (nothing_held, NULL, 60 * SEC), "a hold outlived its lease");
+    sim_run (sim.now + 60 * SEC);
+    CHECK (grid_launches (job) == 0, "a component started undecided");
+    grid_heal ();
+    expect (job, COMPLETED);
+}
+
+/* Who took over dies as well; with the first one back there is a majority again. */
+static void group_loses_two_after_another (void)
+{
+    sim_run (sim.now + 10 * SEC);
+    strike_at ("meta2", "Vote", 0, meta1_is_lost);
+    uint32_t job = grid_submit ("meta1", &pair);
+    CHECK (grid_until (hit_struck, NULL, 60 * SEC), "nothing was decided");
+    strike_at ("alpha", "Commit", 0, server_dies);
+    CHECK (grid_until (hit_struck, NULL, 60 * SEC), "nobody took it over");
+    machine_find ("meta2")->held_down = true;
+    machine_kill (machine_find ("meta2"), -1);
+    machine_find ("meta1")->held_down = false;
+    machine_start (machine_find ("meta1"));
+    CHECK (grid_until (all_ran_and_ended, &job, 240 * SEC),
+           "%u of 2 components were launched, alpha keeps %u, beta %u, the bank %u",
+           grid_launches (job), grid_parts ("alpha"), grid_parts ("beta"), bank_holds_open ());
+    grid_heal ();
+    expect (job, COMPLETED);
+}
+
 /* ---- running them */
+
+static const struct grid_shape group = {.sites = 3,
+                                        .metas = 3,
+                                        .nodes = {2, 2, 2},
+                                        .balance = 100000 * 1000000LL,
+                                        .group = true};
 
 static const struct grid_shape rivals = {.sites = 3,
                                          .metas = 3,
@@ -337,6 +462,13 @@ static const struct {
     {"node_dies_after_commit_and_nowhere_else", node_dies_after_commit_and_nowhere_else, &three},
     {"node_dies_when_running", node_dies_when_running, &three},
     {"greedy_peer_is_capped", greedy_peer_is_capped, &capped},
+    {"group_loses_coordinator_before_decide", group_loses_coordinator_before_decide, &group},
+    {"group_loses_coordinator_after_decide", group_loses_coordinator_after_decide, &group},
+    {"group_loses_coordinator_between_commits", group_loses_coordinator_between_commits, &group},
+    {"group_loses_coordinator_between_starts", group_loses_coordinator_between_starts, &group},
+    {"group_loses_coordinator_of_a_running_job", group_loses_coordinator_of_a_running_job, &group},
+    {"group_is_cut_off_from_coordinator", group_is_cut_off_from_coordinator, &group},
+    {"group_loses_two_after_another", group_loses_two_after_another, &group},
 };
 
 int scenarios_run (const char *only)

@@ -66,6 +66,9 @@ static void bad_files_are_refused_whole (void **state)
         {"BANK b:1\nLEASETIME 0\n", "LEASETIME"},
         {"BANK b:1\nLEASETIME 10\nPREPARETIMEOUT 10\n", "PREPARETIMEOUT"},
         {"BANK b:1\nATTEMPTSMAX none\n", "ATTEMPTSMAX"},
+        {"BANK b:1\nMETACFG[a] SERVER=h:1\nMETACFG[b] SERVER=h:2\n", "3, 5 or 7"},
+        {"BANK b:1\nMETACFG[a] SERVER=h:1\nMETACFG[b] SERVER=h:2\nMETACFG[c]\n", "METACFG"},
+        {"BANK b:1\nTAKEOVERTIME 1\n", "TAKEOVERTIME"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "meta/store/metastore.h"
+#include "meta/store/votes.h"
 #include "proto/base/clock.h"
 
 struct fixture {
@@ -252,19 +253,25 @@ static void transactions_are_whole (void **state)
     assert_int_equal (acked, 7);
 }
 
-static void take_decision (void *arg, const uint8_t transaction[16], enum decision decided,
-                           bool failed)
+static void take_decision (void *arg, enum decision decided, bool failed)
 {
-    (void)transaction;
     assert_false (failed);
     *(int *)arg = (int)decided;
+}
+
+static int decide (struct fixture *f, const uint8_t *txn, enum decision proposal)
+{
+    struct decision_log log = metastore_decision_log (f->store);
+    struct decision_ask ask = {.transaction = txn, .proposal = proposal};
+    int decided = -1;
+    log.ops->propose (log.self, &ask, take_decision, &decided);
+    return decided;
 }
 
 static void the_first_decision_stands (void **state)
 {
     struct fixture *f = *state;
     uint8_t txn[16] = {1}, other[16] = {2};
-    int decided = -1;
     struct job_row row = row_make ("alice");
     struct coalloc_record *record = coalloc_create (1, NULL);
     uint64_t number = 0;
@@ -273,28 +280,20 @@ static void the_first_decision_stands (void **state)
     memcpy (record->transaction, txn, sizeof txn);
     assert_int_equal (metastore_coalloc_save (f->store, number, record, &err), 0);
     coalloc_destroy (record);
-    struct decision_log log = metastore_decision_log (f->store);
-    log.ops->propose (log.self, txn, DECISION_COMMIT, take_decision, &decided);
-    assert_int_equal (decided, DECISION_COMMIT);
+    assert_int_equal (decide (f, txn, DECISION_COMMIT), DECISION_COMMIT);
     reopen (f);
-    log = metastore_decision_log (f->store);
-    log.ops->propose (log.self, txn, DECISION_ABORT, take_decision, &decided); /* a recovery */
-    assert_int_equal (decided, DECISION_COMMIT);
-    log.ops->propose (log.self, other, DECISION_ABORT, take_decision, &decided);
-    assert_int_equal (decided, DECISION_ABORT);
-    log.ops->propose (log.self, other, DECISION_COMMIT, take_decision, &decided); /* too late */
-    assert_int_equal (decided, DECISION_ABORT);
+    assert_int_equal (decide (f, txn, DECISION_ABORT), DECISION_COMMIT); /* a recovery */
+    assert_int_equal (decide (f, other, DECISION_ABORT), DECISION_ABORT);
+    assert_int_equal (decide (f, other, DECISION_COMMIT), DECISION_ABORT); /* too late */
     /* once its job has ended nobody will ask: it goes at the next start */
     row.number = number;
     row.ended = true;
     assert_int_equal (metastore_job_update (f->store, &row, &err), 0);
     reopen (f);
-    log = metastore_decision_log (f->store);
-    log.ops->propose (log.self, txn, DECISION_ABORT, take_decision, &decided);
-    assert_int_equal (decided, DECISION_ABORT);
+    struct decision_log log = metastore_decision_log (f->store);
+    assert_int_equal (decide (f, txn, DECISION_ABORT), DECISION_ABORT);
     log.ops->forget (log.self, txn);
-    log.ops->propose (log.self, txn, DECISION_ABORT, take_decision, &decided);
-    assert_int_equal (decided, DECISION_ABORT);
+    assert_int_equal (decide (f, txn, DECISION_COMMIT), DECISION_COMMIT);
 }
 
 static void epochs_grow (void **state)
