@@ -62,11 +62,13 @@ class Daemon:
 
 
 class Grid:
-    """slurm: sites under a real Slurm, {"alpha": {options of Slurm}}; remembered in the directory."""
+    """slurm: sites under a real Slurm, {"alpha": {options of Slurm}}; remembered in the directory.
+    metas: 3 make a group of metaschedulers (meta, meta2, meta3)."""
 
-    def __init__(self, state, build, sites=None, slurm=None):
+    def __init__(self, state, build, sites=None, slurm=None, metas=1):
         self.layout = lay.Layout(Path(state).resolve())
         self.sites = sites or lay.SITES
+        self.metas = ["meta", *(f"meta{n}" for n in range(2, metas + 1))]
         self.programs = lay.find_programs(build)
         self.record = self.layout.state / "grid.json"
         self.ports = json.loads(self.record.read_text()) if self.record.exists() else {}
@@ -81,12 +83,14 @@ class Grid:
             self.slurm[site] = Slurm(self.layout.state / f"slurm-{site}", name=site,
                                      **{"nodes": default, **options})
         if self.ports:
+            self.metas = [name for name in self.ports if name.startswith("meta")]
             self.assemble()
 
     def assemble(self):
         self.postgres = Postgres(self.layout.state / "postgresql", self.ports["postgresql"],
                                  self.layout.log)
-        kinds = {"bank": "nui-bank", "meta": "nui-meta", **{s: "nui-local" for s in self.sites}}
+        kinds = {"bank": "nui-bank", **{m: "nui-meta" for m in self.metas},
+                 **{s: "nui-local" for s in self.sites}}
         self.daemons = {name: Daemon(name, self.programs.get(program), self.layout)
                         for name, program in kinds.items()}
 
@@ -111,12 +115,12 @@ class Grid:
         self.postgres.create()
         for slurm in self.slurm.values():
             slurm.make()
-        lay.write_all(self.layout, self.ports, self.postgres.conninfo(), self.sites, self.slurm)
-        for name in ("bank", "meta", *self.sites):
+        lay.write_all(self.layout, self.ports, self.postgres.conninfo(), self.sites, self.slurm, self.metas)
+        for name in ("bank", *self.metas, *self.sites):
             (state / name).mkdir(mode=0o700, exist_ok=True)
 
     def choose_ports(self):
-        names = ["postgresql", "bank", "meta", *self.sites]
+        names = ["postgresql", "bank", *self.metas, *self.sites]
         self.ports = dict(zip(names, free_ports(len(names))))
         # Rendezvous ports are tried when a job gets one; each site has a range of its own.
         ranges = list(range(28000, 32000, lay.JOB_PORTS * max(len(self.sites), 1)))
@@ -142,7 +146,7 @@ class Grid:
         return run([self.programs["nui-ca"], *args], f"nui-ca {args[0]}")
 
     def identities(self):
-        return ([("bank", "bank"), ("meta", "meta")] + [("site", s) for s in self.sites] +
+        return ([("bank", "bank")] + [("meta", m) for m in self.metas] + [("site", s) for s in self.sites] +
                 [("user", u) for u in lay.USERS] +
                 [("agency", lay.AGENCY), ("operator", lay.OPERATOR)])
 
@@ -161,7 +165,7 @@ class Grid:
         self.postgres.start()
         for slurm in self.slurm.values():
             slurm.start()
-        for names in (["bank"], ["meta", *self.sites]):
+        for names in (["bank"], [*self.metas, *self.sites]):
             for name in names:
                 self.daemons[name].launch()
             for name in names:
@@ -193,7 +197,7 @@ class Grid:
         if not self.ports:
             return []
         forced = []
-        for name in ("meta", *self.sites, "bank"):
+        for name in (*self.metas, *self.sites, "bank"):
             if not self.daemons[name].stop():
                 forced.append(name)
         self.end_jobs()

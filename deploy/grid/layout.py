@@ -14,6 +14,7 @@ AGENCY, OPERATOR = "nsf", "operator"
 ACCOUNTS = {"alice": ("games", "nobody"), "bob": ("nobody", "games")}
 ACCOUNT = {"alice": "phys", "bob": "chem"}  # which the tour makes; named when -A is not given
 JOB_PORTS = 100  # rendezvous ports of one site
+TAKEOVER_S = 9  # of a group of metaschedulers
 
 
 def account_of(user):
@@ -64,6 +65,8 @@ class Layout:
 
 
 def value_text(value):
+    if isinstance(value, list):
+        return " ".join(map(value_text, value))
     text = str(value)
     return f'"{text}"' if any(c in text for c in ' \t#"') else text
 
@@ -85,23 +88,34 @@ def slurm_lines(slurm):
             ("RMPOLLINTERVAL", "2")]
 
 
-def write_all(layout, ports, conninfo, sites=None, slurms=None):
-    """Every configuration file of the grid. ports: bank, meta, each site, and `jobs` (a base)."""
+def group_lines(metas, at):
+    """What each of several metaschedulers is told of all of them."""
+    if len(metas) == 1:
+        return []
+    return [(f"METACFG[{meta}]", f"SERVER={at[meta]}") for meta in metas] + [("TAKEOVERTIME", TAKEOVER_S)]
+
+
+def write_all(layout, ports, conninfo, sites=None, slurms=None, metas=("meta",)):
+    """Every configuration file of the grid. ports: bank, metaschedulers, each site, and `jobs` (a base)."""
     sites, slurms = sites or SITES, slurms or {}
-    at = {name: f"127.0.0.1:{ports[name]}" for name in ("bank", "meta", *sites)}
+    at = {name: f"127.0.0.1:{ports[name]}" for name in ("bank", *metas, *sites)}
     write_config(layout.config("bank"), "nui-bank(8)",
                  layout.daemon("bank", "bank", ports["bank"]) + [("DATABASE", conninfo)])
-    write_config(layout.config("meta"), "nui-meta(8)",
-                 layout.daemon("meta", "meta", ports["meta"]) + [("BANK", at["bank"])] +
-                 [(f"SITECFG[{site}]", f"SERVER={at[site]}") for site in sites])
+    for meta in metas:
+        write_config(layout.config(meta), "nui-meta(8)",
+                     layout.daemon(meta, "meta", ports[meta]) + [("BANK", at["bank"])] +
+                     [(f"SITECFG[{site}]", f"SERVER={at[site]}") for site in sites] +
+                     group_lines(metas, at))
     gridmap = layout.etc / "gridmap"
     gridmap.write_text("".join(f'"nui://{GRID}/user/{u}" {account_of(u)}\n' for u in USERS))
     for index, (site, (nodes, procs)) in enumerate(sites.items()):
         first = ports["jobs"] + index * JOB_PORTS
         write_config(layout.config(site), f"nui-local(8) of site {site}",
                      layout.daemon(site, "site", ports[site]) +
-                     [("SITENAME", site), ("META", at["meta"]), ("BANK", at["bank"]),
-                      ("GRIDMAP", gridmap), ("SOCKET", layout.run / f"{site}.sock"),
+                     [("SITENAME", site), ("BANK", at["bank"])] +
+                     [("META", [at[meta] for meta in metas])] +
+                     ([("METAGROUP", list(metas))] if len(metas) > 1 else []) +
+                     [("GRIDMAP", gridmap), ("SOCKET", layout.run / f"{site}.sock"),
                       ("JOBDIR", layout.state / f"jobs-{site}"),
                       ("PORTRANGE", f"{first}-{first + JOB_PORTS - 1}")] +
                      (slurm_lines(slurms[site]) if site in slurms else
@@ -109,10 +123,13 @@ def write_all(layout, ports, conninfo, sites=None, slurms=None):
                       [(f"NODECFG[{site}{n:02}]", f"PROCS={procs} MEM={procs}G")
                        for n in range(1, nodes + 1)]))
     for kind, name in ([("user", u) for u in USERS] + [("agency", AGENCY), ("operator", OPERATOR)]):
-        write_config(layout.config(name), f"nui.cfg(5) of {name}",
-                     [("GRID", GRID), *layout.identity(kind, name), ("META", at["meta"]),
-                      ("BANK", at["bank"])] + [("ACCOUNT", a) for n, a in ACCOUNT.items() if n == name] +
-                     [(f"SITECFG[{site}]", f"SERVER={at[site]}") for site in sites])
+        for meta in metas:  # alice, and alice-meta2 who asks the second one
+            person = name if meta == "meta" else f"{name}-{meta}"
+            write_config(layout.config(person), f"nui.cfg(5) of {name}",
+                         [("GRID", GRID), *layout.identity(kind, name), ("META", at[meta]),
+                          ("BANK", at["bank"])] +
+                         [("ACCOUNT", a) for n, a in ACCOUNT.items() if n == name] +
+                         [(f"SITECFG[{site}]", f"SERVER={at[site]}") for site in sites])
 
 
 def find_programs(build):

@@ -44,6 +44,7 @@ class GridCase(unittest.TestCase):
     guard = None
     sites = None  # as in layout.SITES
     slurm = None  # sites under a real Slurm: see Grid
+    metas = 1
     keep = bool(os.environ.get("NUI_E2E_KEEP"))
 
     def run(self, result=None):
@@ -60,7 +61,7 @@ class GridCase(unittest.TestCase):
                                      stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
                                      start_new_session=True)
         cls.addClassCleanup(cls.tear_down_grid, state)
-        cls.grid = Grid(state, BUILD, cls.sites, cls.slurm)
+        cls.grid = Grid(state, BUILD, cls.sites, cls.slurm, cls.metas)
         cls.grid.make()
         cls.grid.start()
         cls.fund()
