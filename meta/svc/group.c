@@ -453,8 +453,8 @@ static void query_perform (struct gridjob *job)
     struct survey_pair *pair = NULL;
     struct coalloc_action action = {.kind = COALLOC_DO_QUERY};
     uint32_t count = survey_candidates (job->metad, job->job, NULL, 0, arena, &pair);
-    survey_start (job->metad, job->envelope, job->job, pair, count, survey_done,
-                  call_new (job, &action));
+    survey_start (job->metad, job->envelope, job->job, pair, count, job->record->tries,
+                  survey_done, call_new (job, &action));
     arena_destroy (arena);
 }
 

@@ -165,7 +165,7 @@ void move_look (struct gridjob *job)
                            job->refused_count + 1, arena, &pair);
     *call = (struct move_call){job->metad, job->number, job->move.attempt, MOVE_NONE};
     job->busy = true;
-    survey_start (job->metad, job->envelope, job->job, pair, count, surveyed, call);
+    survey_start (job->metad, job->envelope, job->job, pair, count, 0, surveyed, call);
     arena_destroy (arena);
 }
 

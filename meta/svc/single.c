@@ -359,7 +359,7 @@ static void choose_now (struct gridjob *job)
                                         (const char (*)[COALLOC_NAME_MAX])job->refused_by,
                                         job->refused_count, arena, &pair);
     job->busy = true;
-    survey_start (metad, job->envelope, job->job, pair, count, survey_done, call_new (job));
+    survey_start (metad, job->envelope, job->job, pair, count, 0, survey_done, call_new (job));
     arena_destroy (arena);
 }
 

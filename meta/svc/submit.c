@@ -126,7 +126,7 @@ static void survey_ask (struct asking *asking, void (*done) (void *arg, struct s
     struct arena *arena = arena_create (0);
     struct survey_pair *pair = NULL;
     uint32_t count = survey_candidates (asking->metad, asking->job, NULL, 0, arena, &pair);
-    survey_start (asking->metad, asking->envelope, asking->job, pair, count, done, asking);
+    survey_start (asking->metad, asking->envelope, asking->job, pair, count, 0, done, asking);
     arena_destroy (arena);
 }
 

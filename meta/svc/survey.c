@@ -25,6 +25,8 @@ static int ranked_compare (const void *pa, const void *pb)
 {
     const struct ranked *a = pa;
     const struct ranked *b = pb;
+    if (a->pair.part != b->pair.part)
+        return (int)a->pair.part - (int)b->pair.part;
     if (a->completion != b->completion)
         return a->completion < b->completion ? -1 : 1;
     int order = strcmp (a->name, b->name);
@@ -80,16 +82,7 @@ uint32_t survey_candidates (struct metad *metad, const JobMessage *job,
             }
         }
     }
-    if (job->n_components == 1) {
-        bool price = job->cost_max_micro || job_prefer (job) == CHOOSE_CHEAPEST;
-        size_t most = (price ? SURVEY_SHORTLIST_PRICE : SURVEY_SHORTLIST) *
-                      (job->components[0]->n_shapes + 1);
-        qsort (ranked, count, sizeof *ranked, ranked_compare);
-        if (count > most)
-            count = (uint32_t)most;
-    }
-    if (count > CHOOSE_OFFERS_MAX)
-        count = CHOOSE_OFFERS_MAX;
+    qsort (ranked, count, sizeof *ranked, ranked_compare);
     *out = arena_array (arena, count + 1, sizeof **out);
     for (uint32_t i = 0; i < count; i++)
         (*out)[i] = ranked[i].pair;
@@ -113,6 +106,7 @@ void survey_destroy (struct survey *survey)
             nui__common__v1__forecast__free_unpacked (survey->offer[i].forecast, NULL);
     }
     free (survey->offer);
+    free (survey->rest);
     if (survey->envelope)
         nui__common__v1__envelope__free_unpacked (survey->envelope, NULL);
     if (survey->job)
@@ -292,6 +286,8 @@ static void quote_ask (struct survey *survey)
     arena_destroy (arena);
 }
 
+static bool wave_ask (struct survey *survey);
+
 static void query_done (void *arg, const struct rpc_result *result)
 {
     struct query_call *call = arg;
@@ -311,7 +307,7 @@ static void query_done (void *arg, const struct rpc_result *result)
         return;
     if (survey->metad->stopping)
         survey_finish (survey);
-    else
+    else if (!wave_ask (survey))
         quote_ask (survey);
 }
 
@@ -322,23 +318,89 @@ static void nobody_to_ask (evutil_socket_t fd, short what, void *arg)
     survey_finish (arg);
 }
 
-static void query_ask (struct survey *survey, uint32_t index, time_us begin, time_us end)
+static void query_ask (struct survey *survey, uint32_t index)
 {
     Nui__Local__V1__QueryRequest request = NUI__LOCAL__V1__QUERY_REQUEST__INIT;
     struct survey_offer *offer = &survey->offer[index];
+    const ComponentMessage *component = survey->job->components[offer->part];
     struct query_call *call = malloc (sizeof *call);
+    time_us now = clock_now_us (), least = survey->job->not_before_us;
     if (!call)
         abort ();
     *call = (struct query_call){survey, index};
+    if (least)
+        least += component->offset_us; /* its own start lies so long after the common moment */
     request.envelope = survey->envelope;
-    request.component = survey->job->components[offer->part]->name;
+    request.component = component->name;
     request.shape = offer->shape;
     request.depends_met = true; /* when it is placed they have happened */
-    request.window_begin_us = begin;
-    request.window_end_us = end;
+    request.window_begin_us = least > now ? least : now;
+    request.window_end_us = request.window_begin_us + survey->metad->config->horizon;
     survey->outstanding++;
     link_call (survey->metad->site[offer->site]->link, "Query", &request.base, QUERY_TIMEOUT,
                query_done, call);
+}
+
+static void offer_add (struct survey *survey, const struct survey_pair *pair)
+{
+    struct survey_offer *offer = &survey->offer[survey->offer_count++];
+    offer->part = pair->part;
+    offer->site = pair->site;
+    offer->shape = pair->shape;
+    text_copy (offer->site_name, sizeof offer->site_name, survey->metad->site[pair->site]->name);
+}
+
+static bool part_possible (const struct survey *survey, uint32_t part)
+{
+    for (uint32_t i = 0; i < survey->offer_count; i++)
+        if (survey->offer[i].part == part && survey->offer[i].answered && survey->offer[i].feasible)
+            return true;
+    return false;
+}
+
+/* How many of a part's candidates are asked in this wave. */
+static uint32_t wave_most (const struct survey *survey, uint32_t part)
+{
+    const JobMessage *job = survey->job;
+    bool price = job->cost_max_micro || job_prefer (job) == CHOOSE_CHEAPEST;
+    uint64_t most = price ? SURVEY_SHORTLIST_PRICE : SURVEY_SHORTLIST;
+    most += job->n_components - 1;
+    for (uint32_t i = 0; i < survey->wave && most < CHOOSE_OFFERS_MAX; i++)
+        most *= 4;
+    most *= job->components[part]->n_shapes + 1;
+    return most < CHOOSE_OFFERS_MAX ? (uint32_t)most : CHOOSE_OFFERS_MAX;
+}
+
+/* Asks the next candidates of the parts that nobody can run so far; false: there are none. */
+static bool wave_ask (struct survey *survey)
+{
+    uint32_t first = survey->offer_count, left = 0, room = CHOOSE_OFFERS_MAX - first;
+    uint32_t least = room / survey->part_count; /* so that none takes all */
+    struct survey_offer *more;
+    if (survey->rest_count == 0 || room == 0)
+        return false;
+    more = realloc (survey->offer, (first + (size_t)survey->rest_count) * sizeof *more);
+    if (!more)
+        abort ();
+    survey->offer = more;
+    memset (more + first, 0, survey->rest_count * sizeof *more);
+    for (uint32_t i = 0, end; i < survey->rest_count; i = end) {
+        uint32_t part = survey->rest[i].part, most = wave_most (survey, part);
+        bool wanted = !part_possible (survey, part);
+        if (most > least)
+            most = least;
+        for (end = i; end < survey->rest_count && survey->rest[end].part == part; end++) {
+            if (wanted && end - i < most)
+                offer_add (survey, &survey->rest[end]);
+            else
+                survey->rest[left++] = survey->rest[end];
+        }
+    }
+    survey->rest_count = left;
+    survey->wave++;
+    for (uint32_t i = first; i < survey->offer_count; i++)
+        query_ask (survey, i);
+    return survey->offer_count > first;
 }
 
 /* Copies by packing: the caller's messages may go away while the answers are on their way. */
@@ -357,39 +419,24 @@ static void messages_copy (struct survey *survey, const EnvelopeMessage *envelop
 }
 
 void survey_start (struct metad *metad, const EnvelopeMessage *envelope, const JobMessage *job,
-                   const struct survey_pair *pair, uint32_t pair_count,
+                   const struct survey_pair *pair, uint32_t pair_count, uint32_t wave,
                    void (*done) (void *arg, struct survey *survey), void *arg)
 {
     struct survey *survey = calloc (1, sizeof *survey);
-    if (!survey || !(survey->offer = calloc (pair_count + 1u, sizeof *survey->offer)))
+    if (!survey || !(survey->rest = calloc (pair_count + 1u, sizeof *survey->rest)))
         abort ();
     survey->metad = metad;
     survey->part_count = (uint32_t)job->n_components;
-    survey->offer_count = pair_count;
     survey->done = done;
     survey->arg = arg;
     messages_copy (survey, envelope);
-    for (uint32_t i = 0; i < pair_count; i++) {
-        survey->offer[i].part = pair[i].part;
-        survey->offer[i].site = pair[i].site;
-        survey->offer[i].shape = pair[i].shape;
-        text_copy (survey->offer[i].site_name, sizeof survey->offer[i].site_name,
-                   metad->site[pair[i].site]->name);
-    }
-    if (pair_count == 0) {
+    if (pair_count)
+        memcpy (survey->rest, pair, pair_count * sizeof *pair);
+    survey->rest_count = pair_count;
+    survey->wave = wave;
+    if (!wave_ask (survey)) {
         struct timeval now = {0, 0};
         event_base_once (metad->base, -1, EV_TIMEOUT, nobody_to_ask, survey, &now);
-        return;
-    }
-    time_us begin = clock_now_us ();
-    time_us end = begin + metad->config->horizon;
-    for (uint32_t i = 0; i < pair_count; i++) {
-        /* A component's own start lies offset after the common moment. */
-        time_us least = job->not_before_us
-                            ? job->not_before_us + job->components[pair[i].part]->offset_us
-                            : 0;
-        query_ask (survey, i, least > begin ? least : begin,
-                   least > begin ? least + metad->config->horizon : end);
     }
 }
 
@@ -473,16 +520,14 @@ enum survey_verdict survey_part (const struct survey *survey, uint32_t part,
     const ComponentMessage *component = survey->job->components[part];
     struct strbuf never = STRBUF_INIT;
     struct strbuf silent = STRBUF_INIT;
-    enum survey_verdict verdict = SURVEY_NEVER;
+    enum survey_verdict verdict = part_possible (survey, part) ? SURVEY_POSSIBLE : SURVEY_NEVER;
     for (uint32_t i = 0; i < metad->site_count && verdict != SURVEY_POSSIBLE; i++) {
         const struct site *site = metad->site[i];
         const struct survey_offer *offer = offer_of (survey, part, i);
         char text[COALLOC_TEXT_MAX];
         if (!site->configured || !component_allows (component, site->name))
             continue;
-        if (offer && offer->answered && offer->feasible) {
-            verdict = SURVEY_POSSIBLE;
-        } else if (offer && offer->answered) {
+        if (offer && offer->answered) {
             strbuf_printf (&never, "%s%s: %s", never.len ? "; " : "", site->name,
                            offer->reason.text);
         } else if (site_never (metad, component, site, text, sizeof text)) {

@@ -41,6 +41,9 @@ struct survey {
     struct coalloc_reason bank;      /* why it did not, or why nothing is funded (each account) */
     bool bank_refused;               /* it answered with a refusal, not with silence */
     /* Inside. */
+    struct survey_pair *rest;        /* candidates that were not asked yet, part by part */
+    uint32_t rest_count;
+    uint32_t wave;                   /* how often some were asked */
     EnvelopeMessage *envelope;       /* copy */
     JobMessage *job;                 /* copy */
     uint32_t outstanding;
@@ -48,23 +51,27 @@ struct survey {
     void *arg;
 };
 
-/* candidate (part, site index, shape) say whom to ask for what. */
+/* Whom to ask for what. */
 struct survey_pair {
     uint32_t part;
     uint32_t site;
     uint32_t shape;
 };
 
+/* Asks of each part the first of its candidates: so many sites as SURVEY_SHORTLIST, or
+ * SURVEY_SHORTLIST_PRICE where the price matters first, of which reports say nothing; one more for each
+ * other part, so that all find a place. Where none of them can run the part, the next ones are asked,
+ * four times as many each time. wave: how many such times to begin after, where asking fewer has not led
+ * to a choice. */
+enum { SURVEY_SHORTLIST = 8, SURVEY_SHORTLIST_PRICE = 64 };
 void survey_start (struct metad *metad, const EnvelopeMessage *envelope, const JobMessage *job,
-                   const struct survey_pair *pair, uint32_t pair_count,
+                   const struct survey_pair *pair, uint32_t pair_count, uint32_t wave,
                    void (*done) (void *arg, struct survey *survey), void *arg);
 void survey_destroy (struct survey *survey); /* NULL is a no-op */
 
 /* All parts, in all sizes, with the configured sites that are allowed, worth asking and, by their
- * reports, large enough; for an ordinary job only so many sites as SURVEY_SHORTLIST, those that by
- * their reports complete it first, or SURVEY_SHORTLIST_PRICE where the price matters first, of which
- * reports say nothing. In the arena. */
-enum { SURVEY_SHORTLIST = 8, SURVEY_SHORTLIST_PRICE = 64 };
+ * reports, large enough: part by part, those that by their reports complete it first come first. In the
+ * arena. */
 uint32_t survey_candidates (struct metad *metad, const JobMessage *job,
                             const char (*refused_by)[COALLOC_NAME_MAX], uint32_t refused_count,
                             struct arena *arena, struct survey_pair **out);
