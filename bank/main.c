@@ -130,5 +130,6 @@ int main (int argc, char **argv)
                                           .reload = reload,
                                           .stop = stop};
     struct bank bank = {0};
+    daemon_files_raise ();
     return daemon_main (&ops, &bank, argc, argv);
 }

@@ -68,5 +68,6 @@ int main (int argc, char **argv)
         .stop = stop,
     };
     struct program program = {0};
+    daemon_files_raise ();
     return daemon_main (&ops, &program, argc, argv);
 }

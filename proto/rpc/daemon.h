@@ -54,6 +54,9 @@ struct daemon_ops {
 
 /* Returns the exit code: 0, 1 failed, 2 wrong usage. */
 int daemon_main (const struct daemon_ops *ops, void *self, int argc, char **argv);
+/* As many open files as the system allows this process, for one with a connection to each of a thousand
+ * sites. Not where jobs are its children: they would inherit it. */
+void daemon_files_raise (void);
 
 /* For start and later. */
 struct event_base *daemon_base (struct daemon *daemon);

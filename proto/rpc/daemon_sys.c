@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -161,6 +162,15 @@ int daemon_write_number (const char *path, unsigned number, struct err *err)
         return err_set (err, ERR_IO, "port file %s: %s", path, strerror (code));
     }
     return 0;
+}
+
+void daemon_files_raise (void)
+{
+    struct rlimit files;
+    if (getrlimit (RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
+        files.rlim_cur = files.rlim_max;
+        setrlimit (RLIMIT_NOFILE, &files); /* else it has those it has */
+    }
 }
 
 void daemon_notify (const char *state)

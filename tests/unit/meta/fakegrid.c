@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,7 +21,6 @@
 #include "proto/rpc/envelope.h"
 #include "tests/interop/testca.h"
 
-static const char *const site_names[FAKE_SITES] = {"alpha", "beta", "gamma"};
 
 /* ---- events towards nui-meta */
 
@@ -312,7 +312,7 @@ static void all_firm_check (struct fakegrid *grid, const Nui__Local__V1__StartRe
 {
     for (size_t i = 0; i < request->n_peers; i++) {
         bool firm = false;
-        for (uint32_t s = 0; s < FAKE_SITES; s++)
+        for (uint32_t s = 0; s < grid->sites; s++)
             for (uint32_t p = 0; p < grid->site[s].part_count; p++) {
                 const struct fake_part *part = &grid->site[s].part[p];
                 firm = firm || (part->was_firm &&
@@ -468,7 +468,7 @@ static void on_quote (void *self, struct rpccall *call, const ProtobufCMessage *
     assert_true (request->n_items <= 64);
     for (size_t i = 0; i < request->n_items; i++) {
         int64_t rate = 1;
-        for (uint32_t s = 0; s < FAKE_SITES; s++)
+        for (uint32_t s = 0; s < grid->sites; s++)
             if (strcmp (request->items[i]->site, grid->site[s].name) == 0)
                 rate = grid->bank_rate[s];
         nui__bank__v1__price__init (&price[i]);
@@ -523,9 +523,12 @@ static struct rpcserver *serve (struct fakegrid *grid, struct tlsid *id,
     return server;
 }
 
-struct fakegrid *fake_create (void)
+struct fakegrid *fake_create (uint32_t sites)
 {
+    static const char *const first[] = {"alpha", "beta", "gamma"};
     struct fakegrid *grid = calloc (1, sizeof *grid);
+    assert_true (sites <= FAKE_SITES_MAX);
+    grid->sites = sites;
     grid->base = event_base_new ();
     grid->dir = testca_dir ();
     grid->ca = testca_create (grid->dir, "ca");
@@ -537,10 +540,13 @@ struct fakegrid *fake_create (void)
     tlsid_destroy (identity (grid, "meta", "meta"));
     grid->bank_funded = true;
     grid->bank = serve (grid, grid->bank_id, &nui__bank__v1__bank__descriptor, bank_methods, grid);
-    for (uint32_t s = 0; s < FAKE_SITES; s++) {
+    for (uint32_t s = 0; s < grid->sites; s++) {
         struct fakesite *site = &grid->site[s];
         site->grid = grid;
-        snprintf (site->name, sizeof site->name, "%s", site_names[s]);
+        if (s < FAKE_SITES)
+            snprintf (site->name, sizeof site->name, "%s", first[s]);
+        else
+            snprintf (site->name, sizeof site->name, "more%02u", s);
         site->procs = 8;
         site->event_first = 1;
         site->id = identity (grid, "site", site->name);
@@ -563,7 +569,7 @@ static void config_write (struct fakegrid *grid)
              "CERT meta.pem\nKEY meta.key\nBANK 127.0.0.1:%u\nCOALLOCLEAD 1\nBARRIERTIMEOUT 5\n"
              "PREPARETIMEOUT 2\nLEASETIME 4\n",
              rpcserver_port (grid->bank));
-    for (uint32_t s = 0; s < FAKE_SITES; s++)
+    for (uint32_t s = 0; s < grid->sites; s++)
         fprintf (f, "SITECFG[%s] SERVER=127.0.0.1:%u\n", grid->site[s].name,
                  rpcserver_port (grid->site[s].server));
     fclose (f);
@@ -626,7 +632,7 @@ static bool port_known (void *arg)
 static bool reports_done (void *arg)
 {
     struct fakegrid *grid = arg;
-    for (uint32_t s = 0; s < FAKE_SITES; s++)
+    for (uint32_t s = 0; s < grid->sites; s++)
         if (grid->site[s].reports_outstanding)
             return false;
     return true;
@@ -638,7 +644,7 @@ static void clients_drop (struct fakegrid *grid)
     rpcclient_destroy (grid->bob);
     rpcclient_destroy (grid->operator_);
     grid->alice = grid->bob = grid->operator_ = NULL;
-    for (uint32_t s = 0; s < FAKE_SITES; s++) {
+    for (uint32_t s = 0; s < grid->sites; s++) {
         struct rpcclient *meta = grid->site[s].meta;
         grid->site[s].meta = NULL;
         rpcclient_destroy (meta);
@@ -656,7 +662,11 @@ void fake_meta_start (struct fakegrid *grid)
     grid->meta_pid = fork ();
     assert_true (grid->meta_pid >= 0);
     if (grid->meta_pid == 0) {
+        struct rlimit few = {.rlim_max = RLIM_INFINITY};
         prctl (PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves nobody behind */
+        getrlimit (RLIMIT_NOFILE, &few);
+        few.rlim_cur = 512; /* what it may have is more, and it has to ask for it */
+        setrlimit (RLIMIT_NOFILE, &few);
         execl (NUI_META_BIN, "nui-meta", "--config", config, "--foreground", (char *)NULL);
         _exit (127);
     }
@@ -664,7 +674,7 @@ void fake_meta_start (struct fakegrid *grid)
     grid->alice = client (grid, grid->alice_id);
     grid->bob = client (grid, grid->bob_id);
     grid->operator_ = client (grid, grid->operator_id);
-    for (uint32_t s = 0; s < FAKE_SITES; s++) {
+    for (uint32_t s = 0; s < grid->sites; s++) {
         grid->site[s].meta = client (grid, grid->site[s].id);
         fake_report (&grid->site[s]);
     }
@@ -712,7 +722,7 @@ void fake_destroy (struct fakegrid *grid)
     if (grid->meta_pid > 0)
         fake_meta_stop (grid);
     clients_drop (grid);
-    for (uint32_t s = 0; s < FAKE_SITES; s++) {
+    for (uint32_t s = 0; s < grid->sites; s++) {
         struct fakesite *site = &grid->site[s];
         for (uint32_t p = 0; p < site->part_count; p++)
             if (site->part[p].timer)
@@ -839,7 +849,7 @@ void fake_until_state (struct fakegrid *grid, const char *id, Nui__Meta__V1__Gri
 
 bool fake_nothing_held (const struct fakegrid *grid)
 {
-    for (uint32_t s = 0; s < FAKE_SITES; s++)
+    for (uint32_t s = 0; s < grid->sites; s++)
         for (uint32_t p = 0; p < grid->site[s].part_count; p++) {
             enum fake_state state = grid->site[s].part[p].state;
             if (state == FAKE_PREPARED || state == FAKE_FIRM || state == FAKE_RUNNING)

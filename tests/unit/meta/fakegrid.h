@@ -13,7 +13,7 @@
 #include "proto/rpc/rpcclient.h"
 #include "proto/rpc/rpcserver.h"
 
-enum { FAKE_SITES = 3, FAKE_PARTS_MAX = 256, FAKE_SINGLES_MAX = 64 };
+enum { FAKE_SITES = 3, FAKE_SITES_MAX = 12, FAKE_PARTS_MAX = 256, FAKE_SINGLES_MAX = 64 };
 
 struct fakegrid;
 
@@ -78,11 +78,12 @@ struct fakegrid {
     struct event_base *base;
     char *dir;
     struct testca *ca;
-    struct fakesite site[FAKE_SITES]; /* alpha, beta, gamma */
+    uint32_t sites;
+    struct fakesite site[FAKE_SITES_MAX]; /* alpha, beta, gamma, more03 … */
     struct rpcserver *bank;
     struct tlsid *bank_id, *alice_id, *bob_id, *operator_id;
     bool bank_funded;
-    int64_t bank_rate[FAKE_SITES];    /* price per processor-second */
+    int64_t bank_rate[FAKE_SITES_MAX];    /* price per processor-second */
     uint32_t calls_quote;
     char kill_on[16];                 /* the first call of this method at any site kills nui-meta */
     uint32_t kill_after;              /* … after so many such calls */
@@ -93,7 +94,7 @@ struct fakegrid {
     uint32_t violations;
 };
 
-struct fakegrid *fake_create (void);
+struct fakegrid *fake_create (uint32_t sites);
 void fake_destroy (struct fakegrid *grid);
 void fake_meta_start (struct fakegrid *grid);  /* and waits until it serves and sites reported */
 /* Replaces the configuration (NULL: as it was made) by a rename. */

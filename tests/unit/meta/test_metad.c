@@ -22,7 +22,7 @@
 
 static int setup (void **state)
 {
-    struct fakegrid *grid = fake_create ();
+    struct fakegrid *grid = fake_create (FAKE_SITES);
     fake_meta_start (grid);
     *state = grid;
     return 0;
@@ -341,7 +341,7 @@ static bool was_killed (void *arg)
 static void kill_at (const char *method, uint32_t after, const struct fake_job *template,
                      void (*before) (struct fakegrid *grid))
 {
-    struct fakegrid *grid = fake_create ();
+    struct fakegrid *grid = fake_create (FAKE_SITES);
     struct fake_job job = *template;
     struct uuid uuid;
     char id[32], again[32];
@@ -689,6 +689,53 @@ static void what_cannot_be_written_is_not_done (void **state)
     assert_int_equal (beta->launches, 1);
 }
 
+/* A few likely sites are asked, all others only where those cannot run it. */
+static void asks_more_sites_only_where_it_must (void **state)
+{
+    struct fakegrid *grid = fake_create (FAKE_SITES_MAX);
+    struct fake_job job = {.n = 1, .procs = 2, .walltime_s = 60}, two = {.n = 2, .procs = 2, .walltime_s = 60};
+    uint32_t asked = 0;
+    char id[32];
+    (void)state;
+    for (uint32_t s = 0; s < grid->sites; s++)
+        grid->site[s].start_estimate = (time_us)s * 60 * US_PER_S;
+    fake_meta_start (grid);
+    submit_ok (grid, &job, id);
+    fake_until_state (grid, id, COMPLETED);
+    for (uint32_t s = 0; s < grid->sites; s++)
+        asked += grid->site[s].calls_query;
+    assert_int_equal (asked, 8);
+    assert_int_equal (grid->site[0].calls_submit, 1);
+    for (uint32_t s = 0; s + 1 < grid->sites; s++)
+        grid->site[s].infeasible = true;
+    submit_ok (grid, &job, id);
+    fake_until_state (grid, id, COMPLETED);
+    assert_int_equal (grid->site[FAKE_SITES_MAX - 1].calls_submit, 1);
+    grid->site[FAKE_SITES_MAX - 2].infeasible = false;
+    for (uint32_t s = FAKE_SITES_MAX - 2; s < FAKE_SITES_MAX; s++)
+        grid->site[s].start_estimate = 0;
+    submit_ok (grid, &two, id);
+    fake_until_state (grid, id, COMPLETED);
+    assert_int_equal (grid->violations, 0);
+    fake_destroy (grid);
+}
+
+/* Of the open files that it may have: all, to be connected with each of a thousand sites. */
+static void takes_the_files_it_may_have (void **state)
+{
+    struct fakegrid *grid = *state;
+    unsigned long soft = 0, hard = 1;
+    char path[64], line[256];
+    snprintf (path, sizeof path, "/proc/%d/limits", grid->meta_pid);
+    FILE *f = fopen (path, "r");
+    assert_non_null (f);
+    while (fgets (line, sizeof line, f))
+        if (sscanf (line, "Max open files %lu %lu", &soft, &hard) == 2)
+            break;
+    fclose (f);
+    assert_int_equal (soft, hard);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown (f, setup, teardown)
 
 int main (int argc, char **argv)
@@ -714,6 +761,8 @@ int main (int argc, char **argv)
         TEST (configuration_is_taken_whole_or_refused_whole),
         TEST (what_cannot_be_written_is_not_done),
         TEST (each_sites_answer_is_kept),
+        cmocka_unit_test (asks_more_sites_only_where_it_must),
+        TEST (takes_the_files_it_may_have),
         cmocka_unit_test (kill_9_of_an_ordinary_job),
         cmocka_unit_test (kill_9_at_each_step),
     };
