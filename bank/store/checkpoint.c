@@ -7,7 +7,8 @@
 
 static const struct timeval period = {.tv_sec = 5}, at_once = {0};
 
-/* $1 moment, entries that are enough, operations at most. One row: whether there is more to look at. */
+/* $1 moment, entries that are enough, operations at most. One row: whether there is more to look at. With
+ * each look, room in the journal for the operations to come. */
 static const struct pgstmt statements[] = {
     {"checkpoint",
      "WITH span AS (SELECT lo, least (lo + ($1::bigint[])[3], (SELECT coalesce (max (o.id), 0) FROM op o "
@@ -26,6 +27,7 @@ static const struct pgstmt statements[] = {
      "looked AS (INSERT INTO checkpoint_run SELECT hi, ($1::bigint[])[1] FROM span WHERE hi > lo "
      "  ON CONFLICT DO NOTHING) "
      "SELECT hi - lo >= ($1::bigint[])[3] FROM span"},
+    {"entry_room", "SELECT entry_room ()"},
 };
 
 struct checkpointer {
@@ -68,8 +70,10 @@ static void on_made (void *arg, const struct pgbatch_result *result)
     if (result->end == PGBATCH_FAILED)
         log_event (c->log, LOG_LEVEL_WARN, "bank", "no_checkpoint", "why=%s",
                    log_quote (result->err.text, (char[ERR_TEXT_MAX]){0}, ERR_TEXT_MAX));
+    if (result->end == PGBATCH_OK && pgres_bool (result->result[1], 0, 0))
+        log_event (c->log, LOG_LEVEL_INFO, "bank", "partition_made", "table=entry");
     bool more = result->end == PGBATCH_OK && PQntuples (result->result[0]) == 1 &&
-                PQgetvalue (result->result[0], 0, 0)[0] == 't';
+                pgres_bool (result->result[0], 0, 0);
     evtimer_add (c->timer, more ? &at_once : &period);
 }
 
@@ -93,6 +97,7 @@ static void on_timer (evutil_socket_t fd, short what, void *arg)
     pgargs_seal (args);
     pgbatch_begin (c->loop, on_made, c);
     pgbatch_add (c->loop, 0, args);
+    pgbatch_add (c->loop, 1, NULL);
     pgbatch_submit (c->loop);
 }
 

@@ -23,6 +23,7 @@ struct item {
     const void *bytes; /* of a new answer, in the batch's arena */
     size_t len;
     bool alone;   /* its batch was refused by PostgreSQL once: decide it by itself */
+    bool known;   /* nothing of it may be taken to be new: see load_want_request */
     bool decided; /* its batch was sent to be written: the outcome may be unknown */
     duration_us unknown_since;
 };
@@ -49,6 +50,7 @@ struct committer {
     struct arena *known; /* of what the view keeps between batches */
     struct load *load;
     struct ledger_view *view; /* NULL: nothing is known yet */
+    struct recent *recent;
     struct ledger_ids next;
     time_us last; /* the last moment given out */
     struct seal seal;
@@ -124,6 +126,7 @@ static void drop_view (struct committer *c)
     ledger_view_destroy (c->view);
     c->view = NULL;
     c->load = NULL;
+    recent_forget (c->recent);
     arena_reset (c->arena);
     arena_reset (c->known);
     c->phase = PHASE_NONE;
@@ -153,6 +156,9 @@ static void finish (struct committer *c, struct item *item, const struct err *er
 /* Puts the batch back at the head of the queue, in order. */
 static void requeue (struct committer *c)
 {
+    struct item *item;
+    STAILQ_FOREACH (item, &c->flight, link)
+    item->known |= item->decided;
     STAILQ_CONCAT (&c->flight, &c->queue);
     STAILQ_CONCAT (&c->queue, &c->flight);
     c->queued += c->flying;
@@ -222,6 +228,7 @@ struct committer *committer_create (const struct committer_config *config, struc
     STAILQ_INIT (&c->flight);
     c->arena = arena_create (1 << 20);
     c->known = arena_create (1 << 20);
+    c->recent = recent_create ();
     c->turn = event_new (config->base, -1, 0, on_turn, c);
     c->patience = evtimer_new (config->base, on_patience, c);
     struct pgloop_config loop = {.base = config->base,
@@ -261,6 +268,7 @@ void committer_destroy (struct committer *c)
     ledger_view_destroy (c->view);
     arena_destroy (c->arena);
     arena_destroy (c->known);
+    recent_destroy (c->recent);
     if (c->turn)
         event_free (c->turn);
     if (c->patience)
@@ -381,6 +389,13 @@ static void on_written (void *arg, const struct pgbatch_result *result)
     struct committer *c = arg;
     if (result->end == PGBATCH_LOST)
         return; /* on_down puts the batch back */
+    if (load_was_wrong (c->load, result)) {
+        requeue (c);
+        drop_view (c);
+        c->phase = PHASE_ROLLBACK;
+        rollback (c);
+        return;
+    }
     if (result->end == PGBATCH_FAILED) {
         batch_failed (c, result);
         rollback (c);
@@ -388,6 +403,7 @@ static void on_written (void *arg, const struct pgbatch_result *result)
     }
     c->next = c->view->next;
     seal_committed (&c->seal);
+    recent_note (c->recent, c->view);
     answer_all (c);
 }
 
@@ -419,6 +435,22 @@ static void decide (struct committer *c)
 
 static void load_batch (struct committer *c);
 
+/* All is there: decides, and sends what was decided to be written. */
+static void write_batch (struct committer *c)
+{
+    struct pgbatch_result unsigned_ = {.end = PGBATCH_FAILED};
+    decide (c);
+    if (seal_make (&c->seal, c->view, &unsigned_.err) < 0) {
+        batch_failed (c, &unsigned_);
+        rollback (c);
+        return;
+    }
+    c->phase = PHASE_WRITE;
+    pgbatch_begin (c->loop, on_written, c);
+    write_send (c->view, c->load, &c->seal, c->loop);
+    pgbatch_submit (c->loop);
+}
+
 static void on_loaded (void *arg, const struct pgbatch_result *result)
 {
     struct committer *c = arg;
@@ -435,17 +467,7 @@ static void on_loaded (void *arg, const struct pgbatch_result *result)
         load_batch (c);
         return;
     }
-    decide (c);
-    struct pgbatch_result unsigned_ = {.end = PGBATCH_FAILED};
-    if (seal_make (&c->seal, c->view, &unsigned_.err) < 0) {
-        batch_failed (c, &unsigned_);
-        rollback (c);
-        return;
-    }
-    c->phase = PHASE_WRITE;
-    pgbatch_begin (c->loop, on_written, c);
-    write_send (c->view, &c->seal, c->loop);
-    pgbatch_submit (c->loop);
+    write_batch (c);
 }
 
 static void load_batch (struct committer *c)
@@ -472,12 +494,16 @@ static void on_turn (evutil_socket_t fd, short what, void *arg)
         STAILQ_INSERT_TAIL (&c->flight, item, link);
         c->queued--;
         c->flying++;
-        load_want_request (c->load, item->req);
+        load_want_request (c->load, item->req, item->known ? NULL : c->recent);
         if (item->alone)
             break;
     }
     if (c->flying > c->stats.batch_max)
         c->stats.batch_max = c->flying;
+    if (!load_more (c->load)) {
+        write_batch (c);
+        return;
+    }
     c->phase = PHASE_LOAD;
     load_batch (c);
 }

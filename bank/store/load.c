@@ -16,11 +16,13 @@ struct load {
     struct pgargs *paid;   /* operations that charged */
     struct pgargs *recons; /* sites | rows | operations */
     struct pgargs *quotes;
+    struct pgargs *new_ops, *new_jobs; /* taken to be new: as ops; as touched without the ids */
+    int64_t requests;
     bool rows;             /* whether anything is in recons */
     bool jobs, funds;    /* whether anything is in touched, in accounts */
 };
 
-enum { COL_HOLD, COL_SITE, COL_JOB, COL_COMPONENT, COL_INCARNATION };
+enum { COL_HOLD, COL_SITE };
 enum { COL_NAME, COL_ALLOC, COL_ID };
 
 static void begin (struct load *load)
@@ -44,6 +46,8 @@ struct load *load_create (struct arena *arena, struct ledger_view *view)
     struct load *load = arena_new (arena, struct load);
     load->arena = arena;
     load->view = view;
+    load->new_ops = pgargs_create (arena, "tb");
+    load->new_jobs = pgargs_create (arena, "ttti");
     begin (load);
     return load;
 }
@@ -91,12 +95,17 @@ static void want_project (struct load *load, const char *name)
         pgargs_text (load->projects, 0, name);
 }
 
+static void job_put (struct pgargs *args, unsigned col, const struct ledger_job *job)
+{
+    pgargs_text (args, col++, job->site);
+    pgargs_text (args, col++, job->site_job);
+    pgargs_text (args, col++, job->component);
+    pgargs_i64 (args, col, job->incarnation);
+}
+
 static void want_job (struct load *load, const struct ledger_job *job)
 {
-    pgargs_text (load->touched, COL_SITE, job->site);
-    pgargs_text (load->touched, COL_JOB, job->site_job);
-    pgargs_text (load->touched, COL_COMPONENT, job->component);
-    pgargs_i64 (load->touched, COL_INCARNATION, job->incarnation);
+    job_put (load->touched, COL_SITE, job);
     load->jobs = true;
 }
 
@@ -134,38 +143,75 @@ static void want_quote (struct load *load, const struct ledger_ask *ask)
         pgargs_i64 (load->quotes, 0, ask->quote_id);
 }
 
-static void want_ask (struct load *load, const struct ledger_hold_ask *ask)
+static void want_ask (struct load *load, const struct ledger_hold_ask *ask, bool is_new)
 {
     want_quote (load, &ask->ask);
-    want_job (load, &ask->job);
+    if (is_new)
+        job_put (load->new_jobs, 0, &ask->job);
+    else
+        want_job (load, &ask->job);
     want_account (load, ask->account);
     want_site (load, ask->job.site);
 }
 
-void load_want_request (struct load *load, const struct ledger_request *req)
+/* Whether what a request asks for may be taken to be new. */
+static bool may_be_new (struct load *load, const struct ledger_request *req,
+                        const struct recent *recent)
 {
-    pgargs_text (load->ops, 0, req->client);
-    pgargs_bytes (load->ops, 1, req->key.b, sizeof (req->key.b));
+    if (!recent || req->refused.code)
+        return false;
+    return req->kind == LEDGER_HOLD ||
+           (req->kind == LEDGER_CHARGE &&
+            recent_take (recent, &req->charge.job, req->charge.hold_id, load->view));
+}
+
+void load_check (const struct load *load, int64_t ops, struct pgloop *loop)
+{
+    pgargs_seal (load->new_ops);
+    pgargs_seal (load->new_jobs);
+    if (pgargs_rows (load->new_ops) && ops < load->requests) /* else their unique keys say it */
+        pgbatch_add (loop, ST_NEW_OPS, load->new_ops);
+    if (pgargs_rows (load->new_jobs))
+        pgbatch_add (loop, ST_NEW_JOBS, load->new_jobs);
+}
+
+bool load_was_wrong (const struct load *load, const struct pgbatch_result *result)
+{
+    return pgargs_rows (load->new_ops) && result->end == PGBATCH_FAILED &&
+           (strcmp (result->sqlstate, PG_NO_NUMBER) == 0 ||
+            strcmp (result->sqlstate, PG_UNIQUE) == 0);
+}
+
+void load_want_request (struct load *load, const struct ledger_request *req,
+                        const struct recent *recent)
+{
+    bool is_new = may_be_new (load, req, recent);
+    struct pgargs *ops = is_new ? load->new_ops : load->ops;
+    load->requests++;
+    pgargs_text (ops, 0, req->client);
+    pgargs_bytes (ops, 1, req->key.b, sizeof (req->key.b));
     if (req->refused.code)
         return;
     if (req->by_user)
         want_person (load, req->client);
     switch (req->kind) {
     case LEDGER_HOLD:
-        want_ask (load, &req->hold);
+        want_ask (load, &req->hold, is_new);
         want_person (load, req->on_behalf);
         return;
     case LEDGER_HOLD_GROUP:
         for (uint32_t i = 0; i < req->group.count; i++)
-            want_ask (load, &req->group.item[i]);
+            want_ask (load, &req->group.item[i], false);
         want_person (load, req->on_behalf);
         return;
     case LEDGER_EXTEND:
         want_hold (load, req->extend.hold_id);
         return;
     case LEDGER_CHARGE:
-        want_job (load, &req->charge.job);
-        want_hold (load, req->charge.hold_id);
+        if (!is_new) {
+            want_job (load, &req->charge.job);
+            want_hold (load, req->charge.hold_id);
+        }
         if (!req->charge.hold_id[0]) {
             want_account (load, req->charge.account);
             want_person (load, req->on_behalf);

@@ -113,6 +113,16 @@ void pgargs_seal (struct pgargs *args)
     }
 }
 
+void pgargs_row (const struct pgargs *args, const char *value[PGARGS_MAX], int length[PGARGS_MAX])
+{
+    enum { ELEMENT_HEAD = 4 }; /* its length */
+    for (unsigned i = 0; i < args->count; i++) {
+        assert (args->col[i].count == 1);
+        value[i] = args->value[i] + ARRAY_HEAD + ELEMENT_HEAD;
+        length[i] = args->length[i] - ARRAY_HEAD - ELEMENT_HEAD;
+    }
+}
+
 int64_t pgres_i64 (const PGresult *res, int row, int col)
 {
     if (PQgetisnull (res, row, col))

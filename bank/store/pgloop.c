@@ -7,6 +7,7 @@
 #include <sys/queue.h>
 
 #include "proto/base/clock.h"
+#include "proto/base/strbuf.h"
 
 enum state { ST_IDLE, ST_WAITING, ST_CONNECTING, ST_SETUP, ST_PREPARING, ST_UP };
 
@@ -318,6 +319,47 @@ static void prepared (void *arg, const struct pgbatch_result *result)
     loop->config.up (loop->config.arg);
 }
 
+static const char *row_name (const struct pgstmt *stmt, char out[64])
+{
+    snprintf (out, 64, "%s_row", stmt->name);
+    return out;
+}
+
+static const char *row_begin (const struct pgstmt *stmt)
+{
+    const char *from = strstr (stmt->sql, "unnest ("), *to = from ? strchr (from, ')') : NULL;
+    return to && strncmp (to, ") AS n", 6) == 0 ? from : NULL;
+}
+
+/* "… unnest ($1::bigint[], $2::text[]) AS …" as "… (VALUES ($1::bigint, $2::text)) AS …". */
+static void row_sql (const struct pgstmt *stmt, struct strbuf *out)
+{
+    const char *from = row_begin (stmt), *to = strchr (from, ')');
+    strbuf_append (out, stmt->sql, (size_t)(from - stmt->sql));
+    strbuf_puts (out, "(VALUES (");
+    for (const char *c = from + strlen ("unnest ("); c < to; c++)
+        if (*c != '[' && *c != ']')
+            strbuf_putc (out, *c);
+    strbuf_puts (out, ")");
+    strbuf_puts (out, to);
+}
+
+static void prepare (struct pgloop *loop, const struct pgstmt *stmt)
+{
+    char name[64];
+    struct strbuf sql = STRBUF_INIT;
+    if (!PQsendPrepare (loop->conn, stmt->name, stmt->sql, 0, NULL))
+        loop->broken = true;
+    loop->open->count++;
+    if (!row_begin (stmt))
+        return;
+    row_sql (stmt, &sql);
+    if (!PQsendPrepare (loop->conn, row_name (stmt, name), strbuf_text (&sql), 0, NULL))
+        loop->broken = true;
+    loop->open->count++;
+    strbuf_free (&sql);
+}
+
 void pgloop_ready (struct pgloop *loop)
 {
     assert (loop->state == ST_SETUP && !loop->exec_done);
@@ -329,16 +371,12 @@ void pgloop_ready (struct pgloop *loop)
     }
     /* More statements than a batch may hold are prepared in several; the last one reports. */
     for (unsigned i = 0; i < loop->config.stmt_count;) {
-        unsigned end = i + PGBATCH_QUERIES_MAX;
+        unsigned end = i + PGBATCH_QUERIES_MAX / 2; /* some are prepared twice */
         if (end > loop->config.stmt_count)
             end = loop->config.stmt_count;
         pgbatch_begin (loop, end == loop->config.stmt_count ? prepared : NULL, loop);
-        for (; i < end; i++) {
-            const struct pgstmt *stmt = &loop->config.stmt[i];
-            if (!PQsendPrepare (loop->conn, stmt->name, stmt->sql, 0, NULL))
-                loop->broken = true;
-            loop->open->count++;
-        }
+        for (; i < end; i++)
+            prepare (loop, &loop->config.stmt[i]);
         pgbatch_submit (loop);
     }
 }
@@ -356,7 +394,20 @@ void pgbatch_begin (struct pgloop *loop, pgbatch_done_f done, void *arg)
 
 void pgbatch_add (struct pgloop *loop, unsigned stmt, const struct pgargs *args)
 {
-    pgbatch_add_first (loop, stmt, args, args ? args->count : 0);
+    const char *value[PGARGS_MAX];
+    int length[PGARGS_MAX];
+    char name[64];
+    assert (stmt < loop->config.stmt_count);
+    if (!args || pgargs_rows (args) != 1 || !row_begin (&loop->config.stmt[stmt])) {
+        pgbatch_add_first (loop, stmt, args, args ? args->count : 0);
+        return;
+    }
+    assert (loop->open && loop->open->count < PGBATCH_QUERIES_MAX);
+    pgargs_row (args, value, length);
+    if (!PQsendQueryPrepared (loop->conn, row_name (&loop->config.stmt[stmt], name), (int)args->count,
+                              value, length, args->format, 1))
+        loop->broken = true;
+    loop->open->count++;
 }
 
 void pgbatch_add_first (struct pgloop *loop, unsigned stmt, const struct pgargs *args,

@@ -21,6 +21,9 @@ struct pgloop;
 
 enum { PGBATCH_QUERIES_MAX = 32 };
 
+/* Where all parameters are arrays of "unnest (…) AS n", the statement is prepared a second time with
+ * "(VALUES (…)) AS n" in its place, for when there is one row: starting an unnest of twenty columns costs
+ * PostgreSQL more than the row does. */
 struct pgstmt {
     const char *name;
     const char *sql;
@@ -77,7 +80,7 @@ typedef void (*pgbatch_done_f) (void *arg, const struct pgbatch_result *result);
 /* A batch is begun, filled and submitted without returning to the loop. Needs pgloop_is_up. */
 void pgbatch_begin (struct pgloop *loop, pgbatch_done_f done, void *arg);
 void pgbatch_add (struct pgloop *loop, unsigned stmt, const struct pgargs *args);
-/* With the first count parameters of args only. */
+/* With the first count parameters of args only: never as one row. */
 void pgbatch_add_first (struct pgloop *loop, unsigned stmt, const struct pgargs *args,
                         unsigned count);
 void pgbatch_submit (struct pgloop *loop);

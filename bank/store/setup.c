@@ -124,6 +124,7 @@ static void on_version (void *arg, const PGresult *result)
     }
     if (next < 0) {
         pgloop_exec (setup->loop,
+                     "SELECT entry_room (); "
                      "SELECT (SELECT coalesce (max (id), 0) FROM op), "
                      "(SELECT coalesce (max (id), 0) FROM hold), "
                      "(SELECT coalesce (max (id), 0) FROM usage), "
@@ -216,7 +217,10 @@ static const char rights[] =
     "GRANT UPDATE (acked, ahead) ON bank.site_ack TO %1$s;\n"
     "GRANT UPDATE (credit_limit) ON bank.allocation TO %1$s;\n"
     "GRANT UPDATE (closed_op) ON bank.account TO %1$s;\n"
-    "GRANT DELETE ON bank.account_fallback, bank.account_scope TO %1$s;\n";
+    "GRANT DELETE ON bank.account_fallback, bank.account_scope TO %1$s;\n"
+    "GRANT EXECUTE ON FUNCTION bank.entry_room () TO %1$s;\n"
+    "SELECT format ('REVOKE ALL ON %%s FROM %1$s', inhrelid::regclass) FROM pg_inherits\n"
+    "    WHERE inhparent = 'bank.entry'::regclass \\gexec\n";
 
 void setup_script (const char *role, struct strbuf *out)
 {

@@ -170,12 +170,26 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
          "$2::bigint[] IS NOT NULL AND EXISTS (SELECT FROM op o WHERE o.id = k.op AND o.status = 0 AND "
          "o.kind IN ('charge', 'release', 'refund', 'hold', 'extend', 'deposit', 'withdraw', 'transfer', "
          "'split', 'carry-forward'))"},
+    [ST_NEW_OPS] =
+        {"new_ops",
+         "SELECT ('recorded already: a request of ' || n.client)::bigint FROM "
+         "unnest ($1::text[], $2::bytea[]) AS n (client, key) CROSS JOIN LATERAL "
+         "(SELECT FROM op x WHERE x.client = n.client AND x.key = n.key LIMIT 1) x"},
+    [ST_NEW_JOBS] =
+        {"new_jobs",
+         "SELECT ('known already: ' || n.job)::bigint FROM "
+         "unnest ($1::text[], $2::text[], $3::text[], $4::bigint[]) "
+         "AS n (site, job, component, incarnation) CROSS JOIN LATERAL "
+         "((SELECT FROM hold x WHERE x.site = n.site AND x.site_job = n.job AND "
+         "  x.component = n.component AND x.incarnation = n.incarnation AND x.open LIMIT 1) UNION ALL "
+         " (SELECT FROM usage x WHERE x.site = n.site AND x.site_job = n.job AND "
+         "  x.component = n.component AND x.incarnation = n.incarnation LIMIT 1)) x"},
     [ST_ADD_OP] =
         {"add_op",
          "INSERT INTO op (id, client, key, hash, kind, on_behalf, site, job, note, effective_at, "
          "recorded_at, status, outcome) SELECT * FROM unnest ($1::bigint[], $2::text[], "
          "$3::bytea[], $4::bytea[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], "
-         "$10::bigint[], $11::bigint[], $12::bigint[], $13::bytea[])"},
+         "$10::bigint[], $11::bigint[], $12::bigint[], $13::bytea[]) AS n"},
     [ST_ADD_PROJECT] = {"add_project",
                         "INSERT INTO project (id, name, description, op_id, parent_id) "
                         "SELECT id, name, description, op_id, nullif (parent_id, 0) FROM unnest "
@@ -265,7 +279,7 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
          "$8::bigint[], $9::bigint[], $10::text[], $11::bigint[], $12::bigint[], $13::bigint[], "
          "$14::bigint[], $15::bigint[], $16::bigint[], $17::bigint[], $18::boolean[], "
          "$19::bigint[], $20::bigint[], $21::bigint[], $22::bigint[], $23::bigint[], $24::text[], "
-         "$25::text[])"},
+         "$25::text[]) AS n"},
     [ST_PUT_HOLD] = {"put_hold",
                      "UPDATE hold h SET open = n.open FROM unnest ($1::bigint[], $2::boolean[]) "
                      "AS n (id, open) WHERE h.id = n.id AND h.open <> n.open"},
@@ -278,14 +292,14 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
         {"add_leg",
          "INSERT INTO hold_leg (hold_id, leg, allocation_id, amount, settled, released) "
          "SELECT * FROM unnest ($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], "
-         "$5::bigint[], $6::bigint[])"},
+         "$5::bigint[], $6::bigint[]) AS n"},
     [ST_PUT_LEG] =
         {"put_leg",
          "UPDATE hold_leg g SET settled = n.settled, released = n.released FROM unnest "
          "($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[]) "
          "AS n (hold_id, leg, settled, released) WHERE g.hold_id = n.hold_id AND g.leg = n.leg"},
-    [ST_PUT_USAGE] =
-        {"put_usage",
+    [ST_ADD_USAGE] =
+        {"add_usage",
          "INSERT INTO usage (id, site, site_job, component, incarnation, grid_job, hold_id, "
          "account_id, identity, procs, start_at, end_at, total, final, qos, machine) "
          "SELECT id, site, site_job, component, incarnation, grid_job, nullif (hold_id, 0), "
@@ -294,9 +308,12 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
          "$7::bigint[], $8::bigint[], $9::text[], $10::bigint[], $11::bigint[], $12::bigint[], "
          "$13::bigint[], $14::boolean[], $15::text[], $16::text[]) AS n (id, site, site_job, "
          "component, incarnation, grid_job, hold_id, account_id, identity, procs, start_at, end_at, "
-         "total, final, qos, machine) "
-         "ON CONFLICT (id) DO UPDATE SET procs = excluded.procs, end_at = excluded.end_at, "
-         "total = excluded.total, final = excluded.final"},
+         "total, final, qos, machine)"},
+    [ST_PUT_USAGE] =
+        {"put_usage",
+         "UPDATE usage u SET procs = n.procs, end_at = n.end_at, total = n.total, final = n.final "
+         "FROM unnest ($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::boolean[]) "
+         "AS n (id, procs, end_at, total, final) WHERE u.id = n.id"},
     [ST_ADD_CHARGE] =
         {"add_charge",
          "INSERT INTO charge (id, op_id, usage_id, hold_id, sequence, procs, start_at, end_at, "
@@ -311,7 +328,7 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
     [ST_ADD_CHARGE_LEG] =
         {"add_charge_leg",
          "INSERT INTO charge_leg (charge_id, leg, allocation_id, amount, source) SELECT * FROM "
-         "unnest ($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[])"},
+         "unnest ($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[]) AS n"},
     [ST_ADD_REFUND] =
         {"add_refund",
          "INSERT INTO refund_leg (op_id, leg, charge_id, charge_leg, allocation_id, amount) "
@@ -360,7 +377,7 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
     [ST_PUT_ACK] = {
         "put_ack",
         "INSERT INTO site_ack (site, acked, ahead) SELECT * FROM unnest ($1::text[], "
-        "$2::bigint[], $3::text[]) "
+        "$2::bigint[], $3::text[]) AS n "
         "ON CONFLICT (site) DO UPDATE SET acked = excluded.acked, ahead = excluded.ahead"},
     [ST_ADD_RIGHT] = {"add_right",
                       "INSERT INTO site_right (site, op_id, claims, refunds) SELECT * FROM unnest "
@@ -372,7 +389,7 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
         {"add_block",
          "INSERT INTO block (number, first_op, ops, recorded_at, prev, root, signer, signature) "
          "SELECT * FROM unnest ($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], "
-         "$5::bytea[], $6::bytea[], $7::bytea[], $8::bytea[])"},
+         "$5::bytea[], $6::bytea[], $7::bytea[], $8::bytea[]) AS n"},
 
     [BANK_STMT_COUNT + RD_BALANCE] =
         {"rd_balance",

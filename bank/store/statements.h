@@ -29,6 +29,8 @@ enum bank_stmt {
     ST_MOVES,
     ST_QUOTES,
     /* write */
+    ST_NEW_OPS, /* fails when one of them is there: PG_NO_NUMBER */
+    ST_NEW_JOBS,
     ST_ADD_OP,
     ST_ADD_PROJECT,
     ST_ADD_PERSON,
@@ -57,6 +59,7 @@ enum bank_stmt {
     ST_LENGTHEN_HOLD,
     ST_ADD_LEG,
     ST_PUT_LEG,
+    ST_ADD_USAGE,
     ST_PUT_USAGE,
     ST_ADD_CHARGE,
     ST_ADD_CHARGE_LEG,
@@ -109,5 +112,9 @@ enum read_stmt {
 /* Prepared on every connection; the reading ones are at BANK_STMT_COUNT + enum read_stmt. */
 enum { BANK_STMT_ALL = BANK_STMT_COUNT + READ_STMT_COUNT };
 extern const struct pgstmt bank_stmt[BANK_STMT_ALL];
+
+/* How PostgreSQL refuses the text of ST_NEW_OPS and ST_NEW_JOBS as a number; and a key that is there. */
+#define PG_NO_NUMBER "22P02"
+#define PG_UNIQUE "23505"
 
 #endif

@@ -354,10 +354,17 @@ static void write_holds (struct writer *w)
 
 static void write_usages (struct writer *w)
 {
-    struct pgargs *a = rows (w, "itttitiitiiiiott");
+    struct pgargs *a = rows (w, "itttitiitiiiiott"), *changed = rows (w, "iiiio");
     for (uint32_t i = 0; i < w->view->usages.count; i++) {
         const struct ledger_usage *usage = w->view->usages.item[i];
-        if (!usage->dirty)
+        if (usage->dirty && !usage->is_new) {
+            pgargs_i64 (changed, 0, usage->id);
+            pgargs_i64 (changed, 1, usage->procs);
+            pgargs_i64 (changed, 2, usage->end);
+            pgargs_i64 (changed, 3, usage->total);
+            pgargs_bool (changed, 4, usage->final);
+        }
+        if (!usage->dirty || !usage->is_new)
             continue;
         pgargs_i64 (a, 0, usage->id);
         pgargs_text (a, 1, usage->job.site);
@@ -376,7 +383,8 @@ static void write_usages (struct writer *w)
         pgargs_text (a, 14, usage->qos);
         pgargs_text (a, 15, usage->machine);
     }
-    put_rows (w, ST_PUT_USAGE, a);
+    put_rows (w, ST_ADD_USAGE, a);
+    put_rows (w, ST_PUT_USAGE, changed);
 }
 
 static void write_charges (struct writer *w)
@@ -521,7 +529,8 @@ static void write_acks (struct writer *w)
     put_rows (w, ST_PUT_ACK, a);
 }
 
-void write_send (const struct ledger_view *view, const struct seal *seal, struct pgloop *loop)
+void write_send (const struct ledger_view *view, const struct load *load, const struct seal *seal,
+                 struct pgloop *loop)
 {
     struct writer w = {.view = view};
     write_ops (&w);
@@ -542,6 +551,7 @@ void write_send (const struct ledger_view *view, const struct seal *seal, struct
     write_entries (&w);
     write_acks (&w);
     pgbatch_add (loop, ST_BEGIN, NULL);
+    load_check (load, seal->block.ops, loop);
     /* In the order of enum bank_stmt. */
     for (unsigned stmt = 0; stmt < BANK_STMT_COUNT; stmt++)
         if (w.put[stmt] && pgargs_rows (w.put[stmt]))

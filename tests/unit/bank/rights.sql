@@ -23,6 +23,9 @@ SELECT is ((SELECT array_agg (attname::text ORDER BY attname) FROM pg_attribute
         ('hold', ARRAY['amount', 'expires_at', 'open', 'walltime_us']),
         ('hold_leg', ARRAY['released', 'settled']), ('allocation', ARRAY['credit_limit']),
         ('account', ARRAY['closed_op']), ('membership', ARRAY['valid_to'])) v (t, want);
+SELECT table_privs_are ('bank', t, 'service', ARRAY[]::text[]) FROM unnest (ARRAY['entry_0', 'entry_1']) t;
+SELECT function_privs_are ('bank', 'entry_room', ARRAY[]::text[], 'service', ARRAY['EXECUTE']);
+SELECT function_privs_are ('bank', 'entry_room', ARRAY[]::text[], 'other', ARRAY[]::text[]);
 SELECT is ((SELECT count (*)::int FROM pg_tables WHERE schemaname = 'bank' AND tableowner = 'service'),
     0, 'the service owns nothing');
 SELECT schema_privs_are ('bank', 'service', ARRAY['USAGE']);
@@ -31,6 +34,8 @@ SELECT schema_privs_are ('bank', 'service', ARRAY['USAGE']);
 SET ROLE service;
 SELECT throws_ok (statement, '42501', NULL, statement) FROM unnest (ARRAY[
     'UPDATE bank.entry SET amount = 1', 'DELETE FROM bank.entry', 'TRUNCATE bank.entry',
+    'UPDATE bank.entry_0 SET amount = 1', 'INSERT INTO bank.entry_1 SELECT * FROM bank.entry', 'DROP TABLE bank.entry_1',
+    'ALTER TABLE bank.entry DETACH PARTITION bank.entry_0', 'CREATE TABLE bank.entry_9 (LIKE bank.entry)',
     'UPDATE bank.op SET note = $x$x$x$', 'DELETE FROM bank.op', 'UPDATE bank.block SET root = prev',
     'UPDATE bank.charge SET amount = 0', 'DELETE FROM bank.hold', 'UPDATE bank.rate SET multiplier_ppm = 0',
     'DELETE FROM bank.balance', 'UPDATE bank.allocation SET valid_to = 1',
@@ -38,6 +43,7 @@ SELECT throws_ok (statement, '42501', NULL, statement) FROM unnest (ARRAY[
     'DROP TABLE bank.entry', 'ALTER TABLE bank.entry ADD x integer', 'SET session_replication_role = replica',
     'CREATE TABLE bank.x (y integer)', 'INSERT INTO bank.schema_version VALUES (0, $x$x$x$, now ())'])
     statement;
+SELECT ok (NOT bank.entry_room (), 'there is room for the operations to come');
 RESET ROLE;
 
 -- Even the owner is stopped by the triggers.
@@ -46,12 +52,15 @@ INSERT INTO op VALUES (1, 'c', '\x00112233445566778899aabbccddeeff', decode (rep
 INSERT INTO entry VALUES (1, 0, 'P', 1, 1, 1, -5, 1, 1), (1, 1, 'P', 1, 2, 2, 5, 1, 1);
 SELECT throws_ok (statement, '23000', NULL, statement) FROM unnest (ARRAY['UPDATE entry SET amount = 1',
     'DELETE FROM entry', 'TRUNCATE entry', 'UPDATE op SET note = $x$x$x$', 'DELETE FROM op',
+    'UPDATE entry_0 SET amount = 1', 'DELETE FROM entry_1', 'TRUNCATE entry_1',
     'TRUNCATE bank_role', 'DELETE FROM allocation_scope']) statement;
 
 -- Constraints.
 SELECT throws_ok (statement, '23514', NULL, statement) FROM unnest (ARRAY[
     'INSERT INTO entry VALUES (2, 0, $x$P$x$, 1, 1, 1, 7, 1, 1)',
     'INSERT INTO entry VALUES (2, 0, $x$P$x$, 1, 1, 1, 0, 1, 1)',
+    'INSERT INTO entry_1 VALUES (4194304, 0, $x$P$x$, 1, 1, 1, 7, 1, 1)',
+    'INSERT INTO entry VALUES (8388608, 0, $x$P$x$, 1, 1, 1, -7, 1, 1), (8388608, 1, $x$P$x$, 1, 1, 1, 7, 1, 1)',
     'INSERT INTO balance VALUES (1, 0, 0, 0, -1)',
     'INSERT INTO allocation (id, account_id, valid_from, valid_to, description) VALUES (99, 1, 5, 5, $x$$x$)',
     'INSERT INTO account (id, name, class, unit_id) VALUES (99, $x$x$x$, $x$PROJECT$x$, 1)',
@@ -63,6 +72,20 @@ SELECT throws_ok ('INSERT INTO op SELECT 2, client, key, hash, kind, on_behalf, 
     'a key is used once');
 SELECT throws_ok ('INSERT INTO entry VALUES (1, 0, $x$P$x$, 1, 1, 1, 5, 1, 1), '
     '(1, 2, $x$P$x$, 1, 1, 1, -5, 1, 1)', '23505', NULL, 'a leg is written once');
+-- The journal's next part is made when its last one begins to fill.
+INSERT INTO op SELECT 4194304, client, substr (hash, 1, 16), hash, kind, on_behalf, site, job, note, effective_at, recorded_at,
+    status, outcome FROM op WHERE id = 1;
+INSERT INTO entry VALUES (4194303, 0, 'P', 1, 1, 1, -5, 1, 1), (4194303, 1, 'P', 1, 2, 2, 5, 1, 1),
+    (4194304, 0, 'P', 1, 1, 1, -5, 1, 1), (4194304, 1, 'P', 1, 2, 2, 5, 1, 1);
+SELECT is ((SELECT array_agg (op_id) FROM entry_1), ARRAY[4194304, 4194304]::bigint[], 'a part holds its operations');
+SET ROLE service;
+SELECT ok (bank.entry_room (), 'the service has more room made');
+SELECT ok (NOT bank.entry_room (), 'once');
+RESET ROLE;
+SELECT table_privs_are ('bank', 'entry_2', 'service', ARRAY[]::text[]);
+SELECT throws_ok (statement, '23000', NULL, statement) FROM unnest (ARRAY['UPDATE entry_2 SET amount = 1',
+    'DELETE FROM entry_2', 'TRUNCATE entry_2']) statement;
+SELECT has_trigger ('bank'::name, 'entry_2'::name, 'entry_sums'::name);
 SELECT has_trigger ('bank'::name, t::name, (t || '_fixed')::name) FROM unnest (ARRAY['op', 'entry', 'charge', 'charge_leg',
     'refund_leg', 'rate', 'rate_factor', 'block', 'signer', 'site_right', 'bank_role',
     'allocation_scope']) t;
@@ -91,11 +114,18 @@ PREPARE holds (text[]) AS SELECT h.id FROM unnest ($1) AS k (job) CROSS JOIN LAT
     WHERE x.site = 's' AND x.site_job = k.job AND x.component = '' AND x.incarnation = 0 AND x.open LIMIT 1) h;
 SELECT matches (plan_of ('EXECUTE holds (NULL)'), 'Index (Only )?Scan using hold_incarnation',
     'open holds by index');
+PREPARE new_jobs (text[]) AS SELECT k.job FROM unnest ($1) AS k (job) CROSS JOIN LATERAL (SELECT FROM usage x
+    WHERE x.site = 's' AND x.site_job = k.job AND x.component = '' AND x.incarnation = 0 LIMIT 1) u;
+SELECT matches (plan_of ('EXECUTE new_jobs (NULL)'), 'Index (Only )?Scan using usage_site_site_job_component_incarnation_key',
+    'usages by index');
+PREPARE of_op (bigint) AS SELECT * FROM entry WHERE op_id = $1;
+SELECT matches (plan_of ('EXECUTE of_op (5)'), 'Subplans Removed: 2.*Index Scan using entry_0_pkey', 'one part of an operation');
 RESET ALL;
 SET search_path = bank, public, pg_catalog;
 PREPARE lines AS SELECT * FROM entry WHERE account_id = 5 AND recorded_at >= 7;
 SET enable_seqscan = off;
-SELECT matches (plan_of ('EXECUTE lines'), 'entry_account', 'statements by account and time');
+SELECT matches (plan_of ('EXECUTE lines'), 'entry_' || part || '_account.*Index Cond: ..account_id = 5. AND .recorded_at >= 7',
+    'statements by account and time in part ' || part) FROM unnest (ARRAY['0', '1', '2']) part;
 
 SELECT * FROM finish ();
 ROLLBACK;

@@ -465,6 +465,79 @@ static void schema_upto (PGconn *sql, int version)
 }
 
 /* A database of each earlier version, with data, goes on where it was. */
+/* Holds and charges are taken to be new until the database says that they are not. */
+static void not_new (void **state)
+{
+    struct world *w = *state;
+    time_us start = clock_now_us () - 3600 * US_PER_S;
+    struct ledger_request hold = req_hold (&w->rig, "alpha", "a.1", "phys", ALICE, 1, 100), other = hold,
+                          fresh = req_hold (&w->rig, "alpha", "a.2", "phys", ALICE, 1, 50);
+    struct ledger_request charge = req_charge (&w->rig, "alpha", "a.1", "hold.1", 1, start, 60, true);
+    struct answer replayed, made;
+    expect (w, hold, "granted hold.1 100000000 phys");
+    expect (w, hold, "granted hold.1 100000000 phys");
+    other.hold.procs = 2;
+    request_seal (&other);
+    expect_refused (w, other, ERR_CONFLICT, "used before");
+    expect (w, req_hold (&w->rig, "alpha", "a.1", "phys", ALICE, 1, 100), "refused HoldExists");
+    /* Beside a replay in its batch, and beside what is refused without a record. */
+    bankrig_send (&w->rig, &hold, &replayed);
+    bankrig_send (&w->rig, &fresh, &made);
+    bankrig_await (&w->rig, &replayed);
+    bankrig_await (&w->rig, &made);
+    assert_string_equal (replayed.text, "granted hold.1 100000000 phys");
+    assert_string_equal (made.text, "granted hold.2 50000000 phys");
+    other = req_hold (&w->rig, "alpha", "a.3", "phys", ALICE, -1, 100);
+    bankrig_send (&w->rig, &fresh, &replayed);
+    bankrig_send (&w->rig, &other, &made);
+    bankrig_await (&w->rig, &replayed);
+    bankrig_await (&w->rig, &made);
+    assert_string_equal (replayed.text, "granted hold.2 50000000 phys");
+    assert_int_not_equal (made.err.code, 0);
+    expect (w, charge, "charged 60000000 total 60000000 released 40000000 phys acked 0");
+    expect (w, charge, "charged 60000000 total 60000000 released 40000000 phys acked 0");
+    expect_refused (w, req_charge (&w->rig, "alpha", "a.1", "hold.1", 1, start, 70, true), ERR_CONFLICT,
+                    "final charge already");
+    expect (w, req_hold (&w->rig, "alpha", "a.1", "phys", ALICE, 1, 100), "refused JobClosed");
+    /* A job that was charged in part, and one whose hold was released, by a writer that forgot both. */
+    expect (w, req_charge (&w->rig, "alpha", "a.2", "hold.2", 1, start, 10, false),
+            "charged 10000000 total 10000000 released 0 phys acked 0");
+    bankrig_close (&w->rig);
+    bankrig_open (&w->rig, w->conninfo);
+    assert_true (bankrig_wait_up (&w->rig, true));
+    w->rig.keys = 3000;
+    expect (w, req_charge (&w->rig, "alpha", "a.2", "hold.2", 1, start, 30, true),
+            "charged 20000000 total 30000000 released 20000000 phys acked 0");
+    expect (w, charge, "charged 60000000 total 60000000 released 40000000 phys acked 0");
+    prove (w);
+}
+
+/* Operations on both sides of a border of the journal's parts. */
+static void parts (void **state)
+{
+    struct world *w = *state;
+    time_us start = clock_now_us () - 3600 * US_PER_S;
+    bankrig_close (&w->rig);
+    must_run (w->sql, "INSERT INTO op SELECT 4194301, client, substr (hash, 1, 16), hash, kind, on_behalf, site, job, "
+                      "note, effective_at, recorded_at, status, outcome FROM op ORDER BY id DESC LIMIT 1");
+    bankrig_open (&w->rig, w->conninfo);
+    assert_true (bankrig_wait_up (&w->rig, true));
+    w->rig.keys = 3000;
+    for (int i = 1; i <= 3; i++) {
+        char job[16], hold[16], text[64];
+        snprintf (job, sizeof (job), "a.%d", i);
+        snprintf (hold, sizeof (hold), "hold.%d", i);
+        snprintf (text, sizeof (text), "granted %s 100000000 phys", hold);
+        expect (w, req_hold (&w->rig, "alpha", job, "phys", ALICE, 1, 100), text);
+        expect (w, req_charge (&w->rig, "alpha", job, hold, 1, start, 60, true),
+                "charged 60000000 total 60000000 released 40000000 phys acked 0");
+    }
+    assert_int_equal (4194303, pg_fixture_number (w->sql, "SELECT max (op_id) FROM entry_0"));
+    assert_int_equal (4194304, pg_fixture_number (w->sql, "SELECT min (op_id) FROM entry_1"));
+    assert_int_equal (12, pg_fixture_number (w->sql, "SELECT count (*) FROM entry_1"));
+    prove (w);
+}
+
 static void migrations (void **state)
 {
     struct world *w = *state;
@@ -525,6 +598,8 @@ int main (void)
         cmocka_unit_test_setup_teardown (only_one_writer, fresh, closed),
         cmocka_unit_test_setup_teardown (fallback_rules, fresh, closed),
         cmocka_unit_test_setup_teardown (allocation_ends, fresh, closed),
+        cmocka_unit_test_setup_teardown (not_new, fresh, closed),
+        cmocka_unit_test_setup_teardown (parts, fresh, closed),
         cmocka_unit_test_setup_teardown (migrations, fresh, closed),
         cmocka_unit_test_setup_teardown (newer_schema, fresh, closed),
     };

@@ -1,0 +1,136 @@
+#include "bank/store/recent.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/base/quantity.h"
+
+enum { TEXTS = 7 };
+
+struct recent {
+    struct ledger_hold *slot[RECENT_SLOTS]; /* one piece of memory each, with its legs and texts */
+};
+
+/* The texts of a hold, in one order. */
+static void texts_of (struct ledger_hold *hold, const char **text[TEXTS])
+{
+    const char **all[TEXTS] = {&hold->job.site, &hold->job.site_job, &hold->job.component,
+                               &hold->job.grid_job, &hold->identity, &hold->qos, &hold->machine};
+    memcpy (text, all, sizeof (all));
+}
+
+static uint32_t mix (uint32_t hash, const void *bytes, size_t len)
+{
+    const unsigned char *c = bytes;
+    while (len--)
+        hash = (hash ^ *c++) * 16777619U; /* FNV-1a */
+    return hash;
+}
+
+static uint32_t slot_of (const struct ledger_job *job)
+{
+    uint32_t hash = mix (2166136261U, job->site, strlen (job->site) + 1);
+    hash = mix (hash, job->site_job, strlen (job->site_job) + 1);
+    hash = mix (hash, job->component, strlen (job->component) + 1);
+    hash = mix (hash, &job->incarnation, sizeof (job->incarnation));
+    return (hash ^ hash >> 16) % RECENT_SLOTS;
+}
+
+struct recent *recent_create (void)
+{
+    struct recent *recent = calloc (1, sizeof (*recent));
+    if (!recent)
+        abort ();
+    return recent;
+}
+
+void recent_forget (struct recent *recent)
+{
+    for (int i = 0; i < RECENT_SLOTS; i++) {
+        free (recent->slot[i]);
+        recent->slot[i] = NULL;
+    }
+}
+
+void recent_destroy (struct recent *recent)
+{
+    if (!recent)
+        return;
+    recent_forget (recent);
+    free (recent);
+}
+
+static void forget (struct recent *recent, const struct ledger_job *job)
+{
+    struct ledger_hold **slot = &recent->slot[slot_of (job)];
+    free (*slot);
+    *slot = NULL;
+}
+
+static void keep (struct recent *recent, const struct ledger_hold *hold)
+{
+    struct ledger_hold from = *hold;
+    const char **text[TEXTS];
+    size_t bytes = sizeof (from) + hold->leg_count * sizeof (*hold->leg);
+    texts_of (&from, text);
+    for (int i = 0; i < TEXTS; i++)
+        bytes += strlen (*text[i]) + 1;
+    struct ledger_hold *copy = malloc (bytes);
+    if (!copy)
+        return;
+    char *at = (char *)(copy + 1);
+    *copy = from;
+    copy->is_new = copy->dirty = copy->extended = false;
+    copy->leg = (struct ledger_leg *)(void *)at;
+    memcpy (at, hold->leg, hold->leg_count * sizeof (*hold->leg));
+    at += hold->leg_count * sizeof (*hold->leg);
+    for (uint32_t i = 0; i < copy->leg_count; i++)
+        copy->leg[i].is_new = false;
+    texts_of (copy, text);
+    for (int i = 0; i < TEXTS; i++) {
+        size_t len = strlen (*text[i]) + 1;
+        *text[i] = memcpy (at, *text[i], len);
+        at += len;
+    }
+    forget (recent, &copy->job);
+    recent->slot[slot_of (&copy->job)] = copy;
+}
+
+bool recent_take (const struct recent *recent, const struct ledger_job *job, const char *hold_id,
+                  struct ledger_view *view)
+{
+    const struct ledger_hold *known = recent->slot[slot_of (job)];
+    char prefix[8];
+    uint64_t number;
+    if (!known || id_parse (hold_id, prefix, sizeof (prefix), &number, NULL) < 0 ||
+        strcmp (prefix, "hold") != 0 || number != (uint64_t)known->id ||
+        strcmp (known->job.site, job->site) != 0 ||
+        strcmp (known->job.site_job, job->site_job) != 0 ||
+        strcmp (known->job.component, job->component) != 0 ||
+        known->job.incarnation != job->incarnation)
+        return false;
+    if (ledger_hold_by_id (view, known->id))
+        return true; /* named twice */
+    struct ledger_hold *hold = ledger_add_hold (view, known->id);
+    const char **text[TEXTS];
+    *hold = *known;
+    hold->leg = arena_memdup (view->arena, known->leg, known->leg_count * sizeof (*known->leg));
+    texts_of (hold, text);
+    for (int i = 0; i < TEXTS; i++)
+        *text[i] = arena_strdup (view->arena, *text[i]);
+    ledger_index_hold (view, hold);
+    return true;
+}
+
+void recent_note (struct recent *recent, const struct ledger_view *view)
+{
+    for (uint32_t i = 0; i < view->usages.count; i++)
+        forget (recent, &((const struct ledger_usage *)view->usages.item[i])->job);
+    for (uint32_t i = 0; i < view->holds.count; i++)
+        forget (recent, &((const struct ledger_hold *)view->holds.item[i])->job);
+    for (uint32_t i = 0; i < view->holds.count; i++) {
+        const struct ledger_hold *hold = view->holds.item[i];
+        if (hold->is_new && hold->open && !ledger_usage_of (view, &hold->job))
+            keep (recent, hold);
+    }
+}

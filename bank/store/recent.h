@@ -1,0 +1,25 @@
+/* recent: holds that this writer made a moment ago and that nothing has touched since, so that the charge
+ * of a job need not look for its hold and for earlier charges.
+ *
+ * A cache of RECENT_SLOTS slots by job incarnation; a newer one takes the slot of an older one. What is in
+ * it is true while this connection holds the writer's lock: forget all when that may have ended. A hold
+ * in it is open, and its job has no usage. Copies are made: nothing in it points into a view. */
+#ifndef NUI_BANK_STORE_RECENT_H
+#define NUI_BANK_STORE_RECENT_H
+
+#include "bank/core/ledger.h"
+
+enum { RECENT_SLOTS = 16384 };
+
+struct recent;
+
+struct recent *recent_create (void); /* aborts when out of memory */
+void recent_destroy (struct recent *recent);
+void recent_forget (struct recent *recent);
+/* Puts the hold of this name into the view when it is known; false when it is not. */
+bool recent_take (const struct recent *recent, const struct ledger_job *job, const char *hold_id,
+                  struct ledger_view *view);
+/* The view's changes are committed. */
+void recent_note (struct recent *recent, const struct ledger_view *view);
+
+#endif
