@@ -54,8 +54,12 @@ struct reader *reader_create (struct event_base *base, struct log *log, const ch
     reader->state = state;
     reader->arg = arg;
     LIST_INIT (&reader->reads);
+    reader->turn = event_new (base, -1, 0, balanceread_turn, reader);
+    if (!reader->turn)
+        abort ();
     reader->loop = pgloop_create (&config, err);
     if (!reader->loop) {
+        event_free (reader->turn);
         free (reader);
         return NULL;
     }
@@ -64,7 +68,7 @@ struct reader *reader_create (struct event_base *base, struct log *log, const ch
     return reader;
 }
 
-static void read_free (struct read *read)
+void read_free (struct read *read)
 {
     LIST_REMOVE (read, link);
     read->reader->waiting--;
@@ -78,6 +82,7 @@ void reader_destroy (struct reader *reader)
 {
     if (!reader)
         return;
+    event_free (reader->turn);
     pgloop_destroy (reader->loop);
     struct read *read;
     struct err err = {0};
@@ -98,27 +103,6 @@ bool reader_is_up (const struct reader *reader)
 }
 
 /* ---- results ---- */
-
-static void give_balance (struct read *read, const struct err *err, const PGresult *res)
-{
-    uint32_t count = res ? (uint32_t)PQntuples (res) : 0;
-    struct reader_alloc *row = arena_array (read->arena, count, sizeof (*row));
-    for (uint32_t i = 0; i < count; i++) {
-        int r = (int)i;
-        row[i] = (struct reader_alloc){.account = pgres_text (res, r, 0, read->arena),
-                                       .project = pgres_text (res, r, 1, read->arena),
-                                       .id = pgres_i64 (res, r, 2),
-                                       .valid_from = pgres_i64 (res, r, 3),
-                                       .valid_to = pgres_i64 (res, r, 4),
-                                       .credit_limit = pgres_i64 (res, r, 5),
-                                       .description = pgres_text (res, r, 6, read->arena),
-                                       .granted = pgres_i64 (res, r, 7),
-                                       .settled = pgres_i64 (res, r, 8),
-                                       .posted = pgres_i64 (res, r, 9),
-                                       .held = pgres_i64 (res, r, 10)};
-    }
-    read->done.balance (read->arg, err, row, count);
-}
 
 static void give_statement (struct read *read, struct err *err, PGresult *const *res)
 {
@@ -259,7 +243,7 @@ static void give (struct read *read, struct err *err, const struct pgbatch_resul
     PGresult *const *res = err->code ? NULL : result->result;
     switch (read->kind) {
     case READ_BALANCE:
-        give_balance (read, err, res ? res[0] : NULL);
+        balanceread_give (read, err, res ? res[0] : NULL);
         break;
     case READ_STATEMENT:
         give_statement (read, err, res);
@@ -289,13 +273,19 @@ static void give (struct read *read, struct err *err, const struct pgbatch_resul
     read_free (read);
 }
 
-static void on_read (void *arg, const struct pgbatch_result *result)
+struct err read_err (const struct pgbatch_result *result)
 {
     struct err err = {0};
     if (result->end == PGBATCH_LOST)
         err_set (&err, ERR_UNAVAILABLE, "the bank's database went away: ask again");
     else if (result->end == PGBATCH_FAILED)
         err = result->err;
+    return err;
+}
+
+static void on_read (void *arg, const struct pgbatch_result *result)
+{
+    struct err err = read_err (result);
     give (arg, &err, result);
 }
 
@@ -369,22 +359,6 @@ static void send_one (struct read *read, enum read_stmt stmt, struct pgargs *arg
     read_begin (read);
     read_add (read, stmt, args);
     pgbatch_submit (read->reader->loop);
-}
-
-void reader_balance (struct reader *reader, const char *who, const char *account,
-                     void (*done) (void *arg, const struct err *err, const struct reader_alloc *row,
-                                   uint32_t count),
-                     void *arg)
-{
-    struct read *read = read_new (reader, READ_BALANCE, arg);
-    read->done.balance = done;
-    if (!read_sendable (read))
-        return;
-    struct pgargs *args = pgargs_create (read->arena, "tt");
-    pgargs_text (args, 0, who);
-    if (account[0])
-        pgargs_text (args, 1, account);
-    send_one (read, RD_BALANCE, args);
 }
 
 void reader_statement (struct reader *reader, const char *who, const char *account, time_us from,

@@ -1,4 +1,4 @@
-/* Shared by reader.c and auditread.c. */
+/* Shared by the reader's files. */
 #ifndef NUI_BANK_STORE_READER_IMPL_H
 #define NUI_BANK_STORE_READER_IMPL_H
 
@@ -32,7 +32,8 @@ struct read {
     struct ledger_view *view;
     struct ledger_quote *quote;
     time_us now;
-    struct err early; /* refused before it was sent */
+    const char *who, *account; /* of a balance that waits for the turn's end */
+    struct err early;          /* refused before it was sent */
     struct event *later;
     union {
         void (*balance) (void *, const struct err *, const struct reader_alloc *, uint32_t);
@@ -52,6 +53,8 @@ struct read {
 
 LIST_HEAD (read_list, read);
 
+enum { READER_BALANCES_MAX = 256 };
+
 struct reader {
     struct setup setup; /* first: the argument of the connection's callbacks */
     struct event_base *base;
@@ -59,6 +62,9 @@ struct reader {
     struct pgloop *loop;
     struct read_list reads;
     uint32_t waiting;
+    struct read *asked[READER_BALANCES_MAX]; /* balances, sent together at the end of this turn */
+    uint32_t asked_count;
+    struct event *turn;
     void (*state) (void *arg, bool up);
     void *arg;
     char why[ERR_TEXT_MAX];
@@ -72,6 +78,13 @@ void read_begin (struct read *read);
 /* A read of another file, begun; NULL when it cannot be sent now. done: the caller's. */
 struct read *read_start (struct reader *reader, reader_any_f done, void *arg,
                          void (*other) (struct read *, struct err *, PGresult *const *));
+void read_free (struct read *read);
+struct err read_err (const struct pgbatch_result *result); /* code 0: there are results */
 void read_add (struct read *read, enum read_stmt stmt, struct pgargs *args);
+
+/* ---- balanceread.c ---- */
+
+void balanceread_give (struct read *read, const struct err *err, const PGresult *res);
+void balanceread_turn (evutil_socket_t fd, short what, void *arg);
 
 #endif

@@ -77,6 +77,7 @@ enum bank_stmt {
 /* The reading connection's own. */
 enum read_stmt {
     RD_BALANCE,
+    RD_BALANCES,
     RD_STATEMENT_SUMS,
     RD_STATEMENT_LINES,
     RD_ACCOUNT_SEEN,

@@ -1,6 +1,7 @@
-/* bench_size [ENTRIES...]: what a statement, a balance and a hold cost in a ledger of so many entries (a
- * million and ten million), half of them of one account, the others of ACCOUNTS; the statement with the
- * bank's checkpoints and without. Prints medians, and ratios to the smallest ledger. */
+/* bench_size [ENTRIES...]: what a statement, a balance and a job (hold and charge) cost one caller in a
+ * ledger of so many entries (a million and ten million), half of them of one account, the others of a
+ * million, whose jobs these are; the statement with the bank's checkpoints and without. Prints medians, and
+ * ratios to the smallest ledger. */
 #include <assert.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,10 +14,10 @@
 #include "tests/unit/bank/bankd.h"
 #include "tests/unit/bank/pg_fixture.h"
 
-enum { ACCOUNTS = 10000, LEGS = 4, TIMES = 41, SIZES_MAX = 8 };
+enum { ACCOUNTS = 1000000, LEGS = 4, TIMES = 41, JOBS = 201, SIZES_MAX = 8 };
 
 struct costs {
-    double statement, bare, balance, hold; /* milliseconds */
+    double statement, bare, balance, job; /* milliseconds */
 };
 
 static void run (PGconn *conn, const char *sql)
@@ -38,7 +39,7 @@ static void fill (PGconn *conn, long long entries)
     long long ops = (entries - have) / LEGS, end = pg_fixture_number (
         conn, "SELECT coalesce (max (recorded_at), 0) FROM bank.op");
     long long phys = pg_fixture_number (conn, "SELECT id FROM bank.account WHERE name = 'phys'");
-    long long spread = pg_fixture_number (conn, "SELECT min (id) FROM bank.account WHERE name LIKE 'spread%'");
+    long long spread = pg_fixture_number (conn, "SELECT id FROM bank.account WHERE name = 'spread1'");
     run (conn, "SET session_replication_role = replica"); /* what it has is balanced by how it is made */
     snprintf (sql, sizeof (sql),
               "INSERT INTO bank.op SELECT g, 'nui://test/site/alpha', decode (lpad (to_hex (g), 32, '0'), 'hex'), "
@@ -46,6 +47,7 @@ static void fill (PGconn *conn, long long entries)
               "%lld + g - %lld, %lld + g - %lld, 0, '' FROM generate_series (%lld, %lld) g",
               end + 1, first, end + 1, first, first, first + ops - 1);
     run (conn, sql);
+    run (conn, "SELECT bank.entry_room ()");
     snprintf (sql, sizeof (sql),
               "INSERT INTO bank.entry SELECT g, l, (CASE WHEN l < 3 THEN 'P' ELSE 'H' END)::\"char\", 1, "
               "CASE WHEN l %% 2 = 0 THEN 1 WHEN g %% 2 = 0 THEN %lld ELSE %lld + (g / 2) %% %d END, 1, "
@@ -68,7 +70,7 @@ static int by_value (const void *a, const void *b)
 static double median (struct bankd *d, enum bankd_who who, const char *method,
                       const ProtobufCMessage *request, int times)
 {
-    double took[TIMES];
+    double took[JOBS];
     for (int i = 0; i < times; i++) {
         duration_us begun = clock_monotonic_us ();
         struct bankd_reply reply = bankd_call (d, who, method, request);
@@ -83,29 +85,83 @@ static double median (struct bankd *d, enum bankd_who who, const char *method,
     return took[times / 2];
 }
 
-/* A hold of one job after the other. */
-static double holds (struct bankd *d)
+/* What one call took, and its answer. */
+static double timed (struct bankd *d, const char *method, const ProtobufCMessage *request,
+                     struct bankd_reply *reply)
+{
+    duration_us begun = clock_monotonic_us ();
+    *reply = bankd_call (d, WHO_ALPHA, method, request);
+    if (!reply->message) {
+        fprintf (stderr, "bench_size: %s: %s\n", method, reply->err.text);
+        exit (1);
+    }
+    return (double)(clock_monotonic_us () - begun) / 1000;
+}
+
+/* A job on an account that none of the last ones named: hold and charge, milliseconds. */
+static double job (struct bankd *d)
 {
     static int jobs;
-    double took[TIMES];
-    for (int i = 0; i < TIMES; i++) {
-        uint8_t key[16];
-        char job[32];
-        snprintf (job, sizeof (job), "alpha.%d", ++jobs);
-        struct bankd_job signed_job = {.account = "rich"};
-        Nui__Bank__V1__HoldRequest m = NUI__BANK__V1__HOLD_REQUEST__INIT;
-        m.key = bankd_key (d, key);
-        m.envelope = bankd_sign (d, WHO_ALICE, &signed_job);
-        m.grid_job_id = (char *)(uintptr_t)"grid.1";
-        m.site_job_id = job;
-        m.component = (char *)(uintptr_t)"main";
-        m.procs = 1;
-        m.walltime_us = 10 * US_PER_S;
-        took[i] = median (d, WHO_ALPHA, "Hold", &m.base, 1);
-        envelope_free (m.envelope);
-    }
-    qsort (took, TIMES, sizeof (double), by_value);
-    return took[TIMES / 2];
+    uint8_t key[16];
+    char name[32], account[32];
+    struct bankd_reply reply;
+    snprintf (name, sizeof (name), "alpha.%d", ++jobs);
+    snprintf (account, sizeof (account), "spread%d", 1 + (int)((long long)jobs * 7919 % ACCOUNTS));
+    struct bankd_job signed_job = {.account = account};
+    Nui__Bank__V1__HoldRequest m = NUI__BANK__V1__HOLD_REQUEST__INIT;
+    m.key = bankd_key (d, key);
+    m.envelope = bankd_sign (d, WHO_ALICE, &signed_job);
+    m.grid_job_id = (char *)(uintptr_t)"grid.1";
+    m.site_job_id = name;
+    m.component = (char *)(uintptr_t)"main";
+    m.procs = 1;
+    m.walltime_us = 10 * US_PER_S;
+    double took = timed (d, "Hold", &m.base, &reply);
+    const Nui__Bank__V1__HoldReply *held = (const void *)reply.message;
+    assert (held->granted);
+    Nui__Bank__V1__ChargeRequest charge = NUI__BANK__V1__CHARGE_REQUEST__INIT;
+    struct bankd_reply charged;
+    charge.key = bankd_key (d, key);
+    charge.hold_id = held->hold_id;
+    charge.grid_job_id = m.grid_job_id;
+    charge.site_job_id = name;
+    charge.component = m.component;
+    charge.procs = 1;
+    charge.start_us = clock_now_us ();
+    charge.end_us = charge.start_us + 8 * US_PER_S;
+    charge.final = charge.successful = true;
+    took += timed (d, "Charge", &charge.base, &charged);
+    bankd_reply_free (&charged);
+    bankd_reply_free (&reply);
+    envelope_free (m.envelope);
+    return took;
+}
+
+static double jobs (struct bankd *d)
+{
+    double took[JOBS];
+    for (int i = 0; i < JOBS; i++)
+        took[i] = job (d);
+    qsort (took, JOBS, sizeof (double), by_value);
+    return took[JOBS / 2];
+}
+
+/* A million accounts, each with an allocation. */
+static void accounts_make (PGconn *conn)
+{
+    char sql[600];
+    run (conn, "SET session_replication_role = replica");
+    snprintf (sql, sizeof (sql),
+              "WITH top AS (SELECT (SELECT max (id) FROM bank.account) AS a, (SELECT max (id) FROM bank.allocation) AS l), "
+              "acc AS (INSERT INTO bank.account SELECT a + g, 'spread' || g, 'PROJECT', 1, 1 FROM top, "
+              "generate_series (1, %d) g), "
+              "alloc AS (INSERT INTO bank.allocation SELECT l + g, a + g, 0, 9000000000000000, 0, '', 1 FROM top, "
+              "generate_series (1, %d) g) "
+              "INSERT INTO bank.balance SELECT l + g, 1000000000000, 0, 1000000000000, 0 FROM top, "
+              "generate_series (1, %d) g", ACCOUNTS, ACCOUNTS, ACCOUNTS);
+    run (conn, sql);
+    run (conn, "SET session_replication_role = origin");
+    run (conn, "VACUUM ANALYZE");
 }
 
 static struct costs measure (struct bankd *d, PGconn *conn)
@@ -115,8 +171,8 @@ static struct costs measure (struct bankd *d, PGconn *conn)
     Nui__Bank__V1__BalanceRequest balance = NUI__BANK__V1__BALANCE_REQUEST__INIT;
     long long ops = pg_fixture_number (conn, "SELECT max (id) FROM bank.op");
     for (int i = 0; pg_fixture_number (conn, "SELECT coalesce (max (upto_op), 0) FROM bank.checkpoint_run") < ops; i++) {
-        if (i > 6000) {
-            fprintf (stderr, "bench_size: no checkpoint in ten minutes\n");
+        if (i > 36000) {
+            fprintf (stderr, "bench_size: no checkpoint in an hour\n");
             exit (1);
         }
         usleep (100000);
@@ -128,7 +184,7 @@ static struct costs measure (struct bankd *d, PGconn *conn)
         usleep (10000);
     c.statement = median (d, WHO_ALICE, "Statement", &statement.base, TIMES);
     c.balance = median (d, WHO_ALICE, "Balance", &balance.base, TIMES);
-    c.hold = holds (d);
+    c.job = jobs (d);
     run (conn, "SET session_replication_role = replica");
     run (conn, "CREATE TABLE bank.set_aside AS SELECT * FROM bank.checkpoint");
     run (conn, "DELETE FROM bank.checkpoint");
@@ -145,7 +201,6 @@ int main (int argc, char **argv)
     struct costs c[SIZES_MAX];
     long long size[SIZES_MAX] = {1000000, 10000000};
     int sizes = argc > 1 ? 0 : 2;
-    char sql[300];
     for (int i = 1; i < argc && sizes < SIZES_MAX; i++)
         size[sizes++] = atoll (argv[i]);
     signal (SIGPIPE, SIG_IGN);
@@ -159,11 +214,9 @@ int main (int argc, char **argv)
     bankd_found (&d);
     bankd_stop (&d, SIGTERM);
     PGconn *conn = pg_fixture_connect (conninfo);
-    snprintf (sql, sizeof (sql),
-              "INSERT INTO bank.account SELECT a.top + g, 'spread' || g, 'PROJECT', 1, 1 FROM "
-              "(SELECT max (id) AS top FROM bank.account) a, generate_series (1, %d) g", ACCOUNTS);
-    run (conn, sql);
-    printf ("| entries | statement, ms | without checkpoints | balance | hold |\n|--:|--:|--:|--:|--:|\n");
+    accounts_make (conn);
+    printf ("| entries | statement, ms | without checkpoints | balance | hold and charge |\n|--:|--:|--:|--:|--:|\n");
+    fflush (stdout);
     for (int i = 0; i < sizes; i++) {
         fill (conn, size[i]);
         bankd_start (&d, NUI_BANK_PROGRAM);
@@ -172,13 +225,13 @@ int main (int argc, char **argv)
         c[i] = measure (&d, conn);
         bankd_stop (&d, SIGTERM);
         printf ("| %lld | %.2f | %.1f | %.2f | %.2f |\n", size[i], c[i].statement, c[i].bare, c[i].balance,
-                c[i].hold);
+                c[i].job);
         fflush (stdout);
     }
     for (int i = 1; i < sizes; i++)
-        printf ("%lldx the entries: statement x%.2f (without checkpoints x%.1f), balance x%.2f, hold x%.2f\n",
+        printf ("%lldx the entries: statement x%.2f (without checkpoints x%.1f), balance x%.2f, hold and charge x%.2f\n",
                 size[i] / size[0], c[i].statement / c[0].statement, c[i].bare / c[0].bare,
-                c[i].balance / c[0].balance, c[i].hold / c[0].hold);
+                c[i].balance / c[0].balance, c[i].job / c[0].job);
     PQfinish (conn);
     bankd_start (&d, NUI_BANK_PROGRAM); /* closing expects one */
     bankd_close (&d);

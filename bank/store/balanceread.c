@@ -1,0 +1,117 @@
+/* Balances of one account each, those of a turn of the loop by one statement: at most as much work for
+ * PostgreSQL as one SELECT per caller, and far less when many ask at once. */
+#include <stdlib.h>
+
+#include "bank/store/reader_impl.h"
+
+/* What one statement asks for, in the arena of its last read: that one is answered last. */
+struct together {
+    struct read *read[READER_BALANCES_MAX];
+    uint32_t count;
+};
+
+static struct reader_alloc row_of (struct arena *arena, const PGresult *res, int r)
+{
+    return (struct reader_alloc){.account = pgres_text (res, r, 0, arena),
+                                 .project = pgres_text (res, r, 1, arena),
+                                 .id = pgres_i64 (res, r, 2),
+                                 .valid_from = pgres_i64 (res, r, 3),
+                                 .valid_to = pgres_i64 (res, r, 4),
+                                 .credit_limit = pgres_i64 (res, r, 5),
+                                 .description = pgres_text (res, r, 6, arena),
+                                 .granted = pgres_i64 (res, r, 7),
+                                 .settled = pgres_i64 (res, r, 8),
+                                 .posted = pgres_i64 (res, r, 9),
+                                 .held = pgres_i64 (res, r, 10)};
+}
+
+/* Rows [from, to) of a result. */
+static void give (struct read *read, const struct err *err, const PGresult *res, int from, int to)
+{
+    struct reader_alloc *row = arena_array (read->arena, (size_t)(to - from), sizeof (*row));
+    for (int r = from; r < to; r++)
+        row[r - from] = row_of (read->arena, res, r);
+    read->done.balance (read->arg, err, row, (uint32_t)(to - from));
+}
+
+void balanceread_give (struct read *read, const struct err *err, const PGresult *res)
+{
+    give (read, err, res, 0, res ? PQntuples (res) : 0);
+}
+
+static void on_balances (void *arg, const struct pgbatch_result *result)
+{
+    const struct together *all = arg;
+    struct err err = read_err (result);
+    const PGresult *res = err.code ? NULL : result->result[0];
+    int rows = res ? PQntuples (res) : 0, at = 0;
+    uint32_t count = all->count;
+    for (uint32_t i = 0; i < count; i++) {
+        struct read *read = all->read[i];
+        int from = at;
+        while (at < rows && pgres_i64 (res, at, 11) == (int64_t)i + 1)
+            at++;
+        give (read, &err, res, from, at);
+        read_free (read);
+    }
+}
+
+static void send_all (struct reader *reader)
+{
+    struct arena *arena = reader->asked[reader->asked_count - 1]->arena;
+    struct together *all = arena_new (arena, struct together);
+    struct pgargs *args = pgargs_create (arena, "tt");
+    all->count = reader->asked_count;
+    reader->asked_count = 0;
+    for (uint32_t i = 0; i < all->count; i++) {
+        all->read[i] = reader->asked[i];
+        pgargs_text (args, 0, all->read[i]->who);
+        pgargs_text (args, 1, all->read[i]->account);
+    }
+    pgargs_seal (args);
+    pgbatch_begin (reader->loop, on_balances, all);
+    pgbatch_add (reader->loop, BANK_STMT_COUNT + RD_BALANCES, args);
+    pgbatch_submit (reader->loop);
+}
+
+void balanceread_turn (evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    struct reader *reader = arg;
+    if (reader->asked_count == 0)
+        return;
+    if (pgloop_is_up (reader->loop)) {
+        send_all (reader);
+        return;
+    }
+    for (uint32_t i = 0; i < reader->asked_count; i++)
+        read_sendable (reader->asked[i]); /* refuses it */
+    reader->asked_count = 0;
+}
+
+void reader_balance (struct reader *reader, const char *who, const char *account,
+                     void (*done) (void *arg, const struct err *err, const struct reader_alloc *row,
+                                   uint32_t count),
+                     void *arg)
+{
+    struct read *read = read_new (reader, READ_BALANCE, arg);
+    read->done.balance = done;
+    if (!read_sendable (read))
+        return;
+    if (!account[0]) {
+        struct pgargs *args = pgargs_create (read->arena, "t");
+        pgargs_text (args, 0, who);
+        read_begin (read);
+        read_add (read, RD_BALANCE, args);
+        pgbatch_submit (reader->loop);
+        return;
+    }
+    read->who = arena_strdup (read->arena, who);
+    read->account = arena_strdup (read->arena, account);
+    reader->asked[reader->asked_count++] = read;
+    if (reader->asked_count == READER_BALANCES_MAX)
+        send_all (reader);
+    else
+        event_active (reader->turn, 0, 0);
+}
