@@ -188,7 +188,7 @@ void decide_quote (struct ledger_view *view, const struct ledger_request *req,
     struct ledger_quote *answer = arena_new (view->arena, struct ledger_quote);
     struct err err = {0};
     char text[QUANTITY_TEXT_MAX];
-    const struct ledger_card *card;
+    const struct ledger_card *card = NULL;
     for (uint32_t i = 0; i < req->quote.ask->item_count; i++)
         if (req->quote.ask->item[i].ask.quote_id) {
             outcome_refuse (view, out, ERR_INVALID, false,

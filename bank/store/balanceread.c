@@ -49,7 +49,7 @@ static void on_balances (void *arg, const struct pgbatch_result *result)
     for (uint32_t i = 0; i < count; i++) {
         struct read *read = all->read[i];
         int from = at;
-        while (at < rows && pgres_i64 (res, at, 11) == (int64_t)i + 1)
+        while (at < rows && pgres_i64 (res, at, 11) == (int64_t)i)
             at++;
         give (read, &err, res, from, at);
         read_free (read);
@@ -60,13 +60,14 @@ static void send_all (struct reader *reader)
 {
     struct arena *arena = reader->asked[reader->asked_count - 1]->arena;
     struct together *all = arena_new (arena, struct together);
-    struct pgargs *args = pgargs_create (arena, "tt");
+    struct pgargs *args = pgargs_create (arena, "tti");
     all->count = reader->asked_count;
     reader->asked_count = 0;
     for (uint32_t i = 0; i < all->count; i++) {
         all->read[i] = reader->asked[i];
         pgargs_text (args, 0, all->read[i]->who);
         pgargs_text (args, 1, all->read[i]->account);
+        pgargs_i64 (args, 2, i);
     }
     pgargs_seal (args);
     pgbatch_begin (reader->loop, on_balances, all);

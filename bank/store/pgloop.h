@@ -19,7 +19,7 @@
 
 struct pgloop;
 
-enum { PGBATCH_QUERIES_MAX = 32 };
+enum { PGBATCH_QUERIES_MAX = 64 }; /* more than there are statements that write */
 
 /* Where all parameters are arrays of "unnest (…) AS n", the statement is prepared a second time with
  * "(VALUES (…)) AS n" in its place, for when there is one row: starting an unnest of twenty columns costs

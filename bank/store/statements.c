@@ -43,21 +43,16 @@
 
 /* Who sees what of project p: $1 is the caller's identity, or '' for those who see everything;
  * people see their projects and those below what they lead, managers and auditors all. */
-#define SEES_BY(all, who)                                                                          \
-    "(" all " OR EXISTS (SELECT 1 FROM membership m JOIN person pe ON "                            \
-    "pe.id = m.person_id WHERE m.project_id = p.id AND pe.identity = " who " AND "                 \
+#define SEES                                                                                       \
+    "($1::text[] = '{\"\"}' OR EXISTS (SELECT 1 FROM membership m JOIN person pe ON "              \
+    "pe.id = m.person_id WHERE m.project_id = p.id AND pe.identity = ($1::text[])[1] AND "         \
     "m.valid_to = 9223372036854775807) OR EXISTS (SELECT 1 FROM person pe WHERE "                  \
-    "pe.identity = " who " AND (has_role (pe.id, 'manager') OR "                                   \
+    "pe.identity = ($1::text[])[1] AND (has_role (pe.id, 'manager') OR "                           \
     "has_role (pe.id, 'auditor') OR leads_above (pe.id, p.id))))"
-#define SEES SEES_BY ("$1::text[] = '{\"\"}'", "($1::text[])[1]")
 
 #define BALANCE                                                                                    \
-    "a.name, p.name, l.id, l.valid_from, l.valid_to, l.credit_limit, l.description, b.granted, "   \
-    "b.settled, b.posted, b.held"
-#define BALANCE_JOINS                                                                              \
-    "project p ON p.id = a.project_id LEFT JOIN (allocation l JOIN balance b ON "          \
-    "b.allocation_id = l.id) ON l.account_id = a.id "
-#define BALANCE_FROM "account a JOIN " BALANCE_JOINS
+    "a.name, p.name, l.id, l.valid_from, l.valid_to, l.credit_limit, l.description, l.granted, "   \
+    "l.settled, l.posted, l.held"
 
 /* "kind name=ppm;…" of a card; names have no ";". */
 #define FACTORS                                                                                    \
@@ -401,13 +396,24 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
          "$5::bytea[], $6::bytea[], $7::bytea[], $8::bytea[]) AS n"},
 
     [BANK_STMT_COUNT + RD_BALANCE] =
-        {"rd_balance", "SELECT " BALANCE " FROM " BALANCE_FROM "WHERE " SEES " ORDER BY a.name, l.valid_to, l.id"},
-    /* $1 who, $2 account of each; last column: which of them, from 1. */
+        {"rd_balance",
+         "SELECT " BALANCE " FROM account a JOIN project p ON p.id = a.project_id LEFT JOIN "
+         "(SELECT l.*, b.granted, b.settled, b.posted, b.held FROM allocation l JOIN balance b ON "
+         " b.allocation_id = l.id) l ON l.account_id = a.id WHERE " SEES " ORDER BY a.name, l.valid_to, l.id"},
+    /* Of each: $1 who, $2 account, $3 a number, given back in the last column. SEES, but with no part of it
+     * as a hash of all memberships. */
     [BANK_STMT_COUNT + RD_BALANCES] =
         {"rd_balances",
-         "SELECT " BALANCE ", k.n FROM unnest ($1::text[], $2::text[]) WITH ORDINALITY AS k (who, account, n) "
-         "CROSS JOIN LATERAL (SELECT * FROM account x WHERE x.name = k.account LIMIT 1) a "
-         "JOIN " BALANCE_JOINS "WHERE " SEES_BY ("k.who = ''", "k.who") " ORDER BY k.n, l.valid_to, l.id"},
+         "SELECT " BALANCE ", n.number FROM unnest ($1::text[], $2::text[], $3::bigint[]) AS n (who, account, number) "
+         "CROSS JOIN LATERAL (SELECT * FROM account x WHERE x.name = n.account LIMIT 1) a "
+         "CROSS JOIN LATERAL (SELECT * FROM project x WHERE x.id = a.project_id LIMIT 1) p "
+         "CROSS JOIN LATERAL (SELECT WHERE n.who = '' UNION ALL (SELECT FROM person pe JOIN membership m ON "
+         "  m.person_id = pe.id AND m.project_id = p.id AND m.valid_to = 9223372036854775807 "
+         "  WHERE pe.identity = n.who LIMIT 1) UNION ALL (SELECT FROM person pe WHERE pe.identity = n.who AND "
+         "  (has_role (pe.id, 'manager') OR has_role (pe.id, 'auditor') OR leads_above (pe.id, p.id)) LIMIT 1) "
+         "  LIMIT 1) seen "
+         "LEFT JOIN LATERAL (SELECT l.*, b.granted, b.settled, b.posted, b.held FROM allocation l JOIN balance b ON "
+         "  b.allocation_id = l.id WHERE l.account_id = a.id OFFSET 0) l ON true ORDER BY n.number, l.valid_to, l.id"},
     /* $1 who, $2 account, $3 moment: sums of what was recorded before it, at [1] and at [2]; and
      * grants and charges between the two. */
     /* Opening and closing, then what came and what was used: from the last checkpoint before the period. */

@@ -29,7 +29,8 @@ class SlurmCase(GridCase):
                   ("alpha03", {"CPUs": 4, "RealMemory": 16000, "Feature": "big,amd", "Gres": "gpu:2"}),
                   ("alpha04", {"CPUs": 4, "RealMemory": 16000, "Feature": "big,amd",
                                "Gres": "gpu:2"})],
-        "classes": {"batch": "", "debug": "MaxTime=30"}, "slurmd_timeout": 10}}
+        "classes": {"batch": "", "debug": "MaxTime=30"}, "slurmd_timeout": 10,
+        "accounting": not real.missing_accounting()}}
 
     @classmethod
     def fund(cls):
@@ -109,6 +110,41 @@ class SlurmCase(GridCase):
         after = self.settled()["settled"]
         seconds = int(ended["EndTime"][-2:]) - int(ended["StartTime"][-2:])
         self.assertEqual(after - before, 2 * (seconds % 60))
+
+    @unittest.skipIf(real.missing_accounting(), f"not installed: {real.missing_accounting()} (see deploy/packages)")
+    def test_what_slurm_ran_unseen(self):
+        """Slurm's own accounting against the bank's: a job that ran while nui was away is found, one that nui
+        started is known."""
+        since = int(time.time())
+        known = self.sbatch("-n", 2, "-t", 5, script="#!/bin/sh\nsleep 2\n")
+        self.rm.wait_job(known, "COMPLETED")
+        self.wait_said("job_ended", f"slurm_job={known} ")
+        self.settled()
+        alpha = self.grid.daemons["alpha"]
+        alpha.stop()
+        try:
+            unseen = self.sbatch("-H", "-n", 3, "-N", 1, "-t", 5, script="#!/bin/sh\nsleep 2\n")
+            self.rm.scontrol("update", f"jobid={unseen}", f"partition={real.HOLDING}")
+            self.rm.scontrol("release", unseen)
+            ended = self.rm.wait_job(unseen, "COMPLETED")
+        finally:
+            alpha.start()
+            self.grid.wait_serving()
+        words = ("sacct", "--allusers", "--parsable2", "--duplicates", "--starttime",
+                 time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(since)),
+                 "--format=JobIDRaw,Submit,Start,End,AllocCPUS,ElapsedRaw,User,Account,State")
+        accounting = self.job_dir() / "sacct.txt"
+
+        def told():
+            accounting.write_text(self.rm.command(*words).stdout)
+            return all(re.search(rf"^{job}\|.*\|COMPLETED$", accounting.read_text(), re.M) for job in (known, unseen))
+        wait_for("slurmdbd to know both ends", told, 30)
+        done = self.nui(layout.OPERATOR, "reconcile", "--json", "--site", "alpha", "--from", f"@{since}", "--to",
+                        "+1:00:00", "--sacct", accounting)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        [row] = json.loads(done.stdout)
+        self.assertEqual((row["class"], row["site_job"]), ("UNSEEN", str(unseen)))
+        self.assertEqual(row["site_ps"], 3 * (moment(ended, "EndTime") - moment(ended, "StartTime")))
 
     def test_nobody_but_nui_uses_its_partition(self):
         done = self.rm.command("sbatch", "-p", real.HOLDING, "--chdir=/tmp", user=self.user,

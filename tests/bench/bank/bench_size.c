@@ -16,9 +16,48 @@
 
 enum { ACCOUNTS = 1000000, LEGS = 4, TIMES = 41, JOBS = 201, SIZES_MAX = 8 };
 
-struct costs {
-    double statement, bare, balance, job; /* milliseconds */
+/* Of one call: the median of what it took, and the CPU time of nui-bank and its connections. */
+struct cost {
+    double ms, cpu_us;
 };
+
+struct costs {
+    struct cost statement, bare, balance, job;
+};
+
+/* nui-bank and its connections. */
+struct watched {
+    pid_t pid[8];
+    int count;
+};
+
+/* Microseconds on a processor so far, of all of them. */
+static double cpu_us (const struct watched *w)
+{
+    double sum = 0;
+    for (int i = 0; i < w->count; i++) {
+        char path[64];
+        unsigned long long ns = 0;
+        snprintf (path, sizeof (path), "/proc/%d/schedstat", (int)w->pid[i]);
+        FILE *f = fopen (path, "r");
+        if (f && fscanf (f, "%llu", &ns) == 1)
+            sum += (double)ns / 1000;
+        if (f)
+            fclose (f);
+    }
+    return sum;
+}
+
+static struct watched watch (const struct bankd *d, PGconn *conn)
+{
+    struct watched w = {.pid = {d->pid}, .count = 1};
+    PGresult *res = PQexec (conn, "SELECT pid FROM pg_stat_activity WHERE application_name IN "
+                                  "('nui-bank committer', 'nui-bank reader')");
+    for (int i = 0; i < PQntuples (res) && w.count < 8; i++)
+        w.pid[w.count++] = atoi (PQgetvalue (res, i, 0));
+    PQclear (res);
+    return w;
+}
 
 static void run (PGconn *conn, const char *sql)
 {
@@ -66,11 +105,10 @@ static int by_value (const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Median of some calls, milliseconds. */
-static double median (struct bankd *d, enum bankd_who who, const char *method,
-                      const ProtobufCMessage *request, int times)
+static struct cost median (const struct watched *w, struct bankd *d, enum bankd_who who,
+                           const char *method, const ProtobufCMessage *request, int times)
 {
-    double took[JOBS];
+    double took[TIMES], cpu = cpu_us (w);
     for (int i = 0; i < times; i++) {
         duration_us begun = clock_monotonic_us ();
         struct bankd_reply reply = bankd_call (d, who, method, request);
@@ -82,7 +120,7 @@ static double median (struct bankd *d, enum bankd_who who, const char *method,
         bankd_reply_free (&reply);
     }
     qsort (took, (size_t)times, sizeof (double), by_value);
-    return took[times / 2];
+    return (struct cost){took[times / 2], (cpu_us (w) - cpu) / times};
 }
 
 /* What one call took, and its answer. */
@@ -137,13 +175,13 @@ static double job (struct bankd *d)
     return took;
 }
 
-static double jobs (struct bankd *d)
+static struct cost jobs (const struct watched *w, struct bankd *d)
 {
-    double took[JOBS];
+    double took[JOBS], cpu = cpu_us (w);
     for (int i = 0; i < JOBS; i++)
         took[i] = job (d);
     qsort (took, JOBS, sizeof (double), by_value);
-    return took[JOBS / 2];
+    return (struct cost){took[JOBS / 2], (cpu_us (w) - cpu) / JOBS};
 }
 
 /* A million accounts, each with an allocation. */
@@ -167,6 +205,7 @@ static void accounts_make (PGconn *conn)
 static struct costs measure (struct bankd *d, PGconn *conn)
 {
     struct costs c;
+    struct watched w = watch (d, conn);
     Nui__Bank__V1__StatementRequest statement = NUI__BANK__V1__STATEMENT_REQUEST__INIT;
     Nui__Bank__V1__BalanceRequest balance = NUI__BANK__V1__BALANCE_REQUEST__INIT;
     long long ops = pg_fixture_number (conn, "SELECT max (id) FROM bank.op");
@@ -182,13 +221,13 @@ static struct costs measure (struct bankd *d, PGconn *conn)
     statement.to_us = statement.from_us + US_PER_S;
     while (clock_now_us () <= statement.to_us)
         usleep (10000);
-    c.statement = median (d, WHO_ALICE, "Statement", &statement.base, TIMES);
-    c.balance = median (d, WHO_ALICE, "Balance", &balance.base, TIMES);
-    c.job = jobs (d);
+    c.statement = median (&w, d, WHO_ALICE, "Statement", &statement.base, TIMES);
+    c.balance = median (&w, d, WHO_ALICE, "Balance", &balance.base, TIMES);
+    c.job = jobs (&w, d);
     run (conn, "SET session_replication_role = replica");
     run (conn, "CREATE TABLE bank.set_aside AS SELECT * FROM bank.checkpoint");
     run (conn, "DELETE FROM bank.checkpoint");
-    c.bare = median (d, WHO_ALICE, "Statement", &statement.base, 3);
+    c.bare = median (&w, d, WHO_ALICE, "Statement", &statement.base, 3);
     run (conn, "INSERT INTO bank.checkpoint SELECT * FROM bank.set_aside ON CONFLICT DO NOTHING");
     run (conn, "DROP TABLE bank.set_aside");
     run (conn, "SET session_replication_role = origin");
@@ -215,7 +254,8 @@ int main (int argc, char **argv)
     bankd_stop (&d, SIGTERM);
     PGconn *conn = pg_fixture_connect (conninfo);
     accounts_make (conn);
-    printf ("| entries | statement, ms | without checkpoints | balance | hold and charge |\n|--:|--:|--:|--:|--:|\n");
+    printf ("| entries | load | statement, ms (CPU, us) | without checkpoints | balance | hold and charge |\n"
+            "|--:|--:|--:|--:|--:|--:|\n");
     fflush (stdout);
     for (int i = 0; i < sizes; i++) {
         fill (conn, size[i]);
@@ -224,14 +264,18 @@ int main (int argc, char **argv)
             return 1;
         c[i] = measure (&d, conn);
         bankd_stop (&d, SIGTERM);
-        printf ("| %lld | %.2f | %.1f | %.2f | %.2f |\n", size[i], c[i].statement, c[i].bare, c[i].balance,
-                c[i].job);
+        double load = 0;
+        getloadavg (&load, 1);
+        printf ("| %lld | %.1f | %.2f (%.0f) | %.1f (%.0f) | %.2f (%.0f) | %.2f (%.0f) |\n", size[i], load,
+                c[i].statement.ms, c[i].statement.cpu_us, c[i].bare.ms, c[i].bare.cpu_us, c[i].balance.ms,
+                c[i].balance.cpu_us, c[i].job.ms, c[i].job.cpu_us);
         fflush (stdout);
     }
     for (int i = 1; i < sizes; i++)
-        printf ("%lldx the entries: statement x%.2f (without checkpoints x%.1f), balance x%.2f, hold and charge x%.2f\n",
-                size[i] / size[0], c[i].statement / c[0].statement, c[i].bare / c[0].bare,
-                c[i].balance / c[0].balance, c[i].job / c[0].job);
+        printf ("%lldx the entries: CPU of a statement x%.2f (without checkpoints x%.1f), balance x%.2f, hold and charge "
+                "x%.2f\n", size[i] / size[0], c[i].statement.cpu_us / c[0].statement.cpu_us,
+                c[i].bare.cpu_us / c[0].bare.cpu_us, c[i].balance.cpu_us / c[0].balance.cpu_us,
+                c[i].job.cpu_us / c[0].job.cpu_us);
     PQfinish (conn);
     bankd_start (&d, NUI_BANK_PROGRAM); /* closing expects one */
     bankd_close (&d);
