@@ -43,7 +43,7 @@ static int header_read (const char *name, char *line, int column[FIELDS], struct
             return err_set (err, ERR_INVALID,
                             "%s: its first line names no field %s; print it with sacct --parsable2 "
                             "--format=JobIDRaw,Submit,Start,End,AllocCPUS,ElapsedRaw,User,Account,"
-                            "State",
+                            "State as nui-reconcile(1) says",
                             name, must[f]);
     return 0;
 }

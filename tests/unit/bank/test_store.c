@@ -524,7 +524,7 @@ static void parts (void **state)
     assert_true (bankrig_wait_up (&w->rig, true));
     w->rig.keys = 3000;
     for (int i = 1; i <= 3; i++) {
-        char job[16], hold[16], text[64];
+        char job[32], hold[32], text[80];
         snprintf (job, sizeof (job), "a.%d", i);
         snprintf (hold, sizeof (hold), "hold.%d", i);
         snprintf (text, sizeof (text), "granted %s 100000000 phys", hold);
