@@ -38,6 +38,7 @@ struct site {
     bool configured;
     struct link *link;
     SiteReport *report;        /* the last one, without events; NULL: never in this life */
+    struct choose_estimate *table; /* its n_estimates start estimates */
     time_us reported_us;       /* 0: never */
     duration_us reported_mono;
     uint64_t acked;            /* events applied */

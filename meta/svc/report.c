@@ -144,8 +144,17 @@ static void report_keep (struct site *site, const SiteReport *report)
         copy = nui__meta__v1__site_report__unpack (NULL, len, bytes);
     }
     free (bytes);
-    if (!copy)
+    struct choose_estimate *table = copy ? calloc (copy->n_estimates + 1, sizeof *table) : NULL;
+    if (!table) {
+        if (copy)
+            nui__meta__v1__site_report__free_unpacked (copy, NULL);
         return;
+    }
+    for (size_t i = 0; i < copy->n_estimates; i++)
+        table[i] = (struct choose_estimate){copy->estimates[i]->procs, copy->estimates[i]->walltime_us,
+                                            copy->estimates[i]->start_us};
+    free (site->table);
+    site->table = table;
     for (size_t i = 0; i < copy->n_events; i++)
         nui__meta__v1__job_event__free_unpacked (copy->events[i], NULL);
     copy->n_events = 0;

@@ -90,6 +90,7 @@ void sites_destroy (struct metad *metad)
         struct site *site = metad->site[i];
         if (site->report)
             nui__meta__v1__site_report__free_unpacked (site->report, NULL);
+        free (site->table);
         free (site);
     }
     free (metad->site);

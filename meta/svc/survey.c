@@ -34,17 +34,11 @@ static int ranked_compare (const void *pa, const void *pb)
 }
 
 /* By the site's report; TIME_US_MAX where it says nothing of this size. */
-static time_us report_completion (const SiteReport *report, const ComponentMessage *component,
-                                  uint32_t shape, struct arena *arena)
+static time_us report_completion (const struct site *site, const ComponentMessage *component,
+                                  uint32_t shape)
 {
     duration_us walltime = jobshape_walltime (component, shape);
-    struct choose_estimate *table =
-        arena_array (arena, report->n_estimates + 1, sizeof *table);
-    for (size_t i = 0; i < report->n_estimates; i++)
-        table[i] = (struct choose_estimate){report->estimates[i]->procs,
-                                            report->estimates[i]->walltime_us,
-                                            report->estimates[i]->start_us};
-    time_us start = choose_report_start (table, (uint32_t)report->n_estimates,
+    time_us start = choose_report_start (site->table, (uint32_t)site->report->n_estimates,
                                          (uint32_t)component_procs (component, shape), walltime);
     return start == TIME_US_NONE ? TIME_US_MAX : start + walltime;
 }
@@ -62,9 +56,12 @@ uint32_t survey_candidates (struct metad *metad, const JobMessage *job,
                             const char (*refused_by)[COALLOC_NAME_MAX], uint32_t refused_count,
                             struct arena *arena, struct survey_pair **out)
 {
-    size_t max = job->n_components * (size_t)metad->site_count * (JOB_SHAPES_MAX + 1);
-    struct ranked *ranked = arena_array (arena, max + 1, sizeof *ranked);
+    struct ranked *ranked;
     uint32_t count = 0;
+    size_t most = 0;
+    for (uint32_t p = 0; p < job->n_components; p++)
+        most += (size_t)metad->site_count * (job->components[p]->n_shapes + 1);
+    ranked = arena_alloc (arena, (most + 1) * sizeof *ranked);
     for (uint32_t p = 0; p < job->n_components; p++) {
         const ComponentMessage *component = job->components[p];
         for (uint32_t i = 0; i < metad->site_count; i++) {
@@ -77,7 +74,7 @@ uint32_t survey_candidates (struct metad *metad, const JobMessage *job,
                     continue;
                 ranked[count++] = (struct ranked){
                     {p, i, s},
-                    site->report ? report_completion (site->report, component, s, arena) : 0,
+                    site->report ? report_completion (site, component, s) : 0,
                     site->name};
             }
         }
