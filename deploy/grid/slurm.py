@@ -349,18 +349,26 @@ class Slurm:
         for number, seconds in ((signal.SIGTERM, 5), (signal.SIGKILL, 5)):
             if self.wait_no_steps(0 if number == signal.SIGTERM and not self.steps() else seconds):
                 break
-            for pid in self.steps():
-                try:
-                    os.kill(pid, number)
-                except ProcessLookupError:
-                    pass
+            self.signal_steps(number)
         nodes = (self.run / "nodes").read_text().split() if (self.run / "nodes").exists() else []
         for name in ("slurmctld", *(f"slurmd.{n}" for n in nodes), "slurmdbd", "munged"):
             if not self.end(name):
                 forced.append(name)
+        for _ in range(10):  # of jobs that were given the nodes of those that ended first
+            if not self.steps():
+                break
+            self.signal_steps(signal.SIGKILL)
+            self.wait_no_steps(1)
         if self.sql.pid() is not None and not self.sql.stop():
             forced.append("mariadbd")
         return forced
+
+    def signal_steps(self, number):
+        for pid in self.steps():
+            try:
+                os.kill(pid, number)
+            except ProcessLookupError:
+                pass
 
     def running_ids(self):
         return self.command("squeue", "-h", "-a", "-t", "R,CG,S", "-o", "%A").stdout.split() or ["0"]
