@@ -3,77 +3,44 @@
 
 #include "bank/svc/service_impl.h"
 
-/* An identity that the bank may know: a user of this grid. */
-int user_check (const struct work *work, const char *identity, struct err *err)
-{
-    struct principal p;
-    if (principal_parse (identity, &p, err) < 0)
-        return err->code;
-    if (p.kind != PRINCIPAL_USER)
-        return err_set (err, ERR_INVALID, "'%.200s' is not a user's identity", identity);
-    if (strcmp (p.grid, tlsid_self (work->svc->id)->grid) != 0)
-        return err_set (err, ERR_INVALID, "'%.200s' is of another grid", identity);
-    return 0;
-}
-
-void submit_or_fail (struct work *work, int rc, const struct err *err)
-{
-    if (rc < 0)
-        work_fail (work, err);
-    else
-        request_submit (work);
-}
-
 void handle_project_create (void *self, struct rpccall *call, const ProtobufCMessage *request)
 {
     const Nui__Bank__V1__ProjectCreateRequest *m = (const void *)request;
-    struct work *work = work_create (self, call, m);
-    struct err err = {0};
-    int rc = request_begin (work, LEDGER_PROJECT_CREATE, &m->key,
-                            &nui__bank__v1__done_reply__descriptor, &err);
-    if (rc == 0)
-        rc = text_check ("the description", m->description, DESCRIPTION_MAX_BYTES, &err);
-    if (rc == 0)
-        rc = name_check ("project", m->name, &err);
-    if (rc == 0 && m->parent[0])
-        rc = name_check ("project", m->parent, &err);
+    struct work *work = write_begin (self, call, request, LEDGER_PROJECT_CREATE, &m->key,
+                                     &nui__bank__v1__done_reply__descriptor);
+    want_text (work, "the description", m->description, DESCRIPTION_MAX_BYTES);
+    want_name (work, "project", m->name);
+    if (m->parent[0])
+        want_name (work, "project", m->parent);
     work->req.project.name = m->name;
     work->req.project.parent = m->parent;
     work->req.project.description = m->description;
-    submit_or_fail (work, rc, &err);
+    write_submit (work);
 }
 
 void handle_user_create (void *self, struct rpccall *call, const ProtobufCMessage *request)
 {
     const Nui__Bank__V1__UserCreateRequest *m = (const void *)request;
-    struct work *work = work_create (self, call, m);
-    struct err err = {0};
-    int rc = request_begin (work, LEDGER_USER_CREATE, &m->key,
-                            &nui__bank__v1__done_reply__descriptor, &err);
-    if (rc == 0)
-        rc = user_check (work, m->identity, &err);
+    struct work *work = write_begin (self, call, request, LEDGER_USER_CREATE, &m->key,
+                                     &nui__bank__v1__done_reply__descriptor);
+    want_user (work, m->identity);
     work->req.user.identity = m->identity;
-    submit_or_fail (work, rc, &err);
+    write_submit (work);
 }
 
 void handle_member (void *self, struct rpccall *call, const ProtobufCMessage *request)
 {
     const Nui__Bank__V1__MemberRequest *m = (const void *)request;
-    struct work *work = work_create (self, call, m);
-    struct err err = {0};
-    int rc =
-        request_begin (work, LEDGER_MEMBER, &m->key, &nui__bank__v1__done_reply__descriptor, &err);
-    if (rc == 0)
-        rc = name_check ("project", m->project, &err);
-    if (rc == 0)
-        rc = user_check (work, m->identity, &err);
-    if (rc == 0)
-        rc = text_check ("role", m->role, 32, &err);
+    struct work *work = write_begin (self, call, request, LEDGER_MEMBER, &m->key,
+                                     &nui__bank__v1__done_reply__descriptor);
+    want_name (work, "project", m->project);
+    want_user (work, m->identity);
+    want_text (work, "role", m->role, 32);
     work->req.member.project = m->project;
     work->req.member.identity = m->identity;
     work->req.member.role = m->role;
     work->req.member.remove = m->remove;
-    submit_or_fail (work, rc, &err);
+    write_submit (work);
 }
 
 /* A name that may be left out. */
@@ -144,69 +111,57 @@ int scopes_read (struct work *work, Nui__Bank__V1__Scope **scopes, size_t count,
 void handle_account_create (void *self, struct rpccall *call, const ProtobufCMessage *request)
 {
     const Nui__Bank__V1__AccountCreateRequest *m = (const void *)request;
-    struct work *work = work_create (self, call, m);
-    struct err err = {0};
-    int rc = request_begin (work, LEDGER_ACCOUNT_CREATE, &m->key,
-                            &nui__bank__v1__done_reply__descriptor, &err);
-    if (rc == 0)
-        rc = name_check ("account", m->name, &err);
-    if (rc == 0)
-        rc = name_check ("project", m->project, &err);
-    if (rc == 0)
-        rc = account_fallbacks (work, m->fallbacks, m->n_fallbacks, m->site_fallbacks,
-                                m->n_site_fallbacks, &err);
-    if (rc == 0)
-        rc = account_users (work, m->users, m->n_users, &err);
+    struct work *work = write_begin (self, call, request, LEDGER_ACCOUNT_CREATE, &m->key,
+                                     &nui__bank__v1__done_reply__descriptor);
+    want_name (work, "account", m->name);
+    want_name (work, "project", m->project);
+    if (good (work))
+        account_fallbacks (work, m->fallbacks, m->n_fallbacks, m->site_fallbacks,
+                                m->n_site_fallbacks, &work->err);
+    if (good (work))
+        account_users (work, m->users, m->n_users, &work->err);
     work->req.account.name = m->name;
     work->req.account.project = m->project;
-    submit_or_fail (work, rc, &err);
+    write_submit (work);
 }
 
 void handle_account_modify (void *self, struct rpccall *call, const ProtobufCMessage *request)
 {
     const Nui__Bank__V1__AccountModifyRequest *m = (const void *)request;
-    struct work *work = work_create (self, call, m);
-    struct err err = {0};
-    int rc = request_begin (work, LEDGER_ACCOUNT_MODIFY, &m->key,
-                            &nui__bank__v1__done_reply__descriptor, &err);
-    if (rc == 0)
-        rc = name_check ("account", m->name, &err);
-    if (rc == 0)
-        rc = account_fallbacks (work, m->fallbacks, m->n_fallbacks, m->site_fallbacks,
-                                m->n_site_fallbacks, &err);
-    if (rc == 0)
-        rc = account_users (work, m->users, m->n_users, &err);
-    if (rc == 0 &&
+    struct work *work = write_begin (self, call, request, LEDGER_ACCOUNT_MODIFY, &m->key,
+                                     &nui__bank__v1__done_reply__descriptor);
+    want_name (work, "account", m->name);
+    if (good (work))
+        account_fallbacks (work, m->fallbacks, m->n_fallbacks, m->site_fallbacks,
+                                m->n_site_fallbacks, &work->err);
+    if (good (work))
+        account_users (work, m->users, m->n_users, &work->err);
+    if (good (work) &&
         ((m->keep_fallbacks && work->req.account.fallback_count) || (!m->set_users && m->n_users)))
-        rc = err_set (&err, ERR_INVALID, "account: a list that is to be kept is there too");
+        err_set (&work->err, ERR_INVALID, "account: a list that is to be kept is there too");
     work->req.account.name = m->name;
     work->req.account.project = "";
     work->req.account.keep_fallbacks = m->keep_fallbacks;
     work->req.account.keep_scopes = !m->set_users;
-    submit_or_fail (work, rc, &err);
+    write_submit (work);
 }
 
 void handle_deposit (void *self, struct rpccall *call, const ProtobufCMessage *request)
 {
     const Nui__Bank__V1__DepositRequest *m = (const void *)request;
-    struct work *work = work_create (self, call, m);
-    struct err err = {0};
-    int rc = request_begin (work, LEDGER_DEPOSIT, &m->key,
-                            &nui__bank__v1__deposit_reply__descriptor, &err);
-    if (rc == 0)
-        rc = name_check ("account", m->account, &err);
-    if (rc == 0)
-        rc = text_check ("the description", m->description, DESCRIPTION_MAX_BYTES, &err);
-    if (rc == 0)
-        rc = scopes_read (work, m->scopes, m->n_scopes, &work->req.deposit.scopes, &err);
-    if (rc == 0)
-        rc = number_parse ("grant", m->grant_id, true, &work->req.deposit.grant_id, &err);
+    struct work *work = write_begin (self, call, request, LEDGER_DEPOSIT, &m->key,
+                                     &nui__bank__v1__deposit_reply__descriptor);
+    want_name (work, "account", m->account);
+    want_text (work, "the description", m->description, DESCRIPTION_MAX_BYTES);
+    if (good (work))
+        scopes_read (work, m->scopes, m->n_scopes, &work->req.deposit.scopes, &work->err);
+    want_number (work, "grant", m->grant_id, true, &work->req.deposit.grant_id);
     work->req.deposit.account = m->account;
     work->req.deposit.amount = m->amount_micro;
     work->req.deposit.valid_from = m->valid_from_us;
     work->req.deposit.valid_to = m->valid_to_us;
     work->req.deposit.description = m->description;
-    submit_or_fail (work, rc, &err);
+    write_submit (work);
 }
 
 static int factors_read (struct work *work, const Nui__Bank__V1__RateSetRequest *m, struct err *err)
@@ -226,128 +181,87 @@ static int factors_read (struct work *work, const Nui__Bank__V1__RateSetRequest 
 void handle_rate_set (void *self, struct rpccall *call, const ProtobufCMessage *request)
 {
     const Nui__Bank__V1__RateSetRequest *m = (const void *)request;
-    struct work *work = work_create (self, call, m);
-    struct err err = {0};
-    int rc = request_begin (work, LEDGER_RATE_SET, &m->key, &nui__bank__v1__done_reply__descriptor,
-                            &err);
-    if (rc == 0)
-        rc = name_check ("site", m->site, &err);
-    if (rc == 0 && m->measure[0])
-        rc = price_measure_parse (m->measure, &work->req.rate.measure, &err);
-    if (rc == 0 && m->n_factors > LEDGER_FACTORS_MAX)
-        rc = err_set (&err, ERR_LIMIT, "rate: %zu rates, a card has at most %d", m->n_factors,
+    struct work *work = write_begin (self, call, request, LEDGER_RATE_SET, &m->key,
+                                     &nui__bank__v1__done_reply__descriptor);
+    want_name (work, "site", m->site);
+    if (good (work) && m->measure[0])
+        price_measure_parse (m->measure, &work->req.rate.measure, &work->err);
+    if (good (work) && m->n_factors > LEDGER_FACTORS_MAX)
+        err_set (&work->err, ERR_LIMIT, "rate: %zu rates, a card has at most %d", m->n_factors,
                       LEDGER_FACTORS_MAX);
-    if (rc == 0)
-        rc = factors_read (work, m, &err);
+    if (good (work))
+        factors_read (work, m, &work->err);
     work->req.rate.successful_only = m->successful_only;
     work->req.rate.site = m->site;
     work->req.rate.ppm = m->multiplier_ppm;
     work->req.rate.from = m->from_us;
-    submit_or_fail (work, rc, &err);
+    write_submit (work);
 }
 
 void handle_site_set (void *self, struct rpccall *call, const ProtobufCMessage *request)
 {
     const Nui__Bank__V1__SiteSetRequest *m = (const void *)request;
-    struct work *work = work_create (self, call, m);
-    struct err err = {0};
-    int rc = request_begin (work, LEDGER_SITE_SET, &m->key, &nui__bank__v1__done_reply__descriptor,
-                            &err);
-    if (rc == 0)
-        rc = name_check ("site", m->site, &err);
+    struct work *work = write_begin (self, call, request, LEDGER_SITE_SET, &m->key,
+                                     &nui__bank__v1__done_reply__descriptor);
+    want_name (work, "site", m->site);
     work->req.site.site = m->site;
     work->req.site.claims = m->claims;
     work->req.site.keep_claims = m->keep_claims;
     work->req.site.refunds = m->refunds;
     work->req.site.keep_refunds = m->keep_refunds;
-    submit_or_fail (work, rc, &err);
-}
-
-int number_parse (const char *prefix, const char *text, bool optional, int64_t *id_out,
-                  struct err *err)
-{
-    char got[8];
-    uint64_t number;
-    *id_out = 0;
-    if (optional && !text[0])
-        return 0;
-    if (id_parse (text, got, sizeof (got), &number, NULL) < 0 || strcmp (got, prefix) != 0 ||
-        number == 0 || number > INT64_MAX)
-        return err_set (err, ERR_INVALID, "'%.64s' is not %s, such as %s.7", text,
-                        prefix[0] == 'a' ? "an allocation" : "a grant", prefix);
-    *id_out = (int64_t)number;
-    return 0;
+    write_submit (work);
 }
 
 void handle_withdraw (void *self, struct rpccall *call, const ProtobufCMessage *request)
 {
     const Nui__Bank__V1__WithdrawRequest *m = (const void *)request;
-    struct work *work = work_create (self, call, m);
-    struct err err = {0};
-    int rc = request_begin (work, LEDGER_WITHDRAW, &m->key, &nui__bank__v1__done_reply__descriptor,
-                            &err);
-    if (rc == 0)
-        rc = name_check ("account", m->account, &err);
-    if (rc == 0)
-        rc = text_check ("the description", m->description, DESCRIPTION_MAX_BYTES, &err);
-    if (rc == 0)
-        rc =
-            number_parse ("alloc", m->allocation_id, true, &work->req.withdraw.allocation_id, &err);
+    struct work *work = write_begin (self, call, request, LEDGER_WITHDRAW, &m->key,
+                                     &nui__bank__v1__done_reply__descriptor);
+    want_name (work, "account", m->account);
+    want_text (work, "the description", m->description, DESCRIPTION_MAX_BYTES);
+    want_number (work, "alloc", m->allocation_id, true, &work->req.withdraw.allocation_id);
     work->req.withdraw.account = m->account;
     work->req.withdraw.amount = m->amount_micro;
     work->req.withdraw.description = m->description;
-    submit_or_fail (work, rc, &err);
+    write_submit (work);
 }
 
 void handle_transfer (void *self, struct rpccall *call, const ProtobufCMessage *request)
 {
     const Nui__Bank__V1__TransferRequest *m = (const void *)request;
-    struct work *work = work_create (self, call, m);
-    struct err err = {0};
-    int rc = request_begin (work, LEDGER_TRANSFER, &m->key, &nui__bank__v1__done_reply__descriptor,
-                            &err);
-    if (rc == 0)
-        rc = name_check ("account", m->from_account, &err);
-    if (rc == 0)
-        rc = name_check ("account", m->to_account, &err);
-    if (rc == 0)
-        rc = text_check ("the description", m->description, DESCRIPTION_MAX_BYTES, &err);
-    if (rc == 0)
-        rc =
-            number_parse ("alloc", m->allocation_id, true, &work->req.transfer.allocation_id, &err);
+    struct work *work = write_begin (self, call, request, LEDGER_TRANSFER, &m->key,
+                                     &nui__bank__v1__done_reply__descriptor);
+    want_name (work, "account", m->from_account);
+    want_name (work, "account", m->to_account);
+    want_text (work, "the description", m->description, DESCRIPTION_MAX_BYTES);
+    want_number (work, "alloc", m->allocation_id, true, &work->req.transfer.allocation_id);
     work->req.transfer.from = m->from_account;
     work->req.transfer.to = m->to_account;
     work->req.transfer.amount = m->amount_micro;
     work->req.transfer.description = m->description;
-    submit_or_fail (work, rc, &err);
+    write_submit (work);
 }
 
 void handle_refund (void *self, struct rpccall *call, const ProtobufCMessage *request)
 {
     const Nui__Bank__V1__RefundRequest *m = (const void *)request;
-    struct work *work = work_create (self, call, m);
-    struct err err = {0};
-    int rc = request_begin (work, LEDGER_REFUND, &m->key, &nui__bank__v1__refund_reply__descriptor,
-                            &err);
-    if (rc == 0)
-        rc = text_check ("the reason", m->reason, DESCRIPTION_MAX_BYTES, &err);
-    if (rc == 0 && (m->charge_op_id == 0 || m->charge_op_id > INT64_MAX))
-        rc = err_set (&err, ERR_INVALID, "refund: the request names no charge");
+    struct work *work = write_begin (self, call, request, LEDGER_REFUND, &m->key,
+                                     &nui__bank__v1__refund_reply__descriptor);
+    want_text (work, "the reason", m->reason, DESCRIPTION_MAX_BYTES);
+    if (good (work) && (m->charge_op_id == 0 || m->charge_op_id > INT64_MAX))
+        err_set (&work->err, ERR_INVALID, "refund: the request names no charge");
     work->req.refund.charge_op = (int64_t)m->charge_op_id;
     work->req.refund.amount = m->amount_micro;
     work->req.refund.reason = m->reason;
-    submit_or_fail (work, rc, &err);
+    write_submit (work);
 }
 
 void handle_allocation_modify (void *self, struct rpccall *call, const ProtobufCMessage *request)
 {
     const Nui__Bank__V1__AllocationModifyRequest *m = (const void *)request;
-    struct work *work = work_create (self, call, m);
-    struct err err = {0};
-    int rc = request_begin (work, LEDGER_LIMIT_SET, &m->key, &nui__bank__v1__done_reply__descriptor,
-                            &err);
-    if (rc == 0)
-        rc = number_parse ("alloc", m->allocation_id, false, &work->req.limit.allocation_id, &err);
+    struct work *work = write_begin (self, call, request, LEDGER_LIMIT_SET, &m->key,
+                                     &nui__bank__v1__done_reply__descriptor);
+    want_number (work, "alloc", m->allocation_id, false, &work->req.limit.allocation_id);
     work->req.limit.credit_limit = m->credit_limit_micro;
-    submit_or_fail (work, rc, &err);
+    write_submit (work);
 }

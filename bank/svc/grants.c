@@ -6,17 +6,13 @@
 void handle_funder_create (void *self, struct rpccall *call, const ProtobufCMessage *request)
 {
     const Nui__Bank__V1__FunderCreateRequest *m = (const void *)request;
-    struct work *work = work_create (self, call, m);
-    struct err err = {0};
-    int rc = request_begin (work, LEDGER_FUNDER_CREATE, &m->key,
-                            &nui__bank__v1__done_reply__descriptor, &err);
-    if (rc == 0)
-        rc = name_check ("funder", m->name, &err);
-    if (rc == 0)
-        rc = text_check ("the description", m->description, DESCRIPTION_MAX_BYTES, &err);
+    struct work *work = write_begin (self, call, request, LEDGER_FUNDER_CREATE, &m->key,
+                                     &nui__bank__v1__done_reply__descriptor);
+    want_name (work, "funder", m->name);
+    want_text (work, "the description", m->description, DESCRIPTION_MAX_BYTES);
     work->req.funder.name = m->name;
     work->req.funder.description = m->description;
-    submit_or_fail (work, rc, &err);
+    write_submit (work);
 }
 
 /* An agency gives in its own name. */
@@ -32,107 +28,84 @@ static int funder_of (struct work *work, const char *named, const char **out, st
 void handle_grant (void *self, struct rpccall *call, const ProtobufCMessage *request)
 {
     const Nui__Bank__V1__GrantRequest *m = (const void *)request;
-    struct work *work = work_create (self, call, m);
-    struct err err = {0};
-    int rc =
-        request_begin (work, LEDGER_GRANT, &m->key, &nui__bank__v1__done_reply__descriptor, &err);
-    if (rc == 0)
-        rc = funder_of (work, m->funder, &work->req.deposit.funder, &err);
-    if (rc == 0)
-        rc = name_check ("account", m->account, &err);
-    if (rc == 0)
-        rc = text_check ("the reference", m->reference, DESCRIPTION_MAX_BYTES, &err);
-    if (rc == 0 && !m->reference[0])
-        rc = err_set (&err, ERR_INVALID, "grant: it needs a reference, such as its number");
-    if (rc == 0)
-        rc = text_check ("the description", m->description, DESCRIPTION_MAX_BYTES, &err);
-    if (rc == 0)
-        rc = scopes_read (work, m->scopes, m->n_scopes, &work->req.deposit.scopes, &err);
+    struct work *work = write_begin (self, call, request, LEDGER_GRANT, &m->key,
+                                     &nui__bank__v1__done_reply__descriptor);
+    if (good (work))
+        funder_of (work, m->funder, &work->req.deposit.funder, &work->err);
+    want_name (work, "account", m->account);
+    want_text (work, "the reference", m->reference, DESCRIPTION_MAX_BYTES);
+    if (good (work) && !m->reference[0])
+        err_set (&work->err, ERR_INVALID, "grant: it needs a reference, such as its number");
+    want_text (work, "the description", m->description, DESCRIPTION_MAX_BYTES);
+    if (good (work))
+        scopes_read (work, m->scopes, m->n_scopes, &work->req.deposit.scopes, &work->err);
     work->req.deposit.account = m->account;
     work->req.deposit.reference = m->reference;
     work->req.deposit.amount = m->amount_micro;
     work->req.deposit.valid_from = m->valid_from_us;
     work->req.deposit.valid_to = m->valid_to_us;
     work->req.deposit.description = m->description;
-    submit_or_fail (work, rc, &err);
+    write_submit (work);
 }
 
 void handle_split (void *self, struct rpccall *call, const ProtobufCMessage *request)
 {
     const Nui__Bank__V1__SplitRequest *m = (const void *)request;
-    struct work *work = work_create (self, call, m);
-    struct err err = {0};
-    int rc =
-        request_begin (work, LEDGER_SPLIT, &m->key, &nui__bank__v1__done_reply__descriptor, &err);
-    if (rc == 0)
-        rc = name_check ("account", m->from_account, &err);
-    if (rc == 0)
-        rc = name_check ("account", m->to_account, &err);
-    if (rc == 0)
-        rc = text_check ("the description", m->description, DESCRIPTION_MAX_BYTES, &err);
-    if (rc == 0)
-        rc =
-            number_parse ("alloc", m->allocation_id, true, &work->req.transfer.allocation_id, &err);
-    if (rc == 0 && (m->valid_from_us < 0 || m->valid_to_us < 0))
-        rc = err_set (&err, ERR_INVALID, "split: a moment before 1970");
+    struct work *work = write_begin (self, call, request, LEDGER_SPLIT, &m->key,
+                                     &nui__bank__v1__done_reply__descriptor);
+    want_name (work, "account", m->from_account);
+    want_name (work, "account", m->to_account);
+    want_text (work, "the description", m->description, DESCRIPTION_MAX_BYTES);
+    want_number (work, "alloc", m->allocation_id, true, &work->req.transfer.allocation_id);
+    if (good (work) && (m->valid_from_us < 0 || m->valid_to_us < 0))
+        err_set (&work->err, ERR_INVALID, "split: a moment before 1970");
     work->req.transfer.from = m->from_account;
     work->req.transfer.to = m->to_account;
     work->req.transfer.amount = m->amount_micro;
     work->req.transfer.valid_from = m->valid_from_us;
     work->req.transfer.valid_to = m->valid_to_us;
     work->req.transfer.description = m->description;
-    submit_or_fail (work, rc, &err);
+    write_submit (work);
 }
 
 void handle_carry_forward (void *self, struct rpccall *call, const ProtobufCMessage *request)
 {
     const Nui__Bank__V1__CarryForwardRequest *m = (const void *)request;
-    struct work *work = work_create (self, call, m);
-    struct err err = {0};
-    int rc = request_begin (work, LEDGER_CARRY_FORWARD, &m->key,
-                            &nui__bank__v1__done_reply__descriptor, &err);
-    if (rc == 0)
-        rc = number_parse ("alloc", m->allocation_id, false, &work->req.carry.allocation_id, &err);
-    if (rc == 0)
-        rc = text_check ("the description", m->description, DESCRIPTION_MAX_BYTES, &err);
+    struct work *work = write_begin (self, call, request, LEDGER_CARRY_FORWARD, &m->key,
+                                     &nui__bank__v1__done_reply__descriptor);
+    want_number (work, "alloc", m->allocation_id, false, &work->req.carry.allocation_id);
+    want_text (work, "the description", m->description, DESCRIPTION_MAX_BYTES);
     work->req.carry.cap = m->cap_micro;
     work->req.carry.valid_to = m->valid_to_us;
     work->req.carry.description = m->description;
-    submit_or_fail (work, rc, &err);
+    write_submit (work);
 }
 
 void handle_account_close (void *self, struct rpccall *call, const ProtobufCMessage *request)
 {
     const Nui__Bank__V1__AccountCloseRequest *m = (const void *)request;
-    struct work *work = work_create (self, call, m);
-    struct err err = {0};
-    int rc = request_begin (work, LEDGER_ACCOUNT_CLOSE, &m->key,
-                            &nui__bank__v1__done_reply__descriptor, &err);
-    if (rc == 0)
-        rc = name_check ("account", m->name, &err);
-    if (rc == 0)
-        rc = text_check ("the reason", m->reason, DESCRIPTION_MAX_BYTES, &err);
+    struct work *work = write_begin (self, call, request, LEDGER_ACCOUNT_CLOSE, &m->key,
+                                     &nui__bank__v1__done_reply__descriptor);
+    want_name (work, "account", m->name);
+    want_text (work, "the reason", m->reason, DESCRIPTION_MAX_BYTES);
     work->req.close.name = m->name;
     work->req.close.reason = m->reason;
-    submit_or_fail (work, rc, &err);
+    write_submit (work);
 }
 
 void handle_role_set (void *self, struct rpccall *call, const ProtobufCMessage *request)
 {
     const Nui__Bank__V1__RoleSetRequest *m = (const void *)request;
-    struct work *work = work_create (self, call, m);
-    struct err err = {0};
-    int rc = request_begin (work, LEDGER_ROLE_SET, &m->key, &nui__bank__v1__done_reply__descriptor,
-                            &err);
-    if (rc == 0)
-        rc = user_check (work, m->identity, &err);
-    if (rc == 0 && strcmp (m->role, "manager") == 0)
+    struct work *work = write_begin (self, call, request, LEDGER_ROLE_SET, &m->key,
+                                     &nui__bank__v1__done_reply__descriptor);
+    want_user (work, m->identity);
+    if (good (work) && strcmp (m->role, "manager") == 0)
         work->req.role.role = LEDGER_ROLE_MANAGER;
-    else if (rc == 0 && strcmp (m->role, "auditor") == 0)
+    else if (good (work) && strcmp (m->role, "auditor") == 0)
         work->req.role.role = LEDGER_ROLE_AUDITOR;
-    else if (rc == 0)
-        rc = err_set (&err, ERR_INVALID, "'%.40s' is neither manager nor auditor", m->role);
+    else if (good (work))
+        err_set (&work->err, ERR_INVALID, "'%.40s' is neither manager nor auditor", m->role);
     work->req.role.identity = m->identity;
     work->req.role.remove = m->remove;
-    submit_or_fail (work, rc, &err);
+    write_submit (work);
 }

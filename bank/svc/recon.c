@@ -43,19 +43,16 @@ static int finding_read (const Nui__Bank__V1__Finding *m, struct ledger_finding 
 void handle_recon_record (void *self, struct rpccall *call, const ProtobufCMessage *request)
 {
     const Nui__Bank__V1__ReconRecordRequest *m = (const void *)request;
-    struct work *work = work_create (self, call, m);
-    struct err err = {0};
-    int rc = request_begin (work, LEDGER_RECON, &m->key,
-                            &nui__bank__v1__recon_record_reply__descriptor, &err);
-    if (rc == 0)
-        rc = name_check ("site", m->site, &err);
-    if (rc == 0 && (m->n_findings > LEDGER_FINDINGS_MAX || m->n_classes > LEDGER_FINDING_KINDS_MAX))
-        rc = err_set (&err, ERR_LIMIT, "reconcile: %zu findings, at most %d are taken at once",
+    struct work *work = write_begin (self, call, request, LEDGER_RECON, &m->key,
+                                     &nui__bank__v1__recon_record_reply__descriptor);
+    want_name (work, "site", m->site);
+    if (good (work) && (m->n_findings > LEDGER_FINDINGS_MAX || m->n_classes > LEDGER_FINDING_KINDS_MAX))
+        err_set (&work->err, ERR_LIMIT, "reconcile: %zu findings, at most %d are taken at once",
                       m->n_findings, LEDGER_FINDINGS_MAX);
     struct ledger_finding *item =
-        arena_array (work->arena, rc == 0 ? m->n_findings : 0, sizeof (*item));
-    for (size_t i = 0; i < m->n_findings && rc == 0; i++)
-        rc = finding_read (m->findings[i], &item[i], &err);
+        arena_array (work->arena, good (work) ? m->n_findings : 0, sizeof (*item));
+    for (size_t i = 0; i < m->n_findings && good (work); i++)
+        finding_read (m->findings[i], &item[i], &work->err);
     work->req.recon.site = m->site;
     work->req.recon.from = m->from_us;
     work->req.recon.to = m->to_us;
@@ -63,32 +60,28 @@ void handle_recon_record (void *self, struct rpccall *call, const ProtobufCMessa
     work->req.recon.kind_count = (uint32_t)m->n_classes;
     work->req.recon.item = item;
     work->req.recon.count = (uint32_t)m->n_findings;
-    submit_or_fail (work, rc, &err);
+    write_submit (work);
 }
 
 void handle_recon_set (void *self, struct rpccall *call, const ProtobufCMessage *request)
 {
     const Nui__Bank__V1__ReconSetRequest *m = (const void *)request;
-    struct work *work = work_create (self, call, m);
-    struct err err = {0};
-    int rc = request_begin (work, LEDGER_RECON_SET, &m->key,
-                            &nui__bank__v1__done_reply__descriptor, &err);
-    if (rc == 0)
-        rc = text_check ("the note", m->note, DESCRIPTION_MAX_BYTES, &err);
-    if (rc == 0)
-        rc = text_check ("the owner", m->owner, PRINCIPAL_URI_MAX, &err);
-    if (rc == 0 && (m->row > INT64_MAX || m->op_id > INT64_MAX || m->close == !!m->owner[0]))
-        rc = err_set (&err, ERR_INVALID, "reconcile: a row gets an owner or is closed");
-    if (rc == 0 && m->close && !m->op_id && !m->note[0])
-        rc = err_set (&err, ERR_INVALID,
-                      "reconcile: row %llu is closed by an operation, or by a note that explains it",
+    struct work *work = write_begin (self, call, request, LEDGER_RECON_SET, &m->key,
+                                     &nui__bank__v1__done_reply__descriptor);
+    want_text (work, "the note", m->note, DESCRIPTION_MAX_BYTES);
+    want_text (work, "the owner", m->owner, PRINCIPAL_URI_MAX);
+    if (good (work) && (m->row > INT64_MAX || m->op_id > INT64_MAX || m->close == !!m->owner[0]))
+        err_set (&work->err, ERR_INVALID, "reconcile: a row gets an owner or is closed");
+    if (good (work) && m->close && !m->op_id && !m->note[0])
+        err_set (&work->err, ERR_INVALID,
+                 "reconcile: row %llu is closed by an operation, or by a note that explains it",
                       (unsigned long long)m->row);
     work->req.recon_set.row_id = (int64_t)m->row;
     work->req.recon_set.owner = m->owner;
     work->req.recon_set.close = m->close;
     work->req.recon_set.cured_op = (int64_t)m->op_id;
     work->req.recon_set.note = m->note;
-    submit_or_fail (work, rc, &err);
+    write_submit (work);
 }
 
 static Nui__Bank__V1__ReconRow *row_message (struct arena *arena, const struct fund_recon *r)

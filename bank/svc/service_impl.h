@@ -33,6 +33,7 @@ struct work {
     const ProtobufCMessageDescriptor *reply; /* of a writing call */
     struct ledger_request req;
     const void *request; /* the protobuf-c message */
+    struct err err;      /* of a writing call that is being read */
     struct ledger_quote quote; /* of a request that keeps its rates: not answered */
     time_us now, from, to;
     Nui__Bank__V1__GrantStatementReply *statement; /* on its way */
@@ -88,7 +89,6 @@ int number_parse (const char *prefix, const char *text, bool optional, int64_t *
                   struct err *err);
 int scopes_read (struct work *work, Nui__Bank__V1__Scope **scopes, size_t count,
                  struct ledger_scopes *out, struct err *err);
-void submit_or_fail (struct work *work, int rc, const struct err *err);
 
 /* ---- grants.c ---- */
 
@@ -104,6 +104,24 @@ int request_begin (struct work *work, enum ledger_kind kind, const ProtobufCBina
                    const ProtobufCMessageDescriptor *reply, struct err *err);
 /* Hands it to the committer; answers the call in the end. */
 void request_submit (struct work *work);
+
+/* ---- wants.c ---- */
+
+/* A writing call: begun, then whatever must hold of it, then submitted; the first thing that does not hold is
+ * the answer, and nothing after it is looked at. */
+struct work *write_begin (void *self, struct rpccall *call, const ProtobufCMessage *request,
+                          enum ledger_kind kind, const ProtobufCBinaryData *key,
+                          const ProtobufCMessageDescriptor *reply);
+static inline bool good (const struct work *work)
+{
+    return work->err.code == 0;
+}
+void want_name (struct work *work, const char *what, const char *name);
+void want_text (struct work *work, const char *what, const char *text, size_t max);
+void want_user (struct work *work, const char *identity);
+void want_number (struct work *work, const char *prefix, const char *text, bool optional,
+                  int64_t *id_out);
+void write_submit (struct work *work);
 
 /* ---- reads.c ---- */
 
