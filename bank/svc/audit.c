@@ -116,18 +116,15 @@ static void on_blocks (void *arg, const struct err *err, const struct audit_bloc
                        uint32_t count, int64_t newest)
 {
     struct work *work = arg;
-    if (err->code) {
-        work_fail (work, err);
+    if (work_failed (work, err))
         return;
-    }
     Nui__Bank__V1__BlocksReply reply = NUI__BANK__V1__BLOCKS_REPLY__INIT;
     reply.newest = newest;
     reply.n_blocks = count;
     reply.blocks = arena_array (work->arena, count, sizeof (*reply.blocks));
     for (uint32_t i = 0; i < count; i++)
         reply.blocks[i] = block_message (work->arena, &block[i]);
-    rpccall_reply (work->call, &reply.base);
-    work_destroy (work);
+    work_reply (work, &reply.base);
 }
 
 static uint32_t limit_of (uint32_t asked, uint32_t max)
@@ -160,17 +157,14 @@ void handle_blocks (void *self, struct rpccall *call, const ProtobufCMessage *re
 static void on_ops (void *arg, const struct err *err, const struct audit_op *op, uint32_t count)
 {
     struct work *work = arg;
-    if (err->code) {
-        work_fail (work, err);
+    if (work_failed (work, err))
         return;
-    }
     Nui__Bank__V1__OperationsReply reply = NUI__BANK__V1__OPERATIONS_REPLY__INIT;
     reply.n_operations = count;
     reply.operations = arena_array (work->arena, count, sizeof (*reply.operations));
     for (uint32_t i = 0; i < count; i++)
         reply.operations[i] = op_message (work->arena, &op[i]);
-    rpccall_reply (work->call, &reply.base);
-    work_destroy (work);
+    work_reply (work, &reply.base);
 }
 
 void handle_operations (void *self, struct rpccall *call, const ProtobufCMessage *request)
@@ -212,8 +206,7 @@ static void on_proof (void *arg, const struct err *err, const struct audit_block
         reply.path[i] = view_of (path[i].b, MERKLE_BYTES);
     reply.operation = op_message (work->arena, &op[index]);
     reply.block = block_message (work->arena, block);
-    rpccall_reply (work->call, &reply.base);
-    work_destroy (work);
+    work_reply (work, &reply.base);
 }
 
 void handle_proof (void *self, struct rpccall *call, const ProtobufCMessage *request)
@@ -230,10 +223,8 @@ static void on_rules (void *arg, const struct err *err, const struct audit_rule 
                       uint32_t count)
 {
     struct work *work = arg;
-    if (err->code) {
-        work_fail (work, err);
+    if (work_failed (work, err))
         return;
-    }
     Nui__Bank__V1__LedgerCheckReply reply = NUI__BANK__V1__LEDGER_CHECK_REPLY__INIT;
     reply.n_rules = count;
     reply.rules = arena_array (work->arena, count, sizeof (*reply.rules));
@@ -246,8 +237,7 @@ static void on_rules (void *arg, const struct err *err, const struct audit_rule 
         out->example = unconst (rule[i].example);
         reply.rules[i] = out;
     }
-    rpccall_reply (work->call, &reply.base);
-    work_destroy (work);
+    work_reply (work, &reply.base);
 }
 
 void handle_ledger_check (void *self, struct rpccall *call, const ProtobufCMessage *request)

@@ -26,17 +26,14 @@ static void on_grants (void *arg, const struct err *err, const struct fund_grant
                        uint32_t count)
 {
     struct work *work = arg;
-    if (err->code) {
-        work_fail (work, err);
+    if (work_failed (work, err))
         return;
-    }
     Nui__Bank__V1__GrantListReply reply = NUI__BANK__V1__GRANT_LIST_REPLY__INIT;
     reply.n_grants = count;
     reply.grants = arena_array (work->arena, count, sizeof (*reply.grants));
     for (uint32_t i = 0; i < count; i++)
         reply.grants[i] = grant_message (work->arena, &grant[i]);
-    rpccall_reply (work->call, &reply.base);
-    work_destroy (work);
+    work_reply (work, &reply.base);
 }
 
 void handle_grant_list (void *self, struct rpccall *call, const ProtobufCMessage *request)
@@ -71,13 +68,10 @@ static void on_anchor (void *arg, const struct err *err, const struct audit_bloc
 {
     struct work *work = arg;
     (void)newest;
-    if (err->code) {
-        work_fail (work, err);
+    if (work_failed (work, err))
         return;
-    }
     work->statement->anchor = count ? block_message (work->arena, block) : NULL;
-    rpccall_reply (work->call, &work->statement->base);
-    work_destroy (work);
+    work_reply (work, &work->statement->base);
 }
 
 static void points_put (struct work *work, const struct fund_statement *st)
@@ -104,10 +98,8 @@ static void points_put (struct work *work, const struct fund_statement *st)
 static void on_statement (void *arg, const struct err *err, const struct fund_statement *st)
 {
     struct work *work = arg;
-    if (err->code) {
-        work_fail (work, err);
+    if (work_failed (work, err))
         return;
-    }
     Nui__Bank__V1__GrantStatementReply *reply = work->statement;
     points_put (work, st);
     reply->n_shares = st->share_count;
@@ -168,10 +160,8 @@ static void on_roles (void *arg, const struct err *err, const struct fund_role *
                       uint32_t count)
 {
     struct work *work = arg;
-    if (err->code) {
-        work_fail (work, err);
+    if (work_failed (work, err))
         return;
-    }
     Nui__Bank__V1__RoleListReply reply = NUI__BANK__V1__ROLE_LIST_REPLY__INIT;
     reply.n_roles = count;
     reply.roles = arena_array (work->arena, count, sizeof (*reply.roles));
@@ -182,8 +172,7 @@ static void on_roles (void *arg, const struct err *err, const struct fund_role *
         item->role = unconst (role[i].role);
         reply.roles[i] = item;
     }
-    rpccall_reply (work->call, &reply.base);
-    work_destroy (work);
+    work_reply (work, &reply.base);
 }
 
 void handle_role_list (void *self, struct rpccall *call, const ProtobufCMessage *request)

@@ -26,14 +26,11 @@ const char *viewer_site (struct work *work)
 static void on_quote (void *arg, const struct err *err, struct ledger_quote *quote)
 {
     struct work *work = arg;
-    if (err->code) {
-        work_fail (work, err);
+    if (work_failed (work, err))
         return;
-    }
     Nui__Bank__V1__QuoteReply reply;
     reply_quote (work->arena, quote, "", 0, &reply);
-    rpccall_reply (work->call, &reply.base);
-    work_destroy (work);
+    work_reply (work, &reply.base);
 }
 
 static int item_read (struct work *work, const Nui__Common__V1__Job *job,
@@ -208,8 +205,7 @@ static void on_balance (void *arg, const struct err *err, const struct reader_al
         if (row[i].id && balance_add (balance, &row[i], work->now, &available))
             balance_alloc (work->arena, balance, &row[i], available);
     }
-    rpccall_reply (work->call, &reply.base);
-    work_destroy (work);
+    work_reply (work, &reply.base);
 }
 
 void handle_balance (void *self, struct rpccall *call, const ProtobufCMessage *request)
@@ -227,10 +223,8 @@ static void on_statement (void *arg, const struct err *err, const struct reader_
 {
     struct work *work = arg;
     const Nui__Bank__V1__StatementRequest *m = work->request;
-    if (err->code) {
-        work_fail (work, err);
+    if (work_failed (work, err))
         return;
-    }
     Nui__Bank__V1__StatementReply reply = NUI__BANK__V1__STATEMENT_REPLY__INIT;
     reply.account = m->account;
     reply.from_us = work->from;
@@ -260,8 +254,7 @@ static void on_statement (void *arg, const struct err *err, const struct reader_
         line->op_id = st->line[i].op_id;
         reply.lines[i] = line;
     }
-    rpccall_reply (work->call, &reply.base);
-    work_destroy (work);
+    work_reply (work, &reply.base);
 }
 
 int period_read (struct work *work, time_us from, time_us to, const char *what, struct err *err)
@@ -301,10 +294,8 @@ static void on_list (void *arg, const struct err *err, const struct reader_item 
                      uint32_t count)
 {
     struct work *work = arg;
-    if (err->code) {
-        work_fail (work, err);
+    if (work_failed (work, err))
         return;
-    }
     Nui__Bank__V1__ListReply reply = NUI__BANK__V1__LIST_REPLY__INIT;
     reply.n_items = count;
     reply.items = arena_array (work->arena, count, sizeof (*reply.items));
@@ -316,8 +307,7 @@ static void on_list (void *arg, const struct err *err, const struct reader_item 
         out->detail = unconst (item[i].detail);
         reply.items[i] = out;
     }
-    rpccall_reply (work->call, &reply.base);
-    work_destroy (work);
+    work_reply (work, &reply.base);
 }
 
 void handle_list (void *self, struct rpccall *call, const ProtobufCMessage *request)
@@ -355,10 +345,8 @@ static void on_rates (void *arg, const struct err *err, const struct reader_rate
                       uint32_t count)
 {
     struct work *work = arg;
-    if (err->code) {
-        work_fail (work, err);
+    if (work_failed (work, err))
         return;
-    }
     Nui__Bank__V1__RateListReply reply = NUI__BANK__V1__RATE_LIST_REPLY__INIT;
     reply.n_rates = count;
     reply.rates = arena_array (work->arena, count, sizeof (*reply.rates));
@@ -374,8 +362,7 @@ static void on_rates (void *arg, const struct err *err, const struct reader_rate
         factors_put (work->arena, out, rate[i].factor, rate[i].factor_count);
         reply.rates[i] = out;
     }
-    rpccall_reply (work->call, &reply.base);
-    work_destroy (work);
+    work_reply (work, &reply.base);
 }
 
 void handle_rate_list (void *self, struct rpccall *call, const ProtobufCMessage *request)

@@ -119,17 +119,14 @@ static Nui__Bank__V1__ReconRow *row_message (struct arena *arena, const struct f
 static void on_rows (void *arg, const struct err *err, const struct fund_recon *row, uint32_t count)
 {
     struct work *work = arg;
-    if (err->code) {
-        work_fail (work, err);
+    if (work_failed (work, err))
         return;
-    }
     Nui__Bank__V1__ReconListReply reply = NUI__BANK__V1__RECON_LIST_REPLY__INIT;
     reply.n_rows = count;
     reply.rows = arena_array (work->arena, count, sizeof (*reply.rows));
     for (uint32_t i = 0; i < count; i++)
         reply.rows[i] = row_message (work->arena, &row[i]);
-    rpccall_reply (work->call, &reply.base);
-    work_destroy (work);
+    work_reply (work, &reply.base);
 }
 
 void handle_recon_list (void *self, struct rpccall *call, const ProtobufCMessage *request)

@@ -11,10 +11,8 @@ static void on_usage (void *arg, const struct err *err, const struct reader_usag
                       uint32_t count)
 {
     struct work *work = arg;
-    if (err->code) {
-        work_fail (work, err);
+    if (work_failed (work, err))
         return;
-    }
     Nui__Bank__V1__UsageReply reply = NUI__BANK__V1__USAGE_REPLY__INIT;
     reply.from_us = work->from;
     reply.to_us = work->to;
@@ -33,8 +31,7 @@ static void on_usage (void *arg, const struct err *err, const struct reader_usag
         line->refunded_micro = row[i].refunded;
         reply.lines[i] = line;
     }
-    rpccall_reply (work->call, &reply.base);
-    work_destroy (work);
+    work_reply (work, &reply.base);
 }
 
 static int by_read (const Nui__Bank__V1__UsageRequest *m, unsigned *by, struct err *err)
@@ -78,10 +75,8 @@ static void on_holds (void *arg, const struct err *err, const struct reader_hold
                       uint32_t count)
 {
     struct work *work = arg;
-    if (err->code) {
-        work_fail (work, err);
+    if (work_failed (work, err))
         return;
-    }
     Nui__Bank__V1__HoldListReply reply = NUI__BANK__V1__HOLD_LIST_REPLY__INIT;
     reply.n_holds = count;
     reply.holds = arena_array (work->arena, count, sizeof (*reply.holds));
@@ -103,8 +98,7 @@ static void on_holds (void *arg, const struct err *err, const struct reader_hold
         item->stale = row[i].expires <= work->now;
         reply.holds[i] = item;
     }
-    rpccall_reply (work->call, &reply.base);
-    work_destroy (work);
+    work_reply (work, &reply.base);
 }
 
 void handle_hold_list (void *self, struct rpccall *call, const ProtobufCMessage *request)
@@ -125,10 +119,8 @@ void handle_hold_list (void *self, struct rpccall *call, const ProtobufCMessage 
 static void on_jobs (void *arg, const struct err *err, const struct fund_job *job, uint32_t count)
 {
     struct work *work = arg;
-    if (err->code) {
-        work_fail (work, err);
+    if (work_failed (work, err))
         return;
-    }
     Nui__Bank__V1__JobListReply reply = NUI__BANK__V1__JOB_LIST_REPLY__INIT;
     reply.n_jobs = count;
     reply.jobs = arena_array (work->arena, count, sizeof (*reply.jobs));
@@ -160,8 +152,7 @@ static void on_jobs (void *arg, const struct err *err, const struct fund_job *jo
         out->expired_use = job[i].expired_use;
         reply.jobs[i] = out;
     }
-    rpccall_reply (work->call, &reply.base);
-    work_destroy (work);
+    work_reply (work, &reply.base);
 }
 
 void handle_job_list (void *self, struct rpccall *call, const ProtobufCMessage *request)

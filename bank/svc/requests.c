@@ -33,6 +33,20 @@ void work_fail (struct work *work, const struct err *err)
     work_destroy (work);
 }
 
+bool work_failed (struct work *work, const struct err *err)
+{
+    if (!err->code)
+        return false;
+    work_fail (work, err);
+    return true;
+}
+
+void work_reply (struct work *work, const ProtobufCMessage *reply)
+{
+    rpccall_reply (work->call, reply);
+    work_destroy (work);
+}
+
 int text_check (const char *what, const char *text, size_t max, struct err *err)
 {
     if (strlen (text) > max)
@@ -79,10 +93,8 @@ int request_begin (struct work *work, enum ledger_kind kind, const ProtobufCBina
 static void on_done (void *arg, const struct err *err, const void *bytes, size_t len)
 {
     struct work *work = arg;
-    if (err->code) {
-        work_fail (work, err);
+    if (work_failed (work, err))
         return;
-    }
     if (work->req.kind == LEDGER_CHARGE && work->req.charge.site_failed)
         expiry_wake (work->svc->expiry); /* it may be due to be given back */
     ProtobufCMessage *reply = protobuf_c_message_unpack (work->reply, NULL, len, bytes);

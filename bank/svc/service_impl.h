@@ -43,6 +43,10 @@ struct work *work_create (struct bank_service *svc, struct rpccall *call, const 
 void work_destroy (struct work *work);
 /* Answers with err and frees. */
 void work_fail (struct work *work, const struct err *err);
+/* The same when there is an error; else false, and nothing is done. */
+bool work_failed (struct work *work, const struct err *err);
+/* Answers and frees. */
+void work_reply (struct work *work, const ProtobufCMessage *reply);
 
 /* ---- requests.c: from messages to ledger requests ---- */
 
