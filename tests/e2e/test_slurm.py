@@ -19,18 +19,8 @@ def moment(job, field):
 
 @unittest.skipIf(LACKING, f"Slurm's packages are not installed ({LACKING}): see deploy/packages")
 @unittest.skipIf(os.geteuid() != 0, "needs to be root: jobs of other accounts")
-class SlurmCase(GridCase):
-    """alpha: two plain nodes and two with features and graphics cards, of four processors each."""
-
-    sites = {"alpha": (4, 4), "beta": (2, 4)}
-    slurm = {"alpha": {
-        "nodes": [("alpha01", {"CPUs": 4, "RealMemory": 4000, "Feature": "small,intel"}),
-                  ("alpha02", {"CPUs": 4, "RealMemory": 4000, "Feature": "small,intel"}),
-                  ("alpha03", {"CPUs": 4, "RealMemory": 16000, "Feature": "big,amd", "Gres": "gpu:2"}),
-                  ("alpha04", {"CPUs": 4, "RealMemory": 16000, "Feature": "big,amd",
-                               "Gres": "gpu:2"})],
-        "classes": {"batch": "", "debug": "MaxTime=30"}, "slurmd_timeout": 10,
-        "accounting": not real.missing_accounting()}}
+class SlurmGrid(GridCase):
+    """Site alpha is under a real Slurm."""
 
     @classmethod
     def fund(cls):
@@ -94,24 +84,14 @@ class SlurmCase(GridCase):
         return wait_for(f"alpha to say {event} {words}", lambda: self.said(event, *words), seconds,
                         self.log)
 
-    # ---- starting and ending
 
-    def test_sbatch_is_started_and_charged(self):
-        self.settled()
-        before = self.balance()["settled"]
-        job = self.sbatch("-n", 2, "-t", 5, script="#!/bin/sh\nsleep 2\nexit 3\n")
-        ended = self.rm.wait_job(job, "FAILED")
-        self.assertEqual(ended["ExitCode"], "3:0")
-        self.assertEqual(ended["Partition"], real.HOLDING, "it was not nui that started it")
-        told = self.wait_said("job_ended", f"slurm_job={job} ", "exit_code=3")
-        ident = re.search(r" job=(\S+)", told)[1]
-        self.assertIn(f"nodes={ended['NodeList']}:", self.said("job_chosen", f"job={ident} "))
-        wait_for("alpha's queue to be empty", lambda: self.queue() == {}, 30)
-        after = self.settled()["settled"]
-        seconds = int(ended["EndTime"][-2:]) - int(ended["StartTime"][-2:])
-        self.assertEqual(after - before, 2 * (seconds % 60))
+@unittest.skipIf(real.missing_accounting(), f"not installed: {real.missing_accounting()} (see deploy/packages)")
+class Accounted(SlurmGrid):
+    """One node, and slurmdbd over a MariaDB."""
 
-    @unittest.skipIf(real.missing_accounting(), f"not installed: {real.missing_accounting()} (see deploy/packages)")
+    sites = {"alpha": (1, 4)}
+    slurm = {"alpha": {"nodes": [("alpha01", {"CPUs": 4, "RealMemory": 4000})], "accounting": True}}
+
     def test_what_slurm_ran_unseen(self):
         """Slurm's own accounting against the bank's: a job that ran while nui was away is found, one that nui
         started is known."""
@@ -150,6 +130,36 @@ class SlurmCase(GridCase):
         [row] = json.loads(done.stdout)
         self.assertEqual((row["class"], row["site_job"]), ("UNSEEN", str(unseen)))
         self.assertEqual(row["site_ps"], 3 * (moment(ended, "EndTime") - moment(ended, "StartTime")))
+
+
+class SlurmCase(SlurmGrid):
+    """alpha: two plain nodes and two with features and graphics cards, of four processors each."""
+
+    sites = {"alpha": (4, 4), "beta": (2, 4)}
+    slurm = {"alpha": {
+        "nodes": [("alpha01", {"CPUs": 4, "RealMemory": 4000, "Feature": "small,intel"}),
+                  ("alpha02", {"CPUs": 4, "RealMemory": 4000, "Feature": "small,intel"}),
+                  ("alpha03", {"CPUs": 4, "RealMemory": 16000, "Feature": "big,amd", "Gres": "gpu:2"}),
+                  ("alpha04", {"CPUs": 4, "RealMemory": 16000, "Feature": "big,amd",
+                               "Gres": "gpu:2"})],
+        "classes": {"batch": "", "debug": "MaxTime=30"}, "slurmd_timeout": 10}}
+
+    # ---- starting and ending
+
+    def test_sbatch_is_started_and_charged(self):
+        self.settled()
+        before = self.balance()["settled"]
+        job = self.sbatch("-n", 2, "-t", 5, script="#!/bin/sh\nsleep 2\nexit 3\n")
+        ended = self.rm.wait_job(job, "FAILED")
+        self.assertEqual(ended["ExitCode"], "3:0")
+        self.assertEqual(ended["Partition"], real.HOLDING, "it was not nui that started it")
+        told = self.wait_said("job_ended", f"slurm_job={job} ", "exit_code=3")
+        ident = re.search(r" job=(\S+)", told)[1]
+        self.assertIn(f"nodes={ended['NodeList']}:", self.said("job_chosen", f"job={ident} "))
+        wait_for("alpha's queue to be empty", lambda: self.queue() == {}, 30)
+        after = self.settled()["settled"]
+        seconds = int(ended["EndTime"][-2:]) - int(ended["StartTime"][-2:])
+        self.assertEqual(after - before, 2 * (seconds % 60))
 
     def test_nobody_but_nui_uses_its_partition(self):
         done = self.rm.command("sbatch", "-p", real.HOLDING, "--chdir=/tmp", user=self.user,
