@@ -14,7 +14,7 @@ AGENCY, OPERATOR = "nsf", "operator"
 ACCOUNTS = {"alice": ("games", "nobody"), "bob": ("nobody", "games")}
 ACCOUNT = {"alice": "phys", "bob": "chem"}  # which the tour makes; named when -A is not given
 JOB_PORTS = 100  # rendezvous ports of one site
-TAKEOVER_S = 9  # of a group of metaschedulers
+TAKEOVER_S = 12  # of a group of metaschedulers
 
 
 def account_of(user):

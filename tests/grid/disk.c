@@ -7,9 +7,13 @@
 
 enum { SHM_REGIONS = 64, LOCKS = SQLITE_SHM_NLOCK };
 
+/* In chunks that go from file to file and from world to world: fresh memory is most of what a large
+ * buffer costs. */
+enum { CHUNK = 32768, CHUNKS_MAX = 4096 };
+
 struct bytes {
-    uint8_t *at;
-    size_t size, cap;
+    uint8_t **chunk;
+    size_t size, chunks;
 };
 
 struct memfile {
@@ -43,32 +47,91 @@ static struct memfile *files;
 static struct template *templates;
 static uint64_t temporary_number;
 
+static union chunk {
+    union chunk *next;
+    uint8_t at[CHUNK];
+} *spare;
+
 static void reserve (struct bytes *b, size_t size)
 {
-    if (size <= b->cap)
-        return;
-    size_t cap = b->cap ? b->cap : 16384;
-    while (cap < size)
-        cap *= 2;
-    b->at = realloc (b->at, cap);
-    if (!b->at)
+    if (size > (size_t)CHUNK * CHUNKS_MAX)
         abort ();
-    b->cap = cap;
+    if (size && !b->chunk)
+        b->chunk = calloc (CHUNKS_MAX, sizeof *b->chunk);
+    for (; b->chunks * CHUNK < size; b->chunks++) {
+        union chunk *chunk = spare;
+        if (chunk)
+            spare = chunk->next;
+        else
+            chunk = malloc (sizeof *chunk);
+        if (!b->chunk || !chunk)
+            abort ();
+        b->chunk[b->chunks] = chunk->at;
+    }
+}
+
+static void release (struct bytes *b)
+{
+    while (b->chunks) {
+        union chunk *chunk = (union chunk *)(void *)b->chunk[--b->chunks];
+        chunk->next = spare;
+        spare = chunk;
+    }
+    free (b->chunk);
+    *b = (struct bytes){0};
+}
+
+/* What lies at `at` in one piece; *len becomes no longer than that. */
+static uint8_t *piece (const struct bytes *b, size_t at, size_t *len)
+{
+    size_t left = CHUNK - at % CHUNK;
+    *len = *len < left ? *len : left;
+    return b->chunk[at / CHUNK] + at % CHUNK;
+}
+
+static void put (struct bytes *b, size_t at, const uint8_t *from, size_t len)
+{
+    for (size_t n; len; at += n, from += n, len -= n) {
+        n = len;
+        uint8_t *to = piece (b, at, &n);
+        memcpy (to, from, n);
+    }
+}
+
+static void get (const struct bytes *b, size_t at, uint8_t *to, size_t len)
+{
+    for (size_t n; len; at += n, to += n, len -= n) {
+        n = len;
+        const uint8_t *from = piece (b, at, &n);
+        memcpy (to, from, n);
+    }
 }
 
 static void resize (struct bytes *b, size_t size)
 {
     reserve (b, size);
-    if (size > b->size)
-        memset (b->at + b->size, 0, size - b->size);
+    for (size_t n; b->size < size; b->size += n) {
+        n = size - b->size;
+        uint8_t *at = piece (b, b->size, &n);
+        memset (at, 0, n);
+    }
     b->size = size;
+}
+
+/* Both have what lies between. */
+static void copy_range (struct bytes *to, const struct bytes *from, size_t lo, size_t hi)
+{
+    for (size_t n; lo < hi; lo += n) {
+        n = hi - lo;
+        const uint8_t *at = piece (from, lo, &n);
+        put (to, lo, at, n);
+    }
 }
 
 static void copy (struct bytes *to, const struct bytes *from)
 {
     reserve (to, from->size);
-    if (from->size)
-        memcpy (to->at, from->at, from->size);
+    copy_range (to, from, 0, from->size);
     to->size = from->size;
 }
 
@@ -86,8 +149,8 @@ static void file_free (struct memfile *file)
 {
     HASH_DEL (files, file);
     shm_free (file);
-    free (file->now.at);
-    free (file->durable.at);
+    release (&file->now);
+    release (&file->durable);
     free (file);
 }
 
@@ -145,8 +208,7 @@ static int mem_read (sqlite3_file *base, void *out, int len, sqlite3_int64 at)
     const struct memfile *f = of (base);
     size_t have = (size_t)at < f->now.size ? f->now.size - (size_t)at : 0;
     size_t take = have < (size_t)len ? have : (size_t)len;
-    if (take)
-        memcpy (out, f->now.at + at, take);
+    get (&f->now, (size_t)at, out, take);
     if (take == (size_t)len)
         return SQLITE_OK;
     memset ((uint8_t *)out + take, 0, (size_t)len - take);
@@ -171,7 +233,7 @@ static int mem_write (sqlite3_file *base, const void *data, int len, sqlite3_int
         return SQLITE_FULL;
     if (end > f->now.size)
         resize (&f->now, end);
-    memcpy (f->now.at + at, data, (size_t)len);
+    put (&f->now, (size_t)at, data, (size_t)len);
     dirty (f, (size_t)at, end);
     return SQLITE_OK;
 }
@@ -193,8 +255,7 @@ static int mem_sync (sqlite3_file *base, int flags)
         return SQLITE_IOERR_FSYNC;
     size_t hi = f->dirty_hi < f->now.size ? f->dirty_hi : f->now.size;
     resize (&f->durable, f->now.size);
-    if (f->dirty_lo < hi)
-        memcpy (f->durable.at + f->dirty_lo, f->now.at + f->dirty_lo, hi - f->dirty_lo);
+    copy_range (&f->durable, &f->now, f->dirty_lo, hi);
     f->dirty_lo = SIZE_MAX;
     f->dirty_hi = 0;
     if (f->owner)
@@ -471,8 +532,13 @@ void disk_close (void)
     disk_clear ();
     for (struct template *t = templates, *next; t; t = next) {
         next = t->next;
-        free (t->data.at);
+        release (&t->data);
         free (t);
     }
     templates = NULL;
+    for (union chunk *chunk = spare, *after; chunk; chunk = after) {
+        after = chunk->next;
+        free (chunk);
+    }
+    spare = NULL;
 }

@@ -51,6 +51,7 @@ void grid_finish (void);
 Nui__Meta__V1__GridJobState grid_state (uint32_t job);
 const char *grid_reason (uint32_t job);
 bool grid_job_over (uint32_t job);
+uint32_t grid_attempts (uint32_t job); /* at a co-reservation, as its metascheduler counts them */
 /* Components that were launched, over all its transactions. */
 uint32_t grid_launches (uint32_t job);
 

@@ -16,7 +16,7 @@ struct ujob {
     char meta[16], id[64], reason[256];
     bool over, cancel, cancelled, asking;
     Nui__Meta__V1__GridJobState state;
-    uint32_t launches;
+    uint32_t launches, attempts;
     uint32_t running;
     uint8_t txn[16]; /* that runs */
     bool ended_well[GRID_PARTS_MAX];

@@ -207,8 +207,10 @@ static void clocks_apart_and_stepping (void)
     expect_over (job, 3600 * SEC);
 }
 
+/* Each needs all of every site. Whoever goes round in circles comes to the limit of its tries. */
 static void rivals_want_one_slot (void)
 {
+    enum { ATTEMPTS_ENOUGH = 12 };
     uint32_t job[6];
     struct grid_ask all = {
         .parts = 3, .tasks = {4, 4, 4}, .sites = {"alpha", "beta", "gamma"}, .walltime = 30 * SEC};
@@ -217,8 +219,12 @@ static void rivals_want_one_slot (void)
     for (uint32_t i = 0; i < 6; i++)
         expect_over (job[i], 3600 * SEC);
     uint32_t completed = 0;
-    for (uint32_t i = 0; i < 6; i++)
+    for (uint32_t i = 0; i < 6; i++) {
         completed += grid_launches (job[i]) == 3;
+        CHECK (grid_attempts (job[i]) <= ATTEMPTS_ENOUGH, "rival %u made %u attempts", i,
+               grid_attempts (job[i]));
+        TRACE ("rival %u: %u attempts", i, grid_attempts (job[i]));
+    }
     CHECK (completed == 6, "%u of 6 rivals got their slots", completed);
 }
 

@@ -206,12 +206,13 @@ void uuid_make (struct uuid *out)
     out->b[8] = (uint8_t)((out->b[8] & 0x3f) | 0x80);
 }
 
-/* The estimator's budget of processor time: it never runs out, or a seed would not repeat. */
+/* Processor time passes by being asked for, so that a seed repeats: and fast, for who forecasts takes
+ * a share of it and would else be most of what a world costs. */
 int __wrap_clock_gettime (clockid_t id, struct timespec *out);
 int __wrap_clock_gettime (clockid_t id, struct timespec *out)
 {
     time_us now = id == CLOCK_REALTIME            ? clock_now_us ()
-                  : id == CLOCK_THREAD_CPUTIME_ID ? 0
+                  : id == CLOCK_THREAD_CPUTIME_ID ? ++sim.cpu_asked * 20 * MS
                                                   : sim.now;
     out->tv_sec = (time_t)(now / SEC);
     out->tv_nsec = (long)(now % SEC) * 1000;

@@ -98,6 +98,7 @@ struct sim {
     bool overruns; /* some jobs would run past their limits */
     uint64_t messages, lost, repeated, timeouts;
     uint64_t events;
+    int64_t cpu_asked; /* how often for the processor's time */
     /* Whoever watches. */
     void (*on_reply) (struct machine *server, const char *method, const ProtobufCMessage *request,
                       const ProtobufCMessage *reply);

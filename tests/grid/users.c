@@ -48,6 +48,7 @@ static void told (void *arg, const struct rpc_result *result)
     }
     const Nui__Meta__V1__JobStatus *status = (const Nui__Meta__V1__JobStatus *)result->reply;
     job->state = status->state;
+    job->attempts = status->attempts;
     snprintf (job->reason, sizeof job->reason, "%s: %s", status->reason ? status->reason->code : "",
               status->reason ? status->reason->text : "");
     job->over = status->state >= NUI__META__V1__GRID_JOB_STATE__GRID_COMPLETED;
@@ -166,6 +167,11 @@ const char *grid_reason (uint32_t job)
 bool grid_job_over (uint32_t job)
 {
     return w.job[job].over;
+}
+
+uint32_t grid_attempts (uint32_t job)
+{
+    return w.job[job].attempts;
 }
 
 uint32_t grid_launches (uint32_t job)
