@@ -36,6 +36,19 @@ static void legs_add (struct ledger_view *view, struct journal *j, struct ledger
     }
 }
 
+static void signed_keep (struct ledger_view *view, const struct ledger_hold_ask *ask,
+                         const char *identity)
+{
+    if (!ask->is_signed || ledger_signed_of (view, identity, &ask->uuid))
+        return;
+    struct ledger_signed *row = ledger_add_signed (view, identity, &ask->uuid);
+    memcpy (row->hash, ask->hash, sizeof (row->hash));
+    row->grid_job = ask->job.grid_job;
+    row->meta = ask->meta;
+    row->op_id = view->next.op;
+    row->is_new = true;
+}
+
 static void hold_apply (struct ledger_view *view, struct journal *j, const char *identity,
                         const char *account, const struct placing *p,
                         const struct ledger_account *payer, struct ledger_granted *out)
@@ -65,6 +78,7 @@ static void hold_apply (struct ledger_view *view, struct journal *j, const char 
     hold->is_new = true;
     ledger_index_hold (view, hold);
     legs_add (view, j, hold, p);
+    signed_keep (view, ask, identity);
     *out = (struct ledger_granted){.hold_id = hold_id_text (view, hold),
                                    .account = payer->name,
                                    .qos = p->qos,
@@ -73,11 +87,38 @@ static void hold_apply (struct ledger_view *view, struct journal *j, const char 
                                    .fallback = payer->id != hold->asked_id};
 }
 
+/* A signed job is paid for as the job of the grid that it first was; then also after its expiry. */
+static bool replayed (struct ledger_view *view, const struct ledger_hold_ask *ask,
+                      const char *identity, struct ledger_outcome *out)
+{
+    const struct ledger_signed *row =
+        ask->is_signed ? ledger_signed_of (view, identity, &ask->uuid) : NULL;
+    char a[QUANTITY_TEXT_MAX];
+    if (!row && ask->expires && ask->expires <= view->now)
+        hold_refuse (out, "JobExpired",
+                     arena_printf (view->arena, "the signed job expired %s ago",
+                                   duration_format (view->now - ask->expires, a)));
+    else if (row && memcmp (row->hash, ask->hash, sizeof (row->hash)) != 0)
+        hold_refuse (out, "Replayed",
+                     arena_printf (view->arena,
+                                   "another signed job with the same uuid was paid for as %s",
+                                   row->grid_job));
+    else if (row && (strcmp (row->grid_job, ask->job.grid_job) != 0 ||
+                     (row->meta[0] && ask->meta[0] && strcmp (row->meta, ask->meta) != 0)))
+        hold_refuse (out, "Replayed",
+                     arena_printf (view->arena,
+                                   "this signed job was paid for as %s of metascheduler %s, and "
+                                   "comes again as %s of %s",
+                                   row->grid_job, row->meta, ask->job.grid_job, ask->meta));
+    else
+        return false;
+    return true;
+}
+
 /* What forbids a hold whatever the funds are. Returns true when refused. */
 static bool hold_forbidden (struct ledger_view *view, const struct ledger_hold_ask *ask,
-                            struct ledger_outcome *out)
+                            const char *identity, struct ledger_outcome *out)
 {
-    char a[QUANTITY_TEXT_MAX];
     const struct ledger_hold *open = ledger_hold_open_of (view, &ask->job);
     if (open) {
         hold_refuse (out, "HoldExists",
@@ -98,13 +139,7 @@ static bool hold_forbidden (struct ledger_view *view, const struct ledger_hold_a
         hold_refuse (out, "JobClosed", "this job incarnation has its final charge");
         return true;
     }
-    if (ask->expires && ask->expires <= view->now) {
-        hold_refuse (out, "JobExpired",
-                     arena_printf (view->arena, "the signed job expired %s ago",
-                                   duration_format (view->now - ask->expires, a)));
-        return true;
-    }
-    return false;
+    return replayed (view, ask, identity, out);
 }
 
 /* What the jobs of a request cost together is no more than their signed job allows. */
@@ -150,7 +185,7 @@ static bool holds_begin (struct ledger_view *view, const struct ledger_request *
             hold_refuse (out, p[i].code, why);
             return false;
         }
-        if (hold_forbidden (view, &ask[i], out))
+        if (hold_forbidden (view, &ask[i], req->on_behalf, out))
             return false;
     }
     out->hold.refused = 0;

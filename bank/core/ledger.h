@@ -186,6 +186,10 @@ struct ledger_hold_ask {
     time_us start;         /* expected; 0: now */
     time_us expires;       /* of the signed job; 0: never */
     credit_micro cost_max; /* of all the request's holds; 0: no bound */
+    bool is_signed;        /* the signed job is known by what follows */
+    struct uuid uuid;
+    uint8_t hash[LEDGER_HASH_BYTES]; /* of what was signed */
+    const char *meta;      /* whose job of the grid it is; "": not said */
     bool claimed;          /* on_behalf and account are the site's word */
 };
 
@@ -374,6 +378,16 @@ struct ledger_account {
     int64_t op_id;        /* new ones */
     bool is_new, fallbacks_dirty, scopes_dirty, closed_dirty;
     bool whole; /* loaded with all that it may fall back to */
+};
+
+/* A signed job that was paid for, and as what: the same under another name is a replay. */
+struct ledger_signed {
+    const char *identity;
+    struct uuid uuid;
+    uint8_t hash[LEDGER_HASH_BYTES];
+    const char *grid_job, *meta;
+    int64_t op_id;
+    bool is_new;
 };
 
 struct ledger_leg {
@@ -617,7 +631,7 @@ struct ledger_view {
     time_us now;        /* recorded_at of everything decided over this view */
     struct ledger_ids next; /* next id of each kind */
     struct ledger_vec accounts, allocs, holds, usages, persons, memberships, projects, rates, sites,
-        ops, funders, grants, debts;
+        ops, funders, grants, debts, signeds;
     struct ledger_vec entries, charges;
     struct ledger_vec paid, refunds;
     struct ledger_vec recons, recon_events;
@@ -667,6 +681,9 @@ struct ledger_site *ledger_add_site (struct ledger_view *view, const char *name)
 struct ledger_op *ledger_add_op (struct ledger_view *view, const char *client,
                                  const struct uuid *key);
 
+struct ledger_signed *ledger_add_signed (struct ledger_view *view, const char *identity,
+                                         const struct uuid *uuid);
+
 struct ledger_paid *ledger_add_paid (struct ledger_view *view, int64_t op_id);
 
 struct ledger_recon *ledger_add_recon (struct ledger_view *view, int64_t id);
@@ -691,6 +708,8 @@ struct ledger_grant *ledger_grant_by_id (const struct ledger_view *view, int64_t
 struct ledger_site *ledger_site_of (const struct ledger_view *view, const char *name);
 struct ledger_op *ledger_op_of (const struct ledger_view *view, const char *client,
                                 const struct uuid *key);
+struct ledger_signed *ledger_signed_of (const struct ledger_view *view, const char *identity,
+                                        const struct uuid *uuid);
 /* The rate in force at a moment: the highest version that has begun. */
 const struct ledger_rate *ledger_rate_at (const struct ledger_view *view, const char *site,
                                           time_us at);

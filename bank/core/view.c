@@ -29,6 +29,7 @@ enum table {
     T_GRANT,
     T_SITE,
     T_OP,
+    T_SIGNED,
     T_COUNT
 };
 
@@ -68,7 +69,7 @@ void alloc_touch (struct ledger_view *view, struct ledger_alloc *alloc)
 
 static bool is_kept (enum table t)
 {
-    return t != T_HOLD && t != T_HOLD_JOB && t != T_USAGE && t != T_OP;
+    return t != T_HOLD && t != T_HOLD_JOB && t != T_USAGE && t != T_OP && t != T_SIGNED;
 }
 
 static void *table_get (const struct ledger_view *view, enum table t, const void *key, size_t len)
@@ -106,6 +107,7 @@ static struct key job_key (const struct ledger_view *view, const struct ledger_j
     return key;
 }
 
+/* What somebody gave a uuid: an operation, a signed job. */
 static struct key op_key (const struct ledger_view *view, const char *client,
                           const struct uuid *uuid)
 {
@@ -135,7 +137,7 @@ void ledger_view_destroy (struct ledger_view *view)
 
 void ledger_view_again (struct ledger_view *view, struct arena *arena, time_us now)
 {
-    struct ledger_vec *batch[] = {&view->holds,   &view->usages,  &view->ops,  &view->entries,
+    struct ledger_vec *batch[] = {&view->holds,   &view->usages,  &view->ops,  &view->entries, &view->signeds,
                                   &view->charges, &view->touched, &view->paid, &view->refunds,
                                   &view->recons,  &view->recon_events, &view->moves,
                                   &view->pins, &view->pin_uses};
@@ -385,6 +387,21 @@ struct ledger_op *ledger_add_op (struct ledger_view *view, const char *client,
     return op;
 }
 
+struct ledger_signed *ledger_add_signed (struct ledger_view *view, const char *identity,
+                                         const struct uuid *uuid)
+{
+    struct ledger_signed *row = ledger_signed_of (view, identity, uuid);
+    if (row)
+        return row;
+    row = arena_new (view->arena, struct ledger_signed);
+    row->identity = identity;
+    row->uuid = *uuid;
+    vec_push (view, &view->signeds, row);
+    struct key key = op_key (view, identity, uuid);
+    table_put (view, T_SIGNED, key.bytes, key.len, row);
+    return row;
+}
+
 struct ledger_account *ledger_account_by_name (const struct ledger_view *view, const char *name)
 {
     return get_text (view, T_ACCOUNT_NAME, name);
@@ -452,6 +469,13 @@ struct ledger_op *ledger_op_of (const struct ledger_view *view, const char *clie
 {
     struct key key = op_key (view, client, uuid);
     return table_get (view, T_OP, key.bytes, key.len);
+}
+
+struct ledger_signed *ledger_signed_of (const struct ledger_view *view, const char *identity,
+                                        const struct uuid *uuid)
+{
+    struct key key = op_key (view, identity, uuid);
+    return table_get (view, T_SIGNED, key.bytes, key.len);
 }
 
 const struct ledger_rate *ledger_rate_at (const struct ledger_view *view, const char *site,

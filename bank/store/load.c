@@ -13,6 +13,7 @@ struct load {
     struct pgargs *touched;  /* hold ids | site, job, component, incarnation */
     struct pgargs *accounts; /* names | allocation ids | ids */
     struct pgargs *sites, *persons, *projects, *funders, *grants;
+    struct pgargs *signeds; /* identity, uuid */
     struct pgargs *paid;   /* operations that charged */
     struct pgargs *recons; /* sites | rows | operations */
     struct pgargs *quotes;
@@ -35,6 +36,7 @@ static void begin (struct load *load)
     load->projects = pgargs_create (load->arena, "t");
     load->funders = pgargs_create (load->arena, "t");
     load->grants = pgargs_create (load->arena, "i");
+    load->signeds = pgargs_create (load->arena, "tb");
     load->paid = pgargs_create (load->arena, "i");
     load->recons = pgargs_create (load->arena, "tii");
     load->quotes = pgargs_create (load->arena, "i");
@@ -143,13 +145,18 @@ static void want_quote (struct load *load, const struct ledger_ask *ask)
         pgargs_i64 (load->quotes, 0, ask->quote_id);
 }
 
-static void want_ask (struct load *load, const struct ledger_hold_ask *ask, bool is_new)
+static void want_ask (struct load *load, const struct ledger_hold_ask *ask, const char *identity,
+                      bool is_new)
 {
     want_quote (load, &ask->ask);
     if (is_new)
         job_put (load->new_jobs, 0, &ask->job);
     else
         want_job (load, &ask->job);
+    if (ask->is_signed && !is_new) { /* else its unique key says it */
+        pgargs_text (load->signeds, 0, identity);
+        pgargs_bytes (load->signeds, 1, ask->uuid.b, sizeof (ask->uuid.b));
+    }
     want_account (load, ask->account);
     want_site (load, ask->job.site);
 }
@@ -160,9 +167,11 @@ static bool may_be_new (struct load *load, const struct ledger_request *req,
 {
     if (!recent || req->refused.code)
         return false;
-    return req->kind == LEDGER_HOLD ||
-           (req->kind == LEDGER_CHARGE &&
-            recent_take (recent, &req->charge.job, req->charge.hold_id, load->view));
+    /* One that has expired goes on only where it is known. */
+    if (req->kind == LEDGER_HOLD)
+        return !req->hold.expires || req->hold.expires > load->view->now;
+    return req->kind == LEDGER_CHARGE &&
+           recent_take (recent, &req->charge.job, req->charge.hold_id, load->view);
 }
 
 void load_check (const struct load *load, int64_t ops, struct pgloop *loop)
@@ -196,12 +205,12 @@ void load_want_request (struct load *load, const struct ledger_request *req,
         want_person (load, req->client);
     switch (req->kind) {
     case LEDGER_HOLD:
-        want_ask (load, &req->hold, is_new);
+        want_ask (load, &req->hold, req->on_behalf, is_new);
         want_person (load, req->on_behalf);
         return;
     case LEDGER_HOLD_GROUP:
         for (uint32_t i = 0; i < req->group.count; i++)
-            want_ask (load, &req->group.item[i], false);
+            want_ask (load, &req->group.item[i], req->on_behalf, false);
         want_person (load, req->on_behalf);
         return;
     case LEDGER_EXTEND:
@@ -320,7 +329,7 @@ bool load_more (const struct load *load)
     return pgargs_rows (load->ops) || load->jobs || load->funds || pgargs_rows (load->sites) ||
            pgargs_rows (load->persons) || pgargs_rows (load->projects) ||
            pgargs_rows (load->funders) || pgargs_rows (load->grants) || pgargs_rows (load->paid) ||
-           load->rows || pgargs_rows (load->quotes);
+           pgargs_rows (load->signeds) || load->rows || pgargs_rows (load->quotes);
 }
 
 void load_send (struct load *load, struct pgloop *loop)
@@ -328,7 +337,7 @@ void load_send (struct load *load, struct pgloop *loop)
     struct pgargs *all[] = {load->ops,     load->touched, load->accounts,
                             load->sites,   load->persons, load->projects,
                             load->funders, load->grants,  load->paid,
-                            load->recons,  load->quotes};
+                            load->recons,  load->quotes,  load->signeds};
     for (size_t i = 0; i < sizeof (all) / sizeof (all[0]); i++)
         pgargs_seal (all[i]);
     if (pgargs_rows (load->ops))
@@ -361,6 +370,8 @@ void load_send (struct load *load, struct pgloop *loop)
     }
     if (pgargs_rows (load->quotes))
         pgbatch_add (loop, ST_QUOTES, load->quotes);
+    if (pgargs_rows (load->signeds))
+        pgbatch_add (loop, ST_SIGNED, load->signeds);
 }
 
 /* ---- results ---- */
@@ -711,6 +722,21 @@ static void take_quotes (const PGresult *res, struct ledger_view *view)
     }
 }
 
+static void take_signed (const PGresult *res, struct ledger_view *view)
+{
+    for (int i = 0; i < PQntuples (res); i++) {
+        struct uuid uuid;
+        assert (PQgetlength (res, i, 1) == sizeof (uuid.b) &&
+                PQgetlength (res, i, 2) == LEDGER_HASH_BYTES);
+        memcpy (uuid.b, PQgetvalue (res, i, 1), sizeof (uuid.b));
+        struct ledger_signed *row =
+            ledger_add_signed (view, pgres_text (res, i, 0, view->arena), &uuid);
+        memcpy (row->hash, PQgetvalue (res, i, 2), LEDGER_HASH_BYTES);
+        row->grid_job = pgres_text (res, i, 3, view->arena);
+        row->meta = pgres_text (res, i, 4, view->arena);
+    }
+}
+
 static void want_paid (struct load *load)
 {
     for (uint32_t i = 0; i < load->view->paid.count; i++) {
@@ -757,6 +783,8 @@ void load_take (struct load *load, const struct pgbatch_result *result)
     }
     if (pgargs_rows (load->quotes))
         take_quotes (*res++, view);
+    if (pgargs_rows (load->signeds))
+        take_signed (*res++, view);
     assert (res == result->result + result->count);
     begin (load);
     for (uint32_t i = 0; i < view->holds.count; i++) {

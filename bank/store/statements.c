@@ -273,6 +273,13 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
         {"add_factor",
          "INSERT INTO rate_factor (site, version, position, kind, name, ppm) SELECT * FROM "
          "unnest ($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::bigint[])"},
+    [ST_SIGNED] = {"signed",
+                   "SELECT s.identity, s.uuid, s.hash, s.grid_job, s.meta FROM "
+                   "unnest ($1::text[], $2::bytea[]) AS k (identity, uuid) CROSS JOIN LATERAL "
+                   "(SELECT * FROM signed x WHERE x.uuid = k.uuid AND x.identity = k.identity LIMIT 1) s"},
+    [ST_ADD_SIGNED] = {"add_signed",
+                       "INSERT INTO signed (identity, uuid, hash, grid_job, meta, op_id) SELECT * FROM "
+                       "unnest ($1::text[], $2::bytea[], $3::bytea[], $4::text[], $5::text[], $6::bigint[]) AS n"},
     [ST_ADD_HOLD] =
         {"add_hold",
          "INSERT INTO hold (id, op_id, site, site_job, component, incarnation, grid_job, "

@@ -28,6 +28,7 @@ enum bank_stmt {
     ST_RECONS, /* their parameters are one set */
     ST_MOVES,
     ST_QUOTES,
+    ST_SIGNED,
     /* write */
     ST_NEW_OPS, /* fails when one of them is there: PG_NO_NUMBER */
     ST_NEW_JOBS,
@@ -66,6 +67,7 @@ enum bank_stmt {
     ST_ADD_REFUND,
     ST_ADD_RECON,
     ST_ADD_RECON_EVENT,
+    ST_ADD_SIGNED,
     ST_ADD_ENTRY,
     ST_PUT_ACK,
     ST_ADD_RIGHT,

@@ -352,6 +352,23 @@ static void write_holds (struct writer *w)
     put_rows (w, ST_PUT_LEG, legs_changed);
 }
 
+static void write_signed (struct writer *w)
+{
+    struct pgargs *a = rows (w, "tbbtti");
+    for (uint32_t i = 0; i < w->view->signeds.count; i++) {
+        const struct ledger_signed *row = w->view->signeds.item[i];
+        if (!row->is_new)
+            continue;
+        pgargs_text (a, 0, row->identity);
+        pgargs_bytes (a, 1, row->uuid.b, sizeof (row->uuid.b));
+        pgargs_bytes (a, 2, row->hash, sizeof (row->hash));
+        pgargs_text (a, 3, row->grid_job);
+        pgargs_text (a, 4, row->meta);
+        pgargs_i64 (a, 5, row->op_id);
+    }
+    put_rows (w, ST_ADD_SIGNED, a);
+}
+
 static void write_usages (struct writer *w)
 {
     struct pgargs *a = rows (w, "itttitiitiiiiott"), *changed = rows (w, "iiiio");
@@ -546,6 +563,7 @@ void write_send (const struct ledger_view *view, const struct load *load, const 
     write_refunds (&w);
     write_quotes (&w);
     write_holds (&w);
+    write_signed (&w);
     write_usages (&w);
     write_charges (&w);
     write_entries (&w);

@@ -326,6 +326,24 @@ static int hold_read (struct work *work, const Nui__Bank__V1__HoldRequest *m, co
     return 0;
 }
 
+/* What makes a signed job that one: who has it paid for under another name replays it. */
+static int signed_read (struct work *work, const Nui__Common__V1__Envelope *envelope,
+                        const Nui__Common__V1__Job *job, const char *meta,
+                        struct ledger_hold_ask *ask, struct err *err)
+{
+    if (job->uuid.len != sizeof (ask->uuid.b))
+        return err_set (err, ERR_INVALID, "hold: the signed job has no uuid of 16 bytes");
+    if (meta[0] && name_check ("metascheduler", meta, err) < 0)
+        return err->code;
+    ask->is_signed = true;
+    ask->meta = arena_strdup (work->arena, meta);
+    memcpy (ask->uuid.b, job->uuid.data, sizeof (ask->uuid.b));
+    if (EVP_Digest (envelope->body.data, envelope->body.len, ask->hash, NULL, EVP_sha256 (),
+                    NULL) != 1)
+        abort ();
+    return 0;
+}
+
 /* Whose it is: by the user's signature, or by the word of the site or an operator. */
 static int holds_owner (struct work *work, const Nui__Common__V1__Envelope *envelope,
                         const Nui__Bank__V1__SiteClaim *claim,
@@ -346,7 +364,12 @@ static int holds_owner (struct work *work, const Nui__Common__V1__Envelope *enve
     if (job_open (work, envelope, 0, &signer, &job, err) < 0)
         return err->code;
     work->req.on_behalf = signer;
+    const struct principal *peer = rpccall_peer (work->call);
     for (size_t i = 0; i < count && !err->code; i++) {
+        if (signed_read (work, envelope, job,
+                         peer->kind == PRINCIPAL_META ? peer->name : m[i]->metascheduler, &ask[i],
+                         err) < 0)
+            break;
         ask[i].account = arena_strdup (work->arena, job->account);
         ask[i].expires = job->expires_us;
         ask[i].cost_max = job->cost_max_micro;

@@ -67,16 +67,21 @@ class Forge:
                                    response_deserializer=reply_class.FromString)
         return stub(request, timeout=seconds)
 
-    def submit_to_site(self, site, envelope, grid_job_id="grid.999999"):
-        """What the site says to a job that the metascheduler hands it: (accepted, words)."""
+    def submit_to_site(self, site, envelope, grid_job_id="grid.999999", meta="meta", component="main"):
+        """What the site says to a job that a metascheduler hands it: (accepted, words), or its id."""
         import grpc
         local = self.contract.local
-        request = local.SubmitRequest(envelope=envelope, component="main", grid_job_id=grid_job_id,
-                                      attempt=1)
-        with self.channel(site, "meta", "meta") as channel:
+        request = local.SubmitRequest(envelope=envelope, component=component,
+                                      grid_job_id=grid_job_id, attempt=1)
+        with self.channel(site, "meta", meta) as channel:
             try:
                 reply = self.call(channel, "nui.local.v1.Local", "Submit", request,
                                   local.SubmitReply)
             except grpc.RpcError as error:
                 return False, f"{error.code().name}: {error.details()}"
-            return reply.accepted, f"{reply.reason.code}: {reply.reason.text}"
+            return reply.accepted, reply.site_job_id or f"{reply.reason.code}: {reply.reason.text}"
+
+    def as_meta(self, site, method, request, reply_class, meta="meta"):
+        """Another call of a site's service as a metascheduler."""
+        with self.channel(site, "meta", meta) as channel:
+            return self.call(channel, "nui.local.v1.Local", method, request, reply_class)

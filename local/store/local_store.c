@@ -94,6 +94,7 @@ static const char *const schema_steps[] = {
     runs_schema,
     /* Whose it is: each metascheduler counts its jobs from 1. */
     "ALTER TABLE job ADD COLUMN meta TEXT NOT NULL DEFAULT '';",
+    signed_schema,
     NULL,
 };
 

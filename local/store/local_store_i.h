@@ -13,5 +13,6 @@ const char *store_box_name (enum store_outbox box);
 extern const char estimates_schema[], later_schema[]; /* estimates.c */
 extern const char history_schema[]; /* a step of the schema: see history.c */
 extern const char runs_schema[];    /* runs.c */
+extern const char signed_schema[];  /* signed.c */
 
 #endif

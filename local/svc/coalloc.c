@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "local/svc/replay.h"
 #include "local/svc/svc_i.h"
 #include "proto/base/clock.h"
 
@@ -386,8 +387,8 @@ static void part_fill (struct svc *svc, struct store_part *rec, struct rpccall *
 
 /* In a transaction: job, part, epoch and the bank's request, all new. */
 static int prepare_write (struct svc *svc, struct site_part *part,
-                          const Nui__Local__V1__PrepareRequest *r, struct store_hold *hold,
-                          struct err *err)
+                          const Nui__Local__V1__PrepareRequest *r, const struct jobspec *spec,
+                          struct store_hold *hold, struct err *err)
 {
     size_t len = nui__common__v1__envelope__get_packed_size (r->envelope);
     uint8_t *bytes = malloc (len + 1);
@@ -396,6 +397,8 @@ static int prepare_write (struct svc *svc, struct site_part *part,
     int rc = svc_job_write (svc, part->job, false, bytes, len, err);
     if (rc == 0)
         rc = local_store_part_put (svc->store, &part->rec, err);
+    if (rc == 0)
+        rc = replay_keep (svc, spec, part->rec.caller, r->grid_job_id, err);
     if (rc == 0)
         rc = life_hold_prepare (svc, part->job, r->slot_start_us, hold, err);
     if (rc == 0)
@@ -446,7 +449,7 @@ static int prepare_begin (struct svc *svc, struct rpccall *call,
     struct site_job *job = svc_job_add (svc, &job_rec, spec);
     struct site_part *part = svc_part_add (svc, &part_rec, job);
     part->rsv = true;
-    rc = svc_commit (svc, prepare_write (svc, part, r, &hold, err), err);
+    rc = svc_commit (svc, prepare_write (svc, part, r, spec, &hold, err), err);
     if (rc != 0) {
         struct err again = {0};
         cluster_rsv_release (svc->cluster, (struct rsv_id){job_rec.number}, svc_now (svc),
@@ -535,6 +538,8 @@ void coalloc_prepare (void *self, struct rpccall *call, const ProtobufCMessage *
         rc = jobspec_verify (svc, r->envelope, r->part->component, r->shape, true, &spec, &err);
     if (rc == 0)
         rc = jobspec_runnable (&spec, &err);
+    if (rc == 0)
+        rc = replay_check (svc, &spec, rpccall_peer (call)->name, r->grid_job_id, &err);
     if (rc == 0 && spec.never_fits)
         rc = err_set (&err, ERR_DENIED, "%s", spec.never_text);
     if (rc == 0)

@@ -5,6 +5,7 @@
 #include "local/svc/admin.h"
 #include "local/svc/forecast.h"
 #include "local/svc/follow.h"
+#include "local/svc/replay.h"
 #include "local/svc/svc_i.h"
 
 /* --- what is said of a job ---------------------------------------------------------------- */
@@ -291,8 +292,8 @@ void jobs_query (void *self, struct rpccall *call, const ProtobufCMessage *reque
 
 /* --- SUBMIT ------------------------------------------------------------------------------- */
 
-static int submit_write (struct svc *svc, struct site_job *job,
-                         const struct jobs_wish *wish, bool held, struct err *err)
+static int submit_write (struct svc *svc, struct site_job *job, const struct jobs_wish *wish,
+                         const struct jobspec *spec, struct err *err)
 {
     size_t len = nui__common__v1__envelope__get_packed_size (wish->envelope);
     uint8_t *bytes = malloc (len + 1);
@@ -301,9 +302,11 @@ static int submit_write (struct svc *svc, struct site_job *job,
     nui__common__v1__envelope__pack (wish->envelope, bytes);
     int rc = svc_job_write (svc, job, true, bytes, len, err);
     free (bytes);
+    if (rc == 0 && wish->meta)
+        rc = replay_keep (svc, spec, wish->meta, wish->grid_job_id, err);
     if (rc == 0 && wish->uuid)
         rc = local_store_submission_put (svc->store, wish->uuid, job->rec.number, err);
-    uint32_t holds = wish->holds | (held ? HOLD_USER : 0);
+    uint32_t holds = wish->holds | (spec->job->held ? HOLD_USER : 0);
     if (rc == 0 && holds)
         rc = local_store_job_admin_put (svc->store, job->rec.number,
                                         &(struct store_job_admin){.holds = holds}, err);
@@ -340,7 +343,7 @@ int jobs_enter (struct svc *svc, const struct jobs_wish *wish, const struct jobs
     rec.array_index = spec->job->array_index;
     rec.array_limit = spec->job->array_limit;
     struct site_job *job = svc_job_add (svc, &rec, spec);
-    rc = submit_write (svc, job, wish, spec->job->held, err);
+    rc = submit_write (svc, job, wish, spec, err);
     if (rc == 0)
         rc = depends_submit (svc, job, spec, err);
     if (rc == 0)
@@ -418,12 +421,14 @@ static int submit_do (struct svc *svc, struct rpccall *call,
         submit_no (svc, call, "Denied", err->text);
         return 0;
     }
-    if (rc == 0 && jobspec_runnable (&spec, err) != 0) {
+    if (rc == 0)
+        rc = jobspec_runnable (&spec, err);
+    if (rc == 0)
+        rc = replay_check (svc, &spec, wish.meta, r->grid_job_id, err);
+    if (rc != 0) {
         jobspec_free (&spec);
-        return ERR_INVALID;
-    }
-    if (rc != 0)
         return rc;
+    }
     spec.depends_met = r->depends_met;
     if (depends_check (svc, &spec, err) != 0) { /* others may know those jobs */
         submit_no (svc, call, "Dependency", err->text);

@@ -1,9 +1,11 @@
 #include <grp.h>
+#include <openssl/sha.h>
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
+#include "local/svc/replay.h"
 #include "local/svc/resv.h"
 #include "local/svc/svc_i.h"
 #include "proto/base/clock.h"
@@ -331,12 +333,8 @@ static int trust (struct svc *svc, const Nui__Common__V1__Envelope *envelope, bo
                         spec->job->submitter, spec->submitter);
     if (spec->job->uuid.len != 16)
         return err_set (err, ERR_INVALID, "the job has no uuid of 16 bytes");
-    if (first_time && spec->job->expires_us && now > spec->job->expires_us) {
-        char when[QUANTITY_TEXT_MAX];
-        return err_set (err, ERR_UNAUTHENTIC, "the signed job expired at %s",
-                        time_format_iso (spec->job->expires_us, when));
-    }
-    return 0;
+    SHA256 (envelope->body.data, envelope->body.len, spec->hash);
+    return first_time ? replay_expired (svc, spec, now, err) : 0;
 }
 
 int jobspec_verify (struct svc *svc, const Nui__Common__V1__Envelope *envelope,

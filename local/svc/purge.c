@@ -6,6 +6,7 @@
 
 #include "local/store/purge.h"
 #include "local/store/runs.h"
+#include "local/store/signed.h"
 #include "local/svc/stats.h"
 
 enum { HISTORY_PER_GO = 500 };
@@ -113,6 +114,16 @@ static void history_go (struct svc *svc)
         log_event (svc->log, LOG_LEVEL_INFO, "stats", "history_purged", "jobs=%u", gone);
 }
 
+static void signed_go (struct svc *svc)
+{
+    struct err err = {0};
+    int rc = svc_begin (svc, &err);
+    if (rc == 0) /* a day more, for a clock that steps back */
+        rc = signed_purge (svc->store, svc_now (svc) - 24 * 3600 * US_PER_S, &err);
+    if (svc_commit (svc, rc, &err) != 0)
+        complain (svc, &err);
+}
+
 static void on_again (evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
@@ -135,6 +146,7 @@ void purge_poll (struct svc *svc)
     if (svc->settings->job_purge != TIME_US_MAX)
         jobs_go (p);
     history_go (svc);
+    signed_go (svc);
 }
 
 void purge_close (struct svc *svc)

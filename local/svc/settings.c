@@ -209,6 +209,8 @@ static const struct conf_param params[] = {
      .max = INT64_MAX / 4, .initial = "30:00:00:00"},
     {.name = "LEASEMAX", .type = CONF_DURATION, .offset = AT (lease_max), .min = US_PER_S / 1000,
      .max = 86400 * US_PER_S, .initial = "00:05:00"},
+    {.name = "REPLAYWINDOW", .type = CONF_DURATION, .offset = AT (replay_window),
+     .min = 60 * US_PER_S, .max = INT64_MAX / 4, .initial = "90:00:00:00"},
     {.name = "STARTGRACE", .type = CONF_DURATION, .offset = AT (start_grace), .min = US_PER_S,
      .max = 86400 * US_PER_S, .initial = "00:00:30"},
     {.name = "KILLGRACE", .type = CONF_DURATION, .offset = AT (kill_grace), .min = US_PER_S,

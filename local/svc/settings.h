@@ -74,6 +74,7 @@ struct settings {
     uint32_t port_lo, port_hi;
     duration_us horizon;
     duration_us lease_max;
+    duration_us replay_window; /* REPLAYWINDOW: no signed job is taken so long after it was made */
     duration_us start_grace;  /* STARTGRACE: a firm part without START is released after this */
     duration_us kill_grace;   /* KILLGRACE */
     duration_us clock_tolerance; /* CLOCKTOLERANCE: how far a peer's slot may lie in our past */

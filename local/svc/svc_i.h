@@ -20,6 +20,7 @@
  *   usage.c     measured use of processors, from the resource manager to the core
  *   ports.c     rendezvous ports
  *   resv.c      administrators' reservations: records, placing, refilling (resv.h)
+ *   replay.h    signed jobs are taken once
  *   report.c    what metaschedulers are told of the cluster
  *   notify.h    what an administrator should hear of at once
  *   stats.h     what is remembered: history, sums, trace, purging
@@ -218,6 +219,7 @@ struct jobspec {
     uint32_t shape;
     bool depends_met; /* the metascheduler says so of jobs of the grid */
     char submitter[PRINCIPAL_URI_MAX];
+    uint8_t hash[STORE_HASH_LEN]; /* of the signed bytes */
     char local_account[STORE_NAME_MAX];
     uint32_t cred[CRED_KINDS];
     struct req reqs[REQS_MAX];

@@ -1,5 +1,6 @@
 """Who is who: forged, foreign, expired, wrong-kind and revoked, each refused by the daemon itself."""
 import shutil
+import sqlite3
 import subprocess
 
 from fixture import Forge, GridCase, layout, main, wait_for
@@ -92,6 +93,39 @@ class Security(GridCase):
         job.created_us -= 7200 * 10**6
         job.expires_us -= 7200 * 10**6
         self.refused_by_alpha(self.forge.sign("alice", job.SerializeToString()), "(?i)expired|past")
+
+    def test_a_replayed_job(self):
+        """A rogue metascheduler has the envelope of a job that ran: the site where it did knows it; elsewhere
+        the bank does."""
+        ident = self.grid.submit("alice", "-A", "phys", "--site", "alpha,gamma", "-t", 60,
+                                 self.write("once.sh", "#!/bin/sh\necho once\n"))
+        self.wait_state(ident, ("Completed",))
+        self.settled()
+        paid = self.balance()["settled"]
+        ran = self.status("alice", ident)["components"][0]["site"]
+        other = {"alpha": "gamma", "gamma": "alpha"}[ran]
+        with sqlite3.connect(f"file:{self.grid.layout.state}/{ran}/local.db?mode=ro", uri=True) as db:
+            packed, part = db.execute("SELECT bytes, component FROM envelope JOIN job USING (number) WHERE "
+                                      "grid_job_id = ?", (ident,)).fetchone()
+        envelope = self.forge.contract.common.Envelope.FromString(packed)
+        self.grid.nui_ca("issue", self.grid.layout.ca, "meta", "rogue", "--out",
+                         self.grid.layout.id_dir("meta", "rogue"))
+        for meta, name in (("rogue", "grid.1"), ("rogue", ident), ("meta", "grid.900003")):
+            accepted, text = self.forge.submit_to_site(ran, envelope, name, meta, part)
+            self.assertFalse(accepted)
+            self.assertIn(f"taken here as {ident} of metascheduler meta", text)
+        accepted, here = self.forge.submit_to_site(other, envelope, "grid.1", "rogue", part)
+        self.assertTrue(accepted, here)
+        local = self.forge.contract.local
+
+        def bank_refused():
+            job = self.forge.as_meta(other, "Job", local.JobRequest(job_id=here), local.JobInfo, "rogue")
+            return job if "Replayed" in job.reason.code else None
+        job = wait_for("the bank to refuse the hold", bank_refused, 60)
+        self.assertIn(f"was paid for as {ident} of metascheduler meta", job.reason.text)
+        self.forge.as_meta(other, "Cancel", local.JobRequest(job_id=here), local.CancelReply, "rogue")
+        self.assertEqual(self.balance()["settled"], paid)
+        self.assert_nothing_held()
 
     def test_a_user_may_not_speak_as_the_metascheduler(self):
         import grpc

@@ -474,6 +474,49 @@ static void signatures_count (void **state)
     assert_int_equal (0, pg_fixture_number (w->sql, "SELECT count (*) FROM hold"));
 }
 
+/* A signed job is paid for once as one job of the grid, whoever hands it over to which site. */
+static void replays (void **state)
+{
+    struct world *w = *state;
+    struct bankd_job job = {.account = "phys", .expires_us = clock_now_us () + 3600 * US_PER_S};
+    Nui__Common__V1__Envelope *envelope = bankd_sign (&w->d, WHO_ALICE, &job);
+    static const struct {
+        const char *site_job, *grid_job, *meta, *words; /* words NULL: granted */
+        enum bankd_who who;
+    } tries[] = {
+        {"alpha.1", "grid.1", "main", NULL, WHO_ALPHA},
+        {"alpha.2", "grid.1", "main", NULL, WHO_ALPHA}, /* another attempt, or another site */
+        {"beta.1", "grid.1", "main", NULL, WHO_BETA},
+        {"beta.2", "grid.7", "main", "paid for as grid.1 of metascheduler main", WHO_BETA},
+        {"beta.3", "grid.1", "rogue", "comes again as grid.1 of rogue", WHO_BETA},
+    };
+    for (int round = 0; round < 2; round++) { /* the second time of a bank that was killed */
+        for (size_t i = 0; i < sizeof (tries) / sizeof (tries[0]); i++) {
+            uint8_t key[16];
+            Nui__Bank__V1__HoldRequest hold =
+                hold_of (w, envelope, tries[i].site_job, 1, 5, key);
+            hold.grid_job_id = TEXT (tries[i].grid_job);
+            hold.metascheduler = TEXT (tries[i].meta);
+            hold.incarnation = (uint32_t)round;
+            struct bankd_reply reply = bankd_call (&w->d, tries[i].who, "Hold", &hold.base);
+            assert_int_equal (reply.err.code, 0);
+            Nui__Bank__V1__HoldReply *h = (void *)reply.message;
+            assert_int_equal (h->granted, tries[i].words == NULL);
+            if (tries[i].words) {
+                assert_string_equal (h->reason->code, "Replayed");
+                assert_non_null (strstr (h->reason->text, tries[i].words));
+            }
+            bankd_reply_free (&reply);
+        }
+        if (round == 0) {
+            bankd_stop (&w->d, SIGKILL);
+            bankd_start (&w->d, NUI_BANK_PROGRAM);
+            assert_true (bankd_wait_serving (&w->d, true));
+        }
+    }
+    envelope_free (envelope);
+}
+
 static void without_credits (void **state)
 {
     struct world *w = *state;
@@ -745,6 +788,7 @@ int main (void)
         cmocka_unit_test_setup_teardown (cards, fresh, closed),
         cmocka_unit_test_setup_teardown (partial_by_cpu, fresh, closed),
         cmocka_unit_test_setup_teardown (signatures_count, fresh, closed),
+        cmocka_unit_test_setup_teardown (replays, fresh, closed),
         cmocka_unit_test_setup_teardown (without_credits, fresh, closed),
         cmocka_unit_test_setup_teardown (roles, fresh, closed),
         cmocka_unit_test_setup_teardown (quotes, fresh, closed),

@@ -313,6 +313,7 @@ void site_start (struct site *s, const char *extra_config)
     s->as_alice = client (s, s->ids[2], target);
     s->as_bob = client (s, s->ids[3], target);
     s->as_operator = client (s, s->ids[4], target);
+    s->as_rival = client (s, s->ids[6], target);
     snprintf (target, sizeof target, "unix:%.50s/sock", s->dir);
     s->as_local = client (s, NULL, target);
 }
@@ -357,6 +358,7 @@ int site_setup (void **state)
     s->ids[3] = identity ("bob", "ca");
     s->ids[4] = identity ("op", "ca");
     s->ids[5] = identity ("mallory", "other");
+    s->ids[6] = identity ("rival", "ca");
     s->bank_server = serve (s, s->ids[0], &nui__bank__v1__bank__descriptor, bank_methods);
     s->meta_server = serve (s, s->ids[1], &nui__meta__v1__meta__descriptor, meta_methods);
     s->bank_port = rpcserver_port (s->bank_server);
@@ -405,7 +407,8 @@ int site_teardown (void **state)
         fprintf (stderr, "the site's events jumped to %llu\n", (unsigned long long)s->gap);
         bad = 1;
     }
-    struct rpcclient *clients[] = {s->as_meta, s->as_alice, s->as_bob, s->as_operator, s->as_local};
+    struct rpcclient *clients[] = {s->as_meta, s->as_alice, s->as_bob, s->as_operator, s->as_local,
+                                   s->as_rival};
     for (size_t i = 0; i < sizeof clients / sizeof *clients; i++)
         if (clients[i])
             rpcclient_destroy (clients[i]);
@@ -413,7 +416,7 @@ int site_teardown (void **state)
         rpccall_finish (s->silent[i], RPC_UNAVAILABLE, NULL);
     rpcserver_destroy (s->bank_server);
     rpcserver_destroy (s->meta_server);
-    for (size_t i = 0; i < 6; i++)
+    for (size_t i = 0; i < 7; i++)
         tlsid_destroy (s->ids[i]);
     nui__meta__v1__site_report__free_unpacked (s->report, NULL);
     for (unsigned i = 0; i < s->events && i < KEPT_MAX; i++)
@@ -476,7 +479,7 @@ Nui__Common__V1__Envelope *job_envelope (struct site *s, const struct job_make *
     job.submitter = (char *)(make->submitter ? make->submitter : who);
     job.uuid.data = uuid.b;
     job.uuid.len = sizeof uuid.b;
-    job.created_us = clock_now_us ();
+    job.created_us = clock_now_us () + make->created_in;
     job.expires_us = job.created_us + (make->expires_in ? make->expires_in : 3600 * US_PER_S);
     job.account = (char *)(make->account ? make->account : "chem");
     job.n_components = 1;

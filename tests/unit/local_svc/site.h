@@ -41,7 +41,7 @@ struct site {
     struct tlsid *ids[8];
     struct rpcserver *bank_server, *meta_server;
     uint16_t bank_port, meta_port, port;
-    struct rpcclient *as_meta, *as_alice, *as_bob, *as_operator, *as_local;
+    struct rpcclient *as_meta, *as_alice, *as_bob, *as_operator, *as_local, *as_rival;
     pid_t pid;
     const char *extra; /* lines added to the configuration */
     /* the bank */
@@ -89,6 +89,7 @@ struct job_make {
     const char *signer; /* "alice" (default), "bob", "mallory" (another CA) */
     const char *submitter; /* NULL: the signer's */
     duration_us expires_in; /* 0: an hour */
+    duration_us created_in; /* from now; 0: now */
     const char *feature;
     const char *grid;
     const char *account; /* "chem" */

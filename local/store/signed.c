@@ -1,0 +1,63 @@
+#include "local/store/signed.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "local/store/local_store_i.h"
+
+const char signed_schema[] =
+    "CREATE TABLE signed (uuid BLOB NOT NULL, submitter TEXT NOT NULL, hash BLOB NOT NULL,"
+    "  meta TEXT NOT NULL, grid_job_id TEXT NOT NULL, until_us INTEGER NOT NULL,"
+    "  PRIMARY KEY (uuid, submitter)) WITHOUT ROWID;"
+    "CREATE INDEX signed_by_until ON signed (until_us);";
+
+int signed_get (struct local_store *store, const char *submitter, const uint8_t uuid[16],
+                struct store_signed *out, struct err *err)
+{
+    struct store_stmt *q =
+        store_stmt (store->db, "SELECT hash, meta, grid_job_id, until_us FROM signed "
+                               "WHERE uuid = ?1 AND submitter = ?2");
+    size_t len = 0;
+    store_bind_blob (q, 1, uuid, 16);
+    store_bind_text (q, 2, submitter);
+    int rc = store_step (q, err);
+    if (rc == 1) {
+        const void *hash = store_col_blob (q, 0, &len);
+        *out = (struct store_signed){.until = store_col_int (q, 3)};
+        memcpy (out->uuid, uuid, sizeof out->uuid);
+        if (len == sizeof out->hash)
+            memcpy (out->hash, hash, len);
+        snprintf (out->meta, sizeof out->meta, "%s", store_col_text (q, 1));
+        snprintf (out->grid_job_id, sizeof out->grid_job_id, "%s", store_col_text (q, 2));
+    }
+    store_reset (q);
+    if (rc < 0)
+        return rc;
+    return rc == 1 ? 0 : err_set (err, ERR_NOT_FOUND, "this signed job was not taken here");
+}
+
+int signed_put (struct local_store *store, const struct store_signed *row, struct err *err)
+{
+    struct store_stmt *q = store_stmt (
+        store->db, "INSERT INTO signed (uuid, submitter, hash, meta, grid_job_id, until_us) "
+                   "VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (uuid, submitter) DO UPDATE "
+                   "SET until_us = excluded.until_us WHERE excluded.until_us > until_us");
+    store_bind_blob (q, 1, row->uuid, sizeof row->uuid);
+    store_bind_text (q, 2, row->submitter);
+    store_bind_blob (q, 3, row->hash, sizeof row->hash);
+    store_bind_text (q, 4, row->meta);
+    store_bind_text (q, 5, row->grid_job_id);
+    store_bind_int (q, 6, row->until);
+    return store_run (q, err);
+}
+
+int signed_purge (struct local_store *store, time_us before, struct err *err)
+{
+    struct store_stmt *q = store_stmt (
+        store->db, "DELETE FROM signed WHERE (uuid, submitter) IN (SELECT uuid, submitter FROM "
+                   "signed s WHERE until_us < ?1 AND NOT EXISTS (SELECT 1 FROM job j WHERE "
+                   "j.grid_job_id = s.grid_job_id AND j.meta = s.meta) LIMIT ?2)");
+    store_bind_int (q, 1, before);
+    store_bind_int (q, 2, SIGNED_PURGE_MAX);
+    return store_run (q, err);
+}

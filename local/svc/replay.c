@@ -1,0 +1,82 @@
+#include "local/svc/replay.h"
+
+#include <string.h>
+
+#include "local/store/signed.h"
+
+time_us replay_until (const struct svc *svc, const Nui__Common__V1__Job *job)
+{
+    duration_us window = svc->settings->replay_window;
+    time_us most = job->created_us < INT64_MAX - window ? job->created_us + window : INT64_MAX;
+    return job->expires_us && job->expires_us < most ? job->expires_us : most;
+}
+
+static bool same_bytes (const struct store_signed *row, const struct jobspec *spec)
+{
+    return memcmp (row->hash, spec->hash, sizeof row->hash) == 0;
+}
+
+int replay_expired (struct svc *svc, const struct jobspec *spec, time_us now, struct err *err)
+{
+    time_us until = replay_until (svc, spec->job);
+    struct store_signed row;
+    char when[QUANTITY_TEXT_MAX];
+    if (now <= until)
+        return 0;
+    int rc = signed_get (svc->store, spec->submitter, spec->job->uuid.data, &row, err);
+    if (rc != ERR_NOT_FOUND)
+        return rc; /* replay_check compares the rest */
+    return err_set (err, ERR_UNAUTHENTIC, "the signed job expired at %s%s",
+                    time_format_iso (until, when),
+                    until == spec->job->expires_us ? "" : " (REPLAYWINDOW of this site)");
+}
+
+/* An ordinary job's only run; of several components one may run well and another not. */
+static int not_done (struct svc *svc, const struct jobspec *spec, const char *meta,
+                     const char *grid_job_id, struct err *err)
+{
+    struct store_job before = {0};
+    char id[SITE_ID_MAX];
+    int rc = local_store_job_find (svc->store, meta, grid_job_id, spec->component->name, &before,
+                                   err);
+    if (rc == ERR_NOT_FOUND)
+        return 0;
+    if (rc == 0 && before.state == STORE_JOB_COMPLETED)
+        rc = err_set (err, ERR_UNAUTHENTIC, "the signed job has run to its end here, as %s",
+                      site_id (svc, before.number, id));
+    store_job_free (&before);
+    return rc;
+}
+
+int replay_check (struct svc *svc, const struct jobspec *spec, const char *meta,
+                  const char *grid_job_id, struct err *err)
+{
+    struct store_signed row;
+    int rc = signed_get (svc->store, spec->submitter, spec->job->uuid.data, &row, err);
+    if (rc == ERR_NOT_FOUND)
+        return 0;
+    if (rc != 0)
+        return rc;
+    if (!same_bytes (&row, spec))
+        return err_set (err, ERR_UNAUTHENTIC,
+                        "another signed job of %.100s with the same uuid was taken here as %s",
+                        spec->submitter, row.grid_job_id);
+    if (strcmp (row.meta, meta) != 0 || strcmp (row.grid_job_id, grid_job_id) != 0)
+        return err_set (err, ERR_UNAUTHENTIC,
+                        "replayed: this signed job was taken here as %s of metascheduler %s, and "
+                        "comes again as %s of %s",
+                        row.grid_job_id, row.meta, grid_job_id, meta);
+    return spec->job->n_components == 1 ? not_done (svc, spec, meta, grid_job_id, err) : 0;
+}
+
+int replay_keep (struct svc *svc, const struct jobspec *spec, const char *meta,
+                 const char *grid_job_id, struct err *err)
+{
+    struct store_signed row = {.submitter = spec->submitter,
+                               .until = replay_until (svc, spec->job)};
+    memcpy (row.uuid, spec->job->uuid.data, sizeof row.uuid);
+    memcpy (row.hash, spec->hash, sizeof row.hash);
+    snprintf (row.meta, sizeof row.meta, "%.63s", meta);
+    snprintf (row.grid_job_id, sizeof row.grid_job_id, "%.63s", grid_job_id);
+    return signed_put (svc->store, &row, err);
+}

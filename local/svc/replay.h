@@ -1,0 +1,29 @@
+/* replay: a signed job runs for the metascheduler, and under the name, that it first came with.
+ *
+ * Metaschedulers are not trusted for what a user wants: each of them that has seen an envelope could
+ * hand it over as another job, or again when it has run. What is refused and what is not:
+ *   the same metascheduler, the same grid job   taken, also after the signature has expired here: a
+ *                                               retry, a requeue, a part that is prepared anew
+ *   another one, or another grid job            refused
+ *   other content under the same uuid           refused
+ *   an ordinary job that ended well here        refused, whatever the attempt
+ *   nothing known, and expired                  refused
+ * A signature is good for REPLAYWINDOW at most, whatever it says of itself. */
+#ifndef NUI_LOCAL_SVC_REPLAY_H
+#define NUI_LOCAL_SVC_REPLAY_H
+
+#include "local/svc/svc_i.h"
+
+/* When the signature ends, here. */
+time_us replay_until (const struct svc *svc, const Nui__Common__V1__Job *job);
+/* Whether the signed job was taken here before, so that its expiry does not count. ERR_UNAUTHENTIC
+ * with the sentence when it was not and has expired. */
+int replay_expired (struct svc *svc, const struct jobspec *spec, time_us now, struct err *err);
+/* Whether this metascheduler may have it taken as this grid job. ERR_UNAUTHENTIC. */
+int replay_check (struct svc *svc, const struct jobspec *spec, const char *meta,
+                  const char *grid_job_id, struct err *err);
+/* In the transaction that takes it. */
+int replay_keep (struct svc *svc, const struct jobspec *spec, const char *meta,
+                 const char *grid_job_id, struct err *err);
+
+#endif
