@@ -77,9 +77,9 @@ static void answered (struct cluster *c, const struct query *q, struct asked *a)
         shape_release (c, a->shape[r]);
 }
 
-/* Why not at `at`. */
+/* Why not at `at`. Reservations that keep it out are named where that is now. */
 static struct reason refusal (struct cluster *c, const struct query *q, struct asked *a,
-                              time_us at)
+                              time_us at, time_us now)
 {
     struct reason why = {.code = REASON_RESOURCES, .clears = TIME_US_NONE};
 
@@ -103,6 +103,9 @@ static struct reason refusal (struct cluster *c, const struct query *q, struct a
             why.code = REASON_PROMISED;
             why.have = (int64_t)moment;
             why.length = q->duration;
+        } else if (why.code == REASON_RESOURCES && at <= now &&
+                   access_barred (c, a->shape[r], (uint64_t)(why.need - why.have), &why.rsv)) {
+            why.code = REASON_BARRED;
         }
         return why;
     }
@@ -123,7 +126,7 @@ int query_earliest (struct cluster *c, const struct query *q, time_us now, struc
                        &out->start, &out->allocation))
         out->start = TIME_US_NONE;
     if (out->start != a.from) {
-        out->reason = refusal (c, q, &a, a.from);
+        out->reason = refusal (c, q, &a, a.from, now);
         out->reason.clears = out->start;
     }
     answered (c, q, &a);
@@ -148,7 +151,7 @@ int query_slot (struct cluster *c, const struct query *q, time_us start, time_us
     *granted = timeline_choose (a.tl, arena, &a.w, start, q->duration, CHOICE_POLICY,
                                 &out->allocation);
     if (!*granted) {
-        out->reason = refusal (c, q, &a, start);
+        out->reason = refusal (c, q, &a, start, now);
         if (!timeline_place (a.tl, arena, &a.w, q->duration, start, q->until, CHOICE_POLICY,
                              &out->start, &out->allocation))
             out->start = TIME_US_NONE;

@@ -25,7 +25,7 @@ static int spec_signed (struct svc *svc, const struct admin_caller *caller,
     else if (job->components[0]->n_shapes)
         rc = err_set (err, ERR_INVALID, "sizes to choose from need a metascheduler");
     else
-        rc = jobspec_verify (svc, r->envelope, job->components[0]->name, 0, true, spec, err);
+        rc = jobspec_verify (svc, r->envelope, "", job->components[0]->name, 0, true, spec, err);
     nui__common__v1__job__free_unpacked (job, NULL);
     if (rc == 0 && !caller->local && strcmp (caller->name, spec->submitter) != 0) {
         rc = err_set (err, ERR_UNAUTHENTIC, "the job is signed by %.120s, but %.120s sends it",

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "local/svc/gridpolicy.h"
 #include "local/svc/replay.h"
 #include "local/svc/svc_i.h"
 #include "proto/base/clock.h"
@@ -522,6 +523,7 @@ void coalloc_prepare (void *self, struct rpccall *call, const ProtobufCMessage *
     struct jobspec spec = {0};
     struct err err = {0};
     bool answered = false;
+    const char *meta = rpccall_peer (call)->name;
     if (part_of_call (svc, call, r->part, &live, &old) != 0)
         return;
     if (live || old.state) {
@@ -535,15 +537,17 @@ void coalloc_prepare (void *self, struct rpccall *call, const ProtobufCMessage *
         rc = err_set (&err, ERR_CONFLICT, "the resource manager of site %s cannot be reached now",
                       svc->site);
     if (rc == 0)
-        rc = jobspec_verify (svc, r->envelope, r->part->component, r->shape, true, &spec, &err);
+        rc = jobspec_verify (svc, r->envelope, meta, r->part->component, r->shape, true, &spec, &err);
     if (rc == 0)
         rc = jobspec_runnable (&spec, &err);
     if (rc == 0)
-        rc = replay_check (svc, &spec, rpccall_peer (call)->name, r->grid_job_id, &err);
+        rc = replay_check (svc, &spec, meta, r->grid_job_id, &err);
     if (rc == 0 && spec.never_fits)
         rc = err_set (&err, ERR_DENIED, "%s", spec.never_text);
     if (rc == 0)
-        rc = cap_check (svc, rpccall_peer (call)->name, &spec, &err);
+        rc = gridpolicy_slot (svc, meta, &spec, r->slot_start_us, r->lease_us, &err);
+    if (rc == 0)
+        rc = cap_check (svc, meta, &spec, &err);
     if (rc == 0)
         rc = prepare_begin (svc, call, r, &spec, &answered, &err);
     jobspec_free (&spec);

@@ -273,7 +273,9 @@ void jobs_query (void *self, struct rpccall *call, const ProtobufCMessage *reque
     struct jobspec spec = {0};
     struct err err = {0};
     arena_reset (svc->call_arena);
-    int rc = jobspec_verify (svc, r->envelope, r->component, r->shape, true, &spec, &err);
+    const struct principal *peer = rpccall_peer (call);
+    int rc = jobspec_verify (svc, r->envelope, peer->kind == PRINCIPAL_META ? peer->name : "",
+                             r->component, r->shape, true, &spec, &err);
     if (rc == ERR_DENIED) { /* this site's own no: others may say yes */
         jobs_reason (svc->call_arena, "Denied", err.text, &reply.reason);
         reply.now_us = svc_now (svc);
@@ -402,7 +404,7 @@ static int submit_do (struct svc *svc, struct rpccall *call,
                                          r->attempt, &before, err);
     if (rc == 0) { /* again: the same answer */
         bool same = before.submitter != NULL;
-        rc = jobspec_verify (svc, r->envelope, r->component, r->shape, false, &spec, err);
+        rc = jobspec_verify (svc, r->envelope, wish.meta, r->component, r->shape, false, &spec, err);
         same = rc == 0 && before.shape == r->shape &&
                strcmp (spec.submitter, before.submitter) == 0;
         if (same)
@@ -416,7 +418,7 @@ static int submit_do (struct svc *svc, struct rpccall *call,
     }
     if (rc != ERR_NOT_FOUND)
         return rc;
-    rc = jobspec_verify (svc, r->envelope, r->component, r->shape, true, &spec, err);
+    rc = jobspec_verify (svc, r->envelope, wish.meta, r->component, r->shape, true, &spec, err);
     if (rc == ERR_DENIED) {
         submit_no (svc, call, "Denied", err->text);
         return 0;

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "local/svc/gridpolicy.h"
 #include "local/svc/replay.h"
 #include "local/svc/resv.h"
 #include "local/svc/svc_i.h"
@@ -57,7 +58,12 @@ static void creds (struct svc *svc, struct jobspec *spec)
     }
     spec->cred[CRED_ACCOUNT] = cred_number (svc, CRED_ACCOUNT, spec->job->account);
     spec->cred[CRED_CLASS] = cred_number (svc, CRED_CLASS, spec->component->class_);
-    spec->cred[CRED_QOS] = cred_number (svc, CRED_QOS, spec->component->qos);
+    const char *qos = spec->component->qos;
+    const struct settings_grid *grid =
+        *spec->meta ? settings_grid_of (svc->settings, spec->meta) : NULL;
+    if (!*qos && grid && grid->qos_default)
+        qos = grid->qos_default;
+    spec->cred[CRED_QOS] = cred_number (svc, CRED_QOS, qos);
     spec->cred[CRED_QOS] = policy_qos_resolve (svc->settings->policy, spec->cred, &denied);
 }
 
@@ -337,11 +343,11 @@ static int trust (struct svc *svc, const Nui__Common__V1__Envelope *envelope, bo
     return first_time ? replay_expired (svc, spec, now, err) : 0;
 }
 
-int jobspec_verify (struct svc *svc, const Nui__Common__V1__Envelope *envelope,
+int jobspec_verify (struct svc *svc, const Nui__Common__V1__Envelope *envelope, const char *meta,
                     const char *component, uint32_t shape, bool first_time, struct jobspec *out,
                     struct err *err)
 {
-    *out = (struct jobspec){0};
+    *out = (struct jobspec){.meta = meta};
     if (!envelope)
         return err_set (err, ERR_INVALID, "the request carries no signed job");
     int rc = trust (svc, envelope, first_time, out, err);
@@ -358,6 +364,8 @@ int jobspec_verify (struct svc *svc, const Nui__Common__V1__Envelope *envelope,
         snprintf (out->local_account, sizeof out->local_account, "%.63s", account);
         rc = component_convert (svc, out, err);
     }
+    if (rc == 0 && first_time && *meta)
+        rc = gridpolicy_job (svc, meta, out, err);
     if (rc != 0)
         jobspec_free (out);
     return rc;
@@ -366,7 +374,7 @@ int jobspec_verify (struct svc *svc, const Nui__Common__V1__Envelope *envelope,
 int jobspec_local (struct svc *svc, const Nui__Common__V1__Envelope *envelope, const char *account,
                    struct jobspec *out, struct err *err)
 {
-    *out = (struct jobspec){0};
+    *out = (struct jobspec){.meta = ""};
     out->job = nui__common__v1__job__unpack (NULL, envelope->body.len, envelope->body.data);
     int rc = 0;
     if (!out->job)
@@ -399,7 +407,7 @@ int jobspec_load (struct svc *svc, const struct store_job *rec, struct jobspec *
 {
     void *bytes = NULL;
     size_t len = 0;
-    *out = (struct jobspec){0};
+    *out = (struct jobspec){.meta = rec->meta};
     int rc = local_store_envelope (svc->store, rec->number, &bytes, &len, err);
     if (rc != 0)
         return rc;
@@ -424,7 +432,7 @@ int jobspec_load (struct svc *svc, const struct store_job *rec, struct jobspec *
 int jobspec_unsigned (struct svc *svc, Nui__Common__V1__Job *job, const char *local_account,
                       struct jobspec *out, struct err *err)
 {
-    *out = (struct jobspec){.job = job};
+    *out = (struct jobspec){.job = job, .meta = ""};
     snprintf (out->submitter, sizeof out->submitter, "%s", job->submitter);
     snprintf (out->local_account, sizeof out->local_account, "%s", local_account);
     int rc = component_find (out, job->components[0]->name, 0, err);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "local/svc/charge.h"
+#include "local/svc/gridpolicy.h"
 #include "local/svc/notify.h"
 #include "local/svc/svc_i.h"
 #include "proto/base/clock.h"
@@ -346,7 +347,7 @@ void life_on_answer (void *arg, const struct bank_answer *given)
     struct bank_answer seen = *given, *answer = &seen;
     struct err err = {0};
     bool wanted = false;
-    char why[200];
+    char why[400];
     notify_bank (svc, answer->outcome != BANK_UNREACHABLE);
     if (local_store_hold_wanted (svc->store, answer->key, &wanted, &err) != 0) {
         daemon_stop (svc->daemon, &err);
@@ -358,6 +359,12 @@ void life_on_answer (void *arg, const struct bank_answer *given)
         payqos_refused (svc, job, answer, why, sizeof why)) {
         seen.outcome = BANK_REFUSED;
         seen.code = defer_reason_name (DEFER_QOS_ACCESS);
+        seen.text = why;
+    }
+    if (wanted && seen.outcome == BANK_GRANTED &&
+        gridpolicy_too_cheap (svc, job, answer->amount, why, sizeof why)) {
+        seen.outcome = BANK_REFUSED;
+        seen.code = "MinPrice";
         seen.text = why;
     }
     if (!wanted) {

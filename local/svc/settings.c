@@ -112,6 +112,27 @@ static int cap_record (void *target, const char *index, void **record_out, struc
     return 0;
 }
 
+static int grid_record (void *target, const char *index, void **record_out, struct err *err)
+{
+    struct settings *s = target;
+    struct settings_grid *like = NULL;
+    for (uint32_t i = 0; i < s->grid_count; i++) {
+        if (strcasecmp (s->grids[i].meta, "DEFAULT") == 0)
+            like = &s->grids[i];
+        if (strcasecmp (s->grids[i].meta, index) == 0) {
+            *record_out = &s->grids[i];
+            return 0;
+        }
+    }
+    if (s->grid_count == SETTINGS_CAPS_MAX)
+        return err_set (err, ERR_LIMIT, "at most %d metaschedulers", SETTINGS_CAPS_MAX);
+    struct settings_grid *fresh = &s->grids[s->grid_count++];
+    *fresh = like ? *like : (struct settings_grid){0};
+    fresh->meta = strdup (index);
+    *record_out = fresh;
+    return 0;
+}
+
 static int set_meta (void *target, const struct conf_value *value, struct err *err)
 {
     struct settings *s = target;
@@ -234,6 +255,7 @@ static const struct conf_param params[] = {
     {.name = "RMCFG", .type = CONF_RECORD, .attrs = rm_attrs, .record = rm_record},
     {.name = "AMCFG", .type = CONF_RECORD, .attrs = settings_am_attrs, .record = am_record},
     {.name = "PEERCAP", .type = CONF_RECORD, .attrs = cap_attrs, .record = cap_record},
+    {.name = "GRIDCFG", .type = CONF_RECORD, .attrs = settings_grid_attrs, .record = grid_record},
     {.name = NULL},
 };
 #undef AT
@@ -288,6 +310,8 @@ static int settings_check (struct settings *s, struct err *err)
         rc = slurm_check (s, err);
     if (rc == 0)
         rc = notify_check (s, err);
+    for (uint32_t i = 0; rc == 0 && i < s->grid_count; i++)
+        rc = settings_grid_check (&s->grids[i], err);
     for (uint32_t i = 0; rc == 0 && i < s->meta_count; i++)
         rc = target_check ("META", s->metas[i], err);
     if (rc == 0 && s->bank)
@@ -343,6 +367,18 @@ bool settings_speaks_for (const struct settings *settings, const char *meta, con
     return false;
 }
 
+const struct settings_grid *settings_grid_of (const struct settings *settings, const char *meta)
+{
+    const struct settings_grid *found = NULL;
+    for (uint32_t i = 0; i < settings->grid_count; i++) {
+        if (strcmp (settings->grids[i].meta, meta) == 0)
+            return &settings->grids[i];
+        if (strcasecmp (settings->grids[i].meta, "DEFAULT") == 0)
+            found = &settings->grids[i];
+    }
+    return found;
+}
+
 int settings_read (struct conf *conf, struct cred_names *names, int mode, struct settings **out,
                    struct err *err)
 {
@@ -384,6 +420,8 @@ void settings_destroy (struct settings *s)
         return;
     for (uint32_t i = 0; i < s->cap_count; i++)
         free (s->caps[i].meta);
+    for (uint32_t i = 0; i < s->grid_count; i++)
+        free (s->grids[i].meta);
     nodeconf_free (&s->nodes);
     workload_destroy (s->workload);
     policy_destroy (s->policy);

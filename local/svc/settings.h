@@ -8,6 +8,7 @@
 #include "local/core/policy.h"
 #include "local/core/types.h"
 #include "local/svc/settings_bank.h"
+#include "local/svc/settings_grid.h"
 #include "local/svc/settings_mode.h"
 #include "proto/conf/conf.h"
 
@@ -93,6 +94,8 @@ struct settings {
     struct settings_slurm slurm;
     struct settings_cap caps[SETTINGS_CAPS_MAX];
     uint32_t cap_count;
+    struct settings_grid grids[SETTINGS_CAPS_MAX]; /* GRIDCFG */
+    uint32_t grid_count;
     struct nodeconf nodes; /* NODECFG, TOPOLOGYFILE; in SIMULATION the trace's nodes */
     struct policy *policy; /* sealed */
 };
@@ -106,5 +109,7 @@ void settings_destroy (struct settings *settings);
 const struct settings_cap *settings_cap_of (const struct settings *settings, const char *meta);
 /* The same metascheduler, or one of its group. */
 bool settings_speaks_for (const struct settings *settings, const char *meta, const char *owner);
+/* Likewise of GRIDCFG; NULL: nothing is said. */
+const struct settings_grid *settings_grid_of (const struct settings *settings, const char *meta);
 
 #endif

@@ -12,6 +12,7 @@
  *   deferral.c  jobs that cannot be run as they are
  *   coalloc.c   PREPARE, COMMIT, ABORT, READY, START, RELEASE
  *   substitute.c other nodes for a firm part whose own went down
+ *   gridpolicy.h what a metascheduler may have (GRIDCFG)
  *   jobs.c      QUERY, SUBMIT, JOB, CANCEL and what a JobInfo says
  *   output.c    OUTPUT
  *   native.c    jobs that came from the resource manager itself (native_needs.c: what they need)
@@ -215,6 +216,7 @@ struct svc {
 struct jobspec {
     Nui__Common__V1__Job *job;
     const Nui__Common__V1__Component *component;
+    const char *meta; /* the metascheduler whose job it is; "": none */
     uint32_t component_index;
     uint32_t shape;
     bool depends_met; /* the metascheduler says so of jobs of the grid */
@@ -234,9 +236,10 @@ struct jobspec {
     char never_text[200];
 };
 
-/* Checks signature, chain, grid, submitter, expiry, mapping; converts the component. ERR_UNAUTHENTIC,
- * ERR_INVALID, ERR_DENIED (not mapped). *out is valid when 0 is returned. */
-int jobspec_verify (struct svc *svc, const Nui__Common__V1__Envelope *envelope,
+/* Checks signature, chain, grid, submitter, expiry, mapping; converts the component, and asks whether the
+ * metascheduler may have it (meta "": there is none). ERR_UNAUTHENTIC, ERR_INVALID, ERR_DENIED (not mapped,
+ * against the site's policy). *out is valid when 0 is returned; meta must outlive it. */
+int jobspec_verify (struct svc *svc, const Nui__Common__V1__Envelope *envelope, const char *meta,
                     const char *component, uint32_t shape, bool first_time, struct jobspec *out,
                     struct err *err);
 /* Without a signature, as an account of this machine: checked but for who asks. ERR_INVALID. */

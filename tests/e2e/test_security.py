@@ -127,6 +127,37 @@ class Security(GridCase):
         self.assertEqual(self.balance()["settled"], paid)
         self.assert_nothing_held()
 
+    def test_what_a_site_does_not_let_the_grid_have(self):
+        """The rule and its value are what the user reads."""
+        script = self.write("long.sh", "#!/bin/sh\n")
+        before = {}
+        rule = "GRIDCFG[DEFAULT] MAXJOBWALLTIME=00:30:00"
+        try:
+            for site in ("alpha", "beta"):
+                path = self.grid.layout.config(site)
+                before[path] = path.read_text()
+                path.write_text(before[path] + rule + "\n")
+            words = "GRIDCFG[DEFAULT] MAXJOBWALLTIME=00:30:00 for jobs of the grid: asked are 1:00:00"
+
+            def told():
+                done = self.grid.nui("alice", "estimate", "-A", "phys", "-t", "1:00:00", script)
+                return done.stdout.count(words) == len(before)
+            wait_for("both sites to have read it", told, 30)
+            done = self.nui("alice", "submit", "-A", "phys", "-t", "1:00:00", "--site", "alpha", script,
+                            code=1)
+            self.assertIn(words, done.stderr)
+            first = self.grid.submit("alice", "-A", "phys", "-t", "1:00:00", "-n", 2, self.gated_script("full"))
+            self.wait_state(first, ("Running",))
+            ident = self.grid.submit("alice", "-A", "phys", "-t", "1:00:00", script)
+            job = self.wait_state(ident, ("Queued",))
+            self.assertEqual(job["components"][0]["site"], "gamma")
+            self.assertIn(words, self.nui("alice", "status", ident).stdout)
+            self.open_gate("full")
+            self.wait_state(ident, ("Completed",))
+        finally:
+            for path, text in before.items():
+                path.write_text(text)
+
     def test_a_user_may_not_speak_as_the_metascheduler(self):
         import grpc
         local = self.forge.contract.local

@@ -27,8 +27,10 @@ static int hand_over (struct site *s, struct rpcclient *as, Nui__Common__V1__Env
     return rc;
 }
 
-static int prepare_it (struct rpcclient *as, Nui__Common__V1__Envelope *envelope,
-                       const char *grid_id, uint8_t transaction, char text[600])
+/* A slot of the envelope's component in so long from now, with so long a lease. */
+static int prepare_at (struct rpcclient *as, Nui__Common__V1__Envelope *envelope,
+                       const char *grid_id, uint8_t transaction, duration_us in,
+                       duration_us lease, char text[600])
 {
     Nui__Local__V1__PrepareRequest r = NUI__LOCAL__V1__PREPARE_REQUEST__INIT;
     Nui__Local__V1__Part part = NUI__LOCAL__V1__PART__INIT;
@@ -41,8 +43,8 @@ static int prepare_it (struct rpcclient *as, Nui__Common__V1__Envelope *envelope
     r.part = &part;
     r.envelope = envelope;
     r.grid_job_id = (char *)grid_id;
-    r.slot_start_us = clock_now_us () + 3600 * US_PER_S;
-    r.lease_us = 60 * US_PER_S;
+    r.slot_start_us = clock_now_us () + in;
+    r.lease_us = lease;
     r.start_token_hash.data = hash;
     r.start_token_hash.len = sizeof hash;
     int rc = site_call (as, "Prepare", &r, &reply, &err);
@@ -53,6 +55,12 @@ static int prepare_it (struct rpcclient *as, Nui__Common__V1__Envelope *envelope
         snprintf (text, 600, "%s: %s", reply->reason->code, reply->reason->text);
     free_message (reply);
     return rc;
+}
+
+static int prepare_it (struct rpcclient *as, Nui__Common__V1__Envelope *envelope,
+                       const char *grid_id, uint8_t transaction, char text[600])
+{
+    return prepare_at (as, envelope, grid_id, transaction, 3600 * US_PER_S, 60 * US_PER_S, text);
 }
 
 static void assert_refused (int rc, const char *text, const char *words)
@@ -160,12 +168,200 @@ static void no_signature_is_good_for_ever (void **state)
     envelope_free (envelope);
 }
 
+/* --- what the site lets the grid have ------------------------------------------------------ */
+
+/* Asked as the metascheduler: why not; "": it could run. */
+static void query_it (struct rpcclient *as, Nui__Common__V1__Envelope *envelope, char text[600])
+{
+    Nui__Local__V1__QueryRequest r = NUI__LOCAL__V1__QUERY_REQUEST__INIT;
+    Nui__Local__V1__QueryReply *reply = NULL;
+    struct err err = {0};
+    r.envelope = envelope;
+    r.component = (char *)"main";
+    if (site_call (as, "Query", &r, &reply, &err) != 0)
+        fail_msg ("query: %s", err.text);
+    snprintf (text, 600, "%s", reply->feasible ? "" : reply->reason->text);
+    free_message (reply);
+}
+
+/* By QUERY, SUBMIT and PREPARE the same sentence, or the same yes (words ""). */
+static void policy_says (struct site *s, struct rpcclient *as, const struct job_make *make,
+                         const char *words)
+{
+    static unsigned n;
+    char text[3][600], name[2][32];
+    Nui__Common__V1__Envelope *envelope[2] = {job_envelope (s, make), job_envelope (s, make)};
+    for (int i = 0; i < 2; i++)
+        snprintf (name[i], sizeof name[i], "grid.%u", ++n);
+    query_it (as, envelope[0], text[0]);
+    assert_int_equal (hand_over (s, as, envelope[0], name[0], 1, text[1]), 0);
+    assert_int_equal (prepare_it (as, envelope[1], name[1], (uint8_t)n, text[2]), 0);
+    for (int i = 0; i < 3; i++)
+        if (*words ? !strstr (text[i], words) : *text[i])
+            fail_msg ("%d: '%s' instead of '%s'", i, text[i], words);
+    for (int i = 0; i < 2; i++)
+        envelope_free (envelope[i]);
+}
+
+static void each_rule_is_named (void **state)
+{
+    struct site *s = *state;
+    char words[200];
+    site_start (s, "GRIDCFG[DEFAULT] MAXJOBWALLTIME=00:10:00 MAXPROCPERJOB=4 QLIST=grid,fine "
+                   "QDEF=grid USERLIST=!bob,ALL ACCOUNTLIST=chem\n"
+                   "GRIDCFG[rival] MAXPROCPERJOB=1\n"
+                   "QOSCFG[grid] PRIORITY=1\nQOSCFG[fine] PRIORITY=2\nQOSCFG[best] PRIORITY=3\n"
+                   "USERCFG[DEFAULT] QLIST=grid,fine,best\n");
+    policy_says (s, s->as_meta, &(struct job_make){.script = "exit 0\n", .tasks = 4}, "");
+    policy_says (s, s->as_meta, &(struct job_make){.script = "exit 0\n", .qos = "fine"}, "");
+    policy_says (s, s->as_meta, &(struct job_make){.script = "exit 0\n", .qos = "best"},
+                 "GRIDCFG[DEFAULT] QLIST=grid,fine for jobs of the grid: the QoS is best");
+    policy_says (s, s->as_meta, &(struct job_make){.script = "exit 0\n", .tasks = 5},
+                 "MAXPROCPERJOB=4 for jobs of the grid: asked are 5 processors");
+    policy_says (s, s->as_meta,
+                 &(struct job_make){.script = "exit 0\n", .walltime = 601 * US_PER_S},
+                 "MAXJOBWALLTIME=00:10:00 for jobs of the grid: asked are 00:10:01");
+    policy_says (s, s->as_meta, &(struct job_make){.script = "exit 0\n", .account = "phys"},
+                 "ACCOUNTLIST=chem for jobs of the grid: the account is phys");
+    /* The rival's own line says what DEFAULT's does not. */
+    policy_says (s, s->as_rival, &(struct job_make){.script = "exit 0\n"}, "");
+    policy_says (s, s->as_rival, &(struct job_make){.script = "exit 0\n", .tasks = 2},
+                 "GRIDCFG[rival] MAXPROCPERJOB=1");
+    /* The file is looked at again. */
+    site_kill (s);
+    site_start (s, "GRIDCFG[DEFAULT] USERLIST=nui://test/user/bob\n");
+    snprintf (words, sizeof words, "USERLIST=nui://test/user/bob for jobs of the grid: the user is "
+                                   "nui://test/user/alice");
+    policy_says (s, s->as_meta, &(struct job_make){.script = "exit 0\n"}, words);
+}
+
+static void a_share_of_the_site (void **state)
+{
+    struct site *s = *state;
+    char text[600];
+    site_start (s, "GRIDCFG[DEFAULT] SHARE=50 MAXLEASE=00:02:00 MAXAHEAD=02:00:00\n"
+                   "GRIDCFG[rival] MAXPROC=6 SHARE=100\n");
+    const struct job_make three = {.script = "exit 0\n", .tasks = 3, .walltime = 600 * US_PER_S};
+    Nui__Common__V1__Envelope *e[6];
+    for (int i = 0; i < 6; i++)
+        e[i] = job_envelope (s, &three);
+    duration_us hour = 3600 * US_PER_S, minute = 60 * US_PER_S;
+    /* 8 processors: 4 at one time, and 3 are promised. */
+    assert_int_equal (prepare_at (s->as_meta, e[0], "grid.1", 1, hour, minute, text), 0);
+    assert_string_equal (text, "");
+    assert_int_equal (prepare_at (s->as_meta, e[1], "grid.2", 2, hour + 5 * minute, minute, text), 0);
+    assert_non_null (strstr (text, "SHARE=50 for jobs of the grid: metascheduler meta has 3 processors "
+                                   "in that time and asks for 3 more"));
+    assert_int_equal (prepare_at (s->as_meta, e[1], "grid.2", 3, hour + 15 * minute, minute, text), 0);
+    assert_string_equal (text, "");
+    /* What another has is not counted against it. */
+    assert_int_equal (prepare_at (s->as_rival, e[2], "grid.1", 4, hour, minute, text), 0);
+    assert_string_equal (text, "");
+    assert_int_equal (prepare_at (s->as_meta, e[3], "grid.4", 5, hour, 3 * minute, text), 0);
+    assert_non_null (strstr (text, "MAXLEASE=00:02:00 for jobs of the grid: the lease is 00:03:00"));
+    assert_int_equal (prepare_at (s->as_meta, e[3], "grid.4", 6, 3 * hour, minute, text), 0);
+    if (!strstr (text, "MAXAHEAD=2:00:00"))
+        fail_msg ("%s", text);
+    /* Also of what it had before a crash. */
+    site_kill (s);
+    site_start (s, "GRIDCFG[DEFAULT] SHARE=50\nGRIDCFG[rival] MAXPROC=5 SHARE=100\n");
+    assert_int_equal (prepare_at (s->as_meta, e[4], "grid.5", 7, hour, minute, text), 0);
+    assert_non_null (strstr (text, "SHARE=50"));
+    assert_int_equal (prepare_at (s->as_rival, e[5], "grid.6", 8, hour, minute, text), 0);
+    assert_non_null (strstr (text, "MAXPROC=5"));
+    for (int i = 0; i < 6; i++)
+        envelope_free (e[i]);
+}
+
+static bool priced_too_low (struct site *s, void *arg)
+{
+    const Nui__Local__V1__JobInfo *e = site_last_event (s, arg);
+    return e && e->reason && strcmp (e->reason->code, "MinPrice") == 0;
+}
+
+static bool holds_are_back (struct site *s, void *arg)
+{
+    (void)arg;
+    return s->releases == 2;
+}
+
+/* The bank holds a credit for each processor-second. */
+static void not_below_its_price (void **state)
+{
+    struct site *s = *state;
+    char id[64], text[600];
+    site_start (s, "GRIDCFG[DEFAULT] MINPRICE=1.25\nDEFERTIME 01:00:00\n");
+    site_submit (s, "grid.1", &(struct job_make){.script = "exit 0\n"}, id);
+    site_wait (s, priced_too_low, id, "the price to be refused");
+    assert_non_null (strstr (site_last_event (s, id)->reason->text,
+                             "MINPRICE=1.25 for each processor-second of jobs of the grid: the bank "
+                             "holds 60 for 1 processors"));
+    Nui__Common__V1__Envelope *envelope =
+        job_envelope (s, &(struct job_make){.script = "exit 0\n"});
+    assert_int_equal (prepare_it (s->as_meta, envelope, "grid.2", 1, text), 0);
+    assert_non_null (strstr (text, "MinPrice"));
+    site_wait (s, holds_are_back, NULL, "both holds to be given back");
+    site_kill (s);
+    site_start (s, "GRIDCFG[DEFAULT] MINPRICE=1\n");
+    assert_int_equal (prepare_it (s->as_meta, envelope, "grid.2", 2, text), 0);
+    assert_string_equal (text, "");
+    envelope_free (envelope);
+}
+
+/* Nodes and hours are Maui's reservations, with a list that the grid is not on. */
+static void nodes_that_the_grid_does_not_get (void **state)
+{
+    struct site *s = *state;
+    char id[64], text[600];
+    site_start (s, "SRCFG[own] PERIOD=INFINITY HOSTLIST=alpha0[1-3] JOBATTRLIST=!GRID "
+                   "PROCLIMIT=>=1\n");
+    Nui__Common__V1__Envelope *envelope =
+        job_envelope (s, &(struct job_make){.script = "exit 0\n", .tasks = 3});
+    query_it (s->as_meta, envelope, text);
+    if (!strstr (text, "own"))
+        fail_msg ("the reason does not name the reservation: %s", text);
+    envelope_free (envelope);
+    site_submit (s, "grid.1", &(struct job_make){.script = "exit 0\n", .tasks = 2}, id);
+    site_wait_state (s, id, STATE (COMPLETED));
+    const Nui__Local__V1__JobInfo *e = site_last_event (s, id);
+    assert_int_equal (e->n_hosts, 1);
+    assert_string_equal (e->hosts[0], "alpha04");
+}
+
+/* The hours of the day from one to three hours from now. */
+static void hours_that_the_grid_does_not_get (void **state)
+{
+    struct site *s = *state;
+    char config[300], text[600], at[2][16];
+    duration_us hour = 3600 * US_PER_S, minute = 60 * US_PER_S;
+    for (int i = 0; i < 2; i++) {
+        time_t t = (time_t)(clock_now_us () / US_PER_S) + (i ? 3 : 1) * 3600;
+        strftime (at[i], sizeof at[i], "%H:%M:00", localtime (&t));
+    }
+    snprintf (config, sizeof config,
+              "SRCFG[office] PERIOD=DAY STARTTIME=%s ENDTIME=%s HOSTLIST=alpha0[1-4] "
+              "JOBATTRLIST=!GRID PROCLIMIT=>=1\n", at[0], at[1]);
+    site_start (s, config);
+    Nui__Common__V1__Envelope *envelope =
+        job_envelope (s, &(struct job_make){.script = "exit 0\n", .walltime = 5 * minute});
+    assert_int_equal (prepare_at (s->as_meta, envelope, "grid.1", 1, 2 * hour, minute, text), 0);
+    assert_string_not_equal (text, "");
+    assert_int_equal (prepare_at (s->as_meta, envelope, "grid.1", 2, hour / 2, minute, text), 0);
+    assert_string_equal (text, "");
+    assert_int_equal (prepare_at (s->as_meta, envelope, "grid.1", 3, 3 * hour + minute, minute, text),
+                      0);
+    assert_string_equal (text, "");
+    envelope_free (envelope);
+}
+
 int main (void)
 {
 #define T(name) cmocka_unit_test_setup_teardown (name, site_setup, site_teardown)
     const struct CMUnitTest tests[] = {
         T (a_signed_job_is_taken_once), T (a_prepared_part_is_remembered),
         T (after_its_expiry_only_retries), T (no_signature_is_good_for_ever),
+        T (each_rule_is_named), T (a_share_of_the_site), T (not_below_its_price),
+        T (nodes_that_the_grid_does_not_get), T (hours_that_the_grid_does_not_get),
     };
     cmocka_set_test_filter (getenv ("NUI_TEST_ONLY"));
     return cmocka_run_group_tests (tests, site_group_setup, site_group_teardown);

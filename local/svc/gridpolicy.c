@@ -1,0 +1,181 @@
+#include "local/svc/gridpolicy.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int refused (const struct svc *svc, const struct settings_grid *g, const char *rule,
+                    const char *value, const char *what, const char *asked, struct err *err)
+{
+    return err_set (err, ERR_DENIED, "site %s has GRIDCFG[%s] %s=%s for jobs of the grid: %s %s",
+                    svc->site, g->meta, rule, value, what, asked);
+}
+
+static int list_check (const struct svc *svc, const struct settings_grid *g, const char *rule,
+                       const char *list, const char *what, const char *name, const char *other,
+                       struct err *err)
+{
+    if (settings_grid_lists (list, name, other))
+        return 0;
+    return refused (svc, g, rule, list, what, *name ? name : "none", err);
+}
+
+static const char *qos_name (const struct svc *svc, const struct jobspec *spec)
+{
+    uint32_t qos = spec->cred[CRED_QOS];
+    return qos == CRED_NONE || qos == CRED_DEFAULT ? "" : cred_name (svc->names, CRED_QOS, qos);
+}
+
+int gridpolicy_job (const struct svc *svc, const char *meta, const struct jobspec *spec,
+                    struct err *err)
+{
+    const struct settings_grid *g = settings_grid_of (svc->settings, meta);
+    char limit[QUANTITY_TEXT_MAX], asked[QUANTITY_TEXT_MAX];
+    if (!g)
+        return 0;
+    const char *qos = qos_name (svc, spec), *account = spec->job->account,
+               *class_ = spec->component->class_;
+    int rc = list_check (svc, g, "USERLIST", g->users, "the user is", spec->submitter,
+                         spec->local_account, err);
+    if (rc == 0)
+        rc = list_check (svc, g, "QLIST", g->qos, "the QoS is", qos, qos, err);
+    if (rc == 0)
+        rc = list_check (svc, g, "ACCOUNTLIST", g->accounts, "the account is", account, account,
+                         err);
+    if (rc == 0)
+        rc = list_check (svc, g, "CLASSLIST", g->classes, "the class is", class_, class_, err);
+    if (rc == 0 && g->wall && spec->walltime > g->wall)
+        rc = refused (svc, g, "MAXJOBWALLTIME", duration_format (g->wall, limit), "asked are",
+                      duration_format (spec->walltime, asked), err);
+    if (rc == 0 && g->procs_each && (int64_t)spec->procs > g->procs_each) {
+        snprintf (limit, sizeof limit, "%lld", (long long)g->procs_each);
+        snprintf (asked, sizeof asked, "%u processors", spec->procs);
+        rc = refused (svc, g, "MAXPROCPERJOB", limit, "asked are", asked, err);
+    }
+    return rc;
+}
+
+/* --- what it has at one moment ---------------------------------------------------------------- */
+
+struct change {
+    time_us at;
+    int64_t procs; /* more, or fewer */
+};
+
+static int by_moment (const void *a, const void *b)
+{
+    const struct change *x = a, *y = b;
+    if (x->at != y->at)
+        return x->at < y->at ? -1 : 1;
+    return x->procs < y->procs ? -1 : x->procs > y->procs; /* what ends makes room first */
+}
+
+/* From when to when a job has its processors; false: it waits. */
+static bool occupies (const struct svc *svc, const struct site_job *job, time_us *from,
+                      time_us *until)
+{
+    if (job->rec.start)
+        *from = job->rec.start;
+    else if (job->part)
+        *from = job->part->rec.slot_start;
+    else
+        return false;
+    *until = *from + (job->part ? coalloc_duration (svc, job->rec.walltime) : job->rec.walltime);
+    return true;
+}
+
+/* The most that jobs of this metascheduler have at any moment of [from, until). */
+static int64_t most_at_once (const struct svc *svc, const char *meta, time_us from, time_us until)
+{
+    struct change *list = malloc ((2 * (size_t)HASH_COUNT (svc->jobs) + 1) * sizeof *list);
+    size_t count = 0;
+    int64_t have = 0, most = 0;
+    assert (list);
+    for (const struct site_job *job = svc->jobs; job; job = job->hh.next) {
+        time_us begin, end;
+        if (strcmp (job->rec.meta, meta) != 0 || !occupies (svc, job, &begin, &end) ||
+            begin >= until || end <= from)
+            continue;
+        list[count++] = (struct change){begin > from ? begin : from, job->rec.procs};
+        list[count++] = (struct change){end, -(int64_t)job->rec.procs};
+    }
+    qsort (list, count, sizeof *list, by_moment);
+    for (size_t i = 0; i < count; i++) {
+        have += list[i].procs;
+        most = have > most ? have : most;
+    }
+    free (list);
+    return most;
+}
+
+static int64_t site_procs (const struct svc *svc)
+{
+    int64_t procs = 0;
+    for (uint32_t i = 0; i < svc->node_count; i++) {
+        struct node_view node;
+        if (svc->node_by_id[i]->configured &&
+            cluster_node_get (svc->cluster, svc->node_by_id[i]->id, &node, NULL) == 0)
+            procs += node.spec.configured.v[RES_PROCS];
+    }
+    return procs;
+}
+
+static int share_check (const struct svc *svc, const struct settings_grid *g, const char *meta,
+                        const struct jobspec *spec, time_us start, struct err *err)
+{
+    char limit[QUANTITY_TEXT_MAX], asked[160];
+    if (!g->procs && !g->share)
+        return 0;
+    int64_t have =
+        most_at_once (svc, meta, start, start + coalloc_duration (svc, spec->walltime));
+    snprintf (asked, sizeof asked,
+              "metascheduler %.60s has %lld processors in that time and asks for %u more", meta,
+              (long long)have, spec->procs);
+    if (g->procs && have + (int64_t)spec->procs > g->procs) {
+        snprintf (limit, sizeof limit, "%lld", (long long)g->procs);
+        return refused (svc, g, "MAXPROC", limit, asked, "", err);
+    }
+    if (g->share && (have + (int64_t)spec->procs) * 100 > g->share * site_procs (svc)) {
+        snprintf (limit, sizeof limit, "%lld", (long long)g->share);
+        return refused (svc, g, "SHARE", limit, asked, "", err);
+    }
+    return 0;
+}
+
+int gridpolicy_slot (struct svc *svc, const char *meta, const struct jobspec *spec, time_us start,
+                     duration_us lease, struct err *err)
+{
+    const struct settings_grid *g = settings_grid_of (svc->settings, meta);
+    char limit[QUANTITY_TEXT_MAX], asked[QUANTITY_TEXT_MAX];
+    time_us now = svc_now (svc);
+    if (!g)
+        return 0;
+    if (g->lease && lease > g->lease)
+        return refused (svc, g, "MAXLEASE", duration_format (g->lease, limit), "the lease is",
+                        duration_format (lease, asked), err);
+    if (g->ahead && start > now + g->ahead)
+        return refused (svc, g, "MAXAHEAD", duration_format (g->ahead, limit),
+                        "the slot begins later from now, in",
+                        duration_format (start - now, asked), err);
+    return share_check (svc, g, meta, spec, start, err);
+}
+
+/* --- the price -------------------------------------------------------------------------------- */
+
+bool gridpolicy_too_cheap (const struct svc *svc, const struct site_job *job, credit_micro amount,
+                           char *why, size_t cap)
+{
+    const struct settings_grid *g =
+        *job->rec.meta ? settings_grid_of (svc->settings, job->rec.meta) : NULL;
+    char least[QUANTITY_TEXT_MAX], pays[QUANTITY_TEXT_MAX];
+    if (!g || !g->price)
+        return false;
+    __int128 wanted = (__int128)g->price * job->rec.procs * job->rec.walltime / US_PER_S;
+    if (amount >= wanted)
+        return false;
+    snprintf (why, cap,
+              "site %.60s has GRIDCFG[%.60s] MINPRICE=%s for each processor-second of jobs of the "
+              "grid: the bank holds %s for %u processors",
+              svc->site, g->meta, credit_format (g->price, least), credit_format (amount, pays),
+              job->rec.procs);
+    return true;
+}
