@@ -103,7 +103,7 @@ static bool replayed (struct ledger_view *view, const struct ledger_hold_ask *as
                      arena_printf (view->arena,
                                    "another signed job with the same uuid was paid for as %s",
                                    row->grid_job));
-    else if (row && (strcmp (row->grid_job, ask->job.grid_job) != 0 ||
+    else if (row && ((!ask->meta_group && strcmp (row->grid_job, ask->job.grid_job) != 0) ||
                      (row->meta[0] && ask->meta[0] && strcmp (row->meta, ask->meta) != 0)))
         hold_refuse (out, "Replayed",
                      arena_printf (view->arena,

@@ -190,6 +190,7 @@ struct ledger_hold_ask {
     struct uuid uuid;
     uint8_t hash[LEDGER_HASH_BYTES]; /* of what was signed */
     const char *meta;      /* whose job of the grid it is; "": not said */
+    bool meta_group;       /* of several who have ids of their own for it */
     bool claimed;          /* on_behalf and account are the site's word */
 };
 

@@ -77,7 +77,7 @@ static int quote_read (struct work *work, const Nui__Bank__V1__QuoteRequest *m, 
     if (m->n_items == 0 || m->n_items > LEDGER_QUOTE_ITEMS_MAX)
         return err_set (err, ERR_LIMIT, "quote: %zu items, 1 to %d can be priced", m->n_items,
                         LEDGER_QUOTE_ITEMS_MAX);
-    if (job_open (work, m->envelope, 0, &signer, &job, err) < 0)
+    if (job_open (work, m->envelope, 0, &signer, &job, NULL, err) < 0)
         return err->code;
     quote_fill (work, job, signer, m, err);
     job_close (job);

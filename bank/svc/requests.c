@@ -5,7 +5,7 @@
 
 #include "bank/svc/service_impl.h"
 #include "proto/base/clock.h"
-#include "proto/rpc/envelope.h"
+#include "proto/rpc/delegation.h"
 #include "proto/rpc/jobshape.h"
 #include "proto/rpc/pbguard.h"
 
@@ -116,18 +116,31 @@ void request_submit (struct work *work)
 
 /* ---- envelopes ---- */
 
+/* A moment in the past is an unheld charge's: rare, and never remembered. A delegation may stand in for
+ * what is no longer good by itself. */
+static int job_verify (struct work *work, const Nui__Common__V1__Envelope *envelope, time_us at,
+                       struct principal *signer, struct delegation *delegation, struct err *err)
+{
+    struct bank_service *svc = work->svc;
+    time_us now = clock_now_us ();
+    *delegation = (struct delegation){0};
+    if (at != 0)
+        return envelope_verify (svc->id, envelope, at, signer, err);
+    if (envelope->delegation.len > 0)
+        return delegation_verify (svc->id, envelope, now, signer, delegation, err);
+    return verified_envelope (svc->verified, svc->id, envelope, now, signer, err);
+}
+
 int job_open (struct work *work, const Nui__Common__V1__Envelope *envelope, time_us at,
-              char **signer_uri_out, Nui__Common__V1__Job **job_out, struct err *err)
+              char **signer_uri_out, Nui__Common__V1__Job **job_out, struct delegation *delegation,
+              struct err *err)
 {
     struct principal signer;
+    struct delegation unused;
     char uri[PRINCIPAL_URI_MAX];
     if (!envelope || envelope->body.len == 0)
         return err_set (err, ERR_INVALID, "the request carries no signed job");
-    /* A moment in the past is an unheld charge's: rare, and never remembered. */
-    int rc = at == 0 ? verified_envelope (work->svc->verified, work->svc->id, envelope,
-                                          clock_now_us (), &signer, err)
-                     : envelope_verify (work->svc->id, envelope, at, &signer, err);
-    if (rc < 0)
+    if (job_verify (work, envelope, at, &signer, delegation ? delegation : &unused, err) < 0)
         return err->code;
     if (signer.kind != PRINCIPAL_USER)
         return err_set (err, ERR_UNAUTHENTIC, "%s signed the job, not a user",
@@ -328,7 +341,7 @@ static int hold_read (struct work *work, const Nui__Bank__V1__HoldRequest *m, co
 
 /* What makes a signed job that one: who has it paid for under another name replays it. */
 static int signed_read (struct work *work, const Nui__Common__V1__Envelope *envelope,
-                        const Nui__Common__V1__Job *job, const char *meta,
+                        const Nui__Common__V1__Job *job, const char *meta, bool group,
                         struct ledger_hold_ask *ask, struct err *err)
 {
     if (job->uuid.len != sizeof (ask->uuid.b))
@@ -337,6 +350,7 @@ static int signed_read (struct work *work, const Nui__Common__V1__Envelope *enve
         return err->code;
     ask->is_signed = true;
     ask->meta = arena_strdup (work->arena, meta);
+    ask->meta_group = group;
     memcpy (ask->uuid.b, job->uuid.data, sizeof (ask->uuid.b));
     if (EVP_Digest (envelope->body.data, envelope->body.len, ask->hash, NULL, EVP_sha256 (),
                     NULL) != 1)
@@ -361,17 +375,19 @@ static int holds_owner (struct work *work, const Nui__Common__V1__Envelope *enve
         }
         return rc;
     }
-    if (job_open (work, envelope, 0, &signer, &job, err) < 0)
+    struct delegation delegation;
+    if (job_open (work, envelope, 0, &signer, &job, &delegation, err) < 0)
         return err->code;
     work->req.on_behalf = signer;
     const struct principal *peer = rpccall_peer (work->call);
     for (size_t i = 0; i < count && !err->code; i++) {
         if (signed_read (work, envelope, job,
-                         peer->kind == PRINCIPAL_META ? peer->name : m[i]->metascheduler, &ask[i],
-                         err) < 0)
+                         peer->kind == PRINCIPAL_META ? peer->name : m[i]->metascheduler,
+                         m[i]->group, &ask[i], err) < 0)
             break;
         ask[i].account = arena_strdup (work->arena, job->account);
-        ask[i].expires = job->expires_us;
+        time_us more = delegation_until (&delegation, ask[i].meta_group ? "" : ask[i].meta);
+        ask[i].expires = job->expires_us && job->expires_us < more ? more : job->expires_us;
         ask[i].cost_max = job->cost_max_micro;
         asked_signed (work, job, m[i]->component, m[i]->shape, &ask[i].ask);
         hold_signed (m[i], ask[i].job.site, job, err);
@@ -494,7 +510,7 @@ void handle_charge (void *self, struct rpccall *call, const ProtobufCMessage *re
         req->charge.claimed = !operator;
         claim_open (work, m->claim, &req->charge.account, &req->refused);
     } else if (!m->hold_id[0] &&
-               job_open (work, m->envelope, m->start_us, &signer, &job, &req->refused) == 0) {
+               job_open (work, m->envelope, m->start_us, &signer, &job, NULL, &req->refused) == 0) {
         req->on_behalf = signer;
         req->charge.account = arena_strdup (work->arena, job->account);
         asked_signed (work, job, m->component, m->shape, &req->charge.ask);

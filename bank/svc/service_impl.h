@@ -8,6 +8,7 @@
 #include "bank/svc/service.h"
 #include "bank/svc/verified.h"
 #include "proto/nui/v1/bank.pb-c.h"
+#include "proto/rpc/delegation.h"
 
 struct bank_service {
     struct event_base *base;
@@ -51,9 +52,11 @@ void work_reply (struct work *work, const ProtobufCMessage *reply);
 /* ---- requests.c: from messages to ledger requests ---- */
 
 /* Verifies an envelope at a moment (0: now) and parses its job; job_close frees it. ERR_UNAUTHENTIC
- * when the signature, the chain or the submitter does not hold. */
+ * when the signature, the chain or the submitter does not hold. *delegation (may be NULL) says what the job's is
+ * worth. */
 int job_open (struct work *work, const Nui__Common__V1__Envelope *envelope, time_us at,
-              char **signer_uri_out, Nui__Common__V1__Job **job_out, struct err *err);
+              char **signer_uri_out, Nui__Common__V1__Job **job_out, struct delegation *delegation,
+              struct err *err);
 void job_close (Nui__Common__V1__Job *job);
 /* What rates look at; ERR_INVALID for amounts out of bounds, ERR_LIMIT for too many gres. */
 int asked_read (struct work *work, const Nui__Bank__V1__Asked *asked, const char *qos,

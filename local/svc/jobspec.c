@@ -324,7 +324,8 @@ static int trust (struct svc *svc, const Nui__Common__V1__Envelope *envelope, bo
 {
     struct principal signer;
     time_us now = clock_now_us (); /* also in a simulation */
-    int rc = envelope_verify (daemon_tlsid (svc->daemon), envelope, now, &signer, err);
+    int rc = delegation_verify (daemon_tlsid (svc->daemon), envelope, now, &signer,
+                                &spec->delegation, err);
     if (rc != 0)
         return rc;
     spec->job = nui__common__v1__job__unpack (NULL, envelope->body.len, envelope->body.data);

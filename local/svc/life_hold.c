@@ -35,7 +35,9 @@ static int hold_request_pack (struct svc *svc, struct site_job *job, time_us sta
         request.envelope = nui__common__v1__envelope__unpack (NULL, len, bytes);
     request.site_job_id = site_id (svc, job->rec.number, id);
     request.grid_job_id = *job->rec.grid_job_id ? job->rec.grid_job_id : id; /* msub's: its own */
-    request.metascheduler = job->rec.meta;
+    bool group;
+    request.metascheduler = (char *)settings_group_first (svc->settings, job->rec.meta, &group);
+    request.group = group;
     request.component = job->rec.component;
     request.incarnation = job->rec.incarnation;
     request.procs = job->rec.procs;

@@ -4,11 +4,28 @@
 
 #include "local/store/signed.h"
 
-time_us replay_until (const struct svc *svc, const Nui__Common__V1__Job *job)
+/* When the signature ends, here. */
+static time_us signed_until (const struct svc *svc, const Nui__Common__V1__Job *job)
 {
     duration_us window = svc->settings->replay_window;
     time_us most = job->created_us < INT64_MAX - window ? job->created_us + window : INT64_MAX;
     return job->expires_us && job->expires_us < most ? job->expires_us : most;
+}
+
+time_us replay_delegated_until (const struct svc *svc, const struct jobspec *spec, const char *meta)
+{
+    struct principal delegate;
+    if (!spec->delegation.good || principal_parse (spec->delegation.delegate, &delegate, NULL) != 0)
+        return 0;
+    return settings_speaks_for (svc->settings, meta, delegate.name) ? spec->delegation.expires : 0;
+}
+
+/* … and when with the owner's delegation to the metascheduler. */
+static time_us good_until (const struct svc *svc, const struct jobspec *spec, const char *meta)
+{
+    time_us until = signed_until (svc, spec->job);
+    time_us more = replay_delegated_until (svc, spec, meta);
+    return more > until ? more : until;
 }
 
 static bool same_bytes (const struct store_signed *row, const struct jobspec *spec)
@@ -18,17 +35,20 @@ static bool same_bytes (const struct store_signed *row, const struct jobspec *sp
 
 int replay_expired (struct svc *svc, const struct jobspec *spec, time_us now, struct err *err)
 {
-    time_us until = replay_until (svc, spec->job);
+    time_us until = signed_until (svc, spec->job);
     struct store_signed row;
     char when[QUANTITY_TEXT_MAX];
-    if (now <= until)
+    if (now <= good_until (svc, spec, spec->meta))
         return 0;
     int rc = signed_get (svc->store, spec->submitter, spec->job->uuid.data, &row, err);
     if (rc != ERR_NOT_FOUND)
         return rc; /* replay_check compares the rest */
-    return err_set (err, ERR_UNAUTHENTIC, "the signed job expired at %s%s",
-                    time_format_iso (until, when),
-                    until == spec->job->expires_us ? "" : " (REPLAYWINDOW of this site)");
+    bool window = until != spec->job->expires_us, delegated = spec->delegation.good;
+    return err_set (err, ERR_UNAUTHENTIC, "the signed job expired at %s%s%s%s",
+                    time_format_iso (until, when), window ? " (REPLAYWINDOW of this site)" : "",
+                    delegated || *spec->delegation.why ? "; " : "",
+                    delegated ? "its delegation is for another metascheduler"
+                              : spec->delegation.why);
 }
 
 /* An ordinary job's only run; of several components one may run well and another not. */
@@ -61,7 +81,8 @@ int replay_check (struct svc *svc, const struct jobspec *spec, const char *meta,
         return err_set (err, ERR_UNAUTHENTIC,
                         "another signed job of %.100s with the same uuid was taken here as %s",
                         spec->submitter, row.grid_job_id);
-    if (strcmp (row.meta, meta) != 0 || strcmp (row.grid_job_id, grid_job_id) != 0)
+    if (strcmp (row.meta, meta) == 0 ? strcmp (row.grid_job_id, grid_job_id) != 0
+                                     : !settings_speaks_for (svc->settings, meta, row.meta))
         return err_set (err, ERR_UNAUTHENTIC,
                         "replayed: this signed job was taken here as %s of metascheduler %s, and "
                         "comes again as %s of %s",
@@ -73,7 +94,7 @@ int replay_keep (struct svc *svc, const struct jobspec *spec, const char *meta,
                  const char *grid_job_id, struct err *err)
 {
     struct store_signed row = {.submitter = spec->submitter,
-                               .until = replay_until (svc, spec->job)};
+                               .until = good_until (svc, spec, meta)};
     memcpy (row.uuid, spec->job->uuid.data, sizeof row.uuid);
     memcpy (row.hash, spec->hash, sizeof row.hash);
     snprintf (row.meta, sizeof row.meta, "%.63s", meta);

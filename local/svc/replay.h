@@ -4,18 +4,19 @@
  * hand it over as another job, or again when it has run. What is refused and what is not:
  *   the same metascheduler, the same grid job   taken, also after the signature has expired here: a
  *                                               retry, a requeue, a part that is prepared anew
+ *   another of its group (METAGROUP)            taken, as whatever grid job: it goes on with it
  *   another one, or another grid job            refused
  *   other content under the same uuid           refused
  *   an ordinary job that ended well here        refused, whatever the attempt
- *   nothing known, and expired                  refused
+ *   nothing known, and expired                  refused, unless the owner has delegated it for longer
  * A signature is good for REPLAYWINDOW at most, whatever it says of itself. */
 #ifndef NUI_LOCAL_SVC_REPLAY_H
 #define NUI_LOCAL_SVC_REPLAY_H
 
 #include "local/svc/svc_i.h"
 
-/* When the signature ends, here. */
-time_us replay_until (const struct svc *svc, const Nui__Common__V1__Job *job);
+/* Until when the owner lets this metascheduler, or its group, go on with it; 0: not by a delegation. */
+time_us replay_delegated_until (const struct svc *svc, const struct jobspec *spec, const char *meta);
 /* Whether the signed job was taken here before, so that its expiry does not count. ERR_UNAUTHENTIC
  * with the sentence when it was not and has expired. */
 int replay_expired (struct svc *svc, const struct jobspec *spec, time_us now, struct err *err);

@@ -367,6 +367,17 @@ bool settings_speaks_for (const struct settings *settings, const char *meta, con
     return false;
 }
 
+const char *settings_group_first (const struct settings *settings, const char *meta, bool *group_out)
+{
+    for (uint32_t i = 0; i < settings->group_count; i++) {
+        *group_out = group_has (&settings->groups[i], meta);
+        if (*group_out)
+            return settings->groups[i].member[0];
+    }
+    *group_out = false;
+    return meta;
+}
+
 const struct settings_grid *settings_grid_of (const struct settings *settings, const char *meta)
 {
     const struct settings_grid *found = NULL;

@@ -109,6 +109,8 @@ void settings_destroy (struct settings *settings);
 const struct settings_cap *settings_cap_of (const struct settings *settings, const char *meta);
 /* The same metascheduler, or one of its group. */
 bool settings_speaks_for (const struct settings *settings, const char *meta, const char *owner);
+/* The first of its group, or it itself. */
+const char *settings_group_first (const struct settings *settings, const char *meta, bool *group_out);
 /* Likewise of GRIDCFG; NULL: nothing is said. */
 const struct settings_grid *settings_grid_of (const struct settings *settings, const char *meta);
 

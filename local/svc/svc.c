@@ -15,6 +15,7 @@
 #include "local/svc/follow.h"
 #include "local/svc/mode.h"
 #include "local/svc/notify.h"
+#include "local/svc/renew.h"
 #include "local/svc/resv.h"
 #include "local/svc/simulate.h"
 #include "local/svc/stats.h"
@@ -668,6 +669,7 @@ static const struct rpc_method methods[] = {
                    RPC_ALLOW (PRINCIPAL_OPERATOR), false, 0, jobs_cancel},
     {"Output", RPC_ALLOW (PRINCIPAL_USER) | RPC_ALLOW (PRINCIPAL_OPERATOR), true, 0, output_serve},
     {"Hold", RPC_ALLOW (PRINCIPAL_META), false, 0, admin_hold_job},
+    {"Renew", RPC_ALLOW (PRINCIPAL_META), false, 2 << 20, renew_handle},
     {NULL, 0, false, 0, NULL},
 };
 

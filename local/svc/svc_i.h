@@ -21,6 +21,7 @@
  *   usage.c     measured use of processors, from the resource manager to the core
  *   ports.c     rendezvous ports
  *   resv.c      administrators' reservations: records, placing, refilling (resv.h)
+ *   renew.h     RENEW
  *   replay.h    signed jobs are taken once
  *   report.c    what metaschedulers are told of the cluster
  *   notify.h    what an administrator should hear of at once
@@ -50,6 +51,7 @@
 #include "local/svc/svc.h"
 #include "proto/nui/v1/bank.pb-c.h"
 #include "proto/nui/v1/local.pb-c.h"
+#include "proto/rpc/delegation.h"
 
 enum {
     SITE_ID_MAX = 96, /* "alpha.17" */
@@ -222,6 +224,7 @@ struct jobspec {
     bool depends_met; /* the metascheduler says so of jobs of the grid */
     char submitter[PRINCIPAL_URI_MAX];
     uint8_t hash[STORE_HASH_LEN]; /* of the signed bytes */
+    struct delegation delegation;
     char local_account[STORE_NAME_MAX];
     uint32_t cred[CRED_KINDS];
     struct req reqs[REQS_MAX];

@@ -30,6 +30,7 @@
     "      --site A,B         only these sites\n"                                                  \
     "      --after TIME       not before: HH:MM, +DURATION, 2026-11-21T14:30\n"                    \
     "      --start-by TIME    latest start\n"                                                     \
+    "      --valid TIME       no site takes it for the first time so long after now (30 days)\n"  \
     "      --deadline TIME    must have ended by then\n"                                           \
     "      --prefer WHAT      earliest (completion, then price) or cheapest (price, then\n"       \
     "                         completion). Default: the cheapest with --deadline, else earliest\n" \
@@ -96,6 +97,12 @@ const struct cli_command meta_commands[] = {
      "nui cancel JOB...\n"
      "\n"
      "In whatever state: a co-allocated job gives back all its parts.\n" COMMON_OPTIONS},
+    {"renew", GROUP, "let a job go on after its signature has expired", cmd_renew,
+     "nui renew [options] JOB...\n"
+     "\n"
+     "Signs leave for the metascheduler to go on with these jobs, and with nothing else.\n"
+     "\n"
+     "      --for TIME         so long from now (default 7 days, at most 30)\n" COMMON_OPTIONS},
     {"output", GROUP, "what a job printed", cmd_output,
      "nui output [options] JOB [COMPONENT]\n"
      "\n"

@@ -24,6 +24,7 @@ int grid_call (struct cli_context *ctx, const char *method, const ProtobufCMessa
         JOB_TEXT ("time", 't', JOB_TIME), JOB_TEXT ("features", 'C', JOB_FEATURES),                \
         JOB_TEXT ("site", 0, JOB_SITE), JOB_TEXT ("after", 0, JOB_AFTER),                          \
         JOB_TEXT ("start-by", 0, JOB_START_BY), JOB_TEXT ("prefer", 0, JOB_PREFER),                \
+        JOB_TEXT ("valid", 0, JOB_VALID),                                                          \
         JOB_TEXT ("trl", 0, JOB_TRL),                                                              \
         JOB_TEXT ("deadline", 0, JOB_DEADLINE), JOB_TEXT ("name", 0, JOB_NAME),                    \
         JOB_TEXT ("output", 'o', JOB_OUTPUT), JOB_TEXT ("error", 'e', JOB_ERROR),                  \

@@ -194,6 +194,16 @@ int metastore_job_insert (struct metastore *store, const struct job_row *row, ui
     return rc;
 }
 
+int metastore_job_envelope_put (struct metastore *store, uint64_t number,
+                                const struct metastore_blob *envelope, struct err *err)
+{
+    struct store_stmt *q =
+        store_stmt (store->store, "UPDATE job SET envelope = ?2 WHERE number = ?1");
+    store_bind_int (q, 1, (int64_t)number);
+    store_bind_blob (q, 2, envelope->bytes, envelope->len);
+    return store_run (q, err);
+}
+
 int metastore_job_update (struct metastore *store, const struct job_row *row, struct err *err)
 {
     struct store_stmt *q = store_stmt (

@@ -86,6 +86,9 @@ int metastore_job_insert (struct metastore *store, const struct job_row *row, ui
 int metastore_job_find_uuid (struct metastore *store, const char *submitter,
                              const struct uuid *uuid, uint64_t *number_out, struct err *err);
 /* Everything but uuid, submitter, name, account, envelope and submit time. */
+/* Its envelope, once more. */
+int metastore_job_envelope_put (struct metastore *store, uint64_t number,
+                                const struct metastore_blob *envelope, struct err *err);
 int metastore_job_update (struct metastore *store, const struct job_row *row, struct err *err);
 int metastore_job_load (struct metastore *store, uint64_t number, struct arena *arena,
                         struct job_row *out, struct err *err);

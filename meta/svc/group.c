@@ -10,6 +10,7 @@
 #include "meta/svc/check.h"
 #include "meta/svc/peers.h"
 #include "meta/svc/retry.h"
+#include "meta/svc/renew.h"
 #include "meta/svc/sites.h"
 #include "meta/svc/survey.h"
 #include "meta/svc/waits.h"
@@ -40,7 +41,7 @@ int group_prepare (struct gridjob *job, struct err *err)
     record->not_after = job->job->not_after_us;
     record->deadline = job->job->deadline_us;
     record->prefer = job_prefer (job->job);
-    record->expires = job->job->expires_us;
+    record->expires = renew_until (job);
     record->cost_max = job->job->cost_max_micro;
     for (uint32_t p = 0; p < job->part_count; p++) {
         const ComponentMessage *component = job->job->components[p];

@@ -15,6 +15,7 @@ void on_status (void *self, struct rpccall *call, const ProtobufCMessage *reques
 void on_watch (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void on_cancel (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void on_hold (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void on_renew (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void on_sites (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void on_whoami (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void on_report (void *self, struct rpccall *call, const ProtobufCMessage *request);

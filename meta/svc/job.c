@@ -9,6 +9,7 @@
 #include "meta/svc/adopt.h"
 #include "meta/svc/group.h"
 #include "meta/svc/single.h"
+#include "meta/svc/renew.h"
 #include "meta/svc/sites.h"
 #include "meta/svc/survey.h"
 #include "meta/svc/waits.h"
@@ -379,6 +380,7 @@ static struct gridjob *job_load (struct metad *metad, uint64_t number, struct er
         goto out;
     job_number (job, number);
     row_take (job, &row);
+    renew_loaded (job);
     int rc = parts_load (job, arena, err);
     if (rc == 0 && job_is_group (job))
         rc = metastore_coalloc_load (metad->store, number, &job->record, err);

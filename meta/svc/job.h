@@ -83,6 +83,7 @@ struct gridjob {
     uint32_t part_count;
     struct joblead *lead;              /* adopt.h; NULL: nothing special */
     /* Not durable. */
+    bool renew_untold;                 /* its site may not know its delegation: renew.h */
     bool reloaded;                     /* the driver recovers at the next wake-up */
     duration_us look_mono;             /* when to look for a better site, or at its latest start; 0: not set */
     bool busy;                         /* a call or survey of its driver is under way */

@@ -9,6 +9,7 @@
 #include "meta/svc/group.h"
 #include "meta/svc/handlers.h"
 #include "meta/svc/job.h"
+#include "meta/svc/renew.h"
 #include "meta/svc/single.h"
 #include "meta/svc/sites.h"
 #include "meta/svc/waits.h"
@@ -27,6 +28,7 @@ static const struct rpc_method methods[] = {
     {.name = "Watch", .allow = PEOPLE, .server_streaming = true, .handler = on_watch},
     {.name = "Cancel", .allow = PEOPLE, .handler = on_cancel},
     {.name = "Hold", .allow = PEOPLE, .handler = on_hold},
+    {.name = "Renew", .allow = USERS, .handler = on_renew},
     {.name = "Sites", .allow = PEOPLE | RPC_ALLOW (PRINCIPAL_AGENCY), .handler = on_sites},
     {.name = "WhoAmI", .allow = RPC_ALLOW_ANY, .handler = on_whoami},
     {.name = "Report", .allow = RPC_ALLOW (PRINCIPAL_SITE), .request_bytes_max = REPORT_BYTES_MAX,
@@ -152,6 +154,7 @@ void metad_destroy (struct metad *metad)
     jobs_destroy (metad);
     peers_destroy (metad);
     waits_close (metad);
+    renew_close (metad);
     metastore_close (metad->store);
     free (metad);
 }

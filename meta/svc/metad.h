@@ -58,6 +58,7 @@ struct metad {
     struct link *bank;
     struct gridjob *jobs;        /* live ones and those being watched, by number */
     struct awaited *awaited;     /* waits.c: jobs that others wait for */
+    struct event *renew_timer;   /* renew.c; NULL until the first */
     duration_us started_mono;
     uint64_t watchers;
     bool stopping;               /* links are going: their calls end and lead to nothing */

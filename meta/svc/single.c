@@ -8,6 +8,7 @@
 #include "meta/svc/check.h"
 #include "meta/svc/move.h"
 #include "meta/svc/retry.h"
+#include "meta/svc/renew.h"
 #include "meta/svc/sites.h"
 #include "meta/svc/survey.h"
 #include "meta/svc/waits.h"
@@ -320,7 +321,7 @@ static void survey_done (void *arg, struct survey *survey)
 static void choose_now (struct gridjob *job)
 {
     struct metad *metad = job->metad;
-    if (job->job->expires_us <= clock_now_us ()) {
+    if (renew_until (job) <= clock_now_us ()) {
         struct coalloc_reason reason = {"Expired",
                                         "the job's time for a first acceptance has passed"};
         refuse (job, &reason);

@@ -3,7 +3,6 @@
 #include "proto/base/clock.h"
 #include "proto/rpc/envelope.h"
 
-enum { JOB_VALID_DAYS = 30 };
 
 static const char *const job_key[JOB_TEXTS] = {
     [JOB_ACCOUNT] = "account",
@@ -20,6 +19,7 @@ static const char *const job_key[JOB_TEXTS] = {
     [JOB_AFTER] = "after",
     [JOB_DEADLINE] = "deadline",
     [JOB_START_BY] = "start-by",
+    [JOB_VALID] = "valid",
     [JOB_PREFER] = "prefer",
     [JOB_TRL] = "trl",
     [JOB_NAME] = "name",
@@ -98,7 +98,8 @@ int job_options_build (struct cli_context *ctx, const char *command,
     job->uuid.data = uuid->b;
     job->uuid.len = sizeof uuid->b;
     job->created_us = clock_now_us ();
-    job->expires_us = job->created_us + INT64_C (86400) * JOB_VALID_DAYS * US_PER_S;
+    job->expires_us = job->created_us + (job->expires_us ? job->expires_us
+                                                         : JOB_VALID_MAX_DAYS * INT64_C (86400) * US_PER_S);
     *out = job;
     return CLI_OK;
 }

@@ -36,6 +36,7 @@ struct jobspec {
     time_us now;
     const char *account, *name;
     time_us after, start_by, deadline;
+    duration_us valid;
     const char *depend, *flags, *prefer, *quote; /* as given */
     bool held;
     credit_micro cost_max;
@@ -327,6 +328,13 @@ int jobspec_set (struct jobspec *spec, const char *key, const char *value, struc
         return set_time (spec, &spec->deadline, key, value, err);
     if (!strcmp (key, "start-by"))
         return set_time (spec, &spec->start_by, key, value, err);
+    if (!strcmp (key, "valid")) {
+        if (duration_parse (value, &spec->valid, err) < 0 || spec->valid < US_PER_S ||
+            spec->valid > JOB_VALID_MAX_DAYS * INT64_C (86400) * US_PER_S)
+            return err_set (err, ERR_INVALID, "--valid '%s' is no time up to %d days", value,
+                            JOB_VALID_MAX_DAYS);
+        return 0;
+    }
     if (!strcmp (key, "prefer")) {
         if (strcmp (value, "earliest") && strcmp (value, "cheapest"))
             return err_set (err, ERR_INVALID, "--prefer: '%s' is not earliest or cheapest", value);
@@ -605,6 +613,7 @@ static const struct foreign native_options[] = {
     {NULL, "--site", "site"},
     {NULL, "--after", "after"},
     {NULL, "--start-by", "start-by"},
+    {NULL, "--valid", "valid"},
     {NULL, "--deadline", "deadline"},
     {NULL, "--prefer", "prefer"},
     {NULL, "--trl", "trl"},
@@ -1150,6 +1159,7 @@ int jobspec_build (struct jobspec *spec, bool script_optional, Nui__Common__V1__
     job->account = pick_text (spec->account, NULL);
     job->not_before_us = spec->after == TIME_US_NONE ? 0 : spec->after;
     job->deadline_us = spec->deadline == TIME_US_NONE ? 0 : spec->deadline;
+    job->expires_us = spec->valid; /* from when it is signed on: job_options_build */
     job->not_after_us = spec->start_by == TIME_US_NONE ? 0 : spec->start_by;
     job->prefer = pick_text (spec->prefer, NULL);
     job->quote_id = pick_text (spec->quote, NULL);

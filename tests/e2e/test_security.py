@@ -2,6 +2,7 @@
 import shutil
 import sqlite3
 import subprocess
+import time
 
 from fixture import Forge, GridCase, layout, main, wait_for
 
@@ -157,6 +158,34 @@ class Security(GridCase):
         finally:
             for path, text in before.items():
                 path.write_text(text)
+
+    def test_a_job_outlives_its_signature(self):
+        """It waits at a site until its signature has expired: nothing starts until its owner renews it, which
+        neither a dead site nor a killed metascheduler loses."""
+        first = self.grid.submit("alice", "-A", "phys", "--site", "gamma", "-n", 2, "-t", 600,
+                                 self.gated_script("before"))
+        self.wait_state(first, ("Running",))
+        submitted = time.time()
+        ident = self.grid.submit("alice", "-A", "phys", "--site", "gamma", "-t", 60, "--valid", 12,
+                                 self.write("late.sh", "#!/bin/sh\necho late\n"))
+        self.wait_state(ident, ("Queued",))
+        wait_for("the signature to expire", lambda: time.time() > submitted + 13, 30)
+        self.open_gate("before")
+        wait_for("the bank to refuse an expired job",
+                 lambda: (self.status("alice", ident) or {}).get("components", [{}])[0].get("reason_code")
+                 == "JobExpired" or "expired" in self.nui("alice", "status", ident).stdout, 60)
+        self.assertEqual(self.grid.nui("bob", "renew", ident).returncode, 5)
+        self.nui("alice", "renew", ident, "--for", "90:00:00:00", code=1)
+        site, meta = self.grid.daemons["gamma"], self.grid.daemons["meta"]
+        site.kill()
+        done = self.nui("alice", "renew", ident, "--for", "1:00:00")
+        self.assertRegex(done.stdout, rf"^job {ident} may go on until \d{{4}}-")
+        meta.kill()
+        meta.start()
+        site.start()
+        self.wait_state(ident, ("Completed",), seconds=90)
+        self.assertIn("late", self.nui("alice", "output", ident).stdout)
+        self.nui("alice", "renew", ident, code=1)
 
     def test_a_user_may_not_speak_as_the_metascheduler(self):
         import grpc

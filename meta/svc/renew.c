@@ -1,0 +1,199 @@
+#include "meta/svc/renew.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "meta/svc/handlers.h"
+#include "meta/svc/sites.h"
+#include "proto/rpc/delegation.h"
+
+enum { TELL_PERIOD_S = 5 };
+#define TELL_TIMEOUT (10 * US_PER_S)
+
+time_us renew_until (const struct gridjob *job)
+{
+    time_us more = delegation_says (job->envelope);
+    return more > job->job->expires_us ? more : job->job->expires_us;
+}
+
+/* --- telling the site ------------------------------------------------------------------------- */
+
+static void tell_soon (struct metad *metad, duration_us delay);
+
+struct telling {
+    struct metad *metad;
+    uint64_t number;
+    time_us until; /* what was told */
+};
+
+static void told (void *arg, const struct rpc_result *result)
+{
+    struct telling *telling = arg;
+    struct gridjob *job = job_live (telling->metad, telling->number);
+    bool again = result->status == RPC_UNAVAILABLE || result->status == RPC_DEADLINE_EXCEEDED ||
+                 result->status == RPC_CANCELLED;
+    if (job && !again && job->move.stage == MOVE_NONE && renew_until (job) == telling->until)
+        job->renew_untold = false;
+    free (telling);
+}
+
+static void tell (struct gridjob *job)
+{
+    struct site *site = site_find (job->metad, job->site);
+    struct telling *telling = malloc (sizeof *telling);
+    Nui__Local__V1__RenewRequest request = NUI__LOCAL__V1__RENEW_REQUEST__INIT;
+    if (!site || !telling) {
+        free (telling);
+        return;
+    }
+    *telling = (struct telling){job->metad, job->number, renew_until (job)};
+    request.grid_job_id = job->id;
+    request.component = job->part[0].name;
+    request.envelope = job->envelope;
+    link_call (site->link, "Renew", &request.base, TELL_TIMEOUT, told, telling);
+}
+
+/* Parts of a group have their holds already; what is sent from now on carries it. */
+static bool is_to_be_told (const struct gridjob *job)
+{
+    return job->renew_untold && !job_ended (job) && !job_is_group (job);
+}
+
+static void on_tell (evutil_socket_t fd, short what, void *arg)
+{
+    struct metad *metad = arg;
+    struct gridjob *job, *next;
+    bool some = false;
+    (void)fd;
+    (void)what;
+    HASH_ITER (hh, metad->jobs, job, next)
+    {
+        some = some || is_to_be_told (job);
+        if (is_to_be_told (job) && job->place == SINGLE_PLACED)
+            tell (job);
+    }
+    if (some)
+        tell_soon (metad, TELL_PERIOD_S * US_PER_S);
+}
+
+static void tell_soon (struct metad *metad, duration_us delay)
+{
+    struct timeval t = {.tv_sec = delay / US_PER_S, .tv_usec = delay % US_PER_S};
+    if (!metad->renew_timer)
+        metad->renew_timer = evtimer_new (metad->base, on_tell, metad);
+    if (metad->renew_timer)
+        evtimer_add (metad->renew_timer, &t);
+}
+
+void renew_loaded (struct gridjob *job)
+{
+    if (job->envelope->delegation.len == 0 || job_ended (job))
+        return;
+    job->renew_untold = true;
+    tell_soon (job->metad, TELL_PERIOD_S * US_PER_S);
+}
+
+void renew_close (struct metad *metad)
+{
+    if (metad->renew_timer)
+        event_free (metad->renew_timer);
+    metad->renew_timer = NULL;
+}
+
+/* --- from the owner --------------------------------------------------------------------------- */
+
+/* The job's envelope with another delegation; NULL: out of memory. */
+static EnvelopeMessage *with_delegation (const EnvelopeMessage *envelope,
+                                         const ProtobufCBinaryData *delegation)
+{
+    EnvelopeMessage copy = *envelope, *out = NULL;
+    copy.delegation = *delegation;
+    size_t len = nui__common__v1__envelope__get_packed_size (&copy);
+    uint8_t *bytes = malloc (len + 1);
+    if (bytes) {
+        nui__common__v1__envelope__pack (&copy, bytes);
+        out = nui__common__v1__envelope__unpack (NULL, len, bytes);
+    }
+    free (bytes);
+    return out;
+}
+
+/* Signed by the owner, for this job and for us, and good for longer than what is there. */
+static int check (struct gridjob *job, const EnvelopeMessage *envelope, struct err *err)
+{
+    const struct principal *self = tlsid_self (job->metad->id);
+    struct delegation delegation;
+    struct principal signer;
+    char uri[PRINCIPAL_URI_MAX];
+    int rc = delegation_verify (job->metad->id, envelope, clock_now_us (), &signer, &delegation, err);
+    if (rc == 0 && !delegation.good)
+        return err_set (err, ERR_UNAUTHENTIC, "%s", delegation.why);
+    if (rc == 0 && strcmp (delegation.delegate, principal_uri (self, uri)) != 0)
+        return err_set (err, ERR_INVALID, "the delegation is for %.200s, this is %s",
+                        delegation.delegate, uri);
+    if (rc == 0 && delegation.expires <= renew_until (job))
+        return err_set (err, ERR_CONFLICT, "job %s may go on for longer than that already", job->id);
+    return rc;
+}
+
+static int install (struct gridjob *job, EnvelopeMessage *fresh, struct err *err)
+{
+    struct metad *metad = job->metad;
+    EnvelopeMessage *old = job->envelope;
+    time_us expires = job->record ? job->record->expires : 0;
+    struct arena *arena = arena_create (0);
+    size_t len = nui__common__v1__envelope__get_packed_size (fresh);
+    uint8_t *bytes = arena_alloc (arena, len);
+    nui__common__v1__envelope__pack (fresh, bytes);
+    job->envelope = fresh;
+    if (job->record)
+        job->record->expires = renew_until (job);
+    int rc = metastore_job_envelope_put (metad->store, job->number,
+                                         &(struct metastore_blob){bytes, len}, err);
+    if (rc == 0 && job->record)
+        rc = job_save (job, true, err);
+    arena_destroy (arena);
+    if (rc != 0) {
+        job->envelope = old;
+        if (job->record)
+            job->record->expires = expires;
+        return rc;
+    }
+    envelope_free (old);
+    return 0;
+}
+
+void on_renew (void *self, struct rpccall *call, const ProtobufCMessage *message)
+{
+    const Nui__Meta__V1__RenewRequest *request = (const Nui__Meta__V1__RenewRequest *)message;
+    Nui__Meta__V1__RenewReply reply = NUI__META__V1__RENEW_REPLY__INIT;
+    struct metad *metad = self;
+    char uri[PRINCIPAL_URI_MAX];
+    struct err err;
+    err_clear (&err);
+    struct gridjob *job = job_of_request (metad, call, request->grid_job_id, &err);
+    int rc = job ? 0 : err.code;
+    if (rc == 0 && job_ended (job))
+        rc = err_set (&err, ERR_CONFLICT, "job %s has ended", job->id);
+    if (rc == 0 && request->delegation.len > 0) {
+        EnvelopeMessage *fresh = with_delegation (job->envelope, &request->delegation);
+        rc = fresh ? check (job, fresh, &err) : err_set (&err, ERR_NOMEM, "no memory");
+        if (rc == 0)
+            rc = install (job, fresh, &err);
+        if (rc != 0)
+            envelope_free (fresh);
+    }
+    if (rc != 0) {
+        rpccall_fail (call, &err);
+        return;
+    }
+    if (request->delegation.len > 0) {
+        log_event (metad->log, LOG_LEVEL_INFO, "submit", "renewed", "job=%s", job->id);
+        job->renew_untold = true;
+        tell_soon (metad, 0);
+    }
+    reply.envelope = job->envelope;
+    reply.metascheduler = (char *)principal_uri (tlsid_self (metad->id), uri);
+    reply.until_us = renew_until (job);
+    rpccall_reply (call, &reply.base);
+}
