@@ -483,12 +483,15 @@ static void replays (void **state)
     static const struct {
         const char *site_job, *grid_job, *meta, *words; /* words NULL: granted */
         enum bankd_who who;
+        bool group;
     } tries[] = {
-        {"alpha.1", "grid.1", "main", NULL, WHO_ALPHA},
-        {"alpha.2", "grid.1", "main", NULL, WHO_ALPHA}, /* another attempt, or another site */
-        {"beta.1", "grid.1", "main", NULL, WHO_BETA},
-        {"beta.2", "grid.7", "main", "paid for as grid.1 of metascheduler main", WHO_BETA},
-        {"beta.3", "grid.1", "rogue", "comes again as grid.1 of rogue", WHO_BETA},
+        {"alpha.1", "grid.1", "main", NULL, WHO_ALPHA, false},
+        {"alpha.2", "grid.1", "main", NULL, WHO_ALPHA, false}, /* another attempt, or another site */
+        {"beta.1", "grid.1", "main", NULL, WHO_BETA, false},
+        {"beta.2", "grid.7", "main", "paid for as grid.1 of metascheduler main", WHO_BETA, false},
+        {"beta.3", "grid.1", "rogue", "comes again as grid.1 of rogue", WHO_BETA, false},
+        {"beta.4", "grid.9", "main", NULL, WHO_BETA, true}, /* another of its group */
+        {"beta.5", "grid.1", "rogue", "comes again as grid.1 of rogue", WHO_BETA, true},
     };
     for (int round = 0; round < 2; round++) { /* the second time of a bank that was killed */
         for (size_t i = 0; i < sizeof (tries) / sizeof (tries[0]); i++) {
@@ -497,6 +500,7 @@ static void replays (void **state)
                 hold_of (w, envelope, tries[i].site_job, 1, 5, key);
             hold.grid_job_id = TEXT (tries[i].grid_job);
             hold.metascheduler = TEXT (tries[i].meta);
+            hold.group = tries[i].group;
             hold.incarnation = (uint32_t)round;
             struct bankd_reply reply = bankd_call (&w->d, tries[i].who, "Hold", &hold.base);
             assert_int_equal (reply.err.code, 0);

@@ -156,6 +156,25 @@ static void after_its_expiry_only_retries (void **state)
     envelope_free (fresh);
 }
 
+/* One of a group goes on with what another had, under an id of its own; nobody else does. */
+static void a_group_is_one_metascheduler (void **state)
+{
+    struct site *s = *state;
+    char text[600];
+    site_start (s, "METAGROUP meta rival third");
+    Nui__Common__V1__Envelope *envelope =
+        job_envelope (s, &(struct job_make){.script = "exit 0\n"});
+    assert_int_equal (prepare_it (s->as_meta, envelope, "grid.1", 1, text), 0);
+    assert_string_equal (text, "");
+    assert_int_equal (prepare_it (s->as_rival, envelope, "grid.7", 2, text), 0);
+    assert_string_equal (text, "");
+    assert_refused (prepare_it (s->as_meta, envelope, "grid.2", 3, text), text, "replayed");
+    site_kill (s);
+    site_start (s, NULL);
+    assert_refused (prepare_it (s->as_rival, envelope, "grid.7", 4, text), text, "replayed");
+    envelope_free (envelope);
+}
+
 static void no_signature_is_good_for_ever (void **state)
 {
     struct site *s = *state;
@@ -359,7 +378,7 @@ int main (void)
 #define T(name) cmocka_unit_test_setup_teardown (name, site_setup, site_teardown)
     const struct CMUnitTest tests[] = {
         T (a_signed_job_is_taken_once), T (a_prepared_part_is_remembered),
-        T (after_its_expiry_only_retries), T (no_signature_is_good_for_ever),
+        T (after_its_expiry_only_retries), T (no_signature_is_good_for_ever), T (a_group_is_one_metascheduler),
         T (each_rule_is_named), T (a_share_of_the_site), T (not_below_its_price),
         T (nodes_that_the_grid_does_not_get), T (hours_that_the_grid_does_not_get),
     };
