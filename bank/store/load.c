@@ -18,6 +18,7 @@ struct load {
     struct pgargs *recons; /* sites | rows | operations */
     struct pgargs *quotes;
     struct pgargs *new_ops, *new_jobs; /* taken to be new: as ops; as touched without the ids */
+    struct pgargs *new_signeds; /* taken to be new, or as they are: identity, uuid, hash, grid job, meta, group */
     int64_t requests;
     bool rows;             /* whether anything is in recons */
     bool jobs, funds;    /* whether anything is in touched, in accounts */
@@ -50,6 +51,7 @@ struct load *load_create (struct arena *arena, struct ledger_view *view)
     load->view = view;
     load->new_ops = pgargs_create (arena, "tb");
     load->new_jobs = pgargs_create (arena, "ttti");
+    load->new_signeds = pgargs_create (arena, "tbbtto");
     begin (load);
     return load;
 }
@@ -145,6 +147,20 @@ static void want_quote (struct load *load, const struct ledger_ask *ask)
         pgargs_i64 (load->quotes, 0, ask->quote_id);
 }
 
+static void want_signed (struct load *load, const struct ledger_hold_ask *ask, const char *identity,
+                         bool is_new)
+{
+    struct pgargs *a = is_new ? load->new_signeds : load->signeds;
+    pgargs_text (a, 0, identity);
+    pgargs_bytes (a, 1, ask->uuid.b, sizeof (ask->uuid.b));
+    if (!is_new)
+        return;
+    pgargs_bytes (a, 2, ask->hash, sizeof (ask->hash));
+    pgargs_text (a, 3, ask->job.grid_job);
+    pgargs_text (a, 4, ask->meta);
+    pgargs_bool (a, 5, ask->meta_group);
+}
+
 static void want_ask (struct load *load, const struct ledger_hold_ask *ask, const char *identity,
                       bool is_new)
 {
@@ -153,10 +169,8 @@ static void want_ask (struct load *load, const struct ledger_hold_ask *ask, cons
         job_put (load->new_jobs, 0, &ask->job);
     else
         want_job (load, &ask->job);
-    if (ask->is_signed && !is_new) { /* else its unique key says it */
-        pgargs_text (load->signeds, 0, identity);
-        pgargs_bytes (load->signeds, 1, ask->uuid.b, sizeof (ask->uuid.b));
-    }
+    if (ask->is_signed)
+        want_signed (load, ask, identity, is_new);
     want_account (load, ask->account);
     want_site (load, ask->job.site);
 }
@@ -178,10 +192,13 @@ void load_check (const struct load *load, int64_t ops, struct pgloop *loop)
 {
     pgargs_seal (load->new_ops);
     pgargs_seal (load->new_jobs);
+    pgargs_seal (load->new_signeds);
     if (pgargs_rows (load->new_ops) && ops < load->requests) /* else their unique keys say it */
         pgbatch_add (loop, ST_NEW_OPS, load->new_ops);
     if (pgargs_rows (load->new_jobs))
         pgbatch_add (loop, ST_NEW_JOBS, load->new_jobs);
+    if (pgargs_rows (load->new_signeds))
+        pgbatch_add (loop, ST_NEW_SIGNED, load->new_signeds);
 }
 
 bool load_was_wrong (const struct load *load, const struct pgbatch_result *result)

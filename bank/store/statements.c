@@ -188,6 +188,15 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
          "  x.component = n.component AND x.incarnation = n.incarnation AND x.open LIMIT 1) UNION ALL "
          " (SELECT FROM usage x WHERE x.site = n.site AND x.site_job = n.job AND "
          "  x.component = n.component AND x.incarnation = n.incarnation LIMIT 1)) x"},
+    /* Signed jobs that were paid for as another: see replayed () of the core. */
+    [ST_NEW_SIGNED] =
+        {"new_signed",
+         "SELECT ('paid for as another: ' || n.grid_job)::bigint FROM "
+         "unnest ($1::text[], $2::bytea[], $3::bytea[], $4::text[], $5::text[], $6::boolean[]) "
+         "AS n (identity, uuid, hash, grid_job, meta, grouped) CROSS JOIN LATERAL "
+         "(SELECT FROM signed x WHERE x.uuid = n.uuid AND x.identity = n.identity AND "
+         " (x.hash <> n.hash OR (NOT n.grouped AND x.grid_job <> n.grid_job) OR "
+         "  (x.meta <> '' AND n.meta <> '' AND x.meta <> n.meta)) LIMIT 1) x"},
     [ST_ADD_OP] =
         {"add_op",
          "INSERT INTO op (id, client, key, hash, kind, on_behalf, site, job, note, effective_at, "
@@ -279,7 +288,8 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
                    "(SELECT * FROM signed x WHERE x.uuid = k.uuid AND x.identity = k.identity LIMIT 1) s"},
     [ST_ADD_SIGNED] = {"add_signed",
                        "INSERT INTO signed (identity, uuid, hash, grid_job, meta, op_id) SELECT * FROM "
-                       "unnest ($1::text[], $2::bytea[], $3::bytea[], $4::text[], $5::text[], $6::bigint[]) AS n"},
+                       "unnest ($1::text[], $2::bytea[], $3::bytea[], $4::text[], $5::text[], $6::bigint[]) AS n "
+                       "ON CONFLICT (uuid, identity) DO NOTHING"}, /* the same: see new_signed */
     [ST_ADD_HOLD] =
         {"add_hold",
          "INSERT INTO hold (id, op_id, site, site_job, component, incarnation, grid_job, "

@@ -32,6 +32,7 @@ enum bank_stmt {
     /* write */
     ST_NEW_OPS, /* fails when one of them is there: PG_NO_NUMBER */
     ST_NEW_JOBS,
+    ST_NEW_SIGNED,
     ST_ADD_OP,
     ST_ADD_PROJECT,
     ST_ADD_PERSON,
@@ -116,7 +117,7 @@ enum read_stmt {
 enum { BANK_STMT_ALL = BANK_STMT_COUNT + READ_STMT_COUNT };
 extern const struct pgstmt bank_stmt[BANK_STMT_ALL];
 
-/* How PostgreSQL refuses the text of ST_NEW_OPS and ST_NEW_JOBS as a number; and a key that is there. */
+/* How PostgreSQL refuses the text of ST_NEW_OPS, ST_NEW_JOBS and ST_NEW_SIGNED as a number; and a key that is there. */
 #define PG_NO_NUMBER "22P02"
 #define PG_UNIQUE "23505"
 
