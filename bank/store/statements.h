@@ -117,7 +117,8 @@ enum read_stmt {
 enum { BANK_STMT_ALL = BANK_STMT_COUNT + READ_STMT_COUNT };
 extern const struct pgstmt bank_stmt[BANK_STMT_ALL];
 
-/* How PostgreSQL refuses the text of ST_NEW_OPS, ST_NEW_JOBS and ST_NEW_SIGNED as a number; and a key that is there. */
+/* How PostgreSQL refuses the text of ST_NEW_OPS, ST_NEW_JOBS and ST_NEW_SIGNED as a number; and a key
+ * that is there. */
 #define PG_NO_NUMBER "22P02"
 #define PG_UNIQUE "23505"
 
