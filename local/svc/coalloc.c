@@ -921,7 +921,7 @@ void coalloc_start (void *self, struct rpccall *call, const ProtobufCMessage *re
     if (life_launch (svc, live->job, &err) != 0) {
         svc_reason (live->job, "RMFailure", "could not be started: %s", err.text);
         reply_start (call, "RMFailure", err.text);
-        life_end_unstarted (svc, live->job, STORE_JOB_FAILED, NULL);
+        life_end_surely (svc, live->job, STORE_JOB_FAILED);
         return;
     }
     reply_start (call, NULL, "");

@@ -234,6 +234,13 @@ time_us life_retry_at (const struct svc *svc, duration_us longest)
     return svc_now (svc) + (poll < longest ? poll : longest);
 }
 
+void life_end_surely (struct svc *svc, struct site_job *job, enum store_job_state state)
+{
+    struct err err = {0};
+    if (life_end_unstarted (svc, job, state, &err) != 0)
+        daemon_stop (svc->daemon, &err);
+}
+
 /* It never began: RM refused, or its process could not be made. */
 static void start_failed (struct svc *svc, struct site_job *job, enum defer_reason why,
                           const char *text)
@@ -245,7 +252,7 @@ static void start_failed (struct svc *svc, struct site_job *job, enum defer_reas
                site_id (svc, job->rec.number, id), job->rec.start_failures, text);
     svc_reason (job, defer_reason_name (why), "could not be started: %s", text);
     if (job->part || job->rec.stop == STORE_STOP_CANCEL) {
-        life_end_unstarted (svc, job, STORE_JOB_FAILED, NULL);
+        life_end_surely (svc, job, STORE_JOB_FAILED);
         return;
     }
     struct deferral d = defer_start_failed (policy, job->rec.start_failures, job->rec.defer_count,
@@ -425,7 +432,7 @@ static void on_ended (struct svc *svc, struct site_job *job, const struct rm_sta
     } else if (status->end == RM_END_CANCELLED) {
         if (job->rec.stop != STORE_STOP_CANCEL)
             svc_reason (job, "Cancelled", "cancelled before it began");
-        life_end_unstarted (svc, job, STORE_JOB_CANCELLED, NULL);
+        life_end_surely (svc, job, STORE_JOB_CANCELLED);
     } else {
         start_failed (svc, job, DEFER_RM_FAILURE, status->text);
     }

@@ -612,7 +612,7 @@ static void recover_launches (struct svc *svc)
         else if (rc == ERR_NOT_FOUND && job->part &&
                  svc_now (svc) > job->rec.launch_at + svc->settings->start_grace) {
             svc_reason (job, "NoShow", "the site was down when its group started");
-            life_end_unstarted (svc, job, STORE_JOB_FAILED, NULL);
+            life_end_surely (svc, job, STORE_JOB_FAILED);
             continue;
         } else if (rc == ERR_NOT_FOUND && life_too_late (svc, job)) {
             life_requeue (svc, job, 0, deferral_none);

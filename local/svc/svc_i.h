@@ -358,6 +358,9 @@ bool life_too_late (struct svc *svc, struct site_job *job);
 /* Ends a job that does not run: state, reason set before. Gives back its hold. */
 int life_end_unstarted (struct svc *svc, struct site_job *job, enum store_job_state state,
                         struct err *err);
+/* The same, where nothing will bring it up again in this life: what cannot be written stops the daemon and
+ * is found after a restart. */
+void life_end_surely (struct svc *svc, struct site_job *job, enum store_job_state state);
 /* Ends whatever state it is in; a running one ends when the resource manager says so. */
 int life_cancel (struct svc *svc, struct site_job *job, const char *code, const char *text,
                  struct err *err);

@@ -307,6 +307,32 @@ static void greedy_peer_is_capped (void)
         expect_over (job[i], 3600 * SEC);
 }
 
+static void disk_fills (struct machine *server)
+{
+    server->disk_full = true;
+}
+
+static bool start_accepted (void *arg)
+{
+    (void)arg;
+    return grid_replies ("alpha", "Start") > 0 && grid_replies ("beta", "Start") > 0;
+}
+
+/* Between START and the launch; that it never began cannot be written down when the runner says so. */
+static void cancelled_before_launch_with_a_full_disk (void)
+{
+    strike_at ("beta", "Release", 0, disk_fills);
+    uint32_t job = grid_submit ("meta1", &pair);
+    CHECK (grid_until (start_accepted, NULL, 60 * SEC) && grid_launches (job) == 0,
+           "nothing waits for its launch");
+    grid_cancel (job);
+    CHECK (grid_until (hit_struck, NULL, 60 * SEC), "nothing was released");
+    sim_run (sim.now + 10 * SEC);
+    grid_heal ();
+    expect (job, NUI__META__V1__GRID_JOB_STATE__GRID_CANCELLED);
+    CHECK (grid_launches (job) == 0, "it was launched");
+}
+
 /* ---- a group of three coordinators, of which the first is lost for good */
 
 static void meta1_is_lost (struct machine *server)
@@ -467,6 +493,7 @@ static const struct {
     {"node_dies_after_commit_and_none_is_free", node_dies_after_commit_and_none_is_free, &three},
     {"node_dies_after_commit_and_nowhere_else", node_dies_after_commit_and_nowhere_else, &three},
     {"node_dies_when_running", node_dies_when_running, &three},
+    {"cancelled_before_launch_with_a_full_disk", cancelled_before_launch_with_a_full_disk, &three},
     {"greedy_peer_is_capped", greedy_peer_is_capped, &capped},
     {"group_loses_coordinator_before_decide", group_loses_coordinator_before_decide, &group},
     {"group_loses_coordinator_after_decide", group_loses_coordinator_after_decide, &group},
