@@ -17,7 +17,7 @@ struct decision_log metastore_decision_log (struct metastore *store);
 struct vote_row {
     uint8_t transaction[16];
     const char *owner;              /* who began it */
-    const char *leader;             /* who was promised or given the last ballot */
+    const char *leader;             /* to whom the last vote was given; at first its owner */
     const char *prior;              /* who led before; "": nobody */
     struct vote vote;
     struct metastore_blob transfer; /* what takes over needs; packed nui.meta.v1.Transfer */

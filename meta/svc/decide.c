@@ -74,9 +74,10 @@ static int vote_give (struct peers *peers, const char *caller,
         *answer = vote_take (&row.vote, request->ballot, request->cast,
                              request->commit ? DECISION_COMMIT : DECISION_ABORT);
     if (rc == 0 && answer->granted) {
-        if (strcmp (row.leader, caller) != 0)
+        if (request->cast && strcmp (row.leader, caller) != 0) { /* who only asked may give up */
             row.prior = row.leader;
-        row.leader = caller;
+            row.leader = caller;
+        }
         if (request->transfer.len)
             row.transfer = (struct metastore_blob){request->transfer.data, request->transfer.len};
         rc = metastore_vote_save (store, &row, err);
