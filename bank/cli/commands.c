@@ -23,12 +23,13 @@ const struct cli_command bank_commands[] = {
      "\nexample: nui statement -A phys --from 2026-11-01T00:00\n"},
     {"quote", USERS, "the price of a request, and whether your account can pay it", cmd_quote,
      "usage: nui quote -t WALLTIME --site SITE[,SITE…] [-n PROCS] [-A ACCOUNT] [-q QOS] [-c CLASS]\n"
-     "                 [--machine NAME] [--keep TIME [--reusable]]\n\n"
+     "                 [--machine NAME] [--node-type NAME=PROCS]… [--keep TIME [--reusable]]\n\n"
      "  -n, --procs N           processors (1)\n"
      "  -t, --walltime TIME     [[D:]HH:]MM:SS or seconds\n"
      "  --site A,B              sites to be priced\n"
      "  -A, --account ACCOUNT   else ACCOUNT of nui.cfg\n"
      "  -q, --qos, -c, --class, --machine NAME   that rates may look at\n"
+     "  --node-type NAME=PROCS  processors on nodes of each type; else those of the dearest\n"
      "  --keep TIME             keep these rates for so long: for the job that is submitted\n"
      "                          with --quote and the name that is printed\n"
      "  --reusable              for any number of my jobs\n" COMMON
@@ -54,6 +55,7 @@ const struct cli_command bank_commands[] = {
      "  -t, --walltime TIME     of the jobs; extend: the whole of it\n"
      "  --job, --component NAME of the grid\n"
      "  -q, --qos, -c, --class, --machine NAME\n"
+     "  --node-type NAME=PROCS  processors on nodes of each type\n"
      "  --quote QUOTE           at the rates that it keeps for the user\n"
      "  -d, --description TEXT  why it is released\n" COMMON "\nexample: nui hold list --stale\n"},
     {"charge", BANK, "charge a job by hand, as its site would have", cmd_charge,
@@ -66,7 +68,7 @@ const struct cli_command bank_commands[] = {
      "  --partial               more will follow; else it is the job's last charge\n"
      "  --failed                the job did not end well\n"
      "  --incarnation N, --cpu TIME, --job, --component, -q, --qos, -c, --class, --machine,\n"
-     "  --quote QUOTE\n" COMMON
+     "  --node-type NAME=PROCS, --quote QUOTE\n" COMMON
      "\nexample: nui charge --site alpha --site-job alpha.17 --hold hold.4 -n 8 --start 09:00 "
      "--end 09:30\n"},
     {"deposit", BANK, "grant credits to an account", cmd_deposit,
@@ -179,13 +181,16 @@ const struct cli_command bank_commands[] = {
      "usage: nui rate set SITE MULTIPLIER [--from TIME] [--measure wall|cpu|pe] "
      "[--successful-only]\n"
      "                    [--qos NAME=X]… [--class NAME=X]… [--time 'DAYS HH:MM-HH:MM=X']…\n"
-     "                    [--group X] [--memory RATE] [--gres NAME=RATE]…\n"
+     "                    [--machine NAME=X]… [--node-type NAME=X]… [--group X] [--memory RATE]\n"
+     "                    [--gres NAME=RATE]…\n"
      "       nui rate list [SITE]\n\n"
      "  MULTIPLIER              credits per processor-second, up to six decimals\n"
      "  --measure WHAT          processor-seconds dedicated (wall), used (cpu), or equivalents "
      "(pe)\n"
      "  --successful-only       other jobs are charged nothing\n"
      "  --qos, --class NAME=X   jobs of that QoS or class cost X times as much; NAME *: of others\n"
+     "  --machine NAME=X        of the site, where it has several\n"
+     "  --node-type NAME=X      by the processors that the job has on nodes of each type\n"
      "  --time 'DAYS FROM-TO=X' so does time in it, in UTC: 'Mon-Fri 08:00-18:00=1.5'\n"
      "  --group X               so do jobs that reserve several sites for one moment\n"
      "  --memory RATE           credits per 1024 MB and second beside\n"

@@ -39,6 +39,7 @@ static int hold_print (struct cli_context *ctx, const Nui__Bank__V1__HoldListRep
 
 struct hold_args {
     const char *quote;
+    struct cli_list nodes;
     const char *account, *user, *qos, *class_, *machine, *job, *component, *reason;
     duration_us walltime;
     struct cli_list part;
@@ -103,10 +104,12 @@ static int part_read (char *text, Nui__Bank__V1__HoldRequest *m, struct err *err
     return 0;
 }
 
-static int parts_read (const struct hold_args *args, char words[PARTS_MAX][512],
+static int parts_read (const struct hold_args *args, struct bank_nodes *nodes, char words[PARTS_MAX][512],
                        Nui__Bank__V1__HoldRequest *item, Nui__Bank__V1__HoldRequest **items,
                        char **site, struct err *err)
 {
+    if (bank_nodes (&args->nodes, nodes, err) < 0)
+        return err->code;
     for (uint32_t i = 0; i < args->part.count; i++) {
         if (i == PARTS_MAX || strlen (args->part.item[i]) >= sizeof (words[i]))
             return err_set (err, ERR_LIMIT, "at most %d parts, of 500 letters each", PARTS_MAX);
@@ -121,6 +124,7 @@ static int parts_read (const struct hold_args *args, char words[PARTS_MAX][512],
         item[i].class_ = bank_text (args->class_);
         item[i].machine = bank_text (args->machine);
         item[i].quote_id = bank_text (args->quote);
+        item[i].asked = &nodes->asked;
         items[i] = &item[i];
         site[i] = item[i].site;
     }
@@ -134,8 +138,9 @@ static int hold_create (struct cli_context *ctx, const struct hold_args *args)
     Nui__Bank__V1__SiteClaim claim = NUI__BANK__V1__SITE_CLAIM__INIT;
     char *site[PARTS_MAX], uri[PRINCIPAL_URI_MAX];
     uint8_t key[16];
+    struct bank_nodes nodes;
     struct err err = {0};
-    if (parts_read (args, words, item, items, site, &err) < 0)
+    if (parts_read (args, &nodes, words, item, items, site, &err) < 0)
         return cli_usage ("hold", "%s", err.text);
     if (bank_identity (ctx, args->user, uri, &err) < 0)
         return cli_fail ("hold", &err);
@@ -245,6 +250,7 @@ int cmd_hold (struct cli_context *ctx, int argc, char **argv)
         {"component", 0, CLI_OPT_STRING, offsetof (struct hold_args, component), 0, 0},
         {"description", 'd', CLI_OPT_STRING, offsetof (struct hold_args, reason), 0, 0},
         {"quote", 0, CLI_OPT_STRING, offsetof (struct hold_args, quote), 0, 0},
+        {"node-type", 0, CLI_OPT_LIST, offsetof (struct hold_args, nodes), 0, 0},
         {0}};
     struct cli_operands o;
     int rc;
@@ -271,6 +277,7 @@ int cmd_hold (struct cli_context *ctx, int argc, char **argv)
 struct charge_args {
     const char *account, *user, *site, *job, *grid_job, *component, *hold, *qos, *class_, *machine;
     const char *quote;
+    struct cli_list nodes;
     uint64_t procs;
     time_us start, end;
     duration_us cpu;
@@ -283,8 +290,12 @@ static int charge_send (struct cli_context *ctx, const struct charge_args *args)
     Nui__Bank__V1__ChargeRequest request = NUI__BANK__V1__CHARGE_REQUEST__INIT;
     Nui__Bank__V1__SiteClaim claim = NUI__BANK__V1__SITE_CLAIM__INIT;
     char uri[PRINCIPAL_URI_MAX];
+    struct bank_nodes nodes;
     uint8_t key[16];
     struct err err = {0};
+    if (bank_nodes (&args->nodes, &nodes, &err) < 0)
+        return cli_usage ("charge", "%s", err.text);
+    request.asked = &nodes.asked;
     request.key = bank_key (key);
     request.hold_id = bank_text (args->hold);
     request.site = bank_text (args->site);
@@ -340,6 +351,7 @@ int cmd_charge (struct cli_context *ctx, int argc, char **argv)
         {"class", 'c', CLI_OPT_STRING, offsetof (struct charge_args, class_), 0, 0},
         {"machine", 0, CLI_OPT_STRING, offsetof (struct charge_args, machine), 0, 0},
         {"quote", 0, CLI_OPT_STRING, offsetof (struct charge_args, quote), 0, 0},
+        {"node-type", 0, CLI_OPT_LIST, offsetof (struct charge_args, nodes), 0, 0},
         {"partial", 0, CLI_OPT_FLAG, offsetof (struct charge_args, partial), 0, 0},
         {"failed", 0, CLI_OPT_FLAG, offsetof (struct charge_args, failed), 0, 0},
         {0}};

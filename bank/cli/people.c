@@ -361,11 +361,11 @@ static int rate_list (struct cli_context *ctx, const char *site)
     return rc;
 }
 
-enum { FACTOR_KINDS = 6, FACTORS_MAX = 256 };
+enum { FACTOR_KINDS = 8, FACTORS_MAX = 256 };
 
 /* The last two have no name: there is one of each. */
-static const char *const factor_kind[FACTOR_KINDS] = {"qos",  "class",  "gres",
-                                                      "time", "memory", "group"};
+static const char *const factor_kind[FACTOR_KINDS] = {
+    "qos", "class", "gres", "time", "machine", "nodetype", "memory", "group"};
 
 struct rate_words {
     Nui__Bank__V1__RateFactor factor[FACTORS_MAX], *message[FACTORS_MAX];
@@ -377,7 +377,7 @@ struct rate_words {
 static int factor_add (struct rate_words *words, int kind, const char *text, struct err *err)
 {
     const char *equals = strrchr (text, '=');
-    bool named = kind < 4;
+    bool named = kind < FACTOR_KINDS - 2;
     if (named != (equals != NULL) || (named && (equals == text || equals - text > 63)))
         return err_set (err, ERR_INVALID,
                         named ? "--%s takes NAME=RATE, not '%.80s'"
@@ -413,8 +413,10 @@ int cmd_rate (struct cli_context *ctx, int argc, char **argv)
         {"class", 0, CLI_OPT_LIST, offsetof (struct args, kind[1]), 0, 0},
         {"gres", 0, CLI_OPT_LIST, offsetof (struct args, kind[2]), 0, 0},
         {"time", 0, CLI_OPT_LIST, offsetof (struct args, kind[3]), 0, 0},
-        {"memory", 0, CLI_OPT_LIST, offsetof (struct args, kind[4]), 0, 0},
-        {"group", 0, CLI_OPT_LIST, offsetof (struct args, kind[5]), 0, 0},
+        {"machine", 0, CLI_OPT_LIST, offsetof (struct args, kind[4]), 0, 0},
+        {"node-type", 0, CLI_OPT_LIST, offsetof (struct args, kind[5]), 0, 0},
+        {"memory", 0, CLI_OPT_LIST, offsetof (struct args, kind[6]), 0, 0},
+        {"group", 0, CLI_OPT_LIST, offsetof (struct args, kind[7]), 0, 0},
         {0}};
     struct cli_operands o;
     struct err err = {0};

@@ -73,6 +73,7 @@ struct quote_args {
     uint64_t procs;
     duration_us walltime, keep;
     bool reusable;
+    struct cli_list nodes;
 };
 
 static int quote_ask (struct cli_context *ctx, const struct quote_args *args, char **site,
@@ -80,7 +81,10 @@ static int quote_ask (struct cli_context *ctx, const struct quote_args *args, ch
 {
     uint8_t key[16];
     Nui__Bank__V1__PriceItem item[QUOTE_SITES_MAX], *items[QUOTE_SITES_MAX];
+    struct bank_nodes nodes;
     struct err err = {0};
+    if (bank_nodes (&args->nodes, &nodes, &err) < 0)
+        return cli_usage ("quote", "%s", err.text);
     for (int i = 0; i < sites; i++) {
         nui__bank__v1__price_item__init (&item[i]);
         item[i].site = site[i];
@@ -89,6 +93,7 @@ static int quote_ask (struct cli_context *ctx, const struct quote_args *args, ch
         item[i].qos = bank_text (args->qos);
         item[i].class_ = bank_text (args->class_);
         item[i].machine = bank_text (args->machine);
+        item[i].asked = &nodes.asked;
         items[i] = &item[i];
     }
     Nui__Bank__V1__QuoteRequest request = NUI__BANK__V1__QUOTE_REQUEST__INIT;
@@ -122,6 +127,7 @@ int cmd_quote (struct cli_context *ctx, int argc, char **argv)
         {"qos", 'q', CLI_OPT_STRING, offsetof (struct quote_args, qos), 0, 0},
         {"class", 'c', CLI_OPT_STRING, offsetof (struct quote_args, class_), 0, 0},
         {"machine", 0, CLI_OPT_STRING, offsetof (struct quote_args, machine), 0, 0},
+        {"node-type", 0, CLI_OPT_LIST, offsetof (struct quote_args, nodes), 0, 0},
         {"keep", 0, CLI_OPT_DURATION, offsetof (struct quote_args, keep), 0, 0},
         {"reusable", 0, CLI_OPT_FLAG, offsetof (struct quote_args, reusable), 0, 0},
         {0}};

@@ -181,3 +181,24 @@ int bank_scopes (struct cli_context *ctx, const struct cli_list *words, struct b
     }
     return 0;
 }
+
+int bank_nodes (const struct cli_list *words, struct bank_nodes *out, struct err *err)
+{
+    nui__bank__v1__asked__init (&out->asked);
+    out->asked.nodes = out->message;
+    if (words->count > BANK_NODE_TYPES_MAX)
+        return err_set (err, ERR_LIMIT, "at most %d node types", BANK_NODE_TYPES_MAX);
+    for (uint32_t i = 0; i < words->count; i++) {
+        const char *text = words->item[i], *equals = strchr (text, '=');
+        char *end = NULL;
+        nui__bank__v1__node_share__init (&out->share[i]);
+        long procs = equals ? strtol (equals + 1, &end, 10) : 0;
+        if (procs < 1 || *end || equals == text || equals - text > 63)
+            return err_set (err, ERR_INVALID, "--node-type takes NAME=PROCESSORS, not '%.80s'", text);
+        snprintf (out->type[i], sizeof (out->type[i]), "%.*s", (int)(equals - text), text);
+        out->share[i].type = out->type[i];
+        out->share[i].procs = procs;
+        out->message[out->asked.n_nodes++] = &out->share[i];
+    }
+    return 0;
+}

@@ -39,6 +39,14 @@ struct bank_scopes {
     char word[BANK_SCOPES_MAX][PRINCIPAL_URI_MAX + 16];
     size_t count;
 };
+enum { BANK_NODE_TYPES_MAX = 32 };
+struct bank_nodes {
+    Nui__Bank__V1__Asked asked;
+    Nui__Bank__V1__NodeShare share[BANK_NODE_TYPES_MAX], *message[BANK_NODE_TYPES_MAX];
+    char type[BANK_NODE_TYPES_MAX][64];
+};
+/* From --node-type words: "fat=4". */
+int bank_nodes (const struct cli_list *words, struct bank_nodes *out, struct err *err);
 /* From --for words: "site=alpha", "user=-bob", "qos=ANY"; users by name or identity. */
 int bank_scopes (struct cli_context *ctx, const struct cli_list *words, struct bank_scopes *out,
                  struct err *err);

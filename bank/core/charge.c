@@ -274,6 +274,19 @@ static const struct ledger_rate *unheld_card (struct ledger_view *view,
     return card ? card : ledger_rate_at (view, req->charge.job.site, req->charge.start);
 }
 
+/* P3: the nodes that it really had, at the card that its hold pinned; types that it has nothing for: as
+ * they were held. */
+static void charge_nodes (struct ledger_view *view, const struct ledger_request *req,
+                          const struct ledger_rate *card, struct price_terms *terms)
+{
+    const struct ledger_ask *ask = &req->charge.ask;
+    struct price_terms had = *terms;
+    const char *why;
+    if (card && ask->nodes_count &&
+        rate_nodes (view, card, ask->nodes, ask->nodes_count, PRICE_CHARGE, &had, &why))
+        *terms = had;
+}
+
 /* C1: the rates pinned by the hold, or by a quote, else those in force at the job's start, else 1 into suspense.
  */
 static struct tariff charge_tariff (struct ledger_view *view, const struct ledger_request *req,
@@ -289,13 +302,14 @@ static struct tariff charge_tariff (struct ledger_view *view, const struct ledge
     t.terms = price_terms_plain (PRICE_ONE);
     t.version = hold ? hold->rate_version : card ? card->version : 0;
     if (card && !hold)
-        rate_terms (view, card, &req->charge.ask, &t.terms, &t.why);
+        rate_terms (view, card, &req->charge.ask, PRICE_CHARGE, &t.terms, &t.why);
     if (card)
         t.free = (card->successful_only && !(req->charge.final && req->charge.successful)) ||
                  (card->measure == PRICE_CPU && !req->charge.final && req->charge.cpu == 0);
     if (hold) {
-        t.terms = hold_terms (view, hold);
+        t.terms = hold_terms (view, hold, PRICE_CHARGE);
         t.use.pe_milli = t.use.pe_milli ? t.use.pe_milli : hold->pe_milli;
+        charge_nodes (view, req, card, &t.terms);
     }
     return t;
 }

@@ -73,6 +73,8 @@ static void hold_apply (struct ledger_view *view, struct journal *j, const char 
     hold->pe_milli = ask->ask.pe_milli;
     hold->qos = p->funding.qos ? p->funding.qos : "";
     hold->machine = ask->ask.machine ? ask->ask.machine : "";
+    hold->nodes = ask->ask.nodes;
+    hold->nodes_count = ask->ask.nodes_count;
     hold->amount = p->amount;
     hold->open = true;
     hold->is_new = true;
@@ -254,14 +256,18 @@ void decide_hold_group (struct ledger_view *view, const struct ledger_request *r
 
 /* ---- longer ---- */
 
-struct price_terms hold_terms (const struct ledger_view *view, const struct ledger_hold *hold)
+struct price_terms hold_terms (struct ledger_view *view, const struct ledger_hold *hold,
+                               enum price_rounding rounding)
 {
+    const char *why; /* it was priced so once */
     const struct ledger_rate *card = rate_version (view, hold->job.site, hold->rate_version);
     struct price_terms terms = price_terms_plain (hold->rate_ppm);
     if (card) {
         terms.measure = card->measure;
         terms.band = card->band;
         terms.band_count = card->band_count;
+        rate_machine (view, card, hold->machine, &terms, &why);
+        rate_nodes (view, card, hold->nodes, hold->nodes_count, rounding, &terms, &why);
     }
     terms.extra_ppm = hold->extra_ppm;
     terms.qos_ppm = hold->qos_ppm;
@@ -285,7 +291,7 @@ static bool extension (struct ledger_view *view, const struct ledger_request *re
                         duration_format (hold->walltime, b), req->extend.hold_id);
         return false;
     }
-    p->terms = hold_terms (view, hold);
+    p->terms = hold_terms (view, hold, PRICE_HOLD);
     p->use = (struct price_use){
         .procs = hold->procs, .time = req->extend.walltime, .pe_milli = hold->pe_milli};
     if (price_compute (&p->terms, &p->use, PRICE_HOLD, &whole, &err) < 0) {

@@ -35,6 +35,7 @@ enum {
     LEDGER_FINDINGS_MAX = 10000, /* of one reconciliation */
     LEDGER_FINDING_KINDS_MAX = 32,
     LEDGER_QUOTE_ITEMS_MAX = 256,
+    LEDGER_NODE_TYPES_MAX = 32, /* of one job */
     LEDGER_UNIT_CREDIT = 1,
 };
 
@@ -90,12 +91,20 @@ struct ledger_gres {
     int64_t count;
 };
 
+/* Processors of a job on nodes of one type. */
+struct ledger_nodes {
+    const char *type;
+    int64_t procs;
+};
+
 struct ledger_ask {
     const char *qos, *class_, *machine; /* NULL or "": none */
     bool coreserved;                    /* one component of several */
     int64_t memory_mb, pe_milli;
     const struct ledger_gres *gres;
     uint32_t gres_count;
+    const struct ledger_nodes *nodes; /* types once each; 0: not known */
+    uint32_t nodes_count;
     int64_t quote_id;      /* that keeps its rates; 0: none, the rates in force */
     const char *quote_job; /* what the quote knows the job by */
 };
@@ -154,6 +163,8 @@ enum ledger_factor_kind {
     LEDGER_FACTOR_MEMORY,
     LEDGER_FACTOR_GROUP, /* co-reserved jobs */
     LEDGER_FACTOR_BAND,  /* name: a time of day as price_band_parse reads it */
+    LEDGER_FACTOR_MACHINE,
+    LEDGER_FACTOR_NODES, /* by the processors of each type; of a hold that names none: the dearest */
     LEDGER_FACTORS,
 };
 const char *ledger_factor_name (enum ledger_factor_kind kind); /* "qos", … "time" */
@@ -410,6 +421,8 @@ struct ledger_hold {
     int64_t extra_ppm, qos_ppm, class_ppm, group_ppm; /* pinned with it */
     int64_t pe_milli;
     const char *qos, *machine; /* that it was priced with */
+    const struct ledger_nodes *nodes;
+    uint32_t nodes_count;
     credit_micro amount;
     bool open;
     struct ledger_leg *leg;

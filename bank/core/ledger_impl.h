@@ -149,7 +149,8 @@ void decide_extend (struct ledger_view *view, const struct ledger_request *req,
 struct ledger_hold *hold_named (const struct ledger_view *view, const char *hold_id);
 bool same_job (const struct ledger_job *a, const struct ledger_job *b);
 /* The rates that a hold pins. */
-struct price_terms hold_terms (const struct ledger_view *view, const struct ledger_hold *hold);
+struct price_terms hold_terms (struct ledger_view *view, const struct ledger_hold *hold,
+                               enum price_rounding rounding);
 void decide_charge (struct ledger_view *view, const struct ledger_request *req,
                     struct ledger_outcome *out);
 void decide_release (struct ledger_view *view, const struct ledger_request *req,
@@ -174,7 +175,14 @@ void site_account (struct ledger_view *view, struct ledger_site *site);
 /* What a card says about a job; false, with a sentence, when it names others of a kind but not the
  * job's (terms are then filled as if it said 1). */
 bool rate_terms (struct ledger_view *view, const struct ledger_rate *rate,
-                 const struct ledger_ask *ask, struct price_terms *terms, const char **why_out);
+                 const struct ledger_ask *ask, enum price_rounding rounding,
+                 struct price_terms *terms, const char **why_out);
+/* The parts of it that are for a machine, and for nodes by type (count 0: not known). */
+bool rate_machine (struct ledger_view *view, const struct ledger_rate *rate, const char *machine,
+                   struct price_terms *terms, const char **why_out);
+bool rate_nodes (struct ledger_view *view, const struct ledger_rate *rate,
+                 const struct ledger_nodes *nodes, uint32_t count, enum price_rounding rounding,
+                 struct price_terms *terms, const char **why_out);
 const struct ledger_rate *rate_version (const struct ledger_view *view, const char *site,
                                         uint32_t version);
 void decide_rate (struct ledger_view *view, const struct ledger_request *req,

@@ -12,7 +12,7 @@ static void reprice (struct ledger_view *view, struct placing *p, const char *qo
     struct err err = {0};
     if (qos[0])
         ask.qos = qos;
-    rate_terms (view, p->rate, &ask, &p->terms, why_out);
+    rate_terms (view, p->rate, &ask, PRICE_HOLD, &p->terms, why_out);
     if (!*why_out && price_compute (&p->terms, &p->use, PRICE_HOLD, &p->amount, &err) < 0)
         *why_out = arena_strdup (view->arena, err.text);
     p->qos = qos;
@@ -59,7 +59,7 @@ int place_begin (struct ledger_view *view, const struct ledger_hold_ask *ask, co
                         (long long)(ask->walltime / US_PER_S),
                         (long long)((p->funding.at - view->now) / US_PER_S));
     if (p->rate)
-        rate_terms (view, p->rate, &ask->ask, &p->terms, why_out);
+        rate_terms (view, p->rate, &ask->ask, PRICE_HOLD, &p->terms, why_out);
     if (price_compute (&p->terms, &p->use, PRICE_HOLD, &p->amount, err) < 0)
         return err->code;
     if (!p->rate && !*why_out)

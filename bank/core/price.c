@@ -25,7 +25,8 @@ int price_measure_parse (const char *text, enum price_measure *out, struct err *
 struct price_terms price_terms_plain (int64_t base_ppm)
 {
     return (struct price_terms){
-        .base_ppm = base_ppm, .qos_ppm = PRICE_ONE, .class_ppm = PRICE_ONE, .group_ppm = PRICE_ONE};
+        .base_ppm = base_ppm, .qos_ppm = PRICE_ONE, .class_ppm = PRICE_ONE, .group_ppm = PRICE_ONE,
+        .machine_ppm = PRICE_ONE};
 }
 
 /* ---- time of day ---- */
@@ -148,15 +149,16 @@ static __int128 banded_time (const struct price_terms *terms, const struct price
 
 /* ---- exact arithmetic ---- */
 
-/* 320 bits, least significant first. */
+/* 448 bits, least significant first. */
+enum { WIDE_PARTS = 7 };
 struct wide {
-    uint64_t part[5];
+    uint64_t part[WIDE_PARTS];
 };
 
 static void wide_multiply (struct wide *w, uint64_t by)
 {
     unsigned __int128 carry = 0;
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < WIDE_PARTS; i++) {
         carry += (unsigned __int128)w->part[i] * by;
         w->part[i] = (uint64_t)carry;
         carry >>= 64;
@@ -167,7 +169,7 @@ static void wide_multiply (struct wide *w, uint64_t by)
 static void wide_add (struct wide *w, const struct wide *a, int shift)
 {
     unsigned __int128 carry = 0;
-    for (int i = shift; i < 5; i++) {
+    for (int i = shift; i < WIDE_PARTS; i++) {
         carry += (unsigned __int128)w->part[i] + a->part[i - shift];
         w->part[i] = (uint64_t)carry;
         carry >>= 64;
@@ -186,7 +188,7 @@ static void wide_multiply_128 (struct wide *w, unsigned __int128 by)
 static uint64_t wide_divide (struct wide *w, uint64_t by)
 {
     unsigned __int128 rest = 0;
-    for (int i = 4; i >= 0; i--) {
+    for (int i = WIDE_PARTS - 1; i >= 0; i--) {
         rest = rest << 64 | w->part[i];
         w->part[i] = (uint64_t)(rest / by);
         rest %= by;
@@ -248,15 +250,21 @@ int price_compute (const struct price_terms *terms, const struct price_use *use,
     wide_multiply (&sum, (uint64_t)terms->qos_ppm);
     wide_multiply (&sum, (uint64_t)terms->class_ppm);
     wide_multiply (&sum, (uint64_t)terms->group_ppm);
-    /* Micro-credits: 1e-6 for base, work's microseconds, the time's multiplier and the three
-     * others, 1e-3 for work's thousandths, 1e6 for the unit; and the mean over the time. */
+    wide_multiply (&sum, (uint64_t)terms->machine_ppm);
+    wide_multiply (&sum, terms->node_procs ? terms->node_weight : PRICE_ONE);
+    /* Micro-credits: 1e-6 for base, work's microseconds, the time's multiplier and the five
+     * others, 1e-3 for work's thousandths, 1e6 for the unit; and the means over time and processors. */
     uint64_t rest = wide_divide (&sum, (uint64_t)use->time);
+    rest |= wide_divide (&sum, terms->node_procs ? terms->node_procs : 1);
+    rest |= wide_divide (&sum, UINT64_C (1000000000000)); /* 1e12 */
     rest |= wide_divide (&sum, UINT64_C (1000000000000000));    /* 1e15 */
     rest |= wide_divide (&sum, UINT64_C (1000000000000000000)); /* 1e18 */
     if (rounding == PRICE_HOLD && rest)
         wide_add (&sum, &(struct wide){{1}}, 0);
-    if (sum.part[1] | sum.part[2] | sum.part[3] | sum.part[4] ||
-        sum.part[0] > (uint64_t)PRICE_AMOUNT_MAX)
+    uint64_t above = 0;
+    for (int i = 1; i < WIDE_PARTS; i++)
+        above |= sum.part[i];
+    if (above || sum.part[0] > (uint64_t)PRICE_AMOUNT_MAX)
         return err_set (err, ERR_LIMIT,
                         "price: %" PRId64 " processors for %" PRId64
                         " s cost more than the ledger can hold",
@@ -314,6 +322,9 @@ char *price_formula (const struct price_terms *terms, const struct price_use *us
     say_factor (&t, "qos", terms->qos_ppm);
     say_factor (&t, "class", terms->class_ppm);
     say_factor (&t, "co-reserved", terms->group_ppm);
+    say_factor (&t, "machine", terms->machine_ppm);
+    if (terms->node_procs)
+        say_factor (&t, "node types", (int64_t)(terms->node_weight / terms->node_procs));
     if (terms->band_count && use->time > 0)
         say_factor (&t, "time of day", (int64_t)(banded_time (terms, use, rounding) / use->time));
     say (&t, " = %s credits", credit_format (amount, number));

@@ -1,10 +1,10 @@
 /* price: what a job costs. Pure.
  *
- *     (work * base + time * extra) * time-of-day * qos * class * co-reservation
+ *     (work * base + time * extra) * time-of-day * qos * class * co-reservation * machine * nodes
  *
  * work is processor time as the card measures it (dedicated, used, or processor equivalents), extra
- * is what memory and generic resources cost per second. Everything is multiplied exactly, in 320
- * bits, and rounded once, to a micro-credit: up for a hold, down for a charge. A hold is priced at
+ * is what memory and generic resources cost per second, nodes the mean of the node types' multipliers over the
+ * job's processors. Everything is multiplied exactly, in 448 bits, and rounded once, to a micro-credit: up for a hold, down for a charge. A hold is priced at
  * the card's dearest time of day and as if every processor were used. So a charge for no more than
  * what was asked, at the same terms, never exceeds its hold (rule P4 of the bank's design). */
 #ifndef NUI_BANK_CORE_PRICE_H
@@ -47,7 +47,9 @@ struct price_terms {
     enum price_measure measure;
     int64_t base_ppm;                      /* credits per processor-second * 1e6 */
     int64_t extra_ppm;                     /* credits per second * 1e6 */
-    int64_t qos_ppm, class_ppm, group_ppm; /* multipliers * 1e6 */
+    int64_t qos_ppm, class_ppm, group_ppm, machine_ppm; /* multipliers * 1e6 */
+    /* Of node types: the sum of processors * multiplier * 1e6, and of processors; 0: none are known. */
+    uint64_t node_weight, node_procs;
     const struct price_band *band;         /* the first that fits a moment counts, else 1 */
     uint32_t band_count;
 };

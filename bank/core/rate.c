@@ -50,8 +50,63 @@ static int64_t times_up (int64_t units, int64_t ppm, int64_t per)
     return all > PRICE_PPM_MAX ? PRICE_PPM_MAX + 1 : (int64_t)all;
 }
 
+/* Nodes that nobody named: the dearest for a hold, so that no charge exceeds it for that; for a charge
+ * as nodes that the card does not name, or 1. */
+static int64_t nodes_unsaid (const struct ledger_rate *rate, enum price_rounding rounding)
+{
+    int64_t dearest = 0, other = PRICE_ONE;
+    for (uint32_t i = 0; i < rate->factor_count; i++) {
+        const struct ledger_factor *factor = &rate->factor[i];
+        if (factor->kind != LEDGER_FACTOR_NODES)
+            continue;
+        dearest = factor->ppm > dearest ? factor->ppm : dearest;
+        if (strcmp (factor->name, "*") == 0)
+            other = factor->ppm;
+    }
+    return rounding == PRICE_HOLD ? dearest : other;
+}
+
+bool rate_machine (struct ledger_view *view, const struct ledger_rate *rate, const char *machine,
+                   struct price_terms *terms, const char **why_out)
+{
+    return multiplier (view, rate, LEDGER_FACTOR_MACHINE, "machine", machine, &terms->machine_ppm,
+                       why_out);
+}
+
+bool rate_nodes (struct ledger_view *view, const struct ledger_rate *rate,
+                 const struct ledger_nodes *nodes, uint32_t count, enum price_rounding rounding,
+                 struct price_terms *terms, const char **why_out)
+{
+    bool missing, any = false;
+    unsigned __int128 weight = 0;
+    uint64_t procs = 0;
+    for (uint32_t i = 0; i < rate->factor_count && !any; i++)
+        any = rate->factor[i].kind == LEDGER_FACTOR_NODES;
+    terms->node_weight = terms->node_procs = 0;
+    for (uint32_t i = 0; i < count && any; i++) {
+        const struct ledger_factor *factor =
+            factor_of (rate, LEDGER_FACTOR_NODES, nodes[i].type, &missing);
+        if (!factor) {
+            *why_out = arena_printf (view->arena, "the rates of site %s have none for node type %s",
+                                     rate->site, nodes[i].type[0] ? nodes[i].type : "''");
+            return false;
+        }
+        procs += (uint64_t)nodes[i].procs;
+        weight += (unsigned __int128)nodes[i].procs * (uint64_t)factor->ppm;
+    }
+    if (any && procs) {
+        terms->node_weight = (uint64_t)weight; /* the service bounds both */
+        terms->node_procs = procs;
+    } else if (any) {
+        terms->node_weight = (uint64_t)nodes_unsaid (rate, rounding);
+        terms->node_procs = 1;
+    }
+    return true;
+}
+
 bool rate_terms (struct ledger_view *view, const struct ledger_rate *rate,
-                 const struct ledger_ask *ask, struct price_terms *terms, const char **why_out)
+                 const struct ledger_ask *ask, enum price_rounding rounding,
+                 struct price_terms *terms, const char **why_out)
 {
     bool whole = true, missing;
     *terms = price_terms_plain (rate->ppm);
@@ -61,6 +116,8 @@ bool rate_terms (struct ledger_view *view, const struct ledger_rate *rate,
     whole &= multiplier (view, rate, LEDGER_FACTOR_QOS, "QoS", ask->qos, &terms->qos_ppm, why_out);
     whole &= multiplier (view, rate, LEDGER_FACTOR_CLASS, "class", ask->class_, &terms->class_ppm,
                          why_out);
+    whole &= rate_machine (view, rate, ask->machine, terms, why_out);
+    whole &= rate_nodes (view, rate, ask->nodes, ask->nodes_count, rounding, terms, why_out);
     const struct ledger_factor *memory = factor_of (rate, LEDGER_FACTOR_MEMORY, "*", &missing);
     if (memory && ask->memory_mb > 0)
         terms->extra_ppm = times_up (ask->memory_mb, memory->ppm, 1024);
@@ -100,6 +157,7 @@ static const char *const factor_name[LEDGER_FACTORS] = {
     [LEDGER_FACTOR_QOS] = "qos",     [LEDGER_FACTOR_CLASS] = "class",
     [LEDGER_FACTOR_GRES] = "gres",   [LEDGER_FACTOR_MEMORY] = "memory",
     [LEDGER_FACTOR_GROUP] = "group", [LEDGER_FACTOR_BAND] = "time",
+    [LEDGER_FACTOR_MACHINE] = "machine", [LEDGER_FACTOR_NODES] = "nodetype",
 };
 
 const char *ledger_factor_name (enum ledger_factor_kind kind)
@@ -116,7 +174,7 @@ int ledger_factor_parse (const char *text, enum ledger_factor_kind *out, struct 
         }
     return err_set (err, ERR_INVALID,
                     "rate: '%.40s' is none of qos, class, gres, memory, group, "
-                    "time",
+                    "time, machine, nodetype",
                     text);
 }
 

@@ -105,7 +105,7 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
          "SELECT h.id, h.op_id, h.site, h.site_job, h.component, h.incarnation, h.grid_job, "
          "h.asked_id, h.account_id, h.identity, h.procs, h.walltime_us, h.start_at, "
          "h.expires_at, h.rate_version, h.rate_ppm, h.amount, h.open, h.extra_ppm, h.qos_ppm, "
-         "h.class_ppm, h.group_ppm, h.pe_milli, h.qos, h.machine, "
+         "h.class_ppm, h.group_ppm, h.pe_milli, h.qos, h.machine, h.nodes, "
          "(SELECT string_agg (concat_ws (':', g.allocation_id, g.amount, g.settled, g.released), "
          " ',' ORDER BY g.leg) FROM hold_leg g WHERE g.hold_id = h.id) FROM " HOLDS " h"},
     [ST_USAGES] =
@@ -295,12 +295,12 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
          "INSERT INTO hold (id, op_id, site, site_job, component, incarnation, grid_job, "
          "asked_id, account_id, identity, procs, walltime_us, start_at, expires_at, "
          "rate_version, rate_ppm, amount, open, extra_ppm, qos_ppm, class_ppm, group_ppm, pe_milli, "
-         "qos, machine) SELECT * FROM unnest ($1::bigint[], "
+         "qos, machine, nodes) SELECT * FROM unnest ($1::bigint[], "
          "$2::bigint[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[], "
          "$8::bigint[], $9::bigint[], $10::text[], $11::bigint[], $12::bigint[], $13::bigint[], "
          "$14::bigint[], $15::bigint[], $16::bigint[], $17::bigint[], $18::boolean[], "
          "$19::bigint[], $20::bigint[], $21::bigint[], $22::bigint[], $23::bigint[], $24::text[], "
-         "$25::text[]) AS n"},
+         "$25::text[], $26::text[]) AS n"},
     [ST_PUT_HOLD] = {"put_hold",
                      "UPDATE hold h SET open = n.open FROM unnest ($1::bigint[], $2::boolean[]) "
                      "AS n (id, open) WHERE h.id = n.id AND h.open <> n.open"},

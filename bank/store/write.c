@@ -276,7 +276,17 @@ static void write_quotes (struct writer *w)
     put_rows (w, ST_ADD_QUOTE_USE, uses);
 }
 
-static void hold_row (struct pgargs *a, const struct ledger_hold *hold)
+static const char *nodes_text (const struct ledger_view *view, const struct ledger_hold *hold)
+{
+    const char *text = "";
+    for (uint32_t i = 0; i < hold->nodes_count; i++)
+        text = arena_printf (view->arena, "%s%s%s=%lld", text, i ? " " : "", hold->nodes[i].type,
+                             (long long)hold->nodes[i].procs);
+    return text;
+}
+
+static void hold_row (struct pgargs *a, const struct ledger_view *view,
+                      const struct ledger_hold *hold)
 {
     pgargs_i64 (a, 0, hold->id);
     pgargs_i64 (a, 1, hold->op_id);
@@ -303,6 +313,7 @@ static void hold_row (struct pgargs *a, const struct ledger_hold *hold)
     pgargs_i64 (a, 22, hold->pe_milli);
     pgargs_text (a, 23, hold->qos);
     pgargs_text (a, 24, hold->machine);
+    pgargs_text (a, 25, nodes_text (view, hold));
 }
 
 static void leg_row (struct pgargs *a, const struct ledger_hold *hold, uint32_t k, bool is_new)
@@ -321,7 +332,7 @@ static void leg_row (struct pgargs *a, const struct ledger_hold *hold, uint32_t 
 
 static void write_holds (struct writer *w)
 {
-    struct pgargs *added = rows (w, "iitttitiitiiiiiiioiiiiitt"), *changed = rows (w, "io"),
+    struct pgargs *added = rows (w, "iitttitiitiiiiiiioiiiiittt"), *changed = rows (w, "io"),
                   *longer = rows (w, "iiii");
     struct pgargs *legs = rows (w, "iiiiii"), *legs_changed = rows (w, "iiii");
     for (uint32_t i = 0; i < w->view->holds.count; i++) {
@@ -329,7 +340,7 @@ static void write_holds (struct writer *w)
         if (!hold->is_new && !hold->dirty)
             continue;
         if (hold->is_new) {
-            hold_row (added, hold);
+            hold_row (added, w->view, hold);
         } else {
             pgargs_i64 (changed, 0, hold->id);
             pgargs_bool (changed, 1, hold->open);

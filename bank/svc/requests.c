@@ -215,6 +215,31 @@ static int job_ids_check (const char *grid_job, const char *site_job, const char
     return 0;
 }
 
+/* Types are kept in one text of the hold: they are names, each once. */
+static int nodes_read (struct work *work, const Nui__Bank__V1__Asked *asked, struct ledger_ask *ask,
+                       struct err *err)
+{
+    struct ledger_nodes *nodes = arena_array (work->arena, asked->n_nodes, sizeof (*nodes));
+    if (asked->n_nodes > LEDGER_NODE_TYPES_MAX)
+        return err_set (err, ERR_LIMIT, "%zu node types, a job has at most %d", asked->n_nodes,
+                        LEDGER_NODE_TYPES_MAX);
+    for (size_t i = 0; i < asked->n_nodes; i++) {
+        const Nui__Bank__V1__NodeShare *m = asked->nodes[i];
+        if (name_check ("node type", m->type, err) < 0)
+            return err->code;
+        if (m->procs < 1 || m->procs > PRICE_PROCS_MAX)
+            return err_set (err, ERR_INVALID, "processors on nodes of type %s are out of bounds",
+                            m->type);
+        for (size_t k = 0; k < i; k++)
+            if (strcmp (nodes[k].type, m->type) == 0)
+                return err_set (err, ERR_INVALID, "node type %s is there twice", m->type);
+        nodes[i] = (struct ledger_nodes){m->type, m->procs};
+    }
+    ask->nodes = nodes;
+    ask->nodes_count = (uint32_t)asked->n_nodes;
+    return 0;
+}
+
 int asked_read (struct work *work, const Nui__Bank__V1__Asked *asked, const char *qos,
                 const char *class_, struct ledger_ask *ask, struct err *err)
 {
@@ -235,7 +260,7 @@ int asked_read (struct work *work, const Nui__Bank__V1__Asked *asked, const char
     ask->pe_milli = asked->pe_milli;
     ask->gres = gres;
     ask->gres_count = (uint32_t)asked->n_gres;
-    return 0;
+    return nodes_read (work, asked, ask, err);
 }
 
 /* The quote that a job names. Text that is none is a quote that is not there: a charge is not refused

@@ -96,6 +96,16 @@ static int set_partition (void *target, const struct conf_value *value, struct e
     return 0;
 }
 
+static int set_type (void *target, const struct conf_value *value, struct err *err)
+{
+    int rc = name_check ("node type", value->text, err);
+    if (rc)
+        return rc;
+    free (node_of (target)->type);
+    node_of (target)->type = strdup (value->text);
+    return 0;
+}
+
 #define AT(field) offsetof (struct nodeconf_line, node.field)
 #define CALL(key, function)                                                                        \
     {                                                                                              \
@@ -117,6 +127,7 @@ static const struct conf_param nodeconf_attrs[] = {
     CALL ("PRIORITYF", set_priorityf),
     CALL ("ADDRESS", set_address),
     CALL ("PARTITION", set_partition),
+    CALL ("NODETYPE", set_type),
     CALL ("GRES", set_gres),
     CALL ("CLASS", set_classes),
     CALL ("MAXLOAD", set_load),
@@ -196,6 +207,7 @@ static void node_fill (const struct nodeconf *nodes, const struct nodeconf_node 
         .networks = text_or (own->networks, from->networks),
         .address = text_or (own->address, from->address),
         .partition = text_or (own->partition, from->partition),
+        .type = text_or (own->type, from->type),
         .gres = text_or (own->gres, from->gres),
         .classes = text_or (own->classes, from->classes),
         .priorityf = text_or (own->priorityf, from->priorityf),
@@ -334,6 +346,7 @@ void nodeconf_node_copy (const struct nodeconf_node *from, struct nodeconf_node 
     out->networks = text_or (from->networks, NULL);
     out->address = text_or (from->address, NULL);
     out->partition = text_or (from->partition, NULL);
+    out->type = text_or (from->type, NULL);
     out->gres = text_or (from->gres, NULL);
     out->classes = text_or (from->classes, NULL);
     out->priorityf = text_or (from->priorityf, NULL);
@@ -346,6 +359,7 @@ void nodeconf_node_clear (struct nodeconf_node *node)
     free (node->networks);
     free (node->address);
     free (node->partition);
+    free (node->type);
     free (node->gres);
     free (node->classes);
     free (node->priorityf);

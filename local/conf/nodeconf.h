@@ -26,6 +26,7 @@ struct nodeconf_node { /* -1 or NULL: not said */
     char *networks;  /* "ethernet,myrinet" */
     char *address;   /* host name or address for peers; NULL: this server's own */
     char *partition; /* NULL: DEFAULT */
+    char *type;      /* for the bank's rates; NULL: none */
     char *gres;      /* "tape:2,gpu" */
     char *classes;   /* "batch:8,special:4"; NULL: every class */
     char *priorityf; /* "SPEED - 10*LOAD" */

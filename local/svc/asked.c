@@ -39,3 +39,47 @@ void bank_asked_fill (const struct svc *svc, const struct jobspec *spec, struct 
     out->message.pe_milli = (int64_t)llround (
         1000 * priority_pe (spec->procs, out->message.memory_mb, 0, 0, &totals));
 }
+
+static void add_node (struct bank_asked *out, const char *type, int64_t procs)
+{
+    size_t i = 0;
+    while (i < out->message.n_nodes && strcmp (out->nodes[i].type, type) != 0)
+        i++;
+    if (i == BANK_NODE_TYPES_MAX)
+        i--; /* more types than a job may name: as the last of them */
+    if (i == out->message.n_nodes) {
+        nui__bank__v1__node_share__init (&out->nodes[i]);
+        out->nodes[i].type = (char *)type;
+        out->node[i] = &out->nodes[i];
+        out->message.n_nodes++;
+    }
+    out->nodes[i].procs += procs;
+}
+
+void bank_nodes_fill (const struct svc *svc, const struct site_job *job, const struct jobspec *spec,
+                      struct bank_asked *out)
+{
+    const char *at = job->rec.placement;
+    struct site_node *node;
+    unsigned tasks, req;
+    out->message.nodes = out->node;
+    while (svc->node_types && placement_next (svc, &at, &node, &tasks, &req)) {
+        const Nui__Common__V1__Req *r =
+            req < spec->component->n_reqs ? spec->component->reqs[req] : NULL;
+        int64_t procs = (int64_t)tasks * (r && r->procs_per_task ? r->procs_per_task : 1);
+        if (node && procs > 0)
+            add_node (out, node->type ? node->type : "DEFAULT", procs);
+    }
+}
+
+const char *bank_machine (const struct svc *svc, const struct site_job *job)
+{
+    const char *at = job ? job->rec.placement : NULL;
+    struct site_node *node;
+    unsigned tasks, req;
+    if (strcmp (svc->settings->am.machine, "PARTITION") != 0)
+        return svc->settings->am.machine;
+    if (!placement_next (svc, &at, &node, &tasks, &req) || !node)
+        return "";
+    return node->partition ? node->partition : "DEFAULT";
+}

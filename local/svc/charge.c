@@ -103,6 +103,20 @@ static void charge_fill (struct svc *svc, const struct site_job *job, time_us en
     request->site_failed = failed_here (job, final);
 }
 
+/* Its hold has what it asked for; its nodes may be others by now. */
+static int charge_held (struct svc *svc, const struct site_job *job, const struct jobspec *spec,
+                        Nui__Bank__V1__ChargeRequest *request, uint64_t *message_out,
+                        struct err *err)
+{
+    struct bank_asked asked = {.message = NUI__BANK__V1__ASKED__INIT};
+    if (spec)
+        bank_nodes_fill (svc, job, spec, &asked);
+    request->asked = asked.message.n_nodes ? &asked.message : NULL;
+    int rc = charge_put (svc, request, message_out, err);
+    request->asked = NULL;
+    return rc;
+}
+
 /* Without a hold the bank has to be told who pays and what for. */
 static int charge_unheld (struct svc *svc, const struct site_job *job, bool native,
                           Nui__Bank__V1__ChargeRequest *request, uint64_t *message_out,
@@ -145,14 +159,21 @@ int charge_job (struct svc *svc, const struct site_job *job, time_us end, durati
     if (!svc->bank || (*run.untold && !final))
         return 0;
     charge_fill (svc, job, end, cpu_time, final, id, &request);
-    int rc = held && !*run.untold ? charge_put (svc, &request, &run.message, err) : 0;
-    if (rc != 0 || (held && !final))
-        return rc;
-    /* The row of a run can do without what the job asked for; a charge without a hold cannot. */
+    /* The row of a run can do without what the job asked for, and a hold has it; a charge without a hold
+     * cannot. */
     bool row_only = held || *run.untold;
-    bool read = jobspec_load (svc, &job->rec, &spec, row_only ? NULL : err) == 0;
+    bool read = (final || !held || svc->node_types) &&
+                jobspec_load (svc, &job->rec, &spec, row_only ? NULL : err) == 0;
     if (!read && !row_only)
         return err->code;
+    int rc = held && !*run.untold ? charge_held (svc, job, read ? &spec : NULL, &request,
+                                                 &run.message, err)
+                                  : 0;
+    if (rc != 0 || (held && !final)) {
+        if (read)
+            jobspec_free (&spec);
+        return rc;
+    }
     bool native = native_claim (svc, job, &claim);
     if (!native) {
         claim.identity = job->rec.submitter ? job->rec.submitter : (char *)"";
@@ -160,12 +181,14 @@ int charge_job (struct svc *svc, const struct site_job *job, time_us end, durati
     }
     if (read) {
         bank_asked_fill (svc, &spec, &asked);
+        bank_nodes_fill (svc, job, &spec, &asked);
         request.asked = &asked.message;
         request.qos = spec.component->qos;
         request.class_ = spec.component->class_;
         request.quote_id = spec.job->quote_id;
     }
     request.claim = &claim;
+    request.machine = (char *)bank_machine (svc, job);
     rc = row_only ? 0 : charge_unheld (svc, job, native, &request, &run.message, err);
     if (rc == 0 && final)
         rc = run_put (svc, &request, &run, err);

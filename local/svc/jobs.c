@@ -230,6 +230,7 @@ static int query_answer (struct svc *svc, const Nui__Local__V1__QueryRequest *r,
     if (r->window_end_us && r->window_end_us < w.until)
         w.until = r->window_end_us;
     reply->procs = spec->procs;
+    reply->machine = (char *)bank_machine (svc, NULL);
     reply->now_us = now;
     reply->schedule_version = cluster_version (svc->cluster);
     if (spec->never_fits) {

@@ -51,6 +51,8 @@ static int hold_request_pack (struct svc *svc, struct site_job *job, time_us sta
     request.quote_id = spec.job->quote_id; /* looked at with a claim */
     struct bank_asked asked;
     bank_asked_fill (svc, &spec, &asked);
+    bank_nodes_fill (svc, job, &spec, &asked);
+    request.machine = (char *)bank_machine (svc, job);
     request.asked = &asked.message;
     out->request_len = nui__bank__v1__hold_request__get_packed_size (&request);
     out->request = malloc (out->request_len + 1);

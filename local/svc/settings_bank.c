@@ -1,6 +1,7 @@
 #include "local/svc/settings_bank.h"
 
 #include <stddef.h>
+#include <stdio.h>
 
 static const char *const actions[] = {
     [AM_WAIT] = "WAIT", [AM_NONE] = "NONE", [AM_DEFER] = "DEFER", [AM_CANCEL] = "CANCEL", NULL,
@@ -14,6 +15,15 @@ static const char *const failures[] = {[AM_CHARGE] = "CHARGE", [AM_FREE] = "FREE
 static const char elsewhere[] =
     "BANK says where the grid's bank is; what a job costs is in the bank's rate cards";
 
+static int set_machine (void *target, const struct conf_value *value, struct err *err)
+{
+    struct settings_am *am = target;
+    if (name_check ("machine", value->text, err) < 0)
+        return err->code;
+    snprintf (am->machine, sizeof am->machine, "%s", value->text);
+    return 0;
+}
+
 const struct conf_param settings_am_attrs[] = {
     {.name = "JFACTION", .type = CONF_WORD, .offset = AT (action), .words = actions},
     {.name = "DEFERJOBONFAILURE", .type = CONF_BOOL, .offset = AT (defer)},
@@ -24,6 +34,7 @@ const struct conf_param settings_am_attrs[] = {
     {.name = "ANCHORINTERVAL", .type = CONF_DURATION, .offset = AT (anchors), .min = US_PER_S,
      .max = 30 * 24 * 3600 * US_PER_S},
     {.name = "NODEFAILURE", .type = CONF_WORD, .offset = AT (node_failure), .words = failures},
+    {.name = "MACHINE", .type = CONF_CALL, .set = set_machine},
     TOLD ("TYPE", elsewhere),
     TOLD ("SERVER", elsewhere),
     TOLD ("HOST", elsewhere),

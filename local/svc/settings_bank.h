@@ -25,6 +25,7 @@ struct settings_am {
     duration_us flush;   /* FLUSHINTERVAL: running jobs are charged so often; TIME_US_MAX: never */
     duration_us anchors; /* ANCHORINTERVAL: a block of the bank's history is kept so often */
     int node_failure;    /* enum am_node_failure: NODEFAILURE */
+    char machine[64];    /* MACHINE; "PARTITION": the one where a job runs; "": none */
 };
 
 /* AMCFG of a struct whose struct settings_am lies at its beginning. */

@@ -51,7 +51,7 @@ void svc_reason (struct site_job *job, const char *code, const char *fmt, ...)
 
 /* --- nodes -------------------------------------------------------------------------------- */
 
-static struct site_node *node_find (struct svc *svc, const char *name)
+static struct site_node *node_find (const struct svc *svc, const char *name)
 {
     struct site_node *node;
     HASH_FIND_STR (svc->nodes, name, node);
@@ -76,6 +76,18 @@ char *placement_text (struct svc *svc, const struct allocation *allocation)
     return strbuf_steal (&b);
 }
 
+bool placement_next (const struct svc *svc, const char **text, struct site_node **node_out,
+                     unsigned *tasks_out, unsigned *req_out)
+{
+    char name[STORE_NAME_MAX];
+    if (!*text || sscanf (*text, "%63[^:]:%u:%u", name, tasks_out, req_out) != 3)
+        return false;
+    *node_out = node_find (svc, name);
+    *text = strchr (*text, ',');
+    *text = *text ? *text + 1 : NULL;
+    return true;
+}
+
 struct allocation placement_parse (struct svc *svc, const char *text, struct arena *arena)
 {
     struct allocation a = {0};
@@ -83,17 +95,11 @@ struct allocation placement_parse (struct svc *svc, const char *text, struct are
     for (const char *p = text; p && *p; p++)
         cap += *p == ',';
     a.item = arena_array (arena, cap, sizeof *a.item);
-    for (const char *p = text; p && *p;) {
-        char name[STORE_NAME_MAX];
-        unsigned tasks, req;
-        if (sscanf (p, "%63[^:]:%u:%u", name, &tasks, &req) != 3)
-            break;
-        struct site_node *node = node_find (svc, name);
+    struct site_node *node;
+    unsigned tasks, req;
+    for (const char *p = text; placement_next (svc, &p, &node, &tasks, &req);)
         if (node)
             a.item[a.count++] = (struct placement){node->id, tasks & 0xffffff, req & 0xff};
-        p = strchr (p, ',');
-        p = p ? p + 1 : NULL;
-    }
     return a;
 }
 
@@ -148,6 +154,12 @@ int svc_node_sets_load (struct svc *svc, struct site_node *node, struct err *err
     return local_store_sets (svc->store, STORE_SET_NODE, node->name, node_set_loaded, node, err);
 }
 
+static void text_replace (char **text, const char *with)
+{
+    free (*text);
+    *text = with ? strdup (with) : NULL;
+}
+
 static int node_add (struct svc *svc, const struct nodeconf_node *n, const struct node_spec *spec,
                      time_us now, struct err *err)
 {
@@ -182,6 +194,7 @@ static int nodes_apply (struct svc *svc, const struct settings *settings,
         stats_advance (svc, now);
     for (uint32_t i = 0; i < svc->node_count; i++)
         svc->node_by_id[i]->configured = false;
+    svc->node_types = false;
     char *licences = rmnodes_licences (svc, settings);
     rc = place_prepare (&svc->place, nodes, count, licences, now, err);
     free (licences);
@@ -199,8 +212,10 @@ static int nodes_apply (struct svc *svc, const struct settings *settings,
             break;
         node = node_find (svc, n->name);
         node->configured = true;
-        free (node->address);
-        node->address = n->address ? strdup (n->address) : NULL;
+        text_replace (&node->address, n->address);
+        text_replace (&node->type, n->type);
+        svc->node_types |= n->type != NULL;
+        text_replace (&node->partition, n->partition);
     }
     if (rc == 0)
         rc = cluster_job_column_set (svc->cluster, svc->place.job_column, now, err);
@@ -967,6 +982,8 @@ void svc_destroy (struct svc *svc)
         HASH_DEL (svc->nodes, node);
         free (node->name);
         free (node->address);
+        free (node->type);
+        free (node->partition);
         for (int i = 0; i < SETS; i++)
             free (node->set[i]);
         free (node);

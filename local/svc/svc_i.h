@@ -62,6 +62,7 @@ enum {
 struct site_node {
     char *name;
     char *address; /* NULL: the server's own */
+    char *type, *partition; /* for the bank; NULL: none, DEFAULT */
     struct node_id id;
     bool configured; /* still in the configuration */
     char *set[4];    /* by administrators: state, features, priority, speed; NULL: as configured */
@@ -181,6 +182,7 @@ struct svc {
     struct site_node *nodes;       /* hash */
     struct site_node **node_by_id; /* [node id] */
     uint32_t node_count;
+    bool node_types; /* some node has one */
     struct site_job *jobs;   /* hash by number */
     struct svc_awaited *awaited; /* whom they wait for (depends.c); goes with them */
     struct site_part *parts; /* hash by job number */
@@ -262,14 +264,20 @@ uint64_t jobspec_array (const struct jobspec *spec);
 
 /* --- asked.c ------------------------------------------------------------------------------ */
 
-enum { BANK_GRES_MAX = 16 };
+enum { BANK_GRES_MAX = 16, BANK_NODE_TYPES_MAX = 32 };
 
 struct bank_asked {
     Nui__Bank__V1__Asked message;
     Nui__Common__V1__GenericResource gres[BANK_GRES_MAX], *item[BANK_GRES_MAX];
+    Nui__Bank__V1__NodeShare nodes[BANK_NODE_TYPES_MAX], *node[BANK_NODE_TYPES_MAX];
 };
-/* Points into itself and the spec. */
+/* What the job asks for, without its nodes. Points into itself and the spec. */
 void bank_asked_fill (const struct svc *svc, const struct jobspec *spec, struct bank_asked *out);
+/* Where it is placed: its processors by node type, where any node has one. Points into the nodes. */
+void bank_nodes_fill (const struct svc *svc, const struct site_job *job, const struct jobspec *spec,
+                      struct bank_asked *out);
+/* The machine that the bank is told of (AMCFG MACHINE); "": none. Of no job: "" where each has its own. */
+const char *bank_machine (const struct svc *svc, const struct site_job *job);
 
 /* --- mode.c ------------------------------------------------------------------------------- */
 
@@ -309,6 +317,10 @@ void svc_reason (struct site_job *job, const char *code, const char *fmt, ...)
 /* "alpha01:2:0,…" and back; nodes that are no longer configured are left out. */
 char *placement_text (struct svc *svc, const struct allocation *allocation);
 struct allocation placement_parse (struct svc *svc, const char *text, struct arena *arena);
+/* The part of it at *text, which then is at the next one; false: there is none. A node that is no longer
+ * configured is NULL. */
+bool placement_next (const struct svc *svc, const char **text, struct site_node **node_out,
+                     unsigned *tasks_out, unsigned *req_out);
 const char *node_address (struct svc *svc, const char *node_name);
 int svc_cluster_submit (struct svc *svc, struct site_job *job, struct err *err);
 /* What the job needs has changed while it waits. */

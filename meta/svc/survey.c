@@ -159,6 +159,7 @@ static void reply_take (struct survey_offer *offer, const Nui__Local__V1__QueryR
     offer->forecast = forecast_copy (reply->forecast);
     offer->procs = reply->procs;
     offer->nodes = reply->nodes;
+    text_copy (offer->machine, sizeof offer->machine, reply->machine);
     if (count > CHOOSE_INTERVALS_MAX)
         count = CHOOSE_INTERVALS_MAX;
     offer->starts = calloc (count + 1, sizeof *offer->starts);
@@ -241,6 +242,7 @@ Nui__Bank__V1__PriceItem *price_item (const JobMessage *job, const struct survey
     item->shape = offer->shape;
     item->qos = component->qos;
     item->class_ = component->class_;
+    item->machine = arena_strdup (arena, offer->machine);
     return item;
 }
 

@@ -22,6 +22,7 @@ struct survey_offer {
     Nui__Common__V1__Forecast *forecast; /* owned; NULL: the site gave none */
     uint32_t procs;
     uint32_t nodes;
+    char machine[COALLOC_NAME_MAX]; /* for the bank; "": none */
     /* From the bank. */
     bool priced;
     credit_micro price;

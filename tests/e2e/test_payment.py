@@ -103,6 +103,40 @@ class Payment(AdminCase):
             self.operate("rate", "set", "alpha", 1, "--qos", "spare=0.5", "--qos", "*=1")
         self.settled()
 
+    def test_machine_and_node_types(self):
+        """The site says where a job runs: on which machine, and how many processors on nodes of each type."""
+        config = self.grid.layout.config("alpha")
+        was = config.read_text()
+        config.write_text(was + "NODECFG[alpha01] NODETYPE=fat\nNODECFG[alpha02] PROCS=1 MEM=1G\n")
+        self.amcfg("MACHINE=phoenix")
+        self.operate("rate", "set", "alpha", 1, "--machine", "phoenix=2", "--machine", "*=7", "--node-type", "fat=4",
+                     "--node-type", "*=1", "--qos", "spare=0.5", "--qos", "*=1")
+        try:
+            ident, site_id = self.start("typed", "phys", "-N", 2, "-n", 2, "-t", 600)
+            self.wait_local(site_id, "Running")
+            held = next(h for h in self.grid.json("alice", "hold", "list") if h["job"] == ident)
+            self.assertEqual(held["amount"], 2 * 600 * 2 * 2.5)  # 2.5: one processor at 4, one at 1
+            self.open_gate("typed")
+            self.wait_state(ident, ("Completed",))
+            line = wait_for("the charge", lambda: self.charges(ident), 60, self.grid.layout.log)[0]
+            self.assertRegex(line["description"], r"^2 procs \* [0-9.]+ s \* 1 \* machine 2 \* node types 2.5 = ")
+            # allocations that are for one machine
+            self.operate("account", "create", "elsewhere", "--project", "physics")
+            self.operate("deposit", "-A", "elsewhere", 100000, "--for", "machine=other")
+            done = self.nui("alice", "submit", "-A", "elsewhere", "--site", "alpha", "-n", 1, "-t", 60,
+                            self.gated_script("there"), code=1)
+            self.assertIn("none of its allocations is for this user, site, machine and QoS", done.stderr)
+            self.operate("deposit", "-A", "elsewhere", 500, "--for", "machine=phoenix")
+            here, here_id = self.start("there", "elsewhere", "-n", 1, "-t", 60)
+            self.wait_local(here_id, "Running")
+            self.open_gate("there")
+            self.wait_state(here, ("Completed",))
+        finally:
+            self.operate("rate", "set", "alpha", 1, "--qos", "spare=0.5", "--qos", "*=1")
+            config.write_text(was)
+            self.amcfg("")
+        self.settled()
+
     def test_a_qos_that_it_may_not_have(self):
         before = self.settled()
         ident, site_id = self.start("vain", "vain", "-n", 1, "-t", 600)

@@ -195,7 +195,8 @@ Nui__Common__V1__Envelope *bankd_sign (struct bankd *d, enum bankd_who who,
                                        const struct bankd_job *job)
 {
     Nui__Common__V1__Job m = NUI__COMMON__V1__JOB__INIT;
-    Nui__Common__V1__Component c = NUI__COMMON__V1__COMPONENT__INIT, *components[] = {&c};
+    Nui__Common__V1__Component c = NUI__COMMON__V1__COMPONENT__INIT, other = NUI__COMMON__V1__COMPONENT__INIT,
+                                 *components[] = {&c, &other};
     Nui__Common__V1__Req r = NUI__COMMON__V1__REQ__INIT, *reqs[] = {&r};
     Nui__Common__V1__Envelope *out = NULL;
     struct err err = {0};
@@ -208,9 +209,10 @@ Nui__Common__V1__Envelope *bankd_sign (struct bankd *d, enum bankd_who who,
     m.expires_us = job->expires_us;
     m.cost_max_micro = job->cost_max_micro;
     m.quote_id = (char *)(uintptr_t)(job->quote ? job->quote : "");
-    m.n_components = 1;
+    m.n_components = job->two ? 2 : 1;
     m.components = components;
     c.name = (char *)(uintptr_t) "main";
+    other.name = (char *)(uintptr_t) "other";
     c.walltime_us = job->walltime_us ? job->walltime_us : 86400 * US_PER_S;
     c.n_sites = job->site_count;
     c.sites = (char **)(uintptr_t)job->sites;

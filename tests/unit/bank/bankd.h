@@ -66,6 +66,7 @@ struct bankd_job {
     int64_t memory_mb;     /* of its one task */
     uint32_t gpus;
     const char *quote; /* NULL: none */
+    bool two;          /* components */
 };
 Nui__Common__V1__Envelope *bankd_sign (struct bankd *d, enum bankd_who who,
                                        const struct bankd_job *job);

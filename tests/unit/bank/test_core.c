@@ -91,7 +91,10 @@ static void factors (void **state)
                              .extra_ppm = PRICE_PPM_MAX,
                              .qos_ppm = PRICE_FACTOR_MAX,
                              .class_ppm = PRICE_FACTOR_MAX,
-                             .group_ppm = PRICE_FACTOR_MAX};
+                             .group_ppm = PRICE_FACTOR_MAX,
+                             .machine_ppm = PRICE_FACTOR_MAX,
+                             .node_weight = (uint64_t)32 * PRICE_PROCS_MAX * PRICE_FACTOR_MAX,
+                             .node_procs = 1};
     use = (struct price_use){.procs = PRICE_PROCS_MAX, .time = PRICE_TIME_US_MAX};
     assert_int_equal (ERR_LIMIT, price_compute (&t, &use, PRICE_HOLD, &amount, &err));
 }
@@ -172,6 +175,9 @@ static void a_charge_fits_its_hold_at_any_card (void **state)
                                 .qos_ppm = draw (&seed, 4000000),
                                 .class_ppm = draw (&seed, 4000000),
                                 .group_ppm = draw (&seed, 2000000),
+                                .machine_ppm = draw (&seed, 2000000),
+                                .node_weight = (uint64_t)draw (&seed, 2000000),
+                                .node_procs = (uint64_t)draw (&seed, 64),
                                 .band = band,
                                 .band_count = (uint32_t)draw (&seed, 4)};
         for (uint32_t k = 0; k < t.band_count; k++) {

@@ -1,8 +1,10 @@
-/* What jobs are priced at, against the real nui-bank: quotes that keep their rates. */
+/* What jobs are priced at, against the real nui-bank: quotes that keep their rates, and what a card looks
+ * at, one after the other. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -358,6 +360,233 @@ static void quote_unheld (void **state)
     envelope_free (other);
 }
 
+/* ---- what a card looks at ---- */
+
+struct asked {
+    const char *qos, *class_, *machine;
+    int64_t pe_milli, memory_mb, gpus;
+    const char *types[3]; /* "fat=4" */
+    duration_us cpu;
+    bool failed, group;
+};
+
+static void asked_fill (const struct asked *a, Nui__Bank__V1__Asked *m, Nui__Bank__V1__NodeShare *share,
+                        Nui__Bank__V1__NodeShare **shares, char names[3][32])
+{
+    nui__bank__v1__asked__init (m);
+    m->pe_milli = a->pe_milli;
+    m->nodes = shares;
+    for (int i = 0; i < 3 && a->types[i]; i++) {
+        nui__bank__v1__node_share__init (&share[i]);
+        assert_int_equal (2, sscanf (a->types[i], "%31[^=]=%" SCNd64, names[i], &share[i].procs));
+        share[i].type = names[i];
+        shares[i] = &share[i];
+        m->n_nodes++;
+    }
+}
+
+/* Credits held for 4 processors and 100 s, and then charged for 50 s of them; held -1: not granted, with the
+ * reason in why. */
+struct cost {
+    int64_t held, charged;
+    char why[256];
+};
+
+static struct cost cost_of (struct world *w, const struct asked *at_hold, const struct asked *at_charge)
+{
+    struct bankd_job job = {.account = "rich",
+                            .memory_mb = at_hold->memory_mb,
+                            .gpus = (uint32_t)at_hold->gpus,
+                            .two = at_hold->group};
+    Nui__Common__V1__Envelope *envelope = bankd_sign (&w->d, WHO_ALICE, &job);
+    Nui__Bank__V1__HoldRequest h = NUI__BANK__V1__HOLD_REQUEST__INIT;
+    Nui__Bank__V1__ChargeRequest c = NUI__BANK__V1__CHARGE_REQUEST__INIT;
+    Nui__Bank__V1__Asked asked;
+    Nui__Bank__V1__NodeShare share[3], *shares[3];
+    struct cost cost = {.held = -1};
+    uint8_t key[16];
+    char name[32], names[3][32];
+    snprintf (name, sizeof (name), "alpha.%d", ++w->jobs);
+    asked_fill (at_hold, &asked, share, shares, names);
+    h.key = bankd_key (&w->d, key);
+    h.envelope = envelope;
+    h.grid_job_id = h.site_job_id = name;
+    h.component = TEXT ("main");
+    h.procs = 4;
+    h.walltime_us = 100 * US_PER_S;
+    h.asked = &asked;
+    h.qos = TEXT (at_hold->qos ? at_hold->qos : "");
+    h.class_ = TEXT (at_hold->class_ ? at_hold->class_ : "");
+    h.machine = TEXT (at_hold->machine ? at_hold->machine : "");
+    struct bankd_reply reply = call (w, WHO_ALPHA, "Hold", &h.base);
+    Nui__Bank__V1__HoldReply *r = (void *)reply.message;
+    snprintf (cost.why, sizeof (cost.why), "%s", r->reason ? r->reason->text : "");
+    if (r->granted) {
+        cost.held = r->amount_micro / CREDIT;
+        asked_fill (at_charge, &asked, share, shares, names);
+        c.key = bankd_key (&w->d, key);
+        c.hold_id = r->hold_id;
+        c.grid_job_id = c.site_job_id = name;
+        c.component = TEXT ("main");
+        c.procs = 4;
+        c.start_us = clock_now_us ();
+        c.end_us = c.start_us + 50 * US_PER_S;
+        c.cpu_us = at_charge->cpu;
+        c.final = true;
+        c.successful = !at_charge->failed;
+        c.asked = &asked;
+        struct bankd_reply charged = call (w, WHO_ALPHA, "Charge", &c.base);
+        cost.charged = ((Nui__Bank__V1__ChargeReply *)charged.message)->charged_micro / CREDIT;
+        bankd_reply_free (&charged);
+    }
+    bankd_reply_free (&reply);
+    envelope_free (envelope);
+    return cost;
+}
+
+static void costs (struct world *w, const struct asked *hold_asked, const struct asked *charge_asked,
+                   int64_t held, int64_t charged)
+{
+    struct cost got = cost_of (w, hold_asked, charge_asked);
+    if (got.held != held || got.charged != charged)
+        fail_msg ("held %lld, charged %lld (%s), wanted %lld and %lld", (long long)got.held,
+                  (long long)got.charged, got.why, (long long)held, (long long)charged);
+}
+
+static void costs_not (struct world *w, const struct asked *asked, const char *why)
+{
+    struct cost got = cost_of (w, asked, asked);
+    if (got.held != -1 || !strstr (got.why, why))
+        fail_msg ("held %lld '%s', wanted '%s'", (long long)got.held, got.why, why);
+}
+
+/* Each with a card that says nothing else: 4 processors for 100 s are 400 credits, for 50 s 200. */
+static void every_factor (void **state)
+{
+    struct world *w = *state;
+    const struct asked plain = {0};
+    costs (w, &plain, &plain, 400, 200);
+    publish (w, "alpha", 2500000, "");
+    costs (w, &plain, &plain, 1000, 500);
+
+    const struct asked high = {.qos = "high"}, low = {.qos = "low"};
+    publish (w, "alpha", 1000000, "qos high=3;qos *=0.5");
+    costs (w, &high, &plain, 1200, 600);
+    costs (w, &low, &plain, 200, 100);
+    publish (w, "alpha", 1000000, "qos high=3");
+    costs_not (w, &low, "have none for QoS low");
+
+    const struct asked gpu_class = {.class_ = "gpu"}, batch = {.class_ = "batch"};
+    publish (w, "alpha", 1000000, "class gpu=2");
+    costs (w, &gpu_class, &plain, 800, 400);
+    costs_not (w, &batch, "have none for class batch");
+
+    const struct asked gpus = {.gpus = 3}, memory = {.memory_mb = 2048};
+    publish (w, "alpha", 1000000, "gres gpu=5");
+    costs (w, &gpus, &plain, 1900, 950); /* 400 + 3 * 5 * 100 */
+    publish (w, "alpha", 1000000, "gres tape=5");
+    costs_not (w, &gpus, "have none for gres gpu");
+    publish (w, "alpha", 1000000, "memory *=0.5");
+    costs (w, &memory, &plain, 500, 250); /* 400 + 2 * 0.5 * 100 */
+
+    const struct asked group = {.group = true};
+    publish (w, "alpha", 1000000, "group *=1.5");
+    costs (w, &group, &plain, 600, 300);
+    costs (w, &plain, &plain, 400, 200);
+
+    /* A hold at the dearest time; a charge at that of its use, here the whole week. */
+    publish (w, "alpha", 1000000, "time Mon-Sun 00:00-24:00=0.5");
+    costs (w, &plain, &plain, 400, 100);
+    publish (w, "alpha", 1000000, "time Mon-Sun 00:00-24:00=2");
+    costs (w, &plain, &plain, 800, 400);
+
+    const struct asked phoenix = {.machine = "phoenix"}, other = {.machine = "old"};
+    publish (w, "alpha", 1000000, "machine phoenix=2");
+    costs (w, &phoenix, &plain, 800, 400);
+    costs (w, &plain, &plain, 400, 200);
+    costs_not (w, &other, "have none for machine old");
+    publish (w, "alpha", 1000000, "machine phoenix=2;machine *=3");
+    costs (w, &other, &plain, 1200, 600);
+}
+
+/* P3: by the processors on nodes of each type. */
+static void node_types (void **state)
+{
+    struct world *w = *state;
+    const struct asked plain = {0}, fat = {.types = {"fat=4"}}, mixed = {.types = {"fat=1", "thin=3"}},
+                       old = {.types = {"old=1", "fat=3"}}, twice = {.types = {"fat=1", "fat=3"}};
+    publish (w, "alpha", 1000000, "nodetype fat=4;nodetype thin=1");
+    costs (w, &fat, &plain, 1600, 800);
+    costs (w, &mixed, &plain, 700, 350); /* the mean is (4 + 3 * 1) / 4 */
+    costs_not (w, &old, "have none for node type old");
+    /* Not known: the dearest is held; charged is what it had, at the card that was pinned. */
+    costs (w, &plain, &mixed, 1600, 350);
+    costs (w, &plain, &plain, 1600, 200);
+    costs (w, &mixed, &fat, 700, 800); /* it had others: an overrun */
+    costs (w, &mixed, &old, 700, 350); /* the card has nothing for it */
+    publish (w, "alpha", 1000000, "nodetype fat=4;nodetype *=2");
+    costs (w, &old, &plain, 1400, 700); /* (2 + 3 * 4) / 4 */
+    /* Not what a person would call a rate of node types. */
+    Nui__Common__V1__Envelope *envelope = sign (w, WHO_ALICE, NULL);
+    Nui__Bank__V1__HoldRequest m = NUI__BANK__V1__HOLD_REQUEST__INIT;
+    Nui__Bank__V1__Asked asked;
+    Nui__Bank__V1__NodeShare share[3], *shares[3];
+    uint8_t key[16];
+    char names[3][32];
+    m.key = bankd_key (&w->d, key);
+    m.envelope = envelope;
+    m.site_job_id = TEXT ("alpha.x");
+    m.procs = 4;
+    m.walltime_us = US_PER_S;
+    m.asked = &asked;
+    asked_fill (&twice, &asked, share, shares, names);
+    refused (bankd_call (&w->d, WHO_ALPHA, "Hold", &m.base), ERR_INVALID, "is there twice");
+    asked_fill (&fat, &asked, share, shares, names);
+    share[0].procs = -1;
+    refused (bankd_call (&w->d, WHO_ALPHA, "Hold", &m.base), ERR_INVALID, "out of bounds");
+    share[0].procs = INT64_MAX;
+    refused (bankd_call (&w->d, WHO_ALPHA, "Hold", &m.base), ERR_INVALID, "out of bounds");
+    share[0].procs = 4;
+    share[0].type = TEXT ("fat=1 thin");
+    refused (bankd_call (&w->d, WHO_ALPHA, "Hold", &m.base), ERR_INVALID, "node type");
+    envelope_free (envelope);
+}
+
+/* DEBITALLWC and the like: what is measured, and which jobs pay. */
+static void policies (void **state)
+{
+    struct world *w = *state;
+    const struct asked plain = {0}, failed = {.failed = true}, cpu = {.cpu = 30 * US_PER_S},
+                       much = {.cpu = 900 * US_PER_S}, pe = {.pe_milli = 6500};
+    costs (w, &plain, &failed, 400, 200);
+    costs (w, &plain, &cpu, 400, 200);
+    costs (w, &pe, &plain, 400, 200);
+    Nui__Bank__V1__RateSetRequest m = NUI__BANK__V1__RATE_SET_REQUEST__INIT;
+    uint8_t key[16];
+    m.site = TEXT ("alpha");
+    m.multiplier_ppm = 1000000;
+    m.successful_only = true;
+    m.key = bankd_key (&w->d, key);
+    struct bankd_reply reply = call (w, WHO_NSF, "RateSet", &m.base);
+    bankd_reply_free (&reply);
+    costs (w, &plain, &plain, 400, 200);
+    costs (w, &plain, &failed, 400, 0);
+    m.successful_only = false;
+    m.measure = TEXT ("cpu");
+    m.key = bankd_key (&w->d, key);
+    reply = call (w, WHO_NSF, "RateSet", &m.base);
+    bankd_reply_free (&reply);
+    costs (w, &plain, &cpu, 400, 30);
+    costs (w, &plain, &much, 400, 200); /* never more than was dedicated */
+    costs (w, &plain, &plain, 400, 200);
+    m.measure = TEXT ("pe");
+    m.key = bankd_key (&w->d, key);
+    reply = call (w, WHO_NSF, "RateSet", &m.base);
+    bankd_reply_free (&reply);
+    costs (w, &pe, &plain, 650, 325);
+    costs (w, &plain, &plain, 400, 200);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -365,6 +594,9 @@ int main (void)
         cmocka_unit_test_setup_teardown (quote_refused, fresh, closed),
         cmocka_unit_test_setup_teardown (quote_asked, fresh, closed),
         cmocka_unit_test_setup_teardown (quote_unheld, fresh, closed),
+        cmocka_unit_test_setup_teardown (every_factor, fresh, closed),
+        cmocka_unit_test_setup_teardown (node_types, fresh, closed),
+        cmocka_unit_test_setup_teardown (policies, fresh, closed),
     };
     return cmocka_run_group_tests (tests, up, down);
 }
