@@ -1,24 +1,24 @@
-#include "tests/prop/bank/model.h"
+#include "tests/prop/bank/model_i.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
-static const char *const names[M_ACCOUNTS] = {"a0", "a1", "a2", "a3", "a4", "a5", "a6", "a7"};
+static const char *const names[M_ACCOUNTS] = {"a0", "a1", "a2", "a3", "a4",
+                                               "a5", "a6", "a7", "a8", "a9"};
 
 const char *model_account_name (int account)
 {
     return names[account];
 }
 
-static long long price (long long procs, long long seconds, long long ppm, bool up)
+long long model_price (long long procs, long long seconds, long long ppm)
 {
-    __int128 exact = (__int128)procs * seconds * ppm; /* credits * 1e6 = micro-credits */
-    (void)up; /* whole seconds at ppm: always a whole number of micro-credits */
-    return (long long)exact;
+    /* credits * 1e6 = micro-credits; whole seconds at ppm: nothing to be rounded */
+    return (long long)((__int128)procs * seconds * ppm);
 }
 
-static long long room (const struct model_alloc *a)
+long long model_room (const struct model_alloc *a)
 {
     return a->posted - a->held + a->limit;
 }
@@ -50,17 +50,17 @@ static long long available (const struct model *m, int account, bool *overdrawn,
         const struct model_alloc *a = &m->alloc[i];
         if (a->account != account)
             continue;
-        if (room (a) < 0)
+        if (model_room (a) < 0)
             *overdrawn = true;
         if (a->begin == 0)
             *any = true;
-        if (a->begin == 0 || room (a) < 0)
-            sum += room (a);
+        if (a->begin == 0 || model_room (a) < 0)
+            sum += model_room (a);
     }
     return sum;
 }
 
-static int candidates (const struct model *m, int asked, int *out)
+int model_candidates (const struct model *m, int asked, int *out)
 {
     int n = 1, depth[M_ACCOUNTS] = {0};
     out[0] = asked;
@@ -78,15 +78,27 @@ static int candidates (const struct model *m, int asked, int *out)
     return n;
 }
 
-/* Why an account cannot pay; NULL when it can. */
-static const char *cannot (const struct model *m, int account, int user, long long amount,
-                           long long *shortfall)
+bool model_overdrawn (const struct model *m, int account)
 {
     bool overdrawn, any;
-    if (!m->member[user][account]) {
-        *shortfall = amount;
+    available (m, account, &overdrawn, &any);
+    return overdrawn;
+}
+
+bool model_is_member (const struct model *m, int user, int account)
+{
+    return m->member[user][m->project[account]];
+}
+
+const char *model_cannot (const struct model *m, int account, int user, long long amount,
+                          long long *shortfall)
+{
+    bool overdrawn, any;
+    *shortfall = amount;
+    if (!model_is_member (m, user, account))
         return "NotMember";
-    }
+    if (m->closed[account])
+        return "AccountClosed";
     long long have = available (m, account, &overdrawn, &any);
     *shortfall = amount - have;
     if (overdrawn)
@@ -104,7 +116,7 @@ static void repay (struct model *m, const int *list, int n, struct model_alloc *
         most = from->posted - from->held;
     for (int i = 0; i < n && most > 0; i++) {
         struct model_alloc *a = &m->alloc[list[i]];
-        long long pay = room (a) < 0 ? -room (a) : 0;
+        long long pay = model_room (a) < 0 ? -model_room (a) : 0;
         if (a == from)
             continue;
         if (pay > most)
@@ -116,23 +128,32 @@ static void repay (struct model *m, const int *list, int n, struct model_alloc *
 }
 
 void model_deposit (struct model *m, int account, long long amount, long long begin, long long end,
-                    char *out)
+                    int funder, long long grant, char *out)
 {
-    if (amount <= 0) {
-        sprintf (out, "error -1");
+    if (funder == 2 || amount <= 0) {
+        sprintf (out, funder == 2 ? "error -2" : "error -1");
+        return;
+    }
+    if (m->closed[account] || grant > m->grants) {
+        sprintf (out, m->closed[account] ? "error -7" : "error -2");
         return;
     }
     int list[M_ALLOCS], n = sorted (m, account, list);
     struct model_alloc *fresh = &m->alloc[m->allocs++];
+    assert (m->allocs < M_ALLOCS);
     *fresh = (struct model_alloc){.account = account,
                                   .id = m->next_alloc++,
                                   .begin = begin,
                                   .end = end,
                                   .posted = amount,
-                                  .granted = amount};
+                                  .granted = amount,
+                                  .grant = funder ? ++m->grants : grant};
     if (begin == 0)
         repay (m, list, n, fresh, amount);
-    sprintf (out, "done alloc.%lld", fresh->id);
+    if (funder)
+        sprintf (out, "done grant.%lld,alloc.%lld", m->grants, fresh->id);
+    else
+        sprintf (out, "done alloc.%lld", fresh->id);
 }
 
 static int usage_of (const struct model *m, int site, long long job, long long incarnation)
@@ -160,9 +181,9 @@ static void place (struct model *m, struct model_hold *h, long long amount)
     long long left = amount;
     for (int i = 0; i < k && left > 0; i++) {
         struct model_alloc *a = &m->alloc[mine[i]];
-        if (a->begin != 0 || room (a) <= 0)
+        if (a->begin != 0 || model_room (a) <= 0)
             continue;
-        long long take = room (a) < left ? room (a) : left;
+        long long take = model_room (a) < left ? model_room (a) : left;
         assert (h->legs < M_LEGS);
         a->held += take;
         h->alloc[h->legs] = mine[i];
@@ -187,8 +208,8 @@ void model_extend (struct model *m, int site, long long hold, long long seconds,
         sprintf (out, "error -1");
         return;
     }
-    long long more = price (h->procs, seconds, h->rate, true) - h->amount;
-    const char *why = cannot (m, h->account, h->user, more, &shortfall);
+    long long more = model_price (h->procs, seconds, h->rate) - h->amount;
+    const char *why = model_cannot (m, h->account, h->user, more, &shortfall);
     if (why) {
         sprintf (out, "refused %s %s:%s:%lld", why, names[h->account], why, shortfall);
         return;
@@ -200,31 +221,105 @@ void model_extend (struct model *m, int site, long long hold, long long seconds,
              h->account != h->asked ? " fallback" : "");
 }
 
-void model_hold (struct model *m, int site, long long job, long long incarnation, int account,
-                 int user, long long procs, long long seconds, char *out)
+long long model_rate_of (const struct model *m, const struct model_ask *ask, int user,
+                         const char **why)
 {
-    int list[M_ACCOUNTS], n = candidates (m, account, list), payer = -1;
-    if (procs < 1 || seconds < 1) {
+    const struct model_pin *pin = &m->pin[ask->quote - 1];
+    *why = NULL;
+    if (!ask->quote)
+        *why = m->rate[ask->site] < 0 ? "NoRate" : NULL;
+    else if (ask->quote > m->pins)
+        *why = "NoQuote";
+    else if (pin->user != user)
+        *why = "QuoteForeign";
+    else if (pin->ended)
+        *why = "QuoteExpired";
+    else if (!pin->reusable && pin->used && pin->job != ask->job)
+        *why = "QuoteUsed";
+    else if (pin->rate[ask->site] < 0)
+        *why = "QuoteSite";
+    return *why ? -1 : ask->quote ? pin->rate[ask->site] : m->rate[ask->site];
+}
+
+void model_pin_use (struct model *m, const struct model_ask *ask)
+{
+    struct model_pin *pin = &m->pin[ask->quote - 1];
+    if (!ask->quote || pin->used)
+        return;
+    pin->used = true;
+    pin->job = ask->job;
+}
+
+/* What forbids it whatever the funds are. */
+static bool forbidden (const struct model *m, const struct model_ask *ask, int user, char *out)
+{
+    const char *why;
+    if (ask->procs < 1 || ask->seconds < 1) {
         sprintf (out, "error -1");
-        return;
+        return true;
     }
-    if (m->rate[site] < 0) {
-        sprintf (out, "refused NoRate");
-        return;
+    int u = usage_of (m, ask->site, ask->job, ask->incarnation);
+    model_rate_of (m, ask, user, &why);
+    if (!why && open_hold_of (m, ask->site, ask->job, ask->incarnation) >= 0)
+        why = "HoldExists";
+    if (!why && ask->claimed && !m->claims[ask->site])
+        why = "NotSigned";
+    if (!why && u >= 0 && m->usage[u].final)
+        why = "JobClosed";
+    if (why)
+        sprintf (out, "refused %s", why);
+    return why != NULL;
+}
+
+/* All on one account, after the holds that there are; else why one of them cannot be, and none is. */
+static const char *place_all (struct model *m, const struct model_ask *ask, int count, int account,
+                              int asked, int user, long long *shortfall)
+{
+    const char *why = NULL;
+    int i = 0;
+    for (; i < count && !why; i++) {
+        struct model_hold *h = &m->hold[m->holds + i];
+        long long rate = model_rate_of (m, &ask[i], user, &why);
+        *h = (struct model_hold){.site = ask[i].site,
+                                 .account = account,
+                                 .asked = asked,
+                                 .user = user,
+                                 .procs = ask[i].procs,
+                                 .seconds = ask[i].seconds,
+                                 .job = ask[i].job,
+                                 .incarnation = ask[i].incarnation,
+                                 .amount = model_price (ask[i].procs, ask[i].seconds, rate),
+                                 .rate = rate,
+                                 .open = true};
+        why = model_cannot (m, account, user, h->amount, shortfall);
+        if (!why)
+            place (m, h, h->amount);
     }
-    if (open_hold_of (m, site, job, incarnation) >= 0) {
-        sprintf (out, "refused HoldExists");
-        return;
-    }
-    int u = usage_of (m, site, job, incarnation);
-    if (u >= 0 && m->usage[u].final) {
-        sprintf (out, "refused JobClosed");
-        return;
-    }
-    long long amount = price (procs, seconds, m->rate[site], true), shortfall;
+    for (; why && i > 0; i--)
+        for (int k = 0; k < m->hold[m->holds + i - 1].legs; k++)
+            m->alloc[m->hold[m->holds + i - 1].alloc[k]].held -= m->hold[m->holds + i - 1].kept[k];
+    return why;
+}
+
+void model_holds (struct model *m, const struct model_ask *ask, int count, int account, int user,
+                  char *out)
+{
+    int list[M_ACCOUNTS], n = model_candidates (m, account, list), payer = -1;
     char refusal[1024] = "", code[64] = "";
+    long long shortfall;
+    assert (m->holds + count < M_HOLDS);
+    for (int i = 0; i < count; i++) {
+        if (forbidden (m, &ask[i], user, out))
+            return;
+        for (int k = 0; k < i; k++)
+            if (ask[k].site == ask[i].site && ask[k].job == ask[i].job &&
+                ask[k].incarnation == ask[i].incarnation) {
+                sprintf (out, "error -1");
+                return;
+            }
+    }
     for (int i = 0; i < n && payer < 0; i++) {
-        const char *why = cannot (m, list[i], user, amount, &shortfall);
+        const char *why = place_all (m, ask, count, list[i], account, user, &shortfall);
         if (!why) {
             payer = list[i];
         } else {
@@ -236,21 +331,12 @@ void model_hold (struct model *m, int site, long long job, long long incarnation
         sprintf (out, "refused %s%s", code, refusal);
         return;
     }
-    struct model_hold *h = &m->hold[m->holds++];
-    *h = (struct model_hold){.site = site,
-                             .account = payer,
-                             .asked = account,
-                             .user = user,
-                             .procs = procs,
-                             .seconds = seconds,
-                             .job = job,
-                             .incarnation = incarnation,
-                             .amount = amount,
-                             .rate = m->rate[site],
-                             .open = true};
-    place (m, h, amount);
-    sprintf (out, "granted hold.%d %lld %s%s", m->holds, amount, names[payer],
-             payer != account ? " fallback" : "");
+    for (int i = 0; i < count; i++, m->holds++) {
+        model_pin_use (m, &ask[i]);
+        sprintf (i ? out + strlen (out) : out, "%shold.%d %lld %s%s", i ? "; " : "granted ",
+                 m->holds + 1, m->hold[m->holds].amount, names[payer],
+                 payer != account ? " fallback" : "");
+    }
 }
 
 static void leg (struct model *m, int alloc, long long amount, bool overrun)
@@ -307,7 +393,7 @@ static void pay (struct model *m, struct model_hold *h, int account, int site, l
     }
     for (int i = 0; i < k; i++) { /* then on credit */
         struct model_alloc *a = &m->alloc[mine[i]];
-        long long part = a->begin || room (a) <= 0 ? 0 : room (a) < x ? room (a) : x;
+        long long part = a->begin || model_room (a) <= 0 ? 0 : model_room (a) < x ? model_room (a) : x;
         take (m, a, site, part, false);
         x -= part;
     }
@@ -324,11 +410,13 @@ static void pay (struct model *m, struct model_hold *h, int account, int site, l
     }
 }
 
-void model_charge (struct model *m, int site, long long job, long long incarnation, long long hold,
-                   int account, int user, long long procs, long long seconds, bool final, char *out)
+void model_charge (struct model *m, const struct model_ask *ask, long long hold, int account,
+                   int user, bool final, char *out)
 {
     struct model_hold *h = NULL;
-    long long released = 0, shortfall;
+    int site = ask->site;
+    long long released = 0, shortfall, job = ask->job, incarnation = ask->incarnation;
+    const char *no_quote = NULL;
     if (hold > 0) {
         h = hold <= m->holds ? &m->hold[hold - 1] : NULL;
         if (!h || h->site != site) {
@@ -343,12 +431,18 @@ void model_charge (struct model *m, int site, long long job, long long incarnati
         int open = open_hold_of (m, site, job, incarnation);
         h = open >= 0 ? &m->hold[open] : NULL;
     }
-    long long rate = h ? h->rate : m->rate[site] < 0 ? 1000000 : m->rate[site];
-    if (procs < 1) {
+    /* A job that began past its quote's end, or cannot have it, is charged at the card. */
+    long long rate = h ? h->rate : model_rate_of (m, ask, user, &no_quote);
+    bool quoted = !h && ask->quote && !no_quote;
+    if (!h && !quoted)
+        rate = m->rate[site];
+    bool priced = rate >= 0;
+    rate = priced ? rate : 1000000;
+    if (ask->procs < 1) {
         sprintf (out, "error -1");
         return;
     }
-    long long total = price (procs, seconds, rate, false);
+    long long total = model_price (ask->procs, ask->seconds, rate);
     int u = usage_of (m, site, job, incarnation);
     if (u >= 0 && m->usage[u].final) {
         if (final)
@@ -364,10 +458,11 @@ void model_charge (struct model *m, int site, long long job, long long incarnati
         payer = h->account;
     } else if (u >= 0) {
         payer = m->usage[u].account;
-    } else if (m->rate[site] >= 0 && account >= 0 && m->member[user][account]) {
-        int list[M_ACCOUNTS], n = candidates (m, account, list);
+    } else if (priced && account >= 0 && model_is_member (m, user, account) && !m->closed[account] &&
+               (!ask->claimed || m->claims[site])) {
+        int list[M_ACCOUNTS], n = model_candidates (m, account, list);
         for (int i = 0; i < n && payer < 0; i++)
-            if (!cannot (m, list[i], user, total, &shortfall))
+            if (!model_cannot (m, list[i], user, total, &shortfall))
                 payer = list[i];
         if (payer < 0)
             payer = account;
@@ -377,6 +472,8 @@ void model_charge (struct model *m, int site, long long job, long long incarnati
         m->usage[u] = (struct model_usage){
             .site = site, .account = payer, .job = job, .incarnation = incarnation};
     }
+    if (quoted)
+        model_pin_use (m, ask);
     long long x = total > m->usage[u].total ? total - m->usage[u].total : 0;
     m->charge[m->charges] = (struct model_charge){.site = site};
     pay (m, h, payer, site, x);
@@ -414,8 +511,8 @@ void model_withdraw (struct model *m, int account, long long amount, char *out)
 {
     int alloc[M_ALLOCS];
     long long part[M_ALLOCS];
-    if (amount <= 0) {
-        sprintf (out, "error -1");
+    if (amount <= 0 || m->closed[account]) {
+        sprintf (out, amount <= 0 ? "error -1" : "error -7");
         return;
     }
     int n = shares (m, account, amount, alloc, part, out);
@@ -430,8 +527,12 @@ void model_transfer (struct model *m, int from, int to, long long amount, char *
 {
     int alloc[M_ALLOCS], list[M_ALLOCS];
     long long part[M_ALLOCS];
-    if (amount <= 0 || from == to) {
+    if (amount <= 0) {
         sprintf (out, "error -1");
+        return;
+    }
+    if (m->closed[from] || m->closed[to] || from == to) {
+        sprintf (out, m->closed[from] || m->closed[to] ? "error -7" : "error -1");
         return;
     }
     int n = shares (m, from, amount, alloc, part, out);
@@ -444,7 +545,8 @@ void model_transfer (struct model *m, int from, int to, long long amount, char *
                                       .begin = a->begin,
                                       .end = a->end,
                                       .posted = part[i],
-                                      .granted = part[i]};
+                                      .granted = part[i],
+                                      .grant = a->grant};
         a->posted -= part[i];
         a->granted -= part[i];
         repay (m, list, others, fresh, part[i]);

@@ -48,7 +48,14 @@ void bankrig_encode (void *arg, const struct ledger_request *req, const struct l
         strbuf_printf (bytes, "refunded %lld left %lld", (long long)out->refund.refunded,
                        (long long)out->refund.left);
         return;
+    case LEDGER_QUOTE:
+        strbuf_printf (bytes, "%s total %lld", out->quote.id, (long long)out->quote.answer->total);
+        for (uint32_t i = 0; i < out->quote.answer->item_count; i++)
+            strbuf_printf (bytes, " %lld:%s", (long long)out->quote.answer->item[i].amount,
+                           out->quote.answer->item[i].account);
+        return;
     case LEDGER_WITHDRAW: /* its id is the operation's, which a model does not know */
+    case LEDGER_SITE_SET:
         strbuf_printf (bytes, "done");
         return;
     case LEDGER_RECON:
