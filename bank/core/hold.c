@@ -1,5 +1,6 @@
 /* Holds: strict, all or nothing, alone or in a group, and made longer (rules H1 to H7). */
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "bank/core/ledger_impl.h"
@@ -49,6 +50,33 @@ static void signed_keep (struct ledger_view *view, const struct ledger_hold_ask 
     row->is_new = true;
 }
 
+/* Types are names: they have neither blank nor "=". */
+static const char *nodes_text (struct ledger_view *view, const struct ledger_ask *ask)
+{
+    const char *text = "";
+    for (uint32_t i = 0; i < ask->nodes_count; i++)
+        text = arena_printf (view->arena, "%s%s%s=%lld", text, i ? " " : "", ask->nodes[i].type,
+                             (long long)ask->nodes[i].procs);
+    return text;
+}
+
+static uint32_t nodes_read (struct ledger_view *view, const char *text,
+                            struct ledger_nodes out[LEDGER_NODE_TYPES_MAX])
+{
+    char *rest = NULL;
+    uint32_t count = 0;
+    if (!text[0])
+        return 0;
+    for (char *part = strtok_r (arena_strdup (view->arena, text), " ", &rest); part;
+         part = strtok_r (NULL, " ", &rest)) {
+        char *procs = strchr (part, '=');
+        assert (procs && count < LEDGER_NODE_TYPES_MAX);
+        *procs = '\0';
+        out[count++] = (struct ledger_nodes){part, strtoll (procs + 1, NULL, 10)};
+    }
+    return count;
+}
+
 static void hold_apply (struct ledger_view *view, struct journal *j, const char *identity,
                         const char *account, const struct placing *p,
                         const struct ledger_account *payer, struct ledger_granted *out)
@@ -73,8 +101,7 @@ static void hold_apply (struct ledger_view *view, struct journal *j, const char 
     hold->pe_milli = ask->ask.pe_milli;
     hold->qos = p->funding.qos ? p->funding.qos : "";
     hold->machine = ask->ask.machine ? ask->ask.machine : "";
-    hold->nodes = ask->ask.nodes;
-    hold->nodes_count = ask->ask.nodes_count;
+    hold->nodes = nodes_text (view, &ask->ask);
     hold->amount = p->amount;
     hold->open = true;
     hold->is_new = true;
@@ -259,6 +286,7 @@ void decide_hold_group (struct ledger_view *view, const struct ledger_request *r
 struct price_terms hold_terms (struct ledger_view *view, const struct ledger_hold *hold,
                                enum price_rounding rounding)
 {
+    struct ledger_nodes nodes[LEDGER_NODE_TYPES_MAX];
     const char *why; /* it was priced so once */
     const struct ledger_rate *card = rate_version (view, hold->job.site, hold->rate_version);
     struct price_terms terms = price_terms_plain (hold->rate_ppm);
@@ -267,7 +295,8 @@ struct price_terms hold_terms (struct ledger_view *view, const struct ledger_hol
         terms.band = card->band;
         terms.band_count = card->band_count;
         rate_machine (view, card, hold->machine, &terms, &why);
-        rate_nodes (view, card, hold->nodes, hold->nodes_count, rounding, &terms, &why);
+        rate_nodes (view, card, nodes, nodes_read (view, hold->nodes, nodes), rounding, &terms,
+                    &why);
     }
     terms.extra_ppm = hold->extra_ppm;
     terms.qos_ppm = hold->qos_ppm;

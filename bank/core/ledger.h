@@ -421,8 +421,7 @@ struct ledger_hold {
     int64_t extra_ppm, qos_ppm, class_ppm, group_ppm; /* pinned with it */
     int64_t pe_milli;
     const char *qos, *machine; /* that it was priced with */
-    const struct ledger_nodes *nodes;
-    uint32_t nodes_count;
+    const char *nodes; /* "fat=4 thin=12": processors by node type; "": not known */
     credit_micro amount;
     bool open;
     struct ledger_leg *leg;

@@ -239,7 +239,7 @@ struct ledger_hold *ledger_add_hold (struct ledger_view *view, int64_t id)
     hold = arena_new (view->arena, struct ledger_hold);
     hold->id = id;
     hold->qos_ppm = hold->class_ppm = hold->group_ppm = PRICE_ONE;
-    hold->qos = hold->machine = "";
+    hold->qos = hold->machine = hold->nodes = "";
     vec_push (view, &view->holds, hold);
     table_put (view, T_HOLD, &id, sizeof (id), hold);
     return hold;

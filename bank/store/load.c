@@ -446,21 +446,6 @@ static void take_legs (struct ledger_hold *hold, const char *text, struct arena 
     }
 }
 
-/* "fat=4 thin=12" */
-static void take_nodes (struct ledger_hold *hold, char *text, struct arena *arena)
-{
-    struct ledger_nodes *nodes = NULL;
-    char *rest = NULL;
-    for (char *part = strtok_r (text, " ", &rest); part; part = strtok_r (NULL, " ", &rest)) {
-        char *procs = strchr (part, '=');
-        assert (procs && hold->nodes_count < LEDGER_NODE_TYPES_MAX);
-        nodes = nodes ? nodes : arena_array (arena, LEDGER_NODE_TYPES_MAX, sizeof (*nodes));
-        *procs = '\0';
-        nodes[hold->nodes_count++] = (struct ledger_nodes){part, strtoll (procs + 1, NULL, 10)};
-    }
-    hold->nodes = nodes;
-}
-
 static void take_holds (const PGresult *res, struct ledger_view *view)
 {
     for (int i = 0; i < PQntuples (res); i++) {
@@ -488,7 +473,7 @@ static void take_holds (const PGresult *res, struct ledger_view *view)
         hold->pe_milli = pgres_i64 (res, i, 22);
         hold->qos = pgres_text (res, i, 23, view->arena);
         hold->machine = pgres_text (res, i, 24, view->arena);
-        take_nodes (hold, pgres_text (res, i, 25, view->arena), view->arena);
+        hold->nodes = pgres_text (res, i, 25, view->arena);
         take_legs (hold, pgres_text (res, i, 26, view->arena), view->arena);
         ledger_index_hold (view, hold);
     }

@@ -5,7 +5,7 @@
 
 #include "proto/base/quantity.h"
 
-enum { TEXTS = 7 };
+enum { TEXTS = 8 };
 
 struct recent {
     struct ledger_hold *slot[RECENT_SLOTS]; /* one piece of memory each, with its legs and texts */
@@ -15,7 +15,8 @@ struct recent {
 static void texts_of (struct ledger_hold *hold, const char **text[TEXTS])
 {
     const char **all[TEXTS] = {&hold->job.site, &hold->job.site_job, &hold->job.component,
-                               &hold->job.grid_job, &hold->identity, &hold->qos, &hold->machine};
+                               &hold->job.grid_job, &hold->identity, &hold->qos, &hold->machine,
+                               &hold->nodes};
     memcpy (text, all, sizeof (all));
 }
 

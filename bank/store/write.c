@@ -276,17 +276,7 @@ static void write_quotes (struct writer *w)
     put_rows (w, ST_ADD_QUOTE_USE, uses);
 }
 
-static const char *nodes_text (const struct ledger_view *view, const struct ledger_hold *hold)
-{
-    const char *text = "";
-    for (uint32_t i = 0; i < hold->nodes_count; i++)
-        text = arena_printf (view->arena, "%s%s%s=%lld", text, i ? " " : "", hold->nodes[i].type,
-                             (long long)hold->nodes[i].procs);
-    return text;
-}
-
-static void hold_row (struct pgargs *a, const struct ledger_view *view,
-                      const struct ledger_hold *hold)
+static void hold_row (struct pgargs *a, const struct ledger_hold *hold)
 {
     pgargs_i64 (a, 0, hold->id);
     pgargs_i64 (a, 1, hold->op_id);
@@ -313,7 +303,7 @@ static void hold_row (struct pgargs *a, const struct ledger_view *view,
     pgargs_i64 (a, 22, hold->pe_milli);
     pgargs_text (a, 23, hold->qos);
     pgargs_text (a, 24, hold->machine);
-    pgargs_text (a, 25, nodes_text (view, hold));
+    pgargs_text (a, 25, hold->nodes);
 }
 
 static void leg_row (struct pgargs *a, const struct ledger_hold *hold, uint32_t k, bool is_new)
@@ -340,7 +330,7 @@ static void write_holds (struct writer *w)
         if (!hold->is_new && !hold->dirty)
             continue;
         if (hold->is_new) {
-            hold_row (added, w->view, hold);
+            hold_row (added, hold);
         } else {
             pgargs_i64 (changed, 0, hold->id);
             pgargs_bool (changed, 1, hold->open);
