@@ -224,9 +224,9 @@ void model_extend (struct model *m, int site, long long hold, long long seconds,
 long long model_rate_of (const struct model *m, const struct model_ask *ask, int user,
                          const char **why)
 {
-    const struct model_pin *pin = &m->pin[ask->quote - 1];
+    const struct model_pin *pin = ask->quote ? &m->pin[ask->quote - 1] : NULL;
     *why = NULL;
-    if (!ask->quote)
+    if (!pin)
         *why = m->rate[ask->site] < 0 ? "NoRate" : NULL;
     else if (ask->quote > m->pins)
         *why = "NoQuote";
@@ -243,8 +243,8 @@ long long model_rate_of (const struct model *m, const struct model_ask *ask, int
 
 void model_pin_use (struct model *m, const struct model_ask *ask)
 {
-    struct model_pin *pin = &m->pin[ask->quote - 1];
-    if (!ask->quote || pin->used)
+    struct model_pin *pin = ask->quote ? &m->pin[ask->quote - 1] : NULL;
+    if (!pin || pin->used)
         return;
     pin->used = true;
     pin->job = ask->job;
