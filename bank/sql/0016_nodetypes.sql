@@ -1,4 +1,4 @@
--- 0015: rates per machine and node type; holds remember the processors that they had of each type.
+-- 0016: rates per machine and node type; holds remember the processors that they had of each type.
 
 ALTER TABLE rate_factor DROP CONSTRAINT rate_factor_kind_check;
 ALTER TABLE rate_factor ADD CONSTRAINT rate_factor_kind_check CHECK (kind IN
