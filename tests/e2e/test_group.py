@@ -180,6 +180,13 @@ class Group(GridCase):
         self.wait_leads("meta", before)
         self.ends_once(ident, name)
 
+    def configure(self, path, text):
+        taken = len(self.log_lines("meta", "configuration_taken"))
+        path.write_text(text)
+        self.grid.daemons["meta"].process.send(signal.SIGHUP)
+        wait_for("the configuration to be taken",
+                 lambda: len(self.log_lines("meta", "configuration_taken")) > taken, 30)
+
     def stand_before_decision(self, wanted):
         """All sites have said YES, and the votes cannot arrive. Returns the job and its name. On a slow machine a
         coordinator may notice before that it is alone: then once more."""
@@ -221,13 +228,10 @@ class Group(GridCase):
         wire = Wire(self.grid.ports["beta"])
         self.addCleanup(wire.close)
         path = self.grid.layout.config("meta")
-        before, taken = path.read_text(), len(self.log_lines("meta", "configuration_taken"))
-        self.addCleanup(path.write_text, before)
-        path.write_text(before.replace(f"SERVER=127.0.0.1:{self.grid.ports['beta']}",
-                                       f"SERVER=127.0.0.1:{wire.port}") + "LEASETIME 12\n")
-        self.grid.daemons["meta"].process.send(signal.SIGHUP)
-        wait_for("the configuration to be taken",
-                 lambda: len(self.log_lines("meta", "configuration_taken")) > taken, 30)
+        before = path.read_text()
+        self.addCleanup(self.configure, path, before)
+        self.configure(path, before.replace(f"SERVER=127.0.0.1:{self.grid.ports['beta']}",
+                                            f"SERVER=127.0.0.1:{wire.port}") + "LEASETIME 12\n")
         ident, name = self.stand_before_decision("cut")
         ended = len(self.log_lines("beta", "lease_ended"))
         self.assertGreater(wire.passed, 0)
