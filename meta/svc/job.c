@@ -46,8 +46,14 @@ bool info_ended (const JobInfo *info)
 static void on_timer (evutil_socket_t fd, short what, void *arg)
 {
     struct gridjob *job = arg;
+    struct err err;
     (void)fd;
     (void)what;
+    err_clear (&err);
+    if (job->unsaved && !job_is_group (job) && job_save (job, false, &err)) {
+        job_timer (job, US_PER_S);
+        return;
+    }
     if (job_ended (job)) {
         if (!job->watchers)
             job_destroy (job);
@@ -272,6 +278,7 @@ int job_save (struct gridjob *job, bool with_record, struct err *err)
     if (rc && !nested)
         metastore_rollback (metad->store);
 out:
+    job->unsaved = rc != 0;
     if (rc == 0) {
         for (uint32_t p = 0; p < job->part_count; p++)
             job->part[p].dirty = false;

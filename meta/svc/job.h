@@ -85,6 +85,7 @@ struct gridjob {
     /* Not durable. */
     bool renew_untold;                 /* its site may not know its delegation: renew.h */
     bool reloaded;                     /* the driver recovers at the next wake-up */
+    bool unsaved;                      /* the last write failed: nothing is done on it until one succeeds */
     duration_us look_mono;             /* when to look for a better site, or at its latest start; 0: not set */
     bool busy;                         /* a call or survey of its driver is under way */
     struct event *timer;
