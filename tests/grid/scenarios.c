@@ -333,6 +333,22 @@ static void cancelled_before_launch_with_a_full_disk (void)
     CHECK (grid_launches (job) == 0, "it was launched");
 }
 
+/* That it is about to be sent to a site cannot be written down: it is not sent. */
+static void sent_with_a_full_disk (void)
+{
+    const struct grid_ask one = {.parts = 1, .tasks = {2}, .sites = {"beta,gamma"}, .walltime = 30 * SEC};
+    strike_at ("meta1", "Submit", 0, disk_fills);
+    uint32_t job = grid_submit ("meta1", &one);
+    CHECK (grid_until (hit_struck, NULL, 60 * SEC), "it was not taken");
+    sim_run (sim.now + 20 * SEC);
+    CHECK (grid_launches (job) == 0, "a site has what is not on disk");
+    machine_find ("meta1")->dying = true;
+    sim_run (sim.now + 5 * SEC);
+    grid_heal ();
+    expect (job, NUI__META__V1__GRID_JOB_STATE__GRID_COMPLETED);
+    CHECK (grid_launches (job) == 1, "it ran twice");
+}
+
 /* ---- a group of three coordinators, of which the first is lost for good */
 
 static void meta1_is_lost (struct machine *server)
@@ -494,6 +510,7 @@ static const struct {
     {"node_dies_after_commit_and_nowhere_else", node_dies_after_commit_and_nowhere_else, &three},
     {"node_dies_when_running", node_dies_when_running, &three},
     {"cancelled_before_launch_with_a_full_disk", cancelled_before_launch_with_a_full_disk, &three},
+    {"sent_with_a_full_disk", sent_with_a_full_disk, &three},
     {"greedy_peer_is_capped", greedy_peer_is_capped, &capped},
     {"group_loses_coordinator_before_decide", group_loses_coordinator_before_decide, &group},
     {"group_loses_coordinator_after_decide", group_loses_coordinator_after_decide, &group},
