@@ -70,6 +70,33 @@ static const char *const steps[] = {
     " led_by TEXT NOT NULL, led_as TEXT NOT NULL, origin TEXT NOT NULL, origin_job INTEGER NOT NULL,"
     " told INTEGER NOT NULL);"
     "CREATE INDEX lead_untold ON lead (origin) WHERE told = 0;",
+    /* A second record of a job: an earlier slot. */
+    "CREATE TABLE record ("
+    " job INTEGER NOT NULL REFERENCES job (number), role INTEGER NOT NULL, phase INTEGER NOT NULL,"
+    " tries INTEGER NOT NULL, cancel_wanted INTEGER NOT NULL, ran INTEGER NOT NULL,"
+    " decided INTEGER NOT NULL, outcome INTEGER NOT NULL, reason_code TEXT NOT NULL,"
+    " reason_text TEXT NOT NULL, created_us INTEGER NOT NULL, txn BLOB NOT NULL,"
+    " start_token BLOB NOT NULL, slot_start_us INTEGER NOT NULL, start_at_us INTEGER NOT NULL,"
+    " not_before_us INTEGER NOT NULL, deadline_us INTEGER NOT NULL, expires_us INTEGER NOT NULL,"
+    " cost_max INTEGER NOT NULL, not_after_us INTEGER NOT NULL, prefer INTEGER NOT NULL,"
+    " PRIMARY KEY (job, role)) WITHOUT ROWID;"
+    "INSERT INTO record SELECT job, 0, phase, tries, cancel_wanted, ran, decided, outcome, reason_code,"
+    " reason_text, created_us, txn, start_token, slot_start_us, start_at_us, not_before_us, deadline_us,"
+    " expires_us, cost_max, not_after_us, prefer FROM coalloc;"
+    "CREATE TABLE part ("
+    " job INTEGER NOT NULL REFERENCES job (number), role INTEGER NOT NULL, idx INTEGER NOT NULL,"
+    " name TEXT NOT NULL, site TEXT NOT NULL, offset_us INTEGER NOT NULL, walltime_us INTEGER NOT NULL,"
+    " state INTEGER NOT NULL, attempt INTEGER NOT NULL, price INTEGER NOT NULL, ended INTEGER NOT NULL,"
+    " hint_site TEXT NOT NULL, hint_start_us INTEGER NOT NULL, shape INTEGER NOT NULL,"
+    " PRIMARY KEY (job, role, idx)) WITHOUT ROWID;"
+    "INSERT INTO part SELECT job, 0, idx, name, site, offset_us, walltime_us, state, attempt, price, ended,"
+    " hint_site, hint_start_us, shape FROM coalloc_part;"
+    "DROP TABLE coalloc_part;"
+    "DROP TABLE coalloc;"
+    "ALTER TABLE record RENAME TO coalloc;"
+    "ALTER TABLE part RENAME TO coalloc_part;"
+    "ALTER TABLE component ADD COLUMN next_job_id TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE component ADD COLUMN next_peer BLOB;",
     NULL,
 };
 
@@ -358,10 +385,12 @@ int metastore_component_save (struct metastore *store, uint64_t number,
 {
     struct store_stmt *q = store_stmt (
         store->store,
-        "INSERT INTO component (job, idx, name, site, site_job_id, info, peer, answers)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (job, idx) DO UPDATE SET"
+        "INSERT INTO component (job, idx, name, site, site_job_id, info, peer, answers, next_job_id,"
+        " next_peer) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
+        " ON CONFLICT (job, idx) DO UPDATE SET"
         " site = excluded.site, site_job_id = excluded.site_job_id, info = excluded.info,"
-        " peer = excluded.peer, answers = excluded.answers");
+        " peer = excluded.peer, answers = excluded.answers, next_job_id = excluded.next_job_id,"
+        " next_peer = excluded.next_peer");
     store_bind_int (q, 1, (int64_t)number);
     store_bind_int (q, 2, row->index);
     store_bind_text (q, 3, text_or_empty (row->name));
@@ -373,6 +402,9 @@ int metastore_component_save (struct metastore *store, uint64_t number,
         store_bind_blob (q, 7, row->peer.bytes, row->peer.len);
     if (row->answers.len)
         store_bind_blob (q, 8, row->answers.bytes, row->answers.len);
+    store_bind_text (q, 9, text_or_empty (row->next_job_id));
+    if (row->next_peer.len)
+        store_bind_blob (q, 10, row->next_peer.bytes, row->next_peer.len);
     return store_run (q, err);
 }
 
@@ -381,8 +413,8 @@ int metastore_component_load (struct metastore *store, uint64_t number, struct a
                               struct err *err)
 {
     struct store_stmt *q =
-        store_stmt (store->store, "SELECT idx, name, site, site_job_id, info, peer, answers"
-                                  " FROM component WHERE job = ?1 ORDER BY idx");
+        store_stmt (store->store, "SELECT idx, name, site, site_job_id, info, peer, answers,"
+                                  " next_job_id, next_peer FROM component WHERE job = ?1 ORDER BY idx");
     struct component_row *rows = arena_array (arena, COALLOC_PARTS_MAX, sizeof *rows);
     uint32_t count = 0;
     int rc;
@@ -396,6 +428,8 @@ int metastore_component_load (struct metastore *store, uint64_t number, struct a
         row->info = blob_col (q, 4, arena);
         row->peer = blob_col (q, 5, arena);
         row->answers = blob_col (q, 6, arena);
+        row->next_job_id = text_col (q, 7, arena);
+        row->next_peer = blob_col (q, 8, arena);
     }
     store_reset (q);
     if (rc < 0)
@@ -407,14 +441,14 @@ int metastore_component_load (struct metastore *store, uint64_t number, struct a
 
 /* ---- co-allocation records */
 
-static int part_save (struct metastore *store, uint64_t number, uint32_t index,
+static int part_save (struct metastore *store, uint64_t number, enum metastore_role role, uint32_t index,
                       const struct coalloc_part *part, struct err *err)
 {
     struct store_stmt *q = store_stmt (
         store->store,
         "INSERT OR REPLACE INTO coalloc_part (job, idx, name, site, offset_us, walltime_us, state,"
-        " attempt, price, ended, hint_site, hint_start_us, shape)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)");
+        " attempt, price, ended, hint_site, hint_start_us, shape, role)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)");
     store_bind_int (q, 1, (int64_t)number);
     store_bind_int (q, 2, index);
     store_bind_text (q, 3, part->name);
@@ -428,19 +462,20 @@ static int part_save (struct metastore *store, uint64_t number, uint32_t index,
     store_bind_text (q, 11, part->hint_site);
     store_bind_int (q, 12, part->hint_start);
     store_bind_int (q, 13, part->shape);
+    store_bind_int (q, 14, role);
     return store_run (q, err);
 }
 
-int metastore_coalloc_save (struct metastore *store, uint64_t number,
+int metastore_coalloc_save (struct metastore *store, uint64_t number, enum metastore_role role,
                             const struct coalloc_record *record, struct err *err)
 {
     struct store_stmt *q = store_stmt (
         store->store,
         "INSERT INTO coalloc (job, phase, tries, cancel_wanted, ran, decided, outcome,"
         " reason_code, reason_text, created_us, txn, start_token, slot_start_us, start_at_us,"
-        " not_before_us, deadline_us, expires_us, cost_max, not_after_us, prefer)"
+        " not_before_us, deadline_us, expires_us, cost_max, not_after_us, prefer, role)"
         " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,"
-        " ?18, ?19, ?20) ON CONFLICT (job) DO UPDATE SET"
+        " ?18, ?19, ?20, ?21) ON CONFLICT (job, role) DO UPDATE SET"
         " phase = excluded.phase, tries = excluded.tries, cancel_wanted = excluded.cancel_wanted,"
         " ran = excluded.ran, decided = excluded.decided, outcome = excluded.outcome,"
         " reason_code = excluded.reason_code, reason_text = excluded.reason_text,"
@@ -466,9 +501,25 @@ int metastore_coalloc_save (struct metastore *store, uint64_t number,
     store_bind_int (q, 18, record->cost_max);
     store_bind_int (q, 19, record->not_after);
     store_bind_int (q, 20, record->prefer);
+    store_bind_int (q, 21, role);
     int rc = store_run (q, err);
     for (uint32_t p = 0; p < record->part_count && rc == 0; p++)
-        rc = part_save (store, number, p, &record->part[p], err);
+        rc = part_save (store, number, role, p, &record->part[p], err);
+    return rc;
+}
+
+int metastore_coalloc_drop (struct metastore *store, uint64_t number, enum metastore_role role,
+                            struct err *err)
+{
+    static const char *const text[] = {"DELETE FROM coalloc_part WHERE job = ?1 AND role = ?2",
+                                       "DELETE FROM coalloc WHERE job = ?1 AND role = ?2"};
+    int rc = 0;
+    for (size_t i = 0; i < sizeof text / sizeof *text && rc == 0; i++) {
+        struct store_stmt *q = store_stmt (store->store, text[i]);
+        store_bind_int (q, 1, (int64_t)number);
+        store_bind_int (q, 2, role);
+        rc = store_run (q, err);
+    }
     return rc;
 }
 
@@ -528,15 +579,17 @@ static void part_col (struct store_stmt *q, struct coalloc_part *part)
     part->shape = (uint32_t)store_col_int (q, 11);
 }
 
-static int parts_load (struct metastore *store, uint64_t number, struct coalloc_record *record,
-                       struct err *err)
+static int parts_load (struct metastore *store, uint64_t number, enum metastore_role role,
+                       struct coalloc_record *record, struct err *err)
 {
     struct store_stmt *q = store_stmt (
         store->store, "SELECT idx, name, site, offset_us, walltime_us, state, attempt, price, ended,"
-                      " hint_site, hint_start_us, shape FROM coalloc_part WHERE job = ?1 ORDER BY idx");
+                      " hint_site, hint_start_us, shape FROM coalloc_part WHERE job = ?1 AND role = ?2"
+                      " ORDER BY idx");
     uint32_t seen = 0;
     int rc;
     store_bind_int (q, 1, (int64_t)number);
+    store_bind_int (q, 2, role);
     while ((rc = store_step (q, err)) > 0) {
         uint64_t index = (uint64_t)store_col_int (q, 0);
         if (index != seen || seen >= record->part_count)
@@ -552,16 +605,17 @@ static int parts_load (struct metastore *store, uint64_t number, struct coalloc_
     return 0;
 }
 
-int metastore_coalloc_load (struct metastore *store, uint64_t number,
+int metastore_coalloc_load (struct metastore *store, uint64_t number, enum metastore_role role,
                             struct coalloc_record **record_out, struct err *err)
 {
     struct store_stmt *q = store_stmt (
         store->store,
         "SELECT phase, tries, cancel_wanted, ran, decided, outcome, reason_code, reason_text,"
         " created_us, txn, start_token, slot_start_us, start_at_us, not_before_us, deadline_us,"
-        " expires_us, cost_max, (SELECT count(*) FROM coalloc_part p WHERE p.job = c.job),"
-        " not_after_us, prefer FROM coalloc c WHERE job = ?1");
+        " expires_us, cost_max, (SELECT count(*) FROM coalloc_part p WHERE p.job = c.job"
+        " AND p.role = c.role), not_after_us, prefer FROM coalloc c WHERE job = ?1 AND role = ?2");
     store_bind_int (q, 1, (int64_t)number);
+    store_bind_int (q, 2, role);
     int rc = store_step (q, err);
     if (rc < 0)
         return rc;
@@ -575,7 +629,7 @@ int metastore_coalloc_load (struct metastore *store, uint64_t number,
     if (!record)
         return ERR_IO;
     if (rc == 0)
-        rc = parts_load (store, number, record, err);
+        rc = parts_load (store, number, role, record, err);
     if (rc) {
         coalloc_destroy (record);
         return rc;

@@ -68,6 +68,8 @@ struct component_row {
     const char *site_job_id;
     struct metastore_blob info; /* packed JobInfo as last heard; may be empty */
     struct metastore_blob peer; /* packed Peer, from PREPARE; may be empty */
+    const char *next_job_id;    /* the same of an earlier slot being prepared */
+    struct metastore_blob next_peer;
     struct metastore_blob answers; /* packed SiteAnswers; may be empty */
 };
 
@@ -103,10 +105,16 @@ int metastore_component_load (struct metastore *store, uint64_t number, struct a
                               struct component_row **rows_out, uint32_t *count_out,
                               struct err *err);
 
-int metastore_coalloc_save (struct metastore *store, uint64_t number,
+/* Which record of a job: the one that counts, or that of an earlier slot, being got or given up.
+ * Stored as numbers: never renumber. */
+enum metastore_role { METASTORE_PRESENT = 0, METASTORE_SLIDE = 1 };
+
+int metastore_coalloc_save (struct metastore *store, uint64_t number, enum metastore_role role,
                             const struct coalloc_record *record, struct err *err);
+int metastore_coalloc_drop (struct metastore *store, uint64_t number, enum metastore_role role,
+                            struct err *err);
 /* ERR_NOT_FOUND when the job has none. The caller destroys *record_out. */
-int metastore_coalloc_load (struct metastore *store, uint64_t number,
+int metastore_coalloc_load (struct metastore *store, uint64_t number, enum metastore_role role,
                             struct coalloc_record **record_out, struct err *err);
 
 /* Highest contiguous event sequence of a site that is applied; 0 for a new site. */

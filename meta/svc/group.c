@@ -12,6 +12,7 @@
 #include "meta/svc/retry.h"
 #include "meta/svc/renew.h"
 #include "meta/svc/sites.h"
+#include "meta/svc/slide.h"
 #include "meta/svc/survey.h"
 #include "meta/svc/waits.h"
 
@@ -22,12 +23,13 @@ struct group_call {
     struct metad *metad;
     uint64_t number;
     uint8_t transaction[16];
+    bool slide; /* of a QUERY, which has no transaction yet: whose */
     enum coalloc_action_kind kind;
     uint32_t part;
     uint32_t attempt;
 };
 
-static void group_step (struct gridjob *job, struct coalloc_event *event);
+static void group_step (struct gridjob *job, struct coalloc_record *record, struct coalloc_event *event);
 
 /* ---- the record and the job's face */
 
@@ -121,7 +123,10 @@ static void face_set (struct gridjob *job)
     job->reason = record->reason;
     job->attempts = record->tries;
     job->cancel_wanted = record->cancel_wanted;
+    Nui__Meta__V1__GridJobState before = job->state;
     job->state = state_of (record);
+    if (job_ended (job) && job->slide) /* not before the other one holds nothing */
+        job->state = before;
     times_set (job);
 }
 
@@ -133,6 +138,18 @@ static struct gridjob *call_job (const struct group_call *call)
     return job && job->record && !job_ended (job) && !call->metad->stopping ? job : NULL;
 }
 
+/* Which of its records the answer is for; NULL: none any more. */
+static struct coalloc_record *call_record (const struct gridjob *job, const struct group_call *call)
+{
+    struct coalloc_record *record[] = {job->record, job->slide};
+    if (call->kind == COALLOC_DO_QUERY)
+        return record[call->slide];
+    for (int i = 0; i < 2; i++)
+        if (record[i] && memcmp (record[i]->transaction, call->transaction, sizeof call->transaction) == 0)
+            return record[i];
+    return NULL;
+}
+
 static void reason_take (struct coalloc_reason *out, const Nui__Common__V1__Reason *reason)
 {
     snprintf (out->code, sizeof out->code, "%s", reason ? reason->code : "");
@@ -140,17 +157,16 @@ static void reason_take (struct coalloc_reason *out, const Nui__Common__V1__Reas
 }
 
 /* Its hosts as the others will be told of them at START. */
-static void peer_take (struct jobpart *part, const Nui__Common__V1__Peer *peer)
+static void peer_take (Nui__Common__V1__Peer **slot, const Nui__Common__V1__Peer *peer)
 {
     size_t len = nui__common__v1__peer__get_packed_size (peer);
     uint8_t *bytes = malloc (len + 1);
     if (!bytes)
         abort ();
     nui__common__v1__peer__pack (peer, bytes);
-    if (part->peer)
-        nui__common__v1__peer__free_unpacked (part->peer, NULL);
-    part->peer = nui__common__v1__peer__unpack (NULL, len, bytes);
-    part->dirty = true;
+    if (*slot)
+        nui__common__v1__peer__free_unpacked (*slot, NULL);
+    *slot = nui__common__v1__peer__unpack (NULL, len, bytes);
     free (bytes);
 }
 
@@ -165,11 +181,13 @@ static void prepare_answer (struct gridjob *job, const struct group_call *call,
     event->u.prepared.amount = reply->amount_micro;
     reason_take (&event->reason, reply->reason);
     event->u.prepared.unfunded = strcmp (event->reason.code, "InsufficientFunds") == 0;
-    bool present = memcmp (call->transaction, job->record->transaction, 16) == 0;
-    if (!event->u.prepared.granted || !present)
+    if (!event->u.prepared.granted)
         return;
-    peer_take (part, reply->peer);
-    snprintf (part->site_job_id, sizeof part->site_job_id, "%s", reply->site_job_id);
+    bool slide = call_record (job, call) == job->slide;
+    peer_take (slide ? &part->next_peer : &part->peer, reply->peer);
+    snprintf (slide ? part->next_job_id : part->site_job_id, sizeof part->site_job_id, "%s",
+              reply->site_job_id);
+    part->dirty = true;
 }
 
 static void answer_take (struct gridjob *job, const struct group_call *call,
@@ -206,9 +224,10 @@ static void answer_take (struct gridjob *job, const struct group_call *call,
         event->kind = COALLOC_EV_READIED;
         event->u.readied.yes = reply->ready;
         event->u.readied.started = reply->started;
-        if (reply->ready && reply->peer &&
-            memcmp (call->transaction, job->record->transaction, sizeof call->transaction) == 0)
-            peer_take (&job->part[call->part], reply->peer);
+        if (reply->ready && reply->peer && call_record (job, call) == job->record) {
+            peer_take (&job->part[call->part].peer, reply->peer);
+            job->part[call->part].dirty = true;
+        }
         reason_take (&event->reason, reply->reason);
         break;
     }
@@ -259,9 +278,10 @@ static void call_done (void *arg, const struct rpc_result *result)
 {
     struct group_call *call = arg;
     struct gridjob *job = call_job (call);
-    if (job && fenced (job, call, result)) {
+    struct coalloc_record *record = job ? call_record (job, call) : NULL;
+    if (record && fenced (job, call, result)) {
         adopt_fenced (job);
-    } else if (job) {
+    } else if (record) {
         struct coalloc_event event = {.transaction = call->transaction, .part = call->part,
                                       .attempt = call->attempt};
         if (result->status == RPC_OK)
@@ -272,21 +292,23 @@ static void call_done (void *arg, const struct rpc_result *result)
             log_event (job->metad->log, LOG_LEVEL_INFO, "coalloc", "no_answer",
                        "job=%s part=%u kind=%d status=%d", job->id, call->part, (int)call->kind,
                        (int)result->status);
-        group_step (job, &event);
+        group_step (job, record, &event);
     }
     free (call);
 }
 
 /* ---- actions */
 
-static struct group_call *call_new (struct gridjob *job, const struct coalloc_action *action)
+static struct group_call *call_new (struct gridjob *job, const struct coalloc_record *record,
+                                    const struct coalloc_action *action)
 {
     struct group_call *call = calloc (1, sizeof *call);
     if (!call)
         abort ();
     call->metad = job->metad;
     call->number = job->number;
-    memcpy (call->transaction, job->record->transaction, sizeof call->transaction);
+    memcpy (call->transaction, record->transaction, sizeof call->transaction);
+    call->slide = record == job->slide;
     call->kind = action->kind;
     call->part = action->part;
     call->attempt = action->attempt;
@@ -301,11 +323,12 @@ static void no_site (evutil_socket_t fd, short what, void *arg)
     call_done (arg, &result);
 }
 
-static void part_send (struct gridjob *job, const struct coalloc_action *action, const char *method,
+static void part_send (struct gridjob *job, const struct coalloc_record *record,
+                       const struct coalloc_action *action, const char *method,
                        const ProtobufCMessage *request)
 {
-    struct site *site = site_find (job->metad, job->record->part[action->part].site);
-    struct group_call *call = call_new (job, action);
+    struct site *site = site_find (job->metad, record->part[action->part].site);
+    struct group_call *call = call_new (job, record, action);
     if (site) {
         link_call (site->link, method, request, ANSWER_TIMEOUT, call_done, call);
     } else {
@@ -314,10 +337,9 @@ static void part_send (struct gridjob *job, const struct coalloc_action *action,
     }
 }
 
-static void prepare_send (struct gridjob *job, const struct coalloc_action *action,
-                          Nui__Local__V1__Part *part)
+static void prepare_send (struct gridjob *job, const struct coalloc_record *record,
+                          const struct coalloc_action *action, Nui__Local__V1__Part *part)
 {
-    const struct coalloc_record *record = job->record;
     Nui__Local__V1__PrepareRequest request = NUI__LOCAL__V1__PREPARE_REQUEST__INIT;
     uint8_t hash[SHA256_DIGEST_LENGTH];
     SHA256 (record->start_token, sizeof record->start_token, hash);
@@ -328,13 +350,12 @@ static void prepare_send (struct gridjob *job, const struct coalloc_action *acti
     request.lease_us = job->metad->config->policy.lease;
     request.shape = record->part[action->part].shape;
     request.start_token_hash = (ProtobufCBinaryData){sizeof hash, hash};
-    part_send (job, action, "Prepare", &request.base);
+    part_send (job, record, action, "Prepare", &request.base);
 }
 
-static void start_send (struct gridjob *job, const struct coalloc_action *action,
-                        Nui__Local__V1__Part *part)
+static void start_send (struct gridjob *job, const struct coalloc_record *record,
+                        const struct coalloc_action *action, Nui__Local__V1__Part *part)
 {
-    const struct coalloc_record *record = job->record;
     Nui__Local__V1__StartRequest request = NUI__LOCAL__V1__START_REQUEST__INIT;
     Nui__Common__V1__Peer *peers[COALLOC_PARTS_MAX];
     uint8_t token[COALLOC_TOKEN_LEN];
@@ -346,59 +367,60 @@ static void start_send (struct gridjob *job, const struct coalloc_action *action
     request.start_token = (ProtobufCBinaryData){sizeof token, token};
     request.start_us = record->start_at + record->part[action->part].offset;
     request.peers = peers;
-    part_send (job, action, "Start", &request.base);
+    part_send (job, record, action, "Start", &request.base);
 }
 
-static void release_send (struct gridjob *job, const struct coalloc_action *action,
-                          Nui__Local__V1__Part *part)
+static void release_send (struct gridjob *job, const struct coalloc_record *record,
+                          const struct coalloc_action *action, Nui__Local__V1__Part *part)
 {
     Nui__Local__V1__ReleaseRequest request = NUI__LOCAL__V1__RELEASE_REQUEST__INIT;
     Nui__Common__V1__Reason reason = NUI__COMMON__V1__REASON__INIT;
-    reason.code = job->record->reason.code;
-    reason.text = job->record->reason.text;
+    reason.code = (char *)record->reason.code;
+    reason.text = (char *)record->reason.text;
     request.part = part;
     request.reason = &reason;
-    part_send (job, action, "Release", &request.base);
+    part_send (job, record, action, "Release", &request.base);
 }
 
-static void part_perform (struct gridjob *job, const struct coalloc_action *action)
+static void part_perform (struct gridjob *job, struct coalloc_record *record,
+                          const struct coalloc_action *action)
 {
     Nui__Local__V1__Part part = NUI__LOCAL__V1__PART__INIT;
     Nui__Local__V1__CommitRequest commit = NUI__LOCAL__V1__COMMIT_REQUEST__INIT;
     Nui__Local__V1__AbortRequest abort_request = NUI__LOCAL__V1__ABORT_REQUEST__INIT;
     Nui__Local__V1__ReadyRequest ready = NUI__LOCAL__V1__READY_REQUEST__INIT;
-    part.transaction = (ProtobufCBinaryData){16, job->record->transaction};
+    part.transaction = (ProtobufCBinaryData){16, record->transaction};
     part.component = job->part[action->part].name;
     part.attempt = action->attempt;
     part.epoch = adopt_epoch (job);
     switch (action->kind) {
     case COALLOC_DO_PREPARE:
-        prepare_send (job, action, &part);
+        prepare_send (job, record, action, &part);
         break;
     case COALLOC_DO_COMMIT:
         commit.part = &part;
-        part_send (job, action, "Commit", &commit.base);
+        part_send (job, record, action, "Commit", &commit.base);
         break;
     case COALLOC_DO_ABORT:
         abort_request.part = &part;
-        part_send (job, action, "Abort", &abort_request.base);
+        part_send (job, record, action, "Abort", &abort_request.base);
         break;
     case COALLOC_DO_READY:
         ready.part = &part;
-        part_send (job, action, "Ready", &ready.base);
+        part_send (job, record, action, "Ready", &ready.base);
         break;
     case COALLOC_DO_START:
-        start_send (job, action, &part);
+        start_send (job, record, action, &part);
         break;
     default:
-        release_send (job, action, &part);
+        release_send (job, record, action, &part);
         break;
     }
 }
 
 /* ---- QUERY */
 
-static void survey_take (struct gridjob *job, struct survey *survey)
+static void survey_take (struct gridjob *job, struct coalloc_record *record, struct survey *survey)
 {
     struct arena *arena = arena_create (0);
     struct metad *metad = job->metad;
@@ -432,7 +454,7 @@ static void survey_take (struct gridjob *job, struct survey *survey)
     event.u.queried.site_name = name;
     random_bytes (event.u.queried.transaction, sizeof event.u.queried.transaction);
     random_bytes (event.u.queried.start_token, sizeof event.u.queried.start_token);
-    group_step (job, &event);
+    group_step (job, record, &event);
     survey_destroy (survey);
     arena_destroy (arena);
 }
@@ -441,21 +463,22 @@ static void survey_done (void *arg, struct survey *survey)
 {
     struct group_call *call = arg;
     struct gridjob *job = call_job (call);
+    struct coalloc_record *record = job ? call_record (job, call) : NULL;
     free (call);
-    if (job)
-        survey_take (job, survey);
+    if (record)
+        survey_take (job, record, survey);
     else
         survey_destroy (survey);
 }
 
-static void query_perform (struct gridjob *job)
+static void query_perform (struct gridjob *job, const struct coalloc_record *record)
 {
     struct arena *arena = arena_create (0);
     struct survey_pair *pair = NULL;
     struct coalloc_action action = {.kind = COALLOC_DO_QUERY};
     uint32_t count = survey_candidates (job->metad, job->job, NULL, 0, arena, &pair);
-    survey_start (job->metad, job->envelope, job->job, pair, count, job->record->tries,
-                  survey_done, call_new (job, &action));
+    survey_start (job->metad, job->envelope, job->job, pair, count, record->tries,
+                  survey_done, call_new (job, record, &action));
     arena_destroy (arena);
 }
 
@@ -465,31 +488,34 @@ static void decided (void *arg, enum decision decision, bool failed)
 {
     struct group_call *call = arg;
     struct gridjob *job = call_job (call);
-    if (job && failed) { /* nothing is known: take what is on disk and ask again */
+    struct coalloc_record *record = job ? call_record (job, call) : NULL;
+    if (record && failed) { /* nothing is known: take what is on disk and ask again */
         job_reload (call->metad, call->number);
-    } else if (job) {
+    } else if (record) {
         struct coalloc_event event = {.kind = COALLOC_EV_DECIDED,
                                       .transaction = call->transaction};
         event.u.decided.decision = decision;
-        group_step (job, &event);
+        group_step (job, record, &event);
     }
     free (call);
 }
 
-static void decide_perform (struct gridjob *job, const struct coalloc_action *action)
+static void decide_perform (struct gridjob *job, const struct coalloc_record *record,
+                            const struct coalloc_action *action)
 {
     struct metad *metad = job->metad;
     struct arena *arena = arena_create (0);
     struct metastore_blob transfer = adopt_transfer (job, arena);
-    struct decision_ask ask = {job->record->transaction, action->proposal, transfer.bytes,
+    struct decision_ask ask = {record->transaction, action->proposal, transfer.bytes,
                                transfer.len};
-    metad->decisions.ops->propose (metad->decisions.self, &ask, decided, call_new (job, action));
+    metad->decisions.ops->propose (metad->decisions.self, &ask, decided, call_new (job, record, action));
     arena_destroy (arena);
 }
 
 /* ---- the step */
 
-static void perform (struct gridjob *job, const struct coalloc_actions *actions)
+static void perform (struct gridjob *job, struct coalloc_record *record,
+                     const struct coalloc_actions *actions)
 {
     struct metad *metad = job->metad;
     uint64_t number = job->number;
@@ -497,35 +523,36 @@ static void perform (struct gridjob *job, const struct coalloc_actions *actions)
         const struct coalloc_action *action = &actions->action[a];
         switch (action->kind) {
         case COALLOC_DO_QUERY:
-            if (job->survey) {
+            if (job->survey && record == job->record) {
                 struct survey *survey = job->survey;
                 job->survey = NULL;
-                survey_take (job, survey);
+                survey_take (job, record, survey);
             } else {
-                query_perform (job);
+                query_perform (job, record);
             }
             break;
         case COALLOC_DO_DECIDE:
-            decide_perform (job, action);
+            decide_perform (job, record, action);
             break;
         default:
-            part_perform (job, action);
+            part_perform (job, record, action);
             break;
         }
-        if (job_live (metad, number) != job) /* a nested step reloaded it */
+        /* A nested step may have reloaded it. */
+        if (job_live (metad, number) != job || (record != job->record && record != job->slide))
             return;
     }
 }
 
-static void step_log (const struct gridjob *job, const struct coalloc_event *event,
-                      enum coalloc_phase before)
+static void step_log (const struct gridjob *job, const struct coalloc_record *record, bool other,
+                      const struct coalloc_event *event, enum coalloc_phase before)
 {
     char quoted[COALLOC_TEXT_MAX * 2];
-    const struct coalloc_record *record = job->record;
     if (before == record->phase)
         return;
     log_event (job->metad->log, LOG_LEVEL_INFO, "coalloc", "phase",
-               "job=%s event=%s from=%s to=%s try=%u code=%s reason=%s", job->id,
+               "job=%s%s event=%s from=%s to=%s try=%u code=%s reason=%s", job->id,
+               other ? " other_slot=1" : "",
                coalloc_event_name (event->kind), coalloc_phase_name (before),
                coalloc_phase_name (record->phase), record->tries,
                record->reason.code[0] ? record->reason.code : "-",
@@ -565,10 +592,44 @@ static bool may_step (struct gridjob *job)
     return false;
 }
 
-static void group_step (struct gridjob *job, struct coalloc_event *event)
+/* The next moment at which there is something to do. */
+static void timer_set (struct gridjob *job)
+{
+    duration_us now = clock_monotonic_us (), wait = slide_due (job);
+    const duration_us wake[] = {job->wake_mono, job->slide_wake_mono};
+    for (size_t i = 0; i < sizeof wake / sizeof *wake; i++)
+        if (wake[i] && wake[i] - now < wait)
+            wait = wake[i] > now ? wake[i] - now : 0;
+    if (wait != INT64_MAX)
+        job_timer (job, wait);
+}
+
+/* An earlier slot that is not wanted any more is given up. */
+static void surplus_drop (struct gridjob *job)
+{
+    struct coalloc_event event = {.kind = COALLOC_EV_CANCEL, .reason = {"Moved", "the group has another slot"}};
+    if (slide_surplus (job))
+        group_step (job, job->slide, &event);
+}
+
+/* The record's step is durable: what it asks for is done. */
+static void step_perform (struct gridjob *job, struct coalloc_record *record, duration_us now,
+                          const struct coalloc_actions *actions)
 {
     struct metad *metad = job->metad;
-    struct coalloc_record *record = job->record;
+    uint64_t number = job->number;
+    duration_us *wake = record == job->slide ? &job->slide_wake_mono : &job->wake_mono;
+    *wake = record->phase == COALLOC_ENDED || actions->wake == INT64_MAX ? 0 : now + actions->wake;
+    timer_set (job);
+    if (record->phase != COALLOC_ENDED)
+        perform (job, record, actions);
+    if (job_live (metad, number) == job && !job_ended (job))
+        surplus_drop (job);
+}
+
+static void group_step (struct gridjob *job, struct coalloc_record *record, struct coalloc_event *event)
+{
+    struct metad *metad = job->metad;
     struct coalloc_now now = {clock_now_us (), clock_monotonic_us (), 0, &metad->config->policy};
     struct coalloc_actions actions;
     enum coalloc_phase before = record->phase;
@@ -586,24 +647,27 @@ static void group_step (struct gridjob *job, struct coalloc_event *event)
     }
     bool over = before != record->phase &&
                 (record->phase == COALLOC_ENDED || record->phase == COALLOC_BACKOFF);
-    bool again = actions.save && begin_again (job);
+    const struct coalloc_record seen = *record; /* for the log: it may be forgotten before it is durable */
+    const bool other = record == job->slide;
+    bool again = actions.save && record == job->record && begin_again (job);
     if (actions.save) {
+        slide_settle (job);
+        bool held = slide_durable (job) || job->slide_stored;
         face_set (job);
-        if (job_save (job, true, &err)) {
+        if ((record != job->slide || held) && job_save (job, true, &err)) {
             job_reload (metad, job->number);
             return;
         }
     }
-    step_log (job, event, before);
+    step_log (job, &seen, other, event, before);
     if (decided_before && over)
         metad->decisions.ops->forget (metad->decisions.self, transaction);
     if (again)
         group_wake (job);
-    if (again || job->record->phase == COALLOC_ENDED)
-        return;
-    if (actions.wake != INT64_MAX)
-        job_timer (job, actions.wake);
-    perform (job, &actions);
+    else if (record == job->record || record == job->slide)
+        step_perform (job, record, now.mono, &actions);
+    else
+        timer_set (job);
 }
 
 /* ---- events from elsewhere */
@@ -630,7 +694,7 @@ void group_begin (struct gridjob *job)
 {
     struct coalloc_event event = {.kind = COALLOC_EV_BEGIN};
     if (!group_waits (job))
-        group_step (job, &event);
+        group_step (job, job->record, &event);
 }
 
 bool group_may_wait (const struct gridjob *job)
@@ -638,16 +702,31 @@ bool group_may_wait (const struct gridjob *job)
     return job->record->phase == COALLOC_NEW || job->record->phase == COALLOC_BACKOFF;
 }
 
+/* One event for the second record. Whether the job is still the same then. */
+static bool slide_event (struct gridjob *job, enum coalloc_event_kind kind)
+{
+    struct metad *metad = job->metad;
+    uint64_t number = job->number;
+    struct coalloc_event event = {.kind = kind};
+    if (job->slide)
+        group_step (job, job->slide, &event);
+    return job_live (metad, number) == job && !job->reloaded;
+}
+
 void group_wake (struct gridjob *job)
 {
+    struct coalloc_event event = {.kind = COALLOC_EV_TICK};
+    if (!slide_event (job, COALLOC_EV_TICK))
+        return;
     if (job->record->phase == COALLOC_NEW) {
         group_begin (job);
         return;
     }
     if (group_waits (job))
         return;
-    struct coalloc_event event = {.kind = COALLOC_EV_TICK};
-    group_step (job, &event);
+    if (slide_due (job) == 0 && slide_prepare (job) && !slide_event (job, COALLOC_EV_BEGIN))
+        return;
+    group_step (job, job->record, &event);
 }
 
 void group_cancel (struct gridjob *job, const char *who)
@@ -655,14 +734,14 @@ void group_cancel (struct gridjob *job, const char *who)
     struct coalloc_event event = {.kind = COALLOC_EV_CANCEL};
     snprintf (event.reason.code, sizeof event.reason.code, "Cancelled");
     snprintf (event.reason.text, sizeof event.reason.text, "cancelled by %.300s", who);
-    group_step (job, &event);
+    group_step (job, job->record, &event);
 }
 
 void group_decided (struct gridjob *job, enum decision decision)
 {
     struct coalloc_event event = {.kind = COALLOC_EV_DECIDED};
     event.u.decided.decision = decision;
-    group_step (job, &event);
+    group_step (job, job->record, &event);
 }
 
 static bool ended_event (const JobInfo *info, struct coalloc_event *event)
@@ -715,7 +794,7 @@ void group_heard (struct gridjob *job, uint32_t p)
     uint8_t transaction[16];
     memcpy (transaction, info->transaction.data, sizeof transaction);
     event.transaction = transaction;
-    group_step (job, &event);
+    group_step (job, job->record, &event);
 }
 
 void group_recover (struct gridjob *job)
@@ -723,11 +802,13 @@ void group_recover (struct gridjob *job)
     struct metad *metad = job->metad;
     uint64_t number = job->number;
     struct coalloc_event event = {.kind = COALLOC_EV_RECOVER};
+    if (!slide_event (job, COALLOC_EV_RECOVER))
+        return;
     if (job->record->phase == COALLOC_NEW || group_waits (job)) {
         group_wake (job);
         return;
     }
-    group_step (job, &event);
+    group_step (job, job->record, &event);
     /* What was heard before the crash, but perhaps not yet stepped. */
     for (uint32_t p = 0; job_live (metad, number) == job && !job->reloaded && p < job->part_count; p++)
         if (job->part[p].info)

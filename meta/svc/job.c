@@ -11,6 +11,7 @@
 #include "meta/svc/single.h"
 #include "meta/svc/renew.h"
 #include "meta/svc/sites.h"
+#include "meta/svc/slide.h"
 #include "meta/svc/survey.h"
 #include "meta/svc/waits.h"
 
@@ -105,6 +106,8 @@ void job_destroy (struct gridjob *job)
             nui__local__v1__job_info__free_unpacked (job->part[p].info, NULL);
         if (job->part[p].peer)
             nui__common__v1__peer__free_unpacked (job->part[p].peer, NULL);
+        if (job->part[p].next_peer)
+            nui__common__v1__peer__free_unpacked (job->part[p].next_peer, NULL);
         if (job->part[p].answers)
             nui__meta__v1__site_answers__free_unpacked (job->part[p].answers, NULL);
     }
@@ -114,6 +117,7 @@ void job_destroy (struct gridjob *job)
     free (job->refused_by);
     survey_destroy (job->survey);
     coalloc_destroy (job->record);
+    coalloc_destroy (job->slide);
     if (job->timer)
         event_free (job->timer);
     nui__common__v1__envelope__free_unpacked (job->envelope, NULL);
@@ -175,9 +179,11 @@ static int parts_save (struct gridjob *job, bool all, struct arena *arena, struc
         if (!part->dirty && !all)
             continue;
         struct component_row row = {.index = p, .name = part->name, .site = part->site,
-                                    .site_job_id = part->site_job_id};
+                                    .site_job_id = part->site_job_id,
+                                    .next_job_id = part->next_job_id};
         row.info = pack (part->info ? &part->info->base : NULL, arena);
         row.peer = pack (part->peer ? &part->peer->base : NULL, arena);
+        row.next_peer = pack (part->next_peer ? &part->next_peer->base : NULL, arena);
         row.answers = pack (part->answers ? &part->answers->base : NULL, arena);
         rc = metastore_component_save (job->metad->store, job->number, &row, err);
     }
@@ -238,7 +244,7 @@ int job_insert (struct gridjob *job, uint64_t *number_out, struct err *err)
         job_number (job, *number_out);
         rc = parts_save (job, true, arena, err);
         if (rc == 0 && job->record)
-            rc = metastore_coalloc_save (store, job->number, job->record, err);
+            rc = metastore_coalloc_save (store, job->number, METASTORE_PRESENT, job->record, err);
         if (rc == 0)
             rc = adopt_save (job, err);
     }
@@ -252,6 +258,17 @@ int job_insert (struct gridjob *job, uint64_t *number_out, struct err *err)
         metastore_rollback (store);
 out:
     arena_destroy (arena);
+    return rc;
+}
+
+static int records_save (struct gridjob *job, struct err *err)
+{
+    struct metastore *store = job->metad->store;
+    int rc = metastore_coalloc_save (store, job->number, METASTORE_PRESENT, job->record, err);
+    if (rc == 0 && slide_durable (job))
+        rc = metastore_coalloc_save (store, job->number, METASTORE_SLIDE, job->slide, err);
+    else if (rc == 0 && job->slide_stored)
+        rc = metastore_coalloc_drop (store, job->number, METASTORE_SLIDE, err);
     return rc;
 }
 
@@ -270,7 +287,7 @@ int job_save (struct gridjob *job, bool with_record, struct err *err)
     if (rc == 0)
         rc = parts_save (job, false, arena, err);
     if (rc == 0 && with_record && job->record)
-        rc = metastore_coalloc_save (metad->store, job->number, job->record, err);
+        rc = records_save (job, err);
     if (rc == 0)
         rc = adopt_save (job, err);
     if (rc == 0 && !nested)
@@ -282,6 +299,8 @@ out:
     if (rc == 0) {
         for (uint32_t p = 0; p < job->part_count; p++)
             job->part[p].dirty = false;
+        if (with_record)
+            job->slide_stored = slide_durable (job);
         if (!nested)
             job_tell (job);
     } else {
@@ -325,6 +344,10 @@ static int parts_load (struct gridjob *job, struct arena *arena, struct err *err
             part->info = nui__local__v1__job_info__unpack (NULL, row->info.len, row->info.bytes);
         if (row->peer.len)
             part->peer = nui__common__v1__peer__unpack (NULL, row->peer.len, row->peer.bytes);
+        snprintf (part->next_job_id, sizeof part->next_job_id, "%s", row->next_job_id);
+        if (row->next_peer.len)
+            part->next_peer =
+                nui__common__v1__peer__unpack (NULL, row->next_peer.len, row->next_peer.bytes);
         if (row->answers.len)
             part->answers = nui__meta__v1__site_answers__unpack (NULL, row->answers.len,
                                                                  row->answers.bytes);
@@ -361,6 +384,17 @@ static void row_take (struct gridjob *job, const struct job_row *row)
     job->move.price = row->move_price;
 }
 
+static int records_load (struct gridjob *job, struct err *err)
+{
+    struct metastore *store = job->metad->store;
+    int rc = metastore_coalloc_load (store, job->number, METASTORE_PRESENT, &job->record, err);
+    if (rc)
+        return rc;
+    rc = metastore_coalloc_load (store, job->number, METASTORE_SLIDE, &job->slide, err);
+    job->slide_stored = rc == 0;
+    return rc == ERR_NOT_FOUND ? 0 : rc;
+}
+
 static struct gridjob *job_load (struct metad *metad, uint64_t number, struct err *err)
 {
     struct arena *arena = arena_create (0);
@@ -390,7 +424,7 @@ static struct gridjob *job_load (struct metad *metad, uint64_t number, struct er
     renew_loaded (job);
     int rc = parts_load (job, arena, err);
     if (rc == 0 && job_is_group (job))
-        rc = metastore_coalloc_load (metad->store, number, &job->record, err);
+        rc = records_load (job, err);
     if (rc == 0 && job_is_group (job))
         rc = adopt_load (job, arena, err);
     if (rc) {

@@ -40,6 +40,8 @@ struct jobpart {
     char site_job_id[COALLOC_NAME_MAX];
     JobInfo *info;                     /* as last heard; may be NULL */
     Nui__Common__V1__Peer *peer;       /* from PREPARE; may be NULL */
+    char next_job_id[COALLOC_NAME_MAX]; /* both of gridjob.slide's PREPARE */
+    Nui__Common__V1__Peer *next_peer;
     Nui__Meta__V1__SiteAnswers *answers; /* answers.h; may be NULL */
     bool dirty;
 };
@@ -79,6 +81,8 @@ struct gridjob {
     uint32_t refused_count;
     /* A co-allocated one. */
     struct coalloc_record *record;
+    struct coalloc_record *slide;      /* slide.h; may be NULL */
+    bool slide_stored;                 /* one is on disk */
     struct jobpart *part;
     uint32_t part_count;
     struct joblead *lead;              /* adopt.h; NULL: nothing special */
@@ -86,6 +90,7 @@ struct gridjob {
     bool renew_untold;                 /* its site may not know its delegation: renew.h */
     bool reloaded;                     /* the driver recovers at the next wake-up */
     bool unsaved;                      /* the last write failed: nothing is done on it until one succeeds */
+    duration_us wake_mono, slide_wake_mono; /* when either record is to be stepped; 0: not set */
     duration_us look_mono;             /* when to look for a better site, or at its latest start; 0: not set */
     bool busy;                         /* a call or survey of its driver is under way */
     struct event *timer;

@@ -92,6 +92,58 @@ class Moves(GridCase):
         self.ran_once(ident, "held-job", there)
         self.open_gate(f"held-{here}")
 
+    def pair(self, name):
+        """A co-allocated job that fills both sites for a minute."""
+        place = self.job_dir()
+        script = self.write(f"{name}.sh", f"""#!/bin/sh
+echo "$NUI_COMPONENT $NUI_JOBID $NUI_START_TIME" >> {place}/{name}.began
+chmod a+rw {place}/{name}.began 2>/dev/null
+""")
+        ident = self.submit("-t", "1:00", "--component", "left:site=alpha,tasks=8",
+                            "--component", "right:site=beta,tasks=8", script)
+        job = self.wait_state(ident, ("Reserved",))
+        return ident, job
+
+    def slid(self, name, ident, before):
+        """Through, long before the moment it was promised first, both parts at one moment, once each."""
+        job = self.wait_state(ident, ("Completed",))
+        self.assertLess(job["end_time"], before["start_time"])
+        began = [line.split() for line in self.began(name)]
+        self.assertEqual([b[0] for b in began], ["left", "right"], began)
+        self.assertEqual(began[0][2], began[1][2])
+        wait_for("two charges", lambda: len(self.charges(ident)) == 2, 30)
+        self.settled()
+        self.assert_books_close()
+
+    def test_a_group_slides(self):
+        """It has a moment in an hour; when both sites have freed up it runs at once."""
+        self.fill("slide")
+        ident, before = self.pair("slide-pair")
+        self.open_gate("slide-alpha")
+        wait_for("alpha to be free", lambda: self.free("alpha") == 8, 60)
+        self.assertEqual(self.status("alice", ident)["state"], "Reserved")
+        self.open_gate("slide-beta")
+        self.slid("slide-pair", ident, before)
+
+    def test_killed_while_it_slides(self):
+        self.fill("slidekill")
+        ident, before = self.pair("slidekill-pair")
+        self.open_gate("slidekill-alpha")
+        self.open_gate("slidekill-beta")
+        for victim in ("meta", "alpha", "meta", "beta", "meta"):
+            self.kill(victim)
+        self.slid("slidekill-pair", ident, before)
+
+    def test_a_group_that_slides_can_be_cancelled(self):
+        self.fill("slidecancel")
+        ident, _ = self.pair("slidecancel-pair")
+        self.open_gate("slidecancel-alpha")
+        self.nui("alice", "cancel", ident)
+        self.wait_state(ident, ("Cancelled",))
+        self.open_gate("slidecancel-beta")
+        self.settled()
+        self.assertEqual(self.began("slidecancel-pair"), [])
+
 
 if __name__ == "__main__":
     main()

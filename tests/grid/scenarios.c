@@ -290,6 +290,61 @@ static void node_dies_when_running (void)
     expect (job, NUI__META__V1__GRID_JOB_STATE__GRID_FAILED);
 }
 
+/* ---- sliding */
+
+static bool launched (void *arg)
+{
+    return grid_launches (*(uint32_t *)arg) > 0;
+}
+
+/* alpha is full for ten minutes by its limit, and frees up once the group has its place after that: it has
+ * to be through long before. */
+static void slide (void (*strike) (struct machine *server), const char *server, const char *method,
+                   uint32_t after)
+{
+    struct grid_ask full = {.parts = 1, .tasks = {4}, .sites = {"alpha"}, .walltime = 600 * SEC};
+    struct grid_ask ask = pair;
+    ask.tasks[0] = 4;
+    uint32_t filler = grid_submit ("meta1", &full);
+    CHECK (grid_until (launched, &filler, 60 * SEC), "alpha is not full");
+    time_us begun = sim.now;
+    uint32_t job = grid_submit ("meta1", &ask);
+    CHECK (grid_until (both_firm, NULL, 60 * SEC), "nothing is firm");
+    if (strike)
+        strike_at (server, method, after, strike);
+    grid_cancel (filler);
+    expect (job, COMPLETED);
+    CHECK (sim.now - begun < 500 * SEC, "it waited for the moment it had first");
+    CHECK (grid_launches (job) == 2, "%u components were launched", grid_launches (job));
+    CHECK (!strike || hit.struck, "nobody died");
+}
+
+static void group_slides (void)
+{
+    slide (NULL, NULL, NULL, 0);
+    CHECK (grid_replies ("alpha", "Release") > 0, "the old place was not given back");
+}
+
+static void coordinator_dies_preparing_a_slide (void)
+{
+    slide (meta_dies, "beta", "Prepare", 0);
+}
+
+static void coordinator_dies_committing_a_slide (void)
+{
+    slide (meta_dies_later, "alpha", "Commit", 0);
+}
+
+static void coordinator_dies_changing_places (void)
+{
+    slide (meta_dies, "alpha", "Release", 0);
+}
+
+static void site_dies_in_a_slide (void)
+{
+    slide (server_dies, "beta", "Commit", 0);
+}
+
 static void greedy_peer_is_capped (void)
 {
     uint32_t job[8], most = 0;
@@ -511,6 +566,11 @@ static const struct {
     {"node_dies_when_running", node_dies_when_running, &three},
     {"cancelled_before_launch_with_a_full_disk", cancelled_before_launch_with_a_full_disk, &three},
     {"sent_with_a_full_disk", sent_with_a_full_disk, &three},
+    {"group_slides", group_slides, &three},
+    {"coordinator_dies_preparing_a_slide", coordinator_dies_preparing_a_slide, &three},
+    {"coordinator_dies_committing_a_slide", coordinator_dies_committing_a_slide, &three},
+    {"coordinator_dies_changing_places", coordinator_dies_changing_places, &three},
+    {"site_dies_in_a_slide", site_dies_in_a_slide, &three},
     {"greedy_peer_is_capped", greedy_peer_is_capped, &capped},
     {"group_loses_coordinator_before_decide", group_loses_coordinator_before_decide, &group},
     {"group_loses_coordinator_after_decide", group_loses_coordinator_after_decide, &group},

@@ -162,7 +162,7 @@ static void records_survive (void **state)
     uint64_t number = 0;
     struct err err;
     assert_int_equal (metastore_job_insert (f->store, &row, &number, &err), 0);
-    assert_int_equal (metastore_coalloc_load (f->store, number, &back, &err), ERR_NOT_FOUND);
+    assert_int_equal (metastore_coalloc_load (f->store, number, METASTORE_PRESENT, &back, &err), ERR_NOT_FOUND);
     record->phase = COALLOC_COMMIT;
     record->tries = 4;
     record->decided = record->ran = record->cancel_wanted = true;
@@ -191,16 +191,28 @@ static void records_survive (void **state)
         strcpy (part->hint_site, "gamma");
         part->hint_start = TIME_US_MAX;
     }
-    assert_int_equal (metastore_coalloc_save (f->store, number, record, &err), 0);
+    assert_int_equal (metastore_coalloc_save (f->store, number, METASTORE_PRESENT, record, &err), 0);
     record->phase = COALLOC_READY; /* and over it */
-    assert_int_equal (metastore_coalloc_save (f->store, number, record, &err), 0);
+    assert_int_equal (metastore_coalloc_save (f->store, number, METASTORE_PRESENT, record, &err), 0);
     reopen (f);
-    assert_int_equal (metastore_coalloc_load (f->store, number, &back, &err), 0);
+    assert_int_equal (metastore_coalloc_load (f->store, number, METASTORE_PRESENT, &back, &err), 0);
     struct coalloc_part *parts = back->part;
     assert_memory_equal (parts, record->part, 3 * sizeof *parts);
     back->part = record->part;
     assert_memory_equal (back, record, sizeof *back);
     back->part = parts;
+    coalloc_destroy (back);
+    /* that of an earlier slot, beside it, and gone again */
+    record->slot_start = 3;
+    assert_int_equal (metastore_coalloc_save (f->store, number, METASTORE_SLIDE, record, &err), 0);
+    reopen (f);
+    assert_int_equal (metastore_coalloc_load (f->store, number, METASTORE_SLIDE, &back, &err), 0);
+    assert_int_equal (back->slot_start, 3);
+    coalloc_destroy (back);
+    assert_int_equal (metastore_coalloc_drop (f->store, number, METASTORE_SLIDE, &err), 0);
+    assert_int_equal (metastore_coalloc_load (f->store, number, METASTORE_SLIDE, &back, &err), ERR_NOT_FOUND);
+    assert_int_equal (metastore_coalloc_load (f->store, number, METASTORE_PRESENT, &back, &err), 0);
+    assert_int_equal (back->slot_start, 6);
     coalloc_destroy (back);
     coalloc_destroy (record);
 }
@@ -278,7 +290,7 @@ static void the_first_decision_stands (void **state)
     struct err err;
     assert_int_equal (metastore_job_insert (f->store, &row, &number, &err), 0);
     memcpy (record->transaction, txn, sizeof txn);
-    assert_int_equal (metastore_coalloc_save (f->store, number, record, &err), 0);
+    assert_int_equal (metastore_coalloc_save (f->store, number, METASTORE_PRESENT, record, &err), 0);
     coalloc_destroy (record);
     assert_int_equal (decide (f, txn, DECISION_COMMIT), DECISION_COMMIT);
     reopen (f);
