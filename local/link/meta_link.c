@@ -22,6 +22,7 @@ struct peer {
     struct rpccallout *call;
     uint64_t acked;
     uint64_t sent; /* highest sequence it was sent by this process */
+    duration_us left; /* when the report in flight left, monotonic */
     bool dirty; /* something changed since the report in flight was made */
 };
 
@@ -105,6 +106,8 @@ static void on_done (void *arg, const struct rpc_result *result)
         return;
     }
     const Nui__Meta__V1__ReportReply *reply = (const Nui__Meta__V1__ReportReply *)result->reply;
+    if (link->config.heard)
+        link->config.heard (link->config.arg, reply->metascheduler, peer->left);
     if (reply->events_acked > peer->acked && reply->events_acked <= peer->sent) {
         peer->acked = reply->events_acked;
         ack_all (link);
@@ -154,6 +157,7 @@ static void report_send (struct peer *peer)
     peer->dirty = b->full;
     if (b->count > 0 && b->event[b->count - 1].sequence > peer->sent)
         peer->sent = b->event[b->count - 1].sequence;
+    peer->left = clock_monotonic_us ();
     peer->call = rpcclient_start (peer->client, &call);
     for (size_t i = 0; i < b->count; i++)
         nui__local__v1__job_info__free_unpacked (b->event[i].job, NULL);

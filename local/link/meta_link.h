@@ -22,6 +22,8 @@ struct meta_link_config {
     struct local_store *store;
     /* Fills everything but events; what it points to must hold until the next call. */
     void (*fill) (void *arg, Nui__Meta__V1__SiteReport *report);
+    /* It has acknowledged a report that left then, by the monotonic clock. May be NULL. */
+    void (*heard) (void *arg, const char *metascheduler, duration_us sent);
     void *arg;
 };
 

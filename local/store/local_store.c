@@ -95,6 +95,7 @@ static const char *const schema_steps[] = {
     /* Whose it is: each metascheduler counts its jobs from 1. */
     "ALTER TABLE job ADD COLUMN meta TEXT NOT NULL DEFAULT '';",
     signed_schema,
+    "ALTER TABLE job ADD COLUMN contact_us INTEGER NOT NULL DEFAULT 0;",
     NULL,
 };
 
@@ -229,7 +230,7 @@ void store_job_free (struct store_job *job)
     "walltime_us, submit_us, start_us, end_us, exit_code, hold_key, hold_asked, hold_id, "         \
     "amount_micro, placement, cancel_wanted, ever_told, change, deferred_until_us, launch_at_us, " \
     "port, backfilled, defer_count, checkpoints, suspended_at_us, halted_us, array_of, "           \
-    "array_index, array_limit, shape, meta"
+    "array_index, array_limit, shape, meta, contact_us"
 
 int local_store_job_put (struct local_store *store, const struct store_job *job,
                          const void *envelope, size_t envelope_len, struct err *err)
@@ -239,7 +240,7 @@ int local_store_job_put (struct local_store *store, const struct store_job *job,
         store->db,
         "INSERT INTO job (" JOB_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, "
         "?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, "
-        "?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37, ?38, ?39, ?40, ?41, ?42) "
+        "?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37, ?38, ?39, ?40, ?41, ?42, ?43) "
         "ON CONFLICT (number) DO UPDATE SET state = ?2, local_account = ?10, "
         "pay_account = ?11, reason_code = ?12, reason_text = ?13, incarnation = ?14, "
         "start_failures = ?15, procs = ?16, walltime_us = ?17, start_us = ?19, end_us = ?20, "
@@ -291,6 +292,7 @@ int local_store_job_put (struct local_store *store, const struct store_job *job,
     store_bind_int (q, ++at, job->array_limit);
     store_bind_int (q, ++at, job->shape);
     store_bind_text (q, ++at, job->meta);
+    store_bind_int (q, ++at, job->contact);
     int rc = store_run (q, err);
     if (rc != 0 || !envelope)
         return rc;
@@ -347,6 +349,7 @@ static void job_of_row (struct store_stmt *q, struct store_job *job)
     job->array_limit = (uint32_t)store_col_int (q, at++);
     job->shape = (uint32_t)store_col_int (q, at++);
     col_name (q, at++, job->meta);
+    job->contact = store_col_int (q, at++);
 }
 
 static int job_one (struct store_stmt *q, struct store_job *out, struct err *err)

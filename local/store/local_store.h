@@ -49,6 +49,7 @@ struct store_job {
     enum store_job_state state;
     char grid_job_id[STORE_NAME_MAX];
     char meta[STORE_NAME_MAX]; /* the metascheduler whose job it is; "": none, or not known */
+    duration_us contact;       /* it ends when that one has not heard of us for so long; 0: never */
     char component[STORE_NAME_MAX];
     uint32_t component_index; /* in the signed job */
     uint32_t shape;           /* of the component */

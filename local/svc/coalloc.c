@@ -355,6 +355,7 @@ static void job_fill (struct store_job *rec, const Nui__Local__V1__PrepareReques
                       const struct jobspec *spec, const char *meta)
 {
     snprintf (rec->meta, sizeof rec->meta, "%.63s", meta);
+    rec->contact = r->contact_us > 0 ? r->contact_us : 0;
     rec->state = STORE_JOB_RESERVED;
     rec->part = true;
     memcpy (rec->transaction, r->part->transaction.data, sizeof rec->transaction);

@@ -309,7 +309,7 @@ static int submit_write (struct svc *svc, struct site_job *job, const struct job
         rc = replay_keep (svc, spec, wish->meta, wish->grid_job_id, err);
     if (rc == 0 && wish->uuid)
         rc = local_store_submission_put (svc->store, wish->uuid, job->rec.number, err);
-    uint32_t holds = wish->holds | (spec->job->held ? HOLD_USER : 0);
+    uint32_t holds = wish->holds | (spec->job->held && !wish->released ? HOLD_USER : 0);
     if (rc == 0 && holds)
         rc = local_store_job_admin_put (svc->store, job->rec.number,
                                         &(struct store_job_admin){.holds = holds}, err);
@@ -333,6 +333,7 @@ int jobs_enter (struct svc *svc, const struct jobs_wish *wish, const struct jobs
     snprintf (rec.grid_job_id, sizeof rec.grid_job_id, "%s", wish->grid_job_id);
     snprintf (rec.meta, sizeof rec.meta, "%.63s", wish->meta ? wish->meta : "");
     snprintf (rec.component, sizeof rec.component, "%s", spec->component->name);
+    rec.contact = wish->contact;
     rec.component_index = spec->component_index;
     rec.shape = spec->shape;
     rec.attempt = wish->attempt;
@@ -395,6 +396,8 @@ static int submit_do (struct svc *svc, struct rpccall *call,
     struct jobs_wish wish = {.envelope = r->envelope, .grid_job_id = r->grid_job_id,
                              .meta = rpccall_peer (call)->name,
                              .attempt = r->attempt,
+                             .contact = r->contact_us > 0 ? r->contact_us : 0,
+                             .released = r->released,
                              .holds = r->withheld ? HOLD_SYSTEM : 0};
     struct slot slot;
     char text[512], id[SITE_ID_MAX];

@@ -1,4 +1,5 @@
 /* The grid's bank and metaschedulers, as far as this site asks and tells them of its own accord. */
+#include "local/svc/contact.h"
 #include "local/svc/notify.h"
 #include "local/svc/svc_i.h"
 
@@ -27,6 +28,11 @@ static int anchors_begin (struct svc *svc, const struct settings *settings, stru
     return svc->anchors ? 0 : err->code;
 }
 
+static void on_heard (void *arg, const char *metascheduler, duration_us sent)
+{
+    contact_heard (arg, metascheduler, sent);
+}
+
 int links_open (struct svc *svc, const struct settings *settings, struct err *err)
 {
     if (!in_production (settings))
@@ -39,7 +45,7 @@ int links_open (struct svc *svc, const struct settings *settings, struct err *er
     struct meta_link_config meta = {
         .base = svc->base, .log = svc->log, .id = daemon_tlsid (svc->daemon),
         .targets = settings->metas, .target_count = settings->meta_count, .store = svc->store,
-        .fill = report_fill, .arg = svc,
+        .fill = report_fill, .heard = on_heard, .arg = svc,
     };
     if (settings->bank) {
         svc->bank = bank_link_create (&bank, err);
@@ -48,7 +54,7 @@ int links_open (struct svc *svc, const struct settings *settings, struct err *er
     }
     if (settings->meta_count > 0) {
         svc->meta = meta_link_create (&meta, err);
-        if (!svc->meta)
+        if (!svc->meta || contact_open (svc, err) != 0)
             return err ? err->code : ERR_IO;
     }
     return 0;
@@ -66,4 +72,5 @@ void links_close (struct svc *svc)
     bank_link_destroy (svc->bank);
     anchors_destroy (svc->anchors);
     meta_link_destroy (svc->meta);
+    contact_close (svc);
 }

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "local/svc/charge.h"
+#include "local/svc/contact.h"
 #include "local/svc/fairshare_file.h"
 #include "local/svc/forecast.h"
 #include "local/svc/follow.h"
@@ -406,6 +407,7 @@ static void pass_begin (struct svc *svc)
     arena_reset (p->later_arena);
     p->later = NULL;
     p->later_end = &p->later;
+    contact_look (svc);
     p->under_way = p->again = true;
     p->wake_wanted = p->poll_wanted = false;
     p->given_up = 0;

@@ -8,6 +8,7 @@
 
 #include "local/rm/rm_embedded.h"
 #include "local/rm/rm_slurm.h"
+#include "local/svc/contact.h"
 #include "local/svc/admin.h"
 #include "local/svc/admin_stats.h"
 #include "local/svc/fairshare_file.h"
@@ -663,6 +664,7 @@ static int recover (struct svc *svc, struct err *err)
         return err_prefix (err, "recovery");
     recover_depends (svc);
     recover_launches (svc);
+    contact_look (svc);
     fairshare_file_load (svc);
     return 0;
 }

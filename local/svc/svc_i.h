@@ -209,6 +209,7 @@ struct svc {
     struct forecast *forecast; /* start-time estimates */
     struct statdir *statdir;
     struct notify *notify;
+    struct contact *contact; /* NULL: no metascheduler */
     struct purge *purge; /* NULL until the first poll */
     duration_us fairshare_put_at; /* monotonic */
     bool closing;
@@ -538,6 +539,8 @@ struct jobs_wish {
     uint32_t attempt;
     const uint8_t *uuid;
     uint32_t holds; /* enum job_hold */
+    duration_us contact; /* as in store_job */
+    bool released;       /* the hold with which it came is over */
 };
 /* Into the store and the queue, or nothing has happened. */
 int jobs_enter (struct svc *svc, const struct jobs_wish *wish, const struct jobspec *spec,

@@ -39,6 +39,8 @@
     "      --retries N        run it again so often when it failed, after 10 s, 20 s, 40 s ...\n"    \
     "      --retry-on CODES   only after these exit codes: 75,100-120\n"                           \
     "      --retry-delay D    before the first; it doubles each time, up to an hour\n"             \
+    "      --on-site-loss X   its site is not heard of any more: report (it stays there) or\n"        \
+    "                         resubmit (it is given to another, and ended there)\n"            \
     "      --hold             with a user hold: releasehold lets it start\n"                      \
     "      --flags A,B        PREEMPTEE (may be evicted), NORESTART (never run twice)\n"          \
     "      --max-cost CREDITS refuse when the price may be higher\n"                               \

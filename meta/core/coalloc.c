@@ -78,7 +78,7 @@ const char *coalloc_event_name (enum coalloc_event_kind kind)
     static const char *const name[] = {"?",        "BEGIN",    "RECOVER",   "TICK",
                                        "QUERIED",  "PREPARED", "DECIDED",   "COMMITTED",
                                        "ABORTED",  "READIED",  "STARTED",   "RELEASED",
-                                       "NO_ANSWER", "RUNNING", "PART_ENDED", "CANCEL"};
+                                       "NO_ANSWER", "RUNNING", "PART_ENDED", "CANCEL", "SITE_LOST"};
     return (unsigned)kind < sizeof name / sizeof *name ? name[kind] : "?";
 }
 
@@ -754,6 +754,32 @@ static void on_cancel (struct step *s)
     }
 }
 
+bool coalloc_minds_site (enum part_state state)
+{
+    return (state >= PART_COMMITTING && state <= PART_STARTED) || state == PART_ABORTING ||
+           state == PART_RELEASING;
+}
+
+/* What runs elsewhere is ended, what only waited is tried anew; nothing is awaited of that site. */
+static void on_site_lost (struct step *s, struct coalloc_part *part)
+{
+    struct coalloc_record *record = s->record;
+    bool undoing = part->state == PART_ABORTING || part->state == PART_RELEASING;
+    bool started = part->state == PART_STARTING || part->state == PART_STARTED;
+    if (!coalloc_minds_site (part->state)) /* given up when its lease or patience is over */
+        return;
+    part->state = PART_GONE;
+    part->outstanding = false;
+    s->actions->save = true;
+    if (undoing) {
+        undo_finish (s);
+        return;
+    }
+    reason_set (&record->reason, s->event->reason.code, "component %s: %s", part->name,
+                s->event->reason.text);
+    undo (s, started ? COALLOC_FAILED : COALLOC_OPEN); /* without START it never begins */
+}
+
 static bool prepare_overdue (const struct step *s, const struct coalloc_part *part)
 {
     return part->state == PART_PREPARING &&
@@ -975,6 +1001,7 @@ static bool names_part (enum coalloc_event_kind kind)
     case COALLOC_EV_NO_ANSWER:
     case COALLOC_EV_RUNNING:
     case COALLOC_EV_PART_ENDED:
+    case COALLOC_EV_SITE_LOST:
         return true;
     default:
         return false;
@@ -988,7 +1015,8 @@ static bool is_present (const struct coalloc_record *record, const struct coallo
         return false;
     if (!names_part (event->kind))
         return true;
-    if (event->kind == COALLOC_EV_RUNNING || event->kind == COALLOC_EV_PART_ENDED)
+    if (event->kind == COALLOC_EV_RUNNING || event->kind == COALLOC_EV_PART_ENDED ||
+        event->kind == COALLOC_EV_SITE_LOST)
         return true; /* the transaction is enough: one incarnation per site */
     return event->attempt == record->part[event->part].attempt;
 }
@@ -1042,6 +1070,9 @@ static void dispatch (struct step *s)
     case COALLOC_EV_CANCEL:
         on_cancel (s);
         break;
+    case COALLOC_EV_SITE_LOST:
+        on_site_lost (s, part);
+        break;
     }
 }
 
@@ -1052,7 +1083,7 @@ int coalloc_step (struct coalloc_record *record, struct coalloc_event *event,
     actions->save = false;
     actions->count = 0;
     actions->wake = INT64_MAX;
-    if (event->kind < COALLOC_EV_BEGIN || event->kind > COALLOC_EV_CANCEL)
+    if (event->kind < COALLOC_EV_BEGIN || event->kind > COALLOC_EV_SITE_LOST)
         return err_set (err, ERR_INVALID, "coalloc: event %d is unknown", (int)event->kind);
     if (names_part (event->kind) && event->part >= record->part_count)
         return err_set (err, ERR_INVALID, "coalloc: %s names part %u of %u",

@@ -170,6 +170,7 @@ enum coalloc_event_kind {
     COALLOC_EV_RUNNING,    /* reported by the site */
     COALLOC_EV_PART_ENDED, /* reported by the site */
     COALLOC_EV_CANCEL,
+    COALLOC_EV_SITE_LOST,  /* the part's site keeps nothing of it any more, or will never be heard again */
 };
 
 enum coalloc_query { /* what QUERIED found */
@@ -261,6 +262,9 @@ void coalloc_destroy (struct coalloc_record *record); /* NULL is a no-op */
  * record is then unchanged. Late and repeated answers are not errors: they change nothing. */
 int coalloc_step (struct coalloc_record *record, struct coalloc_event *event,
                   const struct coalloc_now *now, struct coalloc_actions *actions, struct err *err);
+
+/* Whether SITE_LOST would change anything for a part in this state. */
+bool coalloc_minds_site (enum part_state state);
 
 const char *coalloc_phase_name (enum coalloc_phase phase);
 const char *part_state_name (enum part_state state);

@@ -97,6 +97,7 @@ static const char *const steps[] = {
     "ALTER TABLE part RENAME TO coalloc_part;"
     "ALTER TABLE component ADD COLUMN next_job_id TEXT NOT NULL DEFAULT '';"
     "ALTER TABLE component ADD COLUMN next_peer BLOB;",
+    "ALTER TABLE job ADD COLUMN contact_us INTEGER NOT NULL DEFAULT 0;",
     NULL,
 };
 
@@ -239,7 +240,8 @@ int metastore_job_update (struct metastore *store, const struct job_row *row, st
         " start_is_estimate = ?7, end_us = ?8, price = ?9, attempts = ?10, change = ?11,"
         " cancel_wanted = ?12, site = ?13, site_attempt = ?14, place = ?15, shape = ?16, held = ?17,"
         " attempt_last = ?18, move_stage = ?19, move_site = ?20, move_job_id = ?21,"
-        " move_attempt = ?22, move_shape = ?23, move_price = ?24, retries = ?25, retry_us = ?26"
+        " move_attempt = ?22, move_shape = ?23, move_price = ?24, retries = ?25, retry_us = ?26,"
+        " contact_us = ?27"
         " WHERE number = ?1");
     store_bind_int (q, 1, (int64_t)row->number);
     store_bind_int (q, 2, row->state);
@@ -267,6 +269,7 @@ int metastore_job_update (struct metastore *store, const struct job_row *row, st
     store_bind_int (q, 24, row->move_price);
     store_bind_int (q, 25, row->retries);
     store_bind_int (q, 26, row->retry_us);
+    store_bind_int (q, 27, row->contact_us);
     return store_run (q, err);
 }
 
@@ -292,7 +295,7 @@ int metastore_job_load (struct metastore *store, uint64_t number, struct arena *
         "SELECT uuid, submitter, name, account, envelope, submit_us, state, ended, reason_code,"
         " reason_text, start_us, start_is_estimate, end_us, price, attempts, change,"
         " cancel_wanted, site, site_attempt, place, shape, held, attempt_last, move_stage, move_site,"
-        " move_job_id, move_attempt, move_shape, move_price, retries, retry_us FROM job"
+        " move_job_id, move_attempt, move_shape, move_price, retries, retry_us, contact_us FROM job"
         " WHERE number = ?1");
     store_bind_int (q, 1, (int64_t)number);
     int rc = store_step (q, err);
@@ -333,6 +336,7 @@ int metastore_job_load (struct metastore *store, uint64_t number, struct arena *
     out->move_price = store_col_int (q, 28);
     out->retries = (uint32_t)store_col_int (q, 29);
     out->retry_us = store_col_int (q, 30);
+    out->contact_us = store_col_int (q, 31);
     store_reset (q);
     return 0;
 }

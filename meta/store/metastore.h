@@ -52,6 +52,7 @@ struct job_row {
     uint32_t attempt_last;
     uint32_t retries;           /* how often it was run again */
     time_us retry_us;           /* not before; 0: none */
+    duration_us contact_us;     /* for so long without contact a site keeps it; 0: for ever */
     /* Its move to another site; stage 0: none. */
     int32_t move_stage;
     const char *move_site;

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "meta/svc/loss.h"
 #include "meta/svc/retry.h"
 #include "proto/rpc/jobshape.h"
 
@@ -106,7 +107,7 @@ int job_check (const JobMessage *job, const char *grid, struct err *err)
     if (job->prefer[0] && strcmp (job->prefer, "earliest") && strcmp (job->prefer, "cheapest"))
         return err_set (err, ERR_INVALID, "'%.40s' is not what a job may prefer: earliest or cheapest",
                         job->prefer);
-    if (retry_check (job, err))
+    if (retry_check (job, err) || loss_check (job, err))
         return ERR_INVALID;
     for (size_t i = 0; i < job->n_components; i++) {
         if (component_check (job->components[i], err))

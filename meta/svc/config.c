@@ -68,6 +68,7 @@ static const struct conf_param params[] = {
     DURATION ("HORIZON", horizon, 60 * US_PER_S, 366 * 86400 * US_PER_S, "30:00:00:00"),
     DURATION ("MOVEINTERVAL", move_interval, 0, 86400 * US_PER_S, "5:00"),
     DURATION ("MOVEGAIN", move_gain, US_PER_S, 366 * 86400 * US_PER_S, "5:00"),
+    DURATION ("SITELOSTTIME", site_lost, 15 * US_PER_S, 366 * 86400 * US_PER_S, "1:00:00"),
     {.name = "MOVESHARE", .type = CONF_INT, .offset = offsetof (struct metad_config, move_share),
      .min = 0, .max = 100, .initial = "20"},
     {.name = "ATTEMPTSMAX", .type = CONF_INT, .offset = offsetof (struct metad_config, tries_max),

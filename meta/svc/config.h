@@ -28,6 +28,7 @@ struct metad_config {
     duration_us move_interval;      /* between looks for a better site; 0: queued jobs stay */
     duration_us move_gain;
     int64_t move_share;             /* in percent */
+    duration_us site_lost;          /* silent for so long: lost (loss.h) */
     struct coalloc_policy policy;
 };
 

@@ -8,6 +8,7 @@
 #include "meta/svc/adopt.h"
 #include "meta/svc/answers.h"
 #include "meta/svc/check.h"
+#include "meta/svc/loss.h"
 #include "meta/svc/peers.h"
 #include "meta/svc/retry.h"
 #include "meta/svc/renew.h"
@@ -348,6 +349,7 @@ static void prepare_send (struct gridjob *job, const struct coalloc_record *reco
     request.grid_job_id = job->id;
     request.slot_start_us = record->slot_start + record->part[action->part].offset;
     request.lease_us = job->metad->config->policy.lease;
+    request.contact_us = job->contact_us;
     request.shape = record->part[action->part].shape;
     request.start_token_hash = (ProtobufCBinaryData){sizeof hash, hash};
     part_send (job, record, action, "Prepare", &request.base);
@@ -564,7 +566,12 @@ static bool begin_again (struct gridjob *job)
 {
     struct coalloc_record *old = job->record;
     struct err err;
-    if (old->phase != COALLOC_ENDED || old->outcome != COALLOC_FAILED || !retry_takes (job, old->reason.text))
+    bool lost = job->contact_us && !job->cancel_wanted && strcmp (old->reason.code, LOSS_CODE) == 0;
+    if (old->phase != COALLOC_ENDED || old->outcome != COALLOC_FAILED)
+        return false;
+    if (lost)
+        job->reason = old->reason;
+    else if (!retry_takes (job, old->reason.text))
         return false;
     if (group_prepare (job, &err))
         return false;
@@ -592,6 +599,13 @@ static bool may_step (struct gridjob *job)
     return false;
 }
 
+/* How long until the part's site is lost to it; INT64_MAX: never, or it does not matter any more. */
+static duration_us part_lost_in (const struct gridjob *job, const struct coalloc_record *record, uint32_t p)
+{
+    return record && coalloc_minds_site (record->part[p].state) ? loss_due (job, record->part[p].site)
+                                                                : INT64_MAX;
+}
+
 /* The next moment at which there is something to do. */
 static void timer_set (struct gridjob *job)
 {
@@ -600,6 +614,11 @@ static void timer_set (struct gridjob *job)
     for (size_t i = 0; i < sizeof wake / sizeof *wake; i++)
         if (wake[i] && wake[i] - now < wait)
             wait = wake[i] > now ? wake[i] - now : 0;
+    for (uint32_t p = 0; p < job->part_count; p++) {
+        duration_us lost = part_lost_in (job, job->record, p), other = part_lost_in (job, job->slide, p);
+        lost = other < lost ? other : lost;
+        wait = lost < wait ? lost : wait;
+    }
     if (wait != INT64_MAX)
         job_timer (job, wait);
 }
@@ -692,6 +711,7 @@ static bool group_waits (struct gridjob *job)
 
 void group_begin (struct gridjob *job)
 {
+    loss_begin (job);
     struct coalloc_event event = {.kind = COALLOC_EV_BEGIN};
     if (!group_waits (job))
         group_step (job, job->record, &event);
@@ -713,10 +733,32 @@ static bool slide_event (struct gridjob *job, enum coalloc_event_kind kind)
     return job_live (metad, number) == job && !job->reloaded;
 }
 
+/* Parts at sites that are lost. Whether the job is still the same then. */
+static bool lost_parts (struct gridjob *job)
+{
+    struct metad *metad = job->metad;
+    uint64_t number = job->number;
+    for (uint32_t p = 0; p < job->part_count; p++) {
+        struct coalloc_record *record[] = {job->record, job->slide};
+        for (int r = 0; r < 2; r++) {
+            struct coalloc_event event = {.kind = COALLOC_EV_SITE_LOST, .part = p};
+            if ((record[r] != job->record && record[r] != job->slide) || part_lost_in (job, record[r], p) > 0)
+                continue;
+            snprintf (event.reason.code, sizeof event.reason.code, LOSS_CODE);
+            snprintf (event.reason.text, sizeof event.reason.text, "site %s has been silent for too long",
+                      record[r]->part[p].site);
+            group_step (job, record[r], &event);
+            if (job_live (metad, number) != job || job->reloaded || job_ended (job))
+                return false;
+        }
+    }
+    return true;
+}
+
 void group_wake (struct gridjob *job)
 {
     struct coalloc_event event = {.kind = COALLOC_EV_TICK};
-    if (!slide_event (job, COALLOC_EV_TICK))
+    if (!slide_event (job, COALLOC_EV_TICK) || !lost_parts (job))
         return;
     if (job->record->phase == COALLOC_NEW) {
         group_begin (job);
@@ -753,9 +795,12 @@ static bool ended_event (const JobInfo *info, struct coalloc_event *event)
         event->u.ended.outcome = COALLOC_COMPLETED;
         return true;
     case NUI__LOCAL__V1__JOB_STATE__JOB_CANCELLED:
-        /* Where START came too late nobody has cancelled it. */
-        event->u.ended.outcome =
-            strcmp (event->reason.code, "NoShow") == 0 ? COALLOC_FAILED : COALLOC_CANCELLED;
+        /* Where START came too late, or the site had no contact, nobody has cancelled it. */
+        event->u.ended.outcome = strcmp (event->reason.code, "NoShow") == 0 || loss_ended (info)
+                                     ? COALLOC_FAILED
+                                     : COALLOC_CANCELLED;
+        if (loss_ended (info))
+            snprintf (event->reason.code, sizeof event->reason.code, LOSS_CODE);
         event->u.ended.lost = true;
         break;
     case NUI__LOCAL__V1__JOB_STATE__JOB_REFUSED:

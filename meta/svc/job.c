@@ -8,6 +8,7 @@
 
 #include "meta/svc/adopt.h"
 #include "meta/svc/group.h"
+#include "meta/svc/loss.h"
 #include "meta/svc/single.h"
 #include "meta/svc/renew.h"
 #include "meta/svc/sites.h"
@@ -217,6 +218,7 @@ static struct job_row row_of (const struct gridjob *job)
         .attempt_last = job->attempt_last,
         .retries = job->retries,
         .retry_us = job->retry_us,
+        .contact_us = job->contact_us,
         .move_stage = (int32_t)job->move.stage,
         .move_site = job->move.site,
         .move_job_id = job->move.site_job_id,
@@ -376,6 +378,7 @@ static void row_take (struct gridjob *job, const struct job_row *row)
     job->attempt_last = row->attempt_last;
     job->retries = row->retries;
     job->retry_us = row->retry_us;
+    job->contact_us = row->contact_us;
     job->move.stage = (enum move_stage)row->move_stage;
     snprintf (job->move.site, sizeof job->move.site, "%s", row->move_site);
     snprintf (job->move.site_job_id, sizeof job->move.site_job_id, "%s", row->move_job_id);
@@ -543,7 +546,13 @@ Nui__Meta__V1__JobStatus *job_status (struct gridjob *job, struct arena *arena)
     const char *silent = silent_site (job);
     status->grid_job_id = job->id;
     status->state = job->state;
-    if (silent)
+    if (silent && loss_reported (job, silent))
+        status->reason = reason_message (
+            LOSS_CODE, arena_printf (arena, "site %s is lost: it has not reported for more than %lld s; the job %s", silent,
+                                     (long long)(job->metad->config->site_lost / US_PER_S),
+                                     job->contact_us ? "is given to another" : "stays with it"),
+            arena);
+    else if (silent)
         status->reason = reason_message (
             "SiteDown", arena_printf (arena, "site %s has not reported for %d s", silent, SITE_UP_S),
             arena);

@@ -66,6 +66,7 @@ struct gridjob {
     uint32_t attempts;
     uint32_t retries;                  /* retry.h */
     time_us retry_us;
+    duration_us contact_us;            /* loss.h; 0: sites keep it */
     uint64_t change;
     bool cancel_wanted;
     bool held;                         /* by its owner, here */

@@ -3,7 +3,7 @@
  * shape), survey (exact answers and prices), job (a grid job in memory and on disk, watchers),
  * waits (dependencies and holds), retry (run again), peers, decide and adopt (the group of
  * coordinators), single and group (the two ways to run one), move (a queued job to another site), slide (a
- * group to an earlier slot), and the handlers in submit, ask and report. */
+ * group to an earlier slot), loss (sites that are silent), and the handlers in submit, ask and report. */
 #ifndef NUI_META_SVC_METAD_H
 #define NUI_META_SVC_METAD_H
 

@@ -198,6 +198,8 @@ static void send_withheld (struct gridjob *job)
     request.shape = job->move.shape;
     request.depends_met = true;
     request.withheld = true;
+    request.contact_us = job->contact_us;
+    request.released = job->retries > 0;
     call_send (job, job->move.site, "Submit", &request.base, sent);
 }
 
@@ -310,6 +312,13 @@ static void undo (struct gridjob *job)
 }
 
 /* ---- the move's life */
+
+void move_from_lost (struct gridjob *job)
+{
+    if (job->move.stage == MOVE_WITHDRAWING)
+        switch_over (job);
+    job_timer (job, 0);
+}
 
 void move_wake (struct gridjob *job)
 {

@@ -19,6 +19,8 @@ duration_us move_interval (const struct gridjob *job);
 void move_look (struct gridjob *job);
 /* Goes on with a move that is under way. */
 void move_wake (struct gridjob *job);
+/* The first site is lost, and with it its place: the caller saves. Not in SENDING or UNDOING. */
+void move_from_lost (struct gridjob *job);
 /* The first site's word while a move is under way. True: nothing else is to be done with it now; the
  * caller saves. */
 bool move_heard (struct gridjob *job);

@@ -211,6 +211,7 @@ void on_report (void *self, struct rpccall *call, const ProtobufCMessage *messag
         site->acked = acked;
         touched_tell (&r);
         reply.events_acked = acked;
+        reply.metascheduler = (char *)tlsid_self (metad->id)->name;
         rpccall_reply (call, &reply.base);
     } else {
         for (uint32_t i = 0; i < r.touched_count; i++)

@@ -6,6 +6,7 @@
 
 #include "meta/svc/answers.h"
 #include "meta/svc/check.h"
+#include "meta/svc/loss.h"
 #include "meta/svc/move.h"
 #include "meta/svc/retry.h"
 #include "meta/svc/renew.h"
@@ -127,11 +128,11 @@ static void placed_timer (struct gridjob *job)
         left = left > 0 ? left + 1 : US_PER_S;
         delay = left < delay ? left : delay;
     }
-    duration_us now = clock_monotonic_us ();
+    duration_us now = clock_monotonic_us (), lost = loss_due (job, job->site);
     if (delay != INT64_MAX && (job->look_mono <= now || now + delay < job->look_mono))
         job->look_mono = now + delay;
-    if (delay != INT64_MAX)
-        job_timer (job, job->look_mono - now);
+    if (delay != INT64_MAX || lost != INT64_MAX)
+        job_timer (job, delay != INT64_MAX && job->look_mono - now < lost ? job->look_mono - now : lost);
 }
 
 static void submit_done (void *arg, const struct rpc_result *result)
@@ -191,6 +192,8 @@ static void submit_send (struct gridjob *job)
     request.attempt = job->site_attempt;
     request.shape = job->shape;
     request.depends_met = true;
+    request.contact_us = job->contact_us;
+    request.released = job->retries > 0;
     job->busy = true;
     link_call (site->link, "Submit", &request.base, SUBMIT_TIMEOUT, submit_done, call_new (job));
 }
@@ -291,6 +294,7 @@ static void surveyed (struct gridjob *job, struct survey *survey)
         snprintf (job->site, sizeof job->site, "%s", offer->site_name);
         snprintf (job->part[0].site, sizeof job->part[0].site, "%s", offer->site_name);
         job->part[0].dirty = true;
+        loss_begin (job);
         job->site_attempt = ++job->attempt_last;
         job->place = SINGLE_SENDING;
         job->shape = offer->shape;
@@ -458,9 +462,48 @@ static bool look_due (struct gridjob *job)
     return true;
 }
 
+/* No site has it: the next wake-up chooses. The caller saves. */
+static void place_again (struct gridjob *job)
+{
+    struct jobpart *part = &job->part[0];
+    if (part->info)
+        nui__local__v1__job_info__free_unpacked (part->info, NULL);
+    part->info = NULL;
+    part->site[0] = part->site_job_id[0] = job->site[0] = '\0';
+    part->dirty = true;
+    job->place = SINGLE_CHOOSE;
+    job->state = NUI__META__V1__GRID_JOB_STATE__GRID_PENDING;
+    job->start_us = job->end_us = 0;
+    job_timer (job, 0);
+}
+
+static void lost_again (struct gridjob *job, const char *why)
+{
+    log_event (job->metad->log, LOG_LEVEL_WARN, "loss", "again", "job=%s site=%s", job->id, job->site);
+    job_reason (job, LOSS_CODE, "site %s %s: given to another", job->site, why);
+    place_again (job);
+}
+
+/* Its site has been silent for so long that it has ended the job itself, or is gone. */
+static bool lost_take (struct gridjob *job)
+{
+    if (job->place == SINGLE_CHOOSE || loss_due (job, job->site) > 0)
+        return false;
+    if (job->move.stage == MOVE_SENDING || job->move.stage == MOVE_UNDOING)
+        return false; /* until the other site has it for certain, or has not */
+    if (job->move.stage)
+        move_from_lost (job);
+    else if (job->cancel_wanted)
+        job_end (job, NUI__META__V1__GRID_JOB_STATE__GRID_CANCELLED);
+    else
+        lost_again (job, "has been silent for too long");
+    save (job);
+    return true;
+}
+
 void single_wake (struct gridjob *job)
 {
-    if (job->busy || job_ended (job))
+    if (job->busy || job_ended (job) || lost_take (job))
         return;
     switch (job->place) {
     case SINGLE_CHOOSE:
@@ -484,21 +527,6 @@ void single_wake (struct gridjob *job)
     }
 }
 
-/* No site has it: the next wake-up chooses. The caller saves. */
-static void place_again (struct gridjob *job)
-{
-    struct jobpart *part = &job->part[0];
-    if (part->info)
-        nui__local__v1__job_info__free_unpacked (part->info, NULL);
-    part->info = NULL;
-    part->site[0] = part->site_job_id[0] = job->site[0] = '\0';
-    part->dirty = true;
-    job->place = SINGLE_CHOOSE;
-    job->state = NUI__META__V1__GRID_JOB_STATE__GRID_PENDING;
-    job->start_us = job->end_us = 0;
-    job_timer (job, 0);
-}
-
 static void failed_take (struct gridjob *job, const JobInfo *info)
 {
     const char *text = info->reason ? info->reason->text : "";
@@ -520,6 +548,10 @@ static void failed_take (struct gridjob *job, const JobInfo *info)
 
 static void ended_take (struct gridjob *job, const JobInfo *info)
 {
+    if (loss_ended (info) && !job->cancel_wanted) {
+        lost_again (job, "had no contact and ended it");
+        return;
+    }
     if (info->state == NUI__LOCAL__V1__JOB_STATE__JOB_CANCELLED && !info->start_us && is_late (job) &&
         !job->cancel_wanted) {
         late_end (job);

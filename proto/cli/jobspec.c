@@ -41,7 +41,7 @@ struct jobspec {
     bool held;
     credit_micro cost_max;
     int64_t retries, retry_delay_us;
-    const char *retry_on;
+    const char *retry_on, *on_site_loss;
     struct part defaults;
     struct part component[JOBSPEC_COMPONENTS_MAX];
     uint32_t component_count;
@@ -371,6 +371,11 @@ int jobspec_set (struct jobspec *spec, const char *key, const char *value, struc
         return set_text (spec, &spec->retry_on, key, value, err);
     if (!strcmp (key, "retry-delay"))
         return set_delay (&spec->retry_delay_us, key, value, err);
+    if (!strcmp (key, "on-site-loss")) {
+        if (strcmp (value, "report") && strcmp (value, "resubmit"))
+            return err_set (err, ERR_INVALID, "--on-site-loss: '%s' is not report or resubmit", value);
+        return set_text (spec, &spec->on_site_loss, key, value, err);
+    }
     if (!strcmp (key, "component"))
         return spec->components_closed ? 0 : jobspec_component (spec, value, err);
     if (!strcmp (key, "offset"))
@@ -1163,6 +1168,7 @@ int jobspec_build (struct jobspec *spec, bool script_optional, Nui__Common__V1__
     job->not_after_us = spec->start_by == TIME_US_NONE ? 0 : spec->start_by;
     job->prefer = pick_text (spec->prefer, NULL);
     job->quote_id = pick_text (spec->quote, NULL);
+    job->on_site_loss = pick_text (spec->on_site_loss, NULL);
     if (job->not_after_us && (job->not_after_us < spec->now || job->not_after_us < job->not_before_us))
         return err_set (err, ERR_INVALID, "--start-by is in the past or before --after");
     if (job->deadline_us && job->deadline_us <= spec->now)

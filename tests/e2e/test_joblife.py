@@ -164,6 +164,8 @@ exit 0
                                (["--component", "a:site=alpha,tasks=1", "--component",
                                  "b:site=beta,tasks=1", "--depend", "afterok:alpha.1"], "of the grid only"),
                                (["--retries", 1, "--flags", "NORESTART"], "NORESTART"),
+                               (["--on-site-loss", "resubmit", "--flags", "NORESTART"], "NORESTART"),
+                               (["--on-site-loss", "weep"], "report or resubmit"),
                                (["--retries", 101], "between 1 and 100"),
                                (["--retry-on", 3], "need --retries"),
                                (["--retries", 1, "--retry-on", "0"], "exit codes from 1"),

@@ -15,7 +15,7 @@ class Moves(GridCase):
     def configure(cls, gain):
         path = cls.grid.layout.config("meta")
         lines = [line for line in path.read_text().splitlines() if not line.startswith("MOVE")]
-        path.write_text("\n".join([*lines, "MOVEINTERVAL 1", f"MOVEGAIN {gain}", ""]))
+        path.write_text("\n".join([*lines, "MOVEINTERVAL 1", f"MOVEGAIN {gain}", "SITELOSTTIME 15", ""]))
         cls.grid.daemons["meta"].stop()
         cls.grid.daemons["meta"].start()
         cls.grid.wait_serving()
@@ -91,6 +91,23 @@ class Moves(GridCase):
         self.nui("alice", "releasehold", "-u", ident)
         self.ran_once(ident, "held-job", there)
         self.open_gate(f"held-{here}")
+
+    def test_its_site_is_lost(self):
+        """It waits at a site that dies: another one gets it, and the site does not start it when it is back."""
+        self.fill("lost")
+        ident, here, there = self.queued("lost-job", "--on-site-loss", "resubmit")
+        self.grid.daemons[here].kill()
+        self.open_gate(f"lost-{there}")
+        job = self.wait_state(ident, ("Running",))
+        self.assertEqual(job["components"][0]["site"], there)
+        self.grid.daemons[here].start()
+        self.grid.wait_serving()
+        self.open_gate(f"lost-{here}")
+        self.ran_once(ident, "lost-job", there)
+        wait_for("the other site to be free", lambda: self.free(here) == 8, 60)
+        self.assertEqual(len(self.began("lost-job")), 1)
+        self.settled()
+        self.assert_books_close()
 
     def pair(self, name):
         """A co-allocated job that fills both sites for a minute."""

@@ -24,6 +24,7 @@ struct grid_ask {
     const char *sites[GRID_PARTS_MAX]; /* "alpha,beta"; NULL: any */
     duration_us walltime;
     duration_us not_after; /* from now; 0: none */
+    bool resubmit;         /* when its site is lost */
 };
 
 struct grid_shape {

@@ -249,6 +249,13 @@ static bool both_firm (void *arg)
     return grid_replies ("alpha", "Commit") > 0 && grid_replies ("beta", "Commit") > 0;
 }
 
+static bool both_firm_or_gamma (void *arg)
+{
+    (void)arg;
+    return grid_replies ("alpha", "Commit") > 0 &&
+           (grid_replies ("beta", "Commit") > 0 || grid_replies ("gamma", "Commit") > 0);
+}
+
 /* A node is free: the site puts it in the place of the dead one, and nobody asks again. */
 static void node_dies_after_commit_and_is_replaced (void)
 {
@@ -343,6 +350,107 @@ static void coordinator_dies_changing_places (void)
 static void site_dies_in_a_slide (void)
 {
     slide (server_dies, "beta", "Commit", 0);
+}
+
+/* ---- sites that are lost */
+
+static const struct grid_ask long_one = {
+    .parts = 1, .tasks = {2}, .sites = {"beta,gamma"}, .walltime = 400 * SEC, .resubmit = true};
+
+static void cut_off (const char *site)
+{
+    server_cut_off (machine_find (site));
+}
+
+/* At beta or gamma, whichever has it. */
+static const char *cut_off_its_site (uint32_t job)
+{
+    static const char *const site[] = {"beta", "gamma"};
+    for (int i = 0; i < 2; i++)
+        if (grid_replies (site[i], "Submit")) {
+            cut_off (site[i]);
+            return site[i];
+        }
+    CHECK (false, "no site has job %u", job);
+    return NULL;
+}
+
+/* It runs there; the site ends it before the other one gets it: invariant (i). */
+static void site_of_a_running_job_is_lost (void)
+{
+    uint32_t job = grid_submit ("meta1", &long_one);
+    CHECK (grid_until (launched, &job, 60 * SEC), "it does not run");
+    const char *was = cut_off_its_site (job);
+    expect (job, COMPLETED);
+    CHECK (grid_launches (job) == 2 && grid_replies (strcmp (was, "beta") ? "beta" : "gamma", "Submit") == 1,
+           "it was not given to the other site");
+}
+
+/* By the owner's choice it stays. */
+static void site_is_lost_and_the_job_stays (void)
+{
+    struct grid_ask ask = long_one;
+    ask.resubmit = false;
+    uint32_t job = grid_submit ("meta1", &ask);
+    CHECK (grid_until (launched, &job, 60 * SEC), "it does not run");
+    cut_off_its_site (job);
+    sim_run (sim.now + 200 * SEC);
+    CHECK (!grid_job_over (job) && strstr (grid_reason (job), "SiteLost"), "its status says %s", grid_reason (job));
+    grid_heal ();
+    expect (job, COMPLETED);
+    CHECK (grid_launches (job) == 1, "it was run again");
+}
+
+/* It waits in the queue of a site whose machine goes down; back again that one must not start it. */
+static void site_of_a_queued_job_is_lost (void)
+{
+    struct grid_ask full = {.parts = 1, .tasks = {4}, .sites = {"beta"}, .walltime = 300 * SEC},
+                    ask = long_one;
+    uint32_t filler = grid_submit ("meta1", &full);
+    CHECK (grid_until (launched, &filler, 60 * SEC), "beta is not full");
+    ask.sites[0] = "beta";
+    uint32_t job = grid_submit ("meta1", &ask);
+    sim_run (sim.now + 10 * SEC);
+    machine_find ("beta")->held_down = true;
+    machine_kill (machine_find ("beta"), -1);
+    sim_run (sim.now + 100 * SEC);
+    CHECK (strstr (grid_reason (job), "SiteDown") || strstr (grid_reason (job), "SiteLost"),
+           "its status says %s", grid_reason (job));
+    grid_heal ();
+    expect (job, COMPLETED);
+    CHECK (grid_launches (job) == 1, "it ran %u times", grid_launches (job));
+}
+
+/* One of two that run together: the other is ended, and both run again, elsewhere. */
+static void site_of_a_component_is_lost (void)
+{
+    struct grid_ask ask = pair;
+    ask.walltime = 400 * SEC;
+    ask.sites[1] = "beta,gamma";
+    ask.resubmit = true;
+    uint32_t job = grid_submit ("meta1", &ask);
+    for (int i = 0; i < 1000 && grid_launches (job) < 2; i++)
+        sim_run (sim.now + 100 * MS);
+    cut_off (grid_replies ("beta", "Start") ? "beta" : "gamma");
+    expect (job, COMPLETED);
+    CHECK (grid_launches (job) == 4, "%u components were launched", grid_launches (job));
+}
+
+/* Firm, not started: its place there is not waited for. */
+static void site_of_a_firm_component_is_lost (void)
+{
+    struct grid_ask full = {.parts = 1, .tasks = {4}, .sites = {"alpha"}, .walltime = 300 * SEC},
+                    ask = pair;
+    uint32_t filler = grid_submit ("meta1", &full);
+    CHECK (grid_until (launched, &filler, 60 * SEC), "alpha is not full");
+    ask.tasks[0] = 4;
+    ask.sites[1] = "beta,gamma";
+    ask.resubmit = true;
+    uint32_t job = grid_submit ("meta1", &ask);
+    CHECK (grid_until (both_firm_or_gamma, NULL, 60 * SEC), "nothing is firm");
+    cut_off (grid_replies ("beta", "Commit") ? "beta" : "gamma");
+    expect (job, COMPLETED);
+    CHECK (grid_launches (job) == 2, "%u components were launched", grid_launches (job));
 }
 
 static void greedy_peer_is_capped (void)
@@ -536,6 +644,11 @@ static const struct grid_shape rivals = {.sites = 3,
                                          .nodes = {2, 2, 2},
                                          .balance = 100000 * 1000000LL,
                                          .meta_lines = "ATTEMPTSMAX 60"};
+static const struct grid_shape losing = {.sites = 3,
+                                         .metas = 1,
+                                         .nodes = {2, 2, 2},
+                                         .balance = 100000 * 1000000LL,
+                                         .meta_lines = "SITELOSTTIME 60"};
 static const struct grid_shape capped = {.sites = 3,
                                          .metas = 1,
                                          .nodes = {2, 2, 2},
@@ -571,6 +684,11 @@ static const struct {
     {"coordinator_dies_committing_a_slide", coordinator_dies_committing_a_slide, &three},
     {"coordinator_dies_changing_places", coordinator_dies_changing_places, &three},
     {"site_dies_in_a_slide", site_dies_in_a_slide, &three},
+    {"site_of_a_running_job_is_lost", site_of_a_running_job_is_lost, &losing},
+    {"site_is_lost_and_the_job_stays", site_is_lost_and_the_job_stays, &losing},
+    {"site_of_a_queued_job_is_lost", site_of_a_queued_job_is_lost, &losing},
+    {"site_of_a_component_is_lost", site_of_a_component_is_lost, &losing},
+    {"site_of_a_firm_component_is_lost", site_of_a_firm_component_is_lost, &losing},
     {"greedy_peer_is_capped", greedy_peer_is_capped, &capped},
     {"group_loses_coordinator_before_decide", group_loses_coordinator_before_decide, &group},
     {"group_loses_coordinator_after_decide", group_loses_coordinator_after_decide, &group},

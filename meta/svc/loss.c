@@ -1,0 +1,61 @@
+#include "meta/svc/loss.h"
+
+#include <string.h>
+
+#include "meta/svc/sites.h"
+#include "proto/base/clock.h"
+
+#define MARGIN (10 * US_PER_S) /* beside a tenth: what killing and the clocks' rates may take */
+
+static bool resubmits (const JobMessage *job)
+{
+    return strcmp (job->on_site_loss, "resubmit") == 0;
+}
+
+int loss_check (const JobMessage *job, struct err *err)
+{
+    if (job->on_site_loss[0] && !resubmits (job) && strcmp (job->on_site_loss, "report") != 0)
+        return err_set (err, ERR_INVALID, "'%.40s' is not what is done when a site is lost: report or resubmit",
+                        job->on_site_loss);
+    for (size_t i = 0; i < job->n_flags && resubmits (job); i++)
+        if (strcmp (job->flags[i], "NORESTART") == 0)
+            return err_set (err, ERR_INVALID,
+                            "a job that must not be run twice (NORESTART) is not resubmitted when a site is lost");
+    return 0;
+}
+
+void loss_begin (struct gridjob *job)
+{
+    /* In a group of coordinators another one may lead a co-allocation, of which the site knows the first. */
+    if (job_is_group (job) && job->metad->peers)
+        return;
+    if (resubmits (job->job) && !job->contact_us)
+        job->contact_us = job->metad->config->site_lost;
+}
+
+static duration_us silent_for (struct metad *metad, const char *name)
+{
+    const struct site *site = site_find (metad, name);
+    if (!site) /* nor may it report */
+        return 0;
+    return clock_monotonic_us () - (site->reported_us ? site->reported_mono : metad->started_mono);
+}
+
+duration_us loss_due (const struct gridjob *job, const char *site)
+{
+    if (!job->contact_us || !site[0])
+        return INT64_MAX;
+    duration_us left = job->contact_us + job->contact_us / 10 + MARGIN - silent_for (job->metad, site);
+    return left > 0 ? left : 0;
+}
+
+bool loss_ended (const JobInfo *info)
+{
+    return info->state == NUI__LOCAL__V1__JOB_STATE__JOB_CANCELLED && info->reason &&
+           strcmp (info->reason->code, "ContactLost") == 0;
+}
+
+bool loss_reported (const struct gridjob *job, const char *site)
+{
+    return silent_for (job->metad, site) > job->metad->config->site_lost;
+}
