@@ -6,12 +6,12 @@
 #include <string.h>
 #include <strings.h>
 
-#include "local/link/webhook.h"
 #include "local/rm/child.h"
 #include "local/store/history.h"
 #include "local/svc/resv.h"
 #include "proto/base/clock.h"
 #include "proto/base/strbuf.h"
+#include "proto/notify/webhook.h"
 
 enum {
     TRIES_MAX = 6,       /* 1 + 2 + 4 + 8 + 16 s between them */
@@ -414,8 +414,12 @@ static void on_url (void *arg, enum webhook_outcome outcome, const char *text)
 static void url_post (struct notify *n, const char *url)
 {
     struct err err = {0};
-    if (webhook_post (n->hook, url, field (n, "key"), n->payload, strlen (n->payload),
-                      LIMIT_S * US_PER_S, on_url, n, &err) != 0)
+    struct webhook_message message = {.url = url,
+                                      .key = field (n, "key"),
+                                      .agent = "nui-local",
+                                      .body = n->payload,
+                                      .len = strlen (n->payload)};
+    if (webhook_post (n->hook, &message, LIMIT_S * US_PER_S, on_url, n, &err) != 0)
         failed (n, "url", &n->url_done, true, err.text);
 }
 

@@ -41,6 +41,7 @@
     "      --retry-delay D    before the first; it doubles each time, up to an hour\n"             \
     "      --on-site-loss X   its site is not heard of any more: report (it stays there) or\n"        \
     "                         resubmit (it is given to another, and ended there)\n"            \
+    "      --notify URL       POST it a line of JSON when the job starts, is run again, ends\n"       \
     "      --hold             with a user hold: releasehold lets it start\n"                      \
     "      --flags A,B        PREEMPTEE (may be evicted), NORESTART (never run twice)\n"          \
     "      --max-cost CREDITS refuse when the price may be higher\n"                               \

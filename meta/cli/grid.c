@@ -39,7 +39,7 @@ int grid_call (struct cli_context *ctx, const char *method, const ProtobufCMessa
         JOB_TEXT ("node-access", 0, JOB_NODE_ACCESS),                                              \
         JOB_TEXT ("reservation", 0, JOB_RESERVATION),                                              \
         JOB_TEXT ("retries", 0, JOB_RETRIES), JOB_TEXT ("retry-on", 0, JOB_RETRY_ON),              \
-        JOB_TEXT ("on-site-loss", 0, JOB_ON_SITE_LOSS),                                            \
+        JOB_TEXT ("on-site-loss", 0, JOB_ON_SITE_LOSS), JOB_TEXT ("notify", 0, JOB_NOTIFY),        \
         JOB_TEXT ("retry-delay", 0, JOB_RETRY_DELAY),                                              \
         {"req", 0, CLI_OPT_LIST, offsetof (struct job_options, reqs), 0, 0},                       \
         {"component", 0, CLI_OPT_LIST, offsetof (struct job_options, components), 0, 0},           \

@@ -98,6 +98,11 @@ static const char *const steps[] = {
     "ALTER TABLE component ADD COLUMN next_job_id TEXT NOT NULL DEFAULT '';"
     "ALTER TABLE component ADD COLUMN next_peer BLOB;",
     "ALTER TABLE job ADD COLUMN contact_us INTEGER NOT NULL DEFAULT 0;",
+    /* What webhooks are to be told (notice.h). */
+    "CREATE TABLE notice (sequence INTEGER PRIMARY KEY AUTOINCREMENT, url TEXT NOT NULL, key BLOB NOT NULL,"
+    " body TEXT NOT NULL, tries INTEGER NOT NULL, next_us INTEGER NOT NULL, created_us INTEGER NOT NULL);"
+    "CREATE INDEX notice_next ON notice (next_us);"
+    "CREATE INDEX notice_url ON notice (url, next_us);",
     NULL,
 };
 

@@ -4,6 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "meta/svc/notify.h"
 
 static int site_record (void *target, const char *index, void **record_out, struct err *err)
 {
@@ -50,6 +53,40 @@ static const struct conf_param site_attrs[] = {
     {.name = NULL},
 };
 
+static bool is_url (const char *url)
+{
+    return strncmp (url, "http://", 7) == 0 || strncmp (url, "https://", 8) == 0;
+}
+
+static int set_events (void *target, const struct conf_value *value, struct err *err)
+{
+    struct metad_config *config = target;
+    for (uint32_t i = 0; i < value->word_count; i++) {
+        unsigned bits = notify_event_parse (value->word[i]);
+        if (!bits)
+            return err_set (err, ERR_INVALID, "'%.40s': wanted JOBSTART, JOBEND, JOBRETRY, SITELOST or ALL",
+                            value->word[i]);
+        config->notify_events |= bits;
+    }
+    return 0;
+}
+
+/* The slash after the host's name keeps others that begin like it out. */
+static int set_allow (void *target, const struct conf_value *value, struct err *err)
+{
+    struct metad_config *config = target;
+    for (uint32_t i = 0; i < value->word_count; i++) {
+        const char *url = value->word[i];
+        if (!is_url (url) || !strchr (strstr (url, "//") + 2, '/'))
+            return err_set (err, ERR_INVALID, "'%.100s': wanted the beginning of a URL with a / after its host, as in "
+                                              "https://hooks.example.org/", url);
+        if (config->notify_allow_count == CONFIG_ALLOW_MAX)
+            return err_set (err, ERR_LIMIT, "more than %d URLs", CONFIG_ALLOW_MAX);
+        config->notify_allow[config->notify_allow_count++] = url;
+    }
+    return 0;
+}
+
 #define MS INT64_C (1000)
 #define DURATION(key, field, least, most, text)                                                    \
     {.name = key, .type = CONF_DURATION, .offset = offsetof (struct metad_config, field),          \
@@ -69,6 +106,11 @@ static const struct conf_param params[] = {
     DURATION ("MOVEINTERVAL", move_interval, 0, 86400 * US_PER_S, "5:00"),
     DURATION ("MOVEGAIN", move_gain, US_PER_S, 366 * 86400 * US_PER_S, "5:00"),
     DURATION ("SITELOSTTIME", site_lost, 15 * US_PER_S, 366 * 86400 * US_PER_S, "1:00:00"),
+    {.name = "NOTIFICATIONURL", .type = CONF_STRING, .offset = offsetof (struct metad_config, notify_url)},
+    {.name = "NOTIFICATIONEVENTS", .type = CONF_CALL, .set = set_events},
+    {.name = "NOTIFICATIONKEY", .type = CONF_PATH, .offset = offsetof (struct metad_config, notify_key)},
+    {.name = "NOTIFICATIONCA", .type = CONF_PATH, .offset = offsetof (struct metad_config, notify_ca)},
+    {.name = "NOTIFICATIONALLOW", .type = CONF_CALL, .set = set_allow},
     {.name = "MOVESHARE", .type = CONF_INT, .offset = offsetof (struct metad_config, move_share),
      .min = 0, .max = 100, .initial = "20"},
     {.name = "ATTEMPTSMAX", .type = CONF_INT, .offset = offsetof (struct metad_config, tries_max),
@@ -80,6 +122,37 @@ static int site_compare (const void *a, const void *b)
 {
     return strcmp (((const struct metad_site_config *)a)->name,
                    ((const struct metad_site_config *)b)->name);
+}
+
+/* One line: the secret that the receiver knows, too. */
+static int key_read (struct metad_config *config, struct err *err)
+{
+    FILE *file = config->notify_key ? fopen (config->notify_key, "r") : NULL;
+    if (!file)
+        return config->notify_key ? err_set (err, ERR_INVALID, "NOTIFICATIONKEY %.200s cannot be read",
+                                             config->notify_key)
+                                  : 0;
+    size_t len = fread (config->notify_secret, 1, sizeof config->notify_secret, file);
+    fclose (file);
+    while (len && (config->notify_secret[len - 1] == '\n' || config->notify_secret[len - 1] == '\r'))
+        len--;
+    config->notify_secret_len = len;
+    return len >= 16 && len < sizeof config->notify_secret
+               ? 0
+               : err_set (err, ERR_INVALID, "NOTIFICATIONKEY %.200s: wanted a line of 16 to 255 characters",
+                          config->notify_key);
+}
+
+static int notify_config_check (struct metad_config *config, struct err *err)
+{
+    if (!config->notify_events)
+        config->notify_events = NOTIFY_ALL;
+    if (config->notify_url && !is_url (config->notify_url))
+        return err_set (err, ERR_INVALID, "NOTIFICATIONURL '%.200s': wanted http:// or https://",
+                        config->notify_url);
+    if (config->notify_ca && access (config->notify_ca, R_OK) != 0)
+        return err_set (err, ERR_INVALID, "NOTIFICATIONCA %.200s cannot be read", config->notify_ca);
+    return key_read (config, err);
 }
 
 static int config_check (struct metad_config *config, struct err *err)
@@ -99,7 +172,7 @@ static int config_check (struct metad_config *config, struct err *err)
     if (config->policy.prepare_timeout + config->policy.lease_margin > config->policy.lease)
         return err_set (err, ERR_INVALID,
                         "LEASETIME must be at least a second longer than PREPARETIMEOUT");
-    return 0;
+    return notify_config_check (config, err);
 }
 
 struct metad_config *metad_config_read (struct conf *conf, struct err *err)

@@ -8,7 +8,7 @@
 #include "proto/base/err.h"
 #include "proto/conf/conf.h"
 
-enum { CONFIG_SITES_MAX = 1000 };
+enum { CONFIG_SITES_MAX = 1000, CONFIG_ALLOW_MAX = 32 };
 
 /* A site, or a metascheduler of the group. */
 struct metad_site_config {
@@ -30,6 +30,13 @@ struct metad_config {
     int64_t move_share;             /* in percent */
     duration_us site_lost;          /* silent for so long: lost (loss.h) */
     struct coalloc_policy policy;
+    const char *notify_url;         /* notify.h; NULL: none */
+    unsigned notify_events;
+    const char *notify_key, *notify_ca; /* files */
+    char notify_secret[256];
+    size_t notify_secret_len;
+    const char *notify_allow[CONFIG_ALLOW_MAX]; /* what users' URLs may begin with */
+    uint32_t notify_allow_count;
 };
 
 /* Takes its keys out of conf; NULL with the file, line and reason in err. */

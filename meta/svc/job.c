@@ -9,6 +9,7 @@
 #include "meta/svc/adopt.h"
 #include "meta/svc/group.h"
 #include "meta/svc/loss.h"
+#include "meta/svc/notify.h"
 #include "meta/svc/single.h"
 #include "meta/svc/renew.h"
 #include "meta/svc/sites.h"
@@ -292,6 +293,8 @@ int job_save (struct gridjob *job, bool with_record, struct err *err)
         rc = records_save (job, err);
     if (rc == 0)
         rc = adopt_save (job, err);
+    if (rc == 0)
+        rc = notify_job (job, err);
     if (rc == 0 && !nested)
         rc = metastore_commit (metad->store, err);
     if (rc && !nested)
@@ -299,6 +302,8 @@ int job_save (struct gridjob *job, bool with_record, struct err *err)
 out:
     job->unsaved = rc != 0;
     if (rc == 0) {
+        job->saved_state = job->state;
+        job->saved_retries = job->retries;
         for (uint32_t p = 0; p < job->part_count; p++)
             job->part[p].dirty = false;
         if (with_record)
@@ -360,7 +365,7 @@ static int parts_load (struct gridjob *job, struct arena *arena, struct err *err
 static void row_take (struct gridjob *job, const struct job_row *row)
 {
     job->submit_us = row->submit_us;
-    job->state = (Nui__Meta__V1__GridJobState)row->state;
+    job->state = job->saved_state = (Nui__Meta__V1__GridJobState)row->state;
     snprintf (job->reason.code, sizeof job->reason.code, "%s", row->reason_code);
     snprintf (job->reason.text, sizeof job->reason.text, "%s", row->reason_text);
     job->start_us = row->start_us;
@@ -376,7 +381,7 @@ static void row_take (struct gridjob *job, const struct job_row *row)
     job->shape = row->shape;
     job->held = row->held;
     job->attempt_last = row->attempt_last;
-    job->retries = row->retries;
+    job->retries = job->saved_retries = row->retries;
     job->retry_us = row->retry_us;
     job->contact_us = row->contact_us;
     job->move.stage = (enum move_stage)row->move_stage;

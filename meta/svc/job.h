@@ -89,6 +89,8 @@ struct gridjob {
     struct joblead *lead;              /* adopt.h; NULL: nothing special */
     /* Not durable. */
     bool renew_untold;                 /* its site may not know its delegation: renew.h */
+    Nui__Meta__V1__GridJobState saved_state; /* as on disk */
+    uint32_t saved_retries;
     bool reloaded;                     /* the driver recovers at the next wake-up */
     bool unsaved;                      /* the last write failed: nothing is done on it until one succeeds */
     duration_us wake_mono, slide_wake_mono; /* when either record is to be stepped; 0: not set */

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "meta/svc/sites.h"
-#include "proto/base/clock.h"
 
 #define MARGIN (10 * US_PER_S) /* beside a tenth: what killing and the clocks' rates may take */
 
@@ -36,9 +35,7 @@ void loss_begin (struct gridjob *job)
 static duration_us silent_for (struct metad *metad, const char *name)
 {
     const struct site *site = site_find (metad, name);
-    if (!site) /* nor may it report */
-        return 0;
-    return clock_monotonic_us () - (site->reported_us ? site->reported_mono : metad->started_mono);
+    return site ? site_silent_for (metad, site) : 0; /* one that is not configured may not report */
 }
 
 duration_us loss_due (const struct gridjob *job, const char *site)

@@ -104,6 +104,11 @@ bool site_up (const struct site *site)
            clock_monotonic_us () - site->reported_mono <= SITE_UP_S * US_PER_S;
 }
 
+duration_us site_silent_for (const struct metad *metad, const struct site *site)
+{
+    return clock_monotonic_us () - (site->reported_us ? site->reported_mono : metad->started_mono);
+}
+
 bool site_worth_asking (const struct metad *metad, const struct site *site)
 {
     if (!site->configured)

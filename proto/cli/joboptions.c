@@ -41,6 +41,7 @@ static const char *const job_key[JOB_TEXTS] = {
     [JOB_RETRY_ON] = "retry-on",
     [JOB_RETRY_DELAY] = "retry-delay",
     [JOB_ON_SITE_LOSS] = "on-site-loss",
+    [JOB_NOTIFY] = "notify",
 };
 
 static int options_into_spec (const struct job_options *options, struct jobspec *spec,

@@ -41,7 +41,7 @@ struct jobspec {
     bool held;
     credit_micro cost_max;
     int64_t retries, retry_delay_us;
-    const char *retry_on, *on_site_loss;
+    const char *retry_on, *on_site_loss, *notify;
     struct part defaults;
     struct part component[JOBSPEC_COMPONENTS_MAX];
     uint32_t component_count;
@@ -375,6 +375,11 @@ int jobspec_set (struct jobspec *spec, const char *key, const char *value, struc
         if (strcmp (value, "report") && strcmp (value, "resubmit"))
             return err_set (err, ERR_INVALID, "--on-site-loss: '%s' is not report or resubmit", value);
         return set_text (spec, &spec->on_site_loss, key, value, err);
+    }
+    if (!strcmp (key, "notify")) {
+        if (strncmp (value, "http://", 7) && strncmp (value, "https://", 8))
+            return err_set (err, ERR_INVALID, "--notify: '%s' is no http:// or https:// URL", value);
+        return set_text (spec, &spec->notify, key, value, err);
     }
     if (!strcmp (key, "component"))
         return spec->components_closed ? 0 : jobspec_component (spec, value, err);
@@ -1169,6 +1174,7 @@ int jobspec_build (struct jobspec *spec, bool script_optional, Nui__Common__V1__
     job->prefer = pick_text (spec->prefer, NULL);
     job->quote_id = pick_text (spec->quote, NULL);
     job->on_site_loss = pick_text (spec->on_site_loss, NULL);
+    job->notify_url = pick_text (spec->notify, NULL);
     if (job->not_after_us && (job->not_after_us < spec->now || job->not_after_us < job->not_before_us))
         return err_set (err, ERR_INVALID, "--start-by is in the past or before --after");
     if (job->deadline_us && job->deadline_us <= spec->now)

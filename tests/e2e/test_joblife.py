@@ -1,11 +1,114 @@
 """The life of a grid job: dependencies across sites, of co-allocated jobs too, holds, and what a kill -9
 of the metascheduler leaves of them."""
+import hashlib
+import hmac
 import json
+import ssl
+import subprocess
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from fixture import GridCase, main, wait_for
 
+SECRET = b"a secret of the grid and its hook"
+
+
+class Hook(BaseHTTPRequestHandler):
+    """answers: the status codes of the next requests at a path, then 204."""
+    answers, got = {}, []
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        rest = self.answers.get(self.path, [])
+        code = rest.pop(0) if rest else 204
+        self.got.append((self.path, code, self.headers["Nui-Signature"], self.headers["Idempotency-Key"], body))
+        self.send_response(code)
+        self.end_headers()
+
+    def log_message(self, *args):
+        pass
+
 
 class JobLife(GridCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        work, path = cls.grid.layout.work, cls.grid.layout.config("meta")
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=hook",
+                        "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", work / "hook.key", "-out",
+                        work / "hook.pem"], check=True, capture_output=True)
+        cls.server = ThreadingHTTPServer(("127.0.0.1", 0), Hook)
+        cls.addClassCleanup(cls.server.server_close)
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        tls.load_cert_chain(work / "hook.pem", work / "hook.key")
+        cls.server.socket = tls.wrap_socket(cls.server.socket, server_side=True)
+        threading.Thread(target=cls.server.serve_forever, daemon=True).start()
+        cls.addClassCleanup(cls.server.shutdown)
+        cls.url = f"https://127.0.0.1:{cls.server.server_port}"
+        (work / "hook.secret").write_bytes(SECRET + b"\n")
+        path.write_text(path.read_text() + f"""
+NOTIFICATIONURL {cls.url}/grid
+NOTIFICATIONKEY {work}/hook.secret
+NOTIFICATIONCA {work}/hook.pem
+NOTIFICATIONALLOW {cls.url}/mine/
+""")
+        cls.grid.daemons["meta"].stop()
+        cls.grid.daemons["meta"].start()
+        cls.grid.wait_serving()
+
+    def told(self, path, ident):
+        """What was taken there of the job, in order."""
+        bodies = [json.loads(body) for p, code, _, _, body in list(Hook.got) if p == path and code == 204]
+        return [b for b in bodies if b["job"] == ident]
+
+    def test_webhooks(self):
+        """The grid's hook and the user's hear of each step, once taken; signed; again after 503 and a kill -9."""
+        Hook.answers["/mine/a"] = [503, 503]
+        ident = self.submit("--retries", 1, "--retry-delay", 1, "--name", "told", "--notify", f"{self.url}/mine/a",
+                            "--site", "beta", self.failing("told", 3))
+        self.wait_state(ident, ("Completed",))
+        self.kill_meta()
+        for path in ("/grid", "/mine/a"):
+            wait_for("the end to be told", lambda: [b for b in self.told(path, ident) if b["event"] == "JobEnd"], 60)
+            seen = self.told(path, ident)
+            order = [b["event"] for i, b in enumerate(seen) if b["key"] not in [x["key"] for x in seen[:i]]]
+            # a short run may be heard of by its end only
+            self.assertEqual([e for e in order if e != "JobStart"], ["JobRetry", "JobEnd"], order)
+            last = seen[-1]
+            self.assertEqual((last["state"], last["name"], last["retries"], last["grid"]),
+                             ("Completed", "told", 1, "demo"))
+            self.assertEqual((last["components"][0]["site"], last["components"][0]["exit_code"]), ("beta", 0))
+        tries = [(code, key) for p, code, _, key, _ in Hook.got if p == "/mine/a"]
+        self.assertEqual([code for code, _ in tries[:2]], [503, 503])
+        self.assertEqual(tries[0][1], tries[1][1])
+        for path, _, signature, _, body in list(Hook.got):
+            if path != "/grid":
+                self.assertIsNone(signature)
+                continue
+            moment, mac = (field.split("=", 1)[1] for field in signature.split(","))
+            self.assertLess(abs(time.time() - int(moment)), 3600)
+            self.assertEqual(mac, hmac.new(SECRET, moment.encode() + b"." + body, hashlib.sha256).hexdigest())
+        done = self.nui("alice", "submit", "-A", "phys", "-t", 60, "--notify", "https://127.0.0.2:1/mine/a",
+                        self.ok_script(), code=3)
+        self.assertIn("NOTIFICATIONALLOW", done.stderr)
+
+    def test_webhook_configuration(self):
+        config = self.grid.layout.config("meta").read_text()
+        broken = self.grid.layout.config("meta").with_name("broken-meta.cfg")
+        for bad, says in (("NOTIFICATIONURL ftp://x/", "wanted http:// or https://"),
+                          ("NOTIFICATIONEVENTS JOBEND LUNCH", "'LUNCH': wanted JOBSTART,"),
+                          ("NOTIFICATIONKEY /nonexistent", "cannot be read"),
+                          ("NOTIFICATIONCA /nonexistent", "cannot be read"),
+                          ("NOTIFICATIONALLOW https://hooks.example.org", "a / after its host")):
+            lines = [line for line in config.splitlines() if not line.startswith(bad.split()[0])]
+            broken.write_text("\n".join(lines + [bad]) + "\n")
+            broken.chmod(0o600)
+            done = subprocess.run([str(self.grid.programs["nui-meta"]), "--config", str(broken), "--check"],
+                                  text=True, capture_output=True)
+            self.assertEqual(done.returncode, 1, bad)
+            self.assertIn(says, done.stdout + done.stderr)
+
     def submit(self, *options):
         return self.grid.submit("alice", "-A", "phys", "-t", "1:00", *options)
 
@@ -165,6 +268,7 @@ exit 0
                                  "b:site=beta,tasks=1", "--depend", "afterok:alpha.1"], "of the grid only"),
                                (["--retries", 1, "--flags", "NORESTART"], "NORESTART"),
                                (["--on-site-loss", "resubmit", "--flags", "NORESTART"], "NORESTART"),
+                               (["--notify", "gopher://x/"], "http://"),
                                (["--on-site-loss", "weep"], "report or resubmit"),
                                (["--retries", 101], "between 1 and 100"),
                                (["--retry-on", 3], "need --retries"),

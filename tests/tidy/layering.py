@@ -21,6 +21,7 @@ PROTO = {
     "proto/conf": {"proto/base"},
     "proto/audit": {"proto/base", "proto/nui/v1", "proto/rpc"},
     "proto/store": {"proto/base"},
+    "proto/notify": {"proto/base"},
     "proto/rpc": {"proto/base", "proto/nui/v1", "proto/conf"},
     "proto/cli": {"proto/base", "proto/conf", "proto/rpc", "proto/nui/v1"},
     "proto/nui/v1": set(),

@@ -1,7 +1,8 @@
-#include "local/link/webhook.h"
+#include "proto/notify/webhook.h"
 
 #include <assert.h>
 #include <curl/curl.h>
+#include <openssl/hmac.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,35 +133,61 @@ static void on_finish (evutil_socket_t fd, short what, void *arg)
     h->fn (h->arg, h->outcome, h->text);
 }
 
-int webhook_post (struct webhook *h, const char *url, const char *key, const char *body,
-                  size_t len, duration_us limit, webhook_fn fn, void *arg, struct err *err)
+const char *webhook_sign (const void *secret, size_t secret_len, time_us now, const char *body,
+                          size_t len, char out[WEBHOOK_SIGNATURE_MAX])
 {
-    char line[128];
+    uint8_t mac[EVP_MAX_MD_SIZE];
+    unsigned mac_len = 0;
+    char *text = malloc (len + 32);
+    assert (text);
+    int head = snprintf (text, 32, "%lld.", (long long)(now / US_PER_S));
+    memcpy (text + head, body, len);
+    HMAC (EVP_sha256 (), secret, (int)secret_len, (const uint8_t *)text, (size_t)head + len, mac, &mac_len);
+    free (text);
+    int at = snprintf (out, WEBHOOK_SIGNATURE_MAX, "t=%lld,v1=", (long long)(now / US_PER_S));
+    for (unsigned i = 0; i < mac_len; i++)
+        at += snprintf (out + at, WEBHOOK_SIGNATURE_MAX - (size_t)at, "%02x", mac[i]);
+    return out;
+}
+
+static int header_add (struct webhook *h, const char *name, const char *value)
+{
+    char line[192];
+    snprintf (line, sizeof line, "%s: %s", name, value);
+    struct curl_slist *grown = curl_slist_append (h->headers, line);
+    h->headers = grown ? grown : h->headers;
+    return grown ? 0 : ERR_NOMEM;
+}
+
+int webhook_post (struct webhook *h, const struct webhook_message *m, duration_us limit,
+                  webhook_fn fn, void *arg, struct err *err)
+{
     if (h->easy)
         return err_set (err, ERR_EXISTS, "a notification is under way");
     h->easy = curl_easy_init ();
-    h->body = malloc (len + 1);
-    snprintf (line, sizeof line, "Idempotency-Key: %s", key);
-    h->headers = curl_slist_append (NULL, "Content-Type: application/json");
-    h->headers = h->headers ? curl_slist_append (h->headers, line) : NULL;
-    if (!h->easy || !h->body || !h->headers) {
+    h->body = malloc (m->len + 1);
+    if (!h->easy || !h->body || header_add (h, "Content-Type", "application/json") ||
+        header_add (h, "Idempotency-Key", m->key) ||
+        (m->signature && header_add (h, "Nui-Signature", m->signature))) {
         drop (h);
         return err_set (err, ERR_NOMEM, "webhook: no memory");
     }
-    memcpy (h->body, body, len);
+    memcpy (h->body, m->body, m->len);
     *h->error = 0;
     h->fn = fn;
     h->arg = arg;
-    curl_easy_setopt (h->easy, CURLOPT_URL, url);
+    curl_easy_setopt (h->easy, CURLOPT_URL, m->url);
     curl_easy_setopt (h->easy, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt (h->easy, CURLOPT_POSTFIELDS, h->body);
-    curl_easy_setopt (h->easy, CURLOPT_POSTFIELDSIZE, (long)len);
+    curl_easy_setopt (h->easy, CURLOPT_POSTFIELDSIZE, (long)m->len);
     curl_easy_setopt (h->easy, CURLOPT_HTTPHEADER, h->headers);
     curl_easy_setopt (h->easy, CURLOPT_WRITEFUNCTION, swallow);
     curl_easy_setopt (h->easy, CURLOPT_ERRORBUFFER, h->error);
     curl_easy_setopt (h->easy, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt (h->easy, CURLOPT_TIMEOUT_MS, (long)(limit / 1000));
-    curl_easy_setopt (h->easy, CURLOPT_USERAGENT, "nui-local");
+    curl_easy_setopt (h->easy, CURLOPT_USERAGENT, m->agent);
+    if (m->ca)
+        curl_easy_setopt (h->easy, CURLOPT_CAINFO, m->ca);
     if (curl_multi_add_handle (h->multi, h->easy) != CURLM_OK) {
         drop (h);
         return err_set (err, ERR_INTERNAL, "webhook: libcurl does not take the request");

@@ -1,0 +1,298 @@
+#include "meta/svc/notify.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "meta/store/notice.h"
+#include "meta/svc/adopt.h"
+#include "meta/svc/sites.h"
+#include "proto/base/clock.h"
+#include "proto/notify/webhook.h"
+
+enum { SENDERS = 8 };
+#define LIMIT (30 * US_PER_S)
+#define AGAIN_MAX (3600 * US_PER_S)
+#define KEPT_FOR (86400 * US_PER_S)
+#define LOOK_EVERY (5 * US_PER_S)
+
+struct sender {
+    struct notify *notify;
+    struct webhook *hook;
+    struct notice_row row; /* texts owned by arena */
+    struct arena *arena;   /* NULL: idle */
+};
+
+struct notify {
+    struct metad *metad;
+    struct event *timer;
+    struct sender sender[SENDERS];
+};
+
+static const struct {
+    const char *word;
+    unsigned bits;
+} words[] = {{"JOBSTART", NOTIFY_JOB_START}, {"JOBEND", NOTIFY_JOB_END}, {"JOBRETRY", NOTIFY_JOB_RETRY},
+             {"SITELOST", NOTIFY_SITE_LOST}, {"ALL", NOTIFY_ALL}};
+
+unsigned notify_event_parse (const char *word)
+{
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcasecmp (words[i].word, word) == 0)
+            return words[i].bits;
+    return 0;
+}
+
+int notify_check (const struct metad *metad, const JobMessage *job, struct err *err)
+{
+    const struct metad_config *config = metad->config;
+    if (!job->notify_url[0])
+        return 0;
+    for (uint32_t i = 0; i < config->notify_allow_count; i++)
+        if (strncmp (job->notify_url, config->notify_allow[i], strlen (config->notify_allow[i])) == 0)
+            return 0;
+    return err_set (err, ERR_DENIED, "this grid sends no notifications to %.100s (NOTIFICATIONALLOW)",
+                    job->notify_url);
+}
+
+/* ---- writing */
+
+static void wake_in (struct notify *n, duration_us delay)
+{
+    struct timeval tv = {.tv_sec = delay / US_PER_S, .tv_usec = delay % US_PER_S};
+    evtimer_add (n->timer, &tv);
+}
+
+/* A full queue is said in the log, and stops no job. Takes over the document. */
+static int put (struct metad *metad, const char *url, json_t *doc, struct err *err)
+{
+    struct notice_row row = {.url = url, .created = clock_now_us ()};
+    char key[QUANTITY_TEXT_MAX], moment[QUANTITY_TEXT_MAX];
+    uuid_make (&row.key);
+    char *body = NULL;
+    if (doc && json_object_set_new (doc, "grid", json_string (metad->grid)) == 0 &&
+        json_object_set_new (doc, "time", json_string (time_format_iso (row.created, moment))) == 0 &&
+        json_object_set_new (doc, "key", json_string (uuid_format (&row.key, key))) == 0)
+        body = json_dumps (doc, JSON_COMPACT);
+    json_decref (doc);
+    if (!body)
+        return err_set (err, ERR_INVALID, "a notice that cannot be written");
+    row.body = body;
+    int rc = notice_put (metad->store, &row, err);
+    free (body);
+    if (rc == ERR_LIMIT) {
+        log_event (metad->log, LOG_LEVEL_ERROR, "notify", "too_many_waiting", "url=%s", url);
+        err_clear (err);
+        rc = 0;
+    }
+    if (rc == 0)
+        wake_in (metad->notify, 0); /* from the loop: it is durable then */
+    return rc;
+}
+
+static const char *state_word (Nui__Meta__V1__GridJobState state)
+{
+    static const char *const word[] = {"Unknown",   "Pending", "Queued",    "Reserved", "Running",
+                                       "Completed", "Failed",  "Cancelled", "Refused"};
+    return (unsigned)state < sizeof word / sizeof *word ? word[state] : word[0];
+}
+
+static json_t *components (const struct gridjob *job)
+{
+    json_t *list = json_array ();
+    for (uint32_t p = 0; p < job->part_count; p++) {
+        const struct jobpart *part = &job->part[p];
+        json_t *c = json_pack ("{s:s, s:s, s:s}", "component", part->name, "site", part->site, "site_job_id",
+                               part->site_job_id);
+        if (part->info && part->info->end_us)
+            json_object_set_new (c, "exit_code", json_integer (part->info->exit_code));
+        json_array_append_new (list, c);
+    }
+    return list;
+}
+
+static int tell_job (struct gridjob *job, unsigned bit, const char *event, struct err *err)
+{
+    const struct metad_config *config = job->metad->config;
+    const char *url[] = {config->notify_events & bit ? config->notify_url : NULL,
+                         job->job->notify_url[0] ? job->job->notify_url : NULL};
+    int rc = 0;
+    for (int i = 0; i < 2 && rc == 0; i++) {
+        if (!url[i])
+            continue;
+        json_t *doc = json_pack ("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:o}", "event", event, "job", job->id,
+                                 "name", job->job->name, "user", job->submitter, "state",
+                                 state_word (job->state), "reason", job->reason.text, "retries",
+                                 (int)job->retries, "components", components (job));
+        rc = put (job->metad, url[i], doc, err);
+    }
+    return rc;
+}
+
+int notify_job (struct gridjob *job, struct err *err)
+{
+    int rc = 0;
+    /* One that was taken over is told of where it was submitted. */
+    if (!job->metad->notify || (job->lead && job->lead->origin[0]))
+        return 0;
+    bool ran = job->state == NUI__META__V1__GRID_JOB_STATE__GRID_RUNNING;
+    if (job->retries > job->saved_retries)
+        rc = tell_job (job, NOTIFY_JOB_RETRY, "JobRetry", err);
+    if (rc == 0 && ran && job->saved_state != job->state)
+        rc = tell_job (job, NOTIFY_JOB_START, "JobStart", err);
+    if (rc == 0 && job_ended (job) && job->saved_state != job->state)
+        rc = tell_job (job, NOTIFY_JOB_END, "JobEnd", err);
+    return rc;
+}
+
+/* ---- sites */
+
+static void site_tell (struct metad *metad, struct site *site, bool lost)
+{
+    const struct metad_config *config = metad->config;
+    struct err err;
+    err_clear (&err);
+    site->told_lost = lost;
+    log_event (metad->log, LOG_LEVEL_WARN, "site", lost ? "lost" : "back", "site=%s", site->name);
+    if (!config->notify_url || !(config->notify_events & NOTIFY_SITE_LOST))
+        return;
+    json_t *doc = json_pack ("{s:s, s:s}", "event", lost ? "SiteLost" : "SiteBack", "site", site->name);
+    if (put (metad, config->notify_url, doc, &err))
+        site->told_lost = !lost; /* at the next look */
+}
+
+static void sites_look (struct metad *metad)
+{
+    for (uint32_t i = 0; i < metad->site_count; i++) {
+        struct site *site = metad->site[i];
+        bool lost = site->configured && site_silent_for (metad, site) > metad->config->site_lost;
+        if (lost != site->told_lost)
+            site_tell (metad, site, lost);
+    }
+}
+
+/* ---- sending */
+
+static void pump (struct notify *n);
+
+static void idle (struct sender *s)
+{
+    arena_destroy (s->arena);
+    s->arena = NULL;
+}
+
+static void on_outcome (void *arg, enum webhook_outcome outcome, const char *text)
+{
+    struct sender *s = arg;
+    struct metad *metad = s->notify->metad;
+    time_us now = clock_now_us ();
+    char quoted[300];
+    struct err err;
+    err_clear (&err);
+    bool over = outcome != WEBHOOK_SILENT || now - s->row.created > KEPT_FOR;
+    if (outcome != WEBHOOK_TAKEN)
+        log_event (metad->log, LOG_LEVEL_WARN, "notify", over ? "dropped" : "not_taken",
+                   "url=%s tries=%u why=%s", s->row.url, s->row.tries + 1,
+                   log_quote (text, quoted, sizeof quoted));
+    duration_us again = US_PER_S << (s->row.tries < 12 ? s->row.tries : 12);
+    int rc = over ? notice_delete (metad->store, s->row.sequence, &err)
+                  : notice_later (metad->store, &s->row, now + (again < AGAIN_MAX ? again : AGAIN_MAX), &err);
+    if (rc) /* it is told once more */
+        log_event (metad->log, LOG_LEVEL_ERROR, "notify", "not_stored", "error=%s",
+                   log_quote (err.text, quoted, sizeof quoted));
+    idle (s);
+    wake_in (s->notify, rc ? LOOK_EVERY : 0);
+}
+
+static bool notice_send (struct sender *s, struct err *err)
+{
+    struct metad *metad = s->notify->metad;
+    const struct metad_config *config = metad->config;
+    char key[QUANTITY_TEXT_MAX], signature[WEBHOOK_SIGNATURE_MAX];
+    struct webhook_message message = {.url = s->row.url,
+                                      .key = uuid_format (&s->row.key, key),
+                                      .agent = "nui-meta",
+                                      .ca = config->notify_ca,
+                                      .body = s->row.body,
+                                      .len = strlen (s->row.body)};
+    if (config->notify_secret_len && config->notify_url && strcmp (s->row.url, config->notify_url) == 0)
+        message.signature = webhook_sign (config->notify_secret, config->notify_secret_len, clock_now_us (),
+                                          message.body, message.len, signature);
+    if (!s->hook)
+        s->hook = webhook_create (metad->base, err);
+    return s->hook && webhook_post (s->hook, &message, LIMIT, on_outcome, s, err) == 0;
+}
+
+static void pump (struct notify *n)
+{
+    const char *busy[SENDERS];
+    uint32_t count = 0;
+    struct err err;
+    err_clear (&err);
+    for (int i = 0; i < SENDERS; i++)
+        if (n->sender[i].arena)
+            busy[count++] = n->sender[i].row.url;
+    for (int i = 0; i < SENDERS; i++) {
+        struct sender *s = &n->sender[i];
+        if (s->arena)
+            continue;
+        s->arena = arena_create (0);
+        int rc = notice_due (n->metad->store, clock_now_us (), busy, count, s->arena, &s->row, &err);
+        if (rc <= 0 || !notice_send (s, &err)) {
+            idle (s);
+            return; /* at the next look */
+        }
+        busy[count++] = s->row.url;
+    }
+}
+
+static void on_timer (evutil_socket_t fd, short what, void *arg)
+{
+    struct notify *n = arg;
+    time_us next = TIME_US_NONE, now = clock_now_us ();
+    (void)fd;
+    (void)what;
+    if (n->metad->stopping)
+        return;
+    sites_look (n->metad);
+    pump (n);
+    duration_us wait = LOOK_EVERY;
+    if (notice_next (n->metad->store, &next, NULL) == 0 && next != TIME_US_NONE && next > now &&
+        next - now < wait)
+        wait = next - now;
+    wake_in (n, wait);
+}
+
+/* ---- beginning and end */
+
+int notify_open (struct metad *metad, struct err *err)
+{
+    struct notify *n = calloc (1, sizeof *n);
+    if (n)
+        n->timer = evtimer_new (metad->base, on_timer, n);
+    if (!n || !n->timer) {
+        free (n);
+        return err_set (err, ERR_NOMEM, "notify: no memory");
+    }
+    n->metad = metad;
+    for (int i = 0; i < SENDERS; i++)
+        n->sender[i].notify = n;
+    metad->notify = n;
+    wake_in (n, 0);
+    return 0;
+}
+
+void notify_close (struct metad *metad)
+{
+    struct notify *n = metad->notify;
+    if (!n)
+        return;
+    for (int i = 0; i < SENDERS; i++) {
+        webhook_destroy (n->sender[i].hook);
+        arena_destroy (n->sender[i].arena);
+    }
+    event_free (n->timer);
+    free (n);
+    metad->notify = NULL;
+}
