@@ -67,7 +67,8 @@ const struct cli_command meta_commands[] = {
      "the same as options; where there are none, the common #SBATCH and #PBS ones are read.\n"
      "\n" JOB_OPTIONS_HELP
      "      --array 1-10%3     ten jobs, NUI_ARRAY_INDEX 1 to 10, three at one time at a site\n"
-     "      --wait             follow the job; exit 0 only if it completes\n" COMMON_OPTIONS "\n"
+     "      --wait             follow the job, or each of an array; exit 0 only if all complete\n"
+     "      --save DIR         the same, and bring what they printed into DIR\n" COMMON_OPTIONS "\n"
      "  nui submit -A phys -n 4 -t 1:00:00 run.sh input.dat\n"
      "  nui submit -t 10:00 --component left:site=alpha,tasks=2 \\\n"
      "             --component right:site=beta,tasks=4 couple.sh\n"},
@@ -108,11 +109,13 @@ const struct cli_command meta_commands[] = {
      "      --for TIME         so long from now (default 7 days, at most 30)\n" COMMON_OPTIONS},
     {"output", GROUP, "what a job printed", cmd_output,
      "nui output [options] JOB [COMPONENT]\n"
+     "nui output --save DIR JOB...\n"
      "\n"
      "Read from the site itself, which gives it only to the job's owner.\n"
      "\n"
      "      --stderr           standard error instead of standard output\n"
-     "  -f, --follow           until the job has ended\n" COMMON_OPTIONS},
+     "  -f, --follow           until the job has ended\n"
+     "      --save DIR         both streams of each component, into files of DIR\n" COMMON_OPTIONS},
     {"sites", GROUP, "sites, their state and what is free", cmd_sites,
      "nui sites [--estimates]\n"
      "\n"

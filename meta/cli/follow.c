@@ -1,6 +1,8 @@
 /* watch and output: what a job does, and what it prints. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "meta/cli/grid.h"
 
@@ -121,23 +123,30 @@ int cmd_watch (struct cli_context *ctx, int argc, char **argv)
 
 /* ---- output */
 
-static void output_message (void *arg, const ProtobufCMessage *message)
-{
-    int *code = arg;
-    const Nui__Common__V1__OutputChunk *chunk = (const Nui__Common__V1__OutputChunk *)message;
-    if (chunk->data.len && fwrite (chunk->data.data, 1, chunk->data.len, stdout) != chunk->data.len)
-        *code = CLI_FAILED;
-    fflush (stdout);
-}
-
 struct output_args {
     bool error;
     bool follow;
+    const char *save; /* a directory; NULL: to standard output */
 };
+
+struct output_sink {
+    FILE *file;
+    int code;
+};
+
+static void output_message (void *arg, const ProtobufCMessage *message)
+{
+    struct output_sink *sink = arg;
+    const Nui__Common__V1__OutputChunk *chunk = (const Nui__Common__V1__OutputChunk *)message;
+    if (chunk->data.len && fwrite (chunk->data.data, 1, chunk->data.len, sink->file) != chunk->data.len)
+        sink->code = CLI_FAILED;
+    if (fflush (sink->file) == EOF)
+        sink->code = CLI_FAILED;
+}
 
 /* From the site itself, which checks that the job is ours. */
 static int output_of (struct cli_context *ctx, const char *command,
-                      const Nui__Meta__V1__ComponentStatus *c, const struct output_args *args)
+                      const Nui__Meta__V1__ComponentStatus *c, bool error, bool follow, FILE *to)
 {
     struct err err;
     err_clear (&err);
@@ -158,14 +167,56 @@ static int output_of (struct cli_context *ctx, const char *command,
         return cli_fail (command, &err);
     Nui__Local__V1__OutputRequest request = NUI__LOCAL__V1__OUTPUT_REQUEST__INIT;
     request.job_id = c->job->site_job_id;
-    request.stream = args->error ? (char[]){"stderr"} : (char[]){"stdout"};
-    request.follow = args->follow;
-    int code = CLI_OK;
+    request.stream = error ? (char[]){"stderr"} : (char[]){"stdout"};
+    request.follow = follow;
+    struct output_sink sink = {to, CLI_OK};
     int rc = rpcclient_stream (site, &nui__local__v1__local__descriptor, "Output", &request.base,
-                               args->follow ? INT64_MAX : GRID_CALL_TIMEOUT_S * US_PER_S,
-                               output_message, &code, &err);
+                               follow ? INT64_MAX : GRID_CALL_TIMEOUT_S * US_PER_S, output_message,
+                               &sink, &err);
     rpcclient_destroy (site);
-    return rc < 0 ? cli_fail (command, &err) : code;
+    return rc < 0 ? cli_fail (command, &err) : sink.code;
+}
+
+/* One stream into a file of its own, which is there whole or not at all. */
+static int output_file (struct cli_context *ctx, const char *command,
+                        const Nui__Meta__V1__ComponentStatus *c, bool error, bool follow, const char *path)
+{
+    struct strbuf part = STRBUF_INIT;
+    struct err err;
+    strbuf_printf (&part, "%s.part", path);
+    FILE *file = fopen (strbuf_text (&part), "w");
+    int code = file ? output_of (ctx, command, c, error, follow, file) : CLI_FAILED;
+    bool told = file && code != CLI_OK;
+    if (file && fclose (file) == EOF)
+        code = CLI_FAILED;
+    if (code == CLI_OK && rename (strbuf_text (&part), path) != 0)
+        code = CLI_FAILED;
+    if (code == CLI_OK)
+        printf ("%s\n", path);
+    else if (!told) {
+        err_set (&err, ERR_IO, "%s: %s", path, strerror (errno));
+        code = cli_fail (command, &err);
+    }
+    if (code != CLI_OK)
+        unlink (strbuf_text (&part));
+    strbuf_free (&part);
+    return code;
+}
+
+/* grid.42.out and grid.42.err, of several components grid.42.left.out … */
+static int output_save (struct cli_context *ctx, const char *command, const Nui__Meta__V1__JobStatus *status,
+                        const Nui__Meta__V1__ComponentStatus *c, const struct output_args *args)
+{
+    int code = CLI_OK;
+    for (int error = 0; error < 2 && code == CLI_OK; error++) {
+        struct strbuf path = STRBUF_INIT;
+        bool several = status->n_components > 1;
+        strbuf_printf (&path, "%s/%s%s%s.%s", args->save, status->grid_job_id, several ? "." : "",
+                       several ? c->name : "", error ? "err" : "out");
+        code = output_file (ctx, command, c, error, args->follow, strbuf_text (&path));
+        strbuf_free (&path);
+    }
+    return code;
 }
 
 static int output_all (struct cli_context *ctx, const char *command,
@@ -178,10 +229,11 @@ static int output_all (struct cli_context *ctx, const char *command,
         const Nui__Meta__V1__ComponentStatus *c = status->components[i];
         if (component && strcmp (component, c->name))
             continue;
-        if (!component && status->n_components > 1 && !cli_noheader (ctx))
+        if (!args->save && !component && status->n_components > 1 && !cli_noheader (ctx))
             printf ("%s==> %s @ %s <==\n", found ? "\n" : "", c->name, c->site);
         found = true;
-        code = output_of (ctx, command, c, args);
+        code = args->save ? output_save (ctx, command, status, c, args)
+                          : output_of (ctx, command, c, args->error, args->follow, stdout);
     }
     if (!found) {
         struct err err;
@@ -192,11 +244,34 @@ static int output_all (struct cli_context *ctx, const char *command,
     return code;
 }
 
+static int output_job (struct cli_context *ctx, const char *command, const char *id, const char *component,
+                       const struct output_args *args)
+{
+    struct err err;
+    err_clear (&err);
+    Nui__Meta__V1__JobRequest request = NUI__META__V1__JOB_REQUEST__INIT;
+    request.grid_job_id = (char *)id;
+    ProtobufCMessage *reply = NULL;
+    if (grid_call (ctx, "Status", &request.base, true, &reply, &err) < 0)
+        return cli_fail (command, &err);
+    int code = output_all (ctx, command, (Nui__Meta__V1__JobStatus *)reply, component, args);
+    protobuf_c_message_free_unpacked (reply, NULL);
+    return code;
+}
+
+int grid_output_save (struct cli_context *ctx, const char *command, const char *grid_job_id,
+                      const char *directory)
+{
+    struct output_args args = {.save = directory};
+    return output_job (ctx, command, grid_job_id, NULL, &args);
+}
+
 int cmd_output (struct cli_context *ctx, int argc, char **argv)
 {
     static const struct cli_option options[] = {
         {"stderr", 0, CLI_OPT_FLAG, offsetof (struct output_args, error), 0, 0},
         {"follow", 'f', CLI_OPT_FLAG, offsetof (struct output_args, follow), 0, 0},
+        {"save", 0, CLI_OPT_STRING, offsetof (struct output_args, save), 0, 0},
         {0},
     };
     struct output_args args = {0};
@@ -209,18 +284,18 @@ int cmd_output (struct cli_context *ctx, int argc, char **argv)
         return code;
     if (cli_format (ctx) != CLI_TABLE)
         return cli_usage (argv[0], "what a job printed has no other format");
-    if (operands.count < 1 || operands.count > 2)
+    if (args.save && (args.error || args.follow))
+        return cli_usage (argv[0], "--save brings both streams of what is there now");
+    if (operands.count < 1 || (!args.save && operands.count > 2))
         return cli_usage (argv[0], "a job, and perhaps a component, as in nui output grid.42 left");
-    if (grid_job_id (ctx, operands.item[0], id, sizeof id, &err) < 0)
-        return err.code == ERR_INVALID ? cli_usage (argv[0], "%s", err.text)
-                                       : cli_fail (argv[0], &err);
-    Nui__Meta__V1__JobRequest request = NUI__META__V1__JOB_REQUEST__INIT;
-    request.grid_job_id = id;
-    ProtobufCMessage *reply = NULL;
-    if (grid_call (ctx, "Status", &request.base, true, &reply, &err) < 0)
-        return cli_fail (argv[0], &err);
-    code = output_all (ctx, argv[0], (Nui__Meta__V1__JobStatus *)reply,
-                       operands.count == 2 ? operands.item[1] : NULL, &args);
-    protobuf_c_message_free_unpacked (reply, NULL);
+    int jobs = args.save ? operands.count : 1;
+    code = CLI_OK;
+    for (int i = 0; i < jobs; i++) {
+        if (grid_job_id (ctx, operands.item[i], id, sizeof id, &err) < 0)
+            return err.code == ERR_INVALID ? cli_usage (argv[0], "%s", err.text)
+                                           : cli_fail (argv[0], &err);
+        int one = output_job (ctx, argv[0], id, !args.save && operands.count == 2 ? operands.item[1] : NULL, &args);
+        code = code == CLI_OK ? one : code;
+    }
     return code;
 }

@@ -52,6 +52,7 @@ const struct cli_option grid_submit_options[] = {
     JOB_OPTIONS,
     {"array", 0, CLI_OPT_STRING, offsetof (struct job_options, array), 0, 0},
     {"wait", 0, CLI_OPT_FLAG, offsetof (struct job_options, wait), 0, 0},
+    {"save", 0, CLI_OPT_STRING, offsetof (struct job_options, save), 0, 0},
     {0},
 };
 const struct cli_option grid_estimate_options[] = {JOB_OPTIONS, {0}};

@@ -48,4 +48,8 @@ int cmd_whoami (struct cli_context *ctx, int argc, char **argv);
 int grid_watch (struct cli_context *ctx, const char *command, const char *grid_job_id,
                 Nui__Meta__V1__GridJobState *state_out);
 
+/* Both streams of each component into files of the directory, whose names are printed. */
+int grid_output_save (struct cli_context *ctx, const char *command, const char *grid_job_id,
+                      const char *directory);
+
 #endif

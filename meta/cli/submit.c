@@ -60,11 +60,21 @@ static int array_read (const struct job_options *options, struct arena *arena,
     struct err err = {0};
     if (jobarray_parse (options->array, arena, array, &err) != 0)
         return cli_usage (command, "%s", err.text);
-    if (array->count && options->wait)
-        return cli_usage (command, "--wait follows one job, not an array");
     if (array->count && options->components.count > 1)
         return cli_usage (command, "an array's jobs have one component");
     return CLI_OK;
+}
+
+/* Until it has ended; then what it printed is brought home. CLI_OK only if it completed. */
+static int follow (struct cli_context *ctx, const char *command, const char *id, const char *directory)
+{
+    Nui__Meta__V1__GridJobState state = NUI__META__V1__GRID_JOB_STATE__GRID_UNSET;
+    int code = grid_watch (ctx, command, id, &state);
+    bool ran = state == NUI__META__V1__GRID_JOB_STATE__GRID_COMPLETED ||
+               state == NUI__META__V1__GRID_JOB_STATE__GRID_FAILED;
+    if (directory && ran)
+        code = grid_output_save (ctx, command, id, directory);
+    return code == CLI_OK && state != NUI__META__V1__GRID_JOB_STATE__GRID_COMPLETED ? CLI_FAILED : code;
 }
 
 int cmd_submit (struct cli_context *ctx, int argc, char **argv)
@@ -95,11 +105,9 @@ int cmd_submit (struct cli_context *ctx, int argc, char **argv)
         int told = submitted (ctx, id, done, array.count > 0);
         code = code == CLI_OK ? told : code;
     }
-    if (code == CLI_OK && options->wait) {
-        Nui__Meta__V1__GridJobState state;
-        code = grid_watch (ctx, argv[0], id[0], &state);
-        if (code == CLI_OK && state != NUI__META__V1__GRID_JOB_STATE__GRID_COMPLETED)
-            code = CLI_FAILED;
+    for (uint32_t i = 0; i < done && (options->wait || options->save); i++) {
+        int one = follow (ctx, argv[0], id[i], options->save);
+        code = code == CLI_OK ? one : code;
     }
 out:
     arena_destroy (arena);

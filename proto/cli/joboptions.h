@@ -30,6 +30,7 @@ struct job_options {
     const char *resources; /* msub -l */
     const char *array;     /* --array 1-10%3 */
     bool wait;             /* submit only */
+    const char *save;      /* submit only: --save DIR */
     bool hold;
     const char *site;      /* msub only: --site */
     time_us now;           /* times count from here; 0: the wall clock */

@@ -259,6 +259,43 @@ exit 0
         self.settled()
         self.assert_books_close()
 
+    def test_outputs_come_home(self):
+        """Both streams of both components, and of each job of an array, without asking for them."""
+        home = self.grid.layout.work / "home"
+        home.mkdir()
+        script = self.write("says.sh", "#!/bin/sh\necho \"out $NUI_COMPONENT $NUI_ARRAY_INDEX\"\necho bad >&2\n"
+                                       "exit ${NUI_ARRAY_INDEX:-0}\n")
+        done = self.nui("alice", "submit", "-A", "phys", "-t", "1:00", "--component", "left:site=alpha,tasks=1",
+                        "--component", "right:site=beta,tasks=1", "--save", home, script)
+        pair = done.stdout.split()[0]
+        for c in ("left", "right"):
+            self.assertEqual((home / f"{pair}.{c}.out").read_text(), f"out {c} \n")
+            self.assertEqual((home / f"{pair}.{c}.err").read_text(), "bad\n")
+        done = self.nui("alice", "submit", "-A", "phys", "-t", "1:00", "--array", "0-2", "--save", home, script, code=1)
+        ids = done.stdout.split()[:3]
+        self.assertEqual([(home / f"{i}.out").read_text() for i in ids], [f"out main {k}\n" for k in range(3)])
+        again = self.grid.layout.work / "again"
+        again.mkdir()
+        done = self.nui("alice", "output", "--save", again, *ids)
+        self.assertEqual(sorted(done.stdout.split()), sorted(str(again / f"{i}.{s}") for i in ids for s in ("err", "out")))
+        self.assertEqual(sorted(p.name for p in again.iterdir()), sorted(f"{i}.{s}" for i in ids for s in ("err", "out")))
+        done = self.nui("alice", "output", "--save", again / "nowhere", ids[0], code=1)
+        self.assertIn("No such file", done.stderr)
+        self.nui("bob", "output", "--save", again, ids[0], code=5)
+
+    def test_an_array_spreads(self):
+        """As many jobs as there are processors: they run at one time, on all three sites."""
+        script = self.gated_script("spread")
+        done = self.nui("alice", "submit", "-A", "phys", "-t", "10:00", "--array", "1-18", script)
+        ids = done.stdout.split()
+        try:
+            wait_for("all to run", lambda: len(self.began("spread")) == 18, 90)
+        finally:
+            self.open_gate("spread")
+        jobs = [self.wait_state(i, ("Completed",)) for i in ids]
+        sites = [job["components"][0]["site"] for job in jobs]
+        self.assertEqual({s: sites.count(s) for s in ("alpha", "beta", "gamma")}, {"alpha": 8, "beta": 8, "gamma": 2})
+
     def test_bad_input(self):
         script = self.ok_script()
         mine = self.submit("--site", "alpha", script)
