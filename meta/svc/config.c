@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "meta/svc/notify.h"
+#include "meta/svc/hooks.h"
 
 static int site_record (void *target, const char *index, void **record_out, struct err *err)
 {
@@ -62,7 +62,7 @@ static int set_events (void *target, const struct conf_value *value, struct err 
 {
     struct metad_config *config = target;
     for (uint32_t i = 0; i < value->word_count; i++) {
-        unsigned bits = notify_event_parse (value->word[i]);
+        unsigned bits = hooks_event_parse (value->word[i]);
         if (!bits)
             return err_set (err, ERR_INVALID, "'%.40s': wanted JOBSTART, JOBEND, JOBRETRY, SITELOST or ALL",
                             value->word[i]);
@@ -146,7 +146,7 @@ static int key_read (struct metad_config *config, struct err *err)
 static int notify_config_check (struct metad_config *config, struct err *err)
 {
     if (!config->notify_events)
-        config->notify_events = NOTIFY_ALL;
+        config->notify_events = HOOK_ALL;
     if (config->notify_url && !is_url (config->notify_url))
         return err_set (err, ERR_INVALID, "NOTIFICATIONURL '%.200s': wanted http:// or https://",
                         config->notify_url);

@@ -9,7 +9,7 @@
 #include "meta/svc/adopt.h"
 #include "meta/svc/group.h"
 #include "meta/svc/loss.h"
-#include "meta/svc/notify.h"
+#include "meta/svc/hooks.h"
 #include "meta/svc/single.h"
 #include "meta/svc/renew.h"
 #include "meta/svc/sites.h"
@@ -294,7 +294,7 @@ int job_save (struct gridjob *job, bool with_record, struct err *err)
     if (rc == 0)
         rc = adopt_save (job, err);
     if (rc == 0)
-        rc = notify_job (job, err);
+        rc = hooks_job (job, err);
     if (rc == 0 && !nested)
         rc = metastore_commit (metad->store, err);
     if (rc && !nested)

@@ -9,7 +9,7 @@
 #include "meta/svc/group.h"
 #include "meta/svc/handlers.h"
 #include "meta/svc/job.h"
-#include "meta/svc/notify.h"
+#include "meta/svc/hooks.h"
 #include "meta/svc/renew.h"
 #include "meta/svc/single.h"
 #include "meta/svc/sites.h"
@@ -100,7 +100,7 @@ struct metad *metad_create (const struct metad_env *env, struct metad_config *co
         goto fail;
     metad->decisions = metad->peers ? decide_log (metad->peers)
                                     : metastore_decision_log (metad->store);
-    if (bank_link (metad, config->bank, err) || sites_configure (metad, err) || notify_open (metad, err) ||
+    if (bank_link (metad, config->bank, err) || sites_configure (metad, err) || hooks_open (metad, err) ||
         jobs_recover (metad, err))
         goto fail;
     return metad;
@@ -156,7 +156,7 @@ void metad_destroy (struct metad *metad)
     peers_destroy (metad);
     waits_close (metad);
     renew_close (metad);
-    notify_close (metad);
+    hooks_close (metad);
     metastore_close (metad->store);
     free (metad);
 }

@@ -3,7 +3,7 @@
  * shape), survey (exact answers and prices), job (a grid job in memory and on disk, watchers),
  * waits (dependencies and holds), retry (run again), peers, decide and adopt (the group of
  * coordinators), single and group (the two ways to run one), move (a queued job to another site), slide (a
- * group to an earlier slot), loss (sites that are silent), notify (webhooks),
+ * group to an earlier slot), loss (sites that are silent), hooks (webhooks),
  * and the handlers in submit, ask and report. */
 #ifndef NUI_META_SVC_METAD_H
 #define NUI_META_SVC_METAD_H
@@ -44,7 +44,7 @@ struct site {
     time_us reported_us;       /* 0: never */
     duration_us reported_mono;
     uint64_t acked;            /* events applied */
-    bool told_lost;            /* notify.c */
+    bool told_lost;            /* hooks.c */
 };
 
 struct metad {
@@ -62,7 +62,7 @@ struct metad {
     struct gridjob *jobs;        /* live ones and those being watched, by number */
     struct awaited *awaited;     /* waits.c: jobs that others wait for */
     struct event *renew_timer;   /* renew.c; NULL until the first */
-    struct notify *notify;
+    struct hooks *hooks;
     duration_us started_mono;
     uint64_t watchers;
     bool stopping;               /* links are going: their calls end and lead to nothing */

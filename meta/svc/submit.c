@@ -7,7 +7,7 @@
 #include "meta/svc/group.h"
 #include "meta/svc/handlers.h"
 #include "meta/svc/job.h"
-#include "meta/svc/notify.h"
+#include "meta/svc/hooks.h"
 #include "meta/svc/single.h"
 #include "meta/svc/sites.h"
 #include "meta/svc/survey.h"
@@ -417,7 +417,7 @@ void on_submit (void *self, struct rpccall *call, const ProtobufCMessage *messag
     else if (rc != ERR_NOT_FOUND || room_check (metad, &err) ||
              job_check_times (asking->job, clock_now_us (), &err) ||
              job_check_runnable (asking->job, &err) || sites_check (asking, &err) ||
-             notify_check (metad, asking->job, &err) || waits_check (metad, asking->job, asking->submitter, &err))
+             hooks_check (metad, asking->job, &err) || waits_check (metad, asking->job, asking->submitter, &err))
         asking_fail (asking, &err);
     else
         survey_ask (asking, submit_surveyed);

@@ -1,4 +1,4 @@
-#include "meta/svc/notify.h"
+#include "meta/svc/hooks.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -18,13 +18,13 @@ enum { SENDERS = 8 };
 #define LOOK_EVERY (5 * US_PER_S)
 
 struct sender {
-    struct notify *notify;
+    struct hooks *hooks;
     struct webhook *hook;
     struct notice_row row; /* texts owned by arena */
     struct arena *arena;   /* NULL: idle */
 };
 
-struct notify {
+struct hooks {
     struct metad *metad;
     struct event *timer;
     struct sender sender[SENDERS];
@@ -33,10 +33,10 @@ struct notify {
 static const struct {
     const char *word;
     unsigned bits;
-} words[] = {{"JOBSTART", NOTIFY_JOB_START}, {"JOBEND", NOTIFY_JOB_END}, {"JOBRETRY", NOTIFY_JOB_RETRY},
-             {"SITELOST", NOTIFY_SITE_LOST}, {"ALL", NOTIFY_ALL}};
+} words[] = {{"JOBSTART", HOOK_JOB_START}, {"JOBEND", HOOK_JOB_END}, {"JOBRETRY", HOOK_JOB_RETRY},
+             {"SITELOST", HOOK_SITE_LOST}, {"ALL", HOOK_ALL}};
 
-unsigned notify_event_parse (const char *word)
+unsigned hooks_event_parse (const char *word)
 {
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strcasecmp (words[i].word, word) == 0)
@@ -44,7 +44,7 @@ unsigned notify_event_parse (const char *word)
     return 0;
 }
 
-int notify_check (const struct metad *metad, const JobMessage *job, struct err *err)
+int hooks_check (const struct metad *metad, const JobMessage *job, struct err *err)
 {
     const struct metad_config *config = metad->config;
     if (!job->notify_url[0])
@@ -58,7 +58,7 @@ int notify_check (const struct metad *metad, const JobMessage *job, struct err *
 
 /* ---- writing */
 
-static void wake_in (struct notify *n, duration_us delay)
+static void wake_in (struct hooks *n, duration_us delay)
 {
     struct timeval tv = {.tv_sec = delay / US_PER_S, .tv_usec = delay % US_PER_S};
     evtimer_add (n->timer, &tv);
@@ -87,7 +87,7 @@ static int put (struct metad *metad, const char *url, json_t *doc, struct err *e
         rc = 0;
     }
     if (rc == 0)
-        wake_in (metad->notify, 0); /* from the loop: it is durable then */
+        wake_in (metad->hooks, 0); /* from the loop: it is durable then */
     return rc;
 }
 
@@ -130,19 +130,19 @@ static int tell_job (struct gridjob *job, unsigned bit, const char *event, struc
     return rc;
 }
 
-int notify_job (struct gridjob *job, struct err *err)
+int hooks_job (struct gridjob *job, struct err *err)
 {
     int rc = 0;
     /* One that was taken over is told of where it was submitted. */
-    if (!job->metad->notify || (job->lead && job->lead->origin[0]))
+    if (!job->metad->hooks || (job->lead && job->lead->origin[0]))
         return 0;
     bool ran = job->state == NUI__META__V1__GRID_JOB_STATE__GRID_RUNNING;
     if (job->retries > job->saved_retries)
-        rc = tell_job (job, NOTIFY_JOB_RETRY, "JobRetry", err);
+        rc = tell_job (job, HOOK_JOB_RETRY, "JobRetry", err);
     if (rc == 0 && ran && job->saved_state != job->state)
-        rc = tell_job (job, NOTIFY_JOB_START, "JobStart", err);
+        rc = tell_job (job, HOOK_JOB_START, "JobStart", err);
     if (rc == 0 && job_ended (job) && job->saved_state != job->state)
-        rc = tell_job (job, NOTIFY_JOB_END, "JobEnd", err);
+        rc = tell_job (job, HOOK_JOB_END, "JobEnd", err);
     return rc;
 }
 
@@ -155,7 +155,7 @@ static void site_tell (struct metad *metad, struct site *site, bool lost)
     err_clear (&err);
     site->told_lost = lost;
     log_event (metad->log, LOG_LEVEL_WARN, "site", lost ? "lost" : "back", "site=%s", site->name);
-    if (!config->notify_url || !(config->notify_events & NOTIFY_SITE_LOST))
+    if (!config->notify_url || !(config->notify_events & HOOK_SITE_LOST))
         return;
     json_t *doc = json_pack ("{s:s, s:s}", "event", lost ? "SiteLost" : "SiteBack", "site", site->name);
     if (put (metad, config->notify_url, doc, &err))
@@ -174,7 +174,7 @@ static void sites_look (struct metad *metad)
 
 /* ---- sending */
 
-static void pump (struct notify *n);
+static void pump (struct hooks *n);
 
 static void idle (struct sender *s)
 {
@@ -185,7 +185,7 @@ static void idle (struct sender *s)
 static void on_outcome (void *arg, enum webhook_outcome outcome, const char *text)
 {
     struct sender *s = arg;
-    struct metad *metad = s->notify->metad;
+    struct metad *metad = s->hooks->metad;
     time_us now = clock_now_us ();
     char quoted[300];
     struct err err;
@@ -202,12 +202,12 @@ static void on_outcome (void *arg, enum webhook_outcome outcome, const char *tex
         log_event (metad->log, LOG_LEVEL_ERROR, "notify", "not_stored", "error=%s",
                    log_quote (err.text, quoted, sizeof quoted));
     idle (s);
-    wake_in (s->notify, rc ? LOOK_EVERY : 0);
+    wake_in (s->hooks, rc ? LOOK_EVERY : 0);
 }
 
 static bool notice_send (struct sender *s, struct err *err)
 {
-    struct metad *metad = s->notify->metad;
+    struct metad *metad = s->hooks->metad;
     const struct metad_config *config = metad->config;
     char key[QUANTITY_TEXT_MAX], signature[WEBHOOK_SIGNATURE_MAX];
     struct webhook_message message = {.url = s->row.url,
@@ -224,7 +224,7 @@ static bool notice_send (struct sender *s, struct err *err)
     return s->hook && webhook_post (s->hook, &message, LIMIT, on_outcome, s, err) == 0;
 }
 
-static void pump (struct notify *n)
+static void pump (struct hooks *n)
 {
     const char *busy[SENDERS];
     uint32_t count = 0;
@@ -249,7 +249,7 @@ static void pump (struct notify *n)
 
 static void on_timer (evutil_socket_t fd, short what, void *arg)
 {
-    struct notify *n = arg;
+    struct hooks *n = arg;
     time_us next = TIME_US_NONE, now = clock_now_us ();
     (void)fd;
     (void)what;
@@ -266,9 +266,9 @@ static void on_timer (evutil_socket_t fd, short what, void *arg)
 
 /* ---- beginning and end */
 
-int notify_open (struct metad *metad, struct err *err)
+int hooks_open (struct metad *metad, struct err *err)
 {
-    struct notify *n = calloc (1, sizeof *n);
+    struct hooks *n = calloc (1, sizeof *n);
     if (n)
         n->timer = evtimer_new (metad->base, on_timer, n);
     if (!n || !n->timer) {
@@ -277,15 +277,15 @@ int notify_open (struct metad *metad, struct err *err)
     }
     n->metad = metad;
     for (int i = 0; i < SENDERS; i++)
-        n->sender[i].notify = n;
-    metad->notify = n;
+        n->sender[i].hooks = n;
+    metad->hooks = n;
     wake_in (n, 0);
     return 0;
 }
 
-void notify_close (struct metad *metad)
+void hooks_close (struct metad *metad)
 {
-    struct notify *n = metad->notify;
+    struct hooks *n = metad->hooks;
     if (!n)
         return;
     for (int i = 0; i < SENDERS; i++) {
@@ -294,5 +294,5 @@ void notify_close (struct metad *metad)
     }
     event_free (n->timer);
     free (n);
-    metad->notify = NULL;
+    metad->hooks = NULL;
 }
