@@ -30,7 +30,7 @@ struct metad_config {
     int64_t move_share;             /* in percent */
     duration_us site_lost;          /* silent for so long: lost (loss.h) */
     struct coalloc_policy policy;
-    const char *notify_url;         /* notify.h; NULL: none */
+    const char *notify_url;         /* hooks.h; NULL: none */
     unsigned notify_events;
     const char *notify_key, *notify_ca; /* files */
     char notify_secret[256];
