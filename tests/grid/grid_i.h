@@ -14,7 +14,7 @@ struct ujob {
     Nui__Common__V1__Envelope *envelope;
     uint32_t parts;
     char meta[16], id[64], reason[256];
-    bool over, cancel, cancelled, asking;
+    bool over, cancel, cancelled, asking, resubmit;
     Nui__Meta__V1__GridJobState state;
     uint32_t launches, attempts;
     uint32_t running;

@@ -65,6 +65,8 @@ void grid_on_launch (struct machine *site, const char *site_job_id)
     grid_count.launches++;
     CHECK (job->running == 0 || (placed->coallocated && memcmp (job->txn, placed->txn, 16) == 0),
            "(i) job %u (%s) runs as %s while it runs elsewhere", placed->job, job->id, site_job_id);
+    if (placed->coallocated && job->resubmit && memcmp (job->txn, placed->txn, 16) != 0)
+        memset (job->ended_well, 0, sizeof job->ended_well); /* a lost one is run again as a whole */
     CHECK (!job->ended_well[placed->part], "job %u (%s) part %u runs again after it completed",
            placed->job, job->id, placed->part);
     for (uint32_t i = 0; i < w.answer_count; i++)

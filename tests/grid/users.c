@@ -130,6 +130,7 @@ uint32_t grid_submit (const char *meta, const struct grid_ask *ask)
     body->created_us = sim.epoch + sim.now;
     body->expires_us = body->created_us + 24 * 3600 * SEC;
     body->not_after_us = ask->not_after ? body->created_us + ask->not_after : 0;
+    job->resubmit = ask->resubmit;
     body->on_site_loss = strdup (ask->resubmit ? "resubmit" : "");
     body->components = calloc (ask->parts, sizeof *body->components);
     for (uint32_t p = 0; p < ask->parts; p++)
