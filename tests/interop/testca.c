@@ -209,6 +209,17 @@ struct tlsid *testca_tlsid (const char *dir, const char *ca, const char *name, b
     return id;
 }
 
+struct tlsid *testca_identity (struct testca *ca, const char *grid, const char *kind,
+                               const char *name)
+{
+    char uri[128];
+    struct testca_cert cert = {.name = name, .uri = uri};
+
+    MUST (snprintf (uri, sizeof uri, "nui://%s/%s/%s", grid, kind, name) < (int)sizeof uri);
+    testca_issue (ca, &cert);
+    return testca_tlsid (ca->dir, ca->name, name, true);
+}
+
 char *testca_dir (void)
 {
     const char *tmp = getenv ("TMPDIR");

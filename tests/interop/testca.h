@@ -34,6 +34,10 @@ void testca_write_crl (struct testca *ca, time_t this_update, time_t next_update
 /* The identity in <dir>/<name>.*, trusting <dir>/<ca>; aborts when it cannot be loaded. */
 struct tlsid *testca_tlsid (const char *dir, const char *ca, const char *name, bool with_crl);
 
+/* Issues a certificate for nui://GRID/KIND/NAME, in <dir>/NAME.*; the identity with it and the CRL. */
+struct tlsid *testca_identity (struct testca *ca, const char *grid, const char *kind,
+                               const char *name);
+
 /* mkdtemp below TMPDIR; the caller frees. testca_remove deletes its files and itself. */
 char *testca_dir (void);
 void testca_remove (char *dir);

@@ -389,16 +389,6 @@ static const struct rpc_method bank_methods[] = {
 
 /* --- the grid ----------------------------------------------------------------------------------- */
 
-static struct tlsid *identity (struct bench *b, const char *kind, const char *name)
-{
-    char uri[128];
-    struct testca_cert cert = {.name = name, .uri = uri};
-
-    snprintf (uri, sizeof uri, "nui://demo/%s/%s", kind, name);
-    testca_issue (b->ca, &cert);
-    return testca_tlsid (b->dir, "ca", name, true);
-}
-
 static struct rpcserver *serve (struct bench *b, struct tlsid *id,
                                 const ProtobufCServiceDescriptor *service,
                                 const struct rpc_method *methods, void *self)
@@ -423,9 +413,9 @@ static void grid_make (struct bench *b)
     b->ca = testca_create (b->dir, "ca");
     rng_seed (&b->rng, 1, 0);
     testca_write_crl (b->ca, -86400, 7 * 86400);
-    b->alice_id = identity (b, "user", "alice");
-    b->bank_id = identity (b, "bank", "bank");
-    tlsid_destroy (identity (b, "meta", "meta"));
+    b->alice_id = testca_identity (b->ca, "demo", "user", "alice");
+    b->bank_id = testca_identity (b->ca, "demo", "bank", "bank");
+    tlsid_destroy (testca_identity (b->ca, "demo", "meta", "meta"));
     b->bank = serve (b, b->bank_id, &nui__bank__v1__bank__descriptor, bank_methods, b);
     b->site = calloc (b->sites, sizeof *b->site);
     CHECK (b->site, "no memory");
@@ -433,7 +423,7 @@ static void grid_make (struct bench *b)
         struct site *site = &b->site[i];
         site->b = b;
         snprintf (site->name, sizeof site->name, "s%03u", i);
-        site->id = identity (b, "site", site->name);
+        site->id = testca_identity (b->ca, "demo", "site", site->name);
         site->server =
             serve (b, site->id, &nui__local__v1__local__descriptor, site_methods, site);
         site->timer = evtimer_new (b->base, report, site);

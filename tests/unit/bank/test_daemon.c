@@ -13,58 +13,14 @@
 
 #include "proto/base/clock.h"
 #include "proto/rpc/envelope.h"
-#include "tests/unit/bank/bankd.h"
-#include "tests/unit/bank/pg_fixture.h"
+#include "tests/unit/bank/bankworld.h"
 
 #define TEXT(s) ((char *)(uintptr_t)(s))
 #define CREDIT MICRO_PER_CREDIT
 
-struct world {
-    struct pg_fixture *pg;
-    struct bankd d;
-    PGconn *sql;
-};
-
-static int up (void **state)
-{
-    struct world *w = calloc (1, sizeof (*w));
-    w->pg = pg_fixture_start (false);
-    if (!w->pg)
-        return -1;
-    *state = w;
-    return 0;
-}
-
-static int down (void **state)
-{
-    struct world *w = *state;
-    pg_fixture_stop (w->pg);
-    free (w);
-    return 0;
-}
-
 static int fresh (void **state)
 {
-    static int n;
-    struct world *w = *state;
-    char name[32];
-    snprintf (name, sizeof (name), "daemon%d", ++n);
-    const char *conninfo = pg_fixture_database (w->pg, name);
-    bankd_open (&w->d, NUI_BANK_PROGRAM, conninfo, "");
-    if (!bankd_wait_serving (&w->d, true))
-        return -1;
-    bankd_found (&w->d);
-    w->sql = pg_fixture_connect (conninfo);
-    return 0;
-}
-
-static int closed (void **state)
-{
-    struct world *w = *state;
-    PQfinish (w->sql);
-    int status = bankd_stop (&w->d, SIGTERM);
-    bankd_close (&w->d);
-    return WIFEXITED (status) && WEXITSTATUS (status) == 0 ? 0 : -1;
+    return world_fresh (state, "daemon", "");
 }
 
 static Nui__Bank__V1__HoldRequest hold_of (struct world *w, Nui__Common__V1__Envelope *envelope,
@@ -786,21 +742,21 @@ static void database_away (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown (a_job_is_paid, fresh, closed),
-        cmocka_unit_test_setup_teardown (claims, fresh, closed),
-        cmocka_unit_test_setup_teardown (a_stale_hold_is_released, fresh, closed),
-        cmocka_unit_test_setup_teardown (cards, fresh, closed),
-        cmocka_unit_test_setup_teardown (partial_by_cpu, fresh, closed),
-        cmocka_unit_test_setup_teardown (signatures_count, fresh, closed),
-        cmocka_unit_test_setup_teardown (replays, fresh, closed),
-        cmocka_unit_test_setup_teardown (without_credits, fresh, closed),
-        cmocka_unit_test_setup_teardown (roles, fresh, closed),
-        cmocka_unit_test_setup_teardown (quotes, fresh, closed),
-        cmocka_unit_test_setup_teardown (statements, fresh, closed),
-        cmocka_unit_test_setup_teardown (revoked, fresh, closed),
-        cmocka_unit_test_setup_teardown (an_allocation_ends, fresh, closed),
-        cmocka_unit_test_setup_teardown (database_away, fresh, closed),
+        cmocka_unit_test_setup_teardown (a_job_is_paid, fresh, world_closed),
+        cmocka_unit_test_setup_teardown (claims, fresh, world_closed),
+        cmocka_unit_test_setup_teardown (a_stale_hold_is_released, fresh, world_closed),
+        cmocka_unit_test_setup_teardown (cards, fresh, world_closed),
+        cmocka_unit_test_setup_teardown (partial_by_cpu, fresh, world_closed),
+        cmocka_unit_test_setup_teardown (signatures_count, fresh, world_closed),
+        cmocka_unit_test_setup_teardown (replays, fresh, world_closed),
+        cmocka_unit_test_setup_teardown (without_credits, fresh, world_closed),
+        cmocka_unit_test_setup_teardown (roles, fresh, world_closed),
+        cmocka_unit_test_setup_teardown (quotes, fresh, world_closed),
+        cmocka_unit_test_setup_teardown (statements, fresh, world_closed),
+        cmocka_unit_test_setup_teardown (revoked, fresh, world_closed),
+        cmocka_unit_test_setup_teardown (an_allocation_ends, fresh, world_closed),
+        cmocka_unit_test_setup_teardown (database_away, fresh, world_closed),
     };
     signal (SIGPIPE, SIG_IGN);
-    return cmocka_run_group_tests (tests, up, down);
+    return cmocka_run_group_tests (tests, world_up, world_down);
 }

@@ -13,59 +13,14 @@
 
 #include "proto/base/clock.h"
 #include "proto/rpc/envelope.h"
-#include "tests/unit/bank/bankd.h"
-#include "tests/unit/bank/pg_fixture.h"
+#include "tests/unit/bank/bankworld.h"
 
 #define TEXT(s) ((char *)(uintptr_t)(s))
 #define CREDIT MICRO_PER_CREDIT
 
-struct world {
-    struct pg_fixture *pg;
-    struct bankd d;
-    PGconn *sql;
-    int jobs;
-};
-
-static int up (void **state)
-{
-    struct world *w = calloc (1, sizeof (*w));
-    w->pg = pg_fixture_start (false);
-    if (!w->pg)
-        return -1;
-    *state = w;
-    return 0;
-}
-
-static int down (void **state)
-{
-    struct world *w = *state;
-    pg_fixture_stop (w->pg);
-    free (w);
-    return 0;
-}
-
 static int fresh (void **state)
 {
-    static int n;
-    struct world *w = *state;
-    char name[32];
-    snprintf (name, sizeof (name), "rates%d", ++n);
-    const char *conninfo = pg_fixture_database (w->pg, name);
-    bankd_open (&w->d, NUI_BANK_PROGRAM, conninfo, "QUOTELIMIT 1:00:00\n");
-    if (!bankd_wait_serving (&w->d, true))
-        return -1;
-    bankd_found (&w->d);
-    w->sql = pg_fixture_connect (conninfo);
-    return 0;
-}
-
-static int closed (void **state)
-{
-    struct world *w = *state;
-    PQfinish (w->sql);
-    int status = bankd_stop (&w->d, SIGTERM);
-    bankd_close (&w->d);
-    return WIFEXITED (status) && WEXITSTATUS (status) == 0 ? 0 : -1;
+    return world_fresh (state, "rates", "QUOTELIMIT 1:00:00\n");
 }
 
 static struct bankd_reply call (struct world *w, enum bankd_who who, const char *method,
@@ -590,13 +545,13 @@ static void policies (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown (quote_keeps_its_rates, fresh, closed),
-        cmocka_unit_test_setup_teardown (quote_refused, fresh, closed),
-        cmocka_unit_test_setup_teardown (quote_asked, fresh, closed),
-        cmocka_unit_test_setup_teardown (quote_unheld, fresh, closed),
-        cmocka_unit_test_setup_teardown (every_factor, fresh, closed),
-        cmocka_unit_test_setup_teardown (node_types, fresh, closed),
-        cmocka_unit_test_setup_teardown (policies, fresh, closed),
+        cmocka_unit_test_setup_teardown (quote_keeps_its_rates, fresh, world_closed),
+        cmocka_unit_test_setup_teardown (quote_refused, fresh, world_closed),
+        cmocka_unit_test_setup_teardown (quote_asked, fresh, world_closed),
+        cmocka_unit_test_setup_teardown (quote_unheld, fresh, world_closed),
+        cmocka_unit_test_setup_teardown (every_factor, fresh, world_closed),
+        cmocka_unit_test_setup_teardown (node_types, fresh, world_closed),
+        cmocka_unit_test_setup_teardown (policies, fresh, world_closed),
     };
-    return cmocka_run_group_tests (tests, up, down);
+    return cmocka_run_group_tests (tests, world_up, world_down);
 }

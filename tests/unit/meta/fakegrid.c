@@ -502,15 +502,6 @@ static const struct rpc_method bank_methods[] = {
 
 /* ---- the grid */
 
-static struct tlsid *identity (struct fakegrid *grid, const char *kind, const char *name)
-{
-    char uri[128];
-    snprintf (uri, sizeof uri, "nui://demo/%s/%s", kind, name);
-    struct testca_cert cert = {.name = name, .uri = uri};
-    testca_issue (grid->ca, &cert);
-    return testca_tlsid (grid->dir, "ca", name, true);
-}
-
 static struct rpcserver *serve (struct fakegrid *grid, struct tlsid *id,
                                 const ProtobufCServiceDescriptor *service,
                                 const struct rpc_method *methods, void *self)
@@ -533,11 +524,11 @@ struct fakegrid *fake_create (uint32_t sites)
     grid->dir = testca_dir ();
     grid->ca = testca_create (grid->dir, "ca");
     testca_write_crl (grid->ca, -86400, 7 * 86400);
-    grid->alice_id = identity (grid, "user", "alice");
-    grid->bob_id = identity (grid, "user", "bob");
-    grid->operator_id = identity (grid, "operator", "ops");
-    grid->bank_id = identity (grid, "bank", "bank");
-    tlsid_destroy (identity (grid, "meta", "meta"));
+    grid->alice_id = testca_identity (grid->ca, "demo", "user", "alice");
+    grid->bob_id = testca_identity (grid->ca, "demo", "user", "bob");
+    grid->operator_id = testca_identity (grid->ca, "demo", "operator", "ops");
+    grid->bank_id = testca_identity (grid->ca, "demo", "bank", "bank");
+    tlsid_destroy (testca_identity (grid->ca, "demo", "meta", "meta"));
     grid->bank_funded = true;
     grid->bank = serve (grid, grid->bank_id, &nui__bank__v1__bank__descriptor, bank_methods, grid);
     for (uint32_t s = 0; s < grid->sites; s++) {
@@ -549,7 +540,7 @@ struct fakegrid *fake_create (uint32_t sites)
             snprintf (site->name, sizeof site->name, "more%02u", s);
         site->procs = 8;
         site->event_first = 1;
-        site->id = identity (grid, "site", site->name);
+        site->id = testca_identity (grid->ca, "demo", "site", site->name);
         site->server =
             serve (grid, site->id, &nui__local__v1__local__descriptor, local_methods, site);
         grid->bank_rate[s] = 1;
