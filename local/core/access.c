@@ -560,13 +560,13 @@ void access_settle (struct cluster *c)
 
 /* --- why not -------------------------------------------------------------------------------- */
 
-static void barred_count (const struct cluster *c, struct shape *s)
+/* Tasks of the shape for which there is room in reservations that do not let it in; the first of these. */
+static uint64_t barred_count (const struct cluster *c, const struct shape *s, struct rsv_id *rsv_out)
 {
     const struct access *a = c->access;
+    uint64_t tasks = 0;
 
-    s->barred_version = c->version;
-    s->barred_tasks = 0;
-    s->barred_rsv = (struct rsv_id){0};
+    *rsv_out = (struct rsv_id){0};
     for (uint32_t i = 0; i < a->fenced_count; i++) {
         uint32_t node = a->fenced[i];
         const struct fence *by = NULL;
@@ -578,10 +578,18 @@ static void barred_count (const struct cluster *c, struct shape *s)
         }
         if (by == NULL || c->node_state[node] != NODE_UP || !shape_suits (c, s, node))
             continue;
-        s->barred_tasks += shape_fit (c, s, node, row (c, c->free, node));
-        if (s->barred_rsv.v == 0 && s->barred_tasks > 0)
-            s->barred_rsv = a->open[by->rsv]->spec.id;
+        tasks += shape_fit (c, s, node, row (c, c->free, node));
+        if (rsv_out->v == 0 && tasks > 0)
+            *rsv_out = a->open[by->rsv]->spec.id;
     }
+    return tasks;
+}
+
+/* Is there anything that could bar it, and is what is known of the shape true? */
+static bool may_be_barred (const struct cluster *c, uint32_t shape)
+{
+    return c->access && c->access->count > 0 && !c->access->dirty && !c->access->fences_dirty &&
+           shape != SLOT_NONE && c->shape[shape].fit_serial == c->node_serial;
 }
 
 bool access_barred (const struct cluster *c, uint32_t shape, uint64_t missing,
@@ -589,17 +597,27 @@ bool access_barred (const struct cluster *c, uint32_t shape, uint64_t missing,
 {
     struct shape *s;
 
-    if (c->access == NULL || c->access->count == 0 || c->access->dirty ||
-        c->access->fences_dirty || shape == SLOT_NONE)
+    if (!may_be_barred (c, shape))
         return false;
     s = &c->shape[shape];
-    if (s->fit_serial != c->node_serial)
-        return false;
-    if (s->barred_version != c->version)
-        barred_count (c, s);
+    if (s->barred_version != c->version) {
+        s->barred_version = c->version;
+        s->barred_tasks = barred_count (c, s, &s->barred_rsv);
+    }
     if (s->barred_tasks < missing)
         return false;
     *rsv_out = s->barred_rsv;
+    return true;
+}
+
+bool access_barred_now (const struct cluster *c, uint32_t shape, uint64_t missing,
+                        struct rsv_id *rsv_out)
+{
+    struct rsv_id rsv;
+
+    if (!may_be_barred (c, shape) || barred_count (c, &c->shape[shape], &rsv) < missing)
+        return false;
+    *rsv_out = rsv;
     return true;
 }
 

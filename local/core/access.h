@@ -88,6 +88,9 @@ const struct grant *access_grant (const struct access *access, uint32_t class, u
  * *rsv_out: the first of them. Kept per shape until something changes. */
 bool access_barred (const struct cluster *c, uint32_t shape, uint64_t missing,
                     struct rsv_id *rsv_out);
+/* The same for a question between two passes, of which nothing is kept. */
+bool access_barred_now (const struct cluster *c, uint32_t shape, uint64_t missing,
+                        struct rsv_id *rsv_out);
 
 struct timeline;
 /* A job starts: SINGLEUSE reservations that it uses are its own from now on. tl may be NULL. True: there are

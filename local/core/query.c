@@ -104,7 +104,7 @@ static struct reason refusal (struct cluster *c, const struct query *q, struct a
             why.have = (int64_t)moment;
             why.length = q->duration;
         } else if (why.code == REASON_RESOURCES && at <= now &&
-                   access_barred (c, a->shape[r], (uint64_t)(why.need - why.have), &why.rsv)) {
+                   access_barred_now (c, a->shape[r], (uint64_t)(why.need - why.have), &why.rsv)) {
             why.code = REASON_BARRED;
         }
         return why;
