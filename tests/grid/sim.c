@@ -114,6 +114,8 @@ static void once_run (void *arg)
     free (arg);
     if (!once.machine || (once.machine->self && once.machine->life == once.life))
         once.fn (once.arg);
+    else
+        free (once.arg);
 }
 
 void todo_once (struct machine *machine, time_us at, void (*fn) (void *arg), void *arg)
@@ -173,7 +175,10 @@ void sim_end (void)
         todo_drop (todo);
         if (todo->fn == once_run) {
             struct once *once = todo->arg;
-            net_drop (once->fn, once->arg);
+            if (once->machine)
+                free (once->arg);
+            else
+                net_drop (once->fn, once->arg);
             free (once);
         }
     }

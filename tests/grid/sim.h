@@ -46,7 +46,7 @@ struct todo {
 };
 void todo_set (struct todo *todo, time_us at); /* also: moves it */
 void todo_drop (struct todo *todo);
-/* Once. With a machine: only if the program that is up now still is then. */
+/* Once. With a machine: only if the program that is up now still is then; else arg, from malloc, is freed. */
 void todo_once (struct machine *machine, time_us at, void (*fn) (void *arg), void *arg);
 
 /* What runs on a machine. */
