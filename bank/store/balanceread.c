@@ -103,9 +103,7 @@ void reader_balance (struct reader *reader, const char *who, const char *account
     if (!account[0]) {
         struct pgargs *args = pgargs_create (read->arena, "t");
         pgargs_text (args, 0, who);
-        read_begin (read);
-        read_add (read, RD_BALANCE, args);
-        pgbatch_submit (reader->loop);
+        read_send_one (read, RD_BALANCE, args);
         return;
     }
     read->who = arena_strdup (read->arena, who);

@@ -354,7 +354,7 @@ struct read *read_start (struct reader *reader, reader_any_f done, void *arg,
     return read;
 }
 
-static void send_one (struct read *read, enum read_stmt stmt, struct pgargs *args)
+void read_send_one (struct read *read, enum read_stmt stmt, struct pgargs *args)
 {
     read_begin (read);
     read_add (read, stmt, args);
@@ -397,7 +397,7 @@ void reader_list (struct reader *reader, const char *who, enum reader_list kind,
         return;
     struct pgargs *args = pgargs_create (read->arena, "t");
     pgargs_text (args, 0, who);
-    send_one (read, stmt[kind], args);
+    read_send_one (read, stmt[kind], args);
 }
 
 void reader_rates (struct reader *reader, const char *site,
@@ -412,7 +412,7 @@ void reader_rates (struct reader *reader, const char *site,
     struct pgargs *args = pgargs_create (read->arena, "t");
     if (site[0])
         pgargs_text (args, 0, site);
-    send_one (read, RD_RATES, args);
+    read_send_one (read, RD_RATES, args);
 }
 
 typedef void reader_ids_f (void *arg, const struct err *err, const int64_t *id, uint32_t count);
@@ -427,7 +427,7 @@ static void read_ids (struct reader *reader, enum read_stmt stmt, int64_t moment
         return;
     struct pgargs *args = pgargs_create (read->arena, "i");
     pgargs_i64 (args, 0, moment);
-    send_one (read, stmt, args);
+    read_send_one (read, stmt, args);
 }
 
 void reader_ended (struct reader *reader, time_us now,
@@ -457,7 +457,7 @@ void reader_usage (struct reader *reader, const char *who, const char *account, 
     pgargs_i64 (args, 2, READER_LINES_MAX + 1);
     for (unsigned bit = READER_BY_USER; bit <= READER_BY_MONTH; bit *= 2)
         pgargs_i64 (args, 2, (by & bit) != 0);
-    send_one (read, RD_USAGE, args);
+    read_send_one (read, RD_USAGE, args);
 }
 
 void reader_stale (struct reader *reader, time_us expired,
@@ -496,7 +496,7 @@ void reader_holds (struct reader *reader, const char *who, const char *own, cons
     pgargs_i64 (args, 2, READER_LINES_MAX + 1);
     if (site[0])
         pgargs_text (args, 3, site);
-    send_one (read, RD_HOLDS, args);
+    read_send_one (read, RD_HOLDS, args);
 }
 
 void reader_quote (struct reader *reader, struct ledger_quote *quote, time_us now,

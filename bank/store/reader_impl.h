@@ -81,6 +81,8 @@ struct read *read_start (struct reader *reader, reader_any_f done, void *arg,
 void read_free (struct read *read);
 struct err read_err (const struct pgbatch_result *result); /* code 0: there are results */
 void read_add (struct read *read, enum read_stmt stmt, struct pgargs *args);
+/* A read of one statement: begun, and on its way. */
+void read_send_one (struct read *read, enum read_stmt stmt, struct pgargs *args);
 
 /* ---- balanceread.c ---- */
 
