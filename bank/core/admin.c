@@ -178,7 +178,29 @@ static bool fallback_refused (struct ledger_view *view, const char *account, int
     return true;
 }
 
-/* Turns names into ids; refuses unknown ones, repeats, loops and chains that are too long. */
+/* Whatever the accounts are: too many fallbacks, one twice, scopes that are none. */
+static bool account_malformed (struct ledger_view *view, const struct ledger_request *req,
+                               struct ledger_outcome *out)
+{
+    uint32_t count = req->account.fallback_count;
+    const struct ledger_fallback_ask *ask = req->account.fallbacks;
+    if (count > LEDGER_FALLBACKS_MAX) {
+        outcome_refuse (view, out, ERR_LIMIT, false, "%u fallbacks, an account has at most %d",
+                        count, LEDGER_FALLBACKS_MAX);
+        return true;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t k = 0; k < i; k++)
+            if (strcmp (ask[k].account, ask[i].account) == 0 &&
+                strcmp (ask[k].site, ask[i].site) == 0) {
+                outcome_refuse (view, out, ERR_INVALID, false, "fallback %s is named twice",
+                                ask[i].account);
+                return true;
+            }
+    return scopes_refused (view, &req->account.scopes, true, out);
+}
+
+/* Turns names into ids; refuses unknown ones, loops and chains that are too long. */
 static struct ledger_fallback *fallbacks_resolve (struct ledger_view *view,
                                                   const struct ledger_request *req, int64_t id,
                                                   struct ledger_outcome *out)
@@ -186,23 +208,11 @@ static struct ledger_fallback *fallbacks_resolve (struct ledger_view *view,
     uint32_t count = req->account.fallback_count;
     const struct ledger_fallback_ask *ask = req->account.fallbacks;
     struct ledger_fallback *list = arena_array (view->arena, count, sizeof (*list));
-    if (count > LEDGER_FALLBACKS_MAX) {
-        outcome_refuse (view, out, ERR_LIMIT, false, "%u fallbacks, an account has at most %d",
-                        count, LEDGER_FALLBACKS_MAX);
-        return NULL;
-    }
     for (uint32_t i = 0; i < count; i++) {
         if (fallback_refused (view, req->account.name, id, ask[i].account, out))
             return NULL;
         list[i] = (struct ledger_fallback){ledger_account_by_name (view, ask[i].account)->id,
                                            ask[i].site, ask[i].qos};
-        for (uint32_t k = 0; k < i; k++)
-            if (list[k].account_id == list[i].account_id &&
-                strcmp (list[k].site, list[i].site) == 0) {
-                outcome_refuse (view, out, ERR_INVALID, false, "fallback %s is named twice",
-                                ask[i].account);
-                return NULL;
-            }
     }
     return list;
 }
@@ -210,7 +220,8 @@ static struct ledger_fallback *fallbacks_resolve (struct ledger_view *view,
 void decide_account_create (struct ledger_view *view, const struct ledger_request *req,
                             struct ledger_outcome *out)
 {
-    if (name_refused (view, "account", req->account.name, out))
+    if (name_refused (view, "account", req->account.name, out) ||
+        account_malformed (view, req, out))
         return;
     out->note = req->account.name;
     const struct ledger_project *project = ledger_project_of (view, req->account.project);
@@ -225,7 +236,7 @@ void decide_account_create (struct ledger_view *view, const struct ledger_reques
         return;
     }
     struct ledger_fallback *fallback = fallbacks_resolve (view, req, 0, out);
-    if (!fallback || scopes_refused (view, &req->account.scopes, true, out))
+    if (!fallback)
         return;
     struct ledger_account *account =
         ledger_add_account (view, view->next.account++, req->account.name);
@@ -245,12 +256,14 @@ void decide_account_create (struct ledger_view *view, const struct ledger_reques
 void decide_account_modify (struct ledger_view *view, const struct ledger_request *req,
                             struct ledger_outcome *out)
 {
-    struct ledger_account *account = project_account (view, req->account.name, out);
     out->note = req->account.name;
+    if (account_malformed (view, req, out))
+        return;
+    struct ledger_account *account = project_account (view, req->account.name, out);
     if (!account)
         return;
     struct ledger_fallback *fallback = fallbacks_resolve (view, req, account->id, out);
-    if (!fallback || scopes_refused (view, &req->account.scopes, true, out))
+    if (!fallback)
         return;
     if (!req->account.keep_fallbacks) {
         account->fallback = fallback;
@@ -279,9 +292,10 @@ void decide_deposit (struct ledger_view *view, const struct ledger_request *req,
                         "deposit: the allocation would end before it begins, or has ended already");
         return;
     }
+    if (scopes_refused (view, &req->deposit.scopes, false, out))
+        return;
     struct ledger_account *account = project_account (view, req->deposit.account, out);
-    if (!account || too_much (view, "deposit", account, amount, out) ||
-        scopes_refused (view, &req->deposit.scopes, false, out))
+    if (!account || too_much (view, "deposit", account, amount, out))
         return;
     if (req->deposit.grant_id && !ledger_grant_by_id (view, req->deposit.grant_id)) {
         outcome_refuse (view, out, ERR_NOT_FOUND, true, "there is no grant grant.%lld",

@@ -1,6 +1,7 @@
 /* Taking credits back (withdraw), moving them between accounts (transfer), giving charges back
  * (refund, rules R1 to R3) and credit limits. Each is all or nothing. */
 #include <assert.h>
+#include <string.h>
 
 #include "bank/core/ledger_impl.h"
 
@@ -186,6 +187,19 @@ static struct ledger_alloc *share_arrive (struct ledger_view *view, struct journ
     return fresh;
 }
 
+bool transfer_malformed (struct ledger_view *view, const struct ledger_request *req,
+                         struct ledger_outcome *out)
+{
+    const char *what = ledger_kind_name (req->kind);
+    if (amount_refused (view, what, req->transfer.amount, out))
+        return true;
+    if (strcmp (req->transfer.from, req->transfer.to) != 0)
+        return false;
+    outcome_refuse (view, out, ERR_INVALID, false, "%s: from account %s to itself", what,
+                    req->transfer.from);
+    return true;
+}
+
 void decide_transfer (struct ledger_view *view, const struct ledger_request *req,
                       struct ledger_outcome *out)
 {
@@ -193,17 +207,12 @@ void decide_transfer (struct ledger_view *view, const struct ledger_request *req
     struct ledger_account *from, *to;
     struct share *share;
     time_us begin, end;
-    if (amount_refused (view, what, req->transfer.amount, out) ||
+    if (transfer_malformed (view, req, out) ||
         !(from = project_account (view, req->transfer.from, out)) ||
         !(to = project_account (view, req->transfer.to, out)))
         return;
     out->note = arena_printf (view->arena, "%s to %s%s%s", from->name, to->name,
                               req->transfer.description[0] ? ": " : "", req->transfer.description);
-    if (from == to) {
-        outcome_refuse (view, out, ERR_INVALID, false, "%s: from account %s to itself", what,
-                        from->name);
-        return;
-    }
     if (too_much (view, what, to, req->transfer.amount, out))
         return;
     uint32_t count = shares_free (view, what, from, req->transfer.allocation_id,

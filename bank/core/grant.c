@@ -60,7 +60,8 @@ void decide_split (struct ledger_view *view, const struct ledger_request *req,
                    struct ledger_outcome *out)
 {
     const struct ledger_account *from, *to;
-    if (!(from = project_account (view, req->transfer.from, out)) ||
+    if (transfer_malformed (view, req, out) ||
+        !(from = project_account (view, req->transfer.from, out)) ||
         !(to = project_account (view, req->transfer.to, out)))
         return;
     if (!is_below (to, from)) {

@@ -200,7 +200,8 @@ static bool holds_begin (struct ledger_view *view, const struct ledger_request *
     for (uint32_t i = 0; i < count; i++) {
         out->hold.refused = i;
         if (place_begin (view, &ask[i], req->on_behalf, &p[i], &why, &err) < 0) {
-            outcome_refuse (view, out, err.code, false, "hold: %s", err.text);
+            /* What it costs depends on the card. */
+            outcome_refuse (view, out, err.code, err.code == ERR_LIMIT, "hold: %s", err.text);
             return false;
         }
         for (uint32_t k = 0; k < i; k++)

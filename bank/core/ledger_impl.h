@@ -203,6 +203,9 @@ void decide_limit (struct ledger_view *view, const struct ledger_request *req,
 
 bool amount_refused (struct ledger_view *view, const char *what, credit_micro amount,
                      struct ledger_outcome *out);
+/* Of a transfer or a split, whatever its accounts are. */
+bool transfer_malformed (struct ledger_view *view, const struct ledger_request *req,
+                         struct ledger_outcome *out);
 /* An account of a project; NULL when refused. */
 struct ledger_account *project_account (struct ledger_view *view, const char *name,
                                         struct ledger_outcome *out);
@@ -239,7 +242,9 @@ void decide_expire (struct ledger_view *view, const struct ledger_request *req,
  * is below zero, when nothing is held any more, to what its project owes. Returns what it moved. */
 credit_micro expire_rest (struct ledger_view *view, struct journal *j, struct ledger_alloc *alloc);
 
-/* Refuses: the outcome is recorded when it depended on the ledger's state. */
+/* Refuses: the outcome is recorded when it depended on the ledger's state. What a request is
+ * malformed by whatever the state is must be asked first: it is not recorded, so that the same
+ * request again has the same answer only if no state is asked before. */
 void outcome_refuse (struct ledger_view *view, struct ledger_outcome *out, int code, bool record,
                      const char *fmt, ...) __attribute__ ((format (printf, 5, 6)));
 

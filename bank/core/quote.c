@@ -199,7 +199,7 @@ void decide_quote (struct ledger_view *view, const struct ledger_request *req,
     answer->item = arena_array (view->arena, answer->item_count, sizeof (*answer->item));
     memcpy (answer->item, req->quote.ask->item, answer->item_count * sizeof (*answer->item));
     if (ledger_quote (view, answer, &err) < 0) {
-        outcome_refuse (view, out, err.code, false, "%s", err.text);
+        outcome_refuse (view, out, err.code, err.code == ERR_LIMIT, "%s", err.text);
         return;
     }
     uint32_t cards = cards_of (view, answer, &card);

@@ -527,12 +527,12 @@ void model_transfer (struct model *m, int from, int to, long long amount, char *
 {
     int alloc[M_ALLOCS], list[M_ALLOCS];
     long long part[M_ALLOCS];
-    if (amount <= 0) {
+    if (amount <= 0 || from == to) {
         sprintf (out, "error -1");
         return;
     }
-    if (m->closed[from] || m->closed[to] || from == to) {
-        sprintf (out, m->closed[from] || m->closed[to] ? "error -7" : "error -1");
+    if (m->closed[from] || m->closed[to]) {
+        sprintf (out, "error -7");
         return;
     }
     int n = shares (m, from, amount, alloc, part, out);
