@@ -95,6 +95,7 @@ struct placing {
     struct ledger_pin *pin; /* whose rates it has; NULL: no quote's */
     struct price_use use;
     struct price_terms terms;
+    credit_micro own_amount; /* at the job's own QoS */
     credit_micro amount;
     const char *code; /* why it cannot be priced */
     const char *qos; /* of the fallback; "": the job's own */

@@ -62,6 +62,7 @@ int place_begin (struct ledger_view *view, const struct ledger_hold_ask *ask, co
         rate_terms (view, p->rate, &ask->ask, PRICE_HOLD, &p->terms, why_out);
     if (price_compute (&p->terms, &p->use, PRICE_HOLD, &p->amount, err) < 0)
         return err->code;
+    p->own_amount = p->amount;
     if (!p->rate && !*why_out)
         *why_out = arena_printf (view->arena,
                                  "site %s has no rate in force: an operator sets "
@@ -114,7 +115,7 @@ static bool place_on (struct ledger_view *view, struct ledger_account *asked,
     for (uint32_t i = 0; i < count; i++) {
         const char *qos = "", *unpriced = NULL;
         *why = (struct ledger_candidate){
-            .account = account->name, .fallback = account != asked, .shortfall = p[i].amount};
+            .account = account->name, .fallback = account != asked, .shortfall = p[i].own_amount};
         if (count > 1 && !listed (view, asked, account, p[i].ask->job.site, &qos)) {
             why->code = "NotFallback";
             why->text = arena_printf (view->arena, "no fallback of account %s at site %s",

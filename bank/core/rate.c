@@ -11,21 +11,18 @@ static const struct ledger_factor *factor_of (const struct ledger_rate *rate,
                                               enum ledger_factor_kind kind, const char *name,
                                               bool *missing)
 {
-    const struct ledger_factor *any = NULL;
-    *missing = false;
+    const struct ledger_factor *best = NULL;
+    bool others = false;
     for (uint32_t i = 0; i < rate->factor_count; i++) {
         const struct ledger_factor *factor = &rate->factor[i];
         if (factor->kind != kind)
             continue;
-        if (strcmp (factor->name, name) == 0)
-            return factor;
-        *missing = true;
-        if (strcmp (factor->name, "*") == 0)
-            any = factor;
+        others = true;
+        if (strcmp (factor->name, name) == 0 || (!best && strcmp (factor->name, "*") == 0))
+            best = factor;
     }
-    if (any)
-        *missing = false;
-    return any;
+    *missing = others && !best;
+    return best;
 }
 
 /* A multiplier; a job without the name at hand is at "*" or at 1. */

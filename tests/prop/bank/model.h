@@ -1,7 +1,9 @@
 /* model: the bank's rules written a second time, as plainly as possible, to be compared with the
  * real one. Arrays and loops only; shares no code with bank/core. Answers are text as bankrig
- * writes it, errors "error CODE". Moments: everything happens "now"; a charge's use is after every
- * allocation that has begun has begun. */
+ * writes it, errors "error CODE".
+ *
+ * Time is counted in ticks (seconds). What is asked for begins and ends half a second before its
+ * tick, use a quarter of a second after it, so that no two moments that are compared are equal. */
 #ifndef NUI_TESTS_PROP_BANK_MODEL_H
 #define NUI_TESTS_PROP_BANK_MODEL_H
 
@@ -9,13 +11,16 @@
 #include <stdint.h>
 
 enum {
-    M_ACCOUNTS = 10,
-    M_PROJECTS = 2, /* p1 is below p0 */
-    M_USERS = 3,
+    M_ACCOUNTS = 13, /* the last three are made on the way */
+    M_PROJECTS = 4,  /* p1 is below p0; p2 and p3 are made on the way */
+    M_USERS = 4,     /* u3 is made on the way */
+    M_FUNDERS = 2,   /* the second is made on the way */
     M_SITES = 3,
-    M_ALLOCS = 4096,
+    M_NAMES = 2, /* of QoS, of machines, of node types */
+    M_CARDS = 2048,
+    M_ALLOCS = 8192,
     M_HOLDS = 65536,
-    M_LEGS = 64,
+    M_LEGS = 256,
     M_FALLBACKS = 3,
     M_CHARGES = 16384,
     M_PINS = 4096,
@@ -23,19 +28,44 @@ enum {
     M_GROUP = 3,
     M_FINDINGS = 4,
     M_KINDS = 3, /* of findings */
+    M_AHEAD = 8, /* outbox numbers beyond the last one */
+};
+#define M_NEVER INT64_MAX
+
+/* For whom or what: of each kind, who is named, who is excluded; "ANY", and "MEMBERS" of users. */
+enum { M_USER, M_SITE, M_MACHINE, M_QOS, M_SCOPES };
+struct model_scope {
+    unsigned named[M_SCOPES], excluded[M_SCOPES];
+    bool any[M_SCOPES], members;
+};
+
+/* Of a card: thousandths for each name, then for any other; -1: it says nothing. */
+struct model_factor {
+    int of[M_NAMES + 1];
+};
+
+struct model_card {
+    long long from, base; /* ppm */
+    enum { M_WALL, M_CPU, M_PE } measure;
+    bool successful_only;
+    struct model_factor qos, machine, nodes;
+    int group, band; /* thousandths; -1: none; the band is [band_from, band_to) of every day */
 };
 
 struct model_ask {
-    int site;
+    int site, qos, machine; /* -1: not said */
     long long job, incarnation, procs, seconds, quote; /* quote 0: none */
-    bool claimed;
+    long long start; /* of a hold: at least now; of a charge: whenever */
+    long long nodes[M_NAMES], pe, cpu;
+    bool claimed, coreserved, successful;
 };
 
 /* A quote that keeps its rates. */
 struct model_pin {
     int user;
-    bool reusable, ended, used;
-    long long job, rate[M_SITES]; /* -1: not of this site */
+    bool reusable, used;
+    long long job, expires;
+    int card[M_SITES]; /* version; 0: not of this site */
 };
 
 /* A row of reconciliation. */
@@ -47,9 +77,10 @@ struct model_row {
 
 struct model_alloc {
     int account;
-    long long id, begin, end; /* begin 0: valid now; else later */
+    long long id, begin, end;
     long long posted, held, granted, settled, limit;
     long long grant; /* 0: none */
+    struct model_scope scope;
 };
 
 struct model_charge {
@@ -62,8 +93,10 @@ struct model_charge {
 };
 
 struct model_hold {
-    int site, account, asked, user;
-    long long job, incarnation, procs, seconds, amount, rate;
+    int site, account, asked, user, qos, machine, card;
+    int qos_milli, group_milli; /* pinned */
+    long long job, incarnation, procs, seconds, amount, start, pe;
+    long long nodes[M_NAMES];
     bool open;
     int legs;
     int alloc[M_LEGS];
@@ -71,17 +104,22 @@ struct model_hold {
 };
 
 struct model_usage {
-    int site, account; /* account -1: suspense */
+    int site, account, user; /* account -1: suspense; user -1: the site itself */
     long long job, incarnation, total;
     bool final;
 };
 
 struct model {
-    long long rate[M_SITES]; /* ppm; -1: none */
-    int card[M_SITES];       /* newest version */
+    long long now;
+    long long band_from, band_to; /* of the one day, in quarters of a second from tick 0 */
+    struct model_card card[M_SITES][M_CARDS];
+    int cards[M_SITES];
     bool claims[M_SITES];
+    bool account_is[M_ACCOUNTS], project_is[M_PROJECTS], user_is[M_USERS], funder_is[M_FUNDERS];
+    int parent[M_PROJECTS]; /* -1: none */
     int project[M_ACCOUNTS];
     bool closed[M_ACCOUNTS];
+    struct model_scope users[M_ACCOUNTS];
     long long account_id[M_ACCOUNTS];
     bool member[M_USERS][M_PROJECTS];
     long long member_id[M_USERS][M_PROJECTS], next_member, grants;
@@ -89,53 +127,74 @@ struct model {
     int pins;
     struct model_row row[M_ROWS];
     int rows;
-    int fallback[M_ACCOUNTS][M_FALLBACKS], fallbacks[M_ACCOUNTS];
+    struct {
+        int account, site, qos; /* site -1: sites without a list of their own; qos -1: the job's */
+    } fallback[M_ACCOUNTS][M_FALLBACKS];
+    int fallbacks[M_ACCOUNTS];
     struct model_alloc alloc[M_ALLOCS];
     int allocs;
-    long long next_alloc;
+    long long next_alloc, next_account, next_project, next_user, next_funder;
+    bool debt_is[M_PROJECTS];
+    long long debt[M_PROJECTS]; /* what is posted there: never above zero */
     struct model_hold hold[M_HOLDS];
     int holds;
     struct model_usage usage[M_HOLDS];
     int usages;
     struct model_charge charge[M_CHARGES];
     int charges;
-    long long suspense, earned[M_SITES];
+    long long suspense, expired, earned[M_SITES];
     unsigned long long acked[M_SITES];
+    bool ahead[M_SITES][M_AHEAD]; /* acked + 1 + i has arrived */
 };
 
 const char *model_account_name (int account);
 
-/* funder: 0 none, 1 one that there is, 2 one that there is not; grant: an earlier one, or 0. */
+/* ---- model.c: holds, charges, and what moves credits ---- */
+
+/* funder: -1 none, else which; grant: an earlier one, or 0. begin, end: ticks, 0 now, M_NEVER. */
 void model_deposit (struct model *m, int account, long long amount, long long begin, long long end,
-                    int funder, long long grant, char *out);
+                    int funder, long long grant, const struct model_scope *scope, char *out);
 /* One, or several of which all are held or none. */
 void model_holds (struct model *m, const struct model_ask *ask, int count, int account, int user,
                   char *out);
-/* hold: its number, or 0. Its seconds are what was used. */
+/* hold: its number, or 0. Its seconds are what was used, since its start. */
 void model_charge (struct model *m, const struct model_ask *ask, long long hold, int account,
-                   int user, bool final, char *out);
-void model_withdraw (struct model *m, int account, long long amount, char *out);
-void model_transfer (struct model *m, int from, int to, long long amount, char *out);
+                   int user, bool final, unsigned long long sequence, char *out);
+/* alloc: its index; -1: those that are valid now. */
+void model_withdraw (struct model *m, int account, int alloc, long long amount, char *out);
+void model_transfer (struct model *m, int from, int to, int alloc, long long amount, char *out);
+/* begin, end: of what arrives; 0: as what it comes from. */
+void model_split (struct model *m, int from, int to, int alloc, long long amount, long long begin,
+                  long long end, char *out);
 /* charge: its number from 1; amount 0: all that is left. */
 void model_refund (struct model *m, long long charge, long long amount, char *out);
 void model_limit (struct model *m, int alloc, long long limit, char *out);
 /* To so many seconds in all. site -1: an operator asks. */
 void model_extend (struct model *m, int site, long long hold, long long seconds, char *out);
-void model_release (struct model *m, int site, long long hold, char *out);
+/* site -1: the bank itself asks. */
+void model_release (struct model *m, int site, long long hold, unsigned long long sequence,
+                    char *out);
+void model_expire (struct model *m, int alloc, char *out);
 
 /* ---- model_office.c ---- */
 
-void model_split (struct model *m, int from, int to, long long amount, char *out);
 /* alloc: its index; cap 0: all. */
 void model_carry (struct model *m, int alloc, long long cap, long long end, char *out);
 void model_close (struct model *m, int account, char *out);
+void model_project (struct model *m, int project, int parent, char *out);
+void model_user (struct model *m, int user, char *out);
+void model_funder (struct model *m, int funder, char *out);
+void model_account (struct model *m, int account, int project, const struct model_scope *users,
+                    char *out);
+void model_account_users (struct model *m, int account, const struct model_scope *users, char *out);
 void model_member (struct model *m, int user, int project, bool remove, char *out);
-void model_fallbacks (struct model *m, int account, const int *fallback, int count, char *out);
-void model_rate (struct model *m, int site, long long ppm, char *out);
+void model_fallbacks (struct model *m, int account, const int *fallback, const int *site,
+                      const int *qos, int count, char *out);
+void model_rate (struct model *m, int site, const struct model_card *card, char *out);
 void model_claims (struct model *m, int site, bool claims, char *out);
-/* Of some sites, for the same processors and seconds at each; ended: at once. */
+/* Of some sites; keep: for so many ticks. */
 void model_quote (struct model *m, const struct model_ask *ask, int count, int account, int user,
-                  bool reusable, bool ended, char *out);
+                  bool reusable, long long keep, char *out);
 /* kinds: a bit for each that was looked for; rows since [from, to). */
 void model_recon (struct model *m, int site, const struct model_row *found, int count,
                   unsigned kinds, long long from, long long to, char *out);

@@ -4,14 +4,6 @@
 
 #include "tests/prop/bank/model_i.h"
 
-void model_split (struct model *m, int from, int to, long long amount, char *out)
-{
-    if (m->closed[from] || m->closed[to] || (m->project[from] == 1 && m->project[to] == 0))
-        sprintf (out, "error -7");
-    else
-        model_transfer (m, from, to, amount, out);
-}
-
 void model_carry (struct model *m, int alloc, long long cap, long long end, char *out)
 {
     struct model_alloc *old = &m->alloc[alloc], *fresh = &m->alloc[m->allocs];
@@ -20,7 +12,7 @@ void model_carry (struct model *m, int alloc, long long cap, long long end, char
         sprintf (out, cap < 0 ? "error -1" : "error -2");
         return;
     }
-    if (end <= old->end || free <= 0 || model_overdrawn (m, old->account)) {
+    if (end <= old->end || old->end <= m->now || free <= 0 || model_overdrawn (m, old->account)) {
         sprintf (out, "error -7");
         return;
     }
@@ -33,7 +25,8 @@ void model_carry (struct model *m, int alloc, long long cap, long long end, char
                                   .end = end,
                                   .posted = amount,
                                   .granted = amount,
-                                  .grant = old->grant};
+                                  .grant = old->grant,
+                                  .scope = old->scope};
     old->posted -= amount;
     old->granted -= amount;
     sprintf (out, "done alloc.%lld", fresh->id);
@@ -42,6 +35,10 @@ void model_carry (struct model *m, int alloc, long long cap, long long end, char
 void model_close (struct model *m, int account, char *out)
 {
     bool busy = m->closed[account];
+    if (!m->account_is[account]) {
+        sprintf (out, "error -2");
+        return;
+    }
     for (int i = 0; i < m->allocs; i++)
         busy = busy || (m->alloc[i].account == account &&
                         (m->alloc[i].held || m->alloc[i].posted < 0));
@@ -58,9 +55,68 @@ void model_close (struct model *m, int account, char *out)
     sprintf (out, "done account.%lld", m->account_id[account]);
 }
 
+void model_project (struct model *m, int project, int parent, char *out)
+{
+    if (m->project_is[project] || (parent >= 0 && !m->project_is[parent])) {
+        sprintf (out, m->project_is[project] ? "error -3" : "error -2");
+        return;
+    }
+    m->project_is[project] = true;
+    m->parent[project] = parent;
+    sprintf (out, "done project.%lld", m->next_project++);
+}
+
+void model_user (struct model *m, int user, char *out)
+{
+    if (m->user_is[user]) {
+        sprintf (out, "error -3");
+        return;
+    }
+    m->user_is[user] = true;
+    sprintf (out, "done user.%lld", m->next_user++);
+}
+
+void model_funder (struct model *m, int funder, char *out)
+{
+    if (m->funder_is[funder]) {
+        sprintf (out, "error -3");
+        return;
+    }
+    m->funder_is[funder] = true;
+    sprintf (out, "done funder.%lld", m->next_funder++);
+}
+
+void model_account (struct model *m, int account, int project, const struct model_scope *users,
+                    char *out)
+{
+    if (!m->project_is[project] || m->account_is[account]) {
+        sprintf (out, m->project_is[project] ? "error -3" : "error -2");
+        return;
+    }
+    m->account_is[account] = true;
+    m->account_id[account] = m->next_account++;
+    m->project[account] = project;
+    m->users[account] = *users;
+    sprintf (out, "done account.%lld", m->account_id[account]);
+}
+
+void model_account_users (struct model *m, int account, const struct model_scope *users, char *out)
+{
+    if (!m->account_is[account] || m->closed[account]) {
+        sprintf (out, m->closed[account] ? "error -7" : "error -2");
+        return;
+    }
+    m->users[account] = *users;
+    sprintf (out, "done account.%lld", m->account_id[account]);
+}
+
 void model_member (struct model *m, int user, int project, bool remove, char *out)
 {
     bool is = m->member[user][project];
+    if (!m->user_is[user] || !m->project_is[project]) {
+        sprintf (out, "error -2");
+        return;
+    }
     if (is != remove) {
         sprintf (out, remove ? "error -2" : "error -3");
         return;
@@ -77,7 +133,7 @@ static bool leads_to (const struct model *m, int from, int to, int steps)
     if (from == to)
         return true;
     for (int i = 0; steps > 0 && i < m->fallbacks[from]; i++)
-        if (leads_to (m, m->fallback[from][i], to, steps - 1))
+        if (leads_to (m, m->fallback[from][i].account, to, steps - 1))
             return true;
     return false;
 }
@@ -86,37 +142,49 @@ static int longest (const struct model *m, int account)
 {
     int most = 0;
     for (int i = 0; i < m->fallbacks[account]; i++) {
-        int below = longest (m, m->fallback[account][i]);
+        int below = longest (m, m->fallback[account][i].account);
         most = below > most ? below : most;
     }
     return most + 1;
 }
 
-void model_fallbacks (struct model *m, int account, const int *fallback, int count, char *out)
+void model_fallbacks (struct model *m, int account, const int *fallback, const int *site,
+                      const int *qos, int count, char *out)
 {
-    if (m->closed[account]) {
-        sprintf (out, "error -7");
+    if (!m->account_is[account] || m->closed[account]) {
+        sprintf (out, m->closed[account] ? "error -7" : "error -2");
         return;
     }
     for (int i = 0; i < count; i++) {
-        bool loop = leads_to (m, fallback[i], account, 3), closed = m->closed[fallback[i]];
-        if (loop || closed || longest (m, fallback[i]) > 4) {
-            sprintf (out, loop ? "error -7" : closed ? "error -2" : "error -6");
+        bool loop = leads_to (m, fallback[i], account, 3);
+        bool none = m->closed[fallback[i]] || !m->account_is[fallback[i]];
+        if (loop || none || longest (m, fallback[i]) > 4) {
+            sprintf (out, loop ? "error -7" : none ? "error -2" : "error -6");
             return;
         }
     }
-    for (int i = 0; i < count; i++)
-        m->fallback[account][i] = fallback[i];
+    for (int i = 0; i < count; i++) {
+        m->fallback[account][i].account = fallback[i];
+        m->fallback[account][i].site = site[i];
+        m->fallback[account][i].qos = qos[i];
+    }
     m->fallbacks[account] = count;
     /* No circle, however long, can have come about. */
     assert (longest (m, account) <= M_ACCOUNTS);
     sprintf (out, "done account.%lld", m->account_id[account]);
 }
 
-void model_rate (struct model *m, int site, long long ppm, char *out)
+void model_rate (struct model *m, int site, const struct model_card *card, char *out)
 {
-    m->rate[site] = ppm;
-    sprintf (out, "done s%d.%d", site, ++m->card[site]);
+    struct model_card *fresh = &m->card[site][m->cards[site]];
+    if (card->from && card->from < m->now - 60) {
+        sprintf (out, "error -1");
+        return;
+    }
+    assert (m->cards[site] < M_CARDS - 1);
+    *fresh = *card;
+    fresh->from = card->from ? card->from : m->now;
+    sprintf (out, "done s%d.%d", site, ++m->cards[site]);
 }
 
 void model_claims (struct model *m, int site, bool claims, char *out)
@@ -125,35 +193,47 @@ void model_claims (struct model *m, int site, bool claims, char *out)
     sprintf (out, "done");
 }
 
+/* Who would pay for one job now; -1: nobody. */
+static int payer_of (const struct model *m, const struct model_ask *ask, int account, int user,
+                     const struct model_card *card)
+{
+    struct model_candidate list[M_ACCOUNTS];
+    int cans = m->account_is[account] ? model_candidates (m, account, ask->site, list) : 0;
+    for (int k = 0; k < cans; k++) {
+        struct model_ask job = *ask;
+        struct model_terms t;
+        long long shortfall;
+        job.qos = list[k].qos >= 0 ? list[k].qos : ask->qos;
+        struct model_funding f = {user, job.site, job.machine, job.qos, m->now};
+        if (model_terms (card, &job, true, &t) &&
+            !model_cannot (m, list[k].account, &f, model_price (m, &t, &job, true), &shortfall))
+            return list[k].account;
+    }
+    return -1;
+}
+
 void model_quote (struct model *m, const struct model_ask *ask, int count, int account, int user,
-                  bool reusable, bool ended, char *out)
+                  bool reusable, long long keep, char *out)
 {
     struct model_pin *pin = &m->pin[m->pins];
-    long long total = 0;
-    int n = 0;
-    *pin = (struct model_pin){user, reusable, ended, false, 0, {-1, -1, -1}};
+    struct model_terms t[M_SITES];
+    long long total = 0, amount[M_SITES];
+    *pin = (struct model_pin){.user = user, .reusable = reusable, .expires = m->now + keep};
     for (int i = 0; i < count; i++) {
-        if (ask[i].procs < 1 || ask[i].seconds < 1) {
-            sprintf (out, "error -1");
-            return;
-        }
-        if (m->rate[ask[i].site] < 0) {
+        const struct model_card *card =
+            model_card_at (m, ask[i].site, m->now, &pin->card[ask[i].site]);
+        if (!card || !model_terms (card, &ask[i], true, &t[i])) {
             sprintf (out, "error -7");
             return;
         }
-        pin->rate[ask[i].site] = m->rate[ask[i].site];
-        total += model_price (ask[i].procs, ask[i].seconds, m->rate[ask[i].site]);
+        total += amount[i] = model_price (m, &t[i], &ask[i], true);
     }
     m->pins++;
     assert (m->pins < M_PINS);
-    n = sprintf (out, "quote.%d total %lld", m->pins, total);
+    int n = sprintf (out, "quote.%d total %lld", m->pins, total);
     for (int i = 0; i < count; i++) {
-        int list[M_ACCOUNTS], k = 0, cans = model_candidates (m, account, list);
-        long long shortfall, amount = model_price (ask[i].procs, ask[i].seconds,
-                                                   m->rate[ask[i].site]);
-        while (k < cans && model_cannot (m, list[k], user, amount, &shortfall))
-            k++;
-        n += sprintf (out + n, " %lld:%s", amount, k < cans ? model_account_name (list[k]) : "");
+        int payer = payer_of (m, &ask[i], account, user, t[i].card);
+        n += sprintf (out + n, " %lld:%s", amount[i], payer < 0 ? "" : model_account_name (payer));
     }
 }
 

@@ -257,6 +257,29 @@ static void site_fallbacks (void **state)
     expect_refused (w, fallback_to (w, list, 2), ERR_NOT_FOUND, "no account nobody");
 }
 
+/* P2: each name of a card is found, wherever it stands; one that the card has not, where it has others,
+ * is refused. */
+static void named_rates (void **state)
+{
+    struct world *w = *state;
+    static const struct ledger_factor of[] = {{LEDGER_FACTOR_QOS, "low", 500000},
+                                              {LEDGER_FACTOR_QOS, "high", 2000000}};
+    struct ledger_request rate = req_rate (&w->rig, "alpha", 1000000), hold;
+    rate.rate.factor = of;
+    rate.rate.factor_count = 2;
+    expect (w, rate, "done alpha.2");
+    static const char *const want[][3] = {
+        {"a.1", "low", "granted hold.1 5000000 phys"},
+        {"a.2", "high", "granted hold.2 20000000 phys"},
+        {"a.3", "other", "refused NoRate"},
+    };
+    for (size_t i = 0; i < 3; i++) {
+        hold = req_hold (&w->rig, "alpha", want[i][0], "phys", ALICE, 1, 10);
+        hold.hold.ask.qos = want[i][1];
+        expect (w, hold, want[i][2]);
+    }
+}
+
 static void wait_until (time_us moment)
 {
     while (clock_now_us () <= moment)
@@ -518,6 +541,7 @@ int main (void)
         cmocka_unit_test_setup_teardown (longer, fresh, closed),
         cmocka_unit_test_setup_teardown (scopes, fresh, closed),
         cmocka_unit_test_setup_teardown (site_fallbacks, fresh, closed),
+        cmocka_unit_test_setup_teardown (named_rates, fresh, closed),
         cmocka_unit_test_setup_teardown (debts, fresh, closed),
         cmocka_unit_test_setup_teardown (hostile, fresh, closed),
         cmocka_unit_test_setup_teardown (closing, fresh, closed),
