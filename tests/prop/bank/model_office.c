@@ -177,7 +177,7 @@ void model_fallbacks (struct model *m, int account, const int *fallback, const i
 void model_rate (struct model *m, int site, const struct model_card *card, char *out)
 {
     struct model_card *fresh = &m->card[site][m->cards[site]];
-    if (card->from && card->from < m->now - 60) {
+    if (card->from && card->from <= m->now - 60) { /* half a second before its tick */
         sprintf (out, "error -1");
         return;
     }
