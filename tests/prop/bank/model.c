@@ -223,7 +223,8 @@ static struct model_alloc *alloc_new (struct model *m, int account, long long be
 void model_deposit (struct model *m, int account, long long amount, long long begin, long long end,
                     int funder, long long grant, const struct model_scope *scope, char *out)
 {
-    begin = begin ? begin : m->now;
+    bool at_once = begin == 0;
+    begin = at_once ? m->now : begin;
     if (funder >= 0 && !m->funder_is[funder]) {
         sprintf (out, "error -2");
         return;
@@ -238,6 +239,7 @@ void model_deposit (struct model *m, int account, long long amount, long long be
     }
     struct model_alloc *fresh =
         alloc_new (m, account, begin, end, amount, funder >= 0 ? ++m->grants : grant, scope);
+    fresh->at_once = at_once;
     if (begin <= m->now)
         repay (m, fresh, amount);
     if (funder >= 0)
@@ -810,9 +812,10 @@ void model_withdraw (struct model *m, int account, int only, long long amount, c
 static bool within (const struct model *m, const struct model_alloc *a, long long *begin,
                     long long *end)
 {
+    bool early = *begin && *begin < a->begin + a->at_once;
     *begin = *begin ? *begin : a->begin;
     *end = *end ? *end : a->end;
-    return *begin >= a->begin && *end <= a->end && *begin < *end && *end > m->now;
+    return !early && *end <= a->end && *begin < *end && *end > m->now;
 }
 
 static bool is_below (const struct model *m, int to, int from)
@@ -851,6 +854,7 @@ static void move (struct model *m, int from, int to, int only, long long amount,
         long long b = begin, e = end;
         within (m, a, &b, &e);
         struct model_alloc *fresh = alloc_new (m, to, b, e, part[i], a->grant, &a->scope);
+        fresh->at_once = a->at_once && !begin;
         a->posted -= part[i];
         a->granted -= part[i];
         if (b <= m->now)

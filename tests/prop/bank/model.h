@@ -78,6 +78,7 @@ struct model_row {
 struct model_alloc {
     int account;
     long long id, begin, end;
+    bool at_once; /* it begins at the tick itself: when it was asked for */
     long long posted, held, granted, settled, limit;
     long long grant; /* 0: none */
     struct model_scope scope;

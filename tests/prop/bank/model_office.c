@@ -23,6 +23,7 @@ void model_carry (struct model *m, int alloc, long long cap, long long end, char
                                   .id = m->next_alloc++,
                                   .begin = old->begin,
                                   .end = end,
+                                  .at_once = old->at_once,
                                   .posted = amount,
                                   .granted = amount,
                                   .grant = old->grant,
