@@ -538,7 +538,8 @@ void coalloc_prepare (void *self, struct rpccall *call, const ProtobufCMessage *
         rc = err_set (&err, ERR_CONFLICT, "the resource manager of site %s cannot be reached now",
                       svc->site);
     if (rc == 0)
-        rc = jobspec_verify (svc, r->envelope, meta, r->part->component, r->shape, true, &spec, &err);
+        rc = jobspec_verify_counted (svc, r->envelope, meta, r->part->component, r->shape,
+                                     r->grid_licences, r->n_grid_licences, &spec, &err);
     if (rc == 0)
         rc = jobspec_runnable (&spec, &err);
     if (rc == 0)

@@ -183,7 +183,7 @@ struct window_us {
 static int intervals_fill (struct svc *svc, const struct jobspec *spec, struct window_us w,
                            time_us now, Nui__Local__V1__QueryReply *reply, struct err *err)
 {
-    struct who who = jobspec_who (svc, spec, spec->job->n_components > 1);
+    struct who who = jobspec_who (svc, spec, jobspec_is_reserved (spec));
     struct query query = {.req_count = spec->req_count, .req = spec->reqs,
                           .licence_count = spec->licence_count, .licence = spec->licence,
                           .duration = coalloc_duration (svc, spec->walltime), .from = w.from,
@@ -210,7 +210,7 @@ int jobs_estimate (struct svc *svc, const struct jobspec *spec, time_us now, str
                    struct err *err)
 {
     time_us from = spec->job->not_before_us > now ? spec->job->not_before_us : now;
-    struct who who = jobspec_who (svc, spec, spec->job->n_components > 1);
+    struct who who = jobspec_who (svc, spec, jobspec_is_reserved (spec));
     struct query query = {.req_count = spec->req_count, .req = spec->reqs,
                           .licence_count = spec->licence_count, .licence = spec->licence,
                           .duration = spec->walltime, .from = from, .until = TIME_US_MAX,
@@ -254,7 +254,7 @@ static int query_answer (struct svc *svc, const Nui__Local__V1__QueryRequest *r,
     if (!reply->feasible)
         return 0;
     reply->start_estimate_us = slot.start;
-    if (spec->job->n_components == 1) { /* parts of several start when all can */
+    if (!jobspec_is_reserved (spec)) { /* those start when all can */
         struct err why;
         (void)forecast_quote (svc, spec, svc->call_arena, &reply->forecast, &why);
     }
@@ -275,8 +275,9 @@ void jobs_query (void *self, struct rpccall *call, const ProtobufCMessage *reque
     struct err err = {0};
     arena_reset (svc->call_arena);
     const struct principal *peer = rpccall_peer (call);
-    int rc = jobspec_verify (svc, r->envelope, peer->kind == PRINCIPAL_META ? peer->name : "",
-                             r->component, r->shape, true, &spec, &err);
+    int rc = jobspec_verify_counted (svc, r->envelope, peer->kind == PRINCIPAL_META ? peer->name : "",
+                                     r->component, r->shape, r->grid_licences, r->n_grid_licences, &spec,
+                                     &err);
     if (rc == ERR_DENIED) { /* this site's own no: others may say yes */
         jobs_reason (svc->call_arena, "Denied", err.text, &reply.reason);
         reply.now_us = svc_now (svc);

@@ -103,6 +103,15 @@ static int gres_of (struct svc *svc, struct jobspec *spec, const Nui__Common__V1
     return 0;
 }
 
+/* Of the grid, or it was when this site took the job. */
+static bool licence_counted (const struct jobspec *spec, const char *name)
+{
+    for (size_t i = 0; i < spec->grid_licence_count; i++)
+        if (strcmp (spec->grid_licence[i], name) == 0)
+            return true;
+    return spec->taken && *spec->meta;
+}
+
 static int licences_of (struct svc *svc, struct jobspec *spec, struct err *err)
 {
     const Nui__Common__V1__Component *c = spec->component;
@@ -111,7 +120,7 @@ static int licences_of (struct svc *svc, struct jobspec *spec, struct err *err)
         uint32_t column, kind;
         if (place_gres (&svc->place, c->licences[i]->name, &column, &kind) && !column)
             rc = licence_add (spec, kind, c->licences[i]->count ? c->licences[i]->count : 1, err);
-        else
+        else if (!licence_counted (spec, c->licences[i]->name))
             never (spec, "the licence", c->licences[i]->name);
     }
     return rc;
@@ -344,11 +353,9 @@ static int trust (struct svc *svc, const Nui__Common__V1__Envelope *envelope, bo
     return first_time ? replay_expired (svc, spec, now, err) : 0;
 }
 
-int jobspec_verify (struct svc *svc, const Nui__Common__V1__Envelope *envelope, const char *meta,
-                    const char *component, uint32_t shape, bool first_time, struct jobspec *out,
-                    struct err *err)
+static int verify (struct svc *svc, const Nui__Common__V1__Envelope *envelope, const char *component,
+                   uint32_t shape, bool first_time, struct jobspec *out, struct err *err)
 {
-    *out = (struct jobspec){.meta = meta};
     if (!envelope)
         return err_set (err, ERR_INVALID, "the request carries no signed job");
     int rc = trust (svc, envelope, first_time, out, err);
@@ -365,11 +372,32 @@ int jobspec_verify (struct svc *svc, const Nui__Common__V1__Envelope *envelope, 
         snprintf (out->local_account, sizeof out->local_account, "%.63s", account);
         rc = component_convert (svc, out, err);
     }
-    if (rc == 0 && first_time && *meta)
-        rc = gridpolicy_job (svc, meta, out, err);
+    if (rc == 0 && first_time && *out->meta)
+        rc = gridpolicy_job (svc, out->meta, out, err);
     if (rc != 0)
         jobspec_free (out);
     return rc;
+}
+
+int jobspec_verify (struct svc *svc, const Nui__Common__V1__Envelope *envelope, const char *meta,
+                    const char *component, uint32_t shape, bool first_time, struct jobspec *out,
+                    struct err *err)
+{
+    *out = (struct jobspec){.meta = meta};
+    return verify (svc, envelope, component, shape, first_time, out, err);
+}
+
+int jobspec_verify_counted (struct svc *svc, const Nui__Common__V1__Envelope *envelope, const char *meta,
+                            const char *component, uint32_t shape, char **licence,
+                            size_t licence_count, struct jobspec *out, struct err *err)
+{
+    *out = (struct jobspec){.meta = meta, .grid_licence = licence, .grid_licence_count = licence_count};
+    return verify (svc, envelope, component, shape, true, out, err);
+}
+
+bool jobspec_is_reserved (const struct jobspec *spec)
+{
+    return spec->job->n_components > 1 || spec->grid_licence_count > 0;
 }
 
 int jobspec_local (struct svc *svc, const Nui__Common__V1__Envelope *envelope, const char *account,
@@ -408,7 +436,7 @@ int jobspec_load (struct svc *svc, const struct store_job *rec, struct jobspec *
 {
     void *bytes = NULL;
     size_t len = 0;
-    *out = (struct jobspec){.meta = rec->meta};
+    *out = (struct jobspec){.meta = rec->meta, .taken = true};
     int rc = local_store_envelope (svc->store, rec->number, &bytes, &len, err);
     if (rc != 0)
         return rc;

@@ -238,6 +238,9 @@ struct jobspec {
     int64_t memory_mb;
     duration_us walltime;
     uint32_t core_flags; /* enum job_flag */
+    bool taken; /* by this site, before */
+    char **grid_licence; /* names that the metascheduler counts; the request's */
+    size_t grid_licence_count;
     bool never_fits; /* a feature or resource that no node has */
     char never_text[200];
 };
@@ -248,6 +251,12 @@ struct jobspec {
 int jobspec_verify (struct svc *svc, const Nui__Common__V1__Envelope *envelope, const char *meta,
                     const char *component, uint32_t shape, bool first_time, struct jobspec *out,
                     struct err *err);
+/* The same for the first time, of a job for which the metascheduler counts the licences of these names. */
+int jobspec_verify_counted (struct svc *svc, const Nui__Common__V1__Envelope *envelope, const char *meta,
+                            const char *component, uint32_t shape, char **licence,
+                            size_t licence_count, struct jobspec *out, struct err *err);
+/* It starts when its metascheduler says so, not when it has come to the front of the queue. */
+bool jobspec_is_reserved (const struct jobspec *spec);
 /* Without a signature, as an account of this machine: checked but for who asks. ERR_INVALID. */
 int jobspec_local (struct svc *svc, const Nui__Common__V1__Envelope *envelope, const char *account,
                    struct jobspec *out, struct err *err);

@@ -16,7 +16,7 @@
     "  -t, --time DURATION    wallclock limit: SS, MM:SS, HH:MM:SS, D:HH:MM:SS (needed)\n"         \
     "  -C, --features A,B     only nodes with all of these\n"                                      \
     "      --gres A:N,B       generic resources of the node, per task\n"                           \
-    "  -L, --licence A:N,B    floating licences, for the whole job\n"                             \
+    "  -L, --licence A:N,B    floating licences, for the whole job: the grid's (nui licences) or a site's\n"                             \
     "      --req KEY=VALUE,.. more tasks of another kind beside these (repeat it): tasks, nodes,\n"   \
     "                         tpn, procs-per-task, mem, gres, features\n"                          \
     "  -w, --hosts LIST       only these nodes of the site: node[1-4],m1\n"                        \
@@ -116,6 +116,13 @@ const struct cli_command meta_commands[] = {
      "      --stderr           standard error instead of standard output\n"
      "  -f, --follow           until the job has ended\n"
      "      --save DIR         both streams of each component, into files of DIR\n" COMMON_OPTIONS},
+    {"licences", GROUP, "licences of the grid, in use and reserved", cmd_licences,
+     "nui licences [LICENCE]\n"
+     "\n"
+     "Of each licence that the grid counts: how many there are, how many running jobs have, how many\n"
+     "are free of any reservation now, and from when on all are. Of one: how many are reserved from\n"
+     "when to when, and by which of your jobs (of operators: by whose).\n" COMMON_OPTIONS "\n"
+     "  nui licences matlab\n"},
     {"sites", GROUP, "sites, their state and what is free", cmd_sites,
      "nui sites [--estimates]\n"
      "\n"

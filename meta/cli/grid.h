@@ -41,6 +41,7 @@ int cmd_watch (struct cli_context *ctx, int argc, char **argv);
 int cmd_cancel (struct cli_context *ctx, int argc, char **argv);
 int cmd_output (struct cli_context *ctx, int argc, char **argv);
 int cmd_renew (struct cli_context *ctx, int argc, char **argv);
+int cmd_licences (struct cli_context *ctx, int argc, char **argv);
 int cmd_sites (struct cli_context *ctx, int argc, char **argv);
 int cmd_whoami (struct cli_context *ctx, int argc, char **argv);
 

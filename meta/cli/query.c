@@ -154,7 +154,8 @@ static const struct table_column status_columns[] = {
  * have promised. NULL: none. */
 static const Nui__Common__V1__Forecast *forecast_of (const Nui__Meta__V1__JobStatus *s)
 {
-    if (s->n_components > 1 && !s->end_us && s->components[0]->job)
+    bool reserved = s->n_components > 1 || s->state == NUI__META__V1__GRID_JOB_STATE__GRID_RESERVED;
+    if (reserved && !s->end_us && s->components[0]->job)
         return s->components[0]->job->start_us ? NULL : s->components[0]->job->forecast;
     if (s->state != NUI__META__V1__GRID_JOB_STATE__GRID_QUEUED || s->n_components != 1 ||
         !s->components[0]->job)

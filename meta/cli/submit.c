@@ -124,8 +124,24 @@ static const struct table_column estimate_columns[] = {
     {"low50", "FROM50%", TABLE_TIME, 0},   {"high50", "TO50%", TABLE_TIME, 0},
     {"low95", "FROM95%", TABLE_TIME, 0},   {"high95", "TO95%", TABLE_TIME, 0},
     {"latest", "RESERVED", TABLE_TIME, 0}, {"confidence", "CONFIDENCE", TABLE_TEXT, 0},
+    {"start_diff", "START+", TABLE_DURATION, 0}, {"completion_diff", "COMPLETION+", TABLE_DURATION, 0},
+    {"price_diff", "PRICE+", TABLE_CREDITS, 0},
     {"reason", "REASON", TABLE_TEXT, 0},
 };
+
+/* What choosing this instead of the best, the first, would cost: below 0, it is sooner or cheaper. */
+static void diff_cells (struct table *table, const Nui__Meta__V1__Candidate *c,
+                        const Nui__Meta__V1__Candidate *best)
+{
+    if (!c->feasible || !best->feasible || c == best) {
+        for (int i = 0; i < 3; i++)
+            table_null (table);
+        return;
+    }
+    table_duration (table, c->start_us - best->start_us);
+    table_duration (table, c->completion_us - best->completion_us);
+    table_credits (table, c->price_micro - best->price_micro);
+}
 
 /* The site's forecast; nulls where it gave none. */
 static void forecast_cells (struct table *table, const Nui__Meta__V1__Candidate *c)
@@ -142,7 +158,8 @@ static void forecast_cells (struct table *table, const Nui__Meta__V1__Candidate 
     table_text (table, f && f->certain ? "certain" : f && *f->confidence ? f->confidence : NULL);
 }
 
-static void estimate_row (struct table *table, const Nui__Meta__V1__Candidate *c, time_us now)
+static void estimate_row (struct table *table, const Nui__Meta__V1__Candidate *c,
+                          const Nui__Meta__V1__Candidate *best, time_us now)
 {
     struct strbuf sites = STRBUF_INIT;
     for (size_t i = 0; i < c->n_sites; i++)
@@ -164,6 +181,7 @@ static void estimate_row (struct table *table, const Nui__Meta__V1__Candidate *c
     table_int (table, c->free_procs);
     table_text (table, c->funded && c->account ? c->account : NULL);
     forecast_cells (table, c);
+    diff_cells (table, c, best);
     const char *why = c->reason ? c->reason->text : "";
     const char *funds = c->funds_reason ? c->funds_reason->text : "";
     if (*why && *funds)
@@ -201,7 +219,7 @@ int cmd_estimate (struct cli_context *ctx, int argc, char **argv)
     bool feasible = false;
     for (size_t i = 0; i < answer->n_candidates; i++) {
         feasible |= answer->candidates[i]->feasible;
-        estimate_row (table, answer->candidates[i], clock_now_us ());
+        estimate_row (table, answer->candidates[i], answer->candidates[0], clock_now_us ());
     }
     code = table_print (table, ctx);
     if (code == CLI_OK && !feasible) {

@@ -612,6 +612,14 @@ static void on_readied (struct step *s, struct coalloc_part *part)
     part->outstanding = false;
     if (!all_in (record, PART_READY))
         return;
+    if (s->now->withhold) { /* asked again until it is there, or the barrier closes */
+        part->state = PART_FIRM;
+        if (strcmp (record->reason.code, "Licence") != 0)
+            s->actions->save = true;
+        reason_set (&record->reason, "Licence", "its licences are still used by others");
+        part_later (s, part);
+        return;
+    }
     time_us soonest = s->now->wall + s->now->policy->start_margin - offset_min (record);
     record->start_at = record->slot_start > soonest ? record->slot_start : soonest;
     record->phase = COALLOC_START;
@@ -814,6 +822,8 @@ static void no_show (struct step *s, enum coalloc_outcome outcome, const char *w
         const struct coalloc_part *part = &record->part[p];
         if (part->state == PART_COMMITTING || part->state == PART_PREPARING ||
             part->state == PART_FIRM || part->state == PART_STARTING) {
+            if (strcmp (record->reason.code, "Licence") == 0)
+                break;
             if (strcmp (record->reason.code, "NotReady") == 0)
                 reason_set (&record->reason, "NoShow", "%s", record->reason.text);
             else

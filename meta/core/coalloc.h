@@ -152,6 +152,7 @@ struct coalloc_now {
     duration_us mono;
     uint64_t random;
     const struct coalloc_policy *policy;
+    bool withhold;               /* of READIED: what the job needs besides the sites is not there yet */
 };
 
 enum coalloc_event_kind {

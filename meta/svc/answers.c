@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "meta/svc/gridlicence.h"
 #include "proto/base/clock.h"
 #include "proto/rpc/jobshape.h"
 
@@ -18,7 +19,7 @@ static char *copy (const char *text)
 }
 
 static Answer *answer_make (const struct gridjob *job, const struct survey_offer *offer,
-                            time_us now)
+                            struct gridlicence_view *view, time_us now)
 {
     const ComponentMessage *component = job->job->components[offer->part];
     time_us least = job->job->not_before_us ? job->job->not_before_us + component->offset_us : 0;
@@ -30,10 +31,14 @@ static Answer *answer_make (const struct gridjob *job, const struct survey_offer
     a->site = copy (offer->site_name);
     a->tasks = jobshape_tasks (component, offer->shape, 0);
     a->feasible = offer->answered && offer->feasible;
-    reason->code = copy (offer->answered ? offer->reason.code : "SiteDown");
-    reason->text = copy (offer->answered ? offer->reason.text : "the site did not answer");
+    struct coalloc_reason why = {"SiteDown", "the site did not answer"};
+    if (offer->answered)
+        why = offer->reason;
+    if (a->feasible)
+        a->start_us = view ? gridlicence_start (view, offer, least, &why) : survey_start_of (offer, least);
+    reason->code = copy (why.code);
+    reason->text = copy (why.text);
     a->reason = reason;
-    a->start_us = a->feasible ? survey_start_of (offer, least) : 0;
     a->price_micro = offer->priced ? offer->price : 0;
     a->asked_us = now;
     return a;
@@ -47,7 +52,8 @@ static bool is_asked (const struct survey *survey, uint32_t part, const char *si
     return false;
 }
 
-static void part_take (struct gridjob *job, uint32_t p, const struct survey *survey, time_us now)
+static void part_take (struct gridjob *job, uint32_t p, const struct survey *survey,
+                       struct gridlicence_view *view, time_us now)
 {
     struct jobpart *part = &job->part[p];
     Answers *before = part->answers, *all = malloc (sizeof *all);
@@ -58,7 +64,7 @@ static void part_take (struct gridjob *job, uint32_t p, const struct survey *sur
     assert (all->answers && "out of memory");
     for (uint32_t i = 0; i < survey->offer_count; i++)
         if (survey->offer[i].part == p)
-            all->answers[all->n_answers++] = answer_make (job, &survey->offer[i], now);
+            all->answers[all->n_answers++] = answer_make (job, &survey->offer[i], view, now);
     for (size_t i = 0; before && i < before->n_answers;) {
         if (is_asked (survey, p, before->answers[i]->site)) {
             i++;
@@ -76,6 +82,9 @@ static void part_take (struct gridjob *job, uint32_t p, const struct survey *sur
 void answers_take (struct gridjob *job, const struct survey *survey)
 {
     time_us now = clock_now_us ();
+    struct arena *arena = arena_create (0);
+    struct gridlicence_view *view = job_is_group (job) ? gridlicence_view (survey, arena) : NULL;
     for (uint32_t p = 0; p < job->part_count; p++)
-        part_take (job, p, survey, now);
+        part_take (job, p, survey, view, now);
+    arena_destroy (arena);
 }

@@ -48,6 +48,31 @@ static int peer_record (void *target, const char *index, void **record_out, stru
     return 0;
 }
 
+static int licence_record (void *target, const char *index, void **record_out, struct err *err)
+{
+    struct metad_config *config = target;
+    if (name_check ("licence", index, err))
+        return ERR_INVALID;
+    for (uint32_t i = 0; i < config->licence_count; i++) {
+        if (strcmp (config->licence[i].name, index) == 0) {
+            *record_out = &config->licence[i];
+            return 0;
+        }
+    }
+    if (config->licence_count == CONFIG_LICENCES_MAX)
+        return err_set (err, ERR_LIMIT, "more than %d licences", CONFIG_LICENCES_MAX);
+    struct metad_licence *licence = &config->licence[config->licence_count++];
+    snprintf (licence->name, sizeof licence->name, "%s", index);
+    *record_out = licence;
+    return 0;
+}
+
+static const struct conf_param licence_attrs[] = {
+    {.name = "COUNT", .type = CONF_INT, .offset = offsetof (struct metad_licence, count), .min = 1,
+     .max = 1000000},
+    {.name = NULL},
+};
+
 static const struct conf_param site_attrs[] = {
     {.name = "SERVER", .type = CONF_STRING, .offset = offsetof (struct metad_site_config, server)},
     {.name = NULL},
@@ -97,6 +122,7 @@ static const struct conf_param params[] = {
      .flags = CONF_F_REQUIRED},
     {.name = "SITECFG", .type = CONF_RECORD, .attrs = site_attrs, .record = site_record},
     {.name = "METACFG", .type = CONF_RECORD, .attrs = site_attrs, .record = peer_record},
+    {.name = "GRIDLICENSE", .type = CONF_RECORD, .attrs = licence_attrs, .record = licence_record},
     DURATION ("TAKEOVERTIME", takeover, 3 * US_PER_S, 3600 * US_PER_S, "15"),
     DURATION ("LEASETIME", policy.lease, 2 * US_PER_S, 3600 * US_PER_S, "30"),
     DURATION ("COALLOCLEAD", policy.lead, 0, 3600 * US_PER_S, "2"),
@@ -165,6 +191,9 @@ static int config_check (struct metad_config *config, struct err *err)
         if (!config->peer[i].server)
             return err_set (err, ERR_INVALID, "METACFG[%s] has no SERVER=host:port",
                             config->peer[i].name);
+    for (uint32_t i = 0; i < config->licence_count; i++)
+        if (!config->licence[i].count)
+            return err_set (err, ERR_INVALID, "GRIDLICENSE[%s] has no COUNT", config->licence[i].name);
     if (config->peer_count && (config->peer_count < 3 || config->peer_count % 2 == 0))
         return err_set (err, ERR_INVALID,
                         "METACFG names %u metaschedulers: a group has 3, 5 or 7, this one included",

@@ -8,7 +8,7 @@
 #include "proto/base/err.h"
 #include "proto/conf/conf.h"
 
-enum { CONFIG_SITES_MAX = 1000, CONFIG_ALLOW_MAX = 32 };
+enum { CONFIG_SITES_MAX = 1000, CONFIG_ALLOW_MAX = 32, CONFIG_LICENCES_MAX = 256 };
 
 /* A site, or a metascheduler of the group. */
 struct metad_site_config {
@@ -16,8 +16,16 @@ struct metad_site_config {
     const char *server;             /* host:port; lives as long as the conf */
 };
 
+/* GRIDLICENSE */
+struct metad_licence {
+    char name[COALLOC_NAME_MAX];
+    int64_t count;
+};
+
 struct metad_config {
     const char *bank;
+    struct metad_licence licence[CONFIG_LICENCES_MAX]; /* as in the file */
+    uint32_t licence_count;
     struct metad_site_config peer[QUORUM_MEMBERS_MAX]; /* METACFG, itself too; ascending by name */
     uint32_t peer_count;            /* 0: it decides alone */
     duration_us takeover;           /* silence after which others go on with what one had decided */

@@ -5,6 +5,7 @@
 
 #include "meta/core/choose.h"
 #include "meta/svc/check.h"
+#include "meta/svc/gridlicence.h"
 #include "meta/svc/sites.h"
 #include "proto/rpc/jobshape.h"
 
@@ -16,6 +17,7 @@ struct estimate {
     struct rpccall *call;
     struct survey *survey;
     struct arena *arena;
+    struct gridlicence_view *licences; /* NULL: the job needs none of the grid's */
     Candidate **candidate;
     uint32_t count;
     uint32_t outstanding; /* quotes under way */
@@ -136,15 +138,23 @@ static void site_candidate (struct estimate *estimate, const struct survey_offer
         return;
     time_us promised = survey_start_of (offer, job->not_before_us);
     candidate->start_us = survey_expected_of (survey, offer, job->not_before_us);
+    candidate->latest_us = latest_of (offer, job->not_before_us);
+    if (estimate->licences) { /* it gets a slot, and no place in the queue */
+        struct coalloc_reason why = offer->reason;
+        time_us soonest = clock_now_us () + survey->metad->config->policy.lead;
+        promised = gridlicence_start (estimate->licences, offer,
+                                   job->not_before_us > soonest ? job->not_before_us : soonest, &why);
+        candidate->start_us = candidate->latest_us = promised;
+        candidate->reason = reason_message (estimate->arena, why.code, why.text);
+    }
     duration_us walltime = jobshape_walltime (job->components[0], offer->shape);
     candidate->completion_us = candidate->start_us + walltime;
     candidate->forecast = offer->forecast;
-    candidate->latest_us = offer->start_count ? latest_of (offer, job->not_before_us) : 0;
     candidate->feasible =
         promised != 0 && (!job->deadline_us || promised + walltime <= job->deadline_us) &&
         (!job->not_after_us || promised <= job->not_after_us) &&
         (!job->cost_max_micro || offer->price <= job->cost_max_micro);
-    if (!candidate->feasible)
+    if (!candidate->feasible && !(estimate->licences && !promised))
         candidate->reason =
             job->cost_max_micro && offer->price > job->cost_max_micro
                 ? reason_message (estimate->arena, "TooExpensive", "it costs more than the job's bound")
@@ -202,6 +212,26 @@ static bool combination_known (const struct estimate *estimate, const Candidate 
     return false;
 }
 
+/* Where a site alone could start its part sooner, and a licence of the grid is not there then. */
+static void licence_reason (struct estimate *estimate, const struct choose_offer *chosen, Candidate *candidate)
+{
+    const struct survey *survey = estimate->survey;
+    const ComponentMessage *component = survey->job->components[chosen->part];
+    time_us least = clock_now_us () + survey->metad->config->policy.lead;
+    if (survey->job->not_before_us + component->offset_us > least)
+        least = survey->job->not_before_us + component->offset_us;
+    for (uint32_t i = 0; i < survey->offer_count; i++) {
+        const struct survey_offer *offer = &survey->offer[i];
+        struct coalloc_reason why = {"", ""};
+        if (offer->part != chosen->part || offer->site != chosen->site || offer->shape != chosen->shape)
+            continue;
+        gridlicence_start (estimate->licences, offer, least, &why);
+        if (why.code[0])
+            candidate->reason = reason_message (
+                estimate->arena, why.code, arena_printf (estimate->arena, "%s %s", component->name, why.text));
+    }
+}
+
 static void combination_add (struct estimate *estimate, const struct choose_problem *problem,
                              const struct choose_result *result)
 {
@@ -215,6 +245,8 @@ static void combination_add (struct estimate *estimate, const struct choose_prob
         bool seen = false;
         candidate->sites[p] = arena_strdup (estimate->arena, site->name);
         tasks_set (survey, candidate, p, offer->shape);
+        if (estimate->licences)
+            licence_reason (estimate, offer, candidate);
         for (uint32_t k = 0; k < p; k++)
             seen = seen || strcmp (candidate->sites[k], site->name) == 0;
         if (!seen && site->report)
@@ -352,6 +384,7 @@ void estimate_answer (struct rpccall *call, struct survey *survey)
     estimate->call = call;
     estimate->survey = survey;
     estimate->arena = arena_create (0);
+    estimate->licences = gridlicence_view (survey, estimate->arena);
     estimate->candidate =
         arena_array (estimate->arena, survey->metad->site_count + survey->offer_count +
                                           ESTIMATE_COMBINATIONS_MAX + 2u,

@@ -8,6 +8,7 @@
 #include "meta/svc/adopt.h"
 #include "meta/svc/answers.h"
 #include "meta/svc/check.h"
+#include "meta/svc/gridlicence.h"
 #include "meta/svc/loss.h"
 #include "meta/svc/peers.h"
 #include "meta/svc/retry.h"
@@ -352,7 +353,11 @@ static void prepare_send (struct gridjob *job, const struct coalloc_record *reco
     request.contact_us = job->contact_us;
     request.shape = record->part[action->part].shape;
     request.start_token_hash = (ProtobufCBinaryData){sizeof hash, hash};
+    struct arena *arena = arena_create (0);
+    request.grid_licences = gridlicence_named (job->metad, job->job->components[action->part], arena,
+                                            &request.n_grid_licences);
     part_send (job, record, action, "Prepare", &request.base);
+    arena_destroy (arena);
 }
 
 static void start_send (struct gridjob *job, const struct coalloc_record *record,
@@ -450,6 +455,7 @@ static void survey_take (struct gridjob *job, struct coalloc_record *record, str
             survey->bank_refused ? COALLOC_QUERY_NEVER : COALLOC_QUERY_SITE_DOWN;
         event.reason = survey->bank;
     }
+    survey->asker = job->number;
     answers_take (job, survey);
     survey_problem (survey, arena, &problem, &index);
     event.u.queried.problem = &problem;
@@ -649,7 +655,8 @@ static void step_perform (struct gridjob *job, struct coalloc_record *record, du
 static void group_step (struct gridjob *job, struct coalloc_record *record, struct coalloc_event *event)
 {
     struct metad *metad = job->metad;
-    struct coalloc_now now = {clock_now_us (), clock_monotonic_us (), 0, &metad->config->policy};
+    struct coalloc_now now = {clock_now_us (), clock_monotonic_us (), 0, &metad->config->policy,
+                              event->kind == COALLOC_EV_READIED && gridlicence_withhold (job, record)};
     struct coalloc_actions actions;
     enum coalloc_phase before = record->phase;
     bool decided_before = record->decided || metad->peers;

@@ -1,4 +1,5 @@
-/* handlers: the methods of nui.meta.v1.Meta, one function each (submit.c, ask.c, hold.c, report.c). */
+/* handlers: the methods of nui.meta.v1.Meta, one function each (submit.c, ask.c, hold.c, gridlicence.c,
+ * report.c). */
 #ifndef NUI_META_SVC_HANDLERS_H
 #define NUI_META_SVC_HANDLERS_H
 
@@ -17,6 +18,7 @@ void on_cancel (void *self, struct rpccall *call, const ProtobufCMessage *reques
 void on_hold (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void on_renew (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void on_sites (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void on_licences (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void on_whoami (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void on_report (void *self, struct rpccall *call, const ProtobufCMessage *request);
 

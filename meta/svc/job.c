@@ -8,6 +8,7 @@
 
 #include "meta/svc/adopt.h"
 #include "meta/svc/group.h"
+#include "meta/svc/gridlicence.h"
 #include "meta/svc/loss.h"
 #include "meta/svc/hooks.h"
 #include "meta/svc/single.h"
@@ -38,7 +39,7 @@ bool job_ended (const struct gridjob *job)
 
 bool job_is_group (const struct gridjob *job)
 {
-    return job->part_count > 1;
+    return job->part_count > 1 || job->record;
 }
 
 bool info_ended (const JobInfo *info)
@@ -101,8 +102,10 @@ void job_destroy (struct gridjob *job)
 {
     if (!job)
         return;
-    if (job->number)
+    if (job->number) {
         HASH_DEL (job->metad->jobs, job);
+        gridlicence_job_remove (job);
+    }
     for (uint32_t p = 0; job->part && p < job->part_count; p++) {
         if (job->part[p].info)
             nui__local__v1__job_info__free_unpacked (job->part[p].info, NULL);
@@ -157,6 +160,7 @@ static void job_number (struct gridjob *job, uint64_t number)
     job->number = number;
     snprintf (job->id, sizeof job->id, "grid.%llu", (unsigned long long)number);
     HASH_ADD (hh, job->metad->jobs, number, sizeof job->number, job);
+    gridlicence_job_add (job);
 }
 
 /* ---- disk */
@@ -255,6 +259,7 @@ int job_insert (struct gridjob *job, uint64_t *number_out, struct err *err)
         rc = metastore_commit (store, err);
     if (rc && job->number) {
         HASH_DEL (job->metad->jobs, job);
+        gridlicence_job_remove (job);
         job->number = 0;
     }
     if (rc)
@@ -302,6 +307,8 @@ int job_save (struct gridjob *job, bool with_record, struct err *err)
 out:
     job->unsaved = rc != 0;
     if (rc == 0) {
+        if (job_ended (job) && job->saved_state != job->state)
+            gridlicence_freed (job);
         job->saved_state = job->state;
         job->saved_retries = job->retries;
         for (uint32_t p = 0; p < job->part_count; p++)
@@ -396,6 +403,8 @@ static int records_load (struct gridjob *job, struct err *err)
 {
     struct metastore *store = job->metad->store;
     int rc = metastore_coalloc_load (store, job->number, METASTORE_PRESENT, &job->record, err);
+    if (rc == ERR_NOT_FOUND && job->part_count == 1)
+        return 0; /* its licences were a site's when it was taken */
     if (rc)
         return rc;
     rc = metastore_coalloc_load (store, job->number, METASTORE_SLIDE, &job->slide, err);
@@ -431,7 +440,7 @@ static struct gridjob *job_load (struct metad *metad, uint64_t number, struct er
     row_take (job, &row);
     renew_loaded (job);
     int rc = parts_load (job, arena, err);
-    if (rc == 0 && job_is_group (job))
+    if (rc == 0 && (job->part_count > 1 || job->licensed))
         rc = records_load (job, err);
     if (rc == 0 && job_is_group (job))
         rc = adopt_load (job, arena, err);

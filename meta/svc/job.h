@@ -86,6 +86,8 @@ struct gridjob {
     bool slide_stored;                 /* one is on disk */
     struct jobpart *part;
     uint32_t part_count;
+    bool licensed;                     /* asks for licences, of the grid or of a site: in metad->licensed */
+    struct gridjob *licensed_prev, *licensed_next;
     struct joblead *lead;              /* adopt.h; NULL: nothing special */
     /* Not durable. */
     bool renew_untold;                 /* its site may not know its delegation: renew.h */
@@ -102,6 +104,7 @@ struct gridjob {
 };
 
 bool job_ended (const struct gridjob *job);
+/* Driven by a record: several components, or one that is reserved for its licences (gridlicence.h). */
 bool job_is_group (const struct gridjob *job);
 /* A new job around an envelope and its body, both taken over also on failure. */
 struct gridjob *job_create (struct metad *metad, EnvelopeMessage *envelope, JobMessage *body,

@@ -31,6 +31,7 @@ static const struct rpc_method methods[] = {
     {.name = "Hold", .allow = PEOPLE, .handler = on_hold},
     {.name = "Renew", .allow = USERS, .handler = on_renew},
     {.name = "Sites", .allow = PEOPLE | RPC_ALLOW (PRINCIPAL_AGENCY), .handler = on_sites},
+    {.name = "Licences", .allow = PEOPLE, .handler = on_licences},
     {.name = "WhoAmI", .allow = RPC_ALLOW_ANY, .handler = on_whoami},
     {.name = "Report", .allow = RPC_ALLOW (PRINCIPAL_SITE), .request_bytes_max = REPORT_BYTES_MAX,
      .handler = on_report},

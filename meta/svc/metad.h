@@ -3,7 +3,7 @@
  * shape), survey (exact answers and prices), job (a grid job in memory and on disk, watchers),
  * waits (dependencies and holds), retry (run again), peers, decide and adopt (the group of
  * coordinators), single and group (the two ways to run one), move (a queued job to another site), slide (a
- * group to an earlier slot), loss (sites that are silent), hooks (webhooks),
+ * group to an earlier slot), loss (sites that are silent), gridlicence (licences), hooks (webhooks),
  * and the handlers in submit, ask and report. */
 #ifndef NUI_META_SVC_METAD_H
 #define NUI_META_SVC_METAD_H
@@ -60,6 +60,7 @@ struct metad {
     uint32_t site_count;
     struct link *bank;
     struct gridjob *jobs;        /* live ones and those being watched, by number */
+    struct gridjob *licensed;    /* gridlicence.c: those of them that ask for licences */
     struct awaited *awaited;     /* waits.c: jobs that others wait for */
     struct event *renew_timer;   /* renew.c; NULL until the first */
     struct hooks *hooks;

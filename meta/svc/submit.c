@@ -8,6 +8,7 @@
 #include "meta/svc/handlers.h"
 #include "meta/svc/job.h"
 #include "meta/svc/hooks.h"
+#include "meta/svc/gridlicence.h"
 #include "meta/svc/single.h"
 #include "meta/svc/sites.h"
 #include "meta/svc/survey.h"
@@ -203,7 +204,7 @@ static void accept_job (struct asking *asking)
         return;
     }
     struct gridjob *job = job_create (metad, envelope, body, asking->submitter, &err);
-    if (!job || (job_is_group (job) && group_prepare (job, &err))) {
+    if (!job || ((job->part_count > 1 || gridlicence_asked (metad, job->job)) && group_prepare (job, &err))) {
         job_destroy (job);
         asking_fail (asking, &err);
         return;
@@ -317,7 +318,7 @@ static int bounds_check (const struct asking *asking, struct err *err)
                     (!job->not_after_us || start <= job->not_after_us) &&
                     (!job->deadline_us || start + jobshape_walltime (job->components[0], offer->shape) <= job->deadline_us));
     }
-    if (job->n_components == 1) {
+    if (job->n_components == 1 && !gridlicence_asked (asking->metad, job)) {
         if (!possible)
             rc = err_set (err, ERR_LIMIT, job->deadline_us
                               ? "no site can complete the job before its deadline within its bounds"
@@ -417,6 +418,7 @@ void on_submit (void *self, struct rpccall *call, const ProtobufCMessage *messag
     else if (rc != ERR_NOT_FOUND || room_check (metad, &err) ||
              job_check_times (asking->job, clock_now_us (), &err) ||
              job_check_runnable (asking->job, &err) || sites_check (asking, &err) ||
+             gridlicence_check (metad, asking->job, &err) ||
              hooks_check (metad, asking->job, &err) || waits_check (metad, asking->job, asking->submitter, &err))
         asking_fail (asking, &err);
     else
@@ -442,7 +444,8 @@ void on_estimate (void *self, struct rpccall *call, const ProtobufCMessage *mess
     if (!asking)
         return;
     err_clear (&err);
-    if (job_check_times (asking->job, clock_now_us (), &err) || sites_check (asking, &err))
+    if (job_check_times (asking->job, clock_now_us (), &err) || sites_check (asking, &err) ||
+        gridlicence_check (asking->metad, asking->job, &err))
         asking_fail (asking, &err);
     else
         survey_ask (asking, estimate_surveyed);

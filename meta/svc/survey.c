@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "meta/svc/check.h"
+#include "meta/svc/gridlicence.h"
 #include "meta/svc/sites.h"
 #include "proto/base/strbuf.h"
 #include "proto/rpc/jobshape.h"
@@ -335,9 +336,12 @@ static void query_ask (struct survey *survey, uint32_t index)
     request.depends_met = true; /* when it is placed they have happened */
     request.window_begin_us = least > now ? least : now;
     request.window_end_us = request.window_begin_us + survey->metad->config->horizon;
+    struct arena *arena = arena_create (0);
+    request.grid_licences = gridlicence_named (survey->metad, component, arena, &request.n_grid_licences);
     survey->outstanding++;
     link_call (survey->metad->site[offer->site]->link, "Query", &request.base, QUERY_TIMEOUT,
                query_done, call);
+    arena_destroy (arena);
 }
 
 static void offer_add (struct survey *survey, const struct survey_pair *pair)
@@ -564,18 +568,20 @@ void survey_problem (const struct survey *survey, struct arena *arena,
     problem->part_count = survey->part_count;
     problem->offer = arena_array (arena, survey->offer_count + 1u, sizeof *problem->offer);
     *index_out = arena_array (arena, survey->offer_count + 1u, sizeof **index_out);
+    struct gridlicence_view *view = gridlicence_view (survey, arena);
     for (uint32_t i = 0; i < survey->offer_count; i++) {
         const struct survey_offer *offer = &survey->offer[i];
         const struct site *site = survey->metad->site[offer->site];
         if (!offer->answered || !offer->feasible || !offer->priced)
             continue;
+        uint32_t start_count;
+        const struct choose_interval *starts = gridlicence_starts (view, offer, &start_count);
         (*index_out)[problem->offer_count] = i;
         problem->offer[problem->offer_count++] = (struct choose_offer){
             .part = offer->part, .site = offer->site, .shape = offer->shape,
             .walltime = jobshape_walltime (survey->job->components[offer->part], offer->shape),
             .procs = offer->procs,
             .site_procs = site->report ? site->report->procs_up : 0, .price = offer->price,
-            .not_before = TIME_US_NONE, .starts = offer->starts,
-            .start_count = offer->start_count};
+            .not_before = TIME_US_NONE, .starts = starts, .start_count = start_count};
     }
 }

@@ -48,6 +48,7 @@ struct survey {
     EnvelopeMessage *envelope;       /* copy */
     JobMessage *job;                 /* copy */
     uint32_t outstanding;
+    uint64_t asker;                  /* number of the job that it is for; 0: none yet */
     void (*done) (void *arg, struct survey *survey);
     void *arg;
 };
@@ -85,8 +86,8 @@ enum survey_verdict {
 };
 enum survey_verdict survey_part (const struct survey *survey, uint32_t part,
                                  struct coalloc_reason *reason);
-/* Fills a problem over the feasible, priced offers (problem->offer and ->part in the arena;
- * intervals stay the survey's). index_out maps its offers to the survey's. */
+/* Fills a problem over the feasible, priced offers (problem->offer and ->part in the arena; intervals stay
+ * the survey's, or are those in which licences of the grid are there, too). index_out maps its offers to the survey's. */
 void survey_problem (const struct survey *survey, struct arena *arena,
                      struct choose_problem *problem, uint32_t **index_out);
 

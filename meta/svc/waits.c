@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "meta/svc/gridlicence.h"
 #include "meta/svc/retry.h"
 #include "proto/base/depend.h"
 #include "proto/base/strbuf.h"
@@ -41,10 +42,10 @@ int waits_check (struct metad *metad, const JobMessage *job, const char *submitt
                             "'%.40s' is no dependency: wanted after, afterany, afterok, afternotok, or "
                             "before…", d->kind);
         if (!of_grid (d, &kind, &number)) {
-            if (job->n_components > 1)
+            if (job->n_components > 1 || gridlicence_asked (metad, job))
                 return err_set (err, ERR_INVALID,
-                                "%.40s %.60s: a job of several components can wait for jobs of the "
-                                "grid only", d->kind, d->job_id);
+                                "%.40s %.60s: a job of several components, or with licences of the grid, can "
+                                "wait for jobs of the grid only", d->kind, d->job_id);
             continue;
         }
         struct gridjob *other = job_get (metad, number, NULL);

@@ -1,6 +1,7 @@
 """When, where and how large: sizes to choose from, alternatives, cheapest before a deadline, the latest
 start, through the real client and three sites of different prices."""
 import json
+from datetime import datetime
 
 from fixture import GridCase, layout, main, wait_for
 
@@ -10,6 +11,17 @@ class Choosing(GridCase):
     def setUpClass(cls):
         super().setUpClass()
         cls.rate("beta", "2")
+
+        path = cls.grid.layout.config("meta")
+        path.write_text(path.read_text() + "GRIDLICENSE[matlab] COUNT=5\nGRIDLICENSE[cad] COUNT=1\n"
+                        "MOVEINTERVAL 1\nMOVEGAIN 10\n")
+        cls.restart_meta()
+
+    @classmethod
+    def restart_meta(cls):
+        cls.grid.daemons["meta"].kill()
+        cls.grid.daemons["meta"].start()
+        cls.grid.wait_serving()
 
     @classmethod
     def rate(cls, site, value):
@@ -115,6 +127,90 @@ class Choosing(GridCase):
         self.wait_state(runs, ("Running",))
         self.open_gate("late")
         self.wait_state(runs, ("Completed",))
+
+    # ---- licences of the grid
+
+    def licence(self, who="alice", name="matlab"):
+        """Its row of all, and its steps."""
+        rows = json.loads(self.nui(who, "licences", "--json").stdout)
+        return (next(r for r in rows if r["licence"] == name),
+                json.loads(self.nui(who, "licences", name, "--json").stdout))
+
+    def test_licences_through_time(self):
+        """Three of five are taken for ten minutes: a job that needs three has the slot after that, one that
+        needs two begins at once; that holds through kill -9; and what is given back early is used early."""
+        first = self.submit("-n", 1, "-t", "10:00", "-L", "matlab:3", "--site", "alpha", self.gated_script("first"))
+        self.addCleanup(self.open_gate, "first")
+        self.addCleanup(self.open_gate, "second")
+        self.wait_state(first, ("Running",))
+        second = self.submit("-n", 1, "-t", "1:00", "-L", "matlab:3", self.gated_script("second"))
+        job = self.wait_state(second, ("Reserved",))
+        first_job = self.status("alice", first)
+        begins, ends = (datetime.fromisoformat(j["start_time"]) for j in (job, first_job))
+        self.assertGreaterEqual((begins - ends).total_seconds(), 599, (job, first_job))
+        both = json.loads(self.nui("alice", "status", second, "--json").stdout)
+        why = {a["reason"] for a in both["answers"]}
+        self.assertTrue(why and all("waits for 3 of licence matlab: 2 of 5 free, enough from" in w for w in why), why)
+        self.assertIn("waits for 3 of licence matlab", self.nui("alice", "status", second).stdout)
+
+        rows = self.rows("-n", 1, "-t", "1:00", "-L", "matlab:3")
+        self.assertTrue(all("waits for 3 of licence matlab" in r["reason"] for r in rows), rows)
+        now = self.rows("-n", 1, "-t", "1:00", "-L", "matlab:2")[0]
+        self.assertIsNone(now["reason"])
+        self.assertLess(datetime.fromisoformat(now["start"]), begins)
+        pair = ["-t", "20", "--component", "a:site=alpha,tasks=1,licence=matlab",
+                "--component", "b:site=beta,tasks=1,licence=matlab"]
+        self.assertIsNone(self.rows(*pair)[0]["reason"])
+
+        self.restart_meta()
+        row, steps = self.licence()
+        self.assertEqual((row["count"], row["in_use"], row["reserved"], row["free"], row["grid_count"]), (5, 3, 3, 2, 5))
+        self.assertEqual([s["reserved"] for s in steps if s["reserved"]], [3] * (len(steps) - 1), steps)
+        self.assertEqual(steps[0]["jobs"], f"{first}:3(alice)")
+        self.assertIn(f"{second}:3(alice)", [s["jobs"] for s in steps])
+        self.assertEqual({s["jobs"] for s in self.licence("bob")[1]}, {None}) # counts, not whose
+        self.assertEqual(self.licence(layout.OPERATOR)[1][0]["jobs"], f"{first}:3(alice)")
+        self.assertIn(f"{second}:3(alice)", self.nui("alice", "licences", "matlab").stdout)
+
+        both_parts = self.submit(*pair, self.write("short.sh", "#!/bin/sh\nsleep 1\n"))
+        self.wait_state(both_parts, ("Completed",))
+        self.assertEqual(self.status("alice", second)["state"], "Reserved")
+        self.open_gate("first")
+        self.wait_state(first, ("Completed",))
+        self.wait_state(second, ("Running",))
+        self.open_gate("second")
+        self.wait_state(second, ("Completed",))
+        wait_for("all licences to be back", lambda: self.licence()[0]["reserved"] == 0, 30)
+        self.settled()
+        self.assert_books_close()
+
+    def test_licences_are_never_over_used(self):
+        """Six jobs that need two of five each, over their limits or not; the metascheduler is killed."""
+        place = self.job_dir()
+        script = self.write("use.sh", f"#!/bin/sh\necho begin >> {place}/used\nsleep 2\necho end >> {place}/used\n")
+        (place / "used").touch()
+        (place / "used").chmod(0o666)
+        idents = [self.submit("-n", 1, "-t", 5, "-L", "matlab:2", script) for _ in range(6)]
+        wait_for("the first one", lambda: (place / "used").read_text(), 60)
+        self.restart_meta()
+        for ident in idents:
+            self.wait_state(ident, ("Completed",), seconds=120)
+        used = most = 0
+        for line in (place / "used").read_text().split():
+            used += 1 if line == "begin" else -1
+            most = max(most, used)
+        self.assertEqual((used, most), (0, 2))
+
+    def test_licences_that_cannot_be(self):
+        script = self.tasks_script()
+        for options, words in (
+                (["-L", "matlab:6"], "asks for 6 of licence matlab, the grid has 5"),
+                (["-L", "matlab:2", "--array", "1-3%2"], "cannot be limited"),
+                (["-L", "cad,matlab", "--depend", "afterok:alpha.1"], "jobs of the grid only"),
+                (["-L", "nobody"], "has the licence nobody")):
+            done = self.nui("alice", "submit", "-A", "phys", "-t", 60, *options, script, code=1)
+            self.assertIn(words, done.stderr)
+        self.assertIn("no licence nobody", self.nui("alice", "licences", "nobody", code=5).stderr)
 
     # ---- what is wrong is said
 

@@ -5,7 +5,9 @@
  * only; (ii)  no hold outlives its lease by the site's own monotonic clock; (iii) whatever is
  * prepared, firm or running has its hold at the bank, and at the end none is left; (iv)  COMMIT and
  * ABORT say the same however often they come, and a tombstone wins; (v)   no processor is promised,
- * or used, twice for one moment. */
+ * or used, twice for one moment.
+ *
+ * And of the grid's licences never more are in use than its metaschedulers were given. */
 #ifndef NUI_TESTS_GRID_GRID_H
 #define NUI_TESTS_GRID_GRID_H
 
@@ -15,7 +17,7 @@
 #include "proto/nui/v1/local.pb-c.h"
 #include "proto/nui/v1/meta.pb-c.h"
 
-enum { GRID_NODE_PROCS = 2, GRID_JOBS_MAX = 32, GRID_PARTS_MAX = 4, GRID_SITES_MAX = 4 };
+enum { GRID_NODE_PROCS = 2, GRID_LICENCES = 7, GRID_JOBS_MAX = 32, GRID_PARTS_MAX = 4, GRID_SITES_MAX = 4 };
 
 /* What a user asks for. */
 struct grid_ask {
@@ -25,6 +27,7 @@ struct grid_ask {
     duration_us walltime;
     duration_us not_after; /* from now; 0: none */
     bool resubmit;         /* when its site is lost */
+    uint32_t licences;     /* of the grid's, for each part */
 };
 
 struct grid_shape {
@@ -83,7 +86,7 @@ uint32_t bank_holds_open (void);
 const char *bank_hold_any (void); /* the job of one that is open */
 
 struct grid_count {
-    uint64_t completed, failed, cancelled, refused, launches, crashes, events, messages, syncs;
+    uint64_t completed, failed, cancelled, refused, launches, licensed, crashes, events, messages, syncs;
 };
 extern struct grid_count grid_count;
 

@@ -12,7 +12,7 @@ enum { PLACED_MAX = 2048, ANSWERS_MAX = 4096 };
 struct ujob {
     uint8_t uuid[16];
     Nui__Common__V1__Envelope *envelope;
-    uint32_t parts;
+    uint32_t parts, licences;
     char meta[16], id[64], reason[256];
     bool over, cancel, cancelled, asking, resubmit;
     Nui__Meta__V1__GridJobState state;

@@ -55,6 +55,21 @@ void grid_on_handover (struct machine *site, void *service, const char *site_job
     free (bytes);
 }
 
+/* Metaschedulers that are no group have so many each. */
+static void licences_check (const struct ujob *launched)
+{
+    uint32_t used = 0;
+    for (uint32_t i = 0; i < w.placed_count && launched->licences; i++) {
+        const struct placed *placed = &w.placed[i];
+        const struct ujob *job = &w.job[placed->job];
+        if (placed->launched && !placed->ended && (w.shape.group || strcmp (job->meta, launched->meta) == 0))
+            used += job->licences;
+    }
+    grid_count.licensed += launched->licences > 0;
+    CHECK (used <= GRID_LICENCES, "%u licences are in use, there are %d, when %s starts", used, GRID_LICENCES,
+           launched->id);
+}
+
 void grid_on_launch (struct machine *site, const char *site_job_id)
 {
     struct placed *placed = placed_find (site, site_job_id);
@@ -76,6 +91,7 @@ void grid_on_launch (struct machine *site, const char *site_job_id)
            job->parts);
     memcpy (job->txn, placed->txn, 16);
     job->running++;
+    licences_check (job);
     if (!w.clocks_stepped) /* limits, like slots, are moments of the wall clock */
         runner_check ();
 }

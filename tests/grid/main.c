@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 static const char *const sites[] = {"alpha", "beta", "gamma", "delta"};
+static const char licences[] = "GRIDLICENSE[cad] COUNT=7"; /* GRID_LICENCES */
 static const char *const metas[] = {"meta1", "meta2", "meta3"};
 
 /* A job of a world, at its moment. */
@@ -35,6 +36,8 @@ static void submit (void *arg)
     if (sim_chance (60))
         ask.parts = 2 + (uint32_t)sim_below (count > 2 ? 2 : 1);
     ask.walltime = (10 + (duration_us)sim_below (60)) * SEC;
+    if (plan->shape->meta_lines && sim_chance (60)) /* a member of the group gives out 2 or 3 */
+        ask.licences = plan->shape->group ? 1 : 1 + (uint32_t)sim_below (GRID_LICENCES / ask.parts);
     if (sim_chance (10))
         ask.not_after = (30 + (duration_us)sim_below (120)) * SEC;
     for (uint32_t p = 0; p < ask.parts; p++) {
@@ -58,6 +61,8 @@ static void world (uint64_t seed)
     shape = (struct grid_shape){.sites = 2 + (uint32_t)(chance >> 40) % 3,
                                 .metas = 1 + (uint32_t)(chance >> 50) % 3,
                                 .balance = ((chance >> 33) % 8 ? 100000 : 300) * 1000000LL};
+    if ((chance >> 57) % 3 == 0)
+        shape.meta_lines = licences;
     shape.group = shape.metas == 3 && (chance >> 31) % 2;
     for (uint32_t s = 0; s < shape.sites; s++)
         shape.nodes[s] = 1 + (uint32_t)(chance >> (20 + 3 * s)) % 4;
@@ -131,10 +136,11 @@ int main (int argc, char **argv)
         world (seed);
     timespec_get (&now, TIME_UTC);
     printf ("%" PRIu64 " worlds in %ld s: jobs %" PRIu64 " completed, %" PRIu64 " failed, %" PRIu64
-            " cancelled, %" PRIu64 " refused; %" PRIu64 " launches, %" PRIu64 " crashes, %" PRIu64
+            " cancelled, %" PRIu64 " refused; %" PRIu64 " launches (%" PRIu64
+            " with licences), %" PRIu64 " crashes, %" PRIu64
             " durable steps, %" PRIu64 " messages, %" PRIu64 " events\n",
             seeds, (long)(now.tv_sec - begun.tv_sec), grid_count.completed, grid_count.failed,
-            grid_count.cancelled, grid_count.refused, grid_count.launches, grid_count.crashes,
+            grid_count.cancelled, grid_count.refused, grid_count.launches, grid_count.licensed, grid_count.crashes,
             grid_count.syncs, grid_count.messages, grid_count.events);
     grid_close ();
     return rc;

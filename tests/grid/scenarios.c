@@ -453,6 +453,25 @@ static void site_of_a_firm_component_is_lost (void)
     CHECK (grid_launches (job) == 2, "%u components were launched", grid_launches (job));
 }
 
+/* alpha is silent past the limit of the job there, and the metascheduler starts anew: nobody knows whether the
+ * licences are in use, so nobody else gets them. */
+static void licence_is_kept_while_its_site_is_silent (void)
+{
+    struct grid_ask ask = {.parts = 1, .tasks = {2}, .sites = {"alpha"}, .walltime = 30 * SEC, .licences = 4};
+    uint32_t first = grid_submit ("meta1", &ask);
+    CHECK (grid_until (launched, &first, 60 * SEC), "it does not start");
+    cut_off ("alpha");
+    ask.sites[0] = "beta";
+    uint32_t second = grid_submit ("meta1", &ask);
+    sim_run (sim.now + 120 * SEC);
+    machine_kill (machine_find ("meta1"), 5 * SEC);
+    sim_run (sim.now + 120 * SEC);
+    CHECK (grid_launches (second) == 0, "4 of %d are given out twice", GRID_LICENCES);
+    grid_heal ();
+    expect_over (first, 900 * SEC);
+    expect (second, COMPLETED);
+}
+
 static void greedy_peer_is_capped (void)
 {
     uint32_t job[8], most = 0;
@@ -649,6 +668,11 @@ static const struct grid_shape losing = {.sites = 3,
                                          .nodes = {2, 2, 2},
                                          .balance = 100000 * 1000000LL,
                                          .meta_lines = "SITELOSTTIME 60"};
+static const struct grid_shape licensed = {.sites = 2,
+                                           .metas = 1,
+                                           .nodes = {2, 2},
+                                           .balance = 100000 * 1000000LL,
+                                           .meta_lines = "GRIDLICENSE[cad] COUNT=7\nATTEMPTSMAX 100"};
 static const struct grid_shape capped = {.sites = 3,
                                          .metas = 1,
                                          .nodes = {2, 2, 2},
@@ -689,6 +713,7 @@ static const struct {
     {"site_of_a_queued_job_is_lost", site_of_a_queued_job_is_lost, &losing},
     {"site_of_a_component_is_lost", site_of_a_component_is_lost, &losing},
     {"site_of_a_firm_component_is_lost", site_of_a_firm_component_is_lost, &losing},
+    {"licence_is_kept_while_its_site_is_silent", licence_is_kept_while_its_site_is_silent, &licensed},
     {"greedy_peer_is_capped", greedy_peer_is_capped, &capped},
     {"group_loses_coordinator_before_decide", group_loses_coordinator_before_decide, &group},
     {"group_loses_coordinator_after_decide", group_loses_coordinator_after_decide, &group},

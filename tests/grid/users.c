@@ -101,6 +101,14 @@ static Nui__Common__V1__Component *component_make (const struct grid_ask *ask, u
     c->reqs[0] = req;
     c->n_reqs = 1;
     c->walltime_us = ask->walltime;
+    if (ask->licences) {
+        c->licences = malloc (sizeof *c->licences);
+        c->licences[0] = malloc (sizeof **c->licences);
+        nui__common__v1__generic_resource__init (c->licences[0]);
+        c->licences[0]->name = strdup ("cad");
+        c->licences[0]->count = ask->licences;
+        c->n_licences = 1;
+    }
     c->script.data = (uint8_t *)strdup ("#!/bin/sh\n");
     c->script.len = 10;
     snprintf (list, sizeof list, "%s", ask->sites[p] ? ask->sites[p] : "");
@@ -143,6 +151,7 @@ uint32_t grid_submit (const char *meta, const struct grid_ask *ask)
     free (bytes);
     nui__common__v1__job__free_unpacked (body, NULL);
     job->parts = ask->parts;
+    job->licences = ask->licences;
     snprintf (job->meta, sizeof job->meta, "%s", meta);
     job->next = (struct todo){.fn = job_next, .arg = job};
     todo_set (&job->next, sim.now);
