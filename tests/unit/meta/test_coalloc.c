@@ -34,7 +34,7 @@ static int setup (void **state)
 {
     struct fixture *f = calloc (1, sizeof *f);
     f->record = coalloc_create (2, NULL);
-    f->now = (struct coalloc_now){1000 * SEC, 50 * SEC, 12345, &policy};
+    f->now = (struct coalloc_now){1000 * SEC, 50 * SEC, 12345, &policy, false};
     f->record->created = f->now.wall;
     strcpy (f->record->part[0].name, "left");
     strcpy (f->record->part[1].name, "right");
