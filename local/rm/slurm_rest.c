@@ -8,13 +8,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <curl/curl.h>
 #include <openssl/crypto.h>
 #include <utlist.h>
 
 #include "local/rm/slurm_json.h"
 #include "local/rm/slurm_jwt.h"
 #include "proto/base/clock.h"
+#include "proto/curl/curl_loop.h"
 
 enum {
     CONNECTIONS_MAX = 4,
@@ -63,8 +63,7 @@ struct slurm_rest {
     char version[16];
     bool jobs_since, nodes_since; /* it has update_time for these lists */
     bool asking;                  /* for versions */
-    CURLM *multi;
-    struct event *timer;
+    struct curl_loop *loop;
     struct request *sent;    /* with an easy handle */
     struct request *waiting; /* for the version */
 };
@@ -74,7 +73,7 @@ struct slurm_rest {
 static void request_free (struct request *r)
 {
     if (r->easy) {
-        curl_multi_remove_handle (r->rest->multi, r->easy);
+        curl_loop_remove (r->rest->loop, r->easy);
         curl_easy_cleanup (r->easy);
     }
     curl_slist_free_all (r->headers);
@@ -248,76 +247,19 @@ static size_t on_bytes (char *bytes, size_t size, size_t count, void *arg)
     return len;
 }
 
-/* --- curl in the loop --------------------------------------------------------------------- */
-
-static void finished_take (struct slurm_rest *rest)
+static void over (void *arg, CURL *easy, CURLcode code)
 {
-    CURLMsg *message;
-    int left;
-    while ((message = curl_multi_info_read (rest->multi, &left))) {
-        struct request *r;
-        char text[200];
-        if (message->msg != CURLMSG_DONE)
-            continue;
-        curl_easy_getinfo (message->easy_handle, CURLINFO_PRIVATE, (char **)&r);
-        if (message->data.result != CURLE_OK) {
-            snprintf (text, sizeof text, "slurmrestd at %s: %s",
-                      rest->socket_path ? rest->socket_path : rest->url,
-                      curl_easy_strerror (message->data.result));
-            fail (r, ERR_UNAVAILABLE, text);
-        }
-        r->arrived = true;
-        slice_soon (r);
+    struct slurm_rest *rest = arg;
+    struct request *r;
+    char text[200];
+    curl_easy_getinfo (easy, CURLINFO_PRIVATE, (char **)&r);
+    if (code != CURLE_OK) {
+        snprintf (text, sizeof text, "slurmrestd at %s: %s",
+                  rest->socket_path ? rest->socket_path : rest->url, curl_easy_strerror (code));
+        fail (r, ERR_UNAVAILABLE, text);
     }
-}
-
-static void on_timer (evutil_socket_t fd, short what, void *arg)
-{
-    struct slurm_rest *rest = arg;
-    int running;
-    (void)fd;
-    (void)what;
-    curl_multi_socket_action (rest->multi, CURL_SOCKET_TIMEOUT, 0, &running);
-    finished_take (rest);
-}
-
-static int on_timeout_wanted (CURLM *multi, long ms, void *arg)
-{
-    struct slurm_rest *rest = arg;
-    struct timeval t = {.tv_sec = ms / 1000, .tv_usec = (ms % 1000) * 1000};
-    (void)multi;
-    if (ms < 0)
-        evtimer_del (rest->timer);
-    else
-        evtimer_add (rest->timer, &t);
-    return 0;
-}
-
-static void on_socket (evutil_socket_t fd, short what, void *arg)
-{
-    struct slurm_rest *rest = arg;
-    int running;
-    int flags = (what & EV_READ ? CURL_CSELECT_IN : 0) | (what & EV_WRITE ? CURL_CSELECT_OUT : 0);
-    curl_multi_socket_action (rest->multi, fd, flags, &running);
-    finished_take (rest);
-}
-
-static int on_socket_wanted (CURL *easy, curl_socket_t fd, int what, void *arg, void *slot)
-{
-    struct slurm_rest *rest = arg;
-    struct event *event = slot;
-    (void)easy;
-    if (event)
-        event_free (event);
-    event = NULL;
-    if (what != CURL_POLL_REMOVE) {
-        short flags = (short)(EV_PERSIST | (what & CURL_POLL_IN ? EV_READ : 0) |
-                              (what & CURL_POLL_OUT ? EV_WRITE : 0));
-        event = event_new (rest->base, fd, flags, on_socket, rest);
-        event_add (event, NULL);
-    }
-    curl_multi_assign (rest->multi, fd, event);
-    return 0;
+    r->arrived = true;
+    slice_soon (r);
 }
 
 /* --- requests ----------------------------------------------------------------------------- */
@@ -379,8 +321,8 @@ static void launch (struct slurm_rest *rest, struct request *r, const char *pref
         curl_easy_setopt (r->easy, CURLOPT_POSTFIELDS, r->body);
     }
     curl_easy_setopt (r->easy, CURLOPT_HTTPHEADER, r->headers);
-    if (curl_multi_add_handle (rest->multi, r->easy) != CURLM_OK) {
-        fail (r, ERR_IO, "libcurl took no request");
+    if (curl_loop_add (rest->loop, r->easy, &err) != 0) {
+        fail (r, ERR_IO, err.text);
         r->arrived = true;
         slice_soon (r);
     }
@@ -594,18 +536,9 @@ struct slurm_rest *slurm_rest_create (const struct slurm_rest_config *config, st
     rest->user = strdup (config->user);
     rest->token_life = config->token_life;
     curl_global_init (CURL_GLOBAL_DEFAULT);
-    rest->multi = curl_multi_init ();
-    rest->timer = evtimer_new (rest->base, on_timer, rest);
-    if (!rest->user || !rest->multi || !rest->timer) {
-        err_set (err, ERR_NOMEM, "slurmrestd: no memory");
-        goto fail;
-    }
-    curl_multi_setopt (rest->multi, CURLMOPT_SOCKETFUNCTION, on_socket_wanted);
-    curl_multi_setopt (rest->multi, CURLMOPT_SOCKETDATA, rest);
-    curl_multi_setopt (rest->multi, CURLMOPT_TIMERFUNCTION, on_timeout_wanted);
-    curl_multi_setopt (rest->multi, CURLMOPT_TIMERDATA, rest);
-    curl_multi_setopt (rest->multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, (long)CONNECTIONS_MAX);
-    if (server_take (rest, config->server, err) != 0 ||
+    rest->loop = curl_loop_create (rest->base, CONNECTIONS_MAX, over, rest, err);
+    assert (rest->user);
+    if (!rest->loop || server_take (rest, config->server, err) != 0 ||
         key_read (rest, config->key_file, err) != 0 || !token (rest, err))
         goto fail;
     return rest;
@@ -631,10 +564,7 @@ void slurm_rest_destroy (struct slurm_rest *rest)
         return;
     drop_all (rest->waiting);
     drop_all (rest->sent);
-    if (rest->multi)
-        curl_multi_cleanup (rest->multi);
-    if (rest->timer)
-        event_free (rest->timer);
+    curl_loop_destroy (rest->loop);
     OPENSSL_cleanse (rest->key, sizeof rest->key);
     OPENSSL_cleanse (rest->token, sizeof rest->token);
     free (rest->url);

@@ -1,16 +1,15 @@
 #include "proto/notify/webhook.h"
 
 #include <assert.h>
-#include <curl/curl.h>
 #include <openssl/hmac.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/curl/curl_loop.h"
+
 struct webhook {
-    struct event_base *base;
-    CURLM *multi;
-    struct event *timer;
+    struct curl_loop *loop;
     struct event *finish; /* tells from the loop what came of it */
     CURL *easy; /* NULL: nothing is under way */
     struct curl_slist *headers;
@@ -22,58 +21,7 @@ struct webhook {
     char text[CURL_ERROR_SIZE + 64];
 };
 
-/* --- libcurl in the loop ------------------------------------------------------------------- */
-
-static void look (struct webhook *h);
-
-static void on_socket (evutil_socket_t fd, short what, void *arg)
-{
-    struct webhook *h = arg;
-    int running, bits = (what & EV_READ ? CURL_CSELECT_IN : 0) | (what & EV_WRITE ? CURL_CSELECT_OUT : 0);
-    curl_multi_socket_action (h->multi, fd, bits, &running);
-    look (h);
-}
-
-static void on_timer (evutil_socket_t fd, short what, void *arg)
-{
-    struct webhook *h = arg;
-    int running;
-    (void)fd;
-    (void)what;
-    curl_multi_socket_action (h->multi, CURL_SOCKET_TIMEOUT, 0, &running);
-    look (h);
-}
-
-static int want_socket (CURL *easy, curl_socket_t fd, int what, void *self, void *known)
-{
-    struct webhook *h = self;
-    struct event *event = known;
-    (void)easy;
-    if (event)
-        event_free (event);
-    event = NULL;
-    if (what != CURL_POLL_REMOVE) {
-        short bits = (short)(EV_PERSIST | (what & CURL_POLL_IN ? EV_READ : 0) |
-                             (what & CURL_POLL_OUT ? EV_WRITE : 0));
-        event = event_new (h->base, fd, bits, on_socket, h);
-        assert (event);
-        event_add (event, NULL);
-    }
-    curl_multi_assign (h->multi, fd, event);
-    return 0;
-}
-
-static int want_timer (CURLM *multi, long ms, void *self)
-{
-    struct webhook *h = self;
-    struct timeval t = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
-    (void)multi;
-    if (ms < 0)
-        evtimer_del (h->timer);
-    else
-        evtimer_add (h->timer, &t);
-    return 0;
-}
+/* --- one message -------------------------------------------------------------------------- */
 
 static size_t swallow (char *bytes, size_t size, size_t count, void *self)
 {
@@ -82,12 +30,10 @@ static size_t swallow (char *bytes, size_t size, size_t count, void *self)
     return size * count;
 }
 
-/* --- one message -------------------------------------------------------------------------- */
-
 static void drop (struct webhook *h)
 {
     if (h->easy) {
-        curl_multi_remove_handle (h->multi, h->easy);
+        curl_loop_remove (h->loop, h->easy);
         curl_easy_cleanup (h->easy);
     }
     curl_slist_free_all (h->headers);
@@ -113,15 +59,12 @@ static void judge (struct webhook *h, CURLcode code)
     snprintf (h->text, sizeof h->text, "it answered HTTP %ld", status);
 }
 
-static void look (struct webhook *h)
+static void over (void *arg, CURL *easy, CURLcode code)
 {
-    int left;
-    CURLMsg *message;
-    while ((message = curl_multi_info_read (h->multi, &left)))
-        if (message->msg == CURLMSG_DONE && message->easy_handle == h->easy) {
-            judge (h, message->data.result);
-            event_active (h->finish, EV_TIMEOUT, 0);
-        }
+    struct webhook *h = arg;
+    (void)easy;
+    judge (h, code);
+    event_active (h->finish, EV_TIMEOUT, 0);
 }
 
 static void on_finish (evutil_socket_t fd, short what, void *arg)
@@ -188,30 +131,23 @@ int webhook_post (struct webhook *h, const struct webhook_message *m, duration_u
     curl_easy_setopt (h->easy, CURLOPT_USERAGENT, m->agent);
     if (m->ca)
         curl_easy_setopt (h->easy, CURLOPT_CAINFO, m->ca);
-    if (curl_multi_add_handle (h->multi, h->easy) != CURLM_OK) {
+    int rc = curl_loop_add (h->loop, h->easy, err);
+    if (rc != 0)
         drop (h);
-        return err_set (err, ERR_INTERNAL, "webhook: libcurl does not take the request");
-    }
-    return 0;
+    return rc;
 }
 
 struct webhook *webhook_create (struct event_base *base, struct err *err)
 {
     struct webhook *h = calloc (1, sizeof *h);
     assert (h);
-    h->base = base;
-    h->multi = curl_multi_init ();
-    h->timer = evtimer_new (base, on_timer, h);
+    h->loop = curl_loop_create (base, 0, over, h, err);
     h->finish = event_new (base, -1, 0, on_finish, h);
-    if (!h->multi || !h->timer || !h->finish) {
+    assert (h->finish);
+    if (!h->loop) {
         webhook_destroy (h);
-        err_set (err, ERR_INTERNAL, "webhook: libcurl does not begin");
         return NULL;
     }
-    curl_multi_setopt (h->multi, CURLMOPT_SOCKETFUNCTION, want_socket);
-    curl_multi_setopt (h->multi, CURLMOPT_SOCKETDATA, h);
-    curl_multi_setopt (h->multi, CURLMOPT_TIMERFUNCTION, want_timer);
-    curl_multi_setopt (h->multi, CURLMOPT_TIMERDATA, h);
     return h;
 }
 
@@ -220,11 +156,7 @@ void webhook_destroy (struct webhook *h)
     if (!h)
         return;
     drop (h);
-    if (h->multi)
-        curl_multi_cleanup (h->multi); /* frees what listens on its connections */
-    if (h->timer)
-        event_free (h->timer);
-    if (h->finish)
-        event_free (h->finish);
+    curl_loop_destroy (h->loop);
+    event_free (h->finish);
     free (h);
 }

@@ -21,7 +21,8 @@ PROTO = {
     "proto/conf": {"proto/base"},
     "proto/audit": {"proto/base", "proto/nui/v1", "proto/rpc"},
     "proto/store": {"proto/base"},
-    "proto/notify": {"proto/base"},
+    "proto/curl": {"proto/base"},
+    "proto/notify": {"proto/base", "proto/curl"},
     "proto/rpc": {"proto/base", "proto/nui/v1", "proto/conf"},
     "proto/cli": {"proto/base", "proto/conf", "proto/rpc", "proto/nui/v1"},
     "proto/nui/v1": set(),
@@ -82,7 +83,7 @@ def may_include(area, target):
         return False
     if folder == "core" or folder == "cli":
         return False
-    if folder in ("store", "rm", "link", "sql", "conf"):
+    if folder in ("store", "rm", "link", "sql", "conf", "stage"):
         return there == "core"
     if folder == "estimate":
         return there == "core"
