@@ -54,6 +54,8 @@ struct stage_config {
     uint32_t host_max;        /* STAGEHOSTMAX: at one time with one host [4] */
     int64_t file_max;         /* STAGEFILEMAX: bytes [no limit but the disk] */
     int64_t keep_free;        /* STAGEKEEPFREE: bytes that stay free on the target's file system [0] */
+    int64_t s3_part;          /* STAGES3PART: bytes of one part of an upload to s3, larger files go in parts
+                                 [64 MB; 5 MB is s3's least] */
     int64_t bandwidth;        /* STAGEBANDWIDTH: bytes/s where nothing has been measured [10 MB/s] */
     uint32_t tries_max;       /* STAGETRIES [8] */
     duration_us patience;     /* STAGETIMEOUT: a connection without a byte for so long is cut [1:00] */
@@ -143,12 +145,12 @@ enum stage_file_state {
 
 struct stage_file_progress {
     enum stage_file_state state;
-    const char *url;  /* fit to be shown; until the next call */
+    const char *url;  /* fit to be shown; texts are valid until the loop runs again */
     const char *path;
     int64_t bytes_done, bytes_total, rate; /* as above */
     uint32_t tries;
     time_us next;     /* of STAGE_BACKOFF */
-    const char *text; /* the last failure; "": none; until the next call */
+    const char *text; /* the last failure; "": none */
 };
 
 /* ERR_NOT_FOUND. O(files). */

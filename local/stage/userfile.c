@@ -1,0 +1,238 @@
+#include "local/stage/userfile.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/fsuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "proto/base/stagespec.h"
+
+enum { GROUPS_MAX = 65536 };
+
+int userfile_account_get (const char *name, struct userfile_account *out, struct err *err)
+{
+    struct passwd pw, *found = NULL;
+    char buf[16384];
+    *out = (struct userfile_account){.uid = (uid_t)-1};
+    int rc = getpwnam_r (name, &pw, buf, sizeof buf, &found);
+    if (rc != 0)
+        return err_set (err, ERR_IO, "account %s: %s", name, strerror (rc));
+    if (!found)
+        return err_set (err, ERR_DENIED, "account %s does not exist on this cluster", name);
+    if (pw.pw_uid == 0 && geteuid () == 0)
+        return err_set (err, ERR_DENIED, "account %s is root: no job may run as root", name);
+    if (geteuid () != 0 && pw.pw_uid != geteuid ())
+        return err_set (err, ERR_DENIED, "files of account %s need a daemon that runs as root", name);
+    int count = 64;
+    gid_t *group = calloc ((size_t)count, sizeof *group);
+    assert (group);
+    while (getgrouplist (name, pw.pw_gid, group, &count) < 0 && count <= GROUPS_MAX) {
+        group = reallocarray (group, (size_t)count, sizeof *group);
+        assert (group);
+    }
+    *out = (struct userfile_account){pw.pw_uid, pw.pw_gid, group, count};
+    return 0;
+}
+
+void userfile_account_free (struct userfile_account *account)
+{
+    free (account->group);
+    account->group = NULL;
+}
+
+/* --- as another, for file systems ---------------------------------------------------------- */
+
+struct back {
+    bool changed;
+    int group_count;
+    gid_t group[GROUPS_MAX];
+};
+
+/* libc's setgroups would change all threads. */
+static void groups_set (int count, const gid_t *group)
+{
+    long rc = syscall (SYS_setgroups, (long)count, group);
+    assert (rc == 0);
+}
+
+static struct back *become (const struct userfile_account *a)
+{
+    if (geteuid () != 0)
+        return NULL;
+    struct back *back = malloc (sizeof *back);
+    assert (back);
+    back->group_count = getgroups (GROUPS_MAX, back->group);
+    assert (back->group_count >= 0);
+    groups_set (a->group_count, a->group);
+    setfsgid (a->gid);
+    setfsuid (a->uid); /* takes root's rights on files away, too */
+    assert ((uid_t)setfsuid ((uid_t)-1) == a->uid && (gid_t)setfsgid ((gid_t)-1) == a->gid);
+    return back;
+}
+
+/* Keeps errno. */
+static void come_back (struct back *back)
+{
+    int kept = errno;
+    if (!back)
+        return;
+    setfsuid (0);
+    setfsgid (getegid ());
+    assert (setfsuid ((uid_t)-1) == 0);
+    groups_set (back->group_count, back->group);
+    free (back);
+    errno = kept;
+}
+
+/* --- walking ------------------------------------------------------------------------------- */
+
+/* The folder of the last name of path, and that name; make: folders on the way. */
+static int walk (int dir, const char *path, bool make, char last[256])
+{
+    int at = openat (dir, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    while (at >= 0) {
+        size_t len = strcspn (path, "/");
+        if (len == 0 || len > 255) {
+            close (at);
+            errno = ENAMETOOLONG;
+            return -1;
+        }
+        memcpy (last, path, len);
+        last[len] = 0;
+        path += len;
+        if (!*path)
+            return at;
+        path++;
+        if (make && mkdirat (at, last, 0755) != 0 && errno != EEXIST) {
+            int kept = errno;
+            close (at);
+            errno = kept;
+            return -1;
+        }
+        int next = openat (at, last, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), kept = errno;
+        close (at);
+        errno = kept;
+        at = next;
+    }
+    return -1;
+}
+
+static int fail (const char *path, int number, struct err *err)
+{
+    bool link = number == ELOOP || number == ENOTDIR;
+    int code = number == ENOENT                          ? ERR_NOT_FOUND
+               : link || number == EACCES || number == EPERM ? ERR_DENIED
+               : number == ENOSPC || number == EDQUOT    ? ERR_LIMIT
+                                                         : ERR_IO;
+    return err_set (err, code, "file %s: %s", path,
+                    link ? "a folder of it is a symbolic link, which is not followed, or no folder"
+                         : strerror (number));
+}
+
+int userfile_read (const struct userfile_account *a, int dir, const char *path, bool own, int *fd_out,
+                struct stat *st, struct err *err)
+{
+    char name[256];
+    struct back *back = become (a);
+    int folder = walk (dir, path, false, name);
+    int fd = folder < 0 ? -1
+                        : openat (folder, name,
+                                  O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    come_back (back);
+    int number = errno;
+    if (folder >= 0)
+        close (folder);
+    if (fd < 0)
+        return fail (path, number, err);
+    if (fstat (fd, st) != 0 || !S_ISREG (st->st_mode) || (own && st->st_uid != a->uid)) {
+        close (fd);
+        return err_set (err, ERR_DENIED, "file %s: %s", path,
+                        S_ISREG (st->st_mode) ? "it belongs to another account" : "it is no plain file");
+    }
+    *fd_out = fd;
+    return 0;
+}
+
+static int part_open (const struct userfile_account *a, struct userfile *p)
+{
+    enum { FLAGS = O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY };
+    int fd = openat (p->folder, p->part, FLAGS, 0644);
+    if (fd >= 0 && fstat (fd, &p->st) == 0 && S_ISREG (p->st.st_mode) && p->st.st_nlink == 1 &&
+        p->st.st_uid == a->uid)
+        return fd;
+    if (fd >= 0)
+        close (fd);
+    else if (errno == ENOSPC || errno == EDQUOT)
+        return -1;
+    if (unlinkat (p->folder, p->part, 0) != 0 && errno != ENOENT)
+        return -1;
+    fd = openat (p->folder, p->part, FLAGS | O_EXCL, 0644);
+    if (fd >= 0 && fstat (fd, &p->st) != 0) {
+        close (fd);
+        return -1;
+    }
+    return fd;
+}
+
+int userfile_part_open (const struct userfile_account *a, int dir, const char *path, struct userfile *out,
+                     struct err *err)
+{
+    *out = (struct userfile){.folder = -1, .fd = -1};
+    struct back *back = become (a);
+    out->folder = walk (dir, path, true, out->name);
+    if (out->folder >= 0) {
+        int len = snprintf (out->part, sizeof out->part, "%.250s.part", out->name);
+        assert (len > 0);
+        out->fd = part_open (a, out);
+    }
+    come_back (back);
+    if (out->fd >= 0)
+        return 0;
+    int number = errno;
+    userfile_close (out);
+    return fail (path, number, err);
+}
+
+int userfile_part_finish (const struct userfile_account *a, struct userfile *p, struct err *err)
+{
+    struct back *back = become (a);
+    int rc = renameat (p->folder, p->part, p->folder, p->name), number = errno;
+    int folder = rc == 0 ? openat (p->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    come_back (back);
+    if (folder >= 0) {
+        rc = fsync (folder);
+        number = errno;
+        close (folder);
+    }
+    return rc == 0 ? 0 : fail (p->name, number, err);
+}
+
+void userfile_part_remove (const struct userfile_account *a, struct userfile *p)
+{
+    struct back *back = become (a);
+    unlinkat (p->folder, p->part, 0);
+    come_back (back);
+}
+
+void userfile_close (struct userfile *p)
+{
+    if (p->fd >= 0)
+        close (p->fd);
+    if (p->folder >= 0)
+        close (p->folder);
+    p->fd = p->folder = -1;
+}
+
+bool userfile_is (const struct userfile *p, ino_t inode, off_t size)
+{
+    struct stat st;
+    return fstatat (p->folder, p->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG (st.st_mode) &&
+           st.st_ino == inode && st.st_size == size;
+}
