@@ -20,6 +20,11 @@ static void settings_free (void *self, void *settings)
     metad_config_destroy (settings);
 }
 
+static void failed (void *arg, const struct err *why)
+{
+    daemon_stop (arg, why);
+}
+
 static int start (void *self, struct daemon *daemon, void *settings, struct err *err)
 {
     struct program *program = self;
@@ -29,6 +34,8 @@ static int start (void *self, struct daemon *daemon, void *settings, struct err 
         .id = daemon_tlsid (daemon),
         .grid = daemon_grid (daemon),
         .state_dir = daemon_state_dir (daemon),
+        .failed = failed,
+        .failed_arg = daemon,
     };
     program->metad = metad_create (&env, settings, err);
     if (!program->metad)

@@ -443,18 +443,35 @@ bool choose_moves (time_us stays, time_us goes, time_us now,
     return gain >= policy->gain && (double)gain >= least;
 }
 
+/* By start; of one start the larger first, so that what covers another comes before it. */
+static int cell_compare (const void *pa, const void *pb)
+{
+    const struct choose_estimate *a = pa, *b = pb;
+    if (a->start != b->start)
+        return a->start < b->start ? -1 : 1;
+    if (a->procs != b->procs)
+        return a->procs > b->procs ? -1 : 1;
+    return a->walltime > b->walltime ? -1 : a->walltime < b->walltime;
+}
+
+uint32_t choose_report_prune (struct choose_estimate *table, uint32_t count)
+{
+    uint32_t kept = 0;
+    qsort (table, count, sizeof *table, cell_compare);
+    for (uint32_t i = 0; i < count; i++)
+        if (table[i].start &&
+            choose_report_start (table, kept, table[i].procs, table[i].walltime) == TIME_US_NONE)
+            table[kept++] = table[i];
+    return kept;
+}
+
 time_us choose_report_start (const struct choose_estimate *table, uint32_t count, uint32_t procs,
                              duration_us walltime)
 {
-    time_us best = TIME_US_NONE;
-    for (uint32_t i = 0; i < count; i++) {
-        const struct choose_estimate *cell = &table[i];
-        if (cell->procs < procs || cell->walltime < walltime || cell->start == 0)
-            continue;
-        if (best == TIME_US_NONE || cell->start < best)
-            best = cell->start;
-    }
-    return best;
+    for (uint32_t i = 0; i < count; i++)
+        if (table[i].procs >= procs && table[i].walltime >= walltime)
+            return table[i].start;
+    return TIME_US_NONE;
 }
 
 struct choose_record choose_record_of (const struct choose_record *all,

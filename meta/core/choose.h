@@ -142,8 +142,13 @@ struct choose_estimate {
     time_us start;             /* 0: not within the horizon */
 };
 
+/* Keeps the cells that can be an answer, by start: none that another covers and that starts no sooner than
+ * that. Returns how many. */
+uint32_t choose_report_prune (struct choose_estimate *table, uint32_t count);
+
 /* The earliest start among the cells that cover (procs, walltime); a cell that is larger than asked
- * starts no sooner, so this is the tightest covering one. TIME_US_NONE: none covers it. */
+ * starts no sooner, so this is the tightest covering one. TIME_US_NONE: none covers it. The table as
+ * choose_report_prune left it. */
 time_us choose_report_start (const struct choose_estimate *table, uint32_t count, uint32_t procs,
                              duration_us walltime);
 

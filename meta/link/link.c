@@ -21,6 +21,7 @@ static struct link *link_open (const struct link_env *env, enum principal_kind k
         .expect_kind = kind,
         .expect_name = name,
         .backoff_max = 2 * US_PER_S,
+        .gate = env->gate,
     };
     struct link *link = calloc (1, sizeof *link);
     if (!link) {

@@ -19,6 +19,7 @@ struct link_env {
     struct event_base *base;
     struct tlsid *id;
     struct log *log;
+    const struct sendgate *gate; /* before every message; outlives the links */
 };
 
 typedef void (*link_done_fn) (void *arg, const struct rpc_result *result);

@@ -138,7 +138,7 @@ struct metastore *metastore_open (const char *path, struct err *err)
         return NULL;
     }
     store->store = store_open (path, steps, err);
-    if (!store->store || epoch_advance (store, err)) {
+    if (!store->store || epoch_advance (store, err) || store_defer (store->store, err)) {
         metastore_close (store);
         return NULL;
     }
@@ -166,6 +166,16 @@ int metastore_begin (struct metastore *store, struct err *err)
 int metastore_commit (struct metastore *store, struct err *err)
 {
     return store_commit (store->store, err);
+}
+
+bool metastore_unsynced (const struct metastore *store)
+{
+    return store_unsynced (store->store);
+}
+
+int metastore_sync (struct metastore *store, struct err *err)
+{
+    return store_sync (store->store, err);
 }
 
 void metastore_rollback (struct metastore *store)

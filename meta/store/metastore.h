@@ -3,8 +3,9 @@
  * Jobs of the grid with their signed envelopes, the record of each co-allocation, what the sites
  * said last of each component, how far each site's events have been applied, and the epoch. Rows are
  * plain structs; text and blobs that a load returns live in the arena given. Writes outside
- * metastore_begin/commit are transactions of their own. Everything is durable when the outermost call
- * returns 0. One thread. */
+ * metastore_begin/commit are transactions of their own. What the outermost call returned 0 for is whole, and
+ * outlives a kill -9; the machine's end only after the next metastore_sync: nothing may leave before it (the gate
+ * in svc/metad.c). One thread. */
 #ifndef NUI_META_STORE_METASTORE_H
 #define NUI_META_STORE_METASTORE_H
 
@@ -82,6 +83,9 @@ uint64_t metastore_epoch (const struct metastore *store);
 int metastore_begin (struct metastore *store, struct err *err);
 int metastore_commit (struct metastore *store, struct err *err);
 void metastore_rollback (struct metastore *store);
+/* As store_unsynced and store_sync. */
+bool metastore_unsynced (const struct metastore *store);
+int metastore_sync (struct metastore *store, struct err *err);
 
 /* The uuid makes it idempotent: ERR_EXISTS with the number of the job that is there. */
 int metastore_job_insert (struct metastore *store, const struct job_row *row, uint64_t *number_out,

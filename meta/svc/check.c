@@ -158,48 +158,47 @@ static bool has_feature (const SiteReport *report, const char *feature)
     return false;
 }
 
-static int req_fits (const Nui__Common__V1__Req *req, const SiteReport *report, struct err *err)
+static int req_fits (const Nui__Common__V1__Req *req, const struct site *site, struct err *err)
 {
     uint64_t on_node = req->tasks_per_node ? req->tasks_per_node : 1;
-    if (req->nodes > report->nodes_total)
-        return err_set (err, ERR_LIMIT, "needs %u nodes, %s has %u", req->nodes, report->site,
-                        report->nodes_total);
-    if (on_node * per_task (req) > report->procs_per_node_max)
+    if (req->nodes > site->nodes)
+        return err_set (err, ERR_LIMIT, "needs %u nodes, %s has %u", req->nodes, site->name,
+                        site->nodes);
+    if (on_node * per_task (req) > site->procs_per_node)
         return err_set (err, ERR_LIMIT, "needs %llu procs on one node, %s has at most %u",
-                        (unsigned long long)(on_node * per_task (req)), report->site,
-                        report->procs_per_node_max);
-    if (report->memory_per_node_max_mb &&
-        req->memory_mb > report->memory_per_node_max_mb / (int64_t)on_node)
+                        (unsigned long long)(on_node * per_task (req)), site->name,
+                        site->procs_per_node);
+    if (site->memory_per_node_mb && req->memory_mb > site->memory_per_node_mb / (int64_t)on_node)
         return err_set (err, ERR_LIMIT, "needs %lld MB for each of %llu tasks on a node, %s has %lld",
-                        (long long)req->memory_mb, (unsigned long long)on_node, report->site,
-                        (long long)report->memory_per_node_max_mb);
+                        (long long)req->memory_mb, (unsigned long long)on_node, site->name,
+                        (long long)site->memory_per_node_mb);
     for (size_t f = 0; f < req->n_features; f++)
-        if (!has_feature (report, req->features[f]))
+        if (!has_feature (site->report, req->features[f]))
             return err_set (err, ERR_LIMIT, "needs nodes with feature %s, %s has none",
-                            req->features[f], report->site);
+                            req->features[f], site->name);
     return 0;
 }
 
-int component_fits (const ComponentMessage *component, uint32_t shape, const SiteReport *report,
+int component_fits (const ComponentMessage *component, uint64_t procs, const struct site *site,
                     struct err *err)
 {
-    uint64_t procs = component_procs (component, shape);
-    if (procs > report->procs_total)
+    if (!site->report)
+        return 0;
+    if (procs > site->procs)
         return err_set (err, ERR_LIMIT, "needs %llu procs, %s has %u", (unsigned long long)procs,
-                        report->site, report->procs_total);
+                        site->name, site->procs);
     for (size_t r = 0; r < component->n_reqs; r++)
-        if (req_fits (component->reqs[r], report, err))
+        if (req_fits (component->reqs[r], site, err))
             return ERR_LIMIT;
     return 0;
 }
 
-int component_fits_some (const ComponentMessage *component, const SiteReport *report,
-                         struct err *err)
+int component_fits_some (const ComponentMessage *component, const struct site *site, struct err *err)
 {
     for (uint32_t s = 1; s <= component->n_shapes; s++)
-        if (component_fits (component, s, report, NULL) == 0)
+        if (component_fits (component, component_procs (component, s), site, NULL) == 0)
             return 0;
-    return component_fits (component, 0, report, err);
+    return component_fits (component, component_procs (component, 0), site, err);
 }
 
 enum choose_prefer job_prefer (const JobMessage *job)

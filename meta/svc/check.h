@@ -20,12 +20,12 @@ int job_check_times (const JobMessage *job, time_us now, struct err *err);
 int job_check_runnable (const JobMessage *job, struct err *err);
 /* Of one of its sizes (proto/rpc/jobshape.h). */
 uint64_t component_procs (const ComponentMessage *component, uint32_t shape);
-/* Whether a site with this capacity could ever run it in that size; ERR_LIMIT says why not. */
-int component_fits (const ComponentMessage *component, uint32_t shape, const SiteReport *report,
+/* Whether the site, by its report, could ever run it in the size of so many processors; ERR_LIMIT says why not.
+ * One that has not reported might. */
+int component_fits (const ComponentMessage *component, uint64_t procs, const struct site *site,
                     struct err *err);
 /* In any of its sizes; else what forbids the first. */
-int component_fits_some (const ComponentMessage *component, const SiteReport *report,
-                         struct err *err);
+int component_fits_some (const ComponentMessage *component, const struct site *site, struct err *err);
 /* What comes first for its owner. */
 enum choose_prefer job_prefer (const JobMessage *job);
 /* Whether the component may run on the site (its list is empty or names it). */

@@ -189,9 +189,9 @@ static void sites_unasked (struct estimate *estimate)
             continue;
         Candidate *candidate = candidate_add (estimate, 1);
         candidate->sites[0] = arena_strdup (estimate->arena, site->name);
-        if (site->report && component_fits_some (component, site->report, &err))
+        if (component_fits_some (component, site, &err))
             candidate->reason = reason_message (estimate->arena, "NeverFits", err.text);
-        else if (!site_worth_asking (metad, site))
+        else if (!site_worth_asking (metad, site, clock_monotonic_us ()))
             candidate->reason =
                 reason_message (estimate->arena, "SiteDown", "the site does not report");
         else

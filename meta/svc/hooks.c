@@ -221,7 +221,7 @@ static bool notice_send (struct sender *s, struct err *err)
                                           message.body, message.len, signature);
     if (!s->hook)
         s->hook = webhook_create (metad->base, err);
-    return s->hook && webhook_post (s->hook, &message, LIMIT, on_outcome, s, err) == 0;
+    return s->hook && metad->gate.open (metad->gate.self, err) == 0 && webhook_post (s->hook, &message, LIMIT, on_outcome, s, err) == 0;
 }
 
 static void pump (struct hooks *n)

@@ -546,7 +546,8 @@ static const char *silent_site (const struct gridjob *job)
     for (uint32_t p = 0; p < job->part_count; p++) {
         struct site *site =
             job->part[p].site[0] ? site_find (job->metad, job->part[p].site) : NULL;
-        if (site && !site_up (site) && !site_worth_asking (job->metad, site) &&
+        if (site && !site_up (site) &&
+            !site_worth_asking (job->metad, site, clock_monotonic_us ()) &&
             !info_ended (job->part[p].info))
             return job->part[p].site;
     }

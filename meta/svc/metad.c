@@ -40,7 +40,7 @@ static const struct rpc_method methods[] = {
 
 static int bank_link (struct metad *metad, const char *server, struct err *err)
 {
-    struct link_env env = {metad->base, metad->id, metad->log};
+    struct link_env env = {metad->base, metad->id, metad->log, &metad->gate};
     if (metad->bank && strcmp (link_server (metad->bank), server) == 0)
         return 0;
     struct link *fresh = link_to_bank (&env, server, err);
@@ -78,6 +78,22 @@ static int jobs_recover (struct metad *metad, struct err *err)
     return rc;
 }
 
+static bool gate_shut (void *self)
+{
+    return metastore_unsynced (((struct metad *)self)->store);
+}
+
+static int gate_open (void *self, struct err *err)
+{
+    struct metad *metad = self;
+    int rc = metastore_sync (metad->store, err);
+    if (rc && metad->failed) {
+        metad->failed (metad->failed_arg, err);
+        metad->failed = NULL;
+    }
+    return rc;
+}
+
 struct metad *metad_create (const struct metad_env *env, struct metad_config *config,
                             struct err *err)
 {
@@ -92,6 +108,9 @@ struct metad *metad_create (const struct metad_env *env, struct metad_config *co
     metad->id = env->id;
     metad->config = config;
     metad->started_mono = clock_monotonic_us ();
+    metad->gate = (struct sendgate){gate_shut, gate_open, metad};
+    metad->failed = env->failed;
+    metad->failed_arg = env->failed_arg;
     snprintf (metad->grid, sizeof metad->grid, "%s", env->grid);
     snprintf (path, sizeof path, "%s/meta.sqlite", env->state_dir);
     metad->store = metastore_open (path, err);
@@ -112,6 +131,7 @@ fail:
 
 int metad_serve (struct metad *metad, struct rpcserver *server, struct err *err)
 {
+    rpcserver_set_gate (server, &metad->gate);
     int rc = rpcserver_add_service (server, &nui__meta__v1__meta__descriptor, methods, metad, err);
     return rc ? rc : peers_serve (metad, server, err);
 }

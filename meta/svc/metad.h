@@ -36,13 +36,17 @@ struct gridjob;
 /* One configured site; kept by pointer for the life of the daemon (a site that is taken out of the
  * configuration is only marked). */
 struct site {
-    char name[COALLOC_NAME_MAX];
+    /* What choosing reads of each site for each job comes first, on one cache line. */
     bool configured;
-    struct link *link;
+    uint32_t procs, nodes, procs_per_node; /* of the report: all, all, most */
+    int64_t memory_per_node_mb;            /* most; 0: not known */
     SiteReport *report;        /* the last one, without events; NULL: never in this life */
-    struct choose_estimate *table; /* its n_estimates start estimates */
-    time_us reported_us;       /* 0: never */
+    struct choose_estimate *table; /* its start estimates, pruned */
+    uint32_t cells;
     duration_us reported_mono;
+    time_us reported_us;       /* 0: never */
+    char name[COALLOC_NAME_MAX];
+    struct link *link;
     uint64_t acked;            /* events applied */
     bool told_lost;            /* hooks.c */
 };
@@ -54,6 +58,9 @@ struct metad {
     struct metad_config *config; /* replaced whole by metad_reconfigure */
     char grid[PRINCIPAL_NAME_MAX];
     struct metastore *store;
+    struct sendgate gate;        /* nothing leaves before what led to it is durable */
+    void (*failed) (void *arg, const struct err *why);
+    void *failed_arg;
     struct decision_log decisions;
     struct peers *peers;         /* peers.h: the group; NULL: none */
     struct site **site;          /* by name, ascending: the canonical order */
@@ -66,6 +73,7 @@ struct metad {
     struct hooks *hooks;
     duration_us started_mono;
     uint64_t watchers;
+    uint32_t surveys;            /* that wait for answers */
     bool stopping;               /* links are going: their calls end and lead to nothing */
     bool in_report;              /* a report's transaction is open: job_save joins it */
 };
@@ -76,6 +84,9 @@ struct metad_env {
     struct tlsid *id;
     const char *grid;
     const char *state_dir; /* the store is meta.sqlite in it */
+    /* Nothing can be made durable any more, and so nothing is sent: stop. NULL: nobody is told. */
+    void (*failed) (void *arg, const struct err *why);
+    void *failed_arg;
 };
 
 /* config is lent until metad_reconfigure has taken another, or metad_destroy. Recovers every live

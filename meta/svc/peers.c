@@ -288,7 +288,7 @@ static void on_tick (evutil_socket_t fd, short what, void *arg)
 int peers_create (struct metad *metad, struct err *err)
 {
     const struct metad_config *config = metad->config;
-    struct link_env env = {metad->base, metad->id, metad->log};
+    struct link_env env = {metad->base, metad->id, metad->log, &metad->gate};
     const char *self = tlsid_self (metad->id)->name;
     if (config->peer_count == 0)
         return 0;

@@ -155,12 +155,17 @@ static void report_keep (struct site *site, const SiteReport *report)
                                             copy->estimates[i]->start_us};
     free (site->table);
     site->table = table;
+    site->cells = choose_report_prune (table, (uint32_t)copy->n_estimates);
     for (size_t i = 0; i < copy->n_events; i++)
         nui__meta__v1__job_event__free_unpacked (copy->events[i], NULL);
     copy->n_events = 0;
     if (site->report)
         nui__meta__v1__site_report__free_unpacked (site->report, NULL);
     site->report = copy;
+    site->procs = copy->procs_total;
+    site->nodes = copy->nodes_total;
+    site->procs_per_node = copy->procs_per_node_max;
+    site->memory_per_node_mb = copy->memory_per_node_max_mb;
     site->reported_us = clock_now_us ();
     site->reported_mono = clock_monotonic_us ();
 }

@@ -53,7 +53,7 @@ static int site_add (struct metad *metad, const char *name, struct err *err)
 int sites_configure (struct metad *metad, struct err *err)
 {
     const struct metad_config *config = metad->config;
-    struct link_env env = {metad->base, metad->id, metad->log};
+    struct link_env env = {metad->base, metad->id, metad->log, &metad->gate};
     for (uint32_t i = 0; i < metad->site_count; i++)
         metad->site[i]->configured = false;
     for (uint32_t i = 0; i < config->site_count; i++) {
@@ -109,13 +109,12 @@ duration_us site_silent_for (const struct metad *metad, const struct site *site)
     return clock_monotonic_us () - (site->reported_us ? site->reported_mono : metad->started_mono);
 }
 
-bool site_worth_asking (const struct metad *metad, const struct site *site)
+bool site_worth_asking (const struct metad *metad, const struct site *site, duration_us now_mono)
 {
     if (!site->configured)
         return false;
-    if (site->reported_us)
-        return site_up (site);
-    return clock_monotonic_us () - metad->started_mono <= SITE_UP_S * US_PER_S;
+    return now_mono - (site->reported_us ? site->reported_mono : metad->started_mono) <=
+           SITE_UP_S * US_PER_S;
 }
 
 const char *site_server (const struct site *site)

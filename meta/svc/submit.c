@@ -93,7 +93,7 @@ static int sites_check (struct asking *asking, struct err *err)
         for (uint32_t i = 0; i < metad->site_count && !possible; i++) {
             const struct site *site = metad->site[i];
             if (site->configured && component_allows (component, site->name))
-                possible = !site->report || component_fits_some (component, site->report, &why) == 0;
+                possible = component_fits_some (component, site, &why) == 0;
         }
         if (!possible)
             return err_set (err, ERR_LIMIT, "component %s is larger than any allowed site: %s",

@@ -19,28 +19,55 @@
 struct ranked {
     struct survey_pair pair;
     time_us completion;
-    const char *name;
 };
 
 static int ranked_compare (const void *pa, const void *pb)
 {
     const struct ranked *a = pa;
     const struct ranked *b = pb;
-    if (a->pair.part != b->pair.part)
-        return (int)a->pair.part - (int)b->pair.part;
     if (a->completion != b->completion)
         return a->completion < b->completion ? -1 : 1;
-    int order = strcmp (a->name, b->name);
-    return order ? order : (int)a->pair.shape - (int)b->pair.shape;
+    if (a->pair.site != b->pair.site) /* they are kept by name */
+        return (int)a->pair.site - (int)b->pair.site;
+    return (int)a->pair.shape - (int)b->pair.shape;
+}
+
+/* Lomuto's: returns where the middle one belongs. No two are alike. */
+static uint32_t ranked_split (struct ranked *r, uint32_t count)
+{
+    struct ranked pivot = r[count / 2], swap;
+    uint32_t below = 0;
+    r[count / 2] = r[count - 1];
+    for (uint32_t i = 0; i + 1 < count; i++) {
+        if (ranked_compare (&r[i], &pivot) > 0)
+            continue;
+        swap = r[below];
+        r[below++] = r[i];
+        r[i] = swap;
+    }
+    r[count - 1] = r[below];
+    r[below] = pivot;
+    return below;
+}
+
+/* The first `wanted`, in order; the rest in none. */
+static void ranked_first (struct ranked *r, uint32_t count, uint32_t wanted)
+{
+    uint32_t lo = 0, hi = count;
+    while (wanted < hi && hi - lo > 1) {
+        uint32_t at = lo + ranked_split (r + lo, hi - lo);
+        if (at < wanted)
+            lo = at + 1;
+        else
+            hi = at;
+    }
+    qsort (r, wanted < count ? wanted : count, sizeof *r, ranked_compare);
 }
 
 /* By the site's report; TIME_US_MAX where it says nothing of this size. */
-static time_us report_completion (const struct site *site, const ComponentMessage *component,
-                                  uint32_t shape)
+static time_us report_completion (const struct site *site, uint64_t procs, duration_us walltime)
 {
-    duration_us walltime = jobshape_walltime (component, shape);
-    time_us start = choose_report_start (site->table, (uint32_t)site->report->n_estimates,
-                                         (uint32_t)component_procs (component, shape), walltime);
+    time_us start = choose_report_start (site->table, site->cells, (uint32_t)procs, walltime);
     return start == TIME_US_NONE ? TIME_US_MAX : start + walltime;
 }
 
@@ -53,34 +80,45 @@ static bool is_refused (const char *name, const char (*refused_by)[COALLOC_NAME_
     return false;
 }
 
+static uint32_t part_candidates (const JobMessage *job, uint32_t part, struct metad *metad,
+                                 const uint32_t *site, uint32_t site_count, struct ranked *out)
+{
+    const ComponentMessage *component = job->components[part];
+    uint32_t count = 0;
+    for (uint32_t s = 0; s <= component->n_shapes; s++) {
+        uint64_t procs = component_procs (component, s);
+        duration_us walltime = jobshape_walltime (component, s);
+        for (uint32_t i = 0; i < site_count; i++) {
+            const struct site *at = metad->site[site[i]];
+            if (!component_allows (component, at->name) ||
+                component_fits (component, procs, at, NULL))
+                continue;
+            out[count++] = (struct ranked){
+                {part, site[i], s}, at->report ? report_completion (at, procs, walltime) : 0};
+        }
+    }
+    ranked_first (out, count, SURVEY_RANKED * ((uint32_t)component->n_shapes + 1));
+    return count;
+}
+
 uint32_t survey_candidates (struct metad *metad, const JobMessage *job,
                             const char (*refused_by)[COALLOC_NAME_MAX], uint32_t refused_count,
                             struct arena *arena, struct survey_pair **out)
 {
     struct ranked *ranked;
-    uint32_t count = 0;
+    uint32_t *site = arena_array (arena, metad->site_count + 1u, sizeof *site);
+    uint32_t count = 0, site_count = 0;
     size_t most = 0;
+    duration_us now_mono = clock_monotonic_us ();
+    for (uint32_t i = 0; i < metad->site_count; i++)
+        if (site_worth_asking (metad, metad->site[i], now_mono) &&
+            !is_refused (metad->site[i]->name, refused_by, refused_count))
+            site[site_count++] = i;
     for (uint32_t p = 0; p < job->n_components; p++)
-        most += (size_t)metad->site_count * (job->components[p]->n_shapes + 1);
+        most += (size_t)site_count * (job->components[p]->n_shapes + 1);
     ranked = arena_alloc (arena, (most + 1) * sizeof *ranked);
-    for (uint32_t p = 0; p < job->n_components; p++) {
-        const ComponentMessage *component = job->components[p];
-        for (uint32_t i = 0; i < metad->site_count; i++) {
-            const struct site *site = metad->site[i];
-            if (!site_worth_asking (metad, site) || !component_allows (component, site->name) ||
-                is_refused (site->name, refused_by, refused_count))
-                continue;
-            for (uint32_t s = 0; s <= component->n_shapes; s++) {
-                if (site->report && component_fits (component, s, site->report, NULL))
-                    continue;
-                ranked[count++] = (struct ranked){
-                    {p, i, s},
-                    site->report ? report_completion (site, component, s) : 0,
-                    site->name};
-            }
-        }
-    }
-    qsort (ranked, count, sizeof *ranked, ranked_compare);
+    for (uint32_t p = 0; p < job->n_components; p++)
+        count += part_candidates (job, p, metad, site, site_count, ranked + count);
     *out = arena_array (arena, count + 1, sizeof **out);
     for (uint32_t i = 0; i < count; i++)
         (*out)[i] = ranked[i].pair;
@@ -133,6 +171,7 @@ static void reason_copy (struct coalloc_reason *out, const Nui__Common__V1__Reas
 
 static void survey_finish (struct survey *survey)
 {
+    survey->metad->surveys--;
     survey->done (survey->arg, survey);
 }
 
@@ -346,7 +385,14 @@ static void query_ask (struct survey *survey, uint32_t index)
 
 static void offer_add (struct survey *survey, const struct survey_pair *pair)
 {
+    if (survey->offer_count == survey->offer_cap) {
+        survey->offer_cap = survey->offer_cap ? 2 * survey->offer_cap : 16;
+        survey->offer = realloc (survey->offer, survey->offer_cap * sizeof *survey->offer);
+        if (!survey->offer)
+            abort ();
+    }
     struct survey_offer *offer = &survey->offer[survey->offer_count++];
+    memset (offer, 0, sizeof *offer);
     offer->part = pair->part;
     offer->site = pair->site;
     offer->shape = pair->shape;
@@ -366,7 +412,9 @@ static uint32_t wave_most (const struct survey *survey, uint32_t part)
 {
     const JobMessage *job = survey->job;
     bool price = job->cost_max_micro || job_prefer (job) == CHOOSE_CHEAPEST;
-    uint64_t most = price ? SURVEY_SHORTLIST_PRICE : SURVEY_SHORTLIST;
+    uint64_t most = price                                      ? SURVEY_SHORTLIST_PRICE
+                    : survey->metad->surveys > SURVEY_MANY ? SURVEY_SHORTLIST_MANY
+                                                               : SURVEY_SHORTLIST;
     most += job->n_components - 1;
     for (uint32_t i = 0; i < survey->wave && most < CHOOSE_OFFERS_MAX; i++)
         most *= 4;
@@ -379,14 +427,8 @@ static bool wave_ask (struct survey *survey)
 {
     uint32_t first = survey->offer_count, left = 0, room = CHOOSE_OFFERS_MAX - first;
     uint32_t least = room / survey->part_count; /* so that none takes all */
-    struct survey_offer *more;
     if (survey->rest_count == 0 || room == 0)
         return false;
-    more = realloc (survey->offer, (first + (size_t)survey->rest_count) * sizeof *more);
-    if (!more)
-        abort ();
-    survey->offer = more;
-    memset (more + first, 0, survey->rest_count * sizeof *more);
     for (uint32_t i = 0, end; i < survey->rest_count; i = end) {
         uint32_t part = survey->rest[i].part, most = wave_most (survey, part);
         bool wanted = !part_possible (survey, part);
@@ -429,6 +471,7 @@ void survey_start (struct metad *metad, const EnvelopeMessage *envelope, const J
     if (!survey || !(survey->rest = calloc (pair_count + 1u, sizeof *survey->rest)))
         abort ();
     survey->metad = metad;
+    metad->surveys++;
     survey->part_count = (uint32_t)job->n_components;
     survey->done = done;
     survey->arg = arg;
@@ -487,13 +530,12 @@ time_us survey_expected_of (const struct survey *survey, const struct survey_off
 }
 
 /* Why a site that was not asked cannot run the part; false when it might. */
-static bool site_never (struct metad *metad, const ComponentMessage *component,
-                        const struct site *site, char *text, size_t cap)
+static bool site_never (const ComponentMessage *component, const struct site *site,
+                         char *text, size_t cap)
 {
     struct err err;
     err_clear (&err);
-    (void)metad;
-    if (!site->report || component_fits_some (component, site->report, &err) == 0)
+    if (component_fits_some (component, site, &err) == 0)
         return false;
     text_copy (text, cap, err.text);
     return true;
@@ -533,7 +575,7 @@ enum survey_verdict survey_part (const struct survey *survey, uint32_t part,
         if (offer && offer->answered) {
             strbuf_printf (&never, "%s%s: %s", never.len ? "; " : "", site->name,
                            offer->reason.text);
-        } else if (site_never (metad, component, site, text, sizeof text)) {
+        } else if (site_never (component, site, text, sizeof text)) {
             strbuf_printf (&never, "%s%s", never.len ? "; " : "", text);
         } else {
             strbuf_printf (&silent, "%s%s", silent.len ? ", " : "", site->name);

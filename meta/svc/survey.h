@@ -34,7 +34,7 @@ struct survey {
     struct metad *metad;
     uint32_t part_count;
     struct survey_offer *offer;
-    uint32_t offer_count;
+    uint32_t offer_count, offer_cap;
     bool priced;                     /* the bank answered */
     bool group_quoted;               /* one site per component: the group was quoted as a whole */
     bool group_funded;
@@ -62,18 +62,20 @@ struct survey_pair {
 
 /* Asks of each part the first of its candidates: so many sites as SURVEY_SHORTLIST, or
  * SURVEY_SHORTLIST_PRICE where the price matters first, of which reports say nothing; one more for each
- * other part, so that all find a place. Where none of them can run the part, the next ones are asked,
+ * other part, so that all find a place. While more than SURVEY_MANY wait for answers, SURVEY_SHORTLIST_MANY: a question
+ * costs about as much as a placement's other calls. Where none of them can run the part, the next ones are asked,
  * four times as many each time. wave: how many such times to begin after, where asking fewer has not led
  * to a choice. */
-enum { SURVEY_SHORTLIST = 8, SURVEY_SHORTLIST_PRICE = 64 };
+enum { SURVEY_SHORTLIST = 8, SURVEY_SHORTLIST_PRICE = 64, SURVEY_SHORTLIST_MANY = 4, SURVEY_MANY = 32 };
 void survey_start (struct metad *metad, const EnvelopeMessage *envelope, const JobMessage *job,
                    const struct survey_pair *pair, uint32_t pair_count, uint32_t wave,
                    void (*done) (void *arg, struct survey *survey), void *arg);
 void survey_destroy (struct survey *survey); /* NULL is a no-op */
 
 /* All parts, in all sizes, with the configured sites that are allowed, worth asking and, by their
- * reports, large enough: part by part, those that by their reports complete it first come first. In the
- * arena. */
+ * reports, large enough: part by part, the SURVEY_RANKED (for each size) that by their reports complete it first come
+ * first, the others in no order. In the arena. */
+enum { SURVEY_RANKED = 128 };
 uint32_t survey_candidates (struct metad *metad, const JobMessage *job,
                             const char (*refused_by)[COALLOC_NAME_MAX], uint32_t refused_count,
                             struct arena *arena, struct survey_pair **out);

@@ -33,6 +33,7 @@ struct h2conn {
     void *owner;
     X509 *own_cert;
     duration_us keepalive;
+    const struct sendgate *gate;
     enum state state;
     unsigned depth; /* of our own callbacks on the stack */
     int io_errno;   /* of the last recv or send that failed */
@@ -308,6 +309,11 @@ static void flush (struct h2conn *c)
         }
         if (c->out_len == 0)
             break;
+        struct err why = {0};
+        if (c->gate && c->gate->open (c->gate->self, &why) < 0) {
+            end (c, &why, false);
+            return;
+        }
         int n = h2_write (c, c->out + c->out_off, c->out_len - c->out_off);
         if (n == 0) {
             c->blocked = true;
@@ -325,13 +331,21 @@ static void flush (struct h2conn *c)
     }
 }
 
+static bool gate_shut (const struct h2conn *c)
+{
+    return c->gate && c->gate->shut (c->gate->self);
+}
+
 /* Runs what the bytes caused, sends what that submitted, and again while sending causes more (a
- * stream that became ready to produce), but not for ever: others wait. */
-static void settle (struct h2conn *c)
+ * stream that became ready to produce), but not for ever: others wait. Before a shut gate all wait for on_flush,
+ * which the loop runs after what else has arrived. */
+static void settle (struct h2conn *c, bool from_loop)
 {
     for (int i = 0; i < ROUNDS_PER_TURN && c->state == OPEN; i++) {
         c->ops->turn (c->owner);
-        c->dirty = false;
+        c->dirty = !from_loop && gate_shut (c);
+        if (c->dirty)
+            break;
         if (c->state == OPEN)
             flush (c);
         if (!c->dirty)
@@ -359,7 +373,7 @@ static void open_session (struct h2conn *c)
     if (c->keepalive > 0)
         arm (c, c->keepalive);
     read_some (c); /* what came along with the end of the handshake */
-    settle (c);
+    settle (c, false);
 }
 
 static void handshake (struct h2conn *c)
@@ -423,7 +437,7 @@ static void on_read (evutil_socket_t fd, short what, void *arg)
         handshake (c);
     } else if (c->state == OPEN) {
         read_some (c);
-        settle (c);
+        settle (c, false);
     } else if (c->state == LINGER) {
         ssize_t n = recv (c->fd, waste, sizeof (waste), 0);
         if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
@@ -444,7 +458,7 @@ static void on_write (evutil_socket_t fd, short what, void *arg)
     else if (c->state == HANDSHAKE)
         handshake (c);
     else
-        settle (c);
+        settle (c, false);
     leave (c);
 }
 
@@ -454,7 +468,7 @@ static void on_flush (evutil_socket_t fd, short what, void *arg)
 
     (void)fd, (void)what;
     enter (c);
-    settle (c);
+    settle (c, true);
     leave (c);
 }
 
@@ -479,7 +493,7 @@ static void on_timer (evutil_socket_t fd, short what, void *arg)
         if (silent)
             nghttp2_submit_ping (c->session, NGHTTP2_FLAG_NONE, NULL);
         arm (c, silent ? PING_ANSWER_S * US_PER_S : c->keepalive);
-        settle (c);
+        settle (c, false);
     }
     leave (c);
 }
@@ -494,7 +508,8 @@ struct h2conn *h2conn_create (const struct h2conn_config *config, struct err *er
         goto nomem;
     *c = (struct h2conn){.base = config->base, .fd = config->fd, .ssl = config->ssl,
                          .ops = config->ops, .owner = config->owner, .server = config->server,
-                         .own_cert = config->own_cert, .keepalive = config->keepalive};
+                         .own_cert = config->own_cert, .keepalive = config->keepalive,
+                         .gate = config->gate};
     event_assign (&c->ev_read, c->base, c->fd, EV_READ | EV_PERSIST, on_read, c);
     event_assign (&c->ev_write, c->base, c->fd, EV_WRITE, on_write, c);
     event_assign (&c->ev_flush, c->base, -1, 0, on_flush, c);

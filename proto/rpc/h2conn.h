@@ -18,6 +18,7 @@
 
 #include "proto/base/err.h"
 #include "proto/base/quantity.h"
+#include "proto/rpc/sendgate.h"
 
 struct h2conn;
 
@@ -41,6 +42,7 @@ struct h2conn_config {
     X509 *own_cert;  /* for sentences about our certificate; not owned, may be NULL */
     duration_us handshake_timeout; /* 0: 10 s; covers connecting too */
     duration_us keepalive;         /* silence before a PING */
+    const struct sendgate *gate;   /* outlives the connection; NULL: none */
     const nghttp2_session_callbacks *callbacks; /* copied by nghttp2 */
     const nghttp2_option *option;
     const struct h2conn_ops *ops;

@@ -305,6 +305,7 @@ struct rpcclient *rpcclient_create (const struct rpcclient_config *config, struc
     c->log = config->log;
     c->expect_kind = config->expect_kind;
     c->backoff_first = config->backoff_first ? config->backoff_first : BACKOFF_FIRST_MS * 1000;
+    c->gate = config->gate;
     c->backoff_max = config->backoff_max ? config->backoff_max : BACKOFF_MAX_S * US_PER_S;
     evtimer_assign (&c->ev_finished, c->base, on_finished, c);
     evtimer_assign (&c->ev_retry, c->base, on_retry, c);

@@ -8,6 +8,7 @@
 #define NUI_RPC_RPCCLIENT_H
 
 #include "proto/rpc/rpcserver.h" /* status codes */
+#include "proto/rpc/sendgate.h"
 
 struct rpcclient;
 struct rpccallout; /* one outgoing call */
@@ -21,6 +22,7 @@ struct rpcclient_config {
     const char *expect_name;     /* and have this name; NULL: any */
     duration_us backoff_first;   /* 0: 100 ms; doubles with full jitter */
     duration_us backoff_max;     /* 0: 10 s */
+    const struct sendgate *gate; /* outlives the client's connections; NULL: none */
 };
 
 struct rpcclient *rpcclient_create (const struct rpcclient_config *config, struct err *err);

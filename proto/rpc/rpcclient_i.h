@@ -52,6 +52,7 @@ struct rpcclient {
     enum principal_kind expect_kind;
     char *expect_name;
     duration_us backoff_first, backoff_max;
+    const struct sendgate *gate;
     nghttp2_session_callbacks *callbacks;
     nghttp2_option *option;
     struct evdns_base *dns;

@@ -161,7 +161,7 @@ static void connect_to (struct rpclink *link, const struct sockaddr *sa, socklen
     }
     const struct h2conn_config config = {
         .base = client->base, .fd = fd, .ssl = ssl, .connecting = true,
-        .keepalive = KEEPALIVE_S * US_PER_S, .callbacks = client->callbacks,
+        .keepalive = KEEPALIVE_S * US_PER_S, .gate = client->gate, .callbacks = client->callbacks,
         .option = client->option, .ops = &link_ops, .owner = link,
         .own_cert = client->id ? sk_X509_value (tlsid_chain (client->id), 0) : NULL};
     link->h2 = h2conn_create (&config, &err);

@@ -51,6 +51,7 @@ struct rpcserver {
     size_t buffered;
     bool draining;
     bool away; /* rpcserver_set_serving (false) */
+    const struct sendgate *gate;
     void (*done_fn) (void *arg);
     void *done_arg;
     struct event ev_accept, ev_grace, ev_done;
@@ -209,7 +210,7 @@ static void conn_add (struct rpcserver *server, int fd, const struct principal *
     evtimer_assign (&conn->ev_age, server->base, on_age, conn);
     const struct h2conn_config config = {
         .base = server->base, .fd = fd, .ssl = ssl, .server = true,
-        .keepalive = KEEPALIVE_S * US_PER_S, .callbacks = server->callbacks,
+        .keepalive = KEEPALIVE_S * US_PER_S, .gate = server->gate, .callbacks = server->callbacks,
         .option = server->option, .ops = &conn_ops, .owner = conn,
         .own_cert = server->id ? sk_X509_value (tlsid_chain (server->id), 0) : NULL};
     conn->h2 = h2conn_create (&config, &err);
@@ -637,6 +638,11 @@ static bool still_valid (struct rpcserver *server, SSL *ssl)
 void rpcserver_set_serving (struct rpcserver *server, bool serving)
 {
     server->away = !serving;
+}
+
+void rpcserver_set_gate (struct rpcserver *server, const struct sendgate *gate)
+{
+    server->gate = gate;
 }
 
 void rpcserver_recheck_peers (struct rpcserver *server)

@@ -19,6 +19,7 @@
 #include "proto/base/err.h"
 #include "proto/base/log.h"
 #include "proto/base/quantity.h"
+#include "proto/rpc/sendgate.h"
 #include "proto/rpc/tlsid.h"
 
 /* gRPC status codes, numbers as in the specification. */
@@ -68,6 +69,8 @@ uint16_t rpcserver_port (const struct rpcserver *server);
 /* What the health service says while it is not draining; SERVING at first. For programs that can do
  * nothing while something of theirs is away (a database). */
 void rpcserver_set_serving (struct rpcserver *server, bool serving);
+/* For the connections that come from now on; the gate outlives them. */
+void rpcserver_set_gate (struct rpcserver *server, const struct sendgate *gate);
 /* After tlsid_reload: closes connections whose peer certificate is no longer valid. */
 void rpcserver_recheck_peers (struct rpcserver *server);
 /* Graceful: GOAWAY, finish what runs, then done_fn; after `grace` what is left is cut. */

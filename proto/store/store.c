@@ -198,6 +198,38 @@ int store_relax (struct store *store, struct err *err)
     return store_exec (store, "PRAGMA synchronous = OFF", err);
 }
 
+static int committed (void *arg)
+{
+    ((struct store *)arg)->unsynced = true;
+    return 0;
+}
+
+int store_defer (struct store *store, struct err *err)
+{
+    sqlite3_commit_hook (store->db, committed, store);
+    return store_exec (store, "PRAGMA synchronous = NORMAL", err);
+}
+
+bool store_unsynced (const struct store *store)
+{
+    return store->unsynced;
+}
+
+int store_sync (struct store *store, struct err *err)
+{
+    sqlite3_file *wal = NULL;
+    if (!store->unsynced)
+        return 0;
+    if (sqlite3_file_control (store->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &wal) != SQLITE_OK ||
+        !wal || !wal->pMethods || store->sync_failed ||
+        wal->pMethods->xSync (wal, SQLITE_SYNC_NORMAL) != SQLITE_OK) {
+        store->sync_failed = true;
+        return err_set (err, ERR_IO, "database %s: what was written cannot be made durable", store->path);
+    }
+    store->unsynced = false;
+    return 0;
+}
+
 void store_close (struct store *store)
 {
     if (!store)

@@ -35,6 +35,13 @@ int store_check (struct store *store, struct err *err);
 /* Commits no longer wait for the disk: for what may be lost with the machine. */
 int store_relax (struct store *store, struct err *err);
 
+/* From now on a commit is whole or not at all, and outlives a kill -9, but may be lost with the machine until
+ * store_sync has returned 0: for a daemon that lets nothing out before it. */
+int store_defer (struct store *store, struct err *err);
+bool store_unsynced (const struct store *store); /* something was committed since the last store_sync */
+/* After a failure what the disk has is not known, and every later call fails as well. */
+int store_sync (struct store *store, struct err *err);
+
 /* Transactions do not nest (ERR_INTERNAL). begin takes the write lock at once. A failed commit has
  * rolled back. Rollback without a transaction is a no-op. */
 int store_begin (struct store *store, struct err *err);

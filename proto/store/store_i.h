@@ -21,6 +21,7 @@ struct store {
     char *path;
     struct store_stmt *stmts;
     uint32_t stmt_count;
+    bool unsynced, sync_failed;
 };
 
 /* The code that fits SQLite's, with its text. what: "begin", or an SQL text. */

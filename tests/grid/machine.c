@@ -68,6 +68,7 @@ void machine_start (struct machine *machine)
     machine->started = sim.now;
     machine->dying = false;
     machine->service_count = 0;
+    machine->gate = NULL;
     sim.self = machine;
     machine->self = machine->program->start (machine, &err);
     sim.self = before;

@@ -104,6 +104,14 @@ static void deadline_passed (void *arg)
     callout_end (arg, RPC_DEADLINE_EXCEEDED, "no answer in time", NULL);
 }
 
+/* Whether it may send: what led to that is durable, and it did not die of making it so. */
+static bool gate_passed (const struct machine *machine)
+{
+    struct err err = {0};
+    return !machine->dying && (!machine->gate || machine->gate->open (machine->gate->self, &err) == 0) &&
+           !machine->dying;
+}
+
 static void answer_free (struct answer *a)
 {
     free (a->message);
@@ -167,7 +175,7 @@ static void call_end (struct rpccall *call, enum rpc_status status, const char *
 {
     struct machine *server = call->server;
     DL_DELETE (server->calls, call);
-    if (!server->dying) {
+    if (gate_passed (server)) {
         if (reply && sim.on_reply)
             sim.on_reply (server, call->service->methods[call->method].name, call->request, reply);
         answer_send (server, call->caller, call->callout, status, message, reply);
@@ -296,6 +304,11 @@ int rpcserver_add_service (struct rpcserver *server, const ProtobufCServiceDescr
     return 0;
 }
 
+void rpcserver_set_gate (struct rpcserver *server, const struct sendgate *gate)
+{
+    ((struct machine *)server)->gate = gate;
+}
+
 uint16_t rpcserver_port (const struct rpcserver *server)
 {
     (void)server;
@@ -385,7 +398,7 @@ struct rpccallout *rpcclient_start (struct rpcclient *client,
     callouts[callout_count++] = out;
     if (timeout != INT64_MAX)
         todo_set (&out->deadline, sim.now + timeout);
-    if (client->machine->dying) /* nothing of it reaches the network any more */
+    if (!gate_passed (client->machine)) /* nothing of it reaches the network any more */
         return out;
     request_send (out, config);
     if (config->idempotent && sim_chance (sim.twice_percent)) {

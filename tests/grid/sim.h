@@ -76,6 +76,7 @@ struct machine {
     duration_us wall_offset, mono_base;
     char dir[128]; /* of its state */
     struct event_base *base;
+    const struct sendgate *gate;
     struct service service[SERVICES_MAX];
     uint32_t service_count;
     struct rpccall *calls; /* that it has not answered */

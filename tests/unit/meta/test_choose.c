@@ -356,14 +356,42 @@ static void single_by_completion_then_price (void **state)
 
 static void report_cells (void **state)
 {
-    const struct choose_estimate table[] = {
-        {1, 60, 10}, {4, 60, 20}, {4, 3600, 30}, {16, 3600, 0},
+    struct choose_estimate table[] = {
+        {16, 3600, 0}, {4, 3600, 30}, {4, 60, 20}, {1, 3600, 30}, {1, 60, 10}, {4, 3600, 30}, {2, 60, 20},
     };
     (void)state;
-    assert_int_equal (choose_report_start (table, 4, 1, 60), 10);
-    assert_int_equal (choose_report_start (table, 4, 2, 60), 20);
-    assert_int_equal (choose_report_start (table, 4, 2, 61), 30);
-    assert_true (choose_report_start (table, 4, 8, 60) == TIME_US_NONE);
+    assert_int_equal (choose_report_prune (table, 7), 3);
+    assert_int_equal (choose_report_start (table, 3, 1, 60), 10);
+    assert_int_equal (choose_report_start (table, 3, 2, 60), 20);
+    assert_int_equal (choose_report_start (table, 3, 2, 61), 30);
+    assert_true (choose_report_start (table, 3, 8, 60) == TIME_US_NONE);
+}
+
+/* Pruning loses no answer: every question of every table as by looking at all cells. */
+static void report_cells_by_hand (void **state)
+{
+    enum { CELLS = 40, SIDE = 9 };
+    uint64_t x = 12345;
+    (void)state;
+    for (int round = 0; round < 200; round++) {
+        struct choose_estimate all[CELLS], table[CELLS];
+        for (int i = 0; i < CELLS; i++) {
+            x = x * 6364136223846793005u + 1442695040888963407u;
+            all[i] = (struct choose_estimate){(uint32_t)(x >> 33) % SIDE, (duration_us)(x >> 40) % SIDE,
+                                              (time_us)(x >> 50) % (round % 20 + 2)};
+        }
+        memcpy (table, all, sizeof table);
+        uint32_t kept = choose_report_prune (table, CELLS);
+        for (uint32_t procs = 0; procs < SIDE; procs++)
+            for (duration_us walltime = 0; walltime < SIDE; walltime++) {
+                time_us best = TIME_US_NONE;
+                for (int i = 0; i < CELLS; i++)
+                    if (all[i].procs >= procs && all[i].walltime >= walltime && all[i].start &&
+                        (best == TIME_US_NONE || all[i].start < best))
+                        best = all[i].start;
+                assert_true (choose_report_start (table, kept, procs, walltime) == best);
+            }
+    }
 }
 
 /* A site's word counts as much as it has held. */
@@ -433,6 +461,7 @@ int main (void)
         cmocka_unit_test (the_latest_start),
         cmocka_unit_test (single_by_completion_then_price),
         cmocka_unit_test (report_cells),
+        cmocka_unit_test (report_cells_by_hand),
         cmocka_unit_test (expected_by_record),
         cmocka_unit_test (record_of_the_class),
     };

@@ -76,6 +76,66 @@ static void test_status (void **state)
     rig_down (&rig);
 }
 
+/* What test_gate lets pass, and when it was asked. */
+struct gate {
+    bool shut, fails;
+    unsigned opened;
+};
+
+static bool gate_shut (void *self)
+{
+    return ((struct gate *)self)->shut;
+}
+
+static int gate_open (void *self, struct err *err)
+{
+    struct gate *gate = self;
+    if (!gate->shut)
+        return 0;
+    gate->opened++;
+    if (gate->fails)
+        return err_set (err, ERR_IO, "the disk is gone");
+    gate->shut = false;
+    return 0;
+}
+
+/* An answer leaves when the gate was opened, once; where that fails, none leaves. */
+static void test_gate (void **state)
+{
+    struct rig rig;
+    struct outcome o, p;
+    struct gate gate = {0};
+    const struct sendgate sendgate = {gate_shut, gate_open, &gate};
+    Nui__Test__V1__EchoRequest request = REQUEST;
+
+    (void)state;
+    rig_up (&rig);
+    rpcserver_set_gate (rig.server, &sendgate);
+    request.text = (char *)"a";
+    rig_start (&rig, &o, "Echo", &request, 0, false); /* both connect */
+    struct rpcclient *one = rig.client, *two = rig.client = rig_client (&rig, rig.user_id);
+    rig_start (&rig, &p, "Echo", &request, 0, false);
+    rig_until (&rig, &o.done);
+    rig_until (&rig, &p.done);
+    assert_int_equal (gate.opened, 0);
+    gate.shut = true;
+    rig_start (&rig, &p, "Echo", &request, 0, false);
+    rig_until (&rig, &p.done);
+    assert_int_equal (p.status, RPC_OK);
+    assert_int_equal (gate.opened, 1);
+    gate.shut = gate.fails = true;
+    rig_start (&rig, &p, "Echo", &request, 0, false);
+    rig.client = one;
+    rig_start (&rig, &o, "Echo", &request, 0, false);
+    rig_until (&rig, &o.done);
+    rig_until (&rig, &p.done);
+    assert_int_equal (o.status, RPC_UNAVAILABLE);
+    assert_int_equal (p.status, RPC_UNAVAILABLE);
+    assert_true (gate.shut);
+    rpcclient_destroy (two);
+    rig_down (&rig);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -83,6 +143,7 @@ int main (void)
         cmocka_unit_test (test_empty_message),
         cmocka_unit_test (test_streaming),
         cmocka_unit_test (test_status),
+        cmocka_unit_test (test_gate),
     };
 
     return cmocka_run_group_tests (tests, NULL, NULL);

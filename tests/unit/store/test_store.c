@@ -1,7 +1,10 @@
 #include "../base/unit.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "proto/store/store.h"
 #include "scratch.h"
@@ -16,6 +19,20 @@ static const char *const steps_2[] = {
 static const char *const steps_bad[] = {
     "CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT UNIQUE)",
     "CREATE TABLE fine (x); CREATE TABLE broken (", NULL};
+
+/* Before libc's, also for SQLite. */
+static unsigned disk_waits;
+static bool disk_fails;
+
+int fdatasync (int fd)
+{
+    disk_waits++;
+    if (disk_fails) {
+        errno = EIO;
+        return -1;
+    }
+    return (int)syscall (SYS_fdatasync, fd);
+}
 
 static int64_t query_int (struct store *store, const char *sql)
 {
@@ -208,6 +225,49 @@ static void bad_places (void **state)
     store_close (NULL);
 }
 
+static void row_commit (struct store *store, const char *name)
+{
+    struct err err = {0};
+    assert_ok (store_begin (store, &err), err);
+    struct store_stmt *q = store_stmt (store, "INSERT INTO t (name) VALUES (?1)");
+    store_bind_text (q, 1, name);
+    assert_ok (store_run (q, &err), err);
+    assert_ok (store_commit (store, &err), err);
+}
+
+/* Many commits, one wait for the disk; and once it has failed nothing counts as durable any more. */
+static void deferred_waits_once (void **state)
+{
+    struct scratch *s = *state;
+    struct err err = {0};
+    struct store *store = store_open (s->db, steps_1, &err);
+    row_commit (store, "before");
+    assert_true (disk_waits > 0);
+    assert_ok (store_defer (store, &err), err);
+    row_commit (store, "first"); /* may begin the log anew, which waits by itself */
+    assert_ok (store_sync (store, &err), err);
+    assert_false (store_unsynced (store));
+    disk_waits = 0;
+    row_commit (store, "a");
+    row_commit (store, "b");
+    assert_ok (store_exec (store, "INSERT INTO t (name) VALUES ('c')", &err), err);
+    assert_int_equal (disk_waits, 0);
+    assert_true (store_unsynced (store));
+    assert_ok (store_sync (store, &err), err);
+    assert_ok (store_sync (store, &err), err);
+    assert_int_equal (disk_waits, 1);
+    assert_false (store_unsynced (store));
+    assert_int_equal (query_int (store, "SELECT count(*) FROM t"), 5);
+    assert_false (store_unsynced (store)); /* reading changes nothing */
+    row_commit (store, "d");
+    disk_fails = true;
+    assert_int_equal (store_sync (store, &err), ERR_IO);
+    disk_fails = false;
+    assert_int_equal (store_sync (store, &err), ERR_IO);
+    assert_true (store_unsynced (store));
+    store_close (store);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -219,6 +279,7 @@ int main (void)
         T (errors_are_kept_until_the_step),
         T (transactions),
         T (deferred_constraint_fails_the_commit),
+        T (deferred_waits_once),
         T (bad_places),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
