@@ -30,10 +30,31 @@ struct item {
 
 STAILQ_HEAD (item_list, item);
 
-enum phase { PHASE_NONE, PHASE_LOAD, PHASE_LOAD_MORE, PHASE_WRITE, PHASE_ROLLBACK };
+/* Of the newest batch; NONE: it was sent to be written, or there is none. */
+enum phase { PHASE_NONE, PHASE_LOAD, PHASE_LOAD_MORE, PHASE_ROLLBACK };
 
 /* The view is thrown away when it has grown to this. */
 enum { KNOWN_BYTES_MAX = 64 << 20 };
+
+/* A batch of so many is followed by the next one before its COMMIT has returned. Fewer are done
+ * before it would help: the lone caller's processor has no other call to work on. */
+enum { OVERLAP_MIN = 16 };
+
+/* What the next batch goes on from. */
+struct tip {
+    struct ledger_ids next;
+    struct seal_tip seal;
+};
+
+struct batch {
+    struct item_list items;
+    uint32_t count;
+    struct arena *arena;
+    struct load *load;
+    time_us now; /* when it is recorded */
+    struct tip after;
+    struct err unsealed; /* why its block could not be signed: it was rolled back */
+};
 
 struct committer {
     struct setup setup; /* first: it is the argument of the connection's callbacks */
@@ -43,16 +64,15 @@ struct committer {
     struct event *patience;
     struct item_list queue;
     uint32_t queued;
-    struct item_list flight; /* the batch being decided */
-    uint32_t flying;
+    struct batch batch[2]; /* one that is being written, and one behind it */
+    unsigned oldest, live; /* an index, and how many there are */
     enum phase phase;
-    struct arena *arena; /* of a batch */
-    struct arena *known; /* of what the view keeps between batches */
-    struct load *load;
+    struct arena *known;      /* of what the view keeps between batches */
     struct ledger_view *view; /* NULL: nothing is known yet */
     struct recent *recent;
-    struct ledger_ids next;
-    time_us last; /* the last moment given out */
+    struct tip sure;        /* after the last batch that was committed */
+    struct ledger_ids next; /* after the newest batch that was sent; likewise seal.tip */
+    time_us last;           /* the last moment given out */
     struct seal seal;
     struct strbuf scratch;
     char why[ERR_TEXT_MAX];
@@ -69,9 +89,24 @@ static time_us moment (struct committer *c)
     return c->last;
 }
 
+static struct batch *oldest (struct committer *c)
+{
+    return &c->batch[c->oldest];
+}
+
+static struct batch *newest (struct committer *c)
+{
+    return &c->batch[(c->oldest + c->live - 1) % 2];
+}
+
+static uint32_t flying (const struct committer *c)
+{
+    return c->batch[0].count + c->batch[1].count;
+}
+
 time_us committer_horizon (struct committer *c)
 {
-    return c->phase != PHASE_NONE && c->view ? c->view->now : moment (c);
+    return c->live ? oldest (c)->now : moment (c);
 }
 
 struct committer_stats committer_stats (const struct committer *c)
@@ -86,7 +121,7 @@ bool committer_is_up (const struct committer *c)
 
 static void schedule (struct committer *c)
 {
-    if (c->phase == PHASE_NONE && !STAILQ_EMPTY (&c->queue) && pgloop_is_up (c->loop))
+    if (c->phase == PHASE_NONE && !c->live && !STAILQ_EMPTY (&c->queue) && pgloop_is_up (c->loop))
         event_active (c->turn, 0, 0);
 }
 
@@ -98,15 +133,22 @@ static void on_setup (void *arg)
     setup_begin (&c->setup);
 }
 
+/* To where the ledger stands. */
+static void go_back (struct committer *c)
+{
+    c->next = c->sure.next;
+    c->seal.tip = c->sure.seal;
+}
+
 static void on_ready (void *arg)
 {
     struct committer *c = arg;
-    c->next = c->setup.next;
     if (c->setup.last_recorded > c->last)
         c->last = c->setup.last_recorded;
-    c->seal.number = c->setup.last.number;
-    c->seal.link = c->setup.last.number ? block_link (&c->setup.last) : (struct merkle_hash){{0}};
-    c->seal.signer_known = false;
+    c->sure = (struct tip){.next = c->setup.next, .seal.number = c->setup.last.number};
+    if (c->setup.last.number)
+        c->sure.seal.link = block_link (&c->setup.last);
+    go_back (c);
 }
 
 static void on_up (void *arg)
@@ -125,23 +167,27 @@ static void drop_view (struct committer *c)
 {
     ledger_view_destroy (c->view);
     c->view = NULL;
-    c->load = NULL;
     recent_forget (c->recent);
-    arena_reset (c->arena);
     arena_reset (c->known);
-    c->phase = PHASE_NONE;
 }
 
-/* A view for the next batch. What the last ones loaded and changed is still true: nobody else
- * writes while this connection holds the writer's lock. */
-static void open_view (struct committer *c)
+static bool must_drop_view (const struct committer *c)
 {
-    if (c->view && (c->view->admin || arena_used_bytes (c->known) > KNOWN_BYTES_MAX))
+    return c->view && (c->view->admin || arena_used_bytes (c->known) > KNOWN_BYTES_MAX);
+}
+
+/* A view for the next batch. What the last ones loaded and changed is still true, or will be when
+ * they are committed, and if they are not, this one is not either: nobody else writes while this
+ * connection holds the writer's lock. */
+static void open_view (struct committer *c, struct batch *b)
+{
+    if (must_drop_view (c))
         drop_view (c);
     if (!c->view)
         c->view = ledger_view_create (c->known, 0);
-    ledger_view_again (c->view, c->arena, moment (c));
-    arena_reset (c->arena); /* the last batch's; only now does nothing point into it any more */
+    b->now = moment (c);
+    ledger_view_again (c->view, b->arena, b->now);
+    arena_reset (b->arena); /* of the last batch but one: nothing points into it any more */
 }
 
 static void finish (struct committer *c, struct item *item, const struct err *err,
@@ -153,16 +199,23 @@ static void finish (struct committer *c, struct item *item, const struct err *er
     free (item);
 }
 
-/* Puts the batch back at the head of the queue, in order. */
+/* Puts the batches back at the head of the queue, in order, and goes back to what is committed. */
 static void requeue (struct committer *c)
 {
+    struct item_list all = STAILQ_HEAD_INITIALIZER (all);
     struct item *item;
-    STAILQ_FOREACH (item, &c->flight, link)
-    item->known |= item->decided;
-    STAILQ_CONCAT (&c->flight, &c->queue);
-    STAILQ_CONCAT (&c->queue, &c->flight);
-    c->queued += c->flying;
-    c->flying = 0;
+    for (; c->live; c->live--, c->oldest = (c->oldest + 1) % 2) {
+        struct batch *b = oldest (c);
+        STAILQ_FOREACH (item, &b->items, link)
+        item->known |= item->decided;
+        STAILQ_CONCAT (&all, &b->items);
+        c->queued += b->count;
+        b->count = 0;
+    }
+    STAILQ_CONCAT (&all, &c->queue);
+    STAILQ_CONCAT (&c->queue, &all);
+    go_back (c);
+    drop_view (c);
 }
 
 /* Answers those that wait in vain: all that were never written, and, once patience ends, the rest.
@@ -207,9 +260,8 @@ static void on_down (void *arg, const char *why)
 {
     struct committer *c = arg;
     strncpy (c->why, why, sizeof (c->why) - 1);
-    if (c->phase != PHASE_NONE)
-        requeue (c);
-    drop_view (c);
+    requeue (c);
+    c->phase = PHASE_NONE;
     c->config.state (c->config.arg, false, c->why);
     give_up (c);
 }
@@ -225,8 +277,10 @@ struct committer *committer_create (const struct committer_config *config, struc
     c->seal.sign = config->sign;
     c->seal.arg = config->arg;
     STAILQ_INIT (&c->queue);
-    STAILQ_INIT (&c->flight);
-    c->arena = arena_create (1 << 20);
+    for (int i = 0; i < 2; i++) {
+        STAILQ_INIT (&c->batch[i].items);
+        c->batch[i].arena = arena_create (1 << 20);
+    }
     c->known = arena_create (1 << 20);
     c->recent = recent_create ();
     c->turn = event_new (config->base, -1, 0, on_turn, c);
@@ -265,8 +319,8 @@ void committer_destroy (struct committer *c)
         STAILQ_REMOVE_HEAD (&c->queue, link);
         finish (c, item, &err, NULL, 0);
     }
-    ledger_view_destroy (c->view);
-    arena_destroy (c->arena);
+    for (int i = 0; i < 2; i++)
+        arena_destroy (c->batch[i].arena);
     arena_destroy (c->known);
     recent_destroy (c->recent);
     if (c->turn)
@@ -285,11 +339,11 @@ int committer_submit (struct committer *c, const struct ledger_request *req, com
         return err_set (err, ERR_UNAVAILABLE,
                         "the bank's database is away (%s); send the same request again",
                         c->why[0] ? c->why : "not connected yet");
-    if (c->queued + c->flying >= COMMITTER_QUEUE_MAX)
+    if (c->queued + flying (c) >= COMMITTER_QUEUE_MAX)
         return err_set (err, ERR_UNAVAILABLE,
                         "the bank has %u requests in its queue: send the same "
                         "request again later",
-                        c->queued + c->flying);
+                        c->queued + flying (c));
     struct item *item = calloc (1, sizeof (*item));
     if (!item)
         return err_set (err, ERR_NOMEM, "committer: out of memory");
@@ -304,23 +358,11 @@ int committer_submit (struct committer *c, const struct ledger_request *req, com
 
 /* ---- one batch ---- */
 
-/* The batch is over; its items were taken out of flight. */
-static void next_batch (struct committer *c)
+static void answer_all (struct committer *c, struct batch *b)
 {
-    if (c->view->admin)
-        drop_view (c);
-    c->phase = PHASE_NONE;
-    schedule (c);
-}
-
-static void answer_all (struct committer *c)
-{
-    struct item_list ready = STAILQ_HEAD_INITIALIZER (ready);
     struct item *item;
-    STAILQ_CONCAT (&ready, &c->flight);
-    c->flying = 0;
-    while ((item = STAILQ_FIRST (&ready))) {
-        STAILQ_REMOVE_HEAD (&ready, link);
+    while ((item = STAILQ_FIRST (&b->items))) {
+        STAILQ_REMOVE_HEAD (&b->items, link);
         struct err err = {0};
         const struct ledger_outcome *out = &item->outcome;
         c->stats.requests++;
@@ -330,40 +372,14 @@ static void answer_all (struct committer *c)
         finish (c, item, &err, out->replayed ? out->stored : item->bytes,
                 out->replayed ? out->stored_len : item->len);
     }
+    b->count = 0;
     c->stats.batches++;
-    next_batch (c);
 }
 
 static bool worth_trying_again (const char *sqlstate)
 {
     /* Serialisation and deadlock, lock time-out: another session was in the way for a moment. */
     return strncmp (sqlstate, "40", 2) == 0 || strcmp (sqlstate, "55P03") == 0;
-}
-
-/* PostgreSQL refused the batch: nothing of it was written. One alone gets the error; several are
- * tried again one by one. */
-static void batch_failed (struct committer *c, const struct pgbatch_result *result)
-{
-    struct item *item = STAILQ_FIRST (&c->flight);
-    log_event (c->config.log, LOG_LEVEL_ERROR, "bank", "batch_failed", "requests=%u why=%s",
-               c->flying, log_quote (result->err.text, (char[ERR_TEXT_MAX]){0}, ERR_TEXT_MAX));
-    c->stats.retries++;
-    if (item && c->flying == 1 && !worth_trying_again (result->sqlstate)) {
-        struct err err = {0};
-        /* Class 53 is "insufficient resources": a full disk, too many connections. */
-        bool full = strncmp (result->sqlstate, "53", 2) == 0;
-        err_set (&err, full ? ERR_UNAVAILABLE : ERR_INTERNAL, "%s", result->err.text);
-        STAILQ_REMOVE_HEAD (&c->flight, link);
-        c->flying = 0;
-        finish (c, item, &err, NULL, 0);
-    } else {
-        STAILQ_FOREACH (item, &c->flight, link)
-        item->alone = true;
-        requeue (c);
-    }
-    /* The transaction is still open in its failed state. */
-    drop_view (c);
-    c->phase = PHASE_ROLLBACK;
 }
 
 static void on_rolled_back (void *arg, const struct pgbatch_result *result)
@@ -375,8 +391,13 @@ static void on_rolled_back (void *arg, const struct pgbatch_result *result)
     schedule (c);
 }
 
-static void rollback (struct committer *c)
+/* Nothing of the oldest batch was written, so nothing of the one behind it may be: its statements
+ * fail in the transaction that is still open in its failed state, or for want of the block before
+ * theirs (ST_AFTER). Their answers come before the ROLLBACK's and are not listened to. */
+static void give_back (struct committer *c)
 {
+    requeue (c);
+    c->phase = PHASE_ROLLBACK;
     if (!pgloop_is_up (c->loop))
         return;
     pgbatch_begin (c->loop, on_rolled_back, c);
@@ -384,35 +405,73 @@ static void rollback (struct committer *c)
     pgbatch_submit (c->loop);
 }
 
+/* The oldest batch was refused. One request gets the error; several are tried again one by one. */
+static void batch_failed (struct committer *c, const char *sqlstate, const struct err *why)
+{
+    struct batch *b = oldest (c);
+    struct item *item = STAILQ_FIRST (&b->items);
+    log_event (c->config.log, LOG_LEVEL_ERROR, "bank", "batch_failed", "requests=%u why=%s",
+               b->count, log_quote (why->text, (char[ERR_TEXT_MAX]){0}, ERR_TEXT_MAX));
+    c->stats.retries++;
+    if (item && b->count == 1 && !worth_trying_again (sqlstate)) {
+        struct err err = {0};
+        /* Class 53 is "insufficient resources": a full disk, too many connections. */
+        bool full = strncmp (sqlstate, "53", 2) == 0;
+        err_set (&err, full ? ERR_UNAVAILABLE : ERR_INTERNAL, "%s", why->text);
+        STAILQ_REMOVE_HEAD (&b->items, link);
+        b->count = 0;
+        finish (c, item, &err, NULL, 0);
+    } else {
+        STAILQ_FOREACH (item, &b->items, link)
+        item->alone = true;
+    }
+    give_back (c);
+}
+
+static void start_batch (struct committer *c);
+
+/* The oldest batch is as good as written: what has come since is decided upon it. */
+static void on_early (void *arg)
+{
+    struct committer *c = arg;
+    if (c->phase == PHASE_NONE && c->live == 1 && !oldest (c)->unsealed.code && !must_drop_view (c))
+        start_batch (c);
+}
+
 static void on_written (void *arg, const struct pgbatch_result *result)
 {
     struct committer *c = arg;
+    struct batch *b = oldest (c);
     if (result->end == PGBATCH_LOST)
-        return; /* on_down puts the batch back */
-    if (load_was_wrong (c->load, result)) {
-        requeue (c);
+        return; /* on_down puts the batches back */
+    if (c->phase == PHASE_ROLLBACK) {
+        if (result->end == PGBATCH_OK) /* though it was given back */
+            pgloop_fail (c->loop, "a batch was written behind one that was not: reading anew");
+        return;
+    }
+    if (load_was_wrong (b->load, result)) {
+        give_back (c);
+        return;
+    }
+    if (result->end == PGBATCH_FAILED || b->unsealed.code) {
+        batch_failed (c, result->sqlstate, b->unsealed.code ? &b->unsealed : &result->err);
+        return;
+    }
+    c->sure = b->after;
+    c->oldest = (c->oldest + 1) % 2;
+    c->live--;
+    answer_all (c, b);
+    if (!c->live && c->view->admin)
         drop_view (c);
-        c->phase = PHASE_ROLLBACK;
-        rollback (c);
-        return;
-    }
-    if (result->end == PGBATCH_FAILED) {
-        batch_failed (c, result);
-        rollback (c);
-        return;
-    }
-    c->next = c->view->next;
-    seal_committed (&c->seal);
-    recent_note (c->recent, c->view);
-    answer_all (c);
+    schedule (c);
 }
 
-static void decide (struct committer *c)
+static void decide (struct committer *c, struct batch *b)
 {
     duration_us now = clock_monotonic_us ();
     struct item *item;
     c->view->next = c->next;
-    STAILQ_FOREACH (item, &c->flight, link)
+    STAILQ_FOREACH (item, &b->items, link)
     {
         struct ledger_outcome *out = &item->outcome;
         ledger_decide (c->view, item->req, out);
@@ -427,42 +486,47 @@ static void decide (struct committer *c)
             strbuf_clear (&c->scratch);
             c->config.encode (c->config.arg, item->req, out, &c->scratch);
             item->len = c->scratch.len;
-            item->bytes = arena_memdup (c->arena, strbuf_text (&c->scratch), item->len);
+            item->bytes = arena_memdup (b->arena, strbuf_text (&c->scratch), item->len);
         }
         ledger_record (c->view, item->req, out, item->bytes, item->len);
     }
 }
 
-static void load_batch (struct committer *c);
-
 /* All is there: decides, and sends what was decided to be written. */
 static void write_batch (struct committer *c)
 {
-    struct pgbatch_result unsigned_ = {.end = PGBATCH_FAILED};
-    decide (c);
-    if (seal_make (&c->seal, c->view, &unsigned_.err) < 0) {
-        batch_failed (c, &unsigned_);
-        rollback (c);
-        return;
-    }
-    c->phase = PHASE_WRITE;
+    struct batch *b = newest (c);
+    bool behind = c->live > 1;
+    c->stats.behind += behind;
     pgbatch_begin (c->loop, on_written, c);
-    write_send (c->view, c->load, &c->seal, c->loop);
+    write_open (c->view, b->load, behind ? c->seal.tip.number : 0, c->loop);
+    decide (c, b);
+    write_rows (c->view, b->load, c->view->next.op - c->next.op,
+                b->count >= OVERLAP_MIN ? on_early : NULL, c->loop);
+    b->unsealed = (struct err){0};
+    bool good = seal_make (&c->seal, c->view, &b->unsealed) == 0;
+    write_close (good ? &c->seal : NULL, c->loop);
     pgbatch_submit (c->loop);
+    c->phase = PHASE_NONE;
+    c->next = c->view->next;
+    b->after = (struct tip){.next = c->next, .seal = c->seal.tip};
+    recent_note (c->recent, c->view);
 }
+
+static void load_batch (struct committer *c);
 
 static void on_loaded (void *arg, const struct pgbatch_result *result)
 {
     struct committer *c = arg;
-    if (result->end == PGBATCH_LOST)
+    struct batch *b = newest (c); /* the only one: those before it have ended */
+    if (result->end == PGBATCH_LOST || c->phase == PHASE_ROLLBACK)
         return;
     if (result->end == PGBATCH_FAILED) {
-        batch_failed (c, result);
-        rollback (c);
+        batch_failed (c, result->sqlstate, &result->err);
         return;
     }
-    load_take (c->load, result);
-    if (c->phase == PHASE_LOAD && load_more (c->load)) {
+    load_take (b->load, result);
+    if (c->phase == PHASE_LOAD && load_more (b->load)) {
         c->phase = PHASE_LOAD_MORE;
         load_batch (c);
         return;
@@ -473,8 +537,38 @@ static void on_loaded (void *arg, const struct pgbatch_result *result)
 static void load_batch (struct committer *c)
 {
     pgbatch_begin (c->loop, on_loaded, c);
-    load_send (c->load, c->loop);
+    load_send (newest (c)->load, c->loop);
     pgbatch_submit (c->loop);
+}
+
+static void start_batch (struct committer *c)
+{
+    struct item *item;
+    if (STAILQ_EMPTY (&c->queue) || !pgloop_is_up (c->loop))
+        return;
+    c->live++;
+    struct batch *b = newest (c);
+    open_view (c, b);
+    b->load = load_create (b->arena, c->view);
+    while (b->count < COMMITTER_BATCH_MAX && (item = STAILQ_FIRST (&c->queue))) {
+        if (item->alone && b->count > 0)
+            break;
+        STAILQ_REMOVE_HEAD (&c->queue, link);
+        STAILQ_INSERT_TAIL (&b->items, item, link);
+        c->queued--;
+        b->count++;
+        load_want_request (b->load, item->req, item->known ? NULL : c->recent);
+        if (item->alone)
+            break;
+    }
+    if (b->count > c->stats.batch_max)
+        c->stats.batch_max = b->count;
+    if (!load_more (b->load)) {
+        write_batch (c);
+        return;
+    }
+    c->phase = PHASE_LOAD;
+    load_batch (c);
 }
 
 static void on_turn (evutil_socket_t fd, short what, void *arg)
@@ -482,28 +576,6 @@ static void on_turn (evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     struct committer *c = arg;
-    struct item *item;
-    if (c->phase != PHASE_NONE || STAILQ_EMPTY (&c->queue) || !pgloop_is_up (c->loop))
-        return;
-    open_view (c);
-    c->load = load_create (c->arena, c->view);
-    while (c->flying < COMMITTER_BATCH_MAX && (item = STAILQ_FIRST (&c->queue))) {
-        if (item->alone && c->flying > 0)
-            break;
-        STAILQ_REMOVE_HEAD (&c->queue, link);
-        STAILQ_INSERT_TAIL (&c->flight, item, link);
-        c->queued--;
-        c->flying++;
-        load_want_request (c->load, item->req, item->known ? NULL : c->recent);
-        if (item->alone)
-            break;
-    }
-    if (c->flying > c->stats.batch_max)
-        c->stats.batch_max = c->flying;
-    if (!load_more (c->load)) {
-        write_batch (c);
-        return;
-    }
-    c->phase = PHASE_LOAD;
-    load_batch (c);
+    if (c->phase == PHASE_NONE && !c->live)
+        start_batch (c);
 }

@@ -2,6 +2,10 @@
  * the previous transaction has ended (up to COMMITTER_BATCH_MAX) is decided together and written in
  * one transaction: load, decide, write, COMMIT. An answer is given only after the COMMIT returned.
  *
+ * When a batch of many has all but its last statements and the COMMIT behind it, the next one is
+ * decided upon it and sent after it, so that PostgreSQL does not wait for this process; never more
+ * than one. It is committed only if the first one is.
+ *
  * A batch that PostgreSQL refuses is tried again request by request. When the connection is lost
  * with a batch in flight its outcome is unknown: the same requests are decided again after the
  * reconnect, and those that were committed get their stored answers by their keys. */
@@ -48,6 +52,7 @@ time_us committer_horizon (struct committer *c);
 
 struct committer_stats {
     uint64_t batches, requests, replays, retries;
+    uint64_t behind; /* batches that were sent while the one before was being written */
     uint32_t batch_max;
 };
 struct committer_stats committer_stats (const struct committer *c);

@@ -188,17 +188,21 @@ static bool may_be_new (struct load *load, const struct ledger_request *req,
            recent_take (recent, &req->charge.job, req->charge.hold_id, load->view);
 }
 
-void load_check (const struct load *load, int64_t ops, struct pgloop *loop)
+void load_check (const struct load *load, struct pgloop *loop)
 {
-    pgargs_seal (load->new_ops);
     pgargs_seal (load->new_jobs);
     pgargs_seal (load->new_signeds);
-    if (pgargs_rows (load->new_ops) && ops < load->requests) /* else their unique keys say it */
-        pgbatch_add (loop, ST_NEW_OPS, load->new_ops);
     if (pgargs_rows (load->new_jobs))
         pgbatch_add (loop, ST_NEW_JOBS, load->new_jobs);
     if (pgargs_rows (load->new_signeds))
         pgbatch_add (loop, ST_NEW_SIGNED, load->new_signeds);
+}
+
+void load_check_ops (const struct load *load, int64_t ops, struct pgloop *loop)
+{
+    pgargs_seal (load->new_ops);
+    if (pgargs_rows (load->new_ops) && ops < load->requests)
+        pgbatch_add (loop, ST_NEW_OPS, load->new_ops);
 }
 
 bool load_was_wrong (const struct load *load, const struct pgbatch_result *result)

@@ -23,9 +23,11 @@ void load_want_quote (struct load *load, const struct ledger_quote *quote);
 bool load_more (const struct load *load); /* is there anything to send? */
 void load_send (struct load *load, struct pgloop *loop);
 void load_take (struct load *load, const struct pgbatch_result *result);
-/* Into the transaction that writes what was decided, before its rows; ops: how many of the requests are
- * recorded in it. */
-void load_check (const struct load *load, int64_t ops, struct pgloop *loop);
+/* Into the transaction that writes what was decided, before its rows. */
+void load_check (const struct load *load, struct pgloop *loop);
+/* Also, when fewer than these requests are recorded in it: the others' keys are no rows that would
+ * say it. */
+void load_check_ops (const struct load *load, int64_t ops, struct pgloop *loop);
 bool load_was_wrong (const struct load *load, const struct pgbatch_result *result);
 
 /* A card's rates as the database gives them, "kind name=ppm;…", cut up in place; returns how many. */

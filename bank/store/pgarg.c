@@ -8,12 +8,14 @@
 enum { OID_BOOL = 16, OID_BYTEA = 17, OID_INT8 = 20, OID_TEXT = 25 };
 
 /* Head of a one-dimensional array: dimensions, has-null flag, element type, length, lower bound. */
-enum { ARRAY_HEAD = 20 };
+enum { ARRAY_HEAD = 20, ARRAY_HEAD_EMPTY = 12 };
+
+enum { COL_BYTES = 64 }; /* at first: most batches are small */
 
 static void col_put (struct pgargs *args, struct pgcol *col, const void *bytes, size_t len)
 {
     if (col->len + len > col->cap) {
-        size_t cap = col->cap ? col->cap * 2 : 256;
+        size_t cap = col->cap ? col->cap * 2 : COL_BYTES;
         while (cap < col->len + len)
             cap *= 2;
         unsigned char *bigger = arena_alloc (args->arena, cap);
@@ -31,8 +33,11 @@ static void col_element (struct pgargs *args, unsigned i, enum pgcol_type type, 
                          size_t len)
 {
     assert (i < args->count && args->col[i].type == type && len < INT32_MAX);
+    static const unsigned char head[ARRAY_HEAD];
     struct pgcol *col = &args->col[i];
     uint32_t be = htobe32 ((uint32_t)len);
+    if (!col->data)
+        col_put (args, col, head, ARRAY_HEAD);
     col_put (args, col, &be, 4);
     col_put (args, col, bytes, len);
     col->count++;
@@ -40,11 +45,14 @@ static void col_element (struct pgargs *args, unsigned i, enum pgcol_type type, 
 
 struct pgargs *pgargs_create (struct arena *arena, const char *types)
 {
-    static const unsigned char head[ARRAY_HEAD];
     struct pgargs *args = arena_new (arena, struct pgargs);
     args->arena = arena;
     args->count = (unsigned)strlen (types);
     assert (args->count <= PGARGS_MAX);
+    args->col = arena_array (arena, args->count, sizeof (*args->col));
+    args->value = arena_array (arena, args->count, sizeof (*args->value));
+    args->length = arena_array (arena, args->count, sizeof (*args->length));
+    args->format = arena_array (arena, args->count, sizeof (*args->format));
     for (unsigned i = 0; i < args->count; i++) {
         switch (types[i]) {
         case 'i':
@@ -62,7 +70,6 @@ struct pgargs *pgargs_create (struct arena *arena, const char *types)
         default:
             assert (!"a parameter type that does not exist");
         }
-        col_put (args, &args->col[i], head, ARRAY_HEAD);
     }
     return args;
 }
@@ -101,14 +108,15 @@ void pgargs_seal (struct pgargs *args)
         struct pgcol *col = &args->col[i];
         uint32_t head[5] = {htobe32 (1), 0, htobe32 (oid[col->type]), htobe32 (col->count),
                             htobe32 (1)};
-        size_t head_len = ARRAY_HEAD;
         if (col->count == 0) { /* an empty array has no dimension */
             head[0] = 0;
-            head_len = 12;
+            col->data = arena_memdup (args->arena, head, ARRAY_HEAD_EMPTY);
+            col->len = ARRAY_HEAD_EMPTY;
+        } else {
+            memcpy (col->data, head, ARRAY_HEAD);
         }
-        memcpy (col->data, head, head_len);
         args->value[i] = (const char *)col->data;
-        args->length[i] = (int)(col->count ? col->len : head_len);
+        args->length[i] = (int)col->len;
         args->format[i] = 1;
     }
 }

@@ -18,19 +18,18 @@ enum pgcol_type { PGCOL_I64, PGCOL_TEXT, PGCOL_BYTES, PGCOL_BOOL };
 
 struct pgcol {
     enum pgcol_type type;
-    unsigned char *data;
-    size_t len, cap;
     uint32_t count;
+    unsigned char *data; /* NULL: no element yet */
+    size_t len, cap;
 };
 
 struct pgargs {
     struct arena *arena;
-    struct pgcol col[PGARGS_MAX];
-    unsigned count; /* columns first … */
+    unsigned count;
+    struct pgcol *col; /* count of each: columns first … */
     /* … then what PQsendQueryPrepared wants, made by pgargs_seal */
-    const char *value[PGARGS_MAX];
-    int length[PGARGS_MAX];
-    int format[PGARGS_MAX];
+    const char **value;
+    int *length, *format;
 };
 
 /* types: one letter per parameter: i (bigint[]), t (text[]), b (bytea[]), o (boolean[]). */

@@ -21,6 +21,8 @@ struct pgbatch {
     bool failed;
     char sqlstate[6];
     struct err err;
+    void (*mark) (void *arg); /* NULL: none, or called */
+    unsigned mark_at;         /* when so many were answered */
     pgbatch_done_f done;
     void *arg;
 };
@@ -422,6 +424,22 @@ void pgbatch_add_first (struct pgloop *loop, unsigned stmt, const struct pgargs 
     loop->open->count++;
 }
 
+void pgbatch_mark (struct pgloop *loop, void (*mark) (void *arg))
+{
+    assert (loop->open && !loop->open->mark && loop->open->count > 0);
+    loop->open->mark = mark;
+    loop->open->mark_at = loop->open->count;
+    if (!PQsendFlushRequest (loop->conn)) /* else the server keeps its answers until the end */
+        loop->broken = true;
+}
+
+void pgbatch_push (struct pgloop *loop)
+{
+    assert (loop->open);
+    if (!loop->broken)
+        flush (loop);
+}
+
 void pgbatch_submit (struct pgloop *loop)
 {
     assert (loop->open);
@@ -451,6 +469,15 @@ static void keep_result (struct pgbatch *batch, PGresult *result)
     batch->result[batch->at] = result;
 }
 
+static void at_mark (struct pgbatch *batch)
+{
+    void (*mark) (void *arg) = batch->mark;
+    if (!mark || batch->at != batch->mark_at || batch->failed)
+        return;
+    batch->mark = NULL;
+    mark (batch->arg);
+}
+
 static void batch_results (struct pgloop *loop)
 {
     PGconn *conn = loop->conn;
@@ -463,6 +490,7 @@ static void batch_results (struct pgloop *loop)
                 loop->broken = true;
                 return;
             }
+            at_mark (batch);
             continue;
         }
         if (PQresultStatus (result) == PGRES_PIPELINE_SYNC) {

@@ -83,6 +83,11 @@ void pgbatch_add (struct pgloop *loop, unsigned stmt, const struct pgargs *args)
 /* With the first count parameters of args only: never as one row. */
 void pgbatch_add_first (struct pgloop *loop, unsigned stmt, const struct pgargs *args,
                         unsigned count);
+/* mark is called, with the batch's arg, when all that was added before has been done, unless
+ * something failed. */
+void pgbatch_mark (struct pgloop *loop, void (*mark) (void *arg));
+/* Sends what was added so far: the server begins with it while the rest is being made. */
+void pgbatch_push (struct pgloop *loop);
 void pgbatch_submit (struct pgloop *loop);
 
 #endif

@@ -51,18 +51,18 @@ static struct merkle_hash leaf_of (struct cursor *at, const struct ledger_op *op
     return audit_leaf (&leaf, at->scratch);
 }
 
-static int sign (struct seal *seal, struct arena *arena, struct err *err)
+static int sign (struct seal *seal, const struct block *block, struct arena *arena, struct err *err)
 {
     uint8_t body[BLOCK_BYTES];
     struct seal_mark mark;
-    const struct block *block = &seal->block;
+    struct seal_tip *tip = &seal->tip;
     block_encode (block, body);
     if (seal->sign (seal->arg, body, &mark, err) < 0)
         return err->code;
-    seal->block_signer = merkle_digest (mark.chain, mark.chain_len);
-    if (!seal->signer_known || !merkle_equal (&seal->signer, &seal->block_signer)) {
+    struct merkle_hash signer = merkle_digest (mark.chain, mark.chain_len);
+    if (!tip->signer_known || !merkle_equal (&tip->signer, &signer)) {
         seal->signer_row = pgargs_create (arena, "bb");
-        pgargs_bytes (seal->signer_row, 0, seal->block_signer.b, MERKLE_BYTES);
+        pgargs_bytes (seal->signer_row, 0, signer.b, MERKLE_BYTES);
         pgargs_bytes (seal->signer_row, 1, mark.chain, mark.chain_len);
         pgargs_seal (seal->signer_row);
     }
@@ -73,9 +73,13 @@ static int sign (struct seal *seal, struct arena *arena, struct err *err)
     pgargs_i64 (row, 3, block->recorded_at);
     pgargs_bytes (row, 4, block->prev.b, MERKLE_BYTES);
     pgargs_bytes (row, 5, block->root.b, MERKLE_BYTES);
-    pgargs_bytes (row, 6, seal->block_signer.b, MERKLE_BYTES);
+    pgargs_bytes (row, 6, signer.b, MERKLE_BYTES);
     pgargs_bytes (row, 7, mark.signature, mark.signature_len);
     pgargs_seal (row);
+    *tip = (struct seal_tip){.number = block->number,
+                             .link = block_link (block),
+                             .signer = signer,
+                             .signer_known = true};
     return 0;
 }
 
@@ -83,24 +87,23 @@ int seal_make (struct seal *seal, const struct ledger_view *view, struct err *er
 {
     struct cursor at = {.view = view, .scratch = &seal->scratch};
     struct merkle_hash *leaf = arena_array (view->arena, view->ops.count, sizeof (*leaf));
-    struct block *block = &seal->block;
-    *block =
-        (struct block){.number = seal->number + 1, .recorded_at = view->now, .prev = seal->link};
+    struct block block = {
+        .number = seal->tip.number + 1, .recorded_at = view->now, .prev = seal->tip.link};
     seal->block_row = seal->signer_row = NULL;
     for (uint32_t i = 0; i < view->ops.count; i++) {
         const struct ledger_op *op = view->ops.item[i];
         if (!op->is_new)
             continue;
-        if (block->ops == 0)
-            block->first_op = op->id;
-        assert (op->id == block->first_op + block->ops);
-        leaf[block->ops++] = leaf_of (&at, op);
+        if (block.ops == 0)
+            block.first_op = op->id;
+        assert (op->id == block.first_op + block.ops);
+        leaf[block.ops++] = leaf_of (&at, op);
     }
     assert (at.entry == view->entries.count);
-    if (block->ops == 0)
+    if (block.ops == 0)
         return 0;
-    block->root = merkle_root (leaf, (size_t)block->ops);
-    return sign (seal, view->arena, err);
+    block.root = merkle_root (leaf, (size_t)block.ops);
+    return sign (seal, &block, view->arena, err);
 }
 
 void seal_send (const struct seal *seal, struct pgloop *loop)
@@ -109,15 +112,4 @@ void seal_send (const struct seal *seal, struct pgloop *loop)
         pgbatch_add (loop, ST_ADD_SIGNER, seal->signer_row);
     if (seal->block_row)
         pgbatch_add (loop, ST_ADD_BLOCK, seal->block_row);
-}
-
-void seal_committed (struct seal *seal)
-{
-    if (seal->block.ops == 0)
-        return;
-    seal->number = seal->block.number;
-    seal->link = block_link (&seal->block);
-    seal->signer = seal->block_signer;
-    seal->signer_known = true;
-    seal->block.ops = 0;
 }

@@ -18,26 +18,26 @@ struct seal_mark {
 typedef int (*seal_sign_f) (void *arg, const uint8_t body[BLOCK_BYTES], struct seal_mark *mark,
                             struct err *err);
 
-/* Where the chain stands. */
+/* Where the chain stands, after a batch. */
+struct seal_tip {
+    int64_t number;          /* of the last block; 0: none */
+    struct merkle_hash link; /* of that block */
+    struct merkle_hash signer;
+    bool signer_known; /* its row was written */
+};
+
 struct seal {
     seal_sign_f sign;
     void *arg;
-    int64_t number;          /* of the last block that was committed; 0: none */
-    struct merkle_hash link; /* of that block */
-    struct merkle_hash signer;
-    bool signer_known; /* its row is committed */
-    /* of the batch in flight */
-    struct block block; /* ops == 0: none */
-    struct merkle_hash block_signer;
-    struct pgargs *block_row, *signer_row; /* NULL: nothing to add */
+    struct seal_tip tip;
+    struct pgargs *block_row, *signer_row; /* of the last block made; NULL: nothing to add */
     struct strbuf scratch;
 };
 
-/* Makes the block of the view's new operations, if any. */
+/* Makes the block of the view's new operations, if any, and moves the tip on to it; back, when the
+ * batch is not committed, is the caller's. */
 int seal_make (struct seal *seal, const struct ledger_view *view, struct err *err);
 /* Adds its rows to the open batch, between BEGIN and COMMIT. */
 void seal_send (const struct seal *seal, struct pgloop *loop);
-/* The batch was committed. */
-void seal_committed (struct seal *seal);
 
 #endif

@@ -197,6 +197,8 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
          "(SELECT FROM signed x WHERE x.uuid = n.uuid AND x.identity = n.identity AND "
          " (x.hash <> n.hash OR (NOT n.grouped AND x.grid_job <> n.grid_job) OR "
          "  (x.meta <> '' AND n.meta <> '' AND x.meta <> n.meta)) LIMIT 1) x"},
+    [ST_AFTER] = {"after", "SELECT ('not there: block ' || n.number)::bigint FROM unnest ($1::bigint[]) AS n (number) "
+                           "WHERE NOT EXISTS (SELECT FROM block b WHERE b.number = n.number)"},
     [ST_ADD_OP] =
         {"add_op",
          "INSERT INTO op (id, client, key, hash, kind, on_behalf, site, job, note, effective_at, "

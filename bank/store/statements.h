@@ -33,6 +33,7 @@ enum bank_stmt {
     ST_NEW_OPS, /* fails when one of them is there: PG_NO_NUMBER */
     ST_NEW_JOBS,
     ST_NEW_SIGNED,
+    ST_AFTER, /* fails when a block is not there */
     ST_ADD_OP,
     ST_ADD_PROJECT,
     ST_ADD_PERSON,

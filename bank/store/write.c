@@ -7,7 +7,7 @@
 
 struct writer {
     const struct ledger_view *view;
-    struct pgargs *put[BANK_STMT_COUNT]; /* NULL: not looked at; may have no rows */
+    struct pgargs *put[BANK_STMT_COUNT]; /* NULL: no rows */
 };
 
 static struct pgargs *rows (const struct writer *w, const char *types)
@@ -17,6 +17,8 @@ static struct pgargs *rows (const struct writer *w, const char *types)
 
 static void put_rows (struct writer *w, enum bank_stmt stmt, struct pgargs *args)
 {
+    if (!pgargs_rows (args))
+        return;
     pgargs_seal (args);
     w->put[stmt] = args;
 }
@@ -547,8 +549,22 @@ static void write_acks (struct writer *w)
     put_rows (w, ST_PUT_ACK, a);
 }
 
-void write_send (const struct ledger_view *view, const struct load *load, const struct seal *seal,
+void write_open (const struct ledger_view *view, const struct load *load, int64_t after,
                  struct pgloop *loop)
+{
+    pgbatch_add (loop, ST_BEGIN, NULL);
+    if (after) {
+        struct pgargs *block = pgargs_create (view->arena, "i");
+        pgargs_i64 (block, 0, after);
+        pgargs_seal (block);
+        pgbatch_add (loop, ST_AFTER, block);
+    }
+    load_check (load, loop);
+    pgbatch_push (loop);
+}
+
+void write_rows (const struct ledger_view *view, const struct load *load, int64_t ops,
+                 void (*early) (void *arg), struct pgloop *loop)
 {
     struct writer w = {.view = view};
     write_ops (&w);
@@ -569,12 +585,20 @@ void write_send (const struct ledger_view *view, const struct load *load, const 
     write_charges (&w);
     write_entries (&w);
     write_acks (&w);
-    pgbatch_add (loop, ST_BEGIN, NULL);
-    load_check (load, seal->block.ops, loop);
+    load_check_ops (load, ops, loop);
     /* In the order of enum bank_stmt. */
-    for (unsigned stmt = 0; stmt < BANK_STMT_COUNT; stmt++)
-        if (w.put[stmt] && pgargs_rows (w.put[stmt]))
+    for (unsigned stmt = 0; stmt < BANK_STMT_COUNT; stmt++) {
+        if (stmt == ST_ADD_ENTRY && early)
+            pgbatch_mark (loop, early);
+        if (w.put[stmt])
             pgbatch_add (loop, stmt, w.put[stmt]);
-    seal_send (seal, loop);
-    pgbatch_add (loop, ST_COMMIT, NULL);
+    }
+    pgbatch_push (loop);
+}
+
+void write_close (const struct seal *seal, struct pgloop *loop)
+{
+    if (seal)
+        seal_send (seal, loop);
+    pgbatch_add (loop, seal ? ST_COMMIT : ST_ROLLBACK, NULL);
 }

@@ -6,10 +6,17 @@
 #include "bank/store/load.h"
 #include "bank/store/seal.h"
 
-/* As one transaction, a statement per table. (One statement with a WITH part per table is slower:
- * all parts are set up each time; measured 1,013 us of PostgreSQL per lone hold+charge pair,
- * against 608.) */
-void write_send (const struct ledger_view *view, const struct load *load, const struct seal *seal,
+/* One transaction, a statement per table, in three parts: PostgreSQL works on one while the next is
+ * being made. (One statement with a WITH part per table costs it as much: what its parts do, not
+ * how they come.) */
+
+/* after: the block on which the batch is built, when that is not committed yet; else 0. */
+void write_open (const struct ledger_view *view, const struct load *load, int64_t after,
                  struct pgloop *loop);
+/* ops: how many operations are new. early: called when all but the entries is written, or NULL. */
+void write_rows (const struct ledger_view *view, const struct load *load, int64_t ops,
+                 void (*early) (void *arg), struct pgloop *loop);
+/* seal: NULL, roll back. */
+void write_close (const struct seal *seal, struct pgloop *loop);
 
 #endif

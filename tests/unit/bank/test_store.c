@@ -100,7 +100,8 @@ static void prove (struct world *w)
                                       "g.allocation_id WHERE h.id IS NULL OR l.id IS NULL) + "
                                       "(SELECT count (*) FROM charge c LEFT JOIN op o ON o.id "
                                       "= c.op_id LEFT JOIN usage u ON u.id = c.usage_id "
-                                      "WHERE o.id IS NULL OR u.id IS NULL)"));
+                                      "WHERE o.id IS NULL OR u.id IS NULL) + (SELECT count (*) FROM "
+                                      "signed s LEFT JOIN op o ON o.id = s.op_id WHERE o.id IS NULL)"));
 }
 
 static void found (struct world *w)

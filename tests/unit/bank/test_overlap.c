@@ -1,0 +1,222 @@
+/* Batches of the committer that are sent before the one before them is committed: when that one
+ * fails, nothing of theirs is written, and everybody is answered as if there had been one batch at
+ * a time. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/base/clock.h"
+#include "tests/unit/bank/bankrig.h"
+#include "tests/unit/bank/pg_fixture.h"
+
+#define ALICE "nui://test/user/alice"
+
+enum { HALF = 40, ALL = 2 * HALF };
+
+struct world {
+    struct pg_fixture *pg;
+    struct bankrig rig;
+    PGconn *sql;
+    struct ledger_request req[ALL];
+    struct answer answer[ALL];
+    char job[ALL][16];
+};
+
+static int up (void **state)
+{
+    struct world *w = calloc (1, sizeof (*w));
+    w->pg = pg_fixture_start (false);
+    if (!w->pg)
+        return -1;
+    *state = w;
+    return 0;
+}
+
+static int down (void **state)
+{
+    struct world *w = *state;
+    pg_fixture_stop (w->pg);
+    free (w);
+    return 0;
+}
+
+static void expect (struct world *w, struct ledger_request req)
+{
+    struct answer a = bankrig_ask (&w->rig, &req);
+    assert_string_equal (a.err.text, "");
+}
+
+static int fresh (void **state)
+{
+    static int n;
+    struct world *w = *state;
+    char name[32];
+    snprintf (name, sizeof (name), "overlap%d", n++);
+    const char *conninfo = pg_fixture_database (w->pg, name);
+    bankrig_open (&w->rig, conninfo);
+    if (!bankrig_wait_up (&w->rig, true))
+        return -1;
+    w->sql = pg_fixture_connect (conninfo);
+    expect (w, req_project (&w->rig, "physics"));
+    expect (w, req_user (&w->rig, ALICE));
+    expect (w, req_member (&w->rig, "physics", ALICE));
+    expect (w, req_account (&w->rig, "phys", "physics", NULL, 0));
+    expect (w, req_rate (&w->rig, "alpha", 1000000));
+    expect (w, req_deposit (&w->rig, "phys", 100000 * MICRO_PER_CREDIT, 0, 0));
+    expect (w, req_hold (&w->rig, "alpha", "a.0", "phys", ALICE, 1, 10)); /* all is known now */
+    return 0;
+}
+
+static int closed (void **state)
+{
+    struct world *w = *state;
+    bankrig_close (&w->rig);
+    PQfinish (w->sql);
+    return 0;
+}
+
+static void make (struct world *w)
+{
+    for (int i = 0; i < ALL; i++) {
+        snprintf (w->job[i], sizeof (w->job[i]), "a.%d", i + 1);
+        w->req[i] = req_hold (&w->rig, "alpha", w->job[i], "phys", ALICE, 1, 10);
+    }
+}
+
+/* The first half as one batch; the second when that is under way. */
+static void run (struct world *w)
+{
+    uint64_t behind = committer_stats (w->rig.committer).behind;
+    for (int i = 0; i < HALF; i++)
+        bankrig_send (&w->rig, &w->req[i], &w->answer[i]);
+    event_base_loop (w->rig.base, EVLOOP_NONBLOCK);
+    for (int i = HALF; i < ALL; i++)
+        bankrig_send (&w->rig, &w->req[i], &w->answer[i]);
+    for (int i = 0; i < ALL; i++)
+        bankrig_await (&w->rig, &w->answer[i]);
+    assert_true (committer_stats (w->rig.committer).behind > behind);
+}
+
+/* holds: how many were granted; the books are whole. */
+static void prove (struct world *w, int holds)
+{
+    int granted = 0;
+    for (int i = 0; i < ALL; i++)
+        granted += strncmp (w->answer[i].text, "granted ", 8) == 0;
+    assert_int_equal (granted, holds);
+    assert_int_equal (
+        pg_fixture_number (w->sql, "SELECT count (*) FROM hold WHERE site_job <> 'a.0'"), holds);
+    assert_int_equal (pg_fixture_number (w->sql, "SELECT max (id) - count (*) FROM op"), 0);
+    assert_int_equal (pg_fixture_number (w->sql, "SELECT max (id) - count (*) FROM hold"), 0);
+    assert_int_equal (
+        pg_fixture_number (w->sql,
+                           "SELECT (SELECT count (*) FROM op) - (SELECT sum (ops) FROM block)"),
+        0);
+    assert_int_equal (pg_fixture_number (w->sql, "SELECT max (number) - count (*) FROM block"), 0);
+    assert_int_equal (pg_fixture_number (w->sql, "SELECT sum (held) FROM balance"),
+                      (long long)(holds + 1) * 10 * MICRO_PER_CREDIT);
+    assert_int_equal (
+        pg_fixture_number (w->sql,
+                           "SELECT sum (amount) FROM entry e JOIN account a ON a.id = e.account_id "
+                           "WHERE layer = 'H' AND a.name = 'phys'"),
+        (long long)(holds + 1) * 10 * MICRO_PER_CREDIT);
+}
+
+static void refuse (struct world *w, const char *trigger)
+{
+    PQclear (PQexec (w->sql, "CREATE FUNCTION refuse () RETURNS trigger LANGUAGE plpgsql AS "
+                             "$$ BEGIN RAISE EXCEPTION 'not this one'; END $$"));
+    PGresult *result = PQexec (w->sql, trigger);
+    assert_int_equal (PQresultStatus (result), PGRES_COMMAND_OK);
+    PQclear (result);
+}
+
+static void both_written (void **state)
+{
+    struct world *w = *state;
+    make (w);
+    run (w);
+    prove (w, ALL);
+}
+
+/* By a statement: what is behind it finds its transaction failed. */
+static void first_refused (void **state)
+{
+    struct world *w = *state;
+    make (w);
+    w->req[3] = req_hold (&w->rig, "alpha", w->job[3], "phys", ALICE, 7, 11);
+    refuse (
+        w, "CREATE TRIGGER refuse BEFORE INSERT ON entry FOR EACH ROW WHEN (NEW.amount = 77000000) "
+           "EXECUTE FUNCTION refuse ()");
+    run (w);
+    assert_non_null (strstr (w->answer[3].err.text, "not this one"));
+    prove (w, ALL - 1);
+}
+
+/* By COMMIT: what is behind it begins a transaction of its own, and misses the block before its
+ * own. */
+static void first_commit_refused (void **state)
+{
+    struct world *w = *state;
+    make (w);
+    w->req[3] = req_hold (&w->rig, "alpha", w->job[3], "phys", ALICE, 7, 11);
+    refuse (w,
+            "CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON hold DEFERRABLE INITIALLY DEFERRED "
+            "FOR EACH ROW WHEN (NEW.procs = 7) EXECUTE FUNCTION refuse ()");
+    run (w);
+    assert_non_null (strstr (w->answer[3].err.text, "not this one"));
+    prove (w, ALL - 1);
+}
+
+/* What is sent again while its first sending is being committed has that one's answer. */
+static void sent_again (void **state)
+{
+    struct world *w = *state;
+    make (w);
+    for (int i = 0; i < HALF; i++)
+        w->req[HALF + i] = w->req[i];
+    run (w);
+    for (int i = 0; i < HALF; i++)
+        assert_string_equal (w->answer[HALF + i].text, w->answer[i].text);
+    assert_int_equal (pg_fixture_number (w->sql, "SELECT count (*) FROM hold"), HALF + 1);
+}
+
+/* The connection goes with both under way: whatever was committed, each is there once. */
+static void cut (void **state)
+{
+    struct world *w = *state;
+    make (w);
+    refuse (w, "CREATE TRIGGER refuse BEFORE INSERT ON entry FOR EACH ROW WHEN "
+               "(pg_terminate_backend (pg_backend_pid ()) "
+               "AND false) EXECUTE FUNCTION refuse ()");
+    for (int i = 0; i < HALF; i++)
+        bankrig_send (&w->rig, &w->req[i], &w->answer[i]);
+    event_base_loop (w->rig.base, EVLOOP_NONBLOCK);
+    for (int i = HALF; i < ALL; i++)
+        bankrig_send (&w->rig, &w->req[i], &w->answer[i]);
+    assert_true (bankrig_wait_up (&w->rig, false));
+    PQclear (PQexec (w->sql, "DROP TRIGGER refuse ON entry"));
+    assert_true (bankrig_wait_up (&w->rig, true));
+    for (int i = 0; i < ALL; i++) {
+        bankrig_await (&w->rig, &w->answer[i]);
+        if (w->answer[i].err.code) /* it was never decided: asked for again */
+            w->answer[i] = bankrig_ask (&w->rig, &w->req[i]);
+    }
+    prove (w, ALL);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown (both_written, fresh, closed),
+        cmocka_unit_test_setup_teardown (first_refused, fresh, closed),
+        cmocka_unit_test_setup_teardown (first_commit_refused, fresh, closed),
+        cmocka_unit_test_setup_teardown (sent_again, fresh, closed),
+        cmocka_unit_test_setup_teardown (cut, fresh, closed),
+    };
+    return cmocka_run_group_tests (tests, up, down);
+}
