@@ -127,7 +127,7 @@ int request_open (struct request *r, struct curl_loop *loop, const struct rules 
                       (long)((patience < connect_patience ? patience : connect_patience) / 1000));
     curl_easy_setopt (e, CURLOPT_LOW_SPEED_LIMIT, 1L);
     curl_easy_setopt (e, CURLOPT_LOW_SPEED_TIME, (long)((patience + US_PER_S - 1) / US_PER_S));
-    curl_easy_setopt (e, CURLOPT_BUFFERSIZE, 256L << 10);
+    curl_easy_setopt (e, CURLOPT_BUFFERSIZE, 64L << 10); /* libcurl takes up to 100 of these in one go */
     curl_easy_setopt (e, CURLOPT_UPLOAD_BUFFERSIZE, 256L << 10);
     curl_easy_setopt (e, CURLOPT_WRITEFUNCTION, swallow);
     if (r->sftp)

@@ -153,7 +153,7 @@ struct stage_file_progress {
     const char *text; /* the last failure; "": none */
 };
 
-/* ERR_NOT_FOUND. O(files). */
+/* ERR_NOT_FOUND. The first costs O(files that wait in all batches), for `left`; the other is O(1). */
 int stage_progress (const struct stage *stage, const char *key, struct stage_progress *out,
                     struct err *err);
 int stage_file_progress (const struct stage *stage, const char *key, uint32_t file,
@@ -173,15 +173,15 @@ enum { STAGE_SIZE_GUESS = 1 << 30 };
 
 typedef void (*stage_estimate_fn) (void *arg, const struct stage_estimate *estimate);
 
-/* By the bandwidth measured with each host (per direction), after what is queued with that host already
- * (of other batches; of the same key nothing is counted twice); hosts side by side. Sizes that the batch does
- * not say are asked from the sources (HEAD, stat), for at most `limit`, and kept for 10 minutes. fn is
+/* By the bandwidth measured with each host (per direction), after what goes before it with that host
+ * (by priority and age) or is under way, of other keys; hosts side by side. Sizes that the batch does not
+ * say are asked of the sources (by their first byte), for at most `limit`, and kept for 10 minutes. fn is
  * called once, from the loop, never from inside a call. STAGE_OUT needs sizes in the batch. dir and account:
  * as in stage_begin, but dir may be -1. ticket_out: for stage_estimate_drop; may be NULL. */
 int stage_estimate (struct stage *stage, const struct stage_batch *batch, duration_us limit,
                     stage_estimate_fn fn, void *arg, uint64_t *ticket_out, struct err *err);
 void stage_estimate_drop (struct stage *stage, uint64_t ticket); /* fn is not called any more */
-/* The same at once, by the sizes that are known. */
+/* The same at once, by the sizes that are known. O(files that wait in all batches). */
 void stage_estimate_now (struct stage *stage, const struct stage_batch *batch,
                          struct stage_estimate *out);
 

@@ -31,9 +31,9 @@ static int hex_digit (char c)
 
 const char *stage_url_show (const char *url, char *buf, size_t cap)
 {
-    const char *rest = strstr (url, "://");
-    int scheme = rest ? (int)(rest - url) + 3 : 0;
-    rest = url + scheme;
+    size_t name = strcspn (url, ":/?#@");
+    int scheme = strncmp (url + name, "://", 3) == 0 ? (int)name + 3 : 0;
+    const char *rest = url + scheme;
     size_t authority = strcspn (rest, "/?#");
     for (size_t i = 0; scheme && i < authority; i++)
         if (rest[i] == '@') {

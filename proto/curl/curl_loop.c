@@ -103,6 +103,8 @@ void curl_loop_destroy (struct curl_loop *l)
 
 int curl_loop_add (struct curl_loop *l, CURL *easy, struct err *err)
 {
+    /* Else ending a request while its host is looked up would wait for the look-up. */
+    curl_easy_setopt (easy, CURLOPT_QUICK_EXIT, 1L);
     CURLMcode code = curl_multi_add_handle (l->multi, easy);
     return code == CURLM_OK ? 0
                             : err_set (err, ERR_INTERNAL, "libcurl does not take the request: %s",
