@@ -1,5 +1,5 @@
 /* credentials: what the site shows to others' servers, from a file that only the daemon may read
- * (STAGECREDENTIALS), in the syntax of all our configuration:
+ * (STAGECREDENTIALS; stagecredentials(5)), in the syntax of all our configuration:
  *
  *     STAGECRED[1] TYPE=BEARER HOST=data.example.org TOKEN=eyJh…
  *     STAGECRED[2] TYPE=BASIC HOST=*.example.org LOGIN=nui PASSWORD=…
