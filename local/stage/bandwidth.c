@@ -11,12 +11,15 @@
 static const double memory_s = 60, prior_s = 1;
 static const char file_name[] = "bandwidth", beside[] = "bandwidth.new";
 
-static void key_make (const char *host, enum stage_direction direction, char out[sizeof ((struct pair *)0)->key])
+static void key_make (const char *host, enum stage_direction direction,
+                      char out[sizeof ((struct pair *)0)->key])
 {
-    snprintf (out, sizeof ((struct pair *)0)->key, "%s %s", direction == STAGE_IN ? "in" : "out", host);
+    snprintf (out, sizeof ((struct pair *)0)->key, "%s %s", direction == STAGE_IN ? "in" : "out",
+              host);
 }
 
-const struct pair *bandwidth_find (const struct bandwidth *b, const char *host, enum stage_direction direction)
+const struct pair *bandwidth_find (const struct bandwidth *b, const char *host,
+                                   enum stage_direction direction)
 {
     char key[sizeof ((struct pair *)0)->key];
     struct pair *p;
@@ -78,7 +81,8 @@ void bandwidth_leave (struct bandwidth *b, struct pair *p, duration_us now)
 
 int64_t bandwidth_rate (const struct pair *p, int64_t otherwise)
 {
-    double rate = p ? (p->bytes + prior_s * (double)otherwise) / (p->seconds + prior_s) : (double)otherwise;
+    double rate =
+        p ? (p->bytes + prior_s * (double)otherwise) / (p->seconds + prior_s) : (double)otherwise;
     return rate < 1 ? 1 : (int64_t)rate;
 }
 
@@ -92,8 +96,8 @@ void bandwidth_load (struct bandwidth *b, int dir)
     double bytes, seconds;
     while (f && fgets (line, sizeof line, f)) {
         *host = 0; /* of the site's own file systems it is "" */
-        if (sscanf (line, "%lf %lf %7s %255s", &bytes, &seconds, way, host) < 3 || !isfinite (bytes) ||
-            !isfinite (seconds) || bytes < 0 || seconds < 0)
+        if (sscanf (line, "%lf %lf %7s %255s", &bytes, &seconds, way, host) < 3 ||
+            !isfinite (bytes) || !isfinite (seconds) || bytes < 0 || seconds < 0)
             continue;
         struct pair *p = bandwidth_pair (b, host, strcmp (way, "in") == 0 ? STAGE_IN : STAGE_OUT);
         p->bytes = bytes;

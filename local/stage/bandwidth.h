@@ -1,8 +1,9 @@
 /* bandwidth: what has been measured between this site and each host, by direction.
  *
  * Bytes and the seconds in which they moved, both decaying with a minute of such seconds, beside
- * one second of the configured bandwidth: little is said by a small file, and much by a long one. Kept in a file that
- * is written anew beside itself; losing the last of it does no harm. Pure but for load and save. */
+ * one second of the configured bandwidth: little is said by a small file, and much by a long one.
+ * Kept in a file that is written anew beside itself; losing the last of it does no harm. Pure but
+ * for load and save. */
 #ifndef NUI_LOCAL_STAGE_BANDWIDTH_H
 #define NUI_LOCAL_STAGE_BANDWIDTH_H
 
@@ -16,10 +17,10 @@ enum { BANDWIDTH_HOSTS_MAX = 10000 };
 struct pair {
     char key[STAGE_HOST_MAX + 4]; /* "in HOST", "out HOST" */
     double bytes, seconds;
-    uint32_t active;      /* transfers */
-    int64_t moved;        /* bytes since `since` */
-    duration_us since;    /* monotonic */
-    int64_t queued;       /* scratch of the estimates */
+    uint32_t active;   /* transfers */
+    int64_t moved;     /* bytes since `since` */
+    duration_us since; /* monotonic */
+    int64_t queued;    /* scratch of the estimates */
     UT_hash_handle hh;
 };
 

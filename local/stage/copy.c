@@ -1,5 +1,5 @@
-/* file:, from below a root of the site's to below the job's directory and back, by a thread. Read and written as
- * the job's account: what it may not read it does not get. */
+/* file:, from below a root of the site's to below the job's directory and back, by a thread. Read
+ * and written as the job's account: what it may not read it does not get. */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,9 @@ static void go_on (void *arg, struct disk_result *result)
     struct run *run = arg;
     (void)result;
     run->transfer->state = STAGE_RUNNING;
-    run_disk (run, &(struct disk_order){run->from, run->place.fd, run->transfer->done, run->from_stat.st_size, NULL, false},
+    run_disk (run,
+              &(struct disk_order){run->from, run->place.fd, run->transfer->done,
+                                   run->from_stat.st_size, NULL, false},
               true, on_copied);
 }
 
@@ -35,9 +37,11 @@ static int ends_open (struct run *run, struct err *err)
     int dir = open (root, O_PATH | O_DIRECTORY | O_CLOEXEC), rc;
     if (dir < 0)
         return err_set (err, ERR_IO, "%s: %s", root, strerror (errno));
-    rc = userfile_read (account, in ? dir : t->batch->dir, in ? below : t->path, !in, &run->from, &run->from_stat, err);
+    rc = userfile_read (account, in ? dir : t->batch->dir, in ? below : t->path, !in, &run->from,
+                        &run->from_stat, err);
     if (rc == 0)
-        rc = userfile_part_open (account, in ? t->batch->dir : dir, in ? t->path : below, &run->place, err);
+        rc = userfile_part_open (account, in ? t->batch->dir : dir, in ? t->path : below,
+                                 &run->place, err);
     close (dir);
     return rc;
 }
@@ -53,8 +57,8 @@ void copy_begin (struct run *run)
         return;
     }
     const struct stat *st = &run->from_stat;
-    snprintf (version, sizeof version, "%lld.%09ld %llu", (long long)st->st_mtim.tv_sec, st->st_mtim.tv_nsec,
-              (unsigned long long)st->st_ino);
+    snprintf (version, sizeof version, "%lld.%09ld %llu", (long long)st->st_mtim.tv_sec,
+              st->st_mtim.tv_nsec, (unsigned long long)st->st_ino);
     bool same = m->size == st->st_size && strcmp (m->modified, version) == 0;
     if (same && run_was_whole (run))
         return;

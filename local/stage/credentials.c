@@ -22,13 +22,28 @@ struct credentials {
 
 static const char *const types[] = {"BEARER", "BASIC", "HEADER", "SFTP", "S3", NULL};
 
-#define ROW(name, field) {name, CONF_STRING, offsetof (struct credential, field), 0, 0, NULL, 0, NULL, NULL, NULL, NULL, NULL}
+#define ROW(name, field)                                                                           \
+    {                                                                                              \
+        name, CONF_STRING, offsetof (struct credential, field), 0, 0, NULL, 0, NULL, NULL, NULL,   \
+            NULL, NULL                                                                             \
+    }
 static const struct conf_param attrs[] = {
-    {"TYPE", CONF_WORD, offsetof (struct credential, type), 0, 0, types, 0, NULL, NULL, NULL, NULL, NULL},
-    {"KEY", CONF_PATH, offsetof (struct credential, key), 0, 0, NULL, 0, NULL, NULL, NULL, NULL, NULL},
-    ROW ("HOST", host),         ROW ("USER", user),   ROW ("BUCKET", bucket), ROW ("TOKEN", token),
-    ROW ("LOGIN", login),       ROW ("HEADER", header), ROW ("REGION", region), ROW ("PASSWORD", password),
-    ROW ("ENDPOINT", endpoint), ROW ("ACCESS", access), ROW ("SECRET", secret), ROW ("SESSION", session),
+    {"TYPE", CONF_WORD, offsetof (struct credential, type), 0, 0, types, 0, NULL, NULL, NULL, NULL,
+     NULL},
+    {"KEY", CONF_PATH, offsetof (struct credential, key), 0, 0, NULL, 0, NULL, NULL, NULL, NULL,
+     NULL},
+    ROW ("HOST", host),
+    ROW ("USER", user),
+    ROW ("BUCKET", bucket),
+    ROW ("TOKEN", token),
+    ROW ("LOGIN", login),
+    ROW ("HEADER", header),
+    ROW ("REGION", region),
+    ROW ("PASSWORD", password),
+    ROW ("ENDPOINT", endpoint),
+    ROW ("ACCESS", access),
+    ROW ("SECRET", secret),
+    ROW ("SESSION", session),
     {0},
 };
 #undef ROW
@@ -62,28 +77,39 @@ static int private_check (const char *path, struct err *err)
     if (stat (path, &st) != 0)
         return err_set (err, ERR_NOT_FOUND, "%s: %s", path, strerror (errno));
     if (st.st_uid != geteuid () || !S_ISREG (st.st_mode) || (st.st_mode & 077))
-        return err_set (err, ERR_DENIED,
-                        "%s holds secrets: it must be a file of this daemon's account that nobody else can "
-                        "read (mode 0600)",
-                        path);
+        return err_set (
+            err, ERR_DENIED,
+            "%s holds secrets: it must be a file of this daemon's account that nobody else can "
+            "read (mode 0600)",
+            path);
     return 0;
 }
 
 static int row_check (const struct credential *r, struct err *err)
 {
     static const char *const wanted[] = {
-        [CREDENTIAL_BEARER] = "TOKEN and HOST",          [CREDENTIAL_BASIC] = "LOGIN, PASSWORD and HOST",
-        [CREDENTIAL_HEADER] = "HEADER=\"NAME: VALUE\" and HOST", [CREDENTIAL_SFTP] = "KEY and HOST",
+        [CREDENTIAL_BEARER] = "TOKEN and HOST",
+        [CREDENTIAL_BASIC] = "LOGIN, PASSWORD and HOST",
+        [CREDENTIAL_HEADER] = "HEADER=\"NAME: VALUE\" and HOST",
+        [CREDENTIAL_SFTP] = "KEY and HOST",
         [CREDENTIAL_S3] = "ENDPOINT=http[s]://…, and ACCESS with SECRET or neither",
     };
     struct stage_url endpoint;
     bool fits = false;
     char url[STAGE_URL_MAX];
     switch (r->type) {
-    case CREDENTIAL_BEARER: fits = r->host && r->token; break;
-    case CREDENTIAL_BASIC: fits = r->host && r->login && r->password; break;
-    case CREDENTIAL_HEADER: fits = r->host && r->header && strchr (r->header, ':'); break;
-    case CREDENTIAL_SFTP: fits = r->host && r->key; break;
+    case CREDENTIAL_BEARER:
+        fits = r->host && r->token;
+        break;
+    case CREDENTIAL_BASIC:
+        fits = r->host && r->login && r->password;
+        break;
+    case CREDENTIAL_HEADER:
+        fits = r->host && r->header && strchr (r->header, ':');
+        break;
+    case CREDENTIAL_SFTP:
+        fits = r->host && r->key;
+        break;
     case CREDENTIAL_S3:
         snprintf (url, sizeof url, "%s/", r->endpoint ? r->endpoint : "");
         fits = stage_url_parse (url, &endpoint, NULL) == 0 && strcmp (endpoint.path, "/") == 0 &&

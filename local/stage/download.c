@@ -58,10 +58,12 @@ static int web_head (struct run *run, struct err *err)
     }
     curl_easy_getinfo (run->request.easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
     total = length;
-    if (status == 206 && (!content_range (request_answer_header (&run->request, "Content-Range"), &begin, &total) ||
-                          begin != run->offset || (total >= 0 && run->memo.size >= 0 && total != run->memo.size))) {
+    if (status == 206 &&
+        (!content_range (request_answer_header (&run->request, "Content-Range"), &begin, &total) ||
+         begin != run->offset || (total >= 0 && run->memo.size >= 0 && total != run->memo.size))) {
         run->anew = true;
-        return err_set (err, ERR_UNAVAILABLE, "the server sent another part of the file than was asked for");
+        return err_set (err, ERR_UNAVAILABLE,
+                        "the server sent another part of the file than was asked for");
     }
     int rc = 0;
     if (status != 206 && run->offset > 0)
@@ -97,7 +99,8 @@ static bool head_look (struct run *run)
     if (run->head_seen)
         return run->request.refused.code == 0;
     run->head_seen = true;
-    int rc = run->request.sftp ? sftp_head (run, &run->request.refused) : web_head (run, &run->request.refused);
+    int rc = run->request.sftp ? sftp_head (run, &run->request.refused)
+                               : web_head (run, &run->request.refused);
     if (rc == 0 && !run->swallow)
         estimate_learn (run->stage, run->transfer->url, run->transfer->total);
     return rc == 0;
@@ -113,12 +116,14 @@ static size_t on_body (char *bytes, size_t size, size_t count, void *arg)
     if (run->swallow)
         return len;
     if (run->transfer->done + (int64_t)len > run->rules->limit.file_max) {
-        err_set (err, ERR_LIMIT, "it has more than %lld bytes, which is the most that the site takes",
+        err_set (err, ERR_LIMIT,
+                 "it has more than %lld bytes, which is the most that the site takes",
                  (long long)run->rules->limit.file_max);
         return 0;
     }
     while (done < len) {
-        ssize_t n = pwrite (run->place.fd, bytes + done, len - done, run->transfer->done + (int64_t)done);
+        ssize_t n =
+            pwrite (run->place.fd, bytes + done, len - done, run->transfer->done + (int64_t)done);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0) {
@@ -153,13 +158,13 @@ static void on_over (void *arg, CURLcode code)
         err = run->request.refused;
         run_fail (run, &err);
     } else if (run->transfer->total >= 0 && run->transfer->done != run->transfer->total) {
-        err_set (&err, ERR_UNAVAILABLE, "%lld bytes came in place of %lld", (long long)run->transfer->done,
-                 (long long)run->transfer->total);
+        err_set (&err, ERR_UNAVAILABLE, "%lld bytes came in place of %lld",
+                 (long long)run->transfer->done, (long long)run->transfer->total);
         run_end (run, TRANSFER_TRANSIENT, &err);
     } else if (run->transfer->total < 0 && run->transfer->size_said >= 0 &&
                run->transfer->done != run->transfer->size_said) {
-        err_set (&err, ERR_CONFLICT, "it has %lld bytes, the job says %lld", (long long)run->transfer->done,
-                 (long long)run->transfer->size_said);
+        err_set (&err, ERR_CONFLICT, "it has %lld bytes, the job says %lld",
+                 (long long)run->transfer->done, (long long)run->transfer->size_said);
         run_fail (run, &err);
     } else {
         run_finish (run);
@@ -207,7 +212,8 @@ void download_begin (struct run *run)
     }
     if (run_was_whole (run))
         return;
-    bool known = run->wire.scheme == STAGE_SFTP ? *m->modified != 0 && m->size >= 0 : *m->etag || *m->modified;
+    bool known = run->wire.scheme == STAGE_SFTP ? *m->modified != 0 && m->size >= 0
+                                                : *m->etag || *m->modified;
     int64_t there = run->place.st.st_size;
     if (known && there > 0 && (m->size < 0 || there <= m->size)) {
         t->done = there;

@@ -1,5 +1,5 @@
-/* When files would be here: sizes from the job, from what is known, or asked from their sources; by what has been
- * measured with each host. */
+/* When files would be here: sizes from the job, from what is known, or asked from their sources; by
+ * what has been measured with each host. */
 #include <assert.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -91,21 +91,23 @@ static int64_t rest_of (const struct stage *stage, const struct transfer *t)
 }
 
 /* What goes before a batch of that place in the order, and what is under way. */
-static void others_add (const struct stage *stage, struct load **loads, enum stage_direction direction,
-                        const struct batch *as)
+static void others_add (const struct stage *stage, struct load **loads,
+                        enum stage_direction direction, const struct batch *as)
 {
     const struct batch *b;
     DL_FOREACH2 (stage->open, b, after)
     {
         bool before = stage_batch_order (b, as) < 0;
         for (uint32_t i = b->next; i < b->count; i++)
-            if (b->direction == direction && strcmp (b->key, as->key) != 0 && (before || b->file[i].run))
+            if (b->direction == direction && strcmp (b->key, as->key) != 0 &&
+                (before || b->file[i].run))
                 load_add (loads, b->file[i].host, rest_of (stage, &b->file[i]), false);
     }
 }
 
 /* Hosts side by side; frees the loads. */
-static duration_us slowest (const struct stage *stage, struct load *loads, enum stage_direction direction)
+static duration_us slowest (const struct stage *stage, struct load *loads,
+                            enum stage_direction direction)
 {
     struct load *l, *next;
     double most = 0;
@@ -116,7 +118,9 @@ static duration_us slowest (const struct stage *stage, struct load *loads, enum 
         HASH_DEL (loads, l);
         free (l);
     }
-    return most * (double)US_PER_S < (double)(INT64_MAX / 2) ? (duration_us)(most * (double)US_PER_S) : INT64_MAX / 2;
+    return most * (double)US_PER_S < (double)(INT64_MAX / 2)
+               ? (duration_us)(most * (double)US_PER_S)
+               : INT64_MAX / 2;
 }
 
 duration_us estimate_left (const struct batch *b)
@@ -128,12 +132,15 @@ duration_us estimate_left (const struct batch *b)
     return slowest (b->stage, loads, b->direction);
 }
 
-int64_t stage_bandwidth (const struct stage *stage, const char *host, enum stage_direction direction)
+int64_t stage_bandwidth (const struct stage *stage, const char *host,
+                         enum stage_direction direction)
 {
-    return bandwidth_rate (bandwidth_find (&stage->bandwidth, host, direction), stage->rules->limit.bandwidth);
+    return bandwidth_rate (bandwidth_find (&stage->bandwidth, host, direction),
+                           stage->rules->limit.bandwidth);
 }
 
-void stage_estimate_now (struct stage *stage, const struct stage_batch *batch, struct stage_estimate *out)
+void stage_estimate_now (struct stage *stage, const struct stage_batch *batch,
+                         struct stage_estimate *out)
 {
     struct load *loads = NULL;
     struct batch as = {.priority = batch->priority, .since = batch->since};
@@ -155,7 +162,8 @@ void stage_estimate_now (struct stage *stage, const struct stage_batch *batch, s
     out->time = slowest (stage, loads, batch->direction);
 }
 
-/* --- asking ------------------------------------------------------------------------------------ */
+/* --- asking ------------------------------------------------------------------------------------
+ */
 
 struct probe {
     struct estimate *estimate;
@@ -179,7 +187,7 @@ struct estimate {
     struct probe *probes;
     char text[STAGE_TEXT_MAX];
     struct event *look; /* something may be asked; and the time limit */
-    duration_us until; /* monotonic */
+    duration_us until;  /* monotonic */
     stage_estimate_fn fn;
     void *arg;
     struct estimate *prev, *next;
@@ -215,13 +223,15 @@ static void missed (struct estimate *e, const char *url, const struct err *why)
     char shown[200];
     e->missing++;
     if (!*e->text)
-        snprintf (e->text, sizeof e->text, "%s: %.250s", stage_url_show (url, shown, sizeof shown), why->text);
+        snprintf (e->text, sizeof e->text, "%s: %.250s", stage_url_show (url, shown, sizeof shown),
+                  why->text);
 }
 
 /* Of a head that tells it: "bytes 0-0/N", or the length of the whole. */
 static void size_look (struct probe *p)
 {
-    const char *range = p->request.sftp ? NULL : request_answer_header (&p->request, "Content-Range");
+    const char *range =
+        p->request.sftp ? NULL : request_answer_header (&p->request, "Content-Range");
     long status = request_status (&p->request);
     long long all;
     curl_off_t length = -1;
@@ -257,9 +267,10 @@ static void on_over (void *arg, CURLcode code)
         estimate_learn (e->stage, p->url, p->size);
     } else {
         enum request_outcome outcome = request_judge (&p->request, code, &location, &err);
-        bool again = outcome == REQUEST_REDIRECT && ++p->hops <= HOPS_MAX &&
-                     rules_redirect (p->estimate->rules, location, e->batch.user, &p->wire, &err) == 0 &&
-                     probe_go (p, &err);
+        bool again =
+            outcome == REQUEST_REDIRECT && ++p->hops <= HOPS_MAX &&
+            rules_redirect (p->estimate->rules, location, e->batch.user, &p->wire, &err) == 0 &&
+            probe_go (p, &err);
         free (location);
         if (again)
             return;
@@ -274,7 +285,8 @@ static void on_over (void *arg, CURLcode code)
 static bool probe_go (struct probe *p, struct err *err)
 {
     request_close (&p->request);
-    if (request_open (&p->request, p->estimate->stage->loop, p->estimate->rules, &p->wire, on_over, p, err) != 0)
+    if (request_open (&p->request, p->estimate->stage->loop, p->estimate->rules, &p->wire, on_over,
+                      p, err) != 0)
         return false;
     curl_easy_setopt (p->request.easy, CURLOPT_WRITEFUNCTION, on_body);
     curl_easy_setopt (p->request.easy, CURLOPT_WRITEDATA, p);
@@ -344,8 +356,8 @@ static void on_look (evutil_socket_t fd, short what, void *arg)
     fn (fn_arg, &out);
 }
 
-int stage_estimate (struct stage *stage, const struct stage_batch *batch, duration_us limit, stage_estimate_fn fn,
-                    void *arg, uint64_t *ticket_out, struct err *err)
+int stage_estimate (struct stage *stage, const struct stage_batch *batch, duration_us limit,
+                    stage_estimate_fn fn, void *arg, uint64_t *ticket_out, struct err *err)
 {
     struct userfile_account account;
     int rc = stage_check (stage, batch, err);
@@ -355,8 +367,13 @@ int stage_estimate (struct stage *stage, const struct stage_batch *batch, durati
         return rc;
     struct estimate *e = calloc (1, sizeof *e);
     assert (e);
-    *e = (struct estimate){.stage = stage, .rules = rules_share (stage->rules), .ticket = ++stage->ticket,
-                           .batch = *batch, .account = account, .fn = fn, .arg = arg,
+    *e = (struct estimate){.stage = stage,
+                           .rules = rules_share (stage->rules),
+                           .ticket = ++stage->ticket,
+                           .batch = *batch,
+                           .account = account,
+                           .fn = fn,
+                           .arg = arg,
                            .until = clock_monotonic_us () + limit};
     e->file = calloc (batch->file_count, sizeof *e->file);
     e->look = evtimer_new (stage->base, on_look, e);
@@ -365,7 +382,8 @@ int stage_estimate (struct stage *stage, const struct stage_batch *batch, durati
     e->batch.key = strdup (batch->key ? batch->key : "");
     e->batch.user = batch->user ? strdup (batch->user) : NULL;
     for (uint32_t i = 0; i < batch->file_count; i++) {
-        e->file[i] = (struct stage_file){.url = strdup (batch->file[i].url), .size = batch->file[i].size};
+        e->file[i] =
+            (struct stage_file){.url = strdup (batch->file[i].url), .size = batch->file[i].size};
         assert (e->file[i].url);
     }
     DL_APPEND (stage->estimates, e);

@@ -88,22 +88,26 @@ void filenote_read (int dir, const char *name, const char *url, struct filenote 
     head_make (url ? url : "", head);
     size_t len = strlen (head), skip = url ? 0 : HEX_LEN, all = strlen (text);
     /* The last line says that it is whole. */
-    if (all > len && strncmp (text + skip, head + skip, len - skip) == 0 && all >= len + 4 && strcmp (text + all - 4, "end\n") == 0)
-        for (char *line = strtok_r (text + len, "\n", &save); line; line = strtok_r (NULL, "\n", &save))
+    if (all > len && strncmp (text + skip, head + skip, len - skip) == 0 && all >= len + 4 &&
+        strcmp (text + all - 4, "end\n") == 0)
+        for (char *line = strtok_r (text + len, "\n", &save); line;
+             line = strtok_r (NULL, "\n", &save))
             line_take (out, line);
     free (text);
 }
 
-int filenote_write (int dir, const char *name, const char *url, const struct filenote *m, struct err *err)
+int filenote_write (int dir, const char *name, const char *url, const struct filenote *m,
+                    struct err *err)
 {
     char head[160], beside[64];
     struct strbuf b = STRBUF_INIT;
     head_make (url, head);
-    strbuf_printf (&b, "%setag=%s\nmodified=%s\nsize=%lld\ninode=%llu\nwhole=%lld\nupload=%s\n"
+    strbuf_printf (&b,
+                   "%setag=%s\nmodified=%s\nsize=%lld\ninode=%llu\nwhole=%lld\nupload=%s\n"
                    "partsize=%lld\nurl=%s\nuser=%s\n",
-                   head, m->etag,
-                   m->modified, (long long)m->size, (unsigned long long)m->whole_inode,
-                   (long long)m->whole_size, m->upload, (long long)m->part_size, m->bucket_url, m->user);
+                   head, m->etag, m->modified, (long long)m->size,
+                   (unsigned long long)m->whole_inode, (long long)m->whole_size, m->upload,
+                   (long long)m->part_size, m->bucket_url, m->user);
     for (const char *part = m->parts.data; part && *part; part = strchr (part, '\n') + 1)
         strbuf_printf (&b, "part=%.*s\n", (int)strcspn (part, "\n"), part);
     strbuf_puts (&b, "end\n");
@@ -115,5 +119,6 @@ int filenote_write (int dir, const char *name, const char *url, const struct fil
     strbuf_free (&b);
     if (written && renameat (dir, beside, dir, name) == 0)
         return 0;
-    return err_set (err, errno == ENOSPC ? ERR_LIMIT : ERR_IO, "the state of a staged file: %s", strerror (errno));
+    return err_set (err, errno == ENOSPC ? ERR_LIMIT : ERR_IO, "the state of a staged file: %s",
+                    strerror (errno));
 }

@@ -115,14 +115,15 @@ static bool address_of (const struct sockaddr *from, uint8_t out[16])
     return from->sa_family == AF_INET || from->sa_family == AF_INET6;
 }
 
-/* Networks that are no part of the public Internet (IANA's special-purpose registries, RFC 6890). */
+/* Networks that are no part of the public Internet (IANA's special-purpose registries, RFC 6890).
+ */
 static bool inner (const uint8_t address[16])
 {
     static const char *const nets[] = {
-        "0.0.0.0/8",   "10.0.0.0/8",     "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16",
-        "172.16.0.0/12", "192.168.0.0/16", "198.18.0.0/15", "224.0.0.0/3", "::/96",
-        "64:ff9b::/96",  "64:ff9b:1::/48", "2002::/16",     "fc00::/7",    "fe80::/9",
-        "ff00::/8",
+        "0.0.0.0/8",      "10.0.0.0/8",    "100.64.0.0/10",  "127.0.0.0/8",
+        "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16", "198.18.0.0/15",
+        "224.0.0.0/3",    "::/96",         "64:ff9b::/96",   "64:ff9b:1::/48",
+        "2002::/16",      "fc00::/7",      "fe80::/9",       "ff00::/8",
     };
     for (size_t i = 0; i < sizeof nets / sizeof *nets; i++) {
         struct net net;
@@ -159,8 +160,9 @@ int hosts_check (const struct hosts *h, const char *name, const struct sockaddr 
     if (!allowed && !later)
         return err_set (err, ERR_DENIED, "the site exchanges no files with host %s", name);
     if (known && !named && inner (bytes))
-        return err_set (err, ERR_DENIED,
-                        "host %s has an address of a private network, with which the site exchanges no files",
-                        name);
+        return err_set (
+            err, ERR_DENIED,
+            "host %s has an address of a private network, with which the site exchanges no files",
+            name);
     return 0;
 }

@@ -24,7 +24,8 @@ struct hosts;
 /* ERR_INVALID naming the entry, ERR_LIMIT. */
 int hosts_parse (const char *const *entry, uint32_t count, struct hosts **out, struct err *err);
 void hosts_free (struct hosts *hosts); /* NULL is a no-op */
-/* address NULL: it is not known yet, and what depends on it is let pass. ERR_DENIED with a sentence. */
+/* address NULL: it is not known yet, and what depends on it is let pass. ERR_DENIED with a
+ * sentence. */
 int hosts_check (const struct hosts *hosts, const char *name, const struct sockaddr *address,
                  struct err *err);
 

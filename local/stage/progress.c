@@ -16,11 +16,13 @@ const char *stage_file_state_name (enum stage_file_state state)
 static int64_t bytes_done (const struct transfer *t)
 {
     const struct run *run = t->run;
-    int64_t more = run && run->disk && run->disk_counts ? disk_done (run->disk) - run->disk_seen : 0;
+    int64_t more =
+        run && run->disk && run->disk_counts ? disk_done (run->disk) - run->disk_seen : 0;
     return t->done + more;
 }
 
-int stage_progress (const struct stage *stage, const char *key, struct stage_progress *out, struct err *err)
+int stage_progress (const struct stage *stage, const char *key, struct stage_progress *out,
+                    struct err *err)
 {
     const struct batch *b = stage_batch_find (stage, key);
     if (!b)

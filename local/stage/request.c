@@ -30,8 +30,9 @@ static int host_known (CURL *easy, const struct curl_khkey *known, const struct 
     if (match == CURLKHMATCH_OK)
         return CURLKHSTAT_FINE;
     err_set (&r->refused, ERR_DENIED,
-             match == CURLKHMATCH_MISMATCH ? "host %s shows another ssh key than the site knows of it"
-                                           : "the site does not know the ssh key of host %s",
+             match == CURLKHMATCH_MISMATCH
+                 ? "host %s shows another ssh key than the site knows of it"
+                 : "the site does not know the ssh key of host %s",
              r->host);
     return CURLKHSTAT_REJECT;
 }
@@ -58,7 +59,8 @@ static void web_options (struct request *r, const struct wire *wire)
 {
     CURL *e = r->easy;
     const struct credential *c = wire->credential;
-    curl_easy_setopt (e, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1); /* a connection for each file */
+    curl_easy_setopt (e, CURLOPT_HTTP_VERSION,
+                      (long)CURL_HTTP_VERSION_1_1); /* a connection for each file */
     curl_easy_setopt (e, CURLOPT_USERAGENT, "nui-local/" NUI_VERSION);
     curl_easy_setopt (e, CURLOPT_PATH_AS_IS, (long)wire->s3);
     if (r->rules->ca)
@@ -67,8 +69,8 @@ static void web_options (struct request *r, const struct wire *wire)
         char signing[128];
         snprintf (signing, sizeof signing, "aws:amz:%.64s:s3", c->region ? c->region : "us-east-1");
         curl_easy_setopt (e, CURLOPT_AWS_SIGV4, signing);
-        /* What is sent is read once, so its hash is not known before; TLS guards it. Not every libcurl says so of
-         * itself. */
+        /* What is sent is read once, so its hash is not known before; TLS guards it. Not every
+         * libcurl says so of itself. */
         request_header (r, "x-amz-content-sha256", "UNSIGNED-PAYLOAD");
         curl_easy_setopt (e, CURLOPT_USERNAME, c->access);
         curl_easy_setopt (e, CURLOPT_PASSWORD, c->secret);
@@ -105,10 +107,11 @@ static void ssh_options (struct request *r, const struct wire *wire)
     curl_easy_setopt (e, CURLOPT_FILETIME, 1L);
 }
 
-int request_open (struct request *r, struct curl_loop *loop, const struct rules *rules, const struct wire *wire,
-                  request_fn fn, void *arg, struct err *err)
+int request_open (struct request *r, struct curl_loop *loop, const struct rules *rules,
+                  const struct wire *wire, request_fn fn, void *arg, struct err *err)
 {
-    *r = (struct request){.easy = curl_easy_init (), .loop = loop, .rules = rules, .fn = fn, .arg = arg};
+    *r = (struct request){
+        .easy = curl_easy_init (), .loop = loop, .rules = rules, .fn = fn, .arg = arg};
     if (!r->easy)
         return err_set (err, ERR_NOMEM, "libcurl has no memory");
     CURL *e = r->easy;
@@ -127,7 +130,8 @@ int request_open (struct request *r, struct curl_loop *loop, const struct rules 
                       (long)((patience < connect_patience ? patience : connect_patience) / 1000));
     curl_easy_setopt (e, CURLOPT_LOW_SPEED_LIMIT, 1L);
     curl_easy_setopt (e, CURLOPT_LOW_SPEED_TIME, (long)((patience + US_PER_S - 1) / US_PER_S));
-    curl_easy_setopt (e, CURLOPT_BUFFERSIZE, 64L << 10); /* libcurl takes up to 100 of these in one go */
+    curl_easy_setopt (e, CURLOPT_BUFFERSIZE,
+                      64L << 10); /* libcurl takes up to 100 of these in one go */
     curl_easy_setopt (e, CURLOPT_UPLOAD_BUFFERSIZE, 256L << 10);
     curl_easy_setopt (e, CURLOPT_WRITEFUNCTION, swallow);
     if (r->sftp)
@@ -176,10 +180,13 @@ long request_status (const struct request *r)
 const char *request_answer_header (const struct request *r, const char *name)
 {
     struct curl_header *header;
-    return curl_easy_header (r->easy, name, 0, CURLH_HEADER, -1, &header) == CURLHE_OK ? header->value : NULL;
+    return curl_easy_header (r->easy, name, 0, CURLH_HEADER, -1, &header) == CURLHE_OK
+               ? header->value
+               : NULL;
 }
 
-static enum request_outcome judge_status (const struct request *r, char **location_out, struct err *err)
+static enum request_outcome judge_status (const struct request *r, char **location_out,
+                                          struct err *err)
 {
     long status = request_status (r);
     char *location = NULL;

@@ -1,7 +1,8 @@
-/* request: one libcurl transfer with a staging server: its options, who it may talk to, what came of it.
+/* request: one libcurl transfer with a staging server: its options, who it may talk to, what came
+ * of it.
  *
- * Every option that decides whom the daemon talks to and what it shows stands here. Redirects are not followed
- * by libcurl: the next URL goes through rules_wire like the first. */
+ * Every option that decides whom the daemon talks to and what it shows stands here. Redirects are
+ * not followed by libcurl: the next URL goes through rules_wire like the first. */
 #ifndef NUI_LOCAL_STAGE_REQUEST_H
 #define NUI_LOCAL_STAGE_REQUEST_H
 
@@ -29,8 +30,8 @@ struct request {
 void request_over (void *arg, CURL *easy, CURLcode code);
 
 /* Ready but for what it is to do. No callback comes before request_go. */
-int request_open (struct request *r, struct curl_loop *loop, const struct rules *rules, const struct wire *wire,
-                  request_fn fn, void *arg, struct err *err);
+int request_open (struct request *r, struct curl_loop *loop, const struct rules *rules,
+                  const struct wire *wire, request_fn fn, void *arg, struct err *err);
 void request_header (struct request *r, const char *name, const char *value);
 int request_go (struct request *r, struct err *err);
 void request_close (struct request *r); /* also of one that is under way or was never opened */

@@ -52,7 +52,8 @@ int rules_read (const struct stage_config *config, struct rules **out, struct er
     for (uint32_t i = 0; rc == 0 && i < config->root_count; i++) {
         char *path = realpath (config->root[i], NULL);
         if (!path)
-            rc = err_set (err, ERR_NOT_FOUND, "STAGEROOT %s: %s", config->root[i], strerror (errno));
+            rc =
+                err_set (err, ERR_NOT_FOUND, "STAGEROOT %s: %s", config->root[i], strerror (errno));
         else
             r->root[r->root_count++] = path;
     }
@@ -111,8 +112,8 @@ static void encode (const char *path, char *out, size_t cap)
 {
     size_t n = 0;
     for (const char *p = path; *p && n + 4 < cap; p++) {
-        bool plain = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || (*p >= '0' && *p <= '9') ||
-                     strchr ("-._~/", *p);
+        bool plain = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') ||
+                     (*p >= '0' && *p <= '9') || strchr ("-._~/", *p);
         n += (size_t)snprintf (out + n, cap - n, plain ? "%c" : "%%%02X", (unsigned char)*p);
     }
     out[n] = 0;
@@ -132,7 +133,8 @@ const char *rules_root_of (const struct rules *r, const char *path, const char *
     return NULL;
 }
 
-static int wire_file (const struct rules *r, const struct stage_url *url, struct wire *out, struct err *err)
+static int wire_file (const struct rules *r, const struct stage_url *url, struct wire *out,
+                      struct err *err)
 {
     const char *below;
     rules_decode (url->path, out->url, sizeof out->url);
@@ -149,7 +151,8 @@ static int wire_s3 (const struct stage_url *url, struct wire *out, struct err *e
     struct stage_url endpoint;
     const struct credential *c = out->credential;
     if (!c)
-        return err_set (err, ERR_UNSUPPORTED, "the site knows no endpoint for the s3 bucket '%s'", url->host);
+        return err_set (err, ERR_UNSUPPORTED, "the site knows no endpoint for the s3 bucket '%s'",
+                        url->host);
     rules_decode (url->path, plain, sizeof plain);
     encode (plain, key, sizeof key);
     snprintf (plain, sizeof plain, "%s/", c->endpoint);
@@ -161,7 +164,8 @@ static int wire_s3 (const struct stage_url *url, struct wire *out, struct err *e
     return rc;
 }
 
-int rules_wire (const struct rules *r, const char *text, const char *user, struct wire *out, struct err *err)
+int rules_wire (const struct rules *r, const char *text, const char *user, struct wire *out,
+                struct err *err)
 {
     struct stage_url url;
     int rc = stage_url_parse (text, &url, err);
@@ -182,24 +186,30 @@ int rules_wire (const struct rules *r, const char *text, const char *user, struc
     if (url.scheme == STAGE_SFTP) {
         const struct credential *c = out->credential;
         if (!r->known_hosts)
-            return err_set (err, ERR_UNSUPPORTED, "the site knows no ssh hosts, so it stages nothing over sftp");
+            return err_set (err, ERR_UNSUPPORTED,
+                            "the site knows no ssh hosts, so it stages nothing over sftp");
         if (!c)
             return err_set (err, ERR_DENIED, "the site has no key for sftp with host %s", url.host);
         if (c->login && *url.user && strcmp (c->login, url.user) != 0)
-            return err_set (err, ERR_DENIED, "the site's key for host %s is not for that user there", url.host);
+            return err_set (err, ERR_DENIED,
+                            "the site's key for host %s is not for that user there", url.host);
         if (!c->login && !*url.user)
-            return err_set (err, ERR_INVALID, "sftp with host %s needs a user: sftp://USER@HOST/PATH", url.host);
+            return err_set (err, ERR_INVALID,
+                            "sftp with host %s needs a user: sftp://USER@HOST/PATH", url.host);
     }
     return hosts_check (r->hosts, out->host, NULL, err);
 }
 
-int rules_redirect (const struct rules *r, char *location, const char *user, struct wire *wire, struct err *err)
+int rules_redirect (const struct rules *r, char *location, const char *user, struct wire *wire,
+                    struct err *err)
 {
     struct wire next;
     location[strcspn (location, "#")] = 0;
-    int rc = wire->s3 ? err_set (err, ERR_DENIED, "the bucket is at another endpoint than the site's")
-                      : rules_wire (r, location, user, &next, err);
-    if (rc == 0 && next.scheme != STAGE_HTTPS && (next.scheme != STAGE_HTTP || wire->scheme != STAGE_HTTP))
+    int rc = wire->s3
+                 ? err_set (err, ERR_DENIED, "the bucket is at another endpoint than the site's")
+                 : rules_wire (r, location, user, &next, err);
+    if (rc == 0 && next.scheme != STAGE_HTTPS &&
+        (next.scheme != STAGE_HTTP || wire->scheme != STAGE_HTTP))
         rc = err_set (err, ERR_DENIED, "to another protocol, which is not followed");
     if (rc != 0)
         return err_prefix (err, "redirected");

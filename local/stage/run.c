@@ -68,8 +68,11 @@ void run_begin (struct transfer *t)
     struct run *run = calloc (1, sizeof *run);
     struct err err = {0};
     assert (run);
-    *run = (struct run){.transfer = t, .stage = stage, .rules = rules_share (stage->rules),
-                        .place = {.folder = -1, .fd = -1}, .from = -1};
+    *run = (struct run){.transfer = t,
+                        .stage = stage,
+                        .rules = rules_share (stage->rules),
+                        .place = {.folder = -1, .fd = -1},
+                        .from = -1};
     run->pair = bandwidth_pair (&stage->bandwidth, t->host, t->batch->direction);
     bandwidth_enter (run->pair, clock_monotonic_us ());
     DL_APPEND (stage->runs, run);
@@ -124,7 +127,8 @@ bool run_answered (struct run *run, CURLcode code, void (*again) (struct run *ru
     case REQUEST_REDIRECT: {
         int rc = ++run->hops > HOPS_MAX
                      ? err_set (&err, ERR_DENIED, "more than %d redirects", HOPS_MAX)
-                     : rules_redirect (run->rules, location, run->transfer->batch->user, &run->wire, &err);
+                     : rules_redirect (run->rules, location, run->transfer->batch->user, &run->wire,
+                                       &err);
         free (location);
         if (rc == 0)
             again (run);
@@ -132,9 +136,15 @@ bool run_answered (struct run *run, CURLcode code, void (*again) (struct run *ru
             run_fail (run, &err);
         return false;
     }
-    case REQUEST_TRANSIENT: run_end (run, TRANSFER_TRANSIENT, &err); return false;
-    case REQUEST_NO_HOST: run_end (run, TRANSFER_NO_HOST, &err); return false;
-    case REQUEST_FAILED: run_fail (run, &err); return false;
+    case REQUEST_TRANSIENT:
+        run_end (run, TRANSFER_TRANSIENT, &err);
+        return false;
+    case REQUEST_NO_HOST:
+        run_end (run, TRANSFER_NO_HOST, &err);
+        return false;
+    case REQUEST_FAILED:
+        run_fail (run, &err);
+        return false;
     }
     return false;
 }
@@ -176,14 +186,16 @@ int run_size_check (struct run *run, int64_t total, struct err *err)
         return 0;
     int64_t room = (int64_t)fs.f_bavail * (int64_t)fs.f_frsize - limit->keep_free - promised (run);
     if (total - t->done > room)
-        return err_set (err, ERR_LIMIT, "no room on the site's disk: %lld bytes are to come, %lld may be used",
+        return err_set (err, ERR_LIMIT,
+                        "no room on the site's disk: %lld bytes are to come, %lld may be used",
                         (long long)(total - t->done), (long long)(room > 0 ? room : 0));
     return 0;
 }
 
 int run_memo_write (struct run *run, struct err *err)
 {
-    return filenote_write (run->transfer->batch->memo_dir, run->memo_name, run->transfer->url, &run->memo, err);
+    return filenote_write (run->transfer->batch->memo_dir, run->memo_name, run->transfer->url,
+                           &run->memo, err);
 }
 
 /* --- disk ----------------------------------------------------------------------------------- */
@@ -210,10 +222,14 @@ static void on_disk (void *arg, struct disk_result *result)
         return;
     }
     bool full = result->error == ENOSPC || result->error == EDQUOT;
-    err_set (&err, full ? ERR_LIMIT : result->error == ESTALE ? ERR_CONFLICT : ERR_IO, "%s",
-             full                       ? "no room on the site's disk"
+    err_set (&err,
+             full                      ? ERR_LIMIT
+             : result->error == ESTALE ? ERR_CONFLICT
+                                       : ERR_IO,
+             "%s",
+             full                      ? "no room on the site's disk"
              : result->error == ESTALE ? "the file became shorter meanwhile"
-                                        : strerror (result->error));
+                                       : strerror (result->error));
     run_fail (run, &err);
 }
 
@@ -258,8 +274,9 @@ void run_sum_wrong (struct run *run)
     bool last = run->transfer->sum_failed;
     run->transfer->sum_failed = true;
     run->transfer->done = 0;
-    err_set (&err, ERR_CONFLICT, last ? "its sha256 is not the one that the job says, also after a second transfer"
-                                      : "its sha256 is not the one that the job says");
+    err_set (&err, ERR_CONFLICT,
+             last ? "its sha256 is not the one that the job says, also after a second transfer"
+                  : "its sha256 is not the one that the job says");
     if (ftruncate (run->place.fd, 0) != 0)
         last = true;
     filenote_clear (&run->memo);

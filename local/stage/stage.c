@@ -60,8 +60,8 @@ static void tick_arm (struct stage *stage)
     evtimer_add (stage->tick, &t);
 }
 
-/* In order of priority and age, as far as the limits go. A file that fails in its begin may end its batch, which
- * leaves the list; so each is looked for anew from the batch that had the last. */
+/* In order of priority and age, as far as the limits go. A file that fails in its begin may end its
+ * batch, which leaves the list; so each is looked for anew from the batch that had the last. */
 static void on_turn (evutil_socket_t fd, short what, void *arg)
 {
     struct stage *stage = arg;
@@ -174,7 +174,8 @@ static void batch_done (struct batch *b)
     DL_APPEND2 (stage->over, b, prev, after);
     event_active (stage->deliver, EV_TIMEOUT, 0);
     log_event (stage->log, b->code ? LOG_LEVEL_WARN : LOG_LEVEL_INFO, "stage", "staged",
-               "batch=%s files=%u failed=%u bytes=%lld", b->key, b->count, b->failed, (long long)b->moved);
+               "batch=%s files=%u failed=%u bytes=%lld", b->key, b->count, b->failed,
+               (long long)b->moved);
 }
 
 /* The receiver may forget any batch. */
@@ -185,7 +186,8 @@ static void on_deliver (evutil_socket_t fd, short what, void *arg)
     (void)what;
     while (stage->over) {
         struct batch *b = stage->over;
-        struct stage_result result = {.code = b->code, .file = b->first_failed, .failed = b->failed, .bytes = b->moved};
+        struct stage_result result = {
+            .code = b->code, .file = b->first_failed, .failed = b->failed, .bytes = b->moved};
         DL_DELETE2 (stage->over, b, prev, after);
         b->told = true;
         char *text = b->code ? strdup (b->file[b->first_failed].text) : NULL;
@@ -200,8 +202,9 @@ static void text_set (struct transfer *t, const struct err *why, uint32_t given_
 {
     char text[STAGE_TEXT_MAX];
     bool in = t->batch->direction == STAGE_IN;
-    int len = snprintf (text, sizeof text, "stage-%s of %.120s to %.120s: %.200s", in ? "in" : "out",
-                        in ? t->shown : t->path, in ? t->path : t->shown, why->text);
+    int len =
+        snprintf (text, sizeof text, "stage-%s of %.120s to %.120s: %.200s", in ? "in" : "out",
+                  in ? t->shown : t->path, in ? t->path : t->shown, why->text);
     if (given_up > 1 && len > 0 && (size_t)len < sizeof text)
         snprintf (text + len, sizeof text - (size_t)len, " (given up after %u tries)", given_up);
     free (t->text);
@@ -255,7 +258,8 @@ void stage_transfer_ended (struct transfer *t, enum transfer_end end, const stru
     if (end != TRANSFER_DONE) {
         bool again = another_try (t, end);
         text_set (t, why, again || end == TRANSFER_FAILED ? 0 : t->tries);
-        log_event (b->stage->log, LOG_LEVEL_INFO, "stage", again ? "transfer_cut" : "transfer_failed",
+        log_event (b->stage->log, LOG_LEVEL_INFO, "stage",
+                   again ? "transfer_cut" : "transfer_failed",
                    "batch=%s file=%u tries=%u text=\"%s\"", b->key, t->index, t->tries, t->text);
         if (again) {
             back_off (t, not_before);
@@ -274,8 +278,8 @@ void stage_transfer_ended (struct transfer *t, enum transfer_end end, const stru
 
 /* --- begin ---------------------------------------------------------------------------------- */
 
-static int file_check (const struct rules *rules, const struct stage_batch *batch, uint32_t i, struct wire *wire,
-                       struct err *err)
+static int file_check (const struct rules *rules, const struct stage_batch *batch, uint32_t i,
+                       struct wire *wire, struct err *err)
 {
     const struct stage_file *f = &batch->file[i];
     uint8_t sum[STAGE_SHA256_LEN];
@@ -286,8 +290,8 @@ static int file_check (const struct rules *rules, const struct stage_batch *batc
     if (rc == 0 && (rc = rules_wire (rules, f->url, batch->user, wire, err)) != 0)
         err_prefix (err, "%s", stage_url_show (f->url, shown, sizeof shown));
     if (rc == 0 && f->size > rules->limit.file_max)
-        rc = err_set (err, ERR_LIMIT, "file %s has %lld bytes, the site takes at most %lld", f->path,
-                      (long long)f->size, (long long)rules->limit.file_max);
+        rc = err_set (err, ERR_LIMIT, "file %s has %lld bytes, the site takes at most %lld",
+                      f->path, (long long)f->size, (long long)rules->limit.file_max);
     return rc;
 }
 
@@ -318,7 +322,8 @@ int stage_check (const struct stage *stage, const struct stage_batch *batch, str
     assert (wire);
     int rc = 0;
     if (batch->file_count == 0 || batch->file_count > STAGE_FILES_MAX)
-        rc = err_set (err, ERR_LIMIT, "%u files to be staged: wanted 1 to %d", batch->file_count, STAGE_FILES_MAX);
+        rc = err_set (err, ERR_LIMIT, "%u files to be staged: wanted 1 to %d", batch->file_count,
+                      STAGE_FILES_MAX);
     for (uint32_t i = 0; rc == 0 && i < batch->file_count; i++)
         rc = file_check (stage->rules, batch, i, wire, err);
     free (wire);
@@ -330,8 +335,12 @@ static void file_take (struct batch *b, uint32_t i, const struct stage_file *f)
     struct transfer *t = &b->file[i];
     struct wire *wire = malloc (sizeof *wire);
     assert (wire);
-    *t = (struct transfer){.batch = b, .index = i, .url = strdup (f->url), .path = strdup (f->path),
-                           .size_said = f->size, .total = f->size};
+    *t = (struct transfer){.batch = b,
+                           .index = i,
+                           .url = strdup (f->url),
+                           .path = strdup (f->path),
+                           .size_said = f->size,
+                           .total = f->size};
     assert (t->url && t->path);
     char shown[STAGE_URL_MAX];
     t->shown = strdup (stage_url_show (f->url, shown, sizeof shown));
@@ -345,7 +354,8 @@ static void file_take (struct batch *b, uint32_t i, const struct stage_file *f)
 int stage_begin (struct stage *stage, const struct stage_batch *batch, stage_done_fn fn, void *arg,
                  struct err *err)
 {
-    int rc = strlen (batch->key) < STAGE_KEY_MAX && *batch->key && *batch->key != '.' && !strchr (batch->key, '/')
+    int rc = strlen (batch->key) < STAGE_KEY_MAX && *batch->key && *batch->key != '.' &&
+                     !strchr (batch->key, '/')
                  ? stage_check (stage, batch, err)
                  : err_set (err, ERR_INVALID, "'%.120s' is no key of a batch", batch->key);
     if (rc != 0)
@@ -360,8 +370,14 @@ int stage_begin (struct stage *stage, const struct stage_batch *batch, stage_don
         return rc;
     struct batch *b = calloc (1, sizeof *b);
     assert (b);
-    *b = (struct batch){.stage = stage, .direction = batch->direction, .account = account, .priority = batch->priority,
-                        .since = batch->since, .count = batch->file_count, .fn = fn, .arg = arg};
+    *b = (struct batch){.stage = stage,
+                        .direction = batch->direction,
+                        .account = account,
+                        .priority = batch->priority,
+                        .since = batch->since,
+                        .count = batch->file_count,
+                        .fn = fn,
+                        .arg = arg};
     snprintf (b->key, sizeof b->key, "%s", batch->key);
     b->user = batch->user ? strdup (batch->user) : NULL;
     b->file = calloc (b->count, sizeof *b->file);
@@ -372,7 +388,8 @@ int stage_begin (struct stage *stage, const struct stage_batch *batch, stage_don
     open_insert (b);
     b->dir = fcntl (batch->dir, F_DUPFD_CLOEXEC, 0);
     if (mkdirat (stage->state_dir, b->key, 0700) == 0 || errno == EEXIST)
-        b->memo_dir = openat (stage->state_dir, b->key, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        b->memo_dir =
+            openat (stage->state_dir, b->key, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     else
         b->memo_dir = -1;
     if (b->dir < 0 || b->memo_dir < 0) {
@@ -440,8 +457,8 @@ static int state_dir_open (struct stage *stage, const char *path, struct err *er
     return 0;
 }
 
-struct stage *stage_create (struct event_base *base, struct log *log, const struct stage_config *config,
-                            struct err *err)
+struct stage *stage_create (struct event_base *base, struct log *log,
+                            const struct stage_config *config, struct err *err)
 {
     struct stage *stage = calloc (1, sizeof *stage);
     uint64_t seed;
@@ -455,7 +472,8 @@ struct stage *stage_create (struct event_base *base, struct log *log, const stru
     stage->deliver = event_new (base, -1, 0, on_deliver, stage);
     stage->tick = evtimer_new (base, on_tick, stage);
     assert (stage->turn && stage->deliver && stage->tick);
-    if (rules_read (config, &stage->rules, err) != 0 || state_dir_open (stage, config->state_dir, err) != 0 ||
+    if (rules_read (config, &stage->rules, err) != 0 ||
+        state_dir_open (stage, config->state_dir, err) != 0 ||
         !(stage->loop = curl_loop_create (base, 0, request_over, NULL, err))) {
         stage_destroy (stage);
         return NULL;

@@ -32,7 +32,7 @@ struct transfer {
     int64_t best;        /* the most that ever was done */
     int64_t seen, rate;  /* done at the last tick; bytes/s */
     time_us next;
-    char *text; /* NULL: no failure */
+    char *text;          /* NULL: no failure */
     struct event *timer; /* of BACKOFF */
     struct run *run;     /* of RUNNING and CHECKING */
 };
@@ -54,7 +54,8 @@ struct batch {
     bool done, told;
     stage_done_fn fn;
     void *arg;
-    struct batch *prev, *after; /* of stage.open, in their order, until done; then of stage.over until told */
+    struct batch *prev,
+        *after; /* of stage.open, in their order, until done; then of stage.over until told */
     UT_hash_handle hh;
 };
 
@@ -68,7 +69,7 @@ struct run {
     struct filenote memo;
     char memo_name[16];
     struct userfile place; /* stage-in, and stage-out to file: */
-    int from;           /* stage-out, and stage-in from file: */
+    int from;              /* stage-out, and stage-in from file: */
     struct stat from_stat;
     EVP_MD_CTX *hash;
     struct disk *disk;
@@ -76,16 +77,16 @@ struct run {
     bool disk_counts;  /* it moves bytes of the file */
     disk_fn disk_fn;
     struct request request;
-    int64_t offset; /* where this request begins */
-    unsigned hops;  /* redirects followed */
-    bool head_seen; /* the answer's head has been looked at */
-    bool swallow;   /* its body is none of the file */
-    bool anew;      /* from the start, at once */
-    unsigned fresh; /* how often that was */
-    struct strbuf answer;      /* s3's words about an upload in parts */
+    int64_t offset;               /* where this request begins */
+    unsigned hops;                /* redirects followed */
+    bool head_seen;               /* the answer's head has been looked at */
+    bool swallow;                 /* its body is none of the file */
+    bool anew;                    /* from the start, at once */
+    unsigned fresh;               /* how often that was */
+    struct strbuf answer;         /* s3's words about an upload in parts */
     int64_t part_begin, part_end; /* of the file that is sent, what goes now */
-    struct curl_slist *after;  /* sftp: its rename at the end */
-    struct run *prev, *next;   /* of stage.runs */
+    struct curl_slist *after;     /* sftp: its rename at the end */
+    struct run *prev, *next;      /* of stage.runs */
 };
 
 struct stage {
@@ -127,8 +128,8 @@ void run_begin (struct transfer *t);
 void run_drop (struct run *run); /* nothing is told; NULL is a no-op */
 void run_end (struct run *run, enum transfer_end end, const struct err *why);
 void run_fail (struct run *run, const struct err *why);
-/* Of what libcurl says; takes what is neither done nor redirected to its end. True: done; a redirect has been
- * followed with `again` when it returns false, too. */
+/* Of what libcurl says; takes what is neither done nor redirected to its end. True: done; a
+ * redirect has been followed with `again` when it returns false, too. */
 bool run_answered (struct run *run, CURLcode code, void (*again) (struct run *run));
 /* A request to the run's wire; its callback gets the run. False: the run is over. */
 bool run_request (struct run *run, const struct wire *wire, request_fn fn);
@@ -141,10 +142,11 @@ int run_memo_write (struct run *run, struct err *err);
 bool run_sum_fits (struct run *run);
 /* It was wrong: anew once, then the end. */
 void run_sum_wrong (struct run *run);
-/* A thread's work, of the run; fn gets the run, once it went well. counts: it moves bytes of the file. */
+/* A thread's work, of the run; fn gets the run, once it went well. counts: it moves bytes of the
+ * file. */
 void run_disk (struct run *run, const struct disk_order *order, bool counts, disk_fn fn);
 void run_disk_look (struct run *run); /* how far it is */
-/* What of the file is there already is hashed, when there is a checksum; then `then` gets the run. */
+/* What of the file is there is hashed, when there is a checksum; then `then` gets the run. */
 void run_hash_upto (struct run *run, int fd, int64_t end, disk_fn then);
 EVP_MD_CTX *run_hash_new (void);
 

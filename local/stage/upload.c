@@ -91,11 +91,13 @@ static void quoted (char *out, size_t cap, const char *path)
     out[n] = 0;
 }
 
-/* To a name of this file's very version, and then to its own: whoever reads there sees all of it or nothing. */
+/* To a name of this file's very version, and then to its own: whoever reads there sees all of it or
+ * nothing. */
 static bool sftp_put (struct run *run)
 {
     struct wire part = run->wire;
-    char path[STAGE_URL_MAX + sizeof ".12345678.part"], from[2 * STAGE_URL_MAX], to[2 * STAGE_URL_MAX], line[4 * STAGE_URL_MAX + 16], tail[24];
+    char path[STAGE_URL_MAX + sizeof ".12345678.part"], from[2 * STAGE_URL_MAX],
+        to[2 * STAGE_URL_MAX], line[4 * STAGE_URL_MAX + 16], tail[24];
     uint8_t sum[EVP_MAX_MD_SIZE];
     struct stage_url url;
     struct err err = {0};
@@ -145,7 +147,8 @@ static void on_hashed (void *arg, struct disk_result *result)
         put (run);
         return;
     }
-    err_set (&err, ERR_CONFLICT, "the sha256 of %s is not the one that the job says", run->transfer->path);
+    err_set (&err, ERR_CONFLICT, "the sha256 of %s is not the one that the job says",
+             run->transfer->path);
     run_fail (run, &err);
 }
 
@@ -155,7 +158,8 @@ void upload_begin (struct run *run)
     struct filenote *m = &run->memo;
     struct err err = {0};
     char version[sizeof m->modified];
-    int rc = userfile_read (&t->batch->account, t->batch->dir, t->path, true, &run->from, &run->from_stat, &err);
+    int rc = userfile_read (&t->batch->account, t->batch->dir, t->path, true, &run->from,
+                            &run->from_stat, &err);
     const struct stat *st = &run->from_stat;
     if (rc == 0)
         rc = run_size_check (run, st->st_size, &err);
@@ -163,8 +167,8 @@ void upload_begin (struct run *run)
         run_fail (run, &err);
         return;
     }
-    snprintf (version, sizeof version, "%lld.%09ld %llu", (long long)st->st_mtim.tv_sec, st->st_mtim.tv_nsec,
-              (unsigned long long)st->st_ino);
+    snprintf (version, sizeof version, "%lld.%09ld %llu", (long long)st->st_mtim.tv_sec,
+              st->st_mtim.tv_nsec, (unsigned long long)st->st_ino);
     bool same = m->size == st->st_size && strcmp (m->modified, version) == 0;
     if (same && m->whole_inode == st->st_ino) {
         t->done = t->total;

@@ -1,5 +1,5 @@
-/* An upload to s3 in parts: begun, each part sent and remembered, completed. What was sent stays sent, over cut
- * connections and restarts of the daemon. */
+/* An upload to s3 in parts: begun, each part sent and remembered, completed. What was sent stays
+ * sent, over cut connections and restarts of the daemon. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +41,8 @@ static bool answer_tag (struct run *run, const char *tag, char *out, size_t cap)
     char open[64], close[64];
     snprintf (open, sizeof open, "<%s>", tag);
     snprintf (close, sizeof close, "</%s>", tag);
-    const char *from = strstr (strbuf_text (&run->answer), open), *to = from ? strstr (from, close) : NULL;
+    const char *from = strstr (strbuf_text (&run->answer), open),
+               *to = from ? strstr (from, close) : NULL;
     if (!to || (size_t)(to - from) - strlen (open) >= cap)
         return false;
     from += strlen (open);
@@ -140,7 +141,8 @@ static void on_part (void *arg, CURLcode code)
 static void part_next (struct run *run)
 {
     uint32_t sent = parts_sent (run);
-    int64_t size = run->from_stat.st_size, begin = sent * run->memo.part_size, end = begin + run->memo.part_size;
+    int64_t size = run->from_stat.st_size, begin = sent * run->memo.part_size,
+            end = begin + run->memo.part_size;
     char id[3 * FILENOTE_TEXT_MAX + 16], query[3 * FILENOTE_TEXT_MAX + 64];
     if (begin >= size) {
         complete (run);
@@ -169,10 +171,12 @@ static void on_created (void *arg, CURLcode code)
         run_fail (run, &err);
         return;
     }
-    int64_t least = (run->from_stat.st_size + PARTS_MAX - 1) / PARTS_MAX, wanted = run->rules->limit.s3_part;
+    int64_t least = (run->from_stat.st_size + PARTS_MAX - 1) / PARTS_MAX,
+            wanted = run->rules->limit.s3_part;
     m->part_size = least > wanted ? least : wanted;
     snprintf (m->bucket_url, sizeof m->bucket_url, "%s", run->transfer->url);
-    snprintf (m->user, sizeof m->user, "%s", run->transfer->batch->user ? run->transfer->batch->user : "");
+    snprintf (m->user, sizeof m->user, "%s",
+              run->transfer->batch->user ? run->transfer->batch->user : "");
     if (run_memo_write (run, &err) != 0)
         run_fail (run, &err);
     else
@@ -222,7 +226,8 @@ static void on_farewell (void *arg, CURLcode code)
 void upload_s3_abandon (struct stage *stage, const struct filenote *m)
 {
     struct wire wire;
-    if (!*m->upload || rules_wire (stage->rules, m->bucket_url, *m->user ? m->user : NULL, &wire, NULL) != 0 ||
+    if (!*m->upload ||
+        rules_wire (stage->rules, m->bucket_url, *m->user ? m->user : NULL, &wire, NULL) != 0 ||
         !wire.s3)
         return;
     char *coded = curl_easy_escape (NULL, m->upload, 0);

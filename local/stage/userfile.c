@@ -29,7 +29,8 @@ int userfile_account_get (const char *name, struct userfile_account *out, struct
     if (pw.pw_uid == 0 && geteuid () == 0)
         return err_set (err, ERR_DENIED, "account %s is root: no job may run as root", name);
     if (geteuid () != 0 && pw.pw_uid != geteuid ())
-        return err_set (err, ERR_DENIED, "files of account %s need a daemon that runs as root", name);
+        return err_set (err, ERR_DENIED, "files of account %s need a daemon that runs as root",
+                        name);
     int count = 64;
     gid_t *group = calloc ((size_t)count, sizeof *group);
     assert (group);
@@ -127,24 +128,24 @@ static int walk (int dir, const char *path, bool make, char last[256])
 static int fail (const char *path, int number, struct err *err)
 {
     bool link = number == ELOOP || number == ENOTDIR;
-    int code = number == ENOENT                          ? ERR_NOT_FOUND
+    int code = number == ENOENT                              ? ERR_NOT_FOUND
                : link || number == EACCES || number == EPERM ? ERR_DENIED
-               : number == ENOSPC || number == EDQUOT    ? ERR_LIMIT
-                                                         : ERR_IO;
+               : number == ENOSPC || number == EDQUOT        ? ERR_LIMIT
+                                                             : ERR_IO;
     return err_set (err, code, "file %s: %s", path,
                     link ? "a folder of it is a symbolic link, which is not followed, or no folder"
                          : strerror (number));
 }
 
-int userfile_read (const struct userfile_account *a, int dir, const char *path, bool own, int *fd_out,
-                struct stat *st, struct err *err)
+int userfile_read (const struct userfile_account *a, int dir, const char *path, bool own,
+                   int *fd_out, struct stat *st, struct err *err)
 {
     char name[256];
     struct back *back = become (a);
     int folder = walk (dir, path, false, name);
-    int fd = folder < 0 ? -1
-                        : openat (folder, name,
-                                  O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int fd = folder < 0
+                 ? -1
+                 : openat (folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     come_back (back);
     int number = errno;
     if (folder >= 0)
@@ -154,7 +155,8 @@ int userfile_read (const struct userfile_account *a, int dir, const char *path, 
     if (fstat (fd, st) != 0 || !S_ISREG (st->st_mode) || (own && st->st_uid != a->uid)) {
         close (fd);
         return err_set (err, ERR_DENIED, "file %s: %s", path,
-                        S_ISREG (st->st_mode) ? "it belongs to another account" : "it is no plain file");
+                        S_ISREG (st->st_mode) ? "it belongs to another account"
+                                              : "it is no plain file");
     }
     *fd_out = fd;
     return 0;
@@ -181,8 +183,8 @@ static int part_open (const struct userfile_account *a, struct userfile *p)
     return fd;
 }
 
-int userfile_part_open (const struct userfile_account *a, int dir, const char *path, struct userfile *out,
-                     struct err *err)
+int userfile_part_open (const struct userfile_account *a, int dir, const char *path,
+                        struct userfile *out, struct err *err)
 {
     *out = (struct userfile){.folder = -1, .fd = -1};
     struct back *back = become (a);

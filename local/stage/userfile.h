@@ -1,8 +1,8 @@
 /* userfile: files below a folder, reached as the account that they belong to.
  *
- * A daemon that is root switches its thread's file-system identity (setfsuid, groups) for each call, so that
- * the system's own checks hold, quotas count, and file systems that do not trust root work. No symbolic link
- * is followed anywhere below the folder. Blocking, short. */
+ * A daemon that is root switches its thread's file-system identity (setfsuid, groups) for each
+ * call, so that the system's own checks hold, quotas count, and file systems that do not trust root
+ * work. No symbolic link is followed anywhere below the folder. Blocking, short. */
 #ifndef NUI_LOCAL_STAGE_USERFILE_H
 #define NUI_LOCAL_STAGE_USERFILE_H
 
@@ -24,21 +24,22 @@ int userfile_account_get (const char *name, struct userfile_account *out, struct
 void userfile_account_free (struct userfile_account *account);
 
 /* A plain file to read; ERR_NOT_FOUND, ERR_DENIED. own: it must belong to the account. */
-int userfile_read (const struct userfile_account *account, int dir, const char *path, bool own, int *fd_out,
-                struct stat *st, struct err *err);
+int userfile_read (const struct userfile_account *account, int dir, const char *path, bool own,
+                   int *fd_out, struct stat *st, struct err *err);
 
 /* Where a file is made: beside its name, until it is whole. */
 struct userfile {
-    int folder, fd;      /* open; -1 */
+    int folder, fd; /* open; -1 */
     char name[256], part[256];
-    struct stat st;      /* of fd when it was opened */
+    struct stat st; /* of fd when it was opened */
 };
-/* path's folders are made, and PATH.part where it is not; a part that is no plain file of the account alone is
- * replaced. */
-int userfile_part_open (const struct userfile_account *account, int dir, const char *path, struct userfile *out,
-                     struct err *err);
+/* path's folders are made, and PATH.part where it is not; a part that is no plain file of the
+ * account alone is replaced. */
+int userfile_part_open (const struct userfile_account *account, int dir, const char *path,
+                        struct userfile *out, struct err *err);
 /* Gives it its name, durably. */
-int userfile_part_finish (const struct userfile_account *account, struct userfile *place, struct err *err);
+int userfile_part_finish (const struct userfile_account *account, struct userfile *place,
+                          struct err *err);
 void userfile_part_remove (const struct userfile_account *account, struct userfile *place);
 void userfile_close (struct userfile *place);
 /* The file of the name is the inode and size, whole already. */

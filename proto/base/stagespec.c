@@ -12,7 +12,7 @@ static const struct {
     const char *name;
     uint16_t port;
 } schemes[] = {
-    [STAGE_FILE] = {"file", 0}, [STAGE_HTTP] = {"http", 80}, [STAGE_HTTPS] = {"https", 443},
+    [STAGE_FILE] = {"file", 0},  [STAGE_HTTP] = {"http", 80}, [STAGE_HTTPS] = {"https", 443},
     [STAGE_SFTP] = {"sftp", 22}, [STAGE_S3] = {"s3", 0},
 };
 
@@ -53,11 +53,13 @@ static int authority_parse (const char *text, size_t len, struct stage_url *out,
     if (at) {
         size_t user = (size_t)(at - text);
         if (memchr (text, ':', user))
-            return err_set (err, ERR_INVALID,
-                            "a password in the URL would be read by many: the site keeps credentials");
+            return err_set (
+                err, ERR_INVALID,
+                "a password in the URL would be read by many: the site keeps credentials");
         if (user == 0 || user >= sizeof out->user || out->scheme != STAGE_SFTP ||
             memchr (host, '@', (size_t)(end - host)))
-            return err_set (err, ERR_INVALID, "a user stands in URLs of sftp only, once: sftp://USER@HOST/PATH");
+            return err_set (err, ERR_INVALID,
+                            "a user stands in URLs of sftp only, once: sftp://USER@HOST/PATH");
         memcpy (out->user, text, user);
     }
     bool bracket = host < end && *host == '[';
@@ -68,7 +70,8 @@ static int authority_parse (const char *text, size_t len, struct stage_url *out,
     const char *host_end = bracket ? stop : colon ? colon : end;
     host += bracket;
     size_t host_len = (size_t)(host_end - host);
-    if (host_len == 0 || host_len >= sizeof out->host || (bracket && stop + 1 != (colon ? colon : end)))
+    if (host_len == 0 || host_len >= sizeof out->host ||
+        (bracket && stop + 1 != (colon ? colon : end)))
         return err_set (err, ERR_INVALID, "no host in it, or none of at most %d characters",
                         STAGE_HOST_MAX - 1);
     for (size_t i = 0; i < host_len; i++) {
@@ -82,7 +85,8 @@ static int authority_parse (const char *text, size_t len, struct stage_url *out,
         return 0;
     char digits[8];
     uint64_t port = 0;
-    snprintf (digits, sizeof digits, "%.*s", (int)(end - colon - 1 < 7 ? end - colon - 1 : 7), colon + 1);
+    snprintf (digits, sizeof digits, "%.*s", (int)(end - colon - 1 < 7 ? end - colon - 1 : 7),
+              colon + 1);
     if (uint_parse (digits, "port", 1, UINT16_MAX, &port, NULL) != 0)
         return err_set (err, ERR_INVALID, "port '%s': wanted 1 to %d", digits, UINT16_MAX);
     out->port = (uint16_t)port;
@@ -121,12 +125,15 @@ static int text_check (const char *text, struct err *err)
         return err_set (err, ERR_INVALID, "a URL has at most %d characters", STAGE_URL_MAX - 1);
     for (const char *p = text; *p; p++) {
         if ((unsigned char)*p <= ' ' || *p == 0x7f || *p == '"' || *p == '\\')
-            return err_set (err, ERR_INVALID,
-                            "blanks, quotes, backslashes and control characters are written %%XX in a URL");
-        if (*p == '%' && (hex_digit (p[1]) < 0 || hex_digit (p[2]) < 0 || (p[1] == '0' && p[2] == '0')))
+            return err_set (
+                err, ERR_INVALID,
+                "blanks, quotes, backslashes and control characters are written %%XX in a URL");
+        if (*p == '%' &&
+            (hex_digit (p[1]) < 0 || hex_digit (p[2]) < 0 || (p[1] == '0' && p[2] == '0')))
             return err_set (err, ERR_INVALID, "'%.3s' is no character written as %%XX", p);
         if (*p == '#')
-            return err_set (err, ERR_INVALID, "a part after '#' means nothing here; the character is written %%23");
+            return err_set (err, ERR_INVALID,
+                            "a part after '#' means nothing here; the character is written %%23");
     }
     return 0;
 }
@@ -138,8 +145,9 @@ static int url_parse (const char *text, struct stage_url *out, struct err *err)
         return rc;
     const char *rest = strstr (text, "://");
     size_t count = sizeof schemes / sizeof *schemes, s = 0;
-    while (rest && s < count && (strlen (schemes[s].name) != (size_t)(rest - text) ||
-                                 strncasecmp (schemes[s].name, text, (size_t)(rest - text)) != 0))
+    while (rest && s < count &&
+           (strlen (schemes[s].name) != (size_t)(rest - text) ||
+            strncasecmp (schemes[s].name, text, (size_t)(rest - text)) != 0))
         s++;
     if (!rest || s == count)
         return err_set (err, ERR_INVALID, "wanted https://, http://, sftp://, s3:// or file://");
@@ -149,12 +157,14 @@ static int url_parse (const char *text, struct stage_url *out, struct err *err)
     size_t authority = strcspn (rest, "/?");
     out->path = rest + authority;
     if (out->scheme == STAGE_FILE ? authority != 0 : authority == 0)
-        return err_set (err, ERR_INVALID, out->scheme == STAGE_FILE ? "wanted file:///PATH, without a host"
-                                                                    : "it names no host");
+        return err_set (err, ERR_INVALID,
+                        out->scheme == STAGE_FILE ? "wanted file:///PATH, without a host"
+                                                  : "it names no host");
     if (authority && (rc = authority_parse (rest, authority, out, err)) != 0)
         return rc;
     bool web = out->scheme == STAGE_HTTP || out->scheme == STAGE_HTTPS;
-    if (out->path[0] != '/' || (!web && (out->path[1] == 0 || out->path[strlen (out->path) - 1] == '/')))
+    if (out->path[0] != '/' ||
+        (!web && (out->path[1] == 0 || out->path[strlen (out->path) - 1] == '/')))
         return err_set (err, ERR_INVALID, "it names no file after the host");
     if (!web && strchr (out->path, '?'))
         return err_set (err, ERR_INVALID, "'?' in the name of a file is written %%3F");
@@ -179,8 +189,9 @@ static bool name_fits (const char *name, size_t len)
 {
     static const char part[] = ".part";
     size_t tail = sizeof part - 1;
-    return len > 0 && !(len == 1 && name[0] == '.') && !(len == 2 && name[0] == '.' && name[1] == '.') &&
-           len <= 200 && !(len >= 4 && strncmp (name, ".nui", 4) == 0) &&
+    return len > 0 && !(len == 1 && name[0] == '.') &&
+           !(len == 2 && name[0] == '.' && name[1] == '.') && len <= 200 &&
+           !(len >= 4 && strncmp (name, ".nui", 4) == 0) &&
            !(len >= tail && strncmp (name + len - tail, part, tail) == 0);
 }
 
@@ -196,10 +207,11 @@ int stage_path_check (const char *path, struct err *err)
     for (const char *name = path;; name++) {
         size_t n = strcspn (name, "/");
         if (!name_fits (name, n))
-            return err_set (err, ERR_INVALID,
-                            "path '%s': wanted plain names below the job's directory (no leading '/', "
-                            "no '..', no '//', none of over 200 characters, '.nui…' or '….part')",
-                            path);
+            return err_set (
+                err, ERR_INVALID,
+                "path '%s': wanted plain names below the job's directory (no leading '/', "
+                "no '..', no '//', none of over 200 characters, '.nui…' or '….part')",
+                path);
         name += n;
         if (!*name)
             return 0;
@@ -216,5 +228,6 @@ int stage_checksum_parse (const char *text, uint8_t sha256_out[STAGE_SHA256_LEN]
         sha256_out[i] = (uint8_t)(high * 16 + low);
     }
     return fits ? 0
-                : err_set (err, ERR_INVALID, "checksum '%.80s': wanted sha256: and 64 hexadecimal digits", text);
+                : err_set (err, ERR_INVALID,
+                           "checksum '%.80s': wanted sha256: and 64 hexadecimal digits", text);
 }

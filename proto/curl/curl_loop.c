@@ -23,7 +23,8 @@ static void look (struct curl_loop *l)
 static void on_socket (evutil_socket_t fd, short what, void *arg)
 {
     struct curl_loop *l = arg;
-    int running, bits = (what & EV_READ ? CURL_CSELECT_IN : 0) | (what & EV_WRITE ? CURL_CSELECT_OUT : 0);
+    int running,
+        bits = (what & EV_READ ? CURL_CSELECT_IN : 0) | (what & EV_WRITE ? CURL_CSELECT_OUT : 0);
     curl_multi_socket_action (l->multi, fd, bits, &running);
     look (l);
 }

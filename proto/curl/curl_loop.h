@@ -1,7 +1,7 @@
 /* curl_loop: libcurl's multi interface in a libevent loop.
  *
- * Never blocks: names are looked up by a thread of libcurl's. One loop, one thread. The handles are the
- * caller's, who sets their options and CURLOPT_PRIVATE. */
+ * Never blocks: names are looked up by a thread of libcurl's. One loop, one thread. The handles are
+ * the caller's, who sets their options and CURLOPT_PRIVATE. */
 #ifndef NUI_CURL_CURL_LOOP_H
 #define NUI_CURL_CURL_LOOP_H
 
@@ -12,8 +12,8 @@
 
 struct curl_loop;
 
-/* A transfer is over, from the loop, never from inside a call. The handle is still in: curl_loop_remove. The
- * loop must not be destroyed from within. */
+/* A transfer is over, from the loop, never from inside a call. The handle is still in:
+ * curl_loop_remove. The loop must not be destroyed from within. */
 typedef void (*curl_loop_fn) (void *arg, CURL *easy, CURLcode code);
 
 /* connections_max: open at one time; 0: no limit. NULL with err when libcurl does not work. */

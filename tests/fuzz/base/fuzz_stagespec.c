@@ -1,4 +1,5 @@
-/* Any text as a URL, a path and a checksum; of a URL that is taken no secret is shown, and it is read the same again. */
+/* Any text as a URL, a path and a checksum; of a URL that is taken no secret is shown, and it is
+ * read the same again. */
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -24,8 +25,9 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
     } else {
         assert (*url.path == '/' && url.path >= text && url.path < text + size);
         if (!*url.user) /* else the shown one has lost it, which is no other URL's */
-            assert (stage_url_parse (shown, &again, NULL) == 0 && strcmp (url.host, again.host) == 0 &&
-                    url.port == again.port && url.scheme == again.scheme);
+            assert (stage_url_parse (shown, &again, NULL) == 0 &&
+                    strcmp (url.host, again.host) == 0 && url.port == again.port &&
+                    url.scheme == again.scheme);
     }
     if (stage_path_check (text, NULL) == 0)
         assert (*text != '/' && !strstr (text, "/../") && strncmp (text, "../", 3) != 0);

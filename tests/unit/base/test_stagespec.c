@@ -14,12 +14,13 @@ static void urls_are_read (void **state)
         unsigned port;
         const char *path;
     } cases[] = {
-        {"https://Data.Example.org/a/b.h5?sig=x", STAGE_HTTPS, "", "data.example.org", 443, "/a/b.h5?sig=x"},
+        {"https://Data.Example.org/a/b.h5?sig=x", STAGE_HTTPS, "", "data.example.org", 443,
+         "/a/b.h5?sig=x"},
         {"http://10.0.0.1:8080/", STAGE_HTTP, "", "10.0.0.1", 8080, "/"},
         {"HTTPS://[2001:db8::1]:444/x", STAGE_HTTPS, "", "2001:db8::1", 444, "/x"},
         {"https://[::1]/x", STAGE_HTTPS, "", "::1", 443, "/x"},
-        {"sftp://alice@dtn.example.org:2222/scratch/a%20b", STAGE_SFTP, "alice", "dtn.example.org", 2222,
-         "/scratch/a%20b"},
+        {"sftp://alice@dtn.example.org:2222/scratch/a%20b", STAGE_SFTP, "alice", "dtn.example.org",
+         2222, "/scratch/a%20b"},
         {"sftp://h/~/x", STAGE_SFTP, "", "h", 22, "/~/x"},
         {"s3://bucket/key/with/..dots", STAGE_S3, "", "bucket", 0, "/key/with/..dots"},
         {"file:///projects/x", STAGE_FILE, "", "", 0, "/projects/x"},
@@ -89,9 +90,12 @@ static void secrets_are_not_shown (void **state)
 {
     (void)state;
     static const char *const cases[][2] = {
-        {"https://a:b@h/x?sig=1#y", "https://h/x"}, {"https://a@b@h/x", "https://h/x"},
-        {"sftp://alice@h:1/x", "sftp://h:1/x"},     {"https://h?x", "https://h"},
-        {"garbage", "garbage"},                     {"https://h/a@b", "https://h/a@b"},
+        {"https://a:b@h/x?sig=1#y", "https://h/x"},
+        {"https://a@b@h/x", "https://h/x"},
+        {"sftp://alice@h:1/x", "sftp://h:1/x"},
+        {"https://h?x", "https://h"},
+        {"garbage", "garbage"},
+        {"https://h/a@b", "https://h/a@b"},
     };
     char buf[64];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -103,9 +107,11 @@ static void secrets_are_not_shown (void **state)
 static void paths_stay_below (void **state)
 {
     (void)state;
-    static const char *const good[] = {"a", "in/grid.h5", "a/b/c", "..a", "a..", ".hidden", "a b", "part"};
-    static const char *const bad[] = {"",     "/a",  "a/",  "a//b",   "..",      "a/../b", ".",
-                                      "./a",  "a/.", "a\n", "a.part", "b.part/a", ".nui",   "a/.nuix"};
+    static const char *const good[] = {"a",   "in/grid.h5", "a/b/c", "..a",
+                                       "a..", ".hidden",    "a b",   "part"};
+    static const char *const bad[] = {"",       "/a",       "a/",   "a//b",   "..",
+                                      "a/../b", ".",        "./a",  "a/.",    "a\n",
+                                      "a.part", "b.part/a", ".nui", "a/.nuix"};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++)
         assert_int_equal (stage_path_check (good[i], NULL), 0);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
@@ -127,7 +133,8 @@ static void checksums_are_read (void **state)
 {
     (void)state;
     uint8_t sum[STAGE_SHA256_LEN];
-    static const char text[] = "sha256:00ff10000000000000000000000000000000000000000000000000000000Ab01";
+    static const char text[] =
+        "sha256:00ff10000000000000000000000000000000000000000000000000000000Ab01";
     assert_int_equal (stage_checksum_parse (text, sum, NULL), 0);
     assert_int_equal (sum[1], 0xff);
     assert_int_equal (sum[2], 0x10);
@@ -147,7 +154,7 @@ static void checksums_are_read (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (urls_are_read),        cmocka_unit_test (bad_urls_are_refused),
+        cmocka_unit_test (urls_are_read),         cmocka_unit_test (bad_urls_are_refused),
         cmocka_unit_test (secrets_are_not_shown), cmocka_unit_test (paths_stay_below),
         cmocka_unit_test (checksums_are_read),
     };

@@ -312,7 +312,7 @@ class Sshd:
         self.port = self.listener.getsockname()[1]
         self.cut = self.cut_up = None
         self.connections = 0
-        self.children = []
+        self.children, self.sockets = [], []
         self.up_bytes = []
         threading.Thread(target=self.accept, daemon=True).start()
 
@@ -330,6 +330,7 @@ class Sshd:
                 return
             self.connections += 1
             ours, theirs = socket.socketpair()
+            self.sockets += [client, ours]
             with open(os.path.join(self.folder, "sshd.log"), "ab") as log:
                 self.children.append(subprocess.Popen([SSHD, "-i", "-e", "-f", self.config], stdin=theirs,
                                                       stdout=theirs, stderr=log))
@@ -365,3 +366,5 @@ class Sshd:
         for child in self.children:
             child.terminate()
             child.wait()
+        for s in self.sockets:
+            s.close()

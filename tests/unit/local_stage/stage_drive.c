@@ -1,5 +1,6 @@
-/* stage_drive: the engine of staging with a loop of its own, told what to do by lines on stdin (words
- * between tabs), and telling in lines of JSON on stdout. test_stage.py drives it, and kills it.
+/* stage_drive: the engine of staging with a loop of its own, told what to do by lines on stdin
+ * (words between tabs), and telling in lines of JSON on stdout. test_stage.py drives it, and kills
+ * it.
  *
  *   set NAME VALUE      before start: a number or path of stage_config; root, host: once for each
  *   start               reload: the same for what is set then
@@ -7,7 +8,8 @@
  *   begin KEY in|out DIR ACCOUNT USER PRIORITY SINCE
  *   check in|out USER
  *   estimate KEY in|out ACCOUNT USER LIMIT_MS
- *   progress KEY        cancel KEY        forget KEY       priority KEY N     bandwidth HOST in|out */
+ *   progress KEY        cancel KEY        forget KEY       priority KEY N     bandwidth HOST in|out
+ */
 #include <assert.h>
 #include <event2/buffer.h>
 #include <event2/event.h>
@@ -48,15 +50,17 @@ static void tell_rc (const char *what, int rc, const struct err *err)
 static void on_done (void *arg, const char *key, const struct stage_result *r)
 {
     (void)arg;
-    tell (json_pack ("{s:s, s:s, s:i, s:s, s:i, s:i, s:I}", "event", "done", "key", key, "code", r->code, "text",
-                     r->text, "file", (int)r->file, "failed", (int)r->failed, "bytes", (json_int_t)r->bytes));
+    tell (json_pack ("{s:s, s:s, s:i, s:s, s:i, s:i, s:I}", "event", "done", "key", key, "code",
+                     r->code, "text", r->text, "file", (int)r->file, "failed", (int)r->failed,
+                     "bytes", (json_int_t)r->bytes));
 }
 
 static void on_estimate (void *arg, const struct stage_estimate *e)
 {
     (void)arg;
-    tell (json_pack ("{s:s, s:I, s:I, s:i, s:i, s:s}", "event", "estimate", "time", (json_int_t)e->time, "bytes",
-                     (json_int_t)e->bytes, "unknown", (int)e->unknown, "missing", (int)e->missing, "text", e->text));
+    tell (json_pack ("{s:s, s:I, s:I, s:i, s:i, s:s}", "event", "estimate", "time",
+                     (json_int_t)e->time, "bytes", (json_int_t)e->bytes, "unknown", (int)e->unknown,
+                     "missing", (int)e->missing, "text", e->text));
 }
 
 static void set (const char *name, const char *value)
@@ -70,13 +74,20 @@ static void set (const char *name, const char *value)
         int64_t *wide;
         uint32_t *narrow;
     } rows[] = {
-        {"state_dir", &config.state_dir, NULL, NULL},     {"credentials", &config.credentials, NULL, NULL},
-        {"known_hosts", &config.known_hosts, NULL, NULL}, {"ca", &config.ca, NULL, NULL},
-        {"transfers_max", NULL, NULL, &config.transfers_max}, {"host_max", NULL, NULL, &config.host_max},
-        {"file_max", NULL, &config.file_max, NULL},       {"keep_free", NULL, &config.keep_free, NULL},
-        {"s3_part", NULL, &config.s3_part, NULL},         {"bandwidth", NULL, &config.bandwidth, NULL},
-        {"tries_max", NULL, NULL, &config.tries_max},     {"patience", NULL, &config.patience, NULL},
-        {"backoff_first", NULL, &config.backoff_first, NULL}, {"backoff_max", NULL, &config.backoff_max, NULL},
+        {"state_dir", &config.state_dir, NULL, NULL},
+        {"credentials", &config.credentials, NULL, NULL},
+        {"known_hosts", &config.known_hosts, NULL, NULL},
+        {"ca", &config.ca, NULL, NULL},
+        {"transfers_max", NULL, NULL, &config.transfers_max},
+        {"host_max", NULL, NULL, &config.host_max},
+        {"file_max", NULL, &config.file_max, NULL},
+        {"keep_free", NULL, &config.keep_free, NULL},
+        {"s3_part", NULL, &config.s3_part, NULL},
+        {"bandwidth", NULL, &config.bandwidth, NULL},
+        {"tries_max", NULL, NULL, &config.tries_max},
+        {"patience", NULL, &config.patience, NULL},
+        {"backoff_first", NULL, &config.backoff_first, NULL},
+        {"backoff_max", NULL, &config.backoff_max, NULL},
     };
     config.root = root;
     config.host = host;
@@ -109,10 +120,15 @@ static void files_clear (void)
     }
 }
 
-static struct stage_batch batch_of (const char *key, const char *direction, const char *account, const char *user)
+static struct stage_batch batch_of (const char *key, const char *direction, const char *account,
+                                    const char *user)
 {
-    return (struct stage_batch){.key = key, .direction = strcmp (direction, "in") == 0 ? STAGE_IN : STAGE_OUT,
-                                .dir = -1, .account = account, .user = *user ? user : NULL, .file = file,
+    return (struct stage_batch){.key = key,
+                                .direction = strcmp (direction, "in") == 0 ? STAGE_IN : STAGE_OUT,
+                                .dir = -1,
+                                .account = account,
+                                .user = *user ? user : NULL,
+                                .file = file,
                                 .file_count = file_count};
 }
 
@@ -142,13 +158,15 @@ static void progress (const char *key)
         int rc = stage_file_progress (stage, key, i, &f, &err);
         assert (rc == 0);
         json_array_append_new (files, json_pack ("{s:s, s:s, s:s, s:I, s:I, s:i, s:s}", "state",
-                                                 stage_file_state_name (f.state), "url", f.url, "path", f.path, "done",
-                                                 (json_int_t)f.bytes_done, "total", (json_int_t)f.bytes_total, "tries",
+                                                 stage_file_state_name (f.state), "url", f.url,
+                                                 "path", f.path, "done", (json_int_t)f.bytes_done,
+                                                 "total", (json_int_t)f.bytes_total, "tries",
                                                  (int)f.tries, "text", f.text));
     }
-    tell (json_pack ("{s:s, s:i, s:b, s:i, s:i, s:i, s:I, s:I, s:I, s:I, s:o}", "event", "progress", "code", 0, "over",
-                     p.done, "files", (int)p.files, "files_done", (int)p.files_done, "active", (int)p.files_active,
-                     "bytes_done", (json_int_t)p.bytes_done, "bytes_total", (json_int_t)p.bytes_total, "rate",
+    tell (json_pack ("{s:s, s:i, s:b, s:i, s:i, s:i, s:I, s:I, s:I, s:I, s:o}", "event", "progress",
+                     "code", 0, "over", p.done, "files", (int)p.files, "files_done",
+                     (int)p.files_done, "active", (int)p.files_active, "bytes_done",
+                     (json_int_t)p.bytes_done, "bytes_total", (json_int_t)p.bytes_total, "rate",
                      (json_int_t)p.rate, "left", (json_int_t)p.left, "file", files));
 }
 
@@ -164,7 +182,8 @@ static void run (char **w)
         tell_rc ("reloaded", stage_reconfigure (stage, &config, &err), &err);
     } else if (strcmp (w[0], "file") == 0) {
         assert (file_count < FILES_MAX);
-        file[file_count++] = (struct stage_file){strdup (w[1]), strdup (w[2]), strdup (w[3]), strtoll (w[4], NULL, 10)};
+        file[file_count++] = (struct stage_file){strdup (w[1]), strdup (w[2]), strdup (w[3]),
+                                                 strtoll (w[4], NULL, 10)};
     } else if (strcmp (w[0], "begin") == 0) {
         begin (w);
     } else if (strcmp (w[0], "check") == 0) {
@@ -173,7 +192,8 @@ static void run (char **w)
         files_clear ();
     } else if (strcmp (w[0], "estimate") == 0) {
         struct stage_batch batch = batch_of (w[1], w[2], w[3], w[4]);
-        int rc = stage_estimate (stage, &batch, strtoll (w[5], NULL, 10) * 1000, on_estimate, NULL, NULL, &err);
+        int rc = stage_estimate (stage, &batch, strtoll (w[5], NULL, 10) * 1000, on_estimate, NULL,
+                                 NULL, &err);
         if (rc != 0)
             tell_rc ("estimate", rc, &err);
         files_clear ();
@@ -186,7 +206,8 @@ static void run (char **w)
     } else if (strcmp (w[0], "priority") == 0) {
         stage_priority_set (stage, w[1], strtoll (w[2], NULL, 10));
     } else if (strcmp (w[0], "bandwidth") == 0) {
-        int64_t rate = stage_bandwidth (stage, w[1], strcmp (w[2], "in") == 0 ? STAGE_IN : STAGE_OUT);
+        int64_t rate =
+            stage_bandwidth (stage, w[1], strcmp (w[2], "in") == 0 ? STAGE_IN : STAGE_OUT);
         tell (json_pack ("{s:s, s:I}", "event", "bandwidth", "rate", (json_int_t)rate));
     } else {
         fprintf (stderr, "stage_drive: '%s' is no command\n", w[0]);

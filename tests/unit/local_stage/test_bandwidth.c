@@ -10,7 +10,8 @@
 enum { OTHERWISE = 1000 };
 
 /* Moves at a rate for so many seconds, a sample each. */
-static duration_us move (struct bandwidth *b, struct pair *p, duration_us now, int seconds, int64_t rate)
+static duration_us move (struct bandwidth *b, struct pair *p, duration_us now, int seconds,
+                         int64_t rate)
 {
     for (int i = 0; i < seconds; i++) {
         p->moved += rate;

@@ -60,20 +60,41 @@ static void entries_decide_in_order (void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         if (allowed (cases[i].entries, cases[i].name, cases[i].address) != cases[i].allowed)
-            fail_msg ("'%s' %s %s", cases[i].entries, cases[i].name, cases[i].address ? cases[i].address : "?");
+            fail_msg ("'%s' %s %s", cases[i].entries, cases[i].name,
+                      cases[i].address ? cases[i].address : "?");
 }
 
 static void inner_addresses_need_to_be_named (void **state)
 {
     (void)state;
     static const char *const inner[] = {
-        "127.0.0.1", "127.1.2.3", "10.1.2.3",   "172.16.0.1", "172.31.255.255", "192.168.1.1", "169.254.169.254",
-        "0.0.0.0",   "100.64.0.1", "224.0.0.1", "255.255.255.255", "::1", "::", "fe80::1", "fd00:ec2::254", "ff02::1",
-        "::ffff:127.0.0.1", "::ffff:10.0.0.1", "::127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::",
+        "127.0.0.1",
+        "127.1.2.3",
+        "10.1.2.3",
+        "172.16.0.1",
+        "172.31.255.255",
+        "192.168.1.1",
+        "169.254.169.254",
+        "0.0.0.0",
+        "100.64.0.1",
+        "224.0.0.1",
+        "255.255.255.255",
+        "::1",
+        "::",
+        "fe80::1",
+        "fd00:ec2::254",
+        "ff02::1",
+        "::ffff:127.0.0.1",
+        "::ffff:10.0.0.1",
+        "::127.0.0.1",
+        "64:ff9b::7f00:1",
+        "2002:7f00:1::",
     };
-    static const char *const outer[] = {"8.8.8.8", "172.32.0.1", "172.15.0.1", "100.128.0.1", "2001:db8::1", "::ffff:8.8.8.8"};
+    static const char *const outer[] = {"8.8.8.8",     "172.32.0.1",  "172.15.0.1",
+                                        "100.128.0.1", "2001:db8::1", "::ffff:8.8.8.8"};
     for (size_t i = 0; i < sizeof inner / sizeof *inner; i++) {
-        if (allowed ("", "h", inner[i]) || allowed ("*", "h", inner[i]) || allowed ("", inner[i], NULL))
+        if (allowed ("", "h", inner[i]) || allowed ("*", "h", inner[i]) ||
+            allowed ("", inner[i], NULL))
             fail_msg ("%s was let through", inner[i]);
         assert_true (allowed ("h", "h", inner[i]));
         assert_true (allowed (inner[i], "other", inner[i]));
@@ -85,7 +106,8 @@ static void inner_addresses_need_to_be_named (void **state)
 static void bad_entries_are_refused (void **state)
 {
     (void)state;
-    static const char *const bad[] = {"", "!", "10.0.0.0/33", "::1/129", "10.0.0.0/x", "a b", "name/8"};
+    static const char *const bad[] = {"",           "!",   "10.0.0.0/33", "::1/129",
+                                      "10.0.0.0/x", "a b", "name/8"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct hosts *hosts = NULL;
         assert_int_equal (hosts_parse (&bad[i], 1, &hosts, NULL), ERR_INVALID);
