@@ -803,6 +803,8 @@ void coalloc_ready (void *self, struct rpccall *call, const ProtobufCMessage *re
     if (reply.ready && live) { /* perhaps on other nodes than it said */
         yes = nui__local__v1__prepare_reply__unpack (NULL, live->rec.answer_len, live->rec.answer);
         reply.peer = yes ? yes->peer : NULL;
+        if (yes)
+            reply.site_job_id = yes->site_job_id;
     } else if (!reply.ready) {
         reason.code = (char *)code;
         reason.text = (char *)text;

@@ -2,8 +2,9 @@
  * random number that it was not given.
  *
  * QUERY -> CHOOSE -> PREPARE -> DECIDE -> COMMIT -> READY (barrier) -> START -> LIVE -> ended, with
- * UNDO (abort what is prepared, release what is firm) leading back to QUERY or to the end. The rules
- * are those of the co-allocation protocol; each is named where it is kept.
+ * UNDO (abort what is prepared, release what is firm) leading back to QUERY or to the end, and REPAIR
+ * (one component elsewhere, the others stay firm) from COMMIT or READY back to COMMIT. The rules are
+ * those of the co-allocation protocol; each is named where it is kept.
  *
  * The shell calls coalloc_step with one event, makes the record durable when actions->save is set,
  * *then* performs the actions in order. If saving fails it performs none, loads the record again and
@@ -49,6 +50,7 @@ enum coalloc_phase {
     COALLOC_LIVE = 8,
     COALLOC_UNDO = 9,
     COALLOC_ENDED = 10,
+    COALLOC_REPAIR = 11, /* committed; a component is sought elsewhere */
 };
 
 enum part_state {
@@ -65,6 +67,8 @@ enum part_state {
     PART_ABORTING = 10,
     PART_RELEASING = 11,
     PART_GONE = 12,      /* undone: the site holds nothing */
+    PART_SEEKING = 13,   /* nothing is held; another site is sought for the same moment */
+    PART_DOUBTED = 14,   /* firm where it cannot be started; the same */
 };
 
 enum coalloc_outcome {
@@ -99,6 +103,8 @@ struct coalloc_part {
     duration_us resend_mono;          /* when to try again, if not outstanding */
     duration_us sent_mono;            /* first send of the present PREPARE */
     duration_us lease_end_mono;       /* lower bound, by our monotonic clock */
+    bool asked;                       /* the QUERY under way is about it (REPAIR) */
+    uint32_t doubts;                  /* how often another site was sought for it while it was firm */
 };
 
 struct coalloc_record {
@@ -127,7 +133,7 @@ struct coalloc_record {
     duration_us wake_mono;            /* end of a back-off or of an undo's patience; 0: none */
     duration_us prepare_rtt;          /* smoothed; 0: not measured */
     time_us resumed;                  /* wall; COMMIT was entered, or a restart: patience begins then */
-    bool decision_outstanding;
+    bool seeking;                     /* a QUERY of REPAIR is under way */
 };
 
 /* Limits, from the configuration. */
@@ -219,6 +225,8 @@ struct coalloc_event {
         struct {
             bool yes;
             bool started;                      /* by an earlier coordinator */
+            bool unable;                       /* NO: a node is lost and no other is free */
+            bool gone;                         /* NO: nothing of it is there */
         } readied;
         struct {
             bool started;                      /* it had run */
@@ -231,9 +239,9 @@ struct coalloc_event {
 };
 
 enum coalloc_action_kind {
-    COALLOC_DO_QUERY = 1,  /* all parts, all candidate sites; then QUERIED */
+    COALLOC_DO_QUERY = 1,  /* the parts of coalloc_seeks, all candidate sites; then QUERIED */
     COALLOC_DO_PREPARE,
-    COALLOC_DO_DECIDE,     /* propose `proposal` to the decision log; then DECIDED */
+    COALLOC_DO_DECIDE,     /* propose `proposal` to the decision log; then DECIDED. In REPAIR once more */
     COALLOC_DO_COMMIT,
     COALLOC_DO_ABORT,
     COALLOC_DO_READY,
@@ -263,6 +271,9 @@ void coalloc_destroy (struct coalloc_record *record); /* NULL is a no-op */
  * record is then unchanged. Late and repeated answers are not errors: they change nothing. */
 int coalloc_step (struct coalloc_record *record, struct coalloc_event *event,
                   const struct coalloc_now *now, struct coalloc_actions *actions, struct err *err);
+
+/* Whether a QUERY is about that part: of one in REPAIR only about what is sought. */
+bool coalloc_seeks (const struct coalloc_record *record, uint32_t p);
 
 /* Whether SITE_LOST would change anything for a part in this state. */
 bool coalloc_minds_site (enum part_state state);

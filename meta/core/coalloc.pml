@@ -6,6 +6,9 @@
  * before anything is sent, so a crash of the coordinator may come between any two steps and loses
  * what was not yet sent; a site's crash loses nothing but messages.
  *
+ * With -DREPAIR there is one site more; once, after COMMIT, one site loses what is firm or cannot start it, and
+ * that component goes there while the others stay.
+ *
  * Checked in every state that can be reached: nothing starts unless every component was firm; while
  * nobody gave up, every one still is; a site never holds for two transactions. Where nothing can
  * happen any more: nothing is held, and all components ran or none.
@@ -24,15 +27,24 @@
 #define CRASHES 1
 #endif
 
-#define AT(t, i) ((t) * SITES + (i))
-#define NTH(t, a, i) (((t) * ATTEMPTS + (a)) * SITES + (i))
-#define PER_PART (TRIES * SITES)
-#define PER_ATTEMPT (TRIES * ATTEMPTS * SITES)
+#ifdef REPAIR /* one more site, which may take any one component after COMMIT */
+#define PLACES (SITES + 1)
+#define LOSSES 1
+#else
+#define PLACES SITES
+#define LOSSES 0
+#endif
+#define SPARE SITES
+
+#define AT(t, i) ((t) * PLACES + (i))
+#define NTH(t, a, i) (((t) * ATTEMPTS + (a)) * PLACES + (i))
+#define PER_PART (TRIES * PLACES)
+#define PER_ATTEMPT (TRIES * ATTEMPTS * PLACES)
 
 mtype = { UNKNOWN, HELD, EXPIRED, FIRM, RUNNING, OVER, GONE };             /* at a site */
 mtype = { PREPARE, DECIDE, COMMIT, READY, START, LIVE, UNDO, ENDED };      /* the group */
 mtype = { PREPARING, PREPARED, COMMITTING, WAITING, STANDING, STARTING, STARTED, ABORTING, RELEASING,
-          UNDONE };                                                        /* a component */
+          UNDONE, GIVING_BACK };                                           /* a component */
 mtype = { NOTHING, SAID_COMMIT, SAID_ABORT };                              /* the decision log */
 
 /* The network: requests, then answers. */
@@ -51,6 +63,10 @@ mtype phase = PREPARE;
 mtype part[SITES] = PREPARING;
 byte attempt[SITES];
 byte try;
+byte place[SITES];       /* where it is: its own site, or the spare one */
+bool unable[PER_PART];   /* the site says that it is firm and cannot be started there */
+bool taken[PER_PART];    /* … or that it has lost it */
+byte losses;
 bool decided, last, gave_up; /* gave_up: cancelled or a no-show after START left */
 mtype log[TRIES] = NOTHING;
 mtype proposal = SAID_COMMIT;
@@ -71,6 +87,11 @@ bool cancelled;
 #define UNASKED true
 #else
 #define UNASKED false
+#endif
+#ifdef BUG_KEPT /* what cannot be started there is not given back */
+#define KEPT true
+#else
+#define KEPT false
 #endif
 #ifdef BUG_ROOM /* a site does not look at what it has promised */
 #define BLIND true
@@ -123,7 +144,8 @@ inline undo_finish ()
         phase = PREPARE;
         set_all (PREPARING);
         for (n : 0 .. SITES - 1) {
-            attempt[n] = 0
+            attempt[n] = 0;
+            place[n] = n
         }
         n = 0
     :: all && (last || try + 1 == TRIES) -> phase = ENDED
@@ -132,58 +154,91 @@ inline undo_finish ()
     all = false
 }
 
+/* The group is as after COMMIT again. */
+inline others_wait ()
+{
+    phase = COMMIT;
+    for (n : 0 .. SITES - 1) {
+        if
+        :: part[n] == STANDING -> part[n] = WAITING
+        :: else -> skip
+        fi
+    }
+    n = 0
+}
+
+inline move (i)
+{
+    place[i] = SPARE;
+    attempt[i] = 0;
+    part[i] = PREPARING
+}
+
 /* What the component i awaits is sent (again). */
 #define SEND(i)                                                                                    \
     :: atomic { part[i] == PREPARING && (phase == PREPARE || phase == COMMIT) &&                   \
-                    !prepare[NTH (try, attempt[i], i)] ->                                          \
-        prepare[NTH (try, attempt[i], i)] = true }                                                 \
-    :: atomic { part[i] == COMMITTING && !commit[NTH (try, attempt[i], i)] ->                      \
-        commit[NTH (try, attempt[i], i)] = true }                                                  \
-    :: atomic { part[i] == WAITING && phase == READY && !ready[AT (try, i)] ->                     \
-        ready[AT (try, i)] = true }                                                                \
-    :: atomic { part[i] == STARTING && !start[AT (try, i)] -> start[AT (try, i)] = true }          \
-    :: atomic { part[i] == ABORTING && !abort[AT (try, i)] -> abort[AT (try, i)] = true }          \
-    :: atomic { part[i] == RELEASING && !release[AT (try, i)] -> release[AT (try, i)] = true }
+                    !prepare[NTH (try, attempt[i], place[i])] ->                                          \
+        prepare[NTH (try, attempt[i], place[i])] = true }                                                 \
+    :: atomic { part[i] == COMMITTING && !commit[NTH (try, attempt[i], place[i])] ->                      \
+        commit[NTH (try, attempt[i], place[i])] = true }                                                  \
+    :: atomic { part[i] == WAITING && phase == READY && !ready[AT (try, place[i])] ->                     \
+        ready[AT (try, place[i])] = true }                                                                \
+    :: atomic { part[i] == STARTING && !start[AT (try, place[i])] -> start[AT (try, place[i])] = true }          \
+    :: atomic { part[i] == ABORTING && !abort[AT (try, place[i])] -> abort[AT (try, place[i])] = true }          \
+    :: atomic { (part[i] == RELEASING || part[i] == GIVING_BACK) && !release[AT (try, place[i])] ->            \
+        release[AT (try, place[i])] = true }
 
 #define ANSWER(i)                                                                                  \
-    :: atomic { phase == PREPARE && part[i] == PREPARING && yes[NTH (try, attempt[i], i)] ->       \
+    :: atomic { phase == PREPARE && part[i] == PREPARING && yes[NTH (try, attempt[i], place[i])] ->       \
         part[i] = PREPARED;                                                                        \
         IF_ALL (PREPARED, phase = DECIDE) }                                                        \
-    :: atomic { phase == PREPARE && part[i] == PREPARING && no[NTH (try, attempt[i], i)] ->        \
+    :: atomic { phase == PREPARE && part[i] == PREPARING && no[NTH (try, attempt[i], place[i])] ->        \
         undo (false) }                                                                             \
-    :: atomic { phase == COMMIT && part[i] == PREPARING && yes[NTH (try, attempt[i], i)] ->        \
+    :: atomic { phase == COMMIT && part[i] == PREPARING && yes[NTH (try, attempt[i], place[i])] ->        \
         part[i] = COMMITTING }                                                                     \
-    :: atomic { phase == COMMIT && part[i] == PREPARING && no[NTH (try, attempt[i], i)] ->         \
+    :: atomic { phase == COMMIT && part[i] == PREPARING && no[NTH (try, attempt[i], place[i])] ->         \
         undo (false) }                                                                             \
-    :: atomic { phase == COMMIT && part[i] == COMMITTING && firm[NTH (try, attempt[i], i)] ->      \
+    :: atomic { phase == COMMIT && part[i] == COMMITTING && firm[NTH (try, attempt[i], place[i])] ->      \
         part[i] = WAITING;                                                                         \
         if                                                                                         \
         :: EARLY -> phase = START; set_all (STARTING)                                              \
         :: !EARLY -> IF_ALL (WAITING, phase = READY)                                               \
         fi }                                                                                       \
-    :: atomic { phase == COMMIT && part[i] == COMMITTING && expired[NTH (try, attempt[i], i)] ->   \
+    :: atomic { phase == COMMIT && part[i] == COMMITTING && expired[NTH (try, attempt[i], place[i])] ->   \
         if                                                                                         \
         :: attempt[i] + 1 < ATTEMPTS -> attempt[i]++; part[i] = PREPARING                          \
         :: else -> undo (false)                                                                    \
         fi }                                                                                       \
-    :: atomic { phase == READY && part[i] == WAITING && is_ready[AT (try, i)] ->                   \
+    /* Repair: what was taken away, or is given back first, is prepared elsewhere. */            \
+    :: atomic { (phase == COMMIT || phase == READY) && taken[AT (try, place[i])] && place[i] != SPARE &&     \
+                    (part[i] == COMMITTING || part[i] == WAITING || part[i] == STANDING) ->        \
+        others_wait ();                                                                            \
+        move (i) }                                                                                 \
+    :: atomic { phase == READY && part[i] == WAITING && unable[AT (try, place[i])] && place[i] != SPARE ->   \
+        others_wait ();                                                                            \
+        if                                                                                         \
+        :: KEPT -> move (i)                                                                        \
+        :: !KEPT -> part[i] = GIVING_BACK                                                          \
+        fi }                                                                                       \
+    :: atomic { phase == COMMIT && part[i] == GIVING_BACK && released[AT (try, place[i])] -> move (i) } \
+    :: atomic { phase == READY && part[i] == WAITING && is_ready[AT (try, place[i])] ->                   \
         part[i] = STANDING;                                                                        \
         IF_ALL (STANDING, phase = START; set_all (STARTING)) }                                     \
-    :: atomic { phase == START && part[i] == STARTING && started[AT (try, i)] ->                   \
+    :: atomic { phase == START && part[i] == STARTING && started[AT (try, place[i])] ->                   \
         part[i] = STARTED;                                                                         \
         IF_ALL (STARTED, phase = LIVE) }                                                           \
-    :: atomic { phase == UNDO && part[i] == ABORTING && is_firm[AT (try, i)] ->                    \
+    :: atomic { phase == UNDO && part[i] == ABORTING && is_firm[AT (try, place[i])] ->                    \
         if                                                                                         \
         :: UNASKED -> part[i] = UNDONE; undo_finish ()                                             \
         :: !UNASKED -> part[i] = RELEASING                                                         \
         fi }                                                                                       \
-    :: atomic { phase == UNDO && part[i] == ABORTING && aborted[AT (try, i)] ->                    \
+    :: atomic { phase == UNDO && part[i] == ABORTING && aborted[AT (try, place[i])] ->                    \
         part[i] = UNDONE; undo_finish () }                                                         \
-    :: atomic { phase == UNDO && part[i] == RELEASING && released[AT (try, i)] ->                  \
+    :: atomic { phase == UNDO && part[i] == RELEASING && released[AT (try, place[i])] ->                  \
         part[i] = UNDONE; undo_finish () }                                                         \
     /* Nobody need be asked whose lease has ended. */                                              \
-    :: atomic { phase == UNDO && part[i] == ABORTING && site[AT (try, i)] != HELD &&               \
-                    site[AT (try, i)] != FIRM ->                                                   \
+    :: atomic { phase == UNDO && part[i] == ABORTING && site[AT (try, place[i])] != HELD &&               \
+                    site[AT (try, place[i])] != FIRM ->                                                   \
         part[i] = UNDONE; undo_finish () }
 
 proctype Coordinator ()
@@ -238,9 +293,9 @@ end:
 inline starts_check (t)
 {
     for (n : 0 .. SITES - 1) {
-        assert (was_firm[AT (t, n)]);
-        assert (gave_up || site[AT (t, n)] == FIRM || site[AT (t, n)] == RUNNING ||
-                site[AT (t, n)] == OVER)
+        assert (was_firm[AT (t, place[n])]);
+        assert (gave_up || site[AT (t, place[n])] == FIRM || site[AT (t, place[n])] == RUNNING ||
+                site[AT (t, place[n])] == OVER)
     }
     n = 0
 }
@@ -309,8 +364,16 @@ inline on_commit (i, t, a)
         :: site[AT (t, i)] == FIRM || site[AT (t, i)] == RUNNING -> is_firm[AT (t, i)] = true      \
         :: else -> site[AT (t, i)] = GONE; aborted[AT (t, i)] = true                               \
         fi }                                                                                       \
-    :: atomic { ready[AT (t, i)] && !is_ready[AT (t, i)] && site[AT (t, i)] == FIRM ->             \
+    :: atomic { ready[AT (t, i)] && !is_ready[AT (t, i)] && !unable[AT (t, i)] &&                  \
+                    site[AT (t, i)] == FIRM ->                                                     \
         is_ready[AT (t, i)] = true }                                                               \
+    /* A node is lost, or all that was reserved, before it has said that it is ready. */           \
+    :: atomic { i != SPARE && losses < LOSSES && site[AT (t, i)] == FIRM && !is_ready[AT (t, i)] -> \
+        losses++;                                                                                  \
+        if                                                                                         \
+        :: unable[AT (t, i)] = true                                                                \
+        :: taken[AT (t, i)] = true; site[AT (t, i)] = GONE                                         \
+        fi }                                                               \
     :: atomic { start[AT (t, i)] && site[AT (t, i)] == FIRM ->                                     \
         starts_check (t);                                                                          \
         site[AT (t, i)] = RUNNING;                                                                 \
@@ -347,22 +410,19 @@ end:
 /* When nothing can happen any more. */
 proctype Monitor ()
 {
-    byte n, t;
-    bool one, each;
+    byte n, t, k;
 
     atomic {
         timeout;
         assert (phase == ENDED || phase == LIVE);
         for (t : 0 .. TRIES - 1) {
-            one = false;
-            each = true;
-            for (n : 0 .. SITES - 1) {
+            k = 0;
+            for (n : 0 .. PLACES - 1) {
                 assert (site[AT (t, n)] != HELD && site[AT (t, n)] != FIRM &&
                         site[AT (t, n)] != RUNNING);
-                one = one || ran[AT (t, n)];
-                each = each && ran[AT (t, n)]
+                k = k + ran[AT (t, n)]
             }
-            assert (one == each || gave_up)
+            assert (k == 0 || k == SITES || gave_up)
         }
     }
 }
@@ -373,6 +433,9 @@ init
 
     atomic {
         for (n : 0 .. SITES - 1) {
+            place[n] = n
+        }
+        for (n : 0 .. PLACES - 1) {
             run Site (n)
         }
         run Coordinator ();

@@ -22,6 +22,7 @@ struct proposal {
     char leader[COALLOC_NAME_MAX]; /* from whom it is taken over; "": from nobody */
     void *transfer;
     size_t transfer_len;
+    int64_t transfer_ballot;       /* by which it was voted for; INT64_MAX: it is the leader's own, and newer */
     struct waiter *waiters;
     struct event *timer;
     struct proposal *next;
@@ -53,13 +54,13 @@ bool decide_running (const struct peers *peers, const uint8_t transaction[16])
 
 /* ---- votes */
 
-/* One's own vote, or another's who asks here; durable when it returns 0. */
+/* One's own vote, or another's who asks here; durable when it returns 0. transfer: what was voted for before, in
+ * the arena. */
 static int vote_give (struct peers *peers, const char *caller,
-                      const Nui__Meta__V1__VoteRequest *request, struct vote_answer *answer,
-                      struct err *err)
+                      const Nui__Meta__V1__VoteRequest *request, struct arena *arena,
+                      struct vote_answer *answer, struct metastore_blob *transfer, struct err *err)
 {
     struct metastore *store = peers->metad->store;
-    struct arena *arena = arena_create (0);
     struct vote_row row = {0};
     int rc = metastore_vote_load (store, request->transaction.data, arena, &row, err);
     if (rc == ERR_NOT_FOUND) {
@@ -68,6 +69,7 @@ static int vote_give (struct peers *peers, const char *caller,
         rc = 0;
     }
     *answer = (struct vote_answer){false, row.vote};
+    *transfer = row.vote.voted ? row.transfer : (struct metastore_blob){NULL, 0};
     /* Who leads it and is alive keeps it. */
     bool free_to = strcmp (row.leader, caller) == 0 || peers_silent (peers, row.leader);
     if (rc == 0 && free_to)
@@ -78,11 +80,10 @@ static int vote_give (struct peers *peers, const char *caller,
             row.prior = row.leader;
             row.leader = caller;
         }
-        if (request->transfer.len)
+        if (request->transfer.len && (request->cast || !row.transfer.len)) /* it goes with the vote */
             row.transfer = (struct metastore_blob){request->transfer.data, request->transfer.len};
         rc = metastore_vote_save (store, &row, err);
     }
-    arena_destroy (arena);
     return rc;
 }
 
@@ -106,8 +107,11 @@ void decide_on_vote (void *self, struct rpccall *call, const ProtobufCMessage *m
         rpccall_finish (call, RPC_INVALID_ARGUMENT, "not a ballot of that metascheduler");
         return;
     }
-    if (vote_give (peers, caller, request, &answer, &err)) {
+    struct arena *arena = arena_create (0);
+    struct metastore_blob transfer;
+    if (vote_give (peers, caller, request, arena, &answer, &transfer, &err)) {
         rpccall_fail (call, &err);
+        arena_destroy (arena);
         return;
     }
     reply.granted = answer.granted;
@@ -116,7 +120,10 @@ void decide_on_vote (void *self, struct rpccall *call, const ProtobufCMessage *m
     reply.voted = answer.vote.voted;
     reply.accepted = answer.vote.accepted;
     reply.commit = answer.vote.decision == DECISION_COMMIT;
+    if (!request->cast)
+        reply.transfer = (ProtobufCBinaryData){transfer.len, (uint8_t *)transfer.bytes};
     rpccall_reply (call, &reply.base);
+    arena_destroy (arena);
 }
 
 /* ---- proposals */
@@ -173,6 +180,21 @@ static void proposal_go_on (struct proposal *proposal)
     }
 }
 
+/* Of what was voted for that of the highest ballot goes on: its leader may have changed it since. */
+static void transfer_take (struct proposal *proposal, const Nui__Meta__V1__VoteReply *reply)
+{
+    if (!reply->voted || !reply->transfer.len || (int64_t)reply->accepted <= proposal->transfer_ballot)
+        return;
+    void *copy = malloc (reply->transfer.len);
+    if (!copy)
+        abort ();
+    memcpy (copy, reply->transfer.data, reply->transfer.len);
+    free (proposal->transfer);
+    proposal->transfer = copy;
+    proposal->transfer_len = reply->transfer.len;
+    proposal->transfer_ballot = (int64_t)reply->accepted;
+}
+
 static void question_done (void *arg, const struct rpc_result *result)
 {
     struct question *q = arg;
@@ -185,6 +207,7 @@ static void question_done (void *arg, const struct rpc_result *result)
             reply->granted,
             {reply->promised, reply->voted, reply->accepted,
              reply->commit ? DECISION_COMMIT : DECISION_ABORT, reply->over}};
+        transfer_take (proposal, reply);
         if (proposer_heard (&proposal->proposer, q->member, q->ballot, q->cast, &answer))
             proposal_go_on (proposal);
     }
@@ -213,6 +236,7 @@ static void round_begin (struct proposal *proposal)
     const struct proposer *proposer = &proposal->proposer;
     Nui__Meta__V1__VoteRequest request = NUI__META__V1__VOTE_REQUEST__INIT;
     struct vote_answer own;
+    struct metastore_blob before;
     uint32_t random;
     random_bytes (&random, sizeof random);
     duration_us wait = ROUND + (duration_us)(random % ROUND);
@@ -224,7 +248,10 @@ static void round_begin (struct proposal *proposal)
     request.commit = proposer->decision == DECISION_COMMIT;
     request.owner = proposal->owner;
     request.transfer = (ProtobufCBinaryData){proposal->transfer_len, proposal->transfer};
-    if (vote_give (peers, peers_self (peers), &request, &own, NULL))
+    struct arena *arena = arena_create (0);
+    int rc = vote_give (peers, peers_self (peers), &request, arena, &own, &before, NULL);
+    arena_destroy (arena);
+    if (rc)
         return; /* a full disk, say: the timer tries again */
     if (proposer_heard (&proposal->proposer, peers->self, request.ballot, request.cast, &own)) {
         proposal_go_on (proposal); /* it was over */
@@ -251,7 +278,8 @@ static void on_timer (evutil_socket_t fd, short what, void *arg)
 }
 
 static struct proposal *proposal_create (struct peers *peers, const uint8_t transaction[16],
-                                         const char *owner, const void *transfer, size_t len)
+                                         const char *owner, const void *transfer, size_t len,
+                                         int64_t transfer_ballot)
 {
     struct proposal *proposal = calloc (1, sizeof *proposal);
     if (!proposal)
@@ -266,9 +294,15 @@ static struct proposal *proposal_create (struct peers *peers, const uint8_t tran
     if (len)
         memcpy (proposal->transfer, transfer, len);
     proposal->transfer_len = len;
+    proposal->transfer_ballot = transfer_ballot;
     proposal->next = peers->proposals;
     peers->proposals = proposal;
     return proposal;
+}
+
+static int64_t accepted_by (const struct vote *vote)
+{
+    return vote->voted ? (int64_t)vote->accepted : -1;
 }
 
 static void waiter_add (struct proposal *proposal,
@@ -302,7 +336,8 @@ static void propose (void *self, const struct decision_ask *ask,
         return;
     }
     proposal = proposal_create (peers, ask->transaction, rc ? peers_self (peers) : row.owner,
-                                ask->transfer, ask->transfer_len);
+                                ask->transfer, ask->transfer_len,
+                                ask->proposal == DECISION_COMMIT ? INT64_MAX : accepted_by (&row.vote));
     waiter_add (proposal, done, arg);
     if (rc && ask->proposal == DECISION_COMMIT)
         proposer_first (&proposal->proposer, peers->count, peers->self, DECISION_COMMIT);
@@ -316,7 +351,8 @@ void decide_take_over (struct peers *peers, const struct vote_row *row,
                        void (*done) (void *arg, enum decision decided, bool failed), void *arg)
 {
     struct proposal *proposal = proposal_create (peers, row->transaction, row->owner,
-                                                 row->transfer.bytes, row->transfer.len);
+                                                 row->transfer.bytes, row->transfer.len,
+                                                 accepted_by (&row->vote));
     snprintf (proposal->leader, sizeof proposal->leader, "%s",
               strcmp (row->leader, peers_self (peers)) == 0 ? "" : row->leader);
     waiter_add (proposal, done, arg);

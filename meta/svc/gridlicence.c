@@ -124,7 +124,7 @@ void gridlicence_job_remove (struct gridjob *job)
 
 static bool holds (const struct coalloc_record *record)
 {
-    return record && record->phase >= COALLOC_PREPARE && record->phase < COALLOC_ENDED;
+    return record && record->phase >= COALLOC_PREPARE && record->phase != COALLOC_ENDED;
 }
 
 /* START has been written down: it may have left. */

@@ -67,6 +67,8 @@ static bool is_news (const struct gridjob *job, uint32_t part, const JobInfo *in
         if (known && (known->transaction.len != 16 ||
                       memcmp (known->transaction.data, info->transaction.data, 16) != 0))
             return true; /* the known one is of an earlier try */
+        if (info->attempt != job->record->part[part].attempt)
+            return false; /* of before it was prepared anew */
     } else if (info->attempt != job->site_attempt) {
         return false;
     }

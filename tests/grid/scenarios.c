@@ -275,6 +275,51 @@ static void node_dies_after_commit_and_none_is_free (void)
     CHECK (grid_until (both_firm, NULL, 60 * SEC) && grid_node_down ("beta"), "nothing is firm");
     expect (job, COMPLETED);
     CHECK (grid_replies ("gamma", "Commit") > 0, "it was not prepared elsewhere");
+    CHECK (grid_replies ("alpha", "Prepare") == 1 && grid_replies ("alpha", "Release") == 0,
+           "the other component did not stay firm");
+    CHECK (grid_replies ("beta", "Release") > 0, "what beta cannot start was not given back");
+}
+
+static struct {
+    const char *server, *method;
+    void (*strike) (struct machine *server);
+} then;
+
+static void node_goes_first (struct machine *server)
+{
+    CHECK (grid_node_down (server->name), "nothing is firm");
+    strike_at (then.server, then.method, 0, then.strike);
+}
+
+/* In the middle of that. */
+static void repair_with (const char *server, const char *method, void (*strike) (struct machine *server))
+{
+    struct grid_ask ask = pair;
+    ask.tasks[1] = 4;
+    ask.sites[1] = "beta,gamma";
+    then.server = server;
+    then.method = method;
+    then.strike = strike;
+    strike_at ("beta", "Commit", 0, node_goes_first);
+    uint32_t job = grid_submit ("meta1", &ask);
+    expect (job, COMPLETED);
+    CHECK (hit.struck, "%s never answered %s", server, method);
+    CHECK (grid_launches (job) == 2, "%u components were launched", grid_launches (job));
+}
+
+static void coordinator_dies_releasing_for_a_repair (void)
+{
+    repair_with ("beta", "Release", meta_dies);
+}
+
+static void coordinator_dies_committing_a_repair (void)
+{
+    repair_with ("gamma", "Commit", meta_dies_later);
+}
+
+static void site_dies_in_a_repair (void)
+{
+    repair_with ("gamma", "Prepare", server_dies);
 }
 
 /* And nowhere else may it run: the whole is cancelled, and says why. */
@@ -436,7 +481,13 @@ static void site_of_a_component_is_lost (void)
     CHECK (grid_launches (job) == 4, "%u components were launched", grid_launches (job));
 }
 
-/* Firm, not started: its place there is not waited for. */
+static bool both_beta_and_gamma (void *arg)
+{
+    (void)arg;
+    return grid_replies ("beta", "Commit") > 0 && grid_replies ("gamma", "Commit") > 0;
+}
+
+/* Firm, not started: the other site gets it for the same moment, and what is firm stays so. */
 static void site_of_a_firm_component_is_lost (void)
 {
     struct grid_ask full = {.parts = 1, .tasks = {4}, .sites = {"alpha"}, .walltime = 300 * SEC},
@@ -449,6 +500,8 @@ static void site_of_a_firm_component_is_lost (void)
     uint32_t job = grid_submit ("meta1", &ask);
     CHECK (grid_until (both_firm_or_gamma, NULL, 60 * SEC), "nothing is firm");
     cut_off (grid_replies ("beta", "Commit") ? "beta" : "gamma");
+    CHECK (grid_until (both_beta_and_gamma, NULL, 300 * SEC), "it was not prepared elsewhere");
+    CHECK (grid_replies ("alpha", "Prepare") == 1, "the other component did not stay firm");
     expect (job, COMPLETED);
     CHECK (grid_launches (job) == 2, "%u components were launched", grid_launches (job));
 }
@@ -617,6 +670,38 @@ static void group_is_cut_off_from_coordinator (void)
     the_others_finish ("meta2", "Vote", meta1_loses_its_group);
 }
 
+static void cut_between (const char *a, const char *b)
+{
+    uint32_t i = machine_index (machine_find (a)), j = machine_index (machine_find (b));
+    sim.cut[i][j] = sim.cut[j][i] = true;
+}
+
+static void node_goes_unseen_by_meta2 (struct machine *server)
+{
+    cut_between ("meta1", "meta2");
+    node_goes_first (server);
+}
+
+/* A component was prepared elsewhere, and who takes over has only heard of where it was before. */
+static void group_loses_coordinator_after_a_repair (void)
+{
+    struct grid_ask ask = pair;
+    ask.tasks[1] = 4;
+    ask.sites[1] = "beta,gamma";
+    sim_run (sim.now + 10 * SEC);
+    then.server = "gamma";
+    then.method = "Commit";
+    then.strike = meta1_is_lost;
+    strike_at ("beta", "Commit", 0, node_goes_unseen_by_meta2);
+    uint32_t job = grid_submit ("meta1", &ask);
+    CHECK (grid_until (all_ran_and_ended, &job, 240 * SEC), "%u of 2 components were launched", grid_launches (job));
+    CHECK (hit.struck && grid_replies ("alpha", "Prepare") == 1 && grid_replies ("gamma", "Prepare") == 1,
+           "the group was prepared anew");
+    grid_heal ();
+    expect (job, COMPLETED);
+    CHECK (grid_launches (job) == 2, "%u launches", grid_launches (job));
+}
+
 static void group_loses_coordinator_before_decide (void)
 {
     sim_run (sim.now + 10 * SEC);
@@ -700,6 +785,9 @@ static const struct {
     {"node_dies_after_commit_and_is_replaced", node_dies_after_commit_and_is_replaced, &three},
     {"node_dies_after_commit_and_none_is_free", node_dies_after_commit_and_none_is_free, &three},
     {"node_dies_after_commit_and_nowhere_else", node_dies_after_commit_and_nowhere_else, &three},
+    {"coordinator_dies_releasing_for_a_repair", coordinator_dies_releasing_for_a_repair, &three},
+    {"coordinator_dies_committing_a_repair", coordinator_dies_committing_a_repair, &three},
+    {"site_dies_in_a_repair", site_dies_in_a_repair, &three},
     {"node_dies_when_running", node_dies_when_running, &three},
     {"cancelled_before_launch_with_a_full_disk", cancelled_before_launch_with_a_full_disk, &three},
     {"sent_with_a_full_disk", sent_with_a_full_disk, &three},
@@ -721,6 +809,7 @@ static const struct {
     {"group_loses_coordinator_between_starts", group_loses_coordinator_between_starts, &group},
     {"group_loses_coordinator_of_a_running_job", group_loses_coordinator_of_a_running_job, &group},
     {"group_is_cut_off_from_coordinator", group_is_cut_off_from_coordinator, &group},
+    {"group_loses_coordinator_after_a_repair", group_loses_coordinator_after_a_repair, &group},
     {"group_loses_two_after_another", group_loses_two_after_another, &group},
 };
 

@@ -78,7 +78,7 @@ struct msg {
     uint32_t job, part, attempt, site;
     uint64_t txn, life, call;
     time_us slot;
-    bool yes, unfunded;
+    bool yes, unfunded, unable, gone;
     time_us next_feasible;
     duration_us lease_left;
     enum coalloc_commit outcome;
@@ -114,12 +114,12 @@ struct world {
     struct job job[JOBS];
     time_us site_down_until[SITES];
     uint32_t capacity[SITES];
-    uint32_t loss, crash;
+    uint32_t loss, crash, taken; /* taken: how often what is firm is taken away, or cannot be started there */
     struct coalloc_policy policy;
 };
 
 static struct world w;
-static uint64_t stat_completed, stat_refused, stat_cancelled, stat_failed, stat_tries, stat_expired;
+static uint64_t stat_repaired, stat_completed, stat_refused, stat_cancelled, stat_failed, stat_tries, stat_expired;
 
 static struct msg *post (time_us at, enum msg_kind kind, uint32_t job)
 {
@@ -309,6 +309,17 @@ static void site_start (const struct msg *m, struct msg *r)
     }
 }
 
+/* A node may have gone, or all that was held. */
+static void site_ready (const struct msg *m, struct msg *r)
+{
+    struct hold *h = hold_find (m);
+    if (w.now < HEAL && h && h->state == H_FIRM && chance (w.taken))
+        h->state = H_RELEASED;
+    r->gone = !h || h->state == H_RELEASED || h->state == H_TOMB || h->state == H_EXPIRED;
+    r->unable = !r->gone && w.now < HEAL && h->state == H_FIRM && chance (w.taken);
+    r->yes = !r->gone && !r->unable && (w.now >= HEAL || chance (80));
+}
+
 static void site_handle (const struct msg *request)
 {
     struct msg m = *request;
@@ -328,7 +339,7 @@ static void site_handle (const struct msg *request)
         site_abort (&m, &answer);
         break;
     case COALLOC_DO_READY:
-        answer.yes = w.now >= HEAL || chance (80);
+        site_ready (&m, &answer);
         if (answer.yes)
             txn_find (m.txn)->ever_ready[m.part] = true;
         break;
@@ -376,9 +387,12 @@ static void send_part (uint32_t j, const struct coalloc_action *action)
     m.slot = record->slot_start;
     if (action->kind == COALLOC_DO_START) {
         m.slot = record->start_at;
-        for (uint32_t p = 0; p < PARTS; p++)
-            CHECK (txn_find (m.txn)->ever_firm[p] && txn_find (m.txn)->ever_ready[p],
+        for (uint32_t p = 0; p < PARTS; p++) {
+            struct hold *h = hold_find (&(struct msg){.txn = m.txn, .part = p, .attempt = record->part[p].attempt});
+            CHECK (h && h->was_firm && txn_find (m.txn)->ever_ready[p],
                    "START is sent, part %u was never firm and ready", p);
+            CHECK (h->site == (uint32_t)(record->part[p].site[1] - '0'), "part %u is firm at another site", p);
+        }
     }
     if (action->kind == COALLOC_DO_COMMIT)
         CHECK (txn_find (m.txn)->decided == DECISION_COMMIT, "COMMIT is sent without a decision");
@@ -455,6 +469,7 @@ static void job_step (uint32_t j, struct coalloc_event *event)
         coalloc_destroy (job->disk);
         job->disk = coalloc_copy (job->mem);
     }
+    stat_repaired += before == COALLOC_REPAIR && job->mem->phase == COALLOC_COMMIT;
     CHECK (actions.save || before == job->mem->phase, "phase changed without a durable record");
     perform (j, &actions);
 }
@@ -469,14 +484,14 @@ static void query_done (uint32_t j)
     struct coalloc_event event = {.kind = COALLOC_EV_QUERIED};
     struct choose_problem problem = {.part = part, .part_count = PARTS, .offer = offer};
     const struct coalloc_record *record = w.job[j].mem;
-    if (!record || record->phase != COALLOC_QUERY)
+    if (!record || (record->phase != COALLOC_QUERY && record->phase != COALLOC_REPAIR))
         return;
     for (uint32_t s = 0; s < SITES; s++)
         starts[s] = (struct choose_interval){w.now + (time_us)rnd_below (3 * SEC), INT64_MAX / 2};
     for (uint32_t p = 0; p < PARTS; p++) {
         part[p] = (struct choose_part){record->part[p].name, record->part[p].offset,
                                        record->part[p].walltime};
-        for (uint32_t s = 0; s < SITES; s++)
+        for (uint32_t s = 0; s < SITES && coalloc_seeks (record, p); s++)
             offer[problem.offer_count++] = (struct choose_offer){
                 .part = p, .site = s, .procs = 1, .site_procs = w.capacity[s],
                 .price = 1 + (credit_micro)rnd_below (5), .not_before = TIME_US_NONE,
@@ -484,10 +499,12 @@ static void query_done (uint32_t j)
     }
     event.u.queried.problem = &problem;
     event.u.queried.site_name = names;
-    CHECK (w.txn_count < TXNS_MAX, "too many transactions");
-    uint64_t id = ++w.next_txn;
-    w.txn[w.txn_count++] = (struct txn){.id = id, .job = j, .decided = -1};
-    memcpy (event.u.queried.transaction, &id, sizeof id);
+    if (record->phase == COALLOC_QUERY) {
+        CHECK (w.txn_count < TXNS_MAX, "too many transactions");
+        uint64_t id = ++w.next_txn;
+        w.txn[w.txn_count++] = (struct txn){.id = id, .job = j, .decided = -1};
+        memcpy (event.u.queried.transaction, &id, sizeof id);
+    }
     if (chance (3))
         event.u.queried.found = COALLOC_QUERY_SITE_DOWN;
     job_step (j, &event);
@@ -522,6 +539,8 @@ static void reply_in (const struct msg *m)
     case COALLOC_DO_READY:
         event.kind = COALLOC_EV_READIED;
         event.u.readied.yes = m->yes;
+        event.u.readied.unable = m->unable;
+        event.u.readied.gone = m->gone;
         break;
     case COALLOC_DO_START:
         event.kind = COALLOC_EV_STARTED;
@@ -543,14 +562,22 @@ static void report (uint32_t j)
     for (uint32_t i = 0; i < w.hold_count; i++) {
         const struct hold *h = &w.hold[i];
         uint8_t txn[16] = {0};
-        if (h->job != j || (h->state != H_RUNNING && h->state != H_ENDED) || lossy ())
+        bool taken = h->state == H_RELEASED && h->was_firm;
+        if (h->job != j || (h->state != H_RUNNING && h->state != H_ENDED && !taken) || lossy ())
             continue;
+        if (!w.job[j].mem || h->attempt != w.job[j].mem->part[h->part].attempt)
+            continue; /* of before it was prepared anew */
         memcpy (txn, &h->txn, sizeof h->txn);
         struct coalloc_event event = {.kind = COALLOC_EV_RUNNING, .part = h->part,
                                       .attempt = h->attempt, .transaction = txn};
         if (h->state == H_ENDED) {
             event.kind = COALLOC_EV_PART_ENDED;
             event.u.ended.outcome = COALLOC_COMPLETED;
+        }
+        if (taken) {
+            event.kind = COALLOC_EV_PART_ENDED;
+            event.u.ended.outcome = COALLOC_CANCELLED;
+            event.u.ended.lost = true;
         }
         job_step (j, &event);
     }
@@ -619,6 +646,7 @@ static void world_begin (uint64_t seed)
     w.now = 1;
     w.loss = (uint32_t)rnd_below (30);
     w.crash = (uint32_t)rnd_below (6);
+    w.taken = chance (50) ? 0 : (uint32_t)rnd_below (20);
     w.policy = (struct coalloc_policy){
         .lease = (5 + (duration_us)rnd_below (25)) * SEC, .lease_margin = SEC, .lead = 2 * SEC,
         .start_margin = SEC / 2, .barrier_timeout = 20 * SEC, .prepare_timeout = 12 * SEC,
@@ -717,8 +745,8 @@ int main (int argc, char **argv)
     for (uint64_t s = first; s < first + seeds; s++)
         run_seed (s);
     printf ("%" PRIu64 " seeds: %" PRIu64 " completed, %" PRIu64 " refused, %" PRIu64
-            " cancelled, %" PRIu64 " failed; %" PRIu64 " tries, %" PRIu64 " leases ended\n",
+            " cancelled, %" PRIu64 " failed; %" PRIu64 " tries, %" PRIu64 " leases ended, %" PRIu64 " repairs\n",
             seeds, stat_completed, stat_refused, stat_cancelled, stat_failed, stat_tries,
-            stat_expired);
+            stat_expired, stat_repaired);
     return 0;
 }

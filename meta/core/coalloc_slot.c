@@ -1,0 +1,261 @@
+#include "meta/core/coalloc_i.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- QUERY and CHOOSE */
+
+static void prepare_next (struct step *s)
+{
+    struct coalloc_record *record = s->record;
+    uint32_t next = UINT32_MAX;
+    for (uint32_t p = 0; p < record->part_count; p++) {
+        if (record->part[p].state != PART_NONE)
+            continue;
+        if (record->tries == 1) {
+            step_enter (s, p, PART_PREPARING);
+            continue;
+        }
+        if (next == UINT32_MAX || strcmp (record->part[p].site, record->part[next].site) < 0)
+            next = p;
+    }
+    if (next != UINT32_MAX)
+        step_enter (s, next, PART_PREPARING);
+}
+
+void step_place (struct step *s, struct coalloc_part *part, const struct choose_offer *offer, uint32_t attempt)
+{
+    snprintf (part->site, sizeof part->site, "%s", s->event->u.queried.site_name[offer->site]);
+    part->price = offer->price;
+    part->shape = offer->shape;
+    if (offer->walltime)
+        part->walltime = offer->walltime;
+    part->attempt = attempt;
+    part->state = PART_NONE;
+    part->hint_site[0] = '\0';
+}
+
+void step_hinted (const struct step *s, struct choose_offer *offer)
+{
+    const struct coalloc_part *part = &s->record->part[offer->part];
+    offer->not_before = TIME_US_NONE;
+    if (part->hint_site[0] && strcmp (part->hint_site, s->event->u.queried.site_name[offer->site]) == 0)
+        offer->not_before = part->hint_start;
+}
+
+static void chosen (struct step *s, const struct choose_result *result)
+{
+    struct coalloc_record *record = s->record;
+    const struct coalloc_event *event = s->event;
+    const struct choose_problem *problem = event->u.queried.problem;
+    record->phase = COALLOC_PREPARE;
+    record->slot_start = result->start;
+    memcpy (record->transaction, event->u.queried.transaction, sizeof record->transaction);
+    memcpy (record->start_token, event->u.queried.start_token, sizeof record->start_token);
+    step_reason (&record->reason, "Preparing", "asking the sites for a common slot");
+    for (uint32_t p = 0; p < record->part_count; p++) {
+        step_place (s, &record->part[p], &problem->offer[result->offer[p]], 1);
+        record->part[p].ended = COALLOC_OPEN;
+    }
+    s->actions->save = true;
+    prepare_next (s);
+}
+
+static void problem_complete (struct step *s, struct choose_problem *problem)
+{
+    const struct coalloc_record *record = s->record;
+    const struct coalloc_policy *policy = s->now->policy;
+    duration_us lead = policy->lead;
+    if (record->tries > 1) /* one site after the other needs that much longer */
+        lead += record->prepare_rtt * (duration_us)record->part_count;
+    problem->now = s->now->wall + lead;
+    problem->not_before = record->not_before;
+    problem->deadline = record->deadline;
+    problem->not_after = record->not_after;
+    problem->cost_max = record->cost_max;
+    problem->prefer = record->prefer;
+    for (uint32_t o = 0; o < problem->offer_count; o++)
+        step_hinted (s, &problem->offer[o]);
+}
+
+void step_on_queried (struct step *s)
+{
+    struct coalloc_record *record = s->record;
+    const struct coalloc_event *event = s->event;
+    struct choose_result result;
+    struct err why;
+    if (record->phase == COALLOC_REPAIR)
+        step_repair_queried (s);
+    if (record->phase != COALLOC_QUERY)
+        return;
+    if (record->expires && s->now->wall > record->expires) {
+        step_reason (&record->reason, "Expired", "the job's time for a first acceptance has passed%s%s",
+                    record->reason.text[0] ? "; last: " : "", record->reason.text);
+        step_end (s, COALLOC_REFUSED);
+        return;
+    }
+    if (event->u.queried.found == COALLOC_QUERY_NEVER) {
+        record->reason = event->reason;
+        step_end (s, COALLOC_REFUSED);
+        return;
+    }
+    if (event->u.queried.found == COALLOC_QUERY_SITE_DOWN) {
+        record->reason = event->reason;
+        step_wait (s, s->now->policy->wait_site_down / 2 +
+                         (duration_us)(s->now->random %
+                                       (uint64_t)(s->now->policy->wait_site_down / 2 + 1)));
+        return;
+    }
+    record->tries++;
+    problem_complete (s, event->u.queried.problem);
+    err_clear (&why);
+    if (choose_group (event->u.queried.problem, &result, &why) == 0) {
+        chosen (s, &result);
+        return;
+    }
+    for (uint32_t p = 0; p < record->part_count; p++)
+        record->part[p].hint_site[0] = '\0';
+    step_reason (&record->reason, "NoCommonSlot", "%s", why.text);
+    if (record->prepare_rtt < s->now->policy->resend_first)
+        record->prepare_rtt = s->now->policy->resend_first;
+    step_retry (s);
+}
+
+/* ---- PREPARE and DECIDE */
+
+void step_decide (struct step *s, enum decision proposal)
+{
+    s->record->phase = COALLOC_DECIDE;
+    s->actions->save = true;
+    step_act (s, COALLOC_DO_DECIDE, 0);
+    s->actions->action[s->actions->count - 1].proposal = proposal;
+}
+
+/* All said YES: COMMIT only before the earliest lease end, with a margin, and before the slot. */
+static void all_prepared (struct step *s)
+{
+    struct coalloc_record *record = s->record;
+    duration_us first_end = INT64_MAX;
+    for (uint32_t p = 0; p < record->part_count; p++)
+        if (record->part[p].lease_end_mono < first_end)
+            first_end = record->part[p].lease_end_mono;
+    if (s->now->mono >= first_end - s->now->policy->lease_margin) {
+        step_reason (&record->reason, "LeaseEnded",
+                    "the sites' answers took longer than their leases allow");
+        step_undo (s, COALLOC_OPEN);
+    } else if (s->now->wall >= step_slot_first (record)) {
+        step_reason (&record->reason, "SlotPassed", "the slot began before every site had answered");
+        step_undo (s, COALLOC_OPEN);
+    } else {
+        step_decide (s, DECISION_COMMIT);
+    }
+}
+
+void step_hint (struct coalloc_part *part, time_us next_feasible)
+{
+    memcpy (part->hint_site, part->site, sizeof part->hint_site);
+    part->hint_start = next_feasible > 0 ? next_feasible : TIME_US_MAX;
+}
+
+static void prepare_refused (struct step *s, struct coalloc_part *part)
+{
+    const struct coalloc_event *event = s->event;
+    struct coalloc_record *record = s->record;
+    part->state = PART_REFUSED;
+    part->outstanding = false;
+    step_hint (part, event->u.prepared.next_feasible);
+    if (record->phase == COALLOC_UNDO) { /* a late NO: nothing left to abort there */
+        part->state = PART_GONE;
+        step_undo_finish (s);
+        return;
+    }
+    step_reason (&record->reason, event->reason.code[0] ? event->reason.code : "Refused",
+                "component %s at %s: %s", part->name, part->site,
+                event->reason.text[0] ? event->reason.text : "refused");
+    if (record->decided && !event->u.prepared.unfunded)
+        step_repair (s, part);
+    else
+        step_undo (s, event->u.prepared.unfunded ? COALLOC_REFUSED : COALLOC_OPEN);
+}
+
+void step_on_prepared (struct step *s, struct coalloc_part *part)
+{
+    struct coalloc_record *record = s->record;
+    const struct coalloc_event *event = s->event;
+    if (part->state == PART_ABORTING && !event->u.prepared.granted) {
+        /* The abort that is under way leaves a tombstone; its answer ends this part. */
+        step_hint (part, event->u.prepared.next_feasible);
+        return;
+    }
+    if (part->state != PART_PREPARING)
+        return;
+    duration_us rtt = s->now->mono - part->sent_mono;
+    record->prepare_rtt = record->prepare_rtt ? (7 * record->prepare_rtt + rtt) / 8 : rtt;
+    if (!event->u.prepared.granted) {
+        prepare_refused (s, part);
+        return;
+    }
+    duration_us lease = s->now->policy->lease;
+    if (event->u.prepared.lease_left < lease)
+        lease = event->u.prepared.lease_left;
+    /* The site counts from receipt, which was not before the first send. */
+    part->lease_end_mono = part->sent_mono + lease;
+    part->outstanding = false;
+    if (event->u.prepared.amount > 0)
+        part->price = event->u.prepared.amount;
+    if (record->decided) { /* prepared anew after EXPIRED, or elsewhere */
+        step_enter (s, (uint32_t)(part - record->part), PART_COMMITTING);
+        s->actions->save = true;
+        return;
+    }
+    part->state = PART_PREPARED;
+    if (step_all_in (record, PART_PREPARED))
+        all_prepared (s);
+    else if (record->tries > 1)
+        prepare_next (s);
+}
+
+void step_on_decided (struct step *s)
+{
+    struct coalloc_record *record = s->record;
+    if (record->phase != COALLOC_DECIDE && record->phase != COALLOC_REPAIR)
+        return;
+    if (s->event->u.decided.decision != DECISION_COMMIT) {
+        if (!record->reason.code[0] || strcmp (record->reason.code, "Preparing") == 0)
+            step_reason (&record->reason, "CoordinatorRestarted",
+                        "the metascheduler restarted before the decision");
+        step_undo (s, COALLOC_OPEN);
+        return;
+    }
+    if (record->phase == COALLOC_REPAIR) {
+        step_repair_decided (s);
+        return;
+    }
+    record->decided = true;
+    if (record->cancel_wanted) {
+        step_undo (s, COALLOC_CANCELLED);
+        return;
+    }
+    record->phase = COALLOC_COMMIT;
+    record->resumed = s->now->wall;
+    s->actions->save = true;
+    for (uint32_t p = 0; p < record->part_count; p++)
+        step_enter (s, p, PART_COMMITTING);
+}
+
+bool step_overdue (const struct step *s, const struct coalloc_part *part)
+{
+    return part->state == PART_PREPARING &&
+           s->now->mono >= part->sent_mono + s->now->policy->prepare_timeout;
+}
+
+void step_gave_up (struct step *s, struct coalloc_part *part)
+{
+    step_reason (&s->record->reason, "SiteDown", "component %s: site %s did not answer PREPARE",
+                part->name, part->site);
+    step_hint (part, 0);
+    if (s->record->decided) /* should it hold something after all, then until its lease ends */
+        step_repair (s, part);
+    else
+        step_undo (s, COALLOC_OPEN);
+}
