@@ -143,6 +143,11 @@ class Group(GridCase):
         self.settled()
         self.assert_books_close()
 
+    def paid(self, ident):
+        """Its charges, once there is one of each component: the bank may be asked in vain on a loaded machine."""
+        charges = self.charges(ident)
+        return charges if len(charges) >= 2 else None
+
     def test_killed_after_the_decision(self):
         """A majority has the vote on disk, and no site has been told."""
         ident, name = self.stand_before_decision("decided")
@@ -159,7 +164,9 @@ class Group(GridCase):
         self.settled()
         self.grid.daemons["meta"].start()
         self.ends_once(ident, name)
-        self.assertEqual(len(self.charges(ident)), 2)
+        charges = wait_for("both components to be charged", lambda: self.paid(ident), 40,
+                           self.grid.daemons["bank"].log)
+        self.assertEqual(len(charges), 2)
 
     def test_killed_before_the_decision(self):
         """Only its own vote is on disk: nothing starts, all holds end with their leases."""
