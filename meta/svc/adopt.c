@@ -322,16 +322,17 @@ static struct gridjob *job_of_transaction (struct metad *metad, const ProtobufCB
     return NULL;
 }
 
-/* Should its new leader fall silent, it is taken back from there. */
-static int vote_follow (struct metad *metad, const ProtobufCBinaryData *transaction,
-                        const char *leader, struct err *err)
+/* Should its new leader fall silent, it is taken back from there. *newer: another has been voted for since. */
+static int vote_follow (struct metad *metad, const Nui__Meta__V1__Taken *taken, bool *newer,
+                        struct err *err)
 {
     struct arena *arena = arena_create (0);
     struct vote_row row;
-    int rc = metastore_vote_load (metad->store, transaction->data, arena, &row, err);
-    if (rc == 0 && !row.vote.over && strcmp (row.leader, leader) != 0) {
+    int rc = metastore_vote_load (metad->store, taken->transaction.data, arena, &row, err);
+    *newer = rc == 0 && row.vote.voted && row.vote.accepted > taken->ballot;
+    if (rc == 0 && !*newer && !row.vote.over && strcmp (row.leader, taken->leader) != 0) {
         row.prior = row.leader;
-        row.leader = leader;
+        row.leader = taken->leader;
         rc = metastore_vote_save (metad->store, &row, err);
     }
     arena_destroy (arena);
@@ -369,11 +370,15 @@ int adopt_taken (struct metad *metad, const Nui__Meta__V1__Taken *taken, bool *e
     struct gridjob *job = taken->job ? job_get (metad, taken->job, err)
                                      : job_of_transaction (metad, &taken->transaction);
     int rc = 0;
+    bool newer = job && job->lead && (job->lead->ballot > taken->ballot ||
+                                      (job->lead->ballot == taken->ballot && !adopt_is_led_elsewhere (job)));
     *ended_out = false;
-    if (strcmp (taken->leader, peers_self (metad->peers)) == 0)
+    if (newer || strcmp (taken->leader, peers_self (metad->peers)) == 0)
         return 0;
     if (taken->transaction.len == 16)
-        rc = vote_follow (metad, &taken->transaction, taken->leader, err);
+        rc = vote_follow (metad, taken, &newer, err);
+    if (newer)
+        return rc;
     if (rc || !job || !job->record || job_ended (job)) {
         /* Not there any more: nobody waits to hear of it. */
         *ended_out = taken->job && (job ? job_ended (job) : err->code == ERR_NOT_FOUND);
@@ -386,6 +391,7 @@ int adopt_taken (struct metad *metad, const Nui__Meta__V1__Taken *taken, bool *e
         return 0;
     if (!known || (status && strcmp (job->lead->led_as, as) != 0))
         led_by (job, taken->leader, as);
+    job->lead->ballot = taken->ballot;
     if (status) {
         status_show (job, status);
         job->lead->change = status->change;
@@ -415,10 +421,10 @@ static void followed (void *arg, const struct rpc_result *result)
     struct err err;
     err_clear (&err);
     if (job && result->status == RPC_OK && !job_ended (job) && !job->reloaded &&
-        report_take (job, f->part, (const JobInfo *)result->reply, &news, &err) == 0 && news) {
-        if (job_save (job, false, &err))
+        report_take (job, f->part, (const JobInfo *)result->reply, &news, &err) == 0) {
+        if (news && job_save (job, false, &err))
             job_reload (f->metad, f->number);
-        else
+        else if (job->part[f->part].info) /* what was told while another led it was not acted on */
             group_heard (job, f->part);
     }
     free (f);

@@ -152,12 +152,14 @@ static int taken_fill (struct peers *peers, const char *caller, struct arena *ar
         if (i < vote_count) {
             taken->transaction = (ProtobufCBinaryData){16, votes[i].transaction};
             taken->leader = (char *)votes[i].leader;
+            taken->ballot = votes[i].vote.accepted;
         } else {
             struct gridjob *job = job_get (peers->metad, leads[i - vote_count].job, err);
             if (!job)
                 return err->code;
             taken->leader = (char *)peers_self (peers);
             taken->job = leads[i - vote_count].origin_job;
+            taken->ballot = leads[i - vote_count].ballot;
             taken->status = job_status (job, arena);
         }
         reply->taken[reply->n_taken++] = taken;
