@@ -170,12 +170,16 @@ const struct cli_command bank_commands[] = {
      "\nexample: nui account create phys --project physics --fallback reserve@low,beta:spare\n"},
     {"site", BANK, "what sites may do beyond settling signed jobs, and what they owe for failures",
      cmd_site,
-     "usage: nui site modify SITE [--claims yes|no] [--refunds yes|no]\n"
+     "usage: nui site modify SITE [--claims yes|no] [--refunds yes|no] [--refund-cap TIME]\n"
+     "                            [--refund-minimum CREDITS] [--refund-window TIME]\n"
      "       nui site list\n\n"
      "  --claims yes|no         whether the site's word is enough for whose job it is, where\n"
      "                          nobody signed it (jobs given to its own cluster); no at "
      "first\n"
      "  --refunds yes|no        whether what a job was charged that lost a node is given back\n"
+     "  --refund-cap TIME       at most what so much of the job's time cost; 0: no bound\n"
+     "  --refund-minimum CREDITS  less is not given back\n"
+     "  --refund-window TIME    nothing where the last charge comes later after the job's end; 0: no bound\n"
      "                          by itself; no at first\n" COMMON "\nexample: nui site modify alpha --claims yes\n"},
     {"rate", BANK, "what a processor-second costs at a site", cmd_rate,
      "usage: nui rate set SITE MULTIPLIER [--from TIME] [--measure wall|cpu|pe] "

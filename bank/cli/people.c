@@ -285,10 +285,15 @@ int cmd_site (struct cli_context *ctx, int argc, char **argv)
                                                   {"detail", "Detail", TABLE_TEXT, 0}};
     struct args {
         const char *claims, *refunds;
-    } args = {0};
+        duration_us cap, window;
+        credit_micro minimum;
+    } args = {.cap = -1, .window = -1, .minimum = -1};
     static const struct cli_option options[] = {
         {"claims", 0, CLI_OPT_STRING, offsetof (struct args, claims), 0, 0},
         {"refunds", 0, CLI_OPT_STRING, offsetof (struct args, refunds), 0, 0},
+        {"refund-cap", 0, CLI_OPT_DURATION, offsetof (struct args, cap), 0, 0},
+        {"refund-minimum", 0, CLI_OPT_CREDITS, offsetof (struct args, minimum), 0, 0},
+        {"refund-window", 0, CLI_OPT_DURATION, offsetof (struct args, window), 0, 0},
         {0}};
     struct cli_operands o;
     char sentence[256];
@@ -297,23 +302,35 @@ int cmd_site (struct cli_context *ctx, int argc, char **argv)
     if (!cli_options (ctx, options, 0, &args, argc, argv, &o, &rc))
         return rc;
     const char *verb = o.count ? o.item[0] : "";
-    if (strcmp (verb, "list") == 0 && o.count == 1 && !args.claims && !args.refunds)
+    bool bounds = args.cap >= 0 || args.minimum >= 0 || args.window >= 0;
+    bool any = args.claims || args.refunds || bounds;
+    if (strcmp (verb, "list") == 0 && o.count == 1 && !any)
         return bank_list (ctx, argv[0], "site", columns, 2);
     Nui__Bank__V1__SiteSetRequest request = NUI__BANK__V1__SITE_SET_REQUEST__INIT;
-    if (strcmp (verb, "modify") != 0 || o.count != 2 || (!args.claims && !args.refunds) ||
+    if (strcmp (verb, "modify") != 0 || o.count != 2 || !any ||
         !yes_or_no (args.claims, &request.claims, &request.keep_claims) ||
         !yes_or_no (args.refunds, &request.refunds, &request.keep_refunds))
-        return cli_usage (argv[0], "say modify SITE --claims yes|no --refunds yes|no, or list");
+        return cli_usage (argv[0], "say modify SITE --claims yes|no --refunds yes|no, with "
+                                   "--refund-cap, --refund-minimum, --refund-window, or list");
+    request.set_refund_minimum = args.minimum >= 0;
+    request.refund_minimum_micro = args.minimum > 0 ? args.minimum : 0;
+    request.set_refund_cap = args.cap >= 0;
+    request.refund_cap_us = args.cap > 0 ? args.cap : 0;
+    request.set_refund_window = args.window >= 0;
+    request.refund_window_us = args.window > 0 ? args.window : 0;
     request.key = bank_key (key);
     request.site = o.item[1];
-    snprintf (sentence, sizeof (sentence), "site %.64s%s%s%s", o.item[1],
+    snprintf (sentence, sizeof (sentence), "site %.64s%s%s%s%s", o.item[1],
               !args.claims        ? ""
               : request.claims    ? " may name users of jobs that nobody signed"
                                   : " may not name users of jobs that nobody signed",
               args.claims && args.refunds ? ";" : "",
               !args.refunds     ? ""
               : request.refunds ? " gives back what it failed"
-                                : " keeps what it charged");
+                                : " keeps what it charged",
+              !bounds                        ? ""
+              : args.claims || args.refunds ? "; bounds of refunds set"
+                                            : " has other bounds of refunds");
     return bank_do (ctx, argv[0], "SiteSet", &request.base, sentence);
 }
 

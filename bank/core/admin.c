@@ -339,20 +339,50 @@ void site_account (struct ledger_view *view, struct ledger_site *site)
     site->earned_alloc_id = alloc->id;
 }
 
+static bool refunds_refused (struct ledger_view *view, const struct ledger_refunds *r,
+                             struct ledger_outcome *out)
+{
+    bool good = r->cap >= 0 && r->cap <= PRICE_TIME_US_MAX && r->window >= 0 &&
+                r->window <= PRICE_TIME_US_MAX && r->minimum >= 0 && r->minimum <= PRICE_AMOUNT_MAX;
+    if (!good)
+        outcome_refuse (view, out, ERR_INVALID, false,
+                        "site: a bound of refunds is negative or more than ten years");
+    return !good;
+}
+
+static const char *refunds_text (struct ledger_view *view, const struct ledger_refunds *r)
+{
+    char a[QUANTITY_TEXT_MAX];
+    const char *text = r->on ? "what it failed is given back" : "what it failed is charged";
+    if (r->on && r->cap)
+        text = arena_printf (view->arena, "%s, at most what %s cost", text, duration_format (r->cap, a));
+    if (r->on && r->minimum)
+        text = arena_printf (view->arena, "%s, from %s credits on", text, credit_format (r->minimum, a));
+    if (r->on && r->window)
+        text = arena_printf (view->arena, "%s, charged within %s", text, duration_format (r->window, a));
+    return text;
+}
+
 void decide_site (struct ledger_view *view, const struct ledger_request *req,
                   struct ledger_outcome *out)
 {
-    if (name_refused (view, "site", req->site.site, out))
+    const struct ledger_refunds *asked = &req->site.refunds;
+    if (name_refused (view, "site", req->site.site, out) || refunds_refused (view, asked, out))
         return;
     struct ledger_site *site = ledger_site_of (view, req->site.site);
     out->site = site->name;
     if (!req->site.keep_claims)
         site->claims = req->site.claims;
     if (!req->site.keep_refunds)
-        site->refunds = req->site.refunds;
+        site->refunds.on = asked->on;
+    if (!req->site.keep_cap)
+        site->refunds.cap = asked->cap;
+    if (!req->site.keep_minimum)
+        site->refunds.minimum = asked->minimum;
+    if (!req->site.keep_window)
+        site->refunds.window = asked->window;
     site->right_op_id = view->next.op;
-    out->note = arena_printf (view->arena,
-                              "may %sname users of jobs that nobody signed; what it failed is %s",
-                              site->claims ? "" : "not ", site->refunds ? "given back" : "charged");
+    out->note = arena_printf (view->arena, "may %sname users of jobs that nobody signed; %s",
+                              site->claims ? "" : "not ", refunds_text (view, &site->refunds));
     out->done.id = arena_printf (view->arena, "op.%lld", (long long)view->next.op);
 }

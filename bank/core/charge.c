@@ -314,11 +314,18 @@ static struct tariff charge_tariff (struct ledger_view *view, const struct ledge
     return t;
 }
 
-/* R4: all that its job was charged, where that is the policy for the site. */
-static bool refund_due (const struct ledger_view *view, const struct ledger_request *req)
+/* R4: how much of all that its job was charged is given back, where that is the policy for the site. */
+static credit_micro refund_due (const struct ledger_view *view, const struct ledger_request *req,
+                                credit_micro total)
 {
-    const struct ledger_site *site = ledger_site_of (view, req->charge.job.site);
-    return req->charge.final && req->charge.site_failed && site && site->refunds;
+    const struct ledger_refunds *policy = &ledger_site_of (view, req->charge.job.site)->refunds;
+    duration_us ran = req->charge.end - req->charge.start;
+    bool late = policy->window && view->now - req->charge.end > policy->window;
+    if (!req->charge.final || !req->charge.site_failed || !policy->on || late)
+        return 0;
+    if (policy->cap && ran > policy->cap)
+        total = (credit_micro)((__int128)total * policy->cap / ran);
+    return total >= policy->minimum ? total : 0;
 }
 
 static void charge_apply (struct posting *p, const struct ledger_request *req,
@@ -352,7 +359,7 @@ static void charge_apply (struct posting *p, const struct ledger_request *req,
                                      .start = req->charge.start,
                                      .end = req->charge.end,
                                      .final = req->charge.final,
-                                     .refund_due = refund_due (view, req),
+                                     .refund_due = refund_due (view, req, usage->total),
                                      .successful = req->charge.successful,
                                      .rate_version = tariff->version,
                                      .rate_ppm = tariff->terms.base_ppm,

@@ -313,7 +313,9 @@ void decide_refund (struct ledger_view *view, const struct ledger_request *req,
     out->site = paid->site;
     out->job = paid->job;
     credit_micro left = paid_left (paid), amount = req->refund.amount ? req->refund.amount : left;
-    if (amount > left || left == 0) {
+    if (req->refund.due)
+        amount = paid->due < left ? paid->due : left;
+    if (amount > left || amount == 0) {
         outcome_refuse (view, out, ERR_CONFLICT, true,
                         "refund: %s credits asked, %s of charge %lld are not refunded yet",
                         credit_format (amount, need), credit_format (left, have), op);

@@ -149,6 +149,14 @@ struct ledger_fallback_ask {
     const char *account, *site, *qos;
 };
 
+/* R4: what is given back of itself of what jobs were charged that their site failed; 0: no bound. */
+struct ledger_refunds {
+    bool on;
+    duration_us cap;      /* what at most so much of a job's time cost */
+    credit_micro minimum; /* less is not given back */
+    duration_us window;   /* the last charge must be there so soon after the job's end */
+};
+
 /* What a person may do for the whole bank. */
 enum ledger_role { LEDGER_ROLE_MANAGER = 1, LEDGER_ROLE_AUDITOR = 2 };
 const char *ledger_role_name (enum ledger_role role); /* "manager", "auditor" */
@@ -324,6 +332,7 @@ struct ledger_request {
         struct {
             int64_t charge_op;
             credit_micro amount; /* 0: all that is not refunded yet */
+            bool due;            /* what the policy for its site says, instead */
             const char *reason;
         } refund;
         struct {
@@ -333,7 +342,8 @@ struct ledger_request {
         struct {
             const char *site;
             bool claims, keep_claims;
-            bool refunds, keep_refunds;
+            struct ledger_refunds refunds;
+            bool keep_refunds, keep_cap, keep_minimum, keep_window;
         } site;
         struct {
             const char *site;
@@ -527,7 +537,7 @@ struct ledger_site {
     uint32_t ahead_count;
     bool dirty;
     bool claims;         /* may name users of jobs that nobody signed */
-    bool refunds;        /* what it failed is given back */
+    struct ledger_refunds refunds;
     int64_t right_op_id; /* of a change; 0: none */
 };
 
@@ -558,6 +568,7 @@ struct ledger_paid {
     int64_t op_id, charge_id;
     const char *site, *job;
     int64_t earned_account_id, earned_alloc_id; /* who got it */
+    credit_micro due; /* to be given back, by the policy for its site */
     struct ledger_paid_leg *leg;
     uint32_t leg_count;
 };
@@ -616,7 +627,7 @@ struct ledger_charge {
     int64_t procs;
     time_us start, end;
     bool final, successful;
-    bool refund_due; /* of all that its job was charged: see nui-site(1) */
+    credit_micro refund_due; /* of all that its job was charged: see nui-site(1) */
     uint32_t rate_version;
     int64_t rate_ppm;
     credit_micro amount, total, released;

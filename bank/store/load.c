@@ -596,7 +596,12 @@ static void take_sites (const PGresult *res, struct ledger_view *view)
         }
         site->acked = (uint64_t)pgres_i64 (res, i, 3);
         site->claims = !PQgetisnull (res, i, 5) && pgres_bool (res, i, 5);
-        site->refunds = !PQgetisnull (res, i, 6) && pgres_bool (res, i, 6);
+        site->refunds.on = !PQgetisnull (res, i, 6) && pgres_bool (res, i, 6);
+        if (!PQgetisnull (res, i, 7)) {
+            site->refunds.cap = pgres_i64 (res, i, 7);
+            site->refunds.minimum = pgres_i64 (res, i, 8);
+            site->refunds.window = pgres_i64 (res, i, 9);
+        }
         site->ahead_count = 0;
         const char *text = pgres_text (res, i, 4, view->keep);
         while (*text && site->ahead_count < LEDGER_AHEAD_MAX) {
@@ -678,6 +683,7 @@ static void take_paid (const PGresult *res, struct ledger_view *view)
             paid->job = pgres_text (res, i, 3, view->arena);
             paid->earned_account_id = pgres_i64 (res, i, 4);
             paid->earned_alloc_id = pgres_i64 (res, i, 5);
+            paid->due = pgres_i64 (res, i, 11);
             paid->leg = arena_array (view->arena, (size_t)rows, sizeof (*paid->leg));
         }
         if (leg < paid->leg_count)

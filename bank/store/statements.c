@@ -129,7 +129,8 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
          "(SELECT DISTINCT unnest ($1::text[])) AS k (site) JOIN rate r ON r.site = k.site"},
     [ST_SITES] =
         {"sites",
-         "SELECT k.site, a.id, l.id, s.acked, s.ahead, r.claims, r.refunds FROM "
+         "SELECT k.site, a.id, l.id, s.acked, s.ahead, r.claims, r.refunds, r.refund_cap_us, r.refund_minimum, "
+         "r.refund_window_us FROM "
          "(SELECT DISTINCT unnest ($1::text[])) AS k (site) "
          "LEFT JOIN LATERAL (SELECT * FROM site_right x WHERE x.site = k.site "
          " ORDER BY x.op_id DESC LIMIT 1) r ON true "
@@ -154,7 +155,7 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
          "SELECT c.op_id, c.id, u.site, CASE u.grid_job WHEN '' THEN u.site_job ELSE u.grid_job END, "
          "e.account_id, e.allocation_id, g.leg, g.allocation_id, g.amount, g.source = 'OVERRUN', "
          "(SELECT coalesce (sum (r.amount), 0)::bigint FROM refund_leg r WHERE r.charge_id = c.id AND "
-         " r.charge_leg = g.leg) "
+         " r.charge_leg = g.leg), coalesce (refund_due_of (c.id), 0) "
          "FROM unnest ($1::bigint[]) AS k (op) CROSS JOIN LATERAL "
          "(SELECT * FROM charge x WHERE x.op_id = k.op LIMIT 1) c CROSS JOIN LATERAL "
          "(SELECT * FROM usage x WHERE x.id = c.usage_id LIMIT 1) u CROSS JOIN LATERAL "
@@ -340,14 +341,15 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
     [ST_ADD_CHARGE] =
         {"add_charge",
          "INSERT INTO charge (id, op_id, usage_id, hold_id, sequence, procs, start_at, end_at, "
-         "final, successful, rate_version, rate_ppm, amount, total, released, formula, refund_due) "
+         "final, successful, rate_version, rate_ppm, amount, total, released, formula, refund_due, refund_most) "
          "SELECT id, op_id, usage_id, nullif (hold_id, 0), sequence, procs, start_at, end_at, "
-         "final, successful, rate_version, rate_ppm, amount, total, released, formula, refund_due FROM "
+         "final, successful, rate_version, rate_ppm, amount, total, released, formula, refund_most > 0, "
+         "refund_most FROM "
          "unnest ($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], "
          "$6::bigint[], $7::bigint[], $8::bigint[], $9::boolean[], $10::boolean[], "
          "$11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[], "
-         "$16::text[], $17::boolean[]) AS n (id, op_id, usage_id, hold_id, sequence, procs, start_at, end_at, "
-         "final, successful, rate_version, rate_ppm, amount, total, released, formula, refund_due)"},
+         "$16::text[], $17::bigint[]) AS n (id, op_id, usage_id, hold_id, sequence, procs, start_at, end_at, "
+         "final, successful, rate_version, rate_ppm, amount, total, released, formula, refund_most)"},
     [ST_ADD_CHARGE_LEG] =
         {"add_charge_leg",
          "INSERT INTO charge_leg (charge_id, leg, allocation_id, amount, source) SELECT * FROM "
@@ -403,8 +405,9 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
         "$2::bigint[], $3::text[]) AS n "
         "ON CONFLICT (site) DO UPDATE SET acked = excluded.acked, ahead = excluded.ahead"},
     [ST_ADD_RIGHT] = {"add_right",
-                      "INSERT INTO site_right (site, op_id, claims, refunds) SELECT * FROM unnest "
-                      "($1::text[], $2::bigint[], $3::boolean[], $4::boolean[])"},
+                      "INSERT INTO site_right (site, op_id, claims, refunds, refund_cap_us, refund_minimum, "
+                      "refund_window_us) SELECT * FROM unnest ($1::text[], $2::bigint[], $3::boolean[], "
+                      "$4::boolean[], $5::bigint[], $6::bigint[], $7::bigint[])"},
     [ST_ADD_SIGNER] = {"add_signer",
                        "INSERT INTO signer (id, chain) SELECT * FROM unnest ($1::bytea[], "
                        "$2::bytea[]) ON CONFLICT (id) DO NOTHING"},
@@ -502,8 +505,11 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
     [BANK_STMT_COUNT + RD_SITES] =
         {"rd_sites",
          "SELECT s.site, '', CASE WHEN r.claims THEN 'may name users of jobs that nobody signed' "
-         "ELSE 'needs signed jobs' END || CASE WHEN r.refunds THEN '; what it failed is given back' "
-         "ELSE '' END FROM (SELECT site FROM rate UNION SELECT site FROM "
+         "ELSE 'needs signed jobs' END || CASE WHEN r.refunds THEN '; what it failed is given back' || "
+         "CASE WHEN r.refund_cap_us > 0 THEN ', at most what ' || r.refund_cap_us / 1000000 || ' s cost' ELSE '' END || "
+         "CASE WHEN r.refund_minimum > 0 THEN ', from ' || trim_scale (r.refund_minimum / 1000000.0) || ' credits on' "
+         "ELSE '' END || CASE WHEN r.refund_window_us > 0 THEN ', charged within ' || r.refund_window_us / 1000000 || "
+         "' s' ELSE '' END ELSE '' END FROM (SELECT site FROM rate UNION SELECT site FROM "
          "site_right UNION SELECT site FROM site_ack) s LEFT JOIN LATERAL (SELECT * FROM site_right x "
          "WHERE x.site = s.site ORDER BY x.op_id DESC LIMIT 1) r ON true "
          "WHERE $1::text[] IS NOT NULL ORDER BY s.site"},
@@ -651,7 +657,7 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
     [BANK_STMT_COUNT + RD_REFUNDS] = {"rd_refunds",
         "SELECT x.op FROM (SELECT 0 AS k, coalesce (max (id), 0) AS op FROM op UNION ALL "
         "SELECT 1, c.op_id FROM charge d JOIN charge c ON c.usage_id = d.usage_id WHERE d.refund_due AND "
-        "d.op_id >= ($1::bigint[])[1] AND c.amount > 0 AND NOT EXISTS (SELECT FROM refund_leg r "
+        "d.op_id >= ($1::bigint[])[1] AND refund_due_of (c.id) > 0 AND NOT EXISTS (SELECT FROM refund_leg r "
         "WHERE r.charge_id = c.id)) x ORDER BY x.k, x.op LIMIT 256"},
     [BANK_STMT_COUNT + RD_ROLES] = {"rd_roles",
         "SELECT pe.identity, r.role FROM person pe CROSS JOIN (VALUES ('auditor'), ('manager')) r (role) "

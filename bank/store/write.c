@@ -409,7 +409,7 @@ static void write_usages (struct writer *w)
 
 static void write_charges (struct writer *w)
 {
-    struct pgargs *a = rows (w, "iiiiiiiiooiiiiito"), *legs = rows (w, "iiiit");
+    struct pgargs *a = rows (w, "iiiiiiiiooiiiiiti"), *legs = rows (w, "iiiit");
     for (uint32_t i = 0; i < w->view->charges.count; i++) {
         const struct ledger_charge *charge = w->view->charges.item[i];
         pgargs_i64 (a, 0, charge->id);
@@ -428,7 +428,7 @@ static void write_charges (struct writer *w)
         pgargs_i64 (a, 13, charge->total);
         pgargs_i64 (a, 14, charge->released);
         pgargs_text (a, 15, charge->formula);
-        pgargs_bool (a, 16, charge->refund_due);
+        pgargs_i64 (a, 16, charge->refund_due);
         for (uint32_t k = 0; k < charge->leg_count; k++) {
             pgargs_i64 (legs, 0, charge->id);
             pgargs_i64 (legs, 1, k);
@@ -518,7 +518,7 @@ static void write_entries (struct writer *w)
 
 static void write_rights (struct writer *w)
 {
-    struct pgargs *a = rows (w, "tioo");
+    struct pgargs *a = rows (w, "tiooiii");
     for (uint32_t i = 0; i < w->view->sites.count; i++) {
         const struct ledger_site *site = w->view->sites.item[i];
         if (!site->right_op_id)
@@ -526,7 +526,10 @@ static void write_rights (struct writer *w)
         pgargs_text (a, 0, site->name);
         pgargs_i64 (a, 1, site->right_op_id);
         pgargs_bool (a, 2, site->claims);
-        pgargs_bool (a, 3, site->refunds);
+        pgargs_bool (a, 3, site->refunds.on);
+        pgargs_i64 (a, 4, site->refunds.cap);
+        pgargs_i64 (a, 5, site->refunds.minimum);
+        pgargs_i64 (a, 6, site->refunds.window);
     }
     put_rows (w, ST_ADD_RIGHT, a);
 }

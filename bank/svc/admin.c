@@ -207,8 +207,12 @@ void handle_site_set (void *self, struct rpccall *call, const ProtobufCMessage *
     work->req.site.site = m->site;
     work->req.site.claims = m->claims;
     work->req.site.keep_claims = m->keep_claims;
-    work->req.site.refunds = m->refunds;
+    work->req.site.refunds = (struct ledger_refunds){
+        m->refunds, m->refund_cap_us, m->refund_minimum_micro, m->refund_window_us};
     work->req.site.keep_refunds = m->keep_refunds;
+    work->req.site.keep_cap = !m->set_refund_cap;
+    work->req.site.keep_minimum = !m->set_refund_minimum;
+    work->req.site.keep_window = !m->set_refund_window;
     write_submit (work);
 }
 

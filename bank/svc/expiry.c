@@ -109,6 +109,7 @@ static void on_refunds (void *arg, const struct err *err, const int64_t *op, uin
         memcpy (ending->req.key.b, &op[i], sizeof (op[i]));
         ending->req.client = ending->req.on_behalf = REFUNDS;
         ending->req.refund.charge_op = op[i];
+        ending->req.refund.due = true;
         ending->req.refund.reason = "the site failed it";
         if (!ending_submit (ending))
             break;

@@ -228,8 +228,10 @@ class Payment(AdminCase):
         wait_for("that to be given back", lambda: (self.balance() or {}).get("available") == before["available"],
                  60, self.grid.daemons["bank"].log)
         self.assertEqual(len(lines("refund")), len(refunds) + 1)
-        self.operate("site", "modify", "alpha", "--refunds", "no")
+        self.operate("site", "modify", "alpha", "--refund-cap", "4:00:00", "--refund-minimum", "1000000")
+        self.assertIn("at most what 14400 s cost, from 1000000 credits on", self.operate("site", "list"))
         self.assertGreater(self.lose_node("kept", "NODEFAILURE=CHARGE"), 0)
+        self.operate("site", "modify", "alpha", "--refunds", "no", "--refund-cap", "0", "--refund-minimum", "0")
         self.assert_books_close()
 
     def test_charges_while_it_runs(self):

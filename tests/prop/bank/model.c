@@ -668,6 +668,17 @@ static int unheld_payer (const struct model *m, const struct model_ask *ask, int
     return account;
 }
 
+/* R4. The use ended a quarter of a second after its tick. */
+static long long due (const struct model *m, const struct model_ask *ask, long long total)
+{
+    const struct model_policy *p = &m->policy[ask->site];
+    if (!p->on || (p->window && m->now - (ask->start + ask->seconds) > p->window))
+        return 0;
+    if (p->cap && ask->seconds > p->cap)
+        total = (long long)((__int128)total * p->cap / ask->seconds);
+    return total >= p->minimum ? total : 0;
+}
+
 static void charge_decided (struct model *m, const struct model_ask *ask, long long hold,
                             int account, int user, bool final, char *out)
 {
@@ -726,11 +737,12 @@ static void charge_decided (struct model *m, const struct model_ask *ask, long l
     if (t.quoted)
         model_pin_use (m, ask);
     long long x = t.total > m->usage[u].total ? t.total - m->usage[u].total : 0;
-    m->charge[m->charges] = (struct model_charge){.site = site};
+    m->charge[m->charges] = (struct model_charge){.site = site, .usage = u, .amount = x};
     pay (m, h, payer, &f, x);
     m->charges++;
     m->usage[u].total += x;
     m->usage[u].final = final;
+    m->usage[u].due = final && ask->site_failed ? due (m, ask, m->usage[u].total) : 0;
     if (final && h)
         released = close_hold (m, h);
     sprintf (out, "charged %lld total %lld released %lld %s", x, m->usage[u].total, released,
@@ -916,6 +928,22 @@ void model_refund (struct model *m, long long charge, long long amount, char *ou
             repay (m, a, x);
             ended (m, a);
         }
+}
+
+void model_refund_due (struct model *m, long long charge, char *out)
+{
+    const struct model_charge *c = &m->charge[charge - 1];
+    long long most = m->usage[c->usage].due, left = 0;
+    for (int i = (int)charge; i < m->charges; i++)
+        most -= m->charge[i].usage == c->usage ? m->charge[i].amount : 0;
+    most = most < c->amount ? most : c->amount;
+    for (int i = 0; i < c->legs; i++)
+        left += c->leg[i].amount - c->leg[i].refunded;
+    most = most < left ? most : left;
+    if (c->legs && most <= 0)
+        sprintf (out, "error -7");
+    else
+        model_refund (m, charge, c->legs ? most : 0, out);
 }
 
 void model_limit (struct model *m, int alloc, long long limit, char *out)

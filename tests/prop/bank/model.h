@@ -57,7 +57,13 @@ struct model_ask {
     long long job, incarnation, procs, seconds, quote; /* quote 0: none */
     long long start; /* of a hold: at least now; of a charge: whenever */
     long long nodes[M_NAMES], pe, cpu;
-    bool claimed, coreserved, successful;
+    bool claimed, coreserved, successful, site_failed;
+};
+
+/* What a site's failures are given back, in ticks; 0: no bound. */
+struct model_policy {
+    bool on;
+    long long cap, minimum, window;
 };
 
 /* A quote that keeps its rates. */
@@ -85,7 +91,8 @@ struct model_alloc {
 };
 
 struct model_charge {
-    int site, legs;
+    int site, legs, usage;
+    long long amount;
     struct {
         int alloc; /* -1: suspense */
         long long amount, refunded;
@@ -106,7 +113,7 @@ struct model_hold {
 
 struct model_usage {
     int site, account, user; /* account -1: suspense; user -1: the site itself */
-    long long job, incarnation, total;
+    long long job, incarnation, total, due; /* due: to be given back of all of it */
     bool final;
 };
 
@@ -116,6 +123,7 @@ struct model {
     struct model_card card[M_SITES][M_CARDS];
     int cards[M_SITES];
     bool claims[M_SITES];
+    struct model_policy policy[M_SITES];
     bool account_is[M_ACCOUNTS], project_is[M_PROJECTS], user_is[M_USERS], funder_is[M_FUNDERS];
     int parent[M_PROJECTS]; /* -1: none */
     int project[M_ACCOUNTS];
@@ -169,6 +177,8 @@ void model_split (struct model *m, int from, int to, int alloc, long long amount
                   long long end, char *out);
 /* charge: its number from 1; amount 0: all that is left. */
 void model_refund (struct model *m, long long charge, long long amount, char *out);
+/* What the policy for its site says. */
+void model_refund_due (struct model *m, long long charge, char *out);
 void model_limit (struct model *m, int alloc, long long limit, char *out);
 /* To so many seconds in all. site -1: an operator asks. */
 void model_extend (struct model *m, int site, long long hold, long long seconds, char *out);
@@ -192,7 +202,8 @@ void model_member (struct model *m, int user, int project, bool remove, char *ou
 void model_fallbacks (struct model *m, int account, const int *fallback, const int *site,
                       const int *qos, int count, char *out);
 void model_rate (struct model *m, int site, const struct model_card *card, char *out);
-void model_claims (struct model *m, int site, bool claims, char *out);
+void model_site (struct model *m, int site, bool claims, const struct model_policy *policy,
+                 char *out);
 /* Of some sites; keep: for so many ticks. */
 void model_quote (struct model *m, const struct model_ask *ask, int count, int account, int user,
                   bool reusable, long long keep, char *out);

@@ -188,9 +188,11 @@ void model_rate (struct model *m, int site, const struct model_card *card, char 
     sprintf (out, "done s%d.%d", site, ++m->cards[site]);
 }
 
-void model_claims (struct model *m, int site, bool claims, char *out)
+void model_site (struct model *m, int site, bool claims, const struct model_policy *policy,
+                 char *out)
 {
     m->claims[site] = claims;
+    m->policy[site] = *policy;
     sprintf (out, "done");
 }
 

@@ -138,6 +138,7 @@ static struct model_ask draw_ask (struct run *r)
     ask.start = r->model->now + (one_in (r, 6) ? (long long)draw (r, 60) : 0);
     ask.coreserved = one_in (r, 4);
     ask.successful = !one_in (r, 4);
+    ask.site_failed = one_in (r, 3);
     ask.pe = one_in (r, 3) ? (long long)draw (r, 9000) : 0;
     for (int i = 0; i < M_NAMES; i++)
         ask.nodes[i] = one_in (r, 3) ? (long long)draw (r, 4) : 0;
@@ -252,6 +253,7 @@ static void make_charge (struct run *r, struct sent *s)
     s->req.charge.sequence = sequence;
     s->req.charge.cpu = ask.cpu * US_PER_S;
     s->req.charge.successful = ask.successful;
+    s->req.charge.site_failed = ask.site_failed;
     s->req.charge.job.incarnation = ask.incarnation;
     s->req.charge.account = held ? "" : model_account_name (account);
     s->req.charge.claimed = ask.claimed;
@@ -318,7 +320,11 @@ static void make_refund (struct run *r, struct sent *s)
     char sql[80];
     snprintf (sql, sizeof (sql), "SELECT op_id FROM charge WHERE id = %lld", n);
     s->req = req_refund (&r->rig, pg_fixture_number (r->sql, sql), amount);
-    model_refund (r->model, n, amount, s->want);
+    s->req.refund.due = one_in (r, 2);
+    if (s->req.refund.due)
+        model_refund_due (r->model, n, s->want);
+    else
+        model_refund (r->model, n, amount, s->want);
 }
 
 static void make_correction (struct run *r, struct sent *s)
@@ -535,11 +541,16 @@ static void make_office (struct run *r, struct sent *s)
         make_object (r, s);
     } else {
         bool claims = one_in (r, 2);
+        struct model_policy policy = {.on = !one_in (r, 4),
+                                      .cap = one_in (r, 2) ? (long long)draw (r, 30) : 0,
+                                      .minimum = one_in (r, 2) ? (long long)draw (r, 50000000) : 0,
+                                      .window = one_in (r, 2) ? (long long)draw (r, 60) : 0};
         s->req = req_new (&r->rig, LEDGER_SITE_SET, "nui://t/operator/o");
         s->req.site.site = prop_sites[site];
         s->req.site.claims = claims;
-        s->req.site.keep_refunds = true;
-        model_claims (m, site, claims, s->want);
+        s->req.site.refunds = (struct ledger_refunds){policy.on, policy.cap * US_PER_S, policy.minimum,
+                                                      policy.window * US_PER_S};
+        model_site (m, site, claims, &policy, s->want);
     }
 }
 

@@ -118,6 +118,14 @@ static void setting_up (void **state)
     says (w, "nsf", "rate set delta 2 --measure gold", 1, "none of wall, cpu, pe");
     says (w, "alice", "site modify alpha --claims yes", 3, "nui site:");
     says (w, "nsf", "site modify alpha --claims perhaps", 2, "yes|no");
+    says (w, "nsf", "site modify alpha --refund-cap 20000:00:00:00", 1, "ten years");
+    says (w, "nsf", "site modify alpha --refund-minimum -1", 2, "refund-minimum");
+    says (w, "nsf", "site modify alpha --refunds yes --refund-cap 4:00:00 --refund-minimum 50 --refund-window "
+                    "14:00:00:00", 0, "site alpha gives back what it failed; bounds of refunds set");
+    says (w, "nsf", "site list --csv", 0, "at most what 14400 s cost, from 50 credits on, charged within 1209600 s");
+    says (w, "nsf", "site modify alpha --refund-cap 0", 0, "site alpha has other bounds of refunds");
+    says (w, "nsf", "site list --csv", 0, "what it failed is given back, from 50 credits on");
+    says (w, "nsf", "site modify alpha --refunds no", 0, "keeps what it charged");
     says (w, "nsf", "site modify alpha --claims yes", 0, "site alpha may name users");
     says (w, "alice", "site list --csv --noheader", 0,
           "alpha,may name users of jobs that nobody signed\nbeta,needs signed jobs\n"

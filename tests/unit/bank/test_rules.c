@@ -493,7 +493,7 @@ static void failures (void **state)
     static const struct {
         bool set, refunds, failed, final;
         const char *job;
-        int due;
+        int due; /* in all so far */
     } step[] = {{false, false, true, true, "a.1", 0}, {true, true, true, true, "a.2", 1},
                 {false, false, false, true, "a.3", 1}, {false, false, true, false, "a.4", 1},
                 {true, false, true, true, "a.5", 1}};
@@ -501,7 +501,7 @@ static void failures (void **state)
         struct ledger_request set = req_new (&w->rig, LEDGER_SITE_SET, AGENCY);
         set.site.site = "alpha";
         set.site.keep_claims = true;
-        set.site.refunds = step[i].refunds;
+        set.site.refunds.on = step[i].refunds;
         struct answer a = step[i].set ? bankrig_ask (&w->rig, &set) : (struct answer){0};
         assert_string_equal (a.err.text, "");
         struct ledger_request charge =
@@ -513,6 +513,75 @@ static void failures (void **state)
         assert_int_equal (step[i].due, number (w, "SELECT count (*) FROM charge WHERE refund_due"));
     }
     assert_int_equal (0, number (w, "SELECT count (*) FROM site_right WHERE claims"));
+}
+
+static struct ledger_request policy (struct world *w, duration_us cap, credit_micro minimum,
+                                     duration_us window)
+{
+    struct ledger_request set = req_new (&w->rig, LEDGER_SITE_SET, AGENCY);
+    set.site.site = "alpha";
+    set.site.keep_claims = true;
+    set.site.refunds = (struct ledger_refunds){true, cap, minimum, window};
+    return set;
+}
+
+/* A job of 100 s for 100 credits, in two charges, that the site failed so long ago. */
+static void fails (struct world *w, const char *job, duration_us ago)
+{
+    char hold[32], granted[64];
+    struct ledger_request req = req_hold (&w->rig, "alpha", job, "phys", ALICE, 1, 100);
+    struct answer a = bankrig_ask (&w->rig, &req);
+    snprintf (hold, sizeof (hold), "hold.%lld", (long long)number (w, "SELECT max (id) FROM hold"));
+    snprintf (granted, sizeof (granted), "granted %s 100000000 phys", hold);
+    assert_string_equal (a.text, granted);
+    for (int i = 0; i < 2; i++) {
+        struct ledger_request charge = req_charge (&w->rig, "alpha", job, hold, 1,
+                                                   clock_now_us () - ago - 100 * US_PER_S, i ? 100 : 70, i);
+        charge.charge.site_failed = i;
+        expect (w, charge, i ? "charged 30000000 total 100000000 released 0 phys acked 0"
+                             : "charged 70000000 total 70000000 released 0 phys acked 0");
+    }
+}
+
+/* What the bank gives back by itself of the newest job's charges, its last one first. */
+static void gives_back (struct world *w, const char *last, const char *first)
+{
+    const char *want[] = {last, first};
+    for (int i = 0; i < 2; i++) {
+        char sql[80];
+        snprintf (sql, sizeof (sql), "SELECT op_id FROM charge ORDER BY id DESC LIMIT 1 OFFSET %d", i);
+        struct ledger_request back = req_refund (&w->rig, number (w, sql), 0);
+        back.refund.due = true;
+        if (want[i])
+            expect (w, back, want[i]);
+        else
+            expect_refused (w, back, ERR_CONFLICT, "0 credits asked");
+    }
+}
+
+/* R4: at most what the cap's time cost, from the newest charge on; nothing below the minimum; nothing of
+ * what came too late. By hand none of it binds. */
+static void failures_bounded (void **state)
+{
+    struct world *w = *state;
+    expect (w, policy (w, 0, 0, 0), "done");
+    fails (w, "a.1", 0);
+    gives_back (w, "refunded 30000000 left 0", "refunded 70000000 left 0");
+    expect (w, policy (w, 40 * US_PER_S, 0, 0), "done");
+    fails (w, "a.2", 0);
+    gives_back (w, "refunded 30000000 left 0", "refunded 10000000 left 60000000");
+    expect (w, policy (w, 20 * US_PER_S, 20 * CREDIT, 3600 * US_PER_S), "done");
+    fails (w, "a.3", 600 * US_PER_S);
+    gives_back (w, "refunded 20000000 left 10000000", NULL);
+    fails (w, "a.4", 7200 * US_PER_S);
+    gives_back (w, NULL, NULL);
+    expect (w, policy (w, 20 * US_PER_S, 20 * CREDIT + 1, 0), "done");
+    fails (w, "a.5", 0);
+    gives_back (w, NULL, NULL);
+    expect (w, req_refund (&w->rig, number (w, "SELECT max (op_id) FROM charge"), 0),
+            "refunded 30000000 left 0");
+    expect_refused (w, policy (w, -1, 0, 0), ERR_INVALID, "negative");
+    expect_refused (w, policy (w, 0, 0, INT64_MAX), ERR_INVALID, "ten years");
 }
 
 /* An overrun that another allocation repaid is refunded, and all of it moved away: found by prop_bank's seed 4
@@ -547,6 +616,7 @@ int main (void)
         cmocka_unit_test_setup_teardown (closing, fresh, closed),
         cmocka_unit_test_setup_teardown (reconciled, fresh, closed),
         cmocka_unit_test_setup_teardown (failures, fresh, closed),
+        cmocka_unit_test_setup_teardown (failures_bounded, fresh, closed),
         cmocka_unit_test_setup_teardown (repaid, fresh, closed),
     };
     return cmocka_run_group_tests (tests, up, down);
