@@ -111,13 +111,15 @@ const struct cli_command bank_commands[] = {
      "usage: nui grant create AMOUNT -A ACCOUNT --reference TEXT [--funder NAME] [--start TIME]\n"
      "                 [--end TIME] [--for KIND=NAME]… [--description TEXT]\n"
      "       nui grant list [--funder NAME]\n"
-     "       nui grant statement GRANT [--from TIME] [--to TIME] [--html FILE]\n\n"
+     "       nui grant statement GRANT [--from TIME] [--to TIME]\n"
+     "                           [--html FILE] [--pdf FILE]\n\n"
      "  -A, --account ACCOUNT   who gets it; nui split passes parts on\n"
      "  --funder NAME           an agency's is its own\n"
      "  --reference TEXT        the funder's number or title\n"
      "  --start, --end TIME     when it is valid (now; without end)\n"
      "  --for KIND=NAME         as for nui deposit\n"
-     "  --html FILE             a page to be printed, with the burn-down as a plot\n" COMMON
+     "  --html FILE             a page to be printed, with the burn-down as a plot\n"
+     "  --pdf FILE              the same as PDF, by weasyprint\n" COMMON
      "\nexample: nui grant statement grant.1 --from 2026-01-01T00:00 --html phy17.html\n"},
     {"split", BANK, "pass a part of a grant to an account of the same project or one below it",
      cmd_split,

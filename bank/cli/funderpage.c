@@ -1,9 +1,12 @@
 /* A grant's statement for its funder: as tables, and as a page to be printed (one HTML file that
- * needs nothing else; a browser prints it to paper or PDF) with the burn-down as a plot. */
+ * needs nothing else) with the burn-down as a plot; weasyprint(1) makes a PDF file of the page. */
 #include <errno.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "bank/cli/util.h"
 #include "proto/audit/block.h"
@@ -279,6 +282,54 @@ int funder_page (const Nui__Bank__V1__GrantStatementReply *st, const char *file)
         return CLI_OK;
     err_set (&err, ERR_IO, "cannot write %s: %s", file, strerror (errno));
     return cli_fail ("grant", &err);
+}
+
+/* weasyprint's standard input is the page, its standard output the file. */
+static int pdf_make (FILE *html, FILE *pdf, struct err *err)
+{
+    char *argv[] = {(char[]){"weasyprint"}, (char[]){"--quiet"}, (char[]){"-"}, (char[]){"-"}, NULL};
+    posix_spawn_file_actions_t files;
+    pid_t pid;
+    int status = 0;
+    posix_spawn_file_actions_init (&files);
+    posix_spawn_file_actions_adddup2 (&files, fileno (html), STDIN_FILENO);
+    posix_spawn_file_actions_adddup2 (&files, fileno (pdf), STDOUT_FILENO);
+    int rc = posix_spawnp (&pid, argv[0], &files, NULL, argv, environ);
+    posix_spawn_file_actions_destroy (&files);
+    if (rc == ENOENT)
+        return err_set (err, ERR_IO,
+                        "weasyprint is not installed (Debian has it as a package of that name): --html "
+                        "writes the page, which any browser prints");
+    if (rc)
+        return err_set (err, ERR_IO, "cannot run weasyprint: %s", strerror (rc));
+    while (waitpid (pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (!WIFEXITED (status) || WEXITSTATUS (status) != 0)
+        return err_set (err, ERR_IO, "weasyprint failed: nothing was written");
+    return 0;
+}
+
+int funder_pdf (const Nui__Bank__V1__GrantStatementReply *st, const char *file)
+{
+    struct strbuf out = STRBUF_INIT;
+    struct err err = {0};
+    FILE *html = tmpfile (), *pdf = fopen (file, "w");
+    page (&out, st);
+    if (!pdf)
+        err_set (&err, ERR_IO, "cannot write %s: %s", file, strerror (errno));
+    else if (!html || fwrite (strbuf_text (&out), 1, out.len, html) != out.len ||
+             fseek (html, 0, SEEK_SET) != 0)
+        err_set (&err, ERR_IO, "cannot write a temporary file: %s", strerror (errno));
+    else
+        pdf_make (html, pdf, &err);
+    strbuf_free (&out);
+    if (html)
+        fclose (html);
+    if (pdf)
+        fclose (pdf);
+    if (pdf && err.code)
+        unlink (file);
+    return err.code ? cli_fail ("grant", &err) : CLI_OK;
 }
 
 int funder_table (struct cli_context *ctx, const Nui__Bank__V1__GrantStatementReply *st)

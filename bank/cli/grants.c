@@ -35,7 +35,7 @@ int cmd_funder (struct cli_context *ctx, int argc, char **argv)
 /* ---- grant ---- */
 
 struct grant_args {
-    const char *funder, *reference, *account, *description, *html;
+    const char *funder, *reference, *account, *description, *html, *pdf;
     struct cli_list scope;
     time_us start, end, from, to;
 };
@@ -119,7 +119,13 @@ static int grant_statement (struct cli_context *ctx, const struct grant_args *ar
     if (!message)
         return cli_fail ("grant", &err);
     const Nui__Bank__V1__GrantStatementReply *st = (Nui__Bank__V1__GrantStatementReply *)message;
-    int rc = args->html ? funder_page (st, args->html) : funder_table (ctx, st);
+    int rc = CLI_OK;
+    if (args->html)
+        rc = funder_page (st, args->html);
+    if (args->pdf && rc == CLI_OK)
+        rc = funder_pdf (st, args->pdf);
+    if (!args->html && !args->pdf)
+        rc = funder_table (ctx, st);
     protobuf_c_message_free_unpacked (message, NULL);
     return rc;
 }
@@ -138,6 +144,7 @@ int cmd_grant (struct cli_context *ctx, int argc, char **argv)
         {"from", 0, CLI_OPT_TIME, offsetof (struct grant_args, from), 0, 0},
         {"to", 0, CLI_OPT_TIME, offsetof (struct grant_args, to), 0, 0},
         {"html", 0, CLI_OPT_STRING, offsetof (struct grant_args, html), 0, 0},
+        {"pdf", 0, CLI_OPT_STRING, offsetof (struct grant_args, pdf), 0, 0},
         {0}};
     struct cli_operands o;
     int rc;
@@ -146,7 +153,7 @@ int cmd_grant (struct cli_context *ctx, int argc, char **argv)
     const char *verb = o.count ? o.item[0] : "";
     bool making = args.reference || args.account || args.scope.count || args.start || args.end ||
                   args.description[0];
-    bool reporting = args.from || args.to || args.html;
+    bool reporting = args.from || args.to || args.html || args.pdf;
     if (strcmp (verb, "list") == 0 && o.count == 1 && !making && !reporting)
         return grant_list (ctx, args.funder);
     if (strcmp (verb, "create") == 0 && o.count == 2 && args.reference && args.account &&
@@ -156,7 +163,7 @@ int cmd_grant (struct cli_context *ctx, int argc, char **argv)
         return grant_statement (ctx, &args, o.item[1]);
     return cli_usage (argv[0],
                       "say create AMOUNT -A ACCOUNT --reference TEXT [--funder NAME], list "
-                      "[--funder NAME] or statement GRANT [--html FILE]");
+                      "[--funder NAME] or statement GRANT [--html FILE] [--pdf FILE]");
 }
 
 /* ---- split ---- */

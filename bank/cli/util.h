@@ -56,6 +56,7 @@ int bank_user_scope (struct cli_context *ctx, const char *word, char *buf, size_
 
 /* funderpage.c: a grant's statement as a page to be printed, with its burn-down; and as tables. */
 int funder_page (const Nui__Bank__V1__GrantStatementReply *st, const char *file);
+int funder_pdf (const Nui__Bank__V1__GrantStatementReply *st, const char *file);
 int funder_table (struct cli_context *ctx, const Nui__Bank__V1__GrantStatementReply *st);
 
 /* protobuf-c's strings are not const though it never writes them. */

@@ -149,7 +149,8 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
                                "JOIN funder f ON f.name = k.name"},
     [ST_GRANTS] = {"grants", "SELECT g.id, g.funder_id, g.account_id FROM unnest ($1::bigint[]) AS k (id) "
                              "JOIN award g ON g.id = k.id"},
-    /* Who earned a charge says its entry; what went on to bank:expired (-1) is another one. */
+    /* Who earned a charge says its entry; what closing its hold moved on, to bank:expired or out of what a
+     * project owes, are others. */
     [ST_PAID] =
         {"paid",
          "SELECT c.op_id, c.id, u.site, CASE u.grid_job WHEN '' THEN u.site_job ELSE u.grid_job END, "
@@ -159,8 +160,8 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
          "FROM unnest ($1::bigint[]) AS k (op) CROSS JOIN LATERAL "
          "(SELECT * FROM charge x WHERE x.op_id = k.op LIMIT 1) c CROSS JOIN LATERAL "
          "(SELECT * FROM usage x WHERE x.id = c.usage_id LIMIT 1) u CROSS JOIN LATERAL "
-         "(SELECT * FROM entry x WHERE x.op_id = c.op_id AND x.layer = 'P' AND x.amount > 0 AND "
-         " x.allocation_id <> -1 LIMIT 1) e JOIN charge_leg g ON g.charge_id = c.id "
+         "(SELECT x.account_id, x.allocation_id FROM entry x JOIN account a ON a.id = x.account_id WHERE "
+         " x.op_id = c.op_id AND x.layer = 'P' AND x.amount > 0 AND a.class = 'SITE_EARNED' LIMIT 1) e JOIN charge_leg g ON g.charge_id = c.id "
          "ORDER BY c.op_id, g.leg"},
     /* $1 sites, $2 rows, $3 operations: the sites' rows and these. */
     [ST_RECONS] =

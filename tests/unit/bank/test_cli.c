@@ -83,6 +83,33 @@ static void says (struct world *w, const char *who, const char *words, int code,
                   code, part, w->out);
 }
 
+/* By weasyprint, where that is installed; else one sentence, and no file. */
+static void printed_as_pdf (struct world *w)
+{
+    char file[300], words[400], *path = strdup (getenv ("PATH")), head[6] = "";
+    snprintf (file, sizeof (file), "%s/page.pdf", w->d.dir);
+    snprintf (words, sizeof (words), "grant statement grant.1 --pdf %s", file);
+    setenv ("PATH", w->d.dir, 1);
+    says (w, "nsf", words, 1, "weasyprint is not installed");
+    assert_int_equal (-1, access (file, F_OK));
+    setenv ("PATH", path, 1);
+    says (w, "nsf", "grant statement grant.1 --pdf /nowhere/page.pdf", 1, "cannot write /nowhere/page.pdf");
+    if (system ("command -v weasyprint >/dev/null") == 0) {
+        says (w, "nsf", words, 0, "");
+        FILE *f = fopen (file, "r");
+        assert_non_null (f);
+        assert_int_equal (5, fread (head, 1, 5, f));
+        assert_string_equal (head, "%PDF-");
+        assert_int_equal (0, fseek (f, 0, SEEK_END));
+        assert_true (ftell (f) > 5000);
+        fclose (f);
+        unlink (file);
+    } else {
+        print_message ("weasyprint is not installed: no page was printed as PDF\n");
+    }
+    free (path);
+}
+
 static void setting_up (void **state)
 {
     struct world *w = *state;
@@ -379,6 +406,7 @@ static void granting (void **state)
     assert_non_null (strstr (page, "<path class='left' d='M"));
     unlink (file);
     says (w, "nsf", "grant statement grant.1 --html /nowhere/page.html", 1, "cannot write");
+    printed_as_pdf (w);
     /* Into the next year, and closed. */
     says (w, "lena", "allocation list -A ocean --csv --noheader", 0, "alloc.");
     printed (w, "alloc.", id);

@@ -603,6 +603,33 @@ static void repaid (void **state)
     assert_int_equal (0, number (w, "SELECT posted FROM balance WHERE allocation_id = 6"));
 }
 
+/* The last charge of a job also moves what its allocation owes, when that has ended: refunded, it is taken
+ * from who earned it all the same (prop_bank seed 30053, after 900 operations). */
+static void refunded_after_the_end (void **state)
+{
+    struct world *w = *state;
+    time_us end = clock_now_us () + 1500000;
+    expect (w, req_account (&w->rig, "short", "physics", NULL, 0), "done account.8");
+    expect (w, req_deposit (&w->rig, "short", 100 * CREDIT, 0, end), "done alloc.8");
+    expect (w, req_hold (&w->rig, "alpha", "a.1", "short", ALICE, 1, 10), "granted hold.1 10000000 short");
+    expect (w, req_hold (&w->rig, "alpha", "a.2", "short", ALICE, 1, 20), "granted hold.2 20000000 short");
+    /* The first runs over, beyond what all have; the second's charge then leaves a debt behind. */
+    expect (w, req_charge (&w->rig, "alpha", "a.1", "hold.1", 1, clock_now_us (), 130, true),
+            "charged 130000000 total 130000000 released 0 short acked 0");
+    wait_until (end);
+    expect (w, req_charge (&w->rig, "alpha", "a.2", "hold.2", 1, clock_now_us () - 5 * US_PER_S, 5, true),
+            "charged 5000000 total 5000000 released 15000000 short acked 0");
+    assert_int_equal (-35 * CREDIT, number (w, "SELECT b.posted FROM balance b JOIN allocation l ON l.id = "
+                                               "b.allocation_id JOIN account a ON a.id = l.account_id WHERE "
+                                               "a.class = 'DEBT'"));
+    const char *earned = "SELECT sum (amount) FROM entry e JOIN account a ON a.id = e.account_id WHERE "
+                         "a.name = 'site:alpha' AND layer = 'P'";
+    assert_int_equal (135 * CREDIT, number (w, earned));
+    expect (w, req_refund (&w->rig, number (w, "SELECT max (op_id) FROM charge"), 0),
+            "refunded 5000000 left 0");
+    assert_int_equal (130 * CREDIT, number (w, earned));
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -618,6 +645,7 @@ int main (void)
         cmocka_unit_test_setup_teardown (failures, fresh, closed),
         cmocka_unit_test_setup_teardown (failures_bounded, fresh, closed),
         cmocka_unit_test_setup_teardown (repaid, fresh, closed),
+        cmocka_unit_test_setup_teardown (refunded_after_the_end, fresh, closed),
     };
     return cmocka_run_group_tests (tests, up, down);
 }
