@@ -67,7 +67,12 @@ static void credits_put (struct strbuf *out, credit_micro amount)
         strbuf_printf (out, ".%02lld", cents);
 }
 
-/* ---- the plot ---- */
+/* ---- the plot: attributes, because not every renderer applies a page's style to pictures in it ---- */
+
+#define TEXT "font-family='sans-serif' font-size='11' fill='#333'"
+#define GRID "stroke='#ddd'"
+#define EVEN "stroke='#888' stroke-dasharray='5 4'"
+#define LEFT "fill='none' stroke='#0b5394' stroke-width='2'"
 
 struct plot {
     struct strbuf *out;
@@ -106,17 +111,17 @@ static void axes (const struct plot *p)
     double step = step_of (p->top);
     for (double v = 0; v <= p->top * 1.0001; v += step) {
         double y = y_of (p, (credit_micro)(v * MICRO_PER_CREDIT));
-        strbuf_printf (p->out, "<line x1='%d' y1='%.1f' x2='%d' y2='%.1f' class='grid'/>",
+        strbuf_printf (p->out, "<line x1='%d' y1='%.1f' x2='%d' y2='%.1f' " GRID "/>",
                        PLOT_LEFT, y, PLOT_W - PLOT_RIGHT, y);
-        strbuf_printf (p->out, "<text x='%d' y='%.1f' text-anchor='end'>", PLOT_LEFT - 8, y + 4);
+        strbuf_printf (p->out, "<text x='%d' y='%.1f' text-anchor='end' " TEXT ">", PLOT_LEFT - 8, y + 4);
         credits_put (p->out, (credit_micro)(v * MICRO_PER_CREDIT));
         strbuf_printf (p->out, "</text>\n");
     }
     for (int i = 0; i <= 4; i++) {
         time_us at = p->from + (p->to - p->from) / 4 * i;
         strbuf_printf (p->out,
-                       "<line x1='%.1f' y1='%d' x2='%.1f' y2='%d' class='tick'/>"
-                       "<text x='%.1f' y='%d' text-anchor='%s'>",
+                       "<line x1='%.1f' y1='%d' x2='%.1f' y2='%d' stroke='#888'/>"
+                       "<text x='%.1f' y='%d' text-anchor='%s' " TEXT ">",
                        x_of (p, at), PLOT_H - PLOT_BOTTOM, x_of (p, at), PLOT_H - PLOT_BOTTOM + 5,
                        x_of (p, at), PLOT_H - PLOT_BOTTOM + 20, i == 4 ? "end" : "middle");
         moment_put (p->out, at, p->to - p->from < 4 * 86400 * US_PER_S);
@@ -129,11 +134,11 @@ static void curves (const struct plot *p, const Nui__Bank__V1__GrantStatementRep
 {
     const Nui__Bank__V1__GrantItem *g = st->grant;
     if (g->valid_to_us)
-        strbuf_printf (p->out, "<line x1='%.1f' y1='%.1f' x2='%.1f' y2='%.1f' class='even'/>\n",
+        strbuf_printf (p->out, "<line x1='%.1f' y1='%.1f' x2='%.1f' y2='%.1f' " EVEN "/>\n",
                        x_of (p, g->valid_from_us > p->from ? g->valid_from_us : p->from),
                        y_of (p, g->granted_micro), x_of (p, g->valid_to_us), y_of (p, 0));
     double y = y_of (p, st->opening->left_micro);
-    strbuf_printf (p->out, "<path class='left' d='M%.1f %.1f", x_of (p, st->from_us), y);
+    strbuf_printf (p->out, "<path class='left' " LEFT " d='M%.1f %.1f", x_of (p, st->from_us), y);
     for (size_t i = 0; i < st->n_points; i++) {
         strbuf_printf (p->out, " H%.1f V%.1f", x_of (p, st->points[i]->at_us),
                        y_of (p, st->points[i]->left_micro));
@@ -159,7 +164,7 @@ static void plot_put (struct strbuf *out, const Nui__Bank__V1__GrantStatementRep
     axes (&p);
     curves (&p, st);
     strbuf_printf (out,
-                   "<text x='%d' y='%d' text-anchor='middle'>credits left (solid); used evenly "
+                   "<text x='%d' y='%d' text-anchor='middle' " TEXT ">credits left (solid); used evenly "
                    "(dashed)</text></svg>\n",
                    (PLOT_W + PLOT_LEFT) / 2, PLOT_H - 4);
 }
@@ -171,8 +176,7 @@ static const char style[] =
     "color:#111}h1{font-size:16pt;margin:0}h2{font-size:12pt;margin:1.2em 0 .3em}table{border-"
     "collapse:collapse;width:100%}th,td{padding:.15em .6em;border-bottom:1px solid #ccc;text-align:"
     "left}td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}svg{width:100%;height:auto}"
-    "svg text{font:11px sans-serif;fill:#333}.grid{stroke:#ddd}.tick{stroke:#888}.left{fill:none;"
-    "stroke:#0b5394;stroke-width:2}.even{stroke:#888;stroke-dasharray:5 4}.fine{font-size:8.5pt;"
+    ".fine{font-size:8.5pt;"
     "color:#444;word-break:break-all}tr{break-inside:avoid}";
 
 static void row (struct strbuf *out, const char *label, credit_micro amount)
