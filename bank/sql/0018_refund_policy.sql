@@ -1,4 +1,4 @@
--- 0017: how much is given back of what jobs were charged that their site failed (rule R4): at most what so much
+-- 0018: how much is given back of what jobs were charged that their site failed (rule R4): at most what so much
 -- of a job's time cost, nothing below a minimum, nothing of jobs whose last charge came too late; 0: no bound.
 
 ALTER TABLE site_right ADD COLUMN refund_cap_us bigint NOT NULL DEFAULT 0 CHECK (refund_cap_us >= 0);
