@@ -138,12 +138,12 @@ static void curves (const struct plot *p, const Nui__Bank__V1__GrantStatementRep
                        x_of (p, g->valid_from_us > p->from ? g->valid_from_us : p->from),
                        y_of (p, g->granted_micro), x_of (p, g->valid_to_us), y_of (p, 0));
     double y = y_of (p, st->opening->left_micro);
-    strbuf_printf (p->out, "<path class='left' " LEFT " d='M%.1f %.1f", x_of (p, st->from_us), y);
+    strbuf_printf (p->out, "<path class='left' d='M%.1f %.1f", x_of (p, st->from_us), y);
     for (size_t i = 0; i < st->n_points; i++) {
         strbuf_printf (p->out, " H%.1f V%.1f", x_of (p, st->points[i]->at_us),
                        y_of (p, st->points[i]->left_micro));
     }
-    strbuf_printf (p->out, " H%.1f'/>\n", x_of (p, st->to_us));
+    strbuf_printf (p->out, " H%.1f' " LEFT "/>\n", x_of (p, st->to_us));
 }
 
 static void plot_put (struct strbuf *out, const Nui__Bank__V1__GrantStatementReply *st)
