@@ -246,7 +246,7 @@ static void give (struct read *read, struct err *err, const struct pgbatch_resul
         balanceread_give (read, err, res ? res[0] : NULL);
         break;
     case READ_STATEMENT:
-        give_statement (read, err, res);
+        give_statement (read, err, res ? res + 1 : NULL); /* the first is RD_KEEP_PLAN's */
         break;
     case READ_LIST:
         give_list (read, err, res ? res[0] : NULL);
@@ -379,6 +379,7 @@ void reader_statement (struct reader *reader, const char *who, const char *accou
     pgargs_i64 (args, 2, READER_LINES_MAX + 1);
     pgargs_seal (args);
     pgbatch_begin (reader->loop, on_read, read);
+    pgbatch_add (reader->loop, BANK_STMT_COUNT + RD_KEEP_PLAN, NULL);
     pgbatch_add_first (reader->loop, BANK_STMT_COUNT + RD_ACCOUNT_SEEN, args, 2);
     pgbatch_add (reader->loop, BANK_STMT_COUNT + RD_STATEMENT_SUMS, args);
     pgbatch_add (reader->loop, BANK_STMT_COUNT + RD_STATEMENT_LINES, args);

@@ -82,6 +82,7 @@ enum bank_stmt {
 enum read_stmt {
     RD_BALANCE,
     RD_BALANCES,
+    RD_KEEP_PLAN, /* in a batch, for what follows in it */
     RD_STATEMENT_SUMS,
     RD_STATEMENT_LINES,
     RD_ACCOUNT_SEEN,
