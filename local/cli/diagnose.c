@@ -5,17 +5,15 @@
 
 #include "local/cli/stats_cli.h"
 #include "proto/base/hostlist.h"
+#include "proto/rpc/pbcopy.h"
 
 /* --- -p: priorities ----------------------------------------------------------------------- */
 
 static void on_priorities (void *arg, const ProtobufCMessage *message)
 {
     struct priorities *p = arg;
-    size_t len = protobuf_c_message_get_packed_size (message);
-    uint8_t *bytes = arena_alloc (p->arena, len + 1);
     struct priority_chunk *c = arena_new (p->arena, struct priority_chunk);
-    protobuf_c_message_pack (message, bytes);
-    c->message = nui__local__v1__priorities_chunk__unpack (NULL, len, bytes);
+    c->message = (Nui__Local__V1__PrioritiesChunk *)pbcopy (message);
     if (p->last)
         p->last->next = c;
     else

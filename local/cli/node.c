@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "local/cli/local_cli.h"
+#include "proto/rpc/pbcopy.h"
 
 /* --- collecting --------------------------------------------------------------------------- */
 
@@ -19,14 +20,6 @@ static void *grown (struct arena *arena, const void *old, uint32_t count, uint32
     return list;
 }
 
-static ProtobufCMessage *kept (struct arena *arena, const ProtobufCMessage *message)
-{
-    size_t len = protobuf_c_message_get_packed_size (message);
-    uint8_t *bytes = arena_alloc (arena, len + 1);
-    protobuf_c_message_pack (message, bytes);
-    return protobuf_c_message_unpack (message->descriptor, NULL, len, bytes);
-}
-
 static void on_nodes (void *arg, const ProtobufCMessage *message)
 {
     struct nodes *n = arg;
@@ -34,7 +27,7 @@ static void on_nodes (void *arg, const ProtobufCMessage *message)
     n->now_us = chunk->now_us;
     for (size_t i = 0; i < chunk->n_nodes; i++) {
         n->item = grown (n->arena, n->item, n->count, &n->cap, sizeof *n->item);
-        n->item[n->count++] = (Nui__Local__V1__NodeInfo *)kept (n->arena, &chunk->nodes[i]->base);
+        n->item[n->count++] = (Nui__Local__V1__NodeInfo *)pbcopy (&chunk->nodes[i]->base);
     }
 }
 
@@ -68,7 +61,7 @@ static void on_reservations (void *arg, const ProtobufCMessage *message)
     for (size_t i = 0; i < chunk->n_reservations; i++) {
         r->item = grown (r->arena, r->item, r->count, &r->cap, sizeof *r->item);
         r->item[r->count++] =
-            (Nui__Local__V1__Reservation *)kept (r->arena, &chunk->reservations[i]->base);
+            (Nui__Local__V1__Reservation *)pbcopy (&chunk->reservations[i]->base);
     }
 }
 

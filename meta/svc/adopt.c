@@ -8,6 +8,7 @@
 #include "meta/svc/handlers.h"
 #include "meta/svc/peers.h"
 #include "meta/svc/sites.h"
+#include "proto/rpc/pbcopy.h"
 
 #define ASK_TIMEOUT (5 * US_PER_S)
 
@@ -358,7 +359,7 @@ static void status_show (struct gridjob *job, const Nui__Meta__V1__JobStatus *st
         snprintf (part->site, sizeof part->site, "%s", from->site);
         if (part->info)
             nui__local__v1__job_info__free_unpacked (part->info, NULL);
-        part->info = from->job ? info_copy (from->job) : NULL;
+        part->info = (JobInfo *)pbcopy ((const ProtobufCMessage *)from->job);
         part->dirty = true;
     }
 }

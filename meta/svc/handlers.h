@@ -25,6 +25,5 @@ void on_report (void *self, struct rpccall *call, const ProtobufCMessage *reques
 /* What a site says of a part, if it is news; the caller saves the job. */
 int report_take (struct gridjob *job, uint32_t part, const JobInfo *info, bool *news,
                  struct err *err);
-JobInfo *info_copy (const JobInfo *info); /* NULL: no memory */
 
 #endif

@@ -6,6 +6,7 @@
 #include "meta/svc/handlers.h"
 #include "meta/svc/sites.h"
 #include "proto/rpc/delegation.h"
+#include "proto/rpc/pbcopy.h"
 
 enum { TELL_PERIOD_S = 5 };
 #define TELL_TIMEOUT (10 * US_PER_S)
@@ -106,16 +107,9 @@ void renew_close (struct metad *metad)
 static EnvelopeMessage *with_delegation (const EnvelopeMessage *envelope,
                                          const ProtobufCBinaryData *delegation)
 {
-    EnvelopeMessage copy = *envelope, *out = NULL;
-    copy.delegation = *delegation;
-    size_t len = nui__common__v1__envelope__get_packed_size (&copy);
-    uint8_t *bytes = malloc (len + 1);
-    if (bytes) {
-        nui__common__v1__envelope__pack (&copy, bytes);
-        out = nui__common__v1__envelope__unpack (NULL, len, bytes);
-    }
-    free (bytes);
-    return out;
+    EnvelopeMessage with = *envelope;
+    with.delegation = *delegation;
+    return (EnvelopeMessage *)pbcopy (&with.base);
 }
 
 /* Signed by the owner, for this job and for us, and good for longer than what is there. */

@@ -6,6 +6,7 @@
 #include "meta/svc/job.h"
 #include "meta/svc/single.h"
 #include "meta/svc/sites.h"
+#include "proto/rpc/pbcopy.h"
 
 enum { REPORT_EVENTS_MAX = 10000 };
 
@@ -22,18 +23,6 @@ struct reporting {
     struct touched *touched;
     uint32_t touched_count;
 };
-
-JobInfo *info_copy (const JobInfo *info)
-{
-    size_t len = nui__local__v1__job_info__get_packed_size (info);
-    uint8_t *bytes = malloc (len + 1);
-    if (!bytes)
-        return NULL;
-    nui__local__v1__job_info__pack (info, bytes);
-    JobInfo *copy = nui__local__v1__job_info__unpack (NULL, len, bytes);
-    free (bytes);
-    return copy;
-}
 
 /* The grid job and the part that an event speaks of, when that part is at this site. A site tells every
  * metascheduler of all jobs of the grid, and each counts its own from 1. */
@@ -82,7 +71,7 @@ int report_take (struct gridjob *job, uint32_t part, const JobInfo *info, bool *
     *news = is_news (job, part, info);
     if (!*news)
         return 0;
-    JobInfo *copy = info_copy (info);
+    JobInfo *copy = (JobInfo *)pbcopy (&info->base);
     if (!copy)
         return err_set (err, ERR_NOMEM, "no memory for a job event");
     if (job->part[part].info)
@@ -138,14 +127,7 @@ static int events_apply (struct reporting *r, const SiteReport *report, uint64_t
 
 static void report_keep (struct site *site, const SiteReport *report)
 {
-    size_t len = nui__meta__v1__site_report__get_packed_size (report);
-    uint8_t *bytes = malloc (len + 1);
-    SiteReport *copy = NULL;
-    if (bytes) {
-        nui__meta__v1__site_report__pack (report, bytes);
-        copy = nui__meta__v1__site_report__unpack (NULL, len, bytes);
-    }
-    free (bytes);
+    SiteReport *copy = (SiteReport *)pbcopy (&report->base);
     struct choose_estimate *table = copy ? calloc (copy->n_estimates + 1, sizeof *table) : NULL;
     if (!table) {
         if (copy)

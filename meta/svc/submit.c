@@ -15,6 +15,7 @@
 #include "meta/svc/waits.h"
 #include "proto/rpc/envelope.h"
 #include "proto/rpc/jobshape.h"
+#include "proto/rpc/pbcopy.h"
 
 enum { LIVE_JOBS_MAX = 500000 };
 
@@ -175,25 +176,12 @@ static bool submitted_meanwhile (struct asking *asking)
     return true;
 }
 
-static EnvelopeMessage *envelope_copy (const EnvelopeMessage *envelope)
-{
-    size_t len = nui__common__v1__envelope__get_packed_size (envelope);
-    uint8_t *bytes = malloc (len + 1);
-    EnvelopeMessage *copy = NULL;
-    if (bytes) {
-        nui__common__v1__envelope__pack (envelope, bytes);
-        copy = nui__common__v1__envelope__unpack (NULL, len, bytes);
-    }
-    free (bytes);
-    return copy;
-}
-
 static void accept_job (struct asking *asking)
 {
     struct metad *metad = asking->metad;
     struct err err;
     uint64_t number = 0;
-    EnvelopeMessage *envelope = envelope_copy (asking->envelope);
+    EnvelopeMessage *envelope = (EnvelopeMessage *)pbcopy (&asking->envelope->base);
     JobMessage *body = asking->job;
     err_clear (&err);
     asking->job = NULL;

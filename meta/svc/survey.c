@@ -10,6 +10,7 @@
 #include "meta/svc/sites.h"
 #include "proto/base/strbuf.h"
 #include "proto/rpc/jobshape.h"
+#include "proto/rpc/pbcopy.h"
 
 #define QUERY_TIMEOUT (5 * US_PER_S)
 #define QUOTE_TIMEOUT (5 * US_PER_S)
@@ -175,20 +176,6 @@ static void survey_finish (struct survey *survey)
     survey->done (survey->arg, survey);
 }
 
-static Nui__Common__V1__Forecast *forecast_copy (const Nui__Common__V1__Forecast *from)
-{
-    if (!from)
-        return NULL;
-    size_t len = nui__common__v1__forecast__get_packed_size (from);
-    uint8_t *bytes = malloc (len + 1);
-    if (!bytes)
-        return NULL;
-    nui__common__v1__forecast__pack (from, bytes);
-    Nui__Common__V1__Forecast *copy = nui__common__v1__forecast__unpack (NULL, len, bytes);
-    free (bytes);
-    return copy;
-}
-
 static void reply_take (struct survey_offer *offer, const Nui__Local__V1__QueryReply *reply)
 {
     size_t count = reply->n_start_intervals;
@@ -196,7 +183,7 @@ static void reply_take (struct survey_offer *offer, const Nui__Local__V1__QueryR
     offer->feasible = reply->feasible;
     reason_copy (&offer->reason, reply->reason);
     offer->start_estimate = reply->start_estimate_us;
-    offer->forecast = forecast_copy (reply->forecast);
+    offer->forecast = (Nui__Common__V1__Forecast *)pbcopy ((const ProtobufCMessage *)reply->forecast);
     offer->procs = reply->procs;
     offer->nodes = reply->nodes;
     text_copy (offer->machine, sizeof offer->machine, reply->machine);
@@ -448,17 +435,11 @@ static bool wave_ask (struct survey *survey)
     return survey->offer_count > first;
 }
 
-/* Copies by packing: the caller's messages may go away while the answers are on their way. */
+/* The caller's messages may go away while the answers are on their way. */
 static void messages_copy (struct survey *survey, const EnvelopeMessage *envelope)
 {
-    size_t len = nui__common__v1__envelope__get_packed_size (envelope);
-    uint8_t *packed = malloc (len + 1);
-    if (!packed)
-        abort ();
-    nui__common__v1__envelope__pack (envelope, packed);
-    survey->envelope = nui__common__v1__envelope__unpack (NULL, len, packed);
+    survey->envelope = (EnvelopeMessage *)pbcopy (&envelope->base);
     survey->job = nui__common__v1__job__unpack (NULL, envelope->body.len, envelope->body.data);
-    free (packed);
     if (!survey->envelope || !survey->job)
         abort ();
 }
