@@ -19,6 +19,9 @@ static const struct cli_option msub_options[] = {
     JOB_TEXT ("tpn", 0, JOB_TPN),
     JOB_TEXT ("procs-per-task", 0, JOB_PROCS_PER_TASK),
     JOB_TEXT ("mem", 0, JOB_MEM),
+    JOB_TEXT ("swap", 0, JOB_SWAP),
+    JOB_TEXT ("disk", 0, JOB_DISK),
+    JOB_TEXT ("like", 0, JOB_LIKE),
     JOB_TEXT ("time", 't', JOB_TIME),
     JOB_TEXT ("features", 0, JOB_FEATURES),
     JOB_TEXT ("gres", 0, JOB_GRES),
@@ -120,6 +123,7 @@ int cmd_msub (struct cli_context *ctx, int argc, char **argv)
         if (code == CLI_OK && (options->text[JOB_AFTER] || options->text[JOB_DEADLINE]) &&
             site_time (ctx, options->site, "now", &options->now, &err) != 0)
             code = cli_fail ("msub", &err);
+        options->site_walltime = true;
         if (code == CLI_OK)
             code = job_options_build (ctx, "msub", options, &operands, false, arena, &job);
         if (code == CLI_OK)

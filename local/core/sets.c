@@ -25,13 +25,23 @@ static bool has (const struct bitset *bits, uint32_t node)
 
 bool hosts_have (const struct cluster *c, uint32_t hosts, uint32_t node)
 {
+    assert (hosts <= c->groups.hosts_count);
     return has (&c->groups.hosts[hosts - 1].nodes, node);
 }
 
+/* The same nodes, whenever each was made: a list is as long as there were nodes then. */
 static bool bits_same (const struct bitset *a, const struct bitset *b)
 {
-    return a->bit_count == b->bit_count &&
-           memcmp (a->word, b->word, bitset_words (a->bit_count) * sizeof *a->word) == 0;
+    const struct bitset *more = a->bit_count > b->bit_count ? a : b, *less = more == a ? b : a;
+    uint32_t words = bitset_words (less->bit_count);
+
+    if (memcmp (a->word, b->word, words * sizeof *a->word) != 0)
+        return false;
+    for (uint32_t i = words; i < bitset_words (more->bit_count); i++) {
+        if (more->word[i] != 0)
+            return false;
+    }
+    return true;
 }
 
 static int bits_from (const struct cluster *c, const struct node_id *node, uint32_t count,

@@ -501,7 +501,7 @@ static inline uint32_t shape_fit (const struct cluster *c, const struct shape *s
 static inline bool node_plannable (const struct cluster *c, uint32_t node)
 {
     return c->node_state[node] == NODE_UP ||
-           (c->node_state[node] == NODE_DOWN && c->policy->node_down_delay > 0);
+           (c->node_state[node] == NODE_DOWN && c->policy->node_down_delay > 0 && !c->node[node].gone);
 }
 static inline bool shape_suits (const struct cluster *c, const struct shape *s, uint32_t node)
 {

@@ -128,6 +128,7 @@ struct node_spec {
     uint32_t partition; /* >= 1 */
     int32_t speed_ppm;  /* 1000000: nominal; FASTEST takes the highest first */
     int32_t priority;   /* NODEALLOCATIONPOLICY PRIORITY takes the highest first */
+    uint32_t gone;      /* 1: the site has it no more; NODEDOWNSTATEDELAYTIME does not bring it back */
     uint64_t classes;   /* bits of cluster_class_set that it serves; 0: all */
     uint32_t max_jobs_per_user;  /* 0: any number */
     uint32_t max_procs_per_user;

@@ -414,6 +414,7 @@ static int node_set (struct svc *svc, const struct admin_caller *caller,
         free (svc_node_set (node, attr, before ? before : ""));
         (void)svc_nodes_apply (svc, svc->settings, &again);
     }
+    deferral_nodes_changed (svc);
     free (before);
     free (kept);
     pass_wake (svc);

@@ -183,6 +183,13 @@ static void node_fill (struct node_stream *s, uint32_t n, const struct node_view
         out->jobs[out->n_jobs++] = arena_strdup (arena, site_id (svc, s->job[i], id));
 }
 
+/* One that is out of the configuration is seen while jobs are on it. */
+static bool node_there (struct svc *svc, struct node_id id, struct node_view *out)
+{
+    return cluster_node_get (svc->cluster, id, out, NULL) == 0 &&
+           (!out->spec.gone || out->job_count > 0);
+}
+
 static bool node_step (struct admin_stream *base)
 {
     struct node_stream *s = (struct node_stream *)base;
@@ -193,7 +200,7 @@ static bool node_step (struct admin_stream *base)
     chunk.now_us = svc_now (base->svc);
     chunk.nodes = rows;
     for (; s->at < s->count && chunk.n_nodes < ROWS_PER_CHUNK; s->at++) {
-        if (cluster_node_get (svc->cluster, (struct node_id){s->at}, &view, NULL) != 0)
+        if (!node_there (svc, (struct node_id){s->at}, &view))
             continue;
         Nui__Local__V1__NodeInfo *row = arena_new (svc->call_arena, Nui__Local__V1__NodeInfo);
         node_fill (s, s->at, &view, row);
@@ -206,10 +213,12 @@ static bool node_step (struct admin_stream *base)
 static struct site_node *node_named (struct svc *svc, const char *name, struct err *err)
 {
     struct site_node *node;
+    struct node_view view;
     HASH_FIND_STR (svc->nodes, name, node);
-    if (!node)
-        err_set (err, ERR_NOT_FOUND, "site %s has no node %.80s", svc->site, name);
-    return node;
+    if (node && node_there (svc, node->id, &view))
+        return node;
+    err_set (err, ERR_NOT_FOUND, "site %s has no node %.80s", svc->site, name);
+    return NULL;
 }
 
 void admin_nodes (void *self, struct rpccall *call, const ProtobufCMessage *request)

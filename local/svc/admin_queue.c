@@ -52,6 +52,8 @@ static bool reason_blocks (const struct site_job *job, const struct reason *reas
     case REASON_NEGATIVE_PRIORITY:
     case REASON_ARRAY_LIMIT:
     case REASON_DEADLINE:
+    case REASON_CLASS:
+    case REASON_NEVER_LICENCES:
         return true;
     default:
         return false;
@@ -253,12 +255,12 @@ static bool step (struct admin_stream *base)
 
 static void jobs_gather (struct svc *svc, struct queue_stream *s)
 {
-    static const enum job_state states[] = {JOB_RUNNING, JOB_STARTING, JOB_IDLE};
+    static const enum job_state states[] = {JOB_RUNNING, JOB_STARTING, JOB_SUSPENDED, JOB_IDLE};
     uint32_t cap = HASH_COUNT (svc->jobs) + 1;
     struct site_part *part, *next;
     s->id = calloc (cap, sizeof *s->id);
     assert (s->id);
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < 4; i++) {
         uint32_t room = cap - s->count;
         uint32_t n = cluster_job_list (svc->cluster, states[i], s->id + s->count, room);
         s->count += n < room ? n : room;

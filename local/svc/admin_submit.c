@@ -64,11 +64,18 @@ static int holds_of (const Nui__Local__V1__SubmitJobRequest *r, uint32_t *out, s
     return 0;
 }
 
-/* Could it ever run here, and as this account? */
+/* Nodes come back and reservations are released: what waits for that waits in the queue, and says so. */
+static bool only_for_now (const struct reason *reason)
+{
+    return reason->code == REASON_RESERVATION || reason->code == REASON_RESERVATION_GONE ||
+           reason->code == REASON_BARRED;
+}
+
+/* Could it ever run here, and as this account? *start: 0 where nobody can say when. */
 static int acceptable (struct svc *svc, const struct jobspec *spec, time_us *start,
                        struct err *err)
 {
-    struct slot slot;
+    struct slot slot = {.start = TIME_US_NONE};
     char text[512];
     int rc = jobspec_runnable (spec, err);
     if (rc == 0 && spec->never_fits)
@@ -77,11 +84,15 @@ static int acceptable (struct svc *svc, const struct jobspec *spec, time_us *sta
         rc = rm_embedded_account_check (spec->local_account, err);
     if (rc == 0)
         rc = jobs_estimate (svc, spec, svc_now (svc), &slot, err);
-    if (rc == 0 && slot.start == TIME_US_NONE)
+    if (rc != 0 || slot.start != TIME_US_NONE) {
+        *start = slot.start;
+        return rc;
+    }
+    *start = 0;
+    rc = jobs_estimate_bare (svc, spec, svc_now (svc), &slot, err);
+    if (rc == 0 && slot.start == TIME_US_NONE && !only_for_now (&slot.reason))
         rc = err_set (err, ERR_CONFLICT, "%s",
                       reason_text (&slot.reason, svc->names, text, sizeof text));
-    if (rc == 0)
-        *start = slot.start;
     return rc;
 }
 

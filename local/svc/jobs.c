@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "local/core/copy.h"
 #include "local/svc/admin.h"
 #include "local/svc/forecast.h"
 #include "local/svc/follow.h"
@@ -205,17 +206,39 @@ static int intervals_fill (struct svc *svc, const struct jobspec *spec, struct w
     return 0;
 }
 
+static struct query query_of (const struct jobspec *spec, const struct who *who, time_us now)
+{
+    return (struct query){.req_count = spec->req_count, .req = spec->reqs,
+                          .licence_count = spec->licence_count, .licence = spec->licence,
+                          .duration = spec->walltime,
+                          .from = spec->job->not_before_us > now ? spec->job->not_before_us : now,
+                          .until = TIME_US_MAX, .queue = true, .who = who};
+}
+
 /* As an ordinary job, submitted now: the start, and why not at once. */
 int jobs_estimate (struct svc *svc, const struct jobspec *spec, time_us now, struct slot *slot,
                    struct err *err)
 {
-    time_us from = spec->job->not_before_us > now ? spec->job->not_before_us : now;
     struct who who = jobspec_who (svc, spec, jobspec_is_reserved (spec));
-    struct query query = {.req_count = spec->req_count, .req = spec->reqs,
-                          .licence_count = spec->licence_count, .licence = spec->licence,
-                          .duration = spec->walltime, .from = from, .until = TIME_US_MAX,
-                          .queue = true, .who = &who};
+    struct query query = query_of (spec, &who, now);
     return query_earliest (svc->cluster, &query, now, svc->call_arena, slot, err);
+}
+
+int jobs_estimate_bare (struct svc *svc, const struct jobspec *spec, time_us now, struct slot *slot,
+                        struct err *err)
+{
+    struct who who = jobspec_who (svc, spec, false);
+    struct query query = query_of (spec, &who, now);
+    struct cluster *bare = cluster_create (svc->settings->policy, NULL, err);
+    int rc = bare ? cluster_copy_site (svc->cluster, bare, now, err) : err->code;
+    who.named = (struct rsv_id){0};
+    for (uint32_t i = 0; rc == 0 && i < svc->node_count; i++)
+        if (svc->node_by_id[i]->configured)
+            rc = cluster_node_state_set (bare, svc->node_by_id[i]->id, NODE_UP, now, err);
+    if (rc == 0)
+        rc = query_earliest (bare, &query, now, svc->call_arena, slot, err);
+    cluster_destroy (bare);
+    return rc;
 }
 
 static int query_answer (struct svc *svc, const Nui__Local__V1__QueryRequest *r,

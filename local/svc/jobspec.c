@@ -186,11 +186,15 @@ static int req_of (struct svc *svc, struct jobspec *spec, const Nui__Common__V1_
         return err_set (err, ERR_INVALID,
                         "component %.60s: %llu tasks are not a multiple of %u per node", name,
                         (unsigned long long)tasks, per_node);
-    if (procs > TASKS_MAX || in->memory_mb < 0 || in->memory_mb > INT32_MAX)
-        return err_set (err, ERR_INVALID, "component %.60s: processors or memory per task", name);
+    if (procs > TASKS_MAX || in->memory_mb < 0 || in->memory_mb > INT32_MAX || in->swap_mb < 0 ||
+        in->swap_mb > INT32_MAX || in->disk_mb < 0 || in->disk_mb > INT32_MAX)
+        return err_set (err, ERR_INVALID, "component %.60s: processors, memory, swap or disk per task",
+                        name);
     *out = (struct req){.tasks = (uint32_t)tasks, .tasks_per_node = per_node};
     out->task.v[RES_PROCS] = (int32_t)procs;
     out->task.v[RES_MEM_MB] = (int32_t)in->memory_mb;
+    out->task.v[RES_SWAP_MB] = (int32_t)in->swap_mb;
+    out->task.v[RES_DISK_MB] = (int32_t)in->disk_mb;
     for (size_t i = 0; i < in->n_gres; i++)
         if (gres_of (svc, spec, in->gres[i], (uint32_t)tasks, out, err) != 0)
             return err_prefix (err, "component %.60s", name);
@@ -203,6 +207,15 @@ static int req_of (struct svc *svc, struct jobspec *spec, const Nui__Common__V1_
         else
             out->features.word[f / 64] |= UINT64_C (1) << (f % 64);
     }
+    bool likes = true; /* a wish that no node here can meet is none */
+    for (size_t i = 0; likes && i < in->n_liked; i++) {
+        uint32_t f = strtab_find (svc->features, in->liked[i]);
+        likes = f != STRTAB_NONE;
+        if (likes)
+            out->prefer.word[f / 64] |= UINT64_C (1) << (f % 64);
+    }
+    if (!likes)
+        out->prefer = (struct features){{0}};
     uint64_t all = (uint64_t)spec->procs + tasks * procs;
     if (all > INT32_MAX)
         return err_set (err, ERR_LIMIT, "component %.60s: %llu processors", name,
@@ -297,7 +310,8 @@ static int component_convert (struct svc *svc, struct jobspec *spec, struct err 
 struct who jobspec_who (struct svc *svc, const struct jobspec *spec, bool coallocated)
 {
     struct who who = {.walltime = spec->walltime, .procs = spec->procs,
-                      .attrs = JOBATTR_GRID | (coallocated ? JOBATTR_COALLOCATED : 0),
+                      .attrs = (*spec->meta ? JOBATTR_GRID : 0) |
+                               (coallocated ? JOBATTR_COALLOCATED : 0),
                       .named = svc_reservation_of (
                           svc, resv_named (svc, spec->component->reservation),
                           spec->cred[CRED_QOS])};

@@ -224,6 +224,14 @@ static int nodes_apply (struct svc *svc, const struct settings *settings,
         rc = place_apply (&svc->place, settings->policy, settings->nodes.topology, now, err);
     for (uint32_t i = 0; rc == 0 && i < svc->node_count; i++) {
         struct site_node *node = svc->node_by_id[i];
+        struct node_view view;
+        if (!node->configured && cluster_node_get (svc->cluster, node->id, &view, NULL) == 0) {
+            view.spec.gone = 1;
+            rc = cluster_node_update (svc->cluster, node->id, &view.spec, now, err);
+        }
+    }
+    for (uint32_t i = 0; rc == 0 && i < svc->node_count; i++) {
+        struct site_node *node = svc->node_by_id[i];
         enum node_state state = node->configured ? rmnodes_state (svc, node->name) : NODE_DOWN;
         const char *set = node->set[SET_STATE];
         if (set && strcmp (set, "down") == 0)

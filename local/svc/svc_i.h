@@ -557,6 +557,9 @@ int jobs_enter (struct svc *svc, const struct jobs_wish *wish, const struct jobs
 /* As an ordinary job, submitted now: the start, and why not at once. */
 int jobs_estimate (struct svc *svc, const struct jobspec *spec, time_us now, struct slot *slot,
                    struct err *err);
+/* The same, were all its nodes up and idle and nothing reserved: TIME_US_NONE is never. Copies the site. */
+int jobs_estimate_bare (struct svc *svc, const struct jobspec *spec, time_us now, struct slot *slot,
+                        struct err *err);
 /* Fails with the status for err, logged when it is about trust. */
 void jobs_refuse (struct svc *svc, struct rpccall *call, const struct err *err);
 

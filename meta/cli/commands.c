@@ -12,13 +12,14 @@
     "  -N, --nodes N          on exactly so many nodes\n"                                          \
     "      --tpn N            tasks on each node\n"                                                \
     "      --procs-per-task N processors of a task (default 1)\n"                                  \
-    "      --mem SIZE         memory of a task: 512, 2G\n"                                         \
+    "      --mem SIZE         memory of a task: 512, 2G; --swap SIZE, --disk SIZE alike\n"         \
     "  -t, --time DURATION    wallclock limit: SS, MM:SS, HH:MM:SS, D:HH:MM:SS (needed)\n"         \
     "  -C, --features A,B     only nodes with all of these\n"                                      \
+    "      --like A,B         rather nodes with these, where the site weighs it (PREF)\n"          \
     "      --gres A:N,B       generic resources of the node, per task\n"                           \
     "  -L, --licence A:N,B    floating licences, for the whole job: the grid's (nui licences) or a site's\n"                             \
     "      --req KEY=VALUE,.. more tasks of another kind beside these (repeat it): tasks, nodes,\n"   \
-    "                         tpn, procs-per-task, mem, gres, features\n"                          \
+    "                         tpn, procs-per-task, mem, swap, disk, gres, features, like\n"                          \
     "  -w, --hosts LIST       only these nodes of the site: node[1-4],m1\n"                        \
     "  -x, --exclude LIST     not these nodes\n"                                                   \
     "      --partition A,B    only these partitions of the site\n"                                 \

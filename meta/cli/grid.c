@@ -21,6 +21,8 @@ int grid_call (struct cli_context *ctx, const char *method, const ProtobufCMessa
         JOB_TEXT ("class", 'p', JOB_CLASS), JOB_TEXT ("tasks", 'n', JOB_TASKS),                    \
         JOB_TEXT ("nodes", 'N', JOB_NODES), JOB_TEXT ("tpn", 0, JOB_TPN),                          \
         JOB_TEXT ("procs-per-task", 0, JOB_PROCS_PER_TASK), JOB_TEXT ("mem", 0, JOB_MEM),          \
+        JOB_TEXT ("swap", 0, JOB_SWAP), JOB_TEXT ("disk", 0, JOB_DISK),                            \
+        JOB_TEXT ("like", 0, JOB_LIKE),                                                            \
         JOB_TEXT ("time", 't', JOB_TIME), JOB_TEXT ("features", 'C', JOB_FEATURES),                \
         JOB_TEXT ("site", 0, JOB_SITE), JOB_TEXT ("after", 0, JOB_AFTER),                          \
         JOB_TEXT ("start-by", 0, JOB_START_BY), JOB_TEXT ("prefer", 0, JOB_PREFER),                \

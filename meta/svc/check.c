@@ -22,9 +22,11 @@ static int req_check (const ComponentMessage *c, const Nui__Common__V1__Req *req
     if (req->procs_per_task > JOB_TASKS_MAX || req->tasks_per_node > JOB_TASKS_MAX)
         return err_set (err, ERR_INVALID, "component %s: more than %d procs or tasks per node",
                         c->name, JOB_TASKS_MAX);
-    if (req->memory_mb < 0 || req->memory_mb > INT64_C (1) << 40)
-        return err_set (err, ERR_INVALID, "component %s: memory of %lld MB per task", c->name,
-                        (long long)req->memory_mb);
+    const int64_t amounts[] = {req->memory_mb, req->swap_mb, req->disk_mb};
+    for (size_t i = 0; i < 3; i++)
+        if (amounts[i] < 0 || amounts[i] > INT64_C (1) << 40)
+            return err_set (err, ERR_INVALID, "component %s: %lld MB per task", c->name,
+                            (long long)amounts[i]);
     return 0;
 }
 

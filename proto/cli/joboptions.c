@@ -13,6 +13,9 @@ static const char *const job_key[JOB_TEXTS] = {
     [JOB_TPN] = "tpn",
     [JOB_PROCS_PER_TASK] = "procs-per-task",
     [JOB_MEM] = "mem",
+    [JOB_SWAP] = "swap",
+    [JOB_DISK] = "disk",
+    [JOB_LIKE] = "like",
     [JOB_TIME] = "time",
     [JOB_FEATURES] = "features",
     [JOB_SITE] = "site",
@@ -90,6 +93,8 @@ int job_options_build (struct cli_context *ctx, const char *command,
     if (!grid)
         return cli_fail (command, &err);
     struct jobspec *spec = jobspec_create (arena, options->now ? options->now : clock_now_us ());
+    if (options->site_walltime)
+        jobspec_walltime_optional (spec);
     if (spec_read (ctx, options, operands, script_optional, spec, &job, &err) < 0)
         return err.code == ERR_INVALID ? cli_usage (command, "%s", err.text)
                                        : cli_fail (command, &err);

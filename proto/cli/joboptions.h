@@ -13,6 +13,7 @@
 /* Places in job_options.text; the keys are jobspec_set's. */
 enum job_text {
     JOB_ACCOUNT, JOB_QOS, JOB_CLASS, JOB_TASKS, JOB_NODES, JOB_TPN, JOB_PROCS_PER_TASK, JOB_MEM,
+    JOB_SWAP, JOB_DISK, JOB_LIKE,
     JOB_TIME, JOB_FEATURES, JOB_SITE, JOB_AFTER, JOB_DEADLINE, JOB_NAME, JOB_OUTPUT, JOB_ERROR,
     JOB_MAX_COST, JOB_QUOTE, JOB_DEPEND, JOB_FLAGS,
     JOB_START_BY, JOB_VALID, JOB_PREFER, JOB_TRL,
@@ -34,6 +35,7 @@ struct job_options {
     bool hold;
     const char *site;      /* msub only: --site */
     time_us now;           /* times count from here; 0: the wall clock */
+    bool site_walltime;    /* a job that says no limit gets the site's */
 };
 
 #define JOB_TEXT(name, letter, place)                                                              \

@@ -20,11 +20,11 @@ struct text_list {
 /* What a component, or the defaults of all, was told; NULL and -1 mean "not told". */
 struct part {
     const char *name;
-    int64_t tasks, nodes, tpn, procs_per_task, mem_mb;
+    int64_t tasks, nodes, tpn, procs_per_task, mem_mb, swap_mb, disk_mb;
     int64_t walltime_us;
     bool offset_set;
     int64_t offset_us;
-    struct text_list features, sites, env, gres, licences, partitions;
+    struct text_list features, liked, sites, env, gres, licences, partitions;
     struct part *req[REQS_MORE]; /* further reqs, each with what a req may have */
     uint32_t req_count;
     const char *qos, *class, *output, *error, *nodeset, *hosts, *exclude, *node_access, *trl, *reservation;
@@ -38,7 +38,7 @@ struct jobspec {
     time_us after, start_by, deadline;
     duration_us valid;
     const char *depend, *flags, *prefer, *quote; /* as given */
-    bool held;
+    bool held, walltime_optional;
     credit_micro cost_max;
     int64_t retries, retry_delay_us;
     const char *retry_on, *on_site_loss, *notify;
@@ -57,6 +57,8 @@ static struct part part_unset (const char *name)
                          .tpn = -1,
                          .procs_per_task = -1,
                          .mem_mb = -1,
+                         .swap_mb = -1,
+                         .disk_mb = -1,
                          .walltime_us = -1};
 }
 
@@ -72,6 +74,11 @@ struct jobspec *jobspec_create (struct arena *arena, time_us now)
     spec->retries = spec->retry_delay_us = -1;
     spec->defaults = part_unset (NULL);
     return spec;
+}
+
+void jobspec_walltime_optional (struct jobspec *spec)
+{
+    spec->walltime_optional = true;
 }
 
 static int list_add (struct jobspec *spec, struct text_list *list, const char *text,
@@ -198,8 +205,8 @@ static int part_set (struct jobspec *spec, struct part *part, const char *key, c
 /* "tasks=24,mem=128M" or with '/' in place of ',': one more req beside what the job itself says. */
 static int set_req (struct jobspec *spec, struct part *part, const char *value, struct err *err)
 {
-    static const char *const keys[] = {"tasks", "nodes", "tpn",      "procs-per-task",
-                                       "mem",   "gres",  "features", NULL};
+    static const char *const keys[] = {"tasks", "nodes", "tpn",  "procs-per-task", "mem",
+                                       "swap",  "disk",  "gres", "features",       "like", NULL};
     char *rest = arena_strdup (spec->arena, value);
     struct part *req = arena_new (spec->arena, struct part);
     int rc = 0;
@@ -216,14 +223,24 @@ static int set_req (struct jobspec *spec, struct part *part, const char *value, 
             known = known || !strcmp (keys[i], piece);
         if (!known)
             return err_set (err, ERR_INVALID,
-                            "--req: '%s' is not tasks, nodes, tpn, procs-per-task, mem, gres or "
-                            "features with a value",
+                            "--req: '%s' is not tasks, nodes, tpn, procs-per-task, mem, swap, disk, gres, "
+                            "features or like with a value",
                             piece);
         rc = part_set (spec, req, piece, equals, err);
     }
     if (rc < 0)
         return err_prefix (err, "--req");
     part->req[part->req_count++] = req;
+    return 0;
+}
+
+static int set_memory (int64_t *field, const char *key, const char *value, struct err *err)
+{
+    int64_t mb;
+    if (memory_parse (value, &mb, err) < 0)
+        return err_prefix (err, "--%s", key);
+    if (*field < 0)
+        *field = mb;
     return 0;
 }
 
@@ -239,20 +256,20 @@ static int part_set (struct jobspec *spec, struct part *part, const char *key, c
         return set_count (&part->tpn, key, value, 1u << 16, err);
     if (!strcmp (key, "procs-per-task"))
         return set_count (&part->procs_per_task, key, value, 1u << 16, err);
-    if (!strcmp (key, "mem")) {
-        int64_t mb;
-        if (memory_parse (value, &mb, err) < 0)
-            return err_prefix (err, "--mem");
-        if (part->mem_mb < 0)
-            part->mem_mb = mb;
-        return 0;
-    }
+    if (!strcmp (key, "mem"))
+        return set_memory (&part->mem_mb, key, value, err);
+    if (!strcmp (key, "swap"))
+        return set_memory (&part->swap_mb, key, value, err);
+    if (!strcmp (key, "disk"))
+        return set_memory (&part->disk_mb, key, value, err);
     if (!strcmp (key, "time"))
         return set_walltime (part, value, err);
     if (!strcmp (key, "offset"))
         return set_offset (part, value, err);
     if (!strcmp (key, "features"))
         return part->features.count ? 0 : list_split (spec, &part->features, key, value, true, err);
+    if (!strcmp (key, "like"))
+        return part->liked.count ? 0 : list_split (spec, &part->liked, key, value, true, err);
     if (!strcmp (key, "site"))
         return part->sites.count ? 0 : list_split (spec, &part->sites, key, value, true, err);
     if (!strcmp (key, "gres"))
@@ -486,7 +503,7 @@ static int json_entry (struct jobspec *spec, struct part *part, const char *key,
 {
     if (!json_is_array (value))
         return json_value (spec, part, key, value, err);
-    if (strcmp (key, "env") && strcmp (key, "site") && strcmp (key, "features"))
+    if (strcmp (key, "env") && strcmp (key, "site") && strcmp (key, "features") && strcmp (key, "like"))
         return err_set (err, ERR_INVALID, "'%s' cannot be a list", key);
     const char *joined = "";
     size_t i;
@@ -618,6 +635,9 @@ static const struct foreign native_options[] = {
     {"-N", "--nodes", "nodes"},
     {NULL, "--tpn", "tpn"},
     {NULL, "--mem", "mem"},
+    {NULL, "--swap", "swap"},
+    {NULL, "--disk", "disk"},
+    {NULL, "--like", "like"},
     {"-t", "--time", "time"},
     {"-C", "--features", "features"},
     {NULL, "--site", "site"},
@@ -938,7 +958,10 @@ static Nui__Common__V1__Req *req_build (struct jobspec *spec, const struct part 
     req->tasks_per_node = (uint32_t)tpn;
     req->procs_per_task = (uint32_t)pick (part->procs_per_task, d->procs_per_task, 1);
     req->memory_mb = pick (part->mem_mb, d->mem_mb, 0);
+    req->swap_mb = pick (part->swap_mb, d->swap_mb, 0);
+    req->disk_mb = pick (part->disk_mb, d->disk_mb, 0);
     req->features = text_array (spec, &part->features, &d->features, &req->n_features);
+    req->liked = text_array (spec, &part->liked, &d->liked, &req->n_liked);
     req->gres = resources_build (spec, "gres", &part->gres, &d->gres, &req->n_gres, err);
     return req->n_gres && !req->gres ? NULL : req;
 }
@@ -1054,8 +1077,9 @@ static Nui__Common__V1__Component *component_build (struct jobspec *spec, const 
     nui__common__v1__component__init (c);
     c->name = pick_text (part->name, NULL);
     c->walltime_us = pick (part->walltime_us, d->walltime_us, -1);
-    if (c->walltime_us < 0 && (part->trl || d->trl) && strchr (part->trl ? part->trl : d->trl, '@'))
-        c->walltime_us = 0; /* each size has its own */
+    if (c->walltime_us < 0 && (spec->walltime_optional ||
+                               ((part->trl || d->trl) && strchr (part->trl ? part->trl : d->trl, '@'))))
+        c->walltime_us = 0; /* the site's default; or each size has its own */
     if (c->walltime_us < 0) {
         err_set (err, ERR_INVALID, "no walltime is given (--time, as in -t 1:00:00)");
         return NULL;

@@ -22,10 +22,13 @@ struct jobspec;
 
 struct jobspec *jobspec_create (struct arena *arena, time_us now);
 
+/* A component without a wallclock limit gets the site's default: its walltime_us is 0. */
+void jobspec_walltime_optional (struct jobspec *spec);
+
 /* One setting of the whole job or, for the keys a component may have, of every component. Keys:
  * account name after start-by deadline valid prefer depend flags hold max-cost quote retries retry-on retry-delay
  * on-site-loss notify (job); tasks trl nodes tpn procs-per-task mem
- * time features site qos class output error env script offset gres licence partition nodeset hosts
+ * swap disk time features like site qos class output error env script offset gres licence partition nodeset hosts
  * exclude node-access req (component); component (a whole component string).
  * ERR_INVALID names the key and what was wrong; ERR_NOT_FOUND: no such key. */
 int jobspec_set (struct jobspec *spec, const char *key, const char *value, struct err *err);

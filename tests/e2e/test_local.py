@@ -175,7 +175,6 @@ class Alone(SiteCase):
         for args, code, says in (
                 (("-t", "5:00"), 2, "no script"),
                 (("-t", "5:00", empty), 2, "is empty"),
-                ((script,), 2, "no walltime"),
                 (("-t", "5:00", "/nonexistent.sh"), 5, "/nonexistent.sh"),
                 (("-t", "soon", script), 2, "soon"),
                 (("-l", "nodes", "-t", "5:00", script), 2, "is not name=value"),

@@ -222,9 +222,9 @@ class Placement(PlacementCase):
         self.assertEqual(self.job(ident)["state"], "Running")
         self.cancel(ident)
         self.assertEqual(self.node("a1")["state"], "Drained")
-        self.never("-w", "a1", says="1 tasks")
+        waits = self.waits("NoResources", "-w", "a1", says="1 tasks")
         self.ok(self.alpha, "mnodectl", "-m", "state=up", "a1")
-        self.runs_on("a1:1", "-w", "a1")
+        self.assertEqual(self.where(waits), "a1:1")
 
 
 @unittest.skipIf(os.geteuid() != 0, "needs to be root: jobs run as other accounts")

@@ -1,4 +1,5 @@
 /* What the daemon asks: earliest start, start intervals, exact slots, windows, tables. */
+#include "local/core/copy.h"
 #include "tests/unit/local_core/scene.h"
 
 /* Four nodes of two processors; job 1 has nodes 0 and 1 whole until 100 s. */
@@ -246,10 +247,47 @@ static void more_licences_than_there_are (void **state)
     scene_free (&s);
 }
 
+/* A list of hosts is the same list after nodes have come, and a copy of the site has all lists under the
+ * ids of the first. */
+static void test_hosts_after_more_nodes (void **state)
+{
+    struct scene s;
+    struct node_id list[2] = {{1}, {3}};
+    struct node_spec more = {.partition = 1, .speed_ppm = 1000000};
+    struct req one = scene_req (1, 1, 0);
+    struct query q = ask (&one, 50);
+    struct slot slot;
+    uint32_t early, again, other;
+
+    (void)state;
+    scene_policy (&s);
+    scene_nodes (&s, 2, 2, 1000);
+    assert_int_equal (cluster_hosts_define (s.c, list, 1, &early, &s.err), 0);
+    more.configured.v[RES_PROCS] = 2;
+    for (uint32_t i = 0; i < 70; i++)
+        assert_int_equal (cluster_node_add (s.c, &more, 0, NULL, &s.err), 0);
+    assert_int_equal (cluster_hosts_define (s.c, list, 1, &again, &s.err), 0);
+    assert_int_equal (again, early);
+    assert_int_equal (cluster_hosts_define (s.c, list, 2, &again, &s.err), 0);
+    assert_int_not_equal (again, early);
+    assert_int_equal (cluster_hosts_define (s.c, list + 1, 1, &other, &s.err), 0);
+
+    struct cluster *copy = cluster_create (s.policy, NULL, &s.err);
+    assert_non_null (copy);
+    assert_int_equal (cluster_copy_site (s.c, copy, 0, &s.err), 0);
+    one.hosts = other;
+    assert_int_equal (query_earliest (copy, &q, 0, s.arena, &slot, &s.err), 0);
+    assert_int_equal (slot.allocation.count, 1);
+    assert_int_equal (slot.allocation.item[0].node.v, 3);
+    cluster_destroy (copy);
+    scene_free (&s);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (more_licences_than_there_are),
+        cmocka_unit_test (test_hosts_after_more_nodes),
         cmocka_unit_test (test_earliest), cmocka_unit_test (test_hold),
         cmocka_unit_test (test_firm),     cmocka_unit_test (test_windows),
         cmocka_unit_test (test_table),    cmocka_unit_test (test_reqs),
