@@ -31,15 +31,15 @@ UNTIL = {
     "defer-noresources": "0", "fairshare-utilized": None, "limits-idle": "0", "priority-fairshare": "0",
     "priority-service": "0", "priority-setspri": "0", "priority-target": "0", "priority-use": "30:00",
     "reservation-threshold-queuetime": "0", "reservation-threshold-xfactor": "0", "iteration": None,
-    # the time of day counts: e2e_resv and e2e_book have these in a simulation
+    # the time of day counts; the pool and a weekly downtime are in e2e_resv, others in e2e_book, in a simulation
     "qos-usereserved": None, "reservation-development": None, "reservation-idle": None,
     "reservation-shortpool": None, "reservation-week": None,
-    # launches that fail, jobs past their limit, measured loads, arrays: in Live, and in e2e_local, e2e_placement
+    # launches that fail and jobs past their limit: below; measured loads: e2e_placement; arrays: e2e_local
     "defer": None, "reservation-retry": None, "wcviolation-cancel": "0", "wcviolation-preempt": "0",
     "node-availability-combined": None, "node-availability-dedicated": None,
     "node-availability-utilized": None, "node-cpuload": None, "node-load-procs": None,
     "node-load-state": None, "node-priorityf": "0", "arrays": None, "preempt-suspend": "20:00",
-    "preempt-firm": None,  # on a whole grid: e2e_admin
+    "preempt-firm": None,  # parts of co-allocations need a grid
     "preempt-checkpoint": None,  # below, with what its hook did
     "limits-active": "0", "machine-speed": "1:00:00",  # several ends at one moment
     "reservation-acl": "0",  # its next one is of a job of the grid
@@ -50,6 +50,7 @@ PLACES = ("access", "class", "deadline", "defer", "dependencies", "holds", "lice
           "reservation-both", "reservation-flags", "reservation-float", "reservation-owner",
           "reservation-preemptee", "task")
 DEFERRED = ("NoResources", "SystemLimitsExceeded")
+
 
 def seconds(text):
     sign, text = (-1, text[1:]) if text.startswith("-") else (1, text)
@@ -259,7 +260,8 @@ class Page:
                 return False
             when = datetime.strptime(when, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=timezone.utc).timestamp()
             after = seconds(words[0])  # of the page's beginning, or what slides: of this moment
-            return (abs(when - self.began - after) < 60 or abs(when - time.time() - after + self.now) < 60) and ("on" not in words or self.nodes_are(job, words[2], places))
+            near = abs(when - self.began - after) < 60 or abs(when - time.time() - after + self.now) < 60
+            return near and ("on" not in words or self.nodes_are(job, words[2], places))
         if verb == "unreserved":
             return state != "gone" and not row["reserved_start"]
         if verb == "priority":
@@ -277,7 +279,8 @@ class Page:
             if time.monotonic() > deadline:
                 queue, places = self.queue(), self.where()
                 told = "\n".join(f"{j.name} {queue.get(j.ident, getattr(j, 'refused', j.ident))} "
-                                 f"{places.get(j.ident)} {self.told(j)}" for j in self.jobs.values() if j.ident or j.at <= moment)
+                                 f"{places.get(j.ident)} {self.told(j)}"
+                                 for j in self.jobs.values() if j.ident or j.at <= moment)
                 self.case.fail(f"{self.path}: at {moment}: {wrong}\n{told}")
             time.sleep(0.05)
 
