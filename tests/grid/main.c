@@ -71,7 +71,8 @@ static void world (uint64_t seed)
         for (uint32_t i = 0; i < sim.machine_count; i++)
             sim.machine[i].wall_offset = (duration_us)sim_below (400 * SEC) - 200 * SEC;
     sim.overruns = true;
-    faults_plan ((60 + (duration_us)sim_below (120)) * SEC);
+    duration_us faults = (60 + (duration_us)sim_below (120)) * SEC;
+    faults_plan (faults);
     uint32_t jobs = 2 + (uint32_t)sim_below (7);
     for (uint32_t j = 0; j < jobs; j++) {
         plan[j] = (struct plan){.shape = &shape};
@@ -79,7 +80,7 @@ static void world (uint64_t seed)
         plan[j].cancel = (struct todo){.fn = cancel, .arg = &plan[j]};
         todo_set (&plan[j].todo, sim.now + (time_us)sim_below (60 * SEC));
     }
-    sim_run (180 * SEC + 20 * SEC); /* by then it has healed */
+    sim_run (faults + 20 * SEC); /* by then it has healed */
     grid_finish ();
 }
 
