@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LOOK_AGAIN (60 * US_PER_S) /* whether what was over MAXPROC or SHARE may start: at least as often */
+
 static int refused (const struct svc *svc, const struct settings_grid *g, const char *rule,
                     const char *value, const char *what, const char *asked, struct err *err)
 {
@@ -69,7 +71,7 @@ static int by_moment (const void *a, const void *b)
     return x->procs < y->procs ? -1 : x->procs > y->procs; /* what ends makes room first */
 }
 
-/* From when to when a job has its processors; false: it waits. */
+/* From when to when a job has its processors; false: it waits. One that was chosen to start has them, too. */
 static bool occupies (const struct svc *svc, const struct site_job *job, time_us *from,
                       time_us *until)
 {
@@ -77,6 +79,8 @@ static bool occupies (const struct svc *svc, const struct site_job *job, time_us
         *from = job->rec.start;
     else if (job->part)
         *from = job->part->rec.slot_start;
+    else if (job->rec.state == STORE_JOB_STARTING)
+        *from = job->dispatched ? job->dispatched : svc_now (svc);
     else
         return false;
     *until = *from + (job->part ? coalloc_duration (svc, job->rec.walltime) : job->rec.walltime);
@@ -119,22 +123,23 @@ static int64_t site_procs (const struct svc *svc)
     return procs;
 }
 
+/* besides: what starts with it, and has nothing yet. */
 static int share_check (const struct svc *svc, const struct settings_grid *g, const char *meta,
-                        const struct jobspec *spec, time_us start, struct err *err)
+                        uint32_t procs, time_us start, duration_us length, int64_t besides,
+                        struct err *err)
 {
     char limit[QUANTITY_TEXT_MAX], asked[160];
     if (!g->procs && !g->share)
         return 0;
-    int64_t have =
-        most_at_once (svc, meta, start, start + coalloc_duration (svc, spec->walltime));
+    int64_t have = besides + most_at_once (svc, meta, start, start + length);
     snprintf (asked, sizeof asked,
               "metascheduler %.60s has %lld processors in that time and asks for %u more", meta,
-              (long long)have, spec->procs);
-    if (g->procs && have + (int64_t)spec->procs > g->procs) {
+              (long long)have, procs);
+    if (g->procs && have + (int64_t)procs > g->procs) {
         snprintf (limit, sizeof limit, "%lld", (long long)g->procs);
         return refused (svc, g, "MAXPROC", limit, asked, "", err);
     }
-    if (g->share && (have + (int64_t)spec->procs) * 100 > g->share * site_procs (svc)) {
+    if (g->share && (have + (int64_t)procs) * 100 > g->share * site_procs (svc)) {
         snprintf (limit, sizeof limit, "%lld", (long long)g->share);
         return refused (svc, g, "SHARE", limit, asked, "", err);
     }
@@ -156,7 +161,54 @@ int gridpolicy_slot (struct svc *svc, const char *meta, const struct jobspec *sp
         return refused (svc, g, "MAXAHEAD", duration_format (g->ahead, limit),
                         "the slot begins later from now, in",
                         duration_format (start - now, asked), err);
-    return share_check (svc, g, meta, spec, start, err);
+    return share_check (svc, g, meta, spec->procs, start, coalloc_duration (svc, spec->walltime), 0, err);
+}
+
+/* --- what starts from the queue --------------------------------------------------------------- */
+
+/* The processors of those in the plan before `until` that are the same metascheduler's. */
+static int64_t started_before (const struct svc *svc, const struct plan *plan, uint32_t until,
+                               const char *meta)
+{
+    int64_t procs = 0;
+    for (uint32_t i = 0; i < until; i++) {
+        const struct site_job *job = plan->start[i].refused ? NULL : svc_job ((struct svc *)svc, plan->start[i].job.v);
+        procs += job && strcmp (job->rec.meta, meta) == 0 ? (int64_t)job->rec.procs : 0;
+    }
+    return procs;
+}
+
+void gridpolicy_starts (struct svc *svc, struct plan *plan)
+{
+    for (uint32_t i = 0; i < plan->start_count; i++) {
+        struct site_job *job = plan->start[i].refused ? NULL : svc_job (svc, plan->start[i].job.v);
+        const struct settings_grid *g =
+            job && *job->rec.meta ? settings_grid_of (svc->settings, job->rec.meta) : NULL;
+        struct err err = {0};
+        if (!g || plan->start[i].phase == PLAN_RESUMED ||
+            share_check (svc, g, job->rec.meta, job->rec.procs, plan->now, job->rec.walltime,
+                         started_before (svc, plan, i, job->rec.meta), &err) == 0)
+            continue;
+        plan->start[i].refused = true;
+        job->rec.deferred_until = life_retry_at (svc, LOOK_AGAIN);
+        bool news = strcmp (job->rec.reason_code, "GridPolicy") != 0;
+        svc_reason (job, "GridPolicy", "%s", err.text);
+        int rc = svc_begin (svc, &err);
+        if (rc == 0)
+            rc = svc_job_write (svc, job, news, NULL, 0, &err);
+        svc_commit (svc, rc, &err); /* not written: found again */
+    }
+}
+
+void gridpolicy_defer (struct svc *svc, const struct plan *plan)
+{
+    struct err err = {0};
+    for (uint32_t i = 0; i < plan->start_count; i++) {
+        struct site_job *job = plan->start[i].refused ? svc_job (svc, plan->start[i].job.v) : NULL;
+        if (job && strcmp (job->rec.reason_code, "GridPolicy") == 0 &&
+            cluster_job_defer (svc->cluster, plan->start[i].job, job->rec.deferred_until, plan->now, &err) != 0)
+            log_event (svc->log, LOG_LEVEL_ERROR, "svc", "core_disagrees", "error=\"%s\"", err.text);
+    }
 }
 
 /* --- the price -------------------------------------------------------------------------------- */

@@ -6,6 +6,7 @@
 #include "local/svc/fairshare_file.h"
 #include "local/svc/forecast.h"
 #include "local/svc/follow.h"
+#include "local/svc/gridpolicy.h"
 #include "local/svc/mode.h"
 #include "local/svc/notify.h"
 #include "local/svc/simulate.h"
@@ -253,7 +254,11 @@ static int plan_take (struct svc *svc, struct plan *plan, struct err *err)
         if (!svc_job (svc, plan->start[i].job.v)) /* a part's job is started by its START alone */
             plan->start[i].refused = true;
     mode_filter (svc, plan);
-    return plan_commit (svc->cluster, plan, err);
+    gridpolicy_starts (svc, plan);
+    int rc = plan_commit (svc->cluster, plan, err);
+    if (rc == 0)
+        gridpolicy_defer (svc, plan);
+    return rc;
 }
 
 static void failed (struct svc *svc, const struct err *err)

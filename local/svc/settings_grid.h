@@ -15,7 +15,7 @@ struct settings_grid {
     duration_us ahead;         /* MAXAHEAD: a slot begins no later than this from now */
     duration_us wall;          /* MAXJOBWALLTIME */
     int64_t procs_each;        /* MAXPROCPERJOB: of one component */
-    int64_t procs;             /* MAXPROC: of slots, at any moment */
+    int64_t procs;             /* MAXPROC: of slots and running jobs, at any moment */
     int64_t share;             /* SHARE: the same in percent of the site's processors */
     credit_micro price;        /* MINPRICE: per processor-second */
     const char *qos_default;   /* QDEF: of jobs that ask for none */

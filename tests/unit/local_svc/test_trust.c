@@ -292,6 +292,46 @@ static void a_share_of_the_site (void **state)
         envelope_free (e[i]);
 }
 
+static bool waits_for_its_share (struct site *s, void *arg)
+{
+    const Nui__Local__V1__JobInfo *e = site_last_event (s, arg);
+    return e && e->reason && strcmp (e->reason->code, "GridPolicy") == 0;
+}
+
+/* What starts from the queue is counted as slots are, and with them. */
+static void a_share_of_what_runs (void **state)
+{
+    struct site *s = *state;
+    char gate[300], script[400], first[64], second[64], rivals[64], text[600];
+    const char *config = "GRIDCFG[DEFAULT] SHARE=50\nGRIDCFG[rival] SHARE=100\nRMPOLLINTERVAL 1\n";
+    site_start (s, config);
+    snprintf (gate, sizeof gate, "%s/gate", s->dir);
+    snprintf (script, sizeof script, "while [ ! -e %s ]; do sleep 0.05; done\n", gate);
+    const struct job_make three = {.script = script, .tasks = 3, .walltime = 600 * US_PER_S};
+    site_submit (s, "grid.1", &three, first);
+    site_wait_state (s, first, STATE (RUNNING));
+    site_submit (s, "grid.2", &three, second);
+    site_wait (s, waits_for_its_share, second, "the second to be over the share");
+    assert_non_null (strstr (site_last_event (s, second)->reason->text,
+                             "SHARE=50 for jobs of the grid: metascheduler meta has 3 processors in that "
+                             "time and asks for 3 more"));
+    Nui__Common__V1__Envelope *slot = job_envelope (s, &three), *other = job_envelope (s, &three);
+    assert_int_equal (prepare_at (s->as_meta, slot, "grid.3", 1, 60 * US_PER_S, 60 * US_PER_S, text), 0);
+    assert_non_null (strstr (text, "SHARE=50"));
+    assert_int_equal (hand_over (s, s->as_rival, other, "grid.1", 1, text), 0); /* 3 of 8 are free, and another's */
+    assert_string_equal (text, "");
+    snprintf (rivals, sizeof rivals, "alpha.3");
+    site_wait_state (s, rivals, STATE (RUNNING));
+    site_kill (s);
+    site_start (s, config);
+    assert_non_null (strstr (site_last_event (s, second)->reason->text, "SHARE=50"));
+    fclose (fopen (gate, "w"));
+    site_wait_state (s, first, STATE (COMPLETED));
+    site_wait_state (s, second, STATE (COMPLETED));
+    envelope_free (slot);
+    envelope_free (other);
+}
+
 static bool priced_too_low (struct site *s, void *arg)
 {
     const Nui__Local__V1__JobInfo *e = site_last_event (s, arg);
@@ -379,7 +419,7 @@ int main (void)
     const struct CMUnitTest tests[] = {
         T (a_signed_job_is_taken_once), T (a_prepared_part_is_remembered),
         T (after_its_expiry_only_retries), T (no_signature_is_good_for_ever), T (a_group_is_one_metascheduler),
-        T (each_rule_is_named), T (a_share_of_the_site), T (not_below_its_price),
+        T (each_rule_is_named), T (a_share_of_the_site), T (a_share_of_what_runs), T (not_below_its_price),
         T (nodes_that_the_grid_does_not_get), T (hours_that_the_grid_does_not_get),
     };
     cmocka_set_test_filter (getenv ("NUI_TEST_ONLY"));
