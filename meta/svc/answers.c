@@ -1,12 +1,15 @@
 #include "meta/svc/answers.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "meta/svc/gridlicence.h"
 #include "proto/base/clock.h"
 #include "proto/rpc/jobshape.h"
+
+enum { UNASKED_SITES_MAX = 32 };
 
 typedef Nui__Meta__V1__SiteAnswer Answer;
 typedef Nui__Meta__V1__SiteAnswers Answers;
@@ -36,12 +39,26 @@ static Answer *answer_make (const struct gridjob *job, const struct survey_offer
         why = offer->reason;
     if (a->feasible)
         a->start_us = view ? gridlicence_start (view, offer, least, &why) : survey_start_of (offer, least);
+    if (least > now && a->start_us == least) {
+        char when[QUANTITY_TEXT_MAX];
+        snprintf (why.code, sizeof why.code, "NotBefore");
+        snprintf (why.text, sizeof why.text, "not before %s, as the job asks", time_format_table (least, when));
+    }
     reason->code = copy (why.code);
     reason->text = copy (why.text);
     a->reason = reason;
     a->price_micro = offer->priced ? offer->price : 0;
     a->asked_us = now;
     return a;
+}
+
+/* A site that cannot run it, or was not asked for another reason. */
+static Answer *answer_unasked (const struct gridjob *job, uint32_t part, uint32_t site,
+                               const struct coalloc_reason *why, time_us now)
+{
+    struct survey_offer offer = {.part = part, .site = site, .answered = true, .reason = *why};
+    snprintf (offer.site_name, sizeof offer.site_name, "%s", job->metad->site[site]->name);
+    return answer_make (job, &offer, NULL, now);
 }
 
 static bool is_asked (const struct survey *survey, uint32_t part, const char *site)
@@ -52,6 +69,20 @@ static bool is_asked (const struct survey *survey, uint32_t part, const char *si
     return false;
 }
 
+static bool is_known (const Answers *before, const char *site)
+{
+    for (size_t i = 0; before && i < before->n_answers; i++)
+        if (strcmp (before->answers[i]->site, site) == 0)
+            return true;
+    return false;
+}
+
+/* In a grid of many sites those that were asked are told of. */
+static bool asks_few (const struct survey *survey)
+{
+    return survey->metad->site_count <= UNASKED_SITES_MAX;
+}
+
 static void part_take (struct gridjob *job, uint32_t p, const struct survey *survey,
                        struct gridlicence_view *view, time_us now)
 {
@@ -60,11 +91,16 @@ static void part_take (struct gridjob *job, uint32_t p, const struct survey *sur
     assert (all && "out of memory");
     nui__meta__v1__site_answers__init (all);
     all->answers =
-        calloc (survey->offer_count + (before ? before->n_answers : 0) + 1, sizeof (Answer *));
+        calloc (survey->offer_count + UNASKED_SITES_MAX + (before ? before->n_answers : 0) + 1, sizeof (Answer *));
     assert (all->answers && "out of memory");
     for (uint32_t i = 0; i < survey->offer_count; i++)
         if (survey->offer[i].part == p)
             all->answers[all->n_answers++] = answer_make (job, &survey->offer[i], view, now);
+    for (uint32_t i = 0; i < survey->metad->site_count && asks_few (survey); i++) {
+        struct coalloc_reason why;
+        if (survey_unasked (survey, p, i, &why) && !is_known (before, survey->metad->site[i]->name))
+            all->answers[all->n_answers++] = answer_unasked (job, p, i, &why, now);
+    }
     for (size_t i = 0; before && i < before->n_answers;) {
         if (is_asked (survey, p, before->answers[i]->site)) {
             i++;

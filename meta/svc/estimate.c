@@ -123,6 +123,27 @@ static time_us latest_of (const struct survey_offer *offer, time_us not_before)
     return 0;
 }
 
+/* Which bound of the job a start that the site promises does not keep, and by how much. */
+static Nui__Common__V1__Reason *out_of_bounds (struct estimate *estimate, const JobMessage *job, time_us start,
+                                               duration_us walltime, credit_micro price)
+{
+    struct arena *arena = estimate->arena;
+    char is[QUANTITY_TEXT_MAX], bound[QUANTITY_TEXT_MAX];
+    if (job->cost_max_micro && price > job->cost_max_micro)
+        return reason_message (arena, "TooExpensive",
+                               arena_printf (arena, "costs %s, the job's bound is %s", credit_format (price, is),
+                                             credit_format (job->cost_max_micro, bound)));
+    if (job->not_after_us && start > job->not_after_us)
+        return reason_message (arena, "TooLate",
+                               arena_printf (arena, "starts at %s, the job's latest start is %s",
+                                             time_format_table (start, is),
+                                             time_format_table (job->not_after_us, bound)));
+    return reason_message (arena, "Deadline",
+                           arena_printf (arena, "ends at %s, the job's deadline is %s",
+                                         time_format_table (start + walltime, is),
+                                         time_format_table (job->deadline_us, bound)));
+}
+
 static void site_candidate (struct estimate *estimate, const struct survey_offer *offer)
 {
     const struct survey *survey = estimate->survey;
@@ -154,12 +175,11 @@ static void site_candidate (struct estimate *estimate, const struct survey_offer
         promised != 0 && (!job->deadline_us || promised + walltime <= job->deadline_us) &&
         (!job->not_after_us || promised <= job->not_after_us) &&
         (!job->cost_max_micro || offer->price <= job->cost_max_micro);
-    if (!candidate->feasible && !(estimate->licences && !promised))
+    if (!candidate->feasible && promised)
+        candidate->reason = out_of_bounds (estimate, job, promised, walltime, offer->price);
+    else if (!candidate->feasible && !estimate->licences)
         candidate->reason =
-            job->cost_max_micro && offer->price > job->cost_max_micro
-                ? reason_message (estimate->arena, "TooExpensive", "it costs more than the job's bound")
-                : reason_message (estimate->arena, "NoResources",
-                                  "no start within the site's horizon or in the job's bounds");
+            reason_message (estimate->arena, "NoResources", "no start within the site's horizon");
     candidate->price_micro = offer->price;
     candidate->funded = offer->priced && offer->funded;
     candidate->account = arena_strdup (estimate->arena, offer->account);
@@ -167,36 +187,17 @@ static void site_candidate (struct estimate *estimate, const struct survey_offer
         funds_unknown (estimate, candidate);
 }
 
-static bool was_asked (const struct survey *survey, uint32_t site)
-{
-    for (uint32_t i = 0; i < survey->offer_count; i++)
-        if (survey->offer[i].site == site)
-            return true;
-    return false;
-}
-
 /* Sites that were not asked: too small by their report, or silent. */
 static void sites_unasked (struct estimate *estimate)
 {
     const struct survey *survey = estimate->survey;
-    struct metad *metad = survey->metad;
-    const ComponentMessage *component = survey->job->components[0];
-    for (uint32_t i = 0; i < metad->site_count; i++) {
-        const struct site *site = metad->site[i];
-        struct err err;
-        if (!site->configured || !component_allows (component, site->name) ||
-            was_asked (survey, i))
+    for (uint32_t i = 0; i < survey->metad->site_count; i++) {
+        struct coalloc_reason why;
+        if (!survey_unasked (survey, 0, i, &why))
             continue;
         Candidate *candidate = candidate_add (estimate, 1);
-        candidate->sites[0] = arena_strdup (estimate->arena, site->name);
-        if (component_fits_some (component, site, &err))
-            candidate->reason = reason_message (estimate->arena, "NeverFits", err.text);
-        else if (!site_worth_asking (metad, site, clock_monotonic_us ()))
-            candidate->reason =
-                reason_message (estimate->arena, "SiteDown", "the site does not report");
-        else
-            candidate->reason = reason_message (estimate->arena, "NotAsked",
-                                                "other sites promise an earlier end");
+        candidate->sites[0] = arena_strdup (estimate->arena, survey->metad->site[i]->name);
+        candidate->reason = reason_message (estimate->arena, why.code, why.text);
     }
 }
 
@@ -212,23 +213,30 @@ static bool combination_known (const struct estimate *estimate, const Candidate 
     return false;
 }
 
-/* Where a site alone could start its part sooner, and a licence of the grid is not there then. */
-static void licence_reason (struct estimate *estimate, const struct choose_offer *chosen, Candidate *candidate)
+/* What keeps the combination from an earlier moment: the part that can start last, for its site's reason or
+ * for want of a licence. */
+static void reason_of_last (struct estimate *estimate, const struct choose_problem *problem,
+                            const struct choose_result *result, Candidate *candidate)
 {
     const struct survey *survey = estimate->survey;
-    const ComponentMessage *component = survey->job->components[chosen->part];
-    time_us least = clock_now_us () + survey->metad->config->policy.lead;
-    if (survey->job->not_before_us + component->offset_us > least)
-        least = survey->job->not_before_us + component->offset_us;
+    time_us now = clock_now_us () + survey->metad->config->policy.lead, last = now;
     for (uint32_t i = 0; i < survey->offer_count; i++) {
         const struct survey_offer *offer = &survey->offer[i];
-        struct coalloc_reason why = {"", ""};
-        if (offer->part != chosen->part || offer->site != chosen->site || offer->shape != chosen->shape)
+        const struct choose_offer *chosen = &problem->offer[result->offer[offer->part]];
+        const ComponentMessage *component = survey->job->components[offer->part];
+        time_us least = survey->job->not_before_us + component->offset_us;
+        struct coalloc_reason why = offer->reason;
+        if (chosen->site != offer->site || chosen->shape != offer->shape)
             continue;
-        gridlicence_start (estimate->licences, offer, least, &why);
-        if (why.code[0])
-            candidate->reason = reason_message (
-                estimate->arena, why.code, arena_printf (estimate->arena, "%s %s", component->name, why.text));
+        least = least > now ? least : now;
+        time_us start = estimate->licences ? gridlicence_start (estimate->licences, offer, least, &why)
+                                           : latest_of (offer, least);
+        if (start - component->offset_us <= last || !why.text[0])
+            continue;
+        last = start - component->offset_us;
+        candidate->reason =
+            reason_message (estimate->arena, why.code,
+                            arena_printf (estimate->arena, "%s at %s: %s", component->name, offer->site_name, why.text));
     }
 }
 
@@ -245,8 +253,6 @@ static void combination_add (struct estimate *estimate, const struct choose_prob
         bool seen = false;
         candidate->sites[p] = arena_strdup (estimate->arena, site->name);
         tasks_set (survey, candidate, p, offer->shape);
-        if (estimate->licences)
-            licence_reason (estimate, offer, candidate);
         for (uint32_t k = 0; k < p; k++)
             seen = seen || strcmp (candidate->sites[k], site->name) == 0;
         if (!seen && site->report)
@@ -254,6 +260,7 @@ static void combination_add (struct estimate *estimate, const struct choose_prob
         if (end > candidate->completion_us)
             candidate->completion_us = end;
     }
+    reason_of_last (estimate, problem, result, candidate);
     candidate->feasible = true;
     candidate->start_us = result->start;
     candidate->price_micro = result->price;

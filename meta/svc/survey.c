@@ -522,6 +522,27 @@ static bool site_never (const ComponentMessage *component, const struct site *si
     return true;
 }
 
+bool survey_unasked (const struct survey *survey, uint32_t part, uint32_t index, struct coalloc_reason *reason)
+{
+    struct metad *metad = survey->metad;
+    const struct site *site = metad->site[index];
+    const ComponentMessage *component = survey->job->components[part];
+    char text[COALLOC_TEXT_MAX];
+    for (uint32_t i = 0; i < survey->offer_count; i++)
+        if (survey->offer[i].part == part && survey->offer[i].site == index)
+            return false;
+    if (!site->configured || !component_allows (component, site->name))
+        return false;
+    bool never = site_never (metad, component, site, text, sizeof text);
+    bool silent = !site_worth_asking (metad, site, clock_monotonic_us ());
+    text_copy (reason->code, sizeof reason->code, never ? "NeverFits" : silent ? "SiteDown" : "NotAsked");
+    text_copy (reason->text, sizeof reason->text,
+               never    ? text
+               : silent ? "the site does not report"
+                        : "other sites promise an earlier end");
+    return true;
+}
+
 /* What says most of the part at that site: a size that could run, else one that did not answer. */
 static const struct survey_offer *offer_of (const struct survey *survey, uint32_t part,
                                             uint32_t site)

@@ -88,6 +88,8 @@ enum survey_verdict {
 };
 enum survey_verdict survey_part (const struct survey *survey, uint32_t part,
                                  struct coalloc_reason *reason);
+/* Why an allowed site was not asked for the part; false: it was, or is not allowed. */
+bool survey_unasked (const struct survey *survey, uint32_t part, uint32_t site, struct coalloc_reason *reason);
 /* Fills a problem over the feasible, priced offers (problem->offer and ->part in the arena; intervals stay
  * the survey's, or are those in which licences of the grid are there, too). index_out maps its offers to the survey's. */
 void survey_problem (const struct survey *survey, struct arena *arena,

@@ -33,6 +33,13 @@ class Choosing(GridCase):
     def submit(self, *options):
         return self.grid.submit("alice", "-A", "phys", *options)
 
+    def wait_answers(self, ident):
+        """What each site said of the job: its reasons."""
+        def said():
+            both = json.loads(self.nui("alice", "status", ident, "--json").stdout)
+            return {a["site"]: a["reason"] for a in both["answers"]}
+        return wait_for("the sites' answers", said, 30)
+
     def tasks_script(self):
         return self.write("tasks.sh", "#!/bin/sh\necho \"tasks $NUI_TASKS\"\n")
 
@@ -111,6 +118,21 @@ class Choosing(GridCase):
                      "--component", "b:site=gamma,tasks=1"]
             self.assertEqual(self.rows(*group)[0]["sites"], "beta+gamma")
             self.assertEqual(self.rows(*group, "--prefer", "cheapest")[0]["sites"], "alpha+gamma")
+
+            # why each is no sooner, or no way at all, with the value
+            text = {r["sites"]: r["reason"] for r in self.rows(*ask[:4], "--deadline", "+5:00", "--max-cost", 1000, code=1)}
+            self.assertRegex(text["alpha"], r"^ends at .*, the job's deadline is ")
+            self.assertEqual(text["beta"], "costs 1920, the job's bound is 1000")
+            self.assertEqual(text["gamma"], "needs 8 procs, gamma has 2")
+            text = {r["sites"]: r["reason"] for r in self.rows(*ask, "--start-by", "+1:00")}
+            self.assertRegex(text["alpha"], r"^starts at .*, the job's latest start is ")
+            later = next(r for r in self.rows(*group) if r["sites"] == "alpha+gamma")
+            self.assertRegex(later["reason"], r"^a at alpha: needs 6 tasks, 0 could start now; expected to clear at ")
+            waits = self.submit("-n", 8, "-t", "1:00", "--after", "+1:00:00", script)
+            said = self.wait_answers(waits)
+            self.assertEqual(said["gamma"], "needs 8 procs, gamma has 2")
+            self.assertRegex(said["alpha"], "^not before .*, as the job asks$")
+            self.nui("alice", "cancel", waits)
 
             # no start at alpha before it frees up
             done = self.nui("alice", "submit", "-A", "phys", "-n", 8, "-t", "1:00", "--site", "alpha",
