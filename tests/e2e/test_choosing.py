@@ -159,6 +159,50 @@ class Choosing(GridCase):
         self.open_gate("late")
         self.wait_state(runs, ("Completed",))
 
+    # ---- offsets, and what is given back at each state
+
+    def test_offsets(self):
+        """The second part begins four seconds after the first, by the moments that the sites were given, and the
+        window is that of the common moment."""
+        place = self.job_dir()
+        script = self.write("when.sh", f"#!/bin/sh\necho $NUI_START_TIME > {place}/when.$NUI_COMPONENT\n")
+        ident = self.submit("-t", "1:00", "--after", "+5", "--start-by", "+5:00",
+                            "--component", "first:site=alpha,tasks=1,offset=-4",
+                            "--component", "second:site=beta,tasks=1", script)
+        job = self.wait_state(ident, ("Completed",))
+        first, second = (float((place / f"when.{name}").read_text()) for name in ("first", "second"))
+        self.assertAlmostEqual(second - first, 4, places=2)
+        begins = datetime.fromisoformat(job["components"][1]["start_time"])
+        self.assertGreaterEqual((begins - datetime.fromisoformat(job["submit_time"])).total_seconds(), 4)
+        self.settled()
+
+    def test_cancelled_at_each_state(self):
+        """Pending, reserved for later, running: all parts are given back, and the licences."""
+        pair = ["-t", "5:00", "--component", "a:site=alpha,tasks=2,licence=cad", "--component", "b:site=gamma,tasks=1"]
+        self.addCleanup(self.open_gate, "cancelled")
+        script = self.gated_script("cancelled")
+        later = self.submit(*pair, "--after", "+1:00:00", script)
+        self.wait_state(later, ("Reserved",))
+        runs = self.submit(*pair, script)
+        self.wait_state(runs, ("Running",))
+        self.assertEqual(self.licence(name="cad")[0]["in_use"], 1)
+        for ident in (later, runs):
+            self.nui("alice", "cancel", ident)
+            self.wait_state(ident, ("Cancelled",))
+        self.grid.daemons["gamma"].stop()
+        try:
+            waits = self.submit(*pair, script)
+            wait_for("it to wait for gamma", lambda: "gamma" in self.status("alice", waits)["reason"], 60)
+            self.assertEqual(self.status("alice", waits)["state"], "Pending")
+            self.nui("alice", "cancel", waits)
+            self.wait_state(waits, ("Cancelled",))
+        finally:
+            self.grid.daemons["gamma"].start()
+            self.grid.wait_serving()
+        wait_for("the licence to be back", lambda: self.licence(name="cad")[0]["reserved"] == 0, 30)
+        self.settled()
+        self.assert_books_close()
+
     # ---- licences of the grid
 
     def licence(self, who="alice", name="matlab"):
