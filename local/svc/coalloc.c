@@ -958,6 +958,7 @@ void coalloc_release (void *self, struct rpccall *call, const ProtobufCMessage *
     snprintf (text, sizeof text, "%.390s",
               r->reason && *r->reason->text ? r->reason->text : "released by its coordinator");
     reply.started = live ? live->job->rec.start != 0 : part_ran (svc, &old);
+    uint64_t number = live ? live->job->rec.number : 0;
     if (live) {
         reply.released = true;
         if (live->rec.state < STORE_PART_FIRM)
@@ -968,6 +969,9 @@ void coalloc_release (void *self, struct rpccall *call, const ProtobufCMessage *
         rc = tombstone (svc, call, r->part, &err);
     }
     store_part_free (&old);
+    const struct site_job *left = rc == 0 && r->until_ended && number ? svc_job (svc, number) : NULL;
+    if (left && left->rec.start && !left->rec.end)
+        rc = err_set (&err, ERR_UNAVAILABLE, "its processes are being ended");
     if (rc != 0)
         rpccall_fail (call, &err);
     else

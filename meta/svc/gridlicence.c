@@ -5,7 +5,6 @@
 #include <string.h>
 #include <utlist.h>
 
-#include "meta/svc/group.h"
 #include "meta/svc/handlers.h"
 #include "meta/svc/peers.h"
 #include "proto/rpc/jobshape.h"

@@ -283,6 +283,7 @@ static void release_send (struct gridjob *job, const struct coalloc_record *reco
     reason.text = (char *)record->reason.text;
     request.part = part;
     request.reason = &reason;
+    request.until_ended = job->licensed; /* by then nobody uses them there */
     part_send (job, record, action, "Release", &request.base);
 }
 

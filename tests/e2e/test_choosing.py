@@ -276,6 +276,22 @@ class Choosing(GridCase):
             most = max(most, used)
         self.assertEqual((used, most), (0, 2))
 
+    def test_licence_of_a_cancelled_job(self):
+        """It takes its time to end: until then the licence is its own."""
+        used = self.job_dir() / "cancelled-use"
+        used.touch()
+        used.chmod(0o666)
+        slow = self.write("slow.sh", f"#!/bin/sh\ntrap 'sleep 4; echo end >> {used}; exit' TERM\necho begin >> {used}\n"
+                          "while :; do sleep 0.1; done\n")
+        first = self.submit("-n", 1, "-t", "5:00", "-L", "cad", "--site", "alpha", slow)
+        wait_for("it to begin", used.read_text, 60)
+        second = self.submit("-n", 1, "-t", "1:00", "-L", "cad", "--site", "beta",
+                             self.write("next.sh", f"#!/bin/sh\necho next >> {used}\n"))
+        self.nui("alice", "cancel", first)
+        self.wait_state(first, ("Cancelled",))
+        self.wait_state(second, ("Completed",))
+        self.assertEqual(used.read_text().split(), ["begin", "end", "next"])
+
     def test_licences_that_cannot_be(self):
         script = self.tasks_script()
         for options, words in (

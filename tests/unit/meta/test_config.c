@@ -43,7 +43,8 @@ static void defaults_and_values (void **state)
     metad_config_destroy (config);
     conf_destroy (conf);
     config = read_text ("BANK b:1\nLEASETIME 1:00\nCOALLOCLEAD 5\nBARRIERTIMEOUT 7\n"
-                        "PREPARETIMEOUT 3\nATTEMPTSMAX 4\nHORIZON 1:00:00\n",
+                        "PREPARETIMEOUT 3\nATTEMPTSMAX 4\nHORIZON 1:00:00\n"
+                        "GRIDLICENSE[matlab] COUNT=20\nGRIDLICENSE[cad] COUNT=1\nGRIDLICENSE[matlab] COUNT=21\n",
                         &conf, &err);
     assert_non_null (config);
     assert_int_equal (config->policy.lease, 60 * US_PER_S);
@@ -52,6 +53,9 @@ static void defaults_and_values (void **state)
     assert_int_equal (config->policy.prepare_timeout, 3 * US_PER_S);
     assert_int_equal (config->policy.tries_max, 4);
     assert_int_equal (config->horizon, 3600 * US_PER_S);
+    assert_int_equal (config->licence_count, 2);
+    assert_string_equal (config->licence[0].name, "matlab");
+    assert_int_equal (config->licence[0].count, 21);
     metad_config_destroy (config);
     conf_destroy (conf);
 }
@@ -69,6 +73,9 @@ static void bad_files_are_refused_whole (void **state)
         {"BANK b:1\nMETACFG[a] SERVER=h:1\nMETACFG[b] SERVER=h:2\n", "3, 5 or 7"},
         {"BANK b:1\nMETACFG[a] SERVER=h:1\nMETACFG[b] SERVER=h:2\nMETACFG[c]\n", "METACFG"},
         {"BANK b:1\nTAKEOVERTIME 1\n", "TAKEOVERTIME"},
+        {"BANK b:1\nGRIDLICENSE[matlab] COUNT=0\n", "COUNT"},
+        {"BANK b:1\nGRIDLICENSE[matlab]\n", "GRIDLICENSE"},
+        {"BANK b:1\nGRIDLICENSE[a/b] COUNT=1\n", "licence"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
