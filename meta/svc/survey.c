@@ -533,7 +533,7 @@ bool survey_unasked (const struct survey *survey, uint32_t part, uint32_t index,
             return false;
     if (!site->configured || !component_allows (component, site->name))
         return false;
-    bool never = site_never (metad, component, site, text, sizeof text);
+    bool never = site_never (component, site, text, sizeof text);
     bool silent = !site_worth_asking (metad, site, clock_monotonic_us ());
     text_copy (reason->code, sizeof reason->code, never ? "NeverFits" : silent ? "SiteDown" : "NotAsked");
     text_copy (reason->text, sizeof reason->text,
