@@ -117,7 +117,7 @@ static void candidates_gather (struct fill *f)
     for (uint32_t i = p->first_free; i < p->count && p->c->up_free > 0; i++) {
         uint32_t slot = p->order[i];
         const struct job_hot *hot = row_at (p, i);
-        if (p->mark[i] != wanted)
+        if (p->mark[i] != wanted || data_awaited (p, slot))
             continue;
         looked++;
         if (p->policy->backfill_depth && looked > p->policy->backfill_depth) {

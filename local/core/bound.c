@@ -114,7 +114,8 @@ void bound_start (struct pass *p)
     struct inside in = {{0}, NULL};
 
     for (uint32_t i = 0; i < p->count && p->c->gated > 0; i++) {
-        if ((p->c->hot[p->order[i]].gate & GATE_RSV) && p->mark[i] != MARK_OUT)
+        if ((p->c->hot[p->order[i]].gate & GATE_RSV) && p->mark[i] != MARK_OUT &&
+            !data_awaited (p, p->order[i]))
             bound_one (p, i, &in);
     }
 }

@@ -728,6 +728,8 @@ time_us cluster_next_wakeup (const struct cluster *c, time_us now)
             continue;
         sooner (job->deferred_until, now, &best);
         sooner (job->spec.not_before, now, &best);
+        if (job->spec.data_at)
+            sooner (job->spec.data_at, now, &best);
         sooner (job->retry_until, now, &best);
     }
     for (uint32_t i = 0; i < c->run_count && c->policy->max_overrun != TIME_US_MAX; i++) {

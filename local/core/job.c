@@ -207,7 +207,7 @@ static uint8_t gates (const struct cluster *c, const struct job *job)
                                                                                  : 0) |
            (bound_to_reservations (c, job) ? GATE_RSV : 0) |
            (job->retry_until != TIME_US_NONE && job->retry_until > c->now ? GATE_RETRY : 0) |
-           (job->spec.deadline ? GATE_DEADLINE : 0);
+           (job->spec.deadline ? GATE_DEADLINE : 0) | (job->spec.data_at > c->now ? GATE_DATA : 0);
 }
 
 void gate_update (struct cluster *c, uint32_t slot)

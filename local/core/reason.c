@@ -33,6 +33,7 @@ const char *reason_code_name (enum reason_code code)
         [REASON_NODE_SET] = "NodeSet",
         [REASON_LICENCES] = "Licences",
         [REASON_NEVER_LICENCES] = "NoLicences",
+        [REASON_DATA] = "StageIn",
     };
 
     return (unsigned)code < REASON_CODES ? name[code] : "Unknown";
@@ -228,6 +229,9 @@ char *reason_text (const struct reason *r, const struct cred_names *names, char 
         break;
     case REASON_NOT_BEFORE:
         snprintf (out, cap, "asked to start later%s", clears);
+        break;
+    case REASON_DATA:
+        snprintf (out, cap, "its data is not there yet%s", clears);
         break;
     case REASON_RESERVATION:
         if (r->rsv.v == 0)

@@ -39,6 +39,7 @@ enum reason_code {
     REASON_NODE_SET,       /* need tasks in one node set, at most have in any now */
     REASON_LICENCES,       /* need of licence `which`, have free (or: until others are promised them) */
     REASON_NEVER_LICENCES, /* … and the site has no more than have */
+    REASON_DATA,        /* is not there before clears */
     REASON_CODES
 };
 

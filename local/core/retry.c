@@ -36,6 +36,8 @@ void retry_run (struct pass *p)
             continue;
         for (uint32_t r = 0; r < job_at (p->c, slot)->spec.req_count; r++)
             (void)shape_refresh (p->c, job_at (p->c, slot)->shape[r]);
+        if (data_awaited (p, slot))
+            continue;
         if (p->mark[i] == MARK_OUT && only_deferred (p, slot)) {
             keep (p, i);
         } else if (p->mark[i] == MARK_WAITS && eligible_still (p, slot, LIMIT_SOFT) &&

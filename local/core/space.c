@@ -208,7 +208,7 @@ static struct timeline *timeline_open (struct pass *p)
 {
     const struct cluster *c = p->c;
 
-    if (!p->chain || p->retries || c->suspended_count || c->deadlines || !timeline_may_doze (c))
+    if (!p->chain || p->retries || p->expecting || c->suspended_count || c->deadlines || !timeline_may_doze (c))
         return timeline_make (p->c, p->scratch, p->now, false, (struct rsv_id){0});
     return timeline_doze (p->c, p->scratch, p->now, memo_awake (p));
 }
@@ -220,6 +220,8 @@ void space_open (struct pass *p)
     p->room = ROOM_TIMELINE;
     if (p->retries || p->c->suspended_count || p->c->deadlines)
         p->room = ROOM_TIMELINE; /* what they keep, or go on on, is nodes, from now on */
+    else if (p->expecting)
+        p->room = ROOM_TIMELINE; /* they are promised moments at which nothing need end */
     else if (!p->planner->plain_room && p->late && countable (p->c))
         p->room = ROOM_COUNTED;
     else if (!p->planner->plain_room && !p->late && units_possible (p->c, p->now))
@@ -491,6 +493,7 @@ static void keep_earlier (struct pass *p, uint32_t slot, time_us *start,
 
     if (job->spec.req_count == 1 || job->reserved_start == TIME_US_NONE ||
         job->reserved_start >= *start || job->reserved_start <= p->now ||
+        job->reserved_start < job->spec.data_at ||
         job->reserved.count == 0 ||
         softstart_from (p, slot, job->reserved_start) != job->reserved_start ||
         timeline_lacks (p->tl, &w, &job->reserved, job->reserved_start,
@@ -550,7 +553,7 @@ static void room_take (struct pass *p, uint32_t slot, time_us start,
 static bool reserve_earliest (struct pass *p, uint32_t slot, time_us *start,
                               struct allocation *chosen)
 {
-    time_us from = p->now;
+    time_us from = data_awaited (p, slot) ? job_at (p->c, slot)->spec.data_at : p->now;
 
     p->detours = 0;
     while (room_earliest (p, slot, from, start, chosen)) {

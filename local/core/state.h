@@ -119,7 +119,8 @@ enum {
     GATE_DATE = 4,
     GATE_RSV = 8,
     GATE_RETRY = 16,
-    GATE_DEADLINE = 32
+    GATE_DEADLINE = 32,
+    GATE_DATA = 64
 };
 enum {
     LIMITED_ACTIVE = 1,

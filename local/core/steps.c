@@ -45,19 +45,28 @@ static bool may_reserve (struct pass *p, uint32_t slot, uint32_t *bucket_out)
            p->bucket_used[*bucket_out] < policy->bucket[*bucket_out].depth;
 }
 
-static bool reserve (struct pass *p, uint32_t i)
+static bool promise (struct pass *p, uint32_t i)
 {
     uint32_t slot = p->order[i], bucket;
-    struct reason why = reason_plain (REASON_RESERVED);
-    const struct plan_reservation *r;
 
     if (!may_reserve (p, slot, &bucket) || !space_reserve (p, slot))
         return false;
     if (bucket != UINT32_MAX)
         p->bucket_used[bucket]++;
-    r = &p->plan->reservation[p->plan->reservation_count - 1];
     p->mark[i] = MARK_RESERVED;
     p->reserved++;
+    return true;
+}
+
+static bool reserve (struct pass *p, uint32_t i)
+{
+    uint32_t slot = p->order[i];
+    struct reason why = reason_plain (REASON_RESERVED);
+    const struct plan_reservation *r;
+
+    if (!promise (p, i))
+        return false;
+    r = &p->plan->reservation[p->plan->reservation_count - 1];
     why.need = job_at (p->c, slot)->spec.req[0].tasks;
     why.have = p->c->hot[slot].shape == SLOT_NONE ? 0 : (int64_t)space_now (p, p->c->hot[slot].shape);
     why.clears = r->start;
@@ -77,6 +86,23 @@ static bool any_bucket_left (const struct pass *p)
     return used > 1 && left > 0;
 }
 
+static void data_tell (struct pass *p, uint32_t i)
+{
+    struct reason why = reason_plain (REASON_DATA);
+
+    why.clears = job_at (p->c, p->order[i])->spec.data_at;
+    pass_reason (p, p->order[i], &why);
+}
+
+/* Its data is on the way: it holds nobody up, but is promised a place from then on. */
+static void data_turn (struct pass *p, uint32_t i)
+{
+    p->mark[i] = MARK_TOLD;
+    if (eligible_still (p, p->order[i], LIMIT_SOFT))
+        (void)promise (p, i);
+    data_tell (p, i);
+}
+
 /* The job at this position in its turn. True: nobody behind it is looked at. */
 static bool priority_one (struct pass *p, uint32_t i)
 {
@@ -86,6 +112,10 @@ static bool priority_one (struct pass *p, uint32_t i)
         return false;
     if (p->c->deadlines)
         deadline_turn (p, slot);
+    if (data_awaited (p, slot)) {
+        data_turn (p, i);
+        return false;
+    }
     if (!eligible_still (p, slot, LIMIT_SOFT)) {
         p->mark[i] = MARK_SOFT;
         return false;
@@ -194,6 +224,10 @@ static void waiting_reasons (struct pass *p)
     known = arena_zalloc (p->scratch, p->c->shape_count + 1);
     for (uint32_t i = p->first_free; i < p->count; i++) {
         uint32_t shape = row_at (p, i)->shape;
+        if (p->mark[i] == MARK_WAITS && data_awaited (p, p->order[i])) {
+            data_tell (p, i);
+            continue;
+        }
         if (p->mark[i] != MARK_WAITS || lacks_licences (p, i))
             continue;
         if (!p->planner->have_common && shape != SLOT_NONE && !known[shape]) {
@@ -266,7 +300,7 @@ static void settled_first (struct pass *p)
 
     if (c->rsv_count || c->gated)
         bound_start (p);
-    if (p->retries)
+    if (p->retries || p->expecting)
         retry_run (p);
     if (c->suspended_count)
         suspended_resume (p);

@@ -155,7 +155,7 @@ static bool preemptor_waits (struct pass *p, uint32_t slot)
 
     for (uint32_t i = 0; i < p->count; i++) {
         uint32_t other = p->order[i];
-        if (p->mark[i] == MARK_WAITS && preempt_may (p, other) &&
+        if (p->mark[i] == MARK_WAITS && !data_awaited (p, other) && preempt_may (p, other) &&
             job_priority (p->c, other) > own && preempt_could (p, other, slot))
             return true;
     }

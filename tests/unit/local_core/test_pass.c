@@ -31,6 +31,44 @@ static void test_pseudo_delay (void **state)
     scene_free (&s);
 }
 
+/* A job whose data is on the way starts no earlier, is promised a place from then on, and is in nobody's way
+ * before; when the data comes earlier or later the promise follows. */
+static void test_data (void **state)
+{
+    struct scene s;
+    struct req two = scene_req (2, 1, 0);
+    struct job_spec job = scene_job (1, 0, 100, &two);
+
+    (void)state;
+    scene_policy (&s);
+    scene_nodes (&s, 2, 1, 0);
+    job.data_at = 1000 * S;
+    assert_int_equal (cluster_job_submit (s.c, &job, 0, &s.err), 0);
+    scene_submit (&s, 2, 2, 2000, 0); /* would be in its way */
+    scene_submit (&s, 3, 1, 500, 0);  /* would not */
+    scene_pass (&s, 0);
+    assert_false (scene_runs (&s, 1));
+    assert_int_equal (scene_view (&s, 1).reserved_start, 1000 * S);
+    assert_int_equal (scene_view (&s, 1).reason.code, REASON_DATA);
+    assert_int_equal (scene_view (&s, 1).reason.clears, 1000 * S);
+    assert_false (scene_runs (&s, 2));
+    assert_true (scene_runs (&s, 3));
+    assert_int_equal (cluster_next_wakeup (s.c, 0), 500 * S);
+    job.data_at = 1500 * S;
+    assert_int_equal (cluster_job_modify (s.c, &job, 100 * S, &s.err), 0);
+    scene_pass (&s, 100);
+    assert_int_equal (scene_view (&s, 1).reserved_start, 1500 * S);
+    job.data_at = 0; /* it is there */
+    assert_int_equal (cluster_job_modify (s.c, &job, 200 * S, &s.err), 0);
+    scene_pass (&s, 200);
+    assert_int_equal (scene_view (&s, 1).reserved_start, 500 * S);
+    assert_int_equal (scene_view (&s, 1).reason.code, REASON_RESERVED);
+    scene_end (&s, 3, 500);
+    scene_pass (&s, 500);
+    assert_true (scene_runs (&s, 1));
+    scene_free (&s);
+}
+
 /* Soft limits hold in order of priority; what is left idle may be used up to the hard ones. */
 static void test_soft_hard (void **state)
 {
@@ -335,7 +373,8 @@ static void test_soft_promises (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (test_pseudo_delay), cmocka_unit_test (test_soft_hard),
+        cmocka_unit_test (test_pseudo_delay),
+        cmocka_unit_test (test_data), cmocka_unit_test (test_soft_hard),
         cmocka_unit_test (test_soft_promises),
         cmocka_unit_test (test_overrun),      cmocka_unit_test (test_refused),
         cmocka_unit_test (test_nodes),        cmocka_unit_test (test_chunk),
