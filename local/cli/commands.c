@@ -249,6 +249,8 @@ const struct cli_command local_commands[] = {
      "  -o, --output FILE      file of standard output in the job's directory\n"
      "  -e, --error FILE       the same for standard error\n"
      "  -v, --env NAME[=VALUE] pass a variable (may be repeated)\n"
+     "      --stage-in URL=PATH[,sha256=HEX][,bytes=N]   a file that is there before it starts\n"
+     "      --stage-out PATH=URL[,always]   taken there when it completed; always: or failed\n"
      "  -h, --hold             with a user hold: releasehold -u lets it start\n"
      "      --file JOB.json    the same as JSON\n" SITE_HELP
      "\n"

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "local/cli/local_cli.h"
+#include "proto/cli/transfers.h"
 
 /* --- checkjob as text --------------------------------------------------------------------- */
 
@@ -172,6 +173,21 @@ static void waiting_text (const Nui__Local__V1__JobDetail *d, struct strbuf *out
         strbuf_puts (out, "Start: never, as things are\n");
 }
 
+static void transfer_text (const Nui__Common__V1__TransferInfo *t, struct strbuf *out)
+{
+    char b[QUANTITY_TEXT_MAX];
+    strbuf_printf (out, "Stage%s: %s  %s  %lld", t->out ? "Out" : "In", t->path, t->state,
+                   (long long)t->bytes_done);
+    if (t->bytes)
+        strbuf_printf (out, " of %lld", (long long)t->bytes);
+    strbuf_puts (out, " bytes");
+    if (t->rate)
+        strbuf_printf (out, ", %lld per second", (long long)t->rate);
+    if (t->end_us)
+        strbuf_printf (out, ", expected %s", moment_text (t->end_us, b));
+    strbuf_printf (out, "  %s%s%s\n", t->url, *t->text ? "  " : "", t->text);
+}
+
 void checkjob_text (const Nui__Local__V1__JobDetail *d, struct strbuf *out)
 {
     const Nui__Local__V1__QueueJob *j = d->job;
@@ -207,6 +223,8 @@ void checkjob_text (const Nui__Local__V1__JobDetail *d, struct strbuf *out)
         waiting_text (d, out);
     else if (d->reason)
         strbuf_printf (out, "Reason: %s (%s)\n", d->reason->text, d->reason->code);
+    for (size_t i = 0; i < d->n_transfers; i++)
+        transfer_text (d->transfers[i], out);
     strbuf_putc (out, '\n');
 }
 
@@ -297,6 +315,11 @@ static struct table *checkjob_table (const Nui__Local__V1__JobDetail *d)
 
 static void lists_json (const Nui__Local__V1__JobDetail *d, struct jsonout *j)
 {
+    struct table *files = transfers_table ();
+    transfers_rows (files, d->component, d->transfers, d->n_transfers);
+    jsonout_key (j, "transfers");
+    table_to_json (files, j);
+    table_destroy (files);
     jsonout_key (j, "holds");
     jsonout_array (j);
     for (size_t i = 0; i < d->n_holds; i++)

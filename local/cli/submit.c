@@ -41,6 +41,8 @@ static const struct cli_option msub_options[] = {
     {"array", 0, CLI_OPT_STRING, offsetof (struct job_options, array), 0, 0},
     {"resources", 'l', CLI_OPT_STRING, offsetof (struct job_options, resources), 0, 0},
     {"env", 'v', CLI_OPT_LIST, offsetof (struct job_options, env), 0, 0},
+    {"stage-in", 0, CLI_OPT_LIST, offsetof (struct job_options, stage_in), 0, 0},
+    {"stage-out", 0, CLI_OPT_LIST, offsetof (struct job_options, stage_out), 0, 0},
     {"file", 0, CLI_OPT_STRING, offsetof (struct job_options, file), 0, 0},
     {"hold", 'h', CLI_OPT_FLAG, offsetof (struct job_options, hold), 0, 0},
     {"site", 0, CLI_OPT_STRING, offsetof (struct job_options, site), 0, 0},
@@ -92,8 +94,7 @@ static int submissions (struct cli_context *ctx, const struct job_options *optio
     for (uint32_t i = 0; i < (array->count ? array->count : 1) && code == CLI_OK; i++) {
         Nui__Common__V1__Envelope *envelope = NULL;
         bool owned = false;
-        jobarray_element (array, i, arena, job);
-        code = envelope_make (ctx, job, arena, &envelope, &owned);
+        code = envelope_make (ctx, jobarray_element (array, i, arena, job), arena, &envelope, &owned);
         if (code == CLI_OK)
             code = submission_send (ctx, options, envelope);
         if (owned)

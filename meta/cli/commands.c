@@ -51,6 +51,10 @@
     "  -o, --output FILE      file of standard output in the job's directory\n"                    \
     "  -e, --error FILE       the same for standard error\n"                                       \
     "      --env NAME[=VALUE] pass a variable (may be repeated)\n"                                 \
+    "      --stage-in URL=PATH[,sha256=HEX][,bytes=N]   (repeat it) a file that is in the job's\n"   \
+    "                         directory before it starts: https, sftp, s3 or file (of the site)\n"  \
+    "      --stage-out PATH=URL[,always]   (repeat it) taken there when the job completed;\n"         \
+    "                         always: also when it failed\n"                                           \
     "      --component NAME:KEY=VALUE,...   a part of a co-allocated job (repeat it): all parts\n" \
     "                         start at the same moment or none. Keys are the long options'\n"      \
     "                         names, script=FILE, and offset=-120 to start two minutes earlier\n"  \

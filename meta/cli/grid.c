@@ -46,6 +46,8 @@ int grid_call (struct cli_context *ctx, const char *method, const ProtobufCMessa
         {"req", 0, CLI_OPT_LIST, offsetof (struct job_options, reqs), 0, 0},                       \
         {"component", 0, CLI_OPT_LIST, offsetof (struct job_options, components), 0, 0},           \
         {"env", 0, CLI_OPT_LIST, offsetof (struct job_options, env), 0, 0},                        \
+        {"stage-in", 0, CLI_OPT_LIST, offsetof (struct job_options, stage_in), 0, 0},              \
+        {"stage-out", 0, CLI_OPT_LIST, offsetof (struct job_options, stage_out), 0, 0},            \
     {                                                                                              \
         "file", 0, CLI_OPT_STRING, offsetof (struct job_options, file), 0, 0                       \
     }

@@ -5,6 +5,9 @@
 #include "meta/cli/grid.h"
 #include "proto/base/clock.h"
 #include "proto/cli/estimaterecord.h"
+#include "proto/cli/transfers.h"
+
+enum { SITE_PATIENCE_S = 3 };
 
 static time_us time_or_none (int64_t t)
 {
@@ -247,6 +250,17 @@ static struct table *status_record (const Nui__Meta__V1__JobStatus *s)
     return t;
 }
 
+static bool has_code (const Nui__Local__V1__JobInfo *job, const char *code)
+{
+    return job && job->reason && !strcmp (job->reason->code, code);
+}
+
+/* It has ended well, and its files are being taken away. */
+static bool leaving (const Nui__Local__V1__JobInfo *job)
+{
+    return job->state == NUI__LOCAL__V1__JOB_STATE__JOB_COMPLETED && has_code (job, "StageOut");
+}
+
 static void component_row (struct table *t, const Nui__Meta__V1__ComponentStatus *c)
 {
     const Nui__Local__V1__JobInfo *job = c->job;
@@ -259,7 +273,7 @@ static void component_row (struct table *t, const Nui__Meta__V1__ComponentStatus
         return;
     }
     table_text (t, text_or_null (job->site_job_id));
-    table_text (t, grid_part_state_name (job->state));
+    table_text (t, leaving (job) ? "StageOut" : grid_part_state_name (job->state));
     table_int (t, job->procs);
     struct strbuf hosts = STRBUF_INIT;
     for (size_t i = 0; i < job->n_hosts; i++)
@@ -278,8 +292,39 @@ static void component_row (struct table *t, const Nui__Meta__V1__ComponentStatus
     table_end_row (t);
 }
 
+/* How far its files are, from the site itself: the metascheduler hears of it when something else changes. */
+static void files_of (struct cli_context *ctx, const Nui__Meta__V1__ComponentStatus *c, struct table *files)
+{
+    const Nui__Local__V1__JobInfo *job = c->job;
+    ProtobufCMessage *now = NULL;
+    struct rpcclient *site = NULL;
+    if (!job || (!job->n_transfers && !has_code (job, "StageIn") && !leaving (job) &&
+                 job->state != NUI__LOCAL__V1__JOB_STATE__JOB_RESERVED))
+        return;
+    struct tlsid *me = cli_identity (ctx, NULL);
+    struct rpcclient_config config = {.base = cli_base (ctx),
+                                      .id = me,
+                                      .target = c->site_server,
+                                      .expect_kind = PRINCIPAL_SITE,
+                                      .expect_name = c->site};
+    Nui__Local__V1__JobRequest request = NUI__LOCAL__V1__JOB_REQUEST__INIT;
+    request.job_id = job->site_job_id;
+    if (me && *c->site_server)
+        site = rpcclient_create (&config, NULL);
+    if (site && rpcclient_call (site, &nui__local__v1__local__descriptor, "Job", &request.base,
+                                SITE_PATIENCE_S * US_PER_S, true, &now, NULL) == 0)
+        job = (const Nui__Local__V1__JobInfo *)now;
+    transfers_rows (files, c->name, job->transfers, job->n_transfers);
+    if (now)
+        protobuf_c_message_free_unpacked (now, NULL);
+    rpcclient_destroy (site);
+}
+
 static int status_print (struct cli_context *ctx, const Nui__Meta__V1__JobStatus *s)
 {
+    struct table *files = transfers_table ();
+    for (size_t i = 0; i < s->n_components; i++)
+        files_of (ctx, s->components[i], files);
     struct table *record = status_record (s);
     struct table *parts =
         table_create (component_columns, sizeof component_columns / sizeof *component_columns);
@@ -297,6 +342,8 @@ static int status_print (struct cli_context *ctx, const Nui__Meta__V1__JobStatus
         table_to_json (parts, &json);
         jsonout_key (&json, "answers");
         table_to_json (answers, &json);
+        jsonout_key (&json, "transfers");
+        table_to_json (files, &json);
         jsonout_end (&json);
         code = cli_output (&out);
         strbuf_free (&out);
@@ -307,11 +354,16 @@ static int status_print (struct cli_context *ctx, const Nui__Meta__V1__JobStatus
         putchar ('\n');
         if (code == CLI_OK)
             code = table_print (parts, ctx);
+        if (code == CLI_OK && table_row_count (files)) {
+            putchar ('\n');
+            code = table_print (files, ctx);
+        }
         if (code == CLI_OK && waits (s) && table_row_count (answers)) {
             putchar ('\n');
             code = table_print (answers, ctx);
         }
     }
+    table_destroy (files);
     table_destroy (answers);
     table_destroy (parts);
     table_destroy (record);

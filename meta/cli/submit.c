@@ -98,8 +98,7 @@ int cmd_submit (struct cli_context *ctx, int argc, char **argv)
     all = array.count ? array.count : 1;
     id = arena_array (arena, all, sizeof *id);
     for (; done < all && code == CLI_OK; done += code == CLI_OK) {
-        jobarray_element (&array, done, arena, job);
-        code = submit_one (ctx, argv[0], job, arena, &id[done]);
+        code = submit_one (ctx, argv[0], jobarray_element (&array, done, arena, job), arena, &id[done]);
     }
     if (done > 0) { /* also where a later one failed: these are there */
         int told = submitted (ctx, id, done, array.count > 0);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "proto/base/clock.h"
+#include "proto/cli/stageoption.h"
 
 enum { INDEX_MAX = 1000000 };
 
@@ -64,12 +65,13 @@ int jobarray_parse (const char *text, struct arena *arena, struct jobarray *out,
     return rc;
 }
 
-void jobarray_element (const struct jobarray *a, uint32_t i, struct arena *arena,
-                       Nui__Common__V1__Job *job)
+Nui__Common__V1__Job *jobarray_element (const struct jobarray *a, uint32_t i, struct arena *arena,
+                                        Nui__Common__V1__Job *whole)
 {
-    struct uuid *uuid = arena_new (arena, struct uuid), *id = arena_new (arena, struct uuid);
     if (a->count == 0)
-        return;
+        return whole;
+    struct uuid *uuid = arena_new (arena, struct uuid), *id = arena_new (arena, struct uuid);
+    Nui__Common__V1__Job *job = arena_memdup (arena, whole, sizeof *whole);
     uuid_make (uuid);
     *id = a->id;
     job->uuid.data = uuid->b;
@@ -78,4 +80,11 @@ void jobarray_element (const struct jobarray *a, uint32_t i, struct arena *arena
     job->array_id.len = sizeof id->b;
     job->array_index = a->index[i];
     job->array_limit = a->limit;
+    job->components = arena_array (arena, job->n_components, sizeof *job->components);
+    for (size_t k = 0; k < job->n_components; k++) {
+        job->components[k] =
+            arena_memdup (arena, whole->components[k], sizeof *whole->components[k]);
+        stageoption_index (job->components[k], a->index[i], arena);
+    }
+    return job;
 }

@@ -20,8 +20,9 @@ struct jobarray {
 
 /* text NULL: an ordinary job. ERR_INVALID, ERR_LIMIT. */
 int jobarray_parse (const char *text, struct arena *arena, struct jobarray *out, struct err *err);
-/* Makes of the job the array's at place i: with a uuid of its own, in the arena. */
-void jobarray_element (const struct jobarray *array, uint32_t i, struct arena *arena,
-                       Nui__Common__V1__Job *job);
+/* The array's job at place i, in the arena: with a uuid of its own and its index in what is staged. Where
+ * there is no array, the job itself. */
+Nui__Common__V1__Job *jobarray_element (const struct jobarray *array, uint32_t i, struct arena *arena,
+                                        Nui__Common__V1__Job *job);
 
 #endif

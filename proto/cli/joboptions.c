@@ -62,6 +62,10 @@ static int options_into_spec (const struct job_options *options, struct jobspec 
         rc = jobspec_set (spec, "req", options->reqs.item[i], err);
     for (uint32_t i = 0; i < options->env.count && rc == 0; i++)
         rc = jobspec_set (spec, "env", options->env.item[i], err);
+    for (uint32_t i = 0; i < options->stage_in.count && rc == 0; i++)
+        rc = jobspec_set (spec, "stage-in", options->stage_in.item[i], err);
+    for (uint32_t i = 0; i < options->stage_out.count && rc == 0; i++)
+        rc = jobspec_set (spec, "stage-out", options->stage_out.item[i], err);
     for (uint32_t i = 0; i < options->components.count && rc == 0; i++)
         rc = jobspec_component (spec, options->components.item[i], err);
     return rc;

@@ -27,6 +27,7 @@ struct job_options {
     struct cli_list components;
     struct cli_list env;
     struct cli_list reqs;
+    struct cli_list stage_in, stage_out;
     const char *file;      /* --file JOB.json */
     const char *resources; /* msub -l */
     const char *array;     /* --array 1-10%3 */

@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/cli/stageoption.h"
 #include "proto/rpc/jobshape.h"
+#include "proto/rpc/jobstage.h"
 
 enum { REQS_MORE = 63 };
 #define RETRY_DELAY_US (10 * US_PER_S)
@@ -24,7 +26,7 @@ struct part {
     int64_t walltime_us;
     bool offset_set;
     int64_t offset_us;
-    struct text_list features, liked, sites, env, gres, licences, partitions;
+    struct text_list features, liked, sites, env, gres, licences, partitions, stage_in, stage_out;
     struct part *req[REQS_MORE]; /* further reqs, each with what a req may have */
     uint32_t req_count;
     const char *qos, *class, *output, *error, *nodeset, *hosts, *exclude, *node_access, *trl, *reservation;
@@ -297,6 +299,10 @@ static int part_set (struct jobspec *spec, struct part *part, const char *key, c
         return set_text (spec, &part->trl, key, value, err);
     if (!strcmp (key, "env"))
         return set_env (spec, part, value, err);
+    if (!strcmp (key, "stage-in"))
+        return list_add (spec, &part->stage_in, arena_strdup (spec->arena, value), err);
+    if (!strcmp (key, "stage-out"))
+        return list_add (spec, &part->stage_out, arena_strdup (spec->arena, value), err);
     if (!strcmp (key, "qos"))
         return set_name (spec, &part->qos, key, value, err);
     if (!strcmp (key, "class"))
@@ -446,7 +452,7 @@ int jobspec_component (struct jobspec *spec, const char *text, struct err *err)
         char *end = value;
         for (rest = NULL; (end = strchr (end, ',')); end++) {
             size_t word = strcspn (end + 1, ",=");
-            if (end[1 + word] == '=') {
+            if (end[1 + word] == '=' && !stageoption_piece (end + 1, word)) {
                 *end = '\0';
                 rest = end + 1;
                 break;
@@ -503,7 +509,8 @@ static int json_entry (struct jobspec *spec, struct part *part, const char *key,
 {
     if (!json_is_array (value))
         return json_value (spec, part, key, value, err);
-    if (strcmp (key, "env") && strcmp (key, "site") && strcmp (key, "features") && strcmp (key, "like"))
+    bool each = !strcmp (key, "env") || !strncmp (key, "stage-", 6);
+    if (!each && strcmp (key, "site") && strcmp (key, "features") && strcmp (key, "like"))
         return err_set (err, ERR_INVALID, "'%s' cannot be a list", key);
     const char *joined = "";
     size_t i;
@@ -512,7 +519,7 @@ static int json_entry (struct jobspec *spec, struct part *part, const char *key,
     {
         if (!json_is_string (item))
             return err_set (err, ERR_INVALID, "'%s' must be a list of texts", key);
-        if (!strcmp (key, "env")) {
+        if (each) {
             int rc = json_value (spec, part, key, item, err);
             if (rc < 0)
                 return rc;
@@ -520,7 +527,7 @@ static int json_entry (struct jobspec *spec, struct part *part, const char *key,
         joined =
             arena_printf (spec->arena, "%s%s%s", joined, i ? "," : "", json_string_value (item));
     }
-    if (!strcmp (key, "env"))
+    if (each)
         return 0;
     return part ? part_set (spec, part, key, joined, err) : jobspec_set (spec, key, joined, err);
 }
@@ -660,6 +667,8 @@ static const struct foreign native_options[] = {
     {"-o", "--output", "output"},
     {"-e", "--error", "error"},
     {NULL, "--env", "env"},
+    {NULL, "--stage-in", "stage-in"},
+    {NULL, "--stage-out", "stage-out"},
     {NULL, "--max-cost", "max-cost"},
     {NULL, "--quote", "quote"},
     {NULL, "--component", "component"},
@@ -1018,6 +1027,39 @@ static int env_build (struct jobspec *spec, const struct part *part, Nui__Common
     return 0;
 }
 
+static bool target_known (const Nui__Common__V1__Component *c, const char *path)
+{
+    for (size_t i = 0; i < c->n_stage_in; i++)
+        if (!strcmp (c->stage_in[i]->path, path))
+            return true;
+    return false;
+}
+
+/* The component's own files, else those of all. What another source names again was given before. */
+static int stage_build (struct jobspec *spec, const struct part *part, Nui__Common__V1__Component *c,
+                        struct err *err)
+{
+    const struct part *d = &spec->defaults;
+    const struct text_list *in = part->stage_in.count ? &part->stage_in : &d->stage_in;
+    const struct text_list *out = part->stage_out.count ? &part->stage_out : &d->stage_out;
+    c->stage_in = arena_array (spec->arena, in->count + 1, sizeof *c->stage_in);
+    c->stage_out = arena_array (spec->arena, out->count + 1, sizeof *c->stage_out);
+    for (size_t i = 0; i < in->count; i++) {
+        Nui__Common__V1__Transfer *t = stageoption_in (in->item[i], spec->arena, err);
+        if (!t)
+            return err->code;
+        if (!target_known (c, t->path))
+            c->stage_in[c->n_stage_in++] = t;
+    }
+    for (size_t i = 0; i < out->count; i++) {
+        Nui__Common__V1__Transfer *t = stageoption_out (out->item[i], spec->arena, err);
+        if (!t)
+            return err->code;
+        c->stage_out[c->n_stage_out++] = t;
+    }
+    return jobstage_check (c, err);
+}
+
 /* "8,16,32" or "8@2:00:00,16@1:00:00", in a component with '/' for the comma: tasks, and how long with
  * so many. The first is what the rest of the component is for. */
 static int shapes_build (struct jobspec *spec, const struct part *part,
@@ -1102,7 +1144,7 @@ static Nui__Common__V1__Component *component_build (struct jobspec *spec, const 
     c->class_ = pick_text (part->class, d->class);
     c->stdout_name = pick_text (part->output, d->output);
     c->stderr_name = pick_text (part->error, d->error);
-    if (env_build (spec, part, c, err) < 0 ||
+    if (env_build (spec, part, c, err) < 0 || stage_build (spec, part, c, err) < 0 ||
         script_build (spec, part, script_optional, c, err) < 0)
         return NULL;
     return c;

@@ -274,7 +274,7 @@ static void an_array (void **state)
     static const char *const bad[] = {"", "1-", "5-1", "1,1", "0-20000", "1-3%0", "3:2", "a"};
     struct fixture *f = *state;
     struct jobarray a;
-    Nui__Common__V1__Job job = NUI__COMMON__V1__JOB__INIT;
+    Nui__Common__V1__Job whole = NUI__COMMON__V1__JOB__INIT, *job;
     uint8_t first[16];
     assert_int_equal (jobarray_parse (NULL, f->arena, &a, &f->err), 0);
     assert_int_equal (a.count, 0);
@@ -283,16 +283,95 @@ static void an_array (void **state)
     assert_int_equal (a.index[2], 10);
     assert_int_equal (a.index[3], 99);
     assert_int_equal (a.limit, 3);
-    jobarray_element (&a, 0, f->arena, &job);
-    memcpy (first, job.uuid.data, 16);
-    assert_int_equal (job.array_index, 0);
-    jobarray_element (&a, 3, f->arena, &job);
-    assert_int_equal (job.array_index, 99);
-    assert_int_equal (job.array_limit, 3);
-    assert_memory_not_equal (job.uuid.data, first, 16);
-    assert_memory_equal (job.array_id.data, a.id.b, 16);
+    job = jobarray_element (&a, 0, f->arena, &whole);
+    memcpy (first, job->uuid.data, 16);
+    assert_int_equal (job->array_index, 0);
+    job = jobarray_element (&a, 3, f->arena, &whole);
+    assert_int_equal (job->array_index, 99);
+    assert_int_equal (job->array_limit, 3);
+    assert_memory_not_equal (job->uuid.data, first, 16);
+    assert_memory_equal (job->array_id.data, a.id.b, 16);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_int_not_equal (jobarray_parse (bad[i], f->arena, &a, &f->err), 0);
+}
+
+static Nui__Common__V1__Job *built (struct fixture *f)
+{
+    Nui__Common__V1__Job *job = NULL;
+    if (jobspec_build (f->spec, true, &job, &f->err) != 0)
+        fail_msg ("%s", f->err.text);
+    return job;
+}
+
+#define HEX_OF_EMPTY "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+static void files_to_be_staged (void **state)
+{
+    struct fixture *f = *state;
+    set_ok (f, "time", "60");
+    set_ok (f, "stage-in", "https://data.example.org/x?a=b=in/x.h5,sha256=" HEX_OF_EMPTY ",bytes=3K");
+    set_ok (f, "stage-out", "out.h5=s3://results/out.h5,always");
+    assert_int_equal (jobspec_component (f->spec,
+                                         "left:stage-in=file:///p/y=y,sha256=" HEX_OF_EMPTY ",tasks=2",
+                                         &f->err), 0);
+    assert_int_equal (jobspec_component (f->spec, "right:tasks=3", &f->err), 0);
+    Nui__Common__V1__Job *job = built (f);
+    const Nui__Common__V1__Component *left = job->components[0], *right = job->components[1];
+    assert_int_equal (left->n_stage_in, 1);
+    assert_string_equal (left->stage_in[0]->path, "y");
+    assert_int_equal (left->stage_in[0]->sha256.len, 32);
+    assert_int_equal (left->reqs[0]->tasks, 2);
+    assert_int_equal (right->n_stage_in, 1);
+    assert_string_equal (right->stage_in[0]->url, "https://data.example.org/x?a=b");
+    assert_string_equal (right->stage_in[0]->path, "in/x.h5");
+    assert_int_equal (right->stage_in[0]->bytes, 3072);
+    assert_int_equal (right->stage_in[0]->sha256.data[1], 0xb0);
+    assert_string_equal (left->stage_out[0]->url, "s3://results/out.h5");
+    assert_true (left->stage_out[0]->always);
+}
+
+static void an_array_stages_files_of_its_own (void **state)
+{
+    struct fixture *f = *state;
+    struct jobarray a;
+    set_ok (f, "time", "60");
+    set_ok (f, "stage-in", "file:///p/part{index}.h5=in.h5");
+    set_ok (f, "stage-out", "out.h5=file:///p/{index}/out{index}.h5");
+    Nui__Common__V1__Job *whole = built (f);
+    assert_int_equal (jobarray_parse ("3,7", f->arena, &a, &f->err), 0);
+    const Nui__Common__V1__Job *one = jobarray_element (&a, 0, f->arena, whole);
+    const Nui__Common__V1__Job *two = jobarray_element (&a, 1, f->arena, whole);
+    assert_string_equal (one->components[0]->stage_in[0]->url, "file:///p/part3.h5");
+    assert_string_equal (two->components[0]->stage_out[0]->url, "file:///p/7/out7.h5");
+}
+
+static void bad_files_are_refused (void **state)
+{
+    static const struct { const char *key, *value, *text; } bad[] = {
+        {"stage-in", "https://h/x", "URL=PATH"},
+        {"stage-in", "ftp://h/x=y", "ftp"},
+        {"stage-in", "https://u:secret@h/x=y", "password"},
+        {"stage-in", "https://h/x=../y", "y"},
+        {"stage-in", "https://h/x=/y", "y"},
+        {"stage-in", "https://h/x=script", "the site itself writes"},
+        {"stage-in", "https://h/x=y,sha256=12", "--stage-in"},
+        {"stage-in", "https://h/x=y,bytes=many", "--stage-in"},
+        {"stage-in", "https://h/x=before/deeper", "two files"},
+        {"stage-out", "out", "PATH=URL"},
+        {"stage-out", "out=https://h/there", "two files"},
+    };
+    struct fixture *f = *state;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        Nui__Common__V1__Job *job;
+        f->spec = jobspec_create (f->arena, now);
+        set_ok (f, "time", "60");
+        set_ok (f, "stage-in", "https://h/a=before");
+        set_ok (f, "stage-out", "b=https://h/there");
+        set_ok (f, bad[i].key, bad[i].value);
+        assert_int_not_equal (jobspec_build (f->spec, true, &job, &f->err), 0);
+        if (!strstr (f->err.text, bad[i].text))
+            fail_msg ("%s: '%s'", bad[i].value, f->err.text);
+    }
 }
 
 static void bad_waits_are_refused (void **state)
@@ -325,6 +404,9 @@ int main (void)
         CASE (what_it_waits_for),
         CASE (bad_waits_are_refused),
         CASE (an_array),
+        CASE (files_to_be_staged),
+        CASE (an_array_stages_files_of_its_own),
+        CASE (bad_files_are_refused),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }
