@@ -145,20 +145,27 @@ static void half_made_remove (int parent, const char *name)
     unlinkat (parent, name, AT_REMOVEDIR);
 }
 
-static int work_fill (int dir, const struct rm_job *job, const struct passwd *pw)
+/* Where there are files already, theirs; it gets its name in dir when it is whole (staged_move). */
+static int work_open (int parent, int dir, const struct rm_job *job)
+{
+    if (job->staged)
+        return openat (parent, job->staged, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    return mkdirat (dir, "work", 0700) == 0 ? openat (dir, "work", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+                                            : -1;
+}
+
+static int work_fill (int parent, int dir, const struct rm_job *job, const struct passwd *pw)
 {
     struct strbuf nodes = STRBUF_INIT;
     int rc = -1;
-    int work = -1;
+    int work = work_open (parent, dir, job);
     nodefile_build (job, &nodes);
-    if (mkdirat (dir, "work", 0700) != 0)
-        goto out;
-    work = openat (dir, "work", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (work < 0 || file_write_durable (work, "script", job->script, job->script_len, 0700) != 0 ||
         file_write_durable (work, "nodefile", strbuf_text (&nodes), nodes.len, 0600) != 0)
         goto out;
     if (fchmodat (work, "script", 0700, 0) != 0 || own (work, "script", pw) != 0 ||
-        own (work, "nodefile", pw) != 0 || own (dir, "work", pw) != 0)
+        own (work, "nodefile", pw) != 0 ||
+        (job->staged ? renameat (parent, job->staged, dir, "work") : own (dir, "work", pw)) != 0)
         goto out;
     rc = 0;
 out:;
@@ -177,12 +184,16 @@ int jobdir_make (int parent, const struct rm_job *job, const char *key, const st
     char tmp[JOBDIR_KEY_MAX + 8];
     int rc = 0;
     int dir = -1;
+    char half[JOBDIR_KEY_MAX + 16];
     snprintf (tmp, sizeof tmp, ".new-%s", key);
+    snprintf (half, sizeof half, "%s/work", tmp);
+    if (job->staged && renameat (parent, half, parent, job->staged) != 0 && errno != ENOENT)
+        goto io; /* what came was on its way there when we died */
     half_made_remove (parent, tmp);
     if (mkdirat (parent, tmp, 0711) != 0)
         goto io;
     dir = openat (parent, tmp, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (dir < 0 || fchmod (dir, 0711) != 0 || work_fill (dir, job, pw) != 0)
+    if (dir < 0 || fchmod (dir, 0711) != 0 || work_fill (parent, dir, job, pw) != 0)
         goto io;
     if (file_write_durable (dir, "spec", spec, spec_len, 0600) != 0 ||
         renameat (parent, tmp, parent, key) != 0 || fsync (parent) != 0)
@@ -190,6 +201,8 @@ int jobdir_make (int parent, const struct rm_job *job, const char *key, const st
     goto out;
 io:
     rc = err_set (err, ERR_IO, "directory of job %s: %s", key, strerror (errno));
+    if (job->staged)
+        (void)renameat (parent, half, parent, job->staged);
     half_made_remove (parent, tmp);
 out:
     if (dir >= 0)

@@ -40,6 +40,7 @@ struct rm_job {
     const char *class_name;
     const char *account;
     const char *qos;
+    const char *staged; /* below the jobs' directory: this one becomes the job's own; NULL: it is made */
     /* Not NULL: the resource manager has the job already, under this name (see bind); it is to run it
      * on these hosts, and of the rest only job_id, incarnation and procs count. */
     const char *rm_id;

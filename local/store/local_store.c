@@ -96,6 +96,7 @@ static const char *const schema_steps[] = {
     "ALTER TABLE job ADD COLUMN meta TEXT NOT NULL DEFAULT '';",
     signed_schema,
     "ALTER TABLE job ADD COLUMN contact_us INTEGER NOT NULL DEFAULT 0;",
+    leaving_schema,
     NULL,
 };
 

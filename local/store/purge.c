@@ -42,6 +42,7 @@ int purge_candidates (struct local_store *store, const struct purge_mark *mark, 
     struct store_stmt *q = store_stmt (
         store->db, "SELECT number, incarnation FROM job WHERE state >= 5 AND end_us < ?1 AND "
                    "change <= ?2 AND NOT EXISTS (SELECT 1 FROM hold WHERE hold.job = job.number) "
+                   "AND NOT EXISTS (SELECT 1 FROM leaving WHERE leaving.number = job.number) "
                    "ORDER BY end_us LIMIT ?3");
     int rc;
     store_bind_int (q, 1, before);

@@ -118,6 +118,8 @@ static int nodes_fill (struct svc *svc, const struct site_job *job, bool verbose
                        : now;
     if (job->not_before != TIME_US_NONE && job->not_before > from)
         from = job->not_before;
+    if (job->data_at > from)
+        from = job->data_at;
     int rc = explain_nodes (svc->cluster, (struct job_id){job->rec.number}, from, now, arena,
                             &nodes, err);
     if (rc != 0)
@@ -165,7 +167,7 @@ static int waiting_fill (struct svc *svc, const struct site_job *job, bool verbo
     holds_fill (view.spec->holds, arena, out);
     put_off = jobs_own_reason (svc, job, &view, arena, &out->reason);
     if (put_off) {
-        out->clears_us = job->rec.deferred_until > now ? job->rec.deferred_until : 0;
+        out->clears_us = job->rec.deferred_until > now ? job->rec.deferred_until : job->data_at;
     } else {
         reason_text (&view.reason, svc->names, text, sizeof text);
         jobs_reason (arena, reason_code_name ((enum reason_code)view.reason.code), text,
@@ -230,6 +232,10 @@ static int detail_fill (struct svc *svc, struct store_job *rec, struct site_job 
         reqs_fill (svc, r, live->reqs, live->req_count, arena, out);
     else
         admin_ended_fill (svc, r->number, arena, out);
+    Nui__Local__V1__JobInfo files;
+    jobs_files (svc, r->number, live, arena, &files);
+    out->transfers = files.transfers;
+    out->n_transfers = files.n_transfers;
     if (live && live->in_cluster && r->state == STORE_JOB_QUEUED)
         rc = waiting_fill (svc, live, verbose, now, arena, out, err);
     else

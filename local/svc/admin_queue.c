@@ -44,6 +44,7 @@ static bool reason_blocks (const struct site_job *job, const struct reason *reas
     case REASON_HOLD:
     case REASON_DEFERRED:
     case REASON_NOT_BEFORE:
+    case REASON_DATA:
     case REASON_NEVER_FITS:
     case REASON_RESERVATION_GONE:
     case REASON_SYSTEM_LIMIT:

@@ -179,6 +179,8 @@ static int start_of_job (struct svc *svc, const struct site_job *job,
         query.from = job->not_before;
     if (job->rec.deferred_until > query.from)
         query.from = job->rec.deferred_until;
+    if (job->data_at > query.from)
+        query.from = job->data_at;
     return earliest (svc, &query, reply, err);
 }
 

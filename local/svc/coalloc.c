@@ -9,7 +9,7 @@
 
 #include "local/svc/gridpolicy.h"
 #include "local/svc/replay.h"
-#include "local/svc/svc_i.h"
+#include "local/svc/staging.h"
 #include "proto/base/clock.h"
 
 enum { TOKEN_MAX = 256, PEERS_MAX = 1024 };
@@ -428,6 +428,12 @@ static int prepare_begin (struct svc *svc, struct rpccall *call,
         reply_no (call, "NoPort", text, 0);
         return 0;
     }
+    time_us data = staging_expected (svc, spec, svc_now (svc));
+    if (data > r->slot_start_us + svc->settings->clock_tolerance) {
+        *answered = true;
+        reply_no (call, "StageIn", "its files cannot be here by then", data);
+        return 0;
+    }
     int rc = svc_begin (svc, err);
     if (rc == 0)
         rc = local_store_next (svc->store, "job", &job_rec.number, err);
@@ -674,8 +680,10 @@ static int make_firm (struct site_part *part, struct err *err)
     rc = svc_commit (svc, rc, err);
     if (rc != 0)
         part->rec.state = STORE_PART_PREPARED; /* the core's being firm already harms nobody */
-    else
+    else {
         coalloc_timer_arm (part);
+        staging_again (svc, part->job);
+    }
     return rc;
 }
 
@@ -780,6 +788,11 @@ static bool part_ready (struct site_part *part, const char **code, const char **
     if (lost && !part->rec.start_accepted && !substitute_nodes (part)) {
         *code = "NodeDown";
         *text = arena_printf (svc->call_arena, "node %s is down, and no other is free for the slot", lost);
+        return false;
+    }
+    if (!staging_ready (part->job)) {
+        *code = "StageIn";
+        *text = staging_text (part->job, svc->call_arena);
         return false;
     }
     return a.count > 0;
@@ -1028,6 +1041,8 @@ int coalloc_recover (struct svc *svc, struct store_part *rec, struct err *err)
                    "job=%s error=\"%s\"", site_id (svc, rec->job, id), err->text);
         err_clear (err);
     }
+    if (part->rec.state == STORE_PART_FIRM && !part->rec.start_accepted)
+        staging_again (svc, job);
     /* Still being prepared when we died: no YES was given, so no hold (ended from the loop, once
      * the links are there). A prepared or firm one keeps what is left of its time. */
     coalloc_timer_arm (part);

@@ -367,6 +367,14 @@ const char *forecast_none (struct svc *svc, const struct site_job *job, struct a
     return NULL;
 }
 
+void forecast_not_before (Nui__Common__V1__Forecast *m, time_us at)
+{
+    int64_t *const moment[] = {&m->median_us, &m->low50_us, &m->high50_us, &m->low95_us, &m->high95_us};
+    for (size_t i = 0; i < sizeof moment / sizeof *moment; i++)
+        if (*moment[i] && *moment[i] < at)
+            *moment[i] = at;
+}
+
 Nui__Common__V1__Forecast *forecast_without (const char *method, const char *why,
                                              struct arena *arena)
 {

@@ -54,6 +54,8 @@ const char *forecast_none (struct svc *svc, const struct site_job *job, struct a
 Nui__Common__V1__Forecast *forecast_of_job (struct svc *svc, const struct site_job *job,
                                             struct arena *arena);
 /* What has no estimate, and why ('why' is not copied). */
+/* It begins no earlier: all moments are that at least. */
+void forecast_not_before (Nui__Common__V1__Forecast *forecast, time_us at);
 Nui__Common__V1__Forecast *forecast_without (const char *method, const char *why,
                                              struct arena *arena);
 /* By a method, now; ERR_NOT_FOUND, with the reason: it does not wait for its turn. */

@@ -7,7 +7,8 @@
 #include "local/svc/forecast.h"
 #include "local/svc/follow.h"
 #include "local/svc/replay.h"
-#include "local/svc/svc_i.h"
+#include "local/svc/staging.h"
+#include "local/svc/stageout.h"
 
 /* --- what is said of a job ---------------------------------------------------------------- */
 
@@ -34,6 +35,10 @@ bool jobs_own_reason (struct svc *svc, const struct site_job *job, const struct 
     if (job->depends && view->spec->holds == HOLD_DEPENDENCY) {
         depends_text (svc, job, text, sizeof text, &never);
         jobs_reason (arena, never ? "DependencyNeverMet" : "Dependency", text, out);
+        return true;
+    }
+    if (!staging_ready (job) && view->spec->holds == 0 && job->rec.deferred_until <= svc_now (svc)) {
+        jobs_reason (arena, "StageIn", staging_text (job, arena), out);
         return true;
     }
     if (!deferral_holds (job, view->spec->holds) &&
@@ -79,6 +84,17 @@ static void hosts_of (const struct store_job *rec, struct arena *arena,
     }
 }
 
+void jobs_files (struct svc *svc, uint64_t number, const struct site_job *job, struct arena *arena,
+                 Nui__Local__V1__JobInfo *out)
+{
+    out->transfers = NULL;
+    out->n_transfers = 0;
+    if (job)
+        staging_info (svc, job, arena, out);
+    else
+        stageout_info (svc, number, arena, out);
+}
+
 void jobs_info (struct svc *svc, const struct store_job *rec, struct site_job *job,
                 struct arena *arena, Nui__Local__V1__JobInfo *out)
 {
@@ -111,6 +127,7 @@ void jobs_info (struct svc *svc, const struct store_job *rec, struct site_job *j
         out->forecast = forecast_of_job (svc, job, arena);
     } else
         jobs_reason (arena, rec->reason_code, rec->reason_text, &out->reason);
+    jobs_files (svc, rec->number, job, arena, out);
     if (job && job->part && !rec->start) {
         out->start_estimate_us = rec->launch_at ? rec->launch_at : job->part->rec.slot_start;
         out->forecast = forecast_of_job (svc, job, arena);
@@ -221,6 +238,8 @@ int jobs_estimate (struct svc *svc, const struct jobspec *spec, time_us now, str
 {
     struct who who = jobspec_who (svc, spec, jobspec_is_reserved (spec));
     struct query query = query_of (spec, &who, now);
+    time_us data = staging_expected (svc, spec, now);
+    query.from = data > query.from ? data : query.from;
     return query_earliest (svc->cluster, &query, now, svc->call_arena, slot, err);
 }
 
@@ -241,6 +260,21 @@ int jobs_estimate_bare (struct svc *svc, const struct jobspec *spec, time_us now
     return rc;
 }
 
+/* A slot that is chosen now is asked for a little later, and must still do then. */
+static time_us data_surely (struct svc *svc, const struct jobspec *spec, time_us now)
+{
+    enum { TENTH = 10, SECONDS = 3 };
+    time_us data = staging_expected (svc, spec, now);
+    bool later = data > now && jobspec_is_reserved (spec);
+    return later ? data + (data - now) / TENTH + SECONDS * US_PER_S : data;
+}
+
+static const char *data_text (struct arena *arena, time_us data)
+{
+    char when[QUANTITY_TEXT_MAX];
+    return arena_printf (arena, "its files can be here at %s", time_format_iso (data, when));
+}
+
 static int query_answer (struct svc *svc, const Nui__Local__V1__QueryRequest *r,
                          const struct jobspec *spec, Nui__Local__V1__QueryReply *reply,
                          struct err *err)
@@ -252,6 +286,8 @@ static int query_answer (struct svc *svc, const Nui__Local__V1__QueryRequest *r,
     char text[512];
     if (r->window_end_us && r->window_end_us < w.until)
         w.until = r->window_end_us;
+    time_us data = data_surely (svc, spec, now);
+    w.from = data > w.from ? data : w.from;
     reply->procs = spec->procs;
     reply->machine = (char *)bank_machine (svc, NULL);
     reply->now_us = now;
@@ -269,7 +305,9 @@ static int query_answer (struct svc *svc, const Nui__Local__V1__QueryRequest *r,
     if (rc != 0)
         return rc;
     reply->feasible = slot.start != TIME_US_NONE;
-    if (!reply->feasible || slot.start > now) {
+    if (slot.start == data && data > now) {
+        jobs_reason (svc->call_arena, "StageIn", data_text (svc->call_arena, data), &reply->reason);
+    } else if (!reply->feasible || slot.start > now) {
         reason_text (&slot.reason, svc->names, text, sizeof text);
         jobs_reason (svc->call_arena, reason_code_name ((enum reason_code)slot.reason.code), text,
                      &reply->reason);
@@ -279,7 +317,8 @@ static int query_answer (struct svc *svc, const Nui__Local__V1__QueryRequest *r,
     reply->start_estimate_us = slot.start;
     if (!jobspec_is_reserved (spec)) { /* those start when all can */
         struct err why;
-        (void)forecast_quote (svc, spec, svc->call_arena, &reply->forecast, &why);
+        if (forecast_quote (svc, spec, svc->call_arena, &reply->forecast, &why) == 0)
+            forecast_not_before (reply->forecast, data);
     }
     for (uint32_t i = 0; i < slot.allocation.count; i++)
         if (i == 0 || slot.allocation.item[i].node.v != slot.allocation.item[i - 1].node.v)
@@ -289,11 +328,57 @@ static int query_answer (struct svc *svc, const Nui__Local__V1__QueryRequest *r,
     return intervals_fill (svc, spec, w, now, reply, err);
 }
 
+/* A question that waits for the sizes of files. The request is valid until the call is finished. */
+struct query_later {
+    struct svc *svc;
+    struct rpccall *call;
+    const Nui__Local__V1__QueryRequest *request;
+    struct jobspec spec;
+};
+
+static void query_reply (struct svc *svc, struct rpccall *call, const Nui__Local__V1__QueryRequest *r,
+                         struct jobspec *spec)
+{
+    Nui__Local__V1__QueryReply reply = NUI__LOCAL__V1__QUERY_REPLY__INIT;
+    struct err err = {0};
+    spec->depends_met = r->depends_met;
+    if (query_answer (svc, r, spec, &reply, &err) != 0)
+        jobs_refuse (svc, call, &err);
+    else
+        rpccall_reply (call, &reply.base);
+    jobspec_free (spec);
+}
+
+static void query_no (struct svc *svc, struct rpccall *call, const char *code, const char *text)
+{
+    Nui__Local__V1__QueryReply reply = NUI__LOCAL__V1__QUERY_REPLY__INIT;
+    jobs_reason (svc->call_arena, code, text, &reply.reason);
+    reply.now_us = svc_now (svc);
+    reply.schedule_version = cluster_version (svc->cluster);
+    rpccall_reply (call, &reply.base);
+}
+
+static void query_sized (void *arg, const char *missing)
+{
+    struct query_later *later = arg;
+    struct svc *svc = later->svc;
+    arena_reset (svc->call_arena);
+    if (!missing) {
+        rpccall_finish (later->call, RPC_UNAVAILABLE, "the site is stopping");
+        jobspec_free (&later->spec);
+    } else if (*missing) {
+        query_no (svc, later->call, "StageIn", missing);
+        jobspec_free (&later->spec);
+    } else {
+        query_reply (svc, later->call, later->request, &later->spec);
+    }
+    free (later);
+}
+
 void jobs_query (void *self, struct rpccall *call, const ProtobufCMessage *request)
 {
     struct svc *svc = self;
     const Nui__Local__V1__QueryRequest *r = (const Nui__Local__V1__QueryRequest *)request;
-    Nui__Local__V1__QueryReply reply = NUI__LOCAL__V1__QUERY_REPLY__INIT;
     struct jobspec spec = {0};
     struct err err = {0};
     arena_reset (svc->call_arena);
@@ -302,19 +387,21 @@ void jobs_query (void *self, struct rpccall *call, const ProtobufCMessage *reque
                                      r->component, r->shape, r->grid_licences, r->n_grid_licences, &spec,
                                      &err);
     if (rc == ERR_DENIED) { /* this site's own no: others may say yes */
-        jobs_reason (svc->call_arena, "Denied", err.text, &reply.reason);
-        reply.now_us = svc_now (svc);
-        reply.schedule_version = cluster_version (svc->cluster);
-        rc = 0;
-    } else if (rc == 0) {
-        spec.depends_met = r->depends_met;
-        rc = query_answer (svc, r, &spec, &reply, &err);
-        jobspec_free (&spec);
+        query_no (svc, call, "Denied", err.text);
+        return;
     }
-    if (rc != 0)
+    if (rc != 0) {
         jobs_refuse (svc, call, &err);
-    else
-        rpccall_reply (call, &reply.base);
+        return;
+    }
+    struct query_later *later = malloc (sizeof *later);
+    if (!later)
+        abort ();
+    *later = (struct query_later){svc, call, r, spec};
+    if (staging_ask (svc, &spec, query_sized, later))
+        return;
+    free (later);
+    query_reply (svc, call, r, &spec);
 }
 
 /* --- SUBMIT ------------------------------------------------------------------------------- */
@@ -389,6 +476,7 @@ int jobs_enter (struct svc *svc, const struct jobs_wish *wish, const struct jobs
         return rc;
     }
     *out = job;
+    staging_want (svc, job, spec);
     depends_settle (svc, job);
     depends_happened (svc, job->rec.number); /* whom it came before */
     return 0;
@@ -507,6 +595,8 @@ static void estimate_fill (struct svc *svc, const struct site_job *job,
         query.from = job->not_before;
     if (job->rec.deferred_until > query.from)
         query.from = job->rec.deferred_until;
+    if (job->data_at > query.from)
+        query.from = job->data_at;
     if (query_earliest (svc->cluster, &query, now, svc->call_arena, &slot, NULL) == 0 &&
         slot.start != TIME_US_NONE)
         info->start_estimate_us = slot.start;

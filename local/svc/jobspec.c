@@ -8,10 +8,11 @@
 #include "local/svc/gridpolicy.h"
 #include "local/svc/replay.h"
 #include "local/svc/resv.h"
-#include "local/svc/svc_i.h"
+#include "local/svc/staging.h"
 #include "proto/base/clock.h"
 #include "proto/rpc/envelope.h"
 #include "proto/rpc/jobshape.h"
+#include "proto/rpc/jobstage.h"
 
 enum { ARGS_MAX = 1024, COMPONENTS_MAX = 1024 };
 
@@ -285,6 +286,8 @@ static int component_convert (struct svc *svc, struct jobspec *spec, struct err 
         if (!strchr (c->env[i], '=') || c->env[i][0] == '=')
             return err_set (err, ERR_INVALID, "component %.60s: variable %zu is not NAME=value",
                             c->name, i + 1);
+    if (jobstage_check (c, err) != 0)
+        return err->code;
     spec->walltime = c->walltime_us;
     if (spec->walltime == 0)
         spec->walltime = policy_default_wall_s (svc->settings->policy,
@@ -388,6 +391,8 @@ static int verify (struct svc *svc, const Nui__Common__V1__Envelope *envelope, c
     }
     if (rc == 0 && first_time && *out->meta)
         rc = gridpolicy_job (svc, out->meta, out, err);
+    if (rc == 0 && first_time)
+        rc = staging_check (svc, out, err);
     if (rc != 0)
         jobspec_free (out);
     return rc;
@@ -440,6 +445,8 @@ int jobspec_local (struct svc *svc, const Nui__Common__V1__Envelope *envelope, c
         snprintf (out->local_account, sizeof out->local_account, "%.63s", account);
         rc = component_convert (svc, out, err);
     }
+    if (rc == 0)
+        rc = staging_check (svc, out, err);
     if (rc != 0)
         jobspec_free (out);
     return rc;

@@ -5,6 +5,8 @@
 #include "local/svc/charge.h"
 #include "local/svc/fairshare_file.h"
 #include "local/svc/notify.h"
+#include "local/svc/staging.h"
+#include "local/svc/stageout.h"
 #include "local/svc/stats.h"
 #include "local/svc/svc_i.h"
 
@@ -161,6 +163,8 @@ static void end_started (struct svc *svc, struct site_job *job, const struct rm_
     if (rc == 0)
         rc = end_remember (svc, job, status->cpu_known ? status->cpu_time : -1, &err);
     if (rc == 0)
+        rc = stageout_write (svc, job, &err);
+    if (rc == 0)
         rc = svc_job_write (svc, job, true, NULL, 0, &err);
     rc = svc_commit (svc, rc, &err);
     if (rc != 0) {
@@ -174,7 +178,9 @@ static void end_started (struct svc *svc, struct site_job *job, const struct rm_
                rm_end_name (status->end), job->rec.exit_code,
                (long long)((job->rec.end - job->rec.start) / US_PER_S));
     bank_link_poke (svc->bank);
+    uint64_t number = job->rec.number;
     life_drop (svc, job);
+    stageout_begin (svc, number);
 }
 
 /* In a transaction: how long its nodes will be kept for it (RESERVATIONRETRYTIME), as the core will
@@ -225,6 +231,7 @@ void life_requeue (struct svc *svc, struct site_job *job, time_us until, struct 
         log_event (svc->log, LOG_LEVEL_ERROR, "svc", "core_disagrees", "error=\"%s\"", err.text);
     if (deferral.batch_hold)
         deferral_apply (svc, job, deferral);
+    staging_again (svc, job);
     pass_wake (svc);
 }
 
@@ -404,6 +411,7 @@ static void end_preempted (struct svc *svc, struct site_job *job, const struct r
         (other_qos && svc_cluster_modify (svc, job, &err) != 0))
         log_event (svc->log, LOG_LEVEL_ERROR, "svc", "core_disagrees", "error=\"%s\"", err.text);
     output_job_changed (svc, job->rec.number);
+    staging_again (svc, job);
     pass_wake (svc);
 }
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "local/svc/svc_i.h"
+#include "local/svc/staging.h"
 #include "proto/base/strbuf.h"
 
 static void env_printf (struct arena *arena, const char **env, uint32_t *count, const char *fmt, ...)
@@ -125,7 +125,7 @@ int life_launch (struct svc *svc, struct site_job *job, struct err *err)
     if (svc->rm.ops->simulated)
         return launch_simulated (svc, job, err);
     struct jobspec spec;
-    char id[SITE_ID_MAX];
+    char id[SITE_ID_MAX], staged[128];
     int rc = jobspec_load (svc, &job->rec, &spec, err);
     if (rc != 0)
         return rc;
@@ -149,12 +149,15 @@ int life_launch (struct svc *svc, struct site_job *job, struct err *err)
         .account = spec.job->account,
         .qos = c->qos,
         .rm_id = job->rm.native ? job->rm.rm_id : NULL,
+        .staged = staging_dir (job, staged, sizeof staged),
     };
     uint32_t tasks = launch_hosts (svc, job, &rm);
     launch_env (svc, job, &spec, &rm, tasks);
     rc = svc->rm.ops->start (svc->rm.self, &rm, err);
     if (rc == ERR_EXISTS)
         rc = svc->rm.ops->adopt (svc->rm.self, rm.job_id, rm.incarnation, err);
+    if (rc == 0)
+        staging_used (svc, job);
     jobspec_free (&spec);
     return rc;
 }

@@ -11,6 +11,7 @@
 #include "local/svc/notify.h"
 #include "local/svc/simulate.h"
 #include "local/svc/resv.h"
+#include "local/svc/staging.h"
 #include "local/svc/stats.h"
 #include "local/svc/svc_i.h"
 #include "proto/base/clock.h"
@@ -136,6 +137,8 @@ int pass_start (struct svc *svc, struct site_job *job, const struct allocation *
     time_us now = svc_now (svc);
     if (mode_may_start (svc, err) != 0)
         return err->code;
+    if (!staging_ready (job))
+        return err_set (err, ERR_CONFLICT, "%s", staging_text (job, svc->call_arena));
     stats_settle (svc);
     int rc = cluster_job_start (svc->cluster, id, allocation, now, now, err);
     if (rc != 0)
@@ -232,6 +235,7 @@ static bool pass_prepare (struct svc *svc)
     if (!p->arena)
         p->arena = arena_create (0);
     arena_reset (p->arena);
+    staging_settle (svc);
     usage_nodes (svc);
     resv_standing_roll (svc, now);
     return true;
@@ -250,9 +254,11 @@ static void plan_do (struct svc *svc, struct plan *plan)
 
 static int plan_take (struct svc *svc, struct plan *plan, struct err *err)
 {
-    for (uint32_t i = 0; i < plan->start_count; i++)
-        if (!svc_job (svc, plan->start[i].job.v)) /* a part's job is started by its START alone */
+    for (uint32_t i = 0; i < plan->start_count; i++) {
+        const struct site_job *job = svc_job (svc, plan->start[i].job.v);
+        if (!job || !staging_ready (job)) /* a part's job is started by its START alone */
             plan->start[i].refused = true;
+    }
     mode_filter (svc, plan);
     gridpolicy_starts (svc, plan);
     int rc = plan_commit (svc->cluster, plan, err);

@@ -401,6 +401,8 @@ int settings_read (struct conf *conf, struct cred_names *names, int mode, struct
     if (rc == 0)
         rc = conf_table_read (conf, params, s, err);
     if (rc == 0)
+        rc = conf_table_read (conf, settings_stage_params, &s->stage, err);
+    if (rc == 0)
         rc = nodeconf_read (conf, &s->nodes, err);
     if (rc == 0)
         rc = settings_mode_read (conf, &s->mode, err);

@@ -10,6 +10,7 @@
 #include "local/svc/settings_bank.h"
 #include "local/svc/settings_grid.h"
 #include "local/svc/settings_mode.h"
+#include "local/svc/settings_stage.h"
 #include "proto/conf/conf.h"
 
 enum {
@@ -88,6 +89,7 @@ struct settings {
     const char *stat_dir;    /* STATDIR; NULL: stats in the state directory */
     duration_us job_purge;   /* JOBPURGETIME: ended jobs are forgotten after this */
     duration_us history_time; /* HISTORYTIME: and their history after this; TIME_US_MAX: never */
+    struct settings_stage stage; /* STAGE… */
     const char *checkpoint_hook; /* CHECKPOINTHOOK; NULL: none */
     int node_failure;            /* enum node_failure: JOBACTIONONNODEFAILURE */
     int rm_type; /* enum settings_rm */

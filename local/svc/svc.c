@@ -19,6 +19,8 @@
 #include "local/svc/renew.h"
 #include "local/svc/resv.h"
 #include "local/svc/simulate.h"
+#include "local/svc/staging.h"
+#include "local/svc/stageout.h"
 #include "local/svc/stats.h"
 #include "proto/base/clock.h"
 #include "proto/base/strbuf.h"
@@ -347,6 +349,8 @@ struct site_job *svc_job_add (struct svc *svc, const struct store_job *rec,
     job->core_flags = spec->core_flags;
     job->attrs = attrs_by_qos (svc, job);
     job->deadline = spec->job->deadline_us;
+    job->stages = spec->component && spec->component->n_stage_in > 0;
+    job->stages_out = spec->component && spec->component->n_stage_out > 0;
     HASH_ADD (hh, svc->jobs, rec.number, sizeof job->rec.number, job);
     ports_mark (svc, job->rec.port, true);
     return job;
@@ -355,6 +359,7 @@ struct site_job *svc_job_add (struct svc *svc, const struct store_job *rec,
 void svc_job_forget (struct svc *svc, struct site_job *job)
 {
     forecast_forget (svc, job->rec.number);
+    staging_leave (svc, job);
     HASH_DEL (svc->jobs, job);
     ports_mark (svc, job->rec.port, false);
     store_job_free (&job->rec);
@@ -428,6 +433,7 @@ static struct job_spec core_spec_of (struct svc *svc, const struct site_job *job
     spec.holds = job->depends ? HOLD_DEPENDENCY : 0;
     spec.flags = job->core_flags | (job->part ? JOB_FIRM : 0);
     spec.deadline = job->deadline;
+    spec.data_at = job->data_at;
     spec.array = job->rec.array;
     spec.array_limit = job->rec.array_limit;
     return spec;
@@ -517,6 +523,8 @@ int svc_job_recover (void *arg, struct store_job *rec, struct err *err)
         return rc;
     }
     struct site_job *job = svc_job_add (svc, rec, &spec);
+    if (!rec->part) /* of a part when it is known how far it came */
+        staging_regain (svc, job, &spec);
     jobspec_free (&spec);
     rc = native_restore (svc, job, err);
     if (rc == 0 && rec->part) /* more with its part */
@@ -668,9 +676,12 @@ static int recover (struct svc *svc, struct err *err)
         rc = recover_work (svc, err);
     if (rc == 0)
         rc = local_store_holds (svc->store, recover_hold, svc, err);
+    if (rc == 0)
+        rc = stageout_recover (svc, err);
     if (rc != 0)
         return err_prefix (err, "recovery");
     recover_depends (svc);
+    staging_recovered (svc);
     recover_launches (svc);
     contact_look (svc);
     fairshare_file_load (svc);
@@ -874,6 +885,8 @@ int svc_create (struct daemon *daemon, struct cred_names *names, const struct se
     if (rc == 0)
         rc = mode_create (svc, settings, &local);
     if (rc == 0)
+        rc = staging_open (svc, settings, &local);
+    if (rc == 0)
         rc = recover (svc, &local);
     if (rc == 0)
         rc = follow_open (svc, settings, &local);
@@ -923,6 +936,8 @@ int svc_reload (struct svc *svc, const struct settings *settings, struct err *er
     if (settings->mode.mode != old->mode.mode)
         return err_set (err, ERR_CONFLICT, "the mode changes from %s to %s with a restart only",
                         server_mode_name (old->mode.mode), server_mode_name (settings->mode.mode));
+    if (staging_reload (svc, settings, err) != 0)
+        return err ? err->code : ERR_INVALID;
     forecast_policy_changes (svc);
     int rc = cluster_policy_set (svc->cluster, settings->policy, svc_now (svc), err);
     if (rc == 0 && svc_nodes_apply (svc, settings, err) != 0) {
@@ -978,6 +993,8 @@ void svc_destroy (struct svc *svc)
     }
     HASH_ITER (hh, svc->jobs, job, next_job)
         svc_job_forget (svc, job);
+    stageout_close (svc);
+    staging_close (svc);
     if (svc->rm.ops)
         svc->rm.ops->destroy (svc->rm.self);
     purge_close (svc); /* what it waited for comes from the resource manager */

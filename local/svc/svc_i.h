@@ -11,6 +11,7 @@
  *   depends.c   jobs that wait for others
  *   deferral.c  jobs that cannot be run as they are
  *   coalloc.c   PREPARE, COMMIT, ABORT, READY, START, RELEASE
+ *   staging.h   files that are there before a job starts; stageout.h: those taken away after it
  *   substitute.c other nodes for a firm part whose own went down
  *   gridpolicy.h what a metascheduler may have (GRIDCFG)
  *   jobs.c      QUERY, SUBMIT, JOB, CANCEL and what a JobInfo says
@@ -106,6 +107,11 @@ struct site_job {
     duration_us cpu_used;             /* by its processes, as last measured; 0: not known */
     bool payqos;                      /* it runs with another QoS than own_qos: payqos.c */
     uint32_t own_qos;
+    bool stages_out;                  /* files are taken away after it: stageout.h */
+    bool stages;                      /* it needs files before it starts: staging.h */
+    struct staging_in *stage_in;      /* those that it waits for, or has and was not launched with */
+    struct site_job *stage_next;      /* who wants them, too */
+    time_us data_at;                  /* they are expected then; 0: nothing is awaited */
     bool batch_pushed;                /* a batch hold of ours stands there as an administrator's */
     UT_hash_handle hh;      /* by rec.number */
 };
@@ -123,6 +129,8 @@ struct site_part {
 };
 
 struct output_stream;
+struct staging;
+struct stageout;
 struct stats;
 struct statdir;
 struct purge;
@@ -194,6 +202,8 @@ struct svc {
     struct mode *mode;      /* TEST's and INTERACTIVE's; NULL in the others */
     struct checkpoint *checkpoints; /* hooks at work */
     char job_dir[4096];             /* JOBDIR */
+    struct staging *staging;        /* NULL: nothing is moved in this mode */
+    struct stageout *stageouts;     /* hash: files of ended jobs on their way out */
     struct event *pass_event;
     struct event *resume_event; /* schedctl -r TIME; NULL until the first */
     struct event *poll_event;
@@ -526,6 +536,9 @@ void jobs_cancel (void *self, struct rpccall *call, const ProtobufCMessage *requ
 /* What the world is told of a job; strings in the arena. job NULL when it has ended. */
 void jobs_info (struct svc *svc, const struct store_job *rec, struct site_job *job,
                 struct arena *arena, Nui__Local__V1__JobInfo *out);
+/* Of that only its files that are under way. */
+void jobs_files (struct svc *svc, uint64_t number, const struct site_job *job, struct arena *arena,
+                 Nui__Local__V1__JobInfo *out);
 void jobs_reason (struct arena *arena, const char *code, const char *text,
                   Nui__Common__V1__Reason **out);
 /* What this service knows better than the core why a job waits: put off or held for a failure, waits for

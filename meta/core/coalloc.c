@@ -95,6 +95,11 @@ static void on_part_ended (struct step *s, struct coalloc_part *part)
     if (event->u.ended.outcome != COALLOC_COMPLETED)
         step_reason (&record->reason, event->reason.code[0] ? event->reason.code : "ComponentFailed",
                     "component %s at %s: %s", part->name, part->site, event->reason.text);
+    if (firm && event->u.ended.outcome == COALLOC_FAILED && !event->u.ended.lost) {
+        part->state = PART_GONE; /* it failed before the start (its files did not come), and would again */
+        step_undo (s, COALLOC_FAILED);
+        return;
+    }
     if (firm) { /* taken away before the start */
         step_repair (s, part);
         return;

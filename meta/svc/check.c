@@ -5,6 +5,7 @@
 #include "meta/svc/loss.h"
 #include "meta/svc/retry.h"
 #include "proto/rpc/jobshape.h"
+#include "proto/rpc/jobstage.h"
 
 #define WALLTIME_MAX (366 * 86400 * US_PER_S)
 #define OFFSET_MAX (30 * 86400 * US_PER_S)
@@ -62,7 +63,7 @@ static int component_check (const ComponentMessage *c, struct err *err)
     for (size_t i = 0; i < c->n_sites; i++)
         if (name_check ("site", c->sites[i], err))
             return ERR_INVALID;
-    return 0;
+    return jobstage_check (c, err);
 }
 
 int job_check_times (const JobMessage *job, time_us now, struct err *err)

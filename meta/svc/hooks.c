@@ -146,6 +146,11 @@ int hooks_job (struct gridjob *job, struct err *err)
     return rc;
 }
 
+int hooks_files (struct gridjob *job, struct err *err)
+{
+    return job->metad->hooks ? tell_job (job, HOOK_JOB_END, "JobStageOut", err) : 0;
+}
+
 /* ---- sites */
 
 static void site_tell (struct metad *metad, struct site *site, bool lost)

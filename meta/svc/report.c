@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "meta/svc/group.h"
+#include "meta/svc/hooks.h"
 #include "meta/svc/handlers.h"
 #include "meta/svc/job.h"
 #include "meta/svc/single.h"
@@ -81,6 +82,18 @@ int report_take (struct gridjob *job, uint32_t part, const JobInfo *info, bool *
     return 0;
 }
 
+/* What becomes of the files of a job that has ended (StageOut, StageOutFailed, or they are gone). */
+static int files_heard (struct gridjob *job, const JobInfo *info, struct err *err)
+{
+    const char *code = info->reason ? info->reason->code : "";
+    if (job->state != NUI__META__V1__GRID_JOB_STATE__GRID_COMPLETED ||
+        info->state != NUI__LOCAL__V1__JOB_STATE__JOB_COMPLETED || strcmp (code, job->reason.code) == 0)
+        return 0;
+    bool over = strcmp (job->reason.code, "StageOut") == 0;
+    job_reason (job, code, "%s", info->reason ? info->reason->text : "");
+    return over ? hooks_files (job, err) : 0;
+}
+
 static int event_apply (struct reporting *r, const JobInfo *info, struct err *err)
 {
     uint32_t part = 0;
@@ -94,7 +107,8 @@ static int event_apply (struct reporting *r, const JobInfo *info, struct err *er
     r->touched[r->touched_count++] = (struct touched){job->number, part};
     if (!job_is_group (job))
         single_heard (job);
-    return job_save (job, false, err);
+    rc = files_heard (job, info, err);
+    return rc ? rc : job_save (job, false, err);
 }
 
 static int events_apply (struct reporting *r, const SiteReport *report, uint64_t *acked,

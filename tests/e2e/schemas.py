@@ -34,6 +34,7 @@ SUMMARY = ("site:s time:t active_for:d started_time:t since_time:t iteration:i e
            "min_utilization_iteration:i backlog_hours:n avg_backlog_hours:n")
 SCHEDULE = ("mode:s iteration:i stopped:b stop_at:i? stop_time:t? resume_time:t? time:t interval:d over:b acts:s? "
             "started:i alike:i differences:s?")
+TRANSFER = ("component:s direction:s path:s state:s bytes_done:i bytes:i? rate:i end_time:t? url:s reason:s?")
 PART = "value:n percent:n"
 START = "job_id:s procs:i walltime:d start_time:t completion_time:t reason:s?"
 CHANGE, OBJECT = "job_id:s done:b", "name:s attribute:s value:s done:b"

@@ -90,7 +90,7 @@ JOBS = (("1001", "alice", 8, 3600, 0, 1800), ("1002", "bob", 12, 7200, 60, 3600)
         ("1004", "carol", 4, 600, 180, 300), ("1005", "bob", 4, 600, 240, 600), ("1006", "dave", 32, 3600, 300, 60),
         ("1007", "carol", 8, 14400, 300, 60))
 
-LISTS = {"holds": "any", "allocated": "any", "rejections": "any"}
+LISTS = {"transfers": "any", "holds": "any", "allocated": "any", "rejections": "any"}
 # Command lines in order, and what --json says; SCRIPT is a job script, STEP: a step after it.
 OUTPUTS = (
     ("showq", {"site": "s", "time": "t", "active": [fields(QUEUE)], "idle": [fields(QUEUE)],

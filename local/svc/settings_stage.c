@@ -1,0 +1,96 @@
+#include "local/svc/settings_stage.h"
+
+#include <stddef.h>
+#include <string.h>
+
+struct stage_config settings_stage_config (const struct settings_stage *s)
+{
+    return (struct stage_config){
+        .root = s->roots.item,
+        .root_count = s->roots.count,
+        .host = s->hosts.item,
+        .host_count = s->hosts.count,
+        .credentials = s->credentials,
+        .known_hosts = s->known_hosts,
+        .ca = s->ca,
+        .transfers_max = (uint32_t)s->transfers,
+        .host_max = (uint32_t)s->host_transfers,
+        .file_max = s->file_mb << 20,
+        .keep_free = s->keep_free_mb << 20,
+        .bandwidth = s->bandwidth,
+        .tries_max = (uint32_t)s->tries,
+        .patience = s->patience,
+    };
+}
+
+static int list_add (struct settings_stage_list *list, const struct conf_value *value,
+                     struct err *err)
+{
+    for (uint32_t i = 0; i < value->word_count; i++) {
+        if (list->count == SETTINGS_STAGE_LIST_MAX)
+            return err_set (err, ERR_LIMIT, "at most %d entries", SETTINGS_STAGE_LIST_MAX);
+        list->item[list->count++] = value->word[i];
+    }
+    return 0;
+}
+
+static int set_roots (void *target, const struct conf_value *value, struct err *err)
+{
+    for (uint32_t i = 0; i < value->word_count; i++)
+        if (value->word[i][0] != '/')
+            return err_set (err, ERR_INVALID, "'%.200s' is no absolute path", value->word[i]);
+    return list_add (&((struct settings_stage *)target)->roots, value, err);
+}
+
+static int set_hosts (void *target, const struct conf_value *value, struct err *err)
+{
+    return list_add (&((struct settings_stage *)target)->hosts, value, err);
+}
+
+/* "200M": K, M and G of 1024. */
+static int set_bandwidth (void *target, const struct conf_value *value, struct err *err)
+{
+    static const char suffix[] = "KMG";
+    char text[32];
+    unsigned shift = 0;
+    uint64_t n;
+    if (value->word_count != 1 || strlen (value->word[0]) >= sizeof text)
+        return err_set (err, ERR_INVALID, "wanted bytes per second, as in 200M");
+    strcpy (text, value->word[0]);
+    size_t len = strlen (text);
+    const char *s = len ? strchr (suffix, text[len - 1]) : NULL;
+    if (s && *s) {
+        shift = 10 * (unsigned)(s - suffix + 1);
+        text[len - 1] = '\0';
+    }
+    if (uint_parse (text, "bytes per second", 1, (uint64_t)1 << 30, &n, err) != 0)
+        return ERR_INVALID;
+    ((struct settings_stage *)target)->bandwidth = (int64_t)(n << shift);
+    return 0;
+}
+
+#define AT(field) offsetof (struct settings_stage, field)
+const struct conf_param settings_stage_params[] = {
+    {.name = "STAGEROOT", .type = CONF_CALL, .set = set_roots},
+    {.name = "STAGEHOSTS", .type = CONF_CALL, .set = set_hosts},
+    {.name = "STAGECREDENTIALS", .type = CONF_PATH, .offset = AT (credentials)},
+    {.name = "STAGEKNOWNHOSTS", .type = CONF_PATH, .offset = AT (known_hosts)},
+    {.name = "STAGECA", .type = CONF_PATH, .offset = AT (ca)},
+    {.name = "STAGEMAX", .type = CONF_INT, .offset = AT (transfers), .min = 1, .max = 1000},
+    {.name = "STAGEHOSTMAX",
+     .type = CONF_INT,
+     .offset = AT (host_transfers),
+     .min = 1,
+     .max = 1000},
+    {.name = "STAGETRIES", .type = CONF_INT, .offset = AT (tries), .min = 1, .max = 1000},
+    {.name = "STAGEFILEMAX", .type = CONF_MEMORY, .offset = AT (file_mb)},
+    {.name = "STAGEKEEPFREE", .type = CONF_MEMORY, .offset = AT (keep_free_mb)},
+    {.name = "STAGEBANDWIDTH", .type = CONF_CALL, .set = set_bandwidth},
+    {.name = "STAGETIMEOUT",
+     .type = CONF_DURATION,
+     .offset = AT (patience),
+     .min = US_PER_S,
+     .max = 3600 * US_PER_S},
+    {.name = NULL},
+};
+#undef AT
