@@ -108,12 +108,13 @@ class Staging(GridCase):
         super().setUpClass()
         cls.shelf = Shelf()
         cls.addClassCleanup(cls.shelf.shutdown)
-        for site in ("alpha", "beta"):
-            path = cls.grid.layout.config(site)
-            path.write_text(path.read_text() + "STAGEHOSTS 127.0.0.1/32\nSTAGEBANDWIDTH 64M\nSTAGETIMEOUT 2:00\n"
-                            f"ADMIN1 root nui://{layout.GRID}/operator/{layout.OPERATOR}\n")
-            cls.grid.daemons[site].stop()
-            cls.grid.daemons[site].start()
+        more = ("STAGEHOSTS 127.0.0.1/32\nSTAGEBANDWIDTH 64M\nSTAGETIMEOUT 2:00\n"
+                f"ADMIN1 root nui://{layout.GRID}/operator/{layout.OPERATOR}\n")
+        for name, lines in (("alpha", more), ("beta", more), ("meta", "BARRIERTIMEOUT 2\n")):
+            path = cls.grid.layout.config(name)
+            path.write_text(path.read_text() + lines)
+            cls.grid.daemons[name].stop()
+            cls.grid.daemons[name].start()
         cls.grid.wait_serving()
 
     def submit(self, *options):
@@ -239,6 +240,26 @@ chmod a+rw {place}/{name}.began 2>/dev/null
         wait_for("two charges", lambda: len(self.charges(ident)) == 2, 30)
         self.settled()
         self.assert_books_close()
+
+    def test_a_group_of_which_one_is_late(self):
+        """Its slot comes before its data, which the site did not foresee: it gets another one, for which what has come
+        counts; both start together, once."""
+        left, right = self.shelf.put("prompt"), self.shelf.put("late", gated=True)
+        ident = self.pair("lategroup", f"{left[0]}=in/data,sha256={left[1]}", f"{right[0]}=in/data,sha256={right[1]}")
+        again = wait_for("another try", lambda: self.tried_again(ident), 120, self.grid.layout.log)
+        self.assertEqual(self.began("lategroup"), [], again)
+        self.shelf.gates["late"].set()
+        self.wait_state(ident, ("Completed",), seconds=180)
+        self.assertEqual(self.began("lategroup"), ["left", "right"])
+        self.assertTrue([r for r in self.shelf.ranges("late") if r and not r.startswith("bytes=0-")],
+                        self.shelf.ranges("late"))
+        wait_for("two charges", lambda: len(self.charges(ident)) == 2, 30)
+        self.settled()
+        self.assert_books_close()
+
+    def tried_again(self, ident):
+        job = self.status("alice", ident)
+        return job if job and job["attempts"] > 1 else None
 
     def test_a_group_of_which_one_fails(self):
         left, right = self.shelf.put("fine"), self.shelf.put("spoilt")
