@@ -180,6 +180,57 @@ static void runs_and_exits (void **state)
     assert_string_equal (out, "err\n");
 }
 
+static void file_make (const struct fixture *f, const char *name)
+{
+    char path[256];
+    struct passwd *pw = getpwnam (f->account);
+    snprintf (path, sizeof path, "%s/%s", f->dir, name);
+    int fd = open (path, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    assert_true (fd >= 0 && write (fd, "here\n", 5) == 5);
+    assert_true (geteuid () != 0 || fchown (fd, pw->pw_uid, pw->pw_gid) == 0);
+    close (fd);
+}
+
+static void dir_make (const struct fixture *f, const char *name)
+{
+    char path[256];
+    struct passwd *pw = getpwnam (f->account);
+    snprintf (path, sizeof path, "%s/%s", f->dir, name);
+    assert_int_equal (mkdir (path, 0700), 0);
+    assert_true (geteuid () != 0 || chown (path, pw->pw_uid, pw->pw_gid) == 0);
+}
+
+/* Files that were brought before are the job's own directory; also where an earlier launch died after it had
+ * taken them and before the job was there. */
+static void files_brought_before (void **state)
+{
+    static const uint32_t tasks[] = {1};
+    static const char *const host[] = {"alpha01"};
+    static const char script[] = "#!/bin/sh\ncat data; [ -O data ] && echo mine; ls script nodefile\n";
+    struct fixture *f = *state;
+    char out[256];
+    dir_make (f, ".stage");
+    dir_make (f, ".stage/one");
+    file_make (f, ".stage/one/data");
+    dir_make (f, ".new-t.2");
+    dir_make (f, ".new-t.2/work");
+    file_make (f, ".new-t.2/work/data");
+    for (int i = 1; i <= 2; i++) {
+        struct err err = {0};
+        struct rm_job job = {.job_id = i == 1 ? "t.1" : "t.2", .local_account = f->account,
+                             .walltime = 60 * US_PER_S, .host_count = 1, .host = host, .host_tasks = tasks,
+                             .procs = 1, .script = script, .script_len = sizeof script - 1,
+                             .staged = i == 1 ? ".stage/one" : ".stage/two"};
+        if (f->rm.ops->start (f->rm.self, &job, &err) != 0)
+            fail_msg ("%s", err.text);
+        wait_for (f, &f->ended, i);
+        read_output (f, job.job_id, "stdout", out, sizeof out);
+        assert_string_equal (out, "here\nmine\nnodefile\nscript\n");
+    }
+    snprintf (out, sizeof out, "%s/.stage/one", f->dir);
+    assert_int_not_equal (access (out, F_OK), 0);
+}
+
 static void exit_code_and_plain_shell (void **state)
 {
     struct fixture *f = *state;
@@ -498,7 +549,7 @@ int main (void)
 {
 #define T(name) cmocka_unit_test_setup_teardown (name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T (runs_and_exits), T (exit_code_and_plain_shell), T (killed_by_signal),
+        T (files_brought_before), T (runs_and_exits), T (exit_code_and_plain_shell), T (killed_by_signal),
         T (start_failure_is_told), T (limit_kills_what_ignores_term), T (limit_term_is_enough),
         T (leftovers_end_with_the_job), T (cancel_running), T (cancel_before_its_moment),
         T (starts_at_the_moment), T (signal_is_delivered), T (adopted_by_a_new_adapter),
