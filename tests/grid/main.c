@@ -80,7 +80,7 @@ static void world (uint64_t seed)
         plan[j].cancel = (struct todo){.fn = cancel, .arg = &plan[j]};
         todo_set (&plan[j].todo, sim.now + (time_us)sim_below (60 * SEC));
     }
-    sim_run (faults + 20 * SEC); /* by then it has healed */
+    sim_run (faults + 45 * SEC); /* by then it has healed, and the last cut is mended */
     grid_finish ();
 }
 
