@@ -137,8 +137,9 @@ static void diff_cells (struct table *table, const Nui__Meta__V1__Candidate *c,
             table_null (table);
         return;
     }
-    table_duration (table, c->start_us - best->start_us);
-    table_duration (table, c->completion_us - best->completion_us);
+    /* In whole seconds, as they are compared: sites answer within milliseconds of one another. */
+    table_duration (table, (c->start_us / US_PER_S - best->start_us / US_PER_S) * US_PER_S);
+    table_duration (table, (c->completion_us / US_PER_S - best->completion_us / US_PER_S) * US_PER_S);
     table_credits (table, c->price_micro - best->price_micro);
 }
 
