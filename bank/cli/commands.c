@@ -23,16 +23,20 @@ const struct cli_command bank_commands[] = {
      "\nexample: nui statement -A phys --from 2026-11-01T00:00\n"},
     {"quote", USERS, "the price of a request, and whether your account can pay it", cmd_quote,
      "usage: nui quote -t WALLTIME --site SITE[,SITE…] [-n PROCS] [-A ACCOUNT] [-q QOS] [-c CLASS]\n"
-     "                 [--machine NAME] [--node-type NAME=PROCS]… [--keep TIME [--reusable]]\n\n"
+     "                 [--machine NAME] [--node-type NAME=PROCS]… [--keep TIME [--reusable]]\n"
+     "       nui quote list [-A ACCOUNT] [--all]\n"
+     "       nui quote show QUOTE\n"
+     "       nui quote cancel QUOTE\n\n"
      "  -n, --procs N           processors (1)\n"
      "  -t, --walltime TIME     [[D:]HH:]MM:SS or seconds\n"
      "  --site A,B              sites to be priced\n"
-     "  -A, --account ACCOUNT   else ACCOUNT of nui.cfg\n"
+     "  -A, --account ACCOUNT   else ACCOUNT of nui.cfg; list: asked for, else any\n"
      "  -q, --qos, -c, --class, --machine NAME   that rates may look at\n"
      "  --node-type NAME=PROCS  processors on nodes of each type; else those of the dearest\n"
      "  --keep TIME             keep these rates for so long: for the job that is submitted\n"
      "                          with --quote and the name that is printed\n"
-     "  --reusable              for any number of my jobs\n" COMMON
+     "  --reusable              for any number of my jobs\n"
+     "  --all                   list: also used, expired and cancelled ones\n" COMMON
      "\nexample: nui quote -n 8 -t 1:00:00 --site alpha,beta -A phys\n"},
     {"usage", USERS, "what was charged over a period, by user, project, site or account", cmd_usage,
      "usage: nui usage [-A ACCOUNT] [--by KEY[,KEY…]] [--from TIME] [--to TIME]\n\n"

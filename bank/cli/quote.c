@@ -1,4 +1,4 @@
-/* nui quote: what a job would cost, and the rates of the moment, to be kept. */
+/* nui quote: what a job would cost, and the rates of the moment, to be kept; what is kept. */
 #include <stdio.h>
 #include <string.h>
 
@@ -68,11 +68,82 @@ static int quote_print (struct cli_context *ctx, char **site,
     return rc;
 }
 
+static const char *state_name (Nui__Bank__V1__QuoteState state)
+{
+    static const char *const name[] = {"open", "used", "expired", "cancelled"};
+    return state < sizeof (name) / sizeof (name[0]) ? name[state] : "unknown";
+}
+
+static void quote_rows (struct cli_context *ctx, const Nui__Bank__V1__QuoteItem *q,
+                        struct table *table)
+{
+    for (size_t i = 0; i < q->n_sites; i++) {
+        table_text (table, q->quote_id);
+        table_text (table, cli_format (ctx) == CLI_TABLE ? bank_short_name (q->user) : q->user);
+        table_text (table, q->account[0] ? q->account : NULL);
+        table_text (table, q->sites[i]->site);
+        if (q->sites[i]->priced)
+            table_credits (table, q->sites[i]->price_micro);
+        else
+            table_null (table);
+        table_int (table, q->sites[i]->rate_version);
+        table_text (table, state_name (q->state));
+        table_time (table, q->expires_us);
+        table_bool (table, q->reusable);
+        table_text (table, q->job[0] ? q->job : NULL);
+        table_end_row (table);
+    }
+}
+
+/* Page by page; one quote, or those of an account. */
+static int quote_list (struct cli_context *ctx, const char *quote, const char *account, bool all)
+{
+    static const struct table_column columns[] = {
+        {"quote", "Quote", TABLE_TEXT, 0},      {"user", "User", TABLE_TEXT, 0},
+        {"account", "Account", TABLE_TEXT, 0},  {"site", "Site", TABLE_TEXT, 0},
+        {"price", "Price", TABLE_CREDITS, 0},   {"card", "Card", TABLE_INT, 0},
+        {"state", "State", TABLE_TEXT, 0},      {"expires", "Until", TABLE_TIME, 0},
+        {"reusable", "Reusable", TABLE_BOOL, 0}, {"job", "Job", TABLE_TEXT, 0}};
+    struct table *table = table_create (columns, sizeof (columns) / sizeof (columns[0]));
+    Nui__Bank__V1__QuoteListRequest request = NUI__BANK__V1__QUOTE_LIST_REQUEST__INIT;
+    struct err err = {0};
+    size_t count;
+    request.quote_id = bank_text (quote);
+    request.account = bank_text (account ? account : "");
+    request.all = all;
+    do {
+        ProtobufCMessage *message = bank_call (ctx, "QuoteList", &request.base, &err);
+        if (!message) {
+            table_destroy (table);
+            return cli_fail ("quote", &err);
+        }
+        const Nui__Bank__V1__QuoteListReply *reply = (Nui__Bank__V1__QuoteListReply *)message;
+        count = reply->n_quotes;
+        for (size_t i = 0; i < count; i++)
+            quote_rows (ctx, reply->quotes[i], table);
+        if (count)
+            request.after = reply->quotes[count - 1]->number;
+        protobuf_c_message_free_unpacked (message, NULL);
+    } while (count && !quote[0]);
+    int rc = table_print (table, ctx);
+    table_destroy (table);
+    return rc;
+}
+
+static int quote_cancel (struct cli_context *ctx, const char *quote)
+{
+    uint8_t key[16];
+    Nui__Bank__V1__QuoteCancelRequest request = NUI__BANK__V1__QUOTE_CANCEL_REQUEST__INIT;
+    request.key = bank_key (key);
+    request.quote_id = bank_text (quote);
+    return bank_do (ctx, "quote", "QuoteCancel", &request.base, "cancelled");
+}
+
 struct quote_args {
     const char *account, *site, *qos, *class_, *machine;
     uint64_t procs;
     duration_us walltime, keep;
-    bool reusable;
+    bool reusable, all;
     struct cli_list nodes;
 };
 
@@ -116,6 +187,23 @@ static int quote_ask (struct cli_context *ctx, const struct quote_args *args, ch
     return rc;
 }
 
+/* list, show, cancel: of what is kept. */
+static int quote_kept (struct cli_context *ctx, const struct quote_args *args,
+                       const struct cli_operands *o)
+{
+    bool priced = args->site || args->walltime || args->keep || args->reusable || args->qos[0] ||
+                  args->class_[0] || args->machine[0] || args->nodes.count || args->procs != 1;
+    bool plain = !priced && !args->account && !args->all;
+    if (strcmp (o->item[0], "list") == 0 && o->count == 1 && !priced)
+        return quote_list (ctx, "", args->account, args->all);
+    if (strcmp (o->item[0], "show") == 0 && o->count == 2 && o->item[1][0] && plain)
+        return quote_list (ctx, o->item[1], NULL, true);
+    if (strcmp (o->item[0], "cancel") == 0 && o->count == 2 && plain)
+        return quote_cancel (ctx, o->item[1]);
+    return cli_usage ("quote", "say -t WALLTIME --site SITE for a price, list [-A ACCOUNT] [--all], "
+                               "show QUOTE or cancel QUOTE");
+}
+
 int cmd_quote (struct cli_context *ctx, int argc, char **argv)
 {
     struct quote_args args = {.procs = 1, .qos = "", .class_ = "", .machine = ""};
@@ -130,6 +218,7 @@ int cmd_quote (struct cli_context *ctx, int argc, char **argv)
         {"node-type", 0, CLI_OPT_LIST, offsetof (struct quote_args, nodes), 0, 0},
         {"keep", 0, CLI_OPT_DURATION, offsetof (struct quote_args, keep), 0, 0},
         {"reusable", 0, CLI_OPT_FLAG, offsetof (struct quote_args, reusable), 0, 0},
+        {"all", 0, CLI_OPT_FLAG, offsetof (struct quote_args, all), 0, 0},
         {0}};
     struct cli_operands operands;
     struct err err = {0};
@@ -138,7 +227,9 @@ int cmd_quote (struct cli_context *ctx, int argc, char **argv)
     if (!cli_options (ctx, options, 0, &args, argc, argv, &operands, &rc))
         return rc;
     if (operands.count)
-        return cli_usage (argv[0], "'%s' is one word too many", operands.item[0]);
+        return quote_kept (ctx, &args, &operands);
+    if (args.all)
+        return cli_usage (argv[0], "--all is for nui quote list");
     if (args.walltime <= 0 || args.walltime == TIME_US_MAX)
         return cli_usage (argv[0], "say how long with -t, for example -t 1:00:00");
     if (!args.site || strlen (args.site) >= sizeof (list))

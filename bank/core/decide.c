@@ -35,6 +35,7 @@ const char *ledger_kind_name (enum ledger_kind kind)
         [LEDGER_RECON] = "reconcile",
         [LEDGER_RECON_SET] = "reconcile-set",
         [LEDGER_QUOTE] = "quote",
+        [LEDGER_QUOTE_CANCEL] = "quote-cancel",
     };
     assert ((size_t)kind < sizeof (name) / sizeof (name[0]));
     return name[kind];
@@ -248,6 +249,9 @@ void ledger_decide (struct ledger_view *view, const struct ledger_request *req,
     case LEDGER_QUOTE:
         decide_quote (view, req, out);
         return;
+    case LEDGER_QUOTE_CANCEL:
+        decide_quote_cancel (view, req, out);
+        return;
     case LEDGER_KINDS:
         break;
     }
@@ -259,7 +263,7 @@ static bool is_daily (enum ledger_kind kind)
 {
     return kind == LEDGER_HOLD || kind == LEDGER_CHARGE || kind == LEDGER_RELEASE ||
            kind == LEDGER_EXPIRE || kind == LEDGER_HOLD_GROUP || kind == LEDGER_EXTEND ||
-           kind == LEDGER_QUOTE;
+           kind == LEDGER_QUOTE || kind == LEDGER_QUOTE_CANCEL;
 }
 
 void ledger_record (struct ledger_view *view, const struct ledger_request *req,

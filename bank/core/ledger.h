@@ -72,6 +72,7 @@ enum ledger_kind {
     LEDGER_RECON,     /* what a reconciliation found */
     LEDGER_RECON_SET, /* who sees to a row of it, and how it ended */
     LEDGER_QUOTE,     /* that keeps its rates */
+    LEDGER_QUOTE_CANCEL,
     LEDGER_KINDS,
 };
 const char *ledger_kind_name (enum ledger_kind kind); /* "hold" … as the op table has it */
@@ -365,6 +366,9 @@ struct ledger_request {
             duration_us keep;
             bool reusable; /* by any number of jobs */
         } quote;
+        struct {
+            int64_t id;
+        } quote_cancel;
     };
 };
 
@@ -515,6 +519,7 @@ struct ledger_rate {
 struct ledger_card {
     const char *site;
     uint32_t version;
+    credit_micro price; /* of what was asked for there; known of new ones only */
 };
 
 struct ledger_pin {
@@ -522,9 +527,15 @@ struct ledger_pin {
     const char *identity;
     time_us expires; /* for holds and for starts of what was not held */
     bool reusable;
+    const char *account;     /* that it was asked for */
+    int64_t project_id;      /* the account's; 0: there is no such account */
+    const int64_t *ancestor; /* projects above that, the nearest first */
+    uint32_t ancestor_count;
     const struct ledger_card *card;
     uint32_t card_count;
     const char *job, *job_name; /* that used it first, and its name for people; NULL: none yet */
+    time_us cancelled;          /* when; 0: it is not */
+    int64_t cancel_op_id;       /* cancelled just now; 0: not */
     bool is_new;
 };
 

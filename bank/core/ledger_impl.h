@@ -131,6 +131,8 @@ void pin_use (struct ledger_view *view, struct ledger_pin *pin, const char *job,
 const char *pin_note (const struct ledger_view *view, const struct ledger_pin *pin);
 void decide_quote (struct ledger_view *view, const struct ledger_request *req,
                    struct ledger_outcome *out);
+void decide_quote_cancel (struct ledger_view *view, const struct ledger_request *req,
+                          struct ledger_outcome *out);
 
 /* ---- rights.c ---- */
 

@@ -118,6 +118,9 @@ struct ledger_pin *pin_for (const struct ledger_view *view, const struct ledger_
     } else if (strcmp (pin->identity, identity) != 0) {
         *code_out = "QuoteForeign";
         *why_out = arena_printf (view->arena, "%s was not made for %s", id, identity);
+    } else if (pin->cancelled && pin->cancelled <= at) {
+        *code_out = "QuoteCancelled";
+        *why_out = arena_printf (view->arena, "%s was cancelled: ask for another one", id);
     } else if (pin->expires <= at) {
         *code_out = "QuoteExpired";
         *why_out = arena_printf (view->arena, "%s ended %s before: ask for another one", id,
@@ -175,8 +178,9 @@ static uint32_t cards_of (struct ledger_view *view, const struct ledger_quote *q
             return 0;
         while (k < count && strcmp (card[k].site, quote->item[i].site) != 0)
             k++;
-        card[k] = (struct ledger_card){quote->item[i].site, quote->item[i].rate_version};
-        count += k == count;
+        if (k == count)
+            card[count++] = (struct ledger_card){quote->item[i].site, quote->item[i].rate_version, 0};
+        card[k].price += quote->item[i].amount; /* within the total of all, which was added up */
     }
     *out = card;
     return count;
@@ -213,6 +217,13 @@ void decide_quote (struct ledger_view *view, const struct ledger_request *req,
     pin->identity = req->on_behalf;
     pin->expires = view->now + req->quote.keep;
     pin->reusable = req->quote.reusable;
+    pin->account = answer->account;
+    const struct ledger_account *account = ledger_account_by_name (view, answer->account);
+    if (account) {
+        pin->project_id = account->project_id;
+        pin->ancestor = account->ancestor;
+        pin->ancestor_count = account->ancestor_count;
+    }
     pin->card = card;
     pin->card_count = cards;
     pin->is_new = true;
@@ -223,4 +234,26 @@ void decide_quote (struct ledger_view *view, const struct ledger_request *req,
     out->note = arena_printf (view->arena, "%s keeps the rates of %u sites for %s, for %s",
                               out->quote.id, cards, duration_format (req->quote.keep, text),
                               pin->reusable ? "any job" : "one job");
+}
+
+void decide_quote_cancel (struct ledger_view *view, const struct ledger_request *req,
+                          struct ledger_outcome *out)
+{
+    struct ledger_pin *pin = ledger_pin_by_id (view, req->quote_cancel.id);
+    const char *id = arena_printf (view->arena, "quote.%lld", (long long)req->quote_cancel.id);
+    out->note = arena_printf (view->arena, "%s is cancelled", id);
+    if (!pin)
+        outcome_refuse (view, out, ERR_NOT_FOUND, true, "there is no %s that keeps rates", id);
+    else if (pin->cancelled)
+        outcome_refuse (view, out, ERR_EXISTS, true, "%s is cancelled already", id);
+    else if (!pin->reusable && pin->job)
+        outcome_refuse (view, out, ERR_CONFLICT, true, "%s cannot be cancelled: %s has used it", id,
+                        pin->job_name);
+    else if (pin->expires <= view->now)
+        outcome_refuse (view, out, ERR_CONFLICT, true, "%s has ended", id);
+    if (out->code)
+        return;
+    pin->cancelled = view->now;
+    pin->cancel_op_id = view->next.op;
+    out->done.id = id;
 }

@@ -41,6 +41,12 @@ static bool leads_account (const struct ledger_view *view, const char *identity,
     return a && leads_any (view, identity, a->project_id, a->ancestor, a->ancestor_count);
 }
 
+static bool leads_quote (const struct ledger_view *view, const char *identity, int64_t id)
+{
+    const struct ledger_pin *pin = ledger_pin_by_id (view, id);
+    return pin && leads_any (view, identity, pin->project_id, pin->ancestor, pin->ancestor_count);
+}
+
 static bool may_as_lead (const struct ledger_view *view, const struct ledger_request *req)
 {
     switch (req->kind) {
@@ -54,6 +60,8 @@ static bool may_as_lead (const struct ledger_view *view, const struct ledger_req
         return leads_account (view, req->client, req->account.name);
     case LEDGER_SPLIT:
         return leads_account (view, req->client, req->transfer.from);
+    case LEDGER_QUOTE_CANCEL:
+        return leads_quote (view, req->client, req->quote_cancel.id);
     default:
         return false;
     }
@@ -78,21 +86,32 @@ static bool may_as_manager (const struct ledger_view *view, const struct ledger_
     case LEDGER_CARRY_FORWARD:
     case LEDGER_REFUND:
     case LEDGER_LIMIT_SET:
+    case LEDGER_QUOTE_CANCEL:
         return true;
     default:
         return false;
     }
 }
 
+/* Whose quote it is says the signature, and of a kept one the bank; of one that is not there it says that. */
+static bool may_as_asker (const struct ledger_view *view, const struct ledger_request *req)
+{
+    if (req->kind != LEDGER_QUOTE_CANCEL)
+        return req->kind == LEDGER_QUOTE;
+    const struct ledger_pin *pin = ledger_pin_by_id (view, req->quote_cancel.id);
+    return !pin || strcmp (pin->identity, req->client) == 0;
+}
+
 bool rights_refused (struct ledger_view *view, const struct ledger_request *req,
                      struct ledger_outcome *out)
 {
-    /* Whose quote it is says the signature. */
-    if (!req->by_user || req->kind == LEDGER_QUOTE || may_as_manager (view, req) || may_as_lead (view, req))
+    if (!req->by_user || may_as_asker (view, req) || may_as_manager (view, req) ||
+        may_as_lead (view, req))
         return false;
     outcome_refuse (view, out, ERR_DENIED, false,
-                    "%s is not for %.200s: neither an allocation manager nor a lead of the project",
-                    ledger_kind_name (req->kind), req->client);
+                    "%s is not for %.200s: neither %san allocation manager nor a lead of the project",
+                    ledger_kind_name (req->kind), req->client,
+                    req->kind == LEDGER_QUOTE_CANCEL ? "the quote's user nor " : "");
     return true;
 }
 

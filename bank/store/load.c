@@ -330,6 +330,9 @@ void load_want_request (struct load *load, const struct ledger_request *req,
     case LEDGER_QUOTE:
         load_want_quote (load, req->quote.ask);
         return;
+    case LEDGER_QUOTE_CANCEL:
+        pgargs_i64 (load->quotes, 0, req->quote_cancel.id);
+        return;
     case LEDGER_KINDS:
         return;
     }
@@ -728,7 +731,7 @@ static void take_cards (struct ledger_pin *pin, char *text, struct arena *arena)
         assert (version && pin->card_count < LEDGER_QUOTE_ITEMS_MAX);
         *version = '\0';
         card[pin->card_count++] =
-            (struct ledger_card){part, (uint32_t)strtoul (version + 1, NULL, 10)};
+            (struct ledger_card){part, (uint32_t)strtoul (version + 1, NULL, 10), 0};
     }
     pin->card = card;
 }
@@ -747,6 +750,10 @@ static void take_quotes (const PGresult *res, struct ledger_view *view)
         take_cards (pin, pgres_text (res, i, 5, view->arena), view->arena);
         pin->job = PQgetisnull (res, i, 6) ? NULL : pgres_text (res, i, 6, view->arena);
         pin->job_name = pgres_text (res, i, 7, view->arena);
+        pin->cancelled = pgres_i64 (res, i, 8);
+        pin->project_id = pgres_i64 (res, i, 9);
+        pin->ancestor_count =
+            take_ancestors (pgres_text (res, i, 10, view->arena), &pin->ancestor, view->arena);
     }
 }
 

@@ -364,23 +364,29 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
         {"quotes",
          "SELECT q.id, q.op_id, q.identity, q.expires_at, q.reusable, "
          "(SELECT string_agg (c.site || '=' || c.rate_version, ' ' ORDER BY c.position) "
-         " FROM quote_card c WHERE c.quote_id = q.id), u.job, u.name "
-         "FROM unnest ($1::bigint[]) AS k (id) CROSS JOIN LATERAL "
+         " FROM quote_card c WHERE c.quote_id = q.id), u.job, u.name, "
+         "(SELECT x.cancelled_at FROM quote_cancel x WHERE x.quote_id = q.id), a.project_id, "
+         "project_ancestors (a.project_id) FROM unnest ($1::bigint[]) AS k (id) CROSS JOIN LATERAL "
          "(SELECT * FROM quote x WHERE x.id = k.id LIMIT 1) q LEFT JOIN LATERAL "
          "(SELECT x.job, (SELECT o.job FROM op o WHERE o.id = x.op_id) AS name FROM quote_use x "
-         " WHERE x.quote_id = q.id ORDER BY x.op_id LIMIT 1) u ON true"},
+         " WHERE x.quote_id = q.id ORDER BY x.op_id LIMIT 1) u ON true LEFT JOIN LATERAL "
+         "(SELECT x.project_id FROM account x WHERE x.name = q.account LIMIT 1) a ON true"},
     [ST_ADD_QUOTE] =
         {"add_quote",
-         "INSERT INTO quote (id, op_id, identity, expires_at, reusable) SELECT * FROM unnest ("
-         "$1::bigint[], $2::bigint[], $3::text[], $4::bigint[], $5::boolean[])"},
+         "INSERT INTO quote (id, op_id, identity, expires_at, reusable, account) SELECT * FROM unnest ("
+         "$1::bigint[], $2::bigint[], $3::text[], $4::bigint[], $5::boolean[], $6::text[])"},
     [ST_ADD_QUOTE_CARD] =
         {"add_quote_card",
-         "INSERT INTO quote_card (quote_id, position, site, rate_version) SELECT * FROM unnest ("
-         "$1::bigint[], $2::bigint[], $3::text[], $4::bigint[])"},
+         "INSERT INTO quote_card (quote_id, position, site, rate_version, price) SELECT * FROM unnest ("
+         "$1::bigint[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[])"},
     [ST_ADD_QUOTE_USE] =
         {"add_quote_use",
          "INSERT INTO quote_use (op_id, quote_id, job) SELECT * FROM unnest ("
          "$1::bigint[], $2::bigint[], $3::text[])"},
+    [ST_ADD_QUOTE_CANCEL] =
+        {"add_quote_cancel",
+         "INSERT INTO quote_cancel (quote_id, op_id, cancelled_at) SELECT * FROM unnest ("
+         "$1::bigint[], $2::bigint[], $3::bigint[])"},
     [ST_ADD_RECON] =
         {"add_recon",
          "INSERT INTO recon_row (id, op_id, site, class, site_job, component, incarnation, hold, "
@@ -726,5 +732,22 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
         "  pe.identity = ($1::text[])[1] AND (has_role (pe.id, 'auditor') OR has_role (pe.id, 'manager')))) "
         "AND (cardinality ($2::text[]) = 0 OR r.site = ANY ($2::text[])) AND (e.kind IS NULL OR "
         "($3::bigint[])[3] = 1) ORDER BY r.id LIMIT ($3::bigint[])[2]"},
+    /* $1 who, $2 account or none, $3 after, quotes, one quote or 0, when they are open or 0. */
+    [BANK_STMT_COUNT + RD_QUOTES] = {"rd_quotes",
+        "SELECT q.id, q.identity, coalesce (q.account, ''), o.recorded_at, q.expires_at, "
+        "(SELECT x.cancelled_at FROM quote_cancel x WHERE x.quote_id = q.id), q.reusable, "
+        "coalesce ((SELECT y.job FROM quote_use x JOIN op y ON y.id = x.op_id WHERE x.quote_id = q.id "
+        "  ORDER BY x.op_id LIMIT 1), ''), c.site, c.rate_version, coalesce (c.price, -1) "
+        "FROM (SELECT * FROM quote x WHERE x.id > ($3::bigint[])[1] AND (cardinality ($2::text[]) = 0 OR "
+        "  x.account = ANY ($2::text[])) AND (($3::bigint[])[3] = 0 OR x.id = ($3::bigint[])[3]) AND "
+        "  (($3::bigint[])[4] = 0 OR (x.expires_at > ($3::bigint[])[4] AND NOT EXISTS (SELECT FROM "
+        "  quote_cancel y WHERE y.quote_id = x.id) AND (x.reusable OR NOT EXISTS (SELECT FROM quote_use y "
+        "  WHERE y.quote_id = x.id)))) AND ($1::text[] = '{\"\"}' OR x.identity = ($1::text[])[1] OR "
+        "  EXISTS (SELECT FROM person pe WHERE pe.identity = ($1::text[])[1] AND (has_role (pe.id, "
+        "  'manager') OR has_role (pe.id, 'auditor') OR EXISTS (SELECT FROM account a WHERE "
+        "  a.name = x.account AND (leads_above (pe.id, a.project_id) OR EXISTS (SELECT FROM membership m "
+        "  WHERE m.person_id = pe.id AND m.project_id = a.project_id AND m.role = 'lead' AND "
+        "  m.valid_to = 9223372036854775807)))))) ORDER BY x.id LIMIT ($3::bigint[])[2]) q "
+        "JOIN op o ON o.id = q.op_id JOIN quote_card c ON c.quote_id = q.id ORDER BY q.id, c.position"},
     /* clang-format on */
 };

@@ -57,6 +57,7 @@ enum bank_stmt {
     ST_ADD_QUOTE,
     ST_ADD_QUOTE_CARD,
     ST_ADD_QUOTE_USE,
+    ST_ADD_QUOTE_CANCEL,
     ST_ADD_HOLD,
     ST_PUT_HOLD,
     ST_LENGTHEN_HOLD,
@@ -113,6 +114,7 @@ enum read_stmt {
     RD_JOBS,
     RD_JOBS_OF,
     RD_RECONS,
+    RD_QUOTES,
     READ_STMT_COUNT
 };
 /* Prepared on every connection; the reading ones are at BANK_STMT_COUNT + enum read_stmt. */

@@ -250,9 +250,15 @@ static void write_rates (struct writer *w)
 
 static void write_quotes (struct writer *w)
 {
-    struct pgargs *a = rows (w, "iitio"), *cards = rows (w, "iiti"), *uses = rows (w, "iit");
+    struct pgargs *a = rows (w, "iitiot"), *cards = rows (w, "iitii"), *uses = rows (w, "iit"),
+                  *cancels = rows (w, "iii");
     for (uint32_t i = 0; i < w->view->pins.count; i++) {
         const struct ledger_pin *pin = w->view->pins.item[i];
+        if (pin->cancel_op_id) {
+            pgargs_i64 (cancels, 0, pin->id);
+            pgargs_i64 (cancels, 1, pin->cancel_op_id);
+            pgargs_i64 (cancels, 2, pin->cancelled);
+        }
         if (!pin->is_new)
             continue;
         pgargs_i64 (a, 0, pin->id);
@@ -260,11 +266,13 @@ static void write_quotes (struct writer *w)
         pgargs_text (a, 2, pin->identity);
         pgargs_i64 (a, 3, pin->expires);
         pgargs_bool (a, 4, pin->reusable);
+        pgargs_text (a, 5, pin->account);
         for (uint32_t k = 0; k < pin->card_count; k++) {
             pgargs_i64 (cards, 0, pin->id);
             pgargs_i64 (cards, 1, k);
             pgargs_text (cards, 2, pin->card[k].site);
             pgargs_i64 (cards, 3, pin->card[k].version);
+            pgargs_i64 (cards, 4, pin->card[k].price);
         }
     }
     for (uint32_t i = 0; i < w->view->pin_uses.count; i++) {
@@ -276,6 +284,7 @@ static void write_quotes (struct writer *w)
     put_rows (w, ST_ADD_QUOTE, a);
     put_rows (w, ST_ADD_QUOTE_CARD, cards);
     put_rows (w, ST_ADD_QUOTE_USE, uses);
+    put_rows (w, ST_ADD_QUOTE_CANCEL, cancels);
 }
 
 static void hold_row (struct pgargs *a, const struct ledger_hold *hold)

@@ -23,6 +23,8 @@ static const struct rpc_method methods[] = {
      .allow = RPC_ALLOW (PRINCIPAL_META) | RPC_ALLOW (PRINCIPAL_SITE) | RPC_ALLOW (PRINCIPAL_USER),
      .request_bytes_max = SIGNED_BYTES_MAX,
      .handler = handle_quote},
+    {.name = "QuoteList", .allow = PEOPLE, .handler = handle_quote_list},
+    {.name = "QuoteCancel", .allow = PEOPLE, .handler = handle_quote_cancel},
     {.name = "Hold", .allow = SITES, .request_bytes_max = SIGNED_BYTES_MAX, .handler = handle_hold},
     {.name = "Charge",
      .allow = SITES,

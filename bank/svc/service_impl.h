@@ -142,6 +142,11 @@ const char *viewer_site (struct work *work); /* a site that sees what is its own
  */
 int period_read (struct work *work, time_us from, time_us to, const char *what, struct err *err);
 
+/* ---- quotes.c ---- */
+
+void handle_quote_list (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void handle_quote_cancel (void *self, struct rpccall *call, const ProtobufCMessage *request);
+
 /* ---- reports.c ---- */
 
 void handle_usage (void *self, struct rpccall *call, const ProtobufCMessage *request);

@@ -27,7 +27,10 @@ int number_parse (const char *prefix, const char *text, bool optional, int64_t *
     if (id_parse (text, got, sizeof (got), &number, NULL) < 0 || strcmp (got, prefix) != 0 ||
         number == 0 || number > INT64_MAX)
         return err_set (err, ERR_INVALID, "'%.64s' is not %s, such as %s.7", text,
-                        prefix[0] == 'a' ? "an allocation" : "a grant", prefix);
+                        prefix[0] == 'a'   ? "an allocation"
+                        : prefix[0] == 'q' ? "a quote"
+                                           : "a grant",
+                        prefix);
     *id_out = (int64_t)number;
     return 0;
 }

@@ -362,6 +362,8 @@ const struct model_card *model_card_of (const struct model *m, const struct mode
         *why = "NoQuote";
     else if (pin->user != user)
         *why = "QuoteForeign";
+    else if (pin->cancelled && pin->cancelled_at <= at)
+        *why = "QuoteCancelled";
     else if (pin->expires <= at)
         *why = "QuoteExpired";
     else if (!pin->reusable && pin->used && pin->job != ask->job)

@@ -69,8 +69,8 @@ struct model_policy {
 /* A quote that keeps its rates. */
 struct model_pin {
     int user;
-    bool reusable, used;
-    long long job, expires;
+    bool reusable, used, cancelled;
+    long long job, expires, cancelled_at;
     int card[M_SITES]; /* version; 0: not of this site */
 };
 
@@ -207,6 +207,7 @@ void model_site (struct model *m, int site, bool claims, const struct model_poli
 /* Of some sites; keep: for so many ticks. */
 void model_quote (struct model *m, const struct model_ask *ask, int count, int account, int user,
                   bool reusable, long long keep, char *out);
+void model_quote_cancel (struct model *m, long long quote, char *out);
 /* kinds: a bit for each that was looked for; rows since [from, to). */
 void model_recon (struct model *m, int site, const struct model_row *found, int count,
                   unsigned kinds, long long from, long long to, char *out);

@@ -240,6 +240,25 @@ void model_quote (struct model *m, const struct model_ask *ask, int count, int a
     }
 }
 
+void model_quote_cancel (struct model *m, long long quote, char *out)
+{
+    struct model_pin *pin = quote <= m->pins ? &m->pin[quote - 1] : NULL;
+    int code = 0;
+    if (!pin)
+        code = -2;
+    else if (pin->cancelled)
+        code = -3;
+    else if ((pin->used && !pin->reusable) || pin->expires <= m->now)
+        code = -7;
+    if (code) {
+        sprintf (out, "error %d", code);
+        return;
+    }
+    pin->cancelled = true;
+    pin->cancelled_at = m->now;
+    sprintf (out, "done quote.%lld", quote);
+}
+
 void model_recon (struct model *m, int site, const struct model_row *found, int count,
                   unsigned kinds, long long from, long long to, char *out)
 {

@@ -192,17 +192,21 @@ static void balances (struct run *r)
                   prop_projects[p]);
         equal (r, prop_projects[p], pg_fixture_number (r->sql, sql), m->debt[p]); /* what it owes */
     }
-    int open = 0, used = 0;
+    int open = 0, used = 0, cancelled = 0;
     for (int i = 0; i < m->rows; i++)
         open += m->row[i].state == M_OPEN;
-    for (int i = 0; i < m->pins; i++)
+    for (int i = 0; i < m->pins; i++) {
         used += m->pin[i].used;
+        cancelled += m->pin[i].cancelled;
+    }
     equal (r, "rows of reconciliation", pg_fixture_number (r->sql, "SELECT count (*) FROM recon_row"),
            m->rows);
     equal (r, "open ones",
            pg_fixture_number (r->sql, "SELECT count (*) FROM recon_row r WHERE NOT EXISTS (SELECT FROM "
                                       "recon_event e WHERE e.row_id = r.id AND e.kind <> 'owned')"),
            open);
+    equal (r, "quotes that were cancelled",
+           pg_fixture_number (r->sql, "SELECT count (*) FROM quote_cancel"), cancelled);
     equal (r, "quotes that were used",
            pg_fixture_number (r->sql, "SELECT count (DISTINCT quote_id) FROM quote_use"), used);
     equal (r, "earned by s1",

@@ -581,6 +581,19 @@ static void make_quote (struct run *r, struct sent *s)
     model_quote (r->model, ask, count, account, user, reusable, keep, s->want);
 }
 
+/* By an operator, or by whose it is; now and then one that is not there. */
+static void make_cancel (struct run *r, struct sent *s)
+{
+    const struct model *m = r->model;
+    long long quote = 1 + (long long)draw (r, (uint64_t)m->pins + one_in (r, 9));
+    bool own = quote <= m->pins && one_in (r, 2);
+    s->req = req_new (&r->rig, LEDGER_QUOTE_CANCEL,
+                      own ? prop_users[m->pin[quote - 1].user] : "nui://t/operator/o");
+    s->req.by_user = own;
+    s->req.quote_cancel.id = quote;
+    model_quote_cancel (r->model, quote, s->want);
+}
+
 static void make_recon (struct run *r, struct sent *s)
 {
     struct model *m = r->model;
@@ -654,7 +667,7 @@ struct sent *prop_make (struct run *r)
     else if (what < 23)
         make_office (r, s);
     else if (what < 25)
-        make_quote (r, s);
+        one_in (r, 4) && r->model->pins ? make_cancel (r, s) : make_quote (r, s);
     else if (what < 27)
         make_recon (r, s);
     else if (what < 30)

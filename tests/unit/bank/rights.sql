@@ -10,7 +10,7 @@ SELECT table_privs_are ('bank', t, 'service', ARRAY['SELECT', 'INSERT'])
     FROM unnest (ARRAY['op', 'entry', 'charge', 'charge_leg', 'refund_leg', 'rate', 'rate_factor',
         'block', 'signer', 'site_right', 'bank_role', 'funder', 'award', 'allocation_scope', 'project',
         'person', 'membership', 'account', 'allocation', 'balance', 'hold', 'hold_leg', 'usage',
-        'site_ack', 'quote', 'quote_card', 'quote_use']) t;
+        'site_ack', 'quote', 'quote_card', 'quote_use', 'quote_cancel']) t;
 SELECT table_privs_are ('bank', t, 'service', ARRAY['SELECT', 'INSERT', 'DELETE'])
     FROM unnest (ARRAY['account_fallback', 'account_scope']) t;
 SELECT table_privs_are ('bank', t, 'service', ARRAY['SELECT'])

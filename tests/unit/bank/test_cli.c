@@ -654,6 +654,46 @@ static void quoting (void **state)
           "quotes are named as quote.7 is");
 }
 
+/* What was kept is listed, shown and cancelled; what is cancelled is used no more. */
+static void quotes_kept (void **state)
+{
+    struct world *w = *state;
+    says (w, "alice", "quote -t 1:40 -n 2 --site alpha,beta -A phys --keep 1:00:00 --reusable", 0, "quote.2");
+    says (w, "alice", "quote -t 1:40 --site alpha -A phys --keep 1:00:00", 0, "quote.3");
+    assert_int_equal (0, nui (w, "alice", "quote list --csv"));
+    static const char head[] = "quote,user,account,site,price,card,state,expires,reusable,job\n"
+                               "quote.2,nui://test/user/alice,phys,alpha,800,2,open,";
+    assert_memory_equal (w->out, head, sizeof (head) - 1);
+    assert_null (strstr (w->out, "quote.1,"));
+    says (w, "alice", "quote list --csv", 0, "\nquote.2,nui://test/user/alice,phys,beta,200,2,open,");
+    says (w, "alice", "quote list", 0, "Quote    User   Account  Site   Price  Card  State  Until");
+    says (w, "alice", "quote list --all --csv", 0, "quote.1,nui://test/user/alice,phys,alpha,100,1,used,");
+    says (w, "alice", "quote show quote.1 --csv", 0, ",false,q.1\n");
+    says (w, "alice", "quote list -A reserve --csv --noheader", 0, "");
+    assert_string_equal (w->out, "");
+    says (w, "ops", "quote list --all --csv --noheader -A phys", 0, "quote.3,");
+    says (w, "bob", "quote list --all --csv --noheader", 0, "");
+    assert_string_equal (w->out, "");
+    says (w, "bob", "quote show quote.2", 5, "there is no quote.2 that keeps rates, or it is not yours");
+    says (w, "bob", "quote cancel quote.2", 3, "neither the quote's user nor an allocation manager nor a lead");
+    says (w, "ops", "hold create -A phys --user alice -t 10 --part alpha/q.3/1 --quote quote.2", 0, "40");
+    says (w, "alice", "quote cancel quote.2", 0, "cancelled (quote.2)");
+    says (w, "ops", "hold create -A phys --user alice -t 10 --part alpha/q.4/1 --quote quote.2", 1,
+          "QuoteCancelled: quote.2 was cancelled");
+    says (w, "alice", "quote show quote.2 --csv", 0, ",alpha,800,2,cancelled,");
+    says (w, "alice", "quote cancel quote.2", 1, "cancelled already");
+    says (w, "alice", "quote cancel quote.1", 1, "quote.1 cannot be cancelled: q.1 has used it");
+    says (w, "ops", "quote cancel quote.3", 0, "cancelled (quote.3)");
+    says (w, "alice", "quote list --csv --noheader", 0, "");
+    assert_string_equal (w->out, "");
+    says (w, "alice", "quote cancel quote.77", 5, "there is no quote.77");
+    says (w, "alice", "quote cancel hold.1", 1, "'hold.1' is not a quote, such as quote.7");
+    says (w, "alice", "quote cancel", 2, "cancel QUOTE");
+    says (w, "alice", "quote list -t 1:40", 2, "list [-A ACCOUNT]");
+    says (w, "alice", "quote -t 1:40 --site alpha --all", 2, "--all is for");
+    says (w, "ops", "verify --rules", 0, "");
+}
+
 static void no_answer (void **state)
 {
     struct world *w = *state;
@@ -668,7 +708,7 @@ int main (void)
         cmocka_unit_test (setting_up), cmocka_unit_test (looking),   cmocka_unit_test (correcting),
         cmocka_unit_test (granting),   cmocka_unit_test (scoping),   cmocka_unit_test (refused),
         cmocka_unit_test (checkpointed), cmocka_unit_test (audited),
-        cmocka_unit_test (quoting), cmocka_unit_test (no_answer),
+        cmocka_unit_test (quoting), cmocka_unit_test (quotes_kept), cmocka_unit_test (no_answer),
     };
     signal (SIGPIPE, SIG_IGN);
     return cmocka_run_group_tests (tests, up, down);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/rpc/envelope.h"
 #include "tests/unit/bank/bankd.h"
 #include "tests/unit/bank/pg_fixture.h"
 
@@ -30,6 +31,8 @@ static const struct {
 } table[] = {
     /*                   FMLmOASX */
     {"Quote",           "-yyy-yyy", ""},
+    {"QuoteList",       "yyyyyy--", "all=1"},
+    {"QuoteCancel",     "yyyyyy--", "quote_id=quote.999"},
     {"Hold",            "----y-y-", "site=alpha"},
     {"Charge",          "----y-y-", "site=alpha"},
     {"Release",         "----y-y-", "hold_id=hold.999"},
@@ -88,6 +91,17 @@ static void must (struct bankd *d, enum bankd_who who, const char *method,
     bankd_reply_free (&reply);
 }
 
+static void member (struct bankd *d, const char *uri, const char *role)
+{
+    uint8_t key[16];
+    Nui__Bank__V1__MemberRequest m = NUI__BANK__V1__MEMBER_REQUEST__INIT;
+    m.key = bankd_key (d, key);
+    m.project = TEXT ("physics");
+    m.identity = TEXT (uri);
+    m.role = TEXT (role);
+    must (d, WHO_NSF, "Member", &m.base);
+}
+
 static void user (struct bankd *d, const char *uri, const char *role, const char *bank_role)
 {
     uint8_t key[16];
@@ -95,14 +109,8 @@ static void user (struct bankd *d, const char *uri, const char *role, const char
     create.key = bankd_key (d, key);
     create.identity = TEXT (uri);
     must (d, WHO_NSF, "UserCreate", &create.base);
-    if (role) {
-        Nui__Bank__V1__MemberRequest member = NUI__BANK__V1__MEMBER_REQUEST__INIT;
-        member.key = bankd_key (d, key);
-        member.project = TEXT ("physics");
-        member.identity = TEXT (uri);
-        member.role = TEXT (role);
-        must (d, WHO_NSF, "Member", &member.base);
-    }
+    if (role)
+        member (d, uri, role);
     if (bank_role) {
         Nui__Bank__V1__RoleSetRequest set = NUI__BANK__V1__ROLE_SET_REQUEST__INIT;
         set.key = bankd_key (d, key);
@@ -273,12 +281,77 @@ static void own_only (void **state)
     assert_int_equal (ERR_DENIED, reply.err.code);
 }
 
+/* A quote that alice keeps, for the account phys of the project that lena leads; its name in id. */
+static void kept (struct world *w, char id[32])
+{
+    uint8_t key[16];
+    struct bankd_job job = {.account = "phys"};
+    Nui__Common__V1__Envelope *envelope = bankd_sign (&w->d, WHO_ALICE, &job);
+    Nui__Bank__V1__PriceItem item = NUI__BANK__V1__PRICE_ITEM__INIT, *items = &item;
+    Nui__Bank__V1__QuoteRequest m = NUI__BANK__V1__QUOTE_REQUEST__INIT;
+    item.site = TEXT ("alpha");
+    item.procs = 1;
+    item.walltime_us = US_PER_S;
+    m.key = bankd_key (&w->d, key);
+    m.envelope = envelope;
+    m.items = &items;
+    m.n_items = 1;
+    m.keep_us = 3600 * US_PER_S;
+    struct bankd_reply reply = bankd_call (&w->d, WHO_ALICE, "Quote", &m.base);
+    assert_int_equal (0, reply.err.code);
+    snprintf (id, 32, "%s", ((Nui__Bank__V1__QuoteReply *)reply.message)->quote_id);
+    bankd_reply_free (&reply);
+    envelope_free (envelope);
+}
+
+static int cancelled (struct world *w, enum bankd_who who, char *id)
+{
+    uint8_t key[16];
+    Nui__Bank__V1__QuoteCancelRequest m = NUI__BANK__V1__QUOTE_CANCEL_REQUEST__INIT;
+    m.key = bankd_key (&w->d, key);
+    m.quote_id = id;
+    struct bankd_reply reply = bankd_call (&w->d, who, "QuoteCancel", &m.base);
+    int code = reply.err.code;
+    bankd_reply_free (&reply);
+    return code;
+}
+
+/* Whose kept quotes each sees and cancels: users their own, leads those for their accounts. */
+static void quotes (void **state)
+{
+    struct world *w = *state;
+    static const struct {
+        enum bankd_who who;
+        bool sees, may;
+    } row[] = {{WHO_NSF, true, true},  {WHO_MARA, true, true},  {WHO_LENA, true, true},
+               {WHO_ALICE, true, true}, {WHO_OPS, true, true},  {WHO_OTTO, true, false},
+               {WHO_BOB, false, false}};
+    char id[32];
+    member (&w->d, BOB_URI, "member"); /* of the same project: that is not enough */
+    for (size_t i = 0; i < sizeof (row) / sizeof (row[0]); i++) {
+        Nui__Bank__V1__QuoteListRequest list = NUI__BANK__V1__QUOTE_LIST_REQUEST__INIT;
+        kept (w, id);
+        list.quote_id = id;
+        struct bankd_reply reply = bankd_call (&w->d, row[i].who, "QuoteList", &list.base);
+        assert_int_equal (row[i].sees ? 0 : ERR_NOT_FOUND, reply.err.code);
+        bankd_reply_free (&reply);
+        list.quote_id = TEXT ("");
+        reply = bankd_call (&w->d, row[i].who, "QuoteList", &list.base);
+        assert_int_equal (0, reply.err.code);
+        assert_int_equal (row[i].sees, ((Nui__Bank__V1__QuoteListReply *)reply.message)->n_quotes != 0);
+        bankd_reply_free (&reply);
+        assert_int_equal (row[i].may ? 0 : ERR_DENIED, cancelled (w, row[i].who, id));
+        assert_int_equal (row[i].may ? ERR_EXISTS : 0, cancelled (w, WHO_ALICE, id));
+    }
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (cells),
         cmocka_unit_test (rows),
         cmocka_unit_test (own_only),
+        cmocka_unit_test (quotes),
     };
     return cmocka_run_group_tests (tests, up, down);
 }
