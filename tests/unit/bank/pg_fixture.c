@@ -296,3 +296,14 @@ long long pg_fixture_number (PGconn *conn, const char *sql)
     free (text);
     return n;
 }
+
+void pg_fixture_run (PGconn *conn, const char *sql)
+{
+    PGresult *res = PQexec (conn, sql);
+    ExecStatusType status = PQresultStatus (res);
+    if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK) {
+        fprintf (stderr, "pg_fixture: %s: %s\n", sql, PQresultErrorMessage (res));
+        abort ();
+    }
+    PQclear (res);
+}

@@ -21,6 +21,7 @@ PGconn *pg_fixture_connect (const char *conninfo);
 /* One value as text (malloc'ed) of a query; fails the test on an error. */
 char *pg_fixture_value (PGconn *conn, const char *sql);
 long long pg_fixture_number (PGconn *conn, const char *sql);
+void pg_fixture_run (PGconn *conn, const char *sql); /* statements; fails the test likewise */
 /* kill -9 of the server with all its backends, and a start on the same files. */
 void pg_fixture_crash (struct pg_fixture *pg);
 bool pg_fixture_again (struct pg_fixture *pg);

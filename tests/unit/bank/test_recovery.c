@@ -29,15 +29,6 @@ static void expect (struct bankrig *rig, struct ledger_request req, const char *
     assert_string_equal (a.text, text);
 }
 
-static void must_run (PGconn *sql, const char *text)
-{
-    PGresult *res = PQexec (sql, text);
-    ExecStatusType status = PQresultStatus (res);
-    if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK)
-        fail_msg ("%s: %s", text, PQerrorMessage (sql));
-    PQclear (res);
-}
-
 static void found (struct bankrig *rig)
 {
     expect (rig, req_project (rig, "physics"), "done project.1");
@@ -86,9 +77,9 @@ static void point_in_time (void **state)
     expect (&rig, hold, "granted hold.1 100000000 phys");
     char *segment =
         pg_fixture_value (sql, "SELECT pg_walfile_name (pg_create_restore_point ('before'))");
-    must_run (sql, "SET session_replication_role = replica; DELETE FROM entry; DELETE FROM hold; "
+    pg_fixture_run (sql, "SET session_replication_role = replica; DELETE FROM entry; DELETE FROM hold; "
                    "UPDATE balance SET held = 0");
-    must_run (sql, "SELECT pg_switch_wal ()");
+    pg_fixture_run (sql, "SELECT pg_switch_wal ()");
     char archived[160];
     snprintf (archived, sizeof (archived),
               "SELECT count (*) FROM pg_stat_archiver WHERE last_archived_wal >= '%s'", segment);
@@ -159,8 +150,8 @@ static void standby (void **state)
     assert_non_null (second);
     database_at (pg, conninfo);
     PGconn *sql = pg_fixture_connect (conninfo);
-    must_run (sql, "ALTER SYSTEM SET synchronous_standby_names = 'second'");
-    must_run (sql, "SELECT pg_reload_conf ()");
+    pg_fixture_run (sql, "ALTER SYSTEM SET synchronous_standby_names = 'second'");
+    pg_fixture_run (sql, "SELECT pg_reload_conf ()");
     /* Until the server has read it, and the standby follows. */
     time_us deadline = clock_monotonic_us () + 120 * US_PER_S;
     while (pg_fixture_number (sql, "SELECT count (*) FROM pg_stat_replication WHERE sync_state = "
@@ -186,7 +177,7 @@ static void standby (void **state)
     pg_fixture_crash (pg);
     database_at (second, conninfo);
     sql = pg_fixture_connect (conninfo);
-    must_run (sql, "SELECT pg_promote ()");
+    pg_fixture_run (sql, "SELECT pg_promote ()");
     assert_true (bankrig_wait_up (&other, true));
     expect (&other, hold, "granted hold.1 100000000 phys");
     other.keys = 1000;
@@ -260,8 +251,8 @@ static void move_to (struct pg_fixture *pg, const char *dir)
     snprintf (text, sizeof (text), "host=%s dbname=postgres user=bank", pg_fixture_dir (pg));
     PGconn *sql = pg_fixture_connect (text);
     snprintf (text, sizeof (text), "CREATE TABLESPACE small LOCATION '%s/space'", dir);
-    must_run (sql, text);
-    must_run (sql, "ALTER DATABASE ledger SET TABLESPACE small");
+    pg_fixture_run (sql, text);
+    pg_fixture_run (sql, "ALTER DATABASE ledger SET TABLESPACE small");
     PQfinish (sql);
 }
 

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "bank/store/migrations.h"
 #include "proto/base/clock.h"
 #include "tests/unit/bank/bankrig.h"
 #include "tests/unit/bank/pg_fixture.h"
@@ -414,58 +413,6 @@ static void allocation_ends (void **state)
     prove (w);
 }
 
-/* A job that holds 30 of 1,000 credits, in the words that every version of the schema has. */
-static const char old_data[] =
-    "INSERT INTO op SELECT i, 'nui://test/agency/nsf', decode (lpad (to_hex (i), 32, '0'), 'hex'), "
-    "decode (repeat ('00', 32), 'hex'), (ARRAY['project-create', 'user-create', 'member', "
-    "'account-create', 'rate-set', 'deposit', 'hold'])[i], 'nui://test/agency/nsf', '', '', '', "
-    "1000 * i, 1000 * i, 0, '' FROM generate_series (1, 7) i; "
-    "INSERT INTO project (id, name, description, op_id) VALUES (1, 'physics', '', 1); "
-    "INSERT INTO person (id, identity, op_id) VALUES (1, '" ALICE "', 2); "
-    "INSERT INTO membership VALUES (1, 1, 1, 'member', 0, 9223372036854775807, 3); "
-    "INSERT INTO account (id, name, class, project_id, unit_id, op_id) VALUES "
-    "(4, 'phys', 'PROJECT', 1, 1, 4), (5, 'site:alpha', 'SITE_EARNED', NULL, 1, 5); "
-    "INSERT INTO allocation (id, account_id, valid_from, valid_to, credit_limit, description, "
-    "op_id) "
-    "VALUES (4, 5, 0, 9223372036854775807, 0, 'earned', 5), "
-    "(5, 4, 0, 9223372036854775807, 0, 'grant', 6); "
-    "INSERT INTO balance VALUES (5, 1000000000, 0, 1000000000, 30000000); "
-    "INSERT INTO rate (site, version, valid_from, multiplier_ppm, op_id) VALUES "
-    "('alpha', 1, 0, 1000000, 5); "
-    "INSERT INTO entry VALUES (6, 0, 'P', 1, 1, 1, -1000000000, 6000, 6000), "
-    "(6, 1, 'P', 1, 4, 5, 1000000000, 6000, 6000), (7, 0, 'H', 1, 5, 4, -30000000, 7000, 7000), "
-    "(7, 1, 'H', 1, 4, 5, 30000000, 7000, 7000); "
-    "INSERT INTO hold (id, op_id, site, site_job, component, incarnation, grid_job, asked_id, "
-    "account_id, identity, procs, walltime_us, start_at, expires_at, rate_version, rate_ppm, "
-    "amount, "
-    "open) VALUES (1, 7, 'alpha', 'alpha.1', 'main', 0, 'grid.1', 4, 4, '" ALICE "', 1, 30000000, "
-    "7000, 630007000, 1, 1000000, 30000000, true); "
-    "INSERT INTO hold_leg VALUES (1, 0, 5, 30000000, 0, 0)";
-
-static void must_run (PGconn *sql, const char *text)
-{
-    PGresult *res = PQexec (sql, text);
-    ExecStatusType status = PQresultStatus (res);
-    if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK)
-        fail_msg ("%s", PQerrorMessage (sql));
-    PQclear (res);
-}
-
-static void schema_upto (PGconn *sql, int version)
-{
-    char text[128];
-    must_run (sql, "CREATE SCHEMA bank; CREATE TABLE bank.schema_version (version integer PRIMARY "
-                   "KEY, name text NOT NULL, applied_at timestamptz NOT NULL); SET search_path = "
-                   "bank");
-    for (int i = 0; bank_migrations[i].version && bank_migrations[i].version <= version; i++) {
-        must_run (sql, bank_migrations[i].sql);
-        snprintf (text, sizeof (text), "INSERT INTO schema_version VALUES (%d, '%s', now ())",
-                  bank_migrations[i].version, bank_migrations[i].name);
-        must_run (sql, text);
-    }
-}
-
-/* A database of each earlier version, with data, goes on where it was. */
 /* Holds and charges are taken to be new until the database says that they are not. */
 static void not_new (void **state)
 {
@@ -519,7 +466,7 @@ static void parts (void **state)
     struct world *w = *state;
     time_us start = clock_now_us () - 3600 * US_PER_S;
     bankrig_close (&w->rig);
-    must_run (w->sql, "INSERT INTO op SELECT 4194301, client, substr (hash, 1, 16), hash, kind, on_behalf, site, job, "
+    pg_fixture_run (w->sql, "INSERT INTO op SELECT 4194301, client, substr (hash, 1, 16), hash, kind, on_behalf, site, job, "
                       "note, effective_at, recorded_at, status, outcome FROM op ORDER BY id DESC LIMIT 1");
     bankrig_open (&w->rig, w->conninfo);
     assert_true (bankrig_wait_up (&w->rig, true));
@@ -539,42 +486,12 @@ static void parts (void **state)
     prove (w);
 }
 
-static void migrations (void **state)
-{
-    struct world *w = *state;
-    int newest = 0;
-    for (int i = 0; bank_migrations[i].version; i++)
-        newest = bank_migrations[i].version;
-    for (int version = 1; version <= newest; version++) {
-        char name[32];
-        PQfinish (w->sql);
-        bankrig_close (&w->rig);
-        snprintf (name, sizeof (name), "version%d", version);
-        w->conninfo = pg_fixture_database (w->pg, name);
-        w->sql = pg_fixture_connect (w->conninfo);
-        must_run (w->sql, "SET client_min_messages = warning");
-        schema_upto (w->sql, version);
-        must_run (w->sql, old_data);
-        bankrig_open (&w->rig, w->conninfo);
-        assert_true (bankrig_wait_up (&w->rig, true));
-        w->rig.keys = 5000;
-        assert_int_equal (newest,
-                          pg_fixture_number (w->sql, "SELECT max (version) FROM schema_version"));
-        expect (w, req_charge (&w->rig, "alpha", "alpha.1", "hold.1", 1, clock_now_us (), 20, true),
-                "charged 20000000 total 20000000 released 10000000 phys acked 0");
-        expect (w, req_hold (&w->rig, "alpha", "alpha.2", "phys", ALICE, 1, 980),
-                "granted hold.2 980000000 phys");
-        expect (w, req_release (&w->rig, "alpha", "hold.2"), "released 980000000 acked 0");
-        prove (w);
-    }
-}
-
 /* A database of a newer version is refused. */
 static void newer_schema (void **state)
 {
     struct world *w = *state;
     bankrig_close (&w->rig);
-    must_run (w->sql, "INSERT INTO schema_version VALUES (999, 'from the future', now ())");
+    pg_fixture_run (w->sql, "INSERT INTO schema_version VALUES (999, 'from the future', now ())");
     bankrig_open (&w->rig, w->conninfo);
     struct timeval tv = {0, 400000};
     event_base_loopexit (w->rig.base, &tv);
@@ -601,7 +518,6 @@ int main (void)
         cmocka_unit_test_setup_teardown (allocation_ends, fresh, closed),
         cmocka_unit_test_setup_teardown (not_new, fresh, closed),
         cmocka_unit_test_setup_teardown (parts, fresh, closed),
-        cmocka_unit_test_setup_teardown (migrations, fresh, closed),
         cmocka_unit_test_setup_teardown (newer_schema, fresh, closed),
     };
     return cmocka_run_group_tests (tests, up, down);
