@@ -19,6 +19,7 @@ struct instance {
     time_us start, end;
     uint32_t wanted;
     time_us used; /* when somebody was last seen in it */
+    bool in_use;   /* IDLETIME: when we last looked */
     bool given_up; /* IDLETIME: not made again for this time */
 };
 
@@ -381,7 +382,9 @@ static void instances_keep (struct standing *st, struct cluster *c, time_us now)
             continue;
         }
         if (there && s->idle > 0 && i->start <= now) {
-            if (in_use (c, &view))
+            bool was = i->in_use; /* until now: each start and end of a job leads here */
+            i->in_use = in_use (c, &view);
+            if (was || i->in_use)
                 i->used = now;
             if (now - i->used >= s->idle) {
                 (void)cluster_rsv_release (c, (struct rsv_id){i->rsv}, now, NULL);
@@ -422,7 +425,7 @@ static void instances_make (struct standing *st, struct cluster *c, time_us now)
     free (order);
 }
 
-static void next_find (struct standing *st, time_us now)
+static void next_find (struct standing *st, const struct policy *p, time_us now)
 {
     st->next = TIME_US_MAX;
     for (uint32_t i = 0; i < st->count; i++) {
@@ -431,6 +434,10 @@ static void next_find (struct standing *st, time_us now)
             st->next = one->start;
         if (one->end > now && one->end < st->next)
             st->next = one->end;
+        const struct policy_standing *s = policy_of (p, one);
+        if (s && s->idle > 0 && one->start <= now && !one->given_up && !one->in_use &&
+            one->used + s->idle < st->next)
+            st->next = one->used + s->idle;
     }
 }
 
@@ -445,7 +452,7 @@ void standing_roll (struct standing *st, struct cluster *c, time_us now)
     instances_make (st, c, now);
     free (st->before);
     st->before = NULL;
-    next_find (st, now);
+    next_find (st, p, now);
     st->policy = p;
     st->version = cluster_version (c);
 }

@@ -10,6 +10,7 @@
 #include "meta/svc/handlers.h"
 #include "meta/svc/job.h"
 #include "meta/svc/hooks.h"
+#include "meta/svc/refusals.h"
 #include "meta/svc/renew.h"
 #include "meta/svc/single.h"
 #include "meta/svc/sites.h"
@@ -178,6 +179,7 @@ void metad_destroy (struct metad *metad)
     waits_close (metad);
     renew_close (metad);
     hooks_close (metad);
+    refusals_close (metad);
     metastore_close (metad->store);
     free (metad);
 }

@@ -1,6 +1,6 @@
 /* metad: what the service's modules share. One thread; everything hangs off struct metad, which
  * main.c owns. Modules: config (the file), sites (who there is, reports, links), check (a job's
- * shape), survey (exact answers and prices), job (a grid job in memory and on disk, watchers),
+ * shape), refusals (given lately), survey (exact answers and prices), job (a grid job in memory and on disk, watchers),
  * waits (dependencies and holds), retry (run again), peers, decide and adopt (the group of
  * coordinators), single and group (the two ways to run one), move (a queued job to another site), slide (a
  * group to an earlier slot), loss (sites that are silent), gridlicence (licences), hooks (webhooks),
@@ -71,6 +71,7 @@ struct metad {
     struct awaited *awaited;     /* waits.c: jobs that others wait for */
     struct event *renew_timer;   /* renew.c; NULL until the first */
     struct hooks *hooks;
+    struct refusals *refusals;   /* NULL until the first */
     duration_us started_mono;
     uint64_t watchers;
     uint32_t surveys;            /* that wait for answers */

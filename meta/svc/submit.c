@@ -7,8 +7,9 @@
 #include "meta/svc/group.h"
 #include "meta/svc/handlers.h"
 #include "meta/svc/job.h"
-#include "meta/svc/hooks.h"
 #include "meta/svc/gridlicence.h"
+#include "meta/svc/hooks.h"
+#include "meta/svc/refusals.h"
 #include "meta/svc/single.h"
 #include "meta/svc/sites.h"
 #include "meta/svc/survey.h"
@@ -164,15 +165,27 @@ static void submit_known (struct asking *asking, uint64_t number)
     asking_fail (asking, &err);
 }
 
-/* A repeated request may have been quicker: what it was told goes for this one, too. */
-static bool submitted_meanwhile (struct asking *asking)
+static void submit_refuse (struct asking *asking, const struct err *err)
 {
+    refusals_add (asking->metad, &asking->envelope->body, err);
+    asking_fail (asking, err);
+}
+
+/* A copy of this request may have been quicker: what it was told goes for this one, too. */
+static bool answered_before (struct asking *asking)
+{
+    struct err err;
     struct uuid uuid;
     uint64_t number = 0;
+    err_clear (&err);
     memcpy (uuid.b, asking->job->uuid.data, sizeof uuid.b);
-    if (metastore_job_find_uuid (asking->metad->store, asking->submitter, &uuid, &number, NULL))
+    int rc = metastore_job_find_uuid (asking->metad->store, asking->submitter, &uuid, &number, &err);
+    if (rc == 0)
+        submit_known (asking, number);
+    else if (rc != ERR_NOT_FOUND || refusals_find (asking->metad, &asking->envelope->body, &err))
+        asking_fail (asking, &err);
+    else
         return false;
-    submit_known (asking, number);
     return true;
 }
 
@@ -237,7 +250,7 @@ static void group_funds (struct asking *asking, bool funded, credit_micro total,
     }
     err_set (&err, ERR_FUNDS, "insufficient funds for %s credits: %s", credit_format (total, price),
              why);
-    asking_fail (asking, &err);
+    submit_refuse (asking, &err);
 }
 
 /* The group's price is quoted as a whole, at the cheapest site of each component. */
@@ -245,11 +258,11 @@ static void group_quoted (void *arg, const struct rpc_result *result)
 {
     struct asking *asking = arg;
     struct err err;
-    if (submitted_meanwhile (asking))
+    if (answered_before (asking))
         return;
     if (result->status != RPC_OK) {
         err_set (&err, rpc_err_of_status (result->status), "bank: %s", result->message);
-        asking_fail (asking, &err);
+        submit_refuse (asking, &err);
         return;
     }
     const Nui__Bank__V1__QuoteReply *reply = (const Nui__Bank__V1__QuoteReply *)result->reply;
@@ -369,10 +382,10 @@ static void submit_surveyed (void *arg, struct survey *survey)
     struct err err;
     err_clear (&err);
     asking->survey = survey;
-    if (submitted_meanwhile (asking))
+    if (answered_before (asking))
         return;
     if (answers_check (asking, &err))
-        asking_fail (asking, &err);
+        submit_refuse (asking, &err);
     else if (survey->group_quoted)
         group_funds (asking, survey->group_funded, survey->group_price, survey->bank.text);
     else if (asking->job->n_components > 1 && survey->offer_count)
@@ -394,21 +407,14 @@ void on_submit (void *self, struct rpccall *call, const ProtobufCMessage *messag
     struct metad *metad = self;
     struct asking *asking = asking_begin (metad, call, request->envelope);
     struct err err;
-    struct uuid uuid;
-    uint64_t number = 0;
-    if (!asking)
+    if (!asking || answered_before (asking)) /* first: what was taken once is not refused for its age */
         return;
     err_clear (&err);
-    memcpy (uuid.b, asking->job->uuid.data, sizeof uuid.b);
-    int rc = metastore_job_find_uuid (metad->store, asking->submitter, &uuid, &number, &err);
-    if (rc == 0) /* first: what was taken once is not refused for its age */
-        submit_known (asking, number);
-    else if (rc != ERR_NOT_FOUND || room_check (metad, &err) ||
-             job_check_times (asking->job, clock_now_us (), &err) ||
-             job_check_runnable (asking->job, &err) || sites_check (asking, &err) ||
-             gridlicence_check (metad, asking->job, &err) ||
-             hooks_check (metad, asking->job, &err) || waits_check (metad, asking->job, asking->submitter, &err))
-        asking_fail (asking, &err);
+    if (room_check (metad, &err) || job_check_times (asking->job, clock_now_us (), &err) ||
+        job_check_runnable (asking->job, &err) || sites_check (asking, &err) ||
+        gridlicence_check (metad, asking->job, &err) || hooks_check (metad, asking->job, &err) ||
+        waits_check (metad, asking->job, asking->submitter, &err))
+        submit_refuse (asking, &err);
     else
         survey_ask (asking, submit_surveyed);
 }

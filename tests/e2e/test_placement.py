@@ -268,6 +268,20 @@ class Measured(PlacementCase):
         wait_for("the load to be gone", lambda: self.node("m1")["load"] < .5, 60)
 
 
+    def test_load_policies(self):
+        """ADJUSTSTATE: nothing starts on a node that is at NODEMAXLOAD; DEDICATED: what jobs were given counts, whatever
+        the load."""
+        spin = self.msub("-w", "m1", script=self.script("spins", "#!/bin/sh\nwhile :; do :; done\n"))
+        wait_for("its load to be seen", lambda: self.node("m1")["load"] > .1, 60)
+        for name, value in (("NODEMAXLOAD", "0.1"), ("NODELOADPOLICY", "ADJUSTSTATE"),
+                            ("NODEAVAILABILITYPOLICY", "DEDICATED")):
+            self.ok(self.alpha, "changeparam", name, value)
+        busy = self.waits("Resources", "-w", "m1", "--tasks", "3")
+        self.runs_on("m2:3", "-w", "m2", "--tasks", "3")
+        self.ok(self.alpha, "changeparam", "NODEMAXLOAD", "100")
+        self.where(busy)
+        self.cancel(spin)
+
 @unittest.skipIf(os.geteuid() != 0, "needs to be root: jobs run as other accounts")
 class LostNodes(PlacementCase):
     """mnodectl state=down: what runs there goes as JOBACTIONONNODEFAILURE says; reservations are refilled
@@ -319,6 +333,45 @@ class LostNodes(PlacementCase):
 
 class FromTheGrid(GridCase):
     """nui submit says the same; the signed job carries it."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        path = cls.grid.layout.config("alpha")
+        path.write_text(path.read_text() + "USERCFG[DEFAULT] QLIST=low,high QDEF=low\nQOSCFG[low] QFLAGS=PREEMPTEE\n"
+                        "QOSCFG[high] PRIORITY=1000 QFLAGS=PREEMPTOR\nQOSWEIGHT 1\nPREEMPTPOLICY REQUEUE\n")
+        cls.grid.daemons["alpha"].stop()
+        cls.grid.daemons["alpha"].start()
+        cls.grid.wait_serving()
+
+    def submit(self, name, *options):
+        self.addCleanup(self.open_gate, name)
+        return self.grid.submit("alice", "-A", "phys", *options, self.gated_script(name))
+
+    def test_a_firm_part_is_displaced_by_nobody(self):
+        """Neither while it runs nor while it waits for its moment; what else is preemptible goes."""
+        sides = ["--component", "left:site=alpha,tasks=2,qos=low", "--component", "right:site=beta,tasks=2"]
+        pair = self.submit("pair", "-t", "30:00", *sides)
+        self.wait_state(pair, ("Running",))
+        later = self.submit("later", "-t", "30:00", "--after", "+20:00", *sides)
+        moment = self.wait_state(later, ("Reserved",))["start_time"]
+        lone = self.submit("lone", "-n", 4, "-t", "30:00", "--site", "alpha", "-q", "low")
+        self.wait_state(lone, ("Running",))
+        large = self.submit("large", "-n", 8, "-t", "10:00", "--site", "alpha", "-q", "high")
+        self.wait_state(large, ("Queued",))
+        quick = self.submit("quick", "-n", 4, "-t", "10:00", "--site", "alpha", "-q", "high")
+        self.wait_state(quick, ("Running",))
+        wait_for("the lone job to be queued again", lambda: self.status("alice", lone)["state"] == "Queued", 30)
+        self.assertEqual(self.status("alice", large)["state"], "Queued")
+        self.assertEqual(self.status("alice", pair)["state"], "Running")
+        waits = self.status("alice", later)
+        self.assertEqual((waits["state"], waits["start_time"]), ("Reserved", moment))
+        self.assertEqual(len(self.began("pair")), 2)
+        for name in ("quick", "large", "pair", "lone"):
+            self.open_gate(name)
+        for ident in (quick, large, pair, lone):
+            self.wait_state(ident, ("Completed",))
+        self.nui("alice", "cancel", later)
 
     def test_submit(self):
         script = self.write("placed.sh", "#!/bin/sh\ncat $NUI_NODEFILE\n")

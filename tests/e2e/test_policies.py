@@ -470,6 +470,32 @@ class Book(SiteCase):
         wait_for("a pass", lambda: self.job(other)["reason_code"] not in (None, "NotPlanned"), 60)
         self.assertEqual(self.job(other)["state"], "Idle")
 
+    def test_fails_once(self):
+        """DEFERSTARTCOUNT: deferred from the second failure on; after one it is tried again at once."""
+        self.reload("NODECFG[n1] PROCS=1\nDEFERSTARTCOUNT 2\nRMPOLLINTERVAL 1\n")
+        ident = self.waiter("-h")
+        (self.state / "jobs" / ident).write_text("in the way")
+        self.ok(self.alpha, "releasehold", "-u", ident)
+        self.wait_job(ident, "Running")
+        self.assertEqual(len([line for line in self.alpha.logged("start_failed") if f"job={ident} " in line]), 1)
+
+    def test_used_by_nobody(self):
+        """IDLETIME: a standing reservation that nobody has used for so long is given up."""
+        self.reload("NODECFG[n1] PROCS=1\nSRCFG[kept] PERIOD=INFINITY HOSTLIST=n1 USERLIST=man IDLETIME=0:00:05\n"
+                    "RMPOLLINTERVAL 1\n")
+        job = self.waiter()
+        self.assertEqual(self.job(job)["state"], "Idle")
+        self.wait_job(job, "Running")
+
+    def test_reserved_only(self):
+        """QFLAGS USERESERVED: inside reservations that admit them and nowhere else, though others are idle."""
+        self.reload("NODECFG[n[1-2]] PROCS=1\nQOSCFG[inside] QFLAGS=USERESERVED\nUSERCFG[games] QLIST=inside QDEF=inside\n"
+                    "SRCFG[day] PERIOD=INFINITY HOSTLIST=n1 USERLIST=games,man\nNODEALLOCATIONPOLICY FIRSTAVAILABLE\n")
+        self.assertEqual(self.where(self.waiter()), "n1")
+        second = self.waiter()
+        self.assertEqual(self.where(self.waiter(account="mail")), "n2")
+        self.assertEqual((self.job(second)["state"], self.job(second)["reason_code"]), ("Idle", "Resources"))
+
     def test_qos_lost(self):
         """QOSAccess: a waiting job whose QoS is taken away is deferred, with its default one."""
         self.reload("NODECFG[n1] PROCS=1\nQOSCFG[hi] PRIORITY=100\nUSERCFG[games] QLIST=hi:lo QDEF=lo\n"

@@ -426,6 +426,25 @@ static void submit_is_idempotent (void **state)
                       1);
 }
 
+/* A copy that comes late is told what the first was told, and does not run. */
+static void a_refusal_is_final_for_its_copies (void **state)
+{
+    struct fakegrid *grid = *state;
+    struct fake_job job = {.n = 1, .procs = 1, .walltime_s = 60};
+    struct uuid uuid;
+    char id[32];
+    uuid_make (&uuid);
+    job.uuid = uuid.b;
+    grid->bank_funded = false;
+    refused (grid, &job, ERR_FUNDS, "nothing left");
+    grid->bank_funded = true;
+    refused (grid, &job, ERR_FUNDS, "nothing left");
+    assert_int_equal (grid->site[0].calls_submit + grid->site[1].calls_submit + grid->site[2].calls_submit, 0);
+    job.name = "mended"; /* another request */
+    submit_ok (grid, &job, id);
+    fake_until_state (grid, id, COMPLETED);
+}
+
 static void bad_jobs_are_refused_at_once (void **state)
 {
     struct fakegrid *grid = *state;
@@ -754,6 +773,7 @@ int main (int argc, char **argv)
         TEST (cancel_while_running),
         TEST (a_silent_site_leads_to_a_retry),
         TEST (submit_is_idempotent),
+        TEST (a_refusal_is_final_for_its_copies),
         TEST (bad_jobs_are_refused_at_once),
         TEST (others_see_nothing),
         TEST (watch_streams_until_the_end),
