@@ -111,7 +111,9 @@ time_us committer_horizon (struct committer *c)
 
 struct committer_stats committer_stats (const struct committer *c)
 {
-    return c->stats;
+    struct committer_stats stats = c->stats;
+    stats.under_way = c->live;
+    return stats;
 }
 
 bool committer_is_up (const struct committer *c)

@@ -54,6 +54,7 @@ struct committer_stats {
     uint64_t batches, requests, replays, retries;
     uint64_t behind; /* batches that were sent while the one before was being written */
     uint32_t batch_max;
+    uint32_t under_way; /* batches, now */
 };
 struct committer_stats committer_stats (const struct committer *c);
 

@@ -50,6 +50,22 @@ static void expect (struct world *w, struct ledger_request req)
     assert_string_equal (a.err.text, "");
 }
 
+static void sql (struct world *w, const char *text)
+{
+    PGresult *result = PQexec (w->sql, text);
+    assert_int_equal (PQresultStatus (result), PGRES_COMMAND_OK);
+    PQclear (result);
+}
+
+/* The first batch stands at its COMMIT long enough for the second to be sent behind it. */
+static void pause_at_commit (struct world *w)
+{
+    sql (w, "CREATE FUNCTION pause () RETURNS trigger LANGUAGE plpgsql AS "
+            "$$ BEGIN PERFORM pg_sleep (2); RETURN NULL; END $$");
+    sql (w, "CREATE CONSTRAINT TRIGGER pause AFTER INSERT ON hold DEFERRABLE INITIALLY DEFERRED "
+            "FOR EACH ROW WHEN (NEW.site_job = 'a.1') EXECUTE FUNCTION pause ()");
+}
+
 static int fresh (void **state)
 {
     static int n;
@@ -88,14 +104,22 @@ static void make (struct world *w)
 }
 
 /* The first half as one batch; the second when that is under way. */
+static void send_halves (struct world *w)
+{
+    while (committer_stats (w->rig.committer).under_way)
+        event_base_loop (w->rig.base, EVLOOP_ONCE);
+    for (int i = 0; i < HALF; i++)
+        bankrig_send (&w->rig, &w->req[i], &w->answer[i]);
+    while (!committer_stats (w->rig.committer).under_way)
+        event_base_loop (w->rig.base, EVLOOP_ONCE);
+    for (int i = HALF; i < ALL; i++)
+        bankrig_send (&w->rig, &w->req[i], &w->answer[i]);
+}
+
 static void run (struct world *w)
 {
     uint64_t behind = committer_stats (w->rig.committer).behind;
-    for (int i = 0; i < HALF; i++)
-        bankrig_send (&w->rig, &w->req[i], &w->answer[i]);
-    event_base_loop (w->rig.base, EVLOOP_NONBLOCK);
-    for (int i = HALF; i < ALL; i++)
-        bankrig_send (&w->rig, &w->req[i], &w->answer[i]);
+    send_halves (w);
     for (int i = 0; i < ALL; i++)
         bankrig_await (&w->rig, &w->answer[i]);
     assert_true (committer_stats (w->rig.committer).behind > behind);
@@ -128,17 +152,16 @@ static void prove (struct world *w, int holds)
 
 static void refuse (struct world *w, const char *trigger)
 {
-    PQclear (PQexec (w->sql, "CREATE FUNCTION refuse () RETURNS trigger LANGUAGE plpgsql AS "
-                             "$$ BEGIN RAISE EXCEPTION 'not this one'; END $$"));
-    PGresult *result = PQexec (w->sql, trigger);
-    assert_int_equal (PQresultStatus (result), PGRES_COMMAND_OK);
-    PQclear (result);
+    sql (w, "CREATE FUNCTION refuse () RETURNS trigger LANGUAGE plpgsql AS "
+            "$$ BEGIN PERFORM pg_sleep (2); RAISE EXCEPTION 'not this one'; END $$");
+    sql (w, trigger);
 }
 
 static void both_written (void **state)
 {
     struct world *w = *state;
     make (w);
+    pause_at_commit (w);
     run (w);
     prove (w, ALL);
 }
@@ -179,6 +202,7 @@ static void sent_again (void **state)
     make (w);
     for (int i = 0; i < HALF; i++)
         w->req[HALF + i] = w->req[i];
+    pause_at_commit (w);
     run (w);
     for (int i = 0; i < HALF; i++)
         assert_string_equal (w->answer[HALF + i].text, w->answer[i].text);
@@ -193,11 +217,7 @@ static void cut (void **state)
     refuse (w, "CREATE TRIGGER refuse BEFORE INSERT ON entry FOR EACH ROW WHEN "
                "(pg_terminate_backend (pg_backend_pid ()) "
                "AND false) EXECUTE FUNCTION refuse ()");
-    for (int i = 0; i < HALF; i++)
-        bankrig_send (&w->rig, &w->req[i], &w->answer[i]);
-    event_base_loop (w->rig.base, EVLOOP_NONBLOCK);
-    for (int i = HALF; i < ALL; i++)
-        bankrig_send (&w->rig, &w->req[i], &w->answer[i]);
+    send_halves (w);
     assert_true (bankrig_wait_up (&w->rig, false));
     PQclear (PQexec (w->sql, "DROP TRIGGER refuse ON entry"));
     assert_true (bankrig_wait_up (&w->rig, true));
