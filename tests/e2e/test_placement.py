@@ -271,6 +271,7 @@ class Measured(PlacementCase):
     def test_load_policies(self):
         """ADJUSTSTATE: nothing starts on a node that is at NODEMAXLOAD; DEDICATED: what jobs were given counts, whatever
         the load."""
+        self.addCleanup(self.ok, self.alpha, "changeparam", "NODEAVAILABILITYPOLICY", "COMBINED:PROC COMBINED:MEM")
         spin = self.msub("-w", "m1", script=self.script("spins", "#!/bin/sh\nwhile :; do :; done\n"))
         wait_for("its load to be seen", lambda: self.node("m1")["load"] > .1, 60)
         for name, value in (("NODEMAXLOAD", "0.1"), ("NODELOADPOLICY", "ADJUSTSTATE"),
@@ -281,6 +282,7 @@ class Measured(PlacementCase):
         self.ok(self.alpha, "changeparam", "NODEMAXLOAD", "100")
         self.where(busy)
         self.cancel(spin)
+
 
 @unittest.skipIf(os.geteuid() != 0, "needs to be root: jobs run as other accounts")
 class LostNodes(PlacementCase):
