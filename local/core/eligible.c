@@ -325,7 +325,7 @@ void eligible_mark (struct pass *p)
         if (blocks || (p->mark[i] == MARK_SOFT) != p->row[i].over_soft)
             remember (p, slot, blocks, p->mark[i] == MARK_SOFT);
         p->retries += p->row[i].gate && retry_holds (p, slot);
-        p->expecting += p->row[i].gate && p->mark[i] == MARK_WAITS && data_awaited (p, slot);
+        p->expecting += p->row[i].gate && p->mark[i] != MARK_OUT && data_due (p, slot);
         if (p->mark[i] == MARK_OUT || p->mark[i] == MARK_SOFT) {
             pass_reason (p, slot, &why);
             defer_name (p, slot, &why);

@@ -114,7 +114,7 @@ struct pass {
     uint32_t memo_at; /* of its reservations so many are behind us */
     const struct memo *memo; /* that of the job in turn; NULL: it had none, or chain is false */
     uint32_t retries; /* jobs that keep their nodes after a failed start */
-    uint32_t expecting; /* jobs that wait for data */
+    uint32_t expecting; /* jobs that wait for data, among others perhaps */
     bool privileged; /* some jobs may be reserved for outside the buckets */
     struct job_id head;   /* the first that waits */
     uint32_t evictions_tried;
@@ -241,10 +241,15 @@ uint64_t partition_closing (const struct pass *p, uint32_t slot, enum limit_leve
 bool partition_allows (const struct pass *p, uint32_t slot, const struct allocation *a,
                        enum limit_level level);
 
-/* Is it not there yet? Such a job is promised a place and not started. */
-static inline bool data_awaited (const struct pass *p, uint32_t slot)
+/* Is its data not there yet? Such a job is promised a place and not started. */
+static inline bool data_due (const struct pass *p, uint32_t slot)
 {
     return (p->c->hot[slot].gate & GATE_DATA) && job_at (p->c, slot)->spec.data_at > p->now;
+}
+/* The same, of jobs that eligible_mark has seen: for loops over all of them. */
+static inline bool data_awaited (const struct pass *p, uint32_t slot)
+{
+    return p->expecting && data_due (p, slot);
 }
 
 /* --- retry.c ------------------------------------------------------------------------------ */

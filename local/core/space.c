@@ -553,7 +553,7 @@ static void room_take (struct pass *p, uint32_t slot, time_us start,
 static bool reserve_earliest (struct pass *p, uint32_t slot, time_us *start,
                               struct allocation *chosen)
 {
-    time_us from = data_awaited (p, slot) ? job_at (p->c, slot)->spec.data_at : p->now;
+    time_us from = data_due (p, slot) ? job_at (p->c, slot)->spec.data_at : p->now;
 
     p->detours = 0;
     while (room_earliest (p, slot, from, start, chosen)) {
