@@ -20,6 +20,7 @@
 #ifndef NUI_META_CORE_COALLOC_H
 #define NUI_META_CORE_COALLOC_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -83,6 +84,9 @@ struct coalloc_reason {
     char code[COALLOC_CODE_MAX];
     char text[COALLOC_TEXT_MAX];
 };
+/* The arguments may point into the old one. */
+void coalloc_reason_set (struct coalloc_reason *reason, const char *code, const char *fmt, va_list ap)
+    __attribute__ ((format (printf, 3, 0)));
 
 struct coalloc_part {
     char name[COALLOC_NAME_MAX];

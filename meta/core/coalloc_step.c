@@ -1,7 +1,6 @@
 #include "meta/core/coalloc_i.h"
 
 #include <assert.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -21,15 +20,21 @@ duration_us coalloc_backoff (duration_us base, duration_us max, uint32_t tries, 
         ceiling = 1;
     return (duration_us)(random % (uint64_t)ceiling);
 }
-void step_reason (struct coalloc_reason *reason, const char *code, const char *fmt, ...)
+
+void coalloc_reason_set (struct coalloc_reason *reason, const char *code, const char *fmt, va_list ap)
 {
     struct coalloc_reason fresh;
-    va_list ap;
     snprintf (fresh.code, sizeof fresh.code, "%s", code);
-    va_start (ap, fmt);
     vsnprintf (fresh.text, sizeof fresh.text, fmt, ap);
+    *reason = fresh;
+}
+
+void step_reason (struct coalloc_reason *reason, const char *code, const char *fmt, ...)
+{
+    va_list ap;
+    va_start (ap, fmt);
+    coalloc_reason_set (reason, code, fmt, ap);
     va_end (ap);
-    *reason = fresh; /* the arguments may point into the old one */
 }
 
 void step_act (struct step *s, enum coalloc_action_kind kind, uint32_t part)

@@ -10,6 +10,7 @@
 #include "meta/svc/gridlicence.h"
 #include "meta/svc/sites.h"
 #include "meta/svc/survey.h"
+#include "proto/rpc/pbcopy.h"
 
 #define ANSWER_TIMEOUT (5 * US_PER_S)
 
@@ -53,15 +54,12 @@ void group_reason (struct coalloc_reason *out, const Nui__Common__V1__Reason *re
 /* Its hosts as the others will be told of them at START. */
 static void peer_take (Nui__Common__V1__Peer **slot, const Nui__Common__V1__Peer *peer)
 {
-    size_t len = nui__common__v1__peer__get_packed_size (peer);
-    uint8_t *bytes = malloc (len + 1);
-    if (!bytes)
+    Nui__Common__V1__Peer *copy = (Nui__Common__V1__Peer *)pbcopy (&peer->base);
+    if (!copy)
         abort ();
-    nui__common__v1__peer__pack (peer, bytes);
     if (*slot)
         nui__common__v1__peer__free_unpacked (*slot, NULL);
-    *slot = nui__common__v1__peer__unpack (NULL, len, bytes);
-    free (bytes);
+    *slot = copy;
 }
 
 static void prepare_answer (struct gridjob *job, const struct group_call *call,

@@ -500,13 +500,10 @@ void job_reload (struct metad *metad, uint64_t number)
 
 void job_reason (struct gridjob *job, const char *code, const char *fmt, ...)
 {
-    struct coalloc_reason fresh;
     va_list ap;
-    snprintf (fresh.code, sizeof fresh.code, "%s", code);
     va_start (ap, fmt);
-    vsnprintf (fresh.text, sizeof fresh.text, fmt, ap);
+    coalloc_reason_set (&job->reason, code, fmt, ap);
     va_end (ap);
-    job->reason = fresh;
 }
 
 void job_end (struct gridjob *job, Nui__Meta__V1__GridJobState state)

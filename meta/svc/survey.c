@@ -362,8 +362,9 @@ static void query_ask (struct survey *survey, uint32_t index)
     request.depends_met = true; /* when it is placed they have happened */
     request.window_begin_us = least > now ? least : now;
     request.window_end_us = request.window_begin_us + survey->metad->config->horizon;
-    struct arena *arena = arena_create (0);
-    request.grid_licences = gridlicence_named (survey->metad, component, arena, &request.n_grid_licences);
+    struct arena *arena = component->n_licences ? arena_create (0) : NULL;
+    if (arena)
+        request.grid_licences = gridlicence_named (survey->metad, component, arena, &request.n_grid_licences);
     survey->outstanding++;
     link_call (survey->metad->site[offer->site]->link, "Query", &request.base, QUERY_TIMEOUT,
                query_done, call);
@@ -399,9 +400,9 @@ static uint32_t wave_most (const struct survey *survey, uint32_t part)
 {
     const JobMessage *job = survey->job;
     bool price = job->cost_max_micro || job_prefer (job) == CHOOSE_CHEAPEST;
-    uint64_t most = price                                      ? SURVEY_SHORTLIST_PRICE
+    uint64_t most = price                                  ? SURVEY_SHORTLIST_PRICE
                     : survey->metad->surveys > SURVEY_MANY ? SURVEY_SHORTLIST_MANY
-                                                               : SURVEY_SHORTLIST;
+                                                           : SURVEY_SHORTLIST;
     most += job->n_components - 1;
     for (uint32_t i = 0; i < survey->wave && most < CHOOSE_OFFERS_MAX; i++)
         most *= 4;
@@ -512,7 +513,7 @@ time_us survey_expected_of (const struct survey *survey, const struct survey_off
 
 /* Why a site that was not asked cannot run the part; false when it might. */
 static bool site_never (const ComponentMessage *component, const struct site *site,
-                         char *text, size_t cap)
+                        char *text, size_t cap)
 {
     struct err err;
     err_clear (&err);
