@@ -9,8 +9,7 @@
 
 struct settings {
     const char *database;
-    duration_us hold_limit, quote_limit;
-    int64_t checkpoint_entries;
+    struct bank_limits limits;
 };
 
 struct bank {
@@ -25,18 +24,24 @@ static const struct conf_param params[] = {
      .flags = CONF_F_REQUIRED},
     {.name = "HOLDLIMIT",
      .type = CONF_DURATION,
-     .offset = offsetof (struct settings, hold_limit),
+     .offset = offsetof (struct settings, limits.hold),
      .min = US_PER_S,
      .max = INT64_C (3660) * 86400 * US_PER_S,
      .initial = "7:00:00:00"},
     {.name = "QUOTELIMIT",
      .type = CONF_DURATION,
-     .offset = offsetof (struct settings, quote_limit),
+     .offset = offsetof (struct settings, limits.quote),
      .max = INT64_C (3660) * 86400 * US_PER_S,
      .initial = "7:00:00:00"},
+    {.name = "REPLAYWINDOW",
+     .type = CONF_DURATION,
+     .offset = offsetof (struct settings, limits.replay),
+     .min = US_PER_S,
+     .max = INT64_C (3660) * 86400 * US_PER_S,
+     .initial = "90:00:00:00"},
     {.name = "CHECKPOINTENTRIES",
      .type = CONF_INT,
-     .offset = offsetof (struct settings, checkpoint_entries),
+     .offset = offsetof (struct settings, limits.checkpoint_entries),
      .min = 1,
      .max = 1000000000,
      .initial = "1000"},
@@ -72,10 +77,7 @@ static int start (void *self, struct daemon *daemon, void *settings, struct err 
                                          .id = daemon_tlsid (daemon),
                                          .server = daemon_server (daemon),
                                          .database = bank->settings->database,
-                                         .hold_limit = bank->settings->hold_limit,
-                                         .quote_limit = bank->settings->quote_limit,
-                                         .checkpoint_entries =
-                                             bank->settings->checkpoint_entries};
+                                         .limits = bank->settings->limits};
     bank->service = bank_service_create (&config, err);
     return bank->service ? 0 : err->code;
 }
@@ -89,8 +91,7 @@ static int reload (void *self, void *settings, struct err *err)
         return err_set (err, ERR_CONFLICT,
                         "DATABASE cannot change while nui-bank runs: restart it");
     bank->settings = fresh;
-    bank_service_settings (bank->service, fresh->hold_limit, fresh->quote_limit,
-                           fresh->checkpoint_entries);
+    bank_service_settings (bank->service, &fresh->limits);
     return 0;
 }
 

@@ -141,7 +141,8 @@ const struct cli_command bank_commands[] = {
      cmd_allocation,
      "usage: nui allocation list [-A ACCOUNT]\n"
      "       nui allocation modify ALLOCATION --credit-limit CREDITS\n"
-     "       nui allocation carry-forward ALLOCATION --until TIME [--cap CREDITS]\n\n"
+     "       nui allocation carry-forward ALLOCATION --until TIME [--cap CREDITS]\n"
+     "       nui allocation expire ALLOCATION\n\n"
      "  -A, --account ACCOUNT   of this account only\n"
      "  --credit-limit CREDITS  0: none\n"
      "  --until TIME            the end of what is carried forward\n"

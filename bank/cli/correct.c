@@ -153,6 +153,18 @@ static int carry_forward (struct cli_context *ctx, const char *allocation, time_
     return bank_do (ctx, "allocation", "CarryForward", &request.base, sentence);
 }
 
+static int expire (struct cli_context *ctx, const char *allocation, const char *description)
+{
+    char sentence[256];
+    uint8_t key[16];
+    Nui__Bank__V1__ExpireRequest request = NUI__BANK__V1__EXPIRE_REQUEST__INIT;
+    request.key = bank_key (key);
+    request.allocation_id = bank_text (allocation);
+    request.description = bank_text (description);
+    snprintf (sentence, sizeof (sentence), "expired %.64s", allocation);
+    return bank_do (ctx, "allocation", "Expire", &request.base, sentence);
+}
+
 static int limit_set (struct cli_context *ctx, const char *allocation, const char *words)
 {
     char sentence[256], text[QUANTITY_TEXT_MAX];
@@ -190,15 +202,17 @@ int cmd_allocation (struct cli_context *ctx, int argc, char **argv)
     if (!cli_options (ctx, options, 0, &args, argc, argv, &o, &rc))
         return rc;
     const char *verb = o.count ? o.item[0] : "";
-    bool carrying = args.until || args.cap || args.description[0];
-    if (strcmp (verb, "list") == 0 && o.count == 1 && !args.limit && !carrying)
+    bool carrying = args.until || args.cap, moving = carrying || args.description[0];
+    if (strcmp (verb, "list") == 0 && o.count == 1 && !args.limit && !moving)
         return balance_show (ctx, argv[0], args.account, true);
-    if (strcmp (verb, "modify") == 0 && o.count == 2 && args.limit && !args.account && !carrying)
+    if (strcmp (verb, "modify") == 0 && o.count == 2 && args.limit && !args.account && !moving)
         return limit_set (ctx, o.item[1], args.limit);
     if (strcmp (verb, "carry-forward") == 0 && o.count == 2 && args.until && !args.account &&
         !args.limit)
         return carry_forward (ctx, o.item[1], args.until, args.cap, args.description);
+    if (strcmp (verb, "expire") == 0 && o.count == 2 && !args.account && !args.limit && !carrying)
+        return expire (ctx, o.item[1], args.description);
     return cli_usage (argv[0],
                       "say modify ALLOCATION --credit-limit CREDITS, carry-forward ALLOCATION "
-                      "--until TIME [--cap CREDITS] or list [-A ACCOUNT]");
+                      "--until TIME [--cap CREDITS], expire ALLOCATION or list [-A ACCOUNT]");
 }

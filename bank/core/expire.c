@@ -64,20 +64,38 @@ credit_micro expire_rest (struct ledger_view *view, struct journal *j, struct le
     return owed;
 }
 
+/* Why there is nothing to settle. */
+static const char *not_expired (const struct ledger_view *view, const struct ledger_alloc *alloc)
+{
+    if (alloc->valid_to > view->now)
+        return "has not ended yet";
+    if (alloc->held > 0)
+        return "has ended, and what is left of it is held: it follows when the holds close";
+    if (alloc->posted < 0)
+        return "has ended below zero, and its project's debt is at its bound";
+    return "has ended, and nothing is left of it";
+}
+
 void decide_expire (struct ledger_view *view, const struct ledger_request *req,
                     struct ledger_outcome *out)
 {
     struct ledger_alloc *alloc = ledger_alloc_by_id (view, req->expire.allocation_id);
-    struct journal j = {.view = view, .effective_at = alloc ? alloc->valid_to : 0};
-    credit_micro before = alloc ? alloc->posted : 0;
-    if (!alloc || expire_rest (view, &j, alloc) == 0) {
-        outcome_refuse (view, out, ERR_CONFLICT, false, "alloc.%lld has nothing that could expire",
-                        (long long)req->expire.allocation_id);
+    if (!alloc) {
+        outcome_refuse (view, out, ERR_NOT_FOUND, !req->expire.due,
+                        "there is no allocation alloc.%lld", (long long)req->expire.allocation_id);
+        return;
+    }
+    struct journal j = {.view = view, .effective_at = alloc->valid_to};
+    credit_micro before = alloc->posted;
+    if (expire_rest (view, &j, alloc) == 0) {
+        outcome_refuse (view, out, ERR_CONFLICT, !req->expire.due, "expire: alloc.%lld %s",
+                        (long long)alloc->id, not_expired (view, alloc));
         return;
     }
     journal_close (&j);
     out->effective_at = alloc->valid_to;
     out->done.id = arena_printf (view->arena, "alloc.%lld", (long long)alloc->id);
-    out->note =
-        arena_printf (view->arena, before < 0 ? "%s ended below zero" : "%s ended", out->done.id);
+    out->note = arena_printf (view->arena, "%s ended%s%s%s", out->done.id,
+                              before < 0 ? " below zero" : "",
+                              req->expire.description[0] ? ": " : "", req->expire.description);
 }

@@ -5,8 +5,7 @@
 
 #include "bank/core/ledger_impl.h"
 
-/* Not granted is an answer, not an error: it is recorded and given again for the same key. */
-static void hold_refuse (struct ledger_outcome *out, const char *code, const char *text)
+void hold_refuse (struct ledger_outcome *out, const char *code, const char *text)
 {
     out->hold.granted = false;
     out->hold.reason_code = code;
@@ -35,19 +34,6 @@ static void legs_add (struct ledger_view *view, struct journal *j, struct ledger
         journal_move (j, 'H', site->earned_account_id, site->earned_alloc_id, alloc->account_id,
                       alloc->id, p->share[i].amount);
     }
-}
-
-static void signed_keep (struct ledger_view *view, const struct ledger_hold_ask *ask,
-                         const char *identity)
-{
-    if (!ask->is_signed || ledger_signed_of (view, identity, &ask->uuid))
-        return;
-    struct ledger_signed *row = ledger_add_signed (view, identity, &ask->uuid);
-    memcpy (row->hash, ask->hash, sizeof (row->hash));
-    row->grid_job = ask->job.grid_job;
-    row->meta = ask->meta;
-    row->op_id = view->next.op;
-    row->is_new = true;
 }
 
 /* Types are names: they have neither blank nor "=". */
@@ -94,7 +80,7 @@ static void hold_apply (struct ledger_view *view, struct journal *j, const char 
     hold->expires = p->funding.at + ask->walltime + LEDGER_HOLD_GRACE_US;
     hold->rate_version = p->rate->version;
     hold->rate_ppm = p->rate->ppm;
-    hold->extra_ppm = p->terms.extra_ppm;
+    hold->extra_parts = p->terms.extra_parts;
     hold->qos_ppm = p->terms.qos_ppm;
     hold->class_ppm = p->terms.class_ppm;
     hold->group_ppm = p->terms.group_ppm;
@@ -107,7 +93,7 @@ static void hold_apply (struct ledger_view *view, struct journal *j, const char 
     hold->is_new = true;
     ledger_index_hold (view, hold);
     legs_add (view, j, hold, p);
-    signed_keep (view, ask, identity);
+    signed_keep (view, ask, identity, hold);
     *out = (struct ledger_granted){.hold_id = hold_id_text (view, hold),
                                    .account = payer->name,
                                    .qos = p->qos,
@@ -116,38 +102,11 @@ static void hold_apply (struct ledger_view *view, struct journal *j, const char 
                                    .fallback = payer->id != hold->asked_id};
 }
 
-/* A signed job is paid for as the job of the grid that it first was; then also after its expiry. */
-static bool replayed (struct ledger_view *view, const struct ledger_hold_ask *ask,
-                      const char *identity, struct ledger_outcome *out)
+/* What forbids the hold number `at` of a request whatever the funds are. Returns true when refused. */
+static bool hold_forbidden (struct ledger_view *view, const struct ledger_hold_ask *all,
+                            uint32_t at, const char *identity, struct ledger_outcome *out)
 {
-    const struct ledger_signed *row =
-        ask->is_signed ? ledger_signed_of (view, identity, &ask->uuid) : NULL;
-    char a[QUANTITY_TEXT_MAX];
-    if (!row && ask->expires && ask->expires <= view->now)
-        hold_refuse (out, "JobExpired",
-                     arena_printf (view->arena, "the signed job expired %s ago",
-                                   duration_format (view->now - ask->expires, a)));
-    else if (row && memcmp (row->hash, ask->hash, sizeof (row->hash)) != 0)
-        hold_refuse (out, "Replayed",
-                     arena_printf (view->arena,
-                                   "another signed job with the same uuid was paid for as %s",
-                                   row->grid_job));
-    else if (row && ((!ask->meta_group && strcmp (row->grid_job, ask->job.grid_job) != 0) ||
-                     (row->meta[0] && ask->meta[0] && strcmp (row->meta, ask->meta) != 0)))
-        hold_refuse (out, "Replayed",
-                     arena_printf (view->arena,
-                                   "this signed job was paid for as %s of metascheduler %s, and "
-                                   "comes again as %s of %s",
-                                   row->grid_job, row->meta, ask->job.grid_job, ask->meta));
-    else
-        return false;
-    return true;
-}
-
-/* What forbids a hold whatever the funds are. Returns true when refused. */
-static bool hold_forbidden (struct ledger_view *view, const struct ledger_hold_ask *ask,
-                            const char *identity, struct ledger_outcome *out)
-{
+    const struct ledger_hold_ask *ask = &all[at];
     const struct ledger_hold *open = ledger_hold_open_of (view, &ask->job);
     if (open) {
         hold_refuse (out, "HoldExists",
@@ -168,7 +127,7 @@ static bool hold_forbidden (struct ledger_view *view, const struct ledger_hold_a
         hold_refuse (out, "JobClosed", "this job incarnation has its final charge");
         return true;
     }
-    return replayed (view, ask, identity, out);
+    return signed_refused (view, all, at, identity, out);
 }
 
 /* What the jobs of a request cost together is no more than their signed job allows. */
@@ -215,7 +174,7 @@ static bool holds_begin (struct ledger_view *view, const struct ledger_request *
             hold_refuse (out, p[i].code, why);
             return false;
         }
-        if (hold_forbidden (view, &ask[i], req->on_behalf, out))
+        if (hold_forbidden (view, ask, i, req->on_behalf, out))
             return false;
     }
     out->hold.refused = 0;
@@ -299,7 +258,7 @@ struct price_terms hold_terms (struct ledger_view *view, const struct ledger_hol
         rate_nodes (view, card, nodes, nodes_read (view, hold->nodes, nodes), rounding, &terms,
                     &why);
     }
-    terms.extra_ppm = hold->extra_ppm;
+    terms.extra_parts = hold->extra_parts;
     terms.qos_ppm = hold->qos_ppm;
     terms.class_ppm = hold->class_ppm;
     terms.group_ppm = hold->group_ppm;

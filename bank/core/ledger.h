@@ -55,7 +55,7 @@ enum ledger_kind {
     LEDGER_ACCOUNT_CREATE,
     LEDGER_ACCOUNT_MODIFY,
     LEDGER_RATE_SET,
-    LEDGER_EXPIRE, /* asked by the bank itself */
+    LEDGER_EXPIRE,
     LEDGER_WITHDRAW,
     LEDGER_TRANSFER,
     LEDGER_REFUND,
@@ -211,6 +211,9 @@ struct ledger_hold_ask {
     uint8_t hash[LEDGER_HASH_BYTES]; /* of what was signed */
     const char *meta;      /* whose job of the grid it is; "": not said */
     bool meta_group;       /* of several who have ids of their own for it */
+    const char *part;      /* the component, as it was signed */
+    uint32_t live_max;     /* site jobs of the part that may have a hold at a time */
+    uint32_t runs_max;     /* of the part that may end well: once, and as its retries say */
     bool claimed;          /* on_behalf and account are the site's word */
 };
 
@@ -316,6 +319,8 @@ struct ledger_request {
         } rate;
         struct {
             int64_t allocation_id;
+            bool due; /* the bank's own look: a refusal answers nobody, and is not recorded */
+            const char *description;
         } expire;
         struct {
             const char *account;
@@ -406,14 +411,23 @@ struct ledger_account {
     bool whole; /* loaded with all that it may fall back to */
 };
 
-/* A signed job that was paid for, and as what: the same under another name is a replay. */
+/* A hold of a signed job, and as what it was paid for: the same job under another name is a replay, and
+ * more holds than it may have are none of its user's. */
 struct ledger_signed {
     const char *identity;
     struct uuid uuid;
     uint8_t hash[LEDGER_HASH_BYTES];
-    const char *grid_job, *meta;
-    int64_t op_id;
+    const char *grid_job, *meta, *part;
+    int64_t hold_id;
+    time_us expires; /* of the signed job: not taken for the first time from then on */
     bool is_new;
+    struct ledger_signed *next; /* a later hold of the same signed job … */
+    struct ledger_signed *last; /* … known of the first */
+    struct ledger_job job; /* that was held for: the site's names of it */
+    /* Loaded ones: the hold, and the run that it was for. */
+    bool open, well;
+    time_us hold_expires;
+    int64_t used; /* processor-microseconds, once it has ended */
 };
 
 struct ledger_leg {
@@ -432,7 +446,7 @@ struct ledger_hold {
     time_us start, expires;
     uint32_t rate_version;
     int64_t rate_ppm;
-    int64_t extra_ppm, qos_ppm, class_ppm, group_ppm; /* pinned with it */
+    int64_t extra_parts, qos_ppm, class_ppm, group_ppm; /* pinned with it */
     int64_t pe_milli;
     const char *qos, *machine; /* that it was priced with */
     const char *nodes; /* "fat=4 thin=12": processors by node type; "": not known */
@@ -461,8 +475,6 @@ struct ledger_person {
     const char *identity;
     unsigned roles;     /* of enum ledger_role */
     int64_t op_id;      /* new ones */
-    int64_t role_op_id; /* of a change; 0: none */
-    int role_changed;
     bool is_new;
 };
 
@@ -604,6 +616,13 @@ struct ledger_recon_event {
     const char *note;
 };
 
+/* Given to a person, or taken away. */
+struct ledger_role_change {
+    int64_t op_id, person_id;
+    enum ledger_role role;
+    bool given;
+};
+
 /* A hold or charge at the rates of a quote. */
 struct ledger_pin_use {
     int64_t op_id, quote_id;
@@ -671,6 +690,7 @@ struct ledger_view {
     struct ledger_vec paid, refunds;
     struct ledger_vec recons, recon_events;
     struct ledger_vec pins, pin_uses;
+    struct ledger_vec role_changes;
     struct ledger_vec moves; /* int64_t: operations of credits that were asked for by number */
     struct ledger_vec touched; /* allocations that are new or dirty */
     bool admin; /* something else than holds, charges, releases, expiries was decided */
@@ -716,6 +736,7 @@ struct ledger_site *ledger_add_site (struct ledger_view *view, const char *name)
 struct ledger_op *ledger_add_op (struct ledger_view *view, const char *client,
                                  const struct uuid *key);
 
+/* A hold of it more, the oldest first. */
 struct ledger_signed *ledger_add_signed (struct ledger_view *view, const char *identity,
                                          const struct uuid *uuid);
 
@@ -743,6 +764,7 @@ struct ledger_grant *ledger_grant_by_id (const struct ledger_view *view, int64_t
 struct ledger_site *ledger_site_of (const struct ledger_view *view, const char *name);
 struct ledger_op *ledger_op_of (const struct ledger_view *view, const char *client,
                                 const struct uuid *key);
+/* Its first hold. */
 struct ledger_signed *ledger_signed_of (const struct ledger_view *view, const char *identity,
                                         const struct uuid *uuid);
 /* The rate in force at a moment: the highest version that has begun. */

@@ -114,6 +114,20 @@ struct ledger_account *place_all (struct ledger_view *view, const char *account,
                                   struct ledger_candidate *candidate, uint32_t *candidate_count);
 void place_undo (struct placing *p, uint32_t count);
 
+/* ---- hold.c ---- */
+
+/* Not granted is an answer, not an error: it is recorded and given again for the same key. */
+void hold_refuse (struct ledger_outcome *out, const char *code, const char *text);
+
+/* ---- signed.c: what one signed job may have ---- */
+
+/* The hold number `at` of a request's: true, and why, where the user's signature does not stand for it. */
+bool signed_refused (struct ledger_view *view, const struct ledger_hold_ask *all, uint32_t at,
+                     const char *identity, struct ledger_outcome *out);
+/* The hold is one of the signed job's. */
+void signed_keep (struct ledger_view *view, const struct ledger_hold_ask *ask, const char *identity,
+                  const struct ledger_hold *hold);
+
 /* ---- quote.c ---- */
 
 /* Whether a job may have the rates of the quote that it names; else *code_out and *why_out. at: when

@@ -211,12 +211,12 @@ static int check (const struct price_terms *terms, const struct price_use *use, 
     if (use->pe_milli < 0 || use->pe_milli / 1000 > PRICE_PROCS_MAX)
         return err_set (err, ERR_INVALID,
                         "price: %" PRId64 " thousandths of a PE are out of bounds", use->pe_milli);
-    if (terms->base_ppm < 0 || terms->base_ppm > PRICE_PPM_MAX || terms->extra_ppm < 0 ||
-        terms->extra_ppm > PRICE_PPM_MAX)
+    if (terms->base_ppm < 0 || terms->base_ppm > PRICE_PPM_MAX || terms->extra_parts < 0 ||
+        terms->extra_parts > PRICE_PPM_MAX * PRICE_PARTS)
         return err_set (err, ERR_INVALID,
                         "price: %" PRId64 " and %" PRId64
                         " ppm of a credit per second, 0 to %" PRId64 " are allowed",
-                        terms->base_ppm, terms->extra_ppm, PRICE_PPM_MAX);
+                        terms->base_ppm, terms->extra_parts / PRICE_PARTS, PRICE_PPM_MAX);
     return 0;
 }
 
@@ -241,8 +241,9 @@ int price_compute (const struct price_terms *terms, const struct price_use *use,
     *amount_out = 0;
     if (use->time == 0)
         return 0;
-    struct wide sum = {{(uint64_t)terms->base_ppm}}, extra = {{(uint64_t)terms->extra_ppm}};
+    struct wide sum = {{(uint64_t)terms->base_ppm}}, extra = {{(uint64_t)terms->extra_parts}};
     wide_multiply_128 (&sum, work_of (terms, use, rounding));
+    wide_multiply (&sum, PRICE_PARTS);
     wide_multiply (&extra, (uint64_t)use->time);
     wide_multiply (&extra, 1000);
     wide_add (&sum, &extra, 0);
@@ -255,6 +256,7 @@ int price_compute (const struct price_terms *terms, const struct price_use *use,
     /* Micro-credits: 1e-6 for base, work's microseconds, the time's multiplier and the five
      * others, 1e-3 for work's thousandths, 1e6 for the unit; and the means over time and processors. */
     uint64_t rest = wide_divide (&sum, (uint64_t)use->time);
+    rest |= wide_divide (&sum, PRICE_PARTS);
     rest |= wide_divide (&sum, terms->node_procs ? terms->node_procs : 1);
     rest |= wide_divide (&sum, UINT64_C (1000000000000)); /* 1e12 */
     rest |= wide_divide (&sum, UINT64_C (1000000000000000));    /* 1e15 */
@@ -312,12 +314,12 @@ char *price_formula (const struct price_terms *terms, const struct price_use *us
         say (&t, "%s PE * %s s * %s", credit_format (use->pe_milli * 1000, number), seconds, base);
     else
         say (&t, "%" PRId64 " procs * %s s * %s", use->procs, seconds, base);
-    if (terms->extra_ppm) {
+    if (terms->extra_parts) {
         char whole[PRICE_FORMULA_MAX];
         memcpy (whole, buf, sizeof (whole));
         t.at = buf;
         say (&t, "(%.*s + %s s * %s for memory and gres)", 200, whole, seconds,
-             credit_format (terms->extra_ppm, number));
+             credit_format (terms->extra_parts / PRICE_PARTS, number));
     }
     say_factor (&t, "qos", terms->qos_ppm);
     say_factor (&t, "class", terms->class_ppm);

@@ -20,7 +20,8 @@
 #define PRICE_FACTOR_MAX INT64_C (1000000000)                 /* a thousandfold */
 #define PRICE_AMOUNT_MAX (INT64_MAX / 4) /* sums of a few amounts stay in 64 bits */
 
-enum { PRICE_ONE = 1000000, PRICE_BANDS_MAX = 32, PRICE_FORMULA_MAX = 320 };
+/* PRICE_PARTS: memory is priced per 1024 MB. */
+enum { PRICE_ONE = 1000000, PRICE_PARTS = 1024, PRICE_BANDS_MAX = 32, PRICE_FORMULA_MAX = 320 };
 
 enum price_rounding { PRICE_HOLD, PRICE_CHARGE };
 
@@ -46,7 +47,7 @@ int price_band_parse (const char *text, int64_t ppm, struct price_band *out, str
 struct price_terms {
     enum price_measure measure;
     int64_t base_ppm;                      /* credits per processor-second * 1e6 */
-    int64_t extra_ppm;                     /* credits per second * 1e6 */
+    int64_t extra_parts;                   /* credits per second * 1e6 * PRICE_PARTS */
     int64_t qos_ppm, class_ppm, group_ppm, machine_ppm; /* multipliers * 1e6 */
     /* Of node types: the sum of processors * multiplier * 1e6, and of processors; 0: none are known. */
     uint64_t node_weight, node_procs;

@@ -40,11 +40,12 @@ static bool multiplier (struct ledger_view *view, const struct ledger_rate *rate
     return false;
 }
 
-/* Units * ppm / per, up; saturating far beyond what price_compute accepts. */
-static int64_t times_up (int64_t units, int64_t ppm, int64_t per)
+/* Adds units * parts; saturates beyond what price_compute accepts. */
+static void extra_add (struct price_terms *terms, int64_t units, __int128 parts)
 {
-    __int128 all = ((__int128)units * ppm + per - 1) / per;
-    return all > PRICE_PPM_MAX ? PRICE_PPM_MAX + 1 : (int64_t)all;
+    const int64_t most = PRICE_PPM_MAX * PRICE_PARTS + 1;
+    __int128 all = terms->extra_parts + units * parts;
+    terms->extra_parts = all > most ? most : (int64_t)all;
 }
 
 /* Nodes that nobody named: the dearest for a hold, so that no charge exceeds it for that; for a charge
@@ -117,14 +118,12 @@ bool rate_terms (struct ledger_view *view, const struct ledger_rate *rate,
     whole &= rate_nodes (view, rate, ask->nodes, ask->nodes_count, rounding, terms, why_out);
     const struct ledger_factor *memory = factor_of (rate, LEDGER_FACTOR_MEMORY, "*", &missing);
     if (memory && ask->memory_mb > 0)
-        terms->extra_ppm = times_up (ask->memory_mb, memory->ppm, 1024);
+        extra_add (terms, ask->memory_mb, memory->ppm); /* per 1024 MB, in 1024ths */
     for (uint32_t i = 0; i < ask->gres_count; i++) {
         const struct ledger_factor *gres =
             factor_of (rate, LEDGER_FACTOR_GRES, ask->gres[i].name, &missing);
         if (gres && ask->gres[i].count > 0)
-            terms->extra_ppm += times_up (ask->gres[i].count, gres->ppm, 1);
-        if (terms->extra_ppm > PRICE_PPM_MAX)
-            terms->extra_ppm = PRICE_PPM_MAX + 1;
+            extra_add (terms, ask->gres[i].count, (__int128)gres->ppm * PRICE_PARTS);
         if (missing) {
             *why_out = arena_printf (view->arena, "the rates of site %s have none for gres %s",
                                      rate->site, ask->gres[i].name);

@@ -84,6 +84,7 @@ static bool may_as_manager (const struct ledger_view *view, const struct ledger_
     case LEDGER_TRANSFER:
     case LEDGER_SPLIT:
     case LEDGER_CARRY_FORWARD:
+    case LEDGER_EXPIRE:
     case LEDGER_REFUND:
     case LEDGER_LIMIT_SET:
     case LEDGER_QUOTE_CANCEL:
@@ -132,7 +133,11 @@ void decide_role (struct ledger_view *view, const struct ledger_request *req,
         return;
     }
     person->roles ^= (unsigned)req->role.role;
-    person->role_changed = req->role.role;
-    person->role_op_id = view->next.op;
+    struct ledger_role_change *change = arena_new (view->arena, struct ledger_role_change);
+    *change = (struct ledger_role_change){.op_id = view->next.op,
+                                          .person_id = person->id,
+                                          .role = (enum ledger_role)req->role.role,
+                                          .given = !req->role.remove};
+    vec_push (view, &view->role_changes, change);
     out->done.id = arena_printf (view->arena, "op.%lld", (long long)view->next.op);
 }

@@ -140,7 +140,7 @@ void ledger_view_again (struct ledger_view *view, struct arena *arena, time_us n
     struct ledger_vec *batch[] = {&view->holds,   &view->usages,  &view->ops,  &view->entries, &view->signeds,
                                   &view->charges, &view->touched, &view->paid, &view->refunds,
                                   &view->recons,  &view->recon_events, &view->moves,
-                                  &view->pins, &view->pin_uses};
+                                  &view->pins, &view->pin_uses, &view->role_changes};
     assert (!view->admin);
     for (uint32_t i = 0; i < view->touched.count; i++)
         ((struct ledger_alloc *)view->touched.item[i])->dirty = false;
@@ -390,13 +390,17 @@ struct ledger_op *ledger_add_op (struct ledger_view *view, const char *client,
 struct ledger_signed *ledger_add_signed (struct ledger_view *view, const char *identity,
                                          const struct uuid *uuid)
 {
-    struct ledger_signed *row = ledger_signed_of (view, identity, uuid);
-    if (row)
-        return row;
-    row = arena_new (view->arena, struct ledger_signed);
+    struct ledger_signed *first = ledger_signed_of (view, identity, uuid);
+    struct ledger_signed *row = arena_new (view->arena, struct ledger_signed);
     row->identity = identity;
     row->uuid = *uuid;
     vec_push (view, &view->signeds, row);
+    if (first) {
+        first->last->next = row;
+        first->last = row;
+        return row;
+    }
+    row->last = row;
     struct key key = op_key (view, identity, uuid);
     table_put (view, T_SIGNED, key.bytes, key.len, row);
     return row;

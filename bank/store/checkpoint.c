@@ -8,7 +8,7 @@
 static const struct timeval period = {.tv_sec = 5}, at_once = {0};
 
 /* $1 moment, entries that are enough, operations at most. One row: whether there is more to look at. With
- * each look, room in the journal for the operations to come. */
+ * each look, room in the journal for the operations to come, and a step of the walk that forgets signed jobs. */
 static const struct pgstmt statements[] = {
     {"checkpoint",
      "WITH span AS (SELECT lo, least (lo + ($1::bigint[])[3], (SELECT coalesce (max (o.id), 0) FROM op o "
@@ -28,6 +28,7 @@ static const struct pgstmt statements[] = {
      "  ON CONFLICT DO NOTHING) "
      "SELECT hi - lo >= ($1::bigint[])[3] FROM span"},
     {"entry_room", "SELECT entry_room ()"},
+    {"signed_forget", "SELECT (signed_forget (($1::bigint[])[1], ($1::bigint[])[2], ($1::bigint[])[3])).*"},
 };
 
 struct checkpointer {
@@ -38,6 +39,8 @@ struct checkpointer {
     struct event *timer;
     struct arena *arena;
     int64_t entries;
+    duration_us window; /* signed jobs are forgotten so long after their expiry */
+    int64_t block;      /* of the walk over them */
     bool busy;
 };
 
@@ -63,6 +66,14 @@ static void on_down (void *arg, const char *why)
     (void)why; /* the loop has logged it, and connects again */
 }
 
+static void on_forgotten (struct checkpointer *c, const PGresult *res)
+{
+    c->block = pgres_i64 (res, 0, 0);
+    if (pgres_i64 (res, 0, 1))
+        log_event (c->log, LOG_LEVEL_INFO, "bank", "signed_jobs_forgotten", "holds=%lld",
+                   (long long)pgres_i64 (res, 0, 1));
+}
+
 static void on_made (void *arg, const struct pgbatch_result *result)
 {
     struct checkpointer *c = arg;
@@ -72,6 +83,8 @@ static void on_made (void *arg, const struct pgbatch_result *result)
                    log_quote (result->err.text, (char[ERR_TEXT_MAX]){0}, ERR_TEXT_MAX));
     if (result->end == PGBATCH_OK && pgres_bool (result->result[1], 0, 0))
         log_event (c->log, LOG_LEVEL_INFO, "bank", "partition_made", "table=entry");
+    if (result->end == PGBATCH_OK)
+        on_forgotten (c, result->result[2]);
     bool more = result->end == PGBATCH_OK && PQntuples (result->result[0]) == 1 &&
                 pgres_bool (result->result[0], 0, 0);
     evtimer_add (c->timer, more ? &at_once : &period);
@@ -95,14 +108,21 @@ static void on_timer (evutil_socket_t fd, short what, void *arg)
     pgargs_i64 (args, 0, c->entries);
     pgargs_i64 (args, 0, CHECKPOINT_OPS);
     pgargs_seal (args);
+    struct pgargs *walk = pgargs_create (c->arena, "i");
+    pgargs_i64 (walk, 0, committer_horizon (c->committer) - c->window);
+    pgargs_i64 (walk, 0, c->block);
+    pgargs_i64 (walk, 0, FORGET_BLOCKS);
+    pgargs_seal (walk);
     pgbatch_begin (c->loop, on_made, c);
     pgbatch_add (c->loop, 0, args);
     pgbatch_add (c->loop, 1, NULL);
+    pgbatch_add (c->loop, 2, walk);
     pgbatch_submit (c->loop);
 }
 
 struct checkpointer *checkpointer_create (struct event_base *base, struct log *log, const char *conninfo,
-                                          struct committer *committer, int64_t entries, struct err *err)
+                                          struct committer *committer, int64_t entries,
+                                          duration_us window, struct err *err)
 {
     struct checkpointer *c = calloc (1, sizeof (*c));
     if (!c)
@@ -120,6 +140,7 @@ struct checkpointer *checkpointer_create (struct event_base *base, struct log *l
     c->log = log;
     c->committer = committer;
     c->entries = entries;
+    c->window = window;
     c->arena = arena_create (0);
     c->timer = evtimer_new (base, on_timer, c);
     c->loop = c->timer ? pgloop_create (&config, err) : NULL;
@@ -137,9 +158,10 @@ void checkpointer_start (struct checkpointer *c)
     pgloop_start (c->loop);
 }
 
-void checkpointer_entries (struct checkpointer *c, int64_t entries)
+void checkpointer_settings (struct checkpointer *c, int64_t entries, duration_us window)
 {
     c->entries = entries;
+    c->window = window;
 }
 
 void checkpointer_destroy (struct checkpointer *c)

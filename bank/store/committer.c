@@ -36,9 +36,10 @@ enum phase { PHASE_NONE, PHASE_LOAD, PHASE_LOAD_MORE, PHASE_ROLLBACK };
 /* The view is thrown away when it has grown to this. */
 enum { KNOWN_BYTES_MAX = 64 << 20 };
 
-/* A batch of so many is followed by the next one before its COMMIT has returned. Fewer are done
- * before it would help: the lone caller's processor has no other call to work on. */
-enum { OVERLAP_MIN = 16 };
+/* A batch of OVERLAP_MIN is followed by the next one before its COMMIT has returned. Fewer are done
+ * before it would help: the lone caller's processor has no other call to work on. FOLLOW_MAX that
+ * are queued do not wait for more. */
+enum { OVERLAP_MIN = 16, FOLLOW_MAX = 128, BATCHES_MAX = 4 };
 
 /* What the next batch goes on from. */
 struct tip {
@@ -64,7 +65,7 @@ struct committer {
     struct event *patience;
     struct item_list queue;
     uint32_t queued;
-    struct batch batch[2]; /* one that is being written, and one behind it */
+    struct batch batch[BATCHES_MAX]; /* a ring: the oldest is being written, the others follow it */
     unsigned oldest, live; /* an index, and how many there are */
     enum phase phase;
     struct arena *known;      /* of what the view keeps between batches */
@@ -96,12 +97,15 @@ static struct batch *oldest (struct committer *c)
 
 static struct batch *newest (struct committer *c)
 {
-    return &c->batch[(c->oldest + c->live - 1) % 2];
+    return &c->batch[(c->oldest + c->live - 1) % BATCHES_MAX];
 }
 
 static uint32_t flying (const struct committer *c)
 {
-    return c->batch[0].count + c->batch[1].count;
+    uint32_t sum = 0;
+    for (unsigned i = 0; i < BATCHES_MAX; i++)
+        sum += c->batch[i].count;
+    return sum;
 }
 
 time_us committer_horizon (struct committer *c)
@@ -121,9 +125,34 @@ bool committer_is_up (const struct committer *c)
     return pgloop_is_up (c->loop);
 }
 
+static bool must_drop_view (const struct committer *c)
+{
+    return c->view && (c->view->admin || arena_used_bytes (c->known) > KNOWN_BYTES_MAX);
+}
+
+/* Whether a batch may be begun now: behind others only where it can be committed after them. */
+static bool may_start (struct committer *c)
+{
+    const struct item *next = STAILQ_FIRST (&c->queue);
+    if (c->phase != PHASE_NONE || !next || !pgloop_is_up (c->loop))
+        return false;
+    return !c->live || (c->live < BATCHES_MAX && !next->alone && !newest (c)->unsealed.code &&
+                        !must_drop_view (c));
+}
+
+/* So many queued ones are a batch: any when nothing is under way, else as many as the newest has,
+ * so that batches do not get ever smaller. */
+static uint32_t enough (struct committer *c)
+{
+    if (!c->live)
+        return 1;
+    uint32_t count = newest (c)->count;
+    return count < OVERLAP_MIN ? OVERLAP_MIN : count > FOLLOW_MAX ? FOLLOW_MAX : count;
+}
+
 static void schedule (struct committer *c)
 {
-    if (c->phase == PHASE_NONE && !c->live && !STAILQ_EMPTY (&c->queue) && pgloop_is_up (c->loop))
+    if (c->queued >= enough (c) && may_start (c))
         event_active (c->turn, 0, 0);
 }
 
@@ -173,11 +202,6 @@ static void drop_view (struct committer *c)
     arena_reset (c->known);
 }
 
-static bool must_drop_view (const struct committer *c)
-{
-    return c->view && (c->view->admin || arena_used_bytes (c->known) > KNOWN_BYTES_MAX);
-}
-
 /* A view for the next batch. What the last ones loaded and changed is still true, or will be when
  * they are committed, and if they are not, this one is not either: nobody else writes while this
  * connection holds the writer's lock. */
@@ -189,7 +213,7 @@ static void open_view (struct committer *c, struct batch *b)
         c->view = ledger_view_create (c->known, 0);
     b->now = moment (c);
     ledger_view_again (c->view, b->arena, b->now);
-    arena_reset (b->arena); /* of the last batch but one: nothing points into it any more */
+    arena_reset (b->arena); /* of a batch that has ended: nothing points into it any more */
 }
 
 static void finish (struct committer *c, struct item *item, const struct err *err,
@@ -206,7 +230,7 @@ static void requeue (struct committer *c)
 {
     struct item_list all = STAILQ_HEAD_INITIALIZER (all);
     struct item *item;
-    for (; c->live; c->live--, c->oldest = (c->oldest + 1) % 2) {
+    for (; c->live; c->live--, c->oldest = (c->oldest + 1) % BATCHES_MAX) {
         struct batch *b = oldest (c);
         STAILQ_FOREACH (item, &b->items, link)
         item->known |= item->decided;
@@ -279,7 +303,7 @@ struct committer *committer_create (const struct committer_config *config, struc
     c->seal.sign = config->sign;
     c->seal.arg = config->arg;
     STAILQ_INIT (&c->queue);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < BATCHES_MAX; i++) {
         STAILQ_INIT (&c->batch[i].items);
         c->batch[i].arena = arena_create (1 << 20);
     }
@@ -321,7 +345,7 @@ void committer_destroy (struct committer *c)
         STAILQ_REMOVE_HEAD (&c->queue, link);
         finish (c, item, &err, NULL, 0);
     }
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < BATCHES_MAX; i++)
         arena_destroy (c->batch[i].arena);
     arena_destroy (c->known);
     recent_destroy (c->recent);
@@ -436,7 +460,7 @@ static void start_batch (struct committer *c);
 static void on_early (void *arg)
 {
     struct committer *c = arg;
-    if (c->phase == PHASE_NONE && c->live == 1 && !oldest (c)->unsealed.code && !must_drop_view (c))
+    if (c->live == 1 && may_start (c))
         start_batch (c);
 }
 
@@ -460,7 +484,7 @@ static void on_written (void *arg, const struct pgbatch_result *result)
         return;
     }
     c->sure = b->after;
-    c->oldest = (c->oldest + 1) % 2;
+    c->oldest = (c->oldest + 1) % BATCHES_MAX;
     c->live--;
     answer_all (c, b);
     if (!c->live && c->view->admin)
@@ -546,8 +570,6 @@ static void load_batch (struct committer *c)
 static void start_batch (struct committer *c)
 {
     struct item *item;
-    if (STAILQ_EMPTY (&c->queue) || !pgloop_is_up (c->loop))
-        return;
     c->live++;
     struct batch *b = newest (c);
     open_view (c, b);
@@ -578,6 +600,6 @@ static void on_turn (evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     struct committer *c = arg;
-    if (c->phase == PHASE_NONE && !c->live)
+    while (c->queued >= enough (c) && may_start (c))
         start_batch (c);
 }

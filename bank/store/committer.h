@@ -2,9 +2,9 @@
  * the previous transaction has ended (up to COMMITTER_BATCH_MAX) is decided together and written in
  * one transaction: load, decide, write, COMMIT. An answer is given only after the COMMIT returned.
  *
- * When a batch of many has all but its last statements and the COMMIT behind it, the next one is
- * decided upon it and sent after it, so that PostgreSQL does not wait for this process; never more
- * than one. It is committed only if the first one is.
+ * When as many again are queued as a batch of many has, or it has all but its last statements and the
+ * COMMIT behind it, the next one is decided upon it and sent after it, so that PostgreSQL does not wait
+ * for this process; never more than three. Each is committed only if the one before it is.
  *
  * A batch that PostgreSQL refuses is tried again request by request. When the connection is lost
  * with a batch in flight its outcome is unknown: the same requests are decided again after the
@@ -19,7 +19,7 @@
 #include "proto/base/log.h"
 #include "proto/base/strbuf.h"
 
-enum { COMMITTER_BATCH_MAX = 256, COMMITTER_QUEUE_MAX = 8192 };
+enum { COMMITTER_BATCH_MAX = 512, COMMITTER_QUEUE_MAX = 8192 };
 
 struct committer;
 

@@ -18,7 +18,7 @@ struct load {
     struct pgargs *recons; /* sites | rows | operations */
     struct pgargs *quotes;
     struct pgargs *new_ops, *new_jobs; /* taken to be new: as ops; as touched without the ids */
-    struct pgargs *new_signeds; /* taken to be new, or as they are: identity, uuid, hash, grid job, meta, group */
+    struct pgargs *new_signeds; /* taken to be new, or as they are: identity, uuid, hash, grid job, meta, group, part */
     int64_t requests;
     bool rows;             /* whether anything is in recons */
     bool jobs, funds;    /* whether anything is in touched, in accounts */
@@ -51,7 +51,7 @@ struct load *load_create (struct arena *arena, struct ledger_view *view)
     load->view = view;
     load->new_ops = pgargs_create (arena, "tb");
     load->new_jobs = pgargs_create (arena, "ttti");
-    load->new_signeds = pgargs_create (arena, "tbbtto");
+    load->new_signeds = pgargs_create (arena, "tbbttot");
     begin (load);
     return load;
 }
@@ -159,6 +159,7 @@ static void want_signed (struct load *load, const struct ledger_hold_ask *ask, c
     pgargs_text (a, 3, ask->job.grid_job);
     pgargs_text (a, 4, ask->meta);
     pgargs_bool (a, 5, ask->meta_group);
+    pgargs_text (a, 6, ask->part);
 }
 
 static void want_ask (struct load *load, const struct ledger_hold_ask *ask, const char *identity,
@@ -473,7 +474,7 @@ static void take_holds (const PGresult *res, struct ledger_view *view)
         hold->rate_ppm = pgres_i64 (res, i, 15);
         hold->amount = pgres_i64 (res, i, 16);
         hold->open = pgres_bool (res, i, 17);
-        hold->extra_ppm = pgres_i64 (res, i, 18);
+        hold->extra_parts = pgres_i64 (res, i, 18);
         hold->qos_ppm = pgres_i64 (res, i, 19);
         hold->class_ppm = pgres_i64 (res, i, 20);
         hold->group_ppm = pgres_i64 (res, i, 21);
@@ -769,6 +770,17 @@ static void take_signed (const PGresult *res, struct ledger_view *view)
         memcpy (row->hash, PQgetvalue (res, i, 2), LEDGER_HASH_BYTES);
         row->grid_job = pgres_text (res, i, 3, view->arena);
         row->meta = pgres_text (res, i, 4, view->arena);
+        row->part = pgres_text (res, i, 5, view->arena);
+        row->hold_id = pgres_i64 (res, i, 6);
+        row->job = (struct ledger_job){.site = pgres_text (res, i, 7, view->arena),
+                                       .site_job = pgres_text (res, i, 8, view->arena),
+                                       .component = pgres_text (res, i, 9, view->arena),
+                                       .incarnation = pgres_i64 (res, i, 10),
+                                       .grid_job = row->grid_job};
+        row->open = pgres_bool (res, i, 11);
+        row->hold_expires = pgres_i64 (res, i, 12);
+        row->used = pgres_i64 (res, i, 13);
+        row->well = pgres_bool (res, i, 14);
     }
 }
 

@@ -333,32 +333,43 @@ static const char *row_begin (const struct pgstmt *stmt)
     return to && strncmp (to, ") AS n", 6) == 0 ? from : NULL;
 }
 
-/* "… unnest ($1::bigint[], $2::text[]) AS …" as "… (VALUES ($1::bigint, $2::text)) AS …". */
-static void row_sql (const struct pgstmt *stmt, struct strbuf *out)
+/* "… unnest ($1::bigint[], $2::text[]) AS …" as "… (VALUES ($1::bigint, $2::text)) AS …" where is_row, else as
+ * "… (SELECT unnest ($1::bigint[]), unnest ($2::text[])) AS …". */
+static void rows_sql (const struct pgstmt *stmt, bool is_row, struct strbuf *out)
 {
     const char *from = row_begin (stmt), *to = strchr (from, ')');
     strbuf_append (out, stmt->sql, (size_t)(from - stmt->sql));
-    strbuf_puts (out, "(VALUES (");
-    for (const char *c = from + strlen ("unnest ("); c < to; c++)
-        if (*c != '[' && *c != ']')
+    strbuf_puts (out, is_row ? "(VALUES (" : "(SELECT unnest (");
+    for (const char *c = from + strlen ("unnest ("); c < to; c++) {
+        if (!is_row && *c == ',')
+            strbuf_puts (out, "), unnest (");
+        else if (!is_row || (*c != '[' && *c != ']'))
             strbuf_putc (out, *c);
+    }
     strbuf_puts (out, ")");
     strbuf_puts (out, to);
+}
+
+static void prepare_as (struct pgloop *loop, const char *name, const char *sql)
+{
+    if (!PQsendPrepare (loop->conn, name, sql, 0, NULL))
+        loop->broken = true;
+    loop->open->count++;
 }
 
 static void prepare (struct pgloop *loop, const struct pgstmt *stmt)
 {
     char name[64];
     struct strbuf sql = STRBUF_INIT;
-    if (!PQsendPrepare (loop->conn, stmt->name, stmt->sql, 0, NULL))
-        loop->broken = true;
-    loop->open->count++;
-    if (!row_begin (stmt))
+    if (!row_begin (stmt)) {
+        prepare_as (loop, stmt->name, stmt->sql);
         return;
-    row_sql (stmt, &sql);
-    if (!PQsendPrepare (loop->conn, row_name (stmt, name), strbuf_text (&sql), 0, NULL))
-        loop->broken = true;
-    loop->open->count++;
+    }
+    rows_sql (stmt, false, &sql);
+    prepare_as (loop, stmt->name, strbuf_text (&sql));
+    strbuf_clear (&sql);
+    rows_sql (stmt, true, &sql);
+    prepare_as (loop, row_name (stmt, name), strbuf_text (&sql));
     strbuf_free (&sql);
 }
 

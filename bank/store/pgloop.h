@@ -21,9 +21,10 @@ struct pgloop;
 
 enum { PGBATCH_QUERIES_MAX = 64 }; /* more than there are statements that write */
 
-/* Where all parameters are arrays of "unnest (…) AS n", the statement is prepared a second time with
- * "(VALUES (…)) AS n" in its place, for when there is one row: starting an unnest of twenty columns costs
- * PostgreSQL more than the row does. */
+/* Where all parameters are arrays of "unnest (…) AS n", this is prepared as a SELECT of one unnest per column,
+ * which PostgreSQL takes value by value: in FROM it would write each column to a store of its own first (measured:
+ * 1.3 us for a row of eight columns, not 0.35). A second time it is prepared as "(VALUES (…)) AS n", for when there
+ * is one row: starting an unnest of twenty columns costs more than the row does. */
 struct pgstmt {
     const char *name;
     const char *sql;

@@ -7,8 +7,13 @@
 
 enum { TEXTS = 8 };
 
+/* Newest first, then NULL; each hold is one piece of memory with its legs and texts. */
+struct set {
+    struct ledger_hold *hold[RECENT_WAYS];
+};
+
 struct recent {
-    struct ledger_hold *slot[RECENT_SLOTS]; /* one piece of memory each, with its legs and texts */
+    struct set set[RECENT_SETS];
 };
 
 /* The texts of a hold, in one order. */
@@ -28,13 +33,13 @@ static uint32_t mix (uint32_t hash, const void *bytes, size_t len)
     return hash;
 }
 
-static uint32_t slot_of (const struct ledger_job *job)
+static uint32_t set_of (const struct ledger_job *job)
 {
     uint32_t hash = mix (2166136261U, job->site, strlen (job->site) + 1);
     hash = mix (hash, job->site_job, strlen (job->site_job) + 1);
     hash = mix (hash, job->component, strlen (job->component) + 1);
     hash = mix (hash, &job->incarnation, sizeof (job->incarnation));
-    return (hash ^ hash >> 16) % RECENT_SLOTS;
+    return (hash ^ hash >> 16) % RECENT_SETS;
 }
 
 struct recent *recent_create (void)
@@ -47,10 +52,10 @@ struct recent *recent_create (void)
 
 void recent_forget (struct recent *recent)
 {
-    for (int i = 0; i < RECENT_SLOTS; i++) {
-        free (recent->slot[i]);
-        recent->slot[i] = NULL;
-    }
+    for (int i = 0; i < RECENT_SETS; i++)
+        for (int way = 0; way < RECENT_WAYS; way++)
+            free (recent->set[i].hold[way]);
+    memset (recent, 0, sizeof (*recent));
 }
 
 void recent_destroy (struct recent *recent)
@@ -61,11 +66,38 @@ void recent_destroy (struct recent *recent)
     free (recent);
 }
 
+static bool same_job (const struct ledger_job *a, const struct ledger_job *b)
+{
+    return a->incarnation == b->incarnation && strcmp (a->site_job, b->site_job) == 0 &&
+           strcmp (a->component, b->component) == 0 && strcmp (a->site, b->site) == 0;
+}
+
+/* Where the set has the job's hold, or its end. */
+static int way_of (const struct set *set, const struct ledger_job *job)
+{
+    int way = 0;
+    while (way < RECENT_WAYS && set->hold[way] && !same_job (&set->hold[way]->job, job))
+        way++;
+    return way;
+}
+
 static void forget (struct recent *recent, const struct ledger_job *job)
 {
-    struct ledger_hold **slot = &recent->slot[slot_of (job)];
-    free (*slot);
-    *slot = NULL;
+    struct set *set = &recent->set[set_of (job)];
+    int way = way_of (set, job);
+    if (way == RECENT_WAYS)
+        return;
+    free (set->hold[way]);
+    memmove (&set->hold[way], &set->hold[way + 1],
+             (size_t)(RECENT_WAYS - 1 - way) * sizeof (set->hold[0]));
+    set->hold[RECENT_WAYS - 1] = NULL;
+}
+
+static void put (struct set *set, struct ledger_hold *hold)
+{
+    free (set->hold[RECENT_WAYS - 1]);
+    memmove (&set->hold[1], &set->hold[0], (RECENT_WAYS - 1) * sizeof (set->hold[0]));
+    set->hold[0] = hold;
 }
 
 static void keep (struct recent *recent, const struct ledger_hold *hold)
@@ -94,21 +126,19 @@ static void keep (struct recent *recent, const struct ledger_hold *hold)
         at += len;
     }
     forget (recent, &copy->job);
-    recent->slot[slot_of (&copy->job)] = copy;
+    put (&recent->set[set_of (&copy->job)], copy);
 }
 
 bool recent_take (const struct recent *recent, const struct ledger_job *job, const char *hold_id,
                   struct ledger_view *view)
 {
-    const struct ledger_hold *known = recent->slot[slot_of (job)];
+    const struct set *set = &recent->set[set_of (job)];
+    int way = way_of (set, job);
+    const struct ledger_hold *known = way < RECENT_WAYS ? set->hold[way] : NULL;
     char prefix[8];
     uint64_t number;
     if (!known || id_parse (hold_id, prefix, sizeof (prefix), &number, NULL) < 0 ||
-        strcmp (prefix, "hold") != 0 || number != (uint64_t)known->id ||
-        strcmp (known->job.site, job->site) != 0 ||
-        strcmp (known->job.site_job, job->site_job) != 0 ||
-        strcmp (known->job.component, job->component) != 0 ||
-        known->job.incarnation != job->incarnation)
+        strcmp (prefix, "hold") != 0 || number != (uint64_t)known->id)
         return false;
     if (ledger_hold_by_id (view, known->id))
         return true; /* named twice */

@@ -219,6 +219,7 @@ static const char rights[] =
     "GRANT UPDATE (closed_op) ON bank.account TO %1$s;\n"
     "GRANT DELETE ON bank.account_fallback, bank.account_scope TO %1$s;\n"
     "GRANT EXECUTE ON FUNCTION bank.entry_room () TO %1$s;\n"
+    "GRANT EXECUTE ON FUNCTION bank.signed_forget (bigint, bigint, bigint) TO %1$s;\n"
     "SELECT format ('REVOKE ALL ON %%s FROM %1$s', inhrelid::regclass) FROM pg_inherits\n"
     "    WHERE inhparent = 'bank.entry'::regclass \\gexec\n";
 

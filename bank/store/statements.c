@@ -104,7 +104,7 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
         {"holds",
          "SELECT h.id, h.op_id, h.site, h.site_job, h.component, h.incarnation, h.grid_job, "
          "h.asked_id, h.account_id, h.identity, h.procs, h.walltime_us, h.start_at, "
-         "h.expires_at, h.rate_version, h.rate_ppm, h.amount, h.open, h.extra_ppm, h.qos_ppm, "
+         "h.expires_at, h.rate_version, h.rate_ppm, h.amount, h.open, h.extra_parts, h.qos_ppm, "
          "h.class_ppm, h.group_ppm, h.pe_milli, h.qos, h.machine, h.nodes, "
          "(SELECT string_agg (concat_ws (':', g.allocation_id, g.amount, g.settled, g.released), "
          " ',' ORDER BY g.leg) FROM hold_leg g WHERE g.hold_id = h.id) FROM " HOLDS " h"},
@@ -190,14 +190,14 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
          "  x.component = n.component AND x.incarnation = n.incarnation AND x.open LIMIT 1) UNION ALL "
          " (SELECT FROM usage x WHERE x.site = n.site AND x.site_job = n.job AND "
          "  x.component = n.component AND x.incarnation = n.incarnation LIMIT 1)) x"},
-    /* Signed jobs that were paid for as another: see replayed () of the core. */
+    /* Signed jobs that were paid for as another, or whose part was paid for: see signed.c of the core. */
     [ST_NEW_SIGNED] =
         {"new_signed",
          "SELECT ('paid for as another: ' || n.grid_job)::bigint FROM "
-         "unnest ($1::text[], $2::bytea[], $3::bytea[], $4::text[], $5::text[], $6::boolean[]) "
-         "AS n (identity, uuid, hash, grid_job, meta, grouped) CROSS JOIN LATERAL "
+         "unnest ($1::text[], $2::bytea[], $3::bytea[], $4::text[], $5::text[], $6::boolean[], $7::text[]) "
+         "AS n (identity, uuid, hash, grid_job, meta, grouped, part) CROSS JOIN LATERAL "
          "(SELECT FROM signed x WHERE x.uuid = n.uuid AND x.identity = n.identity AND "
-         " (x.hash <> n.hash OR (NOT n.grouped AND x.grid_job <> n.grid_job) OR "
+         " (x.part = n.part OR x.hash <> n.hash OR (NOT n.grouped AND x.grid_job <> n.grid_job) OR "
          "  (x.meta <> '' AND n.meta <> '' AND x.meta <> n.meta)) LIMIT 1) x"},
     [ST_AFTER] = {"after", "SELECT ('not there: block ' || n.number)::bigint FROM unnest ($1::bigint[]) AS n (number) "
                            "WHERE NOT EXISTS (SELECT FROM block b WHERE b.number = n.number)"},
@@ -286,19 +286,29 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
         {"add_factor",
          "INSERT INTO rate_factor (site, version, position, kind, name, ppm) SELECT * FROM "
          "unnest ($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::bigint[])"},
-    [ST_SIGNED] = {"signed",
-                   "SELECT s.identity, s.uuid, s.hash, s.grid_job, s.meta FROM "
-                   "unnest ($1::text[], $2::bytea[]) AS k (identity, uuid) CROSS JOIN LATERAL "
-                   "(SELECT * FROM signed x WHERE x.uuid = k.uuid AND x.identity = k.identity LIMIT 1) s"},
-    [ST_ADD_SIGNED] = {"add_signed",
-                       "INSERT INTO signed (identity, uuid, hash, grid_job, meta, op_id) SELECT * FROM "
-                       "unnest ($1::text[], $2::bytea[], $3::bytea[], $4::text[], $5::text[], $6::bigint[]) AS n "
-                       "ON CONFLICT (uuid, identity) DO NOTHING"}, /* the same: see new_signed */
+    /* Every hold of a signed job, and how it ended. */
+    [ST_SIGNED] =
+        {"signed",
+         "SELECT s.identity, s.uuid, s.hash, s.grid_job, s.meta, s.part, s.hold_id, h.site, h.site_job, "
+         "h.component, h.incarnation, h.open, h.expires_at, least (coalesce (u.procs::numeric * (u.end_at - u.start_at), 0), "
+         " 9223372036854775807)::bigint, coalesce (u.well, false) "
+         "FROM (SELECT DISTINCT * FROM unnest ($1::text[], $2::bytea[])) AS k (identity, uuid) "
+         "CROSS JOIN LATERAL (SELECT * FROM signed x WHERE x.uuid = k.uuid AND x.identity = k.identity "
+         " OFFSET 0) s CROSS JOIN LATERAL (SELECT * FROM hold x WHERE x.id = s.hold_id LIMIT 1) h "
+         "LEFT JOIN LATERAL (SELECT x.procs, x.start_at, x.end_at, EXISTS (SELECT FROM charge c WHERE "
+         "  c.usage_id = x.id AND c.final AND c.successful) AS well FROM usage x WHERE x.site = h.site AND "
+         " x.site_job = h.site_job AND x.component = h.component AND x.incarnation = h.incarnation AND "
+         " x.final LIMIT 1) u ON true ORDER BY s.hold_id"},
+    [ST_ADD_SIGNED] =
+        {"add_signed",
+         "INSERT INTO signed (identity, uuid, hash, grid_job, meta, part, hold_id, expires_at) SELECT * FROM "
+         "unnest ($1::text[], $2::bytea[], $3::bytea[], $4::text[], $5::text[], $6::text[], $7::bigint[], "
+         "$8::bigint[]) AS n"},
     [ST_ADD_HOLD] =
         {"add_hold",
          "INSERT INTO hold (id, op_id, site, site_job, component, incarnation, grid_job, "
          "asked_id, account_id, identity, procs, walltime_us, start_at, expires_at, "
-         "rate_version, rate_ppm, amount, open, extra_ppm, qos_ppm, class_ppm, group_ppm, pe_milli, "
+         "rate_version, rate_ppm, amount, open, extra_parts, qos_ppm, class_ppm, group_ppm, pe_milli, "
          "qos, machine, nodes) SELECT * FROM unnest ($1::bigint[], "
          "$2::bigint[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[], "
          "$8::bigint[], $9::bigint[], $10::text[], $11::bigint[], $12::bigint[], $13::bigint[], "

@@ -64,18 +64,18 @@ static void write_people (struct writer *w)
     }
     for (uint32_t i = 0; i < w->view->persons.count; i++) {
         const struct ledger_person *person = w->view->persons.item[i];
-        if (person->role_op_id) {
-            enum ledger_role role = (enum ledger_role)person->role_changed;
-            pgargs_i64 (roles, 0, person->role_op_id);
-            pgargs_i64 (roles, 1, person->id);
-            pgargs_text (roles, 2, ledger_role_name (role));
-            pgargs_bool (roles, 3, (person->roles & role) != 0);
-        }
         if (!person->is_new)
             continue;
         pgargs_i64 (persons, 0, person->id);
         pgargs_text (persons, 1, person->identity);
         pgargs_i64 (persons, 2, person->op_id);
+    }
+    for (uint32_t i = 0; i < w->view->role_changes.count; i++) {
+        const struct ledger_role_change *change = w->view->role_changes.item[i];
+        pgargs_i64 (roles, 0, change->op_id);
+        pgargs_i64 (roles, 1, change->person_id);
+        pgargs_text (roles, 2, ledger_role_name (change->role));
+        pgargs_bool (roles, 3, change->given);
     }
     for (uint32_t i = 0; i < w->view->memberships.count; i++) {
         const struct ledger_membership *m = w->view->memberships.item[i];
@@ -307,7 +307,7 @@ static void hold_row (struct pgargs *a, const struct ledger_hold *hold)
     pgargs_i64 (a, 15, hold->rate_ppm);
     pgargs_i64 (a, 16, hold->amount);
     pgargs_bool (a, 17, hold->open);
-    pgargs_i64 (a, 18, hold->extra_ppm);
+    pgargs_i64 (a, 18, hold->extra_parts);
     pgargs_i64 (a, 19, hold->qos_ppm);
     pgargs_i64 (a, 20, hold->class_ppm);
     pgargs_i64 (a, 21, hold->group_ppm);
@@ -366,7 +366,7 @@ static void write_holds (struct writer *w)
 
 static void write_signed (struct writer *w)
 {
-    struct pgargs *a = rows (w, "tbbtti");
+    struct pgargs *a = rows (w, "tbbtttii");
     for (uint32_t i = 0; i < w->view->signeds.count; i++) {
         const struct ledger_signed *row = w->view->signeds.item[i];
         if (!row->is_new)
@@ -376,7 +376,9 @@ static void write_signed (struct writer *w)
         pgargs_bytes (a, 2, row->hash, sizeof (row->hash));
         pgargs_text (a, 3, row->grid_job);
         pgargs_text (a, 4, row->meta);
-        pgargs_i64 (a, 5, row->op_id);
+        pgargs_text (a, 5, row->part);
+        pgargs_i64 (a, 6, row->hold_id);
+        pgargs_i64 (a, 7, row->expires);
     }
     put_rows (w, ST_ADD_SIGNED, a);
 }

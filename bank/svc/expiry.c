@@ -79,6 +79,8 @@ static void on_ended (void *arg, const struct err *err, const int64_t *id, uint3
     for (uint32_t i = 0; !err->code && !expiry->gone && i < count; i++) {
         struct ending *ending = ending_new (expiry, LEDGER_EXPIRE);
         ending->req.expire.allocation_id = id[i];
+        ending->req.expire.due = true;
+        ending->req.expire.description = "";
         if (!ending_submit (ending))
             break;
     }
@@ -130,7 +132,7 @@ static void on_timer (evutil_socket_t fd, short what, void *arg)
     time_us now = clock_now_us ();
     expiry->asked += 3;
     reader_ended (svc->reader, now, on_ended, expiry);
-    reader_stale (svc->reader, now - svc->hold_limit, on_stale, expiry);
+    reader_stale (svc->reader, now - svc->limits.hold, on_stale, expiry);
     reader_refunds (svc->reader, expiry->refunded, on_refunds, expiry);
 }
 

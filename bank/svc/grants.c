@@ -81,6 +81,17 @@ void handle_carry_forward (void *self, struct rpccall *call, const ProtobufCMess
     write_submit (work);
 }
 
+void handle_expire (void *self, struct rpccall *call, const ProtobufCMessage *request)
+{
+    const Nui__Bank__V1__ExpireRequest *m = (const void *)request;
+    struct work *work = write_begin (self, call, request, LEDGER_EXPIRE, &m->key,
+                                     &nui__bank__v1__done_reply__descriptor);
+    want_number (work, "alloc", m->allocation_id, false, &work->req.expire.allocation_id);
+    want_text (work, "the description", m->description, DESCRIPTION_MAX_BYTES);
+    work->req.expire.description = m->description;
+    write_submit (work);
+}
+
 void handle_account_close (void *self, struct rpccall *call, const ProtobufCMessage *request)
 {
     const Nui__Bank__V1__AccountCloseRequest *m = (const void *)request;

@@ -100,10 +100,10 @@ static void quote_keep (struct work *work, const Nui__Bank__V1__QuoteRequest *m)
     req->quote.reusable = m->reusable;
     if (quote_read (work, m, &req->refused) == 0) {
         req->on_behalf = work->quote.identity;
-        if (m->keep_us < 0 || m->keep_us > work->svc->quote_limit)
+        if (m->keep_us < 0 || m->keep_us > work->svc->limits.quote)
             err_set (&req->refused, ERR_LIMIT, "quote: rates cannot be kept for %s, at most for %s",
                      duration_format (m->keep_us, asked),
-                     duration_format (work->svc->quote_limit, most));
+                     duration_format (work->svc->limits.quote, most));
     }
     request_submit (work);
 }

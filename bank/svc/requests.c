@@ -9,7 +9,7 @@
 #include "proto/rpc/jobshape.h"
 #include "proto/rpc/pbguard.h"
 
-enum { NAME_MAX_BYTES = 255, GRES_MAX = 32 };
+enum { NAME_MAX_BYTES = 255, GRES_MAX = 32, RETRIES_MAX = 1000 };
 
 struct work *work_create (struct bank_service *svc, struct rpccall *call, const void *request)
 {
@@ -364,6 +364,28 @@ static int hold_read (struct work *work, const Nui__Bank__V1__HoldRequest *m, co
     return 0;
 }
 
+/* When the signature ends, here: what the job says, if it is not too long after it was signed. */
+static time_us signed_until (const struct work *work, const Nui__Common__V1__Job *job)
+{
+    duration_us window = work->svc->limits.replay;
+    time_us most = job->created_us < INT64_MAX - window ? job->created_us + window : INT64_MAX;
+    return job->expires_us && job->expires_us < most ? job->expires_us : most;
+}
+
+/* How often its user signed for a part to run, and at how many places it may be for a moment: at a second one
+ * while what was promised a moment (a group, a user of licences) moves to an earlier one, or while the bank
+ * does not know yet how a run that is over has ended. */
+static void signed_bounds (struct work *work, const Nui__Common__V1__Job *job,
+                           const Nui__Common__V1__Component *component, struct ledger_hold_ask *ask)
+{
+    bool resubmit = strcmp (job->on_site_loss, "resubmit") == 0;
+    uint32_t retries = job->retry ? job->retry->times : 0;
+    ask->part = arena_strdup (work->arena, component->name);
+    ask->runs_max = 1 + (retries < RETRIES_MAX ? retries : RETRIES_MAX) + resubmit;
+    bool promised = job->n_components > 1 || component->n_licences;
+    ask->live_max = promised || ask->runs_max > 1 ? 2 : 1;
+}
+
 /* What makes a signed job that one: who has it paid for under another name replays it. */
 static int signed_read (struct work *work, const Nui__Common__V1__Envelope *envelope,
                         const Nui__Common__V1__Job *job, const char *meta, bool group,
@@ -412,10 +434,13 @@ static int holds_owner (struct work *work, const Nui__Common__V1__Envelope *enve
             break;
         ask[i].account = arena_strdup (work->arena, job->account);
         time_us more = delegation_until (&delegation, ask[i].meta_group ? "" : ask[i].meta);
-        ask[i].expires = job->expires_us && job->expires_us < more ? more : job->expires_us;
+        ask[i].expires = signed_until (work, job);
+        if (ask[i].expires < more)
+            ask[i].expires = more;
         ask[i].cost_max = job->cost_max_micro;
         asked_signed (work, job, m[i]->component, m[i]->shape, &ask[i].ask);
-        hold_signed (m[i], ask[i].job.site, job, err);
+        if (hold_signed (m[i], ask[i].job.site, job, err) == 0)
+            signed_bounds (work, job, component_of (job, m[i]->component), &ask[i]);
     }
     job_close (job);
     return err->code;

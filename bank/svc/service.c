@@ -48,6 +48,7 @@ static const struct rpc_method methods[] = {
     {.name = "Grant", .allow = OFFICES, .handler = handle_grant},
     {.name = "Split", .allow = PEOPLE, .handler = handle_split},
     {.name = "CarryForward", .allow = PEOPLE, .handler = handle_carry_forward},
+    {.name = "Expire", .allow = PEOPLE, .handler = handle_expire},
     {.name = "GrantList", .allow = PEOPLE, .handler = handle_grant_list},
     {.name = "GrantStatement", .allow = PEOPLE, .handler = handle_grant_statement},
     {.name = "JobList", .allow = PEOPLE | RPC_ALLOW (PRINCIPAL_SITE), .handler = handle_job_list},
@@ -108,8 +109,7 @@ struct bank_service *bank_service_create (const struct bank_service_config *conf
     svc->log = config->log;
     svc->id = config->id;
     svc->server = config->server;
-    svc->hold_limit = config->hold_limit;
-    svc->quote_limit = config->quote_limit;
+    svc->limits = config->limits;
     svc->verified = verified_create ();
     svc->database = strdup (config->database);
     rpcserver_set_serving (svc->server, false);
@@ -125,7 +125,8 @@ struct bank_service *bank_service_create (const struct bank_service_config *conf
     svc->expiry = svc->committer ? expiry_create (svc) : NULL;
     svc->checkpointer = svc->committer
                             ? checkpointer_create (config->base, config->log, svc->database, svc->committer,
-                                                   config->checkpoint_entries, err)
+                                                   svc->limits.checkpoint_entries,
+                                                   svc->limits.replay, err)
                             : NULL;
     if (!svc->checkpointer || rpcserver_add_service (config->server, &nui__bank__v1__bank__descriptor,
                                                   methods, svc, err) < 0) {
@@ -135,12 +136,10 @@ struct bank_service *bank_service_create (const struct bank_service_config *conf
     return svc;
 }
 
-void bank_service_settings (struct bank_service *svc, duration_us hold_limit,
-                            duration_us quote_limit, int64_t checkpoint_entries)
+void bank_service_settings (struct bank_service *svc, const struct bank_limits *limits)
 {
-    svc->hold_limit = hold_limit;
-    svc->quote_limit = quote_limit;
-    checkpointer_entries (svc->checkpointer, checkpoint_entries);
+    svc->limits = *limits;
+    checkpointer_settings (svc->checkpointer, limits->checkpoint_entries, limits->replay);
 }
 
 void bank_service_destroy (struct bank_service *svc)

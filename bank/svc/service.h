@@ -14,22 +14,27 @@
 
 struct bank_service;
 
+/* What a reload may change. */
+struct bank_limits {
+    duration_us hold;           /* stale holds are released after it */
+    duration_us quote;          /* rates are kept at most so long */
+    duration_us replay;         /* no signed job is taken for the first time so long after it was signed */
+    int64_t checkpoint_entries; /* of an account make a checkpoint: store/checkpoint.h */
+};
+
 struct bank_service_config {
     struct event_base *base;
     struct log *log;
     struct tlsid *id; /* to verify envelopes */
     struct rpcserver *server;
     const char *database;   /* libpq's conninfo; copied */
-    duration_us hold_limit; /* stale holds are released after it */
-    duration_us quote_limit; /* rates are kept at most so long */
-    int64_t checkpoint_entries; /* of an account make a checkpoint: store/checkpoint.h */
+    struct bank_limits limits;
 };
 
 struct bank_service *bank_service_create (const struct bank_service_config *config,
                                           struct err *err);
 /* From now on. */
-void bank_service_settings (struct bank_service *svc, duration_us hold_limit,
-                            duration_us quote_limit, int64_t checkpoint_entries);
+void bank_service_settings (struct bank_service *svc, const struct bank_limits *limits);
 void bank_service_destroy (struct bank_service *svc);
 
 #endif

@@ -19,8 +19,7 @@ struct bank_service {
     struct reader *reader;
     struct checkpointer *checkpointer;
     char *database;
-    duration_us hold_limit; /* how long a hold may be stale before the bank releases it */
-    duration_us quote_limit; /* how long rates may be kept */
+    struct bank_limits limits;
     struct expiry *expiry;
     struct verified *verified;
     struct strbuf signer, signature; /* of the last block: see audit_sign */
@@ -103,6 +102,7 @@ void handle_funder_create (void *self, struct rpccall *call, const ProtobufCMess
 void handle_grant (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void handle_split (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void handle_carry_forward (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void handle_expire (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void handle_account_close (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void handle_role_set (void *self, struct rpccall *call, const ProtobufCMessage *request);
 

@@ -112,11 +112,11 @@ static int hold_at_grid (struct cli_context *ctx, const char *command, bool set,
     Nui__Meta__V1__HoldRequest request = NUI__META__V1__HOLD_REQUEST__INIT;
     ProtobufCMessage *reply = NULL;
     struct err err = {0};
-    struct rpcclient *meta = cli_meta (ctx, &err);
+    struct metas *metas = cli_metas (ctx, &err);
     request.grid_job_id = job;
     request.held = set;
-    if (!meta || rpcclient_call (meta, &nui__meta__v1__meta__descriptor, "Hold", &request.base,
-                                 GRID_TIMEOUT_S * US_PER_S, true, &reply, &err) < 0)
+    if (!metas || metas_call (metas, &nui__meta__v1__meta__descriptor, "Hold", &request.base,
+                              GRID_TIMEOUT_S * US_PER_S, &reply, &err) < 0)
         return cli_fail (command, &err);
     protobuf_c_message_free_unpacked (reply, NULL);
     table_text (t, job);

@@ -185,6 +185,8 @@ static void transfer_text (const Nui__Common__V1__TransferInfo *t, struct strbuf
         strbuf_printf (out, ", %lld per second", (long long)t->rate);
     if (t->end_us)
         strbuf_printf (out, ", expected %s", moment_text (t->end_us, b));
+    if (t->kept_us)
+        strbuf_printf (out, ", kept until %s", moment_text (t->kept_us, b));
     strbuf_printf (out, "  %s%s%s\n", t->url, *t->text ? "  " : "", t->text);
 }
 
@@ -210,8 +212,10 @@ void checkjob_text (const Nui__Local__V1__JobDetail *d, struct strbuf *out)
         strbuf_printf (out, "Total Tasks: %llu\n\n", (unsigned long long)tasks);
     for (size_t i = 0; i < d->n_reqs; i++)
         req_text (d, i, out);
-    strbuf_printf (out, "\n\nBypass: %u  StartCount: %u\nPartitionMask: [ALL]\n", d->bypass,
-                   d->start_count);
+    strbuf_printf (out, "\n\nBypass: %u  StartCount: %u", d->bypass, d->start_count);
+    if (d->defer_count)
+        strbuf_printf (out, "  DeferCount: %u", d->defer_count);
+    strbuf_puts (out, "\nPartitionMask: [ALL]\n");
     if (d->system_priority)
         strbuf_printf (out, "SystemPriority:  %lld\n", (long long)d->system_priority);
     holds_text (d, out);
@@ -251,6 +255,7 @@ static const struct table_column columns[] = {
     {"limit_request", "Request", TABLE_INT, 0}, {"idle_procs", "Idle", TABLE_INT, 0},
     {"feasible_procs", "Feasible", TABLE_INT, 0},
     {"start_estimate", "Estimate", TABLE_TIME, 0}, {"rm_job_id", "RMJob", TABLE_TEXT, 0},
+    {"defer_count", "Deferred", TABLE_INT, 0},
 };
 
 static void who_cells (const Nui__Local__V1__JobDetail *d, struct table *t)
@@ -309,6 +314,7 @@ static struct table *checkjob_table (const Nui__Local__V1__JobDetail *d)
     table_int (t, d->feasible_procs);
     cell_moment (t, d->start_estimate_us);
     cell_text (t, d->rm_job_id);
+    table_int (t, d->defer_count);
     table_end_row (t);
     return t;
 }

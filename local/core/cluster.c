@@ -130,7 +130,7 @@ void cluster_destroy (struct cluster *c)
     free (c->pj);
     free (c->lj);
     free (c->prio_static);
-    free (c->prio);
+    free (c->prio_key);
     free (c->map.key);
     free (c->map.slot);
     free (c->array_running.key);

@@ -187,7 +187,7 @@ static enum mark eligible_one (struct pass *p, uint32_t slot, uint32_t *blocks,
     }
     if (never_fits (p, slot, why) || ((hot->limited & LIMITED_ARRAY) && array_full (p, slot, why)))
         return MARK_OUT;
-    if (!c->by_age && priority_rejected (c->priority, c->prio[slot])) {
+    if (!c->by_age && priority_rejected (c->priority, job_priority (c, slot))) {
         *why = reason_plain (REASON_NEGATIVE_PRIORITY);
         return MARK_OUT;
     }
@@ -318,8 +318,7 @@ void eligible_mark (struct pass *p)
         uint32_t slot = p->order[i], blocks = 0;
         uint32_t ahead = p->order[i + AHEAD < p->count ? i + AHEAD : i];
         __builtin_prefetch (&c->hot[ahead]);
-        if (!p->within)
-            __builtin_prefetch (&c->lj[ahead]);
+        __builtin_prefetch (p->within ? (const void *)&p->within[ahead] : &c->lj[ahead]);
         p->row[i] = c->hot[slot];
         p->mark[i] = (uint8_t)eligible_one (p, slot, &blocks, &why);
         if (blocks || (p->mark[i] == MARK_SOFT) != p->row[i].over_soft)

@@ -34,14 +34,14 @@ static uint32_t slot_take (struct cluster *c)
         c->chunk_count++;
     }
     if (slot >= c->slot_cap) {
-        uint32_t cap = c->slot_cap ? c->slot_cap * 2 : JOB_CHUNK;
-        c->hot = realloc (c->hot, cap * sizeof *c->hot);
+        uint32_t cap = c->slot_cap ? c->slot_cap * 2 : JOB_CHUNK, hot_cap = c->slot_cap;
+        c->hot = grow_lines (c->hot, &hot_cap, cap, sizeof *c->hot);
         c->pj = realloc (c->pj, cap * sizeof *c->pj);
         c->lj = realloc (c->lj, cap * sizeof *c->lj);
         c->prio_static = realloc (c->prio_static, cap * sizeof *c->prio_static);
-        c->prio = realloc (c->prio, cap * sizeof *c->prio);
+        c->prio_key = realloc (c->prio_key, cap * sizeof *c->prio_key);
         c->slot_free = realloc (c->slot_free, cap * sizeof *c->slot_free);
-        assert (c->hot && c->pj && c->lj && c->prio_static && c->prio && c->slot_free && "out of memory");
+        assert (c->hot && c->pj && c->lj && c->prio_static && c->prio_key && c->slot_free && "out of memory");
         c->slot_cap = cap;
     }
     return slot;
@@ -312,7 +312,7 @@ static void job_enter_idle (struct cluster *c, uint32_t slot)
     c->system_prioritised += c->pj[slot].flags & PRIORITY_SYSTEM ? 1 : 0;
     c->limited += c->hot[slot].limited != 0;
     c->deadlines += job->spec.deadline != 0;
-    c->prio[slot] = 0;
+    c->prio_key[slot] = priority_key (0);
     if (priority_use_weighs (c->policy)) /* what its user runs may have changed since */
         c->prio_static[slot] = priority_static (c->priority, &c->pj[slot]);
     job->entered = c->planner->serial;

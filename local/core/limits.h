@@ -106,6 +106,10 @@ void limits_suppose_close (struct limits_suppose *s);
 int64_t limits_active_usage (const struct limits *limits, uint32_t object, uint32_t id,
                              enum limit_kind limit, int64_t now_s);
 
+/* As people count it: "20"; processor equivalents, which are kept in millionths, "2.50". */
+enum { LIMITS_AMOUNT_MAX = 48 };
+const char *limits_amount_text (enum limit_kind limit, int64_t value, char buf[LIMITS_AMOUNT_MAX]);
+
 /* "job J violates active HARD MAXPROC limit of 20 for user bob  (R: 4, U: 18)"; cut to fit. */
 char *limits_violation_text (const struct limits_violation *violation, const char *job_name,
                              const struct cred_names *names, char *buf, size_t cap);

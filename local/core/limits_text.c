@@ -1,18 +1,25 @@
 /* limits_text: which limit is in the way, as a sentence. */
 #include "local/core/limits.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "proto/base/strbuf.h"
 
+const char *limits_amount_text (enum limit_kind limit, int64_t value, char buf[LIMITS_AMOUNT_MAX])
+{
+    if (limit == LIMIT_PE)
+        snprintf (buf, LIMITS_AMOUNT_MAX, "%lld.%02lld", (long long)(value / 1000000),
+                  (long long)(value % 1000000 / 10000));
+    else
+        snprintf (buf, LIMITS_AMOUNT_MAX, "%lld", (long long)value);
+    return buf;
+}
+
 static void amount_put (struct strbuf *b, enum limit_kind limit, int64_t value)
 {
-    if (limit != LIMIT_PE) {
-        strbuf_printf (b, "%lld", (long long)value);
-        return;
-    }
-    strbuf_printf (b, "%lld.%02lld", (long long)(value / 1000000),
-                   (long long)(value % 1000000 / 10000));
+    char text[LIMITS_AMOUNT_MAX];
+    strbuf_puts (b, limits_amount_text (limit, value, text));
 }
 
 static void object_put (struct strbuf *b, const struct limits_violation *v,

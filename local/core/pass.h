@@ -361,8 +361,6 @@ struct planner {
     /* order.c */
     struct ranked_slot *pair, *spare;
     uint32_t pair_cap;
-    int64_t *fresh; /* by slot */
-    uint32_t fresh_cap;
     /* eligible.c */
     uint8_t *within; /* by slot: within its soft limits; of use where pass.within is set */
     uint32_t within_cap;

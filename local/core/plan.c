@@ -35,7 +35,6 @@ void planner_destroy (struct planner *pl)
     free (pl->promised);
     free (pl->pair);
     free (pl->spare);
-    free (pl->fresh);
     free (pl->within);
     memo_free (pl);
     free (pl->listed.shape);

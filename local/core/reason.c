@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "local/core/limits.h"
+
 const char *reason_code_name (enum reason_code code)
 {
     static const char *const name[REASON_CODES] = {
@@ -100,21 +102,24 @@ static const char *rsv_text (const struct reason *r, const struct cred_names *na
 static int limit_text (const struct reason *r, const struct cred_names *names, const char *clears,
                        char *out, size_t cap)
 {
-    char name[256];
-    const char *limit = limit_kind_name ((enum limit_kind)r->which);
+    char name[256], need[LIMITS_AMOUNT_MAX], have[LIMITS_AMOUNT_MAX];
+    enum limit_kind kind = (enum limit_kind)r->which;
+    const char *limit = limit_kind_name (kind);
 
     switch ((enum reason_code)r->code) {
     case REASON_SYSTEM_LIMIT:
         return snprintf (out, cap, "asks for %lld, over the system's limit per job (%s) of %lld",
                          (long long)r->need, limit, (long long)r->have);
     case REASON_LIMIT_ACTIVE:
-        return snprintf (out, cap, "would bring %s to %lld of active %s, the limit is %lld%s",
-                         who (r, names, name, sizeof name), (long long)r->need, limit,
-                         (long long)r->have, clears);
+        return snprintf (out, cap, "would bring %s to %s of active %s, the limit is %s%s",
+                         who (r, names, name, sizeof name),
+                         limits_amount_text (kind, r->need, need), limit,
+                         limits_amount_text (kind, r->have, have), clears);
     case REASON_LIMIT_IDLE:
-        return snprintf (out, cap, "would bring %s to %lld of idle %s, the limit is %lld",
-                         who (r, names, name, sizeof name), (long long)r->need, limit,
-                         (long long)r->have);
+        return snprintf (out, cap, "would bring %s to %s of idle %s, the limit is %s",
+                         who (r, names, name, sizeof name),
+                         limits_amount_text (kind, r->need, need), limit,
+                         limits_amount_text (kind, r->have, have));
     default:
         return snprintf (out, cap, "would bring %s to %.2f of its fairshare cap of %.2f",
                          who (r, names, name, sizeof name), (double)r->need / 1e4,

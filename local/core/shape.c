@@ -100,7 +100,7 @@ static uint32_t shape_place (struct cluster *c)
     uint32_t at;
 
     if (c->shape_unused == 0 || c->shape_unused < c->shape_count / 2) {
-        c->shape = grow (c->shape, &c->shape_cap, c->shape_count + 1, sizeof *c->shape);
+        c->shape = grow_lines (c->shape, &c->shape_cap, c->shape_count + 1, sizeof *c->shape);
         memset (&c->shape[c->shape_count], 0, sizeof *c->shape);
         c->shape[c->shape_count].twin = SLOT_NONE;
         return c->shape_count++;

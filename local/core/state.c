@@ -4,17 +4,37 @@
 #include <stdlib.h>
 #include <string.h>
 
-void *grow (void *old, uint32_t *cap, uint32_t need, size_t size)
+static uint32_t grown_cap (uint32_t cap, uint32_t need)
 {
-    uint32_t wanted = *cap ? *cap : 16;
+    uint32_t wanted = cap ? cap : 16;
 
-    if (need <= *cap)
-        return old;
     while (wanted < need)
         wanted *= 2;
-    void *grown = realloc (old, (size_t)wanted * size);
+    return wanted;
+}
+
+void *grow (void *old, uint32_t *cap, uint32_t need, size_t size)
+{
+    if (need <= *cap)
+        return old;
+    *cap = grown_cap (*cap, need);
+    void *grown = realloc (old, (size_t)*cap * size);
     assert (grown && "out of memory");
-    *cap = wanted;
+    return grown;
+}
+
+void *grow_lines (void *old, uint32_t *cap, uint32_t need, size_t size)
+{
+    if (need <= *cap)
+        return old;
+    size_t used = (size_t)*cap * size;
+    *cap = grown_cap (*cap, need);
+    size_t lines = ((size_t)*cap * size + CACHE_LINE - 1) / CACHE_LINE;
+    void *grown = aligned_alloc (CACHE_LINE, lines * CACHE_LINE);
+    assert (grown && "out of memory");
+    if (used)
+        memcpy (grown, old, used);
+    free (old);
     return grown;
 }
 

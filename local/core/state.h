@@ -16,7 +16,7 @@
 
 #define SLOT_NONE UINT32_MAX
 
-enum { JOB_CHUNK = 1024, SHAPE_BUCKETS = 4096 };
+enum { JOB_CHUNK = 1024, SHAPE_BUCKETS = 4096, CACHE_LINE = 64 };
 
 /* What the site adds to what a req asks, for whom it is: needs.c. Compared as bytes. */
 /* A partition that no node is in: what is left when none may be used. */
@@ -34,19 +34,19 @@ struct needs {
 };
 
 /* A distinct kind of task; jobs that are alike share one. There may be thousands, and a pass asks for each of
- * them what could start now: what that looks at comes first. */
+ * them what could start now: what that looks at is one line of the cache. */
 struct shape {
     uint64_t now_serial;  /* pass and start for which now_count holds */
     uint64_t now_count;   /* tasks that could start now for a moment */
+    uint64_t late_serial; /* pass for which the next two hold */
+    duration_us late_duration; /* for so long or longer … */
+    uint64_t late_count;       /* … at most so many */
     uint32_t fit_serial;  /* node_serial for which fit_max and nodes hold */
-    struct bitset nodes;  /* up and suitable; word NULL: all that are up (everywhere); the twin's, if any */
     uint32_t access;      /* class of those who ask (access.h) */
     uint32_t twin;        /* the same for access 0; SLOT_NONE: this is it */
     uint32_t refs;        /* 0: may be taken for another */
     uint32_t had;         /* now_count at the end of the last pass in which one waited */
-    uint64_t late_serial; /* pass for which the next two hold */
-    duration_us late_duration; /* for so long or longer … */
-    uint64_t late_count;       /* … at most so many */
+    struct bitset nodes;  /* up and suitable; word NULL: all that are up (everywhere); the twin's, if any */
     int32_t procs;        /* per task */
     uint8_t shift;        /* procs is 1 << shift; UINT8_MAX: it is not */
     bool simple;          /* one processor and nothing else: any free processor will do */
@@ -63,7 +63,9 @@ struct shape {
     uint64_t barred_version; /* of the cluster, for which the next two hold: access_barred */
     uint64_t barred_tasks;
     struct rsv_id barred_rsv;
+    uint64_t to_the_next_line[2];
 };
+static_assert (sizeof (struct shape) % CACHE_LINE == 0, "each of an array begins with a line");
 
 struct job {
     struct job_spec spec; /* req points to one or is owned */
@@ -298,7 +300,7 @@ struct cluster {
     struct priority_job *pj;
     struct limits_job *lj;
     double *prio_static;
-    int64_t *prio; /* as of the last pass; not kept where by_age */
+    uint32_t *prio_key; /* priority_key of the last pass; not kept where by_age */
     struct id_map map;
     uint32_t *idle; /* slots by (submit, id) */
     uint32_t idle_count;
@@ -356,6 +358,8 @@ static inline time_us effective_end (const struct cluster *c, time_us end, time_
 /* --- state.c: tables --------------------------------------------------------------------- */
 
 void *grow (void *old, uint32_t *cap, uint32_t need, size_t size); /* aborts when out of memory */
+/* The same, beginning with a cache line: for rows that are read in any order. */
+void *grow_lines (void *old, uint32_t *cap, uint32_t need, size_t size);
 uint32_t map_find (const struct id_map *map, uint64_t key);
 void map_put (struct id_map *map, uint64_t key, uint32_t slot);
 void map_remove (struct id_map *map, uint64_t key);
@@ -605,5 +609,7 @@ uint32_t planner_idle_list (const struct cluster *c, struct job_id *out, uint32_
 /* The reason of a job that waits for room. */
 struct reason room_reason (const struct cluster *c, uint32_t slot);
 int64_t job_priority (const struct cluster *c, uint32_t slot);
+/* The higher the priority, the smaller. */
+uint32_t priority_key (int64_t priority);
 
 #endif

@@ -51,7 +51,8 @@ enum rm_end {
     RM_END_SIGNALLED,    /* exit_code is 128 + signal */
     RM_END_TIMEOUT,      /* ended at or after its wallclock limit, by us */
     RM_END_CANCELLED,    /* ended by rm_ops.cancel; start 0: it never began */
-    RM_END_START_FAILED, /* never ran: no script, no account, exec refused */
+    RM_END_START_FAILED, /* never ran: it could not be started */
+    RM_END_REFUSED,      /* never ran: as it is it cannot be run, or is not wanted */
     RM_END_NODE_FAILURE, /* lost; whether it finished its work is unknown */
     RM_END_REQUEUED,     /* ended, and waits at the resource manager again under the same rm_id */
 };
@@ -65,7 +66,7 @@ struct rm_status {
     int32_t exit_code;
     bool cpu_known;       /* once ended: the next says something */
     duration_us cpu_time; /* of all its processes */
-    char text[256]; /* a sentence for START_FAILED and NODE_FAILURE, else "" */
+    char text[256]; /* a sentence for START_FAILED, REFUSED and NODE_FAILURE, else "" */
 };
 
 /* A job that was given to the resource manager itself (sbatch), as it is there now. Strings are ""

@@ -93,10 +93,13 @@ struct slurm_job {
     bool started_told, suspended_told;
     uint32_t restarts_told;
     time_us start_told;
+    duration_us requeued; /* monotonic: when it was seen to wait, or run, once more; 0: not */
     time_us ran_since; /* told before a restart of ours; 0: nothing, or it is seen to run on */
     /* wishes */
     enum slurm_phase phase;
     bool asked; /* we started it */
+    bool refused; /* … and Slurm said no */
+    char back_reason[SLURM_WORD_MAX]; /* of PHASE_BACK: why it was not started */
     bool cancel;
     enum slurm_hold_wish hold;
     enum slurm_seek seeking;

@@ -192,12 +192,33 @@ static void tell_requeued (struct slurm_job *job, time_us start)
     slurm_job_finish (job, &status);
 }
 
+/* refused: Slurm said no to it. */
+static void start_failed (struct slurm_job *job, bool refused, const char *why)
+{
+    struct rm_status status = {.ended = true,
+                               .end = refused ? RM_END_REFUSED : RM_END_START_FAILED};
+    snprintf (status.text, sizeof status.text, "%.255s", why);
+    slurm_job_finish (job, &status);
+}
+
+static void not_started (struct slurm_job *job)
+{
+    char why[200];
+    snprintf (why, sizeof why, "Slurm did not start it on %.60s: %.80s", job->hosts ? job->hosts : "",
+              *job->back_reason ? job->back_reason : "no reason given");
+    start_failed (job, job->refused, why);
+}
+
 static void tell_ended (struct slurm_job *job)
 {
     struct rm_status status = {.cpu_known = job->usage_asked && job->cpu_time >= 0,
                                .cpu_time = job->cpu_time};
     if (job->owner->usage && job->start && !job->usage_asked) {
         slurm_done_usage (job);
+        return;
+    }
+    if (job->phase == PHASE_BACK && !job->native && !job->start) { /* by our cancel_send */
+        not_started (job);
         return;
     }
     slurm_end_of (job->word, job->exit_status, &status);
@@ -211,13 +232,6 @@ static void tell_ended (struct slurm_job *job)
     } else if (status.end == RM_END_EXITED || status.end == RM_END_TIMEOUT) {
         status.end = RM_END_CANCELLED; /* a deadline passed, or its dependency never comes */
     }
-    slurm_job_finish (job, &status);
-}
-
-static void start_failed (struct slurm_job *job, const char *why)
-{
-    struct rm_status status = {.ended = true, .end = RM_END_START_FAILED};
-    snprintf (status.text, sizeof status.text, "%.255s", why);
     slurm_job_finish (job, &status);
 }
 
@@ -369,6 +383,13 @@ static void cancel_send (struct slurm_job *job)
 
 /* --- starting ----------------------------------------------------------------------------- */
 
+static void go_back (struct slurm_job *job, bool refused, const char *reason)
+{
+    job->phase = PHASE_BACK;
+    job->refused = refused;
+    snprintf (job->back_reason, sizeof job->back_reason, "%.60s", reason);
+}
+
 static void on_moved (struct slurm_job *job, const struct slurm_answer *answer)
 {
     if (job->phase != PHASE_MOVE)
@@ -379,8 +400,7 @@ static void on_moved (struct slurm_job *job, const struct slurm_answer *answer)
     }
     if (answer->code != 0) {
         problem (job, "not_moved", answer);
-        snprintf (job->reason, sizeof job->reason, "%.60s", answer->text);
-        job->phase = PHASE_BACK;
+        go_back (job, true, answer->text);
         slurm_job_settle (job);
         return;
     }
@@ -428,7 +448,6 @@ static json_t *back_body (const struct slurm_job *job)
 
 static void on_back (struct slurm_job *job, const struct slurm_answer *answer)
 {
-    char why[200];
     if (answer->code == ERR_UNAVAILABLE || answer->code == ERR_DENIED) {
         slurm_job_settle_in (job, US_PER_S);
         return;
@@ -437,9 +456,7 @@ static void on_back (struct slurm_job *job, const struct slurm_answer *answer)
         problem (job, "not_moved_back", answer);
     if (job->phase != PHASE_BACK)
         return;
-    snprintf (why, sizeof why, "Slurm did not start it on %.60s: %.80s",
-              job->hosts ? job->hosts : "", *job->reason ? job->reason : "no reason given");
-    start_failed (job, why);
+    not_started (job);
     slurm_look (job->owner, true);
 }
 
@@ -467,7 +484,7 @@ static void on_submitted (struct slurm_job *job, const struct slurm_answer *answ
     }
     if (answer->job_id <= 0) {
         problem (job, "not_submitted", answer);
-        start_failed (job, *answer->text ? answer->text : "Slurm gave it no number");
+        start_failed (job, answer->code != 0, *answer->text ? answer->text : "Slurm gave it no number");
         slurm_job_free (job);
         return;
     }
@@ -570,8 +587,13 @@ static bool told (struct slurm_job *job)
     return true;
 }
 
+/* A run that was begun in the second in which the one before was ended would have credentials that slurmd
+ * takes for revoked. (Slurm itself waits two minutes; move_send does away with that.) */
+static const duration_us revoked_for = 2 * US_PER_S;
+
 static void step (struct slurm_job *job)
 {
+    bool never = strcmp (job->reason, "BadConstraints") == 0;
     if (job->busy || job->owner->observe || job->state == SLURM_ENDED)
         return;
     if (job->cancel && *job->rm_id) {
@@ -596,6 +618,10 @@ static void step (struct slurm_job *job)
             move_send (job);
         break;
     case PHASE_MOVE:
+        if (job->requeued && clock_monotonic_us () < job->requeued + revoked_for) {
+            slurm_job_settle_in (job, job->requeued + revoked_for - clock_monotonic_us ());
+            break;
+        }
         /* Only by what Slurm says now: it may run already, or be gone. */
         if (job->owner->fresh && (job->state == SLURM_PENDING || !job->native) &&
             slurm_resv_join (job))
@@ -605,9 +631,8 @@ static void step (struct slurm_job *job)
         back_send (job);
         break;
     case PHASE_WATCH:
-        if (job->owner->fresh && (clock_monotonic_us () > job->deadline ||
-                                  strcmp (job->reason, "BadConstraints") == 0)) {
-            job->phase = PHASE_BACK;
+        if (job->owner->fresh && (clock_monotonic_us () > job->deadline || never)) {
+            go_back (job, never, job->reason);
             back_send (job);
         }
         break;
@@ -653,6 +678,8 @@ void slurm_job_seen (struct slurm_job *job, const struct slurm_seen *seen)
     job->start = n->start;
     job->end = seen->end;
     job->exit_status = seen->exit_status;
+    if (seen->restarts > job->restarts)
+        job->requeued = clock_monotonic_us ();
     job->restarts = seen->restarts;
     if (!job->placement || strcmp (job->placement, n->placement) != 0) {
         free (job->placement);

@@ -109,8 +109,8 @@ static void cgroup_file (const char *cgroup, const char *name, const char *text)
     close (fd);
 }
 
-/* Everything below pid; what is orphaned in between comes back to us as its subreaper. */
-static void signal_tree (pid_t pid, int signo, int depth)
+/* Everything below pid but the group; what is orphaned in between comes back to us as its subreaper. */
+static void signal_tree (pid_t pid, int signo, pid_t group, int depth)
 {
     char path[64];
     snprintf (path, sizeof path, "/proc/%ld/task/%ld/children", (long)pid, (long)pid);
@@ -118,31 +118,35 @@ static void signal_tree (pid_t pid, int signo, int depth)
     long child;
     while (f && fscanf (f, "%ld", &child) == 1) {
         if (depth < 64)
-            signal_tree ((pid_t)child, signo, depth + 1);
-        kill ((pid_t)child, signo);
+            signal_tree ((pid_t)child, signo, group, depth + 1);
+        if (getpgid ((pid_t)child) != group)
+            kill ((pid_t)child, signo);
     }
     if (f)
         fclose (f);
 }
 
+/* Once to each: a handler of SIGTERM must not be interrupted by the same order. */
 static void signal_job (struct supervisor *s, int signo)
 {
-    if (s->child > 0 && !s->child_ended)
-        kill (-s->child, signo);
-    signal_tree (getpid (), signo, 0);
+    pid_t group = s->child > 0 && !s->child_ended ? s->child : 0;
+    if (group)
+        kill (-group, signo);
+    signal_tree (getpid (), signo, group, 0);
     if (signo == SIGKILL && *s->cgroup)
         cgroup_file (s->cgroup, "cgroup.kill", "1");
 }
 
 /* --- the job's first process -------------------------------------------------------------- */
 
-static void child_fail (int report_fd, const char *what)
+/* How the first process ends where the job does not begin. */
+enum { CHILD_FAILED = 127, CHILD_REFUSED = 126 };
+
+static void child_fail (int report_fd, int code, const char *what)
 {
     char text[200];
     int n = snprintf (text, sizeof text, "%s: %s", what, strerror (errno));
-    if (write (report_fd, text, (size_t)n) < 0)
-        _exit (126);
-    _exit (127);
+    _exit (write (report_fd, text, (size_t)n) < 0 ? CHILD_FAILED : code);
 }
 
 static void child_identity (struct supervisor *s, int report_fd)
@@ -152,21 +156,21 @@ static void child_identity (struct supervisor *s, int report_fd)
     if (getuid () == 0) {
         if (uid == 0) {
             errno = EPERM;
-            child_fail (report_fd, "account root");
+            child_fail (report_fd, CHILD_FAILED, "account root");
         }
         if (initgroups (get (s, "account"), gid) != 0 || setresgid (gid, gid, gid) != 0 ||
             setresuid (uid, uid, uid) != 0)
-            child_fail (report_fd, "taking on the account");
+            child_fail (report_fd, CHILD_FAILED, "taking on the account");
         if (setuid (0) == 0) { /* must be impossible now */
             errno = EPERM;
-            child_fail (report_fd, "giving up root");
+            child_fail (report_fd, CHILD_FAILED, "giving up root");
         }
     } else if (uid != getuid ()) {
         errno = EPERM;
-        child_fail (report_fd, "account");
+        child_fail (report_fd, CHILD_FAILED, "account");
     }
     if (prctl (PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
-        child_fail (report_fd, "no_new_privs");
+        child_fail (report_fd, CHILD_FAILED, "no_new_privs");
 }
 
 static char **collect (struct supervisor *s, const char *key, const char *first, const char *last)
@@ -188,10 +192,17 @@ static char **collect (struct supervisor *s, const char *key, const char *first,
     return list;
 }
 
+/* Of execve: what the script is, rather than what the machine lacks at this moment. */
+static bool script_fault (int number)
+{
+    return number == ENOENT || number == EACCES || number == ENOEXEC || number == ELIBBAD ||
+           number == E2BIG;
+}
+
 static void child_run (struct supervisor *s, int report_fd)
 {
     if (setsid () < 0)
-        child_fail (report_fd, "setsid");
+        child_fail (report_fd, CHILD_FAILED, "setsid");
     if (*s->cgroup) {
         char pid[24];
         snprintf (pid, sizeof pid, "%ld", (long)getpid ());
@@ -199,24 +210,24 @@ static void child_run (struct supervisor *s, int report_fd)
     }
     int work = openat (s->dir, "work", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (work < 0 || fchdir (work) != 0)
-        child_fail (report_fd, "work directory");
+        child_fail (report_fd, CHILD_FAILED, "work directory");
     child_identity (s, report_fd);
     umask (077);
     int in = open ("/dev/null", O_RDONLY);
     int out = open (get (s, "stdout"), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
     int err = open (get (s, "stderr"), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (in < 0 || out < 0 || err < 0)
-        child_fail (report_fd, "stdout or stderr");
+        child_fail (report_fd, CHILD_FAILED, "stdout or stderr");
     if (dup2 (in, 0) < 0 || dup2 (out, 1) < 0 || dup2 (err, 2) < 0)
-        child_fail (report_fd, "dup2");
+        child_fail (report_fd, CHILD_FAILED, "dup2");
     if (close_range (3, ~0u, CLOSE_RANGE_CLOEXEC) != 0) /* the report pipe lives until exec */
-        child_fail (report_fd, "close_range");
+        child_fail (report_fd, CHILD_FAILED, "close_range");
 
     char **argv = collect (s, "arg", "./script", NULL);
     char **env = collect (s, "env", NULL, NULL);
     char **sh_argv = collect (s, "arg", "/bin/sh", "./script");
     if (!argv || !env || !sh_argv)
-        child_fail (report_fd, "memory");
+        child_fail (report_fd, CHILD_FAILED, "memory");
     struct sigaction dfl = {.sa_handler = SIG_DFL};
     for (int signo = 1; signo < 65; signo++)
         sigaction (signo, &dfl, NULL);
@@ -226,13 +237,14 @@ static void child_run (struct supervisor *s, int report_fd)
     execve ("./script", argv, env);
     if (errno == ENOEXEC) /* no #! line: a shell script, as in every batch system */
         execve ("/bin/sh", sh_argv, env);
-    child_fail (report_fd, "exec of the script");
+    child_fail (report_fd, script_fault (errno) ? CHILD_REFUSED : CHILD_FAILED,
+                "exec of the script");
 }
 
-/* 0, or -1 with a sentence in text. */
-static int launch (struct supervisor *s, char *text, size_t cap)
+/* 0, or -1 with a sentence in text; *refused: it would be the same another time. */
+static int launch (struct supervisor *s, char *text, size_t cap, bool *refused)
 {
-    int report[2];
+    int report[2], status = 0;
     if (pipe2 (report, O_CLOEXEC) != 0) {
         snprintf (text, cap, "pipe: %s", strerror (errno));
         return -1;
@@ -257,7 +269,8 @@ static int launch (struct supervisor *s, char *text, size_t cap)
     if (n == 0)
         return 0;
     text[n > 0 ? n : 0] = 0;
-    waitpid (s->child, NULL, 0);
+    *refused = waitpid (s->child, &status, 0) == s->child && WIFEXITED (status) &&
+               WEXITSTATUS (status) == CHILD_REFUSED;
     s->child = 0;
     s->start_us = 0;
     return -1;
@@ -493,8 +506,9 @@ int main (int argc, char **argv)
     }
     cgroup_prepare (&s);
     char text[200] = "";
-    if (launch (&s, text, sizeof text) != 0) {
-        write_status (&s, "start_failed", 127, "%s", text);
+    bool refused = false;
+    if (launch (&s, text, sizeof text, &refused) != 0) {
+        write_status (&s, refused ? "refused" : "start_failed", 127, "%s", text);
     } else {
         write_started (&s);
         watch (&s);

@@ -5,6 +5,11 @@
 const char leaving_schema[] =
     "CREATE TABLE leaving (number INTEGER PRIMARY KEY REFERENCES job (number) ON DELETE CASCADE);";
 
+const char leaving_failed_schema[] =
+    "CREATE TABLE leaving_failed (number INTEGER NOT NULL REFERENCES job (number) ON DELETE CASCADE,"
+    "  place INTEGER NOT NULL, path TEXT NOT NULL, url TEXT NOT NULL, text TEXT NOT NULL,"
+    "  bytes INTEGER NOT NULL, bytes_done INTEGER NOT NULL, PRIMARY KEY (number, place)) WITHOUT ROWID;";
+
 static int run_one (struct local_store *store, const char *sql, uint64_t number, struct err *err)
 {
     struct store_stmt *q = store_stmt (store->db, sql);
@@ -22,12 +27,17 @@ int leaving_delete (struct local_store *store, uint64_t number, struct err *err)
     return run_one (store, "DELETE FROM leaving WHERE number = ?1", number, err);
 }
 
-int leaving_has (struct local_store *store, uint64_t number, bool *out, struct err *err)
+int leaving_state (struct local_store *store, uint64_t number, enum leaving *out, struct err *err)
 {
-    struct store_stmt *q = store_stmt (store->db, "SELECT 1 FROM leaving WHERE number = ?1");
+    struct store_stmt *q =
+        store_stmt (store->db, "SELECT EXISTS (SELECT 1 FROM leaving WHERE number = ?1),"
+                               " EXISTS (SELECT 1 FROM leaving_failed WHERE number = ?1)");
     store_bind_int (q, 1, (int64_t)number);
     int rc = store_step (q, err);
-    *out = rc == 1;
+    if (rc == 1)
+        *out = store_col_int (q, 0)   ? LEAVING_NOW
+               : store_col_int (q, 1) ? LEAVING_FAILED
+                                      : LEAVING_NOTHING;
     store_reset (q);
     return rc < 0 ? rc : 0;
 }
@@ -39,5 +49,44 @@ int leaving_each (struct local_store *store, void (*fn) (void *arg, uint64_t num
     int rc;
     while ((rc = store_step (q, err)) == 1)
         fn (arg, (uint64_t)store_col_int (q, 0));
+    return rc;
+}
+
+int leaving_failed_put (struct local_store *store, uint64_t number, const struct leaving_file *file,
+                        struct err *err)
+{
+    struct store_stmt *q = store_stmt (
+        store->db, "INSERT OR REPLACE INTO leaving_failed (number, place, path, url, text, bytes, bytes_done)"
+                   " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)");
+    store_bind_int (q, 1, (int64_t)number);
+    store_bind_int (q, 2, file->place);
+    store_bind_text (q, 3, file->path);
+    store_bind_text (q, 4, file->url);
+    store_bind_text (q, 5, file->text);
+    store_bind_int (q, 6, file->bytes);
+    store_bind_int (q, 7, file->bytes_done);
+    return store_run (q, err);
+}
+
+int leaving_failed_clear (struct local_store *store, uint64_t number, struct err *err)
+{
+    return run_one (store, "DELETE FROM leaving_failed WHERE number = ?1", number, err);
+}
+
+int leaving_failed_each (struct local_store *store, uint64_t number,
+                         void (*fn) (void *arg, const struct leaving_file *file), void *arg,
+                         struct err *err)
+{
+    struct store_stmt *q =
+        store_stmt (store->db, "SELECT place, path, url, text, bytes, bytes_done FROM leaving_failed"
+                               " WHERE number = ?1 ORDER BY place");
+    int rc;
+    store_bind_int (q, 1, (int64_t)number);
+    while ((rc = store_step (q, err)) == 1) {
+        struct leaving_file file = {(uint32_t)store_col_int (q, 0), store_col_text (q, 1),
+                                    store_col_text (q, 2), store_col_text (q, 3), store_col_int (q, 4),
+                                    store_col_int (q, 5)};
+        fn (arg, &file);
+    }
     return rc;
 }

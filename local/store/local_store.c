@@ -97,6 +97,7 @@ static const char *const schema_steps[] = {
     signed_schema,
     "ALTER TABLE job ADD COLUMN contact_us INTEGER NOT NULL DEFAULT 0;",
     leaving_schema,
+    leaving_failed_schema,
     NULL,
 };
 
@@ -375,7 +376,8 @@ int local_store_job_get (struct local_store *store, uint64_t number, struct stor
 }
 
 /* Jobs from before the column have no metascheduler's name: there was one. */
-#define OF_META(param) "(" param " = '' OR meta = " param " OR meta = '')"
+#define OF_META(param)                                                                             \
+    "(" param " = '' OR meta = '' OR instr (' ' || " param " || ' ', ' ' || meta || ' '))"
 
 int local_store_job_find (struct local_store *store, const char *meta, const char *grid_job_id,
                           const char *component, struct store_job *out, struct err *err)

@@ -170,7 +170,8 @@ int local_store_job_put (struct local_store *store, const struct store_job *job,
                          const void *envelope, size_t envelope_len, struct err *err);
 int local_store_job_get (struct local_store *store, uint64_t number, struct store_job *out,
                          struct err *err);
-/* By grid id: the newest of that component and that metascheduler ("" any). ERR_NOT_FOUND. */
+/* By grid id: the newest of that component and of these metaschedulers (with spaces between; "" any).
+ * ERR_NOT_FOUND. */
 int local_store_job_find (struct local_store *store, const char *meta, const char *grid_job_id,
                           const char *component, struct store_job *out, struct err *err);
 /* An ordinary job by what makes Submit idempotent. ERR_NOT_FOUND. */

@@ -53,11 +53,22 @@ int signed_put (struct local_store *store, const struct store_signed *row, struc
 
 int signed_purge (struct local_store *store, time_us before, struct err *err)
 {
+    struct uuid gone[SIGNED_PURGE_MAX];
+    uint32_t count = 0;
     struct store_stmt *q = store_stmt (
         store->db, "DELETE FROM signed WHERE (uuid, submitter) IN (SELECT uuid, submitter FROM "
                    "signed s WHERE until_us < ?1 AND NOT EXISTS (SELECT 1 FROM job j WHERE "
-                   "j.grid_job_id = s.grid_job_id AND j.meta = s.meta) LIMIT ?2)");
+                   "j.grid_job_id = s.grid_job_id AND j.meta = s.meta) LIMIT ?2) RETURNING uuid");
     store_bind_int (q, 1, before);
     store_bind_int (q, 2, SIGNED_PURGE_MAX);
-    return store_run (q, err);
+    int rc;
+    while ((rc = store_step (q, err)) == 1)
+        if (count < SIGNED_PURGE_MAX && store_col_uuid (q, 0, &gone[count]))
+            count++;
+    for (uint32_t i = 0; rc == 0 && i < count; i++) {
+        q = store_stmt (store->db, "DELETE FROM epoch WHERE txn = ?1");
+        store_bind_uuid (q, 1, &gone[i]);
+        rc = store_run (q, err);
+    }
+    return rc;
 }

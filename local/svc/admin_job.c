@@ -89,9 +89,10 @@ Nui__Local__V1__LimitHit *admin_limit (struct svc *svc, const char *job_name,
                     ? arena_printf (arena, "%s %s", cred_kind_name ((enum cred_kind)v->object),
                                     cred_name (svc->names, (enum cred_kind)v->object, v->id))
                     : arena_strdup (arena, "system");
-    l->value = v->value;
-    l->usage = v->usage;
-    l->request = v->request;
+    int64_t unit = v->limit == LIMIT_PE ? 1000000 : 1; /* whole ones; the sentence has their parts */
+    l->value = v->value / unit;
+    l->usage = (v->usage + unit - 1) / unit;
+    l->request = (v->request + unit - 1) / unit;
     l->text = limits_violation_text (v, job_name, svc->names, text, LIMITS_TEXT_MAX);
     return l;
 }
@@ -220,6 +221,7 @@ static int detail_fill (struct svc *svc, struct store_job *rec, struct site_job 
     if (local_store_rm_job_get (svc->store, r->number, &rm, NULL) == 0)
         out->rm_job_id = arena_strdup (arena, rm.rm_id);
     out->start_count = r->incarnation;
+    out->defer_count = r->defer_count;
     out->exit_code = r->exit_code;
     out->held_micro = store_job_ended (r->state) ? 0 : r->amount;
     out->slot_us = live && live->part ? live->part->rec.slot_start : 0;
@@ -232,8 +234,8 @@ static int detail_fill (struct svc *svc, struct store_job *rec, struct site_job 
         reqs_fill (svc, r, live->reqs, live->req_count, arena, out);
     else
         admin_ended_fill (svc, r->number, arena, out);
-    Nui__Local__V1__JobInfo files;
-    jobs_files (svc, r->number, live, arena, &files);
+    Nui__Local__V1__JobInfo files = NUI__LOCAL__V1__JOB_INFO__INIT;
+    jobs_files (svc, r, live, arena, &files);
     out->transfers = files.transfers;
     out->n_transfers = files.n_transfers;
     if (live && live->in_cluster && r->state == STORE_JOB_QUEUED)

@@ -36,11 +36,11 @@ static const char *state_name (enum store_job_state state)
 }
 
 /* Could it start if only there were room? */
-static bool reason_blocks (const struct site_job *job, const struct reason *reason, time_us now)
+static bool reason_blocks (const struct site_job *job, const struct job_view *view, time_us now)
 {
-    if (job->rec.deferred_until > now)
+    if (job->rec.deferred_until > now || view->spec->holds) /* also before the next pass */
         return true;
-    switch ((enum reason_code)reason->code) {
+    switch ((enum reason_code)view->reason.code) {
     case REASON_HOLD:
     case REASON_DEFERRED:
     case REASON_NOT_BEFORE:
@@ -84,7 +84,7 @@ bool admin_job_blocked (struct svc *svc, const struct site_job *job, time_us now
     struct job_id id = {job->rec.number};
     if (!job->in_cluster || cluster_job_get (svc->cluster, id, &view, NULL) != 0)
         return true; /* a co-allocated part waits for its moment */
-    return reason_blocks (job, &view.reason, now) ||
+    return reason_blocks (job, &view, now) ||
            (view.reason.code == REASON_LIMIT_ACTIVE &&
             explain_limit (svc->cluster, id, LIMIT_HARD, now, &hit));
 }
@@ -103,16 +103,18 @@ static void row_waiting (struct svc *svc, struct site_job *job, const struct job
     if (view->reserved_start != TIME_US_NONE)
         out->reserved_us = view->reserved_start;
     bool limit = limit_blocks (svc, job, &view->reason, now, arena, out);
-    if (!limit && !reason_blocks (job, &view->reason, now))
+    if (!limit && !reason_blocks (job, view, now))
         return;
     out->section = NUI__LOCAL__V1__QUEUE_SECTION__SECTION_BLOCKED;
     if (limit)
         return;
     if (jobs_own_reason (svc, job, view, arena, &out->reason))
         return;
-    reason_text (&view->reason, svc->names, text, sizeof text);
-    jobs_reason (arena, reason_code_name ((enum reason_code)view->reason.code), text,
-                 &out->reason);
+    struct reason why = view->reason;
+    if (view->spec->holds && why.code != REASON_HOLD)
+        why = (struct reason){.code = REASON_HOLD, .need = view->spec->holds, .clears = TIME_US_NONE};
+    reason_text (&why, svc->names, text, sizeof text);
+    jobs_reason (arena, reason_code_name ((enum reason_code)why.code), text, &out->reason);
 }
 
 static bool preemptible (const struct svc *svc, const struct site_job *job, bool backfilled)

@@ -48,18 +48,25 @@ static int part_name_check (const Nui__Local__V1__Part *name, struct err *err)
     return name_check ("component", name->component, err);
 }
 
+int svc_epoch_compare (struct svc *svc, const uint8_t *of, uint64_t epoch, bool *newer, struct err *err)
+{
+    uint64_t seen;
+    int rc = local_store_epoch_get (svc->store, of, &seen, err);
+    if (rc != 0)
+        return rc;
+    *newer = epoch > seen;
+    return epoch >= seen ? 0
+                         : err_set (err, ERR_CONFLICT, "epoch %llu is older than %llu, seen before",
+                                    (unsigned long long)epoch, (unsigned long long)seen);
+}
+
 /* Fences an old coordinator; a newer epoch is remembered before anything is answered under it. */
 static int epoch_check (struct svc *svc, const Nui__Local__V1__Part *name, struct err *err)
 {
-    uint64_t seen;
-    int rc = local_store_epoch_get (svc->store, name->transaction.data, &seen, err);
-    if (rc != 0)
+    bool newer;
+    int rc = svc_epoch_compare (svc, name->transaction.data, name->epoch, &newer, err);
+    if (rc != 0 || !newer)
         return rc;
-    if (name->epoch < seen)
-        return err_set (err, ERR_CONFLICT, "epoch %llu is older than %llu, seen before",
-                        (unsigned long long)name->epoch, (unsigned long long)seen);
-    if (name->epoch == seen)
-        return 0;
     rc = svc_begin (svc, err);
     if (rc == 0)
         rc = local_store_epoch_put (svc->store, name->transaction.data, name->epoch, err);
@@ -798,6 +805,18 @@ static bool part_ready (struct site_part *part, const char **code, const char **
     return a.count > 0;
 }
 
+/* A part that has ended for want of its files: the coordinator hears of that end soon, and need not look for
+ * another place. True: *job is to be freed. */
+static bool lacked_files (struct svc *svc, const struct store_part *old, struct store_job *job)
+{
+    if (!old->job || local_store_job_get (svc->store, old->job, job, NULL) != 0)
+        return false;
+    if (job->state == STORE_JOB_FAILED && strcmp (job->reason_code, "StageIn") == 0)
+        return true;
+    store_job_free (job);
+    return false;
+}
+
 void coalloc_ready (void *self, struct rpccall *call, const ProtobufCMessage *request)
 {
     struct svc *svc = self;
@@ -810,7 +829,12 @@ void coalloc_ready (void *self, struct rpccall *call, const ProtobufCMessage *re
     if (part_of_call (svc, call, r->part, &live, &old) != 0)
         return;
     Nui__Local__V1__PrepareReply *yes = NULL;
+    struct store_job job = {0};
     bool over = old.state == STORE_PART_RELEASED && old.start_accepted;
+    if (!live && lacked_files (svc, &old, &job)) {
+        code = job.reason_code;
+        text = job.reason_text;
+    }
     reply.ready = over || (live && part_ready (live, &code, &text));
     reply.started = over || (live && live->rec.start_accepted);
     if (reply.ready && live) { /* perhaps on other nodes than it said */
@@ -825,6 +849,7 @@ void coalloc_ready (void *self, struct rpccall *call, const ProtobufCMessage *re
     }
     store_part_free (&old);
     rpccall_reply (call, &reply.base);
+    store_job_free (&job);
     if (yes)
         nui__local__v1__prepare_reply__free_unpacked (yes, NULL);
 }

@@ -34,6 +34,23 @@ static duration_us heard_by (const struct contact *c, const char *meta)
     return INT64_MIN / 2;
 }
 
+/* In a group of metaschedulers whoever leads the job counts whom the site still reaches: more than half. */
+static duration_us heard_by_group (const struct contact *c, const char *meta)
+{
+    const struct settings_group *group = settings_group_of (c->svc->settings, meta);
+    duration_us latest[SETTINGS_GROUP_MEMBERS_MAX];
+    if (!group)
+        return heard_by (c, meta);
+    for (uint32_t i = 0; i < group->count; i++) {
+        duration_us heard = heard_by (c, group->member[i]);
+        uint32_t at = i;
+        for (; at > 0 && latest[at - 1] < heard; at--)
+            latest[at] = latest[at - 1];
+        latest[at] = heard;
+    }
+    return latest[group->count / 2];
+}
+
 static void set (struct contact *c, const char *meta, duration_us moment)
 {
     uint32_t i = 0;
@@ -91,7 +108,7 @@ void contact_look (struct svc *svc)
         char text[300];
         struct err err = {0};
         if (!job->rec.contact || job->rec.stop == STORE_STOP_CANCEL ||
-            job->rec.state >= STORE_JOB_COMPLETED || now - heard_by (c, job->rec.meta) <= job->rec.contact)
+            job->rec.state >= STORE_JOB_COMPLETED || now - heard_by_group (c, job->rec.meta) <= job->rec.contact)
             continue;
         snprintf (text, sizeof text, "metascheduler %.63s has not been heard for %lld s and may have given it elsewhere",
                   job->rec.meta, (long long)(job->rec.contact / US_PER_S));

@@ -84,15 +84,13 @@ static void hosts_of (const struct store_job *rec, struct arena *arena,
     }
 }
 
-void jobs_files (struct svc *svc, uint64_t number, const struct site_job *job, struct arena *arena,
-                 Nui__Local__V1__JobInfo *out)
+void jobs_files (struct svc *svc, const struct store_job *rec, const struct site_job *job,
+                 struct arena *arena, Nui__Local__V1__JobInfo *out)
 {
-    out->transfers = NULL;
-    out->n_transfers = 0;
     if (job)
         staging_info (svc, job, arena, out);
     else
-        stageout_info (svc, number, arena, out);
+        stageout_info (svc, rec, arena, out);
 }
 
 void jobs_info (struct svc *svc, const struct store_job *rec, struct site_job *job,
@@ -127,7 +125,7 @@ void jobs_info (struct svc *svc, const struct store_job *rec, struct site_job *j
         out->forecast = forecast_of_job (svc, job, arena);
     } else
         jobs_reason (arena, rec->reason_code, rec->reason_text, &out->reason);
-    jobs_files (svc, rec->number, job, arena, out);
+    jobs_files (svc, rec, job, arena, out);
     if (job && job->part && !rec->start) {
         out->start_estimate_us = rec->launch_at ? rec->launch_at : job->part->rec.slot_start;
         out->forecast = forecast_of_job (svc, job, arena);
@@ -147,7 +145,8 @@ int jobs_find (struct svc *svc, const struct rpccall *call, const char *job_id,
     if (strcmp (prefix, svc->site) == 0 && number <= INT64_MAX)
         rc = local_store_job_get (svc->store, number, out, err);
     else
-        rc = local_store_job_find (svc->store, meta, job_id, component, out, err);
+        rc = local_store_job_find (svc->store, settings_speakers (svc->settings, meta), job_id, component, out,
+                                   err);
     if (rc == ERR_NOT_FOUND)
         return err_set (err, rc, "job %.80s is not known at site %s", job_id, svc->site);
     return rc;
@@ -499,6 +498,23 @@ static void submit_no (struct svc *svc, struct rpccall *call, const char *code, 
     rpccall_reply (call, &reply.base);
 }
 
+/* Of a group of metaschedulers only the one that leads the job now may send it. A newer one is remembered before
+ * anything is answered under it, together with the job, so that both are forgotten together (signed_purge). */
+static int leader_check (struct svc *svc, const char *meta, const Nui__Local__V1__SubmitRequest *r,
+                         const struct jobspec *spec, struct err *err)
+{
+    bool newer = false;
+    int rc = r->epoch ? svc_epoch_compare (svc, spec->job->uuid.data, r->epoch, &newer, err) : 0;
+    if (rc != 0 || !newer)
+        return rc;
+    rc = svc_begin (svc, err);
+    if (rc == 0)
+        rc = local_store_epoch_put (svc->store, spec->job->uuid.data, r->epoch, err);
+    if (rc == 0)
+        rc = replay_keep (svc, spec, meta, r->grid_job_id, err);
+    return svc_commit (svc, rc, err);
+}
+
 static int submit_do (struct svc *svc, struct rpccall *call,
                       const Nui__Local__V1__SubmitRequest *r, struct err *err)
 {
@@ -516,11 +532,13 @@ static int submit_do (struct svc *svc, struct rpccall *call,
     time_us now = svc_now (svc);
     int rc = name_check ("grid job", r->grid_job_id, err);
     if (rc == 0)
-        rc = local_store_job_by_attempt (svc->store, wish.meta, r->grid_job_id, r->component,
-                                         r->attempt, &before, err);
+        rc = local_store_job_by_attempt (svc->store, settings_speakers (svc->settings, wish.meta), r->grid_job_id,
+                                         r->component, r->attempt, &before, err);
     if (rc == 0) { /* again: the same answer */
         bool same = before.submitter != NULL;
         rc = jobspec_verify (svc, r->envelope, wish.meta, r->component, r->shape, false, &spec, err);
+        if (rc == 0)
+            rc = leader_check (svc, wish.meta, r, &spec, err);
         same = rc == 0 && before.shape == r->shape &&
                strcmp (spec.submitter, before.submitter) == 0;
         if (same)
@@ -543,6 +561,8 @@ static int submit_do (struct svc *svc, struct rpccall *call,
         rc = jobspec_runnable (&spec, err);
     if (rc == 0)
         rc = replay_check (svc, &spec, wish.meta, r->grid_job_id, err);
+    if (rc == 0)
+        rc = leader_check (svc, wish.meta, r, &spec, err);
     if (rc != 0) {
         jobspec_free (&spec);
         return rc;
@@ -572,7 +592,10 @@ void jobs_submit (void *self, struct rpccall *call, const ProtobufCMessage *requ
     struct svc *svc = self;
     struct err err = {0};
     arena_reset (svc->call_arena);
-    if (submit_do (svc, call, (const Nui__Local__V1__SubmitRequest *)request, &err) != 0)
+    int rc = submit_do (svc, call, (const Nui__Local__V1__SubmitRequest *)request, &err);
+    if (rc == ERR_CONFLICT) /* fenced: not to be asked again */
+        rpccall_finish (call, RPC_ABORTED, err.text);
+    else if (rc != 0)
         jobs_refuse (svc, call, &err);
 }
 

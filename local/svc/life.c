@@ -442,7 +442,8 @@ static void on_ended (struct svc *svc, struct site_job *job, const struct rm_sta
             svc_reason (job, "Cancelled", "cancelled before it began");
         life_end_surely (svc, job, STORE_JOB_CANCELLED);
     } else {
-        start_failed (svc, job, DEFER_RM_FAILURE, status->text);
+        start_failed (svc, job, status->end == RM_END_REFUSED ? DEFER_RM_REJECT : DEFER_RM_FAILURE,
+                      status->text);
     }
 }
 

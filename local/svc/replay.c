@@ -57,8 +57,8 @@ static int not_done (struct svc *svc, const struct jobspec *spec, const char *me
 {
     struct store_job before = {0};
     char id[SITE_ID_MAX];
-    int rc = local_store_job_find (svc->store, meta, grid_job_id, spec->component->name, &before,
-                                   err);
+    int rc = local_store_job_find (svc->store, settings_speakers (svc->settings, meta), grid_job_id,
+                                   spec->component->name, &before, err);
     if (rc == ERR_NOT_FOUND)
         return 0;
     if (rc == 0 && before.state == STORE_JOB_COMPLETED)
@@ -81,8 +81,7 @@ int replay_check (struct svc *svc, const struct jobspec *spec, const char *meta,
         return err_set (err, ERR_UNAUTHENTIC,
                         "another signed job of %.100s with the same uuid was taken here as %s",
                         spec->submitter, row.grid_job_id);
-    if (strcmp (row.meta, meta) == 0 ? strcmp (row.grid_job_id, grid_job_id) != 0
-                                     : !settings_speaks_for (svc->settings, meta, row.meta))
+    if (strcmp (row.grid_job_id, grid_job_id) != 0 || !settings_speaks_for (svc->settings, meta, row.meta))
         return err_set (err, ERR_UNAUTHENTIC,
                         "replayed: this signed job was taken here as %s of metascheduler %s, and "
                         "comes again as %s of %s",

@@ -158,6 +158,8 @@ static int set_meta_group (void *target, const struct conf_value *value, struct 
         if (name_check ("metascheduler", value->word[i], err) != 0)
             return ERR_INVALID;
         group->member[group->count++] = value->word[i];
+        size_t len = strlen (group->names);
+        snprintf (group->names + len, sizeof group->names - len, "%s%.62s", i ? " " : "", value->word[i]);
     }
     return 0;
 }
@@ -367,15 +369,25 @@ bool settings_speaks_for (const struct settings *settings, const char *meta, con
     return false;
 }
 
+const struct settings_group *settings_group_of (const struct settings *settings, const char *meta)
+{
+    for (uint32_t i = 0; i < settings->group_count; i++)
+        if (group_has (&settings->groups[i], meta))
+            return &settings->groups[i];
+    return NULL;
+}
+
+const char *settings_speakers (const struct settings *settings, const char *meta)
+{
+    const struct settings_group *group = settings_group_of (settings, meta);
+    return group ? group->names : meta;
+}
+
 const char *settings_group_first (const struct settings *settings, const char *meta, bool *group_out)
 {
-    for (uint32_t i = 0; i < settings->group_count; i++) {
-        *group_out = group_has (&settings->groups[i], meta);
-        if (*group_out)
-            return settings->groups[i].member[0];
-    }
-    *group_out = false;
-    return meta;
+    const struct settings_group *group = settings_group_of (settings, meta);
+    *group_out = group != NULL;
+    return group ? group->member[0] : meta;
 }
 
 const struct settings_grid *settings_grid_of (const struct settings *settings, const char *meta)

@@ -34,6 +34,7 @@ struct settings_cap {
 struct settings_group {
     const char *member[SETTINGS_GROUP_MEMBERS_MAX];
     uint32_t count;
+    char names[SETTINGS_GROUP_MEMBERS_MAX * 64]; /* all of them, with spaces between */
 };
 
 /* ADMIN1, ADMIN2, ADMIN3: login names (on the cluster's own socket) or identities. */
@@ -111,6 +112,10 @@ void settings_destroy (struct settings *settings);
 const struct settings_cap *settings_cap_of (const struct settings *settings, const char *meta);
 /* The same metascheduler, or one of its group. */
 bool settings_speaks_for (const struct settings *settings, const char *meta, const char *owner);
+/* All that speak for its jobs, with spaces between: itself, or its group. */
+const char *settings_speakers (const struct settings *settings, const char *meta);
+/* The group that has it; NULL: none. */
+const struct settings_group *settings_group_of (const struct settings *settings, const char *meta);
 /* The first of its group, or it itself. */
 const char *settings_group_first (const struct settings *settings, const char *meta, bool *group_out);
 /* Likewise of GRIDCFG; NULL: nothing is said. */

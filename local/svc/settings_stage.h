@@ -18,7 +18,7 @@ struct settings_stage {
     struct settings_stage_list hosts; /* STAGEHOSTS */
     const char *credentials, *known_hosts, *ca;
     int64_t transfers, host_transfers, tries;
-    int64_t file_mb, keep_free_mb;
+    int64_t file_mb, keep_free_mb, s3_part_mb;
     int64_t bandwidth; /* bytes per second */
     duration_us patience;
 };

@@ -8,12 +8,16 @@
 
 #include "local/rm/jobdir.h"
 #include "local/store/leaving.h"
+#include "local/svc/follow.h"
 #include "local/svc/staging.h"
+#include "proto/rpc/jobstage.h"
 
 struct stageout {
     struct svc *svc;
     uint64_t number;
     char key[STAGE_KEY_MAX];
+    uint32_t again[JOB_TRANSFERS_MAX]; /* only these: the others have gone */
+    uint32_t again_count;              /* 0: none has gone yet */
     struct event *failing; /* it could not even begin, for this reason */
     char text[STAGE_TEXT_MAX];
     UT_hash_handle hh;
@@ -53,21 +57,86 @@ int stageout_write (struct svc *svc, struct site_job *job, struct err *err)
     return leaving_put (svc->store, job->rec.number, err);
 }
 
-/* No more is to be done, or can be: durable, and told. */
-static int over_write (struct svc *svc, uint64_t number, const char *failure, struct err *err)
+/* --- the files -------------------------------------------------------------------------------- */
+
+static void again_keep (void *arg, const struct leaving_file *file)
 {
+    struct stageout *out = arg;
+    if (out->again_count < JOB_TRANSFERS_MAX)
+        out->again[out->again_count++] = file->place;
+}
+
+/* What is to be taken now. */
+static struct stage_batch batch_of (const struct stageout *out, const struct store_job *rec,
+                                    const struct jobspec *spec, struct arena *arena)
+{
+    struct stage_batch batch =
+        staging_batch (spec, out->key, true, rec->state == STORE_JOB_COMPLETED, arena);
+    if (out->again_count == 0)
+        return batch;
+    struct stage_file *file = arena_array (arena, out->again_count, sizeof *file);
+    for (uint32_t i = 0; i < out->again_count; i++) {
+        assert (out->again[i] < batch.file_count && "the signed job is another");
+        file[i] = batch.file[out->again[i]];
+    }
+    batch.file = file;
+    batch.file_count = out->again_count;
+    return batch;
+}
+
+/* In a transaction: which could not go, and why; without progress none has begun. */
+static int failed_write (struct stageout *out, const struct stage_batch *batch, const char *failure,
+                         struct err *err)
+{
+    struct svc *svc = out->svc;
+    char url[STAGE_URL_MAX];
+    int rc = leaving_failed_clear (svc->store, out->number, err);
+    for (uint32_t i = 0; i < batch->file_count && rc == 0; i++) {
+        struct stage_file_progress p = {.state = STAGE_FAILED, .bytes_total = -1, .text = failure};
+        (void)stage_file_progress (staging_mover (svc), out->key, i, &p, NULL);
+        if (p.state == STAGE_DONE)
+            continue;
+        stage_url_show (batch->file[i].url, url, sizeof url);
+        struct leaving_file file = {.place = out->again_count ? out->again[i] : i,
+                                    .path = batch->file[i].path,
+                                    .url = url,
+                                    .text = p.text && *p.text ? p.text : failure,
+                                    .bytes = p.bytes_total > 0 ? p.bytes_total : 0,
+                                    .bytes_done = p.bytes_done};
+        rc = leaving_failed_put (svc->store, out->number, &file, err);
+    }
+    return rc;
+}
+
+/* --- their end -------------------------------------------------------------------------------- */
+
+/* No more is to be done, or can be: durable, and told. */
+static int over_write (struct stageout *out, const char *failure, struct err *err)
+{
+    struct svc *svc = out->svc;
     struct site_job ended = {.rec = {0}};
-    int rc = local_store_job_get (svc->store, number, &ended.rec, err);
+    struct jobspec spec;
+    struct stage_batch batch = {0};
+    int rc = local_store_job_get (svc->store, out->number, &ended.rec, err);
     if (rc != 0)
         return rc;
+    struct arena *arena = arena_create (0);
+    bool known = failure && jobspec_load (svc, &ended.rec, &spec, NULL) == 0;
+    if (known)
+        batch = batch_of (out, &ended.rec, &spec, arena);
     if (ended.rec.state == STORE_JOB_COMPLETED)
         svc_reason (&ended, failure ? "StageOutFailed" : "", "%s", failure ? failure : "");
     rc = svc_begin (svc, err);
     if (rc == 0)
-        rc = leaving_delete (svc->store, number, err);
+        rc = leaving_delete (svc->store, out->number, err);
+    if (rc == 0 && (known || !failure))
+        rc = failed_write (out, &batch, failure, err);
     if (rc == 0)
         rc = svc_job_write (svc, &ended, true, NULL, 0, err);
     rc = svc_commit (svc, rc, err);
+    if (known)
+        jobspec_free (&spec);
+    arena_destroy (arena);
     store_job_free (&ended.rec);
     return rc;
 }
@@ -83,7 +152,8 @@ static void over (struct stageout *out, const char *failure)
                    failure);
     else
         log_event (svc->log, LOG_LEVEL_INFO, "stage", "staged_out", "job=%s", id);
-    if (over_write (svc, out->number, failure, &err) != 0) {
+    int rc = over_write (out, failure, &err);
+    if (rc != 0 && rc != ERR_NOT_FOUND) { /* the job itself may be forgotten by now */
         daemon_stop (svc->daemon, &err); /* begun again after a restart */
         return;
     }
@@ -128,8 +198,7 @@ static int move (struct stageout *out, const struct store_job *rec, struct err *
     if (rc != 0)
         return rc;
     struct arena *arena = arena_create (0);
-    struct stage_batch batch =
-        staging_batch (&spec, out->key, true, rec->state == STORE_JOB_COMPLETED, arena);
+    struct stage_batch batch = batch_of (out, rec, &spec, arena);
     batch.since = rec->end;
     batch.dir = work_open (svc, rec, err);
     rc = batch.dir < 0 ? ERR_NOT_FOUND
@@ -145,9 +214,10 @@ void stageout_begin (struct svc *svc, uint64_t number)
 {
     struct err err = {0};
     struct store_job rec = {0};
-    bool leaves = false;
+    enum leaving state;
     char id[SITE_ID_MAX];
-    if (!staging_mover (svc) || leaving_has (svc->store, number, &leaves, &err) != 0 || !leaves)
+    if (!staging_mover (svc) || leaving_state (svc->store, number, &state, &err) != 0 ||
+        state != LEAVING_NOW)
         return;
     struct stageout *out = calloc (1, sizeof *out);
     assert (out);
@@ -156,6 +226,8 @@ void stageout_begin (struct svc *svc, uint64_t number)
     snprintf (out->key, sizeof out->key, "%s.out", site_id (svc, number, id));
     HASH_ADD (hh, svc->stageouts, number, sizeof out->number, out);
     int rc = local_store_job_get (svc->store, number, &rec, &err);
+    if (rc == 0)
+        rc = leaving_failed_each (svc->store, number, again_keep, out, &err);
     if (rc == 0)
         rc = move (out, &rec, &err);
     store_job_free (&rec);
@@ -201,10 +273,129 @@ void stageout_close (struct svc *svc)
     out_free (out);
 }
 
-void stageout_info (const struct svc *svc, uint64_t number, struct arena *arena,
+/* --- what is told ----------------------------------------------------------------------------- */
+
+/* Until when its directory stays, at least; 0: for ever. */
+static time_us kept_until (const struct svc *svc, const struct store_job *rec)
+{
+    return svc->settings->job_purge == TIME_US_MAX ? 0 : rec->end + svc->settings->job_purge;
+}
+
+struct telling {
+    struct arena *arena;
+    Nui__Local__V1__JobInfo *info;
+    time_us kept;
+};
+
+static void failed_tell (void *arg, const struct leaving_file *file)
+{
+    struct telling *to = arg;
+    Nui__Common__V1__TransferInfo *t = arena_new (to->arena, Nui__Common__V1__TransferInfo);
+    if (to->info->n_transfers == JOB_TRANSFERS_MAX)
+        return;
+    nui__common__v1__transfer_info__init (t);
+    t->out = true;
+    t->url = arena_strdup (to->arena, file->url);
+    t->path = arena_strdup (to->arena, file->path);
+    t->text = arena_strdup (to->arena, file->text);
+    t->state = (char *)"Failed";
+    t->bytes = file->bytes;
+    t->bytes_done = file->bytes_done;
+    t->kept_us = to->kept;
+    to->info->transfers[to->info->n_transfers++] = t;
+}
+
+void stageout_info (const struct svc *svc, const struct store_job *rec, struct arena *arena,
                     Nui__Local__V1__JobInfo *info)
 {
-    const struct stageout *out = out_find (svc, number);
-    if (out)
+    const struct stageout *out = out_find (svc, rec->number);
+    enum leaving state;
+    if (leaving_state (svc->store, rec->number, &state, NULL) != 0 || state == LEAVING_NOTHING)
+        return;
+    info->stage_out = (char *)(state == LEAVING_NOW ? "Leaving" : "Failed");
+    if (state == LEAVING_NOW && out)
         staging_transfers (svc, out->key, true, arena, info);
+    if (info->n_transfers == 0) {
+        struct telling telling = {arena, info, kept_until (svc, rec)};
+        info->transfers = arena_array (arena, JOB_TRANSFERS_MAX, sizeof *info->transfers);
+        (void)leaving_failed_each (svc->store, rec->number, failed_tell, &telling, NULL);
+    }
+}
+
+/* --- once more -------------------------------------------------------------------------------- */
+
+/* Durable, and told, before it begins. */
+static int again_write (struct svc *svc, uint64_t number, struct err *err)
+{
+    struct site_job ended = {.rec = {0}};
+    int rc = local_store_job_get (svc->store, number, &ended.rec, err);
+    if (rc != 0)
+        return rc;
+    if (ended.rec.state == STORE_JOB_COMPLETED)
+        svc_reason (&ended, "StageOut", "its files are being taken away");
+    rc = svc_begin (svc, err);
+    if (rc == 0)
+        rc = leaving_put (svc->store, number, err);
+    if (rc == 0)
+        rc = svc_job_write (svc, &ended, true, NULL, 0, err);
+    rc = svc_commit (svc, rc, err);
+    store_job_free (&ended.rec);
+    return rc;
+}
+
+static int again (struct svc *svc, const struct store_job *rec, struct err *err)
+{
+    enum leaving state;
+    char id[SITE_ID_MAX], when[QUANTITY_TEXT_MAX];
+    time_us kept = kept_until (svc, rec);
+    int rc = leaving_state (svc->store, rec->number, &state, err);
+    if (rc != 0 || state != LEAVING_FAILED)
+        return rc;
+    if (kept && svc_now (svc) >= kept) /* the purge may be at them */
+        return err_set (err, ERR_CONFLICT, "the files of job %s were kept until %s",
+                        site_id (svc, rec->number, id), time_format_iso (kept, when));
+    rc = staging_need (svc, err);
+    if (rc == 0 && !staging_mover (svc))
+        rc = err_set (err, ERR_DENIED, "files cannot be staged at %s now", svc->site);
+    if (rc == 0)
+        rc = follow_may_act (svc, err);
+    if (rc == 0)
+        rc = again_write (svc, rec->number, err);
+    if (rc != 0)
+        return rc;
+    log_event (svc->log, LOG_LEVEL_INFO, "stage", "stage_out_again", "job=%s",
+               site_id (svc, rec->number, id));
+    stageout_begin (svc, rec->number);
+    return 0;
+}
+
+void stageout_restage (void *self, struct rpccall *call, const ProtobufCMessage *request)
+{
+    struct svc *svc = self;
+    const Nui__Local__V1__RestageRequest *r = (const Nui__Local__V1__RestageRequest *)request;
+    Nui__Local__V1__RestageReply reply = NUI__LOCAL__V1__RESTAGE_REPLY__INIT;
+    Nui__Local__V1__JobInfo info = NUI__LOCAL__V1__JOB_INFO__INIT;
+    struct store_job rec = {0};
+    struct err err = {0};
+    char id[SITE_ID_MAX];
+    int rc = jobs_find (svc, call, r->job_id, r->component, &rec, &err);
+    if (rc == 0)
+        rc = jobs_allowed (svc, call, &rec, JOBS_OWNER | JOBS_OPERATOR | JOBS_META, &err);
+    site_id (svc, rec.number, id);
+    if (rc == 0 && !store_job_ended (rec.state))
+        rc = err_set (&err, ERR_CONFLICT, "job %s has not ended", id);
+    if (rc == 0 && !r->look)
+        rc = again (svc, &rec, &err);
+    if (rc != 0) {
+        jobs_refuse (svc, call, &err);
+    } else {
+        arena_reset (svc->call_arena);
+        stageout_info (svc, &rec, svc->call_arena, &info);
+        reply.site_job_id = id;
+        reply.component = rec.component;
+        reply.transfers = info.transfers;
+        reply.n_transfers = info.n_transfers;
+        rpccall_reply (call, &reply.base);
+    }
+    store_job_free (&rec);
 }

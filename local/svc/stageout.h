@@ -2,7 +2,10 @@
  *
  * That they are to be taken is durable with the job's end (local/store/leaving.h), and goes on
  * after a restart. The job has ended: it is charged, its nodes are free; its reason is StageOut
- * until the last file is gone, then none, or StageOutFailed. Its files are not purged before. */
+ * until the last file is gone, then none, or StageOutFailed. Its files are not purged before.
+ *
+ * What could not be taken is remembered as long as the job is (JOBPURGETIME), and is tried once more when
+ * its owner, an operator or its metascheduler asks for it (RESTAGE). */
 #ifndef NUI_LOCAL_SVC_STAGEOUT_H
 #define NUI_LOCAL_SVC_STAGEOUT_H
 
@@ -14,7 +17,10 @@ int stageout_write (struct svc *svc, struct site_job *job, struct err *err);
 void stageout_begin (struct svc *svc, uint64_t number);
 int stageout_recover (struct svc *svc, struct err *err);
 void stageout_close (struct svc *svc);
-void stageout_info (const struct svc *svc, uint64_t number, struct arena *arena,
+/* What is on its way out of a job that has ended, or could not go: transfers and stage_out. */
+void stageout_info (const struct svc *svc, const struct store_job *rec, struct arena *arena,
                     Nui__Local__V1__JobInfo *out);
+/* RESTAGE of the Local service. */
+void stageout_restage (void *self, struct rpccall *call, const ProtobufCMessage *request);
 
 #endif

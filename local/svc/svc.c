@@ -1,5 +1,3 @@
-#include <assert.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -8,7 +6,6 @@
 
 #include "local/rm/rm_embedded.h"
 #include "local/rm/rm_slurm.h"
-#include "local/svc/contact.h"
 #include "local/svc/admin.h"
 #include "local/svc/admin_stats.h"
 #include "local/svc/fairshare_file.h"
@@ -23,7 +20,6 @@
 #include "local/svc/stageout.h"
 #include "local/svc/stats.h"
 #include "proto/base/clock.h"
-#include "proto/base/strbuf.h"
 
 /* --- names -------------------------------------------------------------------------------- */
 
@@ -50,210 +46,6 @@ void svc_reason (struct site_job *job, const char *code, const char *fmt, ...)
     snprintf (job->rec.reason_code, sizeof job->rec.reason_code, "%s", code);
     free (job->rec.reason_text);
     job->rec.reason_text = *text ? strdup (text) : NULL;
-}
-
-/* --- nodes -------------------------------------------------------------------------------- */
-
-static struct site_node *node_find (const struct svc *svc, const char *name)
-{
-    struct site_node *node;
-    HASH_FIND_STR (svc->nodes, name, node);
-    return node;
-}
-
-const char *node_address (struct svc *svc, const char *node_name)
-{
-    const struct site_node *node = node_find (svc, node_name);
-    return node && node->address ? node->address : svc->host;
-}
-
-char *placement_text (struct svc *svc, const struct allocation *allocation)
-{
-    struct strbuf b = STRBUF_INIT;
-    for (uint32_t i = 0; i < allocation->count; i++) {
-        const struct placement *p = &allocation->item[i];
-        strbuf_printf (&b, "%s%s:%u:%u", i ? "," : "", svc->node_by_id[p->node.v]->name, p->tasks,
-                       p->req);
-    }
-    strbuf_text (&b);
-    return strbuf_steal (&b);
-}
-
-bool placement_next (const struct svc *svc, const char **text, struct site_node **node_out,
-                     unsigned *tasks_out, unsigned *req_out)
-{
-    char name[STORE_NAME_MAX];
-    if (!*text || sscanf (*text, "%63[^:]:%u:%u", name, tasks_out, req_out) != 3)
-        return false;
-    *node_out = node_find (svc, name);
-    *text = strchr (*text, ',');
-    *text = *text ? *text + 1 : NULL;
-    return true;
-}
-
-struct allocation placement_parse (struct svc *svc, const char *text, struct arena *arena)
-{
-    struct allocation a = {0};
-    uint32_t cap = 1;
-    for (const char *p = text; p && *p; p++)
-        cap += *p == ',';
-    a.item = arena_array (arena, cap, sizeof *a.item);
-    struct site_node *node;
-    unsigned tasks, req;
-    for (const char *p = text; placement_next (svc, &p, &node, &tasks, &req);)
-        if (node)
-            a.item[a.count++] = (struct placement){node->id, tasks & 0xffffff, req & 0xff};
-    return a;
-}
-
-static bool node_by_name (void *self, const char *name, struct node_id *out)
-{
-    const struct site_node *node = node_find (self, name);
-    if (node)
-        *out = node->id;
-    return node != NULL;
-}
-
-enum { SET_STATE, SET_FEATURES, SET_PRIORITY, SET_SPEED, SETS };
-
-static const char *const set_names[SETS] = {"state", "features", "priority", "speed"};
-
-char *svc_node_set (struct site_node *node, const char *name, const char *value)
-{
-    for (int i = 0; i < SETS; i++)
-        if (strcmp (set_names[i], name) == 0) {
-            char *before = node->set[i];
-            node->set[i] = *value ? strdup (value) : NULL;
-            return before;
-        }
-    return NULL;
-}
-
-/* What administrators set of it, over what is configured. */
-static struct nodeconf_node node_wanted (const struct site_node *node,
-                                         const struct nodeconf_node *n)
-{
-    struct nodeconf_node wanted = *n;
-    if (node && node->set[SET_FEATURES])
-        wanted.features = node->set[SET_FEATURES];
-    if (node && node->set[SET_PRIORITY])
-        wanted.priority = strtoll (node->set[SET_PRIORITY], NULL, 10);
-    if (node && node->set[SET_SPEED])
-        (void)ppm_parse (node->set[SET_SPEED], "speed", &wanted.speed_ppm, NULL);
-    return wanted;
-}
-
-static void node_set_loaded (void *arg, const char *name, const char *value)
-{
-    free (svc_node_set (arg, name, value));
-}
-
-int svc_node_sets_load (struct svc *svc, struct site_node *node, struct err *err)
-{
-    for (size_t i = 0; i < sizeof node->set / sizeof *node->set; i++) {
-        free (node->set[i]);
-        node->set[i] = NULL;
-    }
-    return local_store_sets (svc->store, STORE_SET_NODE, node->name, node_set_loaded, node, err);
-}
-
-static void text_replace (char **text, const char *with)
-{
-    free (*text);
-    *text = with ? strdup (with) : NULL;
-}
-
-static int node_add (struct svc *svc, const struct nodeconf_node *n, const struct node_spec *spec,
-                     time_us now, struct err *err)
-{
-    struct node_id id;
-    int rc = cluster_node_add (svc->cluster, spec, now, &id, err);
-    if (rc != 0)
-        return rc;
-    struct site_node *node = calloc (1, sizeof *node);
-    struct site_node **more = realloc (svc->node_by_id, (id.v + 1) * sizeof *more);
-    assert (node && more);
-    svc->node_by_id = more;
-    more[id.v] = node;
-    svc->node_count = id.v + 1;
-    node->name = strdup (n->name);
-    node->id = id;
-    HASH_ADD_KEYPTR (hh, svc->nodes, node->name, strlen (node->name), node);
-    rc = svc_node_sets_load (svc, node, err);
-    struct nodeconf_node wanted = node_wanted (node, n);
-    struct node_spec changed;
-    if (rc == 0)
-        rc = place_node (&svc->place, &wanted, &changed, err);
-    return rc == 0 ? cluster_node_update (svc->cluster, id, &changed, now, err) : rc;
-}
-
-/* New ones are added, others changed, absent ones are down. */
-static int nodes_apply (struct svc *svc, const struct settings *settings,
-                        const struct nodeconf_node *nodes, uint32_t count, struct err *err)
-{
-    time_us now = svc_now (svc);
-    int rc = 0;
-    if (svc->stats)
-        stats_advance (svc, now);
-    for (uint32_t i = 0; i < svc->node_count; i++)
-        svc->node_by_id[i]->configured = false;
-    svc->node_types = false;
-    char *licences = rmnodes_licences (svc, settings);
-    rc = place_prepare (&svc->place, nodes, count, licences, now, err);
-    free (licences);
-    for (uint32_t i = 0; rc == 0 && i < count; i++) {
-        const struct nodeconf_node *n = &nodes[i];
-        struct node_spec spec;
-        struct site_node *node = node_find (svc, n->name);
-        struct nodeconf_node wanted = node_wanted (node, n);
-        rc = place_node (&svc->place, &wanted, &spec, err);
-        if (rc == 0 && node)
-            rc = cluster_node_update (svc->cluster, node->id, &spec, now, err);
-        else if (rc == 0)
-            rc = node_add (svc, n, &spec, now, err);
-        if (rc != 0)
-            break;
-        node = node_find (svc, n->name);
-        node->configured = true;
-        text_replace (&node->address, n->address);
-        text_replace (&node->type, n->type);
-        svc->node_types |= n->type != NULL;
-        text_replace (&node->partition, n->partition);
-    }
-    if (rc == 0)
-        rc = cluster_job_column_set (svc->cluster, svc->place.job_column, now, err);
-    if (rc == 0)
-        rc = place_apply (&svc->place, settings->policy, settings->nodes.topology, now, err);
-    for (uint32_t i = 0; rc == 0 && i < svc->node_count; i++) {
-        struct site_node *node = svc->node_by_id[i];
-        struct node_view view;
-        if (!node->configured && cluster_node_get (svc->cluster, node->id, &view, NULL) == 0) {
-            view.spec.gone = 1;
-            rc = cluster_node_update (svc->cluster, node->id, &view.spec, now, err);
-        }
-    }
-    for (uint32_t i = 0; rc == 0 && i < svc->node_count; i++) {
-        struct site_node *node = svc->node_by_id[i];
-        enum node_state state = node->configured ? rmnodes_state (svc, node->name) : NODE_DOWN;
-        const char *set = node->set[SET_STATE];
-        if (set && strcmp (set, "down") == 0)
-            state = NODE_DOWN;
-        else if (set && state == NODE_UP)
-            state = NODE_DRAINED;
-        rc = cluster_node_state_set (svc->cluster, node->id, state, now, err);
-    }
-    return rc;
-}
-
-int svc_nodes_apply (struct svc *svc, const struct settings *settings, struct err *err)
-{
-    uint32_t count;
-    struct nodeconf_node *theirs = rmnodes_list (svc, settings, &count);
-    int rc = theirs ? nodes_apply (svc, settings, theirs, count, err)
-                    : nodes_apply (svc, settings, settings->nodes.node, settings->nodes.node_count,
-                                   err);
-    rmnodes_free (theirs, count);
-    return rc;
 }
 
 /* --- the store ---------------------------------------------------------------------------- */
@@ -309,385 +101,6 @@ int svc_job_write (struct svc *svc, struct site_job *job, bool tell, const void 
     return rc;
 }
 
-/* --- jobs and parts ----------------------------------------------------------------------- */
-
-/* As its QoS is now. */
-static uint32_t attrs_by_qos (const struct svc *svc, const struct site_job *job)
-{
-    const struct policy_qos *qos = policy_qos (svc->settings->policy, job->cred[CRED_QOS]);
-    uint32_t flags = qos ? qos->flags : 0;
-    bool evicts = flags & (QOS_PREEMPTOR | QOS_RESTARTPREEMPT);
-    bool yields = (flags & QOS_PREEMPTEE) || (job->core_flags & JOB_PREEMPTEE);
-    return (evicts ? JOBATTR_PREEMPTOR : 0) | (yields ? JOBATTR_PREEMPTEE : 0) |
-           (job->core_flags & JOB_NORESTART ? 0 : JOBATTR_RESTARTABLE);
-}
-
-void svc_job_qos_set (struct svc *svc, struct site_job *job, uint32_t qos)
-{
-    job->cred[CRED_QOS] = qos;
-    job->attrs = attrs_by_qos (svc, job);
-}
-
-struct site_job *svc_job_add (struct svc *svc, const struct store_job *rec,
-                              const struct jobspec *spec)
-{
-    struct site_job *job = calloc (1, sizeof *job);
-    assert (job);
-    job->rec = *rec;
-    memcpy (job->cred, spec->cred, sizeof job->cred);
-    job->reqs = calloc (spec->req_count, sizeof *job->reqs);
-    assert (job->reqs);
-    memcpy (job->reqs, spec->reqs, spec->req_count * sizeof *job->reqs);
-    job->req_count = spec->req_count;
-    job->reservation = spec->component ? resv_named (svc, spec->component->reservation)
-                                       : (struct rsv_id){0}; /* none in a simulation */
-    job->licence = calloc (spec->licence_count + 1, sizeof *job->licence);
-    assert (job->licence);
-    memcpy (job->licence, spec->licence, spec->licence_count * sizeof *job->licence);
-    job->licence_count = spec->licence_count;
-    job->not_before = spec->job->not_before_us ? spec->job->not_before_us : TIME_US_NONE;
-    job->core_flags = spec->core_flags;
-    job->attrs = attrs_by_qos (svc, job);
-    job->deadline = spec->job->deadline_us;
-    job->stages = spec->component && spec->component->n_stage_in > 0;
-    job->stages_out = spec->component && spec->component->n_stage_out > 0;
-    HASH_ADD (hh, svc->jobs, rec.number, sizeof job->rec.number, job);
-    ports_mark (svc, job->rec.port, true);
-    return job;
-}
-
-void svc_job_forget (struct svc *svc, struct site_job *job)
-{
-    forecast_forget (svc, job->rec.number);
-    staging_leave (svc, job);
-    HASH_DEL (svc->jobs, job);
-    ports_mark (svc, job->rec.port, false);
-    store_job_free (&job->rec);
-    free (job->reqs);
-    depends_forget (svc, job);
-    free (job->licence);
-    free (job);
-}
-
-struct site_part *svc_part_add (struct svc *svc, const struct store_part *rec,
-                                struct site_job *job)
-{
-    struct site_part *part = calloc (1, sizeof *part);
-    assert (part);
-    part->svc = svc;
-    part->rec = *rec;
-    part->job = job;
-    job->part = part;
-    HASH_ADD (hh, svc->parts, rec.job, sizeof part->rec.job, part);
-    return part;
-}
-
-void svc_part_forget (struct svc *svc, struct site_part *part)
-{
-    HASH_DEL (svc->parts, part);
-    if (part->job)
-        part->job->part = NULL;
-    if (part->timer)
-        event_free (part->timer);
-    store_part_free (&part->rec);
-    free (part);
-}
-
-/* Every job came through a metascheduler that has the grid's id; others are the site's own. */
-static uint32_t attrs_of (const struct site_job *job)
-{
-    return (*job->rec.grid_job_id ? JOBATTR_GRID : 0) |
-           (job->rec.part ? JOBATTR_COALLOCATED : 0) | job->attrs;
-}
-
-struct rsv_id svc_reservation_of (struct svc *svc, struct rsv_id asked, uint32_t qos)
-{
-    const struct policy_qos *of = policy_qos (svc->settings->policy, qos);
-    return asked.v || !of || !of->use_reserved ? asked : resv_named (svc, of->use_reserved);
-}
-
-struct who svc_who (struct svc *svc, const struct site_job *job)
-{
-    struct who who = {.walltime = job->rec.walltime, .procs = job->rec.procs,
-                      .attrs = attrs_of (job),
-                      .named = svc_reservation_of (svc, job->reservation, job->cred[CRED_QOS])};
-    memcpy (who.cred, job->cred, sizeof who.cred);
-    return who;
-}
-
-static struct job_spec core_spec_of (struct svc *svc, const struct site_job *job)
-{
-    struct job_spec spec = {
-        .id = {job->rec.number},
-        .submit = job->rec.submit,
-        .not_before = job->not_before,
-        .walltime_limit = job->rec.walltime,
-        .req_count = job->req_count,
-        .licence_count = job->licence_count,
-        .licence = job->licence,
-        .req = job->reqs,
-        .reservation = svc_reservation_of (svc, job->reservation, job->cred[CRED_QOS]),
-        .attrs = attrs_of (job),
-    };
-    memcpy (spec.cred, job->cred, sizeof spec.cred);
-    spec.holds = job->depends ? HOLD_DEPENDENCY : 0;
-    spec.flags = job->core_flags | (job->part ? JOB_FIRM : 0);
-    spec.deadline = job->deadline;
-    spec.data_at = job->data_at;
-    spec.array = job->rec.array;
-    spec.array_limit = job->rec.array_limit;
-    return spec;
-}
-
-int svc_cluster_modify (struct svc *svc, struct site_job *job, struct err *err)
-{
-    struct job_spec spec = core_spec_of (svc, job);
-    struct job_view view;
-    int rc = cluster_job_get (svc->cluster, spec.id, &view, err);
-    if (rc != 0)
-        return rc;
-    spec.holds = view.spec->holds;
-    spec.flags = view.spec->flags;
-    spec.system_priority = view.spec->system_priority;
-    return cluster_job_modify (svc->cluster, &spec, svc_now (svc), err);
-}
-
-int svc_cluster_submit (struct svc *svc, struct site_job *job, struct err *err)
-{
-    struct job_spec spec = core_spec_of (svc, job);
-    int rc = cluster_job_submit (svc->cluster, &spec, svc_now (svc), err);
-    job->in_cluster = rc == 0;
-    if (rc == 0)
-        forecast_arrived (svc, job);
-    return rc;
-}
-
-/* --- recovery ----------------------------------------------------------------------------- */
-
-static void recover_running (struct svc *svc, struct site_job *job)
-{
-    struct err err = {0};
-    time_us now = svc_now (svc);
-    struct job_id id = {job->rec.number};
-    arena_reset (svc->call_arena);
-    struct allocation a = placement_parse (svc, job->rec.placement, svc->call_arena);
-    time_us started = job->rec.start ? evict_effective_start (job) : now;
-    if (!job->in_cluster)
-        return;
-    if (job->rec.suspended_at && job->rec.state == STORE_JOB_RUNNING) {
-        if (evict_restore (svc, job, &a, &err) != 0 ||
-            admin_suspended_restore (svc, job, &err) != 0)
-            log_event (svc->log, LOG_LEVEL_ERROR, "svc", "nodes_not_regained",
-                       "job=%s.%llu error=\"%s\"", svc->site, (unsigned long long)job->rec.number,
-                       err.text);
-        return;
-    }
-    if (cluster_job_start (svc->cluster, id, &a, started, now, &err) != 0 ||
-        (job->rec.state == STORE_JOB_RUNNING &&
-         cluster_job_running (svc->cluster, id, started, now, &err) != 0) ||
-        (job->rec.backfilled && cluster_job_backfilled_set (svc->cluster, id, now, &err) != 0))
-        log_event (svc->log, LOG_LEVEL_ERROR, "svc", "nodes_not_regained",
-                   "job=%s.%llu error=\"%s\"", svc->site, (unsigned long long)job->rec.number,
-                   err.text);
-}
-
-/* A queued job's deferral, and the nodes it keeps after a failed start. */
-static int recover_queued (struct svc *svc, const struct site_job *job, struct err *err)
-{
-    struct job_id id = {job->rec.number};
-    time_us now = svc_now (svc), until = 0;
-    struct err lost = {0};
-    int rc = 0;
-    if (job->rec.deferred_until > now)
-        rc = cluster_job_defer (svc->cluster, id, job->rec.deferred_until, now, err);
-    if (rc == 0)
-        rc = local_store_retry_get (svc->store, job->rec.number, &until, err);
-    if (rc != 0 || until <= now || !job->rec.placement)
-        return rc;
-    arena_reset (svc->call_arena);
-    struct allocation a = placement_parse (svc, job->rec.placement, svc->call_arena);
-    if (cluster_job_retry_keep (svc->cluster, id, &a, until, now, &lost) != 0)
-        log_event (svc->log, LOG_LEVEL_WARN, "svc", "nodes_not_kept", "job=%s.%llu error=\"%s\"",
-                   svc->site, (unsigned long long)job->rec.number, lost.text);
-    return 0;
-}
-
-/* One job as it was when the daemon died. The store's record is taken over. */
-int svc_job_recover (void *arg, struct store_job *rec, struct err *err)
-{
-    struct svc *svc = arg;
-    struct jobspec spec;
-    int rc = jobspec_load (svc, rec, &spec, err);
-    if (rc != 0) {
-        store_job_free (rec);
-        return rc;
-    }
-    struct site_job *job = svc_job_add (svc, rec, &spec);
-    if (!rec->part) /* of a part when it is known how far it came */
-        staging_regain (svc, job, &spec);
-    jobspec_free (&spec);
-    rc = native_restore (svc, job, err);
-    if (rc == 0 && rec->part) /* more with its part */
-        return payqos_restore (svc, job, err);
-    if (rc == 0)
-        rc = depends_load (svc, job, err);
-    if (rc == 0)
-        rc = admin_sets_restore (svc, job, err);
-    if (rc == 0)
-        rc = payqos_restore (svc, job, err);
-    if (rc == 0)
-        rc = svc_cluster_submit (svc, job, err);
-    if (rc == 0 && job->rec.state == STORE_JOB_QUEUED)
-        rc = admin_restore (svc, job, err);
-    if (rc != 0)
-        return rc;
-    if (job->rec.state == STORE_JOB_QUEUED)
-        return recover_queued (svc, job, err);
-    recover_running (svc, job);
-    return 0;
-}
-
-/* Which of the records, in one of the rounds of recover_work. */
-struct recovery {
-    struct svc *svc;
-    bool part, running;
-};
-
-static int recover_job (void *arg, struct store_job *rec, struct err *err)
-{
-    const struct recovery *r = arg;
-    if (rec->part == r->part)
-        return svc_job_recover (r->svc, rec, err);
-    store_job_free (rec);
-    return 0;
-}
-
-static int recover_part (void *arg, struct store_part *rec, struct err *err)
-{
-    const struct recovery *r = arg;
-    const struct site_job *job = svc_job (r->svc, rec->job);
-    if (!job || (job->rec.state == STORE_JOB_RUNNING) == r->running)
-        return coalloc_recover (r->svc, rec, err);
-    store_part_free (rec);
-    return 0;
-}
-
-/* What is promised before what runs: a job that is past its limit, of whose end nobody has told yet, would
- * seem to be in the way of whoever comes after it. */
-static int recover_work (struct svc *svc, struct err *err)
-{
-    struct recovery parts = {svc, true, false}, running = {svc, true, true}, ordinary = {svc, false, false};
-    int rc = local_store_jobs_live (svc->store, recover_job, &parts, err);
-    if (rc == 0)
-        rc = local_store_parts_live (svc->store, recover_part, &parts, err);
-    if (rc == 0)
-        rc = local_store_jobs_live (svc->store, recover_job, &ordinary, err);
-    if (rc == 0)
-        rc = local_store_parts_live (svc->store, recover_part, &running, err);
-    return rc;
-}
-
-static int recover_hold (void *arg, struct store_hold *hold, struct err *err)
-{
-    struct svc *svc = arg;
-    (void)err;
-    if (svc->bank)
-        bank_link_hold (svc->bank, hold);
-    return 0;
-}
-
-/* It waited for a bank that the configuration no longer names. */
-static void forget_hold (struct svc *svc, struct site_job *job)
-{
-    struct err err = {0};
-    int rc = svc_begin (svc, &err);
-    if (rc == 0)
-        rc = life_hold_return (svc, job, "the site has no bank", &err);
-    if (rc == 0)
-        rc = svc_job_write (svc, job, false, NULL, 0, &err);
-    svc_commit (svc, rc, &err);
-}
-
-/* A refusal was taken in, and we died before what follows from it: the bank is asked anew. */
-static void regain_hold (struct svc *svc, struct site_job *job)
-{
-    struct err err = {0};
-    bool wanted = true;
-    int rc = local_store_hold_wanted (svc->store, job->rec.hold_key, &wanted, &err);
-    if (rc == 0 && !wanted)
-        life_hold_again (svc, job, svc_begin (svc, &err), &err);
-}
-
-/* Jobs that the resource manager has, or should have, by now. */
-static void recover_launches (struct svc *svc)
-{
-    struct site_job *job, *next;
-    HASH_ITER (hh, svc->jobs, job, next)
-    {
-        struct err err = {0};
-        char id[SITE_ID_MAX];
-        if (job->rec.hold_asked && job->rec.state == STORE_JOB_STARTING && !svc->bank)
-            forget_hold (svc, job);
-        else if (job->rec.hold_asked && job->rec.state == STORE_JOB_STARTING && !job->part)
-            regain_hold (svc, job);
-        bool due = job->rec.state == STORE_JOB_RUNNING ||
-                   (job->rec.state == STORE_JOB_STARTING && !job->rec.hold_asked) ||
-                   (job->rm.native && job->rec.stop == STORE_STOP_CANCEL);
-        if (!due)
-            continue;
-        site_id (svc, job->rec.number, id);
-        int rc = job->rm.native ? 0 : svc->rm.ops->adopt (svc->rm.self, id, job->rec.incarnation, &err);
-        if (rc == 0 && job->rm.native && job->rec.state == STORE_JOB_STARTING)
-            rc = life_launch (svc, job, &err);
-        if (rc == 0)
-            rc = evict_recover (svc, job, &err);
-        else if (rc == ERR_NOT_FOUND && job->part &&
-                 svc_now (svc) > job->rec.launch_at + svc->settings->start_grace) {
-            svc_reason (job, "NoShow", "the site was down when its group started");
-            life_end_surely (svc, job, STORE_JOB_FAILED);
-            continue;
-        } else if (rc == ERR_NOT_FOUND && life_too_late (svc, job)) {
-            life_requeue (svc, job, 0, deferral_none);
-            continue;
-        } else if (rc == ERR_NOT_FOUND && job->rec.state == STORE_JOB_STARTING)
-            rc = life_launch (svc, job, &err); /* decided, but never handed over */
-        log_event (svc->log, rc == 0 ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR, "svc", "job_regained",
-                   "job=%s incarnation=%u%s%s", id, job->rec.incarnation, rc ? " error=" : "",
-                   rc ? err.text : "");
-    }
-}
-
-/* What happened while nobody looked. */
-static void recover_depends (struct svc *svc)
-{
-    struct site_job *job, *next;
-    HASH_ITER (hh, svc->jobs, job, next)
-        if (job->depends)
-            depends_settle (svc, job);
-}
-
-static int recover (struct svc *svc, struct err *err)
-{
-    int rc = resv_recover (svc, err); /* first: what ran inside one does again */
-    resv_standing_regain (svc);
-    if (rc == 0)
-        rc = resv_charge_recover (svc, err);
-    if (rc == 0)
-        rc = recover_work (svc, err);
-    if (rc == 0)
-        rc = local_store_holds (svc->store, recover_hold, svc, err);
-    if (rc == 0)
-        rc = stageout_recover (svc, err);
-    if (rc != 0)
-        return err_prefix (err, "recovery");
-    recover_depends (svc);
-    staging_recovered (svc);
-    recover_launches (svc);
-    contact_look (svc);
-    fairshare_file_load (svc);
-    return 0;
-}
-
 /* --- creation ----------------------------------------------------------------------------- */
 
 static const struct rpc_method methods[] = {
@@ -706,6 +119,8 @@ static const struct rpc_method methods[] = {
     {"Output", RPC_ALLOW (PRINCIPAL_USER) | RPC_ALLOW (PRINCIPAL_OPERATOR), true, 0, output_serve},
     {"Hold", RPC_ALLOW (PRINCIPAL_META), false, 0, admin_hold_job},
     {"Renew", RPC_ALLOW (PRINCIPAL_META), false, 2 << 20, renew_handle},
+    {"Restage", RPC_ALLOW (PRINCIPAL_META) | RPC_ALLOW (PRINCIPAL_USER) |
+                    RPC_ALLOW (PRINCIPAL_OPERATOR), false, 0, stageout_restage},
     {NULL, 0, false, 0, NULL},
 };
 
@@ -714,6 +129,7 @@ static const struct rpc_method methods_alone[] = {
     {"Job", RPC_ALLOW (PRINCIPAL_USER) | RPC_ALLOW (PRINCIPAL_OPERATOR), false, 0, jobs_job},
     {"Cancel", RPC_ALLOW (PRINCIPAL_USER) | RPC_ALLOW (PRINCIPAL_OPERATOR), false, 0, jobs_cancel},
     {"Output", RPC_ALLOW (PRINCIPAL_USER) | RPC_ALLOW (PRINCIPAL_OPERATOR), true, 0, output_serve},
+    {"Restage", RPC_ALLOW (PRINCIPAL_USER) | RPC_ALLOW (PRINCIPAL_OPERATOR), false, 0, stageout_restage},
     {NULL, 0, false, 0, NULL},
 };
 
@@ -838,7 +254,7 @@ static int state_open (struct svc *svc, const struct settings *settings, struct 
     svc->cluster = cluster_create (settings->policy, &options, err);
     if (!svc->cluster)
         return err->code;
-    place_open (&svc->place, svc->cluster, svc->names, svc->features, node_by_name, svc);
+    place_open (&svc->place, svc->cluster, svc->names, svc->features, svc_node_by_name, svc);
     return svc_nodes_apply (svc, settings, err);
 }
 
@@ -887,7 +303,7 @@ int svc_create (struct daemon *daemon, struct cred_names *names, const struct se
     if (rc == 0)
         rc = staging_open (svc, settings, &local);
     if (rc == 0)
-        rc = recover (svc, &local);
+        rc = svc_recover (svc, &local);
     if (rc == 0)
         rc = follow_open (svc, settings, &local);
     if (rc == 0)
@@ -972,7 +388,6 @@ void svc_destroy (struct svc *svc)
 {
     struct site_job *job, *next_job;
     struct site_part *part, *next_part;
-    struct site_node *node, *next_node;
     if (!svc)
         return;
     svc->closing = true;
@@ -1004,18 +419,7 @@ void svc_destroy (struct svc *svc)
     cluster_destroy (svc->cluster);
     gridmap_close (svc->gridmap);
     local_store_close (svc->store);
-    HASH_ITER (hh, svc->nodes, node, next_node)
-    {
-        HASH_DEL (svc->nodes, node);
-        free (node->name);
-        free (node->address);
-        free (node->type);
-        free (node->partition);
-        for (int i = 0; i < SETS; i++)
-            free (node->set[i]);
-        free (node);
-    }
-    free (svc->node_by_id);
+    svc_nodes_free (svc);
     pass_close (svc);
     if (svc->resume_event)
         event_free (svc->resume_event);

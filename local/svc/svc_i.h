@@ -315,6 +315,8 @@ struct site_job *svc_job (struct svc *svc, uint64_t number); /* live ones */
 /* A job as the store has it becomes a live one, waiting or running; the resource manager is not asked.
  * The record is taken over. */
 int svc_job_recover (void *svc, struct store_job *rec, struct err *err);
+/* All of it, once, before anything is served. */
+int svc_recover (struct svc *svc, struct err *err);
 /* A record with its needs, in the hash; the part is attached by the caller. */
 struct site_job *svc_job_add (struct svc *svc, const struct store_job *rec,
                               const struct jobspec *spec);
@@ -322,6 +324,9 @@ struct site_job *svc_job_add (struct svc *svc, const struct store_job *rec,
 int svc_node_sets_load (struct svc *svc, struct site_node *node, struct err *err);
 /* The configuration's or the resource manager's nodes and licences, in force. */
 int svc_nodes_apply (struct svc *svc, const struct settings *settings, struct err *err);
+void svc_nodes_free (struct svc *svc);
+/* For place_open: whether there is such a node; self is the svc. */
+bool svc_node_by_name (void *self, const char *name, struct node_id *out);
 void svc_job_forget (struct svc *svc, struct site_job *job);
 struct site_part *svc_part_add (struct svc *svc, const struct store_part *rec,
                                 struct site_job *job);
@@ -536,15 +541,17 @@ void jobs_cancel (void *self, struct rpccall *call, const ProtobufCMessage *requ
 /* What the world is told of a job; strings in the arena. job NULL when it has ended. */
 void jobs_info (struct svc *svc, const struct store_job *rec, struct site_job *job,
                 struct arena *arena, Nui__Local__V1__JobInfo *out);
-/* Of that only its files that are under way. */
-void jobs_files (struct svc *svc, uint64_t number, const struct site_job *job, struct arena *arena,
-                 Nui__Local__V1__JobInfo *out);
+/* Of that only its files that are under way, or could not go. */
+void jobs_files (struct svc *svc, const struct store_job *rec, const struct site_job *job,
+                 struct arena *arena, Nui__Local__V1__JobInfo *out);
 void jobs_reason (struct arena *arena, const char *code, const char *text,
                   Nui__Common__V1__Reason **out);
 /* What this service knows better than the core why a job waits: put off or held for a failure, waits for
  * others. False: what the core says. */
 bool jobs_own_reason (struct svc *svc, const struct site_job *job, const struct job_view *view,
                       struct arena *arena, Nui__Common__V1__Reason **out);
+/* With what has been seen of a transaction, or of a signed job (its uuid): ERR_CONFLICT where it is older. */
+int svc_epoch_compare (struct svc *svc, const uint8_t *of, uint64_t epoch, bool *newer, struct err *err);
 /* By site or grid id, live or ended; for a metascheduler (call may be NULL) among its own, since each
  * has a grid.1. */
 int jobs_find (struct svc *svc, const struct rpccall *call, const char *job_id,

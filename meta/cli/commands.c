@@ -112,6 +112,15 @@ const struct cli_command meta_commands[] = {
      "Signs leave for the metascheduler to go on with these jobs, and with nothing else.\n"
      "\n"
      "      --for TIME         so long from now (default 7 days, at most 30)\n" COMMON_OPTIONS},
+    {"restage", GROUP, "take files away once more that could not be", cmd_restage,
+     "nui restage [options] JOB...\n"
+     "\n"
+     "Begins the transfers of --stage-out that failed once more, while the sites still keep the\n"
+     "files, and shows them. JOB: of the grid, or of one site (alpha.17).\n"
+     "\n"
+     "  -l, --list             only show which failed, why, and until when they are kept\n"
+     "      --site NAME        ask this site itself\n" COMMON_OPTIONS "\n"
+     "  nui restage --list grid.42\n"},
     {"output", GROUP, "what a job printed", cmd_output,
      "nui output [options] JOB [COMPONENT]\n"
      "nui output --save DIR JOB...\n"

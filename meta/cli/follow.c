@@ -86,15 +86,15 @@ int grid_watch (struct cli_context *ctx, const char *command, const char *grid_j
     struct watch watch = {.ctx = ctx};
     struct err err;
     err_clear (&err);
-    struct rpcclient *meta = cli_meta (ctx, &err);
-    if (!meta)
+    struct metas *metas = cli_metas (ctx, &err);
+    if (!metas)
         return cli_fail (command, &err);
     char id[2 * QUANTITY_TEXT_MAX];
     snprintf (id, sizeof id, "%s", grid_job_id);
     Nui__Meta__V1__JobRequest request = NUI__META__V1__JOB_REQUEST__INIT;
     request.grid_job_id = id;
-    int rc = rpcclient_stream (meta, &nui__meta__v1__meta__descriptor, "Watch", &request.base,
-                               INT64_MAX, watch_message, &watch, &err);
+    int rc = metas_stream (metas, &nui__meta__v1__meta__descriptor, "Watch", &request.base,
+                           watch_message, &watch, &err);
     free (watch.last);
     *state_out = watch.state;
     return rc < 0 ? cli_fail (command, &err) : watch.code;
@@ -252,7 +252,7 @@ static int output_job (struct cli_context *ctx, const char *command, const char 
     Nui__Meta__V1__JobRequest request = NUI__META__V1__JOB_REQUEST__INIT;
     request.grid_job_id = (char *)id;
     ProtobufCMessage *reply = NULL;
-    if (grid_call (ctx, "Status", &request.base, true, &reply, &err) < 0)
+    if (grid_call (ctx, "Status", &request.base, &reply, &err) < 0)
         return cli_fail (command, &err);
     int code = output_all (ctx, command, (Nui__Meta__V1__JobStatus *)reply, component, args);
     protobuf_c_message_free_unpacked (reply, NULL);

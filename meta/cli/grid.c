@@ -5,13 +5,13 @@
 
 
 int grid_call (struct cli_context *ctx, const char *method, const ProtobufCMessage *request,
-               bool idempotent, ProtobufCMessage **reply_out, struct err *err)
+               ProtobufCMessage **reply_out, struct err *err)
 {
-    struct rpcclient *meta = cli_meta (ctx, err);
-    if (!meta)
+    struct metas *metas = cli_metas (ctx, err);
+    if (!metas)
         return err->code;
-    return rpcclient_call (meta, &nui__meta__v1__meta__descriptor, method, request,
-                           GRID_CALL_TIMEOUT_S * US_PER_S, idempotent, reply_out, err);
+    return metas_call (metas, &nui__meta__v1__meta__descriptor, method, request,
+                       GRID_CALL_TIMEOUT_S * US_PER_S, reply_out, err);
 }
 
 /* ---- options */

@@ -12,7 +12,7 @@ enum { GRID_CALL_TIMEOUT_S = 60 };
 
 /* One unary call of nui.meta.v1.Meta; the reply is the caller's to free. */
 int grid_call (struct cli_context *ctx, const char *method, const ProtobufCMessage *request,
-               bool idempotent, ProtobufCMessage **reply_out, struct err *err);
+               ProtobufCMessage **reply_out, struct err *err);
 
 /* The job's options of submit and estimate. */
 extern const struct cli_option grid_submit_options[];
@@ -41,6 +41,7 @@ int cmd_watch (struct cli_context *ctx, int argc, char **argv);
 int cmd_cancel (struct cli_context *ctx, int argc, char **argv);
 int cmd_output (struct cli_context *ctx, int argc, char **argv);
 int cmd_renew (struct cli_context *ctx, int argc, char **argv);
+int cmd_restage (struct cli_context *ctx, int argc, char **argv);
 int cmd_licences (struct cli_context *ctx, int argc, char **argv);
 int cmd_sites (struct cli_context *ctx, int argc, char **argv);
 int cmd_whoami (struct cli_context *ctx, int argc, char **argv);

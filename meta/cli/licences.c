@@ -95,7 +95,7 @@ int cmd_licences (struct cli_context *ctx, int argc, char **argv)
     ProtobufCMessage *reply = NULL;
     if (operands.count)
         request.licence = (char *)operands.item[0];
-    if (grid_call (ctx, "Licences", &request.base, true, &reply, &err) < 0)
+    if (grid_call (ctx, "Licences", &request.base, &reply, &err) < 0)
         return cli_fail (argv[0], &err);
     const Nui__Meta__V1__LicencesReply *answer = (const Nui__Meta__V1__LicencesReply *)reply;
     struct table *t = operands.count

@@ -115,7 +115,7 @@ int cmd_jobs (struct cli_context *ctx, int argc, char **argv)
     request.ended = args.ended;
     request.limit = (uint32_t)args.limit;
     ProtobufCMessage *reply = NULL;
-    if (grid_call (ctx, "Jobs", &request.base, true, &reply, &err) < 0)
+    if (grid_call (ctx, "Jobs", &request.base, &reply, &err) < 0)
         return cli_fail (argv[0], &err);
     const Nui__Meta__V1__JobsReply *answer = (const Nui__Meta__V1__JobsReply *)reply;
     struct table *table = table_create (jobs_columns, sizeof jobs_columns / sizeof *jobs_columns);
@@ -258,7 +258,7 @@ static bool has_code (const Nui__Local__V1__JobInfo *job, const char *code)
 /* It has ended well, and its files are being taken away. */
 static bool leaving (const Nui__Local__V1__JobInfo *job)
 {
-    return job->state == NUI__LOCAL__V1__JOB_STATE__JOB_COMPLETED && has_code (job, "StageOut");
+    return job->state == NUI__LOCAL__V1__JOB_STATE__JOB_COMPLETED && !strcmp (job->stage_out, "Leaving");
 }
 
 static void component_row (struct table *t, const Nui__Meta__V1__ComponentStatus *c)
@@ -298,7 +298,7 @@ static void files_of (struct cli_context *ctx, const Nui__Meta__V1__ComponentSta
     const Nui__Local__V1__JobInfo *job = c->job;
     ProtobufCMessage *now = NULL;
     struct rpcclient *site = NULL;
-    if (!job || (!job->n_transfers && !has_code (job, "StageIn") && !leaving (job) &&
+    if (!job || (!job->n_transfers && !has_code (job, "StageIn") && !*job->stage_out &&
                  job->state != NUI__LOCAL__V1__JOB_STATE__JOB_RESERVED))
         return;
     struct tlsid *me = cli_identity (ctx, NULL);
@@ -387,7 +387,7 @@ int cmd_status (struct cli_context *ctx, int argc, char **argv)
     Nui__Meta__V1__JobRequest request = NUI__META__V1__JOB_REQUEST__INIT;
     request.grid_job_id = id;
     ProtobufCMessage *reply = NULL;
-    if (grid_call (ctx, "Status", &request.base, true, &reply, &err) < 0)
+    if (grid_call (ctx, "Status", &request.base, &reply, &err) < 0)
         return cli_fail (argv[0], &err);
     code = status_print (ctx, (Nui__Meta__V1__JobStatus *)reply);
     protobuf_c_message_free_unpacked (reply, NULL);
@@ -407,7 +407,7 @@ static int cancel_one (struct cli_context *ctx, const char *command, const char 
     Nui__Meta__V1__JobRequest request = NUI__META__V1__JOB_REQUEST__INIT;
     request.grid_job_id = id;
     ProtobufCMessage *reply = NULL;
-    if (grid_call (ctx, "Cancel", &request.base, true, &reply, &err) < 0)
+    if (grid_call (ctx, "Cancel", &request.base, &reply, &err) < 0)
         return cli_fail (command, &err);
     bool cancelled = ((Nui__Meta__V1__CancelReply *)reply)->cancelled;
     protobuf_c_message_free_unpacked (reply, NULL);
@@ -536,7 +536,7 @@ int cmd_sites (struct cli_context *ctx, int argc, char **argv)
         return cli_usage (argv[0], "'%s' is one too many", operands.item[0]);
     Nui__Meta__V1__SitesRequest request = NUI__META__V1__SITES_REQUEST__INIT;
     ProtobufCMessage *reply = NULL;
-    if (grid_call (ctx, "Sites", &request.base, true, &reply, &err) < 0)
+    if (grid_call (ctx, "Sites", &request.base, &reply, &err) < 0)
         return cli_fail (argv[0], &err);
     const Nui__Meta__V1__SitesReply *answer = (const Nui__Meta__V1__SitesReply *)reply;
     if (args.estimates) {
@@ -571,7 +571,7 @@ int cmd_whoami (struct cli_context *ctx, int argc, char **argv)
         return code;
     Nui__Meta__V1__WhoAmIRequest request = NUI__META__V1__WHO_AM_IREQUEST__INIT;
     ProtobufCMessage *reply = NULL;
-    if (grid_call (ctx, "WhoAmI", &request.base, true, &reply, &err) < 0)
+    if (grid_call (ctx, "WhoAmI", &request.base, &reply, &err) < 0)
         return cli_fail (argv[0], &err);
     const Nui__Meta__V1__WhoAmIReply *answer = (const Nui__Meta__V1__WhoAmIReply *)reply;
     struct table *table =

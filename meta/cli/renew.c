@@ -23,7 +23,7 @@ static int call_renew (struct cli_context *ctx, const char *id, const ProtobufCB
     Nui__Meta__V1__RenewRequest request = NUI__META__V1__RENEW_REQUEST__INIT;
     request.grid_job_id = (char *)(uintptr_t)id;
     request.delegation = *delegation;
-    return grid_call (ctx, "Renew", &request.base, true, (ProtobufCMessage **)out, err);
+    return grid_call (ctx, "Renew", &request.base, (ProtobufCMessage **)out, err);
 }
 
 /* What the metascheduler says is the job must be what I signed, and it must be one. */

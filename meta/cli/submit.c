@@ -43,7 +43,9 @@ static int submit_one (struct cli_context *ctx, const char *command, Nui__Common
     if (code == CLI_OK) {
         Nui__Meta__V1__SubmitRequest request = NUI__META__V1__SUBMIT_REQUEST__INIT;
         request.envelope = envelope;
-        if (grid_call (ctx, "Submit", &request.base, true, &reply, &err) < 0)
+        struct metas *metas = cli_metas (ctx, &err);
+        if (!metas || metas_call_change (metas, &nui__meta__v1__meta__descriptor, "Submit", &request.base,
+                                         GRID_CALL_TIMEOUT_S * US_PER_S, &reply, &err) < 0)
             code = cli_fail (command, &err);
         else
             *id = arena_strdup (arena, ((Nui__Meta__V1__SubmitReply *)reply)->grid_job_id);
@@ -210,7 +212,7 @@ int cmd_estimate (struct cli_context *ctx, int argc, char **argv)
         goto out;
     Nui__Meta__V1__EstimateRequest request = NUI__META__V1__ESTIMATE_REQUEST__INIT;
     request.envelope = envelope;
-    if (grid_call (ctx, "Estimate", &request.base, true, &reply, &err) < 0) {
+    if (grid_call (ctx, "Estimate", &request.base, &reply, &err) < 0) {
         code = cli_fail (argv[0], &err);
         goto out;
     }

@@ -279,6 +279,9 @@ int coalloc_step (struct coalloc_record *record, struct coalloc_event *event,
 /* Whether a QUERY is about that part: of one in REPAIR only about what is sought. */
 bool coalloc_seeks (const struct coalloc_record *record, uint32_t p);
 
+/* Whether a request to a site is still to be sent, or answered. */
+bool coalloc_awaits (const struct coalloc_record *record, const struct coalloc_action *action);
+
 /* Whether SITE_LOST would change anything for a part in this state. */
 bool coalloc_minds_site (enum part_state state);
 

@@ -101,6 +101,12 @@ enum coalloc_action_kind step_pending (const struct coalloc_record *record,
     }
 }
 
+bool coalloc_awaits (const struct coalloc_record *record, const struct coalloc_action *action)
+{
+    const struct coalloc_part *part = &record->part[action->part];
+    return part->outstanding && part->attempt == action->attempt && step_pending (record, part) == action->kind;
+}
+
 /* Puts a part into a state and sends the request that belongs to it. */
 void step_enter (struct step *s, uint32_t p, enum part_state state)
 {

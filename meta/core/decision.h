@@ -1,5 +1,5 @@
-/* decision: where a transaction's fate is decided. An interface: one durable log (meta/store/votes.h),
- * or a majority of a group of coordinators (meta/svc/decide.h) behind the same two words.
+/* decision: where a transaction's fate is decided. An interface: one durable log (meta/store/votes.h), or, in a
+ * group of coordinators, the job's own record (meta/svc/lead.h), of which nothing leaves before a majority has it.
  *
  * propose() asks for an outcome; done() says what was decided, which may be the other one, after it
  * is durable. COMMIT is proposed only by the coordinator that holds every YES; ABORT is proposed by
@@ -9,7 +9,6 @@
 #define NUI_META_CORE_DECISION_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 enum decision {
@@ -20,8 +19,6 @@ enum decision {
 struct decision_ask {
     const uint8_t *transaction; /* 16 bytes */
     enum decision proposal;
-    const void *transfer;       /* what another coordinator needs to go on from here */
-    size_t transfer_len;
 };
 
 struct decision_log_ops {

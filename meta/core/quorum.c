@@ -4,6 +4,11 @@
 
 static_assert (QUORUM_STRIDE > QUORUM_MEMBERS_MAX, "every member has its own ballots");
 
+uint64_t ballot_first (uint32_t member)
+{
+    return ballot_above (0, member);
+}
+
 uint64_t ballot_above (uint64_t ballot, uint32_t member)
 {
     assert (member < QUORUM_MEMBERS_MAX);
@@ -12,56 +17,23 @@ uint64_t ballot_above (uint64_t ballot, uint32_t member)
 
 uint32_t ballot_member (uint64_t ballot)
 {
-    return ballot < QUORUM_STRIDE ? UINT32_MAX : (uint32_t)(ballot % QUORUM_STRIDE);
+    return (uint32_t)(ballot % QUORUM_STRIDE);
 }
 
-struct vote_answer vote_take (struct vote *vote, uint64_t ballot, bool cast,
-                              enum decision decision)
+bool vote_newer (const struct vote *a, const struct vote *b)
 {
-    bool granted = !vote->over && ballot >= vote->promised;
-    /* Ballot 0 has one proposer and no question: only votes, and always the same. */
-    if (ballot == 0 && (!cast || (vote->voted && vote->decision != decision)))
-        granted = false;
-    if (granted) {
-        vote->promised = ballot;
-        if (cast) {
-            vote->voted = true;
-            vote->accepted = ballot;
-            vote->decision = decision;
-        }
-    }
-    return (struct vote_answer){granted, *vote};
+    return a->accepted != b->accepted ? a->accepted > b->accepted : a->version > b->version;
 }
 
-static void stage_enter (struct proposer *proposer, enum proposer_stage stage)
+bool vote_take (struct vote *vote, uint64_t ballot, bool cast, uint64_t version)
 {
-    proposer->stage = stage;
-    proposer->granted = 0;
-}
-
-void proposer_first (struct proposer *proposer, uint32_t members, uint32_t self,
-                     enum decision proposal)
-{
-    *proposer = (struct proposer){.members = members, .self = self, .decision = proposal};
-    stage_enter (proposer, PROPOSER_CASTING);
-}
-
-void proposer_later (struct proposer *proposer, uint32_t members, uint32_t self,
-                     const struct vote *own, enum decision proposal)
-{
-    *proposer = (struct proposer){
-        .members = members, .self = self, .decision = proposal, .seen = own->promised};
-    proposer_again (proposer);
-}
-
-void proposer_again (struct proposer *proposer)
-{
-    assert (proposer->stage == PROPOSER_ASKING || proposer->stage == PROPOSER_CASTING);
-    if (proposer->ballot > proposer->seen)
-        proposer->seen = proposer->ballot;
-    proposer->ballot = ballot_above (proposer->seen, proposer->self);
-    proposer->bound = false;
-    stage_enter (proposer, PROPOSER_ASKING);
+    struct vote taken = {ballot, ballot, version};
+    if (ballot < vote->promised)
+        return false;
+    vote->promised = ballot;
+    if (cast && vote_newer (&taken, vote))
+        *vote = taken;
+    return true;
 }
 
 static uint32_t count (uint32_t bits)
@@ -72,29 +44,50 @@ static uint32_t count (uint32_t bits)
     return n;
 }
 
-bool proposer_heard (struct proposer *proposer, uint32_t member, uint64_t ballot, bool cast,
-                     const struct vote_answer *answer)
+bool quorum_enough (uint32_t bits, uint32_t members)
 {
-    enum proposer_stage stage = cast ? PROPOSER_CASTING : PROPOSER_ASKING;
-    const struct vote *vote = &answer->vote;
-    if (vote->promised > proposer->seen)
-        proposer->seen = vote->promised;
-    if (stage != proposer->stage || ballot != proposer->ballot || member >= proposer->members)
-        return false;
-    if (vote->over) {
-        stage_enter (proposer, PROPOSER_OVER);
-        return true;
+    return count (bits) > members / 2;
+}
+
+uint64_t quorum_version (const uint64_t *has, uint32_t members)
+{
+    uint64_t best = 0;
+    for (uint32_t i = 0; i < members; i++) {
+        uint32_t bits = 0;
+        for (uint32_t j = 0; j < members; j++)
+            bits |= (uint32_t)(has[j] >= has[i]) << j;
+        if (has[i] > best && quorum_enough (bits, members))
+            best = has[i];
     }
-    if (!answer->granted)
+    return best;
+}
+
+void inquiry_begin (struct inquiry *inquiry, uint32_t members, uint32_t self, const struct vote *own)
+{
+    *inquiry = (struct inquiry){.members = members, .self = self, .seen = own->promised};
+    inquiry_again (inquiry);
+}
+
+void inquiry_again (struct inquiry *inquiry)
+{
+    if (inquiry->ballot > inquiry->seen)
+        inquiry->seen = inquiry->ballot;
+    inquiry->ballot = ballot_above (inquiry->seen, inquiry->self);
+    inquiry->granted = 0;
+    inquiry->best = (struct vote){0};
+}
+
+bool inquiry_heard (struct inquiry *inquiry, uint32_t member, uint64_t ballot, bool granted,
+                    const struct vote *vote, bool *best)
+{
+    *best = false;
+    if (vote->promised > inquiry->seen)
+        inquiry->seen = vote->promised;
+    if (!granted || ballot != inquiry->ballot || member >= inquiry->members)
         return false;
-    proposer->granted |= 1u << member;
-    if (!cast && vote->voted && (!proposer->bound || vote->accepted > proposer->bound_ballot)) {
-        proposer->bound = true;
-        proposer->bound_ballot = vote->accepted;
-        proposer->decision = vote->decision;
-    }
-    if (count (proposer->granted) <= proposer->members / 2)
-        return false;
-    stage_enter (proposer, cast ? PROPOSER_DECIDED : PROPOSER_CASTING);
-    return true;
+    *best = vote_newer (vote, &inquiry->best);
+    if (*best)
+        inquiry->best = *vote;
+    inquiry->granted |= 1u << member;
+    return quorum_enough (inquiry->granted, inquiry->members);
 }

@@ -103,6 +103,16 @@ static const char *const steps[] = {
     " body TEXT NOT NULL, tries INTEGER NOT NULL, next_us INTEGER NOT NULL, created_us INTEGER NOT NULL);"
     "CREATE INDEX notice_next ON notice (next_us);"
     "CREATE INDEX notice_url ON notice (url, next_us);",
+    /* In a group each member has every job, and one leads it (votes.h). What another had taken over before is
+     * that one's, under a number of its own. */
+    "UPDATE job SET ended = 1, state = 6, reason_code = 'TakenOver',"
+    " reason_text = 'taken over by another metascheduler before the upgrade: ask there'"
+    " WHERE ended = 0 AND number IN (SELECT job FROM lead WHERE led_by <> '');"
+    "DROP TABLE vote;"
+    "DROP TABLE lead;"
+    "CREATE TABLE lead (job INTEGER PRIMARY KEY, leader TEXT NOT NULL, promised INTEGER NOT NULL,"
+    " accepted INTEGER NOT NULL, stands INTEGER NOT NULL, open INTEGER NOT NULL);"
+    "CREATE INDEX lead_open ON lead (leader, job) WHERE open = 1;",
     NULL,
 };
 
@@ -219,8 +229,8 @@ int metastore_job_insert (struct metastore *store, const struct job_row *row, ui
         store->store,
         "INSERT INTO job (uuid, submitter, name, account, envelope, submit_us, state, ended,"
         " reason_code, reason_text, start_us, start_is_estimate, end_us, price, attempts, change,"
-        " cancel_wanted, site, site_attempt, place, held)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?8, ?9, 0, 0, 0, 0, 0, 0, 0, '', 0, 0, ?10)");
+        " cancel_wanted, site, site_attempt, place, held, number)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?8, ?9, 0, 0, 0, 0, 0, ?12, 0, '', 0, 0, ?10, ?11)");
     store_bind_uuid (q, 1, &row->uuid);
     store_bind_text (q, 2, row->submitter);
     store_bind_text (q, 3, text_or_empty (row->name));
@@ -231,10 +241,27 @@ int metastore_job_insert (struct metastore *store, const struct job_row *row, ui
     store_bind_text (q, 8, text_or_empty (row->reason_code));
     store_bind_text (q, 9, text_or_empty (row->reason_text));
     store_bind_int (q, 10, row->held);
+    if (row->number)
+        store_bind_int (q, 11, (int64_t)row->number);
+    store_bind_int (q, 12, (int64_t)row->change);
     rc = store_run (q, err);
     if (rc == 0)
         *number_out = (uint64_t)store_last_id (store->store);
     return rc;
+}
+
+int metastore_job_number (struct metastore *store, uint32_t members, uint32_t self, uint64_t *number_out,
+                          struct err *err)
+{
+    struct store_stmt *q =
+        store_stmt (store->store, "SELECT ifnull (max (seq), 0) FROM sqlite_sequence WHERE name = 'job'");
+    int rc = store_step (q, err);
+    if (rc < 0)
+        return rc;
+    uint64_t last = rc ? (uint64_t)store_col_int (q, 0) : 0;
+    store_reset (q);
+    *number_out = last + 1 + (self + members - last % members) % members;
+    return 0;
 }
 
 int metastore_job_envelope_put (struct metastore *store, uint64_t number,

@@ -87,7 +87,10 @@ void metastore_rollback (struct metastore *store);
 bool metastore_unsynced (const struct metastore *store);
 int metastore_sync (struct metastore *store, struct err *err);
 
-/* The uuid makes it idempotent: ERR_EXISTS with the number of the job that is there. */
+/* The next number of member `self` (from 0) of a group: no two members have the same. */
+int metastore_job_number (struct metastore *store, uint32_t members, uint32_t self, uint64_t *number_out,
+                          struct err *err);
+/* The uuid makes it idempotent: ERR_EXISTS with the number of the job that is there. row->number 0: the next. */
 int metastore_job_insert (struct metastore *store, const struct job_row *row, uint64_t *number_out,
                           struct err *err);
 int metastore_job_find_uuid (struct metastore *store, const char *submitter,

@@ -52,209 +52,104 @@ struct decision_log metastore_decision_log (struct metastore *store)
     return (struct decision_log){&ops, store};
 }
 
-/* ---- votes */
-
-#define VOTE_COLUMNS "txn, owner, leader, prior, promised, accepted, decision, over, transfer"
-
-static const char *text_of (struct store_stmt *q, int at, struct arena *arena)
-{
-    const char *text = store_col_text (q, at);
-    return arena_strdup (arena, text ? text : "");
-}
-
-static void vote_col (struct store_stmt *q, struct arena *arena, struct vote_row *row)
-{
-    size_t len = 0;
-    const void *bytes = store_col_blob (q, 0, &len);
-    memset (row, 0, sizeof *row);
-    if (len == sizeof row->transaction)
-        memcpy (row->transaction, bytes, len);
-    row->owner = text_of (q, 1, arena);
-    row->leader = text_of (q, 2, arena);
-    row->prior = text_of (q, 3, arena);
-    row->vote.promised = (uint64_t)store_col_int (q, 4);
-    row->vote.voted = !store_col_is_null (q, 5);
-    row->vote.accepted = (uint64_t)store_col_int (q, 5);
-    row->vote.decision = store_col_int (q, 6) ? DECISION_COMMIT : DECISION_ABORT;
-    row->vote.over = store_col_int (q, 7) != 0;
-    bytes = store_col_blob (q, 8, &len);
-    if (len) {
-        void *copy = arena_alloc (arena, len);
-        memcpy (copy, bytes, len);
-        row->transfer = (struct metastore_blob){copy, len};
-    }
-}
-
-static int votes_col (struct store_stmt *q, struct arena *arena, struct vote_row **rows_out,
-                      uint32_t *count_out, struct err *err)
-{
-    struct vote_row *rows = NULL;
-    uint32_t count = 0, cap = 0;
-    int rc;
-    while ((rc = store_step (q, err)) > 0) {
-        if (count == cap) {
-            struct vote_row *grown = arena_array (arena, cap ? 2 * (size_t)cap : 16, sizeof *grown);
-            if (count)
-                memcpy (grown, rows, count * sizeof *grown);
-            rows = grown;
-            cap = cap ? 2 * cap : 16;
-        }
-        vote_col (q, arena, &rows[count++]);
-    }
-    *rows_out = rows;
-    *count_out = count;
-    return rc;
-}
-
-int metastore_vote_load (struct metastore *store, const uint8_t transaction[16],
-                         struct arena *arena, struct vote_row *out, struct err *err)
-{
-    struct store_stmt *q =
-        store_stmt (store->store, "SELECT " VOTE_COLUMNS " FROM vote WHERE txn = ?1");
-    store_bind_blob (q, 1, transaction, 16);
-    int rc = store_step (q, err);
-    if (rc < 0)
-        return rc;
-    if (rc == 0)
-        return err_set (err, ERR_NOT_FOUND, "no vote for this transaction");
-    vote_col (q, arena, out);
-    store_reset (q);
-    return 0;
-}
-
-int metastore_vote_save (struct metastore *store, const struct vote_row *row, struct err *err)
-{
-    struct store_stmt *q = store_stmt (
-        store->store, "INSERT INTO vote (" VOTE_COLUMNS ", at_us)"
-                      " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT (txn) DO UPDATE SET"
-                      " leader = excluded.leader, prior = excluded.prior, promised = excluded.promised,"
-                      " accepted = excluded.accepted, decision = excluded.decision,"
-                      " over = excluded.over, transfer = excluded.transfer");
-    store_bind_blob (q, 1, row->transaction, sizeof row->transaction);
-    store_bind_text (q, 2, row->owner);
-    store_bind_text (q, 3, row->leader);
-    store_bind_text (q, 4, row->prior ? row->prior : "");
-    store_bind_int (q, 5, (int64_t)row->vote.promised);
-    if (row->vote.voted)
-        store_bind_int (q, 6, (int64_t)row->vote.accepted);
-    store_bind_int (q, 7, row->vote.decision);
-    store_bind_int (q, 8, row->vote.over);
-    if (row->transfer.len)
-        store_bind_blob (q, 9, row->transfer.bytes, row->transfer.len);
-    store_bind_int (q, 10, clock_now_us ());
-    return store_run (q, err);
-}
-
-int metastore_vote_over (struct metastore *store, const uint8_t transaction[16], struct err *err)
-{
-    struct store_stmt *q = store_stmt (
-        store->store,
-        "UPDATE vote SET over = 1, transfer = NULL, at_us = ?2 WHERE txn = ?1 AND over = 0");
-    store_bind_blob (q, 1, transaction, 16);
-    store_bind_int (q, 2, clock_now_us ());
-    return store_run (q, err);
-}
-
-int metastore_votes_open (struct metastore *store, const char *leader, const uint8_t *after,
-                          uint32_t limit, struct arena *arena, struct vote_row **rows_out,
-                          uint32_t *count_out, struct err *err)
-{
-    struct store_stmt *q =
-        store_stmt (store->store, "SELECT " VOTE_COLUMNS " FROM vote WHERE over = 0 AND leader = ?1"
-                                  " AND txn > ?2 ORDER BY txn LIMIT ?3");
-    store_bind_text (q, 1, leader);
-    store_bind_blob (q, 2, after ? after : (const uint8_t[16]){0}, 16);
-    store_bind_int (q, 3, limit);
-    return votes_col (q, arena, rows_out, count_out, err);
-}
-
-int metastore_votes_lost (struct metastore *store, const char *once, struct arena *arena,
-                          struct vote_row **rows_out, uint32_t *count_out, struct err *err)
-{
-    struct store_stmt *q =
-        store_stmt (store->store, "SELECT " VOTE_COLUMNS
-                                  " FROM vote WHERE over = 0 AND leader <> ?1"
-                                  " AND (owner = ?1 OR prior = ?1)");
-    store_bind_text (q, 1, once);
-    return votes_col (q, arena, rows_out, count_out, err);
-}
-
-int metastore_votes_orphaned (struct metastore *store, const char *leader, struct arena *arena,
-                              struct vote_row **rows_out, uint32_t *count_out, struct err *err)
-{
-    struct store_stmt *q =
-        store_stmt (store->store, "SELECT " VOTE_COLUMNS " FROM vote WHERE over = 0 AND leader = ?1"
-                                  " AND txn NOT IN (SELECT txn FROM coalloc WHERE"
-                                  " job IN (SELECT number FROM job WHERE ended = 0))");
-    store_bind_text (q, 1, leader);
-    return votes_col (q, arena, rows_out, count_out, err);
-}
-
-int metastore_votes_purge (struct metastore *store, time_us before, struct err *err)
-{
-    struct store_stmt *q =
-        store_stmt (store->store, "DELETE FROM vote WHERE over = 1 AND at_us < ?1");
-    store_bind_int (q, 1, before);
-    return store_run (q, err);
-}
-
 /* ---- who leads a job */
 
-#define LEAD_COLUMNS "job, ballot, led_by, led_as, origin, origin_job, told"
+#define LEAD_COLUMNS                                                                               \
+    "l.job, l.leader, l.promised, l.accepted, l.stands, l.open, coalesce (j.change, 0)"             \
+    " FROM lead l LEFT JOIN job j ON j.number = l.job"
 
 static void lead_col (struct store_stmt *q, struct arena *arena, struct lead_row *row)
 {
     row->job = (uint64_t)store_col_int (q, 0);
-    row->ballot = (uint64_t)store_col_int (q, 1);
-    row->led_by = text_of (q, 2, arena);
-    row->led_as = text_of (q, 3, arena);
-    row->origin = text_of (q, 4, arena);
-    row->origin_job = (uint64_t)store_col_int (q, 5);
-    row->told = store_col_int (q, 6) != 0;
-}
-
-int metastore_lead_save (struct metastore *store, const struct lead_row *row, struct err *err)
-{
-    struct store_stmt *q = store_stmt (
-        store->store, "INSERT OR REPLACE INTO lead (" LEAD_COLUMNS ")"
-                      " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)");
-    store_bind_int (q, 1, (int64_t)row->job);
-    store_bind_int (q, 2, (int64_t)row->ballot);
-    store_bind_text (q, 3, row->led_by);
-    store_bind_text (q, 4, row->led_as);
-    store_bind_text (q, 5, row->origin);
-    store_bind_int (q, 6, (int64_t)row->origin_job);
-    store_bind_int (q, 7, row->told);
-    return store_run (q, err);
+    row->leader = arena_strdup (arena, store_col_text (q, 1));
+    row->vote.promised = (uint64_t)store_col_int (q, 2);
+    row->vote.accepted = (uint64_t)store_col_int (q, 3);
+    row->stands = store_col_int (q, 4) != 0;
+    row->open = store_col_int (q, 5) != 0;
+    row->vote.version = (uint64_t)store_col_int (q, 6);
 }
 
 int metastore_lead_load (struct metastore *store, uint64_t job, struct arena *arena,
                          struct lead_row *out, struct err *err)
 {
-    struct store_stmt *q =
-        store_stmt (store->store, "SELECT " LEAD_COLUMNS " FROM lead WHERE job = ?1");
+    struct store_stmt *q = store_stmt (store->store, "SELECT " LEAD_COLUMNS " WHERE l.job = ?1");
     store_bind_int (q, 1, (int64_t)job);
     int rc = store_step (q, err);
     if (rc < 0)
         return rc;
     if (rc == 0)
-        return err_set (err, ERR_NOT_FOUND, "job %llu was not taken over", (unsigned long long)job);
+        return err_set (err, ERR_NOT_FOUND, "job %llu is not the group's", (unsigned long long)job);
     lead_col (q, arena, out);
     store_reset (q);
     return 0;
 }
 
-int metastore_lead_untold (struct metastore *store, const char *origin, struct arena *arena,
-                           struct lead_row **rows_out, uint32_t *count_out, struct err *err)
+int metastore_lead_save (struct metastore *store, const struct lead_row *row, struct err *err)
 {
-    enum { AT_ONCE = 64 };
     struct store_stmt *q = store_stmt (
-        store->store, "SELECT " LEAD_COLUMNS " FROM lead WHERE told = 0 AND origin = ?1"
-                      " AND led_by = '' ORDER BY (SELECT ended FROM job WHERE number = lead.job) DESC,"
-                      " job LIMIT ?2");
-    store_bind_text (q, 1, origin);
-    store_bind_int (q, 2, AT_ONCE);
-    struct lead_row *rows = arena_array (arena, AT_ONCE, sizeof *rows);
+        store->store, "INSERT INTO lead (job, leader, promised, accepted, stands, open)"
+                      " VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (job) DO UPDATE SET"
+                      " leader = excluded.leader, promised = excluded.promised,"
+                      " accepted = excluded.accepted, stands = excluded.stands, open = excluded.open");
+    store_bind_int (q, 1, (int64_t)row->job);
+    store_bind_text (q, 2, row->leader);
+    store_bind_int (q, 3, (int64_t)row->vote.promised);
+    store_bind_int (q, 4, (int64_t)row->vote.accepted);
+    store_bind_int (q, 5, row->stands);
+    store_bind_int (q, 6, row->open);
+    return store_run (q, err);
+}
+
+int metastore_lead_version (struct metastore *store, uint64_t job, bool *open_out, struct err *err)
+{
+    struct store_stmt *q = store_stmt (
+        store->store, "UPDATE job SET change = change + 1 WHERE number = ?1 RETURNING ended = 0");
+    store_bind_int (q, 1, (int64_t)job);
+    int rc = store_step (q, err);
+    if (rc < 0)
+        return rc;
+    if (rc == 0)
+        return err_set (err, ERR_NOT_FOUND, "there is no job %llu", (unsigned long long)job);
+    *open_out = store_col_int (q, 0) != 0;
+    return store_run (q, err);
+}
+
+static int lead_set (struct metastore *store, const char *sql, uint64_t job, struct err *err)
+{
+    struct store_stmt *q = store_stmt (store->store, sql);
+    store_bind_int (q, 1, (int64_t)job);
+    return store_run (q, err);
+}
+
+int metastore_lead_stands (struct metastore *store, uint64_t job, struct err *err)
+{
+    return lead_set (store, "UPDATE lead SET stands = 1 WHERE job = ?1", job, err);
+}
+
+int metastore_lead_closed (struct metastore *store, uint64_t job, struct err *err)
+{
+    return lead_set (store, "UPDATE lead SET open = 0 WHERE job = ?1", job, err);
+}
+
+int metastore_lead_leader (struct metastore *store, uint64_t job, const char *leader, struct err *err)
+{
+    struct store_stmt *q = store_stmt (store->store, "UPDATE lead SET leader = ?2 WHERE job = ?1");
+    store_bind_int (q, 1, (int64_t)job);
+    store_bind_text (q, 2, leader);
+    return store_run (q, err);
+}
+
+int metastore_leads_open (struct metastore *store, const char *leader, uint64_t after, uint32_t limit,
+                          struct arena *arena, struct lead_row **rows_out, uint32_t *count_out,
+                          struct err *err)
+{
+    struct store_stmt *q =
+        store_stmt (store->store, "SELECT " LEAD_COLUMNS " WHERE l.open = 1 AND l.leader = ?1"
+                                  " AND l.job > ?2 ORDER BY l.job LIMIT ?3");
+    store_bind_text (q, 1, leader);
+    store_bind_int (q, 2, (int64_t)after);
+    store_bind_int (q, 3, limit);
+    struct lead_row *rows = arena_array (arena, limit, sizeof *rows);
     uint32_t count = 0;
     int rc;
     while ((rc = store_step (q, err)) > 0)
@@ -262,14 +157,4 @@ int metastore_lead_untold (struct metastore *store, const char *origin, struct a
     *rows_out = rows;
     *count_out = count;
     return rc;
-}
-
-int metastore_lead_told (struct metastore *store, const char *origin, uint64_t origin_job,
-                         struct err *err)
-{
-    struct store_stmt *q = store_stmt (
-        store->store, "UPDATE lead SET told = 1 WHERE origin = ?1 AND origin_job = ?2 AND told = 0");
-    store_bind_text (q, 1, origin);
-    store_bind_int (q, 2, (int64_t)origin_job);
-    return store_run (q, err);
 }

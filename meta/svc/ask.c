@@ -2,17 +2,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "meta/svc/adopt.h"
+#include "meta/svc/forward.h"
 #include "meta/svc/group.h"
 #include "meta/svc/handlers.h"
 #include "meta/svc/job.h"
+#include "meta/svc/lead.h"
+#include "meta/svc/peers.h"
 #include "meta/svc/single.h"
 #include "meta/svc/sites.h"
 
 enum { JOBS_LIMIT_DEFAULT = 1000, JOBS_LIMIT_MAX = 10000 };
 
-struct gridjob *job_of_request (struct metad *metad, const struct rpccall *call, const char *id,
-                                struct err *err)
+static struct gridjob *job_find (struct metad *metad, const struct rpccall *call, const char *id,
+                                 struct err *err)
 {
     const struct principal *peer = rpccall_peer (call);
     char prefix[PRINCIPAL_NAME_MAX];
@@ -28,9 +30,22 @@ struct gridjob *job_of_request (struct metad *metad, const struct rpccall *call,
     if (job && peer->kind != PRINCIPAL_OPERATOR &&
         strcmp (principal_uri (peer, uri), job->submitter) != 0)
         job = NULL;
-    if (!job && (err->code == ERR_NONE || err->code == ERR_NOT_FOUND))
+    if (!job && err->code == ERR_NOT_FOUND && !peers_knows (metad))
+        err_set (err, ERR_UNAVAILABLE, "this metascheduler was away from its group, and does not know of grid.%" PRIu64
+                 " yet: try again, or ask another", number);
+    else if (!job && (err->code == ERR_NONE || err->code == ERR_NOT_FOUND))
         err_set (err, ERR_NOT_FOUND, "there is no job grid.%" PRIu64 ", or it is another's",
                  number);
+    return job;
+}
+
+struct gridjob *job_of_request (struct metad *metad, struct rpccall *call, const char *id)
+{
+    struct err err;
+    err_clear (&err);
+    struct gridjob *job = job_find (metad, call, id, &err);
+    if (!job)
+        rpccall_fail (call, &err);
     return job;
 }
 
@@ -72,13 +87,9 @@ void on_jobs (void *self, struct rpccall *call, const ProtobufCMessage *message)
 void on_status (void *self, struct rpccall *call, const ProtobufCMessage *message)
 {
     const Nui__Meta__V1__JobRequest *request = (const Nui__Meta__V1__JobRequest *)message;
-    struct err err;
-    err_clear (&err);
-    struct gridjob *job = job_of_request (self, call, request->grid_job_id, &err);
-    if (!job) {
-        rpccall_fail (call, &err);
+    struct gridjob *job = job_of_request (self, call, request->grid_job_id);
+    if (!job)
         return;
-    }
     struct arena *arena = arena_create (0);
     rpccall_reply (call, &job_status (job, arena)->base);
     arena_destroy (arena);
@@ -87,54 +98,67 @@ void on_status (void *self, struct rpccall *call, const ProtobufCMessage *messag
 void on_watch (void *self, struct rpccall *call, const ProtobufCMessage *message)
 {
     const Nui__Meta__V1__JobRequest *request = (const Nui__Meta__V1__JobRequest *)message;
-    struct err err;
-    err_clear (&err);
-    struct gridjob *job = job_of_request (self, call, request->grid_job_id, &err);
+    struct gridjob *job = job_of_request (self, call, request->grid_job_id);
     if (job)
         job_watch (job, call);
+}
+
+/* ---- cancel */
+
+static void cancel_voted (void *arg, uint64_t as)
+{
+    Nui__Meta__V1__CancelReply reply = NUI__META__V1__CANCEL_REPLY__INIT;
+    reply.cancelled = true;
+    if (as)
+        rpccall_reply (arg, &reply.base);
     else
-        rpccall_fail (call, &err);
+        rpccall_finish (arg, RPC_UNAVAILABLE, "another metascheduler of the group goes on with the job: try again");
+}
+
+static void cancel_here (struct gridjob *job, const char *by, struct rpccall *call)
+{
+    struct metad *metad = job->metad;
+    uint64_t number = job->number;
+    log_event (metad->log, LOG_LEVEL_INFO, "submit", "cancel", "job=%s by=%s", job->id, by);
+    if (job_is_group (job))
+        group_cancel (job, by);
+    else
+        single_cancel (job, by);
+    job = job_live (metad, number);
+    if (job && job->cancel_wanted)
+        lead_then (job, cancel_voted, call);
+    else if (job && job->reloaded) /* it could not be written down */
+        rpccall_finish (call, RPC_UNAVAILABLE, "too few metaschedulers of the group answer now: try again");
+    else
+        rpccall_finish (call, RPC_UNAVAILABLE, "the metascheduler cannot write its state");
+}
+
+static void cancel (struct gridjob *job, const char *by, bool forwarded, struct rpccall *call)
+{
+    Nui__Meta__V1__CancelReply reply = NUI__META__V1__CANCEL_REPLY__INIT;
+    PeerRequest request = NUI__META__V1__PEER_REQUEST__INIT;
+    request.by = (char *)by;
+    if (job_ended (job))
+        rpccall_reply (call, &reply.base);
+    else if (forward_not (job, "Cancel", &request, forwarded, call))
+        cancel_here (job, by, call);
 }
 
 void on_cancel (void *self, struct rpccall *call, const ProtobufCMessage *message)
 {
     const Nui__Meta__V1__JobRequest *request = (const Nui__Meta__V1__JobRequest *)message;
-    struct metad *metad = self;
-    Nui__Meta__V1__CancelReply reply = NUI__META__V1__CANCEL_REPLY__INIT;
     char uri[PRINCIPAL_URI_MAX];
-    struct err err;
-    err_clear (&err);
-    struct gridjob *job = job_of_request (metad, call, request->grid_job_id, &err);
-    if (!job) {
-        rpccall_fail (call, &err);
-        return;
-    }
-    uint64_t number = job->number;
-    principal_uri (rpccall_peer (call), uri);
-    if (!job_ended (job) && adopt_is_led_elsewhere (job)) {
-        err_set (&err, ERR_CONFLICT, "metascheduler %s of the group goes on with %s: cancel it there%s%s",
-                 job->lead->led_by, job->id, job->lead->led_as[0] ? " as " : "", job->lead->led_as);
-        rpccall_fail (call, &err);
-        return;
-    }
-    if (!job_ended (job)) {
-        log_event (metad->log, LOG_LEVEL_INFO, "submit", "cancel", "job=%s by=%s", job->id, uri);
-        if (job_is_group (job))
-            group_cancel (job, uri);
-        else
-            single_cancel (job, uri);
-        job = job_live (metad, number);
-        if (!job || !job->cancel_wanted) { /* it could not be written down */
-            if (job && job->reloaded)
-                rpccall_finish (call, RPC_UNAVAILABLE,
-                                "too few metaschedulers of the group answer now: try again");
-            else
-                rpccall_finish (call, RPC_UNAVAILABLE, "the metascheduler cannot write its state");
-            return;
-        }
-        reply.cancelled = true;
-    }
-    rpccall_reply (call, &reply.base);
+    struct gridjob *job = job_of_request (self, call, request->grid_job_id);
+    if (job)
+        cancel (job, principal_uri (rpccall_peer (call), uri), false, call);
+}
+
+void on_peer_cancel (void *self, struct rpccall *call, const ProtobufCMessage *message)
+{
+    const PeerRequest *request = (const PeerRequest *)message;
+    struct gridjob *job = forward_job (self, call, request);
+    if (job)
+        cancel (job, request->by, true, call);
 }
 
 void on_sites (void *self, struct rpccall *call, const ProtobufCMessage *message)

@@ -6,6 +6,7 @@
 #include <utlist.h>
 
 #include "meta/svc/handlers.h"
+#include "meta/svc/lead.h"
 #include "meta/svc/peers.h"
 #include "proto/rpc/jobshape.h"
 
@@ -175,7 +176,7 @@ static struct licence_booking *list (const struct metad *metad, struct arena *ar
     *count = 0;
     DL_FOREACH2 (metad->licensed, job, licensed_next)
     {
-        if (job_ended (job))
+        if (job_ended (job) || (lead_is_elsewhere (job) && !lead_is_own (job)))
             continue;
         if (holds (job->record))
             record_list (job, job->record, now, out, count);

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "meta/svc/adopt.h"
 #include "meta/svc/check.h"
 #include "meta/svc/gridlicence.h"
+#include "meta/svc/lead.h"
 #include "meta/svc/loss.h"
 #include "meta/svc/peers.h"
 #include "meta/svc/renew.h"
@@ -124,6 +124,7 @@ static void face_set (struct gridjob *job)
     job->state = state_of (record);
     if (job_ended (job) && job->slide) /* not before the other one holds nothing */
         job->state = before;
+    job_files_reason (job);
     times_set (job);
 }
 
@@ -169,7 +170,7 @@ static bool begin_again (struct gridjob *job)
  * happens is as lost as in a crash, and it is recovered afterwards. */
 static bool may_step (struct gridjob *job)
 {
-    if (adopt_is_led_elsewhere (job))
+    if (lead_is_elsewhere (job))
         return false;
     if (peers_lead (job->metad))
         return true;
@@ -232,7 +233,7 @@ void group_step (struct gridjob *job, struct coalloc_record *record, struct coal
                               event->kind == COALLOC_EV_READIED && gridlicence_withhold (job, record)};
     struct coalloc_actions actions;
     enum coalloc_phase before = record->phase;
-    bool decided_before = record->decided || metad->peers;
+    bool decided_before = record->decided;
     uint8_t transaction[16];
     struct err err;
     if (!may_step (job))
@@ -356,13 +357,6 @@ void group_cancel (struct gridjob *job, const char *who)
     struct coalloc_event event = {.kind = COALLOC_EV_CANCEL};
     snprintf (event.reason.code, sizeof event.reason.code, "Cancelled");
     snprintf (event.reason.text, sizeof event.reason.text, "cancelled by %.300s", who);
-    group_step (job, job->record, &event);
-}
-
-void group_decided (struct gridjob *job, enum decision decision)
-{
-    struct coalloc_event event = {.kind = COALLOC_EV_DECIDED};
-    event.u.decided.decision = decision;
     group_step (job, job->record, &event);
 }
 

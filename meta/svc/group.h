@@ -9,7 +9,6 @@
 int group_prepare (struct gridjob *job, struct err *err);
 void group_begin (struct gridjob *job);   /* after job_insert */
 void group_recover (struct gridjob *job); /* after a restart */
-void group_decided (struct gridjob *job, enum decision decision);
 void group_wake (struct gridjob *job);
 /* Not begun, or between two tries: it can be held. */
 bool group_may_wait (const struct gridjob *job);

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "meta/svc/adopt.h"
 #include "meta/svc/answers.h"
 #include "meta/svc/gridlicence.h"
+#include "meta/svc/lead.h"
 #include "meta/svc/sites.h"
 #include "meta/svc/survey.h"
 #include "proto/rpc/pbcopy.h"
@@ -164,11 +164,9 @@ static void failure_take (const struct group_call *call, struct coalloc_event *e
 }
 
 /* The site has heard of a newer leader. (A PREPARE may be refused so for other reasons.) */
-static bool fenced (const struct gridjob *job, const struct group_call *call,
-                    const struct rpc_result *result)
+static bool fenced (const struct gridjob *job, const struct group_call *call, const struct rpc_result *result)
 {
-    return job->metad->peers && result->status == RPC_ABORTED && call->kind != COALLOC_DO_PREPARE &&
-           memcmp (call->transaction, job->record->transaction, sizeof call->transaction) == 0;
+    return job->lead && result->status == RPC_ABORTED && call->kind != COALLOC_DO_PREPARE;
 }
 
 static void call_done (void *arg, const struct rpc_result *result)
@@ -177,7 +175,7 @@ static void call_done (void *arg, const struct rpc_result *result)
     struct gridjob *job = call_job (call);
     struct coalloc_record *record = job ? call_record (job, call) : NULL;
     if (record && fenced (job, call, result)) {
-        adopt_fenced (job);
+        lead_take (call->metad, call->number); /* or hears who does */
     } else if (record) {
         struct coalloc_event event = {.transaction = call->transaction, .part = call->part,
                                       .attempt = call->attempt};
@@ -295,7 +293,7 @@ static void part_perform (struct gridjob *job, struct coalloc_record *record,
     part.transaction = (ProtobufCBinaryData){16, record->transaction};
     part.component = job->part[action->part].name;
     part.attempt = action->attempt;
-    part.epoch = adopt_epoch (job);
+    part.epoch = lead_epoch (job);
     switch (action->kind) {
     case COALLOC_DO_PREPARE:
         prepare_send (job, record, action, &part);
@@ -413,15 +411,23 @@ static void decide_perform (struct gridjob *job, const struct coalloc_record *re
                             const struct coalloc_action *action)
 {
     struct metad *metad = job->metad;
-    struct arena *arena = arena_create (0);
-    struct metastore_blob transfer = adopt_transfer (job, arena);
-    struct decision_ask ask = {record->transaction, action->proposal, transfer.bytes,
-                               transfer.len};
+    struct decision_ask ask = {record->transaction, action->proposal};
     metad->decisions.ops->propose (metad->decisions.self, &ask, decided, call_new (job, record, action));
-    arena_destroy (arena);
 }
 
 /* ---- all of a step */
+
+/* A majority has the record that asks for it; unless it does not any more. */
+static void part_voted (void *arg, uint64_t as)
+{
+    struct group_call *call = arg;
+    struct gridjob *job = as ? call_job (call) : NULL;
+    struct coalloc_record *record = job ? call_record (job, call) : NULL;
+    struct coalloc_action action = {.kind = call->kind, .part = call->part, .attempt = call->attempt};
+    if (record && coalloc_awaits (record, &action))
+        part_perform (job, record, &action);
+    free (call);
+}
 
 void group_perform (struct gridjob *job, struct coalloc_record *record,
                     const struct coalloc_actions *actions)
@@ -444,7 +450,7 @@ void group_perform (struct gridjob *job, struct coalloc_record *record,
             decide_perform (job, record, action);
             break;
         default:
-            part_perform (job, record, action);
+            lead_then (job, part_voted, call_new (job, record, action));
             break;
         }
         /* A nested step may have reloaded it. */

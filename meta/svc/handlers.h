@@ -1,13 +1,13 @@
-/* handlers: the methods of nui.meta.v1.Meta, one function each (submit.c, ask.c, hold.c, gridlicence.c,
- * report.c). */
+/* handlers: the methods of nui.meta.v1.Meta, one function each (submit.c, ask.c, hold.c, restage.c,
+ * gridlicence.c, report.c). */
 #ifndef NUI_META_SVC_HANDLERS_H
 #define NUI_META_SVC_HANDLERS_H
 
 #include "meta/svc/metad.h"
 
-/* The job, when it exists and the caller may see it. Another's job does not exist for a user. */
-struct gridjob *job_of_request (struct metad *metad, const struct rpccall *call, const char *id,
-                                struct err *err);
+/* The job, when it exists and the caller may see it. Another's job does not exist for a user. NULL: the call is
+ * refused. */
+struct gridjob *job_of_request (struct metad *metad, struct rpccall *call, const char *id);
 
 void on_submit (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void on_estimate (void *self, struct rpccall *call, const ProtobufCMessage *request);
@@ -17,13 +17,17 @@ void on_watch (void *self, struct rpccall *call, const ProtobufCMessage *request
 void on_cancel (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void on_hold (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void on_renew (void *self, struct rpccall *call, const ProtobufCMessage *request);
+/* Of another of the group, for a user whom it has let in: methods of nui.meta.v1.Peers (forward.h). */
+void on_peer_cancel (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void on_peer_hold (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void on_peer_renew (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void on_restage (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void on_sites (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void on_licences (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void on_whoami (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void on_report (void *self, struct rpccall *call, const ProtobufCMessage *request);
 
-/* What a site says of a part, if it is news; the caller saves the job. */
-int report_take (struct gridjob *job, uint32_t part, const JobInfo *info, bool *news,
-                 struct err *err);
+/* What a site says of a part: kept, if it is news, and the job saved; a co-allocated one is not stepped. */
+int report_apply (struct gridjob *job, uint32_t part, const JobInfo *info, bool *news, struct err *err);
 
 #endif

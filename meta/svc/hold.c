@@ -2,9 +2,11 @@
  * here; in a site's queue it is the site's, so that the job keeps its place there. */
 #include <stdlib.h>
 
+#include "meta/svc/forward.h"
 #include "meta/svc/group.h"
 #include "meta/svc/handlers.h"
 #include "meta/svc/job.h"
+#include "meta/svc/lead.h"
 #include "meta/svc/sites.h"
 #include "proto/rpc/rpcclient.h"
 
@@ -32,12 +34,21 @@ static void site_answered (void *arg, const struct rpc_result *result)
     free (hold);
 }
 
-static void hold_at_site (struct gridjob *job, struct rpccall *call, bool held)
+static void hold_voted (void *arg, uint64_t as)
+{
+    struct hold_call *hold = arg;
+    if (as)
+        hold_reply (hold->call, hold->held);
+    else
+        rpccall_finish (hold->call, RPC_UNAVAILABLE, "another metascheduler of the group goes on with the job: ask again");
+    free (hold);
+}
+
+static void hold_at_site (struct gridjob *job, struct rpccall *call, const char *by, bool held)
 {
     struct site *site = site_find (job->metad, job->site);
     Nui__Local__V1__HoldJobRequest request = NUI__LOCAL__V1__HOLD_JOB_REQUEST__INIT;
     struct hold_call *hold = malloc (sizeof *hold);
-    char uri[PRINCIPAL_URI_MAX];
     if (!site || !hold) {
         free (hold);
         rpccall_finish (call, RPC_UNAVAILABLE, "the job's site is not configured any more");
@@ -46,21 +57,15 @@ static void hold_at_site (struct gridjob *job, struct rpccall *call, bool held)
     *hold = (struct hold_call){call, held};
     request.job_id = job->part[0].site_job_id;
     request.held = held;
-    request.by = (char *)principal_uri (rpccall_peer (call), uri);
+    request.by = (char *)by;
     link_call (site->link, "Hold", &request.base, HOLD_TIMEOUT, site_answered, hold);
 }
 
-void on_hold (void *self, struct rpccall *call, const ProtobufCMessage *message)
+/* By who leads the job. */
+static void hold_here (struct gridjob *job, struct rpccall *call, const char *by, bool held)
 {
-    const Nui__Meta__V1__HoldRequest *request = (const Nui__Meta__V1__HoldRequest *)message;
-    struct metad *metad = self;
     struct err err;
     err_clear (&err);
-    struct gridjob *job = job_of_request (metad, call, request->grid_job_id, &err);
-    if (!job) {
-        rpccall_fail (call, &err);
-        return;
-    }
     if (job_is_group (job) ? !group_may_wait (job)
                            : job_ended (job) || job->place == SINGLE_SENDING) {
         err_set (&err, ERR_CONFLICT, "job %s %s", job->id,
@@ -72,16 +77,46 @@ void on_hold (void *self, struct rpccall *call, const ProtobufCMessage *message)
         return;
     }
     if (!job_is_group (job) && job->place == SINGLE_PLACED) {
-        hold_at_site (job, call, request->held);
+        hold_at_site (job, call, by, held);
         return;
     }
     bool before = job->held;
-    job->held = request->held;
+    job->held = held;
     if (job_save (job, false, &err)) {
         job->held = before;
         rpccall_fail (call, &err);
         return;
     }
+    struct hold_call *hold = malloc (sizeof *hold);
+    if (!hold)
+        abort ();
+    *hold = (struct hold_call){call, held};
     job_timer (job, 0);
-    hold_reply (call, request->held);
+    lead_then (job, hold_voted, hold);
+}
+
+static void hold (struct gridjob *job, const char *by, bool held, bool forwarded, struct rpccall *call)
+{
+    PeerRequest request = NUI__META__V1__PEER_REQUEST__INIT;
+    request.by = (char *)by;
+    request.held = held;
+    if (forward_not (job, "Hold", &request, forwarded, call))
+        hold_here (job, call, by, held);
+}
+
+void on_hold (void *self, struct rpccall *call, const ProtobufCMessage *message)
+{
+    const Nui__Meta__V1__HoldRequest *request = (const Nui__Meta__V1__HoldRequest *)message;
+    char uri[PRINCIPAL_URI_MAX];
+    struct gridjob *job = job_of_request (self, call, request->grid_job_id);
+    if (job)
+        hold (job, principal_uri (rpccall_peer (call), uri), request->held, false, call);
+}
+
+void on_peer_hold (void *self, struct rpccall *call, const ProtobufCMessage *message)
+{
+    const PeerRequest *request = (const PeerRequest *)message;
+    struct gridjob *job = forward_job (self, call, request);
+    if (job)
+        hold (job, request->by, request->held, true, call);
 }

@@ -6,7 +6,6 @@
 #include <strings.h>
 
 #include "meta/store/notice.h"
-#include "meta/svc/adopt.h"
 #include "meta/svc/sites.h"
 #include "proto/base/clock.h"
 #include "proto/notify/webhook.h"
@@ -112,19 +111,34 @@ static json_t *components (const struct gridjob *job)
     return list;
 }
 
-static int tell_job (struct gridjob *job, unsigned bit, const char *event, struct err *err)
+/* Why files could not be taken away; "": they were. The reason of a job that did not end well is another. */
+static const char *files_failure (const JobInfo *info)
+{
+    if (strcmp (info->stage_out, "Failed") != 0)
+        return "";
+    if (info->state != NUI__LOCAL__V1__JOB_STATE__JOB_COMPLETED && info->n_transfers)
+        return info->transfers[0]->text;
+    return info->reason ? info->reason->text : "";
+}
+
+/* part: of which component it is told; NULL: of all of it. */
+static int tell_job (struct gridjob *job, unsigned bit, const char *event, const struct jobpart *part,
+                     struct err *err)
 {
     const struct metad_config *config = job->metad->config;
     const char *url[] = {config->notify_events & bit ? config->notify_url : NULL,
                          job->job->notify_url[0] ? job->job->notify_url : NULL};
+    const char *reason = part ? files_failure (part->info) : job->reason.text;
     int rc = 0;
     for (int i = 0; i < 2 && rc == 0; i++) {
         if (!url[i])
             continue;
         json_t *doc = json_pack ("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:o}", "event", event, "job", job->id,
                                  "name", job->job->name, "user", job->submitter, "state",
-                                 state_word (job->state), "reason", job->reason.text, "retries",
+                                 state_word (job->state), "reason", reason, "retries",
                                  (int)job->retries, "components", components (job));
+        if (part)
+            json_object_set_new (doc, "component", json_string (part->name));
         rc = put (job->metad, url[i], doc, err);
     }
     return rc;
@@ -133,22 +147,21 @@ static int tell_job (struct gridjob *job, unsigned bit, const char *event, struc
 int hooks_job (struct gridjob *job, struct err *err)
 {
     int rc = 0;
-    /* One that was taken over is told of where it was submitted. */
-    if (!job->metad->hooks || (job->lead && job->lead->origin[0]))
+    if (!job->metad->hooks)
         return 0;
     bool ran = job->state == NUI__META__V1__GRID_JOB_STATE__GRID_RUNNING;
     if (job->retries > job->saved_retries)
-        rc = tell_job (job, HOOK_JOB_RETRY, "JobRetry", err);
+        rc = tell_job (job, HOOK_JOB_RETRY, "JobRetry", NULL, err);
     if (rc == 0 && ran && job->saved_state != job->state)
-        rc = tell_job (job, HOOK_JOB_START, "JobStart", err);
+        rc = tell_job (job, HOOK_JOB_START, "JobStart", NULL, err);
     if (rc == 0 && job_ended (job) && job->saved_state != job->state)
-        rc = tell_job (job, HOOK_JOB_END, "JobEnd", err);
+        rc = tell_job (job, HOOK_JOB_END, "JobEnd", NULL, err);
     return rc;
 }
 
-int hooks_files (struct gridjob *job, struct err *err)
+int hooks_files (struct gridjob *job, uint32_t part, struct err *err)
 {
-    return job->metad->hooks ? tell_job (job, HOOK_JOB_END, "JobStageOut", err) : 0;
+    return job->metad->hooks ? tell_job (job, HOOK_JOB_END, "JobStageOut", &job->part[part], err) : 0;
 }
 
 /* ---- sites */

@@ -25,7 +25,8 @@ void hooks_close (struct metad *metad);
 int hooks_check (const struct metad *metad, const JobMessage *job, struct err *err);
 /* In the transaction that saves the job: what has happened since it was saved last. */
 int hooks_job (struct gridjob *job, struct err *err);
-/* In such a transaction: the files of a job that has ended are where they were to go, or could not be taken there. */
-int hooks_files (struct gridjob *job, struct err *err);
+/* In such a transaction: the files of a component that has ended are where they were to go, or could not be taken
+ * there. */
+int hooks_files (struct gridjob *job, uint32_t part, struct err *err);
 
 #endif

@@ -6,11 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "meta/svc/adopt.h"
 #include "meta/svc/group.h"
 #include "meta/svc/gridlicence.h"
+#include "meta/svc/lead.h"
 #include "meta/svc/loss.h"
 #include "meta/svc/hooks.h"
+#include "meta/svc/peers.h"
 #include "meta/svc/single.h"
 #include "meta/svc/renew.h"
 #include "meta/svc/sites.h"
@@ -47,6 +48,14 @@ bool info_ended (const JobInfo *info)
     return info && info->state >= NUI__LOCAL__V1__JOB_STATE__JOB_COMPLETED;
 }
 
+/* Nothing is to be done with it here. One of another's that asks for licences counts in the share of who took it. */
+static bool is_kept_on_disk (const struct gridjob *job)
+{
+    if (lead_is_elsewhere (job))
+        return job_ended (job) || !job->licensed || !lead_is_own (job);
+    return job_ended (job) && !lead_waits (job);
+}
+
 static void on_timer (evutil_socket_t fd, short what, void *arg)
 {
     struct gridjob *job = arg;
@@ -58,15 +67,18 @@ static void on_timer (evutil_socket_t fd, short what, void *arg)
         job_timer (job, US_PER_S);
         return;
     }
-    if (job_ended (job)) {
+    if (is_kept_on_disk (job)) {
         if (!job->watchers)
             job_destroy (job);
+    } else if (job_ended (job) || lead_is_elsewhere (job)) {
+        return;
     } else if (job_is_group (job) && job->reloaded) {
         job->reloaded = false;
         group_recover (job);
     } else if (job_is_group (job)) {
         group_wake (job);
     } else {
+        job->reloaded = false;
         single_wake (job);
     }
 }
@@ -106,6 +118,7 @@ void job_destroy (struct gridjob *job)
         HASH_DEL (job->metad->jobs, job);
         gridlicence_job_remove (job);
     }
+    lead_free (job);
     for (uint32_t p = 0; job->part && p < job->part_count; p++) {
         if (job->part[p].info)
             nui__local__v1__job_info__free_unpacked (job->part[p].info, NULL);
@@ -118,7 +131,6 @@ void job_destroy (struct gridjob *job)
     }
     job_unwatch (job);
     free (job->part);
-    free (job->lead);
     free (job->refused_by);
     survey_destroy (job->survey);
     coalloc_destroy (job->record);
@@ -151,7 +163,7 @@ void job_timer (struct gridjob *job, duration_us delay)
 
 void job_retire (struct gridjob *job)
 {
-    if (job_ended (job) && !job->watchers)
+    if (is_kept_on_disk (job) && !job->watchers)
         job_timer (job, 0);
 }
 
@@ -241,19 +253,25 @@ int job_insert (struct gridjob *job, uint64_t *number_out, struct err *err)
     struct arena *arena = arena_create (0);
     if (!job->submit_us)
         job->submit_us = clock_now_us ();
+    const struct peers *peers = job->metad->peers;
+    if (peers)
+        job->change = 1; /* the first version that there is */
     struct job_row row = row_of (job);
     row.envelope = pack (&job->envelope->base, arena);
     int rc = metastore_begin (store, err);
     if (rc)
         goto out;
-    rc = metastore_job_insert (store, &row, number_out, err);
+    if (peers)
+        rc = metastore_job_number (store, peers->count, peers->self, &row.number, err);
+    if (rc == 0)
+        rc = metastore_job_insert (store, &row, number_out, err);
     if (rc == 0) {
         job_number (job, *number_out);
         rc = parts_save (job, true, arena, err);
         if (rc == 0 && job->record)
             rc = metastore_coalloc_save (store, job->number, METASTORE_PRESENT, job->record, err);
         if (rc == 0)
-            rc = adopt_save (job, err);
+            rc = lead_begin (job, err);
     }
     if (rc == 0)
         rc = metastore_commit (store, err);
@@ -264,6 +282,8 @@ int job_insert (struct gridjob *job, uint64_t *number_out, struct err *err)
     }
     if (rc)
         metastore_rollback (store);
+    else
+        lead_saved (job);
 out:
     arena_destroy (arena);
     return rc;
@@ -297,7 +317,7 @@ int job_save (struct gridjob *job, bool with_record, struct err *err)
     if (rc == 0 && with_record && job->record)
         rc = records_save (job, err);
     if (rc == 0)
-        rc = adopt_save (job, err);
+        rc = lead_save (job, err);
     if (rc == 0)
         rc = hooks_job (job, err);
     if (rc == 0 && !nested)
@@ -315,6 +335,7 @@ out:
             job->part[p].dirty = false;
         if (with_record)
             job->slide_stored = slide_durable (job);
+        lead_saved (job);
         if (!nested)
             job_tell (job);
     } else {
@@ -442,8 +463,8 @@ static struct gridjob *job_load (struct metad *metad, uint64_t number, struct er
     int rc = parts_load (job, arena, err);
     if (rc == 0 && (job->part_count > 1 || job->licensed))
         rc = records_load (job, err);
-    if (rc == 0 && job_is_group (job))
-        rc = adopt_load (job, arena, err);
+    if (rc == 0)
+        rc = lead_load (job, arena, err);
     if (rc) {
         job_destroy (job);
         job = NULL;
@@ -490,7 +511,7 @@ void job_reload (struct metad *metad, uint64_t number)
         watchers->next = job->watchers;
         job->watchers = watchers;
     }
-    if (job && !job_ended (job))
+    if (job && !job_ended (job) && !lead_is_elsewhere (job))
         job->reloaded = true;
     if (job)
         job_timer (job, US_PER_S); /* what could not be written then may be written now */
@@ -504,6 +525,31 @@ void job_reason (struct gridjob *job, const char *code, const char *fmt, ...)
     va_start (ap, fmt);
     coalloc_reason_set (&job->reason, code, fmt, ap);
     va_end (ap);
+}
+
+void job_files_reason (struct gridjob *job)
+{
+    const struct jobpart *failed = NULL;
+    if (job->state != NUI__META__V1__GRID_JOB_STATE__GRID_COMPLETED ||
+        (job->reason.code[0] && strncmp (job->reason.code, "StageOut", 8) != 0))
+        return;
+    job_reason (job, "", "%s", "");
+    for (uint32_t p = 0; p < job->part_count; p++) {
+        const JobInfo *info = job->part[p].info;
+        if (info && strcmp (info->stage_out, "Leaving") == 0) {
+            job_reason (job, "StageOut", "its files are being taken away");
+            return;
+        }
+        if (!failed && info && strcmp (info->stage_out, "Failed") == 0)
+            failed = &job->part[p];
+    }
+    if (!failed)
+        return;
+    const char *why = failed->info->reason ? failed->info->reason->text : "";
+    if (job->part_count > 1)
+        job_reason (job, "StageOutFailed", "component %s at %s: %s", failed->name, failed->site, why);
+    else
+        job_reason (job, "StageOutFailed", "%s", why);
 }
 
 void job_end (struct gridjob *job, Nui__Meta__V1__GridJobState state)
@@ -543,8 +589,9 @@ static const char *silent_site (const struct gridjob *job)
     for (uint32_t p = 0; p < job->part_count; p++) {
         struct site *site =
             job->part[p].site[0] ? site_find (job->metad, job->part[p].site) : NULL;
-        if (site && !site_up (site) &&
-            !site_worth_asking (job->metad, site, clock_monotonic_us ()) &&
+        bool silent = site && !site_up (site) &&
+                      !site_worth_asking (job->metad, site, clock_monotonic_us ());
+        if ((silent || (site && loss_reported (job, job->part[p].site))) &&
             !info_ended (job->part[p].info))
             return job->part[p].site;
     }
@@ -558,7 +605,10 @@ Nui__Meta__V1__JobStatus *job_status (struct gridjob *job, struct arena *arena)
     const char *silent = silent_site (job);
     status->grid_job_id = job->id;
     status->state = job->state;
-    if (silent && loss_reported (job, silent))
+    if (job->lead && !job_ended (job) && !peers_lead (job->metad))
+        status->reason = reason_message (
+            "Alone", "this metascheduler reaches too few of its group: another may have gone on with the job", arena);
+    else if (silent && loss_reported (job, silent))
         status->reason = reason_message (
             LOSS_CODE, arena_printf (arena, "site %s is lost: it has not reported for more than %lld s; the job %s", silent,
                                      (long long)(job->metad->config->site_lost / US_PER_S),

@@ -44,6 +44,7 @@ struct jobpart {
     Nui__Common__V1__Peer *next_peer;
     Nui__Meta__V1__SiteAnswers *answers; /* answers.h; may be NULL */
     bool dirty;
+    bool asked;                        /* lead.h: its site has told how it is; not durable */
 };
 
 struct joblead;
@@ -88,7 +89,7 @@ struct gridjob {
     uint32_t part_count;
     bool licensed;                     /* asks for licences, of the grid or of a site: in metad->licensed */
     struct gridjob *licensed_prev, *licensed_next;
-    struct joblead *lead;              /* adopt.h; NULL: nothing special */
+    struct joblead *lead;              /* lead.h; NULL: no group */
     /* Not durable. */
     bool renew_untold;                 /* its site may not know its delegation: renew.h */
     Nui__Meta__V1__GridJobState saved_state; /* as on disk */
@@ -129,6 +130,8 @@ void jobs_destroy (struct metad *metad);
 
 void job_reason (struct gridjob *job, const char *code, const char *fmt, ...)
     __attribute__ ((format (printf, 3, 4)));
+/* Of a job that has completed: what becomes of the files that are taken away (StageOut, StageOutFailed). */
+void job_files_reason (struct gridjob *job);
 /* Sets the state; end time when it ends. */
 void job_end (struct gridjob *job, Nui__Meta__V1__GridJobState state);
 /* (Re)arms the job's timer; the driver's function is called (single_wake or group_wake). */

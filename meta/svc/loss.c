@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "meta/svc/peers.h"
 #include "meta/svc/sites.h"
 
 #define MARGIN (10 * US_PER_S) /* beside a tenth: what killing and the clocks' rates may take */
@@ -25,9 +26,6 @@ int loss_check (const JobMessage *job, struct err *err)
 
 void loss_begin (struct gridjob *job)
 {
-    /* In a group of coordinators another one may lead a co-allocation, of which the site knows the first. */
-    if (job_is_group (job) && job->metad->peers)
-        return;
     if (resubmits (job->job) && !job->contact_us)
         job->contact_us = job->metad->config->site_lost;
 }
@@ -42,7 +40,10 @@ duration_us loss_due (const struct gridjob *job, const char *site)
 {
     if (!job->contact_us || !site[0])
         return INT64_MAX;
-    duration_us left = job->contact_us + job->contact_us / 10 + MARGIN - silent_for (job->metad, site);
+    duration_us silent = silent_for (job->metad, site);
+    if (job->lead) /* the site counts whom of the group it reaches, too */
+        silent = peers_site_silent (job->metad->peers, site, silent);
+    duration_us left = job->contact_us + job->contact_us / 10 + MARGIN - silent;
     return left > 0 ? left : 0;
 }
 

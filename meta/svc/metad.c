@@ -5,11 +5,13 @@
 #include <string.h>
 
 #include "meta/store/votes.h"
-#include "meta/svc/decide.h"
 #include "meta/svc/group.h"
 #include "meta/svc/handlers.h"
 #include "meta/svc/job.h"
+#include "meta/svc/lead.h"
+#include "meta/svc/peers.h"
 #include "meta/svc/hooks.h"
+#include "meta/svc/ranking.h"
 #include "meta/svc/refusals.h"
 #include "meta/svc/renew.h"
 #include "meta/svc/single.h"
@@ -31,6 +33,7 @@ static const struct rpc_method methods[] = {
     {.name = "Cancel", .allow = PEOPLE, .handler = on_cancel},
     {.name = "Hold", .allow = PEOPLE, .handler = on_hold},
     {.name = "Renew", .allow = USERS, .handler = on_renew},
+    {.name = "Restage", .allow = PEOPLE, .handler = on_restage},
     {.name = "Sites", .allow = PEOPLE | RPC_ALLOW (PRINCIPAL_AGENCY), .handler = on_sites},
     {.name = "Licences", .allow = PEOPLE, .handler = on_licences},
     {.name = "WhoAmI", .allow = RPC_ALLOW_ANY, .handler = on_whoami},
@@ -66,6 +69,8 @@ static int jobs_recover (struct metad *metad, struct err *err)
             rc = err->code;
             break;
         }
+        if (lead_is_elsewhere (job))
+            continue;
         live++;
         if (job_is_group (job))
             group_recover (job);
@@ -119,7 +124,7 @@ struct metad *metad_create (const struct metad_env *env, struct metad_config *co
         goto fail;
     if (peers_create (metad, err))
         goto fail;
-    metad->decisions = metad->peers ? decide_log (metad->peers)
+    metad->decisions = metad->peers ? lead_decisions ()
                                     : metastore_decision_log (metad->store);
     if (bank_link (metad, config->bank, err) || sites_configure (metad, err) || hooks_open (metad, err) ||
         jobs_recover (metad, err))
@@ -180,6 +185,7 @@ void metad_destroy (struct metad *metad)
     renew_close (metad);
     hooks_close (metad);
     refusals_close (metad);
+    ranking_close (metad);
     metastore_close (metad->store);
     free (metad);
 }

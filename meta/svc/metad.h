@@ -1,7 +1,7 @@
 /* metad: what the service's modules share. One thread; everything hangs off struct metad, which
  * main.c owns. Modules: config (the file), sites (who there is, reports, links), check (a job's
- * shape), refusals (given lately), survey (exact answers and prices), job (a grid job in memory and on disk, watchers),
- * waits (dependencies and holds), retry (run again), peers, decide and adopt (the group of
+ * shape), refusals (given lately), ranking (whom to ask first), survey (exact answers and prices), job (a grid job in memory and on disk, watchers),
+ * waits (dependencies and holds), retry (run again), peers, lead and lead_take (the group of
  * coordinators), single and group (the two ways to run one), move (a queued job to another site), slide (a
  * group to an earlier slot), loss (sites that are silent), gridlicence (licences), hooks (webhooks),
  * and the handlers in submit, ask and report. */
@@ -72,6 +72,8 @@ struct metad {
     struct event *renew_timer;   /* renew.c; NULL until the first */
     struct hooks *hooks;
     struct refusals *refusals;   /* NULL until the first */
+    struct ranking *ranking;     /* NULL until the first */
+    uint64_t reports;            /* that came, and changes of the configuration: what is known of sites */
     duration_us started_mono;
     uint64_t watchers;
     uint32_t surveys;            /* that wait for answers */

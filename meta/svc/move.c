@@ -6,6 +6,8 @@
 
 #include "meta/svc/answers.h"
 #include "meta/svc/check.h"
+#include "meta/svc/lead.h"
+#include "meta/svc/peers.h"
 #include "meta/svc/single.h"
 #include "meta/svc/sites.h"
 #include "meta/svc/survey.h"
@@ -55,7 +57,7 @@ static void move_over (struct gridjob *job)
 static struct gridjob *call_end (struct move_call *call)
 {
     struct gridjob *job = job_live (call->metad, call->number);
-    if (job && call->metad->stopping)
+    if (job && (call->metad->stopping || lead_is_elsewhere (job)))
         job = NULL;
     if (job) {
         job->busy = false;
@@ -200,6 +202,7 @@ static void send_withheld (struct gridjob *job)
     request.withheld = true;
     request.contact_us = job->contact_us;
     request.released = job->retries > 0;
+    request.epoch = job->lead ? lead_epoch (job) : 0;
     call_send (job, job->move.site, "Submit", &request.base, sent);
 }
 
@@ -225,14 +228,13 @@ static void switch_over (struct gridjob *job)
     job->move.stage = MOVE_GOING;
 }
 
-/* Taken out of the first site's queue by this metascheduler, and by nobody else. */
+/* Taken out of the first site's queue by this metascheduler, or its group, and by nobody else. */
 static bool given_up (const struct gridjob *job, const JobInfo *info)
 {
-    char uri[PRINCIPAL_URI_MAX], mine[PRINCIPAL_URI_MAX + 32];
-    snprintf (mine, sizeof mine, "cancelled by %s",
-              principal_uri (tlsid_self (job->metad->id), uri));
+    static const char by[] = "cancelled by ";
     return info->state == NUI__LOCAL__V1__JOB_STATE__JOB_CANCELLED && !info->start_us &&
-           info->reason && strcmp (info->reason->text, mine) == 0;
+           info->reason && strncmp (info->reason->text, by, sizeof by - 1) == 0 &&
+           peers_is_us (job->metad, info->reason->text + sizeof by - 1);
 }
 
 static void asked_how_it_ended (void *arg, const struct rpc_result *result)

@@ -4,19 +4,17 @@
 #include <string.h>
 
 #include "meta/store/votes.h"
-#include "meta/svc/adopt.h"
-#include "meta/svc/decide.h"
-#include "meta/svc/job.h"
+#include "meta/svc/handlers.h"
+#include "meta/svc/lead.h"
+#include "meta/svc/sites.h"
+#include "proto/rpc/pbcopy.h"
 
 enum {
     BEATS = 6,          /* in TAKEOVERTIME */
-    OPEN_AT_ONCE = 64,  /* transactions asked about in one beat */
-    TAKE_AT_ONCE = 16,  /* taken over in one turn from one member */
+    TOLD_AT_ONCE = 128, /* jobs told of in one beat */
+    TAKE_AT_ONCE = 256, /* taken over at one time */
     FOLLOW_TICKS = 2,   /* how often sites are asked for what was taken over */
-    PURGE_TICKS = 1000,
 };
-
-#define VOTES_KEPT (INT64_C (24) * 3600 * US_PER_S) /* no message is as late */
 
 bool peers_lead (const struct metad *metad)
 {
@@ -39,6 +37,23 @@ uint32_t peers_index (const struct peers *peers, const char *name)
         if (strcmp (peers->member[i].name, name) == 0)
             return i;
     return UINT32_MAX;
+}
+
+bool peers_knows (const struct metad *metad)
+{
+    const struct peers *peers = metad->peers;
+    return !peers ||
+           (peers->led && peers_lead (metad) && clock_monotonic_us () - peers->led_mono > peers->takeover / 2);
+}
+
+bool peers_is_us (const struct metad *metad, const char *name)
+{
+    const struct principal *self = tlsid_self (metad->id);
+    struct principal other;
+    if (principal_parse (name, &other, NULL) == 0)
+        return other.kind == PRINCIPAL_META && strcmp (other.grid, self->grid) == 0 &&
+               peers_is_us (metad, other.name);
+    return strcmp (name, self->name) == 0 || (metad->peers && peers_index (metad->peers, name) != UINT32_MAX);
 }
 
 const char *peers_self (const struct peers *peers)
@@ -70,36 +85,27 @@ struct beat {
     uint32_t member;
 };
 
-static int reply_take (struct peers *peers, struct peer *peer,
-                       const Nui__Meta__V1__BeatReply *reply, struct err *err)
+static void reply_take (struct peers *peers, struct peer *peer, const Nui__Meta__V1__BeatReply *reply)
 {
-    int rc = 0;
-    for (size_t i = 0; i < reply->n_over && rc == 0; i++)
-        if (reply->over[i].len == 16)
-            rc = metastore_vote_over (peers->metad->store, reply->over[i].data, err);
-    peer->known_count = 0;
-    for (size_t i = 0; i < reply->n_taken && rc == 0; i++) {
-        bool ended = false;
-        rc = adopt_taken (peers->metad, reply->taken[i], &ended, err);
-        if (ended && peer->known_count < PEER_KNOWN_MAX)
-            peer->known[peer->known_count++] = reply->taken[i]->job;
-    }
-    return rc;
+    for (size_t i = 0; i < reply->n_led; i++)
+        lead_told (peers->metad, reply->led[i]->job, reply->led[i]->leader);
+    Nui__Meta__V1__BeatReply *copy = (Nui__Meta__V1__BeatReply *)pbcopy (&reply->base);
+    if (peer->reply)
+        nui__meta__v1__beat_reply__free_unpacked (peer->reply, NULL);
+    peer->reply = copy;
 }
 
 static void beat_done (void *arg, const struct rpc_result *result)
 {
     struct beat *beat = arg;
     struct metad *metad = beat->metad;
-    struct err err;
-    err_clear (&err);
     if (!metad->stopping) {
         struct peer *peer = &metad->peers->member[beat->member];
         peer->beating = false;
-        if (result->status == RPC_OK &&
-            reply_take (metad->peers, peer, (const Nui__Meta__V1__BeatReply *)result->reply,
-                        &err) == 0)
+        if (result->status == RPC_OK) {
+            reply_take (metad->peers, peer, (const Nui__Meta__V1__BeatReply *)result->reply);
             peer->answered_mono = peer->sent_mono;
+        }
     }
     free (beat);
 }
@@ -110,107 +116,141 @@ static void beat_send (struct peers *peers, uint32_t member)
     struct peer *peer = &peers->member[member];
     struct arena *arena = arena_create (0);
     Nui__Meta__V1__BeatRequest request = NUI__META__V1__BEAT_REQUEST__INIT;
-    struct vote_row *rows = NULL;
+    struct lead_row *rows = NULL;
     uint32_t count = 0;
     struct beat *beat = calloc (1, sizeof *beat);
     if (!beat)
         abort ();
     *beat = (struct beat){metad, member};
-    metastore_votes_open (metad->store, peer->name, peer->asked, OPEN_AT_ONCE, arena, &rows, &count,
-                          NULL);
+    metastore_leads_open (metad->store, peer->name, peer->asked, TOLD_AT_ONCE, arena, &rows, &count, NULL);
     request.open = arena_array (arena, count + 1u, sizeof *request.open);
-    for (uint32_t i = 0; i < count; i++)
-        request.open[request.n_open++] = (ProtobufCBinaryData){16, rows[i].transaction};
-    if (count == OPEN_AT_ONCE)
-        memcpy (peer->asked, rows[count - 1].transaction, sizeof peer->asked);
-    else
-        memset (peer->asked, 0, sizeof peer->asked);
-    request.known = peer->known;
-    request.n_known = peer->known_count;
+    for (uint32_t i = 0; i < count; i++) {
+        Nui__Meta__V1__Copy *copy = arena_new (arena, Nui__Meta__V1__Copy);
+        nui__meta__v1__copy__init (copy);
+        copy->job = rows[i].job;
+        copy->accepted = rows[i].vote.accepted;
+        copy->version = rows[i].vote.version;
+        request.open[request.n_open++] = copy;
+    }
+    request.after = peer->asked;
+    request.upto = count == TOLD_AT_ONCE ? rows[count - 1].job : 0;
+    peer->asked = request.upto;
     peer->beating = true;
     peer->sent_mono = clock_monotonic_us ();
     link_call (peer->link, "Beat", &request.base, peers->takeover / 3, beat_done, beat);
     arena_destroy (arena);
 }
 
-/* Of the caller's, what another leads now. */
-static int taken_fill (struct peers *peers, const char *caller, struct arena *arena,
-                       Nui__Meta__V1__BeatReply *reply, struct err *err)
+/* What the caller has of jobs that it believes to be led here. */
+static int open_answer (struct peers *peers, uint32_t member, const Nui__Meta__V1__BeatRequest *request,
+                        struct arena *arena, Nui__Meta__V1__BeatReply *reply, struct err *err)
 {
-    struct vote_row *votes = NULL;
-    struct lead_row *leads = NULL;
-    uint32_t vote_count = 0, lead_count = 0;
-    int rc = metastore_votes_lost (peers->metad->store, caller, arena, &votes, &vote_count, err);
-    if (rc == 0)
-        rc = metastore_lead_untold (peers->metad->store, caller, arena, &leads, &lead_count, err);
-    if (rc)
-        return rc;
-    reply->taken = arena_array (arena, vote_count + lead_count + 1u, sizeof *reply->taken);
-    for (uint32_t i = 0; i < vote_count + lead_count; i++) {
-        Nui__Meta__V1__Taken *taken = arena_new (arena, Nui__Meta__V1__Taken);
-        nui__meta__v1__taken__init (taken);
-        if (i < vote_count) {
-            taken->transaction = (ProtobufCBinaryData){16, votes[i].transaction};
-            taken->leader = (char *)votes[i].leader;
-            taken->ballot = votes[i].vote.accepted;
-        } else {
-            struct gridjob *job = job_get (peers->metad, leads[i - vote_count].job, err);
-            if (!job)
-                return err->code;
-            taken->leader = (char *)peers_self (peers);
-            taken->job = leads[i - vote_count].origin_job;
-            taken->ballot = leads[i - vote_count].ballot;
-            taken->status = job_status (job, arena);
+    reply->led = arena_array (arena, request->n_open + 1, sizeof *reply->led);
+    for (size_t i = 0; i < request->n_open; i++) {
+        const Nui__Meta__V1__Copy *copy = request->open[i];
+        struct vote theirs = {0, copy->accepted, copy->version};
+        struct lead_row row;
+        int rc = metastore_lead_load (peers->metad->store, copy->job, arena, &row, err);
+        if (rc == ERR_NOT_FOUND)
+            continue;
+        if (rc)
+            return rc;
+        if (strcmp (row.leader, peers_self (peers)) != 0 && row.leader[0]) {
+            Nui__Meta__V1__Led *led = arena_new (arena, Nui__Meta__V1__Led);
+            nui__meta__v1__led__init (led);
+            led->job = copy->job;
+            led->leader = (char *)row.leader;
+            reply->led[reply->n_led++] = led;
+        } else if (vote_newer (&row.vote, &theirs)) {
+            lead_push (peers->metad, &row, member);
+        } else if (vote_newer (&theirs, &row.vote)) { /* of one that led it meanwhile, and died */
+            lead_take (peers->metad, copy->job);
         }
-        reply->taken[reply->n_taken++] = taken;
     }
     return 0;
 }
 
-static int over_fill (struct peers *peers, const Nui__Meta__V1__BeatRequest *request,
-                      struct arena *arena, Nui__Meta__V1__BeatReply *reply, struct err *err)
+/* Jobs led here of which the caller has nothing. */
+static int missing_push (struct peers *peers, uint32_t member, const Nui__Meta__V1__BeatRequest *request,
+                         struct arena *arena, struct err *err)
 {
-    reply->over = arena_array (arena, request->n_open + 1, sizeof *reply->over);
-    for (size_t i = 0; i < request->n_open; i++) {
-        struct vote_row row;
-        if (request->open[i].len != 16)
-            continue;
-        int rc = metastore_vote_load (peers->metad->store, request->open[i].data, arena, &row, err);
-        if (rc && rc != ERR_NOT_FOUND)
-            return rc;
-        if (rc || row.vote.over)
-            reply->over[reply->n_over++] = request->open[i];
+    struct lead_row *rows = NULL;
+    uint32_t count = 0;
+    size_t at = 0;
+    int rc = metastore_leads_open (peers->metad->store, peers_self (peers), request->after, 2 * TOLD_AT_ONCE, arena,
+                                   &rows, &count, err);
+    for (uint32_t i = 0; i < count && rc == 0 && (!request->upto || rows[i].job <= request->upto); i++) {
+        while (at < request->n_open && request->open[at]->job < rows[i].job)
+            at++;
+        if (at == request->n_open || request->open[at]->job != rows[i].job)
+            lead_push (peers->metad, &rows[i], member);
     }
-    return 0;
+    return rc;
+}
+
+static void unheard_fill (struct peers *peers, struct arena *arena, Nui__Meta__V1__BeatReply *reply)
+{
+    struct metad *metad = peers->metad;
+    reply->unheard = arena_array (arena, metad->site_count + 1u, sizeof *reply->unheard);
+    for (uint32_t i = 0; i < metad->site_count; i++) {
+        const struct site *site = metad->site[i];
+        duration_us silent = site_silent_for (metad, site);
+        if (!site->configured || silent < SITE_UP_S * US_PER_S)
+            continue;
+        Nui__Meta__V1__Unheard *unheard = arena_new (arena, Nui__Meta__V1__Unheard);
+        nui__meta__v1__unheard__init (unheard);
+        unheard->site = (char *)site->name;
+        unheard->silent_us = silent;
+        reply->unheard[reply->n_unheard++] = unheard;
+    }
 }
 
 static void on_beat (void *self, struct rpccall *call, const ProtobufCMessage *message)
 {
     const Nui__Meta__V1__BeatRequest *request = (const Nui__Meta__V1__BeatRequest *)message;
     struct metad *metad = self;
+    struct peers *peers = metad->peers;
     Nui__Meta__V1__BeatReply reply = NUI__META__V1__BEAT_REPLY__INIT;
-    const char *caller = rpccall_peer (call)->name;
-    uint32_t member = peers_index (metad->peers, caller);
+    uint32_t member = peers_index (peers, rpccall_peer (call)->name);
     struct err err;
     err_clear (&err);
-    if (member == UINT32_MAX || member == metad->peers->self) {
+    if (member == UINT32_MAX || member == peers->self) {
         rpccall_finish (call, RPC_PERMISSION_DENIED, "not of this group (METACFG)");
         return;
     }
     struct arena *arena = arena_create (0);
-    int rc = 0;
-    metad->peers->member[member].heard_mono = clock_monotonic_us ();
-    for (size_t i = 0; i < request->n_known && rc == 0; i++)
-        rc = metastore_lead_told (metad->store, caller, request->known[i], &err);
+    peers->member[member].heard_mono = clock_monotonic_us ();
+    int rc = open_answer (peers, member, request, arena, &reply, &err);
     if (rc == 0)
-        rc = over_fill (metad->peers, request, arena, &reply, &err);
-    if (rc == 0)
-        rc = taken_fill (metad->peers, caller, arena, &reply, &err);
+        rc = missing_push (peers, member, request, arena, &err);
+    unheard_fill (peers, arena, &reply);
     if (rc)
         rpccall_fail (call, &err);
     else
         rpccall_reply (call, &reply.base);
     arena_destroy (arena);
+}
+
+duration_us peers_site_silent (const struct peers *peers, const char *site, duration_us own)
+{
+    duration_us longest[QUORUM_MEMBERS_MAX] = {0}, now = clock_monotonic_us ();
+    for (uint32_t i = 0; i < peers->count; i++) {
+        const struct peer *peer = &peers->member[i];
+        duration_us silent = i == peers->self ? own : 0;
+        if (peer->reply && now - peer->answered_mono < peers->takeover / 2)
+            for (size_t s = 0; s < peer->reply->n_unheard; s++)
+                if (strcmp (peer->reply->unheard[s]->site, site) == 0)
+                    silent = peer->reply->unheard[s]->silent_us;
+        for (uint32_t at = 0; at < peers->count; at++) /* descending */
+            if (silent > longest[at]) {
+                duration_us swap = longest[at];
+                longest[at] = silent;
+                silent = swap;
+            }
+    }
+    /* They did not say so at one moment. */
+    duration_us certain = longest[peers->count / 2] - peers->takeover;
+    return certain > 0 ? certain : 0;
 }
 
 /* ---- taking over */
@@ -227,33 +267,30 @@ static void take_over (struct peers *peers)
 {
     for (uint32_t i = 0; i < peers->count; i++) {
         struct arena *arena = arena_create (0);
-        struct vote_row *rows = NULL;
+        struct lead_row *rows = NULL;
         uint32_t count = 0;
-        if (i != peers->self && turn_to_take (peers, i))
-            metastore_votes_open (peers->metad->store, peers->member[i].name, NULL, TAKE_AT_ONCE,
-                                  arena, &rows, &count, NULL);
+        if (i != peers->self && turn_to_take (peers, i) && lead_takes (peers) < TAKE_AT_ONCE)
+            metastore_leads_open (peers->metad->store, peers->member[i].name, 0, TAKE_AT_ONCE, arena, &rows, &count,
+                                  NULL);
         for (uint32_t r = 0; r < count; r++)
-            adopt_begin (peers->metad, &rows[r]);
+            lead_take (peers->metad, rows[r].job);
         arena_destroy (arena);
     }
 }
 
-/* Led here, and no job here is about it: it was over when we died, or taken over and not written. */
-static void orphans_settle (struct peers *peers)
+static void on_flush (evutil_socket_t fd, short what, void *arg)
 {
-    struct metad *metad = peers->metad;
-    struct arena *arena = arena_create (0);
-    struct vote_row *rows = NULL;
-    uint32_t count = 0;
-    peers->orphans =
-        metastore_votes_orphaned (metad->store, peers_self (peers), arena, &rows, &count, NULL) != 0;
-    for (uint32_t i = 0; i < count; i++) {
-        if (rows[i].vote.promised >= QUORUM_STRIDE)
-            adopt_begin (metad, &rows[i]);
-        else
-            metastore_vote_over (metad->store, rows[i].transaction, NULL);
-    }
-    arena_destroy (arena);
+    struct peers *peers = arg;
+    (void)fd;
+    (void)what;
+    lead_flush (peers, false);
+}
+
+void peers_flush_soon (struct peers *peers)
+{
+    const struct timeval at_once = {0, 0};
+    if (peers->flush && !evtimer_pending (peers->flush, NULL))
+        evtimer_add (peers->flush, &at_once);
 }
 
 static void on_tick (evutil_socket_t fd, short what, void *arg)
@@ -269,20 +306,18 @@ static void on_tick (evutil_socket_t fd, short what, void *arg)
     for (uint32_t i = 0; i < peers->count; i++)
         if (i != peers->self && !peers->member[i].beating)
             beat_send (peers, i);
+    lead_flush (peers, true);
     if (peers_lead (metad) != peers->led) {
         peers->led = !peers->led;
+        peers->led_mono = clock_monotonic_us ();
         log_event (metad->log, peers->led ? LOG_LEVEL_INFO : LOG_LEVEL_WARN, "group",
                    peers->led ? "leads" : "alone", "members=%u", peers->count);
     }
     if (!peers->led)
         return;
-    if (peers->orphans)
-        orphans_settle (peers);
     take_over (peers);
     if (peers->ticks % FOLLOW_TICKS == 0)
-        adopt_follow (metad);
-    if (peers->ticks % PURGE_TICKS == 0)
-        metastore_votes_purge (metad->store, clock_now_us () - VOTES_KEPT, NULL);
+        lead_follow (metad);
 }
 
 /* ---- the group */
@@ -301,7 +336,6 @@ int peers_create (struct metad *metad, struct err *err)
     peers->metad = metad;
     peers->takeover = config->takeover;
     peers->count = config->peer_count;
-    peers->orphans = true;
     for (uint32_t i = 0; i < peers->count; i++)
         snprintf (peers->member[i].name, sizeof peers->member[i].name, "%s", config->peer[i].name);
     peers->self = peers_index (peers, self);
@@ -316,7 +350,8 @@ int peers_create (struct metad *metad, struct err *err)
             return err->code;
     }
     peers->timer = evtimer_new (metad->base, on_tick, peers);
-    if (!peers->timer)
+    peers->flush = evtimer_new (metad->base, on_flush, peers);
+    if (!peers->timer || !peers->flush)
         return err_set (err, ERR_NOMEM, "no memory for the group");
     struct timeval at_once = {0, 0};
     evtimer_add (peers->timer, &at_once);
@@ -327,8 +362,11 @@ int peers_serve (struct metad *metad, struct rpcserver *server, struct err *err)
 {
     static const struct rpc_method methods[] = {
         {.name = "Vote", .allow = RPC_ALLOW (PRINCIPAL_META), .request_bytes_max = 4 << 20,
-         .handler = decide_on_vote},
+         .handler = lead_on_vote},
         {.name = "Beat", .allow = RPC_ALLOW (PRINCIPAL_META), .handler = on_beat},
+        {.name = "Cancel", .allow = RPC_ALLOW (PRINCIPAL_META), .handler = on_peer_cancel},
+        {.name = "Hold", .allow = RPC_ALLOW (PRINCIPAL_META), .handler = on_peer_hold},
+        {.name = "Renew", .allow = RPC_ALLOW (PRINCIPAL_META), .handler = on_peer_renew},
         {.name = NULL},
     };
     if (!metad->peers)
@@ -360,9 +398,14 @@ void peers_destroy (struct metad *metad)
 {
     if (!metad->peers)
         return;
-    decide_close (metad->peers);
+    lead_close (metad->peers);
+    for (uint32_t i = 0; i < metad->peers->count; i++)
+        if (metad->peers->member[i].reply)
+            nui__meta__v1__beat_reply__free_unpacked (metad->peers->member[i].reply, NULL);
     if (metad->peers->timer)
         event_free (metad->peers->timer);
+    if (metad->peers->flush)
+        event_free (metad->peers->flush);
     free (metad->peers);
     metad->peers = NULL;
 }

@@ -1,20 +1,19 @@
-/* peers: the other coordinators of this one's group (METACFG), who is alive, and who leads.
+/* peers: the other coordinators of this one's group (METACFG), who is alive, and who may lead.
  *
  * Each tells every other a few times in TAKEOVERTIME that it is alive. Who has not been heard for that
- * long is silent, and what it had decided is taken over. A coordinator acts on its co-allocations only
+ * long is silent, and its jobs are taken over (lead.h). A coordinator acts on its jobs only
  * while more than half of the group, itself included, has answered it within half of TAKEOVERTIME, by
- * its own monotonic clock from the moment it asked; and nobody gives a vote to another for what a
- * coordinator leads that is not silent, or in the first TAKEOVERTIME after a start. So two never lead one
- * transaction at a time; epochs fence at the sites what is still under way.
+ * its own monotonic clock from the moment it asked; and nobody promises another what a
+ * coordinator leads that is not silent, or in the first TAKEOVERTIME after a start. So two do not act on one
+ * job at a time; ballots and epochs shut out what is still under way.
  *
- * An answer to a beat names what of the asker's another leads now: before it may act again it knows.
+ * A beat also says what the sender has of the receiver's jobs: it is sent what it lacks, or hears who leads them;
+ * and the answer which sites the receiver has not heard of (loss.h).
  * metad->peers is NULL where METACFG names nobody: then it always leads. */
 #ifndef NUI_META_SVC_PEERS_H
 #define NUI_META_SVC_PEERS_H
 
 #include "meta/svc/metad.h"
-
-enum { PEER_KNOWN_MAX = 64 };
 
 struct peer {
     char name[COALLOC_NAME_MAX];
@@ -23,9 +22,8 @@ struct peer {
     duration_us sent_mono;      /* when that was sent */
     duration_us heard_mono;     /* its last beat; 0: none in this life */
     duration_us answered_mono;  /* when the last beat that it answered was sent; 0: none */
-    uint8_t asked[16];          /* up to which of its transactions it was asked about */
-    uint64_t known[PEER_KNOWN_MAX]; /* our jobs whose end, as it told it, is on disk */
-    uint32_t known_count;
+    uint64_t asked;             /* up to which of its jobs it was told what is here */
+    Nui__Meta__V1__BeatReply *reply; /* the last one; NULL: none */
 };
 
 struct peers {
@@ -33,11 +31,13 @@ struct peers {
     struct peer member[QUORUM_MEMBERS_MAX]; /* ascending by name; the order is that of ballots */
     uint32_t count, self;
     duration_us takeover;
-    bool led;                   /* at the last look, for the log */
-    bool orphans;               /* votes that we lead may have no job: look */
+    bool led;                   /* at the last look */
+    duration_us led_mono;       /* since when */
     uint64_t ticks;
-    struct event *timer;
-    struct proposal *proposals; /* decide.c */
+    struct event *timer, *flush;
+    struct gridjob *unvoted;    /* lead.c: led here, and not everybody has all of it */
+    struct taking *takings;     /* lead_take.c */
+    uint32_t taking_count;
 };
 
 int peers_create (struct metad *metad, struct err *err);
@@ -47,12 +47,21 @@ int peers_check (const struct metad *metad, const struct metad_config *config, s
 void peers_disconnect (struct metad *metad);
 void peers_destroy (struct metad *metad);
 
-/* May act on co-allocations now. */
+/* May act on its jobs now. */
 bool peers_lead (const struct metad *metad);
 /* UINT32_MAX: no member. */
 uint32_t peers_index (const struct peers *peers, const char *name);
 /* Not heard for TAKEOVERTIME; never of itself. */
 bool peers_silent (const struct peers *peers, const char *name);
 const char *peers_self (const struct peers *peers);
+/* Has heard of everything that a majority has: it was not away lately. */
+bool peers_knows (const struct metad *metad);
+/* Oneself, or another of the group; by name, or by what a site says of who did something (an identity). */
+bool peers_is_us (const struct metad *metad, const char *name);
+/* What has been saved is put to the vote at the end of this turn. */
+void peers_flush_soon (struct peers *peers);
+/* For how long more than half of the group, as far as that is certain, have not heard of a site;
+ * own: for how long this one has not. */
+duration_us peers_site_silent (const struct peers *peers, const char *site, duration_us own);
 
 #endif

@@ -3,7 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "meta/svc/forward.h"
 #include "meta/svc/handlers.h"
+#include "meta/svc/lead.h"
+#include "meta/svc/peers.h"
 #include "meta/svc/sites.h"
 #include "proto/rpc/delegation.h"
 #include "proto/rpc/pbcopy.h"
@@ -57,7 +60,7 @@ static void tell (struct gridjob *job)
 /* Parts of a group have their holds already; what is sent from now on carries it. */
 static bool is_to_be_told (const struct gridjob *job)
 {
-    return job->renew_untold && !job_ended (job) && !job_is_group (job);
+    return job->renew_untold && !job_ended (job) && !job_is_group (job) && !lead_is_elsewhere (job);
 }
 
 static void on_tell (evutil_socket_t fd, short what, void *arg)
@@ -112,19 +115,19 @@ static EnvelopeMessage *with_delegation (const EnvelopeMessage *envelope,
     return (EnvelopeMessage *)pbcopy (&with.base);
 }
 
-/* Signed by the owner, for this job and for us, and good for longer than what is there. */
+/* Signed by the owner, for this job and for us or one of the group (sites take them for the same), and good for
+ * longer than what is there. */
 static int check (struct gridjob *job, const EnvelopeMessage *envelope, struct err *err)
 {
-    const struct principal *self = tlsid_self (job->metad->id);
     struct delegation delegation;
     struct principal signer;
     char uri[PRINCIPAL_URI_MAX];
     int rc = delegation_verify (job->metad->id, envelope, clock_now_us (), &signer, &delegation, err);
     if (rc == 0 && !delegation.good)
         return err_set (err, ERR_UNAUTHENTIC, "%s", delegation.why);
-    if (rc == 0 && strcmp (delegation.delegate, principal_uri (self, uri)) != 0)
-        return err_set (err, ERR_INVALID, "the delegation is for %.200s, this is %s",
-                        delegation.delegate, uri);
+    if (rc == 0 && !peers_is_us (job->metad, delegation.delegate))
+        return err_set (err, ERR_INVALID, "the delegation is for %.200s, this is %s", delegation.delegate,
+                        principal_uri (tlsid_self (job->metad->id), uri));
     if (rc == 0 && delegation.expires <= renew_until (job))
         return err_set (err, ERR_CONFLICT, "job %s may go on for longer than that already", job->id);
     return rc;
@@ -144,8 +147,10 @@ static int install (struct gridjob *job, EnvelopeMessage *fresh, struct err *err
         job->record->expires = renew_until (job);
     int rc = metastore_job_envelope_put (metad->store, job->number,
                                          &(struct metastore_blob){bytes, len}, err);
-    if (rc == 0 && job->record)
-        rc = job_save (job, true, err);
+    if (rc == 0) {
+        lead_envelope_changed (job);
+        rc = job_save (job, job->record != NULL, err);
+    }
     arena_destroy (arena);
     if (rc != 0) {
         job->envelope = old;
@@ -157,20 +162,20 @@ static int install (struct gridjob *job, EnvelopeMessage *fresh, struct err *err
     return 0;
 }
 
-void on_renew (void *self, struct rpccall *call, const ProtobufCMessage *message)
+static void renew (struct gridjob *job, const ProtobufCBinaryData *delegation, bool forwarded, struct rpccall *call)
 {
-    const Nui__Meta__V1__RenewRequest *request = (const Nui__Meta__V1__RenewRequest *)message;
+    PeerRequest request = NUI__META__V1__PEER_REQUEST__INIT;
     Nui__Meta__V1__RenewReply reply = NUI__META__V1__RENEW_REPLY__INIT;
-    struct metad *metad = self;
+    struct metad *metad = job->metad;
     char uri[PRINCIPAL_URI_MAX];
     struct err err;
     err_clear (&err);
-    struct gridjob *job = job_of_request (metad, call, request->grid_job_id, &err);
-    int rc = job ? 0 : err.code;
-    if (rc == 0 && job_ended (job))
-        rc = err_set (&err, ERR_CONFLICT, "job %s has ended", job->id);
-    if (rc == 0 && request->delegation.len > 0) {
-        EnvelopeMessage *fresh = with_delegation (job->envelope, &request->delegation);
+    request.delegation = *delegation;
+    if (!forward_not (job, "Renew", &request, forwarded, call))
+        return;
+    int rc = job_ended (job) ? err_set (&err, ERR_CONFLICT, "job %s has ended", job->id) : 0;
+    if (rc == 0 && delegation->len > 0) {
+        EnvelopeMessage *fresh = with_delegation (job->envelope, delegation);
         rc = fresh ? check (job, fresh, &err) : err_set (&err, ERR_NOMEM, "no memory");
         if (rc == 0)
             rc = install (job, fresh, &err);
@@ -181,7 +186,7 @@ void on_renew (void *self, struct rpccall *call, const ProtobufCMessage *message
         rpccall_fail (call, &err);
         return;
     }
-    if (request->delegation.len > 0) {
+    if (delegation->len > 0) {
         log_event (metad->log, LOG_LEVEL_INFO, "submit", "renewed", "job=%s", job->id);
         job->renew_untold = true;
         tell_soon (metad, 0);
@@ -190,4 +195,20 @@ void on_renew (void *self, struct rpccall *call, const ProtobufCMessage *message
     reply.metascheduler = (char *)principal_uri (tlsid_self (metad->id), uri);
     reply.until_us = renew_until (job);
     rpccall_reply (call, &reply.base);
+}
+
+void on_renew (void *self, struct rpccall *call, const ProtobufCMessage *message)
+{
+    const Nui__Meta__V1__RenewRequest *request = (const Nui__Meta__V1__RenewRequest *)message;
+    struct gridjob *job = job_of_request (self, call, request->grid_job_id);
+    if (job)
+        renew (job, &request->delegation, false, call);
+}
+
+void on_peer_renew (void *self, struct rpccall *call, const ProtobufCMessage *message)
+{
+    const PeerRequest *request = (const PeerRequest *)message;
+    struct gridjob *job = forward_job (self, call, request);
+    if (job)
+        renew (job, &request->delegation, true, call);
 }

@@ -5,6 +5,8 @@
 #include "meta/svc/hooks.h"
 #include "meta/svc/handlers.h"
 #include "meta/svc/job.h"
+#include "meta/svc/lead.h"
+#include "meta/svc/peers.h"
 #include "meta/svc/single.h"
 #include "meta/svc/sites.h"
 #include "proto/rpc/pbcopy.h"
@@ -26,19 +28,18 @@ struct reporting {
 };
 
 /* The grid job and the part that an event speaks of, when that part is at this site. A site tells every
- * metascheduler of all jobs of the grid, and each counts its own from 1. */
+ * metascheduler of all jobs of the grid, and each that is alone counts its own from 1. */
 static struct gridjob *event_job (struct reporting *r, const JobInfo *info, uint32_t *part)
 {
     char prefix[PRINCIPAL_NAME_MAX];
     uint64_t number = 0;
-    if (info->metascheduler[0] &&
-        strcmp (info->metascheduler, tlsid_self (r->metad->id)->name) != 0)
+    if (info->metascheduler[0] && !peers_is_us (r->metad, info->metascheduler))
         return NULL;
     if (id_parse (info->grid_job_id, prefix, sizeof prefix, &number, NULL) ||
         strcmp (prefix, "grid") != 0 || number > INT64_MAX)
         return NULL;
     struct gridjob *job = job_get (r->metad, number, NULL);
-    if (!job)
+    if (!job || lead_is_elsewhere (job)) /* who leads it hears of it, too */
         return NULL;
     *part = job_part (job, info->component);
     if (*part == UINT32_MAX || strcmp (job->part[*part].site, r->site->name) != 0)
@@ -62,11 +63,13 @@ static bool is_news (const struct gridjob *job, uint32_t part, const JobInfo *in
     } else if (info->attempt != job->site_attempt) {
         return false;
     }
-    return !known || strcmp (known->site_job_id, info->site_job_id) != 0 ||
-           info->change > known->change;
+    /* A site whose disk was full may have answered with a state that it could not write down, and have used its number
+     * again: an end is news all the same. */
+    return !known || strcmp (known->site_job_id, info->site_job_id) != 0 || info->change > known->change ||
+           (info_ended (info) && !info_ended (known));
 }
 
-int report_take (struct gridjob *job, uint32_t part, const JobInfo *info, bool *news,
+static int report_take (struct gridjob *job, uint32_t part, const JobInfo *info, bool *news,
                  struct err *err)
 {
     *news = is_news (job, part, info);
@@ -82,16 +85,23 @@ int report_take (struct gridjob *job, uint32_t part, const JobInfo *info, bool *
     return 0;
 }
 
-/* What becomes of the files of a job that has ended (StageOut, StageOutFailed, or they are gone). */
-static int files_heard (struct gridjob *job, const JobInfo *info, struct err *err)
+static bool is_leaving (const JobInfo *info)
 {
-    const char *code = info->reason ? info->reason->code : "";
-    if (job->state != NUI__META__V1__GRID_JOB_STATE__GRID_COMPLETED ||
-        info->state != NUI__LOCAL__V1__JOB_STATE__JOB_COMPLETED || strcmp (code, job->reason.code) == 0)
-        return 0;
-    bool over = strcmp (job->reason.code, "StageOut") == 0;
-    job_reason (job, code, "%s", info->reason ? info->reason->text : "");
-    return over ? hooks_files (job, err) : 0;
+    return info && strcmp (info->stage_out, "Leaving") == 0;
+}
+
+int report_apply (struct gridjob *job, uint32_t part, const JobInfo *info, bool *news, struct err *err)
+{
+    bool left = is_leaving (job->part[part].info);
+    int rc = report_take (job, part, info, news, err);
+    if (rc || !*news)
+        return rc;
+    if (!job_is_group (job))
+        single_heard (job);
+    job_files_reason (job);
+    if (left && !is_leaving (info))
+        rc = hooks_files (job, part, err);
+    return rc ? rc : job_save (job, false, err);
 }
 
 static int event_apply (struct reporting *r, const JobInfo *info, struct err *err)
@@ -101,14 +111,11 @@ static int event_apply (struct reporting *r, const JobInfo *info, struct err *er
     struct gridjob *job = event_job (r, info, &part);
     if (!job)
         return 0;
-    int rc = report_take (job, part, info, &news, err);
-    if (rc || !news)
-        return rc;
-    r->touched[r->touched_count++] = (struct touched){job->number, part};
-    if (!job_is_group (job))
-        single_heard (job);
-    rc = files_heard (job, info, err);
-    return rc ? rc : job_save (job, false, err);
+    uint64_t number = job->number;
+    int rc = report_apply (job, part, info, &news, err);
+    if (news)
+        r->touched[r->touched_count++] = (struct touched){number, part};
+    return rc;
 }
 
 static int events_apply (struct reporting *r, const SiteReport *report, uint64_t *acked,
@@ -139,33 +146,35 @@ static int events_apply (struct reporting *r, const SiteReport *report, uint64_t
     return rc;
 }
 
-static void report_keep (struct site *site, const SiteReport *report)
+/* It is the site's from now on. */
+static void report_keep (struct site *site, SiteReport *report)
 {
-    SiteReport *copy = (SiteReport *)pbcopy (&report->base);
-    struct choose_estimate *table = copy ? calloc (copy->n_estimates + 1, sizeof *table) : NULL;
-    if (!table) {
-        if (copy)
-            nui__meta__v1__site_report__free_unpacked (copy, NULL);
-        return;
-    }
-    for (size_t i = 0; i < copy->n_estimates; i++)
-        table[i] = (struct choose_estimate){copy->estimates[i]->procs, copy->estimates[i]->walltime_us,
-                                            copy->estimates[i]->start_us};
+    struct choose_estimate *table = calloc (report->n_estimates + 1, sizeof *table);
+    if (!table)
+        abort ();
+    for (size_t i = 0; i < report->n_estimates; i++)
+        table[i] = (struct choose_estimate){report->estimates[i]->procs, report->estimates[i]->walltime_us,
+                                            report->estimates[i]->start_us};
     free (site->table);
     site->table = table;
-    site->cells = choose_report_prune (table, (uint32_t)copy->n_estimates);
-    for (size_t i = 0; i < copy->n_events; i++)
-        nui__meta__v1__job_event__free_unpacked (copy->events[i], NULL);
-    copy->n_events = 0;
+    site->cells = choose_report_prune (table, (uint32_t)report->n_estimates);
     if (site->report)
         nui__meta__v1__site_report__free_unpacked (site->report, NULL);
-    site->report = copy;
-    site->procs = copy->procs_total;
-    site->nodes = copy->nodes_total;
-    site->procs_per_node = copy->procs_per_node_max;
-    site->memory_per_node_mb = copy->memory_per_node_max_mb;
+    site->report = report;
+    site->procs = report->procs_total;
+    site->nodes = report->nodes_total;
+    site->procs_per_node = report->procs_per_node_max;
+    site->memory_per_node_mb = report->memory_per_node_max_mb;
     site->reported_us = clock_now_us ();
     site->reported_mono = clock_monotonic_us ();
+}
+
+/* What a report is kept without. */
+static void events_drop (SiteReport *report)
+{
+    for (size_t i = 0; i < report->n_events; i++)
+        nui__meta__v1__job_event__free_unpacked (report->events[i], NULL);
+    report->n_events = 0;
 }
 
 static void touched_tell (struct reporting *r)
@@ -182,30 +191,32 @@ static void touched_tell (struct reporting *r)
 
 void on_report (void *self, struct rpccall *call, const ProtobufCMessage *message)
 {
-    const SiteReport *report = (const SiteReport *)message;
+    const SiteReport *came = (const SiteReport *)message;
     struct metad *metad = self;
     const struct principal *peer = rpccall_peer (call);
     Nui__Meta__V1__ReportReply reply = NUI__META__V1__REPORT_REPLY__INIT;
     struct err err;
     err_clear (&err);
-    if (strcmp (peer->name, report->site) != 0) {
+    if (strcmp (peer->name, came->site) != 0) {
         rpccall_finish (call, RPC_PERMISSION_DENIED, "a site reports for itself only");
         return;
     }
-    struct site *site = site_find (metad, report->site);
+    struct site *site = site_find (metad, came->site);
     if (!site) {
         rpccall_finish (call, RPC_PERMISSION_DENIED,
                         "this site is not configured at the metascheduler (SITECFG)");
         return;
     }
-    if (report->n_events > REPORT_EVENTS_MAX) {
+    if (came->n_events > REPORT_EVENTS_MAX) {
         rpccall_finish (call, RPC_RESOURCE_EXHAUSTED, "more than 10000 events in one report");
         return;
     }
     if (!site_up (site))
         log_event (metad->log, LOG_LEVEL_INFO, "site", "up", "site=%s server=%s", site->name,
-                   report->server);
+                   came->server);
+    SiteReport *report = (SiteReport *)rpccall_take (call);
     report_keep (site, report);
+    metad->reports++;
     struct reporting r = {metad, site, arena_create (0), NULL, 0};
     r.touched = arena_array (r.arena, report->n_events + 1, sizeof *r.touched);
     uint64_t acked = site->acked;
@@ -221,5 +232,6 @@ void on_report (void *self, struct rpccall *call, const ProtobufCMessage *messag
             job_reload (metad, r.touched[i].number);
         rpccall_fail (call, &err);
     }
+    events_drop (report);
     arena_destroy (r.arena);
 }

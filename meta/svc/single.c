@@ -6,6 +6,7 @@
 
 #include "meta/svc/answers.h"
 #include "meta/svc/check.h"
+#include "meta/svc/lead.h"
 #include "meta/svc/loss.h"
 #include "meta/svc/move.h"
 #include "meta/svc/retry.h"
@@ -38,7 +39,8 @@ static struct single_call *call_new (struct gridjob *job)
 static struct gridjob *call_end (struct single_call *call)
 {
     struct gridjob *job = job_live (call->metad, call->number);
-    if (job && (job_ended (job) || job->site_attempt != call->attempt || call->metad->stopping))
+    if (job && (job_ended (job) || job->site_attempt != call->attempt || call->metad->stopping ||
+                lead_is_elsewhere (job)))
         job = NULL;
     if (job)
         job->busy = false;
@@ -83,6 +85,15 @@ static void wait_for_reason (struct gridjob *job, const struct coalloc_reason *r
 }
 
 /* ---- SENDING */
+
+/* The site has heard of a newer leader: it is asked who that is. */
+static bool is_fenced (struct gridjob *job, const struct rpc_result *result)
+{
+    bool fenced = job->lead && result->status == RPC_ABORTED;
+    if (fenced)
+        lead_take (job->metad, job->number);
+    return fenced;
+}
 
 bool single_uncertain (enum rpc_status status)
 {
@@ -138,7 +149,7 @@ static void placed_timer (struct gridjob *job)
 static void submit_done (void *arg, const struct rpc_result *result)
 {
     struct gridjob *job = call_end (arg);
-    if (!job || job->place != SINGLE_SENDING)
+    if (!job || job->place != SINGLE_SENDING || is_fenced (job, result))
         return;
     if (result->status != RPC_OK && single_uncertain (result->status)) {
         struct coalloc_reason reason = {"SiteDown", ""};
@@ -194,6 +205,7 @@ static void submit_send (struct gridjob *job)
     request.depends_met = true;
     request.contact_us = job->contact_us;
     request.released = job->retries > 0;
+    request.epoch = job->lead ? lead_epoch (job) : 0;
     job->busy = true;
     link_call (site->link, "Submit", &request.base, SUBMIT_TIMEOUT, submit_done, call_new (job));
 }
@@ -303,7 +315,7 @@ static void surveyed (struct gridjob *job, struct survey *survey)
         job->start_is_estimate = true;
         job_reason (job, "Placing", "sending to %s", job->site);
         if (save (job))
-            submit_send (job);
+            single_wake (job); /* sends it */
     } else {
         none_chosen (job, survey);
     }
@@ -412,12 +424,8 @@ void single_cancel (struct gridjob *job, const char *who)
     job_reason (job, "Cancelled", "cancelled by %s", who);
     if (job->place == SINGLE_CHOOSE)
         job_end (job, NUI__META__V1__GRID_JOB_STATE__GRID_CANCELLED);
-    if (!save (job) || job->place != SINGLE_PLACED || job->busy)
-        return;
-    if (job->move.stage)
-        job_timer (job, 0); /* it belongs to one site again first */
-    else
-        cancel_send (job, false, cancel_done);
+    if (save (job) && job->place == SINGLE_PLACED && !job->busy)
+        single_wake (job); /* in a move it belongs to one site again first */
 }
 
 /* ---- a latest start */
@@ -503,7 +511,7 @@ static bool lost_take (struct gridjob *job)
 
 void single_wake (struct gridjob *job)
 {
-    if (job->busy || job_ended (job) || lost_take (job))
+    if (job->busy || job_ended (job) || !lead_may_send (job) || lost_take (job))
         return;
     switch (job->place) {
     case SINGLE_CHOOSE:

@@ -54,6 +54,7 @@ int sites_configure (struct metad *metad, struct err *err)
 {
     const struct metad_config *config = metad->config;
     struct link_env env = {metad->base, metad->id, metad->log, &metad->gate};
+    metad->reports++;
     for (uint32_t i = 0; i < metad->site_count; i++)
         metad->site[i]->configured = false;
     for (uint32_t i = 0; i < config->site_count; i++) {
@@ -111,10 +112,12 @@ duration_us site_silent_for (const struct metad *metad, const struct site *site)
 
 bool site_worth_asking (const struct metad *metad, const struct site *site, duration_us now_mono)
 {
-    if (!site->configured)
-        return false;
-    return now_mono - (site->reported_us ? site->reported_mono : metad->started_mono) <=
-           SITE_UP_S * US_PER_S;
+    return site->configured && now_mono < site_asked_until (metad, site);
+}
+
+duration_us site_asked_until (const struct metad *metad, const struct site *site)
+{
+    return (site->reported_us ? site->reported_mono : metad->started_mono) + SITE_UP_S * US_PER_S + 1;
 }
 
 const char *site_server (const struct site *site)

@@ -14,8 +14,7 @@ static bool is_firm (const struct coalloc_record *record)
 duration_us slide_due (struct gridjob *job)
 {
     duration_us interval = job->metad->config->move_interval, now = clock_monotonic_us ();
-    /* In a group of coordinators only one transaction of a job may be in the vote. */
-    if (!interval || job->metad->peers || job->slide || !is_firm (job->record))
+    if (!interval || job->slide || !is_firm (job->record))
         return INT64_MAX;
     if (!job->look_mono) { /* not all at one moment */
         uint64_t random;

@@ -9,6 +9,8 @@
 #include "meta/svc/job.h"
 #include "meta/svc/gridlicence.h"
 #include "meta/svc/hooks.h"
+#include "meta/svc/lead.h"
+#include "meta/svc/peers.h"
 #include "meta/svc/refusals.h"
 #include "meta/svc/single.h"
 #include "meta/svc/sites.h"
@@ -136,14 +138,27 @@ static void survey_ask (struct asking *asking, void (*done) (void *arg, struct s
 
 /* ---- Submit */
 
-static void submit_reply (struct asking *asking, uint64_t number)
+static void submit_voted (void *arg, uint64_t as)
 {
+    struct asking *asking = arg;
     Nui__Meta__V1__SubmitReply reply = NUI__META__V1__SUBMIT_REPLY__INIT;
     char id[32];
-    snprintf (id, sizeof id, "grid.%llu", (unsigned long long)number);
+    snprintf (id, sizeof id, "grid.%llu", (unsigned long long)as);
     reply.grid_job_id = id;
-    rpccall_reply (asking->call, &reply.base);
+    if (as)
+        rpccall_reply (asking->call, &reply.base);
+    else
+        rpccall_finish (asking->call, RPC_UNAVAILABLE, "the group of metaschedulers has not taken the job yet: try again");
     asking_free (asking);
+}
+
+/* When the group has it. */
+static void submit_reply (struct asking *asking, struct gridjob *job)
+{
+    if (job->lead && job->lead->stands)
+        submit_voted (asking, job->number);
+    else
+        lead_then (job, submit_voted, asking);
 }
 
 /* The same uuid again: the same content gets the same id, other content is refused. */
@@ -158,7 +173,7 @@ static void submit_known (struct asking *asking, uint64_t number)
     const ProtobufCBinaryData *a = &job->envelope->body;
     const ProtobufCBinaryData *b = &asking->envelope->body;
     if (a->len == b->len && memcmp (a->data, b->data, a->len) == 0) {
-        submit_reply (asking, number);
+        submit_reply (asking, job);
         return;
     }
     err_set (&err, ERR_EXISTS, "another job with this uuid is %s", job->id);
@@ -225,7 +240,7 @@ static void accept_job (struct asking *asking)
                job->id, job->submitter, job->part_count);
     job->survey = asking->survey;
     asking->survey = NULL;
-    submit_reply (asking, number);
+    submit_reply (asking, job);
     if (job_is_group (job))
         group_begin (job);
     else
@@ -410,6 +425,11 @@ void on_submit (void *self, struct rpccall *call, const ProtobufCMessage *messag
     if (!asking || answered_before (asking)) /* first: what was taken once is not refused for its age */
         return;
     err_clear (&err);
+    if (!peers_lead (metad)) {
+        err_set (&err, ERR_UNAVAILABLE, "too few metaschedulers of the group answer now: try again");
+        asking_fail (asking, &err);
+        return;
+    }
     if (room_check (metad, &err) || job_check_times (asking->job, clock_now_us (), &err) ||
         job_check_runnable (asking->job, &err) || sites_check (asking, &err) ||
         gridlicence_check (metad, asking->job, &err) || hooks_check (metad, asking->job, &err) ||

@@ -7,6 +7,7 @@
 
 #include "meta/svc/check.h"
 #include "meta/svc/gridlicence.h"
+#include "meta/svc/ranking.h"
 #include "meta/svc/sites.h"
 #include "proto/base/strbuf.h"
 #include "proto/rpc/jobshape.h"
@@ -14,117 +15,6 @@
 
 #define QUERY_TIMEOUT (5 * US_PER_S)
 #define QUOTE_TIMEOUT (5 * US_PER_S)
-
-/* ---- whom to ask */
-
-struct ranked {
-    struct survey_pair pair;
-    time_us completion;
-};
-
-static int ranked_compare (const void *pa, const void *pb)
-{
-    const struct ranked *a = pa;
-    const struct ranked *b = pb;
-    if (a->completion != b->completion)
-        return a->completion < b->completion ? -1 : 1;
-    if (a->pair.site != b->pair.site) /* they are kept by name */
-        return (int)a->pair.site - (int)b->pair.site;
-    return (int)a->pair.shape - (int)b->pair.shape;
-}
-
-/* Lomuto's: returns where the middle one belongs. No two are alike. */
-static uint32_t ranked_split (struct ranked *r, uint32_t count)
-{
-    struct ranked pivot = r[count / 2], swap;
-    uint32_t below = 0;
-    r[count / 2] = r[count - 1];
-    for (uint32_t i = 0; i + 1 < count; i++) {
-        if (ranked_compare (&r[i], &pivot) > 0)
-            continue;
-        swap = r[below];
-        r[below++] = r[i];
-        r[i] = swap;
-    }
-    r[count - 1] = r[below];
-    r[below] = pivot;
-    return below;
-}
-
-/* The first `wanted`, in order; the rest in none. */
-static void ranked_first (struct ranked *r, uint32_t count, uint32_t wanted)
-{
-    uint32_t lo = 0, hi = count;
-    while (wanted < hi && hi - lo > 1) {
-        uint32_t at = lo + ranked_split (r + lo, hi - lo);
-        if (at < wanted)
-            lo = at + 1;
-        else
-            hi = at;
-    }
-    qsort (r, wanted < count ? wanted : count, sizeof *r, ranked_compare);
-}
-
-/* By the site's report; TIME_US_MAX where it says nothing of this size. */
-static time_us report_completion (const struct site *site, uint64_t procs, duration_us walltime)
-{
-    time_us start = choose_report_start (site->table, site->cells, (uint32_t)procs, walltime);
-    return start == TIME_US_NONE ? TIME_US_MAX : start + walltime;
-}
-
-static bool is_refused (const char *name, const char (*refused_by)[COALLOC_NAME_MAX],
-                        uint32_t refused_count)
-{
-    for (uint32_t i = 0; i < refused_count; i++)
-        if (strcmp (refused_by[i], name) == 0)
-            return true;
-    return false;
-}
-
-static uint32_t part_candidates (const JobMessage *job, uint32_t part, struct metad *metad,
-                                 const uint32_t *site, uint32_t site_count, struct ranked *out)
-{
-    const ComponentMessage *component = job->components[part];
-    uint32_t count = 0;
-    for (uint32_t s = 0; s <= component->n_shapes; s++) {
-        uint64_t procs = component_procs (component, s);
-        duration_us walltime = jobshape_walltime (component, s);
-        for (uint32_t i = 0; i < site_count; i++) {
-            const struct site *at = metad->site[site[i]];
-            if (!component_allows (component, at->name) ||
-                component_fits (component, procs, at, NULL))
-                continue;
-            out[count++] = (struct ranked){
-                {part, site[i], s}, at->report ? report_completion (at, procs, walltime) : 0};
-        }
-    }
-    ranked_first (out, count, SURVEY_RANKED * ((uint32_t)component->n_shapes + 1));
-    return count;
-}
-
-uint32_t survey_candidates (struct metad *metad, const JobMessage *job,
-                            const char (*refused_by)[COALLOC_NAME_MAX], uint32_t refused_count,
-                            struct arena *arena, struct survey_pair **out)
-{
-    struct ranked *ranked;
-    uint32_t *site = arena_array (arena, metad->site_count + 1u, sizeof *site);
-    uint32_t count = 0, site_count = 0;
-    size_t most = 0;
-    duration_us now_mono = clock_monotonic_us ();
-    for (uint32_t i = 0; i < metad->site_count; i++)
-        if (site_worth_asking (metad, metad->site[i], now_mono) &&
-            !is_refused (metad->site[i]->name, refused_by, refused_count))
-            site[site_count++] = i;
-    for (uint32_t p = 0; p < job->n_components; p++)
-        most += (size_t)site_count * (job->components[p]->n_shapes + 1);
-    ranked = arena_alloc (arena, (most + 1) * sizeof *ranked);
-    for (uint32_t p = 0; p < job->n_components; p++)
-        count += part_candidates (job, p, metad, site, site_count, ranked + count);
-    *out = arena_array (arena, count + 1, sizeof **out);
-    for (uint32_t i = 0; i < count; i++)
-        (*out)[i] = ranked[i].pair;
-    return count;
-}
 
 /* ---- asking */
 
@@ -395,14 +285,44 @@ static bool part_possible (const struct survey *survey, uint32_t part)
     return false;
 }
 
+static bool price_matters (const JobMessage *job)
+{
+    return job->cost_max_micro || job_prefer (job) == CHOOSE_CHEAPEST;
+}
+
+static bool many_wait (const struct survey *survey)
+{
+    return survey->metad->surveys > SURVEY_MANY;
+}
+
+/* The next candidate of an ordinary job has reported an earlier end than any answer so far. */
+static bool next_is_better (const struct survey *survey)
+{
+    const JobMessage *job = survey->job;
+    const struct survey_pair *next = survey->rest;
+    time_us best = TIME_US_MAX;
+    if (survey->part_count > 1 || !survey->rest_count || price_matters (job) ||
+        survey->offer_count >= (many_wait (survey) ? SURVEY_SHORTLIST : SURVEY_ASKED_MAX))
+        return false;
+    for (uint32_t i = 0; i < survey->offer_count; i++) {
+        const struct survey_offer *offer = &survey->offer[i];
+        time_us start = survey_start_of (offer, job->not_before_us);
+        if (!offer->feasible || !start)
+            continue;
+        start += jobshape_walltime (job->components[0], offer->shape);
+        best = start < best ? start : best;
+    }
+    return best != TIME_US_MAX &&
+           ranking_completion (survey->metad, job, next) < best - SURVEY_WORTH;
+}
+
 /* How many of a part's candidates are asked in this wave. */
 static uint32_t wave_most (const struct survey *survey, uint32_t part)
 {
     const JobMessage *job = survey->job;
-    bool price = job->cost_max_micro || job_prefer (job) == CHOOSE_CHEAPEST;
-    uint64_t most = price                                  ? SURVEY_SHORTLIST_PRICE
-                    : survey->metad->surveys > SURVEY_MANY ? SURVEY_SHORTLIST_MANY
-                                                           : SURVEY_SHORTLIST;
+    uint64_t most = price_matters (job) ? SURVEY_SHORTLIST_PRICE : SURVEY_SHORTLIST;
+    if (!price_matters (job) && many_wait (survey))
+        most /= 2;
     most += job->n_components - 1;
     for (uint32_t i = 0; i < survey->wave && most < CHOOSE_OFFERS_MAX; i++)
         most *= 4;
@@ -410,7 +330,7 @@ static uint32_t wave_most (const struct survey *survey, uint32_t part)
     return most < CHOOSE_OFFERS_MAX ? (uint32_t)most : CHOOSE_OFFERS_MAX;
 }
 
-/* Asks the next candidates of the parts that nobody can run so far; false: there are none. */
+/* Asks the next candidates of the parts that nobody can run so far, or as soon; false: there are none. */
 static bool wave_ask (struct survey *survey)
 {
     uint32_t first = survey->offer_count, left = 0, room = CHOOSE_OFFERS_MAX - first;
@@ -419,7 +339,7 @@ static bool wave_ask (struct survey *survey)
         return false;
     for (uint32_t i = 0, end; i < survey->rest_count; i = end) {
         uint32_t part = survey->rest[i].part, most = wave_most (survey, part);
-        bool wanted = !part_possible (survey, part);
+        bool wanted = !part_possible (survey, part) || next_is_better (survey);
         if (most > least)
             most = least;
         for (end = i; end < survey->rest_count && survey->rest[end].part == part; end++) {
@@ -450,7 +370,7 @@ void survey_start (struct metad *metad, const EnvelopeMessage *envelope, const J
                    void (*done) (void *arg, struct survey *survey), void *arg)
 {
     struct survey *survey = calloc (1, sizeof *survey);
-    if (!survey || !(survey->rest = calloc (pair_count + 1u, sizeof *survey->rest)))
+    if (!survey || !(survey->rest = malloc ((pair_count + 1u) * sizeof *survey->rest)))
         abort ();
     survey->metad = metad;
     metad->surveys++;

@@ -62,11 +62,14 @@ struct survey_pair {
 
 /* Asks of each part the first of its candidates: so many sites as SURVEY_SHORTLIST, or
  * SURVEY_SHORTLIST_PRICE where the price matters first, of which reports say nothing; one more for each
- * other part, so that all find a place. While more than SURVEY_MANY wait for answers, SURVEY_SHORTLIST_MANY: a question
- * costs about as much as a placement's other calls. Where none of them can run the part, the next ones are asked,
- * four times as many each time. wave: how many such times to begin after, where asking fewer has not led
- * to a choice. */
-enum { SURVEY_SHORTLIST = 8, SURVEY_SHORTLIST_PRICE = 64, SURVEY_SHORTLIST_MANY = 4, SURVEY_MANY = 32 };
+ * other part, so that all find a place. While more than SURVEY_MANY wait for answers it is half of them:
+ * questions cost about as much as a placement's other calls.
+ * The next ones are asked, four times as many each time, where none of them can run the part, and where an ordinary
+ * job's best answer lies SURVEY_WORTH behind what the next one has reported, until SURVEY_ASKED_MAX or more
+ * have been asked (SURVEY_SHORTLIST while many wait). wave: how many such times to begin after, where asking
+ * fewer has not led to a choice. */
+#define SURVEY_WORTH (10 * US_PER_S) /* what a site knows changes while its report is on its way */
+enum { SURVEY_SHORTLIST = 8, SURVEY_SHORTLIST_PRICE = 64, SURVEY_MANY = 32, SURVEY_ASKED_MAX = 32 };
 void survey_start (struct metad *metad, const EnvelopeMessage *envelope, const JobMessage *job,
                    const struct survey_pair *pair, uint32_t pair_count, uint32_t wave,
                    void (*done) (void *arg, struct survey *survey), void *arg);

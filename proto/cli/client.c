@@ -20,10 +20,11 @@ struct site {
 };
 
 struct settings {
-    const char *grid, *ca, *crl, *cert, *key, *meta, *bank, *account, *default_site;
+    const char *grid, *ca, *crl, *cert, *key, *bank, *account, *default_site;
     struct site *site;
     uint32_t site_count;
     const char **site_name; /* ends with NULL */
+    struct metas *metas;
     struct arena *arena;
 };
 
@@ -37,7 +38,7 @@ struct cli_context {
     struct settings settings;
     struct event_base *base;
     struct tlsid *id;
-    struct rpcclient *meta, *bank;
+    struct rpcclient *bank;
 };
 
 /* --- the context ---------------------------------------------------------------------------- */
@@ -56,8 +57,7 @@ void cli_context_destroy (struct cli_context *ctx)
     for (uint32_t i = 0; i < ctx->settings.site_count; i++)
         if (ctx->settings.site[i].client)
             rpcclient_destroy (ctx->settings.site[i].client);
-    if (ctx->meta)
-        rpcclient_destroy (ctx->meta);
+    metas_destroy (ctx->settings.metas);
     if (ctx->bank)
         rpcclient_destroy (ctx->bank);
     tlsid_destroy (ctx->id);
@@ -177,6 +177,17 @@ static int site_record (void *target, const char *index, void **out, struct err 
     return 0;
 }
 
+/* A later line wins. */
+static int set_metas (void *target, const struct conf_value *value, struct err *err)
+{
+    struct settings *s = target;
+    int rc = 0;
+    metas_clear (s->metas);
+    for (uint32_t i = 0; i < value->word_count && rc == 0; i++)
+        rc = metas_add (s->metas, value->word[i], err);
+    return rc;
+}
+
 static const struct conf_param site_attrs[] = {
     {.name = "SERVER", .type = CONF_STRING, .offset = offsetof (struct site, server)},
     {.name = "SOCKET", .type = CONF_PATH, .offset = offsetof (struct site, socket)},
@@ -189,7 +200,7 @@ static const struct conf_param client_params[] = {
     {.name = "CRL", .type = CONF_PATH, .offset = offsetof (struct settings, crl)},
     {.name = "CERT", .type = CONF_PATH, .offset = offsetof (struct settings, cert)},
     {.name = "KEY", .type = CONF_PATH, .offset = offsetof (struct settings, key)},
-    {.name = "META", .type = CONF_STRING, .offset = offsetof (struct settings, meta)},
+    {.name = "META", .type = CONF_CALL, .set = set_metas},
     {.name = "BANK", .type = CONF_STRING, .offset = offsetof (struct settings, bank)},
     {.name = "ACCOUNT", .type = CONF_STRING, .offset = offsetof (struct settings, account)},
     {.name = "SITE", .type = CONF_STRING, .offset = offsetof (struct settings, default_site)},
@@ -233,6 +244,8 @@ static int check_sites (const struct settings *s, struct err *err)
                            : 0;
 }
 
+static struct rpcclient *meta_connect (void *arg, const char *target, struct err *err);
+
 int cli_config (struct cli_context *ctx, struct err *err)
 {
     if (ctx->conf)
@@ -240,7 +253,7 @@ int cli_config (struct cli_context *ctx, struct err *err)
     struct conf *conf = find_config (ctx, err);
     if (!conf)
         return err->code;
-    struct settings s = {.arena = arena_create (0)};
+    struct settings s = {.arena = arena_create (0), .metas = metas_create (meta_connect, ctx)};
     s.site = arena_array (s.arena, SITES_MAX, sizeof *s.site);
     s.site_name = arena_array (s.arena, SITES_MAX + 1, sizeof *s.site_name);
     int rc = conf_table_read (conf, client_params, &s, err);
@@ -249,6 +262,7 @@ int cli_config (struct cli_context *ctx, struct err *err)
     if (rc == 0 && (rc = check_sites (&s, err)) < 0)
         err_prefix (err, "%s", conf_name (conf));
     if (rc < 0) {
+        metas_destroy (s.metas);
         arena_destroy (s.arena);
         conf_destroy (conf);
         return rc;
@@ -330,29 +344,33 @@ static struct rpcclient *connect_to (struct cli_context *ctx, const char *target
     return rpcclient_create (&config, err);
 }
 
-static struct rpcclient *named_server (struct cli_context *ctx, const char *key,
-                                       const char *target, enum principal_kind kind,
-                                       struct err *err)
+static struct rpcclient *meta_connect (void *arg, const char *target, struct err *err)
 {
-    if (!target) {
-        err_set (err, ERR_INVALID, "%s: %s is missing (host:port of the daemon)",
-                 conf_name (ctx->conf), key);
-        return NULL;
-    }
-    return connect_to (ctx, target, false, kind, NULL, err);
+    return connect_to (arg, target, false, PRINCIPAL_META, NULL, err);
 }
 
-struct rpcclient *cli_meta (struct cli_context *ctx, struct err *err)
+static int is_missing (struct cli_context *ctx, const char *key, struct err *err)
 {
-    if (!ctx->meta && cli_config (ctx, err) == 0)
-        ctx->meta = named_server (ctx, "META", ctx->settings.meta, PRINCIPAL_META, err);
-    return ctx->meta;
+    return err_set (err, ERR_INVALID, "%s: %s is missing (host:port of the daemon)",
+                    conf_name (ctx->conf), key);
+}
+
+struct metas *cli_metas (struct cli_context *ctx, struct err *err)
+{
+    if (cli_config (ctx, err) < 0 ||
+        (metas_count (ctx->settings.metas) == 0 && is_missing (ctx, "META", err) < 0))
+        return NULL;
+    return ctx->settings.metas;
 }
 
 struct rpcclient *cli_bank (struct cli_context *ctx, struct err *err)
 {
-    if (!ctx->bank && cli_config (ctx, err) == 0)
-        ctx->bank = named_server (ctx, "BANK", ctx->settings.bank, PRINCIPAL_BANK, err);
+    if (ctx->bank || cli_config (ctx, err) < 0)
+        return ctx->bank;
+    if (ctx->settings.bank)
+        ctx->bank = connect_to (ctx, ctx->settings.bank, false, PRINCIPAL_BANK, NULL, err);
+    else
+        is_missing (ctx, "BANK", err);
     return ctx->bank;
 }
 

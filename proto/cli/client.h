@@ -12,6 +12,7 @@
 
 #include "proto/base/quantity.h"
 #include "proto/cli/command.h"
+#include "proto/cli/metas.h"
 #include "proto/conf/conf.h"
 #include "proto/rpc/rpcclient.h"
 #include "proto/rpc/tlsid.h"
@@ -63,7 +64,7 @@ struct tlsid *cli_identity (struct cli_context *ctx, struct err *err);
 /* Connections (made on the first call). The server must have the right kind and, for a site, name.
  * site NULL: the site of the jobs among the operands (alpha.3), else the one named by SITE, else the only one with a local socket, else the only one.
  * A site whose SOCKET exists on this host is reached through it, without a certificate. */
-struct rpcclient *cli_meta (struct cli_context *ctx, struct err *err);
+struct metas *cli_metas (struct cli_context *ctx, struct err *err); /* META's: metas.h */
 struct rpcclient *cli_bank (struct cli_context *ctx, struct err *err);
 struct rpcclient *cli_site (struct cli_context *ctx, const char *site, struct err *err);
 /* The name that cli_site (ctx, site) would use. */

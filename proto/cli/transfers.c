@@ -10,6 +10,7 @@ static const struct table_column columns[] = {
     {"rate", "PERSECOND", TABLE_INT, 0},
     {"end_time", "EXPECTED", TABLE_TIME, 0},
     {"url", "URL", TABLE_TEXT, 0},
+    {"kept_time", "KEPTUNTIL", TABLE_TIME, 0},
     {"reason", "REASON", TABLE_TEXT, 0},
 };
 
@@ -34,6 +35,7 @@ void transfers_rows (struct table *t, const char *component,
         table_int (t, list[i]->rate);
         table_time (t, list[i]->end_us ? list[i]->end_us : TIME_US_NONE);
         table_text (t, list[i]->url);
+        table_time (t, list[i]->kept_us ? list[i]->kept_us : TIME_US_NONE);
         table_text (t, *list[i]->text ? list[i]->text : NULL);
         table_end_row (t);
     }

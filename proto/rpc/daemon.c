@@ -336,11 +336,20 @@ static int open_identity (struct daemon *d, struct err *err)
     return 0;
 }
 
+/* While calls keep the loop busy it looks so often for what else has come. */
+enum { LOOK_US = 2000 };
+
 static int open_events (struct daemon *d, struct err *err)
 {
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     sigaction (SIGPIPE, &ignore, NULL);
-    d->base = event_base_new ();
+    struct event_config *config = event_config_new ();
+    const struct timeval look = {0, LOOK_US};
+    if (config)
+        event_config_set_max_dispatch_interval (config, &look, -1, 0);
+    d->base = config ? event_base_new_with_config (config) : NULL;
+    if (config)
+        event_config_free (config);
     if (!d->base)
         return err_set (err, ERR_IO, "the event loop cannot be made");
     d->on_term = evsignal_new (d->base, SIGTERM, on_term, d);

@@ -297,6 +297,15 @@ static void run_cancel (struct rpccall *call)
         call->cancel_fn (call->cancel_arg);
 }
 
+ProtobufCMessage *rpccall_take (struct rpccall *call)
+{
+    ProtobufCMessage *request = call->request;
+
+    assert (request);
+    call->request = NULL;
+    return request;
+}
+
 static void dispatch (struct rpccall *call)
 {
     const struct rpcmethod *method = call->method;

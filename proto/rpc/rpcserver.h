@@ -79,6 +79,9 @@ void rpcserver_drain (struct rpcserver *server, duration_us grace, void (*done_f
 void rpcserver_destroy (struct rpcserver *server);
 
 const struct principal *rpccall_peer (const struct rpccall *call);
+/* The request that the handler was given: from now on the caller's, who frees it with
+ * protobuf_c_message_free_unpacked. Once. */
+ProtobufCMessage *rpccall_take (struct rpccall *call);
 /* True for the local socket, where peer is {PRINCIPAL_USER, grid, login name}; uid_out may be NULL. */
 bool rpccall_is_local (const struct rpccall *call, uint32_t *uid_out);
 /* Monotonic deadline, or INT64_MAX. */

@@ -65,7 +65,13 @@ int store_begin (struct store *store, struct err *err)
     if (store_in_transaction (store))
         return err_set (err, ERR_INTERNAL, "database %s: a transaction is already open",
                         store->path);
-    return store_exec (store, "BEGIN IMMEDIATE", err);
+    return store_run (store_stmt (store, "BEGIN IMMEDIATE"), err);
+}
+
+static void reset_all (struct store *store)
+{
+    for (struct store_stmt *s = store->stmts; s && store->in_progress; s = s->hh.next)
+        store_reset (s);
 }
 
 int store_commit (struct store *store, struct err *err)
@@ -73,10 +79,8 @@ int store_commit (struct store *store, struct err *err)
     if (!store_in_transaction (store))
         return err_set (err, ERR_INTERNAL, "database %s: no transaction is open to commit",
                         store->path);
-    /* A statement left on a row would keep the commit from ending the transaction. */
-    for (struct store_stmt *s = store->stmts; s; s = s->hh.next)
-        store_reset (s);
-    int rc = store_exec (store, "COMMIT", err);
+    reset_all (store); /* a statement left on a row would keep the commit from ending the transaction */
+    int rc = store_run (store_stmt (store, "COMMIT"), err);
     if (rc < 0)
         store_rollback (store);
     return rc;
@@ -84,8 +88,7 @@ int store_commit (struct store *store, struct err *err)
 
 void store_rollback (struct store *store)
 {
-    for (struct store_stmt *s = store->stmts; s; s = s->hh.next)
-        store_reset (s);
+    reset_all (store);
     if (store_in_transaction (store))
         sqlite3_exec (store->db, "ROLLBACK", NULL, NULL, NULL);
 }

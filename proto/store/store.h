@@ -74,6 +74,11 @@ const char *store_col_text (struct store_stmt *stmt, int at); /* NULL for NULL *
 const void *store_col_blob (struct store_stmt *stmt, int at, size_t *len_out);
 bool store_col_uuid (struct store_stmt *stmt, int at, struct uuid *out); /* false: not 16 bytes */
 bool store_col_is_null (struct store_stmt *stmt, int at);
+/* For who copies rows as they are. The names also before the first step. */
+enum store_kind { STORE_NULL, STORE_INT, STORE_TEXT, STORE_BLOB };
+enum store_kind store_col_kind (struct store_stmt *stmt, int at);
+int store_col_count (struct store_stmt *stmt);                /* 0 after a failed store_stmt */
+const char *store_col_name (struct store_stmt *stmt, int at);
 
 int64_t store_last_id (struct store *store); /* rowid of the last insert */
 int64_t store_changes (struct store *store); /* rows the last statement changed */

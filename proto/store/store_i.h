@@ -7,6 +7,8 @@
 
 #include "proto/store/store.h"
 
+enum { STORE_RECENT = 128 };
+
 struct store_stmt {
     struct store *store;
     char *sql;           /* owned; key */
@@ -21,6 +23,9 @@ struct store {
     char *path;
     struct store_stmt *stmts;
     uint32_t stmt_count;
+    uint32_t in_progress; /* so many statements */
+    /* The last statement whose text lay at such an address: most texts are literals, and long to hash. */
+    struct store_stmt *recent[STORE_RECENT];
     bool unsynced, sync_failed;
 };
 

@@ -19,12 +19,20 @@ static struct store_stmt *prepare (struct store *store, const char *sql)
     return s;
 }
 
+static struct store_stmt *find (struct store *store, const char *sql)
+{
+    struct store_stmt **recent = &store->recent[((uintptr_t)sql >> 3) % STORE_RECENT];
+    struct store_stmt *s = *recent;
+    if (s && strcmp (s->sql, sql) == 0)
+        return s;
+    HASH_FIND (hh, store->stmts, sql, strlen (sql), s);
+    *recent = s ? s : prepare (store, sql);
+    return *recent;
+}
+
 struct store_stmt *store_stmt (struct store *store, const char *sql)
 {
-    struct store_stmt *s = NULL;
-    HASH_FIND (hh, store->stmts, sql, strlen (sql), s);
-    if (!s)
-        s = prepare (store, sql);
+    struct store_stmt *s = find (store, sql);
     err_clear (&s->failed);
     if (!s->stmt && sqlite3_prepare_v3 (store->db, sql, -1, SQLITE_PREPARE_PERSISTENT, &s->stmt,
                                         NULL) != SQLITE_OK) {
@@ -90,6 +98,7 @@ int store_step (struct store_stmt *stmt, struct err *err)
     }
     int rc = sqlite3_step (stmt->stmt);
     if (rc == SQLITE_ROW) {
+        stmt->store->in_progress += !stmt->in_progress;
         stmt->in_progress = true;
         return 1;
     }
@@ -109,6 +118,7 @@ int store_run (struct store_stmt *stmt, struct err *err)
 
 void store_reset (struct store_stmt *stmt)
 {
+    stmt->store->in_progress -= stmt->in_progress;
     stmt->in_progress = false;
     if (stmt->stmt)
         sqlite3_reset (stmt->stmt);
@@ -148,4 +158,29 @@ bool store_col_is_null (struct store_stmt *stmt, int at)
 {
     assert (stmt->in_progress);
     return sqlite3_column_type (stmt->stmt, at) == SQLITE_NULL;
+}
+
+enum store_kind store_col_kind (struct store_stmt *stmt, int at)
+{
+    assert (stmt->in_progress);
+    switch (sqlite3_column_type (stmt->stmt, at)) {
+    case SQLITE_NULL:
+        return STORE_NULL;
+    case SQLITE_INTEGER:
+        return STORE_INT;
+    case SQLITE_TEXT:
+        return STORE_TEXT;
+    default:
+        return STORE_BLOB;
+    }
+}
+
+int store_col_count (struct store_stmt *stmt)
+{
+    return usable (stmt) ? sqlite3_column_count (stmt->stmt) : 0;
+}
+
+const char *store_col_name (struct store_stmt *stmt, int at)
+{
+    return sqlite3_column_name (stmt->stmt, at);
 }

@@ -19,7 +19,7 @@ from grid.base import Process, free_ports, run
 __all__ = ["OneSite", "SiteCase", "layout", "wait_for", "ROOT"]
 
 GUARD = """
-import sys
+import os, signal, sys, time
 sys.path.insert(0, sys.argv[1])
 sys.dont_write_bytecode = True
 sys.stdin.read()  # until the test is gone
@@ -27,6 +27,19 @@ from pathlib import Path
 from grid.base import Process
 for record in Path(sys.argv[2]).glob("run/*.process"):
     Process(record.stem, record, sys.argv[2] + "/log/guard").stop()
+def jobs():  # which outlive their daemon
+    mine = b"nui-supervise\\0" + sys.argv[2].encode() + b"/"
+    for found in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if mine in found.read_bytes():
+                yield int(found.parent.name)
+        except OSError:
+            pass
+for pid in jobs():
+    os.kill(pid, signal.SIGTERM)
+until = time.monotonic() + 20
+while any(jobs()) and time.monotonic() < until:
+    time.sleep(0.05)
 """
 
 

@@ -12,7 +12,7 @@ JOB = ("job_id:s grid_job_id:s? component:s submitter:s? state:s user:s group:s?
        "walltime:d submit_time:t eligible_time:t? start_time:t? end_time:t? exit_code:i bypass:i start_count:i pe:n "
        "priority:i system_priority:i held:n reserved_start:t? reason_code:s? reason:s? clears_time:t? limit:s? "
        "limit_level:s? limit_object:s? limit_value:i? limit_usage:i? limit_request:i? idle_procs:i "
-       "feasible_procs:i start_estimate:t? rm_job_id:s?")
+       "feasible_procs:i start_estimate:t? rm_job_id:s? defer_count:i")
 NODE = ("node:s state:s procs:i dedicated_procs:i memory_mb:i dedicated_memory_mb:i swap_mb:i disk_mb:i speed:n "
         "load:n priority:i features:s? address:s jobs:s? used_memory_mb:i? partition:s classes:s? networks:s? "
         "gres:s? switches:s? opsys:s? arch:s? reason:s?")
@@ -34,7 +34,7 @@ SUMMARY = ("site:s time:t active_for:d started_time:t since_time:t iteration:i e
            "min_utilization_iteration:i backlog_hours:n avg_backlog_hours:n")
 SCHEDULE = ("mode:s iteration:i stopped:b stop_at:i? stop_time:t? resume_time:t? time:t interval:d over:b acts:s? "
             "started:i alike:i differences:s?")
-TRANSFER = ("component:s direction:s path:s state:s bytes_done:i bytes:i? rate:i end_time:t? url:s reason:s?")
+TRANSFER = ("component:s direction:s path:s state:s bytes_done:i bytes:i? rate:i end_time:t? url:s kept_time:t? reason:s?")
 PART = "value:n percent:n"
 START = "job_id:s procs:i walltime:d start_time:t completion_time:t reason:s?"
 CHANGE, OBJECT = "job_id:s done:b", "name:s attribute:s value:s done:b"

@@ -281,7 +281,7 @@ class Choosing(GridCase):
         used = self.job_dir() / "cancelled-use"
         used.touch()
         used.chmod(0o666)
-        slow = self.write("slow.sh", f"#!/bin/sh\ntrap 'sleep 4; echo end >> {used}; exit' TERM\necho begin >> {used}\n"
+        slow = self.write("slow.sh", f"#!/bin/sh\ntrap 'sleep 2; echo end >> {used}; exit' TERM\necho begin >> {used}\n"
                           "while :; do sleep 0.1; done\n")
         first = self.submit("-n", 1, "-t", "5:00", "-L", "cad", "--site", "alpha", slow)
         wait_for("it to begin", used.read_text, 60)

@@ -23,7 +23,7 @@ class Alone(SiteCase):
         cls.shared.mkdir()
         cls.shared.chmod(0o1777)
         cls.alpha = cls.site()
-        cls.alpha.write(f"JOBDIR {cls.state}/jobs\nPORTRANGE 20000-20099\nADMIN1 root\n"
+        cls.alpha.write(f"JOBDIR {cls.state}/jobs\nPORTRANGE 20000-20099\nADMIN1 root\nSTAGEROOT {cls.shared}\n"
                         "NODECFG[alpha[01-04]] PROCS=2 MEM=2G FEATURES=fast\n"
                         f"USERCFG[{cls.account}] QLIST=hi:lo QDEF=lo\nQOSCFG[hi] PRIORITY=100 QFLAGS=PREEMPTOR\n"
                         "QOSCFG[lo] PRIORITY=1 QFLAGS=PREEMPTEE\nQOSWEIGHT 1\nPREEMPTPOLICY SUSPEND\nCLASSCFG[short] PRIORITY=5\n")
@@ -133,6 +133,29 @@ class Alone(SiteCase):
         self.assertEqual(self.data(site, "checkjob", ident)["job"]["state"], "Idle")
         wait_for(f"{ident} to have run", lambda: self.data(site, "checkjob", ident)["job"]["state"] == "Completed",
                  120, site.log)
+
+    def test_files_there_and_away(self):
+        """What cannot be written stays, and is taken once more when its owner or root asks for it."""
+        there, source = self.shared / "there", self.shared / "source"
+        there.mkdir()
+        source.write_text("of the site\n")
+        ident = self.msub("-l", "walltime=5:00", "--stage-in", f"file://{source}=in/x", "--stage-out",
+                          f"in/y=file://{there}/y", self.script("files", "#!/bin/sh\nsed s/site/job/ in/x > in/y\n"),
+                          account=self.account)
+        self.wait_job(ident, "Completed")
+        wait_for("a failure", lambda: "StageOut: in/y  Failed" in self.ok(self.alpha, "checkjob", ident), 60,
+                 self.alpha.log)
+        self.assertIn("kept until", self.ok(self.alpha, "checkjob", ident, account=self.account))
+        self.refused(self.alpha, "restage", ident, account=self.other, code=3, says="is not yours")
+        there.chmod(0o1777)
+        for who in (None, self.account):
+            self.assertEqual([(r["path"], r["state"]) for r in self.data(self.alpha, "restage", "-l", ident, account=who)],
+                             [("in/y", "Failed")])
+        self.ok(self.alpha, "restage", ident, account=self.account)
+        wait_for("the file", (there / "y").exists, 60, self.alpha.log)
+        self.assertEqual((there / "y").read_text(), "of the job\n")
+        wait_for("nothing to be left", lambda: self.data(self.alpha, "checkjob", ident)["transfers"] == [], 60)
+        self.refused(self.alpha, "restage", ident, code=1, says="no file of job")
 
     def test_suspended(self):
         """showq and checkjob tell of a job that was stopped for another."""

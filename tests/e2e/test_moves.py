@@ -93,17 +93,29 @@ class Moves(GridCase):
         self.open_gate(f"held-{here}")
 
     def test_its_site_is_lost(self):
-        """It waits at a site that dies: another one gets it, and the site does not start it when it is back."""
+        """It waits at a site that dies: another one gets it, and the site does not start it when it is back. Those
+        whose owners want to be told, the default, stay with it, a co-allocated one whole."""
         self.fill("lost")
         ident, here, there = self.queued("lost-job", "--on-site-loss", "resubmit")
+        told = self.submit("-n", 8, "-t", "1:00", "--site", here, self.write("told.sh", "#!/bin/sh\ntrue\n"))
+        self.wait_state(told, ("Queued",))
+        pair, parts = self.pair("lost-pair")
         self.grid.daemons[here].kill()
         self.open_gate(f"lost-{there}")
         job = self.wait_state(ident, ("Running",))
         self.assertEqual(job["components"][0]["site"], there)
+        for stays, state in ((told, "Queued"), (pair, "Reserved")):
+            job = self.status("alice", stays)
+            self.assertEqual(job["state"], state)
+            self.assertRegex(job["reason"], f"site {here} is lost: .*; the job stays with it")
+        self.assertEqual([part["site"] for part in job["components"]],
+                         [part["site"] for part in parts["components"]])
+        self.nui("alice", "cancel", pair)
         self.grid.daemons[here].start()
         self.grid.wait_serving()
         self.open_gate(f"lost-{here}")
         self.ran_once(ident, "lost-job", there)
+        self.assertEqual(self.wait_state(told, ("Completed",))["components"][0]["site"], here)
         wait_for("the other site to be free", lambda: self.free(here) == 8, 60)
         self.assertEqual(len(self.began("lost-job")), 1)
         self.settled()

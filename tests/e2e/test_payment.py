@@ -415,6 +415,27 @@ class Payment(AdminCase):
         self.assertEqual(left, {"MISSING_AT_SITE": sorted([job["charged"], "brief.1"]), "RATE_DIFF": [job["charged"]],
                                 "EXPIRED_USE": ["brief.1"]})
         self.assertEqual(len(self.charges(mine["lost"][0])), 1)
+
+        # what is for people to decide ends by the operation that they chose
+        def newest(kind, account):
+            return [l for l in self.statement(account, layout.OPERATOR)["lines"] if l["kind"] == kind][-1]["op"]
+        (wrong,) = self.charges(mine["charged"][0])
+        self.operate("refund", wrong["op"], "-d", "at a card that is none, and of no record")
+        gone = newest("refund", "phys")
+        self.operate("refund", newest("charge", "brief"), "-d", "its allocation had ended")
+        back = newest("refund", "brief")
+        self.operate("charge", "--site", "alpha", "--site-job", "slurm.4711", *alice, "-n", 4, "--start", f"@{now}",
+                     "--end", f"@{now + 9}")
+        paid = newest("charge", "phys")
+        for name, which, op in (("MISSING_AT_SITE", job["charged"], gone), ("RATE_DIFF", job["charged"], gone),
+                                ("EXPIRED_USE", "brief.1", back), ("UNSEEN", "4711", paid)):
+            row = kept[name][which]["row"]
+            before = self.rows()[row]
+            self.assertRegex(before["age"], r"^[0-9:]+$")
+            self.operate("reconcile", "own", row)
+            self.assertIn("/operator/", self.rows()[row]["owner"])
+            self.operate("reconcile", "close", row, "--op", op, "-d", "decided")
+            self.assertEqual([self.rows("--all")[row][k] for k in ("state", "op")], ["closed", op])
         self.assert_books_close()
 
     @staticmethod

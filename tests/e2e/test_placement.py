@@ -5,6 +5,7 @@ import re
 import unittest
 
 from fixture import GridCase, main
+from grid.base import Failure
 from onesite import SiteCase, layout, wait_for
 
 CONFIG = """ADMIN1 root
@@ -237,7 +238,8 @@ class Measured(PlacementCase):
         cls.hog = cls.script("hog", "#!/usr/bin/python3\nimport time\nkept = bytearray(b'x') * (600 << 20)\n"
                                     "while True: time.sleep(1)\n")
         cls.alpha = cls.started("measured", "ADMIN1 root\nRMPOLLINTERVAL 1\nRESERVATIONPOLICY NEVER\n"
-                                "NODECFG[m1] PROCS=4 MEM=1000\nNODECFG[m2] PROCS=4 MEM=1000\n"
+                                "NODEALLOCATIONPOLICY FIRSTAVAILABLE\nNODECFG[m1] PROCS=4 MEM=1000\nNODECFG[m2] PROCS=4 MEM=1000\n"
+                                "NODECFG[DEFAULT] PRIORITYF='-LOAD'\nCGROUPS FALSE\n"
                                 "NODEAVAILABILITYPOLICY COMBINED:PROC COMBINED:MEM\nDEFERTIME 0\n")
 
     def test_memory(self):
@@ -257,31 +259,63 @@ class Measured(PlacementCase):
         self.ok(self.alpha, "changeparam", "NODEAVAILABILITYPOLICY", "UTILIZED:MEM")
         self.where(also)
 
-    def test_load(self):
-        """A job of one processor that keeps more busy leaves less to others; its end gives all back."""
-        spin = self.msub("-w", "m1", script=self.script(
-            "spin", "#!/bin/bash\nfor i in 1 2 3; do (while :; do :; done) & done\nwait\n"))
-        wait_for("its load to be seen", lambda: self.node("m1")["load"] > 0, 60)
-        self.assertEqual(self.node("m2")["load"], 0)
-        self.cancel(spin)
-        self.runs_on("m1:4", "-w", "m1", "--tasks", "4")
-        wait_for("the load to be gone", lambda: self.node("m1")["load"] < .5, 60)
+    def set(self, **params):
+        for name, value in params.items():
+            self.ok(self.alpha, "changeparam", name, value)
 
+    def loaded(self, processes):
+        """A job of one processor on m1 that would keep so many busy, and a quiet one on m2."""
+        self.addCleanup(self.set, NODEAVAILABILITYPOLICY="COMBINED:PROC COMBINED:MEM", NODEMAXLOAD="0",
+                        NODELOADPOLICY="ADJUSTSTATE", NODEALLOCATIONPOLICY="FIRSTAVAILABLE")
+        spin = self.msub("-w", "m1", script=self.script(
+            "spin", f"#!/bin/bash\nfor i in {{1..{processes}}}; do (while :; do :; done) & done\nwait\n"))
+        self.runs_on("m2:1", "-w", "m2")
+        wait_for("its load to be seen", lambda: self.node("m1")["load"] > .1, 60)
+        self.assertEqual(self.node("m2")["load"], 0)
+        return spin
 
     def test_load_policies(self):
-        """ADJUSTSTATE: nothing starts on a node that is at NODEMAXLOAD; DEDICATED: what jobs were given counts, whatever
-        the load."""
-        self.addCleanup(self.ok, self.alpha, "changeparam", "NODEAVAILABILITYPOLICY", "COMBINED:PROC COMBINED:MEM")
-        spin = self.msub("-w", "m1", script=self.script("spins", "#!/bin/sh\nwhile :; do :; done\n"))
-        wait_for("its load to be seen", lambda: self.node("m1")["load"] > .1, 60)
-        for name, value in (("NODEMAXLOAD", "0.1"), ("NODELOADPOLICY", "ADJUSTSTATE"),
-                            ("NODEAVAILABILITYPOLICY", "DEDICATED")):
-            self.ok(self.alpha, "changeparam", name, value)
+        """ADJUSTSTATE: nothing starts on a node that is at NODEMAXLOAD; ADJUSTPROCS: on the rest of it; PRIORITYF's LOAD:
+        rather elsewhere; DEDICATED: what jobs were given counts, whatever the load. Its end gives all back."""
+        spin = self.loaded(1)
+        self.set(NODEAVAILABILITYPOLICY="DEDICATED")
+        self.cancel(self.runs_on("m1:1"))
+        self.set(NODEALLOCATIONPOLICY="PRIORITY")
+        self.cancel(self.runs_on("m2:1"))
+        self.set(NODEMAXLOAD="0.1")
         busy = self.waits("Resources", "-w", "m1", "--tasks", "3")
-        self.runs_on("m2:3", "-w", "m2", "--tasks", "3")
-        self.ok(self.alpha, "changeparam", "NODEMAXLOAD", "100")
+        self.cancel(self.runs_on("m2:3", "-w", "m2", "--tasks", "3"))
+        self.set(NODELOADPOLICY="ADJUSTPROCS")
         self.where(busy)
-        self.cancel(spin)
+        self.cancel(spin, busy)
+        self.runs_on("m1:4", "-w", "m1", "--tasks", "4")
+        wait_for("the load to be gone", lambda: self.node("m1")["load"] < .1, 60)
+
+    def until(self, expected, *args):
+        """Until there is so much load, which goes up and down, that this comes of a job."""
+        def comes():
+            ident = self.msub(*args)
+            job = wait_for(f"{ident} to start or to say why not", lambda: (lambda j: (
+                j["state"] == "Running" or j["reason_code"] == "Resources") and j)(self.job(ident)), 60)
+            found = self.where(ident) if job["state"] == "Running" else job["reason_code"]
+            self.cancel(ident)
+            return found == expected
+        try:
+            wait_for(f"{expected} of {args}", comes, 3, self.alpha.log)
+        except Failure:
+            if self.node("m1")["load"] > 1.6:
+                raise
+            self.skipTest("others use the processors of this machine")
+
+    def test_more_than_it_was_given(self):
+        """A job of one processor that keeps two busy: CPULOAD prefers a node with a job that uses less, COMBINED leaves
+        two of four to others."""
+        self.loaded(6)
+        self.set(NODEALLOCATIONPOLICY="CPULOAD", NODEAVAILABILITYPOLICY="DEDICATED")
+        self.until("m2:1")
+        self.set(NODEAVAILABILITYPOLICY="COMBINED:PROC COMBINED:MEM")
+        self.until("Resources", "-w", "m1", "--tasks", "3")
+        self.runs_on("m2:3", "-w", "m2", "--tasks", "3")
 
 
 @unittest.skipIf(os.geteuid() != 0, "needs to be root: jobs run as other accounts")

@@ -7,13 +7,13 @@ go, an event happens. What hangs on time itself (deferrals, queue times, reserva
 looked at for as long as the page says the same without it: UNTIL."""
 import os
 import re
-import signal
 import time
 import unittest
 from datetime import datetime, timezone
 
 from fixture import ROOT, main
-from onesite import SiteCase, wait_for
+from onesite import wait_for
+from policy_case import PolicyCase
 
 BOOK = ROOT / "tests" / "unit" / "local" / "scenarios"
 USERS = ("daemon", "bin", "games", "man", "lp", "mail", "news", "uucp", "proxy", "www-data", "backup", "list",
@@ -26,23 +26,23 @@ OPTION = {"class": "-q", "qos": "--qos", "account": "-A", "walltime": "-t", "tas
           "partition": "--partition", "reservation": "--reservation"}
 # {page: the last moment that can be walked to without time going by; None: not even the first}
 UNTIL = {
-    # queue time, fairshare windows, deferrals and thresholds take their time
+    # queue time, fairshare windows, deferrals, deadlines and thresholds take their time: e2e_livepolicies
     "accrual": "0", "accrual-always": "0", "accrual-full": "0", "backfill-chunk": "10:00", "deadline": "0",
     "defer-noresources": "0", "fairshare-utilized": None, "limits-idle": "0", "priority-fairshare": "0",
     "priority-service": "0", "priority-setspri": "0", "priority-target": "0", "priority-use": "30:00",
     "reservation-threshold-queuetime": "0", "reservation-threshold-xfactor": "0", "iteration": None,
-    # the time of day counts; the pool and a weekly downtime are in e2e_resv, others in e2e_book, in a simulation
+    # the time of day counts: e2e_livepolicies
     "qos-usereserved": None, "reservation-development": None, "reservation-idle": None,
     "reservation-shortpool": None, "reservation-week": None,
-    # launches that fail and jobs past their limit: below; measured loads: e2e_placement; arrays: e2e_local
+    # launches that fail, jobs past their limit, arrays: e2e_livepolicies; measured loads: e2e_placement
     "defer": None, "reservation-retry": None, "wcviolation-cancel": "0", "wcviolation-preempt": "0",
     "node-availability-combined": None, "node-availability-dedicated": None,
     "node-availability-utilized": None, "node-cpuload": None, "node-load-procs": None,
     "node-load-state": None, "node-priorityf": "0", "arrays": None, "preempt-suspend": "20:00",
     "preempt-firm": None,  # parts of co-allocations need a grid
     "preempt-checkpoint": None,  # below, with what its hook did
-    "limits-active": "0", "machine-speed": "1:00:00",  # several ends at one moment
-    "reservation-acl": "0",  # its next one is of a job of the grid
+    "limits-active": "0", "machine-speed": "1:00:00",  # what is left of limits is not less
+    "reservation-acl": "1:00",  # one of its jobs is the grid's
 }
 # Who may use what, when and where; NUI_BOOK=all walks the pages about the queue as well.
 PLACES = ("access", "class", "deadline", "defer", "dependencies", "holds", "licences", "limits-qos", "machine",
@@ -271,18 +271,20 @@ class Page:
 
     def look(self, moment, lines):
         def lacking():
+            nonlocal queue
             queue = self.queue()
             places = self.where() if any(" on " in line for line in lines) else {}
             return [line for line in lines if not self.holds(*(line.split(None, 2) + [""])[:3], queue, places)]
-        deadline = time.monotonic() + self.case.patience
+        queue, deadline = {}, time.monotonic() + self.case.patience
         while wrong := lacking():
             if time.monotonic() > deadline:
-                queue, places = self.queue(), self.where()
+                places = self.where()
                 told = "\n".join(f"{j.name} {queue.get(j.ident, getattr(j, 'refused', j.ident))} "
                                  f"{places.get(j.ident)} {self.told(j)}"
                                  for j in self.jobs.values() if j.ident or j.at <= moment)
                 self.case.fail(f"{self.path}: at {moment}: {wrong}\n{told}")
             time.sleep(0.05)
+        return queue
 
     def waits(self, job, code, text):
         of = self.case.data(self.site, "checkjob", job.ident)
@@ -343,8 +345,7 @@ class Page:
             else:
                 self.submit(job)
         self.nui("schedctl", "-r")
-        self.look(moment, lines)
-        queue = self.queue()
+        queue = self.look(moment, lines)
         for job in self.jobs.values():
             runs = job.ident and queue.get(job.ident, {}).get("state") == "Running"
             if runs and job.ends is None:
@@ -357,201 +358,24 @@ class Page:
 
 
 @unittest.skipIf(os.geteuid() != 0, "needs to be root: jobs run as other accounts")
-class Book(SiteCase):
+class Book(PolicyCase):
     patience = 60
 
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.shared = cls.state / "shared"
-        cls.shared.mkdir(mode=0o711)
-        cls.script = cls.shared / "job.sh"
-        cls.script.write_text("#!/bin/sh\nread x < \"$1\"\nexit $2\n")
-        cls.script.chmod(0o755)
-        cls.pipes, cls.changed = [], set()
         (cls.state / "etc" / "topology.conf").write_text((BOOK / "topology.conf").read_text())
-        cls.alpha = cls.site()
-        cls.refusals = 0
         hook = cls.shared / "hook.sh"
         hook.write_text(f"#!/bin/sh\necho $1 >> {cls.shared}/checkpoints\n")
         hook.chmod(0o755)
-        cls.alpha.write(f"JOBDIR {cls.state}/jobs\nADMIN1 root\nRMPOLLINTERVAL 2\nCHECKPOINTHOOK {hook}\n")
-        cls.own = cls.alpha.config.read_text()
-        cls.alpha.config.write_text(cls.own + "NODECFG[first] PROCS=1\n")
+        cls.own += f"CHECKPOINTHOOK {hook}\n"
         cls.alpha.start()
-
-    def reload(self, text):
-        count = len(self.alpha.logged("configuration_taken"))
-        self.alpha.config.write_text(self.own + text)
-        os.kill(self.alpha.process.pid(), signal.SIGHUP)
-
-        def taken():
-            refused = self.alpha.logged("configuration_refused")
-            if len(refused) > self.refusals:
-                type(self).refusals = len(refused)
-                raise AssertionError(f"{refused[-1]}\n{text}")
-            return len(self.alpha.logged("configuration_taken")) > count
-        wait_for("the configuration", taken, 30, self.alpha.log)
-
-    def tearDown(self):
-        def gone():
-            rows = self.data(self.alpha, "showq")
-            ids = [r["job_id"] for s in ("active", "idle", "blocked") for r in rows[s]]
-            if ids:
-                self.alpha.nui("canceljob", *ids)
-            return not ids
-        wait_for("the queue to be empty", gone, 60, self.alpha.log)
-        if self.changed:
-            self.ok(self.alpha, "mnodectl", "-m", "state=up", *self.changed)
-            self.changed.clear()
-        for pipe in self.pipes:
-            os.close(pipe)
-        self.pipes.clear()
-
-
-    # ---- what no page can say
-
-    def msub(self, *args, account="games"):
-        return self.ok(self.alpha, "msub", *args, account=account).strip()
-
-    def job(self, ident):
-        return self.data(self.alpha, "checkjob", ident)["job"]
-
-    def wait_job(self, ident, state):
-        wait_for(f"{ident} to be {state}", lambda: self.job(ident)["state"] == state, 60, self.alpha.log)
-
-    def waiter(self, *args, **options):
-        return self.msub("-t", "1:00:00", *args, "/usr/bin/sleep", "3600", **options)
-
-    def where(self, ident):
-        self.wait_job(ident, "Running")
-        return "".join(r["node"] for r in self.data(self.alpha, "showres", "-n", ident))
 
     def test_checkpoint_hook(self):
         Page(self, BOOK / "preempt-checkpoint.txt").walk()
         made = (self.shared / "checkpoints").read_text().split()
         self.assertEqual(len(made), 1, made)  # of B, and of nobody else
         self.assertEqual(self.job(made[0])["state"], "Idle")
-
-    def test_past_the_limit(self):
-        """JOBMAXOVERRUN and WCVIOLATIONACTION on a process that does not end by itself."""
-        self.reload("NODECFG[n[1-2]] PROCS=1\nJOBMAXOVERRUN INFINITY\nRMPOLLINTERVAL 1\n")
-        job = self.msub("-t", "1", "-w", "n1", "/usr/bin/sleep", "3600")
-        wait_for("its limit to be over", lambda: any(r["remaining"].startswith("-") for r in
-                                                     self.data(self.alpha, "showq")["active"]), 60)
-        self.assertEqual(self.job(job)["state"], "Running")
-        self.ok(self.alpha, "changeparam", "JOBMAXOVERRUN", "0")
-        self.wait_job(job, "Timeout")
-        self.ok(self.alpha, "changeparam", "WCVIOLATIONACTION", "PREEMPT")
-        job = self.msub("-t", "1", "-w", "n1", "/usr/bin/sleep", "3600")
-        wait_for("it to have started anew", lambda: self.job(job)["start_count"] > 1, 60, self.alpha.log)
-
-    def fails_to_start(self):
-        """A job in whose directory's place is a file, on its way; its next launch has another."""
-        ident = self.waiter("-h")
-        (self.state / "jobs" / ident).write_text("in the way")
-        self.ok(self.alpha, "releasehold", "-u", ident)
-        wait_for("it to fail", lambda: self.job(ident)["reason_code"] == "RMFailure", 60, self.alpha.log)
-        return ident
-
-    def test_launch_fails(self):
-        """RMFailure: held after DEFERCOUNT deferrals, until released; else deferred, and with
-        RESERVATIONRETRYTIME its node is kept for it."""
-        self.reload("NODECFG[n1] PROCS=1\nDEFERCOUNT 0\nRMPOLLINTERVAL 1\n")
-        held = self.fails_to_start()
-        self.assertEqual(self.data(self.alpha, "checkjob", held)["holds"], ["Batch"])
-        self.ok(self.alpha, "releasehold", "-b", held)
-        self.wait_job(held, "Running")
-        self.ok(self.alpha, "canceljob", held)
-        self.reload("NODECFG[n1] PROCS=1\nRESERVATIONRETRYTIME 1:00:00\nRMPOLLINTERVAL 1\n")
-        deferred = self.fails_to_start()
-        self.assertEqual(self.data(self.alpha, "checkjob", deferred)["holds"], [])
-        other = self.waiter()
-        wait_for("a pass", lambda: self.job(other)["reason_code"] not in (None, "NotPlanned"), 60)
-        self.assertEqual(self.job(other)["state"], "Idle")
-
-    def test_fails_once(self):
-        """DEFERSTARTCOUNT: deferred from the second failure on; after one it is tried again at once."""
-        self.reload("NODECFG[n1] PROCS=1\nDEFERSTARTCOUNT 2\nRMPOLLINTERVAL 1\n")
-        ident = self.waiter("-h")
-        (self.state / "jobs" / ident).write_text("in the way")
-        self.ok(self.alpha, "releasehold", "-u", ident)
-        self.wait_job(ident, "Running")
-        self.assertEqual(len([line for line in self.alpha.logged("start_failed") if f"job={ident} " in line]), 1)
-
-    def test_used_by_nobody(self):
-        """IDLETIME: a standing reservation that nobody has used for so long is given up."""
-        self.reload("NODECFG[n1] PROCS=1\nSRCFG[kept] PERIOD=INFINITY HOSTLIST=n1 USERLIST=man IDLETIME=0:00:05\n"
-                    "RMPOLLINTERVAL 1\n")
-        job = self.waiter()
-        self.assertEqual(self.job(job)["state"], "Idle")
-        self.wait_job(job, "Running")
-
-    def test_reserved_only(self):
-        """QFLAGS USERESERVED: inside reservations that admit them and nowhere else, though others are idle."""
-        self.reload("NODECFG[n[1-2]] PROCS=1\nQOSCFG[inside] QFLAGS=USERESERVED\nUSERCFG[games] QLIST=inside QDEF=inside\n"
-                    "SRCFG[day] PERIOD=INFINITY HOSTLIST=n1 USERLIST=games,man\nNODEALLOCATIONPOLICY FIRSTAVAILABLE\n")
-        self.assertEqual(self.where(self.waiter()), "n1")
-        second = self.waiter()
-        self.assertEqual(self.where(self.waiter(account="mail")), "n2")
-        self.assertEqual((self.job(second)["state"], self.job(second)["reason_code"]), ("Idle", "Resources"))
-
-    def test_qos_lost(self):
-        """QOSAccess: a waiting job whose QoS is taken away is deferred, with its default one."""
-        self.reload("NODECFG[n1] PROCS=1\nQOSCFG[hi] PRIORITY=100\nUSERCFG[games] QLIST=hi:lo QDEF=lo\n"
-                    "QOSCFG[lo] PRIORITY=1\nNODEALLOCATIONPOLICY FIRSTAVAILABLE\n")
-        self.where(self.waiter())
-        job = self.waiter("--qos", "hi")
-        self.assertEqual(self.job(job)["qos"], "hi")
-        self.ok(self.alpha, "changeparam", "USERCFG[games]", "QLIST=lo")
-        self.assertEqual((self.job(job)["qos"], self.job(job)["reason_code"]), ("lo", "QOSAccess"))
-
-    def test_default_limits(self):
-        """A job that says no limit: its class's, else the site's."""
-        self.reload("NODECFG[n1] PROCS=4 FEATURES=fast\nNODECFG[n2] PROCS=4\nSYSTEMDEFAULTJOBWALLTIME 1:30:00\n"
-                    "CLASSCFG[short] DEFAULT.WCLIMIT=0:10:00 DEFAULT.FEATURES=fast\n")
-        plain, short = self.msub("/usr/bin/sleep", "3600"), self.msub("-q", "short", "/usr/bin/sleep", "3600")
-        self.assertEqual(self.job(plain)["walltime"], "1:30:00")
-        self.assertEqual((self.job(short)["walltime"], self.where(short)), ("00:10:00", "n1"))
-
-    def test_nodes_that_are_gone(self):
-        """Out of the configuration: no promise, not listed; a job that runs there is seen until its end."""
-        self.reload("NODECFG[n[1-3]] PROCS=1\n")
-        runs = self.waiter("-w", "n3")
-        self.assertEqual(self.where(runs), "n3")
-        self.reload("NODECFG[n1] PROCS=1\nNODEDOWNSTATEDELAYTIME 0:10:00\nJOBACTIONONNODEFAILURE FAIL\n")
-        names = [n["node"] for n in self.data(self.alpha, "diagnose", "-n")]
-        self.assertEqual((names[0], "n2" in names), ("n1", False))
-        self.refused(self.alpha, "checknode", "n2", code=5, says="no node n2")
-        self.refused(self.alpha, "msub", "-t", "60", "--tasks", "2", "/usr/bin/sleep", "1", account="games", code=1,
-                     says="2 tasks")
-
-    def test_cpuload(self):
-        self.reload("NODECFG[n[1-2]] PROCS=4\nNODEALLOCATIONPOLICY FIRSTAVAILABLE\nRMPOLLINTERVAL 1\n")
-        self.where(self.waiter("-w", "n1", "--tasks", "2"))
-        self.assertEqual(self.where(self.waiter()), "n1")
-        self.ok(self.alpha, "changeparam", "NODEALLOCATIONPOLICY", "CPULOAD")
-        self.assertEqual(self.where(self.waiter()), "n2")
-
-    def test_what_waits_for_better_days(self):
-        """Nodes that are down and reservations without an end: queued, deferred or barred, run when they are
-        back; what all nodes together could not hold is refused at once."""
-        self.reload("NODECFG[n[1-2]] PROCS=2\nNODEALLOCATIONPOLICY FIRSTAVAILABLE\n")
-        self.ok(self.alpha, "mnodectl", "-m", "state=down", "n2")
-        self.changed.add("n2")
-        large = self.waiter("--tasks", "4")
-        wait_for("it to be deferred", lambda: self.job(large)["reason_code"] == "NoResources", 60, self.alpha.log)
-        self.assertIn(large, [j["job_id"] for j in self.data(self.alpha, "showq", "-b")["blocked"]])
-        self.refused(self.alpha, "msub", "-t", "60", "--tasks", "5", "/usr/bin/sleep", "1", account="games", code=1,
-                     says="5 tasks")
-        self.ok(self.alpha, "mnodectl", "-m", "state=up", "n2")
-        self.wait_job(large, "Running")
-        self.ok(self.alpha, "canceljob", large)
-        self.ok(self.alpha, "setres", "-n", "closed", "ALL")
-        barred = self.waiter()
-        wait_for("it to say why", lambda: self.job(barred)["reason_code"] == "ReservationAccess", 60)
-        self.ok(self.alpha, "releaseres", "closed.0")
-        self.wait_job(barred, "Running")
 
 
 def page_test(path):

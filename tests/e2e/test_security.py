@@ -128,6 +128,48 @@ class Security(GridCase):
         self.assertEqual(self.balance()["settled"], paid)
         self.assert_nothing_held()
 
+    def test_one_job_at_three_sites(self):
+        """A rogue metascheduler hands the job that it was given to one site after the other, under one name: it
+        runs at one, is paid for once, and the others say why not, also when it has ended well."""
+        self.settled()
+        paid = self.balance()["settled"]
+        self.grid.nui_ca("issue", self.grid.layout.ca, "meta", "greedy", "--out",
+                         self.grid.layout.id_dir("meta", "greedy"))
+        with open(self.gated_script("thrice"), "rb") as script:
+            envelope = self.forge.sign("alice", self.forge.job("alice", "phys",
+                                                               script.read()).SerializeToString())
+        local, names = self.forge.contract.local, {}
+
+        def hand(site):
+            accepted, names[site] = self.forge.submit_to_site(site, envelope, "grid.7", "greedy")
+            self.assertTrue(accepted, names[site])
+
+        def said(code):
+            jobs = {site: self.forge.as_meta(site, "Job", local.JobRequest(job_id=ident), local.JobInfo,
+                                             "greedy") for site, ident in names.items()}
+            return {site: job.reason.text for site, job in jobs.items() if job.reason.code == code}
+        hand("alpha")
+        hand("gamma")
+        late = wait_for("the bank to refuse one of two",
+                        lambda: self.began("thrice") and said("HeldElsewhere"), 60)
+        ran = "alpha" if "gamma" in late else "gamma"
+        self.assertEqual(list(late), [site for site in names if site != ran])
+        self.assertIn(f"credits are held for part main of this signed job already, for {names[ran]} at {ran} "
+                      "(hold.", *late.values())
+        self.open_gate("thrice")
+        wait_for("it to be paid", lambda: self.balance()["settled"] > paid, 60)
+        once = self.balance()["settled"]
+        hand("beta")
+        text = wait_for("the bank to refuse what has ended well", lambda: said("RunsUsedUp").get("beta"), 60)
+        self.assertIn("has ended well as often as its user signed for (1)", text)
+        for site in names:
+            if site != ran:
+                self.forge.as_meta(site, "Cancel", local.JobRequest(job_id=names[site]), local.CancelReply,
+                                   "greedy")
+        self.assertEqual(self.began("thrice"), [f"main {names[ran]}"])
+        self.assertEqual(self.balance()["settled"], once)
+        self.assert_nothing_held()
+
     def test_what_a_site_does_not_let_the_grid_have(self):
         """The rule and its value are what the user reads."""
         script = self.write("long.sh", "#!/bin/sh\n")

@@ -7,6 +7,7 @@ import time
 import unittest
 
 from fixture import SAMPLES, GridCase, layout, main, wait_for
+from shelf import SIZE, Shelf
 
 from grid import slurm as real
 
@@ -25,13 +26,15 @@ class SlurmGrid(GridCase):
     @classmethod
     def fund(cls):
         super().fund()
+        cls.shelf = Shelf()
+        cls.addClassCleanup(cls.shelf.shutdown)
         cls.rm = cls.grid.slurm["alpha"]
         cls.user = layout.account_of("alice")
         cls.log = cls.grid.daemons["alpha"].log
         config = cls.grid.layout.config("alpha")
         # a token that is good for seconds: slurmrestd refuses it afterwards, so that all of this needs many
         config.write_text(config.read_text().replace(" PATIENCE=20 ", " PATIENCE=20 TOKENLIFE=4 ") +
-                          f"QOSCFG[gold] PRIORITY=10\n"
+                          f"QOSCFG[gold] PRIORITY=10\nSTAGEHOSTS 127.0.0.1/32\n"
                                                f"USERCFG[{cls.user}] QLIST=gold\n")
         cls.grid.daemons["alpha"].stop()
         cls.grid.daemons["alpha"].start()
@@ -181,6 +184,42 @@ class SlurmCase(SlurmGrid):
         self.settled()
         self.assertEqual(len(self.charges(ident)), 1)
         self.assert_books_close()
+
+    def test_files_there_and_away(self):
+        """Slurm is given the job when its file is there, in the directory in which Slurm runs it; what it made goes away."""
+        url, digest = self.shelf.put("slurm", gated=True)
+        ident = self.grid.submit("alice", "-A", "phys", "--site", "alpha", "-n", 2, "-t", "2:00", "--stage-in",
+                                 f"{url}=in/data,sha256={digest}", "--stage-out", f"made={self.shelf.url('made')}",
+                                 self.write("files.sh", "#!/bin/sh\n[ -O in/data ] && sha256sum < in/data > made\n"))
+
+        def half():
+            files = json.loads(self.nui("alice", "status", ident, "--json").stdout)["transfers"]
+            return files and files[0]["bytes_done"] >= SIZE // 2
+        wait_for("half of it", half, 60, self.log)
+        self.assertEqual(self.rm.command("squeue", "-h", "-a").stdout, "")
+        self.shelf.gates["slurm"].set()
+        self.wait_state(ident, ("Completed",))
+        wait_for("what it made", lambda: "made" in self.shelf.taken, 60, self.log)
+        self.assertEqual(self.shelf.taken["made"].split()[0].decode(), digest)
+        site_job = self.status("alice", ident)["components"][0]["site_job_id"]
+        told = json.loads(self.here("checkjob", site_job, "--json").stdout)["job"]
+        self.assertRegex(told["rm_job_id"], r"^\d+$")  # Slurm's number of it
+        self.settled()
+        self.assertEqual(len(self.charges(ident)), 1)
+        self.assert_books_close()
+
+    def test_what_slurm_refuses(self):
+        """RMReject: nothing is taken for a partition that is drained; deferred, and why is told."""
+        self.rm.scontrol("update", f"partitionname={real.HOLDING}", "state=DRAIN")
+        try:
+            ident = self.grid.submit("alice", "-A", "phys", "--site", "alpha", "-t", 60, SAMPLES / "hello.sh")
+            job = wait_for("it to be refused", lambda: (lambda j: j["defer_count"] and j)(json.loads(
+                self.here("checkjob", "--json", ident).stdout)["job"]), 40, self.log)
+        finally:
+            self.rm.scontrol("update", f"partitionname={real.HOLDING}", "state=UP")
+        self.assertEqual((job["state"], job["reason_code"], job["defer_count"]), ("Idle", "RMReject", 1))
+        self.assertIn("artition", job["reason"])  # in Slurm's words
+        self.nui("alice", "cancel", ident)
 
     def reservations(self):
         """Slurm's, by name."""

@@ -1,4 +1,4 @@
-#include "grid.h"
+#include "grid_i.h"
 
 #include "proto/rpc/jobshape.h"
 
@@ -88,6 +88,16 @@ static void on_quote (void *self, struct rpccall *call, const ProtobufCMessage *
     free (list);
 }
 
+/* Its site does not count on it any more, and is about to return it: its answer came too late. At the end none
+ * may be left. */
+static bool given_up (const struct hold *hold)
+{
+    struct svc *svc = svc_of (machine_find (hold->site));
+    struct site_job *job = svc ? svc_job (svc, strtoull (strchr (hold->job, '.') + 1, NULL, 10)) : NULL;
+    return !job || (hold_of (job->rec.hold_id) != hold &&
+                    (!job->rec.hold_asked || memcmp (job->rec.hold_key, hold->key, sizeof hold->key) != 0));
+}
+
 static void on_hold (void *self, struct rpccall *call, const ProtobufCMessage *message)
 {
     const Nui__Bank__V1__HoldRequest *r = (const Nui__Bank__V1__HoldRequest *)message;
@@ -115,7 +125,8 @@ static void on_hold (void *self, struct rpccall *call, const ProtobufCMessage *m
         bank.held += hold->open ? hold->amount : 0;
         for (struct hold *h = bank.hold; h < hold; h++)
             CHECK (!h->open || !hold->open || strcmp (h->site, hold->site) != 0 ||
-                       strcmp (h->job, hold->job) != 0 || h->incarnation != hold->incarnation,
+                       strcmp (h->job, hold->job) != 0 || h->incarnation != hold->incarnation ||
+                       given_up (h),
                    "(iii) %s has two open holds", hold->job);
     }
     reply.granted = !hold->refused;

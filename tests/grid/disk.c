@@ -231,8 +231,11 @@ static int mem_write (sqlite3_file *base, const void *data, int len, sqlite3_int
         return SQLITE_IOERR_WRITE;
     if (f->owner && f->owner->disk_full)
         return SQLITE_FULL;
-    if (end > f->now.size)
-        resize (&f->now, end);
+    if (end > f->now.size) {
+        resize (&f->now, (size_t)at > f->now.size ? (size_t)at : f->now.size);
+        reserve (&f->now, end);
+        f->now.size = end;
+    }
     put (&f->now, (size_t)at, data, (size_t)len);
     dirty (f, (size_t)at, end);
     return SQLITE_OK;
@@ -254,7 +257,8 @@ static int mem_sync (sqlite3_file *base, int flags)
     if (dead (f) || (f->owner && !machine_lives_through_step (f->owner, false)))
         return SQLITE_IOERR_FSYNC;
     size_t hi = f->dirty_hi < f->now.size ? f->dirty_hi : f->now.size;
-    resize (&f->durable, f->now.size);
+    reserve (&f->durable, f->now.size);
+    f->durable.size = f->now.size; /* what it grew by was written since */
     copy_range (&f->durable, &f->now, f->dirty_lo, hi);
     f->dirty_lo = SIZE_MAX;
     f->dirty_hi = 0;
@@ -462,7 +466,9 @@ static sqlite3_vfs vfs = {
 
 void disk_open (void)
 {
-    if (sqlite3_initialize () != SQLITE_OK || sqlite3_vfs_register (&vfs, 1) != SQLITE_OK)
+    /* One thread; nobody asks what it uses. */
+    if (sqlite3_config (SQLITE_CONFIG_SINGLETHREAD) != SQLITE_OK ||
+        sqlite3_config (SQLITE_CONFIG_MEMSTATUS, 0) != SQLITE_OK || sqlite3_initialize () != SQLITE_OK || sqlite3_vfs_register (&vfs, 1) != SQLITE_OK)
         abort ();
 }
 

@@ -21,9 +21,10 @@ static const char *const site_names[] = {"alpha", "beta", "gamma", "delta"};
 static const char *const meta_names[] = {"meta1", "meta2", "meta3"};
 
 struct grid_world w;
-struct grid_count grid_count;
 
-static char *folder;
+static char *folder;  /* of the keys, and all else below it */
+static char own[96];  /* of this process's machines */
+static pid_t opened_by;
 static struct testca *ca;
 static struct tlsid *identity[16];
 static char identity_name[16][32];
@@ -154,13 +155,13 @@ uint32_t ports_choose (struct svc *svc)
 
 /* ---- worlds */
 
-static struct tlsid *identity_of (const char *kind, const char *name)
+static struct tlsid *identity_of (enum principal_kind kind, const char *name)
 {
     for (uint32_t i = 0; i < identity_count; i++)
         if (strcmp (identity_name[i], name) == 0)
             return identity[i];
     char uri[128];
-    snprintf (uri, sizeof uri, "nui://test/%s/%s", kind, name);
+    snprintf (uri, sizeof uri, "nui://test/%s/%s", principal_kind_name (kind), name);
     testca_issue (ca, &(struct testca_cert){.name = name, .uri = uri});
     snprintf (identity_name[identity_count], sizeof identity_name[0], "%s", name);
     return identity[identity_count++] = testca_tlsid (folder, "ca", name, false);
@@ -171,14 +172,31 @@ static void disks_format (void);
 void grid_open (void)
 {
     char path[256];
+    if (!getenv ("TMPDIR") && access ("/dev/shm", W_OK) == 0)
+        setenv ("TMPDIR", "/dev/shm", 1); /* statistics are files, and nobody's disk is to wait for them */
     folder = testca_dir ();
+    opened_by = getpid ();
+    snprintf (own, sizeof own, "%s", folder);
     ca = testca_create (folder, "ca");
     snprintf (path, sizeof path, "%s/gridmap", folder);
     FILE *f = fopen (path, "w");
     if (!f || fputs ("\"nui://test/user/alice\" alice\n", f) < 0 || fclose (f))
         abort ();
+    identity_of (PRINCIPAL_USER, "alice");
+    identity_of (PRINCIPAL_BANK, "bank");
+    for (size_t i = 0; i < sizeof site_names / sizeof *site_names; i++)
+        identity_of (PRINCIPAL_SITE, site_names[i]);
+    for (size_t i = 0; i < sizeof meta_names / sizeof *meta_names; i++)
+        identity_of (PRINCIPAL_META, meta_names[i]);
     disk_open ();
     disks_format ();
+}
+
+void grid_worker (uint32_t number)
+{
+    snprintf (own, sizeof own, "%s/worker%u", folder, number);
+    if (mkdir (own, 0700) && errno != EEXIST)
+        sim_fail ("%s: %s", own, strerror (errno));
 }
 
 static int remove_one (const char *path, const struct stat *st, int flag, struct FTW *ftw)
@@ -192,10 +210,12 @@ static int remove_one (const char *path, const struct stat *st, int flag, struct
 void grid_close (void)
 {
     disk_close ();
+    signature_forget ();
     for (uint32_t i = 0; i < identity_count; i++)
         tlsid_destroy (identity[i]);
     testca_destroy (ca);
-    nftw (folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    if (getpid () == opened_by)
+        nftw (folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     free (folder);
 }
 
@@ -224,8 +244,8 @@ static void meta_format (struct machine *machine)
 static void machine_make (const char *name, enum principal_kind kind, const struct program *program)
 {
     struct machine *machine =
-        machine_add (name, kind, program, identity_of (principal_kind_name (kind), name));
-    snprintf (machine->dir, sizeof machine->dir, "%s/%s", folder, name);
+        machine_add (name, kind, program, identity_of (kind, name));
+    snprintf (machine->dir, sizeof machine->dir, "%s/%s", own, name);
     if (mkdir (machine->dir, 0700) && errno != EEXIST)
         sim_fail ("%s: %s", machine->dir, strerror (errno));
     if (kind == PRINCIPAL_SITE)
@@ -344,11 +364,11 @@ void grid_finish (void)
     }
     invariants_end ();
     for (uint32_t i = 0; i < sim.machine_count; i++) {
-        grid_count.crashes += sim.machine[i].crashes;
-        grid_count.syncs += sim.machine[i].syncs;
+        coverage_add ("total crashes", sim.machine[i].crashes);
+        coverage_add ("total durable steps", sim.machine[i].syncs);
     }
-    grid_count.events += sim.events;
-    grid_count.messages += sim.messages;
+    coverage_add ("total events", sim.events);
+    coverage_add ("total messages", sim.messages);
     sim.on_step = NULL;
     sim_end ();
     runner_end ();

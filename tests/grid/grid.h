@@ -40,11 +40,14 @@ struct grid_shape {
 /* Once for all worlds, and at the end. */
 void grid_open (void);
 void grid_close (void);
+void grid_worker (uint32_t number); /* in a process of its own: it has its own files */
 
 void grid_begin (uint64_t seed, const struct grid_shape *shape);
 /* A user's job, sent to that metascheduler until it is taken or refused; its number here. */
 uint32_t grid_submit (const char *meta, const struct grid_ask *ask);
 void grid_cancel (uint32_t job);
+/* Its user asks there from now on, as if nothing were known. */
+void grid_ask_at (uint32_t job, const char *meta);
 /* From now on nothing fails any more. */
 void grid_heal (void);
 /* Its wall clock, not its monotonic one. */
@@ -85,13 +88,9 @@ bool bank_hold_open (const char *hold_id, time_us *expires_out);
 uint32_t bank_holds_open (void);
 const char *bank_hold_any (void); /* the job of one that is open */
 
-struct grid_count {
-    uint64_t completed, failed, cancelled, refused, launches, licensed, crashes, events, messages, syncs;
-};
-extern struct grid_count grid_count;
-
-/* faults.c: what goes wrong at random until it heals. */
+/* faults.c: what goes wrong at random until it heals; clocks that stepped step back. */
 void faults_plan (duration_us until);
+void faults_end (void); /* now; again is harmless */
 /* scenarios.c */
 int scenarios_run (const char *only);
 

@@ -14,6 +14,7 @@ struct ujob {
     Nui__Common__V1__Envelope *envelope;
     uint32_t parts, licences;
     char meta[16], id[64], reason[256];
+    uint32_t unsure; /* members of a group that may have taken it, as bits */
     bool over, cancel, cancelled, asking, resubmit;
     Nui__Meta__V1__GridJobState state;
     uint32_t launches, attempts;
@@ -57,6 +58,7 @@ struct grid_world {
 };
 extern struct grid_world w;
 
+const char *grid_state_name (Nui__Meta__V1__GridJobState state);
 /* The service of a site that is up; else NULL. */
 struct svc *svc_of (const struct machine *machine);
 /* invariants.c: a server's answer leaves; something has happened; all is over. */

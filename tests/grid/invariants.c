@@ -65,7 +65,7 @@ static void licences_check (const struct ujob *launched)
         if (placed->launched && !placed->ended && (w.shape.group || strcmp (job->meta, launched->meta) == 0))
             used += job->licences;
     }
-    grid_count.licensed += launched->licences > 0;
+    coverage_add ("total launches with licences", launched->licences > 0);
     CHECK (used <= GRID_LICENCES, "%u licences are in use, there are %d, when %s starts", used, GRID_LICENCES,
            launched->id);
 }
@@ -77,7 +77,7 @@ void grid_on_launch (struct machine *site, const char *site_job_id)
     uint32_t firm = 0;
     placed->launched = true;
     job->launches++;
-    grid_count.launches++;
+    coverage_add ("total launches", 1);
     CHECK (job->running == 0 || (placed->coallocated && memcmp (job->txn, placed->txn, 16) == 0),
            "(i) job %u (%s) runs as %s while it runs elsewhere", placed->job, job->id, site_job_id);
     if (placed->coallocated && job->resubmit && memcmp (job->txn, placed->txn, 16) != 0)
@@ -194,6 +194,22 @@ static uint32_t tasks_on (const char *placement, const char *host, size_t len)
     return tasks;
 }
 
+static void promised_twice (const struct svc *svc, const struct site_job *job, const char *host, size_t len,
+                            uint32_t used)
+{
+    char who[512] = "";
+    time_us from, to, other_from, other_to;
+    span_of (job, &from, &to);
+    for (const struct site_job *o = svc->jobs; o; o = o->hh.next)
+        if (span_of (o, &other_from, &other_to) && other_from <= from && from + launch_slack < other_to &&
+            tasks_on (o->rec.placement, host, len))
+            snprintf (who + strlen (who), sizeof who - strlen (who), " %" PRIu64 " (%.3f to %.3f s)",
+                      o->rec.number, (double)(other_from - sim.epoch) / 1e6,
+                      (double)(other_to - sim.epoch) / 1e6);
+    sim_fail ("(v) %.*s has %u processors promised when %s.%" PRIu64 " begins:%s", (int)len, host, used,
+              svc->site, job->rec.number, who);
+}
+
 /* (v): at the moment at which one begins, all that overlap it for longer than a launch may take fit
  * each of its nodes. */
 static void nodes_check (const struct svc *svc, const struct site_job *job)
@@ -205,25 +221,18 @@ static void nodes_check (const struct svc *svc, const struct site_job *job)
          at = strchr (at, ',') ? strchr (at, ',') + 1 : NULL) {
         size_t len = strcspn (at, ":");
         uint32_t used = 0;
-        char who[512] = "";
         for (const struct site_job *o = svc->jobs; o; o = o->hh.next)
             if (span_of (o, &other_from, &other_to) && other_from <= from &&
-                from + launch_slack < other_to) {
+                from + launch_slack < other_to)
                 used += tasks_on (o->rec.placement, at, len);
-                if (tasks_on (o->rec.placement, at, len))
-                    snprintf (who + strlen (who), sizeof who - strlen (who),
-                              " %" PRIu64 " (%.3f to %.3f s)", o->rec.number,
-                              (double)(other_from - sim.epoch) / 1e6,
-                              (double)(other_to - sim.epoch) / 1e6);
-            }
-        CHECK (used <= GRID_NODE_PROCS,
-               "(v) %.*s has %u processors promised when %s.%" PRIu64 " begins:%s", (int)len, at,
-               used, svc->site, job->rec.number, who);
+        if (used > GRID_NODE_PROCS)
+            promised_twice (svc, job, at, len, used);
     }
 }
 
 void invariants_step (void)
 {
+    bool bank = machine_find ("bank")->ran;
     for (uint32_t i = 0; i < sim.machine_count; i++) {
         struct machine *machine = &sim.machine[i];
         struct svc *svc = svc_of (machine);
@@ -236,16 +245,20 @@ void invariants_step (void)
                    "(ii) %s.%" PRIu64 " outlives its lease by %.3f s", svc->site, part->rec.job,
                    (double)over / 1e6);
         }
-        for (const struct site_job *job = svc ? svc->jobs : NULL; job; job = job->hh.next) {
+        /* Only what ran may have changed, or the bank. */
+        bool changed = machine->ran;
+        for (const struct site_job *job = svc && (changed || bank) ? svc->jobs : NULL; job; job = job->hh.next) {
             bool held = job->rec.state == STORE_JOB_RUNNING ||
                         (job->part && (job->part->rec.state == STORE_PART_PREPARED ||
                                        job->part->rec.state == STORE_PART_FIRM));
             if (held)
                 hold_check (svc, job);
-            if (!w.clocks_stepped)
+            if (changed && !w.clocks_stepped)
                 nodes_check (svc, job);
         }
     }
+    for (uint32_t i = 0; i < sim.machine_count; i++)
+        sim.machine[i].ran = false;
 }
 
 bool grid_node_down (const char *site)
@@ -261,6 +274,7 @@ bool grid_node_down (const char *site)
         HASH_FIND_STR (svc->nodes, name, node);
         CHECK (node, "%s has no node %s", site, name);
         sim.self = machine;
+        machine->ran = true;
         free (svc_node_set (node, "state", "down"));
         CHECK (svc_nodes_apply (svc, svc->settings, &err) == 0, "%s", err.text);
         sim.self = NULL;
@@ -291,19 +305,16 @@ static void job_end_check (uint32_t j)
 {
     const struct ujob *job = &w.job[j];
     CHECK (job->running == 0, "job %u (%s) has ended and runs", j, job->id);
+    coverage_count ("total jobs %s", grid_state_name (job->state));
     if (job->state == NUI__META__V1__GRID_JOB_STATE__GRID_COMPLETED) {
         for (uint32_t p = 0; p < job->parts; p++)
             CHECK (job->ended_well[p], "job %u (%s) completed without part %u", j, job->id, p);
-        grid_count.completed++;
     } else if (job->state == NUI__META__V1__GRID_JOB_STATE__GRID_REFUSED) {
         CHECK (job->launches == 0, "job %u (%s) is refused after it ran: %s", j, job->id,
                job->reason);
-        grid_count.refused++;
     } else {
         CHECK (job->state == NUI__META__V1__GRID_JOB_STATE__GRID_FAILED || job->cancel,
                "job %u (%s) is cancelled, and nobody asked: %s", j, job->id, job->reason);
-        grid_count.failed += job->state == NUI__META__V1__GRID_JOB_STATE__GRID_FAILED;
-        grid_count.cancelled += job->state == NUI__META__V1__GRID_JOB_STATE__GRID_CANCELLED;
     }
 }
 

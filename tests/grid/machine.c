@@ -70,6 +70,7 @@ void machine_start (struct machine *machine)
     machine->service_count = 0;
     machine->gate = NULL;
     sim.self = machine;
+    machine->ran = true;
     machine->self = machine->program->start (machine, &err);
     sim.self = before;
     TRACE ("%-6s starts (%" PRIu64 "): %s", machine->name, machine->life,
@@ -128,6 +129,9 @@ bool machine_lives_through_step (struct machine *machine, bool after)
         return false;
     if (after == machine->crash_late && machine->crash_after && --machine->crash_after == 0) {
         TRACE ("%-6s is killed %s a durable step", machine->name, after ? "after" : "before");
+        coverage_count ("death %s %s a durable step of %s%s", principal_kind_name (machine->kind),
+                        after ? "after" : "before", sim.method ? sim.method : "its own",
+                        sim.method && sim.answer ? "'s answer" : "");
         machine->dying = true;
     }
     machine->syncs += after;

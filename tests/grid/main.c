@@ -1,22 +1,30 @@
 /* grid_sim: see grid.h.
  *
  *   grid_sim [SEEDS [FIRST [PROCESSES]]]
- *                                 worlds by seed; 300 from 1 unless said. One seed alone is traced.
+ *                                 worlds by seed; 300 from 1 in one process unless said (0: a process
+ *                                 for each processor). One seed alone is traced.
+ *     --groups                    in each world three metaschedulers decide as a group
+ *     --coverage                  how often they came to what
+ *     --reach FILE                fails unless they came to each of its rows
  *   grid_sim --scenarios [NAME]   the rows of the failure table, each by its name */
 #include "grid.h"
 
+#include "workers.h"
+
 #include <malloc.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 static const char *const sites[] = {"alpha", "beta", "gamma", "delta"};
-static const char licences[] = "GRIDLICENSE[cad] COUNT=7"; /* GRID_LICENCES */
+/* Fewer tries than usual: where clocks are wrong for good each goes as the one before. */
+#define TRIES "ATTEMPTSMAX 6\n"
+static const char licences[] = TRIES "GRIDLICENSE[cad] COUNT=7"; /* GRID_LICENCES */
 static const char *const metas[] = {"meta1", "meta2", "meta3"};
 
 /* A job of a world, at its moment. */
 struct plan {
     struct todo todo, cancel;
+    bool submitted;
     const struct grid_shape *shape;
     uint32_t job;
 };
@@ -35,11 +43,11 @@ static void submit (void *arg)
     uint32_t count = plan->shape->sites;
     if (sim_chance (60))
         ask.parts = 2 + (uint32_t)sim_below (count > 2 ? 2 : 1);
-    ask.walltime = (10 + (duration_us)sim_below (60)) * SEC;
-    if (plan->shape->meta_lines && sim_chance (60)) /* a member of the group gives out 2 or 3 */
+    ask.walltime = (8 + (duration_us)sim_below (32)) * SEC;
+    if (plan->shape->meta_lines == licences && sim_chance (60)) /* a member of the group gives out 2 or 3 */
         ask.licences = plan->shape->group ? 1 : 1 + (uint32_t)sim_below (GRID_LICENCES / ask.parts);
     if (sim_chance (10))
-        ask.not_after = (30 + (duration_us)sim_below (120)) * SEC;
+        ask.not_after = (20 + (duration_us)sim_below (80)) * SEC;
     for (uint32_t p = 0; p < ask.parts; p++) {
         ask.tasks[p] = 1 + (uint32_t)sim_below (3);
         bool two = sim_chance (40);
@@ -48,40 +56,69 @@ static void submit (void *arg)
         if (sim_chance (50))
             ask.sites[p] = list[p];
     }
+    plan->submitted = true;
     plan->job = grid_submit (metas[sim_below (plan->shape->metas)], &ask);
     if (sim_chance (15))
-        todo_set (&plan->cancel, sim.now + (time_us)sim_below (90 * SEC));
+        todo_set (&plan->cancel, sim.now + (time_us)sim_below (60 * SEC));
 }
+
+static struct plan plan[GRID_JOBS_MAX];
+static uint32_t jobs;
+
+static bool all_over (void *arg)
+{
+    (void)arg;
+    for (uint32_t j = 0; j < jobs; j++)
+        if (!plan[j].submitted || !grid_job_over (plan[j].job))
+            return false;
+    return true;
+}
+
+static bool groups_only;
 
 static void world (uint64_t seed)
 {
-    static struct plan plan[GRID_JOBS_MAX];
     static struct grid_shape shape;
     uint64_t chance = seed * UINT64_C (0x9E3779B97F4A7C15);
     shape = (struct grid_shape){.sites = 2 + (uint32_t)(chance >> 40) % 3,
                                 .metas = 1 + (uint32_t)(chance >> 50) % 3,
                                 .balance = ((chance >> 33) % 8 ? 100000 : 300) * 1000000LL};
-    if ((chance >> 57) % 3 == 0)
-        shape.meta_lines = licences;
-    shape.group = shape.metas == 3 && (chance >> 31) % 2;
+    shape.meta_lines = (chance >> 57) % 3 == 0 ? licences : TRIES;
+    if (groups_only)
+        shape.metas = 3;
+    shape.group = shape.metas == 3 && ((chance >> 31) % 2 || groups_only);
     for (uint32_t s = 0; s < shape.sites; s++)
         shape.nodes[s] = 1 + (uint32_t)(chance >> (20 + 3 * s)) % 4;
     grid_begin (seed, &shape);
     if (sim_chance (30)) /* clocks that were never set right */
         for (uint32_t i = 0; i < sim.machine_count; i++)
-            sim.machine[i].wall_offset = (duration_us)sim_below (400 * SEC) - 200 * SEC;
+            sim.machine[i].wall_offset = (duration_us)sim_below (240 * SEC) - 120 * SEC;
     sim.overruns = true;
-    duration_us faults = (60 + (duration_us)sim_below (120)) * SEC;
+    duration_us faults = (45 + (duration_us)sim_below (60)) * SEC;
     faults_plan (faults);
-    uint32_t jobs = 2 + (uint32_t)sim_below (7);
+    jobs = 2 + (uint32_t)sim_below (7);
     for (uint32_t j = 0; j < jobs; j++) {
         plan[j] = (struct plan){.shape = &shape};
         plan[j].todo = (struct todo){.fn = submit, .arg = &plan[j]};
         plan[j].cancel = (struct todo){.fn = cancel, .arg = &plan[j]};
-        todo_set (&plan[j].todo, sim.now + (time_us)sim_below (60 * SEC));
+        todo_set (&plan[j].todo, sim.now + (time_us)sim_below (40 * SEC));
     }
-    sim_run (faults + 45 * SEC); /* by then it has healed, and the last cut is mended */
+    grid_until (all_over, NULL, faults + 30 * SEC); /* by then it has healed, and the last cut is mended */
+    faults_end ();
     grid_finish ();
+}
+
+struct options {
+    uint64_t seeds, first, processes;
+    bool coverage;
+    const char *reach;
+};
+
+static void usage (void)
+{
+    fprintf (stderr, "usage: grid_sim [--groups] [--coverage] [--reach FILE] [SEEDS [FIRST [PROCESSES]]]\n"
+                     "       grid_sim --scenarios [NAME]\n");
+    exit (2);
 }
 
 /* With AddressSanitizer: what was freed is used again soon, since touching fresh memory is most of what a
@@ -92,57 +129,82 @@ const char *__asan_default_options (void)
     return "quarantine_size_mb=8:thread_local_quarantine_size_kb=256";
 }
 
-/* Returns in each child with its share, and in the parent when all have ended: their worst status. */
-static int divide (uint64_t processes, uint64_t *seeds, uint64_t *first)
+static uint64_t number (const char *text)
 {
-    int worst = 0, status = 0;
-    for (uint64_t i = 0; i < processes; i++) {
-        uint64_t from = *seeds * i / processes, to = *seeds * (i + 1) / processes;
-        pid_t child = fork ();
-        if (child < 0)
-            abort ();
-        if (child == 0) {
-            *first += from;
-            *seeds = to - from;
-            return -1;
-        }
+    char *end;
+    uint64_t value = strtoull (text, &end, 10);
+    if (!*text || *end) {
+        fprintf (stderr, "grid_sim: %s is no number\n", text);
+        exit (2);
     }
-    while (wait (&status) > 0)
-        worst = !WIFEXITED (status) || WEXITSTATUS (status) > worst ? 1 : worst;
-    return worst;
+    return value;
 }
 
-int main (int argc, char **argv)
+static void summary (uint64_t worlds, long seconds)
 {
-    int rc = 0;
-    struct timespec begun, now;
-    mallopt (M_MMAP_THRESHOLD, 1 << 30); /* large blocks stay with us from world to world */
-    mallopt (M_TRIM_THRESHOLD, INT32_MAX);
-    if (argc > 1 && strcmp (argv[1], "--scenarios") == 0) {
-        grid_open ();
-        rc = scenarios_run (argc > 2 ? argv[2] : NULL);
-        grid_close ();
-        return rc;
-    }
-    uint64_t seeds = argc > 1 ? strtoull (argv[1], NULL, 10) : 300;
-    uint64_t first = argc > 2 ? strtoull (argv[2], NULL, 10) : 1;
-    uint64_t processes = argc > 3 ? strtoull (argv[3], NULL, 10) : 1;
-    if (processes > 1 && (rc = divide (processes, &seeds, &first)) >= 0)
-        return rc;
-    rc = 0;
-    grid_open ();
-    sim.trace = seeds == 1;
-    timespec_get (&begun, TIME_UTC);
-    for (uint64_t seed = first; seed < first + seeds; seed++)
-        world (seed);
-    timespec_get (&now, TIME_UTC);
     printf ("%" PRIu64 " worlds in %ld s: jobs %" PRIu64 " completed, %" PRIu64 " failed, %" PRIu64
             " cancelled, %" PRIu64 " refused; %" PRIu64 " launches (%" PRIu64
             " with licences), %" PRIu64 " crashes, %" PRIu64
             " durable steps, %" PRIu64 " messages, %" PRIu64 " events\n",
-            seeds, (long)(now.tv_sec - begun.tv_sec), grid_count.completed, grid_count.failed,
-            grid_count.cancelled, grid_count.refused, grid_count.launches, grid_count.licensed, grid_count.crashes,
-            grid_count.syncs, grid_count.messages, grid_count.events);
+            worlds, seconds, coverage_of ("total jobs GRID_COMPLETED"), coverage_of ("total jobs GRID_FAILED"),
+            coverage_of ("total jobs GRID_CANCELLED"), coverage_of ("total jobs GRID_REFUSED"),
+            coverage_of ("total launches"), coverage_of ("total launches with licences"),
+            coverage_of ("total crashes"), coverage_of ("total durable steps"),
+            coverage_of ("total messages"), coverage_of ("total events"));
+}
+
+/* 0: all is well. */
+static int worlds_run (const struct options *o)
+{
+    struct timespec begun, now;
+    long processors = sysconf (_SC_NPROCESSORS_ONLN);
+    uint32_t processes = (uint32_t)(o->processes ? o->processes : (uint64_t)(processors > 0 ? processors : 1));
+    uint64_t failures = 0;
+    if (processes > WORKERS_MAX)
+        processes = WORKERS_MAX;
+    coverage_open (processes);
+    timespec_get (&begun, TIME_UTC);
+    if (o->seeds == 1) {
+        sim.trace = true;
+        world (o->first);
+    } else {
+        failures = workers_run (o->first, o->seeds, processes, grid_worker, world, grid_close);
+    }
+    timespec_get (&now, TIME_UTC);
+    if (o->coverage)
+        coverage_print (o->seeds);
+    bool reached = !o->reach || coverage_reaches (o->reach);
+    summary (o->seeds, (long)(now.tv_sec - begun.tv_sec));
+    coverage_close ();
+    return failures || !reached;
+}
+
+int main (int argc, char **argv)
+{
+    struct options o = {.seeds = 300, .first = 1, .processes = 1};
+    uint64_t *const place[] = {&o.seeds, &o.first, &o.processes};
+    size_t given = 0;
+    mallopt (M_MMAP_THRESHOLD, 1 << 30); /* large blocks stay with us from world to world */
+    mallopt (M_TRIM_THRESHOLD, INT32_MAX);
+    grid_open ();
+    if (argc > 1 && strcmp (argv[1], "--scenarios") == 0) {
+        int rc = scenarios_run (argc > 2 ? argv[2] : NULL);
+        grid_close ();
+        return rc;
+    }
+    for (int i = 1; i < argc; i++) {
+        if (strcmp (argv[i], "--groups") == 0)
+            groups_only = true;
+        else if (strcmp (argv[i], "--coverage") == 0)
+            o.coverage = true;
+        else if (strcmp (argv[i], "--reach") == 0 && i + 1 < argc)
+            o.reach = argv[++i];
+        else if (argv[i][0] == '-' || given == sizeof place / sizeof *place)
+            usage ();
+        else
+            *place[given++] = number (argv[i]);
+    }
+    int rc = worlds_run (&o);
     grid_close ();
     return rc;
 }

@@ -59,16 +59,25 @@ static void *must (void *p)
     return p;
 }
 
-static duration_us delay (void)
+/* what: a request, or "'s answer". */
+static duration_us delay (const char *method, const char *what)
 {
-    if (sim_chance (sim.slow_percent))
+    if (sim_chance (sim.slow_percent)) {
+        coverage_count ("late %s%s", method, what);
         return (duration_us)sim_below (20 * SEC);
+    }
     return MS / 4 + (duration_us)sim_below (20 * MS);
 }
 
-static bool is_cut (const struct machine *a, const struct machine *b)
+/* Whether it does not arrive. */
+static bool is_lost (const struct machine *from, const struct machine *to, const char *method, const char *what)
 {
-    return sim.cut[machine_index (a)][machine_index (b)];
+    bool cut = sim.cut[machine_index (from)][machine_index (to)];
+    if (!cut && !sim_chance (sim.loss_percent))
+        return false;
+    coverage_count ("%s %s%s", cut ? "cut" : "lost", method, what);
+    sim.lost++;
+    return true;
 }
 
 /* ---- the caller's end */
@@ -129,6 +138,9 @@ static void answer_arrives (void *arg)
     }
     struct machine *before = sim.self;
     sim.self = a->caller;
+    a->caller->ran = true;
+    sim.method = out->method->name;
+    sim.answer = true;
     ProtobufCMessage *reply =
         a->status == RPC_OK
             ? protobuf_c_message_unpack (out->method->output, NULL, a->len, a->bytes)
@@ -140,7 +152,8 @@ static void answer_arrives (void *arg)
     answer_free (a);
 }
 
-static void answer_send (struct machine *from, struct machine *caller, uint64_t callout,
+/* from NULL: it is the transport itself that tells. */
+static void answer_send (struct machine *from, struct machine *caller, uint64_t callout, const char *method,
                          enum rpc_status status, const char *message, const ProtobufCMessage *reply)
 {
     struct answer *a = must (calloc (1, sizeof *a));
@@ -152,12 +165,11 @@ static void answer_send (struct machine *from, struct machine *caller, uint64_t 
         protobuf_c_message_pack (reply, a->bytes);
     }
     sim.messages++;
-    if (from && (is_cut (from, caller) || sim_chance (sim.loss_percent))) {
-        sim.lost++;
+    if (from && is_lost (from, caller, method, "'s answer")) {
         answer_free (a);
         return;
     }
-    todo_once (NULL, sim.now + delay (), answer_arrives, a);
+    todo_once (NULL, sim.now + delay (method, "'s answer"), answer_arrives, a);
 }
 
 /* ---- the server's end */
@@ -170,6 +182,11 @@ static void call_free (struct rpccall *call)
     free (call);
 }
 
+static const char *method_name (const struct rpccall *call)
+{
+    return call->service->methods[call->method].name;
+}
+
 static void call_end (struct rpccall *call, enum rpc_status status, const char *message,
                       const ProtobufCMessage *reply)
 {
@@ -177,8 +194,8 @@ static void call_end (struct rpccall *call, enum rpc_status status, const char *
     DL_DELETE (server->calls, call);
     if (gate_passed (server)) {
         if (reply && sim.on_reply)
-            sim.on_reply (server, call->service->methods[call->method].name, call->request, reply);
-        answer_send (server, call->caller, call->callout, status, message, reply);
+            sim.on_reply (server, method_name (call), call->request, reply);
+        answer_send (server, call->caller, call->callout, method_name (call), status, message, reply);
     }
     call_free (call);
 }
@@ -191,7 +208,7 @@ static const struct rpc_method *handler_of (const struct machine *server,
             continue;
         *self = server->service[i].self;
         for (const struct rpc_method *m = server->service[i].methods; m->name; m++)
-            if (strcmp (m->name, call->service->methods[call->method].name) == 0)
+            if (strcmp (m->name, method_name (call)) == 0)
                 return m;
     }
     return NULL;
@@ -203,8 +220,9 @@ static void request_arrives (void *arg)
     struct machine *server = machine_find (call->target);
     void *self = NULL;
     if (!server || !machine_up (server)) {
-        answer_send (NULL, call->caller, call->callout, RPC_UNAVAILABLE, "connection refused",
-                     NULL);
+        coverage_count ("down %s", method_name (call));
+        answer_send (NULL, call->caller, call->callout, method_name (call), RPC_UNAVAILABLE,
+                     "connection refused", NULL);
         call_free (call);
         return;
     }
@@ -212,6 +230,9 @@ static void request_arrives (void *arg)
     DL_APPEND (server->calls, call);
     struct machine *before = sim.self;
     sim.self = server;
+    server->ran = true;
+    sim.method = method_name (call);
+    sim.answer = false;
     const struct rpc_method *m = handler_of (server, call, &self);
     call->request = protobuf_c_message_unpack (call->service->methods[call->method].input, NULL,
                                                call->len, call->bytes);
@@ -240,6 +261,13 @@ void net_calls_drop (struct machine *machine)
         DL_DELETE (machine->calls, call);
         call_free (call);
     }
+}
+
+ProtobufCMessage *rpccall_take (struct rpccall *call)
+{
+    ProtobufCMessage *request = call->request;
+    call->request = NULL;
+    return request;
 }
 
 const struct principal *rpccall_peer (const struct rpccall *call)
@@ -367,16 +395,14 @@ static void request_send (const struct rpccallout *out, const struct rpccallout_
     snprintf (call->peer.name, sizeof call->peer.name, "%s", call->caller->name);
     call->deadline = INT64_MAX;
     sim.messages++;
-    bool lost = to && (is_cut (call->caller, to) || sim_chance (sim.loss_percent));
-    if (lost) {
-        sim.lost++;
+    if (to && is_lost (call->caller, to, config->method, "")) {
         if (sim_chance (50)) /* the connection breaks, and the caller is told */
-            answer_send (NULL, call->caller, call->callout, RPC_UNAVAILABLE, "connection lost",
-                         NULL);
+            answer_send (NULL, call->caller, call->callout, config->method, RPC_UNAVAILABLE,
+                         "connection lost", NULL);
         call_free (call);
         return;
     }
-    todo_once (NULL, sim.now + delay (), request_arrives, call);
+    todo_once (NULL, sim.now + delay (config->method, ""), request_arrives, call);
 }
 
 struct rpccallout *rpcclient_start (struct rpcclient *client,
@@ -403,6 +429,7 @@ struct rpccallout *rpcclient_start (struct rpcclient *client,
     request_send (out, config);
     if (config->idempotent && sim_chance (sim.twice_percent)) {
         sim.repeated++;
+        coverage_count ("twice %s", config->method);
         request_send (out, config);
     }
     return out;

@@ -151,7 +151,10 @@ bool sim_run (time_us until)
         todo_drop (todo);
         sim.now = todo->at;
         sim.self = todo->machine;
+        sim.method = NULL;
         sim.events++;
+        if (sim.self)
+            sim.self->ran = true;
         todo->fn (todo->arg);
         sim.self = NULL;
         machines_bury ();
@@ -217,7 +220,7 @@ int __wrap_clock_gettime (clockid_t id, struct timespec *out);
 int __wrap_clock_gettime (clockid_t id, struct timespec *out)
 {
     time_us now = id == CLOCK_REALTIME            ? clock_now_us ()
-                  : id == CLOCK_THREAD_CPUTIME_ID ? ++sim.cpu_asked * 20 * MS
+                  : id == CLOCK_THREAD_CPUTIME_ID ? ++sim.cpu_asked * 150 * MS
                                                   : sim.now;
     out->tv_sec = (time_t)(now / SEC);
     out->tv_nsec = (long)(now % SEC) * 1000;
@@ -248,11 +251,18 @@ void log_event (struct log *log, enum log_level level, const char *area, const c
     bool bad = false;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         bad = bad || strcmp (event, wrong[i]) == 0;
-    if (!bad && (!sim.trace || level > LOG_LEVEL_INFO))
+    bool counted = level <= LOG_LEVEL_INFO;
+    if (counted && !coverage_wants_text (area, event)) {
+        coverage_log (area, event, NULL);
+        counted = false;
+    }
+    if (!bad && !counted && (!sim.trace || level > LOG_LEVEL_INFO))
         return;
     va_start (ap, fmt);
     vsnprintf (text, sizeof text, fmt, ap);
     va_end (ap);
+    if (counted)
+        coverage_log (area, event, text);
     TRACE ("%-6s %s.%s %s", sim.self ? sim.self->name : "-", area, event, text);
     CHECK (!bad, "%s logs %s.%s %s", sim.self ? sim.self->name : "-", area, event, text);
 }

@@ -27,6 +27,7 @@
 #include "proto/rpc/rpcclient.h"
 #include "proto/rpc/rpcserver.h"
 #include "proto/rpc/tlsid.h"
+#include "tests/grid/coverage.h"
 
 enum { MACHINES_MAX = 12, SERVICES_MAX = 8 };
 
@@ -73,6 +74,7 @@ struct machine {
     uint32_t crash_after; /* durable steps until it dies; 0: it does not */
     bool crash_late;      /* after that step rather than before it */
     bool disk_full;
+    bool ran; /* since the invariants were looked at */
     duration_us wall_offset, mono_base;
     char dir[128]; /* of its state */
     struct event_base *base;
@@ -93,6 +95,8 @@ struct sim {
     struct machine machine[MACHINES_MAX];
     uint32_t machine_count;
     struct machine *self; /* whose code runs */
+    const char *method;   /* that it serves, or whose answer it takes; NULL: neither */
+    bool answer;
     /* The network's mood. */
     uint32_t loss_percent, twice_percent, slow_percent;
     bool cut[MACHINES_MAX][MACHINES_MAX];
@@ -168,6 +172,9 @@ void disk_format (struct machine *machine, const char *kind,
 void disk_crash (struct machine *machine); /* what was not synced is kept or lost */
 void disk_clear (void);
 void disk_close (void);
+
+/* signature.c */
+void signature_forget (void);
 
 /* runner.c */
 void runner_begin (void);

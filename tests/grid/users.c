@@ -18,23 +18,43 @@ static bool uncertain (const struct rpc_result *result)
            result->status == RPC_UNKNOWN;
 }
 
+/* Any of a group may be asked. */
+static void another_member (struct ujob *job)
+{
+    if (w.shape.group && sim_chance (50))
+        snprintf (job->meta, sizeof job->meta, "meta%u", 1 + (unsigned)sim_below (w.shape.metas));
+}
+
 static void submitted (void *arg, const struct rpc_result *result)
 {
     struct ujob *job = arg;
+    uint32_t member = (uint32_t)(job->meta[4] - '1');
     job->asking = false;
+    job->unsure &= ~(1u << member);
     if (result->status == RPC_OK) {
         const Nui__Meta__V1__SubmitReply *r = (const Nui__Meta__V1__SubmitReply *)result->reply;
         snprintf (job->id, sizeof job->id, "%s", r->grid_job_id);
         TRACE ("user   job %u is %s of %s", (unsigned)(job - w.job), job->id, job->meta);
         job_again (job, 2 * SEC);
     } else if (uncertain (result)) {
+        job->unsure |= 1u << member;
+        another_member (job);
+        job_again (job, 2 * SEC);
+    } else if (job->unsure) { /* it may be another's, and then it is no refusal */
+        snprintf (job->meta, sizeof job->meta, "meta%d", 1 + __builtin_ctz (job->unsure));
         job_again (job, 2 * SEC);
     } else {
         job->over = true;
         job->state = NUI__META__V1__GRID_JOB_STATE__GRID_REFUSED;
         snprintf (job->reason, sizeof job->reason, "%s", result->message);
+        coverage_count ("job refused at submission");
         TRACE ("user   job %u is refused: %s", (unsigned)(job - w.job), result->message);
     }
+}
+
+const char *grid_state_name (Nui__Meta__V1__GridJobState state)
+{
+    return protobuf_c_enum_descriptor_get_value (&nui__meta__v1__grid_job_state__descriptor, (int)state)->name;
 }
 
 static void told (void *arg, const struct rpc_result *result)
@@ -42,7 +62,9 @@ static void told (void *arg, const struct rpc_result *result)
     struct ujob *job = arg;
     job->asking = false;
     if (result->status != RPC_OK) {
-        CHECK (uncertain (result), "%s at %s: %s", job->id, job->meta, result->message);
+        bool behind = w.shape.group && result->status == RPC_NOT_FOUND; /* it was away */
+        CHECK (uncertain (result) || behind, "%s at %s: %s", job->id, job->meta, result->message);
+        another_member (job);
         job_again (job, 2 * SEC);
         return;
     }
@@ -52,10 +74,13 @@ static void told (void *arg, const struct rpc_result *result)
     snprintf (job->reason, sizeof job->reason, "%s: %s", status->reason ? status->reason->code : "",
               status->reason ? status->reason->text : "");
     job->over = status->state >= NUI__META__V1__GRID_JOB_STATE__GRID_COMPLETED;
-    if (job->over)
-        TRACE ("user   job %u ends %d (%s)", (unsigned)(job - w.job), (int)job->state, job->reason);
-    else
+    if (!job->over) {
         job_again (job, 5 * SEC);
+        return;
+    }
+    const char *code = status->reason ? status->reason->code : "";
+    coverage_count ("job %s%s%s", grid_state_name (job->state), *code ? ": " : "", code);
+    TRACE ("user   job %u ends %d (%s)", (unsigned)(job - w.job), (int)job->state, job->reason);
 }
 
 static void cancel_told (void *arg, const struct rpc_result *result)
@@ -63,6 +88,8 @@ static void cancel_told (void *arg, const struct rpc_result *result)
     struct ujob *job = arg;
     job->asking = false;
     job->cancelled = result->status == RPC_OK;
+    if (!job->cancelled)
+        another_member (job);
     job_again (job, SEC);
 }
 
@@ -162,6 +189,15 @@ void grid_cancel (uint32_t job)
 {
     w.job[job].cancel = true;
     if (!w.job[job].over && !w.job[job].asking)
+        todo_set (&w.job[job].next, sim.now);
+}
+
+void grid_ask_at (uint32_t job, const char *meta)
+{
+    snprintf (w.job[job].meta, sizeof w.job[job].meta, "%s", meta);
+    w.job[job].over = false;
+    w.job[job].state = 0;
+    if (!w.job[job].asking)
         todo_set (&w.job[job].next, sim.now);
 }
 

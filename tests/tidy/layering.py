@@ -46,7 +46,7 @@ CORE_SYSTEM_HEADERS = {
 CORE_SYMBOLS = re.compile(r"""^(
     mem(cpy|move|set|cmp|chr|rchr|mem) | str(len|nlen|cmp|ncmp|casecmp|ncasecmp|chr|rchr|str|spn|cspn|pbrk|cpy|ncpy|dup|ndup|tok_r)
   | strto(l|ll|ul|ull|d) | __isoc[0-9]+_strto\w+ | (v?sn)printf | __v?snprintf_chk | __mem\w+_chk | __str\w+_chk
-  | malloc | calloc | realloc | reallocarray | free | qsort | bsearch | abs | labs | llabs
+  | malloc | calloc | realloc | reallocarray | aligned_alloc | free | qsort | bsearch | abs | labs | llabs
   | abort | exit | __assert_fail | __stack_chk_fail | __ctype_b_loc | __ctype_toupper_loc | __ctype_tolower_loc
   | toupper | tolower | isalnum | isalpha | isdigit | isspace | isupper | islower | isxdigit
   | (pow|exp|exp2|log|log2|log10|sqrt|floor|ceil|round|rint|trunc|fabs|fmod|fmin|fmax|ldexp|frexp|hypot)[fl]? | l?l(round|rint)[fl]?

@@ -1,4 +1,4 @@
-/* What one nui-meta can do: bench_meta [SITES [JOBS]] (1000, 100000).
+/* What one nui-meta can do: bench_meta [SITES [JOBS [MEMBERS]]] (1000, 100000, 1).
  *
  * The real daemon as a process of its own; the sites and the bank are played here, one loop for all. They
  * remember nothing: every part is granted, every job accepted, and jobs wait at their sites for ever.
@@ -9,10 +9,14 @@
  *   placed       jobs of one component at any site, from Submit until a site has them, until JOBS live
  *   restart      kill -9, then from exec until a call is answered and until a job can be placed again
  *
+ * Sites answer what they have reported, one of ten something later: there it has become busy since.
+ * With MEMBERS (3, 5 or 7) it leads a group of so many: the others keep what it does, and are not told of sites.
+ *
  * Reports go on all the time. Both programs share the machine, so that rates are also given as CPU time
  * of nui-meta per job: what a core of its own would do. */
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +37,10 @@
 #include "proto/rpc/rpcserver.h"
 #include "tests/interop/testca.h"
 
-enum { SITES_MAX = 1000, IN_FLIGHT = 64, CELLS = 64, WINDOWS = 16, REPORT_S = 10, PAIRS = 4000 };
+enum {
+    MEMBERS_MAX = 7, SITES_MAX = 1000, IN_FLIGHT = 64, CELLS = 64, WINDOWS = 16, REPORT_S = 10, PAIRS = 4000,
+    STALE_PERCENT = 10
+};
 
 #define CHECK(cond, text)                                                                          \
     do {                                                                                           \
@@ -51,6 +58,7 @@ struct site {
     struct rpcclient *meta;
     struct event *timer;
     bool reporting;
+    time_us soonest; /* of its last report */
 };
 
 struct bench {
@@ -61,11 +69,13 @@ struct bench {
     struct rpcserver *bank;
     struct site *site;
     uint32_t sites;
-    pid_t meta_pid;
+    uint32_t members; /* metaschedulers that decide together; the first is asked and told */
+    uint16_t port[MEMBERS_MAX];
+    pid_t meta_pid, other_pid[MEMBERS_MAX];
     char target[64];
     struct rpcclient *alice;
     /* what was seen */
-    uint64_t reports, serial, firm, placed;
+    uint64_t reports, serial, firm, placed, questions;
     struct rng rng;
     /* what is being submitted */
     uint32_t components, to_send, in_flight, refused;
@@ -73,13 +83,13 @@ struct bench {
 
 /* --- the daemon ------------------------------------------------------------------------------- */
 
-static double cpu_s (const struct bench *b)
+static double cpu_of (pid_t pid)
 {
     char path[64], text[1024];
     unsigned long user = 0, system = 0;
     FILE *file;
 
-    snprintf (path, sizeof path, "/proc/%d/stat", (int)b->meta_pid);
+    snprintf (path, sizeof path, "/proc/%d/stat", (int)pid);
     file = fopen (path, "r");
     CHECK (file && fgets (text, sizeof text, file), "nui-meta is gone: see meta.log");
     fclose (file);
@@ -87,6 +97,20 @@ static double cpu_s (const struct bench *b)
                    "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system) == 2,
            "/proc/PID/stat reads oddly");
     return (double)(user + system) / (double)sysconf (_SC_CLK_TCK);
+}
+
+static double cpu_s (const struct bench *b)
+{
+    return cpu_of (b->meta_pid);
+}
+
+static double others_cpu_s (const struct bench *b)
+{
+    double sum = 0;
+
+    for (uint32_t i = 1; i < b->members; i++)
+        sum += cpu_of (b->other_pid[i]);
+    return sum;
 }
 
 static double memory_mb (const struct bench *b)
@@ -129,22 +153,32 @@ static bool port_known (struct bench *b)
     return port > 0;
 }
 
-static void config_write (struct bench *b)
+/* The first is "meta", as alone. */
+static const char *member_name (uint32_t member, char name[16])
 {
-    char path[512];
+    snprintf (name, 16, member ? "meta%u" : "meta", member + 1);
+    return name;
+}
+
+static void config_write (struct bench *b, uint32_t member)
+{
+    char path[512], name[16];
     FILE *file;
 
-    snprintf (path, sizeof path, "%s/meta.cfg", b->dir);
+    member_name (member, name);
+    snprintf (path, sizeof path, "%s/%s.cfg", b->dir, name);
     file = fopen (path, "w");
     CHECK (file, "cannot write the configuration");
     fprintf (file,
-             "GRID demo\nLISTEN 127.0.0.1:0\nPORTFILE meta.port\nPIDFILE meta.pidfile\n"
-             "LOGFILE meta.log\nLOGLEVEL warn\nSTATEDIR meta-state\nCA ca.pem\nCRL ca.crl\n"
-             "CERT meta.pem\nKEY meta.key\nBANK 127.0.0.1:%u\n",
-             rpcserver_port (b->bank));
+             "GRID demo\nLISTEN 127.0.0.1:%u\nPORTFILE %s.port\nPIDFILE %s.pidfile\n"
+             "LOGFILE %s.log\nLOGLEVEL warn\nSTATEDIR %s-state\nCA ca.pem\nCRL ca.crl\n"
+             "CERT %s.pem\nKEY %s.key\nBANK 127.0.0.1:%u\n",
+             b->port[member], name, name, name, name, name, name, rpcserver_port (b->bank));
     for (uint32_t i = 0; i < b->sites; i++)
         fprintf (file, "SITECFG[%s] SERVER=127.0.0.1:%u\n", b->site[i].name,
                  rpcserver_port (b->site[i].server));
+    for (uint32_t i = 0; b->members > 1 && i < b->members; i++)
+        fprintf (file, "METACFG[%s] SERVER=127.0.0.1:%u\n", member_name (i, name), b->port[i]);
     CHECK (fclose (file) == 0, "cannot write the configuration");
 }
 
@@ -159,24 +193,32 @@ static struct rpcclient *client (struct bench *b, struct tlsid *id)
     return made;
 }
 
+static pid_t member_start (struct bench *b, uint32_t member)
+{
+    char config[512], name[16];
+
+    snprintf (config, sizeof config, "%s/%s.cfg", b->dir, member_name (member, name));
+    pid_t pid = fork ();
+    CHECK (pid >= 0, "cannot fork");
+    if (pid == 0) {
+        prctl (PR_SET_PDEATHSIG, SIGKILL);
+        execl (NUI_META_BIN, "nui-meta", "--config", config, "--foreground", (char *)NULL);
+        _exit (127);
+    }
+    return pid;
+}
+
 /* Seconds from exec until it answers. */
 static double meta_start (struct bench *b)
 {
-    char path[512], config[512];
+    char path[512];
     Nui__Meta__V1__WhoAmIRequest request = NUI__META__V1__WHO_AM_IREQUEST__INIT;
     struct err err = {0};
     time_us begin = clock_monotonic_us ();
 
     snprintf (path, sizeof path, "%s/meta.port", b->dir);
     unlink (path);
-    snprintf (config, sizeof config, "%s/meta.cfg", b->dir);
-    b->meta_pid = fork ();
-    CHECK (b->meta_pid >= 0, "cannot fork");
-    if (b->meta_pid == 0) {
-        prctl (PR_SET_PDEATHSIG, SIGKILL);
-        execl (NUI_META_BIN, "nui-meta", "--config", config, "--foreground", (char *)NULL);
-        _exit (127);
-    }
+    b->meta_pid = member_start (b, 0);
     while (!port_known (b)) {
         CHECK (waitpid (b->meta_pid, NULL, WNOHANG) == 0, "nui-meta did not start: see meta.log");
         turn (b);
@@ -239,12 +281,15 @@ static void report (evutil_socket_t fd, short what, void *arg)
     r.procs_free = 16;
     r.procs_per_node_max = 16;
     r.memory_per_node_max_mb = 64000;
+    site->soonest = INT64_MAX;
     for (uint32_t i = 0; i < CELLS; i++) {
         nui__meta__v1__start_estimate__init (&cell[i]);
         cell[i].procs = 1u << (i % 8);
         cell[i].walltime_us = (600 << (i / 8)) * US_PER_S;
         cell[i].start_us = r.now_us + (int64_t)rng_below (&site->b->rng, 3600) * US_PER_S;
         cells[i] = &cell[i];
+        if (cell[i].start_us < site->soonest)
+            site->soonest = cell[i].start_us;
     }
     for (uint32_t i = 0; i < WINDOWS; i++) {
         nui__meta__v1__backfill_window__init (&window[i]);
@@ -285,7 +330,10 @@ static void on_query (void *self, struct rpccall *call, const ProtobufCMessage *
     Nui__Local__V1__QueryReply reply = NUI__LOCAL__V1__QUERY_REPLY__INIT;
     Nui__Common__V1__Interval one = NUI__COMMON__V1__INTERVAL__INIT, *list[1] = {&one};
 
-    one.begin_us = request->window_begin_us + (int64_t)rng_below (&site->b->rng, 600) * US_PER_S;
+    one.begin_us = site->soonest > request->window_begin_us ? site->soonest : request->window_begin_us;
+    if (rng_below (&site->b->rng, 100) < STALE_PERCENT)
+        one.begin_us += (int64_t)rng_below (&site->b->rng, 600) * US_PER_S;
+    site->b->questions++;
     one.end_us = request->window_end_us;
     reply.feasible = true;
     reply.n_start_intervals = 1;
@@ -401,6 +449,19 @@ static struct rpcserver *serve (struct bench *b, struct tlsid *id,
     return server;
 }
 
+static uint16_t free_port (void)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl (INADDR_LOOPBACK)};
+    socklen_t len = sizeof at;
+    int fd = socket (AF_INET, SOCK_STREAM, 0);
+
+    CHECK (fd >= 0 && bind (fd, (struct sockaddr *)&at, len) == 0 &&
+               getsockname (fd, (struct sockaddr *)&at, &len) == 0,
+           "no free port");
+    close (fd);
+    return ntohs (at.sin_port);
+}
+
 static void grid_make (struct bench *b)
 {
     struct rlimit files = {0};
@@ -415,7 +476,11 @@ static void grid_make (struct bench *b)
     testca_write_crl (b->ca, -86400, 7 * 86400);
     b->alice_id = testca_identity (b->ca, "demo", "user", "alice");
     b->bank_id = testca_identity (b->ca, "demo", "bank", "bank");
-    tlsid_destroy (testca_identity (b->ca, "demo", "meta", "meta"));
+    for (uint32_t i = 0; i < b->members; i++) {
+        char name[16];
+        tlsid_destroy (testca_identity (b->ca, "demo", "meta", member_name (i, name)));
+        b->port[i] = b->members > 1 ? free_port () : 0; /* the others have to know it */
+    }
     b->bank = serve (b, b->bank_id, &nui__bank__v1__bank__descriptor, bank_methods, b);
     b->site = calloc (b->sites, sizeof *b->site);
     CHECK (b->site, "no memory");
@@ -428,13 +493,16 @@ static void grid_make (struct bench *b)
             serve (b, site->id, &nui__local__v1__local__descriptor, site_methods, site);
         site->timer = evtimer_new (b->base, report, site);
     }
-    config_write (b);
+    for (uint32_t i = 0; i < b->members; i++)
+        config_write (b, i);
+    for (uint32_t i = 1; i < b->members; i++)
+        b->other_pid[i] = member_start (b, i);
 }
 
 static void grid_free (struct bench *b)
 {
     static const char *const state[] = {"meta.sqlite", "meta.sqlite-wal", "meta.sqlite-shm", ""};
-    char path[512];
+    char path[512], name[16];
 
     meta_kill (b);
     for (uint32_t i = 0; i < b->sites; i++) {
@@ -446,9 +514,15 @@ static void grid_free (struct bench *b)
     tlsid_destroy (b->bank_id);
     tlsid_destroy (b->alice_id);
     testca_destroy (b->ca);
-    for (size_t i = 0; i < sizeof state / sizeof *state; i++) {
-        snprintf (path, sizeof path, "%s/meta-state/%s", b->dir, state[i]);
-        remove (path);
+    for (uint32_t m = 0; m < b->members; m++) {
+        if (m > 0) {
+            kill (b->other_pid[m], SIGKILL);
+            waitpid (b->other_pid[m], NULL, 0);
+        }
+        for (size_t i = 0; i < sizeof state / sizeof *state; i++) {
+            snprintf (path, sizeof path, "%s/%s-state/%s", b->dir, member_name (m, name), state[i]);
+            remove (path);
+        }
     }
     testca_remove (b->dir);
     event_base_free (b->base);
@@ -529,8 +603,8 @@ static void submit_more (struct bench *b)
 static void jobs_run (struct bench *b, const char *what, uint32_t components, uint32_t count,
                       const uint64_t *seen, uint32_t each, double floor)
 {
-    uint64_t until = *seen + (uint64_t)count * each;
-    double begin_cpu = cpu_s (b), wall, cpu;
+    uint64_t until = *seen + (uint64_t)count * each, questions = b->questions;
+    double begin_cpu = cpu_s (b), begin_others = others_cpu_s (b), wall, cpu;
     time_us begin = clock_monotonic_us (), told = begin;
 
     b->components = components;
@@ -546,8 +620,12 @@ static void jobs_run (struct bench *b, const char *what, uint32_t components, ui
     }
     wall = (double)(clock_monotonic_us () - begin) / 1e6;
     cpu = cpu_s (b) - begin_cpu;
-    printf ("%-12s %9u %10.0f /s %8.0f us CPU each: %6.0f /s on a core (floor %.0f, ratio %.2f)\n",
-            what, count, count / wall, cpu / count * 1e6, count / cpu, floor, count / wall / floor);
+    printf ("%-12s %9u %10.0f /s %8.0f us CPU each: %6.0f /s on a core (floor %.0f, ratio %.2f), %.1f questions\n",
+            what, count, count / wall, cpu / count * 1e6, count / cpu, floor, count / wall / floor,
+            (double)(b->questions - questions) / count);
+    if (b->members > 1)
+        printf ("%-12s %9u %13s %8.0f us CPU each, together\n", "  the others", b->members - 1, "",
+                (others_cpu_s (b) - begin_others) / count * 1e6);
     fflush (stdout);
 }
 
@@ -573,7 +651,9 @@ int main (int argc, char **argv)
     uint32_t jobs = argc > 2 ? (uint32_t)strtoul (argv[2], NULL, 10) : 100000;
     double seconds;
 
-    CHECK (b.sites >= 2 && b.sites <= SITES_MAX && jobs >= 1000, "bench_meta [SITES [JOBS]]");
+    b.members = argc > 3 ? (uint32_t)strtoul (argv[3], NULL, 10) : 1;
+    CHECK (b.sites >= 2 && b.sites <= SITES_MAX && jobs >= 1000 && b.members % 2 == 1 && b.members <= MEMBERS_MAX,
+           "bench_meta [SITES [JOBS [MEMBERS]]]");
     signal (SIGPIPE, SIG_IGN);
     grid_make (&b);
     meta_start (&b);
@@ -585,6 +665,10 @@ int main (int argc, char **argv)
     jobs_run (&b, "… all live", 1, jobs - jobs / 10, &b.placed, 1, 2000);
     printf ("%-12s %9.0f MB\n", "memory", memory_mb (&b));
     reports_run (&b, 2 * REPORT_S);
+    if (b.members > 1) { /* killed, it would be taken over from */
+        grid_free (&b);
+        return 0;
+    }
     meta_kill (&b);
     seconds = meta_start (&b);
     printf ("%-12s %9.2f s until it answers (bound 10)\n", "restart", seconds);

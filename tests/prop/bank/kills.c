@@ -26,7 +26,7 @@
 
 #define TEXT(s) ((char *)(uintptr_t)(s))
 
-enum { JOBS = 120, FLIGHT = 32, ROUNDS = 4, DISASTERS = 4, RELAYS_MAX = 16 };
+enum { JOBS = 240, FLIGHT = 96, ROUNDS = 4, DISASTERS = 4, RELAYS_MAX = 16 };
 
 static const char *const disaster_name[DISASTERS] = {"kill -9 of nui-bank", "its backends ended",
                                                      "kill -9 of PostgreSQL",
@@ -37,6 +37,7 @@ struct kills;
 struct job {
     struct kills *k;
     int number;
+    Nui__Common__V1__Envelope *envelope;
     bool charging, done;
     char hold[32], first_hold[32]; /* as answered now, and the first time */
     int64_t charged, first_charged; /* -1: not yet */
@@ -46,7 +47,6 @@ struct kills {
     struct pg_fixture *pg;
     struct bankd d;
     PGconn *sql;
-    Nui__Common__V1__Envelope *envelope;
     const char *conninfo;
     pid_t relay;
     volatile int *cuts; /* the relay's, so far */
@@ -261,7 +261,7 @@ static void launch (struct kills *k)
         snprintf (name, sizeof (name), "alpha.%d.%d", k->round, j->number);
         Nui__Bank__V1__HoldRequest m = NUI__BANK__V1__HOLD_REQUEST__INIT;
         m.key = (ProtobufCBinaryData){16, key};
-        m.envelope = k->envelope;
+        m.envelope = j->envelope;
         m.grid_job_id = TEXT ("grid.1");
         m.site_job_id = name;
         m.component = TEXT ("main");
@@ -348,8 +348,14 @@ static void prove (struct kills *k)
 
 static void round_run (struct kills *k, int disaster, int after)
 {
-    for (int i = 0; i < JOBS; i++)
-        k->job[i] = (struct job){.k = k, .number = i, .first_charged = -1};
+    struct bankd_job job = {.account = "rich"};
+    for (int i = 0; i < JOBS; i++) {
+        envelope_free (k->job[i].envelope);
+        k->job[i] = (struct job){.k = k,
+                                 .number = i,
+                                 .envelope = bankd_sign (&k->d, WHO_ALICE, &job),
+                                 .first_charged = -1};
+    }
     int cuts = *k->cuts, before = fly (k, disaster, after);
     if (disaster == 3 && *k->cuts == cuts)
         die (k, "nothing was cut", "");
@@ -371,7 +377,6 @@ int main (int argc, char **argv)
     unsigned seed = argc > 2 ? (unsigned)atoi (argv[2]) : 1;
     char folder[] = "/tmp/bank_kills.XXXXXX", through[512], path[600];
     uint8_t key[16];
-    struct bankd_job job = {.account = "rich"};
     signal (SIGPIPE, SIG_IGN);
     k.pg = pg_fixture_start (true);
     if (!k.pg || !mkdtemp (folder))
@@ -390,12 +395,13 @@ int main (int argc, char **argv)
     assert (reply.message);
     bankd_reply_free (&reply);
     k.sql = pg_fixture_connect (k.conninfo);
-    k.envelope = bankd_sign (&k.d, WHO_ALICE, &job);
     k.use = clock_now_us ();
     for (; k.round < rounds; k.round++)
         round_run (&k, k.round % DISASTERS, rand_r (&seed) % (JOBS * 3 / 4));
-    printf ("bank_kills: %d rounds: every acknowledged hold and charge is there, once\n", rounds);
-    envelope_free (k.envelope);
+    printf ("bank_kills: %d rounds, with each disaster in turn: every acknowledged hold and charge is there, "
+            "once\n", rounds);
+    for (int i = 0; i < JOBS; i++)
+        envelope_free (k.job[i].envelope);
     PQfinish (k.sql);
     int status = bankd_stop (&k.d, SIGTERM);
     bankd_close (&k.d);

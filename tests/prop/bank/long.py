@@ -2,7 +2,7 @@
 """prop_bank at length: seed after seed until so many operations were compared. What fails is run again with
 ever fewer operations, and the shortest run that still fails is printed as a command.
 
-    long.py --program build/dev/tests/prop/bank/prop_bank [--ops 1000000] [--each 20000] [--seed 1]
+    long.py --program build/dev/tests/prop/bank/prop_bank [--ops 1000000] [--each 5000] [--worlds 10] [--seed 1]
 """
 import argparse
 import os
@@ -41,18 +41,20 @@ def shrink(count, fails, deadline):
         size = max(1, size // 2)
 
 
-def run(program, seed, ops, without=()):
+def run(program, seed, ops, without=(), worlds=1):
+    """A server of its own for so many ledgers, in memory where there is room for that."""
+    shm = {"TMPDIR": "/dev/shm"} if os.access("/dev/shm", os.W_OK) else {}
     return subprocess.run([program], text=True, capture_output=True,
-                          env={**os.environ, "NUI_PROP_OPS": str(ops), "NUI_PROP_SEED": str(seed),
-                               "NUI_PROP_WITHOUT": ranges(without)})
+                          env={**shm, **os.environ, "NUI_PROP_OPS": str(ops), "NUI_PROP_SEED": str(seed),
+                               "NUI_PROP_WORLDS": str(worlds), "NUI_PROP_WITHOUT": ranges(without)})
 
 
-def report(program, seed, done, seconds):
+def report(program, done, seconds):
     print(done.stdout + done.stderr, end="")
-    found = re.search(r"operation (\d+):", done.stderr)
+    found = re.search(r"seed (\d+), operation (\d+):", done.stderr)
     if not found:
         return
-    ops = int(found[1])
+    seed, ops = int(found[1]), int(found[2])
     print(f"making seed {seed} shorter, for at most {seconds} s …", flush=True)
     kept = shrink(ops, lambda without: run(program, seed, ops, without).returncode == 1,
                   time.monotonic() + seconds)
@@ -80,7 +82,8 @@ def main():
     ask = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     ask.add_argument("--program")
     ask.add_argument("--ops", type=int, default=1000000, help="in all")
-    ask.add_argument("--each", type=int, default=20000, help="of one seed: the model's tables have bounds")
+    ask.add_argument("--each", type=int, default=5000, help="of one seed: the model's tables have bounds")
+    ask.add_argument("--worlds", type=int, default=10, help="seeds that share a server, one after the other")
     ask.add_argument("--seed", type=int, default=1, help="the first")
     ask.add_argument("--shrink-seconds", type=int, default=900)
     ask.add_argument("--selftest", action="store_true")
@@ -92,13 +95,14 @@ def main():
         ask.error("--program: which prop_bank?")
     seed, left = args.seed, args.ops
     while left > 0:
-        done = run(args.program, seed, min(left, args.each))
+        worlds = min(args.worlds, -(-left // args.each))
+        done = run(args.program, seed, args.each, worlds=worlds)
         if done.returncode:
-            report(args.program, seed, done, args.shrink_seconds)
+            report(args.program, done, args.shrink_seconds)
             return 1
         print(done.stdout, end="", flush=True)
-        left -= args.each
-        seed += 1
+        left -= args.each * worlds
+        seed += worlds
     return 0
 
 

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 enum {
     M_ACCOUNTS = 13, /* the last three are made on the way */
@@ -16,7 +17,7 @@ enum {
     M_USERS = 4,     /* u3 is made on the way */
     M_FUNDERS = 2,   /* the second is made on the way */
     M_SITES = 3,
-    M_NAMES = 2, /* of QoS, of machines, of node types */
+    M_NAMES = 2, /* of QoS, of classes, of machines, of node types, of generic resources */
     M_CARDS = 2048,
     M_ALLOCS = 8192,
     M_HOLDS = 65536,
@@ -29,6 +30,10 @@ enum {
     M_FINDINGS = 4,
     M_KINDS = 3, /* of findings */
     M_AHEAD = 8, /* outbox numbers beyond the last one */
+    M_METAS = 3,  /* the first one is "": not said */
+    M_ONE = 100,  /* a multiplier of 1 */
+    M_LINES = 131072, /* of all statements */
+    M_REFUNDS = 16384,
 };
 #define M_NEVER INT64_MAX
 
@@ -39,7 +44,8 @@ struct model_scope {
     bool any[M_SCOPES], members;
 };
 
-/* Of a card: thousandths for each name, then for any other; -1: it says nothing. */
+/* Of a card: hundredths for each name (of generic resources ppm), then for any other; -1: it says
+ * nothing. */
 struct model_factor {
     int of[M_NAMES + 1];
 };
@@ -48,15 +54,27 @@ struct model_card {
     long long from, base; /* ppm */
     enum { M_WALL, M_CPU, M_PE } measure;
     bool successful_only;
-    struct model_factor qos, machine, nodes;
-    int group, band; /* thousandths; -1: none; the band is [band_from, band_to) of every day */
+    struct model_factor qos, class, machine, nodes, gres;
+    int group, band; /* hundredths; -1: none; the band is [band_from, band_to) of every day */
+    int memory;      /* ppm per 1024 MB; -1: none */
+};
+
+/* What was signed. Who signed the same uuid twice with another content did wrong. */
+struct model_signature {
+    bool is;
+    int uuid, content, grid_job, meta, part;
+    bool by_group;      /* of metaschedulers */
+    int live_max, runs_max; /* of the part: places at a time, runs that may end well */
+    long long expires; /* 0: never */
+    long long cost_max;
 };
 
 struct model_ask {
-    int site, qos, machine; /* -1: not said */
+    int site, qos, class, machine; /* -1: not said */
     long long job, incarnation, procs, seconds, quote; /* quote 0: none */
     long long start; /* of a hold: at least now; of a charge: whenever */
-    long long nodes[M_NAMES], pe, cpu;
+    long long nodes[M_NAMES], gres[M_NAMES], memory, pe, cpu;
+    struct model_signature signature;
     bool claimed, coreserved, successful, site_failed;
 };
 
@@ -68,7 +86,7 @@ struct model_policy {
 
 /* A quote that keeps its rates. */
 struct model_pin {
-    int user;
+    int user, account; /* -1: there was none of that name */
     bool reusable, used, cancelled;
     long long job, expires, cancelled_at;
     int card[M_SITES]; /* version; 0: not of this site */
@@ -88,11 +106,12 @@ struct model_alloc {
     long long posted, held, granted, settled, limit;
     long long grant; /* 0: none */
     struct model_scope scope;
+    long long noted_posted, noted_held; /* in the statements */
 };
 
 struct model_charge {
     int site, legs, usage;
-    long long amount;
+    long long amount, at;
     struct {
         int alloc; /* -1: suspense */
         long long amount, refunded;
@@ -102,9 +121,11 @@ struct model_charge {
 
 struct model_hold {
     int site, account, asked, user, qos, machine, card;
-    int qos_milli, group_milli; /* pinned */
+    int qos_rate, class_rate, group_rate; /* pinned, as is what memory and resources cost */
+    long long extra;
     long long job, incarnation, procs, seconds, amount, start, pe;
     long long nodes[M_NAMES];
+    struct model_signature signature;
     bool open;
     int legs;
     int alloc[M_LEGS];
@@ -113,8 +134,22 @@ struct model_hold {
 
 struct model_usage {
     int site, account, user; /* account -1: suspense; user -1: the site itself */
+    int qos, machine;        /* -1: not said */
     long long job, incarnation, total, due; /* due: to be given back of all of it */
-    bool final;
+    long long procs, start, end;
+    bool final, well;
+};
+
+/* A line of an account's statement. account: M_ACCOUNTS and a project: what that owes. */
+struct model_line {
+    int account;
+    const char *kind;
+    long long at, posted, held;
+};
+
+struct model_refund {
+    int charge, alloc; /* alloc -1: suspense */
+    long long at, amount;
 };
 
 struct model {
@@ -130,8 +165,10 @@ struct model {
     bool closed[M_ACCOUNTS];
     struct model_scope users[M_ACCOUNTS];
     long long account_id[M_ACCOUNTS];
-    bool member[M_USERS][M_PROJECTS];
+    bool member[M_USERS][M_PROJECTS], lead[M_USERS][M_PROJECTS];
+    bool manager[M_USERS], auditor[M_USERS];
     long long member_id[M_USERS][M_PROJECTS], next_member, grants;
+    int grant_funder[M_ALLOCS];
     struct model_pin pin[M_PINS];
     int pins;
     struct model_row row[M_ROWS];
@@ -145,12 +182,17 @@ struct model {
     long long next_alloc, next_account, next_project, next_user, next_funder;
     bool debt_is[M_PROJECTS];
     long long debt[M_PROJECTS]; /* what is posted there: never above zero */
+    long long debt_noted[M_PROJECTS], debt_alloc[M_PROJECTS];
     struct model_hold hold[M_HOLDS];
     int holds;
     struct model_usage usage[M_HOLDS];
     int usages;
     struct model_charge charge[M_CHARGES];
     int charges;
+    struct model_refund refund[M_REFUNDS];
+    int refunds;
+    struct model_line line[M_LINES];
+    int lines;
     long long suspense, expired, earned[M_SITES];
     unsigned long long acked[M_SITES];
     bool ahead[M_SITES][M_AHEAD]; /* acked + 1 + i has arrived */
@@ -158,7 +200,7 @@ struct model {
 
 const char *model_account_name (int account);
 
-/* ---- model.c: holds, charges, and what moves credits ---- */
+/* ---- model_hold.c, model_charge.c, model_move.c ---- */
 
 /* funder: -1 none, else which; grant: an earlier one, or 0. begin, end: ticks, 0 now, M_NEVER. */
 void model_deposit (struct model *m, int account, long long amount, long long begin, long long end,
@@ -198,7 +240,9 @@ void model_funder (struct model *m, int funder, char *out);
 void model_account (struct model *m, int account, int project, const struct model_scope *users,
                     char *out);
 void model_account_users (struct model *m, int account, const struct model_scope *users, char *out);
-void model_member (struct model *m, int user, int project, bool remove, char *out);
+void model_member (struct model *m, int user, int project, bool lead, bool remove, char *out);
+/* Allocation manager, or else auditor. */
+void model_role (struct model *m, int user, bool manager, bool remove, char *out);
 void model_fallbacks (struct model *m, int account, const int *fallback, const int *site,
                       const int *qos, int count, char *out);
 void model_rate (struct model *m, int site, const struct model_card *card, char *out);
@@ -213,5 +257,27 @@ void model_recon (struct model *m, int site, const struct model_row *found, int 
                   unsigned kinds, long long from, long long to, char *out);
 /* op 0: explained; else one that there is, or not. */
 void model_recon_set (struct model *m, long long row, bool close, bool op_known, char *out);
+
+/* ---- model_read.c ---- */
+
+/* Whether a user may change something of a project (-1: of none), as its lead or one above it, or, if
+ * these may, as an allocation manager. */
+bool model_may (const struct model *m, int user, int project, bool manager_may);
+/* Notes in the statements what was done to any account since it was called last. */
+void model_note (struct model *m, const char *kind);
+/* Each writes what is read as text. user -1: one who sees everything. */
+void model_balance (const struct model *m, int user, int account, FILE *out);
+void model_statement (const struct model *m, int user, int account, long long from, long long to,
+                      FILE *out);
+enum { M_BY_USER = 1, M_BY_PROJECT = 2, M_BY_SITE = 4, M_BY_ACCOUNT = 8, M_BY_FUNDER = 16,
+       M_BY_GRANT = 32, M_BY_QOS = 64, M_BY_MACHINE = 128 };
+/* account -1: all. */
+void model_usage (const struct model *m, int user, int account, long long from, long long to,
+                  unsigned by, FILE *out);
+/* Open holds that expire at a moment or before. */
+void model_open_holds (const struct model *m, int user, int account, int site, long long expired,
+                       FILE *out);
+/* Allocations that have ended with something left to do. */
+void model_ends (const struct model *m, FILE *out);
 
 #endif

@@ -111,21 +111,33 @@ void model_account_users (struct model *m, int account, const struct model_scope
     sprintf (out, "done account.%lld", m->account_id[account]);
 }
 
-void model_member (struct model *m, int user, int project, bool remove, char *out)
+void model_member (struct model *m, int user, int project, bool lead, bool remove, char *out)
 {
-    bool is = m->member[user][project];
+    bool is = m->member[user][project], same = is && m->lead[user][project] == lead;
     if (!m->user_is[user] || !m->project_is[project]) {
         sprintf (out, "error -2");
         return;
     }
-    if (is != remove) {
+    if (remove ? !is : same) {
         sprintf (out, remove ? "error -2" : "error -3");
         return;
     }
     m->member[user][project] = !remove;
+    m->lead[user][project] = !remove && lead;
     if (!remove)
         m->member_id[user][project] = m->next_member++;
     sprintf (out, "done membership.%lld", m->member_id[user][project]);
+}
+
+void model_role (struct model *m, int user, bool manager, bool remove, char *out)
+{
+    bool *role = manager ? &m->manager[user] : &m->auditor[user];
+    if (!m->user_is[user] || *role != remove) {
+        sprintf (out, m->user_is[user] ? "error -3" : "error -2");
+        return;
+    }
+    *role = !remove;
+    sprintf (out, "done");
 }
 
 /* Whether one can be come to from the other along fallbacks. */
@@ -221,7 +233,7 @@ void model_quote (struct model *m, const struct model_ask *ask, int count, int a
     struct model_pin *pin = &m->pin[m->pins];
     struct model_terms t[M_SITES];
     long long total = 0, amount[M_SITES];
-    *pin = (struct model_pin){.user = user, .reusable = reusable, .expires = m->now + keep};
+    *pin = (struct model_pin){.user = user, .account = m->account_is[account] ? account : -1, .reusable = reusable, .expires = m->now + keep};
     for (int i = 0; i < count; i++) {
         const struct model_card *card =
             model_card_at (m, ask[i].site, m->now, &pin->card[ask[i].site]);

@@ -2,6 +2,7 @@
  * answer is compared, and after every batch the books must balance. Backends are killed on the way.
  *
  * NUI_PROP_OPS: how many operations (default 1500); NUI_PROP_SEED: from where (default: fixed);
+ * NUI_PROP_WORLDS: how many ledgers, one seed after the other, each with so many operations (default 1);
  * NUI_PROP_WITHOUT: which are left out, "0-99,120-120", in order (long.py shrinks a failure so). */
 #include <assert.h>
 #include <inttypes.h>
@@ -12,7 +13,7 @@
 #include "proto/base/clock.h"
 #include "tests/prop/bank/prop.h"
 
-enum { BATCH_MAX = 24 };
+enum { BATCH_MAX = 150, WHOLE_EVERY = 2000 };
 
 static time_us virtual_now = EPOCH;
 
@@ -53,7 +54,7 @@ static bool left_out (struct run *r)
     return r->without_at < r->without_count && r->without[r->without_at].first <= r->ops;
 }
 
-static void die (struct run *r, const char *what, const struct sent *s)
+void prop_die (struct run *r, const char *what, const struct sent *s)
 {
     fprintf (stderr, "prop_bank: seed %" PRIu64 ", operation %lld: %s\n", r->seed, r->ops, what);
     if (s)
@@ -67,7 +68,7 @@ static void must (struct run *r, struct ledger_request req)
 {
     struct answer a = bankrig_ask (&r->rig, &req);
     if (a.err.code)
-        die (r, a.err.text, NULL);
+        prop_die (r, a.err.text, NULL);
 }
 
 static void found (struct run *r)
@@ -119,7 +120,7 @@ static void found (struct run *r)
         char sql[80];
         snprintf (sql, sizeof (sql), "SELECT id FROM account WHERE name = '%s'",
                   model_account_name (a));
-        m->account_id[a] = pg_fixture_number (r->sql, sql);
+        m->account_id[a] = pg_fixture_number (check_sql (r->check), sql);
         m->project[a] = project_of[a];
         m->account_is[a] = true;
     }
@@ -127,8 +128,11 @@ static void found (struct run *r)
     for (int site = 0; site < 2; site++) {
         m->card[site][m->cards[site]++] = (struct model_card){.base = site ? 1333333 : 1000000,
                                                               .qos = none,
+                                                              .class = none,
                                                               .machine = none,
                                                               .nodes = none,
+                                                              .gres = none,
+                                                              .memory = -1,
                                                               .group = -1,
                                                               .band = -1};
         must (r, req_rate (&r->rig, prop_sites[site], m->card[site][0].base));
@@ -136,8 +140,8 @@ static void found (struct run *r)
     m->band_from = BAND_FROM;
     m->band_to = BAND_TO;
     m->now = 1;
-    m->next_alloc = 1 + pg_fixture_number (r->sql, "SELECT max (id) FROM allocation");
-    m->next_account = 1 + pg_fixture_number (r->sql, "SELECT max (id) FROM account");
+    m->next_alloc = 1 + pg_fixture_number (check_sql (r->check), "SELECT max (id) FROM allocation");
+    m->next_account = 1 + pg_fixture_number (check_sql (r->check), "SELECT max (id) FROM account");
 }
 
 static void compare (struct run *r, struct sent *s)
@@ -148,123 +152,27 @@ static void compare (struct run *r, struct sent *s)
     else
         snprintf (got, sizeof (got), "%s", s->answer.text);
     if (strcmp (got, s->want) != 0)
-        die (r, "the answers differ", s);
-}
-
-static void equal (struct run *r, const char *what, long long bank, long long model)
-{
-    char text[160];
-    snprintf (text, sizeof (text), "%s: the bank has %lld, the model %lld", what, bank, model);
-    if (bank != model)
-        die (r, text, NULL);
-}
-
-static void balances (struct run *r)
-{
-    struct model *m = r->model;
-    PGresult *res = PQexec (
-        r->sql, "SELECT b.allocation_id, b.granted, b.settled, b.posted, b.held, coalesce (l.award_id, 0) "
-                "FROM balance b JOIN allocation l ON l.id = b.allocation_id JOIN account a "
-                "ON a.id = l.account_id WHERE a.class <> 'DEBT' ORDER BY 1");
-    equal (r, "allocations", PQntuples (res), m->allocs);
-    for (int i = 0; i < m->allocs; i++) {
-        equal (r, "id", atoll (PQgetvalue (res, i, 0)), m->alloc[i].id);
-        equal (r, "granted", atoll (PQgetvalue (res, i, 1)), m->alloc[i].granted);
-        equal (r, "settled", atoll (PQgetvalue (res, i, 2)), m->alloc[i].settled);
-        equal (r, "posted", atoll (PQgetvalue (res, i, 3)), m->alloc[i].posted);
-        equal (r, "held", atoll (PQgetvalue (res, i, 4)), m->alloc[i].held);
-        equal (r, "grant", atoll (PQgetvalue (res, i, 5)), m->alloc[i].grant);
-    }
-    PQclear (res);
-    equal (r, "suspense",
-           pg_fixture_number (r->sql,
-                              "SELECT coalesce (-sum (amount), 0) FROM entry WHERE account_id = 2"),
-           m->suspense);
-    equal (r, "expired",
-           pg_fixture_number (r->sql,
-                              "SELECT coalesce (sum (amount), 0) FROM entry WHERE account_id = -1"),
-           m->expired);
-    for (int p = 0; p < M_PROJECTS; p++) {
-        char sql[240];
-        snprintf (sql, sizeof (sql),
-                  "SELECT coalesce (sum (b.posted), 0) FROM balance b JOIN allocation l ON l.id = "
-                  "b.allocation_id JOIN account a ON a.id = l.account_id WHERE a.name = 'debt:%s'",
-                  prop_projects[p]);
-        equal (r, prop_projects[p], pg_fixture_number (r->sql, sql), m->debt[p]); /* what it owes */
-    }
-    int open = 0, used = 0, cancelled = 0;
-    for (int i = 0; i < m->rows; i++)
-        open += m->row[i].state == M_OPEN;
-    for (int i = 0; i < m->pins; i++) {
-        used += m->pin[i].used;
-        cancelled += m->pin[i].cancelled;
-    }
-    equal (r, "rows of reconciliation", pg_fixture_number (r->sql, "SELECT count (*) FROM recon_row"),
-           m->rows);
-    equal (r, "open ones",
-           pg_fixture_number (r->sql, "SELECT count (*) FROM recon_row r WHERE NOT EXISTS (SELECT FROM "
-                                      "recon_event e WHERE e.row_id = r.id AND e.kind <> 'owned')"),
-           open);
-    equal (r, "quotes that were cancelled",
-           pg_fixture_number (r->sql, "SELECT count (*) FROM quote_cancel"), cancelled);
-    equal (r, "quotes that were used",
-           pg_fixture_number (r->sql, "SELECT count (DISTINCT quote_id) FROM quote_use"), used);
-    equal (r, "earned by s1",
-           pg_fixture_number (r->sql,
-                              "SELECT coalesce (sum (amount), 0) FROM entry e JOIN account a ON "
-                              "a.id = e.account_id WHERE a.name = 'site:s1' AND layer = 'P'"),
-           m->earned[1]);
-}
-
-/* What must hold of the journal, whatever was asked. */
-static void invariants (struct run *r)
-{
-    static const char *const none[][2] = {
-        {"an operation does not sum to zero", "SELECT count (*) FROM (SELECT 1 FROM entry GROUP BY "
-                                              "op_id, unit_id, layer HAVING sum (amount) <> 0) x"},
-        {"a balance is not the sum of its entries",
-         "SELECT count (*) FROM balance b LEFT JOIN (SELECT allocation_id, coalesce (sum (amount) "
-         "FILTER (WHERE layer = 'P'), 0) p, "
-         "coalesce (sum (amount) FILTER (WHERE layer = 'H'), 0) h FROM entry GROUP BY "
-         "allocation_id) e USING (allocation_id) "
-         "WHERE b.posted <> coalesce (e.p, 0) OR b.held <> coalesce (e.h, 0)"},
-        {"what is held is not the sum of open legs",
-         "SELECT count (*) FROM balance b LEFT JOIN (SELECT allocation_id, sum (g.amount - "
-         "g.settled - g.released) h FROM hold_leg g "
-         "JOIN hold ON id = hold_id WHERE open GROUP BY allocation_id) e USING (allocation_id) "
-         "WHERE b.held <> coalesce (e.h, 0)"},
-        {"a charge is not the sum of its legs",
-         "SELECT count (*) FROM charge c LEFT JOIN (SELECT charge_id, sum (amount) a FROM "
-         "charge_leg GROUP BY 1) g ON g.charge_id = c.id "
-         "WHERE c.amount <> coalesce (g.a, 0)"},
-        {"a leg of a charge was refunded more than it paid",
-         "SELECT count (*) FROM charge_leg g JOIN (SELECT charge_id, charge_leg, sum (amount) a "
-         "FROM refund_leg GROUP BY 1, 2) r ON r.charge_id = g.charge_id AND r.charge_leg = g.leg "
-         "WHERE r.a > g.amount"},
-        {"what is there is not what was granted less what was charged and what expired",
-         "SELECT coalesce ((SELECT sum (posted + settled - granted) FROM balance), 0) + (SELECT "
-         "coalesce (sum (amount), 0) FROM entry WHERE account_id = -1)"},
-        {"a usage is not the sum of its charges",
-         "SELECT count (*) FROM usage u JOIN (SELECT usage_id, sum (amount) a FROM charge GROUP BY "
-         "1) c ON c.usage_id = u.id WHERE u.total <> c.a"},
-    };
-    for (size_t i = 0; i < sizeof (none) / sizeof (none[0]); i++)
-        if (pg_fixture_number (r->sql, none[i][1]) != 0)
-            die (r, none[i][0], NULL);
+        prop_die (r, "the answers differ", s);
 }
 
 static void kill_backends (struct run *r)
 {
-    PQclear (PQexec (r->sql, "SELECT pg_terminate_backend (pid) FROM pg_stat_activity WHERE "
+    PQclear (PQexec (check_sql (r->check), "SELECT pg_terminate_backend (pid) FROM pg_stat_activity WHERE "
                              "application_name LIKE 'nui-bank%'"));
     r->kills++;
 }
 
-/* Sends a batch; with a disaster on the way, what was not decided is sent again in its order. */
+/* Sends a batch, all at once or in pieces while the first of them are under way; with a disaster on the
+ * way, what was not decided is sent again in its order. */
 static void go (struct run *r, struct sent **s, int count, bool disaster)
 {
-    for (int i = 0; i < count; i++)
+    int piece = count < 40 || one_in (r, 3) ? count : 16 + (int)draw (r, (uint64_t)count / 2);
+    for (int i = 0; i < count; i++) {
         bankrig_send (&r->rig, &s[i]->req, &s[i]->answer);
+        if (i % piece == piece - 1)
+            for (int turns = 1 + (int)draw (r, 3); turns > 0; turns--)
+                event_base_loop (r->rig.base, EVLOOP_NONBLOCK);
+    }
     if (disaster) {
         int turns = (int)draw (r, 4);
         for (int i = 0; i < turns; i++)
@@ -278,70 +186,120 @@ static void go (struct run *r, struct sent **s, int count, bool disaster)
                 /* All from here on were refused the same way, or come after in order. */
                 bankrig_await (&r->rig, &s[k]->answer);
                 if (s[k]->answer.err.code != ERR_UNAVAILABLE)
-                    die (r, "one was decided out of order", s[k]);
+                    prop_die (r, "one was decided out of order", s[k]);
                 bankrig_send (&r->rig, &s[k]->req, &s[k]->answer);
             }
         bankrig_await (&r->rig, &s[i]->answer);
     }
 }
 
+/* Small ones, middling ones, and some large ones. */
+static int batch_size (struct run *r)
+{
+    uint64_t luck = draw (r, 8);
+    return 1 + (int)draw (r, luck < 2 ? 4 : luck < 6 ? 30 : BATCH_MAX);
+}
+
+static void one_batch (struct run *r)
+{
+    struct sent *batch[BATCH_MAX];
+    draw_anew (r, 0);
+    int asked = batch_size (r), count = 0;
+    enum prop_kind kind = (enum prop_kind)(one_in (r, 2) ? 0 : 1 + draw (r, 2));
+    bool disaster = one_in (r, 50), reads = one_in (r, 2);
+    r->model->now += draw (r, 20) ? (long long)draw (r, 10) : (long long)draw (r, 100);
+    virtual_now = EPOCH + r->model->now * US_PER_S;
+    for (; asked > 0; asked--, r->ops++) {
+        draw_anew (r, 1);
+        if (!left_out (r))
+            batch[count++] = prop_make (r, kind);
+    }
+    go (r, batch, count, disaster);
+    for (int i = 0; i < count; i++) {
+        compare (r, batch[i]);
+        if (batch[i]->kept && !batch[i]->forgotten && r->past_count < PAST_MAX)
+            r->past[r->past_count++] = batch[i];
+        else
+            free (batch[i]);
+    }
+    check_step (r, r->ops / WHOLE_EVERY != r->whole);
+    r->whole = r->ops / WHOLE_EVERY;
+    r->charged = r->model->charges;
+    r->granted = r->model->allocs;
+    r->quoted = r->model->pins;
+    r->opened = r->model->rows;
+    for (int n = reads ? 2 : 0; n > 0; n--)
+        prop_read (r);
+}
+
+static void on_reader (void *arg, bool up)
+{
+    ((struct run *)arg)->reader_up = up;
+}
+
+/* One ledger from its foundation on. */
+static void world (struct run *r, uint64_t seed, long long wanted)
+{
+    struct err err = {0};
+    r->seed = r->rng = seed;
+    r->ops = r->whole = 0;
+    r->without_at = r->past_count = r->charged = r->granted = r->quoted = r->opened = 0;
+    virtual_now = EPOCH;
+    char conninfo[400];
+    snprintf (conninfo, sizeof (conninfo), "host=%s dbname=world user=bank", pg_fixture_dir (r->pg));
+    pg_fixture_copy (r->pg, "empty", "world");
+    r->model = calloc (1, sizeof (*r->model));
+    assert (r->model);
+    bankrig_open (&r->rig, conninfo);
+    assert (bankrig_wait_up (&r->rig, true));
+    r->reader = reader_create (r->rig.base, NULL, conninfo, on_reader, r, &err);
+    assert (r->reader);
+    reader_start (r->reader);
+    r->check = check_open (conninfo);
+    found (r);
+    while (r->ops < wanted)
+        one_batch (r);
+    check_step (r, true);
+    r->all += r->ops;
+    r->time += r->model->now;
+    r->holds += r->model->holds;
+    r->charges += r->model->charges;
+    for (int i = 0; i < r->past_count; i++)
+        free (r->past[i]);
+    struct committer_stats stats = committer_stats (r->rig.committer);
+    r->batches += (long long)stats.batches;
+    reader_destroy (r->reader);
+    bankrig_close (&r->rig);
+    check_close (r->check);
+    free (r->model);
+}
+
+static long long setting (const char *name, long long otherwise)
+{
+    const char *text = getenv (name);
+    return text ? atoll (text) : otherwise;
+}
+
 int main (void)
 {
     static struct run run;
     struct run *r = &run;
-    const char *ops = getenv ("NUI_PROP_OPS"), *seed = getenv ("NUI_PROP_SEED");
-    long long wanted = ops ? atoll (ops) : 1500;
-    r->seed = r->rng = seed ? strtoull (seed, NULL, 10) : 20261121;
+    long long wanted = setting ("NUI_PROP_OPS", 1500), worlds = setting ("NUI_PROP_WORLDS", 1);
+    uint64_t seed = (uint64_t)setting ("NUI_PROP_SEED", 20261121);
     without_read (r, getenv ("NUI_PROP_WITHOUT"));
-    r->model = calloc (1, sizeof (*r->model));
     r->pg = pg_fixture_start (false);
-    if (!r->pg || !r->model)
+    if (!r->pg)
         return 1;
-    r->conninfo = pg_fixture_database (r->pg, "prop");
-    bankrig_open (&r->rig, r->conninfo);
-    assert (bankrig_wait_up (&r->rig, true));
-    r->sql = pg_fixture_connect (r->conninfo);
-    found (r);
-    while (r->ops < wanted) {
-        struct sent *batch[BATCH_MAX];
-        draw_anew (r, 0);
-        int asked = 1 + (int)draw (r, BATCH_MAX), count = 0;
-        bool disaster = draw (r, 25) == 0;
-        r->model->now += draw (r, 20) ? (long long)draw (r, 5) : (long long)draw (r, 60);
-        virtual_now = EPOCH + r->model->now * US_PER_S;
-        for (; asked > 0; asked--, r->ops++) {
-            draw_anew (r, 1);
-            if (!left_out (r))
-                batch[count++] = prop_make (r);
-        }
-        go (r, batch, count, disaster);
-        for (int i = 0; i < count; i++) {
-            compare (r, batch[i]);
-            if (r->past_count < PAST_MAX && strcmp (batch[i]->want, "error -7") != 0)
-                r->past[r->past_count++] = batch[i];
-            else
-                free (batch[i]);
-        }
-        invariants (r);
-        balances (r);
-        r->charged = r->model->charges;
-        r->granted = r->model->allocs;
-        r->quoted = r->model->pins;
-        r->opened = r->model->rows;
-    }
-    const struct model *m = r->model;
-    struct committer_stats stats = committer_stats (r->rig.committer);
-    printf ("prop_bank: seed %" PRIu64
-            ": %lld operations in %lld s of the ledger's time, %d holds, %d charges, %d allocations, %d "
-            "quotes, %d rows of reconciliation, %lld requests repeated, %lld backends killed, largest "
-            "batch %u: every answer and every balance equal\n",
-            r->seed, r->ops, m->now, m->holds, m->charges, m->allocs, m->pins, m->rows, r->replays,
-            r->kills, stats.batch_max);
-    for (int i = 0; i < r->past_count; i++)
-        free (r->past[i]);
+    bankrig_open (&r->rig, pg_fixture_database (r->pg, "empty"));
+    assert (bankrig_wait_up (&r->rig, true)); /* the schema is there */
     bankrig_close (&r->rig);
-    PQfinish (r->sql);
+    for (long long i = 0; i < worlds; i++)
+        world (r, seed + (uint64_t)i, wanted);
+    printf ("prop_bank: seeds %" PRIu64 " to %" PRIu64 ": %lld operations in %lld batches, "
+            "%lld s of the ledger's time, %lld holds, %lld charges, %lld requests repeated, "
+            "%lld reads, %lld backends killed: every answer and every balance equal\n",
+            seed, seed + (uint64_t)worlds - 1, r->all, r->batches, r->time, r->holds,
+            r->charges, r->replays, r->reads, r->kills);
     pg_fixture_stop (r->pg);
-    free (r->model);
     return 0;
 }

@@ -12,13 +12,13 @@ const char *const prop_users[M_USERS] = {"nui://t/user/u0", "nui://t/user/u1", "
                                          "nui://t/user/u3"};
 const char *const prop_sites[M_SITES] = {"s0", "s1", "s2"}; /* s2 has no rate */
 const char *const prop_projects[M_PROJECTS] = {"p0", "p1", "p2", "p3"};
-static const char *const funders[M_FUNDERS] = {"f", "g"};
-static const char *const found_job[2 * M_FINDINGS] = {"f0", "f1", "f2", "f3",
-                                                      "f4", "f5", "f6", "f7"};
-static const char *const kinds[M_KINDS] = {"LATE", "DUPLICATE", "AMOUNT_DIFF"};
-static const char *const qos[M_NAMES] = {"q0", "q1"};
-static const char *const machines[M_NAMES] = {"m0", "m1"};
-static const char *const nodes[M_NAMES] = {"n0", "n1"};
+const char *const prop_funders[M_FUNDERS] = {"f", "g"};
+const char *const prop_qos[M_NAMES] = {"q0", "q1"};
+const char *const prop_classes[M_NAMES] = {"c0", "c1"};
+const char *const prop_machines[M_NAMES] = {"m0", "m1"};
+const char *const prop_nodes[M_NAMES] = {"n0", "n1"};
+const char *const prop_gres[M_NAMES] = {"g0", "g1"};
+static const char *const metas[M_METAS] = {"", "m1", "m2"};
 
 uint64_t draw (struct run *r, uint64_t below)
 {
@@ -26,13 +26,13 @@ uint64_t draw (struct run *r, uint64_t below)
     return (r->rng >> 33) % below;
 }
 
-static bool one_in (struct run *r, uint64_t n)
+bool one_in (struct run *r, uint64_t n)
 {
     return draw (r, n) == 0;
 }
 
 /* What begins or ends, and what is used: see model.h. 0 and M_NEVER are 0 here. */
-static time_us edge (long long tick)
+time_us edge (long long tick)
 {
     return tick && tick != M_NEVER ? EPOCH + tick * US_PER_S - US_PER_S / 2 : 0;
 }
@@ -43,12 +43,12 @@ static time_us use_at (long long tick)
 }
 
 /* Mostly one of the first, which are there from the beginning. */
-static int draw_account (struct run *r)
+int draw_account (struct run *r)
 {
     return (int)draw (r, one_in (r, 4) ? M_ACCOUNTS : M_ACCOUNTS - 3);
 }
 
-static int draw_user (struct run *r)
+int draw_user (struct run *r)
 {
     return (int)draw (r, one_in (r, 8) ? M_USERS : 2);
 }
@@ -81,7 +81,7 @@ static uint32_t draw_scope_kind (struct run *r, int kind, const char *const *nam
     return n;
 }
 
-static struct ledger_scopes draw_scopes (struct run *r, bool users_only, struct model_scope *scope,
+struct ledger_scopes draw_scopes (struct run *r, bool users_only, struct model_scope *scope,
                                          struct sent *s)
 {
     uint32_t n = 0;
@@ -91,11 +91,24 @@ static struct ledger_scopes draw_scopes (struct run *r, bool users_only, struct 
     if (!users_only && one_in (r, 3))
         n += draw_scope_kind (r, M_SITE, prop_sites, M_SITES, scope, s->scope + n);
     if (!users_only && one_in (r, 3))
-        n += draw_scope_kind (r, M_MACHINE, machines, M_NAMES, scope, s->scope + n);
+        n += draw_scope_kind (r, M_MACHINE, prop_machines, M_NAMES, scope, s->scope + n);
     if (!users_only && one_in (r, 3))
-        n += draw_scope_kind (r, M_QOS, qos, M_NAMES, scope, s->scope + n);
+        n += draw_scope_kind (r, M_QOS, prop_qos, M_NAMES, scope, s->scope + n);
     assert (n <= SCOPES_OF_ONE);
     return (struct ledger_scopes){s->scope, n};
+}
+
+bool refused (struct run *r, struct sent *s, int project, bool manager_may)
+{
+    if (r->as < 0)
+        return false;
+    s->req.client = s->req.on_behalf = prop_users[r->as];
+    s->req.by_user = true;
+    if (model_may (r->model, r->as, project, manager_may))
+        return false;
+    sprintf (s->want, "error -4");
+    s->forgotten = true;
+    return true;
 }
 
 static void make_deposit (struct run *r, struct sent *s)
@@ -119,21 +132,24 @@ static void make_deposit (struct run *r, struct sent *s)
         s->req.deposit.scopes = draw_scopes (r, false, &scope, s);
     if (funder >= 0) {
         s->req.kind = LEDGER_GRANT;
-        s->req.deposit.funder = funders[funder];
+        s->req.deposit.funder = prop_funders[funder];
         s->req.deposit.reference = "G";
     }
+    if (refused (r, s, -1, funder < 0))
+        return;
     model_deposit (r->model, account, amount, begin, end, funder, grant, &scope, s->want);
 }
 
-static struct model_ask draw_ask (struct run *r)
+struct model_ask draw_ask (struct run *r)
 {
     struct model_ask ask = {.site = one_in (r, 12) ? 2 : (int)draw (r, 2)};
     ask.job = (long long)draw (r, JOBS);
-    ask.incarnation = (long long)draw (r, 1 + (uint64_t)r->ops / 200);
+    ask.incarnation = (long long)draw (r, 1 + (uint64_t)r->ops / 40);
     ask.procs = (long long)draw (r, 8) + 1;
     ask.seconds = (long long)draw (r, 30) + 1;
     ask.claimed = one_in (r, 10);
     ask.qos = draw_name (r);
+    ask.class = draw_name (r);
     ask.machine = draw_name (r);
     ask.start = r->model->now + (one_in (r, 6) ? (long long)draw (r, 60) : 0);
     ask.coreserved = one_in (r, 4);
@@ -142,42 +158,89 @@ static struct model_ask draw_ask (struct run *r)
     ask.pe = one_in (r, 3) ? (long long)draw (r, 9000) : 0;
     for (int i = 0; i < M_NAMES; i++)
         ask.nodes[i] = one_in (r, 3) ? (long long)draw (r, 4) : 0;
-    if (r->quoted && one_in (r, 8))
+    for (int i = 0; i < M_NAMES; i++)
+        ask.gres[i] = one_in (r, 5) ? (long long)draw (r, 4) : 0;
+    ask.memory = one_in (r, 3) ? (long long)draw (r, 9000) : 0;
+    if (r->quoted && one_in (r, 14))
         ask.quote = 1 + (long long)draw (r, (uint64_t)r->quoted + one_in (r, 20));
     return ask;
 }
 
-/* As rates look at it; types is where its node types go. */
-static struct ledger_ask ledger_ask_of (const struct model_ask *ask, struct ledger_nodes *types,
-                                        const char *job)
+/* As rates look at it; named is where its node types and resources go. */
+struct ledger_ask ledger_ask_of (const struct model_ask *ask, struct named *named, const char *job)
 {
-    struct ledger_ask out = {.qos = ask->qos < 0 ? "" : qos[ask->qos],
-                             .class_ = "",
-                             .machine = ask->machine < 0 ? "" : machines[ask->machine],
+    struct ledger_ask out = {.qos = ask->qos < 0 ? "" : prop_qos[ask->qos],
+                             .class_ = ask->class < 0 ? "" : prop_classes[ask->class],
+                             .machine = ask->machine < 0 ? "" : prop_machines[ask->machine],
                              .coreserved = ask->coreserved,
                              .pe_milli = ask->pe,
                              .quote_id = ask->quote,
                              .quote_job = job,
-                             .nodes = types};
+                             .memory_mb = ask->memory,
+                             .nodes = named->nodes,
+                             .gres = named->gres};
     for (int i = 0; i < M_NAMES; i++)
         if (ask->nodes[i])
-            types[out.nodes_count++] = (struct ledger_nodes){nodes[i], ask->nodes[i]};
+            named->nodes[out.nodes_count++] = (struct ledger_nodes){prop_nodes[i], ask->nodes[i]};
+    for (int i = 0; i < M_NAMES; i++)
+        if (ask->gres[i])
+            named->gres[out.gres_count++] = (struct ledger_gres){prop_gres[i], ask->gres[i]};
     return out;
+}
+
+static void signature_of (const struct model_signature *s, char grid_job[16],
+                          struct ledger_hold_ask *out)
+{
+    if (!s->is)
+        return;
+    snprintf (grid_job, 16, "grid.%d", s->grid_job);
+    out->is_signed = true;
+    out->job.grid_job = grid_job;
+    memcpy (out->uuid.b, &s->uuid, sizeof (s->uuid));
+    out->part = s->part ? "x" : "";
+    out->live_max = (uint32_t)s->live_max;
+    out->runs_max = (uint32_t)s->runs_max;
+    out->hash[0] = (uint8_t)s->content;
+    out->meta = metas[s->meta];
+    out->meta_group = s->by_group;
+    out->expires = edge (s->expires);
+    out->cost_max = s->cost_max;
 }
 
 /* As the ledger is asked; job is where its name goes. */
 static struct ledger_hold_ask hold_ask (const struct model_ask *ask, int account, char job[32],
-                                        struct ledger_nodes *types)
+                                        struct named *named)
 {
     snprintf (job, 32, "j.%lld", ask->job);
-    return (struct ledger_hold_ask){
+    struct ledger_hold_ask out = {
         .job = {prop_sites[ask->site], job, "main", "grid.1", ask->incarnation},
         .account = model_account_name (account),
         .procs = ask->procs,
         .walltime = ask->seconds * US_PER_S,
         .start = use_at (ask->start),
-        .ask = ledger_ask_of (ask, types, job),
+        .ask = ledger_ask_of (ask, named, job),
+        .meta = "",
         .claimed = ask->claimed};
+    signature_of (&ask->signature, named->grid_job, &out);
+    return out;
+}
+
+/* Mostly of jobs that were signed, and mostly as they were the first time. */
+static struct model_signature draw_signature (struct run *r)
+{
+    struct model_signature s = {.is = !one_in (r, 3)};
+    s.uuid = 1 + (int)(r->ops / 30) + (int)draw (r, 6);
+    s.content = one_in (r, 12);
+    s.grid_job = s.uuid + 10000 * one_in (r, 12);
+    s.part = one_in (r, 3);
+    s.live_max = 1 + one_in (r, 3);
+    s.runs_max = 1 + one_in (r, 3);
+    s.meta = one_in (r, 4) ? (int)draw (r, M_METAS) : 1;
+    s.by_group = one_in (r, 6);
+    s.expires = one_in (r, 4) ? r->model->now + (long long)draw (r, 60) - 20 : 0;
+    s.expires = s.expires < 0 ? 0 : s.expires;
+    s.cost_max = one_in (r, 4) ? (long long)draw (r, 400) * 1000000 : 0;
+    return s;
 }
 
 static void make_hold (struct run *r, struct sent *s)
@@ -185,9 +248,15 @@ static void make_hold (struct run *r, struct sent *s)
     struct model_ask ask = draw_ask (r);
     int account = draw_account (r), user = draw_user (r);
     ask.procs = draw (r, 40) ? ask.procs : 0;
+    if (!ask.claimed)
+        ask.signature = draw_signature (r);
+    if (ask.signature.is && one_in (r, 2)) { /* its site starts it again */
+        ask.job = 1000 + ask.signature.uuid;
+        ask.incarnation = (long long)draw (r, 3);
+    }
     s->req = req_hold (&r->rig, prop_sites[ask.site], "", model_account_name (account),
                        prop_users[user], ask.procs, ask.seconds);
-    s->req.hold = hold_ask (&ask, account, s->job, s->nodes[0]);
+    s->req.hold = hold_ask (&ask, account, s->job, &s->named[0]);
     request_seal (&s->req);
     model_holds (r->model, &ask, 1, account, user, s->want);
 }
@@ -201,10 +270,14 @@ static void make_group (struct run *r, struct sent *s)
     s->req.on_behalf = prop_users[user];
     s->req.group.item = s->group;
     s->req.group.count = (uint32_t)count;
+    struct model_signature signature = draw_signature (r);
     for (int i = 0; i < count; i++) {
         ask[i] = draw_ask (r);
         ask[i].incarnation += 1000000 * i; /* never one job twice */
-        s->group[i] = hold_ask (&ask[i], account, s->jobs[i], s->nodes[i]);
+        ask[i].claimed = false;
+        ask[i].signature = signature;
+        ask[i].signature.part ^= draw (r, 3) && i;
+        s->group[i] = hold_ask (&ask[i], account, s->jobs[i], &s->named[i]);
     }
     model_holds (r->model, ask, count, account, user, s->want);
 }
@@ -257,7 +330,7 @@ static void make_charge (struct run *r, struct sent *s)
     s->req.charge.job.incarnation = ask.incarnation;
     s->req.charge.account = held ? "" : model_account_name (account);
     s->req.charge.claimed = ask.claimed;
-    s->req.charge.ask = ledger_ask_of (&ask, s->nodes[0], s->job);
+    s->req.charge.ask = ledger_ask_of (&ask, &s->named[0], s->job);
     s->req.on_behalf = held ? s->req.client : prop_users[user];
     model_charge (m, &ask, n, account, user, final, sequence, s->want);
 }
@@ -300,7 +373,7 @@ static void make_extend (struct run *r, struct sent *s)
 }
 
 /* One of the account's, if luck wants it; -1: those that are valid now. */
-static int draw_alloc (struct run *r, int account)
+int draw_alloc (struct run *r, int account)
 {
     int alloc = r->granted && one_in (r, 3) ? (int)draw (r, (uint64_t)r->granted) : -1;
     for (int k = 0; alloc >= 0 && k < 20 && r->model->alloc[alloc].account != account; k++)
@@ -308,19 +381,29 @@ static int draw_alloc (struct run *r, int account)
     return alloc;
 }
 
-static int64_t alloc_id (const struct run *r, int alloc)
+int64_t alloc_id (const struct run *r, int alloc)
 {
     return alloc < 0 ? 0 : r->model->alloc[alloc].id;
+}
+
+/* A job that is charged in this batch: what is due of it the bank asks itself only once that is written. */
+static bool under_way (const struct run *r, long long charge)
+{
+    const struct model *m = r->model;
+    int i = r->charged;
+    while (i < m->charges && m->charge[i].usage != m->charge[charge - 1].usage)
+        i++;
+    return i < m->charges;
 }
 
 static void make_refund (struct run *r, struct sent *s)
 {
     long long n = 1 + (long long)draw (r, (uint64_t)r->charged);
     long long amount = one_in (r, 2) ? 0 : (long long)draw (r, 20000000);
-    char sql[80];
-    snprintf (sql, sizeof (sql), "SELECT op_id FROM charge WHERE id = %lld", n);
-    s->req = req_refund (&r->rig, pg_fixture_number (r->sql, sql), amount);
-    s->req.refund.due = one_in (r, 2);
+    s->req = req_refund (&r->rig, r->charge_op[n], amount);
+    s->req.refund.due = one_in (r, 2) && !under_way (r, n);
+    if (refused (r, s, -1, true))
+        return;
     if (s->req.refund.due)
         model_refund_due (r->model, n, s->want);
     else
@@ -338,16 +421,22 @@ static void make_correction (struct run *r, struct sent *s)
     if (what == 0) {
         s->req = req_withdraw (&r->rig, model_account_name (account), amount);
         s->req.withdraw.allocation_id = alloc_id (r, alloc);
+        if (refused (r, s, -1, true))
+            return;
         model_withdraw (m, account, alloc, amount, s->want);
     } else if (what == 1) {
         s->req = req_transfer (&r->rig, model_account_name (account), model_account_name (other),
                                amount);
         s->req.transfer.allocation_id = alloc_id (r, alloc);
+        if (refused (r, s, -1, true))
+            return;
         model_transfer (m, account, other, alloc, amount, s->want);
     } else if (what == 2 && r->granted) {
         alloc = (int)draw (r, (uint64_t)r->granted);
         amount = amount % 50000000;
         s->req = req_limit (&r->rig, m->alloc[alloc].id, amount);
+        if (refused (r, s, -1, true))
+            return;
         model_limit (m, alloc, amount, s->want);
     } else if (r->charged) {
         make_refund (r, s);
@@ -356,7 +445,7 @@ static void make_correction (struct run *r, struct sent *s)
     }
 }
 
-/* Mostly of what has ended. */
+/* Mostly of what has ended; by the bank itself, or asked for. */
 static void make_expire (struct run *r, struct sent *s)
 {
     const struct model *m = r->model;
@@ -368,278 +457,15 @@ static void make_expire (struct run *r, struct sent *s)
             break;
         }
     }
-    s->req = req_new (&r->rig, LEDGER_EXPIRE, "bank:expiry");
+    bool due = draw (r, 3);
+    s->req = req_new (&r->rig, LEDGER_EXPIRE, due ? "bank:expiry" : "nui://t/agency/f");
     s->req.expire.allocation_id = m->alloc[alloc].id;
+    s->req.expire.due = due;
+    s->req.expire.description = "";
+    if (!due && refused (r, s, -1, true))
+        return;
     model_expire (r->model, alloc, s->want);
-}
-
-/* ---- what agencies and operators do ---- */
-
-static void make_split (struct run *r, struct sent *s)
-{
-    struct model *m = r->model;
-    int account = draw_account (r), other = draw_account (r), alloc = draw_alloc (r, account);
-    long long amount = (long long)draw (r, 900) * 100000 + 1;
-    long long begin = one_in (r, 4) ? m->now + (long long)draw (r, 50) - 10 : 0;
-    long long end = one_in (r, 4) ? m->now + (long long)draw (r, 300) : 0;
-    s->req = req_transfer (&r->rig, model_account_name (account), model_account_name (other),
-                           amount);
-    s->req.kind = LEDGER_SPLIT;
-    s->req.transfer.allocation_id = alloc_id (r, alloc);
-    s->req.transfer.valid_from = edge (begin);
-    s->req.transfer.valid_to = edge (end);
-    model_split (m, account, other, alloc, amount, begin, end, s->want);
-}
-
-static void make_carry (struct run *r, struct sent *s)
-{
-    struct model *m = r->model;
-    int alloc = (int)draw (r, (uint64_t)r->granted);
-    long long end = m->now + 1 + (long long)draw (r, 700),
-              cap = one_in (r, 2) ? 0 : (long long)draw (r, 900) * 100000 - 1;
-    s->req = req_new (&r->rig, LEDGER_CARRY_FORWARD, "nui://t/agency/f");
-    s->req.carry.allocation_id = m->alloc[alloc].id;
-    s->req.carry.cap = cap;
-    s->req.carry.valid_to = edge (end);
-    s->req.carry.description = "";
-    model_carry (m, alloc, cap, end, s->want);
-}
-
-static void make_fallbacks (struct run *r, struct sent *s)
-{
-    int account = draw_account (r), count = (int)draw (r, 3);
-    int list[M_FALLBACKS], site[M_FALLBACKS], at[M_FALLBACKS];
-    s->req = req_new (&r->rig, LEDGER_ACCOUNT_MODIFY, "nui://t/agency/f");
-    s->req.account.name = model_account_name (account);
-    s->req.account.fallbacks = s->fallback;
-    s->req.account.fallback_count = (uint32_t)count;
-    s->req.account.keep_scopes = true;
-    for (int i = 0; i < count; i++) {
-        list[i] = ((int)draw (r, M_ACCOUNTS / 2) + i * M_ACCOUNTS / 2) % M_ACCOUNTS; /* none twice */
-        site[i] = one_in (r, 4) ? (int)draw (r, 2) : -1;
-        at[i] = one_in (r, 3) ? (int)draw (r, M_NAMES) : -1;
-        s->fallback[i] = (struct ledger_fallback_ask){
-            model_account_name (list[i]), site[i] < 0 ? "" : prop_sites[site[i]],
-            at[i] < 0 ? "" : qos[at[i]]};
-    }
-    model_fallbacks (r->model, account, list, site, at, count, s->want);
-}
-
-static struct model_factor draw_factor (struct run *r, enum ledger_factor_kind kind,
-                                        const char *const *name, struct sent *s)
-{
-    struct model_factor f;
-    for (int i = 0; i <= M_NAMES; i++) {
-        f.of[i] = one_in (r, i == M_NAMES ? 3 : 2) ? (int)draw (r, 3000) : -1;
-        if (f.of[i] >= 0)
-            s->factor[s->req.rate.factor_count++] = (struct ledger_factor){
-                kind, i == M_NAMES ? "*" : name[i], (int64_t)f.of[i] * 1000};
-    }
-    return f;
-}
-
-static void make_rate (struct run *r, struct sent *s)
-{
-    static const enum price_measure measure[] = {PRICE_WALL, PRICE_WALL, PRICE_CPU, PRICE_PE};
-    static const struct model_factor none = {{-1, -1, -1}};
-    const struct model *m = r->model;
-    int site = (int)draw (r, 2), how = (int)draw (r, 4);
-    struct model_card card = {.base = (long long)draw (r, 3000000),
-                              .measure = how == 2   ? M_CPU
-                                         : how == 3 ? M_PE
-                                                    : M_WALL,
-                              .successful_only = one_in (r, 6),
-                              .group = one_in (r, 3) ? (int)draw (r, 3000) : -1,
-                              .band = one_in (r, 3) ? (int)draw (r, 3000) : -1};
-    card.from = one_in (r, 4) ? m->now + (long long)draw (r, 100) - 70 : 0;
-    s->req = req_rate (&r->rig, prop_sites[site], card.base);
-    s->req.rate.from = edge (card.from);
-    s->req.rate.measure = measure[how];
-    s->req.rate.successful_only = card.successful_only;
-    s->req.rate.factor = s->factor;
-    card.qos = one_in (r, 3) ? draw_factor (r, LEDGER_FACTOR_QOS, qos, s) : none;
-    card.machine = one_in (r, 3) ? draw_factor (r, LEDGER_FACTOR_MACHINE, machines, s) : none;
-    card.nodes = one_in (r, 3) ? draw_factor (r, LEDGER_FACTOR_NODES, nodes, s) : none;
-    if (card.group >= 0)
-        s->factor[s->req.rate.factor_count++] =
-            (struct ledger_factor){LEDGER_FACTOR_GROUP, "*", (int64_t)card.group * 1000};
-    if (card.band >= 0)
-        s->factor[s->req.rate.factor_count++] = (struct ledger_factor){
-            LEDGER_FACTOR_BAND, BAND, (int64_t)card.band * 1000};
-    model_rate (r->model, site, &card, s->want);
-}
-
-/* Projects, people, funders and accounts; some are there already. */
-static void make_object (struct run *r, struct sent *s)
-{
-    struct model *m = r->model;
-    int project = (int)draw (r, M_PROJECTS), parent = (int)draw (r, M_PROJECTS) - 1;
-    int account = (int)draw (r, M_ACCOUNTS), user = (int)draw (r, M_USERS),
-        funder = (int)draw (r, M_FUNDERS);
-    struct model_scope scope = {0};
-    switch (draw (r, 5)) {
-    case 0:
-        s->req = req_project (&r->rig, prop_projects[project]);
-        s->req.project.parent = parent < 0 ? "" : prop_projects[parent];
-        model_project (m, project, parent, s->want);
-        return;
-    case 1:
-        s->req = req_user (&r->rig, prop_users[user]);
-        model_user (m, user, s->want);
-        return;
-    case 2:
-        s->req = req_new (&r->rig, LEDGER_FUNDER_CREATE, "nui://t/agency/f");
-        s->req.funder.name = funders[funder];
-        s->req.funder.description = "";
-        model_funder (m, funder, s->want);
-        return;
-    case 3:
-        account = one_in (r, 2) ? account : M_ACCOUNTS - 1 - (int)draw (r, 3);
-        s->req = req_account (&r->rig, model_account_name (account), prop_projects[project], NULL, 0);
-        if (one_in (r, 3))
-            s->req.account.scopes = draw_scopes (r, true, &scope, s);
-        s->req.account.fallbacks = s->fallback;
-        model_account (m, account, project, &scope, s->want);
-        return;
-    default:
-        s->req = req_new (&r->rig, LEDGER_ACCOUNT_MODIFY, "nui://t/agency/f");
-        s->req.account.name = model_account_name (account);
-        s->req.account.keep_fallbacks = true;
-        if (one_in (r, 2))
-            s->req.account.scopes = draw_scopes (r, true, &scope, s);
-        model_account_users (m, account, &scope, s->want);
-    }
-}
-
-static void make_office (struct run *r, struct sent *s)
-{
-    struct model *m = r->model;
-    int account, site = (int)draw (r, 2);
-    uint64_t what = draw (r, 14);
-    if (what < 3) {
-        make_split (r, s);
-    } else if (what < 5 && r->granted) {
-        make_carry (r, s);
-    } else if (what == 5 && one_in (r, 4)) {
-        account = 8 + (int)draw (r, 5);
-        s->req = req_new (&r->rig, LEDGER_ACCOUNT_CLOSE, "nui://t/agency/f");
-        s->req.close.name = model_account_name (account);
-        s->req.close.reason = "";
-        model_close (m, account, s->want);
-    } else if (what < 7) {
-        int user = (int)draw (r, M_USERS), project = (int)draw (r, M_PROJECTS);
-        /* u1 mostly stays what it is. */
-        bool remove = one_in (r, user == 1 ? 9 : 2);
-        s->req = req_member (&r->rig, prop_projects[project], prop_users[user]);
-        s->req.member.remove = remove;
-        model_member (m, user, project, remove, s->want);
-    } else if (what < 9) {
-        make_fallbacks (r, s);
-    } else if (what < 11) {
-        make_rate (r, s);
-    } else if (what < 13) {
-        make_object (r, s);
-    } else {
-        bool claims = one_in (r, 2);
-        struct model_policy policy = {.on = !one_in (r, 4),
-                                      .cap = one_in (r, 2) ? (long long)draw (r, 30) : 0,
-                                      .minimum = one_in (r, 2) ? (long long)draw (r, 50000000) : 0,
-                                      .window = one_in (r, 2) ? (long long)draw (r, 60) : 0};
-        s->req = req_new (&r->rig, LEDGER_SITE_SET, "nui://t/operator/o");
-        s->req.site.site = prop_sites[site];
-        s->req.site.claims = claims;
-        s->req.site.refunds = (struct ledger_refunds){policy.on, policy.cap * US_PER_S, policy.minimum,
-                                                      policy.window * US_PER_S};
-        model_site (m, site, claims, &policy, s->want);
-    }
-}
-
-static void make_quote (struct run *r, struct sent *s)
-{
-    struct model_ask ask[M_SITES];
-    int account = draw_account (r), user = draw_user (r), count = 1 + (int)draw (r, 2);
-    bool reusable = one_in (r, 3);
-    long long keep = 1 + (long long)draw (r, 120);
-    int first = draw (r, 15) ? (int)draw (r, 2) : 2;
-    s->req = req_new (&r->rig, LEDGER_QUOTE, prop_users[user]);
-    s->req.quote.ask = &s->quote;
-    s->req.quote.keep = keep * US_PER_S - US_PER_S / 2;
-    s->req.quote.reusable = reusable;
-    s->quote = (struct ledger_quote){.identity = prop_users[user],
-                                     .account = model_account_name (account),
-                                     .item = s->item,
-                                     .item_count = (uint32_t)count};
-    for (int i = 0; i < count; i++) {
-        ask[i] = draw_ask (r);
-        ask[i].site = i ? !first : first;
-        ask[i].quote = 0;
-        s->item[i] = (struct ledger_quote_item){.site = prop_sites[ask[i].site],
-                                                .procs = ask[i].procs,
-                                                .walltime = ask[i].seconds * US_PER_S,
-                                                .ask = ledger_ask_of (&ask[i], s->nodes[i], "")};
-    }
-    model_quote (r->model, ask, count, account, user, reusable, keep, s->want);
-}
-
-/* By an operator, or by whose it is; now and then one that is not there. */
-static void make_cancel (struct run *r, struct sent *s)
-{
-    const struct model *m = r->model;
-    long long quote = 1 + (long long)draw (r, (uint64_t)m->pins + one_in (r, 9));
-    bool own = quote <= m->pins && one_in (r, 2);
-    s->req = req_new (&r->rig, LEDGER_QUOTE_CANCEL,
-                      own ? prop_users[m->pin[quote - 1].user] : "nui://t/operator/o");
-    s->req.by_user = own;
-    s->req.quote_cancel.id = quote;
-    model_quote_cancel (r->model, quote, s->want);
-}
-
-static void make_recon (struct run *r, struct sent *s)
-{
-    struct model *m = r->model;
-    int site = (int)draw (r, 2);
-    if (r->opened && one_in (r, 3)) {
-        long long row = 1 + (long long)draw (r, (uint64_t)r->opened + one_in (r, 9));
-        bool close = one_in (r, 2), known = draw (r, 4) != 0;
-        s->req = req_new (&r->rig, LEDGER_RECON_SET, "nui://t/operator/o");
-        s->req.recon_set.row_id = row;
-        s->req.recon_set.owner = close ? "" : "nui://t/user/u0";
-        s->req.recon_set.note = "seen";
-        s->req.recon_set.close = close;
-        s->req.recon_set.cured_op = close && !known ? INT64_MAX : 0;
-        model_recon_set (m, row, close, known, s->want);
-        return;
-    }
-    struct model_row found[M_FINDINGS];
-    int count = (int)draw (r, M_FINDINGS + 1);
-    unsigned looked = 1 + (unsigned)draw (r, 7);
-    long long from = (long long)draw (r, 3), to = from + (long long)draw (r, 6);
-    s->req = req_new (&r->rig, LEDGER_RECON, "nui://t/operator/o");
-    s->req.recon.site = prop_sites[site];
-    s->req.recon.from = EPOCH + from;
-    s->req.recon.to = EPOCH + to;
-    s->req.recon.kind = s->kind;
-    s->req.recon.item = s->finding;
-    s->req.recon.count = (uint32_t)count;
-    for (int k = 0; k < M_KINDS; k++)
-        if (looked & 1u << k)
-            s->kind[s->req.recon.kind_count++] = (char *)(uintptr_t)kinds[k];
-    for (int i = 0; i < count; i++) {
-        found[i] = (struct model_row){.kind = (int)draw (r, M_KINDS),
-                                      .job = (long long)draw (r, 2) * M_FINDINGS + i, /* none twice */
-                                      .amount = (long long)draw (r, 2)};
-        found[i].since = found[i].job % 6;
-        s->finding[i] = (struct ledger_finding){.kind = kinds[found[i].kind],
-                                                .site_job = found_job[found[i].job],
-                                                .component = "",
-                                                .hold = "",
-                                                .identity = "",
-                                                .account = "",
-                                                .text = "",
-                                                .amount = found[i].amount,
-                                                .since = EPOCH + found[i].since};
-    }
-    model_recon (m, site, found, count, looked, from, to, s->want);
+    s->forgotten = due && strncmp (s->want, "error", 5) == 0;
 }
 
 /* A request of the past, as it was or with another content under its key. */
@@ -647,6 +473,7 @@ static void make_again (struct run *r, struct sent *s)
 {
     *s = *r->past[draw (r, (uint64_t)r->past_count)];
     r->replays++;
+    s->kept = false;
     if (strcmp (s->want, "error -1") == 0 && s->req.kind != LEDGER_CHARGE) {
         /* Malformed: was not remembered, and is refused again. */
     } else if (one_in (r, 3)) {
@@ -655,11 +482,16 @@ static void make_again (struct run *r, struct sent *s)
     }
 }
 
-struct sent *prop_make (struct run *r)
+struct sent *prop_make (struct run *r, enum prop_kind kind)
 {
+    /* Of a hundred: from what is below on. */
+    static const uint64_t from[] = {[PROP_ANY] = 0, [PROP_DAILY] = 27, [PROP_HOLDS] = 30},
+                          to[] = {[PROP_ANY] = 100, [PROP_DAILY] = 100, [PROP_HOLDS] = 57};
     struct sent *s = calloc (1, sizeof (*s));
-    uint64_t what = draw (r, 100);
+    uint64_t what = from[kind] + draw (r, to[kind] - from[kind]);
     assert (s);
+    s->kept = true;
+    r->as = one_in (r, 5) ? draw_user (r) : -1;
     if (what < 10)
         make_deposit (r, s);
     else if (what < 16)
@@ -693,5 +525,9 @@ struct sent *prop_make (struct run *r)
         s->req.release.hold_id = s->hold;
     if (s->req.kind == LEDGER_EXTEND)
         s->req.extend.hold_id = s->hold;
+    /* Malformed, so not remembered: sent again it is refused for that or for what its sender may then. */
+    if (s->req.by_user && strcmp (s->want, "error -1") == 0)
+        s->forgotten = true;
+    model_note (r->model, ledger_kind_name (s->req.kind));
     return s;
 }

@@ -1,6 +1,6 @@
-/* The decision of a group (meta/core/quorum.h) under messages that are lost, repeated and late, and
- * members that crash, from seeds: never two decisions for one transaction; only what was proposed, and
- * COMMIT only if the owner has cast it; and once it is quiet somebody's proposal comes to an end.
+/* What a group keeps of a job (meta/core/quorum.h) under messages that are lost, repeated and late, and members that
+ * crash, from seeds: whatever a leader has acted on, which a majority has, is behind every state that anybody acts on
+ * later; and once it is quiet somebody leads and acts.
  *
  *   prop_quorum [SEEDS [FIRST]] */
 #include <assert.h>
@@ -11,36 +11,38 @@
 
 #include "meta/core/quorum.h"
 
-enum { LETTERS_MAX = 512, BALLOTS_MAX = 4096 };
+enum { LETTERS_MAX = 512, STATES_MAX = 4096 };
 
 struct letter {
-    bool answer, cast;
+    bool answer, cast, granted;
     uint32_t from, to;
-    uint64_t ballot;
-    enum decision decision;
-    struct vote_answer said;
+    uint64_t ballot, version;
+    uint32_t state;  /* cast; or of the answer to a question */
+    struct vote vote;
 };
 
-/* What was voted for at a ballot, and by whom. */
-struct tally {
-    uint32_t members;
-    enum decision decision;
+/* A member: what it has on disk, and what it wants. */
+struct member {
+    struct vote vote;
+    uint32_t state;     /* 0: none */
+    bool leader;        /* as far as it knows, itself; on disk */
+    uint64_t has[QUORUM_MEMBERS_MAX];
+    bool asks;
+    struct inquiry inquiry;
+    uint32_t best;      /* the state that goes on, where it is newer than its own is then */
 };
 
 static struct {
     uint64_t seed, chance;
     uint32_t members;
-    struct vote vote[QUORUM_MEMBERS_MAX]; /* durable */
-    struct proposer proposer[QUORUM_MEMBERS_MAX];
-    bool proposes[QUORUM_MEMBERS_MAX];
+    struct member member[QUORUM_MEMBERS_MAX];
     struct letter letter[LETTERS_MAX];
     uint32_t letters;
-    struct tally tally[BALLOTS_MAX];
-    bool owner_cast, decided;
-    enum decision decision;
+    uint32_t before[STATES_MAX], states; /* the state from which each was made */
+    uint32_t acted;                      /* the latest that was acted on */
 } w;
 
-static uint64_t commits, aborts, silent;
+static uint64_t acts, takes, crashes;
 
 static uint64_t below (uint64_t n)
 {
@@ -54,39 +56,27 @@ static void fail (const char *what)
     exit (1);
 }
 
-static uint32_t count (uint32_t bits)
+static uint32_t state_after (uint32_t before)
 {
-    uint32_t n = 0;
-    for (; bits; bits &= bits - 1)
-        n++;
-    return n;
+    assert (w.states + 1 < STATES_MAX);
+    w.before[++w.states] = before;
+    return w.states;
 }
 
-static void decided (enum decision decision)
+static bool is_behind (uint32_t old, uint32_t state)
 {
-    if (w.decided && w.decision != decision)
-        fail ("two decisions");
-    if (decision == DECISION_COMMIT && !w.owner_cast)
-        fail ("COMMIT, and the owner never said so");
-    w.decided = true;
-    w.decision = decision;
+    while (state && state != old)
+        state = w.before[state];
+    return state == old;
 }
 
-static struct vote_answer vote (uint32_t member, uint64_t ballot, bool cast,
-                                enum decision decision)
+static void act (uint32_t state)
 {
-    struct vote_answer said = vote_take (&w.vote[member], ballot, cast, decision);
-    if (cast && said.granted) {
-        assert (ballot < BALLOTS_MAX);
-        struct tally *tally = &w.tally[ballot];
-        if (tally->members && tally->decision != decision)
-            fail ("one ballot, two votes");
-        tally->members |= 1u << member;
-        tally->decision = decision;
-        if (count (tally->members) > w.members / 2)
-            decided (decision);
-    }
-    return said;
+    acts++;
+    if (is_behind (w.acted, state))
+        w.acted = state;
+    else if (!is_behind (state, w.acted))
+        fail ("acted on what does not know of what was acted on before");
 }
 
 static void post (const struct letter *letter)
@@ -95,41 +85,111 @@ static void post (const struct letter *letter)
         w.letter[w.letters++] = *letter;
 }
 
-static void go_on (uint32_t member);
-
-static void heard (uint32_t member, const struct letter *letter)
+static void to_others (uint32_t self, struct letter letter)
 {
-    if (w.proposes[member] &&
-        proposer_heard (&w.proposer[member], letter->from, letter->ballot, letter->cast,
-                        &letter->said))
-        go_on (member);
-}
-
-/* Its own vote first, as decide.c does. */
-static void stage_begin (uint32_t member)
-{
-    const struct proposer *p = &w.proposer[member];
-    struct letter letter = {.cast = p->stage == PROPOSER_CASTING, .from = member,
-                            .ballot = p->ballot, .decision = p->decision};
-    struct letter own = letter;
-    own.answer = true;
-    own.said = vote (member, letter.ballot, letter.cast, letter.decision);
-    for (letter.to = 0; own.said.granted && letter.to < w.members; letter.to++)
-        if (letter.to != member)
+    letter.from = self;
+    for (letter.to = 0; letter.to < w.members; letter.to++)
+        if (letter.to != self)
             post (&letter);
-    heard (member, &own);
 }
 
-static void go_on (uint32_t member)
+static void cast (uint32_t self)
 {
-    if (w.proposer[member].stage == PROPOSER_DECIDED) {
-        decided (w.proposer[member].decision);
-        w.proposes[member] = false;
-    } else if (w.proposer[member].stage == PROPOSER_CASTING) {
-        stage_begin (member);
-    } else {
-        w.proposes[member] = false;
+    const struct member *m = &w.member[self];
+    to_others (self, (struct letter){.cast = true, .ballot = m->vote.accepted, .version = m->vote.version,
+                                     .state = m->state});
+}
+
+/* The next version, on its own disk first. */
+static void write_state (uint32_t self, uint64_t ballot, uint32_t from)
+{
+    struct member *m = &w.member[self];
+    if (m->vote.accepted != ballot)
+        memset (m->has, 0, sizeof m->has);
+    m->state = state_after (from);
+    m->vote.accepted = ballot;
+    if (m->vote.promised < ballot)
+        m->vote.promised = ballot;
+    m->vote.version++;
+    m->leader = true;
+    m->has[self] = m->vote.version;
+    cast (self);
+}
+
+static void heard (uint32_t self, const struct letter *letter)
+{
+    struct member *m = &w.member[self];
+    bool best;
+    if (letter->cast) {
+        if (!m->leader || letter->ballot != m->vote.accepted || !letter->granted)
+            return;
+        uint64_t before = quorum_version (m->has, w.members);
+        if (letter->version > m->has[letter->from])
+            m->has[letter->from] = letter->version;
+        uint64_t now = quorum_version (m->has, w.members);
+        uint32_t state = m->state;
+        for (uint64_t v = m->vote.version; v > now; v--)
+            state = w.before[state];
+        if (now > before)
+            act (state);
+        return;
     }
+    if (!m->asks)
+        return;
+    bool enough = inquiry_heard (&m->inquiry, letter->from, letter->ballot, letter->granted, &letter->vote, &best);
+    if (best)
+        m->best = letter->from == self ? 0 : letter->state;
+    if (!enough || m->vote.promised > m->inquiry.ballot) /* to another since */
+        return;
+    takes++;
+    m->asks = false;
+    if (m->best && vote_newer (&m->inquiry.best, &m->vote)) {
+        m->vote.version = m->inquiry.best.version;
+        m->state = m->best;
+    }
+    write_state (self, m->inquiry.ballot, m->state);
+}
+
+static void ask (uint32_t self, bool again)
+{
+    struct member *m = &w.member[self];
+    if (!m->state)
+        return;
+    if (again && m->asks)
+        inquiry_again (&m->inquiry);
+    else
+        inquiry_begin (&m->inquiry, w.members, self, &m->vote);
+    m->asks = true;
+    m->best = 0;
+    struct letter letter = {.from = self, .to = self, .ballot = m->inquiry.ballot};
+    if (!vote_take (&m->vote, letter.ballot, false, 0))
+        return;
+    struct letter own = letter;
+    own.answer = own.granted = true;
+    own.vote = m->vote;
+    own.state = m->state;
+    heard (self, &own);
+    to_others (self, letter);
+}
+
+static void answer (const struct letter *letter)
+{
+    struct member *m = &w.member[letter->to];
+    struct letter back = *letter;
+    struct vote before = m->vote;
+    back.answer = true;
+    back.from = letter->to;
+    back.to = letter->from;
+    /* Who leads promises nobody. */
+    back.granted = (letter->cast || !m->leader) && vote_take (&m->vote, letter->ballot, letter->cast, letter->version);
+    if (back.granted && letter->cast && vote_newer (&m->vote, &before)) {
+        m->state = letter->state;
+        m->leader = m->asks = false;
+    }
+    back.vote = m->vote;
+    if (!letter->cast)
+        back.state = m->state;
+    post (&back);
 }
 
 static void deliver (uint32_t at)
@@ -137,42 +197,40 @@ static void deliver (uint32_t at)
     struct letter letter = w.letter[at];
     if (below (100) < 85) /* else it comes again */
         w.letter[at] = w.letter[--w.letters];
-    if (letter.answer) {
+    if (letter.answer)
         heard (letter.to, &letter);
-        return;
-    }
-    struct letter back = letter;
-    back.answer = true;
-    back.from = letter.to;
-    back.to = letter.from;
-    back.said = vote (letter.to, letter.ballot, letter.cast, letter.decision);
-    post (&back);
+    else
+        answer (&letter);
 }
 
-static void propose (uint32_t member)
+static void crash (struct member *m)
 {
-    if (w.proposes[member]) {
-        proposer_again (&w.proposer[member]);
-    } else {
-        proposer_later (&w.proposer[member], w.members, member, &w.vote[member], DECISION_ABORT);
-        w.proposes[member] = true;
-    }
-    stage_begin (member);
+    crashes++;
+    m->asks = false;
+    memset (m->has, 0, sizeof m->has);
+    m->has[m - w.member] = m->vote.version;
 }
 
 static void something (void)
 {
     uint64_t what = below (100);
-    uint32_t member = (uint32_t)below (w.members);
-    if (what < 70 && w.letters) {
+    uint32_t self = (uint32_t)below (w.members);
+    struct member *m = &w.member[self];
+    if (what < 65 && w.letters) {
         deliver ((uint32_t)below (w.letters));
-    } else if (what < 80 && w.letters) {
+    } else if (what < 72 && w.letters) {
         w.letter[below (w.letters)] = w.letter[w.letters - 1]; /* lost */
         w.letters--;
-    } else if (what < 88) {
-        w.proposes[member] = false; /* it dies, and comes back without what it wanted */
-    } else if (what < 92) {
-        propose (member);
+    } else if (what < 82 && m->leader) {
+        write_state (self, m->vote.accepted, m->state);
+    } else if (what < 86 && m->leader) {
+        cast (self);
+    } else if (what < 90) {
+        crash (m);
+    } else if (what < 94) {
+        ask (self, below (2));
+    } else if (what < 96) {
+        m->leader = false; /* it heard that another leads */
     }
 }
 
@@ -182,38 +240,23 @@ static void world (uint64_t seed)
     w.seed = seed;
     w.chance = seed * UINT64_C (0x9E3779B97F4A7C15);
     w.members = 3 + 2 * (uint32_t)below (3);
-    uint32_t before = (uint32_t)below (4); /* somebody may be quicker than the owner */
-    for (uint32_t i = 0; i < before; i++)
+    write_state (0, ballot_first (0), 0);
+    for (uint32_t i = (uint32_t)below (600); i > 0; i--)
         something ();
-    if (below (10) && !w.vote[0].promised) {
-        w.owner_cast = true;
-        w.proposes[0] = true;
-        proposer_first (&w.proposer[0], w.members, 0, DECISION_COMMIT);
-        stage_begin (0);
-    }
-    for (uint32_t i = (uint32_t)below (400); i > 0; i--)
-        something ();
-    if (!w.decided)
-        silent++;
     /* Quiet: one that asks, and all that it asks. */
     w.letters = 0;
-    uint32_t last = (uint32_t)below (w.members);
-    for (int rounds = 0; rounds < 3; rounds++) {
-        propose (last);
+    uint32_t last = (uint32_t)below (w.members), acted = w.acted;
+    for (uint32_t i = 0; i < w.members; i++)
+        w.member[i].leader = w.member[i].asks = false;
+    if (!w.member[last].state)
+        last = 0; /* who submitted it has it */
+    for (int rounds = 0; rounds < 3 && w.acted == acted; rounds++) {
+        ask (last, true);
         while (w.letters)
             deliver (w.letters - 1);
-        if (!w.proposes[last])
-            break;
     }
-    if (w.proposes[last] || !w.decided)
-        fail ("all is quiet, and nothing is decided");
-    commits += w.decision == DECISION_COMMIT;
-    aborts += w.decision == DECISION_ABORT;
-    /* What is over stays silent. */
-    w.vote[last].over = true;
-    if (vote_take (&w.vote[last], ballot_above (w.vote[last].promised, 1), false, DECISION_ABORT)
-            .granted)
-        fail ("a promise for what is over");
+    if (w.acted == acted)
+        fail ("all is quiet, and nobody acts");
 }
 
 int main (int argc, char **argv)
@@ -222,8 +265,7 @@ int main (int argc, char **argv)
     uint64_t first = argc > 2 ? strtoull (argv[2], NULL, 10) : 1;
     for (uint64_t seed = first; seed < first + seeds; seed++)
         world (seed);
-    printf ("%" PRIu64 " worlds: %" PRIu64 " commit, %" PRIu64 " abort, %" PRIu64
-            " undecided before it was quiet\n",
-            seeds, commits, aborts, silent);
-    return commits && aborts && silent ? 0 : 1;
+    printf ("%" PRIu64 " worlds: %" PRIu64 " states acted on, %" PRIu64 " times taken over, %" PRIu64 " crashes\n", seeds,
+            acts, takes, crashes);
+    return acts && takes && crashes ? 0 : 1;
 }

@@ -198,6 +198,7 @@ Nui__Common__V1__Envelope *bankd_sign (struct bankd *d, enum bankd_who who,
     Nui__Common__V1__Component c = NUI__COMMON__V1__COMPONENT__INIT, other = NUI__COMMON__V1__COMPONENT__INIT,
                                  *components[] = {&c, &other};
     Nui__Common__V1__Req r = NUI__COMMON__V1__REQ__INIT, *reqs[] = {&r};
+    Nui__Common__V1__Retry retry = NUI__COMMON__V1__RETRY__INIT;
     Nui__Common__V1__Envelope *out = NULL;
     struct err err = {0};
     uint8_t body[4096], uuid[16];
@@ -206,7 +207,10 @@ Nui__Common__V1__Envelope *bankd_sign (struct bankd *d, enum bankd_who who,
     m.submitter = (char *)(uintptr_t)(job->submitter ? job->submitter : people[who].uri);
     m.uuid = (ProtobufCBinaryData){sizeof (uuid), uuid};
     m.account = (char *)(uintptr_t)job->account;
+    m.created_us = clock_now_us () - job->age_us;
     m.expires_us = job->expires_us;
+    retry.times = job->retries;
+    m.retry = &retry;
     m.cost_max_micro = job->cost_max_micro;
     m.quote_id = (char *)(uintptr_t)(job->quote ? job->quote : "");
     m.n_components = job->two ? 2 : 1;
@@ -214,6 +218,7 @@ Nui__Common__V1__Envelope *bankd_sign (struct bankd *d, enum bankd_who who,
     c.name = (char *)(uintptr_t) "main";
     other.name = (char *)(uintptr_t) "other";
     c.walltime_us = job->walltime_us ? job->walltime_us : 86400 * US_PER_S;
+    other.walltime_us = c.walltime_us;
     c.n_sites = job->site_count;
     c.sites = (char **)(uintptr_t)job->sites;
     c.n_reqs = 1;
@@ -225,6 +230,12 @@ Nui__Common__V1__Envelope *bankd_sign (struct bankd *d, enum bankd_who who,
     gpu.count = job->gpus;
     r.n_gres = job->gpus > 0;
     r.gres = &gres;
+    Nui__Common__V1__GenericResource floating = NUI__COMMON__V1__GENERIC_RESOURCE__INIT,
+                                     *licences = &floating;
+    floating.name = (char *)(uintptr_t)job->licence;
+    floating.count = 1;
+    c.n_licences = job->licence != NULL;
+    c.licences = &licences;
     size_t len = nui__common__v1__job__pack (&m, body);
     assert (len < sizeof (body));
     if (envelope_sign (d->id[who], body, len, &out, &err) < 0) {

@@ -66,7 +66,10 @@ struct bankd_job {
     int64_t memory_mb;     /* of its one task */
     uint32_t gpus;
     const char *quote; /* NULL: none */
+    const char *licence; /* NULL: none */
     bool two;          /* components */
+    uint32_t retries;
+    int64_t age_us;    /* since it was signed */
 };
 Nui__Common__V1__Envelope *bankd_sign (struct bankd *d, enum bankd_who who,
                                        const struct bankd_job *job);

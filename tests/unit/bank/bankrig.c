@@ -56,6 +56,7 @@ void bankrig_encode (void *arg, const struct ledger_request *req, const struct l
         return;
     case LEDGER_WITHDRAW: /* its id is the operation's, which a model does not know */
     case LEDGER_SITE_SET:
+    case LEDGER_ROLE_SET:
         strbuf_printf (bytes, "done");
         return;
     case LEDGER_RECON:

@@ -257,20 +257,30 @@ PGconn *pg_fixture_connect (const char *conninfo)
     return conn;
 }
 
+static void outside (const struct pg_fixture *pg, const char *sql)
+{
+    char conninfo[512];
+    snprintf (conninfo, sizeof (conninfo), "host=%s dbname=postgres user=bank", pg->dir);
+    PGconn *conn = pg_fixture_connect (conninfo);
+    pg_fixture_run (conn, sql);
+    PQfinish (conn);
+}
+
+void pg_fixture_copy (struct pg_fixture *pg, const char *from, const char *name)
+{
+    char sql[256];
+    snprintf (sql, sizeof (sql), "DROP DATABASE IF EXISTS %s WITH (FORCE)", name);
+    outside (pg, sql);
+    snprintf (sql, sizeof (sql), "CREATE DATABASE %s TEMPLATE %s", name, from);
+    outside (pg, sql);
+}
+
 const char *pg_fixture_database (struct pg_fixture *pg, const char *name)
 {
     char conninfo[512], sql[128];
     assert (pg->databases < DATABASES_MAX);
-    snprintf (conninfo, sizeof (conninfo), "host=%s dbname=postgres user=bank", pg->dir);
-    PGconn *conn = pg_fixture_connect (conninfo);
     snprintf (sql, sizeof (sql), "CREATE DATABASE %s", name);
-    PGresult *res = PQexec (conn, sql);
-    if (PQresultStatus (res) != PGRES_COMMAND_OK) {
-        fprintf (stderr, "pg_fixture: %s\n", PQresultErrorMessage (res));
-        abort ();
-    }
-    PQclear (res);
-    PQfinish (conn);
+    outside (pg, sql);
     char *out = pg->conninfo[pg->databases++];
     snprintf (conninfo, sizeof (conninfo), "host=%s dbname=%s user=bank", pg->dir, name);
     memcpy (out, conninfo, sizeof (conninfo));

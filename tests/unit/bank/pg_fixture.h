@@ -16,6 +16,8 @@ struct pg_fixture *pg_fixture_start (bool sync);
 void pg_fixture_stop (struct pg_fixture *pg);
 /* Creates an empty database and returns libpq's conninfo for it (owned by the fixture). */
 const char *pg_fixture_database (struct pg_fixture *pg, const char *name);
+/* Makes a database anew as another one is, which nobody may be connected to. */
+void pg_fixture_copy (struct pg_fixture *pg, const char *from, const char *name);
 /* A blocking connection for the test's own questions; asserts that it works. */
 PGconn *pg_fixture_connect (const char *conninfo);
 /* One value as text (malloc'ed) of a query; fails the test on an error. */

@@ -10,7 +10,7 @@ SELECT table_privs_are ('bank', t, 'service', ARRAY['SELECT', 'INSERT'])
     FROM unnest (ARRAY['op', 'entry', 'charge', 'charge_leg', 'refund_leg', 'rate', 'rate_factor',
         'block', 'signer', 'site_right', 'bank_role', 'funder', 'award', 'allocation_scope', 'project',
         'person', 'membership', 'account', 'allocation', 'balance', 'hold', 'hold_leg', 'usage',
-        'site_ack', 'quote', 'quote_card', 'quote_use', 'quote_cancel']) t;
+        'site_ack', 'quote', 'quote_card', 'quote_use', 'quote_cancel', 'signed']) t;
 SELECT table_privs_are ('bank', t, 'service', ARRAY['SELECT', 'INSERT', 'DELETE'])
     FROM unnest (ARRAY['account_fallback', 'account_scope']) t;
 SELECT table_privs_are ('bank', t, 'service', ARRAY['SELECT'])
@@ -26,6 +26,8 @@ SELECT is ((SELECT array_agg (attname::text ORDER BY attname) FROM pg_attribute
 SELECT table_privs_are ('bank', t, 'service', ARRAY[]::text[]) FROM unnest (ARRAY['entry_0', 'entry_1']) t;
 SELECT function_privs_are ('bank', 'entry_room', ARRAY[]::text[], 'service', ARRAY['EXECUTE']);
 SELECT function_privs_are ('bank', 'entry_room', ARRAY[]::text[], 'other', ARRAY[]::text[]);
+SELECT function_privs_are ('bank', 'signed_forget', ARRAY['bigint', 'bigint', 'bigint'], 'service', ARRAY['EXECUTE']);
+SELECT function_privs_are ('bank', 'signed_forget', ARRAY['bigint', 'bigint', 'bigint'], 'other', ARRAY[]::text[]);
 SELECT is ((SELECT count (*)::int FROM pg_tables WHERE schemaname = 'bank' AND tableowner = 'service'),
     0, 'the service owns nothing');
 SELECT schema_privs_are ('bank', 'service', ARRAY['USAGE']);
@@ -38,7 +40,7 @@ SELECT throws_ok (statement, '42501', NULL, statement) FROM unnest (ARRAY[
     'ALTER TABLE bank.entry DETACH PARTITION bank.entry_0', 'CREATE TABLE bank.entry_9 (LIKE bank.entry)',
     'UPDATE bank.op SET note = $x$x$x$', 'DELETE FROM bank.op', 'UPDATE bank.block SET root = prev',
     'UPDATE bank.charge SET amount = 0', 'DELETE FROM bank.hold', 'UPDATE bank.rate SET multiplier_ppm = 0',
-    'DELETE FROM bank.balance', 'UPDATE bank.allocation SET valid_to = 1',
+    'DELETE FROM bank.balance', 'DELETE FROM bank.signed', 'UPDATE bank.signed SET expires_at = 0', 'UPDATE bank.allocation SET valid_to = 1',
     'ALTER TABLE bank.entry DISABLE TRIGGER ALL', 'DROP TRIGGER entry_fixed ON bank.entry',
     'DROP TABLE bank.entry', 'ALTER TABLE bank.entry ADD x integer', 'SET session_replication_role = replica',
     'CREATE TABLE bank.x (y integer)', 'INSERT INTO bank.schema_version VALUES (0, $x$x$x$, now ())'])
@@ -54,6 +56,26 @@ SELECT throws_ok (statement, '23000', NULL, statement) FROM unnest (ARRAY['UPDAT
     'DELETE FROM entry', 'TRUNCATE entry', 'UPDATE op SET note = $x$x$x$', 'DELETE FROM op',
     'UPDATE entry_0 SET amount = 1', 'DELETE FROM entry_1', 'TRUNCATE entry_1',
     'TRUNCATE bank_role', 'DELETE FROM allocation_scope']) statement;
+
+-- What a signed job was paid for as is forgotten once it has expired and nothing is held for it, by steps.
+INSERT INTO signed SELECT 'u', decode (lpad (to_hex (i), 32, '0'), 'hex'), decode (repeat ('00', 32), 'hex'), 'g', 'm', '', i,
+    CASE WHEN i % 2 = 0 THEN 5 ELSE (extract (epoch FROM now ()) * 1000000)::bigint + 3600000000 END
+    FROM generate_series (1, 1000) i;
+INSERT INTO hold (id, op_id, site, site_job, component, incarnation, grid_job, asked_id, account_id, identity, procs,
+    walltime_us, start_at, expires_at, rate_version, rate_ppm, amount, open)
+    VALUES (4, 1, 's', 's.1', '', 0, 'g', 1, 1, 'u', 1, 1, 1, 1, 1, 1, 0, true);
+SELECT throws_ok (statement, '23000', NULL, statement) FROM unnest (ARRAY['UPDATE signed SET hold_id = 0',
+    'TRUNCATE signed', 'DELETE FROM signed WHERE hold_id = 1']) statement;
+SET ROLE service;
+SELECT throws_ok ('SELECT bank.signed_forget (9223372036854775807, 0, 1000000)', '23000', NULL,
+    'none is forgotten before its time, whatever the service asks for');
+SELECT ok ((SELECT f.next_block = 2 AND f.forgotten BETWEEN 1 AND 498 FROM bank.signed_forget (6, 0, 2) f),
+    'two blocks at a time');
+SELECT is ((SELECT f.next_block FROM bank.signed_forget (6, 2, 1000000) f), 0::bigint, 'and round again');
+SELECT is ((SELECT f.forgotten FROM bank.signed_forget (6, 0, 1000000) f), 0::bigint, 'once');
+RESET ROLE;
+SELECT is ((SELECT array[count (*), count (*) FILTER (WHERE expires_at = 5), min (hold_id) FILTER (WHERE expires_at = 5)]
+    FROM signed), ARRAY[501, 1, 4]::bigint[], 'what is held or has not expired stays');
 
 -- Constraints.
 SELECT throws_ok (statement, '23514', NULL, statement) FROM unnest (ARRAY[

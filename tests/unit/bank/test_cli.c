@@ -425,6 +425,50 @@ static void granting (void **state)
     says (w, "nsf", "grant list --csv --noheader", 0, "earth,500,30,0,470,0,");
 }
 
+/* An allocation that has ended is settled at once, as an operation of who asks; never before. The daemon's own look
+ * may come first: then the next one shows it. */
+static void expiring (void **state)
+{
+    struct world *w = *state;
+    char id[32], words[200];
+    bool shown = false;
+    says (w, "nsf", "account create brief --project earth", 0, "account brief");
+    says (w, "nsf", "allocation expire alloc.999", 5, "nui allocation: there is no allocation alloc.999");
+    says (w, "nsf", "allocation expire tides", 1, "'tides' is not an allocation, such as alloc.7");
+    says (w, "nsf", "allocation expire alloc.1 --cap 5", 2, "expire ALLOCATION");
+    says (w, "nsf", "allocation expire", 2, "expire ALLOCATION");
+    says (w, "nsf", "deposit -A brief 70 --end +1:00:00:00", 0, "alloc.");
+    printed (w, "alloc.", id);
+    snprintf (words, sizeof (words), "allocation expire %s", id);
+    says (w, "nsf", words, 1, "has not ended yet");
+    says (w, "lena", words, 3, "nui allocation:");
+    says (w, "nsf", "balance -A brief --csv --noheader", 0, "brief,earth,70,0,0,70,0");
+    for (int i = 0; i < 10 && !shown; i++) {
+        time_us end = (clock_now_us () / US_PER_S + 2) * US_PER_S;
+        snprintf (words, sizeof (words), "deposit -A brief 30 --end @%lld", (long long)(end / US_PER_S));
+        if (nui (w, "nsf", words) != 0 && strstr (w->out, "ended already"))
+            continue; /* a slow machine */
+        printed (w, "alloc.", id);
+        while (clock_now_us () <= end)
+            usleep (10000);
+        snprintf (words, sizeof (words), "allocation expire %s -d 'year is over' --json", id);
+        shown = nui (w, "nsf", words) == 0;
+        if (!shown && !strstr (w->out, "has ended, and nothing is left of it"))
+            fail_msg ("nui %s: %s", words, w->out);
+    }
+    assert_true (shown);
+    json_t *done = json_loads (w->out, 0, NULL);
+    assert_non_null (done);
+    assert_string_equal (id, json_string_value (json_object_get (done, "id")));
+    assert_int_equal (0, strncmp (json_string_value (json_object_get (done, "done")), "expired alloc.", 14));
+    json_decref (done);
+    says (w, "nsf", "balance -A brief --csv --noheader", 0, "brief,earth,70,0,0,70,0");
+    snprintf (words, sizeof (words), "%s ended: year is over", id);
+    says (w, "nsf", "statement -A brief --csv --noheader", 0, words);
+    snprintf (words, sizeof (words), "allocation expire %s", id);
+    says (w, "nsf", words, 1, "nothing is left of it");
+}
+
 /* Who may use an account and an allocation, fallbacks of sites, roles. */
 static void scoping (void **state)
 {
@@ -705,7 +749,7 @@ int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (setting_up), cmocka_unit_test (looking),   cmocka_unit_test (correcting),
-        cmocka_unit_test (granting),   cmocka_unit_test (scoping),   cmocka_unit_test (refused),
+        cmocka_unit_test (granting),   cmocka_unit_test (expiring), cmocka_unit_test (scoping),   cmocka_unit_test (refused),
         cmocka_unit_test (checkpointed), cmocka_unit_test (audited),
         cmocka_unit_test (quoting), cmocka_unit_test (quotes_kept), cmocka_unit_test (no_answer),
     };

@@ -68,7 +68,7 @@ static void factors (void **state)
     t.group_ppm = 1200000;
     says (&t, &use, PRICE_HOLD, 129600 * MICRO_PER_CREDIT,
           "8 procs * 3600 s * 1.25 * qos 2 * class 1.5 * co-reserved 1.2 = 129600 credits");
-    t.extra_ppm = 3200000; /* 3600 s * 3.2 = 11520; (36000 + 11520) * 3.6 */
+    t.extra_parts = INT64_C (3200000) * PRICE_PARTS; /* 3600 s * 3.2 = 11520; (36000 + 11520) * 3.6 */
     says (&t, &use, PRICE_HOLD, 171072 * MICRO_PER_CREDIT,
           "(8 procs * 3600 s * 1.25 + 3600 s * 3.2 for memory and gres) * qos 2 * class 1.5 * "
           "co-reserved 1.2 = 171072 credits");
@@ -88,7 +88,7 @@ static void factors (void **state)
     credit_micro amount;
     struct err err = {0};
     t = (struct price_terms){.base_ppm = PRICE_PPM_MAX,
-                             .extra_ppm = PRICE_PPM_MAX,
+                             .extra_parts = PRICE_PPM_MAX * PRICE_PARTS,
                              .qos_ppm = PRICE_FACTOR_MAX,
                              .class_ppm = PRICE_FACTOR_MAX,
                              .group_ppm = PRICE_FACTOR_MAX,
@@ -97,6 +97,19 @@ static void factors (void **state)
                              .node_procs = 1};
     use = (struct price_use){.procs = PRICE_PROCS_MAX, .time = PRICE_TIME_US_MAX};
     assert_int_equal (ERR_LIMIT, price_compute (&t, &use, PRICE_HOLD, &amount, &err));
+}
+
+/* 100 MB at 0.00025 per second and 1024 MB: rounded once, not for every second. */
+static void memory (void **state)
+{
+    (void)state;
+    struct price_terms t = price_terms_plain (0);
+    struct price_use use = {.procs = 1, .time = HOUR};
+    t.extra_parts = 100 * 250; /* * 3600 / 1024 = 87890.6 */
+    says (&t, &use, PRICE_HOLD, 87891,
+          "(1 procs * 3600 s * 0 + 3600 s * 0.000024 for memory and gres) = 0.087891 credits");
+    says (&t, &use, PRICE_CHARGE, 87890,
+          "(1 procs * 3600 s * 0 + 3600 s * 0.000024 for memory and gres) = 0.08789 credits");
 }
 
 /* Thursday 1 January 1970 is day 0. */
@@ -171,7 +184,7 @@ static void a_charge_fits_its_hold_at_any_card (void **state)
         struct price_band band[3];
         struct price_terms t = {.measure = (enum price_measure)draw (&seed, 3),
                                 .base_ppm = draw (&seed, 3000000),
-                                .extra_ppm = draw (&seed, 2) * draw (&seed, 5000000),
+                                .extra_parts = draw (&seed, 2) * draw (&seed, 5000000000),
                                 .qos_ppm = draw (&seed, 4000000),
                                 .class_ppm = draw (&seed, 4000000),
                                 .group_ppm = draw (&seed, 2000000),
@@ -360,6 +373,7 @@ int main (void)
         cmocka_unit_test (prices),         cmocka_unit_test (a_charge_fits_its_hold),
         cmocka_unit_test (quotes),         cmocka_unit_test (overrun_order),
         cmocka_unit_test (outbox_numbers), cmocka_unit_test (factors),
+        cmocka_unit_test (memory),
         cmocka_unit_test (times_of_day),   cmocka_unit_test (a_charge_fits_its_hold_at_any_card),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);

@@ -27,11 +27,11 @@
 
 /* What each version can keep that the one before could not, in its own words. */
 static const struct {
-    int version;
+    int from, to; /* versions, to 0: all later ones */
     const char *sql;
 } data[] = {
     /* Grants of 1,000 and 200 credits; a job that holds 30; one that held 250 of both and was charged 220. */
-    {1, OPS (1, 10, "'project-create', 'user-create', 'member', 'account-create', 'rate-set', 'deposit', "
+    {1, 0, OPS (1, 10, "'project-create', 'user-create', 'member', 'account-create', 'rate-set', 'deposit', "
                     "'hold', 'deposit', 'hold', 'charge'")
         "INSERT INTO project (id, name, description, op_id) VALUES (1, 'physics', '', 1); "
         "INSERT INTO person (id, identity, op_id) VALUES (1, '" ALICE "', 2); "
@@ -69,19 +69,19 @@ static const struct {
         "INSERT INTO charge_leg VALUES (1, 0, 6, 200000000, 'HELD'), (1, 1, 5, 20000000, 'HELD'); "
         "INSERT INTO site_ack VALUES ('alpha', 1, '')"},
     /* What the second leg paid is given back. */
-    {3, OPS (11, 11, "'refund'")
+    {3, 0, OPS (11, 11, "'refund'")
         "INSERT INTO refund_leg VALUES (11, 0, 1, 1, 5, 20000000); "
         "INSERT INTO entry VALUES (11, 0, 'P', 1, 5, 4, -20000000, 11000, 11000), "
         "(11, 1, 'P', 1, 4, 5, 20000000, 11000, 11000); "
         "UPDATE balance SET settled = 0, posted = 1000000000 WHERE allocation_id = 5"},
     /* A card with factors: twice as dear, and twice that at QoS high. */
-    {6, OPS (12, 12, "'rate-set'")
+    {6, 0, OPS (12, 12, "'rate-set'")
         "INSERT INTO rate (site, version, valid_from, multiplier_ppm, op_id, measure) VALUES "
         "('alpha', 2, 12000, 2000000, 12, 'wall'); "
         "INSERT INTO rate_factor VALUES ('alpha', 2, 0, 'qos', 'high', 2000000), "
         "('alpha', 2, 1, 'class', '*', 1000000), ('alpha', 2, 2, 'group', '*', 1500000)"},
     /* A grant of 100 credits, of which 40 are split off for a project below. */
-    {7, OPS (13, 17, "'funder-create', 'grant', 'project-create', 'account-create', 'split'")
+    {7, 0, OPS (13, 17, "'funder-create', 'grant', 'project-create', 'account-create', 'split'")
         "INSERT INTO funder VALUES (1, 'nsf', '', 13); "
         "INSERT INTO award VALUES (1, 1, 4, 'PHY-17', 14); "
         "INSERT INTO project (id, name, description, op_id, parent_id) VALUES (2, 'optics', '', 15, 1); "
@@ -93,11 +93,27 @@ static const struct {
         "INSERT INTO entry VALUES (14, 0, 'P', 1, 1, 1, -100000000, 14000, 14000), "
         "(14, 1, 'P', 1, 4, 7, 100000000, 14000, 14000), (17, 0, 'P', 1, 4, 7, -40000000, 17000, 17000), "
         "(17, 1, 'P', 1, 6, 8, 40000000, 17000, 17000)"},
+    /* What memory costs the job that is held for: a quarter of a credit per second. */
+    {6, 20, "UPDATE hold SET extra_ppm = 250000 WHERE id = 1"},
+    {21, 0, "UPDATE hold SET extra_parts = 250000 * 1024 WHERE id = 1"},
+    /* A row of reconciliation, and who sees to it. */
+    {8, 0, OPS (18, 19, "'reconcile', 'reconcile-set'")
+        "INSERT INTO recon_row VALUES (1, 18, 'alpha', 'LATE', 'alpha.9', 'main', 0, '', 10, '" ALICE "', 'phys', "
+        "220000000, 1, 1, 10000, ''); "
+        "INSERT INTO recon_event VALUES (19, 1, 'owned', '" ALICE "', 0, '')"},
+    /* The sums of phys after its first charge. */
+    {10, 0, "INSERT INTO checkpoint VALUES (4, 10500, 980000000, 30000000, 9); "
+            "INSERT INTO checkpoint_run VALUES (10, 10500)"},
     /* A quote that keeps the card of before. */
-    {12, OPS (18, 18, "'quote'")
+    {12, 0, OPS (20, 20, "'quote'")
          "INSERT INTO quote (id, op_id, identity, expires_at, reusable) VALUES "
-         "(1, 18, '" ALICE "', 4000000000000000, false); "
+         "(1, 20, '" ALICE "', 4000000000000000, false); "
          "INSERT INTO quote_card (quote_id, position, site, rate_version) VALUES (1, 0, 'alpha', 1)"},
+    /* The job that is held for was signed. */
+    {15, 19, "INSERT INTO signed VALUES ('" ALICE "', decode (repeat ('17', 16), 'hex'), decode (repeat ('18', 32), "
+             "'hex'), 'grid.1', '', 7)"},
+    {20, 0, "INSERT INTO signed VALUES ('" ALICE "', decode (repeat ('17', 16), 'hex'), decode (repeat ('18', 32), "
+            "'hex'), 'grid.1', '', 'main', 1, " FOREVER ")"},
 };
 enum { DATA = sizeof (data) / sizeof (data[0]) };
 
@@ -159,13 +175,43 @@ static void priced (struct bankrig *rig, const char *job, const char *qos, int64
     expect (rig, req_release (rig, "alpha", hold), text);
 }
 
+/* What was signed is known: as another job of the grid, or with another content, it is a replay. */
+static void signed_before (struct bankrig *rig)
+{
+    struct ledger_request req = req_hold (rig, "alpha", "alpha.8", "phys", ALICE, 1, 100);
+    req.hold.is_signed = true;
+    memset (req.hold.uuid.b, 0x17, sizeof (req.hold.uuid.b));
+    memset (req.hold.hash, 0x18, sizeof (req.hold.hash));
+    req.hold.meta = "";
+    req.hold.part = "main";
+    req.hold.live_max = req.hold.runs_max = 1;
+    req.hold.job.grid_job = "grid.2";
+    expect (rig, req, "refused Replayed");
+    req.key = req_new (rig, LEDGER_HOLD, "alpha").key;
+    req.hold.job.grid_job = "grid.1";
+    req.hold.hash[0] = 0;
+    expect (rig, req, "refused Replayed");
+}
+
 /* What there is goes on: the open hold, the charge's legs, the rates, what is left of each account. */
 static void goes_on (struct bankrig *rig, int version)
 {
     char text[80];
-    int64_t dear = version >= 6 ? 2 : 1, left = version >= 7 ? 1040 : version >= 3 ? 980 : 960;
+    int64_t dear = version >= 6 ? 2 : 1;
+    int64_t left = version >= 7 ? 1034 : version >= 6 ? 974 : version >= 3 ? 980 : 960;
+    if (version >= 15)
+        signed_before (rig);
     expect (rig, req_charge (rig, "alpha", "alpha.1", "hold.1", 1, clock_now_us (), 20, true),
-            "charged 20000000 total 20000000 released 10000000 phys acked 1");
+            version >= 6 ? "charged 25000000 total 25000000 released 5000000 phys acked 1"
+                         : "charged 20000000 total 20000000 released 10000000 phys acked 1");
+    if (version >= 8) {
+        struct ledger_request row = req_new (rig, LEDGER_RECON_SET, "nui://test/operator/ops");
+        row.recon_set.row_id = 1;
+        row.recon_set.owner = "";
+        row.recon_set.note = "seen to";
+        row.recon_set.close = true;
+        expect (rig, row, "done row.1");
+    }
     priced (rig, "alpha.2", "", 0, 3, 100 * dear);
     priced (rig, "alpha.3", "high", 0, 4, version >= 6 ? 400 : 100);
     if (version >= 12)
@@ -188,8 +234,9 @@ static void from_version (struct pg_fixture *pg, int version, int newest)
     PGconn *sql = pg_fixture_connect (conninfo);
     pg_fixture_run (sql, "SET client_min_messages = warning");
     schema_upto (sql, version);
-    for (int i = 0; i < DATA && data[i].version <= version; i++)
-        pg_fixture_run (sql, data[i].sql);
+    for (int i = 0; i < DATA; i++)
+        if (data[i].from <= version && (!data[i].to || version <= data[i].to))
+            pg_fixture_run (sql, data[i].sql);
     char *before = books (sql);
     bankrig_open (&rig, conninfo);
     assert_true (bankrig_wait_up (&rig, true));

@@ -105,7 +105,7 @@ static void kept (struct world *w, size_t sites, duration_us time, bool reusable
 
 static Nui__Common__V1__Envelope *sign (struct world *w, enum bankd_who who, const char *quote)
 {
-    struct bankd_job job = {.account = "phys", .quote = quote};
+    struct bankd_job job = {.account = "phys", .quote = quote, .retries = 2};
     return bankd_sign (&w->d, who, &job);
 }
 

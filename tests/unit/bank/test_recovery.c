@@ -1,5 +1,5 @@
 /* The operations manual rehearsed: a backup restored to a moment, a standby that takes over and a
- * primary that comes back too late, a full disk. */
+ * primary that comes back too late, a full disk under the tables and one under pg_wal. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -321,12 +321,101 @@ static void full_disk (void **state)
     small_disk_gone (dir);
 }
 
+/* The server's write-ahead log is moved to a disk of its own. */
+static void wal_to (struct pg_fixture *pg, const char *dir)
+{
+    char command[1024];
+    pg_fixture_crash (pg);
+    snprintf (command, sizeof (command), "cp -a %s/data/pg_wal %s/wal && rm -r %s/data/pg_wal && "
+              "ln -s %s/wal %s/data/pg_wal", pg_fixture_dir (pg), dir, pg_fixture_dir (pg), dir,
+              pg_fixture_dir (pg));
+    assert_int_equal (0, system (command));
+    assert_true (pg_fixture_again (pg));
+}
+
+/* The next record begins a new file. The server may be gone. */
+static void next_wal (const char *conninfo)
+{
+    PGconn *sql = PQconnectdb (conninfo);
+    PQclear (PQexec (sql, "SELECT pg_switch_wal ()"));
+    PQfinish (sql);
+}
+
+static bool log_says (const struct pg_fixture *pg, const char *words)
+{
+    char command[512];
+    snprintf (command, sizeof (command), "grep -q '%s' %s/log", words, pg_fixture_dir (pg));
+    return system (command) == 0;
+}
+
+/* pg_wal is full: PostgreSQL panics. The hold under way is not answered, others are refused at once; when
+ * there is room and PostgreSQL was started it is granted without being asked again, and all that was
+ * granted before is there, with the same answers. */
+static void full_wal (void **state)
+{
+    (void)state;
+    enum { MANY = 40 };
+    static struct ledger_request hold[MANY];
+    static char job[MANY][32];
+    struct bankrig rig;
+    char dir[64], file[80], text[64];
+    struct answer a;
+    struct err err = {0};
+    int n = 0;
+    if (!small_disk (dir, "96m")) {
+        print_message ("no disk was filled: a small file system needs root and a mount namespace\n");
+        skip ();
+    }
+    struct pg_fixture *pg = pg_fixture_start (false);
+    assert_non_null (pg);
+    const char *conninfo = pg_fixture_database (pg, "ledger");
+    wal_to (pg, dir);
+    bankrig_open (&rig, conninfo);
+    assert_true (bankrig_wait_up (&rig, true));
+    found (&rig);
+    snprintf (file, sizeof (file), "%s/filler", dir);
+    fill (file);
+    for (; n < MANY; n++) {
+        hold[n] = hold_number (&rig, n + 1, job[n]);
+        bankrig_send (&rig, &hold[n], &a);
+        while (!a.given && rig.up)
+            turn (&rig, 50);
+        if (!a.given)
+            break;
+        assert_int_equal (0, a.err.code);
+        next_wal (conninfo);
+    }
+    assert_in_range (n, 1, MANY - 1);
+    assert_true (log_says (pg, "PANIC:.*No space left on device"));
+    assert_int_equal (ERR_UNAVAILABLE, committer_submit (rig.committer, &hold[0], NULL, NULL, &err));
+    assert_non_null (strstr (err.text, "send the same request again"));
+    assert_int_equal (0, unlink (file));
+    pg_fixture_crash (pg); /* where it has not stopped by itself */
+    assert_true (pg_fixture_again (pg));
+    bankrig_await (&rig, &a);
+    snprintf (text, sizeof (text), "granted hold.%d 1000000 phys", n + 1);
+    assert_string_equal (a.err.text, "");
+    assert_string_equal (a.text, text);
+    for (int i = 0; i <= n; i++) {
+        snprintf (text, sizeof (text), "granted hold.%d 1000000 phys", i + 1);
+        expect (&rig, hold[i], text);
+    }
+    PGconn *sql = pg_fixture_connect (conninfo);
+    assert_int_equal (n + 1, pg_fixture_number (sql, "SELECT count (*) FROM hold"));
+    books_balance (sql);
+    PQfinish (sql);
+    bankrig_close (&rig);
+    pg_fixture_stop (pg);
+    small_disk_gone (dir);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (point_in_time),
         cmocka_unit_test (standby),
         cmocka_unit_test (full_disk),
+        cmocka_unit_test (full_wal),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/base/clock.h"
 #include "proto/rpc/envelope.h"
 #include "tests/unit/bank/bankd.h"
 #include "tests/unit/bank/pg_fixture.h"
@@ -50,6 +51,7 @@ static const struct {
     {"Grant",           "y---y---", "funder=nsf reference=x account=nothing amount_micro=1"},
     {"Split",           "yyy-y---", "from_account=phys to_account=nothing amount_micro=1"},
     {"CarryForward",    "yy--y---", "allocation_id=alloc.999 valid_to_us=1"},
+    {"Expire",          "yy--y---", "allocation_id=alloc.999"},
     {"GrantList",       "yyyyyy--", ""},
     {"GrantStatement",  "yyyyyy--", "grant_id=grant.999"},
     {"JobList",         "yyyyyyy-", ""},
@@ -204,6 +206,13 @@ static void cells (void **state)
     struct world *w = *state;
     const ProtobufCServiceDescriptor *service = &nui__bank__v1__bank__descriptor;
     assert_int_equal (CALLS, service->n_methods);
+    for (unsigned i = 0; i < service->n_methods; i++) { /* each has its row */
+        int call = 0;
+        while (call < CALLS && strcmp (table[call].method, service->methods[i].name) != 0)
+            call++;
+        if (call == CALLS)
+            fail_msg ("%s: who may call it is not said here", service->methods[i].name);
+    }
     for (int call = 0; call < CALLS; call++)
         for (int role = 0; role < ROLES; role++) {
             const ProtobufCMethodDescriptor *method =
@@ -227,23 +236,158 @@ static void cells (void **state)
         }
 }
 
-/* Who sees the account of a project that they are not in: all but lead, member. */
+/* The manual's table is this one: the same calls, the same cells. */
+static void manual (void **state)
+{
+    (void)state;
+    char line[256], name[64], cell[ROLES][2];
+    int found = 0;
+    FILE *page = fopen (NUI_BANK_PAGE, "r");
+    assert_non_null (page);
+    while (fgets (line, sizeof (line), page)) {
+        if (sscanf (line, "%63s %1[x.] %1[x.] %1[x.] %1[x.] %1[x.] %1[x.] %1[x.] %1[x.]", name, cell[0],
+                    cell[1], cell[2], cell[3], cell[4], cell[5], cell[6], cell[7]) != ROLES + 1)
+            continue;
+        int call = 0;
+        while (call < CALLS && strcmp (table[call].method, name) != 0)
+            call++;
+        if (call == CALLS)
+            fail_msg ("nui-bank(8) has a call %s that is not tested", name);
+        for (int role = 0; role < ROLES; role++)
+            if ((cell[role][0] == 'x') != (table[call].cells[role] == 'y'))
+                fail_msg ("nui-bank(8): %s as %s", name, roles[role].name);
+        found++;
+    }
+    fclose (page);
+    assert_int_equal (found, CALLS);
+}
+
+/* Bob, at site beta, in the project that nobody else is in: a grant, a charged job, a job that runs, a row of
+ * reconciliation. The names of all of it have "secret" or "hidden" in them. */
+static void hide (struct world *w)
+{
+    struct bankd *d = &w->d;
+    uint8_t key[16];
+    struct bankd_job job = {.account = "hidden"};
+    Nui__Common__V1__Envelope *envelope = bankd_sign (d, WHO_BOB, &job);
+    Nui__Bank__V1__MemberRequest member = NUI__BANK__V1__MEMBER_REQUEST__INIT;
+    Nui__Bank__V1__GrantRequest grant = NUI__BANK__V1__GRANT_REQUEST__INIT;
+    Nui__Bank__V1__ChargeRequest charge = NUI__BANK__V1__CHARGE_REQUEST__INIT;
+    Nui__Bank__V1__HoldRequest hold = NUI__BANK__V1__HOLD_REQUEST__INIT;
+    Nui__Bank__V1__Finding finding = NUI__BANK__V1__FINDING__INIT, *findings = &finding;
+    Nui__Bank__V1__ReconRecordRequest recon = NUI__BANK__V1__RECON_RECORD_REQUEST__INIT;
+    member.key = bankd_key (d, key);
+    member.project = TEXT ("secret");
+    member.identity = TEXT (BOB_URI);
+    must (d, WHO_NSF, "Member", &member.base);
+    grant.key = bankd_key (d, key);
+    grant.reference = TEXT ("secret-1");
+    grant.account = TEXT ("hidden");
+    grant.amount_micro = 1000 * MICRO_PER_CREDIT;
+    must (d, WHO_NSF, "Grant", &grant.base);
+    charge.key = bankd_key (d, key);
+    charge.sequence = 1;
+    charge.envelope = hold.envelope = envelope;
+    charge.site_job_id = TEXT ("hidden.1");
+    charge.component = hold.component = TEXT ("main");
+    charge.procs = hold.procs = 1;
+    charge.start_us = clock_now_us ();
+    charge.end_us = charge.start_us + US_PER_S;
+    charge.final = charge.successful = true;
+    must (d, WHO_BETA, "Charge", &charge.base);
+    hold.key = bankd_key (d, key);
+    hold.site_job_id = TEXT ("hidden.2");
+    hold.walltime_us = 10 * US_PER_S;
+    must (d, WHO_BETA, "Hold", &hold.base);
+    finding.class_ = TEXT ("LATE");
+    finding.site_job_id = TEXT ("hidden.1");
+    finding.account = TEXT ("hidden");
+    finding.user = TEXT (BOB_URI);
+    recon.key = bankd_key (d, key);
+    recon.site = TEXT ("beta");
+    recon.findings = &findings;
+    recon.n_findings = 1;
+    must (d, WHO_OPS, "ReconRecord", &recon.base);
+    envelope_free (envelope);
+}
+
+/* Whether a read, if it may be asked, shows something that has a word in it. */
+static bool shows (struct world *w, enum bankd_who who, const char *call, const char *asked,
+                   const char *word)
+{
+    static char *by[] = {(char *)(uintptr_t) "account"};
+    char fields[256];
+    uint8_t key[16];
+    const ProtobufCMethodDescriptor *method = protobuf_c_service_descriptor_get_method_by_name (
+        &nui__bank__v1__bank__descriptor, call);
+    ProtobufCMessage *m = calloc (1, method->input->sizeof_message);
+    protobuf_c_message_init (method->input, m);
+    snprintf (fields, sizeof (fields), "%s", asked);
+    request_make (&w->d, m, fields, key);
+    if (strcmp (call, "Usage") == 0) {
+        ((Nui__Bank__V1__UsageRequest *)m)->n_by = 1;
+        ((Nui__Bank__V1__UsageRequest *)m)->by = by;
+    }
+    struct bankd_reply reply = bankd_call (&w->d, who, call, m);
+    bool found = false;
+    if (reply.message) {
+        size_t size = protobuf_c_message_get_packed_size (reply.message);
+        uint8_t *bytes = malloc (size + 1);
+        protobuf_c_message_pack (reply.message, bytes);
+        found = memmem (bytes, size, word, strlen (word)) != NULL;
+        free (bytes);
+    } else {
+        assert_true (reply.err.code == ERR_NOT_FOUND || reply.err.code == ERR_DENIED);
+    }
+    bankd_reply_free (&reply);
+    free (m);
+    return found;
+}
+
+/* Whose rows each sees of a project and a site that are not theirs; then the site's own, and the user's. */
 static void rows (void **state)
 {
     struct world *w = *state;
-    static const char sees[] = "yy--yy";
-    for (int role = 0; role < 6; role++) {
-        Nui__Bank__V1__BalanceRequest balance = NUI__BANK__V1__BALANCE_REQUEST__INIT;
-        Nui__Bank__V1__StatementRequest statement = NUI__BANK__V1__STATEMENT_REQUEST__INIT;
-        balance.account = statement.account = TEXT ("hidden");
-        int want = sees[role] == 'y' ? 0 : ERR_NOT_FOUND;
-        struct bankd_reply reply = bankd_call (&w->d, roles[role].who, "Balance", &balance.base);
-        assert_int_equal (want, reply.err.code);
-        bankd_reply_free (&reply);
-        reply = bankd_call (&w->d, roles[role].who, "Statement", &statement.base);
-        assert_int_equal (want, reply.err.code);
-        bankd_reply_free (&reply);
-    }
+    static const struct {
+        const char *call, *asked, *word, *cells;
+    } read[] = {
+        /*                                           FMLmOASXBb */
+        {"Balance", "", "hidden",                   "yy--yy---y"},
+        {"Balance", "account=hidden", "hidden",     "yy--yy---y"},
+        {"Statement", "account=hidden", "hidden",   "yy--yy---y"},
+        {"Usage", "", "hidden",                     "yy--yy---y"},
+        {"HoldList", "", "hidden.2",                "yy--yy--yy"},
+        {"JobList", "", "hidden.1",                 "yy--yy--yy"},
+        {"GrantList", "", "secret-1",               "yy--yy---y"},
+        {"GrantStatement", "grant_id=grant.1", "secret-1", "yy--yy---y"},
+        {"List", "kind=account", "hidden",          "yy--yy---y"},
+        {"List", "kind=project", "secret",          "yy--yy---y"},
+        {"List", "kind=user", BOB_URI,              "yy--yy---y"},
+        {"ReconList", "", "hidden.1",               "yy--yy--y-"},
+        {"RoleList", "", OTTO_URI,                  "yy--yy----"},
+        {"Operations", "from_id=1", "hidden.1",     "y---yy----"},
+    };
+    hide (w);
+    for (size_t i = 0; i < sizeof (read) / sizeof (read[0]); i++)
+        for (int k = 0; k < ROLES + 2; k++) {
+            enum bankd_who who = k < ROLES ? roles[k].who : k == ROLES ? WHO_BETA : WHO_BOB;
+            bool want = read[i].cells[k] == 'y';
+            if (shows (w, who, read[i].call, read[i].asked, read[i].word) != want)
+                fail_msg ("%s %s as %s: %s is %s", read[i].call, read[i].asked,
+                          k < ROLES ? roles[k].name : k == ROLES ? "the site" : "the user",
+                          read[i].word, want ? "not seen" : "seen");
+        }
+    /* The proof of the charge, by who is in it or sees all; its number is the newest charge's. */
+    char asked[32];
+    static const char proof[] = "yy--yy--";
+    Nui__Bank__V1__JobListRequest jobs = NUI__BANK__V1__JOB_LIST_REQUEST__INIT;
+    struct bankd_reply reply = bankd_call (&w->d, WHO_BETA, "JobList", &jobs.base);
+    assert_int_equal (0, reply.err.code);
+    snprintf (asked, sizeof (asked), "op_id=%llu",
+              (unsigned long long)((Nui__Bank__V1__JobListReply *)reply.message)->jobs[0]->op_id);
+    bankd_reply_free (&reply);
+    for (int k = 0; k < ROLES; k++)
+        assert_int_equal (proof[k] == 'y', shows (w, roles[k].who, "Proof", asked, "hidden.1"));
 }
 
 /* A lead acts for the own project only, and a site for itself. */
@@ -349,6 +493,7 @@ int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (cells),
+        cmocka_unit_test (manual),
         cmocka_unit_test (rows),
         cmocka_unit_test (own_only),
         cmocka_unit_test (quotes),

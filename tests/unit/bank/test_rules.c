@@ -288,9 +288,51 @@ static void wait_until (time_us moment)
 
 static struct ledger_request expire (struct world *w, int64_t allocation)
 {
-    struct ledger_request req = req_new (&w->rig, LEDGER_EXPIRE, "bank:expiry");
+    struct ledger_request req = req_new (&w->rig, LEDGER_EXPIRE, AGENCY);
     req.expire.allocation_id = allocation;
+    req.expire.description = "year is over";
     return req;
+}
+
+/* E1, asked for by somebody: never before the end, dated the end, what is held stays; each key keeps its first
+ * answer, a refusal too. The bank's own look leaves no trace of a refusal. */
+static void expiring (void **state)
+{
+    struct world *w = *state;
+    time_us end = clock_now_us () + 2000000;
+    char query[240];
+    expect (w, req_account (&w->rig, "short", "physics", NULL, 0), "done account.8");
+    expect (w, req_deposit (&w->rig, "short", 100 * CREDIT, 0, end), "done alloc.8");
+    expect (w, req_hold (&w->rig, "alpha", "a.1", "short", ALICE, 1, 30),
+            "granted hold.1 30000000 short");
+    struct ledger_request early = expire (w, 8), due = expire (w, 8), done;
+    due.expire.due = true;
+    expect_refused (w, early, ERR_CONFLICT, "expire: alloc.8 has not ended yet");
+    expect_refused (w, due, ERR_CONFLICT, "has not ended yet");
+    expect_refused (w, expire (w, 6), ERR_CONFLICT, "has not ended yet");
+    expect_refused (w, expire (w, 999), ERR_NOT_FOUND, "there is no allocation alloc.999");
+    wait_until (end);
+    expect_refused (w, early, ERR_CONFLICT, "has not ended yet");
+    done = expire (w, 8);
+    for (int i = 0; i < 2; i++) {
+        expect (w, done, "done alloc.8");
+        assert_int_equal (30 * CREDIT, number (w, "SELECT posted FROM balance WHERE allocation_id = 8"));
+        assert_int_equal (70 * CREDIT, number (w, "SELECT sum (amount) FROM entry WHERE account_id = -1"));
+    }
+    snprintf (query, sizeof (query),
+              "SELECT count (*) FROM op WHERE kind = 'expire' AND status = 0 AND client = '" AGENCY
+              "' AND note = 'alloc.8 ended: year is over' AND effective_at = %lld",
+              (long long)end);
+    assert_int_equal (1, number (w, query));
+    expect_refused (w, expire (w, 8), ERR_CONFLICT, "what is left of it is held");
+    expect (w, req_release (&w->rig, "alpha", "hold.1"), "released 30000000 acked 0");
+    assert_int_equal (100 * CREDIT, number (w, "SELECT sum (amount) FROM entry WHERE account_id = -1"));
+    expect_refused (w, expire (w, 8), ERR_CONFLICT, "nothing is left of it");
+    uuid_make (&due.key);
+    expect_refused (w, due, ERR_CONFLICT, "nothing is left of it");
+    /* early, 6, 999, what was held, what was gone; of the bank's own two, none. */
+    assert_int_equal (5, number (w, "SELECT count (*) FROM op WHERE kind = 'expire' AND status <> 0"));
+    expect (w, req_hold (&w->rig, "alpha", "a.2", "phys", ALICE, 1, 10), "granted hold.2 10000000 phys");
 }
 
 /* E2: what is below zero at the end is owed by the project, blocks all its accounts, and is repaid
@@ -307,7 +349,7 @@ static void debts (void **state)
             "charged 40000000 total 40000000 released 0 short acked 0");
     wait_until (end);
     expect (w, expire (w, 8), "done alloc.8");
-    expect_refused (w, expire (w, 8), ERR_CONFLICT, "nothing that could expire");
+    expect_refused (w, expire (w, 8), ERR_CONFLICT, "nothing is left of it");
     assert_int_equal (0, number (w, "SELECT posted FROM balance WHERE allocation_id = 8"));
     assert_int_equal (-30 * CREDIT,
                       number (w, "SELECT b.posted FROM balance b JOIN allocation l ON l.id = "
@@ -630,14 +672,34 @@ static void refunded_after_the_end (void **state)
     assert_int_equal (130 * CREDIT, number (w, earned));
 }
 
+/* Two roles of one person change in one transaction: neither change is lost. */
+static void roles_at_once (void **state)
+{
+    struct world *w = *state;
+    struct ledger_request req[2];
+    struct answer answer[2];
+    for (int i = 0; i < 2; i++) {
+        req[i] = req_new (&w->rig, LEDGER_ROLE_SET, "nui://test/operator/ops");
+        req[i].role.identity = ALICE;
+        req[i].role.role = i ? LEDGER_ROLE_AUDITOR : LEDGER_ROLE_MANAGER;
+        bankrig_send (&w->rig, &req[i], &answer[i]);
+    }
+    for (int i = 0; i < 2; i++)
+        bankrig_await (&w->rig, &answer[i]);
+    assert_int_equal (2, number (w, "SELECT has_role (id, 'manager')::int + has_role (id, 'auditor')::int "
+                                    "FROM person WHERE identity = '" ALICE "'"));
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown (roles_at_once, fresh, closed),
         cmocka_unit_test_setup_teardown (groups, fresh, closed),
         cmocka_unit_test_setup_teardown (longer, fresh, closed),
         cmocka_unit_test_setup_teardown (scopes, fresh, closed),
         cmocka_unit_test_setup_teardown (site_fallbacks, fresh, closed),
         cmocka_unit_test_setup_teardown (named_rates, fresh, closed),
+        cmocka_unit_test_setup_teardown (expiring, fresh, closed),
         cmocka_unit_test_setup_teardown (debts, fresh, closed),
         cmocka_unit_test_setup_teardown (hostile, fresh, closed),
         cmocka_unit_test_setup_teardown (closing, fresh, closed),

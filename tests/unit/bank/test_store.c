@@ -100,7 +100,7 @@ static void prove (struct world *w)
                                       "(SELECT count (*) FROM charge c LEFT JOIN op o ON o.id "
                                       "= c.op_id LEFT JOIN usage u ON u.id = c.usage_id "
                                       "WHERE o.id IS NULL OR u.id IS NULL) + (SELECT count (*) FROM "
-                                      "signed s LEFT JOIN op o ON o.id = s.op_id WHERE o.id IS NULL)"));
+                                      "signed s LEFT JOIN hold h ON h.id = s.hold_id WHERE h.id IS NULL)"));
 }
 
 static void found (struct world *w)
@@ -362,6 +362,8 @@ static struct ledger_request req_expire (struct world *w, int64_t alloc)
 {
     struct ledger_request req = req_new (&w->rig, LEDGER_EXPIRE, "bank:expiry");
     req.expire.allocation_id = alloc;
+    req.expire.due = true;
+    req.expire.description = "";
     return req;
 }
 
@@ -373,7 +375,7 @@ static void allocation_ends (void **state)
     time_us end = clock_now_us () + 700000;
     expect (w, req_account (&w->rig, "short", "physics", NULL, 0), "done account.8");
     expect (w, req_deposit (&w->rig, "short", 100 * CREDIT, 0, end), "done alloc.8");
-    expect_refused (w, req_expire (w, 8), ERR_CONFLICT, "nothing that could expire");
+    expect_refused (w, req_expire (w, 8), ERR_CONFLICT, "has not ended yet");
     expect (w, req_hold (&w->rig, "alpha", "alpha.1", "short", ALICE, 1, 30),
             "granted hold.1 30000000 short");
     struct ledger_request late = req_hold (&w->rig, "alpha", "alpha.2", "short", ALICE, 1, 30);
@@ -383,7 +385,7 @@ static void allocation_ends (void **state)
     expect (w, req_hold (&w->rig, "alpha", "alpha.3", "short", ALICE, 1, 1),
             "refused NoAllocation short:NoAllocation:1000000");
     expect (w, req_expire (w, 8), "done alloc.8");
-    expect_refused (w, req_expire (w, 8), ERR_CONFLICT, "nothing that could expire");
+    expect_refused (w, req_expire (w, 8), ERR_CONFLICT, "what is left of it is held");
     assert_int_equal (
         30000000, pg_fixture_number (w->sql, "SELECT posted FROM balance WHERE allocation_id = 8"));
     assert_int_equal (

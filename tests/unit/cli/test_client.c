@@ -143,6 +143,10 @@ static void bad_files (void **state)
     static const char *const cases[][2] = {
         {"", "GRID is missing"},
         {"GRID g\nMETTA x:1\n", "line 2: unknown parameter METTA, did you mean META?"},
+        {"GRID g\nMETA h:1 h\n", "META: 'h': wanted host:port, several with blanks between"},
+        {"GRID g\nMETA h:1,i:2\n", "META: 'h:1,i:2': wanted host:port"},
+        {"GRID g\nMETA h:0\n", "META: 'h:0': wanted host:port"},
+        {"GRID g\nMETA h:1 i:1 h:1\n", "META: h:1 is there twice"},
         {"GRID g\nSITECFG[a] SERVR=x\n", "unknown attribute SERVR, did you mean SERVER?"},
         {"GRID g\nSITECFG[a]\n", "SITECFG[a] has neither SERVER nor SOCKET"},
         {"GRID g\nSITECFG[a/b] SERVER=x\n", "may only have letters"},
@@ -155,12 +159,12 @@ static void bad_files (void **state)
             fail_msg ("'%s' was taken", cases[i][0]);
         assert_contains (err.text, cases[i][1]);
         assert_contains (err.text, "nui.cfg");
-        assert_null (cli_meta (ctx, &err));
+        assert_null (cli_metas (ctx, &err));
         cli_context_destroy (ctx);
     }
     struct err err = {0};
     struct cli_context *ctx = with ("GRID g\n");
-    assert_null (cli_meta (ctx, &err));
+    assert_null (cli_metas (ctx, &err));
     assert_contains (err.text, "META is missing");
     assert_null (cli_bank (ctx, &err));
     assert_contains (err.text, "BANK is missing");

@@ -255,7 +255,7 @@ static void start_failure_is_told (void **state)
     start (f, "t.4", "#!/no/such/interpreter\n", 60 * US_PER_S);
     wait_for (f, &f->ended, 1);
     assert_int_equal (f->started, 0);
-    assert_int_equal (f->end.end, RM_END_START_FAILED);
+    assert_int_equal (f->end.end, RM_END_REFUSED);
     assert_non_null (strstr (f->end.text, "No such file"));
 }
 
@@ -331,6 +331,43 @@ static void cancel_running (void **state)
     assert_int_equal (f->end.end, RM_END_CANCELLED);
     assert_true (f->end.start > 0);
     assert_int_equal (f->rm.ops->cancel (f->rm.self, "t.8", 0, &err), ERR_NOT_FOUND);
+}
+
+static int times (const char *text, const char *word)
+{
+    int n = 0;
+    for (; (text = strstr (text, word)); text++)
+        n++;
+    return n;
+}
+
+/* A handler that takes its time must not be interrupted by a second one. */
+static void term_comes_once (void **state)
+{
+    enum { PROCESSES = 30 };
+    struct fixture *f = *state;
+    struct err err = {0};
+    char out[4096] = "";
+    start (f, "t.15",
+           "#!/bin/sh\ni=0\nwhile [ $i -lt 30 ]; do i=$((i+1))\n"
+           "sh -c 'trap \"echo $0.\" TERM; echo $0 ready; while :; do sleep 0.01; done' $i & done\nwait\n",
+           60 * US_PER_S);
+    for (int i = 0; times (out, "ready") < PROCESSES; i++) {
+        assert_true (i < 6000);
+        usleep (5000);
+        event_base_loop (f->base, EVLOOP_NONBLOCK);
+        if (f->started)
+            read_output (f, "t.15", "stdout", out, sizeof out);
+    }
+    assert_int_equal (f->rm.ops->cancel (f->rm.self, "t.15", 0, &err), 0);
+    wait_for (f, &f->ended, 1);
+    read_output (f, "t.15", "stdout", out, sizeof out);
+    assert_true (strchr (out, '.'));
+    for (int i = 1; i <= PROCESSES; i++) {
+        char own[16];
+        snprintf (own, sizeof own, "\n%d.", i);
+        assert_in_range (times (out, own), 0, 1);
+    }
 }
 
 static void cancel_before_its_moment (void **state)
@@ -551,7 +588,7 @@ int main (void)
     const struct CMUnitTest tests[] = {
         T (files_brought_before), T (runs_and_exits), T (exit_code_and_plain_shell), T (killed_by_signal),
         T (start_failure_is_told), T (limit_kills_what_ignores_term), T (limit_term_is_enough),
-        T (leftovers_end_with_the_job), T (cancel_running), T (cancel_before_its_moment),
+        T (leftovers_end_with_the_job), T (cancel_running), T (term_comes_once), T (cancel_before_its_moment),
         T (starts_at_the_moment), T (signal_is_delivered), T (adopted_by_a_new_adapter),
         T (never_twice), T (lost_supervisor_is_a_node_failure), T (lost_while_nobody_looked),
         T (accounts_are_checked), T (output_that_is_a_link_is_not_read), T (no_descriptor_leaks),

@@ -13,7 +13,9 @@
 #include <unistd.h>
 
 #include "local/store/estimates.h"
+#include "local/store/leaving.h"
 #include "local/store/local_store.h"
+#include "local/store/purge.h"
 #include "local/store/runs.h"
 #include "proto/base/clock.h"
 
@@ -283,6 +285,53 @@ static void runs_are_kept (void **state)
     assert_string_equal (runs (f, 0, 0, NULL, none, 9), "a.2@30=-1;a.2@40=-1;"); /* unanswered */
 }
 
+static void take_failed (void *arg, const struct leaving_file *file)
+{
+    char *text = arg;
+    size_t len = strlen (text);
+    snprintf (text + len, 200 - len, "%u %s %s %s %lld/%lld;", file->place, file->path, file->url,
+              file->text, (long long)file->bytes_done, (long long)file->bytes);
+}
+
+static enum leaving leaving_of (struct fixture *f, uint64_t number)
+{
+    enum leaving state;
+    assert_int_equal (leaving_state (f->store, number, &state, NULL), 0);
+    return state;
+}
+
+/* Files that could not be taken away: remembered while it is tried again, and gone with the job. */
+static void files_left_behind (void **state)
+{
+    struct fixture *f = *state;
+    struct store_job job = sample (17);
+    struct purge_job gone = {17, 1};
+    char text[200] = "";
+    job.state = STORE_JOB_COMPLETED;
+    put (f, &job, "signed bytes");
+    assert_int_equal (leaving_of (f, 17), LEAVING_NOTHING);
+    assert_int_equal (local_store_begin (f->store, NULL), 0);
+    for (uint32_t i = 4; i > 1; i -= 2) {
+        struct leaving_file file = {i, i == 4 ? "b" : "a", "https://h/x", "refused", 9, i};
+        assert_int_equal (leaving_failed_put (f->store, 17, &file, NULL), 0);
+    }
+    assert_int_equal (local_store_commit (f->store, NULL), 0);
+    reopen (f);
+    assert_int_equal (leaving_of (f, 17), LEAVING_FAILED);
+    assert_int_equal (leaving_of (f, 18), LEAVING_NOTHING);
+    assert_int_equal (leaving_failed_each (f->store, 17, take_failed, text, NULL), 0);
+    assert_string_equal (text, "2 a https://h/x refused 2/9;4 b https://h/x refused 4/9;");
+    assert_int_equal (local_store_begin (f->store, NULL), 0);
+    assert_int_equal (leaving_put (f->store, 17, NULL), 0);
+    assert_int_equal (leaving_of (f, 17), LEAVING_NOW);
+    assert_int_equal (leaving_delete (f->store, 17, NULL), 0);
+    assert_int_equal (leaving_of (f, 17), LEAVING_FAILED);
+    assert_int_equal (purge_forget (f->store, &gone, 1, NULL), 0);
+    assert_int_equal (local_store_commit (f->store, NULL), 0);
+    assert_int_equal (leaving_of (f, 17), LEAVING_NOTHING);
+    store_job_free (&job);
+}
+
 static int take_hold (void *arg, struct store_hold *hold, struct err *err)
 {
     (void)err;
@@ -531,7 +580,7 @@ int main (void)
     const struct CMUnitTest tests[] = {
         T (estimates_and_their_starts), T (later_answers),
         T (job_round_trip),       T (live_jobs_and_finding), T (part_round_trip),
-        T (outbox_is_contiguous), T (runs_are_kept), T (holds_wanted_and_not),  T (kill_in_the_middle),
+        T (outbox_is_contiguous), T (runs_are_kept), T (files_left_behind), T (holds_wanted_and_not),  T (kill_in_the_middle),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -32,7 +32,7 @@ int site_group_setup (void **state)
     snprintf (certs_dir, sizeof certs_dir, "/tmp/nui-test-svc-ca-XXXXXX");
     assert_non_null (mkdtemp (certs_dir));
     static const char *const who[] = {"site alpha", "bank bank", "meta meta", "meta rival",
-                                      "user alice", "user bob", "operator op"};
+                                      "meta third", "user alice", "user bob", "operator op"};
     shell ("%s init %s/ca --grid test > /dev/null", NUI_CA, certs_dir);
     shell ("%s init %s/other --grid test > /dev/null", NUI_CA, certs_dir);
     for (size_t i = 0; i < sizeof who / sizeof *who; i++) {
@@ -209,9 +209,27 @@ static void meta_report (void *self, struct rpccall *call, const ProtobufCMessag
         s->event[s->events++ % KEPT_MAX] = e->job;
         e->job = NULL;
     }
+    reply.metascheduler = (char *)"meta";
     reply.events_acked = s->meta_forgets ? 0 : s->acked;
     rpccall_reply (call, &reply.base);
 }
+
+static void third_report (void *self, struct rpccall *call, const ProtobufCMessage *message)
+{
+    const Nui__Meta__V1__SiteReport *report = (const Nui__Meta__V1__SiteReport *)message;
+    Nui__Meta__V1__ReportReply reply = NUI__META__V1__REPORT_REPLY__INIT;
+    struct site *s = self;
+    s->third_reports++;
+    reply.metascheduler = (char *)"third";
+    if (report->n_events)
+        reply.events_acked = report->events[report->n_events - 1]->sequence;
+    rpccall_reply (call, &reply.base);
+}
+
+static const struct rpc_method third_methods[] = {
+    {"Report", RPC_ALLOW (PRINCIPAL_SITE), false, 4 << 20, third_report},
+    {NULL, 0, false, 0, NULL},
+};
 
 static const struct rpc_method meta_methods[] = {
     {"Report", RPC_ALLOW (PRINCIPAL_SITE), false, 4 << 20, meta_report},
@@ -250,7 +268,9 @@ static const char *account (size_t i)
 
 static void config_write (struct site *s, const char *extra)
 {
-    char path[128];
+    char path[128], third[64] = "";
+    if (s->third_serves)
+        snprintf (third, sizeof third, " 127.0.0.1:%u", rpcserver_port (s->third_server));
     snprintf (path, sizeof path, "%s/gridmap", s->dir);
     FILE *f = fopen (path, "w");
     fprintf (f, "# who is who\n\"nui://test/user/alice\" %s\n", account (0));
@@ -261,10 +281,10 @@ static void config_write (struct site *s, const char *extra)
              "GRID test\nLISTEN 127.0.0.1:%u\nPORTFILE port\nPIDFILE pid\nLOGFILE log\n"
              "LOGLEVEL debug\nSTATEDIR state\nCA %s/ca/ca.pem\nCRL %s/ca/crl.pem\n"
              "CERT %s/alpha/cert.pem\nKEY %s/alpha/key.pem\nSITENAME alpha\n"
-             "META 127.0.0.1:%u\nBANK 127.0.0.1:%u\nGRIDMAP gridmap\nSOCKET sock\nJOBDIR jobs\n"
+             "META 127.0.0.1:%u%s\nBANK 127.0.0.1:%u\nGRIDMAP gridmap\nSOCKET sock\nJOBDIR jobs\n"
              "PORTRANGE 21000-21999\nRMCFG[base] TYPE=EMBEDDED\nKILLGRACE 00:00:01\n"
              "NODECFG[alpha[01-04]] PROCS=2 MEM=4G FEATURES=fast\n%s\n",
-             s->port, certs_dir, certs_dir, certs_dir, certs_dir, s->meta_port, s->bank_port,
+             s->port, certs_dir, certs_dir, certs_dir, certs_dir, s->meta_port, third, s->bank_port,
              extra ? extra : "");
     fclose (f);
 }
@@ -359,8 +379,10 @@ int site_setup (void **state)
     s->ids[4] = identity ("op", "ca");
     s->ids[5] = identity ("mallory", "other");
     s->ids[6] = identity ("rival", "ca");
+    s->ids[7] = identity ("third", "ca");
     s->bank_server = serve (s, s->ids[0], &nui__bank__v1__bank__descriptor, bank_methods);
     s->meta_server = serve (s, s->ids[1], &nui__meta__v1__meta__descriptor, meta_methods);
+    s->third_server = serve (s, s->ids[7], &nui__meta__v1__meta__descriptor, third_methods);
     s->bank_port = rpcserver_port (s->bank_server);
     s->meta_port = rpcserver_port (s->meta_server);
     *state = s;
@@ -416,7 +438,8 @@ int site_teardown (void **state)
         rpccall_finish (s->silent[i], RPC_UNAVAILABLE, NULL);
     rpcserver_destroy (s->bank_server);
     rpcserver_destroy (s->meta_server);
-    for (size_t i = 0; i < 7; i++)
+    rpcserver_destroy (s->third_server);
+    for (size_t i = 0; i < sizeof s->ids / sizeof *s->ids; i++)
         tlsid_destroy (s->ids[i]);
     nui__meta__v1__site_report__free_unpacked (s->report, NULL);
     for (unsigned i = 0; i < s->events && i < KEPT_MAX; i++)

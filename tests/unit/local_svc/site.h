@@ -39,7 +39,7 @@ struct site {
     char dir[64];
     struct event_base *base;
     struct tlsid *ids[8];
-    struct rpcserver *bank_server, *meta_server;
+    struct rpcserver *bank_server, *meta_server, *third_server;
     uint16_t bank_port, meta_port, port;
     struct rpcclient *as_meta, *as_alice, *as_bob, *as_operator, *as_local, *as_rival;
     pid_t pid;
@@ -67,6 +67,9 @@ struct site {
     unsigned events; /* unique ones */
     Nui__Local__V1__JobInfo *event[KEPT_MAX];
     uint64_t gap; /* a sequence that was jumped over */
+    /* A metascheduler "third" beside it, which acknowledges all that it is told. */
+    bool third_serves; /* said before site_start */
+    unsigned third_reports;
 };
 
 int site_group_setup (void **state);    /* certificates, once */

@@ -249,7 +249,7 @@ static void cannot_be_started (void **state)
     request.job_id = id;
     assert_int_equal (site_call (s->as_alice, "Job", &request, &info, NULL), 0);
     assert_int_equal (info->state, STATE (QUEUED));
-    assert_string_equal (info->reason->code, "RMFailure");
+    assert_string_equal (info->reason->code, "RMReject");
     assert_int_equal (info->start_us, 0);
     free_message (info);
     assert_int_equal (s->holds, 2);

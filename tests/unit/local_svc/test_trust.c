@@ -5,18 +5,21 @@
 
 #define STATE(name) NUI__LOCAL__V1__JOB_STATE__JOB_##name
 
-/* Hands an envelope over; the refusal goes to text ("": taken). Returns the error code, or 0. */
-static int hand_over (struct site *s, struct rpcclient *as, Nui__Common__V1__Envelope *envelope,
-                      const char *grid_id, uint32_t attempt, char text[600])
+/* Hands an envelope over, as that leader of it (0: of no group), to be ended when the metascheduler has not been
+ * heard for so long (0: never); the refusal goes to text ("": taken). Returns the
+ * error code, or 0. */
+static int hand_over_by (struct rpcclient *as, uint64_t epoch, duration_us contact,
+                         Nui__Common__V1__Envelope *envelope, const char *grid_id, uint32_t attempt, char text[600])
 {
     Nui__Local__V1__SubmitRequest request = NUI__LOCAL__V1__SUBMIT_REQUEST__INIT;
     Nui__Local__V1__SubmitReply *reply = NULL;
     struct err err = {0};
-    (void)s;
     request.envelope = envelope;
     request.component = (char *)"main";
     request.grid_job_id = (char *)grid_id;
     request.attempt = attempt;
+    request.epoch = epoch;
+    request.contact_us = contact;
     int rc = site_call (as, "Submit", &request, &reply, &err);
     text[0] = 0;
     if (rc != 0)
@@ -25,6 +28,13 @@ static int hand_over (struct site *s, struct rpcclient *as, Nui__Common__V1__Env
         snprintf (text, 600, "%s: %s", reply->reason->code, reply->reason->text);
     free_message (reply);
     return rc;
+}
+
+static int hand_over (struct site *s, struct rpcclient *as, Nui__Common__V1__Envelope *envelope,
+                      const char *grid_id, uint32_t attempt, char text[600])
+{
+    (void)s;
+    return hand_over_by (as, 0, 0, envelope, grid_id, attempt, text);
 }
 
 /* A slot of the envelope's component in so long from now, with so long a lease. */
@@ -156,7 +166,7 @@ static void after_its_expiry_only_retries (void **state)
     envelope_free (fresh);
 }
 
-/* One of a group goes on with what another had, under an id of its own; nobody else does. */
+/* One of a group goes on with what another had, under the same id; nobody else does. */
 static void a_group_is_one_metascheduler (void **state)
 {
     struct site *s = *state;
@@ -166,13 +176,95 @@ static void a_group_is_one_metascheduler (void **state)
         job_envelope (s, &(struct job_make){.script = "exit 0\n"});
     assert_int_equal (prepare_it (s->as_meta, envelope, "grid.1", 1, text), 0);
     assert_string_equal (text, "");
-    assert_int_equal (prepare_it (s->as_rival, envelope, "grid.7", 2, text), 0);
+    assert_int_equal (prepare_it (s->as_rival, envelope, "grid.1", 2, text), 0);
     assert_string_equal (text, "");
-    assert_refused (prepare_it (s->as_meta, envelope, "grid.2", 3, text), text, "replayed");
+    assert_refused (prepare_it (s->as_rival, envelope, "grid.2", 3, text), text, "replayed");
     site_kill (s);
     site_start (s, NULL);
-    assert_refused (prepare_it (s->as_rival, envelope, "grid.7", 4, text), text, "replayed");
+    assert_refused (prepare_it (s->as_rival, envelope, "grid.1", 4, text), text, "replayed");
     envelope_free (envelope);
+}
+
+/* Of a group only who leads a job now may hand it over: what one before sent comes too late, also where the later one
+ * was told no, and after kill -9. What is not signed shuts nobody out. */
+static void an_earlier_leader_comes_too_late (void **state)
+{
+    struct site *s = *state;
+    char text[600];
+    site_start (s, "METAGROUP meta rival third");
+    s->mood = BANK_SILENT;
+    Nui__Common__V1__Envelope *job = job_envelope (s, &(struct job_make){.script = "echo good\n"});
+    Nui__Common__V1__Envelope *large = job_envelope (s, &(struct job_make){.script = "exit 0\n", .tasks = 9});
+    uint8_t *word = memmem (job->body.data, job->body.len, "good", 4);
+    assert_int_equal (hand_over_by (s->as_meta, 1, 0, job, "grid.1", 1, text), 0);
+    assert_string_equal (text, "");
+    assert_int_equal (hand_over_by (s->as_rival, 2, 0, job, "grid.1", 1, text), 0);
+    assert_string_equal (text, "");
+    assert_int_equal (hand_over_by (s->as_meta, 1, 0, job, "grid.1", 1, text), ERR_CONFLICT);
+    assert_int_equal (hand_over_by (s->as_meta, 1, 0, job, "grid.1", 2, text), ERR_CONFLICT);
+    assert_int_equal (hand_over_by (s->as_rival, 2, 0, large, "grid.2", 1, text), 0);
+    assert_non_null (strstr (text, "NoResources"));
+    site_kill (s);
+    site_start (s, "METAGROUP meta rival third");
+    assert_int_equal (hand_over_by (s->as_meta, 1, 0, job, "grid.1", 2, text), ERR_CONFLICT);
+    assert_int_equal (hand_over_by (s->as_meta, 1, 0, large, "grid.2", 1, text), ERR_CONFLICT);
+    assert_non_null (strstr (text, "older"));
+    memcpy (word, "evil", 4);
+    assert_refused (hand_over_by (s->as_rival, 9, 0, job, "grid.1", 1, text), text, "");
+    memcpy (word, "good", 4);
+    assert_int_equal (hand_over_by (s->as_rival, 2, 0, job, "grid.1", 1, text), 0);
+    assert_string_equal (text, "");
+    envelope_free (job);
+    envelope_free (large);
+}
+
+static bool have_reported (struct site *s, void *arg)
+{
+    (void)arg;
+    return s->reports && (s->third_reports || !s->third_serves);
+}
+
+/* A job of rival's, which has never been heard here. */
+static void submit_unheard (struct site *s, char id[64])
+{
+    Nui__Local__V1__JobRequest nothing = NUI__LOCAL__V1__JOB_REQUEST__INIT;
+    char text[600];
+    Nui__Common__V1__Envelope *envelope = job_envelope (s, &(struct job_make){.script = "exit 0\n"});
+    site_wait (s, have_reported, NULL, "the first reports");
+    nothing.job_id = (char *)"alpha.99"; /* their answers were under way before this was: the site has both */
+    assert_int_equal (site_call (s->as_meta, "Job", &nothing, NULL, NULL), ERR_NOT_FOUND);
+    assert_int_equal (hand_over_by (s->as_rival, 1, 60 * US_PER_S, envelope, "grid.1", 1, text), 0);
+    assert_string_equal (text, "");
+    snprintf (id, 64, "alpha.1");
+    envelope_free (envelope);
+}
+
+/* Of a group whoever leads the job counts whom the site reaches: more than half of them is enough, */
+static void two_of_three_have_heard_of_it (void **state)
+{
+    struct site *s = *state;
+    char id[64];
+    s->third_serves = true;
+    site_start (s, "METAGROUP meta rival third");
+    submit_unheard (s, id);
+    site_wait_state (s, id, STATE (COMPLETED));
+}
+
+/* and less is not, also where who sent it is among them. */
+static void one_of_three_has_heard_of_it (void **state)
+{
+    struct site *s = *state;
+    char id[64];
+    site_start (s, "METAGROUP meta rival third");
+    s->mood = BANK_SILENT;
+    submit_unheard (s, id);
+    site_wait_state (s, id, STATE (CANCELLED));
+    assert_string_equal (site_last_event (s, id)->reason->code, "ContactLost");
+    Nui__Common__V1__Envelope *own = job_envelope (s, &(struct job_make){.script = "exit 0\n"});
+    char text[600];
+    assert_int_equal (hand_over_by (s->as_meta, 1, 60 * US_PER_S, own, "grid.4", 1, text), 0);
+    site_wait_state (s, "alpha.2", STATE (CANCELLED));
+    envelope_free (own);
 }
 
 static void no_signature_is_good_for_ever (void **state)
@@ -419,6 +511,7 @@ int main (void)
     const struct CMUnitTest tests[] = {
         T (a_signed_job_is_taken_once), T (a_prepared_part_is_remembered),
         T (after_its_expiry_only_retries), T (no_signature_is_good_for_ever), T (a_group_is_one_metascheduler),
+        T (an_earlier_leader_comes_too_late), T (two_of_three_have_heard_of_it), T (one_of_three_has_heard_of_it),
         T (each_rule_is_named), T (a_share_of_the_site), T (a_share_of_what_runs), T (not_below_its_price),
         T (nodes_that_the_grid_does_not_get), T (hours_that_the_grid_does_not_get),
     };

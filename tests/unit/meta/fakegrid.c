@@ -167,11 +167,11 @@ static void on_query (void *self, struct rpccall *call, const ProtobufCMessage *
     reason.text = (char *)"no account here";
     if (site->infeasible)
         reply.reason = &reason;
-    interval.begin_us = request->window_begin_us + site->start_estimate;
+    interval.begin_us = request->window_begin_us + site->start_estimate + site->since_report;
     interval.end_us = request->window_end_us;
     reply.n_start_intervals = 1;
     reply.start_intervals = intervals;
-    reply.start_estimate_us = clock_now_us () + site->start_estimate;
+    reply.start_estimate_us = clock_now_us () + site->start_estimate + site->since_report;
     reply.procs = job->components[0]->reqs[0]->tasks;
     rpccall_reply (call, &reply.base);
     nui__common__v1__job__free_unpacked (job, NULL);

@@ -60,6 +60,7 @@ struct fakesite {
     uint32_t reports_outstanding;
     /* how to misbehave */
     time_us start_estimate;      /* relative to now */
+    duration_us since_report;    /* by which that has become later */
     uint32_t prepare_no;         /* so many times NO, with */
     duration_us next_feasible;   /* this far from the slot */
     uint32_t commit_expired;     /* so many times EXPIRED */

@@ -58,6 +58,8 @@ quorum.pml)
     broken -DBUG_FEW
     broken -DBUG_FORGET
     broken -DBUG_OLD
+    broken -DBUG_STALE
+    broken -DBUG_TWICE
     ;;
 *)
     echo "$model: nobody has said what to check" >&2

@@ -708,12 +708,19 @@ static void what_cannot_be_written_is_not_done (void **state)
     assert_int_equal (beta->launches, 1);
 }
 
+static uint32_t asked_since (const struct fakegrid *grid, uint32_t before)
+{
+    uint32_t asked = 0;
+    for (uint32_t s = 0; s < grid->sites; s++)
+        asked += grid->site[s].calls_query;
+    return asked - before;
+}
+
 /* A few likely sites are asked, all others only where those cannot run it. */
 static void asks_more_sites_only_where_it_must (void **state)
 {
     struct fakegrid *grid = fake_create (FAKE_SITES_MAX);
     struct fake_job job = {.n = 1, .procs = 2, .walltime_s = 60}, two = {.n = 2, .procs = 2, .walltime_s = 60};
-    uint32_t asked = 0;
     char id[32];
     (void)state;
     for (uint32_t s = 0; s < grid->sites; s++)
@@ -721,9 +728,7 @@ static void asks_more_sites_only_where_it_must (void **state)
     fake_meta_start (grid);
     submit_ok (grid, &job, id);
     fake_until_state (grid, id, COMPLETED);
-    for (uint32_t s = 0; s < grid->sites; s++)
-        asked += grid->site[s].calls_query;
-    assert_int_equal (asked, 8);
+    assert_int_equal (asked_since (grid, 0), 8);
     assert_int_equal (grid->site[0].calls_submit, 1);
     for (uint32_t s = 0; s + 1 < grid->sites; s++)
         grid->site[s].infeasible = true;
@@ -736,6 +741,30 @@ static void asks_more_sites_only_where_it_must (void **state)
     submit_ok (grid, &two, id);
     fake_until_state (grid, id, COMPLETED);
     assert_int_equal (grid->violations, 0);
+    fake_destroy (grid);
+}
+
+/* Where those that were asked have become busy since they reported, the next one's report counts again. */
+static void asks_on_while_reports_promise_more (void **state)
+{
+    struct fakegrid *grid = fake_create (FAKE_SITES_MAX);
+    struct fake_job job = {.n = 1, .procs = 2, .walltime_s = 60};
+    char id[32];
+    (void)state;
+    for (uint32_t s = 0; s < grid->sites; s++)
+        grid->site[s].start_estimate = (time_us)s * 60 * US_PER_S;
+    grid->site[0].since_report = 3600 * US_PER_S;
+    fake_meta_start (grid);
+    submit_ok (grid, &job, id);
+    fake_until_state (grid, id, COMPLETED);
+    assert_int_equal (asked_since (grid, 0), 8);
+    assert_int_equal (grid->site[1].calls_submit, 1);
+    for (uint32_t s = 0; s < 8; s++)
+        grid->site[s].since_report = 3600 * US_PER_S;
+    submit_ok (grid, &job, id);
+    fake_until_state (grid, id, COMPLETED);
+    assert_int_equal (asked_since (grid, 8), FAKE_SITES_MAX);
+    assert_int_equal (grid->site[8].calls_submit, 1);
     fake_destroy (grid);
 }
 
@@ -782,6 +811,7 @@ int main (int argc, char **argv)
         TEST (what_cannot_be_written_is_not_done),
         TEST (each_sites_answer_is_kept),
         cmocka_unit_test (asks_more_sites_only_where_it_must),
+        cmocka_unit_test (asks_on_while_reports_promise_more),
         TEST (takes_the_files_it_may_have),
         cmocka_unit_test (kill_9_of_an_ordinary_job),
         cmocka_unit_test (kill_9_at_each_step),

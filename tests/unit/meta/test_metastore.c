@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "meta/store/metastore.h"
+#include "meta/store/jobrows.h"
 #include "meta/store/votes.h"
 #include "proto/base/clock.h"
 
@@ -308,6 +309,138 @@ static void the_first_decision_stands (void **state)
     assert_int_equal (decide (f, txn, DECISION_COMMIT), DECISION_COMMIT);
 }
 
+static void numbers_of_a_group_are_its_members_own (void **state)
+{
+    struct fixture *f = *state;
+    struct job_row row = row_make ("alice");
+    uint64_t number = 0, next = 0;
+    struct err err;
+    assert_int_equal (metastore_job_number (f->store, 3, 1, &next, &err), 0);
+    assert_int_equal (next, 2);
+    row.number = next;
+    assert_int_equal (metastore_job_insert (f->store, &row, &number, &err), 0);
+    assert_int_equal (number, 2);
+    for (uint32_t self = 0; self < 3; self++) {
+        assert_int_equal (metastore_job_number (f->store, 3, self, &next, &err), 0);
+        assert_int_equal (next % 3, (self + 1) % 3);
+        assert_in_range (next, 3, 5);
+    }
+}
+
+static void leads_survive (void **state)
+{
+    struct fixture *f = *state;
+    struct arena *arena = arena_create (0);
+    struct lead_row row = {.job = 5, .leader = "meta2", .vote = {17, 9, 0}, .stands = true, .open = true}, back, *rows;
+    uint32_t count = 0;
+    struct err err;
+    assert_int_equal (metastore_lead_load (f->store, 5, arena, &back, &err), ERR_NOT_FOUND);
+    assert_int_equal (metastore_lead_save (f->store, &row, &err), 0);
+    reopen (f);
+    assert_int_equal (metastore_lead_load (f->store, 5, arena, &back, &err), 0);
+    assert_string_equal (back.leader, "meta2");
+    assert_int_equal (back.vote.promised, 17);
+    assert_int_equal (back.vote.accepted, 9);
+    assert_int_equal (back.vote.version, 0); /* the job is not here */
+    assert_true (back.stands);
+    row.job = 8;
+    assert_int_equal (metastore_lead_save (f->store, &row, &err), 0);
+    assert_int_equal (metastore_leads_open (f->store, "meta2", 5, 10, arena, &rows, &count, &err), 0);
+    assert_int_equal (count, 1);
+    assert_int_equal (rows[0].job, 8);
+    assert_int_equal (metastore_lead_leader (f->store, 8, "meta3", &err), 0);
+    assert_int_equal (metastore_leads_open (f->store, "meta2", 0, 10, arena, &rows, &count, &err), 0);
+    assert_int_equal (count, 1);
+    row.open = false;
+    row.job = 5;
+    assert_int_equal (metastore_lead_save (f->store, &row, &err), 0);
+    assert_int_equal (metastore_leads_open (f->store, "meta2", 0, 10, arena, &rows, &count, &err), 0);
+    assert_int_equal (count, 0);
+    arena_destroy (arena);
+}
+
+/* All of a job, written at another member as it is here; then what has changed of it. */
+static void rows_are_the_same_job_elsewhere (void **state)
+{
+    struct fixture *f = *state;
+    struct err err;
+    char path[128];
+    snprintf (path, sizeof path, "%s/there", f->dir);
+    struct metastore *there = metastore_open (path, &err);
+    struct arena *arena = arena_create (0);
+    struct job_row row = row_make ("alice"), back;
+    struct component_row component = {.index = 0, .name = "left", .site = "alpha", .site_job_id = "alpha.1",
+                                      .info = {"info", 4}},
+                         *components;
+    struct coalloc_record *record = coalloc_create (1, NULL), *copy = NULL;
+    Nui__Meta__V1__StoredRow **rows;
+    uint64_t number = 0, other = 0;
+    uint32_t count = 0;
+    size_t n = 0;
+    row.number = 4;
+    assert_int_equal (metastore_job_insert (f->store, &row, &number, &err), 0);
+    assert_int_equal (metastore_component_save (f->store, 4, &component, &err), 0);
+    record->phase = COALLOC_PREPARE;
+    record->transaction[3] = 7;
+    snprintf (record->part[0].site, sizeof record->part[0].site, "alpha");
+    assert_int_equal (metastore_coalloc_save (f->store, 4, METASTORE_PRESENT, record, &err), 0);
+
+    assert_int_equal (metastore_rows_load (f->store, 4, false, arena, &rows, &n, &err), 0);
+    assert_int_equal (n, 4);
+    assert_int_equal (metastore_rows_save (there, 4, rows, n, &other, &err), ERR_NOT_FOUND); /* no envelope */
+    assert_int_equal (metastore_rows_load (f->store, 4, true, arena, &rows, &n, &err), 0);
+    assert_int_equal (metastore_rows_save (there, 4, rows, n, &other, &err), 0);
+    assert_false (metastore_rows_ended (rows, n));
+    assert_int_equal (metastore_job_load (there, 4, arena, &back, &err), 0);
+    assert_string_equal (back.submitter, row.submitter);
+    assert_int_equal (back.envelope.len, row.envelope.len);
+    assert_memory_equal (back.envelope.bytes, row.envelope.bytes, row.envelope.len);
+
+    row.site = "beta";
+    row.ended = true;
+    assert_int_equal (metastore_job_update (f->store, &row, &err), 0);
+    record->part[0].state = PART_GONE;
+    assert_int_equal (metastore_coalloc_save (f->store, 4, METASTORE_PRESENT, record, &err), 0);
+    assert_int_equal (metastore_rows_load (f->store, 4, false, arena, &rows, &n, &err), 0);
+    assert_true (metastore_rows_ended (rows, n));
+    assert_int_equal (metastore_rows_save (there, 4, rows, n, &other, &err), 0);
+    assert_int_equal (metastore_job_load (there, 4, arena, &back, &err), 0);
+    assert_string_equal (back.site, "beta");
+    assert_int_equal (back.envelope.len, row.envelope.len); /* it was there */
+    assert_int_equal (metastore_component_load (there, 4, arena, &components, &count, &err), 0);
+    assert_int_equal (count, 1);
+    assert_memory_equal (components[0].info.bytes, "info", 4);
+    assert_int_equal (metastore_coalloc_load (there, 4, METASTORE_PRESENT, &copy, &err), 0);
+    assert_int_equal (copy->part[0].state, PART_GONE);
+    assert_int_equal (copy->transaction[3], 7);
+
+    /* what was signed once is one job, and a number is one job's */
+    assert_int_equal (metastore_rows_save (there, 5, rows, n, &other, &err), ERR_INVALID);
+    for (size_t i = 0; i < n; i++)
+        for (size_t v = 0; v < rows[i]->n_values; v++)
+            if (strcmp (rows[i]->values[v]->column, i ? "job" : "number") == 0)
+                rows[i]->values[v]->number = 5;
+    assert_int_equal (metastore_rows_save (there, 5, rows, n, &other, &err), ERR_EXISTS);
+    assert_int_equal (other, 4);
+    for (size_t v = 0; v < rows[0]->n_values; v++)
+        if (strcmp (rows[0]->values[v]->column, "uuid") == 0) {
+            Nui__Meta__V1__StoredValue blob = *rows[0]->values[v];
+            rows[0]->values[v]->is_case = NUI__META__V1__STORED_VALUE__IS_NUMBER;
+            rows[0]->values[v]->number = -1;
+            assert_int_equal (metastore_rows_save (there, 5, rows, n, &other, &err), ERR_INVALID);
+            *rows[0]->values[v] = blob;
+        }
+    rows[0]->values[0]->column = (char *)"no such";
+    assert_int_equal (metastore_rows_save (there, 5, rows, n, &other, &err), ERR_INVALID);
+    assert_int_equal (metastore_rows_delete (there, 4, &err), 0);
+    assert_int_equal (metastore_job_load (there, 4, arena, &back, &err), ERR_NOT_FOUND);
+    coalloc_destroy (record);
+    coalloc_destroy (copy);
+    arena_destroy (arena);
+    metastore_close (there);
+    unlink (path);
+}
+
 static void epochs_grow (void **state)
 {
     struct fixture *f = *state;
@@ -325,6 +458,8 @@ int main (void)
         TEST (lists),                 TEST (records_survive),
         TEST (components_survive),    TEST (transactions_are_whole),
         TEST (the_first_decision_stands), TEST (epochs_grow),
+        TEST (numbers_of_a_group_are_its_members_own), TEST (leads_survive),
+        TEST (rows_are_the_same_job_elsewhere),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -1,0 +1,227 @@
+/* A site's nodes: what they are by the configuration and by what was set, and where jobs are, as
+ * text. */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "local/svc/stats.h"
+#include "proto/base/strbuf.h"
+
+static struct site_node *node_find (const struct svc *svc, const char *name)
+{
+    struct site_node *node;
+    HASH_FIND_STR (svc->nodes, name, node);
+    return node;
+}
+
+const char *node_address (struct svc *svc, const char *node_name)
+{
+    const struct site_node *node = node_find (svc, node_name);
+    return node && node->address ? node->address : svc->host;
+}
+
+char *placement_text (struct svc *svc, const struct allocation *allocation)
+{
+    struct strbuf b = STRBUF_INIT;
+    for (uint32_t i = 0; i < allocation->count; i++) {
+        const struct placement *p = &allocation->item[i];
+        strbuf_printf (&b, "%s%s:%u:%u", i ? "," : "", svc->node_by_id[p->node.v]->name, p->tasks,
+                       p->req);
+    }
+    strbuf_text (&b);
+    return strbuf_steal (&b);
+}
+
+bool placement_next (const struct svc *svc, const char **text, struct site_node **node_out,
+                     unsigned *tasks_out, unsigned *req_out)
+{
+    char name[STORE_NAME_MAX];
+    if (!*text || sscanf (*text, "%63[^:]:%u:%u", name, tasks_out, req_out) != 3)
+        return false;
+    *node_out = node_find (svc, name);
+    *text = strchr (*text, ',');
+    *text = *text ? *text + 1 : NULL;
+    return true;
+}
+
+struct allocation placement_parse (struct svc *svc, const char *text, struct arena *arena)
+{
+    struct allocation a = {0};
+    uint32_t cap = 1;
+    for (const char *p = text; p && *p; p++)
+        cap += *p == ',';
+    a.item = arena_array (arena, cap, sizeof *a.item);
+    struct site_node *node;
+    unsigned tasks, req;
+    for (const char *p = text; placement_next (svc, &p, &node, &tasks, &req);)
+        if (node)
+            a.item[a.count++] = (struct placement){node->id, tasks & 0xffffff, req & 0xff};
+    return a;
+}
+
+bool svc_node_by_name (void *self, const char *name, struct node_id *out)
+{
+    const struct site_node *node = node_find (self, name);
+    if (node)
+        *out = node->id;
+    return node != NULL;
+}
+
+enum { SET_STATE, SET_FEATURES, SET_PRIORITY, SET_SPEED, SETS };
+
+static const char *const set_names[SETS] = {"state", "features", "priority", "speed"};
+
+char *svc_node_set (struct site_node *node, const char *name, const char *value)
+{
+    for (int i = 0; i < SETS; i++)
+        if (strcmp (set_names[i], name) == 0) {
+            char *before = node->set[i];
+            node->set[i] = *value ? strdup (value) : NULL;
+            return before;
+        }
+    return NULL;
+}
+
+/* What administrators set of it, over what is configured. */
+static struct nodeconf_node node_wanted (const struct site_node *node,
+                                         const struct nodeconf_node *n)
+{
+    struct nodeconf_node wanted = *n;
+    if (node && node->set[SET_FEATURES])
+        wanted.features = node->set[SET_FEATURES];
+    if (node && node->set[SET_PRIORITY])
+        wanted.priority = strtoll (node->set[SET_PRIORITY], NULL, 10);
+    if (node && node->set[SET_SPEED])
+        (void)ppm_parse (node->set[SET_SPEED], "speed", &wanted.speed_ppm, NULL);
+    return wanted;
+}
+
+static void node_set_loaded (void *arg, const char *name, const char *value)
+{
+    free (svc_node_set (arg, name, value));
+}
+
+int svc_node_sets_load (struct svc *svc, struct site_node *node, struct err *err)
+{
+    for (size_t i = 0; i < sizeof node->set / sizeof *node->set; i++) {
+        free (node->set[i]);
+        node->set[i] = NULL;
+    }
+    return local_store_sets (svc->store, STORE_SET_NODE, node->name, node_set_loaded, node, err);
+}
+
+static void text_replace (char **text, const char *with)
+{
+    free (*text);
+    *text = with ? strdup (with) : NULL;
+}
+
+static int node_add (struct svc *svc, const struct nodeconf_node *n, const struct node_spec *spec,
+                     time_us now, struct err *err)
+{
+    struct node_id id;
+    int rc = cluster_node_add (svc->cluster, spec, now, &id, err);
+    if (rc != 0)
+        return rc;
+    struct site_node *node = calloc (1, sizeof *node);
+    struct site_node **more = realloc (svc->node_by_id, (id.v + 1) * sizeof *more);
+    assert (node && more);
+    svc->node_by_id = more;
+    more[id.v] = node;
+    svc->node_count = id.v + 1;
+    node->name = strdup (n->name);
+    node->id = id;
+    HASH_ADD_KEYPTR (hh, svc->nodes, node->name, strlen (node->name), node);
+    rc = svc_node_sets_load (svc, node, err);
+    struct nodeconf_node wanted = node_wanted (node, n);
+    struct node_spec changed;
+    if (rc == 0)
+        rc = place_node (&svc->place, &wanted, &changed, err);
+    return rc == 0 ? cluster_node_update (svc->cluster, id, &changed, now, err) : rc;
+}
+
+/* New ones are added, others changed, absent ones are down. */
+static int nodes_apply (struct svc *svc, const struct settings *settings,
+                        const struct nodeconf_node *nodes, uint32_t count, struct err *err)
+{
+    time_us now = svc_now (svc);
+    int rc = 0;
+    if (svc->stats)
+        stats_advance (svc, now);
+    for (uint32_t i = 0; i < svc->node_count; i++)
+        svc->node_by_id[i]->configured = false;
+    svc->node_types = false;
+    char *licences = rmnodes_licences (svc, settings);
+    rc = place_prepare (&svc->place, nodes, count, licences, now, err);
+    free (licences);
+    for (uint32_t i = 0; rc == 0 && i < count; i++) {
+        const struct nodeconf_node *n = &nodes[i];
+        struct node_spec spec;
+        struct site_node *node = node_find (svc, n->name);
+        struct nodeconf_node wanted = node_wanted (node, n);
+        rc = place_node (&svc->place, &wanted, &spec, err);
+        if (rc == 0 && node)
+            rc = cluster_node_update (svc->cluster, node->id, &spec, now, err);
+        else if (rc == 0)
+            rc = node_add (svc, n, &spec, now, err);
+        if (rc != 0)
+            break;
+        node = node_find (svc, n->name);
+        node->configured = true;
+        text_replace (&node->address, n->address);
+        text_replace (&node->type, n->type);
+        svc->node_types |= n->type != NULL;
+        text_replace (&node->partition, n->partition);
+    }
+    if (rc == 0)
+        rc = cluster_job_column_set (svc->cluster, svc->place.job_column, now, err);
+    if (rc == 0)
+        rc = place_apply (&svc->place, settings->policy, settings->nodes.topology, now, err);
+    for (uint32_t i = 0; rc == 0 && i < svc->node_count; i++) {
+        struct site_node *node = svc->node_by_id[i];
+        struct node_view view;
+        if (!node->configured && cluster_node_get (svc->cluster, node->id, &view, NULL) == 0) {
+            view.spec.gone = 1;
+            rc = cluster_node_update (svc->cluster, node->id, &view.spec, now, err);
+        }
+    }
+    for (uint32_t i = 0; rc == 0 && i < svc->node_count; i++) {
+        struct site_node *node = svc->node_by_id[i];
+        enum node_state state = node->configured ? rmnodes_state (svc, node->name) : NODE_DOWN;
+        const char *set = node->set[SET_STATE];
+        if (set && strcmp (set, "down") == 0)
+            state = NODE_DOWN;
+        else if (set && state == NODE_UP)
+            state = NODE_DRAINED;
+        rc = cluster_node_state_set (svc->cluster, node->id, state, now, err);
+    }
+    return rc;
+}
+
+int svc_nodes_apply (struct svc *svc, const struct settings *settings, struct err *err)
+{
+    uint32_t count;
+    struct nodeconf_node *theirs = rmnodes_list (svc, settings, &count);
+    int rc =
+        theirs ? nodes_apply (svc, settings, theirs, count, err)
+               : nodes_apply (svc, settings, settings->nodes.node, settings->nodes.node_count, err);
+    rmnodes_free (theirs, count);
+    return rc;
+}
+
+void svc_nodes_free (struct svc *svc)
+{
+    struct site_node *node, *next_node;
+    HASH_ITER (hh, svc->nodes, node, next_node)
+    {
+        HASH_DEL (svc->nodes, node);
+        free (node->name);
+        free (node->address);
+        free (node->type);
+        free (node->partition);
+        for (int i = 0; i < SETS; i++)
+            free (node->set[i]);
+        free (node);
+    }
+    free (svc->node_by_id);
+}

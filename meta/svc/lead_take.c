@@ -1,0 +1,467 @@
+/* lead_take: what a member promises and keeps of the jobs that others lead, and how it takes them over. */
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "meta/store/jobrows.h"
+#include "meta/svc/group.h"
+#include "meta/svc/handlers.h"
+#include "meta/svc/lead.h"
+#include "meta/svc/peers.h"
+#include "meta/svc/sites.h"
+#include "meta/svc/waits.h"
+#include "proto/rpc/pbcopy.h"
+
+enum { ASKS_AT_ONCE = 64 };
+
+#define ROUND (2 * US_PER_S)
+#define ASK_TIMEOUT (5 * US_PER_S)
+
+/* A job that this member wants to lead. */
+struct taking {
+    struct metad *metad;
+    uint64_t number;
+    struct inquiry inquiry;
+    char leader[COALLOC_NAME_MAX];     /* who led it; itself: it has to have a higher ballot */
+    Nui__Meta__V1__VoteReply *best;    /* with the state that goes on; NULL: what is here */
+    struct event *timer;
+    struct taking *next;
+};
+
+struct question {
+    struct metad *metad;
+    uint64_t number, ballot;
+    uint32_t member;
+};
+
+static struct taking *taking_find (const struct peers *peers, uint64_t number)
+{
+    struct taking *taking = peers->takings;
+    while (taking && taking->number != number)
+        taking = taking->next;
+    return taking;
+}
+
+static void taking_end (struct taking *taking)
+{
+    struct peers *peers = taking->metad->peers;
+    LL_DELETE (peers->takings, taking);
+    peers->taking_count--;
+    if (taking->best)
+        nui__meta__v1__vote_reply__free_unpacked (taking->best, NULL);
+    event_free (taking->timer);
+    free (taking);
+}
+
+uint32_t lead_takes (const struct peers *peers)
+{
+    return peers->taking_count;
+}
+
+/* The row, or that of a job of which nothing is here. */
+static int row_load (struct metad *metad, uint64_t number, struct arena *arena, struct lead_row *row, struct err *err)
+{
+    int rc = metastore_lead_load (metad->store, number, arena, row, err);
+    if (rc != ERR_NOT_FOUND)
+        return rc;
+    err_clear (err);
+    *row = (struct lead_row){.job = number, .leader = ""};
+    return 0;
+}
+
+/* What is in memory is not what is on disk any more. */
+static void changed_on_disk (struct metad *metad, uint64_t number)
+{
+    if (job_live (metad, number))
+        job_reload (metad, number);
+    struct gridjob *job = job_live (metad, number);
+    if (job)
+        job_tell (job);
+    else
+        waits_happened (metad, number);
+}
+
+/* ---- a member's answers */
+
+static int promise_give (struct metad *metad, const char *caller, const Nui__Meta__V1__VoteRequest *request,
+                         struct lead_row *row, struct arena *arena, Nui__Meta__V1__VoteReply *reply, struct err *err)
+{
+    /* Who leads it and is alive keeps it. */
+    bool free_to = !row->leader[0] || strcmp (row->leader, caller) == 0 || peers_silent (metad->peers, row->leader);
+    if (!free_to || !vote_take (&row->vote, request->ballot, false, 0))
+        return 0;
+    int rc = metastore_lead_save (metad->store, row, err);
+    if (rc == 0 && row->vote.accepted)
+        rc = metastore_rows_load (metad->store, row->job, true, arena, &reply->rows, &reply->n_rows, err);
+    reply->granted = rc == 0;
+    return rc;
+}
+
+static int state_keep (struct metad *metad, const Nui__Meta__V1__VoteRequest *request, struct lead_row *row,
+                       Nui__Meta__V1__VoteReply *reply, struct err *err)
+{
+    int rc = metastore_begin (metad->store, err);
+    if (rc)
+        return rc;
+    rc = metastore_rows_save (metad->store, row->job, request->rows, request->n_rows, &reply->other, err);
+    if (rc == 0)
+        rc = metastore_lead_save (metad->store, row, err);
+    if (rc == 0)
+        rc = metastore_commit (metad->store, err);
+    if (rc)
+        metastore_rollback (metad->store);
+    reply->lacks = rc == ERR_NOT_FOUND;
+    return rc;
+}
+
+/* The same signed job is here as another, which can be no majority's any more. */
+static bool other_yields (struct metad *metad, const struct lead_row *row, Nui__Meta__V1__VoteReply *reply)
+{
+    struct arena *arena = arena_create (0);
+    struct lead_row other;
+    struct err err;
+    err_clear (&err);
+    bool known = metastore_lead_load (metad->store, reply->other, arena, &other, &err) == 0;
+    reply->other_voted = known && other.stands;
+    bool yields = known && !other.stands && row->stands && reply->other != row->job &&
+                  metastore_begin (metad->store, &err) == 0;
+    arena_destroy (arena);
+    if (!yields)
+        return false;
+    int rc = metastore_rows_delete (metad->store, reply->other, &err);
+    if (rc == 0)
+        rc = metastore_commit (metad->store, &err);
+    if (rc)
+        metastore_rollback (metad->store);
+    else
+        job_destroy (job_live (metad, reply->other));
+    return rc == 0;
+}
+
+static int cast_take (struct metad *metad, const char *caller, const Nui__Meta__V1__VoteRequest *request,
+                      struct lead_row *row, Nui__Meta__V1__VoteReply *reply, struct err *err)
+{
+    struct vote before = row->vote;
+    if (!vote_take (&row->vote, request->ballot, true, request->version))
+        return 0;
+    if (vote_newer (&row->vote, &before)) {
+        row->leader = caller;
+        row->stands = row->stands || request->stands;
+        row->open = !metastore_rows_ended (request->rows, request->n_rows);
+        int rc = state_keep (metad, request, row, reply, err);
+        if (reply->other && other_yields (metad, row, reply)) {
+            reply->other = 0;
+            err_clear (err);
+            rc = state_keep (metad, request, row, reply, err);
+        }
+        if (reply->lacks || reply->other) {
+            err_clear (err);
+            row->vote = before;
+            return 0;
+        }
+        if (rc)
+            return rc;
+        struct taking *taking = taking_find (metad->peers, row->job);
+        if (taking) /* another was quicker */
+            taking_end (taking);
+        changed_on_disk (metad, row->job);
+    }
+    reply->granted = true;
+    return 0;
+}
+
+void lead_on_vote (void *self, struct rpccall *call, const ProtobufCMessage *message)
+{
+    const Nui__Meta__V1__VoteRequest *request = (const Nui__Meta__V1__VoteRequest *)message;
+    struct metad *metad = self;
+    Nui__Meta__V1__VoteReply reply = NUI__META__V1__VOTE_REPLY__INIT;
+    struct lead_row row;
+    struct err err;
+    const char *caller = rpccall_peer (call)->name;
+    uint32_t member = peers_index (metad->peers, caller);
+    err_clear (&err);
+    if (member == UINT32_MAX || member == metad->peers->self) {
+        rpccall_finish (call, RPC_PERMISSION_DENIED, "not of this group (METACFG)");
+        return;
+    }
+    if (request->ballot < QUORUM_STRIDE || ballot_member (request->ballot) != member || request->ballot > INT32_MAX ||
+        request->job == 0 || request->job > INT64_MAX || request->version > INT64_MAX) {
+        rpccall_finish (call, RPC_INVALID_ARGUMENT, "not a ballot of that metascheduler");
+        return;
+    }
+    struct arena *arena = arena_create (0);
+    int rc = row_load (metad, request->job, arena, &row, &err);
+    if (rc == 0)
+        rc = request->cast ? cast_take (metad, caller, request, &row, &reply, &err)
+                           : promise_give (metad, caller, request, &row, arena, &reply, &err);
+    reply.promised = row.vote.promised;
+    reply.accepted = row.vote.accepted;
+    reply.version = row.vote.version;
+    reply.leader = (char *)row.leader;
+    if (rc)
+        rpccall_fail (call, &err);
+    else
+        rpccall_reply (call, &reply.base);
+    arena_destroy (arena);
+}
+
+/* ---- taking over */
+
+static int state_install (struct taking *taking, struct arena *arena, struct err *err)
+{
+    struct metad *metad = taking->metad;
+    const Nui__Meta__V1__VoteReply *best = taking->best;
+    uint64_t other = 0;
+    struct lead_row row;
+    int rc = row_load (metad, taking->number, arena, &row, err);
+    if (rc == 0 && row.vote.promised > taking->inquiry.ballot)
+        rc = err_set (err, ERR_CONFLICT, "promised to another since");
+    /* What is here may have gone on since it was asked. */
+    if (rc == 0 && best && vote_newer (&taking->inquiry.best, &row.vote))
+        rc = metastore_rows_save (metad->store, row.job, best->rows, best->n_rows, &other, err);
+    if (rc == 0)
+        rc = metastore_lead_version (metad->store, row.job, &row.open, err);
+    row.leader = peers_self (metad->peers);
+    row.vote.promised = row.vote.accepted = taking->inquiry.ballot;
+    return rc ? rc : metastore_lead_save (metad->store, &row, err);
+}
+
+/* A majority has promised: it is led here from now on. */
+static void taken (struct taking *taking)
+{
+    struct metad *metad = taking->metad;
+    uint64_t number = taking->number;
+    struct arena *arena = arena_create (0);
+    struct err err;
+    err_clear (&err);
+    int rc = metastore_begin (metad->store, &err);
+    if (rc == 0)
+        rc = state_install (taking, arena, &err);
+    if (rc == 0)
+        rc = metastore_commit (metad->store, &err);
+    if (rc)
+        metastore_rollback (metad->store);
+    arena_destroy (arena);
+    log_event (metad->log, rc ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO, "group", rc ? "not_taken" : "taken_over",
+               "job=grid.%llu from=%s ballot=%llu", (unsigned long long)number, taking->leader,
+               (unsigned long long)taking->inquiry.ballot);
+    if (rc)
+        return; /* the timer tries again */
+    taking_end (taking);
+    if (job_live (metad, number))
+        job_reload (metad, number);
+    struct gridjob *job = job_get (metad, number, &err);
+    if (!job)
+        return;
+    job->reloaded = !job_ended (job);
+    lead_saved (job);
+    job_tell (job);
+    if (job_live (metad, number) == job)
+        job_timer (job, 0);
+}
+
+static void heard (struct taking *taking, uint32_t member, uint64_t ballot, const Nui__Meta__V1__VoteReply *reply)
+{
+    struct vote vote = {reply->promised, reply->accepted, reply->version};
+    bool best, enough = inquiry_heard (&taking->inquiry, member, ballot, reply->granted, &vote, &best);
+    if (best) {
+        if (taking->best)
+            nui__meta__v1__vote_reply__free_unpacked (taking->best, NULL);
+        taking->best = member == taking->inquiry.self ? NULL : (Nui__Meta__V1__VoteReply *)pbcopy (&reply->base);
+    }
+    if (enough)
+        taken (taking);
+}
+
+static void question_done (void *arg, const struct rpc_result *result)
+{
+    struct question *q = arg;
+    struct metad *metad = q->metad;
+    const Nui__Meta__V1__VoteReply *reply = (const Nui__Meta__V1__VoteReply *)result->reply;
+    struct taking *taking =
+        metad->stopping || result->status != RPC_OK ? NULL : taking_find (metad->peers, q->number);
+    if (taking && (reply->granted || strcmp (reply->leader, taking->leader) == 0 || !reply->leader[0])) {
+        heard (taking, q->member, q->ballot, reply);
+    } else if (taking) { /* led by another, as that one knows */
+        taking_end (taking);
+        lead_told (metad, q->number, reply->leader);
+    }
+    free (q);
+}
+
+/* To itself first: a ballot that is not on disk here is not used. */
+static void round_begin (struct taking *taking)
+{
+    struct metad *metad = taking->metad;
+    struct peers *peers = metad->peers;
+    Nui__Meta__V1__VoteRequest request = NUI__META__V1__VOTE_REQUEST__INIT;
+    Nui__Meta__V1__VoteReply own = NUI__META__V1__VOTE_REPLY__INIT;
+    uint64_t number = taking->number, ballot = taking->inquiry.ballot;
+    struct lead_row row;
+    struct err err;
+    uint32_t random;
+    random_bytes (&random, sizeof random);
+    duration_us wait = ROUND + (duration_us)(random % ROUND);
+    struct timeval tv = {wait / US_PER_S, wait % US_PER_S};
+    evtimer_add (taking->timer, &tv);
+    request.job = number;
+    request.ballot = ballot;
+    struct arena *arena = arena_create (0);
+    err_clear (&err);
+    int rc = row_load (metad, number, arena, &row, &err);
+    own.granted = rc == 0 && vote_take (&row.vote, ballot, false, 0);
+    if (own.granted)
+        rc = metastore_lead_save (metad->store, &row, &err);
+    own.promised = row.vote.promised;
+    own.accepted = row.vote.accepted;
+    own.version = row.vote.version;
+    arena_destroy (arena);
+    if (rc)
+        return; /* a full disk, say: the timer tries again */
+    heard (taking, peers->self, ballot, &own);
+    for (uint32_t i = 0; i < peers->count; i++) {
+        struct question *q = i == peers->self || !own.granted ? NULL : malloc (sizeof *q);
+        if (!q)
+            continue;
+        *q = (struct question){metad, number, ballot, i};
+        link_call (peers->member[i].link, "Vote", &request.base, ROUND, question_done, q);
+    }
+}
+
+static void on_timer (evutil_socket_t fd, short what, void *arg)
+{
+    struct taking *taking = arg;
+    struct metad *metad = taking->metad;
+    (void)fd;
+    (void)what;
+    bool own = strcmp (taking->leader, peers_self (metad->peers)) == 0;
+    if (!own && !peers_silent (metad->peers, taking->leader)) {
+        taking_end (taking);
+        return;
+    }
+    if (taking->best)
+        nui__meta__v1__vote_reply__free_unpacked (taking->best, NULL);
+    taking->best = NULL;
+    inquiry_again (&taking->inquiry);
+    round_begin (taking);
+}
+
+void lead_take (struct metad *metad, uint64_t number)
+{
+    struct peers *peers = metad->peers;
+    struct arena *arena = arena_create (0);
+    struct lead_row row;
+    struct err err;
+    err_clear (&err);
+    if (!taking_find (peers, number) && metastore_lead_load (metad->store, number, arena, &row, &err) == 0) {
+        struct taking *taking = calloc (1, sizeof *taking);
+        if (!taking)
+            abort ();
+        taking->metad = metad;
+        taking->number = number;
+        snprintf (taking->leader, sizeof taking->leader, "%s", row.leader);
+        taking->timer = evtimer_new (metad->base, on_timer, taking);
+        if (!taking->timer)
+            abort ();
+        LL_PREPEND (peers->takings, taking);
+        peers->taking_count++;
+        inquiry_begin (&taking->inquiry, peers->count, peers->self, &row.vote);
+        round_begin (taking);
+    }
+    arena_destroy (arena);
+}
+
+void lead_told (struct metad *metad, uint64_t number, const char *leader)
+{
+    struct arena *arena = arena_create (0);
+    struct lead_row row;
+    struct err err;
+    err_clear (&err);
+    const char *self = peers_self (metad->peers);
+    bool known = metastore_lead_load (metad->store, number, arena, &row, &err) == 0;
+    if (known && (strcmp (leader, self) == 0 || !leader[0])) {
+        lead_take (metad, number); /* by a ballot above what somebody has promised */
+    } else if (known && strcmp (leader, row.leader) != 0 && peers_index (metad->peers, leader) != UINT32_MAX) {
+        log_event (metad->log, LOG_LEVEL_INFO, "group", "led_by", "job=grid.%llu leader=%s",
+                   (unsigned long long)number, leader);
+        if (metastore_lead_leader (metad->store, number, leader, &err) == 0)
+            changed_on_disk (metad, number);
+    }
+    arena_destroy (arena);
+}
+
+void lead_close (struct peers *peers)
+{
+    while (peers->takings)
+        taking_end (peers->takings);
+}
+
+/* ---- following what another began */
+
+struct following {
+    struct metad *metad;
+    uint64_t number;
+    uint32_t part, attempt;
+};
+
+static void followed (void *arg, const struct rpc_result *result)
+{
+    struct following *f = arg;
+    struct gridjob *job = f->metad->stopping ? NULL : job_live (f->metad, f->number);
+    bool news = false, asked = result->status == RPC_OK || result->status == RPC_NOT_FOUND;
+    struct err err;
+    err_clear (&err);
+    if (job && asked && job->lead && !lead_is_elsewhere (job) && !job_ended (job) && !job->reloaded) {
+        if (job_is_group (job))
+            job->part[f->part].asked = true;
+        else
+            job->lead->asked_attempt = f->attempt;
+        const JobInfo *info = result->status == RPC_OK ? (const JobInfo *)result->reply : NULL;
+        if (info && report_apply (job, f->part, info, &news, &err))
+            job_reload (f->metad, f->number);
+        else if (info && job_is_group (job) && job->part[f->part].info)
+            group_heard (job, f->part); /* also what another was told, and did not act on */
+    }
+    free (f);
+}
+
+static bool part_ask (struct gridjob *job, uint32_t p)
+{
+    const struct jobpart *part = &job->part[p];
+    struct site *site = site_find (job->metad, part->site);
+    Nui__Local__V1__JobRequest request = NUI__LOCAL__V1__JOB_REQUEST__INIT;
+    if (!site || !part->site_job_id[0])
+        return false;
+    struct following *f = malloc (sizeof *f);
+    if (!f)
+        abort ();
+    *f = (struct following){job->metad, job->number, p, job->site_attempt};
+    request.job_id = (char *)part->site_job_id;
+    link_call (site->link, "Job", &request.base, ASK_TIMEOUT, followed, f);
+    return true;
+}
+
+static uint32_t job_ask (struct gridjob *job)
+{
+    uint32_t asked = 0;
+    if (!job_is_group (job))
+        return job->place == SINGLE_PLACED && job->lead->asked_attempt != job->site_attempt && part_ask (job, 0);
+    for (uint32_t p = 0; p < job->part_count && job->record; p++) {
+        enum part_state state = job->record->part[p].state;
+        if (state >= PART_FIRM && state <= PART_STARTED && !job->part[p].asked)
+            asked += part_ask (job, p);
+    }
+    return asked;
+}
+
+void lead_follow (struct metad *metad)
+{
+    struct gridjob *job, *next;
+    uint32_t asked = 0;
+    HASH_ITER (hh, metad->jobs, job, next)
+    {
+        if (asked < ASKS_AT_ONCE && job->lead && job->lead->taken && !lead_is_elsewhere (job) && !job_ended (job) &&
+            job->lead->voted && !job->reloaded)
+            asked += job_ask (job);
+    }
+}

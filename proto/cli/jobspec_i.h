@@ -1,0 +1,64 @@
+/* jobspec_i: what jobspec's files share. Memory is the spec's arena. */
+#ifndef NUI_CLI_JOBSPEC_I_H
+#define NUI_CLI_JOBSPEC_I_H
+
+#include "proto/cli/jobspec.h"
+
+enum { REQS_MORE = 63 };
+
+struct text_list {
+    const char **item;
+    size_t count;
+    size_t cap;
+};
+
+/* What a component, or the defaults of all, was told; NULL and -1 mean "not told". */
+struct part {
+    const char *name;
+    int64_t tasks, nodes, tpn, procs_per_task, mem_mb, swap_mb, disk_mb;
+    int64_t walltime_us;
+    bool offset_set;
+    int64_t offset_us;
+    struct text_list features, liked, sites, env, gres, licences, partitions, stage_in, stage_out;
+    struct part *req[REQS_MORE]; /* further reqs, each with what a req may have */
+    uint32_t req_count;
+    const char *qos, *class, *output, *error, *nodeset, *hosts, *exclude, *node_access, *trl,
+        *reservation;
+    const char *script_path;
+};
+
+struct jobspec {
+    struct arena *arena;
+    time_us now;
+    const char *account, *name;
+    time_us after, start_by, deadline;
+    duration_us valid;
+    const char *depend, *flags, *prefer, *quote; /* as given */
+    bool held, walltime_optional;
+    credit_micro cost_max;
+    int64_t retries, retry_delay_us;
+    const char *retry_on, *on_site_loss, *notify;
+    struct part defaults;
+    struct part component[JOBSPEC_COMPONENTS_MAX];
+    uint32_t component_count;
+    bool components_closed; /* an earlier source gave the list: later ones don't add to it */
+    struct text_list args;
+};
+
+/* One of which nothing is said yet. */
+struct part jobspec_part_unset (const char *name);
+/* ERR_LIMIT past JOBSPEC_LIST_MAX; text is not copied. */
+int jobspec_list_add (struct jobspec *spec, struct text_list *list, const char *text,
+                      struct err *err);
+/* One value of a component, or of the defaults. ERR_NOT_FOUND: a component has no such key. */
+int jobspec_part_set (struct jobspec *spec, struct part *part, const char *key, const char *value,
+                      struct err *err);
+/* A component of that name. */
+struct part *jobspec_component_add (struct jobspec *spec, const char *name, struct err *err);
+/* "NAME=value", or "NAME" for the caller's own; a name that is there already stays as it is. */
+int jobspec_env_set (struct jobspec *spec, struct part *part, const char *value, struct err *err);
+/* A whole file with a NUL behind it. ERR_LIMIT: larger than bytes_max. */
+int jobspec_file_read (struct jobspec *spec, const char *path, size_t bytes_max, char **data_out,
+                       size_t *len_out, struct err *err);
+
+#endif
