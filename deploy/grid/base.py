@@ -1,4 +1,5 @@
 """Waiting, running, ports and processes: what the other modules share."""
+import contextlib
 import os
 import random
 import signal
@@ -126,6 +127,15 @@ class Process:
         if pid is not None:
             os.kill(pid, number)
         return pid
+
+    @contextlib.contextmanager
+    def halted(self):
+        """Sees and does nothing meanwhile (SIGSTOP)."""
+        self.send(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.send(signal.SIGCONT)
 
     def stop(self, number=signal.SIGTERM, seconds=15):
         """Asks it to end, and makes it end when it does not. Returns whether it ended by itself."""

@@ -437,6 +437,12 @@ class Slurm:
     def scontrol(self, *args, user=None):
         return run_checked(self.command("scontrol", *args, user=user), args)
 
+    def release_past_nui(self, job):
+        """Free to start, and where only nui puts jobs. nui-local must not look on: a held job that it finds there it takes
+        back to its user's partition."""
+        self.scontrol("update", f"jobid={job}", f"partition={HOLDING}")
+        self.scontrol("release", job)
+
     def job(self, ident):
         """Fields of `scontrol show job`; {} when Slurm does not know it (any more)."""
         done = self.command("scontrol", "show", "job", "-o", ident)

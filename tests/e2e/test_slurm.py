@@ -116,8 +116,7 @@ class Accounted(SlurmGrid):
         alpha.stop()
         try:
             unseen = self.sbatch("-H", "-n", 3, "-N", 1, "-t", 5, script="#!/bin/sh\nsleep 2\n")
-            self.rm.scontrol("update", f"jobid={unseen}", f"partition={real.HOLDING}")
-            self.rm.scontrol("release", unseen)
+            self.rm.release_past_nui(unseen)
             ended = self.rm.wait_job(unseen, "COMPLETED")
             wait_for("slurmdbd to know both ends", told, 30)
             self.rm.completions.unlink()  # or nui would learn of it there
@@ -239,8 +238,8 @@ class SlurmCase(SlurmGrid):
                               lambda: next(iter(self.reservations().items()), None), 30, self.log, 0.1)
         self.assertRegex(name, r"^nui-alpha-\d+$")
         stray = self.sbatch("-H", "-n", 1, "-N", 1, "-t", 5, "-w", kept["Nodes"])
-        self.rm.scontrol("update", f"jobid={stray}", f"partition={real.HOLDING}")
-        self.rm.scontrol("release", stray)
+        with self.grid.daemons["alpha"].process.halted():
+            self.rm.release_past_nui(stray)
         wait_for("Slurm to have tried", lambda: self.rm.job(stray)["Reason"] not in
                  ("None", "JobHeldUser", "JobHeldAdmin", "PartitionDown", "Priority"), 20)
         self.assertEqual(self.rm.job(stray)["JobState"], "PENDING")
@@ -449,14 +448,9 @@ class SlurmCase(SlurmGrid):
     def test_started_behind_our_back(self):
         job = self.sbatch("-H", "-n", 1, "-t", 5)
         ident = self.nui_id(job)
-        pid = self.grid.daemons["alpha"].pid()
-        os.kill(pid, signal.SIGSTOP)  # or it would start the job itself as soon as it is released
-        try:
-            self.rm.command("scontrol", "update", f"jobid={job}", f"partition={real.HOLDING}")
-            self.rm.scontrol("release", job)
+        with self.grid.daemons["alpha"].process.halted():
+            self.rm.release_past_nui(job)
             self.rm.wait_job(job, "RUNNING")
-        finally:
-            os.kill(pid, signal.SIGCONT)
         self.wait_said("started_without_us", f"rm_job={job} ")
         wait_for("showq to say so", lambda: self.queue()[ident]["section"] == "active", 20)
         self.settled()

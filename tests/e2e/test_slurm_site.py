@@ -124,8 +124,8 @@ class Policy(SlurmSite):
         self.assertEqual(there["Nodes"], "c1")
         # as an administrator would, past nui
         stray = self.sbatch("-H", "-n", 1, "-w", "c1", user=self.other)
-        self.rm.scontrol("update", f"jobid={stray}", f"partition={real.HOLDING}")
-        self.rm.scontrol("release", stray)
+        with self.alpha.process.halted():
+            self.rm.release_past_nui(stray)
         reasons = ("None", "JobHeldUser", "JobHeldAdmin", "PartitionDown", "Priority")
         wait_for("Slurm to have tried", lambda: self.rm.job(stray)["Reason"] not in reasons, 10)
         self.assertEqual(self.rm.job(stray)["JobState"], "PENDING")
