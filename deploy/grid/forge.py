@@ -67,12 +67,12 @@ class Forge:
                                    response_deserializer=reply_class.FromString)
         return stub(request, timeout=seconds)
 
-    def submit_to_site(self, site, envelope, grid_job_id="grid.999999", meta="meta", component="main"):
+    def submit_to_site(self, site, envelope, grid_job_id="grid.999999", meta="meta", component="main", epoch=0):
         """What the site says to a job that a metascheduler hands it: (accepted, words), or its id."""
         import grpc
         local = self.contract.local
         request = local.SubmitRequest(envelope=envelope, component=component,
-                                      grid_job_id=grid_job_id, attempt=1)
+                                      grid_job_id=grid_job_id, attempt=1, epoch=epoch)
         with self.channel(site, "meta", meta) as channel:
             try:
                 reply = self.call(channel, "nui.local.v1.Local", "Submit", request,

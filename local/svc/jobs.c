@@ -552,21 +552,22 @@ static int submit_do (struct svc *svc, struct rpccall *call,
     }
     if (rc != ERR_NOT_FOUND)
         return rc;
-    rc = jobspec_verify (svc, r->envelope, wish.meta, r->component, r->shape, true, &spec, err);
+    rc = jobspec_trust (svc, r->envelope, wish.meta, r->component, r->shape, true, &spec, err);
+    if (rc == 0)
+        rc = replay_check (svc, &spec, wish.meta, r->grid_job_id, err);
+    if (rc == 0) /* before a refusal, too: what an earlier leader sent must not be taken after it */
+        rc = leader_check (svc, wish.meta, r, &spec, err);
+    if (rc == 0)
+        rc = jobspec_admit (svc, true, &spec, err);
     if (rc == ERR_DENIED) {
         submit_no (svc, call, "Denied", err->text);
-        return 0;
+        rc = 0;
+        goto out;
     }
     if (rc == 0)
         rc = jobspec_runnable (&spec, err);
-    if (rc == 0)
-        rc = replay_check (svc, &spec, wish.meta, r->grid_job_id, err);
-    if (rc == 0)
-        rc = leader_check (svc, wish.meta, r, &spec, err);
-    if (rc != 0) {
-        jobspec_free (&spec);
-        return rc;
-    }
+    if (rc != 0)
+        goto out;
     spec.depends_met = r->depends_met;
     if (depends_check (svc, &spec, err) != 0) { /* others may know those jobs */
         submit_no (svc, call, "Dependency", err->text);
@@ -583,6 +584,7 @@ static int submit_do (struct svc *svc, struct rpccall *call,
             pass_wake (svc);
         }
     }
+out:
     jobspec_free (&spec);
     return rc;
 }

@@ -370,31 +370,40 @@ static int trust (struct svc *svc, const Nui__Common__V1__Envelope *envelope, bo
     return first_time ? replay_expired (svc, spec, now, err) : 0;
 }
 
-static int verify (struct svc *svc, const Nui__Common__V1__Envelope *envelope, const char *component,
+int jobspec_trust (struct svc *svc, const Nui__Common__V1__Envelope *envelope, const char *meta, const char *component,
                    uint32_t shape, bool first_time, struct jobspec *out, struct err *err)
 {
+    *out = (struct jobspec){.meta = meta};
     if (!envelope)
         return err_set (err, ERR_INVALID, "the request carries no signed job");
     int rc = trust (svc, envelope, first_time, out, err);
     if (rc == 0)
         rc = component_find (out, component, shape, err);
-    const char *account = rc == 0 ? gridmap_account (svc->gridmap, out->submitter) : NULL;
-    if (rc == 0 && !account)
-        rc = err_set (err, ERR_DENIED, "%s has no account at site %s (not in its gridmap)",
-                      out->submitter, svc->site);
-    if (rc == 0 && !site_allowed (svc, out->component))
-        rc = err_set (err, ERR_DENIED, "the job does not allow component %.60s at site %s",
-                      component, svc->site);
-    if (rc == 0) {
-        snprintf (out->local_account, sizeof out->local_account, "%.63s", account);
-        rc = component_convert (svc, out, err);
-    }
-    if (rc == 0 && first_time && *out->meta)
-        rc = gridpolicy_job (svc, out->meta, out, err);
-    if (rc == 0 && first_time)
-        rc = staging_check (svc, out, err);
     if (rc != 0)
         jobspec_free (out);
+    return rc;
+}
+
+int jobspec_admit (struct svc *svc, bool first_time, struct jobspec *spec, struct err *err)
+{
+    const char *account = gridmap_account (svc->gridmap, spec->submitter);
+    int rc = 0;
+    if (!account)
+        rc = err_set (err, ERR_DENIED, "%s has no account at site %s (not in its gridmap)",
+                      spec->submitter, svc->site);
+    else if (!site_allowed (svc, spec->component))
+        rc = err_set (err, ERR_DENIED, "the job does not allow component %.60s at site %s",
+                      spec->component->name, svc->site);
+    if (rc == 0) {
+        snprintf (spec->local_account, sizeof spec->local_account, "%.63s", account);
+        rc = component_convert (svc, spec, err);
+    }
+    if (rc == 0 && first_time && *spec->meta)
+        rc = gridpolicy_job (svc, spec->meta, spec, err);
+    if (rc == 0 && first_time)
+        rc = staging_check (svc, spec, err);
+    if (rc != 0)
+        jobspec_free (spec);
     return rc;
 }
 
@@ -402,16 +411,18 @@ int jobspec_verify (struct svc *svc, const Nui__Common__V1__Envelope *envelope, 
                     const char *component, uint32_t shape, bool first_time, struct jobspec *out,
                     struct err *err)
 {
-    *out = (struct jobspec){.meta = meta};
-    return verify (svc, envelope, component, shape, first_time, out, err);
+    int rc = jobspec_trust (svc, envelope, meta, component, shape, first_time, out, err);
+    return rc != 0 ? rc : jobspec_admit (svc, first_time, out, err);
 }
 
 int jobspec_verify_counted (struct svc *svc, const Nui__Common__V1__Envelope *envelope, const char *meta,
                             const char *component, uint32_t shape, char **licence,
                             size_t licence_count, struct jobspec *out, struct err *err)
 {
-    *out = (struct jobspec){.meta = meta, .grid_licence = licence, .grid_licence_count = licence_count};
-    return verify (svc, envelope, component, shape, true, out, err);
+    int rc = jobspec_trust (svc, envelope, meta, component, shape, true, out, err);
+    out->grid_licence = licence;
+    out->grid_licence_count = licence_count;
+    return rc != 0 ? rc : jobspec_admit (svc, true, out, err);
 }
 
 bool jobspec_is_reserved (const struct jobspec *spec)

@@ -255,9 +255,14 @@ struct jobspec {
     char never_text[200];
 };
 
-/* Checks signature, chain, grid, submitter, expiry, mapping; converts the component, and asks whether the
- * metascheduler may have it (meta "": there is none). ERR_UNAUTHENTIC, ERR_INVALID, ERR_DENIED (not mapped,
- * against the site's policy). *out is valid when 0 is returned; meta must outlive it. */
+/* Checks signature, chain, grid, submitter and expiry; finds the component. ERR_UNAUTHENTIC, ERR_INVALID,
+ * ERR_NOT_FOUND. *out is valid when 0 is returned; meta ("": there is none) must outlive it. */
+int jobspec_trust (struct svc *svc, const Nui__Common__V1__Envelope *envelope, const char *meta, const char *component,
+                   uint32_t shape, bool first_time, struct jobspec *out, struct err *err);
+/* Of one that is trusted: maps its user, converts the component, and asks whether the metascheduler may have it.
+ * ERR_INVALID, ERR_DENIED (not mapped, against the site's policy); freed unless 0 is returned. */
+int jobspec_admit (struct svc *svc, bool first_time, struct jobspec *spec, struct err *err);
+/* Both. */
 int jobspec_verify (struct svc *svc, const Nui__Common__V1__Envelope *envelope, const char *meta,
                     const char *component, uint32_t shape, bool first_time, struct jobspec *out,
                     struct err *err);

@@ -95,6 +95,17 @@ class Security(GridCase):
         job.expires_us -= 7200 * 10**6
         self.refused_by_alpha(self.forge.sign("alice", job.SerializeToString()), "(?i)expired|past")
 
+    def test_a_refusal_fences_whoever_led_before(self):
+        """Of a group: what the leader before has sent comes late, after the site denied the job to the one that
+        leads it now, and then perhaps went elsewhere."""
+        job = self.forge.job("alice", "phys")
+        job.components[0].sites.append("beta")
+        envelope = self.forge.sign("alice", job.SerializeToString())
+        said = [self.forge.submit_to_site("alpha", envelope, "grid.900005", epoch=epoch)[1] for epoch in (2, 1, 3)]
+        self.assertRegex(said[0], "^Denied: the job does not allow")
+        self.assertRegex(said[1], "^ABORTED: epoch 1 is older than 2")
+        self.assertRegex(said[2], "^Denied: ")
+
     def test_a_replayed_job(self):
         """A rogue metascheduler has the envelope of a job that ran: the site where it did knows it; elsewhere
         the bank does."""
