@@ -5,6 +5,7 @@ Beta's connection to the bank goes through here: while it is cut, beta does not 
 frozen then, and the connection mended, the coordinator has decided and nobody has its vote: that is the moment. So do the
 coordinator's to alpha and beta: cut there, the others may have its vote before a site has been told.
 """
+import json
 import re
 import selectors
 import signal
@@ -13,6 +14,7 @@ import sqlite3
 import threading
 
 from fixture import GridCase, main, wait_for
+from shelf import Shelf
 
 PEERS = ("meta2", "meta3")
 PREPARE, COMMIT = 3, 5  # enum coalloc_phase
@@ -86,11 +88,14 @@ class Group(GridCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
+        cls.shelf = Shelf()
+        cls.addClassCleanup(cls.shelf.shutdown)
         cls.wire = {name: Wire(cls.grid.ports[name]) for name in ("bank", "alpha", "beta")}
         for wire in cls.wire.values():
             cls.addClassCleanup(wire.close)
         path = cls.grid.layout.config("beta")
-        path.write_text(re.sub(r"(?m)^BANK\b.*$", f"BANK 127.0.0.1:{cls.wire['bank'].port}", path.read_text()))
+        path.write_text(re.sub(r"(?m)^BANK\b.*$", f"BANK 127.0.0.1:{cls.wire['bank'].port}", path.read_text()) +
+                        "STAGEHOSTS 127.0.0.1/32\n")
         path = cls.grid.layout.config("meta")
         for site in ("alpha", "beta"):
             path.write_text(path.read_text().replace(f"SERVER=127.0.0.1:{cls.grid.ports[site]}",
@@ -255,6 +260,24 @@ class Group(GridCase):
         self.open_gate("asked")
         self.wait_state(runs, ("Completed",))
         self.assertEqual(self.began("asked2"), [])
+
+    def test_files_are_taken_away_once_more_without_the_leader(self):
+        self.shelf.closed.add("left")
+        ident = self.grid.submit("alice", "-A", "phys", "-t", "1:00", "--site", "beta", "--stage-out",
+                                 f"left={self.shelf.url('left')}", self.write("left.sh", "#!/bin/sh\necho kept > left\n"))
+        self.wait_state(ident, ("Completed",), "alice-meta2")
+        self.grid.daemons["meta"].kill()
+
+        def restage(member, *options, who="alice", code=0):
+            rows = json.loads(self.nui(f"{who}-{member}", "restage", *options, ident, "--json", code=code).stdout)
+            return [(row["path"], row["state"]) for row in rows]
+        wait_for("the refusal", lambda: restage("meta2", "--list") == [("left", "Failed")], 40, self.grid.daemons["beta"].log)
+        self.assertEqual(restage("meta3", who="bob", code=5), [])
+        self.shelf.closed.remove("left")
+        self.assertEqual([path for path, _ in restage("meta3")], ["left"])
+        wait_for("the file", lambda: self.shelf.taken.get("left") == b"kept\n", 40, self.grid.daemons["beta"].log)
+        self.grid.daemons["meta"].start()
+        self.settled()
 
     def configure(self, path, text):
         taken = len(self.log_lines("meta", "configuration_taken"))
