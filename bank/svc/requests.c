@@ -1,10 +1,10 @@
 /* Writing calls of sites: hold, charge, release. The bank checks the user's signature itself. */
-#include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bank/svc/service_impl.h"
 #include "proto/base/clock.h"
+#include "proto/hash/sha256.h"
 #include "proto/rpc/delegation.h"
 #include "proto/rpc/jobshape.h"
 #include "proto/rpc/pbguard.h"
@@ -60,16 +60,14 @@ static void request_hash (const ProtobufCMessage *request, uint8_t out[LEDGER_HA
     /* The packed form is canonical: fields by number, defaults left out. */
     size_t len = protobuf_c_message_get_packed_size (request);
     uint8_t *packed = malloc (len + 1);
-    EVP_MD_CTX *ctx = EVP_MD_CTX_new ();
     const char *name = request->descriptor->name;
-    if (!packed || !ctx)
+    if (!packed)
         abort ();
     protobuf_c_message_pack (request, packed);
-    EVP_DigestInit_ex (ctx, EVP_sha256 (), NULL);
-    EVP_DigestUpdate (ctx, name, strlen (name) + 1);
-    EVP_DigestUpdate (ctx, packed, len);
-    EVP_DigestFinal_ex (ctx, out, NULL);
-    EVP_MD_CTX_free (ctx);
+    EVP_MD_CTX *hash = sha256_begin ();
+    sha256_add (hash, name, strlen (name) + 1);
+    sha256_add (hash, packed, len);
+    sha256_end (hash, out);
     free (packed);
 }
 
@@ -399,9 +397,7 @@ static int signed_read (struct work *work, const Nui__Common__V1__Envelope *enve
     ask->meta = arena_strdup (work->arena, meta);
     ask->meta_group = group;
     memcpy (ask->uuid.b, job->uuid.data, sizeof (ask->uuid.b));
-    if (EVP_Digest (envelope->body.data, envelope->body.len, ask->hash, NULL, EVP_sha256 (),
-                    NULL) != 1)
-        abort ();
+    sha256 (envelope->body.data, envelope->body.len, ask->hash);
     return 0;
 }
 

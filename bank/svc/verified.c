@@ -1,13 +1,12 @@
 #include "bank/svc/verified.h"
 
-#include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { DIGEST_BYTES = 32 };
+#include "proto/hash/sha256.h"
 
 struct slot {
-    uint8_t digest[DIGEST_BYTES];
+    uint8_t digest[SHA256_BYTES];
     time_us at; /* 0: empty */
     struct principal signer;
 };
@@ -34,24 +33,14 @@ void verified_destroy (struct verified *verified)
     free (verified);
 }
 
-static void add (EVP_MD_CTX *ctx, const ProtobufCBinaryData *part)
+static void digest_of (const Nui__Common__V1__Envelope *envelope, uint8_t out[SHA256_BYTES])
 {
-    uint64_t len = part->len; /* so that no two envelopes are the same bytes in a row */
-    EVP_DigestUpdate (ctx, &len, sizeof (len));
-    EVP_DigestUpdate (ctx, part->data, part->len);
-}
-
-static void digest_of (const Nui__Common__V1__Envelope *envelope, uint8_t out[DIGEST_BYTES])
-{
-    EVP_MD_CTX *ctx = EVP_MD_CTX_new ();
-    if (!ctx || EVP_DigestInit_ex (ctx, EVP_sha256 (), NULL) != 1)
-        abort ();
-    add (ctx, &envelope->body);
-    add (ctx, &envelope->signature);
+    EVP_MD_CTX *hash = sha256_begin ();
+    sha256_add_part (hash, envelope->body.data, envelope->body.len);
+    sha256_add_part (hash, envelope->signature.data, envelope->signature.len);
     for (size_t i = 0; i < envelope->n_chain; i++)
-        add (ctx, &envelope->chain[i]);
-    EVP_DigestFinal_ex (ctx, out, NULL);
-    EVP_MD_CTX_free (ctx);
+        sha256_add_part (hash, envelope->chain[i].data, envelope->chain[i].len);
+    sha256_end (hash, out);
 }
 
 static void forget_others (struct verified *verified, X509_STORE *store)
@@ -68,7 +57,7 @@ int verified_envelope (struct verified *verified, struct tlsid *id,
                        const Nui__Common__V1__Envelope *envelope, time_us now,
                        struct principal *signer_out, struct err *err)
 {
-    uint8_t digest[DIGEST_BYTES];
+    uint8_t digest[SHA256_BYTES];
     forget_others (verified, tlsid_store (id));
     digest_of (envelope, digest);
     struct slot *slot = &verified->slot[(digest[0] | digest[1] << 8) % VERIFIED_SLOTS];

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "local/stage/stage_i.h"
+#include "proto/hash/sha256.h"
 
 static void ask (struct run *run);
 
@@ -15,7 +16,7 @@ static int restart (struct run *run, struct err *err)
 {
     filenote_clear (&run->memo);
     EVP_MD_CTX_free (run->hash);
-    run->hash = run->transfer->sum_given ? run_hash_new () : NULL;
+    run->hash = run->transfer->sum_given ? sha256_begin () : NULL;
     run->offset = run->transfer->done = 0;
     return ftruncate (run->place.fd, 0) == 0 ? 0 : err_set (err, ERR_IO, "%s", strerror (errno));
 }

@@ -3,18 +3,19 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "proto/hash/sha256.h"
 
 enum { FILE_MAX = 4 << 20, HEX_LEN = 64 };
 
 /* "SHA256 of the URL BOOT": what it must begin with. The URL itself may be signed. */
 static void head_make (const char *url, char out[160])
 {
-    uint8_t sum[EVP_MAX_MD_SIZE];
+    uint8_t sum[SHA256_BYTES];
     char boot[64] = "";
     int fd = open ("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
     ssize_t n = fd >= 0 ? read (fd, boot, sizeof boot - 1) : 0;
@@ -22,7 +23,7 @@ static void head_make (const char *url, char out[160])
         close (fd);
     boot[n > 0 ? n : 0] = 0;
     boot[strcspn (boot, "\n")] = 0;
-    EVP_Digest (url, strlen (url), sum, NULL, EVP_sha256 (), NULL);
+    sha256 (url, strlen (url), sum);
     for (int i = 0; i < HEX_LEN / 2; i++)
         snprintf (out + 2 * i, 3, "%02x", sum[i]);
     snprintf (out + HEX_LEN, 96, " %s\n", boot);

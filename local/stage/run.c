@@ -9,16 +9,9 @@
 
 #include "local/stage/stage_i.h"
 #include "proto/base/clock.h"
+#include "proto/hash/sha256.h"
 
 enum { HOPS_MAX = 5 };
-
-EVP_MD_CTX *run_hash_new (void)
-{
-    EVP_MD_CTX *hash = EVP_MD_CTX_new ();
-    assert (hash);
-    EVP_DigestInit_ex (hash, EVP_sha256 (), NULL);
-    return hash;
-}
 
 /* --- begin and end -------------------------------------------------------------------------- */
 
@@ -250,7 +243,7 @@ void run_disk (struct run *run, const struct disk_order *order, bool counts, dis
 void run_hash_upto (struct run *run, int fd, int64_t end, disk_fn then)
 {
     EVP_MD_CTX_free (run->hash);
-    run->hash = run->transfer->sum_given ? run_hash_new () : NULL;
+    run->hash = run->transfer->sum_given ? sha256_begin () : NULL;
     if (!run->hash || end == 0) {
         then (run, NULL);
         return;
@@ -261,7 +254,7 @@ void run_hash_upto (struct run *run, int fd, int64_t end, disk_fn then)
 
 bool run_sum_fits (struct run *run)
 {
-    uint8_t sum[EVP_MAX_MD_SIZE];
+    uint8_t sum[SHA256_BYTES];
     if (!run->hash)
         return true;
     EVP_DigestFinal_ex (run->hash, sum, NULL);

@@ -148,7 +148,6 @@ void run_disk (struct run *run, const struct disk_order *order, bool counts, dis
 void run_disk_look (struct run *run); /* how far it is */
 /* What of the file is there is hashed, when there is a checksum; then `then` gets the run. */
 void run_hash_upto (struct run *run, int fd, int64_t end, disk_fn then);
-EVP_MD_CTX *run_hash_new (void);
 
 /* --- download.c, upload.c, copy.c ------------------------------------------------------------ */
 

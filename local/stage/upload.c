@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "proto/hash/sha256.h"
+
 /* --- the bytes ------------------------------------------------------------------------------ */
 
 static size_t on_wanted (char *out, size_t size, size_t count, void *arg)
@@ -98,12 +100,12 @@ static bool sftp_put (struct run *run)
     struct wire part = run->wire;
     char path[STAGE_URL_MAX + sizeof ".12345678.part"], from[2 * STAGE_URL_MAX],
         to[2 * STAGE_URL_MAX], line[4 * STAGE_URL_MAX + 16], tail[24];
-    uint8_t sum[EVP_MAX_MD_SIZE];
+    uint8_t sum[SHA256_BYTES];
     struct stage_url url;
     struct err err = {0};
     snprintf (line, sizeof line, "%s %u %s %lld", run->transfer->batch->key, run->transfer->index,
               run->memo.modified, (long long)run->from_stat.st_size);
-    EVP_Digest (line, strlen (line), sum, NULL, EVP_sha256 (), NULL);
+    sha256 (line, strlen (line), sum);
     snprintf (tail, sizeof tail, ".%02x%02x%02x%02x.part", sum[0], sum[1], sum[2], sum[3]);
     size_t len = strlen (part.url);
     snprintf (part.url + len, sizeof part.url - len, "%s", tail);

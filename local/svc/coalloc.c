@@ -3,7 +3,6 @@
  * monotonic clock from receipt. */
 #include <assert.h>
 #include <openssl/crypto.h>
-#include <openssl/sha.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +10,7 @@
 #include "local/svc/replay.h"
 #include "local/svc/staging.h"
 #include "proto/base/clock.h"
+#include "proto/hash/sha256.h"
 
 enum { TOKEN_MAX = 256, PEERS_MAX = 1024 };
 
@@ -267,19 +267,16 @@ static void on_timer (evutil_socket_t fd, short what, void *arg)
 /* The same (transaction, component, attempt) must mean the same. The epoch may be a newer one. */
 static void request_hash (const Nui__Local__V1__PrepareRequest *r, uint8_t out[STORE_HASH_LEN])
 {
-    EVP_MD_CTX *ctx = EVP_MD_CTX_new ();
-    unsigned len = 0;
-    uint8_t body[SHA256_DIGEST_LENGTH];
-    SHA256 (r->envelope ? r->envelope->body.data : NULL, r->envelope ? r->envelope->body.len : 0,
+    uint8_t body[SHA256_BYTES];
+    sha256 (r->envelope ? r->envelope->body.data : NULL, r->envelope ? r->envelope->body.len : 0,
             body);
-    assert (ctx && EVP_DigestInit_ex (ctx, EVP_sha256 (), NULL) == 1);
-    EVP_DigestUpdate (ctx, body, sizeof body);
-    EVP_DigestUpdate (ctx, &r->slot_start_us, sizeof r->slot_start_us);
-    EVP_DigestUpdate (ctx, r->grid_job_id, strlen (r->grid_job_id) + 1);
-    EVP_DigestUpdate (ctx, r->start_token_hash.data, r->start_token_hash.len);
-    EVP_DigestUpdate (ctx, &r->shape, sizeof r->shape);
-    EVP_DigestFinal_ex (ctx, out, &len);
-    EVP_MD_CTX_free (ctx);
+    EVP_MD_CTX *hash = sha256_begin ();
+    sha256_add (hash, body, sizeof body);
+    sha256_add (hash, &r->slot_start_us, sizeof r->slot_start_us);
+    sha256_add (hash, r->grid_job_id, strlen (r->grid_job_id) + 1);
+    sha256_add (hash, r->start_token_hash.data, r->start_token_hash.len);
+    sha256_add (hash, &r->shape, sizeof r->shape);
+    sha256_end (hash, out);
 }
 
 static int cap_check (struct svc *svc, const char *meta, const struct jobspec *spec,
@@ -876,7 +873,7 @@ static const char *start_refusal (struct svc *svc, const struct site_part *part,
         *text = "the start token does not fit the prepared hash";
         return "BadToken";
     }
-    SHA256 (r->start_token.data, r->start_token.len, hash);
+    sha256 (r->start_token.data, r->start_token.len, hash);
     if (CRYPTO_memcmp (hash, part->rec.token_hash, sizeof hash) != 0) {
         *text = "the start token does not fit the prepared hash";
         return "BadToken";

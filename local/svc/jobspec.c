@@ -1,5 +1,4 @@
 #include <grp.h>
-#include <openssl/sha.h>
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include "local/svc/resv.h"
 #include "local/svc/staging.h"
 #include "proto/base/clock.h"
+#include "proto/hash/sha256.h"
 #include "proto/rpc/envelope.h"
 #include "proto/rpc/jobshape.h"
 #include "proto/rpc/jobstage.h"
@@ -366,7 +366,7 @@ static int trust (struct svc *svc, const Nui__Common__V1__Envelope *envelope, bo
                         spec->job->submitter, spec->submitter);
     if (spec->job->uuid.len != 16)
         return err_set (err, ERR_INVALID, "the job has no uuid of 16 bytes");
-    SHA256 (envelope->body.data, envelope->body.len, spec->hash);
+    sha256 (envelope->body.data, envelope->body.len, spec->hash);
     return first_time ? replay_expired (svc, spec, now, err) : 0;
 }
 

@@ -1,10 +1,10 @@
 /* What a component's files are for the mover, when they could be here, and how far they are. */
 #include <assert.h>
-#include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "local/svc/staging_i.h"
+#include "proto/hash/sha256.h"
 
 #define NOT_KNOWN                                                                                  \
     (10 * 60 * US_PER_S) /* how long it is said to take while nothing is known of its sizes */
@@ -14,17 +14,15 @@
 
 void staging_key (const struct jobspec *spec, char out[STAGING_KEY_MAX])
 {
-    EVP_MD_CTX *ctx = EVP_MD_CTX_new ();
-    uint8_t hash[EVP_MAX_MD_SIZE];
+    EVP_MD_CTX *key = sha256_begin ();
+    uint8_t hash[SHA256_BYTES];
     const Nui__Common__V1__Job *job = spec->job;
     const char *const parts[] = {job->grid, spec->submitter, spec->local_account,
                                  spec->component->name};
-    assert (ctx && EVP_DigestInit_ex (ctx, EVP_sha256 (), NULL) == 1);
-    EVP_DigestUpdate (ctx, job->uuid.data, job->uuid.len);
+    sha256_add (key, job->uuid.data, job->uuid.len);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        EVP_DigestUpdate (ctx, parts[i], strlen (parts[i]) + 1);
-    EVP_DigestFinal_ex (ctx, hash, NULL);
-    EVP_MD_CTX_free (ctx);
+        sha256_add (key, parts[i], strlen (parts[i]) + 1);
+    sha256_end (key, hash);
     for (size_t i = 0; i < STAGING_KEY_BYTES; i++)
         snprintf (out + 2 * i, 3, "%02x", hash[i]);
 }

@@ -1,6 +1,5 @@
 #include "meta/svc/group_i.h"
 
-#include <openssl/sha.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include "meta/svc/lead.h"
 #include "meta/svc/sites.h"
 #include "meta/svc/survey.h"
+#include "proto/hash/sha256.h"
 #include "proto/rpc/pbcopy.h"
 
 #define ANSWER_TIMEOUT (5 * US_PER_S)
@@ -236,8 +236,8 @@ static void prepare_send (struct gridjob *job, const struct coalloc_record *reco
                           const struct coalloc_action *action, Nui__Local__V1__Part *part)
 {
     Nui__Local__V1__PrepareRequest request = NUI__LOCAL__V1__PREPARE_REQUEST__INIT;
-    uint8_t hash[SHA256_DIGEST_LENGTH];
-    SHA256 (record->start_token, sizeof record->start_token, hash);
+    uint8_t hash[SHA256_BYTES];
+    sha256 (record->start_token, sizeof record->start_token, hash);
     request.part = part;
     request.envelope = job->envelope;
     request.grid_job_id = job->id;

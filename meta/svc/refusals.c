@@ -1,12 +1,13 @@
 #include "meta/svc/refusals.h"
 
-#include <openssl/sha.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/hash/sha256.h"
+
 struct refusals {
     uint64_t count; /* since the start: the next one's place is that modulo REFUSALS_KEPT */
-    uint8_t body[REFUSALS_KEPT][SHA256_DIGEST_LENGTH];
+    uint8_t body[REFUSALS_KEPT][SHA256_BYTES];
     struct refusal {
         duration_us at_mono;
         struct err why;
@@ -27,17 +28,17 @@ void refusals_add (struct metad *metad, const ProtobufCBinaryData *body, const s
         return;
     struct refusals *all = metad->refusals;
     uint32_t at = (uint32_t)(all->count++ % REFUSALS_KEPT);
-    SHA256 (body->data, body->len, all->body[at]);
+    sha256 (body->data, body->len, all->body[at]);
     all->of[at] = (struct refusal){clock_monotonic_us (), *why};
 }
 
 int refusals_find (const struct metad *metad, const ProtobufCBinaryData *body, struct err *err)
 {
     const struct refusals *all = metad->refusals;
-    uint8_t hash[SHA256_DIGEST_LENGTH];
+    uint8_t hash[SHA256_BYTES];
     if (!all)
         return 0;
-    SHA256 (body->data, body->len, hash);
+    sha256 (body->data, body->len, hash);
     for (uint32_t i = 0; i < all->count && i < REFUSALS_KEPT; i++) {
         if (memcmp (all->body[i], hash, sizeof hash) != 0 ||
             clock_monotonic_us () - all->of[i].at_mono > REFUSAL_AGE)

@@ -1,13 +1,14 @@
 #include "proto/audit/merkle.h"
 
 #include <assert.h>
-#include <openssl/sha.h>
 #include <string.h>
+
+#include "proto/hash/sha256.h"
 
 struct merkle_hash merkle_digest (const void *bytes, size_t len)
 {
     struct merkle_hash hash;
-    SHA256 (bytes, len, hash.b);
+    sha256 (bytes, len, hash.b);
     return hash;
 }
 

@@ -1,12 +1,13 @@
 #include "proto/rpc/chainmemo.h"
 
-#include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/hash/sha256.h"
+
 struct slot {
     struct chainmemo_key key;
-    EVP_PKEY *public; /* NULL: empty */
+    struct sigkey *signs; /* NULL: empty */
     time_us from, until;
     struct principal signer;
 };
@@ -25,23 +26,17 @@ void chainmemo_destroy (struct chainmemo *memo)
     if (!memo)
         return;
     for (int i = 0; i < CHAINMEMO_SLOTS; i++)
-        EVP_PKEY_free (memo->slot[i].public);
+        sigkey_destroy (memo->slot[i].signs);
     free (memo);
 }
 
-bool chainmemo_key (const Nui__Common__V1__Envelope *envelope, struct chainmemo_key *out)
+void chainmemo_key (const Nui__Common__V1__Envelope *envelope, struct chainmemo_key *out)
 {
-    EVP_MD_CTX *ctx = EVP_MD_CTX_new ();
-    bool ok = ctx && EVP_DigestInit_ex (ctx, EVP_sha256 (), NULL) == 1;
+    EVP_MD_CTX *hash = sha256_begin ();
 
-    for (size_t i = 0; ok && i < envelope->n_chain; i++) {
-        uint64_t len = envelope->chain[i].len; /* so that no two chains are the same bytes */
-        ok = EVP_DigestUpdate (ctx, &len, sizeof (len)) == 1 &&
-             EVP_DigestUpdate (ctx, envelope->chain[i].data, envelope->chain[i].len) == 1;
-    }
-    ok = ok && EVP_DigestFinal_ex (ctx, out->digest, NULL) == 1;
-    EVP_MD_CTX_free (ctx);
-    return ok;
+    for (size_t i = 0; i < envelope->n_chain; i++)
+        sha256_add_part (hash, envelope->chain[i].data, envelope->chain[i].len);
+    sha256_end (hash, out->digest);
 }
 
 static struct slot *slot_of (struct chainmemo *memo, const struct chainmemo_key *key)
@@ -49,16 +44,16 @@ static struct slot *slot_of (struct chainmemo *memo, const struct chainmemo_key 
     return &memo->slot[(key->digest[0] | key->digest[1] << 8) % CHAINMEMO_SLOTS];
 }
 
-EVP_PKEY *chainmemo_get (struct chainmemo *memo, const struct chainmemo_key *key, time_us at,
-                         struct principal *signer_out)
+struct sigkey *chainmemo_get (struct chainmemo *memo, const struct chainmemo_key *key, time_us at,
+                              struct principal *signer_out)
 {
     struct slot *slot = slot_of (memo, key);
 
-    if (!slot->public || at < slot->from || at >= slot->until ||
+    if (!slot->signs || at < slot->from || at >= slot->until ||
         memcmp (slot->key.digest, key->digest, sizeof (key->digest)) != 0)
         return NULL;
     *signer_out = slot->signer;
-    return slot->public;
+    return slot->signs;
 }
 
 /* The moment in microseconds; 0 when it is absent or cannot be told. */
@@ -98,13 +93,11 @@ void chainmemo_put (struct chainmemo *memo, const struct chainmemo_key *key, tim
 {
     struct slot *slot = slot_of (memo, key);
     EVP_PKEY *public = X509_get0_pubkey (X509_STORE_CTX_get0_cert (ctx));
+    struct sigkey *signs = public ? sigkey_create (public) : NULL;
 
-    if (!public || EVP_PKEY_up_ref (public) != 1)
+    if (!signs)
         return;
-    EVP_PKEY_free (slot->public);
-    *slot = (struct slot){.key = *key,
-                          .public = public,
-                          .from = at,
-                          .until = good_until (ctx, at),
-                          .signer = *signer};
+    sigkey_destroy (slot->signs);
+    *slot = (struct slot){
+        .key = *key, .signs = signs, .from = at, .until = good_until (ctx, at), .signer = *signer};
 }

@@ -12,6 +12,7 @@
 
 #include "proto/base/quantity.h"
 #include "proto/nui/v1/common.pb-c.h"
+#include "proto/rpc/sigkey.h"
 #include "proto/rpc/tlsid.h"
 
 enum { CHAINMEMO_SLOTS = 1024, CHAINMEMO_DIGEST_BYTES = 32 };
@@ -25,11 +26,11 @@ struct chainmemo_key {
     uint8_t digest[CHAINMEMO_DIGEST_BYTES];
 };
 
-/* Of all certificates in order; false when OpenSSL fails. */
-bool chainmemo_key (const Nui__Common__V1__Envelope *envelope, struct chainmemo_key *out);
+/* Of all certificates in order. */
+void chainmemo_key (const Nui__Common__V1__Envelope *envelope, struct chainmemo_key *out);
 /* The signer's public key (owned by the memo, until the next put), or NULL. */
-EVP_PKEY *chainmemo_get (struct chainmemo *memo, const struct chainmemo_key *key, time_us at,
-                         struct principal *signer_out);
+struct sigkey *chainmemo_get (struct chainmemo *memo, const struct chainmemo_key *key, time_us at,
+                              struct principal *signer_out);
 /* ctx has verified the leaf for the moment `at`, without exceptions for revocations. */
 void chainmemo_put (struct chainmemo *memo, const struct chainmemo_key *key, time_us at,
                     X509_STORE_CTX *ctx, const struct principal *signer);

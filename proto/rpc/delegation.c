@@ -1,22 +1,14 @@
 #include "proto/rpc/delegation.h"
 
-#include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/hash/sha256.h"
 #include "proto/rpc/pbguard.h"
 
 typedef Nui__Common__V1__Envelope Envelope;
 typedef Nui__Common__V1__Delegation Delegation;
 typedef Nui__Common__V1__Job Job;
-
-enum { HASH_BYTES = 32 };
-
-static void hash_of (const ProtobufCBinaryData *body, uint8_t out[HASH_BYTES])
-{
-    if (EVP_Digest (body->data, body->len, out, NULL, EVP_sha256 (), NULL) != 1)
-        abort ();
-}
 
 static Job *job_of (const Envelope *envelope, struct err *err)
 {
@@ -28,7 +20,7 @@ int delegation_make (struct tlsid *signer, const Envelope *envelope, const char 
                      time_us now, duration_us length, ProtobufCBinaryData *out, struct err *err)
 {
     Delegation d = NUI__COMMON__V1__DELEGATION__INIT;
-    uint8_t hash[HASH_BYTES], *body = NULL;
+    uint8_t hash[SHA256_BYTES], *body = NULL;
     char uri[PRINCIPAL_URI_MAX];
     Envelope *sealed = NULL;
     Job *job = job_of (envelope, err);
@@ -41,7 +33,7 @@ int delegation_make (struct tlsid *signer, const Envelope *envelope, const char 
                       (int)(DELEGATION_MAX_US / US_PER_S / 86400));
     if (rc != 0)
         goto out;
-    hash_of (&envelope->body, hash);
+    sha256 (envelope->body.data, envelope->body.len, hash);
     d.grid = job->grid;
     d.uuid = job->uuid;
     d.hash = (ProtobufCBinaryData){sizeof hash, hash};
@@ -74,9 +66,9 @@ static int content_check (const Delegation *d, const Envelope *envelope, const J
                           time_us now, struct err *err)
 {
     struct principal delegate;
-    uint8_t hash[HASH_BYTES];
+    uint8_t hash[SHA256_BYTES];
     char when[QUANTITY_TEXT_MAX];
-    hash_of (&envelope->body, hash);
+    sha256 (envelope->body.data, envelope->body.len, hash);
     if (strcmp (d->grid, job->grid) != 0 || d->uuid.len != job->uuid.len ||
         memcmp (d->uuid.data, job->uuid.data, job->uuid.len) != 0 || d->hash.len != sizeof hash ||
         memcmp (d->hash.data, hash, sizeof hash) != 0)

@@ -8,35 +8,10 @@
 #include <string.h>
 
 #include "proto/rpc/chainmemo.h"
+#include "proto/rpc/sigkey.h"
 #include "proto/rpc/tlsreason.h"
 
-enum { CHAIN_MAX = 8, CERT_BYTES_MAX = 16384, SIGNATURE_BYTES_MAX = 512 };
-
-static const EVP_MD *digest_of (EVP_PKEY *key, struct err *err, int *rc)
-{
-    *rc = 0;
-    if (EVP_PKEY_is_a (key, "ED25519"))
-        return NULL; /* has its own */
-    if (EVP_PKEY_is_a (key, "EC"))
-        return EVP_sha256 ();
-    *rc = err_set (err, ERR_UNSUPPORTED, "signature: the key is neither Ed25519 nor ECDSA");
-    return NULL;
-}
-
-/* The domain comes before the bytes, its terminating NUL with it. */
-static uint8_t *signed_bytes (const char *domain, const void *body, size_t len, size_t *out_len)
-{
-    size_t before = strlen (domain) + 1;
-    uint8_t *bytes = malloc (before + len);
-
-    if (bytes) {
-        memcpy (bytes, domain, before);
-        if (len > 0)
-            memcpy (bytes + before, body, len);
-        *out_len = before + len;
-    }
-    return bytes;
-}
+enum { CHAIN_MAX = 8, CERT_BYTES_MAX = 16384 };
 
 static bool copy_bytes (ProtobufCBinaryData *out, const void *bytes, size_t len)
 {
@@ -49,17 +24,14 @@ static bool copy_bytes (ProtobufCBinaryData *out, const void *bytes, size_t len)
     return true;
 }
 
-static bool sign_into (EVP_PKEY *key, const EVP_MD *digest, const uint8_t *bytes, size_t len,
-                       ProtobufCBinaryData *out)
+static bool sign_into (struct sigkey *key, const char *domain, const void *body, size_t len,
+                       ProtobufCBinaryData *out, struct err *err)
 {
-    EVP_MD_CTX *ctx = EVP_MD_CTX_new ();
-    uint8_t signature[SIGNATURE_BYTES_MAX];
-    size_t n = sizeof (signature);
-    bool ok = ctx && EVP_DigestSignInit (ctx, NULL, digest, NULL, key) == 1 &&
-              EVP_DigestSign (ctx, signature, &n, bytes, len) == 1 && copy_bytes (out, signature, n);
+    uint8_t signature[SIGKEY_SIGNATURE_MAX];
+    size_t n;
 
-    EVP_MD_CTX_free (ctx);
-    return ok;
+    return sigkey_sign (key, domain, body, len, signature, &n, err) == 0 &&
+           copy_bytes (out, signature, n);
 }
 
 static bool chain_into (STACK_OF (X509) *chain, Nui__Common__V1__Envelope *e)
@@ -86,38 +58,25 @@ static bool chain_into (STACK_OF (X509) *chain, Nui__Common__V1__Envelope *e)
 int envelope_sign_for (struct tlsid *signer, const char *domain, const void *body, size_t body_len,
                        Nui__Common__V1__Envelope **out, struct err *err)
 {
-    Nui__Common__V1__Envelope *e = NULL;
-    EVP_PKEY *key = tlsid_key (signer);
-    uint8_t *bytes = NULL;
-    size_t len = 0;
-    int rc;
+    struct err why = {0};
 
     if (body_len > ENVELOPE_BODY_MAX)
         return err_set (err, ERR_LIMIT, "envelope: %zu bytes, at most %d can be signed", body_len,
                         ENVELOPE_BODY_MAX);
-    const EVP_MD *digest = digest_of (key, err, &rc);
-    if (rc < 0)
-        return rc;
-    e = malloc (sizeof (*e));
-    bytes = signed_bytes (domain, body, body_len, &len);
-    if (!e || !bytes) {
-        free (e);
-        free (bytes);
+    Nui__Common__V1__Envelope *e = malloc (sizeof (*e));
+    if (!e)
         return err_set (err, ERR_NOMEM, "envelope: out of memory");
-    }
     nui__common__v1__envelope__init (e);
-    if (!copy_bytes (&e->body, body, body_len) ||
-        !sign_into (key, digest, bytes, len, &e->signature) ||
-        !chain_into (tlsid_chain (signer), e)) {
+    if (!sign_into (tlsid_sigkey (signer), domain, body, body_len, &e->signature, &why) ||
+        !copy_bytes (&e->body, body, body_len) || !chain_into (tlsid_chain (signer), e)) {
         ERR_clear_error ();
         envelope_free (e);
-        e = NULL;
-        rc = err_set (err, ERR_INTERNAL, "envelope: signing failed");
+        return why.code == ERR_UNSUPPORTED
+                   ? err_set (err, why.code, "%s", why.text)
+                   : err_set (err, ERR_INTERNAL, "envelope: signing failed");
     }
-    free (bytes);
-    if (rc == 0)
-        *out = e;
-    return rc;
+    *out = e;
+    return 0;
 }
 
 int envelope_sign (struct tlsid *signer, const void *body, size_t body_len,
@@ -204,30 +163,6 @@ out:
     return rc;
 }
 
-static int verify_signature (EVP_PKEY *key, const char *domain, const Nui__Common__V1__Envelope *e,
-                             struct err *err)
-{
-    EVP_MD_CTX *ctx = NULL;
-    uint8_t *bytes;
-    size_t len = 0;
-    int rc;
-
-    const EVP_MD *digest = digest_of (key, err, &rc);
-    if (rc < 0)
-        return rc;
-    bytes = signed_bytes (domain, e->body.data, e->body.len, &len);
-    ctx = EVP_MD_CTX_new ();
-    if (!bytes || !ctx)
-        rc = err_set (err, ERR_NOMEM, "envelope: out of memory");
-    else if (EVP_DigestVerifyInit (ctx, NULL, digest, NULL, key) != 1 ||
-             EVP_DigestVerify (ctx, e->signature.data, e->signature.len, bytes, len) != 1)
-        rc = err_set (err, ERR_UNAUTHENTIC, "the signature does not fit the content");
-    ERR_clear_error ();
-    EVP_MD_CTX_free (ctx);
-    free (bytes);
-    return rc;
-}
-
 /* The chain as OpenSSL has it; NULL, with err filled, when a certificate is malformed. */
 static STACK_OF (X509) *chain_of (const Nui__Common__V1__Envelope *envelope, struct err *err)
 {
@@ -253,36 +188,41 @@ int envelope_verify_for (struct tlsid *id, const char *domain,
     STACK_OF (X509) *chain = NULL;
     struct principal signer;
     struct chainmemo_key digest;
-    EVP_PKEY *key;
+    struct sigkey *key, *own = NULL;
     int rc = 0;
 
     if (!envelope || envelope->n_chain == 0 || envelope->n_chain > CHAIN_MAX ||
         envelope->body.len > ENVELOPE_BODY_MAX || envelope->signature.len == 0 ||
-        envelope->signature.len > SIGNATURE_BYTES_MAX)
+        envelope->signature.len > SIGKEY_SIGNATURE_MAX)
         return err_set (err, ERR_UNAUTHENTIC, "it is not signed, or over a size limit");
-    if (!chainmemo_key (envelope, &digest))
-        return err_set (err, ERR_NOMEM, "envelope: out of memory");
+    chainmemo_key (envelope, &digest);
     key = chainmemo_get (tlsid_chainmemo (id), &digest, at, &signer);
     if (!key) {
         if (!(chain = chain_of (envelope, err)))
             return err->code;
         if ((rc = verify_chain (id, chain, at, &digest, &signer, err)) < 0)
             goto out;
-        key = X509_get0_pubkey (sk_X509_value (chain, 0));
-    }
-    if (!key) {
-        rc = err_set (err, ERR_UNAUTHENTIC, "the signer's certificate has no usable key");
-        goto out;
+        EVP_PKEY *public = X509_get0_pubkey (sk_X509_value (chain, 0));
+        if (!public) {
+            rc = err_set (err, ERR_UNAUTHENTIC, "the signer's certificate has no usable key");
+            goto out;
+        }
+        if (!(key = own = sigkey_create (public))) {
+            rc = err_set (err, ERR_NOMEM, "envelope: out of memory");
+            goto out;
+        }
     }
     if (strcmp (signer.grid, tlsid_self (id)->grid) != 0) {
         rc = err_set (err, ERR_UNAUTHENTIC, "the signer belongs to grid %s, this is %s",
                       signer.grid, tlsid_self (id)->grid);
         goto out;
     }
-    if ((rc = verify_signature (key, domain, envelope, err)) < 0)
+    if ((rc = sigkey_verify (key, domain, envelope->body.data, envelope->body.len,
+                             envelope->signature.data, envelope->signature.len, err)) < 0)
         goto out;
     *signer_out = signer;
 out:
+    sigkey_destroy (own);
     sk_X509_pop_free (chain, X509_free);
     return rc;
 }

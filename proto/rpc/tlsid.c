@@ -14,6 +14,7 @@
 
 #include "proto/base/quantity.h"
 #include "proto/rpc/chainmemo.h"
+#include "proto/rpc/sigkey.h"
 #include "proto/rpc/tlsreason.h"
 
 enum { FILE_CA, FILE_CERT, FILE_KEY, FILE_CRL, FILE_COUNT };
@@ -25,6 +26,7 @@ struct bundle {
     X509_STORE *store;
     struct chainmemo *memo; /* chains found good by that store */
     EVP_PKEY *key;
+    struct sigkey *sigkey; /* the same, to sign with */
     STACK_OF (X509) *chain;
     struct principal self;
     struct stat stat[FILE_COUNT];
@@ -311,6 +313,7 @@ static void bundle_free (struct bundle *b)
     SSL_CTX_free (b->client);
     X509_STORE_free (b->store);
     chainmemo_destroy (b->memo);
+    sigkey_destroy (b->sigkey);
     EVP_PKEY_free (b->key);
     sk_X509_pop_free (b->chain, X509_free);
     memset (b, 0, sizeof (*b));
@@ -347,6 +350,10 @@ static int bundle_load (struct tlsid *id, struct bundle *b, struct err *err)
     b->key = read_key (id->path[FILE_KEY], &b->stat[FILE_KEY], err);
     if (!b->key)
         goto fail;
+    if (!(b->sigkey = sigkey_create (b->key))) {
+        err_set (err, ERR_NOMEM, "out of memory");
+        goto fail;
+    }
     X509 *leaf = sk_X509_value (b->chain, 0);
     if (X509_check_private_key (leaf, b->key) != 1) {
         ERR_clear_error ();
@@ -460,9 +467,9 @@ struct chainmemo *tlsid_chainmemo (struct tlsid *id)
     return id->now.memo;
 }
 
-EVP_PKEY *tlsid_key (struct tlsid *id)
+struct sigkey *tlsid_sigkey (struct tlsid *id)
 {
-    return id->now.key;
+    return id->now.sigkey;
 }
 
 STACK_OF (X509) *tlsid_chain (struct tlsid *id)

@@ -43,6 +43,7 @@ struct tlsid_config {
 
 struct tlsid;
 struct chainmemo;
+struct sigkey;
 
 struct tlsid *tlsid_create (const struct tlsid_config *config, struct err *err);
 void tlsid_destroy (struct tlsid *id);
@@ -56,7 +57,7 @@ SSL_CTX *tlsid_client_ctx (struct tlsid *id);
 X509_STORE *tlsid_store (struct tlsid *id);
 /* Chains that this store has found good; owned by id, a new one on reload. */
 struct chainmemo *tlsid_chainmemo (struct tlsid *id);
-EVP_PKEY *tlsid_key (struct tlsid *id);            /* owned by id */
+struct sigkey *tlsid_sigkey (struct tlsid *id); /* of its key; owned by id, a new one on reload */
 STACK_OF (X509) *tlsid_chain (struct tlsid *id);   /* leaf first; owned by id */
 
 #endif

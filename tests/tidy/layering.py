@@ -18,12 +18,13 @@ PARTS = ("local", "meta", "bank")
 # Folders of proto, and what each may include beside itself.
 PROTO = {
     "proto/base": set(),
+    "proto/hash": set(),
     "proto/conf": {"proto/base"},
-    "proto/audit": {"proto/base", "proto/nui/v1", "proto/rpc"},
+    "proto/audit": {"proto/base", "proto/hash", "proto/nui/v1", "proto/rpc"},
     "proto/store": {"proto/base"},
     "proto/curl": {"proto/base"},
     "proto/notify": {"proto/base", "proto/curl"},
-    "proto/rpc": {"proto/base", "proto/nui/v1", "proto/conf"},
+    "proto/rpc": {"proto/base", "proto/hash", "proto/nui/v1", "proto/conf"},
     "proto/cli": {"proto/base", "proto/conf", "proto/rpc", "proto/nui/v1"},
     "proto/nui/v1": set(),
 }
