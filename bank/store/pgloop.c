@@ -176,6 +176,10 @@ static void watch (struct pgloop *loop, bool writing)
         loop->read_event = event_new (loop->config.base, fd, EV_READ | EV_PERSIST, on_read, loop);
         loop->write_event = event_new (loop->config.base, fd, EV_WRITE, on_write, loop);
         assert (loop->read_event && loop->write_event);
+        /* Before calls, where the base has priorities: a burst of them must not let the server wait
+         * for the rest of a batch. */
+        event_priority_set (loop->read_event, 0);
+        event_priority_set (loop->write_event, 0);
         event_add (loop->read_event, NULL);
     }
     if (writing)

@@ -336,7 +336,8 @@ static int open_identity (struct daemon *d, struct err *err)
     return 0;
 }
 
-/* While calls keep the loop busy it looks so often for what else has come. */
+/* While calls keep the loop busy it looks so often for what else has come. Events have priority 1
+ * of two, so that some can be served before them (the bank's database). */
 enum { LOOK_US = 2000 };
 
 static int open_events (struct daemon *d, struct err *err)
@@ -350,7 +351,7 @@ static int open_events (struct daemon *d, struct err *err)
     d->base = config ? event_base_new_with_config (config) : NULL;
     if (config)
         event_config_free (config);
-    if (!d->base)
+    if (!d->base || event_base_priority_init (d->base, 2) != 0)
         return err_set (err, ERR_IO, "the event loop cannot be made");
     d->on_term = evsignal_new (d->base, SIGTERM, on_term, d);
     d->on_int = evsignal_new (d->base, SIGINT, on_term, d);
