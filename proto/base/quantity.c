@@ -233,9 +233,15 @@ int id_parse (const char *text, char *prefix_out, size_t prefix_cap, uint64_t *n
 
 char *uuid_format (const struct uuid *u, char buf[QUANTITY_TEXT_MAX])
 {
+    static const char digit[] = "0123456789abcdef";
     char *at = buf;
-    for (int i = 0; i < 16; i++)
-        at += snprintf (at, 4, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", u->b[i]);
+    for (int i = 0; i < 16; i++) {
+        if (i == 4 || i == 6 || i == 8 || i == 10)
+            *at++ = '-';
+        *at++ = digit[u->b[i] >> 4];
+        *at++ = digit[u->b[i] & 15];
+    }
+    *at = '\0';
     return buf;
 }
 
