@@ -1,8 +1,9 @@
 /* bench_bank [SECONDS [PART...]]: durable hold+charge pairs per second through nui-bank's RPC front
  * (TLS, signatures checked), over one hot account and over many, with 1 to 1,024 in flight; against
  * pgbench doing the same writes with one prepared statement per transaction on the same schema and
- * server, at its best client count; and balances read, against pgbench's SELECT. Prints ratios, and the
- * CPU time of each process per pair. SECONDS per measurement: 5; PART: one, spread, hot, read (all). */
+ * server, at its best client count; and balances read, against pgbench's SELECT. Prints ratios, and
+ * the CPU time of each process per pair. Last, what PostgreSQL alone makes of what nui-bank sent it
+ * (tape.h). SECONDS per measurement: 5; PART: one, spread, hot, read, bare (all). */
 #include <assert.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 
 #include "proto/base/clock.h"
 #include "proto/rpc/envelope.h"
+#include "tests/bench/bank/tape.h"
 #include "tests/unit/bank/bankd.h"
 #include "tests/unit/bank/pg_fixture.h"
 
@@ -458,6 +460,43 @@ static void measure (struct bench *b, struct ratio *r, double seconds)
     }
 }
 
+/* ---- PostgreSQL alone ---- */
+
+static void clients_close (struct bench *b)
+{
+    for (int i = 1; i < CONNECTIONS; i++) {
+        rpcclient_destroy (b->more[i]);
+        b->more[i] = NULL;
+    }
+    bankd_close (&b->d);
+}
+
+/* Nobody is connected to the database. */
+static bool bare (struct bench *b, int accounts, double seconds)
+{
+    char conninfo[200];
+    struct tape *tape = tape_record (pg_fixture_dir (b->pg));
+    snprintf (conninfo, sizeof (conninfo), "host=%s dbname=bench user=bank", tape_dir (tape));
+    pg_fixture_copy (b->pg, "bench", "spare");
+    uint64_t keys = b->d.keys;
+    bankd_open (&b->d, NUI_BANK_PROGRAM, conninfo, "");
+    b->d.keys = keys; /* goes on: those before are taken */
+    b->backends = 0;  /* not looked at while it is recorded */
+    bool ok = bankd_wait_serving (&b->d, true);
+    connect_more (b);
+    ok = ok && ours (b, "pairs recorded", start_hold, accounts, FLIGHT_MAX, seconds) > 0;
+    clients_close (b);
+    tape_end (tape);
+    struct tape_result r = tape_play (tape, "bench", "spare");
+    double pairs = (double)b->pairs * (r.commits - 1) / (r.commits > 1 ? r.commits : 2);
+    printf (
+        "  bare     %4d account%s, %u batches: %7.0f pairs/s; CPU each, us: PostgreSQL %.0f%s\n",
+        accounts, accounts == 1 ? " " : "s", r.commits, pairs / r.seconds, r.postgres_us / pairs,
+        r.errors ? " (SOME FAILED)" : "");
+    tape_destroy (tape);
+    return ok && r.commits > 1 && r.errors == 0;
+}
+
 static bool wanted (const char *part, int argc, char **argv)
 {
     for (int i = 2; i < argc; i++)
@@ -505,9 +544,9 @@ int main (int argc, char **argv)
         ok = ok && ratio[i].ours > 0;
     }
     PQfinish (sql);
-    for (int i = 1; i < CONNECTIONS; i++)
-        rpcclient_destroy (b.more[i]);
-    bankd_close (&b.d);
+    clients_close (&b);
+    if (wanted ("bare", argc, argv))
+        ok = bare (&b, ACCOUNTS, seconds) && bare (&b, 1, seconds) && ok;
     pg_fixture_stop (b.pg);
     free (b.sample);
     return ok ? 0 : 1;
