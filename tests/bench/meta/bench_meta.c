@@ -1,4 +1,5 @@
-/* What one nui-meta can do: bench_meta [SITES [JOBS [MEMBERS]]] (1000, 100000, 1).
+/* What one nui-meta can do: bench_meta [SITES [JOBS [MEMBERS [CALLS]]]]
+ * (1000, 100000, 1, 64; CALLS: how many users wait for the answer to a Submit at a time).
  *
  * The real daemon as a process of its own; the sites and the bank are played here, one loop for all. They
  * remember nothing: every part is granted, every job accepted, and jobs wait at their sites for ever.
@@ -38,7 +39,7 @@
 #include "tests/interop/testca.h"
 
 enum {
-    MEMBERS_MAX = 7, SITES_MAX = 1000, IN_FLIGHT = 64, CELLS = 64, WINDOWS = 16, REPORT_S = 10, PAIRS = 4000,
+    MEMBERS_MAX = 7, SITES_MAX = 1000, CELLS = 64, WINDOWS = 16, REPORT_S = 10, PAIRS = 4000,
     STALE_PERCENT = 10
 };
 
@@ -78,7 +79,7 @@ struct bench {
     uint64_t reports, serial, firm, placed, questions;
     struct rng rng;
     /* what is being submitted */
-    uint32_t components, to_send, in_flight, refused;
+    uint32_t components, to_send, in_flight, in_flight_max, refused;
 };
 
 /* --- the daemon ------------------------------------------------------------------------------- */
@@ -585,7 +586,7 @@ static void submitted (void *arg, const struct rpc_result *result)
 
 static void submit_more (struct bench *b)
 {
-    while (b->to_send > 0 && b->in_flight < IN_FLIGHT) {
+    while (b->to_send > 0 && b->in_flight < b->in_flight_max) {
         Nui__Meta__V1__SubmitRequest request = NUI__META__V1__SUBMIT_REQUEST__INIT;
         struct rpccallout_config call = {.service = &nui__meta__v1__meta__descriptor,
                                          .method = "Submit", .request = &request.base,
@@ -652,13 +653,15 @@ int main (int argc, char **argv)
     double seconds;
 
     b.members = argc > 3 ? (uint32_t)strtoul (argv[3], NULL, 10) : 1;
-    CHECK (b.sites >= 2 && b.sites <= SITES_MAX && jobs >= 1000 && b.members % 2 == 1 && b.members <= MEMBERS_MAX,
-           "bench_meta [SITES [JOBS [MEMBERS]]]");
+    b.in_flight_max = argc > 4 ? (uint32_t)strtoul (argv[4], NULL, 10) : 64;
+    CHECK (b.sites >= 2 && b.sites <= SITES_MAX && jobs >= 1000 && b.members % 2 == 1 && b.members <= MEMBERS_MAX &&
+               b.in_flight_max >= 1,
+           "bench_meta [SITES [JOBS [MEMBERS [CALLS]]]]");
     signal (SIGPIPE, SIG_IGN);
     grid_make (&b);
     meta_start (&b);
     reports_begin (&b);
-    printf ("nui-meta between %u played sites, %d calls in flight\n", b.sites, IN_FLIGHT);
+    printf ("nui-meta between %u played sites, %u calls in flight\n", b.sites, b.in_flight_max);
     reports_run (&b, 2 * REPORT_S);
     jobs_run (&b, "co-reserved", 2, PAIRS < jobs / 4 ? PAIRS : jobs / 4, &b.firm, 2, 200);
     jobs_run (&b, "placed", 1, jobs / 10, &b.placed, 1, 2000);
