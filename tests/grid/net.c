@@ -66,6 +66,8 @@ static duration_us delay (const char *method, const char *what)
         coverage_count ("late %s%s", method, what);
         return (duration_us)sim_below (20 * SEC);
     }
+    if (sim.latency)
+        return sim.latency;
     return MS / 4 + (duration_us)sim_below (20 * MS);
 }
 

@@ -22,6 +22,42 @@ static void server_cut_off (struct machine *server)
     sim.cut[machine_index (server)][machine_index (meta)] = true;
 }
 
+static struct {
+    time_us asked, committed;
+    uint32_t commits;
+} trip;
+
+static void trip_note (struct machine *server, const char *method)
+{
+    (void)server;
+    if (strcmp (method, "Query") == 0 && !trip.asked)
+        trip.asked = sim.now - sim.latency;
+    if (strcmp (method, "Commit") == 0) {
+        trip.committed = sim.now + sim.latency;
+        trip.commits++;
+    }
+}
+
+/* Where only the way of messages takes time: from a Submit's arrival until all have committed the coordinator asks the
+ * sites three times, QUERY, PREPARE and COMMIT; after the first it asks the bank for the price, and in the second each
+ * site asks it for a hold. */
+static void sites_are_asked_three_times (void)
+{
+    struct grid_ask ask = {
+        .parts = 3, .tasks = {2, 2, 2}, .sites = {"alpha", "beta", "gamma"}, .walltime = 30 * SEC};
+    sim_run (sim.now + 20 * SEC); /* all have reported */
+    memset (&trip, 0, sizeof trip);
+    grid_strike = trip_note;
+    sim.latency = 300 * MS;
+    uint32_t job = grid_submit ("meta1", &ask);
+    expect (job, COMPLETED);
+    grid_strike = NULL;
+    CHECK (trip.commits == 3 && grid_attempts (job) == 1, "%u commits in %u attempts", trip.commits, grid_attempts (job));
+    CHECK (trip.committed - trip.asked <= 10 * sim.latency + MS, "committed after %.3f s, and a way takes %.1f s",
+           (double)(trip.committed - trip.asked) / SEC, (double)sim.latency / SEC);
+    sim.latency = 0;
+}
+
 static void coordinator_dies_before_decide (void)
 {
     strike_at ("beta", "Prepare", 0, server_dies); /* so that not all have said yes */
@@ -523,5 +559,6 @@ const struct scenario scenarios_one[] = {
     {"site_of_a_firm_component_is_lost", site_of_a_firm_component_is_lost, &losing},
     {"licence_is_kept_while_its_site_is_silent", licence_is_kept_while_its_site_is_silent, &licensed},
     {"greedy_peer_is_capped", greedy_peer_is_capped, &capped},
+    {"sites_are_asked_three_times", sites_are_asked_three_times, &three},
     {NULL, NULL, NULL},
 };

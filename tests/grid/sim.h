@@ -99,6 +99,7 @@ struct sim {
     bool answer;
     /* The network's mood. */
     uint32_t loss_percent, twice_percent, slow_percent;
+    duration_us latency; /* of each message; 0: as chance has it */
     bool cut[MACHINES_MAX][MACHINES_MAX];
     bool overruns; /* some jobs would run past their limits */
     uint64_t messages, lost, repeated, timeouts;
