@@ -296,6 +296,21 @@ class Live(PolicyCase):
         finally:
             self.ok(self.alpha, "releaseres", "seed.0", "wide.0", "narrow.0")
 
+    def test_timeflex(self):
+        """Beside a running job there is no room in that time; with TIMEFLEX it is later: when the job's limit ends."""
+        self.reload("NODECFG[n[1-2]] PROCS=1\nRMPOLLINTERVAL 1\n")
+        busy = self.runs("-w", "n1", "-t", "20:00")
+        words = ("-n", "flex", "-u", "games", "-s", "+0:05:00", "-d", "10:00", "TASKS==2")
+        self.refused(self.alpha, "setres", *words, code=1, says="there is room for 1 task")
+        self.ok(self.alpha, "setres", "-x", "TIMEFLEX", *words)
+        try:
+            [row] = [r for r in self.data(self.alpha, "showres") if r["reservation_id"] == "flex.0"]
+            after = moment(row["start_time"]) - moment(self.job(busy)["start_time"])
+            self.assertTrue(1200 <= after < 1202, (row, self.job(busy)))
+            self.assertEqual(moment(row["end_time"]) - moment(row["start_time"]), 600)
+        finally:
+            self.ok(self.alpha, "releaseres", "flex.0")
+
     def test_flags(self):
         """BYNAME: whoever asks for it; SINGLEUSE: gone with its job; OWNERPREEMPT: the owner's job evicts others;
         SPACEFLEX: other nodes where its own are drained."""
