@@ -100,17 +100,16 @@ int metastore_lead_save (struct metastore *store, const struct lead_row *row, st
     return store_run (q, err);
 }
 
-int metastore_lead_version (struct metastore *store, uint64_t job, bool *open_out, struct err *err)
+int metastore_lead_version (struct metastore *store, uint64_t job, struct err *err)
 {
     struct store_stmt *q = store_stmt (
-        store->store, "UPDATE job SET change = change + 1 WHERE number = ?1 RETURNING ended = 0");
+        store->store, "UPDATE job SET change = change + 1 WHERE number = ?1 RETURNING change");
     store_bind_int (q, 1, (int64_t)job);
     int rc = store_step (q, err);
     if (rc < 0)
         return rc;
     if (rc == 0)
         return err_set (err, ERR_NOT_FOUND, "there is no job %llu", (unsigned long long)job);
-    *open_out = store_col_int (q, 0) != 0;
     return store_run (q, err);
 }
 

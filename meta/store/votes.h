@@ -18,7 +18,7 @@ struct lead_row {
     const char *leader; /* whose state was taken last, or who says that it leads; "": not known */
     struct vote vote;   /* its version is the job's own change number; 0: the job is not here */
     bool stands;        /* a majority is known to have had some state of it */
-    bool open;          /* it has not ended, as far as is known here */
+    bool open;          /* no majority is known here to have its end */
 };
 
 /* ERR_NOT_FOUND: never heard of, or not of the group. */
@@ -26,10 +26,10 @@ int metastore_lead_load (struct metastore *store, uint64_t job, struct arena *ar
                          struct lead_row *out, struct err *err);
 /* But for the version. */
 int metastore_lead_save (struct metastore *store, const struct lead_row *row, struct err *err);
-/* Its state as it is becomes the next version; open_out: it has not ended. ERR_NOT_FOUND. */
-int metastore_lead_version (struct metastore *store, uint64_t job, bool *open_out, struct err *err);
+/* Its state as it is becomes the next version. ERR_NOT_FOUND. */
+int metastore_lead_version (struct metastore *store, uint64_t job, struct err *err);
 int metastore_lead_stands (struct metastore *store, uint64_t job, struct err *err);
-int metastore_lead_closed (struct metastore *store, uint64_t job, struct err *err); /* it has ended */
+int metastore_lead_closed (struct metastore *store, uint64_t job, struct err *err); /* a majority has its end */
 int metastore_lead_leader (struct metastore *store, uint64_t job, const char *leader, struct err *err);
 /* Open ones of one leader, numbers above `after`, ascending. */
 int metastore_leads_open (struct metastore *store, const char *leader, uint64_t after, uint32_t limit,

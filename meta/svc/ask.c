@@ -55,9 +55,10 @@ void on_jobs (void *self, struct rpccall *call, const ProtobufCMessage *message)
     struct metad *metad = self;
     const struct principal *peer = rpccall_peer (call);
     char uri[PRINCIPAL_URI_MAX];
+    const char *submitter = request->all_users ? NULL : principal_uri (peer, uri);
     struct err err;
     uint64_t *number = NULL;
-    uint32_t count = 0;
+    uint32_t count = 0, untold = 0;
     uint32_t limit = request->limit ? request->limit : JOBS_LIMIT_DEFAULT;
     err_clear (&err);
     if (request->all_users && peer->kind != PRINCIPAL_OPERATOR) {
@@ -68,13 +69,16 @@ void on_jobs (void *self, struct rpccall *call, const ProtobufCMessage *message)
         limit = JOBS_LIMIT_MAX;
     struct arena *arena = arena_create (0);
     Nui__Meta__V1__JobsReply reply = NUI__META__V1__JOBS_REPLY__INIT;
-    if (metastore_job_list (metad->store, request->all_users ? NULL : principal_uri (peer, uri),
-                            request->ended, limit, arena, &number, &count, &err)) {
+    if (metastore_job_list (metad->store, submitter, request->ended, limit, arena, &number, &count, &err)) {
         rpccall_fail (call, &err);
         arena_destroy (arena);
         return;
     }
-    reply.jobs = arena_array (arena, count + 1u, sizeof *reply.jobs);
+    struct gridjob **hidden = request->ended ? NULL : lead_hidden (metad, arena, &untold);
+    reply.jobs = arena_array (arena, count + untold + 1u, sizeof *reply.jobs);
+    for (uint32_t i = 0; i < untold; i++)
+        if (!submitter || strcmp (hidden[i]->submitter, submitter) == 0)
+            reply.jobs[reply.n_jobs++] = job_status (hidden[i], arena);
     for (uint32_t i = 0; i < count; i++) {
         struct gridjob *job = job_get (metad, number[i], &err);
         if (job)
@@ -105,14 +109,25 @@ void on_watch (void *self, struct rpccall *call, const ProtobufCMessage *message
 
 /* ---- cancel */
 
-static void cancel_voted (void *arg, uint64_t as)
+static void cancel_answer (struct rpccall *call, uint64_t as, bool cancelled)
 {
     Nui__Meta__V1__CancelReply reply = NUI__META__V1__CANCEL_REPLY__INIT;
-    reply.cancelled = true;
+    reply.cancelled = cancelled;
     if (as)
-        rpccall_reply (arg, &reply.base);
+        rpccall_reply (call, &reply.base);
     else
-        rpccall_finish (arg, RPC_UNAVAILABLE, "another metascheduler of the group goes on with the job: try again");
+        rpccall_finish (call, RPC_UNAVAILABLE, "another metascheduler of the group goes on with the job: try again");
+}
+
+static void cancel_voted (void *arg, uint64_t as)
+{
+    cancel_answer (arg, as, true);
+}
+
+/* It ended before it was cancelled. */
+static void cancel_late (void *arg, uint64_t as)
+{
+    cancel_answer (arg, as, false);
 }
 
 static void cancel_here (struct gridjob *job, const char *by, struct rpccall *call)
@@ -135,12 +150,15 @@ static void cancel_here (struct gridjob *job, const char *by, struct rpccall *ca
 
 static void cancel (struct gridjob *job, const char *by, bool forwarded, struct rpccall *call)
 {
-    Nui__Meta__V1__CancelReply reply = NUI__META__V1__CANCEL_REPLY__INIT;
     PeerRequest request = NUI__META__V1__PEER_REQUEST__INIT;
     request.by = (char *)by;
-    if (job_ended (job))
-        rpccall_reply (call, &reply.base);
-    else if (forward_not (job, "Cancel", &request, forwarded, call))
+    if (job_over (job))
+        cancel_answer (call, job->number, false);
+    else if (!forward_not (job, "Cancel", &request, forwarded, call))
+        return;
+    else if (job_ended (job))
+        lead_then (job, cancel_late, call);
+    else
         cancel_here (job, by, call);
 }
 

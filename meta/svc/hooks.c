@@ -154,9 +154,14 @@ int hooks_job (struct gridjob *job, struct err *err)
         rc = tell_job (job, HOOK_JOB_RETRY, "JobRetry", NULL, err);
     if (rc == 0 && ran && job->saved_state != job->state)
         rc = tell_job (job, HOOK_JOB_START, "JobStart", NULL, err);
-    if (rc == 0 && job_ended (job) && job->saved_state != job->state)
-        rc = tell_job (job, HOOK_JOB_END, "JobEnd", NULL, err);
+    if (rc == 0 && job_over (job) && job->saved_state != job->state)
+        rc = hooks_over (job, err);
     return rc;
+}
+
+int hooks_over (struct gridjob *job, struct err *err)
+{
+    return job->metad->hooks ? tell_job (job, HOOK_JOB_END, "JobEnd", NULL, err) : 0;
 }
 
 int hooks_files (struct gridjob *job, uint32_t part, struct err *err)

@@ -23,8 +23,10 @@ int hooks_open (struct metad *metad, struct err *err);
 void hooks_close (struct metad *metad);
 /* Whether users may name this URL (NOTIFICATIONALLOW). */
 int hooks_check (const struct metad *metad, const JobMessage *job, struct err *err);
-/* In the transaction that saves the job: what has happened since it was saved last. */
+/* In the transaction that saves the job: what has happened since it was saved last, its end only if that may be told. */
 int hooks_job (struct gridjob *job, struct err *err);
+/* In the transaction after which its end may be told. */
+int hooks_over (struct gridjob *job, struct err *err);
 /* In such a transaction: the files of a component that has ended are where they were to go, or could not be taken
  * there. */
 int hooks_files (struct gridjob *job, uint32_t part, struct err *err);

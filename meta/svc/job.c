@@ -38,6 +38,16 @@ bool job_ended (const struct gridjob *job)
     return job->state >= NUI__META__V1__GRID_JOB_STATE__GRID_COMPLETED;
 }
 
+bool job_over (const struct gridjob *job)
+{
+    return job_ended (job) && !lead_untold (job);
+}
+
+Nui__Meta__V1__GridJobState job_state (const struct gridjob *job)
+{
+    return lead_untold (job) ? job->lead->before : job->state;
+}
+
 bool job_is_group (const struct gridjob *job)
 {
     return job->part_count > 1 || job->record;
@@ -316,8 +326,6 @@ int job_save (struct gridjob *job, bool with_record, struct err *err)
         rc = parts_save (job, false, arena, err);
     if (rc == 0 && with_record && job->record)
         rc = records_save (job, err);
-    if (rc == 0)
-        rc = lead_save (job, err);
     if (rc == 0)
         rc = hooks_job (job, err);
     if (rc == 0 && !nested)
@@ -604,10 +612,12 @@ Nui__Meta__V1__JobStatus *job_status (struct gridjob *job, struct arena *arena)
     nui__meta__v1__job_status__init (status);
     const char *silent = silent_site (job);
     status->grid_job_id = job->id;
-    status->state = job->state;
-    if (job->lead && !job_ended (job) && !peers_lead (job->metad))
+    status->state = job_state (job);
+    if (job->lead && !job_over (job) && !peers_lead (job->metad))
         status->reason = reason_message (
             "Alone", "this metascheduler reaches too few of its group: another may have gone on with the job", arena);
+    else if (lead_untold (job))
+        status->reason = reason_message ("Ending", "its end is being made known to the group", arena);
     else if (silent && loss_reported (job, silent))
         status->reason = reason_message (
             LOSS_CODE, arena_printf (arena, "site %s is lost: it has not reported for more than %lld s; the job %s", silent,
@@ -625,7 +635,7 @@ Nui__Meta__V1__JobStatus *job_status (struct gridjob *job, struct arena *arena)
     status->account = job->job->account;
     status->submit_us = job->submit_us;
     status->start_us = job->start_us;
-    status->end_us = job->end_us;
+    status->end_us = lead_untold (job) ? 0 : job->end_us;
     status->price_micro = job->price;
     status->attempts = job->attempts;
     status->retries = job->retries;
@@ -675,7 +685,7 @@ static void watcher_send (struct watcher *watcher)
     arena = arena_create (0);
     watcher->behind = false;
     watcher->told = true;
-    watcher->change = watcher->job->change;
+    watcher->change = lead_untold (watcher->job) ? 0 : watcher->job->change; /* its end is told under the same number */
     watcher->full = !rpccall_send (watcher->call, &job_status (watcher->job, arena)->base);
     arena_destroy (arena);
 }
@@ -706,7 +716,7 @@ static void watcher_ready (void *arg)
     watcher->full = false;
     if (watcher->behind)
         watcher_send (watcher);
-    if (job_ended (job) && !watcher->behind) {
+    if (job_over (job) && !watcher->behind) {
         watcher_end (watcher);
         job_retire (job);
     }
@@ -715,10 +725,10 @@ static void watcher_ready (void *arg)
 static void watchers_tell (struct gridjob *job)
 {
     struct watcher *next;
-    for (struct watcher *watcher = job->watchers; watcher; watcher = next) {
+    for (struct watcher *watcher = lead_untold (job) ? NULL : job->watchers; watcher; watcher = next) {
         next = watcher->next;
         watcher_send (watcher);
-        if (job_ended (job) && !watcher->behind)
+        if (job_over (job) && !watcher->behind)
             watcher_end (watcher);
     }
 }
@@ -749,7 +759,7 @@ void job_watch (struct gridjob *job, struct rpccall *call)
     rpccall_on_cancel (call, watcher_cancelled, watcher);
     rpccall_on_ready (call, watcher_ready, watcher);
     watcher_send (watcher);
-    if (job_ended (job) && !watcher->behind) {
+    if (job_over (job) && !watcher->behind) {
         watcher_end (watcher);
         job_retire (job);
     }

@@ -105,6 +105,10 @@ struct gridjob {
 };
 
 bool job_ended (const struct gridjob *job);
+/* It has ended, and that may be told: lead.h. */
+bool job_over (const struct gridjob *job);
+/* As it may be told. */
+Nui__Meta__V1__GridJobState job_state (const struct gridjob *job);
 /* Driven by a record: several components, or one that is reserved for its licences (gridlicence.h). */
 bool job_is_group (const struct gridjob *job);
 /* A new job around an envelope and its body, both taken over also on failure. */

@@ -5,7 +5,10 @@
 #include <utlist.h>
 
 #include "meta/store/jobrows.h"
+#include "meta/svc/hooks.h"
 #include "meta/svc/peers.h"
+
+enum { RECOVERED_AT_ONCE = 1000 };
 
 #define VOTE_TIMEOUT (3 * US_PER_S)
 
@@ -46,7 +49,7 @@ uint64_t lead_epoch (const struct gridjob *job)
 int lead_here (const struct gridjob *job, struct err *err)
 {
     const struct peers *peers = job->metad->peers;
-    if (!lead_is_elsewhere (job) || job_ended (job))
+    if (!lead_is_elsewhere (job) || job_over (job))
         return 0;
     if (peers_silent (peers, job->lead->leader))
         return err_set (err, ERR_UNAVAILABLE, "metascheduler %s led %s and is silent; another will go on with it: try again",
@@ -92,18 +95,10 @@ int lead_begin (struct gridjob *job, struct err *err)
     struct joblead *lead = lead_make (job, peers_self (peers));
     lead->ballot = ballot_first (peers->self);
     lead->open = true;
+    lead->before = job->state;
     struct lead_row row = {.job = job->number, .leader = lead->leader, .open = true};
     row.vote.promised = row.vote.accepted = lead->ballot;
     return metastore_lead_save (job->metad->store, &row, err);
-}
-
-int lead_save (struct gridjob *job, struct err *err)
-{
-    struct joblead *lead = job->lead;
-    if (!lead || !lead->open || !job_ended (job))
-        return 0;
-    lead->open = false; /* a transaction that fails has the job loaded anew */
-    return metastore_lead_closed (job->metad->store, job->number, err);
 }
 
 int lead_load (struct gridjob *job, struct arena *arena, struct err *err)
@@ -119,6 +114,9 @@ int lead_load (struct gridjob *job, struct arena *arena, struct err *err)
         return rc == ERR_NOT_FOUND ? 0 : rc;
     struct joblead *lead = lead_make (job, row.leader);
     lead->open = row.open;
+    lead->before = !job_ended (job)                            ? job->state
+                   : job->start_us && !job->start_is_estimate ? NUI__META__V1__GRID_JOB_STATE__GRID_RUNNING
+                                                              : NUI__META__V1__GRID_JOB_STATE__GRID_PENDING;
     lead->ballot = row.vote.accepted;
     lead->stands = row.stands;
     lead->taken = lead->ballot != ballot_first (peers->self);
@@ -129,8 +127,47 @@ int lead_load (struct gridjob *job, struct arena *arena, struct err *err)
 
 void lead_saved (struct gridjob *job)
 {
-    if (job->lead && !lead_is_elsewhere (job))
-        list (job);
+    if (!job->lead || lead_is_elsewhere (job))
+        return;
+    if (!job_ended (job))
+        job->lead->before = job->state;
+    list (job);
+}
+
+struct gridjob **lead_hidden (const struct metad *metad, struct arena *arena, uint32_t *count)
+{
+    struct gridjob *job, *first = metad->peers ? metad->peers->unvoted : NULL;
+    uint32_t most = 0;
+    *count = 0;
+    DL_FOREACH2 (first, job, lead->next)
+        most++;
+    struct gridjob **out = arena_array (arena, most + 1u, sizeof (struct gridjob *));
+    DL_FOREACH2 (first, job, lead->next)
+        if (lead_untold (job))
+            out[(*count)++] = job;
+    return out;
+}
+
+int lead_recover (struct metad *metad, struct err *err)
+{
+    struct arena *arena = arena_create (0);
+    struct lead_row *rows = NULL;
+    uint32_t count = 0;
+    uint64_t after = 0;
+    int rc = 0;
+    do {
+        if (metad->peers)
+            rc = metastore_leads_open (metad->store, peers_self (metad->peers), after, RECOVERED_AT_ONCE, arena, &rows,
+                                       &count, err);
+        for (uint32_t i = 0; i < count && rc == 0; i++) {
+            after = rows[i].job;
+            if (rows[i].vote.version && !job_get (metad, after, err)) /* listed when it is loaded */
+                rc = err->code;
+        }
+        arena_reset (arena);
+    } while (count == RECOVERED_AT_ONCE && rc == 0);
+    arena_destroy (arena);
+    return rc;
 }
 
 void lead_envelope_changed (struct gridjob *job)
@@ -177,6 +214,11 @@ bool lead_waits (const struct gridjob *job)
     return job->lead && job->lead->listed;
 }
 
+bool lead_untold (const struct gridjob *job)
+{
+    return job->lead && job->lead->open && job_ended (job);
+}
+
 static void waits_end (struct joblead *lead, uint64_t as)
 {
     while (lead->waits) {
@@ -198,21 +240,48 @@ void lead_free (struct gridjob *job)
     free (lead);
 }
 
+static int over_save (struct gridjob *job)
+{
+    struct metastore *store = job->metad->store;
+    struct err err;
+    err_clear (&err);
+    int rc = metastore_begin (store, &err);
+    if (rc)
+        return rc;
+    rc = metastore_lead_closed (store, job->number, &err);
+    if (rc == 0)
+        rc = hooks_over (job, &err);
+    if (rc == 0)
+        rc = metastore_commit (store, &err);
+    if (rc)
+        metastore_rollback (store);
+    return rc;
+}
+
+/* Makes durable what a majority has, before anybody is told. */
+static bool voted_save (struct gridjob *job)
+{
+    struct joblead *lead = job->lead;
+    if (!lead->stands)
+        lead->stands = metastore_lead_stands (job->metad->store, job->number, NULL) == 0;
+    if (lead->stands && lead_untold (job) && lead->voted == job->change)
+        lead->open = over_save (job) != 0;
+    return lead->stands && !(lead_untold (job) && lead->voted == job->change);
+}
+
 /* A majority has more of it than before. */
 static void voted (struct gridjob *job)
 {
     struct metad *metad = job->metad;
     struct joblead *lead = job->lead;
     uint64_t number = job->number;
-    if (!lead->stands) {
-        lead->stands = metastore_lead_stands (metad->store, number, NULL) == 0; /* before anybody is told */
-        if (!lead->stands) { /* a full disk, say: they are asked again at the next tick */
-            for (uint32_t i = 0; i < metad->peers->count; i++)
-                lead->has[i] = i == metad->peers->self ? job->change : 0;
-            lead->voted = 0;
-            lead->paused = UINT32_MAX;
-            return;
-        }
+    bool untold = lead_untold (job);
+    if (!voted_save (job)) { /* a full disk, say: they are asked again at the next tick */
+        for (uint32_t i = 0; i < metad->peers->count; i++)
+            lead->has[i] = i == metad->peers->self ? job->change : 0;
+        lead->voted = 0;
+        lead->paused = UINT32_MAX;
+        return;
     }
     while (lead->waits && lead->waits->version <= lead->voted) {
         struct lead_wait *wait = lead->waits;
@@ -226,6 +295,8 @@ static void voted (struct gridjob *job)
         lead->blocked = false;
         job_timer (job, 0);
     }
+    if (untold && job_over (job))
+        job_tell (job);
 }
 
 /* A majority has all of it, and who does not answer now will ask with a beat. */
@@ -359,6 +430,7 @@ static void job_send (struct gridjob *job)
         if (!r->n_rows && metastore_rows_load (metad->store, job->number, whole, arena, &r->rows, &r->n_rows, NULL))
             break; /* at the next tick */
         r->stands = lead->stands;
+        r->over = !lead->open;
         lead->sending |= bit;
         cast_send (metad, &(struct cast){metad, job->number, lead->ballot, job->change, i, whole}, r, cast_done);
     }
@@ -393,6 +465,7 @@ void lead_push (struct metad *metad, const struct lead_row *row, uint32_t member
         return; /* it gets it with the others */
     struct arena *arena = arena_create (0);
     request.stands = row->stands;
+    request.over = !row->open;
     if (metastore_rows_load (metad->store, row->job, true, arena, &request.rows, &request.n_rows, NULL) == 0)
         cast_send (metad, &(struct cast){metad, row->job, row->vote.accepted, row->vote.version, member, true}, &request,
                    pushed);

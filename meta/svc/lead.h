@@ -7,7 +7,8 @@
  * may have left, and goes on from there as after a restart: for a co-allocation that was not decided the record
  * says so, and it is aborted and tried again; an ordinary job is given once more to the site to which it was given, which
  * knows the two as one, and asked for. A higher ballot at the members and a higher epoch at the sites shut out the
- * earlier leader; it hears of it when it asks for votes, or of a beat, and shows the job as the others do.
+ * earlier leader; it hears of it when it asks for votes, or of a beat, and shows the job as the others do. An end is
+ * told to nobody before a majority has it: until then another may take the job over and go on with it.
  *
  * Without a group job->lead is NULL, as for jobs that are older than the group: those are their owner's alone. */
 #ifndef NUI_META_SVC_LEAD_H
@@ -20,7 +21,8 @@ struct lead_wait;
 
 struct joblead {
     char leader[COALLOC_NAME_MAX];
-    bool open;                       /* as on disk */
+    bool open;                       /* as on disk: no majority is known to have its end */
+    Nui__Meta__V1__GridJobState before; /* the state before its end */
     /* Of one that is led here. Not durable but for the ballot. */
     uint64_t ballot;
     uint64_t voted;                  /* what a majority has */
@@ -47,7 +49,6 @@ bool lead_is_own (const struct gridjob *job);
 uint64_t lead_epoch (const struct gridjob *job);
 /* In the transaction that inserts, changes or loads it. */
 int lead_begin (struct gridjob *job, struct err *err);
-int lead_save (struct gridjob *job, struct err *err);
 int lead_load (struct gridjob *job, struct arena *arena, struct err *err);
 /* It is on disk here: the others are asked for their votes at the next turn. */
 void lead_saved (struct gridjob *job);
@@ -59,8 +60,14 @@ bool lead_may_send (struct gridjob *job);
  * made of the same signed job, of which a majority has had some state; with 0 when this is not to be known any more
  * (another leads it, or the metascheduler stops). The job may be gone then. */
 void lead_then (struct gridjob *job, void (*done) (void *arg, uint64_t as), void *arg);
-/* It has ended, and a majority does not know it. */
+/* Votes for it are being asked for. */
 bool lead_waits (const struct gridjob *job);
+/* It has ended as far as is known here; it is not known whether it will be so. */
+bool lead_untold (const struct gridjob *job);
+/* Those that are led here, in the arena. */
+struct gridjob **lead_hidden (const struct metad *metad, struct arena *arena, uint32_t *count);
+/* Has what has ended here, and was not told when the metascheduler stopped, voted for. */
+int lead_recover (struct metad *metad, struct err *err);
 void lead_free (struct gridjob *job);
 /* ERR_UNAVAILABLE or ERR_CONFLICT, with who leads it. */
 int lead_here (const struct gridjob *job, struct err *err);

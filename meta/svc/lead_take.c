@@ -147,7 +147,10 @@ static int cast_take (struct metad *metad, const char *caller, const Nui__Meta__
     if (vote_newer (&row->vote, &before)) {
         row->leader = caller;
         row->stands = row->stands || request->stands;
-        row->open = !metastore_rows_ended (request->rows, request->n_rows);
+        /* Its leader has it, and this one. */
+        bool over = request->over || quorum_enough (1u << peers_index (metad->peers, caller) | 1u << metad->peers->self,
+                                                    metad->peers->count);
+        row->open = !over || !metastore_rows_ended (request->rows, request->n_rows);
         int rc = state_keep (metad, request, row, reply, err);
         if (reply->other && other_yields (metad, row, reply)) {
             reply->other = 0;
@@ -164,6 +167,11 @@ static int cast_take (struct metad *metad, const char *caller, const Nui__Meta__
         struct taking *taking = taking_find (metad->peers, row->job);
         if (taking) /* another was quicker */
             taking_end (taking);
+        changed_on_disk (metad, row->job);
+    } else if (request->over && row->open) {
+        int rc = metastore_lead_closed (metad->store, row->job, err);
+        if (rc)
+            return rc;
         changed_on_disk (metad, row->job);
     }
     reply->granted = true;
@@ -220,8 +228,9 @@ static int state_install (struct taking *taking, struct arena *arena, struct err
     if (rc == 0 && best && vote_newer (&taking->inquiry.best, &row.vote))
         rc = metastore_rows_save (metad->store, row.job, best->rows, best->n_rows, &other, err);
     if (rc == 0)
-        rc = metastore_lead_version (metad->store, row.job, &row.open, err);
+        rc = metastore_lead_version (metad->store, row.job, err);
     row.leader = peers_self (metad->peers);
+    row.open = true;
     row.vote.promised = row.vote.accepted = taking->inquiry.ballot;
     return rc ? rc : metastore_lead_save (metad->store, &row, err);
 }

@@ -78,6 +78,8 @@ static int jobs_recover (struct metad *metad, struct err *err)
             single_wake (job);
     }
     if (rc == 0)
+        rc = lead_recover (metad, err);
+    if (rc == 0)
         log_event (metad->log, LOG_LEVEL_INFO, "meta", "recovered", "jobs=%u epoch=%llu", live,
                    (unsigned long long)metastore_epoch (metad->store));
     arena_destroy (arena);

@@ -165,6 +165,8 @@ static int open_answer (struct peers *peers, uint32_t member, const Nui__Meta__V
             lead_push (peers->metad, &row, member);
         } else if (vote_newer (&theirs, &row.vote)) { /* of one that led it meanwhile, and died */
             lead_take (peers->metad, copy->job);
+        } else if (!row.open) { /* they do not know that a majority has its end */
+            lead_push (peers->metad, &row, member);
         }
     }
     return 0;

@@ -61,7 +61,7 @@ static enum depend_target target_of (struct metad *metad, uint64_t number)
     const struct gridjob *job = job_get (metad, number, NULL);
     if (!job)
         return DEPEND_TARGET_CANCELLED;
-    switch (job->state) {
+    switch (job_state (job)) {
     case NUI__META__V1__GRID_JOB_STATE__GRID_RUNNING:
         return DEPEND_TARGET_STARTED;
     case NUI__META__V1__GRID_JOB_STATE__GRID_COMPLETED:

@@ -100,6 +100,8 @@ class Group(GridCase):
         for site in ("alpha", "beta"):
             path.write_text(path.read_text().replace(f"SERVER=127.0.0.1:{cls.grid.ports[site]}",
                                                      f"SERVER=127.0.0.1:{cls.wire[site].port}"))
+        # Nobody takes them: what is to be told stays on disk.
+        path.write_text(path.read_text() + "NOTIFICATIONURL http://127.0.0.1:9/\nNOTIFICATIONEVENTS JOBEND\n")
         for name in ("beta", "meta"):
             cls.grid.daemons[name].stop()
             cls.grid.daemons[name].start()
@@ -239,6 +241,37 @@ class Group(GridCase):
         self.ends_once(runs, "runs", ("main",))
         self.ends_once(waits, "waits", ("main",))
         self.assertEqual(self.began("goes"), [])
+
+    def on_disk(self, query, *values):
+        """What meta has there."""
+        with sqlite3.connect(f"file:{self.grid.layout.state}/meta/meta.sqlite?mode=ro", uri=True, timeout=20) as db:
+            return db.execute(query, values).fetchall()
+
+    def test_an_end_that_one_alone_has(self):
+        """It is told to nobody before a majority has it, also when who has it is killed meanwhile."""
+        ident = self.submit_one("alone", 2)
+        number = int(ident.split(".")[1])
+        self.wait_state(ident, ("Running",), "alice-meta2")
+        self.freeze(*PEERS)
+        wait_for("meta to be alone", lambda: not self.leads("meta"), 40)
+        self.open_gate("alone")
+        for killed in (False, True):
+            if killed:
+                self.grid.daemons["meta"].kill()
+                self.grid.daemons["meta"].start()
+                wait_for("meta to answer", lambda: self.grid.nui("alice", "status", ident).returncode == 0, 30)
+            wait_for("the end on its disk", lambda: self.on_disk("SELECT 1 FROM job WHERE number = ? AND ended", number), 40)
+            seen = self.status("alice", ident)
+            self.assertEqual((seen["state"], seen["end_time"]), ("Running", None))
+            self.assertIn("reaches too few of its group", seen["reason"])
+            self.assertIn(ident, self.nui("alice", "jobs").stdout)
+            said = self.nui("alice", "sethold", "-u", ident, code=4).stderr
+            self.assertIn("may have ended: try again", said)
+            self.assertEqual(self.on_disk("SELECT body FROM notice WHERE body LIKE ?", f'%"{ident}"%'), [])
+        self.thaw(*PEERS)
+        self.ends_once(ident, "alone", ("main",))
+        told = self.on_disk("SELECT body FROM notice WHERE body LIKE ?", f'%"{ident}"%')
+        self.assertEqual([(json.loads(body)["event"], json.loads(body)["state"]) for body, in told], [("JobEnd", "Completed")])
 
     def test_asked_at_another_member(self):
         """Let go, renewed, held in a site's queue and cancelled at one that does not lead the job."""

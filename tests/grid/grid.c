@@ -345,6 +345,22 @@ static bool settled (void *arg)
     return true;
 }
 
+/* Whom their users did not ask. */
+static void members_tell (void)
+{
+    for (uint32_t i = 0; i < sim.machine_count && w.shape.group; i++) {
+        if (sim.machine[i].kind != PRINCIPAL_META)
+            continue;
+        for (uint32_t j = 0; j < w.job_count; j++)
+            if (w.job[j].id[0])
+                grid_ask_at (j, sim.machine[i].name);
+        if (!grid_until (all_over, NULL, 60 * SEC))
+            for (uint32_t j = 0; j < w.job_count; j++)
+                CHECK (w.job[j].over, "%s does not know that job %u (%s) has ended: %d %s", sim.machine[i].name, j,
+                       w.job[j].id, (int)w.job[j].state, w.job[j].reason);
+    }
+}
+
 void grid_finish (void)
 {
     if (!grid_until (all_over, NULL, give_up))
@@ -362,6 +378,7 @@ void grid_finish (void)
         sim_fail ("(iii) every job has ended, and %u holds are open at the bank: %s",
                   bank_holds_open (), bank_hold_any ());
     }
+    members_tell ();
     invariants_end ();
     for (uint32_t i = 0; i < sim.machine_count; i++) {
         coverage_add ("total crashes", sim.machine[i].crashes);

@@ -16,7 +16,7 @@ struct ujob {
     char meta[16], id[64], reason[256];
     uint32_t unsure; /* members of a group that may have taken it, as bits */
     bool over, cancel, cancelled, asking, resubmit;
-    Nui__Meta__V1__GridJobState state;
+    Nui__Meta__V1__GridJobState state, end; /* as told last; the end that was told, by whomever */
     uint32_t launches, attempts;
     uint32_t running;
     uint8_t txn[16]; /* that runs */

@@ -21,6 +21,12 @@ static void meta1_loses_its_group (struct machine *server)
                                  strcmp (sim.machine[j].name, "meta1") == 0);
 }
 
+static void cut_between (const char *a, const char *b)
+{
+    uint32_t i = machine_index (machine_find (a)), j = machine_index (machine_find (b));
+    sim.cut[i][j] = sim.cut[j][i] = true;
+}
+
 static bool both_run (void *arg)
 {
     return grid_launches (*(uint32_t *)arg) == 2;
@@ -150,6 +156,62 @@ static void group_loses_coordinator_before_the_end (void)
     group_job_ran (job, 1);
 }
 
+static void site_alone_with_meta1 (const char *site)
+{
+    cut_between ("meta2", site);
+    cut_between ("meta3", site);
+}
+
+/* What meta1 says of a job that has ended on its disk alone, before and after it dies. */
+static void not_told (uint32_t job, const char *reason)
+{
+    for (int again = 0; again < 2; again++) {
+        grid_ask_at (job, "meta1");
+        sim_run (sim.now + 15 * SEC);
+        CHECK (grid_state (job) == NUI__META__V1__GRID_JOB_STATE__GRID_RUNNING &&
+                   strncmp (grid_reason (job), reason, strlen (reason)) == 0,
+               "meta1 tells that it is %d (%s)", (int)grid_state (job), grid_reason (job));
+        machine_kill (machine_find ("meta1"), SEC);
+        sim_run (sim.now + 15 * SEC);
+    }
+}
+
+/* Its site reaches the leader alone, and the leader nobody of its group: the others may go on with it otherwise. */
+static void group_does_not_know_of_an_end (void)
+{
+    sim_run (sim.now + 10 * SEC);
+    uint32_t job = grid_submit ("meta1", &one_at_beta);
+    CHECK (grid_until (launched, &job, 60 * SEC), "it does not run");
+    sim_run (sim.now + 5 * SEC);
+    meta1_loses_its_group (NULL);
+    site_alone_with_meta1 ("beta");
+    CHECK (grid_until (nothing_held, NULL, 60 * SEC), "it does not end");
+    sim_run (sim.now + 10 * SEC);
+    not_told (job, "Alone");
+    grid_heal ();
+    all_show (job, COMPLETED);
+    CHECK (grid_launches (job) == 1, "it ran %u times", grid_launches (job));
+}
+
+/* The others are away: who led it has to have it voted for once they are back. */
+static void group_hears_of_an_end_later (void)
+{
+    sim_run (sim.now + 10 * SEC);
+    uint32_t job = grid_submit ("meta1", &one_at_beta);
+    CHECK (grid_until (launched, &job, 60 * SEC), "it does not run");
+    sim_run (sim.now + 5 * SEC);
+    static const char *const others[] = {"meta2", "meta3"};
+    for (int m = 0; m < 2; m++) {
+        machine_find (others[m])->held_down = true;
+        machine_kill (machine_find (others[m]), -1);
+    }
+    sim_run (sim.now + 60 * SEC);
+    not_told (job, "Alone");
+    grid_heal ();
+    all_show (job, COMPLETED);
+    CHECK (grid_launches (job) == 1, "it ran %u times", grid_launches (job));
+}
+
 static void group_queued (uint32_t *filler, uint32_t *job)
 {
     struct grid_ask full = {.parts = 1, .tasks = {4}, .sites = {"beta"}, .walltime = 120 * SEC};
@@ -217,12 +279,6 @@ static void group_is_asked_twice (void)
     grid_heal ();
     all_show (job, COMPLETED);
     CHECK (grid_launches (job) == 1, "it ran %u times", grid_launches (job));
-}
-
-static void cut_between (const char *a, const char *b)
-{
-    uint32_t i = machine_index (machine_find (a)), j = machine_index (machine_find (b));
-    sim.cut[i][j] = sim.cut[j][i] = true;
 }
 
 static void node_goes_unseen_by_meta2 (struct machine *server)
@@ -384,5 +440,7 @@ const struct scenario scenarios_group[] = {
     {"group_loses_a_site", group_loses_a_site, &losing_group},
     {"group_hears_of_a_site_that_its_leader_does_not", group_hears_of_a_site_that_its_leader_does_not, &losing_group},
     {"group_loses_coordinator_and_site", group_loses_coordinator_and_site, &losing_group},
+    {"group_does_not_know_of_an_end", group_does_not_know_of_an_end, &group},
+    {"group_hears_of_an_end_later", group_hears_of_an_end_later, &group},
     {NULL, NULL, NULL},
 };

@@ -78,6 +78,9 @@ static void told (void *arg, const struct rpc_result *result)
         job_again (job, 5 * SEC);
         return;
     }
+    CHECK (!job->end || job->end == job->state, "%s tells that %s is %s (%s), and it was told to be %s", job->meta,
+           job->id, grid_state_name (job->state), job->reason, grid_state_name (job->end));
+    job->end = job->state;
     const char *code = status->reason ? status->reason->code : "";
     coverage_count ("job %s%s%s", grid_state_name (job->state), *code ? ": " : "", code);
     TRACE ("user   job %u ends %d (%s)", (unsigned)(job - w.job), (int)job->state, job->reason);
