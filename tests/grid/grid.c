@@ -18,7 +18,7 @@
 static const duration_us give_up = 6 * 3600 * SEC;
 
 static const char *const site_names[] = {"alpha", "beta", "gamma", "delta"};
-static const char *const meta_names[] = {"meta1", "meta2", "meta3"};
+static const char *const meta_names[] = {"meta1", "meta2", "meta3", "meta4", "meta5"};
 
 struct grid_world w;
 
@@ -67,9 +67,8 @@ static void *local_start (struct machine *machine, struct err *err)
     for (uint32_t m = 0; m < w.shape.metas; m++)
         len += snprintf (text + len, sizeof text - (size_t)len, " %s:1", meta_names[m]);
     cred_names_init (&local->names);
-    if (w.shape.group)
-        len += snprintf (text + len, sizeof text - (size_t)len, "\nMETAGROUP %s %s %s", meta_names[0],
-                         meta_names[1], meta_names[2]);
+    for (uint32_t m = 0; w.shape.group && m < w.shape.metas; m++)
+        len += snprintf (text + len, sizeof text - (size_t)len, "%s %s", m ? "" : "\nMETAGROUP", meta_names[m]);
     local->conf = conf_parse (text, (size_t)len, "simulated", err);
     if (!local->conf || settings_read (local->conf, &local->names, -1, &local->settings, err))
         sim_fail ("configuration: %s", err->text);

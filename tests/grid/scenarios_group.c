@@ -35,11 +35,11 @@ static bool both_run (void *arg)
 /* Whom the user asks after it: the one that was lost, and came back. */
 static void all_show (uint32_t job, Nui__Meta__V1__GridJobState state)
 {
-    static const char *const meta[] = {"meta1", "meta2", "meta3"};
-    for (int m = 0; m < 3; m++) {
-        grid_ask_at (job, meta[m]);
-        expect (job, state);
-    }
+    for (uint32_t i = 0; i < sim.machine_count; i++)
+        if (sim.machine[i].kind == PRINCIPAL_META) {
+            grid_ask_at (job, sim.machine[i].name);
+            expect (job, state);
+        }
 }
 
 /* It strikes; the others bring the job to its end and tell of it; who comes back shows that. */
@@ -207,6 +207,32 @@ static void group_hears_of_an_end_later (void)
     }
     sim_run (sim.now + 60 * SEC);
     not_told (job, "Alone");
+    grid_heal ();
+    all_show (job, COMPLETED);
+    CHECK (grid_launches (job) == 1, "it ran %u times", grid_launches (job));
+}
+
+/* Two of five have it. */
+static void group_of_five_does_not_know_of_an_end (void)
+{
+    static const char *const two[] = {"meta1", "meta2"}, *const three[] = {"meta3", "meta4", "meta5"};
+    sim_run (sim.now + 10 * SEC);
+    uint32_t job = grid_submit ("meta1", &one_at_beta);
+    CHECK (grid_until (launched, &job, 60 * SEC), "it does not run");
+    sim_run (sim.now + 5 * SEC);
+    for (int m = 0; m < 3; m++) {
+        cut_between (three[m], "beta");
+        for (int n = 0; n < 2; n++)
+            cut_between (two[n], three[m]);
+    }
+    CHECK (grid_until (nothing_held, NULL, 60 * SEC), "it does not end");
+    sim_run (sim.now + 10 * SEC);
+    for (int n = 0; n < 2; n++) {
+        grid_ask_at (job, two[n]);
+        sim_run (sim.now + 5 * SEC);
+        CHECK (grid_state (job) == NUI__META__V1__GRID_JOB_STATE__GRID_RUNNING, "%s tells that it is %d", two[n],
+               (int)grid_state (job));
+    }
     grid_heal ();
     all_show (job, COMPLETED);
     CHECK (grid_launches (job) == 1, "it ran %u times", grid_launches (job));
@@ -415,6 +441,12 @@ static const struct grid_shape losing_group = {.sites = 3,
                                                .meta_lines = "SITELOSTTIME 60",
                                                .group = true};
 
+static const struct grid_shape group_of_five = {.sites = 3,
+                                                .metas = 5,
+                                                .nodes = {2, 2, 2},
+                                                .balance = 100000 * 1000000LL,
+                                                .group = true};
+
 const struct scenario scenarios_group[] = {
     {"group_loses_coordinator_in_its_first_vote", group_loses_coordinator_in_its_first_vote, &group},
     {"group_loses_coordinator_before_decide", group_loses_coordinator_before_decide, &group},
@@ -442,5 +474,6 @@ const struct scenario scenarios_group[] = {
     {"group_loses_coordinator_and_site", group_loses_coordinator_and_site, &losing_group},
     {"group_does_not_know_of_an_end", group_does_not_know_of_an_end, &group},
     {"group_hears_of_an_end_later", group_hears_of_an_end_later, &group},
+    {"group_of_five_does_not_know_of_an_end", group_of_five_does_not_know_of_an_end, &group_of_five},
     {NULL, NULL, NULL},
 };
