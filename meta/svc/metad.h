@@ -49,6 +49,7 @@ struct site {
     struct link *link;
     uint64_t acked;            /* events applied */
     bool told_lost;            /* hooks.c */
+    char machine[COALLOC_NAME_MAX]; /* by its last answer, for the bank */
 };
 
 struct metad {

@@ -363,15 +363,17 @@ static int answers_check (const struct asking *asking, struct err *err)
 {
     const struct survey *survey = asking->survey;
     const JobMessage *job = asking->job;
-    bool funded = false;
+    bool any = false, funded = false;
     credit_micro least = 0;
     for (uint32_t p = 0; p < job->n_components; p++) {
         struct coalloc_reason reason = {"", ""};
         if (survey_part (survey, p, &reason) == SURVEY_NEVER)
             return err_set (err, ERR_LIMIT, "%s", reason.text);
     }
-    if (survey->offer_count == 0)
-        return 0; /* nobody answers now: it waits, and is priced when it is placed */
+    for (uint32_t i = 0; i < survey->offer_count; i++)
+        any = any || !survey->offer[i].answered || survey->offer[i].feasible;
+    if (!any)
+        return 0; /* who might run it does not answer now: it waits, and is priced when it is placed */
     if (!survey->priced)
         return err_set (err, survey->bank_refused ? ERR_DENIED : ERR_UNAVAILABLE, "%s",
                         survey->bank.text);
@@ -403,7 +405,7 @@ static void submit_surveyed (void *arg, struct survey *survey)
         submit_refuse (asking, &err);
     else if (survey->group_quoted)
         group_funds (asking, survey->group_funded, survey->group_price, survey->bank.text);
-    else if (asking->job->n_components > 1 && survey->offer_count)
+    else if (asking->job->n_components > 1 && survey->priced)
         group_quote (asking);
     else
         accept_job (asking);

@@ -66,7 +66,25 @@ static void survey_finish (struct survey *survey)
     survey->done (survey->arg, survey);
 }
 
-static void reply_take (struct survey_offer *offer, const Nui__Local__V1__QueryReply *reply)
+/* It will never run there. */
+static bool offer_never (const struct survey_offer *offer)
+{
+    return offer->answered && !offer->feasible;
+}
+
+/* What the bank is told of it, which it may have been told otherwise before the site answered. */
+static void reply_take_priced (struct survey_offer *offer, const Nui__Local__V1__QueryReply *reply,
+                               struct site *site)
+{
+    uint32_t procs = reply->procs ? reply->procs : offer->procs;
+    text_copy (site->machine, sizeof site->machine, reply->machine);
+    offer->differs = procs != offer->procs || strcmp (site->machine, offer->machine) != 0;
+    offer->procs = procs;
+    memcpy (offer->machine, site->machine, sizeof offer->machine);
+}
+
+static void reply_take (struct survey_offer *offer, const Nui__Local__V1__QueryReply *reply,
+                        struct site *site)
 {
     size_t count = reply->n_start_intervals;
     offer->answered = true;
@@ -74,9 +92,9 @@ static void reply_take (struct survey_offer *offer, const Nui__Local__V1__QueryR
     reason_copy (&offer->reason, reply->reason);
     offer->start_estimate = reply->start_estimate_us;
     offer->forecast = (Nui__Common__V1__Forecast *)pbcopy ((const ProtobufCMessage *)reply->forecast);
-    offer->procs = reply->procs;
     offer->nodes = reply->nodes;
-    text_copy (offer->machine, sizeof offer->machine, reply->machine);
+    if (offer->feasible)
+        reply_take_priced (offer, reply, site);
     if (count > CHOOSE_INTERVALS_MAX)
         count = CHOOSE_INTERVALS_MAX;
     offer->starts = calloc (count + 1, sizeof *offer->starts);
@@ -108,28 +126,26 @@ void funding_text (const Nui__Bank__V1__QuoteReply *reply, struct coalloc_reason
     strbuf_free (&text);
 }
 
-static void quote_done (void *arg, const struct rpc_result *result)
+static void quote_failed (struct survey *survey, const struct rpc_result *result)
 {
-    struct survey *survey = arg;
-    if (result->status != RPC_OK) {
-        survey->bank_refused = result->status != RPC_UNAVAILABLE &&
-                               result->status != RPC_DEADLINE_EXCEEDED &&
-                               result->status != RPC_CANCELLED;
-        text_copy (survey->bank.code, sizeof survey->bank.code,
-                   survey->bank_refused ? "BankRefused" : "BankDown");
-        snprintf (survey->bank.text, sizeof survey->bank.text,
-                  survey->bank_refused ? "the bank refused: %.300s"
-                                       : "the bank does not answer (%.300s)",
-                  result->message);
-        survey_finish (survey);
-        return;
-    }
-    const Nui__Bank__V1__QuoteReply *reply = (const Nui__Bank__V1__QuoteReply *)result->reply;
+    survey->bank_refused = result->status != RPC_UNAVAILABLE &&
+                           result->status != RPC_DEADLINE_EXCEEDED &&
+                           result->status != RPC_CANCELLED;
+    text_copy (survey->bank.code, sizeof survey->bank.code,
+               survey->bank_refused ? "BankRefused" : "BankDown");
+    snprintf (survey->bank.text, sizeof survey->bank.text,
+              survey->bank_refused ? "the bank refused: %.300s"
+                                   : "the bank does not answer (%.300s)",
+              result->message);
+}
+
+static void prices_take (struct survey *survey, const Nui__Bank__V1__QuoteReply *reply)
+{
     uint32_t next = 0;
     bool unfunded = false;
     for (uint32_t i = 0; i < survey->offer_count && next < reply->n_prices; i++) {
         struct survey_offer *offer = &survey->offer[i];
-        if (offer->answered && !offer->feasible)
+        if (!offer->quoted)
             continue;
         const Nui__Bank__V1__Price *price = reply->prices[next++];
         offer->priced = true;
@@ -143,7 +159,6 @@ static void quote_done (void *arg, const struct rpc_result *result)
     survey->group_price = reply->total_micro;
     if (unfunded || (survey->group_quoted && !reply->funded))
         funding_text (reply, &survey->bank);
-    survey_finish (survey);
 }
 
 Nui__Bank__V1__PriceItem *price_item (const JobMessage *job, const struct survey_offer *offer,
@@ -170,7 +185,7 @@ static bool one_way (const struct survey *survey)
     uint32_t parts = 0;
     for (uint32_t i = 0; i < survey->offer_count; i++) {
         const struct survey_offer *offer = &survey->offer[i];
-        if (offer->answered && !offer->feasible)
+        if (offer_never (offer))
             continue;
         if (seen[offer->part])
             return false;
@@ -180,6 +195,16 @@ static bool one_way (const struct survey *survey)
     return survey->part_count > 1 && parts == survey->part_count;
 }
 
+static void quote_done (void *arg, const struct rpc_result *result);
+
+static void unprice (struct survey_offer *offer)
+{
+    offer->quoted = offer->priced = offer->funded = offer->differs = false;
+    offer->price = 0;
+    offer->account[0] = '\0';
+}
+
+/* Whatever the bank has said before is forgotten. */
 static void quote_ask (struct survey *survey)
 {
     Nui__Bank__V1__QuoteRequest request = NUI__BANK__V1__QUOTE_REQUEST__INIT;
@@ -188,18 +213,69 @@ static void quote_ask (struct survey *survey)
         arena_array (arena, survey->offer_count + 1u, sizeof *items);
     for (uint32_t i = 0; i < survey->offer_count; i++) {
         struct survey_offer *offer = &survey->offer[i];
-        const ComponentMessage *component = survey->job->components[offer->part];
-        if (offer->answered && !offer->feasible)
+        unprice (offer);
+        if (offer_never (offer))
             continue;
-        if (!offer->procs)
-            offer->procs = (uint32_t)component_procs (component, offer->shape);
+        offer->quoted = true;
         items[request.n_items++] = price_item (survey->job, offer, arena);
     }
     request.envelope = survey->envelope;
     request.items = items;
     request.all_of = survey->group_quoted = one_way (survey);
+    survey->priced = survey->bank_refused = false;
+    survey->bank = (struct coalloc_reason){"", ""};
+    survey->quoting = true;
     link_call (survey->metad->bank, "Quote", &request.base, QUOTE_TIMEOUT, quote_done, survey);
     arena_destroy (arena);
+}
+
+/* Whether the bank would say the same of what the sites have answered. It may have priced what will never run, too:
+ * not where something is unfunded, since its reasons speak of all that it was asked. Its silence stands. */
+static bool quote_stands (const struct survey *survey)
+{
+    bool more = false, paid = survey->priced && (!survey->group_quoted || survey->group_funded);
+    if (survey->bank.code[0] && !survey->priced && !survey->bank_refused)
+        return true;
+    for (uint32_t i = 0; i < survey->offer_count; i++) {
+        const struct survey_offer *offer = &survey->offer[i];
+        if (!offer_never (offer) && (!offer->quoted || offer->differs))
+            return false;
+        more = more || (offer_never (offer) && offer->quoted);
+        paid = paid && (offer_never (offer) || offer->funded);
+    }
+    return paid || !more;
+}
+
+/* All sites have answered and the bank: nothing is left, or it is asked (anew). */
+static void survey_settle (struct survey *survey)
+{
+    if (survey->outstanding || survey->quoting)
+        return;
+    if (!survey->metad->stopping && !quote_stands (survey)) {
+        quote_ask (survey);
+        return;
+    }
+    for (uint32_t i = 0; i < survey->offer_count; i++) {
+        struct survey_offer *offer = &survey->offer[i];
+        if (!offer_never (offer) || !offer->quoted)
+            continue;
+        unprice (offer);
+        survey->group_quoted = false;
+        if (survey->priced) /* then all is funded but what will never run */
+            survey->bank = (struct coalloc_reason){"", ""};
+    }
+    survey_finish (survey);
+}
+
+static void quote_done (void *arg, const struct rpc_result *result)
+{
+    struct survey *survey = arg;
+    survey->quoting = false;
+    if (result->status == RPC_OK)
+        prices_take (survey, (const Nui__Bank__V1__QuoteReply *)result->reply);
+    else
+        quote_failed (survey, result);
+    survey_settle (survey);
 }
 
 static bool wave_ask (struct survey *survey);
@@ -211,7 +287,8 @@ static void query_done (void *arg, const struct rpc_result *result)
     struct survey_offer *offer = &survey->offer[call->offer];
     free (call);
     if (result->status == RPC_OK) {
-        reply_take (offer, (const Nui__Local__V1__QueryReply *)result->reply);
+        reply_take (offer, (const Nui__Local__V1__QueryReply *)result->reply,
+                    survey->metad->site[offer->site]);
     } else {
         bool silent = result->status == RPC_UNAVAILABLE || result->status == RPC_CANCELLED ||
                       result->status == RPC_DEADLINE_EXCEEDED;
@@ -221,10 +298,8 @@ static void query_done (void *arg, const struct rpc_result *result)
     }
     if (--survey->outstanding)
         return;
-    if (survey->metad->stopping)
-        survey_finish (survey);
-    else if (!wave_ask (survey))
-        quote_ask (survey);
+    if (survey->metad->stopping || !wave_ask (survey))
+        survey_settle (survey);
 }
 
 static void nobody_to_ask (evutil_socket_t fd, short what, void *arg)
@@ -270,11 +345,14 @@ static void offer_add (struct survey *survey, const struct survey_pair *pair)
             abort ();
     }
     struct survey_offer *offer = &survey->offer[survey->offer_count++];
+    const struct site *site = survey->metad->site[pair->site];
     memset (offer, 0, sizeof *offer);
     offer->part = pair->part;
     offer->site = pair->site;
     offer->shape = pair->shape;
-    text_copy (offer->site_name, sizeof offer->site_name, survey->metad->site[pair->site]->name);
+    text_copy (offer->site_name, sizeof offer->site_name, site->name);
+    offer->procs = (uint32_t)component_procs (survey->job->components[pair->part], pair->shape);
+    memcpy (offer->machine, site->machine, sizeof offer->machine);
 }
 
 static bool part_possible (const struct survey *survey, uint32_t part)
@@ -351,6 +429,8 @@ static bool wave_ask (struct survey *survey)
     }
     survey->rest_count = left;
     survey->wave++;
+    if (first == 0 && survey->offer_count && survey->part_count > 1)
+        quote_ask (survey); /* beside the questions: one way to all of them and back */
     for (uint32_t i = first; i < survey->offer_count; i++)
         query_ask (survey, i);
     return survey->offer_count > first;

@@ -1,8 +1,10 @@
-/* survey: exact answers from the candidate sites of a job's components, then the bank's prices.
+/* survey: exact answers from the candidate sites of a job's components, and the bank's prices.
  *
- * Queries go out in parallel; each site has query_timeout to answer. The prices of all feasible
- * offers come from one Quote. `done` gets the survey, owns it from then on, and is called exactly
- * once, never inside survey_start. */
+ * Queries go out in parallel; each site has query_timeout to answer. The prices of all feasible offers come from
+ * one Quote. A co-allocated job's leaves beside its first queries, for what the job's shape and the sites' last
+ * answers say; the bank is asked again after the answers where one says otherwise, where more sites had to be asked,
+ * and where its reasons may be those of a site that will never run it. An ordinary one's leaves after the last
+ * answer. `done` gets the survey, owns it from then on, and is called exactly once, never inside survey_start. */
 #ifndef NUI_META_SVC_SURVEY_H
 #define NUI_META_SVC_SURVEY_H
 
@@ -22,8 +24,10 @@ struct survey_offer {
     Nui__Common__V1__Forecast *forecast; /* owned; NULL: the site gave none */
     uint32_t procs;
     uint32_t nodes;
-    char machine[COALLOC_NAME_MAX]; /* for the bank; "": none */
+    char machine[COALLOC_NAME_MAX]; /* for the bank; "": none. Until it has answered, as it said last */
     /* From the bank. */
+    bool quoted;               /* was asked for in the last Quote */
+    bool differs;              /* and with other procs or machine than its answer has */
     bool priced;
     credit_micro price;
     bool funded;
@@ -47,7 +51,8 @@ struct survey {
     uint32_t wave;                   /* how often some were asked */
     EnvelopeMessage *envelope;       /* copy */
     JobMessage *job;                 /* copy */
-    uint32_t outstanding;
+    uint32_t outstanding;            /* Queries */
+    bool quoting;                    /* a Quote is under way */
     uint64_t asker;                  /* number of the job that it is for; 0: none yet */
     void (*done) (void *arg, struct survey *survey);
     void *arg;

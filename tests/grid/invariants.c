@@ -127,7 +127,7 @@ static struct answers *answers_of (struct machine *site, const Nui__Local__V1__P
 }
 
 static const char *const counted[] = {"Query", "Prepare", "Commit", "Abort",  "Ready",
-                                      "Start", "Release", "Submit", "Report", NULL};
+                                      "Start", "Release", "Submit", "Report", "Quote", "Hold", NULL};
 
 /* (iv) */
 void invariants_reply (struct machine *server, const char *method, const ProtobufCMessage *request,

@@ -172,7 +172,8 @@ static void on_query (void *self, struct rpccall *call, const ProtobufCMessage *
     reply.n_start_intervals = 1;
     reply.start_intervals = intervals;
     reply.start_estimate_us = clock_now_us () + site->start_estimate + site->since_report;
-    reply.procs = job->components[0]->reqs[0]->tasks;
+    reply.procs = site->query_procs ? site->query_procs : job->components[0]->reqs[0]->tasks;
+    reply.machine = (char *)(site->machine ? site->machine : "");
     rpccall_reply (call, &reply.base);
     nui__common__v1__job__free_unpacked (job, NULL);
 }
@@ -454,6 +455,29 @@ static const struct rpc_method local_methods[] = {
 
 /* ---- the fake bank */
 
+static void quote_note (struct fakegrid *grid, const Nui__Bank__V1__QuoteRequest *request)
+{
+    size_t len = strlen (grid->quoted), cap = sizeof grid->quoted;
+    if (request->all_of)
+        len += (size_t)snprintf (grid->quoted + len, cap - len, "all ");
+    for (size_t i = 0; i < request->n_items; i++) {
+        const Nui__Bank__V1__PriceItem *item = request->items[i];
+        assert_true (len < cap - 100);
+        len += (size_t)snprintf (grid->quoted + len, cap - len, "%s%s:%u%s%s", i ? " " : "", item->site,
+                                 (unsigned)item->procs, *item->machine ? "@" : "", item->machine);
+    }
+    snprintf (grid->quoted + len, cap - len, ";");
+}
+
+static const struct fakesite *quoted_site (const struct fakegrid *grid, const char *name)
+{
+    for (uint32_t s = 0; s < grid->sites; s++)
+        if (strcmp (name, grid->site[s].name) == 0)
+            return &grid->site[s];
+    fail_msg ("there is no site %s", name);
+    return NULL;
+}
+
 static void on_quote (void *self, struct rpccall *call, const ProtobufCMessage *message)
 {
     struct fakegrid *grid = self;
@@ -464,34 +488,41 @@ static void on_quote (void *self, struct rpccall *call, const ProtobufCMessage *
     Nui__Bank__V1__FundingCandidate candidate = NUI__BANK__V1__FUNDING_CANDIDATE__INIT;
     Nui__Bank__V1__FundingCandidate *candidates[1] = {&candidate};
     Nui__Common__V1__Reason reason = NUI__COMMON__V1__REASON__INIT;
+    char why[64];
     grid->calls_quote++;
+    quote_note (grid, request);
+    if (grid->bank_mute) {
+        rpccall_finish (call, RPC_UNAVAILABLE, "mute");
+        return;
+    }
     assert_true (request->n_items <= 64);
+    reply.funded = grid->bank_funded;
     for (size_t i = 0; i < request->n_items; i++) {
-        int64_t rate = 1;
-        for (uint32_t s = 0; s < grid->sites; s++)
-            if (strcmp (request->items[i]->site, grid->site[s].name) == 0)
-                rate = grid->bank_rate[s];
+        const Nui__Bank__V1__PriceItem *item = request->items[i];
+        const struct fakesite *site = quoted_site (grid, item->site);
+        int64_t rate = grid->bank_rate[site - grid->site] * (*item->machine ? 3 : 1);
         nui__bank__v1__price__init (&price[i]);
-        price[i].amount_micro =
-            (int64_t)request->items[i]->procs * request->items[i]->walltime_us * rate;
-        price[i].funded = grid->bank_funded;
+        price[i].amount_micro = (int64_t)item->procs * item->walltime_us * rate;
+        price[i].funded = grid->bank_funded && !site->unfunded;
         price[i].account = (char *)"proj";
         prices[i] = &price[i];
         reply.total_micro += price[i].amount_micro;
+        reply.funded = reply.funded && !site->unfunded;
+        if (!price[i].funded && !reply.n_candidates) { /* of the first, as the bank's */
+            candidate.account = (char *)"proj";
+            candidate.shortfall_micro = 5 * MICRO_PER_CREDIT;
+            reason.code = (char *)"InsufficientFunds";
+            snprintf (why, sizeof why, "nothing left%s%s", site->unfunded ? " for " : "",
+                      site->unfunded ? site->name : "");
+            reason.text = why;
+            candidate.reason = &reason;
+            reply.n_candidates = 1;
+            reply.candidates = candidates;
+        }
     }
     reply.n_prices = request->n_items;
     reply.prices = prices;
-    reply.funded = grid->bank_funded;
     reply.account = (char *)"proj";
-    if (!grid->bank_funded) {
-        candidate.account = (char *)"proj";
-        candidate.shortfall_micro = 5 * MICRO_PER_CREDIT;
-        reason.code = (char *)"InsufficientFunds";
-        reason.text = (char *)"nothing left";
-        candidate.reason = &reason;
-        reply.n_candidates = 1;
-        reply.candidates = candidates;
-    }
     rpccall_reply (call, &reply.base);
 }
 

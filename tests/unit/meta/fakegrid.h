@@ -69,6 +69,9 @@ struct fakesite {
     bool hold_runs;              /* jobs do not end by themselves */
     char mute[16];               /* this method is not answered */
     bool infeasible;
+    uint32_t query_procs;        /* Query says so many; 0: as many as tasks */
+    const char *machine;         /* and this machine, at which the bank's price is threefold; NULL: none */
+    bool unfunded;               /* nobody pays for a job here */
     /* what was seen */
     uint32_t calls_query, calls_prepare, calls_commit, calls_abort, calls_ready, calls_start,
         calls_release, calls_submit, calls_cancel;
@@ -85,7 +88,9 @@ struct fakegrid {
     struct tlsid *bank_id, *alice_id, *bob_id, *operator_id;
     bool bank_funded;
     int64_t bank_rate[FAKE_SITES_MAX];    /* price per processor-second */
+    bool bank_mute;                       /* it does not answer */
     uint32_t calls_quote;
+    char quoted[4096];                    /* what it was asked: "alpha:2 beta:2@fast; all alpha:2;" */
     char kill_on[16];                 /* the first call of this method at any site kills nui-meta */
     uint32_t kill_after;              /* … after so many such calls */
     bool killed;

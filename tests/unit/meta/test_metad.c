@@ -768,6 +768,145 @@ static void asks_on_while_reports_promise_more (void **state)
     fake_destroy (grid);
 }
 
+/* ---- prices beside the questions: what was asked of the bank, and what came of it */
+
+static void asked_bank (struct fakegrid *grid, const char *words)
+{
+    if (strcmp (grid->quoted, words) != 0)
+        print_error ("the bank was asked '%s'\n", grid->quoted);
+    assert_string_equal (grid->quoted, words);
+    grid->quoted[0] = '\0';
+}
+
+/* The price of the answer that is kept of each component of a fresh job. */
+static void submit_priced (struct fakegrid *grid, const struct fake_job *job, int64_t alpha, int64_t beta)
+{
+    char id[32];
+    submit_ok (grid, job, id);
+    fake_until_state (grid, id, COMPLETED);
+    Nui__Meta__V1__JobStatus *status = fake_status (grid, id);
+    assert_int_equal (answer_of (status->components[0], "alpha")->price_micro, alpha * MICRO_PER_CREDIT);
+    assert_int_equal (answer_of (status->components[1], "beta")->price_micro, beta * MICRO_PER_CREDIT);
+    nui__meta__v1__job_status__free_unpacked (status, NULL);
+}
+
+static void a_group_is_priced_beside_the_questions (void **state)
+{
+    struct fakegrid *grid = *state;
+    struct fake_job one = {.n = 1, .sites = {"alpha"}, .procs = 2, .walltime_s = 60};
+    char id[32];
+    submit_priced (grid, &pair, 120, 120);
+    asked_bank (grid, "all alpha:2 beta:2;");
+    submit_ok (grid, &one, id);
+    asked_bank (grid, "alpha:2;");
+    one.sites[0] = "beta"; /* an ordinary job's price is asked for afterwards: this one has nothing to be priced */
+    grid->site[1].infeasible = true;
+    refused (grid, &one, ERR_LIMIT, "beta: no account here");
+    asked_bank (grid, "");
+}
+
+/* The price is that of the answer, whatever was expected; what a site's machine is, is known from then on. */
+static void an_answer_that_contradicts_is_priced_anew (void **state)
+{
+    struct fakegrid *grid = *state;
+    struct fake_job job = pair;
+    struct fakesite *alpha = &grid->site[0], *beta = &grid->site[1];
+    beta->query_procs = 3;
+    submit_priced (grid, &pair, 120, 180);
+    asked_bank (grid, "all alpha:2 beta:2;all alpha:2 beta:3;");
+    job.cost_max_micro = 300 * MICRO_PER_CREDIT;
+    submit_priced (grid, &job, 120, 180);
+    job.cost_max_micro = 299 * MICRO_PER_CREDIT;
+    refused (grid, &job, ERR_LIMIT, "the cheapest way costs 300, the job's bound is 299");
+    beta->query_procs = 1;
+    submit_priced (grid, &job, 120, 60);
+    beta->query_procs = 0;
+    grid->quoted[0] = '\0';
+    alpha->machine = "fast";
+    submit_priced (grid, &pair, 360, 120);
+    asked_bank (grid, "all alpha:2 beta:2;all alpha:2@fast beta:2;");
+    submit_priced (grid, &pair, 360, 120);
+    asked_bank (grid, "all alpha:2@fast beta:2;");
+    alpha->machine = NULL;
+    submit_priced (grid, &pair, 120, 120);
+    asked_bank (grid, "all alpha:2@fast beta:2;all alpha:2 beta:2;");
+    submit_priced (grid, &pair, 120, 120);
+    asked_bank (grid, "all alpha:2 beta:2;");
+}
+
+/* What will never run at beta neither makes the group unpaid nor is spoken of. */
+static void a_site_that_never_runs_it_costs_nothing (void **state)
+{
+    struct fakegrid *grid = *state;
+    struct fake_job any = {.n = 2, .procs = 2, .walltime_s = 60};
+    struct fakesite *beta = &grid->site[1];
+    char id[32];
+    beta->infeasible = beta->unfunded = true;
+    grid->bank_rate[1] = 0; /* it would be the cheapest */
+    for (int s = 0; s < FAKE_SITES; s++)
+        grid->site[s].start_estimate = s * 60 * US_PER_S; /* so they are asked in this order */
+    for (int s = 0; s < FAKE_SITES; s++)
+        fake_report (&grid->site[s]);
+    submit_ok (grid, &any, id);
+    asked_bank (grid, "alpha:2 beta:2 gamma:2 alpha:2 beta:2 gamma:2;all alpha:2 alpha:2;");
+    Nui__Meta__V1__JobStatus *status = fake_status (grid, id);
+    assert_int_equal (answer_of (status->components[0], "beta")->price_micro, 0);
+    assert_int_equal (answer_of (status->components[0], "gamma")->price_micro, 120 * MICRO_PER_CREDIT);
+    nui__meta__v1__job_status__free_unpacked (status, NULL);
+    refused (grid, &pair, ERR_LIMIT, "component c1 can never run: beta: no account here");
+    grid->site[2].unfunded = true; /* reasons are those of the others */
+    grid->site[0].unfunded = true;
+    grid->quoted[0] = '\0';
+    refused (grid, &any, ERR_FUNDS, "insufficient funds: account proj: nothing left for alpha (short by 5)");
+    asked_bank (grid, "alpha:2 beta:2 gamma:2 alpha:2 beta:2 gamma:2;alpha:2 gamma:2 alpha:2 gamma:2;");
+    grid->site[0].infeasible = true; /* and not those of alpha, of which the bank speaks first */
+    refused (grid, &any, ERR_FUNDS, "nothing left for gamma (short by 5)");
+}
+
+static void a_group_waits_for_the_bank (void **state)
+{
+    struct fakegrid *grid = *state;
+    char id[32];
+    grid->bank_mute = true;
+    refused (grid, &pair, ERR_UNAVAILABLE, "the bank does not answer");
+    grid->site[1].infeasible = true;
+    grid->quoted[0] = '\0';
+    refused (grid, &pair, ERR_LIMIT, "component c1 can never run: beta: no account here");
+    asked_bank (grid, "all alpha:2 beta:2;"); /* once: it would not answer now, either */
+    grid->site[1].infeasible = false;
+    grid->bank_mute = false;
+    grid->bank_funded = false;
+    refused (grid, &pair, ERR_FUNDS, "insufficient funds for 240 credits: account proj: nothing left (short by 5)");
+    grid->bank_funded = true;
+    submit_ok (grid, &pair, id);
+    fake_until_state (grid, id, COMPLETED);
+}
+
+/* Of twelve sites nine are asked first, and none of them can: all that can are priced together. */
+static void more_sites_are_priced_when_they_have_answered (void **state)
+{
+    struct fakegrid *grid = fake_create (FAKE_SITES_MAX);
+    struct fake_job any = {.n = 2, .procs = 2, .walltime_s = 60};
+    char id[32];
+    (void)state;
+    for (uint32_t s = 0; s < grid->sites; s++) {
+        grid->site[s].start_estimate = (time_us)s * US_PER_S;
+        grid->site[s].infeasible = grid->site[s].unfunded = s != 10;
+    }
+    fake_meta_start (grid);
+    submit_ok (grid, &any, id);
+    char *second = strchr (grid->quoted, ';');
+    assert_non_null (second);
+    *second = '\0';
+    assert_null (strstr (grid->quoted, "more10"));
+    assert_true (strstr (grid->quoted, "alpha:2") == grid->quoted && strstr (grid->quoted, "more08:2"));
+    assert_string_equal (second + 1, "all more10:2 more10:2;");
+    fake_until_state (grid, id, COMPLETED);
+    assert_int_equal (grid->site[10].launches, 2);
+    assert_int_equal (grid->violations, 0);
+    fake_destroy (grid);
+}
+
 /* Of the open files that it may have: all, to be connected with each of a thousand sites. */
 static void takes_the_files_it_may_have (void **state)
 {
@@ -810,8 +949,13 @@ int main (int argc, char **argv)
         TEST (configuration_is_taken_whole_or_refused_whole),
         TEST (what_cannot_be_written_is_not_done),
         TEST (each_sites_answer_is_kept),
+        TEST (a_group_is_priced_beside_the_questions),
+        TEST (an_answer_that_contradicts_is_priced_anew),
+        TEST (a_site_that_never_runs_it_costs_nothing),
+        TEST (a_group_waits_for_the_bank),
         cmocka_unit_test (asks_more_sites_only_where_it_must),
         cmocka_unit_test (asks_on_while_reports_promise_more),
+        cmocka_unit_test (more_sites_are_priced_when_they_have_answered),
         TEST (takes_the_files_it_may_have),
         cmocka_unit_test (kill_9_of_an_ordinary_job),
         cmocka_unit_test (kill_9_at_each_step),
