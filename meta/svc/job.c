@@ -316,7 +316,7 @@ int job_save (struct gridjob *job, bool with_record, struct err *err)
     struct metad *metad = job->metad;
     struct arena *arena = arena_create (0);
     bool nested = metad->in_report;
-    job->change++;
+    job->change += !lead_is_elsewhere (job); /* else its version is another's to give */
     struct job_row row = row_of (job);
     int rc = nested ? 0 : metastore_begin (metad->store, err);
     if (rc)

@@ -39,7 +39,8 @@ static struct gridjob *event_job (struct reporting *r, const JobInfo *info, uint
         strcmp (prefix, "grid") != 0 || number > INT64_MAX)
         return NULL;
     struct gridjob *job = job_get (r->metad, number, NULL);
-    if (!job || lead_is_elsewhere (job)) /* who leads it hears of it, too */
+    /* Who leads it hears of it, too. What comes after its end (of its files) nobody acts on: each keeps that. */
+    if (!job || (lead_is_elsewhere (job) && !job_over (job)))
         return NULL;
     *part = job_part (job, info->component);
     if (*part == UINT32_MAX || strcmp (job->part[*part].site, r->site->name) != 0)
@@ -99,7 +100,7 @@ int report_apply (struct gridjob *job, uint32_t part, const JobInfo *info, bool 
     if (!job_is_group (job))
         single_heard (job);
     job_files_reason (job);
-    if (left && !is_leaving (info))
+    if (left && !is_leaving (info) && !lead_is_elsewhere (job))
         rc = hooks_files (job, part, err);
     return rc ? rc : job_save (job, false, err);
 }

@@ -306,9 +306,13 @@ class Group(GridCase):
             return [(row["path"], row["state"]) for row in rows]
         wait_for("the refusal", lambda: restage("meta2", "--list") == [("left", "Failed")], 40, self.grid.daemons["beta"].log)
         self.assertEqual(restage("meta3", who="bob", code=5), [])
+        for peer in PEERS:
+            wait_for(f"{peer} to hear of it", lambda: "403" in (self.status(f"alice-{peer}", ident)["reason"] or ""), 30)
         self.shelf.closed.remove("left")
         self.assertEqual([path for path, _ in restage("meta3")], ["left"])
         wait_for("the file", lambda: self.shelf.taken.get("left") == b"kept\n", 40, self.grid.daemons["beta"].log)
+        for peer in PEERS:
+            wait_for(f"{peer} to hear of it", lambda: not self.status(f"alice-{peer}", ident)["reason"], 30)
         self.grid.daemons["meta"].start()
         self.settled()
 
