@@ -3,7 +3,7 @@
  *   grid_sim [SEEDS [FIRST [PROCESSES]]]
  *                                 worlds by seed; 300 from 1 in one process unless said (0: a process
  *                                 for each processor). One seed alone is traced.
- *     --groups                    in each world three metaschedulers decide as a group
+ *     --groups                    in each world three or five metaschedulers decide as a group
  *     --coverage                  how often they came to what
  *     --reach FILE                fails unless they came to each of its rows
  *   grid_sim --scenarios [NAME]   the rows of the failure table, each by its name */
@@ -19,7 +19,7 @@ static const char *const sites[] = {"alpha", "beta", "gamma", "delta"};
 /* Fewer tries than usual: where clocks are wrong for good each goes as the one before. */
 #define TRIES "ATTEMPTSMAX 6\n"
 static const char licences[] = TRIES "GRIDLICENSE[cad] COUNT=7"; /* GRID_LICENCES */
-static const char *const metas[] = {"meta1", "meta2", "meta3"};
+static const char *const metas[] = {"meta1", "meta2", "meta3", "meta4", "meta5"};
 
 /* A job of a world, at its moment. */
 struct plan {
@@ -87,6 +87,8 @@ static void world (uint64_t seed)
     if (groups_only)
         shape.metas = 3;
     shape.group = shape.metas == 3 && ((chance >> 31) % 2 || groups_only);
+    if (shape.group && (chance >> 27) % 5 == 0)
+        shape.metas = 5;
     for (uint32_t s = 0; s < shape.sites; s++)
         shape.nodes[s] = 1 + (uint32_t)(chance >> (20 + 3 * s)) % 4;
     grid_begin (seed, &shape);
