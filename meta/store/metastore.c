@@ -113,6 +113,11 @@ static const char *const steps[] = {
     "CREATE TABLE lead (job INTEGER PRIMARY KEY, leader TEXT NOT NULL, promised INTEGER NOT NULL,"
     " accepted INTEGER NOT NULL, stands INTEGER NOT NULL, open INTEGER NOT NULL);"
     "CREATE INDEX lead_open ON lead (leader, job) WHERE open = 1;",
+    /* In which order jobs came to be over here, and how far each other member's order was followed. */
+    "ALTER TABLE lead ADD COLUMN place INTEGER NOT NULL DEFAULT 0;"
+    "UPDATE lead SET place = job WHERE open = 0;"
+    "CREATE UNIQUE INDEX lead_place ON lead (place) WHERE place > 0;"
+    "CREATE TABLE followed (member TEXT PRIMARY KEY, place INTEGER NOT NULL) WITHOUT ROWID;",
     NULL,
 };
 

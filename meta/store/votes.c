@@ -54,8 +54,9 @@ struct decision_log metastore_decision_log (struct metastore *store)
 
 /* ---- who leads a job */
 
+#define NEXT_PLACE "(SELECT coalesce (max (place), 0) + 1 FROM lead WHERE place > 0)"
 #define LEAD_COLUMNS                                                                               \
-    "l.job, l.leader, l.promised, l.accepted, l.stands, l.open, coalesce (j.change, 0)"             \
+    "l.job, l.leader, l.promised, l.accepted, l.stands, l.open, coalesce (j.change, 0), l.place"    \
     " FROM lead l LEFT JOIN job j ON j.number = l.job"
 
 static void lead_col (struct store_stmt *q, struct arena *arena, struct lead_row *row)
@@ -67,6 +68,7 @@ static void lead_col (struct store_stmt *q, struct arena *arena, struct lead_row
     row->stands = store_col_int (q, 4) != 0;
     row->open = store_col_int (q, 5) != 0;
     row->vote.version = (uint64_t)store_col_int (q, 6);
+    row->place = (uint64_t)store_col_int (q, 7);
 }
 
 int metastore_lead_load (struct metastore *store, uint64_t job, struct arena *arena,
@@ -87,10 +89,11 @@ int metastore_lead_load (struct metastore *store, uint64_t job, struct arena *ar
 int metastore_lead_save (struct metastore *store, const struct lead_row *row, struct err *err)
 {
     struct store_stmt *q = store_stmt (
-        store->store, "INSERT INTO lead (job, leader, promised, accepted, stands, open)"
-                      " VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (job) DO UPDATE SET"
-                      " leader = excluded.leader, promised = excluded.promised,"
-                      " accepted = excluded.accepted, stands = excluded.stands, open = excluded.open");
+        store->store, "INSERT INTO lead (job, leader, promised, accepted, stands, open, place)"
+                      " VALUES (?1, ?2, ?3, ?4, ?5, ?6, CASE WHEN ?6 THEN 0 ELSE " NEXT_PLACE " END)"
+                      " ON CONFLICT (job) DO UPDATE SET"
+                      " leader = excluded.leader, promised = excluded.promised, accepted = excluded.accepted,"
+                      " stands = excluded.stands, open = excluded.open, place = excluded.place");
     store_bind_int (q, 1, (int64_t)row->job);
     store_bind_text (q, 2, row->leader);
     store_bind_int (q, 3, (int64_t)row->vote.promised);
@@ -127,7 +130,7 @@ int metastore_lead_stands (struct metastore *store, uint64_t job, struct err *er
 
 int metastore_lead_closed (struct metastore *store, uint64_t job, struct err *err)
 {
-    return lead_set (store, "UPDATE lead SET open = 0 WHERE job = ?1", job, err);
+    return lead_set (store, "UPDATE lead SET open = 0, place = " NEXT_PLACE " WHERE job = ?1", job, err);
 }
 
 int metastore_lead_leader (struct metastore *store, uint64_t job, const char *leader, struct err *err)
@@ -135,6 +138,61 @@ int metastore_lead_leader (struct metastore *store, uint64_t job, const char *le
     struct store_stmt *q = store_stmt (store->store, "UPDATE lead SET leader = ?2 WHERE job = ?1");
     store_bind_int (q, 1, (int64_t)job);
     store_bind_text (q, 2, leader);
+    return store_run (q, err);
+}
+
+static int leads_take (struct store_stmt *q, uint32_t limit, struct arena *arena, struct lead_row **rows_out,
+                       uint32_t *count_out, struct err *err)
+{
+    struct lead_row *rows = arena_array (arena, limit, sizeof *rows);
+    uint32_t count = 0;
+    int rc;
+    while ((rc = store_step (q, err)) > 0)
+        lead_col (q, arena, &rows[count++]);
+    *rows_out = rows;
+    *count_out = count;
+    return rc;
+}
+
+int metastore_leads_over (struct metastore *store, uint64_t after, uint32_t limit, struct arena *arena,
+                          struct lead_row **rows_out, uint32_t *count_out, struct err *err)
+{
+    struct store_stmt *q = store_stmt (
+        store->store, "SELECT " LEAD_COLUMNS " WHERE l.place > 0 AND l.place > ?1 ORDER BY l.place LIMIT ?2");
+    store_bind_int (q, 1, (int64_t)after);
+    store_bind_int (q, 2, limit);
+    return leads_take (q, limit, arena, rows_out, count_out, err);
+}
+
+static int place_take (struct store_stmt *q, uint64_t *place_out, struct err *err)
+{
+    int rc = store_step (q, err);
+    if (rc < 0)
+        return rc;
+    *place_out = rc ? (uint64_t)store_col_int (q, 0) : 0;
+    store_reset (q);
+    return 0;
+}
+
+int metastore_leads_over_last (struct metastore *store, uint64_t *place_out, struct err *err)
+{
+    return place_take (store_stmt (store->store, "SELECT coalesce (max (place), 0) FROM lead WHERE place > 0"), place_out,
+                       err);
+}
+
+int metastore_followed_load (struct metastore *store, const char *member, uint64_t *place_out, struct err *err)
+{
+    struct store_stmt *q = store_stmt (store->store, "SELECT place FROM followed WHERE member = ?1");
+    store_bind_text (q, 1, member);
+    return place_take (q, place_out, err);
+}
+
+int metastore_followed_save (struct metastore *store, const char *member, uint64_t place, struct err *err)
+{
+    struct store_stmt *q = store_stmt (store->store, "INSERT INTO followed (member, place) VALUES (?1, ?2)"
+                                                     " ON CONFLICT (member) DO UPDATE SET place = excluded.place");
+    store_bind_text (q, 1, member);
+    store_bind_int (q, 2, (int64_t)place);
     return store_run (q, err);
 }
 
@@ -148,12 +206,5 @@ int metastore_leads_open (struct metastore *store, const char *leader, uint64_t 
     store_bind_text (q, 1, leader);
     store_bind_int (q, 2, (int64_t)after);
     store_bind_int (q, 3, limit);
-    struct lead_row *rows = arena_array (arena, limit, sizeof *rows);
-    uint32_t count = 0;
-    int rc;
-    while ((rc = store_step (q, err)) > 0)
-        lead_col (q, arena, &rows[count++]);
-    *rows_out = rows;
-    *count_out = count;
-    return rc;
+    return leads_take (q, limit, arena, rows_out, count_out, err);
 }

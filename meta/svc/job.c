@@ -327,6 +327,8 @@ int job_save (struct gridjob *job, bool with_record, struct err *err)
     if (rc == 0 && with_record && job->record)
         rc = records_save (job, err);
     if (rc == 0)
+        rc = lead_save (job, err);
+    if (rc == 0)
         rc = hooks_job (job, err);
     if (rc == 0 && !nested)
         rc = metastore_commit (metad->store, err);

@@ -101,6 +101,12 @@ int lead_begin (struct gridjob *job, struct err *err)
     return metastore_lead_save (job->metad->store, &row, err);
 }
 
+int lead_save (struct gridjob *job, struct err *err)
+{
+    /* What changes after its end goes to who lists what is over. */
+    return job->lead && job_over (job) ? metastore_lead_closed (job->metad->store, job->number, err) : 0;
+}
+
 int lead_load (struct gridjob *job, struct arena *arena, struct err *err)
 {
     struct peers *peers = job->metad->peers;

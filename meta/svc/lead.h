@@ -49,6 +49,7 @@ bool lead_is_own (const struct gridjob *job);
 uint64_t lead_epoch (const struct gridjob *job);
 /* In the transaction that inserts, changes or loads it. */
 int lead_begin (struct gridjob *job, struct err *err);
+int lead_save (struct gridjob *job, struct err *err);
 int lead_load (struct gridjob *job, struct arena *arena, struct err *err);
 /* It is on disk here: the others are asked for their votes at the next turn. */
 void lead_saved (struct gridjob *job);
@@ -85,6 +86,9 @@ uint32_t lead_takes (const struct peers *peers); /* how many are under way */
 void lead_told (struct metad *metad, uint64_t number, const char *leader);
 /* Asks the sites of what was taken over how it is there: they told another. */
 void lead_follow (struct metad *metad);
+/* A job that is over, as another member has it, is kept here, unless what is here is as new. Not *kept: a higher ballot
+ * was promised here, or what was signed is here as another job that stands. */
+int lead_keep (struct metad *metad, uint64_t job, const Nui__Meta__V1__StateReply *state, bool *kept, struct err *err);
 void lead_on_vote (void *self, struct rpccall *call, const ProtobufCMessage *message);
 void lead_close (struct peers *peers);
 

@@ -148,8 +148,8 @@ static int cast_take (struct metad *metad, const char *caller, const Nui__Meta__
         row->leader = caller;
         row->stands = row->stands || request->stands;
         /* Its leader has it, and this one. */
-        bool over = request->over || quorum_enough (1u << peers_index (metad->peers, caller) | 1u << metad->peers->self,
-                                                    metad->peers->count);
+        uint32_t leader = peers_index (metad->peers, caller);
+        bool over = request->over || quorum_enough (1u << leader | 1u << metad->peers->self, metad->peers->count);
         row->open = !over || !metastore_rows_ended (request->rows, request->n_rows);
         int rc = state_keep (metad, request, row, reply, err);
         if (reply->other && other_yields (metad, row, reply)) {
@@ -176,6 +176,26 @@ static int cast_take (struct metad *metad, const char *caller, const Nui__Meta__
     }
     reply->granted = true;
     return 0;
+}
+
+int lead_keep (struct metad *metad, uint64_t job, const Nui__Meta__V1__StateReply *state, bool *kept, struct err *err)
+{
+    Nui__Meta__V1__VoteRequest request = NUI__META__V1__VOTE_REQUEST__INIT;
+    Nui__Meta__V1__VoteReply reply = NUI__META__V1__VOTE_REPLY__INIT;
+    struct arena *arena = arena_create (0);
+    struct lead_row row;
+    request.job = job;
+    request.ballot = state->accepted;
+    request.version = state->version;
+    request.stands = request.over = true;
+    request.rows = state->rows;
+    request.n_rows = state->n_rows;
+    int rc = row_load (metad, job, arena, &row, err);
+    if (rc == 0)
+        rc = cast_take (metad, state->leader, &request, &row, &reply, err);
+    *kept = rc == 0 && reply.granted;
+    arena_destroy (arena);
+    return rc;
 }
 
 void lead_on_vote (void *self, struct rpccall *call, const ProtobufCMessage *message)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "meta/store/votes.h"
+#include "meta/svc/follow.h"
 #include "meta/svc/handlers.h"
 #include "meta/svc/lead.h"
 #include "meta/svc/sites.h"
@@ -16,18 +17,19 @@ enum {
     FOLLOW_TICKS = 2,   /* how often sites are asked for what was taken over */
 };
 
+static bool answers (const struct peers *peers, const struct peer *peer)
+{
+    return peer->answered_mono && clock_monotonic_us () - peer->answered_mono < peers->takeover / 2;
+}
+
 bool peers_lead (const struct metad *metad)
 {
     const struct peers *peers = metad->peers;
     uint32_t with_us = 1;
     if (!peers)
         return true;
-    for (uint32_t i = 0; i < peers->count; i++) {
-        const struct peer *peer = &peers->member[i];
-        if (peer->answered_mono &&
-            clock_monotonic_us () - peer->answered_mono < peers->takeover / 2)
-            with_us++;
-    }
+    for (uint32_t i = 0; i < peers->count; i++)
+        with_us += answers (peers, &peers->member[i]);
     return with_us > peers->count / 2;
 }
 
@@ -42,8 +44,10 @@ uint32_t peers_index (const struct peers *peers, const char *name)
 bool peers_knows (const struct metad *metad)
 {
     const struct peers *peers = metad->peers;
-    return !peers ||
-           (peers->led && peers_lead (metad) && clock_monotonic_us () - peers->led_mono > peers->takeover / 2);
+    bool knows = !peers || (peers->led && peers_lead (metad) && clock_monotonic_us () - peers->led_mono > peers->takeover / 2);
+    for (uint32_t i = 0; peers && i < peers->count && knows; i++)
+        knows = !answers (peers, &peers->member[i]) || peers->member[i].followed >= peers->member[i].behind;
+    return knows;
 }
 
 bool peers_is_us (const struct metad *metad, const char *name)
@@ -90,9 +94,12 @@ static void reply_take (struct peers *peers, struct peer *peer, const Nui__Meta_
     for (size_t i = 0; i < reply->n_led; i++)
         lead_told (peers->metad, reply->led[i]->job, reply->led[i]->leader);
     Nui__Meta__V1__BeatReply *copy = (Nui__Meta__V1__BeatReply *)pbcopy (&reply->base);
+    if (!peers->led || !peer->reply)
+        peer->behind = reply->over;
     if (peer->reply)
         nui__meta__v1__beat_reply__free_unpacked (peer->reply, NULL);
     peer->reply = copy;
+    follow_look (peers, peer, reply->over);
 }
 
 static void beat_done (void *arg, const struct rpc_result *result)
@@ -226,6 +233,8 @@ static void on_beat (void *self, struct rpccall *call, const ProtobufCMessage *m
     if (rc == 0)
         rc = missing_push (peers, member, request, arena, &err);
     unheard_fill (peers, arena, &reply);
+    if (rc == 0)
+        rc = metastore_leads_over_last (metad->store, &reply.over, &err);
     if (rc)
         rpccall_fail (call, &err);
     else
@@ -348,7 +357,7 @@ int peers_create (struct metad *metad, struct err *err)
         if (i == peers->self)
             continue;
         peer->link = link_to_peer (&env, peer->name, config->peer[i].server, err);
-        if (!peer->link)
+        if (!peer->link || metastore_followed_load (metad->store, peer->name, &peer->followed, err))
             return err->code;
     }
     peers->timer = evtimer_new (metad->base, on_tick, peers);
@@ -366,6 +375,8 @@ int peers_serve (struct metad *metad, struct rpcserver *server, struct err *err)
         {.name = "Vote", .allow = RPC_ALLOW (PRINCIPAL_META), .request_bytes_max = 4 << 20,
          .handler = lead_on_vote},
         {.name = "Beat", .allow = RPC_ALLOW (PRINCIPAL_META), .handler = on_beat},
+        {.name = "Over", .allow = RPC_ALLOW (PRINCIPAL_META), .handler = follow_on_over},
+        {.name = "State", .allow = RPC_ALLOW (PRINCIPAL_META), .handler = follow_on_state},
         {.name = "Cancel", .allow = RPC_ALLOW (PRINCIPAL_META), .handler = on_peer_cancel},
         {.name = "Hold", .allow = RPC_ALLOW (PRINCIPAL_META), .handler = on_peer_hold},
         {.name = "Renew", .allow = RPC_ALLOW (PRINCIPAL_META), .handler = on_peer_renew},

@@ -8,7 +8,8 @@
  * job at a time; ballots and epochs shut out what is still under way.
  *
  * A beat also says what the sender has of the receiver's jobs: it is sent what it lacks, or hears who leads them;
- * and the answer which sites the receiver has not heard of (loss.h).
+ * and the answer which sites the receiver has not heard of (loss.h), and whether it has jobs that are over of which the
+ * sender may know nothing (follow.h).
  * metad->peers is NULL where METACFG names nobody: then it always leads. */
 #ifndef NUI_META_SVC_PEERS_H
 #define NUI_META_SVC_PEERS_H
@@ -23,6 +24,9 @@ struct peer {
     duration_us heard_mono;     /* its last beat; 0: none in this life */
     duration_us answered_mono;  /* when the last beat that it answered was sent; 0: none */
     uint64_t asked;             /* up to which of its jobs it was told what is here */
+    uint64_t followed;          /* follow.h: up to which place of its list everything is here; as on disk */
+    uint64_t behind;            /* up to which it was when this one came back */
+    bool following;             /* it is being asked */
     Nui__Meta__V1__BeatReply *reply; /* the last one; NULL: none */
 };
 
@@ -54,7 +58,7 @@ uint32_t peers_index (const struct peers *peers, const char *name);
 /* Not heard for TAKEOVERTIME; never of itself. */
 bool peers_silent (const struct peers *peers, const char *name);
 const char *peers_self (const struct peers *peers);
-/* Has heard of everything that a majority has: it was not away lately. */
+/* Has heard of everything that those have that answer: it was not away lately. */
 bool peers_knows (const struct metad *metad);
 /* Oneself, or another of the group; by name, or by what a site says of who did something (an identity). */
 bool peers_is_us (const struct metad *metad, const char *name);

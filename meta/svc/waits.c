@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "meta/svc/gridlicence.h"
+#include "meta/svc/peers.h"
 #include "meta/svc/retry.h"
 #include "proto/base/depend.h"
 #include "proto/base/strbuf.h"
@@ -49,6 +50,9 @@ int waits_check (struct metad *metad, const JobMessage *job, const char *submitt
             continue;
         }
         struct gridjob *other = job_get (metad, number, NULL);
+        if (!other && !peers_knows (metad))
+            return err_set (err, ERR_UNAVAILABLE, "this metascheduler was away from its group, and does not know of %.60s yet: "
+                            "try again, or ask another", d->job_id);
         if (!other || strcmp (other->submitter, submitter) != 0)
             return err_set (err, ERR_NOT_FOUND, "%.40s: there is no job %.60s, or it is another's",
                             d->kind, d->job_id);
@@ -60,7 +64,7 @@ static enum depend_target target_of (struct metad *metad, uint64_t number)
 {
     const struct gridjob *job = job_get (metad, number, NULL);
     if (!job)
-        return DEPEND_TARGET_CANCELLED;
+        return peers_knows (metad) ? DEPEND_TARGET_CANCELLED : DEPEND_TARGET_WAITS;
     switch (job_state (job)) {
     case NUI__META__V1__GRID_JOB_STATE__GRID_RUNNING:
         return DEPEND_TARGET_STARTED;

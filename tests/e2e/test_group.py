@@ -273,6 +273,28 @@ class Group(GridCase):
         told = self.on_disk("SELECT body FROM notice WHERE body LIKE ?", f'%"{ident}"%')
         self.assertEqual([(json.loads(body)["event"], json.loads(body)["state"]) for body, in told], [("JobEnd", "Completed")])
 
+    def test_away_from_submission_to_end(self):
+        """Who was away shows the job, lets others wait for it, and does not need who led it for that."""
+        self.grid.daemons["meta3"].kill()
+        ident = self.submit_one("away", 2)
+        self.open_gate("away")
+        self.wait_state(ident, ("Completed",), "alice-meta2")
+        self.grid.daemons["meta"].kill()
+        self.grid.daemons["meta3"].start()
+        said = wait_for(f"meta3 to know of {ident}", lambda: self.answered("alice-meta3", "status", ident, "--json"), 60)
+        self.assertEqual(json.loads(said)["job"]["state"], "Completed")
+        after = self.grid.submit("alice-meta3", "-A", "phys", "-t", "1:00", "--site", "beta", "--depend", f"afterok:{ident}",
+                                 self.write("after.sh", "#!/bin/sh\ntrue\n"))
+        self.wait_state(after, ("Completed",), "alice-meta2")
+        self.grid.daemons["meta"].start()
+        self.ends_once(ident, "away", ("main",))
+
+    def answered(self, who, *command):
+        """None: it does not know yet, and says so."""
+        done = self.grid.nui(who, *command)
+        self.assertIn(done.returncode, (0, 4), done.stderr)
+        return done.stdout
+
     def test_asked_at_another_member(self):
         """Let go, renewed, held in a site's queue and cancelled at one that does not lead the job."""
         runs = self.grid.submit("alice", "-A", "phys", "-t", "5:00", "--site", "beta", "-n", 8, "--hold",

@@ -353,7 +353,7 @@ static void members_tell (void)
         for (uint32_t j = 0; j < w.job_count; j++)
             if (w.job[j].id[0])
                 grid_ask_at (j, sim.machine[i].name);
-        if (!grid_until (all_over, NULL, 60 * SEC))
+        if (!grid_until (all_over, NULL, 600 * SEC))
             for (uint32_t j = 0; j < w.job_count; j++)
                 CHECK (w.job[j].over, "%s does not know that job %u (%s) has ended: %d %s", sim.machine[i].name, j,
                        w.job[j].id, (int)w.job[j].state, w.job[j].reason);

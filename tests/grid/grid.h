@@ -46,7 +46,7 @@ void grid_begin (uint64_t seed, const struct grid_shape *shape);
 /* A user's job, sent to that metascheduler until it is taken or refused; its number here. */
 uint32_t grid_submit (const char *meta, const struct grid_ask *ask);
 void grid_cancel (uint32_t job);
-/* Its user asks there from now on, as if nothing were known. */
+/* Its user asks there from now on, and nobody else, as if nothing were known. */
 void grid_ask_at (uint32_t job, const char *meta);
 /* From now on nothing fails any more. */
 void grid_heal (void);

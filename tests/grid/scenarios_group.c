@@ -212,6 +212,23 @@ static void group_hears_of_an_end_later (void)
     CHECK (grid_launches (job) == 1, "it ran %u times", grid_launches (job));
 }
 
+/* From before it was submitted until it was over, and who led it is lost then. */
+static void group_tells_who_was_away (void)
+{
+    sim_run (sim.now + 10 * SEC);
+    machine_find ("meta3")->held_down = true;
+    machine_kill (machine_find ("meta3"), -1);
+    uint32_t job = grid_submit ("meta1", &one_at_beta);
+    expect (job, COMPLETED);
+    meta1_is_lost (NULL);
+    sim_run (sim.now + 20 * SEC);
+    machine_find ("meta3")->held_down = false;
+    machine_start (machine_find ("meta3"));
+    grid_ask_at (job, "meta3");
+    expect (job, COMPLETED);
+    group_job_ran (job, 1);
+}
+
 /* Two of five have it. */
 static void group_of_five_does_not_know_of_an_end (void)
 {
@@ -475,5 +492,6 @@ const struct scenario scenarios_group[] = {
     {"group_does_not_know_of_an_end", group_does_not_know_of_an_end, &group},
     {"group_hears_of_an_end_later", group_hears_of_an_end_later, &group},
     {"group_of_five_does_not_know_of_an_end", group_of_five_does_not_know_of_an_end, &group_of_five},
+    {"group_tells_who_was_away", group_tells_who_was_away, &group},
     {NULL, NULL, NULL},
 };

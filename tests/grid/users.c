@@ -21,7 +21,7 @@ static bool uncertain (const struct rpc_result *result)
 /* Any of a group may be asked. */
 static void another_member (struct ujob *job)
 {
-    if (w.shape.group && sim_chance (50))
+    if (w.shape.group && !job->stays && sim_chance (50))
         snprintf (job->meta, sizeof job->meta, "meta%u", 1 + (unsigned)sim_below (w.shape.metas));
 }
 
@@ -62,6 +62,7 @@ static void told (void *arg, const struct rpc_result *result)
     struct ujob *job = arg;
     job->asking = false;
     if (result->status != RPC_OK) {
+        TRACE ("user   job %u at %s: %s", (unsigned)(job - w.job), job->meta, result->message);
         bool behind = w.shape.group && result->status == RPC_NOT_FOUND; /* it was away */
         CHECK (uncertain (result) || behind, "%s at %s: %s", job->id, job->meta, result->message);
         another_member (job);
@@ -198,6 +199,7 @@ void grid_cancel (uint32_t job)
 void grid_ask_at (uint32_t job, const char *meta)
 {
     snprintf (w.job[job].meta, sizeof w.job[job].meta, "%s", meta);
+    w.job[job].stays = true;
     w.job[job].over = false;
     w.job[job].state = 0;
     if (!w.job[job].asking)

@@ -359,6 +359,55 @@ static void leads_survive (void **state)
     arena_destroy (arena);
 }
 
+static void over_add (struct fixture *f, uint64_t job)
+{
+    struct lead_row row = {.job = job, .leader = "meta2", .vote = {17, 9, 0}, .stands = true, .open = true};
+    struct err err;
+    assert_int_equal (metastore_lead_save (f->store, &row, &err), 0);
+    assert_int_equal (metastore_lead_closed (f->store, job, &err), 0);
+}
+
+/* By when they came to be over, or changed after that. */
+static void over_is_listed_in_order (void **state)
+{
+    struct fixture *f = *state;
+    struct arena *arena = arena_create (0);
+    struct lead_row *rows, open = {.job = 6, .leader = "meta2", .open = true}, back;
+    uint32_t count = 0;
+    uint64_t place = 9;
+    struct err err;
+    assert_int_equal (metastore_leads_over_last (f->store, &place, &err), 0);
+    assert_int_equal (place, 0);
+    over_add (f, 5);
+    over_add (f, 8);
+    over_add (f, 2);
+    assert_int_equal (metastore_lead_save (f->store, &open, &err), 0);
+    assert_int_equal (metastore_leads_over (f->store, 0, 10, arena, &rows, &count, &err), 0);
+    assert_int_equal (count, 3);
+    assert_true (rows[0].job == 5 && rows[1].job == 8 && rows[2].job == 2);
+    assert_int_equal (metastore_lead_closed (f->store, 5, &err), 0);
+    reopen (f);
+    assert_int_equal (metastore_leads_over (f->store, rows[1].place, 1, arena, &rows, &count, &err), 0);
+    assert_int_equal (count, 1);
+    assert_int_equal (rows[0].job, 2);
+    assert_int_equal (metastore_leads_over (f->store, rows[0].place, 10, arena, &rows, &count, &err), 0);
+    assert_int_equal (count, 1);
+    assert_int_equal (rows[0].job, 5);
+    assert_int_equal (metastore_leads_over_last (f->store, &place, &err), 0);
+    assert_int_equal (place, rows[0].place);
+    assert_int_equal (metastore_lead_load (f->store, 6, arena, &back, &err), 0);
+    assert_int_equal (back.place, 0);
+
+    assert_int_equal (metastore_followed_load (f->store, "meta2", &place, &err), 0);
+    assert_int_equal (place, 0);
+    assert_int_equal (metastore_followed_save (f->store, "meta2", 7, &err), 0);
+    assert_int_equal (metastore_followed_save (f->store, "meta3", 3, &err), 0);
+    assert_int_equal (metastore_followed_save (f->store, "meta2", 8, &err), 0);
+    assert_int_equal (metastore_followed_load (f->store, "meta2", &place, &err), 0);
+    assert_int_equal (place, 8);
+    arena_destroy (arena);
+}
+
 /* All of a job, written at another member as it is here; then what has changed of it. */
 static void rows_are_the_same_job_elsewhere (void **state)
 {
@@ -459,6 +508,7 @@ int main (void)
         TEST (components_survive),    TEST (transactions_are_whole),
         TEST (the_first_decision_stands), TEST (epochs_grow),
         TEST (numbers_of_a_group_are_its_members_own), TEST (leads_survive),
+        TEST (numbers_of_a_group_are_its_members_own), TEST (over_is_listed_in_order),
         TEST (rows_are_the_same_job_elsewhere),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
