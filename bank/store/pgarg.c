@@ -121,7 +121,7 @@ void pgargs_seal (struct pgargs *args)
     }
 }
 
-void pgargs_row (const struct pgargs *args, const char *value[PGARGS_MAX], int length[PGARGS_MAX])
+void pgargs_row (const struct pgargs *args, const char **value, int *length)
 {
     enum { ELEMENT_HEAD = 4 }; /* its length */
     for (unsigned i = 0; i < args->count; i++) {
@@ -163,7 +163,5 @@ bool pgres_bool (const PGresult *res, int row, int col)
 
 char *pgres_text (const PGresult *res, int row, int col, struct arena *arena)
 {
-    if (PQgetisnull (res, row, col))
-        return arena_strdup (arena, "");
-    return arena_printf (arena, "%.*s", PQgetlength (res, row, col), PQgetvalue (res, row, col));
+    return arena_strdup (arena, PQgetvalue (res, row, col)); /* "" where it is NULL */
 }

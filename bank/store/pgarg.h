@@ -41,7 +41,7 @@ void pgargs_bool (struct pgargs *args, unsigned col, bool v);
 uint32_t pgargs_rows (const struct pgargs *args); /* of column 0 */
 void pgargs_seal (struct pgargs *args);
 /* The elements of the only row, as parameters that are no arrays. */
-void pgargs_row (const struct pgargs *args, const char *value[PGARGS_MAX], int length[PGARGS_MAX]);
+void pgargs_row (const struct pgargs *args, const char **value, int *length);
 
 int64_t pgres_i64 (const PGresult *res, int row, int col); /* int2, int4, int8; NULL is 0 */
 bool pgres_bool (const PGresult *res, int row, int col);

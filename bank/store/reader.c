@@ -306,7 +306,7 @@ struct read *read_new (struct reader *reader, enum read_kind kind, void *arg)
         abort ();
     read->reader = reader;
     read->kind = kind;
-    read->arena = arena_create (0);
+    read->arena = arena_create (READ_ARENA_BYTES);
     read->arg = arg;
     LIST_INSERT_HEAD (&reader->reads, read, link);
     reader->waiting++;

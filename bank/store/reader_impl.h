@@ -53,7 +53,7 @@ struct read {
 
 LIST_HEAD (read_list, read);
 
-enum { READER_BALANCES_MAX = 256 };
+enum { READER_BALANCES_MAX = 256, READ_ARENA_BYTES = 1024 /* at first: most are a balance */ };
 
 struct reader {
     struct setup setup; /* first: the argument of the connection's callbacks */

@@ -137,11 +137,14 @@ char *arena_vprintf (struct arena *arena, const char *fmt, va_list ap)
 {
     va_list again;
     va_copy (again, ap);
-    int n = vsnprintf (NULL, 0, fmt, again);
+    struct block *b = arena->head; /* most texts fit in what is left of it: written once */
+    size_t left = b ? b->cap - b->used : 0;
+    int n = vsnprintf (left ? (char *)b->data + b->used : NULL, left, fmt, again);
     va_end (again);
     assert (n >= 0);
     char *text = arena_alloc (arena, (size_t)n + 1);
-    vsnprintf (text, (size_t)n + 1, fmt, ap);
+    if ((size_t)n >= left || text != (char *)b->data + b->used)
+        vsnprintf (text, (size_t)n + 1, fmt, ap);
     return text;
 }
 

@@ -255,7 +255,7 @@ static void cpu_print (const struct bench *b, int client, struct cpu from, doubl
 {
     struct cpu to = cpu_now (b, client);
     times = times > 0 ? times : 1;
-    printf ("; CPU each, us: client %.0f, nui-bank %.0f, PostgreSQL %.0f\n",
+    printf ("; CPU each, us: client %.4g, nui-bank %.4g, PostgreSQL %.4g\n",
             (to.client - from.client) / times, (to.daemon - from.daemon) / times,
             (to.postgres - from.postgres) / times);
     fflush (stdout);
