@@ -317,6 +317,8 @@ struct committer *committer_create (const struct committer_config *config, struc
                                  .conninfo = config->conninfo,
                                  .stmt = bank_stmt,
                                  .stmt_count = BANK_STMT_ALL,
+                                 .with = bank_with,
+                                 .with_count = BANK_WITH_COUNT,
                                  .setup = on_setup,
                                  .up = on_up,
                                  .down = on_down,

@@ -377,6 +377,42 @@ static void prepare (struct pgloop *loop, const struct pgstmt *stmt)
     strbuf_free (&sql);
 }
 
+/* A statement of a WITH: its parameters follow those of the ones before it. */
+static unsigned with_sql (const struct pgstmt *stmt, bool is_row, unsigned from, struct strbuf *out)
+{
+    struct strbuf sql = STRBUF_INIT;
+    unsigned count = 0;
+    rows_sql (stmt, is_row, &sql);
+    for (const char *c = strbuf_text (&sql); *c;) {
+        strbuf_putc (out, *c);
+        if (*c++ != '$')
+            continue;
+        char *end;
+        unsigned number = (unsigned)strtoul (c, &end, 10);
+        count = number > count ? number : count;
+        strbuf_printf (out, "%u", from + number);
+        c = end;
+    }
+    strbuf_free (&sql);
+    return from + count;
+}
+
+static void prepare_with (struct pgloop *loop, const struct pgwith *with)
+{
+    struct strbuf sql = STRBUF_INIT;
+    unsigned params = 0;
+    for (unsigned i = 0; i < with->count; i++) {
+        bool last = i + 1 == with->count;
+        if (!last)
+            strbuf_printf (&sql, "%s w%u AS (", i ? "," : "WITH", i);
+        params = with_sql (&loop->config.stmt[with->stmt[i]], !last, params, &sql);
+        strbuf_puts (&sql, last ? "" : ")\n");
+    }
+    assert (params <= PGWITH_PARAMS_MAX);
+    prepare_as (loop, with->name, strbuf_text (&sql));
+    strbuf_free (&sql);
+}
+
 void pgloop_ready (struct pgloop *loop)
 {
     assert (loop->state == ST_SETUP && !loop->exec_done);
@@ -388,10 +424,12 @@ void pgloop_ready (struct pgloop *loop)
     }
     /* More statements than a batch may hold are prepared in several; the last one reports. */
     for (unsigned i = 0; i < loop->config.stmt_count;) {
-        unsigned end = i + PGBATCH_QUERIES_MAX / 2; /* some are prepared twice */
+        unsigned end = i + (PGBATCH_QUERIES_MAX - PGWITH_MAX) / 2; /* some are prepared twice */
         if (end > loop->config.stmt_count)
             end = loop->config.stmt_count;
         pgbatch_begin (loop, end == loop->config.stmt_count ? prepared : NULL, loop);
+        for (unsigned k = 0; k < loop->config.with_count && i == 0; k++)
+            prepare_with (loop, &loop->config.with[k]);
         for (; i < end; i++)
             prepare (loop, &loop->config.stmt[i]);
         pgbatch_submit (loop);
@@ -435,6 +473,40 @@ void pgbatch_add_first (struct pgloop *loop, unsigned stmt, const struct pgargs 
     if (!PQsendQueryPrepared (loop->conn, loop->config.stmt[stmt].name, (int)count,
                               args ? args->value : NULL, args ? args->length : NULL,
                               args ? args->format : NULL, 1))
+        loop->broken = true;
+    loop->open->count++;
+}
+
+bool pgwith_fits (const struct pgwith *with, struct pgargs *const *args_by_stmt)
+{
+    for (unsigned i = 0; i < with->count; i++) {
+        const struct pgargs *args = args_by_stmt[with->stmt[i]];
+        if (!args || (pgargs_rows (args) != 1 && i + 1 < with->count))
+            return false;
+    }
+    return true;
+}
+
+void pgbatch_add_with (struct pgloop *loop, unsigned with, struct pgargs *const *args_by_stmt)
+{
+    const struct pgwith *w = &loop->config.with[with];
+    const char *value[PGWITH_PARAMS_MAX];
+    int length[PGWITH_PARAMS_MAX], format[PGWITH_PARAMS_MAX];
+    unsigned count = 0;
+    assert (with < loop->config.with_count && loop->open->count < PGBATCH_QUERIES_MAX);
+    for (unsigned i = 0; i < w->count; i++) {
+        const struct pgargs *args = args_by_stmt[w->stmt[i]];
+        assert (count + args->count <= PGWITH_PARAMS_MAX);
+        if (i + 1 < w->count) {
+            pgargs_row (args, value + count, length + count);
+        } else {
+            memcpy (value + count, args->value, args->count * sizeof (*value));
+            memcpy (length + count, args->length, args->count * sizeof (*length));
+        }
+        for (unsigned k = 0; k < args->count; k++)
+            format[count++] = 1;
+    }
+    if (!PQsendQueryPrepared (loop->conn, w->name, (int)count, value, length, format, 1))
         loop->broken = true;
     loop->open->count++;
 }

@@ -30,6 +30,16 @@ struct pgstmt {
     const char *sql;
 };
 
+enum { PGWITH_MAX = 8, PGWITH_PARAMS_MAX = 96 };
+
+/* Statements for rows of their own each (no two of one row) that are also prepared as one, "WITH w0 AS (…), … the
+ * last", each with one row but the last: a lone request pays for starting and ending one statement, not eight. */
+struct pgwith {
+    const char *name;
+    unsigned count;
+    unsigned stmt[PGWITH_MAX];
+};
+
 struct pgloop_config {
     struct event_base *base;
     struct log *log;
@@ -37,6 +47,8 @@ struct pgloop_config {
     const char *conninfo;      /* libpq's */
     const struct pgstmt *stmt; /* prepared when setup is done; stmt_count of them */
     unsigned stmt_count;
+    const struct pgwith *with;
+    unsigned with_count;
     /* Connected: use pgloop_exec, then pgloop_ready. */
     void (*setup) (void *arg);
     void (*up) (void *arg);
@@ -84,6 +96,10 @@ void pgbatch_add (struct pgloop *loop, unsigned stmt, const struct pgargs *args)
 /* With the first count parameters of args only: never as one row. */
 void pgbatch_add_first (struct pgloop *loop, unsigned stmt, const struct pgargs *args,
                         unsigned count);
+/* One statement for those of config.with[with], where their args, which stand by the statement's number, fit:
+ * each has one row, the last one or more. */
+bool pgwith_fits (const struct pgwith *with, struct pgargs *const *args_by_stmt);
+void pgbatch_add_with (struct pgloop *loop, unsigned with, struct pgargs *const *args_by_stmt);
 /* mark is called, with the batch's arg, when all that was added before has been done, unless
  * something failed. */
 void pgbatch_mark (struct pgloop *loop, void (*mark) (void *arg));

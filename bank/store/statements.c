@@ -761,3 +761,14 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
         "JOIN op o ON o.id = q.op_id JOIN quote_card c ON c.quote_id = q.id ORDER BY q.id, c.position"},
     /* clang-format on */
 };
+
+/* A signed job's hold on one allocation; the only charge of a job against such a hold. */
+const struct pgwith bank_with[BANK_WITH_COUNT] = {
+    [WITH_HOLD] = {"with_hold",
+                   6,
+                   {ST_ADD_OP, ST_PUT_BALANCE, ST_ADD_HOLD, ST_ADD_LEG, ST_ADD_SIGNED, ST_ADD_ENTRY}},
+    [WITH_CHARGE] = {"with_charge",
+                     8,
+                     {ST_ADD_OP, ST_PUT_BALANCE, ST_PUT_HOLD, ST_PUT_LEG, ST_ADD_USAGE, ST_ADD_CHARGE,
+                      ST_ADD_CHARGE_LEG, ST_ADD_ENTRY}},
+};

@@ -577,6 +577,21 @@ void write_open (const struct ledger_view *view, const struct load *load, int64_
     pgbatch_push (loop);
 }
 
+/* What is written as one statement is put there, and is gone. It comes first: nothing that is left is asked for by
+ * any of it, and all of it may ask for the operation. */
+static void add_together (struct writer *w, struct pgloop *loop)
+{
+    for (unsigned k = 0; k < BANK_WITH_COUNT; k++) {
+        const struct pgwith *with = &bank_with[k];
+        if (!pgwith_fits (with, w->put))
+            continue;
+        pgbatch_add_with (loop, k, w->put);
+        for (unsigned i = 0; i < with->count; i++)
+            w->put[with->stmt[i]] = NULL;
+        return;
+    }
+}
+
 void write_rows (const struct ledger_view *view, const struct load *load, int64_t ops,
                  void (*early) (void *arg), struct pgloop *loop)
 {
@@ -600,6 +615,7 @@ void write_rows (const struct ledger_view *view, const struct load *load, int64_
     write_entries (&w);
     write_acks (&w);
     load_check_ops (load, ops, loop);
+    add_together (&w, loop);
     /* In the order of enum bank_stmt. */
     for (unsigned stmt = 0; stmt < BANK_STMT_COUNT; stmt++) {
         if (stmt == ST_ADD_ENTRY && early)

@@ -6,9 +6,8 @@
 #include "bank/store/load.h"
 #include "bank/store/seal.h"
 
-/* One transaction, a statement per table, in three parts: PostgreSQL works on one while the next is
- * being made. (One statement with a WITH part per table costs it as much: what its parts do, not
- * how they come.) */
+/* One transaction, a statement per table, or one for all that a lone hold or charge writes, in three
+ * parts: PostgreSQL works on one while the next is being made. */
 
 /* after: the block on which the batch is built, when that is not committed yet; else 0. */
 void write_open (const struct ledger_view *view, const struct load *load, int64_t after,

@@ -506,10 +506,51 @@ static void newer_schema (void **state)
     assert_non_null (strstr (a.err.text, "made by a newer one"));
 }
 
+/* What one statement writes has one number in its transaction. */
+static long long statements (struct world *w, const char *kind, const char *tables)
+{
+    char ask[600];
+    snprintf (ask, sizeof (ask),
+              "SELECT count (DISTINCT n) FROM (SELECT cmin::text AS n FROM op WHERE kind = '%s' "
+              "UNION ALL SELECT e.cmin::text FROM entry e JOIN op o ON o.id = e.op_id WHERE "
+              "o.kind = '%s' %s) x",
+              kind, kind, tables);
+    return pg_fixture_number (w->sql, ask);
+}
+
+/* A lone hold of a signed job and its charge are a statement each; one of several rows per table is not. */
+static void alone_is_one_statement (void **state)
+{
+    struct world *w = *state;
+    struct ledger_request hold = req_hold (&w->rig, "alpha", "alpha.1", "phys", ALICE, 8, 100);
+    hold.hold.is_signed = true;
+    hold.hold.meta = "";
+    hold.hold.part = "main";
+    hold.hold.live_max = hold.hold.runs_max = 1;
+    request_seal (&hold);
+    expect (w, hold, "granted hold.1 800000000 phys");
+    expect (w,
+            req_charge (&w->rig, "alpha", "alpha.1", "hold.1", 8,
+                        clock_now_us () - 3600 * US_PER_S, 75, true),
+            "charged 600000000 total 600000000 released 200000000 phys acked 0");
+    assert_int_equal (statements (w, "hold", "UNION ALL SELECT cmin::text FROM signed"), 1);
+    assert_int_equal (statements (w, "charge",
+                                  "UNION ALL SELECT cmin::text FROM charge UNION ALL SELECT "
+                                  "cmin::text FROM charge_leg UNION ALL SELECT cmin::text FROM "
+                                  "usage UNION ALL SELECT cmin::text FROM hold UNION ALL SELECT "
+                                  "cmin::text FROM hold_leg"),
+                      1);
+    expect (w, req_hold (&w->rig, "alpha", "alpha.2", "phys", ALICE, 1, 100),
+            "granted hold.2 100000000 phys");
+    assert_true (statements (w, "hold", "") > 1); /* nobody signed it: a statement per table */
+    prove (w);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown (life_of_a_job, fresh, closed),
+        cmocka_unit_test_setup_teardown (alone_is_one_statement, fresh, closed),
         cmocka_unit_test_setup_teardown (keys, fresh, closed),
         cmocka_unit_test_setup_teardown (overrun, fresh, closed),
         cmocka_unit_test_setup_teardown (unheld, fresh, closed),
