@@ -17,6 +17,7 @@
 struct item {
     STAILQ_ENTRY (item) link;
     const struct ledger_request *req;
+    committer_check_f check; /* NULL: nothing to be checked (any more) */
     committer_done_f done;
     void *arg;
     struct ledger_outcome outcome;
@@ -55,6 +56,7 @@ struct batch {
     time_us now; /* when it is recorded */
     struct tip after;
     struct err unsealed; /* why its block could not be signed: it was rolled back */
+    bool unsure;         /* for what a check found, and not for want of a signature */
 };
 
 struct committer {
@@ -360,8 +362,13 @@ void committer_destroy (struct committer *c)
     free (c);
 }
 
-int committer_submit (struct committer *c, const struct ledger_request *req, committer_done_f done,
-                      void *arg, struct err *err)
+bool committer_is_idle (const struct committer *c)
+{
+    return c->queued == 0 && c->live == 0;
+}
+
+int committer_submit (struct committer *c, const struct ledger_request *req, committer_check_f check,
+                      committer_done_f done, void *arg, struct err *err)
 {
     if (!pgloop_is_up (c->loop))
         return err_set (err, ERR_UNAVAILABLE,
@@ -376,6 +383,7 @@ int committer_submit (struct committer *c, const struct ledger_request *req, com
     if (!item)
         return err_set (err, ERR_NOMEM, "committer: out of memory");
     item->req = req;
+    item->check = check;
     item->done = done;
     item->arg = arg;
     STAILQ_INSERT_TAIL (&c->queue, item, link);
@@ -477,7 +485,7 @@ static void on_written (void *arg, const struct pgbatch_result *result)
             pgloop_fail (c->loop, "a batch was written behind one that was not: reading anew");
         return;
     }
-    if (load_was_wrong (b->load, result)) {
+    if (load_was_wrong (b->load, result) || b->unsure) {
         give_back (c);
         return;
     }
@@ -502,6 +510,8 @@ static void decide (struct committer *c, struct batch *b)
     STAILQ_FOREACH (item, &b->items, link)
     {
         struct ledger_outcome *out = &item->outcome;
+        item->bytes = NULL; /* of an earlier time */
+        item->len = 0;
         ledger_decide (c->view, item->req, out);
         item->decided = true; /* the whole batch keeps its order when it must be decided again */
         item->unknown_since = now;
@@ -520,6 +530,20 @@ static void decide (struct committer *c, struct batch *b)
     }
 }
 
+static bool check (struct item *item)
+{
+    committer_check_f f = item->check;
+    item->check = NULL;
+    return !f || f (item->arg);
+}
+
+/* The only request that is written unchecked; of several each was checked when the batch was made. */
+static bool is_sure (struct batch *b)
+{
+    struct item *item = STAILQ_FIRST (&b->items);
+    return check (item) || (err_set (&b->unsealed, ERR_UNAUTHENTIC, "%s", item->req->refused.text), false);
+}
+
 /* All is there: decides, and sends what was decided to be written. */
 static void write_batch (struct committer *c)
 {
@@ -532,7 +556,8 @@ static void write_batch (struct committer *c)
     write_rows (c->view, b->load, c->view->next.op - c->next.op,
                 b->count >= OVERLAP_MIN ? on_early : NULL, c->loop);
     b->unsealed = (struct err){0};
-    bool good = seal_make (&c->seal, c->view, &b->unsealed) == 0;
+    b->unsure = !is_sure (b);
+    bool good = !b->unsure && seal_make (&c->seal, c->view, &b->unsealed) == 0;
     write_close (good ? &c->seal : NULL, c->loop);
     pgbatch_submit (c->loop);
     c->phase = PHASE_NONE;
@@ -583,6 +608,8 @@ static void start_batch (struct committer *c)
         STAILQ_INSERT_TAIL (&b->items, item, link);
         c->queued--;
         b->count++;
+        if (b->count > 1 || c->queued > 0)
+            check (item); /* others would be decided in vain with one that is not good */
         load_want_request (b->load, item->req, item->known ? NULL : c->recent);
         if (item->alone)
             break;

@@ -42,10 +42,16 @@ typedef void (*committer_done_f) (void *arg, const struct err *err, const void *
 struct committer *committer_create (const struct committer_config *config, struct err *err);
 void committer_destroy (struct committer *c); /* what is queued is answered ERR_UNAVAILABLE */
 bool committer_is_up (const struct committer *c);
-/* req must stay valid until done is called. ERR_UNAVAILABLE while the database is away or the
+/* Something about a request that the writer's waiting may hide: it is found out while PostgreSQL works on what was
+ * decided as if it were so, and nothing is committed that is not. Called once at most, with done's arg, before done.
+ * False: it is not so, and the request says why now (refused). */
+typedef bool (*committer_check_f) (void *arg);
+
+/* req must stay valid until done is called. check may be NULL. ERR_UNAVAILABLE while the database is away or the
  * queue is full; then done is not called. */
-int committer_submit (struct committer *c, const struct ledger_request *req, committer_done_f done,
-                      void *arg, struct err *err);
+int committer_submit (struct committer *c, const struct ledger_request *req, committer_check_f check,
+                      committer_done_f done, void *arg, struct err *err);
+bool committer_is_idle (const struct committer *c); /* the next request would be alone */
 /* A moment such that everything answered so far was recorded before it and everything decided from
  * now on will be recorded at or after it; never later than the batch in flight. */
 time_us committer_horizon (struct committer *c);

@@ -65,7 +65,7 @@ static struct ending *ending_new (struct expiry *expiry, enum ledger_kind kind)
 static bool ending_submit (struct ending *ending)
 {
     struct expiry *expiry = ending->expiry;
-    if (committer_submit (expiry->svc->committer, &ending->req, on_done, ending, NULL) < 0) {
+    if (committer_submit (expiry->svc->committer, &ending->req, NULL, on_done, ending, NULL) < 0) {
         free (ending);
         return false;
     }

@@ -33,6 +33,7 @@ struct work {
     const ProtobufCMessageDescriptor *reply; /* of a writing call */
     struct ledger_request req;
     const void *request; /* the protobuf-c message */
+    const Nui__Common__V1__Envelope *unchecked; /* of the job: see job_signed; else NULL */
     struct err err;      /* of a writing call that is being read */
     struct ledger_quote quote; /* of a request that keeps its rates: not answered */
     time_us now, from, to;

@@ -146,7 +146,7 @@ static void on_done (void *arg, const struct err *err, const void *bytes, size_t
 void bankrig_send (struct bankrig *rig, const struct ledger_request *req, struct answer *answer)
 {
     *answer = (struct answer){0};
-    while (committer_submit (rig->committer, req, on_done, answer, &answer->err) < 0)
+    while (committer_submit (rig->committer, req, NULL, on_done, answer, &answer->err) < 0)
         if (!bankrig_wait_up (rig, true)) {
             fprintf (stderr, "bankrig: %s\n", answer->err.text);
             abort ();

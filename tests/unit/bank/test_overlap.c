@@ -230,6 +230,112 @@ static void cut (void **state)
     prove (w, ALL);
 }
 
+/* A request whose signature, say, is looked at while PostgreSQL works on it. */
+struct ask {
+    struct world *w;
+    int number;
+    bool good;
+    int checks;
+};
+
+static bool look (void *arg)
+{
+    struct ask *ask = arg;
+    assert_false (ask->w->answer[ask->number].given);
+    ask->checks++;
+    if (!ask->good)
+        err_set (&ask->w->req[ask->number].refused, ERR_UNAUTHENTIC, "not signed");
+    return ask->good;
+}
+
+static void told (void *arg, const struct err *err, const void *bytes, size_t len)
+{
+    struct ask *ask = arg;
+    struct answer *answer = &ask->w->answer[ask->number];
+    assert_int_equal (ask->checks, 1);
+    answer->given = true;
+    answer->err = *err;
+    if (!err->code)
+        snprintf (answer->text, sizeof (answer->text), "%.*s", (int)len, (const char *)bytes);
+}
+
+static void submit (struct world *w, struct ask *ask, int number, bool good)
+{
+    struct err err = {0};
+    *ask = (struct ask){.w = w, .number = number, .good = good};
+    w->answer[number] = (struct answer){0};
+    assert_int_equal (
+        committer_submit (w->rig.committer, &w->req[number], look, told, ask, &err), 0);
+}
+
+static void judge (struct world *w, const struct ask *ask)
+{
+    bankrig_await (&w->rig, &w->answer[ask->number]);
+    assert_string_equal (w->answer[ask->number].err.text, ask->good ? "" : "not signed");
+}
+
+static void found_bad_alone (void **state)
+{
+    struct world *w = *state;
+    struct ask ask[3];
+    make (w);
+    memset (w->answer, 0, sizeof (w->answer));
+    for (int i = 0; i < 3; i++) {
+        assert_true (committer_is_idle (w->rig.committer));
+        submit (w, &ask[i], i, i != 1);
+        assert_false (committer_is_idle (w->rig.committer));
+        judge (w, &ask[i]);
+    }
+    prove (w, 2);
+}
+
+/* What a bad one asks for was given before: its answer is that one's. */
+static void found_bad_again (void **state)
+{
+    struct world *w = *state;
+    struct ask ask;
+    make (w);
+    memset (w->answer, 0, sizeof (w->answer));
+    bankrig_send (&w->rig, &w->req[0], &w->answer[0]);
+    bankrig_await (&w->rig, &w->answer[0]);
+    w->req[1] = w->req[0];
+    submit (w, &ask, 1, false);
+    bankrig_await (&w->rig, &w->answer[1]);
+    assert_string_equal (w->answer[1].text, w->answer[0].text);
+    assert_int_equal (pg_fixture_number (w->sql, "SELECT count (*) FROM hold"), 2);
+}
+
+static void found_bad_among_others (void **state)
+{
+    struct world *w = *state;
+    struct ask ask[PART];
+    make (w);
+    memset (w->answer, 0, sizeof (w->answer));
+    for (int i = 0; i < PART; i++)
+        submit (w, &ask[i], i, i % 5 != 3);
+    for (int i = 0; i < PART; i++)
+        judge (w, &ask[i]);
+    prove (w, PART - PART / 5);
+}
+
+/* The database goes with one under way that was found bad: it is not asked about again. */
+static void found_bad_and_cut (void **state)
+{
+    struct world *w = *state;
+    struct ask ask;
+    make (w);
+    memset (w->answer, 0, sizeof (w->answer));
+    refuse (w, "CREATE TRIGGER refuse BEFORE INSERT ON entry FOR EACH ROW WHEN "
+               "(pg_terminate_backend (pg_backend_pid ()) "
+               "AND false) EXECUTE FUNCTION refuse ()");
+    submit (w, &ask, 0, false);
+    assert_true (bankrig_wait_up (&w->rig, false));
+    PQclear (PQexec (w->sql, "DROP TRIGGER refuse ON entry"));
+    assert_true (bankrig_wait_up (&w->rig, true));
+    judge (w, &ask);
+    prove (w, 0);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -238,6 +344,10 @@ int main (void)
         cmocka_unit_test_setup_teardown (first_commit_refused, fresh, closed),
         cmocka_unit_test_setup_teardown (sent_again, fresh, closed),
         cmocka_unit_test_setup_teardown (cut, fresh, closed),
+        cmocka_unit_test_setup_teardown (found_bad_alone, fresh, closed),
+        cmocka_unit_test_setup_teardown (found_bad_again, fresh, closed),
+        cmocka_unit_test_setup_teardown (found_bad_among_others, fresh, closed),
+        cmocka_unit_test_setup_teardown (found_bad_and_cut, fresh, closed),
     };
     return cmocka_run_group_tests (tests, up, down);
 }

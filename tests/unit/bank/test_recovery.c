@@ -387,7 +387,7 @@ static void full_wal (void **state)
     }
     assert_in_range (n, 1, MANY - 1);
     assert_true (log_says (pg, "PANIC:.*No space left on device"));
-    assert_int_equal (ERR_UNAVAILABLE, committer_submit (rig.committer, &hold[0], NULL, NULL, &err));
+    assert_int_equal (ERR_UNAVAILABLE, committer_submit (rig.committer, &hold[0], NULL, NULL, NULL, &err));
     assert_non_null (strstr (err.text, "send the same request again"));
     assert_int_equal (0, unlink (file));
     pg_fixture_crash (pg); /* where it has not stopped by itself */

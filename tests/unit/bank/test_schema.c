@@ -152,7 +152,7 @@ static void no_rights (void **state)
     do {
         event_base_loop (rig.base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
         assert_int_equal (ERR_UNAVAILABLE,
-                          committer_submit (rig.committer, &req, NULL, NULL, &a.err));
+                          committer_submit (rig.committer, &req, NULL, NULL, NULL, &a.err));
     } while (!strstr (a.err.text, "permission denied") && clock_monotonic_us () < deadline);
     if (!strstr (a.err.text, "permission denied"))
         fail_msg ("%s", a.err.text);

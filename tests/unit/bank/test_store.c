@@ -502,7 +502,7 @@ static void newer_schema (void **state)
     struct ledger_request req = req_deposit (&w->rig, "phys", CREDIT, 0, 0);
     struct answer a = {0};
     assert_int_equal (ERR_UNAVAILABLE,
-                      committer_submit (w->rig.committer, &req, NULL, NULL, &a.err));
+                      committer_submit (w->rig.committer, &req, NULL, NULL, NULL, &a.err));
     assert_non_null (strstr (a.err.text, "made by a newer one"));
 }
 

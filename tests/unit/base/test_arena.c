@@ -1,5 +1,6 @@
 #include "unit.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "proto/base/arena.h"
@@ -73,6 +74,22 @@ static void texts (void **state)
     arena_destroy (NULL);
 }
 
+/* Whatever is left of a block when it is written: none is cut, none is over another. */
+static void texts_at_a_blocks_end (void **state)
+{
+    (void)state;
+    enum { TEXTS = 200 };
+    struct arena *arena = arena_create (128);
+    char *text[TEXTS], want[TEXTS + 16];
+    for (int i = 0; i < TEXTS; i++)
+        text[i] = arena_printf (arena, "%d:%0*d", i, i, i);
+    for (int i = 0; i < TEXTS; i++) {
+        snprintf (want, sizeof (want), "%d:%0*d", i, i, i);
+        assert_string_equal (text[i], want);
+    }
+    arena_destroy (arena);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -81,6 +98,7 @@ int main (void)
         cmocka_unit_test (reset_keeps_the_largest_block),
         cmocka_unit_test (a_large_piece_does_not_waste_the_open_block),
         cmocka_unit_test (texts),
+        cmocka_unit_test (texts_at_a_blocks_end),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }
