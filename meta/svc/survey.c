@@ -23,6 +23,11 @@ struct query_call {
     uint32_t offer;
 };
 
+struct quote_call {
+    struct survey *survey;
+    uint32_t first; /* of its items, which are offers that are quoted, in their order */
+};
+
 void survey_destroy (struct survey *survey)
 {
     if (!survey)
@@ -128,6 +133,7 @@ void funding_text (const Nui__Bank__V1__QuoteReply *reply, struct coalloc_reason
 
 static void quote_failed (struct survey *survey, const struct rpc_result *result)
 {
+    survey->priced = false;
     survey->bank_refused = result->status != RPC_UNAVAILABLE &&
                            result->status != RPC_DEADLINE_EXCEEDED &&
                            result->status != RPC_CANCELLED;
@@ -139,25 +145,24 @@ static void quote_failed (struct survey *survey, const struct rpc_result *result
               result->message);
 }
 
-static void prices_take (struct survey *survey, const Nui__Bank__V1__QuoteReply *reply)
+static void prices_take (struct survey *survey, const Nui__Bank__V1__QuoteReply *reply, uint32_t first)
 {
-    uint32_t next = 0;
+    uint32_t item = 0;
     bool unfunded = false;
-    for (uint32_t i = 0; i < survey->offer_count && next < reply->n_prices; i++) {
+    for (uint32_t i = 0; i < survey->offer_count && item < first + reply->n_prices; i++) {
         struct survey_offer *offer = &survey->offer[i];
-        if (!offer->quoted)
+        if (!offer->quoted || item++ < first)
             continue;
-        const Nui__Bank__V1__Price *price = reply->prices[next++];
+        const Nui__Bank__V1__Price *price = reply->prices[item - 1 - first];
         offer->priced = true;
         offer->price = price->amount_micro;
         offer->funded = price->funded;
         text_copy (offer->account, sizeof offer->account, price->account);
         unfunded = unfunded || !price->funded;
     }
-    survey->priced = true;
     survey->group_funded = reply->funded;
     survey->group_price = reply->total_micro;
-    if (unfunded || (survey->group_quoted && !reply->funded))
+    if ((unfunded || (survey->group_quoted && !reply->funded)) && !survey->bank.code[0])
         funding_text (reply, &survey->bank);
 }
 
@@ -211,21 +216,30 @@ static void quote_ask (struct survey *survey)
     struct arena *arena = arena_create (0);
     Nui__Bank__V1__PriceItem **items =
         arena_array (arena, survey->offer_count + 1u, sizeof *items);
+    uint32_t count = 0;
     for (uint32_t i = 0; i < survey->offer_count; i++) {
         struct survey_offer *offer = &survey->offer[i];
         unprice (offer);
         if (offer_never (offer))
             continue;
         offer->quoted = true;
-        items[request.n_items++] = price_item (survey->job, offer, arena);
+        items[count++] = price_item (survey->job, offer, arena);
     }
     request.envelope = survey->envelope;
-    request.items = items;
     request.all_of = survey->group_quoted = one_way (survey);
-    survey->priced = survey->bank_refused = false;
+    survey->priced = true; /* unless one of them fails */
+    survey->bank_refused = false;
     survey->bank = (struct coalloc_reason){"", ""};
-    survey->quoting = true;
-    link_call (survey->metad->bank, "Quote", &request.base, QUOTE_TIMEOUT, quote_done, survey);
+    for (uint32_t first = 0; first < count; first += SURVEY_QUOTE_ITEMS_MAX) {
+        struct quote_call *call = malloc (sizeof *call);
+        if (!call)
+            abort ();
+        *call = (struct quote_call){survey, first};
+        request.items = items + first;
+        request.n_items = count - first < SURVEY_QUOTE_ITEMS_MAX ? count - first : SURVEY_QUOTE_ITEMS_MAX;
+        survey->quoting++;
+        link_call (survey->metad->bank, "Quote", &request.base, QUOTE_TIMEOUT, quote_done, call);
+    }
     arena_destroy (arena);
 }
 
@@ -269,12 +283,14 @@ static void survey_settle (struct survey *survey)
 
 static void quote_done (void *arg, const struct rpc_result *result)
 {
-    struct survey *survey = arg;
-    survey->quoting = false;
+    struct quote_call *call = arg;
+    struct survey *survey = call->survey;
+    survey->quoting--;
     if (result->status == RPC_OK)
-        prices_take (survey, (const Nui__Bank__V1__QuoteReply *)result->reply);
+        prices_take (survey, (const Nui__Bank__V1__QuoteReply *)result->reply, call->first);
     else
         quote_failed (survey, result);
+    free (call);
     survey_settle (survey);
 }
 

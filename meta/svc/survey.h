@@ -1,10 +1,11 @@
 /* survey: exact answers from the candidate sites of a job's components, and the bank's prices.
  *
  * Queries go out in parallel; each site has query_timeout to answer. The prices of all feasible offers come from
- * one Quote. A co-allocated job's leaves beside its first queries, for what the job's shape and the sites' last
- * answers say; the bank is asked again after the answers where one says otherwise, where more sites had to be asked,
- * and where its reasons may be those of a site that will never run it. An ordinary one's leaves after the last
- * answer. `done` gets the survey, owns it from then on, and is called exactly once, never inside survey_start. */
+ * one Quote, or as many as it takes (SURVEY_QUOTE_ITEMS_MAX). A co-allocated job's leaves beside its first queries,
+ * for what the job's shape and the sites' last answers say; the bank is asked again after the answers where one says
+ * otherwise, where more sites had to be asked, and where its reasons may be those of a site that will never run it. An
+ * ordinary one's leaves after the last answer. `done` gets the survey, owns it from then on, and is called exactly
+ * once, never inside survey_start. */
 #ifndef NUI_META_SVC_SURVEY_H
 #define NUI_META_SVC_SURVEY_H
 
@@ -52,7 +53,7 @@ struct survey {
     EnvelopeMessage *envelope;       /* copy */
     JobMessage *job;                 /* copy */
     uint32_t outstanding;            /* Queries */
-    bool quoting;                    /* a Quote is under way */
+    uint32_t quoting;                /* Quotes under way */
     uint64_t asker;                  /* number of the job that it is for; 0: none yet */
     void (*done) (void *arg, struct survey *survey);
     void *arg;
@@ -75,6 +76,8 @@ struct survey_pair {
  * fewer has not led to a choice. */
 #define SURVEY_WORTH (10 * US_PER_S) /* what a site knows changes while its report is on its way */
 enum { SURVEY_SHORTLIST = 8, SURVEY_SHORTLIST_PRICE = 64, SURVEY_MANY = 32, SURVEY_ASKED_MAX = 32 };
+enum { SURVEY_QUOTE_ITEMS_MAX = 256 }; /* that the bank prices in one call */
+static_assert ((int)COALLOC_PARTS_MAX <= (int)SURVEY_QUOTE_ITEMS_MAX, "a group is quoted as a whole");
 void survey_start (struct metad *metad, const EnvelopeMessage *envelope, const JobMessage *job,
                    const struct survey_pair *pair, uint32_t pair_count, uint32_t wave,
                    void (*done) (void *arg, struct survey *survey), void *arg);

@@ -17,7 +17,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bank/core/ledger.h"
 #include "proto/base/clock.h"
+#include "meta/svc/survey.h"
 #include "proto/rpc/envelope.h"
 #include "tests/interop/testca.h"
 
@@ -462,12 +464,14 @@ static void quote_note (struct fakegrid *grid, const Nui__Bank__V1__QuoteRequest
         len += (size_t)snprintf (grid->quoted + len, cap - len, "all ");
     for (size_t i = 0; i < request->n_items; i++) {
         const Nui__Bank__V1__PriceItem *item = request->items[i];
-        assert_true (len < cap - 100);
-        len += (size_t)snprintf (grid->quoted + len, cap - len, "%s%s:%u%s%s", i ? " " : "", item->site,
+        if (len < cap - 100)
+            len += (size_t)snprintf (grid->quoted + len, cap - len, "%s%s:%u%s%s", i ? " " : "", item->site,
                                  (unsigned)item->procs, *item->machine ? "@" : "", item->machine);
     }
     snprintf (grid->quoted + len, cap - len, ";");
 }
+
+static_assert ((int)SURVEY_QUOTE_ITEMS_MAX <= (int)LEDGER_QUOTE_ITEMS_MAX, "the bank prices what it is asked");
 
 static const struct fakesite *quoted_site (const struct fakegrid *grid, const char *name)
 {
@@ -483,8 +487,8 @@ static void on_quote (void *self, struct rpccall *call, const ProtobufCMessage *
     struct fakegrid *grid = self;
     const Nui__Bank__V1__QuoteRequest *request = (const Nui__Bank__V1__QuoteRequest *)message;
     Nui__Bank__V1__QuoteReply reply = NUI__BANK__V1__QUOTE_REPLY__INIT;
-    Nui__Bank__V1__Price price[64];
-    Nui__Bank__V1__Price *prices[64];
+    Nui__Bank__V1__Price price[LEDGER_QUOTE_ITEMS_MAX];
+    Nui__Bank__V1__Price *prices[LEDGER_QUOTE_ITEMS_MAX];
     Nui__Bank__V1__FundingCandidate candidate = NUI__BANK__V1__FUNDING_CANDIDATE__INIT;
     Nui__Bank__V1__FundingCandidate *candidates[1] = {&candidate};
     Nui__Common__V1__Reason reason = NUI__COMMON__V1__REASON__INIT;
@@ -495,7 +499,7 @@ static void on_quote (void *self, struct rpccall *call, const ProtobufCMessage *
         rpccall_finish (call, RPC_UNAVAILABLE, "mute");
         return;
     }
-    assert_true (request->n_items <= 64);
+    assert_true (request->n_items > 0 && request->n_items <= LEDGER_QUOTE_ITEMS_MAX);
     reply.funded = grid->bank_funded;
     for (size_t i = 0; i < request->n_items; i++) {
         const Nui__Bank__V1__PriceItem *item = request->items[i];

@@ -13,7 +13,7 @@
 #include "proto/rpc/rpcclient.h"
 #include "proto/rpc/rpcserver.h"
 
-enum { FAKE_SITES = 3, FAKE_SITES_MAX = 12, FAKE_PARTS_MAX = 256, FAKE_SINGLES_MAX = 64 };
+enum { FAKE_SITES = 3, FAKE_SITES_SOME = 12, FAKE_SITES_MAX = 36, FAKE_PARTS_MAX = 256, FAKE_SINGLES_MAX = 64 };
 
 struct fakegrid;
 

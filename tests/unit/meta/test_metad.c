@@ -719,7 +719,7 @@ static uint32_t asked_since (const struct fakegrid *grid, uint32_t before)
 /* A few likely sites are asked, all others only where those cannot run it. */
 static void asks_more_sites_only_where_it_must (void **state)
 {
-    struct fakegrid *grid = fake_create (FAKE_SITES_MAX);
+    struct fakegrid *grid = fake_create (FAKE_SITES_SOME);
     struct fake_job job = {.n = 1, .procs = 2, .walltime_s = 60}, two = {.n = 2, .procs = 2, .walltime_s = 60};
     char id[32];
     (void)state;
@@ -734,9 +734,9 @@ static void asks_more_sites_only_where_it_must (void **state)
         grid->site[s].infeasible = true;
     submit_ok (grid, &job, id);
     fake_until_state (grid, id, COMPLETED);
-    assert_int_equal (grid->site[FAKE_SITES_MAX - 1].calls_submit, 1);
-    grid->site[FAKE_SITES_MAX - 2].infeasible = false;
-    for (uint32_t s = FAKE_SITES_MAX - 2; s < FAKE_SITES_MAX; s++)
+    assert_int_equal (grid->site[FAKE_SITES_SOME - 1].calls_submit, 1);
+    grid->site[FAKE_SITES_SOME - 2].infeasible = false;
+    for (uint32_t s = FAKE_SITES_SOME - 2; s < FAKE_SITES_SOME; s++)
         grid->site[s].start_estimate = 0;
     submit_ok (grid, &two, id);
     fake_until_state (grid, id, COMPLETED);
@@ -747,7 +747,7 @@ static void asks_more_sites_only_where_it_must (void **state)
 /* Where those that were asked have become busy since they reported, the next one's report counts again. */
 static void asks_on_while_reports_promise_more (void **state)
 {
-    struct fakegrid *grid = fake_create (FAKE_SITES_MAX);
+    struct fakegrid *grid = fake_create (FAKE_SITES_SOME);
     struct fake_job job = {.n = 1, .procs = 2, .walltime_s = 60};
     char id[32];
     (void)state;
@@ -763,7 +763,7 @@ static void asks_on_while_reports_promise_more (void **state)
         grid->site[s].since_report = 3600 * US_PER_S;
     submit_ok (grid, &job, id);
     fake_until_state (grid, id, COMPLETED);
-    assert_int_equal (asked_since (grid, 8), FAKE_SITES_MAX);
+    assert_int_equal (asked_since (grid, 8), FAKE_SITES_SOME);
     assert_int_equal (grid->site[8].calls_submit, 1);
     fake_destroy (grid);
 }
@@ -885,7 +885,7 @@ static void a_group_waits_for_the_bank (void **state)
 /* Of twelve sites nine are asked first, and none of them can: all that can are priced together. */
 static void more_sites_are_priced_when_they_have_answered (void **state)
 {
-    struct fakegrid *grid = fake_create (FAKE_SITES_MAX);
+    struct fakegrid *grid = fake_create (FAKE_SITES_SOME);
     struct fake_job any = {.n = 2, .procs = 2, .walltime_s = 60};
     char id[32];
     (void)state;
@@ -903,6 +903,39 @@ static void more_sites_are_priced_when_they_have_answered (void **state)
     assert_string_equal (second + 1, "all more10:2 more10:2;");
     fake_until_state (grid, id, COMPLETED);
     assert_int_equal (grid->site[10].launches, 2);
+    assert_int_equal (grid->violations, 0);
+    fake_destroy (grid);
+}
+
+/* Eight parts, each at any of 36 sites: more than the bank prices at once. */
+static void many_prices_are_asked_for_in_several_calls (void **state)
+{
+    struct fakegrid *grid = fake_create (FAKE_SITES_MAX);
+    struct fake_job any = {.n = 8, .procs = 2, .walltime_s = 60, .cost_max_micro = 8 * 120 * MICRO_PER_CREDIT};
+    char id[32];
+    (void)state;
+    for (uint32_t s = 0; s < grid->sites; s++)
+        grid->bank_rate[s] = s + 4 < grid->sites ? 2 : 1; /* the last ones are the cheapest */
+    fake_meta_start (grid);
+    submit_ok (grid, &any, id);
+    assert_int_equal (grid->calls_quote, 3); /* 8 * 36 prices, and the whole */
+    fake_until_state (grid, id, COMPLETED);
+    Nui__Meta__V1__JobStatus *status = fake_status (grid, id);
+    for (uint32_t p = 0; p < any.n; p++) {
+        assert_int_equal (answer_of (status->components[p], "alpha")->price_micro, 240 * MICRO_PER_CREDIT);
+        assert_int_equal (answer_of (status->components[p], "more35")->price_micro, 120 * MICRO_PER_CREDIT);
+        assert_true (strcmp (status->components[p]->site, "more32") >= 0);
+    }
+    nui__meta__v1__job_status__free_unpacked (status, NULL);
+    any.cost_max_micro--;
+    refused (grid, &any, ERR_LIMIT, "the cheapest way costs 960, the job's bound is 959.999999");
+    grid->site[0].unfunded = true; /* in one of them */
+    any.cost_max_micro = 8 * 240 * MICRO_PER_CREDIT;
+    submit_ok (grid, &any, id);
+    fake_until_state (grid, id, COMPLETED);
+    assert_int_equal (grid->site[0].launches, 0);
+    grid->bank_mute = true;
+    refused (grid, &any, ERR_UNAVAILABLE, "the bank does not answer");
     assert_int_equal (grid->violations, 0);
     fake_destroy (grid);
 }
@@ -956,6 +989,7 @@ int main (int argc, char **argv)
         cmocka_unit_test (asks_more_sites_only_where_it_must),
         cmocka_unit_test (asks_on_while_reports_promise_more),
         cmocka_unit_test (more_sites_are_priced_when_they_have_answered),
+        cmocka_unit_test (many_prices_are_asked_for_in_several_calls),
         TEST (takes_the_files_it_may_have),
         cmocka_unit_test (kill_9_of_an_ordinary_job),
         cmocka_unit_test (kill_9_at_each_step),
