@@ -247,7 +247,7 @@ static void quote_ask (struct survey *survey)
  * not where something is unfunded, since its reasons speak of all that it was asked. Its silence stands. */
 static bool quote_stands (const struct survey *survey)
 {
-    bool more = false, paid = survey->priced && (!survey->group_quoted || survey->group_funded);
+    bool more = false, any = false, paid = survey->priced && (!survey->group_quoted || survey->group_funded);
     if (survey->bank.code[0] && !survey->priced && !survey->bank_refused)
         return true;
     for (uint32_t i = 0; i < survey->offer_count; i++) {
@@ -255,9 +255,10 @@ static bool quote_stands (const struct survey *survey)
         if (!offer_never (offer) && (!offer->quoted || offer->differs))
             return false;
         more = more || (offer_never (offer) && offer->quoted);
+        any = any || !offer_never (offer);
         paid = paid && (offer_never (offer) || offer->funded);
     }
-    return paid || !more;
+    return paid || !more || !any;
 }
 
 /* All sites have answered and the bank: nothing is left, or it is asked (anew). */
@@ -269,8 +270,10 @@ static void survey_settle (struct survey *survey)
         quote_ask (survey);
         return;
     }
+    bool any = false;
     for (uint32_t i = 0; i < survey->offer_count; i++) {
         struct survey_offer *offer = &survey->offer[i];
+        any = any || !offer_never (offer);
         if (!offer_never (offer) || !offer->quoted)
             continue;
         unprice (offer);
@@ -278,6 +281,7 @@ static void survey_settle (struct survey *survey)
         if (survey->priced) /* then all is funded but what will never run */
             survey->bank = (struct coalloc_reason){"", ""};
     }
+    survey->priced = survey->priced && any;
     survey_finish (survey);
 }
 

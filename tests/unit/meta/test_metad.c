@@ -861,6 +861,10 @@ static void a_site_that_never_runs_it_costs_nothing (void **state)
     asked_bank (grid, "alpha:2 beta:2 gamma:2 alpha:2 beta:2 gamma:2;alpha:2 gamma:2 alpha:2 gamma:2;");
     grid->site[0].infeasible = true; /* and not those of alpha, of which the bank speaks first */
     refused (grid, &any, ERR_FUNDS, "nothing left for gamma (short by 5)");
+    grid->site[2].infeasible = true; /* nothing is left to be priced */
+    grid->quoted[0] = '\0';
+    refused (grid, &any, ERR_LIMIT, "component c0 can never run");
+    asked_bank (grid, "alpha:2 beta:2 gamma:2 alpha:2 beta:2 gamma:2;");
 }
 
 static void a_group_waits_for_the_bank (void **state)
