@@ -865,6 +865,9 @@ static void a_site_that_never_runs_it_costs_nothing (void **state)
     grid->quoted[0] = '\0';
     refused (grid, &any, ERR_LIMIT, "component c0 can never run");
     asked_bank (grid, "alpha:2 beta:2 gamma:2 alpha:2 beta:2 gamma:2;");
+    grid->bank_funded = false; /* nor of what is unpaid as a whole */
+    refused (grid, &pair, ERR_LIMIT, "component c0 can never run: alpha: no account here");
+    asked_bank (grid, "all alpha:2 beta:2;");
 }
 
 static void a_group_waits_for_the_bank (void **state)
