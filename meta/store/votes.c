@@ -103,24 +103,19 @@ int metastore_lead_save (struct metastore *store, const struct lead_row *row, st
     return store_run (q, err);
 }
 
-int metastore_lead_version (struct metastore *store, uint64_t job, struct err *err)
-{
-    struct store_stmt *q = store_stmt (
-        store->store, "UPDATE job SET change = change + 1 WHERE number = ?1 RETURNING change");
-    store_bind_int (q, 1, (int64_t)job);
-    int rc = store_step (q, err);
-    if (rc < 0)
-        return rc;
-    if (rc == 0)
-        return err_set (err, ERR_NOT_FOUND, "there is no job %llu", (unsigned long long)job);
-    return store_run (q, err);
-}
-
 static int lead_set (struct metastore *store, const char *sql, uint64_t job, struct err *err)
 {
     struct store_stmt *q = store_stmt (store->store, sql);
     store_bind_int (q, 1, (int64_t)job);
     return store_run (q, err);
+}
+
+int metastore_lead_version (struct metastore *store, uint64_t job, struct err *err)
+{
+    int rc = lead_set (store, "UPDATE job SET change = change + 1 WHERE number = ?1", job, err);
+    if (rc || store_changes (store->store))
+        return rc;
+    return err_set (err, ERR_NOT_FOUND, "there is no job %llu", (unsigned long long)job);
 }
 
 int metastore_lead_stands (struct metastore *store, uint64_t job, struct err *err)

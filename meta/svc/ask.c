@@ -30,10 +30,9 @@ static struct gridjob *job_find (struct metad *metad, const struct rpccall *call
     if (job && peer->kind != PRINCIPAL_OPERATOR &&
         strcmp (principal_uri (peer, uri), job->submitter) != 0)
         job = NULL;
-    if (!job && err->code == ERR_NOT_FOUND && !peers_knows (metad))
-        err_set (err, ERR_UNAVAILABLE, "this metascheduler was away from its group, and does not know of grid.%" PRIu64
-                 " yet: try again, or ask another", number);
-    else if (!job && (err->code == ERR_NONE || err->code == ERR_NOT_FOUND))
+    if (!job && err->code == ERR_NOT_FOUND)
+        peers_unsure (metad, number, err);
+    if (!job && (err->code == ERR_NONE || err->code == ERR_NOT_FOUND))
         err_set (err, ERR_NOT_FOUND, "there is no job grid.%" PRIu64 ", or it is another's",
                  number);
     return job;
@@ -154,11 +153,9 @@ static void cancel (struct gridjob *job, const char *by, bool forwarded, struct 
     request.by = (char *)by;
     if (job_over (job))
         cancel_answer (call, job->number, false);
-    else if (!forward_not (job, "Cancel", &request, forwarded, call))
-        return;
-    else if (job_ended (job))
+    else if (lead_untold (job) && !lead_is_elsewhere (job))
         lead_then (job, cancel_late, call);
-    else
+    else if (forward_not (job, "Cancel", &request, forwarded, call))
         cancel_here (job, by, call);
 }
 

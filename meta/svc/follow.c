@@ -134,16 +134,9 @@ void follow_on_over (void *self, struct rpccall *call, const ProtobufCMessage *m
     int rc = request->after <= INT64_MAX ? 0 : err_set (&err, ERR_INVALID, "no place in the list");
     if (rc == 0)
         rc = metastore_leads_over (metad->store, request->after, LISTED_AT_ONCE, arena, &rows, &count, &err);
-    reply.jobs = arena_array (arena, count + 1u, sizeof *reply.jobs);
-    for (uint32_t i = 0; i < count; i++) {
-        Nui__Meta__V1__Copy *copy = arena_new (arena, Nui__Meta__V1__Copy);
-        nui__meta__v1__copy__init (copy);
-        copy->job = rows[i].job;
-        copy->accepted = rows[i].vote.accepted;
-        copy->version = rows[i].vote.version;
-        reply.jobs[reply.n_jobs++] = copy;
-        reply.upto = rows[i].place;
-    }
+    reply.jobs = lead_copies (rows, count, arena);
+    reply.n_jobs = count;
+    reply.upto = count ? rows[count - 1].place : 0;
     if (rc)
         rpccall_fail (call, &err);
     else

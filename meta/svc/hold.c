@@ -66,11 +66,6 @@ static void hold_here (struct gridjob *job, struct rpccall *call, const char *by
 {
     struct err err;
     err_clear (&err);
-    if (lead_untold (job)) {
-        err_set (&err, ERR_UNAVAILABLE, "job %s may have ended: try again", job->id);
-        rpccall_fail (call, &err);
-        return;
-    }
     if (job_is_group (job) ? !group_may_wait (job)
                            : job_ended (job) || job->place == SINGLE_SENDING) {
         err_set (&err, ERR_CONFLICT, "job %s %s", job->id,

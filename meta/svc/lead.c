@@ -49,6 +49,8 @@ uint64_t lead_epoch (const struct gridjob *job)
 int lead_here (const struct gridjob *job, struct err *err)
 {
     const struct peers *peers = job->metad->peers;
+    if (!lead_is_elsewhere (job) && lead_untold (job))
+        return err_set (err, ERR_UNAVAILABLE, "job %s may have ended: try again", job->id);
     if (!lead_is_elsewhere (job) || job_over (job))
         return 0;
     if (peers_silent (peers, job->lead->leader))
@@ -180,6 +182,19 @@ void lead_envelope_changed (struct gridjob *job)
 {
     if (job->lead)
         job->lead->whole = 0;
+}
+
+Nui__Meta__V1__Copy **lead_copies (const struct lead_row *rows, uint32_t count, struct arena *arena)
+{
+    Nui__Meta__V1__Copy **out = arena_array (arena, count + 1u, sizeof *out);
+    for (uint32_t i = 0; i < count; i++) {
+        out[i] = arena_new (arena, Nui__Meta__V1__Copy);
+        nui__meta__v1__copy__init (out[i]);
+        out[i]->job = rows[i].job;
+        out[i]->accepted = rows[i].vote.accepted;
+        out[i]->version = rows[i].vote.version;
+    }
+    return out;
 }
 
 /* ---- waiting for a majority */

@@ -55,6 +55,8 @@ int lead_load (struct gridjob *job, struct arena *arena, struct err *err);
 void lead_saved (struct gridjob *job);
 /* The others have an envelope that is not this one. */
 void lead_envelope_changed (struct gridjob *job);
+/* What is told of these to another member, in the arena; as many. */
+Nui__Meta__V1__Copy **lead_copies (const struct lead_row *rows, uint32_t count, struct arena *arena);
 /* Whether what is on disk may be acted on now. If not, its driver is called when it may. */
 bool lead_may_send (struct gridjob *job);
 /* Calls done once, perhaps at once: with its number when a majority has what is on disk now; with another's that was
@@ -70,7 +72,7 @@ struct gridjob **lead_hidden (const struct metad *metad, struct arena *arena, ui
 /* Has what has ended here, and was not told when the metascheduler stopped, voted for. */
 int lead_recover (struct metad *metad, struct err *err);
 void lead_free (struct gridjob *job);
-/* ERR_UNAVAILABLE or ERR_CONFLICT, with who leads it. */
+/* ERR_UNAVAILABLE or ERR_CONFLICT, with who leads it; ERR_UNAVAILABLE, too, where its end is not known to stand. */
 int lead_here (const struct gridjob *job, struct err *err);
 
 /* ---- of the group */

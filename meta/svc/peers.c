@@ -50,6 +50,14 @@ bool peers_knows (const struct metad *metad)
     return knows;
 }
 
+int peers_unsure (const struct metad *metad, uint64_t number, struct err *err)
+{
+    if (peers_knows (metad))
+        return 0;
+    return err_set (err, ERR_UNAVAILABLE, "this metascheduler was away from its group, and does not know of grid.%llu yet: try "
+                    "again, or ask another", (unsigned long long)number);
+}
+
 bool peers_is_us (const struct metad *metad, const char *name)
 {
     const struct principal *self = tlsid_self (metad->id);
@@ -130,15 +138,8 @@ static void beat_send (struct peers *peers, uint32_t member)
         abort ();
     *beat = (struct beat){metad, member};
     metastore_leads_open (metad->store, peer->name, peer->asked, TOLD_AT_ONCE, arena, &rows, &count, NULL);
-    request.open = arena_array (arena, count + 1u, sizeof *request.open);
-    for (uint32_t i = 0; i < count; i++) {
-        Nui__Meta__V1__Copy *copy = arena_new (arena, Nui__Meta__V1__Copy);
-        nui__meta__v1__copy__init (copy);
-        copy->job = rows[i].job;
-        copy->accepted = rows[i].vote.accepted;
-        copy->version = rows[i].vote.version;
-        request.open[request.n_open++] = copy;
-    }
+    request.open = lead_copies (rows, count, arena);
+    request.n_open = count;
     request.after = peer->asked;
     request.upto = count == TOLD_AT_ONCE ? rows[count - 1].job : 0;
     peer->asked = request.upto;

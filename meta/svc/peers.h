@@ -60,6 +60,8 @@ bool peers_silent (const struct peers *peers, const char *name);
 const char *peers_self (const struct peers *peers);
 /* Has heard of everything that those have that answer: it was not away lately. */
 bool peers_knows (const struct metad *metad);
+/* Of a job that is not here: ERR_UNAVAILABLE, and why, where it may be the group's all the same. */
+int peers_unsure (const struct metad *metad, uint64_t number, struct err *err);
 /* Oneself, or another of the group; by name, or by what a site says of who did something (an identity). */
 bool peers_is_us (const struct metad *metad, const char *name);
 /* What has been saved is put to the vote at the end of this turn. */

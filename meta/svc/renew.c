@@ -173,8 +173,7 @@ static void renew (struct gridjob *job, const ProtobufCBinaryData *delegation, b
     request.delegation = *delegation;
     if (!forward_not (job, "Renew", &request, forwarded, call))
         return;
-    int rc = lead_untold (job) ? err_set (&err, ERR_UNAVAILABLE, "job %s may have ended: try again", job->id)
-             : job_ended (job) ? err_set (&err, ERR_CONFLICT, "job %s has ended", job->id) : 0;
+    int rc = job_ended (job) ? err_set (&err, ERR_CONFLICT, "job %s has ended", job->id) : 0;
     if (rc == 0 && delegation->len > 0) {
         EnvelopeMessage *fresh = with_delegation (job->envelope, delegation);
         rc = fresh ? check (job, fresh, &err) : err_set (&err, ERR_NOMEM, "no memory");

@@ -363,16 +363,14 @@ static int answers_check (const struct asking *asking, struct err *err)
 {
     const struct survey *survey = asking->survey;
     const JobMessage *job = asking->job;
-    bool any = false, funded = false;
+    bool funded = false;
     credit_micro least = 0;
     for (uint32_t p = 0; p < job->n_components; p++) {
         struct coalloc_reason reason = {"", ""};
         if (survey_part (survey, p, &reason) == SURVEY_NEVER)
             return err_set (err, ERR_LIMIT, "%s", reason.text);
     }
-    for (uint32_t i = 0; i < survey->offer_count; i++)
-        any = any || !survey->offer[i].answered || survey->offer[i].feasible;
-    if (!any)
+    if (!survey_may_run (survey))
         return 0; /* who might run it does not answer now: it waits, and is priced when it is placed */
     if (!survey->priced)
         return err_set (err, survey->bank_refused ? ERR_DENIED : ERR_UNAVAILABLE, "%s",

@@ -77,6 +77,14 @@ static bool offer_never (const struct survey_offer *offer)
     return offer->answered && !offer->feasible;
 }
 
+bool survey_may_run (const struct survey *survey)
+{
+    for (uint32_t i = 0; i < survey->offer_count; i++)
+        if (!offer_never (&survey->offer[i]))
+            return true;
+    return false;
+}
+
 /* What the bank is told of it, which it may have been told otherwise before the site answered. */
 static void reply_take_priced (struct survey_offer *offer, const Nui__Local__V1__QueryReply *reply,
                                struct site *site)
@@ -247,18 +255,17 @@ static void quote_ask (struct survey *survey)
  * not where something is unfunded, since its reasons speak of all that it was asked. Its silence stands. */
 static bool quote_stands (const struct survey *survey)
 {
-    bool more = false, any = false, paid = survey->priced && (!survey->group_quoted || survey->group_funded);
-    if (survey->bank.code[0] && !survey->priced && !survey->bank_refused)
+    bool more = false, paid = survey->priced && (!survey->group_quoted || survey->group_funded);
+    if ((survey->bank.code[0] && !survey->priced && !survey->bank_refused) || !survey_may_run (survey))
         return true;
     for (uint32_t i = 0; i < survey->offer_count; i++) {
         const struct survey_offer *offer = &survey->offer[i];
         if (!offer_never (offer) && (!offer->quoted || offer->differs))
             return false;
         more = more || (offer_never (offer) && offer->quoted);
-        any = any || !offer_never (offer);
         paid = paid && (offer_never (offer) || offer->funded);
     }
-    return paid || !more || !any;
+    return paid || !more;
 }
 
 /* All sites have answered and the bank: nothing is left, or it is asked (anew). */
@@ -270,10 +277,8 @@ static void survey_settle (struct survey *survey)
         quote_ask (survey);
         return;
     }
-    bool any = false;
     for (uint32_t i = 0; i < survey->offer_count; i++) {
         struct survey_offer *offer = &survey->offer[i];
-        any = any || !offer_never (offer);
         if (!offer_never (offer) || !offer->quoted)
             continue;
         unprice (offer);
@@ -281,7 +286,7 @@ static void survey_settle (struct survey *survey)
         if (survey->priced) /* then all is funded but what will never run */
             survey->bank = (struct coalloc_reason){"", ""};
     }
-    survey->priced = survey->priced && any;
+    survey->priced = survey->priced && survey_may_run (survey);
     survey_finish (survey);
 }
 

@@ -82,6 +82,8 @@ void survey_start (struct metad *metad, const EnvelopeMessage *envelope, const J
                    const struct survey_pair *pair, uint32_t pair_count, uint32_t wave,
                    void (*done) (void *arg, struct survey *survey), void *arg);
 void survey_destroy (struct survey *survey); /* NULL is a no-op */
+/* Some site that was asked can run some part, or has not answered. */
+bool survey_may_run (const struct survey *survey);
 
 /* All parts, in all sizes, with the configured sites that are allowed, worth asking and, by their
  * reports, large enough: part by part, the SURVEY_RANKED (for each size) that by their reports complete it first come

@@ -50,9 +50,8 @@ int waits_check (struct metad *metad, const JobMessage *job, const char *submitt
             continue;
         }
         struct gridjob *other = job_get (metad, number, NULL);
-        if (!other && !peers_knows (metad))
-            return err_set (err, ERR_UNAVAILABLE, "this metascheduler was away from its group, and does not know of %.60s yet: "
-                            "try again, or ask another", d->job_id);
+        if (!other && peers_unsure (metad, number, err))
+            return err->code;
         if (!other || strcmp (other->submitter, submitter) != 0)
             return err_set (err, ERR_NOT_FOUND, "%.40s: there is no job %.60s, or it is another's",
                             d->kind, d->job_id);
