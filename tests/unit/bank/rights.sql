@@ -113,6 +113,31 @@ SELECT has_trigger ('bank'::name, t::name, (t || '_fixed')::name) FROM unnest (A
     'allocation_scope']) t;
 SELECT has_trigger ('bank'::name, 'entry'::name, 'entry_sums'::name);
 
+-- What a column's type admits (0023), by itself: with no trigger in the way.
+SET session_replication_role = replica;
+INSERT INTO balance VALUES (1, 0, 0, 0, 0);
+INSERT INTO hold_leg VALUES (4, 0, 1, 0, 0, 0);
+INSERT INTO usage VALUES (1, 's', 's.1', '', 0, 'g', 4, 1, 'u', 1, 1, 1, 0, false);
+INSERT INTO charge VALUES (1, 1, 1, 4, 0, 1, 1, 1, true, true, 1, 1, 0, 0, 0, '');
+INSERT INTO charge_leg VALUES (1, 0, 1, 1, 'HELD');
+INSERT INTO site_ack VALUES ('s', 0, '');
+INSERT INTO block VALUES (1, 1, 1, 1, decode (repeat ('00', 32), 'hex'), decode (repeat ('00', 32), 'hex'), '', '');
+CREATE TEMP TABLE typed AS SELECT * FROM (VALUES ('op', 'key', '\x00'), ('op', 'hash', '\x00'),
+    ('site_ack', 'acked', '-1'), ('signed', 'uuid', '\x00'), ('signed', 'hash', '\x00'),
+    ('block', 'prev', '\x00'), ('block', 'root', '\x00'), ('block', 'ops', '0'),
+    ('balance', 'settled', '-1'), ('balance', 'held', '-1'), ('hold', 'amount', '-1'), ('hold_leg', 'amount', '-1'),
+    ('hold_leg', 'settled', '-1'), ('hold_leg', 'released', '-1'), ('usage', 'total', '-1'), ('charge', 'amount', '-1'),
+    ('charge', 'released', '-1'), ('charge', 'refund_most', '-1'), ('charge_leg', 'amount', '0'),
+    ('charge_leg', 'source', 'X'), ('entry', 'amount', '0'), ('entry', 'layer', 'X'), ('entry_0', 'amount', '0'),
+    ('entry_2', 'layer', 'X')) v (t, col, bad);
+INSERT INTO entry_2 VALUES (8388608, 0, 'P', 1, 1, 1, 1, 1, 1);
+SELECT throws_ok (format ('UPDATE %I SET %I = %L', t, col, bad), '23514', format ('value for domain %s violates check '
+    'constraint "%s_check"', format_type (atttypid, -1), format_type (atttypid, -1)), t || '.' || col || ' ' || bad)
+    FROM typed JOIN pg_attribute ON attrelid = t::regclass AND attname = col;
+SELECT throws_ok (format ('UPDATE %I SET %I = NULL', t, col), '23502', NULL, t || '.' || col || ' is not null')
+    FROM typed WHERE col <> 'refund_most';
+RESET session_replication_role;
+
 -- Plan shape: with the writer's settings each key is one index probe, whatever the sizes.
 SET plan_cache_mode = force_generic_plan;
 SET enable_seqscan = off;

@@ -114,6 +114,9 @@ static const struct {
              "'hex'), 'grid.1', '', 7)"},
     {20, 0, "INSERT INTO signed VALUES ('" ALICE "', decode (repeat ('17', 16), 'hex'), decode (repeat ('18', 32), "
             "'hex'), 'grid.1', '', 'main', 1, " FOREVER ")"},
+    /* Last: all operations in one block. */
+    {4, 0, "INSERT INTO block SELECT 1, 1, count (*), max (recorded_at), decode (repeat ('00', 32), 'hex'), "
+           "decode (repeat ('01', 32), 'hex'), '', '' FROM op"},
 };
 enum { DATA = sizeof (data) / sizeof (data[0]) };
 
