@@ -762,11 +762,12 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
     /* clang-format on */
 };
 
-/* A signed job's hold on one allocation; the only charge of a job against such a hold. */
+/* A signed job's hold on one allocation, or one that a site claims; the only charge of a job against such a hold. */
 const struct pgwith bank_with[BANK_WITH_COUNT] = {
     [WITH_HOLD] = {"with_hold",
                    6,
                    {ST_ADD_OP, ST_PUT_BALANCE, ST_ADD_HOLD, ST_ADD_LEG, ST_ADD_SIGNED, ST_ADD_ENTRY}},
+    [WITH_LOCAL_HOLD] = {"with_local_hold", 5, {ST_ADD_OP, ST_PUT_BALANCE, ST_ADD_HOLD, ST_ADD_LEG, ST_ADD_ENTRY}},
     [WITH_CHARGE] = {"with_charge",
                      8,
                      {ST_ADD_OP, ST_PUT_BALANCE, ST_PUT_HOLD, ST_PUT_LEG, ST_ADD_USAGE, ST_ADD_CHARGE,

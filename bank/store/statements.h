@@ -122,7 +122,7 @@ enum { BANK_STMT_ALL = BANK_STMT_COUNT + READ_STMT_COUNT };
 extern const struct pgstmt bank_stmt[BANK_STMT_ALL];
 
 /* What a lone request writes as one statement. */
-enum bank_with { WITH_HOLD, WITH_CHARGE, BANK_WITH_COUNT };
+enum bank_with { WITH_HOLD, WITH_LOCAL_HOLD, WITH_CHARGE, BANK_WITH_COUNT };
 extern const struct pgwith bank_with[BANK_WITH_COUNT];
 
 /* How PostgreSQL refuses the text of ST_NEW_OPS, ST_NEW_JOBS and ST_NEW_SIGNED as a number; and a key

@@ -506,19 +506,21 @@ static void newer_schema (void **state)
     assert_non_null (strstr (a.err.text, "made by a newer one"));
 }
 
-/* What one statement writes has one number in its transaction. */
-static long long statements (struct world *w, const char *kind, const char *tables)
+/* What one statement writes has one number in its transaction: how many wrote the last operation of a kind, its
+ * entries and the rest. */
+static long long statements (struct world *w, const char *kind, const char *rest)
 {
-    char ask[600];
+    char ask[900];
     snprintf (ask, sizeof (ask),
-              "SELECT count (DISTINCT n) FROM (SELECT cmin::text AS n FROM op WHERE kind = '%s' "
-              "UNION ALL SELECT e.cmin::text FROM entry e JOIN op o ON o.id = e.op_id WHERE "
-              "o.kind = '%s' %s) x",
-              kind, kind, tables);
+              "WITH o AS (SELECT id, cmin::text AS n FROM op WHERE kind = '%s' ORDER BY id DESC LIMIT 1) "
+              "SELECT count (DISTINCT n) FROM (SELECT n FROM o UNION ALL SELECT e.cmin::text FROM "
+              "entry e JOIN o ON o.id = e.op_id %s) x",
+              kind, rest);
     return pg_fixture_number (w->sql, ask);
 }
 
-/* A lone hold of a signed job and its charge are a statement each; one of several rows per table is not. */
+/* A lone hold, of a signed job or of one that a site claims, and its charge are a statement each; one of several rows
+ * per table is not. */
 static void alone_is_one_statement (void **state)
 {
     struct world *w = *state;
@@ -542,7 +544,17 @@ static void alone_is_one_statement (void **state)
                       1);
     expect (w, req_hold (&w->rig, "alpha", "alpha.2", "phys", ALICE, 1, 100),
             "granted hold.2 100000000 phys");
-    assert_true (statements (w, "hold", "") > 1); /* nobody signed it: a statement per table */
+    assert_int_equal (statements (w, "hold",
+                                  "UNION ALL SELECT cmin::text FROM hold WHERE id = 2 UNION ALL "
+                                  "SELECT cmin::text FROM hold_leg WHERE hold_id = 2 UNION ALL "
+                                  "SELECT b.cmin::text FROM balance b JOIN hold_leg g USING "
+                                  "(allocation_id) WHERE g.hold_id = 2"),
+                      1);
+    expect (w, req_deposit (&w->rig, "phys", 1000 * CREDIT, 0, 0), "done alloc.8");
+    expect (w, req_hold (&w->rig, "alpha", "alpha.3", "phys", ALICE, 8, 100),
+            "granted hold.3 800000000 phys");
+    assert_int_equal (2, pg_fixture_number (w->sql, "SELECT count (*) FROM hold_leg WHERE hold_id = 3"));
+    assert_true (statements (w, "hold", "") > 1); /* on two allocations */
     prove (w);
 }
 
