@@ -217,7 +217,8 @@ static void message_ended (struct answers *a)
     if (type != 'C' || memcmp (a->body, "COMMIT", 7) != 0)
         return;
     a->last = clock_monotonic_us ();
-    a->cpu_last = backend_us (a->backend);
+    double cpu = backend_us (a->backend);
+    a->cpu_last = cpu > 0 ? cpu : a->cpu_last; /* it may have ended */
     if (a->result.commits++ == 0) {
         a->first = a->last;
         a->cpu_first = a->cpu_last;
