@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/queue.h>
 
+#include "bank/store/busy.h"
 #include "bank/store/load.h"
 #include "bank/store/setup.h"
 #include "bank/store/statements.h"
@@ -31,8 +32,12 @@ struct item {
 
 STAILQ_HEAD (item_list, item);
 
-/* Of the newest batch; NONE: it was sent to be written, or there is none. */
-enum phase { PHASE_NONE, PHASE_LOAD, PHASE_LOAD_MORE, PHASE_ROLLBACK };
+/* Of the newest batch; NONE: it was sent to be written, or there is none. WAIT: it needs what is in the database, in
+ * which nothing of the batches before it may be missing. */
+enum phase { PHASE_NONE, PHASE_WAIT, PHASE_LOAD, PHASE_LOAD_MORE, PHASE_ROLLBACK };
+
+/* The connections that write. The second is for batches behind another one, and done without while it is not up. */
+enum { FIRST, SECOND, SIDES };
 
 /* The view is thrown away when it has grown to this. */
 enum { KNOWN_BYTES_MAX = 64 << 20 };
@@ -49,8 +54,15 @@ struct tip {
 };
 
 struct batch {
+    struct committer *committer;
     struct item_list items;
     uint32_t count;
+    unsigned side; /* on which it is written */
+    /* Its COMMIT was sent; of one beside the one before it, on another side, that is when that one is committed. */
+    bool closed;
+    struct pgbatch_result rows; /* of the statements before those, when one failed */
+    struct write_rest rest;
+    struct busy *busy;
     struct arena *arena;
     struct load *load;
     time_us now; /* when it is recorded */
@@ -59,10 +71,15 @@ struct batch {
     bool unsure;         /* for what a check found, and not for want of a signature */
 };
 
-struct committer {
+struct side {
     struct setup setup; /* first: it is the argument of the connection's callbacks */
-    struct committer_config config;
+    struct committer *committer;
     struct pgloop *loop;
+};
+
+struct committer {
+    struct side side[SIDES];
+    struct committer_config config;
     struct event *turn; /* once per turn of the loop when something is queued */
     struct event *patience;
     struct item_list queue;
@@ -70,6 +87,7 @@ struct committer {
     struct batch batch[BATCHES_MAX]; /* a ring: the oldest is being written, the others follow it */
     unsigned oldest, live; /* an index, and how many there are */
     enum phase phase;
+    unsigned rolling; /* sides that have not answered their ROLLBACK */
     struct arena *known;      /* of what the view keeps between batches */
     struct ledger_view *view; /* NULL: nothing is known yet */
     struct recent *recent;
@@ -124,7 +142,17 @@ struct committer_stats committer_stats (const struct committer *c)
 
 bool committer_is_up (const struct committer *c)
 {
-    return pgloop_is_up (c->loop);
+    return pgloop_is_up (c->side[FIRST].loop);
+}
+
+bool committer_has_second (const struct committer *c)
+{
+    return pgloop_is_up (c->side[SECOND].loop);
+}
+
+static struct pgloop *loop_of (const struct committer *c, const struct batch *b)
+{
+    return c->side[b->side].loop;
 }
 
 static bool must_drop_view (const struct committer *c)
@@ -132,14 +160,40 @@ static bool must_drop_view (const struct committer *c)
     return c->view && (c->view->admin || arena_used_bytes (c->known) > KNOWN_BYTES_MAX);
 }
 
-/* Whether a batch may be begun now: behind others only where it can be committed after them. */
+/* Whether a batch under way, but for the newest that is being made, names what a request does. */
+static bool is_busy (const struct committer *c, const struct ledger_request *req, unsigned but)
+{
+    for (unsigned i = 0; i + but < c->live; i++)
+        if (busy_has (c->batch[(c->oldest + i) % BATCHES_MAX].busy, req))
+            return true;
+    return false;
+}
+
+/* On which side the next batch is written. Beside the newest one is quicker than behind it: two processes of
+ * PostgreSQL work at a time. */
+static unsigned next_side (struct committer *c)
+{
+    return c->live && committer_has_second (c) ? !newest (c)->side : FIRST;
+}
+
+/* Whether a batch may be begun now: behind others only where it can be committed after them, and beside one only
+ * if it needs nothing of what that one writes. */
 static bool may_start (struct committer *c)
 {
     const struct item *next = STAILQ_FIRST (&c->queue);
-    if (c->phase != PHASE_NONE || !next || !pgloop_is_up (c->loop))
+    if (c->phase != PHASE_NONE || !next || !committer_is_up (c))
         return false;
-    return !c->live || (c->live < BATCHES_MAX && !next->alone && !newest (c)->unsealed.code &&
-                        !must_drop_view (c));
+    if (!c->live)
+        return true;
+    if (c->live == BATCHES_MAX || next->alone || newest (c)->unsealed.code || must_drop_view (c))
+        return false;
+    unsigned side = next_side (c);
+    for (unsigned i = 0; i < c->live; i++) {
+        const struct batch *b = &c->batch[(c->oldest + i) % BATCHES_MAX];
+        if (b->side == side && !b->closed) /* its transaction is open */
+            return false;
+    }
+    return side == newest (c)->side || !is_busy (c, next->req, 0);
 }
 
 /* So many queued ones are a batch: any when nothing is under way, else as many as the newest has,
@@ -162,8 +216,8 @@ static void schedule (struct committer *c)
 
 static void on_setup (void *arg)
 {
-    struct committer *c = arg;
-    setup_begin (&c->setup);
+    struct side *side = arg;
+    setup_begin (&side->setup);
 }
 
 /* To where the ledger stands. */
@@ -176,17 +230,27 @@ static void go_back (struct committer *c)
 static void on_ready (void *arg)
 {
     struct committer *c = arg;
-    if (c->setup.last_recorded > c->last)
-        c->last = c->setup.last_recorded;
-    c->sure = (struct tip){.next = c->setup.next, .seal.number = c->setup.last.number};
-    if (c->setup.last.number)
-        c->sure.seal.link = block_link (&c->setup.last);
+    const struct setup *setup = &c->side[FIRST].setup;
+    if (setup->last_recorded > c->last)
+        c->last = setup->last_recorded;
+    c->sure = (struct tip){.next = setup->next, .seal.number = setup->last.number};
+    if (setup->last.number)
+        c->sure.seal.link = block_link (&setup->last);
     go_back (c);
+}
+
+static void on_second_ready (void *arg)
+{
+    (void)arg;
 }
 
 static void on_up (void *arg)
 {
-    struct committer *c = arg;
+    struct side *side = arg;
+    struct committer *c = side->committer;
+    if (side == &c->side[SECOND])
+        return;
+    pgloop_start (c->side[SECOND].loop);
     c->why[0] = '\0';
     event_del (c->patience);
     log_event (c->config.log, LOG_LEVEL_INFO, "bank", "serving", "next_op=%lld",
@@ -280,16 +344,33 @@ static void on_patience (evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     struct committer *c = arg;
-    if (!pgloop_is_up (c->loop))
+    if (!committer_is_up (c))
         give_up (c);
+}
+
+/* A batch on the second side may have been committed, and what is behind it is lost: both begin anew. Without one
+ * the other goes on alone. */
+static void on_second_down (struct committer *c)
+{
+    bool used = c->phase == PHASE_ROLLBACK;
+    for (unsigned i = 0; i < c->live; i++)
+        used |= c->batch[(c->oldest + i) % BATCHES_MAX].side == SECOND;
+    if (used && committer_is_up (c))
+        pgloop_fail (c->side[FIRST].loop, "the second connection that writes was lost");
 }
 
 static void on_down (void *arg, const char *why)
 {
-    struct committer *c = arg;
+    struct side *side = arg;
+    struct committer *c = side->committer;
+    if (side == &c->side[SECOND]) {
+        on_second_down (c);
+        return;
+    }
     strncpy (c->why, why, sizeof (c->why) - 1);
     requeue (c);
     c->phase = PHASE_NONE;
+    pgloop_stop (c->side[SECOND].loop);
     c->config.state (c->config.arg, false, c->why);
     give_up (c);
 }
@@ -307,32 +388,47 @@ struct committer *committer_create (const struct committer_config *config, struc
     STAILQ_INIT (&c->queue);
     for (int i = 0; i < BATCHES_MAX; i++) {
         STAILQ_INIT (&c->batch[i].items);
+        c->batch[i].committer = c;
         c->batch[i].arena = arena_create (1 << 20);
+        c->batch[i].busy = busy_create ();
     }
     c->known = arena_create (1 << 20);
     c->recent = recent_create ();
     c->turn = event_new (config->base, -1, 0, on_turn, c);
     c->patience = evtimer_new (config->base, on_patience, c);
-    struct pgloop_config loop = {.base = config->base,
-                                 .log = config->log,
-                                 .label = "nui-bank committer",
-                                 .conninfo = config->conninfo,
-                                 .stmt = bank_stmt,
-                                 .stmt_count = BANK_STMT_ALL,
-                                 .with = bank_with,
-                                 .with_count = BANK_WITH_COUNT,
-                                 .setup = on_setup,
-                                 .up = on_up,
-                                 .down = on_down,
-                                 .arg = c};
-    c->loop = pgloop_create (&loop, err);
-    if (!c->loop || !c->turn || !c->patience) {
-        committer_destroy (c);
-        return NULL;
+    static const struct {
+        const char *label;
+        enum setup_kind kind;
+        void (*ready) (void *arg);
+    } sides[SIDES] = {[FIRST] = {"nui-bank committer", SETUP_WRITER, on_ready},
+                      [SECOND] = {"nui-bank second committer", SETUP_SECOND, on_second_ready}};
+    for (int i = 0; i < SIDES; i++) {
+        struct side *side = &c->side[i];
+        struct pgloop_config loop = {.base = config->base,
+                                     .log = config->log,
+                                     .label = sides[i].label,
+                                     .conninfo = config->conninfo,
+                                     .stmt = bank_stmt,
+                                     .stmt_count = BANK_STMT_ALL,
+                                     .with = bank_with,
+                                     .with_count = BANK_WITH_COUNT,
+                                     .setup = on_setup,
+                                     .up = on_up,
+                                     .down = on_down,
+                                     .arg = side};
+        side->committer = c;
+        side->loop = pgloop_create (&loop, err);
+        if (!side->loop || !c->turn || !c->patience) {
+            committer_destroy (c);
+            return NULL;
+        }
+        side->setup = (struct setup){.loop = side->loop,
+                                     .log = config->log,
+                                     .kind = sides[i].kind,
+                                     .ready = sides[i].ready,
+                                     .arg = c};
     }
-    c->setup = (struct setup){
-        .loop = c->loop, .log = config->log, .kind = SETUP_WRITER, .ready = on_ready, .arg = c};
-    pgloop_start (c->loop);
+    pgloop_start (c->side[FIRST].loop);
     return c;
 }
 
@@ -340,7 +436,8 @@ void committer_destroy (struct committer *c)
 {
     if (!c)
         return;
-    pgloop_destroy (c->loop);
+    for (int i = 0; i < SIDES; i++)
+        pgloop_destroy (c->side[i].loop);
     requeue (c);
     struct item *item;
     struct err err = {0};
@@ -349,8 +446,10 @@ void committer_destroy (struct committer *c)
         STAILQ_REMOVE_HEAD (&c->queue, link);
         finish (c, item, &err, NULL, 0);
     }
-    for (int i = 0; i < BATCHES_MAX; i++)
+    for (int i = 0; i < BATCHES_MAX; i++) {
         arena_destroy (c->batch[i].arena);
+        busy_destroy (c->batch[i].busy);
+    }
     arena_destroy (c->known);
     recent_destroy (c->recent);
     if (c->turn)
@@ -370,7 +469,7 @@ bool committer_is_idle (const struct committer *c)
 int committer_submit (struct committer *c, const struct ledger_request *req, committer_check_f check,
                       committer_done_f done, void *arg, struct err *err)
 {
-    if (!pgloop_is_up (c->loop))
+    if (!committer_is_up (c))
         return err_set (err, ERR_UNAVAILABLE,
                         "the bank's database is away (%s); send the same request again",
                         c->why[0] ? c->why : "not connected yet");
@@ -420,25 +519,33 @@ static bool worth_trying_again (const char *sqlstate)
 
 static void on_rolled_back (void *arg, const struct pgbatch_result *result)
 {
-    struct committer *c = arg;
-    if (result->end == PGBATCH_LOST)
-        return; /* on_down follows */
+    struct side *side = arg;
+    struct committer *c = side->committer;
+    if (result->end == PGBATCH_LOST || --c->rolling > 0)
+        return; /* on_down follows, or the other side's answer */
     c->phase = PHASE_NONE;
     schedule (c);
 }
 
-/* Nothing of the oldest batch was written, so nothing of the one behind it may be: its statements
- * fail in the transaction that is still open in its failed state, or for want of the block before
- * theirs (ST_AFTER). Their answers come before the ROLLBACK's and are not listened to. */
+/* Nothing of the oldest batch was written, so nothing of those after it may be: their transactions are open on the
+ * other side, or their statements fail in the one that is still open in its failed state, or for want of the block
+ * before theirs (ST_AFTER). Their answers come before the ROLLBACK's and are not listened to. */
 static void give_back (struct committer *c)
 {
     requeue (c);
     c->phase = PHASE_ROLLBACK;
-    if (!pgloop_is_up (c->loop))
+    if (!committer_is_up (c))
         return;
-    pgbatch_begin (c->loop, on_rolled_back, c);
-    pgbatch_add (c->loop, ST_ROLLBACK, NULL);
-    pgbatch_submit (c->loop);
+    c->rolling = 0;
+    for (int i = 0; i < SIDES; i++) {
+        struct pgloop *loop = c->side[i].loop;
+        if (!pgloop_is_up (loop))
+            continue;
+        c->rolling++;
+        pgbatch_begin (loop, on_rolled_back, &c->side[i]);
+        pgbatch_add (loop, ST_ROLLBACK, NULL);
+        pgbatch_submit (loop);
+    }
 }
 
 /* The oldest batch was refused. One request gets the error; several are tried again one by one. */
@@ -469,35 +576,81 @@ static void start_batch (struct committer *c);
 /* The oldest batch is as good as written: what has come since is decided upon it. */
 static void on_early (void *arg)
 {
-    struct committer *c = arg;
+    struct committer *c = ((struct batch *)arg)->committer;
     if (c->live == 1 && may_start (c))
         start_batch (c);
 }
 
+/* Whether nothing says by now that the oldest batch cannot be committed; else it is given back. */
+static bool is_good (struct committer *c, const struct pgbatch_result *result)
+{
+    struct batch *b = oldest (c);
+    bool good = result->end != PGBATCH_FAILED && !b->unsealed.code && !b->unsure;
+    if (load_was_wrong (b->load, result) || b->unsure)
+        give_back (c);
+    else if (!good)
+        batch_failed (c, result->sqlstate, b->unsealed.code ? &b->unsealed : &result->err);
+    return good;
+}
+
+static void on_written (void *arg, const struct pgbatch_result *result);
+static void load_batch (struct committer *c);
+
+/* The batch before this one is committed: so may this one be, if nothing of it has failed. */
+static void close_batch (struct batch *b)
+{
+    struct pgloop *loop = loop_of (b->committer, b);
+    if (b->closed || b->rows.end == PGBATCH_FAILED || b->unsealed.code || b->unsure)
+        return;
+    pgbatch_begin (loop, on_written, b);
+    write_last (&b->rest, loop);
+    pgbatch_submit (loop);
+    b->closed = true;
+}
+
+/* What stood behind a batch that is committed, and was not closed. */
+static void go_on (struct committer *c)
+{
+    if (c->phase == PHASE_WAIT && c->live == 1) {
+        c->phase = PHASE_LOAD;
+        load_batch (c);
+    } else if (!oldest (c)->closed) {
+        is_good (c, &oldest (c)->rows);
+    }
+}
+
+/* All but the last statements of a batch beside another one. */
+static void on_rows (void *arg, const struct pgbatch_result *result)
+{
+    struct batch *b = arg;
+    if (b->committer->phase != PHASE_ROLLBACK && result->end == PGBATCH_FAILED)
+        b->rows = *result;
+}
+
 static void on_written (void *arg, const struct pgbatch_result *result)
 {
-    struct committer *c = arg;
-    struct batch *b = oldest (c);
+    struct batch *b = arg;
+    struct committer *c = b->committer;
     if (result->end == PGBATCH_LOST)
         return; /* on_down puts the batches back */
     if (c->phase == PHASE_ROLLBACK) {
         if (result->end == PGBATCH_OK) /* though it was given back */
-            pgloop_fail (c->loop, "a batch was written behind one that was not: reading anew");
+            pgloop_fail (c->side[FIRST].loop, "a batch was written behind one that was not: reading anew");
         return;
     }
-    if (load_was_wrong (b->load, result) || b->unsure) {
-        give_back (c);
+    assert (b == oldest (c));
+    /* COMMIT succeeds in a transaction that has failed, and rolls it back. */
+    if (!is_good (c, b->rows.end == PGBATCH_FAILED ? &b->rows : result))
         return;
-    }
-    if (result->end == PGBATCH_FAILED || b->unsealed.code) {
-        batch_failed (c, result->sqlstate, b->unsealed.code ? &b->unsealed : &result->err);
-        return;
-    }
     c->sure = b->after;
     c->oldest = (c->oldest + 1) % BATCHES_MAX;
     c->live--;
+    if (c->live)
+        close_batch (oldest (c)); /* before the answers: PostgreSQL waits for it */
     answer_all (c, b);
-    if (!c->live && c->view->admin)
+    if (c->live)
+        go_on (c);
+    else if (c->view->admin)
         drop_view (c);
     schedule (c);
 }
@@ -548,30 +701,32 @@ static bool is_sure (struct batch *b)
 static void write_batch (struct committer *c)
 {
     struct batch *b = newest (c);
+    struct pgloop *loop = loop_of (c, b);
     bool behind = c->live > 1;
+    b->closed = !behind || b->side == c->batch[(c->oldest + c->live - 2) % BATCHES_MAX].side;
+    b->rows = (struct pgbatch_result){.end = PGBATCH_OK};
     c->stats.behind += behind;
-    pgbatch_begin (c->loop, on_written, c);
-    write_open (c->view, b->load, behind ? c->seal.tip.number : 0, c->loop);
+    c->stats.beside += !b->closed;
+    pgbatch_begin (loop, b->closed ? on_written : on_rows, b);
+    write_open (c->view, b->load, behind && b->closed ? c->seal.tip.number : 0, loop);
     decide (c, b);
     write_rows (c->view, b->load, c->view->next.op - c->next.op,
-                b->count >= OVERLAP_MIN ? on_early : NULL, c->loop);
+                b->count >= OVERLAP_MIN ? on_early : NULL, b->closed ? NULL : &b->rest, loop);
     b->unsealed = (struct err){0};
     b->unsure = !is_sure (b);
     bool good = !b->unsure && seal_make (&c->seal, c->view, &b->unsealed) == 0;
-    write_close (good ? &c->seal : NULL, c->loop);
-    pgbatch_submit (c->loop);
+    write_close (good ? &c->seal : NULL, b->closed, loop);
+    pgbatch_submit (loop);
     c->phase = PHASE_NONE;
     c->next = c->view->next;
     b->after = (struct tip){.next = c->next, .seal = c->seal.tip};
     recent_note (c->recent, c->view);
 }
 
-static void load_batch (struct committer *c);
-
 static void on_loaded (void *arg, const struct pgbatch_result *result)
 {
-    struct committer *c = arg;
-    struct batch *b = newest (c); /* the only one: those before it have ended */
+    struct batch *b = arg; /* the only one: those before it have ended */
+    struct committer *c = b->committer;
     if (result->end == PGBATCH_LOST || c->phase == PHASE_ROLLBACK)
         return;
     if (result->end == PGBATCH_FAILED) {
@@ -589,20 +744,26 @@ static void on_loaded (void *arg, const struct pgbatch_result *result)
 
 static void load_batch (struct committer *c)
 {
-    pgbatch_begin (c->loop, on_loaded, c);
-    load_send (newest (c)->load, c->loop);
-    pgbatch_submit (c->loop);
+    struct batch *b = newest (c);
+    pgbatch_begin (loop_of (c, b), on_loaded, b);
+    load_send (b->load, loop_of (c, b));
+    pgbatch_submit (loop_of (c, b));
 }
 
 static void start_batch (struct committer *c)
 {
     struct item *item;
+    unsigned side = next_side (c);
+    bool beside = c->live && side != newest (c)->side;
     c->live++;
     struct batch *b = newest (c);
+    b->side = side;
+    b->closed = true;
+    busy_clear (b->busy);
     open_view (c, b);
     b->load = load_create (b->arena, c->view);
     while (b->count < COMMITTER_BATCH_MAX && (item = STAILQ_FIRST (&c->queue))) {
-        if (item->alone && b->count > 0)
+        if ((item->alone && b->count > 0) || (beside && is_busy (c, item->req, 1)))
             break;
         STAILQ_REMOVE_HEAD (&c->queue, link);
         STAILQ_INSERT_TAIL (&b->items, item, link);
@@ -610,6 +771,7 @@ static void start_batch (struct committer *c)
         b->count++;
         if (b->count > 1 || c->queued > 0)
             check (item); /* others would be decided in vain with one that is not good */
+        busy_add (b->busy, item->req);
         load_want_request (b->load, item->req, item->known ? NULL : c->recent);
         if (item->alone)
             break;
@@ -620,8 +782,9 @@ static void start_batch (struct committer *c)
         write_batch (c);
         return;
     }
-    c->phase = PHASE_LOAD;
-    load_batch (c);
+    c->phase = beside ? PHASE_WAIT : PHASE_LOAD;
+    if (!beside)
+        load_batch (c);
 }
 
 static void on_turn (evutil_socket_t fd, short what, void *arg)

@@ -3,8 +3,16 @@
  * one transaction: load, decide, write, COMMIT. An answer is given only after the COMMIT returned.
  *
  * When as many again are queued as a batch of many has, or it has all but its last statements and the
- * COMMIT behind it, the next one is decided upon it and sent after it, so that PostgreSQL does not wait
- * for this process; never more than three. Each is committed only if the one before it is.
+ * COMMIT behind it, the next one is decided upon it and sent before it is committed, so that PostgreSQL does not wait
+ * for this process. Each is committed only if the one before it is.
+ *
+ * There are two connections, so that two processes of PostgreSQL work at a time: the next batch goes to the other one.
+ * What both batches may change (balances, how far an outbox has come) and the COMMIT are sent there when the COMMIT of
+ * the one before has returned. The one does not see what the other writes, so only what is taken to be new is written
+ * so, and two that name the same key, job or signed job are not under way at a time (busy.h); who must look into the
+ * database waits for the end of those before. While the second connection is not up the next batch is sent behind on the
+ * first, never more than three. Both are held by advisory locks: a writer begins when it has had both, and its second
+ * one's transactions are committed only after what was committed on its first.
  *
  * A batch that PostgreSQL refuses is tried again request by request. When the connection is lost
  * with a batch in flight its outcome is unknown: the same requests are decided again after the
@@ -58,10 +66,12 @@ time_us committer_horizon (struct committer *c);
 
 struct committer_stats {
     uint64_t batches, requests, replays, retries;
-    uint64_t behind; /* batches that were sent while the one before was being written */
+    uint64_t behind; /* batches that were sent while the one before was being written … */
+    uint64_t beside; /* … of them on the other connection */
     uint32_t batch_max;
     uint32_t under_way; /* batches, now */
 };
 struct committer_stats committer_stats (const struct committer *c);
+bool committer_has_second (const struct committer *c); /* whether its second connection is up */
 
 #endif

@@ -137,6 +137,17 @@ static void arm (struct pgloop *loop, unsigned ms)
     evtimer_add (loop->timer, &tv);
 }
 
+static void lose_batches (struct pgloop *loop, const char *why)
+{
+    struct batch_list lost = STAILQ_HEAD_INITIALIZER (lost);
+    STAILQ_CONCAT (&lost, &loop->sent);
+    struct pgbatch *batch;
+    while ((batch = STAILQ_FIRST (&lost))) {
+        STAILQ_REMOVE_HEAD (&lost, link);
+        batch_finish (batch, PGBATCH_LOST, why);
+    }
+}
+
 /* The connection is of no use any more: ends what was sent, tells the owner, waits, tries again. */
 static void lose (struct pgloop *loop, const char *why)
 {
@@ -154,13 +165,7 @@ static void lose (struct pgloop *loop, const char *why)
     arm (loop, loop->backoff_ms / 2 + loop->backoff_ms * jitter / 512);
     loop->backoff_ms =
         loop->backoff_ms * 2 > BACKOFF_MAX_MS ? BACKOFF_MAX_MS : loop->backoff_ms * 2;
-    struct batch_list lost = STAILQ_HEAD_INITIALIZER (lost);
-    STAILQ_CONCAT (&lost, &loop->sent);
-    struct pgbatch *batch;
-    while ((batch = STAILQ_FIRST (&lost))) {
-        STAILQ_REMOVE_HEAD (&lost, link);
-        batch_finish (batch, PGBATCH_LOST, text);
-    }
+    lose_batches (loop, text);
     char quoted[ERR_TEXT_MAX];
     log_event (loop->config.log, LOG_LEVEL_WARN, "pg", "down", "connection=%s why=%s",
                log_quote (loop->config.label, (char[128]){0}, 128),
@@ -253,6 +258,14 @@ void pgloop_start (struct pgloop *loop)
         return;
     loop->state = ST_WAITING;
     arm (loop, 0);
+}
+
+void pgloop_stop (struct pgloop *loop)
+{
+    disconnect (loop);
+    loop->state = ST_IDLE;
+    loop->backoff_ms = BACKOFF_FIRST_MS;
+    lose_batches (loop, "stopped");
 }
 
 static void on_timer (evutil_socket_t fd, short what, void *arg)

@@ -61,6 +61,8 @@ struct pgloop_config {
 struct pgloop *pgloop_create (const struct pgloop_config *config, struct err *err);
 void pgloop_destroy (struct pgloop *loop);
 void pgloop_start (struct pgloop *loop); /* begins to connect; later calls do nothing */
+/* Ends the connection, and its batches LOST, until the next start; down is not called. */
+void pgloop_stop (struct pgloop *loop);
 bool pgloop_is_up (const struct pgloop *loop);
 
 /* ---- setup: one at a time ---- */

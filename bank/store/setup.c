@@ -8,8 +8,10 @@
 #include "bank/store/migrations.h"
 #include "proto/base/strbuf.h"
 
-/* The key of the lock: "NuiBank" in ASCII. */
+/* The keys of the locks. The first is the writer's. Its second connection has the other: who becomes the writer waits
+ * for that one's end too, since it may still be committing. */
 #define LOCK_KEY "22085085163218539"
+#define SECOND_KEY "22085085163218540"
 
 #define SCHEMA_BEGIN                                                                               \
     "CREATE SCHEMA IF NOT EXISTS bank; CREATE TABLE IF NOT EXISTS bank.schema_version "            \
@@ -169,7 +171,23 @@ static void on_lock (void *arg, const PGresult *result)
         pgloop_fail (setup->loop, "another nui-bank writes to this database: waiting for its lock");
         return;
     }
-    pgloop_exec (setup->loop, "SELECT to_regclass ('bank.schema_version') IS NOT NULL", on_found);
+    pgloop_exec (setup->loop,
+                 "SELECT pg_advisory_unlock (" SECOND_KEY
+                 "); SELECT to_regclass ('bank.schema_version') IS NOT NULL",
+                 on_found);
+}
+
+static void on_second_lock (void *arg, const PGresult *result)
+{
+    struct setup *setup = arg;
+    if (failed (setup, result, "cannot lock the ledger"))
+        return;
+    if (PQgetvalue (result, 0, 0)[0] != 't') {
+        pgloop_fail (setup->loop, "another nui-bank has the lock of the second connection");
+        return;
+    }
+    setup->ready (setup->arg);
+    pgloop_ready (setup->loop);
 }
 
 static void on_found (void *arg, const PGresult *result)
@@ -189,7 +207,13 @@ static void on_session (void *arg, const PGresult *result)
     if (failed (setup, result, "cannot set up the session"))
         return;
     if (setup->kind == SETUP_WRITER) {
-        pgloop_exec (setup->loop, "SELECT pg_try_advisory_lock (" LOCK_KEY ")", on_lock);
+        pgloop_exec (setup->loop,
+                     "SELECT pg_try_advisory_lock (" LOCK_KEY ") AND pg_try_advisory_lock (" SECOND_KEY ")",
+                     on_lock);
+        return;
+    }
+    if (setup->kind == SETUP_SECOND) {
+        pgloop_exec (setup->loop, "SELECT pg_try_advisory_lock (" SECOND_KEY ")", on_second_lock);
         return;
     }
     setup->ready (setup->arg);
@@ -199,7 +223,7 @@ static void on_session (void *arg, const PGresult *result)
 void setup_begin (struct setup *setup)
 {
     static const char *const session[] = {
-        [SETUP_READER] = READER, [SETUP_WRITER] = WRITER, [SETUP_BACKGROUND] = BACKGROUND};
+        [SETUP_READER] = READER, [SETUP_WRITER] = WRITER, [SETUP_SECOND] = WRITER, [SETUP_BACKGROUND] = BACKGROUND};
     pgloop_exec (setup->loop, session[setup->kind], on_session);
 }
 

@@ -11,6 +11,7 @@
 enum setup_kind {
     SETUP_READER,     /* read only */
     SETUP_WRITER,     /* the committer */
+    SETUP_SECOND,     /* its second connection, while it has the first */
     SETUP_BACKGROUND, /* adds what can be derived from the rest */
 };
 

@@ -58,8 +58,8 @@ enum bank_stmt {
     ST_ADD_QUOTE_CARD,
     ST_ADD_QUOTE_USE,
     ST_ADD_QUOTE_CANCEL,
+    ST_PUT_HOLD, /* first: a job's hold may end and another of it begin in one batch */
     ST_ADD_HOLD,
-    ST_PUT_HOLD,
     ST_LENGTHEN_HOLD,
     ST_ADD_LEG,
     ST_PUT_LEG,

@@ -593,7 +593,7 @@ static void add_together (struct writer *w, struct pgloop *loop)
 }
 
 void write_rows (const struct ledger_view *view, const struct load *load, int64_t ops,
-                 void (*early) (void *arg), struct pgloop *loop)
+                 void (*early) (void *arg), struct write_rest *rest, struct pgloop *loop)
 {
     struct writer w = {.view = view};
     write_ops (&w);
@@ -615,6 +615,10 @@ void write_rows (const struct ledger_view *view, const struct load *load, int64_
     write_entries (&w);
     write_acks (&w);
     load_check_ops (load, ops, loop);
+    if (rest) {
+        *rest = (struct write_rest){.balance = w.put[ST_PUT_BALANCE], .ack = w.put[ST_PUT_ACK]};
+        w.put[ST_PUT_BALANCE] = w.put[ST_PUT_ACK] = NULL;
+    }
     add_together (&w, loop);
     /* In the order of enum bank_stmt. */
     for (unsigned stmt = 0; stmt < BANK_STMT_COUNT; stmt++) {
@@ -626,9 +630,19 @@ void write_rows (const struct ledger_view *view, const struct load *load, int64_
     pgbatch_push (loop);
 }
 
-void write_close (const struct seal *seal, struct pgloop *loop)
+void write_close (const struct seal *seal, bool commit, struct pgloop *loop)
 {
     if (seal)
         seal_send (seal, loop);
-    pgbatch_add (loop, seal ? ST_COMMIT : ST_ROLLBACK, NULL);
+    if (!seal || commit)
+        pgbatch_add (loop, seal ? ST_COMMIT : ST_ROLLBACK, NULL);
+}
+
+void write_last (const struct write_rest *rest, struct pgloop *loop)
+{
+    if (rest->balance)
+        pgbatch_add (loop, ST_PUT_BALANCE, rest->balance);
+    if (rest->ack)
+        pgbatch_add (loop, ST_PUT_ACK, rest->ack);
+    pgbatch_add (loop, ST_COMMIT, NULL);
 }

@@ -149,9 +149,9 @@ void bank_service_destroy (struct bank_service *svc)
     if (svc->committer) {
         struct committer_stats stats = committer_stats (svc->committer);
         log_event (svc->log, LOG_LEVEL_INFO, "bank", "stopped",
-                   "batches=%llu behind=%llu requests=%llu replays=%llu retries=%llu largest_batch=%u",
+                   "batches=%llu behind=%llu beside=%llu requests=%llu replays=%llu retries=%llu largest_batch=%u",
                    (unsigned long long)stats.batches, (unsigned long long)stats.behind,
-                   (unsigned long long)stats.requests, (unsigned long long)stats.replays,
+                   (unsigned long long)stats.beside, (unsigned long long)stats.requests, (unsigned long long)stats.replays,
                    (unsigned long long)stats.retries, stats.batch_max);
     }
     expiry_destroy (svc->expiry);

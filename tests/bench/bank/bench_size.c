@@ -52,7 +52,7 @@ static struct watched watch (const struct bankd *d, PGconn *conn)
 {
     struct watched w = {.pid = {d->pid}, .count = 1};
     PGresult *res = PQexec (conn, "SELECT pid FROM pg_stat_activity WHERE application_name IN "
-                                  "('nui-bank committer', 'nui-bank reader')");
+                                  "('nui-bank committer', 'nui-bank second committer', 'nui-bank reader')");
     for (int i = 0; i < PQntuples (res) && w.count < 8; i++)
         w.pid[w.count++] = atoi (PQgetvalue (res, i, 0));
     PQclear (res);

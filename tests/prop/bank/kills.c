@@ -1,8 +1,8 @@
 /* bank_kills [ROUNDS [SEED]]: disasters while jobs are held and charged, over and over on one ledger.
  *
- * Each round sends holds, and a charge for each that was granted, many at a time; in the middle one of four
- * happens: kill -9 of nui-bank, of all its backends, of PostgreSQL whole, or the connection is cut when COMMIT
- * was sent and before its answer (a relay between the two does it). Then everything is sent again under its
+ * Each round sends holds, and a charge for each that was granted, many at a time; in the middle one of six
+ * happens: kill -9 of nui-bank, of all its backends, of PostgreSQL whole, the connection is cut when COMMIT
+ * was sent and before its answer (a relay between the two does it), or the end of one of the two backends that write. Then everything is sent again under its
  * keys, as sites do, until all is answered. What was acknowledged before must be answered the same, byte for
  * byte as far as a reply says; each hold and charge is there once; nothing stays held; credits are conserved. */
 #include <assert.h>
@@ -26,11 +26,13 @@
 
 #define TEXT(s) ((char *)(uintptr_t)(s))
 
-enum { JOBS = 240, FLIGHT = 96, ROUNDS = 4, DISASTERS = 4, RELAYS_MAX = 16 };
+enum { JOBS = 240, FLIGHT = 96, ROUNDS = 6, DISASTERS = 6, RELAYS_MAX = 16 };
 
 static const char *const disaster_name[DISASTERS] = {"kill -9 of nui-bank", "its backends ended",
                                                      "kill -9 of PostgreSQL",
-                                                     "cut after COMMIT was sent"};
+                                                     "cut after COMMIT was sent",
+                                                     "the first writing backend ended",
+                                                     "the second writing backend ended"};
 
 struct kills;
 
@@ -274,6 +276,9 @@ static void launch (struct kills *k)
 
 /* --- a round ---------------------------------------------------------------------------------- */
 
+#define END_OF(name)                                                                               \
+    "SELECT pg_terminate_backend (pid) FROM pg_stat_activity WHERE application_name = '" name "'"
+
 static void strike (struct kills *k, int disaster)
 {
     switch (disaster) {
@@ -288,8 +293,11 @@ static void strike (struct kills *k, int disaster)
         PQfinish (k->sql);
         pg_fixture_crash (k->pg);
         return;
-    default:
+    case 3:
         kill (k->relay, SIGUSR1);
+        return;
+    default:
+        PQclear (PQexec (k->sql, disaster == 4 ? END_OF ("nui-bank committer") : END_OF ("nui-bank second committer")));
     }
 }
 

@@ -128,6 +128,18 @@ bool bankrig_wait_up (struct bankrig *rig, bool up)
     return run_until (rig, &rig->up, up);
 }
 
+bool bankrig_wait_second (struct bankrig *rig, bool up)
+{
+    struct event *tick = event_new (rig->base, -1, EV_PERSIST, on_tick, NULL);
+    struct timeval tv = {0, 10000};
+    duration_us deadline = clock_monotonic_us () + 30 * US_PER_S;
+    event_add (tick, &tv);
+    while (committer_has_second (rig->committer) != up && clock_monotonic_us () < deadline)
+        event_base_loop (rig->base, EVLOOP_ONCE);
+    event_free (tick);
+    return committer_has_second (rig->committer) == up;
+}
+
 void bankrig_close (struct bankrig *rig)
 {
     committer_destroy (rig->committer);

@@ -24,7 +24,8 @@ void bankrig_encode (void *arg, const struct ledger_request *req, const struct l
                      struct strbuf *bytes);
 
 void bankrig_open (struct bankrig *rig, const char *conninfo);
-bool bankrig_wait_up (struct bankrig *rig, bool up); /* false after 30 s */
+bool bankrig_wait_up (struct bankrig *rig, bool up);     /* false after 120 s */
+bool bankrig_wait_second (struct bankrig *rig, bool up); /* the second connection; false after 30 s */
 void bankrig_close (struct bankrig *rig);
 /* Sends without waiting; *answer is filled when the loop runs. Retries while the bank is away. */
 void bankrig_send (struct bankrig *rig, const struct ledger_request *req, struct answer *answer);
