@@ -457,7 +457,7 @@ static PGconn *prepare (struct bench *b)
     pg_fixture_run (sql, "VACUUM ANALYZE");
     b->postmaster = stat_of ((pid_t)PQbackendPID (sql)).parent;
     PGresult *ours = PQexec (sql, "SELECT pid FROM pg_stat_activity WHERE application_name IN "
-                                  "('nui-bank committer', 'nui-bank reader')");
+                                  "('nui-bank committer', 'nui-bank second committer', 'nui-bank reader')");
     for (; b->backends < PQntuples (ours) && b->backends < BACKENDS_MAX; b->backends++)
         b->backend[b->backends] = atoi (PQgetvalue (ours, b->backends, 0));
     PQclear (ours);

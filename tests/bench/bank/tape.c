@@ -69,6 +69,8 @@ static bool pump (struct pair *p, bool from_client, int file)
     if (n <= 0)
         return false;
     if (from_client && !p->begun) { /* the startup message says who it is */
+        if (memmem (block, (size_t)n, "nui-bank second committer", 25))
+            return false; /* refused: the first writes it all then */
         p->begun = true;
         p->kept = memmem (block, (size_t)n, "nui-bank committer", 18) != NULL;
     }
