@@ -1,10 +1,11 @@
-/* bench_bank [--sync-us N] [SECONDS [PART...]]: durable hold+charge pairs per second through nui-bank's RPC front (TLS),
- * of jobs that a site claims and of jobs that users signed, over one hot account and over many, with 1 to 1,024 in flight;
- * against pgbench doing the same writes with one prepared statement per transaction on the same schema and server, with
- * the audit's chain of blocks and without, at its best client count; and balances read, against pgbench's SELECT. Prints
- * the CPU time of each process per pair, and a table. Last, what PostgreSQL alone makes of what nui-bank sent it (tape.h).
- * N: microseconds that each sync of PostgreSQL's takes longer (slowsync.c): 0; SECONDS per measurement: 5; PART: one,
- * spread, hot, read, bare (all). */
+/* bench_bank [--sync-us N] [SECONDS [PART...]]: durable hold+charge pairs per second through nui-bank's
+ * RPC front (TLS), of jobs that a site claims and of jobs that users signed, over one hot account and over
+ * many, with 1 to 1,024 in flight; against pgbench doing the same writes with one prepared statement per
+ * transaction on the same schema and server, with the audit's chain of blocks and without, at its best
+ * client count; and balances read, against pgbench's SELECT. Prints the CPU time of each process per pair,
+ * and a table. Last, what PostgreSQL alone makes of what nui-bank sent it (tape.h). N: microseconds that
+ * each sync of PostgreSQL's takes longer (slowsync.c): 0; SECONDS per measurement: 5; PART: one, spread,
+ * hot, read, bare (all). */
 #include <assert.h>
 #include <signal.h>
 #include <stdio.h>
@@ -27,8 +28,8 @@ enum { SIGNED_MAX = 1 << 16, TURNS = 5, TURN_SECONDS = 2 };
 enum { SECONDS_MAX = 30, SYNC_US_MAX = 1000000, COMMITS = 101 };
 enum { PER_CONNECTION = 256, CONNECTIONS = FLIGHT_MAX / PER_CONNECTION }; /* the daemon's limit of streams */
 
-/* Whose word a job is: the site's, as for what its own users give to its scheduler; or its user's signature. What a local
- * pair writes is what pgbench.sql does; a signed one also remembers its signature. */
+/* Whose word a job is: the site's, as for what its own users give to its scheduler; or its user's
+ * signature. What a local pair writes is what pgbench.sql does; a signed one also remembers its signature. */
 enum kind { LOCAL, SIGNED, KINDS };
 enum script { PLAIN, CHAIN, SCRIPTS };
 
@@ -545,10 +546,11 @@ static void table_print (const struct result *result, int count)
 static bool chain_holds (PGconn *sql)
 {
     long long broken = pg_fixture_number (
-        sql, "SELECT count (*) FROM (SELECT number, prev, lag (number) OVER w AS before, lag (sha256 (int8send (number) || "
-             "int8send (first_op) || int8send (ops) || int8send (recorded_at) || prev || root)) OVER w AS link "
-             "FROM bench_block WINDOW w AS (ORDER BY number)) x WHERE number <> coalesce (before, 0) + 1 OR "
-             "prev <> coalesce (link, sha256 (''))");
+        sql, "SELECT count (*) FROM (SELECT number, prev, lag (number) OVER w AS before, "
+             "lag (sha256 (int8send (number) || int8send (first_op) || int8send (ops) || "
+             "int8send (recorded_at) || prev || root)) OVER w AS link "
+             "FROM bench_block WINDOW w AS (ORDER BY number)) x "
+             "WHERE number <> coalesce (before, 0) + 1 OR prev <> coalesce (link, sha256 (''))");
     if (broken)
         fprintf (stderr, "bench_bank: %lld of pgbench's blocks do not follow the one before them\n", broken);
     return !broken;
@@ -756,8 +758,8 @@ int main (int argc, char **argv)
         pg_fixture_stop (b.pg);
         return 1;
     }
-    printf ("bench_bank: durable hold+charge pairs, fsync on, %ld s each; a commit waits %.2f ms for the disk, %.2f of it "
-            "added; load of the machine before: %.1f\n",
+    printf ("bench_bank: durable hold+charge pairs, fsync on, %ld s each; a commit waits %.2f ms for the "
+            "disk, %.2f of it added; load of the machine before: %.1f\n",
             o.seconds, sync / 1000, (double)o.sync_us / 1000, load);
     bankd_open (&b.d, NUI_BANK_PROGRAM, b.conninfo, "");
     if (!bankd_wait_serving (&b.d, true))
