@@ -418,6 +418,7 @@ struct ledger_signed {
     struct uuid uuid;
     uint8_t hash[LEDGER_HASH_BYTES];
     const char *grid_job, *meta, *part;
+    bool meta_group; /* of a new one: as it was asked for */
     int64_t hold_id;
     time_us expires; /* of the signed job: not taken for the first time from then on */
     bool is_new;

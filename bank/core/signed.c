@@ -13,6 +13,7 @@ void signed_keep (struct ledger_view *view, const struct ledger_hold_ask *ask, c
     memcpy (row->hash, ask->hash, sizeof (row->hash));
     row->grid_job = ask->job.grid_job;
     row->meta = ask->meta;
+    row->meta_group = ask->meta_group;
     row->part = ask->part;
     row->hold_id = hold->id;
     row->job = hold->job;

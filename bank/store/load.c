@@ -199,6 +199,11 @@ void load_check (const struct load *load, struct pgloop *loop)
         pgbatch_add (loop, ST_NEW_SIGNED, load->new_signeds);
 }
 
+bool load_is_lone_hold (const struct load *load)
+{
+    return load->requests == 1 && pgargs_rows (load->new_jobs) == 1;
+}
+
 void load_check_ops (const struct load *load, int64_t ops, struct pgloop *loop)
 {
     pgargs_seal (load->new_ops);

@@ -25,6 +25,8 @@ void load_send (struct load *load, struct pgloop *loop);
 void load_take (struct load *load, const struct pgbatch_result *result);
 /* Into the transaction that writes what was decided, before its rows. */
 void load_check (const struct load *load, struct pgloop *loop);
+/* Of one hold only, which may be taken to be new: where it is granted its rows can say it as well (ST_ADD_NEW_HOLD). */
+bool load_is_lone_hold (const struct load *load);
 /* Also, when fewer than these requests are recorded in it: the others' keys are no rows that would
  * say it. */
 void load_check_ops (const struct load *load, int64_t ops, struct pgloop *loop);

@@ -92,6 +92,23 @@
     "e.op_id, e.leg, e.layer, e.unit_id, e.account_id, e.allocation_id, e.amount, "                \
     "e.effective_at, e.recorded_at"
 
+/* A hold x of a signed job that stands against another, n: see signed.c of the core. */
+#define PAID_AS_ANOTHER                                                                            \
+    "(x.part = n.part OR x.hash <> n.hash OR (NOT n.grouped AND x.grid_job <> n.grid_job) OR "     \
+    " (x.meta <> '' AND n.meta <> '' AND x.meta <> n.meta))"
+
+#define HOLD_COLUMNS                                                                               \
+    "id, op_id, site, site_job, component, incarnation, grid_job, asked_id, account_id, identity, " \
+    "procs, walltime_us, start_at, expires_at, rate_version, rate_ppm, amount, open, extra_parts, " \
+    "qos_ppm, class_ppm, group_ppm, pe_milli, qos, machine, nodes"
+
+#define ADD_HOLD                                                                                   \
+    "INSERT INTO hold (" HOLD_COLUMNS ") SELECT * FROM unnest ($1::bigint[], $2::bigint[], "       \
+    "$3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[], $8::bigint[], $9::bigint[], "   \
+    "$10::text[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[], "     \
+    "$16::bigint[], $17::bigint[], $18::boolean[], $19::bigint[], $20::bigint[], $21::bigint[], "  \
+    "$22::bigint[], $23::bigint[], $24::text[], $25::text[], $26::text[]) AS n"
+
 const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
     /* clang-format off */
     [ST_BEGIN] = {"begin", "BEGIN ISOLATION LEVEL READ COMMITTED"},
@@ -197,8 +214,7 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
          "unnest ($1::text[], $2::bytea[], $3::bytea[], $4::text[], $5::text[], $6::boolean[], $7::text[]) "
          "AS n (identity, uuid, hash, grid_job, meta, grouped, part) CROSS JOIN LATERAL "
          "(SELECT FROM signed x WHERE x.uuid = n.uuid AND x.identity = n.identity AND "
-         " (x.part = n.part OR x.hash <> n.hash OR (NOT n.grouped AND x.grid_job <> n.grid_job) OR "
-         "  (x.meta <> '' AND n.meta <> '' AND x.meta <> n.meta)) LIMIT 1) x"},
+         " " PAID_AS_ANOTHER " LIMIT 1) x"},
     [ST_AFTER] = {"after", "SELECT ('not there: block ' || n.number)::bigint FROM unnest ($1::bigint[]) AS n (number) "
                            "WHERE NOT EXISTS (SELECT FROM block b WHERE b.number = n.number)"},
     [ST_ADD_OP] =
@@ -304,17 +320,21 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
          "INSERT INTO signed (identity, uuid, hash, grid_job, meta, part, hold_id, expires_at) SELECT * FROM "
          "unnest ($1::text[], $2::bytea[], $3::bytea[], $4::text[], $5::text[], $6::text[], $7::bigint[], "
          "$8::bigint[]) AS n"},
-    [ST_ADD_HOLD] =
-        {"add_hold",
-         "INSERT INTO hold (id, op_id, site, site_job, component, incarnation, grid_job, "
-         "asked_id, account_id, identity, procs, walltime_us, start_at, expires_at, "
-         "rate_version, rate_ppm, amount, open, extra_parts, qos_ppm, class_ppm, group_ppm, pe_milli, "
-         "qos, machine, nodes) SELECT * FROM unnest ($1::bigint[], "
-         "$2::bigint[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[], "
-         "$8::bigint[], $9::bigint[], $10::text[], $11::bigint[], $12::bigint[], $13::bigint[], "
-         "$14::bigint[], $15::bigint[], $16::bigint[], $17::bigint[], $18::boolean[], "
-         "$19::bigint[], $20::bigint[], $21::bigint[], $22::bigint[], $23::bigint[], $24::text[], "
-         "$25::text[], $26::text[]) AS n"},
+    [ST_ADD_NEW_SIGNED] =
+        {"add_new_signed",
+         "INSERT INTO signed (identity, uuid, hash, grid_job, meta, part, hold_id, expires_at) SELECT "
+         "identity, uuid, hash, grid_job, meta, part, hold_id, expires_at FROM "
+         "unnest ($1::text[], $2::bytea[], $3::bytea[], $4::text[], $5::text[], $6::text[], $7::bigint[], "
+         "$8::bigint[], $9::boolean[]) AS n (identity, uuid, hash, grid_job, meta, part, hold_id, expires_at, grouped) "
+         "WHERE (SELECT ('paid for as another: ' || x.grid_job)::bigint FROM signed x WHERE x.uuid = n.uuid AND "
+         " x.identity = n.identity AND " PAID_AS_ANOTHER ") IS NULL"},
+    [ST_ADD_HOLD] = {"add_hold", ADD_HOLD},
+    /* An open hold of the job is found by its index. */
+    [ST_ADD_NEW_HOLD] =
+        {"add_new_hold",
+         ADD_HOLD " (" HOLD_COLUMNS ") WHERE (SELECT ('known already: ' || x.site_job)::bigint FROM usage x WHERE "
+         "x.site = n.site AND x.site_job = n.site_job AND x.component = n.component AND "
+         "x.incarnation = n.incarnation) IS NULL"},
     [ST_PUT_HOLD] = {"put_hold",
                      "UPDATE hold h SET open = n.open FROM unnest ($1::bigint[], $2::boolean[]) "
                      "AS n (id, open) WHERE h.id = n.id AND h.open <> n.open"},
@@ -766,8 +786,8 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
 const struct pgwith bank_with[BANK_WITH_COUNT] = {
     [WITH_HOLD] = {"with_hold",
                    6,
-                   {ST_ADD_OP, ST_PUT_BALANCE, ST_ADD_HOLD, ST_ADD_LEG, ST_ADD_SIGNED, ST_ADD_ENTRY}},
-    [WITH_LOCAL_HOLD] = {"with_local_hold", 5, {ST_ADD_OP, ST_PUT_BALANCE, ST_ADD_HOLD, ST_ADD_LEG, ST_ADD_ENTRY}},
+                   {ST_ADD_OP, ST_PUT_BALANCE, ST_ADD_NEW_HOLD, ST_ADD_LEG, ST_ADD_NEW_SIGNED, ST_ADD_ENTRY}},
+    [WITH_LOCAL_HOLD] = {"with_local_hold", 5, {ST_ADD_OP, ST_PUT_BALANCE, ST_ADD_NEW_HOLD, ST_ADD_LEG, ST_ADD_ENTRY}},
     [WITH_CHARGE] = {"with_charge",
                      8,
                      {ST_ADD_OP, ST_PUT_BALANCE, ST_PUT_HOLD, ST_PUT_LEG, ST_ADD_USAGE, ST_ADD_CHARGE,

@@ -60,6 +60,7 @@ enum bank_stmt {
     ST_ADD_QUOTE_CANCEL,
     ST_PUT_HOLD, /* first: a job's hold may end and another of it begin in one batch */
     ST_ADD_HOLD,
+    ST_ADD_NEW_HOLD, /* as ST_NEW_JOBS and ST_ADD_HOLD */
     ST_LENGTHEN_HOLD,
     ST_ADD_LEG,
     ST_PUT_LEG,
@@ -71,6 +72,7 @@ enum bank_stmt {
     ST_ADD_RECON,
     ST_ADD_RECON_EVENT,
     ST_ADD_SIGNED,
+    ST_ADD_NEW_SIGNED, /* as ST_NEW_SIGNED and ST_ADD_SIGNED */
     ST_ADD_ENTRY,
     ST_PUT_ACK,
     ST_ADD_RIGHT,

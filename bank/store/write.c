@@ -7,6 +7,7 @@
 
 struct writer {
     const struct ledger_view *view;
+    bool is_new_hold; /* one that is written by itself: nothing of it was asked for before */
     struct pgargs *put[BANK_STMT_COUNT]; /* NULL: no rows */
 };
 
@@ -357,7 +358,7 @@ static void write_holds (struct writer *w)
             leg_row (is_new ? legs : legs_changed, hold, k, is_new);
         }
     }
-    put_rows (w, ST_ADD_HOLD, added);
+    put_rows (w, w->is_new_hold ? ST_ADD_NEW_HOLD : ST_ADD_HOLD, added);
     put_rows (w, ST_ADD_LEG, legs);
     put_rows (w, ST_PUT_HOLD, changed);
     put_rows (w, ST_LENGTHEN_HOLD, longer);
@@ -366,7 +367,7 @@ static void write_holds (struct writer *w)
 
 static void write_signed (struct writer *w)
 {
-    struct pgargs *a = rows (w, "tbbtttii");
+    struct pgargs *a = rows (w, w->is_new_hold ? "tbbtttiio" : "tbbtttii");
     for (uint32_t i = 0; i < w->view->signeds.count; i++) {
         const struct ledger_signed *row = w->view->signeds.item[i];
         if (!row->is_new)
@@ -379,8 +380,10 @@ static void write_signed (struct writer *w)
         pgargs_text (a, 5, row->part);
         pgargs_i64 (a, 6, row->hold_id);
         pgargs_i64 (a, 7, row->expires);
+        if (w->is_new_hold)
+            pgargs_bool (a, 8, row->meta_group);
     }
-    put_rows (w, ST_ADD_SIGNED, a);
+    put_rows (w, w->is_new_hold ? ST_ADD_NEW_SIGNED : ST_ADD_SIGNED, a);
 }
 
 static void write_usages (struct writer *w)
@@ -573,7 +576,8 @@ void write_open (const struct ledger_view *view, const struct load *load, int64_
         pgargs_seal (block);
         pgbatch_add (loop, ST_AFTER, block);
     }
-    load_check (load, loop);
+    if (!load_is_lone_hold (load))
+        load_check (load, loop);
     pgbatch_push (loop);
 }
 
@@ -595,7 +599,7 @@ static void add_together (struct writer *w, struct pgloop *loop)
 void write_rows (const struct ledger_view *view, const struct load *load, int64_t ops,
                  void (*early) (void *arg), struct write_rest *rest, struct pgloop *loop)
 {
-    struct writer w = {.view = view};
+    struct writer w = {.view = view, .is_new_hold = load_is_lone_hold (load)};
     write_ops (&w);
     if (view->admin) {
         write_people (&w);
@@ -614,6 +618,8 @@ void write_rows (const struct ledger_view *view, const struct load *load, int64_
     write_charges (&w);
     write_entries (&w);
     write_acks (&w);
+    if (w.is_new_hold && !w.put[ST_ADD_NEW_HOLD]) /* refused */
+        load_check (load, loop);
     load_check_ops (load, ops, loop);
     if (rest) {
         *rest = (struct write_rest){.balance = w.put[ST_PUT_BALANCE], .ack = w.put[ST_PUT_ACK]};

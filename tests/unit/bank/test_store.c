@@ -430,6 +430,8 @@ static void not_new (void **state)
     request_seal (&other);
     expect_refused (w, other, ERR_CONFLICT, "used before");
     expect (w, req_hold (&w->rig, "alpha", "a.1", "phys", ALICE, 1, 100), "refused HoldExists");
+    /* One that nothing would be written for. */
+    expect (w, req_hold (&w->rig, "alpha", "a.1", "phys", ALICE, 1, 100000000), "refused HoldExists");
     /* Beside a replay in its batch, and beside what is refused without a record. */
     bankrig_send (&w->rig, &hold, &replayed);
     bankrig_send (&w->rig, &fresh, &made);
