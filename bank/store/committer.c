@@ -45,7 +45,7 @@ enum { KNOWN_BYTES_MAX = 64 << 20 };
 /* A batch of OVERLAP_MIN is followed by the next one before its COMMIT has returned. Fewer are done
  * before it would help: the lone caller's processor has no other call to work on. FOLLOW_MAX that
  * are queued do not wait for more. */
-enum { OVERLAP_MIN = 16, FOLLOW_MAX = 128, BATCHES_MAX = 4 };
+enum { OVERLAP_MIN = 16, FOLLOW_MAX = 256, BATCHES_MAX = 4 };
 
 /* What the next batch goes on from. */
 struct tip {
