@@ -169,15 +169,12 @@ static void as_one_at_a_time (uint64_t seed, struct pg_fixture *pg, uint64_t *be
     static struct stream stream;
     struct stream *s = &stream;
     struct ledger one, many;
-    char name[32];
     memset (s, 0, sizeof (*s));
     rng_seed (&s->rng, seed, 0);
     s->wild = seed % 3 == 0;
-    snprintf (name, sizeof (name), "one%llu", (unsigned long long)seed);
-    open_ledger (&one, pg, name);
+    open_ledger (&one, pg, "one");
     one_at_a_time (s, &one);
-    snprintf (name, sizeof (name), "many%llu", (unsigned long long)seed);
-    open_ledger (&many, pg, name);
+    open_ledger (&many, pg, "many");
     many_at_a_time (s, &many);
     for (int i = 0; i < REQUESTS; i++)
         if (strcmp (s->one[i].text, s->many[i].text) != 0 || s->one[i].err.code != s->many[i].err.code) {
@@ -204,12 +201,13 @@ static void random_streams (void **state)
 {
     const char *first = getenv ("NUI_BESIDE_SEED"), *count = getenv ("NUI_BESIDE_SEEDS");
     uint64_t from = first ? strtoull (first, NULL, 10) : 1, seeds = count ? strtoull (count, NULL, 10) : 3, beside = 0;
-    struct pg_fixture *pg = pg_fixture_start (false);
     (void)state;
-    assert_non_null (pg);
-    for (uint64_t i = 0; i < seeds; i++)
+    for (uint64_t i = 0; i < seeds; i++) {
+        struct pg_fixture *pg = pg_fixture_start (false);
+        assert_non_null (pg);
         as_one_at_a_time (from + i, pg, &beside);
-    pg_fixture_stop (pg);
+        pg_fixture_stop (pg);
+    }
     assert_true (beside > 0);
 }
 
