@@ -110,14 +110,20 @@ static time_us moment (struct committer *c)
     return c->last;
 }
 
+/* Of those under way; 0 is the oldest. */
+static struct batch *nth (struct committer *c, unsigned n)
+{
+    return &c->batch[(c->oldest + n) % BATCHES_MAX];
+}
+
 static struct batch *oldest (struct committer *c)
 {
-    return &c->batch[c->oldest];
+    return nth (c, 0);
 }
 
 static struct batch *newest (struct committer *c)
 {
-    return &c->batch[(c->oldest + c->live - 1) % BATCHES_MAX];
+    return nth (c, c->live - 1);
 }
 
 static uint32_t flying (const struct committer *c)
@@ -161,10 +167,10 @@ static bool must_drop_view (const struct committer *c)
 }
 
 /* Whether a batch under way, but for the newest that is being made, names what a request does. */
-static bool is_busy (const struct committer *c, const struct ledger_request *req, unsigned but)
+static bool is_busy (struct committer *c, const struct ledger_request *req, unsigned but)
 {
     for (unsigned i = 0; i + but < c->live; i++)
-        if (busy_has (c->batch[(c->oldest + i) % BATCHES_MAX].busy, req))
+        if (busy_has (nth (c, i)->busy, req))
             return true;
     return false;
 }
@@ -189,7 +195,7 @@ static bool may_start (struct committer *c)
         return false;
     unsigned side = next_side (c);
     for (unsigned i = 0; i < c->live; i++) {
-        const struct batch *b = &c->batch[(c->oldest + i) % BATCHES_MAX];
+        const struct batch *b = nth (c, i);
         if (b->side == side && !b->closed) /* its transaction is open */
             return false;
     }
@@ -354,7 +360,7 @@ static void on_second_down (struct committer *c)
 {
     bool used = c->phase == PHASE_ROLLBACK;
     for (unsigned i = 0; i < c->live; i++)
-        used |= c->batch[(c->oldest + i) % BATCHES_MAX].side == SECOND;
+        used |= nth (c, i)->side == SECOND;
     if (used && committer_is_up (c))
         pgloop_fail (c->side[FIRST].loop, "the second connection that writes was lost");
 }
@@ -703,7 +709,7 @@ static void write_batch (struct committer *c)
     struct batch *b = newest (c);
     struct pgloop *loop = loop_of (c, b);
     bool behind = c->live > 1;
-    b->closed = !behind || b->side == c->batch[(c->oldest + c->live - 2) % BATCHES_MAX].side;
+    b->closed = !behind || b->side == nth (c, c->live - 2)->side;
     b->rows = (struct pgbatch_result){.end = PGBATCH_OK};
     c->stats.behind += behind;
     c->stats.beside += !b->closed;

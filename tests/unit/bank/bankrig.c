@@ -110,34 +110,37 @@ static void on_tick (evutil_socket_t fd, short what, void *arg)
     (void)arg;
 }
 
-/* Runs the loop until *flag is want. */
-static bool run_until (struct bankrig *rig, const bool *flag, bool want)
+/* Runs the loop until what `is` says of arg is want; false after so many seconds. */
+static bool run_until (struct bankrig *rig, bool (*is) (const void *arg), const void *arg, bool want, int seconds)
 {
     struct event *tick = event_new (rig->base, -1, EV_PERSIST, on_tick, NULL);
-    struct timeval tv = {0, 50000};
-    duration_us deadline = clock_monotonic_us () + 120 * US_PER_S;
+    struct timeval tv = {0, 10000};
+    duration_us deadline = clock_monotonic_us () + seconds * US_PER_S;
     event_add (tick, &tv);
-    while (*flag != want && clock_monotonic_us () < deadline)
+    while (is (arg) != want && clock_monotonic_us () < deadline)
         event_base_loop (rig->base, EVLOOP_ONCE);
     event_free (tick);
-    return *flag == want;
+    return is (arg) == want;
+}
+
+static bool flag_is (const void *arg)
+{
+    return *(const bool *)arg;
+}
+
+static bool second_is (const void *arg)
+{
+    return committer_has_second (((const struct bankrig *)arg)->committer);
 }
 
 bool bankrig_wait_up (struct bankrig *rig, bool up)
 {
-    return run_until (rig, &rig->up, up);
+    return run_until (rig, flag_is, &rig->up, up, 120);
 }
 
 bool bankrig_wait_second (struct bankrig *rig, bool up)
 {
-    struct event *tick = event_new (rig->base, -1, EV_PERSIST, on_tick, NULL);
-    struct timeval tv = {0, 10000};
-    duration_us deadline = clock_monotonic_us () + 30 * US_PER_S;
-    event_add (tick, &tv);
-    while (committer_has_second (rig->committer) != up && clock_monotonic_us () < deadline)
-        event_base_loop (rig->base, EVLOOP_ONCE);
-    event_free (tick);
-    return committer_has_second (rig->committer) == up;
+    return run_until (rig, second_is, rig, up, 30);
 }
 
 void bankrig_close (struct bankrig *rig)
@@ -167,8 +170,8 @@ void bankrig_send (struct bankrig *rig, const struct ledger_request *req, struct
 
 void bankrig_await (struct bankrig *rig, struct answer *answer)
 {
-    if (!run_until (rig, &answer->given, true)) {
-        fprintf (stderr, "bankrig: no answer within 30 s\n");
+    if (!run_until (rig, flag_is, &answer->given, true, 120)) {
+        fprintf (stderr, "bankrig: no answer within 120 s\n");
         abort ();
     }
 }

@@ -29,7 +29,7 @@ bool bankrig_wait_second (struct bankrig *rig, bool up); /* the second connectio
 void bankrig_close (struct bankrig *rig);
 /* Sends without waiting; *answer is filled when the loop runs. Retries while the bank is away. */
 void bankrig_send (struct bankrig *rig, const struct ledger_request *req, struct answer *answer);
-/* Runs the loop until the answer is there; aborts after 30 s. */
+/* Runs the loop until the answer is there; aborts after 120 s. */
 void bankrig_await (struct bankrig *rig, struct answer *answer);
 struct answer bankrig_ask (struct bankrig *rig, const struct ledger_request *req);
 
