@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bank/store/fnv.h"
+
 enum { SLOTS_FIRST = 2048, NAMES_MAX = 1 + 2 * LEDGER_GROUP_MAX };
 
 /* Open addressing; 0 is a free slot. At most half of them are taken. */
@@ -16,22 +18,9 @@ struct names {
     unsigned count;
 };
 
-static uint64_t mix (uint64_t hash, const void *bytes, size_t len)
-{
-    const unsigned char *c = bytes;
-    while (len--)
-        hash = (hash ^ *c++) * UINT64_C (1099511628211); /* FNV-1a */
-    return hash;
-}
-
-static uint64_t mix_text (uint64_t hash, const char *text)
-{
-    return mix (hash, text, strlen (text) + 1);
-}
-
 static uint64_t begin (char kind)
 {
-    return mix (UINT64_C (14695981039346656037), &kind, 1);
+    return fnv_bytes (FNV_BEGIN, &kind, 1);
 }
 
 static void put (struct names *names, uint64_t hash)
@@ -42,23 +31,20 @@ static void put (struct names *names, uint64_t hash)
 
 static void put_job (struct names *names, const struct ledger_job *job)
 {
-    uint64_t hash = mix_text (begin ('j'), job->site);
-    hash = mix_text (hash, job->site_job);
-    hash = mix_text (hash, job->component);
-    put (names, mix (hash, &job->incarnation, sizeof (job->incarnation)));
+    put (names, fnv_job (begin ('j'), job));
 }
 
 static void put_ask (struct names *names, const struct ledger_hold_ask *ask, const char *identity)
 {
     put_job (names, &ask->job);
     if (ask->is_signed)
-        put (names, mix (mix_text (begin ('s'), identity), ask->uuid.b, sizeof (ask->uuid.b)));
+        put (names, fnv_bytes (fnv_text (begin ('s'), identity), ask->uuid.b, sizeof (ask->uuid.b)));
 }
 
 static void names_of (const struct ledger_request *req, struct names *names)
 {
     names->count = 0;
-    put (names, mix (mix_text (begin ('k'), req->client), req->key.b, sizeof (req->key.b)));
+    put (names, fnv_bytes (fnv_text (begin ('k'), req->client), req->key.b, sizeof (req->key.b)));
     if (req->refused.code)
         return;
     if (req->kind == LEDGER_HOLD)

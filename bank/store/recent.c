@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bank/store/fnv.h"
 #include "proto/base/quantity.h"
 
 enum { TEXTS = 8 };
@@ -25,21 +26,10 @@ static void texts_of (struct ledger_hold *hold, const char **text[TEXTS])
     memcpy (text, all, sizeof (all));
 }
 
-static uint32_t mix (uint32_t hash, const void *bytes, size_t len)
-{
-    const unsigned char *c = bytes;
-    while (len--)
-        hash = (hash ^ *c++) * 16777619U; /* FNV-1a */
-    return hash;
-}
-
 static uint32_t set_of (const struct ledger_job *job)
 {
-    uint32_t hash = mix (2166136261U, job->site, strlen (job->site) + 1);
-    hash = mix (hash, job->site_job, strlen (job->site_job) + 1);
-    hash = mix (hash, job->component, strlen (job->component) + 1);
-    hash = mix (hash, &job->incarnation, sizeof (job->incarnation));
-    return (hash ^ hash >> 16) % RECENT_SETS;
+    uint64_t hash = fnv_job (FNV_BEGIN, job);
+    return (uint32_t)((hash ^ hash >> 32) % RECENT_SETS);
 }
 
 struct recent *recent_create (void)
