@@ -25,6 +25,11 @@ static void failed (void *arg, const struct err *why)
     daemon_stop (arg, why);
 }
 
+static int takes_work (void *arg, struct err *err)
+{
+    return daemon_takes_work (arg, err);
+}
+
 static int start (void *self, struct daemon *daemon, void *settings, struct err *err)
 {
     struct program *program = self;
@@ -35,6 +40,7 @@ static int start (void *self, struct daemon *daemon, void *settings, struct err 
         .grid = daemon_grid (daemon),
         .state_dir = daemon_state_dir (daemon),
         .failed = failed,
+        .takes_work = takes_work,
         .failed_arg = daemon,
     };
     program->metad = metad_create (&env, settings, err);

@@ -122,6 +122,9 @@ struct verifier {
     /* operations fetched and not yet used */
     Nui__Bank__V1__OperationsReply *page;
     size_t page_at;
+    /* likewise lines */
+    Nui__Bank__V1__ContentsReply *content;
+    size_t content_at;
     struct strbuf scratch;
     struct cli_progress *progress;
 };
@@ -182,6 +185,55 @@ static const Nui__Bank__V1__LedgerOperation *next_op (struct verifier *v, int64_
     return v->page->operations[v->page_at++];
 }
 
+/* What the newest block made of the tables, from a line on, or NULL with err. */
+static const Nui__Bank__V1__BlockContent *next_content (struct verifier *v, int64_t line,
+                                                        struct err *err)
+{
+    if (!v->content || v->content_at == v->content->n_blocks) {
+        Nui__Bank__V1__ContentsRequest request = NUI__BANK__V1__CONTENTS_REQUEST__INIT;
+        if (v->content)
+            nui__bank__v1__contents_reply__free_unpacked (v->content, NULL);
+        request.from_number = v->last.number;
+        request.from_line = line;
+        v->content_at = 0;
+        v->content =
+            (Nui__Bank__V1__ContentsReply *)bank_call (v->ctx, "Contents", &request.base, err);
+        if (!v->content)
+            return NULL;
+    }
+    const Nui__Bank__V1__BlockContent *content =
+        v->content_at < v->content->n_blocks ? v->content->blocks[v->content_at] : NULL;
+    if (!content || content->number != v->last.number || content->first_line != line ||
+        (line < content->count && content->n_lines == 0)) {
+        err_set (err, ERR_CONFLICT, "what block %lld made of the bank's tables is missing",
+                 (long long)v->last.number);
+        return NULL;
+    }
+    v->content_at++;
+    return content;
+}
+
+/* Adds the leaves of the newest block's lines after those of its operations. */
+static size_t line_leaves (struct verifier *v, struct merkle_hash **leaf, struct err *err)
+{
+    size_t count = (size_t)v->last.ops;
+    const Nui__Bank__V1__BlockContent *content;
+    int64_t line = 0;
+    do {
+        content = next_content (v, line, err);
+        if (!content)
+            return 0;
+        *leaf = realloc (*leaf, (count + content->n_lines + 1) * sizeof (**leaf));
+        if (!*leaf)
+            abort ();
+        for (size_t i = 0; i < content->n_lines; i++)
+            (*leaf)[count++] =
+                audit_line_leaf (content->lines[i], strlen (content->lines[i]), &v->scratch);
+        line += (int64_t)content->n_lines;
+    } while (line < content->count);
+    return count;
+}
+
 static int check_root (struct verifier *v, struct err *err)
 {
     const struct block *block = &v->last;
@@ -193,12 +245,13 @@ static int check_root (struct verifier *v, struct err *err)
         if (op)
             leaf[i] = leaf_of (op, &v->scratch);
     }
+    size_t leaves = err->code ? 0 : line_leaves (v, &leaf, err);
     if (!err->code) {
-        root = merkle_root (leaf, (size_t)block->ops);
+        root = merkle_root (leaf, leaves);
         if (!merkle_equal (&root, &block->root))
             err_set (err, ERR_CONFLICT,
-                     "block %lld: its operations %lld to %lld, or their entries, are not those "
-                     "that the bank signed",
+                     "block %lld: its operations %lld to %lld, their entries, or what they made of "
+                     "the bank's tables, are not those that the bank signed",
                      (long long)block->number, (long long)block->first_op,
                      (long long)(block->first_op + block->ops - 1));
     }
@@ -352,6 +405,8 @@ int cmd_verify (struct cli_context *ctx, int argc, char **argv)
         cli_progress_end (v.progress);
     if (v.page)
         nui__bank__v1__operations_reply__free_unpacked (v.page, NULL);
+    if (v.content)
+        nui__bank__v1__contents_reply__free_unpacked (v.content, NULL);
     strbuf_free (&v.scratch);
     free (v.anchor);
     if (!err.code && v.blocks == 0)
@@ -360,6 +415,35 @@ int cmd_verify (struct cli_context *ctx, int argc, char **argv)
 }
 
 /* ---- proofs ---- */
+
+/* The rows of an object, under the root that the operation's note names. */
+static int proof_rows (const Nui__Bank__V1__ProofReply *proof, struct err *err)
+{
+    struct audit_state state;
+    struct strbuf scratch = STRBUF_INIT;
+    if (proof->n_rows == 0)
+        return 0;
+    if (strcmp (proof->operation->kind, "state") != 0)
+        return err_set (err, ERR_CONFLICT, "operation %lld records no state",
+                        (long long)proof->operation->id);
+    if (audit_state_parse (proof->operation->note, &state, err) < 0)
+        return err->code;
+    for (size_t i = 0; i < proof->n_rows && !err->code; i++) {
+        const Nui__Bank__V1__StateRow *row = proof->rows[i];
+        struct merkle_hash path[MERKLE_PATH_MAX] = {0},
+                           leaf = audit_line_leaf (row->line, strlen (row->line), &scratch);
+        size_t len = row->n_path < MERKLE_PATH_MAX ? row->n_path : MERKLE_PATH_MAX;
+        for (size_t k = 0; k < len; k++)
+            if (row->path[k].len == MERKLE_BYTES)
+                memcpy (path[k].b, row->path[k].data, MERKLE_BYTES);
+        if (row->index < 0 || !merkle_path_holds (&leaf, (size_t)state.rows, (size_t)row->index, path, len,
+                                                  &state.root))
+            err_set (err, ERR_CONFLICT, "%.200s is not in the state that operation %lld recorded", row->line,
+                     (long long)proof->operation->id);
+    }
+    strbuf_free (&scratch);
+    return err->code;
+}
 
 static int proof_check (struct cli_context *ctx, const Nui__Bank__V1__ProofReply *proof,
                         struct block *block, struct err *err)
@@ -376,13 +460,13 @@ static int proof_check (struct cli_context *ctx, const Nui__Bank__V1__ProofReply
     leaf = leaf_of (proof->operation, &scratch);
     strbuf_free (&scratch);
     if (proof->operation->id < block->first_op ||
-        !merkle_path_holds (&leaf, (size_t)block->ops,
+        proof->leaves < block->ops || !merkle_path_holds (&leaf, (size_t)proof->leaves,
                             (size_t)(proof->operation->id - block->first_op), path, proof->n_path,
                             &block->root))
         return err_set (err, ERR_CONFLICT,
                         "operation %lld is not one that the bank signed in block %lld",
                         (long long)proof->operation->id, (long long)block->number);
-    return 0;
+    return proof_rows (proof, err);
 }
 
 static int proof_save (const char *path, const Nui__Bank__V1__ProofReply *proof, struct err *err)
@@ -437,7 +521,7 @@ static int proof_print (struct cli_context *ctx, const Nui__Bank__V1__ProofReply
     table_int (table, op->id);
     table_text (table, op->kind);
     table_time (table, op->recorded_us);
-    table_text (table, op->on_behalf);
+    table_text (table, strstr (op->client, "/operator/") ? op->client : op->on_behalf);
     table_text (table, op->job);
     table_text (table, op->site);
     table_text (table, op->note);
@@ -445,6 +529,29 @@ static int proof_print (struct cli_context *ctx, const Nui__Bank__V1__ProofReply
     table_text (table, anchor_of (block).link);
     table_end_row (table);
     int rc = table_print_record (table, ctx);
+    table_destroy (table);
+    return rc;
+}
+
+/* The rows of an object. */
+static int proof_print_rows (struct cli_context *ctx, const Nui__Bank__V1__ProofReply *proof,
+                             const struct block *block)
+{
+    static const struct table_column columns[] = {{"row", "Row", TABLE_TEXT, 0},
+                                                  {"operation", "Operation", TABLE_INT, 0},
+                                                  {"at", "Recorded", TABLE_TIME, 0},
+                                                  {"block", "In block", TABLE_INT, 0},
+                                                  {"link", "Link", TABLE_TEXT, 0}};
+    struct table *table = table_create (columns, 5);
+    for (size_t i = 0; i < proof->n_rows; i++) {
+        table_text (table, proof->rows[i]->line);
+        table_int (table, proof->operation->id);
+        table_time (table, proof->operation->recorded_us);
+        table_int (table, block->number);
+        table_text (table, anchor_of (block).link);
+        table_end_row (table);
+    }
+    int rc = table_print (table, ctx);
     table_destroy (table);
     return rc;
 }
@@ -466,19 +573,25 @@ int cmd_proof (struct cli_context *ctx, int argc, char **argv)
     if (!cli_options (ctx, options, 0, &args, argc, argv, &o, &rc))
         return rc;
     Nui__Bank__V1__ProofRequest request = NUI__BANK__V1__PROOF_REQUEST__INIT;
-    if (o.count == 1)
+    if (o.count == 1 && strchr (o.item[0], ':'))
+        request.object = o.item[0];
+    else if (o.count == 1)
         request.op_id = strtoull (o.item[0], &end, 10);
-    if (o.count != (args.check ? 0 : 1) || *end || (o.count && !request.op_id))
-        return cli_usage (argv[0], "say OPERATION [--save FILE], or --check FILE");
+    if (o.count != (args.check ? 0 : 1) || *end || (o.count && !request.op_id && !request.object[0]))
+        return cli_usage (argv[0], "say OPERATION or KIND:NAME [--save FILE], or --check FILE");
     Nui__Bank__V1__ProofReply *proof =
         args.check ? proof_load (args.check, &err)
                    : (Nui__Bank__V1__ProofReply *)bank_call (ctx, "Proof", &request.base, &err);
     if (proof && proof_check (ctx, proof, &block, &err) == 0 && args.save)
         proof_save (args.save, proof, &err);
-    if (proof && !err.code && !args.check && (uint64_t)proof->operation->id != request.op_id)
+    if (proof && !err.code && request.object[0] && proof->n_rows == 0)
+        err_set (&err, ERR_CONFLICT, "the bank proved no object");
+    if (proof && !err.code && request.op_id && (uint64_t)proof->operation->id != request.op_id)
         err_set (&err, ERR_CONFLICT, "the bank proved operation %lld instead",
                  (long long)proof->operation->id);
-    rc = err.code ? cli_fail (argv[0], &err) : proof_print (ctx, proof, &block);
+    rc = err.code        ? cli_fail (argv[0], &err)
+         : proof->n_rows ? proof_print_rows (ctx, proof, &block)
+                         : proof_print (ctx, proof, &block);
     if (proof)
         nui__bank__v1__proof_reply__free_unpacked (proof, NULL);
     return rc;

@@ -16,10 +16,11 @@ const struct cli_command bank_commands[] = {
      "  -a, --allocations       one line per allocation, with its validity\n" COMMON
      "\nexample: nui balance -A phys --json\n"},
     {"statement", USERS, "what happened on an account over a period", cmd_statement,
-     "usage: nui statement [-A ACCOUNT] [--from TIME] [--to TIME]\n\n"
+     "usage: nui statement [-A ACCOUNT] [--from TIME] [--to TIME | --period PERIOD]\n\n"
      "  -A, --account ACCOUNT   else ACCOUNT of nui.cfg\n"
      "  --from TIME             from the beginning when left out\n"
-     "  --to TIME               exclusive; until now when left out\n" COMMON
+     "  --to TIME               exclusive; until now when left out\n"
+     "  --period PERIOD         both at once: a month (2026-11), a day (2026-11-21), yesterday\n" COMMON
      "\nexample: nui statement -A phys --from 2026-11-01T00:00\n"},
     {"quote", USERS, "the price of a request, and whether your account can pay it", cmd_quote,
      "usage: nui quote -t WALLTIME --site SITE[,SITE…] [-n PROCS] [-A ACCOUNT] [-q QOS] [-c CLASS]\n"
@@ -39,14 +40,15 @@ const struct cli_command bank_commands[] = {
      "  --all                   list: also used, expired and cancelled ones\n" COMMON
      "\nexample: nui quote -n 8 -t 1:00:00 --site alpha,beta -A phys\n"},
     {"usage", USERS, "what was charged over a period, by user, project, site or account", cmd_usage,
-     "usage: nui usage [-A ACCOUNT] [--by KEY[,KEY…]] [--from TIME] [--to TIME]\n\n"
+     "usage: nui usage [-A ACCOUNT] [--by KEY[,KEY…]] [--from TIME] [--to TIME | --period PERIOD]\n\n"
      "  -A, --account ACCOUNT   of this account only; else all you may see\n"
      "  --by KEYS               one or more of "
      "user,project,site,account,funder,grant,qos,machine,\n"
      "                          and one of day,week,month (account,user)\n"
      "  --from TIME             from the beginning when left out\n"
-     "  --to TIME               exclusive; until now when left out\n" COMMON
-     "\nexample: nui usage --by site --from 2026-11-01T00:00 --csv\n"},
+     "  --to TIME               exclusive; until now when left out\n"
+     "  --period PERIOD         both at once: a month (2026-11), a day (2026-11-21), yesterday\n" COMMON
+     "\nexample: nui usage --by site --period 2026-11 --csv\n"},
     {"hold", BANK, "what jobs hold; to place, lengthen and release holds by hand", cmd_hold,
      "usage: nui hold list [-A ACCOUNT] [--stale]\n"
      "       nui hold create -A ACCOUNT --user USER -t WALLTIME --part SITE/JOB/PROCS…\n"
@@ -69,6 +71,7 @@ const struct cli_command bank_commands[] = {
      "  -u, --user USER, -A, --account ACCOUNT\n"
      "                          who pays, where there is no hold\n"
      "  -n, --procs N           it had\n"
+     "  --start, --end TIME     a clock time is the last one: 23:00 in the morning is yesterday's\n"
      "  --partial               more will follow; else it is the job's last charge\n"
      "  --failed                the job did not end well\n"
      "  --incarnation N, --cpu TIME, --job, --component, -q, --qos, -c, --class, --machine,\n"
@@ -113,13 +116,14 @@ const struct cli_command bank_commands[] = {
      "\nexample: nui funder create nsf -d 'science foundation'\n"},
     {"grant", BANK, "grants of funders, and how they burn down", cmd_grant,
      "usage: nui grant create AMOUNT -A ACCOUNT --reference TEXT [--funder NAME] [--start TIME]\n"
-     "                 [--end TIME] [--for KIND=NAME]… [--description TEXT]\n"
+     "                 [--end TIME] [--for KIND=NAME]… [--description TEXT] [--again]\n"
      "       nui grant list [--funder NAME]\n"
-     "       nui grant statement GRANT [--from TIME] [--to TIME]\n"
+     "       nui grant statement GRANT [--from TIME] [--to TIME | --period PERIOD]\n"
      "                           [--html FILE] [--pdf FILE]\n\n"
      "  -A, --account ACCOUNT   who gets it; nui split passes parts on\n"
      "  --funder NAME           an agency's is its own\n"
      "  --reference TEXT        the funder's number or title\n"
+     "  --again                 another grant of the same reference\n"
      "  --start, --end TIME     when it is valid (now; without end)\n"
      "  --for KIND=NAME         as for nui deposit\n"
      "  --html FILE             a page to be printed, with the burn-down as a plot\n"
@@ -167,18 +171,28 @@ const struct cli_command bank_commands[] = {
      cmd_account,
      "usage: nui account create NAME --project PROJECT [--fallback LIST] [--users LIST]\n"
      "       nui account modify NAME --fallback LIST | --users LIST\n"
-     "       nui account close NAME [--description TEXT]\n"
+     "       nui account close NAME --yes [--description TEXT]\n"
+     "       nui account reopen NAME [--description TEXT]\n"
      "       nui account list\n\n"
      "  -p, --project PROJECT   whose members may use it\n"
      "  --fallback LIST         [SITE:]ACCOUNT[@QOS],…: tried in this order when it cannot pay, "
      "at\n"
      "                          that site, with that QoS; '' for none\n"
-     "  --users LIST            NAME,-NAME,ANY,MEMBERS: who may use it (MEMBERS)\n" COMMON
+     "  --users LIST            NAME,-NAME,ANY,MEMBERS: who may use it (MEMBERS)\n"
+     "  -y, --yes               closes it: what is left goes back to where it came from\n" COMMON
      "\nexample: nui account create phys --project physics --fallback reserve@low,beta:spare\n"},
+    {"freeze", BANK, "holds nothing new for a user, an account, a project or a grant", cmd_freeze,
+     "usage: nui freeze user:NAME|account:NAME|project:NAME|grant.N --reason TEXT\n\n"
+     "  --reason TEXT           why: whoever is refused reads it\n" COMMON
+     "\nexample: nui freeze account:phys --reason 'audit until Friday'\n"},
+    {"unfreeze", BANK, "ends that", cmd_unfreeze,
+     "usage: nui unfreeze user:NAME|account:NAME|project:NAME|grant.N [--reason TEXT]\n\n"
+     "  --reason TEXT           for the history\n" COMMON "\nexample: nui unfreeze account:phys\n"},
     {"site", BANK, "what sites may do beyond settling signed jobs, and what they owe for failures",
      cmd_site,
      "usage: nui site modify SITE [--claims yes|no] [--refunds yes|no] [--refund-cap TIME]\n"
      "                            [--refund-minimum CREDITS] [--refund-window TIME]\n"
+     "                            [--node-procs N] [--proc-memory SIZE] [--overrun TIME]\n"
      "       nui site list\n\n"
      "  --claims yes|no         whether the site's word is enough for whose job it is, where\n"
      "                          nobody signed it (jobs given to its own cluster); no at "
@@ -187,7 +201,11 @@ const struct cli_command bank_commands[] = {
      "  --refund-cap TIME       at most what so much of the job's time cost; 0: no bound\n"
      "  --refund-minimum CREDITS  less is not given back\n"
      "  --refund-window TIME    nothing where the last charge comes later after the job's end; 0: no bound\n"
-     "                          by itself; no at first\n" COMMON "\nexample: nui site modify alpha --claims yes\n"},
+     "                          by itself; no at first\n"
+     "  --node-procs N          it gives nodes whole, of so many processors: jobs may be charged for\n"
+     "                          the nodes that they need; 0: it does not\n"
+     "  --proc-memory SIZE      memory that goes with a processor, where it charges processor equivalents\n"
+     "  --overrun TIME          jobs may run, and be charged, so long beyond their walltime\n" COMMON "\nexample: nui site modify alpha --claims yes\n"},
     {"rate", BANK, "what a processor-second costs at a site", cmd_rate,
      "usage: nui rate set SITE MULTIPLIER [--from TIME] [--measure wall|cpu|pe] "
      "[--successful-only]\n"
@@ -210,7 +228,7 @@ const struct cli_command bank_commands[] = {
      "\nexample: nui rate set alpha 1.25 --from 2027-01-01T00:00\n"},
     {"reconcile", BANK, "what a site ran against what the bank charged, and against Slurm's accounting",
      cmd_reconcile,
-     "usage: nui reconcile --site SITE [--from TIME] [--to TIME] [--sacct FILE] [--late TIME]\n"
+     "usage: nui reconcile --site SITE [--from TIME] [--to TIME] [--period PERIOD] [--sacct FILE] [--late TIME]\n"
      "                     [--record | --apply]\n"
      "       nui reconcile list [--site SITE] [--all]\n"
      "       nui reconcile own ROW [--owner USER] [--description TEXT]\n"
@@ -218,6 +236,7 @@ const struct cli_command bank_commands[] = {
      "  --site SITE             whose records are compared with the bank's\n"
      "  --from TIME             what ended from then on; from the beginning when left out\n"
      "  --to TIME               exclusive; until now when left out\n"
+     "  --period PERIOD         both at once: a month (2026-11), a day (2026-11-21), yesterday\n"
      "  --sacct FILE            what sacct --parsable2 printed, to be compared too\n"
      "  --late TIME             recorded so long after its end is late (1:00:00:00)\n"
      "  --record                keeps what was found as rows at the bank; ends those not found again\n"
@@ -226,7 +245,7 @@ const struct cli_command bank_commands[] = {
      "  --owner USER            who sees to the row (who calls)\n"
      "  --op OPERATION          that put it right\n"
      "  -d, --description TEXT  why, or what explains it\n" COMMON
-     "\nexample: nui reconcile --site alpha --from 2026-11-01T00:00 --to 2026-12-01T00:00\n"},
+     "\nexample: nui reconcile --site alpha --period 2026-11\n"},
     {"anchor", BANK, "the newest block of the bank's history, to be kept outside the bank",
      cmd_anchor,
      "usage: nui anchor [--save FILE]\n\n"
@@ -240,6 +259,10 @@ const struct cli_command bank_commands[] = {
      "  --anchor FILE           the history must hold every anchor of the file\n"
      "  --rules                 the ledger's rules instead, recomputed over all of it\n" COMMON
      "\nexample: nui verify --anchor anchors\n"},
+    {"clock", BANK, "the bank's clock, and an operator's word that it is right", cmd_clock,
+     "usage: nui clock [accept -d REASON]\n\n"
+     "  -d, --description TEXT  why it is right, though it is ahead of what the bank can believe\n" COMMON
+     "\nexample: nui clock accept -d 'the database host had stood still'\n"},
     {"proof", BANK, "show that an operation is in the bank's signed history", cmd_proof,
      "usage: nui proof OPERATION [--save FILE]\n"
      "       nui proof --check FILE\n\n"

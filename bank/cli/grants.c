@@ -37,7 +37,9 @@ int cmd_funder (struct cli_context *ctx, int argc, char **argv)
 struct grant_args {
     const char *funder, *reference, *account, *description, *html, *pdf;
     struct cli_list scope;
-    time_us start, end, from, to;
+    time_us start, end;
+    struct cli_period period;
+    bool again;
 };
 
 static int grant_create (struct cli_context *ctx, const struct grant_args *args, const char *text)
@@ -55,6 +57,7 @@ static int grant_create (struct cli_context *ctx, const struct grant_args *args,
     Nui__Bank__V1__GrantRequest request = NUI__BANK__V1__GRANT_REQUEST__INIT;
     request.key = bank_key (key);
     request.funder = bank_text (args->funder);
+    request.again = args->again;
     request.reference = bank_text (args->reference);
     request.account = bank_text (args->account);
     request.amount_micro = amount;
@@ -76,7 +79,7 @@ static int grant_list (struct cli_context *ctx, const char *funder)
         {"granted", "Granted", TABLE_CREDITS, 0},  {"settled", "Settled", TABLE_CREDITS, 0},
         {"held", "InFlight", TABLE_CREDITS, 0},    {"left", "Left", TABLE_CREDITS, 0},
         {"ended", "Ended", TABLE_CREDITS, 0},      {"valid_from", "From", TABLE_TIME, 0},
-        {"valid_to", "To", TABLE_TIME, 0},         {"accounts", "Accounts", TABLE_INT, 0}};
+        {"valid_to", "To", TABLE_TIME, 0},         {"accounts", "Accounts", TABLE_INT, 0},    {"frozen", "Frozen", TABLE_TEXT, 0}};
     struct err err = {0};
     Nui__Bank__V1__GrantListRequest request = NUI__BANK__V1__GRANT_LIST_REQUEST__INIT;
     request.funder = bank_text (funder);
@@ -99,6 +102,7 @@ static int grant_list (struct cli_context *ctx, const char *funder)
         table_time (table, g->valid_from_us);
         table_time (table, g->valid_to_us ? g->valid_to_us : TIME_US_NONE);
         table_int (table, g->accounts);
+        table_text (table, g->frozen[0] ? g->frozen : NULL);
         table_end_row (table);
     }
     int rc = table_print (table, ctx);
@@ -113,8 +117,8 @@ static int grant_statement (struct cli_context *ctx, const struct grant_args *ar
     struct err err = {0};
     Nui__Bank__V1__GrantStatementRequest request = NUI__BANK__V1__GRANT_STATEMENT_REQUEST__INIT;
     request.grant_id = bank_text (grant);
-    request.from_us = args->from;
-    request.to_us = args->to;
+    request.from_us = args->period.from;
+    request.to_us = args->period.to;
     ProtobufCMessage *message = bank_call (ctx, "GrantStatement", &request.base, &err);
     if (!message)
         return cli_fail ("grant", &err);
@@ -138,11 +142,13 @@ int cmd_grant (struct cli_context *ctx, int argc, char **argv)
         {"reference", 0, CLI_OPT_STRING, offsetof (struct grant_args, reference), 0, 0},
         {"account", 'A', CLI_OPT_STRING, offsetof (struct grant_args, account), 0, 0},
         {"description", 'd', CLI_OPT_STRING, offsetof (struct grant_args, description), 0, 0},
+        {"again", 0, CLI_OPT_FLAG, offsetof (struct grant_args, again), 0, 0},
         {"for", 0, CLI_OPT_LIST, offsetof (struct grant_args, scope), 0, 0},
         {"start", 0, CLI_OPT_TIME, offsetof (struct grant_args, start), 0, 0},
         {"end", 0, CLI_OPT_TIME, offsetof (struct grant_args, end), 0, 0},
-        {"from", 0, CLI_OPT_TIME, offsetof (struct grant_args, from), 0, 0},
-        {"to", 0, CLI_OPT_TIME, offsetof (struct grant_args, to), 0, 0},
+        {"from", 0, CLI_OPT_PAST, offsetof (struct grant_args, period.from), 0, 0},
+        {"to", 0, CLI_OPT_PAST, offsetof (struct grant_args, period.to), 0, 0},
+        {"period", 0, CLI_OPT_PERIOD, offsetof (struct grant_args, period), 0, 0},
         {"html", 0, CLI_OPT_STRING, offsetof (struct grant_args, html), 0, 0},
         {"pdf", 0, CLI_OPT_STRING, offsetof (struct grant_args, pdf), 0, 0},
         {0}};
@@ -151,9 +157,9 @@ int cmd_grant (struct cli_context *ctx, int argc, char **argv)
     if (!cli_options (ctx, options, 0, &args, argc, argv, &o, &rc))
         return rc;
     const char *verb = o.count ? o.item[0] : "";
-    bool making = args.reference || args.account || args.scope.count || args.start || args.end ||
+    bool making = args.reference || args.account || args.scope.count || args.start || args.end || args.again ||
                   args.description[0];
-    bool reporting = args.from || args.to || args.html || args.pdf;
+    bool reporting = args.period.from || args.period.to || args.html || args.pdf;
     if (strcmp (verb, "list") == 0 && o.count == 1 && !making && !reporting)
         return grant_list (ctx, args.funder);
     if (strcmp (verb, "create") == 0 && o.count == 2 && args.reference && args.account &&

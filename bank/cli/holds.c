@@ -1,9 +1,11 @@
 /* nui hold, charge: what sites do by themselves, for an operator to see and to put right. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bank/cli/util.h"
+#include "proto/base/clock.h"
 
 enum { PARTS_MAX = 64 };
 
@@ -330,6 +332,24 @@ static int charge_send (struct cli_context *ctx, const struct charge_args *args)
     return rc;
 }
 
+/* A clock time is the last such moment: what was understood is said before anything is booked. */
+static bool charge_times (const struct charge_args *args, int *rc)
+{
+    char from[QUANTITY_TEXT_MAX], to[QUANTITY_TEXT_MAX], length[QUANTITY_TEXT_MAX];
+    time_format_iso (args->start, from);
+    time_format_iso (args->end, to);
+    if (args->end > clock_now_us () || args->end < args->start) {
+        *rc = args->end < args->start
+                  ? cli_usage ("charge", "--end %s is before --start %s", to, from)
+                  : cli_usage ("charge", "--end %s has not come yet: only what was used is charged", to);
+        return false;
+    }
+    fprintf (stderr, "nui charge: job %s of site %s, %" PRIu64 " processors from %s to %s (%s)\n",
+             args->job, args->site, args->procs, from, to,
+             duration_format (args->end - args->start, length));
+    return true;
+}
+
 int cmd_charge (struct cli_context *ctx, int argc, char **argv)
 {
     struct charge_args args = {
@@ -344,8 +364,8 @@ int cmd_charge (struct cli_context *ctx, int argc, char **argv)
         {"incarnation", 0, CLI_OPT_INT, offsetof (struct charge_args, incarnation), 0, UINT32_MAX},
         {"hold", 0, CLI_OPT_STRING, offsetof (struct charge_args, hold), 0, 0},
         {"procs", 'n', CLI_OPT_COUNT, offsetof (struct charge_args, procs), 1, 100000000},
-        {"start", 0, CLI_OPT_TIME, offsetof (struct charge_args, start), 0, 0},
-        {"end", 0, CLI_OPT_TIME, offsetof (struct charge_args, end), 0, 0},
+        {"start", 0, CLI_OPT_PAST, offsetof (struct charge_args, start), 0, 0},
+        {"end", 0, CLI_OPT_PAST, offsetof (struct charge_args, end), 0, 0},
         {"cpu", 0, CLI_OPT_DURATION, offsetof (struct charge_args, cpu), 0, 0},
         {"qos", 'q', CLI_OPT_STRING, offsetof (struct charge_args, qos), 0, 0},
         {"class", 'c', CLI_OPT_STRING, offsetof (struct charge_args, class_), 0, 0},
@@ -363,5 +383,7 @@ int cmd_charge (struct cli_context *ctx, int argc, char **argv)
         return cli_usage (argv[0], "name --site, --site-job, -n PROCS, --start and --end");
     if (!args.hold[0] == !args.user || !args.user != !args.account)
         return cli_usage (argv[0], "name a hold with --hold, or who pays with --user and -A");
+    if (!charge_times (&args, &rc))
+        return rc;
     return charge_send (ctx, &args);
 }

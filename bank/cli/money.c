@@ -17,7 +17,8 @@ static int balance_allocations (struct cli_context *ctx, const Nui__Bank__V1__Ba
                                                   {"valid_from", "From", TABLE_TIME, 0},
                                                   {"valid_to", "To", TABLE_TIME, 0},
                                                   {"description", "Description", TABLE_TEXT, 0},
-                                                  {"credit_limit", "Credit", TABLE_CREDITS, 0}};
+                                                  {"credit_limit", "Credit", TABLE_CREDITS, 0},
+                                                  {"frozen", "Frozen", TABLE_TEXT, 0}};
     struct table *table = table_create (columns, sizeof (columns) / sizeof (columns[0]));
     for (size_t i = 0; i < reply->n_balances; i++)
         for (size_t k = 0; k < reply->balances[i]->n_allocations; k++) {
@@ -32,6 +33,7 @@ static int balance_allocations (struct cli_context *ctx, const Nui__Bank__V1__Ba
             table_time (table, a->valid_to_us ? a->valid_to_us : TIME_US_NONE);
             table_text (table, a->description);
             table_credits (table, a->credit_limit_micro);
+            table_text (table, a->frozen[0] ? a->frozen : NULL);
             table_end_row (table);
         }
     int rc = table_print (table, ctx);
@@ -45,7 +47,7 @@ static int balance_accounts (struct cli_context *ctx, const Nui__Bank__V1__Balan
         {"account", "Account", TABLE_TEXT, 0},       {"project", "Project", TABLE_TEXT, 0},
         {"granted", "Granted", TABLE_CREDITS, 0},    {"settled", "Settled", TABLE_CREDITS, 0},
         {"held", "InFlight", TABLE_CREDITS, 0},      {"available", "Available", TABLE_CREDITS, 0},
-        {"scheduled", "Scheduled", TABLE_CREDITS, 0}};
+        {"scheduled", "Scheduled", TABLE_CREDITS, 0}, {"frozen", "Frozen", TABLE_TEXT, 0}};
     struct table *table = table_create (columns, sizeof (columns) / sizeof (columns[0]));
     for (size_t i = 0; i < reply->n_balances; i++) {
         const Nui__Bank__V1__Balance *b = reply->balances[i];
@@ -56,6 +58,7 @@ static int balance_accounts (struct cli_context *ctx, const Nui__Bank__V1__Balan
         table_credits (table, b->held_micro);
         table_credits (table, b->available_micro);
         table_credits (table, b->scheduled_micro);
+        table_text (table, b->frozen[0] ? b->frozen : NULL);
         table_end_row (table);
     }
     int rc = table_print (table, ctx);
@@ -132,7 +135,8 @@ static struct table *statement_table (const Nui__Bank__V1__StatementReply *st, b
         table_credits (table, line      ? line->held_micro
                               : opening ? st->opening_held_micro
                                         : st->closing_held_micro);
-        table_text (table, line ? bank_short_name (line->who) : "");
+        /* Whose act it was, where it was one by hand. */
+        table_text (table, !line ? "" : strstr (line->who, "/operator/") ? line->who : bank_short_name (line->who));
         table_text (table, line ? line->description : "");
         table_end_row (table);
     }
@@ -212,12 +216,13 @@ int cmd_statement (struct cli_context *ctx, int argc, char **argv)
 {
     struct args {
         const char *account;
-        time_us from, to;
+        struct cli_period period;
     } args = {0};
     static const struct cli_option options[] = {
         {"account", 'A', CLI_OPT_STRING, offsetof (struct args, account), 0, 0},
-        {"from", 0, CLI_OPT_TIME, offsetof (struct args, from), 0, 0},
-        {"to", 0, CLI_OPT_TIME, offsetof (struct args, to), 0, 0},
+        {"from", 0, CLI_OPT_PAST, offsetof (struct args, period.from), 0, 0},
+        {"to", 0, CLI_OPT_PAST, offsetof (struct args, period.to), 0, 0},
+        {"period", 0, CLI_OPT_PERIOD, offsetof (struct args, period), 0, 0},
         {0}};
     struct cli_operands operands;
     struct err err = {0};
@@ -234,8 +239,8 @@ int cmd_statement (struct cli_context *ctx, int argc, char **argv)
         return cli_usage (argv[0], "name an account with -A");
     Nui__Bank__V1__StatementRequest request = NUI__BANK__V1__STATEMENT_REQUEST__INIT;
     request.account = bank_text (args.account);
-    request.from_us = args.from;
-    request.to_us = args.to;
+    request.from_us = args.period.from;
+    request.to_us = args.period.to;
     ProtobufCMessage *reply = bank_call (ctx, "Statement", &request.base, &err);
     if (!reply)
         return cli_fail (argv[0], &err);

@@ -175,6 +175,7 @@ static int users_read (struct cli_context *ctx, const char *words, struct user_w
 
 struct account_args {
     const char *project, *fallback, *users, *reason;
+    bool yes;
 };
 
 static int account_create (struct cli_context *ctx, const char *name,
@@ -232,6 +233,18 @@ static int account_close (struct cli_context *ctx, const char *name, const char 
     return bank_do (ctx, "account", "AccountClose", &request.base, sentence);
 }
 
+static int account_reopen (struct cli_context *ctx, const char *name, const char *reason)
+{
+    char sentence[256];
+    uint8_t key[16];
+    Nui__Bank__V1__AccountReopenRequest request = NUI__BANK__V1__ACCOUNT_REOPEN_REQUEST__INIT;
+    request.key = bank_key (key);
+    request.name = bank_text (name);
+    request.reason = bank_text (reason);
+    snprintf (sentence, sizeof (sentence), "account %.64s is open again", name);
+    return bank_do (ctx, "account", "AccountReopen", &request.base, sentence);
+}
+
 int cmd_account (struct cli_context *ctx, int argc, char **argv)
 {
     static const struct table_column columns[] = {{"name", "Account", TABLE_TEXT, 0},
@@ -243,6 +256,7 @@ int cmd_account (struct cli_context *ctx, int argc, char **argv)
         {"fallback", 0, CLI_OPT_STRING, offsetof (struct account_args, fallback), 0, 0},
         {"users", 0, CLI_OPT_STRING, offsetof (struct account_args, users), 0, 0},
         {"description", 'd', CLI_OPT_STRING, offsetof (struct account_args, reason), 0, 0},
+        {"yes", 'y', CLI_OPT_FLAG, offsetof (struct account_args, yes), 0, 0},
         {0}};
     struct fallback_words fallbacks = {.count = 0};
     struct user_words users = {.count = 0};
@@ -262,11 +276,16 @@ int cmd_account (struct cli_context *ctx, int argc, char **argv)
         return account_create (ctx, o.item[1], &args, &fallbacks, &users);
     if (strcmp (verb, "modify") == 0 && o.count == 2 && lists && !args.project && !args.reason)
         return account_modify (ctx, o.item[1], &args, &fallbacks, &users);
+    if (strcmp (verb, "close") == 0 && o.count == 2 && !lists && !args.project && !args.yes)
+        return cli_usage (argv[0], "closing %.64s gives back what it has left; say nui account close %.64s --yes",
+                          o.item[1], o.item[1]);
     if (strcmp (verb, "close") == 0 && o.count == 2 && !lists && !args.project)
         return account_close (ctx, o.item[1], args.reason ? args.reason : "");
+    if (strcmp (verb, "reopen") == 0 && o.count == 2 && !lists && !args.project && !args.yes)
+        return account_reopen (ctx, o.item[1], args.reason ? args.reason : "");
     return cli_usage (argv[0],
                       "say create NAME --project PROJECT [--fallback LIST] [--users LIST], "
-                      "modify NAME --fallback LIST | --users LIST, close NAME or list");
+                      "modify NAME --fallback LIST | --users LIST, close NAME --yes, reopen NAME or list");
 }
 
 /* ---- site ---- */
@@ -287,13 +306,18 @@ int cmd_site (struct cli_context *ctx, int argc, char **argv)
         const char *claims, *refunds;
         duration_us cap, window;
         credit_micro minimum;
-    } args = {.cap = -1, .window = -1, .minimum = -1};
+        int64_t node_procs, proc_memory;
+        duration_us overrun;
+    } args = {.cap = -1, .window = -1, .minimum = -1, .node_procs = -1, .proc_memory = -1, .overrun = -1};
     static const struct cli_option options[] = {
         {"claims", 0, CLI_OPT_STRING, offsetof (struct args, claims), 0, 0},
         {"refunds", 0, CLI_OPT_STRING, offsetof (struct args, refunds), 0, 0},
         {"refund-cap", 0, CLI_OPT_DURATION, offsetof (struct args, cap), 0, 0},
         {"refund-minimum", 0, CLI_OPT_CREDITS, offsetof (struct args, minimum), 0, 0},
         {"refund-window", 0, CLI_OPT_DURATION, offsetof (struct args, window), 0, 0},
+        {"node-procs", 0, CLI_OPT_INT, offsetof (struct args, node_procs), 0, 100000000},
+        {"proc-memory", 0, CLI_OPT_MEMORY, offsetof (struct args, proc_memory), 0, 0},
+        {"overrun", 0, CLI_OPT_DURATION, offsetof (struct args, overrun), 0, 0},
         {0}};
     struct cli_operands o;
     char sentence[256];
@@ -303,7 +327,8 @@ int cmd_site (struct cli_context *ctx, int argc, char **argv)
         return rc;
     const char *verb = o.count ? o.item[0] : "";
     bool bounds = args.cap >= 0 || args.minimum >= 0 || args.window >= 0;
-    bool any = args.claims || args.refunds || bounds;
+    bool given = args.node_procs >= 0 || args.proc_memory >= 0 || args.overrun >= 0;
+    bool any = args.claims || args.refunds || bounds || given;
     if (strcmp (verb, "list") == 0 && o.count == 1 && !any)
         return bank_list (ctx, argv[0], "site", columns, 2);
     Nui__Bank__V1__SiteSetRequest request = NUI__BANK__V1__SITE_SET_REQUEST__INIT;
@@ -311,7 +336,14 @@ int cmd_site (struct cli_context *ctx, int argc, char **argv)
         !yes_or_no (args.claims, &request.claims, &request.keep_claims) ||
         !yes_or_no (args.refunds, &request.refunds, &request.keep_refunds))
         return cli_usage (argv[0], "say modify SITE --claims yes|no --refunds yes|no, with "
-                                   "--refund-cap, --refund-minimum, --refund-window, or list");
+                                   "--refund-cap, --refund-minimum, --refund-window, or "
+                                   "--node-procs, --proc-memory, --overrun, or list");
+    request.set_node_procs = args.node_procs >= 0;
+    request.node_procs = args.node_procs > 0 ? (uint64_t)args.node_procs : 0;
+    request.set_proc_memory = args.proc_memory >= 0;
+    request.proc_memory_mb = args.proc_memory > 0 ? args.proc_memory : 0;
+    request.set_overrun = args.overrun >= 0;
+    request.overrun_us = args.overrun > 0 ? args.overrun : 0;
     request.set_refund_minimum = args.minimum >= 0;
     request.refund_minimum_micro = args.minimum > 0 ? args.minimum : 0;
     request.set_refund_cap = args.cap >= 0;
@@ -320,7 +352,7 @@ int cmd_site (struct cli_context *ctx, int argc, char **argv)
     request.refund_window_us = args.window > 0 ? args.window : 0;
     request.key = bank_key (key);
     request.site = o.item[1];
-    snprintf (sentence, sizeof (sentence), "site %.64s%s%s%s%s", o.item[1],
+    snprintf (sentence, sizeof (sentence), "site %.64s%s%s%s%s%s", o.item[1],
               !args.claims        ? ""
               : request.claims    ? " may name users of jobs that nobody signed"
                                   : " may not name users of jobs that nobody signed",
@@ -330,7 +362,10 @@ int cmd_site (struct cli_context *ctx, int argc, char **argv)
                                 : " keeps what it charged",
               !bounds                        ? ""
               : args.claims || args.refunds ? "; bounds of refunds set"
-                                            : " has other bounds of refunds");
+                                            : " has other bounds of refunds",
+              !given                                  ? ""
+              : args.claims || args.refunds || bounds ? "; bounds of what it may charge set"
+                                                      : " has other bounds of what it may charge");
     return bank_do (ctx, argv[0], "SiteSet", &request.base, sentence);
 }
 

@@ -203,7 +203,13 @@ static void row_fill (struct recon_row *row, const struct recon_run *r, const st
 
 static bool on_its_way (const struct recon_run *r)
 {
-    return r->m->message && !r->m->answered;
+    return r->m->message && !r->m->answered && !*r->m->refused;
+}
+
+/* A dead letter: the operator's charge is for the same use, and whoever makes it sees to the reason. */
+static const char *refusal (struct comparing *c, const struct recon_run *r)
+{
+    return arena_printf (c->b->arena, "the bank refused its charge: %s", r->m->refused);
 }
 
 static void run_alone (struct comparing *c, const struct recon_run *r)
@@ -217,6 +223,7 @@ static void run_alone (struct comparing *c, const struct recon_run *r)
                        : nobody ? RECON_DECIDE
                                 : RECON_CHARGE,
                        waits    ? "its charge is in the site's outbox"
+                       : *r->m->refused ? refusal (c, r)
                        : nobody ? "the site knows nobody to charge for it: nui charge"
                                 : "the bank had acknowledged its charge and has it no more"),
               r, NULL);
@@ -247,6 +254,7 @@ static void both (struct comparing *c, const struct recon_run *r, const struct r
     if (!j->m->final)
         row_fill (row_add (c, RECON_AMOUNT_DIFF, on_its_way (r) ? RECON_WAIT : RECON_CHARGE,
                            on_its_way (r) ? "its last charge is in the site's outbox"
+                           : *r->m->refused ? refusal (c, r)
                                           : "its last charge is not at the bank"),
                   r, j);
     else if ((text = difference (c, r, j)))

@@ -13,7 +13,7 @@ enum { CALL_TIMEOUT_S = 30, PAGE = 1000, WAITING_MAX = 10000, SACCT_BYTES_MAX = 
 
 struct reconcile_args {
     const char *site, *sacct, *owner, *note;
-    time_us from, to;
+    struct cli_period period;
     duration_us late;
     uint64_t op;
     bool record, apply, all;
@@ -25,7 +25,7 @@ struct reconcile {
     struct arena *arena;
     struct recon_books books;
     uint32_t run_cap, job_cap;
-    uint64_t waiting;
+    uint64_t waiting, refused;
     time_us waiting_since;
     ProtobufCMessage **kept; /* the answers that the books point into */
     uint32_t kept_count, kept_cap;
@@ -82,6 +82,7 @@ static int runs_take (struct reconcile *rec, Nui__Local__V1__RunsRequest *reques
         }
         b->first = page->first_us;
         rec->waiting = page->waiting;
+        rec->refused = page->refused;
         rec->waiting_since = page->waiting_since_us;
     } while (page->n_runs == PAGE);
     return 0;
@@ -333,6 +334,11 @@ static void waiting_tell (const struct reconcile *rec)
         fprintf (stderr, "nui reconcile: %llu messages of site %s to the bank wait, the oldest for %s\n",
                  (unsigned long long)rec->waiting, rec->args->site,
                  duration_format (rec->books.now - rec->waiting_since, age));
+    if (rec->refused)
+        fprintf (stderr,
+                 "nui reconcile: %llu messages of site %s were refused by the bank for good; what they leave to be "
+                 "done is a row above\n",
+                 (unsigned long long)rec->refused, rec->args->site);
     if (!rec->books.holds_settled)
         fprintf (stderr, "nui reconcile: so many that holds were not looked at\n");
 }
@@ -384,10 +390,10 @@ static int compare (struct cli_context *ctx, const struct reconcile_args *args)
     int rc;
     struct reconcile rec = {.ctx = ctx, .args = args, .arena = arena_create (0)};
     rec.books = (struct recon_books){.arena = rec.arena,
-                                     .from = args->from,
+                                     .from = args->period.from,
                                      .now = clock_now_us (),
                                      .late = args->late};
-    rec.books.to = args->to ? args->to : rec.books.now;
+    rec.books.to = args->period.to ? args->period.to : rec.books.now;
     if (rec.books.to <= rec.books.from) {
         rc = cli_usage ("reconcile", "the period ends before it begins");
     } else if (name_check ("site", args->site, &err) < 0 || slurm_read (&rec, &err) < 0 ||
@@ -414,8 +420,9 @@ int cmd_reconcile (struct cli_context *ctx, int argc, char **argv)
     struct reconcile_args args = {.late = 86400 * US_PER_S, .note = ""};
     static const struct cli_option options[] = {
         {"site", 0, CLI_OPT_STRING, offsetof (struct reconcile_args, site), 0, 0},
-        {"from", 0, CLI_OPT_TIME, offsetof (struct reconcile_args, from), 0, 0},
-        {"to", 0, CLI_OPT_TIME, offsetof (struct reconcile_args, to), 0, 0},
+        {"from", 0, CLI_OPT_PAST, offsetof (struct reconcile_args, period.from), 0, 0},
+        {"to", 0, CLI_OPT_PAST, offsetof (struct reconcile_args, period.to), 0, 0},
+        {"period", 0, CLI_OPT_PERIOD, offsetof (struct reconcile_args, period), 0, 0},
         {"sacct", 0, CLI_OPT_STRING, offsetof (struct reconcile_args, sacct), 0, 0},
         {"late", 0, CLI_OPT_DURATION, offsetof (struct reconcile_args, late), 0, 0},
         {"record", 0, CLI_OPT_FLAG, offsetof (struct reconcile_args, record), 0, 0},
@@ -432,7 +439,7 @@ int cmd_reconcile (struct cli_context *ctx, int argc, char **argv)
     if (!cli_options (ctx, options, 0, &args, argc, argv, &o, &rc))
         return rc;
     const char *verb = o.count ? o.item[0] : "";
-    bool compares = args.from || args.to || args.sacct || args.record || args.apply;
+    bool compares = args.period.from || args.period.to || args.sacct || args.record || args.apply;
     bool sets = args.owner || args.op || args.note[0];
     if (o.count == 0 && args.site && !sets && !args.all)
         return compare (ctx, &args);

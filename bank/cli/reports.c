@@ -64,9 +64,12 @@ static int usage_print (struct cli_context *ctx, char *const *by, int count,
             if (by_of (by, count, k))
                 table_text (table, value[k]);
         table_int (table, (int64_t)line->jobs);
-        table_credits (table, line->charged_micro);
-        table_credits (table, line->refunded_micro);
-        table_credits (table, line->charged_micro - line->refunded_micro);
+        credit_micro net = 0;
+        if (!line->net_wide[0])
+            __builtin_sub_overflow (line->charged_micro, line->refunded_micro, &net);
+        table_credits_wide (table, line->charged_micro, line->charged_wide);
+        table_credits_wide (table, line->refunded_micro, line->refunded_wide);
+        table_credits_wide (table, net, line->net_wide);
         table_end_row (table);
     }
     int rc = table_print (table, ctx);
@@ -78,13 +81,14 @@ int cmd_usage (struct cli_context *ctx, int argc, char **argv)
 {
     struct args {
         const char *account, *by;
-        time_us from, to;
+        struct cli_period period;
     } args = {.account = "", .by = "account,user"};
     static const struct cli_option options[] = {
         {"account", 'A', CLI_OPT_STRING, offsetof (struct args, account), 0, 0},
         {"by", 0, CLI_OPT_STRING, offsetof (struct args, by), 0, 0},
-        {"from", 0, CLI_OPT_TIME, offsetof (struct args, from), 0, 0},
-        {"to", 0, CLI_OPT_TIME, offsetof (struct args, to), 0, 0},
+        {"from", 0, CLI_OPT_PAST, offsetof (struct args, period.from), 0, 0},
+        {"to", 0, CLI_OPT_PAST, offsetof (struct args, period.to), 0, 0},
+        {"period", 0, CLI_OPT_PERIOD, offsetof (struct args, period), 0, 0},
         {0}};
     struct cli_operands o;
     struct err err = {0};
@@ -104,8 +108,8 @@ int cmd_usage (struct cli_context *ctx, int argc, char **argv)
                                    "grant,qos,machine, and one of day,week,month");
     Nui__Bank__V1__UsageRequest request = NUI__BANK__V1__USAGE_REQUEST__INIT;
     request.account = bank_text (args.account);
-    request.from_us = args.from;
-    request.to_us = args.to;
+    request.from_us = args.period.from;
+    request.to_us = args.period.to;
     request.n_by = (size_t)count;
     request.by = by;
     ProtobufCMessage *reply = bank_call (ctx, "Usage", &request.base, &err);

@@ -84,6 +84,8 @@ int cmd_proof (struct cli_context *ctx, int argc, char **argv);
 int cmd_project (struct cli_context *ctx, int argc, char **argv);
 int cmd_user (struct cli_context *ctx, int argc, char **argv);
 int cmd_account (struct cli_context *ctx, int argc, char **argv);
+int cmd_freeze (struct cli_context *ctx, int argc, char **argv);
+int cmd_unfreeze (struct cli_context *ctx, int argc, char **argv);
 int cmd_site (struct cli_context *ctx, int argc, char **argv);
 int cmd_charge (struct cli_context *ctx, int argc, char **argv);
 int cmd_funder (struct cli_context *ctx, int argc, char **argv);
@@ -91,6 +93,7 @@ int cmd_grant (struct cli_context *ctx, int argc, char **argv);
 int cmd_split (struct cli_context *ctx, int argc, char **argv);
 int cmd_role (struct cli_context *ctx, int argc, char **argv);
 int cmd_reconcile (struct cli_context *ctx, int argc, char **argv);
+int cmd_clock (struct cli_context *ctx, int argc, char **argv);
 int cmd_rate (struct cli_context *ctx, int argc, char **argv);
 
 #endif

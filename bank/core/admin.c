@@ -52,6 +52,8 @@ void decide_project (struct ledger_view *view, const struct ledger_request *req,
         project->ancestor = above;
         project->ancestor_count = parent->ancestor_count + 1;
     }
+    project->makers = arena_printf (view->arena, "%s%s%s", parent ? parent->makers : ",",
+                                    req->agency ? req->agency : "", req->agency ? "," : "");
     project->description = req->project.description;
     project->is_new = true;
     project->op_id = view->next.op;
@@ -82,7 +84,7 @@ static void membership_end (struct ledger_view *view, struct ledger_membership *
 void decide_member (struct ledger_view *view, const struct ledger_request *req,
                     struct ledger_outcome *out)
 {
-    const struct ledger_project *project = ledger_project_of (view, req->member.project);
+    struct ledger_project *project = ledger_project_of (view, req->member.project);
     const struct ledger_person *person = ledger_person_of (view, req->member.identity);
     const char *role = req->member.role[0] ? req->member.role : "member";
     if (strcmp (role, "member") != 0 && strcmp (role, "lead") != 0) {
@@ -101,6 +103,13 @@ void decide_member (struct ledger_view *view, const struct ledger_request *req,
     struct ledger_membership *m = ledger_membership_of (view, person->id, project->id);
     if (m && m->valid_to != TIME_US_MAX)
         m = NULL;
+    bool led = m && strcmp (m->role, "lead") == 0, leads = !req->member.remove && strcmp (role, "lead") == 0;
+    if (led && !leads && project->leads == 1 && strcmp (req->client, req->member.identity) == 0) {
+        outcome_refuse (view, out, ERR_CONFLICT, true,
+                        "%s is the last lead of project %s: make somebody else one first",
+                        req->member.identity, req->member.project);
+        return;
+    }
     if (req->member.remove) {
         if (!m) {
             outcome_refuse (view, out, ERR_NOT_FOUND, true, "%s is not a member of project %s",
@@ -108,6 +117,7 @@ void decide_member (struct ledger_view *view, const struct ledger_request *req,
             return;
         }
         membership_end (view, m);
+        project->leads -= led;
         out->done.id = id_text (view, "membership", m->id);
         return;
     }
@@ -116,6 +126,7 @@ void decide_member (struct ledger_view *view, const struct ledger_request *req,
                         req->member.identity, role, req->member.project);
         return;
     }
+    project->leads += leads - led;
     if (m)
         membership_end (view, m);
     m = ledger_add_membership (view, view->next.membership++, person->id, project->id);
@@ -242,6 +253,7 @@ void decide_account_create (struct ledger_view *view, const struct ledger_reques
         ledger_add_account (view, view->next.account++, req->account.name);
     account->project_id = project->id;
     account->project = project->name;
+    account->makers = project->makers;
     account->ancestor = project->ancestor;
     account->ancestor_count = project->ancestor_count;
     account->fallback = fallback;
@@ -277,6 +289,20 @@ void decide_account_modify (struct ledger_view *view, const struct ledger_reques
     out->done.id = id_text (view, "account", account->id);
 }
 
+bool deposit_malformed (struct ledger_view *view, const struct ledger_request *req,
+                        struct ledger_outcome *out)
+{
+    time_us from = req->deposit.valid_from ? req->deposit.valid_from : view->now;
+    time_us to = req->deposit.valid_to ? req->deposit.valid_to : TIME_US_MAX;
+    if (amount_refused (view, "deposit", req->deposit.amount, out))
+        return true;
+    if (req->deposit.valid_from >= 0 && req->deposit.valid_to >= 0 && to > from && to > view->now)
+        return scopes_refused (view, &req->deposit.scopes, false, out);
+    outcome_refuse (view, out, ERR_INVALID, false,
+                    "deposit: the allocation would end before it begins, or has ended already");
+    return true;
+}
+
 void decide_deposit (struct ledger_view *view, const struct ledger_request *req,
                      struct ledger_outcome *out)
 {
@@ -285,14 +311,7 @@ void decide_deposit (struct ledger_view *view, const struct ledger_request *req,
     credit_micro amount = req->deposit.amount;
 
     out->note = req->deposit.description;
-    if (amount_refused (view, "deposit", amount, out))
-        return;
-    if (req->deposit.valid_from < 0 || req->deposit.valid_to < 0 || to <= from || to <= view->now) {
-        outcome_refuse (view, out, ERR_INVALID, false,
-                        "deposit: the allocation would end before it begins, or has ended already");
-        return;
-    }
-    if (scopes_refused (view, &req->deposit.scopes, false, out))
+    if (deposit_malformed (view, req, out))
         return;
     struct ledger_account *account = project_account (view, req->deposit.account, out);
     if (!account || too_much (view, "deposit", account, amount, out))
@@ -308,6 +327,9 @@ void decide_deposit (struct ledger_view *view, const struct ledger_request *req,
     alloc->posted = amount;
     alloc->description = req->deposit.description;
     alloc->grant_id = req->deposit.grant_id;
+    alloc->giver = req->deposit.grant_id ? ledger_grant_by_id (view, alloc->grant_id)->funder
+                   : req->agency         ? req->agency
+                                         : "";
     alloc->is_new = true;
     alloc->op_id = view->next.op;
     ledger_alloc_scopes (view, alloc, req->deposit.scopes);
@@ -363,11 +385,48 @@ static const char *refunds_text (struct ledger_view *view, const struct ledger_r
     return text;
 }
 
+static bool given_refused (struct ledger_view *view, const struct ledger_nodes_given *given,
+                           struct ledger_outcome *out)
+{
+    bool good = given->procs >= 0 && given->procs <= PRICE_PROCS_MAX && given->memory_mb >= 0 &&
+                given->memory_mb <= INT64_C (1) << 50 && given->overrun >= 0 &&
+                given->overrun <= PRICE_TIME_US_MAX;
+    if (!good)
+        outcome_refuse (view, out, ERR_INVALID, false,
+                        "site: processors of a node, memory of a processor, or how long jobs may run on, are out of bounds");
+    return !good;
+}
+
+static void given_set (const struct ledger_request *req, struct ledger_nodes_given *given)
+{
+    if (req->site.set_procs)
+        given->procs = req->site.given.procs;
+    if (req->site.set_memory)
+        given->memory_mb = req->site.given.memory_mb;
+    if (req->site.set_overrun)
+        given->overrun = req->site.given.overrun;
+}
+
+static const char *given_text (struct ledger_view *view, const struct ledger_nodes_given *given)
+{
+    char a[QUANTITY_TEXT_MAX];
+    const char *text = "";
+    if (given->procs)
+        text = arena_printf (view->arena, "; gives whole nodes of %lld processors", (long long)given->procs);
+    if (given->memory_mb)
+        text = arena_printf (view->arena, "%s; %lld MB go with a processor", text, (long long)given->memory_mb);
+    if (given->overrun)
+        text = arena_printf (view->arena, "%s; jobs may run on for %s", text,
+                             duration_format (given->overrun, a));
+    return text;
+}
+
 void decide_site (struct ledger_view *view, const struct ledger_request *req,
                   struct ledger_outcome *out)
 {
     const struct ledger_refunds *asked = &req->site.refunds;
-    if (name_refused (view, "site", req->site.site, out) || refunds_refused (view, asked, out))
+    if (name_refused (view, "site", req->site.site, out) || refunds_refused (view, asked, out) ||
+        given_refused (view, &req->site.given, out))
         return;
     struct ledger_site *site = ledger_site_of (view, req->site.site);
     out->site = site->name;
@@ -381,8 +440,20 @@ void decide_site (struct ledger_view *view, const struct ledger_request *req,
         site->refunds.minimum = asked->minimum;
     if (!req->site.keep_window)
         site->refunds.window = asked->window;
+    given_set (req, &site->given);
     site->right_op_id = view->next.op;
-    out->note = arena_printf (view->arena, "may %sname users of jobs that nobody signed; %s",
-                              site->claims ? "" : "not ", refunds_text (view, &site->refunds));
+    out->note = arena_printf (view->arena, "may %sname users of jobs that nobody signed; %s%s",
+                              site->claims ? "" : "not ", refunds_text (view, &site->refunds),
+                              given_text (view, &site->given));
+    out->done.id = arena_printf (view->arena, "op.%lld", (long long)view->next.op);
+}
+
+/* Nothing of the ledger changes: that it was said, by whom and why, is what is recorded. */
+void decide_clock (struct ledger_view *view, const struct ledger_request *req,
+                   struct ledger_outcome *out)
+{
+    char ahead[QUANTITY_TEXT_MAX];
+    out->note = arena_printf (view->arena, "the clock, %s ahead, is right: %s",
+                              duration_format (req->clock.ahead, ahead), req->clock.reason);
     out->done.id = arena_printf (view->arena, "op.%lld", (long long)view->next.op);
 }

@@ -1,5 +1,6 @@
-/* Charges record what was really used and are never refused for lack of funds (rules C1 to C5);
- * releases give back what a hold still keeps. */
+/* Charges record what was really used and are never refused for lack of funds (rules C1 to C5), nor for what they claim
+ * beyond what the user signed: that part is nobody's until a person has looked (bank:suspense, and a row of
+ * reconciliation). Releases give back what a hold still keeps. */
 #include <assert.h>
 #include <string.h>
 
@@ -112,8 +113,10 @@ static void post_all (struct posting *p, credit_micro amount)
     struct ledger_alloc *target = NULL;
     amount = post_held (p, amount);
     if (p->account && amount > 0) {
-        amount = post_free (p, amount, false);
-        amount = post_free (p, amount, true);
+        if (!p->account->closed) {
+            amount = post_free (p, amount, false);
+            amount = post_free (p, amount, true);
+        }
         target = amount > 0 ? overrun_target (p) : NULL;
     }
     /* An absurd amount must not overflow the books: it waits in suspense for a person. */
@@ -129,6 +132,16 @@ static void post_all (struct posting *p, credit_micro amount)
     }
 }
 
+/* What is not the user's: it waits for a person, who finds it among the rows of its site. */
+static void dispute (struct posting *p, credit_micro amount)
+{
+    if (amount == 0)
+        return;
+    posting_leg (p, LEDGER_ID_SUSPENSE, amount, "DISPUTED");
+    journal_move (&p->journal, 'P', LEDGER_ID_SUSPENSE, LEDGER_ID_SUSPENSE,
+                  p->site->earned_account_id, p->site->earned_alloc_id, amount);
+}
+
 static void close_hold (struct posting *p)
 {
     if (!p->hold || !p->hold->open)
@@ -139,10 +152,23 @@ static void close_hold (struct posting *p)
         unhold (p, leg, left);
         leg->released += left;
         p->released += left;
-        expire_rest (p->view, &p->journal, ledger_alloc_by_id (p->view, leg->allocation_id));
+        struct ledger_alloc *alloc = ledger_alloc_by_id (p->view, leg->allocation_id);
+        debt_repay (p->view, &p->journal, ledger_account_by_id (p->view, alloc->account_id), alloc, left);
+        expire_rest (p->view, &p->journal, alloc);
     }
     p->hold->open = false;
     p->hold->dirty = true;
+}
+
+/* A closed account keeps nothing: what it is below zero now is its project's. */
+static void posting_leave (struct posting *p)
+{
+    for (uint32_t i = 0; i < p->legs.count; i++) {
+        const struct ledger_charge_leg *leg = p->legs.item[i];
+        struct ledger_alloc *alloc = ledger_alloc_by_id (p->view, leg->allocation_id);
+        if (alloc)
+            expire_rest (p->view, &p->journal, alloc);
+    }
 }
 
 /* ---- charge ---- */
@@ -204,13 +230,24 @@ static struct ledger_account *unheld_account (struct ledger_view *view,
     struct ledger_candidate why;
     if (req->charge.claimed && !ledger_site_of (view, req->charge.job.site)->claims)
         return NULL;
-    if (!asked || asked->closed || !funds_may_use (view, asked, req->on_behalf))
+    if (!asked || !funds_may_use (view, asked, req->on_behalf))
         return NULL;
+    if (freeze_of (view, asked, req->on_behalf)) /* no other one helps it out */
+        return asked;
     uint32_t count = funds_candidates (view, asked, req->charge.job.site, list);
     for (uint32_t i = 0; i < count; i++)
         if (funds_check (view, list[i].account, funding, amount, i > 0, &why))
             return list[i].account;
     return asked;
+}
+
+/* The signed job's first charge without a hold: it counts among what the job has had. */
+static void unheld_keep (struct ledger_view *view, const struct ledger_request *req, const struct posting *p,
+                         const struct ledger_usage *usage)
+{
+    const struct ledger_signature *s = req->charge.signature;
+    if (!p->hold && p->account && s)
+        signed_keep (view, &s->ask, req->on_behalf, -usage->id);
 }
 
 static bool charge_valid (struct ledger_view *view, const struct ledger_request *req,
@@ -242,6 +279,7 @@ static struct ledger_usage *charge_usage (struct ledger_view *view,
     usage->qos = p->funding.qos ? p->funding.qos : "";
     usage->machine = p->funding.machine ? p->funding.machine : "";
     usage->start = req->charge.start;
+    unheld_keep (view, req, p, usage);
     return usage;
 }
 
@@ -254,6 +292,10 @@ struct tariff {
     const char *why; /* the card has nothing for it: suspense */
     struct ledger_pin *pin;   /* whose rates it has; NULL: no quote's */
     const char *no_pin;       /* why the quote that the job names does not count */
+    struct price_use own;     /* of the use: what the user signed for */
+    const char *beyond;       /* why it is less; "": it is not */
+    bool unsigned_for;        /* it is nothing: nobody has signed for the job here */
+    credit_micro total, own_total; /* so far */
 };
 
 /* The card of the quote that the job names, if it may have it: a charge is never refused. Else the one
@@ -328,19 +370,108 @@ static credit_micro refund_due (const struct ledger_view *view, const struct led
     return total >= policy->minimum ? total : 0;
 }
 
+/* At most what the signed job may cost with all else that it was paid for. What its hold keeps is within that. */
+static void within_cost (struct ledger_view *view, const struct ledger_request *req,
+                         const struct ledger_hold *hold, struct tariff *t)
+{
+    const struct ledger_signature *s = req->charge.signature;
+    credit_micro most = hold ? hold->cost_max : s ? s->ask.cost_max : 0;
+    if (!most || (hold && t->own_total <= hold->amount))
+        return;
+    credit_micro beside = signed_spent (view, hold ? hold->identity : req->on_behalf,
+                                        hold ? &hold->uuid : &s->ask.uuid, &req->charge.job);
+    most = beside < most ? most - beside : 0;
+    if (hold && most < hold->amount)
+        most = hold->amount;
+    if (t->own_total <= most)
+        return;
+    t->own_total = most;
+    t->beyond = arena_printf (view->arena, "%s%smore than the job may cost", t->beyond,
+                              t->beyond[0] ? ", " : "");
+}
+
+/* What the charge claims, and what of it the user has signed for. ERR_* for figures that nobody can mean. */
+static int charge_totals (struct ledger_view *view, const struct ledger_request *req,
+                          const struct ledger_hold *hold, struct tariff *t, struct err *err)
+{
+    t->own = t->use;
+    t->beyond = "";
+    if (price_compute (&t->terms, &t->use, PRICE_CHARGE, &t->total, err) < 0)
+        return err->code;
+    t->total = t->free ? 0 : t->total;
+    t->own_total = t->total;
+    const char *none = !hold && req->charge.signature ? signed_not_charged (view, req) : NULL;
+    if (none) {
+        t->own_total = 0;
+        t->beyond = none;
+        t->unsigned_for = true;
+        return 0;
+    }
+    t->beyond = bounds_cut (view, req, hold, &t->own);
+    if (t->beyond[0] && !t->free && price_compute (&t->terms, &t->own, PRICE_CHARGE, &t->own_total, err) < 0)
+        return err->code;
+    t->own_total = t->own_total < t->total ? t->own_total : t->total;
+    within_cost (view, req, hold, t);
+    return 0;
+}
+
+static int64_t work_of (const struct price_use *use)
+{
+    __int128 work = (__int128)use->procs * use->time;
+    return work > INT64_MAX ? INT64_MAX : (int64_t)work;
+}
+
+/* A row for a person: what the site claims against what was signed. */
+static void dispute_open (struct posting *p, const struct ledger_request *req,
+                          const struct tariff *tariff, const struct ledger_usage *usage,
+                          credit_micro amount)
+{
+    struct ledger_view *view = p->view;
+    struct ledger_finding f = {
+        .kind = "DISPUTED",
+        .site_job = req->charge.job.site_job,
+        .component = req->charge.job.component,
+        .hold = p->hold ? arena_printf (view->arena, "hold.%lld", (long long)p->hold->id) : "",
+        .identity = usage->identity,
+        .account = p->account ? p->account->name : "bank:suspense",
+        .text = tariff->beyond,
+        .incarnation = req->charge.job.incarnation,
+        .charge_op = view->next.op,
+        .amount = amount,
+        .site_ps = work_of (&tariff->use),
+        .bank_ps = tariff->unsigned_for ? 0 : work_of (&tariff->own),
+        .since = req->charge.end};
+    recon_open (view, p->site->name, &f);
+}
+
+/* ", of which 3 credits are disputed: ran 02:00:00, 01:00:00 are allowed" for what people read; "" where nothing is. */
+static const char *dispute_note (struct ledger_view *view, const struct tariff *tariff, credit_micro amount)
+{
+    char a[QUANTITY_TEXT_MAX];
+    return amount == 0 ? ""
+                       : arena_printf (view->arena, ", of which %s credits are disputed, beyond what was signed: %s",
+                                       credit_format (amount, a), tariff->beyond);
+}
+
 static void charge_apply (struct posting *p, const struct ledger_request *req,
-                          const struct tariff *tariff, credit_micro total,
-                          struct ledger_outcome *out)
+                          const struct tariff *tariff, struct ledger_outcome *out)
 {
     struct ledger_view *view = p->view;
     struct ledger_usage *usage = charge_usage (view, req, p);
-    credit_micro before = usage->total;
-    credit_micro amount = total > before ? total - before : 0;
+    credit_micro before = usage->total, paid = before - usage->disputed;
+    credit_micro amount = tariff->total > before ? tariff->total - before : 0;
+    credit_micro own = tariff->own_total > paid ? min_credit (tariff->own_total - paid, amount) : 0;
     char formula[PRICE_FORMULA_MAX];
 
-    post_all (p, amount);
+    post_all (p, own);
+    dispute (p, amount - own);
+    if (amount > own)
+        dispute_open (p, req, tariff, usage, amount - own);
+    usage->disputed += amount - own;
     if (req->charge.final)
         close_hold (p);
+    if (p->account && p->account->closed)
+        posting_leave (p);
     journal_close (&p->journal);
 
     usage->procs = req->charge.procs;
@@ -366,18 +497,18 @@ static void charge_apply (struct posting *p, const struct ledger_request *req,
                                      .amount = amount,
                                      .total = usage->total,
                                      .released = p->released};
-    price_formula (&tariff->terms, &tariff->use, PRICE_CHARGE, total, formula);
+    price_formula (&tariff->terms, &tariff->use, PRICE_CHARGE, tariff->total, formula);
     if (tariff->pin)
         pin_use (view, tariff->pin, req->charge.ask.quote_job, out->job);
     charge->formula = arena_printf (
-        view->arena, "%s%s%s%s%s%s%s%s%s",
+        view->arena, "%s%s%s%s%s%s%s%s%s%s",
         !tariff->free       ? formula
         : req->charge.final ? "free of charge, not successful"
                             : "free of charge so far",
         before ? ", less what was charged before" : "", p->hold ? "" : ", unheld",
         tariff->version ? "" : ", no rate known: at 1", tariff->why ? ": " : "",
         tariff->why ? tariff->why : "", pin_note (view, tariff->pin), tariff->no_pin ? ", " : "",
-        tariff->no_pin ? tariff->no_pin : "");
+        tariff->no_pin ? tariff->no_pin : "", dispute_note (view, tariff, amount - own));
     charge->leg = arena_array (view->arena, p->legs.count, sizeof (*charge->leg));
     charge->leg_count = p->legs.count;
     for (uint32_t i = 0; i < p->legs.count; i++)
@@ -388,6 +519,7 @@ static void charge_apply (struct posting *p, const struct ledger_request *req,
     out->charge.charged = amount;
     out->charge.total = usage->total;
     out->charge.released = p->released;
+    out->charge.disputed = amount - own;
     out->charge.account = p->account ? p->account->name : "bank:suspense";
 }
 
@@ -396,7 +528,6 @@ static void charge_decided (struct ledger_view *view, const struct ledger_reques
 {
     struct posting p = {.view = view};
     struct err err = {0};
-    credit_micro total;
 
     p.journal = (struct journal){.view = view, .effective_at = req->charge.end};
     p.site = ledger_site_of (view, req->charge.job.site);
@@ -406,11 +537,10 @@ static void charge_decided (struct ledger_view *view, const struct ledger_reques
     if (!charge_valid (view, req, out) || !charge_hold (view, req, &p.hold, out))
         return;
     struct tariff tariff = charge_tariff (view, req, p.hold);
-    if (price_compute (&tariff.terms, &tariff.use, PRICE_CHARGE, &total, &err) < 0) {
+    if (charge_totals (view, req, p.hold, &tariff, &err) < 0) {
         outcome_refuse (view, out, err.code, true, "charge: %s", err.text);
         return;
     }
-    total = tariff.free ? 0 : total;
     const struct ledger_usage *usage = ledger_usage_of (view, &req->charge.job);
     if (usage && usage->final) {
         if (req->charge.final) {
@@ -438,19 +568,28 @@ static void charge_decided (struct ledger_view *view, const struct ledger_reques
         p.account = usage->account_id == LEDGER_ID_SUSPENSE
                         ? NULL
                         : ledger_account_by_id (view, usage->account_id);
-    else
-        p.account =
-            tariff.version && !tariff.why ? unheld_account (view, req, &p.funding, total) : NULL;
-    charge_apply (&p, req, &tariff, total, out);
+    else if (tariff.version && !tariff.why && !tariff.unsigned_for)
+        p.account = unheld_account (view, req, &p.funding, tariff.own_total);
+    charge_apply (&p, req, &tariff, out);
+}
+
+/* A refused one has arrived too: the site must not send it for ever (I4). What moves the mark is recorded. */
+static uint64_t arrived (struct ledger_view *view, const char *name, uint64_t sequence,
+                         struct ledger_outcome *out)
+{
+    struct ledger_site *site = ledger_site_of (view, name);
+    uint64_t before = site->acked;
+    uint32_t ahead = site->ahead_count;
+    uint64_t acked = site_ack_note (site, sequence);
+    out->record |= acked != before || site->ahead_count != ahead;
+    return acked;
 }
 
 void decide_charge (struct ledger_view *view, const struct ledger_request *req,
                     struct ledger_outcome *out)
 {
     charge_decided (view, req, out);
-    /* A refused one has arrived too: the site must not send it for ever (I4). */
-    uint64_t acked =
-        site_ack_note (ledger_site_of (view, req->charge.job.site), req->charge.sequence);
+    uint64_t acked = arrived (view, req->charge.job.site, req->charge.sequence, out);
     if (!out->code)
         out->charge.acked = acked;
 }
@@ -470,6 +609,13 @@ static void release_decided (struct ledger_view *view, const struct ledger_reque
                         req->release.site ? "site " : "the bank", out->site, req->release.hold_id);
         return;
     }
+    /* The names of a bank that was restored come again: whoever says which job's hold it is meant that one. */
+    if (req->release.site_job && req->release.site_job[0] &&
+        strcmp (p.hold->job.site_job, req->release.site_job) != 0) {
+        outcome_refuse (view, out, ERR_NOT_FOUND, true, "release: site %s has no hold %s for job %s",
+                        p.hold->job.site, req->release.hold_id, req->release.site_job);
+        return;
+    }
     out->site = p.hold->job.site;
     p.site = ledger_site_of (view, out->site);
     out->job = p.hold->job.grid_job[0] ? p.hold->job.grid_job : p.hold->job.site_job;
@@ -484,8 +630,7 @@ void decide_release (struct ledger_view *view, const struct ledger_request *req,
     release_decided (view, req, out);
     if (!req->release.site)
         return; /* an operator's, or the bank's own: not from a site's outbox */
-    uint64_t acked =
-        site_ack_note (ledger_site_of (view, req->release.site), req->release.sequence);
+    uint64_t acked = arrived (view, req->release.site, req->release.sequence, out);
     if (!out->code)
         out->release.acked = acked;
 }

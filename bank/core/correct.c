@@ -42,7 +42,7 @@ bool amount_refused (struct ledger_view *view, const char *what, credit_micro am
     if (amount > 0 && amount <= PRICE_AMOUNT_MAX)
         return false;
     outcome_refuse (view, out, ERR_INVALID, false,
-                    "%s: %s credits: not positive, or more than the ledger can hold", what,
+                    "%s: %s credits: not positive, or more than 1000000000000", what,
                     credit_format (amount, text));
     return true;
 }
@@ -76,9 +76,9 @@ bool too_much (struct ledger_view *view, const char *what, const struct ledger_a
 }
 
 /* What can be taken out of an account: credits that are there, that no hold keeps and that are no
- * credit; of one allocation, or of those that are valid now, the one that ends first first. Returns
- * the number of shares, 0 when refused. */
-static uint32_t shares_free (struct ledger_view *view, const char *what,
+ * credit; of one allocation, or of those that are valid now, the one that ends first first. What is frozen can be
+ * withdrawn, but not moved to where it may be spent; an agency takes what it gave itself. Returns the number of shares, 0 when refused. */
+static uint32_t shares_free (struct ledger_view *view, const char *what, const char *agency, bool moves,
                              const struct ledger_account *account, int64_t alloc_id,
                              credit_micro amount, struct share **out_shares,
                              struct ledger_outcome *out)
@@ -93,11 +93,17 @@ static uint32_t shares_free (struct ledger_view *view, const char *what,
                         account->name);
         return 0;
     }
+    const char *frozen = moves ? freeze_of (view, account, NULL) : NULL;
+    if (frozen) {
+        outcome_refuse (view, out, ERR_CONFLICT, true, "%s: %s", what, frozen);
+        return 0;
+    }
     for (uint32_t i = 0; i < account->alloc_count && rest > 0; i++) {
         struct ledger_alloc *alloc = account->alloc[i];
         credit_micro free = alloc->posted - alloc->held;
         bool meant = alloc_id ? alloc->id == alloc_id : alloc->valid_from <= view->now;
-        if (!meant || alloc->valid_to <= view->now || free <= 0)
+        if (!meant || alloc->valid_to <= view->now || free <= 0 || (moves && freeze_of_grant (view, alloc)) ||
+            (agency && strcmp (agency, alloc->giver) != 0))
             continue;
         credit_micro take = free < rest ? free : rest;
         share[count++] = (struct share){alloc, take};
@@ -130,7 +136,7 @@ void decide_withdraw (struct ledger_view *view, const struct ledger_request *req
     if (amount_refused (view, "withdraw", req->withdraw.amount, out) ||
         !(account = project_account (view, req->withdraw.account, out)))
         return;
-    uint32_t count = shares_free (view, "withdraw", account, req->withdraw.allocation_id,
+    uint32_t count = shares_free (view, "withdraw", req->agency, false, account, req->withdraw.allocation_id,
                                   req->withdraw.amount, &share, out);
     if (count == 0)
         return;
@@ -174,6 +180,7 @@ static struct ledger_alloc *share_arrive (struct ledger_view *view, struct journ
         ledger_add_alloc (view, view->next.allocation++, to->id, begin, end);
     fresh->granted = fresh->posted = share->amount;
     fresh->grant_id = share->alloc->grant_id;
+    fresh->giver = share->alloc->grant_id || req->agency ? share->alloc->giver : "";
     fresh->description =
         arena_printf (view->arena, "from %s alloc.%lld%s%s", from->name,
                       (long long)share->alloc->id, description[0] ? ": " : "", description);
@@ -215,7 +222,7 @@ void decide_transfer (struct ledger_view *view, const struct ledger_request *req
                               req->transfer.description[0] ? ": " : "", req->transfer.description);
     if (too_much (view, what, to, req->transfer.amount, out))
         return;
-    uint32_t count = shares_free (view, what, from, req->transfer.allocation_id,
+    uint32_t count = shares_free (view, what, req->agency, true, from, req->transfer.allocation_id,
                                   req->transfer.amount, &share, out);
     for (uint32_t i = 0; i < count; i++)
         if (!validity (view, req, share[i].alloc, &begin, &end, out))

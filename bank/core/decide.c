@@ -18,6 +18,7 @@ const char *ledger_kind_name (enum ledger_kind kind)
         [LEDGER_ACCOUNT_CREATE] = "account-create",
         [LEDGER_ACCOUNT_MODIFY] = "account-modify",
         [LEDGER_RATE_SET] = "rate-set",
+        [LEDGER_STATE] = "state",
         [LEDGER_EXPIRE] = "expire",
         [LEDGER_WITHDRAW] = "withdraw",
         [LEDGER_TRANSFER] = "transfer",
@@ -36,6 +37,10 @@ const char *ledger_kind_name (enum ledger_kind kind)
         [LEDGER_RECON_SET] = "reconcile-set",
         [LEDGER_QUOTE] = "quote",
         [LEDGER_QUOTE_CANCEL] = "quote-cancel",
+        [LEDGER_BEGIN] = "begin",
+        [LEDGER_CLOCK] = "clock-accept",
+        [LEDGER_ACCOUNT_REOPEN] = "account-reopen",
+        [LEDGER_FREEZE] = "freeze",
     };
     assert ((size_t)kind < sizeof (name) / sizeof (name[0]));
     return name[kind];
@@ -98,6 +103,18 @@ void journal_close (struct journal *j)
     assert (sum[0] == 0 && sum[1] == 0);
 }
 
+/* Over what has no gap any more. */
+static void site_ack_advance (struct ledger_site *site)
+{
+    uint32_t done = 0;
+    while (done < site->ahead_count && site->ahead[done] == site->acked + 1) {
+        site->acked++;
+        done++;
+    }
+    site->ahead_count -= done;
+    memmove (&site->ahead[0], &site->ahead[done], site->ahead_count * sizeof (site->ahead[0]));
+}
+
 uint64_t site_ack_note (struct ledger_site *site, uint64_t sequence)
 {
     if (sequence <= site->acked)
@@ -107,24 +124,19 @@ uint64_t site_ack_note (struct ledger_site *site, uint64_t sequence)
         i++;
     if (i < site->ahead_count && site->ahead[i] == sequence)
         return site->acked;
+    /* So far beyond a gap nothing will fill it: the site has long been told that it is there, and has no more of it
+     * (site: bank_link's window is far smaller). */
     if (site->ahead_count == LEDGER_AHEAD_MAX) {
-        /* Too far beyond a gap: not noted, so the site sends it again once the gap is closed. */
-        if (sequence != site->acked + 1)
-            return site->acked;
-        site->acked = sequence;
-    } else {
-        memmove (&site->ahead[i + 1], &site->ahead[i],
-                 (site->ahead_count - i) * sizeof (site->ahead[0]));
-        site->ahead[i] = sequence;
-        site->ahead_count++;
+        site->acked = site->ahead[0] - 1;
+        site_ack_advance (site);
+        site->dirty = true;
+        return site_ack_note (site, sequence);
     }
-    uint32_t done = 0;
-    while (done < site->ahead_count && site->ahead[done] == site->acked + 1) {
-        site->acked++;
-        done++;
-    }
-    site->ahead_count -= done;
-    memmove (&site->ahead[0], &site->ahead[done], site->ahead_count * sizeof (site->ahead[0]));
+    memmove (&site->ahead[i + 1], &site->ahead[i],
+             (site->ahead_count - i) * sizeof (site->ahead[0]));
+    site->ahead[i] = sequence;
+    site->ahead_count++;
+    site_ack_advance (site);
     site->dirty = true;
     return site->acked;
 }
@@ -195,6 +207,10 @@ void ledger_decide (struct ledger_view *view, const struct ledger_request *req,
     case LEDGER_ACCOUNT_MODIFY:
         decide_account_modify (view, req, out);
         return;
+    case LEDGER_STATE:
+        out->note = req->state.text;
+        out->done.id = arena_printf (view->arena, "op.%lld", (long long)view->next.op);
+        return;
     case LEDGER_RATE_SET:
         decide_rate (view, req, out);
         return;
@@ -252,6 +268,18 @@ void ledger_decide (struct ledger_view *view, const struct ledger_request *req,
     case LEDGER_QUOTE_CANCEL:
         decide_quote_cancel (view, req, out);
         return;
+    case LEDGER_ACCOUNT_REOPEN:
+        decide_account_reopen (view, req, out);
+        return;
+    case LEDGER_FREEZE:
+        decide_freeze (view, req, out);
+        return;
+    case LEDGER_BEGIN:
+        decide_begin (view, req, out);
+        return;
+    case LEDGER_CLOCK:
+        decide_clock (view, req, out);
+        return;
     case LEDGER_KINDS:
         break;
     }
@@ -261,9 +289,10 @@ void ledger_decide (struct ledger_view *view, const struct ledger_request *req,
 /* Changes nothing but holds, usages and balances. */
 static bool is_daily (enum ledger_kind kind)
 {
-    return kind == LEDGER_HOLD || kind == LEDGER_CHARGE || kind == LEDGER_RELEASE ||
+    return kind == LEDGER_STATE || /* not even these */
+           kind == LEDGER_HOLD || kind == LEDGER_CHARGE || kind == LEDGER_RELEASE ||
            kind == LEDGER_EXPIRE || kind == LEDGER_HOLD_GROUP || kind == LEDGER_EXTEND ||
-           kind == LEDGER_QUOTE || kind == LEDGER_QUOTE_CANCEL;
+           kind == LEDGER_QUOTE || kind == LEDGER_QUOTE_CANCEL || kind == LEDGER_BEGIN;
 }
 
 void ledger_record (struct ledger_view *view, const struct ledger_request *req,

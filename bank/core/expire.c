@@ -1,4 +1,6 @@
-/* The end of an allocation (rules E1, E2): what it has left, and nothing holds, goes to
+/* The beginning of an allocation that was made before: it repays what its account and project owe by then.
+ *
+ * The end of one (rules E1, E2): what it has left, and nothing holds, goes to
  * bank:expired; what it is below zero, once nothing is held, is owed by its project. What is held
  * stays for its jobs; what they do not use follows when their holds close. */
 #include "bank/core/ledger_impl.h"
@@ -39,14 +41,15 @@ static struct ledger_account *debt_made (struct ledger_view *view,
 
 credit_micro expire_rest (struct ledger_view *view, struct journal *j, struct ledger_alloc *alloc)
 {
-    if (alloc->valid_to > view->now)
+    bool ended = alloc->valid_to <= view->now;
+    if (!ended && !ledger_account_by_id (view, alloc->account_id)->closed)
         return 0;
     if (alloc->posted > alloc->held) {
         credit_micro rest = alloc->posted - alloc->held;
         alloc->posted = alloc->held;
         alloc_touch (view, alloc);
-        journal_move (j, 'P', alloc->account_id, alloc->id, LEDGER_ID_EXPIRED, LEDGER_ID_EXPIRED,
-                      rest);
+        int64_t to = ended ? LEDGER_ID_EXPIRED : LEDGER_ID_GRANTS;
+        journal_move (j, 'P', alloc->account_id, alloc->id, to, to, rest);
         return rest;
     }
     if (alloc->posted >= 0 || alloc->held > 0)
@@ -98,4 +101,27 @@ void decide_expire (struct ledger_view *view, const struct ledger_request *req,
     out->note = arena_printf (view->arena, "%s ended%s%s%s", out->done.id,
                               before < 0 ? " below zero" : "",
                               req->expire.description[0] ? ": " : "", req->expire.description);
+}
+
+/* Once for an allocation: the bank asks with a key of its own for each. A refusal answers nobody. */
+void decide_begin (struct ledger_view *view, const struct ledger_request *req,
+                   struct ledger_outcome *out)
+{
+    struct ledger_alloc *alloc = ledger_alloc_by_id (view, req->begin.allocation_id);
+    struct ledger_account *account = alloc ? ledger_account_by_id (view, alloc->account_id) : NULL;
+    char text[QUANTITY_TEXT_MAX];
+    if (!account || alloc->valid_from > view->now) {
+        outcome_refuse (view, out, alloc ? ERR_CONFLICT : ERR_NOT_FOUND, false, "alloc.%lld %s",
+                        (long long)req->begin.allocation_id,
+                        alloc ? "has not begun yet" : "is not there");
+        return;
+    }
+    struct journal j = {.view = view, .effective_at = view->now};
+    credit_micro before = alloc->posted;
+    debt_repay (view, &j, account, alloc, alloc->posted);
+    journal_close (&j);
+    out->done.id = arena_printf (view->arena, "alloc.%lld", (long long)alloc->id);
+    out->note = arena_printf (view->arena, "%s of %s began, %s credits repaid what was owed",
+                              out->done.id, account->name,
+                              credit_format (before - alloc->posted, text));
 }

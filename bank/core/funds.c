@@ -37,24 +37,37 @@ bool funds_usable (const struct ledger_view *view, const struct ledger_account *
              scope_admits (scopes, LEDGER_SCOPE_QOS, f->qos, false, true)));
 }
 
+/* What may be promised: of a frozen grant nothing is, though charges take from it. */
+static bool funds_promised (const struct ledger_view *view, const struct ledger_account *account,
+                            const struct ledger_alloc *alloc, const struct funding *f)
+{
+    return funds_usable (view, account, alloc, f) && !freeze_of_grant (view, alloc);
+}
+
 credit_micro funds_available (const struct ledger_view *view, const struct ledger_account *account,
                               const struct funding *f)
 {
     __int128 sum = 0;
     for (uint32_t i = 0; i < account->alloc_count; i++) {
         const struct ledger_alloc *alloc = account->alloc[i];
-        if (room (alloc) < 0 || funds_usable (view, account, alloc, f))
+        if (room (alloc) < 0 || funds_promised (view, account, alloc, f))
             sum += room (alloc);
     }
     return clamp (sum);
 }
 
-bool funds_overdrawn (const struct ledger_account *account)
+credit_micro funds_overdraft (const struct ledger_account *account)
 {
+    __int128 sum = 0;
     for (uint32_t i = 0; i < account->alloc_count; i++)
         if (room (account->alloc[i]) < 0)
-            return true;
-    return false;
+            sum -= room (account->alloc[i]);
+    return clamp (sum);
+}
+
+bool funds_overdrawn (const struct ledger_account *account)
+{
+    return funds_overdraft (account) > 0;
 }
 
 credit_micro funds_debt (const struct ledger_view *view, const struct ledger_account *account)
@@ -105,15 +118,21 @@ uint32_t funds_candidates (const struct ledger_view *view, struct ledger_account
 }
 
 static bool any_usable (const struct ledger_view *view, const struct ledger_account *account,
-                        const struct funding *f, bool *valid_out)
+                        const struct funding *f, bool *valid_out, const char **frozen_out)
 {
+    bool any = false;
     *valid_out = false;
+    *frozen_out = NULL; /* why what is there is not promised */
     for (uint32_t i = 0; i < account->alloc_count; i++) {
         *valid_out |= valid_at (account->alloc[i], f->at);
-        if (funds_usable (view, account, account->alloc[i], f))
-            return true;
+        if (!funds_usable (view, account, account->alloc[i], f))
+            continue;
+        const char *frozen = freeze_of_grant (view, account->alloc[i]);
+        any |= !frozen;
+        if (frozen && room (account->alloc[i]) > 0)
+            *frozen_out = frozen;
     }
-    return false;
+    return any;
 }
 
 /* Why somebody may not use an account at all. No figures: they are for members. */
@@ -137,10 +156,12 @@ static void cannot (const struct ledger_view *view, const struct ledger_account 
                     const struct funding *f, credit_micro amount, struct ledger_candidate *why)
 {
     char need[QUANTITY_TEXT_MAX], have[QUANTITY_TEXT_MAX], missing[QUANTITY_TEXT_MAX];
-    credit_micro debt = funds_debt (view, account);
-    bool valid;
+    credit_micro debt = funds_debt (view, account), below = funds_overdraft (account);
+    const char *frozen;
+    bool valid, usable = any_usable (view, account, f, &valid, &frozen);
+    /* What is below zero is repaid before anything is paid, also where enough is there for others. */
     __int128 short_by = (__int128)amount - why->available;
-    why->shortfall = clamp (debt && short_by < 0 ? debt : short_by + debt);
+    why->shortfall = clamp ((short_by < below ? below : short_by) + debt);
     credit_format (amount, need);
     credit_format (why->available, have);
     credit_format (why->shortfall, missing);
@@ -156,7 +177,10 @@ static void cannot (const struct ledger_view *view, const struct ledger_account 
                                   "project %s owes %s credits from an allocation that ended; a "
                                   "deposit repays them first",
                                   account->project, credit_format (debt, have));
-    } else if (!any_usable (view, account, f, &valid)) {
+    } else if (frozen) {
+        why->code = "Frozen";
+        why->text = frozen;
+    } else if (!usable) {
         why->code = valid ? "OutOfScope" : "NoAllocation";
         why->text = arena_printf (view->arena,
                                   valid ? "none of its allocations is for this user, site, machine "
@@ -186,6 +210,12 @@ bool funds_check (const struct ledger_view *view, const struct ledger_account *a
         why->text = "the account is closed";
         return false;
     }
+    const char *frozen = freeze_of (view, account, f->identity);
+    if (frozen) {
+        why->code = "Frozen";
+        why->text = frozen;
+        return false;
+    }
     why->available = funds_available (view, account, f);
     if (amount <= (why->available > 0 ? why->available : 0) && !funds_overdrawn (account) &&
         funds_debt (view, account) == 0)
@@ -202,7 +232,7 @@ uint32_t funds_fill (struct ledger_view *view, const struct ledger_account *acco
     for (uint32_t i = 0; i < account->alloc_count && amount > 0; i++) {
         struct ledger_alloc *alloc = account->alloc[i];
         credit_micro here = ledger_room (alloc);
-        if (here <= 0 || !funds_usable (view, account, alloc, f))
+        if (here <= 0 || !funds_promised (view, account, alloc, f))
             continue;
         credit_micro take = here < amount ? here : amount;
         share[count++] = (struct share){alloc, take};

@@ -25,15 +25,25 @@ void decide_funder (struct ledger_view *view, const struct ledger_request *req,
 void decide_grant (struct ledger_view *view, const struct ledger_request *req,
                    struct ledger_outcome *out)
 {
-    const struct ledger_funder *funder = ledger_funder_of (view, req->deposit.funder);
+    struct ledger_funder *funder = ledger_funder_of (view, req->deposit.funder);
     if (!funder) {
         outcome_refuse (view, out, ERR_NOT_FOUND, true, "there is no funder %s",
                         req->deposit.funder);
         return;
     }
+    if (deposit_malformed (view, req, out))
+        return;
+    const char *line = arena_printf (view->arena, "\n%s\n", req->deposit.reference);
+    if (!req->deposit.again && strstr (funder->references, line)) {
+        outcome_refuse (view, out, ERR_EXISTS, true,
+                        "funder %s has given a grant of reference %s already: say that this is another one (--again)",
+                        funder->name, req->deposit.reference);
+        return;
+    }
     decide_deposit (view, req, out);
     if (out->code)
         return;
+    funder->references = arena_printf (view->arena, "%s%s", funder->references, line);
     struct ledger_alloc *alloc = view->allocs.item[view->allocs.count - 1];
     struct ledger_grant *grant = ledger_add_grant (view, view->next.grant++);
     grant->funder_id = funder->id;
@@ -42,6 +52,7 @@ void decide_grant (struct ledger_view *view, const struct ledger_request *req,
     grant->is_new = true;
     grant->op_id = view->next.op;
     alloc->grant_id = grant->id;
+    alloc->giver = grant->funder = funder->name;
     out->note = arena_printf (view->arena, "%s %s%s%s", funder->name, grant->reference,
                               req->deposit.description[0] ? ": " : "", req->deposit.description);
     out->done.id = arena_printf (view->arena, "grant.%lld,%s", (long long)grant->id, out->done.id);
@@ -103,6 +114,7 @@ void decide_carry (struct ledger_view *view, const struct ledger_request *req,
                                                    old->valid_from, req->carry.valid_to);
     fresh->granted = fresh->posted = amount;
     fresh->grant_id = old->grant_id;
+    fresh->giver = old->giver;
     fresh->description =
         arena_printf (view->arena, "carried forward from alloc.%lld%s%s", (long long)old->id,
                       req->carry.description[0] ? ": " : "", req->carry.description);
@@ -115,13 +127,17 @@ void decide_carry (struct ledger_view *view, const struct ledger_request *req,
     alloc_touch (view, fresh);
     struct journal j = {.view = view, .effective_at = view->now};
     journal_move (&j, 'P', account->id, old->id, account->id, fresh->id, amount);
+    if (fresh->valid_from <= view->now)
+        debt_repay (view, &j, account, fresh, fresh->posted);
     journal_close (&j);
     out->note = arena_printf (view->arena, "%s of %s: %s", credit_format (amount, text),
                               account->name, fresh->description);
     out->done.id = arena_printf (view->arena, "alloc.%lld", (long long)fresh->id);
 }
 
-/* What is left goes back to where grants come from; nothing is paid by the account any more. */
+/* Closed is closed for spending: what is left repays what is owed and goes back to where grants come from, what is
+ * below zero is owed by the project; what is held stays for its jobs, and what they do not use follows, as do
+ * refunds (expire_rest). */
 void decide_account_close (struct ledger_view *view, const struct ledger_request *req,
                            struct ledger_outcome *out)
 {
@@ -130,33 +146,42 @@ void decide_account_close (struct ledger_view *view, const struct ledger_request
     char text[QUANTITY_TEXT_MAX];
     if (!account)
         return;
-    for (uint32_t i = 0; i < account->alloc_count; i++) {
-        const struct ledger_alloc *alloc = account->alloc[i];
-        if (alloc->held == 0 && alloc->posted >= 0)
-            continue;
-        outcome_refuse (view, out, ERR_CONFLICT, true, "close: alloc.%lld of account %s %s",
-                        (long long)alloc->id, account->name,
-                        alloc->held ? "is held by jobs that run: their charges come first"
-                                    : "is below zero: a deposit comes first");
-        return;
-    }
     struct journal j = {.view = view, .effective_at = view->now};
-    for (uint32_t i = 0; i < account->alloc_count; i++) {
-        struct ledger_alloc *alloc = account->alloc[i];
-        if (alloc->posted == 0)
-            continue;
-        back += alloc->posted;
-        journal_move (&j, 'P', account->id, alloc->id, LEDGER_ID_GRANTS, LEDGER_ID_GRANTS,
-                      alloc->posted);
-        alloc->granted -= alloc->posted;
-        alloc->posted = 0;
-        alloc_touch (view, alloc);
-    }
-    journal_close (&j);
+    for (uint32_t i = 0; i < account->alloc_count; i++)
+        if (account->alloc[i]->valid_from <= view->now)
+            debt_repay (view, &j, account, account->alloc[i], account->alloc[i]->posted);
     account->closed = account->closed_dirty = true;
     account->closed_op_id = view->next.op;
+    for (uint32_t i = 0; i < account->alloc_count; i++) {
+        struct ledger_alloc *alloc = account->alloc[i];
+        bool given = alloc->valid_to > view->now && alloc->posted > alloc->held;
+        credit_micro moved = expire_rest (view, &j, alloc);
+        if (given) {
+            alloc->granted -= moved;
+            back += moved;
+        }
+    }
+    journal_close (&j);
     out->note = arena_printf (view->arena, "%s closed, %s credits given back%s%s", account->name,
                               credit_format (back, text), req->close.reason[0] ? ": " : "",
                               req->close.reason);
+    out->done.id = arena_printf (view->arena, "account.%lld", (long long)account->id);
+}
+
+void decide_account_reopen (struct ledger_view *view, const struct ledger_request *req,
+                            struct ledger_outcome *out)
+{
+    struct ledger_account *account = ledger_account_by_name (view, req->close.name);
+    if (!account || !account->closed) {
+        outcome_refuse (view, out, account ? ERR_CONFLICT : ERR_NOT_FOUND, true,
+                        account ? "account %s is not closed" : "there is no account %s",
+                        req->close.name);
+        return;
+    }
+    account->closed = false;
+    account->closed_dirty = true;
+    account->closed_op_id = 0;
+    out->note = arena_printf (view->arena, "%s reopened%s%s", account->name,
+                              req->close.reason[0] ? ": " : "", req->close.reason);
     out->done.id = arena_printf (view->arena, "account.%lld", (long long)account->id);
 }

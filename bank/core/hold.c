@@ -1,5 +1,6 @@
 /* Holds: strict, all or nothing, alone or in a group, and made longer (rules H1 to H7). */
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,6 +47,21 @@ static const char *nodes_text (struct ledger_view *view, const struct ledger_ask
     return text;
 }
 
+bool nodes_same (const struct ledger_ask *ask, const char *text)
+{
+    for (uint32_t i = 0; i < ask->nodes_count; i++) {
+        char part[QUANTITY_TEXT_MAX];
+        int len = snprintf (part, sizeof (part), "=%lld", (long long)ask->nodes[i].procs);
+        size_t type = strlen (ask->nodes[i].type);
+        if (i && *text++ != ' ')
+            return false;
+        if (strncmp (text, ask->nodes[i].type, type) != 0 || strncmp (text + type, part, (size_t)len) != 0)
+            return false;
+        text += type + (size_t)len;
+    }
+    return !*text;
+}
+
 static uint32_t nodes_read (struct ledger_view *view, const char *text,
                             struct ledger_nodes out[LEDGER_NODE_TYPES_MAX])
 {
@@ -84,16 +100,21 @@ static void hold_apply (struct ledger_view *view, struct journal *j, const char 
     hold->qos_ppm = p->terms.qos_ppm;
     hold->class_ppm = p->terms.class_ppm;
     hold->group_ppm = p->terms.group_ppm;
-    hold->pe_milli = ask->ask.pe_milli;
+    hold->pe_milli = p->use.pe_milli;
     hold->qos = p->funding.qos ? p->funding.qos : "";
     hold->machine = ask->ask.machine ? ask->ask.machine : "";
     hold->nodes = nodes_text (view, &ask->ask);
     hold->amount = p->amount;
     hold->open = true;
     hold->is_new = true;
+    if (ask->is_signed) {
+        hold->walltime_max = ask->bounds.walltime;
+        hold->cost_max = ask->cost_max;
+        hold->uuid = ask->uuid;
+    }
     ledger_index_hold (view, hold);
     legs_add (view, j, hold, p);
-    signed_keep (view, ask, identity, hold);
+    signed_keep (view, ask, identity, hold->id);
     *out = (struct ledger_granted){.hold_id = hold_id_text (view, hold),
                                    .account = payer->name,
                                    .qos = p->qos,
@@ -127,32 +148,50 @@ static bool hold_forbidden (struct ledger_view *view, const struct ledger_hold_a
         hold_refuse (out, "JobClosed", "this job incarnation has its final charge");
         return true;
     }
-    return signed_refused (view, all, at, identity, out);
+    return bounds_refused (view, ask, out) ||
+           signed_refused (view, all, at, identity, view->now, out);
+}
+
+/* What its holds and charges so far leave of what a signed job may cost. */
+static credit_micro cost_left (const struct ledger_view *view, const struct ledger_hold_ask *ask,
+                               const char *identity)
+{
+    if (!ask->cost_max)
+        return PRICE_AMOUNT_MAX;
+    credit_micro spent = ask->is_signed ? signed_spent (view, identity, &ask->uuid, NULL) : 0;
+    return spent < ask->cost_max ? ask->cost_max - spent : 0;
+}
+
+static const char *beside_text (struct ledger_view *view, credit_micro beside)
+{
+    char a[QUANTITY_TEXT_MAX];
+    return beside ? arena_printf (view->arena, ", %s of them for what it has had", credit_format (beside, a))
+                  : "";
 }
 
 /* What the jobs of a request cost together is no more than their signed job allows. */
 static bool too_dear (struct ledger_view *view, const struct placing *p, uint32_t count,
-                      struct ledger_outcome *out)
+                      credit_micro most, struct ledger_outcome *out)
 {
     char a[QUANTITY_TEXT_MAX], b[QUANTITY_TEXT_MAX];
     credit_micro cost_max = p[0].ask->cost_max;
     __int128 total = 0;
     for (uint32_t i = 0; i < count; i++)
         total += p[i].amount;
-    if (!cost_max || total <= cost_max)
+    if (!cost_max || total <= most)
         return false;
     total = total > INT64_MAX ? INT64_MAX : total;
     hold_refuse (out, "CostExceeded",
-                 arena_printf (view->arena, "costs %s credits, the job allows at most %s",
+                 arena_printf (view->arena, "costs %s credits, the job allows at most %s%s",
                                credit_format ((credit_micro)total, a),
-                               credit_format (cost_max, b)));
+                               credit_format (cost_max, b), beside_text (view, cost_max - most)));
     return true;
 }
 
 /* Prices all and asks what forbids each; false when one is refused. */
 static bool holds_begin (struct ledger_view *view, const struct ledger_request *req,
                          const struct ledger_hold_ask *ask, uint32_t count, struct placing *p,
-                         struct ledger_outcome *out)
+                         credit_micro *most_out, struct ledger_outcome *out)
 {
     struct err err = {0};
     const char *why;
@@ -178,7 +217,8 @@ static bool holds_begin (struct ledger_view *view, const struct ledger_request *
             return false;
     }
     out->hold.refused = 0;
-    return !too_dear (view, p, count, out);
+    *most_out = cost_left (view, ask, req->on_behalf);
+    return !too_dear (view, p, count, *most_out, out);
 }
 
 static void holds_place (struct ledger_view *view, const struct ledger_request *req,
@@ -190,10 +230,11 @@ static void holds_place (struct ledger_view *view, const struct ledger_request *
         arena_array (view->arena, LEDGER_CANDIDATES_MAX, sizeof (*candidate));
     char formula[PRICE_FORMULA_MAX];
     const char *note = "";
+    credit_micro most;
     out->job = ask[0].job.grid_job[0] ? ask[0].job.grid_job : ask[0].job.site_job;
-    if (!holds_begin (view, req, ask, count, p, out))
+    if (!holds_begin (view, req, ask, count, p, &most, out))
         return;
-    const struct ledger_account *payer = place_all (view, ask[0].account, p, count, ask[0].cost_max,
+    const struct ledger_account *payer = place_all (view, ask[0].account, p, count, most,
                                                     candidate, &out->hold.candidate_count);
     out->hold.candidate = candidate;
     if (!payer) {
@@ -296,6 +337,33 @@ static bool extension (struct ledger_view *view, const struct ledger_request *re
     return true;
 }
 
+/* What its user signed bounds how long a hold is made, and what it may cost with all else of its job. */
+static bool extension_unsigned (struct ledger_view *view, const struct ledger_request *req,
+                                const struct ledger_hold *hold, const struct placing *p,
+                                struct ledger_outcome *out)
+{
+    char a[QUANTITY_TEXT_MAX], b[QUANTITY_TEXT_MAX];
+    if (hold->walltime_max && req->extend.walltime > hold->walltime_max) {
+        hold_refuse (out, "BeyondSigned",
+                     arena_printf (view->arena, "%s asked, the user signed a walltime of %s",
+                                   duration_format (req->extend.walltime, a),
+                                   duration_format (hold->walltime_max, b)));
+        return true;
+    }
+    if (!hold->cost_max)
+        return false;
+    credit_micro beside = signed_spent (view, hold->identity, &hold->uuid, &hold->job);
+    __int128 total = (__int128)hold->amount + p->amount + beside;
+    if (total <= hold->cost_max)
+        return false;
+    total = total > INT64_MAX ? INT64_MAX : total;
+    hold_refuse (out, "CostExceeded",
+                 arena_printf (view->arena, "costs %s credits, the job allows at most %s%s",
+                               credit_format ((credit_micro)total, a),
+                               credit_format (hold->cost_max, b), beside_text (view, beside)));
+    return true;
+}
+
 /* H6: from the hold's own account, at the rates that it pinned; the whole extension or none. */
 void decide_extend (struct ledger_view *view, const struct ledger_request *req,
                     struct ledger_outcome *out)
@@ -315,7 +383,7 @@ void decide_extend (struct ledger_view *view, const struct ledger_request *req,
                         hold->open ? "was extended too often" : "is closed");
         return;
     }
-    if (!extension (view, req, hold, &p, out))
+    if (!extension (view, req, hold, &p, out) || extension_unsigned (view, req, hold, &p, out))
         return;
     const struct ledger_account *account = ledger_account_by_id (view, hold->account_id);
     struct ledger_candidate *candidate = arena_new (view->arena, struct ledger_candidate);

@@ -36,6 +36,8 @@ enum {
     LEDGER_FINDING_KINDS_MAX = 32,
     LEDGER_QUOTE_ITEMS_MAX = 256,
     LEDGER_NODE_TYPES_MAX = 32, /* of one job */
+    LEDGER_RESTARTS_MAX = 16,   /* of a signed job by its own site, beyond the first start */
+    LEDGER_SIGNED_MAX = 1000,   /* holds of one signed job, however they ended */
     LEDGER_UNIT_CREDIT = 1,
 };
 
@@ -55,6 +57,7 @@ enum ledger_kind {
     LEDGER_ACCOUNT_CREATE,
     LEDGER_ACCOUNT_MODIFY,
     LEDGER_RATE_SET,
+    LEDGER_STATE, /* what all objects are: a root over them */
     LEDGER_EXPIRE,
     LEDGER_WITHDRAW,
     LEDGER_TRANSFER,
@@ -73,6 +76,10 @@ enum ledger_kind {
     LEDGER_RECON_SET, /* who sees to a row of it, and how it ended */
     LEDGER_QUOTE,     /* that keeps its rates */
     LEDGER_QUOTE_CANCEL,
+    LEDGER_BEGIN, /* of an allocation that was made before */
+    LEDGER_CLOCK, /* an operator's word that the clock is right */
+    LEDGER_ACCOUNT_REOPEN,
+    LEDGER_FREEZE,
     LEDGER_KINDS,
 };
 const char *ledger_kind_name (enum ledger_kind kind); /* "hold" … as the op table has it */
@@ -162,6 +169,16 @@ struct ledger_refunds {
 enum ledger_role { LEDGER_ROLE_MANAGER = 1, LEDGER_ROLE_AUDITOR = 2 };
 const char *ledger_role_name (enum ledger_role role); /* "manager", "auditor" */
 
+/* What may be frozen: it pays for no new hold, or has none paid for. What runs goes on. */
+enum ledger_freezable {
+    LEDGER_FREEZE_USER,
+    LEDGER_FREEZE_ACCOUNT,
+    LEDGER_FREEZE_PROJECT, /* and those below it */
+    LEDGER_FREEZE_GRANT,
+    LEDGER_FREEZABLES,
+};
+const char *ledger_freezable_name (enum ledger_freezable what); /* "user" … */
+
 /* A card's rates beside the price of a processor-second. GRES and MEMORY cost something per second
  * (memory per 1024 MB), the others multiply. name "*": any that is not named; MEMORY and GROUP
  * have no other. */
@@ -195,7 +212,24 @@ struct ledger_finding {
     time_us since;
 };
 
+/* What bounds a site's holds and charges, beside what users signed; as an operator registered it. */
+struct ledger_nodes_given {
+    int64_t procs;       /* of a node, where nodes are given whole; 0: they are not */
+    int64_t memory_mb;   /* that goes with a processor, for processor equivalents; 0: not registered */
+    duration_us overrun;      /* jobs may run so long beyond their walltime */
+};
+
 /* ---- requests ---- */
+
+/* What was signed for of one part, in the size that is asked for. */
+struct ledger_bounds {
+    int64_t procs;     /* tasks times processors of each */
+    int64_t procs_max; /* that the job accepts where nodes are given whole; 0: it does not say */
+    int64_t nodes;     /* of what says how many nodes it wants */
+    int64_t loose_procs, loose_task; /* of what does not: processors in all, and of its largest task */
+    duration_us walltime;
+    uint32_t restarts_max; /* by its own site */
+};
 
 struct ledger_hold_ask {
     struct ledger_job job;
@@ -214,7 +248,16 @@ struct ledger_hold_ask {
     const char *part;      /* the component, as it was signed */
     uint32_t live_max;     /* site jobs of the part that may have a hold at a time */
     uint32_t runs_max;     /* of the part that may end well: once, and as its retries say */
+    struct ledger_bounds bounds;
     bool claimed;          /* on_behalf and account are the site's word */
+};
+
+/* The signed job of a charge without a hold: what a hold would have been asked for with. */
+struct ledger_signature {
+    struct ledger_hold_ask ask;
+    time_us created;      /* it cannot have begun before */
+    time_us forgotten;    /* from then on nobody knows what it was paid for before */
+    const char *unsigned_for; /* why no hold would have been: another site or part; NULL: it would */
 };
 
 struct ledger_request {
@@ -222,6 +265,7 @@ struct ledger_request {
     const char *client;    /* identity of the caller; owns the key */
     const char *on_behalf; /* identity that signed the job, or the client's */
     bool by_user;          /* the client is a person: what they may do is for the ledger to say */
+    const char *agency;    /* the client is the agency of that name: its own is what it gave; NULL: it is none */
     struct uuid key;
     uint8_t hash[LEDGER_HASH_BYTES]; /* of the canonical request */
     /* code != 0: must not be decided (its signature does not hold …); only the stored answer of an
@@ -250,11 +294,14 @@ struct ledger_request {
             bool final, successful;
             bool site_failed; /* it ended for the site's fault */
             bool claimed;     /* as in hold */
+            const struct ledger_signature *signature; /* of a signed job without a hold; else NULL */
+            duration_us tolerance; /* that clocks may differ by */
         } charge;
         struct {
             const char *site; /* NULL: whatever site's hold it is */
             uint64_t sequence;
             const char *hold_id;
+            const char *site_job; /* that it must be for; NULL or "": any */
             const char *reason;
         } release;
         struct {
@@ -265,6 +312,7 @@ struct ledger_request {
             const char *description;
             struct ledger_scopes scopes;
             const char *funder, *reference; /* of a grant */
+            bool again;                     /* the funder has given one of that reference, and gives another */
             int64_t grant_id;               /* of a deposit: of an earlier grant; 0: of none */
         } deposit;
         struct {
@@ -309,6 +357,9 @@ struct ledger_request {
             bool keep_fallbacks, keep_scopes; /* modify: as they are */
         } account;
         struct {
+            const char *text; /* names the root */
+        } state;
+        struct {
             const char *site;
             int64_t ppm;
             time_us from; /* 0: now */
@@ -322,6 +373,16 @@ struct ledger_request {
             bool due; /* the bank's own look: a refusal answers nobody, and is not recorded */
             const char *description;
         } expire;
+        struct {
+            int64_t allocation_id;
+        } begin;
+        struct {
+            enum ledger_freezable what;
+            const char *name; /* NULL: a grant, by its number */
+            int64_t grant_id;
+            const char *reason;
+            bool undo;
+        } freeze;
         struct {
             const char *account;
             int64_t allocation_id; /* 0: those that are valid now */
@@ -350,6 +411,8 @@ struct ledger_request {
             bool claims, keep_claims;
             struct ledger_refunds refunds;
             bool keep_refunds, keep_cap, keep_minimum, keep_window;
+            struct ledger_nodes_given given;
+            bool set_procs, set_memory, set_overrun; /* of given */
         } site;
         struct {
             const char *site;
@@ -374,6 +437,10 @@ struct ledger_request {
         struct {
             int64_t id;
         } quote_cancel;
+        struct {
+            duration_us ahead; /* of what was believed */
+            const char *reason;
+        } clock;
     };
 };
 
@@ -385,6 +452,7 @@ struct ledger_alloc {
     credit_micro credit_limit;
     credit_micro granted, settled, posted, held;
     int64_t grant_id; /* 0: none */
+    const char *giver; /* the agency whose grant or deposit it is; "": of none */
     struct ledger_scopes scopes;
     const char *description; /* new ones */
     int64_t op_id;           /* new ones */
@@ -396,6 +464,7 @@ struct ledger_account {
     const char *name;
     int64_t project_id; /* 0: a system account */
     const char *project;
+    const char *makers; /* ",nsf,dfg,": agencies that made its project, or one above */
     const int64_t *ancestor; /* projects above its own, the nearest first */
     uint32_t ancestor_count;
     struct ledger_fallback *fallback; /* in order */
@@ -419,16 +488,17 @@ struct ledger_signed {
     uint8_t hash[LEDGER_HASH_BYTES];
     const char *grid_job, *meta, *part;
     bool meta_group; /* of a new one: as it was asked for */
-    int64_t hold_id;
+    int64_t hold_id; /* below 0: the usage (its number, negative) that ran without one */
     time_us expires; /* of the signed job: not taken for the first time from then on */
     bool is_new;
     struct ledger_signed *next; /* a later hold of the same signed job … */
     struct ledger_signed *last; /* … known of the first */
     struct ledger_job job; /* that was held for: the site's names of it */
     /* Loaded ones: the hold, and the run that it was for. */
-    bool open, well;
+    bool open, well, ran; /* ran: something was charged for it, or nothing */
     time_us hold_expires;
     int64_t used; /* processor-microseconds, once it has ended */
+    credit_micro amount, paid; /* held when it was made, or made longer; charged and not disputed */
 };
 
 struct ledger_leg {
@@ -453,6 +523,10 @@ struct ledger_hold {
     const char *nodes; /* "fat=4 thin=12": processors by node type; "": not known */
     credit_micro amount;
     bool open;
+    duration_us walltime_max; /* that was signed; 0: nobody signed it, and what follows is not known */
+    credit_micro cost_max;    /* of all that the signed job is paid for; 0: no bound */
+    struct uuid uuid;         /* of the signed job */
+    bool summed;              /* the store has looked for what else the signed job is paid for */
     struct ledger_leg *leg;
     uint32_t leg_count;
     bool is_new, dirty, extended;
@@ -467,6 +541,7 @@ struct ledger_usage {
     int64_t procs;
     time_us start, end;
     credit_micro total;
+    credit_micro disputed; /* of it: beyond what was signed */
     bool final;
     bool is_new, dirty;
 };
@@ -492,14 +567,27 @@ struct ledger_project {
     int64_t id;
     const char *name;
     const char *description;
+    const char *makers; /* as of an account */
+    int64_t leads;      /* how many there are now */
     const int64_t *ancestor; /* projects above it, the nearest first */
     uint32_t ancestor_count;
     int64_t op_id; /* new ones */
     bool is_new;
 };
 
+/* Something was frozen, or is no longer; the newest one of a thing is in force. */
+struct ledger_freeze {
+    enum ledger_freezable what;
+    int64_t id, op_id;
+    bool frozen;
+    const char *name, *reason, *who;
+    time_us since;
+    bool is_new;
+};
+
 struct ledger_funder {
     int64_t id;
+    const char *references; /* of its grants, each between two line ends */
     const char *name;
     const char *description;
     int64_t op_id; /* new ones */
@@ -508,6 +596,7 @@ struct ledger_funder {
 
 struct ledger_grant {
     int64_t id, funder_id, account_id;
+    const char *funder;
     const char *reference;
     int64_t op_id; /* new ones */
     bool is_new;
@@ -562,6 +651,7 @@ struct ledger_site {
     bool dirty;
     bool claims;         /* may name users of jobs that nobody signed */
     struct ledger_refunds refunds;
+    struct ledger_nodes_given given;
     int64_t right_op_id; /* of a change; 0: none */
 };
 
@@ -649,7 +739,7 @@ struct ledger_entry {
 struct ledger_charge_leg {
     int64_t allocation_id;
     credit_micro amount;
-    const char *source; /* HELD AVAILABLE CREDIT OVERRUN SUSPENSE */
+    const char *source; /* HELD AVAILABLE CREDIT OVERRUN SUSPENSE DISPUTED */
 };
 
 struct ledger_charge {
@@ -692,6 +782,8 @@ struct ledger_view {
     struct ledger_vec recons, recon_events;
     struct ledger_vec pins, pin_uses;
     struct ledger_vec role_changes;
+    struct ledger_vec freezes; /* all that are in force, the newest of a thing last */
+    bool freezes_known;
     struct ledger_vec moves; /* int64_t: operations of credits that were asked for by number */
     struct ledger_vec touched; /* allocations that are new or dirty */
     bool admin; /* something else than holds, charges, releases, expiries was decided */
@@ -741,6 +833,8 @@ struct ledger_op *ledger_add_op (struct ledger_view *view, const char *client,
 struct ledger_signed *ledger_add_signed (struct ledger_view *view, const char *identity,
                                          const struct uuid *uuid);
 
+struct ledger_freeze *ledger_add_freeze (struct ledger_view *view, enum ledger_freezable what, int64_t id);
+
 struct ledger_paid *ledger_add_paid (struct ledger_view *view, int64_t op_id);
 
 struct ledger_recon *ledger_add_recon (struct ledger_view *view, int64_t id);
@@ -751,6 +845,9 @@ struct ledger_pin *ledger_add_pin (struct ledger_view *view, int64_t id);
 struct ledger_recon *ledger_recon_by_id (const struct ledger_view *view, int64_t id);
 struct ledger_pin *ledger_pin_by_id (const struct ledger_view *view, int64_t id);
 struct ledger_paid *ledger_paid_of (const struct ledger_view *view, int64_t op_id);
+/* NULL: it is not frozen. */
+const struct ledger_freeze *ledger_freeze_of (const struct ledger_view *view,
+                                              enum ledger_freezable what, int64_t id);
 struct ledger_account *ledger_account_by_name (const struct ledger_view *view, const char *name);
 struct ledger_account *ledger_account_by_id (const struct ledger_view *view, int64_t id);
 struct ledger_alloc *ledger_alloc_by_id (const struct ledger_view *view, int64_t id);
@@ -817,6 +914,7 @@ struct ledger_outcome {
         } hold;
         struct {
             credit_micro charged, total, released;
+            credit_micro disputed; /* of charged */
             const char *account;
             uint64_t acked;
         } charge;
@@ -880,6 +978,9 @@ struct ledger_quote {
 
 /* ERR_INVALID for quantities that cannot be priced, ERR_LIMIT for a total out of bounds. */
 int ledger_quote (struct ledger_view *view, struct ledger_quote *quote, struct err *err);
+
+/* Whether a charge can cost no more than its hold keeps: what else its signed job is paid for need not be known. */
+bool ledger_within_hold (const struct ledger_request *req, const struct ledger_hold *hold);
 
 /* posted - held + credit, clamped to int64. */
 credit_micro ledger_room (const struct ledger_alloc *alloc);

@@ -63,6 +63,8 @@ bool funds_usable (const struct ledger_view *view, const struct ledger_account *
 credit_micro funds_available (const struct ledger_view *view, const struct ledger_account *account,
                               const struct funding *f);
 bool funds_overdrawn (const struct ledger_account *account);
+/* By how much its allocations are below their limits. */
+credit_micro funds_overdraft (const struct ledger_account *account);
 /* What the account's project owes from allocations that ended below zero. */
 credit_micro funds_debt (const struct ledger_view *view, const struct ledger_account *account);
 /* Examines one candidate for an amount. Returns true when it can pay; else fills *why. */
@@ -107,10 +109,10 @@ struct placing {
  */
 int place_begin (struct ledger_view *view, const struct ledger_hold_ask *ask, const char *identity,
                  struct placing *p, const char **why_out, struct err *err);
-/* Finds the one account that pays for all of them and counts them as held there; NULL when none
+/* Finds the one account that pays for all of them, at most so much, and counts them as held there; NULL when none
  * can: then nothing is, and candidate (capacity LEDGER_CANDIDATES_MAX) says why. */
 struct ledger_account *place_all (struct ledger_view *view, const char *account, struct placing *p,
-                                  uint32_t count, credit_micro cost_max,
+                                  uint32_t count, credit_micro most,
                                   struct ledger_candidate *candidate, uint32_t *candidate_count);
 void place_undo (struct placing *p, uint32_t count);
 
@@ -118,15 +120,47 @@ void place_undo (struct placing *p, uint32_t count);
 
 /* Not granted is an answer, not an error: it is recorded and given again for the same key. */
 void hold_refuse (struct ledger_outcome *out, const char *code, const char *text);
+/* Whether a hold was made for the nodes of an ask. */
+bool nodes_same (const struct ledger_ask *ask, const char *text);
 
-/* ---- signed.c: what one signed job may have ---- */
+/* ---- bounds.c: what was signed of one hold or charge ---- */
 
-/* The hold number `at` of a request's: true, and why, where the user's signature does not stand for it. */
+/* The processors that a part may have at a site: those of its tasks, or of whole nodes. */
+int64_t bounds_procs (const struct ledger_bounds *b, const struct ledger_site *site);
+/* Thousandths of processor equivalents that so many processors and so much memory may count as. */
+int64_t bounds_pe (const struct ledger_site *site, int64_t procs, int64_t memory_mb);
+/* True, and why, for a hold of a signed job beyond that. */
+bool bounds_refused (struct ledger_view *view, const struct ledger_hold_ask *ask,
+                     struct ledger_outcome *out);
+/* Cuts what a charge claims to what its hold, or without one the signed job, stands for, and to the bank's now.
+ * Returns what was cut, in words; "": nothing. */
+const char *bounds_cut (struct ledger_view *view, const struct ledger_request *req,
+                        const struct ledger_hold *hold, struct price_use *use);
+
+/* ---- signed.c: what one signed job may have in all ---- */
+
+/* The hold number `at` of a request's: true, and why, where the user's signature does not stand for it. when: the
+ * moment at which the job must not have expired. */
 bool signed_refused (struct ledger_view *view, const struct ledger_hold_ask *all, uint32_t at,
-                     const char *identity, struct ledger_outcome *out);
-/* The hold is one of the signed job's. */
+                     const char *identity, time_us when, struct ledger_outcome *out);
+/* Why the signed job of a charge without a hold does not pay for it; NULL: it does. */
+const char *signed_not_charged (struct ledger_view *view, const struct ledger_request *req);
+/* The hold, or the usage (its number, negative) without one, is one of the signed job's. */
 void signed_keep (struct ledger_view *view, const struct ledger_hold_ask *ask, const char *identity,
-                  const struct ledger_hold *hold);
+                  int64_t hold_id);
+/* What its holds keep and its runs were charged, but for a run (NULL: all). */
+credit_micro signed_spent (const struct ledger_view *view, const char *identity,
+                           const struct uuid *uuid, const struct ledger_job *but);
+
+/* ---- freeze.c ---- */
+
+/* Why an account, its project or one above, or a user may promise nothing now; NULL: they may. */
+const char *freeze_of (const struct ledger_view *view, const struct ledger_account *account,
+                       const char *identity);
+/* The same of an allocation's grant. */
+const char *freeze_of_grant (const struct ledger_view *view, const struct ledger_alloc *alloc);
+void decide_freeze (struct ledger_view *view, const struct ledger_request *req,
+                    struct ledger_outcome *out);
 
 /* ---- quote.c ---- */
 
@@ -144,6 +178,8 @@ void pin_use (struct ledger_view *view, struct ledger_pin *pin, const char *job,
 /* ", at the rates of quote.7" for what people read; "" without one. */
 const char *pin_note (const struct ledger_view *view, const struct ledger_pin *pin);
 void decide_quote (struct ledger_view *view, const struct ledger_request *req,
+                   struct ledger_outcome *out);
+void decide_clock (struct ledger_view *view, const struct ledger_request *req,
                    struct ledger_outcome *out);
 void decide_quote_cancel (struct ledger_view *view, const struct ledger_request *req,
                           struct ledger_outcome *out);
@@ -172,6 +208,9 @@ void decide_charge (struct ledger_view *view, const struct ledger_request *req,
                     struct ledger_outcome *out);
 void decide_release (struct ledger_view *view, const struct ledger_request *req,
                      struct ledger_outcome *out);
+/* Of a deposit or a grant, whatever its account is. */
+bool deposit_malformed (struct ledger_view *view, const struct ledger_request *req,
+                        struct ledger_outcome *out);
 void decide_deposit (struct ledger_view *view, const struct ledger_request *req,
                      struct ledger_outcome *out);
 void decide_project (struct ledger_view *view, const struct ledger_request *req,
@@ -216,6 +255,9 @@ void decide_refund (struct ledger_view *view, const struct ledger_request *req,
 void decide_limit (struct ledger_view *view, const struct ledger_request *req,
                    struct ledger_outcome *out);
 
+/* A new row of reconciliation, that the operation at hand opens. */
+void recon_open (struct ledger_view *view, const char *site, const struct ledger_finding *finding);
+
 /* ---- correct.c; those that answer "refused" fill out ---- */
 
 bool amount_refused (struct ledger_view *view, const char *what, credit_micro amount,
@@ -237,6 +279,8 @@ struct ledger_account *debt_account (const struct ledger_view *view,
                                      const struct ledger_account *account);
 void decide_account_close (struct ledger_view *view, const struct ledger_request *req,
                            struct ledger_outcome *out);
+void decide_account_reopen (struct ledger_view *view, const struct ledger_request *req,
+                            struct ledger_outcome *out);
 void decide_carry (struct ledger_view *view, const struct ledger_request *req,
                    struct ledger_outcome *out);
 void decide_funder (struct ledger_view *view, const struct ledger_request *req,
@@ -254,9 +298,12 @@ void decide_role (struct ledger_view *view, const struct ledger_request *req,
 
 void decide_expire (struct ledger_view *view, const struct ledger_request *req,
                     struct ledger_outcome *out);
+void decide_begin (struct ledger_view *view, const struct ledger_request *req,
+                   struct ledger_outcome *out);
 
-/* Moves what an allocation that has ended has left, and nothing holds, to bank:expired, or what it
- * is below zero, when nothing is held any more, to what its project owes. Returns what it moved. */
+/* Moves what an allocation that has ended, or is of a closed account, has left, and nothing holds, to bank:expired,
+ * or back to where grants come from; or what it is below zero, when nothing is held any more, to what its project
+ * owes. Returns what it moved. */
 credit_micro expire_rest (struct ledger_view *view, struct journal *j, struct ledger_alloc *alloc);
 
 /* Refuses: the outcome is recorded when it depended on the ledger's state. What a request is

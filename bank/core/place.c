@@ -51,6 +51,10 @@ int place_begin (struct ledger_view *view, const struct ledger_hold_ask *ask, co
                     .qos = ask->ask.qos,
                     .at = ask->start > view->now ? ask->start : view->now}};
     *why_out = NULL;
+    if (ask->is_signed) {
+        int64_t pe = bounds_pe (ledger_site_of (view, ask->job.site), ask->procs, ask->ask.memory_mb);
+        p->use.pe_milli = p->use.pe_milli < pe ? p->use.pe_milli : pe;
+    }
     p->terms = price_terms_plain (0);
     place_rate (view, p, why_out);
     if (ask->start < 0 || p->funding.at - view->now > PRICE_TIME_US_MAX || ask->walltime <= 0)
@@ -94,22 +98,22 @@ static bool listed (const struct ledger_view *view, struct ledger_account *asked
     return false;
 }
 
-static bool too_dear (struct ledger_view *view, credit_micro total, credit_micro cost_max,
+static bool too_dear (struct ledger_view *view, credit_micro total, credit_micro most,
                       struct ledger_candidate *why)
 {
     char a[QUANTITY_TEXT_MAX], b[QUANTITY_TEXT_MAX];
-    if (!cost_max || total <= cost_max)
+    if (total <= most)
         return false;
     why->code = "CostExceeded";
     why->text = arena_printf (view->arena, "costs %s credits there, the job allows at most %s",
-                              credit_format (total, a), credit_format (cost_max, b));
+                              credit_format (total, a), credit_format (most, b));
     return true;
 }
 
 /* All on one account, or none with the reason in why. */
 static bool place_on (struct ledger_view *view, struct ledger_account *asked,
                       struct ledger_account *account, struct placing *p, uint32_t count,
-                      credit_micro cost_max, struct ledger_candidate *why)
+                      credit_micro most, struct ledger_candidate *why)
 {
     credit_micro total = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -131,7 +135,7 @@ static bool place_on (struct ledger_view *view, struct ledger_account *asked,
                        total > PRICE_AMOUNT_MAX) {
                 why->code = "CostExceeded";
                 why->text = "costs more than the ledger can count";
-            } else if (!too_dear (view, total, cost_max, why) &&
+            } else if (!too_dear (view, total, most, why) &&
                        funds_check (view, account, &p[i].funding, p[i].amount, account != asked,
                                     why)) {
                 p[i].shares = funds_fill (view, account, &p[i].funding, p[i].amount, &p[i].share);
@@ -147,7 +151,7 @@ static bool place_on (struct ledger_view *view, struct ledger_account *asked,
 }
 
 struct ledger_account *place_all (struct ledger_view *view, const char *account, struct placing *p,
-                                  uint32_t count, credit_micro cost_max,
+                                  uint32_t count, credit_micro most,
                                   struct ledger_candidate *candidate, uint32_t *candidate_count)
 {
     struct ledger_account *asked = ledger_account_by_name (view, account);
@@ -161,9 +165,18 @@ struct ledger_account *place_all (struct ledger_view *view, const char *account,
             .shortfall = p[0].amount};
         return NULL;
     }
+    /* What is frozen is not spent by another way. */
+    const char *frozen = funds_may_use (view, asked, p[0].funding.identity)
+                             ? freeze_of (view, asked, p[0].funding.identity)
+                             : NULL;
+    if (frozen) {
+        candidate[(*candidate_count)++] = (struct ledger_candidate){
+            .account = account, .code = "Frozen", .text = frozen, .shortfall = p[0].own_amount};
+        return NULL;
+    }
     uint32_t listed_count = funds_candidates (view, asked, p[0].ask->job.site, list);
     for (uint32_t i = 0; i < listed_count; i++) {
-        if (place_on (view, asked, list[i].account, p, count, cost_max,
+        if (place_on (view, asked, list[i].account, p, count, most,
                       &candidate[*candidate_count]))
             return list[i].account;
         (*candidate_count)++;

@@ -18,7 +18,8 @@
 #define PRICE_TIME_US_MAX (INT64_C (3660) * 86400 * US_PER_S) /* ten years */
 #define PRICE_PPM_MAX INT64_C (1000000000000)                 /* a million credits per second */
 #define PRICE_FACTOR_MAX INT64_C (1000000000)                 /* a thousandfold */
-#define PRICE_AMOUNT_MAX (INT64_MAX / 4) /* sums of a few amounts stay in 64 bits */
+/* 10^12 credits, a million processors for eleven days: sums of a few amounts stay in 64 bits. */
+#define PRICE_AMOUNT_MAX (INT64_C (1000000000000) * 1000000)
 
 /* PRICE_PARTS: memory is priced per 1024 MB. */
 enum { PRICE_ONE = 1000000, PRICE_PARTS = 1024, PRICE_BANDS_MAX = 32, PRICE_FORMULA_MAX = 320 };

@@ -25,7 +25,7 @@ static const char *payer_of (struct ledger_view *view, struct ledger_quote *quot
     struct ledger_candidate met[LEDGER_CANDIDATES_MAX];
     uint32_t met_count;
     const struct ledger_account *payer =
-        place_all (view, quote->account, p, count, 0, met, &met_count);
+        place_all (view, quote->account, p, count, PRICE_AMOUNT_MAX, met, &met_count);
     if (!payer)
         note (quote, met, met_count);
     else

@@ -253,10 +253,11 @@ void decide_rate (struct ledger_view *view, const struct ledger_request *req,
     if (name_refused (view, "site", req->rate.site, out) || card_refused (view, req, out))
         return;
     out->site = req->rate.site;
-    /* A minute for clocks and typing; a rate never changes what was. */
-    if (from < view->now - 60 * US_PER_S) {
+    if (from < view->now) {
+        char now[QUANTITY_TEXT_MAX];
         outcome_refuse (view, out, ERR_INVALID, false,
-                        "rate: it would begin in the past; what was published stays");
+                        "rate: it would begin in the past, %s is the bank's now; what was published stays",
+                        time_format_iso (view->now, now));
         return;
     }
     for (uint32_t i = 0; i < view->rates.count; i++) {

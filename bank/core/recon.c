@@ -81,6 +81,15 @@ static void event_add (struct ledger_view *view, struct ledger_recon *row, const
     row->explained |= strcmp (kind, "closed") == 0;
 }
 
+void recon_open (struct ledger_view *view, const char *site, const struct ledger_finding *finding)
+{
+    struct ledger_recon *row = ledger_add_recon (view, view->next.recon++);
+    row->site = site;
+    row->finding = *finding;
+    row->op_id = view->next.op;
+    row->is_new = true;
+}
+
 static bool looked_for (const struct ledger_request *req, const struct ledger_recon *row)
 {
     const struct ledger_finding *f = &row->finding;
@@ -114,11 +123,7 @@ void decide_recon (struct ledger_view *view, const struct ledger_request *req,
             out->recon.open += !r->closed;
             continue;
         }
-        r = ledger_add_recon (view, view->next.recon++);
-        r->site = req->recon.site;
-        r->finding = *f;
-        r->op_id = view->next.op;
-        r->is_new = true;
+        recon_open (view, req->recon.site, f);
         out->recon.opened++;
     }
     for (uint32_t i = 0; i < count; i++)

@@ -47,6 +47,18 @@ static bool leads_quote (const struct ledger_view *view, const char *identity, i
     return pin && leads_any (view, identity, pin->project_id, pin->ancestor, pin->ancestor_count);
 }
 
+/* What somebody froze only they thaw, but for the bank's own. */
+static bool thaws (const struct ledger_view *view, const struct ledger_request *req)
+{
+    const struct ledger_account *account =
+        req->freeze.what == LEDGER_FREEZE_ACCOUNT ? ledger_account_by_name (view, req->freeze.name) : NULL;
+    const struct ledger_project *project =
+        req->freeze.what == LEDGER_FREEZE_PROJECT ? ledger_project_of (view, req->freeze.name) : NULL;
+    int64_t id = account ? account->id : project ? project->id : req->freeze.grant_id;
+    const struct ledger_freeze *freeze = ledger_freeze_of (view, req->freeze.what, id);
+    return !req->freeze.undo || !freeze || strcmp (freeze->who, req->client) == 0;
+}
+
 static bool may_as_lead (const struct ledger_view *view, const struct ledger_request *req)
 {
     switch (req->kind) {
@@ -60,6 +72,9 @@ static bool may_as_lead (const struct ledger_view *view, const struct ledger_req
         return leads_account (view, req->client, req->account.name);
     case LEDGER_SPLIT:
         return leads_account (view, req->client, req->transfer.from);
+    case LEDGER_FREEZE:
+        return req->freeze.what == LEDGER_FREEZE_ACCOUNT && leads_account (view, req->client, req->freeze.name) &&
+               thaws (view, req);
     case LEDGER_QUOTE_CANCEL:
         return leads_quote (view, req->client, req->quote_cancel.id);
     default:
@@ -79,6 +94,11 @@ static bool may_as_manager (const struct ledger_view *view, const struct ledger_
     case LEDGER_ACCOUNT_CREATE:
     case LEDGER_ACCOUNT_MODIFY:
     case LEDGER_ACCOUNT_CLOSE:
+    case LEDGER_ACCOUNT_REOPEN:
+    case LEDGER_FREEZE:
+    case LEDGER_ROLE_SET:
+    case LEDGER_RATE_SET:
+    case LEDGER_SITE_SET:
     case LEDGER_DEPOSIT:
     case LEDGER_WITHDRAW:
     case LEDGER_TRANSFER:
@@ -94,6 +114,120 @@ static bool may_as_manager (const struct ledger_view *view, const struct ledger_
     }
 }
 
+/* ---- agencies ---- */
+
+static bool made_by (const char *makers, const char *agency)
+{
+    size_t len = strlen (agency);
+    for (const char *at = makers; at && *at; at = strchr (at + 1, ','))
+        if (strncmp (at + 1, agency, len) == 0 && at[1 + len] == ',')
+            return true;
+    return false;
+}
+
+static bool agency_made (const struct ledger_view *view, const char *agency, const char *name)
+{
+    const struct ledger_project *project = ledger_project_of (view, name);
+    return !project || made_by (project->makers, agency);
+}
+
+/* Its project is the agency's own, or nothing is in it that another gave. */
+static bool agency_pays (const struct ledger_view *view, const char *agency, const char *name)
+{
+    const struct ledger_account *account = ledger_account_by_name (view, name);
+    bool own = true;
+    if (!account || made_by (account->makers, agency))
+        return true;
+    for (uint32_t i = 0; i < account->alloc_count; i++)
+        own = own && strcmp (account->alloc[i]->giver, agency) == 0;
+    return own && account->alloc_count;
+}
+
+static bool agency_gave (const struct ledger_view *view, const char *agency, int64_t alloc_id)
+{
+    const struct ledger_alloc *alloc = ledger_alloc_by_id (view, alloc_id);
+    return !alloc || strcmp (alloc->giver, agency) == 0;
+}
+
+static bool agency_gave_grant (const struct ledger_view *view, const char *agency, int64_t id)
+{
+    const struct ledger_grant *grant = ledger_grant_by_id (view, id);
+    return !grant || strcmp (grant->funder, agency) == 0;
+}
+
+static bool agency_paid (const struct ledger_view *view, const char *agency, int64_t charge_op)
+{
+    const struct ledger_paid *paid = ledger_paid_of (view, charge_op);
+    bool own = true;
+    for (uint32_t i = 0; paid && i < paid->leg_count; i++) {
+        const struct ledger_alloc *alloc = ledger_alloc_by_id (view, paid->leg[i].allocation_id);
+        own = own && alloc && strcmp (alloc->giver, agency) == 0;
+    }
+    return own;
+}
+
+static bool agency_freezes (const struct ledger_view *view, const struct ledger_request *req)
+{
+    const char *name = req->freeze.name;
+    bool own = req->freeze.what == LEDGER_FREEZE_GRANT     ? agency_gave_grant (view, req->agency, req->freeze.grant_id)
+               : req->freeze.what == LEDGER_FREEZE_ACCOUNT ? agency_pays (view, req->agency, name)
+               : req->freeze.what == LEDGER_FREEZE_PROJECT ? agency_made (view, req->agency, name)
+                                                           : false;
+    return own && thaws (view, req);
+}
+
+/* An agency's are what it gave and the projects that it made, with those below; what is not there at all is
+ * refused as that. Withdrawals, transfers and splits take what it gave: see shares_free. */
+static bool may_as_agency (const struct ledger_view *view, const struct ledger_request *req)
+{
+    const char *agency = req->agency;
+    switch (req->kind) {
+    case LEDGER_PROJECT_CREATE:
+        return !req->project.parent[0] || agency_made (view, agency, req->project.parent);
+    case LEDGER_MEMBER:
+        return agency_made (view, agency, req->member.project);
+    case LEDGER_ACCOUNT_CREATE:
+        return agency_made (view, agency, req->account.project);
+    case LEDGER_ACCOUNT_MODIFY: {
+        const struct ledger_account *account = ledger_account_by_name (view, req->account.name);
+        return !account || made_by (account->makers, agency);
+    }
+    case LEDGER_ACCOUNT_CLOSE:
+    case LEDGER_ACCOUNT_REOPEN: {
+        /* Own as it is: also in an own project nothing that others gave goes. */
+        const struct ledger_account *account = ledger_account_by_name (view, req->close.name);
+        bool own = account != NULL;
+        for (uint32_t i = 0; own && i < account->alloc_count; i++)
+            own = strcmp (account->alloc[i]->giver, agency) == 0 ||
+                  (account->alloc[i]->posted == 0 && account->alloc[i]->held == 0);
+        return !account || (own && agency_pays (view, agency, req->close.name));
+    }
+    case LEDGER_DEPOSIT:
+        return !req->deposit.grant_id || agency_gave_grant (view, agency, req->deposit.grant_id);
+    case LEDGER_WITHDRAW:
+        return !req->withdraw.allocation_id || agency_gave (view, agency, req->withdraw.allocation_id);
+    case LEDGER_TRANSFER:
+    case LEDGER_SPLIT:
+        return !req->transfer.allocation_id || agency_gave (view, agency, req->transfer.allocation_id);
+    case LEDGER_CARRY_FORWARD:
+        return agency_gave (view, agency, req->carry.allocation_id);
+    case LEDGER_EXPIRE:
+        return agency_gave (view, agency, req->expire.allocation_id);
+    case LEDGER_LIMIT_SET:
+        return agency_gave (view, agency, req->limit.allocation_id);
+    case LEDGER_REFUND:
+        return agency_paid (view, agency, req->refund.charge_op);
+    case LEDGER_FREEZE:
+        return agency_freezes (view, req);
+    case LEDGER_RATE_SET: /* of the bank, or of a site */
+    case LEDGER_ROLE_SET:
+    case LEDGER_SITE_SET:
+        return false;
+    default:
+        return true; /* the service knows which calls are an agency's at all */
+    }
+}
+
 /* Whose quote it is says the signature, and of a kept one the bank; of one that is not there it says that. */
 static bool may_as_asker (const struct ledger_view *view, const struct ledger_request *req)
 {
@@ -106,6 +240,12 @@ static bool may_as_asker (const struct ledger_view *view, const struct ledger_re
 bool rights_refused (struct ledger_view *view, const struct ledger_request *req,
                      struct ledger_outcome *out)
 {
+    if (req->agency && !may_as_agency (view, req)) {
+        outcome_refuse (view, out, ERR_DENIED, false,
+                        "%s is not for agency %.80s: it is about what others gave, a project of others, or all",
+                        ledger_kind_name (req->kind), req->agency);
+        return true;
+    }
     if (!req->by_user || may_as_asker (view, req) || may_as_manager (view, req) ||
         may_as_lead (view, req))
         return false;

@@ -162,6 +162,7 @@ struct ledger_account *ledger_add_account (struct ledger_view *view, int64_t id,
         return account;
     account = arena_new (view->keep, struct ledger_account);
     account->id = id;
+    account->makers = ",";
     account->name = name;
     vec_put (view->keep, &view->accounts, account);
     table_put (view, T_ACCOUNT_ID, &id, sizeof (id), account);
@@ -221,6 +222,7 @@ struct ledger_alloc *ledger_add_alloc (struct ledger_view *view, int64_t id, int
     if (alloc)
         return alloc;
     alloc = arena_new (view->keep, struct ledger_alloc);
+    alloc->giver = "";
     *alloc = (struct ledger_alloc){
         .id = id, .account_id = account_id, .valid_from = valid_from, .valid_to = valid_to};
     vec_put (view->keep, &view->allocs, alloc);
@@ -318,6 +320,7 @@ struct ledger_project *ledger_add_project (struct ledger_view *view, int64_t id,
         return project;
     project = arena_new (view->keep, struct ledger_project);
     project->id = id;
+    project->makers = ",";
     project->name = name;
     vec_put (view->keep, &view->projects, project);
     table_put (view, T_PROJECT, name, strlen (name), project);
@@ -330,6 +333,7 @@ struct ledger_funder *ledger_add_funder (struct ledger_view *view, int64_t id, c
     if (funder)
         return funder;
     funder = arena_new (view->keep, struct ledger_funder);
+    funder->references = "";
     funder->id = id;
     funder->name = name;
     vec_put (view->keep, &view->funders, funder);
@@ -344,6 +348,7 @@ struct ledger_grant *ledger_add_grant (struct ledger_view *view, int64_t id)
         return grant;
     grant = arena_new (view->keep, struct ledger_grant);
     grant->id = id;
+    grant->funder = "";
     vec_put (view->keep, &view->grants, grant);
     table_put (view, T_GRANT, &id, sizeof (id), grant);
     return grant;
@@ -404,6 +409,16 @@ struct ledger_signed *ledger_add_signed (struct ledger_view *view, const char *i
     struct key key = op_key (view, identity, uuid);
     table_put (view, T_SIGNED, key.bytes, key.len, row);
     return row;
+}
+
+struct ledger_freeze *ledger_add_freeze (struct ledger_view *view, enum ledger_freezable what, int64_t id)
+{
+    struct ledger_freeze *freeze = arena_new (view->keep, struct ledger_freeze);
+    freeze->what = what;
+    freeze->id = id;
+    freeze->frozen = true;
+    vec_put (view->keep, &view->freezes, freeze);
+    return freeze;
 }
 
 struct ledger_account *ledger_account_by_name (const struct ledger_view *view, const char *name)

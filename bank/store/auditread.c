@@ -142,6 +142,27 @@ void auditread_ops (struct reader *reader, const char *who, int64_t from, uint32
     pgbatch_submit (reader->loop);
 }
 
+static void give_contents (struct read *read, struct err *err, PGresult *const *res)
+{
+    uint32_t count = audits (res, err) ? (uint32_t)PQntuples (res[1]) : 0;
+    struct audit_content *content = arena_array (read->arena, count, sizeof (*content));
+    for (uint32_t i = 0; i < count; i++)
+        content[i] = (struct audit_content){.number = pgres_i64 (res[1], (int)i, 0),
+                                            .lines = pgres_text (res[1], (int)i, 1, read->arena)};
+    GIVE (read, auditread_contents_f) (read->arg, err, content, count);
+}
+
+void auditread_contents (struct reader *reader, const char *who, int64_t from, uint32_t limit,
+                         auditread_contents_f done, void *arg)
+{
+    struct read *read = read_start (reader, (reader_any_f)done, arg, give_contents);
+    if (!read)
+        return;
+    ask_audits (read, who);
+    read_add (read, RD_CONTENTS, range (read, from, limit));
+    pgbatch_submit (reader->loop);
+}
+
 static void give_proof (struct read *read, struct err *err, PGresult *const *res)
 {
     if (!err->code && PQntuples (res[0]) == 0)
@@ -150,12 +171,12 @@ static void give_proof (struct read *read, struct err *err, PGresult *const *res
     if (err->code || PQntuples (res[1]) == 0) {
         if (!err->code)
             err_set (err, ERR_NOT_FOUND, "that operation was recorded before the chain began");
-        GIVE (read, auditread_proof_f) (read->arg, err, NULL, NULL, 0);
+        GIVE (read, auditread_proof_f) (read->arg, err, NULL, NULL, 0, "");
         return;
     }
     GIVE (read, auditread_proof_f)
     (read->arg, err, take_blocks (read->arena, res[1]), take_ops (read->arena, res[2], res[3]),
-     (uint32_t)PQntuples (res[2]));
+     (uint32_t)PQntuples (res[2]), pgres_text (res[4], 0, 1, read->arena));
 }
 
 void auditread_proof (struct reader *reader, const char *who, int64_t op, auditread_proof_f done,
@@ -171,6 +192,34 @@ void auditread_proof (struct reader *reader, const char *who, int64_t op, auditr
     read_add (read, RD_BLOCK_OF, range (read, op, 0));
     read_add (read, RD_BLOCK_OPS, range (read, op, 0));
     read_add (read, RD_BLOCK_ENTRIES, range (read, op, 0));
+    read_add (read, RD_BLOCK_CONTENT, range (read, op, 0));
+    pgbatch_submit (reader->loop);
+}
+
+static void give_state (struct read *read, struct err *err, PGresult *const *res)
+{
+    uint32_t count = err->code ? 0 : (uint32_t)PQntuples (res[0]);
+    const char **line = arena_array (read->arena, count, sizeof (*line));
+    bool *named = arena_array (read->arena, count, sizeof (*named));
+    for (uint32_t i = 0; i < count; i++) {
+        line[i] = PQgetvalue (res[0], (int)i, 1);
+        named[i] = pgres_bool (res[0], (int)i, 2);
+    }
+    struct audit_objects objects = {line, named, count, count ? pgres_i64 (res[0], 0, 0) : 0};
+    GIVE (read, auditread_state_f) (read->arg, err, &objects);
+}
+
+void auditread_state (struct reader *reader, const char *who, const char *table, const char *key,
+                      auditread_state_f done, void *arg)
+{
+    struct read *read = read_start (reader, (reader_any_f)done, arg, give_state);
+    if (!read)
+        return;
+    struct pgargs *args = pgargs_create (read->arena, "tt");
+    pgargs_text (args, 0, who);
+    pgargs_text (args, 1, table);
+    pgargs_text (args, 1, key);
+    read_add (read, RD_STATE, args);
     pgbatch_submit (reader->loop);
 }
 

@@ -30,13 +30,35 @@ typedef void (*auditread_ops_f) (void *arg, const struct err *err, const struct 
 /* ERR_DENIED, here and for the rules, for people who are no auditors. */
 void auditread_ops (struct reader *reader, const char *who, int64_t from, uint32_t limit,
                     auditread_ops_f done, void *arg);
-/* The block that holds an operation, with all its operations. ERR_NOT_FOUND for one that is in no
+/* What a block made of the bank's tables. */
+struct audit_content {
+    int64_t number;
+    const char *lines; /* "": none */
+};
+/* Of blocks from a number on, ascending. ERR_DENIED as above. */
+typedef void (*auditread_contents_f) (void *arg, const struct err *err,
+                                      const struct audit_content *content, uint32_t count);
+void auditread_contents (struct reader *reader, const char *who, int64_t from, uint32_t limit,
+                         auditread_contents_f done, void *arg);
+/* The block that holds an operation, with all its operations and its lines. ERR_NOT_FOUND for one that is in no
  * block, or concerns no account that who sees. */
 typedef void (*auditread_proof_f) (void *arg, const struct err *err,
                                    const struct audit_block *block, const struct audit_op *op,
-                                   uint32_t count);
+                                   uint32_t count, const char *lines);
 void auditread_proof (struct reader *reader, const char *who, int64_t op, auditread_proof_f done,
                       void *arg);
+/* The lines of all objects, in the order of their bytes, as they are when a block is the newest; named: those of an
+ * object that who sees. */
+struct audit_objects {
+    const char *const *line;
+    const bool *named;
+    uint32_t count;
+    int64_t newest;
+};
+typedef void (*auditread_state_f) (void *arg, const struct err *err,
+                                   const struct audit_objects *objects);
+void auditread_state (struct reader *reader, const char *who, const char *table, const char *key,
+                      auditread_state_f done, void *arg);
 /* Each rule over the whole ledger, in one snapshot. */
 typedef void (*auditread_rules_f) (void *arg, const struct err *err, const struct audit_rule *rule,
                                    uint32_t count);

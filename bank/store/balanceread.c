@@ -22,7 +22,9 @@ static struct reader_alloc row_of (struct arena *arena, const PGresult *res, int
                                  .granted = pgres_i64 (res, r, 7),
                                  .settled = pgres_i64 (res, r, 8),
                                  .posted = pgres_i64 (res, r, 9),
-                                 .held = pgres_i64 (res, r, 10)};
+                                 .held = pgres_i64 (res, r, 10),
+                                 .frozen = pgres_text (res, r, 11, arena),
+                                 .grant_frozen = pgres_text (res, r, 12, arena)};
 }
 
 /* Rows [from, to) of a result. */
@@ -49,7 +51,7 @@ static void on_balances (void *arg, const struct pgbatch_result *result)
     for (uint32_t i = 0; i < count; i++) {
         struct read *read = all->read[i];
         int from = at;
-        while (at < rows && pgres_i64 (res, at, 11) == (int64_t)i)
+        while (at < rows && pgres_i64 (res, at, 13) == (int64_t)i)
             at++;
         give (read, &err, res, from, at);
         read_free (read);

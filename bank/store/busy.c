@@ -34,11 +34,23 @@ static void put_job (struct names *names, const struct ledger_job *job)
     put (names, fnv_job (begin ('j'), job));
 }
 
+static void put_uuid (struct names *names, const struct uuid *uuid, const char *identity)
+{
+    put (names, fnv_bytes (fnv_text (begin ('s'), identity), uuid->b, sizeof (uuid->b)));
+}
+
 static void put_ask (struct names *names, const struct ledger_hold_ask *ask, const char *identity)
 {
     put_job (names, &ask->job);
     if (ask->is_signed)
-        put (names, fnv_bytes (fnv_text (begin ('s'), identity), ask->uuid.b, sizeof (ask->uuid.b)));
+        put_uuid (names, &ask->uuid, identity);
+}
+
+static void put_charge (struct names *names, const struct ledger_request *req)
+{
+    put_job (names, &req->charge.job);
+    if (req->charge.signature)
+        put_uuid (names, &req->charge.signature->ask.uuid, req->on_behalf);
 }
 
 static void names_of (const struct ledger_request *req, struct names *names)
@@ -50,7 +62,7 @@ static void names_of (const struct ledger_request *req, struct names *names)
     if (req->kind == LEDGER_HOLD)
         put_ask (names, &req->hold, req->on_behalf);
     else if (req->kind == LEDGER_CHARGE)
-        put_job (names, &req->charge.job);
+        put_charge (names, req);
     else if (req->kind == LEDGER_HOLD_GROUP)
         for (uint32_t i = 0; i < req->group.count; i++)
             put_ask (names, &req->group.item[i], req->on_behalf);

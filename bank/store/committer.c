@@ -1,6 +1,7 @@
 #include "bank/store/committer.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
@@ -14,6 +15,11 @@
 
 /* How long a request of unknown outcome waits for the database to come back. */
 #define UNKNOWN_WAIT_US (10 * US_PER_S)
+
+#define CLOCK_AHEAD                                                                                \
+    "the bank's clock is %s ahead: nothing is written until it is right, or an operator says that " \
+    "it is (nui clock accept)"
+enum { LOOK_S = 5 };
 
 struct item {
     STAILQ_ENTRY (item) link;
@@ -93,7 +99,9 @@ struct committer {
     struct recent *recent;
     struct tip sure;        /* after the last batch that was committed */
     struct ledger_ids next; /* after the newest batch that was sent; likewise seal.tip */
-    time_us last;           /* the last moment given out */
+    struct moment moment;
+    struct event *look; /* at the clock, whether or not anything is asked */
+    bool ahead, behind; /* as it was told */
     struct seal seal;
     struct strbuf scratch;
     char why[ERR_TEXT_MAX];
@@ -103,11 +111,76 @@ struct committer {
 static void on_turn (evutil_socket_t fd, short what, void *arg);
 static void on_patience (evutil_socket_t fd, short what, void *arg);
 
+static struct moment_now clocks (const struct committer *c)
+{
+    return c->config.clock ? c->config.clock ()
+                           : (struct moment_now){clock_now_us (), clock_monotonic_us ()};
+}
+
+/* What has changed is said once. */
+static void clock_look (struct committer *c)
+{
+    struct moment_now now = clocks (c);
+    duration_us ahead = moment_ahead (&c->moment, now), behind = moment_behind (&c->moment, now);
+    char by[QUANTITY_TEXT_MAX], why[ERR_TEXT_MAX];
+    if ((behind > 0) != c->behind)
+        log_event (c->config.log, LOG_LEVEL_WARN, "bank", behind ? "clock_behind" : "clock_caught_up",
+                   "by=%s text=\"the ledger %s\"", duration_format (behind, by),
+                   behind ? "goes on from its last moment until the clock has come there"
+                          : "goes by the clock again");
+    c->behind = behind > 0;
+    if ((ahead > 0) == c->ahead)
+        return;
+    c->ahead = ahead > 0;
+    snprintf (why, sizeof (why), CLOCK_AHEAD, duration_format (ahead, by));
+    log_event (c->config.log, c->ahead ? LOG_LEVEL_ERROR : LOG_LEVEL_WARN, "bank",
+               c->ahead ? "clock_ahead" : "clock_believed", "text=\"%s\"",
+               c->ahead ? why : "the clock is believed: writing again");
+    if (c->config.on_clock)
+        c->config.on_clock (c->config.arg, c->ahead ? why : NULL);
+}
+
+static void on_look (evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    clock_look (arg);
+}
+
 static time_us moment (struct committer *c)
 {
-    time_us now = clock_now_us ();
-    c->last = now > c->last ? now : c->last + 1;
-    return c->last;
+    clock_look (c);
+    return moment_next (&c->moment, clocks (c));
+}
+
+time_us committer_now (const struct committer *c)
+{
+    time_us now = moment_is (&c->moment, clocks (c));
+    return now > c->moment.last ? now : c->moment.last;
+}
+
+duration_us committer_clock_ahead (struct committer *c)
+{
+    clock_look (c);
+    return moment_ahead (&c->moment, clocks (c));
+}
+
+void committer_clock_accept (struct committer *c)
+{
+    moment_accept (&c->moment, clocks (c));
+    c->moment.accepted = true;
+    clock_look (c);
+}
+
+void committer_clock_bound (struct committer *c, duration_us bound)
+{
+    c->moment.bound = bound;
+}
+
+void committer_clock (struct committer *c, time_us *now_out, time_us *last_out)
+{
+    *now_out = clocks (c).wall;
+    *last_out = c->moment.last;
 }
 
 /* Of those under way; 0 is the oldest. */
@@ -237,9 +310,10 @@ static void on_ready (void *arg)
 {
     struct committer *c = arg;
     const struct setup *setup = &c->side[FIRST].setup;
-    if (setup->last_recorded > c->last)
-        c->last = setup->last_recorded;
-    c->sure = (struct tip){.next = setup->next, .seal.number = setup->last.number};
+    moment_begin (&c->moment, clocks (c), setup->database_now, setup->last_recorded);
+    clock_look (c);
+    c->sure = (struct tip){.next = setup->next,
+                           .seal = {.number = setup->last.number, .unsealed = setup->unsealed.len > 0}};
     if (setup->last.number)
         c->sure.seal.link = block_link (&setup->last);
     go_back (c);
@@ -389,8 +463,10 @@ struct committer *committer_create (const struct committer_config *config, struc
         return NULL;
     }
     c->config = *config;
+    c->moment.bound = config->clock_bound;
     c->seal.sign = config->sign;
     c->seal.arg = config->arg;
+    c->seal.unsealed = &c->side[FIRST].setup.unsealed;
     STAILQ_INIT (&c->queue);
     for (int i = 0; i < BATCHES_MAX; i++) {
         STAILQ_INIT (&c->batch[i].items);
@@ -402,6 +478,8 @@ struct committer *committer_create (const struct committer_config *config, struc
     c->recent = recent_create ();
     c->turn = event_new (config->base, -1, 0, on_turn, c);
     c->patience = evtimer_new (config->base, on_patience, c);
+    c->look = event_new (config->base, -1, EV_PERSIST, on_look, c);
+    static const struct timeval look = {LOOK_S, 0};
     static const struct {
         const char *label;
         enum setup_kind kind;
@@ -424,7 +502,7 @@ struct committer *committer_create (const struct committer_config *config, struc
                                      .arg = side};
         side->committer = c;
         side->loop = pgloop_create (&loop, err);
-        if (!side->loop || !c->turn || !c->patience) {
+        if (!side->loop || !c->turn || !c->patience || !c->look || event_add (c->look, &look) < 0) {
             committer_destroy (c);
             return NULL;
         }
@@ -462,9 +540,18 @@ void committer_destroy (struct committer *c)
         event_free (c->turn);
     if (c->patience)
         event_free (c->patience);
-    strbuf_free (&c->seal.scratch);
+    if (c->look)
+        event_free (c->look);
+    strbuf_free (&c->side[FIRST].setup.unsealed);
+    seal_free (&c->seal);
     strbuf_free (&c->scratch);
     free (c);
+}
+
+const uint8_t *committer_secret (const struct committer *c)
+{
+    const struct setup *setup = &c->side[FIRST].setup;
+    return setup->has_secret ? setup->secret : NULL;
 }
 
 bool committer_is_idle (const struct committer *c)
@@ -479,6 +566,10 @@ int committer_submit (struct committer *c, const struct ledger_request *req, com
         return err_set (err, ERR_UNAVAILABLE,
                         "the bank's database is away (%s); send the same request again",
                         c->why[0] ? c->why : "not connected yet");
+    duration_us ahead = req->kind == LEDGER_CLOCK ? 0 : committer_clock_ahead (c);
+    char by[QUANTITY_TEXT_MAX];
+    if (ahead)
+        return err_set (err, ERR_UNAVAILABLE, CLOCK_AHEAD, duration_format (ahead, by));
     if (c->queued + flying (c) >= COMMITTER_QUEUE_MAX)
         return err_set (err, ERR_UNAVAILABLE,
                         "the bank has %u requests in its queue: send the same "
@@ -717,7 +808,7 @@ static void write_batch (struct committer *c)
     write_open (c->view, b->load, behind && b->closed ? c->seal.tip.number : 0, loop);
     decide (c, b);
     write_rows (c->view, b->load, c->view->next.op - c->next.op,
-                b->count >= OVERLAP_MIN ? on_early : NULL, b->closed ? NULL : &b->rest, loop);
+                b->count >= OVERLAP_MIN ? on_early : NULL, b->closed ? NULL : &b->rest, &c->seal, loop);
     b->unsealed = (struct err){0};
     b->unsure = !is_sure (b);
     bool good = !b->unsure && seal_make (&c->seal, c->view, &b->unsealed) == 0;

@@ -23,6 +23,7 @@
 #include <event2/event.h>
 
 #include "bank/core/ledger.h"
+#include "bank/store/moment.h"
 #include "bank/store/seal.h"
 #include "proto/base/log.h"
 #include "proto/base/strbuf.h"
@@ -39,6 +40,10 @@ struct committer_config {
     void (*encode) (void *arg, const struct ledger_request *req, const struct ledger_outcome *out,
                     struct strbuf *bytes);
     seal_sign_f sign; /* signs a block of the batch's operations */
+    duration_us clock_bound;   /* the clock may be so far ahead: see moment.h */
+    struct moment_now (*clock) (void); /* NULL: the machine's clocks */
+    /* The clock is no longer to be believed (why, one sentence), or is again (NULL). May be NULL. */
+    void (*on_clock) (void *arg, const char *why);
     /* Up: requests are served. Down: why, one sentence. */
     void (*state) (void *arg, bool up, const char *why);
     void *arg;
@@ -55,10 +60,21 @@ bool committer_is_up (const struct committer *c);
  * False: it is not so, and the request says why now (refused). */
 typedef bool (*committer_check_f) (void *arg);
 
-/* req must stay valid until done is called. check may be NULL. ERR_UNAVAILABLE while the database is away or the
- * queue is full; then done is not called. */
+/* req must stay valid until done is called. check may be NULL. ERR_UNAVAILABLE while the database is away, the clock
+ * is ahead or the queue is full; then done is not called. */
 int committer_submit (struct committer *c, const struct ledger_request *req, committer_check_f check,
                       committer_done_f done, void *arg, struct err *err);
+/* How far ahead the clock is, so that nothing but an operator's word on it is taken; 0: it is not. */
+duration_us committer_clock_ahead (struct committer *c);
+/* The operator's word is recorded: it is right. */
+void committer_clock_accept (struct committer *c);
+void committer_clock_bound (struct committer *c, duration_us bound);
+/* The ledger's time: what of the clock can be believed, and not before its last moment. For reading. */
+time_us committer_now (const struct committer *c);
+/* What the clock shows, and the last moment that was given out. */
+void committer_clock (struct committer *c, time_us *now_out, time_us *last_out);
+/* What hand-overs are checked by; NULL until the database was there. */
+const uint8_t *committer_secret (const struct committer *c);
 bool committer_is_idle (const struct committer *c); /* the next request would be alone */
 /* A moment such that everything answered so far was recorded before it and everything decided from
  * now on will be recorded at or after it; never later than the batch in flight. */

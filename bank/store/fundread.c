@@ -23,7 +23,8 @@ static void give_grants (struct read *read, struct err *err, PGresult *const *re
                                        .valid_from = pgres_i64 (res[0], r, 10),
                                        .valid_to = pgres_i64 (res[0], r, 11),
                                        .accounts = pgres_i64 (res[0], r, 12),
-                                       .given = pgres_i64 (res[0], r, 13)};
+                                       .given = pgres_i64 (res[0], r, 13),
+                                       .frozen = pgres_text (res[0], r, 14, read->arena)};
     }
     GIVE (read, fundread_grants_f) (read->arg, err, grant, count);
 }

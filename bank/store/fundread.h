@@ -12,6 +12,7 @@ struct fund_grant {
     const char *funder, *reference, *account, *project;
     credit_micro granted, settled, held, left, ended;
     time_us valid_from, valid_to, given;
+    const char *frozen; /* "": it is not */
     int64_t accounts;
 };
 

@@ -22,6 +22,7 @@ struct load {
     int64_t requests;
     bool rows;             /* whether anything is in recons */
     bool jobs, funds;    /* whether anything is in touched, in accounts */
+    bool sums; /* a hold may cost more than it keeps: what else its signed job is paid for counts */
 };
 
 enum { COL_HOLD, COL_SITE };
@@ -147,14 +148,22 @@ static void want_quote (struct load *load, const struct ledger_ask *ask)
         pgargs_i64 (load->quotes, 0, ask->quote_id);
 }
 
+static void want_uuid (struct load *load, const char *identity, const struct uuid *uuid)
+{
+    pgargs_text (load->signeds, 0, identity);
+    pgargs_bytes (load->signeds, 1, uuid->b, sizeof (uuid->b));
+}
+
 static void want_signed (struct load *load, const struct ledger_hold_ask *ask, const char *identity,
                          bool is_new)
 {
-    struct pgargs *a = is_new ? load->new_signeds : load->signeds;
+    struct pgargs *a = load->new_signeds;
+    if (!is_new) {
+        want_uuid (load, identity, &ask->uuid);
+        return;
+    }
     pgargs_text (a, 0, identity);
     pgargs_bytes (a, 1, ask->uuid.b, sizeof (ask->uuid.b));
-    if (!is_new)
-        return;
     pgargs_bytes (a, 2, ask->hash, sizeof (ask->hash));
     pgargs_text (a, 3, ask->job.grid_job);
     pgargs_text (a, 4, ask->meta);
@@ -182,11 +191,11 @@ static bool may_be_new (struct load *load, const struct ledger_request *req,
 {
     if (!recent || req->refused.code)
         return false;
-    /* One that has expired goes on only where it is known. */
+    /* One that has expired goes on only where it is known; what a job of several parts may cost is for all of them. */
     if (req->kind == LEDGER_HOLD)
-        return !req->hold.expires || req->hold.expires > load->view->now;
-    return req->kind == LEDGER_CHARGE &&
-           recent_take (recent, &req->charge.job, req->charge.hold_id, load->view);
+        return (!req->hold.expires || req->hold.expires > load->view->now) &&
+               !(req->hold.cost_max && req->hold.ask.coreserved);
+    return req->kind == LEDGER_CHARGE && recent_take (recent, req, load->view);
 }
 
 void load_check (const struct load *load, struct pgloop *loop)
@@ -242,12 +251,16 @@ void load_want_request (struct load *load, const struct ledger_request *req,
         return;
     case LEDGER_EXTEND:
         want_hold (load, req->extend.hold_id);
+        load->sums = true;
         return;
     case LEDGER_CHARGE:
         if (!is_new) {
             want_job (load, &req->charge.job);
             want_hold (load, req->charge.hold_id);
+            load->sums = true;
         }
+        if (req->charge.signature)
+            want_signed (load, &req->charge.signature->ask, req->on_behalf, false);
         if (!req->charge.hold_id[0]) {
             want_account (load, req->charge.account);
             want_person (load, req->on_behalf);
@@ -273,6 +286,7 @@ void load_want_request (struct load *load, const struct ledger_request *req,
         pgargs_text (load->funders, 0, req->funder.name);
         return;
     case LEDGER_ACCOUNT_CLOSE:
+    case LEDGER_ACCOUNT_REOPEN:
         want_account (load, req->close.name);
         return;
     case LEDGER_CARRY_FORWARD:
@@ -301,6 +315,8 @@ void load_want_request (struct load *load, const struct ledger_request *req,
         for (uint32_t i = 0; i < req->account.fallback_count; i++)
             want_account (load, req->account.fallbacks[i].account);
         return;
+    case LEDGER_STATE:
+        return;
     case LEDGER_RATE_SET:
         want_site (load, req->rate.site);
         return;
@@ -309,6 +325,19 @@ void load_want_request (struct load *load, const struct ledger_request *req,
         return;
     case LEDGER_EXPIRE:
         want_alloc (load, req->expire.allocation_id);
+        return;
+    case LEDGER_FREEZE:
+        if (req->freeze.what == LEDGER_FREEZE_USER)
+            want_person (load, req->freeze.name);
+        else if (req->freeze.what == LEDGER_FREEZE_ACCOUNT)
+            want_account (load, req->freeze.name);
+        else if (req->freeze.what == LEDGER_FREEZE_PROJECT)
+            want_project (load, req->freeze.name);
+        else
+            pgargs_i64 (load->grants, 0, req->freeze.grant_id);
+        return;
+    case LEDGER_BEGIN:
+        want_alloc (load, req->begin.allocation_id);
         return;
     case LEDGER_WITHDRAW:
         want_account (load, req->withdraw.account);
@@ -339,6 +368,7 @@ void load_want_request (struct load *load, const struct ledger_request *req,
     case LEDGER_QUOTE_CANCEL:
         pgargs_i64 (load->quotes, 0, req->quote_cancel.id);
         return;
+    case LEDGER_CLOCK: /* nothing of the ledger */
     case LEDGER_KINDS:
         return;
     }
@@ -402,6 +432,8 @@ void load_send (struct load *load, struct pgloop *loop)
         pgbatch_add (loop, ST_QUOTES, load->quotes);
     if (pgargs_rows (load->signeds))
         pgbatch_add (loop, ST_SIGNED, load->signeds);
+    if (!load->view->freezes_known)
+        pgbatch_add (loop, ST_FREEZES, NULL);
 }
 
 /* ---- results ---- */
@@ -488,6 +520,10 @@ static void take_holds (const PGresult *res, struct ledger_view *view)
         hold->machine = pgres_text (res, i, 24, view->arena);
         hold->nodes = pgres_text (res, i, 25, view->arena);
         take_legs (hold, pgres_text (res, i, 26, view->arena), view->arena);
+        hold->walltime_max = pgres_i64 (res, i, 27);
+        hold->cost_max = pgres_i64 (res, i, 28);
+        if (PQgetlength (res, i, 29) == sizeof (hold->uuid.b))
+            memcpy (hold->uuid.b, PQgetvalue (res, i, 29), sizeof (hold->uuid.b));
         ledger_index_hold (view, hold);
     }
 }
@@ -505,6 +541,7 @@ static void take_usages (const PGresult *res, struct ledger_view *view)
         usage->end = pgres_i64 (res, i, 11);
         usage->total = pgres_i64 (res, i, 12);
         usage->final = pgres_bool (res, i, 13);
+        usage->disputed = pgres_i64 (res, i, 14);
     }
 }
 
@@ -570,7 +607,8 @@ static void take_accounts (const PGresult *res, struct ledger_view *view)
         account->closed = pgres_bool (res, i, 7);
         account->ancestor_count =
             take_ancestors (pgres_text (res, i, 8, view->keep), &account->ancestor, view->keep);
-        account->scopes = take_scopes (pgres_text (res, i, 9, view->keep), view->keep);
+        account->makers = pgres_text (res, i, 9, view->keep);
+        account->scopes = take_scopes (pgres_text (res, i, 10, view->keep), view->keep);
     }
 }
 
@@ -589,7 +627,8 @@ static void take_allocs (const PGresult *res, struct ledger_view *view)
         alloc->posted = pgres_i64 (res, i, 7);
         alloc->held = pgres_i64 (res, i, 8);
         alloc->grant_id = pgres_i64 (res, i, 9);
-        char *scopes = pgres_text (res, i, 10, view->keep);
+        alloc->giver = pgres_text (res, i, 10, view->keep);
+        char *scopes = pgres_text (res, i, 11, view->keep);
         if (scopes[0])
             ledger_alloc_scopes (view, alloc, take_scopes (scopes, view->keep));
     }
@@ -610,6 +649,8 @@ static void take_sites (const PGresult *res, struct ledger_view *view)
             site->refunds.cap = pgres_i64 (res, i, 7);
             site->refunds.minimum = pgres_i64 (res, i, 8);
             site->refunds.window = pgres_i64 (res, i, 9);
+            site->given = (struct ledger_nodes_given){pgres_i64 (res, i, 10), pgres_i64 (res, i, 11),
+                                                      pgres_i64 (res, i, 12)};
         }
         site->ahead_count = 0;
         const char *text = pgres_text (res, i, 4, view->keep);
@@ -662,13 +703,16 @@ static void take_projects (const PGresult *res, struct ledger_view *view)
             ledger_add_project (view, pgres_i64 (res, i, 0), pgres_text (res, i, 1, view->keep));
         project->ancestor_count =
             take_ancestors (pgres_text (res, i, 2, view->keep), &project->ancestor, view->keep);
+        project->makers = pgres_text (res, i, 3, view->keep);
+        project->leads = pgres_i64 (res, i, 4);
     }
 }
 
 static void take_funders (const PGresult *res, struct ledger_view *view)
 {
     for (int i = 0; i < PQntuples (res); i++)
-        ledger_add_funder (view, pgres_i64 (res, i, 0), pgres_text (res, i, 1, view->keep));
+        ledger_add_funder (view, pgres_i64 (res, i, 0), pgres_text (res, i, 1, view->keep))->references =
+            pgres_text (res, i, 2, view->keep);
 }
 
 static void take_grants (const PGresult *res, struct ledger_view *view)
@@ -677,6 +721,7 @@ static void take_grants (const PGresult *res, struct ledger_view *view)
         struct ledger_grant *grant = ledger_add_grant (view, pgres_i64 (res, i, 0));
         grant->funder_id = pgres_i64 (res, i, 1);
         grant->account_id = pgres_i64 (res, i, 2);
+        grant->funder = pgres_text (res, i, 3, view->arena);
     }
 }
 
@@ -786,7 +831,28 @@ static void take_signed (const PGresult *res, struct ledger_view *view)
         row->hold_expires = pgres_i64 (res, i, 12);
         row->used = pgres_i64 (res, i, 13);
         row->well = pgres_bool (res, i, 14);
+        row->ran = pgres_bool (res, i, 15);
+        row->amount = pgres_i64 (res, i, 16);
+        row->paid = pgres_i64 (res, i, 17);
     }
+}
+
+static void take_freezes (const PGresult *res, struct ledger_view *view)
+{
+    for (int i = 0; i < PQntuples (res); i++) {
+        const char *name = pgres_text (res, i, 0, view->arena);
+        int what = 0;
+        while (what < LEDGER_FREEZABLES && strcmp (ledger_freezable_name ((enum ledger_freezable)what), name) != 0)
+            what++;
+        assert (what < LEDGER_FREEZABLES);
+        struct ledger_freeze *freeze =
+            ledger_add_freeze (view, (enum ledger_freezable)what, pgres_i64 (res, i, 1));
+        freeze->name = pgres_text (res, i, 2, view->keep);
+        freeze->reason = pgres_text (res, i, 3, view->keep);
+        freeze->who = pgres_text (res, i, 4, view->keep);
+        freeze->since = pgres_i64 (res, i, 5);
+    }
+    view->freezes_known = true;
 }
 
 static void want_paid (struct load *load)
@@ -837,10 +903,16 @@ void load_take (struct load *load, const struct pgbatch_result *result)
         take_quotes (*res++, view);
     if (pgargs_rows (load->signeds))
         take_signed (*res++, view);
+    if (!view->freezes_known)
+        take_freezes (*res++, view);
     assert (res == result->result + result->count);
     begin (load);
     for (uint32_t i = 0; i < view->holds.count; i++) {
-        const struct ledger_hold *hold = view->holds.item[i];
+        struct ledger_hold *hold = view->holds.item[i];
+        if (load->sums && hold->cost_max && !hold->summed &&
+            !ledger_signed_of (view, hold->identity, &hold->uuid))
+            want_uuid (load, hold->identity, &hold->uuid);
+        hold->summed |= load->sums;
         want_account_id (load, hold->account_id);
         want_site (load, hold->job.site);
         want_person (load, hold->identity);

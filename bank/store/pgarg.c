@@ -101,6 +101,18 @@ uint32_t pgargs_rows (const struct pgargs *args)
     return args->col[0].count;
 }
 
+const unsigned char *pgcol_next (const struct pgcol *col, size_t *at, size_t *len)
+{
+    uint32_t be;
+    size_t from = *at ? *at : ARRAY_HEAD;
+    assert (from + sizeof (be) <= col->len);
+    memcpy (&be, col->data + from, sizeof (be));
+    *len = be32toh (be);
+    *at = from + sizeof (be) + *len;
+    assert (*at <= col->len);
+    return col->data + from + sizeof (be);
+}
+
 void pgargs_seal (struct pgargs *args)
 {
     static const uint32_t oid[] = {OID_INT8, OID_TEXT, OID_BYTEA, OID_BOOL};

@@ -12,7 +12,7 @@
 
 #include "proto/base/arena.h"
 
-enum { PGARGS_MAX = 28 };
+enum { PGARGS_MAX = 32 };
 
 enum pgcol_type { PGCOL_I64, PGCOL_TEXT, PGCOL_BYTES, PGCOL_BOOL };
 
@@ -40,6 +40,8 @@ void pgargs_bytes (struct pgargs *args, unsigned col, const void *bytes, size_t 
 void pgargs_bool (struct pgargs *args, unsigned col, bool v);
 uint32_t pgargs_rows (const struct pgargs *args); /* of column 0 */
 void pgargs_seal (struct pgargs *args);
+/* The element at *at, which moves on to the next; *at is 0 at first. */
+const unsigned char *pgcol_next (const struct pgcol *col, size_t *at, size_t *len);
 /* The elements of the only row, as parameters that are no arrays. */
 void pgargs_row (const struct pgargs *args, const char **value, int *length);
 

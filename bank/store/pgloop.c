@@ -8,6 +8,7 @@
 
 #include "proto/base/clock.h"
 #include "proto/base/strbuf.h"
+#include "proto/base/text.h"
 
 enum state { ST_IDLE, ST_WAITING, ST_CONNECTING, ST_SETUP, ST_PREPARING, ST_UP };
 
@@ -152,7 +153,7 @@ static void lose_batches (struct pgloop *loop, const char *why)
 static void lose (struct pgloop *loop, const char *why)
 {
     char text[ERR_TEXT_MAX];
-    snprintf (text, sizeof (text), "%s", why);
+    text_printf (text, sizeof (text), "%s", why);
     for (char *end = text + strlen (text); end > text && (end[-1] == '\n' || end[-1] == ' ');)
         *--end = '\0';
     for (char *c = text; *c; c++)
@@ -649,7 +650,7 @@ static void on_read (evutil_socket_t fd, short what, void *arg)
     if (!PQconsumeInput (loop->conn)) {
         /* Answers that came before the end still count. */
         char why[ERR_TEXT_MAX];
-        snprintf (why, sizeof (why), "%s", PQerrorMessage (loop->conn));
+        text_printf (why, sizeof (why), "%s", PQerrorMessage (loop->conn));
         PGconn *conn = loop->conn;
         if (loop->state != ST_SETUP)
             batch_results (loop);

@@ -198,7 +198,10 @@ static void give_usage (struct read *read, struct err *err, const PGresult *res)
         row[i] = (struct reader_usage){.key = {0},
                                        .jobs = pgres_i64 (res, (int)i, READER_KEYS),
                                        .charged = pgres_i64 (res, (int)i, READER_KEYS + 1),
-                                       .refunded = pgres_i64 (res, (int)i, READER_KEYS + 2)};
+                                       .refunded = pgres_i64 (res, (int)i, READER_KEYS + 2),
+                                       .charged_wide = pgres_text (res, (int)i, READER_KEYS + 3, read->arena),
+                                       .refunded_wide = pgres_text (res, (int)i, READER_KEYS + 4, read->arena),
+                                       .net_wide = pgres_text (res, (int)i, READER_KEYS + 5, read->arena)};
     for (uint32_t i = 0; i < count; i++)
         for (int k = 0; k < READER_KEYS; k++)
             row[i].key[k] = pgres_text (res, (int)i, k, read->arena);
@@ -437,6 +440,14 @@ void reader_ended (struct reader *reader, time_us now,
                    void *arg)
 {
     read_ids (reader, RD_ENDED, now, done, arg);
+}
+
+void reader_begun (struct reader *reader, time_us now,
+                   void (*done) (void *arg, const struct err *err, const int64_t *allocation_id,
+                                 uint32_t count),
+                   void *arg)
+{
+    read_ids (reader, RD_BEGUN, now, done, arg);
 }
 
 void reader_usage (struct reader *reader, const char *who, const char *account, time_us from,

@@ -20,6 +20,7 @@ struct reader_alloc {
     time_us valid_from, valid_to;
     credit_micro credit_limit, granted, settled, posted, held;
     const char *description;
+    const char *frozen, *grant_frozen; /* "": it is not */
 };
 
 struct reader_line {
@@ -71,7 +72,8 @@ enum { READER_KEYS = 9 };
 struct reader_usage {
     const char *key[READER_KEYS];
     int64_t jobs;
-    credit_micro charged, refunded;
+    credit_micro charged, refunded; /* at their bounds where these say more */
+    const char *charged_wide, *refunded_wide, *net_wide; /* credits beyond 64 bits; else "" */
 };
 
 struct reader_hold {
@@ -108,6 +110,11 @@ void reader_list (struct reader *reader, const char *who, enum reader_list kind,
                   void *arg);
 void reader_rates (struct reader *reader, const char *site,
                    void (*done) (void *arg, const struct err *err, const struct reader_rate *rate,
+                                 uint32_t count),
+                   void *arg);
+/* Allocations that have begun since they were made, and that the bank has not noticed yet. */
+void reader_begun (struct reader *reader, time_us now,
+                   void (*done) (void *arg, const struct err *err, const int64_t *allocation_id,
                                  uint32_t count),
                    void *arg);
 /* Allocations that ended before now with something left (at most 256). */

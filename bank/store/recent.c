@@ -119,16 +119,18 @@ static void keep (struct recent *recent, const struct ledger_hold *hold)
     put (&recent->set[set_of (&copy->job)], copy);
 }
 
-bool recent_take (const struct recent *recent, const struct ledger_job *job, const char *hold_id,
+bool recent_take (const struct recent *recent, const struct ledger_request *req,
                   struct ledger_view *view)
 {
+    const struct ledger_job *job = &req->charge.job;
     const struct set *set = &recent->set[set_of (job)];
     int way = way_of (set, job);
     const struct ledger_hold *known = way < RECENT_WAYS ? set->hold[way] : NULL;
     char prefix[8];
     uint64_t number;
-    if (!known || id_parse (hold_id, prefix, sizeof (prefix), &number, NULL) < 0 ||
-        strcmp (prefix, "hold") != 0 || number != (uint64_t)known->id)
+    if (!known || id_parse (req->charge.hold_id, prefix, sizeof (prefix), &number, NULL) < 0 ||
+        strcmp (prefix, "hold") != 0 || number != (uint64_t)known->id ||
+        !ledger_within_hold (req, known))
         return false;
     if (ledger_hold_by_id (view, known->id))
         return true; /* named twice */

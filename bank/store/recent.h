@@ -17,8 +17,8 @@ struct recent;
 struct recent *recent_create (void); /* aborts when out of memory */
 void recent_destroy (struct recent *recent);
 void recent_forget (struct recent *recent);
-/* Puts the hold of this name into the view when it is known; false when it is not. */
-bool recent_take (const struct recent *recent, const struct ledger_job *job, const char *hold_id,
+/* Puts the hold that a charge names into the view when it is known and keeps enough for it; else false. */
+bool recent_take (const struct recent *recent, const struct ledger_request *req,
                   struct ledger_view *view);
 /* The view's changes are committed. */
 void recent_note (struct recent *recent, const struct ledger_view *view);

@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "bank/store/statements.h"
+#include "bank/store/content.h"
 
 /* A view's operations and entries stand in the order in which they were decided. */
 struct cursor {
@@ -66,7 +66,7 @@ static int sign (struct seal *seal, const struct block *block, struct arena *are
         pgargs_bytes (seal->signer_row, 1, mark.chain, mark.chain_len);
         pgargs_seal (seal->signer_row);
     }
-    struct pgargs *row = seal->block_row = pgargs_create (arena, "iiiibbbb");
+    struct pgargs *row = seal->block_row = pgargs_create (arena, "iiiibbbbt");
     pgargs_i64 (row, 0, block->number);
     pgargs_i64 (row, 1, block->first_op);
     pgargs_i64 (row, 2, block->ops);
@@ -75,21 +75,44 @@ static int sign (struct seal *seal, const struct block *block, struct arena *are
     pgargs_bytes (row, 5, block->root.b, MERKLE_BYTES);
     pgargs_bytes (row, 6, signer.b, MERKLE_BYTES);
     pgargs_bytes (row, 7, mark.signature, mark.signature_len);
+    pgargs_text (row, 8, strbuf_text (&seal->rows));
     pgargs_seal (row);
     *tip = (struct seal_tip){.number = block->number,
                              .link = block_link (block),
                              .signer = signer,
-                             .signer_known = true};
+                             .signer_known = true,
+                             .unsealed = tip->unsealed && !seal->drop_unsealed};
     return 0;
+}
+
+void seal_begin (struct seal *seal, bool has_block)
+{
+    strbuf_clear (&seal->objects);
+    seal->drop_unsealed = has_block && seal->tip.unsealed;
+    if (seal->drop_unsealed)
+        strbuf_append (&seal->objects, seal->unsealed->data, seal->unsealed->len);
+}
+
+void seal_free (struct seal *seal)
+{
+    strbuf_free (&seal->scratch);
+    strbuf_free (&seal->objects);
+    strbuf_free (&seal->rows);
 }
 
 int seal_make (struct seal *seal, const struct ledger_view *view, struct err *err)
 {
     struct cursor at = {.view = view, .scratch = &seal->scratch};
-    struct merkle_hash *leaf = arena_array (view->arena, view->ops.count, sizeof (*leaf));
     struct block block = {
         .number = seal->tip.number + 1, .recorded_at = view->now, .prev = seal->tip.link};
     seal->block_row = seal->signer_row = NULL;
+    strbuf_clear (&seal->rows);
+    for (unsigned stmt = 0; stmt < BANK_STMT_COUNT; stmt++)
+        content_add_direct (&seal->rows, stmt, seal->written[stmt]);
+    size_t objects = audit_lines (strbuf_text (&seal->objects)),
+           rows = audit_lines (strbuf_text (&seal->rows));
+    struct merkle_hash *leaf =
+        arena_array (view->arena, view->ops.count + objects + rows, sizeof (*leaf));
     for (uint32_t i = 0; i < view->ops.count; i++) {
         const struct ledger_op *op = view->ops.item[i];
         if (!op->is_new)
@@ -100,9 +123,13 @@ int seal_make (struct seal *seal, const struct ledger_view *view, struct err *er
         leaf[block.ops++] = leaf_of (&at, op);
     }
     assert (at.entry == view->entries.count);
-    if (block.ops == 0)
+    if (block.ops == 0) {
+        assert (objects + rows == 0);
         return 0;
-    block.root = merkle_root (leaf, (size_t)block.ops);
+    }
+    audit_line_leaves (strbuf_text (&seal->objects), leaf + block.ops, at.scratch);
+    audit_line_leaves (strbuf_text (&seal->rows), leaf + block.ops + objects, at.scratch);
+    block.root = merkle_root (leaf, (size_t)block.ops + objects + rows);
     return sign (seal, &block, view->arena, err);
 }
 
@@ -112,4 +139,6 @@ void seal_send (const struct seal *seal, struct pgloop *loop)
         pgbatch_add (loop, ST_ADD_SIGNER, seal->signer_row);
     if (seal->block_row)
         pgbatch_add (loop, ST_ADD_BLOCK, seal->block_row);
+    if (seal->block_row && seal->drop_unsealed)
+        pgbatch_add (loop, ST_DROP_UNSEALED, NULL);
 }

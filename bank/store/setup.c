@@ -7,6 +7,7 @@
 
 #include "bank/store/migrations.h"
 #include "proto/base/strbuf.h"
+#include "proto/base/text.h"
 
 /* The keys of the locks. The first is the writer's. Its second connection has the other: who becomes the writer waits
  * for that one's end too, since it may still be committing. */
@@ -39,17 +40,33 @@ static bool failed (struct setup *setup, const PGresult *result, const char *wha
     if (status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK)
         return false;
     char why[ERR_TEXT_MAX];
-    snprintf (why, sizeof (why), "%s: %s", what,
+    text_printf (why, sizeof (why), "%s: %s", what,
               result ? PQresultErrorMessage (result) : "no answer");
     pgloop_fail (setup->loop, why);
     return true;
 }
 
-static void take_hash (const PGresult *result, int col, struct merkle_hash *hash)
+static void take_hex (const PGresult *result, int col, uint8_t out[32])
 {
     const char *hex = PQgetvalue (result, 0, col);
-    for (int i = 0; i < MERKLE_BYTES; i++)
-        hash->b[i] = (uint8_t)strtoul ((char[3]){hex[2 * i], hex[2 * i + 1], '\0'}, NULL, 16);
+    for (int i = 0; i < 32; i++)
+        out[i] = (uint8_t)strtoul ((char[3]){hex[2 * i], hex[2 * i + 1], '\0'}, NULL, 16);
+}
+
+static void on_unsealed (void *arg, const PGresult *result)
+{
+    struct setup *setup = arg;
+    if (failed (setup, result, "cannot read what no block holds yet"))
+        return;
+    strbuf_clear (&setup->unsealed);
+    for (int i = 0; i < PQntuples (result); i++) {
+        strbuf_puts (&setup->unsealed, i ? "\n" : "");
+        strbuf_puts (&setup->unsealed, PQgetvalue (result, i, 0));
+    }
+    if (PQntuples (result) > 0)
+        log_event (setup->log, LOG_LEVEL_INFO, "bank", "unsealed", "lines=%d", PQntuples (result));
+    setup->ready (setup->arg);
+    pgloop_ready (setup->loop);
 }
 
 static void on_block (void *arg, const PGresult *result)
@@ -64,11 +81,10 @@ static void on_block (void *arg, const PGresult *result)
             n[i] = strtoll (PQgetvalue (result, 0, i), NULL, 10);
         setup->last =
             (struct block){.number = n[0], .first_op = n[1], .ops = n[2], .recorded_at = n[3]};
-        take_hash (result, 4, &setup->last.prev);
-        take_hash (result, 5, &setup->last.root);
+        take_hex (result, 4, setup->last.prev.b);
+        take_hex (result, 5, setup->last.root.b);
     }
-    setup->ready (setup->arg);
-    pgloop_ready (setup->loop);
+    pgloop_exec (setup->loop, "SELECT line FROM unsealed ORDER BY id", on_unsealed);
 }
 
 static void on_ids (void *arg, const PGresult *result)
@@ -81,6 +97,13 @@ static void on_ids (void *arg, const PGresult *result)
     for (int i = 0; i < 13; i++)
         id[i] = strtoll (PQgetvalue (result, 0, i), NULL, 10) + 1;
     setup->last_recorded = strtoll (PQgetvalue (result, 0, 13), NULL, 10);
+    setup->database_now = strtoll (PQgetvalue (result, 0, 14), NULL, 10);
+    if (PQgetlength (result, 0, 15) != 2 * (int)sizeof (setup->secret)) {
+        pgloop_fail (setup->loop, "the secret of hand-overs is not there (table handover)");
+        return;
+    }
+    take_hex (result, 15, setup->secret);
+    setup->has_secret = true;
     pgloop_exec (setup->loop,
                  "SELECT number, first_op, ops, recorded_at, encode (prev, 'hex'), "
                  "encode (root, 'hex') FROM block ORDER BY number DESC LIMIT 1",
@@ -139,7 +162,9 @@ static void on_version (void *arg, const PGresult *result)
                      "(SELECT coalesce (max (id), 0) FROM award), "
                      "(SELECT coalesce (max (id), 0) FROM recon_row), "
                      "(SELECT coalesce (max (id), 0) FROM quote), "
-                     "(SELECT coalesce (max (recorded_at), 0) FROM op)",
+                     "(SELECT coalesce (max (recorded_at), 0) FROM op), "
+                     "(extract (epoch FROM clock_timestamp ()) * 1000000)::bigint, "
+                     "(SELECT encode (secret, 'hex') FROM handover)",
                      on_ids);
         return;
     }
@@ -227,21 +252,19 @@ void setup_begin (struct setup *setup)
     pgloop_exec (setup->loop, session[setup->kind], on_session);
 }
 
-/* What the service does and nothing more: rows of the journal are added, never changed. */
+/* What the service does and nothing more: rows of the journal are added, never changed; all that no job does is
+ * changed by the schema's owner, as a block's lines say (0025). */
 static const char rights[] =
     "REVOKE ALL ON ALL TABLES IN SCHEMA bank FROM %1$s;\n"
     "GRANT USAGE ON SCHEMA bank TO %1$s;\n"
-    "GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA bank TO %1$s;\n"
-    "REVOKE INSERT ON bank.schema_version, bank.unit FROM %1$s;\n"
+    "GRANT SELECT ON ALL TABLES IN SCHEMA bank TO %1$s;\n"
+    "SELECT format ('GRANT INSERT ON bank.%%I TO %1$s', t) FROM unnest (bank.direct_tables ()) t \\gexec\n"
+    "GRANT DELETE ON bank.unsealed TO %1$s;\n"
     "GRANT UPDATE (granted, settled, posted, held) ON bank.balance TO %1$s;\n"
     "GRANT UPDATE (open, amount, walltime_us, expires_at) ON bank.hold TO %1$s;\n"
     "GRANT UPDATE (settled, released) ON bank.hold_leg TO %1$s;\n"
-    "GRANT UPDATE (procs, end_at, total, final) ON bank.usage TO %1$s;\n"
-    "GRANT UPDATE (valid_to) ON bank.membership TO %1$s;\n"
+    "GRANT UPDATE (procs, end_at, total, final, disputed) ON bank.usage TO %1$s;\n"
     "GRANT UPDATE (acked, ahead) ON bank.site_ack TO %1$s;\n"
-    "GRANT UPDATE (credit_limit) ON bank.allocation TO %1$s;\n"
-    "GRANT UPDATE (closed_op) ON bank.account TO %1$s;\n"
-    "GRANT DELETE ON bank.account_fallback, bank.account_scope TO %1$s;\n"
     "GRANT EXECUTE ON FUNCTION bank.entry_room () TO %1$s;\n"
     "GRANT EXECUTE ON FUNCTION bank.signed_forget (bigint, bigint, bigint) TO %1$s;\n"
     "SELECT format ('REVOKE ALL ON %%s FROM %1$s', inhrelid::regclass) FROM pg_inherits\n"

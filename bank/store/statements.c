@@ -1,5 +1,7 @@
 #include "bank/store/statements.h"
 
+#include "bank/store/content.h"
+
 /* Holds by id ($1) and open ones by job incarnation ($2 to $5). */
 #define HOLDS                                                                                      \
     "(SELECT h.* FROM unnest ($1::bigint[]) AS k (id) CROSS JOIN LATERAL "                         \
@@ -34,7 +36,7 @@
 
 #define ALLOCS                                                                                     \
     CLOSURE "SELECT b.allocation_id, l.account_id, l.valid_from, l.valid_to, l.credit_limit, "     \
-            "b.granted, b.settled, b.posted, b.held, l.award_id, "                                 \
+            "b.granted, b.settled, b.posted, b.held, l.award_id, giver_of (l.op_id, l.award_id), "                                 \
             "(SELECT string_agg (x.kind || '=' || CASE WHEN x.exclude THEN '-' ELSE '' END || "    \
             " x.name, ' ' ORDER BY x.position) FROM allocation_scope x "                           \
             " WHERE x.allocation_id = l.id) FROM needed r "                                        \
@@ -52,7 +54,7 @@
 
 #define BALANCE                                                                                    \
     "a.name, p.name, l.id, l.valid_from, l.valid_to, l.credit_limit, l.description, l.granted, "   \
-    "l.settled, l.posted, l.held"
+    "l.settled, l.posted, l.held, account_frozen (a.id, a.project_id), frozen_text ('grant', l.award_id)"
 
 /* "kind name=ppm;…" of a card; names have no ";". */
 #define FACTORS                                                                                    \
@@ -84,6 +86,11 @@
     "(SELECT * FROM (SELECT * FROM block WHERE first_op <= ($1::bigint[])[1] ORDER BY first_op "   \
     "DESC LIMIT 1) x WHERE ($1::bigint[])[1] < x.first_op + x.ops)"
 
+/* Of block b: lines, none where it has none. */
+#define CONTENT                                                                                    \
+    "concat_ws (E'\\n', (SELECT nullif (c.objects, '') FROM change c WHERE c.block = b.number), "   \
+    "nullif (b.rows, ''))"
+
 #define OP_COLUMNS                                                                                 \
     "o.id, o.client, o.key, o.hash, o.kind, o.on_behalf, o.site, o.job, o.note, o.effective_at, "  \
     "o.recorded_at, o.status, o.outcome"
@@ -100,14 +107,15 @@
 #define HOLD_COLUMNS                                                                               \
     "id, op_id, site, site_job, component, incarnation, grid_job, asked_id, account_id, identity, " \
     "procs, walltime_us, start_at, expires_at, rate_version, rate_ppm, amount, open, extra_parts, " \
-    "qos_ppm, class_ppm, group_ppm, pe_milli, qos, machine, nodes"
+    "qos_ppm, class_ppm, group_ppm, pe_milli, qos, machine, nodes, walltime_max_us, cost_max, uuid"
 
 #define ADD_HOLD                                                                                   \
     "INSERT INTO hold (" HOLD_COLUMNS ") SELECT * FROM unnest ($1::bigint[], $2::bigint[], "       \
     "$3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[], $8::bigint[], $9::bigint[], "   \
     "$10::text[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[], "     \
     "$16::bigint[], $17::bigint[], $18::boolean[], $19::bigint[], $20::bigint[], $21::bigint[], "  \
-    "$22::bigint[], $23::bigint[], $24::text[], $25::text[], $26::text[]) AS n"
+    "$22::bigint[], $23::bigint[], $24::text[], $25::text[], $26::text[], $27::bigint[], "        \
+    "$28::bigint[], $29::bytea[]) AS n"
 
 const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
     /* clang-format off */
@@ -124,17 +132,18 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
          "h.expires_at, h.rate_version, h.rate_ppm, h.amount, h.open, h.extra_parts, h.qos_ppm, "
          "h.class_ppm, h.group_ppm, h.pe_milli, h.qos, h.machine, h.nodes, "
          "(SELECT string_agg (concat_ws (':', g.allocation_id, g.amount, g.settled, g.released), "
-         " ',' ORDER BY g.leg) FROM hold_leg g WHERE g.hold_id = h.id) FROM " HOLDS " h"},
+         " ',' ORDER BY g.leg) FROM hold_leg g WHERE g.hold_id = h.id), h.walltime_max_us, h.cost_max, h.uuid "
+         "FROM " HOLDS " h"},
     [ST_USAGES] =
         {"usages",
          "SELECT u.id, u.site, u.site_job, u.component, u.incarnation, u.grid_job, u.hold_id, "
-         "u.account_id, u.identity, u.procs, u.start_at, u.end_at, u.total, u.final FROM "
+         "u.account_id, u.identity, u.procs, u.start_at, u.end_at, u.total, u.final, u.disputed FROM "
          "(SELECT $1::bigint[]) unused, " USAGES " u"},
     [ST_ACCOUNTS] = {"accounts", CLOSURE
                      "SELECT a.id, a.name, a.project_id, p.name, "
                      "(SELECT string_agg (concat_ws ('/', f.fallback_id, f.site, f.qos), ',' "
                      " ORDER BY f.position) FROM account_fallback f WHERE f.account_id = a.id), "
-                     "r.depth, a.class = 'DEBT', a.closed_op IS NOT NULL, project_ancestors (a.project_id), "
+                     "r.depth, a.class = 'DEBT', a.closed_op IS NOT NULL, project_ancestors (a.project_id), project_makers (a.project_id), "
                      "(SELECT string_agg (x.kind || '=' || CASE WHEN x.exclude THEN '-' ELSE '' END || "
                      " x.name, ' ' ORDER BY x.position) FROM account_scope x WHERE x.account_id = a.id) "
                      "FROM needed r JOIN account a ON a.id = r.id "
@@ -147,7 +156,7 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
     [ST_SITES] =
         {"sites",
          "SELECT k.site, a.id, l.id, s.acked, s.ahead, r.claims, r.refunds, r.refund_cap_us, r.refund_minimum, "
-         "r.refund_window_us FROM "
+         "r.refund_window_us, r.node_procs, r.proc_memory_mb, r.overrun_us FROM "
          "(SELECT DISTINCT unnest ($1::text[])) AS k (site) "
          "LEFT JOIN LATERAL (SELECT * FROM site_right x WHERE x.site = k.site "
          " ORDER BY x.op_id DESC LIMIT 1) r ON true "
@@ -160,12 +169,13 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
          "has_role (p.id, 'manager'), has_role (p.id, 'auditor') "
          "FROM (SELECT DISTINCT unnest ($1::text[])) AS k (identity) JOIN person p ON p.identity = k.identity "
          "LEFT JOIN membership m ON m.person_id = p.id AND m.valid_to = 9223372036854775807"},
-    [ST_PROJECTS] = {"projects", "SELECT p.id, p.name, project_ancestors (p.id) FROM "
+    [ST_PROJECTS] = {"projects", "SELECT p.id, p.name, project_ancestors (p.id), project_makers (p.id), (SELECT count (*) FROM membership m "
+                                 "WHERE m.project_id = p.id AND m.role = 'lead' AND m.valid_to = 9223372036854775807) FROM "
                                  "unnest ($1::text[]) AS k (name) JOIN project p ON p.name = k.name"},
-    [ST_FUNDERS] = {"funders", "SELECT f.id, f.name FROM unnest ($1::text[]) AS k (name) "
-                               "JOIN funder f ON f.name = k.name"},
-    [ST_GRANTS] = {"grants", "SELECT g.id, g.funder_id, g.account_id FROM unnest ($1::bigint[]) AS k (id) "
-                             "JOIN award g ON g.id = k.id"},
+    [ST_FUNDERS] = {"funders", "SELECT f.id, f.name, (SELECT string_agg (E'\\n' || g.reference || E'\\n', '') FROM award g "
+                               "WHERE g.funder_id = f.id) FROM unnest ($1::text[]) AS k (name) JOIN funder f ON f.name = k.name"},
+    [ST_GRANTS] = {"grants", "SELECT g.id, g.funder_id, g.account_id, f.name FROM unnest ($1::bigint[]) AS k (id) "
+                             "JOIN award g ON g.id = k.id JOIN funder f ON f.id = g.funder_id"},
     /* Who earned a charge says its entry; what closing its hold moved on, to bank:expired or out of what a
      * project owes, are others. */
     [ST_PAID] =
@@ -193,6 +203,8 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
          "$2::bigint[] IS NOT NULL AND EXISTS (SELECT FROM op o WHERE o.id = k.op AND o.status = 0 AND "
          "o.kind IN ('charge', 'release', 'refund', 'hold', 'extend', 'deposit', 'withdraw', 'transfer', "
          "'split', 'carry-forward'))"},
+    /* All that is frozen. */
+    [ST_FREEZES] = {"freezes", "SELECT what, object_id, name, reason, who, since FROM freeze_now ORDER BY what, object_id"},
     [ST_NEW_OPS] =
         {"new_ops",
          "SELECT ('recorded already: a request of ' || n.client)::bigint FROM "
@@ -223,98 +235,30 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
          "recorded_at, status, outcome) SELECT * FROM unnest ($1::bigint[], $2::text[], "
          "$3::bytea[], $4::bytea[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], "
          "$10::bigint[], $11::bigint[], $12::bigint[], $13::bytea[]) AS n"},
-    [ST_ADD_PROJECT] = {"add_project",
-                        "INSERT INTO project (id, name, description, op_id, parent_id) "
-                        "SELECT id, name, description, op_id, nullif (parent_id, 0) FROM unnest "
-                        "($1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::bigint[]) "
-                        "AS n (id, name, description, op_id, parent_id) ORDER BY id"},
-    [ST_ADD_FUNDER] = {"add_funder",
-                       "INSERT INTO funder (id, name, description, op_id) SELECT * FROM unnest "
-                       "($1::bigint[], $2::text[], $3::text[], $4::bigint[])"},
-    [ST_ADD_ROLE] = {"add_role",
-                     "INSERT INTO bank_role (op_id, person_id, role, granted) SELECT * FROM unnest "
-                     "($1::bigint[], $2::bigint[], $3::text[], $4::boolean[])"},
-    [ST_ADD_PERSON] =
-        {"add_person",
-         "INSERT INTO person (id, identity, op_id) SELECT * FROM unnest ($1::bigint[], "
-         "$2::text[], $3::bigint[])"},
-    [ST_PUT_MEMBERSHIP] =
-        {"put_membership",
-         "INSERT INTO membership (id, project_id, person_id, role, valid_from, valid_to, op_id) "
-         "SELECT * FROM unnest ($1::bigint[], $2::bigint[], $3::bigint[], $4::text[], "
-         "$5::bigint[], $6::bigint[], $7::bigint[]) AS n (id) ORDER BY n.id "
-         "ON CONFLICT (id) DO UPDATE SET valid_to = excluded.valid_to"},
-    [ST_ADD_ACCOUNT] =
-        {"add_account",
-         "INSERT INTO account (id, name, class, project_id, unit_id, op_id) "
-         "SELECT id, name, class, nullif (project_id, 0), 1, op_id FROM unnest ($1::bigint[], "
-         "$2::text[], $3::text[], $4::bigint[], $5::bigint[]) "
-         "AS n (id, name, class, project_id, op_id)"},
-    [ST_DROP_FALLBACKS] = {"drop_fallbacks",
-                           "DELETE FROM account_fallback WHERE account_id = ANY ($1::bigint[])"},
-    [ST_ADD_FALLBACKS] =
-        {"add_fallbacks",
-         "INSERT INTO account_fallback (account_id, position, fallback_id, site, qos) SELECT * FROM "
-         "unnest ($1::bigint[], $2::bigint[], $3::bigint[], $4::text[], $5::text[])"},
-    [ST_DROP_SCOPES] = {"drop_scopes",
-                        "DELETE FROM account_scope WHERE account_id = ANY ($1::bigint[])"},
-    [ST_ADD_SCOPES] =
-        {"add_scopes",
-         "INSERT INTO account_scope (account_id, position, kind, name, exclude) SELECT * FROM "
-         "unnest ($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::boolean[])"},
-    [ST_CLOSE_ACCOUNT] = {"close_account",
-                          "UPDATE account a SET closed_op = n.op FROM unnest ($1::bigint[], "
-                          "$2::bigint[]) AS n (id, op) WHERE a.id = n.id"},
-    [ST_ADD_AWARD] =
-        {"add_award",
-         "INSERT INTO award (id, funder_id, account_id, reference, op_id) SELECT * FROM unnest "
-         "($1::bigint[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[])"},
-    [ST_ADD_ALLOC] =
-        {"add_alloc",
-         "INSERT INTO allocation (id, account_id, valid_from, valid_to, credit_limit, "
-         "description, op_id, award_id) SELECT id, account_id, valid_from, valid_to, credit_limit, "
-         "description, op_id, nullif (award_id, 0) FROM unnest ($1::bigint[], $2::bigint[], "
-         "$3::bigint[], $4::bigint[], $5::bigint[], $6::text[], $7::bigint[], $8::bigint[]) AS n (id, "
-         "account_id, valid_from, valid_to, credit_limit, description, op_id, award_id)"},
-    [ST_ADD_ALLOC_SCOPES] =
-        {"add_alloc_scopes",
-         "INSERT INTO allocation_scope (allocation_id, position, kind, name, exclude) SELECT * FROM "
-         "unnest ($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::boolean[])"},
-    [ST_PUT_LIMIT] =
-        {"put_limit",
-         "UPDATE allocation l SET credit_limit = n.credit_limit FROM unnest ($1::bigint[], "
-         "$2::bigint[]) AS n (id, credit_limit) WHERE l.id = n.id"},
-    [ST_ADD_BALANCE] =
-        {"add_balance",
-         "INSERT INTO balance (allocation_id, granted, settled, posted, held) SELECT * FROM "
-         "unnest ($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[])"},
+    [ST_ADD_CHANGE] = {"add_change", "INSERT INTO change (block, objects) SELECT * FROM unnest ($1::bigint[], $2::text[])"},
     [ST_PUT_BALANCE] =
         {"put_balance",
          "UPDATE balance b SET granted = n.granted, settled = n.settled, posted = n.posted, "
          "held = n.held FROM unnest ($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], "
          "$5::bigint[]) AS n (id, granted, settled, posted, held) WHERE b.allocation_id = n.id"},
-    [ST_ADD_RATE] =
-        {"add_rate",
-         "INSERT INTO rate (site, version, valid_from, multiplier_ppm, op_id, measure, "
-         "successful_only) SELECT * FROM unnest ($1::text[], $2::bigint[], $3::bigint[], "
-         "$4::bigint[], $5::bigint[], $6::text[], $7::boolean[])"},
-    [ST_ADD_FACTOR] =
-        {"add_factor",
-         "INSERT INTO rate_factor (site, version, position, kind, name, ppm) SELECT * FROM "
-         "unnest ($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::bigint[])"},
-    /* Every hold of a signed job, and how it ended. */
+    /* Every hold of a signed job and every run of it without one, and how they ended. */
     [ST_SIGNED] =
         {"signed",
-         "SELECT s.identity, s.uuid, s.hash, s.grid_job, s.meta, s.part, s.hold_id, h.site, h.site_job, "
-         "h.component, h.incarnation, h.open, h.expires_at, least (coalesce (u.procs::numeric * (u.end_at - u.start_at), 0), "
-         " 9223372036854775807)::bigint, coalesce (u.well, false) "
+         "SELECT s.identity, s.uuid, s.hash, s.grid_job, s.meta, s.part, s.hold_id, coalesce (h.site, u.site), "
+         "coalesce (h.site_job, u.site_job), coalesce (h.component, u.component), "
+         "coalesce (h.incarnation, u.incarnation), coalesce (h.open, false), coalesce (h.expires_at, 0), "
+         "CASE WHEN u.final THEN least (u.procs::numeric * (u.end_at - u.start_at), 9223372036854775807)::bigint "
+         " ELSE 0 END, coalesce (u.well, false), u.id IS NOT NULL, coalesce (h.amount, 0), "
+         "coalesce (u.total - u.disputed, 0) "
          "FROM (SELECT DISTINCT * FROM unnest ($1::text[], $2::bytea[])) AS k (identity, uuid) "
          "CROSS JOIN LATERAL (SELECT * FROM signed x WHERE x.uuid = k.uuid AND x.identity = k.identity "
-         " OFFSET 0) s CROSS JOIN LATERAL (SELECT * FROM hold x WHERE x.id = s.hold_id LIMIT 1) h "
-         "LEFT JOIN LATERAL (SELECT x.procs, x.start_at, x.end_at, EXISTS (SELECT FROM charge c WHERE "
-         "  c.usage_id = x.id AND c.final AND c.successful) AS well FROM usage x WHERE x.site = h.site AND "
-         " x.site_job = h.site_job AND x.component = h.component AND x.incarnation = h.incarnation AND "
-         " x.final LIMIT 1) u ON true ORDER BY s.hold_id"},
+         " OFFSET 0) s LEFT JOIN LATERAL (SELECT * FROM hold x WHERE x.id = s.hold_id LIMIT 1) h ON true "
+         "LEFT JOIN LATERAL (SELECT x.*, EXISTS (SELECT FROM charge c WHERE "
+         "  c.usage_id = x.id AND c.final AND c.successful) AS well FROM "
+         "  (SELECT * FROM (SELECT * FROM usage y WHERE y.site = h.site AND "
+         "   y.site_job = h.site_job AND y.component = h.component AND y.incarnation = h.incarnation LIMIT 1) y1 "
+         "   UNION ALL SELECT * FROM (SELECT * FROM usage y WHERE y.id = -s.hold_id LIMIT 1) y2) x LIMIT 1) u ON true "
+         "ORDER BY s.hold_id"},
     [ST_ADD_SIGNED] =
         {"add_signed",
          "INSERT INTO signed (identity, uuid, hash, grid_job, meta, part, hold_id, expires_at) SELECT * FROM "
@@ -356,31 +300,31 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
     [ST_ADD_USAGE] =
         {"add_usage",
          "INSERT INTO usage (id, site, site_job, component, incarnation, grid_job, hold_id, "
-         "account_id, identity, procs, start_at, end_at, total, final, qos, machine) "
+         "account_id, identity, procs, start_at, end_at, total, final, qos, machine, disputed) "
          "SELECT id, site, site_job, component, incarnation, grid_job, nullif (hold_id, 0), "
-         "account_id, identity, procs, start_at, end_at, total, final, qos, machine FROM unnest "
+         "account_id, identity, procs, start_at, end_at, total, final, qos, machine, disputed FROM unnest "
          "($1::bigint[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::text[], "
          "$7::bigint[], $8::bigint[], $9::text[], $10::bigint[], $11::bigint[], $12::bigint[], "
-         "$13::bigint[], $14::boolean[], $15::text[], $16::text[]) AS n (id, site, site_job, "
+         "$13::bigint[], $14::boolean[], $15::text[], $16::text[], $17::bigint[]) AS n (id, site, site_job, "
          "component, incarnation, grid_job, hold_id, account_id, identity, procs, start_at, end_at, "
-         "total, final, qos, machine)"},
+         "total, final, qos, machine, disputed)"},
     [ST_PUT_USAGE] =
         {"put_usage",
-         "UPDATE usage u SET procs = n.procs, end_at = n.end_at, total = n.total, final = n.final "
-         "FROM unnest ($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::boolean[]) "
-         "AS n (id, procs, end_at, total, final) WHERE u.id = n.id"},
+         "UPDATE usage u SET procs = n.procs, end_at = n.end_at, total = n.total, final = n.final, "
+         "disputed = n.disputed FROM unnest ($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::boolean[], "
+         "$6::bigint[]) AS n (id, procs, end_at, total, final, disputed) WHERE u.id = n.id"},
     [ST_ADD_CHARGE] =
         {"add_charge",
          "INSERT INTO charge (id, op_id, usage_id, hold_id, sequence, procs, start_at, end_at, "
          "final, successful, rate_version, rate_ppm, amount, total, released, formula, refund_due, refund_most) "
          "SELECT id, op_id, usage_id, nullif (hold_id, 0), sequence, procs, start_at, end_at, "
-         "final, successful, rate_version, rate_ppm, amount, total, released, formula, refund_most > 0, "
+         "final, successful, rate_version, rate_ppm, amount, total, released, formula, refund_due, "
          "refund_most FROM "
          "unnest ($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], "
          "$6::bigint[], $7::bigint[], $8::bigint[], $9::boolean[], $10::boolean[], "
          "$11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[], "
-         "$16::text[], $17::bigint[]) AS n (id, op_id, usage_id, hold_id, sequence, procs, start_at, end_at, "
-         "final, successful, rate_version, rate_ppm, amount, total, released, formula, refund_most)"},
+         "$16::text[], $17::bigint[], $18::boolean[]) AS n (id, op_id, usage_id, hold_id, sequence, procs, start_at, end_at, "
+         "final, successful, rate_version, rate_ppm, amount, total, released, formula, refund_most, refund_due)"},
     [ST_ADD_CHARGE_LEG] =
         {"add_charge_leg",
          "INSERT INTO charge_leg (charge_id, leg, allocation_id, amount, source) SELECT * FROM "
@@ -441,18 +385,15 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
         "INSERT INTO site_ack (site, acked, ahead) SELECT * FROM unnest ($1::text[], "
         "$2::bigint[], $3::text[]) AS n "
         "ON CONFLICT (site) DO UPDATE SET acked = excluded.acked, ahead = excluded.ahead"},
-    [ST_ADD_RIGHT] = {"add_right",
-                      "INSERT INTO site_right (site, op_id, claims, refunds, refund_cap_us, refund_minimum, "
-                      "refund_window_us) SELECT * FROM unnest ($1::text[], $2::bigint[], $3::boolean[], "
-                      "$4::boolean[], $5::bigint[], $6::bigint[], $7::bigint[])"},
+    [ST_DROP_UNSEALED] = {"drop_unsealed", "DELETE FROM unsealed"},
     [ST_ADD_SIGNER] = {"add_signer",
                        "INSERT INTO signer (id, chain) SELECT * FROM unnest ($1::bytea[], "
                        "$2::bytea[]) ON CONFLICT (id) DO NOTHING"},
     [ST_ADD_BLOCK] =
         {"add_block",
-         "INSERT INTO block (number, first_op, ops, recorded_at, prev, root, signer, signature) "
+         "INSERT INTO block (number, first_op, ops, recorded_at, prev, root, signer, signature, rows) "
          "SELECT * FROM unnest ($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], "
-         "$5::bytea[], $6::bytea[], $7::bytea[], $8::bytea[]) AS n"},
+         "$5::bytea[], $6::bytea[], $7::bytea[], $8::bytea[], $9::text[]) AS n"},
 
     [BANK_STMT_COUNT + RD_BALANCE] =
         {"rd_balance",
@@ -498,14 +439,15 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
          "  coalesce (-sum (e.amount) FILTER (WHERE e.layer = 'P' AND o.kind IN ('charge', 'refund')), 0) AS used "
          "  FROM acc JOIN entry e ON e.account_id = acc.id AND e.recorded_at >= ($3::bigint[])[1] "
          "  AND e.recorded_at < ($3::bigint[])[2] JOIN op o ON o.id = e.op_id) "
-         "SELECT b.p::bigint, b.h::bigint, (b.p + d.p)::bigint, (b.h + d.h)::bigint, d.came::bigint, d.used::bigint, "
-         "(SELECT coalesce (sum (l.credit_limit), 0)::bigint FROM allocation l JOIN account a2 ON "
+         "SELECT micro (b.p), micro (b.h), micro (b.p + d.p), micro (b.h + d.h), micro (d.came), micro (d.used), "
+         "(SELECT micro (coalesce (sum (l.credit_limit), 0)) FROM allocation l JOIN account a2 ON "
          "a2.id = l.account_id WHERE a2.name = ($2::text[])[1]) FROM before b, during d"},
     [BANK_STMT_COUNT + RD_STATEMENT_LINES] =
         {"rd_statement_lines",
-         "SELECT o.id, o.recorded_at, o.kind, o.job, o.site, o.note, o.on_behalf, "
-         "coalesce (sum (e.amount) FILTER (WHERE e.layer = 'P'), 0)::bigint, "
-         "coalesce (sum (e.amount) FILTER (WHERE e.layer = 'H'), 0)::bigint "
+         "SELECT o.id, o.recorded_at, o.kind, o.job, o.site, o.note, CASE WHEN o.client LIKE 'nui://%/operator/%' "
+         "THEN o.client ELSE o.on_behalf END, "
+         "micro (coalesce (sum (e.amount) FILTER (WHERE e.layer = 'P'), 0)), "
+         "micro (coalesce (sum (e.amount) FILTER (WHERE e.layer = 'H'), 0)) "
          "FROM account a JOIN project p ON p.id = a.project_id JOIN entry e ON e.account_id = a.id "
          "JOIN op o ON o.id = e.op_id "
          "WHERE a.name = ($2::text[])[1] AND " SEES " AND e.recorded_at >= ($3::bigint[])[1] AND "
@@ -521,16 +463,16 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
          "(SELECT 'members: ' || string_agg (pe.identity || CASE m.role WHEN 'lead' THEN ' (lead)' "
          "ELSE '' END, "
          " ', ' ORDER BY pe.identity) FROM membership m JOIN person pe ON pe.id = m.person_id "
-         " WHERE m.project_id = p.id AND m.valid_to = 9223372036854775807)) "
+         " WHERE m.project_id = p.id AND m.valid_to = 9223372036854775807), frozen_text ('project', p.id)) "
          "FROM project p WHERE " SEES " ORDER BY p.name"},
     [BANK_STMT_COUNT + RD_USERS] =
         {"rd_users",
          "SELECT pe.identity, coalesce (string_agg (p.name, ',' ORDER BY p.name), ''), "
-         "coalesce (string_agg (p.name || ': ' || m.role, ', ' ORDER BY p.name), '') "
+         "concat_ws ('; ', string_agg (p.name || ': ' || m.role, ', ' ORDER BY p.name), frozen_text ('user', pe.id)) "
          "FROM person pe LEFT JOIN (membership m JOIN project p ON p.id = m.project_id AND "
          " m.valid_to = 9223372036854775807) ON m.person_id = pe.id "
          "WHERE $1::text[] = '{\"\"}' OR (p.id IS NOT NULL AND " SEES ") "
-         "GROUP BY pe.identity ORDER BY pe.identity"},
+         "GROUP BY pe.id ORDER BY pe.identity"},
     [BANK_STMT_COUNT +
         RD_ACCOUNTS] = {"rd_accounts",
                         "SELECT a.name, p.name, concat_ws ('; ', (SELECT 'falls back to ' || "
@@ -539,7 +481,7 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
                         "account x ON x.id = f.fallback_id WHERE f.account_id = a.id), "
                         "(SELECT 'for ' || string_agg (CASE WHEN x.exclude THEN '-' ELSE '' END || "
                         "x.name, ', ' ORDER BY x.position) FROM account_scope x WHERE "
-                        "x.account_id = a.id), CASE WHEN a.closed_op IS NOT NULL THEN 'closed' END, "
+                        "x.account_id = a.id), CASE WHEN a.closed_op IS NOT NULL THEN 'closed' END, frozen_text ('account', a.id), "
                         "CASE a.class WHEN 'DEBT' THEN 'what the project owes' END) "
                         "FROM account a JOIN project p ON p.id = a.project_id WHERE " SEES
                         " ORDER BY a.name"},
@@ -550,7 +492,10 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
          "CASE WHEN r.refund_cap_us > 0 THEN ', at most what ' || r.refund_cap_us / 1000000 || ' s cost' ELSE '' END || "
          "CASE WHEN r.refund_minimum > 0 THEN ', from ' || trim_scale (r.refund_minimum / 1000000.0) || ' credits on' "
          "ELSE '' END || CASE WHEN r.refund_window_us > 0 THEN ', charged within ' || r.refund_window_us / 1000000 || "
-         "' s' ELSE '' END ELSE '' END FROM (SELECT site FROM rate UNION SELECT site FROM "
+         "' s' ELSE '' END ELSE '' END || CASE WHEN r.node_procs > 0 THEN '; gives whole nodes of ' || r.node_procs || "
+         "' processors' ELSE '' END || CASE WHEN r.proc_memory_mb > 0 THEN '; ' || r.proc_memory_mb || "
+         "' MB go with a processor' ELSE '' END || CASE WHEN r.overrun_us > 0 THEN '; jobs may run on for ' || r.overrun_us / 1000000 || "
+         "' s' ELSE '' END FROM (SELECT site FROM rate UNION SELECT site FROM "
          "site_right UNION SELECT site FROM site_ack) s LEFT JOIN LATERAL (SELECT * FROM site_right x "
          "WHERE x.site = s.site ORDER BY x.op_id DESC LIMIT 1) r ON true "
          "WHERE $1::text[] IS NOT NULL ORDER BY s.site"},
@@ -563,6 +508,12 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
     [BANK_STMT_COUNT + RD_ENDED] = {"rd_ended",
         "SELECT l.id FROM allocation l JOIN balance b ON b.allocation_id = l.id "
         "WHERE l.valid_to < 9223372036854775807 AND l.valid_to <= ($1::bigint[])[1] AND (b.posted > b.held OR (b.posted < 0 AND b.held = 0)) ORDER BY l.valid_to, l.id LIMIT 256"},
+    /* $1 a moment: allocations that have begun by then, were made before they did, and of which the bank has not
+     * said so; its key for one is the allocation's number, the highest byte first. */
+    [BANK_STMT_COUNT + RD_BEGUN] = {"rd_begun",
+        "SELECT l.id FROM allocation l JOIN op o ON o.id = l.op_id WHERE l.valid_from > 0 AND "
+        "l.valid_from <= ($1::bigint[])[1] AND o.recorded_at < l.valid_from AND NOT EXISTS (SELECT FROM op b WHERE "
+        "b.client = 'bank:begin' AND b.key = int8send (l.id) || int8send (0)) ORDER BY l.valid_from, l.id LIMIT 256"},
     /* $1 who, $2 account or none, $3 from, to, lines, then whether to group by each of enum reader_by:
      * what was charged and given back in the period, by who paid. */
     [BANK_STMT_COUNT + RD_USAGE] = {"rd_usage",
@@ -584,7 +535,8 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
         "CASE 1 WHEN ($3::bigint[])[12] THEN to_char (m.at, 'YYYY-MM-DD') WHEN ($3::bigint[])[13] THEN "
         "to_char (date_trunc ('week', m.at), 'YYYY-MM-DD') WHEN ($3::bigint[])[14] THEN "
         "to_char (date_trunc ('month', m.at), 'YYYY-MM-DD') ELSE '' END, "
-        "count (DISTINCT u.id), sum (m.charged)::bigint, sum (m.refunded)::bigint "
+        "count (DISTINCT u.id), micro (sum (m.charged)), micro (sum (m.refunded)), wide_credits (sum (m.charged)), "
+        "wide_credits (sum (m.refunded)), wide_credits (sum (m.charged) - sum (m.refunded)) "
         "FROM timed m JOIN usage u ON u.id = m.usage_id JOIN allocation l ON l.id = m.allocation_id "
         "JOIN account a ON a.id = l.account_id LEFT JOIN project p ON p.id = a.project_id "
         "LEFT JOIN award g ON g.id = l.award_id LEFT JOIN funder f ON f.id = g.funder_id "
@@ -613,6 +565,30 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
     [BANK_STMT_COUNT + RD_BLOCK_ENTRIES] = {"rd_block_entries",
         "SELECT " ENTRY_COLUMNS " FROM " BLOCK_OF " b JOIN entry e ON e.op_id >= b.first_op AND "
         "e.op_id < b.first_op + b.ops ORDER BY e.op_id, e.leg"},
+    [BANK_STMT_COUNT + RD_BLOCK_CONTENT] = {"rd_block_content",
+        "SELECT b.number, " CONTENT " FROM " BLOCK_OF " b"},
+    /* $1 first number and blocks. */
+    [BANK_STMT_COUNT + RD_CONTENTS] = {"rd_contents",
+        "SELECT b.number, " CONTENT " FROM block b WHERE b.number >= ($1::bigint[])[1] "
+        "ORDER BY b.number LIMIT ($1::bigint[])[2]"},
+    /* $1 who, $2 a table and a key or a name, or nothing: the newest block, all lines of the state, and which of them
+     * are of that, where who may see it. */
+    [BANK_STMT_COUNT + RD_STATE] = {"rd_state",
+        "WITH asked AS MATERIALIZED (SELECT coalesce (alias.tbl, ($2::text[])[1]) AS tbl, ($2::text[])[2] AS key "
+        "  FROM (SELECT) x LEFT JOIN (VALUES ('grant', 'award'), ('user', 'person'), ('role', 'bank_role'), "
+        "  ('site', 'site_right'), ('limit', 'allocation'), ('fallback', 'account_fallback')) alias (name, tbl) "
+        "  ON alias.name = ($2::text[])[1]), "
+        "all_of AS MATERIALIZED (SELECT $1::text[] = '{\"\"}' OR EXISTS (SELECT FROM person pe WHERE "
+        "  pe.identity = ($1::text[])[1] AND has_role (pe.id, 'auditor')) AS seen) "
+        "SELECT (SELECT coalesce (max (number), 0) FROM block), s.line, CASE WHEN s.tbl = (SELECT tbl FROM asked) AND EXISTS ("
+        "  SELECT FROM asked a WHERE s.key = a.key OR starts_with (s.key, a.key || '/') OR s.name = a.key OR "
+        "  (s.tbl IN ('person', 'membership', 'bank_role') AND s.name LIKE '%/user/' || a.key)) "
+        "THEN (SELECT seen FROM all_of) OR s.tbl IN ('rate', 'rate_factor', 'site_right') OR "
+        "  EXISTS (SELECT FROM person pe WHERE pe.identity = ($1::text[])[1] AND pe.id = coalesce ((s.line::jsonb ->> "
+        "  'person_id')::bigint, CASE s.tbl WHEN 'person' THEN (s.line::jsonb ->> 'id')::bigint END)) OR "
+        "  EXISTS (SELECT FROM account a JOIN project p ON p.id = a.project_id WHERE a.id = coalesce ((s.line::jsonb ->> "
+        "  'account_id')::bigint, CASE s.tbl WHEN 'account' THEN (s.line::jsonb ->> 'id')::bigint END) AND " SEES ") "
+        "ELSE false END FROM state_lines () s"},
     /* $1 first operation and the one after the last. */
     [BANK_STMT_COUNT + RD_OPS] = {"rd_ops",
         "SELECT " OP_COLUMNS " FROM op o WHERE o.id >= ($1::bigint[])[1] AND "
@@ -680,7 +656,23 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
         "  count (*) FILTER (WHERE NOT fits), 'acct ' || min (account_id) FILTER (WHERE NOT fits) FROM kept "
         "UNION ALL SELECT 'blocks follow one another without gaps', count (*), "
         "  count (*) FILTER (WHERE number <> before + 1 OR first_op <> due), "
-        "  'block ' || min (number) FILTER (WHERE number <> before + 1 OR first_op <> due) FROM linked"},
+        "  'block ' || min (number) FILTER (WHERE number <> before + 1 OR first_op <> due) FROM linked "
+        "UNION ALL SELECT 'every operation since the first block is in one', count (*), count (*) FILTER (WHERE o.id > l.done), "
+        "  'op ' || min (o.id) FILTER (WHERE o.id > l.done) FROM op o, (SELECT max (first_op + ops) - 1 AS done FROM block) l "
+        "UNION ALL SELECT 'changes belong to blocks', count (*), count (*) FILTER (WHERE b.number IS NULL), "
+        "  'block ' || min (c.block) FILTER (WHERE b.number IS NULL) FROM change c LEFT JOIN block b ON b.number = c.block "
+        "UNION ALL SELECT 'who signed blocks is named by them', count (*), count (*) FILTER (WHERE NOT fits), "
+        "  'signer ' || min (encode (id, 'hex')) FILTER (WHERE NOT fits) FROM (SELECT s.id, s.id = sha256 (s.chain) "
+        "  AND EXISTS (SELECT FROM block b WHERE b.signer = s.id) AS fits FROM signer s) x "
+        "UNION ALL SELECT 'looks for checkpoints go up to an operation before them', count (*), "
+        "  count (*) FILTER (WHERE o.id IS NULL), 'run ' || min (r.upto_op) FILTER (WHERE o.id IS NULL) FROM checkpoint_run r "
+        "  LEFT JOIN op o ON o.id = r.upto_op AND o.recorded_at < r.at "
+        "UNION ALL SELECT 'checkpoints were made by such a look', count (*), count (*) FILTER (WHERE NOT fits), "
+        "  'acct ' || min (account_id) FILTER (WHERE NOT fits) FROM (SELECT c.account_id, EXISTS (SELECT FROM checkpoint_run r "
+        "  WHERE r.at = c.at) AS fits FROM checkpoint c) x "
+        "UNION ALL SELECT 'migrations were applied one after the other', count (*), "
+        "  (count (*) <> max (version) OR min (version) <> 1)::int, NULL FROM schema_version "
+        "UNION ALL SELECT * FROM history_check (" CONTENT_DIRECT_SQL ")"},
     [BANK_STMT_COUNT + RD_FUNDERS] = {"rd_funders",
         "SELECT f.name, '', concat_ws ('; ', nullif (f.description, ''), count (g.id) || ' grants') "
         "FROM funder f LEFT JOIN award g ON g.funder_id = f.id WHERE $1::text[] IS NOT NULL "
@@ -707,27 +699,31 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
         "'manager') OR has_role (me.id, 'auditor')))) ORDER BY pe.identity, r.role"},
     /* $1 who, $2 funder or none, $3 a grant or 0. */
     [BANK_STMT_COUNT + RD_GRANTS] = {"rd_grants",
-        "SELECT g.id, f.name, g.reference, a.name, p.name, sum (b.granted)::bigint, "
-        "sum (b.settled)::bigint, sum (b.held)::bigint, sum (b.posted - b.held)::bigint, "
-        "sum (b.granted - b.settled - b.posted)::bigint, min (l.valid_from), max (l.valid_to), "
-        "count (DISTINCT l.account_id), o.recorded_at FROM award g JOIN funder f ON f.id = g.funder_id "
+        "SELECT g.id, f.name, g.reference, a.name, p.name, micro (sum (b.granted)), "
+        "micro (sum (b.settled)), micro (sum (b.held)), micro (sum (b.posted::numeric - b.held)), "
+        "micro (sum (b.granted::numeric - b.settled - b.posted)), min (l.valid_from), max (l.valid_to), "
+        "count (DISTINCT l.account_id), o.recorded_at, coalesce (frozen_text ('grant', g.id), '') FROM award g JOIN funder f ON f.id = g.funder_id "
         "JOIN account a ON a.id = g.account_id JOIN project p ON p.id = a.project_id "
         "JOIN op o ON o.id = g.op_id JOIN allocation l ON l.award_id = g.id "
         "JOIN balance b ON b.allocation_id = l.id WHERE " SEES " AND (cardinality ($2::text[]) = 0 OR "
         "f.name = ANY ($2::text[])) AND (($3::bigint[])[1] = 0 OR g.id = ($3::bigint[])[1]) "
         "GROUP BY g.id, f.name, a.name, p.name, o.recorded_at ORDER BY g.id"},
-    /* $1 grant, from, to: what moved per day (UTC); all before is day -1. */
+    /* $1 grant, from, to: what moved per day (UTC); all before is day -1. What was charged is what its legs say, as in
+     * RD_GRANT_SHARES: an operation that charges may also give back, end or repay. */
     [BANK_STMT_COUNT + RD_GRANT_DAYS] = {"rd_grant_days",
-        "SELECT CASE WHEN e.recorded_at < ($1::bigint[])[2] THEN -1 ELSE e.recorded_at / 86400000000 END, "
-        "coalesce (sum (e.amount) FILTER (WHERE o.kind IN ('grant', 'deposit', 'withdraw', "
-        "'account-close')), 0)::bigint, "
-        "coalesce (-sum (e.amount) FILTER (WHERE o.kind IN ('charge', 'refund')), 0)::bigint, "
-        "sum (e.amount)::bigint FROM allocation l JOIN entry e ON e.account_id = l.account_id AND "
-        "e.allocation_id = l.id AND e.layer = 'P' JOIN op o ON o.id = e.op_id "
-        "WHERE l.award_id = ($1::bigint[])[1] AND e.recorded_at < ($1::bigint[])[3] GROUP BY 1 ORDER BY 1"},
+        "WITH mine AS MATERIALIZED (SELECT l.id, l.account_id FROM allocation l WHERE l.award_id = ($1::bigint[])[1]), "
+        "moved AS (SELECT e.recorded_at AS at, CASE WHEN o.kind IN ('grant', 'deposit', 'withdraw', 'account-close') "
+        "  THEN e.amount ELSE 0 END AS granted, 0 AS charged, e.amount AS net FROM mine l JOIN entry e ON "
+        "  e.account_id = l.account_id AND e.allocation_id = l.id AND e.layer = 'P' JOIN op o ON o.id = e.op_id "
+        " UNION ALL SELECT o.recorded_at, 0, g.amount, 0 FROM op o JOIN charge c ON c.op_id = o.id JOIN charge_leg g ON "
+        "  g.charge_id = c.id WHERE o.kind = 'charge' AND g.allocation_id IN (SELECT id FROM mine) "
+        " UNION ALL SELECT o.recorded_at, 0, -r.amount, 0 FROM op o JOIN refund_leg r ON r.op_id = o.id "
+        "  WHERE o.kind = 'refund' AND r.allocation_id IN (SELECT id FROM mine)) "
+        "SELECT CASE WHEN m.at < ($1::bigint[])[2] THEN -1 ELSE m.at / 86400000000 END, micro (sum (m.granted)), "
+        "micro (sum (m.charged)), micro (sum (m.net)) FROM moved m WHERE m.at < ($1::bigint[])[3] GROUP BY 1 ORDER BY 1"},
     /* $1 grant, from, to: who used it. */
     [BANK_STMT_COUNT + RD_GRANT_SHARES] = {"rd_grant_shares",
-        "SELECT p.name, a.name, u.site, count (DISTINCT u.id), sum (m.amount)::bigint FROM "
+        "SELECT p.name, a.name, u.site, count (DISTINCT u.id), micro (sum (m.amount)) FROM "
         "(SELECT c.usage_id, g.allocation_id, g.amount FROM op o JOIN charge c ON c.op_id = o.id "
         "  JOIN charge_leg g ON g.charge_id = c.id WHERE o.recorded_at >= ($1::bigint[])[2] AND "
         "  o.recorded_at < ($1::bigint[])[3] AND o.kind = 'charge' "
@@ -736,7 +732,7 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
         "  o.recorded_at < ($1::bigint[])[3] AND o.kind = 'refund') m "
         "JOIN usage u ON u.id = m.usage_id JOIN allocation l ON l.id = m.allocation_id "
         "JOIN account a ON a.id = l.account_id JOIN project p ON p.id = a.project_id "
-        "WHERE l.award_id = ($1::bigint[])[1] GROUP BY 1, 2, 3 ORDER BY 5 DESC, 1, 2, 3 LIMIT 1000"},
+        "WHERE l.award_id = ($1::bigint[])[1] GROUP BY 1, 2, 3 ORDER BY 5 DESC, 1, 2, 3"},
     /* $1 who and a site's own name, $2 site or none, $3 ended from, to, after, lines. */
     [BANK_STMT_COUNT + RD_JOBS] = {"rd_jobs",
         JOBS "WHERE u.id > ($3::bigint[])[3] AND u.end_at >= ($3::bigint[])[1] AND "

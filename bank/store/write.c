@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "bank/store/content.h"
 #include "bank/store/statements.h"
 #include "proto/base/strbuf.h"
 
@@ -9,6 +10,7 @@ struct writer {
     const struct ledger_view *view;
     bool is_new_hold; /* one that is written by itself: nothing of it was asked for before */
     struct pgargs *put[BANK_STMT_COUNT]; /* NULL: no rows */
+    struct pgargs *object[CONTENT_OBJECTS]; /* likewise */
 };
 
 static struct pgargs *rows (const struct writer *w, const char *types)
@@ -22,6 +24,11 @@ static void put_rows (struct writer *w, enum bank_stmt stmt, struct pgargs *args
         return;
     pgargs_seal (args);
     w->put[stmt] = args;
+}
+
+static void put_objects (struct writer *w, enum content_object object, struct pgargs *args)
+{
+    w->object[object] = args;
 }
 
 static void write_ops (struct writer *w)
@@ -51,7 +58,7 @@ static void write_ops (struct writer *w)
 static void write_people (struct writer *w)
 {
     struct pgargs *projects = rows (w, "ittii"), *persons = rows (w, "iti"),
-                  *members = rows (w, "iiitiii"), *roles = rows (w, "iito"),
+                  *members = rows (w, "iiitiii"), *ended = rows (w, "ii"), *roles = rows (w, "iito"),
                   *funders = rows (w, "itti");
     for (uint32_t i = 0; i < w->view->projects.count; i++) {
         const struct ledger_project *project = w->view->projects.item[i];
@@ -80,7 +87,11 @@ static void write_people (struct writer *w)
     }
     for (uint32_t i = 0; i < w->view->memberships.count; i++) {
         const struct ledger_membership *m = w->view->memberships.item[i];
-        if (!m->is_new && !m->dirty)
+        if (!m->is_new && m->dirty) {
+            pgargs_i64 (ended, 0, m->id);
+            pgargs_i64 (ended, 1, m->valid_to);
+        }
+        if (!m->is_new)
             continue;
         pgargs_i64 (members, 0, m->id);
         pgargs_i64 (members, 1, m->project_id);
@@ -99,11 +110,12 @@ static void write_people (struct writer *w)
         pgargs_text (funders, 2, funder->description);
         pgargs_i64 (funders, 3, funder->op_id);
     }
-    put_rows (w, ST_ADD_FUNDER, funders);
-    put_rows (w, ST_ADD_ROLE, roles);
-    put_rows (w, ST_ADD_PROJECT, projects);
-    put_rows (w, ST_ADD_PERSON, persons);
-    put_rows (w, ST_PUT_MEMBERSHIP, members);
+    put_objects (w, OBJ_ADD_FUNDER, funders);
+    put_objects (w, OBJ_ADD_ROLE, roles);
+    put_objects (w, OBJ_ADD_PROJECT, projects);
+    put_objects (w, OBJ_ADD_PERSON, persons);
+    put_objects (w, OBJ_PUT_MEMBERSHIP, ended);
+    put_objects (w, OBJ_ADD_MEMBERSHIP, members);
 }
 
 static void scope_rows (struct pgargs *a, int64_t id, const struct ledger_scopes *scopes)
@@ -124,6 +136,25 @@ static void account_row (struct pgargs *a, const struct ledger_account *account)
     pgargs_text (a, 2, account->is_debt ? "DEBT" : account->project_id ? "PROJECT" : "SITE_EARNED");
     pgargs_i64 (a, 3, account->project_id);
     pgargs_i64 (a, 4, account->op_id);
+}
+
+static void write_freezes (struct writer *w)
+{
+    struct pgargs *a = rows (w, "ititotti");
+    for (uint32_t i = 0; i < w->view->freezes.count; i++) {
+        const struct ledger_freeze *freeze = w->view->freezes.item[i];
+        if (!freeze->is_new)
+            continue;
+        pgargs_i64 (a, 0, freeze->op_id);
+        pgargs_text (a, 1, ledger_freezable_name (freeze->what));
+        pgargs_i64 (a, 2, freeze->id);
+        pgargs_text (a, 3, freeze->name);
+        pgargs_bool (a, 4, freeze->frozen);
+        pgargs_text (a, 5, freeze->reason);
+        pgargs_text (a, 6, freeze->who);
+        pgargs_i64 (a, 7, freeze->since);
+    }
+    put_objects (w, OBJ_ADD_FREEZE, a);
 }
 
 static void write_accounts (struct writer *w)
@@ -154,12 +185,12 @@ static void write_accounts (struct writer *w)
             pgargs_text (fallbacks, 4, account->fallback[k].qos);
         }
     }
-    put_rows (w, ST_ADD_ACCOUNT, accounts);
-    put_rows (w, ST_DROP_FALLBACKS, drops);
-    put_rows (w, ST_ADD_FALLBACKS, fallbacks);
-    put_rows (w, ST_DROP_SCOPES, scope_drops);
-    put_rows (w, ST_ADD_SCOPES, scopes);
-    put_rows (w, ST_CLOSE_ACCOUNT, closed);
+    put_objects (w, OBJ_ADD_ACCOUNT, accounts);
+    put_objects (w, OBJ_DROP_FALLBACKS, drops);
+    put_objects (w, OBJ_ADD_FALLBACK, fallbacks);
+    put_objects (w, OBJ_DROP_SCOPES, scope_drops);
+    put_objects (w, OBJ_ADD_SCOPE, scopes);
+    put_objects (w, OBJ_CLOSE_ACCOUNT, closed);
 }
 
 static void write_grants (struct writer *w)
@@ -175,7 +206,7 @@ static void write_grants (struct writer *w)
         pgargs_text (a, 3, grant->reference);
         pgargs_i64 (a, 4, grant->op_id);
     }
-    put_rows (w, ST_ADD_AWARD, a);
+    put_objects (w, OBJ_ADD_AWARD, a);
 }
 
 static void balance_row (struct pgargs *a, const struct ledger_alloc *alloc)
@@ -215,10 +246,10 @@ static void write_allocs (struct writer *w)
         if (account->project_id) /* system allocations have no balance row */
             balance_row (added, alloc);
     }
-    put_rows (w, ST_ADD_ALLOC, allocs);
-    put_rows (w, ST_ADD_ALLOC_SCOPES, scopes);
-    put_rows (w, ST_PUT_LIMIT, limits);
-    put_rows (w, ST_ADD_BALANCE, added);
+    put_objects (w, OBJ_ADD_ALLOC, allocs);
+    put_objects (w, OBJ_ADD_ALLOC_SCOPE, scopes);
+    put_objects (w, OBJ_PUT_LIMIT, limits);
+    put_objects (w, OBJ_ADD_BALANCE, added);
     put_rows (w, ST_PUT_BALANCE, changed);
 }
 
@@ -245,8 +276,8 @@ static void write_rates (struct writer *w)
             pgargs_i64 (factors, 5, rate->factor[k].ppm);
         }
     }
-    put_rows (w, ST_ADD_RATE, a);
-    put_rows (w, ST_ADD_FACTOR, factors);
+    put_objects (w, OBJ_ADD_RATE, a);
+    put_objects (w, OBJ_ADD_FACTOR, factors);
 }
 
 static void write_quotes (struct writer *w)
@@ -316,6 +347,9 @@ static void hold_row (struct pgargs *a, const struct ledger_hold *hold)
     pgargs_text (a, 23, hold->qos);
     pgargs_text (a, 24, hold->machine);
     pgargs_text (a, 25, hold->nodes);
+    pgargs_i64 (a, 26, hold->walltime_max);
+    pgargs_i64 (a, 27, hold->cost_max);
+    pgargs_bytes (a, 28, hold->uuid.b, hold->walltime_max ? sizeof (hold->uuid.b) : 0);
 }
 
 static void leg_row (struct pgargs *a, const struct ledger_hold *hold, uint32_t k, bool is_new)
@@ -334,7 +368,7 @@ static void leg_row (struct pgargs *a, const struct ledger_hold *hold, uint32_t 
 
 static void write_holds (struct writer *w)
 {
-    struct pgargs *added = rows (w, "iitttitiitiiiiiiioiiiiittt"), *changed = rows (w, "io"),
+    struct pgargs *added = rows (w, "iitttitiitiiiiiiioiiiiitttiib"), *changed = rows (w, "io"),
                   *longer = rows (w, "iiii");
     struct pgargs *legs = rows (w, "iiiiii"), *legs_changed = rows (w, "iiii");
     for (uint32_t i = 0; i < w->view->holds.count; i++) {
@@ -388,7 +422,7 @@ static void write_signed (struct writer *w)
 
 static void write_usages (struct writer *w)
 {
-    struct pgargs *a = rows (w, "itttitiitiiiiott"), *changed = rows (w, "iiiio");
+    struct pgargs *a = rows (w, "itttitiitiiiiotti"), *changed = rows (w, "iiiioi");
     for (uint32_t i = 0; i < w->view->usages.count; i++) {
         const struct ledger_usage *usage = w->view->usages.item[i];
         if (usage->dirty && !usage->is_new) {
@@ -397,6 +431,7 @@ static void write_usages (struct writer *w)
             pgargs_i64 (changed, 2, usage->end);
             pgargs_i64 (changed, 3, usage->total);
             pgargs_bool (changed, 4, usage->final);
+            pgargs_i64 (changed, 5, usage->disputed);
         }
         if (!usage->dirty || !usage->is_new)
             continue;
@@ -416,6 +451,7 @@ static void write_usages (struct writer *w)
         pgargs_bool (a, 13, usage->final);
         pgargs_text (a, 14, usage->qos);
         pgargs_text (a, 15, usage->machine);
+        pgargs_i64 (a, 16, usage->disputed);
     }
     put_rows (w, ST_ADD_USAGE, a);
     put_rows (w, ST_PUT_USAGE, changed);
@@ -423,7 +459,7 @@ static void write_usages (struct writer *w)
 
 static void write_charges (struct writer *w)
 {
-    struct pgargs *a = rows (w, "iiiiiiiiooiiiiiti"), *legs = rows (w, "iiiit");
+    struct pgargs *a = rows (w, "iiiiiiiiooiiiiitio"), *legs = rows (w, "iiiit");
     for (uint32_t i = 0; i < w->view->charges.count; i++) {
         const struct ledger_charge *charge = w->view->charges.item[i];
         pgargs_i64 (a, 0, charge->id);
@@ -443,6 +479,7 @@ static void write_charges (struct writer *w)
         pgargs_i64 (a, 14, charge->released);
         pgargs_text (a, 15, charge->formula);
         pgargs_i64 (a, 16, charge->refund_due);
+        pgargs_bool (a, 17, charge->refund_due > 0);
         for (uint32_t k = 0; k < charge->leg_count; k++) {
             pgargs_i64 (legs, 0, charge->id);
             pgargs_i64 (legs, 1, k);
@@ -532,7 +569,7 @@ static void write_entries (struct writer *w)
 
 static void write_rights (struct writer *w)
 {
-    struct pgargs *a = rows (w, "tiooiii");
+    struct pgargs *a = rows (w, "tiooiiiiii");
     for (uint32_t i = 0; i < w->view->sites.count; i++) {
         const struct ledger_site *site = w->view->sites.item[i];
         if (!site->right_op_id)
@@ -544,8 +581,11 @@ static void write_rights (struct writer *w)
         pgargs_i64 (a, 4, site->refunds.cap);
         pgargs_i64 (a, 5, site->refunds.minimum);
         pgargs_i64 (a, 6, site->refunds.window);
+        pgargs_i64 (a, 7, site->given.procs);
+        pgargs_i64 (a, 8, site->given.memory_mb);
+        pgargs_i64 (a, 9, site->given.overrun);
     }
-    put_rows (w, ST_ADD_RIGHT, a);
+    put_objects (w, OBJ_ADD_RIGHT, a);
 }
 
 static void write_acks (struct writer *w)
@@ -596,8 +636,23 @@ static void add_together (struct writer *w, struct pgloop *loop)
     }
 }
 
+/* Objects are made by PostgreSQL from their lines. Where nothing new was decided there is no block to hold any. */
+static void write_objects (struct writer *w, int64_t ops, struct seal *seal)
+{
+    seal_begin (seal, ops > 0);
+    for (unsigned object = 0; object < CONTENT_OBJECTS; object++)
+        content_add_object (&seal->objects, object, w->object[object]);
+    if (!seal->objects.len)
+        return;
+    struct pgargs *a = rows (w, "it");
+    pgargs_i64 (a, 0, seal->tip.number + 1);
+    pgargs_text (a, 1, strbuf_text (&seal->objects));
+    put_rows (w, ST_ADD_CHANGE, a);
+}
+
 void write_rows (const struct ledger_view *view, const struct load *load, int64_t ops,
-                 void (*early) (void *arg), struct write_rest *rest, struct pgloop *loop)
+                 void (*early) (void *arg), struct write_rest *rest, struct seal *seal,
+                 struct pgloop *loop)
 {
     struct writer w = {.view = view, .is_new_hold = load_is_lone_hold (load)};
     write_ops (&w);
@@ -605,10 +660,12 @@ void write_rows (const struct ledger_view *view, const struct load *load, int64_
         write_people (&w);
         write_accounts (&w);
         write_grants (&w);
+        write_freezes (&w);
         write_rates (&w);
         write_rights (&w);
-        write_recons (&w);
     }
+    if (view->recons.count)
+        write_recons (&w); /* charges open rows too */
     write_allocs (&w);
     write_refunds (&w);
     write_quotes (&w);
@@ -618,6 +675,8 @@ void write_rows (const struct ledger_view *view, const struct load *load, int64_
     write_charges (&w);
     write_entries (&w);
     write_acks (&w);
+    write_objects (&w, ops, seal);
+    memcpy (seal->written, w.put, sizeof (w.put));
     if (w.is_new_hold && !w.put[ST_ADD_NEW_HOLD]) /* refused */
         load_check (load, loop);
     load_check_ops (load, ops, loop);

@@ -19,9 +19,10 @@ struct write_rest {
 void write_open (const struct ledger_view *view, const struct load *load, int64_t after,
                  struct pgloop *loop);
 /* ops: how many operations are new. early: called when all but the entries is written, or NULL. rest: what is
- * to be written later, or NULL: nothing is. */
+ * to be written later, or NULL: nothing is. seal learns what its block must tell of. */
 void write_rows (const struct ledger_view *view, const struct load *load, int64_t ops,
-                 void (*early) (void *arg), struct write_rest *rest, struct pgloop *loop);
+                 void (*early) (void *arg), struct write_rest *rest, struct seal *seal,
+                 struct pgloop *loop);
 /* seal: NULL, roll back. commit: false where there is a rest. */
 void write_close (const struct seal *seal, bool commit, struct pgloop *loop);
 /* In a batch of its own, in the transaction that the others were written in: the rest, and COMMIT. */

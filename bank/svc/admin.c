@@ -184,6 +184,9 @@ void handle_rate_set (void *self, struct rpccall *call, const ProtobufCMessage *
     struct work *work = write_begin (self, call, request, LEDGER_RATE_SET, &m->key,
                                      &nui__bank__v1__done_reply__descriptor);
     want_name (work, "site", m->site);
+    const struct principal *peer = rpccall_peer (call);
+    if (good (work) && peer->kind == PRINCIPAL_SITE && strcmp (peer->name, m->site) != 0)
+        err_set (&work->err, ERR_DENIED, "site %s has no say in the rates of site %.80s", peer->name, m->site);
     if (good (work) && m->measure[0])
         price_measure_parse (m->measure, &work->req.rate.measure, &work->err);
     if (good (work) && m->n_factors > LEDGER_FACTORS_MAX)
@@ -213,6 +216,13 @@ void handle_site_set (void *self, struct rpccall *call, const ProtobufCMessage *
     work->req.site.keep_cap = !m->set_refund_cap;
     work->req.site.keep_minimum = !m->set_refund_minimum;
     work->req.site.keep_window = !m->set_refund_window;
+    if (good (work) && m->node_procs > INT64_MAX)
+        err_set (&work->err, ERR_INVALID, "site: processors of a node are out of bounds");
+    work->req.site.given =
+        (struct ledger_nodes_given){(int64_t)m->node_procs, m->proc_memory_mb, m->overrun_us};
+    work->req.site.set_procs = m->set_node_procs;
+    work->req.site.set_memory = m->set_proc_memory;
+    work->req.site.set_overrun = m->set_overrun;
     write_submit (work);
 }
 

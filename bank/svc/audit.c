@@ -6,7 +6,7 @@
 #include "bank/svc/service_impl.h"
 #include "proto/rpc/envelope.h"
 
-enum { BLOCKS_MAX = 500, OPERATIONS_MAX = 500 };
+enum { BLOCKS_MAX = 500, OPERATIONS_MAX = 500, CONTENTS_MAX = 100, CONTENT_BYTES_MAX = 1 << 20 };
 
 /* ---- signing ---- */
 
@@ -177,36 +177,98 @@ void handle_operations (void *self, struct rpccall *call, const ProtobufCMessage
                        on_ops, work);
 }
 
-static void on_proof (void *arg, const struct err *err, const struct audit_block *block,
-                      const struct audit_op *op, uint32_t count)
+/* As many of a block's lines as fit, from one on; takes them off *left, and says whether that was all. */
+static bool content_fill (struct arena *arena, const char *text, int64_t from, size_t *left,
+                          Nui__Bank__V1__BlockContent *out)
+{
+    out->count = (int64_t)audit_lines (text);
+    out->first_line = from;
+    out->lines = arena_array (arena, (size_t)out->count, sizeof (*out->lines));
+    for (int64_t i = 0; i < out->count; i++) {
+        size_t len = strcspn (text, "\n");
+        if (i >= from) {
+            if (out->n_lines && len > *left)
+                return false;
+            *left -= len < *left ? len : *left;
+            out->lines[out->n_lines++] = arena_printf (arena, "%.*s", (int)len, text);
+        }
+        text += len + 1;
+    }
+    return true;
+}
+
+static void on_contents (void *arg, const struct err *err, const struct audit_content *content,
+                         uint32_t count)
 {
     struct work *work = arg;
-    const Nui__Bank__V1__ProofRequest *m = work->request;
+    const Nui__Bank__V1__ContentsRequest *m = work->request;
+    if (work_failed (work, err))
+        return;
+    Nui__Bank__V1__ContentsReply reply = NUI__BANK__V1__CONTENTS_REPLY__INIT;
+    size_t left = CONTENT_BYTES_MAX;
+    bool all = true;
+    reply.blocks = arena_array (work->arena, count, sizeof (*reply.blocks));
+    for (uint32_t i = 0; i < count && left > 0 && all; i++) {
+        Nui__Bank__V1__BlockContent *out = arena_new (work->arena, Nui__Bank__V1__BlockContent);
+        nui__bank__v1__block_content__init (out);
+        out->number = content[i].number;
+        int64_t from = content[i].number == m->from_number ? m->from_line : 0;
+        all = content_fill (work->arena, content[i].lines, from, &left, out);
+        reply.blocks[reply.n_blocks++] = out;
+    }
+    work_reply (work, &reply.base);
+}
+
+void handle_contents (void *self, struct rpccall *call, const ProtobufCMessage *request)
+{
+    struct bank_service *svc = self;
+    struct work *work = work_create (svc, call, request);
+    const Nui__Bank__V1__ContentsRequest *m = work->request;
+    if (number_ok (work, m->from_number, 1))
+        auditread_contents (svc->reader, viewer (work), m->from_number, CONTENTS_MAX, on_contents,
+                            work);
+}
+
+void proof_give (struct work *work, int64_t id, const struct audit_block *block,
+                 const struct audit_op *op, uint32_t count, const char *lines)
+{
     uint32_t index = 0;
-    struct err mine = *err;
-    while (!mine.code && index < count && op[index].id != (int64_t)m->op_id)
+    struct err err = {0};
+    while (index < count && op[index].id != id)
         index++;
-    if (!mine.code && index == count)
-        err_set (&mine, ERR_INTERNAL, "the block of operation %llu does not hold it",
-                 (unsigned long long)m->op_id);
-    if (mine.code) {
-        work_fail (work, &mine);
+    if (index == count) {
+        err_set (&err, ERR_INTERNAL, "the block of operation %lld does not hold it", (long long)id);
+        work_fail (work, &err);
         return;
     }
     struct strbuf scratch = STRBUF_INIT;
-    struct merkle_hash *leaf = arena_array (work->arena, count, sizeof (*leaf));
+    size_t leaves = count + audit_lines (lines);
+    struct merkle_hash *leaf = arena_array (work->arena, leaves, sizeof (*leaf));
     struct merkle_hash *path = arena_array (work->arena, MERKLE_PATH_MAX, sizeof (*path));
     for (uint32_t i = 0; i < count; i++)
         leaf[i] = audit_leaf (&op[i], &scratch);
+    audit_line_leaves (lines, leaf + count, &scratch);
     strbuf_free (&scratch);
     Nui__Bank__V1__ProofReply reply = NUI__BANK__V1__PROOF_REPLY__INIT;
-    reply.n_path = merkle_path (leaf, count, index, path);
+    reply.n_path = merkle_path (leaf, leaves, index, path);
+    reply.leaves = (int64_t)leaves;
     reply.path = arena_array (work->arena, reply.n_path, sizeof (*reply.path));
     for (size_t i = 0; i < reply.n_path; i++)
         reply.path[i] = view_of (path[i].b, MERKLE_BYTES);
     reply.operation = op_message (work->arena, &op[index]);
     reply.block = block_message (work->arena, block);
+    reply.n_rows = work->row_count;
+    reply.rows = work->rows;
     work_reply (work, &reply.base);
+}
+
+static void on_proof (void *arg, const struct err *err, const struct audit_block *block,
+                      const struct audit_op *op, uint32_t count, const char *lines)
+{
+    struct work *work = arg;
+    const Nui__Bank__V1__ProofRequest *m = work->request;
+    if (!work_failed (work, err))
+        proof_give (work, (int64_t)m->op_id, block, op, count, lines);
 }
 
 void handle_proof (void *self, struct rpccall *call, const ProtobufCMessage *request)
@@ -215,7 +277,9 @@ void handle_proof (void *self, struct rpccall *call, const ProtobufCMessage *req
     struct work *work = work_create (svc, call, request);
     const Nui__Bank__V1__ProofRequest *m = work->request;
     int64_t op = m->op_id > INT64_MAX ? -1 : (int64_t)m->op_id;
-    if (number_ok (work, op, 1))
+    if (m->object[0])
+        state_proof (svc->state, work, m->object);
+    else if (number_ok (work, op, 1))
         auditread_proof (svc->reader, viewer (work), op, on_proof, work);
 }
 

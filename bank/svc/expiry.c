@@ -1,4 +1,5 @@
-/* Every EXPIRY_PERIOD_S: allocations that have ended give back what they have left, or leave a
+/* Every EXPIRY_PERIOD_S: allocations that were made before they began repay what is owed by then; those
+ * that have ended give back what they have left, or leave a
  * debt; holds that are stale for longer than the limit are released (rule H5); what jobs were charged
  * that ended for their site's fault is given back where that is the site's policy (rule R4). One operation
  * each. Nothing depends on when it runs: an allocation pays nothing from its end on, a stale hold counts
@@ -11,6 +12,7 @@
 
 #define CLIENT "bank:expiry"
 #define REFUNDS "bank:refunds"
+#define BEGIN "bank:begin" /* RD_BEGUN names it too */
 
 struct expiry {
     struct bank_service *svc;
@@ -87,6 +89,23 @@ static void on_ended (void *arg, const struct err *err, const int64_t *id, uint3
     settle (expiry);
 }
 
+/* The key is the allocation's number, the highest byte first: it begins once. */
+static void on_begun (void *arg, const struct err *err, const int64_t *id, uint32_t count)
+{
+    struct expiry *expiry = arg;
+    for (uint32_t i = 0; !err->code && !expiry->gone && i < count; i++) {
+        struct ending *ending = ending_new (expiry, LEDGER_BEGIN);
+        memset (ending->req.key.b, 0, sizeof (ending->req.key.b));
+        for (int k = 0; k < 8; k++)
+            ending->req.key.b[k] = (uint8_t)((uint64_t)id[i] >> (56 - 8 * k));
+        ending->req.client = ending->req.on_behalf = BEGIN;
+        ending->req.begin.allocation_id = id[i];
+        if (!ending_submit (ending))
+            break;
+    }
+    settle (expiry);
+}
+
 static void on_stale (void *arg, const struct err *err, const int64_t *id, uint32_t count)
 {
     struct expiry *expiry = arg;
@@ -129,8 +148,9 @@ static void on_timer (evutil_socket_t fd, short what, void *arg)
     struct bank_service *svc = expiry->svc;
     if (expiry->asked || !reader_is_up (svc->reader) || !committer_is_up (svc->committer))
         return;
-    time_us now = clock_now_us ();
-    expiry->asked += 3;
+    time_us now = committer_now (svc->committer);
+    expiry->asked += 4;
+    reader_begun (svc->reader, now, on_begun, expiry);
     reader_ended (svc->reader, now, on_ended, expiry);
     reader_stale (svc->reader, now - svc->limits.hold, on_stale, expiry);
     reader_refunds (svc->reader, expiry->refunded, on_refunds, expiry);

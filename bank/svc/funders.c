@@ -19,6 +19,7 @@ static Nui__Bank__V1__GrantItem *grant_message (struct arena *arena, const struc
     out->valid_from_us = g->valid_from;
     out->valid_to_us = g->valid_to == TIME_US_MAX ? 0 : g->valid_to;
     out->accounts = (uint32_t)g->accounts;
+    out->frozen = arena_strdup (arena, g->frozen);
     return out;
 }
 

@@ -41,6 +41,7 @@ void handle_grant (void *self, struct rpccall *call, const ProtobufCMessage *req
         scopes_read (work, m->scopes, m->n_scopes, &work->req.deposit.scopes, &work->err);
     work->req.deposit.account = m->account;
     work->req.deposit.reference = m->reference;
+    work->req.deposit.again = m->again;
     work->req.deposit.amount = m->amount_micro;
     work->req.deposit.valid_from = m->valid_from_us;
     work->req.deposit.valid_to = m->valid_to_us;
@@ -101,6 +102,43 @@ void handle_account_close (void *self, struct rpccall *call, const ProtobufCMess
     want_text (work, "the reason", m->reason, DESCRIPTION_MAX_BYTES);
     work->req.close.name = m->name;
     work->req.close.reason = m->reason;
+    write_submit (work);
+}
+
+void handle_account_reopen (void *self, struct rpccall *call, const ProtobufCMessage *request)
+{
+    const Nui__Bank__V1__AccountReopenRequest *m = (const void *)request;
+    struct work *work = write_begin (self, call, request, LEDGER_ACCOUNT_REOPEN, &m->key,
+                                     &nui__bank__v1__done_reply__descriptor);
+    want_name (work, "account", m->name);
+    want_text (work, "the reason", m->reason, DESCRIPTION_MAX_BYTES);
+    work->req.close.name = m->name;
+    work->req.close.reason = m->reason;
+    write_submit (work);
+}
+
+void handle_freeze (void *self, struct rpccall *call, const ProtobufCMessage *request)
+{
+    const Nui__Bank__V1__FreezeRequest *m = (const void *)request;
+    struct work *work = write_begin (self, call, request, LEDGER_FREEZE, &m->key,
+                                     &nui__bank__v1__done_reply__descriptor);
+    int what = 0;
+    while (what < LEDGER_FREEZABLES &&
+           strcmp (m->what, ledger_freezable_name ((enum ledger_freezable)what)) != 0)
+        what++;
+    if (good (work) && what == LEDGER_FREEZABLES)
+        err_set (&work->err, ERR_INVALID, "'%.40s' is none of user, account, project, grant", m->what);
+    if (what == LEDGER_FREEZE_USER)
+        want_user (work, m->name);
+    else if (what == LEDGER_FREEZE_GRANT)
+        want_number (work, "grant", m->name, false, &work->req.freeze.grant_id);
+    else
+        want_name (work, m->what, m->name);
+    want_text (work, "the reason", m->reason, DESCRIPTION_MAX_BYTES);
+    work->req.freeze.what = (enum ledger_freezable)what;
+    work->req.freeze.name = m->name;
+    work->req.freeze.reason = m->reason;
+    work->req.freeze.undo = m->undo;
     write_submit (work);
 }
 

@@ -3,7 +3,6 @@
 
 #include "bank/store/quoteread.h"
 #include "bank/svc/service_impl.h"
-#include "proto/base/clock.h"
 
 enum { QUOTES_MAX = 500 };
 
@@ -65,7 +64,7 @@ void handle_quote_list (void *self, struct rpccall *call, const ProtobufCMessage
     const Nui__Bank__V1__QuoteListRequest *m = work->request;
     struct quotes_ask ask = {.account = m->account, .limit = QUOTES_MAX};
     struct err err = {0};
-    work->now = clock_now_us ();
+    work->now = committer_now (work->svc->committer);
     ask.open_at = m->all || m->quote_id[0] ? 0 : work->now;
     ask.after = m->after < INT64_MAX ? (int64_t)m->after : INT64_MAX;
     if ((m->account[0] && name_check ("account", m->account, &err) < 0) ||

@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "bank/svc/service_impl.h"
-#include "proto/base/clock.h"
 
 /* Whose memberships limit what is seen: a user's; agencies and operators see everything. A site has
  * none, and sees what names it. */
@@ -114,7 +113,7 @@ void handle_quote (void *self, struct rpccall *call, const ProtobufCMessage *req
     struct bank_service *svc = self;
     struct work *work = work_create (svc, call, request);
     struct err err = {0};
-    work->now = clock_now_us ();
+    work->now = committer_now (work->svc->committer);
     if (m->keep_us != 0)
         quote_keep (work, m);
     else if (quote_read (work, m, &err) < 0)
@@ -172,6 +171,7 @@ static void balance_alloc (struct arena *arena, Nui__Bank__V1__Balance *balance,
     alloc->valid_to_us = row->valid_to == TIME_US_MAX ? 0 : row->valid_to;
     alloc->description = unconst (row->description);
     alloc->credit_limit_micro = row->credit_limit;
+    alloc->frozen = unconst (row->grant_frozen);
     balance->allocations[balance->n_allocations++] = alloc;
 }
 
@@ -198,6 +198,7 @@ static void on_balance (void *arg, const struct err *err, const struct reader_al
             nui__bank__v1__balance__init (balance);
             balance->account = unconst (row[i].account);
             balance->project = unconst (row[i].project);
+            balance->frozen = unconst (row[i].frozen);
             balance->allocations =
                 arena_array (work->arena, count - i, sizeof (*balance->allocations));
             reply.balances[reply.n_balances++] = balance;
@@ -213,7 +214,7 @@ void handle_balance (void *self, struct rpccall *call, const ProtobufCMessage *r
     struct bank_service *svc = self;
     struct work *work = work_create (svc, call, request);
     const Nui__Bank__V1__BalanceRequest *m = work->request;
-    work->now = clock_now_us ();
+    work->now = committer_now (work->svc->committer);
     reader_balance (svc->reader, viewer (work), m->account, on_balance, work);
 }
 

@@ -181,6 +181,7 @@ void reply_encode (void *arg, const struct ledger_request *req, const struct led
         charge.account = unconst (out->charge.account);
         charge.acked_sequence = out->charge.acked;
         charge.op_id = (uint64_t)out->op_id;
+        charge.disputed_micro = out->charge.disputed;
         pack (&charge.base, bytes);
         return;
     case LEDGER_RELEASE:

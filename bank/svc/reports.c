@@ -3,7 +3,6 @@
 
 #include "bank/store/fundread.h"
 #include "bank/svc/service_impl.h"
-#include "proto/base/clock.h"
 
 enum { JOBS_MAX = 1000 };
 
@@ -29,6 +28,9 @@ static void on_usage (void *arg, const struct err *err, const struct reader_usag
         line->jobs = (uint64_t)row[i].jobs;
         line->charged_micro = row[i].charged;
         line->refunded_micro = row[i].refunded;
+        line->charged_wide = unconst (row[i].charged_wide);
+        line->refunded_wide = unconst (row[i].refunded_wide);
+        line->net_wide = unconst (row[i].net_wide);
         reply.lines[i] = line;
     }
     work_reply (work, &reply.base);
@@ -107,7 +109,7 @@ void handle_hold_list (void *self, struct rpccall *call, const ProtobufCMessage 
     struct work *work = work_create (svc, call, request);
     const Nui__Bank__V1__HoldListRequest *m = work->request;
     struct err err = {0};
-    work->now = clock_now_us ();
+    work->now = committer_now (work->svc->committer);
     if ((m->account[0] && name_check ("account", m->account, &err) < 0) ||
         (m->site[0] && name_check ("site", m->site, &err) < 0))
         work_fail (work, &err);

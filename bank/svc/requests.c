@@ -6,10 +6,9 @@
 #include "proto/base/clock.h"
 #include "proto/hash/sha256.h"
 #include "proto/rpc/delegation.h"
-#include "proto/rpc/jobshape.h"
 #include "proto/rpc/pbguard.h"
 
-enum { NAME_MAX_BYTES = 255, GRES_MAX = 32, RETRIES_MAX = 1000 };
+enum { NAME_MAX_BYTES = 255 };
 
 struct work *work_create (struct bank_service *svc, struct rpccall *call, const void *request)
 {
@@ -83,6 +82,8 @@ int request_begin (struct work *work, enum ledger_kind kind, const ProtobufCBina
     work->req.client = arena_strdup (work->arena, principal_uri (rpccall_peer (work->call), uri));
     work->req.on_behalf = work->req.client;
     work->req.by_user = rpccall_peer (work->call)->kind == PRINCIPAL_USER;
+    if (rpccall_peer (work->call)->kind == PRINCIPAL_AGENCY)
+        work->req.agency = arena_strdup (work->arena, rpccall_peer (work->call)->name);
     memcpy (work->req.key.b, key->data, key->len);
     request_hash (work->request, work->req.hash);
     return 0;
@@ -95,6 +96,8 @@ static void on_done (void *arg, const struct err *err, const void *bytes, size_t
         return;
     if (work->req.kind == LEDGER_CHARGE && work->req.charge.site_failed)
         expiry_wake (work->svc->expiry); /* it may be due to be given back */
+    if (work->req.kind == LEDGER_CLOCK)
+        committer_clock_accept (work->svc->committer);
     ProtobufCMessage *reply = protobuf_c_message_unpack (work->reply, NULL, len, bytes);
     if (reply)
         rpccall_reply (work->call, reply);
@@ -123,12 +126,12 @@ static int job_verify (struct work *work, const Nui__Common__V1__Envelope *envel
                        struct principal *signer, struct delegation *delegation, struct err *err)
 {
     struct bank_service *svc = work->svc;
-    time_us now = clock_now_us ();
+    time_us now = committer_now (svc->committer);
     *delegation = (struct delegation){0};
+    if (envelope->delegation.len > 0)
+        return delegation_verify (svc->id, envelope, at ? at : now, signer, delegation, err);
     if (at != 0)
         return envelope_verify (svc->id, envelope, at, signer, err);
-    if (envelope->delegation.len > 0)
-        return delegation_verify (svc->id, envelope, now, signer, delegation, err);
     return verified_envelope (svc->verified, svc->id, envelope, now, signer, err);
 }
 
@@ -213,42 +216,6 @@ void job_close (Nui__Common__V1__Job *job)
         nui__common__v1__job__free_unpacked (job, NULL);
 }
 
-/* The part of the signed job that a hold is for; an ordinary job's only one needs no name. */
-static const Nui__Common__V1__Component *component_of (const Nui__Common__V1__Job *job,
-                                                       const char *name)
-{
-    if (!name[0] && job->n_components == 1)
-        return job->components[0];
-    for (size_t i = 0; i < job->n_components; i++)
-        if (strcmp (job->components[i]->name, name) == 0)
-            return job->components[i];
-    return NULL;
-}
-
-/* What the user signed bounds what a site may hold. */
-static int hold_signed (const Nui__Bank__V1__HoldRequest *m, const char *site,
-                        const Nui__Common__V1__Job *job, struct err *err)
-{
-    const Nui__Common__V1__Component *component = component_of (job, m->component);
-    char asked[QUANTITY_TEXT_MAX], allowed[QUANTITY_TEXT_MAX];
-    if (!component)
-        return err_set (err, ERR_INVALID, "hold: the signed job has no component '%s'",
-                        m->component);
-    if (jobshape_check (component, m->shape, err) < 0)
-        return err_prefix (err, "hold");
-    if (m->walltime_us > jobshape_walltime (component, m->shape))
-        return err_set (err, ERR_INVALID, "hold: %s asked, the user signed a walltime of %s",
-                        duration_format (m->walltime_us, asked),
-                        duration_format (jobshape_walltime (component, m->shape), allowed));
-    bool named = component->n_sites == 0;
-    for (size_t i = 0; i < component->n_sites && !named; i++)
-        named = strcmp (component->sites[i], site) == 0;
-    if (!named)
-        return err_set (err, ERR_DENIED, "hold: the user did not allow site %s for this component",
-                        site);
-    return 0;
-}
-
 static int job_ids_check (const char *grid_job, const char *site_job, const char *component,
                           struct err *err)
 {
@@ -297,7 +264,7 @@ int asked_read (struct work *work, const Nui__Bank__V1__Asked *asked, const char
     if (!asked)
         return 0;
     if (asked->memory_mb < 0 || asked->memory_mb > INT64_C (1) << 50 || asked->pe_milli < 0 ||
-        asked->n_gres > GRES_MAX)
+        asked->n_gres > BANK_GRES_MAX)
         return err_set (err, ERR_INVALID, "what the job asks for is out of bounds");
     struct ledger_gres *gres = arena_array (work->arena, asked->n_gres, sizeof (*gres));
     for (size_t i = 0; i < asked->n_gres; i++)
@@ -307,52 +274,6 @@ int asked_read (struct work *work, const Nui__Bank__V1__Asked *asked, const char
     ask->gres = gres;
     ask->gres_count = (uint32_t)asked->n_gres;
     return nodes_read (work, asked, ask, err);
-}
-
-/* The quote that a job names. Text that is none is a quote that is not there: a charge is not refused
- * for it. */
-static void quote_named (const char *text, const char *job, struct ledger_ask *ask)
-{
-    ask->quote_id = 0;
-    ask->quote_job = job;
-    if (text[0] && number_parse ("quote", text, false, &ask->quote_id, NULL) < 0)
-        ask->quote_id = -1;
-}
-
-/* What a signed job is known by: its UUID. */
-static const char *job_key (struct work *work, const Nui__Common__V1__Job *job)
-{
-    char text[QUANTITY_TEXT_MAX];
-    struct uuid uuid = {{0}};
-    memcpy (uuid.b, job->uuid.data,
-            job->uuid.len < sizeof (uuid.b) ? job->uuid.len : sizeof (uuid.b));
-    return arena_strdup (work->arena, uuid_format (&uuid, text));
-}
-
-void asked_signed (struct work *work, const Nui__Common__V1__Job *job, const char *component,
-                   uint32_t shape, struct ledger_ask *ask)
-{
-    const Nui__Common__V1__Component *c = component_of (job, component);
-    struct ledger_gres *gres = arena_array (work->arena, GRES_MAX, sizeof (*gres));
-    ask->coreserved = job->n_components > 1;
-    quote_named (job->quote_id, job_key (work, job), ask);
-    ask->memory_mb = 0;
-    ask->gres = gres;
-    ask->gres_count = 0;
-    if (c && jobshape_check (c, shape, NULL) < 0)
-        shape = 0;
-    for (size_t i = 0; c && i < c->n_reqs; i++) {
-        const Nui__Common__V1__Req *req = c->reqs[i];
-        uint32_t tasks = jobshape_tasks (c, shape, i);
-        int64_t memory;
-        if (__builtin_mul_overflow (req->memory_mb > 0 ? req->memory_mb : 0, tasks, &memory) ||
-            __builtin_add_overflow (ask->memory_mb, memory, &ask->memory_mb))
-            ask->memory_mb = INT64_MAX;
-        for (size_t k = 0; k < req->n_gres && ask->gres_count < GRES_MAX; k++)
-            gres[ask->gres_count++] =
-                (struct ledger_gres){arena_strdup (work->arena, req->gres[k]->name),
-                                     (int64_t)req->gres[k]->count * tasks};
-    }
 }
 
 /* A site's own word for whose job it is. Whether it may say so is the ledger's to decide. */
@@ -410,45 +331,6 @@ static int hold_read (struct work *work, const Nui__Bank__V1__HoldRequest *m, co
     return 0;
 }
 
-/* When the signature ends, here: what the job says, if it is not too long after it was signed. */
-static time_us signed_until (const struct work *work, const Nui__Common__V1__Job *job)
-{
-    duration_us window = work->svc->limits.replay;
-    time_us most = job->created_us < INT64_MAX - window ? job->created_us + window : INT64_MAX;
-    return job->expires_us && job->expires_us < most ? job->expires_us : most;
-}
-
-/* How often its user signed for a part to run, and at how many places it may be for a moment: at a second one
- * while what was promised a moment (a group, a user of licences) moves to an earlier one, or while the bank
- * does not know yet how a run that is over has ended. */
-static void signed_bounds (struct work *work, const Nui__Common__V1__Job *job,
-                           const Nui__Common__V1__Component *component, struct ledger_hold_ask *ask)
-{
-    bool resubmit = strcmp (job->on_site_loss, "resubmit") == 0;
-    uint32_t retries = job->retry ? job->retry->times : 0;
-    ask->part = arena_strdup (work->arena, component->name);
-    ask->runs_max = 1 + (retries < RETRIES_MAX ? retries : RETRIES_MAX) + resubmit;
-    bool promised = job->n_components > 1 || component->n_licences;
-    ask->live_max = promised || ask->runs_max > 1 ? 2 : 1;
-}
-
-/* What makes a signed job that one: who has it paid for under another name replays it. */
-static int signed_read (struct work *work, const Nui__Common__V1__Envelope *envelope,
-                        const Nui__Common__V1__Job *job, const char *meta, bool group,
-                        struct ledger_hold_ask *ask, struct err *err)
-{
-    if (job->uuid.len != sizeof (ask->uuid.b))
-        return err_set (err, ERR_INVALID, "hold: the signed job has no uuid of 16 bytes");
-    if (meta[0] && name_check ("metascheduler", meta, err) < 0)
-        return err->code;
-    ask->is_signed = true;
-    ask->meta = arena_strdup (work->arena, meta);
-    ask->meta_group = group;
-    memcpy (ask->uuid.b, job->uuid.data, sizeof (ask->uuid.b));
-    sha256 (envelope->body.data, envelope->body.len, ask->hash);
-    return 0;
-}
-
 /* Whose it is: by the user's signature, or by the word of the site or an operator. */
 static int holds_owner (struct work *work, const Nui__Common__V1__Envelope *envelope,
                         const Nui__Bank__V1__SiteClaim *claim,
@@ -473,19 +355,14 @@ static int holds_owner (struct work *work, const Nui__Common__V1__Envelope *enve
     work->req.on_behalf = signer;
     const struct principal *peer = rpccall_peer (work->call);
     for (size_t i = 0; i < count && !err->code; i++) {
-        if (signed_read (work, envelope, job,
-                         peer->kind == PRINCIPAL_META ? peer->name : m[i]->metascheduler,
-                         m[i]->group, &ask[i], err) < 0)
-            break;
-        ask[i].account = arena_strdup (work->arena, job->account);
-        time_us more = delegation_until (&delegation, ask[i].meta_group ? "" : ask[i].meta);
-        ask[i].expires = signed_until (work, job);
-        if (ask[i].expires < more)
-            ask[i].expires = more;
-        ask[i].cost_max = job->cost_max_micro;
-        asked_signed (work, job, m[i]->component, m[i]->shape, &ask[i].ask);
-        if (hold_signed (m[i], ask[i].job.site, job, err) == 0)
-            signed_bounds (work, job, component_of (job, m[i]->component), &ask[i]);
+        const struct signed_use use = {.component = m[i]->component,
+                                       .shape = m[i]->shape,
+                                       .site = ask[i].job.site,
+                                       .meta = peer->kind == PRINCIPAL_META ? peer->name
+                                                                            : m[i]->metascheduler,
+                                       .group = m[i]->group};
+        if (signed_read (work, envelope, job, &use, &delegation, &ask[i], err) < 0)
+            err_prefix (err, "hold");
     }
     job_close (job);
     if (err->code && work->unchecked) { /* whose it is counts first */
@@ -558,6 +435,36 @@ void handle_extend (void *self, struct rpccall *call, const ProtobufCMessage *re
     request_submit (work);
 }
 
+/* Who pays is the signed job's to say, and for what: a hold for it would have been asked for so. What it does not
+ * stand for is not refused, since something was used: the ledger has a person look at it. */
+static void charge_signed (struct work *work, const Nui__Bank__V1__ChargeRequest *m,
+                           const Nui__Common__V1__Job *job, const struct delegation *delegation)
+{
+    struct ledger_request *req = &work->req;
+    struct ledger_signature *s = arena_new (work->arena, struct ledger_signature);
+    struct err err = {0};
+    const struct signed_use use = {.component = m->component,
+                                   .shape = m->shape,
+                                   .site = req->charge.job.site,
+                                   .meta = "",
+                                   .group = true};
+    req->charge.account = arena_strdup (work->arena, job->account);
+    asked_signed (work, job, m->component, m->shape, &req->charge.ask);
+    s->ask = (struct ledger_hold_ask){.job = req->charge.job,
+                                      .account = req->charge.account,
+                                      .procs = req->charge.procs,
+                                      .walltime = req->charge.end - req->charge.start,
+                                      .ask = req->charge.ask,
+                                      .start = req->charge.start};
+    if (signed_read (work, m->envelope, job, &use, delegation, &s->ask, &err) < 0)
+        s->unsigned_for = arena_strdup (work->arena, err.text);
+    s->created = job->created_us;
+    s->forgotten = s->ask.expires < INT64_MAX - work->svc->limits.replay
+                       ? s->ask.expires + work->svc->limits.replay
+                       : INT64_MAX;
+    req->charge.signature = s;
+}
+
 void handle_charge (void *self, struct rpccall *call, const ProtobufCMessage *request)
 {
     const Nui__Bank__V1__ChargeRequest *m = (const void *)request;
@@ -565,6 +472,7 @@ void handle_charge (void *self, struct rpccall *call, const ProtobufCMessage *re
     struct ledger_request *req = &work->req;
     Nui__Common__V1__Job *job = NULL;
     char *signer = NULL;
+    struct delegation delegation = {0};
     struct err err = {0};
     if (request_begin (work, LEDGER_CHARGE, &m->key, &nui__bank__v1__charge_reply__descriptor,
                        &err) < 0 ||
@@ -604,15 +512,15 @@ void handle_charge (void *self, struct rpccall *call, const ProtobufCMessage *re
     req->charge.final = m->final;
     req->charge.successful = m->successful;
     req->charge.site_failed = m->site_failed;
+    req->charge.tolerance = work->svc->limits.tolerance;
     /* Without a hold the signed job says who pays; its certificate had to hold when it ran. */
     if (!m->hold_id[0] && m->claim && !m->envelope) {
         req->charge.claimed = !operator;
         claim_open (work, m->claim, &req->charge.account, &req->refused);
     } else if (!m->hold_id[0] &&
-               job_open (work, m->envelope, m->start_us, &signer, &job, NULL, &req->refused) == 0) {
+               job_open (work, m->envelope, m->start_us, &signer, &job, &delegation, &req->refused) == 0) {
         req->on_behalf = signer;
-        req->charge.account = arena_strdup (work->arena, job->account);
-        asked_signed (work, job, m->component, m->shape, &req->charge.ask);
+        charge_signed (work, m, job, &delegation);
     }
     job_close (job);
     request_submit (work);
@@ -626,6 +534,7 @@ void handle_release (void *self, struct rpccall *call, const ProtobufCMessage *r
     if (request_begin (work, LEDGER_RELEASE, &m->key, &nui__bank__v1__release_reply__descriptor,
                        &err) < 0 ||
         text_check ("hold_id", m->hold_id, NAME_MAX_BYTES, &err) < 0 ||
+        text_check ("site_job_id", m->site_job_id, NAME_MAX_BYTES, &err) < 0 ||
         text_check ("reason", m->reason, 1024, &err) < 0) {
         work_fail (work, &err);
         return;
@@ -639,6 +548,7 @@ void handle_release (void *self, struct rpccall *call, const ProtobufCMessage *r
     work->req.release.site = peer->kind == PRINCIPAL_SITE ? peer->name : NULL;
     work->req.release.sequence = m->sequence;
     work->req.release.hold_id = m->hold_id;
+    work->req.release.site_job = m->site_job_id;
     work->req.release.reason = m->reason;
     request_submit (work);
 }

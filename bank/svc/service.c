@@ -7,6 +7,8 @@
 #include "proto/rpc/envelope.h"
 
 #define OFFICES (RPC_ALLOW (PRINCIPAL_AGENCY) | RPC_ALLOW (PRINCIPAL_OPERATOR))
+/* What concerns all: the bank's own, operators and, as the ledger says, allocation managers. */
+#define BANKS (RPC_ALLOW (PRINCIPAL_OPERATOR) | RPC_ALLOW (PRINCIPAL_USER))
 /* People too: the ledger says which of them (allocation managers, leads, auditors, members). */
 #define PEOPLE (OFFICES | RPC_ALLOW (PRINCIPAL_USER))
 #define SITES (RPC_ALLOW (PRINCIPAL_SITE) | RPC_ALLOW (PRINCIPAL_OPERATOR))
@@ -35,6 +37,7 @@ static const struct rpc_method methods[] = {
      .allow = RPC_ALLOW (PRINCIPAL_META) | RPC_ALLOW (PRINCIPAL_OPERATOR),
      .request_bytes_max = SIGNED_BYTES_MAX,
      .handler = handle_hold_group},
+    {.name = "HandoverKey", .allow = RPC_ALLOW (PRINCIPAL_META), .handler = handle_handover_key},
     {.name = "Extend", .allow = SITES, .handler = handle_extend},
     {.name = "ProjectCreate", .allow = PEOPLE, .handler = handle_project_create},
     {.name = "UserCreate", .allow = PEOPLE, .handler = handle_user_create},
@@ -42,7 +45,9 @@ static const struct rpc_method methods[] = {
     {.name = "AccountCreate", .allow = PEOPLE, .handler = handle_account_create},
     {.name = "AccountModify", .allow = PEOPLE, .handler = handle_account_modify},
     {.name = "AccountClose", .allow = PEOPLE, .handler = handle_account_close},
-    {.name = "RoleSet", .allow = OFFICES, .handler = handle_role_set},
+    {.name = "AccountReopen", .allow = PEOPLE, .handler = handle_account_reopen},
+    {.name = "Freeze", .allow = PEOPLE, .handler = handle_freeze},
+    {.name = "RoleSet", .allow = BANKS, .handler = handle_role_set},
     {.name = "RoleList", .allow = PEOPLE, .handler = handle_role_list},
     {.name = "FunderCreate", .allow = OFFICES, .handler = handle_funder_create},
     {.name = "Grant", .allow = OFFICES, .handler = handle_grant},
@@ -65,8 +70,8 @@ static const struct rpc_method methods[] = {
     {.name = "Transfer", .allow = PEOPLE, .handler = handle_transfer},
     {.name = "Refund", .allow = PEOPLE, .handler = handle_refund},
     {.name = "AllocationModify", .allow = PEOPLE, .handler = handle_allocation_modify},
-    {.name = "RateSet", .allow = OFFICES, .handler = handle_rate_set},
-    {.name = "SiteSet", .allow = OFFICES, .handler = handle_site_set},
+    {.name = "RateSet", .allow = BANKS | RPC_ALLOW (PRINCIPAL_SITE), .handler = handle_rate_set},
+    {.name = "SiteSet", .allow = BANKS, .handler = handle_site_set},
     {.name = "RateList", .allow = RPC_ALLOW_ANY, .handler = handle_rate_list},
     {.name = "Balance", .allow = PEOPLE, .handler = handle_balance},
     {.name = "Statement", .allow = PEOPLE, .handler = handle_statement},
@@ -75,17 +80,32 @@ static const struct rpc_method methods[] = {
     {.name = "List", .allow = PEOPLE, .handler = handle_list},
     {.name = "Blocks", .allow = RPC_ALLOW_ANY, .handler = handle_blocks},
     {.name = "Operations", .allow = PEOPLE, .handler = handle_operations},
+    {.name = "Contents", .allow = PEOPLE, .handler = handle_contents},
     {.name = "Proof", .allow = PEOPLE, .handler = handle_proof},
     {.name = "LedgerCheck", .allow = PEOPLE, .handler = handle_ledger_check},
+    {.name = "Clock", .allow = RPC_ALLOW_ANY, .handler = handle_clock},
+    {.name = "ClockAccept", .allow = RPC_ALLOW (PRINCIPAL_OPERATOR), .handler = handle_clock_accept},
     {.name = NULL},
 };
 
-/* Serving means that every call can be answered: both connections are there. */
+/* Serving means that every call can be answered: both connections are there, and the clock is right. */
+static void serving_tell (struct bank_service *svc, bool writer, bool reader)
+{
+    rpcserver_set_serving (svc->server, writer && reader && !svc->clock_ahead);
+}
+
+static void on_clock (void *arg, const char *why)
+{
+    struct bank_service *svc = arg;
+    svc->clock_ahead = why;
+    serving_tell (svc, svc->committer && committer_is_up (svc->committer), reader_is_up (svc->reader));
+}
+
 static void on_writer (void *arg, bool up, const char *why)
 {
     (void)why;
     struct bank_service *svc = arg;
-    rpcserver_set_serving (svc->server, up && reader_is_up (svc->reader));
+    serving_tell (svc, up, reader_is_up (svc->reader));
     if (up) {
         reader_start (svc->reader);
         checkpointer_start (svc->checkpointer);
@@ -95,7 +115,7 @@ static void on_writer (void *arg, bool up, const char *why)
 static void on_reader (void *arg, bool up)
 {
     struct bank_service *svc = arg;
-    rpcserver_set_serving (svc->server, up && committer_is_up (svc->committer));
+    serving_tell (svc, committer_is_up (svc->committer), up);
 }
 
 struct bank_service *bank_service_create (const struct bank_service_config *config, struct err *err)
@@ -119,10 +139,13 @@ struct bank_service *bank_service_create (const struct bank_service_config *conf
                                          .encode = reply_encode,
                                          .sign = audit_sign,
                                          .state = on_writer,
+                                         .clock_bound = svc->limits.clock,
+                                         .on_clock = on_clock,
                                          .arg = svc};
     svc->reader = reader_create (config->base, config->log, svc->database, on_reader, svc, err);
     svc->committer = svc->reader ? committer_create (&committer, err) : NULL;
     svc->expiry = svc->committer ? expiry_create (svc) : NULL;
+    svc->state = svc->committer ? state_create (svc) : NULL;
     svc->checkpointer = svc->committer
                             ? checkpointer_create (config->base, config->log, svc->database, svc->committer,
                                                    svc->limits.checkpoint_entries,
@@ -139,6 +162,8 @@ struct bank_service *bank_service_create (const struct bank_service_config *conf
 void bank_service_settings (struct bank_service *svc, const struct bank_limits *limits)
 {
     svc->limits = *limits;
+    state_settings (svc->state);
+    committer_clock_bound (svc->committer, limits->clock);
     checkpointer_settings (svc->checkpointer, limits->checkpoint_entries, limits->replay);
 }
 
@@ -155,6 +180,7 @@ void bank_service_destroy (struct bank_service *svc)
                    (unsigned long long)stats.retries, stats.batch_max);
     }
     expiry_destroy (svc->expiry);
+    state_destroy (svc->state);
     checkpointer_destroy (svc->checkpointer);
     committer_destroy (svc->committer);
     reader_destroy (svc->reader);

@@ -21,7 +21,9 @@ struct bank_service {
     char *database;
     struct bank_limits limits;
     struct expiry *expiry;
+    struct state *state;
     struct verified *verified;
+    bool clock_ahead; /* nothing is written: see store/moment.h */
     struct strbuf signer, signature; /* of the last block: see audit_sign */
 };
 
@@ -38,6 +40,8 @@ struct work {
     struct ledger_quote quote; /* of a request that keeps its rates: not answered */
     time_us now, from, to;
     Nui__Bank__V1__GrantStatementReply *statement; /* on its way */
+    Nui__Bank__V1__StateRow **rows;                /* likewise, of a proof */
+    size_t row_count;
 };
 
 struct work *work_create (struct bank_service *svc, struct rpccall *call, const void *request);
@@ -61,11 +65,38 @@ void job_close (Nui__Common__V1__Job *job);
 /* What rates look at; ERR_INVALID for amounts out of bounds, ERR_LIMIT for too many gres. */
 int asked_read (struct work *work, const Nui__Bank__V1__Asked *asked, const char *qos,
                 const char *class_, struct ledger_ask *ask, struct err *err);
+int text_check (const char *what, const char *text, size_t max, struct err *err);
+
+/* ---- signedjob.c: what a signed job says ---- */
+
+enum { BANK_GRES_MAX = 32 };
+
+/* What is asked for with it: a part, in one of its sizes, at a site, as the job of a metascheduler ("": not said) or of
+ * a group of them. */
+struct signed_use {
+    const char *component;
+    uint32_t shape;
+    const char *site, *meta;
+    bool group;
+};
+/* All of ask that the job says, and what bounds it. ERR_INVALID for another grid, a part or a size that it does not
+ * have, ERR_DENIED for a site that it does not name. */
+int signed_read (struct work *work, const Nui__Common__V1__Envelope *envelope,
+                 const Nui__Common__V1__Job *job, const struct signed_use *use,
+                 const struct delegation *delegation, struct ledger_hold_ask *ask, struct err *err);
 /* Memory, generic resources and quote as the user signed them; a component that the job does not have:
  * no resources. */
 void asked_signed (struct work *work, const Nui__Common__V1__Job *job, const char *component,
                    uint32_t shape, struct ledger_ask *ask);
-int text_check (const char *what, const char *text, size_t max, struct err *err);
+/* Whether the calling site may have the part of the signed job paid for: ERR_DENIED, with a sentence, where nobody who
+ * may has chosen it. */
+int handover_right (struct work *work, const Nui__Common__V1__Envelope *envelope, const Nui__Common__V1__Job *job,
+                    const uint8_t hash[LEDGER_HASH_BYTES], const Nui__Common__V1__Component *component,
+                    const char *site, struct err *err);
+void handle_handover_key (void *self, struct rpccall *call, const ProtobufCMessage *request);
+/* The quote that a job names. Text that is none is a quote that is not there: a charge is not refused
+ * for it. */
+void quote_named (const char *text, const char *job, struct ledger_ask *ask);
 
 void handle_hold (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void handle_charge (void *self, struct rpccall *call, const ProtobufCMessage *request);
@@ -105,6 +136,8 @@ void handle_split (void *self, struct rpccall *call, const ProtobufCMessage *req
 void handle_carry_forward (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void handle_expire (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void handle_account_close (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void handle_account_reopen (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void handle_freeze (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void handle_role_set (void *self, struct rpccall *call, const ProtobufCMessage *request);
 
 /* Sets client, key and hash; ERR_INVALID for a key that is not 16 bytes. */
@@ -146,6 +179,8 @@ int period_read (struct work *work, time_us from, time_us to, const char *what, 
 /* ---- quotes.c ---- */
 
 void handle_quote_list (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void handle_clock (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void handle_clock_accept (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void handle_quote_cancel (void *self, struct rpccall *call, const ProtobufCMessage *request);
 
 /* ---- reports.c ---- */
@@ -174,6 +209,19 @@ int audit_sign (void *arg, const uint8_t body[BLOCK_BYTES], struct seal_mark *ma
 Nui__Bank__V1__Block *block_message (struct arena *arena, const struct audit_block *block);
 void handle_blocks (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void handle_operations (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void handle_contents (void *self, struct rpccall *call, const ProtobufCMessage *request);
+/* Answers with the proof of an operation: its block, all operations of that, and its lines. */
+void proof_give (struct work *work, int64_t id, const struct audit_block *block,
+                 const struct audit_op *op, uint32_t count, const char *lines);
+
+/* ---- state.c ---- */
+
+struct state *state_create (struct bank_service *svc);
+void state_destroy (struct state *state);
+void state_settings (struct state *state); /* the service's, from now on */
+/* Answers with the proof of an object: "account:phys". */
+void state_proof (struct state *state, struct work *work, const char *object);
+
 void handle_proof (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void handle_ledger_check (void *self, struct rpccall *call, const ProtobufCMessage *request);
 

@@ -21,6 +21,7 @@ class Daemon:
 
     def __init__(self, name, program, layout):
         self.name, self.program = name, program  # a path
+        self.env = {}  # beside ours
         self.config = layout.config(name)
         self.port_file = layout.run / f"{name}.port"
         self.log = layout.log / f"{name}.log"
@@ -31,7 +32,7 @@ class Daemon:
         if self.process.pid() is not None:
             return
         self.port_file.unlink(missing_ok=True)
-        self.process.start([self.program, "--config", self.config])
+        self.process.start([self.program, "--config", self.config], env={**os.environ, **self.env})
 
     def wait_ready(self, seconds=30):
         def ready():

@@ -233,6 +233,7 @@ const struct cli_command local_commands[] = {
      "      --partition A,B    only these partitions\n"
      "      --nodeset SET      nodes that are alike: ONEOF:FEATURE:a:b, ONEOF:PROCSPEED, NONE\n"
      "      --node-access HOW  SHARED, SINGLEUSER, SINGLEJOB or SINGLETASK\n"
+     "      --procs-max N      pay for at most so many processors where nodes are given whole\n"
      "      --reservation NAME only inside this reservation of the site\n"
      "  -q, --class NAME       class (queue)\n"
      "      --qos NAME         quality of service\n"
@@ -244,7 +245,7 @@ const struct cli_command local_commands[] = {
      "                         before... makes the others wait\n"
      "      --array 1-10%3     ten jobs, NUI_ARRAY_INDEX 1 to 10, three at one time\n"
      "      --flags A,B        PREEMPTEE (may be evicted), NORESTART (never run twice)\n"
-     "      --max-cost CREDITS refuse when the price may be higher\n"
+     "      --max-cost CREDITS signed as the most it may cost; none: no bound\n"
      "      --quote QUOTE      at the rates that nui quote --keep kept: quote.7\n"
      "  -o, --output FILE      file of standard output in the job's directory\n"
      "  -e, --error FILE       the same for standard error\n"
@@ -385,10 +386,12 @@ const struct cli_command local_commands[] = {
      "\n"
      "  nui showaudit -m alpha.17\n"},
     {"showconfig", GROUP, "the policy in force, as maui.cfg would say it", cmd_showconfig,
-     "nui showconfig [--site NAME]\n"
+     "nui showconfig [-v] [--site NAME]\n"
      "\n"
-     "Every parameter of scheduling with its value, defaults included. What is said for\n"
-     "credentials: diagnose -u, -g, -a, -c, -Q. For administrators (ADMIN3).\n" SITE_HELP
+     "Every parameter in force with its value, defaults included, in lines that maui.cfg could\n"
+     "hold. For administrators (ADMIN3).\n"
+     "\n"
+     "  -v, --verbose          also what is of this machine: paths, addresses, identity\n" SITE_HELP
      "\n"
      "  nui showconfig\n"},
     {0},

@@ -749,10 +749,12 @@ static const struct table_column config_columns[] = {
 
 struct config_args {
     const char *site;
+    bool all;
 };
 
 static const struct cli_option config_options[] = {
     {"site", 0, CLI_OPT_STRING, offsetof (struct config_args, site), 0, 0},
+    {"verbose", 'v', CLI_OPT_FLAG, offsetof (struct config_args, all), 0, 0},
     {0},
 };
 
@@ -784,6 +786,7 @@ int cmd_showconfig (struct cli_context *ctx, int argc, char **argv)
         return exit_code;
     if (ops.count > 0)
         return cli_usage ("showconfig", "'%s' is too much", ops.item[0]);
+    request.all = args.all;
     if (site_admin (ctx, args.site, "Config", &request, true, &reply, &err) < 0)
         return cli_fail ("showconfig", &err);
     exit_code = config_print (ctx, reply);

@@ -235,8 +235,8 @@ struct showaudit_args {
 static const struct cli_option showaudit_options[] = {
     {"user", 'u', CLI_OPT_STRING, AT (user), 0, 0},
     {"match", 'm', CLI_OPT_STRING, AT (text), 0, 0},
-    {"begin", 'b', CLI_OPT_TIME, AT (from), 0, 0},
-    {"end", 'e', CLI_OPT_TIME, AT (until), 0, 0},
+    {"begin", 'b', CLI_OPT_PAST, AT (from), 0, 0},
+    {"end", 'e', CLI_OPT_PAST, AT (until), 0, 0},
     {"limit", 'n', CLI_OPT_COUNT, AT (limit), 1, 1000000},
     {"site", 0, CLI_OPT_STRING, AT (site), 0, 0},
     {0},

@@ -31,6 +31,7 @@ static const struct cli_option msub_options[] = {
     JOB_TEXT ("hosts", 'w', JOB_HOSTS),
     JOB_TEXT ("exclude", 'x', JOB_EXCLUDE),
     JOB_TEXT ("node-access", 0, JOB_NODE_ACCESS),
+    JOB_TEXT ("procs-max", 0, JOB_PROCS_MAX),
     JOB_TEXT ("reservation", 0, JOB_RESERVATION),
     {"req", 0, CLI_OPT_LIST, offsetof (struct job_options, reqs), 0, 0},
     JOB_TEXT ("deadline", 0, JOB_DEADLINE),
@@ -49,13 +50,24 @@ static const struct cli_option msub_options[] = {
     {0},
 };
 
-/* Who has a certificate signs; who has none is told apart by the cluster's socket. */
-static int envelope_make (struct cli_context *ctx, Nui__Common__V1__Job *job, struct arena *arena,
+/* Who has a certificate signs; who has none is told apart by the cluster's socket. No metascheduler hands the job
+ * over, so what is signed is for this site only: the bank pays no other for it. */
+static int envelope_make (struct cli_context *ctx, const char *site, Nui__Common__V1__Job *job, struct arena *arena,
                           Nui__Common__V1__Envelope **out, bool *owned)
 {
+    struct err err = {0};
+    const char *name = cli_site_name (ctx, site, &err);
     *owned = cli_has_identity (ctx);
-    return *owned ? job_sign (ctx, "msub", job, arena, out)
-                  : job_unsigned ("msub", job, arena, out);
+    if (!*owned)
+        return job_unsigned ("msub", job, arena, out);
+    if (!name)
+        return cli_fail ("msub", &err);
+    for (size_t i = 0; i < job->n_components; i++) {
+        job->components[i]->n_sites = 1;
+        job->components[i]->sites = arena_array (arena, 1, sizeof *job->components[i]->sites);
+        job->components[i]->sites[0] = arena_strdup (arena, name);
+    }
+    return job_sign (ctx, "msub", job, arena, out);
 }
 
 static int submission_send (struct cli_context *ctx, const struct job_options *options,
@@ -94,7 +106,8 @@ static int submissions (struct cli_context *ctx, const struct job_options *optio
     for (uint32_t i = 0; i < (array->count ? array->count : 1) && code == CLI_OK; i++) {
         Nui__Common__V1__Envelope *envelope = NULL;
         bool owned = false;
-        code = envelope_make (ctx, jobarray_element (array, i, arena, job), arena, &envelope, &owned);
+        code = envelope_make (ctx, options->site, jobarray_element (array, i, arena, job), arena, &envelope,
+                              &owned);
         if (code == CLI_OK)
             code = submission_send (ctx, options, envelope);
         if (owned)

@@ -298,8 +298,10 @@ static int nodeconf_expand (struct nodeconf *nodes, struct err *err)
 /* --- the file ----------------------------------------------------------------------------------- */
 
 static const struct conf_param params[] = {
-    {.name = "NODECFG", .type = CONF_RECORD, .attrs = nodeconf_attrs, .record = node_record},
-    {.name = "TOPOLOGYFILE", .type = CONF_PATH, .offset = offsetof (struct nodeconf, topology_file)},
+    {.name = "NODECFG", .type = CONF_RECORD, .attrs = nodeconf_attrs, .record = node_record,
+     .help = "a node"},
+    {.name = "TOPOLOGYFILE", .type = CONF_PATH, .offset = offsetof (struct nodeconf, topology_file),
+     .help = "how the nodes are connected"},
     {.name = NULL},
 };
 

@@ -276,7 +276,8 @@ static int hosts_mark (struct place *p, const char *list, bool *node, bool mark,
 {
     const char **name;
     uint32_t count;
-    int rc = hostlist_expand (list, arena, &name, &count, err);
+    int rc = hostlist_expand_most (list, arena, 2 * cluster_node_count (p->cluster) + 64, &name, &count,
+                                   err); /* twice: a list may name one again */
 
     for (uint32_t i = 0; rc == 0 && i < count; i++) {
         struct node_id id;

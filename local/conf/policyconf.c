@@ -59,13 +59,18 @@ static const int preempt_values[] = {PREEMPT_REQUEUE, PREEMPT_SUSPEND, PREEMPT_C
 static const char *const violation_words[] = {"CANCEL", "PREEMPT", NULL};
 static const int violation_values[] = {WCVIOLATION_CANCEL, WCVIOLATION_PREEMPT};
 
-static int place_of (int value, const int *values)
-{
-    int place = 0;
-    while (values[place] != value)
-        place++;
-    return place;
-}
+static const char *const match_words[] = {"NONE", "EXACTNODE", "EXACTPROC", NULL};
+static const int match_values[] = {NODEMATCH_NONE, NODEMATCH_EXACTNODE, NODEMATCH_EXACTPROC};
+
+static const char *const distribution_words[] = {"DEFAULT", "PACK",   "ROUNDROBIN",
+                                                 "LOCAL",   "ARBGEO", NULL};
+static const int distribution_values[] = {TASKDIST_DEFAULT, TASKDIST_PACK, TASKDIST_ROUNDROBIN,
+                                          TASKDIST_LOCAL, TASKDIST_ARBGEO};
+
+static const char *const load_words[] = {"ADJUSTSTATE", "ADJUSTPROCS", NULL};
+static const int load_values[] = {NODELOAD_ADJUSTSTATE, NODELOAD_ADJUSTPROCS};
+
+static_assert (sizeof (enum backfill_policy) == sizeof (int), "a word is kept as an int");
 
 /* --- parameters with a form of their own --------------------------------------------------- */
 
@@ -100,50 +105,6 @@ static int set_fs_policy (void *target, const struct conf_value *value, struct e
                     value->text);
 }
 
-/* A duration, or -1 for none. */
-static int optional_seconds (const char *text, int64_t *out_s, struct err *err)
-{
-    duration_us d;
-    if (strcmp (text, "-1") == 0) {
-        *out_s = -1;
-        return 0;
-    }
-    int rc = duration_parse (text, &d, err);
-    if (rc)
-        return rc;
-    *out_s = d == TIME_US_MAX ? -1 : d / US_PER_S;
-    return 0;
-}
-
-static int set_seconds (void *target, const struct conf_value *value, struct err *err)
-{
-    struct policy *p = ((struct policy_file *)target)->policy;
-    int64_t *field = strcmp (value->key, "XFMINWCLIMIT") == 0 ? &p->xf_min_wclimit_s
-                                                              : &p->system_max_wall_s_per_job;
-    return optional_seconds (value->text, field, err);
-}
-
-static int set_default_wall (void *target, const struct conf_value *value, struct err *err)
-{
-    struct policy *p = ((struct policy_file *)target)->policy;
-    duration_us d;
-    int rc = duration_parse (value->text, &d, err);
-    if (rc)
-        return rc;
-    if (d < US_PER_S || d == TIME_US_MAX)
-        return err_set (err, ERR_INVALID, "a job needs a limit of at least a second");
-    p->default_wall_s = d / US_PER_S;
-    return 0;
-}
-
-static int set_job_limit (void *target, const struct conf_value *value, struct err *err)
-{
-    struct policy *p = ((struct policy_file *)target)->policy;
-    int64_t *field = strcmp (value->key, "SYSTEMMAXPROCPERJOB") == 0 ? &p->system_max_proc_per_job
-                                                                     : &p->system_max_ps_per_job;
-    return int_parse (value->text, "the limit", -1, INT64_MAX, field, err);
-}
-
 static int set_threshold (void *target, const struct conf_value *value, struct err *err)
 {
     struct policy_file *f = target;
@@ -161,257 +122,280 @@ static int bucket_of (const struct conf_value *value, uint64_t *bucket_out, stru
 
 static int set_depth (void *target, const struct conf_value *value, struct err *err)
 {
-    struct policy_file *f = target;
+    struct policy *p = ((struct policy_file *)target)->policy;
     uint64_t bucket, depth;
     int rc = bucket_of (value, &bucket, err);
     if (!rc)
         rc = uint_parse (value->text, "the depth", 0, UINT32_MAX, &depth, err);
-    if (rc)
-        return rc;
-    f->bucket[bucket].depth_set = true;
-    f->bucket[bucket].depth = (uint32_t)depth;
-    return 0;
+    if (!rc)
+        policy_bucket_set (p, (uint32_t)bucket, (uint32_t)depth, p->bucket[bucket].qos,
+                           p->bucket[bucket].qos_count);
+    return rc;
 }
 
 static int set_depth_qos (void *target, const struct conf_value *value, struct err *err)
 {
-    struct policy_file *f = target;
+    struct policy *p = ((struct policy_file *)target)->policy;
     uint64_t bucket;
+    uint32_t *qos = NULL, count = 0;
     int rc = bucket_of (value, &bucket, err);
-    if (rc)
-        return rc;
-    f->bucket[bucket].list_set = true;
-    f->bucket[bucket].qos_count = 0;
-    if (strcasecmp (value->text, "ALL") == 0)
-        return 0;
-    return policy_qos_list (f->policy, value->text, &f->bucket[bucket].qos,
-                            &f->bucket[bucket].qos_count, err);
+    if (!rc && strcasecmp (value->text, "ALL") != 0)
+        rc = policy_qos_list (p, value->text, &qos, &count, err);
+    if (!rc)
+        policy_bucket_set (p, (uint32_t)bucket,
+                           p->bucket[bucket].used ? p->bucket[bucket].depth : 1, qos, count);
+    return rc;
 }
 
-/* --- the table ---------------------------------------------------------------------------- */
+/* --- the tables --------------------------------------------------------------------------- */
 
-#define AT(field) offsetof (struct policy_file, field)
-#define PPM(key, field)                                                                            \
+/* What follows is every parameter of a policy, once: what it is called, takes, is without the file, and does. Those with
+ * a field of struct policy first. An index [0] is the parameter itself (partitions_check). */
+#define AT(field) offsetof (struct policy, field)
+#define ROW(key, form, field, ...)                                                                 \
     {                                                                                              \
-        .name = key, .type = CONF_PPM, .offset = AT (field), .flags = CONF_F_INDEX                 \
+        .name = key, .type = form, .offset = AT (field), .flags = CONF_F_INDEX, __VA_ARGS__        \
     }
-#define COMPONENT(key, component)                                                                  \
-    PPM (key "WEIGHT", component_weight_ppm[component]),                                           \
-        PPM (key "CAP", component_cap_ppm[component])
-#define SUB(key, sub) PPM (key "WEIGHT", sub_weight_ppm[sub]), PPM (key "CAP", sub_cap_ppm[sub])
-#define INT(key, field, least, most)                                                               \
+#define ALIAS(key, form, field, ...)                                                               \
     {                                                                                              \
-        .name = key, .type = CONF_INT, .offset = AT (field), .min = least, .max = most,            \
-        .flags = CONF_F_INDEX                                                                      \
+        .name = key, .type = form, .offset = AT (field), .flags = CONF_F_INDEX | CONF_F_ALIAS,     \
+        __VA_ARGS__                                                                                \
     }
-#define WORD(key, field, list)                                                                     \
-    {                                                                                              \
-        .name = key, .type = CONF_WORD, .offset = AT (field), .words = list, .flags = CONF_F_INDEX \
-    }
-#define CALL(key, function)                                                                        \
-    {                                                                                              \
-        .name = key, .type = CONF_CALL, .set = function, .flags = CONF_F_INDEX                     \
-    }
-#define RECORD(key, function, table)                                                               \
-    {                                                                                              \
-        .name = key, .type = CONF_RECORD, .record = function, .attrs = table,                      \
-        .flags = CONF_F_INDEX_REQUIRED                                                             \
-    }
+#define WEIGHTS(row, key, what, weights, caps, number)                                             \
+    row (key "WEIGHT", CONF_REAL, weights[number], .help = "weight of " what),                     \
+        row (key "CAP", CONF_REAL, caps[number], .help = "most that counts of it; 0: any")
+#define COMPONENT(key, number, what)                                                               \
+    WEIGHTS (ROW, key, "the component: " what, component_weight, component_cap, number)
+#define COMPONENT_ALIAS(key, number)                                                               \
+    WEIGHTS (ALIAS, key, "the same", component_weight, component_cap, number)
+#define SUB(key, number, what) WEIGHTS (ROW, key, what, sub_weight, sub_cap, number)
+#define SUB_ALIAS(key, number) WEIGHTS (ALIAS, key, "the same", sub_weight, sub_cap, number)
+#define WORDS(list) .words = list##_words, .values = list##_values
+#define BETWEEN(least, most) .min = least, .max = most
+#define LASTS(least) .min = least, .max = 366 * 86400 * US_PER_S
 
-static const struct conf_param file_params[] = {
-    /* components: the manual's names, then the papers' */
-    COMPONENT ("CRED", PRIO_CRED),
-    COMPONENT ("DIRECTSPEC", PRIO_CRED),
-    COMPONENT ("FS", PRIO_FS),
-    COMPONENT ("FAIRSHARE", PRIO_FS),
-    COMPONENT ("RES", PRIO_RES),
-    COMPONENT ("RESOURCE", PRIO_RES),
-    COMPONENT ("SERV", PRIO_SERV),
-    COMPONENT ("SERVICE", PRIO_SERV),
-    COMPONENT ("TARG", PRIO_TARG),
-    COMPONENT ("TARGET", PRIO_TARG),
-    COMPONENT ("USAGE", PRIO_USAGE),
-    /* subcomponents */
-    SUB ("USER", PRIO_USER),
-    SUB ("GROUP", PRIO_GROUP),
-    SUB ("ACCOUNT", PRIO_ACCOUNT),
-    SUB ("CLASS", PRIO_CLASS),
-    SUB ("QOS", PRIO_QOS),
-    SUB ("FSUSER", PRIO_FSUSER),
-    SUB ("FSGROUP", PRIO_FSGROUP),
-    SUB ("FSACCOUNT", PRIO_FSACCOUNT),
-    SUB ("FSCLASS", PRIO_FSCLASS),
-    SUB ("FSQOS", PRIO_FSQOS),
-    SUB ("USERFS", PRIO_FSUSER),
-    SUB ("GROUPFS", PRIO_FSGROUP),
-    SUB ("ACCOUNTFS", PRIO_FSACCOUNT),
-    SUB ("CLASSFS", PRIO_FSCLASS),
-    SUB ("QOSFS", PRIO_FSQOS),
-    SUB ("UFS", PRIO_FSUSER),
-    SUB ("GFS", PRIO_FSGROUP),
-    SUB ("AFS", PRIO_FSACCOUNT),
-    SUB ("CFS", PRIO_FSCLASS),
-    SUB ("QFS", PRIO_FSQOS),
-    SUB ("NODE", PRIO_NODE),
-    SUB ("PROC", PRIO_PROC),
-    SUB ("MEM", PRIO_MEM),
-    SUB ("SWAP", PRIO_SWAP),
-    SUB ("DISK", PRIO_DISK),
-    SUB ("PS", PRIO_PS),
-    SUB ("PE", PRIO_PE),
-    SUB ("WALLTIME", PRIO_WALLTIME),
-    SUB ("UPROC", PRIO_UPROC),
-    SUB ("UJOB", PRIO_UJOB),
-    SUB ("QUEUETIME", PRIO_QUEUETIME),
-    SUB ("XFACTOR", PRIO_XFACTOR),
-    SUB ("XF", PRIO_XFACTOR),
-    SUB ("BYPASS", PRIO_BYPASS),
-    SUB ("SPVIOLATION", PRIO_SPVIOLATION),
-    SUB ("TARGETQUEUETIME", PRIO_TARGETQUEUETIME),
-    SUB ("TARGETXFACTOR", PRIO_TARGETXFACTOR),
-    SUB ("USAGECONSUMED", PRIO_CONSUMED),
-    SUB ("USAGEREMAINING", PRIO_REMAINING),
-    SUB ("USAGEPERCENT", PRIO_PERCENT),
-    SUB ("USAGEEXECUTIONTIME", PRIO_EXECUTIONTIME),
-    SUB ("CONSUMED", PRIO_CONSUMED),
-    SUB ("REMAINING", PRIO_REMAINING),
-    SUB ("PERCENT", PRIO_PERCENT),
-    SUB ("EXECUTIONTIME", PRIO_EXECUTIONTIME),
-    CALL ("XFMINWCLIMIT", set_seconds),
-    WORD ("JOBPRIOACCRUALPOLICY", accrual, accrual_words),
-
-    CALL ("FSPOLICY", set_fs_policy),
-    INT ("FSDEPTH", fs_depth, 1, FS_DEPTH_MAX),
-    {.name = "FSDECAY",
-     .type = CONF_PPM,
-     .offset = AT (fs_decay_ppm),
-     .min = 0,
-     .max = 1000000,
-     .flags = CONF_F_INDEX},
-
-    CALL ("SYSTEMMAXPROCPERJOB", set_job_limit),
-    CALL ("SYSTEMMAXPROCSECONDPERJOB", set_job_limit),
-    CALL ("SYSTEMMAXJOBWALLTIME", set_seconds),
-    CALL ("SYSTEMDEFAULTJOBWALLTIME", set_default_wall),
-
-    WORD ("RESERVATIONPOLICY", reservation_policy, reservation_words),
-    CALL ("RESERVATIONDEPTH", set_depth),
-    CALL ("RESERVATIONQOSLIST", set_depth_qos),
-    WORD ("RESERVATIONTHRESHOLDTYPE", reservation_threshold, threshold_words),
-    CALL ("RESERVATIONTHRESHOLDVALUE", set_threshold),
-    WORD ("RESERVATIONBINDING", reservation_binding, binding_words),
-
-    WORD ("BACKFILLPOLICY", backfill_policy, backfill_words),
-    WORD ("BACKFILLMETRIC", backfill_metric, metric_words),
-    WORD ("SCHEDULINGCRITERIA", backfill_metric, metric_words),
-    WORD ("BACKFILLWINDOWORDER", backfill_window_order, window_words),
-    WORD ("BFPRIORITYPOLICY", backfill_priority, bfpriority_words),
-    INT ("BACKFILLDEPTH", backfill_depth, 0, UINT32_MAX),
-    INT ("BACKFILLMAXSCHEDULES", backfill_max_schedules, 1, UINT32_MAX),
-    INT ("BFCHUNKSIZE", bf_chunk_procs, 0, UINT32_MAX),
-
-    WORD ("NODEALLOCATIONPOLICY", node_allocation, node_words),
-    CALL ("NODEACCESSPOLICY", policy_set_node_access),
-    CALL ("JOBNODEMATCHPOLICY", policy_set_node_match),
-    CALL ("TASKDISTRIBUTIONPOLICY", policy_set_task_distribution),
-    CALL ("NODEAVAILABILITYPOLICY", policy_set_node_availability),
-    CALL ("NODELOADPOLICY", policy_set_node_load),
-    CALL ("NODEMAXLOAD", policy_set_node_load),
-    CALL ("NODESETPOLICY", policy_set_nodeset),
-    CALL ("NODESETATTRIBUTE", policy_set_nodeset),
-    CALL ("NODESETLIST", policy_set_nodeset),
-    CALL ("NODESETTOLERANCE", policy_set_nodeset),
-    CALL ("NODESETPRIORITYTYPE", policy_set_nodeset),
-    CALL ("NODESETPRIORITY", policy_set_nodeset),
-    WORD ("PREEMPTPOLICY", preempt_policy, preempt_words),
-    WORD ("PREEMPTIONPOLICY", preempt_policy, preempt_words),
-    WORD ("WCVIOLATIONACTION", wcviolation_action, violation_words),
-    INT ("DEFERCOUNT", defer_count, 0, UINT32_MAX),
-    INT ("DEFERSTARTCOUNT", defer_start_count, 0, UINT32_MAX),
-
-    RECORD ("USERCFG", policy_record_user, policy_user_attrs),
-    RECORD ("GROUPCFG", policy_record_group, policy_user_attrs),
-    RECORD ("ACCOUNTCFG", policy_record_account, policy_user_attrs),
-    RECORD ("CLASSCFG", policy_record_class, policy_class_attrs),
-    RECORD ("QOSCFG", policy_record_qos, policy_qos_attrs),
-    RECORD ("SRCFG", policy_record_standing, policy_standing_attrs),
-    CALL ("SRACCESS", policy_set_standing),
-    CALL ("SRACCOUNTLIST", policy_set_standing),
-    CALL ("SRCHARGEACCOUNT", policy_set_standing),
-    CALL ("SRCHARGEUSER", policy_set_standing),
-    CALL ("SRCLASSLIST", policy_set_standing),
-    CALL ("SRDAYS", policy_set_standing),
-    CALL ("SRDEPTH", policy_set_standing),
-    CALL ("SRENDTIME", policy_set_standing),
-    CALL ("SRFEATURES", policy_set_standing),
-    CALL ("SRFLAGS", policy_set_standing),
-    CALL ("SRGROUPLIST", policy_set_standing),
-    CALL ("SRHOSTLIST", policy_set_standing),
-    CALL ("SRJOBATTRLIST", policy_set_standing),
-    CALL ("SRMAXTIME", policy_set_standing),
-    CALL ("SRNODEFEATURES", policy_set_standing),
-    CALL ("SROWNER", policy_set_standing),
-    CALL ("SRPARTITION", policy_set_standing),
-    CALL ("SRPERIOD", policy_set_standing),
-    CALL ("SRPRIORITY", policy_set_standing),
-    CALL ("SRPROCLIMIT", policy_set_standing),
-    CALL ("SRQOSLIST", policy_set_standing),
-    CALL ("SRRESOURCES", policy_set_standing),
-    CALL ("SRSTARTTIME", policy_set_standing),
-    CALL ("SRTASKCOUNT", policy_set_standing),
-    CALL ("SRTIMELIMIT", policy_set_standing),
-    CALL ("SRTIMELOGIC", policy_set_standing),
-    CALL ("SRTPN", policy_set_standing),
-    CALL ("SRUSERLIST", policy_set_standing),
-    CALL ("SRWENDTIME", policy_set_standing),
-    CALL ("SRWSTARTTIME", policy_set_standing),
-    RECORD ("SYSCFG", policy_record_system, policy_system_attrs),
-    RECORD ("PARCFG", policy_record_partition, policy_partition_attrs),
-    CALL ("QOSPRIORITY", policy_set_qos_parameter),
-    CALL ("QOSQTWEIGHT", policy_set_qos_parameter),
-    CALL ("QOSXFWEIGHT", policy_set_qos_parameter),
-    CALL ("QOSQTTARGET", policy_set_qos_parameter),
-    CALL ("QOSTARGETQT", policy_set_qos_parameter),
-    CALL ("QOSXFTARGET", policy_set_qos_parameter),
-    CALL ("QOSTARGETXF", policy_set_qos_parameter),
-    CALL ("QOSFLAGS", policy_set_qos_parameter),
+const struct conf_param policy_params[] = {
+    ROW ("REJECTNEGPRIOJOBS", CONF_BOOL, reject_negative,
+         .help = "jobs of negative priority do not run"),
+    ROW ("ENABLENEGJOBPRIORITY", CONF_BOOL, enable_negative,
+         .help = "negative priorities stay as they are"),
+    ROW ("JOBPRIOACCRUALPOLICY", CONF_WORD, accrual, WORDS (accrual),
+         .help = "since when queue time counts"),
+    ROW ("XFMINWCLIMIT", CONF_SECONDS, xf_min_wclimit_s, .min = -1,
+         .help = "least limit in the formula of XFACTOR; -1: none"),
+    ROW ("NODEALLOCATIONPOLICY", CONF_WORD, node_allocation, WORDS (node),
+         .help = "which of the nodes that would do"),
+    ROW ("NODEACCESSPOLICY", CONF_WORD, node_access, WORDS (policy_access),
+         .help = "who may share a node"),
+    ROW ("JOBNODEMATCHPOLICY", CONF_WORD, node_match, WORDS (match),
+         .help = "whether nodes and processors must be exactly as many as asked for"),
+    ROW ("TASKDISTRIBUTIONPOLICY", CONF_WORD, task_distribution, WORDS (distribution),
+         .help = "how tasks go on the nodes"),
+    ROW ("NODELOADPOLICY", CONF_WORD, node_load_policy, WORDS (load),
+         .help = "what becomes of a node above NODEMAXLOAD"),
+    ROW ("NODEDOWNSTATEDELAYTIME", CONF_DURATION, node_down_delay, LASTS (0),
+         .help = "how long a node that is down is expected to stay so; 0: until it is back"),
+    ROW ("USEMACHINESPEED", CONF_BOOL, use_machine_speed,
+         .help = "limits are for nodes of speed 1"),
+    ROW ("FSINTERVAL", CONF_DURATION, fs_interval, LASTS (US_PER_S),
+         .help = "length of a fairshare window"),
+    ROW ("FSDEPTH", CONF_U32, fs_depth, BETWEEN (1, FS_DEPTH_MAX), .help = "fairshare windows"),
+    ROW ("FSDECAY", CONF_REAL, fs_decay, BETWEEN (0, 1000000),
+         .help = "weight of each window, of the one after it"),
+    ROW ("NODESETDELAY", CONF_DURATION, nodeset_delay, LASTS (0),
+         .help = "how long a job waits for a node set; 0: best effort"),
+    ROW ("SYSTEMMAXPROCPERJOB", CONF_INT, system_max_proc_per_job, BETWEEN (-1, INT64_MAX),
+         .help = "most processors of a job; -1: any"),
+    ROW ("SYSTEMMAXJOBWALLTIME", CONF_SECONDS, system_max_wall_s_per_job, .min = -1,
+         .help = "longest limit of a job; -1: any"),
+    ROW ("SYSTEMMAXPROCSECONDPERJOB", CONF_INT, system_max_ps_per_job, BETWEEN (-1, INT64_MAX),
+         .help = "most processor-seconds of a job; -1: any"),
+    ROW ("SYSTEMDEFAULTJOBWALLTIME", CONF_SECONDS, default_wall_s, .min = 1,
+         .help = "limit of a job that says none"),
+    ROW ("RMPOLLINTERVAL", CONF_DURATION, poll_interval, LASTS (US_PER_S),
+         .help = "longest time between two passes"),
+    ROW ("JOBAGGREGATIONTIME", CONF_DURATION, job_aggregation_time, LASTS (0),
+         .help = "least time between a job's arrival and the pass that it causes"),
+    ROW ("DEFERTIME", CONF_DURATION, defer_time, LASTS (0),
+         .help = "how long a job that cannot be started is deferred; 0: not"),
+    ROW ("DEFERCOUNT", CONF_U32, defer_count, BETWEEN (0, UINT32_MAX),
+         .help = "deferrals before a hold"),
+    ROW ("DEFERSTARTCOUNT", CONF_U32, defer_start_count, BETWEEN (0, UINT32_MAX),
+         .help = "failed starts before a deferral"),
+    {.name = "JOBMAXOVERRUN", .type = CONF_DURATION, .offset = AT (max_overrun),
+     .max = TIME_US_MAX, .flags = CONF_F_INDEX | CONF_F_INFINITY,
+     .help = "how far a job may run past its limit"},
+    ROW ("WCVIOLATIONACTION", CONF_WORD, wcviolation_action, WORDS (violation),
+         .help = "what becomes of a job past its limit"),
+    ROW ("PREEMPTPOLICY", CONF_WORD, preempt_policy, WORDS (preempt),
+         .help = "how a job is made to give way"),
+    ALIAS ("PREEMPTIONPOLICY", CONF_WORD, preempt_policy, WORDS (preempt)),
+    ROW ("BACKFILLPOLICY", CONF_WORD, backfill_policy, WORDS (backfill),
+         .help = "how jobs are started past reservations"),
+    ROW ("BACKFILLMETRIC", CONF_WORD, backfill_metric, WORDS (metric),
+         .help = "what makes a job large to backfill"),
+    ALIAS ("SCHEDULINGCRITERIA", CONF_WORD, backfill_metric, WORDS (metric)),
+    ROW ("BACKFILLWINDOWORDER", CONF_WORD, backfill_window_order, WORDS (window),
+         .help = "which window is filled first"),
+    ROW ("BFPRIORITYPOLICY", CONF_WORD, backfill_priority, WORDS (bfpriority),
+         .help = "order of jobs under BACKFILLPOLICY PREEMPT"),
+    ROW ("BACKFILLDEPTH", CONF_U32, backfill_depth, BETWEEN (0, UINT32_MAX),
+         .help = "jobs looked at by backfill; 0: all"),
+    ROW ("BACKFILLMAXSCHEDULES", CONF_U32, backfill_max_schedules, BETWEEN (1, UINT32_MAX),
+         .help = "schedules compared by GREEDY"),
+    ROW ("BFCHUNKSIZE", CONF_U32, bf_chunk_procs, BETWEEN (0, UINT32_MAX),
+         .help = "smaller jobs wait BFCHUNKDURATION for room that comes free; 0: none do"),
+    ROW ("BFCHUNKDURATION", CONF_DURATION, bf_chunk_duration, LASTS (0),
+         .help = "how long room that comes free is kept for jobs of BFCHUNKSIZE"),
+    ROW ("RESERVATIONPOLICY", CONF_WORD, reservation_policy, WORDS (reservation),
+         .help = "which jobs keep a reservation"),
+    ROW ("RESERVATIONTHRESHOLDTYPE", CONF_WORD, reservation_threshold, WORDS (threshold),
+         .help = "what a job must have suffered to be reserved for"),
+    ROW ("RESERVATIONRETRYTIME", CONF_DURATION, reservation_retry, LASTS (0),
+         .help = "how long a job whose start failed keeps its nodes"),
+    ROW ("STAGEINGRACE", CONF_DURATION, data_grace, LASTS (0),
+         .help = "how long nodes are kept for files that were to be there"),
+    ROW ("RESERVATIONBINDING", CONF_WORD, reservation_binding, WORDS (binding),
+         .help = "whether a reservation's nodes are chosen at once or at its start"),
+    /* priority: the manual's names, then the papers' */
+    COMPONENT ("CRED", PRIO_CRED, "credentials"),
+    SUB ("USER", PRIO_USER, "the user's PRIORITY"),
+    SUB ("GROUP", PRIO_GROUP, "the group's PRIORITY"),
+    SUB ("ACCOUNT", PRIO_ACCOUNT, "the account's PRIORITY"),
+    SUB ("CLASS", PRIO_CLASS, "the class's PRIORITY"),
+    SUB ("QOS", PRIO_QOS, "the QoS's PRIORITY"),
+    COMPONENT ("FS", PRIO_FS, "fairshare"),
+    SUB ("FSUSER", PRIO_FSUSER, "the user's distance from FSTARGET"),
+    SUB ("FSGROUP", PRIO_FSGROUP, "the group's distance from FSTARGET"),
+    SUB ("FSACCOUNT", PRIO_FSACCOUNT, "the account's distance from FSTARGET"),
+    SUB ("FSCLASS", PRIO_FSCLASS, "the class's distance from FSTARGET"),
+    SUB ("FSQOS", PRIO_FSQOS, "the QoS's distance from FSTARGET"),
+    COMPONENT ("RES", PRIO_RES, "what the job asks for"),
+    SUB ("NODE", PRIO_NODE, "nodes"),
+    SUB ("PROC", PRIO_PROC, "processors"),
+    SUB ("MEM", PRIO_MEM, "memory in MB"),
+    SUB ("SWAP", PRIO_SWAP, "swap in MB"),
+    SUB ("DISK", PRIO_DISK, "disk in MB"),
+    SUB ("PS", PRIO_PS, "processor-seconds"),
+    SUB ("PE", PRIO_PE, "processor equivalents"),
+    SUB ("WALLTIME", PRIO_WALLTIME, "seconds of the limit"),
+    SUB ("UPROC", PRIO_UPROC, "processors that the user's jobs run on"),
+    SUB ("UJOB", PRIO_UJOB, "jobs that the user runs"),
+    COMPONENT ("SERV", PRIO_SERV, "service"),
+    SUB ("QUEUETIME", PRIO_QUEUETIME, "minutes in the queue"),
+    SUB ("XFACTOR", PRIO_XFACTOR, "the expansion factor"),
+    SUB ("BYPASS", PRIO_BYPASS, "how often backfill passed the job"),
+    SUB ("SPVIOLATION", PRIO_SPVIOLATION, "1 while the job is over a soft limit"),
+    COMPONENT ("TARG", PRIO_TARG, "targets"),
+    SUB ("TARGETQUEUETIME", PRIO_TARGETQUEUETIME, "nearness to the QoS's QTTARGET"),
+    SUB ("TARGETXFACTOR", PRIO_TARGETXFACTOR, "nearness to the QoS's XFTARGET"),
+    COMPONENT ("USAGE", PRIO_USAGE, "of running jobs"),
+    SUB ("CONSUMED", PRIO_CONSUMED, "processor-seconds used"),
+    SUB ("REMAINING", PRIO_REMAINING, "processor-seconds left"),
+    SUB ("PERCENT", PRIO_PERCENT, "percent of the limit used"),
+    SUB ("EXECUTIONTIME", PRIO_EXECUTIONTIME, "seconds run"),
+    COMPONENT_ALIAS ("DIRECTSPEC", PRIO_CRED),
+    COMPONENT_ALIAS ("FAIRSHARE", PRIO_FS),
+    COMPONENT_ALIAS ("RESOURCE", PRIO_RES),
+    COMPONENT_ALIAS ("SERVICE", PRIO_SERV),
+    COMPONENT_ALIAS ("TARGET", PRIO_TARG),
+    SUB_ALIAS ("USERFS", PRIO_FSUSER),
+    SUB_ALIAS ("GROUPFS", PRIO_FSGROUP),
+    SUB_ALIAS ("ACCOUNTFS", PRIO_FSACCOUNT),
+    SUB_ALIAS ("CLASSFS", PRIO_FSCLASS),
+    SUB_ALIAS ("QOSFS", PRIO_FSQOS),
+    SUB_ALIAS ("UFS", PRIO_FSUSER),
+    SUB_ALIAS ("GFS", PRIO_FSGROUP),
+    SUB_ALIAS ("AFS", PRIO_FSACCOUNT),
+    SUB_ALIAS ("CFS", PRIO_FSCLASS),
+    SUB_ALIAS ("QFS", PRIO_FSQOS),
+    SUB_ALIAS ("XF", PRIO_XFACTOR),
+    SUB_ALIAS ("USAGECONSUMED", PRIO_CONSUMED),
+    SUB_ALIAS ("USAGEREMAINING", PRIO_REMAINING),
+    SUB_ALIAS ("USAGEPERCENT", PRIO_PERCENT),
+    SUB_ALIAS ("USAGEEXECUTIONTIME", PRIO_EXECUTIONTIME),
     {0},
 };
+#undef AT
 
-#define POLICY_AT(field) offsetof (struct policy, field)
-#define DURATION(key, field, least)                                                                \
+#define CALL(key, function, without, what)                                                         \
     {                                                                                              \
-        .name = key, .type = CONF_DURATION, .offset = POLICY_AT (field), .min = least,             \
-        .max = 366 * 86400 * US_PER_S, .flags = CONF_F_INDEX                                       \
+        .name = key, .type = CONF_CALL, .set = function, .flags = CONF_F_INDEX,                    \
+        .otherwise = without, .help = what                                                         \
+    }
+#define PART(key, function, what)                                                                  \
+    {                                                                                              \
+        .name = key, .type = CONF_CALL, .set = function, .flags = CONF_F_INDEX | CONF_F_ADDS,      \
+        .help = what                                                                               \
+    }
+#define STANDING(key) PART ("SR" key, policy_set_standing, "SRCFG[x] " key)
+#define QOS(key, attr) PART ("QOS" key, policy_set_qos_parameter, "QOSCFG[x] " attr)
+#define RECORD(key, function, table, what)                                                         \
+    {                                                                                              \
+        .name = key, .type = CONF_RECORD, .record = function, .attrs = table,                      \
+        .flags = CONF_F_INDEX_REQUIRED, .help = what                                               \
     }
 
-/* Those that go into the policy as they are. */
-static const struct conf_param policy_params[] = {
-    {.name = "REJECTNEGPRIOJOBS",
-     .type = CONF_BOOL,
-     .offset = POLICY_AT (reject_negative),
-     .flags = CONF_F_INDEX},
-    {.name = "ENABLENEGJOBPRIORITY",
-     .type = CONF_BOOL,
-     .offset = POLICY_AT (enable_negative),
-     .flags = CONF_F_INDEX},
-    DURATION ("FSINTERVAL", fs_interval, US_PER_S),
-    DURATION ("NODESETDELAY", nodeset_delay, 0),
-    DURATION ("RESERVATIONRETRYTIME", reservation_retry, 0),
-    DURATION ("BFCHUNKDURATION", bf_chunk_duration, 0),
-    DURATION ("RMPOLLINTERVAL", poll_interval, US_PER_S),
-    DURATION ("JOBAGGREGATIONTIME", job_aggregation_time, 0),
-    DURATION ("DEFERTIME", defer_time, 0),
-    DURATION ("NODEDOWNSTATEDELAYTIME", node_down_delay, 0),
-    {.name = "USEMACHINESPEED",
-     .type = CONF_BOOL,
-     .offset = POLICY_AT (use_machine_speed),
-     .flags = CONF_F_INDEX},
-    {.name = "JOBMAXOVERRUN",
-     .type = CONF_DURATION,
-     .offset = POLICY_AT (max_overrun),
-     .max = TIME_US_MAX,
-     .flags = CONF_F_INDEX | CONF_F_INFINITY},
+/* Those that are read into a policy_file: they have a form of their own, or are of several parts. */
+const struct conf_param policy_file_params[] = {
+    CALL ("FSPOLICY", set_fs_policy, "NONE", "what counts as usage; with %: relative to the target"),
+    CALL ("RESERVATIONDEPTH", set_depth, "[0] 1", "reservations made ahead, by bucket of QoS"),
+    CALL ("RESERVATIONQOSLIST", set_depth_qos, NULL, "QoS of a bucket"),
+    CALL ("RESERVATIONTHRESHOLDVALUE", set_threshold, "0", "how much of RESERVATIONTHRESHOLDTYPE"),
+    PART ("NODEAVAILABILITYPOLICY", policy_set_node_availability, "what counts as used of a node"),
+    CALL ("NODEMAXLOAD", policy_set_node_load, "0", "load from which a node is busy; 0: any"),
+    CALL ("NODESETPOLICY", policy_set_nodeset, "NONE", "which node set a job is given"),
+    CALL ("NODESETATTRIBUTE", policy_set_nodeset, NULL, "what makes nodes a set"),
+    CALL ("NODESETLIST", policy_set_nodeset, NULL, "the sets to choose from"),
+    CALL ("NODESETTOLERANCE", policy_set_nodeset, "0", "how far speeds of a set may differ"),
+    CALL ("NODESETPRIORITYTYPE", policy_set_nodeset, NULL, "which set is best"),
+    CALL ("NODESETPRIORITY", policy_set_nodeset, NULL, "the same"),
+    RECORD ("USERCFG", policy_record_user, policy_user_attrs, "a user"),
+    RECORD ("GROUPCFG", policy_record_group, policy_user_attrs, "a group"),
+    RECORD ("ACCOUNTCFG", policy_record_account, policy_user_attrs, "an account"),
+    RECORD ("CLASSCFG", policy_record_class, policy_class_attrs, "a class"),
+    RECORD ("QOSCFG", policy_record_qos, policy_qos_attrs, "a quality of service"),
+    RECORD ("SYSCFG", policy_record_system, policy_system_attrs, "everybody"),
+    RECORD ("PARCFG", policy_record_partition, policy_partition_attrs, "a partition"),
+    RECORD ("SRCFG", policy_record_standing, policy_standing_attrs, "a standing reservation"),
+    STANDING ("ACCESS"),
+    STANDING ("ACCOUNTLIST"),
+    STANDING ("CHARGEACCOUNT"),
+    STANDING ("CHARGEUSER"),
+    STANDING ("CLASSLIST"),
+    STANDING ("DAYS"),
+    STANDING ("DEPTH"),
+    STANDING ("ENDTIME"),
+    STANDING ("FEATURES"),
+    STANDING ("FLAGS"),
+    STANDING ("GROUPLIST"),
+    STANDING ("HOSTLIST"),
+    STANDING ("JOBATTRLIST"),
+    STANDING ("MAXTIME"),
+    STANDING ("NODEFEATURES"),
+    STANDING ("OWNER"),
+    STANDING ("PARTITION"),
+    STANDING ("PERIOD"),
+    STANDING ("PRIORITY"),
+    STANDING ("PROCLIMIT"),
+    STANDING ("QOSLIST"),
+    STANDING ("RESOURCES"),
+    STANDING ("STARTTIME"),
+    STANDING ("TASKCOUNT"),
+    STANDING ("TIMELIMIT"),
+    STANDING ("TIMELOGIC"),
+    STANDING ("TPN"),
+    STANDING ("USERLIST"),
+    STANDING ("WENDTIME"),
+    STANDING ("WSTARTTIME"),
+    QOS ("PRIORITY", "PRIORITY"),
+    QOS ("QTWEIGHT", "QTWEIGHT"),
+    QOS ("XFWEIGHT", "XFWEIGHT"),
+    QOS ("QTTARGET", "QTTARGET"),
+    QOS ("TARGETQT", "QTTARGET"),
+    QOS ("XFTARGET", "XFTARGET"),
+    QOS ("TARGETXF", "XFTARGET"),
+    QOS ("FLAGS", "QFLAGS"),
     {0},
 };
 
@@ -429,7 +413,7 @@ static bool has_own_index (const char *key)
 {
     size_t len = strlen (key);
     return (len > 3 && strcmp (key + len - 3, "CFG") == 0) || strncmp (key, "QOS", 3) == 0 ||
-           (strncmp (key, "SR", 2) == 0 && in_table (file_params, key)) ||
+           (strncmp (key, "SR", 2) == 0 && in_table (policy_file_params, key)) ||
            strcmp (key, "RESERVATIONDEPTH") == 0 || strcmp (key, "RESERVATIONQOSLIST") == 0;
 }
 
@@ -440,81 +424,12 @@ static int partitions_check (struct conf *conf, struct err *err)
         const struct conf_entry *e = conf_entry (conf, i);
         if (!e->index || strcmp (e->index, "0") == 0 || has_own_index (e->key))
             continue;
-        if (in_table (file_params, e->key) || in_table (policy_params, e->key))
+        if (in_table (policy_file_params, e->key) || in_table (policy_params, e->key))
             return err_set (err, ERR_UNSUPPORTED,
                             "%s: line %u: %s[%.40s]: a value for one partition is not available",
                             conf_name (conf), e->line, e->key, e->index);
     }
     return 0;
-}
-
-static int64_t ppm_of (double value)
-{
-    return (int64_t)(value * 1e6 + (value < 0 ? -.5 : .5));
-}
-
-static void file_from_policy (struct policy_file *f, struct policy *p)
-{
-    memset (f, 0, sizeof *f);
-    f->policy = p;
-    for (int c = 0; c < PRIO_COMPONENTS; c++)
-        f->component_weight_ppm[c] = ppm_of (p->component_weight[c]);
-    for (int s = 0; s < PRIO_SUBS; s++)
-        f->sub_weight_ppm[s] = ppm_of (p->sub_weight[s]);
-    f->fs_decay_ppm = ppm_of (p->fs_decay);
-    f->fs_depth = p->fs_depth;
-    f->backfill_depth = p->backfill_depth;
-    f->backfill_max_schedules = p->backfill_max_schedules;
-    f->bf_chunk_procs = p->bf_chunk_procs;
-    f->defer_count = p->defer_count;
-    f->defer_start_count = p->defer_start_count;
-    f->accrual = place_of (p->accrual, accrual_values);
-    f->reservation_policy = place_of (p->reservation_policy, reservation_values);
-    f->reservation_threshold = place_of (p->reservation_threshold, threshold_values);
-    f->reservation_binding = place_of (p->reservation_binding, binding_values);
-    f->backfill_policy = place_of (p->backfill_policy, backfill_values);
-    f->backfill_metric = place_of (p->backfill_metric, metric_values);
-    f->backfill_window_order = place_of (p->backfill_window_order, window_values);
-    f->backfill_priority = place_of (p->backfill_priority, bfpriority_values);
-    f->node_allocation = place_of (p->node_allocation, node_values);
-    f->preempt_policy = place_of (p->preempt_policy, preempt_values);
-    f->wcviolation_action = place_of (p->wcviolation_action, violation_values);
-}
-
-static void file_to_policy (const struct policy_file *f, struct policy *p)
-{
-    for (int c = 0; c < PRIO_COMPONENTS; c++) {
-        p->component_weight[c] = (double)f->component_weight_ppm[c] / 1e6;
-        p->component_cap[c] = (double)f->component_cap_ppm[c] / 1e6;
-    }
-    for (int s = 0; s < PRIO_SUBS; s++) {
-        p->sub_weight[s] = (double)f->sub_weight_ppm[s] / 1e6;
-        p->sub_cap[s] = (double)f->sub_cap_ppm[s] / 1e6;
-    }
-    p->fs_decay = (double)f->fs_decay_ppm / 1e6;
-    p->fs_depth = (uint32_t)f->fs_depth;
-    p->backfill_depth = (uint32_t)f->backfill_depth;
-    p->backfill_max_schedules = (uint32_t)f->backfill_max_schedules;
-    p->bf_chunk_procs = (uint32_t)f->bf_chunk_procs;
-    p->defer_count = (uint32_t)f->defer_count;
-    p->defer_start_count = (uint32_t)f->defer_start_count;
-    p->accrual = (enum job_prio_accrual)accrual_values[f->accrual];
-    p->reservation_policy = (enum reservation_policy)reservation_values[f->reservation_policy];
-    p->reservation_threshold =
-        (enum reservation_threshold)threshold_values[f->reservation_threshold];
-    p->reservation_binding = (enum reservation_binding)binding_values[f->reservation_binding];
-    p->backfill_policy = (enum backfill_policy)backfill_values[f->backfill_policy];
-    p->backfill_metric = (enum backfill_metric)metric_values[f->backfill_metric];
-    p->backfill_window_order = (enum backfill_window_order)window_values[f->backfill_window_order];
-    p->backfill_priority = (enum backfill_priority)bfpriority_values[f->backfill_priority];
-    p->node_allocation = (enum node_allocation)node_values[f->node_allocation];
-    p->preempt_policy = (enum preempt_policy)preempt_values[f->preempt_policy];
-    p->wcviolation_action = (enum wcviolation_action)violation_values[f->wcviolation_action];
-    for (uint32_t b = 0; b < POLICY_BUCKETS_MAX; b++) {
-        if (f->bucket[b].depth_set || f->bucket[b].list_set)
-            policy_bucket_set (p, b, f->bucket[b].depth_set ? f->bucket[b].depth : 1,
-                               f->bucket[b].qos, f->bucket[b].qos_count);
-    }
 }
 
 /* RESERVATIONTHRESHOLDVALUE: a count, a duration or a factor, as the type says. */
@@ -540,17 +455,14 @@ int policy_conf_read (struct conf *conf, struct cred_names *names, struct policy
                      struct err *err)
 {
     struct policy *p = policy_create (names);
-    struct policy_file file;
-    file_from_policy (&file, p);
-    file.standing = policy_standing_begin (p, conf);
+    struct policy_file file = {.policy = p, .standing = policy_standing_begin (p, conf)};
     int rc = partitions_check (conf, err);
     if (!rc)
-        rc = conf_table_read (conf, file_params, &file, err);
+        rc = conf_table_read (conf, policy_file_params, &file, err);
     if (!rc)
         rc = conf_table_read (conf, policy_params, p, err);
     if (rc)
         goto out;
-    file_to_policy (&file, p);
     rc = policy_standing_end (file.standing, conf_name (conf), err);
     file.standing = NULL;
     if (rc)

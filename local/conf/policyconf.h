@@ -13,6 +13,9 @@
 #include "local/core/policy.h"
 #include "proto/conf/conf.h"
 
+/* Every parameter of a policy: those with a field of struct policy, and those with a form of their own. */
+extern const struct conf_param policy_params[], policy_file_params[];
+
 /* Builds a sealed policy; the caller owns it. For a program with tables of its own: call this for the policy's part,
  * conf_table_read for the rest, policy_conf_known last, then conf_finish. */
 int policy_conf_read (struct conf *conf, struct cred_names *names, struct policy **policy_out,

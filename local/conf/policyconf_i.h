@@ -4,41 +4,12 @@
 
 #include "local/conf/policyconf.h"
 
-/* The file's values as the tables of proto/conf store them; policyconf.c turns them into a policy.
- */
+/* A policy while its file is read, and what waits for the rest of the file. */
 struct policy_file {
     struct policy *policy;
     struct standing_file *standing;
-    int64_t component_weight_ppm[PRIO_COMPONENTS];
-    int64_t component_cap_ppm[PRIO_COMPONENTS];
-    int64_t sub_weight_ppm[PRIO_SUBS];
-    int64_t sub_cap_ppm[PRIO_SUBS];
-    int64_t fs_decay_ppm;
-    int64_t fs_depth;
-    int64_t backfill_depth;
-    int64_t backfill_max_schedules;
-    int64_t bf_chunk_procs;
-    int64_t defer_count;
-    int64_t defer_start_count;
-    int accrual;
-    int reservation_policy;
-    int reservation_threshold;
-    int reservation_binding;
-    int backfill_policy;
-    int backfill_metric;
-    int backfill_window_order;
-    int backfill_priority;
-    int node_allocation;
-    int preempt_policy;
-    int wcviolation_action;
     const char *threshold_text; /* read once the type is known */
     uint32_t threshold_line;
-    struct {
-        bool depth_set, list_set;
-        uint32_t depth;
-        uint32_t qos_count;
-        uint32_t *qos; /* in the policy's arena */
-    } bucket[POLICY_BUCKETS_MAX];
 };
 
 /* What record () gives for USERCFG[x] and its kin: a place, since records may move. */
@@ -76,12 +47,11 @@ void policy_standing_drop (struct standing_file *standing);
 int policy_record_standing (void *target, const char *index, void **record_out, struct err *err);
 int policy_set_standing (void *target, const struct conf_value *value, struct err *err);
 
-/* policyconf_place.c: CONF_CALL functions */
+/* policyconf_place.c: CONF_CALL functions; who shares a node, in words and values of enum node_access */
+extern const char *const policy_access_words[];
+extern const int policy_access_values[];
 /* The number of a partition of this name, which may be new. */
 int policy_partition_number (struct policy *p, const char *name, uint32_t *out, struct err *err);
-int policy_set_node_access (void *target, const struct conf_value *value, struct err *err);
-int policy_set_node_match (void *target, const struct conf_value *value, struct err *err);
-int policy_set_task_distribution (void *target, const struct conf_value *value, struct err *err);
 int policy_set_node_availability (void *target, const struct conf_value *value, struct err *err);
 int policy_set_node_load (void *target, const struct conf_value *value, struct err *err);
 int policy_set_nodeset (void *target, const struct conf_value *value, struct err *err);

@@ -41,40 +41,10 @@ static int word (const char *text, const char *const *words, const int *values, 
     return rc;
 }
 
-static const char *const access_words[] = {"SHARED", "SINGLEUSER", "SINGLEJOB", "SINGLETASK",
+const char *const policy_access_words[] = {"SHARED", "SINGLEUSER", "SINGLEJOB", "SINGLETASK",
                                            "DEDICATED", NULL};
-static const int access_values[] = {ACCESS_SHARED, ACCESS_SINGLEUSER, ACCESS_SINGLEJOB,
+const int policy_access_values[] = {ACCESS_SHARED, ACCESS_SINGLEUSER, ACCESS_SINGLEJOB,
                                     ACCESS_SINGLETASK, ACCESS_SINGLEJOB};
-
-int policy_set_node_access (void *target, const struct conf_value *value, struct err *err)
-{
-    return word (value->text, access_words, access_values, &policy_of (target)->node_access, err);
-}
-
-int policy_set_node_match (void *target, const struct conf_value *value, struct err *err)
-{
-    static const char *const words[] = {"NONE", "EXACTNODE", "EXACTPROC", NULL};
-    static const int values[] = {NODEMATCH_NONE, NODEMATCH_EXACTNODE, NODEMATCH_EXACTPROC};
-    int match = NODEMATCH_NONE;
-    int rc = word (value->text, words, values, &match, err);
-
-    if (rc == 0)
-        policy_of (target)->node_match = (enum node_match)match;
-    return rc;
-}
-
-int policy_set_task_distribution (void *target, const struct conf_value *value, struct err *err)
-{
-    static const char *const words[] = {"DEFAULT", "PACK", "ROUNDROBIN", "LOCAL", "ARBGEO", NULL};
-    static const int values[] = {TASKDIST_DEFAULT, TASKDIST_PACK, TASKDIST_ROUNDROBIN,
-                                 TASKDIST_LOCAL, TASKDIST_ARBGEO};
-    int how = TASKDIST_DEFAULT;
-    int rc = word (value->text, words, values, &how, err);
-
-    if (rc == 0)
-        policy_of (target)->task_distribution = (enum task_distribution)how;
-    return rc;
-}
 
 /* "COMBINED" for all, or "DEDICATED:PROC COMBINED:MEM". */
 int policy_set_node_availability (void *target, const struct conf_value *value, struct err *err)
@@ -108,24 +78,12 @@ int policy_set_node_availability (void *target, const struct conf_value *value, 
 
 int policy_set_node_load (void *target, const struct conf_value *value, struct err *err)
 {
-    static const char *const words[] = {"ADJUSTSTATE", "ADJUSTPROCS", NULL};
-    static const int values[] = {NODELOAD_ADJUSTSTATE, NODELOAD_ADJUSTPROCS};
-    struct policy *p = policy_of (target);
-    int how = NODELOAD_ADJUSTSTATE;
     int64_t ppm = 0;
-    int rc;
-
-    if (strcmp (value->key, "NODELOADPOLICY") == 0) {
-        rc = word (value->text, words, values, &how, err);
-        if (rc == 0)
-            p->node_load_policy = (enum node_load_policy)how;
-        return rc;
-    }
-    rc = ppm_parse (value->text, "the load", &ppm, err);
+    int rc = ppm_parse (value->text, "the load", &ppm, err);
     if (rc == 0 && (ppm < 0 || ppm / 1000 > INT32_MAX))
         return err_set (err, ERR_INVALID, "NODEMAXLOAD is a load average, 0 for none");
     if (rc == 0)
-        p->node_max_load_milli = (int32_t)(ppm / 1000);
+        policy_of (target)->node_max_load_milli = (int32_t)(ppm / 1000);
     return rc;
 }
 
@@ -297,7 +255,7 @@ int policy_set_class_text (void *target, const struct conf_value *value, struct 
 
 int policy_set_class_access (void *target, const struct conf_value *value, struct err *err)
 {
-    return word (value->text, access_words, access_values, &class_of (target)->node_access, err);
+    return word (value->text, policy_access_words, policy_access_values, &class_of (target)->node_access, err);
 }
 
 /* REQUIREDUSERLIST=a,b; EXCLUDEGROUPLIST=c … */

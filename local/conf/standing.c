@@ -11,6 +11,7 @@
 #include "local/core/access.h"
 #include "local/core/reserve.h"
 #include "proto/base/strbuf.h"
+#include "proto/base/text.h"
 
 struct instance {
     char name[64];
@@ -118,7 +119,7 @@ static struct instance *instance_at (struct standing *st, const struct policy_st
 static void note (struct standing *st, const struct policy_standing *s, const char *what)
 {
     char text[256];
-    snprintf (text, sizeof text, "SRCFG[%s]: %.180s", s->name, what);
+    text_printf (text, sizeof text, "SRCFG[%s]: %.180s", s->name, what);
     if (st->site.note)
         st->site.note (st->site.self, text);
 }

@@ -72,7 +72,7 @@ static int by_position (const void *a, const void *b)
 }
 
 /* BFCHUNKSIZE: for a while after something came free, small jobs leave it to a large one. */
-static uint32_t chunk_procs (const struct pass *p)
+static uint32_t chunk_procs (struct pass *p)
 {
     const struct policy *policy = p->policy;
 
@@ -81,8 +81,9 @@ static uint32_t chunk_procs (const struct pass *p)
         p->now >= time_add (p->c->freed_at, policy->bf_chunk_duration))
         return 0;
     for (uint32_t i = 0; i < p->count; i++) {
-        if ((p->mark[i] == MARK_WAITS || p->mark[i] == MARK_RESERVED) &&
-            row_at (p, i)->procs >= policy->bf_chunk_procs)
+        if ((p->mark[i] == MARK_RESERVED || p->mark[i] == MARK_WAITS) &&
+            row_at (p, i)->procs >= policy->bf_chunk_procs &&
+            (p->mark[i] == MARK_RESERVED || !pass_never (p, i)))
             return policy->bf_chunk_procs;
     }
     return 0;
@@ -120,6 +121,10 @@ static void candidates_gather (struct fill *f)
         if (p->mark[i] != wanted || data_awaited (p, slot))
             continue;
         looked++;
+        if (p->policy->backfill_depth && looked <= p->policy->backfill_depth && pass_never (p, i)) {
+            looked--; /* who can never run takes nobody's place */
+            continue;
+        }
         if (p->policy->backfill_depth && looked > p->policy->backfill_depth) {
             tell (p, i, REASON_DEPTH, p->policy->backfill_depth, TIME_US_NONE);
             continue;

@@ -298,7 +298,7 @@ static void pick_by_policy (struct timeline *tl, const struct shape *s, time_us 
 }
 
 /* Those whom reservations admit: nodes that attract them first, those they should rather leave last
- * (reference a7: inside each of these, the policy). */
+ * (NODEALLOCATIONPOLICY of maui.cfg(5): inside each of these, the policy). */
 static void pick_by_affinity (struct timeline *tl, const struct shape *s, time_us start,
                               time_us end, enum choice choice, struct pick *pick)
 {

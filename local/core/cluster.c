@@ -728,9 +728,13 @@ time_us cluster_next_wakeup (const struct cluster *c, time_us now)
             continue;
         sooner (job->deferred_until, now, &best);
         sooner (job->spec.not_before, now, &best);
-        if (job->spec.data_at)
+        if (job->spec.data_at) { /* nodes are kept no longer */
             sooner (job->spec.data_at, now, &best);
+            sooner (time_add (job->data_first, c->policy->data_grace) + 1, now, &best);
+        }
         sooner (job->retry_until, now, &best);
+        if (job->spec.deadline) /* when it is lost */
+            sooner (job->spec.deadline - length_least (c, job->spec.walltime_limit) + 1, now, &best);
     }
     for (uint32_t i = 0; i < c->run_count && c->policy->max_overrun != TIME_US_MAX; i++) {
         time_us end = time_add (c->run[i].end, c->policy->max_overrun);

@@ -1,4 +1,4 @@
-/* defer: what becomes of a job that cannot be run for a reason of its own (reference a11). Pure.
+/* defer: what becomes of a job that cannot be run for a reason of its own. Pure.
  *
  * It is deferred: DEFERTIME long nobody looks at it. After DEFERCOUNT times it gets a batch hold, which
  * an administrator releases. A failed start defers it from the DEFERSTARTCOUNTth on; before, it is

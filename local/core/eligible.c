@@ -14,12 +14,18 @@ uint32_t qos_flags (const struct pass *p, uint32_t slot)
     return qos ? qos->flags : 0;
 }
 
-/* Holds, deferrals, dates. True: something is in the way. */
+/* A deadline that is lost, holds, deferrals, dates. True: something is in the way. */
 static bool gated (struct pass *p, uint32_t slot, struct reason *why)
 {
     struct cluster *c = p->c;
     struct job *job = job_at (c, slot);
 
+    if (job->spec.deadline &&
+        time_add (p->now, length_least (c, job->spec.walltime_limit)) > job->spec.deadline) {
+        *why = reason_plain (REASON_DEADLINE);
+        why->clears = job->spec.deadline;
+        return true;
+    }
     if (job->spec.holds) {
         *why = reason_plain (REASON_HOLD);
         why->need = job->spec.holds;
@@ -33,12 +39,6 @@ static bool gated (struct pass *p, uint32_t slot, struct reason *why)
     if (job->spec.not_before != TIME_US_NONE && job->spec.not_before > p->now) {
         *why = reason_plain (REASON_NOT_BEFORE);
         why->clears = job->spec.not_before;
-        return true;
-    }
-    if (job->spec.deadline &&
-        time_add (p->now, length_least (c, job->spec.walltime_limit)) > job->spec.deadline) {
-        *why = reason_plain (REASON_DEADLINE);
-        why->clears = job->spec.deadline;
         return true;
     }
     gate_update (c, slot);
@@ -198,6 +198,8 @@ static enum mark eligible_one (struct pass *p, uint32_t slot, uint32_t *blocks,
     if (within_active (p, slot, LIMIT_HARD, &v))
         return MARK_SOFT;
     *why = limit_reason (REASON_LIMIT_ACTIVE, &v);
+    why->never = v.limit == LIMIT_MINPROC ? v.request < v.value : v.request > v.value;
+    why->need = why->never ? v.request : why->need;
     *blocks |= ACCRUAL_BLOCK_LIMIT_ACTIVE;
     return MARK_OUT;
 }
@@ -269,6 +271,22 @@ static void defer_name (struct pass *p, uint32_t slot, const struct reason *why)
         (struct plan_deferral){job_at (p->c, slot)->spec.id, reason};
 }
 
+/* Its deadline is lost: no time that comes helps it. */
+static void lapse_name (struct pass *p, uint32_t slot)
+{
+    struct plan *plan = p->plan;
+
+    if (plan->lapsed_count == p->lapsed_cap) {
+        uint32_t cap = p->lapsed_cap ? p->lapsed_cap * 2 : 16;
+        struct job_id *list = arena_array (p->arena, cap, sizeof *list);
+        if (plan->lapsed_count)
+            memcpy (list, plan->lapsed, plan->lapsed_count * sizeof *list);
+        plan->lapsed = list;
+        p->lapsed_cap = cap;
+    }
+    plan->lapsed[plan->lapsed_count++] = job_at (p->c, slot)->spec.id;
+}
+
 /* Soft limits of all slots in the order of memory, which is quicker than in that of priority. */
 static void within_fill (struct pass *p)
 {
@@ -328,6 +346,8 @@ void eligible_mark (struct pass *p)
         if (p->mark[i] == MARK_OUT || p->mark[i] == MARK_SOFT) {
             pass_reason (p, slot, &why);
             defer_name (p, slot, &why);
+            if (why.code == REASON_DEADLINE)
+                lapse_name (p, slot);
         }
         if (p->mark[i] != MARK_OUT)
             p->plan->considered++;

@@ -1,4 +1,4 @@
-/* fairshare: who used how much lately (reference a5; Jackson, Snell & Clement 2001, section 6).
+/* fairshare: who used how much lately (Jackson, Snell & Clement 2001, section 6).
  *
  * Pure. Usage is kept per credential and window: window 0 is the present one, window n began n
  * intervals earlier. Windows lie at multiples of FSINTERVAL since the epoch, so that a restart or a

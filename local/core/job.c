@@ -207,7 +207,7 @@ static uint8_t gates (const struct cluster *c, const struct job *job)
                                                                                  : 0) |
            (bound_to_reservations (c, job) ? GATE_RSV : 0) |
            (job->retry_until != TIME_US_NONE && job->retry_until > c->now ? GATE_RETRY : 0) |
-           (job->spec.deadline ? GATE_DEADLINE : 0) | (job->spec.data_at > c->now ? GATE_DATA : 0);
+           (job->spec.deadline ? GATE_DEADLINE : 0) | (job->spec.data_at ? GATE_DATA : 0);
 }
 
 void gate_update (struct cluster *c, uint32_t slot)
@@ -230,6 +230,8 @@ static bool whole_nodes (const struct cluster *c, const struct job_spec *spec)
 
 static void spec_take (struct cluster *c, struct job *job, const struct job_spec *spec)
 {
+    if (spec->data_at == 0 || job->data_first == 0 || spec->data_at < job->data_first)
+        job->data_first = spec->data_at;
     job->spec = *spec;
     if (spec->req_count == 1) {
         job->one = spec->req[0];
@@ -399,6 +401,7 @@ int cluster_job_submit (struct cluster *c, const struct job_spec *spec, time_us 
     c->settled -= !beside && c->version == version; /* what is free when is as it was */
     slot = slot_take (c);
     job = job_at (c, slot);
+    job->data_first = 0;
     spec_take (c, job, spec);
     job->gone = job->pending = job->backfilled = job->kept = false;
     job->eviction = EVICTION_NONE;

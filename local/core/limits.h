@@ -1,4 +1,4 @@
-/* limits: how much at one moment (reference a6): MAXJOB … MINPROC on users, groups, accounts,
+/* limits: how much at one moment: MAXJOB … MINPROC on users, groups, accounts,
  * classes, QoS and the system, soft and hard, DEFAULTs, QoS overrides, cross limits of any pair,
  * idle limits, limits per job.
  *

@@ -73,7 +73,7 @@ static uint32_t sharing_of (const struct cluster *c, const struct req *in,
         return in->access;
     if (class && class->access != ACCESS_SITE)
         return class->access;
-    return c->policy->node_access ? (uint32_t)c->policy->node_access : ACCESS_SHARED;
+    return (uint32_t)c->policy->node_access;
 }
 
 void needs_resolve (struct cluster *c, const struct req *in, const uint32_t *cred, struct req *out,

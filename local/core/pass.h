@@ -77,7 +77,7 @@ struct pass {
     uint32_t reservation_cap;
     uint32_t *promised_slot; /* of the plan's reservations, as many */
     uint32_t reason_cap;
-    uint32_t defer_cap;
+    uint32_t defer_cap, lapsed_cap;
 
     uint32_t *order; /* idle slots by priority */
     uint8_t *mark;
@@ -156,11 +156,13 @@ uint32_t qos_flags (const struct pass *p, uint32_t slot);
 
 void space_open (struct pass *p);
 /* Could it run now for its whole limit, every promise kept? */
-bool space_fits (struct pass *p, uint32_t slot);
 /* Starts it if it fits through [now, now + at_least) (0: its limit), choosing nodes. */
 bool space_start (struct pass *p, uint32_t slot, duration_us at_least, enum plan_phase phase);
 /* Promises it the earliest moment; false: there is none. */
 bool space_reserve (struct pass *p, uint32_t slot);
+/* Is there no moment at which it would have room, with all that stands and is promised? why: then, what
+ * of it. */
+bool space_never (struct pass *p, uint32_t slot, struct reason *why);
 void space_close (struct pass *p);
 /* Timeline only: may the job run on just these nodes from now on? */
 bool space_holds (struct pass *p, uint32_t slot, const struct allocation *a);
@@ -241,10 +243,18 @@ uint64_t partition_closing (const struct pass *p, uint32_t slot, enum limit_leve
 bool partition_allows (const struct pass *p, uint32_t slot, const struct allocation *a,
                        enum limit_level level);
 
-/* Is its data not there yet? Such a job is promised a place and not started. */
+/* Is its data not there yet? Such a job is not started. */
 static inline bool data_due (const struct pass *p, uint32_t slot)
 {
-    return (p->c->hot[slot].gate & GATE_DATA) && job_at (p->c, slot)->spec.data_at > p->now;
+    return (p->c->hot[slot].gate & GATE_DATA) != 0;
+}
+/* May nodes be kept for it nevertheless? Not for an expectation that has passed, nor for one that has been put
+ * off for longer than STAGEINGRACE: a source that trickles would keep them idle for as long as it likes. */
+static inline bool data_kept (const struct pass *p, uint32_t slot)
+{
+    const struct job *job = job_at (p->c, slot);
+
+    return job->spec.data_at > p->now && p->now <= time_add (job->data_first, p->policy->data_grace);
 }
 /* The same, of jobs that eligible_mark has seen: for loops over all of them. */
 static inline bool data_awaited (const struct pass *p, uint32_t slot)
@@ -260,6 +270,12 @@ static inline bool retry_holds (const struct pass *p, uint32_t slot)
 }
 /* Jobs whose start failed lately: on the nodes they had, or these kept from others. */
 void retry_run (struct pass *p);
+
+/* --- steps.c ------------------------------------------------------------------------------ */
+
+/* Is there no room ever, as things stand, for the job at this position? It is told so then, and holds
+ * nobody up. */
+bool pass_never (struct pass *p, uint32_t i);
 
 /* --- backfill.c --------------------------------------------------------------------------- */
 

@@ -1,4 +1,4 @@
-/* plan: one scheduling pass (reference/maui-policies.md a1, a3, a4, a15). Pure and deterministic.
+/* plan: one scheduling pass. Pure and deterministic.
  *
  * plan_compute decides; plan_commit makes the decisions true in the cluster (started jobs become
  * JOB_STARTING and have their resources; reasons, reservations and bypass counts are stored). The
@@ -74,6 +74,9 @@ struct plan {
     /* Idle jobs that cannot be run as they are, for the shell to defer (defer.h). In the arena. */
     uint32_t defer_count;
     struct plan_deferral *defer;
+    /* Idle jobs that cannot end by their deadline any more, for the shell to end. In the arena. */
+    uint32_t lapsed_count;
+    struct job_id *lapsed;
     uint32_t considered; /* idle jobs within hard limits */
     uint32_t bypassed;   /* waiting jobs of higher priority that a backfilled start passed */
     uint64_t hash;       /* of starts and reservations with their nodes and times */

@@ -1,4 +1,5 @@
 #include "local/core/policy.h"
+#include "local/core/types.h"
 
 #include <assert.h>
 #include <string.h>
@@ -136,9 +137,11 @@ static void policy_defaults (struct policy *p)
     p->backfill_max_schedules = 10000;
     p->backfill_window_order = BFWINDOW_WIDESTFIRST;
     p->node_allocation = NODEALLOC_LASTAVAILABLE;
+    p->node_access = ACCESS_SHARED;
 
     p->poll_interval = 60 * US_PER_S;
     p->defer_time = 3600 * US_PER_S;
+    p->data_grace = 600 * US_PER_S;
     p->defer_count = 24;
     p->defer_start_count = 1;
 

@@ -2,7 +2,7 @@
  *
  * Pure. A policy is built once (defaults, then edits, then policy_seal) and is read-only from then
  * on, so that a pass, a simulation and a reload can share it; a reload builds a new one on the same
- * names. Names, formulas and defaults are Maui's (reference/maui-policies.md a1-a8); where the
+ * names. Names, formulas and defaults are Maui's; where the
  * guide and the source disagree the guide's default is taken, except REJECTNEGPRIOJOBS (FALSE, as
  * real installations show).
  *
@@ -387,6 +387,7 @@ struct policy {
     enum reservation_threshold reservation_threshold;
     double reservation_threshold_value; /* times bypassed; seconds; factor */
     duration_us reservation_retry;
+    duration_us data_grace; /* how long nodes are kept for data that was to be there */
     enum reservation_binding reservation_binding;
 
     /* backfill */
@@ -493,7 +494,7 @@ static inline const struct policy_qos *policy_qos (const struct policy *policy, 
 /* The bucket in which a job of this QoS counts; UINT32_MAX when none lists it. O(buckets). */
 uint32_t policy_bucket_of (const struct policy *policy, uint32_t qos);
 
-/* Which QoS a job gets (reference a8): the one asked for where its credentials or the system allow it,
+/* Which QoS a job gets: the one asked for where its credentials or the system allow it,
  * else the first QDEF of user, group, account, class (own, then DEFAULT's), system, else DEFAULT. cred[CRED_QOS] is
  * what was asked (CRED_NONE: nothing). *denied_out says that an asked one was refused. */
 uint32_t policy_qos_resolve (const struct policy *policy, const uint32_t cred[CRED_KINDS],

@@ -1,4 +1,4 @@
-/* preempt: whom a waiting job evicts (reference a4, a8).
+/* preempt: whom a waiting job evicts (Maui's PREEMPTPOLICY).
  *
  * A preemptor evicts preemptible jobs that had a lower priority at their start; with BACKFILLPOLICY
  * PREEMPT whoever waits evicts backfilled ones. The plan only names them: the shell requeues, stops or

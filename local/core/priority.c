@@ -242,7 +242,7 @@ double priority_xfactor (const struct policy *policy, int64_t queued_us, int64_t
     return 1 + (queued_us > 0 ? (double)queued_us / (double)US_PER_S : 0) / (double)limit;
 }
 
-/* Grows as the target comes near, 1e8 from then on (reference a2, after the paper's table 2). */
+/* Grows as the target comes near, 1e8 from then on (Jackson, Snell & Clement 2001, table 2). */
 static double target_factor (double target, double value)
 {
     if (target <= 0)

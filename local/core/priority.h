@@ -1,4 +1,4 @@
-/* priority: what a job is worth now (reference a2; Jackson, Snell & Clement 2001, section 5).
+/* priority: what a job is worth now (Jackson, Snell & Clement 2001, section 5).
  *
  *   P = sum over components c of W_c * min (CAP_c, sum over subcomponents s of W_s * min (CAP_s,
  * F_s))

@@ -127,6 +127,10 @@ int query_earliest (struct cluster *c, const struct query *q, time_us now, struc
         out->start = TIME_US_NONE;
     if (out->start != a.from) {
         out->reason = refusal (c, q, &a, a.from, now);
+        if (out->start == TIME_US_NONE && q->until == TIME_US_MAX &&
+            (out->reason.code == REASON_RESOURCES || out->reason.code == REASON_PROMISED ||
+             out->reason.code == REASON_BARRED))
+            out->reason = never_why (a.tl, &a.w);
         out->reason.clears = out->start;
     }
     answered (c, q, &a);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "local/core/limits.h"
+#include "proto/base/text.h"
 
 const char *reason_code_name (enum reason_code code)
 {
@@ -36,6 +37,7 @@ const char *reason_code_name (enum reason_code code)
         [REASON_LICENCES] = "Licences",
         [REASON_NEVER_LICENCES] = "NoLicences",
         [REASON_DATA] = "StageIn",
+        [REASON_NEVER_FREE] = "NeverFree",
     };
 
     return (unsigned)code < REASON_CODES ? name[code] : "Unknown";
@@ -64,16 +66,16 @@ static const char *who (const struct reason *r, const struct cred_names *names, 
                         size_t cap)
 {
     if (r->object == LIMIT_OBJECT_PARTITION && names) {
-        snprintf (buf, cap, "partition %s", strtab_name (names->partition, r->cred));
+        text_printf (buf, cap, "partition %s", strtab_name (names->partition, r->cred));
         return buf;
     }
     if (r->object >= CRED_KINDS)
         return r->object == LIMIT_OBJECT_PARTITION ? "a partition" : "the system";
     if (names)
-        snprintf (buf, cap, "%s %s", cred_kind_name ((enum cred_kind)r->object),
+        text_printf (buf, cap, "%s %s", cred_kind_name ((enum cred_kind)r->object),
                   cred_name (names, (enum cred_kind)r->object, r->cred));
     else
-        snprintf (buf, cap, "%s %u", cred_kind_name ((enum cred_kind)r->object), r->cred);
+        text_printf (buf, cap, "%s %u", cred_kind_name ((enum cred_kind)r->object), r->cred);
     return buf;
 }
 
@@ -83,7 +85,7 @@ static const char *when (time_us t, char *buf, size_t cap)
 
     if (t == TIME_US_NONE)
         return "";
-    snprintf (buf, cap, "; expected to clear at %s", time_format_iso (t, iso));
+    text_printf (buf, cap, "; expected to clear at %s", time_format_iso (t, iso));
     return buf;
 }
 
@@ -93,9 +95,9 @@ static const char *rsv_text (const struct reason *r, const struct cred_names *na
     const char *name = names && names->rsv_name ? names->rsv_name (names->rsv_self, r->rsv.v) : NULL;
 
     if (name)
-        snprintf (buf, cap, "%s", name);
+        text_printf (buf, cap, "%s", name);
     else
-        snprintf (buf, cap, "%llu", (unsigned long long)r->rsv.v);
+        text_printf (buf, cap, "%llu", (unsigned long long)r->rsv.v);
     return buf;
 }
 
@@ -108,20 +110,26 @@ static int limit_text (const struct reason *r, const struct cred_names *names, c
 
     switch ((enum reason_code)r->code) {
     case REASON_SYSTEM_LIMIT:
-        return snprintf (out, cap, "asks for %lld, over the system's limit per job (%s) of %lld",
+        return (int)text_printf (out, cap, "asks for %lld, over the system's limit per job (%s) of %lld",
                          (long long)r->need, limit, (long long)r->have);
     case REASON_LIMIT_ACTIVE:
-        return snprintf (out, cap, "would bring %s to %s of active %s, the limit is %s%s",
+        if (r->never)
+            return (int)text_printf (out, cap, "asks for %s of active %s, the limit of %s is %s: it can never run "
+                             "under it",
+                             limits_amount_text (kind, r->need, need), limit,
+                             who (r, names, name, sizeof name),
+                             limits_amount_text (kind, r->have, have));
+        return (int)text_printf (out, cap, "would bring %s to %s of active %s, the limit is %s%s",
                          who (r, names, name, sizeof name),
                          limits_amount_text (kind, r->need, need), limit,
                          limits_amount_text (kind, r->have, have), clears);
     case REASON_LIMIT_IDLE:
-        return snprintf (out, cap, "would bring %s to %s of idle %s, the limit is %s",
+        return (int)text_printf (out, cap, "would bring %s to %s of idle %s, the limit is %s",
                          who (r, names, name, sizeof name),
                          limits_amount_text (kind, r->need, need), limit,
                          limits_amount_text (kind, r->have, have));
     default:
-        return snprintf (out, cap, "would bring %s to %.2f of its fairshare cap of %.2f",
+        return (int)text_printf (out, cap, "would bring %s to %.2f of its fairshare cap of %.2f",
                          who (r, names, name, sizeof name), (double)r->need / 1e4,
                          (double)r->have / 1e4);
     }
@@ -133,39 +141,55 @@ static int space_text (const struct reason *r, const char *clears, char *out, si
 
     switch ((enum reason_code)r->code) {
     case REASON_NEVER_FITS:
-        return snprintf (out, cap, "needs %lld tasks (req %u), all nodes that are up hold %lld",
+        return (int)text_printf (out, cap, "needs %lld tasks (req %u), all nodes that are up hold %lld",
                          (long long)r->need, r->which, (long long)r->have);
     case REASON_RESOURCES:
-        return snprintf (out, cap, "needs %lld tasks, %lld could start now%s", (long long)r->need,
+        return (int)text_printf (out, cap, "needs %lld tasks, %lld could start now%s", (long long)r->need,
                          (long long)r->have, clears);
     case REASON_NODE_SET:
-        return snprintf (out, cap,
+        return (int)text_printf (out, cap,
                          "needs %lld tasks in one node set or partition, at most %lld could start "
                          "now in any%s",
                          (long long)r->need, (long long)r->have, clears);
     case REASON_RESERVED:
-        return snprintf (out, cap, "needs %lld tasks, %lld could start now; has a reservation%s%s",
+        return (int)text_printf (out, cap, "needs %lld tasks, %lld could start now; has a reservation%s%s",
                          (long long)r->need, (long long)r->have,
                          r->clears == TIME_US_NONE ? "" : " at ",
                          r->clears == TIME_US_NONE ? "" : time_format_iso (r->clears, length));
     case REASON_PROMISED:
-        return snprintf (out, cap,
+        return (int)text_printf (out, cap,
                          "needs %lld tasks for %s; %lld could start now, but not for so long: "
                          "others were promised them%s",
                          (long long)r->need, duration_format (r->length, length),
                          (long long)r->have, clears);
     case REASON_BEHIND:
-        return snprintf (out, cap, "waits behind job %llu: there is no backfill",
+        return (int)text_printf (out, cap, "waits behind job %llu: there is no backfill",
                          (unsigned long long)r->other.v);
     case REASON_NO_BACKFILL:
-        return snprintf (out, cap, "its QoS is not backfilled, and it is not first");
+        return (int)text_printf (out, cap, "its QoS is not backfilled, and it is not first");
     case REASON_CHUNK:
-        return snprintf (out, cap, "jobs under %lld processors leave free nodes to a larger one%s",
+        return (int)text_printf (out, cap, "jobs under %lld processors leave free nodes to a larger one%s",
                          (long long)r->have, clears);
     default:
-        return snprintf (out, cap, "stands further down than BACKFILLDEPTH %lld looks",
+        return (int)text_printf (out, cap, "stands further down than BACKFILLDEPTH %lld looks",
                          (long long)r->have);
     }
+}
+
+static void never_free_text (const struct reason *r, const struct cred_names *names, char *out,
+                             size_t cap)
+{
+    char name[128];
+
+    if (r->rsv.v == 0)
+        text_printf (out, cap, "needs %lld tasks (req %u), at no time are more than %lld free together: "
+                            "it can never run as things are",
+                  (long long)r->need, r->which, (long long)r->have);
+    else
+        text_printf (out, cap, "needs %lld tasks (req %u), and reservation %s, which has no end and does "
+                            "not admit it, leaves %lld: it can never run while that stands",
+                  (long long)r->need, r->which, rsv_text (r, names, name, sizeof name),
+                  (long long)r->have);
 }
 
 static int class_text (const struct reason *r, const struct cred_names *names, char *out,
@@ -177,18 +201,18 @@ static int class_text (const struct reason *r, const struct cred_names *names, c
 
     switch (rule) {
     case CLASS_REQUIRED:
-        return snprintf (out, cap, "class %s is for others only: its %s is not on the list", class,
+        return (int)text_printf (out, cap, "class %s is for others only: its %s is not on the list", class,
                          cred_kind_name ((enum cred_kind)r->object));
     case CLASS_EXCLUDED:
-        return snprintf (out, cap, "class %s keeps its %s out", class,
+        return (int)text_printf (out, cap, "class %s keeps its %s out", class,
                          cred_kind_name ((enum cred_kind)r->object));
     case CLASS_MIN_WALL:
     case CLASS_MAX_WALL:
-        return snprintf (out, cap, "class %s: a wallclock limit of %s breaks %s of %s", class,
+        return (int)text_printf (out, cap, "class %s: a wallclock limit of %s breaks %s of %s", class,
                          duration_format (r->need * US_PER_S, need), class_rule_name (rule),
                          duration_format (r->have * US_PER_S, have));
     default:
-        return snprintf (out, cap, "class %s: %lld breaks %s of %lld", class, (long long)r->need,
+        return (int)text_printf (out, cap, "class %s: %lld breaks %s of %lld", class, (long long)r->need,
                          class_rule_name (rule), (long long)r->have);
     }
 }
@@ -200,16 +224,16 @@ static int licence_text (const struct reason *r, const struct cred_names *names,
     char name[80];
 
     if (known)
-        snprintf (name, sizeof name, "%.70s", known);
+        text_printf (name, sizeof name, "%.70s", known);
     else
         snprintf (name, sizeof name, "number %u", r->which);
     if (r->code == REASON_NEVER_LICENCES)
-        return snprintf (out, cap, "needs %lld of licence %s, the site has %lld",
+        return (int)text_printf (out, cap, "needs %lld of licence %s, the site has %lld",
                          (long long)r->need, name, (long long)r->have);
     if (r->have >= r->need)
-        return snprintf (out, cap, "needs %lld of licence %s; %lld are free, but not for so long%s",
+        return (int)text_printf (out, cap, "needs %lld of licence %s; %lld are free, but not for so long%s",
                          (long long)r->need, name, (long long)r->have, clears);
-    return snprintf (out, cap, "needs %lld of licence %s, %lld are free%s", (long long)r->need,
+    return (int)text_printf (out, cap, "needs %lld of licence %s, %lld are free%s", (long long)r->need,
                      name, (long long)r->have, clears);
 }
 
@@ -220,60 +244,63 @@ char *reason_text (const struct reason *r, const struct cred_names *names, char 
 
     switch ((enum reason_code)r->code) {
     case REASON_NONE:
-        snprintf (out, cap, "nothing stands in its way");
+        text_printf (out, cap, "nothing stands in its way");
         break;
     case REASON_NOT_PLANNED:
-        snprintf (out, cap, "no scheduling pass has looked at it yet");
+        text_printf (out, cap, "no scheduling pass has looked at it yet");
         break;
     case REASON_HOLD:
         holds_text (r->need, holds, sizeof holds);
-        snprintf (out, cap, "held (%s)", holds);
+        text_printf (out, cap, "held (%s)", holds);
         break;
     case REASON_DEFERRED:
-        snprintf (out, cap, "deferred%s", clears);
+        text_printf (out, cap, "deferred%s", clears);
         break;
     case REASON_NOT_BEFORE:
-        snprintf (out, cap, "asked to start later%s", clears);
+        text_printf (out, cap, "asked to start later%s", clears);
         break;
     case REASON_DATA:
-        snprintf (out, cap, "its data is not there yet%s", clears);
+        text_printf (out, cap, "its data is not there yet%s", clears);
         break;
     case REASON_RESERVATION:
         if (r->rsv.v == 0)
-            snprintf (out, cap, "its QoS uses reserved nodes only; a reservation admits it later%s",
+            text_printf (out, cap, "its QoS uses reserved nodes only; a reservation admits it later%s",
                       clears);
         else
-            snprintf (out, cap, "waits for its reservation %s%s",
+            text_printf (out, cap, "waits for its reservation %s%s",
                       rsv_text (r, names, name, sizeof name), clears);
         break;
     case REASON_RESERVATION_GONE:
         if (r->rsv.v == 0)
-            snprintf (out, cap, "its QoS uses reserved nodes only, and no reservation admits it");
+            text_printf (out, cap, "its QoS uses reserved nodes only, and no reservation admits it");
         else
-            snprintf (out, cap, "its reservation %s does not exist",
+            text_printf (out, cap, "its reservation %s does not exist",
                       rsv_text (r, names, name, sizeof name));
         break;
     case REASON_BARRED:
         if (r->need == 0)
-            snprintf (out, cap, "asks for reservation %s, which does not admit it",
+            text_printf (out, cap, "asks for reservation %s, which does not admit it",
                       rsv_text (r, names, name, sizeof name));
         else
-            snprintf (out, cap,
+            text_printf (out, cap,
                       "needs %lld tasks, %lld could start now; more are free, but reserved: "
                       "reservation %s does not admit it",
                       (long long)r->need, (long long)r->have,
                       rsv_text (r, names, name, sizeof name));
         break;
+    case REASON_NEVER_FREE:
+        never_free_text (r, names, out, cap);
+        break;
     case REASON_ARRAY_LIMIT:
-        snprintf (out, cap, "%lld jobs of its array run, which is all that may at one time",
+        text_printf (out, cap, "%lld jobs of its array run, which is all that may at one time",
                   (long long)r->have);
         break;
     case REASON_DEADLINE:
-        snprintf (out, cap, "started now it could run past its deadline, %s",
+        text_printf (out, cap, "cannot end by its deadline any more, %s",
                   time_format_iso (r->clears, buf));
         break;
     case REASON_NEGATIVE_PRIORITY:
-        snprintf (out, cap, "its priority is negative and REJECTNEGPRIOJOBS is set");
+        text_printf (out, cap, "its priority is negative and REJECTNEGPRIOJOBS is set");
         break;
     case REASON_SYSTEM_LIMIT:
     case REASON_LIMIT_ACTIVE:

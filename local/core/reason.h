@@ -40,6 +40,8 @@ enum reason_code {
     REASON_LICENCES,       /* need of licence `which`, have free (or: until others are promised them) */
     REASON_NEVER_LICENCES, /* … and the site has no more than have */
     REASON_DATA,        /* is not there before clears */
+    REASON_NEVER_FREE,  /* need tasks of req `which`, at no time are more than have free together, as
+                           things stand: reservation rsv (0: none) has no end and does not admit it */
     REASON_CODES
 };
 
@@ -54,6 +56,7 @@ struct reason {
     duration_us length;
     struct job_id other; /* the job or … */
     struct rsv_id rsv;   /* … reservation that stands in the way; 0: none */
+    bool never;          /* REASON_LIMIT_ACTIVE: all by itself, so that it never runs under that limit */
 };
 
 /* "Resources", "Hold" …; stable. */

@@ -1,6 +1,6 @@
 /* reserve: where an administrator's reservation finds its nodes. Pure.
  *
- * Nodes are taken with the fewest resources first (reference a7), after those it has already. Nothing
+ * Nodes are taken with the fewest resources first, after those it has already. Nothing
  * is changed: cluster_rsv_create or cluster_rsv_move follow, with rsv_spec.placed. Cost: O(nodes · steps),
  * times the boundaries tried where it is flexible in time. */
 #ifndef NUI_LOCAL_CORE_RESERVE_H

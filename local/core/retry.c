@@ -1,4 +1,4 @@
-/* retry: RESERVATIONRETRYTIME (reference a3). A job whose start failed keeps the nodes it was given
+/* retry: RESERVATIONRETRYTIME of maui.cfg(5). A job whose start failed keeps the nodes it was given
  * for that long: it starts there as soon as it may, and while it is deferred nobody else is planned
  * on them. Nodes that are lost (down, or promised to a reservation made since) end that, as does
  * anything that stands in the job's way beside its deferral; it waits like any other then. */

@@ -1,4 +1,4 @@
-/* softstart: promises keep soft limits (reference a3, "earliest policy start"). A job is promised no
+/* softstart: promises keep soft limits (Maui's "earliest policy start"). A job is promised no
  * moment at which what runs until then and what was promised before it would take its people over a
  * soft limit: when that moment came it could not start, and nobody else had been let in. */
 #include "local/core/pass.h"

@@ -442,17 +442,6 @@ static bool tl_choose_now (struct pass *p, uint32_t slot, duration_us at_least,
                           limit, at_least, p->late ? CHOICE_SOON_ENDING : CHOICE_POLICY, out);
 }
 
-bool space_fits (struct pass *p, uint32_t slot)
-{
-    struct allocation ignored;
-
-    if (p->room == ROOM_COUNTED)
-        return counted_fits (p, p->c->hot[slot].procs, limit_of (p, slot));
-    if (p->room == ROOM_UNITS)
-        return units_count (p, limit_of (p, slot)) >= p->c->hot[slot].tasks;
-    return tl_choose_now (p, slot, 0, &ignored);
-}
-
 bool space_start (struct pass *p, uint32_t slot, duration_us at_least, enum plan_phase phase)
 {
     struct cluster *c = p->c;
@@ -549,14 +538,88 @@ static void room_take (struct pass *p, uint32_t slot, time_us start,
         profile_take (&p->profile, start, time_add (start, limit), p->c->hot[slot].procs);
 }
 
+/* --- for whom there is no room ever ------------------------------------------------------------ */
+
+/* Does what a search has found of the shape hold for the job, and can it be kept for others like it? In a
+ * pass room only grows less, but where jobs with deadlines give theirs back. */
+static bool never_shared (const struct pass *p, uint32_t slot)
+{
+    const struct job_spec *spec = &job_at (p->c, slot)->spec;
+
+    return p->room == ROOM_TIMELINE && spec->req_count == 1 && spec->licence_count == 0 &&
+           p->c->deadlines == 0;
+}
+
+static bool never_known (const struct pass *p, uint32_t slot)
+{
+    const struct job_hot *hot = &p->c->hot[slot];
+    const struct shape *s;
+
+    if (!never_shared (p, slot))
+        return false;
+    s = &p->c->shape[hot->shape];
+    return s->never_serial == (uint32_t)p->planner->serial && hot->tasks >= s->never_tasks &&
+           hot->limit >= s->never_limit;
+}
+
+static void never_note (struct pass *p, uint32_t slot)
+{
+    struct shape *s;
+
+    if (!never_shared (p, slot))
+        return;
+    s = &p->c->shape[p->c->hot[slot].shape];
+    s->never_serial = (uint32_t)p->planner->serial;
+    s->never_tasks = p->c->hot[slot].tasks;
+    s->never_limit = p->c->hot[slot].limit;
+}
+
+/* A quick no: one req that has room at the end of all days. */
+static bool never_surely_not (struct pass *p, uint32_t slot)
+{
+    const struct job *job = job_at (p->c, slot);
+    struct wanted w = wanted_job (job);
+
+    return timeline_countable (p->tl, &w) && p->c->speed_count == 0 &&
+           timeline_count (p->tl, &p->c->shape[job->shape[0]], never_after, 1,
+                           p->c->hot[slot].tasks) >= p->c->hot[slot].tasks;
+}
+
+bool space_never (struct pass *p, uint32_t slot, struct reason *why)
+{
+    const struct job *job = job_at (p->c, slot);
+    struct wanted w = wanted_job (job);
+    struct allocation ignored;
+    time_us start;
+
+    if (p->room != ROOM_TIMELINE) /* what is not counted there has an end */
+        return false;
+    timeline_wake (p->tl);
+    refresh_shapes (p, job);
+    if (!never_known (p, slot)) {
+        if (never_surely_not (p, slot) ||
+            narrow_place (p->tl, p->scratch, &w, 0, limit_of (p, slot), p->now, TIME_US_MAX,
+                          p->late ? CHOICE_BUSY : CHOICE_POLICY, &start, &ignored))
+            return false;
+        never_note (p, slot);
+    }
+    *why = never_why (p->tl, &w);
+    return true;
+}
+
 /* The earliest moment with room at which soft limits are kept, too. */
 static bool reserve_earliest (struct pass *p, uint32_t slot, time_us *start,
                               struct allocation *chosen)
 {
     time_us from = data_due (p, slot) ? job_at (p->c, slot)->spec.data_at : p->now;
+    time_us deadline = job_at (p->c, slot)->spec.deadline;
 
     p->detours = 0;
+    if (never_known (p, slot))
+        return false;
     while (room_earliest (p, slot, from, start, chosen)) {
+        if (deadline && time_add (*start, length_least (p->c, limit_of (p, slot))) > deadline)
+            return false; /* it would keep nodes for nothing */
         from = softstart_from (p, slot, *start);
         if (from == *start)
             return true;

@@ -1,4 +1,4 @@
-/* standing: what SRCFG[x] says of a standing reservation (reference/maui-policies.md a9). Plain values;
+/* standing: what SRCFG[x] says of a standing reservation. Plain values;
  * local/conf reads them and keeps the reservations (standing.c there knows the calendar). */
 #ifndef NUI_LOCAL_CORE_STANDING_H
 #define NUI_LOCAL_CORE_STANDING_H

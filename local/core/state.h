@@ -18,11 +18,11 @@
 
 enum { JOB_CHUNK = 1024, SHAPE_BUCKETS = 4096, CACHE_LINE = 64 };
 
-/* What the site adds to what a req asks, for whom it is: needs.c. Compared as bytes. */
 /* A partition that no node is in: what is left when none may be used. */
 #define NOWHERE (UINT64_C (1) << 63)
 static_assert (PARTITIONS_MAX < 64, "one bit stands for nowhere");
 
+/* What the site adds to what a req asks, for whom it is: needs.c. Compared as bytes. */
 struct needs {
     uint64_t partitions;  /* partition_bit; 0: any */
     uint64_t classes;     /* of node_spec.classes */
@@ -63,7 +63,9 @@ struct shape {
     uint64_t barred_version; /* of the cluster, for which the next two hold: access_barred */
     uint64_t barred_tasks;
     struct rsv_id barred_rsv;
-    uint64_t to_the_next_line[2];
+    uint32_t never_serial;   /* pass (of many, the last bits) in which there was no moment for … */
+    uint32_t never_tasks;    /* so many tasks … */
+    duration_us never_limit; /* for so long */
 };
 static_assert (sizeof (struct shape) % CACHE_LINE == 0, "each of an array begins with a line");
 
@@ -85,6 +87,7 @@ struct job {
     duration_us used;     /* of its limit, before it was suspended */
     uint32_t procs;
     time_us deferred_until;
+    time_us data_first;  /* the first moment at which its data was to be there; 0: it is */
     time_us retry_until; /* RESERVATIONRETRYTIME: its start failed, and it keeps the nodes until then */
     struct allocation retry; /* these; owned */
     time_us start;

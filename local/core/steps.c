@@ -45,33 +45,39 @@ static bool may_reserve (struct pass *p, uint32_t slot, uint32_t *bucket_out)
            p->bucket_used[*bucket_out] < policy->bucket[*bucket_out].depth;
 }
 
-static bool promise (struct pass *p, uint32_t i)
+/* What became of a job that may have a reservation. */
+enum promised { PROMISED, PROMISED_NOT, PROMISED_NEVER /* no moment is there for it */ };
+
+static enum promised promise (struct pass *p, uint32_t i)
 {
     uint32_t slot = p->order[i], bucket;
 
-    if (!may_reserve (p, slot, &bucket) || !space_reserve (p, slot))
-        return false;
+    if (!may_reserve (p, slot, &bucket))
+        return PROMISED_NOT;
+    if (!space_reserve (p, slot))
+        return PROMISED_NEVER;
     if (bucket != UINT32_MAX)
         p->bucket_used[bucket]++;
     p->mark[i] = MARK_RESERVED;
     p->reserved++;
-    return true;
+    return PROMISED;
 }
 
-static bool reserve (struct pass *p, uint32_t i)
+static enum promised reserve (struct pass *p, uint32_t i)
 {
     uint32_t slot = p->order[i];
     struct reason why = reason_plain (REASON_RESERVED);
     const struct plan_reservation *r;
+    enum promised got = promise (p, i);
 
-    if (!promise (p, i))
-        return false;
+    if (got != PROMISED)
+        return got;
     r = &p->plan->reservation[p->plan->reservation_count - 1];
     why.need = job_at (p->c, slot)->spec.req[0].tasks;
     why.have = p->c->hot[slot].shape == SLOT_NONE ? 0 : (int64_t)space_now (p, p->c->hot[slot].shape);
     why.clears = r->start;
     pass_reason (p, slot, &why);
-    return true;
+    return PROMISED;
 }
 
 /* Is there anyone whom another bucket would still reserve for? */
@@ -89,24 +95,44 @@ static bool any_bucket_left (const struct pass *p)
 static void data_tell (struct pass *p, uint32_t i)
 {
     struct reason why = reason_plain (REASON_DATA);
+    time_us at = job_at (p->c, p->order[i])->spec.data_at;
 
-    why.clears = job_at (p->c, p->order[i])->spec.data_at;
+    why.clears = at > p->now ? at : TIME_US_NONE;
     pass_reason (p, p->order[i], &why);
 }
 
-/* Its data is on the way: it holds nobody up, but is promised a place from then on. */
+/* Its data is on the way: it holds nobody up, but is promised a place from then on, within bounds. */
 static void data_turn (struct pass *p, uint32_t i)
 {
     p->mark[i] = MARK_TOLD;
-    if (eligible_still (p, p->order[i], LIMIT_SOFT))
+    if (data_kept (p, p->order[i]) && eligible_still (p, p->order[i], LIMIT_SOFT))
         (void)promise (p, i);
     data_tell (p, i);
+}
+
+/* Would the job at its turn keep those behind it from anything, other than by what is promised to it? */
+static bool stands_before_others (const struct pass *p, uint32_t slot)
+{
+    return p->policy->backfill_policy == BACKFILL_NONE || (qos_flags (p, slot) & QOS_NTR) ||
+           preempt_may (p, slot);
+}
+
+bool pass_never (struct pass *p, uint32_t i)
+{
+    struct reason why;
+
+    if (!space_never (p, p->order[i], &why))
+        return false;
+    pass_reason (p, p->order[i], &why);
+    p->mark[i] = MARK_TOLD;
+    return true;
 }
 
 /* The job at this position in its turn. True: nobody behind it is looked at. */
 static bool priority_one (struct pass *p, uint32_t i)
 {
     uint32_t slot = p->order[i], bucket;
+    enum promised got;
 
     if (p->only_reserve && !may_reserve (p, slot, &bucket))
         return false;
@@ -125,11 +151,19 @@ static bool priority_one (struct pass *p, uint32_t i)
         p->mark[i] = p->head.v ? MARK_FILLED : MARK_STARTED; /* past one that waits? */
         return false;
     }
+    if (stands_before_others (p, slot) && pass_never (p, i))
+        return false;
+    if (preempt_may (p, slot) && preempt_name (p, slot))
+        p->closed = true;
+    got = reserve (p, i);
+    if (got == PROMISED_NEVER && !p->closed) {
+        (void)pass_never (p, i);
+        return false;
+    }
     if (p->head.v == 0)
         p->head = job_at (p->c, slot)->spec.id;
-    p->closed =
-        (preempt_may (p, slot) && preempt_name (p, slot)) || (qos_flags (p, slot) & QOS_NTR);
-    if ((reserve (p, i) || p->only_reserve) && !p->closed)
+    p->closed = p->closed || (qos_flags (p, slot) & QOS_NTR);
+    if ((got == PROMISED || p->only_reserve) && !p->closed)
         return false;
     p->first_free = i;
     p->only_reserve =
@@ -137,7 +171,8 @@ static bool priority_one (struct pass *p, uint32_t i)
     return !p->only_reserve || p->closed;
 }
 
-/* Starts or reserves until the first job that can have neither. Where there are several buckets,
+/* Starts or reserves until the first job that may have neither; one for which no reservation can be made,
+ * though it may have one, does not end the walk, nor does it use up the depth. Where there are several buckets,
  * privileged or kept reservations, or where that job wants none, they go on being made behind it. */
 static bool priority_go (struct pass *p)
 {
@@ -222,7 +257,7 @@ static void waiting_reasons (struct pass *p)
     p->planner->have = p->c->up_free;
     space_now_all (p);
     known = arena_zalloc (p->scratch, p->c->shape_count + 1);
-    for (uint32_t i = p->first_free; i < p->count; i++) {
+    for (uint32_t i = 0; i < p->count; i++) {
         uint32_t shape = row_at (p, i)->shape;
         if (p->mark[i] == MARK_WAITS && data_awaited (p, p->order[i])) {
             data_tell (p, i);

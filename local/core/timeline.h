@@ -143,6 +143,13 @@ bool narrow_place (struct timeline *tl, struct arena *arena, const struct wanted
                    uint64_t partitions, duration_us limit, time_us from, time_us until,
                    enum choice choice, time_us *start_out, struct allocation *out);
 
+/* --- never.c ------------------------------------------------------------------------------- */
+
+/* A moment after everything that has an end. */
+extern const time_us never_after;
+/* For what has no moment at all, though there are nodes enough: what stands in its way without an end. */
+struct reason never_why (struct timeline *tl, const struct wanted *w);
+
 /* Start intervals of one shape: timeline_starts calls back in ascending order. */
 typedef bool (*interval_fn) (void *self, time_us begin, time_us end);
 void timeline_starts (struct timeline *tl, const struct shape *s, uint64_t tasks,

@@ -195,8 +195,9 @@ struct job_spec {
     struct rsv_id reservation;  /* runs inside this reservation only (one's id, or the group of
                                    several); 0: none */
     time_us deadline;           /* must have ended by then; 0: none */
-    time_us data_at;            /* its data is expected then: no start before, but a place may be
-                                   promised; 0: it waits for none */
+    time_us data_at;            /* its data is not there, and expected then: no start, whatever the time
+                                   is, until this is 0. A place is promised from then on, until
+                                   STAGEINGRACE after the first moment at which it was expected */
     uint64_t array;             /* jobs of one array have the same number; 0: none */
     uint32_t array_limit;       /* so many of them run at one time; 0: any number */
     uint32_t attrs;             /* enum job_attr */

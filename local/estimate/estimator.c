@@ -272,11 +272,6 @@ int estimator_ask (struct estimator *e, enum estimate_method method, struct clus
 
 /* --- the record ------------------------------------------------------------------------------- */
 
-struct control *estimator_control (struct estimator *e, enum estimate_method method)
-{
-    return &e->control[method];
-}
-
 void estimator_correct (const struct estimator *e, enum estimate_method method,
                         const struct estimate *raw, struct estimate *out)
 {

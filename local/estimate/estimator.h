@@ -62,7 +62,6 @@ int estimator_ask (struct estimator *estimator, enum estimate_method method,
                    struct cluster *cluster, struct job_id id, const struct job_spec *spec,
                    struct estimate *raw_out, struct err *err);
 
-struct control *estimator_control (struct estimator *estimator, enum estimate_method method);
 /* control_apply by the method's control. */
 void estimator_correct (const struct estimator *estimator, enum estimate_method method,
                         const struct estimate *raw, struct estimate *out);

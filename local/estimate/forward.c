@@ -477,7 +477,18 @@ static void backfill_best (struct forward *f, uint32_t from)
     }
 }
 
-/* Starts or promises in the order of priority; the first place that can have neither. */
+/* Are there not so many processors at all? */
+static bool never (const struct forward *f, const struct waiting *w)
+{
+    int64_t sum = f->free;
+
+    for (uint32_t i = 0; i < f->active_count; i++)
+        sum += f->active[i].procs;
+    return sum < w->procs;
+}
+
+/* Starts or promises in the order of priority; the first place that may have neither. One for which there
+ * is never room holds nobody up. */
 static uint32_t priority_walk (struct forward *f)
 {
     f->first = waiting_from (f, f->first);
@@ -485,7 +496,9 @@ static uint32_t priority_walk (struct forward *f)
         f->work++;
         if (fits (f, &f->queue[i]))
             start (f, i);
-        else if (!f->s->backfill || f->promised >= f->s->depth || !promise (f, &f->queue[i]))
+        else if (f->s->backfill && f->promised < f->s->depth)
+            (void)promise (f, &f->queue[i]);
+        else if (f->s->backfill || !never (f, &f->queue[i]))
             return i;
     }
     return UINT32_MAX;

@@ -207,11 +207,6 @@ uint64_t history_ended_count (const struct history *h)
     return h->ended_count;
 }
 
-uint64_t history_arrived_count (const struct history *h)
-{
-    return h->arrived_count;
-}
-
 /* --- run times ---------------------------------------------------------------------------- */
 
 /* What a run of the past says about this job: the same time under the same limit, else the same

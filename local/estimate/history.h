@@ -31,7 +31,6 @@ void history_arrived (struct history *history, const struct job_known *job, time
 void history_ended (struct history *history, const struct job_known *job, duration_us run);
 
 uint64_t history_ended_count (const struct history *history);   /* ever */
-uint64_t history_arrived_count (const struct history *history); /* ever */
 
 enum { RUNS_MAX = 64 };
 struct runs { /* a distribution: run[i] with probability upto[i] - upto[i - 1] */

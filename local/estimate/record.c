@@ -108,23 +108,6 @@ void score_add (struct score *s, const struct estimate *e, duration_us wait)
     s->width95_s += (double)(e->high95 - e->low95) / US_PER_S;
 }
 
-void score_merge (struct score *s, const struct score *o)
-{
-    s->count += o->count;
-    s->certain += o->certain;
-    s->in50 += o->in50;
-    s->in95 += o->in95;
-    s->unsure_in50 += o->unsure_in50;
-    s->unsure_in95 += o->unsure_in95;
-    s->within_1m += o->within_1m;
-    s->within_10m += o->within_10m;
-    s->wait_s += o->wait_s;
-    s->error_s += o->error_s;
-    s->bias_s += o->bias_s;
-    s->width50_s += o->width50_s;
-    s->width95_s += o->width95_s;
-}
-
 /* --- recent ------------------------------------------------------------------------------- */
 
 void recent_add (struct recent *r, time_us at, const struct estimate *e, duration_us wait)

@@ -59,7 +59,6 @@ struct score {
 };
 
 void score_add (struct score *score, const struct estimate *given, duration_us wait);
-void score_merge (struct score *score, const struct score *other);
 
 /* --- recent: the last weeks, one site or class --------------------------------------------- */
 

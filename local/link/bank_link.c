@@ -14,7 +14,6 @@
 enum { WINDOW = 32 };
 static const duration_us retry_first = US_PER_S / 5;
 static const duration_us retry_max = 10 * US_PER_S;
-static const duration_us refused_retry = 60 * US_PER_S;
 
 struct ask {
     struct bank_link *link;
@@ -31,9 +30,10 @@ struct ask {
 struct sending {
     struct bank_link *link;
     uint64_t sequence; /* 0: free */
-    bool done;
+    bool done;         /* and waits for those before it to be done */
     bool charge;
-    credit_micro total; /* of its job, as the bank answered */
+    credit_micro total;    /* of its job, as the bank answered */
+    uint64_t floor;        /* the bank had all up to here when it was first asked; 0: not known */
     struct rpccallout *call;
 };
 
@@ -42,10 +42,14 @@ struct bank_link {
     struct rpcclient *client;
     struct ask *asks;
     struct sending sending[WINDOW];
-    uint64_t sent;  /* highest sequence in the window */
-    uint64_t acked; /* everything up to here is out of the store */
+    uint64_t read;  /* the highest sequence that was taken into the window */
+    uint64_t acked; /* everything up to here has arrived */
+    uint64_t fresh; /* what is behind this was never sent before this daemon began */
+    /* The bank has forgotten what is behind `again_from`; it is sent again up to again_to (0: it has not). */
+    uint64_t again_from, again_to;
     struct event *drain_event;
     duration_us backoff;
+    bool full; /* while the box is read: of the window */
     bool closing;
 };
 
@@ -64,20 +68,9 @@ static duration_us jitter (duration_us *backoff)
     return 1 + (duration_us)((double)base * (r / 4294967296.0));
 }
 
-static bool worth_retrying (enum rpc_status status)
+static bool worth_retrying (const struct rpc_result *result)
 {
-    switch (status) {
-    case RPC_CANCELLED:
-    case RPC_UNKNOWN:
-    case RPC_DEADLINE_EXCEEDED:
-    case RPC_RESOURCE_EXHAUSTED:
-    case RPC_UNAVAILABLE:
-    case RPC_INTERNAL:
-    case RPC_UNIMPLEMENTED: /* an older bank: nothing may be lost while it is replaced */
-        return true;
-    default:
-        return false;
-    }
+    return result->status != RPC_OK && !(result->answered && rpc_status_is_final (result->status));
 }
 
 /* --- holds -------------------------------------------------------------------------------- */
@@ -123,7 +116,7 @@ static void on_hold_done (void *arg, const struct rpc_result *result)
     ask->call = NULL;
     if (link->closing)
         return;
-    if (worth_retrying (result->status)) {
+    if (worth_retrying (result)) {
         struct timeval t = tv (jitter (&ask->backoff));
         log_event (link->config.log, LOG_LEVEL_WARN, "bank", "hold_unanswered",
                    "job=%llu status=%d", (unsigned long long)ask->job, (int)result->status);
@@ -207,37 +200,129 @@ static void drain_after (struct bank_link *link, duration_us d)
     event_add (link->drain_event, &t);
 }
 
+/* The one with that sequence; 0: a free one. NULL: none. */
 static struct sending *slot_of (struct bank_link *link, uint64_t sequence)
 {
-    return &link->sending[sequence % WINDOW];
+    for (int i = 0; i < WINDOW; i++)
+        if (link->sending[i].sequence == sequence)
+            return &link->sending[i];
+    return NULL;
 }
 
-/* Everything done without a gap leaves the store. */
-static void ack_contiguous (struct bank_link *link)
+/* Everything up to here is done: numbers that were read and are in no slot need nothing. */
+static uint64_t done_up_to (const struct bank_link *link)
 {
-    uint64_t upto = link->acked;
-    while (upto < link->sent && slot_of (link, upto + 1)->sequence == upto + 1 &&
-           slot_of (link, upto + 1)->done)
-        upto++;
-    if (upto == link->acked)
-        return;
+    uint64_t upto = link->read;
+    for (int i = 0; i < WINDOW; i++)
+        if (link->sending[i].sequence && !link->sending[i].done && link->sending[i].sequence <= upto)
+            upto = link->sending[i].sequence - 1;
+    return upto;
+}
+
+static void ack_done (struct bank_link *link)
+{
+    uint64_t upto = done_up_to (link);
     struct err err = {0};
     struct local_store *store = link->config.store;
+    if (upto <= link->acked)
+        return;
     int rc = local_store_begin (store, &err);
-    for (uint64_t s = link->acked + 1; s <= upto && rc == 0; s++)
-        if (slot_of (link, s)->charge)
-            rc = runs_answered (store, s, slot_of (link, s)->total, &err);
-    if (rc != 0 || local_store_outbox_ack (store, STORE_OUTBOX_BANK, upto, &err) != 0 ||
+    for (int i = 0; i < WINDOW && rc == 0; i++) {
+        const struct sending *slot = &link->sending[i];
+        if (slot->sequence && slot->sequence <= upto && slot->charge)
+            rc = runs_answered (store, slot->sequence, slot->total, &err);
+    }
+    if (rc != 0 || local_store_outbox_ack_keep (store, STORE_OUTBOX_BANK, upto, &err) != 0 ||
         local_store_commit (store, &err) != 0) {
         local_store_rollback (store);
         log_event (link->config.log, LOG_LEVEL_ERROR, "bank", "ack_not_stored", "error=\"%s\"",
-                   err.text); /* it stays in the box and is sent again after a restart */
+                   err.text); /* it is sent again after a restart */
         return;
     }
-    for (uint64_t s = link->acked + 1; s <= upto; s++)
-        slot_of (link, s)->sequence = 0;
+    for (int i = 0; i < WINDOW; i++)
+        if (link->sending[i].sequence && link->sending[i].sequence <= upto)
+            link->sending[i].sequence = 0;
     link->acked = upto;
     drain_after (link, 0);
+}
+
+/* The bank says up to where it has everything: less than it had when this one was asked means that it was restored
+ * to an earlier moment. A replayed answer may be old: of what may have been sent before nothing is concluded. A gap
+ * that stays (messages that are not kept) is known by then, and passes as the bank gives it up. */
+static void history_look (struct bank_link *link, const struct sending *item, uint64_t bank_has)
+{
+    if (link->again_to && bank_has >= link->again_to)
+        link->again_to = 0;
+    if (bank_has >= item->floor || (link->again_to && bank_has >= link->again_from))
+        return;
+    log_event (link->config.log, LOG_LEVEL_ERROR, "bank", "history_lost",
+               "ours=%llu banks=%llu text=\"the bank has forgotten messages: they are sent again\"",
+               (unsigned long long)item->floor, (unsigned long long)bank_has);
+    link->again_to = link->again_to > link->acked ? link->again_to : link->acked;
+    link->again_from = bank_has;
+    link->acked = link->read = bank_has;
+    drain_after (link, 0);
+}
+
+struct burying {
+    struct bank_link *link;
+    const struct rpc_result *result;
+    uint64_t sequence;
+    int rc;
+    struct err *err;
+};
+
+static void on_item_buried (void *arg, const struct store_item *item)
+{
+    struct burying *b = arg;
+    if (item->sequence == b->sequence && b->link->config.on_refused)
+        b->rc = b->link->config.on_refused (b->link->config.arg, item, b->result->status, b->err);
+}
+
+/* A message that the bank will never take: out of the way, with its reason. */
+static int item_bury (struct sending *item, const struct rpc_result *result, struct err *err)
+{
+    struct bank_link *link = item->link;
+    struct local_store *store = link->config.store;
+    struct burying b = {link, result, item->sequence, 0, err};
+    int rc = local_store_begin (store, err);
+    if (rc == 0)
+        rc = local_store_outbox_read (store, STORE_OUTBOX_BANK, item->sequence - 1, 1,
+                                      on_item_buried, &b, err);
+    if (rc == 0)
+        rc = b.rc;
+    if (rc == 0)
+        rc = local_store_outbox_bury (store, STORE_OUTBOX_BANK, item->sequence,
+                                      rpc_err_of_status (result->status), result->message,
+                                      clock_now_us (), err);
+    if (rc == 0)
+        rc = local_store_commit (store, err);
+    if (rc != 0)
+        local_store_rollback (store);
+    return rc;
+}
+
+static void item_refused (struct sending *item, const struct rpc_result *result)
+{
+    struct bank_link *link = item->link;
+    bool hopeless = !worth_retrying (result);
+    char quoted[400];
+    struct err err = {0};
+    log_event (link->config.log, hopeless ? LOG_LEVEL_ERROR : LOG_LEVEL_WARN, "bank",
+               hopeless ? "dead_letter" : "item_unanswered", "sequence=%llu status=%d message=%s",
+               (unsigned long long)item->sequence, (int)result->status,
+               log_quote (result->message, quoted, sizeof quoted));
+    if (hopeless && item_bury (item, result, &err) == 0) {
+        item->done = true;
+        item->charge = false; /* the bank answered nothing that its run could keep */
+        ack_done (link);
+        return;
+    }
+    if (hopeless)
+        log_event (link->config.log, LOG_LEVEL_ERROR, "bank", "not_buried", "error=%s",
+                   log_quote (err.text, quoted, sizeof quoted));
+    if (!event_pending (link->drain_event, EV_TIMEOUT, NULL))
+        drain_after (link, jitter (&link->backoff));
 }
 
 static void on_item_done (void *arg, const struct rpc_result *result)
@@ -248,14 +333,7 @@ static void on_item_done (void *arg, const struct rpc_result *result)
     if (link->closing)
         return;
     if (result->status != RPC_OK) {
-        bool hopeless = !worth_retrying (result->status);
-        log_event (link->config.log, hopeless ? LOG_LEVEL_ERROR : LOG_LEVEL_WARN, "bank",
-                   hopeless ? "item_refused" : "item_unanswered",
-                   "sequence=%llu status=%d message=\"%s\"", (unsigned long long)item->sequence,
-                   (int)result->status, result->message);
-        /* A charge is never given up: one that the bank cannot take stays, loudly. */
-        if (!event_pending (link->drain_event, EV_TIMEOUT, NULL))
-            drain_after (link, hopeless ? refused_retry : jitter (&link->backoff));
+        item_refused (item, result);
         return;
     }
     link->backoff = 0;
@@ -268,11 +346,8 @@ static void on_item_done (void *arg, const struct rpc_result *result)
     } else {
         bank_has = ((const Nui__Bank__V1__ReleaseReply *)result->reply)->acked_sequence;
     }
-    if (bank_has && bank_has < link->acked)
-        log_event (link->config.log, LOG_LEVEL_ERROR, "bank", "gap",
-                   "ours=%llu banks=%llu", (unsigned long long)link->acked,
-                   (unsigned long long)bank_has);
-    ack_contiguous (link);
+    history_look (link, item, bank_has);
+    ack_done (link);
 }
 
 static void item_send (struct bank_link *link, struct sending *slot, const struct store_item *item)
@@ -285,7 +360,7 @@ static void item_send (struct bank_link *link, struct sending *slot, const struc
         .arg = slot,
     };
     ProtobufCMessage *request;
-    slot->charge = strcmp (item->kind, "charge") == 0;
+    slot->charge = strcmp (item->kind, "release") != 0;
     if (slot->charge) {
         request = (ProtobufCMessage *)nui__bank__v1__charge_request__unpack (
             NULL, item->payload_len, item->payload);
@@ -308,17 +383,19 @@ static void on_item_read (void *arg, const struct store_item *item)
 {
     struct bank_link *link = arg;
     struct sending *slot = slot_of (link, item->sequence);
-    if (link->acked == 0 && link->sent == 0)
-        link->acked = item->sequence - 1; /* where the last run of this daemon stopped */
-    if (item->sequence > link->acked + WINDOW)
+    bool known = slot;
+    bool nothing = strcmp (item->kind, STORE_ITEM_VOID) == 0;
+    link->full |= !known && !nothing && !(slot = slot_of (link, 0));
+    if (link->full)
+        return; /* read once more when the window moves */
+    if (item->sequence > link->read)
+        link->read = item->sequence;
+    if (nothing || (known && (slot->done || slot->call)))
         return;
-    if (slot->sequence == item->sequence && (slot->done || slot->call))
-        return;
-    slot->link = link;
-    slot->sequence = item->sequence;
-    slot->done = false;
-    if (item->sequence > link->sent)
-        link->sent = item->sequence;
+    if (!known)
+        *slot = (struct sending){
+            .link = link, .sequence = item->sequence,
+            .floor = item->sequence > link->fresh && item->sequence > link->again_to ? link->acked : 0};
     item_send (link, slot, item);
 }
 
@@ -328,12 +405,14 @@ static void on_drain (evutil_socket_t fd, short what, void *arg)
     struct err err = {0};
     (void)fd;
     (void)what;
+    link->full = false;
     if (local_store_outbox_read (link->config.store, STORE_OUTBOX_BANK, link->acked, WINDOW,
                                  on_item_read, link, &err) != 0) {
         log_event (link->config.log, LOG_LEVEL_ERROR, "bank", "outbox_unreadable", "error=\"%s\"",
                    err.text);
         drain_after (link, retry_max);
     }
+    ack_done (link);
 }
 
 struct rpcclient *bank_link_client (struct bank_link *link)
@@ -363,6 +442,7 @@ struct bank_link *bank_link_create (const struct bank_link_config *config, struc
     struct rpcclient_config rpc = {
         .base = config->base,
         .id = config->id,
+        .mend_text = true,
         .log = config->log,
         .target = config->target,
         .expect_kind = PRINCIPAL_BANK,
@@ -374,6 +454,12 @@ struct bank_link *bank_link_create (const struct bank_link_config *config, struc
         return NULL;
     }
     link->config.target = NULL; /* the caller's string; not kept */
+    if (local_store_outbox_position (config->store, STORE_OUTBOX_BANK, &link->acked, &link->fresh,
+                                     err) != 0) {
+        bank_link_destroy (link);
+        return NULL;
+    }
+    link->read = link->acked;
     drain_after (link, 0);
     return link;
 }

@@ -3,7 +3,9 @@
  * Holds: a request whose row is durable in the store is sent, unchanged, until the bank answers; every
  * answer is reported once, and once per request the fact that the bank cannot be reached. Charges and
  * releases: the store's outbox is drained in order, several in flight, each under its own stored key,
- * until acknowledged (reference/bank.md I4).
+ * until acknowledged. One that the bank will never take becomes a dead letter with the bank's reason, and the rest
+ * goes on. What the bank acknowledged stays in the box for a while: a bank that answers as if it had never had it was
+ * restored to an earlier moment, and gets it again under the same keys.
  *
  * One loop. The store's rows are the caller's to write and (after an answer) to delete. */
 #ifndef NUI_LOCAL_LINK_BANK_LINK_H
@@ -42,6 +44,9 @@ struct bank_link_config {
     duration_us timeout; /* of one call */
     struct local_store *store;
     void (*on_answer) (void *arg, const struct bank_answer *answer); /* never from inside a call */
+    /* In the transaction in which an item becomes a dead letter: what else is to be kept. */
+    int (*on_refused) (void *arg, const struct store_item *item, enum rpc_status status,
+                       struct err *err);
     void *arg;
 };
 

@@ -22,7 +22,11 @@ struct peer {
     struct rpccallout *call;
     uint64_t acked;
     uint64_t sent; /* highest sequence it was sent by this process */
+    uint32_t most; /* events in the next report: fewer after one that was refused, until the one is found */
+    uint32_t going; /* in the report in flight, */
+    uint64_t first; /* from this one on */
     duration_us left; /* when the report in flight left, monotonic */
+    bool named; /* it has answered */
     bool dirty; /* something changed since the report in flight was made */
 };
 
@@ -40,6 +44,8 @@ struct meta_link {
 
 /* Events being collected for one report. */
 struct batch {
+    const struct peer *peer;
+    uint32_t most;
     Nui__Meta__V1__JobEvent event[EVENTS_MAX];
     Nui__Meta__V1__JobEvent *list[EVENTS_MAX];
     size_t count;
@@ -52,19 +58,32 @@ static struct timeval tv (duration_us d)
     return (struct timeval){.tv_sec = d / US_PER_S, .tv_usec = d % US_PER_S};
 }
 
+static bool concerns (const struct peer *peer, const Nui__Local__V1__JobInfo *job)
+{
+    const struct meta_link_config *config = &peer->link->config;
+    return !config->concerns ||
+           config->concerns (config->arg, rpcclient_server (peer->client)->name, job->metascheduler);
+}
+
 static void collect (void *arg, const struct store_item *item)
 {
     struct batch *b = arg;
     /* Once one did not fit none behind it may go: sequences are contiguous. */
-    b->full = b->full || b->count == EVENTS_MAX ||
+    b->full = b->full || b->count == b->most ||
               (b->count > 0 && b->bytes + item->payload_len > EVENT_BYTES_MAX);
     if (b->full)
         return;
     Nui__Meta__V1__JobEvent *e = &b->event[b->count];
     nui__meta__v1__job_event__init (e);
     e->sequence = item->sequence;
-    e->job = nui__local__v1__job_info__unpack (NULL, item->payload_len, item->payload);
-    assert (e->job); /* we packed it ourselves */
+    if (strcmp (item->kind, STORE_ITEM_VOID) != 0) {
+        e->job = nui__local__v1__job_info__unpack (NULL, item->payload_len, item->payload);
+        assert (e->job); /* we packed it ourselves */
+        if (!concerns (b->peer, e->job)) {
+            nui__local__v1__job_info__free_unpacked (e->job, NULL);
+            e->job = NULL;
+        }
+    }
     b->list[b->count++] = e;
     b->bytes += item->payload_len;
 }
@@ -91,6 +110,70 @@ static void ack_all (struct meta_link *link)
 
 static void report_send (struct peer *peer);
 
+static void failed (struct meta_link *link, const char *what, const struct err *err)
+{
+    char quoted[300];
+    local_store_rollback (link->config.store);
+    log_event (link->config.log, LOG_LEVEL_ERROR, "meta", what, "error=%s",
+               log_quote (err->text, quoted, sizeof quoted));
+}
+
+/* A report that is refused as invalid without its events' fault goes on being refused: nothing is set aside. Else it
+ * is sent with one event at a time, until the one is alone: a dead letter. */
+static void refused (struct peer *peer, const struct rpc_result *result)
+{
+    struct meta_link *link = peer->link;
+    struct err err = {0};
+    if (peer->going == 0)
+        return;
+    if (peer->going > 1) {
+        peer->most = 1;
+        return;
+    }
+    peer->most = EVENTS_MAX;
+    log_event (link->config.log, LOG_LEVEL_ERROR, "meta", "dead_letter", "sequence=%llu",
+               (unsigned long long)peer->first);
+    if (local_store_begin (link->config.store, &err) != 0 ||
+        local_store_outbox_bury (link->config.store, STORE_OUTBOX_META, peer->first, ERR_INVALID,
+                                 result->message, clock_now_us (), &err) != 0 ||
+        local_store_commit (link->config.store, &err) != 0)
+        failed (link, "not_buried", &err);
+}
+
+/* Its numbers tell which of us was restored to an earlier moment: it knows more than was given here, and what waits
+ * gets numbers behind that; or less than it had acknowledged, and it gets what there still is. */
+static void numbers_look (struct peer *peer, uint64_t theirs)
+{
+    struct meta_link *link = peer->link;
+    struct err err = {0};
+    uint64_t last = 0;
+    if (local_store_outbox_position (link->config.store, STORE_OUTBOX_META, NULL, &last, &err) != 0)
+        return;
+    if (theirs > last) {
+        log_event (link->config.log, LOG_LEVEL_ERROR, "meta", "numbers_lost",
+                   "ours=%llu theirs=%llu text=\"this site's state was restored: events get new numbers\"",
+                   (unsigned long long)last, (unsigned long long)theirs);
+        if (local_store_begin (link->config.store, &err) != 0 ||
+            local_store_outbox_renumber (link->config.store, STORE_OUTBOX_META, theirs, &err) != 0 ||
+            local_store_commit (link->config.store, &err) != 0) {
+            failed (link, "not_renumbered", &err);
+            return;
+        }
+        for (uint32_t i = 0; i < link->config.target_count; i++)
+            link->peers[i].acked = link->peers[i].sent = theirs;
+        link->acked = theirs;
+        peer->dirty = true;
+    } else if (theirs < peer->acked) {
+        log_event (link->config.log, LOG_LEVEL_ERROR, "meta", "history_lost", "ours=%llu theirs=%llu",
+                   (unsigned long long)peer->acked, (unsigned long long)theirs);
+        peer->acked = theirs;
+        peer->dirty = true;
+    } else if (theirs > peer->acked) {
+        peer->acked = theirs;
+        ack_all (link);
+    }
+}
+
 static void on_done (void *arg, const struct rpc_result *result)
 {
     struct peer *peer = arg;
@@ -101,17 +184,20 @@ static void on_done (void *arg, const struct rpc_result *result)
     if (result->status != RPC_OK) {
         log_event (link->config.log, LOG_LEVEL_WARN, "meta", "report_failed",
                    "status=%d message=\"%s\"", (int)result->status, result->message);
+        if (result->answered && result->status == RPC_INVALID_ARGUMENT)
+            refused (peer, result);
         struct timeval t = tv (retry);
         event_add (link->timer, &t);
         return;
     }
+    if (!peer->named)
+        peer->named = peer->dirty = true;
     const Nui__Meta__V1__ReportReply *reply = (const Nui__Meta__V1__ReportReply *)result->reply;
     if (link->config.heard)
         link->config.heard (link->config.arg, reply->metascheduler, peer->left);
-    if (reply->events_acked > peer->acked && reply->events_acked <= peer->sent) {
-        peer->acked = reply->events_acked;
-        ack_all (link);
-    }
+    if (peer->going) /* one without events says nothing of a metascheduler that never had any */
+        numbers_look (peer, reply->events_acked);
+    peer->most = peer->most * 2 > EVENTS_MAX ? EVENTS_MAX : peer->most * 2;
     if (peer->dirty)
         report_send (peer);
 }
@@ -127,6 +213,21 @@ static void site_fill (struct meta_link *link)
     link->fill_cost = link->filled - begun;
 }
 
+static void on_first (void *arg, const struct store_item *item)
+{
+    *(uint64_t *)arg = item->sequence;
+}
+
+/* The lowest number that there still is. */
+static uint64_t first_of (struct meta_link *link)
+{
+    uint64_t first = 0;
+    struct err err = {0};
+    if (local_store_outbox_read (link->config.store, STORE_OUTBOX_META, 0, 1, on_first, &first, &err) != 0)
+        first = 0;
+    return first;
+}
+
 static void report_send (struct peer *peer)
 {
     struct meta_link *link = peer->link;
@@ -137,12 +238,16 @@ static void report_send (struct peer *peer)
     }
     struct batch *b = calloc (1, sizeof *b);
     assert (b);
+    b->peer = peer;
+    /* Whom we speak to is known when it has answered once: the first report tells of no job. */
+    b->most = peer->named ? peer->most : 0;
     site_fill (link);
     Nui__Meta__V1__SiteReport report = link->site;
     if (local_store_outbox_read (link->config.store, STORE_OUTBOX_META, peer->acked,
                                  EVENTS_MAX + 1, collect, b, &err) != 0)
         log_event (link->config.log, LOG_LEVEL_ERROR, "meta", "outbox_unreadable", "error=\"%s\"",
                    err.text);
+    report.events_from = first_of (link);
     report.n_events = b->count;
     report.events = b->list;
     struct rpccallout_config call = {
@@ -155,6 +260,8 @@ static void report_send (struct peer *peer)
         .arg = peer,
     };
     peer->dirty = b->full;
+    peer->going = (uint32_t)b->count;
+    peer->first = b->count ? b->event[0].sequence : 0;
     if (b->count > 0 && b->event[b->count - 1].sequence > peer->sent)
         peer->sent = b->event[b->count - 1].sequence;
     peer->left = clock_monotonic_us ();
@@ -199,11 +306,13 @@ struct meta_link *meta_link_create (const struct meta_link_config *config, struc
         struct rpcclient_config rpc = {
             .base = config->base,
             .id = config->id,
+            .mend_text = true,
             .log = config->log,
             .target = config->targets[i],
             .expect_kind = PRINCIPAL_META,
         };
         link->peers[i].link = link;
+        link->peers[i].most = EVENTS_MAX;
         link->peers[i].client = rpcclient_create (&rpc, err);
         if (!link->peers[i].client) {
             link->config.target_count = i;

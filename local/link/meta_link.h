@@ -2,7 +2,8 @@
  *
  * A report goes out when something changed (coalesced for 20 ms), and at least every 10 s. It carries
  * the job events that are still in the store's outbox, oldest first; they leave the box when every
- * metascheduler has acknowledged them. One report in flight per metascheduler. */
+ * metascheduler has acknowledged them; to one that the job is not of an event goes empty. One report in
+ * flight per metascheduler. */
 #ifndef NUI_LOCAL_LINK_META_LINK_H
 #define NUI_LOCAL_LINK_META_LINK_H
 
@@ -22,6 +23,8 @@ struct meta_link_config {
     struct local_store *store;
     /* Fills everything but events; what it points to must hold until the next call. */
     void (*fill) (void *arg, Nui__Meta__V1__SiteReport *report);
+    /* Whether a job that `owner` gave may be told to this metascheduler. */
+    bool (*concerns) (void *arg, const char *metascheduler, const char *owner);
     /* It has acknowledged a report that left then, by the monotonic clock. May be NULL. */
     void (*heard) (void *arg, const char *metascheduler, duration_us sent);
     void *arg;

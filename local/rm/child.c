@@ -3,10 +3,12 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pwd.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -74,6 +76,54 @@ static int spawn (const char *const *argv, const char *const *envp, pid_t *pid)
     posix_spawn_file_actions_destroy (&files);
     posix_spawnattr_destroy (&attr);
     return rc;
+}
+
+static int part_check (const char *name, const char *part, struct err *err)
+{
+    struct stat st;
+    if (stat (part, &st) != 0)
+        return err_set (err, ERR_INVALID, "%s %.300s: %s", name, part, strerror (errno));
+    bool sticky = S_ISDIR (st.st_mode) && (st.st_mode & S_ISVTX);
+    if (st.st_uid != 0 && st.st_uid != geteuid ())
+        return err_set (err, ERR_DENIED, "%s: %.300s is not root's: whoever owns it would run programs as root",
+                        name, part);
+    if ((st.st_mode & (S_IWGRP | S_IWOTH)) && !sticky)
+        return err_set (err, ERR_DENIED, "%s: %.300s can be written by others than root", name, part);
+    return 0;
+}
+
+int child_program_check (const char *name, const char *path, struct err *err)
+{
+    char *whole = realpath (path, NULL);
+    int rc = whole ? part_check (name, whole, err)
+                   : err_set (err, ERR_INVALID, "%s %.300s: %s", name, path, strerror (errno));
+    for (char *slash = whole ? strrchr (whole, '/') : NULL; rc == 0 && slash; slash = strrchr (whole, '/')) {
+        *slash = 0;
+        rc = part_check (name, *whole ? whole : "/", err);
+    }
+    free (whole);
+    return rc;
+}
+
+uint32_t child_as (const char *account, struct arena *arena, const char *argv[CHILD_AS_MAX], struct err *err)
+{
+    struct passwd pw, *found = NULL;
+    char buf[4096];
+    if (geteuid () != 0)
+        return 0;
+    if (getpwnam_r (account, &pw, buf, sizeof buf, &found) != 0 || !found) {
+        err_set (err, ERR_DENIED, "account %.60s does not exist on this machine", account);
+        return 0;
+    }
+    if (pw.pw_uid == 0)
+        return 0;
+    argv[0] = "/usr/bin/setpriv";
+    argv[1] = arena_printf (arena, "--reuid=%lu", (unsigned long)pw.pw_uid);
+    argv[2] = arena_printf (arena, "--regid=%lu", (unsigned long)pw.pw_gid);
+    argv[3] = "--init-groups";
+    argv[4] = "--no-new-privs";
+    argv[5] = "--";
+    return CHILD_AS_MAX;
 }
 
 struct child *child_run (struct event_base *base, const char *const *argv,

@@ -2,10 +2,11 @@
 
 #include <sys/stat.h>
 
+#include "local/rm/mistake.h"
 #include "local/rm/supervise_file.h"
 #include "proto/base/strbuf.h"
 
-enum { NAME_OUT_MAX = 200 };
+enum { NAME_OUT_MAX = 200, ASIDE_MAX = 1000 };
 
 void jobdir_key (const char *job_id, uint32_t incarnation, char out[JOBDIR_KEY_MAX])
 {
@@ -59,6 +60,9 @@ int jobdir_check (const struct rm_job *job, struct passwd *pw, char *buf, size_t
         rc = output_name_check (jobdir_or (job->stdout_name, "stdout"), err);
     if (rc == 0)
         rc = output_name_check (jobdir_or (job->stderr_name, "stderr"), err);
+    char mistake[MISTAKE_TEXT_MAX];
+    if (rc == 0 && mistake_of_script (job->script, job->script_len, mistake))
+        rc = err_set (err, ERR_INVALID, "%s", mistake);
     if (rc == 0)
         jobdir_key (job->job_id, job->incarnation, key);
     return rc;
@@ -87,6 +91,7 @@ void jobdir_spec_begin (struct strbuf *b, const struct rm_job *job, const struct
     char uid[32];
     snprintf (uid, sizeof uid, "%lu", (unsigned long)pw->pw_uid);
     jobdir_spec_add (b, "job_id", job->job_id);
+    jobdir_spec_add (b, "mark", jobdir_or (job->mark, ""));
     jobdir_spec_add (b, "account", pw->pw_name);
     jobdir_spec_add (b, "uid", uid);
     jobdir_spec_add (b, "stdout", jobdir_or (job->stdout_name, "stdout"));
@@ -133,7 +138,7 @@ static int own (int dirfd, const char *name, const struct passwd *pw)
 
 static void half_made_remove (int parent, const char *name)
 {
-    char path[JOBDIR_KEY_MAX + 40];
+    char path[JOBDIR_KEY_MAX + 60];
     static const char *const files[] = {"work/script",        "work/nodefile", "work/.script.tmp",
                                         "work/.nodefile.tmp", "spec",          ".spec.tmp"};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
@@ -181,11 +186,12 @@ out:;
 int jobdir_make (int parent, const struct rm_job *job, const char *key, const struct passwd *pw,
                  const char *spec, size_t spec_len, struct err *err)
 {
-    char tmp[JOBDIR_KEY_MAX + 8];
+    char tmp[JOBDIR_KEY_MAX + 24];
     int rc = 0;
     int dir = -1;
-    char half[JOBDIR_KEY_MAX + 16];
-    snprintf (tmp, sizeof tmp, ".new-%s", key);
+    char half[JOBDIR_KEY_MAX + 32];
+    const char *mark = jobdir_or (job->mark, "");
+    snprintf (tmp, sizeof tmp, ".new-%s%s%.8s", key, *mark ? "." : "", mark); /* never another job's */
     snprintf (half, sizeof half, "%s/work", tmp);
     if (job->staged && renameat (parent, half, parent, job->staged) != 0 && errno != ENOENT)
         goto io; /* what came was on its way there when we died */
@@ -210,22 +216,90 @@ out:
     return rc;
 }
 
-int jobdir_open (int parent, const char *job_id, uint32_t incarnation, struct err *err)
+/* Only we can have written the spec: the directory is ours, and closed to the account. */
+static int jobdir_of_check (int dir, const char *job_id, const char *mark, struct err *err)
+{
+    struct stat st;
+    size_t len = 0;
+    errno = 0;
+    bool ours = fstat (dir, &st) == 0 && st.st_uid == geteuid () &&
+                !(st.st_mode & (S_IWGRP | S_IWOTH));
+    char *spec = ours ? file_read_all (dir, "spec", &len) : NULL;
+    if (!spec && errno != 0 && errno != ENOENT)
+        return err_set (err, ERR_IO, "directory of job %s: %s", job_id, strerror (errno));
+    const char *its_id = spec ? spec_get (spec, len, "job_id") : NULL;
+    const char *its_mark = spec ? spec_get (spec, len, "mark") : NULL;
+    bool same = its_id && its_mark && strcmp (its_id, job_id) == 0 &&
+                strcmp (its_mark, jobdir_or (mark, "")) == 0;
+    free (spec);
+    return same ? 0 : err_set (err, ERR_NOT_FOUND, "the directory of job %s is not its own", job_id);
+}
+
+int jobdir_open (int parent, const char *job_id, uint32_t incarnation, const char *mark,
+                 struct err *err)
 {
     char key[JOBDIR_KEY_MAX];
     jobdir_key (job_id, incarnation, key);
     if (name_check ("job id", job_id, err) != 0)
         return -1;
     int dir = openat (parent, key, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    if (dir < 0)
-        err_set (err, ERR_NOT_FOUND, "job %s has not started", key);
-    return dir;
+    if (dir < 0) {
+        err_set (err, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, "job %s has not started: %s", key,
+                 strerror (errno));
+        return -1;
+    }
+    if (jobdir_of_check (dir, job_id, mark, err) == 0)
+        return dir;
+    close (dir);
+    return -1;
 }
 
-int jobdir_output_open (int parent, const char *job_id, uint32_t incarnation, const char *stream,
-                        struct err *err)
+/* Under the first KEY.aside-N that is free. */
+static int jobdir_rename_aside (int parent, const char *key, struct log *log, struct err *err)
 {
-    int dir = jobdir_open (parent, job_id, incarnation, err);
+    char aside[JOBDIR_KEY_MAX + 40];
+    for (int n = 1; n <= ASIDE_MAX; n++) {
+        snprintf (aside, sizeof aside, "%s.aside-%d", key, n);
+        if (faccessat (parent, aside, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+            continue;
+        if (renameat (parent, key, parent, aside) == 0) {
+            log_event (log, LOG_LEVEL_WARN, "rm", "directory_set_aside",
+                       "directory=%s now=%s reason=\"another job of that number left it: the state "
+                       "directory is not the one it was made with\"",
+                       key, aside);
+            return fsync (parent) == 0 ? 0 : err_set (err, ERR_IO, "%s: %s", aside, strerror (errno));
+        }
+        if (errno == ENOENT)
+            return 0;
+        break;
+    }
+    return err_set (err, ERR_IO, "directory %s of another job cannot be set aside: %s", key,
+                    strerror (errno));
+}
+
+int jobdir_make_way (int parent, const struct rm_job *job, const char *key, struct log *log,
+                     struct err *err)
+{
+    char checkpoint[JOBDIR_KEY_MAX + 16];
+    struct err why = {0};
+    int dir = jobdir_open (parent, job->job_id, job->incarnation, job->mark, &why);
+    if (dir >= 0) {
+        close (dir);
+        return err_set (err, ERR_EXISTS, "job %s was handed over before", key);
+    }
+    if (why.code != ERR_NOT_FOUND)
+        return err_set (err, why.code, "%s", why.text);
+    int rc = jobdir_rename_aside (parent, key, log, err);
+    snprintf (checkpoint, sizeof checkpoint, "%s.checkpoint", job->job_id);
+    if (rc == 0 && job->incarnation == 0) /* nor has this job made any checkpoint yet */
+        rc = jobdir_rename_aside (parent, checkpoint, log, err);
+    return rc;
+}
+
+int jobdir_output_open (int parent, const char *job_id, uint32_t incarnation, const char *mark,
+                        const char *stream, struct err *err)
+{
+    int dir = jobdir_open (parent, job_id, incarnation, mark, err);
     if (dir < 0)
         return -1;
     size_t len = 0;

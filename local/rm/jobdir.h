@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 #include "local/rm/rm.h"
+#include "proto/base/log.h"
 #include "proto/base/strbuf.h"
 
 enum { JOBDIR_KEY_MAX = 96 };
@@ -20,7 +21,7 @@ void jobdir_key (const char *job_id, uint32_t incarnation, char out[JOBDIR_KEY_M
 int jobdir_account (const char *name, struct passwd *pw, char *buf, size_t cap, struct err *err);
 const char *jobdir_or (const char *name, const char *otherwise); /* for NULL and "" */
 /* What is checked before a job is taken: its id, account and output names (plain file names that
- * are none of ours). Fills key, and pw, whose strings are in buf. ERR_INVALID, ERR_DENIED. */
+ * are none of ours), its script. Fills key, and pw, whose strings are in buf. ERR_INVALID, ERR_DENIED. */
 int jobdir_check (const struct rm_job *job, struct passwd *pw, char *buf, size_t cap,
                   char key[JOBDIR_KEY_MAX], struct err *err);
 /* The folder of all of them, made where it is not: its path, absolute and malloc'ed, and an open
@@ -28,20 +29,26 @@ int jobdir_check (const struct rm_job *job, struct passwd *pw, char *buf, size_t
 int jobdir_parent (const char *path, char **path_out, int *fd_out, struct err *err);
 /* "key=value" and its NUL. */
 void jobdir_spec_add (struct strbuf *b, const char *key, const char *value);
-/* What every resource manager's spec says of a job: job_id, account, uid, stdout, stderr. */
+/* What every resource manager's spec says of a job: job_id, mark, account, uid, stdout, stderr. */
 void jobdir_spec_begin (struct strbuf *b, const struct rm_job *job, const struct passwd *pw);
 /* Variables that a job gets which does not set them itself. */
 void jobdir_env_each (const struct rm_job *job, const char *parent, const char *key,
                       const struct passwd *pw,
                       void (*fn) (void *arg, const char *name, const char *value), void *arg);
+/* A directory of that name that is another job's (see rm.h: mark) gets another name, KEY.aside-1 …, with what
+ * CHECKPOINTHOOK left beside it, and stays there for an administrator to look at; the log says so.
+ * ERR_EXISTS: it is this job's own. */
+int jobdir_make_way (int parent, const struct rm_job *job, const char *key, struct log *log,
+                     struct err *err);
 /* Makes it in `parent`. spec: NUL-terminated "key=value" strings; stdout=, stderr= and uid= are
  * read by jobdir_output_open. */
 int jobdir_make (int parent, const struct rm_job *job, const char *key, const struct passwd *pw,
                  const char *spec, size_t spec_len, struct err *err);
-/* An open directory, or -1 with ERR_NOT_FOUND. */
-int jobdir_open (int parent, const char *job_id, uint32_t incarnation, struct err *err);
+/* An open directory, or -1: ERR_NOT_FOUND, also where it is not ours or has another mark; ERR_IO. */
+int jobdir_open (int parent, const char *job_id, uint32_t incarnation, const char *mark,
+                 struct err *err);
 /* rm_ops.output_open. */
-int jobdir_output_open (int parent, const char *job_id, uint32_t incarnation, const char *stream,
-                        struct err *err);
+int jobdir_output_open (int parent, const char *job_id, uint32_t incarnation, const char *mark,
+                        const char *stream, struct err *err);
 
 #endif

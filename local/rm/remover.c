@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "local/rm/child.h"
 #include "local/rm/jobdir.h"
@@ -14,16 +15,17 @@ struct remover {
     struct event_base *base;
     struct log *log;
     char *job_dir;
+    int dir; /* open: the adapter's */
     struct child *child;
     void (*done) (void *arg, bool ok);
     void *arg;
 };
 
-struct remover *remover_create (struct event_base *base, struct log *log, const char *job_dir)
+struct remover *remover_create (struct event_base *base, struct log *log, const char *job_dir, int dir)
 {
     struct remover *r = calloc (1, sizeof *r);
     assert (r);
-    *r = (struct remover){.base = base, .log = log, .job_dir = strdup (job_dir)};
+    *r = (struct remover){.base = base, .log = log, .job_dir = strdup (job_dir), .dir = dir};
     assert (r->job_dir);
     return r;
 }
@@ -62,13 +64,18 @@ int remover_go (struct remover *r, const struct rm_gone *jobs, uint32_t count,
     argv[n++] = "-rf";
     argv[n++] = "--";
     for (uint32_t i = 0; i < count; i++) {
+        uint32_t before = n;
         for (uint32_t k = 0; k <= jobs[i].incarnation; k++) {
             char key[JOBDIR_KEY_MAX];
+            int dir = jobdir_open (r->dir, jobs[i].job_id, k, jobs[i].mark, NULL);
+            if (dir < 0)
+                continue; /* never made, or another job's of that number */
+            close (dir);
             jobdir_key (jobs[i].job_id, k, key);
             argv[n++] = arena_printf (arena, "%s/%s", r->job_dir, key);
         }
-        /* what CHECKPOINTHOOK left, if anything */
-        argv[n++] = arena_printf (arena, "%s/%s.checkpoint", r->job_dir, jobs[i].job_id);
+        if (n > before) /* what CHECKPOINTHOOK left, if anything */
+            argv[n++] = arena_printf (arena, "%s/%s.checkpoint", r->job_dir, jobs[i].job_id);
     }
     argv[n] = NULL;
     r->done = done;

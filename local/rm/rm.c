@@ -9,6 +9,8 @@ const char *rm_end_name (enum rm_end end)
         [RM_END_CANCELLED] = "cancelled",
         [RM_END_START_FAILED] = "start_failed",
         [RM_END_REFUSED] = "refused",
+        [RM_END_MISTAKE] = "mistake",
+        [RM_END_OUTPUT] = "output",
         [RM_END_NODE_FAILURE] = "node_failure",
         [RM_END_REQUEUED] = "requeued",
     };

@@ -3,7 +3,11 @@
  * Every operation is asynchronous and idempotent: it returns when the wish is durable with the
  * resource manager; what came of it arrives as an event, never from inside an operation. A job is
  * named by (job_id, incarnation): a pair is launched at most once, ever. Arguments are read before a
- * function returns; events' pointers hold during the callback. */
+ * function returns; events' pointers hold during the callback.
+ *
+ * Numbers begin anew with a new state directory, and go back with a restored one, while directories and
+ * the resource manager's records stay. So a job also has a mark, of letters and digits, that no other
+ * submission has: what is found under its name and has another mark is not this job's. */
 #ifndef NUI_LOCAL_RM_RM_H
 #define NUI_LOCAL_RM_RM_H
 
@@ -15,9 +19,12 @@
 #include "proto/base/err.h"
 #include "proto/base/quantity.h"
 
+enum { RM_MARK_MAX = 65 }; /* with its NUL */
+
 struct rm_job {
     const char *job_id;        /* "alpha.17" */
     uint32_t incarnation;      /* 0, then one more for each restart */
+    const char *mark;          /* which submission it is (see below); NULL or "": none */
     const char *local_account; /* of the operating system */
     time_us start;             /* launch then; at once when that is past */
     duration_us walltime;      /* TERM at the limit, KILL after the adapter's grace */
@@ -52,7 +59,9 @@ enum rm_end {
     RM_END_TIMEOUT,      /* ended at or after its wallclock limit, by us */
     RM_END_CANCELLED,    /* ended by rm_ops.cancel; start 0: it never began */
     RM_END_START_FAILED, /* never ran: it could not be started */
-    RM_END_REFUSED,      /* never ran: as it is it cannot be run, or is not wanted */
+    RM_END_REFUSED,      /* never ran: it is not wanted there */
+    RM_END_MISTAKE,      /* never ran, by its own fault (mistake.h): it would not another time */
+    RM_END_OUTPUT,       /* ended by us: its output grew past the limit */
     RM_END_NODE_FAILURE, /* lost; whether it finished its work is unknown */
     RM_END_REQUEUED,     /* ended, and waits at the resource manager again under the same rm_id */
 };
@@ -66,7 +75,7 @@ struct rm_status {
     int32_t exit_code;
     bool cpu_known;       /* once ended: the next says something */
     duration_us cpu_time; /* of all its processes */
-    char text[256]; /* a sentence for START_FAILED, REFUSED and NODE_FAILURE, else "" */
+    char text[256]; /* a sentence for START_FAILED, REFUSED, MISTAKE, OUTPUT and NODE_FAILURE, else "" */
 };
 
 /* A job that was given to the resource manager itself (sbatch), as it is there now. Strings are ""
@@ -165,6 +174,7 @@ enum rm_hold { RM_HOLD_USER, RM_HOLD_ADMIN };
 struct rm_gone {
     const char *job_id;
     uint32_t incarnation;
+    const char *mark; /* what has another one stays */
 };
 
 enum { RM_GONE_MAX = 200 }; /* of one forget */
@@ -173,26 +183,25 @@ struct rm_ops {
     const char *type; /* "EMBEDDED" */
     bool simulated;   /* nothing is run: start needs no script, account or environment */
     /* Launches. ERR_EXISTS: this (job_id, incarnation) was handed over before, use adopt;
-     * ERR_DENIED: the account may not be used here. */
+     * ERR_DENIED: the account may not be used here; ERR_INVALID: the job as it is cannot be run,
+     * its own fault. */
     int (*start) (void *self, const struct rm_job *job, struct err *err);
     /* Looks after a job that was handed over before this adapter was made; its events follow, also
      * those that happened in between. ERR_NOT_FOUND: it was never handed over. */
-    int (*adopt) (void *self, const char *job_id, uint32_t incarnation, struct err *err);
+    int (*adopt) (void *self, const char *job_id, uint32_t incarnation, const char *mark,
+                  struct err *err);
     int (*signal) (void *self, const char *job_id, uint32_t incarnation, int signo,
                    struct err *err);
     /* TERM, then KILL after the grace; the end arrives as an event. */
     int (*cancel) (void *self, const char *job_id, uint32_t incarnation, struct err *err);
-    /* What is known now. ERR_NOT_FOUND: never handed over. */
-    int (*query) (void *self, const char *job_id, uint32_t incarnation, struct rm_status *out,
-                  struct err *err);
     /* What a running job really uses. May be NULL: never known. ERR_NOT_FOUND: it does not run, or is
      * not to be measured. */
     int (*used) (void *self, const char *job_id, uint32_t incarnation, struct rm_used *out,
                  struct err *err);
     /* Path of a file of the job ("stdout", "stderr" by their configured names), malloc'ed, and
      * opened read-only without following links; -1 and ERR_NOT_FOUND while there is none. */
-    int (*output_open) (void *self, const char *job_id, uint32_t incarnation, const char *stream,
-                        struct err *err);
+    int (*output_open) (void *self, const char *job_id, uint32_t incarnation, const char *mark,
+                        const char *stream, struct err *err);
     /* Asks for everything anew; differences arrive as events. */
     int (*poll) (void *self, struct err *err);
     /* Removes what is kept of jobs that ended (their files, output among them): each with all its

@@ -18,6 +18,7 @@
 #include "local/rm/supervise_file.h"
 #include "proto/base/clock.h"
 #include "proto/base/strbuf.h"
+#include "proto/base/text.h"
 
 enum { PIDS_PER_PROC = 1024 };
 static const duration_us kill_grace_default = 5 * US_PER_S;
@@ -44,6 +45,7 @@ struct rm_embedded {
     int dir;
     char *supervise_path;
     duration_us kill_grace;
+    int64_t output_max_mb;
     char *cgroup_root; /* NULL: none */
     rm_event_fn on_event;
     void *arg;
@@ -97,11 +99,13 @@ static void spec_build (struct rm_embedded *rm, const struct rm_job *job, const 
     spec_add_int (b, "start_us", job->start);
     spec_add_int (b, "walltime_us", job->walltime);
     spec_add_int (b, "grace_us", rm->kill_grace);
+    spec_add_int (b, "output_max_mb", rm->output_max_mb);
     spec_add_int (b, "procs", job->procs);
     spec_add_int (b, "memory_mb", job->memory_mb);
     spec_add_int (b, "pids_max", (int64_t)PIDS_PER_PROC * (job->procs ? job->procs : 1));
     if (rm->cgroup_root) {
-        snprintf (path, sizeof path, "%s/%s", rm->cgroup_root, key);
+        const char *mark = jobdir_or (job->mark, ""); /* another job of that number may live on */
+        snprintf (path, sizeof path, "%s/%s%s%.8s", rm->cgroup_root, key, *mark ? "." : "", mark);
         jobdir_spec_add (b, "cgroup", path);
     }
     for (uint32_t i = 0; i < job->arg_count; i++)
@@ -126,6 +130,7 @@ static void status_read (int dir, struct rm_status *out)
     text = file_read_all (dir, "status", &len);
     if (!text)
         return;
+    text_mend (text, len);
     char name[32] = "";
     out->ended = true;
     out->end = RM_END_NODE_FAILURE;
@@ -438,7 +443,7 @@ static void on_inotify (evutil_socket_t fd, short what, void *arg)
 }
 
 static int job_track (struct rm_embedded *rm, const char *job_id, uint32_t incarnation,
-                      struct job **out, struct err *err)
+                      const char *mark, struct job **out, struct err *err)
 {
     if (HASH_COUNT (rm->jobs) >= RM_EMBEDDED_JOBS_MAX)
         return err_set (err, ERR_LIMIT, "embedded runner: %d jobs at one time",
@@ -452,12 +457,11 @@ static int job_track (struct rm_embedded *rm, const char *job_id, uint32_t incar
     snprintf (job->job_id, sizeof job->job_id, "%s", job_id);
     jobdir_key (job_id, incarnation, job->key);
     HASH_ADD_STR (rm->jobs, key, job);
-    job->dir = openat (rm->dir, job->key, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct err why = {0};
+    job->dir = jobdir_open (rm->dir, job_id, incarnation, mark, &why);
     if (job->dir < 0) {
-        int code = errno == ENOENT ? ERR_NOT_FOUND : ERR_IO;
-        err_set (err, code, "job %s: %s", job->key, strerror (errno));
         job_destroy (job);
-        return code;
+        return err_set (err, why.code, "%s", why.text);
     }
     char path[4096];
     snprintf (path, sizeof path, "%s/%s", rm->job_dir, job->key);
@@ -476,7 +480,8 @@ static int job_track (struct rm_embedded *rm, const char *job_id, uint32_t incar
 
 /* --- operations --------------------------------------------------------------------------- */
 
-static int embedded_adopt (void *self, const char *job_id, uint32_t incarnation, struct err *err)
+static int embedded_adopt (void *self, const char *job_id, uint32_t incarnation, const char *mark,
+                           struct err *err)
 {
     struct rm_embedded *rm = self;
     struct job *job = job_find (rm, job_id, incarnation);
@@ -484,7 +489,7 @@ static int embedded_adopt (void *self, const char *job_id, uint32_t incarnation,
         return 0;
     int rc = name_check ("job id", job_id, err);
     if (rc == 0)
-        rc = job_track (rm, job_id, incarnation, &job, err);
+        rc = job_track (rm, job_id, incarnation, mark, &job, err);
     if (rc != 0)
         return rc;
     /* Never launched and nobody about to: the daemon died between making the directory and
@@ -509,14 +514,15 @@ static int embedded_start (void *self, const struct rm_job *spec, struct err *er
     int rc = jobdir_check (spec, &pw, buf, sizeof buf, key, err);
     if (rc != 0)
         return rc;
-    if (file_exists (rm->dir, key))
-        return err_set (err, ERR_EXISTS, "job %s was handed to the runner before", key);
+    rc = jobdir_make_way (rm->dir, spec, key, rm->log, err);
+    if (rc != 0)
+        return rc;
     struct strbuf text = STRBUF_INIT;
     spec_build (rm, spec, key, &pw, &text);
     rc = jobdir_make (rm->dir, spec, key, &pw, strbuf_text (&text), text.len, err);
     strbuf_free (&text);
     if (rc == 0)
-        rc = job_track (rm, spec->job_id, spec->incarnation, &job, err);
+        rc = job_track (rm, spec->job_id, spec->incarnation, spec->mark, &job, err);
     if (rc != 0)
         return rc;
     struct err spawn_err = {0};
@@ -573,19 +579,6 @@ static int embedded_suspend (void *self, const char *job_id, uint32_t incarnatio
                               on ? SIGSTOP : SIGCONT, err);
 }
 
-static int embedded_query (void *self, const char *job_id, uint32_t incarnation,
-                           struct rm_status *out, struct err *err)
-{
-    struct err local = {0};
-    struct rm_embedded *rm = self;
-    int dir = jobdir_open (rm->dir, job_id, incarnation, &local);
-    if (dir < 0)
-        return err_set (err, local.code, "%s", local.text);
-    status_read (dir, out);
-    close (dir);
-    return 0;
-}
-
 static int embedded_used (void *self, const char *job_id, uint32_t incarnation,
                           struct rm_used *out, struct err *err)
 {
@@ -607,10 +600,10 @@ static int embedded_used (void *self, const char *job_id, uint32_t incarnation,
 }
 
 static int embedded_output_open (void *self, const char *job_id, uint32_t incarnation,
-                                 const char *stream, struct err *err)
+                                 const char *mark, const char *stream, struct err *err)
 {
     struct rm_embedded *rm = self;
-    return jobdir_output_open (rm->dir, job_id, incarnation, stream, err);
+    return jobdir_output_open (rm->dir, job_id, incarnation, mark, stream, err);
 }
 
 static int embedded_poll (void *self, struct err *err)
@@ -662,6 +655,8 @@ static void embedded_destroy (void *self)
 
 /* --- cgroups ------------------------------------------------------------------------------ */
 
+static const char own_subgroup[] = "/nui-daemon";
+
 /* Where cgroup v2 is mounted and where in it this process is; false when there is none. */
 static bool cgroup_self (char *out, size_t cap)
 {
@@ -685,6 +680,10 @@ static bool cgroup_self (char *out, size_t cap)
         }
     if (f)
         fclose (f);
+    /* The sub-group that our unit puts us in (DelegateSubgroup): jobs get theirs beside it. */
+    size_t len = found ? strlen (out) : 0, tail = strlen (own_subgroup);
+    if (len > tail && strcmp (out + len - tail, own_subgroup) == 0)
+        out[len - tail] = 0;
     return found;
 }
 
@@ -712,7 +711,7 @@ static void cgroup_setup (struct rm_embedded *rm, const char *name)
         int fd = open (path, O_WRONLY | O_CLOEXEC);
         if (fd >= 0) {
             if (write (fd, on, strlen (on)) < 0)
-                snprintf (text, sizeof text, "%s", strerror (errno));
+                text_printf (text, sizeof text, "%s", strerror (errno));
             close (fd);
         }
     }
@@ -731,7 +730,6 @@ static const struct rm_ops embedded_ops = {
     .adopt = embedded_adopt,
     .signal = embedded_signal,
     .cancel = embedded_cancel,
-    .query = embedded_query,
     .used = embedded_used,
     .output_open = embedded_output_open,
     .poll = embedded_poll,
@@ -753,6 +751,7 @@ int rm_embedded_create (const struct rm_embedded_config *config, struct rm *out,
     rm->on_event = config->on_event;
     rm->arg = config->arg;
     rm->kill_grace = config->kill_grace ? config->kill_grace : kill_grace_default;
+    rm->output_max_mb = config->output_max_mb;
     rm->supervise_path = strdup (config->supervise_path);
     if (access (rm->supervise_path, X_OK) != 0) {
         rc = err_set (err, ERR_NOT_FOUND, "%s: %s", rm->supervise_path, strerror (errno));
@@ -761,7 +760,7 @@ int rm_embedded_create (const struct rm_embedded_config *config, struct rm *out,
     rc = jobdir_parent (config->job_dir, &rm->job_dir, &rm->dir, err);
     if (rc != 0)
         goto fail;
-    rm->remover = remover_create (rm->base, rm->log, rm->job_dir);
+    rm->remover = remover_create (rm->base, rm->log, rm->job_dir, rm->dir);
     rm->inotify = inotify_init1 (IN_NONBLOCK | IN_CLOEXEC);
     if (!rm->remover || rm->inotify < 0) {
         rc = err_set (err, ERR_IO, "job directory %s: %s", config->job_dir, strerror (errno));

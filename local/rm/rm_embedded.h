@@ -1,7 +1,7 @@
 /* rm_embedded: runs jobs as processes of this machine, without any other resource manager.
  *
  * Each job has a directory under jobdir, `alpha.17` (restarts: `alpha.17-1`), with
- *   spec, script and environment   written before anything runs
+ *   spec, script and environment   written before anything runs; whose it is (rm.h: mark)
  *   launched                       made once with O_EXCL by the supervisor: at most one launch
  *   started, status                written durably by the supervisor (write, fsync, rename)
  *   work/                          0700, the mapped account's: script, nodefile, stdout, stderr
@@ -28,6 +28,7 @@ struct rm_embedded_config {
     const char *job_dir;        /* made when absent, 0711 */
     const char *supervise_path; /* the nui-supervise executable */
     duration_us kill_grace;     /* between TERM and KILL; 0: 5 s */
+    int64_t output_max_mb;      /* of a job's stdout and stderr together; 0: no limit */
     bool cgroups;               /* use cgroup v2 where the machine allows */
     const char *cgroup_name;    /* of this daemon's part of the tree: "nui-alpha" */
     rm_event_fn on_event;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "local/rm/slurm_i.h"
+#include "local/rm/supervise_file.h"
 #include "proto/base/clock.h"
 #include "proto/base/strbuf.h"
 
@@ -77,17 +78,20 @@ static const char *partition_for (const struct slurm *slurm, const char *class_n
 static char *submission_build (struct slurm *slurm, const struct rm_job *spec, const char *key,
                                const struct passwd *pw)
 {
-    char work[4200], path[4600], comment[JOBDIR_KEY_MAX + 16], nodes[32];
+    char work[4200], path[4600], comment[JOBDIR_KEY_MAX + RM_MARK_MAX + 24], nodes[32];
+    char title[SLURM_TITLE_MAX];
     struct strbuf script = STRBUF_INIT;
     snprintf (work, sizeof work, "%s/%s/work", slurm->job_dir, key);
-    snprintf (comment, sizeof comment, "nui:%s:%u", spec->job_id, spec->incarnation);
+    snprintf (comment, sizeof comment, "nui:%s:%u:%s", spec->job_id, spec->incarnation,
+              jobdir_or (spec->mark, ""));
+    slurm_title (key, jobdir_or (spec->mark, ""), title);
     snprintf (nodes, sizeof nodes, "%u-%u", spec->host_count, spec->host_count);
     script_build (spec, work, &script);
     uint32_t tasks = 0;
     for (uint32_t i = 0; i < spec->host_count; i++)
         tasks += spec->host_tasks[i];
     json_t *job =
-        json_pack ("{s:s, s:s, s:s, s:s, s:i, s:s, s:b}", "name", key, "comment", comment,
+        json_pack ("{s:s, s:s, s:s, s:s, s:i, s:s, s:b}", "name", title, "comment", comment,
                    "partition", partition_for (slurm, spec->class_name), "nodes", nodes, "tasks",
                    (int)(tasks ? tasks : 1), "current_working_directory", work, "requeue", 0);
     uint32_t per_task = tasks ? spec->procs / tasks : 1;
@@ -140,8 +144,11 @@ static int start_ours (struct slurm *slurm, const struct rm_job *spec, struct er
     if (!*slurm->default_class)
         return err_set (err, ERR_UNAVAILABLE, "Slurm's partitions are not known yet");
     jobdir_spec_begin (&text, spec, &pw);
-    if (faccessat (slurm->dir, key, F_OK, AT_SYMLINK_NOFOLLOW) != 0)
+    rc = jobdir_make_way (slurm->dir, spec, key, slurm->log, err);
+    if (rc == 0)
         rc = jobdir_make (slurm->dir, spec, key, &pw, strbuf_text (&text), text.len, err);
+    else if (rc == ERR_EXISTS) /* made, and we died before Slurm had it */
+        rc = 0;
     strbuf_free (&text);
     if (rc != 0)
         return rc;
@@ -149,6 +156,7 @@ static int start_ours (struct slurm *slurm, const struct rm_job *spec, struct er
     job->native = false;
     job->asked = true;
     slurm_job_name (job, spec->job_id, spec->incarnation);
+    snprintf (job->mark, sizeof job->mark, "%s", jobdir_or (spec->mark, ""));
     hosts_take (job, spec);
     job->user = strdup (pw.pw_name);
     job->launch_at = spec->start;
@@ -186,7 +194,23 @@ static int slurm_start (void *self, const struct rm_job *spec, struct err *err)
     return 0;
 }
 
-static int slurm_adopt (void *self, const char *job_id, uint32_t incarnation, struct err *err)
+/* For whom a job of ours was submitted, as its directory says; NULL: it does not. */
+static char *account_of (struct slurm *slurm, const char *job_id, uint32_t incarnation,
+                         const char *mark)
+{
+    size_t len = 0;
+    int dir = jobdir_open (slurm->dir, job_id, incarnation, mark, NULL);
+    char *spec = dir >= 0 ? file_read_all (dir, "spec", &len) : NULL;
+    const char *account = spec ? spec_get (spec, len, "account") : NULL;
+    char *copy = account ? strdup (account) : NULL;
+    free (spec);
+    if (dir >= 0)
+        close (dir);
+    return copy;
+}
+
+static int slurm_adopt (void *self, const char *job_id, uint32_t incarnation, const char *mark,
+                        struct err *err)
 {
     struct slurm *slurm = self;
     int rc = name_check ("job id", job_id, err);
@@ -197,6 +221,8 @@ static int slurm_adopt (void *self, const char *job_id, uint32_t incarnation, st
     job->asked = true;
     job->phase = PHASE_FIND;
     slurm_job_name (job, job_id, incarnation);
+    snprintf (job->mark, sizeof job->mark, "%s", jobdir_or (mark, ""));
+    job->user = account_of (slurm, job_id, incarnation, mark);
     return 0;
 }
 
@@ -273,21 +299,11 @@ static int slurm_cancel (void *self, const char *job_id, uint32_t incarnation, s
     return 0;
 }
 
-static int slurm_query (void *self, const char *job_id, uint32_t incarnation, struct rm_status *out,
-                        struct err *err)
-{
-    struct slurm_job *job = job_of (self, job_id, incarnation, err);
-    if (!job)
-        return ERR_NOT_FOUND;
-    *out = (struct rm_status){.started = job->started_told, .start = job->start_told};
-    return 0;
-}
-
 static int slurm_output_open (void *self, const char *job_id, uint32_t incarnation,
-                              const char *stream, struct err *err)
+                              const char *mark, const char *stream, struct err *err)
 {
     struct slurm *slurm = self;
-    return jobdir_output_open (slurm->dir, job_id, incarnation, stream, err);
+    return jobdir_output_open (slurm->dir, job_id, incarnation, mark, stream, err);
 }
 
 static int slurm_poll (void *self, struct err *err)
@@ -400,7 +416,6 @@ static const struct rm_ops slurm_ops = {
     .adopt = slurm_adopt,
     .signal = slurm_signal,
     .cancel = slurm_cancel,
-    .query = slurm_query,
     .output_open = slurm_output_open,
     .poll = slurm_poll,
     .node_up = slurm_node_up,
@@ -455,7 +470,7 @@ int rm_slurm_create (const struct rm_slurm_config *config, struct rm *out, struc
     int rc = jobdir_parent (config->job_dir, &slurm->job_dir, &slurm->dir, &local);
     if (rc == 0 && !(slurm->rest = slurm_rest_create (&rest, &local)))
         rc = local.code;
-    if (rc == 0 && !(slurm->remover = remover_create (slurm->base, slurm->log, slurm->job_dir)))
+    if (rc == 0 && !(slurm->remover = remover_create (slurm->base, slurm->log, slurm->job_dir, slurm->dir)))
         rc = err_set (&local, ERR_NOMEM, "Slurm: no memory");
     if (rc == 0)
         rc = slurm_jobs_init (slurm, &local);

@@ -128,8 +128,10 @@ static int trace_start (void *self, const struct rm_job *wanted, struct err *err
     return 0;
 }
 
-static int trace_adopt (void *self, const char *job_id, uint32_t incarnation, struct err *err)
+static int trace_adopt (void *self, const char *job_id, uint32_t incarnation, const char *mark,
+                        struct err *err)
 {
+    (void)mark;
     return find (self, job_id, incarnation) ? 0 : missing (job_id, err);
 }
 
@@ -184,19 +186,10 @@ static int trace_cancel (void *self, const char *job_id, uint32_t incarnation, s
     return 0;
 }
 
-static int trace_query (void *self, const char *job_id, uint32_t incarnation,
-                        struct rm_status *out, struct err *err)
+static int trace_output (void *self, const char *job_id, uint32_t incarnation, const char *mark,
+                         const char *stream, struct err *err)
 {
-    const struct trace_job *job = find (self, job_id, incarnation);
-    if (!job)
-        return missing (job_id, err);
-    *out = job->status;
-    return 0;
-}
-
-static int trace_output (void *self, const char *job_id, uint32_t incarnation, const char *stream,
-                         struct err *err)
-{
+    (void)mark;
     (void)self;
     (void)incarnation;
     (void)stream;
@@ -238,7 +231,6 @@ static const struct rm_ops trace_ops = {
     .adopt = trace_adopt,
     .signal = trace_signal,
     .cancel = trace_cancel,
-    .query = trace_query,
     .output_open = trace_output,
     .poll = trace_poll,
     .node_up = trace_node_up,

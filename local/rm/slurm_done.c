@@ -15,6 +15,7 @@
 #include "proto/base/clock.h"
 #include "proto/base/hostlist.h"
 #include "proto/base/strbuf.h"
+#include "proto/base/text.h"
 
 enum { CHUNK = 64 << 10, LINE_MAX_BYTES = 64 << 10 };
 static const duration_us turn_longest = 2000, ask_again = 10 * US_PER_S, usage_every = US_PER_S / 2,
@@ -64,7 +65,7 @@ static struct slurm_job *job_for (struct slurm *slurm, const struct slurm_record
         HASH_FIND (hh_number, slurm->by_number, &r->number, sizeof r->number, job);
     if (job || !*r->name)
         return job;
-    HASH_FIND (hh_id, slurm->by_id, r->name, strlen (r->name), job); /* ours, whose number we never heard */
+    job = slurm_job_by_title (slurm, r->name); /* ours, whose number we never heard */
     bool theirs = job && (*job->rm_id || (job->user && strcmp (job->user, r->user) != 0));
     return theirs ? NULL : job; /* a name is its user's choice */
 }
@@ -105,7 +106,7 @@ static void unheard_take (struct slurm_done *done, const struct slurm_record *r)
     seen.comment = seen.reason = seen.tasks = "";
     seen.partition = n->class_name;
     seen.exit_status = r->signo ? r->signo : r->exit_code << 8;
-    snprintf (seen.word, sizeof seen.word, "%.23s", r->state);
+    text_printf (seen.word, sizeof seen.word, "%.23s", r->state);
     slurm_seen_take (slurm, &seen);
     done->caught++;
 }

@@ -21,6 +21,7 @@
 #include "local/rm/slurm_rest.h"
 #include "proto/base/arena.h"
 
+enum { SLURM_TITLE_MAX = JOBDIR_KEY_MAX + 12 };
 enum { SLURM_ID_MAX = 40, SLURM_WORD_MAX = 64, SLURM_RESV_NAME_MAX = 200, SLURM_BATCH = 32 };
 
 enum slurm_state {
@@ -77,6 +78,7 @@ struct slurm_job {
     int64_t number;              /* 0: unknown */
     char job_id[JOBDIR_KEY_MAX]; /* "" while nobody told us which job of ours it is */
     uint32_t incarnation;
+    char mark[RM_MARK_MAX]; /* of ours: in its comment and, the beginning, in its name */
     bool native;
     /* what Slurm said last */
     enum slurm_state state;
@@ -244,6 +246,10 @@ void slurm_job_free (struct slurm_job *job);
 struct slurm_job *slurm_job_by_rm (struct slurm *slurm, const char *rm_id);
 struct slurm_job *slurm_job_by_id (struct slurm *slurm, const char *job_id, uint32_t incarnation);
 void slurm_job_name (struct slurm_job *job, const char *job_id, uint32_t incarnation);
+/* Name of a job of ours in Slurm, "alpha.17.3f09c2aa": all that a record of its end has of it. */
+void slurm_title (const char *key, const char *mark, char out[SLURM_TITLE_MAX]);
+/* Ours of that name. */
+struct slurm_job *slurm_job_by_title (struct slurm *slurm, const char *title);
 void slurm_job_rm_id (struct slurm_job *job, const char *rm_id);
 /* The partition that a job in ours came from; Slurm's default one when that was before a restart of ours. */
 const char *slurm_job_class (const struct slurm_job *job);

@@ -9,6 +9,7 @@
 #include "local/rm/slurm_i.h"
 #include "proto/base/clock.h"
 #include "proto/base/strbuf.h"
+#include "proto/base/text.h"
 
 /* Moved to our partition so long before its moment: Slurm needs that to start it (0.03 to 1 s). */
 static const duration_us launch_lead = 2 * US_PER_S, turn_longest = 2000;
@@ -56,6 +57,24 @@ struct slurm_job *slurm_job_by_id (struct slurm *slurm, const char *job_id, uint
     jobdir_key (job_id, incarnation, key);
     HASH_FIND (hh_id, slurm->by_id, key, strlen (key), job);
     return job;
+}
+
+void slurm_title (const char *key, const char *mark, char out[SLURM_TITLE_MAX])
+{
+    snprintf (out, SLURM_TITLE_MAX, "%s%s%.8s", key, *mark ? "." : "", mark);
+}
+
+struct slurm_job *slurm_job_by_title (struct slurm *slurm, const char *title)
+{
+    struct slurm_job *job;
+    char its[SLURM_TITLE_MAX];
+    const char *dot = strrchr (title, '.');
+    HASH_FIND (hh_id, slurm->by_id, title, strlen (title), job);
+    if (!job && dot)
+        HASH_FIND (hh_id, slurm->by_id, title, (size_t)(dot - title), job);
+    if (job)
+        slurm_title (job->key, job->mark, its);
+    return job && strcmp (its, title) == 0 ? job : NULL;
 }
 
 void slurm_job_rm_id (struct slurm_job *job, const char *rm_id)
@@ -197,14 +216,14 @@ static void start_failed (struct slurm_job *job, bool refused, const char *why)
 {
     struct rm_status status = {.ended = true,
                                .end = refused ? RM_END_REFUSED : RM_END_START_FAILED};
-    snprintf (status.text, sizeof status.text, "%.255s", why);
+    text_printf (status.text, sizeof status.text, "%.255s", why);
     slurm_job_finish (job, &status);
 }
 
 static void not_started (struct slurm_job *job)
 {
     char why[200];
-    snprintf (why, sizeof why, "Slurm did not start it on %.60s: %.80s", job->hosts ? job->hosts : "",
+    text_printf (why, sizeof why, "Slurm did not start it on %.60s: %.80s", job->hosts ? job->hosts : "",
               *job->back_reason ? job->back_reason : "no reason given");
     start_failed (job, job->refused, why);
 }
@@ -387,7 +406,7 @@ static void go_back (struct slurm_job *job, bool refused, const char *reason)
 {
     job->phase = PHASE_BACK;
     job->refused = refused;
-    snprintf (job->back_reason, sizeof job->back_reason, "%.60s", reason);
+    text_printf (job->back_reason, sizeof job->back_reason, "%.60s", reason);
 }
 
 static void on_moved (struct slurm_job *job, const struct slurm_answer *answer)
@@ -669,7 +688,7 @@ void slurm_job_seen (struct slurm_job *job, const struct slurm_seen *seen)
     job->state = seen->state;
     number_set (job, seen->number);
     snprintf (job->word, sizeof job->word, "%s", seen->word);
-    snprintf (job->reason, sizeof job->reason, "%s", seen->reason);
+    text_printf (job->reason, sizeof job->reason, "%s", seen->reason);
     snprintf (job->partition, sizeof job->partition, "%s", seen->partition);
     job->held = seen->priority == 0;
     job->native = strncmp (seen->comment, "nui:", 4) != 0;

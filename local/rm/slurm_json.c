@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "proto/base/text.h"
+
 enum { DEPTH_MAX = 1000 };
 
 void slurm_split_init (struct slurm_split *split)
@@ -211,6 +213,6 @@ bool slurm_error_of (const json_t *entry, int64_t *number, char *text, size_t ca
         *number = json_integer_value (json_object_get (entry, numbers[i]));
     for (size_t i = 0; i < 2 && !said; i++)
         said = json_string_value (json_object_get (entry, words[i]));
-    snprintf (text, cap, "%s", said ? said : "an error without words");
+    text_printf (text, cap, "%s", said ? said : "an error without words");
     return *number != 0;
 }

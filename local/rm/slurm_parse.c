@@ -6,6 +6,7 @@
 
 #include "local/rm/slurm_i.h"
 #include "proto/base/strbuf.h"
+#include "proto/base/text.h"
 
 /* --- jobs --------------------------------------------------------------------------------- */
 
@@ -50,7 +51,7 @@ void slurm_end_of (const char *word, int32_t exit_status, struct rm_status *out)
         out->end = RM_END_CANCELLED;
     } else if (strcmp (word, "NODE_FAIL") == 0 || strcmp (word, "BOOT_FAIL") == 0) {
         out->end = RM_END_NODE_FAILURE;
-        snprintf (out->text, sizeof out->text, "Slurm says %s", word);
+        text_printf (out->text, sizeof out->text, "Slurm says %s", word);
     } else if (strcmp (word, "OUT_OF_MEMORY") == 0) {
         out->end = RM_END_SIGNALLED;
         out->exit_code = 128 + 9;
@@ -227,7 +228,7 @@ static void gres_take (char *word, struct gres_sum *sum, uint32_t *used, uint32_
         return;
     gres_add (sum, used, cap, part[0], count);
     if (parts > 1) {
-        snprintf (full, sizeof full, "%.60s.%.60s", part[0], part[1]);
+        text_printf (full, sizeof full, "%.60s.%.60s", part[0], part[1]);
         gres_add (sum, used, cap, full, count);
     }
 }
@@ -472,7 +473,7 @@ struct slurm_node *slurm_parse_node (const json_t *object, const char *our_parti
     struct slurm_node *node = calloc (1, sizeof *node);
     assert (node);
     const char *name = text (&g, "name", true);
-    snprintf (what, sizeof what, "node %.60s", name);
+    text_printf (what, sizeof what, "node %.60s", name);
     const char *state = text (&g, "state", true);
     const char *features = text (&g, "active_features", false);
     if (!*features)

@@ -1,11 +1,13 @@
 /* Looks at Slurm: nodes and partitions, then jobs, every so often and when something was asked for.
  * A look is whole now and then; in between only changes are asked for, which slurmrestd answers
  * with everything or with nothing (304). */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "local/rm/slurm_i.h"
 #include "proto/base/clock.h"
+#include "proto/base/text.h"
 
 enum { LIGHT_LOOKS = 5, WATCHED_ONE_BY_ONE = 16 };
 static const duration_us watch_every = US_PER_S / 4, retry_first = US_PER_S / 2,
@@ -34,7 +36,7 @@ void slurm_unreachable (struct slurm *slurm, const struct slurm_answer *answer)
     }
     if (!slurm->fresh && slurm->ever_looked && strcmp (answer->text, slurm->why) == 0)
         return;
-    snprintf (slurm->why, sizeof slurm->why, "%s", answer->text);
+    text_printf (slurm->why, sizeof slurm->why, "%s", answer->text);
     log_event (slurm->log, LOG_LEVEL_WARN, "slurm", "unreachable",
                "error=%s reason=\"nothing is decided until Slurm answers again\"",
                log_quote (answer->text, quoted, sizeof quoted));
@@ -111,16 +113,19 @@ void slurm_batch_tell (struct slurm *slurm)
     slurm->batch_count = 0; /* what it pointed to goes when the next entry is parsed */
 }
 
-/* A job that carries our comment belongs to the one it names. */
+/* A job that carries our comment belongs to the one it names: if that is of this state (rm.h: mark), and its
+ * user the one for whom it was submitted. */
 static struct slurm_job *by_comment (struct slurm *slurm, const struct slurm_seen *seen)
 {
-    char id[JOBDIR_KEY_MAX];
+    char id[JOBDIR_KEY_MAX], mark[RM_MARK_MAX] = "";
     unsigned incarnation;
-    if (sscanf (seen->comment, "nui:%95[^:]:%u", id, &incarnation) != 2)
+    static_assert (JOBDIR_KEY_MAX == 96 && RM_MARK_MAX == 65, "widths of the scan");
+    if (sscanf (seen->comment, "nui:%95[^:]:%u:%64s", id, &incarnation, mark) < 2)
         return NULL;
     struct slurm_job *job = slurm_job_by_id (slurm, id, incarnation);
-    if (!job || *job->rm_id)
-        return NULL; /* not waited for */
+    if (!job || *job->rm_id || strcmp (job->mark, mark) != 0 ||
+        (job->user && strcmp (job->user, seen->native.user) != 0))
+        return NULL; /* not waited for, or another's */
     slurm_job_rm_id (job, seen->native.rm_id);
     job->submit = seen->native.submit;
     job->phase = job->phase == PHASE_FIND || job->phase == PHASE_SUBMIT ? PHASE_LATER : job->phase;

@@ -14,6 +14,7 @@
 #include "local/rm/slurm_json.h"
 #include "local/rm/slurm_jwt.h"
 #include "proto/base/clock.h"
+#include "proto/base/text.h"
 #include "proto/curl/curl_loop.h"
 
 enum {
@@ -94,7 +95,7 @@ static void fail (struct request *r, int code, const char *text)
     if (r->answer.code != 0)
         return;
     r->answer.code = code;
-    snprintf (r->answer.text, sizeof r->answer.text, "%.399s", text);
+    text_printf (r->answer.text, sizeof r->answer.text, "%.399s", text);
 }
 
 /* Of "errors": whatever carries a number is one; the first counts. 2042, "job is held", is none: a
@@ -108,7 +109,7 @@ static void errors_take (struct request *r, const json_t *entry)
         r->answer.number)
         return;
     r->answer.number = number;
-    snprintf (r->answer.text, sizeof r->answer.text, "%s", text);
+    text_printf (r->answer.text, sizeof r->answer.text, "%s", text);
 }
 
 static int object_take (void *arg, const char *key, json_t *object, struct err *err)
@@ -172,7 +173,7 @@ static void conclude (struct request *r)
         fail (r, ERR_UNAVAILABLE, "slurmrestd could not answer (is slurmctld up?)");
     } else if (status != 200) {
         char text[200];
-        snprintf (text, sizeof text, "slurmrestd answered HTTP %ld: %s", status, first);
+        text_printf (text, sizeof text, "slurmrestd answered HTTP %ld: %s", status, first);
         fail (r, ERR_INVALID, text);
     } else if (!r->plain && !r->split.done) {
         fail (r, ERR_UNAVAILABLE, "slurmrestd's answer ended early");
@@ -254,7 +255,7 @@ static void over (void *arg, CURL *easy, CURLcode code)
     char text[200];
     curl_easy_getinfo (easy, CURLINFO_PRIVATE, (char **)&r);
     if (code != CURLE_OK) {
-        snprintf (text, sizeof text, "slurmrestd at %s: %s",
+        text_printf (text, sizeof text, "slurmrestd at %s: %s",
                   rest->socket_path ? rest->socket_path : rest->url, curl_easy_strerror (code));
         fail (r, ERR_UNAVAILABLE, text);
     }
@@ -392,7 +393,7 @@ static void version_choose (struct slurm_rest *rest, const char *text, struct sl
         return;
     }
     answer->code = ERR_UNSUPPORTED;
-    snprintf (answer->text, sizeof answer->text,
+    text_printf (answer->text, sizeof answer->text,
               "slurmrestd offers %s, and this program knows %s and %s",
               *offered ? offered : "no version of its API (openapi plugins: option -s)",
               versions[0], versions[1]);

@@ -18,10 +18,11 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "local/rm/mistake.h"
 #include "local/rm/process_use.h"
 #include "local/rm/supervise_file.h"
 
-enum { KILL_AGAIN_MS = 100 };
+enum { KILL_AGAIN_MS = 100, WRITE_AGAIN_MS = 1000, OUTPUT_LOOK_MS = 1000 };
 
 struct supervisor {
     int dir;
@@ -34,6 +35,7 @@ struct supervisor {
     const char *cgroup; /* "" when there is none */
     bool cancelled;
     bool timed_out;
+    bool overflowed; /* its output: past output_max_mb */
     int64_t deadline_us; /* on CLOCK_BOOTTIME: its limit */
     bool stopped;
     int64_t left_us; /* of its limit, while it is stopped */
@@ -89,10 +91,15 @@ static void write_status (struct supervisor *s, const char *end, int exit_code, 
                       "end=%s\nexit_code=%d\nstart_us=%lld\nend_us=%lld\ncpu_us=%lld\ntext=%s\n",
                       end, exit_code, (long long)s->start_us, (long long)now_us (),
                       (long long)job_cpu_time (s), text);
-    /* A full disk: the daemon must not take the silence for a success; it finds no status and
-     * reports a node failure. */
-    if (file_write_durable (s->dir, "status", all, (size_t)n, 0644) != 0)
-        dprintf (STDERR_FILENO, "nui-supervise: status: %s\n", strerror (errno));
+    /* The end of a job is not lost with a full disk, a quota, a file server that is away: until it is written this
+     * process lives, and the daemon waits. */
+    for (bool told = false; file_write_durable (s->dir, "status", all, (size_t)n, 0644) != 0; told = true) {
+        if (errno == ENOENT || errno == ESTALE)
+            return; /* the directory is gone */
+        if (!told)
+            dprintf (STDERR_FILENO, "nui-supervise: status: %s: it is tried again\n", strerror (errno));
+        poll (NULL, 0, WRITE_AGAIN_MS);
+    }
 }
 
 /* --- killing ------------------------------------------------------------------------------ */
@@ -109,44 +116,111 @@ static void cgroup_file (const char *cgroup, const char *name, const char *text)
     close (fd);
 }
 
-/* Everything below pid but the group; what is orphaned in between comes back to us as its subreaper. */
-static void signal_tree (pid_t pid, int signo, pid_t group, int depth)
+static unsigned signal_tree (pid_t pid, int signo, pid_t group, int depth);
+
+/* Runs or sleeps, rather than being stopped or dead. */
+static bool process_goes (pid_t pid)
 {
-    char path[64];
-    snprintf (path, sizeof path, "/proc/%ld/task/%ld/children", (long)pid, (long)pid);
+    char path[64], stat[512] = "";
+    snprintf (path, sizeof path, "/proc/%ld/stat", (long)pid);
     FILE *f = fopen (path, "re");
+    bool read = f && fgets (stat, sizeof stat, f);
+    const char *after = read ? strrchr (stat, ')') : NULL;
+    if (f)
+        fclose (f);
+    return after && strlen (after) > 2 && !strchr ("TtZX", after[2]);
+}
+
+/* What one thread has forked. */
+static unsigned signal_children (FILE *list, int signo, pid_t group, int depth)
+{
+    unsigned going = 0;
     long child;
-    while (f && fscanf (f, "%ld", &child) == 1) {
+    while (fscanf (list, "%ld", &child) == 1) {
         if (depth < 64)
-            signal_tree ((pid_t)child, signo, group, depth + 1);
+            going += signal_tree ((pid_t)child, signo, group, depth + 1);
+        going += process_goes ((pid_t)child);
         if (getpgid ((pid_t)child) != group)
             kill ((pid_t)child, signo);
     }
-    if (f)
-        fclose (f);
+    return going;
+}
+
+/* Everything below pid but the group; what is orphaned in between comes back to us as its subreaper. The kernel lists
+ * children by the thread that forked them. Returns how many were not stopped before. */
+static unsigned signal_tree (pid_t pid, int signo, pid_t group, int depth)
+{
+    char path[80];
+    unsigned going = 0;
+    snprintf (path, sizeof path, "/proc/%ld/task", (long)pid);
+    DIR *tasks = opendir (path);
+    for (struct dirent *e; tasks && (e = readdir (tasks));) {
+        if (e->d_name[0] == '.')
+            continue;
+        snprintf (path, sizeof path, "/proc/%ld/task/%.20s/children", (long)pid, e->d_name);
+        FILE *f = fopen (path, "re");
+        if (f) {
+            going += signal_children (f, signo, group, depth);
+            fclose (f);
+        }
+    }
+    if (tasks)
+        closedir (tasks);
+    return going;
 }
 
 /* Once to each: a handler of SIGTERM must not be interrupted by the same order. */
-static void signal_job (struct supervisor *s, int signo)
+static unsigned signal_job (struct supervisor *s, int signo)
 {
     pid_t group = s->child > 0 && !s->child_ended ? s->child : 0;
     if (group)
         kill (-group, signo);
-    signal_tree (getpid (), signo, group, 0);
+    unsigned going = signal_tree (getpid (), signo, group, 0);
     if (signo == SIGKILL && *s->cgroup)
         cgroup_file (s->cgroup, "cgroup.kill", "1");
+    if (signo == SIGCONT && *s->cgroup)
+        cgroup_file (s->cgroup, "cgroup.freeze", "0");
+    return going;
+}
+
+/* Until a whole look meets nothing that still goes: what is forked in between is met next time round. Where there is a
+ * cgroup it is frozen as well. */
+static void stop_job (struct supervisor *s)
+{
+    enum { LOOKS_MAX = 500 };
+    for (int look = 0; signal_job (s, SIGSTOP) > 0 && look < LOOKS_MAX; look++)
+        poll (NULL, 0, 1);
+    if (*s->cgroup)
+        cgroup_file (s->cgroup, "cgroup.freeze", "1");
 }
 
 /* --- the job's first process -------------------------------------------------------------- */
 
 /* How the first process ends where the job does not begin. */
-enum { CHILD_FAILED = 127, CHILD_REFUSED = 126 };
+enum { CHILD_FAILED = 127, CHILD_MISTAKE = 126 };
 
 static void child_fail (int report_fd, int code, const char *what)
 {
     char text[200];
     int n = snprintf (text, sizeof text, "%s: %s", what, strerror (errno));
     _exit (write (report_fd, text, (size_t)n) < 0 ? CHILD_FAILED : code);
+}
+
+static void child_mistaken (int report_fd, const char *text)
+{
+    _exit (write (report_fd, text, strlen (text)) < 0 ? CHILD_FAILED : CHILD_MISTAKE);
+}
+
+/* A file of the job's own that its output goes to. */
+static int child_output (const char *name, int report_fd)
+{
+    char text[MISTAKE_TEXT_MAX];
+    int fd = open (name, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
+    if (fd < 0 && mistake_of_output (errno, name, text))
+        child_mistaken (report_fd, text);
+    if (fd >= 0)
+        fcntl (fd, F_SETFL, O_APPEND); /* only the opening was not to wait */
+    return fd;
 }
 
 static void child_identity (struct supervisor *s, int report_fd)
@@ -192,11 +266,15 @@ static char **collect (struct supervisor *s, const char *key, const char *first,
     return list;
 }
 
-/* Of execve: what the script is, rather than what the machine lacks at this moment. */
-static bool script_fault (int number)
+/* No #! line: a shell script, as in every batch system; but for a program of another machine. */
+static bool script_is_text (void)
 {
-    return number == ENOENT || number == EACCES || number == ENOEXEC || number == ELIBBAD ||
-           number == E2BIG;
+    char first[4] = "";
+    int fd = open ("./script", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    ssize_t n = fd >= 0 ? read (fd, first, sizeof first) : -1;
+    if (fd >= 0)
+        close (fd);
+    return n >= 0 && !(n == 4 && memcmp (first, "\177ELF", 4) == 0);
 }
 
 static void child_run (struct supervisor *s, int report_fd)
@@ -214,8 +292,8 @@ static void child_run (struct supervisor *s, int report_fd)
     child_identity (s, report_fd);
     umask (077);
     int in = open ("/dev/null", O_RDONLY);
-    int out = open (get (s, "stdout"), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
-    int err = open (get (s, "stderr"), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int out = child_output (get (s, "stdout"), report_fd);
+    int err = child_output (get (s, "stderr"), report_fd);
     if (in < 0 || out < 0 || err < 0)
         child_fail (report_fd, CHILD_FAILED, "stdout or stderr");
     if (dup2 (in, 0) < 0 || dup2 (out, 1) < 0 || dup2 (err, 2) < 0)
@@ -235,14 +313,20 @@ static void child_run (struct supervisor *s, int report_fd)
     sigemptyset (&none);
     sigprocmask (SIG_SETMASK, &none, NULL);
     execve ("./script", argv, env);
-    if (errno == ENOEXEC) /* no #! line: a shell script, as in every batch system */
+    int number = errno;
+    if (number == ENOEXEC && script_is_text ()) {
         execve ("/bin/sh", sh_argv, env);
-    child_fail (report_fd, script_fault (errno) ? CHILD_REFUSED : CHILD_FAILED,
-                "exec of the script");
+        child_fail (report_fd, CHILD_FAILED, "exec of /bin/sh");
+    }
+    char text[MISTAKE_TEXT_MAX];
+    if (mistake_of_exec (number, text))
+        child_mistaken (report_fd, text);
+    errno = number;
+    child_fail (report_fd, CHILD_FAILED, "exec of the script");
 }
 
-/* 0, or -1 with a sentence in text; *refused: it would be the same another time. */
-static int launch (struct supervisor *s, char *text, size_t cap, bool *refused)
+/* 0, or -1 with a sentence in text; *mistake: by the job's own fault. */
+static int launch (struct supervisor *s, char *text, size_t cap, bool *mistake)
 {
     int report[2], status = 0;
     if (pipe2 (report, O_CLOEXEC) != 0) {
@@ -269,8 +353,8 @@ static int launch (struct supervisor *s, char *text, size_t cap, bool *refused)
     if (n == 0)
         return 0;
     text[n > 0 ? n : 0] = 0;
-    *refused = waitpid (s->child, &status, 0) == s->child && WIFEXITED (status) &&
-               WEXITSTATUS (status) == CHILD_REFUSED;
+    *mistake = waitpid (s->child, &status, 0) == s->child && WIFEXITED (status) &&
+               WEXITSTATUS (status) == CHILD_MISTAKE;
     s->child = 0;
     s->start_us = 0;
     return -1;
@@ -332,7 +416,7 @@ static void limit_arm (struct supervisor *s, int64_t left_us)
 /* Stops everything the job has, and its clock; or lets both go on. */
 static void stop_or_go (struct supervisor *s, bool stop)
 {
-    if (stop == s->stopped || s->child_ended || s->cancelled || s->timed_out)
+    if (stop == s->stopped || s->child_ended || s->cancelled || s->timed_out || s->overflowed)
         return;
     s->stopped = stop;
     if (!stop) {
@@ -342,8 +426,7 @@ static void stop_or_go (struct supervisor *s, bool stop)
     }
     s->left_us = s->deadline_us - boottime_us ();
     timer_arm (s, CLOCK_BOOTTIME, INT64_MAX / 4, false); /* a stopped job has no end */
-    for (int again = 0; again < 3; again++) /* a process forked in between is met next time round */
-        signal_job (s, SIGSTOP);
+    stop_job (s);
 }
 
 static void on_signal (struct supervisor *s, const struct signalfd_siginfo *info, int64_t grace_us)
@@ -354,7 +437,7 @@ static void on_signal (struct supervisor *s, const struct signalfd_siginfo *info
         else if (!s->child_ended)
             kill (-s->child, info->ssi_int);
     } else if (info->ssi_signo == SIGTERM && !s->cancelled && !s->child_ended) {
-        s->cancelled = !s->timed_out;
+        s->cancelled = !s->timed_out && !s->overflowed;
         signal_job (s, SIGTERM);
         signal_job (s, SIGCONT); /* a stopped job could not die */
         timer_arm (s, CLOCK_BOOTTIME, grace_us, false);
@@ -366,7 +449,7 @@ static void on_timer (struct supervisor *s, int64_t grace_us)
     uint64_t ticks;
     if (read (s->timer_fd, &ticks, sizeof ticks) != (ssize_t)sizeof ticks)
         return;
-    if (!s->timed_out && !s->cancelled) {
+    if (!s->timed_out && !s->cancelled && !s->overflowed) {
         s->timed_out = true;
         signal_job (s, SIGTERM);
         signal_job (s, SIGCONT);
@@ -376,10 +459,37 @@ static void on_timer (struct supervisor *s, int64_t grace_us)
     }
 }
 
+/* What its output takes on the disk. */
+static int64_t output_mb (const struct supervisor *s)
+{
+    static const char *const stream[] = {"stdout", "stderr"};
+    int64_t blocks = 0;
+    for (int i = 0; i < 2; i++) {
+        char path[300];
+        struct stat st;
+        snprintf (path, sizeof path, "work/%s", get (s, stream[i]));
+        if (fstatat (s->dir, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG (st.st_mode))
+            blocks += st.st_blocks;
+    }
+    return blocks * 512 >> 20;
+}
+
+static void output_look (struct supervisor *s, int64_t grace_us)
+{
+    if (s->timed_out || s->cancelled || s->overflowed || s->child_ended ||
+        output_mb (s) <= get_int (s, "output_max_mb"))
+        return;
+    s->overflowed = true;
+    signal_job (s, SIGTERM);
+    signal_job (s, SIGCONT);
+    timer_arm (s, CLOCK_BOOTTIME, grace_us, false);
+}
+
 /* Until the job's first process has ended and nothing it started is left. */
 static void watch (struct supervisor *s)
 {
     int64_t grace_us = get_int (s, "grace_us");
+    bool bounded = get_int (s, "output_max_mb") > 0;
     limit_arm (s, get_int (s, "walltime_us"));
     for (;;) {
         reap (s);
@@ -393,8 +503,11 @@ static void watch (struct supervisor *s)
         }
         struct pollfd fds[2] = {{s->signal_fd, POLLIN, 0}, {s->timer_fd, POLLIN, 0}};
         /* SIGKILL reaches what it reached; a process forked in between is met next time round. */
-        if (poll (fds, 2, s->killing ? KILL_AGAIN_MS : -1) < 0)
+        int wait_ms = s->killing ? KILL_AGAIN_MS : bounded && !s->stopped ? OUTPUT_LOOK_MS : -1;
+        if (poll (fds, 2, wait_ms) < 0)
             continue;
+        if (bounded)
+            output_look (s, grace_us);
         struct signalfd_siginfo info;
         while (read (s->signal_fd, &info, sizeof info) == (ssize_t)sizeof info)
             on_signal (s, &info, grace_us);
@@ -407,11 +520,17 @@ static void write_end (struct supervisor *s)
 {
     int code = WIFEXITED (s->child_status) ? WEXITSTATUS (s->child_status)
                                            : 128 + WTERMSIG (s->child_status);
+    char text[160] = "";
+    if (s->overflowed)
+        snprintf (text, sizeof text,
+                  "its output grew past %lld MB (JOBOUTPUTMAX), and it was ended",
+                  (long long)get_int (s, "output_max_mb"));
     const char *end = s->timed_out                       ? "timeout"
+                      : s->overflowed                    ? "output"
                       : s->cancelled                     ? "cancelled"
                       : WIFSIGNALED (s->child_status) ? "signalled"
                                                          : "exited";
-    write_status (s, end, code, "%s", "");
+    write_status (s, end, code, "%s", text);
 }
 
 /* --- beginning ---------------------------------------------------------------------------- */
@@ -504,11 +623,15 @@ int main (int argc, char **argv)
         free (s.spec);
         return 0;
     }
+    if (file_reserve (s.dir, "status") != 0 || file_reserve (s.dir, "started") != 0) {
+        write_status (&s, "start_failed", 127, "no room for the end of the job to be written: %s", strerror (errno));
+        return 1;
+    }
     cgroup_prepare (&s);
-    char text[200] = "";
-    bool refused = false;
-    if (launch (&s, text, sizeof text, &refused) != 0) {
-        write_status (&s, refused ? "refused" : "start_failed", 127, "%s", text);
+    char text[MISTAKE_TEXT_MAX] = "";
+    bool mistake = false;
+    if (launch (&s, text, sizeof text, &mistake) != 0) {
+        write_status (&s, mistake ? "mistake" : "start_failed", 127, "%s", text);
     } else {
         write_started (&s);
         watch (&s);

@@ -16,16 +16,34 @@
 
 enum { SUPERVISE_SIGNAL_OFFSET = 1 }; /* SIGRTMIN + this: deliver si_int to the job's group */
 
+/* Room for a file of at most FILE_RESERVED bytes that file_write_durable will write, so that it can be on a full disk,
+ * too. */
+enum { FILE_RESERVED = 1024 };
+static inline int file_reserve (int dirfd, const char *name)
+{
+    char tmp[80];
+    snprintf (tmp, sizeof tmp, ".%s.tmp", name);
+    int fd = openat (dirfd, tmp, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+    int error = fd < 0 ? errno : posix_fallocate (fd, 0, FILE_RESERVED);
+    if (fd >= 0 && error == 0 && fsync (fd) != 0)
+        error = errno;
+    if (fd >= 0)
+        close (fd);
+    errno = error;
+    return error == 0 ? 0 : -1;
+}
+
 /* Writes name in dirfd so that after a crash either all of it or nothing is there. */
 static inline int file_write_durable (int dirfd, const char *name, const void *bytes, size_t len,
                                       mode_t mode)
 {
     char tmp[80];
     snprintf (tmp, sizeof tmp, ".%s.tmp", name);
-    int fd = openat (dirfd, tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
+    int fd = openat (dirfd, tmp, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, mode); /* not O_TRUNC: it may be reserved */
     if (fd < 0)
         return -1;
     const char *p = bytes;
+    off_t all = (off_t)len;
     while (len > 0) {
         ssize_t n = write (fd, p, len);
         if (n < 0 && errno == EINTR)
@@ -35,7 +53,7 @@ static inline int file_write_durable (int dirfd, const char *name, const void *b
         p += n;
         len -= (size_t)n;
     }
-    if (fsync (fd) != 0)
+    if (ftruncate (fd, all) != 0 || fsync (fd) != 0)
         goto fail;
     if (close (fd) != 0)
         return -1;

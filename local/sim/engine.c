@@ -1,5 +1,7 @@
 #include "local/sim/engine.h"
 
+#include "local/core/defer.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +29,8 @@ struct engine {
     struct cluster *cluster;
     struct arena *arena;
     struct halt *halt; /* [index]; NULL while nothing was suspended */
+    uint32_t *deferred; /* [index]: how many times; NULL while nothing was */
+    duration_us patience; /* with nothing running and nobody to come */
     struct ending *heap;
     uint32_t heap_count, heap_cap;
     uint64_t seq;
@@ -35,6 +39,8 @@ struct engine {
     int64_t procs_used, procs_total;
     bool polled;   /* what may start changes as time goes by, with no event: every RMPOLLINTERVAL */
     bool windowed; /* … at boundaries of fairshare windows */
+    bool dated;    /* some job has a deadline */
+    bool again;    /* a pass that started somebody may leave room or right for others: another follows */
     time_us now;   /* of the last turn */
     time_us last;  /* the last end or arrival */
     uint64_t *index_key; /* job number -> index, open addressing */
@@ -152,6 +158,7 @@ static int arrive (struct engine *e, const struct engine_job *j, time_us now, st
                             .submit = j->submit,
                             .not_before = TIME_US_NONE,
                             .walltime_limit = j->limit,
+                            .deadline = j->deadline,
                             .req_count = j->req_count,
                             .req = j->req,
                             .reservation = j->inside,
@@ -292,7 +299,31 @@ static void start_one (struct engine *e, const struct plan_start *start, time_us
         e->setup->hooks.started (e->setup->hooks.self, index, now);
 }
 
-/* One pass, and another for each that sent jobs back to the queue. */
+/* The plan says that it cannot be run as it is: nobody looks at it for DEFERTIME, or never again. */
+static int defer_one (struct engine *e, struct job_id id, time_us now, struct err *err)
+{
+    uint64_t index = index_of (e, id.v);
+    struct deferral d;
+
+    if (!e->deferred) {
+        e->deferred = calloc (e->count, sizeof *e->deferred);
+        assert (e->deferred && "out of memory");
+    }
+    d = defer_next (e->setup->policy, e->deferred[index]++, now);
+    if (d.batch_hold)
+        return cluster_job_hold_set (e->cluster, id, HOLD_BATCH, now, err);
+    return d.until == TIME_US_NONE ? 0 : cluster_job_defer (e->cluster, id, d.until, now, err);
+}
+
+/* It cannot end by its deadline any more. */
+static int lapse_one (struct engine *e, struct job_id id, time_us now, struct err *err)
+{
+    if (e->setup->hooks.lapsed)
+        e->setup->hooks.lapsed (e->setup->hooks.self, e, index_of (e, id.v), now);
+    return cluster_job_remove (e->cluster, id, now, err);
+}
+
+/* One pass, and another for each that sent jobs back to the queue or put some off. */
 static int pass_run (struct engine *e, time_us now, struct err *err)
 {
     struct plan plan;
@@ -308,10 +339,16 @@ static int pass_run (struct engine *e, time_us now, struct err *err)
         }
         for (uint32_t i = 0; i < plan.preempt_count && rc == 0; i++)
             rc = preempt_one (e, plan.preempt[i], now, err);
+        for (uint32_t i = 0; i < plan.defer_count && rc == 0; i++)
+            rc = defer_one (e, plan.defer[i].job, now, err);
+        for (uint32_t i = 0; i < plan.lapsed_count && rc == 0; i++)
+            rc = lapse_one (e, plan.lapsed[i], now, err);
+        if (rc == 0 && e->setup->hooks.planned)
+            e->setup->hooks.planned (e->setup->hooks.self, e, &plan);
         e->summary->passes++;
         e->summary->plan_hash = (e->summary->plan_hash ^ plan.hash) * UINT64_C (0x100000001B3);
         arena_reset (e->arena);
-    } while (rc == 0 && plan.preempt_count);
+    } while (rc == 0 && (plan.preempt_count || plan.defer_count || plan.lapsed_count || (e->again && plan.start_count)));
     return rc;
 }
 
@@ -362,39 +399,79 @@ static bool policy_polled (const struct policy *p)
     return polled;
 }
 
-/* Standing reservations begin, end, and come again: for as long as anything happens, and then some, if
- * not for ever. */
-static bool awaits_reservation (const struct engine *e, time_us now, time_us arrival)
+static bool cred_limited (const struct policy_cred *cred)
 {
-    static const duration_us patience = INT64_C (60) * 86400 * US_PER_S;
-
-    return e->setup->site && e->setup->site->roll && cluster_job_count (e->cluster, JOB_IDLE) &&
-           (e->heap_count || arrival != TIME_US_MAX || now - e->last <= patience);
+    return cred->limits.active_mask || cred->limits.idle_mask || cred->cross_count ||
+           (cred->qos && (cred->qos->override.active_mask || cred->qos->override.idle_mask));
 }
 
-/* The next moment at which time alone may let a waiting job start. With nothing running and nobody
- * to come only usage that ages can do that, until all windows have passed. */
+static bool policy_limited (const struct policy *p)
+{
+    bool limited = p->system_limits.active_mask || p->system_limits.idle_mask ||
+                   p->system_max_proc_per_job >= 0 || p->system_max_wall_s_per_job >= 0 ||
+                   p->system_max_ps_per_job >= 0;
+
+    for (int kind = 0; kind < CRED_KINDS; kind++) {
+        for (uint32_t i = 0; i < p->cred_count[kind] && !limited; i++)
+            limited = cred_limited (&p->cred[kind][i]);
+    }
+    return limited;
+}
+
+/* Limits stop the clocks of those whom they block, as of the pass that finds it so. */
+static bool policy_stops_clocks (const struct policy *p)
+{
+    return p->accrual != ACCRUAL_ALWAYS && (policy_limited (p) || p->fs_policy != FS_NONE);
+}
+
+/* Does one waiting job overtake another as time goes by? */
+static bool policy_reorders (const struct policy *p)
+{
+    bool moves = p->sub_weight[PRIO_XFACTOR] != 0 || p->sub_weight[PRIO_TARGETQUEUETIME] != 0 ||
+                 p->sub_weight[PRIO_TARGETXFACTOR] != 0 || p->fs_policy != FS_NONE;
+
+    for (uint32_t i = 0; i < p->cred_count[CRED_QOS] && !moves; i++) {
+        const struct policy_qos *q = p->cred[CRED_QOS][i].qos;
+        moves = q && (q->qtweight != 0 || q->xfweight != 0);
+    }
+    return moves;
+}
+
+/* With nothing running and nobody to come: sixty days, in which standing reservations come and go and
+ * deferrals pass, and all windows of fairshare. */
+static duration_us patience_of (const struct policy *p)
+{
+    duration_us days = INT64_C (60) * 86400 * US_PER_S;
+    duration_us windows = p->fs_policy == FS_NONE ? 0 : ((duration_us)p->fs_depth + 2) * p->fs_interval;
+
+    return days > windows ? days : windows;
+}
+
+/* The next moment at which time alone may let a waiting job start. */
 static time_us next_by_time (const struct engine *e, time_us now, time_us arrival)
 {
     const struct policy *p = e->setup->policy;
     time_us at = TIME_US_MAX;
 
-    if (cluster_job_count (e->cluster, JOB_SUSPENDED) || awaits_reservation (e, now, arrival))
+    if (e->heap_count == 0 && arrival == TIME_US_MAX && now - e->last > e->patience)
+        return TIME_US_MAX;
+    if (cluster_job_count (e->cluster, JOB_SUSPENDED) || e->dated ||
+        (((e->setup->site && e->setup->site->roll) || e->deferred) &&
+         cluster_job_count (e->cluster, JOB_IDLE)))
         at = cluster_next_wakeup (e->cluster, now);
     if (!(e->polled || e->windowed || p->bf_chunk_procs) ||
         cluster_job_count (e->cluster, JOB_IDLE) == 0)
         return at;
     if (e->polled || p->bf_chunk_procs)
         at = cluster_next_wakeup (e->cluster, now);
-    if (e->polled && e->heap_count && e->procs_used < e->procs_total && p->poll_interval > 0) {
-        time_us poll = (now / p->poll_interval + 1) * p->poll_interval;
+    if (e->polled && p->poll_interval > 0) {
+        time_us begun = e->summary->first_submit == TIME_US_NONE ? 0 : e->summary->first_submit;
+        time_us poll = begun + ((now - begun) / p->poll_interval + 1) * p->poll_interval;
         at = poll < at ? poll : at;
     }
     if (e->windowed) {
         time_us roll = (now / p->fs_interval + 1) * p->fs_interval;
-        bool ages = (roll - e->last) / p->fs_interval <= (duration_us)p->fs_depth + 1;
-        if (roll < at && (e->heap_count || arrival != TIME_US_MAX || ages))
-            at = roll;
+        at = roll < at ? roll : at;
     }
     return at;
 }
@@ -416,6 +493,7 @@ static int arrive_next (struct engine *e, time_us now, struct err *err)
 
     if (rc != 0 || !taken)
         return rc;
+    e->dated |= e->job[e->next].deadline != 0;
     rc = arrive (e, &e->job[e->next++], now, err);
     if (rc == 0 && e->setup->hooks.arrived)
         e->setup->hooks.arrived (e->setup->hooks.self, e->cluster, e->next - 1, now);
@@ -478,6 +556,11 @@ struct cluster *engine_cluster (struct engine *e)
     return e->cluster;
 }
 
+uint64_t engine_index (const struct engine *e, struct job_id job)
+{
+    return index_of (e, job.v);
+}
+
 int engine_withdraw (struct engine *e, uint64_t index, time_us now, struct err *err)
 {
     return cluster_job_remove (e->cluster, (struct job_id){e->job[index].number}, now, err);
@@ -493,7 +576,7 @@ static void stuck_report (struct engine *e)
         e->summary->never_started++;
         if (e->setup->hooks.stuck &&
             cluster_job_get (e->cluster, (struct job_id){e->job[i].number}, &view, NULL) == 0)
-            e->setup->hooks.stuck (e->setup->hooks.self, &view);
+            e->setup->hooks.stuck (e->setup->hooks.self, e, i, &view);
     }
 }
 
@@ -528,9 +611,15 @@ struct engine *engine_create (const struct engine_setup *setup, const struct eng
     summary->last_end = TIME_US_NONE;
     for (uint64_t i = 0; i < count; i++)
         results[i] = (struct engine_result){TIME_US_NONE, TIME_US_NONE, false};
-    e->polled = policy_polled (setup->policy) && !setup->scheduler && !setup->pass_per_event;
+    e->polled = (policy_polled (setup->policy) || policy_stops_clocks (setup->policy) ||
+                 policy_reorders (setup->policy)) &&
+                !setup->scheduler && !setup->pass_per_event;
+    e->again = !setup->scheduler && !setup->pass_per_event &&
+               (e->polled || setup->site || policy_limited (setup->policy) ||
+                setup->policy->node_allocation != NODEALLOC_FIRSTAVAILABLE);
     e->windowed = setup->policy->fs_policy != FS_NONE && setup->policy->fs_interval > 0 &&
                   !setup->scheduler && !setup->pass_per_event;
+    e->patience = patience_of (setup->policy);
     e->arena = arena_create (0);
     e->cluster = cluster_create (setup->policy, &options, err);
     if (e->cluster == NULL || index_build (e, err) != 0 || machine_build (e, err) != 0) {
@@ -548,6 +637,7 @@ void engine_destroy (struct engine *e)
     arena_destroy (e->arena);
     free (e->heap);
     free (e->halt);
+    free (e->deferred);
     free (e->index_key);
     free (e->index_value);
     free (e);

@@ -6,9 +6,14 @@
  * moves in multiples of it (RMPOLLINTERVAL), and what happened since the last one is seen then.
  *
  * Where the policy lets time alone decide (limits on what is left of running jobs, fairshare caps,
- * reservation thresholds of queue time or XFactor, BFCHUNKDURATION), there are passes between events
- * as well while jobs wait: at cluster_next_wakeup and, while something runs and not all processors
- * are in use, at every RMPOLLINTERVAL; with any fairshare also where its windows roll.
+ * reservation thresholds of queue time or XFactor, BFCHUNKDURATION; an order that moves by itself; limits
+ * that stop clocks), there are passes between events as well while jobs wait: at cluster_next_wakeup and at
+ * every RMPOLLINTERVAL from the first submission on, as in the daemon; with any fairshare also where its windows
+ * roll.
+ *
+ * A job that the plan defers (core/defer.h) is deferred as by the daemon, DEFERCOUNT times and then for good.
+ * Where nothing runs and nobody is to come, time alone is given sixty days, or all of fairshare's windows; who
+ * waits then never runs, and `stuck` says why. So it always ends.
  *
  * The caller owns all arrays. A job runs for min (run, limit). Cost: that of the passes plus
  * O(log running) per job. */
@@ -22,6 +27,7 @@ struct engine_job {
     time_us submit;            /* ascending over the array */
     duration_us limit;         /* > 0 */
     duration_us run;           /* >= 0 */
+    time_us deadline;          /* 0: none; a job that cannot end by then any more leaves the queue */
     uint32_t cred[CRED_KINDS]; /* CRED_NONE where absent */
     uint32_t procs;            /* when req_count is 0: so many tasks of one processor */
     uint32_t req_count;
@@ -48,11 +54,16 @@ struct engine_sample {
     uint64_t passes;
 };
 
+struct engine;
 struct engine_hooks { /* any may be NULL */
     void *self;
     void (*sample) (void *self, const struct engine_sample *sample);
-    /* Waiting jobs remain and nothing will ever wake the pass again (they can never run). */
-    void (*stuck) (void *self, const struct job_view *job);
+    /* At the end, for each job that waits still: its reason is that of the last pass. */
+    void (*stuck) (void *self, struct engine *engine, uint64_t index, const struct job_view *job);
+    /* The job at place `index` is about to leave the queue: its deadline is lost. */
+    void (*lapsed) (void *self, struct engine *engine, uint64_t index, time_us now);
+    /* A pass is over, and its plan committed. */
+    void (*planned) (void *self, struct engine *engine, const struct plan *plan);
     /* The job at place `index` entered the queue, ahead of the pass that first sees it; started; ended. */
     void (*arrived) (void *self, struct cluster *cluster, uint64_t index, time_us now);
     void (*started) (void *self, uint64_t index, time_us now);
@@ -123,7 +134,6 @@ int engine_run (const struct engine_setup *setup, const struct engine_job *job, 
 
 /* The same in turns, for several sites in one virtual time. All that is given must outlive the
  * engine; setup, job and results may be filled further by the setup's source. NULL with err. */
-struct engine;
 struct engine *engine_create (const struct engine_setup *setup, const struct engine_job *job,
                               uint64_t count, struct engine_result *results,
                               struct engine_summary *summary_out, struct err *err);
@@ -134,6 +144,8 @@ time_us engine_next (const struct engine *engine);
 int engine_turn (struct engine *engine, time_us now, struct err *err);
 /* To ask, and for reservations. */
 struct cluster *engine_cluster (struct engine *engine);
+/* The place of a job in the list. */
+uint64_t engine_index (const struct engine *engine, struct job_id job);
 /* A waiting job leaves the queue; its result stays that of a job never started. */
 int engine_withdraw (struct engine *engine, uint64_t index, time_us now, struct err *err);
 

@@ -62,6 +62,8 @@ enum trace_field {
 };
 static_assert (T_RES1 + 1 == MAUITRACE_FIELDS, "44 fields");
 
+static const int64_t no_end_date = 2140000000; /* how Maui writes that there is none */
+
 static bool is_none (const char *text)
 {
     return !*text || strcmp (text, "[NONE]") == 0 || strcmp (text, "-") == 0;
@@ -214,13 +216,14 @@ int mauitrace_line (struct workload_reader *r, char *line, struct err *err)
     if (count != MAUITRACE_FIELDS)
         return line_error (r, err, "%u fields, a job of Maui's workload trace has %d", count,
                            MAUITRACE_FIELDS);
-    int64_t submit = 0, start = 0, complete = 0, start_date = 0;
+    int64_t submit = 0, start = 0, complete = 0, start_date = 0, end_date = 0;
     duration_us limit = 0;
     int rc;
     if ((rc = integer (r, field, T_SUBMIT, &submit, err)) ||
         (rc = integer (r, field, T_START, &start, err)) ||
         (rc = integer (r, field, T_COMPLETE, &complete, err)) ||
-        (rc = integer (r, field, T_START_DATE, &start_date, err)))
+        (rc = integer (r, field, T_START_DATE, &start_date, err)) ||
+        (rc = integer (r, field, T_END_DATE, &end_date, err)))
         return rc;
     if (duration_parse (field[T_WCLIMIT], &limit, NULL) || limit < 0)
         return line_error (r, err, "wallclock limit '%.40s' is no duration", field[T_WCLIMIT]);
@@ -240,6 +243,7 @@ int mauitrace_line (struct workload_reader *r, char *line, struct err *err)
     job.cred[CRED_QOS] = cred_of (w, CRED_QOS, field[T_QOS]);
     job.submit = (start_date > submit ? start_date : submit) * US_PER_S;
     job.run = (complete - start) * US_PER_S;
+    job.deadline = end_date > 0 && end_date < no_end_date ? end_date * US_PER_S : 0;
     job.limit = limit > 0 ? limit : 1;
     if (job.run > limit)
         job.run = limit;
@@ -614,9 +618,9 @@ static void job_write (struct strbuf *out, const struct workload *w, const struc
                    name_or_none (w, CRED_QOS, j->cred[CRED_QOS]), name_or_none (w, CRED_QOS, qos),
                    name_or_none (w, CRED_ACCOUNT, j->cred[CRED_ACCOUNT]),
                    ran ? procs_used (j) * (double)(end - start) : 0.0);
-    strbuf_printf (out, " %d %dM %dM %dM 0 2140000000", j->req.task.v[RES_PROCS],
-                   j->req.task.v[RES_MEM_MB], j->req.task.v[RES_DISK_MB],
-                   j->req.task.v[RES_SWAP_MB]);
+    strbuf_printf (out, " %d %dM %dM %dM 0 %lld", j->req.task.v[RES_PROCS],
+                   j->req.task.v[RES_MEM_MB], j->req.task.v[RES_DISK_MB], j->req.task.v[RES_SWAP_MB],
+                   j->deadline ? whole_s (j->deadline) : (long long)no_end_date);
     strbuf_puts (out, " [NONE] [DEFAULT] [NONE] [NONE] [DEFAULT] [NONE] [NONE]\n");
 }
 

@@ -6,6 +6,7 @@
 
 #include "local/conf/policyconf.h"
 #include "local/sim/estimates.h"
+#include "local/sim/events.h"
 #include "local/sim/grid/gridcmd.h"
 #include "local/sim/lab/labcmd.h"
 #include "local/sim/lab/model.h"
@@ -31,6 +32,7 @@ struct args {
     const char *trace_out;
     const char *plot;
     const char *estimates;
+    const char *events_out;
     struct cli_list compare;
     duration_us tick;
     uint64_t seed;
@@ -55,6 +57,7 @@ static const struct cli_option options[] = {
     {"trace-out", 0, CLI_OPT_STRING, offsetof (struct args, trace_out), 0, 0},
     {"plot", 0, CLI_OPT_STRING, offsetof (struct args, plot), 0, 0},
     {"estimates", 0, CLI_OPT_STRING, offsetof (struct args, estimates), 0, 0},
+    {"events-out", 0, CLI_OPT_STRING, offsetof (struct args, events_out), 0, 0},
     {"compare", 0, CLI_OPT_LIST, offsetof (struct args, compare), 0, 0},
     {"tick", 0, CLI_OPT_DURATION, offsetof (struct args, tick), 0, 0},
     {"load", 0, CLI_OPT_STRING, offsetof (struct args, load), 0, 0},
@@ -74,6 +77,7 @@ struct policy_entry {
     struct policy *policy;
     struct nodeconf nodes;
     struct simrun run;
+    struct events *events; /* NULL with --estimates */
 };
 
 struct sim {
@@ -105,6 +109,8 @@ static int usage_check (const struct sim *sim)
         return cli_usage ("sim", "--procs-per-node goes with --nodes");
     if (a->estimates && a->compare.count)
         return cli_usage ("sim", "--estimates is about one policy; --compare about several");
+    if (a->estimates && a->events_out)
+        return cli_usage ("sim", "--estimates goes without --events-out");
     if (a->tick < 0 || a->tick == TIME_US_MAX)
         return cli_usage ("sim", "--tick is a duration of 0 or more");
     if (workload_range_parse (a->jobs, &range, &err))
@@ -194,7 +200,8 @@ static int input_read (struct sim *sim, struct err *err)
 
 static int outputs_check (const struct args *a, struct err *err)
 {
-    const char *const path[] = {a->jobs_out, a->stats_out, a->trace_out, a->plot, a->estimates};
+    const char *const path[] = {a->jobs_out, a->stats_out, a->trace_out, a->plot, a->estimates,
+                                a->events_out};
     enum { PATHS = sizeof path / sizeof path[0] };
     for (int i = 0; i < PATHS; i++) {
         for (int j = 0; path[i] && j < i; j++) {
@@ -337,6 +344,8 @@ static int files_write (const struct sim *sim, struct err *err)
                          sim->entry[0].run.result, sim->entry[0].run.qos);
     if (a->estimates)
         estimates_csv (outfiles_add (&files, a->estimates), sim->workload, &sim->estimates);
+    if (a->events_out)
+        events_csv (sim->entry[0].events, outfiles_add (&files, a->events_out));
     if (a->plot)
         plot_file (outfiles_add (&files, a->plot), sim);
     int rc = outfiles_commit (&files, err);
@@ -439,6 +448,30 @@ static int estimates_show (struct cli_context *ctx, const struct sim *sim)
     return code;
 }
 
+/* Who never ran, and why; of many, the first. */
+static void never_tell (const struct sim *sim, const struct policy_entry *entry)
+{
+    enum { TOLD_MAX = 20 };
+    uint64_t left = entry->run.stats.not_started, told = 0;
+    if (left)
+        fprintf (stderr, "nui sim: under %s %llu jobs never started\n", entry->label,
+                 (unsigned long long)left);
+    for (uint64_t i = 0; i < sim->workload->count && told < left && entry->events; i++) {
+        const struct workload_job *j = &sim->workload->job[i];
+        const char *why = events_never (entry->events, i);
+        if (!why)
+            continue;
+        if (told++ == TOLD_MAX) {
+            fprintf (stderr, "nui sim: and %llu more\n", (unsigned long long)(left - TOLD_MAX));
+            return;
+        }
+        if (j->name)
+            fprintf (stderr, "nui sim: job %s never ran: %s\n", j->name, why);
+        else
+            fprintf (stderr, "nui sim: job %llu never ran: %s\n", (unsigned long long)j->number, why);
+    }
+}
+
 static void skipped_tell (const struct sim *sim)
 {
     for (int r = 0; r < SKIP_REASONS; r++) {
@@ -448,11 +481,8 @@ static void skipped_tell (const struct sim *sim)
                      (unsigned long long)sim->workload->read,
                      workload_skip_text ((enum workload_skip)r));
     }
-    for (uint32_t i = 0; i < sim->count; i++) {
-        if (sim->entry[i].run.stats.not_started)
-            fprintf (stderr, "nui sim: under %s %llu jobs never started\n", sim->entry[i].label,
-                     (unsigned long long)sim->entry[i].run.stats.not_started);
-    }
+    for (uint32_t i = 0; i < sim->count; i++)
+        never_tell (sim, &sim->entry[i]);
 }
 
 /* --- the command ---------------------------------------------------------------------------- */
@@ -476,12 +506,20 @@ static int replay_one (struct sim *sim, struct policy_entry *entry, struct err *
                               entry)
             : NULL;
     const struct engine_site *site = simsite_engine (place);
+    if (!sim->args.estimates)
+        entry->events = events_create (sim->workload, sim->machine, &sim->names,
+                                       sim->args.events_out && entry == sim->entry);
+    struct engine_hooks hooks = entry->events ? events_hooks (entry->events) : (struct engine_hooks){0};
+    sim->names.rsv_name = place ? simsite_rsv_name : NULL;
+    sim->names.rsv_self = place;
     int rc = sim->args.estimates
                  ? estimates_replay (sim->workload, sim->machine, entry->policy, site,
                                      sim->args.tick, sim->args.seed, progress_step, sim, &entry->run,
                                      &sim->estimates, err)
-                 : simrun_replay (sim->workload, sim->machine, entry->policy, site, sim->args.tick,
-                                  sim->args.seed, progress_step, sim, &entry->run, err);
+                 : simrun_replay_hooked (sim->workload, sim->machine, entry->policy, site,
+                                         sim->args.tick, sim->args.seed, progress_step, sim, &hooks,
+                                         &entry->run, err);
+    sim->names.rsv_name = NULL;
     simsite_destroy (place);
     return rc;
 }
@@ -506,6 +544,7 @@ static void sim_free (struct sim *sim)
         policy_destroy (sim->entry[i].policy);
         simrun_free (&sim->entry[i].run);
         nodeconf_free (&sim->entry[i].nodes);
+        events_destroy (sim->entry[i].events);
     }
     estimates_free (&sim->estimates);
     workload_destroy (sim->workload);
@@ -546,7 +585,8 @@ static int page_make (struct cli_context *ctx, const struct args *a,
         return cli_usage ("sim", "--jobs %s", err.text);
     if (a->load && labcmd_load_parse (a->load, &lab.load, &err))
         return cli_usage ("sim", "%s", err.text);
-    if (a->jobs_out || a->stats_out || a->trace_out || a->plot || a->tick || a->estimates)
+    if (a->jobs_out || a->stats_out || a->trace_out || a->plot || a->tick || a->estimates ||
+        a->events_out)
         return cli_usage ("sim", "--tick and the files of one simulation do not go with a page");
     if (ops->count && !a->compare.count)
         return cli_usage ("sim", "'%s' is no option (files to compare follow --compare)",
@@ -619,7 +659,8 @@ const struct cli_command sim_commands[] = {
          "usage: nui sim --config FILE --workload FILE [--resources FILE | --nodes N\n"
          "               [--procs-per-node P]] [--jobs A..B] [--tick DURATION] [--seed S]\n"
          "               [--jobs-out FILE.csv] [--stats-out FILE.json] [--trace-out FILE]\n"
-         "               [--plot FILE.svg] [--estimates FILE.csv] [--compare FILE ...] [--load F]\n"
+         "               [--plot FILE.svg] [--estimates FILE.csv] [--events-out FILE.csv]\n"
+         "               [--compare FILE ...] [--load F]\n"
          "       nui sim --experiment NAME [--workload FILE] [--report DIR] [--seed S]\n"
          "       nui sim --compare FILE FILE ... --workload FILE --report DIR\n"
          "       nui sim --grid FILE [--coallocate SHARES] [--report DIR] [--seed S]\n"
@@ -643,6 +684,7 @@ const struct cli_command sim_commands[] = {
          "      --stats-out FILE    statistics as JSON\n"
          "      --trace-out FILE    the outcome as a workload trace of Maui's\n"
          "      --plot FILE         utilisation and queue length over time, as SVG\n"
+         "      --events-out FILE   who starts where, is promised what, is sent back or put off, ends (CSV)\n"
          "      --estimates FILE    when would each job start, asked at its submission by every\n"
          "                          method, against when it did; prints how good each method is\n"
          "      --compare FILE ...  other policies on the same jobs, side by side\n"

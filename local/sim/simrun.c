@@ -34,6 +34,27 @@ static void ended (void *self, uint64_t index, time_us now)
         more->ended (more->self, index, now);
 }
 
+static void planned (void *self, struct engine *engine, const struct plan *plan)
+{
+    const struct engine_hooks *more = ((struct observer *)self)->more;
+    if (more && more->planned)
+        more->planned (more->self, engine, plan);
+}
+
+static void lapsed (void *self, struct engine *engine, uint64_t index, time_us now)
+{
+    const struct engine_hooks *more = ((struct observer *)self)->more;
+    if (more && more->lapsed)
+        more->lapsed (more->self, engine, index, now);
+}
+
+static void stuck (void *self, struct engine *engine, uint64_t index, const struct job_view *job)
+{
+    const struct engine_hooks *more = ((struct observer *)self)->more;
+    if (more && more->stuck)
+        more->stuck (more->self, engine, index, job);
+}
+
 static void observe (void *self, const struct engine_sample *sample)
 {
     struct observer *o = self;
@@ -55,6 +76,7 @@ static struct engine_job *jobs_make (const struct workload *w, const struct poli
         job[i].submit = from->submit;
         job[i].limit = from->limit;
         job[i].run = from->run;
+        job[i].deadline = from->deadline;
         memcpy (job[i].cred, from->cred, sizeof job[i].cred);
         qos[i] = job[i].cred[CRED_QOS] = policy_qos_resolve (policy, from->cred, &denied);
         job[i].procs = from->procs;
@@ -107,7 +129,9 @@ int simrun_replay_hooked (const struct workload *w, const struct machine *m,
                                  .tick = tick,
                                  .seed = seed,
                                  .hooks = {.self = &observer, .sample = observe, .arrived = arrived,
-                                           .started = started, .ended = ended}};
+                                           .started = started, .ended = ended,
+                                           .planned = planned, .stuck = stuck,
+                                           .lapsed = lapsed}};
     duration_us begun = clock_monotonic_us ();
     int rc = engine_run (&setup, job, w->count, out->result, &out->summary, err);
     duration_us took = clock_monotonic_us () - begun;

@@ -245,6 +245,13 @@ void simsite_destroy (struct simsite *site)
     free (site);
 }
 
+const char *simsite_rsv_name (void *self, uint64_t rsv)
+{
+    struct simsite *site = self;
+    struct standing_view view;
+    return standing_get (site->standing, site->place.cluster, rsv, &view) ? view.policy->name : NULL;
+}
+
 const struct engine_site *simsite_engine (struct simsite *site)
 {
     return site ? &site->engine : NULL;

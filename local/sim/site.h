@@ -26,6 +26,9 @@ struct simsite *simsite_create (const struct nodeconf *nodes, const struct polic
                                 void (*note) (void *self, const char *sentence), void *self);
 void simsite_destroy (struct simsite *site); /* NULL is a no-op */
 
+/* The name of a standing reservation, for struct cred_names.rsv_name. */
+const char *simsite_rsv_name (void *self, uint64_t rsv);
+
 /* For engine_setup.site. */
 const struct engine_site *simsite_engine (struct simsite *site);
 

@@ -29,6 +29,7 @@ struct workload_job {
     time_us submit;
     duration_us run;
     duration_us limit;
+    time_us deadline;          /* it is to have ended by then; 0: none */
     uint32_t cred[CRED_KINDS]; /* [CRED_QOS] is what was asked for; CRED_NONE: nothing */
     uint32_t procs;            /* all tasks together */
     struct req req;

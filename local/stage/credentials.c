@@ -22,16 +22,16 @@ struct credentials {
 
 static const char *const types[] = {"BEARER", "BASIC", "HEADER", "SFTP", "S3", NULL};
 
-#define ROW(name, field)                                                                           \
+#define ROW(key, field)                                                                            \
     {                                                                                              \
-        name, CONF_STRING, offsetof (struct credential, field), 0, 0, NULL, 0, NULL, NULL, NULL,   \
-            NULL, NULL                                                                             \
+        .name = key, .type = CONF_STRING, .offset = offsetof (struct credential, field)            \
     }
 static const struct conf_param attrs[] = {
-    {"TYPE", CONF_WORD, offsetof (struct credential, type), 0, 0, types, 0, NULL, NULL, NULL, NULL,
-     NULL},
-    {"KEY", CONF_PATH, offsetof (struct credential, key), 0, 0, NULL, 0, NULL, NULL, NULL, NULL,
-     NULL},
+    {.name = "TYPE",
+     .type = CONF_WORD,
+     .offset = offsetof (struct credential, type),
+     .words = types},
+    {.name = "KEY", .type = CONF_PATH, .offset = offsetof (struct credential, key)},
     ROW ("HOST", host),
     ROW ("USER", user),
     ROW ("BUCKET", bucket),
@@ -67,7 +67,7 @@ static int row_get (void *target, const char *index, void **record_out, struct e
 }
 
 static const struct conf_param params[] = {
-    {"STAGECRED", CONF_RECORD, 0, 0, 0, NULL, 0, NULL, NULL, attrs, row_get, NULL},
+    {.name = "STAGECRED", .type = CONF_RECORD, .attrs = attrs, .record = row_get},
     {0},
 };
 

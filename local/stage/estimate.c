@@ -10,6 +10,7 @@
 
 #include "local/stage/stage_i.h"
 #include "proto/base/clock.h"
+#include "proto/base/text.h"
 
 enum { KNOWN_MAX = 100000, PROBES_MAX = 8, HOPS_MAX = 5 };
 static const duration_us known_for = 600 * US_PER_S;
@@ -178,7 +179,6 @@ struct probe {
 struct estimate {
     struct stage *stage;
     struct rules *rules;
-    uint64_t ticket;
     struct stage_batch batch; /* its texts are ours */
     struct stage_file *file;
     struct userfile_account account;
@@ -223,7 +223,7 @@ static void missed (struct estimate *e, const char *url, const struct err *why)
     char shown[200];
     e->missing++;
     if (!*e->text)
-        snprintf (e->text, sizeof e->text, "%s: %.250s", stage_url_show (url, shown, sizeof shown),
+        text_printf (e->text, sizeof e->text, "%s: %.250s", stage_url_show (url, shown, sizeof shown),
                   why->text);
 }
 
@@ -349,7 +349,7 @@ static void on_look (evutil_socket_t fd, short what, void *arg)
     }
     stage_estimate_now (e->stage, &e->batch, &out);
     out.missing = e->missing;
-    snprintf (out.text, sizeof out.text, "%s", e->text);
+    text_printf (out.text, sizeof out.text, "%s", e->text);
     stage_estimate_fn fn = e->fn;
     void *fn_arg = e->arg;
     estimate_free (e);
@@ -357,7 +357,7 @@ static void on_look (evutil_socket_t fd, short what, void *arg)
 }
 
 int stage_estimate (struct stage *stage, const struct stage_batch *batch, duration_us limit,
-                    stage_estimate_fn fn, void *arg, uint64_t *ticket_out, struct err *err)
+                    stage_estimate_fn fn, void *arg, struct err *err)
 {
     struct userfile_account account;
     int rc = stage_check (stage, batch, err);
@@ -369,7 +369,6 @@ int stage_estimate (struct stage *stage, const struct stage_batch *batch, durati
     assert (e);
     *e = (struct estimate){.stage = stage,
                            .rules = rules_share (stage->rules),
-                           .ticket = ++stage->ticket,
                            .batch = *batch,
                            .account = account,
                            .fn = fn,
@@ -387,18 +386,8 @@ int stage_estimate (struct stage *stage, const struct stage_batch *batch, durati
         assert (e->file[i].url);
     }
     DL_APPEND (stage->estimates, e);
-    if (ticket_out)
-        *ticket_out = e->ticket;
     event_active (e->look, EV_TIMEOUT, 0);
     return 0;
-}
-
-void stage_estimate_drop (struct stage *stage, uint64_t ticket)
-{
-    struct estimate *e, *next;
-    DL_FOREACH_SAFE (stage->estimates, e, next)
-    if (e->ticket == ticket)
-        estimate_free (e);
 }
 
 void estimate_close (struct stage *stage)

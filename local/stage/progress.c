@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "local/stage/stage_i.h"
+#include "proto/base/clock.h"
 
 const char *stage_file_state_name (enum stage_file_state state)
 {
@@ -21,6 +22,15 @@ static int64_t bytes_done (const struct transfer *t)
     return t->done + more;
 }
 
+/* How long the rest takes if this transfer goes on as it has; 0: nothing is known of that. */
+static duration_us own_left (const struct transfer *t, int64_t total, duration_us now)
+{
+    int64_t come = t->done - t->begun_done;
+    if (!t->begun || come <= 0 || total < t->done)
+        return 0;
+    return (duration_us)((double)(total - t->done) * (double)(now - t->begun) / (double)come);
+}
+
 int stage_progress (const struct stage *stage, const char *key, struct stage_progress *out,
                     struct err *err)
 {
@@ -28,6 +38,7 @@ int stage_progress (const struct stage *stage, const char *key, struct stage_pro
     if (!b)
         return err_set (err, ERR_NOT_FOUND, "no files of %s are being staged", key);
     bool unknown = false;
+    duration_us now = clock_monotonic_us (), longest = 0;
     *out = (struct stage_progress){.direction = b->direction, .done = b->done, .files = b->count};
     for (uint32_t i = 0; i < b->count; i++) {
         const struct transfer *t = &b->file[i];
@@ -37,9 +48,13 @@ int stage_progress (const struct stage *stage, const char *key, struct stage_pro
         out->rate += t->rate;
         int64_t total = t->total >= 0 ? t->total : estimate_known (stage, t->url);
         unknown |= total < 0;
+        duration_us own = t->state == STAGE_DONE ? 0 : own_left (t, total, now);
+        longest = own > longest ? own : longest;
         out->bytes_total += total < 0 ? 0 : total;
     }
     out->left = b->done ? 0 : unknown ? -1 : estimate_left (b);
+    if (!b->done && out->left >= 0 && longest > out->left)
+        out->left = longest; /* its host may be fast with others */
     if (unknown)
         out->bytes_total = -1;
     return 0;

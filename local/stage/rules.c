@@ -21,6 +21,8 @@ static void limits_fill (struct rules *r, const struct stage_config *c)
     l->bandwidth = c->bandwidth > 0 ? c->bandwidth : 10 * 1000 * 1000;
     l->tries_max = c->tries_max ? c->tries_max : 8;
     l->patience = c->patience ? c->patience : 60 * US_PER_S;
+    l->rate_min = c->rate_min ? c->rate_min : 1024;
+    l->time_max = c->time_max ? c->time_max : 24 * 3600 * US_PER_S;
     l->backoff_first = c->backoff_first ? c->backoff_first : 2 * US_PER_S;
     l->backoff_max = c->backoff_max ? c->backoff_max : 300 * US_PER_S;
 }

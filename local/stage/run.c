@@ -55,6 +55,42 @@ void run_fail (struct run *run, const struct err *why)
     run_end (run, TRANSFER_FAILED, why);
 }
 
+/* Else one source that sends a little now and then would keep a transfer, a place of STAGEMAX and a promise of nodes for
+ * as long as it likes. What a thread of ours does (hashing, file:) is no source's doing. */
+bool run_over_bounds (struct run *run, duration_us now)
+{
+    const struct stage_config *limit = &run->rules->limit;
+    struct transfer *t = run->transfer;
+    struct err err = {0};
+    char text[2][QUANTITY_TEXT_MAX];
+    if (run->disk || !run->request.easy)
+        return false;
+    if (now - t->begun > limit->time_max) {
+        err_set (&err, ERR_LIMIT, "after %s it is not there, and the site waits no longer (STAGETIMEMAX)",
+                 duration_format (limit->time_max, text[0]));
+        run_fail (run, &err);
+        return true;
+    }
+    if (!run->window || t->done < run->window_done) { /* from the first byte of the answer on */
+        run->window = run->head_seen || t->batch->direction == STAGE_OUT ? now : 0;
+        run->window_done = t->done;
+        return false;
+    }
+    duration_us span = now - run->window;
+    if (span < limit->patience)
+        return false;
+    int64_t come = t->done - run->window_done;
+    int64_t rate = (int64_t)((double)come * (double)US_PER_S / (double)span);
+    run->window = now;
+    run->window_done = t->done;
+    if (come == 0 || rate >= limit->rate_min)
+        return false; /* silence is cut, and tried again */
+    err_set (&err, ERR_LIMIT, "%lld bytes a second came over %s, the site wants at least %lld (STAGERATEMIN)",
+             (long long)rate, duration_format (span / US_PER_S * US_PER_S, text[1]), (long long)limit->rate_min);
+    run_fail (run, &err);
+    return true;
+}
+
 void run_begin (struct transfer *t)
 {
     struct stage *stage = t->batch->stage;
@@ -72,6 +108,10 @@ void run_begin (struct transfer *t)
     stage->active++;
     t->run = run;
     t->state = STAGE_RUNNING;
+    if (!t->begun) {
+        t->begun = clock_monotonic_us ();
+        t->begun_done = t->done;
+    }
     t->seen = t->done;
     snprintf (run->memo_name, sizeof run->memo_name, "%u", t->index);
     filenote_read (t->batch->memo_dir, run->memo_name, t->url, &run->memo);

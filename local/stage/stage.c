@@ -13,6 +13,7 @@
 
 #include "local/stage/stage_i.h"
 #include "proto/base/clock.h"
+#include "proto/base/text.h"
 
 enum { NO_HOST_TRIES = 3 };
 static const duration_us tick_every = US_PER_S, save_every = 10 * US_PER_S;
@@ -97,6 +98,8 @@ static void on_tick (evutil_socket_t fd, short what, void *arg)
         if (seconds > 0)
             t->rate = (int64_t)((double)t->rate * rate_kept + moved / seconds * (1 - rate_kept));
         t->seen = t->done;
+        if (run_over_bounds (run, now))
+            break; /* the list has changed: the others at the next tick */
     }
     HASH_ITER (hh, stage->bandwidth.pair, p, next)
     if (p->active)
@@ -203,7 +206,7 @@ static void text_set (struct transfer *t, const struct err *why, uint32_t given_
     char text[STAGE_TEXT_MAX];
     bool in = t->batch->direction == STAGE_IN;
     int len =
-        snprintf (text, sizeof text, "stage-%s of %.120s to %.120s: %.200s", in ? "in" : "out",
+        text_printf (text, sizeof text, "stage-%s of %.120s to %.120s: %.200s", in ? "in" : "out",
                   in ? t->shown : t->path, in ? t->path : t->shown, why->text);
     if (given_up > 1 && len > 0 && (size_t)len < sizeof text)
         snprintf (text + len, sizeof text - (size_t)len, " (given up after %u tries)", given_up);

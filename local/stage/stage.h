@@ -61,6 +61,8 @@ struct stage_config {
     int64_t bandwidth;    /* STAGEBANDWIDTH: bytes/s where nothing has been measured [10 MB/s] */
     uint32_t tries_max;   /* STAGETRIES [8] */
     duration_us patience; /* STAGETIMEOUT: a connection without a byte for so long is cut [1:00] */
+    int64_t rate_min;     /* STAGERATEMIN: bytes/s; less than that on average over `patience`: it has failed [1024] */
+    duration_us time_max; /* STAGETIMEMAX: a file that is not there so long after it began has failed [24:00:00] */
     duration_us backoff_first, backoff_max; /* [2 s, 5:00] */
 };
 
@@ -183,11 +185,9 @@ typedef void (*stage_estimate_fn) (void *arg, const struct stage_estimate *estim
  * host (by priority and age) or is under way, of other keys; hosts side by side. Sizes that the
  * batch does not say are asked of the sources (by their first byte), for at most `limit`, and kept
  * for 10 minutes. fn is called once, from the loop, never from inside a call. STAGE_OUT needs sizes
- * in the batch. dir and account: as in stage_begin, but dir may be -1. ticket_out: for
- * stage_estimate_drop; may be NULL. */
+ * in the batch. dir and account: as in stage_begin, but dir may be -1. */
 int stage_estimate (struct stage *stage, const struct stage_batch *batch, duration_us limit,
-                    stage_estimate_fn fn, void *arg, uint64_t *ticket_out, struct err *err);
-void stage_estimate_drop (struct stage *stage, uint64_t ticket); /* fn is not called any more */
+                    stage_estimate_fn fn, void *arg, struct err *err);
 /* The same at once, by the sizes that are known. O(files that wait in all batches). */
 void stage_estimate_now (struct stage *stage, const struct stage_batch *batch,
                          struct stage_estimate *out);

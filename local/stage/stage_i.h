@@ -31,6 +31,8 @@ struct transfer {
     int64_t total, done; /* -1: unknown */
     int64_t best;        /* the most that ever was done */
     int64_t seen, rate;  /* done at the last tick; bytes/s */
+    duration_us begun;   /* monotonic: its first try; 0: none yet */
+    int64_t begun_done;  /* what was there then */
     time_us next;
     char *text;          /* NULL: no failure */
     struct event *timer; /* of BACKOFF */
@@ -79,6 +81,8 @@ struct run {
     struct request request;
     int64_t offset;               /* where this request begins */
     unsigned hops;                /* redirects followed */
+    duration_us window;           /* monotonic: STAGERATEMIN is looked at from here on; 0: nothing came yet */
+    int64_t window_done;
     bool head_seen;               /* the answer's head has been looked at */
     bool swallow;                 /* its body is none of the file */
     bool anew;                    /* from the start, at once */
@@ -107,7 +111,6 @@ struct stage {
     struct rng rng;
     struct known_size *known;
     struct estimate *estimates;
-    uint64_t ticket;
     struct farewell *farewells;
 };
 
@@ -117,6 +120,8 @@ struct stage {
 enum transfer_end { TRANSFER_DONE, TRANSFER_FAILED, TRANSFER_TRANSIENT, TRANSFER_NO_HOST };
 void stage_transfer_ended (struct transfer *t, enum transfer_end end, const struct err *why,
                            duration_us not_before);
+/* At a tick. True: it was too slow, or took too long; it has failed and is gone. */
+bool run_over_bounds (struct run *run, duration_us now);
 /* Who goes first: negative when a does. */
 int stage_batch_order (const struct batch *a, const struct batch *b);
 struct batch *stage_batch_find (const struct stage *stage, const char *key);

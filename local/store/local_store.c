@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "local/store/local_store_i.h"
+#include "proto/base/text.h"
 #include "proto/store/outbox.h"
 
 static const char *const schema_steps[] = {
@@ -98,6 +99,7 @@ static const char *const schema_steps[] = {
     "ALTER TABLE job ADD COLUMN contact_us INTEGER NOT NULL DEFAULT 0;",
     leaving_schema,
     leaving_failed_schema,
+    outbox_dead_schema,
     NULL,
 };
 
@@ -114,6 +116,11 @@ int local_store_open (const char *path, struct local_store **out, struct err *er
     }
     *out = store;
     return 0;
+}
+
+void local_store_reserve (struct local_store *store)
+{
+    store_reserve (store->db);
 }
 
 int local_store_scratch (const char *path, struct local_store **out, struct err *err)
@@ -693,12 +700,64 @@ int local_store_outbox_read (struct local_store *store, enum store_outbox box, u
         struct store_item item = {.sequence = message.seq,
                                   .payload = message.payload,
                                   .payload_len = message.payload_len};
-        snprintf (item.kind, sizeof item.kind, "%.15s", message.kind);
+        text_printf (item.kind, sizeof item.kind, "%.15s", message.kind);
         fn (arg, &item);
         after = message.seq;
         outbox_message_clear (&message);
     }
     return 0;
+}
+
+int local_store_outbox_dead (struct local_store *store, enum store_outbox box, uint64_t after,
+                             uint32_t limit,
+                             void (*fn) (void *arg, const struct store_item *item,
+                                         const char *reason),
+                             void *arg, struct err *err)
+{
+    for (uint32_t i = 0; i < limit; i++) {
+        struct outbox_dead dead = {0};
+        int rc = outbox_dead_next (store->db, store_box_name (box), after, &dead, err);
+        if (rc <= 0)
+            return rc;
+        struct store_item item = {.sequence = dead.message.seq,
+                                  .payload = dead.message.payload,
+                                  .payload_len = dead.message.payload_len};
+        text_printf (item.kind, sizeof item.kind, "%.15s", dead.message.kind);
+        fn (arg, &item, dead.reason);
+        after = dead.message.seq;
+        outbox_dead_clear (&dead);
+    }
+    return 0;
+}
+
+int local_store_outbox_dead_count (struct local_store *store, enum store_outbox box, uint64_t *out,
+                                   struct err *err)
+{
+    return outbox_dead_count (store->db, store_box_name (box), out, err);
+}
+
+int local_store_outbox_bury (struct local_store *store, enum store_outbox box, uint64_t sequence,
+                             int code, const char *reason, time_us now, struct err *err)
+{
+    return outbox_bury (store->db, store_box_name (box), sequence, code, reason, now, err);
+}
+
+int local_store_outbox_ack_keep (struct local_store *store, enum store_outbox box, uint64_t sequence,
+                                 struct err *err)
+{
+    return outbox_ack_keep (store->db, store_box_name (box), sequence, STORE_ITEM_PART, err);
+}
+
+int local_store_outbox_position (struct local_store *store, enum store_outbox box,
+                                 uint64_t *acked_out, uint64_t *last_out, struct err *err)
+{
+    return outbox_position (store->db, store_box_name (box), acked_out, last_out, err);
+}
+
+int local_store_outbox_renumber (struct local_store *store, enum store_outbox box, uint64_t base,
+                                 struct err *err)
+{
+    return outbox_renumber (store->db, store_box_name (box), base, err);
 }
 
 int local_store_outbox_ack (struct local_store *store, enum store_outbox box, uint64_t sequence,

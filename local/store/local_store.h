@@ -135,11 +135,14 @@ struct store_hold {
 
 void store_hold_free (struct store_hold *hold);
 
-enum store_outbox { STORE_OUTBOX_BANK, STORE_OUTBOX_META, STORE_OUTBOX_NOTIFY };
+enum store_outbox { STORE_OUTBOX_BANK, STORE_OUTBOX_META, STORE_OUTBOX_NOTIFY, STORE_OUTBOXES };
+
+#define STORE_ITEM_VOID "void"  /* nothing to be said */
+#define STORE_ITEM_PART "part"  /* a charge that a later one of its run says again */
 
 struct store_item {
     uint64_t sequence; /* contiguous from 1 in its box */
-    char kind[16]; /* "charge", "release"; "job" */
+    char kind[16]; /* "charge", "part", "release"; "job"; STORE_ITEM_VOID */
     void *payload;
     size_t payload_len;
 };
@@ -147,6 +150,8 @@ struct store_item {
 struct local_store;
 
 int local_store_open (const char *path, struct local_store **out, struct err *err);
+/* Keeps room for what is written on a full disk (store.h). */
+void local_store_reserve (struct local_store *store);
 /* For a simulation: begun anew each time, and not kept from a power cut. */
 int local_store_scratch (const char *path, struct local_store **out, struct err *err);
 void local_store_close (struct local_store *store);
@@ -232,6 +237,24 @@ int local_store_outbox_read (struct local_store *store, enum store_outbox box, u
 /* Everything up to and including sequence has arrived. */
 int local_store_outbox_ack (struct local_store *store, enum store_outbox box, uint64_t sequence,
                             struct err *err);
+/* The same; it stays readable until it is purged, but for messages that a later one says again. */
+int local_store_outbox_ack_keep (struct local_store *store, enum store_outbox box, uint64_t sequence,
+                                 struct err *err);
+int local_store_outbox_position (struct local_store *store, enum store_outbox box,
+                                 uint64_t *acked_out, uint64_t *last_out, struct err *err);
+/* In a transaction. The addressee knows numbers up to base: see outbox_renumber. */
+int local_store_outbox_renumber (struct local_store *store, enum store_outbox box, uint64_t base,
+                                 struct err *err);
+/* In a transaction: a dead letter, see proto/store/outbox.h; its number stays as STORE_ITEM_VOID. */
+int local_store_outbox_bury (struct local_store *store, enum store_outbox box, uint64_t sequence,
+                             int code, const char *reason, time_us now, struct err *err);
+int local_store_outbox_dead (struct local_store *store, enum store_outbox box, uint64_t after,
+                             uint32_t limit,
+                             void (*fn) (void *arg, const struct store_item *item,
+                                         const char *reason),
+                             void *arg, struct err *err);
+int local_store_outbox_dead_count (struct local_store *store, enum store_outbox box, uint64_t *out,
+                                   struct err *err);
 
 /* Appends to the audit log: who did what. */
 int local_store_audit (struct local_store *store, time_us now, const char *who, const char *what,

@@ -3,6 +3,7 @@
 #include <assert.h>
 
 #include "local/store/local_store_i.h"
+#include "proto/store/outbox.h"
 
 static int one_int (struct store_stmt *q, uint64_t *out, struct err *err)
 {
@@ -66,6 +67,15 @@ int purge_forget (struct local_store *store, const struct purge_job *jobs, uint3
         store_bind_int (q, 1, (int64_t)jobs[i].number);
         rc = store_run (q, err);
     }
+    return rc;
+}
+
+int purge_messages (struct local_store *store, time_us arrived, time_us dead, uint32_t limit,
+                    struct err *err)
+{
+    int rc = outbox_forget (store->db, store_box_name (STORE_OUTBOX_BANK), arrived, limit, err);
+    for (int box = 0; rc == 0 && box < STORE_OUTBOXES; box++)
+        rc = outbox_dead_forget (store->db, store_box_name ((enum store_outbox)box), dead, limit, err);
     return rc;
 }
 

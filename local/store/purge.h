@@ -32,6 +32,10 @@ int purge_candidates (struct local_store *store, const struct purge_mark *mark, 
 /* In a transaction: these jobs, with what their users signed. */
 int purge_forget (struct local_store *store, const struct purge_job *jobs, uint32_t count,
                   struct err *err);
+/* In a transaction: up to limit messages that have arrived and were appended before `arrived`, and up to as many dead
+ * letters of every box that died before `dead`. */
+int purge_messages (struct local_store *store, time_us arrived, time_us dead, uint32_t limit,
+                    struct err *err);
 /* In a transaction: up to PURGE_MAX parts of co-allocations, settled before, whose job is gone or
  * never was, and the epochs of their transactions. */
 int purge_tombstones (struct local_store *store, time_us before, uint32_t *count_out,

@@ -42,6 +42,45 @@ int runs_answered (struct local_store *store, uint64_t message, credit_micro cha
     "SELECT sequence, site_job, end_us, untold, message, charged_micro, user, rm_id, "             \
     "rm_submit_us, request FROM run "
 
+static struct store_run run_of_row (struct store_stmt *q)
+{
+    struct store_run run = {.sequence = (uint64_t)store_col_int (q, 0),
+                            .site_job = store_col_text (q, 1),
+                            .end = store_col_int (q, 2),
+                            .untold = store_col_text (q, 3),
+                            .message = (uint64_t)store_col_int (q, 4),
+                            .charged = store_col_int (q, 5),
+                            .user = store_col_text (q, 6),
+                            .rm_id = store_col_text (q, 7),
+                            .rm_submit = store_col_int (q, 8)};
+    run.request = store_col_blob (q, 9, &run.request_len);
+    return run;
+}
+
+int runs_message_set (struct local_store *store, uint64_t message, uint64_t instead, struct err *err)
+{
+    struct store_stmt *q =
+        store_stmt (store->db, "UPDATE run SET message = ?2 WHERE message = ?1 AND message > 0");
+    store_bind_int (q, 1, (int64_t)message);
+    store_bind_int (q, 2, (int64_t)instead);
+    return store_run (q, err);
+}
+
+int runs_of_message (struct local_store *store, uint64_t message,
+                     void (*fn) (void *arg, const struct store_run *run), void *arg, struct err *err)
+{
+    struct store_stmt *q = store_stmt (store->db, RUN_COLUMNS "WHERE message = ?1 AND message > 0");
+    store_bind_int (q, 1, (int64_t)message);
+    int rc = store_step (q, err);
+    if (rc == 1) {
+        struct store_run run = run_of_row (q);
+        fn (arg, &run);
+    }
+    if (rc >= 0)
+        store_reset (q);
+    return rc;
+}
+
 int runs_read (struct local_store *store, time_us from, time_us until, const char *site_job,
                const struct runs_after *after, uint32_t limit,
                void (*fn) (void *arg, const struct store_run *run), void *arg, struct err *err)
@@ -63,16 +102,7 @@ int runs_read (struct local_store *store, time_us from, time_us until, const cha
     if (site_job)
         store_bind_text (q, 6, site_job);
     while ((rc = store_step (q, err)) == 1) {
-        struct store_run run = {.sequence = (uint64_t)store_col_int (q, 0),
-                                .site_job = store_col_text (q, 1),
-                                .end = store_col_int (q, 2),
-                                .untold = store_col_text (q, 3),
-                                .message = (uint64_t)store_col_int (q, 4),
-                                .charged = store_col_int (q, 5),
-                                .user = store_col_text (q, 6),
-                                .rm_id = store_col_text (q, 7),
-                                .rm_submit = store_col_int (q, 8)};
-        run.request = store_col_blob (q, 9, &run.request_len);
+        struct store_run run = run_of_row (q);
         fn (arg, &run);
     }
     return rc;
@@ -91,7 +121,8 @@ int runs_purge (struct local_store *store, time_us before, uint32_t limit, struc
 {
     struct store_stmt *q = store_stmt (
         store->db, "DELETE FROM run WHERE sequence IN (SELECT sequence FROM run WHERE end_us < ?1 "
-                   "AND (message = 0 OR charged_micro >= 0) ORDER BY end_us LIMIT ?2)");
+                   "AND (message = 0 OR charged_micro >= 0 OR message IN (SELECT seq FROM outbox_dead "
+                   "WHERE destination = 'bank')) ORDER BY end_us LIMIT ?2)");
     store_bind_int (q, 1, before);
     store_bind_int (q, 2, limit);
     return store_run (q, err);

@@ -30,6 +30,12 @@ int runs_add (struct local_store *store, const struct store_run *run, struct err
 int runs_answered (struct local_store *store, uint64_t message, credit_micro charged,
                    struct err *err);
 
+/* In a transaction: what the bank is told of the run goes by another message now. */
+int runs_message_set (struct local_store *store, uint64_t message, uint64_t instead, struct err *err);
+/* The run whose last charge is that message; 1, 0 when there is none, or an error. */
+int runs_of_message (struct local_store *store, uint64_t message,
+                     void (*fn) (void *arg, const struct store_run *run), void *arg, struct err *err);
+
 struct runs_after {
     time_us end;
     uint64_t sequence;
@@ -41,7 +47,8 @@ int runs_read (struct local_store *store, time_us from, time_us until, const cha
                void (*fn) (void *arg, const struct store_run *run), void *arg, struct err *err);
 /* The earliest end there is a row of; 0: none. */
 int runs_first (struct local_store *store, time_us *out, struct err *err);
-/* In a transaction: up to limit rows that ended before and that the bank has no word to say of. */
+/* In a transaction: up to limit rows that ended before and that the bank has no word to say of, or said that it never
+ * will. */
 int runs_purge (struct local_store *store, time_us before, uint32_t limit, struct err *err);
 
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "proto/base/clock.h"
+#include "proto/base/text.h"
 
 /* --- who may what ------------------------------------------------------------------------- */
 
@@ -24,10 +25,10 @@ void admin_who (struct svc *svc, struct rpccall *call, struct admin_caller *out)
     out->local = rpccall_is_local (call, &uid);
     if (out->local) {
         snprintf (out->name, sizeof out->name, "%s", peer->name);
-        snprintf (out->login, sizeof out->login, "%.63s", peer->name);
+        text_printf (out->login, sizeof out->login, "%.63s", peer->name);
     } else {
         const char *account = gridmap_account (svc->gridmap, principal_uri (peer, out->name));
-        snprintf (out->login, sizeof out->login, "%.63s", account ? account : "");
+        text_printf (out->login, sizeof out->login, "%.63s", account ? account : "");
     }
     for (int level = ADMIN_INFO; level >= ADMIN_FULL; level--)
         if (listed (&svc->settings->admin[level - 1], out))
@@ -115,7 +116,7 @@ int admin_audit (struct svc *svc, const struct admin_caller *caller, struct err 
     char what[512];
     va_list ap;
     va_start (ap, fmt);
-    vsnprintf (what, sizeof what, fmt, ap);
+    text_vprintf (what, sizeof what, fmt, ap);
     va_end (ap);
     return audit_write (svc, caller, true, what, err);
 }
@@ -126,7 +127,7 @@ int admin_audit_in (struct svc *svc, const struct admin_caller *caller, struct e
     char what[512];
     va_list ap;
     va_start (ap, fmt);
-    vsnprintf (what, sizeof what, fmt, ap);
+    text_vprintf (what, sizeof what, fmt, ap);
     va_end (ap);
     return audit_write (svc, caller, false, what, err);
 }

@@ -7,6 +7,7 @@
 #include "local/core/explain.h"
 #include "local/svc/admin.h"
 #include "proto/base/strbuf.h"
+#include "proto/base/text.h"
 
 enum { SETTABLE_HOLDS = HOLD_USER | HOLD_SYSTEM | HOLD_BATCH, PRIORITY_ABSOLUTE_MAX = 1000 };
 
@@ -170,7 +171,7 @@ static int hold_change (struct svc *svc, const struct admin_caller *caller,
     snprintf (what, sizeof what, "holds of %s: set%s released%s",
               site_id (svc, (*job)->rec.number, id), *names[0] ? names[0] : " none",
               *names[1] ? names[1] : " none");
-    snprintf (why, sizeof why, "held (%s) by %.120s", set & HOLD_BATCH ? "batch" : "system",
+    text_printf (why, sizeof why, "held (%s) by %.120s", set & HOLD_BATCH ? "batch" : "system",
               caller->name);
     return change (svc, caller, *job, &view, &now, what, set & ~(uint32_t)HOLD_USER ? why : NULL,
                    err);
@@ -199,7 +200,7 @@ void admin_hold_job (void *self, struct rpccall *call, const ProtobufCMessage *r
     struct job_view view;
     struct err err = {0};
     char what[160], id[SITE_ID_MAX];
-    snprintf (caller.name, sizeof caller.name, "%.120s for %.120s", rpccall_peer (call)->name, r->by);
+    text_printf (caller.name, sizeof caller.name, "%.120s for %.120s", rpccall_peer (call)->name, r->by);
     int rc = admin_waiting_job (svc, &caller, r->job_id, ADMIN_JOBS, &job, &view, &err);
     if (rc == 0)
         rc = jobs_allowed (svc, call, &job->rec, JOBS_META, &err);

@@ -4,6 +4,8 @@
  * durable, as that of sethold. It keeps its nodes' memory, not their processors. */
 #include "local/svc/admin.h"
 
+#include "proto/base/text.h"
+
 #define ACT(name) NUI__LOCAL__V1__CONTROL_JOB_REQUEST__ACT__##name
 
 static int hold_write (struct svc *svc, const struct site_job *job, uint32_t holds, struct err *err)
@@ -65,12 +67,12 @@ static int act_do (struct svc *svc, const struct admin_caller *caller, struct si
     if (rc != 0)
         return rc;
     if (act == ACT (REQUEUE)) {
-        snprintf (why, sizeof why, "sent back to the queue by %s", caller->name);
+        text_printf (why, sizeof why, "sent back to the queue by %s", caller->name);
         return evict_requeue (svc, job, why, err);
     }
     if (act == ACT (RESUME))
         return resume (svc, job, err);
-    snprintf (why, sizeof why, "suspended by %s", caller->name);
+    text_printf (why, sizeof why, "suspended by %s", caller->name);
     return suspend (svc, job, why, err);
 }
 

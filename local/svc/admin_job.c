@@ -4,6 +4,7 @@
 #include "local/core/explain.h"
 #include "local/svc/admin.h"
 #include "local/svc/follow.h"
+#include "proto/base/text.h"
 
 /* --- what it asks for, where it is -------------------------------------------------------- */
 
@@ -109,7 +110,8 @@ static Nui__Local__V1__NodeVerdict *verdict (struct arena *arena, const char *no
 }
 
 /* The nodes, and the start by what is promised: where the pass reserved, that. */
-static int nodes_fill (struct svc *svc, const struct site_job *job, bool verbose, time_us now,
+static int nodes_fill (struct svc *svc, const struct site_job *job, const struct job_view *view, bool verbose,
+                       time_us now,
                        struct arena *arena, Nui__Local__V1__JobDetail *out, struct err *err)
 {
     struct explained_nodes nodes;
@@ -125,9 +127,9 @@ static int nodes_fill (struct svc *svc, const struct site_job *job, bool verbose
                             &nodes, err);
     if (rc != 0)
         return rc;
-    /* What breaks a hard limit all by itself never starts as things are. */
-    if (out->limit && strcmp (out->limit->level, "HARD") == 0 &&
-        out->limit->request > out->limit->value)
+    /* What breaks a limit all by itself, or has no room ever, never starts as things are. */
+    if (jobs_never (job, view) || (out->limit && strcmp (out->limit->level, "HARD") == 0 &&
+                                   out->limit->request > out->limit->value))
         nodes.earliest = TIME_US_NONE;
     if (out->job->reserved_us)
         out->start_estimate_us = out->job->reserved_us;
@@ -183,7 +185,7 @@ static int waiting_fill (struct svc *svc, const struct site_job *job, bool verbo
         if (hit.clears != TIME_US_NONE)
             out->clears_us = hit.clears;
     }
-    return nodes_fill (svc, job, verbose, now, arena, out, err);
+    return nodes_fill (svc, job, &view, verbose, now, arena, out, err);
 }
 
 /* --- the answer --------------------------------------------------------------------------- */
@@ -287,7 +289,7 @@ void admin_cancel_job (void *self, struct rpccall *call, const ProtobufCMessage 
             rc = follow_may_act (svc, &err);
         if (rc == 0 && live)
             rc = admin_audit (svc, &caller, &err, "canceljob %s", id);
-        snprintf (text, sizeof text, "cancelled by %s", caller.name);
+        text_printf (text, sizeof text, "cancelled by %s", caller.name);
         if (rc == 0 && live) {
             rc = life_cancel (svc, live, "Cancelled", text, &err);
             reply.cancelled = rc == 0;

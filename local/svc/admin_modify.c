@@ -10,6 +10,7 @@
 
 #include "local/svc/admin.h"
 #include "proto/base/strbuf.h"
+#include "proto/base/text.h"
 
 /* --- jobs --------------------------------------------------------------------------------- */
 
@@ -103,7 +104,7 @@ static int change_name (struct svc *svc, enum cred_kind kind, const char *value,
     if (denied) /* its QoS came with the old one */
         c->cred[CRED_QOS] = qos;
     if (kind == CRED_ACCOUNT)
-        snprintf (c->account, sizeof c->account, "%.63s", value);
+        text_printf (c->account, sizeof c->account, "%.63s", value);
     return 0;
 }
 
@@ -188,7 +189,7 @@ static void stored_value (enum change_attr attr, const char *value, const struct
         snprintf (out, STORE_NAME_MAX, "%lld",
                   c->not_before == TIME_US_NONE ? 0LL : (long long)c->not_before);
     else
-        snprintf (out, STORE_NAME_MAX, "%.63s", value);
+        text_printf (out, STORE_NAME_MAX, "%.63s", value);
 }
 
 /* The core first, since it may refuse; taken back when it cannot be written down. */

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "proto/base/text.h"
+
 #include "local/svc/admin_stats.h"
 
 enum { ROWS_LOOKED_AT = 1000, ROWS_PER_CHUNK = 500, GROUPS_MAX = 200000, AUDIT_DEFAULT = 100 };
@@ -268,7 +270,7 @@ void admin_stats_audit (void *self, struct rpccall *call, const ProtobufCMessage
     a->base.step = audit_step;
     a->base.free_fn = audit_free;
     snprintf (a->who, sizeof a->who, "%s", r->who);
-    snprintf (a->text, sizeof a->text, "%s", r->text);
+    text_printf (a->text, sizeof a->text, "%s", r->text);
     a->from = r->from_us;
     a->until = r->until_us;
     a->left = r->limit ? r->limit : AUDIT_DEFAULT;

@@ -55,6 +55,7 @@ static bool reason_blocks (const struct site_job *job, const struct job_view *vi
     case REASON_DEADLINE:
     case REASON_CLASS:
     case REASON_NEVER_LICENCES:
+    case REASON_NEVER_FREE:
         return true;
     default:
         return false;

@@ -5,6 +5,7 @@
 #include "local/svc/admin.h"
 #include "local/svc/resv.h"
 #include "proto/base/strbuf.h"
+#include "proto/base/text.h"
 
 static char *lists_text (const Nui__Local__V1__SetResRequest *r)
 {
@@ -34,11 +35,11 @@ static void name_begin (const struct admin_caller *caller,
                         const Nui__Local__V1__SetResRequest *r, char out[STORE_NAME_MAX])
 {
     const char *list[] = {r->users, r->groups, r->accounts, r->classes, r->qos};
-    snprintf (out, STORE_NAME_MAX, "%.50s", r->name);
+    text_printf (out, STORE_NAME_MAX, "%.50s", r->name);
     for (size_t i = 0; i < 5 && !*out; i++)
         first_name (list[i], out);
     if (!*out)
-        snprintf (out, STORE_NAME_MAX, "%.50s", *caller->login ? caller->login : "system");
+        text_printf (out, STORE_NAME_MAX, "%.50s", *caller->login ? caller->login : "system");
 }
 
 /* Lists are one line each in the store. */
@@ -81,8 +82,8 @@ static int record_fill (struct svc *svc, const struct admin_caller *caller,
     rc = resv_charge_parse (svc, r->charge, r->owner, caller->login, rec, err);
     if (rc != 0)
         return rc;
-    snprintf (rec->owner, sizeof rec->owner, "%.78s", r->owner);
-    snprintf (rec->partition, sizeof rec->partition, "%.63s", r->partition);
+    text_printf (rec->owner, sizeof rec->owner, "%.78s", r->owner);
+    text_printf (rec->partition, sizeof rec->partition, "%.63s", r->partition);
     return 0;
 }
 

@@ -90,10 +90,34 @@ static int open_fill (struct page *p, struct err *err)
         out->incarnation = job->rec.incarnation;
         out->hold_id = job->rec.hold_id;
     }
+    uint64_t acked = 0;
     int rc = local_store_holds (p->svc->store, on_asked, p, err);
-    return rc == 0 ? local_store_outbox_read (p->svc->store, STORE_OUTBOX_BANK, 0, LEAVING_MAX,
+    if (rc == 0)
+        rc = local_store_outbox_position (p->svc->store, STORE_OUTBOX_BANK, &acked, NULL, err);
+    return rc == 0 ? local_store_outbox_read (p->svc->store, STORE_OUTBOX_BANK, acked, LEAVING_MAX,
                                               on_message, p, err)
                    : rc;
+}
+
+struct refusal {
+    struct arena *arena;
+    Nui__Local__V1__Run *run;
+};
+
+static void on_dead (void *arg, const struct store_item *item, const char *reason)
+{
+    struct refusal *r = arg;
+    if (item->sequence == r->run->message)
+        r->run->refused = arena_strdup (r->arena, reason);
+}
+
+static int refused_fill (struct page *p, Nui__Local__V1__Run *run, struct err *err)
+{
+    struct refusal r = {p->arena, run};
+    if (run->answered || !run->message)
+        return 0;
+    return local_store_outbox_dead (p->svc->store, STORE_OUTBOX_BANK, run->message - 1, 1, on_dead, &r,
+                                    err);
 }
 
 void admin_stats_runs (void *self, struct rpccall *call, const ProtobufCMessage *request)
@@ -124,6 +148,10 @@ void admin_stats_runs (void *self, struct rpccall *call, const ProtobufCMessage 
     if (rc == 0)
         rc = local_store_outbox_waiting (svc->store, STORE_OUTBOX_BANK, &p.reply.waiting, &since, &err);
     p.reply.waiting_since_us = since;
+    if (rc == 0)
+        rc = local_store_outbox_dead_count (svc->store, STORE_OUTBOX_BANK, &p.reply.refused, &err);
+    for (size_t i = 0; i < p.reply.n_runs && rc == 0 && p.reply.refused; i++)
+        rc = refused_fill (&p, p.reply.runs[i], &err);
     if (rc == 0)
         rpccall_reply (call, &p.reply.base);
     else

@@ -3,35 +3,34 @@
  * Signed, it is trusted as one that comes by a metascheduler, and the signer must be the caller.
  * Unsigned it is taken on the cluster's own socket only, where the kernel says whose it is, and only
  * where nothing is charged: a bank wants the signature. */
-#include <strings.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "local/rm/rm_embedded.h"
 #include "local/svc/admin.h"
 #include "local/svc/follow.h"
+#include "local/svc/replay.h"
 
+/* It is no bearer cheque: on the socket only the account that the gridmap gives the signer may hand it in (and
+ * root, who may be anybody here), elsewhere only the signer. */
 static int spec_signed (struct svc *svc, const struct admin_caller *caller,
                         const Nui__Local__V1__SubmitJobRequest *r, struct jobspec *spec,
                         struct err *err)
 {
-    Nui__Common__V1__Job *job =
-        nui__common__v1__job__unpack (NULL, r->envelope->body.len, r->envelope->body.data);
-    if (!job)
-        return err_set (err, ERR_INVALID, "the envelope holds no job");
-    int rc = 0;
-    if (job->n_components != 1)
-        rc = err_set (err, ERR_INVALID, "a job for one cluster has one component, this one %zu",
-                      job->n_components);
-    else if (job->components[0]->n_shapes)
-        rc = err_set (err, ERR_INVALID, "sizes to choose from need a metascheduler");
-    else
-        rc = jobspec_verify (svc, r->envelope, "", job->components[0]->name, 0, true, spec, err);
-    nui__common__v1__job__free_unpacked (job, NULL);
-    if (rc == 0 && !caller->local && strcmp (caller->name, spec->submitter) != 0) {
+    int rc = jobspec_verify (svc, r->envelope, "", NULL, 0, true, spec, err);
+    if (rc != 0)
+        return rc;
+    if (!caller->local && strcmp (caller->name, spec->submitter) != 0)
         rc = err_set (err, ERR_UNAUTHENTIC, "the job is signed by %.120s, but %.120s sends it",
                       spec->submitter, caller->name);
+    else if (caller->local && strcmp (caller->login, spec->local_account) != 0 &&
+             strcmp (caller->login, "root") != 0)
+        rc = err_set (err, ERR_UNAUTHENTIC,
+                      "the job is signed by %.120s, whose account here is %.60s, but %.60s sends it",
+                      spec->submitter, spec->local_account, caller->login);
+    if (rc != 0)
         jobspec_free (spec);
-    }
     return rc;
 }
 
@@ -68,7 +67,8 @@ static int holds_of (const Nui__Local__V1__SubmitJobRequest *r, uint32_t *out, s
 static bool only_for_now (const struct reason *reason)
 {
     return reason->code == REASON_RESERVATION || reason->code == REASON_RESERVATION_GONE ||
-           reason->code == REASON_BARRED;
+           reason->code == REASON_BARRED ||
+           (reason->code == REASON_NEVER_FREE && reason->rsv.v);
 }
 
 /* Could it ever run here, and as this account? *start: 0 where nobody can say when. */
@@ -96,6 +96,25 @@ static int acceptable (struct svc *svc, const struct jobspec *spec, time_us *sta
     return rc;
 }
 
+/* A known uuid is the same job only with the same content. */
+static int same_content (struct svc *svc, uint64_t number, const Nui__Common__V1__Envelope *envelope,
+                         struct err *err)
+{
+    void *bytes = NULL;
+    size_t len = 0;
+    int rc = local_store_envelope (svc->store, number, &bytes, &len, err);
+    if (rc != 0)
+        return rc;
+    Nui__Common__V1__Envelope *kept = nui__common__v1__envelope__unpack (NULL, len, bytes);
+    free (bytes);
+    if (!kept || kept->body.len != envelope->body.len ||
+        memcmp (kept->body.data, envelope->body.data, kept->body.len) != 0)
+        rc = err_set (err, ERR_EXISTS, "a job with this uuid and other content was taken as %.60s.%llu",
+                      svc->site, (unsigned long long)number);
+    nui__common__v1__envelope__free_unpacked (kept, NULL);
+    return rc;
+}
+
 static int submit (struct svc *svc, const struct admin_caller *caller,
                    const Nui__Local__V1__SubmitJobRequest *r, const struct jobspec *spec,
                    uint64_t *number, time_us *start, struct err *err)
@@ -114,11 +133,15 @@ static int submit (struct svc *svc, const struct admin_caller *caller,
         if (rc == 0 && strcmp (before.local_account, spec->local_account) != 0)
             rc = err_set (err, ERR_EXISTS, "a job with this uuid is somebody else's");
         store_job_free (&before);
-        return rc;
+        return rc == 0 ? same_content (svc, *number, r->envelope, err) : rc;
     }
     if (rc != ERR_NOT_FOUND)
         return rc;
-    rc = acceptable (svc, spec, start, err);
+    rc = jobspec_fresh (spec, err);
+    if (rc == 0 && *spec->submitter)
+        rc = replay_unknown (svc, spec, err);
+    if (rc == 0)
+        rc = acceptable (svc, spec, start, err);
     if (rc == 0)
         rc = jobs_enter (svc, &wish, spec, &job, err);
     if (rc != 0)

@@ -175,6 +175,15 @@ static int start_of_job (struct svc *svc, const struct site_job *job,
         reply->start_us = view.state != JOB_IDLE ? view.start : view.reserved_start;
         return 0;
     }
+    if (jobs_never (job, &view)) {
+        char text[512];
+        bool put_off = view.reason.code == REASON_DEFERRED || view.reason.code == REASON_HOLD;
+        reply->reason = arena_strdup (svc->call_arena,
+                                      put_off && job->rec.reason_text
+                                          ? job->rec.reason_text
+                                          : reason_text (&view.reason, svc->names, text, sizeof text));
+        return 0;
+    }
     if (job->not_before != TIME_US_NONE && job->not_before > query.from)
         query.from = job->not_before;
     if (job->rec.deferred_until > query.from)

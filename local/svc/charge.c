@@ -22,15 +22,16 @@ static uint8_t *packed (const Nui__Bank__V1__ChargeRequest *request, size_t *len
     return bytes;
 }
 
-static int charge_put (struct svc *svc, Nui__Bank__V1__ChargeRequest *request, uint64_t *message_out,
-                       struct err *err)
+int charge_put (struct svc *svc, Nui__Bank__V1__ChargeRequest *request, uint64_t *message_out,
+                struct err *err)
 {
     struct uuid key;
     size_t len;
     uuid_make (&key);
     request->key = (ProtobufCBinaryData){sizeof key.b, key.b};
     uint8_t *bytes = packed (request, &len);
-    int rc = local_store_outbox_put (svc->store, STORE_OUTBOX_BANK, "charge", &key, bytes, len,
+    int rc = local_store_outbox_put (svc->store, STORE_OUTBOX_BANK,
+                                     request->final ? "charge" : STORE_ITEM_PART, &key, bytes, len,
                                      svc_now (svc), message_out, err);
     free (bytes);
     request->key = (ProtobufCBinaryData){0, NULL};

@@ -13,6 +13,12 @@ int charge_job (struct svc *svc, const struct site_job *job, time_us end, durati
                 bool final, struct err *err);
 /* Could it be charged without a hold? The bank has to know whose it is. */
 bool charge_unheld_may (const struct site_job *job);
+/* In a transaction: puts one into the outbox. */
+int charge_put (struct svc *svc, Nui__Bank__V1__ChargeRequest *request, uint64_t *message_out,
+                struct err *err);
+/* bank_link_config.on_refused, of a svc (charge_lost.c). */
+int charge_refused (void *arg, const struct store_item *item, enum rpc_status status,
+                    struct err *err);
 /* Every RMPOLLINTERVAL: running jobs, every FLUSHINTERVAL. */
 void charge_poll (struct svc *svc);
 

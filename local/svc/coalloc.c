@@ -1,4 +1,4 @@
-/* The site's side of co-allocation (reference/co-allocation.md). Every answer is durable before it is
+/* The site's side of co-allocation (meta/core/coalloc.h). Every answer is durable before it is
  * given; (transaction, component, attempt) finds it again; a lease is a duration on our own
  * monotonic clock from receipt. */
 #include <assert.h>

@@ -6,6 +6,7 @@
 
 #include "local/svc/coalloc_i.h"
 #include "local/svc/staging.h"
+#include "proto/base/text.h"
 #include "proto/hash/sha256.h"
 
 enum { TOKEN_MAX = 256, PEERS_MAX = 1024 };
@@ -92,7 +93,7 @@ static int tombstone (struct svc *svc, struct rpccall *call, const Nui__Local__V
     struct store_part rec = {.state = STORE_PART_ABORTED, .attempt = name->attempt};
     memcpy (rec.transaction, name->transaction.data, sizeof rec.transaction);
     snprintf (rec.component, sizeof rec.component, "%s", name->component);
-    snprintf (rec.caller, sizeof rec.caller, "%.63s", rpccall_peer (call)->name);
+    text_printf (rec.caller, sizeof rec.caller, "%.63s", rpccall_peer (call)->name);
     int rc = svc_begin (svc, err);
     if (rc == 0)
         rc = local_store_part_put (svc->store, &rec, err);
@@ -342,9 +343,9 @@ void coalloc_release (void *self, struct rpccall *call, const ProtobufCMessage *
     int rc = 0;
     if (coalloc_part_of_call (svc, call, r->part, &live, &old) != 0)
         return;
-    snprintf (code, sizeof code, "%.63s",
+    text_printf (code, sizeof code, "%.63s",
               r->reason && *r->reason->code ? r->reason->code : "Released");
-    snprintf (text, sizeof text, "%.390s",
+    text_printf (text, sizeof text, "%.390s",
               r->reason && *r->reason->text ? r->reason->text : "released by its coordinator");
     reply.started = live ? live->job->rec.start != 0 : part_ran (svc, &old);
     uint64_t number = live ? live->job->rec.number : 0;

@@ -8,6 +8,7 @@
 #include "local/svc/replay.h"
 #include "local/svc/staging.h"
 #include "proto/base/clock.h"
+#include "proto/base/text.h"
 #include "proto/hash/sha256.h"
 
 /* The same (transaction, component, attempt) must mean the same. The epoch may be a newer one. */
@@ -104,7 +105,7 @@ static int slot_take (struct svc *svc, const struct jobspec *spec, uint64_t numb
 static void job_fill (struct store_job *rec, const Nui__Local__V1__PrepareRequest *r,
                       const struct jobspec *spec, const char *meta)
 {
-    snprintf (rec->meta, sizeof rec->meta, "%.63s", meta);
+    text_printf (rec->meta, sizeof rec->meta, "%.63s", meta);
     rec->contact = r->contact_us > 0 ? r->contact_us : 0;
     rec->state = STORE_JOB_RESERVED;
     rec->part = true;
@@ -116,7 +117,7 @@ static void job_fill (struct store_job *rec, const Nui__Local__V1__PrepareReques
     rec->attempt = r->part->attempt;
     rec->submitter = strdup (spec->submitter);
     snprintf (rec->local_account, sizeof rec->local_account, "%s", spec->local_account);
-    snprintf (rec->pay_account, sizeof rec->pay_account, "%.63s", spec->job->account);
+    text_printf (rec->pay_account, sizeof rec->pay_account, "%.63s", spec->job->account);
     rec->procs = spec->procs;
     rec->walltime = spec->walltime;
 }
@@ -129,7 +130,7 @@ static void part_fill (struct svc *svc, struct store_part *rec, struct rpccall *
     rec->attempt = r->part->attempt;
     rec->state = STORE_PART_PREPARING;
     rec->job = number;
-    snprintf (rec->caller, sizeof rec->caller, "%.63s", rpccall_peer (call)->name);
+    text_printf (rec->caller, sizeof rec->caller, "%.63s", rpccall_peer (call)->name);
     memcpy (rec->token_hash, r->start_token_hash.data, sizeof rec->token_hash);
     request_hash (r, rec->request_hash);
     rec->slot_start = r->slot_start_us;
@@ -171,9 +172,15 @@ static int prepare_begin (struct svc *svc, struct rpccall *call,
     char text[256] = "";
     bool no = false;
     uint32_t port = ports_choose (svc);
+    struct err full = {0};
+    if (daemon_takes_work (svc->daemon, &full) != 0) {
+        *answered = true;
+        coalloc_reply_no (call, "DiskFull", full.text, 0);
+        return 0;
+    }
     if (!port) {
         *answered = true;
-        snprintf (text, sizeof text, "no rendezvous port is free in PORTRANGE %s",
+        text_printf (text, sizeof text, "no rendezvous port is free in PORTRANGE %s",
                   svc->settings->port_range);
         coalloc_reply_no (call, "NoPort", text, 0);
         return 0;
@@ -376,8 +383,8 @@ void coalloc_on_answer (struct svc *svc, struct site_part *part, const struct ba
     job->rec.hold_asked = false;
     if (answer->outcome == BANK_REFUSED) {
         char code[STORE_NAME_MAX], text[400];
-        snprintf (code, sizeof code, "%.63s", answer->code);
-        snprintf (text, sizeof text, "BankFailure: %.380s", answer->text);
+        text_printf (code, sizeof code, "%.63s", answer->code);
+        text_printf (text, sizeof text, "BankFailure: %.380s", answer->text);
         int rc = svc_begin (svc, &err);
         if (rc == 0)
             rc = life_answer_over (svc, answer, &err);

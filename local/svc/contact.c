@@ -9,6 +9,7 @@
 #include "local/svc/contact.h"
 #include "proto/base/clock.h"
 #include "proto/base/strbuf.h"
+#include "proto/base/text.h"
 
 enum { METAS_MAX = 16 };
 #define KEEP_EVERY (5 * US_PER_S)
@@ -59,7 +60,7 @@ static void set (struct contact *c, const char *meta, duration_us moment)
     if (i == METAS_MAX)
         return;
     if (i == c->count)
-        snprintf (c->meta[c->count++].name, sizeof c->meta->name, "%.63s", meta);
+        text_printf (c->meta[c->count++].name, sizeof c->meta->name, "%.63s", meta);
     c->meta[i].heard = moment;
 }
 
@@ -110,7 +111,7 @@ void contact_look (struct svc *svc)
         if (!job->rec.contact || job->rec.stop == STORE_STOP_CANCEL ||
             job->rec.state >= STORE_JOB_COMPLETED || now - heard_by_group (c, job->rec.meta) <= job->rec.contact)
             continue;
-        snprintf (text, sizeof text, "metascheduler %.63s has not been heard for %lld s and may have given it elsewhere",
+        text_printf (text, sizeof text, "metascheduler %.63s has not been heard for %lld s and may have given it elsewhere",
                   job->rec.meta, (long long)(job->rec.contact / US_PER_S));
         log_event (svc->log, LOG_LEVEL_WARN, "contact", "lost", "job=%llu meta=%s",
                    (unsigned long long)job->rec.number, job->rec.meta);

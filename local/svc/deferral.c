@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "proto/base/text.h"
+
 #include "local/svc/svc_i.h"
 
 const struct deferral deferral_none = {TIME_US_NONE, false};
@@ -127,7 +129,7 @@ void deferral_qos_changed (struct svc *svc)
             job->cred[CRED_QOS] = had;
             continue;
         }
-        snprintf (text, sizeof text, "QoS %.60s is not for its credentials any more; it has %.60s",
+        text_printf (text, sizeof text, "QoS %.60s is not for its credentials any more; it has %.60s",
                   cred_name (svc->names, CRED_QOS, had), cred_name (svc->names, CRED_QOS, qos));
         defer_for (svc, job, DEFER_QOS_ACCESS, text);
     }

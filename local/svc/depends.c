@@ -1,6 +1,6 @@
 /* Jobs that wait for others of this site (proto/base/depend.h). What a job still waits for is in
  * the store and, while it waits, in its record; the core knows it as a hold. A row goes when it is
- * met, so that what was met stays met. */
+ * met, so that what was met stays met. What can never be met ends the job: lapse.c. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -220,6 +220,11 @@ void depends_settle (struct svc *svc, struct site_job *job)
     if (is_met (svc, d))
         drop (svc, d);
     hold_set (svc, job);
+    DL_FOREACH2 (job->depends, d, after)
+    if (depend_check (d->kind, target_of (svc, d->target)) == DEPEND_NEVER && !svc->lapses) {
+        svc->lapses = true; /* the next pass ends it */
+        pass_wake (svc);
+    }
 }
 
 void depends_happened (struct svc *svc, uint64_t number)

@@ -14,8 +14,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "local/rm/child.h"
 #include "local/svc/follow.h"
 #include "local/svc/svc_i.h"
+#include "proto/base/text.h"
 
 /* --- the wish ----------------------------------------------------------------------------- */
 
@@ -216,7 +218,7 @@ static void on_checkpoint (evutil_socket_t fd, short what, void *arg)
         ;
     bool good = !(what & EV_TIMEOUT) && info.si_code == CLD_EXITED && info.si_status == 0;
     if (!good && !(what & EV_TIMEOUT))
-        snprintf (why, sizeof why, "CHECKPOINTHOOK %s %d",
+        text_printf (why, sizeof why, "CHECKPOINTHOOK %s %d",
                   info.si_code == CLD_EXITED ? "ended with exit code" : "was ended by signal",
                   info.si_status);
     struct site_job *job = svc_job (svc, c->number);
@@ -261,13 +263,26 @@ static int checkpoint_dir_make (struct svc *svc, struct site_job *job, char *dir
 static int hook_spawn (struct svc *svc, struct site_job *job, const char *dir, pid_t *out,
                        struct err *err)
 {
-    char id[SITE_ID_MAX], *argv[8] = {0}, *envp[2] = {0};
+    char id[SITE_ID_MAX], *argv[8 + CHILD_AS_MAX] = {0}, *envp[2] = {0};
+    const char *as[CHILD_AS_MAX];
+    const struct settings *settings = svc->settings;
     uint32_t n = 0, e = 0;
     posix_spawnattr_t attr;
     posix_spawn_file_actions_t files;
     sigset_t none, all;
     site_id (svc, job->rec.number, id);
-    arg_printf (argv, &n, "%s", svc->settings->checkpoint_hook);
+    if (child_program_check ("CHECKPOINTHOOK", settings->checkpoint_hook, err) != 0)
+        return err->code;
+    err_clear (err);
+    arena_reset (svc->call_arena);
+    uint32_t as_count = child_as (settings->checkpoint_account ? settings->checkpoint_account
+                                                               : job->rec.local_account,
+                                  svc->call_arena, as, err);
+    if (err->code != 0)
+        return err->code;
+    for (uint32_t i = 0; i < as_count; i++)
+        arg_printf (argv, &n, "%s", as[i]);
+    arg_printf (argv, &n, "%s", settings->checkpoint_hook);
     arg_printf (argv, &n, "%s", id);
     arg_printf (argv, &n, "%s", job->rec.local_account);
     if (job->rec.incarnation)

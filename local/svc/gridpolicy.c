@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/base/text.h"
+
 #define LOOK_AGAIN (60 * US_PER_S) /* whether what was over MAXPROC or SHARE may start: at least as often */
 
 static int refused (const struct svc *svc, const struct settings_grid *g, const char *rule,
@@ -132,7 +134,7 @@ static int share_check (const struct svc *svc, const struct settings_grid *g, co
     if (!g->procs && !g->share)
         return 0;
     int64_t have = besides + most_at_once (svc, meta, start, start + length);
-    snprintf (asked, sizeof asked,
+    text_printf (asked, sizeof asked,
               "metascheduler %.60s has %lld processors in that time and asks for %u more", meta,
               (long long)have, procs);
     if (g->procs && have + (int64_t)procs > g->procs) {
@@ -224,7 +226,7 @@ bool gridpolicy_too_cheap (const struct svc *svc, const struct site_job *job, cr
     __int128 wanted = (__int128)g->price * job->rec.procs * job->rec.walltime / US_PER_S;
     if (amount >= wanted)
         return false;
-    snprintf (why, cap,
+    text_printf (why, cap,
               "site %.60s has GRIDCFG[%.60s] MINPRICE=%s for each processor-second of jobs of the "
               "grid: the bank holds %s for %u processors",
               svc->site, g->meta, credit_format (g->price, least), credit_format (amount, pays),

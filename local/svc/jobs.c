@@ -9,6 +9,7 @@
 #include "local/svc/replay.h"
 #include "local/svc/staging.h"
 #include "local/svc/stageout.h"
+#include "proto/base/text.h"
 
 /* --- what is said of a job ---------------------------------------------------------------- */
 
@@ -46,6 +47,25 @@ bool jobs_own_reason (struct svc *svc, const struct site_job *job, const struct 
         return false;
     jobs_reason (arena, job->rec.reason_code, job->rec.reason_text, out);
     return true;
+}
+
+bool jobs_never (const struct site_job *job, const struct job_view *view)
+{
+    const char *deferred = job->rec.reason_code;
+    switch ((enum reason_code)view->reason.code) {
+    case REASON_NEVER_FREE:
+    case REASON_CLASS:
+    case REASON_SYSTEM_LIMIT:
+    case REASON_DEADLINE:
+        return true;
+    case REASON_LIMIT_ACTIVE:
+        return view->reason.never;
+    case REASON_DEFERRED:
+    case REASON_HOLD:
+        return strcmp (deferred, defer_reason_name (DEFER_SYSTEM_LIMITS)) == 0;
+    default:
+        return false;
+    }
 }
 
 static void waiting_reason (struct svc *svc, struct site_job *job, struct arena *arena,
@@ -172,7 +192,7 @@ int jobs_allowed (struct svc *svc, struct rpccall *call, const struct store_job 
             return 0;
     } else if (peer->kind == PRINCIPAL_META) {
         if ((who & JOBS_META) &&
-            (!*rec->meta || settings_speaks_for (svc->settings, peer->name, rec->meta)))
+            settings_speaks_for (svc->settings, peer->name, rec->meta))
             return 0;
     } else if ((who & JOBS_OWNER) && rec->submitter &&
                strcmp (principal_uri (peer, uri), rec->submitter) == 0) {
@@ -415,8 +435,9 @@ static int submit_write (struct svc *svc, struct site_job *job, const struct job
     nui__common__v1__envelope__pack (wish->envelope, bytes);
     int rc = svc_job_write (svc, job, true, bytes, len, err);
     free (bytes);
-    if (rc == 0 && wish->meta)
-        rc = replay_keep (svc, spec, wish->meta, wish->grid_job_id, err);
+    if (rc == 0 && *spec->submitter) /* signed */
+        rc = replay_keep (svc, spec, wish->meta ? wish->meta : "",
+                          wish->meta ? wish->grid_job_id : "msub", err);
     if (rc == 0 && wish->uuid)
         rc = local_store_submission_put (svc->store, wish->uuid, job->rec.number, err);
     uint32_t holds = wish->holds | (spec->job->held && !wish->released ? HOLD_USER : 0);
@@ -431,6 +452,8 @@ int jobs_enter (struct svc *svc, const struct jobs_wish *wish, const struct jobs
 {
     struct store_job rec = {.state = STORE_JOB_QUEUED};
     int rc = depends_check (svc, spec, err);
+    if (rc == 0)
+        rc = daemon_takes_work (svc->daemon, err);
     if (rc != 0)
         return rc;
     rc = svc_begin (svc, err);
@@ -441,7 +464,7 @@ int jobs_enter (struct svc *svc, const struct jobs_wish *wish, const struct jobs
         return rc;
     }
     snprintf (rec.grid_job_id, sizeof rec.grid_job_id, "%s", wish->grid_job_id);
-    snprintf (rec.meta, sizeof rec.meta, "%.63s", wish->meta ? wish->meta : "");
+    text_printf (rec.meta, sizeof rec.meta, "%.63s", wish->meta ? wish->meta : "");
     snprintf (rec.component, sizeof rec.component, "%s", spec->component->name);
     rec.contact = wish->contact;
     rec.component_index = spec->component_index;
@@ -449,7 +472,7 @@ int jobs_enter (struct svc *svc, const struct jobs_wish *wish, const struct jobs
     rec.attempt = wish->attempt;
     rec.submitter = strdup (spec->submitter);
     snprintf (rec.local_account, sizeof rec.local_account, "%s", spec->local_account);
-    snprintf (rec.pay_account, sizeof rec.pay_account, "%.63s", spec->job->account);
+    text_printf (rec.pay_account, sizeof rec.pay_account, "%.63s", spec->job->account);
     rec.procs = spec->procs;
     rec.walltime = spec->walltime;
     rec.submit = svc_now (svc);
@@ -674,7 +697,7 @@ void jobs_cancel (void *self, struct rpccall *call, const ProtobufCMessage *requ
                  (r->moving && is_held (svc, live)))) {
         reply.kept = true;
     } else if (live && (rc = follow_may_act (svc, &err)) == 0) {
-        snprintf (text, sizeof text, "cancelled by %s", principal_uri (rpccall_peer (call), uri));
+        text_printf (text, sizeof text, "cancelled by %s", principal_uri (rpccall_peer (call), uri));
         rc = life_cancel (svc, live, "Cancelled", text, &err);
         reply.cancelled = rc == 0;
     }

@@ -9,10 +9,13 @@
 #include "local/svc/resv.h"
 #include "local/svc/staging.h"
 #include "proto/base/clock.h"
+#include "proto/base/text.h"
 #include "proto/hash/sha256.h"
 #include "proto/rpc/envelope.h"
+#include "proto/rpc/jobcheck.h"
 #include "proto/rpc/jobshape.h"
 #include "proto/rpc/jobstage.h"
+#include "proto/rpc/pbguard.h"
 
 enum { ARGS_MAX = 1024, COMPONENTS_MAX = 1024 };
 
@@ -71,7 +74,7 @@ static void creds (struct svc *svc, struct jobspec *spec)
 static void never (struct jobspec *spec, const char *what, const char *name)
 {
     spec->never_fits = true;
-    snprintf (spec->never_text, sizeof spec->never_text, "no node of this site has %s %.80s", what,
+    text_printf (spec->never_text, sizeof spec->never_text, "no node of this site has %s %.80s", what,
               name);
 }
 
@@ -324,8 +327,36 @@ struct who jobspec_who (struct svc *svc, const struct jobspec *spec, bool coallo
 
 int jobspec_runnable (const struct jobspec *spec, struct err *err)
 {
+    if (spec->job->question)
+        return err_set (err, ERR_DENIED, "the job was signed as a question only");
     if (spec->component->script.len == 0)
         return err_set (err, ERR_INVALID, "component %.60s has no script", spec->component->name);
+    return 0;
+}
+
+/* The job in it, guarded: of a stranger's bytes only what is bounded is unpacked. */
+static Nui__Common__V1__Job *job_of (const Nui__Common__V1__Envelope *envelope, struct err *err)
+{
+    Nui__Common__V1__Job *job = NULL;
+    if (envelope->body.len > ENVELOPE_BODY_MAX)
+        err_set (err, ERR_LIMIT, "the job has %zu bytes, at most %d are taken", envelope->body.len,
+                 ENVELOPE_BODY_MAX);
+    else
+        job = (Nui__Common__V1__Job *)pbguard_unpack (&nui__common__v1__job__descriptor,
+                                                      envelope->body.data, envelope->body.len, err);
+    if (!job)
+        err_prefix (err, "the envelope holds no job");
+    return job;
+}
+
+/* The only component of a job for this cluster alone. */
+static int component_only (struct jobspec *spec, struct err *err)
+{
+    if (spec->job->n_components != 1)
+        return err_set (err, ERR_INVALID, "a job for one cluster has one component, this one %zu",
+                        spec->job->n_components);
+    if (spec->job->components[0]->n_shapes)
+        return err_set (err, ERR_INVALID, "sizes to choose from need a metascheduler");
     return 0;
 }
 
@@ -354,9 +385,9 @@ static int trust (struct svc *svc, const Nui__Common__V1__Envelope *envelope, bo
                                 &spec->delegation, err);
     if (rc != 0)
         return rc;
-    spec->job = nui__common__v1__job__unpack (NULL, envelope->body.len, envelope->body.data);
+    spec->job = job_of (envelope, err);
     if (!spec->job)
-        return err_set (err, ERR_INVALID, "the envelope holds no job");
+        return err->code;
     principal_uri (&signer, spec->submitter);
     if (strcmp (spec->job->grid, daemon_grid (svc->daemon)) != 0)
         return err_set (err, ERR_UNAUTHENTIC, "the job is for grid '%.60s', this is %s",
@@ -377,6 +408,8 @@ int jobspec_trust (struct svc *svc, const Nui__Common__V1__Envelope *envelope, c
     if (!envelope)
         return err_set (err, ERR_INVALID, "the request carries no signed job");
     int rc = trust (svc, envelope, first_time, out, err);
+    if (rc == 0 && !component && (rc = component_only (out, err)) == 0)
+        component = out->job->components[0]->name;
     if (rc == 0)
         rc = component_find (out, component, shape, err);
     if (rc != 0)
@@ -395,7 +428,7 @@ int jobspec_admit (struct svc *svc, bool first_time, struct jobspec *spec, struc
         rc = err_set (err, ERR_DENIED, "the job does not allow component %.60s at site %s",
                       spec->component->name, svc->site);
     if (rc == 0) {
-        snprintf (spec->local_account, sizeof spec->local_account, "%.63s", account);
+        text_printf (spec->local_account, sizeof spec->local_account, "%.63s", account);
         rc = component_convert (svc, spec, err);
     }
     if (rc == 0 && first_time && *spec->meta)
@@ -425,6 +458,12 @@ int jobspec_verify_counted (struct svc *svc, const Nui__Common__V1__Envelope *en
     return rc != 0 ? rc : jobspec_admit (svc, true, out, err);
 }
 
+int jobspec_fresh (const struct jobspec *spec, struct err *err)
+{
+    int rc = jobcheck_times (spec->job, *spec->submitter != 0, clock_now_us (), err);
+    return rc != 0 ? rc : jobcheck_component (spec->component, false, err);
+}
+
 bool jobspec_is_reserved (const struct jobspec *spec)
 {
     return spec->job->n_components > 1 || spec->grid_licence_count > 0;
@@ -434,26 +473,21 @@ int jobspec_local (struct svc *svc, const Nui__Common__V1__Envelope *envelope, c
                    struct jobspec *out, struct err *err)
 {
     *out = (struct jobspec){.meta = ""};
-    out->job = nui__common__v1__job__unpack (NULL, envelope->body.len, envelope->body.data);
+    out->job = job_of (envelope, err);
     int rc = 0;
     if (!out->job)
-        return err_set (err, ERR_INVALID, "the envelope holds no job");
+        return err->code;
     if (strcmp (out->job->grid, daemon_grid (svc->daemon)) != 0)
         rc = err_set (err, ERR_INVALID, "the job is for grid '%.60s', this is %s", out->job->grid,
                       daemon_grid (svc->daemon));
     else if (out->job->uuid.len != 16)
         rc = err_set (err, ERR_INVALID, "the job has no uuid of 16 bytes");
-    else if (out->job->n_components != 1)
-        rc = err_set (err, ERR_INVALID, "a job for one cluster has one component, this one %zu",
-                      out->job->n_components);
-    else
+    else if ((rc = component_only (out, err)) == 0)
         rc = component_find (out, out->job->components[0]->name, 0, err);
-    if (rc == 0 && out->component->n_shapes)
-        rc = err_set (err, ERR_INVALID, "sizes to choose from need a metascheduler");
     if (rc == 0 && !site_allowed (svc, out->component))
         rc = err_set (err, ERR_DENIED, "the job does not allow site %s", svc->site);
     if (rc == 0) {
-        snprintf (out->local_account, sizeof out->local_account, "%.63s", account);
+        text_printf (out->local_account, sizeof out->local_account, "%.63s", account);
         rc = component_convert (svc, out, err);
     }
     if (rc == 0)

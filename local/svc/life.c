@@ -143,6 +143,10 @@ static void end_started (struct svc *svc, struct site_job *job, const struct rm_
         if (job->rec.stop != STORE_STOP_CANCEL)
             svc_reason (job, "Cancelled", "cancelled");
         break;
+    case RM_END_OUTPUT:
+        job->rec.state = STORE_JOB_FAILED;
+        svc_reason (job, "OutputLimit", "%s", status->text);
+        break;
     case RM_END_SIGNALLED:
         job->rec.state = STORE_JOB_FAILED;
         svc_reason (job, "Signal", "ended by signal %d", status->exit_code - 128);
@@ -268,14 +272,24 @@ static void start_failed (struct svc *svc, struct site_job *job, enum defer_reas
     life_requeue (svc, job, life_retry_at (svc, 5 * US_PER_S), d);
 }
 
+/* It never began, and would not another time either: its owner hears why, at once, and pays nothing. */
+static void end_mistaken (struct svc *svc, struct site_job *job, const char *text)
+{
+    char id[SITE_ID_MAX], quoted[600];
+    log_event (svc->log, LOG_LEVEL_INFO, "svc", "job_mistaken", "job=%s reason=%s",
+               site_id (svc, job->rec.number, id), log_quote (text, quoted, sizeof quoted));
+    svc_reason (job, "BadJob", "%s", text);
+    life_end_surely (svc, job, STORE_JOB_FAILED);
+}
+
 void life_launch_or_fail (struct svc *svc, struct site_job *job)
 {
     struct err err = {0};
     int rc = life_launch (svc, job, &err);
-    if (rc != 0) /* refused: as it is, it would be refused again */
-        start_failed (svc, job, rc == ERR_DENIED || rc == ERR_INVALID ? DEFER_RM_REJECT
-                                                                     : DEFER_RM_FAILURE,
-                      err.text);
+    if (rc == ERR_INVALID)
+        end_mistaken (svc, job, err.text);
+    else if (rc != 0)
+        start_failed (svc, job, rc == ERR_DENIED ? DEFER_RM_REJECT : DEFER_RM_FAILURE, err.text);
 }
 
 /* --- the resource manager's events -------------------------------------------------------- */
@@ -441,10 +455,21 @@ static void on_ended (struct svc *svc, struct site_job *job, const struct rm_sta
         if (job->rec.stop != STORE_STOP_CANCEL)
             svc_reason (job, "Cancelled", "cancelled before it began");
         life_end_surely (svc, job, STORE_JOB_CANCELLED);
+    } else if (status->end == RM_END_MISTAKE) {
+        end_mistaken (svc, job, status->text);
     } else {
         start_failed (svc, job, status->end == RM_END_REFUSED ? DEFER_RM_REJECT : DEFER_RM_FAILURE,
                       status->text);
     }
+}
+
+void life_vanished (struct svc *svc, struct site_job *job)
+{
+    struct rm_status lost = {.started = true, .ended = true, .start = job->rec.start,
+                             .end_at = job->rec.start, .end = RM_END_NODE_FAILURE, .exit_code = 255};
+    snprintf (lost.text, sizeof lost.text,
+              "nothing of its run is there any more: its directory is gone, or another job's");
+    on_ended (svc, job, &lost);
 }
 
 void life_on_rm_event (void *arg, const struct rm_event *event)

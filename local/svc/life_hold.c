@@ -8,6 +8,7 @@
 #include "local/svc/notify.h"
 #include "local/svc/svc_i.h"
 #include "proto/base/clock.h"
+#include "proto/base/text.h"
 #include "proto/nui/v1/bank.pb-c.h"
 
 static int hold_request_pack (struct svc *svc, struct site_job *job, time_us start,
@@ -100,17 +101,20 @@ int life_hold_again (struct svc *svc, struct site_job *job, int rc, struct err *
     return rc;
 }
 
-static int release_put (struct svc *svc, const char *hold_id, const char *why, struct err *err)
+static int release_put (struct svc *svc, uint64_t number, const char *hold_id, const char *why,
+                        struct err *err)
 {
     Nui__Bank__V1__ReleaseRequest request = NUI__BANK__V1__RELEASE_REQUEST__INIT;
+    char id[SITE_ID_MAX];
     struct uuid key;
     uint8_t bytes[1024];
     uuid_make (&key);
     request.key.data = key.b;
     request.key.len = sizeof key.b;
     request.hold_id = (char *)hold_id;
+    request.site_job_id = site_id (svc, number, id);
     char reason[256];
-    snprintf (reason, sizeof reason, "%s", why);
+    text_printf (reason, sizeof reason, "%s", why);
     request.reason = reason;
     size_t len = nui__bank__v1__release_request__get_packed_size (&request);
     assert (len <= sizeof bytes);
@@ -125,7 +129,7 @@ int life_hold_return (struct svc *svc, struct site_job *job, const char *why, st
     if (job->rec.hold_asked)
         rc = local_store_hold_unwant (svc->store, job->rec.hold_key, err);
     else if (*job->rec.hold_id)
-        rc = release_put (svc, job->rec.hold_id, why, err);
+        rc = release_put (svc, job->rec.number, job->rec.hold_id, why, err);
     if (rc == 0) {
         job->rec.hold_asked = false;
         *job->rec.hold_id = 0;
@@ -139,7 +143,7 @@ int life_answer_over (struct svc *svc, const struct bank_answer *answer, struct 
 {
     int rc = 0;
     if (answer->hold_id)
-        rc = release_put (svc, answer->hold_id, answer->text ? answer->text : "no longer wanted", err);
+        rc = release_put (svc, answer->job, answer->hold_id, answer->text ? answer->text : "no longer wanted", err);
     return rc ? rc : local_store_hold_delete (svc->store, answer->key, err);
 }
 
@@ -167,7 +171,7 @@ static void ordinary_again (struct svc *svc, struct site_job *job, const struct 
     struct err err = {0};
     int rc = svc_begin (svc, &err);
     if (rc == 0)
-        rc = release_put (svc, answer->hold_id, "asked for too long ago", &err);
+        rc = release_put (svc, answer->job, answer->hold_id, "asked for too long ago", &err);
     if (rc == 0)
         rc = local_store_hold_delete (svc->store, answer->key, &err);
     if (life_hold_again (svc, job, rc, &err) != 0)
@@ -245,7 +249,7 @@ static void unpaid_cancel (struct svc *svc, struct site_job *job)
     struct err err = {0};
     char code[STORE_NAME_MAX], text[400];
     snprintf (code, sizeof code, "%s", job->rec.reason_code);
-    snprintf (text, sizeof text, "%.380s", job->rec.reason_text ? job->rec.reason_text : "");
+    text_printf (text, sizeof text, "%.380s", job->rec.reason_text ? job->rec.reason_text : "");
     if (job->rm.native) {
         life_requeue (svc, job, 0, deferral_none);
         if (life_cancel (svc, job, code, text, &err) == 0)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "local/svc/staging.h"
+#include "proto/hash/sha256.h"
 #include "proto/base/strbuf.h"
 
 static void env_printf (struct arena *arena, const char **env, uint32_t *count, const char *fmt, ...)
@@ -120,20 +121,42 @@ static int launch_simulated (struct svc *svc, struct site_job *job, struct err *
     return svc->rm.ops->start (svc->rm.self, &rm, err);
 }
 
+/* What does not change in the life of a job, and is another's never: by that it is known what belongs to it. */
+void life_mark (const struct svc *svc, const struct store_job *rec, char out[RM_MARK_MAX])
+{
+    char text[256];
+    uint8_t sum[SHA256_BYTES];
+    EVP_MD_CTX *hash = sha256_begin ();
+    snprintf (text, sizeof text, "%llu %lld %u", (unsigned long long)rec->number,
+              (long long)rec->submit, rec->attempt);
+    const char *const part[] = {"nui job", svc->site, text, rec->grid_job_id, rec->meta,
+                                rec->component, rec->submitter ? rec->submitter : "",
+                                rec->local_account};
+    for (size_t i = 0; i < sizeof part / sizeof *part; i++)
+        sha256_add_part (hash, part[i], strlen (part[i]));
+    sha256_add_part (hash, rec->transaction, sizeof rec->transaction);
+    sha256_end (hash, sum);
+    static_assert (2 * SHA256_BYTES + 1 == RM_MARK_MAX, "in hexadecimal");
+    for (size_t i = 0; i < sizeof sum; i++)
+        snprintf (out + 2 * i, 3, "%02x", sum[i]);
+}
+
 int life_launch (struct svc *svc, struct site_job *job, struct err *err)
 {
     if (svc->rm.ops->simulated)
         return launch_simulated (svc, job, err);
     struct jobspec spec;
-    char id[SITE_ID_MAX], staged[128];
+    char id[SITE_ID_MAX], mark[RM_MARK_MAX], staged[128];
     int rc = jobspec_load (svc, &job->rec, &spec, err);
     if (rc != 0)
         return rc;
     arena_reset (svc->call_arena);
+    life_mark (svc, &job->rec, mark);
     const Nui__Common__V1__Component *c = spec.component;
     struct rm_job rm = {
         .job_id = site_id (svc, job->rec.number, id),
         .incarnation = job->rec.incarnation,
+        .mark = mark,
         .local_account = job->rec.local_account,
         .start = job->rec.launch_at,
         .walltime = limit_of (svc, job),
@@ -155,7 +178,7 @@ int life_launch (struct svc *svc, struct site_job *job, struct err *err)
     launch_env (svc, job, &spec, &rm, tasks);
     rc = svc->rm.ops->start (svc->rm.self, &rm, err);
     if (rc == ERR_EXISTS)
-        rc = svc->rm.ops->adopt (svc->rm.self, rm.job_id, rm.incarnation, err);
+        rc = svc->rm.ops->adopt (svc->rm.self, rm.job_id, rm.incarnation, mark, err);
     if (rc == 0)
         staging_used (svc, job);
     jobspec_free (&spec);

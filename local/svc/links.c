@@ -1,4 +1,5 @@
 /* The grid's bank and metaschedulers, as far as this site asks and tells them of its own accord. */
+#include "local/svc/charge.h"
 #include "local/svc/contact.h"
 #include "local/svc/notify.h"
 #include "local/svc/svc_i.h"
@@ -28,6 +29,13 @@ static int anchors_begin (struct svc *svc, const struct settings *settings, stru
     return svc->anchors ? 0 : err->code;
 }
 
+/* A metascheduler hears of the jobs that it, or one of its group, gave. */
+static bool concerns (void *arg, const char *metascheduler, const char *owner)
+{
+    const struct svc *svc = arg;
+    return settings_speaks_for (svc->settings, metascheduler, owner);
+}
+
 static void on_heard (void *arg, const char *metascheduler, duration_us sent)
 {
     contact_heard (arg, metascheduler, sent);
@@ -40,12 +48,12 @@ int links_open (struct svc *svc, const struct settings *settings, struct err *er
     struct bank_link_config bank = {
         .base = svc->base, .log = svc->log, .id = daemon_tlsid (svc->daemon),
         .target = settings->bank, .timeout = settings->am.timeout, .store = svc->store,
-        .on_answer = life_on_answer, .arg = svc,
+        .on_answer = life_on_answer, .on_refused = charge_refused, .arg = svc,
     };
     struct meta_link_config meta = {
         .base = svc->base, .log = svc->log, .id = daemon_tlsid (svc->daemon),
         .targets = settings->metas, .target_count = settings->meta_count, .store = svc->store,
-        .fill = report_fill, .heard = on_heard, .arg = svc,
+        .fill = report_fill, .concerns = concerns, .heard = on_heard, .arg = svc,
     };
     if (settings->bank) {
         svc->bank = bank_link_create (&bank, err);

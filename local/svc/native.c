@@ -9,6 +9,7 @@
 #include "local/svc/mode.h"
 #include "local/svc/native.h"
 #include "proto/base/clock.h"
+#include "proto/base/text.h"
 
 /* --- holds -------------------------------------------------------------------------------- */
 
@@ -152,8 +153,8 @@ static int create (struct svc *svc, const struct rm_native *n, struct arena *are
     }
     snprintf (rec.component, sizeof rec.component, "%s", native_component);
     rec.submitter = strdup (spec.job->submitter);
-    snprintf (rec.local_account, sizeof rec.local_account, "%.63s", n->user);
-    snprintf (rec.pay_account, sizeof rec.pay_account, "%.63s", n->account);
+    text_printf (rec.local_account, sizeof rec.local_account, "%.63s", n->user);
+    text_printf (rec.pay_account, sizeof rec.pay_account, "%.63s", n->account);
     rec.procs = n->procs ? n->procs : spec.procs;
     rec.walltime = spec.walltime;
     rec.submit = n->submit;
@@ -263,7 +264,7 @@ static int change (struct svc *svc, struct site_job *job, const struct rm_native
     job->not_before = n->begin ? n->begin : TIME_US_NONE;
     job->rec.walltime = spec.walltime;
     job->rec.procs = n->procs ? n->procs : spec.procs;
-    snprintf (job->rec.pay_account, sizeof job->rec.pay_account, "%.63s", n->account);
+    text_printf (job->rec.pay_account, sizeof job->rec.pay_account, "%.63s", n->account);
     jobspec_free (&spec);
     rc = svc_cluster_modify (svc, job, err);
     if (rc == 0)
@@ -521,7 +522,7 @@ void native_unknown (struct svc *svc, struct site_job *job)
         if (life_launch (svc, job, &err) == 0) /* it was never handed over */
             return;
         status.end = RM_END_START_FAILED;
-        snprintf (status.text, sizeof status.text, "%.250s", err.text);
+        text_printf (status.text, sizeof status.text, "%.250s", err.text);
     } else if (job->rec.state == STORE_JOB_RUNNING) {
         time_us last = job->rec.start + job->rec.walltime, now = svc_now (svc);
         status.started = true;

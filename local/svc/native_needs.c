@@ -4,6 +4,7 @@
 
 #include "local/svc/native.h"
 #include "proto/base/hostlist.h"
+#include "proto/base/text.h"
 
 const char native_component[] = "main";
 
@@ -17,7 +18,7 @@ static void misfit_set (struct native_misfit *m, const char *fmt, ...)
     if (*m->text)
         return;
     va_start (ap, fmt);
-    vsnprintf (m->text, sizeof m->text, fmt, ap);
+    text_vprintf (m->text, sizeof m->text, fmt, ap);
     va_end (ap);
 }
 

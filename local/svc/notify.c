@@ -11,6 +11,7 @@
 #include "local/svc/resv.h"
 #include "proto/base/clock.h"
 #include "proto/base/strbuf.h"
+#include "proto/base/text.h"
 #include "proto/notify/webhook.h"
 
 enum {
@@ -36,6 +37,7 @@ struct notify {
     uint64_t sequence; /* of the one being sent */
     unsigned tries;
     bool program_done, url_done;
+    char why[300]; /* why nobody takes it; "": somebody did, or may */
     char *payload;
     json_t *doc;
     struct problems told;
@@ -111,7 +113,7 @@ int notify_job (struct svc *svc, const struct site_job *job, struct err *err)
     if (!wanted (svc, NOTIFY_JOB_FAILURE))
         return 0;
     site_id (svc, job->rec.number, id);
-    snprintf (text, sizeof text, "job %s of %s failed: %s", id, job->rec.local_account,
+    text_printf (text, sizeof text, "job %s of %s failed: %s", id, job->rec.local_account,
               job->rec.reason_text ? job->rec.reason_text : "no reason is known");
     if (job->rec.exit_code)
         snprintf (text + strlen (text), sizeof text - strlen (text), " (exit code %d)",
@@ -137,7 +139,7 @@ static void problem (struct problems *p, unsigned event, const char *object)
         p->line = realloc (p->line, p->cap * sizeof *p->line);
         assert (p->line);
     }
-    snprintf (text, sizeof text, "%u %.200s", event, object);
+    text_printf (text, sizeof text, "%u %.200s", event, object);
     p->line[p->count++] = strdup (text);
 }
 
@@ -202,18 +204,18 @@ static int tell (struct svc *svc, const char *line, bool begins, struct err *err
         return 0;
     switch (bit) {
     case NOTIFY_NODE_DOWN:
-        snprintf (text, sizeof text, "node %s is %s", object, begins ? "down" : "no longer down");
+        text_printf (text, sizeof text, "node %s is %s", object, begins ? "down" : "no longer down");
         break;
     case NOTIFY_BANK_DOWN:
-        snprintf (text, sizeof text, "the bank %s %s", object,
+        text_printf (text, sizeof text, "the bank %s %s", object,
                   begins ? "does not answer" : "answers again");
         break;
     case NOTIFY_BANK_HISTORY:
-        snprintf (text, sizeof text, "the history of the bank %s %s the one that this site has an anchor of",
+        text_printf (text, sizeof text, "the history of the bank %s %s the one that this site has an anchor of",
                   object, begins ? "is not" : "is again");
         break;
     default:
-        snprintf (text, sizeof text, "reservation %s %s", object,
+        text_printf (text, sizeof text, "reservation %s %s", object,
                   begins ? "has less than it wants" : "has all it wants, or is over");
         break;
     }
@@ -320,11 +322,20 @@ static void message_free (struct notify *n)
     n->payload = NULL;
 }
 
+/* Nobody took it: a dead letter, with what the last one said. */
+static int over_bury (struct notify *n, struct err *err)
+{
+    return local_store_outbox_bury (n->svc->store, STORE_OUTBOX_NOTIFY, n->sequence, ERR_UNAVAILABLE,
+                                    n->why, svc_now (n->svc), err);
+}
+
 static void over (struct notify *n)
 {
     struct err err = {0};
     struct svc *svc = n->svc;
     int rc = svc_begin (svc, &err);
+    if (rc == 0 && *n->why)
+        rc = over_bury (n, &err);
     if (rc == 0)
         rc = local_store_outbox_ack (svc->store, STORE_OUTBOX_NOTIFY, n->sequence, &err);
     rc = svc_commit (svc, rc, &err);
@@ -356,7 +367,8 @@ static void failed (struct notify *n, const char *by, bool *done_out, bool again
         wake_in (n, US_PER_S << (n->tries - 1));
         return;
     }
-    log_failure (n, "dropped", by, why);
+    log_failure (n, "dead_letter", by, why);
+    text_printf (n->why, sizeof n->why, "%s: %.200s", by, why);
     n->tries = 0;
     *done_out = true;
     next (n);
@@ -382,19 +394,24 @@ static void program_run (struct notify *n, const char *path)
 {
     struct arena *arena = arena_create (0);
     struct err err = {0};
-    const char *argv[] = {path, field (n, "event"), field (n, "object"), field (n, "text"), NULL};
+    const char *argv[CHILD_AS_MAX + 5];
+    const char *const event = field (n, "event"), *object = field (n, "object"), *text = field (n, "text");
+    uint32_t as = child_as (n->svc->settings->notify_account, arena, argv, &err);
+    memcpy (argv + as, (const char *[]){path, event, object, text, NULL}, 5 * sizeof *argv);
     const char *env[] = {
         "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-        arena_printf (arena, "NUI_EVENT=%s", argv[1]),
-        arena_printf (arena, "NUI_OBJECT=%s", argv[2]),
-        arena_printf (arena, "NUI_TEXT=%s", argv[3]),
+        arena_printf (arena, "NUI_EVENT=%s", event),
+        arena_printf (arena, "NUI_OBJECT=%s", object),
+        arena_printf (arena, "NUI_TEXT=%s", text),
         arena_printf (arena, "NUI_SITE=%s", field (n, "site")),
         arena_printf (arena, "NUI_TIME=%s", field (n, "time")),
         arena_printf (arena, "NUI_KEY=%s", field (n, "key")),
         arena_printf (arena, "NUI_USER=%s", field (n, "user")),
         NULL,
     };
-    n->child = child_run (n->svc->base, argv, env, LIMIT_S * US_PER_S, on_program, n, &err);
+    n->child = err.code != 0 || child_program_check ("NOTIFICATIONPROGRAM", path, &err) != 0
+                   ? NULL
+                   : child_run (n->svc->base, argv, env, LIMIT_S * US_PER_S, on_program, n, &err);
     arena_destroy (arena);
     if (!n->child)
         failed (n, "program", &n->program_done, true, err.text);
@@ -456,6 +473,7 @@ static void on_timer (evutil_socket_t fd, short what, void *arg)
     (void)what;
     if (!n->sending) {
         n->tries = 0;
+        *n->why = '\0';
         n->program_done = n->url_done = false;
         if (local_store_outbox_read (n->svc->store, STORE_OUTBOX_NOTIFY, 0, 1, on_message, n, &err))
             wake_in (n, 10 * US_PER_S);

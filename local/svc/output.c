@@ -17,6 +17,7 @@ struct output_stream {
     struct rpccall *call;
     uint64_t job;
     uint32_t incarnation;
+    char mark[RM_MARK_MAX];
     char stream[8];
     int64_t offset;
     bool follow;
@@ -65,7 +66,7 @@ static void stream_open (struct output_stream *s)
     if (s->fd >= 0)
         return;
     s->fd = s->svc->rm.ops->output_open (s->svc->rm.self, site_id (s->svc, s->job, id),
-                                         s->incarnation, s->stream, NULL);
+                                         s->incarnation, s->mark, s->stream, NULL);
     if (s->fd < 0 || !s->follow)
         return;
     snprintf (path, sizeof path, "/proc/self/fd/%d", s->fd);
@@ -159,6 +160,7 @@ void output_serve (void *self, struct rpccall *call, const ProtobufCMessage *req
     s->call = call;
     s->job = rec.number;
     s->incarnation = rec.incarnation;
+    life_mark (svc, &rec, s->mark);
     s->offset = r->offset;
     s->follow = r->follow;
     s->fd = s->inotify = -1;

@@ -235,6 +235,7 @@ static bool pass_prepare (struct svc *svc)
     if (!p->arena)
         p->arena = arena_create (0);
     arena_reset (p->arena);
+    lapse_depends (svc);
     staging_settle (svc);
     usage_nodes (svc);
     resv_standing_roll (svc, now);
@@ -249,6 +250,7 @@ static void plan_do (struct svc *svc, struct plan *plan)
     preempts_do (svc, plan);
     evict_violations (svc, plan);
     deferral_plan (svc, plan);
+    lapse_plan (svc, plan);
     reasons_tell (svc, plan);
 }
 

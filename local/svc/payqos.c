@@ -4,6 +4,7 @@
 
 #include "local/svc/stats.h"
 #include "local/svc/svc_i.h"
+#include "proto/base/text.h"
 
 static const char name[] = "payqos";
 
@@ -18,7 +19,7 @@ bool payqos_refused (struct svc *svc, const struct site_job *job, const struct b
     if (known != STRTAB_NONE)
         policy_qos_resolve (svc->settings->policy, cred, &denied);
     if (denied)
-        snprintf (why, cap, "account %.60s would pay for it with QoS %.60s, which it may not have here",
+        text_printf (why, cap, "account %.60s would pay for it with QoS %.60s, which it may not have here",
                   answer->account, answer->qos);
     return denied;
 }

@@ -63,11 +63,20 @@ static void files_go (struct purge *p)
 {
     struct svc *svc = p->svc;
     struct rm_gone gone[PURGE_MAX];
-    char id[PURGE_MAX][SITE_ID_MAX];
+    char id[PURGE_MAX][SITE_ID_MAX], mark[PURGE_MAX][RM_MARK_MAX];
     struct err err = {0};
     static_assert ((int)PURGE_MAX <= (int)RM_GONE_MAX, "one call is enough");
-    for (uint32_t i = 0; i < p->count; i++)
-        gone[i] = (struct rm_gone){site_id (svc, p->job[i].number, id[i]), p->job[i].incarnation};
+    for (uint32_t i = 0; i < p->count; i++) {
+        struct store_job rec;
+        if (local_store_job_get (svc->store, p->job[i].number, &rec, &err) != 0) {
+            complain (svc, &err);
+            return;
+        }
+        life_mark (svc, &rec, mark[i]);
+        store_job_free (&rec);
+        gone[i] = (struct rm_gone){site_id (svc, p->job[i].number, id[i]), p->job[i].incarnation,
+                                   mark[i]};
+    }
     p->busy = true;
     if (svc->rm.ops->forget (svc->rm.self, gone, p->count, on_files_gone, p, &err) != 0) {
         p->busy = false;
@@ -114,6 +123,21 @@ static void history_go (struct svc *svc)
         log_event (svc->log, LOG_LEVEL_INFO, "stats", "history_purged", "jobs=%u", gone);
 }
 
+/* What the bank has is kept for one that loses it as long as the job itself; a dead letter as long as the history. */
+static void messages_go (struct svc *svc)
+{
+    const struct settings *s = svc->settings;
+    time_us now = svc_now (svc);
+    struct err err = {0};
+    int rc = svc_begin (svc, &err);
+    if (rc == 0)
+        rc = purge_messages (svc->store, s->job_purge == TIME_US_MAX ? 0 : now - s->job_purge,
+                             s->history_time == TIME_US_MAX ? 0 : now - s->history_time,
+                             HISTORY_PER_GO, &err);
+    if (svc_commit (svc, rc, &err) != 0)
+        complain (svc, &err);
+}
+
 static void signed_go (struct svc *svc)
 {
     struct err err = {0};
@@ -146,6 +170,7 @@ void purge_poll (struct svc *svc)
     if (svc->settings->job_purge != TIME_US_MAX)
         jobs_go (p);
     history_go (svc);
+    messages_go (svc);
     signed_go (svc);
 }
 

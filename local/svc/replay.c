@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "local/store/signed.h"
+#include "proto/base/text.h"
 
 /* When the signature ends, here. */
 static time_us signed_until (const struct svc *svc, const Nui__Common__V1__Job *job)
@@ -89,6 +90,20 @@ int replay_check (struct svc *svc, const struct jobspec *spec, const char *meta,
     return spec->job->n_components == 1 ? not_done (svc, spec, meta, grid_job_id, err) : 0;
 }
 
+int replay_unknown (struct svc *svc, const struct jobspec *spec, struct err *err)
+{
+    struct store_signed row;
+    int rc = signed_get (svc->store, spec->submitter, spec->job->uuid.data, &row, err);
+    if (rc == ERR_NOT_FOUND)
+        return 0;
+    if (rc != 0)
+        return rc;
+    return err_set (err, ERR_UNAUTHENTIC,
+                    same_bytes (&row, spec) ? "replayed: this signed job was taken here before, as %s"
+                                            : "another signed job with the same uuid was taken here as %s",
+                    row.grid_job_id);
+}
+
 int replay_keep (struct svc *svc, const struct jobspec *spec, const char *meta,
                  const char *grid_job_id, struct err *err)
 {
@@ -96,7 +111,7 @@ int replay_keep (struct svc *svc, const struct jobspec *spec, const char *meta,
                                .until = good_until (svc, spec, meta)};
     memcpy (row.uuid, spec->job->uuid.data, sizeof row.uuid);
     memcpy (row.hash, spec->hash, sizeof row.hash);
-    snprintf (row.meta, sizeof row.meta, "%.63s", meta);
-    snprintf (row.grid_job_id, sizeof row.grid_job_id, "%.63s", grid_job_id);
+    text_printf (row.meta, sizeof row.meta, "%.63s", meta);
+    text_printf (row.grid_job_id, sizeof row.grid_job_id, "%.63s", grid_job_id);
     return signed_put (svc->store, &row, err);
 }

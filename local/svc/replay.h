@@ -8,6 +8,7 @@
  *   another one, or another grid job            refused
  *   other content under the same uuid           refused
  *   an ordinary job that ended well here        refused, whatever the attempt
+ *   handed in on the spot (msub)                taken once, whoever knows it already
  *   nothing known, and expired                  refused, unless the owner has delegated it for longer
  * A signature is good for REPLAYWINDOW at most, whatever it says of itself. */
 #ifndef NUI_LOCAL_SVC_REPLAY_H
@@ -23,6 +24,8 @@ int replay_expired (struct svc *svc, const struct jobspec *spec, time_us now, st
 /* Whether this metascheduler may have it taken as this grid job. ERR_UNAUTHENTIC. */
 int replay_check (struct svc *svc, const struct jobspec *spec, const char *meta,
                   const char *grid_job_id, struct err *err);
+/* A job for this cluster alone is taken once: nothing may be known of it. ERR_UNAUTHENTIC. */
+int replay_unknown (struct svc *svc, const struct jobspec *spec, struct err *err);
 /* In the transaction that takes it. */
 int replay_keep (struct svc *svc, const struct jobspec *spec, const char *meta,
                  const char *grid_job_id, struct err *err);

@@ -10,6 +10,7 @@
 #include "local/core/access.h"
 #include "local/svc/admin.h"
 #include "local/svc/svc_i.h"
+#include "proto/base/text.h"
 
 /* --- names ---------------------------------------------------------------------------------- */
 
@@ -353,11 +354,11 @@ void resv_forget_all (struct svc *svc)
 static int name_give (struct svc *svc, struct store_rsv *rec, struct err *err)
 {
     char base[STORE_NAME_MAX];
-    snprintf (base, sizeof base, "%.50s", rec->name);
+    text_printf (base, sizeof base, "%.50s", rec->name);
     if (name_check ("reservation", base, err) != 0)
         return ERR_INVALID;
     for (uint32_t i = 0; i <= SITE_RSVS_MAX; i++) {
-        snprintf (rec->name, sizeof rec->name, "%.50s.%u", base, i);
+        text_printf (rec->name, sizeof rec->name, "%.50s.%u", base, i);
         if (!resv_find (svc, rec->name))
             return 0;
     }

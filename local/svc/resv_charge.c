@@ -13,6 +13,7 @@
 #include "local/svc/resv.h"
 #include "local/svc/svc_i.h"
 #include "proto/base/clock.h"
+#include "proto/base/text.h"
 #include "proto/nui/v1/bank.pb-c.h"
 
 static const duration_us day = INT64_C (86400) * US_PER_S;
@@ -37,7 +38,7 @@ static bool charge_of (struct svc *svc, uint64_t core, const char **account_out,
     }
     if (!rsv || !*rsv->rec.charge)
         return false;
-    snprintf (text, 2 * STORE_NAME_MAX, "%s", rsv->rec.charge);
+    text_printf (text, 2 * STORE_NAME_MAX, "%s", rsv->rec.charge);
     colon = strchr (text, ':');
     assert (colon && "resv_charge_parse wrote it");
     *colon = 0;
@@ -77,7 +78,7 @@ int resv_charge_parse (struct svc *svc, const char *charge, const char *owner, c
                         "account %s cannot be charged for user %.60s, whom the grid map does not "
                         "have: say ACCOUNT:USER with one who may use it",
                         account, user);
-    snprintf (rec->charge, sizeof rec->charge, "%s:%.63s", account, user);
+    text_printf (rec->charge, sizeof rec->charge, "%s:%.63s", account, user);
     return 0;
 }
 
@@ -99,7 +100,7 @@ static uint32_t idle_procs (struct svc *svc, const struct rsv_view *view)
 
 /* --- a stretch ends --------------------------------------------------------------------------- */
 
-static int charge_put (struct svc *svc, const struct store_idle *idle, time_us end, struct err *err)
+static int idle_put (struct svc *svc, const struct store_idle *idle, time_us end, struct err *err)
 {
     Nui__Bank__V1__ChargeRequest request = NUI__BANK__V1__CHARGE_REQUEST__INIT;
     Nui__Bank__V1__SiteClaim claim = NUI__BANK__V1__SITE_CLAIM__INIT;
@@ -131,7 +132,7 @@ static void stretch_change (struct svc *svc, struct resv_idle *idle, time_us end
     bool due = rec->procs > 0 && end > rec->since && *rec->identity;
     int rc = svc_begin (svc, &err);
     if (rc == 0 && due)
-        rc = charge_put (svc, rec, end, &err);
+        rc = idle_put (svc, rec, end, &err);
     if (rc == 0)
         rc = next ? local_store_idle_put (svc->store, next, &err)
                   : local_store_idle_delete (svc->store, rec->core, &err);

@@ -1,6 +1,8 @@
+#include "local/rm/child.h"
 #include "local/svc/settings.h"
 
 #include <errno.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +13,7 @@
 #include "local/svc/notify.h"
 #include "local/svc/settings_warn.h"
 #include "local/svc/simulate_inputs.h"
+#include "proto/base/text.h"
 #include "proto/rpc/tlsid.h"
 
 static const char *const failure_words[] = {"FAIL", "REQUEUE", "CANCEL", NULL};
@@ -20,10 +23,10 @@ static const char *const rm_words[] = {"EMBEDDED", "SLURM", NULL}; /* enum setti
 static const struct conf_param rm_attrs[] = {
     {.name = "TYPE", .type = CONF_WORD, .offset = offsetof (struct settings, rm_type),
      .words = rm_words},
-    {.name = "SERVER", .type = CONF_STRING, .offset = AT (server)},
+    {.name = "SERVER", .type = CONF_STRING, .offset = AT (server), .flags = CONF_F_FIXED},
     {.name = "KEY", .type = CONF_PATH, .offset = AT (key)},
-    {.name = "USER", .type = CONF_STRING, .offset = AT (user)},
-    {.name = "PARTITION", .type = CONF_STRING, .offset = AT (partition)},
+    {.name = "USER", .type = CONF_STRING, .offset = AT (user), .flags = CONF_F_FIXED},
+    {.name = "PARTITION", .type = CONF_STRING, .offset = AT (partition), .flags = CONF_F_FIXED},
     {.name = "CONF", .type = CONF_PATH, .offset = AT (conf)},
     {.name = "BIN", .type = CONF_PATH, .offset = AT (bin)},
     {.name = "COMPLETIONS", .type = CONF_PATH, .offset = AT (completions)},
@@ -159,7 +162,7 @@ static int set_meta_group (void *target, const struct conf_value *value, struct 
             return ERR_INVALID;
         group->member[group->count++] = value->word[i];
         size_t len = strlen (group->names);
-        snprintf (group->names + len, sizeof group->names - len, "%s%.62s", i ? " " : "", value->word[i]);
+        text_printf (group->names + len, sizeof group->names - len, "%s%.62s", i ? " " : "", value->word[i]);
     }
     return 0;
 }
@@ -215,49 +218,87 @@ static int set_admin3 (void *target, const struct conf_value *value, struct err 
 
 #define AT(field) offsetof (struct settings, field)
 static const struct conf_param params[] = {
-    {.name = "ADMIN1", .type = CONF_CALL, .set = set_admin1},
-    {.name = "ADMIN2", .type = CONF_CALL, .set = set_admin2},
-    {.name = "ADMIN3", .type = CONF_CALL, .set = set_admin3},
-    {.name = "SITENAME", .type = CONF_STRING, .offset = AT (site_name)},
-    {.name = "META", .type = CONF_CALL, .set = set_meta},
-    {.name = "METAGROUP", .type = CONF_CALL, .set = set_meta_group},
-    {.name = "BANK", .type = CONF_STRING, .offset = AT (bank)},
-    {.name = "GRIDMAP", .type = CONF_PATH, .offset = AT (gridmap)},
-    {.name = "JOBDIR", .type = CONF_PATH, .offset = AT (job_dir)},
-    {.name = "SUPERVISE", .type = CONF_PATH, .offset = AT (supervise)},
-    {.name = "ADVERTISE", .type = CONF_STRING, .offset = AT (advertise)},
+    {.name = "ADMIN1", .type = CONF_CALL, .set = set_admin1, .flags = CONF_F_FIXED | CONF_F_ADDS,
+     .help = "who may do everything"},
+    {.name = "ADMIN2", .type = CONF_CALL, .set = set_admin2, .flags = CONF_F_FIXED | CONF_F_ADDS,
+     .help = "who may change jobs"},
+    {.name = "ADMIN3", .type = CONF_CALL, .set = set_admin3, .flags = CONF_F_FIXED | CONF_F_ADDS,
+     .help = "who may look at everything"},
+    {.name = "SITENAME", .type = CONF_STRING, .offset = AT (site_name), .flags = CONF_F_FIXED | CONF_F_PLACE,
+     .help = "the name of the site, where it is not the certificate's"},
+    {.name = "META", .type = CONF_CALL, .set = set_meta, .flags = CONF_F_FIXED | CONF_F_ADDS | CONF_F_PLACE,
+     .help = "metaschedulers that jobs come from"},
+    {.name = "METAGROUP", .type = CONF_CALL, .set = set_meta_group, .flags = CONF_F_FIXED | CONF_F_ADDS | CONF_F_PLACE,
+     .help = "metaschedulers that decide together"},
+    {.name = "BANK", .type = CONF_STRING, .offset = AT (bank), .flags = CONF_F_FIXED | CONF_F_PLACE,
+     .help = "where the bank is"},
+    {.name = "GRIDMAP", .type = CONF_PATH, .offset = AT (gridmap),
+     .help = "identities of the grid and their accounts"},
+    {.name = "JOBDIR", .type = CONF_PATH, .offset = AT (job_dir),
+     .help = "where jobs have their directories"},
+    {.name = "SUPERVISE", .type = CONF_PATH, .offset = AT (supervise),
+     .help = "the program that stands over a job"},
+    {.name = "ADVERTISE", .type = CONF_STRING, .offset = AT (advertise), .flags = CONF_F_FIXED | CONF_F_PLACE,
+     .help = "where users reach this site"},
     {.name = "PORTRANGE", .type = CONF_STRING, .offset = AT (port_range),
-     .initial = "20000-20999"},
+     .initial = "20000-20999", .flags = CONF_F_PLACE,
+     .help = "ports for the rendezvous of co-allocated jobs"},
     {.name = "HORIZON", .type = CONF_DURATION, .offset = AT (horizon), .min = 60 * US_PER_S,
-     .max = INT64_MAX / 4, .initial = "30:00:00:00"},
+     .max = INT64_MAX / 4, .initial = "30:00:00:00",
+     .help = "how far ahead parts of co-allocated jobs are placed"},
     {.name = "LEASEMAX", .type = CONF_DURATION, .offset = AT (lease_max), .min = US_PER_S / 1000,
-     .max = 86400 * US_PER_S, .initial = "00:05:00"},
+     .max = 86400 * US_PER_S, .initial = "00:05:00",
+     .help = "longest lease of a part that is prepared"},
     {.name = "REPLAYWINDOW", .type = CONF_DURATION, .offset = AT (replay_window),
-     .min = 60 * US_PER_S, .max = INT64_MAX / 4, .initial = "90:00:00:00"},
+     .min = 60 * US_PER_S, .max = INT64_MAX / 4, .initial = "90:00:00:00",
+     .help = "how long after its signature a job is taken"},
     {.name = "STARTGRACE", .type = CONF_DURATION, .offset = AT (start_grace), .min = US_PER_S,
-     .max = 86400 * US_PER_S, .initial = "00:00:30"},
+     .max = 86400 * US_PER_S, .initial = "00:00:30",
+     .help = "how late a part of a co-allocated job may start"},
+    {.name = "JOBOUTPUTMAX", .type = CONF_MEMORY, .offset = AT (output_max_mb), .initial = "10G",
+     .help = "most that a job may write to its output, in MB; 0: any"},
     {.name = "KILLGRACE", .type = CONF_DURATION, .offset = AT (kill_grace), .min = US_PER_S,
-     .max = 3600 * US_PER_S, .initial = "00:00:05"},
+     .max = 3600 * US_PER_S, .initial = "00:00:05",
+     .help = "time between SIGTERM and SIGKILL"},
     {.name = "CLOCKTOLERANCE", .type = CONF_DURATION, .offset = AT (clock_tolerance), .min = 0,
-     .max = 3600 * US_PER_S, .initial = "00:00:02"},
+     .max = 3600 * US_PER_S, .initial = "00:00:02",
+     .help = "how far the clocks of others may be off"},
     {.name = "BANKPATIENCE", .type = CONF_DURATION, .offset = AT (bank_patience), .min = US_PER_S,
-     .max = 600 * US_PER_S, .initial = "00:00:05"},
-    {.name = "NOTIFICATIONPROGRAM", .type = CONF_PATH, .offset = AT (notify_program)},
-    {.name = "NOTIFICATIONURL", .type = CONF_STRING, .offset = AT (notify_url)},
-    {.name = "NOTIFICATIONEVENTS", .type = CONF_CALL, .set = set_notify_events},
-    {.name = "STATDIR", .type = CONF_PATH, .offset = AT (stat_dir)},
+     .max = 600 * US_PER_S, .initial = "00:00:05",
+     .help = "how long an answer of the bank is waited for"},
+    {.name = "NOTIFICATIONPROGRAM", .type = CONF_PATH, .offset = AT (notify_program),
+     .help = "hears of what an administrator should know"},
+    {.name = "NOTIFICATIONACCOUNT", .type = CONF_STRING, .offset = AT (notify_account),
+     .flags = CONF_F_FIXED, .initial = "nobody", .help = "as whom NOTIFICATIONPROGRAM runs"},
+    {.name = "NOTIFICATIONURL", .type = CONF_STRING, .offset = AT (notify_url), .flags = CONF_F_FIXED | CONF_F_PLACE,
+     .help = "the same, by HTTP"},
+    {.name = "NOTIFICATIONEVENTS", .type = CONF_CALL, .set = set_notify_events, .flags = CONF_F_ADDS,
+     .help = "of what they hear"},
+    {.name = "STATDIR", .type = CONF_PATH, .offset = AT (stat_dir),
+     .help = "where statistics and traces are written"},
     {.name = "JOBPURGETIME", .type = CONF_DURATION, .offset = AT (job_purge), .min = US_PER_S,
-     .max = INT64_MAX / 4, .flags = CONF_F_INFINITY, .initial = "7:00:00:00"},
+     .max = INT64_MAX / 4, .flags = CONF_F_INFINITY, .initial = "7:00:00:00",
+     .help = "how long the directory of a job that has ended is kept"},
     {.name = "HISTORYTIME", .type = CONF_DURATION, .offset = AT (history_time), .min = US_PER_S,
-     .max = INT64_MAX / 4, .flags = CONF_F_INFINITY, .initial = "INFINITY"},
-    {.name = "CHECKPOINTHOOK", .type = CONF_PATH, .offset = AT (checkpoint_hook)},
+     .max = INT64_MAX / 4, .flags = CONF_F_INFINITY, .initial = "INFINITY",
+     .help = "how long the record of a job that has ended is kept"},
+    {.name = "CHECKPOINTACCOUNT", .type = CONF_STRING, .offset = AT (checkpoint_account),
+     .flags = CONF_F_FIXED, .help = "as whom CHECKPOINTHOOK runs, where not as the job's account"},
+    {.name = "CHECKPOINTHOOK", .type = CONF_PATH, .offset = AT (checkpoint_hook),
+     .help = "the program that checkpoints a job"},
     {.name = "JOBACTIONONNODEFAILURE", .type = CONF_WORD, .offset = AT (node_failure),
-     .words = failure_words},
-    {.name = "CGROUPS", .type = CONF_BOOL, .offset = AT (cgroups), .initial = "TRUE"},
-    {.name = "RMCFG", .type = CONF_RECORD, .attrs = rm_attrs, .record = rm_record},
-    {.name = "AMCFG", .type = CONF_RECORD, .attrs = settings_am_attrs, .record = am_record},
-    {.name = "PEERCAP", .type = CONF_RECORD, .attrs = cap_attrs, .record = cap_record},
-    {.name = "GRIDCFG", .type = CONF_RECORD, .attrs = settings_grid_attrs, .record = grid_record},
+     .words = failure_words,
+     .help = "what becomes of a job whose node fails"},
+    {.name = "CGROUPS", .type = CONF_BOOL, .offset = AT (cgroups), .initial = "TRUE",
+     .help = "whether jobs are put into control groups"},
+    {.name = "RMCFG", .type = CONF_RECORD, .attrs = rm_attrs, .record = rm_record,
+     .help = "the resource manager"},
+    {.name = "AMCFG", .type = CONF_RECORD, .attrs = settings_am_attrs, .record = am_record,
+     .help = "the bank, as Maui has it"},
+    {.name = "PEERCAP", .type = CONF_RECORD, .attrs = cap_attrs, .record = cap_record,
+     .help = "how much a metascheduler may hold"},
+    {.name = "GRIDCFG", .type = CONF_RECORD, .attrs = settings_grid_attrs, .record = grid_record,
+     .help = "what jobs of a metascheduler may have"},
     {.name = NULL},
 };
 #undef AT
@@ -268,7 +309,7 @@ static int ports_check (struct settings *s, struct err *err)
 {
     uint64_t lo, hi;
     char text[64];
-    snprintf (text, sizeof text, "%s", s->port_range);
+    text_printf (text, sizeof text, "%s", s->port_range);
     char *dash = strchr (text, '-');
     if (dash)
         *dash++ = 0;
@@ -298,6 +339,15 @@ static int notify_check (struct settings *s, struct err *err)
     if (s->notify_program && access (s->notify_program, X_OK) != 0)
         return err_set (err, ERR_INVALID, "NOTIFICATIONPROGRAM %.200s cannot be executed: %s",
                         s->notify_program, strerror (errno));
+    if (s->notify_program && child_program_check ("NOTIFICATIONPROGRAM", s->notify_program, err) != 0)
+        return err->code;
+    if (s->checkpoint_hook && child_program_check ("CHECKPOINTHOOK", s->checkpoint_hook, err) != 0)
+        return err->code;
+    const char *const account[] = {s->notify_program ? s->notify_account : NULL, s->checkpoint_account};
+    for (int i = 0; i < 2; i++)
+        if (account[i] && !getpwnam (account[i]))
+            return err_set (err, ERR_INVALID, "%s %.60s: there is no such account",
+                            i ? "CHECKPOINTACCOUNT" : "NOTIFICATIONACCOUNT", account[i]);
     if (s->notify_url && strncmp (s->notify_url, "http://", 7) != 0 &&
         strncmp (s->notify_url, "https://", 8) != 0)
         return err_set (err, ERR_INVALID, "NOTIFICATIONURL '%.100s': wanted http:// or https://",

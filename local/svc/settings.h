@@ -80,11 +80,13 @@ struct settings {
     duration_us replay_window; /* REPLAYWINDOW: no signed job is taken so long after it was made */
     duration_us start_grace;  /* STARTGRACE: a firm part without START is released after this */
     duration_us kill_grace;   /* KILLGRACE */
+    int64_t output_max_mb;    /* JOBOUTPUTMAX: of stdout and stderr together; 0: no limit */
     duration_us clock_tolerance; /* CLOCKTOLERANCE: how far a peer's slot may lie in our past */
     struct settings_am am;     /* AMCFG */
     duration_us bank_patience; /* BANKPATIENCE: PREPARE says NO after this without an answer */
     bool cgroups;
     const char *notify_program; /* NOTIFICATIONPROGRAM; NULL: none */
+    const char *notify_account; /* NOTIFICATIONACCOUNT: it runs as that */
     const char *notify_url;     /* NOTIFICATIONURL; NULL: none */
     unsigned notify_events;     /* NOTIFICATIONEVENTS: bits of notify.h; 0 in the file means all */
     const char *stat_dir;    /* STATDIR; NULL: stats in the state directory */
@@ -92,6 +94,7 @@ struct settings {
     duration_us history_time; /* HISTORYTIME: and their history after this; TIME_US_MAX: never */
     struct settings_stage stage; /* STAGE… */
     const char *checkpoint_hook; /* CHECKPOINTHOOK; NULL: none */
+    const char *checkpoint_account; /* CHECKPOINTACCOUNT; NULL: the job's own */
     int node_failure;            /* enum node_failure: JOBACTIONONNODEFAILURE */
     int rm_type; /* enum settings_rm */
     struct settings_slurm slurm;

@@ -20,7 +20,8 @@ struct settings_stage {
     int64_t transfers, host_transfers, tries;
     int64_t file_mb, keep_free_mb, s3_part_mb;
     int64_t bandwidth; /* bytes per second */
-    duration_us patience;
+    int64_t rate_min;  /* bytes per second */
+    duration_us patience, time_max;
 };
 
 extern const struct conf_param settings_stage_params[];

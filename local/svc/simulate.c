@@ -7,6 +7,7 @@
 #include "local/rm/rm_trace.h"
 #include "local/sim/workload.h"
 #include "proto/base/clock.h"
+#include "proto/base/text.h"
 
 enum { PASSES_AT_ONE_MOMENT = 64 };
 static const duration_us busy_max = 20000; /* of real time, then the loop is served */
@@ -85,16 +86,17 @@ static void arrive (struct simulation *sim, const struct workload_job *w, time_u
                            .walltime = w->limit};
     struct err err = {0};
     bool denied;
+    message.deadline_us = w->deadline;
     memcpy (spec.cred, w->cred, sizeof spec.cred);
     spec.cred[CRED_QOS] = policy_qos_resolve (svc->settings->policy, w->cred, &denied);
     spec.reqs[0] = w->req;
     rec.submitter = strdup ("");
     snprintf (rec.component, sizeof rec.component, "main");
     if (w->cred[CRED_USER] != CRED_NONE)
-        snprintf (rec.local_account, sizeof rec.local_account, "%.63s",
+        text_printf (rec.local_account, sizeof rec.local_account, "%.63s",
                   cred_name (svc->names, CRED_USER, w->cred[CRED_USER]));
     if (w->cred[CRED_ACCOUNT] != CRED_NONE)
-        snprintf (rec.pay_account, sizeof rec.pay_account, "%.63s",
+        text_printf (rec.pay_account, sizeof rec.pay_account, "%.63s",
                   cred_name (svc->names, CRED_ACCOUNT, w->cred[CRED_ACCOUNT]));
     struct run *run = calloc (1, sizeof *run);
     assert (run);
@@ -203,6 +205,11 @@ static time_us next_event (const struct simulation *sim)
     time_us wakeup = cluster_next_wakeup (svc->cluster, sim->now);
     if (wakeup <= sim->now)
         wakeup = sim->now + US_PER_S / 100;
+    if (svc->settings->policy->fs_policy != FS_NONE) { /* windows roll: who was capped may not be any more */
+        duration_us window = svc->settings->policy->fs_interval;
+        time_us roll = (sim->now / window + 1) * window;
+        wakeup = roll < wakeup ? roll : wakeup;
+    }
     return wakeup < at ? wakeup : at;
 }
 
@@ -216,7 +223,8 @@ bool simulate_over (const struct simulation *sim)
            (cluster_job_count (svc->cluster, JOB_RUNNING) +
                     cluster_job_count (svc->cluster, JOB_STARTING) ==
                 0 &&
-            (cluster_next_wakeup (svc->cluster, sim->now) == TIME_US_MAX ||
+            ((cluster_next_wakeup (svc->cluster, sim->now) == TIME_US_MAX &&
+              svc->settings->policy->fs_policy == FS_NONE) ||
              sim->now - sim->busy_at > svc->settings->horizon));
 }
 

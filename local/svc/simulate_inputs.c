@@ -49,6 +49,7 @@ static void adjust (struct workload *w, const struct settings_sim *sim)
     for (uint64_t i = 0; i < w->count; i++) {
         struct workload_job *j = &w->job[i];
         j->submit += shift;
+        j->deadline += j->deadline ? shift : 0;
         j->limit = percent_of (j->limit, sim->wc_scaling);
         if (j->limit < 1)
             j->limit = 1;

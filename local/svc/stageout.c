@@ -10,6 +10,7 @@
 #include "local/store/leaving.h"
 #include "local/svc/follow.h"
 #include "local/svc/staging.h"
+#include "proto/base/text.h"
 #include "proto/rpc/jobstage.h"
 
 struct stageout {
@@ -177,9 +178,10 @@ static void on_failing (evutil_socket_t fd, short what, void *arg)
 
 static int work_open (struct svc *svc, const struct store_job *rec, struct err *err)
 {
-    char id[SITE_ID_MAX];
+    char id[SITE_ID_MAX], mark[RM_MARK_MAX];
+    life_mark (svc, rec, mark);
     int parent = open (svc->job_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int dir = jobdir_open (parent, site_id (svc, rec->number, id), rec->incarnation, err);
+    int dir = jobdir_open (parent, site_id (svc, rec->number, id), rec->incarnation, mark, err);
     int work = dir < 0 ? -1 : openat (dir, "work", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (dir >= 0 && work < 0)
         err_set (err, ERR_NOT_FOUND, "the directory of job %s is gone", id);
@@ -233,7 +235,7 @@ void stageout_begin (struct svc *svc, uint64_t number)
     store_job_free (&rec);
     if (rc == 0)
         return;
-    snprintf (out->text, sizeof out->text, "%s", err.text);
+    text_printf (out->text, sizeof out->text, "%s", err.text);
     out->failing = evtimer_new (svc->base, on_failing, out);
     event_add (out->failing, &(struct timeval){0});
 }

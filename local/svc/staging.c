@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "local/svc/staging_i.h"
+#include "proto/base/text.h"
 
 #define KEEP_UNUSED (15 * 60 * US_PER_S)
 
@@ -97,7 +98,7 @@ static void in_failed (struct staging_in *in, const char *text)
 {
     struct svc *svc = in->svc;
     in->state = COMING_FAILED;
-    snprintf (in->text, sizeof in->text, "%s", text);
+    text_printf (in->text, sizeof in->text, "%s", text);
     log_event (svc->log, LOG_LEVEL_WARN, "stage", "stage_in_failed", "key=%s error=\"%s\"", in->key,
                text);
     while (in->users) {
@@ -156,7 +157,7 @@ static void on_fail_later (evutil_socket_t fd, short what, void *arg)
     event_free (in->failing);
     in->failing = NULL;
     char text[STAGE_TEXT_MAX];
-    snprintf (text, sizeof text, "%s", in->text);
+    text_printf (text, sizeof text, "%s", in->text);
     in_failed (in, text);
 }
 
@@ -176,7 +177,7 @@ void staging_want (struct svc *svc, struct site_job *job, const struct jobspec *
     if (!moves && !here) {
         stage_cancel (svc->staging->mover, key); /* of a try that failed, or nobody waited for */
         if (move_begin (in, spec, job->rec.submit, &err) != 0) {
-            snprintf (in->text, sizeof in->text, "%s", err.text);
+            text_printf (in->text, sizeof in->text, "%s", err.text);
             in->failing = evtimer_new (svc->base, on_fail_later, in);
             event_add (in->failing, &(struct timeval){0});
         }

@@ -157,7 +157,7 @@ bool staging_ask (struct svc *svc, const struct jobspec *spec,
     assert (asking);
     *asking = (struct asking){svc, fn, arg, svc->staging->askings};
     struct stage_batch batch = staging_batch (spec, key, false, true, arena);
-    int rc = stage_estimate (svc->staging->mover, &batch, ASK_LIMIT, asked, asking, NULL, &err);
+    int rc = stage_estimate (svc->staging->mover, &batch, ASK_LIMIT, asked, asking, &err);
     arena_destroy (arena);
     if (rc != 0)
         free (asking);

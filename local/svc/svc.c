@@ -20,6 +20,7 @@
 #include "local/svc/stageout.h"
 #include "local/svc/stats.h"
 #include "proto/base/clock.h"
+#include "proto/base/text.h"
 
 /* --- names -------------------------------------------------------------------------------- */
 
@@ -41,7 +42,7 @@ void svc_reason (struct site_job *job, const char *code, const char *fmt, ...)
     char text[512];
     va_list ap;
     va_start (ap, fmt);
-    vsnprintf (text, sizeof text, fmt, ap);
+    text_vprintf (text, sizeof text, fmt, ap);
     va_end (ap);
     snprintf (job->rec.reason_code, sizeof job->rec.reason_code, "%s", code);
     free (job->rec.reason_text);
@@ -94,7 +95,7 @@ int svc_job_write (struct svc *svc, struct site_job *job, bool tell, const void 
     uuid_make (&key);
     rc = local_store_outbox_put (svc->store, STORE_OUTBOX_META, "job", &key, bytes, len,
                                  svc_now (svc), NULL, err);
-    snprintf (job->told_reason, sizeof job->told_reason, "%s", info.reason ? info.reason->code : "");
+    text_printf (job->told_reason, sizeof job->told_reason, "%s", info.reason ? info.reason->code : "");
     arena_destroy (arena);
     if (rc == 0 && svc->meta)
         meta_link_poke (svc->meta);
@@ -145,10 +146,10 @@ static void boot_id_read (char out[40])
 /* What others are told: ADVERTISE, else LISTEN with the port that was really opened. */
 static void server_name (struct svc *svc, const struct settings *settings)
 {
-    snprintf (svc->server, sizeof svc->server, "%.150s",
+    text_printf (svc->server, sizeof svc->server, "%.150s",
               settings->advertise ? settings->advertise
                                   : settings->listen ? settings->listen : "localhost:0");
-    snprintf (svc->host, sizeof svc->host, "%.127s", svc->server);
+    text_printf (svc->host, sizeof svc->host, "%.127s", svc->server);
     char *colon = strrchr (svc->host, ':');
     if (colon)
         *colon = 0;
@@ -198,6 +199,7 @@ static int rm_open (struct svc *svc, const struct settings *settings, struct err
         .job_dir = jobs,
         .supervise_path = supervise,
         .kill_grace = settings->kill_grace,
+        .output_max_mb = settings->output_max_mb,
         .cgroups = settings->cgroups,
         .cgroup_name = group,
         .on_event = life_on_rm_event,
@@ -245,6 +247,8 @@ static int state_open (struct svc *svc, const struct settings *settings, struct 
               simulation ? "simulation" : mirror ? "mirror" : "local");
     int rc = scratch ? local_store_scratch (path, &svc->store, err)
                      : local_store_open (path, &svc->store, err);
+    if (rc == 0 && !scratch)
+        local_store_reserve (svc->store);
     if (rc == 0 && settings->gridmap)
         rc = gridmap_open (settings->gridmap, svc->log, &svc->gridmap, err);
     if (rc == 0)
@@ -278,7 +282,7 @@ int svc_create (struct daemon *daemon, struct cred_names *names, const struct se
     resv_standing_open (svc);
     svc->call_arena = arena_create (0);
     svc->report_arena = arena_create (0);
-    snprintf (svc->site, sizeof svc->site, "%.63s", daemon_name (daemon));
+    text_printf (svc->site, sizeof svc->site, "%.63s", daemon_name (daemon));
     boot_id_read (svc->boot_id);
     (void)uname (&svc->kernel);
     int rc = 0;

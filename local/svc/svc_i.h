@@ -193,6 +193,7 @@ struct svc {
     bool node_types; /* some node has one */
     struct site_job *jobs;   /* hash by number */
     struct svc_awaited *awaited; /* whom they wait for (depends.c); goes with them */
+    bool lapses;                 /* somebody waits for what can never be: lapse.c */
     struct site_part *parts; /* hash by job number */
     struct output_stream *streams;
     uint8_t port_used[65536 / 8]; /* a bit for each port of a live job */
@@ -262,7 +263,9 @@ int jobspec_trust (struct svc *svc, const Nui__Common__V1__Envelope *envelope, c
 /* Of one that is trusted: maps its user, converts the component, and asks whether the metascheduler may have it.
  * ERR_INVALID, ERR_DENIED (not mapped, against the site's policy); freed unless 0 is returned. */
 int jobspec_admit (struct svc *svc, bool first_time, struct jobspec *spec, struct err *err);
-/* Both. */
+/* What the grid also asks of a job when it comes first: its moments, its sizes (proto/rpc/jobcheck.h). */
+int jobspec_fresh (const struct jobspec *spec, struct err *err);
+/* Both. component NULL: the only one of a job for this cluster alone. */
 int jobspec_verify (struct svc *svc, const Nui__Common__V1__Envelope *envelope, const char *meta,
                     const char *component, uint32_t shape, bool first_time, struct jobspec *out,
                     struct err *err);
@@ -380,6 +383,8 @@ int pass_start (struct svc *svc, struct site_job *job, const struct allocation *
 
 /* How long it has its nodes at most. */
 duration_us life_length (const struct svc *svc, const struct site_job *job);
+/* It ran, and the resource manager knows nothing of it: charged for nothing more than what was charged before. */
+void life_vanished (struct svc *svc, struct site_job *job);
 void life_on_rm_event (void *arg, const struct rm_event *event);
 /* A part's nodes go from its reservation, if it is there, to the running job. ERR_CONFLICT: the job before it
  * is still there; see life_parts_settle. */
@@ -392,7 +397,7 @@ void life_drop (struct svc *svc, struct site_job *job);
 void life_requeue (struct svc *svc, struct site_job *job, time_us until, struct deferral deferral);
 /* When it is tried again where DEFERTIME is 0: at the next poll, no later than the longest. */
 time_us life_retry_at (const struct svc *svc, duration_us longest);
-/* life_launch; what goes wrong is seen to: a failed start. */
+/* life_launch; what goes wrong is seen to: a failed start, or an end by its own fault. The job may be gone then. */
 void life_launch_or_fail (struct svc *svc, struct site_job *job);
 /* The bank took its time, or we were down: a job that is only being launched now may run into what was
  * promised to others meanwhile. Then its reason is set, and it is for life_requeue. */
@@ -424,6 +429,8 @@ void life_on_answer (void *arg, const struct bank_answer *answer);
 /* --- life_launch.c ------------------------------------------------------------------------ */
 
 /* Hands a job to the resource manager: its hold is granted, or nobody charges for it. */
+/* rm.h: mark. Of live jobs and of ended ones. */
+void life_mark (const struct svc *svc, const struct store_job *rec, char out[RM_MARK_MAX]);
 int life_launch (struct svc *svc, struct site_job *job, struct err *err);
 
 /* --- links.c ------------------------------------------------------------------------------ */
@@ -462,6 +469,12 @@ int deferral_write (struct svc *svc, struct site_job *job, struct deferral defer
 /* After the commit. */
 void deferral_apply (struct svc *svc, struct site_job *job, struct deferral deferral);
 void deferral_plan (struct svc *svc, const struct plan *plan);
+
+/* --- lapse.c: who can never run any more is ended -------------------------------------------- */
+
+void lapse_plan (struct svc *svc, const struct plan *plan);
+/* Those who wait for what can never be, if svc.lapses. */
+void lapse_depends (struct svc *svc);
 /* Is it kept by one of these holds (enum job_hold) for the reason in its record? */
 bool deferral_holds (const struct site_job *job, uint32_t holds);
 void deferral_nodes_changed (struct svc *svc);
@@ -553,6 +566,8 @@ void jobs_reason (struct arena *arena, const char *code, const char *text,
                   Nui__Common__V1__Reason **out);
 /* What this service knows better than the core why a job waits: put off or held for a failure, waits for
  * others. False: what the core says. */
+/* Does a rule forbid it for good, as things stand, so that no start may be told? */
+bool jobs_never (const struct site_job *job, const struct job_view *view);
 bool jobs_own_reason (struct svc *svc, const struct site_job *job, const struct job_view *view,
                       struct arena *arena, Nui__Common__V1__Reason **out);
 /* With what has been seen of a transaction, or of a signed job (its uuid): ERR_CONFLICT where it is older. */

@@ -171,7 +171,7 @@ static void recover_launches (struct svc *svc)
     HASH_ITER (hh, svc->jobs, job, next)
     {
         struct err err = {0};
-        char id[SITE_ID_MAX];
+        char id[SITE_ID_MAX], mark[RM_MARK_MAX];
         if (job->rec.hold_asked && job->rec.state == STORE_JOB_STARTING && !svc->bank)
             forget_hold (svc, job);
         else if (job->rec.hold_asked && job->rec.state == STORE_JOB_STARTING && !job->part)
@@ -182,8 +182,10 @@ static void recover_launches (struct svc *svc)
         if (!due)
             continue;
         site_id (svc, job->rec.number, id);
-        int rc =
-            job->rm.native ? 0 : svc->rm.ops->adopt (svc->rm.self, id, job->rec.incarnation, &err);
+        life_mark (svc, &job->rec, mark);
+        int rc = job->rm.native ? 0
+                                : svc->rm.ops->adopt (svc->rm.self, id, job->rec.incarnation, mark,
+                                                      &err);
         if (rc == 0 && job->rm.native && job->rec.state == STORE_JOB_STARTING)
             rc = life_launch (svc, job, &err);
         if (rc == 0)
@@ -193,11 +195,16 @@ static void recover_launches (struct svc *svc)
             svc_reason (job, "NoShow", "the site was down when its group started");
             life_end_surely (svc, job, STORE_JOB_FAILED);
             continue;
+        } else if (rc == ERR_NOT_FOUND && job->rec.state == STORE_JOB_RUNNING) {
+            life_vanished (svc, job);
+            continue;
         } else if (rc == ERR_NOT_FOUND && life_too_late (svc, job)) {
             life_requeue (svc, job, 0, deferral_none);
             continue;
-        } else if (rc == ERR_NOT_FOUND && job->rec.state == STORE_JOB_STARTING)
-            rc = life_launch (svc, job, &err); /* decided, but never handed over */
+        } else if (rc == ERR_NOT_FOUND && job->rec.state == STORE_JOB_STARTING) {
+            life_launch_or_fail (svc, job); /* decided, but never handed over */
+            continue;
+        }
         log_event (svc->log, rc == 0 ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR, "svc", "job_regained",
                    "job=%s incarnation=%u%s%s", id, job->rec.incarnation, rc ? " error=" : "",
                    rc ? err.text : "");

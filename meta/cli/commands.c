@@ -25,6 +25,7 @@
     "      --partition A,B    only these partitions of the site\n"                                 \
     "      --nodeset SET      nodes that are alike: ONEOF:FEATURE:a:b, ONEOF:PROCSPEED, NONE\n"    \
     "      --node-access HOW  SHARED, SINGLEUSER, SINGLEJOB or SINGLETASK\n"                       \
+    "      --procs-max N      pay for at most so many processors where nodes are given whole\n"   \
     "      --reservation NAME only inside this reservation of the site\n"                          \
     "  -p, --class NAME       class (queue) at the site\n"                                         \
     "  -q, --qos NAME         quality of service at the site\n"                                    \
@@ -45,7 +46,7 @@
     "      --notify URL       POST it a line of JSON when the job starts, is run again, ends\n"       \
     "      --hold             with a user hold: releasehold lets it start\n"                      \
     "      --flags A,B        PREEMPTEE (may be evicted), NORESTART (never run twice)\n"          \
-    "      --max-cost CREDITS refuse when the price may be higher\n"                               \
+    "      --max-cost CREDITS signed as the most it may cost; else twice the estimate; none\n"     \
     "      --quote QUOTE      at the rates that nui quote --keep kept: quote.7\n"                    \
     "      --name NAME        a name for lists\n"                                                  \
     "  -o, --output FILE      file of standard output in the job's directory\n"                    \

@@ -38,7 +38,7 @@ int grid_call (struct cli_context *ctx, const char *method, const ProtobufCMessa
         JOB_TEXT ("licence", 'L', JOB_LICENCE), JOB_TEXT ("partition", 0, JOB_PARTITION),          \
         JOB_TEXT ("nodeset", 0, JOB_NODESET), JOB_TEXT ("hosts", 'w', JOB_HOSTS),                  \
         JOB_TEXT ("exclude", 'x', JOB_EXCLUDE),                                                    \
-        JOB_TEXT ("node-access", 0, JOB_NODE_ACCESS),                                              \
+        JOB_TEXT ("node-access", 0, JOB_NODE_ACCESS), JOB_TEXT ("procs-max", 0, JOB_PROCS_MAX),    \
         JOB_TEXT ("reservation", 0, JOB_RESERVATION),                                              \
         JOB_TEXT ("retries", 0, JOB_RETRIES), JOB_TEXT ("retry-on", 0, JOB_RETRY_ON),              \
         JOB_TEXT ("on-site-loss", 0, JOB_ON_SITE_LOSS), JOB_TEXT ("notify", 0, JOB_NOTIFY),        \
@@ -60,19 +60,6 @@ const struct cli_option grid_submit_options[] = {
     {0},
 };
 const struct cli_option grid_estimate_options[] = {JOB_OPTIONS, {0}};
-
-int grid_job_sign (struct cli_context *ctx, const char *command, const struct job_options *options,
-                   const struct cli_operands *operands, bool script_optional, struct arena *arena,
-                   Nui__Common__V1__Envelope **out, Nui__Common__V1__Job **job_out)
-{
-    Nui__Common__V1__Job *job;
-    int code = job_options_build (ctx, command, options, operands, script_optional, arena, &job);
-    if (code == CLI_OK)
-        code = job_sign (ctx, command, job, arena, out);
-    if (code == CLI_OK && job_out)
-        *job_out = job;
-    return code;
-}
 
 /* ---- words */
 

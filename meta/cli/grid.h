@@ -18,13 +18,13 @@ int grid_call (struct cli_context *ctx, const char *method, const ProtobufCMessa
 extern const struct cli_option grid_submit_options[];
 extern const struct cli_option grid_estimate_options[];
 
-/* Command line, then --file, then the script's directives, then defaults, into a signed job.
- * The envelope is to be freed with envelope_free. Returns CLI_OK or what the command returns. */
-struct _Nui__Common__V1__Envelope;
-int grid_job_sign (struct cli_context *ctx, const char *command,
-                   const struct job_options *options, const struct cli_operands *operands,
-                   bool script_optional, struct arena *arena, Nui__Common__V1__Envelope **out,
-                   Nui__Common__V1__Job **job_out);
+/* What submit signs as the most that a job may cost, where its user has said nothing: the dearest estimate times
+ * COSTFACTOR (nui.cfg), for each run that the job may have. */
+credit_micro grid_bound (struct cli_context *ctx, const Nui__Common__V1__Job *job, credit_micro dearest);
+/* Gives the job its bound and tells the user of it on stderr; one call where the user has said nothing. Nothing may be
+ * held or run for what is signed for that call. CLI_OK, or what the command returns. */
+int grid_bound_set (struct cli_context *ctx, const char *command, Nui__Common__V1__Job *job, bool array,
+                    struct arena *arena);
 
 const char *grid_state_name (Nui__Meta__V1__GridJobState state);   /* "Running" */
 const char *grid_part_state_name (Nui__Local__V1__JobState state); /* "Running" */

@@ -141,6 +141,7 @@ static const struct table_column status_columns[] = {
     {"start_is_estimate", "Start is estimate", TABLE_BOOL, 0},
     {"end_time", "End", TABLE_TIME, 0},
     {"price_max", "Price at most", TABLE_CREDITS, 0},
+    {"cost_bound", "Signed for at most", TABLE_CREDITS, 0},
     {"attempts", "Co-reservation attempts", TABLE_INT, 0},
     {"retries", "Run again", TABLE_INT, 0},
     {"expected_median", "Expected", TABLE_TIME, 0},
@@ -243,6 +244,10 @@ static struct table *status_record (const Nui__Meta__V1__JobStatus *s)
     table_bool (t, s->start_is_estimate);
     table_time (t, time_or_none (s->end_us));
     table_credits (t, s->price_micro);
+    if (s->cost_max_micro)
+        table_credits (t, s->cost_max_micro);
+    else
+        table_null (t);
     table_int (t, s->attempts);
     table_int (t, s->retries);
     forecast_cells (t, forecast_of (s));

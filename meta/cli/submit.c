@@ -97,6 +97,7 @@ int cmd_submit (struct cli_context *ctx, int argc, char **argv)
         code = job_options_build (ctx, argv[0], options, &operands, false, arena, &job);
     if (code != CLI_OK)
         goto out;
+    code = grid_bound_set (ctx, argv[0], job, array.count > 0, arena);
     all = array.count ? array.count : 1;
     id = arena_array (arena, all, sizeof *id);
     for (; done < all && code == CLI_OK; done += code == CLI_OK) {
@@ -126,7 +127,7 @@ static const struct table_column estimate_columns[] = {
     {"low95", "FROM95%", TABLE_TIME, 0},   {"high95", "TO95%", TABLE_TIME, 0},
     {"latest", "RESERVED", TABLE_TIME, 0}, {"confidence", "CONFIDENCE", TABLE_TEXT, 0},
     {"start_diff", "START+", TABLE_DURATION, 0}, {"completion_diff", "COMPLETION+", TABLE_DURATION, 0},
-    {"price_diff", "PRICE+", TABLE_CREDITS, 0},
+    {"price_diff", "PRICE+", TABLE_CREDITS, 0}, {"bound", "BOUND", TABLE_CREDITS, 0},
     {"reason", "REASON", TABLE_TEXT, 0},
 };
 
@@ -160,8 +161,9 @@ static void forecast_cells (struct table *table, const Nui__Meta__V1__Candidate 
     table_text (table, f && f->certain ? "certain" : f && *f->confidence ? f->confidence : NULL);
 }
 
+/* bound: what submit would sign; 0: it would ask for one. */
 static void estimate_row (struct table *table, const Nui__Meta__V1__Candidate *c,
-                          const Nui__Meta__V1__Candidate *best, time_us now)
+                          const Nui__Meta__V1__Candidate *best, credit_micro bound, time_us now)
 {
     struct strbuf sites = STRBUF_INIT;
     for (size_t i = 0; i < c->n_sites; i++)
@@ -184,6 +186,10 @@ static void estimate_row (struct table *table, const Nui__Meta__V1__Candidate *c
     table_text (table, c->funded && c->account ? c->account : NULL);
     forecast_cells (table, c);
     diff_cells (table, c, best);
+    if (bound)
+        table_credits (table, bound);
+    else
+        table_null (table);
     const char *why = c->reason ? c->reason->text : "";
     const char *funds = c->funds_reason ? c->funds_reason->text : "";
     if (*why && *funds)
@@ -198,6 +204,7 @@ int cmd_estimate (struct cli_context *ctx, int argc, char **argv)
     struct job_options *options = calloc (1, sizeof *options);
     struct arena *arena = arena_create (0);
     Nui__Common__V1__Envelope *envelope = NULL;
+    Nui__Common__V1__Job *job;
     ProtobufCMessage *reply = NULL;
     struct table *table = NULL;
     struct cli_operands operands;
@@ -207,7 +214,11 @@ int cmd_estimate (struct cli_context *ctx, int argc, char **argv)
     if (!cli_options (ctx, grid_estimate_options, CLI_STOP_AT_OPERAND, options, argc, argv,
                       &operands, &code))
         goto out;
-    code = grid_job_sign (ctx, argv[0], options, &operands, true, arena, &envelope, NULL);
+    code = job_options_build (ctx, argv[0], options, &operands, true, arena, &job);
+    if (code != CLI_OK)
+        goto out;
+    job->question = true;
+    code = job_sign (ctx, argv[0], job, arena, &envelope);
     if (code != CLI_OK)
         goto out;
     Nui__Meta__V1__EstimateRequest request = NUI__META__V1__ESTIMATE_REQUEST__INIT;
@@ -219,9 +230,12 @@ int cmd_estimate (struct cli_context *ctx, int argc, char **argv)
     const Nui__Meta__V1__EstimateReply *answer = (const Nui__Meta__V1__EstimateReply *)reply;
     table = table_create (estimate_columns, sizeof estimate_columns / sizeof *estimate_columns);
     bool feasible = false;
+    credit_micro bound = job->cost_max_micro;
+    if (!bound && !job->cost_any && answer->priced)
+        bound = grid_bound (ctx, job, answer->price_most_micro);
     for (size_t i = 0; i < answer->n_candidates; i++) {
         feasible |= answer->candidates[i]->feasible;
-        estimate_row (table, answer->candidates[i], answer->candidates[0], clock_now_us ());
+        estimate_row (table, answer->candidates[i], answer->candidates[0], bound, clock_now_us ());
     }
     code = table_print (table, ctx);
     if (code == CLI_OK && !feasible) {

@@ -55,15 +55,6 @@ const char *coalloc_phase_name (enum coalloc_phase phase)
     return (unsigned)phase < sizeof name / sizeof *name ? name[phase] : "?";
 }
 
-const char *part_state_name (enum part_state state)
-{
-    static const char *const name[] = {"NONE",  "PREPARING", "PREPARED", "REFUSED",
-                                       "COMMITTING", "FIRM", "READY",    "STARTING",
-                                       "STARTED",    "ENDED", "ABORTING", "RELEASING",
-                                       "GONE",    "SEEKING", "DOUBTED"};
-    return (unsigned)state < sizeof name / sizeof *name ? name[state] : "?";
-}
-
 const char *coalloc_event_name (enum coalloc_event_kind kind)
 {
     static const char *const name[] = {"?",        "BEGIN",    "RECOVER",   "TICK",

@@ -286,7 +286,6 @@ bool coalloc_awaits (const struct coalloc_record *record, const struct coalloc_a
 bool coalloc_minds_site (enum part_state state);
 
 const char *coalloc_phase_name (enum coalloc_phase phase);
-const char *part_state_name (enum part_state state);
 /* "QUERY", "PREPARED" …: for logs. */
 const char *coalloc_event_name (enum coalloc_event_kind kind);
 

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "proto/base/text.h"
+
 /* ---- small things */
 
 duration_us coalloc_backoff (duration_us base, duration_us max, uint32_t tries, duration_us age,
@@ -25,7 +27,7 @@ void coalloc_reason_set (struct coalloc_reason *reason, const char *code, const 
 {
     struct coalloc_reason fresh;
     snprintf (fresh.code, sizeof fresh.code, "%s", code);
-    vsnprintf (fresh.text, sizeof fresh.text, fmt, ap);
+    text_vprintf (fresh.text, sizeof fresh.text, fmt, ap);
     *reason = fresh;
 }
 

@@ -16,6 +16,7 @@ static struct link *link_open (const struct link_env *env, enum principal_kind k
     struct rpcclient_config config = {
         .base = env->base,
         .id = env->id,
+        .mend_text = true,
         .log = env->log,
         .target = server,
         .expect_kind = kind,
@@ -67,11 +68,6 @@ void link_destroy (struct link *link)
 const char *link_server (const struct link *link)
 {
     return link->server;
-}
-
-bool link_connected (const struct link *link)
-{
-    return rpcclient_connected (link->client);
 }
 
 void link_call (struct link *link, const char *method, const ProtobufCMessage *request,

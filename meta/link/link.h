@@ -34,7 +34,6 @@ struct link *link_to_peer (const struct link_env *env, const char *name, const c
                            struct err *err);
 void link_destroy (struct link *link); /* NULL is a no-op */
 const char *link_server (const struct link *link);
-bool link_connected (const struct link *link);
 
 /* method: "Query", "Prepare" … of the service at the other end. */
 void link_call (struct link *link, const char *method, const ProtobufCMessage *request,

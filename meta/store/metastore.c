@@ -118,6 +118,8 @@ static const char *const steps[] = {
     "UPDATE lead SET place = job WHERE open = 0;"
     "CREATE UNIQUE INDEX lead_place ON lead (place) WHERE place > 0;"
     "CREATE TABLE followed (member TEXT PRIMARY KEY, place INTEGER NOT NULL) WITHOUT ROWID;",
+    /* keys.h */
+    "CREATE TABLE handover_key (number INTEGER PRIMARY KEY, bytes BLOB NOT NULL);",
     NULL,
 };
 
@@ -157,6 +159,7 @@ struct metastore *metastore_open (const char *path, struct err *err)
         metastore_close (store);
         return NULL;
     }
+    store_reserve (store->store);
     return store;
 }
 

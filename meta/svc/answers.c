@@ -7,6 +7,7 @@
 
 #include "meta/svc/gridlicence.h"
 #include "proto/base/clock.h"
+#include "proto/base/text.h"
 #include "proto/rpc/jobshape.h"
 
 enum { UNASKED_SITES_MAX = 32 };
@@ -42,7 +43,7 @@ static Answer *answer_make (const struct gridjob *job, const struct survey_offer
     if (least > now && a->start_us == least) {
         char when[QUANTITY_TEXT_MAX];
         snprintf (why.code, sizeof why.code, "NotBefore");
-        snprintf (why.text, sizeof why.text, "not before %s, as the job asks", time_format_table (least, when));
+        text_printf (why.text, sizeof why.text, "not before %s, as the job asks", time_format_table (least, when));
     }
     reason->code = copy (why.code);
     reason->text = copy (why.text);

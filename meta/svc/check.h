@@ -3,23 +3,12 @@
 #define NUI_META_SVC_CHECK_H
 
 #include "meta/svc/metad.h"
-
-enum {
-    JOB_REQS_MAX = 16,
-    JOB_TASKS_MAX = 10000000,
-    JOB_SITES_MAX = 1000,
-    JOB_ARGS_MAX = 4096,
-    JOB_SCRIPT_MAX = 1 << 20,
-};
+#include "proto/rpc/jobcheck.h"
 
 /* Shape, limits, names; the sentence names the component and the bound. */
 int job_check (const JobMessage *job, const char *grid, struct err *err);
-/* Its moments: not for a job that was taken before and comes again. */
-int job_check_times (const JobMessage *job, time_us now, struct err *err);
 /* What a job that is to run needs besides: an estimate can do without. */
 int job_check_runnable (const JobMessage *job, struct err *err);
-/* Of one of its sizes (proto/rpc/jobshape.h). */
-uint64_t component_procs (const ComponentMessage *component, uint32_t shape);
 /* Whether the site, by its report, could ever run it in the size of so many processors; ERR_LIMIT says why not.
  * One that has not reported might. */
 int component_fits (const ComponentMessage *component, uint64_t procs, const struct site *site,

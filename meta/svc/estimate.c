@@ -94,9 +94,30 @@ static void tasks_set (const struct survey *survey, Candidate *candidate, uint32
     candidate->n_tasks = candidate->n_sites;
 }
 
+/* The dearest way, whatever is chosen later: each component at its dearest site, in its dearest size. */
+static void price_most (const struct survey *survey, Nui__Meta__V1__EstimateReply *reply)
+{
+    credit_micro most[COALLOC_PARTS_MAX] = {0};
+    bool priced[COALLOC_PARTS_MAX] = {false};
+    for (uint32_t i = 0; i < survey->offer_count; i++) {
+        const struct survey_offer *offer = &survey->offer[i];
+        if (!offer->priced)
+            continue;
+        priced[offer->part] = true;
+        most[offer->part] = offer->price > most[offer->part] ? offer->price : most[offer->part];
+    }
+    reply->priced = true;
+    for (uint32_t p = 0; p < survey->part_count; p++) {
+        reply->priced = reply->priced && priced[p];
+        if (credit_add (reply->price_most_micro, most[p], &reply->price_most_micro, NULL) < 0)
+            reply->price_most_micro = INT64_MAX;
+    }
+}
+
 static void finish (struct estimate *estimate)
 {
     Nui__Meta__V1__EstimateReply reply = NUI__META__V1__ESTIMATE_REPLY__INIT;
+    price_most (estimate->survey, &reply);
     candidates_sort (estimate->candidate, estimate->count, job_prefer (estimate->survey->job));
     reply.n_candidates = estimate->count;
     reply.candidates = estimate->candidate;
@@ -380,7 +401,7 @@ static void combinations (struct estimate *estimate)
         combination_with (estimate, &problem, o);
 }
 
-void estimate_answer (struct rpccall *call, struct survey *survey)
+void estimate_answer (struct rpccall *call, struct survey *survey, bool bound_only)
 {
     struct estimate *estimate = calloc (1, sizeof *estimate);
     if (!estimate) {
@@ -396,6 +417,10 @@ void estimate_answer (struct rpccall *call, struct survey *survey)
         arena_array (estimate->arena, survey->metad->site_count + survey->offer_count +
                                           ESTIMATE_COMBINATIONS_MAX + 2u,
                      sizeof *estimate->candidate);
+    if (bound_only) {
+        finish (estimate);
+        return;
+    }
     if (survey->part_count == 1) {
         for (uint32_t i = 0; i < survey->offer_count; i++)
             site_candidate (estimate, &survey->offer[i]);

@@ -7,7 +7,8 @@
 
 enum { ESTIMATE_COMBINATIONS_MAX = 16 };
 
-/* Takes over the survey and answers the call, now or when the bank has quoted the combinations. */
-void estimate_answer (struct rpccall *call, struct survey *survey);
+/* Takes over the survey and answers the call, now or when the bank has quoted the combinations. bound_only: with
+ * the dearest price alone. */
+void estimate_answer (struct rpccall *call, struct survey *survey, bool bound_only);
 
 #endif

@@ -8,6 +8,7 @@
 #include "meta/svc/handlers.h"
 #include "meta/svc/lead.h"
 #include "meta/svc/peers.h"
+#include "proto/base/text.h"
 #include "proto/rpc/jobshape.h"
 
 enum { STEPS_MAX = 1000 };
@@ -268,7 +269,7 @@ static void reason_fill (struct gridlicence_view *view, const struct survey_offe
         licence_steps (view->booking, view->count, l, wanted, view->scratch, step, 1);
         uint64_t left = step[0].booked < need.total ? need.total - step[0].booked : 0;
         snprintf (reason->code, sizeof reason->code, "Licence");
-        snprintf (reason->text, sizeof reason->text, "waits for %u of licence %s: %llu of %u free%s, %s%s",
+        text_printf (reason->text, sizeof reason->text, "waits for %u of licence %s: %llu of %u free%s, %s%s",
                   need.count, metad->config->licence[l].name, (unsigned long long)left, need.total,
                   left >= need.count ? " but not for so long" : "",
                   free ? "enough from " : "not enough in the site's horizon",

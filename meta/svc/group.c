@@ -14,6 +14,7 @@
 #include "meta/svc/slide.h"
 #include "meta/svc/survey.h"
 #include "meta/svc/waits.h"
+#include "proto/base/text.h"
 
 /* ---- the record and the job's face */
 
@@ -283,6 +284,11 @@ static bool group_waits (struct gridjob *job)
         return false;
     survey_destroy (job->survey); /* by then it is old */
     job->survey = NULL;
+    if (waits_never (&waits)) {
+        struct coalloc_event event = {.kind = COALLOC_EV_CANCEL, .reason = waits};
+        group_step (job, job->record, &event);
+        return true;
+    }
     if (memcmp (&waits, &job->reason, sizeof waits) != 0) {
         job->reason = waits;
         job_save (job, false, &err);
@@ -326,7 +332,7 @@ static bool lost_parts (struct gridjob *job)
             if ((record[r] != job->record && record[r] != job->slide) || part_lost_in (job, record[r], p) > 0)
                 continue;
             snprintf (event.reason.code, sizeof event.reason.code, LOSS_CODE);
-            snprintf (event.reason.text, sizeof event.reason.text, "site %s has been silent for too long",
+            text_printf (event.reason.text, sizeof event.reason.text, "site %s has been silent for too long",
                       record[r]->part[p].site);
             group_step (job, record[r], &event);
             if (job_live (metad, number) != job || job->reloaded || job_ended (job))
@@ -356,7 +362,7 @@ void group_cancel (struct gridjob *job, const char *who)
 {
     struct coalloc_event event = {.kind = COALLOC_EV_CANCEL};
     snprintf (event.reason.code, sizeof event.reason.code, "Cancelled");
-    snprintf (event.reason.text, sizeof event.reason.text, "cancelled by %.300s", who);
+    text_printf (event.reason.text, sizeof event.reason.text, "cancelled by %.300s", who);
     group_step (job, job->record, &event);
 }
 
@@ -390,7 +396,7 @@ static bool ended_event (const JobInfo *info, struct coalloc_event *event)
         return false;
     }
     if (!event->reason.text[0])
-        snprintf (event->reason.text, sizeof event->reason.text, "%s, exit code %d",
+        text_printf (event->reason.text, sizeof event->reason.text, "%s, exit code %d",
                   info->state == NUI__LOCAL__V1__JOB_STATE__JOB_TIMEOUT
                       ? "ran into its wallclock limit"
                       : "ended",

@@ -7,8 +7,10 @@
 #include "meta/svc/answers.h"
 #include "meta/svc/gridlicence.h"
 #include "meta/svc/lead.h"
+#include "meta/svc/seal.h"
 #include "meta/svc/sites.h"
 #include "meta/svc/survey.h"
+#include "proto/base/text.h"
 #include "proto/hash/sha256.h"
 #include "proto/rpc/pbcopy.h"
 
@@ -48,7 +50,7 @@ static struct coalloc_record *call_record (const struct gridjob *job, const stru
 void group_reason (struct coalloc_reason *out, const Nui__Common__V1__Reason *reason)
 {
     snprintf (out->code, sizeof out->code, "%s", reason ? reason->code : "");
-    snprintf (out->text, sizeof out->text, "%s", reason ? reason->text : "");
+    text_printf (out->text, sizeof out->text, "%s", reason ? reason->text : "");
 }
 
 /* Its hosts as the others will be told of them at START. */
@@ -152,7 +154,7 @@ static void failure_take (const struct group_call *call, struct coalloc_event *e
                   result->status == RPC_INTERNAL;
     event->kind = COALLOC_EV_NO_ANSWER;
     snprintf (event->reason.code, sizeof event->reason.code, "%s", silent ? "SiteDown" : "Refused");
-    snprintf (event->reason.text, sizeof event->reason.text, "%s", result->message);
+    text_printf (event->reason.text, sizeof event->reason.text, "%s", result->message);
     if (silent)
         return;
     if (call->kind == COALLOC_DO_PREPARE)
@@ -212,7 +214,8 @@ static struct group_call *call_new (struct gridjob *job, const struct coalloc_re
 
 static void no_site (evutil_socket_t fd, short what, void *arg)
 {
-    struct rpc_result result = {RPC_UNAVAILABLE, "the site is not configured any more", NULL};
+    struct rpc_result result = {.status = RPC_UNAVAILABLE,
+                                .message = "the site is not configured any more"};
     (void)fd;
     (void)what;
     call_done (arg, &result);
@@ -237,16 +240,23 @@ static void prepare_send (struct gridjob *job, const struct coalloc_record *reco
 {
     Nui__Local__V1__PrepareRequest request = NUI__LOCAL__V1__PREPARE_REQUEST__INIT;
     uint8_t hash[SHA256_BYTES];
+    struct arena *arena = arena_create (0);
     sha256 (record->start_token, sizeof record->start_token, hash);
     request.part = part;
-    request.envelope = job->envelope;
+    request.envelope = seal_envelope (job, action->part, record->part[action->part].site,
+                                      clock_now_us () + SEAL_PREPARE, arena);
+    if (!request.envelope) { /* the site could hold nothing for it: to the protocol, a message that was lost */
+        log_event (job->metad->log, LOG_LEVEL_WARN, "seal", "not_prepared",
+                   "job=%s why=\"the bank has not given the key by which jobs are handed to sites\"", job->id);
+        arena_destroy (arena);
+        return;
+    }
     request.grid_job_id = job->id;
     request.slot_start_us = record->slot_start + record->part[action->part].offset;
     request.lease_us = job->metad->config->policy.lease;
     request.contact_us = job->contact_us;
     request.shape = record->part[action->part].shape;
     request.start_token_hash = (ProtobufCBinaryData){sizeof hash, hash};
-    struct arena *arena = arena_create (0);
     request.grid_licences = gridlicence_named (job->metad, job->job->components[action->part], arena,
                                                &request.n_grid_licences);
     part_send (job, record, action, "Prepare", &request.base);

@@ -18,6 +18,7 @@
 #include "meta/svc/slide.h"
 #include "meta/svc/survey.h"
 #include "meta/svc/waits.h"
+#include "proto/base/text.h"
 
 struct watcher {
     struct gridjob *job;
@@ -405,7 +406,7 @@ static void row_take (struct gridjob *job, const struct job_row *row)
     job->submit_us = row->submit_us;
     job->state = job->saved_state = (Nui__Meta__V1__GridJobState)row->state;
     snprintf (job->reason.code, sizeof job->reason.code, "%s", row->reason_code);
-    snprintf (job->reason.text, sizeof job->reason.text, "%s", row->reason_text);
+    text_printf (job->reason.text, sizeof job->reason.text, "%s", row->reason_text);
     job->start_us = row->start_us;
     job->start_is_estimate = row->start_is_estimate;
     job->end_us = row->end_us;
@@ -639,6 +640,7 @@ Nui__Meta__V1__JobStatus *job_status (struct gridjob *job, struct arena *arena)
     status->start_us = job->start_us;
     status->end_us = lead_untold (job) ? 0 : job->end_us;
     status->price_micro = job->price;
+    status->cost_max_micro = job->job->cost_max_micro;
     status->attempts = job->attempts;
     status->retries = job->retries;
     status->change = job->change;

@@ -14,6 +14,7 @@
 #include "meta/svc/ranking.h"
 #include "meta/svc/refusals.h"
 #include "meta/svc/renew.h"
+#include "meta/svc/seal.h"
 #include "meta/svc/single.h"
 #include "meta/svc/sites.h"
 #include "meta/svc/waits.h"
@@ -118,6 +119,7 @@ struct metad *metad_create (const struct metad_env *env, struct metad_config *co
     metad->started_mono = clock_monotonic_us ();
     metad->gate = (struct sendgate){gate_shut, gate_open, metad};
     metad->failed = env->failed;
+    metad->takes_work = env->takes_work;
     metad->failed_arg = env->failed_arg;
     snprintf (metad->grid, sizeof metad->grid, "%s", env->grid);
     snprintf (path, sizeof path, "%s/meta.sqlite", env->state_dir);
@@ -129,7 +131,7 @@ struct metad *metad_create (const struct metad_env *env, struct metad_config *co
     metad->decisions = metad->peers ? lead_decisions ()
                                     : metastore_decision_log (metad->store);
     if (bank_link (metad, config->bank, err) || sites_configure (metad, err) || hooks_open (metad, err) ||
-        jobs_recover (metad, err))
+        seal_open (metad, err) || jobs_recover (metad, err))
         goto fail;
     return metad;
 fail:
@@ -185,6 +187,7 @@ void metad_destroy (struct metad *metad)
     peers_destroy (metad);
     waits_close (metad);
     renew_close (metad);
+    seal_close (metad);
     hooks_close (metad);
     refusals_close (metad);
     ranking_close (metad);

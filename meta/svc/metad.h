@@ -61,6 +61,7 @@ struct metad {
     struct metastore *store;
     struct sendgate gate;        /* nothing leaves before what led to it is durable */
     void (*failed) (void *arg, const struct err *why);
+    int (*takes_work) (void *arg, struct err *err);
     void *failed_arg;
     struct decision_log decisions;
     struct peers *peers;         /* peers.h: the group; NULL: none */
@@ -73,6 +74,7 @@ struct metad {
     struct event *renew_timer;   /* renew.c; NULL until the first */
     struct hooks *hooks;
     struct refusals *refusals;   /* NULL until the first */
+    struct seal *seal;           /* seal.h: keys for what is given to sites */
     struct ranking *ranking;     /* NULL until the first */
     uint64_t reports;            /* that came, and changes of the configuration: what is known of sites */
     duration_us started_mono;
@@ -90,7 +92,9 @@ struct metad_env {
     const char *state_dir; /* the store is meta.sqlite in it */
     /* Nothing can be made durable any more, and so nothing is sent: stop. NULL: nobody is told. */
     void (*failed) (void *arg, const struct err *why);
-    void *failed_arg;
+    /* Asked before a job is taken: why none is, at present. NULL: always. */
+    int (*takes_work) (void *arg, struct err *err);
+    void *failed_arg; /* of both */
 };
 
 /* config is lent until metad_reconfigure has taken another, or metad_destroy. Recovers every live

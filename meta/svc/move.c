@@ -9,6 +9,7 @@
 #include "meta/svc/lead.h"
 #include "meta/svc/peers.h"
 #include "meta/svc/single.h"
+#include "meta/svc/seal.h"
 #include "meta/svc/sites.h"
 #include "meta/svc/survey.h"
 
@@ -192,8 +193,14 @@ static void sent (void *arg, const struct rpc_result *result)
 
 static void send_withheld (struct gridjob *job)
 {
+    struct arena *arena = arena_create (0);
     Nui__Local__V1__SubmitRequest request = NUI__LOCAL__V1__SUBMIT_REQUEST__INIT;
-    request.envelope = job->envelope;
+    request.envelope = seal_envelope (job, 0, job->move.site, SEAL_LONGEST, arena);
+    if (!request.envelope) {
+        arena_destroy (arena);
+        job_timer (job, MOVE_AGAIN);
+        return;
+    }
     request.component = job->part[0].name;
     request.grid_job_id = job->id;
     request.attempt = job->move.attempt;
@@ -204,6 +211,7 @@ static void send_withheld (struct gridjob *job)
     request.released = job->retries > 0;
     request.epoch = job->lead ? lead_epoch (job) : 0;
     call_send (job, job->move.site, "Submit", &request.base, sent);
+    arena_destroy (arena);
 }
 
 /* ---- WITHDRAWING */

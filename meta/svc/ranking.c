@@ -91,7 +91,7 @@ time_us ranking_completion (const struct metad *metad, const JobMessage *job, co
     time_us now = clock_now_us (), least = job->not_before_us > now ? job->not_before_us : now, completion;
     if (!site->report)
         return TIME_US_MAX;
-    completion = report_completion (site, component_procs (component, pair->shape), walltime);
+    completion = report_completion (site, jobcheck_procs (component, pair->shape), walltime);
     return completion > least + walltime ? completion : least + walltime;
 }
 
@@ -132,7 +132,7 @@ static uint32_t part_rank (const ComponentMessage *component, const struct metad
     uint32_t count = 0, shapes = (uint32_t)component->n_shapes + 1;
     struct ranked *ranked = arena_alloc (arena, ((size_t)worth->count * shapes + 1) * sizeof *ranked);
     for (uint32_t s = 0; s < shapes; s++) {
-        uint64_t procs = component_procs (component, s);
+        uint64_t procs = jobcheck_procs (component, s);
         duration_us walltime = jobshape_walltime (component, s);
         for (uint32_t i = 0; i < worth->count; i++) {
             const struct site *at = metad->site[worth->site[i]];

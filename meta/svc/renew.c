@@ -7,6 +7,7 @@
 #include "meta/svc/handlers.h"
 #include "meta/svc/lead.h"
 #include "meta/svc/peers.h"
+#include "meta/svc/seal.h"
 #include "meta/svc/sites.h"
 #include "proto/rpc/delegation.h"
 #include "proto/rpc/pbcopy.h"
@@ -53,8 +54,12 @@ static void tell (struct gridjob *job)
     *telling = (struct telling){job->metad, job->number, renew_until (job)};
     request.grid_job_id = job->id;
     request.component = job->part[0].name;
-    request.envelope = job->envelope;
+    struct arena *arena = arena_create (0);
+    request.envelope = seal_envelope (job, 0, job->site, SEAL_LONGEST, arena);
+    if (!request.envelope)
+        request.envelope = job->envelope; /* the one that came with it is still good */
     link_call (site->link, "Renew", &request.base, TELL_TIMEOUT, told, telling);
+    arena_destroy (arena);
 }
 
 /* Parts of a group have their holds already; what is sent from now on carries it. */
@@ -95,6 +100,16 @@ void renew_loaded (struct gridjob *job)
         return;
     job->renew_untold = true;
     tell_soon (job->metad, TELL_PERIOD_S * US_PER_S);
+}
+
+void renew_all (struct metad *metad)
+{
+    struct gridjob *job, *next;
+    HASH_ITER (hh, metad->jobs, job, next)
+    {
+        job->renew_untold = job->renew_untold || (!job_ended (job) && !job_is_group (job));
+    }
+    tell_soon (metad, TELL_PERIOD_S * US_PER_S);
 }
 
 void renew_close (struct metad *metad)

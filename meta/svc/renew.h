@@ -10,6 +10,8 @@
 time_us renew_until (const struct gridjob *job);
 /* The job came from the store: whether its site was told nobody knows. */
 void renew_loaded (struct gridjob *job);
+/* Every site that has a job is to be given another hand-over. */
+void renew_all (struct metad *metad);
 void renew_close (struct metad *metad);
 
 #endif

@@ -131,8 +131,9 @@ static int events_apply (struct reporting *r, const SiteReport *report, uint64_t
         const Nui__Meta__V1__JobEvent *event = report->events[i];
         if (event->sequence <= *acked)
             continue;
-        /* Contiguous only; but of a site never heard before the first event is where it begins. */
-        if (event->sequence != *acked + 1 && *acked != 0)
+        /* Contiguous only; but of a site never heard before the first event is where it begins, and so it is where
+         * what is missing was acknowledged by what we were before we were restored. */
+        if (event->sequence != *acked + 1 && *acked != 0 && event->sequence != report->events_from)
             break;
         rc = event->job ? event_apply (r, event->job, err) : 0;
         *acked = event->sequence;

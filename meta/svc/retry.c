@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "proto/base/clock.h"
+#include "proto/base/text.h"
 #include "proto/rpc/jobshape.h"
 
 #define DELAY_MAX (3600 * US_PER_S)
@@ -104,7 +105,7 @@ bool retry_waits (struct gridjob *job, struct coalloc_reason *reason)
         return true;
     }
     snprintf (reason->code, sizeof reason->code, "%s", code);
-    snprintf (reason->text, sizeof reason->text, "runs again from %s on",
+    text_printf (reason->text, sizeof reason->text, "runs again from %s on",
               time_format_table (job->retry_us, when));
     return true;
 }

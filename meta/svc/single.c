@@ -11,9 +11,11 @@
 #include "meta/svc/move.h"
 #include "meta/svc/retry.h"
 #include "meta/svc/renew.h"
+#include "meta/svc/seal.h"
 #include "meta/svc/sites.h"
 #include "meta/svc/survey.h"
 #include "meta/svc/waits.h"
+#include "proto/base/text.h"
 #include "proto/rpc/jobshape.h"
 
 #define SUBMIT_TIMEOUT (10 * US_PER_S)
@@ -153,7 +155,7 @@ static void submit_done (void *arg, const struct rpc_result *result)
         return;
     if (result->status != RPC_OK && single_uncertain (result->status)) {
         struct coalloc_reason reason = {"SiteDown", ""};
-        snprintf (reason.text, sizeof reason.text, "site %s does not answer; it may have the job",
+        text_printf (reason.text, sizeof reason.text, "site %s does not answer; it may have the job",
                   job->site);
         wait_for_reason (job, &reason);
         return;
@@ -191,13 +193,20 @@ static void submit_send (struct gridjob *job)
     struct site *site = site_find (job->metad, job->site);
     if (!site) {
         struct coalloc_reason reason = {"SiteDown", ""};
-        snprintf (reason.text, sizeof reason.text,
+        text_printf (reason.text, sizeof reason.text,
                   "site %s may have the job and is not configured any more", job->site);
         wait_for_reason (job, &reason);
         return;
     }
+    struct arena *arena = arena_create (0);
     Nui__Local__V1__SubmitRequest request = NUI__LOCAL__V1__SUBMIT_REQUEST__INIT;
-    request.envelope = job->envelope;
+    request.envelope = seal_envelope (job, 0, job->site, SEAL_LONGEST, arena);
+    if (!request.envelope) { /* the site could not have it paid for */
+        struct coalloc_reason reason = {"BankDown", "the bank has not given the key by which jobs are handed to sites"};
+        arena_destroy (arena);
+        wait_for_reason (job, &reason);
+        return;
+    }
     request.component = job->part[0].name;
     request.grid_job_id = job->id;
     request.attempt = job->site_attempt;
@@ -208,6 +217,7 @@ static void submit_send (struct gridjob *job)
     request.epoch = job->lead ? lead_epoch (job) : 0;
     job->busy = true;
     link_call (site->link, "Submit", &request.base, SUBMIT_TIMEOUT, submit_done, call_new (job));
+    arena_destroy (arena);
 }
 
 /* ---- CHOOSE */
@@ -358,6 +368,10 @@ static void choose_now (struct gridjob *job)
     if (waits_for (job, &waits)) {
         survey_destroy (job->survey); /* by then it is old */
         job->survey = NULL;
+        if (waits_never (&waits)) {
+            refuse (job, &waits);
+            return;
+        }
         if (memcmp (&waits, &job->reason, sizeof waits) != 0) {
             job->reason = waits;
             save (job);
@@ -397,7 +411,7 @@ static void cancel_done (void *arg, const struct rpc_result *result)
         save (job);
     } else {
         struct coalloc_reason reason = {"Cancelling", ""};
-        snprintf (reason.text, sizeof reason.text, "cancelling: %s: %.300s", job->site,
+        text_printf (reason.text, sizeof reason.text, "cancelling: %s: %.300s", job->site,
                   result->message);
         wait_for_reason (job, &reason);
     }
@@ -541,11 +555,11 @@ static void failed_take (struct gridjob *job, const JobInfo *info)
     const char *code = info->reason && text[0] && info->reason->code[0] ? info->reason->code : "ExitCode";
     char why[COALLOC_TEXT_MAX];
     if (text[0])
-        snprintf (why, sizeof why, "%.300s", text);
+        text_printf (why, sizeof why, "%.300s", text);
     else
         snprintf (why, sizeof why, "exit code %d", info->exit_code);
     char where[COALLOC_TEXT_MAX];
-    snprintf (where, sizeof where, "%s, exit code %d: %.200s", info->site_job_id, info->exit_code, why);
+    text_printf (where, sizeof where, "%s, exit code %d: %.200s", info->site_job_id, info->exit_code, why);
     if (retry_takes (job, where)) {
         place_again (job);
         return;

@@ -127,10 +127,3 @@ const char *site_server (const struct site *site)
     return site->link ? link_server (site->link) : "";
 }
 
-uint32_t site_number (const struct metad *metad, const struct site *site)
-{
-    for (uint32_t i = 0; i < metad->site_count; i++)
-        if (metad->site[i] == site)
-            return i;
-    return UINT32_MAX;
-}

@@ -19,6 +19,5 @@ duration_us site_asked_until (const struct metad *metad, const struct site *site
 duration_us site_silent_for (const struct metad *metad, const struct site *site);
 /* Where users reach its nui.local.v1 service: as it says itself, else as configured. */
 const char *site_server (const struct site *site);
-uint32_t site_number (const struct metad *metad, const struct site *site);
 
 #endif

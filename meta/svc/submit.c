@@ -19,6 +19,7 @@
 #include "proto/rpc/envelope.h"
 #include "proto/rpc/jobshape.h"
 #include "proto/rpc/pbcopy.h"
+#include "proto/rpc/pbguard.h"
 
 enum { LIVE_JOBS_MAX = 500000 };
 
@@ -32,6 +33,7 @@ struct asking {
     JobMessage *job;
     char submitter[PRINCIPAL_URI_MAX];
     struct survey *survey;
+    bool bound_only; /* of an Estimate */
 };
 
 static void asking_free (struct asking *asking)
@@ -65,10 +67,11 @@ static int envelope_check (struct asking *asking, struct err *err)
     int rc = envelope_verify (metad->id, asking->envelope, now, &signer, err);
     if (rc)
         return rc;
-    asking->job = nui__common__v1__job__unpack (NULL, asking->envelope->body.len,
-                                                asking->envelope->body.data);
+    asking->job = (JobMessage *)pbguard_unpack (&nui__common__v1__job__descriptor,
+                                                asking->envelope->body.data,
+                                                asking->envelope->body.len, err);
     if (!asking->job)
-        return err_set (err, ERR_INVALID, "the signed bytes are not a job");
+        return err_prefix (err, "the signed bytes are not a job");
     if (job_check (asking->job, metad->grid, err))
         return ERR_INVALID;
     principal_uri (&signer, asking->submitter);
@@ -411,9 +414,23 @@ static void submit_surveyed (void *arg, struct survey *survey)
 
 static int room_check (const struct metad *metad, struct err *err)
 {
+    int rc = metad->takes_work ? metad->takes_work (metad->failed_arg, err) : 0;
+    if (rc != 0)
+        return rc;
     return HASH_COUNT (metad->jobs) < LIVE_JOBS_MAX
                ? 0
                : err_set (err, ERR_LIMIT, "%d jobs are live, more are not taken now", LIVE_JOBS_MAX);
+}
+
+/* What is refused before anybody is asked. */
+static int submit_check (struct asking *asking, struct err *err)
+{
+    struct metad *metad = asking->metad;
+    if (room_check (metad, err) || jobcheck_times (asking->job, true, clock_now_us (), err) ||
+        job_check_runnable (asking->job, err) || sites_check (asking, err) ||
+        gridlicence_check (metad, asking->job, err) || hooks_check (metad, asking->job, err))
+        return err->code;
+    return waits_check (metad, asking->job, asking->submitter, err);
 }
 
 void on_submit (void *self, struct rpccall *call, const ProtobufCMessage *message)
@@ -430,10 +447,9 @@ void on_submit (void *self, struct rpccall *call, const ProtobufCMessage *messag
         asking_fail (asking, &err);
         return;
     }
-    if (room_check (metad, &err) || job_check_times (asking->job, clock_now_us (), &err) ||
-        job_check_runnable (asking->job, &err) || sites_check (asking, &err) ||
-        gridlicence_check (metad, asking->job, &err) || hooks_check (metad, asking->job, &err) ||
-        waits_check (metad, asking->job, asking->submitter, &err))
+    if (asking->job->question)
+        err_set (&err, ERR_INVALID, "the job was signed as a question only");
+    if (err.code || submit_check (asking, &err))
         submit_refuse (asking, &err);
     else
         survey_ask (asking, submit_surveyed);
@@ -445,8 +461,17 @@ static void estimate_surveyed (void *arg, struct survey *survey)
 {
     struct asking *asking = arg;
     struct rpccall *call = asking->call;
+    struct err err;
+    bool bound_only = asking->bound_only;
+    err_clear (&err);
+    asking->survey = survey;
+    if (bound_only && answers_check (asking, &err)) {
+        asking_fail (asking, &err);
+        return;
+    }
+    asking->survey = NULL;
     asking_free (asking);
-    estimate_answer (call, survey);
+    estimate_answer (call, survey, bound_only);
 }
 
 void on_estimate (void *self, struct rpccall *call, const ProtobufCMessage *message)
@@ -458,8 +483,11 @@ void on_estimate (void *self, struct rpccall *call, const ProtobufCMessage *mess
     if (!asking)
         return;
     err_clear (&err);
-    if (job_check_times (asking->job, clock_now_us (), &err) || sites_check (asking, &err) ||
-        gridlicence_check (asking->metad, asking->job, &err))
+    asking->bound_only = request->bound_only;
+    if (asking->bound_only
+            ? submit_check (asking, &err)
+            : jobcheck_times (asking->job, true, clock_now_us (), &err) || sites_check (asking, &err) ||
+                  gridlicence_check (asking->metad, asking->job, &err))
         asking_fail (asking, &err);
     else
         survey_ask (asking, estimate_surveyed);

@@ -10,6 +10,7 @@
 #include "meta/svc/ranking.h"
 #include "meta/svc/sites.h"
 #include "proto/base/strbuf.h"
+#include "proto/base/text.h"
 #include "proto/rpc/jobshape.h"
 #include "proto/rpc/pbcopy.h"
 
@@ -147,7 +148,7 @@ static void quote_failed (struct survey *survey, const struct rpc_result *result
                            result->status != RPC_CANCELLED;
     text_copy (survey->bank.code, sizeof survey->bank.code,
                survey->bank_refused ? "BankRefused" : "BankDown");
-    snprintf (survey->bank.text, sizeof survey->bank.text,
+    text_printf (survey->bank.text, sizeof survey->bank.text,
               survey->bank_refused ? "the bank refused: %.300s"
                                    : "the bank does not answer (%.300s)",
               result->message);
@@ -376,7 +377,7 @@ static void offer_add (struct survey *survey, const struct survey_pair *pair)
     offer->site = pair->site;
     offer->shape = pair->shape;
     text_copy (offer->site_name, sizeof offer->site_name, site->name);
-    offer->procs = (uint32_t)component_procs (survey->job->components[pair->part], pair->shape);
+    offer->procs = (uint32_t)jobcheck_procs (survey->job->components[pair->part], pair->shape);
     memcpy (offer->machine, site->machine, sizeof offer->machine);
 }
 
@@ -390,7 +391,7 @@ static bool part_possible (const struct survey *survey, uint32_t part)
 
 static bool price_matters (const JobMessage *job)
 {
-    return job->cost_max_micro || job_prefer (job) == CHOOSE_CHEAPEST;
+    return (job->cost_max_micro && !job->cost_default) || job_prefer (job) == CHOOSE_CHEAPEST;
 }
 
 static bool many_wait (const struct survey *survey)
@@ -612,11 +613,11 @@ enum survey_verdict survey_part (const struct survey *survey, uint32_t part,
     if (verdict == SURVEY_NEVER && silent.len) {
         verdict = SURVEY_SILENT;
         text_copy (reason->code, sizeof reason->code, "SiteDown");
-        snprintf (reason->text, sizeof reason->text, "component %s waits for %.200s: no answer",
+        text_printf (reason->text, sizeof reason->text, "component %s waits for %.200s: no answer",
                   component->name, strbuf_text (&silent));
     } else if (verdict == SURVEY_NEVER) {
         text_copy (reason->code, sizeof reason->code, "Infeasible");
-        snprintf (reason->text, sizeof reason->text, "component %s can never run: %.300s",
+        text_printf (reason->text, sizeof reason->text, "component %s can never run: %.300s",
                   component->name,
                   never.len ? strbuf_text (&never) : "no configured site is allowed");
     }

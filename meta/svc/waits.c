@@ -8,6 +8,7 @@
 #include "meta/svc/retry.h"
 #include "proto/base/depend.h"
 #include "proto/base/strbuf.h"
+#include "proto/base/text.h"
 
 enum { DEPENDS_MAX = 1000 };
 
@@ -127,13 +128,18 @@ bool waits_for (struct gridjob *job, struct coalloc_reason *reason)
     if (waits) {
         snprintf (reason->code, sizeof reason->code, "%s",
                   never ? "DependencyNeverMet" : "Dependency");
-        snprintf (reason->text, sizeof reason->text, "waits for%.300s", strbuf_text (&text));
+        text_printf (reason->text, sizeof reason->text, "waits for%.300s", strbuf_text (&text));
     } else if (job->held) {
         snprintf (reason->code, sizeof reason->code, "UserHold");
         snprintf (reason->text, sizeof reason->text, "held by its owner");
     }
     strbuf_free (&text);
     return waits || job->held || retry_waits (job, reason);
+}
+
+bool waits_never (const struct coalloc_reason *reason)
+{
+    return strcmp (reason->code, "DependencyNeverMet") == 0;
 }
 
 void waits_happened (struct metad *metad, uint64_t number)

@@ -1,5 +1,7 @@
 #include "proto/audit/block.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void put_i64 (uint8_t *at, int64_t v)
@@ -66,6 +68,58 @@ struct merkle_hash audit_leaf (const struct audit_op *op, struct strbuf *scratch
         add_i64 (scratch, entry->recorded_at);
     }
     return merkle_leaf (strbuf_text (scratch), scratch->len);
+}
+
+size_t audit_lines (const char *text)
+{
+    size_t count = *text != '\0';
+    for (; (text = strchr (text, '\n')); text++)
+        count++;
+    return count;
+}
+
+struct merkle_hash audit_line_leaf (const char *line, size_t len, struct strbuf *scratch)
+{
+    static const char mark = MERKLE_LEAF_MARK;
+    strbuf_clear (scratch);
+    strbuf_append (scratch, &mark, 1);
+    add_text (scratch, "nui-row-v1");
+    add_bytes (scratch, line, len);
+    return merkle_leaf (strbuf_text (scratch), scratch->len);
+}
+
+void audit_line_leaves (const char *text, struct merkle_hash *leaf, struct strbuf *scratch)
+{
+    for (size_t i = 0, count = audit_lines (text); i < count; i++) {
+        size_t len = strcspn (text, "\n");
+        leaf[i] = audit_line_leaf (text, len, scratch);
+        text += len + 1;
+    }
+}
+
+#define STATE_TEXT "nui-state-v1 root="
+
+char *audit_state_format (const struct audit_state *state, char buf[AUDIT_STATE_TEXT_MAX])
+{
+    char root[2 * MERKLE_BYTES + 1];
+    snprintf (buf, AUDIT_STATE_TEXT_MAX, STATE_TEXT "%s rows=%lld block=%lld",
+              merkle_text (&state->root, root), (long long)state->rows, (long long)state->block);
+    return buf;
+}
+
+int audit_state_parse (const char *text, struct audit_state *state, struct err *err)
+{
+    long long rows = 0, block = 0;
+    char again[AUDIT_STATE_TEXT_MAX], hex[2 * MERKLE_BYTES + 1] = "";
+    *state = (struct audit_state){0};
+    sscanf (text, STATE_TEXT "%64[0-9a-f] rows=%lld block=%lld", hex, &rows, &block);
+    for (int i = 0; i < MERKLE_BYTES && strlen (hex) == 2 * MERKLE_BYTES; i++)
+        state->root.b[i] = (uint8_t)strtoul ((char[3]){hex[2 * i], hex[2 * i + 1], '\0'}, NULL, 16);
+    state->rows = rows;
+    state->block = block;
+    if (rows < 0 || block < 0 || strcmp (audit_state_format (state, again), text) != 0)
+        return err_set (err, ERR_INVALID, "'%.100s' names no state", text);
+    return 0;
 }
 
 void block_encode (const struct block *block, uint8_t body[BLOCK_BYTES])

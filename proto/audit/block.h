@@ -3,7 +3,8 @@
  * bank. Whoever keeps one block (an anchor) can tell later whether anything up to it was changed.
  *
  * A leaf is one operation with its entries, in an encoding of our own: integers as 8 bytes, most
- * significant first, texts and bytes as their length and then themselves. Pure. */
+ * significant first, texts and bytes as their length and then themselves. After the operations come the
+ * lines that say what they made of the bank's tables, each a leaf of its own. Pure. */
 #ifndef NUI_AUDIT_BLOCK_H
 #define NUI_AUDIT_BLOCK_H
 
@@ -36,8 +37,25 @@ struct audit_op {
     uint32_t entry_count;
 };
 
+/* Lines of a text, none of "". */
+size_t audit_lines (const char *text);
+/* The leaf of each. scratch is overwritten. */
+void audit_line_leaves (const char *text, struct merkle_hash *leaf, struct strbuf *scratch);
+struct merkle_hash audit_line_leaf (const char *line, size_t len, struct strbuf *scratch);
+
 /* scratch is overwritten. */
 struct merkle_hash audit_leaf (const struct audit_op *op, struct strbuf *scratch);
+
+/* What an operation of kind "state" says in its note: the root over the lines of all objects, in the order of their
+ * bytes, as they were when a block was the newest. */
+struct audit_state {
+    struct merkle_hash root;
+    int64_t rows, block;
+};
+enum { AUDIT_STATE_TEXT_MAX = 160 };
+char *audit_state_format (const struct audit_state *state, char buf[AUDIT_STATE_TEXT_MAX]);
+/* ERR_INVALID for another text. */
+int audit_state_parse (const char *text, struct audit_state *state, struct err *err);
 
 struct block {
     int64_t number;   /* 1, 2 … */
@@ -45,7 +63,7 @@ struct block {
     int64_t ops;
     time_us recorded_at;
     struct merkle_hash prev; /* the link of the block before it; zero for the first */
-    struct merkle_hash root;
+    struct merkle_hash root; /* over its operations, then its lines */
 };
 
 enum { BLOCK_BYTES = 4 * 8 + 2 * MERKLE_BYTES };

@@ -1,4 +1,4 @@
-/* depend: jobs that wait for others (reference a11). Pure.
+/* depend: jobs that wait for others. Pure.
  *
  * Maui's names and those of batch systems: after (jobstart), afterany (jobcomplete), afterok
  * (jobsuccessfulcomplete), afternotok (jobfailedcomplete); before, beforeany, beforeok, beforenotok say

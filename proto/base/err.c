@@ -1,8 +1,9 @@
 #include "proto/base/err.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
+
+#include "proto/base/text.h"
 
 /* Text is formatted aside first: an argument may be err->text itself. */
 int err_set (struct err *err, int code, const char *fmt, ...)
@@ -12,10 +13,8 @@ int err_set (struct err *err, int code, const char *fmt, ...)
     char text[ERR_TEXT_MAX];
     va_list ap;
     va_start (ap, fmt);
-    int n = vsnprintf (text, sizeof text, fmt, ap);
+    text_vprintf (text, sizeof text, fmt, ap);
     va_end (ap);
-    if (n < 0)
-        text[0] = '\0';
     memcpy (err->text, text, sizeof text);
     err->code = code;
     return code;
@@ -28,17 +27,9 @@ int err_prefix (struct err *err, const char *fmt, ...)
     char text[ERR_TEXT_MAX];
     va_list ap;
     va_start (ap, fmt);
-    int n = vsnprintf (text, sizeof text, fmt, ap);
+    size_t len = text_vprintf (text, sizeof text, fmt, ap);
     va_end (ap);
-    size_t len = n < 0 ? 0 : (size_t)n < sizeof text ? (size_t)n : sizeof text - 1;
-    const char *parts[] = {": ", err->text};
-    for (int i = 0; i < 2; i++) {
-        size_t room = sizeof text - 1 - len, want = strlen (parts[i]);
-        size_t take = want < room ? want : room;
-        memcpy (text + len, parts[i], take);
-        len += take;
-    }
-    text[len] = '\0';
+    text_printf (text + len, sizeof text - len, ": %s", err->text);
     memcpy (err->text, text, sizeof text);
     return err->code;
 }

@@ -14,6 +14,7 @@ struct names {
     const char **name;
     uint32_t count;
     uint32_t cap;
+    uint32_t max;
 };
 
 /* A word as literal, set, literal, set … literal. */
@@ -25,8 +26,8 @@ struct word {
 
 static int names_add (struct names *names, const char *name, struct err *err)
 {
-    if (names->count >= HOSTLIST_NAMES_MAX)
-        return err_set (err, ERR_LIMIT, "host list: more than %d names", HOSTLIST_NAMES_MAX);
+    if (names->count >= names->max)
+        return err_set (err, ERR_LIMIT, "host list: more than %u names", names->max);
     if (names->count == names->cap) {
         uint32_t cap = names->cap ? names->cap * 2 : 16;
         const char **grown = arena_alloc (names->arena, cap * sizeof *grown);
@@ -84,9 +85,9 @@ static int expand_numbers (const char *at, const char *end, struct names *set, s
         if (high < low)
             return err_set (err, ERR_INVALID, "host list: range %llu-%llu runs backwards",
                             (unsigned long long)low, (unsigned long long)high);
-        if (high - low >= HOSTLIST_NAMES_MAX)
-            return err_set (err, ERR_LIMIT, "host list: range %llu-%llu has more than %d names",
-                            (unsigned long long)low, (unsigned long long)high, HOSTLIST_NAMES_MAX);
+        if (high - low >= set->max)
+            return err_set (err, ERR_LIMIT, "host list: range %llu-%llu has more than %u names",
+                            (unsigned long long)low, (unsigned long long)high, set->max);
         for (uint64_t n = low; n <= high; n++) {
             const char *text = arena_printf (set->arena, "%0*llu", (int)width,
                                              (unsigned long long)n);
@@ -140,7 +141,7 @@ static int expand_set (const char *at, const char *end, struct names *set, struc
 }
 
 /* Reads one word up to a separator outside brackets. */
-static int parse_word (const char **cursor, struct arena *arena, struct word *word,
+static int parse_word (const char **cursor, struct arena *arena, uint32_t most, struct word *word,
                        struct err *err)
 {
     const char *at = *cursor;
@@ -163,12 +164,13 @@ static int parse_word (const char **cursor, struct arena *arena, struct word *wo
         word->literal[word->set_count] = arena_printf (arena, "%.*s", (int)(at - literal), literal);
         struct names *set = &word->set[word->set_count++];
         set->arena = arena;
+        set->max = most;
         int rc = expand_set (at + 1, end, set, err);
         if (rc < 0)
             return rc;
         total *= set->count;
-        if (total > HOSTLIST_NAMES_MAX)
-            return err_set (err, ERR_LIMIT, "host list: more than %d names", HOSTLIST_NAMES_MAX);
+        if (total > most)
+            return err_set (err, ERR_LIMIT, "host list: more than %u names", most);
         at = literal = end + 1;
     }
     word->literal[word->set_count] = arena_printf (arena, "%.*s", (int)(at - literal), literal);
@@ -216,7 +218,13 @@ static int emit_word (const struct word *word, struct names *names, struct err *
 int hostlist_expand (const char *text, struct arena *arena, const char ***names_out,
                      uint32_t *count_out, struct err *err)
 {
-    struct names names = {.arena = arena};
+    return hostlist_expand_most (text, arena, HOSTLIST_NAMES_MAX, names_out, count_out, err);
+}
+
+int hostlist_expand_most (const char *text, struct arena *arena, uint32_t most,
+                          const char ***names_out, uint32_t *count_out, struct err *err)
+{
+    struct names names = {.arena = arena, .max = most};
     const char *at = text;
     while (*at) {
         if (is_separator (*at)) {
@@ -224,7 +232,7 @@ int hostlist_expand (const char *text, struct arena *arena, const char ***names_
             continue;
         }
         struct word word;
-        int rc = parse_word (&at, arena, &word, err);
+        int rc = parse_word (&at, arena, most, &word, err);
         if (rc == 0)
             rc = emit_word (&word, &names, err);
         if (rc < 0)

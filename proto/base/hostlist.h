@@ -15,6 +15,9 @@ enum { HOSTLIST_NAMES_MAX = 1 << 20 };
  * order, keeping duplicates; *names_out points into the arena. */
 int hostlist_expand (const char *text, struct arena *arena, const char ***names_out,
                      uint32_t *count_out, struct err *err);
+/* The same, but more than `most` names (at most HOSTLIST_NAMES_MAX) are ERR_LIMIT before they are made. */
+int hostlist_expand_most (const char *text, struct arena *arena, uint32_t most,
+                          const char ***names_out, uint32_t *count_out, struct err *err);
 /* Compact form, in the arena; consecutive numbers of equal width become ranges. */
 char *hostlist_compress (const char *const *names, uint32_t count, struct arena *arena);
 

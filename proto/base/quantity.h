@@ -29,10 +29,17 @@ int duration_parse (const char *text, duration_us *out, struct err *err);
  * (Maui's habit); negative gets a leading '-'; TIME_US_MAX -> "INFINITY". Rounds down to s. */
 char *duration_format (duration_us d, char buf[QUANTITY_TEXT_MAX]);
 
-/* ISO 8601 with zone ("2026-11-21T14:30:00Z", "+02:00"), without zone = local time;
- * "HH:MM[:SS]" (the next such moment after now, local time), Maui's "HH:MM[:SS]_MM/DD[/YY]",
- * "+DURATION" and "-DURATION" from now, "now", or epoch seconds "@N". */
+/* ISO 8601 with zone ("2026-11-21T14:30:00Z", "+02:00"), without zone = local time; "2026-11",
+ * "yesterday", "today" and "tomorrow" (their beginning, local time); "HH:MM[:SS]" (the next such
+ * moment after now, local time), Maui's "HH:MM[:SS]_MM/DD[/YY]", "+DURATION" and "-DURATION" from
+ * now, "now", or epoch seconds "@N". */
 int time_parse (const char *text, time_us now, time_us *out, struct err *err);
+/* Where only the past makes sense: "HH:MM[:SS]" is the last such moment, up to now; so is a date
+ * without a year. All else as above. */
+int time_parse_past (const char *text, time_us now, time_us *out, struct err *err);
+/* "2026-11" (a month), "2026-11-21", "today", "yesterday", "tomorrow": [from, to), local time. */
+int period_parse (const char *text, time_us now, time_us *from_out, time_us *to_out,
+                  struct err *err);
 char *time_format_iso (time_us t, char buf[QUANTITY_TEXT_MAX]);   /* local time with zone */
 char *time_format_table (time_us t, char buf[QUANTITY_TEXT_MAX]); /* "Sun Sep  9 03:34:00" */
 

@@ -184,8 +184,6 @@ static bool iso_parse (const char *text, struct moment *m)
         return false;
     if (!date_valid (m->year, m->month, m->day))
         return false;
-    if (*at == '\0')
-        return true;
     if (!skip (&at, 'T') && !skip (&at, 't') && !skip (&at, ' '))
         return false;
     if (!clock_at (&at, m) || (skip (&at, '.') && !fraction_at (&at, m)))
@@ -210,32 +208,30 @@ static bool moment_to_us (const struct moment *m, time_us *out)
     return true;
 }
 
-static bool next_day (struct moment *m)
+/* Of the moments that a clock time or a date without a year may mean: the one ahead of now, or the last one up to
+ * it. */
+enum sense { SENSE_NEXT, SENSE_LAST };
+
+static bool sense_fits (enum sense sense, time_us t, time_us now)
 {
-    if (++m->day > month_days (m->year, m->month)) {
-        m->day = 1;
-        m->month = m->month % 12 + 1;
-        m->year += m->month == 1;
-    }
-    return date_valid (m->year, m->month, m->day);
+    return sense == SENSE_LAST ? t <= now : t > now;
 }
 
-/* HH:MM[:SS] after now: today or tomorrow. */
-static bool clock_after (struct moment *m, time_us now, time_us *out)
+/* HH:MM[:SS] of a day beside now; mktime carries days over the ends of months. */
+static bool clock_beside (struct moment *m, enum sense sense, time_us now, time_us *out)
 {
-    for (int days = 0; days < 3; days++) {
+    for (int days = 0; days < 3; days++, m->day += sense == SENSE_LAST ? -1 : 1) {
         if (!moment_to_us (m, out))
             return false;
-        if (*out > now)
+        if (sense_fits (sense, *out, now))
             return true;
-        if (!next_day (m))
-            return false;
     }
     return false;
 }
 
-/* Maui's _MM/DD[/YY] after a clock time; without a year the next such date. */
-static bool date_after (const char **at, struct moment *m, time_us now, time_us *out)
+/* Maui's _MM/DD[/YY] after a clock time; without a year the next such date, or the last. */
+static bool date_beside (const char **at, struct moment *m, enum sense sense, time_us now,
+                         time_us *out)
 {
     if (!number_at (at, 2, &m->month) || !skip (at, '/') || !number_at (at, 2, &m->day))
         return false;
@@ -247,25 +243,61 @@ static bool date_after (const char **at, struct moment *m, time_us now, time_us 
             m->year += 2000;
         return date_valid (m->year, m->month, m->day) && moment_to_us (m, out);
     }
-    for (int years = 0; years <= 8; years++, m->year++) /* 8: over 1900-like gaps of leap years */
-        if (date_valid (m->year, m->month, m->day) && moment_to_us (m, out) && *out > now)
+    /* 8: over 1900-like gaps of leap years */
+    for (int years = 0; years <= 8; years++, m->year += sense == SENSE_LAST ? -1 : 1)
+        if (date_valid (m->year, m->month, m->day) && moment_to_us (m, out) &&
+            sense_fits (sense, *out, now))
             return true;
     return false;
 }
 
-static bool clock_parse (const char *text, time_us now, time_us *out)
+static bool today (time_us now, struct moment *out)
 {
     time_t seconds = (time_t)(now / US_PER_S);
     struct tm tm;
     if (!localtime_r (&seconds, &tm))
         return false;
-    struct moment m = {.year = tm.tm_year + 1900, .month = tm.tm_mon + 1, .day = tm.tm_mday};
+    *out = (struct moment){.year = tm.tm_year + 1900, .month = tm.tm_mon + 1, .day = tm.tm_mday};
+    return true;
+}
+
+static bool clock_parse (const char *text, enum sense sense, time_us now, time_us *out)
+{
+    struct moment m;
     const char *at = text;
-    if (!clock_at (&at, &m))
+    if (!today (now, &m) || !clock_at (&at, &m))
         return false;
     if (*at == '\0')
-        return clock_after (&m, now, out);
-    return skip (&at, '_') && date_after (&at, &m, now, out) && *at == '\0';
+        return clock_beside (&m, sense, now, out);
+    return skip (&at, '_') && date_beside (&at, &m, sense, now, out) && *at == '\0';
+}
+
+/* The first moment of a day or a month, and of the one after it. */
+static bool calendar_parse (const char *text, time_us now, time_us *from, time_us *to)
+{
+    static const struct {
+        const char *word;
+        int days;
+    } words[] = {{"yesterday", -1}, {"today", 0}, {"tomorrow", 1}};
+    struct moment m = {.day = 1};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (strcasecmp (text, words[i].word) == 0) {
+            if (!today (now, &m))
+                return false;
+            m.day += words[i].days;
+            return moment_to_us (&m, from) && (m.day++, moment_to_us (&m, to));
+        }
+    const char *at = text;
+    if (!number_at (&at, 4, &m.year) || at - text != 4 || !skip (&at, '-') ||
+        !number_at (&at, 2, &m.month) || at - text != 7)
+        return false;
+    bool month = *at == '\0';
+    if ((!month && (!skip (&at, '-') || !number_at (&at, 2, &m.day) || *at)) ||
+        !date_valid (m.year, m.month, m.day) || !moment_to_us (&m, from))
+        return false;
+    m.month += month;
+    m.day += !month;
+    return moment_to_us (&m, to);
 }
 
 static int relative_parse (const char *text, time_us now, time_us *out, struct err *err)
@@ -285,7 +317,8 @@ static int relative_parse (const char *text, time_us now, time_us *out, struct e
     return 0;
 }
 
-int time_parse (const char *text, time_us now, time_us *out, struct err *err)
+static int moment_parse (const char *text, enum sense sense, time_us now, time_us *out,
+                         struct err *err)
 {
     if (!strcasecmp (text, "now")) {
         *out = now;
@@ -305,15 +338,39 @@ int time_parse (const char *text, time_us now, time_us *out, struct err *err)
         return rc;
     }
     struct moment m = {0};
-    time_us parsed;
-    if (iso_parse (text, &m) ? moment_to_us (&m, &parsed) : clock_parse (text, now, &parsed)) {
+    time_us parsed, end;
+    if (calendar_parse (text, now, &parsed, &end) ||
+        (iso_parse (text, &m) ? moment_to_us (&m, &parsed)
+                              : clock_parse (text, sense, now, &parsed))) {
         *out = parsed;
         return 0;
     }
     return err_set (err, ERR_INVALID,
                     "'%.64s' is not a time (2026-11-21T14:30[:00][Z], HH:MM[:SS][_MM/DD[/YY]], "
-                    "+DURATION, -DURATION, now or @SECONDS)",
+                    "2026-11, yesterday, today, tomorrow, +DURATION, -DURATION, now or @SECONDS)",
                     text);
+}
+
+int time_parse (const char *text, time_us now, time_us *out, struct err *err)
+{
+    return moment_parse (text, SENSE_NEXT, now, out, err);
+}
+
+int time_parse_past (const char *text, time_us now, time_us *out, struct err *err)
+{
+    return moment_parse (text, SENSE_LAST, now, out, err);
+}
+
+int period_parse (const char *text, time_us now, time_us *from_out, time_us *to_out,
+                  struct err *err)
+{
+    time_us from, to;
+    if (!calendar_parse (text, now, &from, &to))
+        return err_set (err, ERR_INVALID,
+                        "'%.64s' is not a period (2026-11, 2026-11-21, today or yesterday)", text);
+    *from_out = from;
+    *to_out = to;
+    return 0;
 }
 
 static bool local_tm (time_us t, struct tm *tm, char buf[QUANTITY_TEXT_MAX])

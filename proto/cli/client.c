@@ -25,6 +25,7 @@ struct settings {
     uint32_t site_count;
     const char **site_name; /* ends with NULL */
     struct metas *metas;
+    int64_t cost_factor_ppm;
     struct arena *arena;
 };
 
@@ -203,6 +204,8 @@ static const struct conf_param client_params[] = {
     {.name = "META", .type = CONF_CALL, .set = set_metas},
     {.name = "BANK", .type = CONF_STRING, .offset = offsetof (struct settings, bank)},
     {.name = "ACCOUNT", .type = CONF_STRING, .offset = offsetof (struct settings, account)},
+    {.name = "COSTFACTOR", .type = CONF_PPM, .offset = offsetof (struct settings, cost_factor_ppm),
+     .min = 1000000, .max = 1000 * INT64_C (1000000)},
     {.name = "SITE", .type = CONF_STRING, .offset = offsetof (struct settings, default_site)},
     {.name = "SITECFG", .type = CONF_RECORD, .attrs = site_attrs, .record = site_record},
     {0}};
@@ -253,7 +256,8 @@ int cli_config (struct cli_context *ctx, struct err *err)
     struct conf *conf = find_config (ctx, err);
     if (!conf)
         return err->code;
-    struct settings s = {.arena = arena_create (0), .metas = metas_create (meta_connect, ctx)};
+    struct settings s = {.arena = arena_create (0), .metas = metas_create (meta_connect, ctx),
+                         .cost_factor_ppm = CLI_COST_FACTOR_PPM};
     s.site = arena_array (s.arena, SITES_MAX, sizeof *s.site);
     s.site_name = arena_array (s.arena, SITES_MAX + 1, sizeof *s.site_name);
     int rc = conf_table_read (conf, client_params, &s, err);
@@ -281,6 +285,12 @@ const char *cli_account (struct cli_context *ctx)
 {
     struct err err = {0};
     return cli_config (ctx, &err) < 0 ? NULL : ctx->settings.account;
+}
+
+int64_t cli_cost_factor_ppm (struct cli_context *ctx)
+{
+    struct err err = {0};
+    return cli_config (ctx, &err) < 0 ? CLI_COST_FACTOR_PPM : ctx->settings.cost_factor_ppm;
 }
 
 const char *const *cli_site_names (struct cli_context *ctx, struct err *err)

@@ -53,6 +53,10 @@ int cli_config (struct cli_context *ctx, struct err *err);
 /* Values of it; cli_config first (the functions do so themselves and return NULL on failure). */
 const char *cli_grid (struct cli_context *ctx, struct err *err);
 const char *cli_account (struct cli_context *ctx); /* ACCOUNT, or NULL */
+/* COSTFACTOR: so many times the estimate is signed as the most that a job may cost. Twice: a job that was evicted and
+ * ran anew, or that found the dearer rates of another day, is still paid; what nobody asked for is not. */
+#define CLI_COST_FACTOR_PPM INT64_C (2000000)
+int64_t cli_cost_factor_ppm (struct cli_context *ctx);
 /* Names of SITECFG[…], in the file's order; ends with NULL. */
 const char *const *cli_site_names (struct cli_context *ctx, struct err *err);
 

@@ -2,6 +2,7 @@
 
 #include "proto/base/clock.h"
 #include "proto/rpc/envelope.h"
+#include "proto/rpc/pbguard.h"
 
 
 static const char *const job_key[JOB_TEXTS] = {
@@ -39,6 +40,7 @@ static const char *const job_key[JOB_TEXTS] = {
     [JOB_HOSTS] = "hosts",
     [JOB_EXCLUDE] = "exclude",
     [JOB_NODE_ACCESS] = "node-access",
+    [JOB_PROCS_MAX] = "procs-max",
     [JOB_RESERVATION] = "reservation",
     [JOB_RETRIES] = "retries",
     [JOB_RETRY_ON] = "retry-on",
@@ -124,7 +126,7 @@ static int body_pack (const Nui__Common__V1__Job *job, struct arena *arena, uint
                         *len, ENVELOPE_BODY_MAX);
     *body = arena_alloc (arena, *len);
     nui__common__v1__job__pack (job, *body);
-    return 0;
+    return pbguard_check (&nui__common__v1__job__descriptor, *body, *len, err);
 }
 
 int job_sign (struct cli_context *ctx, const char *command, Nui__Common__V1__Job *job,

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "proto/cli/stageoption.h"
 
@@ -14,6 +15,7 @@ struct part jobspec_part_unset (const char *name)
                          .nodes = -1,
                          .tpn = -1,
                          .procs_per_task = -1,
+                         .procs_max = -1,
                          .mem_mb = -1,
                          .swap_mb = -1,
                          .disk_mb = -1,
@@ -212,6 +214,8 @@ int jobspec_part_set (struct jobspec *spec, struct part *part, const char *key, 
         return set_count (&part->tpn, key, value, 1u << 16, err);
     if (!strcmp (key, "procs-per-task"))
         return set_count (&part->procs_per_task, key, value, 1u << 16, err);
+    if (!strcmp (key, "procs-max"))
+        return set_count (&part->procs_max, key, value, 100000000, err);
     if (!strcmp (key, "mem"))
         return set_memory (&part->mem_mb, key, value, err);
     if (!strcmp (key, "swap"))
@@ -333,10 +337,11 @@ int jobspec_set (struct jobspec *spec, const char *key, const char *value, struc
         return 0;
     }
     if (!strcmp (key, "max-cost")) {
-        credit_micro c;
-        if (credit_parse (value, &c, err) < 0)
+        credit_micro c = 0;
+        bool none = strcasecmp (value, "none") == 0;
+        if (!none && credit_parse (value, &c, err) < 0)
             return err_prefix (err, "--max-cost");
-        if (c <= 0)
+        if (!none && c <= 0)
             return err_set (err, ERR_INVALID, "--max-cost: '%s' is not above zero", value);
         if (spec->cost_max < 0)
             spec->cost_max = c;

@@ -29,7 +29,7 @@ void jobspec_walltime_optional (struct jobspec *spec);
  * account name after start-by deadline valid prefer depend flags hold max-cost quote retries retry-on retry-delay
  * on-site-loss notify (job); tasks trl nodes tpn procs-per-task mem
  * swap disk time features like site qos class output error env script offset gres licence partition nodeset hosts
- * exclude node-access req stage-in stage-out (component); component (a whole component string).
+ * exclude node-access procs-max req stage-in stage-out (component); component (a whole component string).
  * ERR_INVALID names the key and what was wrong; ERR_NOT_FOUND: no such key. */
 int jobspec_set (struct jobspec *spec, const char *key, const char *value, struct err *err);
 

@@ -256,6 +256,7 @@ static Nui__Common__V1__Component *component_build (struct jobspec *spec, const 
                               : d->node_access  ? d->node_access
                                                 : "");
     c->reservation = pick_text (part->reservation, d->reservation);
+    c->procs_max = (uint32_t)pick (part->procs_max, d->procs_max, 0);
     if (!c->licences || reqs_build (spec, part, c, err) < 0 ||
         shapes_build (spec, part, c, err) < 0)
         return NULL;
@@ -370,6 +371,7 @@ int jobspec_build (struct jobspec *spec, bool script_optional, Nui__Common__V1__
     if (job->deadline_us && job->not_before_us >= job->deadline_us)
         return err_set (err, ERR_INVALID, "--after is not before --deadline");
     job->cost_max_micro = spec->cost_max < 0 ? 0 : spec->cost_max;
+    job->cost_any = spec->cost_max == 0;
     job->held = spec->held;
     flags_build (spec, job);
     if (depends_build (spec, job, err) < 0 || retry_build (spec, job, err) < 0)

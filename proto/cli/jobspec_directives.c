@@ -35,6 +35,7 @@ static const struct foreign native_options[] = {
     {NULL, "--nodeset", "nodeset"},
     {NULL, "--hosts", "hosts"},
     {NULL, "--node-access", "node-access"},
+    {NULL, "--procs-max", "procs-max"},
     {NULL, "--req", "req"},
     {NULL, "--depend", "depend"},
     {NULL, "--flags", "flags"},
@@ -56,6 +57,7 @@ static const struct foreign native_options[] = {
     {"-w", "--hosts", "hosts"},
     {"-x", "--exclude", "exclude"},
     {NULL, "--node-access", "node-access"},
+    {NULL, "--procs-max", "procs-max"},
     {NULL, "--req", "req"},
     {NULL, NULL, NULL},
 };

@@ -15,7 +15,7 @@ struct text_list {
 /* What a component, or the defaults of all, was told; NULL and -1 mean "not told". */
 struct part {
     const char *name;
-    int64_t tasks, nodes, tpn, procs_per_task, mem_mb, swap_mb, disk_mb;
+    int64_t tasks, nodes, tpn, procs_per_task, procs_max, mem_mb, swap_mb, disk_mb;
     int64_t walltime_us;
     bool offset_set;
     int64_t offset_us;
@@ -35,7 +35,7 @@ struct jobspec {
     duration_us valid;
     const char *depend, *flags, *prefer, *quote; /* as given */
     bool held, walltime_optional;
-    credit_micro cost_max;
+    credit_micro cost_max; /* -1: not said; 0: none is wanted */
     int64_t retries, retry_delay_us;
     const char *retry_on, *on_site_loss, *notify;
     struct part defaults;

@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "proto/base/text.h"
+
 struct jsonout jsonout_make (struct strbuf *out)
 {
     return (struct jsonout){.out = out};
@@ -67,29 +69,11 @@ void jsonout_end (struct jsonout *j)
         strbuf_putc (j->out, '\n');
 }
 
-/* Length of the well-formed UTF-8 sequence at p (RFC 3629), 0 when it is none. */
-static size_t utf8_len (const unsigned char *p)
-{
-    if (p[0] < 0x80)
-        return 1;
-    size_t len = p[0] >= 0xc2 && p[0] <= 0xdf   ? 2
-                 : p[0] >= 0xe0 && p[0] <= 0xef ? 3
-                 : p[0] >= 0xf0 && p[0] <= 0xf4 ? 4
-                                                : 0;
-    for (size_t i = 1; i < len; i++)
-        if ((p[i] & 0xc0) != 0x80)
-            return 0;
-    if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) ||
-        (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))
-        return 0;
-    return len;
-}
-
 static void quote (struct strbuf *out, const char *text)
 {
     strbuf_putc (out, '"');
     for (const unsigned char *p = (const unsigned char *)text; *p;) {
-        size_t len = utf8_len (p);
+        size_t len = text_char (p, strnlen ((const char *)p, 4));
         if (len == 0)
             strbuf_putc (out, '?');
         else if (*p == '"' || *p == '\\')

@@ -86,6 +86,9 @@ static int parse_number (const struct cli_option *o, const char *label, const ch
     case CLI_OPT_TIME:
         rc = time_parse (text, clock_now_us (), &number, err);
         break;
+    case CLI_OPT_PAST:
+        rc = time_parse_past (text, clock_now_us (), &number, err);
+        break;
     case CLI_OPT_MEMORY:
         rc = memory_parse (text, &number, err);
         break;
@@ -119,6 +122,12 @@ static enum outcome store (const struct parse *p, const struct cli_option *o, co
         return OUT_OK;
     }
     struct err err = {0};
+    if (o->type == CLI_OPT_PERIOD) {
+        struct cli_period *period = (struct cli_period *)(void *)to;
+        if (period_parse (text, clock_now_us (), &period->from, &period->to, &err) < 0)
+            return usage (p, "%s: %s", label, err.text);
+        return OUT_OK;
+    }
     if (parse_number (o, label, text, to, &err) < 0)
         return usage (p, "%s", err.text);
     return OUT_OK;

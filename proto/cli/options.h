@@ -34,6 +34,8 @@ enum cli_option_type {
     CLI_OPT_LIST,     /* struct cli_list: may be repeated */
     CLI_OPT_DURATION, /* duration_us */
     CLI_OPT_TIME,     /* time_us, relative to now */
+    CLI_OPT_PAST,     /* time_us: a clock time is the last one, up to now */
+    CLI_OPT_PERIOD,   /* struct cli_period: a month or a day */
     CLI_OPT_COUNT,    /* uint64_t in [min, max], max 0: any */
     CLI_OPT_INT,      /* int64_t in [min, max] as int64 (both 0: any) */
     CLI_OPT_MEMORY,   /* int64_t MB */
@@ -53,6 +55,11 @@ enum { CLI_LIST_MAX = 256 };
 struct cli_list {
     uint32_t count;
     const char *item[CLI_LIST_MAX]; /* point into argv */
+};
+
+/* Give a command --from and --to (CLI_OPT_PAST) and --period on one of these. */
+struct cli_period {
+    time_us from, to; /* 0: not given */
 };
 
 struct cli_operands {

@@ -93,6 +93,12 @@ void table_credits (struct table *table, credit_micro amount)
     add_value (table, TABLE_CREDITS, amount);
 }
 
+void table_credits_wide (struct table *table, credit_micro amount, const char *wide)
+{
+    assert (next_column (table)->type == TABLE_CREDITS);
+    add (table, (struct cell){.value = amount, .text = wide[0] ? arena_strdup (table->arena, wide) : NULL});
+}
+
 void table_duration (struct table *table, duration_us d)
 {
     add_value (table, TABLE_DURATION, d);
@@ -174,7 +180,7 @@ static void cell_for_people (const struct table_column *column, const struct cel
         strbuf_printf (out, "%" PRId64, cell->value);
         break;
     case TABLE_CREDITS:
-        strbuf_puts (out, credit_format (cell->value, buf));
+        strbuf_puts (out, cell->text ? cell->text : credit_format (cell->value, buf));
         break;
     case TABLE_DURATION:
         strbuf_puts (out, duration_format (cell->value, buf));
@@ -233,7 +239,10 @@ static void cell_for_json (const struct table_column *column, const struct cell 
         jsonout_int (json, cell->value);
         break;
     case TABLE_CREDITS:
-        jsonout_credits (json, cell->value);
+        if (cell->text)
+            jsonout_text (json, cell->text);
+        else
+            jsonout_credits (json, cell->value);
         break;
     case TABLE_DURATION:
         jsonout_duration (json, cell->value);

@@ -38,6 +38,8 @@ void table_printf (struct table *table, const char *fmt, ...)
     __attribute__ ((format (printf, 2, 3)));
 void table_int (struct table *table, int64_t value);
 void table_credits (struct table *table, credit_micro amount);
+/* wide: the same in credits where it is beyond 64 bits, a text in JSON; else "". */
+void table_credits_wide (struct table *table, credit_micro amount, const char *wide);
 void table_duration (struct table *table, duration_us d);
 void table_time (struct table *table, time_us t); /* TIME_US_NONE is null */
 void table_ppm (struct table *table, int64_t ppm);

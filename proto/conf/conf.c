@@ -146,7 +146,7 @@ static const char *const *known_names (struct conf *conf)
     const char **list = NULL;
     uint32_t count = 0, cap = 0;
     for (uint32_t t = 0; t < conf->table_count; t++)
-        for (const struct conf_param *p = conf->table[t]; p->name; p++)
+        for (const struct conf_param *p = conf->table[t].params; p->name; p++)
             conf_push (conf->arena, &list, &count, &cap, p->name);
     for (uint32_t k = 0; k < conf->known_count; k++)
         conf_push (conf->arena, &list, &count, &cap, conf->known[k]);

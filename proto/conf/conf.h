@@ -25,6 +25,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "proto/base/arena.h"
 #include "proto/base/err.h"
 #include "proto/base/quantity.h"
 
@@ -68,11 +69,14 @@ enum conf_type {
     CONF_PATH,        /* const char *: resolved with conf_path */
     CONF_BOOL,        /* bool */
     CONF_INT,         /* int64_t in [min, max] (both 0: any) */
+    CONF_U32,         /* uint32_t in [min, max] */
     CONF_PPM,         /* int64_t parts per million: "0.80" -> 800000; [min, max] in ppm */
+    CONF_REAL,        /* double of six decimals: "0.80" -> .8; [min, max] in ppm */
     CONF_DURATION,    /* duration_us; INFINITY only with CONF_F_INFINITY; [min, max] in us */
+    CONF_SECONDS,     /* int64_t seconds of a duration, at least min; "-1" and INFINITY: -1 */
     CONF_MEMORY,      /* int64_t MB */
     CONF_CREDITS,     /* credit_micro */
-    CONF_WORD,        /* int: place of the value in words (case-insensitive) */
+    CONF_WORD,        /* int: place of the value in words (case-insensitive), or values[place] */
     CONF_CALL,        /* set () is called with the value */
     CONF_RECORD,      /* KEY[index] ATTR=value …: record () gives the struct, attrs the table */
     CONF_UNSUPPORTED, /* a parameter of Maui's that Nui does not have: noted, see conf_note, unless a
@@ -84,7 +88,11 @@ enum {
     CONF_F_INDEX = 2,          /* KEY[index]: allowed */
     CONF_F_INDEX_REQUIRED = 4, /* KEY[index]: without it is an error (RECORD: always so) */
     CONF_F_INFINITY = 8,
+    CONF_F_FIXED = 256,        /* only from the file, not by conf_append; every CONF_PATH is so */
     CONF_F_ATTR_INDEX = 16,    /* for an attribute: ATTR[x]=value allowed (CONF_CALL only) */
+    CONF_F_ALIAS = 32,         /* another name for the field of an earlier row, which shows it */
+    CONF_F_PLACE = 128,        /* says where this program is, not what it does */
+    CONF_F_ADDS = 64,          /* for a CONF_CALL: lines with one key add up; else the last one counts */
 };
 
 /* One row of a table; a table ends with name NULL and is static. */
@@ -94,6 +102,7 @@ struct conf_param {
     size_t offset;             /* of the field in the target struct */
     int64_t min, max;
     const char *const *words;  /* CONF_WORD: ends with NULL */
+    const int *values;         /* CONF_WORD: what each word stands for; NULL: its place */
     unsigned flags;
     const char *initial;       /* given to the field first, in the file's own syntax; NULL: leave.
                                 * Not for CONF_RECORD's attributes: record () sets those. */
@@ -102,11 +111,15 @@ struct conf_param {
     /* CONF_RECORD: finds or creates. */
     const struct conf_param *attrs;
     int (*record) (void *target, const char *index, void **record_out, struct err *err);
+    const char *otherwise; /* CONF_CALL: what is in force where the file says nothing, for conf_show:
+                            * "1", or "[0] 1" where it has an index; NULL: initial, or nothing */
+    const char *help;      /* one line, for people */
     const char *why; /* CONF_UNSUPPORTED: what there is in its place, for the note; NULL: nothing */
 };
 
 /* Stores every value of the file that the table names into target. Errors read
- * "FILE: line 12: FSDECAY: 'x' is not a decimal number". params must outlive conf_finish. */
+ * "FILE: line 12: FSDECAY: 'x' is not a decimal number". params must outlive conf_finish; target conf_show, where
+ * a row of the table has a field. */
 int conf_table_read (struct conf *conf, const struct conf_param *params, void *target,
                      struct err *err);
 /* Typed getter for a single key outside tables: the last value, NULL when absent; marks it used. */
@@ -122,7 +135,16 @@ void conf_note_add (const struct conf_value *value, const char *fmt, ...)
     __attribute__ ((format (printf, 2, 3)));
 const char *conf_note (const struct conf *conf, uint32_t i);
 
-/* What stands in the file, in order (showconfig, changeparam). value is the raw rest of the line. */
+/* Every parameter in force, of all tables that were read, as lines that read back say the same: what has a field from
+ * its field, what has not (CONF_CALL, CONF_RECORD) as it stands in the file. name has the index: "USERCFG[john]"; it and value live in the arena or the conf, or for
+ * the call only. */
+typedef void (*conf_show_fn) (void *arg, const struct conf_param *param, const char *name,
+                              const char *value);
+void conf_show (const struct conf *conf, struct arena *arena, conf_show_fn fn, void *arg);
+/* What a row takes: "0 to 1", "TRUE or FALSE", "EARLY, LATE", "a duration of at least 00:00:01" …; in buf. */
+char *conf_takes (const struct conf_param *param, char *buf, size_t size);
+
+/* What stands in the file, in order. value is the raw rest of the line. */
 struct conf_entry {
     const char *key;
     const char *index; /* NULL when none */

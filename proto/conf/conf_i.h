@@ -16,7 +16,10 @@ struct conf {
     const char *dir; /* "" or ends with '/' */
     struct slot *slot;
     uint32_t slot_count, slot_cap;
-    const struct conf_param *table[CONF_TABLES_MAX];
+    struct {
+        const struct conf_param *params;
+        const void *target;
+    } table[CONF_TABLES_MAX];
     uint32_t table_count;
     const char **known; /* keys asked for with conf_get */
     uint32_t known_count, known_cap;
@@ -40,6 +43,9 @@ int conf_split (struct arena *arena, const char *value, struct words *out, struc
 const char *conf_unquote (struct arena *arena, const char *word);
 /* First '=' outside quotes, or NULL. */
 const char *conf_equals (const char *word);
+
+/* The row of that name, or NULL. */
+const struct conf_param *conf_param_find (const struct conf_param *table, const char *name);
 
 /* Grows an arena array of pointers by one place. */
 void conf_push (struct arena *arena, const char ***list, uint32_t *count, uint32_t *cap,

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "proto/base/strbuf.h"
+#include "proto/base/text.h"
 #include "proto/conf/conf_i.h"
 
 static bool is_blank (char c)
@@ -36,6 +37,8 @@ static int check_characters (const char *line, size_t len, struct err *err)
         if ((c < 0x20 && c != '\t') || c == 0x7f)
             return err_set (err, ERR_INVALID, "a control character (0x%02x)", c);
     }
+    if (!text_ok (line, len))
+        return err_set (err, ERR_INVALID, "it is not UTF-8 text");
     return 0;
 }
 

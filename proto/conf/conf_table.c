@@ -15,7 +15,7 @@ static int in_range (const struct conf_param *param, int64_t value, struct err *
     if (param->type == CONF_DURATION)
         return err_set (err, ERR_LIMIT, "is not between %s and %s",
                         duration_format (param->min, low), duration_format (param->max, high));
-    if (param->type == CONF_PPM || param->type == CONF_CREDITS)
+    if (param->type == CONF_PPM || param->type == CONF_REAL || param->type == CONF_CREDITS)
         return err_set (err, ERR_LIMIT, "is not between %s and %s", credit_format (param->min, low),
                         credit_format (param->max, high));
     return err_set (err, ERR_LIMIT, "is not between %lld and %lld", (long long)param->min,
@@ -49,9 +49,11 @@ static int parse_number (const struct conf_param *param, const char *text, int64
     int rc;
     switch (param->type) {
     case CONF_INT:
+    case CONF_U32:
         rc = int_parse (text, "value", INT64_MIN, INT64_MAX, out, err);
         break;
     case CONF_PPM:
+    case CONF_REAL:
         rc = ppm_parse (text, "value", out, err);
         break;
     case CONF_MEMORY:
@@ -70,6 +72,33 @@ static int parse_number (const struct conf_param *param, const char *text, int64
         break;
     }
     return rc < 0 ? rc : in_range (param, *out, err);
+}
+
+static int parse_seconds (const struct conf_param *param, const char *text, int64_t *out,
+                          struct err *err)
+{
+    char least[QUANTITY_TEXT_MAX];
+    duration_us d = TIME_US_MAX;
+    if (strcmp (text, "-1") != 0 && duration_parse (text, &d, err) < 0)
+        return ERR_INVALID;
+    *out = d == TIME_US_MAX ? -1 : d / US_PER_S;
+    if (*out < param->min)
+        return err_set (err, ERR_INVALID, "must be at least %s",
+                        param->min == 1 ? "a second" : duration_format (param->min * US_PER_S, least));
+    return 0;
+}
+
+/* A field narrower than int64_t, or no whole number. */
+static void store_number (const struct conf_param *param, int64_t number, char *field)
+{
+    uint32_t small = (uint32_t)number;
+    double real = (double)number / 1e6;
+    if (param->type == CONF_U32)
+        memcpy (field, &small, sizeof small);
+    else if (param->type == CONF_REAL)
+        memcpy (field, &real, sizeof real);
+    else
+        memcpy (field, &number, sizeof number);
 }
 
 /* Stores the one word of a value into its field. */
@@ -98,14 +127,16 @@ static int store_word (const struct conf_param *param, const struct conf_value *
     case CONF_WORD:
         if (parse_word (param, text, &word, err) < 0)
             return ERR_INVALID;
+        word = param->values ? param->values[word] : word;
         memcpy (field, &word, sizeof word);
         return 0;
     default:
         break;
     }
-    int rc = parse_number (param, text, &number, err);
+    int rc = param->type == CONF_SECONDS ? parse_seconds (param, text, &number, err)
+                                         : parse_number (param, text, &number, err);
     if (rc == 0)
-        memcpy (field, &number, sizeof number);
+        store_number (param, number, field);
     return rc;
 }
 
@@ -146,7 +177,7 @@ static int fill_value (struct conf_value *value, const char *raw, struct err *er
     return 0;
 }
 
-static const struct conf_param *find_param (const struct conf_param *table, const char *name)
+const struct conf_param *conf_param_find (const struct conf_param *table, const char *name)
 {
     for (; table->name; table++)
         if (strcasecmp (table->name, name) == 0)
@@ -218,10 +249,18 @@ static int take_attr (const struct words *words, uint32_t *at, struct conf_value
     return fill_value (value, raw, err);
 }
 
+static int changed_check (const struct conf_param *param, uint32_t line, struct err *err)
+{
+    if (line > 0 || (param->type != CONF_PATH && !(param->flags & CONF_F_FIXED)))
+        return 0;
+    return err_set (err, ERR_DENIED, "is changed in the configuration file only: who may change the policy "
+                                     "does not say what runs, as whom, or whom to believe");
+}
+
 static int apply_attr (const struct conf_param *attrs, struct conf_value *value, void *record,
                        struct err *err)
 {
-    const struct conf_param *param = find_param (attrs, value->attr);
+    const struct conf_param *param = conf_param_find (attrs, value->attr);
     if (!param) {
         const char **names = NULL;
         uint32_t count = 0, cap = 0;
@@ -234,7 +273,9 @@ static int apply_attr (const struct conf_param *attrs, struct conf_value *value,
         return err_set (err, ERR_INVALID, "%s takes no [%.60s]", param->name, value->attr_index);
     if (param->type == CONF_UNSUPPORTED)
         note_unsupported (value->conf, param, value);
-    int rc = store_value (param, value, record, err);
+    int rc = changed_check (param, value->line, err);
+    if (rc == 0)
+        rc = store_value (param, value, record, err);
     return rc < 0 ? err_prefix (err, "%s", param->name) : 0;
 }
 
@@ -272,7 +313,9 @@ static int apply_entry (struct conf *conf, const struct conf_param *param,
         .conf = conf, .key = entry->key, .index = entry->index, .line = entry->line};
     if (param->type == CONF_UNSUPPORTED)
         note_unsupported (conf, param, &value);
-    int rc = fill_value (&value, entry->value, err);
+    int rc = changed_check (param, entry->line, err);
+    if (rc == 0)
+        rc = fill_value (&value, entry->value, err);
     return rc < 0 ? rc : store_value (param, &value, target, err);
 }
 
@@ -308,13 +351,14 @@ int conf_table_read (struct conf *conf, const struct conf_param *params, void *t
         err = &local;
     if (conf->table_count == CONF_TABLES_MAX)
         return err_set (err, ERR_INTERNAL, "%s: more than %d tables", conf->name, CONF_TABLES_MAX);
-    conf->table[conf->table_count++] = params;
+    conf->table[conf->table_count].params = params;
+    conf->table[conf->table_count++].target = target;
     int rc = apply_initials (conf, params, target, err);
     if (rc < 0)
         return rc;
     for (uint32_t i = 0; i < conf->slot_count; i++) {
         struct slot *slot = &conf->slot[i];
-        const struct conf_param *param = find_param (params, slot->entry.key);
+        const struct conf_param *param = conf_param_find (params, slot->entry.key);
         if (!param || (slot->used && param->type == CONF_UNSUPPORTED))
             continue;
         slot->used = true;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/base/text.h"
 #include "proto/curl/curl_loop.h"
 
 struct webhook {
@@ -49,7 +50,7 @@ static void judge (struct webhook *h, CURLcode code)
     curl_easy_getinfo (h->easy, CURLINFO_RESPONSE_CODE, &status);
     if (code != CURLE_OK) {
         h->outcome = WEBHOOK_SILENT;
-        snprintf (h->text, sizeof h->text, "%s",
+        text_printf (h->text, sizeof h->text, "%s",
                   *h->error ? h->error : curl_easy_strerror (code));
         return;
     }

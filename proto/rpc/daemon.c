@@ -18,12 +18,13 @@ enum { WATCH_S = 2, DRAIN_GRACE_S = 5 };
 struct keys {
     const char *grid, *state_dir, *listen, *socket, *port_file, *pid_file, *log_file, *log_level;
     const char *ca, *crl, *cert, *key;
+    int64_t connections, per_principal, per_address, handshakes, call_rate;
 };
 
 /* One configuration as a whole; strings and settings live as long as conf. */
 struct loaded {
     struct conf *conf;
-    struct keys keys;
+    struct keys *keys; /* owned; conf_show reads it */
     struct log_levels levels;
     void *settings;
 };
@@ -39,26 +40,35 @@ struct daemon {
     struct rpcserver *server;
     struct event_base *base;
     struct event *on_term, *on_int, *on_hup, *on_watch;
+    struct daemon_room room;
     struct daemon_stamp config_stamp;
     struct daemon_stamp tls_stamp[4]; /* ca, crl, cert, key */
     int pid_fd;
     bool started, looping, stopping, failed, recycle;
 };
 
-#define KEY(n, f, t, fl) {.name = n, .type = t, .offset = offsetof (struct keys, f), .flags = fl}
+#define KEY(n, f, t, fl, what) {.name = n, .type = t, .offset = offsetof (struct keys, f), .flags = CONF_F_PLACE | fl, .help = what}
+#define BOUND(n, f, least, usual, what)                                                            \
+    {.name = n, .type = CONF_INT, .offset = offsetof (struct keys, f), .min = least,               \
+     .max = 1 << 20, .initial = usual, .help = what}
 static const struct conf_param key_table[] = {
-    KEY ("GRID", grid, CONF_STRING, CONF_F_REQUIRED),
-    KEY ("STATEDIR", state_dir, CONF_PATH, CONF_F_REQUIRED),
-    KEY ("LISTEN", listen, CONF_STRING, 0),
-    KEY ("SOCKET", socket, CONF_PATH, 0),
-    KEY ("PORTFILE", port_file, CONF_PATH, 0),
-    KEY ("PIDFILE", pid_file, CONF_PATH, 0),
-    KEY ("LOGFILE", log_file, CONF_PATH, 0),
-    KEY ("LOGLEVEL", log_level, CONF_STRING, 0),
-    KEY ("CA", ca, CONF_PATH, CONF_F_REQUIRED),
-    KEY ("CRL", crl, CONF_PATH, CONF_F_REQUIRED),
-    KEY ("CERT", cert, CONF_PATH, CONF_F_REQUIRED),
-    KEY ("KEY", key, CONF_PATH, CONF_F_REQUIRED),
+    KEY ("GRID", grid, CONF_STRING, CONF_F_REQUIRED, "the name of the grid"),
+    KEY ("STATEDIR", state_dir, CONF_PATH, CONF_F_REQUIRED, "what the daemon keeps"),
+    KEY ("LISTEN", listen, CONF_STRING, 0, "where it serves"),
+    KEY ("SOCKET", socket, CONF_PATH, 0, "where it serves the machine itself"),
+    KEY ("PORTFILE", port_file, CONF_PATH, 0, "where its port is written"),
+    KEY ("PIDFILE", pid_file, CONF_PATH, 0, "where its pid is written"),
+    KEY ("LOGFILE", log_file, CONF_PATH, 0, "its log; none: standard error"),
+    KEY ("LOGLEVEL", log_level, CONF_STRING, 0, "how much it says"),
+    KEY ("CA", ca, CONF_PATH, CONF_F_REQUIRED, "the grid's authority"),
+    KEY ("CRL", crl, CONF_PATH, CONF_F_REQUIRED, "its revocation list"),
+    KEY ("CERT", cert, CONF_PATH, CONF_F_REQUIRED, "the daemon's certificate"),
+    KEY ("KEY", key, CONF_PATH, CONF_F_REQUIRED, "its key"),
+    BOUND ("CONNECTIONS", connections, 16, "1024", "how many there may be"),
+    BOUND ("CONNECTIONSPERUSER", per_principal, 1, "64", "of one principal or local account"),
+    BOUND ("CONNECTIONSPERADDRESS", per_address, 1, "512", "from one address"),
+    BOUND ("HANDSHAKES", handshakes, 8, "128", "connections that are not through their TLS handshake"),
+    BOUND ("CALLRATE", call_rate, 0, "2000", "calls a second of one principal or local account; 0: any"),
     {0}};
 
 static void loaded_free (struct daemon *d, struct loaded *l)
@@ -66,19 +76,35 @@ static void loaded_free (struct daemon *d, struct loaded *l)
     if (l->settings)
         d->ops->settings_free (d->self, l->settings);
     conf_destroy (l->conf);
+    free (l->keys);
     memset (l, 0, sizeof *l);
+}
+
+/* What one of many may have of the server; what is not a key is RPCSERVER_LIMITS_DEFAULT's. */
+static struct connshare_limits limits_of (const struct keys *k)
+{
+    struct connshare_limits l = RPCSERVER_LIMITS_DEFAULT;
+    l.connections = (uint32_t)k->connections;
+    l.per_principal = (uint32_t)k->per_principal;
+    l.per_address = (uint32_t)k->per_address;
+    l.handshakes = (uint32_t)k->handshakes;
+    l.handshakes_per_address = l.handshakes / 2;
+    l.calls_per_s = (uint32_t)k->call_rate;
+    return l;
 }
 
 static int load_keys (struct loaded *l, struct err *err)
 {
-    int rc = conf_table_read (l->conf, key_table, &l->keys, err);
+    l->keys = calloc (1, sizeof *l->keys);
+    int rc = l->keys ? conf_table_read (l->conf, key_table, l->keys, err)
+                     : err_set (err, ERR_NOMEM, "configuration: no memory");
     if (rc < 0)
         return rc;
-    if (!l->keys.listen && !l->keys.socket)
+    if (!l->keys->listen && !l->keys->socket)
         return err_set (err, ERR_INVALID, "%s: neither LISTEN nor SOCKET is given",
                         conf_name (l->conf));
     l->levels.all = LOG_LEVEL_INFO;
-    if (l->keys.log_level && log_levels_parse (l->keys.log_level, &l->levels, err) < 0)
+    if (l->keys->log_level && log_levels_parse (l->keys->log_level, &l->levels, err) < 0)
         return err_prefix (err, "%s: LOGLEVEL", conf_name (l->conf));
     return 0;
 }
@@ -151,7 +177,7 @@ static int take (struct daemon *d, const char *changes, struct err *err)
     int rc = load (d, changes, &fresh, err);
     if (rc < 0)
         return rc;
-    rc = refuse_fixed (&d->now.keys, &fresh.keys, err);
+    rc = refuse_fixed (d->now.keys, fresh.keys, err);
     if (rc == 0 && !d->ops->reload)
         rc = err_set (err, ERR_UNSUPPORTED, "%s takes a new configuration only by a restart",
                       d->ops->program);
@@ -164,6 +190,8 @@ static int take (struct daemon *d, const char *changes, struct err *err)
     loaded_free (d, &d->now);
     d->now = fresh;
     log_levels_set (d->log, &d->now.levels);
+    const struct connshare_limits limits = limits_of (d->now.keys);
+    rpcserver_set_limits (d->server, &limits);
     return 0;
 }
 
@@ -205,12 +233,12 @@ static void reload_tls (struct daemon *d)
         return;
     }
     rpcserver_recheck_peers (d->server);
-    log_event (d->log, LOG_LEVEL_INFO, "daemon", "certificates_taken", "crl=%s", d->now.keys.crl);
+    log_event (d->log, LOG_LEVEL_INFO, "daemon", "certificates_taken", "crl=%s", d->now.keys->crl);
 }
 
 static bool tls_changed (struct daemon *d)
 {
-    const struct keys *k = &d->now.keys;
+    const struct keys *k = d->now.keys;
     const char *const path[4] = {k->ca, k->crl, k->cert, k->key};
     bool changed = false;
     for (int i = 0; i < 4; i++)
@@ -230,10 +258,29 @@ static void on_hup (evutil_socket_t fd, short what, void *arg)
     reload_tls (d);
 }
 
+static void room_look (struct daemon *d)
+{
+    if (!daemon_room_look (&d->room))
+        return;
+    if (d->room.tight)
+        log_event (d->log, LOG_LEVEL_ERROR, "daemon", "disk_full",
+                   "dir=%s text=\"no new work is taken; what is under way goes on, in the room that was kept "
+                   "for it\"", d->room.dir);
+    else
+        log_event (d->log, LOG_LEVEL_INFO, "daemon", "disk_has_room", "dir=%s", d->room.dir);
+}
+
+int daemon_takes_work (struct daemon *d, struct err *err)
+{
+    room_look (d);
+    return daemon_room_check (&d->room, err);
+}
+
 static void on_watch (evutil_socket_t fd, short what, void *arg)
 {
     (void)fd, (void)what;
     struct daemon *d = arg;
+    room_look (d);
     if (tls_changed (d))
         reload_tls (d);
     if (daemon_stamp_changed (d->config_file, &d->config_stamp))
@@ -305,9 +352,9 @@ static int make_state_dir (const char *dir, struct err *err)
 static int lock_pid (struct daemon *d, struct err *err)
 {
     char path[4096];
-    const char *file = d->now.keys.pid_file;
+    const char *file = d->now.keys->pid_file;
     if (!file) {
-        int n = snprintf (path, sizeof path, "%s/%s.pid", d->now.keys.state_dir, d->ops->program);
+        int n = snprintf (path, sizeof path, "%s/%s.pid", d->now.keys->state_dir, d->ops->program);
         if (n < 0 || (size_t)n >= sizeof path)
             return err_set (err, ERR_LIMIT, "STATEDIR: the path is too long");
         file = path;
@@ -317,7 +364,7 @@ static int lock_pid (struct daemon *d, struct err *err)
 
 static int open_identity (struct daemon *d, struct err *err)
 {
-    const struct keys *k = &d->now.keys;
+    const struct keys *k = d->now.keys;
     struct tlsid_config config = {
         .ca_file = k->ca, .crl_file = k->crl, .cert_file = k->cert, .key_file = k->key};
     tls_changed (d); /* before reading, so that a change meanwhile is seen */
@@ -367,20 +414,23 @@ static int open_events (struct daemon *d, struct err *err)
 
 static int open_server (struct daemon *d, struct err *err)
 {
+    const struct connshare_limits limits = limits_of (d->now.keys);
     struct rpcserver_config config = {.base = d->base,
+                                      .limits = &limits,
                                       .id = d->id,
                                       .log = d->log,
-                                      .listen = d->now.keys.listen,
-                                      .unix_path = d->now.keys.socket};
+                                      .listen = d->now.keys->listen,
+                                      .unix_path = d->now.keys->socket};
     d->server = rpcserver_create (&config, err);
     return d->server ? 0 : err->code;
 }
 
 static int start (struct daemon *d, struct err *err)
 {
-    int rc = make_state_dir (d->now.keys.state_dir, err);
+    int rc = make_state_dir (d->now.keys->state_dir, err);
     if (rc == 0) {
-        d->log = log_create (d->now.keys.log_file, d->now.levels.all, d->ops->program, err);
+        daemon_room_open (&d->room, d->now.keys->state_dir);
+        d->log = log_create (d->now.keys->log_file, d->now.levels.all, d->ops->program, err);
         log_levels_set (d->log, &d->now.levels);
         rc = d->log ? 0 : err->code;
     }
@@ -388,8 +438,8 @@ static int start (struct daemon *d, struct err *err)
         rc = lock_pid (d, err);
     if (rc == 0)
         log_notes (d);
-    if (rc == 0 && d->now.keys.port_file)
-        unlink (d->now.keys.port_file);
+    if (rc == 0 && d->now.keys->port_file)
+        unlink (d->now.keys->port_file);
     if (rc == 0)
         rc = open_identity (d, err);
     if (rc == 0)
@@ -401,8 +451,8 @@ static int start (struct daemon *d, struct err *err)
     if (rc < 0)
         return rc;
     d->started = true;
-    if (d->now.keys.port_file && d->now.keys.listen)
-        rc = daemon_write_number (d->now.keys.port_file, rpcserver_port (d->server), err);
+    if (d->now.keys->port_file && d->now.keys->listen)
+        rc = daemon_write_number (d->now.keys->port_file, rpcserver_port (d->server), err);
     return rc;
 }
 
@@ -423,8 +473,8 @@ static void close_all (struct daemon *d)
 {
     if (d->started)
         d->ops->stop (d->self);
-    if (d->now.keys.port_file && d->started)
-        unlink (d->now.keys.port_file);
+    if (d->started && d->now.keys->port_file)
+        unlink (d->now.keys->port_file);
     rpcserver_destroy (d->server);
     struct event *const events[] = {d->on_term, d->on_int, d->on_hup, d->on_watch};
     for (int i = 0; i < 4; i++)
@@ -435,6 +485,7 @@ static void close_all (struct daemon *d)
         event_base_free (d->base);
     loaded_free (d, &d->now);
     free (d->changes);
+    daemon_room_close (&d->room);
     log_destroy (d->log);
     daemon_pid_unlock (d->pid_fd);
 }
@@ -478,7 +529,7 @@ int daemon_main (const struct daemon_ops *ops, void *self, int argc, char **argv
         run (&d);
     } else {
         fprintf (stderr, "%s: %s\n", ops->program, err.text);
-        if (d.log && d.now.keys.log_file)
+        if (d.log && d.now.keys->log_file)
             log_err (&d, "not_started", &err);
     }
     bool failed = rc < 0 || d.failed;
@@ -523,7 +574,12 @@ const char *daemon_name (const struct daemon *d)
 
 const char *daemon_state_dir (const struct daemon *d)
 {
-    return d->now.keys.state_dir;
+    return d->now.keys->state_dir;
+}
+
+const struct conf *daemon_conf (const struct daemon *d)
+{
+    return d->now.conf;
 }
 
 const char *daemon_config_file (const struct daemon *d)

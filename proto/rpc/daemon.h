@@ -3,13 +3,16 @@
  * Options: --config FILE, --check (read the configuration, say yes or no, exit), --foreground (the
  * only mode; accepted so that unit files can say what they mean), --version, --help.
  * Keys it reads itself: GRID, STATEDIR, LISTEN host:port, SOCKET path, PORTFILE path, PIDFILE path,
- * LOGFILE path, LOGLEVEL, CA, CRL, CERT, KEY. Paths are relative to the configuration's folder.
+ * LOGFILE path, LOGLEVEL, CA, CRL, CERT, KEY, and what one of many may have of the server: CONNECTIONS,
+ * CONNECTIONSPERUSER, CONNECTIONSPERADDRESS, HANDSHAKES, CALLRATE. Paths are relative to the configuration's folder.
  *
  * Order: configuration whole, log, pid file locked (a second instance on one state directory is
  * refused), identity, loop, RPC server, ops->start (adds services), then the port file and READY=1.
  * SIGTERM, SIGINT: drain, ops->stop, exit 0; a second one cuts the drain. SIGHUP: configuration,
  * certificates and log again. Changed certificates, CRL or configuration are also noticed by
- * themselves within two seconds. */
+ * themselves within two seconds.
+ *
+ * STATEDIR/ballast is room that is given up when the disk is full (daemon_room.c). */
 #ifndef NUI_RPC_DAEMON_H
 #define NUI_RPC_DAEMON_H
 
@@ -67,6 +70,10 @@ const char *daemon_grid (const struct daemon *daemon);
 const char *daemon_name (const struct daemon *daemon);      /* the name in our certificate */
 const char *daemon_state_dir (const struct daemon *daemon); /* exists, mode 0700 when we made it */
 const char *daemon_config_file (const struct daemon *daemon);
+/* Before new work is taken: ERR_UNAVAILABLE with the sentence while the file system of STATEDIR is full. */
+int daemon_takes_work (struct daemon *daemon, struct err *err);
+/* The configuration in force, until the next reload: conf_show prints it. */
+const struct conf *daemon_conf (const struct daemon *daemon);
 /* Takes over the configuration with these lines at its end, whole or not at all, as a reload would.
  * They hold until the file is read again (a change of it, SIGHUP, a restart). */
 int daemon_change (struct daemon *daemon, const char *lines, struct err *err);

@@ -17,6 +17,17 @@ struct daemon_args {
 bool daemon_parse_args (const struct daemon_ops *ops, int argc, char **argv,
                         struct daemon_args *args, int *exit_code);
 
+/* daemon_room.c */
+struct daemon_room {
+    char *dir;    /* STATEDIR; its own copy: configurations come and go */
+    bool tight;   /* little is left */
+    bool ballast; /* the file is there */
+};
+void daemon_room_open (struct daemon_room *room, const char *dir); /* before anything is written there */
+bool daemon_room_look (struct daemon_room *room); /* true: tight has changed */
+void daemon_room_close (struct daemon_room *room);
+int daemon_room_check (struct daemon_room *room, struct err *err); /* ERR_UNAVAILABLE while it is tight */
+
 /* What a file was like when it was last looked at. */
 struct daemon_stamp {
     int64_t mtime_ns;

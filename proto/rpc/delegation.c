@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/base/text.h"
 #include "proto/hash/sha256.h"
 #include "proto/rpc/pbguard.h"
 
@@ -122,7 +123,7 @@ int delegation_verify (struct tlsid *id, const Envelope *envelope, time_us now,
     Job *job = job_of (envelope, &why);
     out->good = job && delegation_read (id, envelope, job, now, out, &why) == 0;
     if (!out->good)
-        snprintf (out->why, sizeof out->why, "its delegation is not good: %.300s", why.text);
+        text_printf (out->why, sizeof out->why, "its delegation is not good: %.300s", why.text);
     if (rc != 0 && out->good) {
         struct err then = {0};
         if (envelope_verify (id, envelope, job->created_us, signer_out, &then) == 0) {

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/base/text.h"
+
 bool grpcwire_content_type_ok (const char *text, size_t len)
 {
     static const char want[] = "application/grpc";
@@ -74,44 +76,6 @@ char *grpcwire_timeout_format (duration_us timeout, char buf[GRPCWIRE_TIMEOUT_MA
     return buf;
 }
 
-/* Length of the well-formed character at p, or 0. */
-static size_t utf8_char (const uint8_t *p, size_t left)
-{
-    if (p[0] < 0x80)
-        return 1;
-    if (p[0] >= 0xc2 && p[0] <= 0xdf)
-        return left >= 2 && (p[1] & 0xc0) == 0x80 ? 2 : 0;
-    if ((p[0] & 0xf0) == 0xe0) {
-        if (left < 3 || (p[1] & 0xc0) != 0x80 || (p[2] & 0xc0) != 0x80)
-            return 0;
-        if (p[0] == 0xe0 && p[1] < 0xa0)
-            return 0;
-        return p[0] == 0xed && p[1] > 0x9f ? 0 : 3;
-    }
-    if (p[0] >= 0xf0 && p[0] <= 0xf4) {
-        if (left < 4 || (p[1] & 0xc0) != 0x80 || (p[2] & 0xc0) != 0x80 || (p[3] & 0xc0) != 0x80)
-            return 0;
-        if (p[0] == 0xf0 && p[1] < 0x90)
-            return 0;
-        return p[0] == 0xf4 && p[1] > 0x8f ? 0 : 4;
-    }
-    return 0;
-}
-
-bool grpcwire_utf8_ok (const void *bytes, size_t len)
-{
-    const uint8_t *p = bytes;
-
-    while (len > 0) {
-        size_t n = p[0] == 0 ? 0 : utf8_char (p, len);
-        if (n == 0)
-            return false;
-        p += n;
-        len -= n;
-    }
-    return true;
-}
-
 size_t grpcwire_percent_encode (const char *text, size_t len, char *out, size_t cap)
 {
     static const char hex[] = "0123456789ABCDEF";
@@ -120,7 +84,7 @@ size_t grpcwire_percent_encode (const char *text, size_t len, char *out, size_t 
 
     assert (cap > 0);
     while (len > 0) {
-        size_t chars = utf8_char (p, len);
+        size_t chars = text_char (p, len);
         if (chars == 0)
             chars = 1; /* a stray byte is carried as it is; the other side decides */
         bool plain = p[0] >= 0x20 && p[0] <= 0x7e && p[0] != '%';
@@ -168,7 +132,7 @@ size_t grpcwire_percent_decode (const char *text, size_t len, char *out, size_t 
         }
     }
     for (size_t i = 0; i < n;) {
-        size_t chars = out[i] == '\0' ? 0 : utf8_char ((const uint8_t *)out + i, n - i);
+        size_t chars = out[i] == '\0' ? 0 : text_char (out + i, n - i);
         if (chars == 0) {
             out[i] = '?';
             chars = 1;

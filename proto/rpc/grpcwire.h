@@ -42,9 +42,6 @@ int grpcwire_status_of_reset (uint32_t http2_error);
 
 void grpcwire_prefix_put (uint8_t out[GRPCWIRE_PREFIX_LEN], uint32_t len);
 
-/* True when the bytes are well-formed UTF-8 (RFC 3629) without NUL. */
-bool grpcwire_utf8_ok (const void *bytes, size_t len);
-
 /* Takes length-prefixed messages out of a byte stream. Zero-initialise, then set max. */
 struct grpcwire_reader {
     uint32_t max;  /* largest body */

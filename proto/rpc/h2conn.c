@@ -34,6 +34,8 @@ struct h2conn {
     X509 *own_cert;
     duration_us keepalive;
     const struct sendgate *gate;
+    const nghttp2_session_callbacks *callbacks; /* until the session is made */
+    const nghttp2_option *option;
     enum state state;
     unsigned depth; /* of our own callbacks on the stack */
     int io_errno;   /* of the last recv or send that failed */
@@ -360,13 +362,27 @@ static void settle (struct h2conn *c, bool from_loop)
 
 /* ---- coming up */
 
+static bool session_make (struct h2conn *c)
+{
+    const nghttp2_option *option = c->ops->option ? c->ops->option (c->owner) : c->option;
+    int rv = c->server ? nghttp2_session_server_new2 (&c->session, c->callbacks, c->owner, option)
+                       : nghttp2_session_client_new2 (&c->session, c->callbacks, c->owner, option);
+
+    return rv == 0;
+}
+
 static void open_session (struct h2conn *c)
 {
     struct err why = {0};
 
     event_del (&c->ev_timer);
+    if (!session_make (c)) {
+        end_text (c, "HTTP/2: out of memory");
+        return;
+    }
     c->state = OPEN;
     if (c->ops->established (c->owner, &why) < 0) {
+        flush (c); /* a GOAWAY that says why may be waiting */
         end (c, &why, true);
         return;
     }
@@ -509,16 +525,13 @@ struct h2conn *h2conn_create (const struct h2conn_config *config, struct err *er
     *c = (struct h2conn){.base = config->base, .fd = config->fd, .ssl = config->ssl,
                          .ops = config->ops, .owner = config->owner, .server = config->server,
                          .own_cert = config->own_cert, .keepalive = config->keepalive,
-                         .gate = config->gate};
+                         .gate = config->gate, .callbacks = config->callbacks,
+                         .option = config->option};
     event_assign (&c->ev_read, c->base, c->fd, EV_READ | EV_PERSIST, on_read, c);
     event_assign (&c->ev_write, c->base, c->fd, EV_WRITE, on_write, c);
     event_assign (&c->ev_flush, c->base, -1, 0, on_flush, c);
     evtimer_assign (&c->ev_timer, c->base, on_timer, c);
-    int rv = config->server ? nghttp2_session_server_new2 (&c->session, config->callbacks,
-                                                           config->owner, config->option)
-                            : nghttp2_session_client_new2 (&c->session, config->callbacks,
-                                                           config->owner, config->option);
-    if (rv != 0 || (c->ssl && !attach_bio (c)))
+    if (c->ssl && !attach_bio (c))
         goto nomem;
     if (c->ssl && config->server)
         SSL_set_accept_state (c->ssl);
@@ -540,7 +553,6 @@ struct h2conn *h2conn_create (const struct h2conn_config *config, struct err *er
 
 nomem:
     if (c) {
-        nghttp2_session_del (c->session);
         BIO_meth_free (c->bio_method);
     }
     SSL_free (config->ssl);

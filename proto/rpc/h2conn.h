@@ -23,6 +23,9 @@
 struct h2conn;
 
 struct h2conn_ops {
+    /* TLS (if any) is up, so that the peer is known: with which options may it have a session? NULL: the
+     * config's. */
+    const nghttp2_option *(*option) (void *owner);
     /* TLS (if any) is up and the session exists: submit settings. A failure closes. */
     int (*established) (void *owner, struct err *err);
     /* Bytes were taken in; we are outside nghttp2's callbacks. Run what they caused. */
@@ -43,7 +46,7 @@ struct h2conn_config {
     duration_us handshake_timeout; /* 0: 10 s; covers connecting too */
     duration_us keepalive;         /* silence before a PING */
     const struct sendgate *gate;   /* outlives the connection; NULL: none */
-    const nghttp2_session_callbacks *callbacks; /* copied by nghttp2 */
+    const nghttp2_session_callbacks *callbacks; /* this and the option outlive the handshake */
     const nghttp2_option *option;
     const struct h2conn_ops *ops;
     void *owner;

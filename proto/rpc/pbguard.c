@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "proto/rpc/grpcwire.h"
+#include "proto/base/text.h"
 
 enum { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2, WIRE_32 = 5 };
 
@@ -19,6 +19,8 @@ struct cursor {
 struct guard {
     uint64_t memory;
     uint64_t memory_max;
+    bool mend;          /* the bytes may be changed: bad text is made good */
+    const char *mended; /* the first field whose text was */
     struct err *err;
 };
 
@@ -115,9 +117,13 @@ static int check_bytes (struct guard *g, const ProtobufCMessageDescriptor *d,
                             PBGUARD_DEPTH_MAX);
         return check_message (g, f->descriptor, c, depth + 1);
     }
-    if (f->type == PROTOBUF_C_TYPE_STRING && !grpcwire_utf8_ok (c.p, c.left))
-        return err_set (g->err, ERR_INVALID, "message %s: field %s is not UTF-8 text", d->name,
-                        f->name);
+    if (f->type == PROTOBUF_C_TYPE_STRING && !text_ok (c.p, c.left)) {
+        if (!g->mend)
+            return err_set (g->err, ERR_INVALID, "message %s: field %s is not UTF-8 text", d->name,
+                            f->name);
+        text_mend ((uint8_t *)c.p, c.left);
+        g->mended = g->mended ? g->mended : f->name;
+    }
     if (f->type == PROTOBUF_C_TYPE_STRING || f->type == PROTOBUF_C_TYPE_BYTES)
         return charge (g, d, MALLOC_OVERHEAD + c.left + 1);
     return check_packed (g, d, f, c); /* scalars, packed */
@@ -177,15 +183,32 @@ static int check_message (struct guard *g, const ProtobufCMessageDescriptor *d, 
     return rc;
 }
 
+static int check_all (struct guard *g, const ProtobufCMessageDescriptor *descriptor,
+                      const void *bytes, size_t len)
+{
+    assert (descriptor && (bytes || len == 0));
+    g->memory_max = PBGUARD_MEMORY_BASE + (uint64_t)PBGUARD_MEMORY_FACTOR * len;
+    return check_message (g, descriptor, (struct cursor){bytes, len}, 0);
+}
+
 int pbguard_check (const ProtobufCMessageDescriptor *descriptor, const void *bytes, size_t len,
                    struct err *err)
 {
     struct err local;
-    struct guard g = {.memory_max = PBGUARD_MEMORY_BASE + (uint64_t)PBGUARD_MEMORY_FACTOR * len,
-                      .err = err ? err : &local};
+    struct guard g = {.err = err ? err : &local};
 
-    assert (descriptor && (bytes || len == 0));
-    return check_message (&g, descriptor, (struct cursor){bytes, len}, 0);
+    return check_all (&g, descriptor, bytes, len);
+}
+
+int pbguard_mend (const ProtobufCMessageDescriptor *descriptor, void *bytes, size_t len,
+                  const char **mended_out, struct err *err)
+{
+    struct err local;
+    struct guard g = {.err = err ? err : &local, .mend = true};
+    int rc = check_all (&g, descriptor, bytes, len);
+
+    *mended_out = g.mended;
+    return rc;
 }
 
 ProtobufCMessage *pbguard_unpack (const ProtobufCMessageDescriptor *descriptor, const void *bytes,

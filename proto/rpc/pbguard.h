@@ -6,7 +6,8 @@
  *  - memory after unpacking at most PBGUARD_MEMORY_BASE + PBGUARD_MEMORY_FACTOR * length;
  *  - every string well-formed UTF-8 without NUL (Python's protobuf refuses others);
  *  - wire types that fit the descriptor, no groups.
- * The same check serves both directions: outgoing messages are looked at after packing. */
+ * The same check serves both directions: outgoing messages are looked at after packing, where text
+ * that should have been made good on its way in is mended at last, and told in the log. */
 #ifndef NUI_RPC_PBGUARD_H
 #define NUI_RPC_PBGUARD_H
 
@@ -20,6 +21,11 @@ enum { PBGUARD_DEPTH_MAX = 32, PBGUARD_MEMORY_BASE = 256 * 1024, PBGUARD_MEMORY_
 /* ERR_INVALID (malformed, not UTF-8) or ERR_LIMIT; the text names message and field. */
 int pbguard_check (const ProtobufCMessageDescriptor *descriptor, const void *bytes, size_t len,
                    struct err *err);
+/* As pbguard_check, but strings that are no text are made so (text_mend), and *mended_out names the
+ * first such field, or is NULL: for what we send, and for what must not be refused as a whole for one
+ * bad character. Nothing else is changed. */
+int pbguard_mend (const ProtobufCMessageDescriptor *descriptor, void *bytes, size_t len,
+                  const char **mended_out, struct err *err);
 /* pbguard_check, then protobuf_c_message_unpack. NULL and err filled on failure. */
 ProtobufCMessage *pbguard_unpack (const ProtobufCMessageDescriptor *descriptor, const void *bytes,
                                   size_t len, struct err *err);

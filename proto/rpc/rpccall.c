@@ -5,10 +5,14 @@
 #include <utlist.h>
 
 #include "proto/base/clock.h"
+#include "proto/base/text.h"
 #include "proto/rpc/pbguard.h"
 #include "proto/rpc/rpcserver_i.h"
 
-enum { REQUEST_BYTES_MAX_DEFAULT = 64 * 1024 };
+enum {
+    REQUEST_BYTES_MAX_DEFAULT = 64 * 1024,
+    STALLED_S = 10, /* an answer of which nothing was read for so long is cut when room is wanted */
+};
 
 enum todo { TODO_DISPATCH = 1, TODO_CANCEL = 2, TODO_READY = 4 };
 
@@ -51,6 +55,7 @@ struct rpccall {
 
     struct outmsg *out, *out_tail;
     size_t queued;
+    duration_us moved; /* when something was read last, or queued first; monotonic */
     bool submitted; /* response headers are on their way */
     bool deferred;  /* nghttp2 waits for resume_data */
     bool stopped;   /* rpccall_send said stop */
@@ -65,6 +70,13 @@ struct rpccall {
 
 /* ---- lifetime */
 
+static void queued_drop (struct rpccall *call, size_t bytes)
+{
+    call->queued -= bytes;
+    if (call->conn && !call->conn->trusted && call->server)
+        connshare_unread_drop (rpcserver_shares (call->server), call->conn->who, bytes);
+}
+
 static void out_clear (struct rpccall *call)
 {
     while (call->out) {
@@ -73,7 +85,7 @@ static void out_clear (struct rpccall *call)
         free (m);
     }
     call->out_tail = NULL;
-    call->queued = 0;
+    queued_drop (call, call->queued);
 }
 
 static void unref (struct rpccall *call)
@@ -123,9 +135,9 @@ static void detach (struct rpccall *call)
         event_del (&call->ev_deadline);
     request_bytes_drop (call);
     DL_DELETE (conn->calls, call);
+    out_clear (call);
     call->conn = NULL;
     call->server = NULL;
-    out_clear (call);
     if (call->dispatched && !call->handler_done && !call->cancelled)
         todo_add (call, conn, TODO_CANCEL);
     unref (call);
@@ -194,12 +206,14 @@ static ssize_t on_produce (nghttp2_session *session, int32_t stream_id, uint8_t 
         memcpy (buf + n, m->bytes + m->off, take);
         n += take;
         m->off += take;
-        call->queued -= take;
+        queued_drop (call, take);
         if (m->off == m->len) {
             call->out = m->next;
             free (m);
         }
     }
+    if (n > 0)
+        call->moved = clock_monotonic_us ();
     if (!call->out)
         call->out_tail = NULL;
     if (call->stopped && call->queued <= RPCSERVER_QUEUED_MAX / 2) {
@@ -306,6 +320,37 @@ ProtobufCMessage *rpccall_take (struct rpccall *call)
     return request;
 }
 
+static void mended_log (struct rpccall *call, const ProtobufCMessageDescriptor *message,
+                        const char *field)
+{
+    char uri[PRINCIPAL_URI_MAX];
+
+    if (field)
+        log_event (rpcserver_log (call->server), LOG_LEVEL_WARN, "rpc", "text_mended",
+                   "peer=%s message=%s field=%s", principal_uri (&call->peer, uri), message->name,
+                   field);
+}
+
+/* A daemon's word is not refused as a whole for one bad character: it would say the same for ever. */
+static bool request_mends (const struct rpccall *call)
+{
+    enum principal_kind kind = call->peer.kind;
+
+    return kind == PRINCIPAL_SITE || kind == PRINCIPAL_META || kind == PRINCIPAL_BANK;
+}
+
+static ProtobufCMessage *request_unpack (struct rpccall *call, struct err *err)
+{
+    const ProtobufCMessageDescriptor *input = call->method->descriptor->input;
+    const char *mended = NULL;
+
+    if (request_mends (call) &&
+        pbguard_mend (input, call->reader.body, call->reader.len, &mended, err) < 0)
+        return NULL;
+    mended_log (call, input, mended);
+    return pbguard_unpack (input, call->reader.body, call->reader.len, err);
+}
+
 static void dispatch (struct rpccall *call)
 {
     const struct rpcmethod *method = call->method;
@@ -317,8 +362,7 @@ static void dispatch (struct rpccall *call)
         refuse (call, RPC_DEADLINE_EXCEEDED, "the deadline passed before the call was begun");
         return;
     }
-    call->request =
-        pbguard_unpack (method->descriptor->input, call->reader.body, call->reader.len, &err);
+    call->request = request_unpack (call, &err);
     if (!call->request) {
         refuse (call, rpc_status_of_err (err.code), err.text);
         return;
@@ -356,6 +400,17 @@ void rpccall_detach_all (struct srvconn *conn)
     rpccall_turn (conn);
 }
 
+/* Ends it in the middle of its answer: nothing more can be said on that stream. */
+static void cut (struct rpccall *call, enum rpc_status status)
+{
+    call->final = true;
+    call->status = status;
+    out_clear (call);
+    (void)nghttp2_submit_rst_stream (session_of (call), NGHTTP2_FLAG_NONE, call->stream_id,
+                                     NGHTTP2_CANCEL);
+    h2conn_dirty (call->conn->h2);
+}
+
 static void on_deadline (evutil_socket_t fd, short what, void *arg)
 {
     struct rpccall *call = arg;
@@ -366,13 +421,8 @@ static void on_deadline (evutil_socket_t fd, short what, void *arg)
     if (!session || call->final)
         return;
     request_bytes_drop (call);
-    if (call->submitted) { /* mid-stream; the client's own clock says the same */
-        call->final = true;
-        call->status = RPC_DEADLINE_EXCEEDED;
-        out_clear (call);
-        (void)nghttp2_submit_rst_stream (session, NGHTTP2_FLAG_NONE, call->stream_id,
-                                         NGHTTP2_CANCEL);
-        h2conn_dirty (conn->h2);
+    if (call->submitted) { /* the client's own clock says the same */
+        cut (call, RPC_DEADLINE_EXCEEDED);
     } else {
         decide (call, RPC_DEADLINE_EXCEEDED, "the deadline passed");
     }
@@ -484,6 +534,13 @@ static void headers_done (nghttp2_session *session, struct rpccall *call)
         refuse (call, call->refuse, call->refuse_text);
         return;
     }
+    if (!call->conn->trusted &&
+        !connshare_call (rpcserver_shares (call->server), call->conn->who, clock_monotonic_us ())) {
+        rpcserver_refusal_log (call->conn, "too many calls a second");
+        refuse (call, RPC_RESOURCE_EXHAUSTED,
+                "more calls a second than you may make here: try again in a moment");
+        return;
+    }
     if (call->deadline != INT64_MAX) {
         duration_us left = call->deadline - clock_monotonic_us ();
         struct timeval tv = {0};
@@ -507,11 +564,23 @@ static void request_done (struct rpccall *call)
         refuse (call, RPC_INTERNAL, "the request message is cut short");
 }
 
+/* nghttp2 counts the resets of each connection; these are a principal's, over all it has. */
+static void on_reset (nghttp2_session *session, struct srvconn *conn)
+{
+    if (!conn->server || conn->trusted || !conn->who ||
+        connshare_reset (rpcserver_shares (conn->server), conn->who, clock_monotonic_us ()))
+        return;
+    rpcserver_refusal_log (conn, "too many streams reset a second");
+    (void)nghttp2_session_terminate_session (session, NGHTTP2_ENHANCE_YOUR_CALM);
+}
+
 static int on_frame_recv (nghttp2_session *session, const nghttp2_frame *frame, void *user_data)
 {
+    struct srvconn *conn = user_data;
     struct rpccall *call;
 
-    (void)user_data;
+    if (frame->hd.type == NGHTTP2_RST_STREAM)
+        on_reset (session, conn);
     if (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA)
         return 0;
     call = nghttp2_session_get_stream_user_data (session, frame->hd.stream_id);
@@ -637,11 +706,47 @@ void rpccall_on_ready (struct rpccall *call, void (*fn) (void *arg), void *arg)
     call->ready_arg = arg;
 }
 
+static void cut_stalled (struct srvconn *conn, void *arg)
+{
+    const duration_us *now = arg;
+    struct rpccall *call, *next;
+
+    DL_FOREACH_SAFE (conn->calls, call, next)
+        if (!conn->trusted && call->queued > 0 && session_of (call) &&
+            *now - call->moved >= STALLED_S * US_PER_S) {
+            cut (call, RPC_RESOURCE_EXHAUSTED);
+            if (call->dispatched)
+                todo_add (call, conn, TODO_CANCEL);
+        }
+}
+
+/* Room for an answer; those that nobody reads lose theirs first. */
+static bool queued_add (struct rpccall *call, size_t bytes)
+{
+    struct connshare *shares = rpcserver_shares (call->server);
+    duration_us now = clock_monotonic_us ();
+
+    if (!call->conn->trusted && !connshare_unread_add (shares, call->conn->who, bytes)) {
+        rpcserver_each (call->server, cut_stalled, &now);
+        if (call->final || !connshare_unread_add (shares, call->conn->who, bytes)) {
+            rpcserver_refusal_log (call->conn, "answers that it does not read");
+            decide (call, RPC_RESOURCE_EXHAUSTED,
+                    "too many bytes of answers wait to be read: read them first");
+            return false;
+        }
+    }
+    if (call->queued == 0)
+        call->moved = now;
+    call->queued += bytes;
+    return true;
+}
+
 /* Packs and checks a message into the queue; on failure decides the call. */
 static bool enqueue (struct rpccall *call, const ProtobufCMessage *message)
 {
     const ProtobufCMessageDescriptor *output = call->method->descriptor->output;
     size_t len = protobuf_c_message_get_packed_size (message);
+    const char *mended;
     struct outmsg *m;
     struct err err;
 
@@ -656,21 +761,25 @@ static bool enqueue (struct rpccall *call, const ProtobufCMessage *message)
         return false;
     }
     protobuf_c_message_pack (message, m->bytes + GRPCWIRE_PREFIX_LEN);
-    if (pbguard_check (output, m->bytes + GRPCWIRE_PREFIX_LEN, len, &err) < 0) {
+    if (pbguard_mend (output, m->bytes + GRPCWIRE_PREFIX_LEN, len, &mended, &err) < 0) {
         free (m);
         decide (call, RPC_INTERNAL, err.text);
         return false;
     }
+    mended_log (call, output, mended);
     grpcwire_prefix_put (m->bytes, (uint32_t)len);
     m->next = NULL;
     m->off = 0;
     m->len = GRPCWIRE_PREFIX_LEN + len;
+    if (!queued_add (call, m->len)) {
+        free (m);
+        return false;
+    }
     if (call->out_tail)
         call->out_tail->next = m;
     else
         call->out = m;
     call->out_tail = m;
-    call->queued += m->len;
     return true;
 }
 
@@ -703,6 +812,6 @@ void rpccall_fail (struct rpccall *call, const struct err *err)
 {
     char text[ERR_TEXT_MAX + 8];
 
-    snprintf (text, sizeof (text), "%s%s", err->code == ERR_FUNDS ? "funds: " : "", err->text);
+    text_printf (text, sizeof (text), "%s%s", err->code == ERR_FUNDS ? "funds: " : "", err->text);
     rpccall_finish (call, rpc_status_of_err (err->code), text);
 }

@@ -7,6 +7,7 @@
 #include <utlist.h>
 
 #include "proto/base/clock.h"
+#include "proto/base/text.h"
 #include "proto/rpc/pbguard.h"
 #include "proto/rpc/rpcclient_i.h"
 
@@ -56,7 +57,7 @@ static void finish_with_target (struct rpccallout *call, enum rpc_status status,
 {
     char text[ERR_TEXT_MAX + 300];
 
-    snprintf (text, sizeof (text), "%s: %s", call->client->target, why);
+    text_printf (text, sizeof (text), "%s: %s", call->client->target, why);
     client_call_finish (call, status, text);
 }
 
@@ -91,7 +92,8 @@ void client_deliver (struct rpcclient *client)
         unpack_reply (call);
         const struct rpc_result result = {.status = (enum rpc_status)call->status,
                                           .message = call->message ? call->message : "",
-                                          .reply = call->reply};
+                                          .reply = call->reply,
+                                          .answered = call->answered};
         call->done (call->arg, &result);
         call_free (call);
     }
@@ -195,6 +197,12 @@ void client_link_going (struct rpclink *link)
     }
 }
 
+/* Who we are is not good, or there is no place for us. */
+static enum rpc_status refusal_status (const struct err *why)
+{
+    return why->code == ERR_LIMIT ? RPC_UNAVAILABLE : RPC_UNAUTHENTICATED;
+}
+
 /* The calls that were on the link when it went. */
 static void fail_link_calls (struct rpclink *link, const struct err *why, bool refused)
 {
@@ -205,13 +213,13 @@ static void fail_link_calls (struct rpclink *link, const struct err *why, bool r
         DL_DELETE (link->calls, call);
         call->link = NULL;
         if (refused) {
-            finish_with_target (call, RPC_UNAUTHENTICATED, why->text);
+            finish_with_target (call, refusal_status (why), why->text);
         } else if (!call->begun) {
             client_call_resend (call);
         } else if (call->idempotent && !(call->streaming && call->header_bytes > 0)) {
             client_call_resend (call);
         } else {
-            snprintf (text, sizeof (text), "%s; whether the call took effect is not known",
+            text_printf (text, sizeof (text), "%s; whether the call took effect is not known",
                       why->text);
             finish_with_target (call, RPC_UNAVAILABLE, text);
         }
@@ -235,7 +243,7 @@ static void fail_waiting (struct rpcclient *client, const struct err *why, bool 
             continue;
         }
         DL_DELETE (client->waiting, call);
-        finish_with_target (call, refused ? RPC_UNAUTHENTICATED : RPC_UNAVAILABLE, why->text);
+        finish_with_target (call, refused ? refusal_status (why) : RPC_UNAVAILABLE, why->text);
     }
 }
 
@@ -243,7 +251,7 @@ void client_link_down (struct rpclink *link, const struct err *why)
 {
     struct rpcclient *client = link->client;
     bool orderly = link->going && why->code == 0;
-    bool refused = why->code == ERR_UNAUTHENTIC && !link->proven;
+    bool refused = (why->code == ERR_UNAUTHENTIC || why->code == ERR_LIMIT) && !link->proven;
     char quoted[2 * ERR_TEXT_MAX];
 
     link->going = true;
@@ -306,6 +314,7 @@ struct rpcclient *rpcclient_create (const struct rpcclient_config *config, struc
     c->expect_kind = config->expect_kind;
     c->backoff_first = config->backoff_first ? config->backoff_first : BACKOFF_FIRST_MS * 1000;
     c->gate = config->gate;
+    c->mend_text = config->mend_text;
     c->backoff_max = config->backoff_max ? config->backoff_max : BACKOFF_MAX_S * US_PER_S;
     evtimer_assign (&c->ev_finished, c->base, on_finished, c);
     evtimer_assign (&c->ev_retry, c->base, on_retry, c);
@@ -363,6 +372,11 @@ void rpcclient_destroy (struct rpcclient *client)
     client_leave (client);
 }
 
+const struct principal *rpcclient_server (const struct rpcclient *client)
+{
+    return &client->server;
+}
+
 bool rpcclient_connected (const struct rpcclient *client)
 {
     return client->current && client->current->proven;
@@ -396,6 +410,7 @@ static void on_deadline (evutil_socket_t fd, short what, void *arg)
 static bool pack_request (struct rpccallout *call, const ProtobufCMessage *request)
 {
     size_t len = protobuf_c_message_get_packed_size (request);
+    const char *mended = NULL;
     struct err err;
 
     call->request = len < UINT32_MAX ? malloc (GRPCWIRE_PREFIX_LEN + len) : NULL;
@@ -406,10 +421,17 @@ static bool pack_request (struct rpccallout *call, const ProtobufCMessage *reque
     grpcwire_prefix_put (call->request, (uint32_t)len);
     protobuf_c_message_pack (request, call->request + GRPCWIRE_PREFIX_LEN);
     call->request_len = GRPCWIRE_PREFIX_LEN + len;
-    if (pbguard_check (request->descriptor, call->request + GRPCWIRE_PREFIX_LEN, len, &err) < 0) {
+    void *body = call->request + GRPCWIRE_PREFIX_LEN;
+    int rc = call->client->mend_text
+                 ? pbguard_mend (request->descriptor, body, len, &mended, &err)
+                 : pbguard_check (request->descriptor, body, len, &err);
+    if (rc < 0) {
         client_call_finish (call, rpc_status_of_err (err.code), err.text);
         return false;
     }
+    if (mended)
+        log_event (call->client->log, LOG_LEVEL_WARN, "rpc", "text_mended", "message=%s field=%s",
+                   request->descriptor->name, mended);
     return true;
 }
 
@@ -486,7 +508,7 @@ static void waiter_done (void *arg, const struct rpc_result *result)
 
     w->over = true;
     w->status = result->status;
-    snprintf (w->text, sizeof (w->text), "%s", result->message);
+    text_printf (w->text, sizeof (w->text), "%s", result->message);
     if (result->reply) { /* ours now */
         w->reply = w->call->reply;
         w->call->reply = NULL;

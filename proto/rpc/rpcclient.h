@@ -23,17 +23,21 @@ struct rpcclient_config {
     duration_us backoff_first;   /* 0: 100 ms; doubles with full jitter */
     duration_us backoff_max;     /* 0: 10 s */
     const struct sendgate *gate; /* outlives the client's connections; NULL: none */
+    bool mend_text; /* a daemon's: text that is not UTF-8 is mended, not refused, and told in the log */
 };
 
 struct rpcclient *rpcclient_create (const struct rpcclient_config *config, struct err *err);
 /* Ends every call with CANCELLED (their done functions are called). */
 void rpcclient_destroy (struct rpcclient *client);
 bool rpcclient_connected (const struct rpcclient *client);
+/* By the certificate that the server showed last; all empty before, and on a local socket. */
+const struct principal *rpcclient_server (const struct rpcclient *client);
 
 struct rpc_result {
     enum rpc_status status;
     const char *message;            /* never NULL; valid during the callback */
     const ProtobufCMessage *reply;  /* unary and OK: the answer; valid during the callback */
+    bool answered; /* the status is the server's own word, not the client's for want of one */
 };
 
 struct rpccallout_config {

@@ -24,6 +24,7 @@ struct rpccallout {
     struct event ev_deadline;
     bool idempotent, streaming;
     bool begun;       /* HEADERS may have left: the server may have seen it */
+    bool answered;    /* the status came from the server */
     bool ever_sent;   /* on some connection before: waits for the server to come back */
     unsigned resends;
     /* answer */
@@ -53,6 +54,8 @@ struct rpcclient {
     char *expect_name;
     duration_us backoff_first, backoff_max;
     const struct sendgate *gate;
+    bool mend_text;
+    struct principal server;
     nghttp2_session_callbacks *callbacks;
     nghttp2_option *option;
     struct evdns_base *dns;
@@ -77,6 +80,7 @@ struct rpclink {
     bool proven;   /* the server has sent something: it did accept us */
     bool going;    /* GOAWAY, ids used up: no new calls */
     bool ending;   /* we said GOAWAY ourselves */
+    struct err turned_away; /* the server had no place for us, and said why */
     struct rpccallout *calls;
     struct rpclink *prev, *next;
 };

@@ -13,6 +13,7 @@
 #include <utlist.h>
 
 #include "proto/base/clock.h"
+#include "proto/base/text.h"
 #include "proto/rpc/pbguard.h"
 #include "proto/rpc/rpcclient_i.h"
 
@@ -57,6 +58,8 @@ static int link_established (void *owner, struct err *err)
         nghttp2_session_set_local_window_size (session, NGHTTP2_FLAG_NONE, 0, CONNECTION_WINDOW) !=
             0)
         return err_set (err, ERR_NOMEM, "out of memory for HTTP/2 settings");
+    if (ssl)
+        client->server = peer;
     link->up = true;
     client_link_up (link);
     return 0;
@@ -79,6 +82,8 @@ static void link_ended (void *owner, const struct err *why)
     struct rpclink *link = owner;
 
     link->reached |= link->h2 && h2conn_reached (link->h2);
+    if (link->turned_away.code)
+        why = &link->turned_away;
     if (link->client && (link->up || !link->address || why->code == ERR_UNAUTHENTIC))
         client_link_down (link, why);
 }
@@ -192,7 +197,7 @@ static void on_resolved (int result, struct evutil_addrinfo *ai, void *arg)
         return;
     }
     if (result != 0 || !ai) {
-        snprintf (text, sizeof (text), "cannot find the host: %s", evutil_gai_strerror (result));
+        text_printf (text, sizeof (text), "cannot find the host: %s", evutil_gai_strerror (result));
         fail_early (link, text);
         return;
     }
@@ -370,6 +375,7 @@ static void conclude (struct rpccallout *call, uint32_t reset)
                !grpcwire_reader_idle (&call->reader)) {
         client_call_finish (call, RPC_INTERNAL, "the server's last message is cut short");
     } else if (call->has_status) {
+        call->answered = true;
         client_call_finish (call, (enum rpc_status)call->status, NULL);
     } else if (call->http_status != 0 && call->http_status != 200) {
         snprintf (text, sizeof (text), "the server answered with HTTP status %d",
@@ -381,7 +387,7 @@ static void conclude (struct rpccallout *call, uint32_t reset)
     } else if (reset == NGHTTP2_CANCEL && clock_monotonic_us () >= call->deadline) {
         client_call_finish (call, RPC_DEADLINE_EXCEEDED, "the deadline passed");
     } else if (reset != NGHTTP2_NO_ERROR) {
-        snprintf (text, sizeof (text), "the server reset the call: %s",
+        text_printf (text, sizeof (text), "the server reset the call: %s",
                   nghttp2_http2_strerror (reset));
         client_call_finish (call, (enum rpc_status)grpcwire_status_of_reset (reset), text);
     } else {
@@ -501,8 +507,14 @@ static int on_frame_recv (nghttp2_session *session, const nghttp2_frame *frame, 
     struct rpccallout *call;
 
     link->proven = true;
-    if (frame->hd.type == NGHTTP2_GOAWAY && link->client)
+    if (frame->hd.type == NGHTTP2_GOAWAY &&
+        frame->goaway.error_code == NGHTTP2_ENHANCE_YOUR_CALM && frame->goaway.last_stream_id == 0) {
+        link->proven = false; /* it never was ours: link_ended says why */
+        err_set (&link->turned_away, ERR_LIMIT, "%.*s", (int)frame->goaway.opaque_data_len,
+                 (const char *)frame->goaway.opaque_data);
+    } else if (frame->hd.type == NGHTTP2_GOAWAY && link->client) {
         client_link_going (link);
+    }
     if ((frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA) ||
         !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
         return 0;
@@ -529,7 +541,9 @@ static int on_stream_close (nghttp2_session *session, int32_t stream_id, uint32_
     if (!call)
         return 0;
     unlink_call (call);
-    if (!call->has_status && error_code == NGHTTP2_REFUSED_STREAM) {
+    if (link->turned_away.code) {
+        client_call_finish (call, RPC_UNAVAILABLE, link->turned_away.text);
+    } else if (!call->has_status && error_code == NGHTTP2_REFUSED_STREAM) {
         client_link_going (link);
         client_call_resend (call);
     } else {

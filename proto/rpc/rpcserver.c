@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <arpa/inet.h>
 #include <event2/listener.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -11,6 +12,7 @@
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -22,7 +24,6 @@
 #include "proto/rpc/rpcserver_i.h"
 
 enum {
-    CONNECTIONS_MAX_DEFAULT = 1024,
     STREAMS_MAX_DEFAULT = 256,
     AGE_DEFAULT_S = 3600,
     AGE_GRACE_S = 300,        /* for calls that run when a connection reaches its age */
@@ -30,7 +31,9 @@ enum {
     KEEPALIVE_S = 120,
     ACCEPT_PAUSE_MS = 100,    /* when out of file descriptors */
     LISTEN_BACKLOG = 512,
-    RESETS_BURST = 1 << 20,   /* peers are authenticated, and each deadline is a reset */
+    RESETS_TRUSTED = 1 << 20, /* of a daemon's connection: each deadline is a reset */
+    HANDSHAKE_S = 5,
+    FILES_KEPT = 64,          /* for all that is not a connection */
 };
 
 struct rpcserver {
@@ -41,10 +44,12 @@ struct rpcserver {
     char *unix_path;
     struct stat unix_stat; /* so that only our own socket is unlinked */
     uint16_t port;
-    uint32_t connections_max, streams_max;
+    uint32_t streams_max;
+    struct connshare *shares;
+    struct srvconn *knocking; /* the oldest first */
     duration_us age_max;
     nghttp2_session_callbacks *callbacks;
-    nghttp2_option *option;
+    nghttp2_option *option, *option_trusted;
     struct rpcmethod *methods;
     struct srvconn *conns;
     uint32_t conn_count;
@@ -75,6 +80,44 @@ static void conn_log (const struct srvconn *conn, enum log_level level, const ch
         log_event (conn->server->log, level, "rpc", event, "peer=%s reason=%s",
                    conn->peer.kind ? principal_uri (&conn->peer, uri) : "unknown",
                    log_quote (why, quoted, sizeof (quoted)));
+}
+
+void rpcserver_refusal_log (struct srvconn *conn, const char *why)
+{
+    struct connshare_party *party = conn->who ? conn->who : conn->address;
+    char quoted[2 * ERR_TEXT_MAX];
+    uint64_t more = 0;
+
+    if (party && connshare_tell (party, clock_monotonic_us (), &more))
+        log_event (conn->server->log, LOG_LEVEL_WARN, "rpc", "refused",
+                   "peer=\"%s\" from=\"%s\" reason=%s and_more=%llu",
+                   conn->who ? connshare_name (conn->who) : "unknown",
+                   conn->address ? connshare_name (conn->address) : "the local socket",
+                   log_quote (why, quoted, sizeof (quoted)), (unsigned long long)more);
+}
+
+/* Its handshake is over, or it is gone. */
+static void conn_knocked (struct srvconn *conn)
+{
+    if (!conn->knocking)
+        return;
+    conn->knocking = false;
+    DL_DELETE2 (conn->server->knocking, conn, knock_prev, knock_next);
+    connshare_handshake_over (conn->server->shares, conn->address);
+}
+
+static void conn_parties_leave (struct srvconn *conn)
+{
+    struct connshare *shares = conn->server->shares;
+
+    if (conn->admitted)
+        connshare_depart (shares, conn->who, conn->address, conn->trusted);
+    if (conn->who)
+        connshare_leave (shares, conn->who);
+    if (conn->address)
+        connshare_leave (shares, conn->address);
+    conn->admitted = false;
+    conn->who = conn->address = NULL;
 }
 
 static int submit_settings (struct srvconn *conn)
@@ -123,19 +166,56 @@ static void on_age (evutil_socket_t fd, short what, void *arg)
     drain_step (arg);
 }
 
-static int conn_established (void *owner, struct err *err)
+/* The defence of nghttp2 against streams that are opened and reset stays on for people. */
+static const nghttp2_option *conn_option (void *owner)
 {
     struct srvconn *conn = owner;
     SSL *ssl = h2conn_ssl (conn->h2);
+    X509 *cert = ssl ? SSL_get0_peer_certificate (ssl) : NULL;
+    struct err err;
+
+    if (cert && principal_of_cert (cert, &conn->peer, &err) < 0)
+        conn->peer.kind = PRINCIPAL_NONE;
+    conn->trusted = conn->local ? conn->uid == 0
+                                : conn->peer.kind == PRINCIPAL_SITE ||
+                                      conn->peer.kind == PRINCIPAL_META ||
+                                      conn->peer.kind == PRINCIPAL_BANK;
+    return conn->trusted ? conn->server->option_trusted : conn->server->option;
+}
+
+/* Takes a place for it; a refusal goes to the peer in a GOAWAY. */
+static int conn_admit (struct srvconn *conn, struct err *err)
+{
+    nghttp2_session *session = h2conn_session (conn->h2);
+    struct connshare *shares = conn->server->shares;
+    char uri[PRINCIPAL_URI_MAX], name[PRINCIPAL_URI_MAX + 32];
+
+    if (conn->local)
+        snprintf (name, sizeof (name), "local account %s", conn->peer.name);
+    else
+        snprintf (name, sizeof (name), "%s", principal_uri (&conn->peer, uri));
+    conn->who = connshare_party (shares, name, clock_monotonic_us ());
+    if (connshare_admit (shares, conn->who, conn->address, conn->trusted, err) < 0) {
+        (void)nghttp2_submit_goaway (session, NGHTTP2_FLAG_NONE, 0, NGHTTP2_ENHANCE_YOUR_CALM,
+                                     (const uint8_t *)err->text, strlen (err->text));
+        return err->code;
+    }
+    conn->admitted = true;
+    conn_knocked (conn);
+    return 0;
+}
+
+static int conn_established (void *owner, struct err *err)
+{
+    struct srvconn *conn = owner;
     uint32_t jitter;
 
-    if (ssl) {
-        X509 *cert = SSL_get0_peer_certificate (ssl);
-        if (!cert || principal_of_cert (cert, &conn->peer, err) < 0)
-            return err_set (err, ERR_UNAUTHENTIC, "the client's certificate has no identity");
-    }
+    if (conn->peer.kind == PRINCIPAL_NONE)
+        return err_set (err, ERR_UNAUTHENTIC, "the client's certificate has no identity");
     if (submit_settings (conn) != 0)
         return err_set (err, ERR_NOMEM, "out of memory for HTTP/2 settings");
+    if (conn_admit (conn, err) < 0)
+        return err->code;
     random_bytes (&jitter, sizeof (jitter));
     if (conn->server->draining)
         drain_step (conn);
@@ -156,8 +236,8 @@ static void conn_ended (void *owner, const struct err *why)
 
     conn->ended = true;
     event_del (&conn->ev_age);
-    if (why->code == ERR_UNAUTHENTIC)
-        conn_log (conn, LOG_LEVEL_WARN, "refused", why->text);
+    if (conn->server && (why->code == ERR_UNAUTHENTIC || !conn->admitted))
+        rpcserver_refusal_log (conn, why->text);
     else
         conn_log (conn, LOG_LEVEL_DEBUG, "disconnected", why->text);
     rpccall_detach_all (conn);
@@ -171,6 +251,8 @@ static void conn_freed (void *owner)
     event_del (&conn->ev_age);
     rpccall_detach_all (conn);
     if (server) {
+        conn_knocked (conn);
+        conn_parties_leave (conn);
         DL_DELETE (server->conns, conn);
         server->conn_count--;
         if (server->draining && server->conn_count == 0)
@@ -180,20 +262,55 @@ static void conn_freed (void *owner)
 }
 
 static const struct h2conn_ops conn_ops = {
-    .established = conn_established, .turn = conn_turn, .ended = conn_ended, .freed = conn_freed};
+    .option = conn_option, .established = conn_established, .turn = conn_turn, .ended = conn_ended, .freed = conn_freed};
 
-/* Takes over fd. peer NULL: TLS says who it is. */
-static void conn_add (struct rpcserver *server, int fd, const struct principal *peer, uint32_t uid)
+/* An address and its port less: of IPv6 the network of a subscriber. */
+static void address_name (const struct sockaddr *sa, char out[96])
+{
+    char text[INET6_ADDRSTRLEN] = "?";
+
+    if (sa->sa_family == AF_INET) {
+        inet_ntop (AF_INET, &((const struct sockaddr_in *)(const void *)sa)->sin_addr, text, sizeof (text));
+    } else if (sa->sa_family == AF_INET6) {
+        struct in6_addr net = ((const struct sockaddr_in6 *)(const void *)sa)->sin6_addr;
+        if (!IN6_IS_ADDR_V4MAPPED (&net))
+            memset (net.s6_addr + 8, 0, 8);
+        inet_ntop (AF_INET6, &net, text, sizeof (text));
+    }
+    snprintf (out, 96, "address %s", text);
+}
+
+/* It goes into the pot of handshakes; the oldest there, of its own address first, gives way. */
+static void conn_knock (struct srvconn *conn, const struct sockaddr *sa)
+{
+    struct rpcserver *server = conn->server;
+    struct srvconn *old;
+    struct err why;
+    char name[96];
+    bool own;
+
+    address_name (sa, name);
+    conn->address = connshare_party (server->shares, name, clock_monotonic_us ());
+    conn->knocking = true;
+    DL_APPEND2 (server->knocking, conn, knock_prev, knock_next);
+    if (!connshare_handshake (server->shares, conn->address, &own))
+        return;
+    for (old = server->knocking; own && old->address != conn->address; old = old->knock_next)
+        ;
+    err_set (&why, ERR_LIMIT, "too many TLS handshakes are not finished: the oldest gives way");
+    if (!old->ended)
+        rpcserver_refusal_log (old, why.text);
+    h2conn_kill (old->h2);
+}
+
+/* Takes over fd. peer NULL: TLS says who it is, and sa where it comes from. */
+static void conn_add (struct rpcserver *server, int fd, const struct sockaddr *sa,
+                      const struct principal *peer, uint32_t uid)
 {
     struct srvconn *conn = NULL;
     SSL *ssl = NULL;
     struct err err;
 
-    if (server->conn_count >= server->connections_max) {
-        log_event (server->log, LOG_LEVEL_WARN, "rpc", "connection_limit", "max=%u",
-                   server->connections_max);
-        goto fail;
-    }
     conn = calloc (1, sizeof (*conn));
     if (!peer) {
         ssl = SSL_new (tlsid_server_ctx (server->id));
@@ -210,8 +327,8 @@ static void conn_add (struct rpcserver *server, int fd, const struct principal *
     evtimer_assign (&conn->ev_age, server->base, on_age, conn);
     const struct h2conn_config config = {
         .base = server->base, .fd = fd, .ssl = ssl, .server = true,
-        .keepalive = KEEPALIVE_S * US_PER_S, .gate = server->gate, .callbacks = server->callbacks,
-        .option = server->option, .ops = &conn_ops, .owner = conn,
+        .handshake_timeout = HANDSHAKE_S * US_PER_S, .keepalive = KEEPALIVE_S * US_PER_S, .gate = server->gate, .callbacks = server->callbacks,
+        .ops = &conn_ops, .owner = conn,
         .own_cert = server->id ? sk_X509_value (tlsid_chain (server->id), 0) : NULL};
     conn->h2 = h2conn_create (&config, &err);
     if (!conn->h2) {
@@ -220,6 +337,8 @@ static void conn_add (struct rpcserver *server, int fd, const struct principal *
     }
     DL_APPEND (server->conns, conn);
     server->conn_count++;
+    if (!peer)
+        conn_knock (conn, sa);
     return;
 
 fail:
@@ -236,14 +355,14 @@ static void on_accept_tcp (struct evconnlistener *l, evutil_socket_t fd, struct 
 {
     static const int on = 1, idle = 60, interval = 10, count = 3, unacked_ms = 120000;
 
-    (void)l, (void)sa, (void)len;
+    (void)l, (void)len;
     setsockopt (fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof (on));
     setsockopt (fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof (on));
     setsockopt (fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof (idle));
     setsockopt (fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof (interval));
     setsockopt (fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof (count));
     setsockopt (fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unacked_ms, sizeof (unacked_ms));
-    conn_add (arg, fd, NULL, 0);
+    conn_add (arg, fd, sa, NULL, 0);
 }
 
 /* Who a local uid is. A uid without a login name is still somebody: "uid1234". */
@@ -282,7 +401,7 @@ static void on_accept_local (struct evconnlistener *l, evutil_socket_t fd, struc
         close (fd);
         return;
     }
-    conn_add (server, fd, &peer, cred.uid);
+    conn_add (server, fd, NULL, &peer, cred.uid);
 }
 
 static void on_accept_again (evutil_socket_t fd, short what, void *arg)
@@ -485,6 +604,19 @@ struct log *rpcserver_log (const struct rpcserver *server)
     return server->log;
 }
 
+struct connshare *rpcserver_shares (struct rpcserver *server)
+{
+    return server->shares;
+}
+
+void rpcserver_each (struct rpcserver *server, void (*fn) (struct srvconn *conn, void *arg), void *arg)
+{
+    struct srvconn *conn, *tmp;
+
+    DL_FOREACH_SAFE (server->conns, conn, tmp)
+        fn (conn, arg);
+}
+
 bool rpcserver_buffer (struct rpcserver *server, size_t more)
 {
     if (more > RPCSERVER_BUFFERED_MAX - server->buffered)
@@ -546,8 +678,9 @@ struct rpcserver *rpcserver_create (const struct rpcserver_config *config, struc
     s->base = config->base;
     s->id = config->id;
     s->log = config->log;
-    s->connections_max =
-        config->connections_max ? config->connections_max : CONNECTIONS_MAX_DEFAULT;
+    s->shares = connshare_create (&RPCSERVER_LIMITS_DEFAULT);
+    if (config->limits)
+        rpcserver_set_limits (s, config->limits);
     s->streams_max = config->streams_max ? config->streams_max : STREAMS_MAX_DEFAULT;
     s->age_max =
         config->connection_age_max ? config->connection_age_max : AGE_DEFAULT_S * US_PER_S;
@@ -555,12 +688,14 @@ struct rpcserver *rpcserver_create (const struct rpcserver_config *config, struc
     evtimer_assign (&s->ev_grace, s->base, on_grace, s);
     evtimer_assign (&s->ev_done, s->base, on_done, s);
     s->callbacks = rpccall_callbacks ();
-    if (!s->callbacks || nghttp2_option_new (&s->option) != 0) {
+    if (!s->callbacks || nghttp2_option_new (&s->option) != 0 ||
+        nghttp2_option_new (&s->option_trusted) != 0) {
         err_set (err, ERR_NOMEM, "out of memory");
         goto fail;
     }
-    nghttp2_option_set_stream_reset_rate_limit (s->option, RESETS_BURST, RESETS_BURST);
+    nghttp2_option_set_stream_reset_rate_limit (s->option_trusted, RESETS_TRUSTED, RESETS_TRUSTED);
     nghttp2_option_set_no_closed_streams (s->option, 1);
+    nghttp2_option_set_no_closed_streams (s->option_trusted, 1);
     if (rpcserver_add_service (s, &grpc__health__v1__health__descriptor, health_methods, s, err) < 0)
         goto fail;
     if (config->listen && listen_tcp (s, config->listen, err) < 0)
@@ -640,6 +775,24 @@ void rpcserver_set_serving (struct rpcserver *server, bool serving)
     server->away = !serving;
 }
 
+void rpcserver_set_limits (struct rpcserver *server, const struct connshare_limits *limits)
+{
+    struct connshare_limits l = *limits;
+    struct rlimit files;
+
+    if (getrlimit (RLIMIT_NOFILE, &files) == 0 && files.rlim_cur != RLIM_INFINITY &&
+        files.rlim_cur < (rlim_t)l.connections + l.handshakes + FILES_KEPT) {
+        rlim_t room = files.rlim_cur > 2 * FILES_KEPT ? files.rlim_cur - FILES_KEPT : FILES_KEPT;
+        if (l.handshakes > room / 4)
+            l.handshakes = (uint32_t)(room / 4);
+        l.connections = (uint32_t)room - l.handshakes;
+        log_event (server->log, LOG_LEVEL_WARN, "rpc", "connections_bounded",
+                   "files=%llu connections=%u handshakes=%u", (unsigned long long)files.rlim_cur,
+                   l.connections, l.handshakes);
+    }
+    connshare_set_limits (server->shares, &l);
+}
+
 void rpcserver_set_gate (struct rpcserver *server, const struct sendgate *gate)
 {
     server->gate = gate;
@@ -695,6 +848,8 @@ void rpcserver_destroy (struct rpcserver *server)
     DL_FOREACH_SAFE (server->conns, conn, tmp)
     {
         rpccall_detach_all (conn);
+        conn_knocked (conn);
+        conn_parties_leave (conn);
         conn->server = NULL;
         h2conn_kill (conn->h2);
     }
@@ -706,5 +861,7 @@ void rpcserver_destroy (struct rpcserver *server)
     }
     nghttp2_session_callbacks_del (server->callbacks);
     nghttp2_option_del (server->option);
+    nghttp2_option_del (server->option_trusted);
+    connshare_destroy (server->shares);
     free (server);
 }

@@ -19,6 +19,7 @@
 #include "proto/base/err.h"
 #include "proto/base/log.h"
 #include "proto/base/quantity.h"
+#include "proto/rpc/connshare.h"
 #include "proto/rpc/sendgate.h"
 #include "proto/rpc/tlsid.h"
 
@@ -34,6 +35,9 @@ enum rpc_status {
 /* enum err_code <-> status, one table (ERR_FUNDS is FAILED_PRECONDITION with "funds: " text prefix). */
 enum rpc_status rpc_status_of_err (int err_code);
 int rpc_err_of_status (enum rpc_status status);
+/* Whether who answered so would answer the same request so for ever: it may be set aside. Others pass
+ * (silence, limits, faults). Only of an answer that came from the peer (rpc_result.answered). */
+bool rpc_status_is_final (enum rpc_status status);
 
 struct rpcserver;
 struct rpccall; /* one incoming call */
@@ -56,10 +60,18 @@ struct rpcserver_config {
     struct log *log;
     const char *listen;          /* "127.0.0.1:0": port 0 picks a free one */
     const char *unix_path;       /* also (or only) a Unix socket, peer credentials; NULL: none */
-    uint32_t connections_max;    /* 0: 1024 */
+    const struct connshare_limits *limits; /* NULL: RPCSERVER_LIMITS_DEFAULT */
     uint32_t streams_max;        /* concurrent streams per connection; 0: 256 */
     duration_us connection_age_max; /* 0: 1 h; so that revocation bites */
 };
+
+#define RPCSERVER_LIMITS_DEFAULT                                                                   \
+    (struct connshare_limits)                                                                      \
+    {                                                                                              \
+        .connections = 1024, .per_principal = 64, .per_address = 512, .handshakes = 128,           \
+        .handshakes_per_address = 64, .calls_per_s = 2000, .resets_per_s = 33,                     \
+        .unread = 64 << 20, .unread_each = 24 << 20                                                \
+    }
 
 struct rpcserver *rpcserver_create (const struct rpcserver_config *config, struct err *err);
 /* methods ends with name NULL; kept by pointer (static). */
@@ -69,6 +81,8 @@ uint16_t rpcserver_port (const struct rpcserver *server);
 /* What the health service says while it is not draining; SERVING at first. For programs that can do
  * nothing while something of theirs is away (a database). */
 void rpcserver_set_serving (struct rpcserver *server, bool serving);
+/* For what comes from now on. More connections than the process may have files are not admitted. */
+void rpcserver_set_limits (struct rpcserver *server, const struct connshare_limits *limits);
 /* For the connections that come from now on; the gate outlives them. */
 void rpcserver_set_gate (struct rpcserver *server, const struct sendgate *gate);
 /* After tlsid_reload: closes connections whose peer certificate is no longer valid. */

@@ -6,6 +6,7 @@
 #include <nghttp2/nghttp2.h>
 #include <uthash.h>
 
+#include "proto/rpc/connshare.h"
 #include "proto/rpc/grpcwire.h"
 #include "proto/rpc/h2conn.h"
 #include "proto/rpc/rpcserver.h"
@@ -34,7 +35,12 @@ struct srvconn {
     struct principal peer;
     uint32_t uid;
     bool local;
+    bool trusted;  /* a daemon of the grid, or root on the local socket */
     bool ended;
+    bool admitted; /* it has a place */
+    bool knocking; /* in the pot of handshakes; also one that was refused, until it is gone */
+    struct connshare_party *who, *address; /* NULL before it is known, and on the local socket */
+    struct srvconn *knock_prev, *knock_next;
     uint8_t drain_step; /* 0 none, 1 notice sent, 2 GOAWAY sent */
     struct event ev_age;
     struct rpccall *calls;             /* open streams */
@@ -56,6 +62,10 @@ struct log *rpcserver_log (const struct rpcserver *server);
 bool rpcserver_buffer (struct rpcserver *server, size_t more);
 void rpcserver_unbuffer (struct rpcserver *server, size_t less);
 size_t rpcserver_buffered (const struct rpcserver *server);
+struct connshare *rpcserver_shares (struct rpcserver *server);
+/* One line a second for whom it concerns. */
+void rpcserver_refusal_log (struct srvconn *conn, const char *why);
+void rpcserver_each (struct rpcserver *server, void (*fn) (struct srvconn *conn, void *arg), void *arg);
 /* Connections, also those that are lingering. For tests. */
 uint32_t rpcserver_connections (const struct rpcserver *server);
 

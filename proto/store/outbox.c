@@ -13,6 +13,12 @@ const char outbox_schema[] =
     " payload BLOB NOT NULL, PRIMARY KEY (destination, seq)) WITHOUT ROWID;"
     "CREATE UNIQUE INDEX outbox_key ON outbox (destination, key);";
 
+/* Apart from the messages, so that whoever takes those never meets one. */
+const char outbox_dead_schema[] =
+    "CREATE TABLE outbox_dead (destination TEXT NOT NULL, seq INTEGER NOT NULL, kind TEXT NOT NULL,"
+    " key BLOB NOT NULL, created_us INTEGER NOT NULL, payload BLOB NOT NULL, code INTEGER NOT NULL,"
+    " reason TEXT NOT NULL, died_us INTEGER NOT NULL, PRIMARY KEY (destination, seq)) WITHOUT ROWID;";
+
 struct position {
     uint64_t next_seq;
     uint64_t acked;
@@ -63,8 +69,8 @@ static int insert_message (struct store *store, const char *destination, uint64_
 static int key_waits (struct store *store, const char *destination, const struct uuid *key,
                       struct err *err)
 {
-    struct store_stmt *q =
-        store_stmt (store, "SELECT 1 FROM outbox WHERE destination = ?1 AND key = ?2");
+    struct store_stmt *q = store_stmt (
+        store, "SELECT 1 FROM outbox WHERE destination = ?1 AND key = ?2");
     store_bind_text (q, 1, destination);
     store_bind_uuid (q, 2, key);
     int rc = store_step (q, err);
@@ -106,6 +112,26 @@ int outbox_append (struct store *store, const char *destination, const char *kin
     return rc;
 }
 
+/* A message from columns seq, kind, key, created_us, payload. */
+static int message_take (struct store_stmt *q, const char *destination, struct outbox_message *out,
+                         struct err *err)
+{
+    struct outbox_message m = {.seq = (uint64_t)store_col_int (q, 0),
+                               .created = store_col_int (q, 3)};
+    const char *kind = store_col_text (q, 1);
+    const void *bytes = store_col_blob (q, 4, &m.payload_len);
+    if (!kind || strlen (kind) >= sizeof m.kind || !store_col_uuid (q, 2, &m.key))
+        return err_set (err, ERR_IO, "outbox: message %llu to %s is damaged",
+                        (unsigned long long)m.seq, destination);
+    memcpy (m.kind, kind, strlen (kind) + 1);
+    m.payload = malloc (m.payload_len + 1);
+    assert (m.payload);
+    if (m.payload_len)
+        memcpy (m.payload, bytes, m.payload_len);
+    *out = m;
+    return 1;
+}
+
 int outbox_next (struct store *store, const char *destination, uint64_t after,
                  struct outbox_message *out, struct err *err)
 {
@@ -117,23 +143,9 @@ int outbox_next (struct store *store, const char *destination, uint64_t after,
     int rc = store_step (q, err);
     if (rc <= 0)
         return rc;
-    struct outbox_message m = {.seq = (uint64_t)store_col_int (q, 0),
-                               .created = store_col_int (q, 3)};
-    const char *kind = store_col_text (q, 1);
-    const void *bytes = store_col_blob (q, 4, &m.payload_len);
-    if (!kind || strlen (kind) >= sizeof m.kind || !store_col_uuid (q, 2, &m.key)) {
-        store_reset (q);
-        return err_set (err, ERR_IO, "outbox: message %llu to %s is damaged",
-                        (unsigned long long)m.seq, destination);
-    }
-    memcpy (m.kind, kind, strlen (kind) + 1);
-    m.payload = malloc (m.payload_len + 1);
-    assert (m.payload);
-    if (m.payload_len)
-        memcpy (m.payload, bytes, m.payload_len);
+    rc = message_take (q, destination, out, err);
     store_reset (q);
-    *out = m;
-    return 1;
+    return rc;
 }
 
 void outbox_message_clear (struct outbox_message *message)
@@ -143,13 +155,17 @@ void outbox_message_clear (struct outbox_message *message)
     message->payload_len = 0;
 }
 
+/* Kinds other than `only` stay; NULL: none does. */
 static int delete_up_to (struct store *store, const char *destination, uint64_t up_to,
-                         struct err *err)
+                         const char *only, struct err *err)
 {
-    struct store_stmt *q =
-        store_stmt (store, "DELETE FROM outbox WHERE destination = ?1 AND seq <= ?2");
+    struct store_stmt *q = store_stmt (
+        store, only ? "DELETE FROM outbox WHERE destination = ?1 AND seq <= ?2 AND kind = ?3"
+                    : "DELETE FROM outbox WHERE destination = ?1 AND seq <= ?2");
     store_bind_text (q, 1, destination);
     store_bind_int (q, 2, (int64_t)up_to);
+    if (only)
+        store_bind_text (q, 3, only);
     int rc = store_run (q, err);
     if (rc < 0)
         return rc;
@@ -159,7 +175,8 @@ static int delete_up_to (struct store *store, const char *destination, uint64_t 
     return store_run (q, err);
 }
 
-int outbox_ack (struct store *store, const char *destination, uint64_t up_to, struct err *err)
+static int ack (struct store *store, const char *destination, uint64_t up_to, const char *only,
+                struct err *err)
 {
     struct position at;
     int rc = read_position (store, destination, &at, err);
@@ -174,13 +191,92 @@ int outbox_ack (struct store *store, const char *destination, uint64_t up_to, st
     bool own = !store_in_transaction (store);
     if (own && (rc = store_begin (store, err)) < 0)
         return rc;
-    rc = delete_up_to (store, destination, up_to, err);
+    rc = delete_up_to (store, destination, up_to, only, err);
     if (!own)
         return rc;
     if (rc == 0)
         return store_commit (store, err);
     store_rollback (store);
     return rc;
+}
+
+int outbox_ack (struct store *store, const char *destination, uint64_t up_to, struct err *err)
+{
+    return ack (store, destination, up_to, NULL, err);
+}
+
+int outbox_ack_keep (struct store *store, const char *destination, uint64_t up_to, const char *drop,
+                     struct err *err)
+{
+    return ack (store, destination, up_to, drop ? drop : "", err);
+}
+
+int outbox_forget (struct store *store, const char *destination, time_us before, uint32_t limit,
+                   struct err *err)
+{
+    struct position at;
+    int rc = read_position (store, destination, &at, err);
+    if (rc < 0)
+        return rc;
+    struct store_stmt *q = store_stmt (
+        store, "DELETE FROM outbox WHERE destination = ?1 AND seq IN (SELECT seq FROM outbox"
+               " WHERE destination = ?1 AND seq <= ?2 AND created_us < ?3 ORDER BY seq LIMIT ?4)");
+    store_bind_text (q, 1, destination);
+    store_bind_int (q, 2, (int64_t)at.acked);
+    store_bind_int (q, 3, before);
+    store_bind_int (q, 4, limit);
+    return store_run (q, err);
+}
+
+int outbox_position (struct store *store, const char *destination, uint64_t *acked_out,
+                     uint64_t *last_out, struct err *err)
+{
+    struct position at;
+    int rc = read_position (store, destination, &at, err);
+    if (rc == 0 && acked_out)
+        *acked_out = at.acked;
+    if (rc == 0 && last_out)
+        *last_out = at.next_seq - 1;
+    return rc;
+}
+
+/* The highest first: a number is free before the one below it wants it. */
+static int numbers_shift (struct store *store, const char *destination, uint64_t above,
+                          uint64_t last, uint64_t by, struct err *err)
+{
+    for (uint64_t seq = last; seq > above; seq--) {
+        struct store_stmt *q = store_stmt (
+            store, "UPDATE outbox SET seq = ?3 WHERE destination = ?1 AND seq = ?2");
+        store_bind_text (q, 1, destination);
+        store_bind_int (q, 2, (int64_t)seq);
+        store_bind_int (q, 3, (int64_t)(seq + by));
+        int rc = store_run (q, err);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+int outbox_renumber (struct store *store, const char *destination, uint64_t base, struct err *err)
+{
+    struct position at;
+    int rc = read_position (store, destination, &at, err);
+    if (rc < 0 || base < at.next_seq)
+        return rc;
+    if (base >= INT64_MAX - OUTBOX_PENDING_MAX)
+        return err_set (err, ERR_LIMIT, "outbox: %s knows message %llu, which cannot be", destination,
+                        (unsigned long long)base);
+    uint64_t by = base - at.acked; /* the first that waits is the next after base */
+    rc = numbers_shift (store, destination, at.acked, at.next_seq - 1, by, err);
+    if (rc < 0)
+        return rc;
+    struct store_stmt *q = store_stmt (
+        store, "INSERT INTO outbox_state (destination, next_seq, acked) VALUES (?1, ?2, ?3)"
+               " ON CONFLICT (destination) DO UPDATE SET next_seq = ?2, acked = ?3");
+    store_bind_text (q, 1, destination);
+    store_bind_int (q, 2, (int64_t)(at.next_seq + by));
+    store_bind_int (q, 3, (int64_t)base);
+    return store_run (q, err);
 }
 
 int outbox_pending (struct store *store, const char *destination, uint64_t *count_out,
@@ -194,8 +290,9 @@ int outbox_pending (struct store *store, const char *destination, uint64_t *coun
     time_us oldest = TIME_US_NONE;
     if (count > 0) {
         struct store_stmt *q = store_stmt (
-            store, "SELECT created_us FROM outbox WHERE destination = ?1 ORDER BY seq LIMIT 1");
+            store, "SELECT created_us FROM outbox WHERE destination = ?1 AND seq > ?2 ORDER BY seq LIMIT 1");
         store_bind_text (q, 1, destination);
+        store_bind_int (q, 2, (int64_t)at.acked);
         rc = store_step (q, err);
         if (rc < 0)
             return rc;
@@ -208,4 +305,88 @@ int outbox_pending (struct store *store, const char *destination, uint64_t *coun
     if (oldest_out)
         *oldest_out = oldest;
     return 0;
+}
+
+/* --- dead letters ------------------------------------------------------------------------- */
+
+int outbox_bury (struct store *store, const char *destination, uint64_t seq, int code,
+                 const char *reason, time_us now, struct err *err)
+{
+    if (!store_in_transaction (store))
+        return err_set (err, ERR_INTERNAL, "outbox: bury outside a transaction");
+    struct store_stmt *q = store_stmt (
+        store, "INSERT INTO outbox_dead (destination, seq, kind, key, created_us, payload, code,"
+               " reason, died_us) SELECT destination, seq, kind, key, created_us, payload, ?3, ?4, ?5"
+               " FROM outbox WHERE destination = ?1 AND seq = ?2 RETURNING seq");
+    store_bind_text (q, 1, destination);
+    store_bind_int (q, 2, (int64_t)seq);
+    store_bind_int (q, 3, code);
+    store_bind_text (q, 4, reason);
+    store_bind_int (q, 5, now);
+    int rc = store_step (q, err);
+    store_reset (q);
+    if (rc < 0)
+        return rc;
+    if (rc == 0)
+        return err_set (err, ERR_NOT_FOUND, "outbox: there is no message %llu to %s",
+                        (unsigned long long)seq, destination);
+    q = store_stmt (store, "UPDATE outbox SET kind = '" OUTBOX_VOID "', payload = x''"
+                           " WHERE destination = ?1 AND seq = ?2");
+    store_bind_text (q, 1, destination);
+    store_bind_int (q, 2, (int64_t)seq);
+    return store_run (q, err);
+}
+
+int outbox_dead_next (struct store *store, const char *destination, uint64_t after,
+                      struct outbox_dead *out, struct err *err)
+{
+    struct store_stmt *q = store_stmt (
+        store, "SELECT seq, kind, key, created_us, payload, code, reason, died_us FROM outbox_dead"
+               " WHERE destination = ?1 AND seq > ?2 ORDER BY seq LIMIT 1");
+    store_bind_text (q, 1, destination);
+    store_bind_int (q, 2, after > INT64_MAX ? INT64_MAX : (int64_t)after);
+    int rc = store_step (q, err);
+    if (rc <= 0)
+        return rc;
+    struct outbox_dead dead = {.code = (int)store_col_int (q, 5), .died = store_col_int (q, 7)};
+    rc = message_take (q, destination, &dead.message, err);
+    if (rc == 1) {
+        dead.reason = strdup (store_col_text (q, 6));
+        assert (dead.reason);
+        *out = dead;
+    }
+    store_reset (q);
+    return rc;
+}
+
+int outbox_dead_count (struct store *store, const char *destination, uint64_t *out, struct err *err)
+{
+    struct store_stmt *q =
+        store_stmt (store, "SELECT count(*) FROM outbox_dead WHERE destination = ?1");
+    store_bind_text (q, 1, destination);
+    int rc = store_step (q, err);
+    if (rc < 0)
+        return rc;
+    *out = (uint64_t)store_col_int (q, 0);
+    store_reset (q);
+    return 0;
+}
+
+int outbox_dead_forget (struct store *store, const char *destination, time_us before, uint32_t limit,
+                        struct err *err)
+{
+    struct store_stmt *q = store_stmt (
+        store, "DELETE FROM outbox_dead WHERE destination = ?1 AND seq IN (SELECT seq FROM outbox_dead"
+               " WHERE destination = ?1 AND died_us < ?2 ORDER BY seq LIMIT ?3)");
+    store_bind_text (q, 1, destination);
+    store_bind_int (q, 2, before);
+    store_bind_int (q, 3, limit);
+    return store_run (q, err);
+}
+
+void outbox_dead_clear (struct outbox_dead *dead)
+{
+    outbox_message_clear (&dead->message);
+    free (dead->reason);
+    dead->reason = NULL;
 }

@@ -5,6 +5,10 @@
  * contiguous from 1 per destination and never reused, also across restarts: the receiver tells
  * repeated messages by them, and each carries an idempotency key.
  *
+ * A message that its addressee will never accept becomes a dead letter, with the reason: its number goes on as an
+ * empty message of kind OUTBOX_VOID, so that those behind it are not held up and numbers stay contiguous. Messages
+ * that have arrived may be kept for a while: an addressee that was restored to an earlier moment gets them again.
+ *
  * Appending, taking and acknowledging are O(log n). At most OUTBOX_PENDING_MAX messages wait per
  * destination; one more is ERR_LIMIT. */
 #ifndef NUI_STORE_OUTBOX_H
@@ -14,8 +18,11 @@
 
 enum { OUTBOX_PAYLOAD_MAX = 1 << 20, OUTBOX_PENDING_MAX = 1000000 };
 
-/* A migration step to put into the array given to store_open. */
+#define OUTBOX_VOID "void" /* the kind of a number that has nothing to say */
+
+/* Migration steps to put into the array given to store_open; the second for dead letters. */
 extern const char outbox_schema[];
+extern const char outbox_dead_schema[];
 
 struct outbox_message {
     uint64_t seq;
@@ -31,13 +38,44 @@ struct outbox_message {
 int outbox_append (struct store *store, const char *destination, const char *kind,
                    const struct uuid *key, const void *payload, size_t payload_len, time_us now,
                    uint64_t *seq_out, struct err *err);
-/* The oldest message with seq > after (0: the oldest unacknowledged); 1, 0 when none waits, or an
+/* The oldest message with seq > after (0: the oldest there is); 1, 0 when there is none, or an
  * error. Free it with outbox_message_clear. */
 int outbox_next (struct store *store, const char *destination, uint64_t after,
                  struct outbox_message *out, struct err *err);
 /* Deletes everything up to and including seq; already acknowledged is fine, never sent is
  * ERR_INVALID. Its own transaction unless one is open. */
 int outbox_ack (struct store *store, const char *destination, uint64_t up_to, struct err *err);
+/* As outbox_ack, but what was acknowledged stays, except messages of the kind `drop` (NULL: of none). */
+int outbox_ack_keep (struct store *store, const char *destination, uint64_t up_to, const char *drop,
+                     struct err *err);
+/* Deletes at most limit of those kept that were appended before. */
+int outbox_forget (struct store *store, const char *destination, time_us before, uint32_t limit,
+                   struct err *err);
+/* The highest number acknowledged, and the highest given; each may be NULL. */
+int outbox_position (struct store *store, const char *destination, uint64_t *acked_out,
+                     uint64_t *last_out, struct err *err);
+/* In a transaction. The addressee knows numbers up to `base` that were given here and forgotten (this store was
+ * restored to an earlier moment): what waits gets numbers behind it, in order. Nothing when base is not ahead. */
+int outbox_renumber (struct store *store, const char *destination, uint64_t base, struct err *err);
+
+/* In a transaction: a dead letter. code is of enum err_code. ERR_NOT_FOUND. */
+int outbox_bury (struct store *store, const char *destination, uint64_t seq, int code,
+                 const char *reason, time_us now, struct err *err);
+struct outbox_dead {
+    struct outbox_message message; /* as it was */
+    int code;
+    char *reason; /* owned */
+    time_us died;
+};
+/* The first with seq > after; 1, 0 or an error. Free it with outbox_dead_clear. */
+int outbox_dead_next (struct store *store, const char *destination, uint64_t after,
+                      struct outbox_dead *out, struct err *err);
+int outbox_dead_count (struct store *store, const char *destination, uint64_t *out, struct err *err);
+/* Deletes at most limit of those that died before. */
+int outbox_dead_forget (struct store *store, const char *destination, time_us before, uint32_t limit,
+                        struct err *err);
+void outbox_dead_clear (struct outbox_dead *dead);
+
 /* How many wait, and since when (TIME_US_NONE when none); each may be NULL. */
 int outbox_pending (struct store *store, const char *destination, uint64_t *count_out,
                     time_us *oldest_out, struct err *err);

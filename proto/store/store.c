@@ -74,6 +74,29 @@ static void reset_all (struct store *store)
         store_reset (s);
 }
 
+/* Blocks behind the end of the log: SQLite writes into them, and begins again at its front after a checkpoint. Its
+ * locks are on other files, so closing this descriptor loses none. */
+static void store_reserve_log (struct store *store)
+{
+    enum { BYTES = 16 << 20 };
+    char *path = sqlite3_mprintf ("%s-wal", store->path);
+    int fd = path ? open (path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
+    if (fd >= 0) {
+        store->reserved = fallocate (fd, FALLOC_FL_KEEP_SIZE, 0, BYTES) == 0 || errno == EOPNOTSUPP;
+        close (fd);
+    }
+    sqlite3_free (path);
+}
+
+void store_reserve (struct store *store)
+{
+    int keep = 1, chunk = 1 << 20;
+    store->reserve = true;
+    sqlite3_file_control (store->db, "main", SQLITE_FCNTL_PERSIST_WAL, &keep); /* with its room */
+    sqlite3_file_control (store->db, "main", SQLITE_FCNTL_CHUNK_SIZE, &chunk);
+    store_reserve_log (store);
+}
+
 int store_commit (struct store *store, struct err *err)
 {
     if (!store_in_transaction (store))
@@ -83,6 +106,8 @@ int store_commit (struct store *store, struct err *err)
     int rc = store_run (store_stmt (store, "COMMIT"), err);
     if (rc < 0)
         store_rollback (store);
+    else if (store->reserve && !store->reserved)
+        store_reserve_log (store);
     return rc;
 }
 

@@ -32,6 +32,9 @@ void store_close (struct store *store); /* rolls back what is open; NULL is a no
 /* PRAGMA quick_check: ERR_IO with what it says when the file is damaged. Slow on large files. */
 int store_check (struct store *store, struct err *err);
 
+/* Keeps room on the disk for what is committed from now on (16 MiB of the write-ahead log), so that commits go on
+ * for a while on a full disk. What cannot be kept is kept later, with a commit. */
+void store_reserve (struct store *store);
 /* Commits no longer wait for the disk: for what may be lost with the machine. */
 int store_relax (struct store *store, struct err *err);
 

@@ -27,6 +27,7 @@ struct store {
     /* The last statement whose text lay at such an address: most texts are literals, and long to hash. */
     struct store_stmt *recent[STORE_RECENT];
     bool unsynced, sync_failed;
+    bool reserve, reserved; /* room is wanted; is there */
 };
 
 /* The code that fits SQLite's, with its text. what: "begin", or an SQL text. */

@@ -1,15 +1,18 @@
 """When, where and how large: sizes to choose from, alternatives, cheapest before a deadline, the latest
 start, through the real client and three sites of different prices."""
 import json
+import sqlite3
+from contextlib import closing
 from datetime import datetime
 
-from fixture import GridCase, layout, main, wait_for
+from fixture import Forge, GridCase, layout, main, wait_for
 
 
 class Choosing(GridCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
+        cls.forge = Forge(cls.grid)
         cls.rate("beta", "2")
 
         path = cls.grid.layout.config("meta")
@@ -96,6 +99,89 @@ class Choosing(GridCase):
         # 4 * 600 = 2400 are dearer than 8 * 240 = 1920
         self.assertEqual([c["procs"] for c in job["components"]], [8, 8])
         self.assert_books_close()
+
+    # ---- what is signed as the most it may cost
+
+    def signed(self, ident):
+        """The job as its user signed it, from the metascheduler's disk."""
+        with closing(sqlite3.connect(f"file:{self.grid.layout.state}/meta/meta.sqlite?mode=ro", uri=True)) as db:
+            envelope, = db.execute("SELECT envelope FROM job WHERE number = ?", [int(ident.split(".")[1])]).fetchone()
+        common = self.forge.contract.common
+        return common.Job.FromString(common.Envelope.FromString(envelope).body)
+
+    def told(self, *options, code=0):
+        done = self.nui("alice", "submit", "-A", "phys", "--hold", *options, self.tasks_script(), code=code)
+        ids = done.stdout.split()
+        for ident in ids:
+            self.addCleanup(self.nui, "alice", "cancel", ident)
+        return ids, done.stderr.strip()
+
+    def test_a_bound_is_always_signed(self):
+        ask = ["-n", 2, "-t", "1:00", "--site", "alpha,beta"]
+        self.assertEqual({r["bound"] for r in self.rows(*ask)}, {2 * 2 * 2 * 60})  # the dearest, beta, twice
+        (ident,), words = self.told(*ask)
+        self.assertEqual(words, "nui submit: signed for at most 480 credits (estimate 240, times 2)")
+        job = self.signed(ident)
+        self.assertEqual((job.cost_max_micro, job.cost_default, job.question), (480_000000, True, False))
+        self.assertEqual(float(self.status("alice", ident)["cost_bound"]), 480)
+        # each run, and each of an array
+        (ident,), words = self.told(*ask, "--retries", 2)
+        self.assertEqual(words, "nui submit: signed for at most 1440 credits (estimate 240, times 2, 3 runs)")
+        self.assertEqual(self.signed(ident).cost_max_micro, 1440_000000)
+        ids, words = self.told(*ask, "--array", "1-3")
+        self.assertEqual(words, "nui submit: each signed for at most 480 credits (estimate 240, times 2)")
+        self.assertEqual([self.signed(i).cost_max_micro for i in ids], [480_000000] * 3)
+        # the dearest size at the dearest sites, whatever is chosen
+        (ident,), words = self.told("--component", "a:site=alpha,beta,trl=1@2:00/4@1:00",
+                                    "--component", "b:site=gamma,tasks=1,time=60")
+        self.assertEqual(words, "nui submit: signed for at most 1080 credits (estimate 540, times 2)")
+        # what the user says is signed as it is, and the two say so
+        (ident,), words = self.told(*ask, "--max-cost", 300)
+        self.assertEqual((words, self.signed(ident).cost_max_micro, self.signed(ident).cost_default), ("", 300_000000, False))
+        (ident,), words = self.told(*ask, "--max-cost", "none")
+        self.assertEqual(words, "nui submit: signed without a cost bound: only the account's credits bound what is charged")
+        self.assertEqual((self.signed(ident).cost_max_micro, self.signed(ident).cost_any), (0, True))
+        self.assertEqual({r["bound"] for r in self.rows(*ask, "--max-cost", "none")}, {None})
+        self.told(*ask, "--max-cost", "any", code=2)
+
+    def test_the_factor_is_the_users(self):
+        path = self.grid.layout.config("alice")
+        was = path.read_text()
+        try:
+            path.write_text(was + "COSTFACTOR 1.25\n")
+            _, words = self.told("-n", 1, "-t", "1:00", "--site", "alpha")
+            self.assertEqual(words, "nui submit: signed for at most 75 credits (estimate 60, times 1.25)")
+            path.write_text(was + "COSTFACTOR 0.5\n")
+            _, words = self.told("-n", 1, "-t", "1:00", "--site", "alpha", code=1)
+            self.assertIn("COSTFACTOR: is not between 1 and 1000", words)
+        finally:
+            path.write_text(was)
+
+    def test_a_default_bound_chooses_no_site(self):
+        """The estimate's doubling leaves out no site; what has no price is not signed at all."""
+        ident = self.submit("-n", 8, "-t", "10:00", "--site", "alpha", self.gated_script("choosebound"))
+        self.wait_state(ident, ("Running",))
+        try:
+            wait_for("the estimate to see the job", lambda: self.rows("-n", 8, "-t", "2:00")[0]["sites"] == "beta", 30)
+            other = self.submit("-n", 8, "-t", "2:00", self.tasks_script())
+            job = self.wait_state(other, ("Completed",))
+            self.assertEqual(job["components"][0]["site"], "beta")
+        finally:
+            self.open_gate("choosebound")
+        self.wait_state(ident, ("Completed",))
+        self.grid.daemons["gamma"].kill()
+        try:
+            def refused():
+                done = self.grid.nui("alice", "submit", "-A", "phys", "-n", 1, "-t", "1:00", "--site", "gamma",
+                                     "--hold", self.tasks_script())
+                return done.stderr if done.returncode else self.nui("alice", "cancel", done.stdout.strip()) and ""
+            words = wait_for("the site to be silent", refused, 60, self.grid.layout.log)
+            self.assertEqual(words.strip(), "nui submit: no site that could run the job answers, so it has no price and "
+                             "nothing was signed; say --max-cost CREDITS to sign a bound of your own, or --max-cost none")
+            self.told("-n", 1, "-t", "1:00", "--site", "gamma", "--max-cost", 120)
+        finally:
+            self.grid.daemons["gamma"].start()
+            self.grid.wait_serving()
 
     # ---- alternatives and prices
 

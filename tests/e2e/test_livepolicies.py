@@ -118,23 +118,26 @@ class Live(PolicyCase):
         self.assertIn(f"Waits: {job['reason']} ({reason})\nClears: in 00:5", shown)
 
     def test_rejected(self):
-        """RMReject: its script cannot be executed. Once DEFERTIME is over it is idle again and tried; deferred more
+        """RMFailure: its interpreter cannot be executed here, the site's fault. Once DEFERTIME is over it is idle again and tried; deferred more
         than DEFERCOUNT times it is held."""
         self.reload("NODECFG[n1] PROCS=1\nRMPOLLINTERVAL 1\n")
         shell = self.shared / "shell"
+        shell.write_text("#!/no/such/thing\n")
+        shell.chmod(0o755)
         script = self.shared / "rejected.sh"
         script.write_text(f"#!{shell}\n")
         ident = self.msub("-t", "1:00:00", script)
-        self.deferred(ident, "RMReject", 1)
+        self.deferred(ident, "RMFailure", 1)
         self.finish(ident)
         self.reload("NODECFG[n1] PROCS=1\nDEFERTIME 0:00:01\nDEFERCOUNT 1\nRMPOLLINTERVAL 1\n")
         ident = self.msub("-t", "1:00:00", script)
         wait_for("it to be held", lambda: self.data(self.alpha, "checkjob", ident)["holds"] == ["Batch"], 60,
                  self.alpha.log)
         job = self.job(ident)
-        self.assertEqual((job["reason_code"], job["defer_count"], self.section(ident)), ("RMReject", 2, "blocked"))
+        self.assertEqual((job["reason_code"], job["defer_count"], self.section(ident)), ("RMFailure", 2, "blocked"))
         self.assertIn("No such file or directory", job["reason"])
         self.assertIn("Holds:    Batch\n", self.ok(self.alpha, "checkjob", ident))
+        shell.unlink()
         shell.symlink_to("/bin/true")
         self.ok(self.alpha, "releasehold", "-b", ident)
         self.wait_job(ident, "Completed")
@@ -155,8 +158,8 @@ class Live(PolicyCase):
     # ---- deadlines and targets
 
     def test_deadlines(self):
-        """One is met: promised its node whatever RESERVATIONDEPTH says. The other is missed, and is not started any
-        more."""
+        """One is met: promised its node whatever RESERVATIONDEPTH says. The other is missed, and is
+        ended with that reason."""
         self.reload("NODECFG[n1] PROCS=1\nRESERVATIONDEPTH 0\nRMPOLLINTERVAL 1\n")
         first = self.waiter()
         self.wait_job(first, "Running")
@@ -167,13 +170,11 @@ class Live(PolicyCase):
         missed = self.msub("-t", "1:00:00", "--deadline", "+1:00:01", script)
         wait_for("a promise", lambda: self.job(met)["reserved_start"], 60, self.alpha.log)
         self.assertIsNone(self.job(other)["reserved_start"])
-        job = self.wait_reason(missed, "Deadline")
-        self.assertEqual((job["state"], self.section(missed)), ("Idle", "blocked"))
-        self.assertIn("it could run past its deadline", job["reason"])
+        self.wait_job(missed, "Failed")
+        self.assertIn("cannot end by its deadline", self.job(missed)["reason"])
         self.finish(first)
         for ident in (other, met):
             self.wait_job(ident, "Completed")
-        self.assertEqual(self.job(missed)["state"], "Idle")
 
     def test_targets(self):
         """QTTARGET and XFTARGET: priority rises as 1 / (distance squared), and more and more until the target."""

@@ -2,6 +2,7 @@
 metascheduler; what is refused; nothing acknowledged is lost by a kill -9."""
 import json
 import os
+import time
 import unittest
 import uuid
 from pathlib import Path
@@ -251,7 +252,8 @@ class Alone(SiteCase):
         # the same request again, as after a lost reply: the same job
         contract = Contract(self.state)
         from proto.nui.v1 import admin_pb2
-        job = contract.common.Job(grid=layout.GRID, uuid=uuid.uuid4().bytes, components=[
+        now = int(time.time() * 10**6)
+        job = contract.common.Job(grid=layout.GRID, uuid=uuid.uuid4().bytes, created_us=now, expires_us=now + 3600 * 10**6, components=[
             contract.common.Component(name="main", script=b"#!/bin/sh\n", walltime_us=60 * 10**6,
                                       reqs=[contract.common.Req(tasks=1)])])
         request = admin_pb2.SubmitJobRequest(

@@ -40,7 +40,7 @@ class Notify(AdminCase):
 echo "$1|$2|$3|$NUI_SITE|$NUI_USER" >> {place}/hook.heard
 """)
         program.chmod(0o755)
-        cls.config = (f"NOTIFICATIONPROGRAM {program}\n"
+        cls.config = (f"NOTIFICATIONPROGRAM {program}\nNOTIFICATIONACCOUNT root\n"
                       f"NOTIFICATIONURL http://127.0.0.1:{cls.server.server_port}/events?a=b\n"
                       "AMCFG[bank] ANCHORINTERVAL=1\n")
         super().fund()
@@ -97,7 +97,7 @@ echo "$1|$2|$3|$NUI_SITE|$NUI_USER" >> {place}/hook.heard
         (self.job_dir() / "hook.broken").unlink()
         second = self.failing("lost")
         wait_for("all four", lambda: len(Hook.got) >= before + 4, 60)
-        wait_for("what was dropped", lambda: self.log("notify dropped", f"object={second}", "by=url",
+        wait_for("what was dropped", lambda: self.log("notify dead_letter", f"object={second}", "by=url",
                                                        "404"), 30)
         got = Hook.got[before:]
         self.assertEqual([(code, body["object"]) for code, _, _, body in got],

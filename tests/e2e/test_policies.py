@@ -368,7 +368,7 @@ class Book(PolicyCase):
         hook = cls.shared / "hook.sh"
         hook.write_text(f"#!/bin/sh\necho $1 >> {cls.shared}/checkpoints\n")
         hook.chmod(0o755)
-        cls.own += f"CHECKPOINTHOOK {hook}\n"
+        cls.own += f"CHECKPOINTACCOUNT root\nCHECKPOINTHOOK {hook}\n"
         cls.alpha.start()
 
     def test_checkpoint_hook(self):

@@ -1,4 +1,6 @@
 """Who is who: forged, foreign, expired, wrong-kind and revoked, each refused by the daemon itself."""
+import os
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -106,6 +108,49 @@ class Security(GridCase):
         self.assertRegex(said[1], "^ABORTED: epoch 1 is older than 2")
         self.assertRegex(said[2], "^Denied: ")
 
+    def test_a_question_is_no_job(self):
+        """What is signed for an estimate: no metascheduler, site or bank takes it for a job."""
+        job = self.forge.job("alice", "phys")
+        job.question = True
+        envelope = self.forge.sign("alice", job.SerializeToString())
+        meta, bank = self.forge.contract.meta, self.forge.contract.bank
+        self.refused_by_alpha(envelope, "question only")
+        hold = bank.HoldRequest(key=bytes(16), envelope=envelope, site_job_id="alpha.9001", procs=1, walltime_us=1000000)
+        for who, daemon, service, method, request, reply in (
+                (("user", "alice"), "meta", "meta.v1.Meta", "Submit", meta.SubmitRequest(envelope=envelope), meta.SubmitReply),
+                (("site", "alpha"), "bank", "bank.v1.Bank", "Hold", hold, bank.HoldReply)):
+            with self.subTest(daemon), self.forge.channel(daemon, *who) as channel:
+                with self.assertRaisesRegex(Exception, "question only"):
+                    self.forge.call(channel, f"nui.{service}", method, request, reply)
+        self.assert_nothing_held()
+
+    def test_a_site_that_was_only_asked(self):
+        """It has the signed job, but not the hand-over; the one that the chosen site has is worth nothing to it."""
+        ident = self.grid.submit("alice", "-A", "phys", "--site", "alpha,gamma", "-t", 60, "--hold",
+                                 self.write("given.sh", "#!/bin/sh\necho given\n"))
+        job = self.wait_state(ident, ("Queued",))
+        given = job["components"][0]["site"]
+        other = {"alpha": "gamma", "gamma": "alpha"}[given]
+        with sqlite3.connect(f"file:{self.grid.layout.state}/{given}/local.db?mode=ro", uri=True) as db:
+            packed, part = db.execute("SELECT bytes, component FROM envelope JOIN job USING (number) WHERE "
+                                      "grid_job_id = ?", (ident,)).fetchone()
+        bank, common = self.forge.contract.bank, self.forge.contract.common
+        envelope = common.Envelope.FromString(packed)
+        self.assertEqual(envelope.handover.metascheduler, "meta")
+        shown = common.Envelope.FromString(packed)
+        shown.ClearField("handover") # as it came with QUERY
+        for who, what, words in ((other, shown, f"no metascheduler has handed component {part} of this job over to site {other}"),
+                                 (other, envelope, f"the hand-over is not for component {part} of this job at site {other}"),
+                                 (given, shown, f"no metascheduler has handed component {part} of this job over to site {given}")):
+            hold = bank.HoldRequest(key=os.urandom(16), envelope=what, site_job_id=f"{who}.9002", component=part,
+                                    procs=1, walltime_us=60_000_000)
+            with self.subTest(who, words=words), self.forge.channel("bank", "site", who) as channel:
+                with self.assertRaisesRegex(Exception, re.escape(words)):
+                    self.forge.call(channel, "nui.bank.v1.Bank", "Hold", hold, bank.HoldReply)
+        self.assert_nothing_held()
+        self.nui("alice", "releasehold", "-u", ident)
+        self.wait_state(ident, ("Completed",))
+
     def test_a_replayed_job(self):
         """A rogue metascheduler has the envelope of a job that ran: the site where it did knows it; elsewhere
         the bank does."""
@@ -132,9 +177,9 @@ class Security(GridCase):
 
         def bank_refused():
             job = self.forge.as_meta(other, "Job", local.JobRequest(job_id=here), local.JobInfo, "rogue")
-            return job if "Replayed" in job.reason.code else None
+            return job if "BankDenied" in job.reason.code else None
         job = wait_for("the bank to refuse the hold", bank_refused, 60)
-        self.assertIn(f"was paid for as {ident} of metascheduler meta", job.reason.text)
+        self.assertIn(f"the hand-over is not for component {part} of this job at site {other}", job.reason.text)
         self.forge.as_meta(other, "Cancel", local.JobRequest(job_id=here), local.CancelReply, "rogue")
         self.assertEqual(self.balance()["settled"], paid)
         self.assert_nothing_held()
@@ -152,7 +197,8 @@ class Security(GridCase):
         local, names = self.forge.contract.local, {}
 
         def hand(site):
-            accepted, names[site] = self.forge.submit_to_site(site, envelope, "grid.7", "greedy")
+            accepted, names[site] = self.forge.submit_to_site(site, self.forge.hand_over(envelope, site, "greedy"),
+                                                              "grid.7", "greedy")
             self.assertTrue(accepted, names[site])
 
         def said(code):

@@ -1,5 +1,7 @@
 #include "grid_i.h"
 
+#include "proto/base/clock.h"
+#include "proto/rpc/handover.h"
 #include "proto/rpc/jobshape.h"
 
 enum { HOLDS_MAX = 4096, ITEMS_MAX = 8192 };
@@ -98,6 +100,44 @@ static bool given_up (const struct hold *hold)
                     (!job->rec.hold_asked || memcmp (job->rec.hold_key, hold->key, sizeof hold->key) != 0));
 }
 
+/* Of the hand-overs, as the real one makes it from its database. */
+static const uint8_t secret[SHA256_BYTES] = "a bank that is played in tests";
+
+static void on_handover_key (void *self, struct rpccall *call, const ProtobufCMessage *message)
+{
+    Nui__Bank__V1__HandoverKeyReply reply = NUI__BANK__V1__HANDOVER_KEY_REPLY__INIT;
+    Nui__Bank__V1__HandoverKey item = NUI__BANK__V1__HANDOVER_KEY__INIT, *items[] = {&item};
+    struct handover_key key;
+    (void)self;
+    (void)message;
+    handover_derive (secret, rpccall_peer (call)->grid, rpccall_peer (call)->name, handover_number (clock_now_us ()), &key);
+    item.key = key.number;
+    item.begins_us = handover_begins (key.number);
+    item.ends_us = handover_ends (key.number);
+    item.secret = (ProtobufCBinaryData){sizeof key.bytes, key.bytes};
+    reply.keys = items;
+    reply.n_keys = 1;
+    rpccall_reply (call, &reply.base);
+}
+
+/* Nobody holds for what was not given to it. A hand-over may have ended on its way: false. */
+static bool handed_over (const struct rpccall *call, const Nui__Bank__V1__HoldRequest *r)
+{
+    const Nui__Common__V1__HandOver *given = r->envelope->handover;
+    struct handover about = {.grid = rpccall_peer (call)->grid, .site = rpccall_peer (call)->name,
+                             .component = r->component};
+    struct err err = {0};
+    Nui__Common__V1__Job *job = nui__common__v1__job__unpack (NULL, r->envelope->body.len, r->envelope->body.data);
+    CHECK (job && given, "(vi) %s asks for a hold for what nobody gave it", r->site_job_id);
+    about.uuid = job->uuid;
+    sha256 (r->envelope->body.data, r->envelope->body.len, about.hash);
+    bool ended = given->expires_us <= clock_now_us ();
+    CHECK (handover_check (secret, given, &about, ended ? given->expires_us - 1 : clock_now_us (), &err) == 0,
+           "(vi) %s asks for a hold: %s", r->site_job_id, err.text);
+    nui__common__v1__job__free_unpacked (job, NULL);
+    return !ended;
+}
+
 static void on_hold (void *self, struct rpccall *call, const ProtobufCMessage *message)
 {
     const Nui__Bank__V1__HoldRequest *r = (const Nui__Bank__V1__HoldRequest *)message;
@@ -110,6 +150,10 @@ static void on_hold (void *self, struct rpccall *call, const ProtobufCMessage *m
     for (uint32_t i = 0; i < bank.count && !hold; i++)
         if (memcmp (bank.hold[i].key, r->key.data, 16) == 0)
             hold = &bank.hold[i]; /* the stored answer */
+    if (!hold && !handed_over (call, r)) {
+        rpccall_finish (call, RPC_PERMISSION_DENIED, "the hand-over has ended");
+        return;
+    }
     if (!hold) {
         CHECK (bank.count < HOLDS_MAX, "too many holds");
         hold = &bank.hold[bank.count++];
@@ -188,6 +232,7 @@ static void on_release (void *self, struct rpccall *call, const ProtobufCMessage
 
 static const struct rpc_method methods[] = {
     {"Quote", RPC_ALLOW (PRINCIPAL_META), false, 0, on_quote},
+    {"HandoverKey", RPC_ALLOW (PRINCIPAL_META), false, 0, on_handover_key},
     {"Hold", RPC_ALLOW (PRINCIPAL_SITE), false, 0, on_hold},
     {"Charge", RPC_ALLOW (PRINCIPAL_SITE), false, 0, on_charge},
     {"Release", RPC_ALLOW (PRINCIPAL_SITE), false, 0, on_release},

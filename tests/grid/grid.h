@@ -1,11 +1,11 @@
 /* grid: a grid of sites, metaschedulers and a bank on simulated machines, users who submit to it,
- * and the five invariants of co-allocation, looked at after everything that happens:
+ * and the six invariants, looked at after everything that happens:
  *
  *   (i)   no component starts unless all of its transaction are firm, and a job runs in one place
  * only; (ii)  no hold outlives its lease by the site's own monotonic clock; (iii) whatever is
  * prepared, firm or running has its hold at the bank, and at the end none is left; (iv)  COMMIT and
  * ABORT say the same however often they come, and a tombstone wins; (v)   no processor is promised,
- * or used, twice for one moment.
+ * or used, twice for one moment; (vi) nobody asks the bank to hold for what no metascheduler gave it.
  *
  * And of the grid's licences never more are in use than its metaschedulers were given. */
 #ifndef NUI_TESTS_GRID_GRID_H

@@ -10,6 +10,7 @@
 struct rpcclient {
     struct machine *machine;
     char target[64]; /* a machine's name */
+    struct principal server; /* which its certificate says, too */
     struct rpccallout *calls;
 };
 
@@ -99,7 +100,8 @@ static struct rpccallout *callout_find (uint64_t number)
 static void callout_end (struct rpccallout *out, enum rpc_status status, const char *message,
                          const ProtobufCMessage *reply)
 {
-    struct rpc_result result = {status, message ? message : "", reply};
+    struct rpc_result result = {.status = status, .message = message ? message : "", .reply = reply,
+                                .answered = true};
     todo_drop (&out->deadline);
     for (size_t i = 0; i < callout_count; i++)
         if (callouts[i] == out)
@@ -354,6 +356,7 @@ struct rpcclient *rpcclient_create (const struct rpcclient_config *config, struc
     client->machine = sim.self;
     snprintf (client->target, sizeof client->target, "%s", config->target);
     client->target[strcspn (client->target, ":")] = '\0';
+    snprintf (client->server.name, sizeof client->server.name, "%s", client->target);
     return client;
 }
 
@@ -370,6 +373,11 @@ bool rpcclient_connected (const struct rpcclient *client)
 {
     (void)client;
     return true;
+}
+
+const struct principal *rpcclient_server (const struct rpcclient *client)
+{
+    return &client->server;
 }
 
 static unsigned method_of (const ProtobufCServiceDescriptor *service, const char *name)

@@ -158,10 +158,12 @@ static int start (void *self, const struct rm_job *job, struct err *err)
     return 0;
 }
 
-static int adopt (void *self, const char *job_id, uint32_t incarnation, struct err *err)
+static int adopt (void *self, const char *job_id, uint32_t incarnation, const char *mark,
+                  struct err *err)
 {
     struct runner *runner = self;
     struct run *run = find (runner->site, job_id, incarnation);
+    (void)mark;
     if (!run)
         return err_set (err, ERR_NOT_FOUND, "%s was never started", job_id);
     run->watched = true;
@@ -199,20 +201,10 @@ static int cancel (void *self, const char *job_id, uint32_t incarnation, struct 
     return 0;
 }
 
-static int query (void *self, const char *job_id, uint32_t incarnation, struct rm_status *out,
-                  struct err *err)
+static int output_open (void *self, const char *job_id, uint32_t incarnation, const char *mark,
+                        const char *stream, struct err *err)
 {
-    struct runner *runner = self;
-    struct run *run = find (runner->site, job_id, incarnation);
-    if (!run)
-        return err_set (err, ERR_NOT_FOUND, "%s was never started", job_id);
-    *out = run->status;
-    return 0;
-}
-
-static int output_open (void *self, const char *job_id, uint32_t incarnation, const char *stream,
-                        struct err *err)
-{
+    (void)mark;
     (void)self;
     (void)incarnation;
     (void)stream;
@@ -250,7 +242,6 @@ static const struct rm_ops ops = {
     .adopt = adopt,
     .signal = send_signal,
     .cancel = cancel,
-    .query = query,
     .output_open = output_open,
     .poll = poll,
     .node_up = node_up,

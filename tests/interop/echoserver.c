@@ -65,6 +65,8 @@ static void echo_echo (void *self, struct rpccall *call, const ProtobufCMessage 
         snprintf (stats, sizeof (stats), "open=%u cancelled=%u", echo->open, echo->cancelled);
         reply.text = stats;
     }
+    if (req->count == 3)
+        reply.text = (char *)"cut here: \xc3";
     if (req->count > 0)
         reply.peer = principal_uri (rpccall_peer (call), uri);
     rpccall_reply (call, &reply.base);

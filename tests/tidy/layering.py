@@ -4,7 +4,7 @@
   layering.py --root DIR [--base LIBNUI_BASE] [--core LIB]...   check a source tree and archives
   layering.py --selftest --cc CC --ar AR                        show that each rule can fail
 
-The rules are DESIGN's "May include" paragraph. Departures are listed in DEPARTURES with a reason.
+The rules are what proto/README.md and each part's README say under "may include" (PROTO and may_include below). Departures are listed in DEPARTURES with a reason.
 """
 import argparse
 import os
@@ -159,6 +159,35 @@ def check_clock(root):
     return problems
 
 
+# Text in a bounded buffer is written with text_printf, which cuts between characters. These write bytes:
+# names of files, URLs, words of known alphabets.
+RAW_TEXT = {"local/rm/supervise.c": "nothing but libc; what it writes is mended when it is read",
+            "local/rm/jobdir.c": "names of files", "local/rm/rm_embedded.c": "a cgroup's name",
+            "local/rm/slurm_job.c": "a job's title, of key and digits",
+            "local/stage/userfile.c": "a file's name", "local/stage/filenote.c": "a file's name",
+            "local/stage/rules.c": "a URL", "local/stage/request.c": "a signature's parts",
+            "local/rm/rm_trace.c": "ids", "local/rm/slurm_resv.c": "names", "local/conf/acl.c": "names",
+            "local/conf/place.c": "names", "local/conf/policyconf_place.c": "names",
+            "bank/core/price.c": "names and numbers; each name is bounded and checked"}
+RAW_CALL = re.compile(r'(?<!\w)(vsnprintf \(|snprintf \((?:[^";]|"(?:[^"\\]|\\.)*")*?"[^"]*%\.\d+s)')
+
+
+def check_text(root):
+    problems = []
+    for path in source_files(root):
+        part, _, folder = area_of(path).partition("/")
+        if folder in ("base", "cli", "sim") or path in RAW_TEXT or not path.endswith(".c"):
+            continue
+        with open(os.path.join(root, path), encoding="utf-8", errors="replace") as f:
+            text = without_comments(f.read())
+        for match in RAW_CALL.finditer(text):
+            if '"/' in match.group(0):  # a path: bytes
+                continue
+            line = text.count("\n", 0, match.start()) + 1
+            problems.append(f"{path}:{line}: text that may be cut is written with text_printf")
+    return problems
+
+
 def nm(archive, *flags):
     out = subprocess.run(["nm", "--format=posix", *flags, archive], check=True, text=True,
                          capture_output=True).stdout
@@ -226,6 +255,12 @@ def selftest(cc, ar):
         if [p.split(": ")[0] for p in check_clock(root)] != ["local/svc/clock.c:3"]:
             failures.append("local/svc/clock.c: the wall clock: not told, or mode.c is")
 
+        put("local/svc/text.c", 'void f (char *o)\n{\n    snprintf (o, 9, "a"\n              "%.8s", o);\n}\n')
+        put("local/svc/vtext.c", "int g (char *o, va_list a) { return vsnprintf (o, 9, o, a); }\n")
+        put("local/svc/words.c", 'void h (char *o) { snprintf (o, 9, "%s", ""); text_printf (o, 9, "%.3s", o); }\n')
+        if [p.split(": ")[0] for p in check_text(root)] != ["local/svc/text.c:3", "local/svc/vtext.c:1"]:
+            failures.append(f"text that is cut: {check_text(root)}")
+
         calls = {"time": "long time (long *); long f1 (void) { return time (0); }",
                  "socket": "int socket (int, int, int); int f2 (void) { return socket (1, 1, 0); }",
                  "fopen": "void *fopen (const char *, const char *);"
@@ -274,6 +309,7 @@ def main():
     else:
         problems, count = check_includes(args.root)
         problems += check_clock(args.root)
+        problems += check_text(args.root)
         if count == 0:
             problems.append(f"{args.root}: no source with an include was found")
         for core in args.core:

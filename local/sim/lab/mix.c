@@ -6,7 +6,6 @@
 
 #include "local/sim/lab/model.h"
 
-const char *const mix_class_name[MIX_CLASSES] = {"Large", "Medium", "Small", "Debug", "Failed"};
 const uint32_t mix_class_jobs[MIX_CLASSES] = {22, 31, 15, 4, 4};
 
 enum mix_class mix_classify (uint32_t procs, double work_s, double limit_s)

@@ -28,7 +28,6 @@ enum {
     MIX_LIMIT_MAX_S = 3 * 3600 + 600,
 };
 
-extern const char *const mix_class_name[MIX_CLASSES];
 extern const uint32_t mix_class_jobs[MIX_CLASSES];
 
 /* MIX_CLASSES: undefined, to be rejected. */

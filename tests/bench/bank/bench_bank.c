@@ -143,7 +143,9 @@ static Nui__Common__V1__Envelope *job_sign (struct bench *b, uint64_t job)
     char account[16];
     snprintf (account, sizeof (account), "acct%d", account_of (b, job));
     struct bankd_job signed_job = {.account = account};
-    return bankd_sign (&b->d, WHO_ALICE, &signed_job);
+    Nui__Common__V1__Envelope *envelope = bankd_sign (&b->d, WHO_ALICE, &signed_job);
+    bankd_hand_over (&b->d, envelope, "alpha");
+    return envelope;
 }
 
 /* Users sign on machines of their own before their jobs come to a site, so the site, which is who
@@ -440,7 +442,7 @@ static void claims_allow (struct bench *b)
     m.key = bankd_key (&b->d, key);
     m.site = TEXT ("alpha");
     m.claims = true;
-    struct bankd_reply reply = bankd_call (&b->d, WHO_NSF, "SiteSet", &m.base);
+    struct bankd_reply reply = bankd_call (&b->d, WHO_OPS, "SiteSet", &m.base);
     assert (reply.err.code == 0);
     bankd_reply_free (&reply);
 }

@@ -34,6 +34,7 @@
 #include "proto/nui/v1/local.pb-c.h"
 #include "proto/nui/v1/meta.pb-c.h"
 #include "proto/rpc/envelope.h"
+#include "proto/rpc/handover.h"
 #include "proto/rpc/rpcclient.h"
 #include "proto/rpc/rpcserver.h"
 #include "tests/interop/testca.h"
@@ -431,7 +432,23 @@ static const struct rpc_method site_methods[] = {
     {.name = "Submit", .allow = META, .request_bytes_max = 1 << 20, .handler = on_accept},
     {.name = NULL},
 };
+/* No hold is made here: any key will do. */
+static void on_handover_key (void *self, struct rpccall *call, const ProtobufCMessage *message)
+{
+    Nui__Bank__V1__HandoverKeyReply reply = NUI__BANK__V1__HANDOVER_KEY_REPLY__INIT;
+    Nui__Bank__V1__HandoverKey item = NUI__BANK__V1__HANDOVER_KEY__INIT, *items[] = {&item};
+    uint8_t secret[HANDOVER_KEY_BYTES] = {0};
+    (void)self;
+    (void)message;
+    item.key = handover_number (clock_now_us ());
+    item.secret = (ProtobufCBinaryData){sizeof secret, secret};
+    reply.keys = items;
+    reply.n_keys = 1;
+    rpccall_reply (call, &reply.base);
+}
+
 static const struct rpc_method bank_methods[] = {
+    {.name = "HandoverKey", .allow = META, .handler = on_handover_key},
     {.name = "Quote", .allow = META, .request_bytes_max = 1 << 20, .handler = on_quote},
     {.name = NULL},
 };

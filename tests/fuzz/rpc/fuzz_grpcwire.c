@@ -5,6 +5,7 @@
 
 #include "proto/nui/v1/common.pb-c.h"
 #include "proto/nui/v1/local.pb-c.h"
+#include "proto/base/text.h"
 #include "proto/rpc/grpcwire.h"
 #include "proto/rpc/pbguard.h"
 
@@ -26,12 +27,12 @@ static void texts (const char *text, size_t len)
     if (grpcwire_status_parse (text, len, &status))
         assert (status >= 0 && status <= 16);
     size_t n = grpcwire_percent_decode (text, len, decoded, sizeof (decoded));
-    assert (n < sizeof (decoded) && grpcwire_utf8_ok (decoded, n));
+    assert (n < sizeof (decoded) && text_ok (decoded, n));
     if (len > GRPCWIRE_MESSAGE_MAX)
         len = GRPCWIRE_MESSAGE_MAX;
     n = grpcwire_percent_encode (text, len, encoded, sizeof (encoded));
     size_t back = grpcwire_percent_decode (encoded, n, decoded, sizeof (decoded));
-    if (grpcwire_utf8_ok (text, len))
+    if (text_ok (text, len))
         assert (back == len && memcmp (decoded, text, len) == 0);
 }
 

@@ -363,6 +363,7 @@ static void round_run (struct kills *k, int disaster, int after)
                                  .number = i,
                                  .envelope = bankd_sign (&k->d, WHO_ALICE, &job),
                                  .first_charged = -1};
+        bankd_hand_over (&k->d, k->job[i].envelope, "alpha");
     }
     int cuts = *k->cuts, before = fly (k, disaster, after);
     if (disaster == 3 && *k->cuts == cuts)

@@ -64,9 +64,16 @@ struct model_signature {
     bool is;
     int uuid, content, grid_job, meta, part;
     bool by_group;      /* of metaschedulers */
+    bool parts;         /* it has several */
     int live_max, runs_max; /* of the part: places at a time, runs that may end well */
     long long expires; /* 0: never */
     long long cost_max;
+    /* Of the part: processors, those that it accepts of whole nodes (0: not said), nodes (0: as many as its tasks
+     * need), processors of a task, seconds, and how often its site may start it again. */
+    long long procs, procs_max, nodes, task, seconds;
+    int restarts;
+    long long created; /* of a charge without a hold … */
+    bool elsewhere;    /* … at a site, or of a part, that was not signed for */
 };
 
 struct model_ask {
@@ -76,6 +83,13 @@ struct model_ask {
     long long nodes[M_NAMES], gres[M_NAMES], memory, pe, cpu;
     struct model_signature signature;
     bool claimed, coreserved, successful, site_failed;
+    bool named;          /* of a charge: it names its hold */
+    long long tolerance; /* of a charge: that clocks may differ by */
+};
+
+/* What an operator has registered of a site; 0: nothing. */
+struct model_given {
+    long long procs, memory, overrun;
 };
 
 /* What a site's failures are given back, in ticks; 0: no bound. */
@@ -136,6 +150,8 @@ struct model_usage {
     int site, account, user; /* account -1: suspense; user -1: the site itself */
     int qos, machine;        /* -1: not said */
     long long job, incarnation, total, due; /* due: to be given back of all of it */
+    long long disputed;                     /* of total */
+    struct model_signature signature;       /* of a signed job that ran without a hold */
     long long procs, start, end;
     bool final, well;
 };
@@ -159,16 +175,21 @@ struct model {
     int cards[M_SITES];
     bool claims[M_SITES];
     struct model_policy policy[M_SITES];
+    struct model_given given[M_SITES];
     bool account_is[M_ACCOUNTS], project_is[M_PROJECTS], user_is[M_USERS], funder_is[M_FUNDERS];
     int parent[M_PROJECTS]; /* -1: none */
     int project[M_ACCOUNTS];
     bool closed[M_ACCOUNTS];
+    bool frozen_user[M_USERS], frozen_account[M_ACCOUNTS], frozen_project[M_PROJECTS], frozen_grant[M_ALLOCS];
+    int froze[M_ACCOUNTS]; /* which user; -1: an office */
+    long long returned; /* given back by accounts that were closed before */
     struct model_scope users[M_ACCOUNTS];
     long long account_id[M_ACCOUNTS];
     bool member[M_USERS][M_PROJECTS], lead[M_USERS][M_PROJECTS];
     bool manager[M_USERS], auditor[M_USERS];
     long long member_id[M_USERS][M_PROJECTS], next_member, grants;
     int grant_funder[M_ALLOCS];
+    bool referred[M_FUNDERS][M_SITES]; /* the funder has given a grant of that reference */
     struct model_pin pin[M_PINS];
     int pins;
     struct model_row row[M_ROWS];
@@ -202,9 +223,9 @@ const char *model_account_name (int account);
 
 /* ---- model_hold.c, model_charge.c, model_move.c ---- */
 
-/* funder: -1 none, else which; grant: an earlier one, or 0. begin, end: ticks, 0 now, M_NEVER. */
+/* funder: -1 none, else which; reference: of a grant, that may not have been given; -1: whatever. grant: an earlier one, or 0. begin, end: ticks, 0 now, M_NEVER. */
 void model_deposit (struct model *m, int account, long long amount, long long begin, long long end,
-                    int funder, long long grant, const struct model_scope *scope, char *out);
+                    int funder, int reference, long long grant, const struct model_scope *scope, char *out);
 /* One, or several of which all are held or none. */
 void model_holds (struct model *m, const struct model_ask *ask, int count, int account, int user,
                   char *out);
@@ -228,26 +249,30 @@ void model_extend (struct model *m, int site, long long hold, long long seconds,
 void model_release (struct model *m, int site, long long hold, unsigned long long sequence,
                     char *out);
 void model_expire (struct model *m, int alloc, char *out);
+void model_begin (struct model *m, int alloc, char *out);
 
 /* ---- model_office.c ---- */
 
 /* alloc: its index; cap 0: all. */
 void model_carry (struct model *m, int alloc, long long cap, long long end, char *out);
 void model_close (struct model *m, int account, char *out);
+void model_reopen (struct model *m, int account, char *out);
+/* what: 0 a user, 1 an account, 2 a project, 3 a grant. by: a user, or -1. */
+void model_freeze (struct model *m, int what, int which, int by, bool undo, char *out);
 void model_project (struct model *m, int project, int parent, char *out);
 void model_user (struct model *m, int user, char *out);
 void model_funder (struct model *m, int funder, char *out);
 void model_account (struct model *m, int account, int project, const struct model_scope *users,
                     char *out);
 void model_account_users (struct model *m, int account, const struct model_scope *users, char *out);
-void model_member (struct model *m, int user, int project, bool lead, bool remove, char *out);
+void model_member (struct model *m, int user, int project, bool lead, bool remove, int by, char *out);
 /* Allocation manager, or else auditor. */
 void model_role (struct model *m, int user, bool manager, bool remove, char *out);
 void model_fallbacks (struct model *m, int account, const int *fallback, const int *site,
                       const int *qos, int count, char *out);
 void model_rate (struct model *m, int site, const struct model_card *card, char *out);
 void model_site (struct model *m, int site, bool claims, const struct model_policy *policy,
-                 char *out);
+                 const struct model_given *given, char *out);
 /* Of some sites; keep: for so many ticks. */
 void model_quote (struct model *m, const struct model_ask *ask, int count, int account, int user,
                   bool reusable, long long keep, char *out);
@@ -278,6 +303,7 @@ void model_usage (const struct model *m, int user, int account, long long from, 
 void model_open_holds (const struct model *m, int user, int account, int site, long long expired,
                        FILE *out);
 /* Allocations that have ended with something left to do. */
+void model_grant (const struct model *m, long long grant, FILE *out);
 void model_ends (const struct model *m, FILE *out);
 
 #endif

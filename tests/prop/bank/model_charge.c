@@ -45,6 +45,7 @@ static long long close_hold (struct model *m, struct model_hold *h)
     for (int i = 0; h->open && i < h->legs; i++) {
         m->alloc[h->alloc[i]].held -= h->kept[i];
         released += h->kept[i];
+        model_repay (m, &m->alloc[h->alloc[i]], h->kept[i]);
         h->kept[i] = 0;
         model_ended (m, &m->alloc[h->alloc[i]]);
     }
@@ -64,19 +65,20 @@ static void pay (struct model *m, struct model_hold *h, int account, const struc
         x -= part;
     }
     int mine[M_ALLOCS], k = account < 0 ? 0 : model_sorted (m, account, mine), first = -1;
+    bool closed = account >= 0 && m->closed[account];
     for (int i = 0; i < k; i++) {
         struct model_alloc *a = &m->alloc[mine[i]];
         if (!model_usable (m, a, f))
             continue;
         first = first < 0 ? mine[i] : first;
-        long long have = a->posted - a->held, part = have <= 0 ? 0 : have < x ? have : x;
+        long long have = a->posted - a->held, part = have <= 0 || closed ? 0 : have < x ? have : x;
         take (m, a, f->site, part, false);
         x -= part;
     }
     for (int i = 0; i < k; i++) { /* then on credit */
         struct model_alloc *a = &m->alloc[mine[i]];
         long long room = model_room (a);
-        long long part = !model_usable (m, a, f) || room <= 0 ? 0 : room < x ? room : x;
+        long long part = !model_usable (m, a, f) || room <= 0 || closed ? 0 : room < x ? room : x;
         take (m, a, f->site, part, false);
         x -= part;
     }
@@ -93,15 +95,28 @@ static void pay (struct model *m, struct model_hold *h, int account, const struc
     }
 }
 
-/* Of a charge: what it costs. */
+/* Nobody's: it waits, and a person looks at it. */
+static void dispute (struct model *m, const struct model_ask *ask, long long x)
+{
+    leg (m, -1, x, false);
+    m->suspense += x;
+    m->earned[ask->site] += x;
+    assert (m->rows < M_ROWS - 1);
+    m->row[m->rows++] = (struct model_row){
+        .site = ask->site, .kind = M_KINDS, .job = ask->job, .amount = x, .since = m->now, .state = M_OPEN};
+}
+
+/* Of a charge: what it costs, and what of it is the user's. */
 struct tariff {
-    long long total;
+    long long total, own;
+    bool beyond;         /* it was not signed for here at all */
     bool known, quoted; /* a card has all for it; it is a quote's */
 };
 
 static struct tariff tariff_of (const struct model *m, const struct model_ask *ask,
                                 const struct model_hold *h, int user, bool final)
 {
+    struct model_ask own;
     struct model_terms t = model_plain (), had;
     struct model_ask job = *ask;
     struct tariff out = {.known = true};
@@ -122,10 +137,24 @@ static struct tariff tariff_of (const struct model *m, const struct model_ask *a
             card = model_card_at (m, ask->site, ask->start, &version);
         out.known = card && model_terms (card, ask, false, &t);
     }
-    out.total = model_price (m, &t, &job, false);
+    out.total = out.own = model_price (m, &t, &job, false);
+    out.beyond = !h && ask->signature.is &&
+                 (ask->signature.elsewhere || model_unsigned (m, ask, 0, user, ask->start));
+    if (out.beyond)
+        out.own = 0;
+    else if (model_own (m, &job, h, &own))
+        out.own = model_price (m, &t, &own, false);
+    out.own = out.own < out.total ? out.own : out.total;
     if (t.card && ((t.card->successful_only && !(final && ask->successful)) ||
                    (t.card->measure == M_CPU && !final && ask->cpu == 0)))
-        out.total = 0;
+        out.total = out.own = 0;
+    const struct model_signature *s = h ? &h->signature : &ask->signature;
+    if (!out.beyond && s->is && s->cost_max && !(h && out.own <= h->amount)) {
+        long long most = s->cost_max - model_spent (m, s, h ? h->user : user, ask);
+        most = most < 0 ? 0 : most;
+        most = h && most < h->amount ? h->amount : most;
+        out.own = out.own < most ? out.own : most;
+    }
     return out;
 }
 
@@ -135,9 +164,11 @@ static int unheld_payer (const struct model *m, const struct model_ask *ask, int
 {
     struct model_candidate list[M_ACCOUNTS];
     long long shortfall;
-    if (!m->account_is[account] || m->closed[account] || !model_may_use (m, account, f->user) ||
+    if (!m->account_is[account] || !model_may_use (m, account, f->user) ||
         (ask->claimed && !m->claims[ask->site]))
         return -1;
+    if (model_frozen (m, account, f->user))
+        return account;
     int n = model_candidates (m, account, ask->site, list);
     for (int i = 0; i < n; i++)
         if (!model_cannot (m, list[i].account, f, total, &shortfall))
@@ -201,8 +232,8 @@ static void charge_decided (struct model *m, const struct model_ask *ask, long l
                               ask->start + ask->seconds};
     int payer = h        ? h->account
                 : u >= 0 ? m->usage[u].account
-                : t.known ? unheld_payer (m, ask, account, &f, t.total)
-                          : -1;
+                : t.known && !t.beyond ? unheld_payer (m, ask, account, &f, t.own)
+                                       : -1;
     if (u < 0) {
         u = m->usages++;
         m->usage[u] = (struct model_usage){.site = site,
@@ -214,12 +245,20 @@ static void charge_decided (struct model *m, const struct model_ask *ask, long l
                                            .end = ask->start + ask->seconds,
                                            .job = job,
                                            .incarnation = incarnation};
+        if (!h && payer >= 0)
+            m->usage[u].signature = ask->signature;
     }
     if (t.quoted)
         model_pin_use (m, ask);
     long long x = t.total > m->usage[u].total ? t.total - m->usage[u].total : 0;
     m->charge[m->charges] = (struct model_charge){.site = site, .usage = u, .amount = x, .at = m->now};
-    pay (m, h, payer, &f, x);
+    long long paid = m->usage[u].total - m->usage[u].disputed;
+    long long own = t.own > paid ? t.own - paid : 0;
+    own = own < x ? own : x;
+    pay (m, h, payer, &f, own);
+    if (x > own)
+        dispute (m, ask, x - own);
+    m->usage[u].disputed += x - own;
     m->charges++;
     m->usage[u].total += x;
     m->usage[u].procs = ask->procs;
@@ -230,6 +269,10 @@ static void charge_decided (struct model *m, const struct model_ask *ask, long l
     m->usage[u].due = final && ask->site_failed ? due (m, ask, m->usage[u].total) : 0;
     if (final && h)
         released = close_hold (m, h);
+    struct model_charge *c = &m->charge[m->charges - 1];
+    for (int i = 0; i < c->legs && payer >= 0 && m->closed[payer]; i++)
+        if (c->leg[i].alloc >= 0)
+            model_ended (m, &m->alloc[c->leg[i].alloc]);
     sprintf (out, "charged %lld total %lld released %lld %s", x, m->usage[u].total, released,
              payer < 0 ? "bank:suspense" : model_account_name (payer));
 }

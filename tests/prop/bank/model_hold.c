@@ -31,7 +31,8 @@ static void place (struct model *m, struct model_hold *h, const struct model_fun
     long long left = amount;
     for (int i = 0; i < k && left > 0; i++) {
         struct model_alloc *a = &m->alloc[mine[i]];
-        if (!model_usable (m, a, f) || model_room (a) <= 0)
+        bool frozen = a->grant && m->frozen_grant[a->grant];
+        if (!model_usable (m, a, f) || frozen || model_room (a) <= 0)
             continue;
         long long take = model_room (a) < left ? model_room (a) : left;
         assert (h->legs < M_LEGS);
@@ -90,6 +91,16 @@ void model_extend (struct model *m, int site, long long hold, long long seconds,
     longer.seconds = seconds;
     long long whole = model_price (m, &t, &longer, true);
     long long more = whole > h->amount ? whole - h->amount : 0;
+    const struct model_signature *s = &h->signature;
+    struct model_ask own = {.site = h->site, .job = h->job, .incarnation = h->incarnation};
+    if (s->is && seconds > s->seconds) {
+        sprintf (out, "refused BeyondSigned");
+        return;
+    }
+    if (s->is && s->cost_max && h->amount + more + model_spent (m, s, h->user, &own) > s->cost_max) {
+        sprintf (out, "refused CostExceeded");
+        return;
+    }
     struct model_funding f = {h->user, h->site, h->machine, h->qos,
                               m->now > h->start ? m->now : h->start};
     const char *why = model_cannot (m, h->account, &f, more, &shortfall);
@@ -142,62 +153,6 @@ void model_pin_use (struct model *m, const struct model_ask *ask)
     pin->job = ask->job;
 }
 
-/* A signed job is paid for as what it first was, and then also after its expiry. */
-static const char *replayed (const struct model *m, const struct model_signature *s, int user)
-{
-    const struct model_signature *first = NULL;
-    for (int i = m->holds - 1; i >= 0; i--)
-        if (m->hold[i].signature.is && m->hold[i].user == user && m->hold[i].signature.uuid == s->uuid)
-            first = &m->hold[i].signature;
-    if (!first)
-        return s->expires && s->expires <= m->now ? "JobExpired" : NULL;
-    bool other_job = first->grid_job != s->grid_job && !s->by_group;
-    bool other_meta = first->meta && s->meta && first->meta != s->meta;
-    return first->content != s->content || other_job || other_meta ? "Replayed" : NULL;
-}
-
-/* What a run of a signed job's part used, counted once however often it was held for. */
-static long long run_of (const struct model *m, const struct model_hold *h, bool *well)
-{
-    int u = model_usage_of (m, h->site, h->job, h->incarnation);
-    *well = false;
-    for (const struct model_hold *k = h + 1; k < m->hold + m->holds; k++)
-        if (k->signature.is && k->user == h->user && k->signature.uuid == h->signature.uuid &&
-            k->signature.part == h->signature.part && k->site == h->site && k->job == h->job &&
-            k->incarnation == h->incarnation)
-            return 0;
-    if (u < 0 || !m->usage[u].final)
-        return 0;
-    *well = m->usage[u].well;
-    return m->usage[u].procs * (m->usage[u].end - m->usage[u].start);
-}
-
-/* What one signature pays for: a part at so many places at a time, run well so often, with the time of
- * one run more. What its site starts again is the same run. */
-static const char *too_many (const struct model *m, const struct model_ask *all, int at, int user)
-{
-    const struct model_ask *ask = &all[at];
-    const struct model_signature *s = &ask->signature;
-    int live = 0, runs = 0;
-    long long used = 0;
-    for (int i = 0; i < m->holds; i++) {
-        const struct model_hold *h = &m->hold[i];
-        bool well;
-        if (!h->signature.is || h->user != user || h->signature.uuid != s->uuid ||
-            h->signature.part != s->part || (h->site == ask->site && h->job == ask->job))
-            continue;
-        used += run_of (m, h, &well);
-        runs += well;
-        live += h->open && h->start + h->seconds + 600 >= m->now;
-    }
-    for (int i = 0; i < at; i++)
-        live += all[i].signature.part == s->part;
-    if (live >= s->live_max)
-        return "HeldElsewhere";
-    bool spent = used >= ask->procs * ask->seconds * (s->runs_max + 1);
-    return runs >= s->runs_max || spent ? "RunsUsedUp" : NULL;
-}
-
 /* What forbids it whatever the funds are. */
 static bool forbidden (const struct model *m, const struct model_ask *all, int at, int user,
                        char *out)
@@ -220,10 +175,10 @@ static bool forbidden (const struct model *m, const struct model_ask *all, int a
         why = "NotSigned";
     if (!why && u >= 0 && m->usage[u].final)
         why = "JobClosed";
+    if (!why && model_beyond (m, ask))
+        why = "BeyondSigned";
     if (!why && ask->signature.is)
-        why = replayed (m, &ask->signature, user);
-    if (!why && ask->signature.is)
-        why = too_many (m, all, at, user);
+        why = model_unsigned (m, all, at, user, m->now);
     if (why)
         sprintf (out, "refused %s", why);
     return why != NULL;
@@ -244,10 +199,10 @@ static bool listed (const struct model *m, int asked, int account, int site, int
 
 /* All on one account, after the holds that there are; else why one of them cannot be, and none is. */
 static const char *place_all (struct model *m, const struct model_ask *ask, int count, int account,
-                              int asked, int user, long long *shortfall)
+                              int asked, int user, long long most, long long *shortfall)
 {
     const char *why = NULL;
-    long long total = 0, most = ask[0].signature.is ? ask[0].signature.cost_max : 0;
+    long long total = 0;
     int i = 0;
     for (; i < count && !why; i++) {
         struct model_hold *h = &m->hold[m->holds + i];
@@ -288,7 +243,7 @@ static const char *place_all (struct model *m, const struct model_ask *ask, int 
                                  .open = true};
         memcpy (h->nodes, job.nodes, sizeof (h->nodes));
         total += h->amount;
-        if (most && total > most) {
+        if (total > most) {
             why = "CostExceeded";
             continue;
         }
@@ -313,21 +268,44 @@ static long long own_price (const struct model *m, const struct model_ask *ask, 
     return model_price (m, &t, ask, true);
 }
 
-void model_holds (struct model *m, const struct model_ask *ask, int count, int account, int user,
+/* What the signed job may still cost; INT64_MAX: no bound. */
+static long long left (const struct model *m, const struct model_ask *ask, int user)
+{
+    const struct model_signature *s = &ask->signature;
+    if (!s->is || !s->cost_max)
+        return INT64_MAX;
+    long long spent = model_spent (m, s, user, NULL);
+    return spent < s->cost_max ? s->cost_max - spent : 0;
+}
+
+/* What a site says that memory is worth counts as far as it was registered. */
+static void clip (const struct model *m, struct model_ask *ask)
+{
+    long long most = model_most_pe (m, ask->site, ask->procs, ask->memory);
+    if (ask->signature.is && ask->pe > most)
+        ask->pe = most;
+}
+
+void model_holds (struct model *m, const struct model_ask *given, int count, int account, int user,
                   char *out)
 {
+    struct model_ask ask[M_GROUP];
+    for (int i = 0; i < count; i++) {
+        ask[i] = given[i];
+        clip (m, &ask[i]);
+    }
     struct model_candidate list[M_ACCOUNTS];
     int n = model_candidates (m, account, ask[0].site, list), payer = -1;
     char refusal[1024] = "", code[64] = "";
     long long shortfall;
     assert (m->holds + count < M_HOLDS);
-    long long total = 0, most = ask[0].signature.is ? ask[0].signature.cost_max : 0;
+    long long total = 0, most = left (m, &ask[0], user);
     for (int i = 0; i < count; i++) {
         if (forbidden (m, ask, i, user, out))
             return;
         total += own_price (m, &ask[i], user);
     }
-    if (most && total > most) {
+    if (total > most) {
         sprintf (out, "refused CostExceeded");
         return;
     }
@@ -336,8 +314,12 @@ void model_holds (struct model *m, const struct model_ask *ask, int count, int a
                  own_price (m, &ask[0], user));
         return;
     }
+    if (model_may_use (m, account, user) && model_frozen (m, account, user)) {
+        sprintf (out, "refused Frozen %s:Frozen:%lld", model_account_name (account), own_price (m, &ask[0], user));
+        return;
+    }
     for (int i = 0; i < n && payer < 0; i++) {
-        const char *why = place_all (m, ask, count, list[i].account, account, user, &shortfall);
+        const char *why = place_all (m, ask, count, list[i].account, account, user, most, &shortfall);
         if (!why) {
             payer = list[i].account;
         } else {

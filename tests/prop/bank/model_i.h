@@ -39,6 +39,8 @@ bool model_may_use (const struct model *m, int account, int user);
 bool model_usable (const struct model *m, const struct model_alloc *a,
                    const struct model_funding *f);
 bool model_overdrawn (const struct model *m, int account);
+/* The account, its project or one above, or the user (-1: not looked at). */
+bool model_frozen (const struct model *m, int account, int user);
 struct model_candidate {
     int account, qos; /* qos -1: the job's */
 };
@@ -64,5 +66,19 @@ struct model_terms model_hold_terms (const struct model *m, const struct model_h
 const struct model_card *model_card_of (const struct model *m, const struct model_ask *ask,
                                         int user, long long at, int *version, const char **why);
 void model_pin_use (struct model *m, const struct model_ask *ask);
+
+/* ---- model_bounds.c ---- */
+
+long long model_most_procs (const struct model *m, const struct model_signature *s, int site);
+long long model_most_pe (const struct model *m, int site, long long procs, long long memory);
+/* A hold asks for more than was signed. */
+bool model_beyond (const struct model *m, const struct model_ask *ask);
+bool model_own (const struct model *m, const struct model_ask *ask, const struct model_hold *h,
+                struct model_ask *own);
+long long model_spent (const struct model *m, const struct model_signature *s, int user,
+                       const struct model_ask *but);
+/* Why the signature does not stand for it, of a request's holds that number; NULL: it does. when: it must not have
+ * expired then. */
+const char *model_unsigned (const struct model *m, const struct model_ask *all, int at, int user, long long when);
 
 #endif

@@ -13,6 +13,17 @@ void model_expire (struct model *m, int alloc, char *out)
         sprintf (out, "error -7");
 }
 
+void model_begin (struct model *m, int alloc, char *out)
+{
+    struct model_alloc *a = &m->alloc[alloc];
+    if (a->begin > m->now) {
+        sprintf (out, "error -7");
+        return;
+    }
+    model_repay (m, a, a->posted);
+    sprintf (out, "done alloc.%lld", a->id);
+}
+
 static struct model_alloc *alloc_new (struct model *m, int account, long long begin, long long end,
                                       long long amount, long long grant,
                                       const struct model_scope *scope)
@@ -31,7 +42,7 @@ static struct model_alloc *alloc_new (struct model *m, int account, long long be
 }
 
 void model_deposit (struct model *m, int account, long long amount, long long begin, long long end,
-                    int funder, long long grant, const struct model_scope *scope, char *out)
+                    int funder, int reference, long long grant, const struct model_scope *scope, char *out)
 {
     bool at_once = begin == 0;
     begin = at_once ? m->now : begin;
@@ -41,6 +52,10 @@ void model_deposit (struct model *m, int account, long long amount, long long be
     }
     if (amount <= 0 || end <= begin || end <= m->now) {
         sprintf (out, "error -1");
+        return;
+    }
+    if (funder >= 0 && reference >= 0 && m->referred[funder][reference]) {
+        sprintf (out, "error -3");
         return;
     }
     if (!m->account_is[account] || m->closed[account] || grant > m->grants) {
@@ -61,16 +76,17 @@ void model_deposit (struct model *m, int account, long long amount, long long be
 }
 
 /* Shares of an account's credits that are there and free; 0, and the error, when there are too few. */
-static int shares (struct model *m, int account, int only, long long amount, int *alloc,
+static int shares (struct model *m, int account, bool moves, int only, long long amount, int *alloc,
                    long long *part, char *out)
 {
     int list[M_ALLOCS], n = model_sorted (m, account, list), count = 0;
-    bool shut = model_overdrawn (m, account) || m->debt[m->project[account]] < 0;
+    bool shut = model_overdrawn (m, account) || m->debt[m->project[account]] < 0 ||
+                (moves && model_frozen (m, account, -1));
     for (int i = 0; i < n && amount > 0 && !shut; i++) {
         struct model_alloc *a = &m->alloc[list[i]];
         long long have = a->posted - a->held;
         bool meant = only >= 0 ? list[i] == only : a->begin <= m->now;
-        if (!meant || a->end <= m->now || have <= 0)
+        if (!meant || a->end <= m->now || have <= 0 || (moves && a->grant && m->frozen_grant[a->grant]))
             continue;
         alloc[count] = list[i];
         part[count] = have < amount ? have : amount;
@@ -99,7 +115,7 @@ void model_withdraw (struct model *m, int account, int only, long long amount, c
     }
     if (not_open (m, account, out))
         return;
-    int n = shares (m, account, only, amount, alloc, part, out);
+    int n = shares (m, account, false, only, amount, alloc, part, out);
     for (int i = 0; i < n; i++) {
         m->alloc[alloc[i]].posted -= part[i];
         m->alloc[alloc[i]].granted -= part[i];
@@ -140,7 +156,7 @@ static void move (struct model *m, int from, int to, int only, long long amount,
         sprintf (out, "error -7");
         return;
     }
-    int n = shares (m, from, only, amount, alloc, part, out);
+    int n = shares (m, from, true, only, amount, alloc, part, out);
     for (int i = 0; i < n; i++) {
         long long b = begin, e = end;
         if (!within (m, &m->alloc[alloc[i]], &b, &e)) {

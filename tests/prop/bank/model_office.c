@@ -30,30 +30,60 @@ void model_carry (struct model *m, int alloc, long long cap, long long end, char
                                   .scope = old->scope};
     old->posted -= amount;
     old->granted -= amount;
+    if (fresh->begin <= m->now)
+        model_repay (m, fresh, amount);
     sprintf (out, "done alloc.%lld", fresh->id);
 }
 
 void model_close (struct model *m, int account, char *out)
 {
-    bool busy = m->closed[account];
-    if (!m->account_is[account]) {
-        sprintf (out, "error -2");
+    int list[M_ALLOCS], n = model_sorted (m, account, list);
+    if (!m->account_is[account] || m->closed[account]) {
+        sprintf (out, m->account_is[account] ? "error -7" : "error -2");
         return;
     }
-    for (int i = 0; i < m->allocs; i++)
-        busy = busy || (m->alloc[i].account == account &&
-                        (m->alloc[i].held || m->alloc[i].posted < 0));
-    if (busy) {
-        sprintf (out, "error -7");
-        return;
-    }
-    for (int i = 0; i < m->allocs; i++)
-        if (m->alloc[i].account == account) {
-            m->alloc[i].granted -= m->alloc[i].posted;
-            m->alloc[i].posted = 0;
-        }
+    for (int i = 0; i < n; i++)
+        if (m->alloc[list[i]].begin <= m->now)
+            model_repay (m, &m->alloc[list[i]], m->alloc[list[i]].posted);
     m->closed[account] = true;
+    for (int i = 0; i < n; i++) {
+        struct model_alloc *a = &m->alloc[list[i]];
+        long long free = a->end > m->now && a->posted > a->held ? a->posted - a->held : 0;
+        model_ended (m, a);
+        a->granted -= free; /* what comes back later is gone otherwise */
+        m->returned -= free;
+    }
     sprintf (out, "done account.%lld", m->account_id[account]);
+}
+
+void model_reopen (struct model *m, int account, char *out)
+{
+    if (!m->account_is[account] || !m->closed[account]) {
+        sprintf (out, m->account_is[account] ? "error -7" : "error -2");
+        return;
+    }
+    m->closed[account] = false;
+    sprintf (out, "done account.%lld", m->account_id[account]);
+}
+
+void model_freeze (struct model *m, int what, int which, int by, bool undo, char *out)
+{
+    bool is = what == 0   ? m->user_is[which]
+              : what == 1 ? m->account_is[which]
+              : what == 2 ? m->project_is[which]
+                          : which <= m->grants;
+    bool *frozen = what == 0   ? &m->frozen_user[which]
+                   : what == 1 ? &m->frozen_account[which]
+                   : what == 2 ? &m->frozen_project[which]
+                               : &m->frozen_grant[which];
+    if (!is || *frozen != undo) {
+        sprintf (out, is ? "error -3" : "error -2");
+        return;
+    }
+    *frozen = !undo;
+    if (what == 1)
+        m->froze[which] = by;
+    sprintf (out, "done");
 }
 
 void model_project (struct model *m, int project, int parent, char *out)
@@ -111,11 +141,18 @@ void model_account_users (struct model *m, int account, const struct model_scope
     sprintf (out, "done account.%lld", m->account_id[account]);
 }
 
-void model_member (struct model *m, int user, int project, bool lead, bool remove, char *out)
+void model_member (struct model *m, int user, int project, bool lead, bool remove, int by, char *out)
 {
     bool is = m->member[user][project], same = is && m->lead[user][project] == lead;
     if (!m->user_is[user] || !m->project_is[project]) {
         sprintf (out, "error -2");
+        return;
+    }
+    int leads = 0;
+    for (int u = 0; u < M_USERS; u++)
+        leads += m->member[u][project] && m->lead[u][project];
+    if (by == user && is && m->lead[user][project] && (remove || !lead) && leads == 1) {
+        sprintf (out, "error -7");
         return;
     }
     if (remove ? !is : same) {
@@ -190,7 +227,7 @@ void model_fallbacks (struct model *m, int account, const int *fallback, const i
 void model_rate (struct model *m, int site, const struct model_card *card, char *out)
 {
     struct model_card *fresh = &m->card[site][m->cards[site]];
-    if (card->from && card->from <= m->now - 60) { /* half a second before its tick */
+    if (card->from && card->from <= m->now) { /* half a second before its tick */
         sprintf (out, "error -1");
         return;
     }
@@ -201,10 +238,11 @@ void model_rate (struct model *m, int site, const struct model_card *card, char 
 }
 
 void model_site (struct model *m, int site, bool claims, const struct model_policy *policy,
-                 char *out)
+                 const struct model_given *given, char *out)
 {
     m->claims[site] = claims;
     m->policy[site] = *policy;
+    m->given[site] = *given;
     sprintf (out, "done");
 }
 
@@ -213,7 +251,8 @@ static int payer_of (const struct model *m, const struct model_ask *ask, int acc
                      const struct model_card *card)
 {
     struct model_candidate list[M_ACCOUNTS];
-    int cans = m->account_is[account] ? model_candidates (m, account, ask->site, list) : 0;
+    bool frozen = m->account_is[account] && model_may_use (m, account, user) && model_frozen (m, account, user);
+    int cans = m->account_is[account] && !frozen ? model_candidates (m, account, ask->site, list) : 0;
     for (int k = 0; k < cans; k++) {
         struct model_ask job = *ask;
         struct model_terms t;

@@ -93,6 +93,14 @@ bool model_overdrawn (const struct model *m, int account)
     return false;
 }
 
+bool model_frozen (const struct model *m, int account, int user)
+{
+    bool is = m->frozen_account[account] || (user >= 0 && m->frozen_user[user]);
+    for (int p = m->project[account]; p >= 0; p = m->parent[p])
+        is = is || m->frozen_project[p];
+    return is;
+}
+
 int model_candidates (const struct model *m, int asked, int site, struct model_candidate *out)
 {
     int n = 1, depth[M_ACCOUNTS] = {0};
@@ -120,29 +128,37 @@ const char *model_cannot (const struct model *m, int account, const struct model
                           long long amount, long long *shortfall)
 {
     long long have = 0, debt = -m->debt[m->project[account]];
-    bool any_valid = false, any_usable = false;
+    bool any_valid = false, any_usable = false, any_frozen = false;
     *shortfall = amount;
     if (!model_may_use (m, account, f->user))
         return member (m, f->user, account) ? "NotUser" : "NotMember";
     if (m->closed[account])
         return "AccountClosed";
+    if (model_frozen (m, account, f->user))
+        return "Frozen";
     for (int i = 0; i < m->allocs; i++) {
         const struct model_alloc *a = &m->alloc[i];
         if (a->account != account)
             continue;
         any_valid = any_valid || valid (a, f->at);
-        any_usable = any_usable || model_usable (m, a, f);
-        if (model_usable (m, a, f) || model_room (a) < 0)
+        bool frozen = a->grant && m->frozen_grant[a->grant];
+        any_usable = any_usable || (model_usable (m, a, f) && !frozen);
+        any_frozen = any_frozen || (model_usable (m, a, f) && frozen && model_room (a) > 0);
+        if ((model_usable (m, a, f) && !frozen) || model_room (a) < 0)
             have += model_room (a);
     }
-    *shortfall = debt && amount < have ? debt : amount - have + debt;
+    long long below = 0;
+    for (int i = 0; i < m->allocs; i++)
+        if (m->alloc[i].account == account && model_room (&m->alloc[i]) < 0)
+            below -= model_room (&m->alloc[i]);
+    *shortfall = (amount - have < below ? below : amount - have) + debt;
     if (model_overdrawn (m, account))
         return "AccountOverdrawn";
     if (debt)
         return "ProjectInDebt";
     if (amount <= (have > 0 ? have : 0))
         return NULL;
-    return any_usable ? "InsufficientFunds" : any_valid ? "OutOfScope" : "NoAllocation";
+    return any_frozen ? "Frozen" : any_usable ? "InsufficientFunds" : any_valid ? "OutOfScope" : "NoAllocation";
 }
 
 /* ---- what ends, what is owed, what repays ---- */
@@ -177,10 +193,10 @@ void model_repay (struct model *m, struct model_alloc *from, long long most)
 bool model_ended (struct model *m, struct model_alloc *a)
 {
     int p = m->project[a->account];
-    if (a->end > m->now)
+    if (a->end > m->now && !m->closed[a->account])
         return false;
     if (a->posted > a->held) {
-        m->expired += a->posted - a->held;
+        *(a->end > m->now ? &m->returned : &m->expired) += a->posted - a->held;
         a->posted = a->held;
         return true;
     }

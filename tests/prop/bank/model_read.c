@@ -286,3 +286,14 @@ void model_ends (const struct model *m, FILE *out)
     for (int i = 0; i < n && i < 256; i++)
         fprintf (out, "alloc.%lld; ", m->alloc[list[i]].id);
 }
+
+void model_grant (const struct model *m, long long grant, FILE *out)
+{
+    long long charged = 0, left = 0;
+    for (int i = 0; i < m->allocs; i++)
+        if (m->alloc[i].grant == grant) {
+            charged += m->alloc[i].settled;
+            left += m->alloc[i].posted;
+        }
+    fprintf (out, "charged %lld shares %lld left %lld", charged, charged, left);
+}

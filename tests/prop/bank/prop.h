@@ -28,6 +28,7 @@ struct sent {
     char job[32], hold[32];
     char jobs[M_GROUP][32];
     struct ledger_hold_ask group[M_GROUP];
+    struct ledger_signature signature;
     struct ledger_quote quote;
     struct ledger_quote_item item[M_SITES];
     struct ledger_fallback_ask fallback[M_FALLBACKS];

@@ -200,13 +200,28 @@ static int batch_size (struct run *r)
     return 1 + (int)draw (r, luck < 2 ? 4 : luck < 6 ? 30 : BATCH_MAX);
 }
 
+/* The clock steps ahead: whatever comes is refused, and changes nothing; back, and right again. */
+static void clock_steps (struct run *r, struct sent *batch[], int count)
+{
+    bankrig_clock_shift ((61 + (duration_us)draw (r, 1000000)) * US_PER_S);
+    for (int i = 0; i < count; i++) {
+        struct err err = {0};
+        if (committer_submit (r->rig.committer, &batch[i]->req, NULL, NULL, NULL, &err) != ERR_UNAVAILABLE ||
+            !strstr (err.text, "clock"))
+            prop_die (r, "was taken by a clock that is ahead", batch[i]);
+    }
+    bankrig_clock_shift (-(duration_us)draw (r, 1000000) * US_PER_S);
+    assert (committer_clock_ahead (r->rig.committer) == 0);
+    bankrig_clock_shift (0);
+}
+
 static void one_batch (struct run *r)
 {
     struct sent *batch[BATCH_MAX];
     draw_anew (r, 0);
     int asked = batch_size (r), count = 0;
     enum prop_kind kind = (enum prop_kind)(one_in (r, 2) ? 0 : 1 + draw (r, 2));
-    bool disaster = one_in (r, 50), reads = one_in (r, 2);
+    bool disaster = one_in (r, 50), reads = one_in (r, 2), steps = one_in (r, 20);
     r->model->now += draw (r, 20) ? (long long)draw (r, 10) : (long long)draw (r, 100);
     virtual_now = EPOCH + r->model->now * US_PER_S;
     for (; asked > 0; asked--, r->ops++) {
@@ -214,6 +229,8 @@ static void one_batch (struct run *r)
         if (!left_out (r))
             batch[count++] = prop_make (r, kind);
     }
+    if (steps)
+        clock_steps (r, batch, count);
     go (r, batch, count, disaster);
     for (int i = 0; i < count; i++) {
         compare (r, batch[i]);

@@ -124,6 +124,8 @@ static void make_deposit (struct run *r, struct sent *s)
     long long grant =
         funder < 0 && one_in (r, 5) ? 1 + (long long)draw (r, (uint64_t)m->grants + 2) : 0;
     struct model_scope scope = {0};
+    int reference = (int)draw (r, M_SITES);
+    bool again = false;
     if (end == 0 || begin == 0) /* tick 0 is not asked for */
         end = end ? end : M_NEVER;
     s->req = req_deposit (&r->rig, model_account_name (account), amount, edge (begin), edge (end));
@@ -133,11 +135,15 @@ static void make_deposit (struct run *r, struct sent *s)
     if (funder >= 0) {
         s->req.kind = LEDGER_GRANT;
         s->req.deposit.funder = prop_funders[funder];
-        s->req.deposit.reference = "G";
+        again = one_in (r, 2);
+        s->req.deposit.again = again;
+        s->req.deposit.reference = prop_sites[reference];
     }
     if (refused (r, s, -1, funder < 0))
         return;
-    model_deposit (r->model, account, amount, begin, end, funder, grant, &scope, s->want);
+    model_deposit (r->model, account, amount, begin, end, funder, again ? -1 : reference, grant, &scope, s->want);
+    if (funder >= 0 && strncmp (s->want, "done", 4) == 0)
+        r->model->referred[funder][reference] = true;
 }
 
 struct model_ask draw_ask (struct run *r)
@@ -205,6 +211,13 @@ static void signature_of (const struct model_signature *s, char grid_job[16],
     out->meta_group = s->by_group;
     out->expires = edge (s->expires);
     out->cost_max = s->cost_max;
+    out->bounds = (struct ledger_bounds){.procs = s->procs,
+                                         .procs_max = s->procs_max,
+                                         .nodes = s->nodes,
+                                         .loose_procs = s->nodes ? 0 : s->procs,
+                                         .loose_task = s->nodes ? 0 : s->task,
+                                         .walltime = s->seconds * US_PER_S,
+                                         .restarts_max = (uint32_t)s->restarts};
 }
 
 /* As the ledger is asked; job is where its name goes. */
@@ -225,22 +238,53 @@ static struct ledger_hold_ask hold_ask (const struct model_ask *ask, int account
     return out;
 }
 
+/* What its user signed, always the same for the same job and content. */
+static struct model_signature signed_once (int uuid, int content)
+{
+    struct run luck = {.rng = (uint64_t)(uuid * 2 + content) * UINT64_C (0x9e3779b97f4a7c15)};
+    struct run *r = &luck;
+    struct model_signature s = {.is = true, .uuid = uuid, .content = content};
+    s.live_max = 1 + one_in (r, 3);
+    s.runs_max = 1 + one_in (r, 3);
+    s.restarts = one_in (r, 3) ? 0 : 1 + (int)draw (r, 3);
+    s.cost_max = draw (r, 3) ? (long long)draw (r, 800) * 1000000 : 0;
+    s.task = 1 + (long long)draw (r, 3);
+    s.procs = s.task * (1 + (long long)draw (r, 4));
+    s.procs_max = one_in (r, 4) ? (long long)draw (r, 12) : 0;
+    s.nodes = one_in (r, 3) ? 1 + (long long)draw (r, 3) : 0;
+    s.seconds = 5 + (long long)draw (r, 40);
+    s.parts = one_in (r, 2);
+    return s;
+}
+
 /* Mostly of jobs that were signed, and mostly as they were the first time. */
 static struct model_signature draw_signature (struct run *r)
 {
-    struct model_signature s = {.is = !one_in (r, 3)};
-    s.uuid = 1 + (int)(r->ops / 30) + (int)draw (r, 6);
-    s.content = one_in (r, 12);
+    struct model_signature s = {0};
+    if (one_in (r, 3))
+        return s;
+    s = signed_once (1 + (int)(r->ops / 30) + (int)draw (r, 6), one_in (r, 12));
     s.grid_job = s.uuid + 10000 * one_in (r, 12);
-    s.part = one_in (r, 3);
-    s.live_max = 1 + one_in (r, 3);
-    s.runs_max = 1 + one_in (r, 3);
+    s.part = s.parts && one_in (r, 2);
     s.meta = one_in (r, 4) ? (int)draw (r, M_METAS) : 1;
     s.by_group = one_in (r, 6);
     s.expires = one_in (r, 4) ? r->model->now + (long long)draw (r, 60) - 20 : 0;
     s.expires = s.expires < 0 ? 0 : s.expires;
-    s.cost_max = one_in (r, 4) ? (long long)draw (r, 400) * 1000000 : 0;
     return s;
+}
+
+/* An honest site asks for what was signed, or for less; a lying one, or a lying metascheduler, for whatever it likes. */
+static void draw_honest (struct run *r, struct model_ask *ask)
+{
+    if (!ask->signature.is)
+        return;
+    ask->coreserved = ask->signature.parts;
+    if (one_in (r, 6))
+        return;
+    if (ask->procs > ask->signature.procs)
+        ask->procs = ask->signature.procs;
+    if (ask->seconds > ask->signature.seconds)
+        ask->seconds = ask->signature.seconds;
 }
 
 static void make_hold (struct run *r, struct sent *s)
@@ -250,6 +294,7 @@ static void make_hold (struct run *r, struct sent *s)
     ask.procs = draw (r, 40) ? ask.procs : 0;
     if (!ask.claimed)
         ask.signature = draw_signature (r);
+    draw_honest (r, &ask);
     if (ask.signature.is && one_in (r, 2)) { /* its site starts it again */
         ask.job = 1000 + ask.signature.uuid;
         ask.incarnation = (long long)draw (r, 3);
@@ -276,7 +321,8 @@ static void make_group (struct run *r, struct sent *s)
         ask[i].incarnation += 1000000 * i; /* never one job twice */
         ask[i].claimed = false;
         ask[i].signature = signature;
-        ask[i].signature.part ^= draw (r, 3) && i;
+        ask[i].signature.part ^= signature.parts && draw (r, 3) && i;
+        draw_honest (r, &ask[i]);
         s->group[i] = hold_ask (&ask[i], account, s->jobs[i], &s->named[i]);
     }
     model_holds (r->model, ask, count, account, user, s->want);
@@ -287,6 +333,59 @@ static unsigned long long draw_sequence (struct run *r, int site)
 {
     unsigned long long last = r->model->acked[site];
     return one_in (r, 6) ? draw (r, 2) * last : last + 1 + (one_in (r, 4) ? draw (r, M_AHEAD) : 0);
+}
+
+/* What nothing held may be of a signed job, which may not have been for this site. */
+static void draw_unheld (struct run *r, struct model_ask *ask)
+{
+    ask->signature = draw_signature (r);
+    ask->signature.meta = 0;
+    ask->signature.by_group = true;
+    ask->signature.elsewhere = one_in (r, 8);
+    ask->signature.created = r->model->now - (long long)draw (r, 80);
+    if (ask->signature.is && one_in (r, 2)) { /* the job that holds are asked for */
+        ask->job = 1000 + ask->signature.uuid;
+        ask->incarnation = (long long)draw (r, 3);
+    }
+}
+
+/* A site that lies. */
+static void draw_lie (struct run *r, struct model_ask *ask)
+{
+    ask->procs *= one_in (r, 2) ? 1000 : 1;
+    ask->seconds *= one_in (r, 2) ? 100 : 1;
+    ask->start -= one_in (r, 2) ? (long long)draw (r, 5000) : 0;
+    ask->start += one_in (r, 4) ? (long long)draw (r, 5000) : 0;
+    ask->cpu *= one_in (r, 2) ? 100000 : 1;
+    ask->pe *= one_in (r, 2) ? 1000 : 1;
+    ask->successful = one_in (r, 2);
+}
+
+/* All is ahead of the bank's clock, or nothing: that runs on for some microseconds within a tick. */
+static void draw_tolerance (struct run *r, struct model_ask *ask)
+{
+    long long now = r->model->now;
+    ask->tolerance = one_in (r, 3) ? (long long)draw (r, 60) : 100000;
+    if (ask->start < now + ask->tolerance && ask->start + ask->seconds >= now + ask->tolerance)
+        ask->tolerance = ask->start + ask->seconds - now + 1;
+}
+
+static void charge_signature (const struct model_ask *ask, struct sent *s)
+{
+    struct ledger_signature *out = &s->signature;
+    if (!ask->signature.is || ask->named)
+        return;
+    *out = (struct ledger_signature){.ask = {.job = s->req.charge.job,
+                                             .account = s->req.charge.account,
+                                             .procs = ask->procs,
+                                             .walltime = ask->seconds * US_PER_S,
+                                             .ask = s->req.charge.ask},
+                                     .created = use_at (ask->signature.created),
+                                     .forgotten = INT64_MAX,
+                                     .unsigned_for = ask->signature.elsewhere ? "elsewhere" : NULL};
+    signature_of (&ask->signature, s->named[0].grid_job, &out->ask);
+    out->ask.job.site_job = s->job;
+    s->req.charge.signature = out;
 }
 
 static void make_charge (struct run *r, struct sent *s)
@@ -316,6 +415,12 @@ static void make_charge (struct run *r, struct sent *s)
     if (one_in (r, 60))
         ask.start += 90000; /* a day ahead */
     ask.cpu = one_in (r, 2) ? (long long)draw (r, 300) : 0;
+    ask.named = held;
+    if (!held && !ask.claimed)
+        draw_unheld (r, &ask);
+    if (one_in (r, 20))
+        draw_lie (r, &ask);
+    draw_tolerance (r, &ask);
     bool final = draw (r, 3) != 0;
     unsigned long long sequence = draw_sequence (r, ask.site);
     snprintf (s->job, sizeof (s->job), "j.%lld", ask.job);
@@ -330,8 +435,10 @@ static void make_charge (struct run *r, struct sent *s)
     s->req.charge.job.incarnation = ask.incarnation;
     s->req.charge.account = held ? "" : model_account_name (account);
     s->req.charge.claimed = ask.claimed;
+    s->req.charge.tolerance = ask.tolerance * US_PER_S;
     s->req.charge.ask = ledger_ask_of (&ask, &s->named[0], s->job);
     s->req.on_behalf = held ? s->req.client : prop_users[user];
+    charge_signature (&ask, s);
     model_charge (m, &ask, n, account, user, final, sequence, s->want);
 }
 
@@ -468,6 +575,24 @@ static void make_expire (struct run *r, struct sent *s)
     s->forgotten = due && strncmp (s->want, "error", 5) == 0;
 }
 
+/* Mostly of what has begun a moment ago. */
+static void make_begin (struct run *r, struct sent *s)
+{
+    const struct model *m = r->model;
+    int alloc = (int)draw (r, (uint64_t)r->granted);
+    for (int k = 0; k < r->granted && draw (r, 50); k++) {
+        int next = (alloc + k) % r->granted;
+        if (!m->alloc[next].at_once && m->alloc[next].begin <= m->now && m->alloc[next].posted > 0) {
+            alloc = next;
+            break;
+        }
+    }
+    s->req = req_new (&r->rig, LEDGER_BEGIN, "bank:begin");
+    s->req.begin.allocation_id = m->alloc[alloc].id;
+    model_begin (r->model, alloc, s->want);
+    s->forgotten = strncmp (s->want, "error", 5) == 0;
+}
+
 /* A request of the past, as it was or with another content under its key. */
 static void make_again (struct run *r, struct sent *s)
 {
@@ -511,7 +636,7 @@ struct sent *prop_make (struct run *r, enum prop_kind kind)
     else if (what < 84)
         make_extend (r, s);
     else if (what < 89 && r->granted)
-        make_expire (r, s);
+        one_in (r, 4) ? make_begin (r, s) : make_expire (r, s);
     else if (what < 93 || !r->past_count)
         make_release (r, s);
     else

@@ -111,7 +111,7 @@ static void make_rate (struct run *r, struct sent *s)
     for (int i = 0; i < 3; i++)
         if (alone[i].ppm >= 0)
             s->factor[s->req.rate.factor_count++] = alone[i];
-    if (refused (r, s, -1, false))
+    if (refused (r, s, -1, true))
         return;
     model_rate (r->model, site, &card, s->want);
 }
@@ -176,28 +176,57 @@ static void make_role (struct run *r, struct sent *s)
     s->req.role.identity = prop_users[user];
     s->req.role.role = manager ? LEDGER_ROLE_MANAGER : LEDGER_ROLE_AUDITOR;
     s->req.role.remove = remove;
-    if (refused (r, s, -1, false))
+    if (refused (r, s, -1, true))
         return;
     model_role (r->model, user, manager, remove, s->want);
+}
+
+/* A user, an account, a project or a grant; a lead his account, and thaws only what she froze. Mostly thawed. */
+static void make_freeze (struct run *r, struct sent *s)
+{
+    struct model *m = r->model;
+    int what = (int)draw (r, 4), which = (int)draw (r, what == 0 ? M_USERS : what == 1 ? M_ACCOUNTS : M_PROJECTS);
+    bool undo = draw (r, 5) != 0;
+    if (what == 3)
+        which = 1 + (int)draw (r, (uint64_t)m->grants + 1);
+    s->req = req_new (&r->rig, LEDGER_FREEZE, "nui://t/operator/o");
+    s->req.freeze.what = (enum ledger_freezable)what;
+    s->req.freeze.name = what == 0   ? prop_users[which]
+                         : what == 1 ? model_account_name (which)
+                         : what == 2 ? prop_projects[which]
+                                     : NULL;
+    s->req.freeze.grant_id = which;
+    s->req.freeze.reason = "why";
+    s->req.freeze.undo = undo;
+    int project = what == 1 && m->account_is[which] ? m->project[which] : -1;
+    if (what == 1 && undo && m->frozen_account[which] && m->froze[which] != r->as)
+        project = -1;
+    if (refused (r, s, project, true))
+        return;
+    model_freeze (m, what, which, r->as, undo, s->want);
 }
 
 void make_office (struct run *r, struct sent *s)
 {
     struct model *m = r->model;
     int account, site = (int)draw (r, 2);
-    uint64_t what = draw (r, 15);
+    uint64_t what = draw (r, 16);
     if (what < 3) {
         make_split (r, s);
     } else if (what < 5 && r->granted) {
         make_carry (r, s);
     } else if (what == 5 && one_in (r, 4)) {
         account = 8 + (int)draw (r, 5);
-        s->req = req_new (&r->rig, LEDGER_ACCOUNT_CLOSE, "nui://t/agency/f");
+        bool reopen = one_in (r, 2);
+        s->req = req_new (&r->rig, reopen ? LEDGER_ACCOUNT_REOPEN : LEDGER_ACCOUNT_CLOSE, "nui://t/agency/f");
         s->req.close.name = model_account_name (account);
         s->req.close.reason = "";
         if (refused (r, s, -1, true))
             return;
-        model_close (m, account, s->want);
+        if (reopen)
+            model_reopen (m, account, s->want);
+        else
+            model_close (m, account, s->want);
     } else if (what < 7) {
         int user = (int)draw (r, M_USERS), project = (int)draw (r, M_PROJECTS);
         /* u1 mostly stays what it is. */
@@ -207,7 +236,7 @@ void make_office (struct run *r, struct sent *s)
         s->req.member.role = one_in (r, 3) ? "lead" : "member";
         if (refused (r, s, project, true))
             return;
-        model_member (m, user, project, s->req.member.role[0] == 'l', remove, s->want);
+        model_member (m, user, project, s->req.member.role[0] == 'l', remove, r->as, s->want);
     } else if (what < 9) {
         make_fallbacks (r, s);
     } else if (what < 11) {
@@ -216,20 +245,28 @@ void make_office (struct run *r, struct sent *s)
         make_object (r, s);
     } else if (what == 13) {
         make_role (r, s);
+    } else if (what == 14) {
+        make_freeze (r, s);
     } else {
         bool claims = one_in (r, 2);
         struct model_policy policy = {.on = !one_in (r, 4),
                                       .cap = one_in (r, 2) ? (long long)draw (r, 30) : 0,
                                       .minimum = one_in (r, 2) ? (long long)draw (r, 50000000) : 0,
                                       .window = one_in (r, 2) ? (long long)draw (r, 60) : 0};
+        struct model_given given = {.procs = one_in (r, 3) ? (long long)draw (r, 9) : 0,
+                                    .memory = one_in (r, 2) ? 1 + (long long)draw (r, 2000) : 0,
+                                    .overrun = one_in (r, 2) ? (long long)draw (r, 10) : 0};
         s->req = req_new (&r->rig, LEDGER_SITE_SET, "nui://t/operator/o");
+        s->req.site.given =
+            (struct ledger_nodes_given){given.procs, given.memory, given.overrun * US_PER_S};
+        s->req.site.set_procs = s->req.site.set_memory = s->req.site.set_overrun = true;
         s->req.site.site = prop_sites[site];
         s->req.site.claims = claims;
         s->req.site.refunds = (struct ledger_refunds){policy.on, policy.cap * US_PER_S, policy.minimum,
                                                       policy.window * US_PER_S};
-        if (refused (r, s, -1, false))
+        if (refused (r, s, -1, true))
             return;
-        model_site (m, site, claims, &policy, s->want);
+        model_site (m, site, claims, &policy, &given, s->want);
     }
 }
 

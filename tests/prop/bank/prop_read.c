@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "proto/base/clock.h"
+#include "bank/store/fundread.h"
 #include "tests/prop/bank/prop.h"
 
 struct reading {
@@ -97,11 +98,28 @@ static void on_ends (void *arg, const struct err *err, const int64_t *id, uint32
         fprintf (reading->out, "alloc.%lld; ", (long long)id[i]);
 }
 
-enum { READ_KINDS = 5 };
+/* All that a grant's page adds up: what was charged per day and by whom, and what is left. */
+static void on_grant (void *arg, const struct err *err, const struct fund_statement *st)
+{
+    struct reading *reading = arg;
+    if (failed (reading, err))
+        return;
+    long long charged = 0, shares = 0, left = 0;
+    for (uint32_t i = 0; i < st->day_count; i++) {
+        charged += st->day[i].charged;
+        left += st->day[i].net;
+    }
+    for (uint32_t i = 0; i < st->share_count; i++)
+        shares += st->share[i].charged;
+    fprintf (reading->out, "charged %lld shares %lld left %lld", charged, shares, left);
+}
+
+enum { READ_KINDS = 6 };
 
 /* What is asked, of whom and by whom; account may be what a project owes, or -1. */
 struct question {
     int what, user, account, site;
+    long long grant;
     long long from, to;
     unsigned by;
 };
@@ -119,6 +137,7 @@ static struct question draw_question (struct run *r)
     q.to = one_in (r, 2) ? now + 1 : (long long)draw (r, (uint64_t)now + 1);
     q.from = one_in (r, 2) ? 0 : (long long)draw (r, (uint64_t)q.to + 1);
     q.by = (unsigned)draw (r, mask + 1) & (one_in (r, 2) ? (unsigned)draw (r, mask + 1) : mask);
+    q.grant = 1 + (long long)draw (r, (uint64_t)r->model->grants + 1);
     if (one_in (r, 8))
         q.account = M_ACCOUNTS + (int)draw (r, M_PROJECTS);
     return q;
@@ -141,6 +160,9 @@ static void model_answer (struct run *r, const struct question *q, FILE *out)
         break;
     case 3:
         model_open_holds (m, q->user, account, q->site, q->to + 300, out);
+        break;
+    case 4:
+        model_grant (m, q->grant, out);
         break;
     default:
         model_ends (m, out);
@@ -179,6 +201,9 @@ static void bank_ask (struct run *r, const struct question *q, struct reading *r
                       q->site < 0 ? "" : prop_sites[q->site],
                       EPOCH + (q->to + 300) * US_PER_S + US_PER_S / 2, on_holds, reading);
         break;
+    case 4:
+        fundread_statement (r->reader, q->grant, 0, INT64_MAX, on_grant, reading);
+        break;
     default:
         reader_ended (r->reader, EPOCH + r->model->now * US_PER_S, on_ends, reading);
     }
@@ -186,7 +211,7 @@ static void bank_ask (struct run *r, const struct question *q, struct reading *r
 
 void prop_read (struct run *r)
 {
-    static const char *const name[READ_KINDS] = {"balance", "statement", "usage", "holds", "ends"};
+    static const char *const name[READ_KINDS] = {"balance", "statement", "usage", "holds", "grant", "ends"};
     struct question q = draw_question (r);
     struct reading bank, model;
     char text[200];

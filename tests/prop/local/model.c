@@ -101,6 +101,19 @@ static int by_time (const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
+enum { NOBODY = -1 }; /* owns what is reserved */
+
+static void blocks_take (struct model *m)
+{
+    for (int i = 0; i < m->rule->block_count; i++) {
+        const struct model_block *b = &m->rule->block[i];
+        m->taken[m->taken_count] =
+            (struct taken){b->node, m->node[b->node].procs, 0, b->start, b->end};
+        m->owner[m->taken_count++] = NOBODY;
+    }
+    m->taken_running = m->taken_count;
+}
+
 /* The first of now and all ends at which j can be placed. */
 static bool promise (struct model *m, int index)
 {
@@ -274,28 +287,60 @@ static void backfill (struct model *m)
     }
 }
 
-static void pass (struct model *m)
+/* Is there no moment for it, with all that stands and is promised? */
+static bool never (struct model *m, int index)
 {
-    int depth = m->rule->backfill == MODEL_NONE ? 0 : m->rule->depth;
+    int before = m->taken_count;
+    bool found = m->rule->late ? late_promise (m, index) : promise (m, index);
 
+    m->taken_count = before; /* only tried */
+    m->promised[index] = false;
+    return !found;
+}
+
+static bool pass (struct model *m)
+{
+    int running = 0, depth = m->rule->backfill == MODEL_NONE ? 0 : m->rule->depth;
+
+    for (int i = 0; i < m->job_count; i++) {
+        running += m->state[i] == RUNNING;
+        m->promised[i] = false;
+    }
     m->taken_count = m->taken_running;
-    memset (m->promised, 0, (size_t)m->job_count * sizeof *m->promised);
     for (int i = 0; i < m->job_count; i++) {
         if (m->state[i] != QUEUED || try_now (m, i, 0))
             continue;
-        if (depth-- <= 0 || !(m->rule->late ? late_promise (m, i) : promise (m, i)))
+        if (m->rule->backfill == MODEL_NONE ? never (m, i) : false)
+            continue; /* who can never run holds nobody up … */
+        if (depth <= 0)
             break;
+        depth -= m->rule->late ? late_promise (m, i) : promise (m, i); /* … and uses up nothing */
     }
     if (m->rule->backfill != MODEL_NONE)
         backfill (m);
     m->taken_running = 0; /* keep what runs, forget promises */
     for (int i = 0; i < m->taken_count; i++) {
-        if (m->state[m->owner[i]] != RUNNING)
+        if (m->owner[i] != NOBODY && m->state[m->owner[i]] != RUNNING)
             continue;
         m->owner[m->taken_running] = m->owner[i];
         m->taken[m->taken_running++] = m->taken[i];
     }
     m->taken_count = m->taken_running;
+    for (int i = 0; i < m->job_count; i++)
+        running -= m->state[i] == RUNNING;
+    return running < 0;
+}
+
+static int64_t blocks_next (const struct model *m, int64_t next)
+{
+    for (int i = 0; i < m->rule->block_count; i++) {
+        const struct model_block *b = &m->rule->block[i];
+        if (b->start > m->now && b->start < next)
+            next = b->start;
+        if (b->end > m->now && b->end < next)
+            next = b->end;
+    }
+    return next;
 }
 
 static void end_job (struct model *m, int index)
@@ -316,7 +361,7 @@ void model_run (const struct model_node *node, int node_count, struct model_job 
                 int job_count, const struct model_rule *rule)
 {
     struct model m = {node, node_count, job, job_count, rule, NULL, NULL, NULL, 0, 0, NULL, 0};
-    size_t most = (size_t)(job_count + 1) * (size_t)(node_count + 1);
+    size_t most = (size_t)(job_count + 1) * (size_t)(node_count + 1) + (size_t)rule->block_count;
 
     m.state = calloc ((size_t)job_count + 1, sizeof *m.state);
     m.promised = calloc ((size_t)job_count + 1, sizeof *m.promised);
@@ -325,6 +370,7 @@ void model_run (const struct model_node *node, int node_count, struct model_job 
     assert (m.state && m.promised && m.taken && m.owner);
     for (int i = 0; i < job_count; i++)
         job[i].start = -1;
+    blocks_take (&m);
     for (;;) {
         int64_t next = FOREVER;
         for (int i = 0; i < job_count; i++) {
@@ -333,6 +379,7 @@ void model_run (const struct model_node *node, int node_count, struct model_job 
                                                 : FOREVER;
             next = t < next ? t : next;
         }
+        next = blocks_next (&m, next);
         if (next == FOREVER)
             break;
         m.now = next;
@@ -342,7 +389,8 @@ void model_run (const struct model_node *node, int node_count, struct model_job 
             else if (m.state[i] == FUTURE && job[i].submit == next)
                 m.state[i] = QUEUED;
         }
-        pass (&m);
+        while (pass (&m) && rule->block_count) { /* where there are reservations, until nobody starts */
+        }
     }
     free (m.state);
     free (m.promised);

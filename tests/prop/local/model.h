@@ -12,6 +12,12 @@ struct model_node {
     int procs, mem;
 };
 
+/* A reservation that admits nobody, on one node. */
+struct model_block {
+    int node;
+    int64_t start, end; /* INT64_MAX: no end */
+};
+
 struct model_job { /* in order of submission */
     int64_t submit, limit, run;
     int tasks, procs, mem; /* per task */
@@ -25,6 +31,8 @@ struct model_rule {
     bool late; /* one-processor tasks without memory only */
     bool longest_first;
     int depth;
+    const struct model_block *block; /* not with late */
+    int block_count;
 };
 
 void model_run (const struct model_node *node, int node_count, struct model_job *job,

@@ -19,6 +19,7 @@ struct scene {
     struct model_job job[JOBS];
     int job_count;
     struct model_rule rule;
+    struct model_block block[NODES];
 };
 
 static int64_t pick (uint64_t *seed, int64_t low, int64_t high)
@@ -37,6 +38,12 @@ static struct scene scene_make (uint64_t seed)
     s.rule.backfill = (enum model_backfill)pick (&seed, 0, 2);
     s.rule.depth = pick (&seed, 0, 1) ? 1 : pick (&seed, 0, 1) ? (int)pick (&seed, 2, 5) : 1000;
     s.rule.longest_first = pick (&seed, 0, 3) == 0;
+    s.rule.block_count = !s.rule.late && pick (&seed, 0, 2) == 0 ? (int)pick (&seed, 1, s.node_count) : 0;
+    for (int b = 0; b < s.rule.block_count; b++) { /* each on a node of its own; some without an end */
+        s.block[b] = (struct model_block){b, pick (&seed, 0, 3) ? pick (&seed, 0, 200) : 0, INT64_MAX};
+        if (pick (&seed, 0, 1))
+            s.block[b].end = s.block[b].start + pick (&seed, 1, 80);
+    }
     for (int n = 0; n < s.node_count; n++)
         s.node[n] = (struct model_node){(int)pick (&seed, 1, most), (int)pick (&seed, 2, 8)};
     for (int i = 0; i < s.job_count; i++) {
@@ -78,6 +85,39 @@ static struct policy *policy_of (const struct scene *s, const struct cred_names 
     return policy;
 }
 
+/* The nodes, and reservations on some of them that admit nobody. */
+static int scene_furnish (void *self, struct cluster *cluster, time_us now, struct err *err)
+{
+    const struct scene *s = self;
+    int rc = 0;
+
+    for (int n = 0; n < s->node_count && rc == 0; n++) {
+        struct node_spec node = {.partition = 1, .speed_ppm = 1000000};
+        node.configured.v[RES_PROCS] = s->node[n].procs;
+        node.configured.v[RES_MEM_MB] = s->node[n].mem;
+        rc = cluster_node_add (cluster, &node, now, NULL, err);
+    }
+    for (int b = 0; b < s->rule.block_count && rc == 0; b++) {
+        const struct model_block *block = &s->block[b];
+        struct req req = {.tasks = (uint32_t)s->node[block->node].procs};
+        struct placement item = {{(uint32_t)block->node}, req.tasks, 0};
+        struct allocation on = {1, &item};
+        struct rsv_spec rsv = {.id = {1000 + (uint64_t)b}, .kind = RSV_ADMIN, .req_count = 1, .req = &req,
+                               .start = block->start * US_PER_S,
+                               .end = block->end == INT64_MAX ? TIME_US_MAX : block->end * US_PER_S};
+        req.task.v[RES_PROCS] = 1;
+        rc = cluster_rsv_create (cluster, &rsv, &on, 0, err);
+    }
+    return rc;
+}
+
+static void scene_roll (void *self, struct cluster *cluster, time_us now)
+{
+    (void)self;
+    (void)cluster;
+    (void)now;
+}
+
 static void scene_engine (const struct scene *s, const struct policy *policy,
                           struct engine_result *result)
 {
@@ -88,8 +128,11 @@ static void scene_engine (const struct scene *s, const struct policy *policy,
     struct engine_setup setup = {.policy = policy, .node = node, .node_copies = copies,
                                  .node_group_count = (uint32_t)s->node_count};
     struct engine_summary summary;
+    struct engine_site site = {.self = (void *)s, .furnish = scene_furnish, .roll = scene_roll};
     struct err err = {0};
 
+    if (s->rule.block_count)
+        setup.site = &site;
     memset (req, 0, sizeof req);
     memset (job, 0, sizeof job);
     memset (node, 0, sizeof node);
@@ -124,6 +167,9 @@ static void scene_show (const struct scene *s, const struct engine_result *resul
                    s->rule.depth, s->rule.longest_first);
     for (int n = 0; n < s->node_count; n++)
         print_message ("node %d: %d procs %d mem\n", n, s->node[n].procs, s->node[n].mem);
+    for (int b = 0; b < s->rule.block_count; b++)
+        print_message ("reserved: node %d from %lld to %lld\n", s->block[b].node,
+                       (long long)s->block[b].start, (long long)s->block[b].end);
     for (int i = 0; i < s->job_count; i++) {
         const struct model_job *j = &s->job[i];
         print_message ("job %d: submit %lld limit %lld run %lld, %d tasks of %d procs %d mem: "
@@ -144,9 +190,10 @@ static void scene_compare (uint64_t seed)
     cred_names_init (&names);
     policy = policy_of (&s, &names);
     scene_engine (&s, policy, result);
+    s.rule.block = s.block;
     model_run (s.node, s.node_count, s.job, s.job_count, &s.rule);
     for (int i = 0; i < s.job_count; i++) {
-        if (result[i].start == s.job[i].start * US_PER_S)
+        if (result[i].start == (s.job[i].start < 0 ? TIME_US_NONE : s.job[i].start * US_PER_S))
             continue;
         scene_show (&s, result);
         fail_msg ("seed %llu: job %d differs", (unsigned long long)seed, i + 1);

@@ -3,6 +3,7 @@
 #define NUI_TESTS_BANK_BANKD_H
 
 #include "proto/nui/v1/bank.pb-c.h"
+#include "proto/rpc/handover.h"
 #include "proto/rpc/rpcclient.h"
 #include "tests/interop/testca.h"
 
@@ -29,6 +30,8 @@ struct bankd {
     char target[64];
     pid_t pid;
     uint64_t keys;
+    struct handover_key key; /* of WHO_META; number 0: it has not asked yet */
+    bool keep_envelopes;     /* bankd_call sends them as they are */
 };
 
 #define ALICE_URI "nui://test/user/alice"
@@ -50,8 +53,15 @@ struct bankd_reply {
     ProtobufCMessage *message; /* NULL on failure; free with bankd_reply_free */
     struct err err;
 };
+/* As the metascheduler would before its site has it: Hold and Charge for a signed job that nobody handed over go out with
+ * a hand-over to the calling site. */
 struct bankd_reply bankd_call (struct bankd *d, enum bankd_who who, const char *method,
                                const ProtobufCMessage *request);
+/* Of the envelope's part ("": its first) to the site, by the key of WHO_META; in the arena. */
+Nui__Common__V1__HandOver *bankd_handover (struct bankd *d, const Nui__Common__V1__Envelope *envelope, const char *part,
+                                           const char *site, time_us expires, struct arena *arena);
+/* The envelope gets one, of its first part, which goes with envelope_free. */
+void bankd_hand_over (struct bankd *d, Nui__Common__V1__Envelope *envelope, const char *site);
 void bankd_reply_free (struct bankd_reply *reply);
 /* 16 fresh bytes, the same ones for the same n. */
 ProtobufCBinaryData bankd_key (struct bankd *d, uint8_t buf[16]);
@@ -70,6 +80,10 @@ struct bankd_job {
     bool two;          /* components */
     uint32_t retries;
     int64_t age_us;    /* since it was signed */
+    uint32_t procs;    /* of its one task; 0: 8 */
+    uint32_t tasks, nodes, procs_max; /* tasks 0: one */
+    const char *grid;  /* NULL: the test's */
+    const char *flag;  /* NULL: none */
 };
 Nui__Common__V1__Envelope *bankd_sign (struct bankd *d, enum bankd_who who,
                                        const struct bankd_job *job);

@@ -27,6 +27,8 @@ void bankrig_open (struct bankrig *rig, const char *conninfo);
 bool bankrig_wait_up (struct bankrig *rig, bool up);     /* false after 120 s */
 bool bankrig_wait_second (struct bankrig *rig, bool up); /* the second connection; false after 30 s */
 void bankrig_close (struct bankrig *rig);
+/* Every rig's clock is so far ahead of the machine's, from now on. */
+void bankrig_clock_shift (duration_us shift);
 /* Sends without waiting; *answer is filled when the loop runs. Retries while the bank is away. */
 void bankrig_send (struct bankrig *rig, const struct ledger_request *req, struct answer *answer);
 /* Runs the loop until the answer is there; aborts after 120 s. */
@@ -48,6 +50,8 @@ struct ledger_request req_rate (struct bankrig *rig, const char *site, int64_t p
 struct ledger_request req_hold (struct bankrig *rig, const char *site, const char *job,
                                 const char *account, const char *user, int64_t procs,
                                 int64_t seconds);
+/* As if a user had signed for what it asks, and for no more. */
+void ask_sign (struct ledger_hold_ask *ask);
 struct ledger_request req_charge (struct bankrig *rig, const char *site, const char *job,
                                   const char *hold, int64_t procs, time_us start, int64_t seconds,
                                   bool final);

@@ -7,22 +7,23 @@ SELECT no_plan ();
 
 -- What the service may do with each table; nothing may be truncated, nothing be owned.
 SELECT table_privs_are ('bank', t, 'service', ARRAY['SELECT', 'INSERT'])
-    FROM unnest (ARRAY['op', 'entry', 'charge', 'charge_leg', 'refund_leg', 'rate', 'rate_factor',
-        'block', 'signer', 'site_right', 'bank_role', 'funder', 'award', 'allocation_scope', 'project',
-        'person', 'membership', 'account', 'allocation', 'balance', 'hold', 'hold_leg', 'usage',
-        'site_ack', 'quote', 'quote_card', 'quote_use', 'quote_cancel', 'signed']) t;
-SELECT table_privs_are ('bank', t, 'service', ARRAY['SELECT', 'INSERT', 'DELETE'])
-    FROM unnest (ARRAY['account_fallback', 'account_scope']) t;
-SELECT table_privs_are ('bank', t, 'service', ARRAY['SELECT'])
-    FROM unnest (ARRAY['schema_version', 'unit']) t;
+    FROM unnest (ARRAY['op', 'entry', 'block', 'change', 'signer', 'hold', 'hold_leg', 'usage', 'charge', 'charge_leg',
+        'refund_leg', 'signed', 'site_ack', 'quote', 'quote_card', 'quote_use', 'quote_cancel', 'recon_row',
+        'recon_event', 'checkpoint', 'checkpoint_run']) t;
+SELECT table_privs_are ('bank', 'unsealed', 'service', ARRAY['SELECT', 'DELETE']);
+-- All other tables, whichever there are, are only read by it: blocks tell of what is made of them.
+SELECT table_privs_are ('bank', relname, 'service', ARRAY['SELECT']) FROM pg_class
+    WHERE relnamespace = 'bank'::regnamespace AND relkind = 'r' AND NOT relispartition AND
+    relname <> ALL (direct_tables ()) AND relname <> 'unsealed';
 SELECT is ((SELECT array_agg (attname::text ORDER BY attname) FROM pg_attribute
         WHERE attrelid = ('bank.' || t)::regclass AND attnum > 0 AND
         has_column_privilege ('service', attrelid, attnum, 'UPDATE')), want, 'columns of ' || t)
     FROM (VALUES ('entry', NULL::text[]), ('op', NULL), ('charge', NULL), ('block', NULL),
         ('balance', ARRAY['granted', 'held', 'posted', 'settled']),
         ('hold', ARRAY['amount', 'expires_at', 'open', 'walltime_us']),
-        ('hold_leg', ARRAY['released', 'settled']), ('allocation', ARRAY['credit_limit']),
-        ('account', ARRAY['closed_op']), ('membership', ARRAY['valid_to'])) v (t, want);
+        ('hold_leg', ARRAY['released', 'settled']), ('usage', ARRAY['disputed', 'end_at', 'final', 'procs', 'total']),
+        ('site_ack', ARRAY['acked', 'ahead']), ('allocation', NULL), ('account', NULL), ('membership', NULL)) v (t, want);
+SELECT function_privs_are ('bank', 'change_apply', ARRAY[]::text[], 'service', ARRAY[]::text[]);
 SELECT table_privs_are ('bank', t, 'service', ARRAY[]::text[]) FROM unnest (ARRAY['entry_0', 'entry_1']) t;
 SELECT function_privs_are ('bank', 'entry_room', ARRAY[]::text[], 'service', ARRAY['EXECUTE']);
 SELECT function_privs_are ('bank', 'entry_room', ARRAY[]::text[], 'other', ARRAY[]::text[]);
@@ -40,12 +41,23 @@ SELECT throws_ok (statement, '42501', NULL, statement) FROM unnest (ARRAY[
     'ALTER TABLE bank.entry DETACH PARTITION bank.entry_0', 'CREATE TABLE bank.entry_9 (LIKE bank.entry)',
     'UPDATE bank.op SET note = $x$x$x$', 'DELETE FROM bank.op', 'UPDATE bank.block SET root = prev',
     'UPDATE bank.charge SET amount = 0', 'DELETE FROM bank.hold', 'UPDATE bank.rate SET multiplier_ppm = 0',
+    'INSERT INTO bank.bank_role VALUES (1, 1, $x$manager$x$, true)', 'UPDATE bank.allocation SET credit_limit = 1',
+    'UPDATE bank.account SET name = name', 'UPDATE bank.membership SET valid_to = 1', 'INSERT INTO bank.unsealed (line) VALUES ($x$x$x$)',
+    'INSERT INTO bank.balance VALUES (1, 0, 0, 0, 0)', 'DELETE FROM bank.account_fallback', 'UPDATE bank.change SET objects = $x$$x$',
     'DELETE FROM bank.balance', 'DELETE FROM bank.signed', 'UPDATE bank.signed SET expires_at = 0', 'UPDATE bank.allocation SET valid_to = 1',
     'ALTER TABLE bank.entry DISABLE TRIGGER ALL', 'DROP TRIGGER entry_fixed ON bank.entry',
     'DROP TABLE bank.entry', 'ALTER TABLE bank.entry ADD x integer', 'SET session_replication_role = replica',
     'CREATE TABLE bank.x (y integer)', 'INSERT INTO bank.schema_version VALUES (0, $x$x$x$, now ())'])
     statement;
 SELECT ok (NOT bank.entry_room (), 'there is room for the operations to come');
+-- Lines are of no other tables than objects, and are nothing without their block.
+SELECT throws_ok (format ('INSERT INTO bank.change VALUES (1, %L)', line), '42501', NULL, line) FROM unnest (ARRAY[
+    '{"add":"op"}', '{"put":"hold","id":1,"amount":0}', '{"drop":"entry","op_id":1}', '{"add":"schema_version","version":1}',
+    '{"add":"pg_authid"}', '{}']) line;
+SELECT throws_ok ('INSERT INTO bank.change VALUES (1, $x${"put":"account","id":99,"name":"x"}$x$)', '23000', NULL,
+    'what is put is there');
+SELECT lives_ok ('INSERT INTO bank.change VALUES (1, $x${"put":"account","id":2,"name":"x"}$x$)', 'a change');
+SELECT throws_ok ('SET CONSTRAINTS ALL IMMEDIATE', '23503', NULL, 'without its block');
 RESET ROLE;
 
 -- Even the owner is stopped by the triggers.
@@ -110,7 +122,7 @@ SELECT throws_ok (statement, '23000', NULL, statement) FROM unnest (ARRAY['UPDAT
 SELECT has_trigger ('bank'::name, 'entry_2'::name, 'entry_sums'::name);
 SELECT has_trigger ('bank'::name, t::name, (t || '_fixed')::name) FROM unnest (ARRAY['op', 'entry', 'charge', 'charge_leg',
     'refund_leg', 'rate', 'rate_factor', 'block', 'signer', 'site_right', 'bank_role',
-    'allocation_scope']) t;
+    'allocation_scope', 'change']) t;
 SELECT has_trigger ('bank'::name, 'entry'::name, 'entry_sums'::name);
 
 -- What a column's type admits (0023), by itself: with no trigger in the way.
@@ -121,7 +133,7 @@ INSERT INTO usage VALUES (1, 's', 's.1', '', 0, 'g', 4, 1, 'u', 1, 1, 1, 0, fals
 INSERT INTO charge VALUES (1, 1, 1, 4, 0, 1, 1, 1, true, true, 1, 1, 0, 0, 0, '');
 INSERT INTO charge_leg VALUES (1, 0, 1, 1, 'HELD');
 INSERT INTO site_ack VALUES ('s', 0, '');
-INSERT INTO block VALUES (1, 1, 1, 1, decode (repeat ('00', 32), 'hex'), decode (repeat ('00', 32), 'hex'), '', '');
+INSERT INTO block VALUES (1, 1, 1, 1, decode (repeat ('00', 32), 'hex'), decode (repeat ('00', 32), 'hex'), '', '', '');
 CREATE TEMP TABLE typed AS SELECT * FROM (VALUES ('op', 'key', '\x00'), ('op', 'hash', '\x00'),
     ('site_ack', 'acked', '-1'), ('signed', 'uuid', '\x00'), ('signed', 'hash', '\x00'),
     ('block', 'prev', '\x00'), ('block', 'root', '\x00'), ('block', 'ops', '0'),

@@ -79,12 +79,12 @@ static void make_hold (struct stream *s, struct ledger *l, int i, struct job *jo
                      10 + below (s, 40));
     if (below (s, s->wild ? 4 : 40) == 0) { /* of few signed jobs: many are replays */
         struct ledger_hold_ask *ask = &req->hold;
-        ask->is_signed = true;
+        ask_sign (ask);
         ask->uuid.b[0] = (uint8_t)below (s, 200);
         ask->hash[0] = ask->uuid.b[0];
-        ask->meta = ask->part = "";
-        ask->live_max = 1;
         ask->runs_max = 2;
+        if (below (s, 2)) /* what else it is paid for counts */
+            ask->cost_max = (credit_micro)below (s, 100) * MICRO_PER_CREDIT;
         ask->job.grid_job = below (s, 10) ? "grid.1" : "grid.2";
     }
 }

@@ -147,7 +147,7 @@ static char *books (PGconn *sql)
 static void rules_hold (PGconn *sql)
 {
     PGresult *res = PQexec (sql, bank_stmt[BANK_STMT_COUNT + RD_LEDGER_CHECKS].sql);
-    assert_int_equal (PGRES_TUPLES_OK, PQresultStatus (res));
+    assert_string_equal (PQresultErrorMessage (res), "");
     assert_true (PQntuples (res) > 5);
     for (int i = 0; i < PQntuples (res); i++)
         if (strcmp (PQgetvalue (res, i, 2), "0") != 0)
@@ -182,12 +182,10 @@ static void priced (struct bankrig *rig, const char *job, const char *qos, int64
 static void signed_before (struct bankrig *rig)
 {
     struct ledger_request req = req_hold (rig, "alpha", "alpha.8", "phys", ALICE, 1, 100);
-    req.hold.is_signed = true;
+    ask_sign (&req.hold);
     memset (req.hold.uuid.b, 0x17, sizeof (req.hold.uuid.b));
     memset (req.hold.hash, 0x18, sizeof (req.hold.hash));
-    req.hold.meta = "";
     req.hold.part = "main";
-    req.hold.live_max = req.hold.runs_max = 1;
     req.hold.job.grid_job = "grid.2";
     expect (rig, req, "refused Replayed");
     req.key = req_new (rig, LEDGER_HOLD, "alpha").key;
@@ -240,6 +238,8 @@ static void from_version (struct pg_fixture *pg, int version, int newest)
     for (int i = 0; i < DATA; i++)
         if (data[i].from <= version && (!data[i].to || version <= data[i].to))
             pg_fixture_run (sql, data[i].sql);
+    if (version >= 25) /* by hand: no block tells of it */
+        pg_fixture_run (sql, "DELETE FROM unsealed; SELECT tell_again (t) FROM told_tables () t");
     char *before = books (sql);
     bankrig_open (&rig, conninfo);
     assert_true (bankrig_wait_up (&rig, true));

@@ -306,10 +306,8 @@ static void the_same_signed (void **state)
     make (w);
     for (int i = 0; i < ALL; i++) {
         struct ledger_hold_ask *ask = &w->req[i].hold;
-        ask->is_signed = true;
+        ask_sign (ask);
         ask->uuid.b[0] = (uint8_t)(1 + i / (2 * PART) * PART + i % PART);
-        ask->meta = ask->part = "";
-        ask->live_max = ask->runs_max = 1;
     }
     pause_at_commit (w);
     send_parts (w);

@@ -61,7 +61,7 @@ static void publish (struct world *w, const char *site, int64_t ppm, const char 
         factors_of[m.n_factors] = &factor[m.n_factors];
         m.n_factors++;
     }
-    struct bankd_reply reply = call (w, WHO_NSF, "RateSet", &m.base);
+    struct bankd_reply reply = call (w, WHO_OPS, "RateSet", &m.base);
     bankd_reply_free (&reply);
 }
 
@@ -507,12 +507,26 @@ static void node_types (void **state)
     envelope_free (envelope);
 }
 
+/* A site's word for what memory is worth counts as far as an operator has registered it. */
+static void proc_memory (struct world *w, int64_t mb)
+{
+    Nui__Bank__V1__SiteSetRequest m = NUI__BANK__V1__SITE_SET_REQUEST__INIT;
+    uint8_t key[16];
+    m.key = bankd_key (&w->d, key);
+    m.site = TEXT ("alpha");
+    m.keep_claims = m.keep_refunds = m.set_proc_memory = true;
+    m.proc_memory_mb = mb;
+    struct bankd_reply reply = call (w, WHO_OPS, "SiteSet", &m.base);
+    bankd_reply_free (&reply);
+}
+
 /* DEBITALLWC and the like: what is measured, and which jobs pay. */
 static void policies (void **state)
 {
     struct world *w = *state;
     const struct asked plain = {0}, failed = {.failed = true}, cpu = {.cpu = 30 * US_PER_S},
-                       much = {.cpu = 900 * US_PER_S}, pe = {.pe_milli = 6500};
+                       much = {.cpu = 900 * US_PER_S}, pe = {.pe_milli = 6500, .memory_mb = 6500};
+    proc_memory (w, 1000);
     costs (w, &plain, &failed, 400, 200);
     costs (w, &plain, &cpu, 400, 200);
     costs (w, &pe, &plain, 400, 200);
@@ -522,21 +536,21 @@ static void policies (void **state)
     m.multiplier_ppm = 1000000;
     m.successful_only = true;
     m.key = bankd_key (&w->d, key);
-    struct bankd_reply reply = call (w, WHO_NSF, "RateSet", &m.base);
+    struct bankd_reply reply = call (w, WHO_OPS, "RateSet", &m.base);
     bankd_reply_free (&reply);
     costs (w, &plain, &plain, 400, 200);
     costs (w, &plain, &failed, 400, 0);
     m.successful_only = false;
     m.measure = TEXT ("cpu");
     m.key = bankd_key (&w->d, key);
-    reply = call (w, WHO_NSF, "RateSet", &m.base);
+    reply = call (w, WHO_OPS, "RateSet", &m.base);
     bankd_reply_free (&reply);
     costs (w, &plain, &cpu, 400, 30);
     costs (w, &plain, &much, 400, 200); /* never more than was dedicated */
     costs (w, &plain, &plain, 400, 200);
     m.measure = TEXT ("pe");
     m.key = bankd_key (&w->d, key);
-    reply = call (w, WHO_NSF, "RateSet", &m.base);
+    reply = call (w, WHO_OPS, "RateSet", &m.base);
     bankd_reply_free (&reply);
     costs (w, &pe, &plain, 650, 325);
     costs (w, &plain, &plain, 400, 200);

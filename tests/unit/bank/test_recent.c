@@ -74,8 +74,8 @@ static void note (struct world *w, int64_t from, int64_t to)
 
 static bool known (struct world *w, int64_t number, const char *hold_id)
 {
-    struct ledger_job job = job_of (w, number);
-    return recent_take (w->recent, &job, hold_id, w->view);
+    struct ledger_request req = {.kind = LEDGER_CHARGE, .charge = {.job = job_of (w, number), .hold_id = hold_id}};
+    return recent_take (w->recent, &req, w->view);
 }
 
 static const char *name_of (struct world *w, int64_t number)

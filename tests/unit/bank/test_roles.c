@@ -38,6 +38,7 @@ static const struct {
     {"Charge",          "----y-y-", "site=alpha"},
     {"Release",         "----y-y-", "hold_id=hold.999"},
     {"HoldGroup",       "----y--y", ""},
+    {"HandoverKey",     "-------y", ""},
     {"Extend",          "----y-y-", "hold_id=hold.999 walltime_us=1"},
     {"ProjectCreate",   "yyy-y---", "name=physics parent=physics"},
     {"UserCreate",      "yy--y---", "identity=" ALICE_URI},
@@ -45,7 +46,9 @@ static const struct {
     {"AccountCreate",   "yyy-y---", "name=phys project=physics"},
     {"AccountModify",   "yyy-y---", "name=phys keep_fallbacks=1"},
     {"AccountClose",    "yy--y---", "name=nothing"},
-    {"RoleSet",         "y---y---", "identity=nui://test/user/nobody role=auditor"},
+    {"AccountReopen",   "yy--y---", "name=nothing"},
+    {"Freeze",          "yyy-y---", "what=account name=phys undo=1"},
+    {"RoleSet",         "-y--y---", "identity=nui://test/user/nobody role=auditor"},
     {"RoleList",        "yyyyyy--", ""},
     {"FunderCreate",    "y---y---", "name=nsf"},
     {"Grant",           "y---y---", "funder=nsf reference=x account=nothing amount_micro=1"},
@@ -63,9 +66,11 @@ static const struct {
     {"Transfer",        "yy--y---", "from_account=phys to_account=nothing amount_micro=1"},
     {"Refund",          "yy--y---", "charge_op_id=999999"},
     {"AllocationModify","yy--y---", "allocation_id=alloc.999"},
-    {"RateSet",         "y---y---", "site=alpha multiplier_ppm=1 from_us=1"},
-    {"SiteSet",         "y---y---", "site=alpha"},
+    {"RateSet",         "-y--y-y-", "site=alpha multiplier_ppm=1 from_us=1"},
+    {"SiteSet",         "-y--y---", "site=alpha"},
     {"RateList",        "yyyyyyyy", ""},
+    {"Clock",           "yyyyyyyy", ""},
+    {"ClockAccept",     "----y---", ""},
     {"Balance",         "yyyyyy--", ""},
     {"Statement",       "yyyyyy--", "account=phys"},
     {"Usage",           "yyyyyy--", ""},
@@ -73,6 +78,7 @@ static const struct {
     {"List",            "yyyyyy--", "kind=project"},
     {"Blocks",          "yyyyyyyy", ""},
     {"Operations",      "y---yy--", "from_id=1"},
+    {"Contents",        "y---yy--", "from_number=1"},
     {"Proof",           "yyyyyy--", "op_id=1"},
     {"LedgerCheck",     "y---yy--", ""},
 };
@@ -268,7 +274,7 @@ static void hide (struct world *w)
 {
     struct bankd *d = &w->d;
     uint8_t key[16];
-    struct bankd_job job = {.account = "hidden"};
+    struct bankd_job job = {.account = "hidden", .retries = 1};
     Nui__Common__V1__Envelope *envelope = bankd_sign (d, WHO_BOB, &job);
     Nui__Bank__V1__MemberRequest member = NUI__BANK__V1__MEMBER_REQUEST__INIT;
     Nui__Bank__V1__GrantRequest grant = NUI__BANK__V1__GRANT_REQUEST__INIT;

@@ -230,7 +230,7 @@ static void scopes (void **state)
     assert_int_equal (50 * CREDIT, number (w, "SELECT posted FROM balance WHERE allocation_id = 9"));
     assert_int_equal (-50 * CREDIT, number (w, "SELECT posted FROM balance WHERE allocation_id = 8"));
     expect (w, req_hold (&w->rig, "beta", "b.2", "phys", ALICE, 1, 1),
-            "refused AccountOverdrawn phys:AccountOverdrawn:2000000");
+            "refused AccountOverdrawn phys:AccountOverdrawn:50000000");
 }
 
 /* F1, F3: a list for the site comes instead of the general one; its QoS has its own price. */
@@ -370,10 +370,71 @@ static void debts (void **state)
             "granted hold.2 10000000 phys");
 }
 
+static credit_micro posted (struct world *w, int alloc)
+{
+    char sql[80];
+    snprintf (sql, sizeof (sql), "SELECT posted FROM balance WHERE allocation_id = %d", alloc);
+    return number (w, sql);
+}
+
+/* A grant that was typed twice is one; of a reference that was given before there is another only if that is said. */
+static void granted_twice (struct world *w)
+{
+    struct ledger_request funder = req_new (&w->rig, LEDGER_FUNDER_CREATE, AGENCY), grant[3];
+    funder.funder.name = "dfg";
+    funder.funder.description = "";
+    expect (w, funder, "done funder.1");
+    for (int i = 0; i < 3; i++) {
+        grant[i] = req_deposit (&w->rig, "rich", 10 * CREDIT, 0, 0);
+        grant[i].kind = LEDGER_GRANT;
+        grant[i].deposit.funder = "dfg";
+        grant[i].deposit.reference = "SFB 1";
+        grant[i].deposit.again = i == 2;
+    }
+    expect (w, grant[0], "done grant.1,alloc.8");
+    expect_refused (w, grant[1], ERR_EXISTS, "funder dfg has given a grant of reference SFB 1 already");
+    expect (w, grant[2], "done grant.2,alloc.9");
+}
+
+/* What an allocation has when it begins repays what its account and its project owe by then; what a hold gives
+ * back does, too. Before, the account had 950 credits and could use none of them. */
+static void begins (void **state)
+{
+    struct world *w = *state;
+    time_us now = clock_now_us (), begin = now + 1500000;
+    expect (w, req_hold (&w->rig, "alpha", "a.1", "phys", ALICE, 1, 1000), "granted hold.1 1000000000 phys");
+    expect (w, req_charge (&w->rig, "alpha", "a.1", "hold.1", 1, now, 1001, true),
+            "charged 1001000000 total 1001000000 released 0 phys acked 0");
+    expect (w, req_deposit (&w->rig, "phys", 951 * CREDIT, begin, 0), "done alloc.8");
+    struct ledger_request early = req_new (&w->rig, LEDGER_BEGIN, "bank:begin"), due = early;
+    early.begin.allocation_id = due.begin.allocation_id = 8;
+    expect_refused (w, early, ERR_CONFLICT, "alloc.8 has not begun yet");
+    wait_until (begin);
+    /* Until the bank has looked, what is missing is what is owed, and not less than nothing. */
+    expect (w, req_hold (&w->rig, "alpha", "a.2", "phys", ALICE, 1, 1),
+            "refused AccountOverdrawn phys:AccountOverdrawn:1000000");
+    for (int i = 0; i < 2; i++) { /* once */
+        expect (w, due, "done alloc.8");
+        assert_int_equal (0, posted (w, 6));
+        assert_int_equal (950 * CREDIT, posted (w, 8));
+    }
+    expect (w, req_hold (&w->rig, "alpha", "a.2", "phys", ALICE, 1, 900), "granted hold.2 900000000 phys");
+    /* 50 are left: the next job runs 10 beyond them; what the other one does not use repays that. */
+    expect (w, req_hold (&w->rig, "alpha", "a.3", "phys", ALICE, 1, 50), "granted hold.3 50000000 phys");
+    expect (w, req_charge (&w->rig, "alpha", "a.3", "hold.3", 1, now, 60, true),
+            "charged 60000000 total 60000000 released 0 phys acked 0");
+    expect (w, req_deposit (&w->rig, "phys", 4 * CREDIT, 0, 0), "done alloc.9");
+    expect (w, req_charge (&w->rig, "alpha", "a.2", "hold.2", 1, now, 100, true),
+            "charged 100000000 total 100000000 released 800000000 phys acked 0");
+    assert_int_equal (794 * CREDIT, posted (w, 8));
+    expect (w, req_hold (&w->rig, "alpha", "a.4", "phys", ALICE, 1, 794), "granted hold.4 794000000 phys");
+}
+
 /* Hostile amounts and dates. */
 static void hostile (void **state)
 {
     struct world *w = *state;
+    granted_twice (w);
     static const int64_t amounts[] = {0, -1, INT64_MIN, INT64_MAX, PRICE_AMOUNT_MAX + 1};
     for (size_t i = 0; i < sizeof (amounts) / sizeof (amounts[0]); i++) {
         expect_refused (w, req_deposit (&w->rig, "phys", amounts[i], 0, 0), ERR_INVALID, "deposit");
@@ -405,31 +466,161 @@ static void hostile (void **state)
     }
 }
 
-/* A closed account pays nothing, and gives back what it had; a charge without a hold waits. */
+static struct ledger_request closing_of (struct world *w, const char *account, bool reopen)
+{
+    struct ledger_request req =
+        req_new (&w->rig, reopen ? LEDGER_ACCOUNT_REOPEN : LEDGER_ACCOUNT_CLOSE, AGENCY);
+    req.close.name = account;
+    req.close.reason = "";
+    return req;
+}
+
+static credit_micro owed (struct world *w)
+{
+    return number (w, "SELECT coalesce (sum (amount), 0) FROM entry e JOIN account a ON a.id = e.account_id "
+                      "WHERE a.name = 'debt:physics'");
+}
+
+static credit_micro at_source (struct world *w)
+{
+    return number (w, "SELECT sum (amount) FROM entry WHERE account_id = 1");
+}
+
+static struct ledger_request late (struct world *w, const char *job, int64_t seconds)
+{
+    struct ledger_request charge = req_charge (&w->rig, "alpha", job, "", 1, clock_now_us (), seconds, true);
+    charge.charge.account = "phys";
+    charge.on_behalf = ALICE;
+    return charge;
+}
+
+/* Closed is closed for spending: what runs goes on with what it holds; what it does not use, what is refunded and
+ * what is charged late find their way, and nothing stays behind. */
 static void closing (void **state)
 {
     struct world *w = *state;
-    struct ledger_request close = req_new (&w->rig, LEDGER_ACCOUNT_CLOSE, AGENCY);
-    close.close.name = "phys";
-    close.close.reason = "";
-    expect (w, req_hold (&w->rig, "alpha", "a.1", "phys", ALICE, 1, 10), "granted hold.1 10000000 phys");
-    expect_refused (w, close, ERR_CONFLICT, "is held by jobs");
+    expect (w, req_hold (&w->rig, "alpha", "a.0", "phys", ALICE, 1, 40), "granted hold.1 40000000 phys");
+    expect (w, req_charge (&w->rig, "alpha", "a.0", "hold.1", 1, clock_now_us (), 40, true),
+            "charged 40000000 total 40000000 released 0 phys acked 0");
+    int64_t paid = number (w, "SELECT max (op_id) FROM charge");
+    expect (w, req_hold (&w->rig, "alpha", "a.1", "phys", ALICE, 1, 10), "granted hold.2 10000000 phys");
     /* Malformed is malformed, whatever the accounts are: the same request has the same answer
      * (prop_bank seed 20019 had another one after the close). */
     struct ledger_request circle = req_transfer (&w->rig, "phys", "phys", CREDIT);
     expect_refused (w, circle, ERR_INVALID, "to itself");
-    expect (w, req_release (&w->rig, "alpha", "hold.1"), "released 10000000 acked 0");
-    uuid_make (&close.key);
-    expect (w, close, "done account.5");
+    expect_refused (w, closing_of (w, "phys", true), ERR_CONFLICT, "account phys is not closed");
+    expect (w, closing_of (w, "phys", false), "done account.5");
     expect_refused (w, circle, ERR_INVALID, "to itself");
-    assert_int_equal (0, number (w, "SELECT posted FROM balance WHERE allocation_id = 6"));
+    expect_refused (w, closing_of (w, "phys", false), ERR_CONFLICT, "is closed");
+    assert_int_equal (10 * CREDIT, posted (w, 6)); /* what is held */
+    assert_int_equal (-(5000 + 50) * CREDIT, at_source (w));
     expect (w, req_hold (&w->rig, "alpha", "a.2", "phys", ALICE, 1, 10),
             "refused AccountClosed phys:AccountClosed:10000000");
-    struct ledger_request charge =
-        req_charge (&w->rig, "alpha", "a.3", "", 1, clock_now_us (), 5, true);
-    charge.charge.account = "phys";
-    charge.on_behalf = ALICE;
-    expect (w, charge, "charged 5000000 total 5000000 released 0 bank:suspense acked 0");
+    expect (w, extend_to (w, "alpha", "hold.2", 20), "refused AccountClosed phys:AccountClosed:10000000");
+    /* Four of the ten are used: the other six follow. */
+    expect (w, req_charge (&w->rig, "alpha", "a.1", "hold.2", 1, clock_now_us (), 4, true),
+            "charged 4000000 total 4000000 released 6000000 phys acked 0");
+    assert_int_equal (0, posted (w, 6));
+    assert_int_equal (-(5000 + 44) * CREDIT, at_source (w));
+    /* A refund goes where the rest went. */
+    expect (w, req_refund (&w->rig, paid, 0), "refunded 40000000 left 0");
+    assert_int_equal (0, posted (w, 6));
+    assert_int_equal (-(5000 + 4) * CREDIT, at_source (w));
+    /* A late charge is the project's to pay; what of it is refunded repays that first. */
+    expect (w, late (w, "a.3", 5), "charged 5000000 total 5000000 released 0 phys acked 0");
+    assert_int_equal (-5 * CREDIT, owed (w));
+    assert_int_equal (0, posted (w, 6));
+    expect (w, req_refund (&w->rig, number (w, "SELECT max (op_id) FROM charge"), 3 * CREDIT),
+            "refunded 3000000 left 2000000");
+    assert_int_equal (-2 * CREDIT, owed (w));
+    assert_int_equal (0, number (w, "SELECT coalesce (sum (amount), 0) FROM entry WHERE account_id = 2")); /* suspense */
+    expect (w, req_deposit (&w->rig, "rich", 2 * CREDIT, 0, 0), "done alloc.9");
+    assert_int_equal (0, owed (w));
+    expect (w, closing_of (w, "phys", true), "done account.5");
+    expect (w, req_deposit (&w->rig, "phys", 10 * CREDIT, 0, 0), "done alloc.10");
+    expect (w, req_hold (&w->rig, "alpha", "a.2", "phys", ALICE, 1, 10), "granted hold.3 10000000 phys");
+}
+
+/* What is below zero when an account is closed is repaid by what the account has, then owed by its project. */
+static void closing_in_debt (void **state)
+{
+    struct world *w = *state;
+    expect (w, req_hold (&w->rig, "alpha", "a.1", "phys", ALICE, 1, 1000), "granted hold.1 1000000000 phys");
+    expect (w, req_charge (&w->rig, "alpha", "a.1", "hold.1", 1, clock_now_us (), 1030, true),
+            "charged 1030000000 total 1030000000 released 0 phys acked 0");
+    expect (w, closing_of (w, "phys", false), "done account.5");
+    assert_int_equal (0, posted (w, 6));
+    assert_int_equal (-30 * CREDIT, owed (w));
+    expect (w, req_hold (&w->rig, "alpha", "a.2", "rich", ALICE, 1, 10), "refused ProjectInDebt rich:ProjectInDebt:30000000");
+}
+
+static struct ledger_request freeze_of (struct world *w, enum ledger_freezable what, const char *name, int64_t grant,
+                                        bool undo)
+{
+    struct ledger_request req = req_new (&w->rig, LEDGER_FREEZE, "nui://test/operator/ops");
+    req.freeze.what = what;
+    req.freeze.name = name;
+    req.freeze.grant_id = grant;
+    req.freeze.reason = undo ? "" : "an audit";
+    req.freeze.undo = undo;
+    return req;
+}
+
+/* A hold that is refused as frozen, with a word of its sentence; then it is thawed, and the same is granted. */
+static void frozen_one (struct world *w, enum ledger_freezable what, const char *name, int64_t grant)
+{
+    static int jobs;
+    char job[16], job_after[16];
+    snprintf (job, sizeof (job), "f.%d", ++jobs);
+    snprintf (job_after, sizeof (job_after), "g.%d", jobs);
+    expect (w, freeze_of (w, what, name, grant, false), "done");
+    struct ledger_request again = freeze_of (w, what, name, grant, false);
+    expect_refused (w, again, ERR_EXISTS, "by nui://test/operator/ops: an audit");
+    expect (w, req_hold (&w->rig, "alpha", job, "phys", ALICE, 1, 10), "refused Frozen phys:Frozen:10000000");
+    expect (w, freeze_of (w, what, name, grant, true), "done");
+    expect_refused (w, freeze_of (w, what, name, grant, true), ERR_EXISTS, "is not frozen");
+    struct ledger_request hold = req_hold (&w->rig, "alpha", job_after, "phys", ALICE, 1, 10);
+    struct answer a = bankrig_ask (&w->rig, &hold);
+    assert_non_null (strstr (a.text, "granted"));
+}
+
+/* Nothing new is held for what is frozen, also not by its fallback; what runs is charged as always. */
+static void freezing (void **state)
+{
+    struct world *w = *state;
+    struct ledger_fallback_ask rich = {"rich", "", ""};
+    struct ledger_request grant = req_deposit (&w->rig, "phys", 500 * CREDIT, 0, 0), funder;
+    funder = req_new (&w->rig, LEDGER_FUNDER_CREATE, AGENCY);
+    funder.funder.name = "nsf";
+    funder.funder.description = "";
+    expect (w, funder, "done funder.1");
+    expect (w, req_withdraw (&w->rig, "phys", 1000 * CREDIT), "done");
+    grant.kind = LEDGER_GRANT;
+    grant.deposit.funder = "nsf";
+    grant.deposit.reference = "G1";
+    expect (w, grant, "done grant.1,alloc.8");
+    expect (w, req_hold (&w->rig, "alpha", "a.1", "phys", ALICE, 1, 100), "granted hold.1 100000000 phys");
+    frozen_one (w, LEDGER_FREEZE_GRANT, NULL, 1);
+    expect (w, fallback_to (w, &rich, 1), "done account.5");
+    frozen_one (w, LEDGER_FREEZE_USER, ALICE, 0);
+    frozen_one (w, LEDGER_FREEZE_ACCOUNT, "phys", 0);
+    frozen_one (w, LEDGER_FREEZE_PROJECT, "physics", 0);
+    struct ledger_request nobody = freeze_of (w, LEDGER_FREEZE_ACCOUNT, "nobody", 0, false);
+    expect_refused (w, nobody, ERR_NOT_FOUND, "there is no account nobody");
+    struct ledger_request why = freeze_of (w, LEDGER_FREEZE_ACCOUNT, "phys", 0, false);
+    why.freeze.reason = "";
+    expect_refused (w, why, ERR_INVALID, "say why");
+    /* Frozen, a job goes on and is charged; it is made no longer; nothing is moved to where it could be spent. */
+    expect (w, freeze_of (w, LEDGER_FREEZE_ACCOUNT, "phys", 0, false), "done");
+    expect (w, extend_to (w, "alpha", "hold.1", 200), "refused Frozen phys:Frozen:100000000");
+    expect_refused (w, req_transfer (&w->rig, "phys", "rich", CREDIT), ERR_CONFLICT, "an audit");
+    expect (w, req_withdraw (&w->rig, "phys", CREDIT), "done");
+    expect (w, req_charge (&w->rig, "alpha", "a.1", "hold.1", 1, clock_now_us (), 100, true),
+            "charged 100000000 total 100000000 released 0 phys acked 0");
+    expect (w, late (w, "a.9", 5), "charged 5000000 total 5000000 released 0 phys acked 0");
+    assert_int_equal (9, number (w, "SELECT count (*) FROM freezing"));
+    assert_int_equal (1, number (w, "SELECT count (*) FROM account WHERE name = 'phys' AND account_frozen (id, project_id) "
+                                    "LIKE '%by nui://test/operator/ops: an audit'"));
 }
 
 /* What a reconciliation of alpha found between two moments: "LATE a.1 5", … (class, job, amount). */
@@ -690,6 +881,146 @@ static void roles_at_once (void **state)
                                     "FROM person WHERE identity = '" ALICE "'"));
 }
 
+/* What agencies gave, and what is there at all, whoever asks for whatever. */
+static void given (struct world *w, credit_micro of[2], credit_micro *all)
+{
+    static const char *const agency[] = {"nsf", "dfg"};
+    char sql[300];
+    for (int i = 0; i < 2; i++) {
+        snprintf (sql, sizeof (sql), "SELECT coalesce (sum (b.posted), 0) FROM balance b JOIN allocation l ON l.id = "
+                                     "b.allocation_id WHERE giver_of (l.op_id, l.award_id) = '%s'", agency[i]);
+        of[i] = number (w, sql);
+    }
+    *all = number (w, "SELECT sum (posted) FROM balance");
+}
+
+static uint64_t dice;
+static unsigned throw (unsigned below)
+{
+    dice = dice * UINT64_C (6364136223846793005) + UINT64_C (1442695040888963407);
+    return (unsigned)(dice >> 33) % below;
+}
+
+/* One request of any kind that moves or opens something, of an agency or of a lead. */
+static struct ledger_request any_request (struct world *w, const char *agency, const char *lead)
+{
+    static const char *const account[] = {"phys", "rich", "dark"};
+    static const char *const project[] = {"physics", "other"};
+    static struct ledger_fallback_ask fallback;
+    const char *a = account[throw (3)], *b = account[throw (3)];
+    int64_t alloc = throw (2) ? 6 + (int64_t)throw (14) : 0;
+    credit_micro amount = (1 + (credit_micro)throw (60)) * CREDIT;
+    struct ledger_request req = req_withdraw (&w->rig, a, amount);
+    req.withdraw.allocation_id = alloc;
+    switch (throw (11)) {
+    case 0:
+        req = req_transfer (&w->rig, a, b, amount);
+        req.transfer.allocation_id = alloc;
+        break;
+    case 1:
+        req = req_transfer (&w->rig, a, b, amount);
+        req.kind = LEDGER_SPLIT;
+        req.transfer.allocation_id = alloc;
+        break;
+    case 2:
+        req = req_refund (&w->rig, number (w, "SELECT max (op_id) FROM charge"), 0);
+        break;
+    case 3:
+        req = req_limit (&w->rig, 6 + (int64_t)throw (14), amount);
+        break;
+    case 4:
+        req = closing_of (w, a, throw (2));
+        break;
+    case 5:
+        req = req_new (&w->rig, LEDGER_CARRY_FORWARD, "");
+        req.carry.allocation_id = 6 + (int64_t)throw (14);
+        req.carry.valid_to = INT64_MAX - 5;
+        req.carry.description = "";
+        break;
+    case 6:
+        req = req_member (&w->rig, project[throw (2)], throw (2) ? ALICE : BOB);
+        req.member.role = throw (2) ? "lead" : "member";
+        req.member.remove = throw (3) == 0;
+        break;
+    case 7:
+        req = req_new (&w->rig, LEDGER_ACCOUNT_MODIFY, "");
+        fallback = (struct ledger_fallback_ask){b, "", ""};
+        req.account.name = a;
+        req.account.project = "";
+        req.account.fallbacks = &fallback;
+        req.account.fallback_count = 1;
+        req.account.keep_scopes = true;
+        break;
+    case 8:
+        req = req_new (&w->rig, LEDGER_ROLE_SET, "");
+        req.role.identity = BOB;
+        req.role.role = LEDGER_ROLE_MANAGER;
+        break;
+    case 9:
+        req = freeze_of (w, LEDGER_FREEZE_ACCOUNT, a, 0, throw (2));
+        break;
+    default:
+        break;
+    }
+    req.agency = agency;
+    req.by_user = lead != NULL;
+    req.client = req.on_behalf = lead ? lead : strcmp (agency, "nsf") == 0 ? AGENCY : "nui://test/agency/dfg";
+    return req;
+}
+
+/* Sequences of calls: an agency cannot take, move or spend what another gave, a lead cannot make himself more or
+ * anybody a manager, whatever they try one after the other. */
+static void not_each_others (void **state)
+{
+    struct world *w = *state;
+    static const char *const names[] = {"nsf", "dfg"};
+    for (int i = 0; i < 2; i++) {
+        struct ledger_request funder = req_new (&w->rig, LEDGER_FUNDER_CREATE, AGENCY);
+        funder.funder.name = names[i];
+        funder.funder.description = "";
+        expect (w, funder, i ? "done funder.2" : "done funder.1");
+    }
+    struct ledger_request other = req_project (&w->rig, "other"), lead = req_member (&w->rig, "physics", BOB);
+    other.client = other.on_behalf = "nui://test/agency/dfg";
+    expect (w, other, "done project.2");
+    lead.member.role = "lead";
+    expect (w, lead, "done membership.3");
+    expect (w, req_account (&w->rig, "dark", "other", NULL, 0), "done account.8");
+    for (int i = 0; i < 4; i++) {
+        static const char *const account[] = {"phys", "dark", "phys", "rich"};
+        struct ledger_request grant = req_deposit (&w->rig, account[i], 100 * CREDIT, 0, clock_now_us () + 900 * US_PER_S);
+        grant.kind = LEDGER_GRANT;
+        grant.deposit.funder = names[i % 2];
+        grant.deposit.reference = "R";
+        grant.deposit.again = i > 1;
+        struct answer a = bankrig_ask (&w->rig, &grant);
+        assert_string_equal (a.err.text, "");
+    }
+    expect (w, req_hold (&w->rig, "alpha", "a.1", "phys", ALICE, 1, 150), "granted hold.1 150000000 phys");
+    expect (w, req_charge (&w->rig, "alpha", "a.1", "hold.1", 1, clock_now_us (), 150, true),
+            "charged 150000000 total 150000000 released 0 phys acked 0");
+    dice = 20261123;
+    for (int i = 0; i < 300; i++) {
+        unsigned who = throw (3); /* nsf, dfg, a lead */
+        credit_micro before[2], after[2], all, then;
+        given (w, before, &all);
+        struct ledger_request req = any_request (w, who < 2 ? names[who] : NULL, who < 2 ? NULL : BOB);
+        struct answer a = bankrig_ask (&w->rig, &req);
+        given (w, after, &then);
+        for (unsigned k = 0; k < 2; k++)
+            if (after[k] != before[k] && who != k && !(who == 2 && then == all))
+                fail_msg ("call %d, %s by %s: what %s gave went from %lld to %lld: %s", i,
+                          ledger_kind_name (req.kind), req.client, names[k], (long long)before[k],
+                          (long long)after[k], a.text);
+        if (then > all && req.kind != LEDGER_REFUND)
+            fail_msg ("call %d, %s by %s made %lld of %lld", i, ledger_kind_name (req.kind), req.client,
+                      (long long)then, (long long)all);
+    }
+    assert_int_equal (0, number (w, "SELECT count (*) FROM bank_role"));
+    assert_int_equal (1, number (w, "SELECT count (*) FROM membership m JOIN project p ON p.id = m.project_id WHERE "
+                                    "p.name = 'physics' AND m.role = 'lead' AND m.valid_to = 9223372036854775807") > 0);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -701,8 +1032,12 @@ int main (void)
         cmocka_unit_test_setup_teardown (named_rates, fresh, closed),
         cmocka_unit_test_setup_teardown (expiring, fresh, closed),
         cmocka_unit_test_setup_teardown (debts, fresh, closed),
+        cmocka_unit_test_setup_teardown (begins, fresh, closed),
         cmocka_unit_test_setup_teardown (hostile, fresh, closed),
         cmocka_unit_test_setup_teardown (closing, fresh, closed),
+        cmocka_unit_test_setup_teardown (closing_in_debt, fresh, closed),
+        cmocka_unit_test_setup_teardown (freezing, fresh, closed),
+        cmocka_unit_test_setup_teardown (not_each_others, fresh, closed),
         cmocka_unit_test_setup_teardown (reconciled, fresh, closed),
         cmocka_unit_test_setup_teardown (failures, fresh, closed),
         cmocka_unit_test_setup_teardown (failures_bounded, fresh, closed),

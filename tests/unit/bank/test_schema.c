@@ -92,7 +92,9 @@ static void pgtap (void **state)
               "psql -qXAt -v ON_ERROR_STOP=1 -d '%s' -f '%s/rights.sql' 2>&1", w->conninfo,
               SOURCE_DIR);
     int status = shell (w, command);
-    if (status != 0 || strstr (w->out, "not ok") || !strstr (w->out, "\n1.."))
+    if (strstr (w->out, "not ok"))
+        fail_msg ("%.900s", strstr (w->out, "not ok"));
+    if (status != 0 || !strstr (w->out, "\n1.."))
         fail_msg ("%s", w->out + (strlen (w->out) > 900 ? strlen (w->out) - 900 : 0));
 }
 

@@ -261,6 +261,7 @@ static void at_once (void **state)
     struct world *w = *state;
     Nui__Common__V1__Envelope *job[JOBS];
     struct flight flight = {JOBS * EACH, 0};
+    struct arena *arena = arena_create (0);
     uint8_t key[JOBS * EACH][16];
     char name[JOBS * EACH][32];
     for (int i = 0; i < JOBS; i++)
@@ -268,7 +269,9 @@ static void at_once (void **state)
     for (int i = 0; i < JOBS * EACH; i++) {
         bool alpha = i % 2 == 0;
         snprintf (name[i], sizeof (name[i]), "%s.%d", alpha ? "alpha" : "beta", i);
-        Nui__Bank__V1__HoldRequest m = hold_of (w, job[i % JOBS], "main", name[i], key[i]);
+        Nui__Common__V1__Envelope given = *job[i % JOBS];
+        given.handover = bankd_handover (&w->d, &given, "main", alpha ? "alpha" : "beta", INT64_MAX, arena);
+        Nui__Bank__V1__HoldRequest m = hold_of (w, &given, "main", name[i], key[i]);
         struct rpccallout_config c = {.service = &nui__bank__v1__bank__descriptor,
                                       .method = "Hold",
                                       .request = &m.base,
@@ -284,6 +287,7 @@ static void at_once (void **state)
                                                        "GROUP BY uuid HAVING count (*) = 1) x"));
     for (int i = 0; i < JOBS; i++)
         envelope_free (job[i]);
+    arena_destroy (arena);
 }
 
 /* None is taken for the first time so long after it was signed; then it is forgotten, and not before. */
@@ -332,10 +336,92 @@ static void held_twice (void **state)
     envelope_free (job);
 }
 
+/* --- handed over ------------------------------------------------------------------------------ */
+
+/* Asks as the site does, with the envelope as it is. */
+static void asked_as_is (struct world *w, enum bankd_who who, const Nui__Common__V1__Envelope *envelope,
+                         const char *part, const char *job, const char *words)
+{
+    uint8_t key[16];
+    Nui__Common__V1__Envelope copy = *envelope;
+    Nui__Bank__V1__HoldRequest m = hold_of (w, &copy, part, job, key);
+    if (who == WHO_OPS)
+        m.site = TEXT ("beta");
+    w->d.keep_envelopes = true;
+    struct bankd_reply reply = bankd_call (&w->d, who, "Hold", &m.base);
+    w->d.keep_envelopes = false;
+    const Nui__Bank__V1__HoldReply *h = (void *)reply.message;
+    if (!*words && (reply.err.code || !h->granted))
+        fail_msg ("%s: '%s' '%s'", job, reply.err.text, h && h->reason ? h->reason->text : "");
+    if (*words && (reply.err.code != ERR_DENIED || !strstr (reply.err.text, words)))
+        fail_msg ("%s: got '%s', wanted '%s'", job, reply.err.text, words);
+    bankd_reply_free (&reply);
+}
+
+/* A site that was only asked has the signed job, and nothing that makes it the one that was chosen. */
+static void only_where_it_was_given (void **state)
+{
+    struct world *w = *state;
+    struct arena *arena = arena_create (0);
+    Nui__Common__V1__Envelope *job = sign (w, true, 0), *other = sign (w, true, 0), to = *job;
+    asked_as_is (w, WHO_BETA, job, "main", "beta.1",
+                 "no metascheduler has handed component main of this job over to site beta");
+    to.handover = bankd_handover (&w->d, job, "main", "alpha", INT64_MAX, arena);
+    asked_as_is (w, WHO_BETA, &to, "main", "beta.1", "is not for component main of this job at site beta");
+    asked_as_is (w, WHO_ALPHA, &to, "other", "alpha.1", "is not for component other of this job at site alpha");
+    to.handover = bankd_handover (&w->d, other, "main", "beta", INT64_MAX, arena);
+    asked_as_is (w, WHO_BETA, &to, "main", "beta.1", "is not for component main of this job at site beta");
+    to.handover = bankd_handover (&w->d, job, "main", "beta", clock_now_us () - 1, arena);
+    asked_as_is (w, WHO_BETA, &to, "main", "beta.1", "the hand-over of component main to site beta ended ");
+    to.handover = bankd_handover (&w->d, job, "main", "beta", INT64_MAX, arena);
+    to.handover->metascheduler = TEXT ("rogue");
+    asked_as_is (w, WHO_BETA, &to, "main", "beta.1", "is not for");
+    /* the one to which it was given, also at a bank that was killed */
+    to.handover = bankd_handover (&w->d, job, "main", "beta", INT64_MAX, arena);
+    again (w);
+    asked_as_is (w, WHO_BETA, &to, "main", "beta.1", "");
+    envelope_free (job);
+    envelope_free (other);
+    arena_destroy (arena);
+}
+
+/* Who chooses needs nobody's word: the user who allowed one site, an operator, a metascheduler that holds itself. */
+static void who_chooses_needs_none (void **state)
+{
+    struct world *w = *state;
+    const char *sites[] = {"beta", "alpha"};
+    struct bankd_job one = {.account = "rich", .sites = sites, .site_count = 1},
+                     two = {.account = "rich", .sites = sites, .site_count = 2};
+    Nui__Common__V1__Envelope *job = bankd_sign (&w->d, WHO_ALICE, &one);
+    asked_as_is (w, WHO_BETA, job, "main", "beta.1", "");
+    envelope_free (job);
+    job = bankd_sign (&w->d, WHO_ALICE, &two);
+    asked_as_is (w, WHO_BETA, job, "main", "beta.2", "no metascheduler has handed");
+    asked_as_is (w, WHO_OPS, job, "main", "beta.2", "");
+    envelope_free (job);
+    uint8_t key[16], unused[16];
+    job = sign (w, false, 0);
+    Nui__Bank__V1__HoldRequest item = hold_of (w, NULL, "main", "beta.3", unused), *items[] = {&item};
+    Nui__Bank__V1__HoldGroupRequest group = NUI__BANK__V1__HOLD_GROUP_REQUEST__INIT;
+    item.key = (ProtobufCBinaryData){0, NULL};
+    item.site = TEXT ("beta");
+    group.key = bankd_key (&w->d, key);
+    group.envelope = job;
+    group.n_holds = 1;
+    group.holds = items;
+    struct bankd_reply reply = bankd_call (&w->d, WHO_META, "HoldGroup", &group.base);
+    assert_string_equal (reply.err.text, "");
+    assert_true (((Nui__Bank__V1__HoldGroupReply *)reply.message)->granted);
+    bankd_reply_free (&reply);
+    envelope_free (job);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown (held_twice, fresh, world_closed),
+        cmocka_unit_test_setup_teardown (only_where_it_was_given, fresh, world_closed),
+        cmocka_unit_test_setup_teardown (who_chooses_needs_none, fresh, world_closed),
         cmocka_unit_test_setup_teardown (one_place, fresh, world_closed),
         cmocka_unit_test_setup_teardown (a_stale_hold_does_not_count, fresh, world_closed),
         cmocka_unit_test_setup_teardown (retries, fresh, world_closed),

@@ -527,15 +527,12 @@ static void alone_is_one_statement (void **state)
 {
     struct world *w = *state;
     struct ledger_request hold = req_hold (&w->rig, "alpha", "alpha.1", "phys", ALICE, 8, 100);
-    hold.hold.is_signed = true;
-    hold.hold.meta = "";
+    ask_sign (&hold.hold);
     hold.hold.part = "main";
-    hold.hold.live_max = hold.hold.runs_max = 1;
     request_seal (&hold);
     expect (w, hold, "granted hold.1 800000000 phys");
     expect (w,
-            req_charge (&w->rig, "alpha", "alpha.1", "hold.1", 8,
-                        clock_now_us () - 3600 * US_PER_S, 75, true),
+            req_charge (&w->rig, "alpha", "alpha.1", "hold.1", 8, clock_now_us (), 75, true),
             "charged 600000000 total 600000000 released 200000000 phys acked 0");
     assert_int_equal (statements (w, "hold", "UNION ALL SELECT cmin::text FROM signed"), 1);
     assert_int_equal (statements (w, "charge",

@@ -133,6 +133,63 @@ static void relative_moments (void **state)
     assert_true (parse ("12:00", saturday) == saturday + 25 * 3600 * S);
 }
 
+static time_us past (const char *text, time_us now)
+{
+    struct err err = {0};
+    time_us t = 0;
+    assert_ok (time_parse_past (text, now, &t, &err), err);
+    return t;
+}
+
+/* Where only the past makes sense a clock time is the last one. */
+static void past_moments (void **state)
+{
+    (void)state;
+    zone ("UTC0");
+    assert_true (past ("14:30", NOON) == NOON);
+    assert_true (past ("14:29:59", NOON) == NOON - S);
+    assert_true (past ("14:30:01", NOON) == NOON + S - 86400 * S);
+    assert_true (past ("02:00", NOON) == parse ("2026-11-21T02:00:00", 0));
+    assert_true (past ("23:00", NOON) == parse ("2026-11-20T23:00:00", 0));
+    assert_true (past ("17:00_04/14", NOON) == parse ("2026-04-14T17:00:00", 0));
+    assert_true (past ("17:00_12/24", NOON) == parse ("2025-12-24T17:00:00", 0));
+    assert_true (past ("00:00_02/29", NOON) == parse ("2024-02-29T00:00:00", 0));
+    assert_true (past ("-2:00:00", NOON) == NOON - 7200 * S);
+    assert_true (past ("2027-01-01", NOON) > NOON); /* what is said in full is taken as it is */
+    time_us new_year = parse ("2027-01-01T01:00:00", 0);
+    assert_true (past ("23:00", new_year) == parse ("2026-12-31T23:00:00", 0));
+    zone ("CET-1CEST,M3.5.0,M10.5.0/3"); /* a day of 25 hours behind us */
+    time_us sunday = parse ("2026-10-25T11:00:00", 0);
+    assert_true (past ("12:00", sunday) == sunday - 24 * 3600 * S);
+}
+
+static void periods (void **state)
+{
+    (void)state;
+    struct err err = {0};
+    time_us from = 0, to = 0;
+    zone ("UTC0");
+    assert_ok (period_parse ("2026-11", NOON, &from, &to, &err), err);
+    assert_true (from == parse ("2026-11-01", 0) && to == parse ("2026-12-01", 0));
+    assert_ok (period_parse ("2026-12", NOON, &from, &to, &err), err);
+    assert_true (to == parse ("2027-01-01", 0));
+    assert_ok (period_parse ("2026-02-28", NOON, &from, &to, &err), err);
+    assert_true (from == parse ("2026-02-28", 0) && to == parse ("2026-03-01", 0));
+    assert_ok (period_parse ("yesterday", NOON, &from, &to, &err), err);
+    assert_true (from == parse ("2026-11-20", 0) && to == parse ("2026-11-21", 0));
+    assert_true (past ("yesterday", NOON) == from && parse ("yesterday", NOON) == from);
+    assert_true (parse ("today", NOON) == to && parse ("tomorrow", NOON) == to + 86400 * S);
+    assert_true (parse ("2026-11", NOON) == parse ("2026-11-01", 0));
+    assert_ok (period_parse ("yesterday", parse ("2026-03-01T00:00:00", 0), &from, &to, &err), err);
+    assert_true (from == parse ("2026-02-28", 0));
+    static const char *const bad[] = {"", "2026", "2026-13", "2026-11-31", "14:30", "now", "2026-11x"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        assert_int_equal (period_parse (bad[i], NOON, &from, &to, &err), ERR_INVALID);
+    zone ("CET-1CEST,M3.5.0,M10.5.0/3"); /* a day of 25 hours */
+    assert_ok (period_parse ("2026-10-25", NOON, &from, &to, &err), err);
+    assert_true (to - from == 25 * 3600 * S);
+}
+
 static void bad_moments (void **state)
 {
     (void)state;
@@ -142,7 +199,7 @@ static void bad_moments (void **state)
         "2026-1-1T",  "2026-11-21T",   "2026-11-21T24:00", "2026-11-21T14:60", "2026-11-21T14:30:60",
         "24:00",      "14:30x",        "14:30_13/01",      "14:30_02/30/27",   "14:30_1/2/3",
         "@",          "@-1",           "@1.5",             "+",                "+x",
-        "yesterday",  "2026-11-21T14:30:00+24:00", "2026-11-21T14:30:00+2", "2026-11-21T14:30:00.Z",
+        "tomorrows",  "2026-11-2\n1",  "2026-11-21T14:30:00+24:00", "2026-11-21T14:30:00+2", "2026-11-21T14:30:00.Z",
         "1969-12-31T23:59:59Z", "14", "2026-11-21T14:30:00Zx", "14:30_02/30", "26-11-21"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct err err = {0};
@@ -184,7 +241,7 @@ int main (void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (durations),        cmocka_unit_test (bad_durations),
         cmocka_unit_test (iso_moments),      cmocka_unit_test (relative_moments),
-        cmocka_unit_test (bad_moments),      cmocka_unit_test (moments_are_printed),
+        cmocka_unit_test (past_moments), cmocka_unit_test (periods), cmocka_unit_test (bad_moments),      cmocka_unit_test (moments_are_printed),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "proto/base/clock.h"
 #include "proto/cli/options.h"
 #include "capture.h"
 
@@ -9,7 +10,8 @@ struct args {
     const char *user, *stop;
     bool all, running;
     duration_us length;
-    time_us at;
+    time_us at, since;
+    struct cli_period period;
     uint64_t tasks;
     int64_t nice, mem_mb;
     credit_micro cost;
@@ -23,6 +25,8 @@ static const struct cli_option options[] = {
     {NULL, 'r', CLI_OPT_FLAG, offsetof (struct args, running), 0, 0},
     {"walltime", 't', CLI_OPT_DURATION, offsetof (struct args, length), 0, 0},
     {"at", 0, CLI_OPT_TIME, offsetof (struct args, at), 0, 0},
+    {"since", 0, CLI_OPT_PAST, offsetof (struct args, since), 0, 0},
+    {"period", 0, CLI_OPT_PERIOD, offsetof (struct args, period), 0, 0},
     {"tasks", 'n', CLI_OPT_COUNT, offsetof (struct args, tasks), 1, 1000},
     {"nice", 0, CLI_OPT_INT, offsetof (struct args, nice), -20, 20},
     {"mem", 0, CLI_OPT_MEMORY, offsetof (struct args, mem_mb), 0, 0},
@@ -39,7 +43,7 @@ static int never (struct cli_context *ctx, int argc, char **argv)
 static const struct cli_command command = {.name = "submit", .group = "Users", .run = never,
                                            .summary = "send a job",
                                            .help = "usage: nui submit X\n--user --stop --all -r "
-                                                   "--walltime --at --tasks --nice --mem "
+                                                   "--walltime --at --since --period --tasks --nice --mem "
                                                    "--max-cost --component"};
 
 static struct args args;
@@ -99,6 +103,25 @@ static void all_forms (void **state)
     assert_string_equal (args.user, "");
 }
 
+/* The same word ahead of us and behind us: never the moment on the other side. */
+static void times_have_a_direction (void **state)
+{
+    (void)state;
+    for (int hour = 0; hour < 24; hour++) {
+        char line[64];
+        snprintf (line, sizeof line, "--at %02d:00 --since %02d:00", hour, hour);
+        time_us before = clock_now_us ();
+        assert_int_equal (parse (line, 0), -1);
+        assert_true (args.at > before && args.since <= clock_now_us ());
+        assert_true (args.since > before - 26 * 3600 * US_PER_S);
+    }
+    assert_int_equal (parse ("--since -2:00:00", 0), -1);
+    assert_true (args.since <= clock_now_us () - 7200 * US_PER_S);
+    assert_int_equal (parse ("--period 2026-02", 0), -1);
+    assert_true (args.period.to - args.period.from == 28 * 86400 * US_PER_S);
+    assert_int_equal (parse ("--period 14:00", 0), 2);
+}
+
 static void a_script_keeps_its_own_options (void **state)
 {
     (void)state;
@@ -155,7 +178,7 @@ static void wrong_usage (void **state)
         {"-n 0", "--tasks: 0 is not between 1 and 1000"},
         {"-n many", "--tasks: 'many' is not a whole number"},
         {"--mem 4Q", "--mem: memory: '4Q'"},
-        {"--at yesterday", "--at: 'yesterday' is not a time"},
+        {"--at tomorrows", "--at: 'tomorrows' is not a time"},
         {"--max-cost 1,5", "--max-cost: credits: '1,5'"},
         {"--nice 21", "--nice: 21 is not between -20 and 20"},
     };
@@ -172,6 +195,7 @@ int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown (all_forms, teardown),
+        cmocka_unit_test_teardown (times_have_a_direction, teardown),
         cmocka_unit_test_teardown (a_script_keeps_its_own_options, teardown),
         cmocka_unit_test_teardown (optional_values, teardown),
         cmocka_unit_test_teardown (common_options, teardown),

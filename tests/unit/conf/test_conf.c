@@ -211,6 +211,7 @@ static void errors_name_line_and_thing (void **state)
         {"=2\n", "expected a parameter's name"},
         {"LOGFILE \"abc\n", "a quote is not closed"},
         {"COUNT 1\n\x01\n", "line 2: a control character (0x01)"},
+        {"COUNT 1\nLOGFILE caf\xe9\n", "line 2: it is not UTF-8 text"},
         {"STATEDIR \"\"\n", "the path is empty"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

@@ -43,15 +43,27 @@ static enum depend_target target_of (const struct scn_job *j)
                                                       : DEPEND_TARGET_SUCCEEDED;
 }
 
-static bool depends_met (struct scenario *s, const struct scn_job *j)
+/* The worst of them. */
+static enum depend_verdict depends_verdict (struct scenario *s, const struct scn_job *j)
 {
     const struct line where = {0};
-    bool met = true;
+    enum depend_verdict worst = DEPEND_MET;
 
-    for (const struct scn_depend *d = j->depends; d; d = d->next)
-        met = met && depend_check (d->kind, target_of (scenario_job (s, &where, d->on))) ==
-                         DEPEND_MET;
-    return met;
+    for (const struct scn_depend *d = j->depends; d; d = d->next) {
+        enum depend_verdict v = depend_check (d->kind, target_of (scenario_job (s, &where, d->on)));
+        worst = v > worst ? v : worst;
+    }
+    return worst;
+}
+
+/* It can never run any more. */
+static void lapse (struct scenario *s, struct scn_job *j)
+{
+    struct err err = {0};
+
+    scenario_must (s, 0, cluster_job_remove (s->cluster, (struct job_id){j->id}, s->now, &err), &err);
+    j->gone = j->cancelled = true;
+    j->end = s->now;
 }
 
 /* As the daemon does when something happened to any job. */
@@ -67,7 +79,13 @@ static bool depends_settle (struct scenario *s)
         scenario_must (s, 0, cluster_job_get (s->cluster, (struct job_id){j->id}, &view, &err),
                        &err);
         uint32_t holds = view.spec->holds & ~(uint32_t)HOLD_DEPENDENCY;
-        holds |= depends_met (s, j) ? 0 : HOLD_DEPENDENCY;
+        enum depend_verdict verdict = depends_verdict (s, j);
+        if (verdict == DEPEND_NEVER) {
+            lapse (s, j);
+            changed = true;
+            continue;
+        }
+        holds |= verdict == DEPEND_MET ? 0 : HOLD_DEPENDENCY;
         if (holds == view.spec->holds)
             continue;
         changed = true;
@@ -310,7 +328,9 @@ static void pass (struct scenario *s)
             struct scn_job *j = job_of (s, s->plan.defer[i].job);
             deferral_apply (s, j, defer_next (s->policy, j->deferrals, s->now));
         }
-        again = depends_settle (s);
+        for (uint32_t i = 0; i < s->plan.lapsed_count; i++)
+            lapse (s, job_of (s, s->plan.lapsed[i]));
+        again = depends_settle (s) || s->plan.lapsed_count;
         again = again || s->again || s->plan.preempt_count || s->plan.violation_count || s->plan.defer_count;
     } while (again);
 }

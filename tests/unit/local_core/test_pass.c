@@ -69,6 +69,47 @@ static void test_data (void **state)
     scene_free (&s);
 }
 
+/* A source that trickles: its data is always about to come. Nodes are kept for STAGEINGRACE after the first moment at
+ * which it was expected; a moment that has passed starts nothing and keeps nothing. */
+static void test_data_trickles (void **state)
+{
+    struct scene s;
+    struct req two = scene_req (2, 1, 0);
+    struct job_spec job = scene_job (1, 0, 100, &two);
+
+    (void)state;
+    scene_policy (&s);
+    s.policy->data_grace = 300 * S;
+    scene_nodes (&s, 2, 1, 0);
+    job.data_at = 10 * S;
+    assert_int_equal (cluster_job_submit (s.c, &job, 0, &s.err), 0);
+    scene_submit (&s, 2, 2, 50, 0);
+    for (int64_t now = 0; now <= 300; now += 60) {
+        job.data_at = (now + 10) * S; /* ten seconds more, each time */
+        assert_int_equal (cluster_job_modify (s.c, &job, now * S, &s.err), 0);
+        scene_pass (&s, now);
+        assert_false (scene_runs (&s, 2));
+        assert_int_equal (scene_view (&s, 1).reserved_start, (now + 10) * S);
+    }
+    scene_pass (&s, 310); /* that moment has passed: nothing is promised, and it does not start */
+    assert_false (scene_runs (&s, 1));
+    assert_int_equal (scene_view (&s, 1).reserved_start, TIME_US_NONE);
+    assert_true (scene_runs (&s, 2));
+    scene_end (&s, 2, 360);
+    job.data_at = 370 * S;
+    assert_int_equal (cluster_job_modify (s.c, &job, 360 * S, &s.err), 0);
+    scene_submit (&s, 3, 2, 50, 360);
+    scene_pass (&s, 360);
+    assert_int_equal (scene_view (&s, 1).reserved_start, TIME_US_NONE);
+    assert_true (scene_runs (&s, 3));
+    job.data_at = 0;
+    assert_int_equal (cluster_job_modify (s.c, &job, 380 * S, &s.err), 0);
+    scene_end (&s, 3, 400);
+    scene_pass (&s, 400);
+    assert_true (scene_runs (&s, 1));
+    scene_free (&s);
+}
+
 /* Soft limits hold in order of priority; what is left idle may be used up to the hard ones. */
 static void test_soft_hard (void **state)
 {
@@ -374,7 +415,7 @@ int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_pseudo_delay),
-        cmocka_unit_test (test_data), cmocka_unit_test (test_soft_hard),
+        cmocka_unit_test (test_data), cmocka_unit_test (test_data_trickles), cmocka_unit_test (test_soft_hard),
         cmocka_unit_test (test_soft_promises),
         cmocka_unit_test (test_overrun),      cmocka_unit_test (test_refused),
         cmocka_unit_test (test_nodes),        cmocka_unit_test (test_chunk),

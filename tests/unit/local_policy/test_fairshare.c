@@ -45,7 +45,7 @@ static void charge (struct fairshare *fs, enum cred_kind kind, uint32_t id, doub
     fairshare_charge (fs, cred, amount);
 }
 
-/* Windows 60, 0, 10, 50 of 110, 125, 100, 150 with decay .5 (reference a5). */
+/* Windows 60, 0, 10, 50 of 110, 125, 100, 150 with decay .5. */
 static void test_effective_usage (void **state)
 {
     (void)state;

@@ -149,7 +149,7 @@ static void read_output (struct fixture *f, const char *id, const char *stream, 
                          size_t cap)
 {
     struct err err = {0};
-    int fd = f->rm.ops->output_open (f->rm.self, id, 0, stream, &err);
+    int fd = f->rm.ops->output_open (f->rm.self, id, 0, NULL, stream, &err);
     if (fd < 0)
         fail_msg ("%s", err.text);
     ssize_t n = read (fd, out, cap - 1);
@@ -249,14 +249,35 @@ static void killed_by_signal (void **state)
     assert_int_equal (f->end.exit_code, 128 + SIGSEGV);
 }
 
-static void start_failure_is_told (void **state)
+/* What the user got wrong is named, and told from what the site got wrong. */
+static void mistakes_are_named (void **state)
 {
     struct fixture *f = *state;
-    start (f, "t.4", "#!/no/such/interpreter\n", 60 * US_PER_S);
-    wait_for (f, &f->ended, 1);
-    assert_int_equal (f->started, 0);
-    assert_int_equal (f->end.end, RM_END_REFUSED);
-    assert_non_null (strstr (f->end.text, "No such file"));
+    char path[200], script[400];
+    struct err err = {0};
+    file_make (f, "plain");
+    snprintf (path, sizeof path, "%s/plain", f->dir);
+    snprintf (script, sizeof script, "#! %s -x\n", path);
+    const struct {
+        const char *script, *says;
+    } tried[] = {{"#!/no/such/interpreter\n", "names /no/such/interpreter, which does not exist here"},
+                 {"#!/bin/bsah -e\necho\n", "names /bin/bsah, which does not exist here"},
+                 {"#!/etc\n", "names /etc, which is a directory"},
+                 {script, "which the account may not execute"},
+                 {"\177ELF\001\001\001 of another machine", "another kind of machine"}};
+    for (int i = 0; i < (int)(sizeof tried / sizeof *tried); i++) {
+        char id[16];
+        snprintf (id, sizeof id, "t.%d", 400 + i);
+        start (f, id, tried[i].script, 60 * US_PER_S);
+        wait_for (f, &f->ended, i + 1);
+        assert_int_equal (f->started, 0);
+        assert_int_equal (f->end.end, RM_END_MISTAKE);
+        if (!strstr (f->end.text, tried[i].says))
+            fail_msg ("'%s' does not say '%s'", f->end.text, tried[i].says);
+    }
+    assert_int_equal (start_as (f, "t.499", "#!/bin/sh\r\necho\r\n", US_PER_S, 0, f->account, &err),
+                      ERR_INVALID);
+    assert_non_null (strstr (err.text, "DOS line ends"));
 }
 
 /* How many processes have this word in their environment's NUI_MARK. */
@@ -407,7 +428,7 @@ static void signal_is_delivered (void **state)
            60 * US_PER_S);
     wait_for (f, &f->started, 1);
     for (int i = 0; i < 2000; i++) { /* until the trap is set, as its output tells */
-        fd = f->rm.ops->output_open (f->rm.self, "t.11", 0, "stdout", &err);
+        fd = f->rm.ops->output_open (f->rm.self, "t.11", 0, NULL, "stdout", &err);
         ssize_t n = fd < 0 ? 0 : read (fd, out, sizeof out);
         if (fd >= 0)
             close (fd);
@@ -433,7 +454,7 @@ static void adopted_by_a_new_adapter (void **state)
     f->rm.ops->destroy (f->rm.self); /* the daemon dies … */
     open_rm (f);                     /* … and comes back while the job runs */
     f->started = 0;
-    assert_int_equal (f->rm.ops->adopt (f->rm.self, "t.12", 0, &err), 0);
+    assert_int_equal (f->rm.ops->adopt (f->rm.self, "t.12", 0, NULL, &err), 0);
     wait_for (f, &f->started, 1);
     assert_int_equal (f->ended, 0);
     assert_true (close (open (go, O_CREAT | O_WRONLY, 0644)) == 0);
@@ -442,10 +463,10 @@ static void adopted_by_a_new_adapter (void **state)
     /* And again when it had ended in between. */
     f->rm.ops->destroy (f->rm.self);
     open_rm (f);
-    assert_int_equal (f->rm.ops->adopt (f->rm.self, "t.12", 0, &err), 0);
+    assert_int_equal (f->rm.ops->adopt (f->rm.self, "t.12", 0, NULL, &err), 0);
     wait_for (f, &f->ended, 2);
     assert_int_equal (f->end.exit_code, 7);
-    assert_int_equal (f->rm.ops->adopt (f->rm.self, "t.13", 0, &err), ERR_NOT_FOUND);
+    assert_int_equal (f->rm.ops->adopt (f->rm.self, "t.13", 0, NULL, &err), ERR_NOT_FOUND);
 }
 
 static void never_twice (void **state)
@@ -464,6 +485,124 @@ static void never_twice (void **state)
     assert_int_equal (system (command), 0);
     read_output (f, "t.14", "stdout", out, sizeof out);
     assert_string_equal (out, "once\n");
+}
+
+static void on_gone (void *arg, bool ok)
+{
+    assert_true (ok);
+    ++*(int *)arg;
+}
+
+static int start_marked (struct fixture *f, const char *mark, const char *script, struct err *err)
+{
+    static const char *const host[] = {"alpha01"};
+    static const uint32_t tasks[] = {1};
+    struct rm_job job = {.job_id = "t.21", .mark = mark, .local_account = f->account,
+                         .walltime = 60 * US_PER_S, .host_count = 1, .host = host,
+                         .host_tasks = tasks, .procs = 1, .script = script,
+                         .script_len = strlen (script)};
+    return f->rm.ops->start (f->rm.self, &job, err);
+}
+
+/* A job of a new state has the number of one whose directory was kept: it runs, and gets nothing of the other's;
+ * what the other left stays, under another name. */
+static void another_jobs_directory_is_set_aside (void **state)
+{
+    struct fixture *f = *state;
+    struct err err = {0};
+    char out[64], path[200];
+    assert_int_equal (start_marked (f, "aaaa1111", "#!/bin/sh\necho first; exit 3\n", &err), 0);
+    wait_for (f, &f->ended, 1);
+    assert_int_equal (start_marked (f, "aaaa1111", "#!/bin/sh\n", &err), ERR_EXISTS);
+    assert_int_equal (f->rm.ops->adopt (f->rm.self, "t.21", 0, "bbbb2222", &err), ERR_NOT_FOUND);
+    assert_int_equal (f->rm.ops->output_open (f->rm.self, "t.21", 0, "bbbb2222", "stdout", &err), -1);
+    assert_int_equal (err.code, ERR_NOT_FOUND);
+    dir_make (f, "t.21.checkpoint");
+    assert_int_equal (start_marked (f, "bbbb2222", "#!/bin/sh\necho second; exit 4\n", &err), 0);
+    wait_for (f, &f->ended, 2);
+    assert_int_equal (f->end.exit_code, 4);
+    int fd = f->rm.ops->output_open (f->rm.self, "t.21", 0, "bbbb2222", "stdout", &err);
+    assert_true (fd >= 0 && read (fd, out, sizeof out) == 7 && memcmp (out, "second\n", 7) == 0);
+    close (fd);
+    assert_int_equal (f->rm.ops->output_open (f->rm.self, "t.21", 0, "aaaa1111", "stdout", &err), -1);
+    snprintf (path, sizeof path, "%s/t.21.aside-1/work/stdout", f->dir);
+    assert_int_equal (access (path, F_OK), 0);
+    snprintf (path, sizeof path, "%s/t.21.checkpoint.aside-1", f->dir);
+    assert_int_equal (access (path, F_OK), 0);
+    /* What is removed is what is the job's own. */
+    const struct rm_gone other = {"t.21", 0, "cccc3333"}, own = {"t.21", 0, "bbbb2222"};
+    int done = 0;
+    snprintf (path, sizeof path, "%s/t.21/spec", f->dir);
+    assert_int_equal (f->rm.ops->forget (f->rm.self, &other, 1, on_gone, &done, &err), 0);
+    wait_for (f, &done, 1);
+    assert_int_equal (access (path, F_OK), 0);
+    assert_int_equal (f->rm.ops->forget (f->rm.self, &own, 1, on_gone, &done, &err), 0);
+    wait_for (f, &done, 2);
+    assert_int_not_equal (access (path, F_OK), 0);
+}
+
+/* State letters, "T" when all are stopped, of the processes of this mark. */
+static bool marked_stand (const char *mark, unsigned want)
+{
+    char wanted[80];
+    unsigned stopped = 0, all = 0;
+    DIR *proc = opendir ("/proc");
+    struct dirent *e;
+    int n = snprintf (wanted, sizeof wanted, "NUI_MARK=%ld-%s", (long)getpid (), mark);
+    while ((e = readdir (proc))) {
+        char path[300], env[8192], stat[512] = "";
+        snprintf (path, sizeof path, "/proc/%.200s/environ", e->d_name);
+        int fd = open (path, O_RDONLY);
+        ssize_t len = fd < 0 ? -1 : read (fd, env, sizeof env);
+        if (fd >= 0)
+            close (fd);
+        if (len <= 0 || !memmem (env, (size_t)len, wanted, (size_t)n + 1))
+            continue;
+        snprintf (path, sizeof path, "/proc/%.200s/stat", e->d_name);
+        FILE *f = fopen (path, "r");
+        const char *after = f && fgets (stat, sizeof stat, f) ? strrchr (stat, ')') : NULL;
+        all += after && after[2] != 'Z';
+        stopped += after && after[2] == 'T';
+        if (f)
+            fclose (f);
+    }
+    closedir (proc);
+    return stopped == all && all >= want;
+}
+
+/* A thread other than the first has forked, into a session of its own: it stands still like the rest, and goes on. */
+static void what_a_thread_forked_stops (void **state)
+{
+    struct fixture *f = *state;
+    struct err err = {0};
+    start (f, "t.22",
+           "#!/bin/sh\nexport NUI_MARK=thread\nexec python3 -c \"\n"
+           "import subprocess, threading, time\n"
+           "def go():\n subprocess.Popen(['sleep', '300'], start_new_session=True); print('ready', flush=True); time.sleep(300)\n"
+           "threading.Thread(target=go).start()\n\"\n",
+           60 * US_PER_S);
+    wait_for (f, &f->started, 1);
+    char out[64] = "";
+    for (int i = 0; !strstr (out, "ready"); i++) {
+        assert_true (i < 4000);
+        usleep (5000);
+        int fd = f->rm.ops->output_open (f->rm.self, "t.22", 0, NULL, "stdout", NULL);
+        ssize_t n = fd < 0 ? 0 : read (fd, out, sizeof out - 1);
+        out[n > 0 ? n : 0] = 0;
+        if (fd >= 0)
+            close (fd);
+    }
+    assert_int_equal (f->rm.ops->suspend (f->rm.self, "t.22", 0, true, &err), 0);
+    bool all = false;
+    for (int i = 0; i < 2000 && !all; i++) {
+        usleep (5000);
+        all = marked_stand ("thread", 2);
+    }
+    assert_true (all);
+    assert_int_equal (f->rm.ops->suspend (f->rm.self, "t.22", 0, false, &err), 0);
+    assert_int_equal (f->rm.ops->cancel (f->rm.self, "t.22", 0, &err), 0);
+    wait_for (f, &f->ended, 1);
+    assert_int_equal (f->end.end, RM_END_CANCELLED);
 }
 
 /* The pid of the supervisor of a job: the parent of the job's first process. */
@@ -501,9 +640,10 @@ static void lost_supervisor_is_a_node_failure (void **state)
         usleep (2000); /* KILL was sent; the kernel needs a moment to take them away */
     assert_int_equal (processes_marked ("lost"), 0);
     /* It stays a failure for whoever asks later. */
-    struct rm_status status;
-    assert_int_equal (f->rm.ops->query (f->rm.self, "t.15", 0, &status, NULL), 0);
-    assert_int_equal (status.end, RM_END_NODE_FAILURE);
+    memset (&f->end, 0, sizeof f->end);
+    assert_int_equal (f->rm.ops->adopt (f->rm.self, "t.15", 0, NULL, NULL), 0);
+    wait_for (f, &f->ended, 2);
+    assert_int_equal (f->end.end, RM_END_NODE_FAILURE);
 }
 
 static void lost_while_nobody_looked (void **state)
@@ -515,7 +655,7 @@ static void lost_while_nobody_looked (void **state)
     f->rm.ops->destroy (f->rm.self);
     assert_int_equal (kill (pid, SIGKILL), 0);
     open_rm (f);
-    assert_int_equal (f->rm.ops->adopt (f->rm.self, "t.16", 0, NULL), 0);
+    assert_int_equal (f->rm.ops->adopt (f->rm.self, "t.16", 0, NULL, NULL), 0);
     wait_for (f, &f->ended, 1);
     assert_int_equal (f->end.end, RM_END_NODE_FAILURE);
 }
@@ -528,7 +668,7 @@ static void accounts_are_checked (void **state)
     assert_int_equal (start_as (f, "t.17", "x", US_PER_S, 0, "root", &err), ERR_DENIED);
     assert_int_equal (start_as (f, "t.17", "x", US_PER_S, 0, "no-such-account", &err), ERR_DENIED);
     assert_int_equal (start_as (f, "../t", "x", US_PER_S, 0, f->account, &err), ERR_INVALID);
-    assert_int_equal (f->rm.ops->adopt (f->rm.self, "t.17", 0, &err), ERR_NOT_FOUND);
+    assert_int_equal (f->rm.ops->adopt (f->rm.self, "t.17", 0, NULL, &err), ERR_NOT_FOUND);
 }
 
 static void output_that_is_a_link_is_not_read (void **state)
@@ -537,7 +677,7 @@ static void output_that_is_a_link_is_not_read (void **state)
     start (f, "t.18", "#!/bin/sh\nrm -f stdout\nln -s /etc/passwd stdout\n", 60 * US_PER_S);
     wait_for (f, &f->ended, 1);
     struct err err = {0};
-    assert_int_equal (f->rm.ops->output_open (f->rm.self, "t.18", 0, "stdout", &err), -1);
+    assert_int_equal (f->rm.ops->output_open (f->rm.self, "t.18", 0, NULL, "stdout", &err), -1);
     assert_int_equal (err.code, ERR_NOT_FOUND);
 }
 
@@ -587,12 +727,12 @@ int main (void)
 #define T(name) cmocka_unit_test_setup_teardown (name, setup, teardown)
     const struct CMUnitTest tests[] = {
         T (files_brought_before), T (runs_and_exits), T (exit_code_and_plain_shell), T (killed_by_signal),
-        T (start_failure_is_told), T (limit_kills_what_ignores_term), T (limit_term_is_enough),
+        T (mistakes_are_named), T (limit_kills_what_ignores_term), T (limit_term_is_enough),
         T (leftovers_end_with_the_job), T (cancel_running), T (term_comes_once), T (cancel_before_its_moment),
         T (starts_at_the_moment), T (signal_is_delivered), T (adopted_by_a_new_adapter),
         T (never_twice), T (lost_supervisor_is_a_node_failure), T (lost_while_nobody_looked),
         T (accounts_are_checked), T (output_that_is_a_link_is_not_read), T (no_descriptor_leaks),
-        T (processor_time),
+        T (processor_time), T (another_jobs_directory_is_set_aside), T (what_a_thread_forked_stops),
     };
     cmocka_set_test_filter (getenv ("NUI_TEST_ONLY"));
     return cmocka_run_group_tests (tests, NULL, NULL);

@@ -42,6 +42,7 @@ struct world {
     unsigned count[LISTS], count_since[LISTS];
     /* what the adapter tells */
     unsigned reach, nodes, natives, started, ended;
+    char handed[64];
     struct {
         enum rm_end end;
         time_us submit, start, end_at;
@@ -129,6 +130,8 @@ static void on_event (void *arg, const struct rm_event *event)
     w->reach += event->kind == RM_EVENT_REACH;
     w->nodes += event->kind == RM_EVENT_NODES;
     w->started += event->kind == RM_EVENT_STARTED;
+    if (event->kind == RM_EVENT_HANDED)
+        snprintf (w->handed, sizeof w->handed, "%s=%s", event->job_id, event->rm_id);
     if (event->kind == RM_EVENT_SUSPENDED) {
         w->suspended = event->suspended;
         w->suspensions++;
@@ -519,6 +522,24 @@ static void what_is_asked_for_here_is_sent_before_the_next_look (void **state)
 
 /* --- ends --------------------------------------------------------------------------------- */
 
+/* After a restart with another state directory: Slurm has a job of that number which is not this state's. */
+static void another_states_job_is_not_taken (void **state)
+{
+    struct world *w = *state;
+    begin (w);
+    job_says (w, 1, "PENDING", json_pack ("{s:s}", "comment", "nui:alpha.9:0:aaaa1111"));
+    assert_int_equal (w->rm.ops->adopt (w->rm.self, "alpha.9", 0, "bbbb2222", NULL), 0);
+    UNTIL (w, fresh (w));
+    unsigned looks = w->count[JOBS];
+    UNTIL (w, w->count[JOBS] >= looks + 2);
+    assert_string_equal (w->handed, "");
+    job_says (w, 1, "PENDING", json_pack ("{s:s}", "comment", "nui:alpha.8:0:aaaa1111"));
+    looks = w->count[JOBS];
+    UNTIL (w, w->count[JOBS] >= looks + 2);
+    assert_int_equal (w->rm.ops->adopt (w->rm.self, "alpha.8", 0, "aaaa1111", NULL), 0);
+    UNTIL (w, strcmp (w->handed, "alpha.8=1") == 0);
+}
+
 /* Both are told of, with when Slurm takes the job for submitted: by that it is known after a restart. */
 static void requeued_and_ended_in_one_look (void **state)
 {
@@ -573,6 +594,7 @@ int main (void)
         cmocka_unit_test_setup_teardown (a_token_is_renewed_before_it_expires, setup, teardown),
         cmocka_unit_test_setup_teardown (what_happens_there_is_told_by_the_next_look, setup, teardown),
         cmocka_unit_test_setup_teardown (what_is_asked_for_here_is_sent_before_the_next_look, setup, teardown),
+        cmocka_unit_test_setup_teardown (another_states_job_is_not_taken, setup, teardown),
         cmocka_unit_test_setup_teardown (requeued_and_ended_in_one_look, setup, teardown),
         cmocka_unit_test_setup_teardown (a_node_died_while_nobody_looked, setup, teardown),
     };

@@ -31,9 +31,10 @@ class File:
 
 class Fault:
     """What is done to one answer, in place of or beside the file: its status, the connection cut after so many bytes of
-    the body, or held there until `go` is set."""
+    the body, held there until `go` is set, or sent a few bytes at a time."""
 
-    def __init__(self, status=0, cut=None, hold=None, location=None, headers=()):
+    def __init__(self, status=0, cut=None, hold=None, location=None, headers=(), trickle=None):
+        self.trickle = trickle  # so many bytes every tenth of a second, until `go` is set
         self.status, self.cut, self.hold, self.location, self.headers = status, cut, hold, location, headers
         self.go = threading.Event()
         self.reached = threading.Event()
@@ -102,6 +103,14 @@ class WebHandler(http.server.BaseHTTPRequestHandler):
             self.body_send(body, fault or Fault())
 
     def body_send(self, body, fault):
+        for at in range(0, len(body), fault.trickle or len(body) + 1) if fault.trickle else ():
+            self.wfile.write(body[at:at + fault.trickle])
+            self.wfile.flush()
+            if fault.go.wait(0.1):
+                self.close_connection = True
+                return
+        if fault.trickle:
+            return
         stops = {len(body)} | {s for s in (fault.cut, fault.hold) if s is not None}
         at = 0
         for stop in sorted(stops):

@@ -86,6 +86,8 @@ static void set (const char *name, const char *value)
         {"bandwidth", NULL, &config.bandwidth, NULL},
         {"tries_max", NULL, NULL, &config.tries_max},
         {"patience", NULL, &config.patience, NULL},
+        {"time_max", NULL, &config.time_max, NULL},
+        {"rate_min", NULL, &config.rate_min, NULL},
         {"backoff_first", NULL, &config.backoff_first, NULL},
         {"backoff_max", NULL, &config.backoff_max, NULL},
     };
@@ -192,7 +194,7 @@ static void run (char **w)
         files_clear ();
     } else if (strcmp (w[0], "estimate") == 0) {
         struct stage_batch batch = batch_of (w[1], w[2], w[3], w[4]);
-        int rc = stage_estimate (stage, &batch, strtoll (w[5], NULL, 10) * 1000, on_estimate, NULL,
+        int rc = stage_estimate (stage, &batch, strtoll (w[5], NULL, 10) * 1000, on_estimate,
                                  NULL, &err);
         if (rc != 0)
             tell_rc ("estimate", rc, &err);

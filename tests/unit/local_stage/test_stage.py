@@ -354,6 +354,16 @@ class WebTest(Case):
         hold.go.set()
         self.assertEqual(self.content("x"), sample(50000))
 
+    def test_a_trickle_has_failed(self):
+        """A source that never stands still and never gets done: by its rate, and by the time it takes."""
+        path = self.serve("a", sample(50000))
+        for key, bound, says in (("job.1", {"rate_min": 5000}, "STAGERATEMIN"),
+                                 ("job.2", {"rate_min": 1, "time_max": 1500000}, "STAGETIMEMAX")):
+            slow = self.web.fault(path, Fault(trickle=20))
+            d = self.drive(patience=1000000, **bound)
+            self.failed(self.stage(d, (self.web.url(path), "x"), key=key), "LIMIT", says)
+            slow.go.set()
+
     def test_certificate_is_checked(self):
         path = self.serve("a", b"x")
         os.mkdir(os.path.join(self.folder, "other"))

@@ -206,7 +206,8 @@ static void meta_report (void *self, struct rpccall *call, const ProtobufCMessag
         if (e->sequence != s->acked + 1)
             s->gap = e->sequence;
         s->acked = e->sequence;
-        s->event[s->events++ % KEPT_MAX] = e->job;
+        if (e->job) /* one of another metascheduler goes empty */
+            s->event[s->events++ % KEPT_MAX] = e->job;
         e->job = NULL;
     }
     reply.metascheduler = (char *)"meta";
@@ -220,6 +221,8 @@ static void third_report (void *self, struct rpccall *call, const ProtobufCMessa
     Nui__Meta__V1__ReportReply reply = NUI__META__V1__REPORT_REPLY__INIT;
     struct site *s = self;
     s->third_reports++;
+    for (size_t i = 0; i < report->n_events; i++)
+        s->third_told += report->events[i]->job != NULL;
     reply.metascheduler = (char *)"third";
     if (report->n_events)
         reply.events_acked = report->events[report->n_events - 1]->sequence;
@@ -500,6 +503,9 @@ Nui__Common__V1__Envelope *job_envelope (struct site *s, const struct job_make *
     uuid_make (&uuid);
     job.grid = (char *)(make->grid ? make->grid : "test");
     job.submitter = (char *)(make->submitter ? make->submitter : who);
+    if (make->uuid)
+        memcpy (uuid.b, make->uuid, sizeof uuid.b);
+    component.hosts = (char *)(make->hosts ? make->hosts : "");
     job.uuid.data = uuid.b;
     job.uuid.len = sizeof uuid.b;
     job.created_us = clock_now_us () + make->created_in;

@@ -70,6 +70,7 @@ struct site {
     /* A metascheduler "third" beside it, which acknowledges all that it is told. */
     bool third_serves; /* said before site_start */
     unsigned third_reports;
+    unsigned third_told; /* of jobs */
 };
 
 int site_group_setup (void **state);    /* certificates, once */
@@ -94,6 +95,8 @@ struct job_make {
     duration_us expires_in; /* 0: an hour */
     duration_us created_in; /* from now; 0: now */
     const char *feature;
+    const char *hosts;
+    const uint8_t *uuid; /* 16 bytes; NULL: a new one */
     const char *grid;
     const char *account; /* "chem" */
     const char *qos;

@@ -232,15 +232,47 @@ static void refused_by_the_bank (void **state)
     assert_int_equal (s->holds, 1);
 }
 
+/* A script whose interpreter is there and executable, and cannot be run here: the site's fault. */
+static const char *broken_here (struct site *s, char *out, size_t cap)
+{
+    char path[128];
+    snprintf (path, sizeof path, "%s/shell", s->dir);
+    FILE *f = fopen (path, "w");
+    assert_non_null (f);
+    fputs ("#!/no/such/thing\n", f);
+    fclose (f);
+    assert_int_equal (chmod (path, 0755), 0);
+    snprintf (out, cap, "#!%s\n", path);
+    return out;
+}
+
+/* The user's own fault: it has failed at once, says why, and is charged nothing. */
+static void own_mistake (void **state)
+{
+    struct site *s = *state;
+    char id[64];
+    unsigned one = 1;
+    site_start (s, NULL);
+    site_submit (s, "grid.1", &(struct job_make){.script = "#!/bin/bsah\n"}, id);
+    site_wait_state (s, id, STATE (FAILED));
+    const Nui__Local__V1__JobInfo *e = site_last_event (s, id);
+    assert_string_equal (e->reason->code, "BadJob");
+    assert_string_equal (e->reason->text,
+                         "the script's first line names /bin/bsah, which does not exist here");
+    site_wait (s, released, &one, "its hold to be given back");
+    assert_int_equal (s->holds, 1);
+    assert_int_equal (s->charges, 0);
+}
+
 /* Deferred once; then it is held, and says why, also after a restart. */
 static void cannot_be_started (void **state)
 {
     struct site *s = *state;
     static const char config[] = "DEFERTIME 00:00:01\nDEFERSTARTCOUNT 1\nDEFERCOUNT 1\n";
-    char id[64];
+    char id[64], script[160];
     unsigned two = 2;
     site_start (s, config);
-    site_submit (s, "grid.1", &(struct job_make){.script = "#!/no/such/thing\n"}, id);
+    site_submit (s, "grid.1", &(struct job_make){.script = broken_here (s, script, sizeof script)}, id);
     site_wait (s, released, &two, "both holds to be given back");
     site_kill (s);
     site_start (s, config);
@@ -249,7 +281,7 @@ static void cannot_be_started (void **state)
     request.job_id = id;
     assert_int_equal (site_call (s->as_alice, "Job", &request, &info, NULL), 0);
     assert_int_equal (info->state, STATE (QUEUED));
-    assert_string_equal (info->reason->code, "RMReject");
+    assert_string_equal (info->reason->code, "RMFailure");
     assert_int_equal (info->start_us, 0);
     free_message (info);
     assert_int_equal (s->holds, 2);
@@ -286,10 +318,11 @@ static void nodes_are_kept_for_another_try (void **state)
     struct site *s = *state;
     static const char config[] = "DEFERTIME 01:00:00\nDEFERSTARTCOUNT 1\n"
                                  "RESERVATIONRETRYTIME 01:00:00\nRESERVATIONDEPTH[0] 5\n";
-    char failed[64], all[64], some[64];
+    char failed[64], all[64], some[64], script[160];
     unsigned one = 1;
     site_start (s, config);
-    site_submit (s, "grid.1", &(struct job_make){.script = "#!/no/such/thing\n", .tasks = 4}, failed);
+    site_submit (s, "grid.1",
+                 &(struct job_make){.script = broken_here (s, script, sizeof script), .tasks = 4}, failed);
     site_wait (s, released, &one, "the hold to be given back");
     site_kill (s);
     site_start (s, config);
@@ -747,7 +780,7 @@ int main (void)
     const struct CMUnitTest tests[] = {
         T (runs_and_pays), T (failure_and_limit_are_told), T (report_describes_the_site),
         T (refusals), T (tampered_body_is_refused), T (only_the_metascheduler_submits),
-        T (submit_is_idempotent), T (refused_by_the_bank), T (cannot_be_started),
+        T (submit_is_idempotent), T (refused_by_the_bank), T (own_mistake), T (cannot_be_started),
         T (account_is_not_there),
         T (nodes_are_kept_for_another_try), T (names_are_checked),
         T (bank_away),

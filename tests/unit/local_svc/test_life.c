@@ -186,7 +186,7 @@ static void checkpointed (void **state)
 {
     struct site *s = *state;
     char low[64], high[64], config[512];
-    snprintf (config, sizeof config, QOS "PREEMPTPOLICY CHECKPOINT\nCHECKPOINTHOOK %s/hook\n",
+    snprintf (config, sizeof config, QOS "PREEMPTPOLICY CHECKPOINT\nCHECKPOINTACCOUNT root\nCHECKPOINTHOOK %s/hook\n",
               s->dir);
     hook_write (s, "touch $(dirname $0)/asked\n"
                    "while [ ! -e $(dirname $0)/may ]; do sleep 0.05; done\n"
@@ -219,7 +219,7 @@ static void checkpoint_fails (void **state)
 {
     struct site *s = *state;
     char low[64], high[64], config[512], script[256];
-    snprintf (config, sizeof config, QOS "PREEMPTPOLICY CHECKPOINT\nCHECKPOINTHOOK %s/hook\n",
+    snprintf (config, sizeof config, QOS "PREEMPTPOLICY CHECKPOINT\nCHECKPOINTACCOUNT root\nCHECKPOINTHOOK %s/hook\n",
               s->dir);
     hook_write (s, "touch $(dirname $0)/asked; exit 3");
     site_start (s, config);
@@ -293,7 +293,7 @@ static void node_goes_down (void **state)
     wait_paid (s, again, 2);
 }
 
-/* afterok through a kill -9; what can never be says so; before… makes the other wait. */
+/* afterok through a kill -9; what can never be ends, and says so; before… makes the other wait. */
 static void waits_for_others (void **state)
 {
     struct site *s = *state;
@@ -319,7 +319,8 @@ static void waits_for_others (void **state)
     site_start (s, NULL);
     site_wait_state (s, first, STATE (COMPLETED));
     site_wait_state (s, second, STATE (COMPLETED));
-    wait_says (s, third, "DependencyNeverMet");
+    site_wait_state (s, third, STATE (FAILED)); /* first has not failed: it can never be */
+    assert_string_equal (site_last_event (s, third)->reason->code, "DependencyNeverMet");
     site_wait_state (s, fifth, STATE (COMPLETED));
     wait_says (s, fourth, "Hold"); /* what it waited for has come; its user's hold is left */
 }

@@ -1,7 +1,10 @@
 /* What a metascheduler may not do with a job that a user did sign. */
 #include "site.h"
 
+#include <pwd.h>
 #include <unistd.h>
+
+#include "proto/nui/v1/admin.pb-c.h"
 
 #define STATE(name) NUI__LOCAL__V1__JOB_STATE__JOB_##name
 
@@ -295,6 +298,121 @@ static void query_it (struct rpcclient *as, Nui__Common__V1__Envelope *envelope,
     free_message (reply);
 }
 
+/* msub: the id, or the refusal. */
+static int msub (struct rpcclient *as, Nui__Common__V1__Envelope *envelope, char text[600])
+{
+    Nui__Local__V1__SubmitJobRequest request = NUI__LOCAL__V1__SUBMIT_JOB_REQUEST__INIT;
+    Nui__Local__V1__SubmitJobReply *reply = NULL;
+    struct err err = {0};
+    request.envelope = envelope;
+    int rc = rpcclient_call (as, &nui__local__v1__admin__descriptor, "SubmitJob", &request.base,
+                             15 * US_PER_S, true, (ProtobufCMessage **)&reply, &err);
+    snprintf (text, 600, "%s", rc ? err.text : reply->job_id);
+    free_message (reply);
+    return rc;
+}
+
+static int job_asked (struct rpcclient *as, const char *method, const char *id, char text[600])
+{
+    Nui__Local__V1__JobRequest request = NUI__LOCAL__V1__JOB_REQUEST__INIT;
+    void *reply = NULL;
+    struct err err = {0};
+    request.job_id = (char *)id;
+    int rc = site_call (as, method, &request, &reply, &err);
+    snprintf (text, 600, "%s", err.text);
+    free_message (reply);
+    return rc;
+}
+
+static void wait_running (struct rpcclient *as, const char *id)
+{
+    Nui__Local__V1__JobRequest request = NUI__LOCAL__V1__JOB_REQUEST__INIT;
+    duration_us until = clock_monotonic_us () + 20 * US_PER_S;
+    int state = 0;
+    request.job_id = (char *)id;
+    while (state != STATE (RUNNING) && clock_monotonic_us () < until) {
+        Nui__Local__V1__JobInfo *info = NULL;
+        struct err err = {0};
+        if (site_call (as, "Job", &request, &info, &err) != 0)
+            fail_msg ("%s", err.text);
+        state = (int)info->state;
+        free_message (info);
+    }
+    assert_int_equal (state, STATE (RUNNING));
+}
+
+/* Seen: any metascheduler saw and cancelled what was handed in here, and what another gave. */
+static void a_metascheduler_sees_its_own (void **state)
+{
+    struct site *s = *state;
+    char id[600], text[600], theirs[64];
+    s->third_serves = true;
+    site_start (s, "");
+    Nui__Common__V1__Envelope *own = job_envelope (s, &(struct job_make){.script = "sleep 30"});
+    assert_int_equal (msub (s->as_alice, own, id), 0);
+    site_submit (s, "grid.7", &(struct job_make){.script = "sleep 30"}, theirs);
+    struct rpcclient *const metas[] = {s->as_meta, s->as_rival};
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal (job_asked (metas[i], "Job", id, text), ERR_DENIED);
+        assert_int_equal (job_asked (metas[i], "Cancel", id, text), ERR_DENIED);
+    }
+    assert_int_equal (job_asked (s->as_rival, "Job", theirs, text), ERR_DENIED);
+    assert_int_equal (job_asked (s->as_rival, "Cancel", theirs, text), ERR_DENIED);
+    assert_int_equal (job_asked (s->as_meta, "Job", theirs, text), 0);
+    assert_int_equal (job_asked (s->as_alice, "Job", id, text), 0);
+    site_wait_state (s, theirs, STATE (RUNNING));
+    assert_int_equal (s->third_told, 0); /* it hears of the site, and of no job */
+    assert_int_equal (job_asked (s->as_alice, "Cancel", id, text), 0);
+    assert_int_equal (job_asked (s->as_meta, "Cancel", theirs, text), 0);
+    envelope_free (own);
+}
+
+/* A job that is handed in on the spot is checked as one that comes by the grid. */
+static void handed_in_on_the_spot (void **state)
+{
+    static const uint8_t uuid[16] = {7, 7, 7};
+    struct site *s = *state;
+    char first[600], text[600];
+    site_start (s, "");
+    Nui__Common__V1__Envelope *e[] = {
+        job_envelope (s, &(struct job_make){.script = "exit 0", .uuid = uuid}),
+        job_envelope (s, &(struct job_make){.script = "exit 1", .uuid = uuid}),
+        job_envelope (s, &(struct job_make){.script = "exit 0"}),
+        job_envelope (s, &(struct job_make){.script = "exit 0", .created_in = 3600 * US_PER_S}),
+        job_envelope (s, &(struct job_make){.script = "exit 0", .walltime = 400 * 86400 * US_PER_S}),
+        job_envelope (s, &(struct job_make){.script = "exit 0", .hosts = "n[1-1048570]"}),
+    };
+    assert_int_equal (msub (s->as_alice, e[0], first), 0);
+    assert_int_equal (msub (s->as_alice, e[0], text), 0); /* again: the same job */
+    assert_string_equal (text, first);
+    assert_int_equal (msub (s->as_alice, e[1], text), ERR_EXISTS);
+    assert_non_null (strstr (text, "a job with this uuid and other content was taken as"));
+    assert_refused (hand_over (s, s->as_meta, e[0], "grid.9", 1, text), text, "replayed");
+    assert_int_equal (hand_over (s, s->as_meta, e[2], "grid.1", 1, text), 0);
+    assert_int_equal (msub (s->as_alice, e[2], text), ERR_UNAUTHENTIC);
+    assert_string_equal (text, "replayed: this signed job was taken here before, as grid.1");
+    assert_int_equal (msub (s->as_alice, e[3], text), ERR_INVALID);
+    assert_string_equal (text, "the job was created in the future; check the clocks");
+    assert_int_equal (msub (s->as_alice, e[4], text), ERR_INVALID);
+    assert_non_null (strstr (text, "at most 366 days"));
+    assert_int_equal (msub (s->as_alice, e[5], text), ERR_LIMIT); /* before a name is made */
+    assert_non_null (strstr (text, "range 1-1048570 has more than"));
+    assert_int_equal (msub (s->as_bob, e[0], text), ERR_UNAUTHENTIC);
+    if (geteuid () == 0) { /* on the socket: who is not the signer's account */
+        struct passwd *other = getpwnam ("nobody");
+        Nui__Common__V1__Envelope *cheque = job_envelope (s, &(struct job_make){.script = "exit 0"});
+        assert_non_null (other);
+        assert_int_equal (seteuid (other->pw_uid), 0);
+        int rc = msub (s->as_local, cheque, text);
+        assert_int_equal (seteuid (0), 0);
+        assert_int_equal (rc, ERR_UNAUTHENTIC);
+        assert_non_null (strstr (text, "but nobody sends it"));
+        envelope_free (cheque);
+    }
+    for (size_t i = 0; i < sizeof e / sizeof *e; i++)
+        envelope_free (e[i]);
+}
+
 /* By QUERY, SUBMIT and PREPARE the same sentence, or the same yes (words ""). */
 static void policy_says (struct site *s, struct rpcclient *as, const struct job_make *make,
                          const char *words)
@@ -413,7 +531,7 @@ static void a_share_of_what_runs (void **state)
     assert_int_equal (hand_over (s, s->as_rival, other, "grid.1", 1, text), 0); /* 3 of 8 are free, and another's */
     assert_string_equal (text, "");
     snprintf (rivals, sizeof rivals, "alpha.3");
-    site_wait_state (s, rivals, STATE (RUNNING));
+    wait_running (s->as_rival, rivals); /* of which the metascheduler hears nothing */
     site_kill (s);
     site_start (s, config);
     assert_non_null (strstr (site_last_event (s, second)->reason->text, "SHARE=50"));
@@ -512,6 +630,7 @@ int main (void)
         T (a_signed_job_is_taken_once), T (a_prepared_part_is_remembered),
         T (after_its_expiry_only_retries), T (no_signature_is_good_for_ever), T (a_group_is_one_metascheduler),
         T (an_earlier_leader_comes_too_late), T (two_of_three_have_heard_of_it), T (one_of_three_has_heard_of_it),
+        T (a_metascheduler_sees_its_own), T (handed_in_on_the_spot),
         T (each_rule_is_named), T (a_share_of_the_site), T (a_share_of_what_runs), T (not_below_its_price),
         T (nodes_that_the_grid_does_not_get), T (hours_that_the_grid_does_not_get),
     };

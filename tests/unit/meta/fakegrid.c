@@ -21,6 +21,7 @@
 #include "proto/base/clock.h"
 #include "meta/svc/survey.h"
 #include "proto/rpc/envelope.h"
+#include "proto/rpc/handover.h"
 #include "tests/interop/testca.h"
 
 
@@ -151,6 +152,21 @@ static struct fake_part *part_new (struct fakesite *site, const Nui__Local__V1__
     return part;
 }
 
+/* What a site is given it can hold for, and what it is only asked about it cannot. */
+static void handed_over (const struct fakesite *site, const struct rpccall *call, const Nui__Common__V1__Envelope *envelope,
+                         const char *component)
+{
+    struct handover about = {.grid = rpccall_peer (call)->grid, .site = site->name, .component = component};
+    struct err err = {0};
+    Nui__Common__V1__Job *job = nui__common__v1__job__unpack (NULL, envelope->body.len, envelope->body.data);
+    assert_non_null (job);
+    about.uuid = job->uuid;
+    sha256 (envelope->body.data, envelope->body.len, about.hash);
+    if (handover_check (site->grid->secret, envelope->handover, &about, clock_now_us (), &err))
+        fail_msg ("%s", err.text);
+    nui__common__v1__job__free_unpacked (job, NULL);
+}
+
 static void on_query (void *self, struct rpccall *call, const ProtobufCMessage *message)
 {
     struct fakesite *site = self;
@@ -161,6 +177,7 @@ static void on_query (void *self, struct rpccall *call, const ProtobufCMessage *
     Nui__Common__V1__Reason reason = NUI__COMMON__V1__REASON__INIT;
     if (!before_call (site, call, "Query", &site->calls_query))
         return;
+    assert_null (request->envelope->handover);
     Nui__Common__V1__Job *job = nui__common__v1__job__unpack (NULL, request->envelope->body.len,
                                                              request->envelope->body.data);
     assert_non_null (job);
@@ -210,6 +227,7 @@ static void on_prepare (void *self, struct rpccall *call, const ProtobufCMessage
     Nui__Common__V1__Reason reason = NUI__COMMON__V1__REASON__INIT;
     if (!before_call (site, call, "Prepare", &site->calls_prepare))
         return;
+    handed_over (site, call, request->envelope, request->part->component);
     struct fake_part *part = part_find (site, request->part);
     if (part && part->state != FAKE_TOMB) {
         prepare_reply (site, call, part);
@@ -390,6 +408,7 @@ static void on_local_submit (void *self, struct rpccall *call, const ProtobufCMe
     char id[64];
     if (!before_call (site, call, "Submit", &site->calls_submit))
         return;
+    handed_over (site, call, request->envelope, request->component);
     if (site->submit_no) {
         site->submit_no--;
         reason.code = (char *)"Full";
@@ -530,7 +549,29 @@ static void on_quote (void *self, struct rpccall *call, const ProtobufCMessage *
     rpccall_reply (call, &reply.base);
 }
 
+static void on_handover_key (void *self, struct rpccall *call, const ProtobufCMessage *message)
+{
+    struct fakegrid *grid = self;
+    Nui__Bank__V1__HandoverKeyReply reply = NUI__BANK__V1__HANDOVER_KEY_REPLY__INIT;
+    Nui__Bank__V1__HandoverKey item = NUI__BANK__V1__HANDOVER_KEY__INIT, *items[] = {&item};
+    struct handover_key key;
+    (void)message;
+    grid->calls_key++;
+    if (grid->bank_keyless) {
+        rpccall_finish (call, RPC_UNAVAILABLE, "no database");
+        return;
+    }
+    handover_derive (grid->secret, rpccall_peer (call)->grid, rpccall_peer (call)->name,
+                     handover_number (clock_now_us ()), &key);
+    item.key = key.number;
+    item.secret = (ProtobufCBinaryData){sizeof key.bytes, key.bytes};
+    reply.keys = items;
+    reply.n_keys = 1;
+    rpccall_reply (call, &reply.base);
+}
+
 static const struct rpc_method bank_methods[] = {
+    {.name = "HandoverKey", .allow = META, .handler = on_handover_key},
     {.name = "Quote", .allow = META, .request_bytes_max = 1 << 20, .handler = on_quote},
     {.name = NULL},
 };
@@ -555,6 +596,7 @@ struct fakegrid *fake_create (uint32_t sites)
     struct fakegrid *grid = calloc (1, sizeof *grid);
     assert_true (sites <= FAKE_SITES_MAX);
     grid->sites = sites;
+    memset (grid->secret, 7, sizeof grid->secret);
     grid->base = event_base_new ();
     grid->dir = testca_dir ();
     grid->ca = testca_create (grid->dir, "ca");

@@ -90,6 +90,9 @@ struct fakegrid {
     int64_t bank_rate[FAKE_SITES_MAX];    /* price per processor-second */
     bool bank_mute;                       /* it does not answer */
     uint32_t calls_quote;
+    uint8_t secret[32];               /* of the bank: hand-overs are checked by it */
+    uint32_t calls_key;
+    bool bank_keyless;                /* it gives no key */
     char quoted[4096];                    /* what it was asked: "alpha:2 beta:2@fast; all alpha:2;" */
     char kill_on[16];                 /* the first call of this method at any site kills nui-meta */
     uint32_t kill_after;              /* … after so many such calls */

@@ -127,6 +127,7 @@ static void bad_values_name_key_and_reason (void **state)
     set_refused (f, "site", "alpha,,beta", "empty name");
     set_refused (f, "output", "../escape", "inside the job's directory");
     set_refused (f, "max-cost", "-1", "above zero");
+    set_refused (f, "max-cost", "any", "any");
     set_refused (f, "env", "=x", "NAME=VALUE");
     set_refused (f, "component", "left:tasks", "key=value");
     set_refused (f, "component", "x:bogus=1", "no key 'bogus'");

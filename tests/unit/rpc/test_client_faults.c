@@ -118,7 +118,7 @@ static void test_cancel (void **state)
     rig_down (&rig);
 }
 
-/* Each cancel is an RST_STREAM; a server that counts them as an attack answers GOAWAY. */
+/* Each cancel is an RST_STREAM; a server that counts them as an attack answers GOAWAY: not to a daemon. */
 static void test_cancel_storm (void **state)
 {
     enum { ROUNDS = 50, EACH = 64 };
@@ -129,6 +129,8 @@ static void test_cancel_storm (void **state)
 
     (void)state;
     rig_up (&rig);
+    rpcclient_destroy (rig.client);
+    rig.client = rig_client (&rig, rig.server_id); /* a site */
     rig_call (&rig, &last, "Echo", "x");
     nghttp2_session *session = rpcclient_session (rig.client);
     for (int round = 0; round < ROUNDS; round++) {
@@ -142,6 +144,39 @@ static void test_cancel_storm (void **state)
     rig_call (&rig, &last, "Echo", "x");
     assert_int_equal (last.status, RPC_OK);
     assert_ptr_equal (rpcclient_session (rig.client), session); /* still the same connection */
+    rig_down (&rig);
+}
+
+/* A user who does that, over whatever connections, is turned away, and only he. */
+static void test_cancel_storm_of_a_user (void **state)
+{
+    enum { STORM = 300 };
+    struct rig rig;
+    struct outcome o, last;
+    Nui__Test__V1__EchoRequest request = REQUEST;
+    bool turned_away = false;
+
+    (void)state;
+    rig_up (&rig);
+    struct connshare_limits limits = RPCSERVER_LIMITS_DEFAULT;
+    limits.resets_per_s = 1;
+    rpcserver_set_limits (rig.server, &limits);
+    for (int i = 0; i < STORM && !turned_away; i++) {
+        unsigned open = rig.echo.calls;
+        rig_start (&rig, &o, "Hang", &request, 0, false);
+        while (!o.done && rig.echo.calls == open)
+            rig_turn (&rig);
+        if (!o.done)
+            rpccallout_cancel (o.call);
+        while (!o.done || rig.echo.open > 0)
+            rig_turn (&rig);
+        turned_away = !rpcclient_connected (rig.client);
+    }
+    assert_true (turned_away);
+    rpcclient_destroy (rig.client);
+    rig.client = rig_client (&rig, rig.server_id);
+    rig_call (&rig, &last, "Echo", "another");
+    assert_int_equal (last.status, RPC_OK);
     rig_down (&rig);
 }
 
@@ -456,6 +491,7 @@ int main (void)
         cmocka_unit_test (test_deadline),
         cmocka_unit_test (test_cancel),
         cmocka_unit_test (test_cancel_storm),
+        cmocka_unit_test (test_cancel_storm_of_a_user),
         cmocka_unit_test (test_lost_not_idempotent),
         cmocka_unit_test (test_lost_in_handshake),
         cmocka_unit_test (test_lost_idempotent),

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "proto/nui/v1/common.pb-c.h"
+#include "proto/base/text.h"
 #include "proto/rpc/grpcwire.h"
 #include "proto/rpc/pbguard.h"
 
@@ -123,10 +124,10 @@ static void test_utf8 (void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof (good) / sizeof (good[0]); i++)
-        assert_true (grpcwire_utf8_ok (good[i], strlen (good[i])));
+        assert_true (text_ok (good[i], strlen (good[i])));
     for (size_t i = 0; i < sizeof (bad) / sizeof (bad[0]); i++)
-        assert_false (grpcwire_utf8_ok (bad[i], strlen (bad[i])));
-    assert_false (grpcwire_utf8_ok ("a\0b", 3));
+        assert_false (text_ok (bad[i], strlen (bad[i])));
+    assert_false (text_ok ("a\0b", 3));
 }
 
 /* Three messages in one stream, cut into pieces of every size. */

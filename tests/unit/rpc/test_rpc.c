@@ -21,6 +21,23 @@ static void test_unary (void **state)
     rig_down (&rig);
 }
 
+/* Text that is none is mended on its way out of a server. */
+static void test_text_is_mended (void **state)
+{
+    struct rig rig;
+    struct outcome o;
+
+    (void)state;
+    rig_up (&rig);
+    Nui__Test__V1__EchoRequest request = REQUEST;
+    request.count = 3; /* an answer that the server itself tears */
+    rig_start (&rig, &o, "Echo", &request, 0, false);
+    rig_until (&rig, &o.done);
+    assert_int_equal (o.status, RPC_OK);
+    assert_string_equal (o.text, "cut here: ?");
+    rig_down (&rig);
+}
+
 static void test_empty_message (void **state)
 {
     struct rig rig;
@@ -140,6 +157,7 @@ int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_unary),
+        cmocka_unit_test (test_text_is_mended),
         cmocka_unit_test (test_empty_message),
         cmocka_unit_test (test_streaming),
         cmocka_unit_test (test_status),

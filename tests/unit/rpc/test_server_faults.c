@@ -201,8 +201,10 @@ static void test_count_limits (void **state)
     (void)state;
     rig_up (&rig);
     snprintf (path, sizeof (path), "%s/sock", rig.dir);
+    struct connshare_limits limits = RPCSERVER_LIMITS_DEFAULT;
+    limits.connections = 2;
     const struct rpcserver_config config = {.base = rig.base, .id = rig.server_id,
-                                            .unix_path = path, .connections_max = 2,
+                                            .unix_path = path, .limits = &limits,
                                             .streams_max = 3};
     struct rpcserver *server = rpcserver_create (&config, &err);
     assert_non_null (server);

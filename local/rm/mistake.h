@@ -1,0 +1,19 @@
+/* mistake: what the user got wrong in a job's script, as a sentence: the job has failed then, at once, while what
+ * the site got wrong is tried again. Links nothing but libc (nui-supervise). */
+#ifndef NUI_LOCAL_RM_MISTAKE_H
+#define NUI_LOCAL_RM_MISTAKE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { MISTAKE_TEXT_MAX = 250 };
+
+/* Of the script as such, wherever it runs. False: none that can be seen. */
+bool mistake_of_script (const void *script, size_t len, char out[MISTAKE_TEXT_MAX]);
+/* Why "./script" was not executed, in the working directory and as the account it was tried with; number is errno.
+ * False: not by its own fault, or not known to be. */
+bool mistake_of_exec (int number, char out[MISTAKE_TEXT_MAX]);
+/* Why its output file could not be opened. */
+bool mistake_of_output (int number, const char *name, char out[MISTAKE_TEXT_MAX]);
+
+#endif

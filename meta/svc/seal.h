@@ -1,0 +1,25 @@
+/* seal: what this metascheduler gives to a site carries its hand-over (proto/rpc/handover.h): without one the bank lets
+ * the site hold nothing for the job. What only asks a site (QUERY) carries none. The keys are the bank's: fetched at
+ * start and every hour, and kept in the store. */
+#ifndef NUI_META_SVC_SEAL_H
+#define NUI_META_SVC_SEAL_H
+
+#include "meta/svc/job.h"
+
+/* Of a co-allocated part, which is held for when it is prepared: a site whose part came to nothing can use it for so
+ * long. */
+#define SEAL_PREPARE (10 * 60 * US_PER_S)
+/* Of an ordinary job, which may wait long and be started anew: as long as the key lasts. */
+#define SEAL_LONGEST INT64_MAX
+
+struct seal;
+
+int seal_open (struct metad *metad, struct err *err);
+void seal_close (struct metad *metad);
+
+/* The job's envelope with the hand-over of the part to the site, until then; in the arena, but for what is the
+ * job's. NULL: the bank has not given a key yet. */
+EnvelopeMessage *seal_envelope (const struct gridjob *job, uint32_t part, const char *site, time_us expires,
+                                struct arena *arena);
+
+#endif

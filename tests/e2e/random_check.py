@@ -1,0 +1,171 @@
+"""Is a schedule right? Looks at what `nui sim --events-out` printed and at the scene (random_site.py), and knows
+nothing of the scheduler's code. Each check yields sentences; none: all is well."""
+import csv
+from collections import defaultdict
+
+from random_site import DAY, suits
+
+FOREVER = float("inf")
+
+
+class Schedule:
+    def __init__(self, scene, text):
+        self.scene = scene
+        self.jobs = {j["number"]: j for j in scene.jobs}
+        self.events = [(float(r["time"]), r["event"], int(r["job"]), float(r["at"]) if r["at"] else None,
+                        dict(self.host(h) for h in r["hosts"].split())) for r in csv.DictReader(text.splitlines())]
+        self.start, self.end, self.on = {}, {}, {}
+        for time, event, job, _, hosts in self.events:
+            if event == "start":
+                self.start[job], self.on[job] = time, hosts
+            elif event == "end":
+                self.end[job] = time
+
+    @staticmethod
+    def host(text):
+        name, tasks = text.rsplit(":", 1)
+        return name, int(tasks)
+
+    def windows(self, rsv, start, end):
+        """When the reservation stands, within [start, end)."""
+        if rsv["hours"] is None:
+            yield max(start, self.scene_begin), end
+            return
+        day = start // DAY * DAY
+        while day < end:
+            begin, stop = day + rsv["hours"][0] * 3600, day + rsv["hours"][1] * 3600
+            if begin < end and stop > start:
+                yield max(begin, start), min(stop, end)
+            day += DAY
+
+    @property
+    def scene_begin(self):
+        return self.scene.jobs[0]["submit"] if self.scene.jobs else 0
+
+
+def jobs_right(s):
+    """Each started once, not before it came, on nodes that suit it, with as many tasks as it asks; it ran its time."""
+    starts = [job for _, event, job, _, _ in s.events if event == "start"]
+    for job in set(starts):
+        if starts.count(job) != 1:
+            yield f"job {job} started {starts.count(job)} times"
+    for job, at in s.start.items():
+        j = s.jobs[job]
+        if at < j["submit"]:
+            yield f"job {job} started {j['submit'] - at} s before it came"
+        if j["deadline"] and at + j["limit"] > j["deadline"]:
+            yield f"job {job} may run past its deadline"
+        if sum(s.on[job].values()) != j["tasks"]:
+            yield f"job {job} has {sum(s.on[job].values())} tasks, not {j['tasks']}"
+        for node in s.on[job]:
+            if not suits(j, s.scene.nodes[node]):
+                yield f"job {job} is on {node}, which does not suit it"
+        if s.end.get(job) != at + min(j["run"], j["limit"]):
+            yield f"job {job} ended at {s.end.get(job)}, not at {at + min(j['run'], j['limit'])}"
+
+
+def nodes_right(s):
+    """No node has more than it has."""
+    changes = sorted([(t, 1, j) for j, t in s.start.items()] + [(t, 0, j) for j, t in s.end.items()])
+    used = defaultdict(int)
+    for _, begins, job in changes:
+        for node, tasks in s.on[job].items():
+            used[node] += tasks if begins else -tasks
+            if used[node] > s.scene.nodes[node]["procs"]:
+                yield f"node {node} has {used[node]} tasks at the start of job {job}"
+
+
+def reservations_right(s):
+    """Nobody whom it does not admit is on a reservation's nodes until its limit."""
+    for rsv in s.scene.standing:
+        for job, at in s.start.items():
+            j = s.jobs[job]
+            if j["user"] in rsv["users"] or not set(s.on[job]) & set(rsv["hosts"]):
+                continue
+            for begin, _ in s.windows(rsv, at, at + j["limit"]):
+                yield f"job {job} of {j['user']}, from {at} on, is in a reservation from {begin} on"
+
+
+def counted(limit, j, hosts, left):
+    return {"MAXJOB": 1, "MAXPROC": j["tasks"], "MAXNODE": len(hosts), "MAXPS": j["tasks"] * left, "MAXWC": left}.get(limit)
+
+
+def limits_right(s):
+    """No hard limit is broken by a start: those of jobs, processors, and what is left of wallclock."""
+    if s.scene.ignores:
+        return
+    for kind, name, limit, _, hard in s.scene.limits:
+        for job, at in s.start.items():
+            j = s.jobs[job]
+            if (kind != "system" and j[kind] != name) or limit in ("MAXPE", "MAXMEM", "MAXNODE"):
+                continue
+            first = [e[2] for e in s.events if e[1] == "start" and e[0] == at]
+            use = counted(limit, j, s.on[job], j["limit"])
+            for other, begun in s.start.items():
+                o = s.jobs[other]
+                if other == job or begun > at or s.end[other] <= at or (kind != "system" and o[kind] != name):
+                    continue
+                if begun == at and first.index(other) > first.index(job):
+                    continue
+                use += counted(limit, o, s.on[other], begun + o["limit"] - at)
+            if use > hard:
+                yield f"job {job} brings {kind} {name} to {use} of {limit} {hard}"
+
+
+def promises_right(s):
+    """A promise to the job that is first of all that wait does not slide back, where priority is age."""
+    lines = s.scene.config
+    aged = not any(("WEIGHT" in li and not li.endswith(" 0")) or "PRIORITY=" in li.replace("PRIORITY=100", "").replace(
+        "PRIORITY=1 ", "") or "ACCRUAL" in li for li in lines)
+    if not aged or s.scene.standing or s.scene.limits or any("MAXI" in li or "THRESHOLD" in li or "NTR" in li or "LATE" in li
+                                                            or "FSPOLICY" in li or "SYSTEMMAX" in li for li in lines):
+        return
+    waiting, told = [], {}
+    for time, event, job, at, _ in s.events:
+        waiting = [j["number"] for j in s.scene.jobs if j["submit"] <= time and s.start.get(j["number"], FOREVER) > time]
+        if event != "promise" or not waiting or job != waiting[0]:
+            continue
+        if at > told.get(job, FOREVER):
+            yield f"job {job}, first of all, was promised {told[job]}, and then {at}"
+        told[job] = at
+
+
+def alone(s, j, at):
+    """Could it start on the empty machine, whatever else waits?"""
+    for kind, name, limit, soft, _ in s.scene.limits:
+        if (kind == "system" or j[kind] == name) and limit in ("MAXPE", "MAXMEM", "MAXNODE"):
+            return False  # not known here
+        if (kind == "system" or j[kind] == name) and counted(limit, j, (), j["limit"]) > soft:
+            return False
+    room = 0
+    for name, node in s.scene.nodes.items():
+        barred = any(name in r["hosts"] and j["user"] not in r["users"] and list(s.windows(r, at, at + j["limit"]))
+                     for r in s.scene.standing)
+        room += node["procs"] if suits(j, node) and not barred else 0
+    return room >= j["tasks"]
+
+
+def stalls_right(s):
+    """The machine is not empty while somebody who is promised nothing could run on it at once."""
+    lines = s.scene.config
+    if s.scene.capped or any(word in line for line in lines for word in
+                             ("MAXIJOB", "SYSTEMMAX", "BFCHUNK", "BACKFILLPOLICY NONE", "ACCESSPOLICY SINGLETASK", "CONTIGUOUS", "DEDICATED",
+                              "MAXBALANCE", "NTR", "NOBF")):
+        return
+    moments = sorted({t for t in s.end.values()} | {j["submit"] for j in s.scene.jobs})
+    for at in moments:
+        if any(t <= at < s.end[j] for j, t in s.start.items()):
+            continue
+        for j in s.scene.jobs:
+            waits = j["submit"] <= at < s.start.get(j["number"], FOREVER) and (
+                not j["deadline"] or at + j["limit"] <= j["deadline"])
+            promised = [e for e in s.events if e[1] == "promise" and e[0] <= at < s.start.get(e[2], FOREVER)]
+            if waits and not promised and alone(s, j, at):
+                yield f"at {at} nothing runs, nothing is promised, and job {j['number']} does not start"
+                return
+
+
+def wrongs(scene, text):
+    schedule = Schedule(scene, text)
+    for check in (jobs_right, nodes_right, reservations_right, limits_right, promises_right, stalls_right):
+        yield from check(schedule)

@@ -1,0 +1,76 @@
+"""Random sites: `nui sim` and the daemon's SIMULATION decide alike, job for job, and a checker that knows nothing of
+the scheduler (random_check.py) finds nothing wrong with what they decide. Bounded here; NUI_SEEDS=FROM..TO for more.
+Seeds that once failed are in KEPT."""
+import csv
+import os
+import sqlite3
+import subprocess
+from contextlib import closing
+
+from fixture import main
+from onesite import SiteCase, wait_for
+from random_check import wrongs
+from random_site import Scene
+
+KEPT = (23, 58, 121, 148)
+HERE = range(1, 11)
+
+
+def seeds():
+    text = os.environ.get("NUI_SEEDS")
+    if not text:
+        return [*KEPT, *HERE]
+    first, _, last = text.partition("..")
+    return range(int(first), int(last or first) + 1)
+
+
+class RandomSites(SiteCase):
+    def replayed(self, site, scene, where):
+        """By nui sim: {number: start}, the events; it always ends."""
+        rows, events = where / "rows.csv", where / "events.csv"
+        done = subprocess.run([self.programs["nui"], "sim", "-c", where / "policy.cfg", "-w", where / "jobs", "-r",
+                               where / "nodes", "--jobs-out", rows, "--events-out", events],
+                              capture_output=True, text=True, timeout=600, env={**os.environ, "TZ": "UTC"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        starts = {int(r["job_id"]): float(r["start"]) if r["start"] else None
+                  for r in csv.DictReader(rows.read_text().splitlines())}
+        for job, start in starts.items():
+            if start is None and list(starts.values()).count(None) <= 20:
+                self.assertIn(f"job {job} never ran: ", done.stderr)
+        return starts, events.read_text()
+
+    def lived(self, scene, where):
+        """By the daemon in SIMULATION: {number: start}."""
+        site = self.site(f"seed{scene.seed}", "alpha")
+        site.write(f"SERVERMODE SIMULATION\nSIMWORKLOADTRACEFILE {where}/jobs\nSIMRESOURCETRACEFILE {where}/nodes\n"
+                   "SIMJOBSUBMISSIONPOLICY NORMAL\nSIMINITIALQUEUEDEPTH 1\nSIMAUTOSHUTDOWN TRUE\nHORIZON 60:00:00:00\n"
+                   + (where / "policy.cfg").read_text(), gridmap=False)
+        site.process.start([site.programs["nui-local"], "--config", site.config])
+        wait_for("the simulation to end", site.process.died, 600, site.log)
+        self.assertTrue(site.logged("sim over", "nothing is left"), site.words())
+        with closing(sqlite3.connect(f"file:{site.dir}/simulation.db?mode=ro", uri=True)) as db:
+            return {n: s / 1e6 if s else None for n, s in db.execute("SELECT number, start_us FROM job")}
+
+    def scene(self, seed):
+        scene = Scene(seed)
+        if not scene.jobs:
+            return
+        where = self.state / f"scene{seed}"
+        where.mkdir()
+        (where / "policy.cfg").write_text("\n".join(scene.config) + "\n")
+        (where / "nodes").write_text(scene.nodes_text())
+        (where / "jobs").write_text(scene.jobs_text())
+        starts, events = self.replayed(None, scene, where)
+        self.assertEqual([], list(wrongs(scene, events)), f"seed {seed}")
+        found = self.lived(scene, where)
+        differ = {n: (starts[n], found.get(n)) for n in starts if starts[n] != found.get(n)}
+        self.assertEqual({}, differ, f"seed {seed}: (nui sim, the daemon)")
+
+    def test_random_sites(self):
+        for seed in seeds():
+            with self.subTest(seed=seed):
+                self.scene(seed)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""Backups of the daemons are restored while the grid goes on: no credit is lost or paid twice, jobs are found again,
+and reconciliation finds nothing to be done.
+
+Each test goes on working after the backup was taken, so that what is restored is older than what the others know.
+"""
+import json
+import os
+import shutil
+import subprocess
+
+from fixture import GridCase, layout, main, wait_for
+
+
+class Restore(GridCase):
+    def start(self, name, *options):
+        """(grid id, site id) of a job that has begun at alpha."""
+        ident = self.grid.submit("alice", "-A", "phys", "-t", "10:00", "-n", 1, "--site", "alpha", *options,
+                                 self.gated_script(name))
+        wait_for(f"{ident} to begin", lambda: self.began(name), 60, self.grid.layout.log)
+        return ident, self.wait_state(ident, ("Running",))["components"][0]["site_job_id"]
+
+    def end(self, name, ident):
+        self.open_gate(name)
+        self.wait_state(ident, ("Completed",))
+
+    def charged(self, ident):
+        return wait_for(f"{ident} to be charged", lambda: self.charges(ident), 90, self.grid.layout.log)
+
+    def reconcile(self, *options):
+        """class -> site jobs."""
+        done = self.nui(layout.OPERATOR, "reconcile", "--site", "alpha", "--json", *options)
+        found = {}
+        for row in json.loads(done.stdout):
+            found.setdefault(row["class"], []).append(row["site_job"])
+        return found
+
+    # ---- the bank
+
+    def bank_backup(self):
+        """As nui-bank(8) says: a base backup of the running server."""
+        postgres, place = self.grid.postgres, self.grid.layout.state / "base"
+        subprocess.run([postgres.bin / "pg_basebackup", "-D", place, "-d", postgres.conninfo(), "-X", "stream",
+                        "-c", "fast"], check=True, capture_output=True)
+        return place
+
+    def bank_restore(self, place):
+        postgres = self.grid.postgres
+        self.grid.daemons["bank"].stop()
+        postgres.stop()
+        shutil.rmtree(postgres.data)
+        shutil.copytree(place, postgres.data)
+        account = postgres.account()
+        for top, dirs, files in os.walk(postgres.data):
+            for path in (top, *(os.path.join(top, name) for name in (*dirs, *files))):
+                if account:
+                    os.chown(path, account["user"], account["group"])
+        (postgres.data / "postmaster.pid").unlink(missing_ok=True)
+        postgres.start()
+        self.grid.daemons["bank"].start()
+
+    def test_the_bank(self):
+        """What it has forgotten is sent again; holds that it has forgotten do not stop a charge, nor what is behind."""
+        before = self.start("before")
+        held = self.start("held")
+        self.end("before", before[0])
+        self.charged(before[0])
+        place = self.bank_backup()
+
+        after = self.start("after")
+        self.end("after", after[0])
+        running = self.start("running")
+        self.end("held", held[0])
+        paid = {ident: self.charged(ident)[0]["posted"] for ident, _ in (before, after, held)}
+        self.bank_restore(place)
+        self.assertEqual(self.charges(after[0]), [])
+        self.assertEqual(self.charges(held[0]), [])
+
+        # new holds get the names of those that are forgotten: they are not taken for them
+        new = [self.start(name) for name in ("new1", "new2")]
+        self.end("running", running[0])
+        self.charged(running[0])
+        for ident, posted in paid.items():
+            self.charged(ident)
+            self.assertEqual([line["posted"] for line in self.charges(ident)], [posted])
+        self.assertNotEqual(self.balance()["held"], 0)
+        for ident, name in zip((job for job, _ in new), ("new1", "new2")):
+            self.assertEqual(self.charges(ident), [])
+            self.end(name, ident)
+            self.charged(ident)
+        self.settled()
+        self.assertEqual([len(self.charges(ident)) for ident in (running[0], *(job for job, _ in new))], [1, 1, 1])
+        self.assert_books_close()
+        self.assertEqual(self.reconcile(), {})
+        self.assertIn("history_lost", self.grid.daemons["alpha"].log.read_text())
+        self.nui(layout.OPERATOR, "verify", "--rules")
+
+        # and the next jobs are as any
+        last = self.start("last")
+        self.end("last", last[0])
+        self.charged(last[0])
+        self.settled()
+        self.assertEqual(self.reconcile(), {})
+
+
+if __name__ == "__main__":
+    main()
