@@ -8,6 +8,7 @@
 #include "bank/cli/util.h"
 #include "proto/audit/anchor.h"
 #include "proto/rpc/envelope.h"
+#include "proto/rpc/pbguard.h"
 
 enum {
     BLOCKS_A_CALL = 200,
@@ -494,7 +495,8 @@ static Nui__Bank__V1__ProofReply *proof_load (const char *path, struct err *err)
         err_set (err, ERR_IO, "cannot read %.200s: %s", path, strerror (errno));
     } else {
         size_t len = fread (bytes, 1, PROOF_BYTES_MAX, file);
-        proof = nui__bank__v1__proof_reply__unpack (NULL, len, bytes);
+        proof = (Nui__Bank__V1__ProofReply *)pbguard_unpack (&nui__bank__v1__proof_reply__descriptor, bytes,
+                                                             len, err);
         if (!proof)
             err_set (err, ERR_INVALID, "%.200s holds no proof", path);
     }

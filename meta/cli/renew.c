@@ -5,6 +5,7 @@
 #include "meta/cli/grid.h"
 #include "proto/base/clock.h"
 #include "proto/rpc/delegation.h"
+#include "proto/rpc/pbguard.h"
 
 #define FOR_DEFAULT_US (7 * 86400 * US_PER_S)
 
@@ -33,10 +34,10 @@ static int believe (struct tlsid *me, const Nui__Meta__V1__RenewReply *reply, st
     char mine[PRINCIPAL_URI_MAX], uri[PRINCIPAL_URI_MAX];
     if (!reply->envelope)
         return err_set (err, ERR_UNAUTHENTIC, "the metascheduler does not show the signed job");
-    Nui__Common__V1__Job *job = nui__common__v1__job__unpack (
-        NULL, reply->envelope->body.len, reply->envelope->body.data);
+    Nui__Common__V1__Job *job = (Nui__Common__V1__Job *)pbguard_unpack (
+        &nui__common__v1__job__descriptor, reply->envelope->body.data, reply->envelope->body.len, err);
     int rc = job ? envelope_verify (me, reply->envelope, job->created_us, &signer, err)
-                 : err_set (err, ERR_UNAUTHENTIC, "what the metascheduler shows is no job");
+                 : err_prefix (err, "what the metascheduler shows is no job");
     if (rc == 0 &&
         strcmp (principal_uri (&signer, uri), principal_uri (tlsid_self (me), mine)) != 0)
         rc = err_set (err, ERR_DENIED, "%s signed the job; only its owner can renew it", uri);

@@ -62,17 +62,41 @@ out:
     return rc;
 }
 
+static Envelope *sealed_of (const ProtobufCBinaryData *bytes, struct err *err)
+{
+    if (bytes->len > DELEGATION_BYTES_MAX) {
+        err_set (err, ERR_LIMIT, "it has %zu bytes, at most %d are taken", bytes->len, DELEGATION_BYTES_MAX);
+        return NULL;
+    }
+    return (Envelope *)pbguard_unpack (&nui__common__v1__envelope__descriptor, bytes->data, bytes->len, err);
+}
+
+static Delegation *delegation_of (const Envelope *sealed, struct err *err)
+{
+    return (Delegation *)pbguard_unpack (&nui__common__v1__delegation__descriptor, sealed->body.data,
+                                         sealed->body.len, err);
+}
+
+/* That it was made for these bytes. */
+static int hash_check (const Delegation *d, const Envelope *envelope, struct err *err)
+{
+    uint8_t hash[SHA256_BYTES];
+    sha256 (envelope->body.data, envelope->body.len, hash);
+    return d->hash.len == sizeof hash && memcmp (d->hash.data, hash, sizeof hash) == 0
+               ? 0
+               : err_set (err, ERR_UNAUTHENTIC, "it is for another job");
+}
+
 /* What it says, checked against the job. */
 static int content_check (const Delegation *d, const Envelope *envelope, const Job *job,
                           time_us now, struct err *err)
 {
     struct principal delegate;
-    uint8_t hash[SHA256_BYTES];
     char when[QUANTITY_TEXT_MAX];
-    sha256 (envelope->body.data, envelope->body.len, hash);
+    if (hash_check (d, envelope, err) < 0)
+        return err->code;
     if (strcmp (d->grid, job->grid) != 0 || d->uuid.len != job->uuid.len ||
-        memcmp (d->uuid.data, job->uuid.data, job->uuid.len) != 0 || d->hash.len != sizeof hash ||
-        memcmp (d->hash.data, hash, sizeof hash) != 0)
+        memcmp (d->uuid.data, job->uuid.data, job->uuid.len) != 0)
         return err_set (err, ERR_UNAUTHENTIC, "it is for another job");
     if (principal_parse (d->delegate, &delegate, err) < 0 || delegate.kind != PRINCIPAL_META)
         return err_set (err, ERR_UNAUTHENTIC, "it is for no metascheduler");
@@ -84,45 +108,45 @@ static int content_check (const Delegation *d, const Envelope *envelope, const J
     return 0;
 }
 
-static int delegation_read (struct tlsid *id, const Envelope *envelope, const Job *job, time_us now,
-                            struct delegation *out, struct err *err)
+/* What is sealed in it, after its signature was found good; nothing else of it is looked into before. The
+ * signer's URI goes to uri. NULL: err says why. */
+static Delegation *delegation_open (struct tlsid *id, const ProtobufCBinaryData *bytes, time_us now,
+                                    char uri[PRINCIPAL_URI_MAX], struct err *err)
 {
     struct principal signer;
-    char uri[PRINCIPAL_URI_MAX];
     Delegation *d = NULL;
-    Envelope *sealed = (Envelope *)pbguard_unpack (&nui__common__v1__envelope__descriptor,
-                                                   envelope->delegation.data,
-                                                   envelope->delegation.len, err);
-    int rc = sealed ? envelope_verify_for (id, DELEGATION_DOMAIN, sealed, now, &signer, err)
-                    : err->code;
-    if (rc == 0 && strcmp (principal_uri (&signer, uri), job->submitter) != 0)
-        rc = err_set (err, ERR_UNAUTHENTIC, "%.200s signed it", uri);
-    if (rc == 0) {
-        d = (Delegation *)pbguard_unpack (&nui__common__v1__delegation__descriptor,
-                                          sealed->body.data, sealed->body.len, err);
-        rc = d ? content_check (d, envelope, job, now, err) : err->code;
+    Envelope *sealed = sealed_of (bytes, err);
+    if (sealed && envelope_verify_for (id, DELEGATION_DOMAIN, sealed, now, &signer, err) == 0) {
+        principal_uri (&signer, uri);
+        d = delegation_of (sealed, err);
     }
-    if (d && rc == 0) {
-        snprintf (out->delegate, sizeof out->delegate, "%s", d->delegate);
-        out->expires = d->expires_us;
-    }
-    if (d)
-        nui__common__v1__delegation__free_unpacked (d, NULL);
     envelope_free (sealed);
-    return rc;
+    return d;
 }
 
 int delegation_verify (struct tlsid *id, const Envelope *envelope, time_us now,
                        struct principal *signer_out, struct delegation *out, struct err *err)
 {
     struct err why = {0};
+    char uri[PRINCIPAL_URI_MAX] = "";
+    Job *job = NULL;
     *out = (struct delegation){0};
     int rc = envelope_verify (id, envelope, now, signer_out, err);
     if (envelope->delegation.len == 0)
         return rc;
-    Job *job = job_of (envelope, &why);
-    out->good = job && delegation_read (id, envelope, job, now, out, &why) == 0;
-    if (!out->good)
+    Delegation *d = delegation_open (id, &envelope->delegation, now, uri, &why);
+    /* Of a job whose own signature is not good any more only what the delegation's signer has vouched for is
+     * unpacked. */
+    if (d && (rc == 0 || hash_check (d, envelope, &why) == 0))
+        job = job_of (envelope, &why);
+    if (job && strcmp (uri, job->submitter) != 0)
+        err_set (&why, ERR_UNAUTHENTIC, "%.200s signed it", uri);
+    else if (job)
+        out->good = content_check (d, envelope, job, now, &why) == 0;
+    if (out->good) {
+        text_printf (out->delegate, sizeof out->delegate, "%s", d->delegate);
+        out->expires = d->expires_us;
+    } else
         text_printf (out->why, sizeof out->why, "its delegation is not good: %.300s", why.text);
     if (rc != 0 && out->good) {
         struct err then = {0};
@@ -131,6 +155,8 @@ int delegation_verify (struct tlsid *id, const Envelope *envelope, time_us now,
             rc = 0;
         }
     }
+    if (d)
+        nui__common__v1__delegation__free_unpacked (d, NULL);
     if (job)
         nui__common__v1__job__free_unpacked (job, NULL);
     return rc;
@@ -147,14 +173,9 @@ time_us delegation_until (const struct delegation *delegation, const char *meta)
 
 time_us delegation_says (const Envelope *envelope)
 {
-    Delegation *d = NULL;
-    Envelope *sealed =
-        envelope->delegation.len
-            ? nui__common__v1__envelope__unpack (NULL, envelope->delegation.len,
-                                                 envelope->delegation.data)
-            : NULL;
-    if (sealed)
-        d = nui__common__v1__delegation__unpack (NULL, sealed->body.len, sealed->body.data);
+    struct err err;
+    Envelope *sealed = envelope->delegation.len ? sealed_of (&envelope->delegation, &err) : NULL;
+    Delegation *d = sealed ? delegation_of (sealed, &err) : NULL;
     time_us expires = d ? d->expires_us : 0;
     if (d)
         nui__common__v1__delegation__free_unpacked (d, NULL);

@@ -13,6 +13,7 @@
 #define DELEGATION_DOMAIN "nui-delegation-v1"
 /* A longer one is refused: it is there to be renewed. */
 #define DELEGATION_MAX_US (30 * 86400 * US_PER_S)
+enum { DELEGATION_BYTES_MAX = 64 << 10 }; /* its chain of certificates is most of it */
 
 struct delegation {
     bool good;

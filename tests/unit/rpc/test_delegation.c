@@ -206,12 +206,53 @@ static void revoked_with_its_owner (void **state)
     envelope_free (e);
 }
 
+/* The sentence tells how far it was looked at. */
+static void why_is (struct fixture *f, const char *words)
+{
+    assert_false (f->delegation.good);
+    if (!strstr (f->delegation.why, words))
+        fail_msg ("'%s' instead of '%s'", f->delegation.why, words);
+}
+
+/* What nobody of the grid has signed is not unpacked: neither the delegation nor, for its sake, a job. */
+static void nothing_is_read_before_it_is_verified (void **state)
+{
+    struct fixture *f = *state;
+    Nui__Common__V1__Envelope *e = job (f, f->alice, 0), *sealed = NULL;
+    uint8_t noise[64], *bytes;
+    memset (noise, 0xff, sizeof noise); /* no message */
+    assert_int_equal (envelope_sign_for (f->alice, "another-domain", noise, sizeof noise, &sealed, &f->err), 0);
+    e->delegation.len = nui__common__v1__envelope__get_packed_size (sealed);
+    e->delegation.data = malloc (e->delegation.len);
+    nui__common__v1__envelope__pack (sealed, e->delegation.data);
+    envelope_free (sealed);
+    assert_int_equal (verify (f, e, 0), 0);
+    why_is (f, "signature");
+    /* Larger than one is: not even its envelope. */
+    bytes = e->delegation.data;
+    e->delegation.len = DELEGATION_BYTES_MAX + 1;
+    e->delegation.data = calloc (1, e->delegation.len);
+    assert_int_equal (verify (f, e, 0), 0);
+    why_is (f, "bytes, at most");
+    assert_int_equal (delegation_says (e), 0);
+    free (e->delegation.data);
+    e->delegation = (ProtobufCBinaryData){0, NULL};
+    free (bytes);
+    /* A job whose signature is wrong is read only if a delegation of these very bytes is there. */
+    delegate (f, f->alice, e, 3600 * US_PER_S);
+    memset (e->body.data, 0xff, e->body.len);
+    assert_int_equal (verify (f, e, 0), ERR_UNAUTHENTIC);
+    why_is (f, "for another job");
+    envelope_free (e);
+}
+
 int main (void)
 {
 #define T(name) cmocka_unit_test_setup_teardown (name, up, down)
     const struct CMUnitTest tests[] = {
         T (good_until_it_ends), T (for_one_job_by_its_owner), T (no_longer_than_may_be),
         T (after_the_certificate_has_ended), T (revoked_with_its_owner),
+        T (nothing_is_read_before_it_is_verified),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }
