@@ -18,6 +18,8 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "deploy"))
 sys.dont_write_bytecode = True
 
+import watchdog  # noqa: E402
+from watchdog import main  # noqa: E402
 from grid import base, layout  # noqa: E402
 from grid.base import Failure, wait_for  # noqa: E402
 from grid.forge import Forge  # noqa: E402
@@ -60,6 +62,7 @@ class GridCase(unittest.TestCase):
         cls.guard = subprocess.Popen([sys.executable, "-c", GUARD, str(ROOT / "deploy"), str(state)],
                                      stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
                                      start_new_session=True)
+        watchdog.guarded(state, cls.guard)
         cls.addClassCleanup(cls.tear_down_grid, state)
         cls.grid = Grid(state, BUILD, cls.sites, cls.slurm, cls.metas)
         cls.grid.make()
@@ -221,7 +224,3 @@ exit {code}
 
 
 ENDED = ("Completed", "Failed", "Cancelled", "Refused")
-
-
-def main():
-    unittest.main(verbosity=2)

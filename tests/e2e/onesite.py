@@ -13,6 +13,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
+import watchdog
 from fixture import BUILD, ROOT, SANITIZER, layout, wait_for
 from grid.base import Process, free_ports, run
 
@@ -148,6 +149,7 @@ class SiteCase(unittest.TestCase):
         cls.guard = subprocess.Popen([sys.executable, "-c", GUARD, str(ROOT / "deploy"),
                                       str(cls.state)], stdin=subprocess.PIPE,
                                      stdout=subprocess.DEVNULL, start_new_session=True)
+        watchdog.guarded(cls.state, cls.guard)
         cls.programs = layout.find_programs(BUILD)
         cls.sites = []
         cls.addClassCleanup(cls.tear_down)

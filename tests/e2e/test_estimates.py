@@ -7,6 +7,7 @@ import sys
 import unittest
 from datetime import datetime
 
+from fixture import main
 from onesite import SiteCase, layout, wait_for
 
 
@@ -154,4 +155,4 @@ class Estimates(SiteCase):
 
 if __name__ == "__main__":
     sys.dont_write_bytecode = True
-    unittest.main()
+    main()

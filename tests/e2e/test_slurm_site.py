@@ -8,6 +8,7 @@ import sys
 import time
 import unittest
 
+import watchdog
 from fixture import ROOT, main, wait_for
 from onesite import SiteCase, layout
 
@@ -45,6 +46,7 @@ class SlurmSite(SiteCase):
         cls.slurm_guard = subprocess.Popen(
             [sys.executable, "-c", GUARD, str(ROOT / "deploy"), str(cls.rm.root)],
             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True)
+        watchdog.guarded(cls.rm.root, cls.slurm_guard)
         cls.addClassCleanup(cls.slurm_down)
         cls.rm.make()
         cls.rm.start()

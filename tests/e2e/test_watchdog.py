@@ -1,0 +1,48 @@
+"""A test that hangs is ended with its name, where it stood, and the daemons' last words; nothing of it stays."""
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+import unittest
+from pathlib import Path
+
+from fixture import main
+from grid.base import process_birth
+
+HERE = Path(__file__).resolve().parent
+HANGS = """
+    import subprocess, threading
+    from fixture import main
+    from onesite import SiteCase
+
+    class Hangs(SiteCase):
+        def test_ends(self):
+            pass
+
+        def test_hangs(self):
+            (self.state / "log" / "alpha.log").write_text("the last word\\n")
+            for _ in range(2):
+                print("child", subprocess.Popen(["sleep", "1000"]).pid, flush=True)
+            threading.Event().wait()
+
+    main()
+"""
+
+
+class Watchdog(unittest.TestCase):
+    def test_a_test_that_hangs(self):
+        done = subprocess.run([sys.executable, "-B", "-c", textwrap.dedent(HANGS)], capture_output=True, text=True,
+                              timeout=200, cwd=HERE, env={**os.environ, "NUI_E2E_METHOD_S": "2"})
+        self.assertEqual(done.returncode, 1, done.stderr)
+        shutil.rmtree(done.stderr.splitlines()[-1].rpartition(" ")[2])
+        for words in ("test_ends (__main__.Hangs.test_ends) ... ok", "Hangs.test_hangs took more than 2 s",
+                      "in test_hangs\n", "the end of /", "/log/alpha.log\nthe last word\n"):
+            self.assertIn(words, done.stderr)
+        pids = [int(line.split()[1]) for line in done.stdout.splitlines()]
+        self.assertEqual(len(pids), 2)
+        self.assertEqual([process_birth(pid) for pid in pids], [None, None])
+
+
+if __name__ == "__main__":
+    main()
