@@ -27,6 +27,7 @@ struct reconcile {
     uint32_t run_cap, job_cap;
     uint64_t waiting, refused;
     time_us waiting_since;
+    const char *waiting_why;
     ProtobufCMessage **kept; /* the answers that the books point into */
     uint32_t kept_count, kept_cap;
 };
@@ -84,6 +85,7 @@ static int runs_take (struct reconcile *rec, Nui__Local__V1__RunsRequest *reques
         rec->waiting = page->waiting;
         rec->refused = page->refused;
         rec->waiting_since = page->waiting_since_us;
+        rec->waiting_why = page->waiting_why;
     } while (page->n_runs == PAGE);
     return 0;
 }
@@ -331,9 +333,10 @@ static void waiting_tell (const struct reconcile *rec)
 {
     char age[QUANTITY_TEXT_MAX];
     if (rec->waiting)
-        fprintf (stderr, "nui reconcile: %llu messages of site %s to the bank wait, the oldest for %s\n",
+        fprintf (stderr, "nui reconcile: %llu messages of site %s to the bank wait, the oldest for %s%s%s\n",
                  (unsigned long long)rec->waiting, rec->args->site,
-                 duration_format (rec->books.now - rec->waiting_since, age));
+                 duration_format (rec->books.now - rec->waiting_since, age),
+                 *rec->waiting_why ? ": the bank takes none: " : "", rec->waiting_why);
     if (rec->refused)
         fprintf (stderr,
                  "nui reconcile: %llu messages of site %s were refused by the bank for good; what they leave to be "

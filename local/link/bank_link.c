@@ -50,6 +50,7 @@ struct bank_link {
     struct event *drain_event;
     duration_us backoff;
     bool full; /* while the box is read: of the window */
+    char *denied; /* why the bank takes nothing of this site's now; NULL: it does */
     bool closing;
 };
 
@@ -71,6 +72,26 @@ static duration_us jitter (duration_us *backoff)
 static bool worth_retrying (const struct rpc_result *result)
 {
     return result->status != RPC_OK && !(result->answered && rpc_status_is_final (result->status));
+}
+
+/* A message that is refused for what it says will be for ever; one that is refused for who sends it (a certificate, a
+ * role) is not, and so will be those behind it: they wait, and somebody is told. */
+static bool outbox_denied (const struct rpc_result *result)
+{
+    return result->answered && result->status == RPC_PERMISSION_DENIED;
+}
+
+static void denied_set (struct bank_link *link, const char *why)
+{
+    char quoted[400];
+    if (why ? link->denied && strcmp (link->denied, why) == 0 : !link->denied)
+        return;
+    log_event (link->config.log, why ? LOG_LEVEL_ERROR : LOG_LEVEL_WARN, "bank", why ? "denied" : "allowed",
+               "text=%s", log_quote (why ? why : "the bank takes this site's messages again", quoted, sizeof quoted));
+    free (link->denied);
+    link->denied = why ? strdup (why) : NULL;
+    if (link->config.on_denied)
+        link->config.on_denied (link->config.arg);
 }
 
 /* --- holds -------------------------------------------------------------------------------- */
@@ -305,7 +326,7 @@ static int item_bury (struct sending *item, const struct rpc_result *result, str
 static void item_refused (struct sending *item, const struct rpc_result *result)
 {
     struct bank_link *link = item->link;
-    bool hopeless = !worth_retrying (result);
+    bool denied = outbox_denied (result), hopeless = !denied && !worth_retrying (result);
     char quoted[400];
     struct err err = {0};
     log_event (link->config.log, hopeless ? LOG_LEVEL_ERROR : LOG_LEVEL_WARN, "bank",
@@ -318,6 +339,8 @@ static void item_refused (struct sending *item, const struct rpc_result *result)
         ack_done (link);
         return;
     }
+    if (denied)
+        denied_set (link, result->message);
     if (hopeless)
         log_event (link->config.log, LOG_LEVEL_ERROR, "bank", "not_buried", "error=%s",
                    log_quote (err.text, quoted, sizeof quoted));
@@ -338,6 +361,7 @@ static void on_item_done (void *arg, const struct rpc_result *result)
     }
     link->backoff = 0;
     item->done = true;
+    denied_set (link, NULL);
     uint64_t bank_has;
     if (item->charge) {
         const Nui__Bank__V1__ChargeReply *reply = (const Nui__Bank__V1__ChargeReply *)result->reply;
@@ -420,6 +444,11 @@ struct rpcclient *bank_link_client (struct bank_link *link)
     return link->client;
 }
 
+const char *bank_link_denied (const struct bank_link *link)
+{
+    return link->denied ? link->denied : "";
+}
+
 void bank_link_timeout_set (struct bank_link *link, duration_us timeout)
 {
     link->config.timeout = timeout;
@@ -479,5 +508,6 @@ void bank_link_destroy (struct bank_link *link)
     }
     if (link->drain_event)
         event_free (link->drain_event);
+    free (link->denied);
     free (link);
 }

@@ -3,8 +3,8 @@
  * Holds: a request whose row is durable in the store is sent, unchanged, until the bank answers; every
  * answer is reported once, and once per request the fact that the bank cannot be reached. Charges and
  * releases: the store's outbox is drained in order, several in flight, each under its own stored key,
- * until acknowledged. One that the bank will never take becomes a dead letter with the bank's reason, and the rest
- * goes on. What the bank acknowledged stays in the box for a while: a bank that answers as if it had never had it was
+ * until acknowledged. One that the bank will never take, for what it says, becomes a dead letter with the bank's reason,
+ * and the rest goes on; while the bank denies that this site may send any (PERMISSION_DENIED), all wait. What the bank acknowledged stays in the box for a while: a bank that answers as if it had never had it was
  * restored to an earlier moment, and gets it again under the same keys.
  *
  * One loop. The store's rows are the caller's to write and (after an answer) to delete. */
@@ -47,6 +47,7 @@ struct bank_link_config {
     /* In the transaction in which an item becomes a dead letter: what else is to be kept. */
     int (*on_refused) (void *arg, const struct store_item *item, enum rpc_status status,
                        struct err *err);
+    void (*on_denied) (void *arg); /* bank_link_denied has changed; may be NULL */
     void *arg;
 };
 
@@ -60,6 +61,8 @@ void bank_link_hold (struct bank_link *link, const struct store_hold *hold);
 /* For other questions to the bank. */
 struct rpcclient *bank_link_client (struct bank_link *link);
 void bank_link_timeout_set (struct bank_link *link, duration_us timeout);
+/* Why the bank takes no message of this site's now, in its words; "": it does, or was not asked. */
+const char *bank_link_denied (const struct bank_link *link);
 /* Something was put into the outbox. NULL is a no-op. */
 void bank_link_poke (struct bank_link *link);
 

@@ -148,6 +148,7 @@ void admin_stats_runs (void *self, struct rpccall *call, const ProtobufCMessage 
     if (rc == 0)
         rc = local_store_outbox_waiting (svc->store, STORE_OUTBOX_BANK, &p.reply.waiting, &since, &err);
     p.reply.waiting_since_us = since;
+    p.reply.waiting_why = arena_strdup (p.arena, svc->bank ? bank_link_denied (svc->bank) : "");
     if (rc == 0)
         rc = local_store_outbox_dead_count (svc->store, STORE_OUTBOX_BANK, &p.reply.refused, &err);
     for (size_t i = 0; i < p.reply.n_runs && rc == 0 && p.reply.refused; i++)

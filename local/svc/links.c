@@ -41,6 +41,11 @@ static void on_heard (void *arg, const char *metascheduler, duration_us sent)
     contact_heard (arg, metascheduler, sent);
 }
 
+static void on_denied (void *arg)
+{
+    pass_wake (arg);
+}
+
 int links_open (struct svc *svc, const struct settings *settings, struct err *err)
 {
     if (!in_production (settings))
@@ -48,7 +53,7 @@ int links_open (struct svc *svc, const struct settings *settings, struct err *er
     struct bank_link_config bank = {
         .base = svc->base, .log = svc->log, .id = daemon_tlsid (svc->daemon),
         .target = settings->bank, .timeout = settings->am.timeout, .store = svc->store,
-        .on_answer = life_on_answer, .on_refused = charge_refused, .arg = svc,
+        .on_answer = life_on_answer, .on_refused = charge_refused, .on_denied = on_denied, .arg = svc,
     };
     struct meta_link_config meta = {
         .base = svc->base, .log = svc->log, .id = daemon_tlsid (svc->daemon),

@@ -57,6 +57,7 @@ static const struct {
     {"BANKDOWN", NOTIFY_BANK_DOWN, "BankDown", "BankUp"},
     {"RESUNFILLED", NOTIFY_RES_UNFILLED, "ResUnfilled", "ResFilled"},
     {"BANKHISTORY", NOTIFY_BANK_HISTORY, "BankHistoryRewritten", "BankHistoryRestored"},
+    {"BANKDENIED", NOTIFY_BANK_DENIED, "BankDenied", "BankAllowed"},
 };
 enum { EVENTS = sizeof events / sizeof *events };
 
@@ -188,6 +189,8 @@ static void problems_now (struct svc *svc, struct problems *p)
         problem (p, NOTIFY_BANK_DOWN, svc->settings->bank);
     if (svc->bank && svc->notify->history_rewritten)
         problem (p, NOTIFY_BANK_HISTORY, svc->settings->bank);
+    if (svc->bank && *bank_link_denied (svc->bank))
+        problem (p, NOTIFY_BANK_DENIED, svc->settings->bank);
     if (p->count > 1)
         qsort (p->line, p->count, sizeof *p->line, by_text);
 }
@@ -209,6 +212,11 @@ static int tell (struct svc *svc, const char *line, bool begins, struct err *err
     case NOTIFY_BANK_DOWN:
         text_printf (text, sizeof text, "the bank %s %s", object,
                   begins ? "does not answer" : "answers again");
+        break;
+    case NOTIFY_BANK_DENIED:
+        text_printf (text, sizeof text, begins ? "the bank %s takes no charge of this site, they wait: %s"
+                                               : "the bank %s takes this site's charges again",
+                     object, bank_link_denied (svc->bank));
         break;
     case NOTIFY_BANK_HISTORY:
         text_printf (text, sizeof text, "the history of the bank %s %s the one that this site has an anchor of",

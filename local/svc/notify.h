@@ -1,5 +1,5 @@
 /* notify: tells the administrator what should not wait for the next look: a job that failed, a node
- * that is down, a bank that does not answer or has another past, a reservation that has lost nodes.
+ * that is down, a bank that does not answer, denies or has another past, a reservation that has lost nodes.
  *
  * Each notification is a message of the store's outbox, written with what it tells of, so that none
  * is lost; NOTIFICATIONPROGRAM and NOTIFICATIONURL get them in order, each at least once, one at a
@@ -16,7 +16,8 @@ enum notify_event { /* bits of settings.notify_events */
     NOTIFY_BANK_DOWN = 1 << 2,
     NOTIFY_RES_UNFILLED = 1 << 3,
     NOTIFY_BANK_HISTORY = 1 << 4,
-    NOTIFY_ALL = (1 << 5) - 1,
+    NOTIFY_BANK_DENIED = 1 << 5,
+    NOTIFY_ALL = (1 << 6) - 1,
 };
 /* "JOBFAILURE" …; 0: unknown. */
 unsigned notify_event_parse (const char *word);

@@ -175,7 +175,7 @@ static int set_notify_events (void *target, const struct conf_value *value, stru
                                                                : notify_event_parse (value->word[i]);
         if (!bit)
             return err_set (err, ERR_INVALID,
-                            "'%.40s': wanted JOBFAILURE, NODEDOWN, BANKDOWN, RESUNFILLED, BANKHISTORY or ALL",
+                            "'%.40s': wanted JOBFAILURE, NODEDOWN, BANKDOWN, RESUNFILLED, BANKHISTORY, BANKDENIED or ALL",
                             value->word[i]);
         s->notify_events |= bit;
     }

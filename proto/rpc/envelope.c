@@ -149,6 +149,8 @@ static int verify_chain (struct tlsid *id, STACK_OF (X509) *chain, time_us at,
     X509_STORE_CTX_set_verify_cb (ctx, verify_at);
     if (X509_verify_cert (ctx) != 1) {
         rc = tlsreason_of_verify (X509_STORE_CTX_get_error (ctx), "the signer's certificate", err);
+        if (tlsreason_unchecked (X509_STORE_CTX_get_error (ctx)))
+            rc = err->code = ERR_UNAVAILABLE;
         goto out;
     }
     if (principal_of_cert (leaf, signer_out, &why) < 0) {

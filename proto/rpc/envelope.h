@@ -22,7 +22,8 @@ int envelope_sign_for (struct tlsid *signer, const char *domain, const void *bod
 void envelope_free (Nui__Common__V1__Envelope *envelope);
 
 /* Checks chain (against the store and CRL, at moment `at`), signature and the signer's identity.
- * ERR_UNAUTHENTIC with the reason when it does not hold. */
+ * ERR_UNAUTHENTIC with the reason when it does not hold; ERR_UNAVAILABLE while the revocation list here is none that
+ * it can be checked by. */
 int envelope_verify (struct tlsid *id, const Nui__Common__V1__Envelope *envelope, time_us at,
                      struct principal *signer_out, struct err *err);
 int envelope_verify_for (struct tlsid *id, const char *domain,

@@ -54,6 +54,12 @@ int tlsreason_of_verify (long verify, const char *who, struct err *err)
     return err_set (err, ERR_UNAUTHENTIC, "%s %s", who, text);
 }
 
+bool tlsreason_unchecked (long verify)
+{
+    return verify == X509_V_ERR_CRL_HAS_EXPIRED || verify == X509_V_ERR_CRL_NOT_YET_VALID ||
+           verify == X509_V_ERR_UNABLE_TO_GET_CRL || verify == X509_V_ERR_CRL_SIGNATURE_FAILURE;
+}
+
 static void own_end (X509 *own, char *out, size_t cap)
 {
     struct tm tm;

@@ -144,6 +144,11 @@ static void bank_charge (void *self, struct rpccall *call, const ProtobufCMessag
     const Nui__Bank__V1__ChargeRequest *r = (const Nui__Bank__V1__ChargeRequest *)message;
     Nui__Bank__V1__ChargeReply reply = NUI__BANK__V1__CHARGE_REPLY__INIT;
     bool seen = false;
+    s->charge_calls++;
+    if (s->charge_status) {
+        rpccall_finish (call, (enum rpc_status)s->charge_status, "not \"here\"");
+        return;
+    }
     for (unsigned i = 0; i < s->charges; i++)
         seen = seen || s->charge[i].sequence == r->sequence;
     if (!seen) {

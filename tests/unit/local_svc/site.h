@@ -58,6 +58,8 @@ struct site {
     struct kept_charge charge[KEPT_MAX];
     unsigned charges;
     int64_t hold_lifetime_us; /* expires_us of grants, from now; 0: none said */
+    int charge_status;       /* enum rpc_status: what charges are refused with */
+    unsigned charge_calls;
     bool bank_loses_answers; /* does everything, answers UNAVAILABLE */
     /* the metascheduler */
     Nui__Meta__V1__SiteReport *report; /* the last */

@@ -4,6 +4,8 @@
 #include <sqlite3.h>
 #include <sys/stat.h>
 
+#include "proto/nui/v1/stats.pb-c.h"
+
 #define STATE(name) NUI__LOCAL__V1__JOB_STATE__JOB_##name
 #define QUICK "JOBPURGETIME 00:00:01\nRMPOLLINTERVAL 00:00:01\n"
 
@@ -158,12 +160,88 @@ static void history_is_bounded (void **state)
     assert_int_equal (number_of (s, "SELECT jobs FROM stats WHERE kind = 5"), 1);
 }
 
+static Nui__Local__V1__RunsReply *runs (struct site *s)
+{
+    Nui__Local__V1__RunsRequest r = NUI__LOCAL__V1__RUNS_REQUEST__INIT;
+    ProtobufCMessage *reply = NULL;
+    struct err err = {0};
+    r.until_us = INT64_MAX;
+    if (rpcclient_call (s->as_operator, &nui__local__v1__stats__descriptor, "Runs", &r.base, 30 * US_PER_S, true,
+                        &reply, &err) != 0)
+        fail_msg ("Runs: %s", err.text);
+    return (Nui__Local__V1__RunsReply *)reply;
+}
+
+static bool asked (struct site *s, void *arg)
+{
+    return s->charge_calls >= *(unsigned *)arg;
+}
+
+static bool no_answer (struct site *s, void *arg)
+{
+    Nui__Local__V1__RunsReply *r = runs (s);
+    bool so = r->n_runs == 1 && r->refused == *(uint64_t *)arg && (r->refused || *r->waiting_why);
+    free_message (r);
+    return so;
+}
+
+/* A bank that denies who the site is takes its charges later: they wait, and somebody is told. */
+static void denied_is_not_for_good (void **state)
+{
+    struct site *s = *state;
+    char id[64];
+    s->charge_status = RPC_PERMISSION_DENIED;
+    site_start (s, "NOTIFICATIONURL http://127.0.0.1:1/\nNOTIFICATIONEVENTS BANKDENIED\nRMPOLLINTERVAL 00:00:01\n");
+    site_submit (s, "grid.1", &(struct job_make){.script = "exit 0\n"}, id);
+    site_wait_state (s, id, STATE (COMPLETED));
+    site_wait (s, asked, &(unsigned){3}, "some refusals");
+    site_wait (s, no_answer, &(uint64_t){0}, "its reason");
+    Nui__Local__V1__RunsReply *r = runs (s);
+    assert_int_equal (r->waiting, 1);
+    assert_string_equal (r->waiting_why, "not \"here\"");
+    assert_string_equal (r->runs[0]->refused, "");
+    free_message (r);
+#define TOLD(event)                                                                                           \
+    "SELECT (SELECT count(*) FROM outbox WHERE kind = '" event "') + (SELECT count(*) FROM outbox_dead WHERE " \
+    "kind = '" event "')"
+    wait_number (s, TOLD ("BankDenied"), 1, "the administrator to be told");
+    site_kill (s); /* so it is after a restart */
+    site_start (s, "NOTIFICATIONURL http://127.0.0.1:1/\nNOTIFICATIONEVENTS BANKDENIED\nRMPOLLINTERVAL 00:00:01\n");
+    site_wait (s, no_answer, &(uint64_t){0}, "its reason");
+    assert_int_equal (s->charges, 0);
+    s->charge_status = RPC_OK;
+    charges (s, 1);
+    assert_string_equal (s->charge[0].job, id);
+    wait_number (s, TOLD ("BankAllowed"), 1, "the administrator to be told");
+    r = runs (s);
+    assert_string_equal (r->waiting_why, "");
+    assert_int_equal (r->refused, 0);
+    free_message (r);
+}
+
+/* What it says of itself is refused once. */
+static void invalid_is_for_good (void **state)
+{
+    struct site *s = *state;
+    char id[64];
+    s->charge_status = RPC_INVALID_ARGUMENT;
+    site_start (s, QUICK);
+    site_submit (s, "grid.1", &(struct job_make){.script = "exit 0\n"}, id);
+    site_wait_state (s, id, STATE (COMPLETED));
+    site_wait (s, no_answer, &(uint64_t){1}, "the dead letter");
+    Nui__Local__V1__RunsReply *r = runs (s);
+    assert_int_equal (r->waiting, 0);
+    assert_string_equal (r->runs[0]->refused, "not \"here\"");
+    free_message (r);
+    assert_int_equal (s->charge_calls, 1);
+}
+
 int main (void)
 {
 #define T(name) cmocka_unit_test_setup_teardown (name, site_setup, site_teardown)
     const struct CMUnitTest tests[] = {
         T (is_counted_once), T (forgotten_when_acknowledged), T (tombstones_go),
-        T (history_is_bounded),
+        T (history_is_bounded), T (denied_is_not_for_good), T (invalid_is_for_good),
     };
     cmocka_set_test_filter (getenv ("NUI_TEST_ONLY"));
     return cmocka_run_group_tests (tests, site_group_setup, site_group_teardown);
