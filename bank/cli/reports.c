@@ -50,8 +50,9 @@ static int usage_print (struct cli_context *ctx, char *const *by, int count,
     struct table *table = table_create (columns, n);
     for (size_t i = 0; i < reply->n_lines; i++) {
         const Nui__Bank__V1__UsageLine *line = reply->lines[i];
-        const char *value[] = {cli_format (ctx) == CLI_TABLE ? bank_short_name (line->user)
-                                                             : line->user,
+        const char *value[] = {cli_format (ctx) == CLI_TABLE && !strstr (line->user, "/operator/")
+                                   ? bank_short_name (line->user)
+                                   : line->user,
                                line->project,
                                line->site,
                                line->account,

@@ -306,6 +306,19 @@ static void go_back (struct committer *c)
     c->seal.tip = c->sure.seal;
 }
 
+/* See committer.h: numbers_per_s. By whichever clock is ahead. */
+static void numbers_leap (const struct committer *c, time_us database_now, time_us last, struct ledger_ids *next)
+{
+    time_us machine = clocks (c).wall, now = machine > database_now ? machine : database_now;
+    if (last == 0 || now <= last)
+        return;
+    int64_t leap = (int64_t)((__int128)(now - last) * c->config.numbers_per_s / US_PER_S);
+    next->hold += leap;
+    next->allocation += leap;
+    next->grant += leap;
+    next->quote += leap;
+}
+
 static void on_ready (void *arg)
 {
     struct committer *c = arg;
@@ -314,6 +327,7 @@ static void on_ready (void *arg)
     clock_look (c);
     c->sure = (struct tip){.next = setup->next,
                            .seal = {.number = setup->last.number, .unsealed = setup->unsealed.len > 0}};
+    numbers_leap (c, setup->database_now, setup->last_recorded, &c->sure.next);
     if (setup->last.number)
         c->sure.seal.link = block_link (&setup->last);
     go_back (c);

@@ -42,6 +42,10 @@ struct committer_config {
     seal_sign_f sign; /* signs a block of the batch's operations */
     duration_us clock_bound;   /* the clock may be so far ahead: see moment.h */
     struct moment_now (*clock) (void); /* NULL: the machine's clocks */
+    /* More numbers of a kind than can be given out in a second. A ledger that was restored has forgotten what it gave out
+     * since its last operation, and sites' outboxes and people's notes have not: at each start, and whenever the database
+     * was away, numbers of holds, allocations, grants and quotes go on beyond that. 0: they go on where they were. */
+    int64_t numbers_per_s;
     /* The clock is no longer to be believed (why, one sentence), or is again (NULL). May be NULL. */
     void (*on_clock) (void *arg, const char *why);
     /* Up: requests are served. Down: why, one sentence. */

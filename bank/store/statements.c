@@ -517,14 +517,15 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
     /* $1 who, $2 account or none, $3 from, to, lines, then whether to group by each of enum reader_by:
      * what was charged and given back in the period, by who paid. */
     [BANK_STMT_COUNT + RD_USAGE] = {"rd_usage",
-        "WITH moved AS (SELECT c.usage_id, g.allocation_id, g.amount AS charged, 0 AS refunded, o.recorded_at "
+        "WITH moved AS (SELECT c.usage_id, g.allocation_id, g.amount AS charged, 0 AS refunded, o.recorded_at, o.client "
         " FROM op o JOIN charge c ON c.op_id = o.id JOIN charge_leg g ON g.charge_id = c.id "
         " WHERE o.recorded_at >= ($3::bigint[])[1] AND o.recorded_at < ($3::bigint[])[2] AND o.kind = 'charge' "
-        " UNION ALL SELECT c.usage_id, r.allocation_id, 0, r.amount, o.recorded_at "
-        " FROM op o JOIN refund_leg r ON r.op_id = o.id JOIN charge c ON c.id = r.charge_id "
+        " UNION ALL SELECT c.usage_id, r.allocation_id, 0, r.amount, o.recorded_at, x.client "
+        " FROM op o JOIN refund_leg r ON r.op_id = o.id JOIN charge c ON c.id = r.charge_id JOIN op x ON x.id = c.op_id "
         " WHERE o.recorded_at >= ($3::bigint[])[1] AND o.recorded_at < ($3::bigint[])[2] AND o.kind = 'refund'), "
         "timed AS (SELECT *, to_timestamp (recorded_at / 1000000) AT TIME ZONE 'UTC' AS at FROM moved) SELECT "
-        "CASE WHEN ($3::bigint[])[4] = 1 THEN u.identity ELSE '' END, "
+        "CASE WHEN ($3::bigint[])[4] = 1 THEN CASE WHEN m.client LIKE 'nui://%/operator/%' THEN m.client ELSE u.identity END "
+        "ELSE '' END, "
         "CASE WHEN ($3::bigint[])[5] = 1 THEN coalesce (p.name, '') ELSE '' END, "
         "CASE WHEN ($3::bigint[])[6] = 1 THEN u.site ELSE '' END, "
         "CASE WHEN ($3::bigint[])[7] = 1 THEN a.name ELSE '' END, "

@@ -15,6 +15,9 @@
 /* A signed job with its script and chain, twice over. */
 enum { SIGNED_BYTES_MAX = ENVELOPE_BODY_MAX + (256 << 10) };
 
+/* Several times what it was seen to write on fast disks. */
+enum { NUMBERS_PER_S = 100000 };
+
 /* Ten thousand findings. */
 enum { RECON_BYTES_MAX = 8 << 20 };
 
@@ -140,6 +143,7 @@ struct bank_service *bank_service_create (const struct bank_service_config *conf
                                          .sign = audit_sign,
                                          .state = on_writer,
                                          .clock_bound = svc->limits.clock,
+                                         .numbers_per_s = NUMBERS_PER_S,
                                          .on_clock = on_clock,
                                          .arg = svc};
     svc->reader = reader_create (config->base, config->log, svc->database, on_reader, svc, err);

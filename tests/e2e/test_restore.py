@@ -34,6 +34,11 @@ class Restore(GridCase):
             found.setdefault(row["class"], []).append(row["site_job"])
         return found
 
+    def holds(self):
+        """site job -> name of its open hold."""
+        done = self.nui(layout.OPERATOR, "hold", "list", "--json")
+        return {row["site_job"]: row["hold"] for row in json.loads(done.stdout)}
+
     # ---- the bank
 
     def bank_backup(self):
@@ -69,14 +74,18 @@ class Restore(GridCase):
         after = self.start("after")
         self.end("after", after[0])
         running = self.start("running")
+        forgotten = self.holds()[running[1]]
         self.end("held", held[0])
         paid = {ident: self.charged(ident)[0]["posted"] for ident, _ in (before, after, held)}
         self.bank_restore(place)
         self.assertEqual(self.charges(after[0]), [])
         self.assertEqual(self.charges(held[0]), [])
 
-        # new holds get the names of those that are forgotten: they are not taken for them
+        # no new hold gets the name of one that is forgotten
         new = [self.start(name) for name in ("new1", "new2")]
+        names = self.holds()
+        for _, site_job in new:
+            self.assertGreater(int(names[site_job].split(".")[1]), int(forgotten.split(".")[1]))
         self.end("running", running[0])
         self.charged(running[0])
         for ident, posted in paid.items():

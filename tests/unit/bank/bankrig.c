@@ -98,6 +98,13 @@ static struct moment_now bankrig_clock (void)
     return (struct moment_now){now + bankrig_shift, now};
 }
 
+static int64_t bankrig_leaps;
+
+void bankrig_numbers_leap (int64_t per_s)
+{
+    bankrig_leaps = per_s;
+}
+
 void bankrig_clock_shift (duration_us shift)
 {
     bankrig_shift = shift;
@@ -115,6 +122,7 @@ void bankrig_open (struct bankrig *rig, const char *conninfo)
                                       .state = on_state,
                                       .clock_bound = 60 * US_PER_S,
                                       .clock = bankrig_clock,
+                                      .numbers_per_s = bankrig_leaps,
                                       .arg = rig};
     rig->committer = committer_create (&config, &err);
     if (!rig->committer) {

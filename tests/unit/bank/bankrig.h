@@ -29,6 +29,8 @@ bool bankrig_wait_second (struct bankrig *rig, bool up); /* the second connectio
 void bankrig_close (struct bankrig *rig);
 /* Every rig's clock is so far ahead of the machine's, from now on. */
 void bankrig_clock_shift (duration_us shift);
+/* Of rigs that are opened from now on: committer_config.numbers_per_s. Else numbers can be told beforehand. */
+void bankrig_numbers_leap (int64_t per_s);
 /* Sends without waiting; *answer is filled when the loop runs. Retries while the bank is away. */
 void bankrig_send (struct bankrig *rig, const struct ledger_request *req, struct answer *answer);
 /* Runs the loop until the answer is there; aborts after 120 s. */

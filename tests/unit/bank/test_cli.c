@@ -790,6 +790,23 @@ static void beyond (void **state)
               time_format_iso (now - 3 * US_PER_S, start), time_format_iso (now - 2 * US_PER_S, end));
     says (w, "ops", words, 0, "Account:   phys");
     says (w, "alice", "statement -A phys --csv", 0, "nui://test/operator/ops");
+    /* Nor is it the user's own in sums; what is given back of it counts with it. */
+    says (w, "ops", "usage -A phys --by user,site --csv --noheader", 0, "nui://test/operator/ops,alpha,1,");
+    snprintf (words, sizeof (words), "%.200s", strstr (w->out, "nui://test/operator/ops,alpha,1,"));
+    long long charged = strtoll (words + strlen ("nui://test/operator/ops,alpha,1,"), NULL, 10);
+    assert_true (charged > 0);
+    assert_int_equal (0, nui (w, "ops", "statement -A phys --csv --noheader"));
+    char *line = w->out, *last = NULL;
+    while ((line = strstr (line, ",charge,alpha.990,")))
+        last = line++;
+    assert_non_null (last);
+    while (last > w->out && last[-1] != '\n' && last[-1] != ',')
+        last--;
+    snprintf (words, sizeof (words), "refund %lld 1 -d mistyped", strtoll (last, NULL, 10));
+    says (w, "ops", words, 0, "1");
+    snprintf (words, sizeof (words), "nui://test/operator/ops,alpha,1,%lld,1,%lld\n", charged, charged - 1);
+    says (w, "ops", "usage -A phys --by user,site --csv --noheader", 0, words);
+    says (w, "ops", "usage -A phys --by user", 0, "nui://test/operator/ops");
 }
 
 int main (void)

@@ -116,6 +116,76 @@ static void point_in_time (void **state)
     pg_fixture_stop (pg);
 }
 
+/* Something of each kind that outsiders know by its number, of a ledger that goes on. */
+static void numbers_given (const char *conninfo, uint64_t keys)
+{
+    struct bankrig rig;
+    bankrig_open (&rig, conninfo);
+    assert_true (bankrig_wait_up (&rig, true));
+    rig.keys = keys;
+    char job[32];
+    for (int i = 0; i < 20; i++) {
+        snprintf (job, sizeof (job), "a.%llu", (unsigned long long)rig.keys);
+        struct ledger_request hold = req_hold (&rig, "alpha", job, "phys", ALICE, 1, 1);
+        assert_int_equal (0, bankrig_ask (&rig, &hold).err.code);
+    }
+    struct ledger_request deposit = req_deposit (&rig, "phys", CREDIT, 0, 0);
+    assert_int_equal (0, bankrig_ask (&rig, &deposit).err.code);
+    struct ledger_request grant = req_deposit (&rig, "phys", CREDIT, 0, 0);
+    grant.kind = LEDGER_GRANT;
+    grant.deposit.funder = "f";
+    grant.deposit.reference = job;
+    assert_string_equal ("", bankrig_ask (&rig, &grant).err.text);
+    struct ledger_quote_item item = {.site = "alpha", .procs = 1, .walltime = US_PER_S};
+    struct ledger_quote ask = {.identity = ALICE, .account = "phys", .item = &item, .item_count = 1};
+    struct ledger_request quote = req_new (&rig, LEDGER_QUOTE, ALICE);
+    quote.quote.ask = &ask;
+    quote.quote.keep = 60 * US_PER_S;
+    assert_string_equal ("", bankrig_ask (&rig, &quote).err.text);
+    bankrig_close (&rig);
+}
+
+/* What a ledger has forgotten that was restored has numbers that no other thing gets: sites' outboxes and people's
+ * notes name it. */
+static void numbers_never_again (void **state)
+{
+    (void)state;
+    static const char *const table[] = {"hold", "allocation", "award", "quote"};
+    struct pg_fixture *pg = pg_fixture_start (false);
+    struct bankrig rig;
+    char conninfo[512], sql[128];
+    assert_non_null (pg);
+    const char *first = pg_fixture_database (pg, "ledger");
+    PGconn *other = pg_fixture_connect (pg_fixture_database (pg, "other"));
+    bankrig_open (&rig, first);
+    assert_true (bankrig_wait_up (&rig, true));
+    found (&rig);
+    struct ledger_request funder = req_new (&rig, LEDGER_FUNDER_CREATE, "nui://test/operator/ops");
+    funder.funder.name = "f";
+    funder.funder.description = "";
+    expect (&rig, funder, "done funder.1");
+    bankrig_close (&rig);
+    bankrig_numbers_leap (100000);
+    pg_fixture_run (other, "CREATE DATABASE kept TEMPLATE ledger"); /* the backup */
+    numbers_given (first, 1000);                                    /* and what it has not */
+    snprintf (conninfo, sizeof (conninfo), "host=%s dbname=kept user=bank", pg_fixture_dir (pg));
+    numbers_given (conninfo, 2000);
+    bankrig_numbers_leap (0);
+    PGconn *lost = pg_fixture_connect (first), *restored = pg_fixture_connect (conninfo);
+    for (int i = 0; i < 4; i++) {
+        snprintf (sql, sizeof (sql), "SELECT max (id) FROM bank.%s", table[i]);
+        long long before = pg_fixture_number (lost, sql);
+        snprintf (sql, sizeof (sql), "SELECT min (id) FROM bank.%s WHERE op_id > (SELECT max (op_id) FROM bank.funder)",
+                  table[i]);
+        assert_true (pg_fixture_number (restored, sql) > before);
+    }
+    books_balance (restored);
+    PQfinish (lost);
+    PQfinish (restored);
+    PQfinish (other);
+    pg_fixture_stop (pg);
+}
+
 static void on_tick (evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
@@ -413,6 +483,7 @@ int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (point_in_time),
+        cmocka_unit_test (numbers_never_again),
         cmocka_unit_test (standby),
         cmocka_unit_test (full_disk),
         cmocka_unit_test (full_wal),
