@@ -202,6 +202,14 @@ static int retry_write (struct svc *svc, const struct site_job *job, struct err 
                                   err);
 }
 
+bool life_has_nodes (const struct svc *svc, const struct site_job *job)
+{
+    struct job_view view;
+    return job->in_cluster &&
+           cluster_job_get (svc->cluster, (struct job_id){job->rec.number}, &view, NULL) == 0 &&
+           view.state != JOB_IDLE;
+}
+
 void life_requeue (struct svc *svc, struct site_job *job, time_us until, struct deferral deferral)
 {
     native_bind_again (svc, job);
@@ -229,8 +237,9 @@ void life_requeue (struct svc *svc, struct site_job *job, time_us until, struct 
     }
     bank_link_poke (svc->bank);
     stats_settle (svc);
-    if (cluster_job_requeue (svc->cluster, (struct job_id){job->rec.number},
-                             job->rec.deferred_until, svc_now (svc), &err) != 0 ||
+    if ((life_has_nodes (svc, job) &&
+         cluster_job_requeue (svc->cluster, (struct job_id){job->rec.number},
+                              job->rec.deferred_until, svc_now (svc), &err) != 0) ||
         (other_qos && svc_cluster_modify (svc, job, &err) != 0))
         log_event (svc->log, LOG_LEVEL_ERROR, "svc", "core_disagrees", "error=\"%s\"", err.text);
     if (deferral.batch_hold)

@@ -187,8 +187,8 @@ bool life_too_late (struct svc *svc, struct site_job *job)
     if (!job->in_cluster || job->rec.state != STORE_JOB_STARTING || job->part ||
         (job->dispatched && now - job->dispatched < prompt))
         return false;
-    if (cluster_job_delayed (svc->cluster, (struct job_id){job->rec.number}, &who, now, &err) !=
-        ERR_CONFLICT)
+    if (life_has_nodes (svc, job) &&
+        cluster_job_delayed (svc->cluster, (struct job_id){job->rec.number}, &who, now, &err) != ERR_CONFLICT)
         return false;
     svc_reason (job, "LateStart", "its start was delayed until its nodes were promised to others");
     return true;

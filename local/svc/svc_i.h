@@ -393,6 +393,8 @@ int life_part_occupy (struct svc *svc, struct site_job *job, time_us started, st
 void life_parts_settle (struct svc *svc);
 /* What the core knows of a job or its reservation goes, and so does the live record. */
 void life_drop (struct svc *svc, struct site_job *job);
+/* Has the core given it nodes? Not one that a restart found others on. */
+bool life_has_nodes (const struct svc *svc, const struct site_job *job);
 /* Back to the queue, until `until` at the earliest, or deferred. Reason set before. */
 void life_requeue (struct svc *svc, struct site_job *job, time_us until, struct deferral deferral);
 /* When it is tried again where DEFERTIME is 0: at the next poll, no later than the longest. */

@@ -9,6 +9,12 @@
 #include "local/svc/staging.h"
 #include "local/svc/stageout.h"
 
+/* Chosen, but the bank has not answered: nothing of it runs anywhere. */
+static bool awaits_hold (const struct store_job *rec)
+{
+    return !rec->part && rec->state == STORE_JOB_STARTING && rec->hold_asked;
+}
+
 static void recover_running (struct svc *svc, struct site_job *job)
 {
     struct err err = {0};
@@ -30,10 +36,13 @@ static void recover_running (struct svc *svc, struct site_job *job)
     if (cluster_job_start (svc->cluster, id, &a, started, now, &err) != 0 ||
         (job->rec.state == STORE_JOB_RUNNING &&
          cluster_job_running (svc->cluster, id, started, now, &err) != 0) ||
-        (job->rec.backfilled && cluster_job_backfilled_set (svc->cluster, id, now, &err) != 0))
+        (job->rec.backfilled && cluster_job_backfilled_set (svc->cluster, id, now, &err) != 0)) {
+        if (awaits_hold (&job->rec))
+            return; /* its nodes are others' by now: recover_launches sends it back to the queue */
         log_event (svc->log, LOG_LEVEL_ERROR, "svc", "nodes_not_regained",
                    "job=%s.%llu error=\"%s\"", svc->site, (unsigned long long)job->rec.number,
                    err.text);
+    }
 }
 
 /* A queued job's deferral, and the nodes it keeps after a failed start. */
@@ -95,13 +104,13 @@ int svc_job_recover (void *arg, struct store_job *rec, struct err *err)
 /* Which of the records, in one of the rounds of recover_work. */
 struct recovery {
     struct svc *svc;
-    bool part, running;
+    bool part, running, waiting;
 };
 
 static int recover_job (void *arg, struct store_job *rec, struct err *err)
 {
     const struct recovery *r = arg;
-    if (rec->part == r->part)
+    if (rec->part == r->part && awaits_hold (rec) == r->waiting)
         return svc_job_recover (r->svc, rec, err);
     store_job_free (rec);
     return 0;
@@ -118,11 +127,12 @@ static int recover_part (void *arg, struct store_part *rec, struct err *err)
 }
 
 /* What is promised before what runs: a job that is past its limit, of whose end nobody has told
- * yet, would seem to be in the way of whoever comes after it. */
+ * yet, would seem to be in the way of whoever comes after it. Last is what only waits for the bank: its
+ * nodes may have gone to others since they were chosen. */
 static int recover_work (struct svc *svc, struct err *err)
 {
-    struct recovery parts = {svc, true, false}, running = {svc, true, true},
-                    ordinary = {svc, false, false};
+    struct recovery parts = {.svc = svc, .part = true}, running = {.svc = svc, .part = true, .running = true},
+                    ordinary = {.svc = svc}, waiting = {.svc = svc, .waiting = true};
     int rc = local_store_jobs_live (svc->store, recover_job, &parts, err);
     if (rc == 0)
         rc = local_store_parts_live (svc->store, recover_part, &parts, err);
@@ -130,6 +140,8 @@ static int recover_work (struct svc *svc, struct err *err)
         rc = local_store_jobs_live (svc->store, recover_job, &ordinary, err);
     if (rc == 0)
         rc = local_store_parts_live (svc->store, recover_part, &running, err);
+    if (rc == 0)
+        rc = local_store_jobs_live (svc->store, recover_job, &waiting, err);
     return rc;
 }
 
@@ -174,7 +186,9 @@ static void recover_launches (struct svc *svc)
         char id[SITE_ID_MAX], mark[RM_MARK_MAX];
         if (job->rec.hold_asked && job->rec.state == STORE_JOB_STARTING && !svc->bank)
             forget_hold (svc, job);
-        else if (job->rec.hold_asked && job->rec.state == STORE_JOB_STARTING && !job->part)
+        else if (awaits_hold (&job->rec) && life_too_late (svc, job))
+            life_requeue (svc, job, 0, deferral_none);
+        else if (awaits_hold (&job->rec))
             regain_hold (svc, job);
         bool due = job->rec.state == STORE_JOB_RUNNING ||
                    (job->rec.state == STORE_JOB_STARTING && !job->rec.hold_asked) ||

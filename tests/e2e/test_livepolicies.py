@@ -292,7 +292,7 @@ class Live(PolicyCase):
             self.assertEqual(self.where(self.waiter(account="news")), "n1")
             self.assertEqual(self.where(self.waiter(account="news")), "n2")
             for account in ("man", "bin"):
-                self.wait_reason(self.waiter("-w", "n3", account=account), "ReservationAccess")
+                self.wait_reason(self.waiter("-w", "n3", account=account), "NeverFree")
             self.assertEqual(self.where(self.waiter("-w", "n3", account="lp")), "n3")
         finally:
             self.ok(self.alpha, "releaseres", "seed.0", "wide.0", "narrow.0")
@@ -324,7 +324,7 @@ class Live(PolicyCase):
         try:
             reserve("named", "-u", "games", "-x", "BYNAME", "n1")
             barred = self.waiter("-w", "n1")
-            self.wait_reason(barred, "ReservationAccess")
+            self.wait_reason(barred, "NeverFree")
             self.assertEqual(self.where(self.waiter("--reservation", "named.0")), "n1")
             self.finish(barred)  # where nothing can be reserved for the first, later ones evict nobody
             reserve("mine", "-u", "games", "-o", "USER:man", "-x", "OWNERPREEMPT", "n2")
@@ -363,7 +363,7 @@ class Live(PolicyCase):
                         if r["reservation_id"].startswith("kind."))
             try:
                 barred = self.waiter("-w", "n1")
-                self.wait_reason(barred, "ReservationAccess")
+                self.wait_reason(barred, "NeverFree")
                 self.finish(barred)
                 self.finish(self.runs("-w", "n1", *good, account=account))
             finally:
@@ -376,13 +376,15 @@ class Live(PolicyCase):
             self.ok(self.alpha, "setres", "-n", "part", "-u", "man", *flags, "TASKS==1")
             name = next(r["reservation_id"] for r in self.data(self.alpha, "showres")
                         if r["reservation_id"].startswith("part."))
-            ident = self.waiter()
-            if free:
-                self.wait_job(ident, "Running")
-            else:
-                self.wait_reason(ident, "ReservationAccess")
-            self.finish(ident)
-            self.ok(self.alpha, "releaseres", name)
+            try:
+                ident = self.waiter()
+                if free:
+                    self.wait_job(ident, "Running")
+                else:
+                    self.wait_reason(ident, "NeverFree")
+                self.finish(ident)
+            finally:
+                self.ok(self.alpha, "releaseres", name)
 
     # ---- limits
 
@@ -483,7 +485,7 @@ class Live(PolicyCase):
         self.ok(self.alpha, "canceljob", large)
         self.ok(self.alpha, "setres", "-n", "closed", "ALL")
         barred = self.waiter()
-        wait_for("it to say why", lambda: self.job(barred)["reason_code"] == "ReservationAccess", 60)
+        wait_for("it to say why", lambda: self.job(barred)["reason_code"] == "NeverFree", 60)
         self.ok(self.alpha, "releaseres", "closed.0")
         self.wait_job(barred, "Running")
 

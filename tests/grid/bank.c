@@ -170,7 +170,7 @@ static void on_hold (void *self, struct rpccall *call, const ProtobufCMessage *m
         for (struct hold *h = bank.hold; h < hold; h++)
             CHECK (!h->open || !hold->open || strcmp (h->site, hold->site) != 0 ||
                        strcmp (h->job, hold->job) != 0 || h->incarnation != hold->incarnation ||
-                       given_up (h),
+                       given_up (h) || given_up (hold),
                    "(iii) %s has two open holds", hold->job);
     }
     reply.granted = !hold->refused;

@@ -741,6 +741,39 @@ static void slot_right_after_a_stubborn_job (void **state)
     done (&u);
 }
 
+static bool bank_is_asked (struct site *s, void *arg)
+{
+    (void)arg;
+    return s->silent_count == 1;
+}
+
+/* Chosen, but the bank is silent past its limit: the nodes are a part's by then, and stay so over a kill. What the
+ * bank grants at last is given back, and the job runs after the part. */
+static void slot_of_a_job_that_waits_for_the_bank (void **state)
+{
+    struct site *s = *state;
+    struct try t = {.transaction = 1, .in = 3 * US_PER_S, .make = {.script = "exec sleep 100\n", .tasks = 8}};
+    char before[64], id[64], code[64];
+    site_start (s, NULL);
+    s->mood = BANK_SILENT;
+    site_submit (s, "grid.1", &(struct job_make){.script = "exit 0\n", .tasks = 8, .walltime = 2 * US_PER_S}, before);
+    site_wait (s, bank_is_asked, NULL, "the bank to be asked");
+    s->mood = BANK_GRANTS;
+    prepare_yes (s, &t, id);
+    assert_int_equal (commit (s, &t), OUTCOME (FIRM));
+    start_it (s, &t, token, sizeof token, t.slot, code);
+    assert_string_equal (code, "");
+    site_wait_state (s, id, STATE (RUNNING));
+    site_kill (s);
+    site_start (s, NULL);
+    wait_releases (s, 1);
+    assert_int_not_equal (site_told (s, before), STATE (RUNNING));
+    assert_int_equal (site_told (s, id), STATE (RUNNING));
+    assert_true (release_it (s, &t));
+    site_wait_state (s, before, STATE (COMPLETED));
+    done (&t);
+}
+
 /* --- a storm ------------------------------------------------------------------------------- */
 
 enum { STORM_JOBS = 90, STORM_PARTS = 30, STORM_KILLS = 60 };
@@ -862,7 +895,8 @@ int main (void)
         T (killed_when_firm), T (killed_while_a_part_runs), T (bank_refuses), T (bank_silent),
         T (greedy_peer), T (processor_seconds_are_capped), T (ports_are_unique_and_free),
         T (forged_is_refused_by_the_site), T (query_gives_intervals),
-        T (slot_right_after_a_stubborn_job), T (storm_of_kills),
+        T (slot_right_after_a_stubborn_job),
+        T (slot_of_a_job_that_waits_for_the_bank), T (storm_of_kills),
     };
     cmocka_set_test_filter (getenv ("NUI_TEST_ONLY"));
     return cmocka_run_group_tests (tests, site_group_setup, site_group_teardown);
