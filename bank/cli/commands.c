@@ -87,6 +87,8 @@ const struct cli_command bank_commands[] = {
      "qos=;\n"
      "                          -NAME excludes, ANY and MEMBERS\n"
      "  --grant GRANT           more for an earlier grant\n"
+     "  --reference TEXT        an order's number or the like\n"
+     "  --again                 another deposit of the same reference\n"
      "  -d, --description TEXT  for the statement\n" COMMON
      "\nexample: nui deposit -A phys 100000 --end 2027-12-31T00:00 -d 'grant PHY-17'\n"},
     {"withdraw", BANK, "take back credits that nothing holds", cmd_withdraw,
@@ -118,6 +120,9 @@ const struct cli_command bank_commands[] = {
      "usage: nui grant create AMOUNT -A ACCOUNT --reference TEXT [--funder NAME] [--start TIME]\n"
      "                 [--end TIME] [--for KIND=NAME]… [--description TEXT] [--again]\n"
      "       nui grant list [--funder NAME]\n"
+     "       nui grant extend GRANT --end TIME --reason TEXT\n"
+     "       nui grant amend GRANT AMOUNT --reason TEXT\n"
+     "       nui grant revoke GRANT --reason TEXT\n"
      "       nui grant statement GRANT [--from TIME] [--to TIME | --period PERIOD]\n"
      "                           [--html FILE] [--pdf FILE]\n\n"
      "  -A, --account ACCOUNT   who gets it; nui split passes parts on\n"
@@ -125,6 +130,7 @@ const struct cli_command bank_commands[] = {
      "  --reference TEXT        the funder's number or title\n"
      "  --again                 another grant of the same reference\n"
      "  --start, --end TIME     when it is valid (now; without end)\n"
+     "  --reason TEXT           why it ends later, is of another amount, or is no more\n"
      "  --for KIND=NAME         as for nui deposit\n"
      "  --html FILE             a page to be printed, with the burn-down as a plot\n"
      "  --pdf FILE              the same as PDF, by weasyprint\n" COMMON
@@ -132,7 +138,9 @@ const struct cli_command bank_commands[] = {
     {"split", BANK, "pass a part of a grant to an account of the same project or one below it",
      cmd_split,
      "usage: nui split --from ACCOUNT --to ACCOUNT AMOUNT [--allocation ID] [--start TIME]\n"
-     "                 [--end TIME] [--description TEXT]\n\n"
+     "                 [--end TIME] [--description TEXT]\n"
+     "       nui split back ALLOCATION [AMOUNT] [--description TEXT]\n\n"
+     "  back                    what is neither spent nor held of it goes back to where it came from\n"
      "  --allocation ID         of this one; else of those that are valid now, the one that ends\n"
      "                          first first\n"
      "  --start, --end TIME     within what it comes from (the same)\n" COMMON
@@ -158,9 +166,10 @@ const struct cli_command bank_commands[] = {
      "       nui project list\n"
      "       nui project add-user PROJECT USER [--role lead]\n"
      "       nui project remove-user PROJECT USER\n"
+     "       nui project move PROJECT --parent PROJECT [--description TEXT]\n"
      "       nui project modify PROJECT --add-user USER [--role lead] | --remove-user USER\n\n"
-     "  --parent PROJECT        that it is a part of\n"
-     "  -d, --description TEXT  of a new project\n"
+     "  --parent PROJECT        that it is a part of; '' for none\n"
+     "  -d, --description TEXT  of a new project; why it is moved\n"
      "  --role member|lead      of a user in the project (member)\n"
      "  USER is a name in this grid or a whole identity, nui://GRID/user/NAME\n" COMMON
      "\nexample: nui project add-user physics alice --role lead\n"},
@@ -171,6 +180,7 @@ const struct cli_command bank_commands[] = {
      cmd_account,
      "usage: nui account create NAME --project PROJECT [--fallback LIST] [--users LIST]\n"
      "       nui account modify NAME --fallback LIST | --users LIST\n"
+     "       nui account rename NAME NEW-NAME [--description TEXT]\n"
      "       nui account close NAME --yes [--description TEXT]\n"
      "       nui account reopen NAME [--description TEXT]\n"
      "       nui account list\n\n"

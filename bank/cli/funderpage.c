@@ -49,7 +49,8 @@ static void moment_put (struct strbuf *out, time_us at, bool with_time)
     strbuf_puts (out, text);
 }
 
-/* Whole credits with thin spaces between thousands: 1 234 567. */
+/* Credits to the last micro-credit, so that sums are seen to be right, with thin spaces between thousands:
+ * 1 234 567.5. */
 static void credits_put (struct strbuf *out, credit_micro amount)
 {
     char digits[QUANTITY_TEXT_MAX];
@@ -61,10 +62,12 @@ static void credits_put (struct strbuf *out, credit_micro amount)
     int len = snprintf (digits, sizeof (digits), "%lld", whole);
     for (int i = 0; i < len; i++)
         strbuf_printf (out, "%s%c", i && (len - i) % 3 == 0 ? "\u2009" : "", digits[i]);
-    long long cents =
-        (amount < 0 ? -(amount % MICRO_PER_CREDIT) : amount % MICRO_PER_CREDIT) / 10000;
-    if (cents)
-        strbuf_printf (out, ".%02lld", cents);
+    long long micro = amount < 0 ? -(amount % MICRO_PER_CREDIT) : amount % MICRO_PER_CREDIT;
+    int places = 6;
+    for (; micro && micro % 10 == 0; places--)
+        micro /= 10;
+    if (micro)
+        strbuf_printf (out, ".%0*lld", places, micro);
 }
 
 /* ---- the plot: attributes, because not every renderer applies a page's style to pictures in it ---- */
@@ -224,6 +227,21 @@ static void shares (struct strbuf *out, const Nui__Bank__V1__GrantStatementReply
                                      : "<tr><td colspan='5'>nobody yet</td></tr></table>\n");
 }
 
+static void events (struct strbuf *out, const Nui__Bank__V1__GrantStatementReply *st)
+{
+    strbuf_printf (out, "<h2>What was decided on it</h2><table><tr><th>When</th><th>By</th><th>What</th></tr>\n");
+    for (size_t i = 0; i < st->n_events; i++) {
+        strbuf_printf (out, "<tr><td>");
+        moment_put (out, st->events[i]->at_us, true);
+        strbuf_printf (out, "</td><td>");
+        text_put (out, st->events[i]->who);
+        strbuf_printf (out, "</td><td>%s: ", st->events[i]->kind);
+        text_put (out, st->events[i]->description);
+        strbuf_printf (out, "</td></tr>\n");
+    }
+    strbuf_printf (out, st->n_events ? "</table>\n" : "<tr><td colspan='3'>nothing</td></tr></table>\n");
+}
+
 /* What ties the page to the bank's signed history. */
 static void anchor_put (struct strbuf *out, const Nui__Bank__V1__Block *anchor)
 {
@@ -269,6 +287,7 @@ static void page (struct strbuf *out, const Nui__Bank__V1__GrantStatementReply *
     plot_put (out, st);
     summary (out, st);
     shares (out, st);
+    events (out, st);
     anchor_put (out, st->anchor);
     strbuf_printf (out, "</body></html>\n");
 }
@@ -353,5 +372,9 @@ int funder_table (struct cli_context *ctx, const Nui__Bank__V1__GrantStatementRe
     }
     int rc = table_print (table, ctx);
     table_destroy (table);
+    char at[QUANTITY_TEXT_MAX];
+    for (size_t i = 0; i < st->n_events && rc == CLI_OK && cli_format (ctx) == CLI_TABLE && !cli_noheader (ctx); i++)
+        printf ("%s%s  %s by %s: %s\n", i ? "" : "\n", time_format_iso (st->events[i]->at_us, at), st->events[i]->kind,
+                st->events[i]->who, st->events[i]->description);
     return rc;
 }

@@ -35,7 +35,7 @@ int cmd_funder (struct cli_context *ctx, int argc, char **argv)
 /* ---- grant ---- */
 
 struct grant_args {
-    const char *funder, *reference, *account, *description, *html, *pdf;
+    const char *funder, *reference, *account, *description, *html, *pdf, *reason;
     struct cli_list scope;
     time_us start, end;
     struct cli_period period;
@@ -79,7 +79,8 @@ static int grant_list (struct cli_context *ctx, const char *funder)
         {"granted", "Granted", TABLE_CREDITS, 0},  {"settled", "Settled", TABLE_CREDITS, 0},
         {"held", "InFlight", TABLE_CREDITS, 0},    {"left", "Left", TABLE_CREDITS, 0},
         {"ended", "Ended", TABLE_CREDITS, 0},      {"valid_from", "From", TABLE_TIME, 0},
-        {"valid_to", "To", TABLE_TIME, 0},         {"accounts", "Accounts", TABLE_INT, 0},    {"frozen", "Frozen", TABLE_TEXT, 0}};
+        {"valid_to", "To", TABLE_TIME, 0},         {"accounts", "Accounts", TABLE_INT, 0},
+        {"frozen", "Frozen", TABLE_TEXT, 0},       {"revoked", "Revoked", TABLE_TEXT, 0}};
     struct err err = {0};
     Nui__Bank__V1__GrantListRequest request = NUI__BANK__V1__GRANT_LIST_REQUEST__INIT;
     request.funder = bank_text (funder);
@@ -103,6 +104,7 @@ static int grant_list (struct cli_context *ctx, const char *funder)
         table_time (table, g->valid_to_us ? g->valid_to_us : TIME_US_NONE);
         table_int (table, g->accounts);
         table_text (table, g->frozen[0] ? g->frozen : NULL);
+        table_text (table, g->revoked[0] ? g->revoked : NULL);
         table_end_row (table);
     }
     int rc = table_print (table, ctx);
@@ -134,6 +136,65 @@ static int grant_statement (struct cli_context *ctx, const struct grant_args *ar
     return rc;
 }
 
+static int grant_extend (struct cli_context *ctx, const struct grant_args *args, const char *grant)
+{
+    char sentence[256], text[QUANTITY_TEXT_MAX];
+    uint8_t key[16];
+    Nui__Bank__V1__GrantExtendRequest request = NUI__BANK__V1__GRANT_EXTEND_REQUEST__INIT;
+    request.key = bank_key (key);
+    request.grant_id = bank_text (grant);
+    request.valid_to_us = args->end;
+    request.reason = bank_text (args->reason);
+    snprintf (sentence, sizeof (sentence), "%.64s ends %s now", grant, time_format_iso (args->end, text));
+    return bank_do (ctx, "grant", "GrantExtend", &request.base, sentence);
+}
+
+static int grant_amend (struct cli_context *ctx, const struct grant_args *args, const char *grant, const char *words)
+{
+    char sentence[256], text[QUANTITY_TEXT_MAX];
+    uint8_t key[16];
+    credit_micro amount;
+    int rc;
+    if (!bank_amount ("grant", words, &amount, &rc))
+        return rc;
+    Nui__Bank__V1__GrantAmendRequest request = NUI__BANK__V1__GRANT_AMEND_REQUEST__INIT;
+    request.key = bank_key (key);
+    request.grant_id = bank_text (grant);
+    request.amount_micro = amount;
+    request.reason = bank_text (args->reason);
+    snprintf (sentence, sizeof (sentence), "%.64s is of %s credits now", grant, credit_format (amount, text));
+    return bank_do (ctx, "grant", "GrantAmend", &request.base, sentence);
+}
+
+static int grant_revoke (struct cli_context *ctx, const struct grant_args *args, const char *grant)
+{
+    char sentence[256];
+    uint8_t key[16];
+    Nui__Bank__V1__GrantRevokeRequest request = NUI__BANK__V1__GRANT_REVOKE_REQUEST__INIT;
+    request.key = bank_key (key);
+    request.grant_id = bank_text (grant);
+    request.reason = bank_text (args->reason);
+    snprintf (sentence, sizeof (sentence), "%.64s is revoked: what jobs hold pays for them, the rest went back", grant);
+    return bank_do (ctx, "grant", "GrantRevoke", &request.base, sentence);
+}
+
+/* extend, amend, revoke; -1: none of them. */
+static int grant_change (struct cli_context *ctx, const struct grant_args *args, const struct cli_operands *o)
+{
+    const char *verb = o->count ? o->item[0] : "";
+    bool only_end = !args->reference && !args->account && !args->scope.count && !args->start && !args->again &&
+                    !args->description[0] && !args->funder[0];
+    if (!args->reason || !only_end)
+        return -1;
+    if (strcmp (verb, "extend") == 0 && o->count == 2 && args->end)
+        return grant_extend (ctx, args, o->item[1]);
+    if (strcmp (verb, "amend") == 0 && o->count == 3 && !args->end)
+        return grant_amend (ctx, args, o->item[1], o->item[2]);
+    if (strcmp (verb, "revoke") == 0 && o->count == 2 && !args->end)
+        return grant_revoke (ctx, args, o->item[1]);
+    return -1;
+}
+
 int cmd_grant (struct cli_context *ctx, int argc, char **argv)
 {
     struct grant_args args = {.funder = "", .description = ""};
@@ -142,6 +203,7 @@ int cmd_grant (struct cli_context *ctx, int argc, char **argv)
         {"reference", 0, CLI_OPT_STRING, offsetof (struct grant_args, reference), 0, 0},
         {"account", 'A', CLI_OPT_STRING, offsetof (struct grant_args, account), 0, 0},
         {"description", 'd', CLI_OPT_STRING, offsetof (struct grant_args, description), 0, 0},
+        {"reason", 0, CLI_OPT_STRING, offsetof (struct grant_args, reason), 0, 0},
         {"again", 0, CLI_OPT_FLAG, offsetof (struct grant_args, again), 0, 0},
         {"for", 0, CLI_OPT_LIST, offsetof (struct grant_args, scope), 0, 0},
         {"start", 0, CLI_OPT_TIME, offsetof (struct grant_args, start), 0, 0},
@@ -160,19 +222,41 @@ int cmd_grant (struct cli_context *ctx, int argc, char **argv)
     bool making = args.reference || args.account || args.scope.count || args.start || args.end || args.again ||
                   args.description[0];
     bool reporting = args.period.from || args.period.to || args.html || args.pdf;
+    rc = reporting ? -1 : grant_change (ctx, &args, &o);
+    if (rc >= 0)
+        return rc;
+    reporting |= args.reason != NULL;
     if (strcmp (verb, "list") == 0 && o.count == 1 && !making && !reporting)
         return grant_list (ctx, args.funder);
     if (strcmp (verb, "create") == 0 && o.count == 2 && args.reference && args.account &&
         !reporting)
         return grant_create (ctx, &args, o.item[1]);
-    if (strcmp (verb, "statement") == 0 && o.count == 2 && !making && !args.funder[0])
+    if (strcmp (verb, "statement") == 0 && o.count == 2 && !making && !args.funder[0] && !args.reason)
         return grant_statement (ctx, &args, o.item[1]);
     return cli_usage (argv[0],
                       "say create AMOUNT -A ACCOUNT --reference TEXT [--funder NAME], list "
-                      "[--funder NAME] or statement GRANT [--html FILE] [--pdf FILE]");
+                      "[--funder NAME], statement GRANT [--html FILE] [--pdf FILE], and with --reason TEXT: "
+                      "extend GRANT --end TIME, amend GRANT AMOUNT or revoke GRANT");
 }
 
 /* ---- split ---- */
+
+static int split_back (struct cli_context *ctx, const char *allocation, const char *words, const char *description)
+{
+    char sentence[512];
+    uint8_t key[16];
+    credit_micro amount = 0;
+    int rc;
+    if (words && !bank_amount ("split", words, &amount, &rc))
+        return rc;
+    Nui__Bank__V1__SplitBackRequest request = NUI__BANK__V1__SPLIT_BACK_REQUEST__INIT;
+    request.key = bank_key (key);
+    request.allocation_id = bank_text (allocation);
+    request.amount_micro = amount;
+    request.description = bank_text (description);
+    snprintf (sentence, sizeof (sentence), "took back %.64s of %.64s", words ? words : "what is not used", allocation);
+    return bank_do (ctx, "split", "SplitBack", &request.base, sentence);
+}
 
 int cmd_split (struct cli_context *ctx, int argc, char **argv)
 {
@@ -195,8 +279,11 @@ int cmd_split (struct cli_context *ctx, int argc, char **argv)
     int rc;
     if (!cli_options (ctx, options, 0, &args, argc, argv, &o, &rc))
         return rc;
+    if ((o.count == 2 || o.count == 3) && strcmp (o.item[0], "back") == 0 && !args.from && !args.to &&
+        !args.allocation[0] && !args.start && !args.end)
+        return split_back (ctx, o.item[1], o.count == 3 ? o.item[2] : NULL, args.description);
     if (o.count != 1 || !args.from || !args.to)
-        return cli_usage (argv[0], "say nui split --from ACCOUNT --to ACCOUNT AMOUNT");
+        return cli_usage (argv[0], "say nui split --from ACCOUNT --to ACCOUNT AMOUNT or back ALLOCATION [AMOUNT]");
     if (!bank_amount (argv[0], o.item[0], &amount, &rc))
         return rc;
     Nui__Bank__V1__SplitRequest request = NUI__BANK__V1__SPLIT_REQUEST__INIT;

@@ -254,14 +254,17 @@ int cmd_statement (struct cli_context *ctx, int argc, char **argv)
 int cmd_deposit (struct cli_context *ctx, int argc, char **argv)
 {
     struct args {
-        const char *account, *description, *grant;
+        const char *account, *description, *grant, *reference;
         time_us start, end;
         struct cli_list scope;
-    } args = {.description = "", .grant = ""};
+        bool again;
+    } args = {.description = "", .grant = "", .reference = ""};
     static const struct cli_option options[] = {
         {"account", 'A', CLI_OPT_STRING, offsetof (struct args, account), 0, 0},
         {"description", 'd', CLI_OPT_STRING, offsetof (struct args, description), 0, 0},
         {"grant", 0, CLI_OPT_STRING, offsetof (struct args, grant), 0, 0},
+        {"reference", 0, CLI_OPT_STRING, offsetof (struct args, reference), 0, 0},
+        {"again", 0, CLI_OPT_FLAG, offsetof (struct args, again), 0, 0},
         {"for", 0, CLI_OPT_LIST, offsetof (struct args, scope), 0, 0},
         {"start", 0, CLI_OPT_TIME, offsetof (struct args, start), 0, 0},
         {"end", 0, CLI_OPT_TIME, offsetof (struct args, end), 0, 0},
@@ -275,8 +278,8 @@ int cmd_deposit (struct cli_context *ctx, int argc, char **argv)
     int rc;
     if (!cli_options (ctx, options, 0, &args, argc, argv, &operands, &rc))
         return rc;
-    if (operands.count != 1 || !args.account)
-        return cli_usage (argv[0], "say nui deposit -A ACCOUNT AMOUNT");
+    if (operands.count != 1 || !args.account || (args.again && !args.reference[0]))
+        return cli_usage (argv[0], "say nui deposit -A ACCOUNT AMOUNT [--reference TEXT [--again]]");
     if (!bank_amount (argv[0], operands.item[0], &amount, &rc))
         return rc;
     if (bank_scopes (ctx, &args.scope, &scopes, &err) < 0)
@@ -289,6 +292,8 @@ int cmd_deposit (struct cli_context *ctx, int argc, char **argv)
     request.valid_to_us = args.end;
     request.description = bank_text (args.description);
     request.grant_id = bank_text (args.grant);
+    request.reference = bank_text (args.reference);
+    request.again = args.again;
     request.n_scopes = scopes.count;
     request.scopes = scopes.message;
     snprintf (sentence, sizeof (sentence), "deposited %s credits to %s",

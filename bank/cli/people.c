@@ -43,13 +43,26 @@ static int project_create (struct cli_context *ctx, const char *name, const char
     return bank_do (ctx, "project", "ProjectCreate", &request.base, sentence);
 }
 
+static int project_move (struct cli_context *ctx, const char *name, const char *parent, const char *reason)
+{
+    char sentence[256];
+    uint8_t key[16];
+    Nui__Bank__V1__ProjectMoveRequest request = NUI__BANK__V1__PROJECT_MOVE_REQUEST__INIT;
+    request.key = bank_key (key);
+    request.name = bank_text (name);
+    request.parent = bank_text (parent);
+    request.reason = bank_text (reason);
+    snprintf (sentence, sizeof (sentence), "project %.64s is part of %.64s now", name, parent[0] ? parent : "none");
+    return bank_do (ctx, "project", "ProjectMove", &request.base, sentence);
+}
+
 int cmd_project (struct cli_context *ctx, int argc, char **argv)
 {
     static const struct table_column columns[] = {{"name", "Project", TABLE_TEXT, 0},
                                                   {"detail", "Detail", TABLE_TEXT, 0}};
     struct args {
         const char *description, *role, *add, *remove, *parent;
-    } args = {.description = "", .parent = ""};
+    } args = {.description = ""};
     static const struct cli_option options[] = {
         {"description", 'd', CLI_OPT_STRING, offsetof (struct args, description), 0, 0},
         {"parent", 0, CLI_OPT_STRING, offsetof (struct args, parent), 0, 0},
@@ -62,12 +75,14 @@ int cmd_project (struct cli_context *ctx, int argc, char **argv)
     if (!cli_options (ctx, options, 0, &args, argc, argv, &o, &rc))
         return rc;
     const char *verb = o.count ? o.item[0] : "";
-    bool described = args.description[0] || args.parent[0],
+    bool described = args.description[0] || args.parent,
          members = args.role || args.add || args.remove;
     if (strcmp (verb, "list") == 0 && o.count == 1 && !described && !members)
         return bank_list (ctx, argv[0], "project", columns, 2);
     if (strcmp (verb, "create") == 0 && o.count == 2 && !members)
-        return project_create (ctx, o.item[1], args.description, args.parent);
+        return project_create (ctx, o.item[1], args.description, args.parent ? args.parent : "");
+    if (strcmp (verb, "move") == 0 && o.count == 2 && args.parent && !members)
+        return project_move (ctx, o.item[1], args.parent, args.description);
     if (strcmp (verb, "modify") == 0 && o.count == 2 && args.add && !args.remove && !described)
         return project_member (ctx, o.item[1], args.add, args.role ? args.role : "member", false);
     if (strcmp (verb, "modify") == 0 && o.count == 2 && args.remove && !args.add && !args.role &&
@@ -80,7 +95,7 @@ int cmd_project (struct cli_context *ctx, int argc, char **argv)
     return cli_usage (
         argv[0],
         "say create NAME [--parent PROJECT] [--description TEXT], list, add-user PROJECT USER "
-        "[--role lead] or remove-user PROJECT USER");
+        "[--role lead], remove-user PROJECT USER or move PROJECT --parent PROJECT");
 }
 
 /* ---- user ---- */
@@ -245,6 +260,19 @@ static int account_reopen (struct cli_context *ctx, const char *name, const char
     return bank_do (ctx, "account", "AccountReopen", &request.base, sentence);
 }
 
+static int account_rename (struct cli_context *ctx, const char *name, const char *to, const char *reason)
+{
+    char sentence[256];
+    uint8_t key[16];
+    Nui__Bank__V1__AccountRenameRequest request = NUI__BANK__V1__ACCOUNT_RENAME_REQUEST__INIT;
+    request.key = bank_key (key);
+    request.name = bank_text (name);
+    request.to = bank_text (to);
+    request.reason = bank_text (reason);
+    snprintf (sentence, sizeof (sentence), "account %.64s is %.64s now; the old name goes on meaning it", name, to);
+    return bank_do (ctx, "account", "AccountRename", &request.base, sentence);
+}
+
 int cmd_account (struct cli_context *ctx, int argc, char **argv)
 {
     static const struct table_column columns[] = {{"name", "Account", TABLE_TEXT, 0},
@@ -283,9 +311,11 @@ int cmd_account (struct cli_context *ctx, int argc, char **argv)
         return account_close (ctx, o.item[1], args.reason ? args.reason : "");
     if (strcmp (verb, "reopen") == 0 && o.count == 2 && !lists && !args.project && !args.yes)
         return account_reopen (ctx, o.item[1], args.reason ? args.reason : "");
+    if (strcmp (verb, "rename") == 0 && o.count == 3 && !lists && !args.project && !args.yes)
+        return account_rename (ctx, o.item[1], o.item[2], args.reason ? args.reason : "");
     return cli_usage (argv[0],
-                      "say create NAME --project PROJECT [--fallback LIST] [--users LIST], "
-                      "modify NAME --fallback LIST | --users LIST, close NAME --yes, reopen NAME or list");
+                      "say create NAME --project PROJECT [--fallback LIST] [--users LIST], modify NAME --fallback LIST "
+                      "| --users LIST, rename NAME NEW-NAME, close NAME --yes, reopen NAME or list");
 }
 
 /* ---- site ---- */

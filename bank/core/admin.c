@@ -303,6 +303,37 @@ bool deposit_malformed (struct ledger_view *view, const struct ledger_request *r
     return true;
 }
 
+/* Of a deposit of an earlier grant. */
+static bool deposit_grant_refused (struct ledger_view *view, const struct ledger_request *req,
+                                   struct ledger_outcome *out)
+{
+    long long id = (long long)req->deposit.grant_id;
+    const struct ledger_grant *grant = ledger_grant_by_id (view, id);
+    if (id == 0 || (grant && !grant->revoked_op_id))
+        return false;
+    if (grant)
+        outcome_refuse (view, out, ERR_CONFLICT, true, "grant.%lld was revoked", id);
+    else
+        outcome_refuse (view, out, ERR_NOT_FOUND, true, "there is no grant grant.%lld", id);
+    return true;
+}
+
+/* One of the same reference, which nobody said is another. */
+static bool deposited_before (struct ledger_view *view, const struct ledger_request *req,
+                              const struct ledger_account *account, struct ledger_outcome *out)
+{
+    bool looks = req->kind == LEDGER_DEPOSIT && req->deposit.reference[0] && !req->deposit.again;
+    for (uint32_t i = 0; looks && i < account->alloc_count; i++) {
+        if (strcmp (account->alloc[i]->reference, req->deposit.reference) != 0)
+            continue;
+        outcome_refuse (view, out, ERR_EXISTS, true,
+                        "account %s has got a deposit of reference %s already, alloc.%lld: say that this is another one (--again)",
+                        account->name, req->deposit.reference, (long long)account->alloc[i]->id);
+        return true;
+    }
+    return false;
+}
+
 void decide_deposit (struct ledger_view *view, const struct ledger_request *req,
                      struct ledger_outcome *out)
 {
@@ -314,19 +345,16 @@ void decide_deposit (struct ledger_view *view, const struct ledger_request *req,
     if (deposit_malformed (view, req, out))
         return;
     struct ledger_account *account = project_account (view, req->deposit.account, out);
-    if (!account || too_much (view, "deposit", account, amount, out))
+    if (!account || too_much (view, "deposit", account, amount, out) || deposit_grant_refused (view, req, out) ||
+        deposited_before (view, req, account, out))
         return;
-    if (req->deposit.grant_id && !ledger_grant_by_id (view, req->deposit.grant_id)) {
-        outcome_refuse (view, out, ERR_NOT_FOUND, true, "there is no grant grant.%lld",
-                        (long long)req->deposit.grant_id);
-        return;
-    }
     struct ledger_alloc *alloc =
         ledger_add_alloc (view, view->next.allocation++, account->id, from, to);
     alloc->granted = amount;
     alloc->posted = amount;
     alloc->description = req->deposit.description;
     alloc->grant_id = req->deposit.grant_id;
+    alloc->reference = req->kind == LEDGER_DEPOSIT ? req->deposit.reference : "";
     alloc->giver = req->deposit.grant_id ? ledger_grant_by_id (view, alloc->grant_id)->funder
                    : req->agency         ? req->agency
                                          : "";

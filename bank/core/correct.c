@@ -75,13 +75,9 @@ bool too_much (struct ledger_view *view, const char *what, const struct ledger_a
     return true;
 }
 
-/* What can be taken out of an account: credits that are there, that no hold keeps and that are no
- * credit; of one allocation, or of those that are valid now, the one that ends first first. What is frozen can be
- * withdrawn, but not moved to where it may be spent; an agency takes what it gave itself. Returns the number of shares, 0 when refused. */
-static uint32_t shares_free (struct ledger_view *view, const char *what, const char *agency, bool moves,
-                             const struct ledger_account *account, int64_t alloc_id,
-                             credit_micro amount, struct share **out_shares,
-                             struct ledger_outcome *out)
+uint32_t shares_free (struct ledger_view *view, const char *what, const char *agency, bool moves,
+                      const struct ledger_account *account, int64_t alloc_id, credit_micro amount,
+                      struct share **out_shares, struct ledger_outcome *out)
 {
     struct share *share = arena_array (view->arena, account->alloc_count + 1, sizeof (*share));
     char need[QUANTITY_TEXT_MAX], have[QUANTITY_TEXT_MAX];
@@ -120,7 +116,7 @@ static uint32_t shares_free (struct ledger_view *view, const char *what, const c
     return count;
 }
 
-static void share_leave (struct ledger_view *view, const struct share *share)
+void share_leave (struct ledger_view *view, const struct share *share)
 {
     share->alloc->posted -= share->amount;
     share->alloc->granted -= share->amount;
@@ -180,6 +176,7 @@ static struct ledger_alloc *share_arrive (struct ledger_view *view, struct journ
         ledger_add_alloc (view, view->next.allocation++, to->id, begin, end);
     fresh->granted = fresh->posted = share->amount;
     fresh->grant_id = share->alloc->grant_id;
+    fresh->split_from = req->kind == LEDGER_SPLIT ? share->alloc->id : 0;
     fresh->giver = share->alloc->grant_id || req->agency ? share->alloc->giver : "";
     fresh->description =
         arena_printf (view->arena, "from %s alloc.%lld%s%s", from->name,

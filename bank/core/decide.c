@@ -41,6 +41,12 @@ const char *ledger_kind_name (enum ledger_kind kind)
         [LEDGER_CLOCK] = "clock-accept",
         [LEDGER_ACCOUNT_REOPEN] = "account-reopen",
         [LEDGER_FREEZE] = "freeze",
+        [LEDGER_SPLIT_BACK] = "split-back",
+        [LEDGER_GRANT_EXTEND] = "grant-extend",
+        [LEDGER_GRANT_AMEND] = "grant-amend",
+        [LEDGER_GRANT_REVOKE] = "grant-revoke",
+        [LEDGER_ACCOUNT_RENAME] = "account-rename",
+        [LEDGER_PROJECT_MOVE] = "project-move",
     };
     assert ((size_t)kind < sizeof (name) / sizeof (name[0]));
     return name[kind];
@@ -279,6 +285,24 @@ void ledger_decide (struct ledger_view *view, const struct ledger_request *req,
         return;
     case LEDGER_CLOCK:
         decide_clock (view, req, out);
+        return;
+    case LEDGER_SPLIT_BACK:
+        decide_split_back (view, req, out);
+        return;
+    case LEDGER_GRANT_EXTEND:
+        decide_grant_extend (view, req, out);
+        return;
+    case LEDGER_GRANT_AMEND:
+        decide_grant_amend (view, req, out);
+        return;
+    case LEDGER_GRANT_REVOKE:
+        decide_grant_revoke (view, req, out);
+        return;
+    case LEDGER_ACCOUNT_RENAME:
+        decide_account_rename (view, req, out);
+        return;
+    case LEDGER_PROJECT_MOVE:
+        decide_project_move (view, req, out);
         return;
     case LEDGER_KINDS:
         break;

@@ -48,6 +48,7 @@ void decide_grant (struct ledger_view *view, const struct ledger_request *req,
     struct ledger_grant *grant = ledger_add_grant (view, view->next.grant++);
     grant->funder_id = funder->id;
     grant->account_id = alloc->account_id;
+    grant->alloc_id = alloc->id;
     grant->reference = req->deposit.reference;
     grant->is_new = true;
     grant->op_id = view->next.op;
@@ -84,6 +85,50 @@ void decide_split (struct ledger_view *view, const struct ledger_request *req,
     decide_transfer (view, req, out);
 }
 
+/* A split that is not used goes back to the allocation that it came from, by who may give from there. */
+void decide_split_back (struct ledger_view *view, const struct ledger_request *req,
+                        struct ledger_outcome *out)
+{
+    struct ledger_alloc *alloc = ledger_alloc_by_id (view, req->split_back.allocation_id);
+    struct ledger_alloc *source = alloc && alloc->split_from ? ledger_alloc_by_id (view, alloc->split_from) : NULL;
+    credit_micro amount = req->split_back.amount;
+    struct ledger_account *to;
+    struct share *share;
+    if (amount && amount_refused (view, "split-back", amount, out))
+        return;
+    if (!source) {
+        outcome_refuse (view, out, ERR_NOT_FOUND, true, "alloc.%lld is not there, or was not split off another one",
+                        (long long)req->split_back.allocation_id);
+        return;
+    }
+    const struct ledger_account *from = ledger_account_by_id (view, alloc->account_id);
+    if (!(to = project_account (view, ledger_account_by_id (view, source->account_id)->name, out)))
+        return;
+    if (source->valid_to <= view->now || (amount == 0 && alloc->posted <= alloc->held)) {
+        outcome_refuse (view, out, ERR_CONFLICT, true, "split-back: alloc.%lld %s",
+                        (long long)(source->valid_to <= view->now ? source->id : alloc->id),
+                        source->valid_to <= view->now ? "of which it is a part has ended"
+                                                      : "has nothing that is neither spent nor held");
+        return;
+    }
+    amount = amount ? amount : alloc->posted - alloc->held;
+    if (too_much (view, "split-back", to, amount, out) ||
+        shares_free (view, "split-back", req->agency, true, from, alloc->id, amount, &share, out) == 0)
+        return;
+    struct journal j = {.view = view, .effective_at = view->now};
+    share_leave (view, share);
+    source->posted += amount;
+    source->granted += amount;
+    alloc_touch (view, source);
+    journal_move (&j, 'P', from->id, alloc->id, to->id, source->id, amount);
+    if (source->valid_from <= view->now)
+        debt_repay (view, &j, to, source, amount);
+    journal_close (&j);
+    out->note = arena_printf (view->arena, "%s alloc.%lld back to %s%s%s", from->name, (long long)alloc->id, to->name,
+                              req->split_back.description[0] ? ": " : "", req->split_back.description);
+    out->done.id = arena_printf (view->arena, "alloc.%lld", (long long)source->id);
+}
+
 /* E3: what is left of an allocation, at most a cap, goes on in a new one with a later end. */
 void decide_carry (struct ledger_view *view, const struct ledger_request *req,
                    struct ledger_outcome *out)
@@ -115,6 +160,7 @@ void decide_carry (struct ledger_view *view, const struct ledger_request *req,
     fresh->granted = fresh->posted = amount;
     fresh->grant_id = old->grant_id;
     fresh->giver = old->giver;
+    fresh->split_from = old->split_from;
     fresh->description =
         arena_printf (view->arena, "carried forward from alloc.%lld%s%s", (long long)old->id,
                       req->carry.description[0] ? ": " : "", req->carry.description);
@@ -162,6 +208,7 @@ void decide_account_close (struct ledger_view *view, const struct ledger_request
         }
     }
     journal_close (&j);
+    about_add (view, "account", account->id);
     out->note = arena_printf (view->arena, "%s closed, %s credits given back%s%s", account->name,
                               credit_format (back, text), req->close.reason[0] ? ": " : "",
                               req->close.reason);
@@ -181,6 +228,7 @@ void decide_account_reopen (struct ledger_view *view, const struct ledger_reques
     account->closed = false;
     account->closed_dirty = true;
     account->closed_op_id = 0;
+    about_add (view, "account", account->id);
     out->note = arena_printf (view->arena, "%s reopened%s%s", account->name,
                               req->close.reason[0] ? ": " : "", req->close.reason);
     out->done.id = arena_printf (view->arena, "account.%lld", (long long)account->id);

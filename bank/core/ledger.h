@@ -80,6 +80,12 @@ enum ledger_kind {
     LEDGER_CLOCK, /* an operator's word that the clock is right */
     LEDGER_ACCOUNT_REOPEN,
     LEDGER_FREEZE,
+    LEDGER_SPLIT_BACK, /* taken back by who gave it */
+    LEDGER_GRANT_EXTEND,
+    LEDGER_GRANT_AMEND,
+    LEDGER_GRANT_REVOKE,
+    LEDGER_ACCOUNT_RENAME,
+    LEDGER_PROJECT_MOVE,
     LEDGER_KINDS,
 };
 const char *ledger_kind_name (enum ledger_kind kind); /* "hold" … as the op table has it */
@@ -311,8 +317,9 @@ struct ledger_request {
             time_us valid_to;   /* 0: without end */
             const char *description;
             struct ledger_scopes scopes;
-            const char *funder, *reference; /* of a grant */
-            bool again;                     /* the funder has given one of that reference, and gives another */
+            const char *funder;    /* of a grant */
+            const char *reference; /* of a grant; of a deposit "" where it has none */
+            bool again;            /* the funder has given, or the account got, one of that reference, and this is another */
             int64_t grant_id;               /* of a deposit: of an earlier grant; 0: of none */
         } deposit;
         struct {
@@ -397,6 +404,26 @@ struct ledger_request {
             time_us valid_from, valid_to; /* split only; 0: as what it comes from */
         } transfer;
         struct {
+            int64_t allocation_id;
+            credit_micro amount; /* 0: all that is neither spent nor held */
+            const char *description;
+        } split_back;
+        struct {
+            int64_t grant_id;
+            time_us valid_to;    /* extend */
+            credit_micro amount; /* amend: of the whole grant */
+            const char *reason;
+        } award;
+        struct {
+            const char *name, *to;
+            const char *reason;
+        } rename;
+        struct {
+            const char *name;
+            const char *parent; /* "": none */
+            const char *reason;
+        } move;
+        struct {
             int64_t charge_op;
             credit_micro amount; /* 0: all that is not refunded yet */
             bool due;            /* what the policy for its site says, instead */
@@ -453,10 +480,12 @@ struct ledger_alloc {
     credit_micro granted, settled, posted, held;
     int64_t grant_id; /* 0: none */
     const char *giver; /* the agency whose grant or deposit it is; "": of none */
+    int64_t split_from;    /* the allocation that it was split off; 0: none */
+    const char *reference; /* of a deposit; "": none */
     struct ledger_scopes scopes;
     const char *description; /* new ones */
     int64_t op_id;           /* new ones */
-    bool is_new, dirty, limit_dirty;
+    bool is_new, dirty, limit_dirty, end_dirty;
 };
 
 struct ledger_account {
@@ -476,7 +505,7 @@ struct ledger_account {
     bool closed;
     int64_t closed_op_id; /* of the close */
     int64_t op_id;        /* new ones */
-    bool is_new, fallbacks_dirty, scopes_dirty, closed_dirty;
+    bool is_new, fallbacks_dirty, scopes_dirty, closed_dirty, name_dirty;
     bool whole; /* loaded with all that it may fall back to */
 };
 
@@ -569,10 +598,11 @@ struct ledger_project {
     const char *description;
     const char *makers; /* as of an account */
     int64_t leads;      /* how many there are now */
+    int64_t height;     /* of the tree below it; 0: there is none */
     const int64_t *ancestor; /* projects above it, the nearest first */
     uint32_t ancestor_count;
     int64_t op_id; /* new ones */
-    bool is_new;
+    bool is_new, parent_dirty;
 };
 
 /* Something was frozen, or is no longer; the newest one of a thing is in force. */
@@ -596,10 +626,14 @@ struct ledger_funder {
 
 struct ledger_grant {
     int64_t id, funder_id, account_id;
+    int64_t alloc_id; /* that it was given as */
     const char *funder;
     const char *reference;
+    const int64_t *part; /* accounts that have one; of a loaded one */
+    uint32_t part_count;
     int64_t op_id; /* new ones */
-    bool is_new;
+    int64_t revoked_op_id; /* 0: it is not */
+    bool is_new, revoked_dirty;
 };
 
 struct ledger_rate {
@@ -707,6 +741,18 @@ struct ledger_recon_event {
     const char *note;
 };
 
+/* What an operation concerns whether or not it moves credits there: "account", "project", "grant". */
+struct ledger_about {
+    int64_t op_id, id;
+    const char *what;
+};
+
+/* A name that an account has given up. */
+struct ledger_name {
+    int64_t op_id, account_id;
+    const char *name;
+};
+
 /* Given to a person, or taken away. */
 struct ledger_role_change {
     int64_t op_id, person_id;
@@ -781,7 +827,7 @@ struct ledger_view {
     struct ledger_vec paid, refunds;
     struct ledger_vec recons, recon_events;
     struct ledger_vec pins, pin_uses;
-    struct ledger_vec role_changes;
+    struct ledger_vec role_changes, abouts, names;
     struct ledger_vec freezes; /* all that are in force, the newest of a thing last */
     bool freezes_known;
     struct ledger_vec moves; /* int64_t: operations of credits that were asked for by number */
@@ -814,6 +860,8 @@ struct ledger_person *ledger_add_person (struct ledger_view *view, int64_t id,
 struct ledger_membership *ledger_add_membership (struct ledger_view *view, int64_t id,
                                                  int64_t person_id, int64_t project_id);
 struct ledger_project *ledger_add_project (struct ledger_view *view, int64_t id, const char *name);
+/* The name means the account too. */
+void ledger_account_also (struct ledger_view *view, struct ledger_account *account, const char *name);
 /* The account is what its project owes. */
 void ledger_account_is_debt (struct ledger_view *view, struct ledger_account *account);
 struct ledger_funder *ledger_add_funder (struct ledger_view *view, int64_t id, const char *name);

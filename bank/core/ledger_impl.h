@@ -270,6 +270,15 @@ struct ledger_account *project_account (struct ledger_view *view, const char *na
                                         struct ledger_outcome *out);
 bool too_much (struct ledger_view *view, const char *what, const struct ledger_account *account,
                credit_micro amount, struct ledger_outcome *out);
+/* What can be taken out of an account: credits that are there, that no hold keeps and that are no
+ * credit; of one allocation, or of those that are valid now, the one that ends first first. What is frozen can be
+ * withdrawn, but not moved to where it may be spent; an agency takes what it gave itself. Returns the number of
+ * shares, 0 when refused. */
+uint32_t shares_free (struct ledger_view *view, const char *what, const char *agency, bool moves,
+                      const struct ledger_account *account, int64_t alloc_id, credit_micro amount,
+                      struct share **out_shares, struct ledger_outcome *out);
+/* A share is no longer granted there. */
+void share_leave (struct ledger_view *view, const struct share *share);
 /* At most so much of what an allocation has free repays the account's other allocations. */
 void debt_repay (struct ledger_view *view, struct journal *j, const struct ledger_account *account,
                  struct ledger_alloc *from, credit_micro most);
@@ -289,6 +298,20 @@ void decide_grant (struct ledger_view *view, const struct ledger_request *req,
                    struct ledger_outcome *out);
 void decide_split (struct ledger_view *view, const struct ledger_request *req,
                    struct ledger_outcome *out);
+void decide_split_back (struct ledger_view *view, const struct ledger_request *req,
+                        struct ledger_outcome *out);
+void decide_grant_extend (struct ledger_view *view, const struct ledger_request *req,
+                          struct ledger_outcome *out);
+void decide_grant_amend (struct ledger_view *view, const struct ledger_request *req,
+                         struct ledger_outcome *out);
+void decide_grant_revoke (struct ledger_view *view, const struct ledger_request *req,
+                          struct ledger_outcome *out);
+void decide_account_rename (struct ledger_view *view, const struct ledger_request *req,
+                            struct ledger_outcome *out);
+void decide_project_move (struct ledger_view *view, const struct ledger_request *req,
+                          struct ledger_outcome *out);
+/* The operation at hand concerns it: its statement says so. */
+void about_add (struct ledger_view *view, const char *what, int64_t id);
 void decide_recon (struct ledger_view *view, const struct ledger_request *req,
                    struct ledger_outcome *out);
 void decide_recon_set (struct ledger_view *view, const struct ledger_request *req,

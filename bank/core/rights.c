@@ -41,6 +41,14 @@ static bool leads_account (const struct ledger_view *view, const char *identity,
     return a && leads_any (view, identity, a->project_id, a->ancestor, a->ancestor_count);
 }
 
+/* The account that a split came from. */
+static bool leads_source (const struct ledger_view *view, const char *identity, int64_t alloc_id)
+{
+    const struct ledger_alloc *alloc = ledger_alloc_by_id (view, alloc_id);
+    const struct ledger_alloc *source = alloc ? ledger_alloc_by_id (view, alloc->split_from) : NULL;
+    return source && leads_account (view, identity, ledger_account_by_id (view, source->account_id)->name);
+}
+
 static bool leads_quote (const struct ledger_view *view, const char *identity, int64_t id)
 {
     const struct ledger_pin *pin = ledger_pin_by_id (view, id);
@@ -72,6 +80,10 @@ static bool may_as_lead (const struct ledger_view *view, const struct ledger_req
         return leads_account (view, req->client, req->account.name);
     case LEDGER_SPLIT:
         return leads_account (view, req->client, req->transfer.from);
+    case LEDGER_SPLIT_BACK:
+        return leads_source (view, req->client, req->split_back.allocation_id);
+    case LEDGER_ACCOUNT_RENAME:
+        return leads_account (view, req->client, req->rename.name);
     case LEDGER_FREEZE:
         return req->freeze.what == LEDGER_FREEZE_ACCOUNT && leads_account (view, req->client, req->freeze.name) &&
                thaws (view, req);
@@ -103,6 +115,9 @@ static bool may_as_manager (const struct ledger_view *view, const struct ledger_
     case LEDGER_WITHDRAW:
     case LEDGER_TRANSFER:
     case LEDGER_SPLIT:
+    case LEDGER_SPLIT_BACK:
+    case LEDGER_ACCOUNT_RENAME:
+    case LEDGER_PROJECT_MOVE:
     case LEDGER_CARRY_FORWARD:
     case LEDGER_EXPIRE:
     case LEDGER_REFUND:
@@ -129,6 +144,13 @@ static bool agency_made (const struct ledger_view *view, const char *agency, con
 {
     const struct ledger_project *project = ledger_project_of (view, name);
     return !project || made_by (project->makers, agency);
+}
+
+/* The same of an account's project. */
+static bool agency_made_of (const struct ledger_view *view, const char *agency, const char *name)
+{
+    const struct ledger_account *account = ledger_account_by_name (view, name);
+    return !account || made_by (account->makers, agency);
 }
 
 /* Its project is the agency's own, or nothing is in it that another gave. */
@@ -188,10 +210,19 @@ static bool may_as_agency (const struct ledger_view *view, const struct ledger_r
         return agency_made (view, agency, req->member.project);
     case LEDGER_ACCOUNT_CREATE:
         return agency_made (view, agency, req->account.project);
-    case LEDGER_ACCOUNT_MODIFY: {
-        const struct ledger_account *account = ledger_account_by_name (view, req->account.name);
-        return !account || made_by (account->makers, agency);
-    }
+    case LEDGER_ACCOUNT_MODIFY:
+        return agency_made_of (view, agency, req->account.name);
+    case LEDGER_ACCOUNT_RENAME:
+        return agency_made_of (view, agency, req->rename.name);
+    case LEDGER_PROJECT_MOVE:
+        return agency_made (view, agency, req->move.name) &&
+               (!req->move.parent[0] || agency_made (view, agency, req->move.parent));
+    case LEDGER_GRANT_EXTEND:
+    case LEDGER_GRANT_AMEND:
+    case LEDGER_GRANT_REVOKE:
+        return agency_gave_grant (view, agency, req->award.grant_id);
+    case LEDGER_SPLIT_BACK:
+        return agency_gave (view, agency, req->split_back.allocation_id);
     case LEDGER_ACCOUNT_CLOSE:
     case LEDGER_ACCOUNT_REOPEN: {
         /* Own as it is: also in an own project nothing that others gave goes. */

@@ -170,6 +170,12 @@ struct ledger_account *ledger_add_account (struct ledger_view *view, int64_t id,
     return account;
 }
 
+void ledger_account_also (struct ledger_view *view, struct ledger_account *account, const char *name)
+{
+    if (!ledger_account_by_name (view, name))
+        table_put (view, T_ACCOUNT_NAME, name, strlen (name), account);
+}
+
 void ledger_account_is_debt (struct ledger_view *view, struct ledger_account *account)
 {
     if (!account->is_debt)
@@ -222,9 +228,12 @@ struct ledger_alloc *ledger_add_alloc (struct ledger_view *view, int64_t id, int
     if (alloc)
         return alloc;
     alloc = arena_new (view->keep, struct ledger_alloc);
-    alloc->giver = "";
-    *alloc = (struct ledger_alloc){
-        .id = id, .account_id = account_id, .valid_from = valid_from, .valid_to = valid_to};
+    *alloc = (struct ledger_alloc){.id = id,
+                                   .account_id = account_id,
+                                   .valid_from = valid_from,
+                                   .valid_to = valid_to,
+                                   .giver = "",
+                                   .reference = ""};
     vec_put (view->keep, &view->allocs, alloc);
     table_put (view, T_ALLOC, &id, sizeof (id), alloc);
     struct ledger_account *account = ledger_account_by_id (view, account_id);

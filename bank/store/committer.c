@@ -30,7 +30,7 @@ struct item {
     struct ledger_outcome outcome;
     const void *bytes; /* of a new answer, in the batch's arena */
     size_t len;
-    bool alone;   /* its batch was refused by PostgreSQL once: decide it by itself */
+    bool alone;   /* decide it by itself: its batch was refused by PostgreSQL once, or it changes what all others look at */
     bool known;   /* nothing of it may be taken to be new: see load_want_request */
     bool decided; /* its batch was sent to be written: the outcome may be unknown */
     duration_us unknown_since;
@@ -594,6 +594,7 @@ int committer_submit (struct committer *c, const struct ledger_request *req, com
         return err_set (err, ERR_NOMEM, "committer: out of memory");
     item->req = req;
     item->check = check;
+    item->alone = req->kind == LEDGER_PROJECT_MOVE;
     item->done = done;
     item->arg = arg;
     STAILQ_INSERT_TAIL (&c->queue, item, link);

@@ -22,12 +22,15 @@ static enum bank_stmt content_stmt (enum bank_stmt stmt)
 
 static const struct content_shape content_object[CONTENT_OBJECTS] = {
     [OBJ_ADD_PROJECT] = {"add", "project id name description op_id parent_id?"},
+    [OBJ_PUT_PARENT] = {"put", "project id parent_id?"},
     [OBJ_ADD_PERSON] = {"add", "person id identity op_id"},
     [OBJ_ADD_ROLE] = {"add", "bank_role op_id person_id role granted"},
     [OBJ_ADD_FUNDER] = {"add", "funder id name description op_id"},
     [OBJ_PUT_MEMBERSHIP] = {"put", "membership id valid_to"},
     [OBJ_ADD_MEMBERSHIP] = {"add", "membership id project_id person_id role valid_from valid_to op_id"},
     [OBJ_ADD_ACCOUNT] = {"add", "account id name class project_id? op_id unit_id=1"},
+    [OBJ_PUT_NAME] = {"put", "account id name"},
+    [OBJ_ADD_NAME] = {"add", "account_name account_id op_id name"},
     [OBJ_CLOSE_ACCOUNT] = {"put", "account id closed_op?"},
     [OBJ_ADD_FREEZE] = {"add", "freezing op_id what object_id name frozen reason who since"},
     [OBJ_DROP_FALLBACKS] = {"drop", "account_fallback account_id"},
@@ -35,10 +38,14 @@ static const struct content_shape content_object[CONTENT_OBJECTS] = {
     [OBJ_DROP_SCOPES] = {"drop", "account_scope account_id"},
     [OBJ_ADD_SCOPE] = {"add", "account_scope account_id position kind name exclude"},
     [OBJ_ADD_AWARD] = {"add", "award id funder_id account_id reference op_id"},
-    [OBJ_ADD_ALLOC] = {"add", "allocation id account_id valid_from valid_to credit_limit description op_id award_id?"},
+    [OBJ_PUT_REVOKED] = {"put", "award id revoked_op"},
+    [OBJ_ADD_ALLOC] = {"add", "allocation id account_id valid_from valid_to credit_limit description op_id award_id? split_from? "
+                              "reference"},
     [OBJ_ADD_ALLOC_SCOPE] = {"add", "allocation_scope allocation_id position kind name exclude"},
+    [OBJ_PUT_END] = {"put", "allocation id valid_to"},
     [OBJ_PUT_LIMIT] = {"put", "allocation id credit_limit"},
     [OBJ_ADD_BALANCE] = {"add", "balance allocation_id granted settled posted held"},
+    [OBJ_ADD_ABOUT] = {"add", "about op_id what object_id"},
     [OBJ_ADD_RATE] = {"add", "rate site version valid_from multiplier_ppm op_id measure successful_only"},
     [OBJ_ADD_FACTOR] = {"add", "rate_factor site version position kind name ppm"},
     [OBJ_ADD_RIGHT] = {"add", "site_right site op_id claims refunds refund_cap_us refund_minimum refund_window_us "

@@ -24,7 +24,8 @@ static void give_grants (struct read *read, struct err *err, PGresult *const *re
                                        .valid_to = pgres_i64 (res[0], r, 11),
                                        .accounts = pgres_i64 (res[0], r, 12),
                                        .given = pgres_i64 (res[0], r, 13),
-                                       .frozen = pgres_text (res[0], r, 14, read->arena)};
+                                       .frozen = pgres_text (res[0], r, 14, read->arena),
+                                       .revoked = pgres_text (res[0], r, 15, read->arena)};
     }
     GIVE (read, fundread_grants_f) (read->arg, err, grant, count);
 }
@@ -61,6 +62,16 @@ static void give_statement (struct read *read, struct err *err, PGresult *const 
                                        .site = pgres_text (res[1], (int)i, 2, read->arena),
                                        .jobs = pgres_i64 (res[1], (int)i, 3),
                                        .charged = pgres_i64 (res[1], (int)i, 4)};
+    uint32_t events = res ? (uint32_t)PQntuples (res[2]) : 0;
+    struct fund_event *event = arena_array (read->arena, events, sizeof (*event));
+    for (uint32_t i = 0; i < events; i++)
+        event[i] = (struct fund_event){.at = pgres_i64 (res[2], (int)i, 0),
+                                       .kind = pgres_text (res[2], (int)i, 1, read->arena),
+                                       .who = pgres_text (res[2], (int)i, 2, read->arena),
+                                       .note = pgres_text (res[2], (int)i, 3, read->arena),
+                                       .op_id = pgres_i64 (res[2], (int)i, 4)};
+    st.event = event;
+    st.event_count = events;
     st.day = day;
     st.share = share;
     GIVE (read, fundread_statement_f) (read->arg, err, &st);
@@ -72,12 +83,13 @@ void fundread_statement (struct reader *reader, int64_t grant, time_us from, tim
     struct read *read = read_start (reader, (reader_any_f)done, arg, give_statement);
     if (!read)
         return;
-    for (int i = 0; i < 2; i++) {
+    static const int stmt[] = {RD_GRANT_DAYS, RD_GRANT_SHARES, RD_GRANT_EVENTS};
+    for (int i = 0; i < 3; i++) {
         struct pgargs *args = pgargs_create (read->arena, "i");
         pgargs_i64 (args, 0, grant);
         pgargs_i64 (args, 0, from);
         pgargs_i64 (args, 0, to);
-        read_add (read, i ? RD_GRANT_SHARES : RD_GRANT_DAYS, args);
+        read_add (read, stmt[i], args);
     }
     pgbatch_submit (reader->loop);
 }

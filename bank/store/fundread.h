@@ -12,7 +12,7 @@ struct fund_grant {
     const char *funder, *reference, *account, *project;
     credit_micro granted, settled, held, left, ended;
     time_us valid_from, valid_to, given;
-    const char *frozen; /* "": it is not */
+    const char *frozen, *revoked; /* "": it is not */
     int64_t accounts;
 };
 
@@ -34,11 +34,20 @@ struct fund_share {
     credit_micro charged;
 };
 
+/* What was decided on it. */
+struct fund_event {
+    time_us at;
+    const char *kind, *who, *note;
+    int64_t op_id;
+};
+
 struct fund_statement {
     const struct fund_day *day;
     uint32_t day_count;
     const struct fund_share *share;
     uint32_t share_count;
+    const struct fund_event *event;
+    uint32_t event_count;
 };
 
 typedef void (*fundread_statement_f) (void *arg, const struct err *err,

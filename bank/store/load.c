@@ -22,6 +22,7 @@ struct load {
     int64_t requests;
     bool rows;             /* whether anything is in recons */
     bool jobs, funds;    /* whether anything is in touched, in accounts */
+    bool parts, sources; /* all accounts that have a part of the grants; what splits came from */
     bool sums; /* a hold may cost more than it keeps: what else its signed job is paid for counts */
 };
 
@@ -368,6 +369,25 @@ void load_want_request (struct load *load, const struct ledger_request *req,
     case LEDGER_QUOTE_CANCEL:
         pgargs_i64 (load->quotes, 0, req->quote_cancel.id);
         return;
+    case LEDGER_SPLIT_BACK:
+        want_alloc (load, req->split_back.allocation_id);
+        load->sources = true;
+        return;
+    case LEDGER_GRANT_EXTEND:
+    case LEDGER_GRANT_AMEND:
+    case LEDGER_GRANT_REVOKE:
+        pgargs_i64 (load->grants, 0, req->award.grant_id);
+        load->parts = true;
+        return;
+    case LEDGER_ACCOUNT_RENAME:
+        want_account (load, req->rename.name);
+        want_account (load, req->rename.to);
+        return;
+    case LEDGER_PROJECT_MOVE:
+        want_project (load, req->move.name);
+        if (req->move.parent[0])
+            want_project (load, req->move.parent);
+        return;
     case LEDGER_CLOCK: /* nothing of the ledger */
     case LEDGER_KINDS:
         return;
@@ -609,6 +629,9 @@ static void take_accounts (const PGresult *res, struct ledger_view *view)
             take_ancestors (pgres_text (res, i, 8, view->keep), &account->ancestor, view->keep);
         account->makers = pgres_text (res, i, 9, view->keep);
         account->scopes = take_scopes (pgres_text (res, i, 10, view->keep), view->keep);
+        char *rest = NULL, *names = pgres_text (res, i, 11, view->keep);
+        for (char *name = strtok_r (names, " ", &rest); name; name = strtok_r (NULL, " ", &rest))
+            ledger_account_also (view, account, name);
     }
 }
 
@@ -628,6 +651,8 @@ static void take_allocs (const PGresult *res, struct ledger_view *view)
         alloc->held = pgres_i64 (res, i, 8);
         alloc->grant_id = pgres_i64 (res, i, 9);
         alloc->giver = pgres_text (res, i, 10, view->keep);
+        alloc->split_from = pgres_i64 (res, i, 12);
+        alloc->reference = pgres_text (res, i, 13, view->keep);
         char *scopes = pgres_text (res, i, 11, view->keep);
         if (scopes[0])
             ledger_alloc_scopes (view, alloc, take_scopes (scopes, view->keep));
@@ -705,6 +730,7 @@ static void take_projects (const PGresult *res, struct ledger_view *view)
             take_ancestors (pgres_text (res, i, 2, view->keep), &project->ancestor, view->keep);
         project->makers = pgres_text (res, i, 3, view->keep);
         project->leads = pgres_i64 (res, i, 4);
+        project->height = pgres_i64 (res, i, 5);
     }
 }
 
@@ -715,6 +741,22 @@ static void take_funders (const PGresult *res, struct ledger_view *view)
             pgres_text (res, i, 2, view->keep);
 }
 
+/* "3,1" */
+static uint32_t take_numbers (const char *text, const int64_t **out, struct arena *arena)
+{
+    uint32_t count = 0, most = text[0] ? 1 : 0;
+    for (const char *c = text; *c; c++)
+        most += *c == ',';
+    int64_t *id = arena_array (arena, most, sizeof (*id));
+    while (*text) {
+        char *end;
+        id[count++] = strtoll (text, &end, 10);
+        text = *end ? end + 1 : end;
+    }
+    *out = id;
+    return count;
+}
+
 static void take_grants (const PGresult *res, struct ledger_view *view)
 {
     for (int i = 0; i < PQntuples (res); i++) {
@@ -722,6 +764,9 @@ static void take_grants (const PGresult *res, struct ledger_view *view)
         grant->funder_id = pgres_i64 (res, i, 1);
         grant->account_id = pgres_i64 (res, i, 2);
         grant->funder = pgres_text (res, i, 3, view->arena);
+        grant->revoked_op_id = pgres_i64 (res, i, 4);
+        grant->alloc_id = pgres_i64 (res, i, 5);
+        grant->part_count = take_numbers (pgres_text (res, i, 6, view->arena), &grant->part, view->arena);
     }
 }
 
@@ -921,6 +966,16 @@ void load_take (struct load *load, const struct pgbatch_result *result)
         const struct ledger_usage *usage = view->usages.item[i];
         want_account_id (load, usage->account_id);
         want_person (load, usage->identity);
+    }
+    for (uint32_t i = 0; load->parts && i < view->grants.count; i++) {
+        const struct ledger_grant *grant = view->grants.item[i];
+        for (uint32_t k = 0; k < grant->part_count; k++)
+            want_account_id (load, grant->part[k]);
+    }
+    for (uint32_t i = 0; load->sources && i < view->allocs.count; i++) {
+        const struct ledger_alloc *alloc = view->allocs.item[i];
+        if (alloc->split_from)
+            want_alloc (load, alloc->split_from);
     }
     want_paid (load);
 }

@@ -117,6 +117,7 @@ static void give_statement (struct read *read, struct err *err, PGresult *const 
         read->done.statement (read->arg, err, NULL);
         return;
     }
+    st.account = pgres_text (res[0], 0, 1, read->arena);
     st.opening_posted = pgres_i64 (res[1], 0, 0);
     st.opening_held = pgres_i64 (res[1], 0, 1);
     st.closing_posted = pgres_i64 (res[1], 0, 2);

@@ -31,6 +31,7 @@ struct reader_line {
 };
 
 struct reader_statement {
+    const char *account; /* its name now */
     credit_micro opening_posted, opening_held, closing_posted, closing_held;
     credit_micro granted, charged, credit_limit;
     const struct reader_line *line;

@@ -22,7 +22,8 @@
 #define CLOSURE                                                                                    \
     "WITH RECURSIVE seed (id) AS ("                                                                \
     " SELECT a.id FROM unnest ($1::text[]) AS k (name) CROSS JOIN LATERAL "                        \
-    "  (SELECT id FROM account x WHERE x.name = k.name LIMIT 1) a "                                \
+    "  (SELECT id FROM account x WHERE x.name = k.name UNION ALL "                                 \
+    "   SELECT account_id FROM account_name x WHERE x.name = k.name LIMIT 1) a "                    \
     " UNION SELECT l.account_id FROM unnest ($2::bigint[]) AS k (id) CROSS JOIN LATERAL "          \
     "  (SELECT account_id FROM allocation x WHERE x.id = k.id LIMIT 1) l "                         \
     " UNION SELECT unnest ($3::bigint[])), "                                                       \
@@ -39,7 +40,7 @@
             "b.granted, b.settled, b.posted, b.held, l.award_id, giver_of (l.op_id, l.award_id), "                                 \
             "(SELECT string_agg (x.kind || '=' || CASE WHEN x.exclude THEN '-' ELSE '' END || "    \
             " x.name, ' ' ORDER BY x.position) FROM allocation_scope x "                           \
-            " WHERE x.allocation_id = l.id) FROM needed r "                                        \
+            " WHERE x.allocation_id = l.id), l.split_from, l.reference FROM needed r "              \
             "JOIN allocation l ON l.account_id = r.id "                                            \
             "JOIN balance b ON b.allocation_id = l.id ORDER BY b.allocation_id"
 
@@ -145,7 +146,8 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
                      " ORDER BY f.position) FROM account_fallback f WHERE f.account_id = a.id), "
                      "r.depth, a.class = 'DEBT', a.closed_op IS NOT NULL, project_ancestors (a.project_id), project_makers (a.project_id), "
                      "(SELECT string_agg (x.kind || '=' || CASE WHEN x.exclude THEN '-' ELSE '' END || "
-                     " x.name, ' ' ORDER BY x.position) FROM account_scope x WHERE x.account_id = a.id) "
+                     " x.name, ' ' ORDER BY x.position) FROM account_scope x WHERE x.account_id = a.id), "
+                     "(SELECT string_agg (x.name, ' ') FROM account_name x WHERE x.account_id = a.id) "
                      "FROM needed r JOIN account a ON a.id = r.id "
                      "LEFT JOIN project p ON p.id = a.project_id ORDER BY a.id"},
     [ST_ALLOCS] = {"allocs", ALLOCS},
@@ -170,11 +172,14 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
          "FROM (SELECT DISTINCT unnest ($1::text[])) AS k (identity) JOIN person p ON p.identity = k.identity "
          "LEFT JOIN membership m ON m.person_id = p.id AND m.valid_to = 9223372036854775807"},
     [ST_PROJECTS] = {"projects", "SELECT p.id, p.name, project_ancestors (p.id), project_makers (p.id), (SELECT count (*) FROM membership m "
-                                 "WHERE m.project_id = p.id AND m.role = 'lead' AND m.valid_to = 9223372036854775807) FROM "
+                                 "WHERE m.project_id = p.id AND m.role = 'lead' AND m.valid_to = 9223372036854775807), project_height (p.id) FROM "
                                  "unnest ($1::text[]) AS k (name) JOIN project p ON p.name = k.name"},
     [ST_FUNDERS] = {"funders", "SELECT f.id, f.name, (SELECT string_agg (E'\\n' || g.reference || E'\\n', '') FROM award g "
                                "WHERE g.funder_id = f.id) FROM unnest ($1::text[]) AS k (name) JOIN funder f ON f.name = k.name"},
-    [ST_GRANTS] = {"grants", "SELECT g.id, g.funder_id, g.account_id, f.name FROM unnest ($1::bigint[]) AS k (id) "
+    [ST_GRANTS] = {"grants", "SELECT g.id, g.funder_id, g.account_id, f.name, g.revoked_op, "
+                             "(SELECT min (l.id) FROM allocation l WHERE l.award_id = g.id AND l.op_id = g.op_id), "
+                             "(SELECT string_agg (DISTINCT l.account_id::text, ',') FROM allocation l WHERE l.award_id = g.id) "
+                             "FROM unnest ($1::bigint[]) AS k (id) "
                              "JOIN award g ON g.id = k.id JOIN funder f ON f.id = g.funder_id"},
     /* Who earned a charge says its entry; what closing its hold moved on, to bank:expired or out of what a
      * project owes, are others. */
@@ -202,7 +207,7 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
          "SELECT k.op FROM unnest ($3::bigint[]) AS k (op) WHERE $1::text[] IS NOT NULL AND "
          "$2::bigint[] IS NOT NULL AND EXISTS (SELECT FROM op o WHERE o.id = k.op AND o.status = 0 AND "
          "o.kind IN ('charge', 'release', 'refund', 'hold', 'extend', 'deposit', 'withdraw', 'transfer', "
-         "'split', 'carry-forward'))"},
+         "'split', 'carry-forward', 'split-back', 'grant-amend', 'grant-revoke'))"},
     /* All that is frozen. */
     [ST_FREEZES] = {"freezes", "SELECT what, object_id, name, reason, who, since FROM freeze_now ORDER BY what, object_id"},
     [ST_NEW_OPS] =
@@ -344,7 +349,7 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
          "(SELECT * FROM quote x WHERE x.id = k.id LIMIT 1) q LEFT JOIN LATERAL "
          "(SELECT x.job, (SELECT o.job FROM op o WHERE o.id = x.op_id) AS name FROM quote_use x "
          " WHERE x.quote_id = q.id ORDER BY x.op_id LIMIT 1) u ON true LEFT JOIN LATERAL "
-         "(SELECT x.project_id FROM account x WHERE x.name = q.account LIMIT 1) a ON true"},
+         "(SELECT x.project_id FROM account x WHERE x.id = account_named (q.account)) a ON true"},
     [ST_ADD_QUOTE] =
         {"add_quote",
          "INSERT INTO quote (id, op_id, identity, expires_at, reusable, account) SELECT * FROM unnest ("
@@ -405,7 +410,7 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
     [BANK_STMT_COUNT + RD_BALANCES] =
         {"rd_balances",
          "SELECT " BALANCE ", n.number FROM unnest ($1::text[], $2::text[], $3::bigint[]) AS n (who, account, number) "
-         "CROSS JOIN LATERAL (SELECT * FROM account x WHERE x.name = n.account LIMIT 1) a "
+         "CROSS JOIN LATERAL (SELECT * FROM account x WHERE x.id = account_named (n.account)) a "
          "CROSS JOIN LATERAL (SELECT * FROM project x WHERE x.id = a.project_id LIMIT 1) p "
          "CROSS JOIN LATERAL (SELECT WHERE n.who = '' UNION ALL (SELECT FROM person pe JOIN membership m ON "
          "  m.person_id = pe.id AND m.project_id = p.id AND m.valid_to = 9223372036854775807 "
@@ -424,7 +429,7 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
     [BANK_STMT_COUNT + RD_STATEMENT_SUMS] =
         {"rd_statement_sums",
          "WITH acc AS MATERIALIZED (SELECT a.id FROM account a JOIN project p ON p.id = a.project_id "
-         "  WHERE a.name = ($2::text[])[1] AND " SEES "), "
+         "  WHERE a.id = account_named (($2::text[])[1]) AND " SEES "), "
          "kept AS MATERIALIZED (SELECT c.at, c.posted, c.held FROM acc CROSS JOIN LATERAL (SELECT * FROM "
          "  checkpoint k WHERE k.account_id = acc.id AND k.at <= ($3::bigint[])[1] ORDER BY k.at DESC LIMIT 1) c), "
          "before AS (SELECT coalesce (sum (e.amount) FILTER (WHERE e.layer = 'P'), 0) + "
@@ -435,27 +440,32 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
          "during AS (SELECT coalesce (sum (e.amount) FILTER (WHERE e.layer = 'P'), 0) AS p, "
          "  coalesce (sum (e.amount) FILTER (WHERE e.layer = 'H'), 0) AS h, "
          "  coalesce (sum (e.amount) FILTER (WHERE e.layer = 'P' AND o.kind IN ('deposit', 'grant', 'withdraw', "
-         "  'transfer', 'split', 'account-close')), 0) AS came, "
+         "  'transfer', 'split', 'account-close', 'split-back', 'grant-amend', 'grant-revoke')), 0) AS came, "
          "  coalesce (-sum (e.amount) FILTER (WHERE e.layer = 'P' AND o.kind IN ('charge', 'refund')), 0) AS used "
          "  FROM acc JOIN entry e ON e.account_id = acc.id AND e.recorded_at >= ($3::bigint[])[1] "
          "  AND e.recorded_at < ($3::bigint[])[2] JOIN op o ON o.id = e.op_id) "
          "SELECT micro (b.p), micro (b.h), micro (b.p + d.p), micro (b.h + d.h), micro (d.came), micro (d.used), "
          "(SELECT micro (coalesce (sum (l.credit_limit), 0)) FROM allocation l JOIN account a2 ON "
-         "a2.id = l.account_id WHERE a2.name = ($2::text[])[1]) FROM before b, during d"},
+         "a2.id = l.account_id WHERE a2.id = account_named (($2::text[])[1])) FROM before b, during d"},
     [BANK_STMT_COUNT + RD_STATEMENT_LINES] =
         {"rd_statement_lines",
+         "WITH acc AS MATERIALIZED (SELECT a.id, a.project_id FROM account a JOIN project p ON p.id = a.project_id "
+         "  WHERE a.id = account_named (($2::text[])[1]) AND " SEES "), "
+         "line AS (SELECT e.op_id, sum (e.amount) FILTER (WHERE e.layer = 'P') AS p, "
+         "  sum (e.amount) FILTER (WHERE e.layer = 'H') AS h FROM acc JOIN entry e ON e.account_id = acc.id AND "
+         "  e.recorded_at >= ($3::bigint[])[1] AND e.recorded_at < ($3::bigint[])[2] GROUP BY e.op_id "
+         " UNION ALL SELECT b.op_id, 0, 0 FROM acc JOIN about b ON b.what = 'account' AND b.object_id = acc.id "
+         " UNION ALL SELECT b.op_id, 0, 0 FROM acc JOIN about b ON b.what = 'project' AND b.object_id = acc.project_id "
+         " UNION ALL SELECT b.op_id, 0, 0 FROM acc JOIN freezing b ON b.what = 'account' AND b.object_id = acc.id "
+         " UNION ALL SELECT b.op_id, 0, 0 FROM acc JOIN freezing b ON b.what = 'project' AND b.object_id = acc.project_id) "
          "SELECT o.id, o.recorded_at, o.kind, o.job, o.site, o.note, CASE WHEN o.client LIKE 'nui://%/operator/%' "
-         "THEN o.client ELSE o.on_behalf END, "
-         "micro (coalesce (sum (e.amount) FILTER (WHERE e.layer = 'P'), 0)), "
-         "micro (coalesce (sum (e.amount) FILTER (WHERE e.layer = 'H'), 0)) "
-         "FROM account a JOIN project p ON p.id = a.project_id JOIN entry e ON e.account_id = a.id "
-         "JOIN op o ON o.id = e.op_id "
-         "WHERE a.name = ($2::text[])[1] AND " SEES " AND e.recorded_at >= ($3::bigint[])[1] AND "
-         "e.recorded_at < ($3::bigint[])[2] GROUP BY o.id ORDER BY o.id LIMIT ($3::bigint[])[3]"},
+         "THEN o.client ELSE o.on_behalf END, micro (coalesce (sum (x.p), 0)), micro (coalesce (sum (x.h), 0)) "
+         "FROM line x JOIN op o ON o.id = x.op_id WHERE o.recorded_at >= ($3::bigint[])[1] AND "
+         "o.recorded_at < ($3::bigint[])[2] GROUP BY o.id ORDER BY o.id LIMIT ($3::bigint[])[3]"},
     [BANK_STMT_COUNT +
         RD_ACCOUNT_SEEN] = {"rd_account_seen",
-                            "SELECT a.id FROM account a JOIN project p ON p.id = a.project_id "
-                            "WHERE a.name = ($2::text[])[1] AND " SEES},
+                            "SELECT a.id, a.name FROM account a JOIN project p ON p.id = a.project_id "
+                            "WHERE a.id = account_named (($2::text[])[1]) AND " SEES},
     [BANK_STMT_COUNT + RD_PROJECTS] =
         {"rd_projects",
          "SELECT p.name, p.name, concat_ws ('; ', nullif (p.description, ''), "
@@ -481,7 +491,9 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
                         "account x ON x.id = f.fallback_id WHERE f.account_id = a.id), "
                         "(SELECT 'for ' || string_agg (CASE WHEN x.exclude THEN '-' ELSE '' END || "
                         "x.name, ', ' ORDER BY x.position) FROM account_scope x WHERE "
-                        "x.account_id = a.id), CASE WHEN a.closed_op IS NOT NULL THEN 'closed' END, frozen_text ('account', a.id), "
+                        "x.account_id = a.id), CASE WHEN a.closed_op IS NOT NULL THEN 'closed' END, "
+                        "(SELECT 'was ' || string_agg (x.name, ', ' ORDER BY x.op_id) FROM account_name x WHERE "
+                        "x.account_id = a.id), frozen_text ('account', a.id), "
                         "CASE a.class WHEN 'DEBT' THEN 'what the project owes' END) "
                         "FROM account a JOIN project p ON p.id = a.project_id WHERE " SEES
                         " ORDER BY a.name"},
@@ -541,7 +553,7 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
         "FROM timed m JOIN usage u ON u.id = m.usage_id JOIN allocation l ON l.id = m.allocation_id "
         "JOIN account a ON a.id = l.account_id LEFT JOIN project p ON p.id = a.project_id "
         "LEFT JOIN award g ON g.id = l.award_id LEFT JOIN funder f ON f.id = g.funder_id "
-        "WHERE " SEES " AND (cardinality ($2::text[]) = 0 OR a.name = ANY ($2::text[])) "
+        "WHERE " SEES " AND (cardinality ($2::text[]) = 0 OR a.id = account_named (($2::text[])[1])) "
         "GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9 ORDER BY 1, 2, 3, 4, 5, 6, 7, 8, 9 LIMIT ($3::bigint[])[3]"},
     /* $1 who, $2 account or none, $3 expired before, lines, $4 site or none: open holds. */
     [BANK_STMT_COUNT + RD_HOLDS] = {"rd_holds",
@@ -549,7 +561,7 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
         "h.amount, (SELECT coalesce (sum (g.amount - g.settled - g.released), 0)::bigint FROM hold_leg g "
         " WHERE g.hold_id = h.id), h.start_at, h.expires_at "
         "FROM hold h JOIN account a ON a.id = h.account_id JOIN project p ON p.id = a.project_id "
-        "WHERE h.open AND (h.site = ($1::text[])[2] OR " SEES ") AND (cardinality ($2::text[]) = 0 OR a.name = ANY ($2::text[])) "
+        "WHERE h.open AND (h.site = ($1::text[])[2] OR " SEES ") AND (cardinality ($2::text[]) = 0 OR a.id = account_named (($2::text[])[1])) "
         "AND (cardinality ($4::text[]) = 0 OR h.site = ANY ($4::text[])) "
         "AND h.expires_at <= ($3::bigint[])[1] ORDER BY h.expires_at, h.id LIMIT ($3::bigint[])[2]"},
     /* $1 first number (0: the newest) and lines. */
@@ -601,7 +613,8 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
     [BANK_STMT_COUNT + RD_OP_SEEN] = {"rd_op_seen",
         "SELECT o.id FROM op o WHERE o.id = ($2::bigint[])[1] AND ($1::text[] = '{\"\"}' OR EXISTS "
         "(SELECT 1 FROM entry e JOIN account a ON a.id = e.account_id JOIN project p ON "
-        "p.id = a.project_id WHERE e.op_id = o.id AND " SEES "))"},
+        "p.id = a.project_id WHERE e.op_id = o.id AND " SEES ") OR EXISTS (SELECT 1 FROM about b JOIN account a ON "
+        "a.id = b.object_id JOIN project p ON p.id = a.project_id WHERE b.op_id = o.id AND b.what = 'account' AND " SEES "))"},
     /* One row per rule: its name, how much was checked, how much breaks it, an example. */
     [BANK_STMT_COUNT + RD_LEDGER_CHECKS] = {"rd_ledger_checks",
         "WITH sums AS (SELECT e.op_id, e.unit_id, e.layer, sum (e.amount) AS off FROM entry e "
@@ -703,7 +716,9 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
         "SELECT g.id, f.name, g.reference, a.name, p.name, micro (sum (b.granted)), "
         "micro (sum (b.settled)), micro (sum (b.held)), micro (sum (b.posted::numeric - b.held)), "
         "micro (sum (b.granted::numeric - b.settled - b.posted)), min (l.valid_from), max (l.valid_to), "
-        "count (DISTINCT l.account_id), o.recorded_at, coalesce (frozen_text ('grant', g.id), '') FROM award g JOIN funder f ON f.id = g.funder_id "
+        "count (DISTINCT l.account_id), o.recorded_at, coalesce (frozen_text ('grant', g.id), ''), "
+        "coalesce ((SELECT to_char (to_timestamp (r.recorded_at / 1000000) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SSZ') || "
+        "' by ' || r.client || substring (r.note FROM ': .*') FROM op r WHERE r.id = g.revoked_op), '') FROM award g JOIN funder f ON f.id = g.funder_id "
         "JOIN account a ON a.id = g.account_id JOIN project p ON p.id = a.project_id "
         "JOIN op o ON o.id = g.op_id JOIN allocation l ON l.award_id = g.id "
         "JOIN balance b ON b.allocation_id = l.id WHERE " SEES " AND (cardinality ($2::text[]) = 0 OR "
@@ -713,7 +728,8 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
      * RD_GRANT_SHARES: an operation that charges may also give back, end or repay. */
     [BANK_STMT_COUNT + RD_GRANT_DAYS] = {"rd_grant_days",
         "WITH mine AS MATERIALIZED (SELECT l.id, l.account_id FROM allocation l WHERE l.award_id = ($1::bigint[])[1]), "
-        "moved AS (SELECT e.recorded_at AS at, CASE WHEN o.kind IN ('grant', 'deposit', 'withdraw', 'account-close') "
+        "moved AS (SELECT e.recorded_at AS at, CASE WHEN o.kind IN ('grant', 'deposit', 'withdraw', 'account-close', "
+        "  'grant-amend', 'grant-revoke') "
         "  THEN e.amount ELSE 0 END AS granted, 0 AS charged, e.amount AS net FROM mine l JOIN entry e ON "
         "  e.account_id = l.account_id AND e.allocation_id = l.id AND e.layer = 'P' JOIN op o ON o.id = e.op_id "
         " UNION ALL SELECT o.recorded_at, 0, g.amount, 0 FROM op o JOIN charge c ON c.op_id = o.id JOIN charge_leg g ON "
@@ -722,6 +738,13 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
         "  WHERE o.kind = 'refund' AND r.allocation_id IN (SELECT id FROM mine)) "
         "SELECT CASE WHEN m.at < ($1::bigint[])[2] THEN -1 ELSE m.at / 86400000000 END, micro (sum (m.granted)), "
         "micro (sum (m.charged)), micro (sum (m.net)) FROM moved m WHERE m.at < ($1::bigint[])[3] GROUP BY 1 ORDER BY 1"},
+    /* $1 grant, from, to: what was decided on it. */
+    [BANK_STMT_COUNT + RD_GRANT_EVENTS] = {"rd_grant_events",
+        "SELECT o.recorded_at, o.kind, o.client, o.note, o.id FROM (SELECT op_id FROM award WHERE id = ($1::bigint[])[1] "
+        " UNION SELECT op_id FROM about WHERE what = 'grant' AND object_id = ($1::bigint[])[1] "
+        " UNION SELECT op_id FROM freezing WHERE what = 'grant' AND object_id = ($1::bigint[])[1]) x "
+        "JOIN op o ON o.id = x.op_id WHERE o.recorded_at >= ($1::bigint[])[2] AND o.recorded_at < ($1::bigint[])[3] "
+        "ORDER BY o.id LIMIT 10000"},
     /* $1 grant, from, to: who used it. */
     [BANK_STMT_COUNT + RD_GRANT_SHARES] = {"rd_grant_shares",
         "SELECT p.name, a.name, u.site, count (DISTINCT u.id), micro (sum (m.amount)) FROM "
@@ -766,13 +789,13 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
         "coalesce ((SELECT y.job FROM quote_use x JOIN op y ON y.id = x.op_id WHERE x.quote_id = q.id "
         "  ORDER BY x.op_id LIMIT 1), ''), c.site, c.rate_version, coalesce (c.price, -1) "
         "FROM (SELECT * FROM quote x WHERE x.id > ($3::bigint[])[1] AND (cardinality ($2::text[]) = 0 OR "
-        "  x.account = ANY ($2::text[])) AND (($3::bigint[])[3] = 0 OR x.id = ($3::bigint[])[3]) AND "
+        "  account_named (x.account) = account_named (($2::text[])[1])) AND (($3::bigint[])[3] = 0 OR x.id = ($3::bigint[])[3]) AND "
         "  (($3::bigint[])[4] = 0 OR (x.expires_at > ($3::bigint[])[4] AND NOT EXISTS (SELECT FROM "
         "  quote_cancel y WHERE y.quote_id = x.id) AND (x.reusable OR NOT EXISTS (SELECT FROM quote_use y "
         "  WHERE y.quote_id = x.id)))) AND ($1::text[] = '{\"\"}' OR x.identity = ($1::text[])[1] OR "
         "  EXISTS (SELECT FROM person pe WHERE pe.identity = ($1::text[])[1] AND (has_role (pe.id, "
         "  'manager') OR has_role (pe.id, 'auditor') OR EXISTS (SELECT FROM account a WHERE "
-        "  a.name = x.account AND (leads_above (pe.id, a.project_id) OR EXISTS (SELECT FROM membership m "
+        "  a.id = account_named (x.account) AND (leads_above (pe.id, a.project_id) OR EXISTS (SELECT FROM membership m "
         "  WHERE m.person_id = pe.id AND m.project_id = a.project_id AND m.role = 'lead' AND "
         "  m.valid_to = 9223372036854775807)))))) ORDER BY x.id LIMIT ($3::bigint[])[2]) q "
         "JOIN op o ON o.id = q.op_id JOIN quote_card c ON c.quote_id = q.id ORDER BY q.id, c.position"},

@@ -100,6 +100,7 @@ enum read_stmt {
     RD_ROLES,
     RD_GRANTS,
     RD_GRANT_DAYS,
+    RD_GRANT_EVENTS,
     RD_GRANT_SHARES,
     RD_JOBS,
     RD_JOBS_OF,

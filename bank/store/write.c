@@ -55,13 +55,36 @@ static void write_ops (struct writer *w)
     put_rows (w, ST_ADD_OP, a);
 }
 
+static void write_abouts (struct writer *w)
+{
+    struct pgargs *abouts = rows (w, "iti"), *names = rows (w, "iit");
+    for (uint32_t i = 0; i < w->view->abouts.count; i++) {
+        const struct ledger_about *about = w->view->abouts.item[i];
+        pgargs_i64 (abouts, 0, about->op_id);
+        pgargs_text (abouts, 1, about->what);
+        pgargs_i64 (abouts, 2, about->id);
+    }
+    for (uint32_t i = 0; i < w->view->names.count; i++) {
+        const struct ledger_name *name = w->view->names.item[i];
+        pgargs_i64 (names, 0, name->account_id);
+        pgargs_i64 (names, 1, name->op_id);
+        pgargs_text (names, 2, name->name);
+    }
+    put_objects (w, OBJ_ADD_ABOUT, abouts);
+    put_objects (w, OBJ_ADD_NAME, names);
+}
+
 static void write_people (struct writer *w)
 {
-    struct pgargs *projects = rows (w, "ittii"), *persons = rows (w, "iti"),
+    struct pgargs *projects = rows (w, "ittii"), *moved = rows (w, "ii"), *persons = rows (w, "iti"),
                   *members = rows (w, "iiitiii"), *ended = rows (w, "ii"), *roles = rows (w, "iito"),
                   *funders = rows (w, "itti");
     for (uint32_t i = 0; i < w->view->projects.count; i++) {
         const struct ledger_project *project = w->view->projects.item[i];
+        if (!project->is_new && project->parent_dirty) {
+            pgargs_i64 (moved, 0, project->id);
+            pgargs_i64 (moved, 1, project->ancestor_count ? project->ancestor[0] : 0);
+        }
         if (!project->is_new)
             continue;
         pgargs_i64 (projects, 0, project->id);
@@ -113,6 +136,7 @@ static void write_people (struct writer *w)
     put_objects (w, OBJ_ADD_FUNDER, funders);
     put_objects (w, OBJ_ADD_ROLE, roles);
     put_objects (w, OBJ_ADD_PROJECT, projects);
+    put_objects (w, OBJ_PUT_PARENT, moved);
     put_objects (w, OBJ_ADD_PERSON, persons);
     put_objects (w, OBJ_PUT_MEMBERSHIP, ended);
     put_objects (w, OBJ_ADD_MEMBERSHIP, members);
@@ -161,11 +185,15 @@ static void write_accounts (struct writer *w)
 {
     struct pgargs *accounts = rows (w, "ittii"), *drops = rows (w, "i"),
                   *fallbacks = rows (w, "iiitt"), *scope_drops = rows (w, "i"),
-                  *scopes = rows (w, "iitto"), *closed = rows (w, "ii");
+                  *scopes = rows (w, "iitto"), *closed = rows (w, "ii"), *named = rows (w, "it");
     for (uint32_t i = 0; i < w->view->accounts.count; i++) {
         const struct ledger_account *account = w->view->accounts.item[i];
         if (account->is_new)
             account_row (accounts, account);
+        if (!account->is_new && account->name_dirty) {
+            pgargs_i64 (named, 0, account->id);
+            pgargs_text (named, 1, account->name);
+        }
         if (account->closed_dirty) {
             pgargs_i64 (closed, 0, account->id);
             pgargs_i64 (closed, 1, account->closed_op_id);
@@ -186,6 +214,7 @@ static void write_accounts (struct writer *w)
         }
     }
     put_objects (w, OBJ_ADD_ACCOUNT, accounts);
+    put_objects (w, OBJ_PUT_NAME, named);
     put_objects (w, OBJ_DROP_FALLBACKS, drops);
     put_objects (w, OBJ_ADD_FALLBACK, fallbacks);
     put_objects (w, OBJ_DROP_SCOPES, scope_drops);
@@ -195,9 +224,13 @@ static void write_accounts (struct writer *w)
 
 static void write_grants (struct writer *w)
 {
-    struct pgargs *a = rows (w, "iiiti");
+    struct pgargs *a = rows (w, "iiiti"), *revoked = rows (w, "ii");
     for (uint32_t i = 0; i < w->view->grants.count; i++) {
         const struct ledger_grant *grant = w->view->grants.item[i];
+        if (grant->revoked_dirty) {
+            pgargs_i64 (revoked, 0, grant->id);
+            pgargs_i64 (revoked, 1, grant->revoked_op_id);
+        }
         if (!grant->is_new)
             continue;
         pgargs_i64 (a, 0, grant->id);
@@ -207,6 +240,7 @@ static void write_grants (struct writer *w)
         pgargs_i64 (a, 4, grant->op_id);
     }
     put_objects (w, OBJ_ADD_AWARD, a);
+    put_objects (w, OBJ_PUT_REVOKED, revoked);
 }
 
 static void balance_row (struct pgargs *a, const struct ledger_alloc *alloc)
@@ -220,14 +254,18 @@ static void balance_row (struct pgargs *a, const struct ledger_alloc *alloc)
 
 static void write_allocs (struct writer *w)
 {
-    struct pgargs *allocs = rows (w, "iiiiitii"), *added = rows (w, "iiiii"),
-                  *changed = rows (w, "iiiii"), *limits = rows (w, "ii"),
+    struct pgargs *allocs = rows (w, "iiiiitiiit"), *added = rows (w, "iiiii"),
+                  *changed = rows (w, "iiiii"), *limits = rows (w, "ii"), *ends = rows (w, "ii"),
                   *scopes = rows (w, "iitto");
     for (uint32_t i = 0; i < w->view->touched.count; i++) {
         const struct ledger_alloc *alloc = w->view->touched.item[i];
         const struct ledger_account *account = ledger_account_by_id (w->view, alloc->account_id);
         if (!alloc->is_new)
             balance_row (changed, alloc);
+        if (!alloc->is_new && alloc->end_dirty) {
+            pgargs_i64 (ends, 0, alloc->id);
+            pgargs_i64 (ends, 1, alloc->valid_to);
+        }
         if (!alloc->is_new && alloc->limit_dirty) {
             pgargs_i64 (limits, 0, alloc->id);
             pgargs_i64 (limits, 1, alloc->credit_limit);
@@ -242,12 +280,15 @@ static void write_allocs (struct writer *w)
         pgargs_text (allocs, 5, alloc->description);
         pgargs_i64 (allocs, 6, alloc->op_id);
         pgargs_i64 (allocs, 7, alloc->grant_id);
+        pgargs_i64 (allocs, 8, alloc->split_from);
+        pgargs_text (allocs, 9, alloc->reference);
         scope_rows (scopes, alloc->id, &alloc->scopes);
         if (account->project_id) /* system allocations have no balance row */
             balance_row (added, alloc);
     }
     put_objects (w, OBJ_ADD_ALLOC, allocs);
     put_objects (w, OBJ_ADD_ALLOC_SCOPE, scopes);
+    put_objects (w, OBJ_PUT_END, ends);
     put_objects (w, OBJ_PUT_LIMIT, limits);
     put_objects (w, OBJ_ADD_BALANCE, added);
     put_rows (w, ST_PUT_BALANCE, changed);
@@ -661,6 +702,7 @@ void write_rows (const struct ledger_view *view, const struct load *load, int64_
         write_accounts (&w);
         write_grants (&w);
         write_freezes (&w);
+        write_abouts (&w);
         write_rates (&w);
         write_rights (&w);
     }

@@ -156,6 +156,9 @@ void handle_deposit (void *self, struct rpccall *call, const ProtobufCMessage *r
     if (good (work))
         scopes_read (work, m->scopes, m->n_scopes, &work->req.deposit.scopes, &work->err);
     want_number (work, "grant", m->grant_id, true, &work->req.deposit.grant_id);
+    want_text (work, "the reference", m->reference, DESCRIPTION_MAX_BYTES);
+    work->req.deposit.reference = m->reference;
+    work->req.deposit.again = m->again;
     work->req.deposit.account = m->account;
     work->req.deposit.amount = m->amount_micro;
     work->req.deposit.valid_from = m->valid_from_us;

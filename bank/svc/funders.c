@@ -20,6 +20,7 @@ static Nui__Bank__V1__GrantItem *grant_message (struct arena *arena, const struc
     out->valid_to_us = g->valid_to == TIME_US_MAX ? 0 : g->valid_to;
     out->accounts = (uint32_t)g->accounts;
     out->frozen = arena_strdup (arena, g->frozen);
+    out->revoked = arena_strdup (arena, g->revoked);
     return out;
 }
 
@@ -96,6 +97,22 @@ static void points_put (struct work *work, const struct fund_statement *st)
         point (work->arena, &reply->opening, work->from, &sum);
 }
 
+static void events_put (struct work *work, const struct fund_statement *st)
+{
+    Nui__Bank__V1__GrantStatementReply *reply = work->statement;
+    reply->events = arena_array (work->arena, st->event_count, sizeof (*reply->events));
+    for (uint32_t i = 0; i < st->event_count; i++) {
+        Nui__Bank__V1__GrantEvent *event = arena_new (work->arena, Nui__Bank__V1__GrantEvent);
+        nui__bank__v1__grant_event__init (event);
+        event->at_us = st->event[i].at;
+        event->kind = arena_strdup (work->arena, st->event[i].kind);
+        event->who = arena_strdup (work->arena, st->event[i].who);
+        event->description = arena_strdup (work->arena, st->event[i].note);
+        event->op_id = (uint64_t)st->event[i].op_id;
+        reply->events[reply->n_events++] = event;
+    }
+}
+
 static void on_statement (void *arg, const struct err *err, const struct fund_statement *st)
 {
     struct work *work = arg;
@@ -103,6 +120,7 @@ static void on_statement (void *arg, const struct err *err, const struct fund_st
         return;
     Nui__Bank__V1__GrantStatementReply *reply = work->statement;
     points_put (work, st);
+    events_put (work, st);
     reply->n_shares = st->share_count;
     reply->shares = arena_array (work->arena, st->share_count, sizeof (*reply->shares));
     for (uint32_t i = 0; i < st->share_count; i++) {

@@ -223,11 +223,10 @@ void handle_balance (void *self, struct rpccall *call, const ProtobufCMessage *r
 static void on_statement (void *arg, const struct err *err, const struct reader_statement *st)
 {
     struct work *work = arg;
-    const Nui__Bank__V1__StatementRequest *m = work->request;
     if (work_failed (work, err))
         return;
     Nui__Bank__V1__StatementReply reply = NUI__BANK__V1__STATEMENT_REPLY__INIT;
-    reply.account = m->account;
+    reply.account = unconst (st->account);
     reply.from_us = work->from;
     reply.to_us = work->to;
     reply.opening_posted_micro = st->opening_posted;

@@ -140,6 +140,15 @@ void handle_account_reopen (void *self, struct rpccall *call, const ProtobufCMes
 void handle_freeze (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void handle_role_set (void *self, struct rpccall *call, const ProtobufCMessage *request);
 
+/* ---- awards.c ---- */
+
+void handle_split_back (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void handle_grant_extend (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void handle_grant_amend (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void handle_grant_revoke (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void handle_account_rename (void *self, struct rpccall *call, const ProtobufCMessage *request);
+void handle_project_move (void *self, struct rpccall *call, const ProtobufCMessage *request);
+
 /* Sets client, key and hash; ERR_INVALID for a key that is not 16 bytes. */
 int request_begin (struct work *work, enum ledger_kind kind, const ProtobufCBinaryData *key,
                    const ProtobufCMessageDescriptor *reply, struct err *err);

@@ -324,6 +324,7 @@ struct ledger_request req_deposit (struct bankrig *rig, const char *account, cre
     req.deposit.valid_from = from;
     req.deposit.valid_to = to;
     req.deposit.description = "grant";
+    req.deposit.reference = "";
     request_seal (&req);
     return req;
 }

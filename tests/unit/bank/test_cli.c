@@ -12,7 +12,7 @@
 
 #include "proto/base/clock.h"
 #include "proto/rpc/envelope.h"
-#include "tests/unit/bank/bankd.h"
+#include "tests/unit/bank/bankcli.h"
 #include "tests/unit/bank/pg_fixture.h"
 
 struct world {
@@ -22,17 +22,6 @@ struct world {
     char out[16384];
 };
 
-static void write_config (struct world *w, const char *who)
-{
-    char path[512];
-    snprintf (path, sizeof (path), "%s/%s.cfg", w->d.dir, who);
-    FILE *f = fopen (path, "w");
-    assert_non_null (f);
-    fprintf (f, "GRID test\nCA ca.pem\nCRL ca.crl\nCERT %s.pem\nKEY %s.key\nBANK %s\n", who, who,
-             w->d.target);
-    fclose (f);
-}
-
 static int up (void **state)
 {
     struct world *w = calloc (1, sizeof (*w));
@@ -41,13 +30,13 @@ static int up (void **state)
         return -1;
     w->conninfo = pg_fixture_database (w->pg, "cli");
     bankd_open (&w->d, NUI_BANK_PROGRAM, w->conninfo, "CHECKPOINTENTRIES 2\n");
-    write_config (w, "alice");
-    write_config (w, "bob");
-    write_config (w, "nsf");
-    write_config (w, "ops");
-    write_config (w, "lena");
-    write_config (w, "mara");
-    write_config (w, "otto");
+    bankcli_config (&w->d, "alice");
+    bankcli_config (&w->d, "bob");
+    bankcli_config (&w->d, "nsf");
+    bankcli_config (&w->d, "ops");
+    bankcli_config (&w->d, "lena");
+    bankcli_config (&w->d, "mara");
+    bankcli_config (&w->d, "otto");
     *state = w;
     return bankd_wait_serving (&w->d, true) ? 0 : -1;
 }
@@ -61,26 +50,14 @@ static int down (void **state)
     return 0;
 }
 
-/* Runs nui with stdout and stderr together in w->out; returns the exit code. */
 static int nui (struct world *w, const char *who, const char *words)
 {
-    char command[2048];
-    snprintf (command, sizeof (command), "NUI_CONFIG=%s/%s.cfg '%s' %s 2>&1", w->d.dir, who,
-              NUI_PROGRAM, words);
-    FILE *p = popen (command, "r");
-    assert_non_null (p);
-    size_t len = fread (w->out, 1, sizeof (w->out) - 1, p);
-    w->out[len] = '\0';
-    int status = pclose (p);
-    return WIFEXITED (status) ? WEXITSTATUS (status) : -1;
+    return bankcli_run (&w->d, w->out, sizeof (w->out), who, words);
 }
 
 static void says (struct world *w, const char *who, const char *words, int code, const char *part)
 {
-    int got = nui (w, who, words);
-    if (got != code || !strstr (w->out, part))
-        fail_msg ("nui %s as %s: exit %d, wanted %d and '%s'; it printed:\n%s", words, who, got,
-                  code, part, w->out);
+    bankcli_says (&w->d, w->out, sizeof (w->out), who, words, code, part);
 }
 
 /* As somebody with the database's superuser could. */

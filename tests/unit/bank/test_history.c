@@ -153,6 +153,17 @@ static void fill (struct world *w)
     must (w, "nsf", "account create own --project physics --users alice --fallback rich");
     must (w, "nsf", "deposit -A own 100 --for site=alpha");
     must (w, "nsf", "allocation modify alloc.5 --credit-limit 50");
+    must (w, "ops", "deposit -A own 1 --reference PO-1");
+    must (w, "ops", "account create before --project physics");
+    must (w, "ops", "account rename before after -d clearer");
+    must (w, "ops", "account create lasers --project optics");
+    must (w, "ops", "split --from phys --to lasers 10");
+    must (w, "nsf", "grant extend grant.1 --end +60:00:00:00 --reason late");
+    must (w, "nsf", "grant amend grant.1 1100 --reason more");
+    must (w, "nsf", "grant create 5 -A phys --reference PHY-2");
+    must (w, "nsf", "grant revoke grant.2 --reason mistyped");
+    must (w, "ops", "project create lab");
+    must (w, "ops", "project move lab --parent optics");
     must (w, "ops", "freeze account:own --reason audit");
     must (w, "ops", "unfreeze account:own");
     must (w, "ops", "rate set delta 2 --qos high=2 --qos '*=1'");

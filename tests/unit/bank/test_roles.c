@@ -16,6 +16,8 @@
 
 #define TEXT(s) ((char *)(uintptr_t)(s))
 
+#define SPLIT "alloc.9" /* that up() splits off: more than there is of it is asked back */
+
 enum { ROLES = 8 };
 static const struct {
     const char *name;
@@ -41,10 +43,12 @@ static const struct {
     {"HandoverKey",     "-------y", ""},
     {"Extend",          "----y-y-", "hold_id=hold.999 walltime_us=1"},
     {"ProjectCreate",   "yyy-y---", "name=physics parent=physics"},
+    {"ProjectMove",     "yy--y---", "name=physics parent=physics"},
     {"UserCreate",      "yy--y---", "identity=" ALICE_URI},
     {"Member",          "yyy-y---", "project=physics identity=nui://test/user/nobody"},
     {"AccountCreate",   "yyy-y---", "name=phys project=physics"},
     {"AccountModify",   "yyy-y---", "name=phys keep_fallbacks=1"},
+    {"AccountRename",   "yyy-y---", "name=phys to=phys"},
     {"AccountClose",    "yy--y---", "name=nothing"},
     {"AccountReopen",   "yy--y---", "name=nothing"},
     {"Freeze",          "yyy-y---", "what=account name=phys undo=1"},
@@ -52,6 +56,10 @@ static const struct {
     {"RoleList",        "yyyyyy--", ""},
     {"FunderCreate",    "y---y---", "name=nsf"},
     {"Grant",           "y---y---", "funder=nsf reference=x account=nothing amount_micro=1"},
+    {"GrantExtend",     "y---y---", "grant_id=grant.999 reason=x"},
+    {"GrantAmend",      "y---y---", "grant_id=grant.999 amount_micro=1 reason=x"},
+    {"GrantRevoke",     "y---y---", "grant_id=grant.999 reason=x"},
+    {"SplitBack",       "yyy-y---", "allocation_id=" SPLIT " amount_micro=9000000000000"},
     {"Split",           "yyy-y---", "from_account=phys to_account=nothing amount_micro=1"},
     {"CarryForward",    "yy--y---", "allocation_id=alloc.999 valid_to_us=1"},
     {"Expire",          "yy--y---", "allocation_id=alloc.999"},
@@ -157,6 +165,21 @@ static int up (void **state)
     account.name = TEXT ("hidden");
     account.project = TEXT ("secret");
     must (&w->d, WHO_NSF, "AccountCreate", &account.base);
+    Nui__Bank__V1__DepositRequest deposit = NUI__BANK__V1__DEPOSIT_REQUEST__INIT;
+    deposit.key = bankd_key (&w->d, key);
+    deposit.account = TEXT ("phys");
+    deposit.amount_micro = 2 * MICRO_PER_CREDIT;
+    must (&w->d, WHO_NSF, "Deposit", &deposit.base);
+    Nui__Bank__V1__SplitRequest split = NUI__BANK__V1__SPLIT_REQUEST__INIT;
+    split.key = bankd_key (&w->d, key);
+    split.from_account = TEXT ("phys");
+    split.to_account = TEXT ("rich");
+    split.amount_micro = MICRO_PER_CREDIT;
+    split.allocation_id = TEXT ("alloc.8");
+    struct bankd_reply reply = bankd_call (&w->d, WHO_NSF, "Split", &split.base);
+    assert_string_equal ("", reply.err.text);
+    assert_string_equal (SPLIT, ((Nui__Bank__V1__DoneReply *)reply.message)->id);
+    bankd_reply_free (&reply);
     return 0;
 }
 
