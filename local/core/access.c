@@ -646,6 +646,7 @@ bool rsv_use (struct cluster *c, const struct job *job, struct timeline *tl)
             !lies_on (rsv, job))
             continue;
         rsv->used_by = job->spec.id;
+        c->lasting += endless (rsv->spec.end);
         any = true;
         if (tl)
             timeline_fences_changed (tl, &rsv->allocation);
@@ -656,8 +657,10 @@ bool rsv_use (struct cluster *c, const struct job *job, struct timeline *tl)
 void rsv_unuse (struct cluster *c, struct job_id job)
 {
     for (uint32_t i = 0; c->access && i < c->rsv_count; i++) {
-        if (c->rsv[i]->used_by.v == job.v)
-            c->rsv[i]->used_by = (struct job_id){0};
+        if (c->rsv[i]->used_by.v != job.v)
+            continue;
+        c->rsv[i]->used_by = (struct job_id){0};
+        c->lasting += endless (c->rsv[i]->spec.end);
     }
 }
 

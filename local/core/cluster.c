@@ -56,7 +56,7 @@ struct cluster *cluster_create (const struct policy *policy, const struct cluste
     c->dims = RES_GRES0 + gres;
     c->seed = options ? options->seed : 0;
     c->now = TIME_US_NONE;
-    c->version = 1;
+    c->version = c->lasting = 1;
     c->node_serial = 1;
     memset (c->shape_bucket, 0xFF, sizeof c->shape_bucket);
     c->fairshare = fairshare_create (policy, 0);
@@ -250,6 +250,7 @@ static void nodes_changed (struct cluster *c)
     if (c->access)
         c->access->fences_dirty = true;
     c->node_serial++;
+    c->lasting++;
     c->version++;
     c->up_procs = c->up_free = 0;
     c->busy_not_up = 0;
@@ -560,6 +561,7 @@ int rsv_spares_parts (const struct cluster *c, const struct rsv_spec *spec,
 static void rsv_changed (struct cluster *c, const struct rsv_spec *spec)
 {
     c->version++;
+    c->lasting += endless (spec->end);
     event_frees (c);
     if (spec->kind == RSV_ADMIN)
         access_changed (c);

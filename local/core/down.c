@@ -4,16 +4,17 @@
 
 #include <string.h>
 
-/* When the last job that still has something of the node should have ended. */
-static time_us left_at (const struct cluster *c, uint32_t node)
+/* When the last job that still has something of the node is taken to end; at `back` at the earliest. */
+static time_us left_at (const struct cluster *c, uint32_t node, time_us now, time_us back)
 {
-    time_us last = TIME_US_NONE;
+    time_us last = back;
 
-    for (uint32_t i = c->node_jobs[node] ? c->run_count : 0; i-- > 0 && last == TIME_US_NONE;) {
+    for (uint32_t i = c->node_jobs[node] ? c->run_count : 0; i-- > 0;) {
         const struct allocation *a = &job_at (c, c->run[i].slot)->allocation;
+        time_us end = effective_end (c, c->run[i].end, now);
         for (uint32_t k = 0; k < a->count; k++) {
-            if (a->item[k].node.v == node)
-                last = c->run[i].end;
+            if (a->item[k].node.v == node && end > last)
+                last = end;
         }
     }
     return last;
@@ -26,14 +27,12 @@ void down_enter (struct timeline *tl)
 
     for (uint32_t n = 0; c->awaited && n < c->node_count; n++) {
         struct lane *lane = &tl->lane[n];
-        time_us left;
         uint32_t i;
         if (c->node_state[n] == NODE_UP || !node_plannable (c, n))
             continue;
-        left = left_at (c, n);
         lane->count = 1;
         memcpy (step_at (tl, lane, 0)->free, row (c, c->cap, n), tl->dims * sizeof (int32_t));
-        i = step_split (tl, lane, left != TIME_US_NONE && left > back ? left : back);
+        i = step_split (tl, lane, left_at (c, n, tl->now, back));
         for (; i-- > 0;)
             memset (step_at (tl, lane, i)->free, 0, tl->dims * sizeof (int32_t));
         lane->falls = true; /* it rises where no job ends */

@@ -233,6 +233,7 @@ static void spec_take (struct cluster *c, struct job *job, const struct job_spec
     if (spec->data_at == 0 || job->data_first == 0 || spec->data_at < job->data_first)
         job->data_first = spec->data_at;
     job->spec = *spec;
+    job->ever_serial = job->why_serial = 0;
     if (spec->req_count == 1) {
         job->one = spec->req[0];
         job->spec.req = &job->one;

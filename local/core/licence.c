@@ -89,6 +89,7 @@ int cluster_licences_set (struct cluster *c, const int32_t *total, uint32_t kind
         c->licence_total[k] = total[k];
     }
     c->licence_kinds = kinds;
+    c->lasting++;
     c->version++;
     event_frees (c);
     return 0;

@@ -2,7 +2,7 @@
  * have looked for a moment and found none; it looks at what is free after everything that has an end. */
 #include "local/core/timeline_state.h"
 
-const time_us never_after = TIME_US_MAX / 2;
+const time_us never_after = TIME_US_MAX / 2; /* what is beyond: endless () */
 
 /* A reservation without an end that keeps the shape off nodes which would suit it; 0: there is none. */
 static struct rsv_id never_barred (const struct cluster *c, const struct shape *s)

@@ -110,6 +110,7 @@ struct pass {
     uint32_t reserved;
     struct detour detour[DETOURS_MAX]; /* of the promise that is being made */
     uint32_t detours;
+    bool endless; /* somebody is promised nodes for ever from a later moment on */
     bool chain;      /* what is other than in the last plan is followed: memo.c */
     uint32_t memo_at; /* of its reservations so many are behind us */
     const struct memo *memo; /* that of the job in turn; NULL: it had none, or chain is false */

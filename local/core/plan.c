@@ -99,6 +99,7 @@ void plan_forget (struct cluster *c)
 {
     planner_settle (c);
     event_frees (c);
+    c->lasting++;
 }
 
 /* --- what the parts of a pass report ------------------------------------------------------- */
@@ -224,6 +225,7 @@ void pass_reserved (struct pass *p, uint32_t slot, time_us start,
     if (allocation)
         r->allocation = *allocation;
     r->end = time_add (start, length_on (p->c, job, &r->allocation));
+    p->endless = p->endless || endless (r->end);
     hash_in (&plan->hash, job->spec.id.v);
     hash_in (&plan->hash, (uint64_t)start);
     hash_allocation (&plan->hash, &r->allocation);

@@ -48,6 +48,7 @@ static void shape_describe (struct cluster *c, struct shape *s)
                 s->req.tasks_per_node == 0 && s->dim_count == 1 && s->dim[0] == RES_PROCS &&
                 s->req.task.v[RES_PROCS] == 1 && !s->prefers;
     s->fit_serial = s->now_serial = s->late_serial = s->barred_version = 0;
+    s->never_serial = 0;
 }
 
 static uint32_t shape_hash (const struct req *req, const struct needs *needs)

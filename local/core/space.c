@@ -538,72 +538,137 @@ static void room_take (struct pass *p, uint32_t slot, time_us start,
         profile_take (&p->profile, start, time_add (start, limit), p->c->hot[slot].procs);
 }
 
-/* --- for whom there is no room ever ------------------------------------------------------------ */
+/* --- for whom there is no room ever ------------------------------------------------------------
+ *
+ * Whoever has room at the end of all days has a moment. Whoever has none then has none before either, unless
+ * something without end is still to begin; that alone makes a search necessary. (Several reqs are placed one
+ * after the other, which may succeed earlier by good luck; such a job is promised nothing, and starts when it can.)
+ * What is found is kept until something changes that has no end by itself (cluster.lasting), for the job and,
+ * of the simplest, for all that are alike. */
 
-/* Does what a search has found of the shape hold for the job, and can it be kept for others like it? In a
- * pass room only grows less, but where jobs with deadlines give theirs back. */
-static bool never_shared (const struct pass *p, uint32_t slot)
+enum ever { EVER_UNKNOWN, EVER_SOME, EVER_NONE };
+
+/* Is a shape all that matters of the job? */
+static bool never_shared (const struct cluster *c, uint32_t slot)
 {
-    const struct job_spec *spec = &job_at (p->c, slot)->spec;
+    const struct job_spec *spec = &job_at (c, slot)->spec;
 
-    return p->room == ROOM_TIMELINE && spec->req_count == 1 && spec->licence_count == 0 &&
-           p->c->deadlines == 0;
+    return spec->req_count == 1 && spec->licence_count == 0;
 }
 
-static bool never_known (const struct pass *p, uint32_t slot)
+/* In a pass room only grows less, but where jobs with deadlines give theirs back. */
+static bool never_alike (const struct pass *p, uint32_t slot)
 {
     const struct job_hot *hot = &p->c->hot[slot];
     const struct shape *s;
 
-    if (!never_shared (p, slot))
+    if (!never_shared (p->c, slot))
         return false;
     s = &p->c->shape[hot->shape];
-    return s->never_serial == (uint32_t)p->planner->serial && hot->tasks >= s->never_tasks &&
-           hot->limit >= s->never_limit;
+    if (s->never_serial == 0 || hot->tasks < s->never_tasks)
+        return false;
+    return s->never_limit ? s->never_serial == (uint32_t)p->planner->serial &&
+                                hot->limit >= s->never_limit && p->c->deadlines == 0
+                          : s->never_serial == (uint32_t)p->c->lasting;
 }
 
-static void never_note (struct pass *p, uint32_t slot)
-{
-    struct shape *s;
-
-    if (!never_shared (p, slot))
-        return;
-    s = &p->c->shape[p->c->hot[slot].shape];
-    s->never_serial = (uint32_t)p->planner->serial;
-    s->never_tasks = p->c->hot[slot].tasks;
-    s->never_limit = p->c->hot[slot].limit;
-}
-
-/* A quick no: one req that has room at the end of all days. */
-static bool never_surely_not (struct pass *p, uint32_t slot)
+static enum ever ever_known (const struct pass *p, uint32_t slot)
 {
     const struct job *job = job_at (p->c, slot);
-    struct wanted w = wanted_job (job);
 
-    return timeline_countable (p->tl, &w) && p->c->speed_count == 0 &&
-           timeline_count (p->tl, &p->c->shape[job->shape[0]], never_after, 1,
-                           p->c->hot[slot].tasks) >= p->c->hot[slot].tasks;
+    if (p->room != ROOM_TIMELINE) /* what is not counted there has an end */
+        return EVER_SOME;
+    if (job->ever_serial == p->c->lasting &&
+        (job->ever == EVER_NONE || (job->ever == EVER_SOME && !p->endless)))
+        return (enum ever)job->ever;
+    return never_alike (p, slot) ? EVER_NONE : EVER_UNKNOWN;
+}
+
+static void never_note (struct pass *p, uint32_t slot, bool lasts)
+{
+    const struct job_hot *hot = &p->c->hot[slot];
+    struct shape *s;
+
+    if (!never_shared (p->c, slot))
+        return;
+    s = &p->c->shape[hot->shape];
+    s->never_serial = lasts ? (uint32_t)p->c->lasting : (uint32_t)p->planner->serial;
+    s->never_tasks = hot->tasks;
+    s->never_limit = lasts ? 0 : hot->limit;
+}
+
+static bool fits_at_the_end (struct pass *p, uint32_t slot, const struct wanted *w)
+{
+    uint32_t tasks = p->c->hot[slot].tasks;
+    struct allocation ignored;
+
+    if (timeline_countable (p->tl, w))
+        return timeline_count (p->tl, &p->c->shape[w->shape[0]], never_after, 1, tasks) >= tasks;
+    return narrow_choose (p->tl, p->scratch, w, 0, never_after, limit_of (p, slot), 0,
+                          CHOICE_POLICY, &ignored);
+}
+
+/* Will there be less room some day than now, for good? */
+static bool endless_to_come (const struct pass *p)
+{
+    bool any = p->endless;
+
+    for (uint32_t i = 0; i < p->c->rsv_count && !any; i++)
+        any = endless (p->c->rsv[i]->spec.end) && p->c->rsv[i]->spec.start > p->now;
+    return any;
+}
+
+/* lasts_out: it is not of this pass alone. */
+static bool never_look (struct pass *p, uint32_t slot, bool *lasts_out)
+{
+    struct wanted w = wanted_job (job_at (p->c, slot));
+    bool to_come = endless_to_come (p);
+    struct allocation ignored;
+    time_us start;
+
+    timeline_wake (p->tl);
+    refresh_shapes (p, job_at (p->c, slot));
+    *lasts_out = !p->endless;
+    if (fits_at_the_end (p, slot, &w))
+        return false;
+    *lasts_out = !to_come;
+    return !to_come || !narrow_place (p->tl, p->scratch, &w, 0, limit_of (p, slot), p->now, TIME_US_MAX,
+                                      p->late ? CHOICE_BUSY : CHOICE_POLICY, &start, &ignored);
+}
+
+static enum ever ever_find (struct pass *p, uint32_t slot)
+{
+    struct job *job = job_at (p->c, slot);
+    enum ever ever = ever_known (p, slot);
+    bool lasts;
+
+    if (ever != EVER_UNKNOWN)
+        return ever;
+    ever = never_look (p, slot, &lasts) ? EVER_NONE : EVER_SOME;
+    if (ever == EVER_NONE)
+        never_note (p, slot, lasts);
+    if (lasts) {
+        job->ever_serial = p->c->lasting;
+        job->ever = (uint8_t)ever;
+    }
+    return ever;
 }
 
 bool space_never (struct pass *p, uint32_t slot, struct reason *why)
 {
-    const struct job *job = job_at (p->c, slot);
+    struct job *job = job_at (p->c, slot);
     struct wanted w = wanted_job (job);
-    struct allocation ignored;
-    time_us start;
 
-    if (p->room != ROOM_TIMELINE) /* what is not counted there has an end */
+    if (ever_find (p, slot) != EVER_NONE)
         return false;
+    if (job->why_serial == p->c->lasting && job->reason.code == REASON_NEVER_FREE) {
+        *why = job->reason;
+        return true;
+    }
     timeline_wake (p->tl);
     refresh_shapes (p, job);
-    if (!never_known (p, slot)) {
-        if (never_surely_not (p, slot) ||
-            narrow_place (p->tl, p->scratch, &w, 0, limit_of (p, slot), p->now, TIME_US_MAX,
-                          p->late ? CHOICE_BUSY : CHOICE_POLICY, &start, &ignored))
-            return false;
-        never_note (p, slot);
-    }
     *why = never_why (p->tl, &w);
+    job->why_serial = p->c->lasting;
     return true;
 }
 
@@ -615,7 +680,7 @@ static bool reserve_earliest (struct pass *p, uint32_t slot, time_us *start,
     time_us deadline = job_at (p->c, slot)->spec.deadline;
 
     p->detours = 0;
-    if (never_known (p, slot))
+    if ((job_at (p->c, slot)->spec.req_count > 1 ? ever_find (p, slot) : ever_known (p, slot)) == EVER_NONE)
         return false;
     while (room_earliest (p, slot, from, start, chosen)) {
         if (deadline && time_add (*start, length_least (p->c, limit_of (p, slot))) > deadline)

@@ -189,6 +189,7 @@ void run_insert (struct cluster *c, uint32_t slot)
     c->run[at] = (struct running){job->limit_end, job->spec.id.v, slot, job->procs};
     c->run_count++;
     c->run_serial++;
+    c->lasting += endless (job->limit_end);
 }
 
 void run_remove (struct cluster *c, uint32_t slot)
@@ -199,6 +200,7 @@ void run_remove (struct cluster *c, uint32_t slot)
     assert (at < c->run_count && c->run[at].slot == slot);
     c->run_count--;
     c->run_serial++;
+    c->lasting += endless (job->limit_end);
     memmove (c->run + at, c->run + at + 1, (c->run_count - at) * sizeof *c->run);
 }
 

@@ -63,9 +63,9 @@ struct shape {
     uint64_t barred_version; /* of the cluster, for which the next two hold: access_barred */
     uint64_t barred_tasks;
     struct rsv_id barred_rsv;
-    uint32_t never_serial;   /* pass (of many, the last bits) in which there was no moment for … */
+    uint32_t never_serial;   /* when (below) there was no moment for … */
     uint32_t never_tasks;    /* so many tasks … */
-    duration_us never_limit; /* for so long */
+    duration_us never_limit; /* for so long: in that pass. 0: for how short ever, with that cluster.lasting */
 };
 static_assert (sizeof (struct shape) % CACHE_LINE == 0, "each of an array begins with a line");
 
@@ -87,6 +87,9 @@ struct job {
     duration_us used;     /* of its limit, before it was suspended */
     uint32_t procs;
     time_us deferred_until;
+    uint64_t ever_serial; /* cluster.lasting for which ever holds */
+    uint64_t why_serial;  /* … and for which its reason does, if that is NEVER_FREE */
+    uint8_t ever;         /* enum ever: space.c */
     time_us data_first;  /* the first moment at which its data was to be there; 0: it is */
     time_us retry_until; /* RESERVATIONRETRYTIME: its start failed, and it keeps the nodes until then */
     struct allocation retry; /* these; owned */
@@ -231,6 +234,7 @@ struct cluster {
     time_us now;      /* the latest moment seen */
     uint64_t version; /* any change of the schedule */
     uint64_t settled; /* any change but that of a job that comes to wait */
+    uint64_t lasting; /* any change of what has no end by itself: nodes, policy, reservations and jobs without end */
     struct asked_last asked;
     uint64_t seed;    /* of what is drawn */
 
@@ -350,6 +354,12 @@ static inline int32_t *row (const struct cluster *c, int32_t *column, uint32_t n
 static inline time_us time_add (time_us a, duration_us b)
 {
     return b > TIME_US_MAX - a ? TIME_US_MAX : a + b;
+}
+
+/* Is that after everything that has an end? */
+static inline bool endless (time_us end)
+{
+    return end > TIME_US_MAX / 2;
 }
 
 /* When a running job's resources can be counted on: its limit, or a little after now. */

@@ -16,8 +16,10 @@ enum { USERS = 400, GROUPS = 20, ACCOUNTS = 60, CLASSES = 5, QOSES = 4 };
  * nodes), node sets (switches) of which one job in ten wants one, licences that one in ten wants. */
 struct guards {
     uint32_t reservations, sets, licences;
+    bool endless; /* every eighth node is kept for one account for ever, and one job in fifty, before all
+                     others, wants more nodes with much memory than are left */
 };
-static const struct guards none = {0, 0, 0}, guarded = {1000, 200, 20};
+static const struct guards none = {0}, guarded = {1000, 200, 20, false}, endless = {.endless = true};
 
 struct bench {
     struct cred_names names;
@@ -150,6 +152,25 @@ static void switches_add (struct bench *b, uint32_t nodes)
     free (node);
 }
 
+static void reservation_without_end (struct bench *b, uint32_t nodes)
+{
+    struct acl_entry acl = {.type = CRED_ACCOUNT, .value = 1};
+    struct req req = {.tasks = nodes / 8};
+    struct rsv_spec spec = {.id = {1}, .kind = RSV_ADMIN, .req_count = 1, .req = &req, .acl_count = 1,
+                            .acl = &acl, .placed = true, .start = b->now, .end = TIME_US_MAX};
+    struct placement *item = calloc (req.tasks, sizeof *item);
+    struct allocation a = {req.tasks, item};
+    struct err err = {0};
+
+    assert (item);
+    req.task.v[RES_PROCS] = 16;
+    for (uint32_t i = 0; i < req.tasks; i++)
+        item[i] = (struct placement){{i * 8}, 1, 0};
+    if (cluster_rsv_create (b->c, &spec, &a, b->now, &err) != 0)
+        die_of (&err);
+    free (item);
+}
+
 /* Half of them stand, half begin within a week; each for a day to a week. */
 static void reservations_add (struct bench *b, uint32_t nodes)
 {
@@ -184,6 +205,8 @@ static void guards_add (struct bench *b, uint32_t nodes)
     if (b->guards.sets)
         switches_add (b, nodes);
     reservations_add (b, nodes);
+    if (b->guards.endless)
+        reservation_without_end (b, nodes);
 }
 
 /* Mixed shapes: serial, threaded, parallel by node, with memory, with features. */
@@ -214,6 +237,12 @@ static void submit (struct bench *b, bool small)
     if (b->guards.sets && draw (b, 10) == 0)
         req.nodeset = b->nodeset;
     spec.submit = b->now - (time_us)draw (b, 500000) * US_PER_S;
+    if (b->guards.endless && !small && draw (b, 50) == 0) { /* before all others */
+        req = (struct req){.tasks = 1300};
+        req.task.v[RES_PROCS] = 1;
+        req.task.v[RES_MEM_MB] = 200000;
+        spec.submit = b->now - INT64_C (50000000) * US_PER_S;
+    }
     spec.walltime_limit = (duration_us)(1 + draw (b, 96)) * 900 * US_PER_S;
     spec.cred[CRED_USER] = 1 + (uint32_t)draw (b, USERS);
     spec.cred[CRED_GROUP] = 1 + (uint32_t)draw (b, GROUPS);
@@ -410,6 +439,7 @@ static void against_floors (const char *what, const struct guards *guards)
 /* bench_pass                     all; the growth on the screen only
  * bench_pass quick               against the floors only
  * bench_pass guarded             the same with reservations, node sets, licences
+ * bench_pass endless             the same with a reservation without end and jobs that can never run for it
  * bench_pass growth DIR [LIMIT]  the growth only, as tables and pictures in DIR; a point is given LIMIT
  *                                seconds (120), and a curve ends at the first that needs more */
 int main (int argc, char **argv)
@@ -420,10 +450,12 @@ int main (int argc, char **argv)
         all_growth (argv[2], argc > 3 ? (unsigned)strtoul (argv[3], NULL, 10) : 120);
         return 0;
     }
-    if (strcmp (what, "guarded") != 0)
+    if (*what == 0 || strcmp (what, "quick") == 0)
         against_floors ("", &none);
-    if (strcmp (what, "quick") != 0)
+    if (*what == 0 || strcmp (what, "guarded") == 0)
         against_floors (", 1,000 reservations with ACLs, 200 node sets, 20 licences", &guarded);
+    if (*what == 0 || strcmp (what, "endless") == 0)
+        against_floors (", a reservation without end, 2,000 jobs that can never run", &endless);
     if (argc == 1)
         all_growth (NULL, 120);
     return 0;
