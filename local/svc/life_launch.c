@@ -31,6 +31,23 @@ static const char *peers_text (struct arena *arena, const Nui__Local__V1__StartR
     return text;
 }
 
+/* NUI_SECRET: 128 bits that the parts of one job have in common, and nobody else: out of the token that the
+ * metascheduler draws for each try and shows only to sites that have committed, when they are to start. The job does
+ * not get the token itself, which is between the metascheduler and the sites. */
+static const char *secret_text (struct arena *arena, const Nui__Local__V1__StartRequest *start)
+{
+    enum { BYTES = 16 };
+    char *text = arena_alloc (arena, 2 * BYTES + 1);
+    uint8_t sum[SHA256_BYTES];
+    EVP_MD_CTX *hash = sha256_begin ();
+    sha256_add (hash, "nui secret", strlen ("nui secret"));
+    sha256_add (hash, start->start_token.data, start->start_token.len);
+    sha256_end (hash, sum);
+    for (size_t i = 0; i < BYTES; i++)
+        snprintf (text + 2 * i, 3, "%02x", sum[i]);
+    return text;
+}
+
 static void launch_env (struct svc *svc, struct site_job *job, const struct jobspec *spec,
                         struct rm_job *rm, uint32_t tasks)
 {
@@ -66,8 +83,10 @@ static void launch_env (struct svc *svc, struct site_job *job, const struct jobs
     if (job->part) {
         Nui__Local__V1__StartRequest *start = nui__local__v1__start_request__unpack (
             NULL, job->part->rec.start_len, job->part->rec.start);
-        if (start)
+        if (start) {
             env_printf (arena, env, &n, "NUI_PEERS=%s", peers_text (arena, start));
+            env_printf (arena, env, &n, "NUI_SECRET=%s", secret_text (arena, start));
+        }
         nui__local__v1__start_request__free_unpacked (start, NULL);
     }
     rm->env = env;

@@ -34,6 +34,37 @@ class Runner(GridCase):
         self.assertIn("args one two", lines)
         self.assertIn("blue", lines)
 
+    def test_parts_share_a_secret(self):
+        """Both parts have the same, over a restart of a site; another job has another, an ordinary one none; and
+        nothing that is shown or written down says it."""
+        script = self.write("secret.sh", "#!/bin/sh\necho secret $NUI_SECRET\n")
+
+        def group(wait=None):
+            ident = self.grid.submit("alice", "-A", "phys", "-t", 60, "--component", "left:site=alpha,tasks=2",
+                                     "--component", "right:site=beta,tasks=1", script)
+            if wait:
+                self.wait_state(ident, (wait,))
+                self.grid.daemons["beta"].kill()
+                self.grid.daemons["beta"].start()
+            self.wait_state(ident, ("Completed",), seconds=120)
+            return ident, {self.nui("alice", "output", ident, part).stdout for part in ("left", "right")}
+
+        self.grid.submit("alice", "-A", "phys", "--site", "beta", "-t", 20, "-n", 8, self.gated_script("before"))
+        wait_for("beta to be full", lambda: self.began("before"), 60)
+        first, said = group(wait="Reserved")
+        self.assertEqual(len(said), 1, said)
+        secret = re.fullmatch(r"secret ([0-9a-f]{32})\n", said.pop()).group(1)
+        other = group()[1]
+        self.assertEqual(len(other), 1, other)
+        self.assertNotIn(secret, other.pop())
+        alone, _ = self.run_job("-n", 1, "-t", 60, script=script)
+        self.assertEqual(self.nui("alice", "output", alone).stdout, "secret\n")
+        shown = [self.nui("alice", "status", first).stdout, self.nui("alice", "status", "--json", first).stdout]
+        shown += [path.read_text(errors="replace") for path in self.grid.layout.log.iterdir()]
+        self.assertGreater(len(shown), 3)
+        for text in shown:
+            self.assertNotIn(secret, text)
+
     def test_exit_code(self):
         _, job = self.run_job("-n", 1, "-t", 60, script=self.write("seven.sh", "#!/bin/sh\nexit 7\n"),
                               states=("Failed",))

@@ -245,6 +245,20 @@ static void wait_releases (struct site *s, unsigned n)
     site_wait (s, released_n, &n, "holds given back to the bank");
 }
 
+/* What NUI_SECRET is to be for the token. */
+static const char *secret_of_group (void)
+{
+    static char text[33];
+    uint8_t sum[32], whole[10 + sizeof token];
+
+    memcpy (whole, "nui secret", 10);
+    memcpy (whole + 10, token, sizeof token);
+    SHA256 (whole, sizeof whole, sum);
+    for (int i = 0; i < 16; i++)
+        snprintf (text + 2 * i, 3, "%02x", sum[i]);
+    return text;
+}
+
 /* --- the way it goes ----------------------------------------------------------------------- */
 
 static void prepare_commit_start (void **state)
@@ -252,7 +266,7 @@ static void prepare_commit_start (void **state)
     struct site *s = *state;
     struct try t = {.transaction = 1, .in = US_PER_S / 2,
                     .make = {.script = "#!/bin/sh\necho $NUI_COMPONENT $NUI_PORT \"$NUI_PEERS\" "
-                                       "$NUI_NODES $NUI_TASKS\n", .tasks = 4}};
+                                       "$NUI_NODES $NUI_TASKS $NUI_SECRET\n", .tasks = 4}};
     char id[64], rsv[64], code[64], want[200];
     site_start (s, NULL);
     Nui__Local__V1__PrepareReply *yes = prepare_reply (s, &t);
@@ -290,8 +304,8 @@ static void prepare_commit_start (void **state)
     assert_true (site_last_event (s, id)->start_us >= t.slot);
     assert_int_equal (site_last_event (s, id)->transaction.len, 16);
     char *out = site_output (s->as_alice, id, NULL);
-    snprintf (want, sizeof want, "left %u left=127.0.0.1:21000 right=10.0.0.2:21210 2 4\n",
-              yes->peer->port);
+    snprintf (want, sizeof want, "left %u left=127.0.0.1:21000 right=10.0.0.2:21210 2 4 %s\n",
+              yes->peer->port, secret_of_group ());
     assert_string_equal (out, want);
     free (out);
     free_message (yes);
