@@ -96,22 +96,21 @@ static int acceptable (struct svc *svc, const struct jobspec *spec, time_us *sta
     return rc;
 }
 
-/* A known uuid is the same job only with the same content. */
-static int same_content (struct svc *svc, uint64_t number, const Nui__Common__V1__Envelope *envelope,
-                         struct err *err)
+/* A known uuid is the same job only with the same content, of the same account. */
+static int known_again (struct svc *svc, uint64_t number, const struct jobspec *spec,
+                        const Nui__Common__V1__Envelope *envelope, struct err *err)
 {
-    void *bytes = NULL;
-    size_t len = 0;
-    int rc = local_store_envelope (svc->store, number, &bytes, &len, err);
-    if (rc != 0)
-        return rc;
-    Nui__Common__V1__Envelope *kept = nui__common__v1__envelope__unpack (NULL, len, bytes);
-    free (bytes);
-    if (!kept || kept->body.len != envelope->body.len ||
-        memcmp (kept->body.data, envelope->body.data, kept->body.len) != 0)
+    struct store_job before = {0};
+    bool same = false;
+    int rc = local_store_job_get (svc->store, number, &before, err);
+    if (rc == 0 && strcmp (before.local_account, spec->local_account) != 0)
+        rc = err_set (err, ERR_EXISTS, "a job with this uuid is somebody else's");
+    store_job_free (&before);
+    if (rc == 0)
+        rc = svc_job_signed (svc, number, envelope, &same, err);
+    if (rc == 0 && !same)
         rc = err_set (err, ERR_EXISTS, "a job with this uuid and other content was taken as %.60s.%llu",
                       svc->site, (unsigned long long)number);
-    nui__common__v1__envelope__free_unpacked (kept, NULL);
     return rc;
 }
 
@@ -122,19 +121,13 @@ static int submit (struct svc *svc, const struct admin_caller *caller,
     struct jobs_wish wish = {.envelope = r->envelope, .grid_job_id = "",
                              .uuid = spec->job->uuid.data};
     struct site_job *job;
-    struct store_job before = {0};
     char id[SITE_ID_MAX];
     int rc = holds_of (r, &wish.holds, err);
     if (rc != 0)
         return rc;
     rc = local_store_submission_get (svc->store, wish.uuid, number, err);
-    if (rc == 0) { /* again: the same answer, to the same person */
-        rc = local_store_job_get (svc->store, *number, &before, err);
-        if (rc == 0 && strcmp (before.local_account, spec->local_account) != 0)
-            rc = err_set (err, ERR_EXISTS, "a job with this uuid is somebody else's");
-        store_job_free (&before);
-        return rc == 0 ? same_content (svc, *number, r->envelope, err) : rc;
-    }
+    if (rc == 0) /* again: the same answer, to the same person */
+        return known_again (svc, *number, spec, r->envelope, err);
     if (rc != ERR_NOT_FOUND)
         return rc;
     rc = jobspec_fresh (spec, err);

@@ -6,24 +6,6 @@
 #include "local/svc/renew.h"
 #include "proto/rpc/delegation.h"
 
-/* The envelope that was signed, as it was handed over. */
-static int same_job (struct svc *svc, uint64_t number, const Nui__Common__V1__Envelope *envelope,
-                     struct err *err)
-{
-    void *bytes = NULL;
-    size_t len = 0;
-    int rc = local_store_envelope (svc->store, number, &bytes, &len, err);
-    if (rc != 0)
-        return rc;
-    Nui__Common__V1__Envelope *kept = nui__common__v1__envelope__unpack (NULL, len, bytes);
-    free (bytes);
-    if (!kept || kept->body.len != envelope->body.len ||
-        memcmp (kept->body.data, envelope->body.data, kept->body.len) != 0)
-        rc = err_set (err, ERR_UNAUTHENTIC, "this is not what was signed of that job");
-    envelope_free (kept);
-    return rc;
-}
-
 /* Nothing that was signed is changed, and the bank looks at the hand-over: what is kept of the job gets it. */
 static int handover_write (struct svc *svc, struct site_job *job, const Nui__Common__V1__Envelope *envelope,
                            struct err *err)
@@ -35,7 +17,7 @@ static int handover_write (struct svc *svc, struct site_job *job, const Nui__Com
         return rc;
     Nui__Common__V1__Envelope *kept = nui__common__v1__envelope__unpack (NULL, len, bytes);
     free (bytes);
-    assert (kept); /* same_job has read it */
+    assert (kept); /* it has been read once */
     Nui__Common__V1__HandOver *before = kept->handover;
     kept->handover = envelope->handover;
     len = nui__common__v1__envelope__get_packed_size (kept);
@@ -87,6 +69,7 @@ void renew_handle (void *self, struct rpccall *call, const ProtobufCMessage *req
     struct jobspec spec = {0};
     struct store_job rec = {0};
     struct err err = {0};
+    bool same = false;
     arena_reset (svc->call_arena);
     int rc = r->envelope ? jobs_find (svc, call, r->grid_job_id, r->component, &rec, &err)
                          : err_set (&err, ERR_INVALID, "the request carries no signed job");
@@ -94,7 +77,9 @@ void renew_handle (void *self, struct rpccall *call, const ProtobufCMessage *req
     if (rc == 0 && !job)
         rc = err_set (&err, ERR_CONFLICT, "job %s has ended here", r->grid_job_id);
     if (rc == 0)
-        rc = same_job (svc, rec.number, r->envelope, &err);
+        rc = svc_job_signed (svc, rec.number, r->envelope, &same, &err);
+    if (rc == 0 && !same)
+        rc = err_set (&err, ERR_UNAUTHENTIC, "this is not what was signed of that job");
     bool handover_only = rc == 0 && r->envelope->delegation.len == 0 && r->envelope->handover;
     if (handover_only && jobs_allowed (svc, call, &rec, JOBS_META, &err) == 0)
         rc = handover_write (svc, job, r->envelope, &err);

@@ -339,6 +339,9 @@ void svc_job_forget (struct svc *svc, struct site_job *job);
 struct site_part *svc_part_add (struct svc *svc, const struct store_part *rec,
                                 struct site_job *job);
 void svc_part_forget (struct svc *svc, struct site_part *part);
+/* Was this very job signed as what is kept under that number? */
+int svc_job_signed (struct svc *svc, uint64_t number, const Nui__Common__V1__Envelope *envelope, bool *same_out,
+                    struct err *err);
 /* In a transaction: the change number, the row and, if `tell`, an event for the metascheduler. */
 int svc_job_write (struct svc *svc, struct site_job *job, bool tell, const void *envelope,
                    size_t envelope_len, struct err *err);

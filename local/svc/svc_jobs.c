@@ -52,6 +52,22 @@ struct site_job *svc_job_add (struct svc *svc, const struct store_job *rec,
     return job;
 }
 
+int svc_job_signed (struct svc *svc, uint64_t number, const Nui__Common__V1__Envelope *envelope, bool *same_out,
+                    struct err *err)
+{
+    void *bytes = NULL;
+    size_t len = 0;
+    int rc = local_store_envelope (svc->store, number, &bytes, &len, err);
+    if (rc != 0)
+        return rc;
+    Nui__Common__V1__Envelope *kept = nui__common__v1__envelope__unpack (NULL, len, bytes);
+    free (bytes);
+    *same_out = kept && kept->body.len == envelope->body.len &&
+                memcmp (kept->body.data, envelope->body.data, kept->body.len) == 0;
+    nui__common__v1__envelope__free_unpacked (kept, NULL);
+    return 0;
+}
+
 void svc_job_forget (struct svc *svc, struct site_job *job)
 {
     forecast_forget (svc, job->rec.number);
