@@ -104,6 +104,12 @@ void decide_split_back (struct ledger_view *view, const struct ledger_request *r
     const struct ledger_account *from = ledger_account_by_id (view, alloc->account_id);
     if (!(to = project_account (view, ledger_account_by_id (view, source->account_id)->name, out)))
         return;
+    if (!is_below (from, to)) {
+        outcome_refuse (view, out, ERR_CONFLICT, true,
+                        "split-back: project %s is no longer below project %s: what was split stays there",
+                        from->project, to->project);
+        return;
+    }
     if (source->valid_to <= view->now || (amount == 0 && alloc->posted <= alloc->held)) {
         outcome_refuse (view, out, ERR_CONFLICT, true, "split-back: alloc.%lld %s",
                         (long long)(source->valid_to <= view->now ? source->id : alloc->id),

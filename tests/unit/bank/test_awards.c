@@ -272,6 +272,7 @@ static void moved (void **state)
     says (w, "nsf", "project move optics --parent nothing", 5, "no project nothing");
     says (w, "nsf", "project move optics --parent physics", 1, "is part of physics already");
     says (w, "nsf", "project move optics", 2, "move PROJECT --parent PROJECT");
+    split (w, newest (w, "phys"), "7");
     says (w, "lena", "balance -A lasers", 0, "lasers");
     says (w, "bob", "account modify lasers --users ANY", 3, "");
     says (w, "nsf", "project move optics --parent chemistry -d 'new institute'", 0, "project optics is part of chemistry now");
@@ -281,11 +282,13 @@ static void moved (void **state)
     assert_int_equal (0, bankcli_run (&w->d, out, sizeof (out), "lena", "balance --csv"));
     assert_null (strstr (out, "lasers"));
     says (w, "lena", "split --from phys --to lasers 1", 1, "project optics is not below project physics");
+    char words[128];
+    snprintf (words, sizeof (words), "split back alloc.%lld", newest (w, "lasers"));
+    says (w, "lena", words, 1, "project optics is no longer below project physics: what was split stays there");
     says (w, "alice", "statement -A lasers --csv", 0, "optics moved to chemistry: new institute");
     says (w, "nsf", "project move optics --parent ''", 0, "project optics is part of none now");
     says (w, "bob", "account modify lasers --users ANY", 3, "");
     /* As deep as the tree may be, not deeper, with all that is below. */
-    char words[128];
     for (int i = 0; i < 8; i++) {
         snprintf (words, sizeof (words), "project create d%d%s%s", i, i ? " --parent d" : "", i ? (char[]){(char)('0' + i - 1), 0} : "");
         says (w, "nsf", words, 0, "");
