@@ -89,6 +89,7 @@ int cmd_anchor (struct cli_context *ctx, int argc, char **argv)
         return cli_usage (argv[0], "'%s' is one word too many", o.item[0]);
     Nui__Bank__V1__BlocksRequest request = NUI__BANK__V1__BLOCKS_REQUEST__INIT;
     request.limit = 1;
+    request.state = true;
     Nui__Bank__V1__BlocksReply *reply =
         (Nui__Bank__V1__BlocksReply *)bank_call (ctx, "Blocks", &request.base, &err);
     if (!reply)

@@ -9,8 +9,8 @@ const char *recon_class_name (enum recon_class kind)
 {
     static const char *const name[] = {
         "MISSING_AT_BANK", "MISSING_AT_SITE", "AMOUNT_DIFF", "LATE",   "DUPLICATE",
-        "STALE_HOLD",      "RATE_DIFF",       "EXPIRED_USE", "UNSEEN", "NOT_IN_SLURM",
-        "SLURM_DIFF"};
+        "STALE_HOLD",      "RATE_DIFF",       "EXPIRED_USE", "BY_HAND", "UNSEEN",
+        "NOT_IN_SLURM",    "SLURM_DIFF"};
     return name[kind];
 }
 
@@ -261,6 +261,12 @@ static void both (struct comparing *c, const struct recon_run *r, const struct r
         row_fill (row_add (c, RECON_AMOUNT_DIFF, RECON_DECIDE, text), r, j);
 }
 
+/* What was given back as a whole. */
+static bool settled (const struct recon_job *j)
+{
+    return j->m->charged_micro > 0 && j->m->refunded_micro == j->m->charged_micro;
+}
+
 /* What the bank's record alone says. */
 static void job_checks (struct comparing *c, const struct recon_run *r, const struct recon_job *j)
 {
@@ -271,6 +277,11 @@ static void job_checks (struct comparing *c, const struct recon_run *r, const st
         row_fill (row_add (c, RECON_LATE, RECON_DECIDE,
                            arena_printf (arena, "recorded %s after its end",
                                          duration_format (took, text))),
+                  r, j);
+    if (*j->m->by_hand && !settled (j))
+        row_fill (row_add (c, RECON_BY_HAND, RECON_DECIDE,
+                           arena_printf (arena, r ? "charged by hand by %s" : "charged by hand by %s, and the site has no record of it",
+                                         j->m->by_hand)),
                   r, j);
     if (j->m->rate_version != j->m->rate_due)
         row_fill (row_add (c, RECON_RATE_DIFF, RECON_DECIDE,
@@ -342,8 +353,8 @@ static void job_alone (struct comparing *c, const struct recon_job *j, const str
     row_fill (row_add (c, twin ? RECON_DUPLICATE : RECON_MISSING_AT_SITE, remedy, text), NULL, j);
 }
 
-/* Those without a run: of a job that has another one for the same time, charged twice. What was given back
- * as a whole is settled. */
+/* Those without a run: of a job that has another one for the same time, charged twice. What was charged by hand has
+ * its row. */
 static void jobs_alone (struct comparing *c)
 {
     struct recon_books *b = c->b;
@@ -354,14 +365,14 @@ static void jobs_alone (struct comparing *c)
         qsort (list, b->job_count, sizeof (*list), by_name_and_time);
     for (uint32_t i = 0; i < b->job_count; i++) {
         const struct recon_job *j = list[i], *twin = NULL;
-        if (j->outside || run_of_job (b, j) ||
-            (j->m->charged_micro > 0 && j->m->refunded_micro == j->m->charged_micro))
+        if (j->outside || run_of_job (b, j) || settled (j))
             continue;
         for (uint32_t k = i; k-- > 0 && !twin && strcmp (name_of (list[k]), name_of (j)) == 0;)
             twin = overlap (list[k], j) && run_of_job (b, list[k]) ? list[k] : NULL;
         for (uint32_t k = i + 1; k < b->job_count && !twin && overlap (list[k], j); k++)
             twin = run_of_job (b, list[k]) ? list[k] : NULL;
-        job_alone (c, j, twin);
+        if (twin || !*j->m->by_hand)
+            job_alone (c, j, twin);
     }
 }
 

@@ -19,6 +19,7 @@ enum recon_class {
     RECON_STALE_HOLD,      /* a hold for what has ended */
     RECON_RATE_DIFF,       /* priced with another card than its hold's, or the one in force */
     RECON_EXPIRED_USE,     /* paid from an allocation that had ended before it began */
+    RECON_BY_HAND,         /* charged by an operator, not by the site */
     RECON_UNSEEN,          /* Slurm ran it, the site has no record of it */
     RECON_NOT_IN_SLURM,    /* the other way round */
     RECON_SLURM_DIFF,      /* processors or time differ between the two */

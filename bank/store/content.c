@@ -85,9 +85,14 @@ static void content_bytes (struct strbuf *out, const unsigned char *bytes, size_
 {
     static const char digit[] = "0123456789abcdef";
     strbuf_puts (out, "\"\\\\x");
-    for (size_t i = 0; i < len; i++) {
-        char two[2] = {digit[bytes[i] >> 4], digit[bytes[i] & 15]};
-        strbuf_append (out, two, 2);
+    for (size_t i = 0; i < len;) {
+        char part[64];
+        size_t n = 0;
+        for (; n < sizeof (part) && i < len; i++) {
+            part[n++] = digit[bytes[i] >> 4];
+            part[n++] = digit[bytes[i] & 15];
+        }
+        strbuf_append (out, part, n);
     }
     strbuf_putc (out, '"');
 }
@@ -126,49 +131,72 @@ static bool content_word (const char **at, const char **word, size_t *len)
     return *len > 0;
 }
 
-static void content_row (struct strbuf *out, const struct content_shape *shape, bool named,
-                         const struct pgargs *args, size_t *at)
+/* A shape's columns, read once for all rows. */
+struct content_col {
+    const char *name, *value; /* value: of a constant; NULL: of the parameters */
+    size_t name_len, value_len;
+    bool zero_is_null;
+};
+enum { CONTENT_COLS_MAX = 2 * PGARGS_MAX };
+
+static unsigned content_cols (const struct content_shape *shape, struct content_col col[CONTENT_COLS_MAX],
+                              const char **table, size_t *table_len)
 {
     const char *rest = shape->columns, *word;
     size_t len;
-    unsigned col = 0;
-    content_word (&rest, &word, &len);
-    strbuf_puts (out, named ? "{\"" : "[\"");
-    strbuf_puts (out, shape->name);
-    if (named) {
-        strbuf_puts (out, "\":\"");
-        strbuf_append (out, word, len);
-    }
-    strbuf_putc (out, '"');
+    unsigned count = 0;
+    content_word (&rest, table, table_len);
     while (content_word (&rest, &word, &len)) {
         const char *value = memchr (word, '=', len);
+        assert (count < CONTENT_COLS_MAX);
         bool zero_is_null = word[len - 1] == '?';
-        strbuf_putc (out, ',');
-        if (named) {
-            strbuf_putc (out, '"');
-            strbuf_append (out, word, value ? (size_t)(value - word) : len - zero_is_null);
-            strbuf_puts (out, "\":");
-        }
-        if (value) {
-            strbuf_append (out, value + 1, len - (size_t)(value + 1 - word));
-            continue;
-        }
-        assert (col < args->count);
-        content_value (out, &args->col[col], &at[col], zero_is_null);
-        col++;
+        col[count++] = (struct content_col){.name = word,
+                                            .name_len = value ? (size_t)(value - word) : len - zero_is_null,
+                                            .value = value ? value + 1 : NULL,
+                                            .value_len = value ? len - (size_t)(value + 1 - word) : 0,
+                                            .zero_is_null = zero_is_null};
     }
-    strbuf_puts (out, named ? "}" : "]");
+    return count;
 }
 
 static void content_rows (struct strbuf *out, const struct content_shape *shape, bool named,
                           const struct pgargs *args)
 {
-    size_t at[PGARGS_MAX] = {0};
-    for (uint32_t i = 0, count = args ? pgargs_rows (args) : 0; i < count; i++) {
+    size_t at[PGARGS_MAX] = {0}, table_len;
+    struct content_col col[CONTENT_COLS_MAX];
+    struct strbuf first = STRBUF_INIT; /* what each line begins with */
+    const char *table;
+    uint32_t rows = args ? pgargs_rows (args) : 0;
+    if (rows == 0)
+        return;
+    unsigned count = content_cols (shape, col, &table, &table_len);
+    if (named)
+        strbuf_printf (&first, "{\"%s\":\"%.*s\"", shape->name, (int)table_len, table);
+    else
+        strbuf_printf (&first, "[\"%s\"", shape->name);
+    for (uint32_t i = 0; i < rows; i++) {
+        unsigned arg = 0;
         if (out->len)
             strbuf_putc (out, '\n');
-        content_row (out, shape, named, args, at);
+        strbuf_append (out, first.data, first.len);
+        for (unsigned k = 0; k < count; k++) {
+            strbuf_putc (out, ',');
+            if (named) {
+                strbuf_putc (out, '"');
+                strbuf_append (out, col[k].name, col[k].name_len);
+                strbuf_append (out, "\":", 2);
+            }
+            if (col[k].value) {
+                strbuf_append (out, col[k].value, col[k].value_len);
+                continue;
+            }
+            assert (arg < args->count);
+            content_value (out, &args->col[arg], &at[arg], col[k].zero_is_null);
+            arg++;
+        }
+        strbuf_putc (out, named ? '}' : ']');
     }
+    strbuf_free (&first);
 }
 
 void content_add_object (struct strbuf *out, enum content_object object, const struct pgargs *args)

@@ -121,7 +121,8 @@ static void give_jobs (struct read *read, struct err *err, PGresult *const *res)
                                    .recorded = pgres_i64 (res[0], r, 18),
                                    .rate_version = pgres_i64 (res[0], r, 19),
                                    .rate_due = pgres_i64 (res[0], r, 20),
-                                   .expired_use = pgres_bool (res[0], r, 21)};
+                                   .expired_use = pgres_bool (res[0], r, 21),
+                                   .by_hand = pgres_text (res[0], r, 22, read->arena)};
     }
     GIVE (read, fundread_jobs_f) (read->arg, err, job, count);
 }

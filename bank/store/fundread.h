@@ -65,6 +65,7 @@ struct fund_job {
     credit_micro total, refunded;
     int64_t rate_version, rate_due;
     bool final, expired_use;
+    const char *by_hand; /* who, to put no row of a reconciliation right; "": nobody */
 };
 
 typedef void (*fundread_jobs_f) (void *arg, const struct err *err, const struct fund_job *job,

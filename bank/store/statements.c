@@ -53,9 +53,12 @@
     "pe.identity = ($1::text[])[1] AND (has_role (pe.id, 'manager') OR "                           \
     "has_role (pe.id, 'auditor') OR leads_above (pe.id, p.id))))"
 
+/* A function in each row costs more than all else of a balance: it is called where anything is frozen. */
+#define IF_FROZEN(text) "CASE WHEN EXISTS (SELECT FROM freeze_now) THEN " text " END"
 #define BALANCE                                                                                    \
     "a.name, p.name, l.id, l.valid_from, l.valid_to, l.credit_limit, l.description, l.granted, "   \
-    "l.settled, l.posted, l.held, account_frozen (a.id, a.project_id), frozen_text ('grant', l.award_id)"
+    "l.settled, l.posted, l.held, " IF_FROZEN ("account_frozen (a.id, a.project_id)") ", "               \
+    IF_FROZEN ("frozen_text ('grant', l.award_id)")
 
 /* "kind name=ppm;…" of a card; names have no ";". */
 #define FACTORS                                                                                    \
@@ -73,7 +76,9 @@
     "  LIMIT 1), (SELECT max (r.version) FROM rate r WHERE r.site = u.site AND "    \
     "  r.valid_from <= last.start_at AND r.op_id < last.op_id), 0), EXISTS (SELECT FROM charge c " \
     "  JOIN charge_leg g ON g.charge_id = c.id JOIN allocation l ON l.id = g.allocation_id "       \
-    "  WHERE c.usage_id = u.id AND l.valid_to <= u.start_at) "                                     \
+    "  WHERE c.usage_id = u.id AND l.valid_to <= u.start_at), coalesce ((SELECT h.client FROM charge c " \
+    "  JOIN op h ON h.id = c.op_id WHERE c.usage_id = u.id AND h.client LIKE '%/operator/%' AND NOT EXISTS " \
+    "  (SELECT FROM recon_event e WHERE e.cured_op = h.id) ORDER BY c.id DESC LIMIT 1), '') "      \
     "FROM usage u JOIN account a ON a.id = u.account_id LEFT JOIN project p ON "                   \
     "p.id = a.project_id CROSS JOIN LATERAL (SELECT c.op_id, c.formula, c.rate_version, "          \
     "  c.start_at FROM charge c WHERE c.usage_id = u.id ORDER BY c.id DESC LIMIT 1) last "           \

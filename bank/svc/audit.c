@@ -144,14 +144,23 @@ static bool number_ok (struct work *work, int64_t number, int64_t least)
     return false;
 }
 
+void blocks_give (struct work *work)
+{
+    const Nui__Bank__V1__BlocksRequest *m = work->request;
+    auditread_blocks (work->svc->reader, m->from_number, limit_of (m->limit, BLOCKS_MAX), on_blocks, work);
+}
+
 void handle_blocks (void *self, struct rpccall *call, const ProtobufCMessage *request)
 {
     struct bank_service *svc = self;
     struct work *work = work_create (svc, call, request);
     const Nui__Bank__V1__BlocksRequest *m = work->request;
-    if (number_ok (work, m->from_number, 0))
-        auditread_blocks (svc->reader, m->from_number, limit_of (m->limit, BLOCKS_MAX), on_blocks,
-                          work);
+    if (!number_ok (work, m->from_number, 0))
+        return;
+    if (m->state && m->from_number == 0)
+        state_anchor (svc->state, work);
+    else
+        blocks_give (work);
 }
 
 static void on_ops (void *arg, const struct err *err, const struct audit_op *op, uint32_t count)

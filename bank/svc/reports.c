@@ -152,6 +152,7 @@ static void on_jobs (void *arg, const struct err *err, const struct fund_job *jo
         out->rate_version = (uint32_t)job[i].rate_version;
         out->rate_due = (uint32_t)job[i].rate_due;
         out->expired_use = job[i].expired_use;
+        out->by_hand = unconst (job[i].by_hand);
         reply.jobs[i] = out;
     }
     work_reply (work, &reply.base);

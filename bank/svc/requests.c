@@ -216,8 +216,26 @@ void job_close (Nui__Common__V1__Job *job)
         nui__common__v1__job__free_unpacked (job, NULL);
 }
 
-static int job_ids_check (const char *grid_job, const char *site_job, const char *component,
-                          struct err *err)
+/* A site's jobs are SITE.NUMBER, as nui-local makes them, and what a reservation kept idle is SITE.RESERVATION: the ids of
+ * one site are never another's, whatever it claims. What is charged by hand may have other names of that site. */
+static int site_job_check (struct work *work, const char *site, const char *site_job, const char *component,
+                           struct err *err)
+{
+    char prefix[PRINCIPAL_NAME_MAX];
+    uint64_t number;
+    size_t len = strlen (site);
+    bool own = strncmp (site_job, site, len) == 0 && site_job[len] == '.';
+    if (own && id_parse (site_job, prefix, sizeof (prefix), &number, NULL) == 0 && strcmp (prefix, site) == 0)
+        return 0;
+    bool any = rpccall_peer (work->call)->kind == PRINCIPAL_OPERATOR || strcmp (component, "idle") == 0;
+    if (own && any && name_check ("job", site_job + len + 1, NULL) == 0)
+        return 0;
+    return err_set (err, ERR_INVALID, "'%.80s' is no job of site %.80s: its jobs are %.80s.1, %.80s.2 …", site_job, site,
+                    site, site);
+}
+
+static int job_ids_check (struct work *work, const char *site, const char *grid_job, const char *site_job,
+                          const char *component, struct err *err)
 {
     if (!site_job[0])
         return err_set (err, ERR_INVALID, "the request names no job of the site");
@@ -225,7 +243,7 @@ static int job_ids_check (const char *grid_job, const char *site_job, const char
         text_check ("site_job_id", site_job, NAME_MAX_BYTES, err) < 0 ||
         text_check ("component", component, NAME_MAX_BYTES, err) < 0)
         return err->code;
-    return 0;
+    return site_job_check (work, site, site_job, component, err);
 }
 
 /* Types are kept in one text of the hold: they are names, each once. */
@@ -310,7 +328,7 @@ static const char *acting_site (struct work *work, const char *named, struct err
 static int hold_read (struct work *work, const Nui__Bank__V1__HoldRequest *m, const char *site,
                       struct ledger_hold_ask *ask, struct err *err)
 {
-    if (job_ids_check (m->grid_job_id, m->site_job_id, m->component, err) < 0 ||
+    if (job_ids_check (work, site, m->grid_job_id, m->site_job_id, m->component, err) < 0 ||
         text_check ("machine", m->machine, NAME_MAX_BYTES, err) < 0 ||
         asked_read (work, m->asked, m->qos, m->class_, &ask->ask, err) < 0)
         return err->code;
@@ -476,14 +494,14 @@ void handle_charge (void *self, struct rpccall *call, const ProtobufCMessage *re
     struct err err = {0};
     if (request_begin (work, LEDGER_CHARGE, &m->key, &nui__bank__v1__charge_reply__descriptor,
                        &err) < 0 ||
-        job_ids_check (m->grid_job_id, m->site_job_id, m->component, &err) < 0 ||
         text_check ("hold_id", m->hold_id, NAME_MAX_BYTES, &err) < 0 ||
         asked_read (work, m->asked, m->qos, m->class_, &req->charge.ask, &err) < 0) {
         work_fail (work, &err);
         return;
     }
     const char *site = acting_site (work, m->site, &err);
-    if (!site || text_check ("machine", m->machine, NAME_MAX_BYTES, &err) < 0) {
+    if (!site || job_ids_check (work, site, m->grid_job_id, m->site_job_id, m->component, &err) < 0 ||
+        text_check ("machine", m->machine, NAME_MAX_BYTES, &err) < 0) {
         work_fail (work, &err);
         return;
     }

@@ -229,6 +229,9 @@ struct state *state_create (struct bank_service *svc);
 void state_destroy (struct state *state);
 void state_settings (struct state *state); /* the service's, from now on */
 /* Answers with the proof of an object: "account:phys". */
+/* Answers a call for the newest block when that one, or a later one, says the state of all objects. */
+void state_anchor (struct state *state, struct work *work);
+void blocks_give (struct work *work);
 void state_proof (struct state *state, struct work *work, const char *object);
 
 void handle_proof (void *self, struct rpccall *call, const ProtobufCMessage *request);

@@ -23,7 +23,8 @@ struct state {
 
 struct look {
     struct state *state;
-    struct work *work; /* that asked for a proof; NULL: it was time */
+    struct work *work; /* that asked for a proof, or for an anchor; NULL: it was time */
+    bool anchor;
     struct audit_state is;
     int64_t op;
     char text[AUDIT_STATE_TEXT_MAX];
@@ -55,10 +56,12 @@ static void on_proof (void *arg, const struct err *err, const struct audit_block
         state->block = in.number;
         state->is = look->is;
     }
-    if (!mine.code && look->work) {
+    if (!mine.code && look->work && look->anchor)
+        blocks_give (look->work);
+    else if (!mine.code && look->work)
         proof_give (look->work, look->op, block, op, count, lines);
+    if (!mine.code)
         look->work = NULL;
-    }
     look_end (look, &mine);
 }
 
@@ -133,7 +136,7 @@ static void on_objects (void *arg, const struct err *err, const struct audit_obj
     struct err mine = *err;
     if (!mine.code && !state->gone)
         state_root (look, objects);
-    if (!mine.code && look->work && look->work->row_count == 0)
+    if (!mine.code && look->work && !look->anchor && look->work->row_count == 0)
         err_set (&mine, ERR_NOT_FOUND, "there is no such object, or it concerns no account that you see");
     if (mine.code || state->gone) {
         look_end (look, &mine);
@@ -159,15 +162,16 @@ static void on_objects (void *arg, const struct err *err, const struct audit_obj
     }
 }
 
-static void state_look (struct state *state, struct work *work, const char *table, const char *key)
+static void state_look (struct state *state, struct work *work, bool anchor, const char *table, const char *key)
 {
     struct look *look = calloc (1, sizeof (*look));
     if (!look)
         abort ();
     look->state = state;
     look->work = work;
+    look->anchor = anchor;
     state->asked++;
-    auditread_state (state->svc->reader, work ? viewer (work) : "", table, key, on_objects, look);
+    auditread_state (state->svc->reader, work && !anchor ? viewer (work) : "", table, key, on_objects, look);
 }
 
 void state_proof (struct state *state, struct work *work, const char *object)
@@ -179,8 +183,13 @@ void state_proof (struct state *state, struct work *work, const char *object)
         work_fail (work, &err);
         return;
     }
-    state_look (state, work, arena_printf (work->arena, "%.*s", (int)(colon - object), object),
+    state_look (state, work, false, arena_printf (work->arena, "%.*s", (int)(colon - object), object),
                 colon + 1);
+}
+
+void state_anchor (struct state *state, struct work *work)
+{
+    state_look (state, work, true, "", "");
 }
 
 static void on_timer (evutil_socket_t fd, short what, void *arg)
@@ -190,7 +199,7 @@ static void on_timer (evutil_socket_t fd, short what, void *arg)
     struct state *state = arg;
     struct bank_service *svc = state->svc;
     if (!state->asked && reader_is_up (svc->reader) && committer_is_up (svc->committer))
-        state_look (state, NULL, "", "");
+        state_look (state, NULL, false, "", "");
     state_settings (state);
 }
 

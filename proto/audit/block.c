@@ -90,10 +90,9 @@ struct merkle_hash audit_line_leaf (const char *line, size_t len, struct strbuf 
 
 void audit_line_leaves (const char *text, struct merkle_hash *leaf, struct strbuf *scratch)
 {
-    for (size_t i = 0, count = audit_lines (text); i < count; i++) {
-        size_t len = strcspn (text, "\n");
-        leaf[i] = audit_line_leaf (text, len, scratch);
-        text += len + 1;
+    for (const char *end = *text ? "x" : ""; *end; text = end + 1) {
+        end = strchrnul (text, '\n');
+        *leaf++ = audit_line_leaf (text, (size_t)(end - text), scratch);
     }
 }
 

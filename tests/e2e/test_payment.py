@@ -351,10 +351,10 @@ class Payment(AdminCase):
         self.operate("account", "create", "brief", "--project", "physics")
         ends = int(time.time()) + 10
         self.operate("deposit", "-A", "brief", 1000, "--end", f"@{ends}")
-        self.operate("hold", "create", "-A", "brief", "--user", "alice", "-t", 1, "--part", "alpha/brief.1/1")
-        held = next(h["hold"] for h in self.grid.json(layout.OPERATOR, "hold", "list") if h["site_job"] == "brief.1")
+        self.operate("hold", "create", "-A", "brief", "--user", "alice", "-t", 1, "--part", "alpha/alpha.brief.1/1")
+        held = next(h["hold"] for h in self.grid.json(layout.OPERATOR, "hold", "list") if h["site_job"] == "alpha.brief.1")
         wait_for("its allocation's end", lambda: time.time() > ends + 2, 30, self.grid.layout.log)
-        self.operate("charge", "--site", "alpha", "--site-job", "brief.1", "--hold", held, "-n", 1,
+        self.operate("charge", "--site", "alpha", "--site-job", "alpha.brief.1", "--hold", held, "-n", 1,
                      "--start", f"@{ends + 1}", "--end", f"@{ends + 2}")
         self.grid.postgres.sql(f"UPDATE bank.hold SET expires_at = {now - 60}000000 WHERE site_job = 'alpha.999'")
         self.grid.postgres.sql(f"UPDATE bank.hold SET rate_version = 99 WHERE site_job = '{job['charged']}'")
@@ -365,20 +365,21 @@ class Payment(AdminCase):
         found = self.reconcile("--sacct", accounting)
         self.assertEqual({name: sorted(rows) for name, rows in found.items()},
                          {"MISSING_AT_BANK": [job["lost"]], "AMOUNT_DIFF": [job["cut"]],
-                          "MISSING_AT_SITE": sorted([job["charged"], "brief.1"]), "DUPLICATE": [job["late"]],
-                          "STALE_HOLD": ["alpha.999"], "RATE_DIFF": [job["charged"]], "EXPIRED_USE": ["brief.1"],
+                          "MISSING_AT_SITE": [job["charged"]], "DUPLICATE": [job["late"]],
+                          "BY_HAND": sorted([job["cut"], job["late"], "alpha.brief.1"]),
+                          "STALE_HOLD": ["alpha.999"], "RATE_DIFF": [job["charged"]], "EXPIRED_USE": ["alpha.brief.1"],
                           "UNSEEN": ["4711"]})
         self.assertEqual(found["UNSEEN"]["4711"]["site_ps"], 36)
         self.assertEqual({r["remedy"] for name in ("MISSING_AT_BANK", "AMOUNT_DIFF") for r in found[name].values()},
                          {"charge"})
-        self.assertEqual(sorted(self.classes("--late", 0)["LATE"]), sorted([job["charged"], job["late"], job["cut"], "brief.1"]))
+        self.assertEqual(sorted(self.classes("--late", 0)["LATE"]), sorted([job["charged"], job["late"], job["cut"], "alpha.brief.1"]))
 
         # kept as rows: each found again is the same one, has an owner, and ends by an operation, by an
         # explanation, or when it is not found again
         self.assertEqual({n for n, rows in found.items() for r in rows.values() if r["row"]}, {"MISSING_AT_BANK"})
         kept = self.reconcile("--record", "--sacct", accounting)
         numbers = [r["row"] for rows in kept.values() for r in rows.values()]
-        self.assertEqual(len(set(numbers) - {None}), 9)
+        self.assertEqual(len(set(numbers) - {None}), 11)
         self.assertEqual({n: {j: r["row"] for j, r in rows.items()} for n, rows in self.reconcile("--record").items()},
                          {n: {j: r["row"] for j, r in rows.items()} for n, rows in kept.items() if n != "UNSEEN"})
         self.reconcile("--record", "--late", 0)
@@ -386,15 +387,15 @@ class Payment(AdminCase):
         rows = self.rows("--all")
         self.assertEqual(sorted(r["class"] for r in rows.values() if r["state"] == "gone"),
                          ["LATE"] * 5 + ["MISSING_AT_BANK"] * 2)
-        byhand = kept["MISSING_AT_SITE"]["brief.1"]["row"]
+        byhand = kept["BY_HAND"]["alpha.brief.1"]["row"]
         self.operate("reconcile", "own", byhand, "--owner", "alice")
-        self.assertEqual(self.reconcile()["MISSING_AT_SITE"]["brief.1"]["owner"].rsplit("/", 1)[-1], "alice")
+        self.assertEqual(self.reconcile()["BY_HAND"]["alpha.brief.1"]["owner"].rsplit("/", 1)[-1], "alice")
         self.operate("reconcile", "close", byhand, "-d", "charged by hand")
         again = self.grid.nui(layout.OPERATOR, "reconcile", "close", byhand, "-d", "twice")
         self.assertEqual((again.returncode, again.stderr), (1, f"nui reconcile: row {byhand} is closed\n"))
         nothing = self.grid.nui(layout.OPERATOR, "reconcile", "close", kept["UNSEEN"]["4711"]["row"], "--op", 10 ** 9)
         self.assertEqual(nothing.returncode, 5, nothing.stderr)
-        self.assertEqual(self.reconcile("--record")["MISSING_AT_SITE"]["brief.1"]["done"], "explained: charged by hand")
+        self.assertEqual(self.reconcile("--record")["BY_HAND"]["alpha.brief.1"]["done"], "explained: charged by hand")
 
         # what has one right answer, once
         done = self.reconcile("--apply")
@@ -415,8 +416,8 @@ class Payment(AdminCase):
                                              if h["site_job"] == "alpha.998"), "-d", "tested")
         self.settled()
         left = {name: rows for name, rows in self.classes("--apply").items() if name != "AMOUNT_DIFF"}
-        self.assertEqual(left, {"MISSING_AT_SITE": sorted([job["charged"], "brief.1"]), "RATE_DIFF": [job["charged"]],
-                                "EXPIRED_USE": ["brief.1"]})
+        self.assertEqual(left, {"MISSING_AT_SITE": [job["charged"]], "RATE_DIFF": [job["charged"]],
+                                "BY_HAND": sorted([job["cut"], "alpha.brief.1"]), "EXPIRED_USE": ["alpha.brief.1"]})
         self.assertEqual(len(self.charges(mine["lost"][0])), 1)
 
         # what is for people to decide ends by the operation that they chose
@@ -426,11 +427,11 @@ class Payment(AdminCase):
         self.operate("refund", wrong["op"], "-d", "at a card that is none, and of no record")
         gone = newest("refund", "phys")
         back = newest("charge", "brief")  # what is given back to an allocation that has ended expires with it
-        self.operate("charge", "--site", "alpha", "--site-job", "slurm.4711", *alice, "-n", 4, "--start", f"@{now}",
+        self.operate("charge", "--site", "alpha", "--site-job", "alpha.slurm.4711", *alice, "-n", 4, "--start", f"@{now}",
                      "--end", f"@{now + 5}")
         paid = newest("charge", "phys")
         for name, which, op in (("MISSING_AT_SITE", job["charged"], gone), ("RATE_DIFF", job["charged"], gone),
-                                ("EXPIRED_USE", "brief.1", back), ("UNSEEN", "4711", paid)):
+                                ("EXPIRED_USE", "alpha.brief.1", back), ("UNSEEN", "4711", paid)):
             row = kept[name][which]["row"]
             before = self.rows()[row]
             self.assertRegex(before["age"], r"^[0-9:]+$")

@@ -250,7 +250,7 @@ int main (int argc, char **argv)
     if (!pg)
         return 1;
     const char *conninfo = pg_fixture_database (pg, "bench");
-    bankd_open (&d, NUI_BANK_PROGRAM, conninfo, "");
+    bankd_open (&d, NUI_BANK_PROGRAM, conninfo, "CALLRATE 0\n");
     if (!bankd_wait_serving (&d, true))
         return 1;
     bankd_found (&d);

@@ -471,6 +471,44 @@ static void clocks (void **state)
     envelope_free (late);
 }
 
+/* A site's jobs are named after it: none can be charged as another's. */
+static void job_ids (void **state)
+{
+    static const char *const bad[] = {"beta.1", "alpha", "alpha.", "alpha.x", "alpha.01", "alphabet.1", "alpha.john.1"};
+    struct world *w = *state;
+    uint8_t key[16];
+    for (size_t i = 0; i < sizeof (bad) / sizeof (bad[0]); i++) {
+        Nui__Bank__V1__ChargeRequest m = NUI__BANK__V1__CHARGE_REQUEST__INIT;
+        m.key = bankd_key (&w->d, key);
+        m.site_job_id = TEXT (bad[i]);
+        m.component = TEXT ("main");
+        struct bankd_reply reply = bankd_call (&w->d, WHO_ALPHA, "Charge", &m.base);
+        assert_int_equal (ERR_INVALID, reply.err.code);
+        assert_non_null (strstr (reply.err.text, "is no job of site alpha"));
+        Nui__Bank__V1__HoldRequest h = NUI__BANK__V1__HOLD_REQUEST__INIT;
+        h.key = bankd_key (&w->d, key);
+        h.site_job_id = TEXT (bad[i]);
+        reply = bankd_call (&w->d, WHO_ALPHA, "Hold", &h.base);
+        assert_int_equal (ERR_INVALID, reply.err.code);
+        assert_non_null (strstr (reply.err.text, "is no job of site alpha"));
+    }
+    Nui__Bank__V1__SiteClaim claim = NUI__BANK__V1__SITE_CLAIM__INIT;
+    claim.identity = TEXT (ALICE_URI);
+    claim.account = TEXT ("phys");
+    Nui__Bank__V1__ChargeRequest idle = NUI__BANK__V1__CHARGE_REQUEST__INIT; /* what a reservation kept idle */
+    idle.key = bankd_key (&w->d, key);
+    idle.site_job_id = TEXT ("alpha.john.1");
+    idle.component = TEXT ("idle");
+    idle.claim = &claim;
+    idle.procs = 1;
+    idle.end_us = clock_now_us ();
+    idle.start_us = idle.end_us - 10 * US_PER_S;
+    idle.final = true;
+    struct bankd_reply reply = bankd_call (&w->d, WHO_ALPHA, "Charge", &idle.base);
+    assert_string_equal ("", reply.err.text);
+    bankd_reply_free (&reply);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -485,6 +523,7 @@ int main (void)
         cmocka_unit_test_setup_teardown (used_up, fresh, world_closed),
         cmocka_unit_test_setup_teardown (incarnations, fresh, world_closed),
         cmocka_unit_test_setup_teardown (clocks, fresh_clocks, world_closed),
+        cmocka_unit_test_setup_teardown (job_ids, fresh, world_closed),
     };
     signal (SIGPIPE, SIG_IGN);
     return cmocka_run_group_tests (tests, world_up, world_down);

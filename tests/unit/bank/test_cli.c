@@ -353,10 +353,10 @@ static void granting (void **state)
           "nui hold:");
     says (w, "ops", "hold create -A tides --user lena -t 50 --part alpha/alpha.77", 2,
           "PROCESSORS");
-    says (w, "ops", "hold create -A tides --user lena -t 90 --part alpha/a.1/1 --part beta/b.1/1",
+    says (w, "ops", "hold create -A tides --user lena -t 90 --part alpha/alpha.101/1 --part beta/beta.401/1",
           1, "InsufficientFunds");
     says (w, "ops",
-          "hold create -A tides --user lena -t 10 --part alpha/a.1/2 --part beta/b.1/2 --csv "
+          "hold create -A tides --user lena -t 10 --part alpha/alpha.101/2 --part beta/beta.401/2 --csv "
           "--noheader",
           0, "beta,25,tides,false,");
     printed (w, "hold.", id);
@@ -367,11 +367,11 @@ static void granting (void **state)
     says (w, "ops", words, 1, "InsufficientFunds");
     snprintf (
         words, sizeof (words),
-        "charge --site alpha --site-job a.1 -n 2 --hold %s --start 2026-01-05T10:00:00Z --end "
+        "charge --site alpha --site-job alpha.101 -n 2 --hold %s --start 2026-01-05T10:00:00Z --end "
         "2026-01-05T10:00:15Z --csv --noheader",
         id);
     says (w, "lena", words, 3, "nui charge:");
-    says (w, "ops", words, 0, "a.1,30,10,tides");
+    says (w, "ops", words, 0, "alpha.101,30,10,tides");
     says (w, "ops", "hold list -A tides --csv --noheader", 0, ",beta,");
     printed (w, "hold.", id);
     snprintf (words, sizeof (words), "hold release %s -d 'never ran' --csv --noheader", id);
@@ -497,19 +497,19 @@ static void scoping (void **state)
     says (w, "nsf", "deposit -A own 100 --for site=alpha --for user=lena", 0, "alloc.");
     says (w, "nsf", "deposit -A own 100 --for colour=red", 1, "none of user, site, machine, qos");
     says (w, "nsf", "deposit -A own 100 --for red", 2, "--for takes");
-    says (w, "ops", "hold create -A own --user lena -t 10 --part beta/s.1/1", 1, "OutOfScope");
-    says (w, "ops", "hold create -A own --user mara -t 10 --part alpha/s.1/1", 1, "NotMember");
+    says (w, "ops", "hold create -A own --user lena -t 10 --part beta/beta.201/1", 1, "OutOfScope");
+    says (w, "ops", "hold create -A own --user mara -t 10 --part alpha/alpha.201/1", 1, "NotMember");
     says (w, "nsf", "project add-user earth mara", 0, "mara");
-    says (w, "ops", "hold create -A own --user mara -t 10 --part alpha/s.1/1", 1, "NotUser");
+    says (w, "ops", "hold create -A own --user mara -t 10 --part alpha/alpha.201/1", 1, "NotUser");
     says (w, "nsf", "account modify own --fallback beta:earth@low,earth", 0, "2 fallbacks");
     says (w, "nsf", "account list --csv --noheader", 0, "falls back to beta:earth@low, earth;");
     says (w, "nsf", "account modify earth --fallback own", 1, "a loop");
     says (w, "ops", "rate set beta 1 --qos low=0.5 --qos '*=1'", 0, "beta");
-    says (w, "ops", "hold create -A own --user lena -t 10 --part beta/s.2/4 --csv --noheader", 0,
+    says (w, "ops", "hold create -A own --user lena -t 10 --part beta/beta.202/4 --csv --noheader", 0,
           "beta,20,earth,true,low,");
-    says (w, "ops", "hold create -A own --user lena -t 200 --part alpha/s.3/4", 1,
+    says (w, "ops", "hold create -A own --user lena -t 200 --part alpha/alpha.203/4", 1,
           "no account can pay 800 credits: own (");
-    says (w, "ops", "hold create -A own --user lena -t 200 --part alpha/s.3/4", 1,
+    says (w, "ops", "hold create -A own --user lena -t 200 --part alpha/alpha.203/4", 1,
           "earth, a fallback (");
     says (w, "alice", "role grant alice manager", 3, "nui role:");
     says (w, "ops", "role grant mara manager", 0, "mara is manager of the bank");
@@ -694,10 +694,10 @@ static void quoting (void **state)
     says (w, "alice", "quote -t 1:40 --site alpha -A phys --reusable", 2, "--keep");
     says (w, "alice", "quote -t 1:40 --site gamma -A phys --keep 1", 1, "no rate in force");
     says (w, "ops", "rate set alpha 4", 0, "4 credits");
-    says (w, "ops", "hold create -A phys --user alice -t 10 --part alpha/q.1/1 --quote quote.1", 0, "10");
-    says (w, "ops", "hold create -A phys --user alice -t 10 --part alpha/q.2/1 --quote quote.1", 1,
-          "QuoteUsed: quote.1 is for one job, and q.1 has used it");
-    says (w, "ops", "hold create -A phys --user alice -t 10 --part alpha/q.2/1 --quote nothing", 1,
+    says (w, "ops", "hold create -A phys --user alice -t 10 --part alpha/alpha.301/1 --quote quote.1", 0, "10");
+    says (w, "ops", "hold create -A phys --user alice -t 10 --part alpha/alpha.302/1 --quote quote.1", 1,
+          "QuoteUsed: quote.1 is for one job, and alpha.301 has used it");
+    says (w, "ops", "hold create -A phys --user alice -t 10 --part alpha/alpha.302/1 --quote nothing", 1,
           "quotes are named as quote.7 is");
 }
 
@@ -715,7 +715,7 @@ static void quotes_kept (void **state)
     says (w, "alice", "quote list --csv", 0, "\nquote.2,nui://test/user/alice,phys,beta,200,2,open,");
     says (w, "alice", "quote list", 0, "Quote    User   Account  Site   Price  Card  State ");
     says (w, "alice", "quote list --all --csv", 0, "quote.1,nui://test/user/alice,phys,alpha,100,1,used,");
-    says (w, "alice", "quote show quote.1 --csv", 0, ",false,q.1\n");
+    says (w, "alice", "quote show quote.1 --csv", 0, ",false,alpha.301\n");
     says (w, "alice", "quote list -A reserve --csv --noheader", 0, "");
     assert_string_equal (w->out, "");
     says (w, "ops", "quote list --all --csv --noheader -A phys", 0, "quote.3,");
@@ -723,13 +723,13 @@ static void quotes_kept (void **state)
     assert_string_equal (w->out, "");
     says (w, "bob", "quote show quote.2", 5, "there is no quote.2 that keeps rates, or it is not yours");
     says (w, "bob", "quote cancel quote.2", 3, "neither the quote's user nor an allocation manager nor a lead");
-    says (w, "ops", "hold create -A phys --user alice -t 10 --part alpha/q.3/1 --quote quote.2", 0, "40");
+    says (w, "ops", "hold create -A phys --user alice -t 10 --part alpha/alpha.303/1 --quote quote.2", 0, "40");
     says (w, "alice", "quote cancel quote.2", 0, "cancelled (quote.2)");
-    says (w, "ops", "hold create -A phys --user alice -t 10 --part alpha/q.4/1 --quote quote.2", 1,
+    says (w, "ops", "hold create -A phys --user alice -t 10 --part alpha/alpha.304/1 --quote quote.2", 1,
           "QuoteCancelled: quote.2 was cancelled");
     says (w, "alice", "quote show quote.2 --csv", 0, ",alpha,800,2,cancelled,");
     says (w, "alice", "quote cancel quote.2", 1, "cancelled already");
-    says (w, "alice", "quote cancel quote.1", 1, "quote.1 cannot be cancelled: q.1 has used it");
+    says (w, "alice", "quote cancel quote.1", 1, "quote.1 cannot be cancelled: alpha.301 has used it");
     says (w, "ops", "quote cancel quote.3", 0, "cancelled (quote.3)");
     says (w, "alice", "quote list --csv --noheader", 0, "");
     assert_string_equal (w->out, "");

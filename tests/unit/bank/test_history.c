@@ -171,7 +171,7 @@ static void fill (struct world *w)
     run_a_job (w);
     must (w, "alice", "quote -t 1:40 --site alpha -A phys --keep 1:00:00");
     must (w, "alice", "quote -t 1:40 --site alpha -A phys --keep 1:00:00");
-    must (w, "ops", "hold create -A phys --user alice -t 10 --part alpha/q.1/1 --quote quote.1");
+    must (w, "ops", "hold create -A phys --user alice -t 10 --part alpha/alpha.301/1 --quote quote.1");
     must (w, "alice", "quote cancel quote.2");
     reconcile (w);
     for (int i = 0; i < 2400 && !pg_fixture_number (w->sql, "SELECT count (*) FROM checkpoint"); i++)
@@ -412,6 +412,14 @@ static void objects (void **state)
     assert_int_equal (states + 1, pg_fixture_number (w->sql, "SELECT count (*) FROM op WHERE kind = 'state'"));
     must (w, "ops", "verify");
     says (w, "ops", "verify --rules", 0, "");
+    /* An anchor is of the present state, which is recorded once. */
+    must (w, "nsf", "allocation modify alloc.5 --credit-limit 52");
+    says (w, "bob", "anchor", 0, "");
+    assert_int_equal (states + 2, pg_fixture_number (w->sql, "SELECT count (*) FROM op WHERE kind = 'state'"));
+    assert_int_equal (1, pg_fixture_number (w->sql, "SELECT ((SELECT kind FROM op WHERE id = b.first_op + b.ops - 1) = 'state')::int "
+                                                    "FROM block b ORDER BY number DESC LIMIT 1"));
+    says (w, "bob", "anchor", 0, "");
+    assert_int_equal (states + 2, pg_fixture_number (w->sql, "SELECT count (*) FROM op WHERE kind = 'state'"));
     /* Whoever has the file can check it; one that says something else is none. */
     snprintf (words, sizeof (words), "proof --check %s", proof);
     says (w, "bob", words, 0, "\"name\": \"phys\"");

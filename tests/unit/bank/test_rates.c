@@ -292,9 +292,9 @@ static void quote_unheld (void **state)
     Nui__Common__V1__Envelope *with = sign (w, WHO_ALICE, one), *late = sign (w, WHO_ALICE, ended),
                               *other = sign (w, WHO_ALICE, one);
     time_us start = clock_now_us ();
-    assert_int_equal (100, charge (w, with, "", "alpha.u1", start));
-    assert_int_equal (400, charge (w, late, "", "alpha.u2", start));
-    assert_int_equal (400, charge (w, other, "", "alpha.u3", start));
+    assert_int_equal (100, charge (w, with, "", "alpha.801", start));
+    assert_int_equal (400, charge (w, late, "", "alpha.802", start));
+    assert_int_equal (400, charge (w, other, "", "alpha.803", start));
     assert_int_equal (1, pg_fixture_number (w->sql, "SELECT count (*) FROM charge WHERE formula "
                                                     "LIKE '%at the rates of quote.1'"));
     assert_int_equal (2, pg_fixture_number (w->sql, "SELECT count (*) FROM charge WHERE formula LIKE "
@@ -490,7 +490,7 @@ static void node_types (void **state)
     char names[3][32];
     m.key = bankd_key (&w->d, key);
     m.envelope = envelope;
-    m.site_job_id = TEXT ("alpha.x");
+    m.site_job_id = TEXT ("alpha.900");
     m.procs = 4;
     m.walltime_us = US_PER_S;
     m.asked = &asked;

@@ -152,10 +152,18 @@ static void test_missing (void **state)
     nobody->message = 0;
     job (w, "a.4", 0, 1000, 1100);
     job (w, "a.5", 0, 1000, 1100)->refunded_micro = 8000000; /* settled by hand */
+    job (w, "a.6", 0, 1000, 1100)->by_hand = TEXT ("ops");
+    run (w, "a.7", 0, 1000, 1100);
+    job (w, "a.7", 0, 1000, 1100)->by_hand = TEXT ("ops"); /* as the site says, and said all the same */
+    Nui__Bank__V1__JobRecord *back = job (w, "a.8", 0, 1000, 1100);
+    back->by_hand = TEXT ("ops");
+    back->refunded_micro = back->charged_micro;
     expect (w, "MISSING_AT_BANK a.1 charge; MISSING_AT_BANK a.2 wait; MISSING_AT_BANK a.3 decide; "
-               "MISSING_AT_SITE a.4 decide");
+               "MISSING_AT_SITE a.4 decide; BY_HAND a.6 decide; BY_HAND a.7 decide");
     assert_int_equal (w->row[0].site_ps_us, 400 * S);
     assert_int_equal (w->row[0].bank_ps_us, -1);
+    assert_string_equal (w->row[4].text, "charged by hand by ops, and the site has no record of it");
+    assert_string_equal (w->row[5].text, "charged by hand by ops");
     assert_int_equal (w->row[3].amount, 8000000);
     assert_int_equal (w->row[3].charge_op, 101);
 }

@@ -317,7 +317,7 @@ static void hide (struct world *w)
     charge.key = bankd_key (d, key);
     charge.sequence = 1;
     charge.envelope = hold.envelope = envelope;
-    charge.site_job_id = TEXT ("hidden.1");
+    charge.site_job_id = TEXT ("beta.7771");
     charge.component = hold.component = TEXT ("main");
     charge.procs = hold.procs = 1;
     charge.start_us = clock_now_us ();
@@ -325,11 +325,11 @@ static void hide (struct world *w)
     charge.final = charge.successful = true;
     must (d, WHO_BETA, "Charge", &charge.base);
     hold.key = bankd_key (d, key);
-    hold.site_job_id = TEXT ("hidden.2");
+    hold.site_job_id = TEXT ("beta.7772");
     hold.walltime_us = 10 * US_PER_S;
     must (d, WHO_BETA, "Hold", &hold.base);
     finding.class_ = TEXT ("LATE");
-    finding.site_job_id = TEXT ("hidden.1");
+    finding.site_job_id = TEXT ("beta.7771");
     finding.account = TEXT ("hidden");
     finding.user = TEXT (BOB_URI);
     recon.key = bankd_key (d, key);
@@ -385,16 +385,16 @@ static void rows (void **state)
         {"Balance", "account=hidden", "hidden",     "yy--yy---y"},
         {"Statement", "account=hidden", "hidden",   "yy--yy---y"},
         {"Usage", "", "hidden",                     "yy--yy---y"},
-        {"HoldList", "", "hidden.2",                "yy--yy--yy"},
-        {"JobList", "", "hidden.1",                 "yy--yy--yy"},
+        {"HoldList", "", "beta.7772",                "yy--yy--yy"},
+        {"JobList", "", "beta.7771",                 "yy--yy--yy"},
         {"GrantList", "", "secret-1",               "yy--yy---y"},
         {"GrantStatement", "grant_id=grant.1", "secret-1", "yy--yy---y"},
         {"List", "kind=account", "hidden",          "yy--yy---y"},
         {"List", "kind=project", "secret",          "yy--yy---y"},
         {"List", "kind=user", BOB_URI,              "yy--yy---y"},
-        {"ReconList", "", "hidden.1",               "yy--yy--y-"},
+        {"ReconList", "", "beta.7771",               "yy--yy--y-"},
         {"RoleList", "", OTTO_URI,                  "yy--yy----"},
-        {"Operations", "from_id=1", "hidden.1",     "y---yy----"},
+        {"Operations", "from_id=1", "beta.7771",     "y---yy----"},
     };
     hide (w);
     for (size_t i = 0; i < sizeof (read) / sizeof (read[0]); i++)
@@ -416,7 +416,7 @@ static void rows (void **state)
               (unsigned long long)((Nui__Bank__V1__JobListReply *)reply.message)->jobs[0]->op_id);
     bankd_reply_free (&reply);
     for (int k = 0; k < ROLES; k++)
-        assert_int_equal (proof[k] == 'y', shows (w, roles[k].who, "Proof", asked, "hidden.1"));
+        assert_int_equal (proof[k] == 'y', shows (w, roles[k].who, "Proof", asked, "beta.7771"));
 }
 
 /* A lead acts for the own project only, and a site for itself. */
