@@ -87,13 +87,13 @@ class Payment(AdminCase):
             # used while the job waits: the site says why it does not start
             other = self.grid.json("alice", "quote", "-t", 60, "--site", "alpha", "-A", "phys", "--keep", "1:00:00")[0]
             late, late_id = self.start("late", "phys", "-n", 1, "-t", 60, "--hold", "--quote", other["quote"])
-            self.operate("hold", "create", "-A", "phys", "--user", "alice", "-t", 60, "--part", "alpha/by-hand/1",
+            self.operate("hold", "create", "-A", "phys", "--user", "alice", "-t", 60, "--part", "alpha/alpha.by-hand/1",
                          "--quote", other["quote"])
             self.here("releasehold", "-a", late_id)
-            wait_for("it to say why it waits", lambda: f"{other['quote']} is for one job, and by-hand has used it" in
+            wait_for("it to say why it waits", lambda: f"{other['quote']} is for one job, and alpha.by-hand has used it" in
                      self.here("checkjob", late_id).stdout, 60, self.grid.layout.log)
             self.nui("alice", "cancel", late)
-            held = next(h for h in self.grid.json(layout.OPERATOR, "hold", "list") if h["site_job"] == "by-hand")
+            held = next(h for h in self.grid.json(layout.OPERATOR, "hold", "list") if h["site_job"] == "alpha.by-hand")
             self.operate("hold", "release", held["hold"], "-d", "it ran nowhere")
             self.open_gate("quoted")
             self.wait_state(ident, ("Completed",))
