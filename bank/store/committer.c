@@ -102,6 +102,9 @@ struct committer {
     struct moment moment;
     struct event *look; /* at the clock, whether or not anything is asked */
     bool ahead, behind; /* as it was told */
+    struct event *pulse;
+    duration_us pulse_sent; /* 0: none is under way */
+    duration_us committed;  /* when the database was last known to commit; 0: not since it is up */
     struct seal seal;
     struct strbuf scratch;
     char why[ERR_TEXT_MAX];
@@ -138,6 +141,55 @@ static void clock_look (struct committer *c)
                c->ahead ? why : "the clock is believed: writing again");
     if (c->config.on_clock)
         c->config.on_clock (c->config.arg, c->ahead ? why : NULL);
+}
+
+static void committed_note (struct committer *c, duration_us when)
+{
+    bool first = c->committed == 0;
+    c->committed = when;
+    if (first && c->config.on_pulse)
+        c->config.on_pulse (c->config.arg);
+}
+
+static void on_pulsed (void *arg, const struct pgbatch_result *result)
+{
+    struct committer *c = arg;
+    if (result->end == PGBATCH_OK && c->pulse_sent)
+        committed_note (c, c->pulse_sent);
+    c->pulse_sent = 0;
+}
+
+/* What is being written shows it as well. */
+static void pulse_send (struct committer *c)
+{
+    if (!c->config.pulse || c->pulse_sent || c->live > 0 || c->phase == PHASE_ROLLBACK || !committer_is_up (c))
+        return;
+    c->pulse_sent = clock_monotonic_us ();
+    pgbatch_begin (c->side[FIRST].loop, on_pulsed, c);
+    pgbatch_add (c->side[FIRST].loop, ST_PULSE, NULL);
+    pgbatch_submit (c->side[FIRST].loop);
+}
+
+static void on_pulse (evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    pulse_send (arg);
+}
+
+duration_us committer_silence (const struct committer *c)
+{
+    return c->committed ? clock_monotonic_us () - c->committed : INT64_MAX;
+}
+
+void committer_pulse (struct committer *c, duration_us every)
+{
+    struct timeval tv = {(time_t)(every / US_PER_S), (suseconds_t)(every % US_PER_S)};
+    c->config.pulse = every;
+    if (every)
+        event_add (c->pulse, &tv);
+    else
+        event_del (c->pulse);
 }
 
 static void on_look (evutil_socket_t fd, short what, void *arg)
@@ -350,6 +402,7 @@ static void on_up (void *arg)
     log_event (c->config.log, LOG_LEVEL_INFO, "bank", "serving", "next_op=%lld",
                (long long)c->next.op);
     c->config.state (c->config.arg, true, "");
+    pulse_send (c);
     schedule (c);
 }
 
@@ -464,6 +517,7 @@ static void on_down (void *arg, const char *why)
     strncpy (c->why, why, sizeof (c->why) - 1);
     requeue (c);
     c->phase = PHASE_NONE;
+    c->committed = 0;
     pgloop_stop (c->side[SECOND].loop);
     c->config.state (c->config.arg, false, c->why);
     give_up (c);
@@ -493,6 +547,7 @@ struct committer *committer_create (const struct committer_config *config, struc
     c->turn = event_new (config->base, -1, 0, on_turn, c);
     c->patience = evtimer_new (config->base, on_patience, c);
     c->look = event_new (config->base, -1, EV_PERSIST, on_look, c);
+    c->pulse = event_new (config->base, -1, EV_PERSIST, on_pulse, c);
     static const struct timeval look = {LOOK_S, 0};
     static const struct {
         const char *label;
@@ -516,7 +571,7 @@ struct committer *committer_create (const struct committer_config *config, struc
                                      .arg = side};
         side->committer = c;
         side->loop = pgloop_create (&loop, err);
-        if (!side->loop || !c->turn || !c->patience || !c->look || event_add (c->look, &look) < 0) {
+        if (!side->loop || !c->turn || !c->patience || !c->look || !c->pulse || event_add (c->look, &look) < 0) {
             committer_destroy (c);
             return NULL;
         }
@@ -526,6 +581,7 @@ struct committer *committer_create (const struct committer_config *config, struc
                                      .ready = sides[i].ready,
                                      .arg = c};
     }
+    committer_pulse (c, config->pulse);
     pgloop_start (c->side[FIRST].loop);
     return c;
 }
@@ -556,6 +612,8 @@ void committer_destroy (struct committer *c)
         event_free (c->patience);
     if (c->look)
         event_free (c->look);
+    if (c->pulse)
+        event_free (c->pulse);
     strbuf_free (&c->side[FIRST].setup.unsealed);
     seal_free (&c->seal);
     strbuf_free (&c->scratch);
@@ -754,6 +812,7 @@ static void on_written (void *arg, const struct pgbatch_result *result)
     /* COMMIT succeeds in a transaction that has failed, and rolls it back. */
     if (!is_good (c, b->rows.end == PGBATCH_FAILED ? &b->rows : result))
         return;
+    committed_note (c, clock_monotonic_us ());
     c->sure = b->after;
     c->oldest = (c->oldest + 1) % BATCHES_MAX;
     c->live--;

@@ -48,6 +48,9 @@ struct committer_config {
     int64_t numbers_per_s;
     /* The clock is no longer to be believed (why, one sentence), or is again (NULL). May be NULL. */
     void (*on_clock) (void *arg, const char *why);
+    /* So often, while nothing else is committed, the database has to show that it still commits; 0: it need not. */
+    duration_us pulse;
+    void (*on_pulse) (void *arg); /* it did so for the first time since it is up; may be NULL */
     /* Up: requests are served. Down: why, one sentence. */
     void (*state) (void *arg, bool up, const char *why);
     void *arg;
@@ -72,6 +75,10 @@ int committer_submit (struct committer *c, const struct ledger_request *req, com
 duration_us committer_clock_ahead (struct committer *c);
 /* The operator's word is recorded: it is right. */
 void committer_clock_accept (struct committer *c);
+/* Since the database has committed something: what it shows may be older than what another one has by now, which took
+ * its place. INT64_MAX: it has not since it is up. */
+duration_us committer_silence (const struct committer *c);
+void committer_pulse (struct committer *c, duration_us every);
 void committer_clock_bound (struct committer *c, duration_us bound);
 /* The ledger's time: what of the clock can be believed, and not before its last moment. For reading. */
 time_us committer_now (const struct committer *c);

@@ -15,6 +15,12 @@ static void on_ready (void *arg)
     (void)arg;
 }
 
+void reader_silence (struct reader *reader, duration_us (*silence) (void *arg), duration_us bound)
+{
+    reader->silence = silence;
+    reader->silence_max = bound;
+}
+
 static void on_up (void *arg)
 {
     struct reader *reader = arg;
@@ -320,9 +326,16 @@ struct read *read_new (struct reader *reader, enum read_kind kind, void *arg)
 bool read_sendable (struct read *read)
 {
     struct reader *reader = read->reader;
+    char text[QUANTITY_TEXT_MAX];
+    duration_us silence = reader->silence ? reader->silence (reader->arg) : 0;
     if (!pgloop_is_up (reader->loop))
         err_set (&read->early, ERR_UNAVAILABLE, "the bank's database is away (%s): ask again",
                  reader->why[0] ? reader->why : "not connected yet");
+    else if (silence > reader->silence_max)
+        err_set (&read->early, ERR_UNAVAILABLE,
+                 "the bank's database has committed nothing %s%s: another may have taken its place, and what it shows "
+                 "may be old: ask again later", silence == INT64_MAX ? "yet" : "for ",
+                 silence == INT64_MAX ? "" : duration_format (silence, text));
     else if (reader->waiting > READER_WAITING_MAX)
         err_set (&read->early, ERR_UNAVAILABLE,
                  "the bank has %u questions to answer: ask again later", reader->waiting);

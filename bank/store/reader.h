@@ -89,6 +89,8 @@ struct reader_hold {
 struct reader *reader_create (struct event_base *base, struct log *log, const char *conninfo,
                               void (*state) (void *arg, bool up), void *arg, struct err *err);
 void reader_destroy (struct reader *reader);
+/* Beyond the bound nothing is answered: it says since when the database was not known to commit. */
+void reader_silence (struct reader *reader, duration_us (*silence) (void *arg), duration_us bound);
 void reader_start (struct reader *reader); /* once the schema is there */
 bool reader_is_up (const struct reader *reader);
 

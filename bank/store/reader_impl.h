@@ -58,6 +58,8 @@ enum { READER_BALANCES_MAX = 256, READ_ARENA_BYTES = 1024 /* at first: most are 
 struct reader {
     struct setup setup; /* first: the argument of the connection's callbacks */
     struct event_base *base;
+    duration_us (*silence) (void *arg); /* NULL: nobody looks */
+    duration_us silence_max;
     struct log *log;
     struct pgloop *loop;
     struct read_list reads;

@@ -226,6 +226,20 @@ static void on_found (void *arg, const PGresult *result)
         pgloop_exec (setup->loop, SCHEMA_BEGIN, on_schema);
 }
 
+/* A standby has what its primary had a while ago. */
+static void on_recovery (void *arg, const PGresult *result)
+{
+    struct setup *setup = arg;
+    if (failed (setup, result, "cannot ask whether it is a standby"))
+        return;
+    if (PQgetvalue (result, 0, 0)[0] == 't') {
+        pgloop_fail (setup->loop, "DATABASE leads to a standby, which may be behind: waiting for the primary");
+        return;
+    }
+    setup->ready (setup->arg);
+    pgloop_ready (setup->loop);
+}
+
 static void on_session (void *arg, const PGresult *result)
 {
     struct setup *setup = arg;
@@ -239,6 +253,10 @@ static void on_session (void *arg, const PGresult *result)
     }
     if (setup->kind == SETUP_SECOND) {
         pgloop_exec (setup->loop, "SELECT pg_try_advisory_lock (" SECOND_KEY ")", on_second_lock);
+        return;
+    }
+    if (setup->kind == SETUP_READER) {
+        pgloop_exec (setup->loop, "SELECT pg_is_in_recovery ()", on_recovery);
         return;
     }
     setup->ready (setup->arg);

@@ -126,6 +126,8 @@
 const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
     /* clang-format off */
     [ST_BEGIN] = {"begin", "BEGIN ISOLATION LEVEL READ COMMITTED"},
+    /* Nothing but a commit that has to reach the disk, and the standby that is waited for. */
+    [ST_PULSE] = {"pulse", "SELECT pg_logical_emit_message (true, 'nui-bank', '')"},
     [ST_COMMIT] = {"commit", "COMMIT"}, [ST_ROLLBACK] = {"rollback", "ROLLBACK"},
     [ST_OPS] = {"ops",
                 "SELECT o.id, o.client, o.key, o.hash, o.kind, o.status, o.outcome "

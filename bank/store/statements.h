@@ -10,6 +10,7 @@
 enum bank_stmt {
     ST_BEGIN,
     ST_COMMIT,
+    ST_PULSE,
     ST_ROLLBACK,
     /* load: the parameters of ST_HOLDS and ST_USAGES are one set, those of ST_ACCOUNTS and
      * ST_ALLOCS another */

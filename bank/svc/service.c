@@ -97,10 +97,26 @@ static const struct rpc_method methods[] = {
     {.name = NULL},
 };
 
-/* Serving means that every call can be answered: both connections are there, and the clock is right. */
+/* So often within READBOUND the database shows that it commits. */
+enum { PULSES = 4 };
+
+/* Serving means that every call can be answered: both connections are there, the database commits, and the clock is
+ * right. */
 static void serving_tell (struct bank_service *svc, bool writer, bool reader)
 {
-    rpcserver_set_serving (svc->server, writer && reader && !svc->clock_ahead);
+    bool commits = writer && committer_silence (svc->committer) != INT64_MAX;
+    rpcserver_set_serving (svc->server, commits && reader && !svc->clock_ahead);
+}
+
+static void on_pulse (void *arg)
+{
+    struct bank_service *svc = arg;
+    serving_tell (svc, committer_is_up (svc->committer), reader_is_up (svc->reader));
+}
+
+static duration_us silence (void *arg)
+{
+    return committer_silence (((struct bank_service *)arg)->committer);
 }
 
 static void on_clock (void *arg, const char *why)
@@ -151,9 +167,13 @@ struct bank_service *bank_service_create (const struct bank_service_config *conf
                                          .clock_bound = svc->limits.clock,
                                          .numbers_per_s = NUMBERS_PER_S,
                                          .on_clock = on_clock,
+                                         .pulse = svc->limits.read / PULSES,
+                                         .on_pulse = on_pulse,
                                          .arg = svc};
     svc->reader = reader_create (config->base, config->log, svc->database, on_reader, svc, err);
     svc->committer = svc->reader ? committer_create (&committer, err) : NULL;
+    if (svc->committer)
+        reader_silence (svc->reader, silence, svc->limits.read);
     svc->expiry = svc->committer ? expiry_create (svc) : NULL;
     svc->state = svc->committer ? state_create (svc) : NULL;
     svc->checkpointer = svc->committer
@@ -174,6 +194,8 @@ void bank_service_settings (struct bank_service *svc, const struct bank_limits *
     svc->limits = *limits;
     state_settings (svc->state);
     committer_clock_bound (svc->committer, limits->clock);
+    committer_pulse (svc->committer, limits->read / PULSES);
+    reader_silence (svc->reader, silence, limits->read);
     checkpointer_settings (svc->checkpointer, limits->checkpoint_entries, limits->replay);
 }
 

@@ -20,6 +20,7 @@ struct bank_limits {
     duration_us hold;           /* stale holds are released after it */
     duration_us quote;          /* rates are kept at most so long */
     duration_us replay;         /* no signed job is taken for the first time so long after it was signed */
+    duration_us read;           /* so long without a commit, what is read may be old */
     duration_us clock;          /* the clock may be so far ahead: store/moment.h */
     duration_us tolerance;      /* that clocks of sites may differ by from the bank's */
     int64_t checkpoint_entries; /* of an account make a checkpoint: store/checkpoint.h */

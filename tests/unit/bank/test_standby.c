@@ -1,0 +1,118 @@
+/* nui-bank beside a PostgreSQL that is no longer the one that counts: its synchronous standby is gone (and may have taken
+ * its place), or it is the standby itself. What it shows may be old, and is not answered. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "proto/base/clock.h"
+#include "tests/unit/bank/bankd.h"
+#include "tests/unit/bank/pg_fixture.h"
+
+#define TEXT(s) ((char *)(uintptr_t)(s))
+
+static void pause_ms (long ms)
+{
+    nanosleep (&(struct timespec){0, ms * 1000000}, NULL);
+}
+
+/* "": it was answered. */
+static char *balance (struct bankd *d, char out[ERR_TEXT_MAX])
+{
+    Nui__Bank__V1__BalanceRequest m = NUI__BANK__V1__BALANCE_REQUEST__INIT;
+    m.account = TEXT ("phys");
+    struct bankd_reply reply = bankd_call (d, WHO_OPS, "Balance", &m.base);
+    snprintf (out, ERR_TEXT_MAX, "%s", reply.err.text);
+    if (!reply.err.code)
+        assert_int_equal (1, ((Nui__Bank__V1__BalanceReply *)reply.message)->n_balances);
+    bankd_reply_free (&reply);
+    return out;
+}
+
+/* Until a balance is answered so: part of a refusal, or "" for an answer. */
+static void wait_balance (struct bankd *d, const char *part)
+{
+    char text[ERR_TEXT_MAX];
+    time_us deadline = clock_monotonic_us () + 60 * US_PER_S;
+    do {
+        balance (d, text);
+        if (*part ? strstr (text, part) != NULL : !*text)
+            return;
+        pause_ms (100);
+    } while (clock_monotonic_us () < deadline);
+    fail_msg ("not within 60 s: '%s', but '%s'", part, text);
+}
+
+static void lost (void **state)
+{
+    (void)state;
+    struct pg_fixture *pg = pg_fixture_start_archiving (), *second;
+    struct bankd d, beside;
+    char settings[512], conninfo[512], text[ERR_TEXT_MAX];
+    assert_non_null (pg);
+    const char *first = pg_fixture_database (pg, "ledger");
+    assert_true (pg_fixture_backup (pg));
+    snprintf (settings, sizeof (settings), "primary_conninfo = 'host=%s user=bank application_name=second'",
+              pg_fixture_dir (pg));
+    second = pg_fixture_from_backup (pg, "standby.signal", settings);
+    assert_non_null (second);
+    PGconn *sql = pg_fixture_connect (first);
+    pg_fixture_run (sql, "ALTER SYSTEM SET synchronous_standby_names = 'second'");
+    pg_fixture_run (sql, "SELECT pg_reload_conf ()");
+    time_us deadline = clock_monotonic_us () + 60 * US_PER_S;
+    while (pg_fixture_number (sql, "SELECT count (*) FROM pg_stat_replication WHERE sync_state = 'sync'") == 0 &&
+           clock_monotonic_us () < deadline)
+        pause_ms (50);
+    PQfinish (sql);
+    bankd_open (&d, NUI_BANK_PROGRAM, first, "READBOUND 0:00:02\n");
+    assert_true (bankd_wait_serving (&d, true));
+    bankd_found (&d);
+    assert_string_equal ("", balance (&d, text));
+    pause_ms (900); /* nobody writes, and it is asked to all the same */
+    for (int i = 0; i < 5; i++, pause_ms (500))
+        wait_balance (&d, "");
+
+    /* The standby is never read from. */
+    snprintf (conninfo, sizeof (conninfo), "host=%s dbname=ledger user=bank", pg_fixture_dir (second));
+    bankd_open (&beside, NUI_BANK_PROGRAM, conninfo, "");
+    pause_ms (500);
+    assert_string_not_equal ("", balance (&beside, text));
+    assert_true (bankd_wait_serving (&beside, false));
+    bankd_close (&beside);
+
+    /* The standby is lost: for all that the primary knows it has taken over. */
+    pg_fixture_crash (second);
+    wait_balance (&d, "may be old");
+    assert_non_null (strstr (balance (&d, text), "has committed nothing for 00:00:"));
+    /* A bank that begins beside it knows no better. */
+    bankd_stop (&d, SIGKILL);
+    bankd_start (&d, NUI_BANK_PROGRAM);
+    for (int i = 0; i < 6; i++, pause_ms (500))
+        assert_string_not_equal ("", balance (&d, text));
+    assert_true (bankd_wait_serving (&d, false));
+    assert_true (pg_fixture_again (second));
+    wait_balance (&d, "");
+    assert_true (bankd_wait_serving (&d, true));
+
+    /* And so it is where the primary itself is gone. */
+    pg_fixture_crash (pg);
+    wait_balance (&d, "database is away");
+    assert_true (pg_fixture_again (pg));
+    wait_balance (&d, "");
+    bankd_close (&d);
+    pg_fixture_stop (second);
+    pg_fixture_stop (pg);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test (lost)};
+    signal (SIGPIPE, SIG_IGN);
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}
