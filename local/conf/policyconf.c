@@ -24,10 +24,14 @@ static const int threshold_values[] = {THRESHOLD_NONE, THRESHOLD_BYPASS, THRESHO
 static const char *const binding_words[] = {"EARLY", "LATE", NULL};
 static const int binding_values[] = {BINDING_EARLY, BINDING_LATE};
 
-static const char *const backfill_words[] = {"FIRSTFIT", "BESTFIT", "GREEDY",
-                                             "PREEMPT",  "NONE",    NULL};
-static const int backfill_values[] = {BACKFILL_FIRSTFIT, BACKFILL_BESTFIT, BACKFILL_GREEDY,
-                                      BACKFILL_PREEMPT, BACKFILL_NONE};
+static const char *const backfill_words[] = {"FIRSTFIT", "BESTFIT", "GREEDY", "PREEMPT", "NONE",
+                                             "ON", "OFF", "BESTTIMEFIT", "LAZY", NULL};
+static const int backfill_values[] = {BACKFILL_FIRSTFIT, BACKFILL_BESTFIT, BACKFILL_GREEDY, BACKFILL_PREEMPT,
+                                      BACKFILL_NONE, BACKFILL_FIRSTFIT, BACKFILL_NONE, BACKFILL_BESTFIT,
+                                      BACKFILL_FIRSTFIT};
+static const char *const backfill_notes[] = {NULL, NULL, NULL, NULL, NULL, "means FIRSTFIT here", "means NONE here",
+                                             "means BESTFIT here, with BACKFILLMETRIC for what is best",
+                                             "means FIRSTFIT here: each pass looks at every job"};
 
 static const char *const bfpriority_words[] = {"NONE", "RANDOM", "DURATION", "HWDURATION", NULL};
 static const int bfpriority_values[] = {BFPRIORITY_NONE, BFPRIORITY_RANDOM, BFPRIORITY_DURATION,
@@ -195,6 +199,7 @@ const struct conf_param policy_params[] = {
          .help = "what becomes of a node above NODEMAXLOAD"),
     ROW ("NODEDOWNSTATEDELAYTIME", CONF_DURATION, node_down_delay, LASTS (0),
          .help = "how long a node that is down is expected to stay so; 0: until it is back"),
+    ALIAS ("DOWNNODEDELAYTIME", CONF_DURATION, node_down_delay, LASTS (0)),
     ROW ("USEMACHINESPEED", CONF_BOOL, use_machine_speed,
          .help = "limits are for nodes of speed 1"),
     ROW ("FSINTERVAL", CONF_DURATION, fs_interval, LASTS (US_PER_S),
@@ -206,10 +211,13 @@ const struct conf_param policy_params[] = {
          .help = "how long a job waits for a node set; 0: best effort"),
     ROW ("SYSTEMMAXPROCPERJOB", CONF_INT, system_max_proc_per_job, BETWEEN (-1, INT64_MAX),
          .help = "most processors of a job; -1: any"),
+    ALIAS ("SYSTEMMAXJOBPROC", CONF_INT, system_max_proc_per_job, BETWEEN (-1, INT64_MAX)),
     ROW ("SYSTEMMAXJOBWALLTIME", CONF_SECONDS, system_max_wall_s_per_job, .min = -1,
          .help = "longest limit of a job; -1: any"),
     ROW ("SYSTEMMAXPROCSECONDPERJOB", CONF_INT, system_max_ps_per_job, BETWEEN (-1, INT64_MAX),
          .help = "most processor-seconds of a job; -1: any"),
+    ALIAS ("SYSTEMMAXJOBPROCSECOND", CONF_INT, system_max_ps_per_job, BETWEEN (-1, INT64_MAX)),
+    ALIAS ("SYSTEMMAXJOBPS", CONF_INT, system_max_ps_per_job, BETWEEN (-1, INT64_MAX)),
     ROW ("SYSTEMDEFAULTJOBWALLTIME", CONF_SECONDS, default_wall_s, .min = 1,
          .help = "limit of a job that says none"),
     ROW ("RMPOLLINTERVAL", CONF_DURATION, poll_interval, LASTS (US_PER_S),
@@ -230,7 +238,7 @@ const struct conf_param policy_params[] = {
     ROW ("PREEMPTPOLICY", CONF_WORD, preempt_policy, WORDS (preempt),
          .help = "how a job is made to give way"),
     ALIAS ("PREEMPTIONPOLICY", CONF_WORD, preempt_policy, WORDS (preempt)),
-    ROW ("BACKFILLPOLICY", CONF_WORD, backfill_policy, WORDS (backfill),
+    ROW ("BACKFILLPOLICY", CONF_WORD, backfill_policy, WORDS (backfill), .notes = backfill_notes,
          .help = "how jobs are started past reservations"),
     ROW ("BACKFILLMETRIC", CONF_WORD, backfill_metric, WORDS (metric),
          .help = "what makes a job large to backfill"),
@@ -304,6 +312,7 @@ const struct conf_param policy_params[] = {
     SUB_ALIAS ("ACCOUNTFS", PRIO_FSACCOUNT),
     SUB_ALIAS ("CLASSFS", PRIO_FSCLASS),
     SUB_ALIAS ("QOSFS", PRIO_FSQOS),
+    SUB_ALIAS ("MEMORY", PRIO_MEM),
     SUB_ALIAS ("UFS", PRIO_FSUSER),
     SUB_ALIAS ("GFS", PRIO_FSGROUP),
     SUB_ALIAS ("AFS", PRIO_FSACCOUNT),
@@ -330,10 +339,9 @@ const struct conf_param policy_params[] = {
     }
 #define STANDING(key) PART ("SR" key, policy_set_standing, "SRCFG[x] " key)
 #define QOS(key, attr) PART ("QOS" key, policy_set_qos_parameter, "QOSCFG[x] " attr)
-#define RECORD(key, function, table, what)                                                         \
+#define RECORD(key, function, table, index, what)                                                  \
     {                                                                                              \
-        .name = key, .type = CONF_RECORD, .record = function, .attrs = table,                      \
-        .flags = CONF_F_INDEX_REQUIRED, .help = what                                               \
+        .name = key, .type = CONF_RECORD, .record = function, .attrs = table, .flags = index, .help = what \
     }
 
 /* Those that are read into a policy_file: they have a form of their own, or are of several parts. */
@@ -350,14 +358,14 @@ const struct conf_param policy_file_params[] = {
     CALL ("NODESETTOLERANCE", policy_set_nodeset, "0", "how far speeds of a set may differ"),
     CALL ("NODESETPRIORITYTYPE", policy_set_nodeset, NULL, "which set is best"),
     CALL ("NODESETPRIORITY", policy_set_nodeset, NULL, "the same"),
-    RECORD ("USERCFG", policy_record_user, policy_user_attrs, "a user"),
-    RECORD ("GROUPCFG", policy_record_group, policy_user_attrs, "a group"),
-    RECORD ("ACCOUNTCFG", policy_record_account, policy_user_attrs, "an account"),
-    RECORD ("CLASSCFG", policy_record_class, policy_class_attrs, "a class"),
-    RECORD ("QOSCFG", policy_record_qos, policy_qos_attrs, "a quality of service"),
-    RECORD ("SYSCFG", policy_record_system, policy_system_attrs, "everybody"),
-    RECORD ("PARCFG", policy_record_partition, policy_partition_attrs, "a partition"),
-    RECORD ("SRCFG", policy_record_standing, policy_standing_attrs, "a standing reservation"),
+    RECORD ("USERCFG", policy_record_user, policy_user_attrs, CONF_F_TELLS, "a user"),
+    RECORD ("GROUPCFG", policy_record_group, policy_user_attrs, CONF_F_TELLS, "a group"),
+    RECORD ("ACCOUNTCFG", policy_record_account, policy_user_attrs, CONF_F_TELLS, "an account"),
+    RECORD ("CLASSCFG", policy_record_class, policy_class_attrs, CONF_F_TELLS, "a class"),
+    RECORD ("QOSCFG", policy_record_qos, policy_qos_attrs, CONF_F_TELLS, "a quality of service"),
+    RECORD ("SYSCFG", policy_record_system, policy_system_attrs, CONF_F_INDEX | CONF_F_TELLS, "everybody"),
+    RECORD ("PARCFG", policy_record_partition, policy_partition_attrs, CONF_F_TELLS, "a partition"),
+    RECORD ("SRCFG", policy_record_standing, policy_standing_attrs, CONF_F_INDEX_REQUIRED, "a standing reservation"),
     STANDING ("ACCESS"),
     STANDING ("ACCOUNTLIST"),
     STANDING ("CHARGEACCOUNT"),
@@ -370,6 +378,7 @@ const struct conf_param policy_file_params[] = {
     STANDING ("FLAGS"),
     STANDING ("GROUPLIST"),
     STANDING ("HOSTLIST"),
+    STANDING ("IDLETIME"),
     STANDING ("JOBATTRLIST"),
     STANDING ("MAXTIME"),
     STANDING ("NODEFEATURES"),
@@ -418,18 +427,24 @@ static bool has_own_index (const char *key)
 }
 
 /* KEY[0] is KEY; KEY[1] would be for one partition, which we do not have. */
-static int partitions_check (struct conf *conf, struct err *err)
+static void partitions_check (struct conf *conf)
 {
+    struct err err;
+
     for (uint32_t i = 0; i < conf_entry_count (conf); i++) {
         const struct conf_entry *e = conf_entry (conf, i);
         if (!e->index || strcmp (e->index, "0") == 0 || has_own_index (e->key))
             continue;
-        if (in_table (policy_file_params, e->key) || in_table (policy_params, e->key))
-            return err_set (err, ERR_UNSUPPORTED,
-                            "%s: line %u: %s[%.40s]: a value for one partition is not available",
-                            conf_name (conf), e->line, e->key, e->index);
+        if (!in_table (policy_file_params, e->key) && !in_table (policy_params, e->key))
+            continue;
+        struct conf_value value = {.conf = conf, .key = e->key, .index = e->index, .line = e->line};
+        if (conf_is_partial (conf))
+            conf_note_add (&value, "a value for one partition is not available: taken for all of them");
+        else
+            conf_fault_add (conf, (err_set (&err, ERR_UNSUPPORTED,
+                                            "%s: line %u: %s[%.40s]: a value for one partition is not available",
+                                            conf_name (conf), e->line, e->key, e->index), &err));
     }
-    return 0;
 }
 
 /* RESERVATIONTHRESHOLDVALUE: a count, a duration or a factor, as the type says. */
@@ -456,37 +471,32 @@ int policy_conf_read (struct conf *conf, struct cred_names *names, struct policy
 {
     struct policy *p = policy_create (names);
     struct policy_file file = {.policy = p, .standing = policy_standing_begin (p, conf)};
-    int rc = partitions_check (conf, err);
-    if (!rc)
-        rc = conf_table_read (conf, policy_file_params, &file, err);
-    if (!rc)
-        rc = conf_table_read (conf, policy_params, p, err);
-    if (rc)
-        goto out;
-    rc = policy_standing_end (file.standing, conf_name (conf), err);
-    file.standing = NULL;
-    if (rc)
-        goto out;
-    rc = threshold_read (&file, p, conf_name (conf), err);
-    if (rc)
-        goto out;
-    rc = policy_seal (p, err);
-    if (rc) {
-        err_prefix (err, "%s", conf_name (conf));
-        goto out;
+    partitions_check (conf);
+    int rc = conf_table_read (conf, policy_file_params, &file, err);
+    int second = conf_table_read (conf, policy_params, p, rc == 0 ? err : NULL);
+    rc = rc == 0 ? second : rc;
+    struct err fault[2] = {0};
+    policy_standing_end (file.standing, conf_name (conf), &fault[0]);
+    threshold_read (&file, p, conf_name (conf), &fault[1]);
+    for (int i = 0; i < 2; i++) {
+        if (fault[i].code != 0)
+            conf_fault_add (conf, &fault[i]);
+        if (fault[i].code != 0 && rc == 0)
+            rc = err_set (err, fault[i].code, "%s", fault[i].text);
     }
-    *policy_out = p;
-    p = NULL;
-out:
-    if (file.standing)
-        policy_standing_drop (file.standing);
-    policy_destroy (p);
+    if (rc == 0 && policy_seal (p, err) != 0)
+        rc = err_prefix (err, "%s", conf_name (conf));
+    if (rc == 0)
+        *policy_out = p;
+    else
+        policy_destroy (p);
     return rc;
 }
 
 int policy_conf_known (struct conf *conf, struct err *err)
 {
     char nothing;
+    conf_tell_unknown (conf);
     return conf_table_read (conf, policy_known_params, &nothing, err);
 }
 
@@ -501,13 +511,10 @@ int policy_conf_load (const char *path, struct cred_names *names, struct policy 
     struct conf *conf = conf_read_file (path, err);
     if (!conf)
         return err->code;
-    int rc = policy_conf_read (conf, names, &p, err);
-    if (!rc)
-        rc = conf_table_read (conf, policy_site_params, &nothing, err);
-    if (!rc)
-        rc = policy_conf_known (conf, err);
-    if (!rc)
-        rc = conf_finish (conf, err);
+    policy_conf_read (conf, names, &p, err);
+    conf_table_read (conf, policy_site_params, &nothing, err);
+    policy_conf_known (conf, err);
+    int rc = conf_finish (conf, err);
     if (rc) {
         policy_destroy (p);
         conf_destroy (conf);

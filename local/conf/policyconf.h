@@ -15,6 +15,8 @@
 
 /* Every parameter of a policy: those with a field of struct policy, and those with a form of their own. */
 extern const struct conf_param policy_params[], policy_file_params[];
+/* Maui's that Nui does not have, each with what there is in its place. */
+extern const struct conf_param policy_known_params[];
 
 /* Builds a sealed policy; the caller owns it. For a program with tables of its own: call this for the policy's part,
  * conf_table_read for the rest, policy_conf_known last, then conf_finish. */

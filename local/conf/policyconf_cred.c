@@ -4,6 +4,7 @@
 #include <strings.h>
 
 #include "local/conf/policyconf_i.h"
+#include "proto/base/text.h"
 #include "local/core/types.h"
 
 /* --- whose record ------------------------------------------------------------------------- */
@@ -307,6 +308,18 @@ static int cross_set (struct cred_ref *ref, const struct conf_value *value, bool
     return rc;
 }
 
+/* MAXJOBPERUSER, MAXPROCPERGROUP …: MAXJOB[USER] as Maui's older files write it. */
+static int set_max_per (void *target, const struct conf_value *value, struct err *err)
+{
+    const char *per = strstr (value->attr, "PER");
+    char name[16];
+    struct conf_value cross = *value;
+
+    text_printf (name, sizeof name, "%.*s", (int)(per - value->attr) - 3, value->attr + 3);
+    cross.attr_index = per + 3;
+    return cross_set (target, &cross, false, limit_of (name), err);
+}
+
 /* MAXJOB …, MAXJOB[USER] … */
 static int set_max (void *target, const struct conf_value *value, struct err *err)
 {
@@ -566,21 +579,37 @@ int policy_set_qos_parameter (void *target, const struct conf_value *value, stru
     {                                                                                              \
         .name = key, .type = CONF_CALL, .set = function, .flags = CONF_F_ATTR_INDEX                \
     }
-#define KNOWN(key)                                                                                 \
+#define TOLD(key, sentence)                                                                        \
     {                                                                                              \
-        .name = key, .type = CONF_UNSUPPORTED                                                      \
+        .name = key, .type = CONF_UNSUPPORTED, .why = sentence                                     \
     }
 #define LIMITS(row, prefix, function)                                                              \
     row (prefix "JOB", function), row (prefix "PROC", function), row (prefix "NODE", function),    \
         row (prefix "PS", function), row (prefix "PE", function), row (prefix "MEM", function),    \
         row (prefix "WC", function)
+#define PER(what) LIMITS_PER (ATTR, what, set_max_per)
+#define LIMITS_PER(row, what, function)                                                            \
+    row ("MAXJOBPER" what, function), row ("MAXPROCPER" what, function),                           \
+        row ("MAXNODEPER" what, function), row ("MAXPSPER" what, function),                        \
+        row ("MAXPEPER" what, function), row ("MAXMEMPER" what, function),                         \
+        row ("MAXWCPER" what, function)
 #define COMMON_ATTRS                                                                               \
+    PER ("USER"), PER ("GROUP"), PER ("ACCOUNT"), PER ("CLASS"), PER ("QOS"),                      \
     ATTR ("PRIORITY", set_priority), ATTR ("FSTARGET", set_fs_target), ATTR ("QLIST", set_qlist),  \
         ATTR ("QDEF", set_qdef), LIMITS (CROSS, "MAX", set_max), CROSS ("MINPROC", set_min_proc),  \
         LIMITS (CROSS, "MAXI", set_max_idle), ATTR ("PLIST", policy_set_plist),               \
-        ATTR ("PDEF", policy_set_pdef), KNOWN ("FLAGS"),                                           \
-        KNOWN ("JOBFLAGS"), KNOWN ("FSCAP"), KNOWN ("EMAIL"), KNOWN ("COMMENT"), KNOWN ("ADEF"),   \
-        KNOWN ("ALIST"), KNOWN ("OVERRUN"), KNOWN ("CHARGERATE")
+        ATTR ("PDEF", policy_set_pdef),                                                            \
+        TOLD ("FLAGS", "a job's flags are its own (msub -l flags), or its QoS's (QOSCFG[x] QFLAGS)"), \
+        TOLD ("JOBFLAGS", "a job's flags are its own (msub -l flags), or its QoS's (QOSCFG[x] QFLAGS)"), \
+        TOLD ("FSCAP", "FSTARGET=x^ and FSTARGET=x% are caps"),                                    \
+        TOLD ("EMAIL", "users say by msub -M where their mail goes"),                              \
+        TOLD ("EMAILADDRESS", "users say by msub -M where their mail goes"),                       \
+        TOLD ("COMMENT", "it is a remark: # does"), TOLD ("MEMBERULIST", "accounts' members are the bank's"), \
+        TOLD ("ADEF", "a user's default account is the bank's"), TOLD ("ALIST", "who may use an account is the bank's"), \
+        TOLD ("OVERRUN", "JOBMAXOVERRUN says it for all jobs"),                                    \
+        TOLD ("CHARGERATE", "what a job costs is in the bank's rate cards"),                       \
+        TOLD ("MAXJOBQUEUED", "MAXIJOB bounds the jobs that are looked at, others wait behind them"), \
+        TOLD ("MAXSUBMITJOBS", "MAXIJOB bounds the jobs that are looked at, others wait behind them")
 
 const struct conf_param policy_user_attrs[] = {COMMON_ATTRS, {0}};
 
@@ -606,13 +635,15 @@ const struct conf_param policy_class_attrs[] = {
     ATTR ("EXCLUDEGROUPLIST", policy_set_class_people),
     ATTR ("EXCLUDEACCOUNTLIST", policy_set_class_people),
     ATTR ("NODEACCESSPOLICY", policy_set_class_access),
-    KNOWN ("MAXPROCPERNODE"),
-    KNOWN ("WCOVERRUN"),
-    KNOWN ("NODEALLOCATIONPOLICY"),
+    TOLD ("MAXPROCPERNODE", "a job says its tasks per node; NODECFG[x] MAXPROCPERUSER bounds a user's on a node"),
+    TOLD ("WCOVERRUN", "JOBMAXOVERRUN says it for all jobs"),
+    TOLD ("NODEALLOCATIONPOLICY", "NODEALLOCATIONPOLICY is the site's, for all classes"),
+    TOLD ("DEFAULT.NODEACCESSPOLICY", "NODEACCESSPOLICY of the class says it"),
     {0},
 };
 
 const struct conf_param policy_qos_attrs[] = {
+    ATTR ("FLAGS", set_qflags),
     COMMON_ATTRS,
     ATTR ("QTWEIGHT", set_weight),
     ATTR ("XFWEIGHT", set_weight),
@@ -631,13 +662,13 @@ const struct conf_param policy_system_attrs[] = {
     LIMITS (ATTR, "MAX", set_system_max),
     ATTR ("MINPROC", set_system_min_proc),
     LIMITS (ATTR, "MAXI", set_system_max_idle),
-    KNOWN ("PRIORITY"),
-    KNOWN ("FSTARGET"),
+    TOLD ("PRIORITY", "the same number for everybody orders nobody"),
+    TOLD ("FSTARGET", "USERCFG[DEFAULT] says the target of whoever has none"),
     ATTR ("QLIST", set_system_qlist),
     ATTR ("QDEF", set_system_qdef),
     ATTR ("PLIST", policy_set_system_plist),
     ATTR ("PDEF", policy_set_system_plist),
-    KNOWN ("FLAGS"),
+    TOLD ("FLAGS", "a job's flags are its own (msub -l flags), or its QoS's (QOSCFG[x] QFLAGS)"),
     {0},
 };
 

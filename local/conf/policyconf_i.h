@@ -43,7 +43,6 @@ extern const struct conf_param policy_standing_attrs[];
 struct standing_file *policy_standing_begin (struct policy *policy, struct conf *conf);
 /* Into the policy, and what was read is freed. */
 int policy_standing_end (struct standing_file *standing, const char *file, struct err *err);
-void policy_standing_drop (struct standing_file *standing);
 int policy_record_standing (void *target, const char *index, void **record_out, struct err *err);
 int policy_set_standing (void *target, const struct conf_value *value, struct err *err);
 
@@ -65,7 +64,6 @@ int policy_set_class_access (void *target, const struct conf_value *value, struc
 int policy_set_class_people (void *target, const struct conf_value *value, struct err *err);
 
 /* policyconf_known.c */
-extern const struct conf_param policy_known_params[];
 extern const struct conf_param policy_site_params[];
 
 #endif

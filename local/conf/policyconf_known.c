@@ -1,11 +1,7 @@
 /* policyconf_known: parameters of Maui 3.3 (its guide, appendix F, and what its showconfig prints)
- * that Nui does not have. A maui.cfg with one of them is taken; the administrator is told. */
+ * that Nui does not have, each with what there is in its place. A maui.cfg with one of them is taken; the
+ * administrator is told. */
 #include "local/conf/policyconf_i.h"
-
-#define KNOWN(key)                                                                                 \
-    {                                                                                              \
-        .name = key, .type = CONF_UNSUPPORTED, .flags = CONF_F_INDEX                               \
-    }
 
 /* Its matter is settled in another way, which the note says. */
 #define TOLD(key, sentence)                                                                        \
@@ -30,104 +26,177 @@ static int known_record (void *target, const char *index, void **record_out, str
     return 0;
 }
 
+static const char for_servername[] = "SITENAME and the certificate say what this site is called";
+static const char for_serverport[] = "LISTEN says where this program listens";
+static const char for_servermode[] = "nui-local takes SERVERMODE itself; a simulation has one mode";
+static const char for_serverhomedir[] = "STATEDIR says where the daemon keeps what it knows";
+static const char for_serverconfigfile[] = "--config says which file is read";
+static const char for_admin1[] = "who may do what is a daemon's matter; a simulation asks nobody";
+static const char for_adminhost[] = "who administers is known by his certificate or account, from any machine";
+static const char for_logfile[] = "a simulation writes no log";
+static const char for_logfilemaxsize[] = "logrotate(8) turns the log over: SIGHUP opens it anew";
+static const char for_checkpointexpirationtime[] = "HISTORYTIME says how long jobs that have ended are remembered";
+static const char for_clientmaxprimaryretry[] = "a client knows its servers from its own configuration";
+static const char for_mailprogram[] =
+    "NOTIFICATIONPROGRAM and NOTIFICATIONURL hear of what an administrator should know";
+static const char for_msgqueryinterval[] =
+    "RMPOLLINTERVAL says how often the resource manager is asked; its events come at once";
+static const char for_statprocmin[] = "processors and times of showgrid's table follow from the jobs";
+static const char for_statdepth[] =
+    "statistics are kept from job to job; showstats and profiler are asked for any time";
+static const char for_rmtype[] = "RMCFG[x] says what the resource manager is";
+static const char for_banktype[] = "BANK and AMCFG say where the bank is and what becomes of jobs without it";
+static const char for_featurenodetypeheader[] = "NODECFG[x] NODETYPE, SPEED and PARTITION say it";
+static const char for_userpriocap[] = "USERCFG[x] PRIORITY and USERWEIGHT say it";
+static const char for_nodecpuovercommitfactor[] = "NODECFG[x] PROCS and MEM say what may be given out";
+static const char for_nodeuntrackedloadfactor[] = "NODELOADPOLICY and NODEMAXLOAD say what foreign load does";
+static const char for_nodebusystatedelaytime[] = "NODEDOWNSTATEDELAYTIME says it for nodes that are away";
+static const char for_machineprio[] = "NODECFG[x] PRIORITY with NODEALLOCATIONPOLICY PRIORITY orders nodes";
+static const char for_enablemultinodejobs[] = "jobs of several nodes and of several requirements always run";
+static const char for_resourcelimitpolicy[] =
+    "a job's memory is kept to what it asked for by its control group; its time by WCVIOLATIONACTION and JOBMAXOVERRUN";
+static const char for_bfminvirtualwalltime[] = "BACKFILLMETRIC and the job's limit decide";
+static const char for_fsenablecappriority[] = "FSTARGET=x^ and FSTARGET=x% are caps";
+static const char for_fstree[] = "targets are said credential by credential: USERCFG[x] FSTARGET";
+static const char for_grescfg[] = "NODECFG[x] GRES and NODECFG[GLOBAL] GRES say what there is";
+static const char for_attrweight[] = "attributes of jobs have no weight: QOSCFG[x] PRIORITY has";
+static const char for_simworkloadtracefile[] = "`nui sim` takes its files and speeds as options";
+static const char for_simtimepolicy[] = "a simulation begins with its log's first job";
+static const char for_simwcaccuracychange[] = "SIMWCACCURACY and SIMWCSCALINGPERCENT say how long jobs run";
+static const char for_simcheckpointinterval[] = "a simulation starts from the beginning";
+static const char for_simcomrate[] = "messages between nodes are not simulated";
+
+/* MAXJOBPERUSERPOLICY ON, MAXJOBPERUSERCOUNT 4, SMAXJOBPERUSERCOUNT 2: limits before there was USERCFG. */
+#define LIMIT(limit, per, attr)                                                                    \
+    TOLD ("MAX" limit "PER" per "POLICY", "say " per "CFG[DEFAULT] " attr "=soft,hard"),           \
+        TOLD ("MAX" limit "PER" per "COUNT", "say " per "CFG[DEFAULT] " attr "=soft,hard"),        \
+        TOLD ("SMAX" limit "PER" per "COUNT", "say " per "CFG[DEFAULT] " attr "=soft,hard")
+#define LIMITS_PER(per)                                                                            \
+    LIMIT ("JOB", per, "MAXJOB"), LIMIT ("JOBQUEUED", per, "MAXIJOB"), LIMIT ("PROC", per, "MAXPROC"), \
+        LIMIT ("NODE", per, "MAXNODE"), LIMIT ("PS", per, "MAXPS"), LIMIT ("PE", per, "MAXPE"),    \
+        LIMIT ("WC", per, "MAXWC"), LIMIT ("MEM", per, "MAXMEM")
+
 /* clang-format off */
 const struct conf_param policy_known_params[] = {
-    /* server, files, administrators */
-    KNOWN ("SERVERHOST"), 
-    TOLD ("SERVERPORT", "LISTEN says where this program listens"),
-    KNOWN ("SERVERMODE"), KNOWN ("SERVERNAME"),
-    KNOWN ("SERVERHOMEDIR"), KNOWN ("SERVERCONFIGFILE"), KNOWN ("SCHEDCFG"), KNOWN ("ADMIN1"),
-    KNOWN ("ADMIN2"), KNOWN ("ADMIN3"), KNOWN ("ADMIN4"), KNOWN ("ADMINHOST"),
-    KNOWN ("ADMINHOSTS"), KNOWN ("LOGFILE"), KNOWN ("LOGFILEMAXSIZE"), KNOWN ("LOGFILEROLLDEPTH"),
-    KNOWN ("LOGLEVEL"), KNOWN ("LOGFACILITY"), KNOWN ("LOGDIR"),
-    KNOWN ("TOOLSDIR"), KNOWN ("LOCKFILE"), KNOWN ("CHECKPOINTFILE"),
-    
-    TOLD ("CHECKPOINTINTERVAL", "every change is on disk before it is acknowledged"),
-    KNOWN ("CHECKPOINTEXPIRATIONTIME"),
-    KNOWN ("CHECKPOINTWITHDATABASE"), 
     {.name = "CLIENTCFG", .type = CONF_RECORD, .attrs = client_attrs, .record = known_record},
-    
+    LIMITS_PER ("USER"), LIMITS_PER ("GROUP"), LIMITS_PER ("ACCOUNT"), LIMITS_PER ("CLASS"), LIMITS_PER ("QOS"),
+    TOLD ("SERVERNAME", for_servername), TOLD ("SERVERHOST", for_servername), TOLD ("DEFAULTDOMAIN", for_servername),
+    TOLD ("SERVERPORT", for_serverport), TOLD ("MCSOCKETPROTOCOL", for_serverport),
+    TOLD ("SERVERMODE", for_servermode), TOLD ("SCHEDCFG", for_servermode),
+    TOLD ("SERVERHOMEDIR", for_serverhomedir), TOLD ("CHECKPOINTFILE", for_serverhomedir),
+    TOLD ("LOCKFILE", for_serverhomedir), TOLD ("TOOLSDIR", for_serverhomedir),
+    TOLD ("CHECKPOINTWITHDATABASE", for_serverhomedir),
+    TOLD ("SERVERCONFIGFILE", for_serverconfigfile), TOLD ("RMCONFIGFILE", for_serverconfigfile),
+    TOLD ("FSCONFIGFILE", for_serverconfigfile), TOLD ("GROUPCFGFILE", for_serverconfigfile),
+    TOLD ("ADMIN1", for_admin1), TOLD ("ADMIN2", for_admin1), TOLD ("ADMIN3", for_admin1),
+    TOLD ("ADMIN4", "there are three levels: ADMIN1, ADMIN2, ADMIN3"),
+    TOLD ("ADMINHOST", for_adminhost), TOLD ("ADMINHOSTS", for_adminhost),
+    TOLD ("LOGFILE", for_logfile), TOLD ("LOGLEVEL", for_logfile),
+    TOLD ("LOGFILEMAXSIZE", for_logfilemaxsize), TOLD ("LOGFILEROLLDEPTH", for_logfilemaxsize),
+    TOLD ("LOGDIR", for_logfilemaxsize),
+    TOLD ("LOGFACILITY", "the log is a file, or standard error for the journal"),
+    TOLD ("CHECKPOINTEXPIRATIONTIME", for_checkpointexpirationtime),
+    TOLD ("JOBCPURGETIME", for_checkpointexpirationtime),
+    TOLD ("PURGETIME", "JOBPURGETIME says how long a job's directory is kept, HISTORYTIME how long its record"),
+    TOLD ("CLIENTMAXCONNECTIONS", "CONNECTIONS and its kin bound the connections"),
+    TOLD ("CLIENTMAXPRIMARYRETRY", for_clientmaxprimaryretry),
+    TOLD ("CLIENTMAXPRIMARYRETRYTIMEOUT", for_clientmaxprimaryretry),
+    TOLD ("DISPLAYFLAGS", "commands have --json and --csv for programs"),
+    TOLD ("MAILPROGRAM", for_mailprogram), TOLD ("MAILACTION", for_mailprogram),
+    TOLD ("FEEDBACKPROGRAM", for_mailprogram), TOLD ("NOTIFICATIONINTERVAL", for_mailprogram),
+    TOLD ("EVENTSERVER", for_mailprogram), TOLD ("GEVENTCFG", for_mailprogram),
+    TOLD ("TRAPFUNCTION", for_mailprogram), TOLD ("TRAPJOB", for_mailprogram), TOLD ("TRAPNODE", for_mailprogram),
+    TOLD ("TRAPRES", for_mailprogram), TOLD ("MONITOREDJOBS", for_mailprogram),
+    TOLD ("MSGQUERYINTERVAL", for_msgqueryinterval), TOLD ("RMMSGIGNORE", for_msgqueryinterval),
+    TOLD ("NODEPOLLFREQUENCY", for_msgqueryinterval), TOLD ("MAXSLEEPITERATION", for_msgqueryinterval),
+    TOLD ("MINDISPATCHTIME", for_msgqueryinterval), TOLD ("MINADMINSTIME", for_msgqueryinterval),
+    TOLD ("STATPROCMIN", for_statprocmin), TOLD ("STATPROCMAX", for_statprocmin),
+    TOLD ("STATPROCSTEPCOUNT", for_statprocmin), TOLD ("STATPROCSTEPSIZE", for_statprocmin),
+    TOLD ("STATTIMEMIN", for_statprocmin), TOLD ("STATTIMEMAX", for_statprocmin),
+    TOLD ("STATTIMESTEPCOUNT", for_statprocmin), TOLD ("STATTIMESTEPSIZE", for_statprocmin),
+    TOLD ("PLOTMINTIME", for_statprocmin), TOLD ("PLOTMAXTIME", for_statprocmin),
+    TOLD ("PLOTTIMESCALE", for_statprocmin), TOLD ("PLOTMINPROC", for_statprocmin),
+    TOLD ("PLOTMAXPROC", for_statprocmin), TOLD ("PLOTPROCSCALE", for_statprocmin),
+    TOLD ("STATDEPTH", for_statdepth), TOLD ("STATINTERVAL", for_statdepth), TOLD ("JOBSTATWINDOW", for_statdepth),
+    TOLD ("RMCFG", "RMCFG says what the resource manager is; a simulation has none"),
+    TOLD ("RMTYPE", for_rmtype), TOLD ("RMHOST", for_rmtype), TOLD ("RMSERVER", for_rmtype),
+    TOLD ("RMPORT", for_rmtype), TOLD ("RMNMPORT", for_rmtype), TOLD ("RMEPORT", for_rmtype),
+    TOLD ("RMNAME", for_rmtype), TOLD ("RMTIMEOUT", for_rmtype), TOLD ("RMAUTHTYPE", for_rmtype),
+    TOLD ("RMSUBMITPOLICY", for_rmtype), TOLD ("RMNODESTATEMAP", for_rmtype), TOLD ("RMRETRYTIMECAP", for_rmtype),
+    TOLD ("DEFAULTRMNAME", for_rmtype), TOLD ("APIFAILURETHRESHHOLD", for_rmtype),
+    TOLD ("APIFAILURETHRESHOLD", for_rmtype),
+    TOLD ("NODEPURGETIME", "a node is forgotten when the configuration or the resource manager no longer has it"),
+    TOLD ("BANKTYPE", for_banktype), TOLD ("BANKSERVER", for_banktype), TOLD ("BANKPORT", for_banktype),
+    TOLD ("BANKTIMEOUT", for_banktype), TOLD ("BANKCHARGEPOLICY", for_banktype),
+    TOLD ("BANKFALLBACKACCOUNT", for_banktype), TOLD ("BANKDEFERJOBONFAILURE", for_banktype),
+    TOLD ("BANKNAME", for_banktype), TOLD ("ALLOCATIONPOLICY", for_banktype),
+    TOLD ("FEATURENODETYPEHEADER", for_featurenodetypeheader),
+    TOLD ("FEATUREPROCSPEEDHEADER", for_featurenodetypeheader),
+    TOLD ("FEATUREPARTITIONHEADER", for_featurenodetypeheader), TOLD ("NODETYPE", for_featurenodetypeheader),
+    TOLD ("DEFAULTCLASSLIST", "a node takes jobs of every class unless NODECFG[x] CLASS says which"),
+    TOLD ("USERPRIOCAP", for_userpriocap), TOLD ("USERPRIOWEIGHT", for_userpriocap),
+    TOLD ("NODECFG", "a simulation's nodes come from its resource trace"),
+    TOLD ("NODECPUOVERCOMMITFACTOR", for_nodecpuovercommitfactor),
+    TOLD ("NODEMEMOVERCOMMITFACTOR", for_nodecpuovercommitfactor),
+    TOLD ("NODEUNTRACKEDLOADFACTOR", for_nodeuntrackedloadfactor),
+    TOLD ("NODEUNTRACKEDRESDELAYTIME", for_nodeuntrackedloadfactor),
+    TOLD ("NODEBUSYSTATEDELAYTIME", for_nodebusystatedelaytime),
+    TOLD ("NODEDRAINSTATEDELAYTIME", for_nodebusystatedelaytime),
+    TOLD ("NODEDEADDELAYTIME", for_nodebusystatedelaytime),
+    TOLD ("MACHINEPRIO", for_machineprio), TOLD ("USELOCALMACHINEPRIORITY", for_machineprio),
+    TOLD ("ALLOCLOCALITYPOLICY", for_machineprio),
+    TOLD ("PARTITIONMODE", "partitions are made by NODECFG[x] PARTITION"),
+    TOLD ("USEMACHINESPEEDFORFS", "fairshare counts what the jobs had, whatever the nodes' speed"),
+    TOLD ("ENABLEMULTINODEJOBS", for_enablemultinodejobs), TOLD ("ENABLEMULTIREQJOBS", for_enablemultinodejobs),
+    TOLD ("METAMAXTASKS", for_enablemultinodejobs),
+    TOLD ("RESOURCELIMITPOLICY", for_resourcelimitpolicy), TOLD ("RESLIMITPOLICY", for_resourcelimitpolicy),
+    TOLD ("RESOURCELIMITMULTIPLIER", for_resourcelimitpolicy), TOLD ("RESCTLPOLICY", for_resourcelimitpolicy),
+    TOLD ("USECPUTIME", for_resourcelimitpolicy),
+    TOLD ("JOBMAXSTARTTIME", "a job that does not start in time is requeued: STARTGRACE, DEFERSTARTCOUNT"),
+    TOLD ("JOBREJECTPOLICY", "a job that can never run is refused at once, or says in checkjob why it waits"),
+    TOLD ("JOBCFG", "CLASSCFG[x] DEFAULT.* gives jobs what they do not say"),
+    TOLD ("JOBFBACTION", "AMCFG[x] JFACTION says what becomes of a job that the bank does not take"),
+    TOLD ("JOBAGGREGATIONPOLICY", "JOBAGGREGATIONTIME says how long jobs are gathered"),
+    TOLD ("ADMINQLIST", "SYSCFG QLIST and QDEF say it for everybody"),
+    TOLD ("BFMINVIRTUALWALLTIME", for_bfminvirtualwalltime),
+    TOLD ("BFVIRTUALWALLTIMESCALINGFACTOR", for_bfminvirtualwalltime),
+    TOLD ("BACKFILLPROCFACTOR", for_bfminvirtualwalltime),
+    TOLD ("RESDEPTH", "RESERVATIONDEPTH[n] says how many reservations are made"),
+    TOLD ("SRNAME", "SRCFG[name]: the index is the name"),
+    TOLD ("USESYSTEMQUEUETIME", "queue time counts by JOBPRIOACCRUALPOLICY"),
+    TOLD ("FSSECONDARYGROUPS", "a job counts for the group that it runs in"),
+    TOLD ("FSENABLECAPPRIORITY", for_fsenablecappriority), TOLD ("FSENFORCEMENT", for_fsenablecappriority),
+    TOLD ("FSTREE", for_fstree), TOLD ("FSACCOUNTCAPWEIGHT", for_fstree),
+    TOLD ("GRESCFG", for_grescfg), TOLD ("RESOURCECFG", for_grescfg),
+    TOLD ("ATTRWEIGHT", for_attrweight), TOLD ("ATTRATTRWEIGHT", for_attrweight),
+    TOLD ("ATTRSTATEWEIGHT", for_attrweight), TOLD ("JOBPRIOF", for_attrweight),
+    TOLD ("CREDDISCOUNT", "discounts are the bank's rate cards"),
+   
+    TOLD ("USECPRSVNODELIST", "RESERVATIONDEPTH and the list of nodes suffice; promised nodes are never told to others"),
+    TOLD ("NODEALLOCMAXPS", "SYSTEMMAXPROCSECONDPERJOB bounds the processor-seconds of a job"),
+    TOLD ("QOSFEATURES", "QOSCFG[x] has no nodes of its own: SRCFG[x] QOSLIST and NODEFEATURES keep some for it"),
+    TOLD ("SIMWORKLOADTRACEFILE", for_simworkloadtracefile), TOLD ("SIMRESOURCETRACEFILE", for_simworkloadtracefile),
+    TOLD ("SIMJOBSUBMISSIONPOLICY", for_simworkloadtracefile),
+    TOLD ("SIMINITIALQUEUEDEPTH", for_simworkloadtracefile), TOLD ("SIMAUTOSHUTDOWN", for_simworkloadtracefile),
+    TOLD ("SIMSTOPITERATION", for_simworkloadtracefile), TOLD ("SIMEXITITERATION", for_simworkloadtracefile),
+    TOLD ("SIMTIMERATIO", for_simworkloadtracefile), TOLD ("SIMWCACCURACY", for_simworkloadtracefile),
+    TOLD ("SIMWCSCALINGPERCENT", for_simworkloadtracefile), TOLD ("SIMNODECOUNT", for_simworkloadtracefile),
+    TOLD ("SIMFLAGS", for_simworkloadtracefile),
+    TOLD ("SIMTIMEPOLICY", for_simtimepolicy), TOLD ("SIMTIME", for_simtimepolicy),
+    TOLD ("SIMSTARTTIME", for_simtimepolicy),
+    TOLD ("SIMWCACCURACYCHANGE", for_simwcaccuracychange), TOLD ("SIMSCALEJOBRUNTIME", for_simwcaccuracychange),
+    TOLD ("SIMNODECONFIGURATION", "SIMRESOURCETRACEFILE or NODECFG say what nodes there are"),
+    TOLD ("SIMDEFAULTJOBFLAGS", "jobs have the flags that the log gives them"),
+    TOLD ("SIMCHECKPOINTINTERVAL", for_simcheckpointinterval), TOLD ("SIMCPRESTORE", for_simcheckpointinterval),
+    TOLD ("SIMCOMRATE", for_simcomrate), TOLD ("SIMCOMTYPE", for_simcomrate),
+    TOLD ("COMINTRAFRAMECOST", for_simcomrate), TOLD ("COMINTERFRAMECOST", for_simcomrate),
+    TOLD ("COMPUTEHOST", "nodes are named in NODECFG, or by the resource manager"),
+    TOLD ("CHECKPOINTINTERVAL", "every change is on disk before it is acknowledged"),
     TOLD ("CLIENTTIMEOUT", "a client gives up by itself what is not answered in time"),
-   
-    KNOWN ("CLIENTMAXCONNECTIONS"), KNOWN ("CLIENTMAXPRIMARYRETRY"),
-    KNOWN ("CLIENTMAXPRIMARYRETRYTIMEOUT"), KNOWN ("DEFAULTDOMAIN"), KNOWN ("DISPLAYFLAGS"),
-    KNOWN ("MAILPROGRAM"), KNOWN ("NOTIFICATIONINTERVAL"),
-    KNOWN ("MSGQUERYINTERVAL"), KNOWN ("TRAPFUNCTION"), KNOWN ("TRAPJOB"), KNOWN ("TRAPNODE"),
-    KNOWN ("TRAPRES"), KNOWN ("MONITOREDJOBS"), KNOWN ("MCSOCKETPROTOCOL"),
-    KNOWN ("USECPRSVNODELIST"), KNOWN ("STATPROCMIN"), KNOWN ("STATPROCMAX"),
-    KNOWN ("STATPROCSTEPCOUNT"), KNOWN ("STATPROCSTEPSIZE"), KNOWN ("STATTIMEMIN"),
-    KNOWN ("STATTIMEMAX"), KNOWN ("STATTIMESTEPCOUNT"), KNOWN ("STATTIMESTEPSIZE"),
-    KNOWN ("PLOTMINTIME"), KNOWN ("PLOTMAXTIME"), KNOWN ("PLOTTIMESCALE"), KNOWN ("PLOTMINPROC"),
-    KNOWN ("PLOTMAXPROC"), KNOWN ("PLOTPROCSCALE"), KNOWN ("STATDEPTH"), KNOWN ("STATINTERVAL"),
-    KNOWN ("JOBSTATWINDOW"),
-    /* resource managers and allocation managers */
-    KNOWN ("RMCFG"), KNOWN ("RMTYPE"), KNOWN ("RMHOST"), KNOWN ("RMSERVER"), KNOWN ("RMPORT"),
-    KNOWN ("RMNMPORT"), KNOWN ("RMEPORT"), KNOWN ("RMNAME"), KNOWN ("RMTIMEOUT"),
-    KNOWN ("RMAUTHTYPE"), KNOWN ("RMCONFIGFILE"), KNOWN ("RMSUBMITPOLICY"),
-    KNOWN ("RMNODESTATEMAP"), KNOWN ("RMRETRYTIMECAP"), KNOWN ("RMMSGIGNORE"),
-    KNOWN ("APIFAILURETHRESHHOLD"), KNOWN ("APIFAILURETHRESHOLD"), KNOWN ("NODEPOLLFREQUENCY"),
-    
     TOLD ("JOBSYNCTIME", "a job is here what the resource manager says it is, from the moment it says so"),
-    
     TOLD ("NODESYNCTIME", "a node is here what the resource manager says it is, from the moment it says so"),
-   
-    KNOWN ("NODEPURGETIME"), 
     TOLD ("AMCFG", "a simulation has no bank"),
-    KNOWN ("BANKTYPE"), KNOWN ("BANKSERVER"),
-    KNOWN ("BANKPORT"), KNOWN ("BANKTIMEOUT"), KNOWN ("BANKCHARGEPOLICY"),
-    KNOWN ("BANKFALLBACKACCOUNT"), KNOWN ("BANKDEFERJOBONFAILURE"), KNOWN ("BANKNAME"),
-    KNOWN ("ALLOCATIONPOLICY"), KNOWN ("FEATURENODETYPEHEADER"), KNOWN ("FEATUREPROCSPEEDHEADER"),
-    KNOWN ("FEATUREPARTITIONHEADER"), KNOWN ("DEFAULTCLASSLIST"), KNOWN ("DEFAULTRMNAME"),
-    KNOWN ("EVENTSERVER"), KNOWN ("GEVENTCFG"), KNOWN ("USERPRIOCAP"), KNOWN ("USERPRIOWEIGHT"),
-    /* nodes */
-    KNOWN ("NODECFG"),   
-    KNOWN ("NODECPUOVERCOMMITFACTOR"),
-    KNOWN ("NODEMEMOVERCOMMITFACTOR"), KNOWN ("NODEUNTRACKEDLOADFACTOR"),
-    KNOWN ("NODEUNTRACKEDRESDELAYTIME"),
-    KNOWN ("NODEBUSYSTATEDELAYTIME"), KNOWN ("NODEDRAINSTATEDELAYTIME"),
-    KNOWN ("NODEDEADDELAYTIME"),
-   
-    KNOWN ("NODETYPE"),
-    KNOWN ("MACHINEPRIO"), KNOWN ("PARTITIONMODE"),
-    KNOWN ("USEMACHINESPEEDFORFS"), KNOWN ("USELOCALMACHINEPRIORITY"),
-    KNOWN ("ALLOCLOCALITYPOLICY"),
-    KNOWN ("ENABLEMULTINODEJOBS"), KNOWN ("ENABLEMULTIREQJOBS"), KNOWN ("MINDISPATCHTIME"),
-    KNOWN ("RESOURCELIMITPOLICY"), KNOWN ("RESOURCELIMITMULTIPLIER"), KNOWN ("RESCTLPOLICY"),
-    /* jobs, preemption, reservations */
-    KNOWN ("JOBMAXSTARTTIME"), KNOWN ("JOBREJECTPOLICY"),
-    KNOWN ("JOBCFG"), KNOWN ("JOBFBACTION"), KNOWN ("JOBCPURGETIME"),
-    KNOWN ("JOBAGGREGATIONPOLICY"), KNOWN ("MAXJOBPERUSERPOLICY"), KNOWN ("MAXJOBPERUSERCOUNT"),
-    KNOWN ("MAXJOBPERGROUPPOLICY"), KNOWN ("MAXJOBPERGROUPCOUNT"),
-    KNOWN ("MAXJOBPERACCOUNTPOLICY"), KNOWN ("MAXJOBPERACCOUNTCOUNT"),
-    KNOWN ("MAXJOBQUEUEDPERUSERPOLICY"), KNOWN ("MAXJOBQUEUEDPERUSERCOUNT"),
-    KNOWN ("MAXPROCPERUSERPOLICY"), KNOWN ("MAXPROCPERUSERCOUNT"), KNOWN ("MAXNODEPERUSERPOLICY"),
-    KNOWN ("MAXNODEPERUSERCOUNT"), KNOWN ("MAXPSPERUSERPOLICY"), KNOWN ("MAXPSPERUSERCOUNT"),
-    KNOWN ("MAXPEPERUSERPOLICY"), KNOWN ("MAXPEPERUSERCOUNT"), KNOWN ("MAXWCPERUSERPOLICY"),
-    KNOWN ("MAXWCPERUSERCOUNT"), KNOWN ("MAXSLEEPITERATION"), KNOWN ("MINADMINSTIME"),
-    KNOWN ("METAMAXTASKS"),
-    KNOWN ("ADMINQLIST"),
-    KNOWN ("BFMINVIRTUALWALLTIME"), KNOWN ("BFVIRTUALWALLTIMESCALINGFACTOR"),
-    KNOWN ("BACKFILLPROCFACTOR"), KNOWN ("RESDEPTH"), 
-    
-    KNOWN ("SRNAME"), 
-    
-    KNOWN ("USESYSTEMQUEUETIME"), KNOWN ("FSCONFIGFILE"),
-    KNOWN ("FSSECONDARYGROUPS"), KNOWN ("FSENABLECAPPRIORITY"), KNOWN ("FSTREE"),
-    KNOWN ("GRESCFG"), KNOWN ("RESOURCECFG"), KNOWN ("ATTRWEIGHT"), KNOWN ("ATTRATTRWEIGHT"),
-    KNOWN ("ATTRSTATEWEIGHT"), KNOWN ("CREDDISCOUNT"), KNOWN ("GROUPCFGFILE"),
-    KNOWN ("FSACCOUNTCAPWEIGHT"),
-    /* simulation: `nui sim` takes its files as options */
-    KNOWN ("SIMWORKLOADTRACEFILE"), KNOWN ("SIMRESOURCETRACEFILE"),
-    KNOWN ("SIMJOBSUBMISSIONPOLICY"), KNOWN ("SIMINITIALQUEUEDEPTH"), KNOWN ("SIMAUTOSHUTDOWN"),
-    KNOWN ("SIMSTOPITERATION"), KNOWN ("SIMEXITITERATION"), KNOWN ("SIMTIMERATIO"),
-    KNOWN ("SIMTIMEPOLICY"), KNOWN ("SIMTIME"), KNOWN ("SIMSTARTTIME"), KNOWN ("SIMWCACCURACY"),
-    KNOWN ("SIMWCACCURACYCHANGE"), KNOWN ("SIMWCSCALINGPERCENT"), KNOWN ("SIMSCALEJOBRUNTIME"),
-    KNOWN ("SIMNODECOUNT"), KNOWN ("SIMNODECONFIGURATION"), KNOWN ("SIMFLAGS"),
-    
     TOLD ("SIMIGNOREJOBFLAGS", "the flags of a trace's jobs are never taken"),
-    KNOWN ("SIMCOMRATE"), KNOWN ("SIMCOMTYPE"),
-    KNOWN ("SIMDEFAULTJOBFLAGS"), KNOWN ("SIMCHECKPOINTINTERVAL"), KNOWN ("SIMCPRESTORE"),
-    KNOWN ("COMINTRAFRAMECOST"), KNOWN ("COMINTERFRAMECOST"), KNOWN ("COMPUTEHOST"),
     {0},
 };
 
@@ -157,6 +226,26 @@ const struct conf_param policy_site_params[] = {
     SITE ("STATDIR"), SITE ("JOBPURGETIME"), SITE ("HISTORYTIME"),
     SITE ("CHECKPOINTHOOK"), SITE ("JOBACTIONONNODEFAILURE"), SITE ("NOTIFICATIONPROGRAM"),
     SITE ("NOTIFICATIONURL"), SITE ("NOTIFICATIONEVENTS"),
+    SITE ("METAGROUP"),
+    SITE ("JOBOUTPUTMAX"),
+    SITE ("NOTIFICATIONACCOUNT"),
+    SITE ("CHECKPOINTACCOUNT"),
+    SITE ("STAGEROOT"),
+    SITE ("STAGEHOSTS"),
+    SITE ("STAGECREDENTIALS"),
+    SITE ("STAGEKNOWNHOSTS"),
+    SITE ("STAGECA"),
+    SITE ("STAGEMAX"),
+    SITE ("STAGEHOSTMAX"),
+    SITE ("STAGETRIES"),
+    SITE ("STAGEFILEMAX"),
+    SITE ("STAGEKEEPFREE"),
+    SITE ("STAGES3PART"),
+    SITE ("STAGEBANDWIDTH"),
+    SITE ("STAGERATEMIN"),
+    SITE ("STAGETIMEMAX"),
+    SITE ("STAGETIMEOUT"),
+    SITE ("PRODUCTION"),
     {0},
 };
 /* clang-format on */

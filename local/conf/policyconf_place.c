@@ -46,13 +46,13 @@ const char *const policy_access_words[] = {"SHARED", "SINGLEUSER", "SINGLEJOB", 
 const int policy_access_values[] = {ACCESS_SHARED, ACCESS_SINGLEUSER, ACCESS_SINGLEJOB,
                                     ACCESS_SINGLETASK, ACCESS_SINGLEJOB};
 
-/* "COMBINED" for all, or "DEDICATED:PROC COMBINED:MEM". */
+/* "COMBINED" for all, or "DEDICATED:PROCS COMBINED:MEM", also the other way round: "PROCS:DEDICATED". */
 int policy_set_node_availability (void *target, const struct conf_value *value, struct err *err)
 {
     static const char *const words[] = {"COMBINED", "DEDICATED", "UTILIZED", NULL};
     static const int values[] = {NODEAVAIL_COMBINED, NODEAVAIL_DEDICATED, NODEAVAIL_UTILIZED};
-    static const char *const resources[] = {"PROC", "MEM", "SWAP", "DISK", NULL};
-    static const int columns[] = {RES_PROCS, RES_MEM_MB, RES_SWAP_MB, RES_DISK_MB};
+    static const char *const resources[] = {"PROC", "MEM", "SWAP", "DISK", "PROCS", "MEMORY", "CPU", NULL};
+    static const int columns[] = {RES_PROCS, RES_MEM_MB, RES_SWAP_MB, RES_DISK_MB, RES_PROCS, RES_MEM_MB, RES_PROCS};
     struct policy *p = policy_of (target);
 
     p->node_availability_said = true;
@@ -60,12 +60,16 @@ int policy_set_node_availability (void *target, const struct conf_value *value, 
         char text[64];
         int how, column = -1, rc;
         snprintf (text, sizeof text, "%.60s", value->word[i]);
-        char *colon = strchr (text, ':');
-        if (colon)
-            *colon++ = '\0';
-        rc = word (text, words, values, &how, err);
-        if (rc == 0 && colon)
-            rc = word (colon, resources, columns, &column, err);
+        char *first = text, *second = strchr (text, ':');
+        if (second)
+            *second++ = '\0';
+        if (second && word (first, resources, columns, &column, NULL) == 0) {
+            first = second;
+            second = NULL;
+        }
+        rc = word (first, words, values, &how, err);
+        if (rc == 0 && second)
+            rc = word (second, resources, columns, &column, err);
         if (rc != 0)
             return rc;
         for (int d = 0; d < 4; d++) {
@@ -202,6 +206,11 @@ int policy_set_system_plist (void *target, const struct conf_value *value, struc
 {
     struct policy *p = target;
 
+    if (value->word_count == 0) {
+        conf_note_add (value, "is empty and says nothing: who has no %s of his own has %s", value->attr,
+                       value->attr[1] == 'D' ? "none" : "all partitions (USERCFG[DEFAULT] PLIST=x says fewer)");
+        return 0;
+    }
     if (strcmp (value->attr, "PDEF") == 0)
         return policy_partition_number (p, value->text, &p->system_pdef, err);
     return partition_list (p, value->text, &p->system_plist, &p->system_plist_mode, err);

@@ -8,6 +8,7 @@
 #include "local/conf/policyconf_i.h"
 #include "local/conf/taskspec.h"
 #include "local/core/standing.h"
+#include "proto/base/text.h"
 
 enum { DAY_S = 86400, WEEK_S = 7 * DAY_S };
 
@@ -16,7 +17,8 @@ struct standing_parts { /* while the file is read */
     struct acl_list acl;
     bool limited, both; /* TIMELIMIT, TIMELOGIC AND */
     duration_us limit;
-    bool hosts_given, tasks_given;
+    bool days_given, times_given, week_given; /* STARTTIME or ENDTIME with a day, at all; WSTARTTIME, WENDTIME */
+    int start_day, end_day;                   /* of the week; -1: none was said */
 };
 
 struct standing_file {
@@ -48,7 +50,7 @@ static struct standing_parts *parts_of (struct standing_file *f, const char *nam
     }
     struct standing_parts *p = arena_new (f->policy->arena, struct standing_parts);
     f->item[f->count++] = p;
-    *p = (struct standing_parts){.s = {.days = 0x7F, .depth = 2, .end_s = DAY_S,
+    *p = (struct standing_parts){.start_day = -1, .end_day = -1, .s = {.days = 0x7F, .depth = 2, .end_s = DAY_S,
                                        .week_end_s = WEEK_S, .whole = true}};
     snprintf (p->s.name, sizeof p->s.name, "%s", name);
     p->s.task.v[RES_PROCS] = 1;
@@ -138,13 +140,34 @@ static int set_acl (struct standing_file *f, struct standing_parts *p, const cha
     return acl_add_procs (&p->acl, text, err); /* PROCLIMIT */
 }
 
+/* "8:00:00", or "1:08:00:00" with the day of the week (0: Sunday), as a WEEK has it. */
+static int start_read (struct standing_parts *p, const char *text, int64_t *out, int *day_out, int64_t most,
+                       struct err *err)
+{
+    int colons = 0;
+    p->times_given = true;
+    for (const char *c = text; *c; c++)
+        colons += *c == ':';
+    *day_out = -1;
+    if (colons < 3)
+        return moment_read (text, most, out, err);
+    int rc = moment_read (text, WEEK_S, out, err);
+    p->days_given = rc == 0;
+    if (rc == 0) {
+        *day_out = (int)(*out / DAY_S);
+        *out %= DAY_S;
+    }
+    return rc;
+}
+
 static int set_time (struct standing_parts *p, const char *attr, const char *text, struct err *err)
 {
     struct policy_standing *s = &p->s;
     if (strcasecmp (attr, "STARTTIME") == 0)
-        return moment_read (text, DAY_S, &s->start_s, err);
+        return start_read (p, text, &s->start_s, &p->start_day, DAY_S, err);
     if (strcasecmp (attr, "ENDTIME") == 0)
-        return moment_read (text, 2 * DAY_S, &s->end_s, err);
+        return start_read (p, text, &s->end_s, &p->end_day, 2 * DAY_S, err);
+    p->week_given = p->week_given || toupper ((unsigned char)attr[0]) == 'W';
     if (strcasecmp (attr, "WSTARTTIME") == 0)
         return moment_read (text, WEEK_S, &s->week_start_s, err);
     if (strcasecmp (attr, "WENDTIME") == 0)
@@ -153,8 +176,13 @@ static int set_time (struct standing_parts *p, const char *attr, const char *tex
         return duration_parse (text, &s->idle, err);
     if (strcasecmp (attr, "BUSYTIME") == 0)
         return duration_parse (text, &s->busy, err);
-    p->limited = true; /* TIMELIMIT */
-    return duration_parse (text, &p->limit, err);
+    p->limited = true; /* TIMELIMIT, with * where it is required whatever else admits the job */
+    char limit[QUANTITY_TEXT_MAX];
+    size_t n = strlen (text);
+    bool star = n > 0 && text[n - 1] == '*';
+    text_printf (limit, sizeof limit, "%.*s", (int)(n - star), text);
+    p->both = p->both || star;
+    return duration_parse (limit, &p->limit, err);
 }
 
 static int charge_read (struct arena *arena, const char *what, const char *text,
@@ -182,7 +210,7 @@ static int set_rest (struct standing_file *f, struct standing_parts *p, const ch
     }
     if (strcasecmp (attr, "TIMELOGIC") == 0) {
         rc = word_read (text, logic, &which, err);
-        p->both = rc == 0 && which;
+        p->both = p->both || (rc == 0 && which);
         return rc;
     }
     if (strcasecmp (attr, "FLAGS") == 0) {
@@ -293,12 +321,51 @@ int policy_set_standing (void *target, const struct conf_value *value, struct er
 
 /* --- the whole -------------------------------------------------------------------------------- */
 
+/* The times of a week: WSTARTTIME and WENDTIME, or STARTTIME and ENDTIME with a day; without one they are hours of each
+ * of DAYS, which is what PERIOD=DAY means. */
+static int week_settle (struct standing_file *f, struct standing_parts *p, const char *file, struct err *err)
+{
+    struct policy_standing *s = &p->s;
+    struct conf_value value = {.conf = f->conf, .key = "SRCFG", .index = s->name, .line = s->line};
+
+    if (p->days_given && s->period != STANDING_WEEK)
+        return err_set (err, ERR_INVALID, "%s: line %u: SRCFG[%s] a day in STARTTIME or ENDTIME needs PERIOD=WEEK", file,
+                        s->line, s->name);
+    if (s->period != STANDING_WEEK || p->week_given || !p->times_given)
+        return 0;
+    if (p->days_given) {
+        s->week_start_s = (p->start_day > 0 ? p->start_day * (int64_t)DAY_S : 0) + s->start_s;
+        s->week_end_s = p->end_day >= 0 ? p->end_day * (int64_t)DAY_S + s->end_s : (int64_t)WEEK_S;
+        return 0;
+    }
+    s->period = STANDING_DAY;
+    s->depth = s->depth > STANDING_DEPTH_MAX / 7 ? STANDING_DEPTH_MAX : s->depth * 7;
+    conf_note_add (&value, "STARTTIME and ENDTIME without a day are hours of each of DAYS, as with PERIOD=DAY");
+    return 0;
+}
+
+/* Is it all nodes, always, for nobody? It may be meant; more often it is what is left of a mistake. */
+static void ask_about_everything (struct standing_file *f, const struct standing_parts *p)
+{
+    const struct policy_standing *s = &p->s;
+    bool all = s->hosts && (strcasecmp (s->hosts, "ALL") == 0 || strcmp (s->hosts, ".*") == 0) && s->tasks == 0;
+    bool always = s->period == STANDING_INFINITY ||
+                  (s->period == STANDING_DAY && s->days == 0x7F && s->end_s - s->start_s >= DAY_S) ||
+                  (s->period == STANDING_WEEK && s->week_end_s - s->week_start_s >= WEEK_S);
+    struct conf_value value = {.conf = f->conf, .key = "SRCFG", .index = s->name, .line = s->line};
+
+    if (all && always && s->acl_count == 0 && !s->owned && !s->features && !s->partition)
+        conf_note_add (&value, "keeps every node from every job, always: is that meant?");
+}
+
 static int finish_one (struct standing_file *f, struct standing_parts *p, const char *file,
                        struct err *err)
 {
     struct policy_standing *s = &p->s;
     struct acl_entry limit = {.type = ACL_DURATION, .compare = ACL_LE, .value = p->limit,
                               .required = p->both};
+    if (week_settle (f, p, file, err) != 0)
+        return err->code;
     if (s->end_s <= s->start_s)
         s->end_s += DAY_S; /* past midnight */
     if (s->week_end_s <= s->week_start_s)
@@ -322,6 +389,7 @@ static int finish_one (struct standing_file *f, struct standing_parts *p, const 
         memcpy (s->acl, p->acl.entry, p->acl.count * sizeof *s->acl);
     if (p->limited)
         s->acl[p->acl.count] = limit;
+    ask_about_everything (f, p);
     return 0;
 }
 
@@ -342,12 +410,7 @@ int policy_standing_end (struct standing_file *f, const char *file, struct err *
         rc = finish_one (f, f->item[i], file, err);
         policy->standing[policy->standing_count++] = f->item[i]->s;
     }
-    policy_standing_drop (f);
-    return rc;
-}
-
-void policy_standing_drop (struct standing_file *f)
-{
     for (uint32_t i = 0; i < f->count; i++)
         acl_list_free (&f->item[i]->acl);
+    return rc;
 }

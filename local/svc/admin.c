@@ -11,6 +11,8 @@
 
 static bool listed (const struct settings_admins *list, const struct admin_caller *caller)
 {
+    if (list->all && caller->login[0])
+        return true;
     for (uint32_t i = 0; i < list->count; i++)
         if (strcmp (list->who[i], caller->name) == 0)
             return true;

@@ -17,12 +17,38 @@
 #include "proto/rpc/tlsid.h"
 
 static const char *const failure_words[] = {"FAIL", "REQUEUE", "CANCEL", NULL};
-static const char *const rm_words[] = {"EMBEDDED", "SLURM", NULL}; /* enum settings_rm */
 
+/* Those of Maui's that there is no adapter for would leave the nodes to two schedulers: only a file that is looked at
+ * as a policy may name one. */
+static int set_rm_type (void *target, const struct conf_value *value, struct err *err)
+{
+    static const char *const ours[] = {[SETTINGS_RM_EMBEDDED] = "EMBEDDED", [SETTINGS_RM_SLURM] = "SLURM", NULL};
+    static const char *const others[] = {"PBS", "TORQUE", "PBSPRO", "LL", "LSF", "SGE", "WIKI", "NATIVE", "CCS", "RMS",
+                                         "SSS", "BPROC", "XT3", NULL};
+    struct settings *s = target;
+    char name[32]; /* PBS@host:port, as old files have it */
+    text_printf (name, sizeof name, "%.*s", (int)strcspn (value->text, "@"), value->text);
+    for (int i = 0; ours[i]; i++)
+        if (strcasecmp (name, ours[i]) == 0) {
+            s->rm_type = i;
+            return 0;
+        }
+    for (int i = 0; others[i]; i++)
+        if (strcasecmp (name, others[i]) == 0) {
+            static const char told[] = "there is no adapter for it: nui-local runs the jobs itself (EMBEDDED) or has "
+                                       "Slurm run them (SLURM)";
+            if (!conf_is_partial (value->conf))
+                return err_set (err, ERR_UNSUPPORTED, "%s: %s", others[i], told);
+            conf_note_add (value, "%s: %s", others[i], told);
+            return 0;
+        }
+    return err_set (err, ERR_INVALID, "'%.40s' is neither EMBEDDED nor SLURM", value->text);
+}
+
+#define TOLD(key, sentence) {.name = key, .type = CONF_UNSUPPORTED, .why = sentence}
 #define AT(field) offsetof (struct settings, slurm.field)
 static const struct conf_param rm_attrs[] = {
-    {.name = "TYPE", .type = CONF_WORD, .offset = offsetof (struct settings, rm_type),
-     .words = rm_words},
+    {.name = "TYPE", .type = CONF_CALL, .set = set_rm_type, .flags = CONF_F_FIXED},
     {.name = "SERVER", .type = CONF_STRING, .offset = AT (server), .flags = CONF_F_FIXED},
     {.name = "KEY", .type = CONF_PATH, .offset = AT (key)},
     {.name = "USER", .type = CONF_STRING, .offset = AT (user), .flags = CONF_F_FIXED},
@@ -40,9 +66,38 @@ static const struct conf_param rm_attrs[] = {
      .max = 3600 * US_PER_S},
     {.name = "TOKENLIFE", .type = CONF_DURATION, .offset = AT (token_life), .min = 2 * US_PER_S,
      .max = 24 * 3600 * US_PER_S},
+    TOLD ("HOST", "SERVER says where slurmrestd is; without it the jobs run under nui-local itself"),
+    TOLD ("PORT", "SERVER has the port"),
+    TOLD ("EPORT", "the resource manager's events come over the connection that is there"),
+    TOLD ("NMPORT", "nodes tell their state to the resource manager"),
+    TOLD ("NMHOST", "nodes tell their state to the resource manager"),
+    TOLD ("NMSERVER", "nodes tell their state to the resource manager"),
+    TOLD ("TIMEOUT", "PATIENCE says how long an answer is waited for"),
+    TOLD ("POLLINTERVAL", "POLL says it"),
+    TOLD ("AUTHTYPE", "KEY is Slurm's, and users prove by certificate or account who they are"),
+    TOLD ("CONFIGFILE", "CONF names Slurm's"),
+    TOLD ("SUBMITCMD", "jobs are handed over by slurmrestd's API"),
+    TOLD ("SUBMITPOLICY", "a job waits in nui-local and is handed over when it starts"),
+    TOLD ("SUBMITHOST", "jobs are handed over by slurmrestd's API"),
+    TOLD ("FLAGS", "there is none that would mean something here"),
+    TOLD ("VERSION", "the version is asked of the resource manager"),
+    TOLD ("NAME", "the index is its name"),
+    TOLD ("NODESTATEMAP", "the states of nodes are taken as the resource manager says them"),
+    TOLD ("LOCALDISKFS", "NODECFG[x] DISK says how much a node has"),
+    TOLD ("DEFAULTCLASS", "CLASSCFG[x] and the resource manager's queues have defaults"),
+    TOLD ("WIKITYPE", "there is no adapter for WIKI"),
+    TOLD ("CLUSTERQUERYURL", "there is no adapter for NATIVE"),
+    TOLD ("WORKLOADQUERYURL", "there is no adapter for NATIVE"),
+    TOLD ("JOBSTARTURL", "there is no adapter for NATIVE"),
+    TOLD ("JOBCANCELURL", "there is no adapter for NATIVE"),
+    TOLD ("JOBMODIFYURL", "there is no adapter for NATIVE"),
+    TOLD ("JOBSUSPENDURL", "there is no adapter for NATIVE"),
+    TOLD ("JOBRESUMEURL", "there is no adapter for NATIVE"),
+    TOLD ("NODEMODIFYURL", "there is no adapter for NATIVE"),
     {.name = NULL},
 };
 #undef AT
+#undef TOLD
 
 static int rm_record (void *target, const char *index, void **record_out, struct err *err)
 {
@@ -189,6 +244,8 @@ static int admins_set (struct settings_admins *list, const struct conf_value *va
     struct principal identity;
     for (uint32_t i = 0; i < value->word_count; i++) {
         const char *who = value->word[i];
+        if (strcasecmp (who, "ALL") == 0)
+            return err_set (err, ERR_INVALID, "ALL stands alone, for ADMIN3: nobody else's jobs or policy are for all");
         int rc = strncmp (who, "nui://", 6) == 0 ? principal_parse (who, &identity, err)
                                                  : name_check ("login name", who, err);
         if (rc != 0)
@@ -213,7 +270,12 @@ static int set_admin2 (void *target, const struct conf_value *value, struct err 
 
 static int set_admin3 (void *target, const struct conf_value *value, struct err *err)
 {
-    return admins_set (&((struct settings *)target)->admin[2], value, err);
+    struct settings_admins *list = &((struct settings *)target)->admin[2];
+    if (value->word_count == 1 && strcasecmp (value->word[0], "ALL") == 0) {
+        list->all = true;
+        return 0;
+    }
+    return admins_set (list, value, err);
 }
 
 #define AT(field) offsetof (struct settings, field)
@@ -291,9 +353,9 @@ static const struct conf_param params[] = {
      .help = "what becomes of a job whose node fails"},
     {.name = "CGROUPS", .type = CONF_BOOL, .offset = AT (cgroups), .initial = "TRUE",
      .help = "whether jobs are put into control groups"},
-    {.name = "RMCFG", .type = CONF_RECORD, .attrs = rm_attrs, .record = rm_record,
+    {.name = "RMCFG", .type = CONF_RECORD, .attrs = rm_attrs, .record = rm_record, .flags = CONF_F_INDEX,
      .help = "the resource manager"},
-    {.name = "AMCFG", .type = CONF_RECORD, .attrs = settings_am_attrs, .record = am_record,
+    {.name = "AMCFG", .type = CONF_RECORD, .attrs = settings_am_attrs, .record = am_record, .flags = CONF_F_INDEX | CONF_F_TELLS,
      .help = "the bank, as Maui has it"},
     {.name = "PEERCAP", .type = CONF_RECORD, .attrs = cap_attrs, .record = cap_record,
      .help = "how much a metascheduler may hold"},
@@ -355,7 +417,7 @@ static int notify_check (struct settings *s, struct err *err)
     return 0;
 }
 
-static int settings_check (struct settings *s, struct err *err)
+static int settings_check (struct settings *s, bool partial, struct err *err)
 {
     int rc = ports_check (s, err);
     if (rc == 0)
@@ -382,7 +444,7 @@ static int settings_check (struct settings *s, struct err *err)
     if (rc == 0 && s->checkpoint_hook && access (s->checkpoint_hook, X_OK) != 0)
         rc = err_set (err, ERR_INVALID, "CHECKPOINTHOOK %s: %s", s->checkpoint_hook,
                       strerror (errno));
-    if (rc == 0)
+    if (rc == 0 && !partial) /* Maui's own file leaves the nodes to the resource manager */
         rc = settings_mode_check (
             &s->mode, s->rm_type == SETTINGS_RM_SLURM ? 1 : s->nodes.node_count, err);
     return rc;
@@ -459,24 +521,26 @@ int settings_read (struct conf *conf, struct cred_names *names, int mode, struct
     if (!s)
         return err_set (err, ERR_NOMEM, "settings: no memory");
     settings_am_init (&s->am);
-    int rc = policy_conf_read (conf, names, &s->policy, err);
-    if (rc == 0)
-        rc = conf_table_read (conf, params, s, err);
-    if (rc == 0)
-        rc = conf_table_read (conf, settings_stage_params, &s->stage, err);
-    if (rc == 0)
-        rc = nodeconf_read (conf, &s->nodes, err);
-    if (rc == 0)
-        rc = settings_mode_read (conf, &s->mode, err);
-    if (rc == 0)
-        rc = policy_conf_known (conf, err);
-    if (rc == 0)
-        s->listen = conf_get (conf, "LISTEN");
+    struct err fault[6] = {0};
+    policy_conf_read (conf, names, &s->policy, &fault[0]);
+    conf_table_read (conf, params, s, &fault[1]);
+    conf_table_read (conf, settings_stage_params, &s->stage, &fault[2]);
+    nodeconf_read (conf, &s->nodes, &fault[3]);
+    settings_mode_read (conf, &s->mode, &fault[4]);
+    policy_conf_known (conf, &fault[5]);
+    int rc = 0;
+    for (size_t i = 0; i < sizeof fault / sizeof fault[0]; i++) { /* all are told, the first is the answer */
+        if (fault[i].code != 0)
+            conf_fault_add (conf, &fault[i]);
+        if (fault[i].code != 0 && rc == 0)
+            rc = err_set (err, fault[i].code, "%s", fault[i].text);
+    }
+    s->listen = conf_get (conf, "LISTEN");
     if (rc == 0 && mode >= 0)
         s->mode.mode = mode;
     if (rc == 0 && s->rm_type == SETTINGS_RM_SLURM)
         slurm_defaults (s);
-    if (rc == 0 && settings_check (s, err) != 0)
+    if (rc == 0 && settings_check (s, conf_is_partial (conf), err) != 0)
         rc = err_prefix (err, "%s", conf_name (conf));
     if (rc == 0 && s->mode.mode == MODE_SIMULATION)
         rc = simulate_inputs_read (s, names, err);

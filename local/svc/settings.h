@@ -39,6 +39,7 @@ struct settings_group {
 
 /* ADMIN1, ADMIN2, ADMIN3: login names (on the cluster's own socket) or identities. */
 struct settings_admins {
+    bool all; /* ADMIN3 ALL: every account of the cluster */
     const char *who[SETTINGS_ADMINS_MAX];
     uint32_t count;
 };

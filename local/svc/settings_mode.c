@@ -93,7 +93,7 @@ static int set_flags (void *target, const struct conf_value *value, struct err *
 static const struct conf_param params[] = {
     {.name = "SERVERMODE", .type = CONF_CALL, .set = set_mode,
      .help = "NORMAL, TEST, INTERACTIVE or SIMULATION"},
-    {.name = "SCHEDCFG", .type = CONF_RECORD, .attrs = sched_attrs, .record = sched_record,
+    {.name = "SCHEDCFG", .type = CONF_RECORD, .attrs = sched_attrs, .record = sched_record, .flags = CONF_F_INDEX,
      .help = "the same, as MODE"},
     {.name = "SIMWORKLOADTRACEFILE", .type = CONF_PATH, .offset = AT (workload),
      .help = "the log of a simulation"},

@@ -154,15 +154,78 @@ static const char *const *known_names (struct conf *conf)
     return list;
 }
 
+static void take_unknown (struct conf *conf, const struct conf_entry *entry)
+{
+    struct err err = {0};
+    const char *const *names = known_names (conf);
+    const char *near = conf_nearest (entry->key, names);
+    if (conf->tells_unknown && entry->line > 0 && (!near || conf->partial)) {
+        struct conf_value value = {.conf = conf, .key = entry->key, .index = entry->index, .line = entry->line};
+        conf_note_add (&value, "neither Maui nor Nui has such a parameter, it has no effect%s%s%s",
+                       near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+        return;
+    }
+    conf_unknown ("parameter", entry->key, names, &err);
+    err_prefix (&err, "%s", conf_place (conf, entry->line));
+    conf_fault_add (conf, &err);
+}
+
 int conf_finish (struct conf *conf, struct err *err)
 {
-    for (uint32_t i = 0; i < conf->slot_count; i++) {
-        if (conf->slot[i].used)
-            continue;
-        const struct conf_entry *entry = &conf->slot[i].entry;
-        conf_unknown ("parameter", entry->key, known_names (conf), err);
-        err_prefix (err, "%s", conf_place (conf, entry->line));
-        return ERR_INVALID;
+    for (uint32_t i = 0; i < conf->slot_count; i++)
+        if (!conf->slot[i].used)
+            take_unknown (conf, &conf->slot[i].entry);
+    if (conf->fault_count == 0)
+        return 0;
+    return err_set (err, conf->fault[0].code, "%s", conf->fault[0].text);
+}
+
+void conf_partial (struct conf *conf)
+{
+    conf->partial = true;
+}
+
+bool conf_is_partial (const struct conf *conf)
+{
+    return conf->partial;
+}
+
+bool conf_has (const struct conf *conf, const char *key)
+{
+    for (uint32_t i = 0; i < conf->slot_count; i++)
+        if (strcasecmp (conf->slot[i].entry.key, key) == 0)
+            return true;
+    return false;
+}
+
+void conf_tell_unknown (struct conf *conf)
+{
+    conf->tells_unknown = true;
+}
+
+uint32_t conf_fault_count (const struct conf *conf)
+{
+    return conf->fault_count;
+}
+
+const char *conf_fault (const struct conf *conf, uint32_t i)
+{
+    return i < conf->fault_count ? conf->fault[i].text : NULL;
+}
+
+void conf_fault_add (struct conf *conf, const struct err *err)
+{
+    assert (err->code != 0);
+    for (uint32_t i = 0; i < conf->fault_count; i++)
+        if (strcmp (conf->fault[i].text, err->text) == 0)
+            return;
+    if (conf->fault_count == conf->fault_cap) {
+        uint32_t cap = conf->fault_cap ? conf->fault_cap * 2 : 8;
+        struct conf_fault *grown = arena_array (conf->arena, cap, sizeof *grown);
+        if (conf->fault_count)
+            memcpy (grown, conf->fault, conf->fault_count * sizeof *grown);
+        conf->fault = grown;
+        conf->fault_cap = cap;
     }
-    return 0;
+    conf->fault[conf->fault_count++] = (struct conf_fault){err->code, arena_strdup (conf->arena, err->text)};
 }

@@ -86,12 +86,13 @@ enum conf_type {
 enum {
     CONF_F_REQUIRED = 1,       /* conf_table_read fails when the file has no such key */
     CONF_F_INDEX = 2,          /* KEY[index]: allowed */
-    CONF_F_INDEX_REQUIRED = 4, /* KEY[index]: without it is an error (RECORD: always so) */
+    CONF_F_INDEX_REQUIRED = 4, /* KEY[index]: without it is an error (RECORD: so without CONF_F_INDEX) */
     CONF_F_INFINITY = 8,
     CONF_F_FIXED = 256,        /* only from the file, not by conf_append; every CONF_PATH is so */
     CONF_F_ATTR_INDEX = 16,    /* for an attribute: ATTR[x]=value allowed (CONF_CALL only) */
     CONF_F_ALIAS = 32,         /* another name for the field of an earlier row, which shows it */
     CONF_F_PLACE = 128,        /* says where this program is, not what it does */
+    CONF_F_TELLS = 512,        /* for a CONF_RECORD: attributes that nobody knows are as conf_tell_unknown has them */
     CONF_F_ADDS = 64,          /* for a CONF_CALL: lines with one key add up; else the last one counts */
 };
 
@@ -103,6 +104,7 @@ struct conf_param {
     int64_t min, max;
     const char *const *words;  /* CONF_WORD: ends with NULL */
     const int *values;         /* CONF_WORD: what each word stands for; NULL: its place */
+    const char *const *notes;  /* CONF_WORD: what is noted where a word is used; NULL: nothing */
     unsigned flags;
     const char *initial;       /* given to the field first, in the file's own syntax; NULL: leave.
                                 * Not for CONF_RECORD's attributes: record () sets those. */
@@ -125,8 +127,11 @@ int conf_table_read (struct conf *conf, const struct conf_param *params, void *t
 /* Typed getter for a single key outside tables: the last value, NULL when absent; marks it used. */
 const char *conf_get (struct conf *conf, const char *key);
 /* Refuses what nobody read: "FILE: line 12: unknown parameter RESERVATIONDEPHT, did you mean
- * RESERVATIONDEPTH?" */
+ * RESERVATIONDEPTH?"; and a file that has any other fault, with the first of them. */
 int conf_finish (struct conf *conf, struct err *err);
+/* From here on conf_finish only notes what nobody read and nobody knows, as Maui passes over it; what looks like a
+ * mistyped parameter is refused all the same, unless the file is partial, and so is what was changed by hand. */
+void conf_tell_unknown (struct conf *conf);
 
 /* What the administrator should hear of, one sentence each, with file and line. */
 uint32_t conf_note_count (const struct conf *conf);
@@ -143,6 +148,18 @@ typedef void (*conf_show_fn) (void *arg, const struct conf_param *param, const c
 void conf_show (const struct conf *conf, struct arena *arena, conf_show_fn fn, void *arg);
 /* What a row takes: "0 to 1", "TRUE or FALSE", "EARLY, LATE", "a duration of at least 00:00:01" …; in buf. */
 char *conf_takes (const struct conf_param *param, char *buf, size_t size);
+
+/* The file is a part of one: what is CONF_F_REQUIRED may be missing. Before the first conf_table_read. */
+void conf_partial (struct conf *conf);
+bool conf_is_partial (const struct conf *conf);
+/* Is there such a key in the file? */
+bool conf_has (const struct conf *conf, const char *key);
+
+/* What the file is refused for, one sentence each, with file and line: a table is read to its end whatever it finds. */
+uint32_t conf_fault_count (const struct conf *conf);
+const char *conf_fault (const struct conf *conf, uint32_t i);
+/* One more, found by who checks what the tables cannot; err is not empty. Once, if it is there already. */
+void conf_fault_add (struct conf *conf, const struct err *err);
 
 /* What stands in the file, in order. value is the raw rest of the line. */
 struct conf_entry {

@@ -10,6 +10,11 @@ struct slot {
     bool used;
 };
 
+struct conf_fault {
+    int code;
+    const char *text;
+};
+
 struct conf {
     struct arena *arena;
     const char *name;
@@ -25,6 +30,9 @@ struct conf {
     uint32_t known_count, known_cap;
     const char **note;
     uint32_t note_count, note_cap;
+    struct conf_fault *fault;
+    uint32_t fault_count, fault_cap;
+    bool tells_unknown, partial;
 };
 
 /* "FILE: line 12", or "changed by hand" for line 0; in the arena. */

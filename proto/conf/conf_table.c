@@ -127,6 +127,8 @@ static int store_word (const struct conf_param *param, const struct conf_value *
     case CONF_WORD:
         if (parse_word (param, text, &word, err) < 0)
             return ERR_INVALID;
+        if (param->notes && param->notes[word])
+            conf_note_add (value, "%s: %s", text, param->notes[word]);
         word = param->values ? param->values[word] : word;
         memcpy (field, &word, sizeof word);
         return 0;
@@ -169,8 +171,12 @@ static int fill_value (struct conf_value *value, const char *raw, struct err *er
     int rc = conf_split (arena, raw, &words, err);
     if (rc < 0)
         return rc;
-    for (uint32_t i = 0; i < words.count; i++)
-        words.word[i] = conf_unquote (arena, words.word[i]);
+    for (uint32_t i = 0; i < words.count; i++) {
+        size_t len = strlen (words.word[i]);
+        words.word[i] = len > 1 && words.word[i][0] == '\'' && words.word[i][len - 1] == '\''
+                            ? arena_printf (arena, "%.*s", (int)len - 2, words.word[i] + 1)
+                            : conf_unquote (arena, words.word[i]);
+    }
     value->word = words.word;
     value->word_count = words.count;
     value->text = words.count == 1 ? words.word[0] : raw;
@@ -220,6 +226,8 @@ static int take_attr (const struct words *words, uint32_t *at, struct conf_value
 {
     struct arena *arena = value->conf->arena;
     const char *word = words->word[*at];
+    if (!conf_equals (word) && *at + 1 < words->count && words->word[*at + 1][0] == '=') /* "ATTR = x" */
+        word = arena_printf (arena, "%s%s", word, words->word[++*at]);
     const char *equals = conf_equals (word);
     if (!equals || equals == word)
         return err_set (err, ERR_INVALID, "expected ATTRIBUTE=value at '%.60s'", word);
@@ -240,13 +248,20 @@ static int take_attr (const struct words *words, uint32_t *at, struct conf_value
     for (; *at + 1 < words->count; (*at)++) {
         const char *next = words->word[*at + 1];
         size_t len = strlen (raw);
-        if (conf_equals (next) || !((len > 0 && raw[len - 1] == ',') || next[0] == ','))
-            break;
+        if (conf_equals (next) || !(len == 0 || strchr (",:", raw[len - 1]) || strchr (",:", next[0])))
+            break; /* "ATTR= x", "ATTR=x, y", "ATTR=x :y" go on */
         raw = arena_printf (arena, "%s%s", raw, next);
     }
     (*at)++;
     /* The pieces hold no blanks but quoted ones, so text is the whole value. */
     return fill_value (value, raw, err);
+}
+
+/* Does the word at this place begin NAME=value, or "NAME = value"? */
+static bool is_attr (const struct words *words, uint32_t at)
+{
+    const char *equals = conf_equals (words->word[at]);
+    return equals ? equals > words->word[at] : at + 1 < words->count && words->word[at + 1][0] == '=';
 }
 
 static int changed_check (const struct conf_param *param, uint32_t line, struct err *err)
@@ -279,6 +294,32 @@ static int apply_attr (const struct conf_param *attrs, struct conf_value *value,
     return rc < 0 ? err_prefix (err, "%s", param->name) : 0;
 }
 
+static int prefix_entry (const struct conf *conf, const struct conf_entry *entry, struct err *err)
+{
+    if (entry->index)
+        return err_prefix (err, "%s: %s[%.60s]", conf_place (conf, entry->line), entry->key,
+                           entry->index);
+    return err_prefix (err, "%s: %s", conf_place (conf, entry->line), entry->key);
+}
+
+/* An attribute of no table, where the record passes over what it does not know. */
+static bool attr_is_told (const struct conf_param *param, const struct conf_value *value)
+{
+    const char **names = NULL;
+    uint32_t count = 0, cap = 0;
+    if (!(param->flags & CONF_F_TELLS) || value->line == 0 || conf_param_find (param->attrs, value->attr))
+        return false;
+    for (const struct conf_param *p = param->attrs; p->name; p++)
+        conf_push (value->conf->arena, &names, &count, &cap, p->name);
+    conf_push (value->conf->arena, &names, &count, &cap, NULL);
+    const char *near = conf_nearest (value->attr, names);
+    if (near && !value->conf->partial)
+        return false;
+    conf_note_add (value, "neither Maui nor Nui has such an attribute, it has no effect%s%s%s",
+                   near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+    return true;
+}
+
 static int apply_record (struct conf *conf, const struct conf_param *param,
                          const struct conf_entry *entry, void *target, struct err *err)
 {
@@ -290,9 +331,16 @@ static int apply_record (struct conf *conf, const struct conf_param *param,
     for (uint32_t i = 0; rc == 0 && i < words.count;) {
         struct conf_value value = {
             .conf = conf, .key = entry->key, .index = entry->index, .line = entry->line};
+        if ((param->flags & CONF_F_TELLS) && entry->line > 0 && !is_attr (&words, i)) {
+            conf_note_add (&value, "'%.60s' is no ATTRIBUTE=value, it has no effect", words.word[i++]);
+            continue;
+        }
         rc = take_attr (&words, &i, &value, err);
-        if (rc == 0)
-            rc = apply_attr (param->attrs, &value, record, err);
+        struct err fault = {0};
+        if (rc == 0 && !attr_is_told (param, &value) && apply_attr (param->attrs, &value, record, &fault) < 0) {
+            prefix_entry (conf, entry, &fault);
+            conf_fault_add (conf, &fault);
+        }
     }
     return rc;
 }
@@ -302,7 +350,8 @@ static int apply_entry (struct conf *conf, const struct conf_param *param,
 {
     bool may = param->type == CONF_RECORD || param->type == CONF_UNSUPPORTED ||
                (param->flags & (CONF_F_INDEX | CONF_F_INDEX_REQUIRED));
-    bool must = param->type == CONF_RECORD || (param->flags & CONF_F_INDEX_REQUIRED);
+    bool must = (param->type == CONF_RECORD && !(param->flags & CONF_F_INDEX)) ||
+                (param->flags & CONF_F_INDEX_REQUIRED);
     if (entry->index && !may)
         return err_set (err, ERR_INVALID, "takes no [%.60s]", entry->index);
     if (!entry->index && must)
@@ -335,14 +384,6 @@ static int apply_initials (struct conf *conf, const struct conf_param *params, v
     return 0;
 }
 
-static int prefix_entry (const struct conf *conf, const struct conf_entry *entry, struct err *err)
-{
-    if (entry->index)
-        return err_prefix (err, "%s: %s[%.60s]", conf_place (conf, entry->line), entry->key,
-                           entry->index);
-    return err_prefix (err, "%s: %s", conf_place (conf, entry->line), entry->key);
-}
-
 int conf_table_read (struct conf *conf, const struct conf_param *params, void *target,
                      struct err *err)
 {
@@ -353,6 +394,8 @@ int conf_table_read (struct conf *conf, const struct conf_param *params, void *t
         return err_set (err, ERR_INTERNAL, "%s: more than %d tables", conf->name, CONF_TABLES_MAX);
     conf->table[conf->table_count].params = params;
     conf->table[conf->table_count++].target = target;
+    uint32_t faults = conf->fault_count;
+    struct err fault;
     int rc = apply_initials (conf, params, target, err);
     if (rc < 0)
         return rc;
@@ -362,16 +405,19 @@ int conf_table_read (struct conf *conf, const struct conf_param *params, void *t
         if (!param || (slot->used && param->type == CONF_UNSUPPORTED))
             continue;
         slot->used = true;
-        rc = apply_entry (conf, param, &slot->entry, target, err);
-        if (rc < 0)
-            return prefix_entry (conf, &slot->entry, err);
+        fault = (struct err){0};
+        if (apply_entry (conf, param, &slot->entry, target, &fault) < 0) {
+            prefix_entry (conf, &slot->entry, &fault);
+            conf_fault_add (conf, &fault);
+        }
     }
     for (const struct conf_param *p = params; p->name; p++) {
-        bool found = !(p->flags & CONF_F_REQUIRED);
-        for (uint32_t i = 0; !found && i < conf->slot_count; i++)
-            found = strcasecmp (conf->slot[i].entry.key, p->name) == 0;
-        if (!found)
-            return err_set (err, ERR_INVALID, "%s: %s is missing", conf->name, p->name);
+        if ((p->flags & CONF_F_REQUIRED) && !conf->partial && !conf_has (conf, p->name)) {
+            err_set (&fault, ERR_INVALID, "%s: %s is missing", conf->name, p->name);
+            conf_fault_add (conf, &fault);
+        }
     }
+    if (conf->fault_count > faults)
+        return err_set (err, conf->fault[faults].code, "%s", conf->fault[faults].text);
     return 0;
 }

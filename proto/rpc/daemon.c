@@ -100,7 +100,7 @@ static int load_keys (struct loaded *l, struct err *err)
                      : err_set (err, ERR_NOMEM, "configuration: no memory");
     if (rc < 0)
         return rc;
-    if (!l->keys->listen && !l->keys->socket)
+    if (!l->keys->listen && !l->keys->socket && !conf_is_partial (l->conf))
         return err_set (err, ERR_INVALID, "%s: neither LISTEN nor SOCKET is given",
                         conf_name (l->conf));
     l->levels.all = LOG_LEVEL_INFO;
@@ -109,23 +109,36 @@ static int load_keys (struct loaded *l, struct err *err)
     return 0;
 }
 
-/* Whole or not at all. changes: further lines, or NULL. */
-static int load (struct daemon *d, const char *changes, struct loaded *out, struct err *err)
+/* Nothing in it says that it is a daemon's. */
+static bool says_nothing_of_us (const struct conf *conf)
+{
+    static const char *const ours[] = {"GRID", "STATEDIR", "CA", "CERT", "KEY", "LISTEN", "SOCKET"};
+    for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++)
+        if (conf_has (conf, ours[i]))
+            return false;
+    return true;
+}
+
+/* Whole or not at all; *out keeps the conf, which says what there is to say, either way. changes: further lines, or
+ * NULL. partial: a part of a file will do. */
+static int load (struct daemon *d, const char *changes, bool partial, struct loaded *out, struct err *err)
 {
     struct loaded l = {.conf = conf_read_file (d->config_file, err)};
+    struct err fault = {0};
+    *out = l;
     int rc = !l.conf ? err->code : changes ? conf_append (l.conf, changes, err) : 0;
-    if (rc == 0)
-        rc = load_keys (&l, err);
-    if (rc == 0)
-        rc = d->ops->configure (d->self, l.conf, &l.settings, err);
-    if (rc == 0)
-        rc = conf_finish (l.conf, err);
     if (rc < 0) {
-        loaded_free (d, &l);
+        loaded_free (d, out);
         return rc;
     }
+    if (partial && says_nothing_of_us (l.conf))
+        conf_partial (l.conf);
+    if (load_keys (&l, &fault) < 0)
+        conf_fault_add (l.conf, &fault);
+    if (d->ops->configure (d->self, l.conf, &l.settings, &fault) < 0)
+        conf_fault_add (l.conf, &fault);
     *out = l;
-    return 0;
+    return conf_finish (l.conf, err);
 }
 
 static void log_notes (struct daemon *d)
@@ -174,10 +187,9 @@ static int refuse_fixed (const struct keys *a, const struct keys *b, struct err 
 static int take (struct daemon *d, const char *changes, struct err *err)
 {
     struct loaded fresh;
-    int rc = load (d, changes, &fresh, err);
-    if (rc < 0)
-        return rc;
-    rc = refuse_fixed (d->now.keys, fresh.keys, err);
+    int rc = load (d, changes, false, &fresh, err);
+    if (rc == 0)
+        rc = refuse_fixed (d->now.keys, fresh.keys, err);
     if (rc == 0 && !d->ops->reload)
         rc = err_set (err, ERR_UNSUPPORTED, "%s takes a new configuration only by a restart",
                       d->ops->program);
@@ -490,19 +502,34 @@ static void close_all (struct daemon *d)
     daemon_pid_unlock (d->pid_fd);
 }
 
+/* What is about a line of the file first. */
+static void print_all (const struct daemon *d, const struct conf *conf, uint32_t (*count) (const struct conf *),
+                       const char *(*text) (const struct conf *, uint32_t))
+{
+    for (int lines = 1; lines >= 0; lines--)
+        for (uint32_t i = 0; i < count (conf); i++)
+            if ((strstr (text (conf, i), ": line ") != NULL) == lines)
+                fprintf (stderr, "%s: %s\n", d->ops->program, text (conf, i));
+}
+
 static int check (struct daemon *d)
 {
     struct err err = {0};
     struct loaded l;
-    if (load (d, NULL, &l, &err) < 0) {
+    int rc = load (d, NULL, d->ops->checks_partial, &l, &err);
+    if (!l.conf) {
         fprintf (stderr, "%s: %s\n", d->ops->program, err.text);
         return 1;
     }
-    for (uint32_t i = 0; i < conf_note_count (l.conf); i++)
-        fprintf (stderr, "%s: %s\n", d->ops->program, conf_note (l.conf, i));
-    printf ("%s: %s is good\n", d->ops->program, d->config_file);
+    print_all (d, l.conf, conf_note_count, conf_note);
+    print_all (d, l.conf, conf_fault_count, conf_fault);
+    if (rc == 0)
+        printf ("%s: %s is good%s\n", d->ops->program, d->config_file,
+                conf_is_partial (l.conf) ? " as a policy: it says nothing of a daemon's own" : "");
+    else if (conf_fault_count (l.conf) > 1)
+        fprintf (stderr, "%s: %s is refused: %u faults\n", d->ops->program, d->config_file, conf_fault_count (l.conf));
     loaded_free (d, &l);
-    return 0;
+    return rc == 0 ? 0 : 1;
 }
 
 int daemon_main (const struct daemon_ops *ops, void *self, int argc, char **argv)
@@ -522,12 +549,12 @@ int daemon_main (const struct daemon_ops *ops, void *self, int argc, char **argv
         return check (&d);
     umask (027);
     daemon_stamp_changed (d.config_file, &d.config_stamp);
-    int rc = load (&d, NULL, &d.now, &err);
-    if (rc == 0)
-        rc = start (&d, &err);
-    if (rc == 0) {
+    int rc = load (&d, NULL, false, &d.now, &err);
+    if (rc < 0 && d.now.conf)
+        print_all (&d, d.now.conf, conf_fault_count, conf_fault);
+    else if (rc == 0 && (rc = start (&d, &err)) == 0)
         run (&d);
-    } else {
+    if (rc < 0 && (!d.now.conf || conf_fault_count (d.now.conf) == 0)) {
         fprintf (stderr, "%s: %s\n", ops->program, err.text);
         if (d.log && d.now.keys->log_file)
             log_err (&d, "not_started", &err);

@@ -31,6 +31,10 @@ struct daemon_ops {
     const char *summary;        /* one line for --help */
     enum principal_kind kind;   /* what the certificate must be */
 
+    /* Does --check take a file of which the program's own keys are a part, as another program's that says nothing of
+     * GRID, STATEDIR, CA, LISTEN and SOCKET? */
+    bool checks_partial;
+
     /* One option more, of the program's own: `--option VALUE`. NULL: none. */
     const char *option;         /* "mode" */
     const char *option_help;    /* one line for --help */

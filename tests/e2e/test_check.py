@@ -1,7 +1,8 @@
 """nui-local --check: unknown parameters, contradictions, names that nothing defines."""
+import os
 import subprocess
 
-from fixture import main
+from fixture import ROOT, main
 from onesite import SiteCase, wait_for
 
 GOOD = """NODECFG[n[01-04]] PROCS=2
@@ -58,6 +59,39 @@ class Check(SiteCase):
             code, words, _ = self.check(GOOD + line + "\n")
             self.assertEqual((code, len(words.splitlines())), (1, 1), f"{line}: {words}")
             self.assertIn(says if not says.startswith("line") else says.split(": ", 1)[1], words, line)
+
+    def test_maui_files(self):
+        """Files as Maui's sites have them, mistakes and all, are taken as a policy; each line that means something else
+        here, or nothing, is told (NUI_TABLES=update writes what is told)."""
+        folder = ROOT / "tests" / "data" / "maui"
+        files = sorted(folder.glob("*.cfg"))
+        self.assertGreaterEqual(len(files), 4)
+        for file in files:
+            done = subprocess.run([self.site("any").programs["nui-local"], "--config", file.name, "--check"], cwd=folder,
+                                  capture_output=True, text=True, timeout=60)
+            report = file.with_suffix(".report")
+            if os.environ.get("NUI_TABLES") == "update":
+                report.write_text(done.stderr + done.stdout)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(done.stderr + done.stdout, report.read_text(), file)
+            self.assertNotIn("that Nui does not have", done.stderr)
+
+    def test_all_faults(self):
+        """One run tells everything: each fault with its line, then what a daemon's file lacks."""
+        code, words, site = self.check(GOOD)
+        text = site.config.read_text().replace("CA ", "#CA ")
+        site.config.write_text(text + "FSDEPTH many\nUSERCFG[john] MAXJOB=x MAXPROC=y\nRMCFG[base] TYPE=PBS\n"
+                               "ADMIN1 ALL\nFOOBAR 1\n")
+        done = subprocess.run([site.programs["nui-local"], "--config", site.config, "--check"], capture_output=True,
+                              text=True, timeout=60)
+        lines = done.stderr.splitlines()
+        for says in ("FSDEPTH: ", "USERCFG[john]: MAXJOB: ", "USERCFG[john]: MAXPROC: ",
+                     "RMCFG[base]: TYPE: PBS: there is no adapter", "ADMIN1: ALL stands alone",
+                     "FOOBAR: neither Maui nor Nui has such a parameter"):
+            self.assertEqual(len([line for line in lines if says in line and "cfg: line " in line]), 1, (says, lines))
+        self.assertIn("CA is missing", lines[-2])
+        self.assertIn("is refused: 6 faults", lines[-1])
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
 
     def test_start_and_reload(self):
         """The same words in the log of a start, and of a reload; a bad file changes nothing."""

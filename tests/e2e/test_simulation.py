@@ -299,7 +299,7 @@ Total Jobs: 5   Active Jobs: 3   Idle Jobs: 2   Blocked Jobs: 0
                 ("SERVERMODE SIMULATION\n", "a simulation needs nodes"),
                 ("SERVERMODE SIMULATOR\n", "wanted NORMAL, TEST, INTERACTIVE or SIMULATION"),
                 ("SERVERMODE TEST\nSCHEDCFG[x] MODE=NORMAL\nNODECFG[a] PROCS=1\n", "two modes"),
-                ("NORMAL 1\nNODECFG[a] PROCS=1\n", "unknown parameter"),
+                ("SERVERMOED NORMAL\nNODECFG[a] PROCS=1\n", "unknown parameter"),
                 ("SERVERMODE NORMAL\n", "NODECFG names no node"),
                 ("SERVERMODE SIMULATION\nNODECFG[a] PROCS=1\nSIMWORKLOADTRACEFILE /nonexistent\n",
                  "/nonexistent"),
@@ -332,6 +332,9 @@ Total Jobs: 5   Active Jobs: 3   Idle Jobs: 2   Blocked Jobs: 0
         self.refused(site, "schedctl", "-s", "-r", code=2, says="one of -s, -S, -r")
         self.refused(site, "schedctl", "-Smany", code=2, says="many")
         self.refused(site, "schedctl", "-S", "0", code=1, says="at least one iteration")
+        all_of_them = self.demo("all", "ADMIN3 ALL\n")
+        self.assertEqual(self.data(all_of_them, "schedctl", account=plain)[0]["iteration"], 10)
+        self.refused(all_of_them, "schedctl", "-s", code=3, says="is for ADMIN1", account=plain)
 
 
 if __name__ == "__main__":

@@ -267,8 +267,13 @@ static void notes_and_tables_together (void **state)
     assert_ok (conf_table_read (conf, table, &s, &err), err);
     assert_int_equal (conf_finish (conf, &err), ERR_INVALID);
     assert_contains (err.text, "line 3: unknown parameter OTHER");
+    assert_int_equal (conf_fault_count (conf), 3);
+    assert_contains (conf_fault (conf, 1), "line 4: unknown parameter GRID");
+    assert_null (conf_fault (conf, 3));
+    conf_destroy (conf);
+    conf = conf_parse (text, strlen (text), "x.cfg", &err);
+    assert_ok (conf_table_read (conf, table, &s, &err), err);
     assert_string_equal (conf_get (conf, "other"), "5");
-    assert_int_equal (conf_finish (conf, &err), ERR_INVALID);
     assert_string_equal (conf_get (conf, "GRID"), "h");
     assert_null (conf_get (conf, "NONE"));
     assert_ok (conf_finish (conf, &err), err);

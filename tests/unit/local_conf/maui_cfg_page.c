@@ -49,6 +49,25 @@ static void other_names (struct page *page)
     strbuf_puts (&page->out, ".\n");
 }
 
+/* Maui's that are not here: one sentence, and the names that it is about. */
+static void told (struct page *page)
+{
+    strbuf_puts (&page->out, ".SS Parameters of Maui's that Nui does not have\n"
+                             "Taken, and told with what there is in their place.\n");
+    for (const struct conf_param *p = policy_known_params; p->name; p++) {
+        bool first = true;
+        for (const struct conf_param *q = policy_known_params; q < p && first; q++)
+            first = !q->why || !p->why || strcmp (q->why, p->why) != 0;
+        if (!p->why || !first)
+            continue;
+        strbuf_printf (&page->out, ".TP\n.B %s", p->name);
+        for (const struct conf_param *q = p + 1; q->name; q++)
+            if (q->why && strcmp (q->why, p->why) == 0)
+                strbuf_printf (&page->out, " %s", q->name);
+        strbuf_printf (&page->out, "\n%s\n", p->why);
+    }
+}
+
 static void page_make (struct page *page)
 {
     struct cred_names names;
@@ -64,6 +83,7 @@ static void page_make (struct page *page)
     conf_show (conf, arena, on_default, page);
     without_default (page);
     other_names (page);
+    told (page);
     policy_destroy (policy);
     conf_destroy (conf);
     cred_names_free (&names);

@@ -365,7 +365,8 @@ static void test_refused (void **state)
     refused ("USERCFG[x] MAXJOB[HOST]=2\n", "[HOST] is no other kind of credential");
     refused ("USERCFG MAXJOB=2\n", "needs an index");
     refused ("QOSCFG[x] QFLAGS=FASTER\n", "'FASTER' is no flag of a QoS");
-    refused ("USERCFG[x] QTWEIGHT=3\n", "QTWEIGHT"); /* of a QoS only */
+    refused ("USERCFG[x] MAXJOBPERUSER=2\n", "[USER] is no other kind of credential");
+    refused ("SRCFG[x] PERIOD=DAY STARTTIME=1:08:00:00 TASKCOUNT=1\n", "needs PERIOD=WEEK");
     refused ("BACKFILLPOLICY SOON\n", "'SOON' is none of FIRSTFIT, BESTFIT, GREEDY, PREEMPT, NONE");
     refused ("NODEALLOCATIONPOLICY CIRCULAR\n", "'CIRCULAR' is none of");
     refused ("NODEACCESSPOLICY NOBODY\n", "is none of SHARED, SINGLEUSER");
@@ -380,6 +381,64 @@ static void test_refused (void **state)
     refused ("SYSTEMDEFAULTJOBWALLTIME 0\n", "at least a second");
     refused ("FSPOLICY DEDICATEDPS%\nUSERCFG[x] FSTARGET=0\n",
              "user x: FSTARGET of 0 has no ratio");
+}
+
+/* The same said in the spellings of Maui's older files. */
+static void test_older_spellings (void **state)
+{
+    (void)state;
+    LOAD (l, "CLASSCFG[a] MAXJOBPERUSER=4 MAXPSPERGROUP = 100,200\nCLASSCFG[b] MAXJOB[USER]=4 MAXPS[GROUP]=100,200\n"
+             "SYSCFG QLIST=hi\nSYSCFG[base] PLIST=\nQOSCFG[hi] FLAGS=PREEMPTOR\nMEMORYWEIGHT '3'\n"
+             "NODEAVAILABILITYPOLICY DEDICATED:PROCS MEMORY:UTILIZED\nBACKFILLPOLICY ON\n"
+             "SYSTEMMAXJOBPROC 64\nSYSTEMMAXJOBPROCSECOND 1000\nDOWNNODEDELAYTIME 0:10:00\nFOOBAR 3\n");
+    const struct policy_cred *a = cred (&l, CRED_CLASS, "a"), *b = cred (&l, CRED_CLASS, "b");
+    assert_int_equal (a->cross_count, 2);
+    assert_int_equal (b->cross_count, 2);
+    assert_memory_equal (a->cross, b->cross, 2 * sizeof *a->cross);
+    assert_int_equal (l.policy->system_qlist_count, 1);
+    assert_true (noted (&l, "line 4: SYSCFG[base] PLIST: is empty"));
+    assert_true (cred (&l, CRED_QOS, "hi")->qos->flags & QOS_PREEMPTOR);
+    assert_true (l.policy->sub_weight[PRIO_MEM] == 3);
+    assert_int_equal (l.policy->node_availability[RES_PROCS], NODEAVAIL_DEDICATED);
+    assert_int_equal (l.policy->node_availability[RES_MEM_MB], NODEAVAIL_UTILIZED);
+    assert_int_equal (l.policy->node_availability[RES_DISK_MB], NODEAVAIL_COMBINED);
+    assert_int_equal (l.policy->backfill_policy, BACKFILL_FIRSTFIT);
+    assert_true (noted (&l, "line 8: BACKFILLPOLICY: ON: means FIRSTFIT here"));
+    assert_int_equal (l.policy->system_max_proc_per_job, 64);
+    assert_int_equal (l.policy->system_max_ps_per_job, 1000);
+    assert_int_equal (l.policy->node_down_delay, 600 * US_PER_S);
+    assert_true (noted (&l, "line 12: FOOBAR: neither Maui nor Nui has such a parameter"));
+    release (&l);
+}
+
+/* The manual's own: Monday 8:00 to Friday 17:00 at a stretch; hours without a day are hours of each day. */
+static void test_weeks (void **state)
+{
+    (void)state;
+    LOAD (l, "SRCFG[work] PERIOD=WEEK STARTTIME=1:08:00:00 ENDTIME=5:17:00:00 TIMELIMIT=1:00:00* HOSTLIST=a, b\n"
+             "SRCFG[hours] PERIOD=WEEK DAYS=MON STARTTIME=9:00:00 ENDTIME=12:00:00 TASKCOUNT=2 USERLIST = x,y\n"
+             "SRPERIOD[0] WEEK\nSRSTARTTIME[0] 6:00:00:00\nSRTASKCOUNT[0] 1\nSRIDLETIME[0] 0:10:00\n"
+             "SRCFG[shut] HOSTLIST=ALL PERIOD=INFINITY\n");
+    const struct policy_standing *s = l.policy->standing;
+    assert_int_equal (l.policy->standing_count, 4);
+    assert_int_equal (s[0].period, STANDING_WEEK);
+    assert_int_equal (s[0].week_start_s, 86400 + 8 * 3600);
+    assert_int_equal (s[0].week_end_s, 5 * 86400 + 17 * 3600);
+    assert_string_equal (s[0].hosts, "a,b");
+    assert_int_equal (s[0].acl_count, 1);
+    assert_int_equal (s[0].acl[0].value, 3600 * US_PER_S);
+    assert_true (s[0].acl[0].required);
+    assert_int_equal (s[1].period, STANDING_DAY);
+    assert_int_equal (s[1].depth, 14);
+    assert_int_equal (s[1].start_s, 9 * 3600);
+    assert_int_equal (s[1].days, 2);
+    assert_int_equal (s[1].acl_count, 2);
+    assert_true (noted (&l, "SRCFG[hours]: STARTTIME and ENDTIME without a day are hours of each of DAYS"));
+    assert_int_equal (s[2].week_start_s, 6 * 86400);
+    assert_int_equal (s[2].week_end_s, 7 * 86400);
+    assert_int_equal (s[2].idle, 600 * US_PER_S);
+    assert_true (noted (&l, "SRCFG[shut]: keeps every node from every job, always: is that meant?"));
+    release (&l);
 }
 
 /* Maui's configuration of the sample outputs, as it stands. */
@@ -471,9 +530,9 @@ static void test_site_file (void **state)
     assert_int_equal (conf_note_count (conf), 0);
     policy_destroy (policy);
     conf_destroy (conf);
-    assert_int_equal (pwrite (fd, "SITENAMES", 9, 0), 9);
+    assert_int_equal (pwrite (fd, "SITENAMX ", 9, 0), 9);
     assert_int_not_equal (policy_conf_load (path, &names, &policy, NULL, &err), 0);
-    assert_non_null (strstr (err.text, "unknown parameter SITENAMES"));
+    assert_non_null (strstr (err.text, "unknown parameter SITENAMX"));
     cred_names_free (&names);
     close (fd);
     unlink (path);
@@ -510,6 +569,8 @@ int main (void)
         cmocka_unit_test (test_qos_and_the_rest),
         cmocka_unit_test (test_empty),
         cmocka_unit_test (test_refused),
+        cmocka_unit_test (test_older_spellings),
+        cmocka_unit_test (test_weeks),
         cmocka_unit_test (test_demo),
         cmocka_unit_test (test_reload),
         cmocka_unit_test (test_site_file),
