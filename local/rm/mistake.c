@@ -1,8 +1,9 @@
 /* mistake: sentences for jobs that cannot run as they are.
  *
  * The kernel says ENOENT for a script whose interpreter is not there, with the script's own name, which helps
- * nobody: here the first line is read as the kernel reads it. Called by the resource managers before a job is taken
- * and by nui-supervise after a failed execve; reads files, changes nothing. Where the fault may be the site's (a
+ * nobody: here the first line is read as the kernel reads it. Called by the resource managers before a job is taken,
+ * by nui-supervise after a failed execve, and where Slurm ran a job that ended as one ends whose script was not
+ * executed; reads files, changes nothing. Where the fault may be the site's (a
  * loader that is missing, a file system mounted noexec) the answer is no, and the job is tried again. */
 #include "local/rm/mistake.h"
 #include "proto/base/text.h"
@@ -28,10 +29,10 @@ bool mistake_of_script (const void *script, size_t len, char out[MISTAKE_TEXT_MA
 }
 
 /* What the first line names, by the kernel's rule: blanks, then all up to the next blank. "": no #! line. */
-static void mistake_interpreter (char out[FIRST_LINE_MAX])
+static void mistake_interpreter (int dir, char out[FIRST_LINE_MAX])
 {
     char line[FIRST_LINE_MAX] = "";
-    int fd = open ("./script", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int fd = openat (dir, "script", O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     ssize_t n = fd >= 0 ? read (fd, line, sizeof line - 1) : -1;
     *out = 0;
     if (fd >= 0)
@@ -44,22 +45,22 @@ static void mistake_interpreter (char out[FIRST_LINE_MAX])
     snprintf (out, FIRST_LINE_MAX, "%.*s", (int)strcspn (word, " \t"), word);
 }
 
-static bool mistake_of_interpreter (char out[MISTAKE_TEXT_MAX])
+static bool mistake_of_interpreter (int dir, char out[MISTAKE_TEXT_MAX])
 {
     char name[FIRST_LINE_MAX];
     struct stat st;
     const char *why = NULL;
-    mistake_interpreter (name);
+    mistake_interpreter (dir, name);
     if (!*name)
         return false;
-    if (stat (name, &st) != 0)
+    if (fstatat (dir, name, &st, 0) != 0)
         why = errno == ENOENT || errno == ENOTDIR ? "which does not exist here"
               : errno == EACCES                   ? "which the account may not reach"
               : errno == ELOOP || errno == ENAMETOOLONG ? "which is no path to a program"
                                                   : NULL;
     else if (!S_ISREG (st.st_mode))
         why = S_ISDIR (st.st_mode) ? "which is a directory" : "which is no program";
-    else if (faccessat (AT_FDCWD, name, X_OK, AT_EACCESS) != 0)
+    else if (faccessat (dir, name, X_OK, AT_EACCESS) != 0)
         why = "which the account may not execute";
     if (!why)
         return false; /* it is there: its own loader is not, or the script lies where nothing may run */
@@ -67,7 +68,7 @@ static bool mistake_of_interpreter (char out[MISTAKE_TEXT_MAX])
     return true;
 }
 
-bool mistake_of_exec (int number, char out[MISTAKE_TEXT_MAX])
+bool mistake_of_exec (int dir, int number, char out[MISTAKE_TEXT_MAX])
 {
     const char *text = NULL;
     switch (number) {
@@ -76,7 +77,7 @@ bool mistake_of_exec (int number, char out[MISTAKE_TEXT_MAX])
     case EACCES:
     case ELOOP:
     case ENAMETOOLONG:
-        return mistake_of_interpreter (out);
+        return mistake_of_interpreter (dir, out);
     case ENOEXEC:
         text = "the script is a program for another kind of machine, or a damaged one";
         break;

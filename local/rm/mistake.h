@@ -10,9 +10,9 @@ enum { MISTAKE_TEXT_MAX = 250 };
 
 /* Of the script as such, wherever it runs. False: none that can be seen. */
 bool mistake_of_script (const void *script, size_t len, char out[MISTAKE_TEXT_MAX]);
-/* Why "./script" was not executed, in the working directory and as the account it was tried with; number is errno.
- * False: not by its own fault, or not known to be. */
-bool mistake_of_exec (int number, char out[MISTAKE_TEXT_MAX]);
+/* Why "script" in dir (AT_FDCWD: the working directory) was not executed, as the account that asks can see it; number
+ * is errno. False: not by its own fault, or not known to be. */
+bool mistake_of_exec (int dir, int number, char out[MISTAKE_TEXT_MAX]);
 /* Why its output file could not be opened. */
 bool mistake_of_output (int number, const char *name, char out[MISTAKE_TEXT_MAX]);
 

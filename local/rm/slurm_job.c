@@ -1,11 +1,15 @@
 /* One job at Slurm: what we wish of it and what is told of it. Requests to Slurm are sent one at a
  * time for each job; looks that began before the last of them was answered do not count for it. */
 #include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <utlist.h>
 
+#include "local/rm/mistake.h"
 #include "local/rm/slurm_i.h"
 #include "proto/base/clock.h"
 #include "proto/base/strbuf.h"
@@ -228,8 +232,29 @@ static void not_started (struct slurm_job *job)
     start_failed (job, job->refused, why);
 }
 
+/* Did it end as our script (rm_slurm.c) does when the job's own cannot be executed, at once, and is that for a fault
+ * which is seen from here, too? What the job itself says of it is not believed; who does all that on purpose runs a
+ * few seconds for nothing. */
+static bool ran_into_mistake (const struct slurm_job *job, const struct rm_status *status,
+                              char text[MISTAKE_TEXT_MAX])
+{
+    enum { AT_ONCE_S = 5 };
+    char path[JOBDIR_KEY_MAX + 8];
+    if (job->native || !*job->key || status->end != RM_END_EXITED ||
+        (status->exit_code != 126 && status->exit_code != 127) ||
+        status->end_at - status->start > AT_ONCE_S * US_PER_S)
+        return false;
+    snprintf (path, sizeof path, "%s/work", job->key);
+    int dir = openat (job->owner->dir, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    bool mistake = dir >= 0 && mistake_of_exec (dir, status->exit_code == 126 ? EACCES : ENOENT, text);
+    if (dir >= 0)
+        close (dir);
+    return mistake;
+}
+
 static void tell_ended (struct slurm_job *job)
 {
+    char mistake[MISTAKE_TEXT_MAX];
     struct rm_status status = {.cpu_known = job->usage_asked && job->cpu_time >= 0,
                                .cpu_time = job->cpu_time};
     if (job->owner->usage && job->start && !job->usage_asked) {
@@ -250,6 +275,10 @@ static void tell_ended (struct slurm_job *job)
             status.end_at += US_PER_S;
     } else if (status.end == RM_END_EXITED || status.end == RM_END_TIMEOUT) {
         status.end = RM_END_CANCELLED; /* a deadline passed, or its dependency never comes */
+    }
+    if (status.started && ran_into_mistake (job, &status, mistake)) {
+        status = (struct rm_status){.ended = true, .end = RM_END_MISTAKE, .exit_code = status.exit_code};
+        text_printf (status.text, sizeof status.text, "%s", mistake);
     }
     slurm_job_finish (job, &status);
 }

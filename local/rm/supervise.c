@@ -319,7 +319,7 @@ static void child_run (struct supervisor *s, int report_fd)
         child_fail (report_fd, CHILD_FAILED, "exec of /bin/sh");
     }
     char text[MISTAKE_TEXT_MAX];
-    if (mistake_of_exec (number, text))
+    if (mistake_of_exec (AT_FDCWD, number, text))
         child_mistaken (report_fd, text);
     errno = number;
     child_fail (report_fd, CHILD_FAILED, "exec of the script");

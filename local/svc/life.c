@@ -288,6 +288,7 @@ static void end_mistaken (struct svc *svc, struct site_job *job, const char *tex
     log_event (svc->log, LOG_LEVEL_INFO, "svc", "job_mistaken", "job=%s reason=%s",
                site_id (svc, job->rec.number, id), log_quote (text, quoted, sizeof quoted));
     svc_reason (job, "BadJob", "%s", text);
+    job->rec.start = 0; /* Slurm may have said otherwise at first */
     life_end_surely (svc, job, STORE_JOB_FAILED);
 }
 

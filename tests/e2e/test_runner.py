@@ -1,4 +1,5 @@
 """Real processes: environment, account, limits, and a site that comes back to them."""
+import json
 import os
 import re
 
@@ -64,6 +65,31 @@ class Runner(GridCase):
         self.assertGreater(len(shown), 3)
         for text in shown:
             self.assertNotIn(secret, text)
+
+    def test_a_mistake_ends_the_wait(self):
+        """Who waits for a job that fails at once by its own fault hears why, with a failure's code, and pays nothing."""
+        before = len(self.statement()["lines"])
+        done = self.nui("alice", "submit", "--wait", "-A", "phys", "-n", 1, "-t", 60, "--site", "alpha",
+                        self.write("bsah.sh", "#!/bin/bsah\necho\n"), code=1)
+        self.assertIn("names /bin/bsah, which does not exist here", done.stdout + done.stderr)
+        self.settled()
+        self.assertEqual(len([l for l in self.statement()["lines"][before:] if l["posted"] < 0]), 0)
+
+    def test_a_lost_deadline_costs_nothing(self):
+        """It waits in the site's queue, held, until it can no longer be over in time."""
+        first = self.grid.submit("alice", "-A", "phys", "--site", "gamma", "-n", 2, "-t", 30, self.gated_script("before2"))
+        self.wait_state(first, ("Running",))
+        late = self.grid.submit("alice", "-A", "phys", "--site", "gamma", "-t", 5, "--deadline", "+1:30",
+                                self.write("late.sh", "#!/bin/sh\necho ran\n"))
+        self.nui("alice", "sethold", "-u", late)
+        self.open_gate("before2")
+        self.wait_state(first, ("Completed",))
+        self.wait_state(late, ("Failed",), seconds=150)
+        self.assertIn("cannot end by its deadline", json.dumps(self.status("alice", late)))
+        self.settled()
+        self.assertEqual(self.charges(late), [])
+        self.assertEqual(len(self.charges(first)), 1)
+        self.assert_books_close()
 
     def test_exit_code(self):
         _, job = self.run_job("-n", 1, "-t", 60, script=self.write("seven.sh", "#!/bin/sh\nexit 7\n"),

@@ -184,6 +184,21 @@ class SlurmCase(SlurmGrid):
         self.assertEqual(len(self.charges(ident)), 1)
         self.assert_books_close()
 
+    def test_a_script_that_cannot_be_executed(self):
+        """Failed at once, with a sentence, for nothing; who exits with the same code by his own will pays."""
+        for name, first, says in (("interpreter", "#!/bin/bsah\n", "/bin/bsah, which does not exist here"),
+                                  ("dos", "#!/bin/sh\r\n", "the script has DOS line ends")):
+            ident = self.grid.submit("alice", "-A", "phys", "--site", "alpha", "-t", 60, self.write(name, f"{first}echo\n"))
+            job = self.wait_state(ident, ("Failed",))
+            self.assertIn(says, job["components"][0]["reason"])
+            self.settled()
+            self.assertEqual(self.charges(ident), [])
+        ident = self.grid.submit("alice", "-A", "phys", "--site", "alpha", "-t", 60, self.write("own", "#!/bin/sh\nexit 127\n"))
+        self.wait_state(ident, ("Failed",))
+        self.settled()
+        self.assertEqual(len(self.charges(ident)), 1)
+        self.assert_books_close()
+
     def test_files_there_and_away(self):
         """Slurm is given the job when its file is there, in the directory in which Slurm runs it; what it made goes away."""
         url, digest = self.shelf.put("slurm", gated=True)
