@@ -8,6 +8,7 @@
 #include "meta/svc/job.h"
 #include "meta/svc/lead.h"
 #include "meta/svc/peers.h"
+#include "meta/svc/seal.h"
 #include "meta/svc/single.h"
 #include "meta/svc/sites.h"
 
@@ -183,6 +184,7 @@ void on_sites (void *self, struct rpccall *call, const ProtobufCMessage *message
     Nui__Meta__V1__SitesReply reply = NUI__META__V1__SITES_REPLY__INIT;
     (void)message;
     reply.sites = arena_array (arena, metad->site_count + 1u, sizeof *reply.sites);
+    reply.bank_clock_ahead_us = seal_bank_clock (metad);
     for (uint32_t i = 0; i < metad->site_count; i++) {
         struct site *site = metad->site[i];
         if (!site->configured)
@@ -193,6 +195,7 @@ void on_sites (void *self, struct rpccall *call, const ProtobufCMessage *message
         state->server = arena_strdup (arena, site_server (site));
         state->up = site_up (site);
         state->reported_us = site->reported_us;
+        state->clock_ahead_us = site->clock_ahead;
         state->report = site->report;
         reply.sites[reply.n_sites++] = state;
     }

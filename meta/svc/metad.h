@@ -45,6 +45,7 @@ struct site {
     uint32_t cells;
     duration_us reported_mono;
     time_us reported_us;       /* 0: never */
+    duration_us clock_ahead;   /* its clock, when it reported */
     char name[COALLOC_NAME_MAX];
     struct link *link;
     uint64_t acked;            /* events applied */

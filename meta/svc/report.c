@@ -7,6 +7,7 @@
 #include "meta/svc/job.h"
 #include "meta/svc/lead.h"
 #include "meta/svc/peers.h"
+#include "meta/svc/seal.h"
 #include "meta/svc/single.h"
 #include "meta/svc/sites.h"
 #include "proto/rpc/pbcopy.h"
@@ -148,6 +149,17 @@ static int events_apply (struct reporting *r, const SiteReport *report, uint64_t
     return rc;
 }
 
+/* Said when it begins, and when it ends. */
+static void clock_keep (struct metad *metad, struct site *site, duration_us ahead)
+{
+    char by[QUANTITY_TEXT_MAX];
+    bool wrong = seal_clock_differs (ahead);
+    if (wrong != seal_clock_differs (site->clock_ahead))
+        log_event (metad->log, LOG_LEVEL_WARN, "site", wrong ? "clock_differs" : "clock_agrees", "site=%s %s=%s", site->name,
+                   ahead < 0 ? "behind" : "ahead", duration_format (ahead < 0 ? -ahead : ahead, by));
+    site->clock_ahead = ahead;
+}
+
 /* It is the site's from now on. */
 static void report_keep (struct site *site, SiteReport *report)
 {
@@ -218,6 +230,7 @@ void on_report (void *self, struct rpccall *call, const ProtobufCMessage *messag
                    came->server);
     SiteReport *report = (SiteReport *)rpccall_take (call);
     report_keep (site, report);
+    clock_keep (metad, site, report->now_us - site->reported_us);
     metad->reports++;
     struct reporting r = {metad, site, arena_create (0), NULL, 0};
     r.touched = arena_array (r.arena, report->n_events + 1, sizeof *r.touched);

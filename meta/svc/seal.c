@@ -15,8 +15,12 @@
 #define FETCH_AGAIN (10 * US_PER_S)
 #define FETCH_FIRST_AGAIN (US_PER_S / 2) /* nothing can be handed over before */
 
+#define CLOCK_EVERY (30 * US_PER_S)
+
 struct seal {
     struct metad *metad;
+    struct event *clock;       /* when the bank's is looked at */
+    duration_us clock_asked, clock_ahead;
     struct event *timer;
     struct handover_key key[KEYS_MAX]; /* newest first */
     uint32_t count;
@@ -111,6 +115,51 @@ static void seal_on_timer (evutil_socket_t fd, short what, void *arg)
     link_call (seal->metad->bank, "HandoverKey", &request.base, FETCH_TIMEOUT, seal_fetched, seal);
 }
 
+bool seal_clock_differs (duration_us ahead)
+{
+    return ahead > SEAL_CLOCKS_MAX || ahead < -SEAL_CLOCKS_MAX;
+}
+
+duration_us seal_bank_clock (const struct metad *metad)
+{
+    return metad->seal->clock_ahead;
+}
+
+static void seal_clock_after (struct seal *seal, duration_us delay)
+{
+    struct timeval t = {.tv_sec = delay / US_PER_S, .tv_usec = delay % US_PER_S};
+    evtimer_add (seal->clock, &t);
+}
+
+/* What it shows was so between the question and the answer. */
+static void seal_clock_told (void *arg, const struct rpc_result *result)
+{
+    struct seal *seal = arg;
+    char by[QUANTITY_TEXT_MAX];
+    if (seal->metad->stopping)
+        return;
+    seal_clock_after (seal, CLOCK_EVERY);
+    if (result->status != RPC_OK)
+        return;
+    duration_us took = clock_monotonic_us () - seal->clock_asked;
+    duration_us ahead = ((const Nui__Bank__V1__ClockReply *)result->reply)->now_us - (clock_now_us () - took / 2);
+    bool wrong = seal_clock_differs (ahead);
+    if (wrong != seal_clock_differs (seal->clock_ahead))
+        log_event (seal->metad->log, LOG_LEVEL_WARN, "bank", wrong ? "clock_differs" : "clock_agrees", "%s=%s",
+                   ahead < 0 ? "behind" : "ahead", duration_format (ahead < 0 ? -ahead : ahead, by));
+    seal->clock_ahead = ahead;
+}
+
+static void seal_on_clock (evutil_socket_t fd, short what, void *arg)
+{
+    Nui__Bank__V1__ClockRequest request = NUI__BANK__V1__CLOCK_REQUEST__INIT;
+    struct seal *seal = arg;
+    (void)fd;
+    (void)what;
+    seal->clock_asked = clock_monotonic_us ();
+    link_call (seal->metad->bank, "Clock", &request.base, FETCH_TIMEOUT, seal_clock_told, seal);
+}
+
 int seal_open (struct metad *metad, struct err *err)
 {
     struct seal *seal = metad->seal = calloc (1, sizeof *seal);
@@ -118,8 +167,10 @@ int seal_open (struct metad *metad, struct err *err)
         return err_set (err, ERR_NOMEM, "no memory for keys");
     seal->metad = metad;
     seal->timer = evtimer_new (metad->base, seal_on_timer, seal);
-    if (!seal->timer)
+    seal->clock = evtimer_new (metad->base, seal_on_clock, seal);
+    if (!seal->timer || !seal->clock)
         return err_set (err, ERR_NOMEM, "no memory for keys");
+    seal_clock_after (seal, 0);
     seal_fetch_after (seal, 0);
     return keys_load (metad->store, seal->key, &seal->count, err);
 }
@@ -130,6 +181,8 @@ void seal_close (struct metad *metad)
         return;
     if (metad->seal->timer)
         event_free (metad->seal->timer);
+    if (metad->seal->clock)
+        event_free (metad->seal->clock);
     OPENSSL_cleanse (metad->seal, sizeof *metad->seal);
     free (metad->seal);
     metad->seal = NULL;

@@ -12,10 +12,17 @@
 /* Of an ordinary job, which may wait long and be started anew: as long as the key lasts. */
 #define SEAL_LONGEST INT64_MAX
 
+/* Clocks that are further apart are named in the log and by nui sites. */
+#define SEAL_CLOCKS_MAX (60 * US_PER_S)
+
 struct seal;
 
 int seal_open (struct metad *metad, struct err *err);
 void seal_close (struct metad *metad);
+
+bool seal_clock_differs (duration_us ahead);
+/* How far the bank's clock is ahead of this one; 0: nobody knows. */
+duration_us seal_bank_clock (const struct metad *metad);
 
 /* The job's envelope with the hand-over of the part to the site, until then; in the arena, but for what is the
  * job's. NULL: the bank has not given a key yet. */

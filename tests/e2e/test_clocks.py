@@ -1,4 +1,5 @@
 """Daemons whose wall clock steps, by hours and days, ahead and back, while the others' stay."""
+import json
 import os
 import time
 from datetime import datetime, timezone
@@ -93,6 +94,28 @@ class Clocks(GridCase):
         self.assertGreater(self.newest(), HOUR / 2 - 60)
         wait_for("a line in the log", lambda: "clock_behind" in self.log("bank"), 10)
         self.assert_books_close()
+
+    def clock_of(self, site):
+        done = self.nui("alice", "sites", "--json")
+        return next(row for row in json.loads(done.stdout) if row["site"] == site)["clock"]
+
+    def test_differences(self):
+        """A clock that is more than a minute from the metascheduler's is named to whoever looks at the sites."""
+        self.assertEqual((self.clock_of("alpha"), self.clock_of("beta"), self.nui("alice", "sites").stderr), (None, None, ""))
+        for hours, word in ((2, "ahead"), (-2, "behind")):
+            self.set_clock("alpha", hours * HOUR)
+            said = wait_for("alpha's clock", lambda: (c := self.clock_of("alpha")) and word in c and c, 60)
+            self.assertRegex(said, f"^0?(2:00:0.|1:59:..)[.0-9]* {word}$")
+            self.assertIsNone(self.clock_of("beta"))
+        wait_for("a line in the log", lambda: "site clock_differs site=alpha ahead=" in self.log("meta"), 10)
+        self.set_clock("alpha", 0)
+        wait_for("it to be right", lambda: self.clock_of("alpha") is None, 60)
+        self.set_clock("bank", 2 * HOUR)
+        said = wait_for("the bank's clock", lambda: self.nui("alice", "sites").stderr, 60)
+        self.assertRegex(said, r"^nui sites: the bank's clock is 0?(2:00:0.|1:59:..)[.0-9]* ahead of the metascheduler's\n$")
+        self.set_clock("bank", 0)
+        wait_for("it to be right", lambda: not self.nui("alice", "sites").stderr, 60)
+        self.wait_writing()
 
     def test_a_site(self):
         """A clock that steps by days cancels no running job, and what it ran is charged by what it took."""
