@@ -51,24 +51,45 @@ static void moment_put (struct strbuf *out, time_us at, bool with_time)
 
 /* Credits to the last micro-credit, so that sums are seen to be right, with thin spaces between thousands:
  * 1 234 567.5. */
-static void credits_put (struct strbuf *out, credit_micro amount)
+static void credits_put (struct strbuf *out, __int128 amount)
 {
-    char digits[QUANTITY_TEXT_MAX];
-    long long whole = amount / MICRO_PER_CREDIT;
-    if (amount < 0) {
-        strbuf_printf (out, "−");
-        whole = -whole;
-    }
-    int len = snprintf (digits, sizeof (digits), "%lld", whole);
-    for (int i = 0; i < len; i++)
-        strbuf_printf (out, "%s%c", i && (len - i) % 3 == 0 ? "\u2009" : "", digits[i]);
-    long long micro = amount < 0 ? -(amount % MICRO_PER_CREDIT) : amount % MICRO_PER_CREDIT;
-    int places = 6;
+    char digits[48];
+    int len = 0, places = 6;
+    unsigned __int128 left = amount < 0 ? -(unsigned __int128)amount : (unsigned __int128)amount;
+    unsigned long long micro = (unsigned long long)(left % MICRO_PER_CREDIT);
+    left /= MICRO_PER_CREDIT;
+    do
+        digits[len++] = (char)('0' + (int)(left % 10));
+    while (left /= 10);
+    strbuf_puts (out, amount < 0 ? "−" : "");
+    for (int i = len; i > 0; i--)
+        strbuf_printf (out, "%s%c", i < len && i % 3 == 0 ? "\u2009" : "", digits[i - 1]);
     for (; micro && micro % 10 == 0; places--)
         micro /= 10;
     if (micro)
-        strbuf_printf (out, ".%0*lld", places, micro);
+        strbuf_printf (out, ".%0*llu", places, micro);
 }
+
+/* A sum that may be beyond 64 bits, in micro-credits. */
+static __int128 sum_of (credit_micro amount, const char *wide)
+{
+    __int128 sum = 0;
+    int places = -1; /* after the point */
+    if (!wide[0])
+        return amount;
+    for (const char *c = wide; *c; c++) {
+        if (*c == '.')
+            places = 0;
+        if (*c < '0' || *c > '9' || places == 6)
+            continue;
+        sum = sum * 10 + (*c - '0');
+        places += places >= 0;
+    }
+    for (places = places < 0 ? 0 : places; places < 6; places++)
+        sum *= 10;
+    return wide[0] == '-' ? -sum : sum;
+}
+#define SUM_OF(m, field) sum_of ((m)->field##_micro, (m)->field##_wide)
 
 /* ---- the plot: attributes, because not every renderer applies a page's style to pictures in it ---- */
 
@@ -89,7 +110,7 @@ static double x_of (const struct plot *p, time_us at)
     return PLOT_LEFT + part * (PLOT_W - PLOT_LEFT - PLOT_RIGHT);
 }
 
-static double y_of (const struct plot *p, credit_micro amount)
+static double y_of (const struct plot *p, __int128 amount)
 {
     double part = (double)amount / MICRO_PER_CREDIT / p->top;
     part = part < 0 ? 0 : part;
@@ -113,11 +134,11 @@ static void axes (const struct plot *p)
 {
     double step = step_of (p->top);
     for (double v = 0; v <= p->top * 1.0001; v += step) {
-        double y = y_of (p, (credit_micro)(v * MICRO_PER_CREDIT));
+        double y = y_of (p, (__int128)(v * MICRO_PER_CREDIT));
         strbuf_printf (p->out, "<line x1='%d' y1='%.1f' x2='%d' y2='%.1f' " GRID "/>",
                        PLOT_LEFT, y, PLOT_W - PLOT_RIGHT, y);
         strbuf_printf (p->out, "<text x='%d' y='%.1f' text-anchor='end' " TEXT ">", PLOT_LEFT - 8, y + 4);
-        credits_put (p->out, (credit_micro)(v * MICRO_PER_CREDIT));
+        credits_put (p->out, (__int128)(v * MICRO_PER_CREDIT));
         strbuf_printf (p->out, "</text>\n");
     }
     for (int i = 0; i <= 4; i++) {
@@ -139,12 +160,12 @@ static void curves (const struct plot *p, const Nui__Bank__V1__GrantStatementRep
     if (g->valid_to_us)
         strbuf_printf (p->out, "<line x1='%.1f' y1='%.1f' x2='%.1f' y2='%.1f' " EVEN "/>\n",
                        x_of (p, g->valid_from_us > p->from ? g->valid_from_us : p->from),
-                       y_of (p, g->granted_micro), x_of (p, g->valid_to_us), y_of (p, 0));
-    double y = y_of (p, st->opening->left_micro);
+                       y_of (p, SUM_OF (g, granted)), x_of (p, g->valid_to_us), y_of (p, 0));
+    double y = y_of (p, SUM_OF (st->opening, left));
     strbuf_printf (p->out, "<path class='left' d='M%.1f %.1f", x_of (p, st->from_us), y);
     for (size_t i = 0; i < st->n_points; i++) {
         strbuf_printf (p->out, " H%.1f V%.1f", x_of (p, st->points[i]->at_us),
-                       y_of (p, st->points[i]->left_micro));
+                       y_of (p, SUM_OF (st->points[i], left)));
     }
     strbuf_printf (p->out, " H%.1f' " LEFT "/>\n", x_of (p, st->to_us));
 }
@@ -152,12 +173,12 @@ static void curves (const struct plot *p, const Nui__Bank__V1__GrantStatementRep
 static void plot_put (struct strbuf *out, const Nui__Bank__V1__GrantStatementReply *st)
 {
     struct plot p = {.out = out, .from = st->from_us, .to = st->to_us};
-    credit_micro top = st->opening->left_micro;
+    __int128 top = SUM_OF (st->opening, left);
     for (size_t i = 0; i < st->n_points; i++)
-        if (st->points[i]->left_micro > top)
-            top = st->points[i]->left_micro;
+        if (SUM_OF (st->points[i], left) > top)
+            top = SUM_OF (st->points[i], left);
     if (st->grant->valid_to_us) {
-        top = st->grant->granted_micro > top ? st->grant->granted_micro : top;
+        top = SUM_OF (st->grant, granted) > top ? SUM_OF (st->grant, granted) : top;
         p.to = st->grant->valid_to_us > p.to ? st->grant->valid_to_us : p.to;
     }
     p.to = p.to > p.from ? p.to : p.from + US_PER_S;
@@ -182,7 +203,7 @@ static const char style[] =
     ".fine{font-size:8.5pt;"
     "color:#444;word-break:break-all}tr{break-inside:avoid}";
 
-static void row (struct strbuf *out, const char *label, credit_micro amount)
+static void row (struct strbuf *out, const char *label, __int128 amount)
 {
     strbuf_printf (out, "<tr><td>%s</td><td class='n'>", label);
     credits_put (out, amount);
@@ -193,16 +214,17 @@ static void summary (struct strbuf *out, const Nui__Bank__V1__GrantStatementRepl
 {
     const Nui__Bank__V1__GrantPoint *end =
         st->n_points ? st->points[st->n_points - 1] : st->opening;
-    credit_micro granted = end->granted_micro - st->opening->granted_micro;
-    credit_micro charged = end->charged_micro - st->opening->charged_micro;
-    credit_micro other = end->left_micro - st->opening->left_micro - granted + charged;
+    __int128 began = SUM_OF (st->opening, left), left = SUM_OF (end, left);
+    __int128 granted = SUM_OF (end, granted) - SUM_OF (st->opening, granted);
+    __int128 charged = SUM_OF (end, charged) - SUM_OF (st->opening, charged);
+    __int128 other = left - began - granted + charged;
     strbuf_printf (out, "<h2>In this period</h2><table>\n");
-    row (out, "Left at its beginning", st->opening->left_micro);
+    row (out, "Left at its beginning", began);
     row (out, "Granted", granted);
     row (out, "Charged, less refunds", -charged);
     row (out, "Expired, or owed before", other);
-    row (out, "Left at its end", end->left_micro);
-    row (out, "of which jobs hold now", st->grant->held_micro);
+    row (out, "Left at its end", left);
+    row (out, "of which jobs hold now", SUM_OF (st->grant, held));
     strbuf_printf (out, "</table>\n");
 }
 
@@ -220,7 +242,7 @@ static void shares (struct strbuf *out, const Nui__Bank__V1__GrantStatementReply
             strbuf_printf (out, "</td>");
         }
         strbuf_printf (out, "<td class='n'>%llu</td><td class='n'>", (unsigned long long)s->jobs);
-        credits_put (out, s->charged_micro);
+        credits_put (out, SUM_OF (s, charged));
         strbuf_printf (out, "</td></tr>\n");
     }
     strbuf_printf (out, st->n_shares ? "</table>\n"
@@ -365,9 +387,9 @@ int funder_table (struct cli_context *ctx, const Nui__Bank__V1__GrantStatementRe
     for (size_t i = 0; i < st->n_points + 1; i++) {
         const Nui__Bank__V1__GrantPoint *point = i ? st->points[i - 1] : st->opening;
         table_time (table, point->at_us);
-        table_credits (table, point->granted_micro);
-        table_credits (table, point->charged_micro);
-        table_credits (table, point->left_micro);
+        table_credits_wide (table, point->granted_micro, point->granted_wide);
+        table_credits_wide (table, point->charged_micro, point->charged_wide);
+        table_credits_wide (table, point->left_micro, point->left_wide);
         table_end_row (table);
     }
     int rc = table_print (table, ctx);

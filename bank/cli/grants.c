@@ -95,11 +95,11 @@ static int grant_list (struct cli_context *ctx, const char *funder)
         table_text (table, g->funder);
         table_text (table, g->reference);
         table_text (table, g->account);
-        table_credits (table, g->granted_micro);
-        table_credits (table, g->settled_micro);
-        table_credits (table, g->held_micro);
-        table_credits (table, g->left_micro);
-        table_credits (table, g->ended_micro);
+        table_credits_wide (table, g->granted_micro, g->granted_wide);
+        table_credits_wide (table, g->settled_micro, g->settled_wide);
+        table_credits_wide (table, g->held_micro, g->held_wide);
+        table_credits_wide (table, g->left_micro, g->left_wide);
+        table_credits_wide (table, g->ended_micro, g->ended_wide);
         table_time (table, g->valid_from_us);
         table_time (table, g->valid_to_us ? g->valid_to_us : TIME_US_NONE);
         table_int (table, g->accounts);

@@ -53,11 +53,11 @@ static int balance_accounts (struct cli_context *ctx, const Nui__Bank__V1__Balan
         const Nui__Bank__V1__Balance *b = reply->balances[i];
         table_text (table, b->account);
         table_text (table, b->project);
-        table_credits (table, b->granted_micro);
-        table_credits (table, b->settled_micro);
-        table_credits (table, b->held_micro);
-        table_credits (table, b->available_micro);
-        table_credits (table, b->scheduled_micro);
+        table_credits_wide (table, b->granted_micro, b->granted_wide);
+        table_credits_wide (table, b->settled_micro, b->settled_wide);
+        table_credits_wide (table, b->held_micro, b->held_wide);
+        table_credits_wide (table, b->available_micro, b->available_wide);
+        table_credits_wide (table, b->scheduled_micro, b->scheduled_wide);
         table_text (table, b->frozen[0] ? b->frozen : NULL);
         table_end_row (table);
     }
@@ -129,12 +129,16 @@ static struct table *statement_table (const Nui__Bank__V1__StatementReply *st, b
         table_text (table, line ? line->kind : opening ? "opening" : "closing");
         table_text (table, line ? line->job : "");
         table_text (table, line ? line->site : "");
-        table_credits (table, line      ? line->amount_micro
-                              : opening ? st->opening_posted_micro
-                                        : st->closing_posted_micro);
-        table_credits (table, line      ? line->held_micro
-                              : opening ? st->opening_held_micro
-                                        : st->closing_held_micro);
+        if (line) {
+            table_credits_wide (table, line->amount_micro, line->amount_wide);
+            table_credits_wide (table, line->held_micro, line->held_wide);
+        } else if (opening) {
+            table_credits_wide (table, st->opening_posted_micro, st->opening_posted_wide);
+            table_credits_wide (table, st->opening_held_micro, st->opening_held_wide);
+        } else {
+            table_credits_wide (table, st->closing_posted_micro, st->closing_posted_wide);
+            table_credits_wide (table, st->closing_held_micro, st->closing_held_wide);
+        }
         /* Whose act it was, where it was one by hand. */
         table_text (table, !line ? "" : strstr (line->who, "/operator/") ? line->who : bank_short_name (line->who));
         table_text (table, line ? line->description : "");
@@ -155,23 +159,28 @@ static void statement_json (const Nui__Bank__V1__StatementReply *st, struct strb
     jsonout_key (&j, "to");
     jsonout_time (&j, st->to_us);
     jsonout_key (&j, "opening_posted");
-    jsonout_credits (&j, st->opening_posted_micro);
+    jsonout_credits_wide (&j, st->opening_posted_micro, st->opening_posted_wide);
     jsonout_key (&j, "opening_held");
-    jsonout_credits (&j, st->opening_held_micro);
+    jsonout_credits_wide (&j, st->opening_held_micro, st->opening_held_wide);
     jsonout_key (&j, "lines");
     table_to_json (lines, &j);
     jsonout_key (&j, "closing_posted");
-    jsonout_credits (&j, st->closing_posted_micro);
+    jsonout_credits_wide (&j, st->closing_posted_micro, st->closing_posted_wide);
     jsonout_key (&j, "closing_held");
-    jsonout_credits (&j, st->closing_held_micro);
+    jsonout_credits_wide (&j, st->closing_held_micro, st->closing_held_wide);
     jsonout_key (&j, "granted");
-    jsonout_credits (&j, st->granted_micro);
+    jsonout_credits_wide (&j, st->granted_micro, st->granted_wide);
     jsonout_key (&j, "charged");
-    jsonout_credits (&j, st->charged_micro);
+    jsonout_credits_wide (&j, st->charged_micro, st->charged_wide);
     jsonout_key (&j, "available");
-    jsonout_credits (&j, st->available_micro);
+    jsonout_credits_wide (&j, st->available_micro, st->available_wide);
     jsonout_end (&j);
     table_destroy (lines);
+}
+
+static const char *sum_text (credit_micro amount, const char *wide, char buf[QUANTITY_TEXT_MAX])
+{
+    return wide[0] ? wide : credit_format (amount, buf);
 }
 
 static void statement_text (struct cli_context *ctx, const Nui__Bank__V1__StatementReply *st,
@@ -184,11 +193,11 @@ static void statement_text (struct cli_context *ctx, const Nui__Bank__V1__Statem
     if (cli_noheader (ctx))
         return;
     strbuf_printf (out, "\nAccount %s: granted %s, charged %s in this period.\n", st->account,
-                   credit_format (st->granted_micro, a), credit_format (st->charged_micro, b));
+                   sum_text (st->granted_micro, st->granted_wide, a), sum_text (st->charged_micro, st->charged_wide, b));
     strbuf_printf (out, "At the end: posted %s - held %s = available %s.\n",
-                   credit_format (st->closing_posted_micro, b),
-                   credit_format (st->closing_held_micro, c),
-                   credit_format (st->available_micro, d));
+                   sum_text (st->closing_posted_micro, st->closing_posted_wide, b),
+                   sum_text (st->closing_held_micro, st->closing_held_wide, c),
+                   sum_text (st->available_micro, st->available_wide, d));
 }
 
 static int statement_print (struct cli_context *ctx, const Nui__Bank__V1__StatementReply *st)

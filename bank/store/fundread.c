@@ -25,7 +25,12 @@ static void give_grants (struct read *read, struct err *err, PGresult *const *re
                                        .accounts = pgres_i64 (res[0], r, 12),
                                        .given = pgres_i64 (res[0], r, 13),
                                        .frozen = pgres_text (res[0], r, 14, read->arena),
-                                       .revoked = pgres_text (res[0], r, 15, read->arena)};
+                                       .revoked = pgres_text (res[0], r, 15, read->arena),
+                                       .granted_wide = pgres_text (res[0], r, 16, read->arena),
+                                       .settled_wide = pgres_text (res[0], r, 17, read->arena),
+                                       .held_wide = pgres_text (res[0], r, 18, read->arena),
+                                       .left_wide = pgres_text (res[0], r, 19, read->arena),
+                                       .ended_wide = pgres_text (res[0], r, 20, read->arena)};
     }
     GIVE (read, fundread_grants_f) (read->arg, err, grant, count);
 }
@@ -55,13 +60,17 @@ static void give_statement (struct read *read, struct err *err, PGresult *const 
         day[i] = (struct fund_day){.day = pgres_i64 (res[0], (int)i, 0),
                                    .granted = pgres_i64 (res[0], (int)i, 1),
                                    .charged = pgres_i64 (res[0], (int)i, 2),
-                                   .net = pgres_i64 (res[0], (int)i, 3)};
+                                   .net = pgres_i64 (res[0], (int)i, 3),
+                                   .granted_wide = pgres_text (res[0], (int)i, 4, read->arena),
+                                   .charged_wide = pgres_text (res[0], (int)i, 5, read->arena),
+                                   .net_wide = pgres_text (res[0], (int)i, 6, read->arena)};
     for (uint32_t i = 0; i < st.share_count; i++)
         share[i] = (struct fund_share){.project = pgres_text (res[1], (int)i, 0, read->arena),
                                        .account = pgres_text (res[1], (int)i, 1, read->arena),
                                        .site = pgres_text (res[1], (int)i, 2, read->arena),
                                        .jobs = pgres_i64 (res[1], (int)i, 3),
-                                       .charged = pgres_i64 (res[1], (int)i, 4)};
+                                       .charged = pgres_i64 (res[1], (int)i, 4),
+                                       .charged_wide = pgres_text (res[1], (int)i, 5, read->arena)};
     uint32_t events = res ? (uint32_t)PQntuples (res[2]) : 0;
     struct fund_event *event = arena_array (read->arena, events, sizeof (*event));
     for (uint32_t i = 0; i < events; i++)

@@ -11,6 +11,7 @@ struct fund_grant {
     int64_t id;
     const char *funder, *reference, *account, *project;
     credit_micro granted, settled, held, left, ended;
+    const char *granted_wide, *settled_wide, *held_wide, *left_wide, *ended_wide; /* see reader.h */
     time_us valid_from, valid_to, given;
     const char *frozen, *revoked; /* "": it is not */
     int64_t accounts;
@@ -22,16 +23,18 @@ typedef void (*fundread_grants_f) (void *arg, const struct err *err, const struc
 void fundread_grants (struct reader *reader, const char *who, const char *funder, int64_t id,
                       fundread_grants_f done, void *arg);
 
-/* What moved on a day (UTC, counted from 1970); day -1: all before the period. */
+/* What had moved by the end of a day (UTC, counted from 1970); day -1: before the period. */
 struct fund_day {
     int64_t day;
     credit_micro granted, charged, net;
+    const char *granted_wide, *charged_wide, *net_wide;
 };
 
 struct fund_share {
     const char *project, *account, *site;
     int64_t jobs;
     credit_micro charged;
+    const char *charged_wide;
 };
 
 /* What was decided on it. */

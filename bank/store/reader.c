@@ -124,13 +124,10 @@ static void give_statement (struct read *read, struct err *err, PGresult *const 
         return;
     }
     st.account = pgres_text (res[0], 0, 1, read->arena);
-    st.opening_posted = pgres_i64 (res[1], 0, 0);
-    st.opening_held = pgres_i64 (res[1], 0, 1);
-    st.closing_posted = pgres_i64 (res[1], 0, 2);
-    st.closing_held = pgres_i64 (res[1], 0, 3);
-    st.granted = pgres_i64 (res[1], 0, 4);
-    st.charged = pgres_i64 (res[1], 0, 5);
-    st.credit_limit = pgres_i64 (res[1], 0, 6);
+    for (int i = 0; i < READER_STATEMENT_SUMS; i++) {
+        st.sum[i] = pgres_i64 (res[1], 0, i);
+        st.wide[i] = pgres_text (res[1], 0, READER_STATEMENT_SUMS + i, read->arena);
+    }
     st.line_count = (uint32_t)PQntuples (res[2]);
     struct reader_line *line = arena_array (read->arena, st.line_count, sizeof (*line));
     for (uint32_t i = 0; i < st.line_count; i++) {
@@ -143,7 +140,9 @@ static void give_statement (struct read *read, struct err *err, PGresult *const 
                                        .note = pgres_text (res[2], r, 5, read->arena),
                                        .who = pgres_text (res[2], r, 6, read->arena),
                                        .posted = pgres_i64 (res[2], r, 7),
-                                       .held = pgres_i64 (res[2], r, 8)};
+                                       .held = pgres_i64 (res[2], r, 8),
+                                       .posted_wide = pgres_text (res[2], r, 9, read->arena),
+                                       .held_wide = pgres_text (res[2], r, 10, read->arena)};
     }
     st.line = line;
     read->done.statement (read->arg, err, &st);

@@ -28,12 +28,25 @@ struct reader_line {
     time_us at;
     const char *kind, *job, *site, *note, *who;
     credit_micro posted, held;
+    const char *posted_wide, *held_wide;
+};
+
+/* Sums: at most what 64 bits hold, and as text (in credits) where they are beyond; else "". */
+enum reader_statement_sum {
+    READER_OPENING_POSTED,
+    READER_OPENING_HELD,
+    READER_CLOSING_POSTED,
+    READER_CLOSING_HELD,
+    READER_GRANTED,
+    READER_CHARGED,
+    READER_AVAILABLE, /* at the end: posted, less held, with credit limits */
+    READER_STATEMENT_SUMS
 };
 
 struct reader_statement {
     const char *account; /* its name now */
-    credit_micro opening_posted, opening_held, closing_posted, closing_held;
-    credit_micro granted, charged, credit_limit;
+    credit_micro sum[READER_STATEMENT_SUMS];
+    const char *wide[READER_STATEMENT_SUMS];
     const struct reader_line *line;
     uint32_t line_count;
 };

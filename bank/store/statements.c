@@ -450,10 +450,13 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
          "  'transfer', 'split', 'account-close', 'split-back', 'grant-amend', 'grant-revoke')), 0) AS came, "
          "  coalesce (-sum (e.amount) FILTER (WHERE e.layer = 'P' AND o.kind IN ('charge', 'refund')), 0) AS used "
          "  FROM acc JOIN entry e ON e.account_id = acc.id AND e.recorded_at >= ($3::bigint[])[1] "
-         "  AND e.recorded_at < ($3::bigint[])[2] JOIN op o ON o.id = e.op_id) "
+         "  AND e.recorded_at < ($3::bigint[])[2] JOIN op o ON o.id = e.op_id), "
+         "lent AS (SELECT coalesce (sum (l.credit_limit), 0) AS l FROM allocation l WHERE "
+         "  l.account_id = account_named (($2::text[])[1])) "
          "SELECT micro (b.p), micro (b.h), micro (b.p + d.p), micro (b.h + d.h), micro (d.came), micro (d.used), "
-         "(SELECT micro (coalesce (sum (l.credit_limit), 0)) FROM allocation l JOIN account a2 ON "
-         "a2.id = l.account_id WHERE a2.id = account_named (($2::text[])[1])) FROM before b, during d"},
+         "micro (b.p + d.p - b.h - d.h + t.l), wide_credits (b.p), wide_credits (b.h), wide_credits (b.p + d.p), "
+         "wide_credits (b.h + d.h), wide_credits (d.came), wide_credits (d.used), "
+         "wide_credits (b.p + d.p - b.h - d.h + t.l) FROM before b, during d, lent t"},
     [BANK_STMT_COUNT + RD_STATEMENT_LINES] =
         {"rd_statement_lines",
          "WITH acc AS MATERIALIZED (SELECT a.id, a.project_id FROM account a JOIN project p ON p.id = a.project_id "
@@ -466,8 +469,8 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
          " UNION ALL SELECT b.op_id, 0, 0 FROM acc JOIN freezing b ON b.what = 'account' AND b.object_id = acc.id "
          " UNION ALL SELECT b.op_id, 0, 0 FROM acc JOIN freezing b ON b.what = 'project' AND b.object_id = acc.project_id) "
          "SELECT o.id, o.recorded_at, o.kind, o.job, o.site, o.note, CASE WHEN o.client LIKE 'nui://%/operator/%' "
-         "THEN o.client ELSE o.on_behalf END, micro (coalesce (sum (x.p), 0)), micro (coalesce (sum (x.h), 0)) "
-         "FROM line x JOIN op o ON o.id = x.op_id WHERE o.recorded_at >= ($3::bigint[])[1] AND "
+         "THEN o.client ELSE o.on_behalf END, micro (coalesce (sum (x.p), 0)), micro (coalesce (sum (x.h), 0)), "
+         "wide_credits (coalesce (sum (x.p), 0)), wide_credits (coalesce (sum (x.h), 0)) FROM line x JOIN op o ON o.id = x.op_id WHERE o.recorded_at >= ($3::bigint[])[1] AND "
          "o.recorded_at < ($3::bigint[])[2] GROUP BY o.id ORDER BY o.id LIMIT ($3::bigint[])[3]"},
     [BANK_STMT_COUNT +
         RD_ACCOUNT_SEEN] = {"rd_account_seen",
@@ -725,13 +728,16 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
         "micro (sum (b.granted::numeric - b.settled - b.posted)), min (l.valid_from), max (l.valid_to), "
         "count (DISTINCT l.account_id), o.recorded_at, coalesce (frozen_text ('grant', g.id), ''), "
         "coalesce ((SELECT to_char (to_timestamp (r.recorded_at / 1000000) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SSZ') || "
-        "' by ' || r.client || substring (r.note FROM ': .*') FROM op r WHERE r.id = g.revoked_op), '') FROM award g JOIN funder f ON f.id = g.funder_id "
+        "' by ' || r.client || substring (r.note FROM ': .*') FROM op r WHERE r.id = g.revoked_op), ''), "
+        "wide_credits (sum (b.granted)), wide_credits (sum (b.settled)), wide_credits (sum (b.held)), "
+        "wide_credits (sum (b.posted::numeric - b.held)), wide_credits (sum (b.granted::numeric - b.settled - b.posted)) "
+        "FROM award g JOIN funder f ON f.id = g.funder_id "
         "JOIN account a ON a.id = g.account_id JOIN project p ON p.id = a.project_id "
         "JOIN op o ON o.id = g.op_id JOIN allocation l ON l.award_id = g.id "
         "JOIN balance b ON b.allocation_id = l.id WHERE " SEES " AND (cardinality ($2::text[]) = 0 OR "
         "f.name = ANY ($2::text[])) AND (($3::bigint[])[1] = 0 OR g.id = ($3::bigint[])[1]) "
         "GROUP BY g.id, f.name, a.name, p.name, o.recorded_at ORDER BY g.id"},
-    /* $1 grant, from, to: what moved per day (UTC); all before is day -1. What was charged is what its legs say, as in
+    /* $1 grant, from, to: what had moved by the end of each day (UTC) on which something did; all before is day -1. What was charged is what its legs say, as in
      * RD_GRANT_SHARES: an operation that charges may also give back, end or repay. */
     [BANK_STMT_COUNT + RD_GRANT_DAYS] = {"rd_grant_days",
         "WITH mine AS MATERIALIZED (SELECT l.id, l.account_id FROM allocation l WHERE l.award_id = ($1::bigint[])[1]), "
@@ -743,8 +749,10 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
         "  g.charge_id = c.id WHERE o.kind = 'charge' AND g.allocation_id IN (SELECT id FROM mine) "
         " UNION ALL SELECT o.recorded_at, 0, -r.amount, 0 FROM op o JOIN refund_leg r ON r.op_id = o.id "
         "  WHERE o.kind = 'refund' AND r.allocation_id IN (SELECT id FROM mine)) "
-        "SELECT CASE WHEN m.at < ($1::bigint[])[2] THEN -1 ELSE m.at / 86400000000 END, micro (sum (m.granted)), "
-        "micro (sum (m.charged)), micro (sum (m.net)) FROM moved m WHERE m.at < ($1::bigint[])[3] GROUP BY 1 ORDER BY 1"},
+        "SELECT x.day, micro (x.g), micro (x.c), micro (x.n), wide_credits (x.g), wide_credits (x.c), wide_credits (x.n) FROM "
+        "(SELECT t.day, sum (sum (t.granted)) OVER w AS g, sum (sum (t.charged)) OVER w AS c, sum (sum (t.net)) OVER w AS n "
+        " FROM (SELECT CASE WHEN m.at < ($1::bigint[])[2] THEN -1 ELSE m.at / 86400000000 END AS day, m.* FROM moved m "
+        "  WHERE m.at < ($1::bigint[])[3]) t GROUP BY t.day WINDOW w AS (ORDER BY t.day)) x ORDER BY 1"},
     /* $1 grant, from, to: what was decided on it. */
     [BANK_STMT_COUNT + RD_GRANT_EVENTS] = {"rd_grant_events",
         "SELECT o.recorded_at, o.kind, o.client, o.note, o.id FROM (SELECT op_id FROM award WHERE id = ($1::bigint[])[1] "
@@ -754,7 +762,7 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
         "ORDER BY o.id LIMIT 10000"},
     /* $1 grant, from, to: who used it. */
     [BANK_STMT_COUNT + RD_GRANT_SHARES] = {"rd_grant_shares",
-        "SELECT p.name, a.name, u.site, count (DISTINCT u.id), micro (sum (m.amount)) FROM "
+        "SELECT p.name, a.name, u.site, count (DISTINCT u.id), micro (sum (m.amount)), wide_credits (sum (m.amount)) FROM "
         "(SELECT c.usage_id, g.allocation_id, g.amount FROM op o JOIN charge c ON c.op_id = o.id "
         "  JOIN charge_leg g ON g.charge_id = c.id WHERE o.recorded_at >= ($1::bigint[])[2] AND "
         "  o.recorded_at < ($1::bigint[])[3] AND o.kind = 'charge' "
@@ -763,7 +771,7 @@ const struct pgstmt bank_stmt[BANK_STMT_COUNT + READ_STMT_COUNT] = {
         "  o.recorded_at < ($1::bigint[])[3] AND o.kind = 'refund') m "
         "JOIN usage u ON u.id = m.usage_id JOIN allocation l ON l.id = m.allocation_id "
         "JOIN account a ON a.id = l.account_id JOIN project p ON p.id = a.project_id "
-        "WHERE l.award_id = ($1::bigint[])[1] GROUP BY 1, 2, 3 ORDER BY 5 DESC, 1, 2, 3"},
+        "WHERE l.award_id = ($1::bigint[])[1] GROUP BY 1, 2, 3 ORDER BY sum (m.amount) DESC, 1, 2, 3"},
     /* $1 who and a site's own name, $2 site or none, $3 ended from, to, after, lines. */
     [BANK_STMT_COUNT + RD_JOBS] = {"rd_jobs",
         JOBS "WHERE u.id > ($3::bigint[])[3] AND u.end_at >= ($3::bigint[])[1] AND "

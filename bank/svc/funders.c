@@ -16,6 +16,11 @@ static Nui__Bank__V1__GrantItem *grant_message (struct arena *arena, const struc
     out->held_micro = g->held;
     out->left_micro = g->left;
     out->ended_micro = g->ended;
+    out->granted_wide = arena_strdup (arena, g->granted_wide);
+    out->settled_wide = arena_strdup (arena, g->settled_wide);
+    out->held_wide = arena_strdup (arena, g->held_wide);
+    out->left_wide = arena_strdup (arena, g->left_wide);
+    out->ended_wide = arena_strdup (arena, g->ended_wide);
     out->valid_from_us = g->valid_from;
     out->valid_to_us = g->valid_to == TIME_US_MAX ? 0 : g->valid_to;
     out->accounts = (uint32_t)g->accounts;
@@ -63,6 +68,9 @@ static void point (struct arena *arena, Nui__Bank__V1__GrantPoint **at, time_us 
     (*at)->granted_micro = sum->granted;
     (*at)->charged_micro = sum->charged;
     (*at)->left_micro = sum->net;
+    (*at)->granted_wide = arena_strdup (arena, sum->granted_wide);
+    (*at)->charged_wide = arena_strdup (arena, sum->charged_wide);
+    (*at)->left_wide = arena_strdup (arena, sum->net_wide);
 }
 
 static void on_anchor (void *arg, const struct err *err, const struct audit_block *block,
@@ -79,22 +87,19 @@ static void on_anchor (void *arg, const struct err *err, const struct audit_bloc
 static void points_put (struct work *work, const struct fund_statement *st)
 {
     Nui__Bank__V1__GrantStatementReply *reply = work->statement;
-    struct fund_day sum = {0};
+    const struct fund_day nothing = {.granted_wide = "", .charged_wide = "", .net_wide = ""}, *before = &nothing;
     reply->points = arena_array (work->arena, st->day_count + 1, sizeof (*reply->points));
     for (uint32_t i = 0; i < st->day_count; i++) {
         const struct fund_day *day = &st->day[i];
         time_us end = (day->day + 1) * 86400 * US_PER_S;
         if (day->day >= 0 && !reply->opening)
-            point (work->arena, &reply->opening, work->from, &sum);
-        sum.granted += day->granted;
-        sum.charged += day->charged;
-        sum.net += day->net;
+            point (work->arena, &reply->opening, work->from, before);
+        before = day;
         if (day->day >= 0)
-            point (work->arena, &reply->points[reply->n_points++], end < work->to ? end : work->to,
-                   &sum);
+            point (work->arena, &reply->points[reply->n_points++], end < work->to ? end : work->to, day);
     }
     if (!reply->opening)
-        point (work->arena, &reply->opening, work->from, &sum);
+        point (work->arena, &reply->opening, work->from, before);
 }
 
 static void events_put (struct work *work, const struct fund_statement *st)
@@ -131,6 +136,7 @@ static void on_statement (void *arg, const struct err *err, const struct fund_st
         share->site = arena_strdup (work->arena, st->share[i].site);
         share->jobs = (uint64_t)st->share[i].jobs;
         share->charged_micro = st->share[i].charged;
+        share->charged_wide = arena_strdup (work->arena, st->share[i].charged_wide);
         reply->shares[i] = share;
     }
     auditread_blocks (work->svc->reader, 0, 1, on_anchor, work);

@@ -131,29 +131,65 @@ static credit_micro room_of (const struct reader_alloc *row)
     return ledger_room (&alloc);
 }
 
-static void add (credit_micro *sum, credit_micro amount)
+/* Of an account: each in 64 bits, their sums not. */
+struct balance_sums {
+    __int128 granted, settled, held, available, scheduled;
+};
+
+static int64_t sum_micro (__int128 sum)
 {
-    if (__builtin_add_overflow (*sum, amount, sum))
-        *sum = amount > 0 ? INT64_MAX : INT64_MIN;
+    return sum > INT64_MAX ? INT64_MAX : sum < INT64_MIN ? INT64_MIN : (int64_t)sum;
+}
+
+/* In credits where it is beyond 64 bits of micro-credits; else "". */
+static char *sum_wide (struct arena *arena, __int128 sum)
+{
+    unsigned __int128 left = sum < 0 ? -(unsigned __int128)sum : (unsigned __int128)sum;
+    char whole[48], part[QUANTITY_TEXT_MAX];
+    size_t at = sizeof (whole) - 1;
+    if (sum == sum_micro (sum))
+        return unconst ("");
+    /* "0.5": what follows the whole credits */
+    credit_format ((credit_micro)(left % MICRO_PER_CREDIT), part);
+    left /= MICRO_PER_CREDIT;
+    whole[at] = '\0';
+    do
+        whole[--at] = (char)('0' + (int)(left % 10));
+    while (left /= 10);
+    return arena_printf (arena, "%s%s%s", sum < 0 ? "-" : "", whole + at, part + 1);
+}
+
+static void balance_sums_put (struct arena *arena, const struct balance_sums *sums, Nui__Bank__V1__Balance *balance)
+{
+    balance->granted_micro = sum_micro (sums->granted);
+    balance->settled_micro = sum_micro (sums->settled);
+    balance->held_micro = sum_micro (sums->held);
+    balance->available_micro = sum_micro (sums->available);
+    balance->scheduled_micro = sum_micro (sums->scheduled);
+    balance->granted_wide = sum_wide (arena, sums->granted);
+    balance->settled_wide = sum_wide (arena, sums->settled);
+    balance->held_wide = sum_wide (arena, sums->held);
+    balance->available_wide = sum_wide (arena, sums->available);
+    balance->scheduled_wide = sum_wide (arena, sums->scheduled);
 }
 
 /* One allocation's part in its account's balance; false for what has ended and is settled. */
-static bool balance_add (Nui__Bank__V1__Balance *balance, const struct reader_alloc *row,
-                         time_us now, credit_micro *available_out)
+static bool balance_add (struct balance_sums *sums, const struct reader_alloc *row, time_us now,
+                         credit_micro *available_out)
 {
     bool valid = row->valid_from <= now && now < row->valid_to;
     credit_micro room = room_of (row);
     *available_out = valid || room < 0 ? room : 0;
     if (row->valid_from > now) {
-        add (&balance->scheduled_micro, row->granted);
+        sums->scheduled += row->granted;
         return true;
     }
     if (!valid && row->held == 0 && room >= 0)
         return false;
-    add (&balance->granted_micro, row->granted);
-    add (&balance->settled_micro, row->settled);
-    add (&balance->held_micro, row->held);
-    add (&balance->available_micro, *available_out);
+    sums->granted += row->granted;
+    sums->settled += row->settled;
+    sums->held += row->held;
+    sums->available += *available_out;
     return true;
 }
 
@@ -191,6 +227,7 @@ static void on_balance (void *arg, const struct err *err, const struct reader_al
     Nui__Bank__V1__BalanceReply reply = NUI__BANK__V1__BALANCE_REPLY__INIT;
     reply.balances = arena_array (work->arena, count, sizeof (*reply.balances));
     Nui__Bank__V1__Balance *balance = NULL;
+    struct balance_sums sums = {0};
     for (uint32_t i = 0; i < count; i++) {
         credit_micro available;
         if (!balance || strcmp (balance->account, row[i].account) != 0) {
@@ -202,9 +239,12 @@ static void on_balance (void *arg, const struct err *err, const struct reader_al
             balance->allocations =
                 arena_array (work->arena, count - i, sizeof (*balance->allocations));
             reply.balances[reply.n_balances++] = balance;
+            sums = (struct balance_sums){0};
         }
-        if (row[i].id && balance_add (balance, &row[i], work->now, &available))
+        if (row[i].id && balance_add (&sums, &row[i], work->now, &available))
             balance_alloc (work->arena, balance, &row[i], available);
+        if (i + 1 == count || strcmp (row[i + 1].account, row[i].account) != 0)
+            balance_sums_put (work->arena, &sums, balance);
     }
     work_reply (work, &reply.base);
 }
@@ -229,15 +269,16 @@ static void on_statement (void *arg, const struct err *err, const struct reader_
     reply.account = unconst (st->account);
     reply.from_us = work->from;
     reply.to_us = work->to;
-    reply.opening_posted_micro = st->opening_posted;
-    reply.opening_held_micro = st->opening_held;
-    reply.closing_posted_micro = st->closing_posted;
-    reply.closing_held_micro = st->closing_held;
-    reply.granted_micro = st->granted;
-    reply.charged_micro = st->charged;
-    struct ledger_alloc sum = {
-        .posted = st->closing_posted, .held = st->closing_held, .credit_limit = st->credit_limit};
-    reply.available_micro = ledger_room (&sum);
+    int64_t *sum[READER_STATEMENT_SUMS] = {
+        &reply.opening_posted_micro, &reply.opening_held_micro, &reply.closing_posted_micro, &reply.closing_held_micro,
+        &reply.granted_micro, &reply.charged_micro, &reply.available_micro};
+    char **wide[READER_STATEMENT_SUMS] = {
+        &reply.opening_posted_wide, &reply.opening_held_wide, &reply.closing_posted_wide, &reply.closing_held_wide,
+        &reply.granted_wide, &reply.charged_wide, &reply.available_wide};
+    for (int i = 0; i < READER_STATEMENT_SUMS; i++) {
+        *sum[i] = st->sum[i];
+        *wide[i] = unconst (st->wide[i]);
+    }
     reply.n_lines = st->line_count;
     reply.lines = arena_array (work->arena, st->line_count, sizeof (*reply.lines));
     for (uint32_t i = 0; i < st->line_count; i++) {
@@ -249,6 +290,8 @@ static void on_statement (void *arg, const struct err *err, const struct reader_
         line->site = unconst (st->line[i].site);
         line->amount_micro = st->line[i].posted;
         line->held_micro = st->line[i].held;
+        line->amount_wide = unconst (st->line[i].posted_wide);
+        line->held_wide = unconst (st->line[i].held_wide);
         line->description = unconst (st->line[i].note);
         line->who = unconst (st->line[i].who);
         line->op_id = st->line[i].op_id;

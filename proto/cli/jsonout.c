@@ -147,6 +147,14 @@ void jsonout_credits (struct jsonout *j, credit_micro amount)
     literal (j, credit_format (amount, buf));
 }
 
+void jsonout_credits_wide (struct jsonout *j, credit_micro amount, const char *wide)
+{
+    if (wide[0])
+        literal (j, wide);
+    else
+        jsonout_credits (j, amount);
+}
+
 void jsonout_time (struct jsonout *j, time_us t)
 {
     char buf[QUANTITY_TEXT_MAX];

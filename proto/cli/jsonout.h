@@ -34,6 +34,8 @@ void jsonout_bool (struct jsonout *j, bool value);
 void jsonout_null (struct jsonout *j);
 void jsonout_ppm (struct jsonout *j, int64_t ppm);            /* 1250000 -> 1.25 */
 void jsonout_credits (struct jsonout *j, credit_micro amount); /* number, exact */
+/* wide: the sum in credits, where it is beyond 64 bits; else "". */
+void jsonout_credits_wide (struct jsonout *j, credit_micro amount, const char *wide);
 void jsonout_time (struct jsonout *j, time_us t);         /* ISO 8601; null: none, infinite */
 void jsonout_duration (struct jsonout *j, duration_us d); /* "1:00:00"; "INFINITY" */
 

@@ -58,8 +58,9 @@ static void on_statement (void *arg, const struct err *err, const struct reader_
         fprintf (reading->out, "%s %lld %lld; ", s->line[i].kind, (long long)s->line[i].posted,
                  (long long)s->line[i].held);
     fprintf (reading->out, "opening %lld %lld closing %lld %lld granted %lld charged %lld",
-             (long long)s->opening_posted, (long long)s->opening_held, (long long)s->closing_posted,
-             (long long)s->closing_held, (long long)s->granted, (long long)s->charged);
+             (long long)s->sum[READER_OPENING_POSTED], (long long)s->sum[READER_OPENING_HELD],
+             (long long)s->sum[READER_CLOSING_POSTED], (long long)s->sum[READER_CLOSING_HELD],
+             (long long)s->sum[READER_GRANTED], (long long)s->sum[READER_CHARGED]);
 }
 
 static void on_usage (void *arg, const struct err *err, const struct reader_usage *row,

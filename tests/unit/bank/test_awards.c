@@ -299,6 +299,43 @@ static void moved (void **state)
     says (w, "ops", "project move optics --parent d6", 0, "part of d6");
 }
 
+/* Sums beyond 64 bits of micro-credits are exact: of a grant over many accounts, of what an account may promise with its
+ * credit limits, and of what its jobs hold. */
+static void beyond (void **state)
+{
+    struct world *w = *state;
+    static char page[65536];
+    char words[256];
+    for (int i = 0; i < 11; i++) {
+        snprintf (words, sizeof (words), "account create a%d --project physics", i);
+        says (w, "nsf", words, 0, "");
+        snprintf (words, sizeof (words), i ? "deposit -A a%d 900000000000.000001 --grant grant.1"
+                                           : "grant create 900000000000.000001 -A a%d --reference huge", i);
+        says (w, "nsf", words, 0, "");
+        says (w, "nsf", "deposit -A rich 1", 0, "");
+        snprintf (words, sizeof (words), "allocation modify alloc.%lld --credit-limit 1000000000000", newest (w, "rich"));
+        says (w, "nsf", words, 0, "");
+    }
+    says (w, "nsf", "grant list --csv --noheader", 0,
+          "grant.1,nsf,huge,a0,9900000000000.000011,0,0,9900000000000.000011,0,");
+    says (w, "nsf", "grant statement grant.1 --csv --noheader", 0, ",9900000000000.000011,0,9900000000000.000011\n");
+    page_of (w, "grant.1", page, sizeof (page));
+    assert_non_null (strstr (page, "<td>Granted</td><td class='n'>9\u2009900\u2009000\u2009000\u2009000.000011</td>"));
+    assert_non_null (strstr (page, "<td>Expired, or owed before</td><td class='n'>0</td>"));
+    assert_non_null (strstr (page, "<td>Left at its end</td><td class='n'>9\u2009900\u2009000\u2009000\u2009000.000011</td>"));
+    says (w, "nsf", "grant amend grant.1 5 --reason cut", 1, "grant.1 is of more than can be told");
+    says (w, "alice", "balance -A rich --csv --noheader", 0, "rich,physics,100011,0,0,11000000100011,0");
+    says (w, "alice", "statement -A rich", 0, "posted 100011 - held 0 = available 11000000100011.");
+    for (int i = 0; i < 10; i++) {
+        snprintf (words, sizeof (words), "hold create -A rich --user alice -t 2:46:39 --part alpha/h.%d/100000000", i);
+        says (w, "ops", words, 0, "999900000000");
+    }
+    says (w, "alice", "balance -A rich --csv --noheader", 0, "rich,physics,100011,0,9999000000000,1001000100011,0");
+    says (w, "alice", "statement -A rich", 0, "posted 100011 - held 9999000000000 = available 1001000100011.");
+    says (w, "alice", "statement -A rich --json", 0, "\"closing_held\": 9999000000000,");
+    says (w, "alice", "statement -A rich --csv", 0, "closing,,,100011,9999000000000,");
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -309,6 +346,7 @@ int main (void)
         cmocka_unit_test_setup_teardown (revoked, fresh, closed),
         cmocka_unit_test_setup_teardown (renamed, fresh, closed),
         cmocka_unit_test_setup_teardown (moved, fresh, closed),
+        cmocka_unit_test_setup_teardown (beyond, fresh, closed),
     };
     signal (SIGPIPE, SIG_IGN);
     return cmocka_run_group_tests (tests, world_up, world_down);
