@@ -1,6 +1,7 @@
 /* What becomes of a grant after it was given: a later end, another amount, the end of it. Whoever decides that answers for
  * all of it, wherever it was split to; what jobs have spent or hold is never touched. rights.c says whose it must be. */
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "bank/core/ledger_impl.h"
@@ -17,10 +18,28 @@ void about_add (struct ledger_view *view, const char *what, int64_t id)
     vec_push (view, &view->abouts, about);
 }
 
-static struct ledger_alloc *award_part (const struct ledger_view *view, const struct ledger_grant *grant, uint32_t i)
+/* The grant's allocations by number, whatever was loaded when. */
+struct parts {
+    struct ledger_alloc **item;
+    uint32_t count;
+};
+
+static int by_number (const void *a, const void *b)
 {
-    struct ledger_alloc *alloc = view->allocs.item[i];
-    return alloc->grant_id == grant->id ? alloc : NULL;
+    const struct ledger_alloc *x = *(struct ledger_alloc *const *)a, *y = *(struct ledger_alloc *const *)b;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+static struct parts award_parts (struct ledger_view *view, const struct ledger_grant *grant)
+{
+    struct parts parts = {.item = arena_array (view->arena, view->allocs.count, sizeof (*parts.item))};
+    for (uint32_t i = 0; i < view->allocs.count; i++) {
+        struct ledger_alloc *alloc = view->allocs.item[i];
+        if (alloc->grant_id == grant->id)
+            parts.item[parts.count++] = alloc;
+    }
+    qsort (parts.item, parts.count, sizeof (struct ledger_alloc *), by_number);
+    return parts;
 }
 
 /* NULL, with the sentence, when it is not there or was revoked. */
@@ -45,9 +64,9 @@ static void award_done (struct ledger_view *view, const struct ledger_grant *gra
 {
     about_add (view, "grant", grant->id);
     about_add (view, "account", grant->account_id);
-    for (uint32_t i = 0; i < view->allocs.count; i++)
-        if (award_part (view, grant, i))
-            about_add (view, "account", award_part (view, grant, i)->account_id);
+    const struct parts parts = award_parts (view, grant);
+    for (uint32_t i = 0; i < parts.count; i++)
+        about_add (view, "account", parts.item[i]->account_id);
     out->done.id = arena_printf (view->arena, "grant.%lld", (long long)grant->id);
     out->note = arena_printf (view->arena, "%s %s: %s", out->done.id, what, req->award.reason);
 }
@@ -70,9 +89,9 @@ void decide_grant_extend (struct ledger_view *view, const struct ledger_request 
     char was[QUANTITY_TEXT_MAX], is[QUANTITY_TEXT_MAX];
     if (!grant)
         return;
-    for (uint32_t i = 0; i < view->allocs.count; i++)
-        if (award_part (view, grant, i) && award_part (view, grant, i)->valid_to > last)
-            last = award_part (view, grant, i)->valid_to;
+    const struct parts parts = award_parts (view, grant);
+    for (uint32_t i = 0; i < parts.count; i++)
+        last = parts.item[i]->valid_to > last ? parts.item[i]->valid_to : last;
     if (last <= view->now || end <= last) {
         outcome_refuse (view, out, ERR_CONFLICT, true, "grant-extend: grant.%lld %s%s", (long long)grant->id,
                         last <= view->now     ? "has ended: what it had left is gone"
@@ -81,9 +100,9 @@ void decide_grant_extend (struct ledger_view *view, const struct ledger_request 
                         last <= view->now || last == TIME_US_MAX ? "" : time_format_iso (last, was));
         return;
     }
-    for (uint32_t i = 0; i < view->allocs.count; i++)
-        if (award_part (view, grant, i) && award_part (view, grant, i)->valid_to == last)
-            award_end (view, award_part (view, grant, i), end);
+    for (uint32_t i = 0; i < parts.count; i++)
+        if (parts.item[i]->valid_to == last)
+            award_end (view, parts.item[i], end);
     award_done (view, grant, req,
                 arena_printf (view->arena, "extended from %s to %s", time_format_iso (last, was),
                               time_format_iso (end, is)),
@@ -139,9 +158,10 @@ static bool award_lower (struct ledger_view *view, const struct ledger_grant *gr
                          credit_micro less, struct ledger_outcome *out)
 {
     char is[QUANTITY_TEXT_MAX], most[QUANTITY_TEXT_MAX], to[QUANTITY_TEXT_MAX];
+    const struct parts parts = award_parts (view, grant);
     __int128 free = 0;
-    for (uint32_t i = 0; i < view->allocs.count; i++)
-        free += award_part (view, grant, i) ? award_free (view, award_part (view, grant, i)) : 0;
+    for (uint32_t i = 0; i < parts.count; i++)
+        free += award_free (view, parts.item[i]);
     if (free < less) {
         outcome_refuse (view, out, ERR_CONFLICT, true,
                         "grant-amend: %s of the %s credits of grant.%lld are neither spent, held nor ended: it cannot be of %s",
@@ -153,17 +173,9 @@ static bool award_lower (struct ledger_view *view, const struct ledger_grant *gr
     struct ledger_alloc *first = ledger_alloc_by_id (view, grant->alloc_id);
     if (first)
         less -= award_take (view, &j, first, less);
-    for (int64_t before = INT64_MAX; less > 0;) {
-        struct ledger_alloc *next = NULL;
-        for (uint32_t i = 0; i < view->allocs.count; i++) {
-            struct ledger_alloc *alloc = award_part (view, grant, i);
-            if (alloc && alloc->id < before && (!next || alloc->id > next->id))
-                next = alloc;
-        }
-        assert (next); /* so much is free */
-        before = next->id;
-        less -= award_take (view, &j, next, less);
-    }
+    for (uint32_t i = parts.count; i > 0 && less > 0; i--)
+        less -= award_take (view, &j, parts.item[i - 1], less);
+    assert (less == 0); /* so much is free */
     journal_close (&j);
     return true;
 }
@@ -178,8 +190,9 @@ void decide_grant_amend (struct ledger_view *view, const struct ledger_request *
     const struct ledger_grant *grant = award_open (view, req, out);
     if (!grant)
         return;
-    for (uint32_t i = 0; i < view->allocs.count; i++)
-        total += award_part (view, grant, i) ? award_part (view, grant, i)->granted : 0;
+    const struct parts parts = award_parts (view, grant);
+    for (uint32_t i = 0; i < parts.count; i++)
+        total += parts.item[i]->granted;
     if (total == req->award.amount || total > INT64_MAX) {
         outcome_refuse (view, out, total > INT64_MAX ? ERR_LIMIT : ERR_EXISTS, true, "grant-amend: grant.%lld is of %s",
                         (long long)grant->id,
@@ -207,9 +220,10 @@ void decide_grant_revoke (struct ledger_view *view, const struct ledger_request 
     __int128 back = 0;
     if (!grant)
         return;
-    for (uint32_t i = 0; i < view->allocs.count; i++) {
-        struct ledger_alloc *alloc = award_part (view, grant, i);
-        if (!alloc || alloc->valid_to <= view->now)
+    const struct parts parts = award_parts (view, grant);
+    for (uint32_t i = 0; i < parts.count; i++) {
+        struct ledger_alloc *alloc = parts.item[i];
+        if (alloc->valid_to <= view->now)
             continue;
         const struct ledger_account *account = ledger_account_by_id (view, alloc->account_id);
         if (alloc->valid_from <= view->now)

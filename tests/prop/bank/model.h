@@ -119,6 +119,7 @@ struct model_alloc {
     bool at_once; /* it begins at the tick itself: when it was asked for */
     long long posted, held, granted, settled, limit;
     long long grant; /* 0: none */
+    int from; /* the allocation that it was split off: its index and 1; 0: none */
     struct model_scope scope;
     long long noted_posted, noted_held; /* in the statements */
 };
@@ -188,7 +189,8 @@ struct model {
     bool member[M_USERS][M_PROJECTS], lead[M_USERS][M_PROJECTS];
     bool manager[M_USERS], auditor[M_USERS];
     long long member_id[M_USERS][M_PROJECTS], next_member, grants;
-    int grant_funder[M_ALLOCS];
+    int grant_funder[M_ALLOCS], grant_alloc[M_ALLOCS]; /* alloc: that it was given as */
+    bool revoked[M_ALLOCS];
     bool referred[M_FUNDERS][M_SITES]; /* the funder has given a grant of that reference */
     struct model_pin pin[M_PINS];
     int pins;
@@ -238,6 +240,11 @@ void model_transfer (struct model *m, int from, int to, int alloc, long long amo
 /* begin, end: of what arrives; 0: as what it comes from. */
 void model_split (struct model *m, int from, int to, int alloc, long long amount, long long begin,
                   long long end, char *out);
+/* amount 0: all that is free. */
+void model_split_back (struct model *m, int alloc, long long amount, char *out);
+void model_extend_grant (struct model *m, long long grant, long long end, char *out);
+void model_amend (struct model *m, long long grant, long long amount, char *out);
+void model_revoke (struct model *m, long long grant, char *out);
 /* charge: its number from 1; amount 0: all that is left. */
 void model_refund (struct model *m, long long charge, long long amount, char *out);
 /* What the policy for its site says. */

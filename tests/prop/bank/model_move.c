@@ -58,15 +58,18 @@ void model_deposit (struct model *m, int account, long long amount, long long be
         sprintf (out, "error -3");
         return;
     }
-    if (!m->account_is[account] || m->closed[account] || grant > m->grants) {
-        sprintf (out, m->account_is[account] && m->closed[account] ? "error -7" : "error -2");
+    bool shut = m->account_is[account] && m->closed[account];
+    if (!m->account_is[account] || shut || grant > m->grants || m->revoked[grant]) {
+        sprintf (out, shut || (m->account_is[account] && grant <= m->grants) ? "error -7" : "error -2");
         return;
     }
     struct model_alloc *fresh =
         alloc_new (m, account, begin, end, amount, funder >= 0 ? ++m->grants : grant, scope);
     fresh->at_once = at_once;
-    if (funder >= 0)
+    if (funder >= 0) {
         m->grant_funder[m->grants] = funder;
+        m->grant_alloc[m->grants] = m->allocs - 1;
+    }
     if (begin <= m->now)
         model_repay (m, fresh, amount);
     if (funder >= 0)
@@ -170,6 +173,7 @@ static void move (struct model *m, int from, int to, int only, long long amount,
         within (m, a, &b, &e);
         struct model_alloc *fresh = alloc_new (m, to, b, e, part[i], a->grant, &a->scope);
         fresh->at_once = a->at_once && !begin;
+        fresh->from = split ? alloc[i] + 1 : 0;
         a->posted -= part[i];
         a->granted -= part[i];
         if (b <= m->now)
@@ -187,6 +191,132 @@ void model_split (struct model *m, int from, int to, int alloc, long long amount
                   long long end, char *out)
 {
     move (m, from, to, alloc, amount, true, begin, end, out);
+}
+
+void model_split_back (struct model *m, int alloc, long long amount, char *out)
+{
+    struct model_alloc *a = &m->alloc[alloc], *s = a->from ? &m->alloc[a->from - 1] : NULL;
+    int list[M_ALLOCS];
+    long long part[M_ALLOCS];
+    if (amount < 0) {
+        sprintf (out, "error -1");
+        return;
+    }
+    if (!s) {
+        sprintf (out, "error -2");
+        return;
+    }
+    if (not_open (m, s->account, out))
+        return;
+    if (!is_below (m, m->project[a->account], m->project[s->account]) || s->end <= m->now ||
+        (amount == 0 && a->posted <= a->held)) {
+        sprintf (out, "error -7");
+        return;
+    }
+    amount = amount ? amount : a->posted - a->held;
+    if (shares (m, a->account, true, alloc, amount, list, part, out) == 0)
+        return;
+    a->posted -= amount;
+    a->granted -= amount;
+    s->posted += amount;
+    s->granted += amount;
+    if (s->begin <= m->now)
+        model_repay (m, s, amount);
+    sprintf (out, "done alloc.%lld", s->id);
+}
+
+/* ---- what becomes of grants ---- */
+
+static bool grant_shut (const struct model *m, long long grant, char *out)
+{
+    if (grant <= m->grants && !m->revoked[grant])
+        return false;
+    sprintf (out, grant > m->grants ? "error -2" : "error -7");
+    return true;
+}
+
+void model_extend_grant (struct model *m, long long grant, long long end, char *out)
+{
+    long long last = 0;
+    if (grant_shut (m, grant, out))
+        return;
+    for (int i = 0; i < m->allocs; i++)
+        if (m->alloc[i].grant == grant && m->alloc[i].end > last)
+            last = m->alloc[i].end;
+    sprintf (out, last <= m->now || end <= last ? "error -7" : "done grant.%lld", grant);
+    for (int i = 0; i < m->allocs && last > m->now && end > last; i++)
+        if (m->alloc[i].grant == grant && m->alloc[i].end == last)
+            m->alloc[i].end = end;
+}
+
+static long long grant_free (const struct model *m, const struct model_alloc *a)
+{
+    bool owes = model_overdrawn (m, a->account) || m->debt[m->project[a->account]] < 0;
+    return owes || a->end <= m->now || a->posted <= a->held ? 0 : a->posted - a->held;
+}
+
+static void grant_take (struct model *m, struct model_alloc *a, long long *most)
+{
+    long long take = grant_free (m, a);
+    take = take < *most ? take : *most;
+    a->posted -= take;
+    a->granted -= take;
+    *most -= take;
+}
+
+void model_amend (struct model *m, long long grant, long long amount, char *out)
+{
+    long long total = 0, free = 0;
+    if (amount <= 0) {
+        sprintf (out, "error -1");
+        return;
+    }
+    if (grant_shut (m, grant, out))
+        return;
+    struct model_alloc *first = &m->alloc[m->grant_alloc[grant]];
+    for (int i = 0; i < m->allocs; i++)
+        if (m->alloc[i].grant == grant) {
+            total += m->alloc[i].granted;
+            free += grant_free (m, &m->alloc[i]);
+        }
+    bool gone = first->end <= m->now || m->closed[first->account];
+    if (amount == total || (amount > total ? gone : free < total - amount)) {
+        sprintf (out, amount == total ? "error -3" : "error -7");
+        return;
+    }
+    if (amount > total) {
+        first->posted += amount - total;
+        first->granted += amount - total;
+        if (first->begin <= m->now)
+            model_repay (m, first, amount - total);
+    }
+    long long less = amount < total ? total - amount : 0;
+    grant_take (m, first, &less);
+    for (int i = m->allocs - 1; i >= 0; i--)
+        if (m->alloc[i].grant == grant)
+            grant_take (m, &m->alloc[i], &less);
+    sprintf (out, "done grant.%lld", grant);
+}
+
+void model_revoke (struct model *m, long long grant, char *out)
+{
+    if (grant_shut (m, grant, out))
+        return;
+    for (int i = 0; i < m->allocs; i++) {
+        struct model_alloc *a = &m->alloc[i];
+        if (a->grant != grant || a->end <= m->now)
+            continue;
+        if (a->begin <= m->now)
+            model_repay (m, a, a->posted);
+        long long free = a->posted > a->held ? a->posted - a->held : 0;
+        a->posted -= free;
+        a->granted -= free;
+        a->limit = 0;
+        a->end = a->begin <= m->now ? m->now : a->begin;
+        model_ended (m, a);
+    }
+    m->revoked[grant] = true;
+    sprintf (out, "done grant.%lld", grant);
 }
 
 void model_refund (struct model *m, long long charge, long long amount, char *out)

@@ -27,6 +27,7 @@ void model_carry (struct model *m, int alloc, long long cap, long long end, char
                                   .posted = amount,
                                   .granted = amount,
                                   .grant = old->grant,
+                                  .from = old->from,
                                   .scope = old->scope};
     old->posted -= amount;
     old->granted -= amount;

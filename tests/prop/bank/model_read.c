@@ -82,8 +82,8 @@ static bool one_of (const char *kind, const char *const *list)
 void model_statement (const struct model *m, int user, int account, long long from, long long to,
                       FILE *out)
 {
-    static const char *const comes[] = {"deposit", "grant",         "withdraw", "transfer",
-                                        "split",   "account-close", NULL};
+    static const char *const comes[] = {"deposit",       "grant",      "withdraw",    "transfer",     "split",
+                                        "account-close", "split-back", "grant-amend", "grant-revoke", NULL};
     static const char *const goes[] = {"charge", "refund", NULL};
     long long opening[2] = {0, 0}, closing[2] = {0, 0}, granted = 0, charged = 0;
     if (!account_seen (m, user, account)) {
@@ -100,7 +100,8 @@ void model_statement (const struct model *m, int user, int account, long long fr
         opening[1] += l->at < from ? l->held : 0;
         if (l->at < from)
             continue;
-        fprintf (out, "%s %lld %lld; ", l->kind, l->posted, l->held);
+        if (l->posted || l->held)
+            fprintf (out, "%s %lld %lld; ", l->kind, l->posted, l->held);
         granted += one_of (l->kind, comes) ? l->posted : 0;
         charged -= one_of (l->kind, goes) ? l->posted : 0;
     }

@@ -25,6 +25,46 @@ static void make_split (struct run *r, struct sent *s)
     model_split (m, account, other, alloc, amount, begin, end, s->want);
 }
 
+/* Of what was split off, mostly. */
+static void make_split_back (struct run *r, struct sent *s)
+{
+    const struct model *m = r->model;
+    int alloc = (int)draw (r, (uint64_t)r->granted);
+    for (int k = 0; k < 40 && !m->alloc[alloc].from; k++)
+        alloc = (int)draw (r, (uint64_t)r->granted);
+    long long amount = one_in (r, 2) ? 0 : (long long)draw (r, 500) * 100000 - 1;
+    int from = m->alloc[alloc].from ? m->alloc[m->alloc[alloc].from - 1].account : -1;
+    s->req = req_new (&r->rig, LEDGER_SPLIT_BACK, "nui://t/operator/o");
+    s->req.split_back.allocation_id = m->alloc[alloc].id;
+    s->req.split_back.amount = amount;
+    s->req.split_back.description = "";
+    if (refused (r, s, from < 0 ? -1 : m->project[from], true))
+        return;
+    model_split_back (r->model, alloc, amount, s->want);
+}
+
+static void make_award (struct run *r, struct sent *s)
+{
+    struct model *m = r->model;
+    uint64_t what = draw (r, 9);
+    s->req = req_new (&r->rig, what < 4 ? LEDGER_GRANT_EXTEND : what < 7 ? LEDGER_GRANT_AMEND : LEDGER_GRANT_REVOKE,
+                      "nui://t/operator/o");
+    long long grant = 1 + (long long)draw (r, (uint64_t)m->grants + 1), end = m->now + 1 + (long long)draw (r, 900),
+              amount = (long long)draw (r, 4000) * 1000000;
+    s->req.award.grant_id = grant;
+    s->req.award.valid_to = edge (end);
+    s->req.award.amount = amount;
+    s->req.award.reason = "why";
+    if (refused (r, s, -1, false))
+        return;
+    if (what < 4)
+        model_extend_grant (m, grant, end, s->want);
+    else if (what < 7)
+        model_amend (m, grant, amount, s->want);
+    else
+        model_revoke (m, grant, s->want);
+}
+
 static void make_carry (struct run *r, struct sent *s)
 {
     struct model *m = r->model;
@@ -210,9 +250,13 @@ void make_office (struct run *r, struct sent *s)
 {
     struct model *m = r->model;
     int account, site = (int)draw (r, 2);
-    uint64_t what = draw (r, 16);
+    uint64_t what = draw (r, 22);
     if (what < 3) {
         make_split (r, s);
+    } else if ((what == 16 || what == 17) && r->granted) {
+        make_split_back (r, s);
+    } else if (what > 17) {
+        make_award (r, s);
     } else if (what < 5 && r->granted) {
         make_carry (r, s);
     } else if (what == 5 && one_in (r, 4)) {

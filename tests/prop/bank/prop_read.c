@@ -54,8 +54,9 @@ static void on_statement (void *arg, const struct err *err, const struct reader_
     struct reading *reading = arg;
     if (failed (reading, err))
         return;
-    for (uint32_t i = 0; i < s->line_count; i++)
-        fprintf (reading->out, "%s %lld %lld; ", s->line[i].kind, (long long)s->line[i].posted,
+    for (uint32_t i = 0; i < s->line_count; i++) /* what moved nothing the model does not keep */
+        if (s->line[i].posted || s->line[i].held)
+            fprintf (reading->out, "%s %lld %lld; ", s->line[i].kind, (long long)s->line[i].posted,
                  (long long)s->line[i].held);
     fprintf (reading->out, "opening %lld %lld closing %lld %lld granted %lld charged %lld",
              (long long)s->sum[READER_OPENING_POSTED], (long long)s->sum[READER_OPENING_HELD],
