@@ -92,7 +92,7 @@ static void split_back (void **state)
     char words[256];
     says (w, "lena", "split --from phys --to lasers 400", 0, "gave 400 credits");
     long long alloc = newest (w, "lasers");
-    says (w, "ops", "hold create -A lasers --user alice -t 1:40 --part alpha/a.1/1", 0, "100");
+    says (w, "ops", "hold create -A lasers --user alice -t 1:40 --part alpha/alpha.1/1", 0, "100");
     snprintf (words, sizeof (words), "split back alloc.%lld 350 -d unused", alloc);
     says (w, "lena", words, 1, "350 credits asked, 300 of account lasers can be taken out");
     snprintf (words, sizeof (words), "split back alloc.%lld 50 -d unused", alloc);
@@ -153,7 +153,7 @@ static void amended (void **state)
     struct world *w = *state;
     says (w, "nsf", "grant create 1000 -A phys --reference G1", 0, "grant.1");
     split (w, newest (w, "phys"), "400");
-    says (w, "ops", "hold create -A lasers --user alice -t 1:40 --part alpha/a.1/1", 0, "100");
+    says (w, "ops", "hold create -A lasers --user alice -t 1:40 --part alpha/alpha.1/1", 0, "100");
     says (w, "nsf", "grant amend grant.1 1000 --reason same", 1, "grant.1 is of that amount already");
     says (w, "nsf", "grant amend grant.1 0 --reason none", 2, "more than nothing");
     says (w, "nsf", "grant amend grant.1 1500 --reason 'a second year'", 0, "grant.1 is of 1500 credits now");
@@ -195,7 +195,7 @@ static void revoked (void **state)
     says (w, "nsf", "grant create 1000 -A phys --reference G1", 0, "grant.1");
     split (w, newest (w, "phys"), "400.000001");
     says (w, "nsf", "grant create 5 -A phys --reference later --start 2040-01-01T00:00:00Z", 0, "grant.2");
-    says (w, "ops", "hold create -A lasers --user alice -t 1:40 --part alpha/a.1/1", 0, "100");
+    says (w, "ops", "hold create -A lasers --user alice -t 1:40 --part alpha/alpha.1/1", 0, "100");
     says (w, "lena", "grant revoke grant.1 --reason fraud", 3, "");
     says (w, "nsf", "grant revoke grant.1", 2, "--reason");
     says (w, "nsf", "grant revoke grant.1 --reason 'the project ended'", 0, "grant.1 is revoked");
@@ -203,11 +203,11 @@ static void revoked (void **state)
     says (w, "lena", "balance -A lasers --csv --noheader", 0, "lasers,optics,100,0,100,0,0"); /* what the hold keeps */
     says (w, "nsf", "grant list --csv --noheader", 0, "grant.1,nsf,G1,phys,100,0,100,0,0,");
     also ("by nui://test/agency/nsf: the project ended");
-    says (w, "ops", "hold create -A lasers --user alice -t 1 --part alpha/a.2/1", 1, "NoAllocation");
+    says (w, "ops", "hold create -A lasers --user alice -t 1 --part alpha/alpha.2/1", 1, "NoAllocation");
     /* The job uses 40 of its 100: the others end with the grant. */
     char words[256], start[QUANTITY_TEXT_MAX], end[QUANTITY_TEXT_MAX];
     time_us now = clock_now_us ();
-    snprintf (words, sizeof (words), "charge --site alpha --site-job a.1 --hold hold.1 -n 1 --start %s --end %s",
+    snprintf (words, sizeof (words), "charge --site alpha --site-job alpha.1 --hold hold.1 -n 1 --start %s --end %s",
               time_format_iso (now - 50 * US_PER_S, start), time_format_iso (now - 10 * US_PER_S, end));
     says (w, "ops", words, 0, "40");
     says (w, "nsf", "grant list --csv --noheader", 0, "grant.1,nsf,G1,phys,100,40,0,0,60,");
@@ -230,7 +230,7 @@ static void revoked (void **state)
 static void renamed (void **state)
 {
     struct world *w = *state;
-    says (w, "ops", "hold create -A phys --user alice -t 1:40 --part alpha/a.1/1", 0, "100");
+    says (w, "ops", "hold create -A phys --user alice -t 1:40 --part alpha/alpha.1/1", 0, "100");
     says (w, "bob", "account rename phys stolen", 3, "");
     says (w, "lena", "account rename phys rich", 1, "account rich exists already");
     says (w, "lena", "account rename nothing other", 3, "");
@@ -244,7 +244,7 @@ static void renamed (void **state)
     says (w, "alice", "hold list -A phys --csv --noheader", 0, "hold.1,photons,");
     says (w, "alice", "account list", 0, "was phys");
     /* Jobs that were signed for the old name are paid for. */
-    says (w, "ops", "hold create -A phys --user alice -t 1:40 --part alpha/a.2/1", 0, "photons");
+    says (w, "ops", "hold create -A phys --user alice -t 1:40 --part alpha/alpha.2/1", 0, "photons");
     /* Somebody who takes the name over would read all that. */
     says (w, "nsf", "project create thieves", 0, "");
     says (w, "nsf", "project add-user thieves bob --role lead", 0, "");
@@ -327,7 +327,7 @@ static void beyond (void **state)
     says (w, "alice", "balance -A rich --csv --noheader", 0, "rich,physics,100011,0,0,11000000100011,0");
     says (w, "alice", "statement -A rich", 0, "posted 100011 - held 0 = available 11000000100011.");
     for (int i = 0; i < 10; i++) {
-        snprintf (words, sizeof (words), "hold create -A rich --user alice -t 2:46:39 --part alpha/h.%d/100000000", i);
+        snprintf (words, sizeof (words), "hold create -A rich --user alice -t 2:46:39 --part alpha/alpha.%d/100000000", i + 1);
         says (w, "ops", words, 0, "999900000000");
     }
     says (w, "alice", "balance -A rich --csv --noheader", 0, "rich,physics,100011,0,9999000000000,1001000100011,0");
