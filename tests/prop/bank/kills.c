@@ -240,7 +240,7 @@ static void on_hold (void *arg, const struct rpc_result *result)
     Nui__Bank__V1__ChargeRequest m = NUI__BANK__V1__CHARGE_REQUEST__INIT;
     char name[48];
     key_of (j, true, key);
-    snprintf (name, sizeof (name), "alpha.%d.%d", j->k->round, j->number);
+    snprintf (name, sizeof (name), "alpha.%d", j->k->round * JOBS + j->number + 1);
     m.key = (ProtobufCBinaryData){16, key};
     m.hold_id = j->hold;
     m.grid_job_id = TEXT ("grid.1");
@@ -260,7 +260,7 @@ static void launch (struct kills *k)
         uint8_t key[16];
         char name[48];
         key_of (j, false, key);
-        snprintf (name, sizeof (name), "alpha.%d.%d", k->round, j->number);
+        snprintf (name, sizeof (name), "alpha.%d", k->round * JOBS + j->number + 1);
         Nui__Bank__V1__HoldRequest m = NUI__BANK__V1__HOLD_REQUEST__INIT;
         m.key = (ProtobufCBinaryData){16, key};
         m.envelope = j->envelope;
