@@ -6,6 +6,8 @@
 
 #include "local/svc/svc_i.h"
 
+enum { LAPSES_MAX = 16 }; /* in one pass: each is a commit, and others' calls are to come between */
+
 /* What waits at a resource manager of its own is ended there. */
 static void lapse_end (struct svc *svc, struct site_job *job, const char *code, const char *text)
 {
@@ -32,7 +34,12 @@ static bool lapse_may (const struct site_job *job)
 
 void lapse_plan (struct svc *svc, const struct plan *plan)
 {
-    for (uint32_t i = 0; i < plan->lapsed_count && !svc->mode; i++) {
+    uint32_t count = plan->lapsed_count;
+    if (count > LAPSES_MAX && !svc->sim) { /* the next plan names the rest again */
+        count = LAPSES_MAX;
+        pass_wake (svc);
+    }
+    for (uint32_t i = 0; i < count && !svc->mode; i++) {
         struct site_job *job = svc_job (svc, plan->lapsed[i].v);
         char text[160], deadline[QUANTITY_TEXT_MAX], limit[QUANTITY_TEXT_MAX];
         if (!lapse_may (job))
@@ -45,27 +52,47 @@ void lapse_plan (struct svc *svc, const struct plan *plan)
     }
 }
 
-/* One that ends may be what another waits for: until nobody is found. */
-void lapse_depends (struct svc *svc)
+/* Ends the first of those who wait for what can never be. Returns how many there were; *ended_out: are ended. */
+static uint32_t lapse_some (struct svc *svc, uint32_t *ended_out)
 {
     struct site_job *job, *next;
-    while (svc->lapses && !svc->mode) {
-        uint64_t number = 0;
-        char text[512];
-        bool never = false;
-        svc->lapses = false;
-        HASH_ITER (hh, svc->jobs, job, next)
-        {
-            if (never || !job->depends || !lapse_may (job))
-                continue;
-            depends_text (svc, job, text, sizeof text, &never);
-            number = never ? job->rec.number : 0;
-        }
-        if (number == 0)
-            return;
-        svc->lapses = true; /* there may be more */
-        lapse_end (svc, svc_job (svc, number), "DependencyNeverMet", text);
-        if ((job = svc_job (svc, number)) && job->depends) /* it could not be ended now */
-            return;
+    uint64_t number[LAPSES_MAX];
+    uint32_t count = 0;
+    char text[512];
+    bool never;
+    svc->lapses = false;
+    HASH_ITER (hh, svc->jobs, job, next)
+    {
+        if (count == LAPSES_MAX || !job->depends || !lapse_may (job))
+            continue;
+        depends_text (svc, job, text, sizeof text, &never);
+        if (never)
+            number[count++] = job->rec.number;
     }
+    *ended_out = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        job = svc_job (svc, number[i]);
+        if (!job || !job->depends || !lapse_may (job))
+            continue;
+        depends_text (svc, job, text, sizeof text, &never);
+        lapse_end (svc, job, "DependencyNeverMet", text);
+        job = svc_job (svc, number[i]);
+        *ended_out += !job || !job->depends;
+    }
+    svc->lapses = svc->lapses || count == LAPSES_MAX; /* there may be more */
+    return count;
+}
+
+/* One that ends may be what another waits for: svc->lapses again. A simulation, in which nobody calls, goes on until
+ * nobody is found. */
+void lapse_depends (struct svc *svc)
+{
+    uint32_t count = 0, ended = 1;
+    while (svc->lapses && !svc->mode && ended > 0) {
+        count = lapse_some (svc, &ended);
+        if (!svc->sim)
+            break;
+    }
+    if (count == LAPSES_MAX && ended > 0)
+        pass_wake (svc);
 }

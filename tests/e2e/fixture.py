@@ -194,10 +194,10 @@ exit {code}
         rows = self.exact(who, "balance", "-A", account)
         return next(r for r in rows if r["account"] == account) if rows is not None else None
 
-    def settled(self, account="phys", seconds=40):
+    def settled(self, account="phys", seconds=40, who="alice"):
         """The balance once nothing is held."""
         def nothing_held():
-            row = self.balance(account)
+            row = self.balance(account, who)
             return row if row and row["held"] == 0 else None
         return wait_for(f"nothing to be held of {account}", nothing_held, seconds,
                         self.grid.daemons["bank"].log)
@@ -205,9 +205,9 @@ exit {code}
     def statement(self, account="phys", who="alice"):
         return self.exact(who, "statement", "-A", account)
 
-    def assert_books_close(self, account="phys"):
+    def assert_books_close(self, account="phys", who="alice"):
         """Opening + lines = closing; granted - held - charged = available."""
-        paper, row = self.statement(account), self.balance(account)
+        paper, row = self.statement(account, who), self.balance(account, who)
         posted = sum(line["posted"] for line in paper["lines"])
         held = sum(line["held"] for line in paper["lines"])
         self.assertEqual(paper["opening_posted"] + posted, paper["closing_posted"])
