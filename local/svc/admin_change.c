@@ -201,9 +201,14 @@ void admin_hold_job (void *self, struct rpccall *call, const ProtobufCMessage *r
     struct err err = {0};
     char what[160], id[SITE_ID_MAX];
     text_printf (caller.name, sizeof caller.name, "%.120s for %.120s", rpccall_peer (call)->name, r->by);
-    int rc = admin_waiting_job (svc, &caller, r->job_id, ADMIN_JOBS, &job, &view, &err);
+    struct store_job rec;
+    int rc = admin_job (svc, &caller, r->job_id, ADMIN_JOBS, &rec, &job, &err);
+    if (rc == 0) { /* whose it is comes first: how another's job fares is not told */
+        rc = jobs_allowed (svc, call, &rec, JOBS_META, &err);
+        store_job_free (&rec);
+    }
     if (rc == 0)
-        rc = jobs_allowed (svc, call, &job->rec, JOBS_META, &err);
+        rc = admin_waiting_job (svc, &caller, r->job_id, ADMIN_JOBS, &job, &view, &err);
     if (rc == 0) {
         struct store_job_admin now = admin_of (&view);
         uint32_t bit = r->withheld ? HOLD_SYSTEM : HOLD_USER;

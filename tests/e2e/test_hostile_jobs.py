@@ -159,6 +159,7 @@ def fork(name):
         if os.fork() == 0:
             count(name)
         count(name + "-parent")
+    threading.Event().wait()  # whose thread is gone is the first one's child
 for n in range(3):
     thread = threading.Thread(target=fork, args=(f"{place}/forked{{n}}",))
     thread.start()

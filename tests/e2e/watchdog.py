@@ -2,7 +2,8 @@
 
 A test method that takes longer than METHOD_S, or a file that takes longer than FILE_S (ctest would kill it a minute
 later, and say nothing), is ended: it says which test it was, where each thread of it stood, and the last lines of every log of
-the daemons; what the tests started is stopped by its guards, and whatever is left killed by its pid.
+the daemons; what the tests started is stopped by its guards, and whatever is left killed by its pid. Where Python itself
+stands still (its lock is held in some library, as while it forks) faulthandler says where, a little later, and ends it.
 """
 import faulthandler
 import os
@@ -49,8 +50,11 @@ def tell_logs(directory):
 
 
 def end(sentence):
+    faulthandler.cancel_dump_traceback_later()
     print(f"\n==== {sentence}; it is ended here", file=sys.stderr, flush=True)
     faulthandler.dump_traceback(file=sys.stderr)
+    if dog.result:
+        dog.result.printErrors()
     for directory, guard in places:
         tell_logs(directory)
     for directory, guard in places:
@@ -76,10 +80,12 @@ class Watchdog(threading.Thread):
     def __init__(self):
         super().__init__(daemon=True)
         self.born = time.monotonic()
-        self.now("the first class")
+        self.doing = "the first class", self.born
+        self.result = None
 
     def now(self, what):
         self.doing = what, time.monotonic()
+        faulthandler.dump_traceback_later(1.1 * METHOD_S + 2, exit=True)
 
     def run(self):
         while True:
@@ -96,6 +102,7 @@ dog = Watchdog()
 
 class Result(unittest.TextTestResult):
     def startTest(self, test):
+        dog.result = self
         dog.now(test.id())
         super().startTest(test)
 
