@@ -132,7 +132,7 @@ class Hostile(Beside):
                 job.components[0].stage_in.add(url=f"http://127.0.0.1:1/{'x' * shift}{'é' * 480}", path="in")
                 ident = self.grid_job("alice", job.SerializeToString())
                 self.assertRegex(ident, r"^grid\.\d+$")
-                wait_for("its words", lambda: told(ident), 60, self.grid.layout.log)
+                wait_for("its words", lambda: told(ident), 60, self.grid.layout.log, 0.5)
                 self.nui("alice", "cancel", ident)
 
         self.beside(act)
