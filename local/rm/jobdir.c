@@ -1,5 +1,6 @@
 #include "local/rm/jobdir.h"
 
+#include <dirent.h>
 #include <sys/stat.h>
 
 #include "local/rm/mistake.h"
@@ -294,6 +295,24 @@ int jobdir_make_way (int parent, const struct rm_job *job, const char *key, stru
     if (rc == 0 && job->incarnation == 0) /* nor has this job made any checkpoint yet */
         rc = jobdir_rename_aside (parent, checkpoint, log, err);
     return rc;
+}
+
+uint64_t jobdir_number_max (const char *parent, const char *site)
+{
+    size_t len = strlen (site);
+    uint64_t most = 0;
+    DIR *dir = opendir (parent);
+    for (struct dirent *e; dir && (e = readdir (dir));) {
+        const char *digits = e->d_name + len + 1;
+        if (strncmp (e->d_name, site, len) != 0 || e->d_name[len] != '.' || *digits < '0' || *digits > '9')
+            continue;
+        uint64_t number = strtoull (digits, NULL, 10);
+        if (number > most && number < INT64_MAX / 2)
+            most = number;
+    }
+    if (dir)
+        closedir (dir);
+    return most;
 }
 
 int jobdir_output_open (int parent, const char *job_id, uint32_t incarnation, const char *mark,

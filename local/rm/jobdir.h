@@ -47,6 +47,8 @@ int jobdir_make (int parent, const struct rm_job *job, const char *key, const st
 /* An open directory, or -1: ERR_NOT_FOUND, also where it is not ours or has another mark; ERR_IO. */
 int jobdir_open (int parent, const char *job_id, uint32_t incarnation, const char *mark,
                  struct err *err);
+/* The highest number that any job of the site has, or had, a directory of; 0: none. */
+uint64_t jobdir_number_max (const char *parent, const char *site);
 /* rm_ops.output_open. */
 int jobdir_output_open (int parent, const char *job_id, uint32_t incarnation, const char *mark,
                         const char *stream, struct err *err);

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "local/rm/jobdir.h"
 #include "local/rm/rm_embedded.h"
 #include "local/rm/rm_slurm.h"
 #include "local/svc/admin.h"
@@ -234,6 +235,21 @@ static int rm_open (struct svc *svc, const struct settings *settings, struct err
     return rm_embedded_create (&config, &svc->rm, err);
 }
 
+/* After a new state directory, or an older copy of it: numbers that jobs here have had are not given again. The bank
+ * has had their final charges, and would hold nothing for another job of that number. */
+static int numbers_pass (struct svc *svc, struct err *err)
+{
+    uint64_t most = jobdir_number_max (svc->job_dir, svc->site);
+    int rc = most > 0 ? local_store_begin (svc->store, err) : 0;
+    if (rc != 0 || most == 0)
+        return rc;
+    rc = local_store_next_above (svc->store, "job", most, err);
+    if (rc == 0)
+        return local_store_commit (svc->store, err);
+    local_store_rollback (svc->store);
+    return rc;
+}
+
 static int state_open (struct svc *svc, const struct settings *settings, struct err *err)
 {
     char path[4096];
@@ -253,6 +269,8 @@ static int state_open (struct svc *svc, const struct settings *settings, struct 
         rc = gridmap_open (settings->gridmap, svc->log, &svc->gridmap, err);
     if (rc == 0)
         rc = rm_open (svc, settings, err);
+    if (rc == 0 && !scratch)
+        rc = numbers_pass (svc, err);
     if (rc != 0)
         return rc;
     svc->cluster = cluster_create (settings->policy, &options, err);

@@ -6,7 +6,9 @@ Each test goes on working after the backup was taken, so that what is restored i
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
+from contextlib import closing
 
 from fixture import GridCase, layout, main, wait_for
 
@@ -109,6 +111,56 @@ class Restore(GridCase):
         self.charged(last[0])
         self.settled()
         self.assertEqual(self.reconcile(), {})
+
+    # ---- a site
+
+    def copy_of(self, name, base):
+        """A backup of the running daemon's database, as its page says: sqlite3 .backup."""
+        place = self.grid.layout.state / f"backup-{name}"
+        with closing(sqlite3.connect(self.grid.layout.state / name / base)) as now, closing(sqlite3.connect(place)) as then:
+            now.backup(then)
+        return place
+
+    def put_back(self, name, base, place):
+        self.grid.daemons[name].stop()
+        for path in (self.grid.layout.state / name).glob(f"{base}*"):
+            path.unlink()
+        shutil.copyfile(place, self.grid.layout.state / name / base)
+        self.grid.daemons[name].start()
+        self.grid.wait_serving()
+
+    def once(self, name, ident):
+        """It ran once, is told as Completed, and is charged once."""
+        self.assertEqual(len(self.began(name)), 1)
+        self.wait_state(ident, ("Completed",))
+        self.charged(ident)
+        self.assertEqual(len(self.charges(ident)), 1)
+
+    def test_a_site(self):
+        """What it has forgotten is not run twice, nor is another job taken for it; what it knew as running is found."""
+        done = self.start("sdone")
+        self.end("sdone", done[0])
+        held = self.start("sheld")
+        stays = self.start("sstays")
+        place = self.copy_of("alpha", "local.db")
+        self.end("sheld", held[0])
+        after = self.start("safter")
+        self.end("safter", after[0])
+        for ident in (done, held, after):
+            self.charged(ident[0])
+        self.put_back("alpha", "local.db", place)
+
+        again = self.start("sagain")
+        self.assertNotIn(again[1], (done[1], held[1], stays[1], after[1]))  # nor is the number of a forgotten one
+        self.end("sagain", again[0])
+        self.end("sstays", stays[0])
+        for name, ident in (("sdone", done), ("sheld", held), ("sstays", stays), ("safter", after), ("sagain", again)):
+            with self.subTest(name=name):
+                self.once(name, ident[0])
+        self.settled()
+        self.assert_books_close()
+        self.assertEqual(self.reconcile(), {"MISSING_AT_SITE": [after[1]]})
+        self.assertIn("numbers_lost", self.grid.daemons["alpha"].log.read_text())
 
 
 if __name__ == "__main__":

@@ -54,27 +54,42 @@ class Numbers(Shared):
         self.assertEqual(self.wait_job(site, ident, "Completed", "Failed")["state"], "Completed")
         return ident
 
+    def anew(self, site, backup=None):
+        """A new state directory, or a copy."""
+        site.stop()
+        shutil.rmtree(site.dir)
+        if backup:
+            shutil.copytree(backup, site.dir)
+            site.dir.chmod(0o711)
+        self.config(site)
+        site.start()
+
     def test_a_new_state(self):
-        """The first job of the new state has the number of another user's, whose directory is there: it runs
-        and sees nothing of that; the other's directory stays."""
+        """No number is given again that a job has a directory of; where that came back later, and is another user's, the
+        job of its number runs and sees nothing of it, and the directory stays."""
         site = self.site("fresh")
         self.config(site)
         site.start()
         first = self.run_one(site, "old", self.account)
-        site.stop()
-        shutil.rmtree(site.dir)
-        self.config(site)
-        site.start()
+        jobs = self.state / "jobs-fresh"
+        self.anew(site)
+        second = self.run_one(site, "second", self.other)
+        self.assertEqual((first, second), ("alpha.1", "alpha.2"))
+        self.assertEqual(self.output(site, first), f"old by {self.account}\n")
+        for ident in (first, second):
+            (jobs / ident).rename(self.state / ident)
+        self.anew(site)
+        (self.state / first).rename(jobs / first)
         again = self.run_one(site, "new", self.other)
         self.assertEqual(again, first)
         self.assertEqual(self.output(site, again), f"new by {self.other}\n")
-        aside = self.state / "jobs-fresh" / f"{first}.aside-1" / "work" / "stdout"
+        aside = jobs / f"{first}.aside-1" / "work" / "stdout"
         self.assertEqual(aside.read_text(), f"old by {self.account}\n")
-        self.assertTrue(site.logged("directory_set_aside", first))
+        self.assertEqual(len(site.logged("directory_set_aside", first)), 1)
 
     def test_an_older_copy(self):
-        """A backup from before two jobs came: their numbers are given again, to other people's jobs. One that ran
-        when the backup was made, and whose directory was another's by now, has not 'completed'."""
+        """A backup from before two jobs came: their numbers are not given again. One that ran when the backup was made,
+        and whose directory was another's by now, has not 'completed'."""
         site = self.site("older")
         self.config(site)
         site.start()
@@ -85,16 +100,13 @@ class Numbers(Shared):
         site.start()
         self.ok(site, "canceljob", held)
         lost = self.run_one(site, "lost", self.account)
-        site.stop()
-        shutil.rmtree(site.dir)
-        shutil.copytree(self.state / "backup", site.dir)
-        site.dir.chmod(0o711)
-        site.start()
+        self.anew(site, self.state / "backup")
         self.assertEqual(self.job(site, held)["state"], "Idle")
         again = self.run_one(site, "again", self.other)
-        self.assertEqual(again, lost)
+        self.assertEqual((lost, again), ("alpha.3", "alpha.4"))
         self.assertEqual(self.output(site, again), f"again by {self.other}\n")
-        self.assertEqual(self.output(site, kept), f"kept by {self.account}\n")
+        for ident, text in ((kept, "kept"), (lost, "lost")):
+            self.assertEqual(self.output(site, ident), f"{text} by {self.account}\n")
         self.ok(site, "canceljob", held)
 
 
