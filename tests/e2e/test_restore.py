@@ -14,9 +14,9 @@ from fixture import GridCase, layout, main, wait_for
 
 
 class Restore(GridCase):
-    def start(self, name, *options):
-        """(grid id, site id) of a job that has begun at alpha."""
-        ident = self.grid.submit("alice", "-A", "phys", "-t", "10:00", "-n", 1, "--site", "alpha", *options,
+    def start(self, name, *options, site="alpha"):
+        """(grid id, site id) of a job that has begun there."""
+        ident = self.grid.submit("alice", "-A", "phys", "-t", "10:00", "-n", 1, "--site", site, *options,
                                  self.gated_script(name))
         wait_for(f"{ident} to begin", lambda: self.began(name), 60, self.grid.layout.log)
         return ident, self.wait_state(ident, ("Running",))["components"][0]["site_job_id"]
@@ -28,9 +28,9 @@ class Restore(GridCase):
     def charged(self, ident):
         return wait_for(f"{ident} to be charged", lambda: self.charges(ident), 90, self.grid.layout.log)
 
-    def reconcile(self, *options):
+    def reconcile(self, *options, site="alpha"):
         """class -> site jobs."""
-        done = self.nui(layout.OPERATOR, "reconcile", "--site", "alpha", "--json", *options)
+        done = self.nui(layout.OPERATOR, "reconcile", "--site", site, "--json", *options)
         found = {}
         for row in json.loads(done.stdout):
             found.setdefault(row["class"], []).append(row["site_job"])
@@ -138,19 +138,19 @@ class Restore(GridCase):
 
     def test_a_site(self):
         """What it has forgotten is not run twice, nor is another job taken for it; what it knew as running is found."""
-        done = self.start("sdone")
+        done = self.start("sdone", site="beta")
         self.end("sdone", done[0])
-        held = self.start("sheld")
-        stays = self.start("sstays")
-        place = self.copy_of("alpha", "local.db")
+        held = self.start("sheld", site="beta")
+        stays = self.start("sstays", site="beta")
+        place = self.copy_of("beta", "local.db")
         self.end("sheld", held[0])
-        after = self.start("safter")
+        after = self.start("safter", site="beta")
         self.end("safter", after[0])
         for ident in (done, held, after):
             self.charged(ident[0])
-        self.put_back("alpha", "local.db", place)
+        self.put_back("beta", "local.db", place)
 
-        again = self.start("sagain")
+        again = self.start("sagain", site="beta")
         self.assertNotIn(again[1], (done[1], held[1], stays[1], after[1]))  # nor is the number of a forgotten one
         self.end("sagain", again[0])
         self.end("sstays", stays[0])
@@ -159,8 +159,8 @@ class Restore(GridCase):
                 self.once(name, ident[0])
         self.settled()
         self.assert_books_close()
-        self.assertEqual(self.reconcile(), {"MISSING_AT_SITE": [after[1]]})
-        self.assertIn("numbers_lost", self.grid.daemons["alpha"].log.read_text())
+        self.assertEqual(self.reconcile(site="beta"), {"MISSING_AT_SITE": [after[1]]})
+        self.assertIn("numbers_lost", self.grid.daemons["beta"].log.read_text())
 
 
 if __name__ == "__main__":
