@@ -1,4 +1,5 @@
-/* A job's output as a stream: what is there, and while the job runs what comes, as inotify tells. */
+/* A job's output as a stream: what is there, and while the job runs what comes, as inotify tells. All streams share
+ * one inotify instance: a user, root too, may have 128 of them in all. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,18 +25,20 @@ struct output_stream {
     bool blocked;   /* the peer is slow: until its ready hook */
     bool cancelled;
     int fd;
-    int inotify;
-    struct event *change;
+    int watch; /* of its file in the one inotify instance, which those of the same file share; -1 */
     struct output_stream *prev, *next;
 };
 
 static void stream_free (struct output_stream *s)
 {
-    DL_DELETE (s->svc->streams, s);
-    if (s->change)
-        event_free (s->change);
-    if (s->inotify >= 0)
-        close (s->inotify);
+    struct svc *svc = s->svc;
+    struct output_stream *other;
+    DL_DELETE (svc->streams, s);
+    DL_FOREACH (svc->streams, other)
+    if (other->watch == s->watch)
+        break;
+    if (s->watch >= 0 && !other)
+        inotify_rm_watch (svc->output_inotify, s->watch);
     if (s->fd >= 0)
         close (s->fd);
     free (s);
@@ -50,13 +53,41 @@ static void stream_end (struct output_stream *s, enum rpc_status status, const c
 
 static void pump (struct output_stream *s);
 
+/* watch -1: some changes were lost, which may be anybody's. */
+static void changed (struct svc *svc, int watch)
+{
+    struct output_stream *s, *next;
+    DL_FOREACH_SAFE (svc->streams, s, next)
+    if (s->watch >= 0 && (s->watch == watch || watch < 0))
+        pump (s);
+}
+
 static void on_change (evutil_socket_t fd, short what, void *arg)
 {
+    struct inotify_event e;
     char buf[4096];
+    ssize_t n;
     (void)what;
-    while (read (fd, buf, sizeof buf) > 0)
-        ;
-    pump (arg);
+    while ((n = read (fd, buf, sizeof buf)) > 0)
+        for (ssize_t at = 0; at < n; at += (ssize_t)(sizeof e + e.len)) {
+            memcpy (&e, buf + at, sizeof e);
+            changed (arg, e.wd);
+        }
+}
+
+/* False: changes are not told of; what is there then is sent when the job ends. */
+static bool watching (struct svc *svc)
+{
+    if (svc->output_changed)
+        return true;
+    svc->output_inotify = inotify_init1 (IN_NONBLOCK | IN_CLOEXEC);
+    if (svc->output_inotify < 0) {
+        log_event (svc->log, LOG_LEVEL_WARN, "svc", "output_unwatched", "error=\"inotify: %s\"", strerror (errno));
+        return false;
+    }
+    svc->output_changed = event_new (svc->base, svc->output_inotify, EV_READ | EV_PERSIST, on_change, svc);
+    event_add (svc->output_changed, NULL);
+    return true;
 }
 
 /* Opens the file once the job has made it. */
@@ -70,11 +101,8 @@ static void stream_open (struct output_stream *s)
     if (s->fd < 0 || !s->follow)
         return;
     snprintf (path, sizeof path, "/proc/self/fd/%d", s->fd);
-    s->inotify = inotify_init1 (IN_NONBLOCK | IN_CLOEXEC);
-    if (s->inotify >= 0 && inotify_add_watch (s->inotify, path, IN_MODIFY) >= 0) {
-        s->change = event_new (s->svc->base, s->inotify, EV_READ | EV_PERSIST, on_change, s);
-        event_add (s->change, NULL);
-    }
+    if (watching (s->svc))
+        s->watch = inotify_add_watch (s->svc->output_inotify, path, IN_MODIFY);
 }
 
 static bool send_chunk (struct output_stream *s, const void *data, size_t len, bool eof)
@@ -163,7 +191,7 @@ void output_serve (void *self, struct rpccall *call, const ProtobufCMessage *req
     life_mark (svc, &rec, s->mark);
     s->offset = r->offset;
     s->follow = r->follow;
-    s->fd = s->inotify = -1;
+    s->fd = s->watch = -1;
     snprintf (s->stream, sizeof s->stream, "%s", stream);
     store_job_free (&rec);
     DL_APPEND (svc->streams, s);
@@ -185,4 +213,9 @@ void output_draining (struct svc *svc)
     struct output_stream *s, *next;
     DL_FOREACH_SAFE (svc->streams, s, next)
     stream_end (s, RPC_UNAVAILABLE, "the site is stopping; ask again from the offset you have");
+    if (svc->output_changed) {
+        event_free (svc->output_changed);
+        close (svc->output_inotify);
+        svc->output_changed = NULL;
+    }
 }

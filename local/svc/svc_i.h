@@ -196,6 +196,8 @@ struct svc {
     bool lapses;                 /* somebody waits for what can never be: lapse.c */
     struct site_part *parts; /* hash by job number */
     struct output_stream *streams;
+    int output_inotify; /* for all of them, while there is … */
+    struct event *output_changed; /* … this */
     uint8_t port_used[65536 / 8]; /* a bit for each port of a live job */
     struct schedule schedule;
     struct simulation *sim; /* SIMULATION's; NULL in the other modes */

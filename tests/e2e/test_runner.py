@@ -2,6 +2,8 @@
 import json
 import os
 import re
+import subprocess
+from pathlib import Path
 
 from fixture import GridCase, layout, main, wait_for
 
@@ -65,6 +67,35 @@ class Runner(GridCase):
         self.assertGreater(len(shown), 3)
         for text in shown:
             self.assertNotIn(secret, text)
+
+    def test_many_followers(self):
+        """Whoever follows outputs uses up none of the inotify instances (128 for all of a user's processes) of others."""
+        def instances(pid):
+            links = [os.readlink(f) for f in Path(f"/proc/{pid}/fd").iterdir() if f.is_symlink()]
+            return sum("inotify" in link for link in links)
+        before = instances(self.grid.daemons["alpha"].pid())
+        ident = self.grid.submit("alice", "-A", "phys", "-n", 1, "-t", "5:00", "--site", "alpha", self.gated_script("many"))
+        self.wait_state(ident, ("Running",))
+        self.assertTrue(wait_for("the job to begin", lambda: self.began("many"), 60))
+        followers = [subprocess.Popen([str(self.grid.programs["nui"]), "output", "--follow", *stream, ident], text=True,
+                                      env=self.grid.environment("alice"), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                     for stream in ((), ("--stderr",)) * 4]
+        try:
+            held = lambda: sum("/work/std" in os.readlink(f) for f in  # noqa: E731
+                               Path(f"/proc/{self.grid.daemons['alpha'].pid()}/fd").iterdir() if f.is_symlink())
+            wait_for("all to be followed", lambda: held() >= len(followers), 60)
+            self.assertLessEqual(instances(self.grid.daemons["alpha"].pid()), before + 1)
+            followers[2].kill()
+            self.open_gate("many")
+            self.wait_state(ident, ("Completed",))
+            for n, follower in enumerate(followers):
+                said = follower.communicate(timeout=60)[0]
+                if n != 2:
+                    self.assertEqual(said, "main passed the gate\n" if n % 2 == 0 else "")
+        finally:
+            for follower in followers:
+                follower.kill()
+                follower.wait()
 
     def test_a_mistake_ends_the_wait(self):
         """Who waits for a job that fails at once by its own fault hears why, with a failure's code, and pays nothing."""
