@@ -5,7 +5,7 @@
  * many forms as there are classes that its fences tell apart; those of the class that is being asked
  * for are in the timeline's lanes, and questions know nothing of all this.
  *
- * Of a part, what its own people use is not kept twice: it is charged to the first such fence there. */
+ * Of a part, what its own people use is not kept twice: it is charged to the first such fence there at the moment. */
 #include "local/core/timeline_state.h"
 
 #include <string.h>
@@ -197,16 +197,21 @@ static void part_make (struct timeline *tl, const struct fence *f)
         memcpy (step_at (tl, lane, i)->free, f->keep.v, tl->dims * sizeof (int32_t));
 }
 
-/* Does an earlier fence that admits the class have the same moment? */
-static bool charged_before (const struct timeline *tl, const struct fence *f, uint32_t i,
-                            uint32_t class)
+/* From t on, the next moment at which an earlier fence that admits the class begins or ends; *charged: one has t. */
+static time_us charged_until (const struct timeline *tl, const struct fence *f, uint32_t i,
+                              uint32_t class, time_us t, bool *charged)
 {
+    time_us until = TIME_US_MAX;
+
+    *charged = false;
     for (uint32_t k = 0; k < i; k++) {
-        if (!f[k].whole && f[k].start < f[i].end && f[i].start < f[k].end &&
-            access_grant (tl->c->access, class, f[k].rsv))
-            return true;
+        if (f[k].whole || f[k].end <= t || !access_grant (tl->c->access, class, f[k].rsv))
+            continue;
+        *charged = *charged || f[k].start <= t;
+        until = f[k].start > t && f[k].start < until ? f[k].start : until;
+        until = f[k].end < until ? f[k].end : until;
     }
-    return false;
+    return until;
 }
 
 static void charge (struct timeline *tl, uint32_t node, const struct shape *s, uint32_t tasks,
@@ -216,13 +221,17 @@ static void charge (struct timeline *tl, uint32_t node, const struct shape *s, u
     const struct fence *f = fences_of (tl, node, &count);
 
     for (uint32_t i = 0; s->access != 0 && i < count; i++) {
-        time_us from = start > f[i].start ? start : f[i].start;
-        time_us to = end < f[i].end ? end : f[i].end;
-        if (f[i].whole || to <= from || to <= tl->now ||
-            access_grant (tl->c->access, s->access, f[i].rsv) == NULL ||
-            charged_before (tl, f, i, s->access))
+        time_us t = start > f[i].start ? start : f[i].start, to = end < f[i].end ? end : f[i].end;
+        if (f[i].whole || to <= tl->now || access_grant (tl->c->access, s->access, f[i].rsv) == NULL)
             continue;
-        lane_subtract (tl, &tl->views->part[f[i].part], node, s, tasks, first, from, to, sign);
+        while (t < to) {
+            bool charged;
+            time_us until = charged_until (tl, f, i, s->access, t, &charged);
+            until = until < to ? until : to;
+            if (!charged && until > tl->now)
+                lane_subtract (tl, &tl->views->part[f[i].part], node, s, tasks, first, t, until, sign);
+            t = until;
+        }
     }
 }
 

@@ -153,6 +153,8 @@ static void lives (bool rich)
         print_message ("\rseed %llu ", (unsigned long long)seed);
         live (seed, rich);
     }
+    if (!from && !many && !rich)
+        live (816, rich); /* two reservations, one after the other, admit who runs through both */
     print_message ("\n");
 }
 
