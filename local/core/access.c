@@ -547,7 +547,8 @@ void access_settle (struct cluster *c)
     if (a->dirty) {
         a->dirty = false;
         tables_make (c);
-        c->shape_serial++; /* classes have other numbers */
+        c->shape_serial++; /* classes have other numbers … */
+        c->lasting++;      /* … and what is known of shapes for good is of those */
         for (uint32_t i = 0; i < c->idle_count; i++)
             job_settle (c, c->idle[i]);
         for (uint32_t i = 0; i < c->run_count; i++)

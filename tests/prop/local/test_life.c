@@ -155,6 +155,8 @@ static void lives (bool rich)
     }
     if (!from && !many && !rich)
         live (816, rich); /* two reservations, one after the other, admit who runs through both */
+    if (!from && !many && !rich)
+        live (951, rich); /* what is known of a shape for good, and its access class has another number */
     print_message ("\n");
 }
 
