@@ -3,6 +3,7 @@
 #include <openssl/err.h>
 #include <openssl/x509_vfy.h>
 #include <string.h>
+#include <time.h>
 
 #include "proto/rpc/tlsid.h"
 
@@ -60,21 +61,59 @@ bool tlsreason_unchecked (long verify)
            verify == X509_V_ERR_UNABLE_TO_GET_CRL || verify == X509_V_ERR_CRL_SIGNATURE_FAILURE;
 }
 
-static void own_end (X509 *own, char *out, size_t cap)
+enum { MOMENT_MAX = 40 };
+
+/* "" for NULL. */
+static const char *moment (const ASN1_TIME *time, char out[MOMENT_MAX])
 {
     struct tm tm;
 
-    if (!own || !ASN1_TIME_to_tm (X509_get0_notAfter (own), &tm) ||
-        !strftime (out, cap, "%Y-%m-%dT%H:%M:%SZ", &tm))
+    if (!time || !ASN1_TIME_to_tm (time, &tm) || !strftime (out, MOMENT_MAX, "%Y-%m-%dT%H:%M:%SZ", &tm))
         out[0] = '\0';
+    return out;
+}
+
+static const char *our_clock (char out[MOMENT_MAX])
+{
+    time_t now = time (NULL);
+    struct tm tm;
+
+    if (!gmtime_r (&now, &tm) || !strftime (out, MOMENT_MAX, "%Y-%m-%dT%H:%M:%SZ", &tm))
+        out[0] = '\0';
+    return out;
+}
+
+/* Whose clock is wrong nobody can know in a handshake: what ours shows is said. */
+static int of_not_yet (const char *peer, X509 *own, struct err *err)
+{
+    char from[MOMENT_MAX], now[MOMENT_MAX];
+    const ASN1_TIME *begin = own ? X509_get0_notBefore (own) : NULL;
+
+    if (begin && X509_cmp_current_time (begin) > 0)
+        return err_set (err, ERR_UNAUTHENTIC,
+                        "the %s refused us: our certificate is valid from %s, and our clock shows %s: is that clock slow?",
+                        peer, moment (begin, from), our_clock (now));
+    return err_set (err, ERR_UNAUTHENTIC,
+                    "the %s refused us: our certificate is bad, or not valid yet by its clock (it is valid from %s, our clock "
+                    "shows %s)",
+                    peer, moment (begin, from), our_clock (now));
+}
+
+static int of_peers_time (long verify, const char *who, struct err *err)
+{
+    char now[MOMENT_MAX];
+
+    if (verify == X509_V_ERR_CERT_HAS_EXPIRED)
+        return err_set (err, ERR_UNAUTHENTIC, "%s has expired, unless our clock is fast: it shows %s", who, our_clock (now));
+    return err_set (err, ERR_UNAUTHENTIC, "%s is not valid yet, so our clock may be slow: it shows %s", who, our_clock (now));
 }
 
 /* The other side told us by an alert why it does not want us. */
 static int of_alert (int alert, const char *peer, X509 *own, struct err *err)
 {
-    char end[40];
+    char end[MOMENT_MAX];
 
-    own_end (own, end, sizeof (end));
+    moment (own ? X509_get0_notAfter (own) : NULL, end);
     switch (alert) {
     case SSL_AD_CERTIFICATE_EXPIRED:
         if (own && X509_cmp_current_time (X509_get0_notAfter (own)) > 0)
@@ -99,8 +138,7 @@ static int of_alert (int alert, const char *peer, X509 *own, struct err *err)
                         "identity of its grid",
                         peer);
     case SSL_AD_BAD_CERTIFICATE:
-        return err_set (err, ERR_UNAUTHENTIC,
-                        "the %s refused us: our certificate is bad or not valid yet", peer);
+        return of_not_yet (peer, own, err);
     case SSL_AD_UNSUPPORTED_CERTIFICATE:
         return err_set (err, ERR_UNAUTHENTIC,
                         "the %s refused us: our certificate may not be used for this (its extended "
@@ -135,6 +173,8 @@ int tlsreason_of_ssl (const SSL *ssl, const char *peer, X509 *own, struct err *e
         return of_alert (reason - SSL_AD_REASON_OFFSET, peer, own, err);
     if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED && verify != X509_V_OK) {
         snprintf (who, sizeof (who), "the %s's certificate", peer);
+        if (verify == X509_V_ERR_CERT_HAS_EXPIRED || verify == X509_V_ERR_CERT_NOT_YET_VALID)
+            return of_peers_time (verify, who, err);
         return tlsreason_of_verify (verify, who, err);
     }
     if (reason == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE)

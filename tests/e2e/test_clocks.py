@@ -117,6 +117,19 @@ class Clocks(GridCase):
         wait_for("it to be right", lambda: not self.nui("alice", "sites").stderr, 60)
         self.wait_writing()
 
+    def test_certificates(self):
+        """Who is refused for the bank's clock is told of clocks, with what the own one shows."""
+        for days, words in ((-400, "not valid yet"), (4000, "expired")):
+            self.set_clock("bank", days * 24 * HOUR)
+            refused = self.grid.nui("alice", "balance", "-A", "phys")
+            self.assertIn(refused.returncode, (3, 4), refused.stderr)
+            self.assertEqual(len(refused.stderr.splitlines()), 1)
+            self.assertIn(words, refused.stderr)
+            self.assertIn("its clock", refused.stderr)
+        self.set_clock("bank", 0)
+        self.assertEqual(self.grid.nui("alice", "balance", "-A", "phys").returncode, 0)
+        self.wait_writing()
+
     def test_a_site(self):
         """A clock that steps by days cancels no running job, and what it ran is charged by what it took."""
         ident = self.grid.submit("alice", "-A", "phys", "-t", "10:00", "-n", 1, "--site", "alpha",

@@ -160,16 +160,32 @@ static void test_revoked_while_connected (void **state)
 
 enum { DAY = 86400 };
 
+/* "…" at its end stands for a moment. */
+static void assert_says (const char *message, const char *target, const char *sentence)
+{
+    char want[600], *dots;
+
+    snprintf (want, sizeof (want), "%s: %s", target, sentence);
+    dots = strstr (want, "…");
+    if (!dots) {
+        assert_string_equal (message, want);
+        return;
+    }
+    *dots = '\0';
+    char got[600];
+    snprintf (got, sizeof (got), "%.*s", (int)strlen (want), message);
+    assert_string_equal (got, want);
+    assert_int_equal (20, strcspn (message + strlen (want), ":)") + strlen (":MM:SSZ")); /* 2026-11-23T11:00:00Z */
+}
+
 static void refused_client (struct rig *rig, struct tlsid *id, const char *sentence)
 {
     struct outcome o;
-    char want[600];
 
     rpcclient_destroy (rig->client);
     rig->client = rig_client (rig, id);
     rig_call (rig, &o, "Echo", "x");
-    snprintf (want, sizeof (want), "%s: %s", rig->target, sentence);
-    assert_string_equal (o.message, want);
+    assert_says (o.message, rig->target, sentence);
     assert_int_equal (o.status, RPC_UNAUTHENTICATED);
     assert_int_equal (rig->echo.calls, 0);
     assert_int_equal (o.done, 1);
@@ -206,8 +222,12 @@ static void test_server_refuses (void **state)
     snprintf (sentence, sizeof (sentence),
               "the server refused us: our certificate has expired (%s)", end);
     refused_client (&rig, old, sentence);
-    refused_client (&rig, testca_tlsid (rig.dir, "ca", "early", false),
-                    "the server refused us: our certificate is bad or not valid yet");
+    struct tlsid *early = testca_tlsid (rig.dir, "ca", "early", false);
+    char begin[40], slow[300];
+    ASN1_TIME_to_tm (X509_get0_notBefore (sk_X509_value (tlsid_chain (early), 0)), &tm);
+    strftime (begin, sizeof (begin), "%Y-%m-%dT%H:%M:%SZ", &tm);
+    snprintf (slow, sizeof (slow), "the server refused us: our certificate is valid from %s, and our clock shows …", begin);
+    refused_client (&rig, early, slow);
     refused_client (&rig, testca_tlsid (rig.dir, "ca", "bad", false),
                     "the server refused us: our certificate was revoked");
     refused_client (&rig, load (&rig, "ca.pem", "mallory.pem", "mallory.key", NULL, &err),
@@ -268,7 +288,6 @@ static void refused_server (struct rig *rig, struct tlsid *id, const char *sente
 {
     struct tlsid *good = rig->server_id;
     struct outcome o;
-    char want[600];
 
     rpcserver_destroy (rig->server);
     rig->server_id = id;
@@ -276,8 +295,7 @@ static void refused_server (struct rig *rig, struct tlsid *id, const char *sente
     rpcclient_destroy (rig->client);
     rig->client = rig_client (rig, rig->user_id);
     rig_call (rig, &o, "Echo", "x");
-    snprintf (want, sizeof (want), "%s: %s", rig->target, sentence);
-    assert_string_equal (o.message, want);
+    assert_says (o.message, rig->target, sentence);
     assert_int_equal (o.status, RPC_UNAUTHENTICATED);
     assert_int_equal (rig->echo.calls, 0);
     rpcserver_destroy (rig->server);
@@ -304,7 +322,11 @@ static void test_client_refuses (void **state)
     testca_revoke (rig.ca, "bad", -60);
     assert_int_equal (tlsid_reload (rig.user_id, &err), 0);
     refused_server (&rig, testca_tlsid (rig.dir, "ca", "old", true),
-                    "the server's certificate has expired");
+                    "the server's certificate has expired, unless our clock is fast: it shows …");
+    testca_issue (rig.ca, &(struct testca_cert){.name = "early", .uri = "nui://test/site/alpha",
+                                                .not_before = DAY, .not_after = 9 * DAY});
+    refused_server (&rig, testca_tlsid (rig.dir, "ca", "early", true),
+                    "the server's certificate is not valid yet, so our clock may be slow: it shows …");
     refused_server (&rig, testca_tlsid (rig.dir, "ca", "bad", true),
                     "the server's certificate was revoked");
     refused_server (&rig, load (&rig, "ca.pem", "mallory.pem", "mallory.key", NULL, &err),
