@@ -157,7 +157,9 @@ void handle_blocks (void *self, struct rpccall *call, const ProtobufCMessage *re
     const Nui__Bank__V1__BlocksRequest *m = work->request;
     if (!number_ok (work, m->from_number, 0))
         return;
-    if (m->state && m->from_number == 0)
+    enum principal_kind kind = rpccall_peer (call)->kind;
+    /* All objects are read for it: whoever else asks has the last root that there is. */
+    if (m->state && m->from_number == 0 && (kind == PRINCIPAL_OPERATOR || kind == PRINCIPAL_AGENCY))
         state_anchor (svc->state, work);
     else
         blocks_give (work);

@@ -412,13 +412,15 @@ static void objects (void **state)
     assert_int_equal (states + 1, pg_fixture_number (w->sql, "SELECT count (*) FROM op WHERE kind = 'state'"));
     must (w, "ops", "verify");
     says (w, "ops", "verify --rules", 0, "");
-    /* An anchor is of the present state, which is recorded once. */
+    /* An operator's or an agency's anchor is of the present state, which is recorded once. */
     must (w, "nsf", "allocation modify alloc.5 --credit-limit 52");
     says (w, "bob", "anchor", 0, "");
+    assert_int_equal (states + 1, pg_fixture_number (w->sql, "SELECT count (*) FROM op WHERE kind = 'state'"));
+    says (w, "ops", "anchor", 0, "");
     assert_int_equal (states + 2, pg_fixture_number (w->sql, "SELECT count (*) FROM op WHERE kind = 'state'"));
     assert_int_equal (1, pg_fixture_number (w->sql, "SELECT ((SELECT kind FROM op WHERE id = b.first_op + b.ops - 1) = 'state')::int "
                                                     "FROM block b ORDER BY number DESC LIMIT 1"));
-    says (w, "bob", "anchor", 0, "");
+    says (w, "nsf", "anchor", 0, "");
     assert_int_equal (states + 2, pg_fixture_number (w->sql, "SELECT count (*) FROM op WHERE kind = 'state'"));
     /* Whoever has the file can check it; one that says something else is none. */
     snprintf (words, sizeof (words), "proof --check %s", proof);
