@@ -6,7 +6,7 @@
 #include "proto/base/clock.h"
 #include "proto/hash/sha256.h"
 #include "proto/rpc/delegation.h"
-#include "proto/rpc/pbguard.h"
+#include "proto/rpc/jobcheck.h"
 
 enum { NAME_MAX_BYTES = 255 };
 
@@ -157,8 +157,7 @@ int job_open (struct work *work, const Nui__Common__V1__Envelope *envelope, time
         return err_set (err, ERR_INVALID, "the request carries no signed job");
     if (job_verify (work, envelope, at, &signer, delegation ? delegation : &unused, err) < 0)
         return err->code;
-    Nui__Common__V1__Job *job = (Nui__Common__V1__Job *)pbguard_unpack (
-        &nui__common__v1__job__descriptor, envelope->body.data, envelope->body.len, err);
+    Nui__Common__V1__Job *job = jobcheck_unpack (&envelope->body, err);
     if (!job)
         return err_prefix (err, "the signed job");
     if (signer_check (&signer, job->submitter, err) < 0) {
@@ -182,8 +181,7 @@ static Nui__Common__V1__Job *job_open_unchecked (struct work *work,
     if (!committer_is_idle (work->svc->committer) || !envelope || envelope->body.len == 0 ||
         envelope->delegation.len > 0)
         return NULL;
-    Nui__Common__V1__Job *job = (Nui__Common__V1__Job *)pbguard_unpack (
-        &nui__common__v1__job__descriptor, envelope->body.data, envelope->body.len, &err);
+    Nui__Common__V1__Job *job = jobcheck_unpack (&envelope->body, &err);
     if (!job)
         return NULL;
     if (principal_parse (job->submitter, &p, &err) < 0 || p.kind != PRINCIPAL_USER ||

@@ -19,7 +19,7 @@ enum { SIGNED_BYTES_MAX = ENVELOPE_BODY_MAX + (256 << 10) };
 enum { NUMBERS_PER_S = 100000 };
 
 /* Ten thousand findings. */
-enum { RECON_BYTES_MAX = 8 << 20 };
+enum { RECON_BYTES_MAX = 3 << 20 };
 
 /* Who may call what, by the kind of certificate: nui-bank(8) has the whole table. Sites act for
  * themselves only: their name is the caller's. */

@@ -1,5 +1,6 @@
 # nui_library (name SOURCES... [LIBS ...])    a static library of the project
 # nui_test (name SOURCES... [LIBS ...])       a cmocka test registered with ctest
+# nui_counted (name)                          NAME_counted: it and all of the project under it once more, counting
 include(CMakeParseArguments)
 
 function(nui_library name)
@@ -17,4 +18,34 @@ function(nui_test name)
         set(A_TIMEOUT 600) # against hangs only; a loaded machine may take its time
     endif()
     set_tests_properties(${name} PROPERTIES TIMEOUT ${A_TIMEOUT})
+endfunction()
+
+# Copies of a library and of those of the project that it links to, in which every basic block calls
+# __sanitizer_cov_trace_pc: for tests that measure work. The same code whatever else is built: no sanitizers, -O1. The
+# libraries themselves come after their copies, for what they link to.
+function(nui_counted name)
+    if(TARGET ${name}_counted OR NOT TARGET ${name} OR NOT name MATCHES "^nui_" OR name MATCHES "^nui_(flags|proto)$")
+        return()
+    endif()
+    get_target_property(dir ${name} SOURCE_DIR)
+    get_target_property(sources ${name} SOURCES)
+    get_target_property(libs ${name} LINK_LIBRARIES)
+    list(TRANSFORM sources PREPEND ${dir}/ REGEX "^[^/]")
+    add_library(${name}_counted STATIC EXCLUDE_FROM_ALL ${sources})
+    foreach(s ${sources})
+        if(s MATCHES "^${CMAKE_BINARY_DIR}/")
+            set_source_files_properties(${s} PROPERTIES GENERATED TRUE)
+        endif()
+    endforeach()
+    add_dependencies(${name}_counted ${name})
+    target_include_directories(${name}_counted PRIVATE $<TARGET_PROPERTY:${name},INCLUDE_DIRECTORIES>)
+    target_compile_definitions(${name}_counted PRIVATE $<TARGET_PROPERTY:${name},COMPILE_DEFINITIONS>)
+    target_compile_options(${name}_counted PRIVATE -O1 -w -fsanitize-coverage=trace-pc)
+    foreach(l ${libs})
+        nui_counted(${l})
+        if(TARGET ${l}_counted)
+            target_link_libraries(${name}_counted PUBLIC ${l}_counted)
+        endif()
+    endforeach()
+    target_link_libraries(${name}_counted PUBLIC ${name})
 endfunction()

@@ -145,9 +145,10 @@ void admin_schedule (void *self, struct rpccall *call, const ProtobufCMessage *r
                 (char *)mode_difference (svc, (uint32_t)reply.n_differences)))
         reply.n_differences++;
     mode_compared (svc, &reply.started, &reply.alike);
+    const Nui__Local__V1__ScheduleRequest__Act act = r->act; /* the request goes with the answer */
     rpccall_reply (call, &reply.base);
-    if (r->act == ACT (KILL))
+    if (act == ACT (KILL))
         daemon_stop (svc->daemon, NULL);
-    else if (r->act == ACT (RECYCLE))
+    else if (act == ACT (RECYCLE))
         daemon_recycle (svc->daemon);
 }

@@ -211,6 +211,8 @@ static int forecasts_fill (struct svc *svc, const Nui__Local__V1__StartTimeReque
 {
     struct req req = {.tasks = reply->procs};
     req.task.v[RES_PROCS] = 1;
+    if (r->n_methods > ESTIMATE_METHODS) /* each is a look into the schedule */
+        return err_set (err, ERR_LIMIT, "%zu ways to estimate, there are %d", r->n_methods, ESTIMATE_METHODS);
     reply->forecasts = arena_array (svc->call_arena, r->n_methods + 1, sizeof *reply->forecasts);
     for (size_t i = 0; i < r->n_methods; i++) {
         Nui__Common__V1__Forecast *said = NULL;

@@ -15,7 +15,6 @@
 #include "proto/rpc/jobcheck.h"
 #include "proto/rpc/jobshape.h"
 #include "proto/rpc/jobstage.h"
-#include "proto/rpc/pbguard.h"
 
 enum { ARGS_MAX = 1024, COMPONENTS_MAX = 1024 };
 
@@ -144,6 +143,8 @@ static int place_of (struct svc *svc, struct jobspec *spec, struct err *err)
     }
     if (rc == 0 && *c->nodeset)
         rc = place_nodeset (&svc->place, svc->settings->policy, c->nodeset, &all.nodeset, err);
+    if (rc == 0 && c->n_partitions > PARTITIONS_MAX)
+        rc = err_set (err, ERR_LIMIT, "%zu partitions, at most %d", c->n_partitions, PARTITIONS_MAX);
     for (size_t i = 0; rc == 0 && i < c->n_partitions; i++) {
         uint32_t p = strtab_find (svc->names->partition, c->partitions[i]);
         if (p == STRTAB_NONE || p >= PARTITIONS_MAX)
@@ -337,13 +338,7 @@ int jobspec_runnable (const struct jobspec *spec, struct err *err)
 /* The job in it, guarded: of a stranger's bytes only what is bounded is unpacked. */
 static Nui__Common__V1__Job *job_of (const Nui__Common__V1__Envelope *envelope, struct err *err)
 {
-    Nui__Common__V1__Job *job = NULL;
-    if (envelope->body.len > ENVELOPE_BODY_MAX)
-        err_set (err, ERR_LIMIT, "the job has %zu bytes, at most %d are taken", envelope->body.len,
-                 ENVELOPE_BODY_MAX);
-    else
-        job = (Nui__Common__V1__Job *)pbguard_unpack (&nui__common__v1__job__descriptor,
-                                                      envelope->body.data, envelope->body.len, err);
+    Nui__Common__V1__Job *job = jobcheck_unpack (&envelope->body, err);
     if (!job)
         err_prefix (err, "the envelope holds no job");
     return job;

@@ -5,7 +5,7 @@
 #include "meta/cli/grid.h"
 #include "proto/base/clock.h"
 #include "proto/rpc/delegation.h"
-#include "proto/rpc/pbguard.h"
+#include "proto/rpc/jobcheck.h"
 
 #define FOR_DEFAULT_US (7 * 86400 * US_PER_S)
 
@@ -34,8 +34,7 @@ static int believe (struct tlsid *me, const Nui__Meta__V1__RenewReply *reply, st
     char mine[PRINCIPAL_URI_MAX], uri[PRINCIPAL_URI_MAX];
     if (!reply->envelope)
         return err_set (err, ERR_UNAUTHENTIC, "the metascheduler does not show the signed job");
-    Nui__Common__V1__Job *job = (Nui__Common__V1__Job *)pbguard_unpack (
-        &nui__common__v1__job__descriptor, reply->envelope->body.data, reply->envelope->body.len, err);
+    Nui__Common__V1__Job *job = jobcheck_unpack (&reply->envelope->body, err);
     int rc = job ? envelope_verify (me, reply->envelope, job->created_us, &signer, err)
                  : err_prefix (err, "what the metascheduler shows is no job");
     if (rc == 0 &&

@@ -12,7 +12,7 @@
 #include "meta/svc/single.h"
 #include "meta/svc/sites.h"
 
-enum { JOBS_LIMIT_DEFAULT = 1000, JOBS_LIMIT_MAX = 10000 };
+enum { JOBS_LIMIT_DEFAULT = 1000, JOBS_LIMIT_MAX = 2000 };
 
 static struct gridjob *job_find (struct metad *metad, const struct rpccall *call, const char *id,
                                  struct err *err)

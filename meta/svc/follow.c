@@ -125,6 +125,8 @@ void follow_on_over (void *self, struct rpccall *call, const ProtobufCMessage *m
 {
     const Nui__Meta__V1__OverRequest *request = (const Nui__Meta__V1__OverRequest *)message;
     struct metad *metad = self;
+    if (peers_caller (metad, call) == UINT32_MAX)
+        return;
     Nui__Meta__V1__OverReply reply = NUI__META__V1__OVER_REPLY__INIT;
     struct arena *arena = arena_create (0);
     struct lead_row *rows = NULL;
@@ -148,6 +150,8 @@ void follow_on_state (void *self, struct rpccall *call, const ProtobufCMessage *
 {
     const Nui__Meta__V1__StateRequest *request = (const Nui__Meta__V1__StateRequest *)message;
     struct metad *metad = self;
+    if (peers_caller (metad, call) == UINT32_MAX)
+        return;
     Nui__Meta__V1__StateReply reply = NUI__META__V1__STATE_REPLY__INIT;
     struct arena *arena = arena_create (0);
     struct lead_row row;

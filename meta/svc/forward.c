@@ -33,14 +33,11 @@ bool forward_not (struct gridjob *job, const char *method, PeerRequest *request,
 
 struct gridjob *forward_job (struct metad *metad, struct rpccall *call, const PeerRequest *request)
 {
-    uint32_t member = peers_index (metad->peers, rpccall_peer (call)->name);
-    struct gridjob *job = NULL;
     struct err err;
     err_clear (&err);
-    if (member == UINT32_MAX || member == metad->peers->self)
-        err_set (&err, ERR_DENIED, "not of this group (METACFG)");
-    else
-        job = job_get (metad, request->job, &err);
+    if (peers_caller (metad, call) == UINT32_MAX)
+        return NULL;
+    struct gridjob *job = job_get (metad, request->job, &err);
     if (!job)
         rpccall_fail (call, &err);
     return job;

@@ -19,6 +19,7 @@
 #include "meta/svc/survey.h"
 #include "meta/svc/waits.h"
 #include "proto/base/text.h"
+#include "proto/rpc/pbguard.h"
 
 struct watcher {
     struct gridjob *job;
@@ -372,6 +373,12 @@ struct gridjob *job_live (struct metad *metad, uint64_t number)
     return job;
 }
 
+/* Guarded: of a group's job the rows may be another member's. NULL: there is none, or it cannot be read. */
+static ProtobufCMessage *blob_unpack (const ProtobufCMessageDescriptor *d, const struct metastore_blob *blob)
+{
+    return blob->len ? pbguard_unpack (d, blob->bytes, blob->len, NULL) : NULL;
+}
+
 static int parts_load (struct gridjob *job, struct arena *arena, struct err *err)
 {
     struct component_row *rows = NULL;
@@ -386,17 +393,12 @@ static int parts_load (struct gridjob *job, struct arena *arena, struct err *err
         struct jobpart *part = &job->part[row->index];
         snprintf (part->site, sizeof part->site, "%s", row->site);
         snprintf (part->site_job_id, sizeof part->site_job_id, "%s", row->site_job_id);
-        if (row->info.len)
-            part->info = nui__local__v1__job_info__unpack (NULL, row->info.len, row->info.bytes);
-        if (row->peer.len)
-            part->peer = nui__common__v1__peer__unpack (NULL, row->peer.len, row->peer.bytes);
+        part->info = (JobInfo *)blob_unpack (&nui__local__v1__job_info__descriptor, &row->info);
+        part->peer = (Nui__Common__V1__Peer *)blob_unpack (&nui__common__v1__peer__descriptor, &row->peer);
         snprintf (part->next_job_id, sizeof part->next_job_id, "%s", row->next_job_id);
-        if (row->next_peer.len)
-            part->next_peer =
-                nui__common__v1__peer__unpack (NULL, row->next_peer.len, row->next_peer.bytes);
-        if (row->answers.len)
-            part->answers = nui__meta__v1__site_answers__unpack (NULL, row->answers.len,
-                                                                 row->answers.bytes);
+        part->next_peer = (Nui__Common__V1__Peer *)blob_unpack (&nui__common__v1__peer__descriptor, &row->next_peer);
+        part->answers =
+            (Nui__Meta__V1__SiteAnswers *)blob_unpack (&nui__meta__v1__site_answers__descriptor, &row->answers);
     }
     return 0;
 }
@@ -452,9 +454,9 @@ static struct gridjob *job_load (struct metad *metad, uint64_t number, struct er
     if (metastore_job_load (metad->store, number, arena, &row, err))
         goto out;
     EnvelopeMessage *envelope =
-        nui__common__v1__envelope__unpack (NULL, row.envelope.len, row.envelope.bytes);
-    JobMessage *body = envelope ? nui__common__v1__job__unpack (NULL, envelope->body.len,
-                                                                envelope->body.data)
+        (EnvelopeMessage *)blob_unpack (&nui__common__v1__envelope__descriptor, &row.envelope);
+    JobMessage *body = envelope ? (JobMessage *)pbguard_unpack (&nui__common__v1__job__descriptor, envelope->body.data,
+                                                                envelope->body.len, NULL)
                                 : NULL;
     if (!body || body->n_components == 0) {
         err_set (err, ERR_IO, "grid.%llu: its envelope on disk is damaged",

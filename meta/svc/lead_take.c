@@ -206,12 +206,10 @@ void lead_on_vote (void *self, struct rpccall *call, const ProtobufCMessage *mes
     struct lead_row row;
     struct err err;
     const char *caller = rpccall_peer (call)->name;
-    uint32_t member = peers_index (metad->peers, caller);
+    uint32_t member = peers_caller (metad, call);
     err_clear (&err);
-    if (member == UINT32_MAX || member == metad->peers->self) {
-        rpccall_finish (call, RPC_PERMISSION_DENIED, "not of this group (METACFG)");
+    if (member == UINT32_MAX)
         return;
-    }
     if (request->ballot < QUORUM_STRIDE || ballot_member (request->ballot) != member || request->ballot > INT32_MAX ||
         request->job == 0 || request->job > INT64_MAX || request->version > INT64_MAX) {
         rpccall_finish (call, RPC_INVALID_ARGUMENT, "not a ballot of that metascheduler");

@@ -41,6 +41,15 @@ uint32_t peers_index (const struct peers *peers, const char *name)
     return UINT32_MAX;
 }
 
+uint32_t peers_caller (const struct metad *metad, struct rpccall *call)
+{
+    uint32_t member = peers_index (metad->peers, rpccall_peer (call)->name);
+    if (member != UINT32_MAX && member != metad->peers->self)
+        return member;
+    rpccall_finish (call, RPC_PERMISSION_DENIED, "not of this group (METACFG)");
+    return UINT32_MAX;
+}
+
 bool peers_knows (const struct metad *metad)
 {
     const struct peers *peers = metad->peers;
@@ -221,16 +230,16 @@ static void on_beat (void *self, struct rpccall *call, const ProtobufCMessage *m
     struct metad *metad = self;
     struct peers *peers = metad->peers;
     Nui__Meta__V1__BeatReply reply = NUI__META__V1__BEAT_REPLY__INIT;
-    uint32_t member = peers_index (peers, rpccall_peer (call)->name);
+    uint32_t member = peers_caller (metad, call);
     struct err err;
     err_clear (&err);
-    if (member == UINT32_MAX || member == peers->self) {
-        rpccall_finish (call, RPC_PERMISSION_DENIED, "not of this group (METACFG)");
+    if (member == UINT32_MAX)
         return;
-    }
     struct arena *arena = arena_create (0);
     peers->member[member].heard_mono = clock_monotonic_us ();
-    int rc = open_answer (peers, member, request, arena, &reply, &err);
+    int rc = request->n_open > TOLD_AT_ONCE ? err_set (&err, ERR_LIMIT, "%zu jobs in one beat, at most %d", request->n_open,
+                                                       TOLD_AT_ONCE)
+                                            : open_answer (peers, member, request, arena, &reply, &err);
     if (rc == 0)
         rc = missing_push (peers, member, request, arena, &err);
     unheard_fill (peers, arena, &reply);

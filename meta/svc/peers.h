@@ -55,6 +55,8 @@ void peers_destroy (struct metad *metad);
 bool peers_lead (const struct metad *metad);
 /* UINT32_MAX: no member. */
 uint32_t peers_index (const struct peers *peers, const char *name);
+/* Which member calls a method of nui.meta.v1.Peers. UINT32_MAX: none, and the call is refused. */
+uint32_t peers_caller (const struct metad *metad, struct rpccall *call);
 /* Not heard for TAKEOVERTIME; never of itself. */
 bool peers_silent (const struct peers *peers, const char *name);
 const char *peers_self (const struct peers *peers);

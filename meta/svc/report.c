@@ -12,7 +12,7 @@
 #include "meta/svc/sites.h"
 #include "proto/rpc/pbcopy.h"
 
-enum { REPORT_EVENTS_MAX = 10000 };
+enum { REPORT_EVENTS_MAX = 1024 }; /* sites send 256 at once */
 
 /* Jobs that a report changed; told and stepped once it is durable. */
 struct touched {
@@ -160,18 +160,27 @@ static void clock_keep (struct metad *metad, struct site *site, duration_us ahea
     site->clock_ahead = ahead;
 }
 
+/* A site may say anything: moments and lengths that no job can have are not reckoned with. */
+static bool estimate_is_sane (const Nui__Meta__V1__StartEstimate *e)
+{
+    const duration_us most = 3660 * 86400 * US_PER_S;
+    return e->start_us >= 0 && e->start_us <= clock_now_us () + most && e->walltime_us >= 0 && e->walltime_us <= most;
+}
+
 /* It is the site's from now on. */
 static void report_keep (struct site *site, SiteReport *report)
 {
     struct choose_estimate *table = calloc (report->n_estimates + 1, sizeof *table);
+    uint32_t count = 0;
     if (!table)
         abort ();
     for (size_t i = 0; i < report->n_estimates; i++)
-        table[i] = (struct choose_estimate){report->estimates[i]->procs, report->estimates[i]->walltime_us,
-                                            report->estimates[i]->start_us};
+        if (estimate_is_sane (report->estimates[i]))
+            table[count++] = (struct choose_estimate){report->estimates[i]->procs, report->estimates[i]->walltime_us,
+                                                      report->estimates[i]->start_us};
     free (site->table);
     site->table = table;
-    site->cells = choose_report_prune (table, (uint32_t)report->n_estimates);
+    site->cells = choose_report_prune (table, count);
     if (site->report)
         nui__meta__v1__site_report__free_unpacked (site->report, NULL);
     site->report = report;
@@ -222,7 +231,7 @@ void on_report (void *self, struct rpccall *call, const ProtobufCMessage *messag
         return;
     }
     if (came->n_events > REPORT_EVENTS_MAX) {
-        rpccall_finish (call, RPC_RESOURCE_EXHAUSTED, "more than 10000 events in one report");
+        rpccall_finish (call, RPC_RESOURCE_EXHAUSTED, "more than 1024 events in one report");
         return;
     }
     if (!site_up (site))

@@ -19,7 +19,7 @@
 #include "proto/rpc/envelope.h"
 #include "proto/rpc/jobshape.h"
 #include "proto/rpc/pbcopy.h"
-#include "proto/rpc/pbguard.h"
+#include "proto/rpc/jobcheck.h"
 
 enum { LIVE_JOBS_MAX = 500000 };
 
@@ -67,9 +67,7 @@ static int envelope_check (struct asking *asking, struct err *err)
     int rc = envelope_verify (metad->id, asking->envelope, now, &signer, err);
     if (rc)
         return rc;
-    asking->job = (JobMessage *)pbguard_unpack (&nui__common__v1__job__descriptor,
-                                                asking->envelope->body.data,
-                                                asking->envelope->body.len, err);
+    asking->job = jobcheck_unpack (&asking->envelope->body, err);
     if (!asking->job)
         return err_prefix (err, "the signed bytes are not a job");
     if (job_check (asking->job, metad->grid, err))

@@ -32,12 +32,28 @@ size_t text_char (const void *at, size_t left)
     return 0;
 }
 
+/* How much of it begins with words of eight characters below 0x80, none of them NUL: most text is that. */
+static size_t ascii_run (const uint8_t *p, size_t len)
+{
+    const uint64_t ones = UINT64_C (0x0101010101010101), high = ones << 7;
+    size_t n = 0;
+
+    for (uint64_t word; n + sizeof word <= len; n += sizeof word) {
+        memcpy (&word, p + n, sizeof word);
+        if ((word | (word - ones)) & high) /* with NUL the subtraction borrows */
+            break;
+    }
+    return n;
+}
+
 bool text_ok (const void *bytes, size_t len)
 {
     const uint8_t *p = bytes;
 
     while (len > 0) {
-        size_t n = p[0] == 0 ? 0 : text_char (p, len);
+        size_t n = ascii_run (p, len);
+        if (n == 0 && p[0] != 0)
+            n = text_char (p, len);
         if (n == 0)
             return false;
         p += n;

@@ -2,7 +2,7 @@
 
 #include "proto/base/clock.h"
 #include "proto/rpc/envelope.h"
-#include "proto/rpc/pbguard.h"
+#include "proto/rpc/jobcheck.h"
 
 
 static const char *const job_key[JOB_TEXTS] = {
@@ -121,12 +121,12 @@ static int body_pack (const Nui__Common__V1__Job *job, struct arena *arena, uint
                       size_t *len, struct err *err)
 {
     *len = nui__common__v1__job__get_packed_size (job);
-    if (*len > ENVELOPE_BODY_MAX)
+    if (*len > ENVELOPE_BODY_MAX) /* the sentence knows what makes a job large */
         return err_set (err, ERR_LIMIT, "the job with its scripts has %zu bytes; %d are allowed",
                         *len, ENVELOPE_BODY_MAX);
     *body = arena_alloc (arena, *len);
     nui__common__v1__job__pack (job, *body);
-    return pbguard_check (&nui__common__v1__job__descriptor, *body, *len, err);
+    return jobcheck_bytes (*body, *len, err);
 }
 
 int job_sign (struct cli_context *ctx, const char *command, Nui__Common__V1__Job *job,

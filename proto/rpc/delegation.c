@@ -5,6 +5,7 @@
 
 #include "proto/base/text.h"
 #include "proto/hash/sha256.h"
+#include "proto/rpc/jobcheck.h"
 #include "proto/rpc/pbguard.h"
 
 typedef Nui__Common__V1__Envelope Envelope;
@@ -13,8 +14,7 @@ typedef Nui__Common__V1__Job Job;
 
 static Job *job_of (const Envelope *envelope, struct err *err)
 {
-    return (Job *)pbguard_unpack (&nui__common__v1__job__descriptor, envelope->body.data,
-                                  envelope->body.len, err);
+    return jobcheck_unpack (&envelope->body, err);
 }
 
 int delegation_make (struct tlsid *signer, const Envelope *envelope, const char *delegate,

@@ -5,13 +5,32 @@
 
 #include <string.h>
 
+#include "proto/rpc/envelope.h"
 #include "proto/rpc/jobshape.h"
 #include "proto/rpc/jobstage.h"
+#include "proto/rpc/pbguard.h"
 
 #define WALLTIME_MAX (366 * 86400 * US_PER_S)
 #define OFFSET_MAX (30 * 86400 * US_PER_S)
 #define FUTURE_MAX (3660 * 86400 * US_PER_S)
 #define CLOCK_TOLERANCE (300 * US_PER_S)
+
+int jobcheck_bytes (const void *body, size_t len, struct err *err)
+{
+    if (len > ENVELOPE_BODY_MAX)
+        return err_set (err, ERR_LIMIT, "the job has %zu bytes, at most %d are taken", len, ENVELOPE_BODY_MAX);
+    return pbguard_few (&nui__common__v1__job__descriptor, body, len, PBGUARD_FIELDS, err);
+}
+
+Nui__Common__V1__Job *jobcheck_unpack (const ProtobufCBinaryData *body, struct err *err)
+{
+    if (jobcheck_bytes (body->data, body->len, err) < 0)
+        return NULL;
+    Nui__Common__V1__Job *job = nui__common__v1__job__unpack (NULL, body->len, body->data);
+    if (!job)
+        err_set (err, ERR_INVALID, "it cannot be decoded");
+    return job;
+}
 
 uint64_t jobcheck_per_task (const Nui__Common__V1__Req *req)
 {

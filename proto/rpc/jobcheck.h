@@ -16,6 +16,10 @@ enum {
     JOB_SCRIPT_MAX = 1 << 20,
 };
 
+/* The job in signed bytes, guarded and within bounds (ENVELOPE_BODY_MAX, PBGUARD_FIELDS). NULL with err. */
+Nui__Common__V1__Job *jobcheck_unpack (const ProtobufCBinaryData *body, struct err *err);
+/* The same look at bytes that are to be signed. */
+int jobcheck_bytes (const void *body, size_t len, struct err *err);
 /* Limits and names; the sentence names the component and the bound. Without walltime_wanted it may have
  * no wallclock limit: its class has one. */
 int jobcheck_component (const Nui__Common__V1__Component *c, bool walltime_wanted, struct err *err);

@@ -19,6 +19,7 @@ struct cursor {
 struct guard {
     uint64_t memory;
     uint64_t memory_max;
+    uint64_t fields_left;
     bool mend;          /* the bytes may be changed: bad text is made good */
     const char *mended; /* the first field whose text was */
     struct err *err;
@@ -101,6 +102,9 @@ static int check_packed (struct guard *g, const ProtobufCMessageDescriptor *d,
         return g->err ? g->err->code : ERR_LIMIT;
     if (wire == WIRE_32 || wire == WIRE_64)
         return c.left % (wire == WIRE_32 ? 4 : 8) == 0 ? 0 : malformed (g, d, f->name);
+    if (c.left > g->fields_left)
+        return err_set (g->err, ERR_LIMIT, "message %s: too many elements for its length", d->name);
+    g->fields_left -= c.left;
     while (c.left > 0) {
         if (!varint (&c, &unused))
             return malformed (g, d, f->name);
@@ -138,6 +142,8 @@ static int check_field (struct guard *g, const ProtobufCMessageDescriptor *d, st
     unsigned wire;
     int rc;
 
+    if (g->fields_left-- == 0)
+        return err_set (g->err, ERR_LIMIT, "message %s: too many fields for its length", d->name);
     if (!varint (c, &tag) || tag >> 3 == 0 || tag >> 3 > 0x1fffffff)
         return malformed (g, d, "(tag)");
     wire = (unsigned)tag & 7;
@@ -183,11 +189,13 @@ static int check_message (struct guard *g, const ProtobufCMessageDescriptor *d, 
     return rc;
 }
 
+/* fields 0: any number. */
 static int check_all (struct guard *g, const ProtobufCMessageDescriptor *descriptor,
-                      const void *bytes, size_t len)
+                      const void *bytes, size_t len, uint32_t fields)
 {
     assert (descriptor && (bytes || len == 0));
     g->memory_max = PBGUARD_MEMORY_BASE + (uint64_t)PBGUARD_MEMORY_FACTOR * len;
+    g->fields_left = fields ? fields + len / PBGUARD_BYTES_PER_FIELD : UINT64_MAX;
     return check_message (g, descriptor, (struct cursor){bytes, len}, 0);
 }
 
@@ -197,7 +205,7 @@ int pbguard_check (const ProtobufCMessageDescriptor *descriptor, const void *byt
     struct err local;
     struct guard g = {.err = err ? err : &local};
 
-    return check_all (&g, descriptor, bytes, len);
+    return check_all (&g, descriptor, bytes, len, 0);
 }
 
 int pbguard_mend (const ProtobufCMessageDescriptor *descriptor, void *bytes, size_t len,
@@ -205,22 +213,47 @@ int pbguard_mend (const ProtobufCMessageDescriptor *descriptor, void *bytes, siz
 {
     struct err local;
     struct guard g = {.err = err ? err : &local, .mend = true};
-    int rc = check_all (&g, descriptor, bytes, len);
+    int rc = check_all (&g, descriptor, bytes, len, 0);
 
     *mended_out = g.mended;
     return rc;
 }
 
-ProtobufCMessage *pbguard_unpack (const ProtobufCMessageDescriptor *descriptor, const void *bytes,
-                                  size_t len, struct err *err)
+static ProtobufCMessage *unpack (const ProtobufCMessageDescriptor *descriptor, const void *bytes,
+                                 size_t len, struct err *err)
 {
     static const uint8_t nothing[1] = {0};
     ProtobufCMessage *message;
 
-    if (pbguard_check (descriptor, bytes, len, err) < 0)
-        return NULL;
     message = protobuf_c_message_unpack (descriptor, NULL, len, bytes ? bytes : nothing);
     if (!message)
         err_set (err, ERR_INVALID, "message %s: cannot be decoded", descriptor->name);
     return message;
+}
+
+ProtobufCMessage *pbguard_unpack (const ProtobufCMessageDescriptor *descriptor, const void *bytes,
+                                  size_t len, struct err *err)
+{
+    return pbguard_check (descriptor, bytes, len, err) < 0 ? NULL : unpack (descriptor, bytes, len, err);
+}
+
+int pbguard_few (const ProtobufCMessageDescriptor *descriptor, const void *bytes, size_t len,
+                 uint32_t fields, struct err *err)
+{
+    struct err local;
+    struct guard g = {.err = err ? err : &local};
+
+    return check_all (&g, descriptor, bytes, len, fields);
+}
+
+ProtobufCMessage *pbguard_request (const ProtobufCMessageDescriptor *descriptor, void *bytes, size_t len,
+                                   uint32_t fields, const char **mended_out, struct err *err)
+{
+    struct err local;
+    struct guard g = {.err = err ? err : &local, .mend = mended_out != NULL};
+    int rc = check_all (&g, descriptor, bytes, len, fields);
+
+    if (mended_out)
+        *mended_out = g.mended;
+    return rc < 0 ? NULL : unpack (descriptor, bytes, len, err);
 }

@@ -5,7 +5,9 @@
  *  - nesting at most PBGUARD_DEPTH_MAX;
  *  - memory after unpacking at most PBGUARD_MEMORY_BASE + PBGUARD_MEMORY_FACTOR * length;
  *  - every string well-formed UTF-8 without NUL (Python's protobuf refuses others);
- *  - wire types that fit the descriptor, no groups.
+ *  - wire types that fit the descriptor, no groups;
+ *  - of what strangers send, no more fields than FIELDS + length / PBGUARD_BYTES_PER_FIELD: each takes its time to be
+ *    unpacked and looked at, and two bytes are enough for one.
  * The same check serves both directions: outgoing messages are looked at after packing, where text
  * that should have been made good on its way in is mended at last, and told in the log. */
 #ifndef NUI_RPC_PBGUARD_H
@@ -17,6 +19,11 @@
 #include "proto/base/err.h"
 
 enum { PBGUARD_DEPTH_MAX = 32, PBGUARD_MEMORY_BASE = 256 * 1024, PBGUARD_MEMORY_FACTOR = 16 };
+enum {
+    PBGUARD_FIELDS = 16 * 1024,      /* of a request, of a signed job */
+    PBGUARD_FIELDS_MANY = 64 * 1024, /* of one that is a list (rpcrequest.h) */
+    PBGUARD_BYTES_PER_FIELD = 32,    /* beyond those */
+};
 
 /* ERR_INVALID (malformed, not UTF-8) or ERR_LIMIT; the text names message and field. */
 int pbguard_check (const ProtobufCMessageDescriptor *descriptor, const void *bytes, size_t len,
@@ -26,6 +33,12 @@ int pbguard_check (const ProtobufCMessageDescriptor *descriptor, const void *byt
  * bad character. Nothing else is changed. */
 int pbguard_mend (const ProtobufCMessageDescriptor *descriptor, void *bytes, size_t len,
                   const char **mended_out, struct err *err);
+/* pbguard_check with a bound on fields; ERR_LIMIT where there are more. */
+int pbguard_few (const ProtobufCMessageDescriptor *descriptor, const void *bytes, size_t len,
+                 uint32_t fields, struct err *err);
+/* The same, then protobuf_c_message_unpack. With mended_out bad text is mended (pbguard_mend). */
+ProtobufCMessage *pbguard_request (const ProtobufCMessageDescriptor *descriptor, void *bytes, size_t len,
+                                   uint32_t fields, const char **mended_out, struct err *err);
 /* pbguard_check, then protobuf_c_message_unpack. NULL and err filled on failure. */
 ProtobufCMessage *pbguard_unpack (const ProtobufCMessageDescriptor *descriptor, const void *bytes,
                                   size_t len, struct err *err);

@@ -7,10 +7,10 @@
 #include "proto/base/clock.h"
 #include "proto/base/text.h"
 #include "proto/rpc/pbguard.h"
+#include "proto/rpc/rpcrequest.h"
 #include "proto/rpc/rpcserver_i.h"
 
 enum {
-    REQUEST_BYTES_MAX_DEFAULT = 64 * 1024,
     STALLED_S = 10, /* an answer of which nothing was read for so long is cut when room is wanted */
 };
 
@@ -331,24 +331,15 @@ static void mended_log (struct rpccall *call, const ProtobufCMessageDescriptor *
                    field);
 }
 
-/* A daemon's word is not refused as a whole for one bad character: it would say the same for ever. */
-static bool request_mends (const struct rpccall *call)
-{
-    enum principal_kind kind = call->peer.kind;
-
-    return kind == PRINCIPAL_SITE || kind == PRINCIPAL_META || kind == PRINCIPAL_BANK;
-}
-
 static ProtobufCMessage *request_unpack (struct rpccall *call, struct err *err)
 {
     const ProtobufCMessageDescriptor *input = call->method->descriptor->input;
     const char *mended = NULL;
+    ProtobufCMessage *request = rpcrequest_unpack (call->method->info, input, call->peer.kind,
+                                                   call->reader.body, call->reader.len, &mended, err);
 
-    if (request_mends (call) &&
-        pbguard_mend (input, call->reader.body, call->reader.len, &mended, err) < 0)
-        return NULL;
     mended_log (call, input, mended);
-    return pbguard_unpack (input, call->reader.body, call->reader.len, err);
+    return request;
 }
 
 static void dispatch (struct rpccall *call)
@@ -482,8 +473,7 @@ static void on_path (struct rpccall *call, const uint8_t *value, size_t len)
         call->refuse = RPC_OK;
     if (!(call->method->info->allow & RPC_ALLOW (conn->peer.kind)))
         set_refusal (call, RPC_PERMISSION_DENIED, "this method is not open to callers of this kind");
-    call->reader.max = call->method->info->request_bytes_max ? call->method->info->request_bytes_max
-                                                             : REQUEST_BYTES_MAX_DEFAULT;
+    call->reader.max = rpcrequest_bytes_max (call->method->info);
 }
 
 static int on_header (nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,

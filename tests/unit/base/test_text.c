@@ -80,6 +80,30 @@ static void errors_are_whole_text (void **state)
     }
 }
 
+/* Most text is ASCII and is looked at in words: a bad byte or a NUL is seen wherever it stands. */
+static void seen_at_any_place (void **state)
+{
+    static const unsigned char bad[] = {0, 0x80, 0xc3, 0xff};
+    char text[40];
+    (void)state;
+    for (size_t len = 0; len <= sizeof text; len++) {
+        memset (text, 0x7f, sizeof text);
+        assert_true (text_ok (text, len));
+        memset (text, 0x01, sizeof text);
+        assert_true (text_ok (text, len));
+        for (size_t at = 0; at < len; at++)
+            for (size_t b = 0; b < sizeof bad; b++) {
+                text[at] = (char)bad[b];
+                assert_false (text_ok (text, len));
+                text[at] = 'a';
+            }
+        if (len >= 2) {
+            memcpy (text + len - 2, "é", 2);
+            assert_true (text_ok (text, len));
+        }
+    }
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -87,6 +111,7 @@ int main (void)
         cmocka_unit_test (bad_bytes_show_as_question_marks),
         cmocka_unit_test (a_precision_may_tear),
         cmocka_unit_test (errors_are_whole_text),
+        cmocka_unit_test (seen_at_any_place),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

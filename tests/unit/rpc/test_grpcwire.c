@@ -260,6 +260,33 @@ static void test_guard_nesting (void **state)
     }
 }
 
+/* Of a stranger's message also fields that need no memory are counted: the same number again and again, and packed
+ * ones. The more there is of it the more there may be. */
+static void test_guard_fields (void **state)
+{
+    const ProtobufCMessageDescriptor *job = &nui__common__v1__job__descriptor;
+    static uint8_t bytes[4 * PBGUARD_FIELDS], packed[2 * PBGUARD_FIELDS];
+    size_t len = sizeof (packed) - 8, n = 0;
+    struct err err;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof (bytes); i += 2) {
+        bytes[i] = 4 << 3; /* created_us */
+        bytes[i + 1] = 1;
+    }
+    assert_int_equal (pbguard_check (job, bytes, sizeof (bytes), &err), 0);
+    assert_int_equal (pbguard_few (job, bytes, sizeof (bytes), PBGUARD_FIELDS, &err), ERR_LIMIT);
+    assert_int_equal (pbguard_few (job, bytes, sizeof (bytes), PBGUARD_FIELDS_MANY, &err), 0);
+    assert_int_equal (pbguard_few (job, bytes, 2 * PBGUARD_FIELDS, PBGUARD_FIELDS, &err), 0);
+    assert_null (pbguard_request (job, bytes, sizeof (bytes), PBGUARD_FIELDS, NULL, &err));
+    packed[n++] = 2 << 3 | 2; /* exit_codes */
+    for (size_t left = len; left > 0 || n == 1; left >>= 7)
+        packed[n++] = (uint8_t)((left & 0x7f) | (left > 0x7f ? 0x80 : 0));
+    memset (packed + n, 1, sizeof (packed) - n);
+    assert_int_equal (pbguard_few (&nui__common__v1__retry__descriptor, packed, n + len, 2 * PBGUARD_FIELDS, &err), 0);
+    assert_int_equal (pbguard_few (&nui__common__v1__retry__descriptor, packed, n + len, PBGUARD_FIELDS, &err), ERR_LIMIT);
+}
+
 static void test_guard_malformed (void **state)
 {
     static const uint8_t cut_tag[] = {0x80}, zero_tag[] = {0x00}, group[] = {0x0b},
@@ -291,6 +318,7 @@ int main (void)
         cmocka_unit_test (test_reader_refuses),
         cmocka_unit_test (test_guard_amplification),
         cmocka_unit_test (test_guard_nesting),
+        cmocka_unit_test (test_guard_fields),
         cmocka_unit_test (test_guard_malformed),
     };
 
