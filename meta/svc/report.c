@@ -239,7 +239,7 @@ void on_report (void *self, struct rpccall *call, const ProtobufCMessage *messag
                    came->server);
     SiteReport *report = (SiteReport *)rpccall_take (call);
     report_keep (site, report);
-    clock_keep (metad, site, report->now_us - site->reported_us);
+    clock_keep (metad, site, report->now_us > 0 ? report->now_us - site->reported_us : 0);
     metad->reports++;
     struct reporting r = {metad, site, arena_create (0), NULL, 0};
     r.touched = arena_array (r.arena, report->n_events + 1, sizeof *r.touched);

@@ -119,6 +119,14 @@ static bool says_nothing_of_us (const struct conf *conf)
     return true;
 }
 
+static int socket_refused (const struct daemon *d, const struct loaded *l, struct err *err)
+{
+    return !l->keys->socket || d->ops->kind == PRINCIPAL_SITE
+               ? 0
+               : err_set (err, ERR_INVALID, "%s: SOCKET is for sites: an account of this machine is no user of the grid",
+                          conf_name (l->conf));
+}
+
 /* Whole or not at all; *out keeps the conf, which says what there is to say, either way. changes: further lines, or
  * NULL. partial: a part of a file will do. */
 static int load (struct daemon *d, const char *changes, bool partial, struct loaded *out, struct err *err)
@@ -133,7 +141,7 @@ static int load (struct daemon *d, const char *changes, bool partial, struct loa
     }
     if (partial && says_nothing_of_us (l.conf))
         conf_partial (l.conf);
-    if (load_keys (&l, &fault) < 0)
+    if (load_keys (&l, &fault) < 0 || socket_refused (d, &l, &fault) < 0)
         conf_fault_add (l.conf, &fault);
     if (d->ops->configure (d->self, l.conf, &l.settings, &fault) < 0)
         conf_fault_add (l.conf, &fault);

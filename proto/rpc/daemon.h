@@ -3,6 +3,7 @@
  * Options: --config FILE, --check (read the configuration, say yes or no, exit), --foreground (the
  * only mode; accepted so that unit files can say what they mean), --version, --help.
  * Keys it reads itself: GRID, STATEDIR, LISTEN host:port, SOCKET path, PORTFILE path, PIDFILE path,
+ * (SOCKET of a site only: elsewhere an account of the machine would pass for the user of its name)
  * LOGFILE path, LOGLEVEL, CA, CRL, CERT, KEY, and what one of many may have of the server: CONNECTIONS,
  * CONNECTIONSPERUSER, CONNECTIONSPERADDRESS, HANDSHAKES, CALLRATE. Paths are relative to the configuration's folder.
  *

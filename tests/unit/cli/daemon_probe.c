@@ -75,10 +75,10 @@ static void stop (void *self)
 
 int main (int argc, char **argv)
 {
-    static const struct daemon_ops ops = {.program = "daemon-probe",
+    const struct daemon_ops ops = {.program = "daemon-probe",
                                           .config_default = "/nonexistent/probe.cfg",
                                           .summary = "a test of the skeleton",
-                                          .kind = PRINCIPAL_SITE,
+                                          .kind = getenv ("PROBE_META") ? PRINCIPAL_META : PRINCIPAL_SITE,
                                           .configure = configure,
                                           .settings_free = settings_free,
                                           .start = start,

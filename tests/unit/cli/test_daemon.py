@@ -149,6 +149,13 @@ class Skeleton(unittest.TestCase):
             self.assertIn(text, err)
         self.write(LISTEN=None, SOCKET=None)
         self.assertIn("neither LISTEN nor SOCKET", self.run_to_end("--check")[2])
+        self.write()
+        os.environ["PROBE_META"] = "1"  # no site: an account of the machine would be the user of its name
+        self.addCleanup(os.environ.pop, "PROBE_META", None)
+        self.assertIn("SOCKET is for sites", self.run_to_end("--check")[2])
+        self.write(SOCKET=None)
+        self.assertEqual(self.run_to_end("--check")[0], 0)
+        del os.environ["PROBE_META"]
         self.write(CRL=None)
         self.assertIn("CRL is missing", self.run_to_end("--check")[2])
 
