@@ -168,7 +168,7 @@ static void bank_open (struct ground *ground, bool large)
     struct bank_service_config service = {
         .base = inproc_base (), .id = bank.id, .server = daemon_server (inproc_daemon ()), .database = database,
         .limits = {.state = 3600 * US_PER_S, .hold = 7 * 86400 * US_PER_S, .quote = 7 * 86400 * US_PER_S,
-                   .replay = 90 * 86400 * US_PER_S, .clock = 60 * US_PER_S, .tolerance = 86400 * US_PER_S,
+                   .replay = 90 * 86400 * US_PER_S, .read = 60 * US_PER_S, .clock = 60 * US_PER_S, .tolerance = 86400 * US_PER_S,
                    .checkpoint_entries = 1000}};
     bank.service = bank_service_create (&service, &err);
     if (!bank.service) {
