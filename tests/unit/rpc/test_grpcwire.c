@@ -264,7 +264,6 @@ static void test_guard_nesting (void **state)
  * ones. The more there is of it the more there may be. */
 static void test_guard_fields (void **state)
 {
-    const ProtobufCMessageDescriptor *job = &nui__common__v1__job__descriptor;
     static uint8_t bytes[4 * PBGUARD_FIELDS], packed[2 * PBGUARD_FIELDS];
     size_t len = sizeof (packed) - 8, n = 0;
     struct err err;
