@@ -24,6 +24,9 @@ int signed_get (struct local_store *store, const char *submitter, const uint8_t 
                 struct store_signed *out, struct err *err);
 /* In a transaction: inserts; of one that is there only a later `until` is taken. */
 int signed_put (struct local_store *store, const struct store_signed *row, struct err *err);
+/* The highest N of the jobs grid.N of each metascheduler. Reads all of them. */
+int signed_numbers (struct local_store *store, void (*each) (void *arg, const char *meta, uint64_t number), void *arg,
+                    struct err *err);
 /* In a transaction: up to SIGNED_PURGE_MAX rows that expired before and no job of which is left. */
 int signed_purge (struct local_store *store, time_us before, struct err *err);
 

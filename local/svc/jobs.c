@@ -562,8 +562,9 @@ static int submit_do (struct svc *svc, struct rpccall *call,
         rc = jobspec_verify (svc, r->envelope, wish.meta, r->component, r->shape, false, &spec, err);
         if (rc == 0)
             rc = leader_check (svc, wish.meta, r, &spec, err);
-        same = rc == 0 && before.shape == r->shape &&
-               strcmp (spec.submitter, before.submitter) == 0;
+        if (rc == 0)
+            rc = svc_job_signed (svc, before.number, r->envelope, &same, err);
+        same = same && rc == 0 && before.shape == r->shape && strcmp (spec.submitter, before.submitter) == 0;
         if (same)
             submit_reply (svc, call, before.number, before.start);
         else if (rc == 0)

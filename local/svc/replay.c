@@ -1,5 +1,7 @@
 #include "local/svc/replay.h"
 
+#include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "local/store/signed.h"
@@ -104,6 +106,35 @@ int replay_unknown (struct svc *svc, const struct jobspec *spec, struct err *err
                     row.grid_job_id);
 }
 
+static void number_keep (void *arg, const char *meta, uint64_t number)
+{
+    struct svc *svc = arg;
+    struct grid_number *n;
+    HASH_FIND_STR (svc->grid_numbers, meta, n);
+    if (!n) {
+        n = calloc (1, sizeof *n);
+        assert (n);
+        text_printf (n->meta, sizeof n->meta, "%s", meta);
+        HASH_ADD_STR (svc->grid_numbers, meta, n);
+    }
+    n->number = number > n->number ? number : n->number;
+}
+
+int replay_numbers_load (struct svc *svc, struct err *err)
+{
+    return signed_numbers (svc->store, number_keep, svc, err);
+}
+
+void replay_numbers_free (struct svc *svc)
+{
+    struct grid_number *n, *next;
+    HASH_ITER (hh, svc->grid_numbers, n, next)
+    {
+        HASH_DEL (svc->grid_numbers, n);
+        free (n);
+    }
+}
+
 int replay_keep (struct svc *svc, const struct jobspec *spec, const char *meta,
                  const char *grid_job_id, struct err *err)
 {
@@ -113,5 +144,8 @@ int replay_keep (struct svc *svc, const struct jobspec *spec, const char *meta,
     memcpy (row.hash, spec->hash, sizeof row.hash);
     text_printf (row.meta, sizeof row.meta, "%.63s", meta);
     text_printf (row.grid_job_id, sizeof row.grid_job_id, "%.63s", grid_job_id);
+    uint64_t number;
+    if (strncmp (grid_job_id, "grid.", 5) == 0 && uint_parse (grid_job_id + 5, "number", 1, INT64_MAX, &number, NULL) == 0)
+        number_keep (svc, row.meta, number);
     return signed_put (svc->store, &row, err);
 }

@@ -30,4 +30,13 @@ int replay_unknown (struct svc *svc, const struct jobspec *spec, struct err *err
 int replay_keep (struct svc *svc, const struct jobspec *spec, const char *meta,
                  const char *grid_job_id, struct err *err);
 
+/* What reports say of a metascheduler's jobs, for one that was restored to an earlier moment. */
+struct grid_number {
+    char meta[STORE_NAME_MAX];
+    uint64_t number; /* the highest N of a job grid.N of its that was taken */
+    UT_hash_handle hh;
+};
+int replay_numbers_load (struct svc *svc, struct err *err);
+void replay_numbers_free (struct svc *svc);
+
 #endif

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "local/svc/forecast.h"
+#include "local/svc/replay.h"
 
 enum { WINDOWS_MAX = 64, SIZES_MAX = 24, DURATIONS_MAX = 10 };
 static const duration_us table_durations[DURATIONS_MAX] = {
@@ -107,6 +108,20 @@ static void features_fill (struct svc *svc, Nui__Meta__V1__SiteReport *report)
         report->features[report->n_features++] = (char *)strtab_name (svc->features, i);
 }
 
+static void numbers_fill (struct svc *svc, Nui__Meta__V1__SiteReport *report)
+{
+    struct grid_number *n, *next;
+    report->grid_numbers = arena_array (svc->report_arena, HASH_COUNT (svc->grid_numbers) + 1, sizeof (void *));
+    HASH_ITER (hh, svc->grid_numbers, n, next)
+    {
+        Nui__Meta__V1__GridNumber *out = arena_new (svc->report_arena, Nui__Meta__V1__GridNumber);
+        nui__meta__v1__grid_number__init (out);
+        out->metascheduler = n->meta;
+        out->number = n->number;
+        report->grid_numbers[report->n_grid_numbers++] = out;
+    }
+}
+
 void report_fill (void *arg, Nui__Meta__V1__SiteReport *report)
 {
     struct svc *svc = arg;
@@ -116,6 +131,7 @@ void report_fill (void *arg, Nui__Meta__V1__SiteReport *report)
     report->server = svc->server;
     report->schedule_version = cluster_version (svc->cluster);
     report->now_us = now;
+    numbers_fill (svc, report);
     nodes_fill (svc, report);
     features_fill (svc, report);
     windows_fill (svc, now, report);

@@ -14,6 +14,7 @@
 #include "local/svc/follow.h"
 #include "local/svc/mode.h"
 #include "local/svc/notify.h"
+#include "local/svc/replay.h"
 #include "local/svc/renew.h"
 #include "local/svc/resv.h"
 #include "local/svc/simulate.h"
@@ -271,6 +272,8 @@ static int state_open (struct svc *svc, const struct settings *settings, struct 
         rc = rm_open (svc, settings, err);
     if (rc == 0 && !scratch)
         rc = numbers_pass (svc, err);
+    if (rc == 0)
+        rc = replay_numbers_load (svc, err);
     if (rc != 0)
         return rc;
     svc->cluster = cluster_create (settings->policy, &options, err);
@@ -454,6 +457,7 @@ void svc_destroy (struct svc *svc)
     standing_destroy (svc->standing);
     svc->names->rsv_name = NULL;
     strtab_destroy (svc->features);
+    replay_numbers_free (svc);
     strtab_destroy (svc->rsv_names);
     arena_destroy (svc->call_arena);
     arena_destroy (svc->report_arena);

@@ -174,6 +174,7 @@ struct svc {
     struct standing *standing; /* what SRCFG asks for */
     struct resv_idle *idles;   /* hash: what reservations keep idle at somebody's expense */
     char rsv_name[96];        /* of one of those, until the next is asked for */
+    struct grid_number *grid_numbers; /* hash by metascheduler: replay.h */
     struct place place;
     char site[STORE_NAME_MAX];
     char server[160]; /* host:port told to others */

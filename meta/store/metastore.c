@@ -272,6 +272,19 @@ int metastore_job_number (struct metastore *store, uint32_t members, uint32_t se
     return 0;
 }
 
+int metastore_job_number_pass (struct metastore *store, uint64_t number, bool *lost_out, struct err *err)
+{
+    uint64_t next = 0;
+    int rc = metastore_job_number (store, 1, 0, &next, err);
+    *lost_out = rc == 0 && next <= number;
+    if (!*lost_out)
+        return rc;
+    struct store_stmt *q = store_stmt (store->store, next > 1 ? "UPDATE sqlite_sequence SET seq = ?1 WHERE name = 'job'"
+                                                              : "INSERT INTO sqlite_sequence (name, seq) VALUES ('job', ?1)");
+    store_bind_int (q, 1, (int64_t)number);
+    return store_run (q, err);
+}
+
 int metastore_job_envelope_put (struct metastore *store, uint64_t number,
                                 const struct metastore_blob *envelope, struct err *err)
 {

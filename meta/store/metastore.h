@@ -88,6 +88,8 @@ bool metastore_unsynced (const struct metastore *store);
 int metastore_sync (struct metastore *store, struct err *err);
 
 /* The next number of member `self` (from 0) of a group: no two members have the same. */
+/* From now on numbers are above this one; *lost_out says whether they were not. */
+int metastore_job_number_pass (struct metastore *store, uint64_t number, bool *lost_out, struct err *err);
 int metastore_job_number (struct metastore *store, uint32_t members, uint32_t self, uint64_t *number_out,
                           struct err *err);
 /* The uuid makes it idempotent: ERR_EXISTS with the number of the job that is there. row->number 0: the next. */

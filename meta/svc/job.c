@@ -182,6 +182,8 @@ void job_retire (struct gridjob *job)
 static void job_number (struct gridjob *job, uint64_t number)
 {
     job->number = number;
+    if (number > job->metad->number_max)
+        job->metad->number_max = number;
     snprintf (job->id, sizeof job->id, "grid.%llu", (unsigned long long)number);
     HASH_ADD (hh, job->metad->jobs, number, sizeof job->number, job);
     gridlicence_job_add (job);

@@ -82,6 +82,7 @@ struct metad {
     uint64_t watchers;
     uint32_t surveys;            /* that wait for answers */
     bool stopping;               /* links are going: their calls end and lead to nothing */
+    uint64_t number_max;         /* of the jobs that are known to have had numbers */
     bool in_report;              /* a report's transaction is open: job_save joins it */
 };
 

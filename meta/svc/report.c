@@ -192,6 +192,27 @@ static void report_keep (struct site *site, SiteReport *report)
     site->reported_mono = clock_monotonic_us ();
 }
 
+/* The site has had jobs of numbers that we do not know of: we were restored to an earlier moment, or begin anew. They
+ * are not given again: to the site they would be those jobs. A site's word moves them so far at most in one report. */
+static int numbers_look (struct metad *metad, const struct site *site, const Nui__Meta__V1__GridNumber *said, struct err *err)
+{
+    const uint64_t far = 1000000000, theirs = said->number;
+    bool lost = false;
+    bool ours = metad->peers ? peers_index (metad->peers, said->metascheduler) != UINT32_MAX
+                             : strcmp (said->metascheduler, tlsid_self (metad->id)->name) == 0;
+    if (!ours || theirs <= metad->number_max || theirs > INT64_MAX / 2)
+        return 0;
+    uint64_t to = theirs - metad->number_max > far ? metad->number_max + far : theirs;
+    int rc = metastore_job_number_pass (metad->store, to, &lost, err);
+    if (rc != 0)
+        return rc;
+    if (lost)
+        log_event (metad->log, LOG_LEVEL_ERROR, "site", "numbers_lost", "site=%s theirs=%llu text=\"this state is older than "
+                   "what the site knows: new jobs have higher numbers\"", site->name, (unsigned long long)theirs);
+    metad->number_max = to;
+    return 0;
+}
+
 /* What a report is kept without. */
 static void events_drop (SiteReport *report)
 {
@@ -244,7 +265,11 @@ void on_report (void *self, struct rpccall *call, const ProtobufCMessage *messag
     struct reporting r = {metad, site, arena_create (0), NULL, 0};
     r.touched = arena_array (r.arena, report->n_events + 1, sizeof *r.touched);
     uint64_t acked = site->acked;
-    int rc = report->n_events ? events_apply (&r, report, &acked, &err) : 0;
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < report->n_grid_numbers; i++)
+        rc = numbers_look (metad, site, report->grid_numbers[i], &err);
+    if (rc == 0 && report->n_events)
+        rc = events_apply (&r, report, &acked, &err);
     if (rc == 0) {
         site->acked = acked;
         touched_tell (&r);

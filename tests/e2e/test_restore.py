@@ -162,6 +162,34 @@ class Restore(GridCase):
         self.assertEqual(self.reconcile(site="beta"), {"MISSING_AT_SITE": [after[1]]})
         self.assertIn("numbers_lost", self.grid.daemons["beta"].log.read_text())
 
+    # ---- the metascheduler
+
+    def test_the_metascheduler(self):
+        """Jobs that it has forgotten are not run again, and their numbers are not given to others: to the site those
+        would be the forgotten ones."""
+        done = self.start("mdone")
+        self.end("mdone", done[0])
+        place = self.copy_of("meta", "meta.sqlite")
+        after = self.start("mafter")
+        self.end("mafter", after[0])
+        for ident in (done, after):
+            self.charged(ident[0])
+        self.put_back("meta", "meta.sqlite", place)
+        log = self.grid.daemons["meta"].log
+        wait_for("it to hear of forgotten numbers", lambda: "numbers_lost" in log.read_text(), 60, log)
+
+        again = self.start("magain")
+        self.assertEqual(int(again[0].split(".")[1]), int(after[0].split(".")[1]) + 1)
+        self.end("magain", again[0])
+        for name, ident in (("mdone", done), ("magain", again)):
+            with self.subTest(name=name):
+                self.once(name, ident[0])
+        self.assertEqual((len(self.began("mafter")), len(self.charges(after[0]))), (1, 1))
+        self.nui("alice", "status", after[0], code=5)
+        self.settled()
+        self.assert_books_close()
+        self.assertEqual(self.reconcile(), {})
+
 
 if __name__ == "__main__":
     main()

@@ -116,6 +116,7 @@ static void next (void *arg)
     duration_us length =
         SEC + (duration_us)sim_below ((uint64_t)(sim.overruns ? run->walltime + run->walltime / 8
                                                               : run->walltime - SEC));
+    length = length < sim.shortest ? sim.shortest : length;
     run->status.exit_code = length > run->walltime ? -1 : 0;
     todo_set (&run->next, sim.now + (length < run->walltime ? length : run->walltime));
     tell_soon (run, RM_EVENT_STARTED);

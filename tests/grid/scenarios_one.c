@@ -366,6 +366,7 @@ static const char *cut_off_its_site (uint32_t job)
 /* It runs there; the site ends it before the other one gets it: invariant (i). */
 static void site_of_a_running_job_is_lost (void)
 {
+    sim.shortest = 200 * SEC; /* else it may have run to its end before it is lost */
     uint32_t job = grid_submit ("meta1", &scenario_long);
     CHECK (grid_until (launched, &job, 60 * SEC), "it does not run");
     const char *was = cut_off_its_site (job);
@@ -379,6 +380,7 @@ static void site_is_lost_and_the_job_stays (void)
 {
     struct grid_ask ask = scenario_long;
     ask.resubmit = false;
+    sim.shortest = 350 * SEC;
     uint32_t job = grid_submit ("meta1", &ask);
     CHECK (grid_until (launched, &job, 60 * SEC), "it does not run");
     cut_off_its_site (job);

@@ -179,6 +179,12 @@ static void only_the_metascheduler_submits (void **state)
     envelope_free (request.envelope);
 }
 
+static bool tells_numbers (struct site *s, void *arg)
+{
+    (void)arg;
+    return s->report && s->report->n_grid_numbers == 1;
+}
+
 static void submit_is_idempotent (void **state)
 {
     struct site *s = *state;
@@ -201,6 +207,15 @@ static void submit_is_idempotent (void **state)
     free_message (first);
     free_message (again);
     envelope_free (request.envelope);
+    /* the same name for something else that she signed is no repetition */
+    struct err err = {0};
+    request.envelope = job_envelope (s, &(struct job_make){.script = "exit 1\n"});
+    assert_int_equal (site_call (s->as_meta, "Submit", &request, NULL, &err), ERR_EXISTS);
+    assert_non_null (strstr (err.text, "grid job grid.7 attempt 0 is another job"));
+    envelope_free (request.envelope);
+    site_wait (s, tells_numbers, NULL, "a report that says which numbers were taken");
+    assert_string_equal (s->report->grid_numbers[0]->metascheduler, "meta");
+    assert_int_equal (s->report->grid_numbers[0]->number, 7);
 }
 
 /* Told in one report or in two: only the last event counts. */

@@ -73,6 +73,11 @@ void fake_report (struct fakesite *site)
     }
     report.n_events = site->event_count;
     report.events = list;
+    Nui__Meta__V1__GridNumber number = NUI__META__V1__GRID_NUMBER__INIT, *numbers[] = {&number};
+    number.metascheduler = (char *)site->taken_of;
+    number.number = site->taken;
+    report.n_grid_numbers = site->taken_of != NULL;
+    report.grid_numbers = numbers;
     struct rpccallout_config call = {.service = &nui__meta__v1__meta__descriptor,
                                      .method = "Report", .request = &report.base,
                                      .timeout = 2 * US_PER_S, .idempotent = true,

@@ -61,6 +61,8 @@ struct fakesite {
     /* how to misbehave */
     time_us start_estimate;      /* relative to now */
     duration_us since_report;    /* by which that has become later */
+    const char *taken_of;        /* it says that it has taken jobs of this metascheduler; NULL: of none */
+    uint64_t taken;              /* up to grid.N */
     uint32_t prepare_no;         /* so many times NO, with */
     duration_us next_feasible;   /* this far from the slot */
     uint32_t commit_expired;     /* so many times EXPIRED */

@@ -491,6 +491,42 @@ static int call_as (struct rpcclient *who, const char *method, const ProtobufCMe
     return rc;
 }
 
+static bool reported (void *arg)
+{
+    return ((struct fakesite *)arg)->reports_outstanding == 0;
+}
+
+/* A state older than what a site has had: numbers that it knows are not given again; what another metascheduler gave,
+ * or no metascheduler can have given, is nothing to us. */
+static void numbers_of_before (void **state)
+{
+    struct fakegrid *grid = *state;
+    struct fake_job job = {.n = 1, .procs = 1, .walltime_s = 60};
+    struct fakesite *site = &grid->site[0];
+    char id[32];
+    const struct {
+        const char *of;
+        uint64_t taken;
+        const char *next;
+    } row[] = {{NULL, 0, "grid.1"}, {"other", 700, "grid.2"}, {"meta", UINT64_MAX, "grid.3"}, {"meta", 500, "grid.501"},
+               {"meta", 499, "grid.502"}};
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        site->taken_of = row[i].of;
+        site->taken = row[i].taken;
+        fake_report (site);
+        fake_until (grid, reported, site, 20 * US_PER_S);
+        site->taken_of = NULL;
+        submit_ok (grid, &job, id);
+        assert_string_equal (id, row[i].next);
+    }
+    site->taken_of = "meta";
+    site->taken = INT64_MAX / 4; /* a site that lies: a thousand million a report at most */
+    fake_report (site);
+    fake_until (grid, reported, site, 20 * US_PER_S);
+    submit_ok (grid, &job, id);
+    assert_int_equal (strtoull (id + strlen ("grid."), NULL, 10) % 1000000000, 503);
+}
+
 static void others_see_nothing (void **state)
 {
     struct fakegrid *grid = *state;
@@ -983,7 +1019,7 @@ int main (int argc, char **argv)
         TEST (submit_is_idempotent),
         TEST (a_refusal_is_final_for_its_copies),
         TEST (bad_jobs_are_refused_at_once),
-        TEST (others_see_nothing),
+        TEST (numbers_of_before), TEST (others_see_nothing),
         TEST (watch_streams_until_the_end),
         TEST (estimates_name_every_way),
         TEST (configuration_is_taken_whole_or_refused_whole),
