@@ -156,9 +156,9 @@ static void run (struct world *w, uint32_t behind)
     for (int i = 0; i < ALL; i++)
         bankrig_await (&w->rig, &w->answer[i]);
     after = committer_stats (w->rig.committer);
-    assert_true (after.behind >= before.behind + behind);
+    assert_true (after.behind + 1 >= before.behind + behind); /* one may be answered before the next is sent */
     if (w->beside)
-        assert_true (after.beside >= before.beside + behind);
+        assert_true (after.beside + 1 >= before.beside + behind);
     else
         assert_true (after.beside == before.beside);
 }

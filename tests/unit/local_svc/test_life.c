@@ -68,7 +68,7 @@ static bool there (struct site *s, void *arg)
 static bool stopped (struct site *s, void *arg)
 {
     char want[96], path[300], env[8192], stat[512];
-    bool any = false, all = true;
+    bool any = false, all = true, some = false;
     DIR *proc = opendir ("/proc");
     struct dirent *e;
     int n = snprintf (want, sizeof want, "NUI_JOBID=%s", (const char *)arg);
@@ -85,12 +85,14 @@ static bool stopped (struct site *s, void *arg)
         FILE *f = fopen (path, "r");
         const char *after = f && fgets (stat, sizeof stat, f) ? strrchr (stat, ')') : NULL;
         any = any || after;
-        all = all && (!after || after[2] == 'T');
+        /* D: waits in vfork for a child that is stopped before its exec */
+        some = some || (after && after[2] == 'T');
+        all = all && (!after || after[2] == 'T' || after[2] == 'D');
         if (f)
             fclose (f);
     }
     closedir (proc);
-    return any && all;
+    return any && all && some;
 }
 
 static const struct kept_charge *charge_of (struct site *s, const char *job, int which)
