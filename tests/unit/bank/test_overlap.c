@@ -156,9 +156,9 @@ static void run (struct world *w, uint32_t behind)
     for (int i = 0; i < ALL; i++)
         bankrig_await (&w->rig, &w->answer[i]);
     after = committer_stats (w->rig.committer);
-    assert_true (after.behind + 1 >= before.behind + behind); /* one may be answered before the next is sent */
+    assert_true (after.behind >= before.behind + behind);
     if (w->beside)
-        assert_true (after.beside + 1 >= before.beside + behind);
+        assert_true (after.beside >= before.beside + behind);
     else
         assert_true (after.beside == before.beside);
 }
@@ -188,10 +188,11 @@ static void prove (struct world *w, int holds)
         (long long)(holds + 1) * 10 * MICRO_PER_CREDIT);
 }
 
+/* After the pause at the first's COMMIT, so that the fourth is sent while the second is still under way. */
 static void refuse (struct world *w, const char *trigger)
 {
     sql (w, "CREATE FUNCTION refuse () RETURNS trigger LANGUAGE plpgsql AS "
-            "$$ BEGIN PERFORM pg_sleep (2); RAISE EXCEPTION 'not this one'; END $$");
+            "$$ BEGIN PERFORM pg_sleep (4); RAISE EXCEPTION 'not this one'; END $$");
     sql (w, trigger);
 }
 
