@@ -93,28 +93,27 @@ void handle_expire (void *self, struct rpccall *call, const ProtobufCMessage *re
     write_submit (work);
 }
 
+static void close_or_reopen (struct work *work, const char *name, const char *reason)
+{
+    want_name (work, "account", name);
+    want_text (work, "the reason", reason, DESCRIPTION_MAX_BYTES);
+    work->req.close.name = name;
+    work->req.close.reason = reason;
+    write_submit (work);
+}
+
 void handle_account_close (void *self, struct rpccall *call, const ProtobufCMessage *request)
 {
     const Nui__Bank__V1__AccountCloseRequest *m = (const void *)request;
-    struct work *work = write_begin (self, call, request, LEDGER_ACCOUNT_CLOSE, &m->key,
-                                     &nui__bank__v1__done_reply__descriptor);
-    want_name (work, "account", m->name);
-    want_text (work, "the reason", m->reason, DESCRIPTION_MAX_BYTES);
-    work->req.close.name = m->name;
-    work->req.close.reason = m->reason;
-    write_submit (work);
+    close_or_reopen (write_begin (self, call, request, LEDGER_ACCOUNT_CLOSE, &m->key,
+                                  &nui__bank__v1__done_reply__descriptor), m->name, m->reason);
 }
 
 void handle_account_reopen (void *self, struct rpccall *call, const ProtobufCMessage *request)
 {
     const Nui__Bank__V1__AccountReopenRequest *m = (const void *)request;
-    struct work *work = write_begin (self, call, request, LEDGER_ACCOUNT_REOPEN, &m->key,
-                                     &nui__bank__v1__done_reply__descriptor);
-    want_name (work, "account", m->name);
-    want_text (work, "the reason", m->reason, DESCRIPTION_MAX_BYTES);
-    work->req.close.name = m->name;
-    work->req.close.reason = m->reason;
-    write_submit (work);
+    close_or_reopen (write_begin (self, call, request, LEDGER_ACCOUNT_REOPEN, &m->key,
+                                  &nui__bank__v1__done_reply__descriptor), m->name, m->reason);
 }
 
 void handle_freeze (void *self, struct rpccall *call, const ProtobufCMessage *request)

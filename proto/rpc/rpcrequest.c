@@ -1,3 +1,4 @@
+/* rpcrequest: see the header; the one place where a request's bytes become a message. */
 #include "proto/rpc/rpcrequest.h"
 
 #include "proto/rpc/pbguard.h"

@@ -132,15 +132,21 @@ static int message_take (struct store_stmt *q, const char *destination, struct o
     return 1;
 }
 
+/* The first row of a SELECT of what is after a number to a destination; as store_step. */
+static int row_after (struct store_stmt *q, const char *destination, uint64_t after, struct err *err)
+{
+    store_bind_text (q, 1, destination);
+    store_bind_int (q, 2, after > INT64_MAX ? INT64_MAX : (int64_t)after);
+    return store_step (q, err);
+}
+
 int outbox_next (struct store *store, const char *destination, uint64_t after,
                  struct outbox_message *out, struct err *err)
 {
     struct store_stmt *q = store_stmt (
         store, "SELECT seq, kind, key, created_us, payload FROM outbox"
                " WHERE destination = ?1 AND seq > ?2 ORDER BY seq LIMIT 1");
-    store_bind_text (q, 1, destination);
-    store_bind_int (q, 2, after > INT64_MAX ? INT64_MAX : (int64_t)after);
-    int rc = store_step (q, err);
+    int rc = row_after (q, destination, after, err);
     if (rc <= 0)
         return rc;
     rc = message_take (q, destination, out, err);
@@ -343,9 +349,7 @@ int outbox_dead_next (struct store *store, const char *destination, uint64_t aft
     struct store_stmt *q = store_stmt (
         store, "SELECT seq, kind, key, created_us, payload, code, reason, died_us FROM outbox_dead"
                " WHERE destination = ?1 AND seq > ?2 ORDER BY seq LIMIT 1");
-    store_bind_text (q, 1, destination);
-    store_bind_int (q, 2, after > INT64_MAX ? INT64_MAX : (int64_t)after);
-    int rc = store_step (q, err);
+    int rc = row_after (q, destination, after, err);
     if (rc <= 0)
         return rc;
     struct outbox_dead dead = {.code = (int)store_col_int (q, 5), .died = store_col_int (q, 7)};

@@ -1,3 +1,4 @@
+/* bankcli: `nui` run against the rig's real nui-bank, as somebody, with what it says and its exit code kept. */
 #include "tests/unit/bank/bankcli.h"
 
 #include <setjmp.h>
