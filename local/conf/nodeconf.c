@@ -115,7 +115,6 @@ static int set_type (void *target, const struct conf_value *value, struct err *e
     {                                                                                              \
         .name = key, .type = CONF_INT, .offset = AT (field), .min = 1, .max = 1 << 20              \
     }
-#define TOLD(key, sentence) {.name = key, .type = CONF_UNSUPPORTED, .why = sentence}
 static const struct conf_param nodeconf_attrs[] = {
     COUNT ("PROCS", procs),
     CALL ("MEM", set_mem),
@@ -135,18 +134,18 @@ static const struct conf_param nodeconf_attrs[] = {
     COUNT ("MAXJOB", max_jobs),
     COUNT ("MAXJOBPERUSER", max_jobs_per_user),
     COUNT ("MAXPROCPERUSER", max_procs_per_user),
-    TOLD ("PROCSPEED", "SPEED says how fast a node is, 1 for the usual one"),
-    TOLD ("FRAME", "TOPOLOGYFILE says which nodes are near each other"),
-    TOLD ("RACK", "TOPOLOGYFILE says which nodes are near each other"),
-    TOLD ("SLOT", "TOPOLOGYFILE says which nodes are near each other"),
-    TOLD ("SIZE", "TOPOLOGYFILE says which nodes are near each other"),
-    TOLD ("OS", "a node's FEATURES say what jobs may ask for"),
-    TOLD ("ARCH", "a node's FEATURES say what jobs may ask for"),
-    TOLD ("ACCESS", "NODEACCESSPOLICY says who may share a node"),
-    TOLD ("CHARGERATE", "what a node costs is in the bank's rate cards"),
-    TOLD ("LOGLEVEL", "LOGLEVEL is the daemon's"),
-    TOLD ("RMLIST", "there is one resource manager"),
-    TOLD ("RACKID", "TOPOLOGYFILE says which nodes are near each other"),
+    CONF_TOLD ("PROCSPEED", "SPEED says how fast a node is, 1 for the usual one"),
+    CONF_TOLD ("FRAME", "TOPOLOGYFILE says which nodes are near each other"),
+    CONF_TOLD ("RACK", "TOPOLOGYFILE says which nodes are near each other"),
+    CONF_TOLD ("SLOT", "TOPOLOGYFILE says which nodes are near each other"),
+    CONF_TOLD ("SIZE", "TOPOLOGYFILE says which nodes are near each other"),
+    CONF_TOLD ("OS", "a node's FEATURES say what jobs may ask for"),
+    CONF_TOLD ("ARCH", "a node's FEATURES say what jobs may ask for"),
+    CONF_TOLD ("ACCESS", "NODEACCESSPOLICY says who may share a node"),
+    CONF_TOLD ("CHARGERATE", "what a node costs is in the bank's rate cards"),
+    CONF_TOLD ("LOGLEVEL", "LOGLEVEL is the daemon's"),
+    CONF_TOLD ("RMLIST", "there is one resource manager"),
+    CONF_TOLD ("RACKID", "TOPOLOGYFILE says which nodes are near each other"),
     {.name = NULL},
 };
 #undef AT

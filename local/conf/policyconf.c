@@ -472,18 +472,12 @@ int policy_conf_read (struct conf *conf, struct cred_names *names, struct policy
     struct policy *p = policy_create (names);
     struct policy_file file = {.policy = p, .standing = policy_standing_begin (p, conf)};
     partitions_check (conf);
-    int rc = conf_table_read (conf, policy_file_params, &file, err);
-    int second = conf_table_read (conf, policy_params, p, rc == 0 ? err : NULL);
-    rc = rc == 0 ? second : rc;
-    struct err fault[2] = {0};
-    policy_standing_end (file.standing, conf_name (conf), &fault[0]);
-    threshold_read (&file, p, conf_name (conf), &fault[1]);
-    for (int i = 0; i < 2; i++) {
-        if (fault[i].code != 0)
-            conf_fault_add (conf, &fault[i]);
-        if (fault[i].code != 0 && rc == 0)
-            rc = err_set (err, fault[i].code, "%s", fault[i].text);
-    }
+    struct err step[4] = {0};
+    conf_table_read (conf, policy_file_params, &file, &step[0]);
+    conf_table_read (conf, policy_params, p, &step[1]);
+    policy_standing_end (file.standing, conf_name (conf), &step[2]);
+    threshold_read (&file, p, conf_name (conf), &step[3]);
+    int rc = conf_faults_take (conf, step, sizeof step / sizeof step[0], err);
     if (rc == 0 && policy_seal (p, err) != 0)
         rc = err_prefix (err, "%s", conf_name (conf));
     if (rc == 0)

@@ -579,10 +579,7 @@ int policy_set_qos_parameter (void *target, const struct conf_value *value, stru
     {                                                                                              \
         .name = key, .type = CONF_CALL, .set = function, .flags = CONF_F_ATTR_INDEX                \
     }
-#define TOLD(key, sentence)                                                                        \
-    {                                                                                              \
-        .name = key, .type = CONF_UNSUPPORTED, .why = sentence                                     \
-    }
+#define TOLD CONF_TOLD
 #define LIMITS(row, prefix, function)                                                              \
     row (prefix "JOB", function), row (prefix "PROC", function), row (prefix "NODE", function),    \
         row (prefix "PS", function), row (prefix "PE", function), row (prefix "MEM", function),    \

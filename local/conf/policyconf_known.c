@@ -3,11 +3,7 @@
  * administrator is told. */
 #include "local/conf/policyconf_i.h"
 
-/* Its matter is settled in another way, which the note says. */
-#define TOLD(key, sentence)                                                                        \
-    {                                                                                              \
-        .name = key, .type = CONF_UNSUPPORTED, .flags = CONF_F_INDEX, .why = sentence              \
-    }
+#define TOLD CONF_TOLD
 
 static const struct conf_param client_attrs[] = {
     TOLD ("CSKEY", "certificates and the socket's accounts say who asks; there is no shared key"),

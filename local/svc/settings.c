@@ -45,7 +45,6 @@ static int set_rm_type (void *target, const struct conf_value *value, struct err
     return err_set (err, ERR_INVALID, "'%.40s' is neither EMBEDDED nor SLURM", value->text);
 }
 
-#define TOLD(key, sentence) {.name = key, .type = CONF_UNSUPPORTED, .why = sentence}
 #define AT(field) offsetof (struct settings, slurm.field)
 static const struct conf_param rm_attrs[] = {
     {.name = "TYPE", .type = CONF_CALL, .set = set_rm_type, .flags = CONF_F_FIXED},
@@ -66,38 +65,37 @@ static const struct conf_param rm_attrs[] = {
      .max = 3600 * US_PER_S},
     {.name = "TOKENLIFE", .type = CONF_DURATION, .offset = AT (token_life), .min = 2 * US_PER_S,
      .max = 24 * 3600 * US_PER_S},
-    TOLD ("HOST", "SERVER says where slurmrestd is; without it the jobs run under nui-local itself"),
-    TOLD ("PORT", "SERVER has the port"),
-    TOLD ("EPORT", "the resource manager's events come over the connection that is there"),
-    TOLD ("NMPORT", "nodes tell their state to the resource manager"),
-    TOLD ("NMHOST", "nodes tell their state to the resource manager"),
-    TOLD ("NMSERVER", "nodes tell their state to the resource manager"),
-    TOLD ("TIMEOUT", "PATIENCE says how long an answer is waited for"),
-    TOLD ("POLLINTERVAL", "POLL says it"),
-    TOLD ("AUTHTYPE", "KEY is Slurm's, and users prove by certificate or account who they are"),
-    TOLD ("CONFIGFILE", "CONF names Slurm's"),
-    TOLD ("SUBMITCMD", "jobs are handed over by slurmrestd's API"),
-    TOLD ("SUBMITPOLICY", "a job waits in nui-local and is handed over when it starts"),
-    TOLD ("SUBMITHOST", "jobs are handed over by slurmrestd's API"),
-    TOLD ("FLAGS", "there is none that would mean something here"),
-    TOLD ("VERSION", "the version is asked of the resource manager"),
-    TOLD ("NAME", "the index is its name"),
-    TOLD ("NODESTATEMAP", "the states of nodes are taken as the resource manager says them"),
-    TOLD ("LOCALDISKFS", "NODECFG[x] DISK says how much a node has"),
-    TOLD ("DEFAULTCLASS", "CLASSCFG[x] and the resource manager's queues have defaults"),
-    TOLD ("WIKITYPE", "there is no adapter for WIKI"),
-    TOLD ("CLUSTERQUERYURL", "there is no adapter for NATIVE"),
-    TOLD ("WORKLOADQUERYURL", "there is no adapter for NATIVE"),
-    TOLD ("JOBSTARTURL", "there is no adapter for NATIVE"),
-    TOLD ("JOBCANCELURL", "there is no adapter for NATIVE"),
-    TOLD ("JOBMODIFYURL", "there is no adapter for NATIVE"),
-    TOLD ("JOBSUSPENDURL", "there is no adapter for NATIVE"),
-    TOLD ("JOBRESUMEURL", "there is no adapter for NATIVE"),
-    TOLD ("NODEMODIFYURL", "there is no adapter for NATIVE"),
+    CONF_TOLD ("HOST", "SERVER says where slurmrestd is; without it the jobs run under nui-local itself"),
+    CONF_TOLD ("PORT", "SERVER has the port"),
+    CONF_TOLD ("EPORT", "the resource manager's events come over the connection that is there"),
+    CONF_TOLD ("NMPORT", "nodes tell their state to the resource manager"),
+    CONF_TOLD ("NMHOST", "nodes tell their state to the resource manager"),
+    CONF_TOLD ("NMSERVER", "nodes tell their state to the resource manager"),
+    CONF_TOLD ("TIMEOUT", "PATIENCE says how long an answer is waited for"),
+    CONF_TOLD ("POLLINTERVAL", "POLL says it"),
+    CONF_TOLD ("AUTHTYPE", "KEY is Slurm's, and users prove by certificate or account who they are"),
+    CONF_TOLD ("CONFIGFILE", "CONF names Slurm's"),
+    CONF_TOLD ("SUBMITCMD", "jobs are handed over by slurmrestd's API"),
+    CONF_TOLD ("SUBMITPOLICY", "a job waits in nui-local and is handed over when it starts"),
+    CONF_TOLD ("SUBMITHOST", "jobs are handed over by slurmrestd's API"),
+    CONF_TOLD ("FLAGS", "there is none that would mean something here"),
+    CONF_TOLD ("VERSION", "the version is asked of the resource manager"),
+    CONF_TOLD ("NAME", "the index is its name"),
+    CONF_TOLD ("NODESTATEMAP", "the states of nodes are taken as the resource manager says them"),
+    CONF_TOLD ("LOCALDISKFS", "NODECFG[x] DISK says how much a node has"),
+    CONF_TOLD ("DEFAULTCLASS", "CLASSCFG[x] and the resource manager's queues have defaults"),
+    CONF_TOLD ("WIKITYPE", "there is no adapter for WIKI"),
+    CONF_TOLD ("CLUSTERQUERYURL", "there is no adapter for NATIVE"),
+    CONF_TOLD ("WORKLOADQUERYURL", "there is no adapter for NATIVE"),
+    CONF_TOLD ("JOBSTARTURL", "there is no adapter for NATIVE"),
+    CONF_TOLD ("JOBCANCELURL", "there is no adapter for NATIVE"),
+    CONF_TOLD ("JOBMODIFYURL", "there is no adapter for NATIVE"),
+    CONF_TOLD ("JOBSUSPENDURL", "there is no adapter for NATIVE"),
+    CONF_TOLD ("JOBRESUMEURL", "there is no adapter for NATIVE"),
+    CONF_TOLD ("NODEMODIFYURL", "there is no adapter for NATIVE"),
     {.name = NULL},
 };
 #undef AT
-#undef TOLD
 
 static int rm_record (void *target, const char *index, void **record_out, struct err *err)
 {
@@ -521,20 +519,14 @@ int settings_read (struct conf *conf, struct cred_names *names, int mode, struct
     if (!s)
         return err_set (err, ERR_NOMEM, "settings: no memory");
     settings_am_init (&s->am);
-    struct err fault[6] = {0};
-    policy_conf_read (conf, names, &s->policy, &fault[0]);
-    conf_table_read (conf, params, s, &fault[1]);
-    conf_table_read (conf, settings_stage_params, &s->stage, &fault[2]);
-    nodeconf_read (conf, &s->nodes, &fault[3]);
-    settings_mode_read (conf, &s->mode, &fault[4]);
-    policy_conf_known (conf, &fault[5]);
-    int rc = 0;
-    for (size_t i = 0; i < sizeof fault / sizeof fault[0]; i++) { /* all are told, the first is the answer */
-        if (fault[i].code != 0)
-            conf_fault_add (conf, &fault[i]);
-        if (fault[i].code != 0 && rc == 0)
-            rc = err_set (err, fault[i].code, "%s", fault[i].text);
-    }
+    struct err step[6] = {0};
+    policy_conf_read (conf, names, &s->policy, &step[0]);
+    conf_table_read (conf, params, s, &step[1]);
+    conf_table_read (conf, settings_stage_params, &s->stage, &step[2]);
+    nodeconf_read (conf, &s->nodes, &step[3]);
+    settings_mode_read (conf, &s->mode, &step[4]);
+    policy_conf_known (conf, &step[5]);
+    int rc = conf_faults_take (conf, step, sizeof step / sizeof step[0], err);
     s->listen = conf_get (conf, "LISTEN");
     if (rc == 0 && mode >= 0)
         s->mode.mode = mode;

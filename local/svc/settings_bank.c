@@ -10,8 +10,6 @@ static const char *const actions[] = {
 static const char *const failures[] = {[AM_CHARGE] = "CHARGE", [AM_FREE] = "FREE", NULL};
 
 #define AT(field) offsetof (struct settings_am, field)
-#define TOLD(key, sentence) {.name = key, .type = CONF_UNSUPPORTED, .why = sentence}
-
 static const char elsewhere[] =
     "BANK says where the grid's bank is; what a job costs is in the bank's rate cards";
 
@@ -35,17 +33,17 @@ const struct conf_param settings_am_attrs[] = {
      .max = 30 * 24 * 3600 * US_PER_S},
     {.name = "NODEFAILURE", .type = CONF_WORD, .offset = AT (node_failure), .words = failures},
     {.name = "MACHINE", .type = CONF_CALL, .set = set_machine},
-    TOLD ("TYPE", elsewhere),
-    TOLD ("SERVER", elsewhere),
-    TOLD ("HOST", elsewhere),
-    TOLD ("PORT", elsewhere),
-    TOLD ("CHARGEPOLICY", elsewhere),
-    TOLD ("JOBFAILUREACTION", "JFACTION says what becomes of a job while the bank is away"),
-    TOLD ("WIREPROTOCOL", elsewhere),
-    TOLD ("SOCKETPROTOCOL", elsewhere),
-    TOLD ("CHARGERATE", elsewhere),
-    TOLD ("APPENDMACHINENAME", "an account is the same on all sites; the bank knows which site charges"),
-    TOLD ("FALLBACKACCOUNT", "accounts have their fallbacks at the bank, also one site's own (nui account)"),
+    CONF_TOLD ("TYPE", elsewhere),
+    CONF_TOLD ("SERVER", elsewhere),
+    CONF_TOLD ("HOST", elsewhere),
+    CONF_TOLD ("PORT", elsewhere),
+    CONF_TOLD ("CHARGEPOLICY", elsewhere),
+    CONF_TOLD ("JOBFAILUREACTION", "JFACTION says what becomes of a job while the bank is away"),
+    CONF_TOLD ("WIREPROTOCOL", elsewhere),
+    CONF_TOLD ("SOCKETPROTOCOL", elsewhere),
+    CONF_TOLD ("CHARGERATE", elsewhere),
+    CONF_TOLD ("APPENDMACHINENAME", "an account is the same on all sites; the bank knows which site charges"),
+    CONF_TOLD ("FALLBACKACCOUNT", "accounts have their fallbacks at the bank, also one site's own (nui account)"),
     {.name = NULL},
 };
 

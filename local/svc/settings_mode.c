@@ -39,20 +39,13 @@ static int set_mode (void *target, const struct conf_value *value, struct err *e
     return rc;
 }
 
-/* Where Maui listens is LISTEN's to say here. */
-static int set_server (void *target, const struct conf_value *value, struct err *err)
-{
-    (void)target;
-    (void)err;
-    conf_note_add (value, "has no effect: LISTEN says where this program listens");
-    return 0;
-}
+static const char listens[] = "LISTEN says where this program listens";
 
 static const struct conf_param sched_attrs[] = {
     {.name = "MODE", .type = CONF_CALL, .set = set_mode},
-    {.name = "SERVER", .type = CONF_CALL, .set = set_server},
-    {.name = "HOST", .type = CONF_CALL, .set = set_server},
-    {.name = "PORT", .type = CONF_CALL, .set = set_server},
+    CONF_TOLD ("SERVER", listens),
+    CONF_TOLD ("HOST", listens),
+    CONF_TOLD ("PORT", listens),
     {.name = NULL},
 };
 

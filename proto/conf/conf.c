@@ -229,3 +229,15 @@ void conf_fault_add (struct conf *conf, const struct err *err)
     }
     conf->fault[conf->fault_count++] = (struct conf_fault){err->code, arena_strdup (conf->arena, err->text)};
 }
+
+int conf_faults_take (struct conf *conf, const struct err *step, size_t count, struct err *err)
+{
+    int rc = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (step[i].code == 0)
+            continue;
+        conf_fault_add (conf, &step[i]);
+        rc = rc == 0 ? err_set (err, step[i].code, "%s", step[i].text) : rc;
+    }
+    return rc;
+}

@@ -119,6 +119,12 @@ struct conf_param {
     const char *why; /* CONF_UNSUPPORTED: what there is in its place, for the note; NULL: nothing */
 };
 
+/* A row of what Maui has and Nui has not; the sentence says what there is in its place. */
+#define CONF_TOLD(key, sentence)                                                                   \
+    {                                                                                              \
+        .name = key, .type = CONF_UNSUPPORTED, .flags = CONF_F_INDEX, .why = sentence              \
+    }
+
 /* Stores every value of the file that the table names into target. Errors read
  * "FILE: line 12: FSDECAY: 'x' is not a decimal number". params must outlive conf_finish; target conf_show, where
  * a row of the table has a field. */
@@ -160,6 +166,8 @@ uint32_t conf_fault_count (const struct conf *conf);
 const char *conf_fault (const struct conf *conf, uint32_t i);
 /* One more, found by who checks what the tables cannot; err is not empty. Once, if it is there already. */
 void conf_fault_add (struct conf *conf, const struct err *err);
+/* What came of several steps, an err each: all that failed are added, and the first is the answer; 0: none did. */
+int conf_faults_take (struct conf *conf, const struct err *step, size_t count, struct err *err);
 
 /* What stands in the file, in order. value is the raw rest of the line. */
 struct conf_entry {

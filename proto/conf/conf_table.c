@@ -272,18 +272,23 @@ static int changed_check (const struct conf_param *param, uint32_t line, struct 
                                      "does not say what runs, as whom, or whom to believe");
 }
 
+/* The names of a table, ended by NULL. */
+static const char *const *names_of (struct conf *conf, const struct conf_param *table)
+{
+    const char **names = NULL;
+    uint32_t count = 0, cap = 0;
+    for (; table->name; table++)
+        conf_push (conf->arena, &names, &count, &cap, table->name);
+    conf_push (conf->arena, &names, &count, &cap, NULL);
+    return names;
+}
+
 static int apply_attr (const struct conf_param *attrs, struct conf_value *value, void *record,
                        struct err *err)
 {
     const struct conf_param *param = conf_param_find (attrs, value->attr);
-    if (!param) {
-        const char **names = NULL;
-        uint32_t count = 0, cap = 0;
-        for (const struct conf_param *p = attrs; p->name; p++)
-            conf_push (value->conf->arena, &names, &count, &cap, p->name);
-        conf_push (value->conf->arena, &names, &count, &cap, NULL);
-        return conf_unknown ("attribute", value->attr, names, err);
-    }
+    if (!param)
+        return conf_unknown ("attribute", value->attr, names_of (value->conf, attrs), err);
     if (value->attr_index && !(param->flags & CONF_F_ATTR_INDEX))
         return err_set (err, ERR_INVALID, "%s takes no [%.60s]", param->name, value->attr_index);
     if (param->type == CONF_UNSUPPORTED)
@@ -305,14 +310,9 @@ static int prefix_entry (const struct conf *conf, const struct conf_entry *entry
 /* An attribute of no table, where the record passes over what it does not know. */
 static bool attr_is_told (const struct conf_param *param, const struct conf_value *value)
 {
-    const char **names = NULL;
-    uint32_t count = 0, cap = 0;
     if (!(param->flags & CONF_F_TELLS) || value->line == 0 || conf_param_find (param->attrs, value->attr))
         return false;
-    for (const struct conf_param *p = param->attrs; p->name; p++)
-        conf_push (value->conf->arena, &names, &count, &cap, p->name);
-    conf_push (value->conf->arena, &names, &count, &cap, NULL);
-    const char *near = conf_nearest (value->attr, names);
+    const char *near = conf_nearest (value->attr, names_of (value->conf, param->attrs));
     if (near && !value->conf->partial)
         return false;
     conf_note_add (value, "neither Maui nor Nui has such an attribute, it has no effect%s%s%s",
