@@ -245,9 +245,8 @@ static void prepare_send (struct gridjob *job, const struct coalloc_record *reco
     request.part = part;
     request.envelope = seal_envelope (job, action->part, record->part[action->part].site,
                                       clock_now_us () + SEAL_PREPARE, arena);
-    if (!request.envelope) { /* the site could hold nothing for it: to the protocol, a message that was lost */
-        log_event (job->metad->log, LOG_LEVEL_WARN, "seal", "not_prepared",
-                   "job=%s why=\"the bank has not given the key by which jobs are handed to sites\"", job->id);
+    if (!request.envelope) { /* its end came after the QUERY, which waits for one: a message that was lost */
+        log_event (job->metad->log, LOG_LEVEL_WARN, "seal", "not_prepared", "job=%s why=\"" SEAL_KEYLESS "\"", job->id);
         arena_destroy (arena);
         return;
     }
@@ -360,6 +359,10 @@ static void survey_take (struct gridjob *job, struct coalloc_record *record, str
         event.u.queried.found =
             survey->bank_refused ? COALLOC_QUERY_NEVER : COALLOC_QUERY_SITE_DOWN;
         event.reason = survey->bank;
+    }
+    if (event.u.queried.found == COALLOC_QUERY_OFFERS && !seal_has_key (metad)) { /* no site could hold for it */
+        event.u.queried.found = COALLOC_QUERY_SITE_DOWN;
+        event.reason = (struct coalloc_reason){"BankDown", SEAL_KEYLESS};
     }
     survey->asker = job->number;
     answers_take (job, survey);

@@ -188,6 +188,11 @@ void seal_close (struct metad *metad)
     metad->seal = NULL;
 }
 
+bool seal_has_key (const struct metad *metad)
+{
+    return seal_key (metad->seal, clock_now_us ()) != NULL;
+}
+
 EnvelopeMessage *seal_envelope (const struct gridjob *job, uint32_t part, const char *site, time_us expires,
                                 struct arena *arena)
 {

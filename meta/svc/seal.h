@@ -24,6 +24,10 @@ bool seal_clock_differs (duration_us ahead);
 /* How far the bank's clock is ahead of this one; 0: nobody knows. */
 duration_us seal_bank_clock (const struct metad *metad);
 
+/* Whether it has a key that seals; why jobs wait while it has none. */
+bool seal_has_key (const struct metad *metad);
+#define SEAL_KEYLESS "the bank has not given the key by which jobs are handed to sites"
+
 /* The job's envelope with the hand-over of the part to the site, until then; in the arena, but for what is the
  * job's. NULL: the bank has not given a key yet. */
 EnvelopeMessage *seal_envelope (const struct gridjob *job, uint32_t part, const char *site, time_us expires,

@@ -202,7 +202,7 @@ static void submit_send (struct gridjob *job)
     Nui__Local__V1__SubmitRequest request = NUI__LOCAL__V1__SUBMIT_REQUEST__INIT;
     request.envelope = seal_envelope (job, 0, job->site, SEAL_LONGEST, arena);
     if (!request.envelope) { /* the site could not have it paid for */
-        struct coalloc_reason reason = {"BankDown", "the bank has not given the key by which jobs are handed to sites"};
+        struct coalloc_reason reason = {"BankDown", SEAL_KEYLESS};
         arena_destroy (arena);
         wait_for_reason (job, &reason);
         return;

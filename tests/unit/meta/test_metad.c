@@ -925,6 +925,47 @@ static void a_group_waits_for_the_bank (void **state)
     fake_until_state (grid, id, COMPLETED);
 }
 
+struct waiting {
+    struct fakegrid *grid;
+    const char *id;
+};
+
+static bool waits_for_key (void *arg)
+{
+    struct waiting *job = arg;
+    Nui__Meta__V1__JobStatus *status = fake_status (job->grid, job->id);
+    bool waits = status->reason && strcmp (status->reason->code, "BankDown") == 0 &&
+                 strstr (status->reason->text, "has not given the key");
+    assert_int_equal (status->state, NUI__META__V1__GRID_JOB_STATE__GRID_PENDING);
+    nui__meta__v1__job_status__free_unpacked (status, NULL);
+    return waits;
+}
+
+/* While the bank has given no key no site is asked to hold anything, and none is said not to answer. */
+static void jobs_wait_for_the_first_key (void **state)
+{
+    struct fakegrid *grid = fake_create (FAKE_SITES);
+    struct fake_job any = {.n = 1, .procs = 2, .walltime_s = 60};
+    struct waiting single = {.grid = grid}, group = {.grid = grid};
+    char single_id[32], group_id[32];
+    (void)state;
+    grid->bank_keyless = true;
+    fake_meta_start (grid);
+    submit_ok (grid, &any, single_id);
+    submit_ok (grid, &pair, group_id);
+    single.id = single_id;
+    group.id = group_id;
+    fake_until (grid, waits_for_key, &single, 60 * US_PER_S);
+    fake_until (grid, waits_for_key, &group, 60 * US_PER_S);
+    for (uint32_t s = 0; s < grid->sites; s++)
+        assert_int_equal (grid->site[s].calls_submit + grid->site[s].calls_prepare, 0);
+    grid->bank_keyless = false;
+    fake_until_state (grid, single_id, COMPLETED);
+    fake_until_state (grid, group_id, COMPLETED);
+    assert_int_equal (grid->violations, 0);
+    fake_destroy (grid);
+}
+
 /* Of twelve sites nine are asked first, and none of them can: all that can are priced together. */
 static void more_sites_are_priced_when_they_have_answered (void **state)
 {
@@ -1031,6 +1072,7 @@ int main (int argc, char **argv)
         TEST (a_group_waits_for_the_bank),
         cmocka_unit_test (asks_more_sites_only_where_it_must),
         cmocka_unit_test (asks_on_while_reports_promise_more),
+        cmocka_unit_test (jobs_wait_for_the_first_key),
         cmocka_unit_test (more_sites_are_priced_when_they_have_answered),
         cmocka_unit_test (many_prices_are_asked_for_in_several_calls),
         TEST (takes_the_files_it_may_have),
