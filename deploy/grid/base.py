@@ -22,16 +22,18 @@ patience = 1  # times the limits of wait_for: tests, which share a machine, have
 
 
 def wait_for(what, condition, seconds, log=None, interval=0.02):
-    """Polls until condition() is true and returns that value; Failure at the deadline."""
+    """Polls until condition() is true and returns that value; Failure at the deadline. Conditions that start programs are
+    asked less often, so that waiting leaves the processor to what is waited for."""
     seconds *= patience
     deadline = time.monotonic() + seconds
     while True:
+        begun = time.monotonic()
         value = condition()
         if value:
             return value
         if time.monotonic() > deadline:
             raise Failure(f"waited {seconds} s in vain for {what}", log)
-        time.sleep(interval)
+        time.sleep(max(interval, min(0.5, 2 * (time.monotonic() - begun))))
 
 
 def run(args, what, log=None, **options):

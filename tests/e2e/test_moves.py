@@ -9,7 +9,7 @@ class Moves(GridCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.configure(gain="1:00")
+        cls.configure(gain="0:05")
 
     @classmethod
     def configure(cls, gain):
