@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "bank/svc/service_impl.h"
-#include "proto/rpc/handover.h"
+#include "proto/job/handover.h"
 
 /* So long before a key begins it is given out, so that the bank may be away then. */
 #define EARLY (10 * 86400 * US_PER_S)

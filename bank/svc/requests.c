@@ -5,8 +5,8 @@
 #include "bank/svc/service_impl.h"
 #include "proto/base/clock.h"
 #include "proto/hash/sha256.h"
-#include "proto/rpc/delegation.h"
-#include "proto/rpc/jobcheck.h"
+#include "proto/job/delegation.h"
+#include "proto/job/jobcheck.h"
 
 enum { NAME_MAX_BYTES = 255 };
 

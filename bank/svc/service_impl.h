@@ -8,7 +8,7 @@
 #include "bank/svc/service.h"
 #include "bank/svc/verified.h"
 #include "proto/nui/v1/bank.pb-c.h"
-#include "proto/rpc/delegation.h"
+#include "proto/job/delegation.h"
 
 struct bank_service {
     struct event_base *base;

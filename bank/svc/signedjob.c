@@ -7,7 +7,7 @@
 
 #include "bank/svc/service_impl.h"
 #include "proto/hash/sha256.h"
-#include "proto/rpc/jobshape.h"
+#include "proto/job/jobcheck.h"
 
 enum { RETRIES_MAX = 1000 };
 

@@ -309,7 +309,7 @@ static int nodeconf_expand (struct nodeconf *nodes, struct err *err)
 
 /* --- the file ----------------------------------------------------------------------------------- */
 
-static const struct conf_param params[] = {
+const struct conf_param nodeconf_params[] = {
     {.name = "NODECFG", .type = CONF_RECORD, .attrs = nodeconf_attrs, .record = node_record,
      .help = "a node"},
     {.name = "TOPOLOGYFILE", .type = CONF_PATH, .offset = offsetof (struct nodeconf, topology_file),
@@ -344,7 +344,7 @@ static int topology_load (struct nodeconf *nodes, struct err *err)
 int nodeconf_read (struct conf *conf, struct nodeconf *nodes, struct err *err)
 {
     memset (nodes, 0, sizeof *nodes);
-    int rc = conf_table_read (conf, params, nodes, err);
+    int rc = conf_table_read (conf, nodeconf_params, nodes, err);
     if (rc == 0)
         rc = nodeconf_expand (nodes, err);
     if (rc == 0 && nodes->topology_file)

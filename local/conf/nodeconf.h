@@ -48,6 +48,7 @@ struct nodeconf {
     char *topology;    /* what stands in it; NULL: none */
 };
 
+extern const struct conf_param nodeconf_params[]; /* of a struct nodeconf */
 /* NODECFG and TOPOLOGYFILE of a file: names expanded, defaults filled in. nodes is zeroed first; to be
  * freed by the caller, also after an error. */
 int nodeconf_read (struct conf *conf, struct nodeconf *nodes, struct err *err);

@@ -493,31 +493,3 @@ int policy_conf_known (struct conf *conf, struct err *err)
     conf_tell_unknown (conf);
     return conf_table_read (conf, policy_known_params, &nothing, err);
 }
-
-int policy_conf_load (const char *path, struct cred_names *names, struct policy **policy_out,
-                      struct conf **conf_out, struct err *err)
-{
-    struct err local;
-    struct policy *p = NULL;
-    char nothing;
-    if (!err)
-        err = &local;
-    struct conf *conf = conf_read_file (path, err);
-    if (!conf)
-        return err->code;
-    policy_conf_read (conf, names, &p, err);
-    conf_table_read (conf, policy_site_params, &nothing, err);
-    policy_conf_known (conf, err);
-    int rc = conf_finish (conf, err);
-    if (rc) {
-        policy_destroy (p);
-        conf_destroy (conf);
-        return rc;
-    }
-    *policy_out = p;
-    if (conf_out)
-        *conf_out = conf;
-    else
-        conf_destroy (conf);
-    return 0;
-}

@@ -63,7 +63,4 @@ int policy_set_class_text (void *target, const struct conf_value *value, struct 
 int policy_set_class_access (void *target, const struct conf_value *value, struct err *err);
 int policy_set_class_people (void *target, const struct conf_value *value, struct err *err);
 
-/* policyconf_known.c */
-extern const struct conf_param policy_site_params[];
-
 #endif

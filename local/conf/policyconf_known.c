@@ -114,7 +114,6 @@ const struct conf_param policy_known_params[] = {
     TOLD ("PLOTTIMESCALE", for_statprocmin), TOLD ("PLOTMINPROC", for_statprocmin),
     TOLD ("PLOTMAXPROC", for_statprocmin), TOLD ("PLOTPROCSCALE", for_statprocmin),
     TOLD ("STATDEPTH", for_statdepth), TOLD ("STATINTERVAL", for_statdepth), TOLD ("JOBSTATWINDOW", for_statdepth),
-    TOLD ("RMCFG", "RMCFG says what the resource manager is; a simulation has none"),
     TOLD ("RMTYPE", for_rmtype), TOLD ("RMHOST", for_rmtype), TOLD ("RMSERVER", for_rmtype),
     TOLD ("RMPORT", for_rmtype), TOLD ("RMNMPORT", for_rmtype), TOLD ("RMEPORT", for_rmtype),
     TOLD ("RMNAME", for_rmtype), TOLD ("RMTIMEOUT", for_rmtype), TOLD ("RMAUTHTYPE", for_rmtype),
@@ -196,52 +195,4 @@ const struct conf_param policy_known_params[] = {
     {0},
 };
 
-/* nui-local(8)'s own: its file may be given to `nui sim` as it is. No part of a policy. */
-static int pass_over (void *target, const struct conf_value *value, struct err *err)
-{
-    (void)target;
-    (void)value;
-    (void)err;
-    return 0;
-}
-
-#define SITE(key)                                                                                  \
-    {                                                                                              \
-        .name = key, .type = CONF_CALL, .set = pass_over, .flags = CONF_F_INDEX                    \
-    }
-
-const struct conf_param policy_site_params[] = {
-    SITE ("GRID"), SITE ("STATEDIR"), SITE ("LISTEN"), SITE ("SOCKET"), SITE ("PORTFILE"),
-    SITE ("PIDFILE"), SITE ("LOGFILE"), SITE ("LOGLEVEL"), SITE ("CA"), SITE ("CRL"), SITE ("CERT"),
-    SITE ("CONNECTIONS"), SITE ("CONNECTIONSPERUSER"), SITE ("CONNECTIONSPERADDRESS"),
-    SITE ("HANDSHAKES"), SITE ("CALLRATE"), SITE ("KEY"), SITE ("SITENAME"), SITE ("META"), SITE ("BANK"), SITE ("GRIDMAP"),
-    SITE ("JOBDIR"), SITE ("SUPERVISE"), SITE ("ADVERTISE"), SITE ("PORTRANGE"), SITE ("HORIZON"),
-    SITE ("LEASEMAX"), SITE ("STARTGRACE"), SITE ("KILLGRACE"), SITE ("CLOCKTOLERANCE"),
-    SITE ("BANKPATIENCE"), SITE ("CGROUPS"), SITE ("RMCFG"), SITE ("NODECFG"), SITE ("TOPOLOGYFILE"), SITE ("PEERCAP"),
-    SITE ("GRIDCFG"), SITE ("REPLAYWINDOW"),
-    SITE ("STATDIR"), SITE ("JOBPURGETIME"), SITE ("HISTORYTIME"),
-    SITE ("CHECKPOINTHOOK"), SITE ("JOBACTIONONNODEFAILURE"), SITE ("NOTIFICATIONPROGRAM"),
-    SITE ("NOTIFICATIONURL"), SITE ("NOTIFICATIONEVENTS"),
-    SITE ("METAGROUP"),
-    SITE ("JOBOUTPUTMAX"),
-    SITE ("NOTIFICATIONACCOUNT"),
-    SITE ("CHECKPOINTACCOUNT"),
-    SITE ("STAGEROOT"),
-    SITE ("STAGEHOSTS"),
-    SITE ("STAGECREDENTIALS"),
-    SITE ("STAGEKNOWNHOSTS"),
-    SITE ("STAGECA"),
-    SITE ("STAGEMAX"),
-    SITE ("STAGEHOSTMAX"),
-    SITE ("STAGETRIES"),
-    SITE ("STAGEFILEMAX"),
-    SITE ("STAGEKEEPFREE"),
-    SITE ("STAGES3PART"),
-    SITE ("STAGEBANDWIDTH"),
-    SITE ("STAGERATEMIN"),
-    SITE ("STAGETIMEMAX"),
-    SITE ("STAGETIMEOUT"),
-    SITE ("PRODUCTION"),
-    {0},
-};
 /* clang-format on */

@@ -14,10 +14,6 @@
 
 struct child;
 
-/* A program that root is to run must be root's: neither it nor any folder above it is another's, or to be written by
- * others (a sticky folder may be). Where we are not root: root's or our own. ERR_DENIED, with what. */
-int child_program_check (const char *name, const char *path, struct err *err);
-
 /* Words before a program's own, so that it runs as that account with no way back (setpriv(1)); none where we are not
  * root, or the account is. The texts are the arena's. */
 enum { CHILD_AS_MAX = 6 };

@@ -1,9 +1,9 @@
-/* events: what happens in a replay, as rows for other programs, and why jobs never ran. */
+/* events: what happens in a replay, as rows for other programs, and why jobs never ran; and its jobs as Maui's trace. */
 #ifndef NUI_LOCAL_SIM_EVENTS_H
 #define NUI_LOCAL_SIM_EVENTS_H
 
 #include "local/sim/engine.h"
-#include "local/sim/workload.h"
+#include "local/trace/workload.h"
 #include "proto/base/strbuf.h"
 
 struct events;
@@ -18,5 +18,9 @@ struct engine_hooks events_hooks (struct events *events);
 void events_csv (const struct events *events, struct strbuf *out);
 /* Why the job at this place never ran; NULL: it ran. */
 const char *events_never (const struct events *events, uint64_t index);
+
+/* mauitrace_write.c: the workload in Maui's own trace format. result[i] is of workload->job[i]; qos[i] the QoS it ran under. */
+void mauitrace_write (struct strbuf *out, const struct workload *workload,
+                      const struct engine_result *result, const uint32_t *qos);
 
 #endif

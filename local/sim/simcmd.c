@@ -10,7 +10,6 @@
 #include "local/sim/grid/gridcmd.h"
 #include "local/sim/lab/labcmd.h"
 #include "local/sim/lab/model.h"
-#include "local/sim/mauitrace.h"
 #include "local/sim/outfile.h"
 #include "local/sim/plot.h"
 #include "local/sim/simrun.h"

@@ -5,7 +5,7 @@
 #include "local/sim/engine.h"
 #include "local/sim/series.h"
 #include "local/sim/simstats.h"
-#include "local/sim/workload.h"
+#include "local/trace/workload.h"
 
 struct simrun {
     struct engine_result *result; /* of workload->job[i] */

@@ -3,7 +3,7 @@
 #define NUI_LOCAL_SIM_SIMSTATS_H
 
 #include "local/sim/engine.h"
-#include "local/sim/workload.h"
+#include "local/trace/workload.h"
 
 enum { SIMSTATS_SLOWDOWN_THRESHOLD_S = 10 };
 

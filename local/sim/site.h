@@ -9,7 +9,7 @@
 
 #include "local/conf/nodeconf.h"
 #include "local/sim/engine.h"
-#include "local/sim/workload.h"
+#include "local/trace/workload.h"
 
 struct simsite;
 

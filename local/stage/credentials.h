@@ -5,7 +5,7 @@
 #define NUI_LOCAL_STAGE_CREDENTIALS_H
 
 #include "proto/base/err.h"
-#include "proto/base/stagespec.h"
+#include "proto/job/stagespec.h"
 
 enum credential_type {
     CREDENTIAL_BEARER,

@@ -32,7 +32,7 @@
 #include "proto/base/err.h"
 #include "proto/base/log.h"
 #include "proto/base/quantity.h"
-#include "proto/base/stagespec.h"
+#include "proto/job/stagespec.h"
 
 enum {
     STAGE_FILES_MAX = 10000, /* of one batch */

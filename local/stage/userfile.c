@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "proto/base/stagespec.h"
+#include "proto/job/stagespec.h"
 
 enum { GROUPS_MAX = 65536 };
 

@@ -1,4 +1,4 @@
-/* Jobs that wait for others of this site (proto/base/depend.h). What a job still waits for is in
+/* Jobs that wait for others of this site (proto/job/depend.h). What a job still waits for is in
  * the store and, while it waits, in its record; the core knows it as a hold. A row goes when it is
  * met, so that what was met stays met. What can never be met ends the job: lapse.c. */
 #include <assert.h>

@@ -271,7 +271,7 @@ static int hook_spawn (struct svc *svc, struct site_job *job, const char *dir, p
     posix_spawn_file_actions_t files;
     sigset_t none, all;
     site_id (svc, job->rec.number, id);
-    if (child_program_check ("CHECKPOINTHOOK", settings->checkpoint_hook, err) != 0)
+    if (conf_program_check ("CHECKPOINTHOOK", settings->checkpoint_hook, err) != 0)
         return err->code;
     err_clear (err);
     arena_reset (svc->call_arena);

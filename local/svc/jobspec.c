@@ -12,9 +12,7 @@
 #include "proto/base/text.h"
 #include "proto/hash/sha256.h"
 #include "proto/rpc/envelope.h"
-#include "proto/rpc/jobcheck.h"
-#include "proto/rpc/jobshape.h"
-#include "proto/rpc/jobstage.h"
+#include "proto/job/jobcheck.h"
 
 enum { ARGS_MAX = 1024, COMPONENTS_MAX = 1024 };
 

@@ -47,27 +47,18 @@ struct notify {
 /* --- events ------------------------------------------------------------------------------- */
 
 static const struct {
-    const char *word;
     unsigned bit;
     const char *event;   /* as it is told */
     const char *cleared; /* when it is over; NULL: it does not end */
 } events[] = {
-    {"JOBFAILURE", NOTIFY_JOB_FAILURE, "JobFailure", NULL},
-    {"NODEDOWN", NOTIFY_NODE_DOWN, "NodeDown", "NodeUp"},
-    {"BANKDOWN", NOTIFY_BANK_DOWN, "BankDown", "BankUp"},
-    {"RESUNFILLED", NOTIFY_RES_UNFILLED, "ResUnfilled", "ResFilled"},
-    {"BANKHISTORY", NOTIFY_BANK_HISTORY, "BankHistoryRewritten", "BankHistoryRestored"},
-    {"BANKDENIED", NOTIFY_BANK_DENIED, "BankDenied", "BankAllowed"},
+    {NOTIFY_JOB_FAILURE, "JobFailure", NULL},
+    {NOTIFY_NODE_DOWN, "NodeDown", "NodeUp"},
+    {NOTIFY_BANK_DOWN, "BankDown", "BankUp"},
+    {NOTIFY_RES_UNFILLED, "ResUnfilled", "ResFilled"},
+    {NOTIFY_BANK_HISTORY, "BankHistoryRewritten", "BankHistoryRestored"},
+    {NOTIFY_BANK_DENIED, "BankDenied", "BankAllowed"},
 };
 enum { EVENTS = sizeof events / sizeof *events };
-
-unsigned notify_event_parse (const char *word)
-{
-    for (int i = 0; i < EVENTS; i++)
-        if (strcasecmp (events[i].word, word) == 0)
-            return events[i].bit;
-    return 0;
-}
 
 static bool wanted (const struct svc *svc, unsigned event)
 {
@@ -417,7 +408,7 @@ static void program_run (struct notify *n, const char *path)
         arena_printf (arena, "NUI_USER=%s", field (n, "user")),
         NULL,
     };
-    n->child = err.code != 0 || child_program_check ("NOTIFICATIONPROGRAM", path, &err) != 0
+    n->child = err.code != 0 || conf_program_check ("NOTIFICATIONPROGRAM", path, &err) != 0
                    ? NULL
                    : child_run (n->svc->base, argv, env, LIMIT_S * US_PER_S, on_program, n, &err);
     arena_destroy (arena);

@@ -10,18 +10,6 @@
 
 #include "local/svc/svc_i.h"
 
-enum notify_event { /* bits of settings.notify_events */
-    NOTIFY_JOB_FAILURE = 1 << 0,
-    NOTIFY_NODE_DOWN = 1 << 1,
-    NOTIFY_BANK_DOWN = 1 << 2,
-    NOTIFY_RES_UNFILLED = 1 << 3,
-    NOTIFY_BANK_HISTORY = 1 << 4,
-    NOTIFY_BANK_DENIED = 1 << 5,
-    NOTIFY_ALL = (1 << 6) - 1,
-};
-/* "JOBFAILURE" …; 0: unknown. */
-unsigned notify_event_parse (const char *word);
-
 int notify_open (struct svc *svc, struct err *err); /* after the store */
 void notify_close (struct svc *svc);
 /* In a transaction. */

@@ -4,7 +4,7 @@
 
 #include "local/store/signed.h"
 #include "local/svc/renew.h"
-#include "proto/rpc/delegation.h"
+#include "proto/job/delegation.h"
 
 /* Nothing that was signed is changed, and the bank looks at the hand-over: what is kept of the job gets it. */
 static int handover_write (struct svc *svc, struct site_job *job, const Nui__Common__V1__Envelope *envelope,

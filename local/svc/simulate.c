@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "local/rm/rm_trace.h"
-#include "local/sim/workload.h"
+#include "local/trace/workload.h"
 #include "proto/base/clock.h"
 #include "proto/base/text.h"
 

@@ -11,7 +11,7 @@
 #include "local/svc/follow.h"
 #include "local/svc/staging.h"
 #include "proto/base/text.h"
-#include "proto/rpc/jobstage.h"
+#include "proto/job/jobcheck.h"
 
 struct stageout {
     struct svc *svc;

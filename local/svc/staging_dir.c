@@ -25,10 +25,28 @@ struct removal {
 static struct stage_config config_of (const struct svc *svc, const struct settings *settings,
                                       char *state, size_t cap)
 {
-    struct stage_config config = settings_stage_config (&settings->stage);
+    const struct settings_stage *s = &settings->stage;
     snprintf (state, cap, "%s/stage", daemon_state_dir (svc->daemon));
-    config.state_dir = state;
-    return config;
+    return (struct stage_config){
+        .state_dir = state,
+        .root = s->roots.item,
+        .root_count = s->roots.count,
+        .host = s->hosts.item,
+        .host_count = s->hosts.count,
+        .credentials = s->credentials,
+        .known_hosts = s->known_hosts,
+        .ca = s->ca,
+        .transfers_max = (uint32_t)s->transfers,
+        .host_max = (uint32_t)s->host_transfers,
+        .file_max = s->file_mb << 20,
+        .keep_free = s->keep_free_mb << 20,
+        .s3_part = s->s3_part_mb << 20,
+        .bandwidth = s->bandwidth,
+        .tries_max = (uint32_t)s->tries,
+        .patience = s->patience,
+        .rate_min = s->rate_min,
+        .time_max = s->time_max,
+    };
 }
 
 int staging_dir_open (struct svc *svc, bool make, struct err *err)

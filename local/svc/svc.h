@@ -5,7 +5,7 @@
 #ifndef NUI_LOCAL_SVC_SVC_H
 #define NUI_LOCAL_SVC_SVC_H
 
-#include "local/svc/settings.h"
+#include "local/conf/settings.h"
 #include "proto/rpc/daemon.h"
 
 struct svc;

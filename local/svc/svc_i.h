@@ -39,7 +39,7 @@
 
 #include "local/conf/place.h"
 #include "local/core/cluster.h"
-#include "proto/base/depend.h"
+#include "proto/job/depend.h"
 #include "local/core/plan.h"
 #include "local/core/query.h"
 #include "local/link/anchors.h"
@@ -52,7 +52,7 @@
 #include "local/svc/svc.h"
 #include "proto/nui/v1/bank.pb-c.h"
 #include "proto/nui/v1/local.pb-c.h"
-#include "proto/rpc/delegation.h"
+#include "proto/job/delegation.h"
 
 enum {
     SITE_ID_MAX = 96, /* "alpha.17" */
@@ -266,7 +266,7 @@ int jobspec_trust (struct svc *svc, const Nui__Common__V1__Envelope *envelope, c
 /* Of one that is trusted: maps its user, converts the component, and asks whether the metascheduler may have it.
  * ERR_INVALID, ERR_DENIED (not mapped, against the site's policy); freed unless 0 is returned. */
 int jobspec_admit (struct svc *svc, bool first_time, struct jobspec *spec, struct err *err);
-/* What the grid also asks of a job when it comes first: its moments, its sizes (proto/rpc/jobcheck.h). */
+/* What the grid also asks of a job when it comes first: its moments, its sizes (proto/job/jobcheck.h). */
 int jobspec_fresh (const struct jobspec *spec, struct err *err);
 /* Both. component NULL: the only one of a job for this cluster alone. */
 int jobspec_verify (struct svc *svc, const Nui__Common__V1__Envelope *envelope, const char *meta,

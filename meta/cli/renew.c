@@ -4,8 +4,8 @@
 
 #include "meta/cli/grid.h"
 #include "proto/base/clock.h"
-#include "proto/rpc/delegation.h"
-#include "proto/rpc/jobcheck.h"
+#include "proto/job/delegation.h"
+#include "proto/job/jobcheck.h"
 
 #define FOR_DEFAULT_US (7 * 86400 * US_PER_S)
 

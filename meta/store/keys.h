@@ -1,10 +1,10 @@
-/* keys: what the bank gave this metascheduler to seal hand-overs by (proto/rpc/handover.h), kept so that jobs are handed
+/* keys: what the bank gave this metascheduler to seal hand-overs by (proto/job/handover.h), kept so that jobs are handed
  * over while the bank is away. */
 #ifndef NUI_META_STORE_KEYS_H
 #define NUI_META_STORE_KEYS_H
 
 #include "meta/store/metastore.h"
-#include "proto/rpc/handover.h"
+#include "proto/job/handover.h"
 
 enum { KEYS_MAX = 4 };
 

@@ -8,7 +8,7 @@
 #include "meta/svc/gridlicence.h"
 #include "proto/base/clock.h"
 #include "proto/base/text.h"
-#include "proto/rpc/jobshape.h"
+#include "proto/job/jobcheck.h"
 
 enum { UNASKED_SITES_MAX = 32 };
 

@@ -4,8 +4,7 @@
 
 #include "meta/svc/loss.h"
 #include "meta/svc/retry.h"
-#include "proto/rpc/jobcheck.h"
-#include "proto/rpc/jobshape.h"
+#include "proto/job/jobcheck.h"
 
 int job_check (const JobMessage *job, const char *grid, struct err *err)
 {

@@ -3,7 +3,7 @@
 #define NUI_META_SVC_CHECK_H
 
 #include "meta/svc/metad.h"
-#include "proto/rpc/jobcheck.h"
+#include "proto/job/jobcheck.h"
 
 /* Shape, limits, names; the sentence names the component and the bound. */
 int job_check (const JobMessage *job, const char *grid, struct err *err);

@@ -7,7 +7,7 @@
 #include "meta/svc/check.h"
 #include "meta/svc/gridlicence.h"
 #include "meta/svc/sites.h"
-#include "proto/rpc/jobshape.h"
+#include "proto/job/jobcheck.h"
 
 #define QUOTE_TIMEOUT (5 * US_PER_S)
 

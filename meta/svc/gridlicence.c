@@ -9,7 +9,7 @@
 #include "meta/svc/lead.h"
 #include "meta/svc/peers.h"
 #include "proto/base/text.h"
-#include "proto/rpc/jobshape.h"
+#include "proto/job/jobcheck.h"
 
 enum { STEPS_MAX = 1000 };
 

@@ -9,7 +9,7 @@
 
 #include "meta/svc/check.h"
 #include "meta/svc/sites.h"
-#include "proto/rpc/jobshape.h"
+#include "proto/job/jobcheck.h"
 
 enum { MEMOS = 8, KEY_BYTES_MAX = 512 };
 

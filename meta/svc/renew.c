@@ -9,7 +9,7 @@
 #include "meta/svc/peers.h"
 #include "meta/svc/seal.h"
 #include "meta/svc/sites.h"
-#include "proto/rpc/delegation.h"
+#include "proto/job/delegation.h"
 #include "proto/rpc/pbcopy.h"
 
 enum { TELL_PERIOD_S = 5 };

@@ -5,7 +5,7 @@
 
 #include "proto/base/clock.h"
 #include "proto/base/text.h"
-#include "proto/rpc/jobshape.h"
+#include "proto/job/jobcheck.h"
 
 #define DELAY_MAX (3600 * US_PER_S)
 static const char code[] = "Retry";

@@ -1,4 +1,4 @@
-/* seal: what this metascheduler gives to a site carries its hand-over (proto/rpc/handover.h): without one the bank lets
+/* seal: what this metascheduler gives to a site carries its hand-over (proto/job/handover.h): without one the bank lets
  * the site hold nothing for the job. What only asks a site (QUERY) carries none. The keys are the bank's: fetched at
  * start and every hour, and kept in the store. */
 #ifndef NUI_META_SVC_SEAL_H

@@ -16,7 +16,7 @@
 #include "meta/svc/survey.h"
 #include "meta/svc/waits.h"
 #include "proto/base/text.h"
-#include "proto/rpc/jobshape.h"
+#include "proto/job/jobcheck.h"
 
 #define SUBMIT_TIMEOUT (10 * US_PER_S)
 

@@ -17,9 +17,8 @@
 #include "meta/svc/survey.h"
 #include "meta/svc/waits.h"
 #include "proto/rpc/envelope.h"
-#include "proto/rpc/jobshape.h"
+#include "proto/job/jobcheck.h"
 #include "proto/rpc/pbcopy.h"
-#include "proto/rpc/jobcheck.h"
 
 enum { LIVE_JOBS_MAX = 500000 };
 

@@ -11,7 +11,7 @@
 #include "meta/svc/sites.h"
 #include "proto/base/strbuf.h"
 #include "proto/base/text.h"
-#include "proto/rpc/jobshape.h"
+#include "proto/job/jobcheck.h"
 #include "proto/rpc/pbcopy.h"
 
 #define QUERY_TIMEOUT (5 * US_PER_S)

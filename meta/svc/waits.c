@@ -6,7 +6,7 @@
 #include "meta/svc/gridlicence.h"
 #include "meta/svc/peers.h"
 #include "meta/svc/retry.h"
-#include "proto/base/depend.h"
+#include "proto/job/depend.h"
 #include "proto/base/strbuf.h"
 #include "proto/base/text.h"
 

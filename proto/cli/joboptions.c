@@ -2,7 +2,7 @@
 
 #include "proto/base/clock.h"
 #include "proto/rpc/envelope.h"
-#include "proto/rpc/jobcheck.h"
+#include "proto/job/jobcheck.h"
 
 
 static const char *const job_key[JOB_TEXTS] = {

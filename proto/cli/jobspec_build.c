@@ -4,8 +4,7 @@
 
 #include "proto/cli/jobspec_i.h"
 #include "proto/cli/stageoption.h"
-#include "proto/rpc/jobshape.h"
-#include "proto/rpc/jobstage.h"
+#include "proto/job/jobcheck.h"
 
 #define RETRY_DELAY_US (10 * US_PER_S)
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "proto/base/quantity.h"
-#include "proto/base/stagespec.h"
+#include "proto/job/stagespec.h"
 #include "proto/base/strbuf.h"
 
 static const char INDEX[] = "{index}";

@@ -16,7 +16,7 @@
  * succeeded does the program use the structs: a file is taken whole or refused whole, at start as
  * on reload. Every string handed out points into the conf and lives as long as it.
  *
- * Pure but for conf_read_file. Limits: CONF_FILE_BYTES_MAX, CONF_LINE_BYTES_MAX,
+ * Pure but for conf_read_file and conf_program_check. Limits: CONF_FILE_BYTES_MAX, CONF_LINE_BYTES_MAX,
  * CONF_ENTRIES_MAX. Parsing is linear in the file; finding a parameter is linear in the tables. */
 #ifndef NUI_CONF_CONF_H
 #define NUI_CONF_CONF_H
@@ -130,6 +130,8 @@ struct conf_param {
  * a row of the table has a field. */
 int conf_table_read (struct conf *conf, const struct conf_param *params, void *target,
                      struct err *err);
+/* The table's parameters are another program's: taken, whatever they say, and not shown. */
+int conf_pass_over (struct conf *conf, const struct conf_param *params, struct err *err);
 /* Typed getter for a single key outside tables: the last value, NULL when absent; marks it used. */
 const char *conf_get (struct conf *conf, const char *key);
 /* Refuses what nobody read: "FILE: line 12: unknown parameter RESERVATIONDEPHT, did you mean
@@ -168,6 +170,10 @@ const char *conf_fault (const struct conf *conf, uint32_t i);
 void conf_fault_add (struct conf *conf, const struct err *err);
 /* What came of several steps, an err each: all that failed are added, and the first is the answer; 0: none did. */
 int conf_faults_take (struct conf *conf, const struct err *step, size_t count, struct err *err);
+
+/* A program that root is to run must be root's: neither it nor any folder above it is another's, or to be written by
+ * others (a sticky folder may be). Where we are not root: root's or our own. ERR_DENIED, with what; name is the parameter's. */
+int conf_program_check (const char *name, const char *path, struct err *err);
 
 /* What stands in the file, in order. value is the raw rest of the line. */
 struct conf_entry {

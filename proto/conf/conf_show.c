@@ -171,7 +171,8 @@ static void table_show (const struct conf *conf, const struct conf_param *params
 void conf_show (const struct conf *conf, struct arena *arena, conf_show_fn fn, void *arg)
 {
     for (uint32_t t = 0; t < conf->table_count; t++)
-        table_show (conf, conf->table[t].params, conf->table[t].target, arena, fn, arg);
+        if (conf->table[t].target) /* else its parameters were passed over */
+            table_show (conf, conf->table[t].params, conf->table[t].target, arena, fn, arg);
 }
 
 /* ---- what a row takes ---- */

@@ -384,16 +384,31 @@ static int apply_initials (struct conf *conf, const struct conf_param *params, v
     return 0;
 }
 
+static int table_add (struct conf *conf, const struct conf_param *params, const void *target, struct err *err)
+{
+    if (conf->table_count == CONF_TABLES_MAX)
+        return err_set (err, ERR_INTERNAL, "%s: more than %d tables", conf->name, CONF_TABLES_MAX);
+    conf->table[conf->table_count].params = params;
+    conf->table[conf->table_count++].target = target;
+    return 0;
+}
+
+int conf_pass_over (struct conf *conf, const struct conf_param *params, struct err *err)
+{
+    for (uint32_t i = 0; i < conf->slot_count; i++)
+        if (conf_param_find (params, conf->slot[i].entry.key))
+            conf->slot[i].used = true;
+    return table_add (conf, params, NULL, err);
+}
+
 int conf_table_read (struct conf *conf, const struct conf_param *params, void *target,
                      struct err *err)
 {
     struct err local;
     if (!err)
         err = &local;
-    if (conf->table_count == CONF_TABLES_MAX)
-        return err_set (err, ERR_INTERNAL, "%s: more than %d tables", conf->name, CONF_TABLES_MAX);
-    conf->table[conf->table_count].params = params;
-    conf->table[conf->table_count++].target = target;
+    if (table_add (conf, params, target, err) < 0)
+        return err->code;
     uint32_t faults = conf->fault_count;
     struct err fault;
     int rc = apply_initials (conf, params, target, err);

@@ -14,17 +14,10 @@
 
 enum { WATCH_S = 2, DRAIN_GRACE_S = 5 };
 
-/* What the skeleton itself reads from the configuration. */
-struct keys {
-    const char *grid, *state_dir, *listen, *socket, *port_file, *pid_file, *log_file, *log_level;
-    const char *ca, *crl, *cert, *key;
-    int64_t connections, per_principal, per_address, handshakes, call_rate;
-};
-
 /* One configuration as a whole; strings and settings live as long as conf. */
 struct loaded {
     struct conf *conf;
-    struct keys *keys; /* owned; conf_show reads it */
+    struct daemon_keys *keys; /* owned; conf_show reads it */
     struct log_levels levels;
     void *settings;
 };
@@ -47,30 +40,6 @@ struct daemon {
     bool started, looping, stopping, failed, recycle;
 };
 
-#define KEY(n, f, t, fl, what) {.name = n, .type = t, .offset = offsetof (struct keys, f), .flags = CONF_F_PLACE | fl, .help = what}
-#define BOUND(n, f, least, usual, what)                                                            \
-    {.name = n, .type = CONF_INT, .offset = offsetof (struct keys, f), .min = least,               \
-     .max = 1 << 20, .initial = usual, .help = what}
-static const struct conf_param key_table[] = {
-    KEY ("GRID", grid, CONF_STRING, CONF_F_REQUIRED, "the name of the grid"),
-    KEY ("STATEDIR", state_dir, CONF_PATH, CONF_F_REQUIRED, "what the daemon keeps"),
-    KEY ("LISTEN", listen, CONF_STRING, 0, "where it serves"),
-    KEY ("SOCKET", socket, CONF_PATH, 0, "where it serves the machine itself"),
-    KEY ("PORTFILE", port_file, CONF_PATH, 0, "where its port is written"),
-    KEY ("PIDFILE", pid_file, CONF_PATH, 0, "where its pid is written"),
-    KEY ("LOGFILE", log_file, CONF_PATH, 0, "its log; none: standard error"),
-    KEY ("LOGLEVEL", log_level, CONF_STRING, 0, "how much it says"),
-    KEY ("CA", ca, CONF_PATH, CONF_F_REQUIRED, "the grid's authority"),
-    KEY ("CRL", crl, CONF_PATH, CONF_F_REQUIRED, "its revocation list"),
-    KEY ("CERT", cert, CONF_PATH, CONF_F_REQUIRED, "the daemon's certificate"),
-    KEY ("KEY", key, CONF_PATH, CONF_F_REQUIRED, "its key"),
-    BOUND ("CONNECTIONS", connections, 16, "1024", "how many there may be"),
-    BOUND ("CONNECTIONSPERUSER", per_principal, 1, "64", "of one principal or local account"),
-    BOUND ("CONNECTIONSPERADDRESS", per_address, 1, "512", "from one address"),
-    BOUND ("HANDSHAKES", handshakes, 8, "128", "connections that are not through their TLS handshake"),
-    BOUND ("CALLRATE", call_rate, 0, "2000", "calls a second of one principal or local account; 0: any"),
-    {0}};
-
 static void loaded_free (struct daemon *d, struct loaded *l)
 {
     if (l->settings)
@@ -81,7 +50,7 @@ static void loaded_free (struct daemon *d, struct loaded *l)
 }
 
 /* What one of many may have of the server; what is not a key is RPCSERVER_LIMITS_DEFAULT's. */
-static struct connshare_limits limits_of (const struct keys *k)
+static struct connshare_limits limits_of (const struct daemon_keys *k)
 {
     struct connshare_limits l = RPCSERVER_LIMITS_DEFAULT;
     l.connections = (uint32_t)k->connections;
@@ -96,7 +65,7 @@ static struct connshare_limits limits_of (const struct keys *k)
 static int load_keys (struct loaded *l, struct err *err)
 {
     l->keys = calloc (1, sizeof *l->keys);
-    int rc = l->keys ? conf_table_read (l->conf, key_table, l->keys, err)
+    int rc = l->keys ? conf_table_read (l->conf, daemon_params, l->keys, err)
                      : err_set (err, ERR_NOMEM, "configuration: no memory");
     if (rc < 0)
         return rc;
@@ -172,7 +141,7 @@ static bool same_text (const char *a, const char *b)
 }
 
 /* These are bound to open files, sockets and the state: only a restart changes them. */
-static int refuse_fixed (const struct keys *a, const struct keys *b, struct err *err)
+static int refuse_fixed (const struct daemon_keys *a, const struct daemon_keys *b, struct err *err)
 {
     const struct {
         const char *name, *now, *then;
@@ -258,7 +227,7 @@ static void reload_tls (struct daemon *d)
 
 static bool tls_changed (struct daemon *d)
 {
-    const struct keys *k = d->now.keys;
+    const struct daemon_keys *k = d->now.keys;
     const char *const path[4] = {k->ca, k->crl, k->cert, k->key};
     bool changed = false;
     for (int i = 0; i < 4; i++)
@@ -384,7 +353,7 @@ static int lock_pid (struct daemon *d, struct err *err)
 
 static int open_identity (struct daemon *d, struct err *err)
 {
-    const struct keys *k = d->now.keys;
+    const struct daemon_keys *k = d->now.keys;
     struct tlsid_config config = {
         .ca_file = k->ca, .crl_file = k->crl, .cert_file = k->cert, .key_file = k->key};
     tls_changed (d); /* before reading, so that a change meanwhile is seen */

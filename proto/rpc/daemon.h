@@ -26,6 +26,9 @@
 
 struct daemon;
 
+/* Of what every daemon reads of its configuration: a row each. */
+extern const struct conf_param daemon_params[];
+
 struct daemon_ops {
     const char *program;        /* "nui-local" */
     const char *config_default; /* "/etc/nui/local.cfg" */

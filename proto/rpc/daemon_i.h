@@ -7,6 +7,13 @@
 
 #include "proto/rpc/daemon.h"
 
+/* What the skeleton itself reads from the configuration, by daemon_params. */
+struct daemon_keys {
+    const char *grid, *state_dir, *listen, *socket, *port_file, *pid_file, *log_file, *log_level;
+    const char *ca, *crl, *cert, *key;
+    int64_t connections, per_principal, per_address, handshakes, call_rate;
+};
+
 struct daemon_args {
     const char *config_file;
     const char *option; /* ops->option's value; NULL: not given */

@@ -1,8 +1,8 @@
 #include "grid_i.h"
 
 #include "proto/base/clock.h"
-#include "proto/rpc/handover.h"
-#include "proto/rpc/jobshape.h"
+#include "proto/job/handover.h"
+#include "proto/job/jobcheck.h"
 
 enum { HOLDS_MAX = 4096, ITEMS_MAX = 8192 };
 

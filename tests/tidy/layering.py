@@ -25,7 +25,8 @@ PROTO = {
     "proto/curl": {"proto/base"},
     "proto/notify": {"proto/base", "proto/curl"},
     "proto/rpc": {"proto/base", "proto/hash", "proto/nui/v1", "proto/conf"},
-    "proto/cli": {"proto/base", "proto/conf", "proto/rpc", "proto/nui/v1"},
+    "proto/job": {"proto/base", "proto/hash", "proto/rpc", "proto/nui/v1"},
+    "proto/cli": {"proto/base", "proto/conf", "proto/rpc", "proto/job", "proto/nui/v1"},
     "proto/nui/v1": set(),
 }
 
@@ -33,7 +34,6 @@ PROTO = {
 # and makes connections. local/conf turns maui.cfg into the core's policy, for svc and sim.
 DEPARTURES = {
     ("local/sim", "meta/core"): "`nui sim --grid` places jobs by the metascheduler's own choice",
-    ("local/svc", "local/sim"): "SIMULATION replays the logs that `nui sim` reads",
     ("local/link", "local/store"): "the bank link empties the outbox that the store fills",
 }
 
@@ -84,12 +84,14 @@ def may_include(area, target):
         return False
     if folder == "core" or folder == "cli":
         return False
-    if folder in ("store", "rm", "link", "sql", "conf", "stage"):
+    if folder in ("store", "rm", "link", "sql", "trace", "stage"):
         return there == "core"
+    if folder == "conf":
+        return there in ("core", "trace")
     if folder == "estimate":
         return there == "core"
     if folder == "sim":
-        return there in ("core", "conf", "estimate")
+        return there in ("core", "conf", "estimate", "trace")
     if folder in ("svc", "web", ""):  # "": main.c
         return there not in ("cli", "sim")
     return False
@@ -176,7 +178,7 @@ def check_text(root):
     problems = []
     for path in source_files(root):
         part, _, folder = area_of(path).partition("/")
-        if folder in ("base", "cli", "sim") or path in RAW_TEXT or not path.endswith(".c"):
+        if folder in ("base", "cli", "sim", "trace") or path in RAW_TEXT or not path.endswith(".c"):
             continue
         with open(os.path.join(root, path), encoding="utf-8", errors="replace") as f:
             text = without_comments(f.read())

@@ -14,7 +14,7 @@
 #ifndef NUI_LOCAL_SIM_GRID_GRIDSIM_H
 #define NUI_LOCAL_SIM_GRID_GRIDSIM_H
 
-#include "local/sim/workload.h"
+#include "local/trace/workload.h"
 #include "meta/core/choose.h"
 
 enum { GRIDSIM_SITES_MAX = 64 };

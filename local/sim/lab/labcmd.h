@@ -2,7 +2,7 @@
 #ifndef NUI_LOCAL_SIM_LAB_LABCMD_H
 #define NUI_LOCAL_SIM_LAB_LABCMD_H
 
-#include "local/sim/workload.h"
+#include "local/trace/workload.h"
 #include "proto/cli/options.h"
 
 struct labcmd_args {

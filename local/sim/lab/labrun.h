@@ -6,7 +6,7 @@
 #ifndef NUI_LOCAL_SIM_LAB_LABRUN_H
 #define NUI_LOCAL_SIM_LAB_LABRUN_H
 
-#include "local/sim/workload.h"
+#include "local/trace/workload.h"
 #include "proto/base/strbuf.h"
 
 enum lab_scheduler { LAB_CORE, LAB_PBSFIFO };

@@ -16,7 +16,7 @@
 #ifndef NUI_LOCAL_SIM_LAB_MIX_H
 #define NUI_LOCAL_SIM_LAB_MIX_H
 
-#include "local/sim/workload.h"
+#include "local/trace/workload.h"
 
 enum mix_class { MIX_LARGE, MIX_MEDIUM, MIX_SMALL, MIX_DEBUG, MIX_FAILED, MIX_CLASSES };
 

@@ -5,7 +5,7 @@
 #ifndef NUI_LOCAL_SIM_LAB_MODEL_H
 #define NUI_LOCAL_SIM_LAB_MODEL_H
 
-#include "local/sim/workload.h"
+#include "local/trace/workload.h"
 #include "proto/base/rng.h"
 
 /* An empty workload to be filled. names is not owned. */

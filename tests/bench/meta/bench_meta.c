@@ -34,7 +34,7 @@
 #include "proto/nui/v1/local.pb-c.h"
 #include "proto/nui/v1/meta.pb-c.h"
 #include "proto/rpc/envelope.h"
-#include "proto/rpc/handover.h"
+#include "proto/job/handover.h"
 #include "proto/rpc/rpcclient.h"
 #include "proto/rpc/rpcserver.h"
 #include "tests/interop/testca.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/base/stagespec.h"
+#include "proto/job/stagespec.h"
 
 int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size);
 

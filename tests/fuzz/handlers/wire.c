@@ -10,7 +10,7 @@
 #include "proto/base/clock.h"
 #include "proto/nui/v1/bank.pb-c.h"
 #include "proto/nui/v1/common.pb-c.h"
-#include "proto/rpc/delegation.h"
+#include "proto/job/delegation.h"
 #include "proto/rpc/envelope.h"
 
 enum { JOB_MAX = ENVELOPE_BODY_MAX - 4096, DEPTH_MAX = 8, DRAWN_MAX = 512 * 1024, MANY = 400, UUIDS = 16 };

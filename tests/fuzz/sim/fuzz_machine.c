@@ -1,7 +1,7 @@
 /* Any bytes as a resource trace of Maui's: nodes with something on them, or a sentence. */
 #include <string.h>
 
-#include "local/sim/workload.h"
+#include "local/trace/workload.h"
 #include "tests/fuzz/sim/memfile.h"
 
 int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size);

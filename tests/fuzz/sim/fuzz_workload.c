@@ -2,8 +2,8 @@
  * What was read keeps the promises of workload.h, and can be written and read again. */
 #include <string.h>
 
-#include "local/sim/mauitrace.h"
-#include "local/sim/workload.h"
+#include "local/sim/events.h"
+#include "local/trace/workload.h"
 #include "tests/fuzz/sim/memfile.h"
 
 int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size);

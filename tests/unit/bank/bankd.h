@@ -3,7 +3,7 @@
 #define NUI_TESTS_BANK_BANKD_H
 
 #include "proto/nui/v1/bank.pb-c.h"
-#include "proto/rpc/handover.h"
+#include "proto/job/handover.h"
 #include "proto/rpc/rpcclient.h"
 #include "tests/interop/testca.h"
 

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "proto/base/stagespec.h"
+#include "proto/job/stagespec.h"
 
 static void urls_are_read (void **state)
 {

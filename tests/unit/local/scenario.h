@@ -15,7 +15,7 @@
 #include "local/conf/policyconf.h"
 #include "local/conf/standing.h"
 #include "local/core/cluster.h"
-#include "proto/base/depend.h"
+#include "proto/job/depend.h"
 #include "local/core/plan.h"
 #include "proto/base/strbuf.h"
 

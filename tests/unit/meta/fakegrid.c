@@ -21,7 +21,7 @@
 #include "proto/base/clock.h"
 #include "meta/svc/survey.h"
 #include "proto/rpc/envelope.h"
-#include "proto/rpc/handover.h"
+#include "proto/job/handover.h"
 #include "tests/interop/testca.h"
 
 

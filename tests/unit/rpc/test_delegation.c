@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "proto/base/clock.h"
-#include "proto/rpc/delegation.h"
+#include "proto/job/delegation.h"
 #include "tests/interop/testca.h"
 
 enum { DAY = 86400 };

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "proto/rpc/handover.h"
+#include "proto/job/handover.h"
 
 #define DAY (86400 * US_PER_S)
 #define NOW (20000 * DAY + 5 * DAY)

@@ -15,7 +15,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "local/sim/linereader.h"
+#include "local/trace/linereader.h"
 
 enum { JOBS_MAX = 60000 };
 

@@ -11,8 +11,8 @@
 #include <cmocka.h>
 #include <zlib.h>
 
-#include "local/sim/mauitrace.h"
-#include "local/sim/workload.h"
+#include "local/sim/events.h"
+#include "local/trace/workload.h"
 
 static const struct workload_range all = {1, UINT64_MAX};
 

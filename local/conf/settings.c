@@ -1,0 +1,570 @@
+/* What a site says of itself in nui-local.cfg: the table of its parameters, and what belongs together. settings_read has the
+ * whole file read, the policy and the nodes too; called by the daemon at start, reload and --check. */
+#include <errno.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "local/conf/policyconf.h"
+#include "local/conf/settings_i.h"
+#include "local/trace/workload.h"
+#include "proto/base/text.h"
+#include "proto/rpc/tlsid.h"
+
+static const char *const failure_words[] = {"FAIL", "REQUEUE", "CANCEL", NULL};
+
+/* Those of Maui's that there is no adapter for would leave the nodes to two schedulers: only a file that is looked at
+ * as a policy may name one. */
+static int set_rm_type (void *target, const struct conf_value *value, struct err *err)
+{
+    static const char *const ours[] = {[SETTINGS_RM_EMBEDDED] = "EMBEDDED", [SETTINGS_RM_SLURM] = "SLURM", NULL};
+    static const char *const others[] = {"PBS", "TORQUE", "PBSPRO", "LL", "LSF", "SGE", "WIKI", "NATIVE", "CCS", "RMS",
+                                         "SSS", "BPROC", "XT3", NULL};
+    struct settings *s = target;
+    char name[32]; /* PBS@host:port, as old files have it */
+    text_printf (name, sizeof name, "%.*s", (int)strcspn (value->text, "@"), value->text);
+    for (int i = 0; ours[i]; i++)
+        if (strcasecmp (name, ours[i]) == 0) {
+            s->rm_type = i;
+            return 0;
+        }
+    for (int i = 0; others[i]; i++)
+        if (strcasecmp (name, others[i]) == 0) {
+            static const char told[] = "there is no adapter for it: nui-local runs the jobs itself (EMBEDDED) or has "
+                                       "Slurm run them (SLURM)";
+            if (!conf_is_partial (value->conf))
+                return err_set (err, ERR_UNSUPPORTED, "%s: %s", others[i], told);
+            conf_note_add (value, "%s: %s", others[i], told);
+            return 0;
+        }
+    return err_set (err, ERR_INVALID, "'%.40s' is neither EMBEDDED nor SLURM", value->text);
+}
+
+#define AT(field) offsetof (struct settings, slurm.field)
+static const struct conf_param rm_attrs[] = {
+    {.name = "TYPE", .type = CONF_CALL, .set = set_rm_type, .flags = CONF_F_FIXED},
+    {.name = "SERVER", .type = CONF_STRING, .offset = AT (server), .flags = CONF_F_FIXED},
+    {.name = "KEY", .type = CONF_PATH, .offset = AT (key)},
+    {.name = "USER", .type = CONF_STRING, .offset = AT (user), .flags = CONF_F_FIXED},
+    {.name = "PARTITION", .type = CONF_STRING, .offset = AT (partition), .flags = CONF_F_FIXED},
+    {.name = "CONF", .type = CONF_PATH, .offset = AT (conf)},
+    {.name = "BIN", .type = CONF_PATH, .offset = AT (bin)},
+    {.name = "COMPLETIONS", .type = CONF_PATH, .offset = AT (completions)},
+    {.name = "MIRROR", .type = CONF_BOOL, .offset = AT (mirror)},
+    {.name = "SACCT", .type = CONF_BOOL, .offset = AT (sacct)},
+    {.name = "USAGE", .type = CONF_BOOL, .offset = AT (usage)},
+    {.name = "CHARGE", .type = CONF_BOOL, .offset = AT (charge)},
+    {.name = "POLL", .type = CONF_DURATION, .offset = AT (poll), .min = US_PER_S,
+     .max = 3600 * US_PER_S},
+    {.name = "PATIENCE", .type = CONF_DURATION, .offset = AT (patience), .min = US_PER_S,
+     .max = 3600 * US_PER_S},
+    {.name = "TOKENLIFE", .type = CONF_DURATION, .offset = AT (token_life), .min = 2 * US_PER_S,
+     .max = 24 * 3600 * US_PER_S},
+    CONF_TOLD ("HOST", "SERVER says where slurmrestd is; without it the jobs run under nui-local itself"),
+    CONF_TOLD ("PORT", "SERVER has the port"),
+    CONF_TOLD ("EPORT", "the resource manager's events come over the connection that is there"),
+    CONF_TOLD ("NMPORT", "nodes tell their state to the resource manager"),
+    CONF_TOLD ("NMHOST", "nodes tell their state to the resource manager"),
+    CONF_TOLD ("NMSERVER", "nodes tell their state to the resource manager"),
+    CONF_TOLD ("TIMEOUT", "PATIENCE says how long an answer is waited for"),
+    CONF_TOLD ("POLLINTERVAL", "POLL says it"),
+    CONF_TOLD ("AUTHTYPE", "KEY is Slurm's, and users prove by certificate or account who they are"),
+    CONF_TOLD ("CONFIGFILE", "CONF names Slurm's"),
+    CONF_TOLD ("SUBMITCMD", "jobs are handed over by slurmrestd's API"),
+    CONF_TOLD ("SUBMITPOLICY", "a job waits in nui-local and is handed over when it starts"),
+    CONF_TOLD ("SUBMITHOST", "jobs are handed over by slurmrestd's API"),
+    CONF_TOLD ("FLAGS", "there is none that would mean something here"),
+    CONF_TOLD ("VERSION", "the version is asked of the resource manager"),
+    CONF_TOLD ("NAME", "the index is its name"),
+    CONF_TOLD ("NODESTATEMAP", "the states of nodes are taken as the resource manager says them"),
+    CONF_TOLD ("LOCALDISKFS", "NODECFG[x] DISK says how much a node has"),
+    CONF_TOLD ("DEFAULTCLASS", "CLASSCFG[x] and the resource manager's queues have defaults"),
+    CONF_TOLD ("WIKITYPE", "there is no adapter for WIKI"),
+    CONF_TOLD ("CLUSTERQUERYURL", "there is no adapter for NATIVE"),
+    CONF_TOLD ("WORKLOADQUERYURL", "there is no adapter for NATIVE"),
+    CONF_TOLD ("JOBSTARTURL", "there is no adapter for NATIVE"),
+    CONF_TOLD ("JOBCANCELURL", "there is no adapter for NATIVE"),
+    CONF_TOLD ("JOBMODIFYURL", "there is no adapter for NATIVE"),
+    CONF_TOLD ("JOBSUSPENDURL", "there is no adapter for NATIVE"),
+    CONF_TOLD ("JOBRESUMEURL", "there is no adapter for NATIVE"),
+    CONF_TOLD ("NODEMODIFYURL", "there is no adapter for NATIVE"),
+    {.name = NULL},
+};
+#undef AT
+
+static int rm_record (void *target, const char *index, void **record_out, struct err *err)
+{
+    struct settings *s = target;
+    (void)index;
+    (void)err;
+    if (!s->slurm.poll)
+        s->slurm = (struct settings_slurm){.user = "root", .partition = "nui", .charge = true,
+                                           .poll = 10 * US_PER_S, .patience = 15 * US_PER_S,
+                                           .token_life = 600 * US_PER_S};
+    *record_out = target; /* one resource manager; its name is the administrator's */
+    return 0;
+}
+
+/* Slurm keeps jobs to what they were given; its load lags, and its free memory is without what the
+ * kernel's caches would give back: they count only where somebody says so. */
+static void slurm_defaults (struct settings *s)
+{
+    for (int d = 0; d < 4 && !s->policy->node_availability_said; d++)
+        s->policy->node_availability[d] = NODEAVAIL_DEDICATED;
+}
+
+static int slurm_check (const struct settings *s, struct err *err)
+{
+    if (s->rm_type != SETTINGS_RM_SLURM)
+        return 0;
+    if (!s->slurm.server)
+        return err_set (err, ERR_INVALID, "RMCFG: TYPE=SLURM needs SERVER, slurmrestd's address");
+    if (!s->slurm.key)
+        return err_set (err, ERR_INVALID, "RMCFG: TYPE=SLURM needs KEY, the file of Slurm's jwt_key");
+    if (s->slurm.usage && !s->slurm.sacct)
+        return err_set (err, ERR_INVALID, "RMCFG: USAGE is asked of sacct: it needs SACCT=TRUE");
+    if (name_check ("RMCFG USER", s->slurm.user, err) != 0 ||
+        name_check ("RMCFG PARTITION", s->slurm.partition, err) != 0)
+        return err->code;
+    return 0;
+}
+
+static int am_record (void *target, const char *index, void **record_out, struct err *err)
+{
+    (void)index; /* one bank; its name is the administrator's */
+    (void)err;
+    *record_out = &((struct settings *)target)->am;
+    return 0;
+}
+
+static const struct conf_param cap_attrs[] = {
+    {.name = "HOLDS", .type = CONF_INT, .offset = offsetof (struct settings_cap, holds), .min = 0,
+     .max = 1000000},
+    {.name = "PROCSECONDS", .type = CONF_INT, .offset = offsetof (struct settings_cap, procseconds),
+     .min = 0, .max = INT64_MAX},
+    {.name = NULL},
+};
+
+static int cap_record (void *target, const char *index, void **record_out, struct err *err)
+{
+    struct settings *s = target;
+    for (uint32_t i = 0; i < s->cap_count; i++)
+        if (strcasecmp (s->caps[i].meta, index) == 0) {
+            *record_out = &s->caps[i];
+            return 0;
+        }
+    if (s->cap_count == SETTINGS_CAPS_MAX)
+        return err_set (err, ERR_LIMIT, "at most %d metaschedulers", SETTINGS_CAPS_MAX);
+    const struct settings_cap *like = settings_cap_of (s, "DEFAULT");
+    struct settings_cap fresh = *like;
+    fresh.meta = strdup (index);
+    s->caps[s->cap_count] = fresh;
+    *record_out = &s->caps[s->cap_count++];
+    return 0;
+}
+
+static int grid_record (void *target, const char *index, void **record_out, struct err *err)
+{
+    struct settings *s = target;
+    struct settings_grid *like = NULL;
+    for (uint32_t i = 0; i < s->grid_count; i++) {
+        if (strcasecmp (s->grids[i].meta, "DEFAULT") == 0)
+            like = &s->grids[i];
+        if (strcasecmp (s->grids[i].meta, index) == 0) {
+            *record_out = &s->grids[i];
+            return 0;
+        }
+    }
+    if (s->grid_count == SETTINGS_CAPS_MAX)
+        return err_set (err, ERR_LIMIT, "at most %d metaschedulers", SETTINGS_CAPS_MAX);
+    struct settings_grid *fresh = &s->grids[s->grid_count++];
+    *fresh = like ? *like : (struct settings_grid){0};
+    fresh->meta = strdup (index);
+    *record_out = fresh;
+    return 0;
+}
+
+static int set_meta (void *target, const struct conf_value *value, struct err *err)
+{
+    struct settings *s = target;
+    for (uint32_t i = 0; i < value->word_count; i++) {
+        if (s->meta_count == SETTINGS_METAS_MAX)
+            return err_set (err, ERR_LIMIT, "at most %d metaschedulers", SETTINGS_METAS_MAX);
+        s->metas[s->meta_count++] = value->word[i];
+    }
+    return 0;
+}
+
+/* One group a line. */
+static int set_meta_group (void *target, const struct conf_value *value, struct err *err)
+{
+    struct settings *s = target;
+    if (s->group_count == SETTINGS_GROUPS_MAX)
+        return err_set (err, ERR_LIMIT, "at most %d groups of metaschedulers", SETTINGS_GROUPS_MAX);
+    struct settings_group *group = &s->groups[s->group_count++];
+    if (value->word_count < 3 || value->word_count > SETTINGS_GROUP_MEMBERS_MAX)
+        return err_set (err, ERR_INVALID, "a group has 3 to %d metaschedulers, not %u",
+                        SETTINGS_GROUP_MEMBERS_MAX, value->word_count);
+    for (uint32_t i = 0; i < value->word_count; i++) {
+        if (name_check ("metascheduler", value->word[i], err) != 0)
+            return ERR_INVALID;
+        group->member[group->count++] = value->word[i];
+        size_t len = strlen (group->names);
+        text_printf (group->names + len, sizeof group->names - len, "%s%.62s", i ? " " : "", value->word[i]);
+    }
+    return 0;
+}
+
+static int set_notify_events (void *target, const struct conf_value *value, struct err *err)
+{
+    static const struct {
+        const char *word;
+        unsigned bit;
+    } event[] = {{"ALL", NOTIFY_ALL},
+                 {"JOBFAILURE", NOTIFY_JOB_FAILURE},
+                 {"NODEDOWN", NOTIFY_NODE_DOWN},
+                 {"BANKDOWN", NOTIFY_BANK_DOWN},
+                 {"RESUNFILLED", NOTIFY_RES_UNFILLED},
+                 {"BANKHISTORY", NOTIFY_BANK_HISTORY},
+                 {"BANKDENIED", NOTIFY_BANK_DENIED}};
+    struct settings *s = target;
+    for (uint32_t i = 0; i < value->word_count; i++) {
+        unsigned bit = 0;
+        for (size_t e = 0; e < sizeof event / sizeof *event && !bit; e++)
+            if (strcasecmp (value->word[i], event[e].word) == 0)
+                bit = event[e].bit;
+        if (!bit)
+            return err_set (err, ERR_INVALID,
+                            "'%.40s': wanted JOBFAILURE, NODEDOWN, BANKDOWN, RESUNFILLED, BANKHISTORY, BANKDENIED or ALL",
+                            value->word[i]);
+        s->notify_events |= bit;
+    }
+    return 0;
+}
+
+/* Who administers: a login name counts on the cluster's own socket, an identity anywhere. */
+static int admins_set (struct settings_admins *list, const struct conf_value *value,
+                       struct err *err)
+{
+    struct principal identity;
+    for (uint32_t i = 0; i < value->word_count; i++) {
+        const char *who = value->word[i];
+        if (strcasecmp (who, "ALL") == 0)
+            return err_set (err, ERR_INVALID, "ALL stands alone, for ADMIN3: nobody else's jobs or policy are for all");
+        int rc = strncmp (who, "nui://", 6) == 0 ? principal_parse (who, &identity, err)
+                                                 : name_check ("login name", who, err);
+        if (rc != 0)
+            return rc;
+        if (list->count == SETTINGS_ADMINS_MAX)
+            return err_set (err, ERR_LIMIT, "at most %d administrators of a level",
+                            SETTINGS_ADMINS_MAX);
+        list->who[list->count++] = who;
+    }
+    return 0;
+}
+
+static int set_admin1 (void *target, const struct conf_value *value, struct err *err)
+{
+    return admins_set (&((struct settings *)target)->admin[0], value, err);
+}
+
+static int set_admin2 (void *target, const struct conf_value *value, struct err *err)
+{
+    return admins_set (&((struct settings *)target)->admin[1], value, err);
+}
+
+static int set_admin3 (void *target, const struct conf_value *value, struct err *err)
+{
+    struct settings_admins *list = &((struct settings *)target)->admin[2];
+    if (value->word_count == 1 && strcasecmp (value->word[0], "ALL") == 0) {
+        list->all = true;
+        return 0;
+    }
+    return admins_set (list, value, err);
+}
+
+#define AT(field) offsetof (struct settings, field)
+const struct conf_param settings_params[] = {
+    {.name = "ADMIN1", .type = CONF_CALL, .set = set_admin1, .flags = CONF_F_FIXED | CONF_F_ADDS,
+     .help = "who may do everything"},
+    {.name = "ADMIN2", .type = CONF_CALL, .set = set_admin2, .flags = CONF_F_FIXED | CONF_F_ADDS,
+     .help = "who may change jobs"},
+    {.name = "ADMIN3", .type = CONF_CALL, .set = set_admin3, .flags = CONF_F_FIXED | CONF_F_ADDS,
+     .help = "who may look at everything"},
+    {.name = "SITENAME", .type = CONF_STRING, .offset = AT (site_name), .flags = CONF_F_FIXED | CONF_F_PLACE,
+     .help = "the name of the site, where it is not the certificate's"},
+    {.name = "META", .type = CONF_CALL, .set = set_meta, .flags = CONF_F_FIXED | CONF_F_ADDS | CONF_F_PLACE,
+     .help = "metaschedulers that jobs come from"},
+    {.name = "METAGROUP", .type = CONF_CALL, .set = set_meta_group, .flags = CONF_F_FIXED | CONF_F_ADDS | CONF_F_PLACE,
+     .help = "metaschedulers that decide together"},
+    {.name = "BANK", .type = CONF_STRING, .offset = AT (bank), .flags = CONF_F_FIXED | CONF_F_PLACE,
+     .help = "where the bank is"},
+    {.name = "GRIDMAP", .type = CONF_PATH, .offset = AT (gridmap),
+     .help = "identities of the grid and their accounts"},
+    {.name = "JOBDIR", .type = CONF_PATH, .offset = AT (job_dir),
+     .help = "where jobs have their directories"},
+    {.name = "SUPERVISE", .type = CONF_PATH, .offset = AT (supervise),
+     .help = "the program that stands over a job"},
+    {.name = "ADVERTISE", .type = CONF_STRING, .offset = AT (advertise), .flags = CONF_F_FIXED | CONF_F_PLACE,
+     .help = "where users reach this site"},
+    {.name = "PORTRANGE", .type = CONF_STRING, .offset = AT (port_range),
+     .initial = "20000-20999", .flags = CONF_F_PLACE,
+     .help = "ports for the rendezvous of co-allocated jobs"},
+    {.name = "HORIZON", .type = CONF_DURATION, .offset = AT (horizon), .min = 60 * US_PER_S,
+     .max = INT64_MAX / 4, .initial = "30:00:00:00",
+     .help = "how far ahead parts of co-allocated jobs are placed"},
+    {.name = "LEASEMAX", .type = CONF_DURATION, .offset = AT (lease_max), .min = US_PER_S / 1000,
+     .max = 86400 * US_PER_S, .initial = "00:05:00",
+     .help = "longest lease of a part that is prepared"},
+    {.name = "REPLAYWINDOW", .type = CONF_DURATION, .offset = AT (replay_window),
+     .min = 60 * US_PER_S, .max = INT64_MAX / 4, .initial = "90:00:00:00",
+     .help = "how long after its signature a job is taken"},
+    {.name = "STARTGRACE", .type = CONF_DURATION, .offset = AT (start_grace), .min = US_PER_S,
+     .max = 86400 * US_PER_S, .initial = "00:00:30",
+     .help = "how late a part of a co-allocated job may start"},
+    {.name = "JOBOUTPUTMAX", .type = CONF_MEMORY, .offset = AT (output_max_mb), .initial = "10G",
+     .help = "most that a job may write to its output, in MB; 0: any"},
+    {.name = "KILLGRACE", .type = CONF_DURATION, .offset = AT (kill_grace), .min = US_PER_S,
+     .max = 3600 * US_PER_S, .initial = "00:00:05",
+     .help = "time between SIGTERM and SIGKILL"},
+    {.name = "CLOCKTOLERANCE", .type = CONF_DURATION, .offset = AT (clock_tolerance), .min = 0,
+     .max = 3600 * US_PER_S, .initial = "00:00:02",
+     .help = "how far the clocks of others may be off"},
+    {.name = "BANKPATIENCE", .type = CONF_DURATION, .offset = AT (bank_patience), .min = US_PER_S,
+     .max = 600 * US_PER_S, .initial = "00:00:05",
+     .help = "how long an answer of the bank is waited for"},
+    {.name = "NOTIFICATIONPROGRAM", .type = CONF_PATH, .offset = AT (notify_program),
+     .help = "hears of what an administrator should know"},
+    {.name = "NOTIFICATIONACCOUNT", .type = CONF_STRING, .offset = AT (notify_account),
+     .flags = CONF_F_FIXED, .initial = "nobody", .help = "as whom NOTIFICATIONPROGRAM runs"},
+    {.name = "NOTIFICATIONURL", .type = CONF_STRING, .offset = AT (notify_url), .flags = CONF_F_FIXED | CONF_F_PLACE,
+     .help = "the same, by HTTP"},
+    {.name = "NOTIFICATIONEVENTS", .type = CONF_CALL, .set = set_notify_events, .flags = CONF_F_ADDS,
+     .help = "of what they hear"},
+    {.name = "STATDIR", .type = CONF_PATH, .offset = AT (stat_dir),
+     .help = "where statistics and traces are written"},
+    {.name = "JOBPURGETIME", .type = CONF_DURATION, .offset = AT (job_purge), .min = US_PER_S,
+     .max = INT64_MAX / 4, .flags = CONF_F_INFINITY, .initial = "7:00:00:00",
+     .help = "how long the directory of a job that has ended is kept"},
+    {.name = "HISTORYTIME", .type = CONF_DURATION, .offset = AT (history_time), .min = US_PER_S,
+     .max = INT64_MAX / 4, .flags = CONF_F_INFINITY, .initial = "INFINITY",
+     .help = "how long the record of a job that has ended is kept"},
+    {.name = "CHECKPOINTACCOUNT", .type = CONF_STRING, .offset = AT (checkpoint_account),
+     .flags = CONF_F_FIXED, .help = "as whom CHECKPOINTHOOK runs, where not as the job's account"},
+    {.name = "CHECKPOINTHOOK", .type = CONF_PATH, .offset = AT (checkpoint_hook),
+     .help = "the program that checkpoints a job"},
+    {.name = "JOBACTIONONNODEFAILURE", .type = CONF_WORD, .offset = AT (node_failure),
+     .words = failure_words,
+     .help = "what becomes of a job whose node fails"},
+    {.name = "CGROUPS", .type = CONF_BOOL, .offset = AT (cgroups), .initial = "TRUE",
+     .help = "whether jobs are put into control groups"},
+    {.name = "RMCFG", .type = CONF_RECORD, .attrs = rm_attrs, .record = rm_record, .flags = CONF_F_INDEX,
+     .help = "the resource manager"},
+    {.name = "AMCFG", .type = CONF_RECORD, .attrs = settings_am_attrs, .record = am_record, .flags = CONF_F_INDEX | CONF_F_TELLS,
+     .help = "the bank, as Maui has it"},
+    {.name = "PEERCAP", .type = CONF_RECORD, .attrs = cap_attrs, .record = cap_record,
+     .help = "how much a metascheduler may hold"},
+    {.name = "GRIDCFG", .type = CONF_RECORD, .attrs = settings_grid_attrs, .record = grid_record,
+     .help = "what jobs of a metascheduler may have"},
+    {.name = NULL},
+};
+#undef AT
+
+/* --- what the tables cannot check --------------------------------------------------------- */
+
+static int ports_check (struct settings *s, struct err *err)
+{
+    uint64_t lo, hi;
+    char text[64];
+    text_printf (text, sizeof text, "%s", s->port_range);
+    char *dash = strchr (text, '-');
+    if (dash)
+        *dash++ = 0;
+    if (!dash || uint_parse (text, "port", SETTINGS_PORTS_MIN, 65535, &lo, err) != 0 ||
+        uint_parse (dash, "port", SETTINGS_PORTS_MIN, 65535, &hi, err) != 0 || lo > hi)
+        return err_set (err, ERR_INVALID, "PORTRANGE '%.40s': wanted LOW-HIGH within %d-65535",
+                        s->port_range, SETTINGS_PORTS_MIN);
+    s->port_lo = (uint32_t)lo;
+    s->port_hi = (uint32_t)hi;
+    return 0;
+}
+
+static int target_check (const char *key, const char *target, struct err *err)
+{
+    uint64_t port;
+    const char *colon = target ? strrchr (target, ':') : NULL;
+    if (!colon || colon == target || uint_parse (colon + 1, "port", 1, 65535, &port, err) != 0)
+        return err_set (err, ERR_INVALID, "%s '%.80s': wanted host:port", key,
+                        target ? target : "");
+    return 0;
+}
+
+static int notify_check (struct settings *s, struct err *err)
+{
+    if (!s->notify_events)
+        s->notify_events = NOTIFY_ALL;
+    if (s->notify_program && access (s->notify_program, X_OK) != 0)
+        return err_set (err, ERR_INVALID, "NOTIFICATIONPROGRAM %.200s cannot be executed: %s",
+                        s->notify_program, strerror (errno));
+    if (s->notify_program && conf_program_check ("NOTIFICATIONPROGRAM", s->notify_program, err) != 0)
+        return err->code;
+    if (s->checkpoint_hook && conf_program_check ("CHECKPOINTHOOK", s->checkpoint_hook, err) != 0)
+        return err->code;
+    const char *const account[] = {s->notify_program ? s->notify_account : NULL, s->checkpoint_account};
+    for (int i = 0; i < 2; i++)
+        if (account[i] && !getpwnam (account[i]))
+            return err_set (err, ERR_INVALID, "%s %.60s: there is no such account",
+                            i ? "CHECKPOINTACCOUNT" : "NOTIFICATIONACCOUNT", account[i]);
+    if (s->notify_url && strncmp (s->notify_url, "http://", 7) != 0 &&
+        strncmp (s->notify_url, "https://", 8) != 0)
+        return err_set (err, ERR_INVALID, "NOTIFICATIONURL '%.100s': wanted http:// or https://",
+                        s->notify_url);
+    return 0;
+}
+
+static int settings_check (struct settings *s, bool partial, struct err *err)
+{
+    int rc = ports_check (s, err);
+    if (rc == 0)
+        rc = slurm_check (s, err);
+    if (rc == 0)
+        rc = notify_check (s, err);
+    for (uint32_t i = 0; rc == 0 && i < s->grid_count; i++)
+        rc = settings_grid_check (&s->grids[i], err);
+    for (uint32_t i = 0; rc == 0 && i < s->meta_count; i++)
+        rc = target_check ("META", s->metas[i], err);
+    if (rc == 0 && s->bank)
+        rc = target_check ("BANK", s->bank, err);
+    if (rc == 0 && s->meta_count > 0 && !s->bank)
+        rc = err_set (err, ERR_INVALID, "META without BANK: a site of a grid charges through the "
+                                        "grid's bank (without either it stands alone)");
+    if (rc == 0 && s->meta_count > 0 && !s->gridmap)
+        rc = err_set (err, ERR_INVALID, "META without GRIDMAP: nobody of the grid has an account");
+    if (rc == 0 && s->advertise)
+        rc = target_check ("ADVERTISE", s->advertise, err);
+    if (rc == 0 && s->site_name)
+        rc = name_check ("SITENAME", s->site_name, err);
+    if (rc == 0 && s->policy->preempt_policy == PREEMPT_CHECKPOINT && !s->checkpoint_hook)
+        rc = err_set (err, ERR_INVALID, "PREEMPTPOLICY CHECKPOINT needs a CHECKPOINTHOOK");
+    if (rc == 0 && s->checkpoint_hook && access (s->checkpoint_hook, X_OK) != 0)
+        rc = err_set (err, ERR_INVALID, "CHECKPOINTHOOK %s: %s", s->checkpoint_hook,
+                      strerror (errno));
+    if (rc == 0 && !partial) /* Maui's own file leaves the nodes to the resource manager */
+        rc = settings_mode_check (
+            &s->mode, s->rm_type == SETTINGS_RM_SLURM ? 1 : s->nodes.node_count, err);
+    return rc;
+}
+
+const struct settings_cap *settings_cap_of (const struct settings *settings, const char *meta)
+{
+    static const struct settings_cap none = {NULL, 1024, INT64_MAX};
+    const struct settings_cap *found = &none;
+    for (uint32_t i = 0; i < settings->cap_count; i++) {
+        if (strcmp (settings->caps[i].meta, meta) == 0)
+            return &settings->caps[i];
+        if (strcasecmp (settings->caps[i].meta, "DEFAULT") == 0)
+            found = &settings->caps[i];
+    }
+    return found;
+}
+
+static bool group_has (const struct settings_group *group, const char *meta)
+{
+    for (uint32_t i = 0; i < group->count; i++)
+        if (strcmp (group->member[i], meta) == 0)
+            return true;
+    return false;
+}
+
+bool settings_speaks_for (const struct settings *settings, const char *meta, const char *owner)
+{
+    if (strcmp (meta, owner) == 0)
+        return true;
+    for (uint32_t i = 0; i < settings->group_count; i++)
+        if (group_has (&settings->groups[i], meta) && group_has (&settings->groups[i], owner))
+            return true;
+    return false;
+}
+
+const struct settings_group *settings_group_of (const struct settings *settings, const char *meta)
+{
+    for (uint32_t i = 0; i < settings->group_count; i++)
+        if (group_has (&settings->groups[i], meta))
+            return &settings->groups[i];
+    return NULL;
+}
+
+const char *settings_speakers (const struct settings *settings, const char *meta)
+{
+    const struct settings_group *group = settings_group_of (settings, meta);
+    return group ? group->names : meta;
+}
+
+const char *settings_group_first (const struct settings *settings, const char *meta, bool *group_out)
+{
+    const struct settings_group *group = settings_group_of (settings, meta);
+    *group_out = group != NULL;
+    return group ? group->member[0] : meta;
+}
+
+const struct settings_grid *settings_grid_of (const struct settings *settings, const char *meta)
+{
+    const struct settings_grid *found = NULL;
+    for (uint32_t i = 0; i < settings->grid_count; i++) {
+        if (strcmp (settings->grids[i].meta, meta) == 0)
+            return &settings->grids[i];
+        if (strcasecmp (settings->grids[i].meta, "DEFAULT") == 0)
+            found = &settings->grids[i];
+    }
+    return found;
+}
+
+int settings_read (struct conf *conf, struct cred_names *names, int mode, struct settings **out,
+                   struct err *err)
+{
+    struct settings *s = calloc (1, sizeof *s);
+    if (!s)
+        return err_set (err, ERR_NOMEM, "settings: no memory");
+    settings_am_init (&s->am);
+    struct err step[6] = {0};
+    policy_conf_read (conf, names, &s->policy, &step[0]);
+    conf_table_read (conf, settings_params, s, &step[1]);
+    conf_table_read (conf, settings_stage_params, &s->stage, &step[2]);
+    nodeconf_read (conf, &s->nodes, &step[3]);
+    conf_table_read (conf, settings_mode_params, &s->mode, &step[4]);
+    policy_conf_known (conf, &step[5]);
+    int rc = conf_faults_take (conf, step, sizeof step / sizeof step[0], err);
+    s->listen = conf_get (conf, "LISTEN");
+    if (rc == 0 && mode >= 0)
+        s->mode.mode = mode;
+    if (rc == 0 && s->rm_type == SETTINGS_RM_SLURM)
+        slurm_defaults (s);
+    if (rc == 0 && settings_check (s, conf_is_partial (conf), err) != 0)
+        rc = err_prefix (err, "%s", conf_name (conf));
+    if (rc == 0 && s->mode.mode == MODE_SIMULATION)
+        rc = settings_traces_read (s, names, err);
+    if (rc == 0)
+        settings_warn (conf, s);
+    if (rc != 0)
+        settings_destroy (s);
+    else
+        *out = s;
+    return rc;
+}
+
+void settings_destroy (struct settings *s)
+{
+    if (!s)
+        return;
+    for (uint32_t i = 0; i < s->cap_count; i++)
+        free (s->caps[i].meta);
+    for (uint32_t i = 0; i < s->grid_count; i++)
+        free (s->grids[i].meta);
+    nodeconf_free (&s->nodes);
+    workload_destroy (s->workload);
+    policy_destroy (s->policy);
+    free (s);
+}

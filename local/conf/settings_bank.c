@@ -1,0 +1,63 @@
+/* AMCFG, Maui's words for what a site does when its bank does not pay or does not answer. Read by settings.c. */
+#include <stddef.h>
+#include <stdio.h>
+
+#include "local/conf/settings_i.h"
+
+static const char *const actions[] = {
+    [AM_WAIT] = "WAIT", [AM_NONE] = "NONE", [AM_DEFER] = "DEFER", [AM_CANCEL] = "CANCEL", NULL,
+};
+
+static const char *const failures[] = {[AM_CHARGE] = "CHARGE", [AM_FREE] = "FREE", NULL};
+
+#define AT(field) offsetof (struct settings_am, field)
+static const char elsewhere[] =
+    "BANK says where the grid's bank is; what a job costs is in the bank's rate cards";
+
+static int set_machine (void *target, const struct conf_value *value, struct err *err)
+{
+    struct settings_am *am = target;
+    if (name_check ("machine", value->text, err) < 0)
+        return err->code;
+    snprintf (am->machine, sizeof am->machine, "%s", value->text);
+    return 0;
+}
+
+const struct conf_param settings_am_attrs[] = {
+    {.name = "JFACTION", .type = CONF_WORD, .offset = AT (action), .words = actions},
+    {.name = "DEFERJOBONFAILURE", .type = CONF_BOOL, .offset = AT (defer)},
+    {.name = "TIMEOUT", .type = CONF_DURATION, .offset = AT (timeout), .min = US_PER_S,
+     .max = 600 * US_PER_S},
+    {.name = "FLUSHINTERVAL", .type = CONF_DURATION, .offset = AT (flush), .min = US_PER_S,
+     .max = INT64_MAX / 4, .flags = CONF_F_INFINITY},
+    {.name = "ANCHORINTERVAL", .type = CONF_DURATION, .offset = AT (anchors), .min = US_PER_S,
+     .max = 30 * 24 * 3600 * US_PER_S},
+    {.name = "NODEFAILURE", .type = CONF_WORD, .offset = AT (node_failure), .words = failures},
+    {.name = "MACHINE", .type = CONF_CALL, .set = set_machine},
+    CONF_TOLD ("TYPE", elsewhere),
+    CONF_TOLD ("SERVER", elsewhere),
+    CONF_TOLD ("HOST", elsewhere),
+    CONF_TOLD ("PORT", elsewhere),
+    CONF_TOLD ("CHARGEPOLICY", elsewhere),
+    CONF_TOLD ("JOBFAILUREACTION", "JFACTION says what becomes of a job while the bank is away"),
+    CONF_TOLD ("WIREPROTOCOL", elsewhere),
+    CONF_TOLD ("SOCKETPROTOCOL", elsewhere),
+    CONF_TOLD ("CHARGERATE", elsewhere),
+    CONF_TOLD ("APPENDMACHINENAME", "an account is the same on all sites; the bank knows which site charges"),
+    CONF_TOLD ("FALLBACKACCOUNT", "accounts have their fallbacks at the bank, also one site's own (nui account)"),
+    {.name = NULL},
+};
+
+void settings_am_init (struct settings_am *am)
+{
+    *am = (struct settings_am){.action = AM_WAIT, .timeout = 10 * US_PER_S,
+                               .flush = 24 * 3600 * US_PER_S,
+                               .anchors = 3600 * US_PER_S};
+}
+
+enum am_action settings_am_away (const struct settings_am *am)
+{
+    if (am->defer && (am->action == AM_WAIT || am->action == AM_NONE))
+        return AM_DEFER;
+    return (enum am_action)am->action;
+}

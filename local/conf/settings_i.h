@@ -1,0 +1,36 @@
+/* settings_i: what the sources of settings share. Private to local/conf. */
+#ifndef NUI_LOCAL_CONF_SETTINGS_I_H
+#define NUI_LOCAL_CONF_SETTINGS_I_H
+
+#include "local/conf/settings.h"
+
+/* settings.c: the site's own parameters, of a struct settings. */
+extern const struct conf_param settings_params[];
+
+/* settings_bank.c: AMCFG's attributes. */
+extern const struct conf_param settings_am_attrs[];
+void settings_am_init (struct settings_am *am);
+
+/* settings_grid.c: GRIDCFG's. */
+extern const struct conf_param settings_grid_attrs[];
+/* ERR_INVALID for an entry that can be no name. */
+int settings_grid_check (const struct settings_grid *grid, struct err *err);
+
+/* settings_mode.c, of a struct settings_mode. */
+extern const struct conf_param settings_mode_params[];
+/* What belongs together, once the mode is known. nodes: how many NODECFG gives. */
+int settings_mode_check (const struct settings_mode *mode, uint32_t nodes, struct err *err);
+
+/* settings_stage.c, of a struct settings_stage. */
+extern const struct conf_param settings_stage_params[];
+
+/* settings_traces.c: reads SIMWORKLOADTRACEFILE and SIMRESOURCETRACEFILE and applies what the SIM parameters say of them:
+ * settings->workload (job numbers are the log's own where it has numbers; NULL without a log) and, with a resource trace,
+ * settings->nodes. Times of a log without dates count from 1 January 2000. Errors name file and line. */
+int settings_traces_read (struct settings *settings, struct cred_names *names, struct err *err);
+
+/* settings_warn.c: notes of the conf, with file and line: names that nothing defines (QoS, accounts, classes, nodes), values that
+ * stand against each other or have no effect beside others. For --check, start and reload alike. */
+void settings_warn (struct conf *conf, const struct settings *settings);
+
+#endif
