@@ -1,5 +1,4 @@
 /* What agencies and operators do: projects, people, accounts, deposits, rates. */
-#include <assert.h>
 #include <string.h>
 
 #include "bank/core/ledger_impl.h"
@@ -7,16 +6,6 @@
 static const char *id_text (struct ledger_view *view, const char *prefix, int64_t id)
 {
     return arena_printf (view->arena, "%s.%lld", prefix, (long long)id);
-}
-
-bool name_refused (struct ledger_view *view, const char *what, const char *name,
-                   struct ledger_outcome *out)
-{
-    struct err err = {0};
-    if (name_check (what, name, &err) == 0)
-        return false;
-    outcome_refuse (view, out, ERR_INVALID, false, "%s", err.text);
-    return true;
 }
 
 void decide_project (struct ledger_view *view, const struct ledger_request *req,
@@ -368,25 +357,6 @@ void decide_deposit (struct ledger_view *view, const struct ledger_request *req,
         debt_repay (view, &j, account, alloc, alloc->posted);
     journal_close (&j);
     out->done.id = id_text (view, "alloc", alloc->id);
-}
-
-/* The site's own account exists from its first rate on. */
-void site_account (struct ledger_view *view, struct ledger_site *site)
-{
-    if (site->earned_account_id != LEDGER_ID_SITES)
-        return;
-    struct ledger_account *account = ledger_add_account (
-        view, view->next.account++, arena_printf (view->arena, "site:%s", site->name));
-    account->is_new = true;
-    account->op_id = view->next.op;
-    struct ledger_alloc *alloc =
-        ledger_add_alloc (view, view->next.allocation++, account->id, 0, TIME_US_MAX);
-    alloc->description = arena_printf (view->arena, "earned by site %s", site->name);
-    alloc_touch (view, alloc);
-    alloc->is_new = true;
-    alloc->op_id = view->next.op;
-    site->earned_account_id = account->id;
-    site->earned_alloc_id = alloc->id;
 }
 
 static bool refunds_refused (struct ledger_view *view, const struct ledger_refunds *r,

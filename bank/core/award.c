@@ -49,7 +49,7 @@ static struct ledger_grant *award_open (struct ledger_view *view, const struct l
     struct ledger_grant *grant = ledger_grant_by_id (view, req->award.grant_id);
     long long id = (long long)req->award.grant_id;
     if (!req->award.reason[0])
-        outcome_refuse (view, out, ERR_INVALID, false, "%s: say why, with a reason", ledger_kind_name (req->kind));
+        outcome_refuse (view, out, ERR_INVALID, false, "%s: say why, with a reason", out->operation);
     else if (!grant)
         outcome_refuse (view, out, ERR_NOT_FOUND, true, "there is no grant grant.%lld", id);
     else if (grant->revoked_op_id)

@@ -2,7 +2,6 @@
  * hold beyond it; of a charge, which is never refused for what it claims, charge.c has the part within it paid by the
  * user and the rest disputed. What a signed job may have in all, over its holds and charges, is signed.c's. Nothing
  * here moves a credit. */
-#include <string.h>
 
 #include "bank/core/ledger_impl.h"
 

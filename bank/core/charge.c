@@ -1,193 +1,9 @@
 /* Charges record what was really used and are never refused for lack of funds (rules C1 to C5), nor for what they claim
  * beyond what the user signed: that part is nobody's until a person has looked (bank:suspense, and a row of
  * reconciliation). Releases give back what a hold still keeps. */
-#include <assert.h>
 #include <string.h>
 
-#include "bank/core/ledger_impl.h"
-
-/* A charge being worked out: who pays and from where. Nothing is applied before all is known. */
-struct posting {
-    struct ledger_view *view;
-    struct ledger_site *site;
-    struct ledger_hold *hold;       /* NULL: unheld */
-    struct ledger_account *account; /* NULL: suspense */
-    struct funding funding;         /* at the end of the use: which allocations may pay */
-    struct journal journal;
-    struct ledger_vec legs; /* struct ledger_charge_leg */
-    credit_micro released;
-};
-
-static void posting_leg (struct posting *p, int64_t alloc_id, credit_micro amount,
-                         const char *source)
-{
-    struct ledger_charge_leg *leg = arena_new (p->view->arena, struct ledger_charge_leg);
-    *leg = (struct ledger_charge_leg){alloc_id, amount, source};
-    vec_push (p->view, &p->legs, leg);
-}
-
-/* Takes amount out of an allocation's posted balance. */
-static void post (struct posting *p, struct ledger_alloc *alloc, credit_micro amount,
-                  const char *source)
-{
-    if (amount == 0)
-        return;
-    bool over = __builtin_sub_overflow (alloc->posted, amount, &alloc->posted);
-    over |= __builtin_add_overflow (alloc->settled, amount, &alloc->settled);
-    assert (!over);
-    alloc_touch (p->view, alloc);
-    posting_leg (p, alloc->id, amount, source);
-    journal_move (&p->journal, 'P', alloc->account_id, alloc->id, p->site->earned_account_id,
-                  p->site->earned_alloc_id, amount);
-}
-
-/* Gives back part of what a hold's leg keeps. */
-static void unhold (struct posting *p, struct ledger_leg *leg, credit_micro amount)
-{
-    struct ledger_alloc *alloc = ledger_alloc_by_id (p->view, leg->allocation_id);
-    assert (alloc && alloc->held >= amount);
-    alloc->held -= amount;
-    alloc_touch (p->view, alloc);
-    p->hold->dirty = true;
-    journal_move (&p->journal, 'H', alloc->account_id, alloc->id, p->site->earned_account_id,
-                  p->site->earned_alloc_id, amount);
-}
-
-static credit_micro leg_left (const struct ledger_leg *leg)
-{
-    return leg->amount - leg->settled - leg->released;
-}
-
-static credit_micro min_credit (credit_micro a, credit_micro b)
-{
-    return a < b ? a : b;
-}
-
-/* C2: over the hold's legs, in hold order. Returns what is left to post. */
-static credit_micro post_held (struct posting *p, credit_micro amount)
-{
-    for (uint32_t i = 0; p->hold && i < p->hold->leg_count && amount > 0; i++) {
-        struct ledger_leg *leg = &p->hold->leg[i];
-        credit_micro take = min_credit (leg_left (leg), amount);
-        unhold (p, leg, take);
-        leg->settled += take;
-        post (p, ledger_alloc_by_id (p->view, leg->allocation_id), take, "HELD");
-        amount -= take;
-    }
-    return amount;
-}
-
-/* C3: from what the account has available, then from its credit. */
-static credit_micro post_free (struct posting *p, credit_micro amount, bool credit)
-{
-    for (uint32_t i = 0; i < p->account->alloc_count && amount > 0; i++) {
-        struct ledger_alloc *alloc = p->account->alloc[i];
-        if (!funds_usable (p->view, p->account, alloc, &p->funding))
-            continue;
-        __int128 room = (__int128)alloc->posted - alloc->held + (credit ? alloc->credit_limit : 0);
-        if (room <= 0)
-            continue;
-        credit_micro take = room < amount ? (credit_micro)room : amount;
-        post (p, alloc, take, credit ? "CREDIT" : "AVAILABLE");
-        amount -= take;
-    }
-    return amount;
-}
-
-/* Where an overrun is forced: the hold's first leg, else the account's allocation that is valid at
- * the time, else the one that ended last. NULL: the account never had any. */
-static struct ledger_alloc *overrun_target (const struct posting *p)
-{
-    if (p->hold && p->hold->leg_count)
-        return ledger_alloc_by_id (p->view, p->hold->leg[0].allocation_id);
-    for (uint32_t i = 0; i < p->account->alloc_count; i++) {
-        struct ledger_alloc *alloc = p->account->alloc[i];
-        if (funds_usable (p->view, p->account, alloc, &p->funding))
-            return alloc;
-    }
-    return p->account->alloc_count ? p->account->alloc[p->account->alloc_count - 1] : NULL;
-}
-
-static void post_all (struct posting *p, credit_micro amount)
-{
-    struct ledger_alloc *target = NULL;
-    amount = post_held (p, amount);
-    if (p->account && amount > 0) {
-        if (!p->account->closed) {
-            amount = post_free (p, amount, false);
-            amount = post_free (p, amount, true);
-        }
-        target = amount > 0 ? overrun_target (p) : NULL;
-    }
-    /* An absurd amount must not overflow the books: it waits in suspense for a person. */
-    if (target &&
-        (target->posted < amount - PRICE_AMOUNT_MAX || target->settled > PRICE_AMOUNT_MAX - amount))
-        target = NULL;
-    if (target) {
-        post (p, target, amount, "OVERRUN");
-    } else if (amount > 0) {
-        posting_leg (p, LEDGER_ID_SUSPENSE, amount, "SUSPENSE");
-        journal_move (&p->journal, 'P', LEDGER_ID_SUSPENSE, LEDGER_ID_SUSPENSE,
-                      p->site->earned_account_id, p->site->earned_alloc_id, amount);
-    }
-}
-
-/* What is not the user's: it waits for a person, who finds it among the rows of its site. */
-static void dispute (struct posting *p, credit_micro amount)
-{
-    if (amount == 0)
-        return;
-    posting_leg (p, LEDGER_ID_SUSPENSE, amount, "DISPUTED");
-    journal_move (&p->journal, 'P', LEDGER_ID_SUSPENSE, LEDGER_ID_SUSPENSE,
-                  p->site->earned_account_id, p->site->earned_alloc_id, amount);
-}
-
-static void close_hold (struct posting *p)
-{
-    if (!p->hold || !p->hold->open)
-        return;
-    for (uint32_t i = 0; i < p->hold->leg_count; i++) {
-        struct ledger_leg *leg = &p->hold->leg[i];
-        credit_micro left = leg_left (leg);
-        unhold (p, leg, left);
-        leg->released += left;
-        p->released += left;
-        struct ledger_alloc *alloc = ledger_alloc_by_id (p->view, leg->allocation_id);
-        debt_repay (p->view, &p->journal, ledger_account_by_id (p->view, alloc->account_id), alloc, left);
-        expire_rest (p->view, &p->journal, alloc);
-    }
-    p->hold->open = false;
-    p->hold->dirty = true;
-}
-
-/* A closed account keeps nothing: what it is below zero now is its project's. */
-static void posting_leave (struct posting *p)
-{
-    for (uint32_t i = 0; i < p->legs.count; i++) {
-        const struct ledger_charge_leg *leg = p->legs.item[i];
-        struct ledger_alloc *alloc = ledger_alloc_by_id (p->view, leg->allocation_id);
-        if (alloc)
-            expire_rest (p->view, &p->journal, alloc);
-    }
-}
-
-/* ---- charge ---- */
-
-struct ledger_hold *hold_named (const struct ledger_view *view, const char *hold_id)
-{
-    char prefix[8];
-    uint64_t number;
-    if (id_parse (hold_id, prefix, sizeof (prefix), &number, NULL) < 0 ||
-        strcmp (prefix, "hold") != 0)
-        return NULL;
-    return ledger_hold_by_id (view, (int64_t)number);
-}
-
-bool same_job (const struct ledger_job *a, const struct ledger_job *b)
-{
-    return strcmp (a->site, b->site) == 0 && strcmp (a->site_job, b->site_job) == 0 &&
-           strcmp (a->component, b->component) == 0 && a->incarnation == b->incarnation;
-}
+#include "bank/core/posting.h"
 
 /* The hold that the charge belongs to, if any. Returns false when refused. */
 static bool charge_hold (struct ledger_view *view, const struct ledger_request *req,
@@ -460,16 +276,16 @@ static void charge_apply (struct posting *p, const struct ledger_request *req,
     struct ledger_usage *usage = charge_usage (view, req, p);
     credit_micro before = usage->total, paid = before - usage->disputed;
     credit_micro amount = tariff->total > before ? tariff->total - before : 0;
-    credit_micro own = tariff->own_total > paid ? min_credit (tariff->own_total - paid, amount) : 0;
+    credit_micro unpaid = tariff->own_total > paid ? tariff->own_total - paid : 0, own = unpaid < amount ? unpaid : amount;
     char formula[PRICE_FORMULA_MAX];
 
-    post_all (p, own);
-    dispute (p, amount - own);
+    posting_pay (p, own);
+    posting_dispute (p, amount - own);
     if (amount > own)
         dispute_open (p, req, tariff, usage, amount - own);
     usage->disputed += amount - own;
     if (req->charge.final)
-        close_hold (p);
+        posting_close_hold (p);
     if (p->account && p->account->closed)
         posting_leave (p);
     journal_close (&p->journal);
@@ -573,23 +389,11 @@ static void charge_decided (struct ledger_view *view, const struct ledger_reques
     charge_apply (&p, req, &tariff, out);
 }
 
-/* A refused one has arrived too: the site must not send it for ever (I4). What moves the mark is recorded. */
-static uint64_t arrived (struct ledger_view *view, const char *name, uint64_t sequence,
-                         struct ledger_outcome *out)
-{
-    struct ledger_site *site = ledger_site_of (view, name);
-    uint64_t before = site->acked;
-    uint32_t ahead = site->ahead_count;
-    uint64_t acked = site_ack_note (site, sequence);
-    out->record |= acked != before || site->ahead_count != ahead;
-    return acked;
-}
-
 void decide_charge (struct ledger_view *view, const struct ledger_request *req,
                     struct ledger_outcome *out)
 {
     charge_decided (view, req, out);
-    uint64_t acked = arrived (view, req->charge.job.site, req->charge.sequence, out);
+    uint64_t acked = site_arrived (view, req->charge.job.site, req->charge.sequence, out);
     if (!out->code)
         out->charge.acked = acked;
 }
@@ -619,7 +423,7 @@ static void release_decided (struct ledger_view *view, const struct ledger_reque
     out->site = p.hold->job.site;
     p.site = ledger_site_of (view, out->site);
     out->job = p.hold->job.grid_job[0] ? p.hold->job.grid_job : p.hold->job.site_job;
-    close_hold (&p);
+    posting_close_hold (&p);
     journal_close (&p.journal);
     out->release.released = p.released;
 }
@@ -630,7 +434,7 @@ void decide_release (struct ledger_view *view, const struct ledger_request *req,
     release_decided (view, req, out);
     if (!req->release.site)
         return; /* an operator's, or the bank's own: not from a site's outbox */
-    uint64_t acked = arrived (view, req->release.site, req->release.sequence, out);
+    uint64_t acked = site_arrived (view, req->release.site, req->release.sequence, out);
     if (!out->code)
         out->release.acked = acked;
 }

@@ -5,76 +5,6 @@
 
 #include "bank/core/ledger_impl.h"
 
-static credit_micro debt_pay (struct ledger_view *view, struct journal *j,
-                              struct ledger_alloc *from, struct ledger_alloc *to, credit_micro most)
-{
-    credit_micro room = ledger_room (to);
-    if (to == from || room >= 0 || most <= 0)
-        return 0;
-    credit_micro debt = room == INT64_MIN ? INT64_MAX : -room;
-    credit_micro pay = debt < most ? debt : most;
-    to->posted += pay;
-    from->posted -= pay;
-    alloc_touch (view, to);
-    alloc_touch (view, from);
-    journal_move (j, 'P', from->account_id, from->id, to->account_id, to->id, pay);
-    return pay;
-}
-
-/* Debt is repaid first: what the account's other allocations are below their limit, then what its
- * project owes. */
-void debt_repay (struct ledger_view *view, struct journal *j, const struct ledger_account *account,
-                 struct ledger_alloc *from, credit_micro most)
-{
-    const struct ledger_account *debt = debt_account (view, account);
-    credit_micro free = from->posted - from->held;
-    most = free < most ? free : most;
-    for (uint32_t i = 0; i < account->alloc_count && most > 0; i++)
-        most -= debt_pay (view, j, from, account->alloc[i], most);
-    if (debt && debt->alloc_count)
-        debt_pay (view, j, from, debt->alloc[0], most);
-}
-
-bool amount_refused (struct ledger_view *view, const char *what, credit_micro amount,
-                     struct ledger_outcome *out)
-{
-    char text[QUANTITY_TEXT_MAX];
-    if (amount > 0 && amount <= PRICE_AMOUNT_MAX)
-        return false;
-    outcome_refuse (view, out, ERR_INVALID, false,
-                    "%s: %s credits: not positive, or more than 1000000000000", what,
-                    credit_format (amount, text));
-    return true;
-}
-
-struct ledger_account *project_account (struct ledger_view *view, const char *name,
-                                        struct ledger_outcome *out)
-{
-    struct ledger_account *account = ledger_account_by_name (view, name);
-    if (account && account->project_id && !account->is_debt && !account->closed)
-        return account;
-    if (account && account->closed) {
-        outcome_refuse (view, out, ERR_CONFLICT, true, "account %s is closed", name);
-        return NULL;
-    }
-    outcome_refuse (view, out, ERR_NOT_FOUND, true, "there is no account %s", name);
-    return NULL;
-}
-
-bool too_much (struct ledger_view *view, const char *what, const struct ledger_account *account,
-               credit_micro amount, struct ledger_outcome *out)
-{
-    __int128 total = amount;
-    for (uint32_t i = 0; i < account->alloc_count; i++)
-        total += account->alloc[i]->granted;
-    if (total <= PRICE_AMOUNT_MAX)
-        return false;
-    outcome_refuse (view, out, ERR_LIMIT, true,
-                    "%s: account %s would hold more than the ledger can count", what,
-                    account->name);
-    return true;
-}
-
 uint32_t shares_free (struct ledger_view *view, const char *what, const char *agency, bool moves,
                       const struct ledger_account *account, int64_t alloc_id, credit_micro amount,
                       struct share **out_shares, struct ledger_outcome *out)
@@ -194,7 +124,7 @@ static struct ledger_alloc *share_arrive (struct ledger_view *view, struct journ
 bool transfer_malformed (struct ledger_view *view, const struct ledger_request *req,
                          struct ledger_outcome *out)
 {
-    const char *what = ledger_kind_name (req->kind);
+    const char *what = out->operation;
     if (amount_refused (view, what, req->transfer.amount, out))
         return true;
     if (strcmp (req->transfer.from, req->transfer.to) != 0)
@@ -207,7 +137,7 @@ bool transfer_malformed (struct ledger_view *view, const struct ledger_request *
 void decide_transfer (struct ledger_view *view, const struct ledger_request *req,
                       struct ledger_outcome *out)
 {
-    const char *what = ledger_kind_name (req->kind);
+    const char *what = out->operation;
     struct ledger_account *from, *to;
     struct share *share;
     time_us begin, end;

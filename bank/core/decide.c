@@ -1,150 +1,114 @@
-/* The door: keys and answers given before (rule I1), then the operation. */
+/* The door: what operations there are, keys and answers given before (rule I1), then the operation. All of this folder
+ * is called from here, and nothing of it calls back. */
+#include <assert.h>
+#include <stddef.h>
+#include <string.h>
+
 #include "bank/core/ledger_impl.h"
 
-#include <assert.h>
-#include <stdarg.h>
-#include <string.h>
+static void decide_state (struct ledger_view *view, const struct ledger_request *req,
+                          struct ledger_outcome *out)
+{
+    out->note = req->state.text;
+    out->done.id = arena_printf (view->arena, "op.%lld", (long long)view->next.op);
+}
+
+/* A member of the request that is of that type. */
+#define MEMBER(of, member, type)                                                                   \
+    {                                                                                              \
+        OF_##of, offsetof (struct ledger_request, member) *                                        \
+                     _Generic (((struct ledger_request *)0)->member, type: 1)                      \
+    }
+#define NAME(of, member) MEMBER (of, member, const char *)
+#define NUMBER(of, member) MEMBER (of, member, int64_t)
+
+static const struct operation operation[] = {
+    [LEDGER_HOLD] = {"hold", decide_hold, .daily = true},
+    [LEDGER_CHARGE] = {"charge", decide_charge, .daily = true},
+    [LEDGER_RELEASE] = {"release", decide_release, .daily = true,
+        .needs = {NAME (HOLD, release.hold_id), NAME (SITE, release.site)}},
+    [LEDGER_DEPOSIT] = {"deposit", decide_deposit, .manager = true, .agency = {NUMBER (GRANT, deposit.grant_id)},
+        .needs = {NUMBER (GRANT, deposit.grant_id), NAME (ACCOUNT, deposit.account)}},
+    [LEDGER_PROJECT_CREATE] = {"project-create", decide_project, .manager = true,
+        .lead = NAME (PROJECT, project.parent), .agency = {NAME (PROJECT, project.parent)},
+        .needs = {NAME (PROJECT, project.name), NAME (PROJECT, project.parent)}},
+    [LEDGER_USER_CREATE] = {"user-create", decide_user, .manager = true, .needs = {NAME (PERSON, user.identity)}},
+    [LEDGER_MEMBER] = {"member", decide_member, .manager = true, .lead = NAME (PROJECT, member.project),
+        .agency = {NAME (PROJECT, member.project)},
+        .needs = {NAME (PROJECT, member.project), NAME (PERSON, member.identity)}},
+    [LEDGER_ACCOUNT_CREATE] = {"account-create", decide_account_create, .manager = true,
+        .lead = NAME (PROJECT, account.project), .agency = {NAME (PROJECT, account.project)},
+        .needs = {NAME (PROJECT, account.project), NAME (ACCOUNT, account.name)}},
+    [LEDGER_ACCOUNT_MODIFY] = {"account-modify", decide_account_modify, .manager = true,
+        .lead = NAME (ACCOUNT, account.name), .agency = {NAME (ACCOUNT, account.name)},
+        .needs = {NAME (ACCOUNT, account.name)}},
+    [LEDGER_RATE_SET] = {"rate-set", decide_rate, .manager = true, .agency = {{.of = OF_BANK}},
+        .needs = {NAME (SITE, rate.site)}},
+    [LEDGER_STATE] = {"state", decide_state, .daily = true},
+    [LEDGER_EXPIRE] = {"expire", decide_expire, .daily = true, .manager = true,
+        .agency = {NUMBER (ALLOC, expire.allocation_id)}, .needs = {NUMBER (ALLOC, expire.allocation_id)}},
+    [LEDGER_WITHDRAW] = {"withdraw", decide_withdraw, .manager = true,
+        .agency = {NUMBER (ALLOC, withdraw.allocation_id)}, .needs = {NAME (ACCOUNT, withdraw.account)}},
+    [LEDGER_TRANSFER] = {"transfer", decide_transfer, .manager = true,
+        .agency = {NUMBER (ALLOC, transfer.allocation_id)},
+        .needs = {NAME (ACCOUNT, transfer.from), NAME (ACCOUNT, transfer.to)}},
+    [LEDGER_REFUND] = {"refund", decide_refund, .manager = true, .agency = {NUMBER (CHARGE, refund.charge_op)},
+        .needs = {NUMBER (CHARGE, refund.charge_op)}},
+    [LEDGER_LIMIT_SET] = {"limit-set", decide_limit, .manager = true, .agency = {NUMBER (ALLOC, limit.allocation_id)},
+        .needs = {NUMBER (ALLOC, limit.allocation_id)}},
+    [LEDGER_SITE_SET] = {"site-set", decide_site, .manager = true, .agency = {{.of = OF_BANK}},
+        .needs = {NAME (SITE, site.site)}},
+    [LEDGER_HOLD_GROUP] = {"hold-group", decide_hold_group, .daily = true},
+    [LEDGER_EXTEND] = {"extend", decide_extend, .daily = true, .needs = {NAME (HOLD, extend.hold_id)}},
+    [LEDGER_ACCOUNT_CLOSE] = {"account-close", decide_account_close, .manager = true,
+        .agency = {NAME (WHOLE, close.name)}, .needs = {NAME (ACCOUNT, close.name)}},
+    [LEDGER_CARRY_FORWARD] = {"carry-forward", decide_carry, .manager = true,
+        .agency = {NUMBER (ALLOC, carry.allocation_id)}, .needs = {NUMBER (ALLOC, carry.allocation_id)}},
+    [LEDGER_FUNDER_CREATE] = {"funder-create", decide_funder, .needs = {NAME (FUNDER, funder.name)}},
+    [LEDGER_GRANT] = {"grant", decide_grant,
+        .needs = {NAME (FUNDER, deposit.funder), NAME (ACCOUNT, deposit.account)}},
+    [LEDGER_SPLIT] = {"split", decide_split, .manager = true, .lead = NAME (ACCOUNT, transfer.from),
+        .agency = {NUMBER (ALLOC, transfer.allocation_id)},
+        .needs = {NAME (ACCOUNT, transfer.from), NAME (ACCOUNT, transfer.to)}},
+    [LEDGER_ROLE_SET] = {"role-set", decide_role, .manager = true, .agency = {{.of = OF_BANK}},
+        .needs = {NAME (PERSON, role.identity)}},
+    [LEDGER_RECON] = {"reconcile", decide_recon, .daily = false},
+    [LEDGER_RECON_SET] = {"reconcile-set", decide_recon_set, .daily = false},
+    [LEDGER_QUOTE] = {"quote", decide_quote, .daily = true, .asker = true},
+    [LEDGER_QUOTE_CANCEL] = {"quote-cancel", decide_quote_cancel, .daily = true, .manager = true, .asker = true,
+        .lead = NUMBER (QUOTE, quote_cancel.id), .needs = {NUMBER (QUOTE, quote_cancel.id)}},
+    [LEDGER_BEGIN] = {"begin", decide_begin, .daily = true, .needs = {NUMBER (ALLOC, begin.allocation_id)}},
+    [LEDGER_CLOCK] = {"clock-accept", decide_clock, .daily = false},
+    [LEDGER_ACCOUNT_REOPEN] = {"account-reopen", decide_account_reopen, .manager = true,
+        .agency = {NAME (WHOLE, close.name)}, .needs = {NAME (ACCOUNT, close.name)}},
+    [LEDGER_FREEZE] = {"freeze", decide_freeze, .manager = true, .lead = {.of = OF_FROZEN}, .agency = {{.of = OF_FROZEN}}},
+    [LEDGER_SPLIT_BACK] = {"split-back", decide_split_back, .manager = true,
+        .lead = NUMBER (ALLOC, split_back.allocation_id), .agency = {NUMBER (ALLOC, split_back.allocation_id)},
+        .needs = {NUMBER (ALLOC, split_back.allocation_id)}},
+    [LEDGER_GRANT_EXTEND] = {"grant-extend", decide_grant_extend, .agency = {NUMBER (GRANT, award.grant_id)},
+        .needs = {NUMBER (GRANT, award.grant_id)}},
+    [LEDGER_GRANT_AMEND] = {"grant-amend", decide_grant_amend, .agency = {NUMBER (GRANT, award.grant_id)},
+        .needs = {NUMBER (GRANT, award.grant_id)}},
+    [LEDGER_GRANT_REVOKE] = {"grant-revoke", decide_grant_revoke, .agency = {NUMBER (GRANT, award.grant_id)},
+        .needs = {NUMBER (GRANT, award.grant_id)}},
+    [LEDGER_ACCOUNT_RENAME] = {"account-rename", decide_account_rename, .manager = true,
+        .lead = NAME (ACCOUNT, rename.name), .agency = {NAME (ACCOUNT, rename.name)},
+        .needs = {NAME (ACCOUNT, rename.name), NAME (ACCOUNT, rename.to)}},
+    [LEDGER_PROJECT_MOVE] = {"project-move", decide_project_move, .manager = true,
+        .agency = {NAME (PROJECT, move.name), NAME (PROJECT, move.parent)},
+        .needs = {NAME (PROJECT, move.name), NAME (PROJECT, move.parent)}},
+};
+static_assert (sizeof (operation) / sizeof (operation[0]) == LEDGER_KINDS, "a row for each kind");
+
+const struct operation *operation_of (enum ledger_kind kind)
+{
+    assert ((size_t)kind < LEDGER_KINDS && operation[kind].decide);
+    return &operation[kind];
+}
 
 const char *ledger_kind_name (enum ledger_kind kind)
 {
-    static const char *const name[] = {
-        [LEDGER_HOLD] = "hold",
-        [LEDGER_CHARGE] = "charge",
-        [LEDGER_RELEASE] = "release",
-        [LEDGER_DEPOSIT] = "deposit",
-        [LEDGER_PROJECT_CREATE] = "project-create",
-        [LEDGER_USER_CREATE] = "user-create",
-        [LEDGER_MEMBER] = "member",
-        [LEDGER_ACCOUNT_CREATE] = "account-create",
-        [LEDGER_ACCOUNT_MODIFY] = "account-modify",
-        [LEDGER_RATE_SET] = "rate-set",
-        [LEDGER_STATE] = "state",
-        [LEDGER_EXPIRE] = "expire",
-        [LEDGER_WITHDRAW] = "withdraw",
-        [LEDGER_TRANSFER] = "transfer",
-        [LEDGER_REFUND] = "refund",
-        [LEDGER_LIMIT_SET] = "limit-set",
-        [LEDGER_SITE_SET] = "site-set",
-        [LEDGER_HOLD_GROUP] = "hold-group",
-        [LEDGER_EXTEND] = "extend",
-        [LEDGER_ACCOUNT_CLOSE] = "account-close",
-        [LEDGER_CARRY_FORWARD] = "carry-forward",
-        [LEDGER_FUNDER_CREATE] = "funder-create",
-        [LEDGER_GRANT] = "grant",
-        [LEDGER_SPLIT] = "split",
-        [LEDGER_ROLE_SET] = "role-set",
-        [LEDGER_RECON] = "reconcile",
-        [LEDGER_RECON_SET] = "reconcile-set",
-        [LEDGER_QUOTE] = "quote",
-        [LEDGER_QUOTE_CANCEL] = "quote-cancel",
-        [LEDGER_BEGIN] = "begin",
-        [LEDGER_CLOCK] = "clock-accept",
-        [LEDGER_ACCOUNT_REOPEN] = "account-reopen",
-        [LEDGER_FREEZE] = "freeze",
-        [LEDGER_SPLIT_BACK] = "split-back",
-        [LEDGER_GRANT_EXTEND] = "grant-extend",
-        [LEDGER_GRANT_AMEND] = "grant-amend",
-        [LEDGER_GRANT_REVOKE] = "grant-revoke",
-        [LEDGER_ACCOUNT_RENAME] = "account-rename",
-        [LEDGER_PROJECT_MOVE] = "project-move",
-    };
-    assert ((size_t)kind < sizeof (name) / sizeof (name[0]));
-    return name[kind];
-}
-
-void outcome_refuse (struct ledger_view *view, struct ledger_outcome *out, int code, bool record,
-                     const char *fmt, ...)
-{
-    va_list ap;
-    va_start (ap, fmt);
-    out->text = arena_vprintf (view->arena, fmt, ap);
-    va_end (ap);
-    out->code = code;
-    out->record = record;
-}
-
-static void journal_add (struct journal *j, char layer, int64_t account, int64_t alloc,
-                         credit_micro amount)
-{
-    for (uint32_t i = 0; i < j->legs.count; i++) {
-        struct ledger_entry *entry = j->legs.item[i];
-        if (entry->layer == layer && entry->allocation_id == alloc) {
-            bool over = __builtin_add_overflow (entry->amount, amount, &entry->amount);
-            assert (!over);
-            return;
-        }
-    }
-    struct ledger_entry *entry = arena_new (j->view->arena, struct ledger_entry);
-    *entry = (struct ledger_entry){.layer = layer,
-                                   .account_id = account,
-                                   .allocation_id = alloc,
-                                   .amount = amount,
-                                   .effective_at = j->effective_at};
-    vec_push (j->view, &j->legs, entry);
-}
-
-void journal_move (struct journal *j, char layer, int64_t from_account, int64_t from_alloc,
-                   int64_t to_account, int64_t to_alloc, credit_micro amount)
-{
-    assert (amount >= 0);
-    if (amount == 0)
-        return;
-    journal_add (j, layer, from_account, from_alloc, -amount);
-    journal_add (j, layer, to_account, to_alloc, amount);
-}
-
-void journal_close (struct journal *j)
-{
-    uint32_t leg = 0;
-    __int128 sum[2] = {0, 0};
-    for (uint32_t i = 0; i < j->legs.count; i++) {
-        struct ledger_entry *entry = j->legs.item[i];
-        if (entry->amount == 0)
-            continue;
-        entry->op_id = j->view->next.op;
-        entry->leg = leg++;
-        sum[entry->layer == 'H'] += entry->amount;
-        vec_push (j->view, &j->view->entries, entry);
-    }
-    assert (sum[0] == 0 && sum[1] == 0);
-}
-
-/* Over what has no gap any more. */
-static void site_ack_advance (struct ledger_site *site)
-{
-    uint32_t done = 0;
-    while (done < site->ahead_count && site->ahead[done] == site->acked + 1) {
-        site->acked++;
-        done++;
-    }
-    site->ahead_count -= done;
-    memmove (&site->ahead[0], &site->ahead[done], site->ahead_count * sizeof (site->ahead[0]));
-}
-
-uint64_t site_ack_note (struct ledger_site *site, uint64_t sequence)
-{
-    if (sequence <= site->acked)
-        return site->acked;
-    uint32_t i = 0;
-    while (i < site->ahead_count && site->ahead[i] < sequence)
-        i++;
-    if (i < site->ahead_count && site->ahead[i] == sequence)
-        return site->acked;
-    /* So far beyond a gap nothing will fill it: the site has long been told that it is there, and has no more of it
-     * (site: bank_link's window is far smaller). */
-    if (site->ahead_count == LEDGER_AHEAD_MAX) {
-        site->acked = site->ahead[0] - 1;
-        site_ack_advance (site);
-        site->dirty = true;
-        return site_ack_note (site, sequence);
-    }
-    memmove (&site->ahead[i + 1], &site->ahead[i],
-             (site->ahead_count - i) * sizeof (site->ahead[0]));
-    site->ahead[i] = sequence;
-    site->ahead_count++;
-    site_ack_advance (site);
-    site->dirty = true;
-    return site->acked;
+    return operation_of (kind)->name;
 }
 
 /* True when the key was used before: the answer is in out. */
@@ -174,149 +138,19 @@ static bool answered_before (struct ledger_view *view, const struct ledger_reque
 void ledger_decide (struct ledger_view *view, const struct ledger_request *req,
                     struct ledger_outcome *out)
 {
+    const struct operation *row = operation_of (req->kind);
     *out = (struct ledger_outcome){
-        .site = "", .job = "", .note = "", .text = "", .effective_at = view->now, .op_id = view->next.op};
+        .operation = row->name, .site = "", .job = "", .note = "", .text = "", .effective_at = view->now, .op_id = view->next.op};
     if (answered_before (view, req, out))
         return;
     if (req->refused.code) {
         outcome_refuse (view, out, req->refused.code, false, "%s", req->refused.text);
         return;
     }
-    if (rights_refused (view, req, out))
+    if (rights_refused (view, req, row, out))
         return;
     out->record = true;
-    switch (req->kind) {
-    case LEDGER_HOLD:
-        decide_hold (view, req, out);
-        return;
-    case LEDGER_CHARGE:
-        decide_charge (view, req, out);
-        return;
-    case LEDGER_RELEASE:
-        decide_release (view, req, out);
-        return;
-    case LEDGER_DEPOSIT:
-        decide_deposit (view, req, out);
-        return;
-    case LEDGER_PROJECT_CREATE:
-        decide_project (view, req, out);
-        return;
-    case LEDGER_USER_CREATE:
-        decide_user (view, req, out);
-        return;
-    case LEDGER_MEMBER:
-        decide_member (view, req, out);
-        return;
-    case LEDGER_ACCOUNT_CREATE:
-        decide_account_create (view, req, out);
-        return;
-    case LEDGER_ACCOUNT_MODIFY:
-        decide_account_modify (view, req, out);
-        return;
-    case LEDGER_STATE:
-        out->note = req->state.text;
-        out->done.id = arena_printf (view->arena, "op.%lld", (long long)view->next.op);
-        return;
-    case LEDGER_RATE_SET:
-        decide_rate (view, req, out);
-        return;
-    case LEDGER_EXPIRE:
-        decide_expire (view, req, out);
-        return;
-    case LEDGER_WITHDRAW:
-        decide_withdraw (view, req, out);
-        return;
-    case LEDGER_TRANSFER:
-        decide_transfer (view, req, out);
-        return;
-    case LEDGER_REFUND:
-        decide_refund (view, req, out);
-        return;
-    case LEDGER_LIMIT_SET:
-        decide_limit (view, req, out);
-        return;
-    case LEDGER_SITE_SET:
-        decide_site (view, req, out);
-        return;
-    case LEDGER_HOLD_GROUP:
-        decide_hold_group (view, req, out);
-        return;
-    case LEDGER_EXTEND:
-        decide_extend (view, req, out);
-        return;
-    case LEDGER_ACCOUNT_CLOSE:
-        decide_account_close (view, req, out);
-        return;
-    case LEDGER_CARRY_FORWARD:
-        decide_carry (view, req, out);
-        return;
-    case LEDGER_FUNDER_CREATE:
-        decide_funder (view, req, out);
-        return;
-    case LEDGER_GRANT:
-        decide_grant (view, req, out);
-        return;
-    case LEDGER_SPLIT:
-        decide_split (view, req, out);
-        return;
-    case LEDGER_ROLE_SET:
-        decide_role (view, req, out);
-        return;
-    case LEDGER_RECON:
-        decide_recon (view, req, out);
-        return;
-    case LEDGER_RECON_SET:
-        decide_recon_set (view, req, out);
-        return;
-    case LEDGER_QUOTE:
-        decide_quote (view, req, out);
-        return;
-    case LEDGER_QUOTE_CANCEL:
-        decide_quote_cancel (view, req, out);
-        return;
-    case LEDGER_ACCOUNT_REOPEN:
-        decide_account_reopen (view, req, out);
-        return;
-    case LEDGER_FREEZE:
-        decide_freeze (view, req, out);
-        return;
-    case LEDGER_BEGIN:
-        decide_begin (view, req, out);
-        return;
-    case LEDGER_CLOCK:
-        decide_clock (view, req, out);
-        return;
-    case LEDGER_SPLIT_BACK:
-        decide_split_back (view, req, out);
-        return;
-    case LEDGER_GRANT_EXTEND:
-        decide_grant_extend (view, req, out);
-        return;
-    case LEDGER_GRANT_AMEND:
-        decide_grant_amend (view, req, out);
-        return;
-    case LEDGER_GRANT_REVOKE:
-        decide_grant_revoke (view, req, out);
-        return;
-    case LEDGER_ACCOUNT_RENAME:
-        decide_account_rename (view, req, out);
-        return;
-    case LEDGER_PROJECT_MOVE:
-        decide_project_move (view, req, out);
-        return;
-    case LEDGER_KINDS:
-        break;
-    }
-    assert (!"a kind of operation that does not exist");
-}
-
-/* Changes nothing but holds, usages and balances. */
-static bool is_daily (enum ledger_kind kind)
-{
-    return kind == LEDGER_STATE || /* not even these */
-           kind == LEDGER_HOLD || kind == LEDGER_CHARGE || kind == LEDGER_RELEASE ||
-           kind == LEDGER_EXPIRE || kind == LEDGER_HOLD_GROUP || kind == LEDGER_EXTEND ||
-           kind == LEDGER_QUOTE || kind == LEDGER_QUOTE_CANCEL || kind == LEDGER_BEGIN;
+    row->decide (view, req, out);
 }
 
 void ledger_record (struct ledger_view *view, const struct ledger_request *req,
@@ -336,5 +170,5 @@ void ledger_record (struct ledger_view *view, const struct ledger_request *req,
     op->outcome = arena_memdup (view->arena, bytes, len);
     op->outcome_len = len;
     op->is_new = true;
-    view->admin |= !is_daily (req->kind);
+    view->admin |= !operation_of (req->kind)->daily;
 }

@@ -1,7 +1,6 @@
 /* Users, accounts, projects and grants that are frozen: by whom, why, since when. Nothing new is promised for them;
  * what runs goes on, its charges too, and credits that jobs give back come back. The service asks who may (rights.c);
  * nothing here moves credits. */
-#include <string.h>
 
 #include "bank/core/ledger_impl.h"
 

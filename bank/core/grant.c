@@ -1,5 +1,4 @@
 /* Funders, their grants, how these are split among projects, carried on and closed. */
-#include <assert.h>
 #include <string.h>
 
 #include "bank/core/ledger_impl.h"

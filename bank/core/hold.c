@@ -1,17 +1,8 @@
 /* Holds: strict, all or nothing, alone or in a group, and made longer (rules H1 to H7). */
-#include <assert.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "bank/core/ledger_impl.h"
-
-void hold_refuse (struct ledger_outcome *out, const char *code, const char *text)
-{
-    out->hold.granted = false;
-    out->hold.reason_code = code;
-    out->hold.reason_text = text;
-}
 
 static const char *hold_id_text (struct ledger_view *view, const struct ledger_hold *hold)
 {
@@ -35,48 +26,6 @@ static void legs_add (struct ledger_view *view, struct journal *j, struct ledger
         journal_move (j, 'H', site->earned_account_id, site->earned_alloc_id, alloc->account_id,
                       alloc->id, p->share[i].amount);
     }
-}
-
-/* Types are names: they have neither blank nor "=". */
-static const char *nodes_text (struct ledger_view *view, const struct ledger_ask *ask)
-{
-    const char *text = "";
-    for (uint32_t i = 0; i < ask->nodes_count; i++)
-        text = arena_printf (view->arena, "%s%s%s=%lld", text, i ? " " : "", ask->nodes[i].type,
-                             (long long)ask->nodes[i].procs);
-    return text;
-}
-
-bool nodes_same (const struct ledger_ask *ask, const char *text)
-{
-    for (uint32_t i = 0; i < ask->nodes_count; i++) {
-        char part[QUANTITY_TEXT_MAX];
-        int len = snprintf (part, sizeof (part), "=%lld", (long long)ask->nodes[i].procs);
-        size_t type = strlen (ask->nodes[i].type);
-        if (i && *text++ != ' ')
-            return false;
-        if (strncmp (text, ask->nodes[i].type, type) != 0 || strncmp (text + type, part, (size_t)len) != 0)
-            return false;
-        text += type + (size_t)len;
-    }
-    return !*text;
-}
-
-static uint32_t nodes_read (struct ledger_view *view, const char *text,
-                            struct ledger_nodes out[LEDGER_NODE_TYPES_MAX])
-{
-    char *rest = NULL;
-    uint32_t count = 0;
-    if (!text[0])
-        return 0;
-    for (char *part = strtok_r (arena_strdup (view->arena, text), " ", &rest); part;
-         part = strtok_r (NULL, " ", &rest)) {
-        char *procs = strchr (part, '=');
-        assert (procs && count < LEDGER_NODE_TYPES_MAX);
-        *procs = '\0';
-        out[count++] = (struct ledger_nodes){part, strtoll (procs + 1, NULL, 10)};
-    }
-    return count;
 }
 
 static void hold_apply (struct ledger_view *view, struct journal *j, const char *identity,
@@ -283,28 +232,6 @@ void decide_hold_group (struct ledger_view *view, const struct ledger_request *r
 }
 
 /* ---- longer ---- */
-
-struct price_terms hold_terms (struct ledger_view *view, const struct ledger_hold *hold,
-                               enum price_rounding rounding)
-{
-    struct ledger_nodes nodes[LEDGER_NODE_TYPES_MAX];
-    const char *why; /* it was priced so once */
-    const struct ledger_rate *card = rate_version (view, hold->job.site, hold->rate_version);
-    struct price_terms terms = price_terms_plain (hold->rate_ppm);
-    if (card) {
-        terms.measure = card->measure;
-        terms.band = card->band;
-        terms.band_count = card->band_count;
-        rate_machine (view, card, hold->machine, &terms, &why);
-        rate_nodes (view, card, nodes, nodes_read (view, hold->nodes, nodes), rounding, &terms,
-                    &why);
-    }
-    terms.extra_parts = hold->extra_parts;
-    terms.qos_ppm = hold->qos_ppm;
-    terms.class_ppm = hold->class_ppm;
-    terms.group_ppm = hold->group_ppm;
-    return terms;
-}
 
 /* What the longer time costs beyond what is held; false when refused. */
 static bool extension (struct ledger_view *view, const struct ledger_request *req,

@@ -946,6 +946,7 @@ struct ledger_outcome {
     bool record;   /* to be given to ledger_record */
     const void *stored;
     size_t stored_len;
+    const char *operation; /* its name */
     /* of the operation, for the op row */
     const char *site, *job, *note;
     time_us effective_at;

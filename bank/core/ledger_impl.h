@@ -3,6 +3,7 @@
 #define NUI_BANK_CORE_LEDGER_IMPL_H
 
 #include "bank/core/ledger.h"
+#include "bank/core/operation.h"
 
 struct hold_link {
     struct ledger_hold *hold;
@@ -120,7 +121,8 @@ void place_undo (struct placing *p, uint32_t count);
 
 /* Not granted is an answer, not an error: it is recorded and given again for the same key. */
 void hold_refuse (struct ledger_outcome *out, const char *code, const char *text);
-/* Whether a hold was made for the nodes of an ask. */
+/* The nodes of an ask as a hold keeps them, and whether a hold was made for those of an ask. */
+const char *nodes_text (struct ledger_view *view, const struct ledger_ask *ask);
 bool nodes_same (const struct ledger_ask *ask, const char *text);
 
 /* ---- bounds.c: what was signed of one hold or charge ---- */
@@ -159,8 +161,6 @@ const char *freeze_of (const struct ledger_view *view, const struct ledger_accou
                        const char *identity);
 /* The same of an allocation's grant. */
 const char *freeze_of_grant (const struct ledger_view *view, const struct ledger_alloc *alloc);
-void decide_freeze (struct ledger_view *view, const struct ledger_request *req,
-                    struct ledger_outcome *out);
 
 /* ---- quote.c ---- */
 
@@ -177,52 +177,32 @@ void pin_use (struct ledger_view *view, struct ledger_pin *pin, const char *job,
               const char *job_name);
 /* ", at the rates of quote.7" for what people read; "" without one. */
 const char *pin_note (const struct ledger_view *view, const struct ledger_pin *pin);
-void decide_quote (struct ledger_view *view, const struct ledger_request *req,
-                   struct ledger_outcome *out);
-void decide_clock (struct ledger_view *view, const struct ledger_request *req,
-                   struct ledger_outcome *out);
-void decide_quote_cancel (struct ledger_view *view, const struct ledger_request *req,
-                          struct ledger_outcome *out);
 
 /* ---- rights.c ---- */
 
 /* True, with the sentence, when a person may not do it. */
 bool rights_refused (struct ledger_view *view, const struct ledger_request *req,
-                     struct ledger_outcome *out);
+                     const struct operation *row, struct ledger_outcome *out);
 
 /* ---- the operations; each fills out and applies itself when it is not refused ---- */
 
-void decide_hold (struct ledger_view *view, const struct ledger_request *req,
-                  struct ledger_outcome *out);
-void decide_hold_group (struct ledger_view *view, const struct ledger_request *req,
-                        struct ledger_outcome *out);
-void decide_extend (struct ledger_view *view, const struct ledger_request *req,
-                    struct ledger_outcome *out);
+operation_decide decide_freeze, decide_quote, decide_clock, decide_quote_cancel, decide_hold, decide_hold_group,
+    decide_extend, decide_charge, decide_release, decide_deposit, decide_project, decide_user, decide_member,
+    decide_account_create, decide_account_modify, decide_rate, decide_site, decide_withdraw, decide_transfer,
+    decide_refund, decide_limit, decide_account_close, decide_account_reopen, decide_carry, decide_funder,
+    decide_grant, decide_split, decide_split_back, decide_grant_extend, decide_grant_amend, decide_grant_revoke,
+    decide_account_rename, decide_project_move, decide_recon, decide_recon_set, decide_role, decide_expire,
+    decide_begin;
+
 /* The hold that "hold.7" names; NULL when there is none in the view. */
 struct ledger_hold *hold_named (const struct ledger_view *view, const char *hold_id);
 bool same_job (const struct ledger_job *a, const struct ledger_job *b);
 /* The rates that a hold pins. */
 struct price_terms hold_terms (struct ledger_view *view, const struct ledger_hold *hold,
                                enum price_rounding rounding);
-void decide_charge (struct ledger_view *view, const struct ledger_request *req,
-                    struct ledger_outcome *out);
-void decide_release (struct ledger_view *view, const struct ledger_request *req,
-                     struct ledger_outcome *out);
 /* Of a deposit or a grant, whatever its account is. */
 bool deposit_malformed (struct ledger_view *view, const struct ledger_request *req,
                         struct ledger_outcome *out);
-void decide_deposit (struct ledger_view *view, const struct ledger_request *req,
-                     struct ledger_outcome *out);
-void decide_project (struct ledger_view *view, const struct ledger_request *req,
-                     struct ledger_outcome *out);
-void decide_user (struct ledger_view *view, const struct ledger_request *req,
-                  struct ledger_outcome *out);
-void decide_member (struct ledger_view *view, const struct ledger_request *req,
-                    struct ledger_outcome *out);
-void decide_account_create (struct ledger_view *view, const struct ledger_request *req,
-                            struct ledger_outcome *out);
-void decide_account_modify (struct ledger_view *view, const struct ledger_request *req,
-                            struct ledger_outcome *out);
 /* True, with the sentence, when a name may not be one. */
 bool name_refused (struct ledger_view *view, const char *what, const char *name,
                    struct ledger_outcome *out);
@@ -241,19 +221,7 @@ bool rate_nodes (struct ledger_view *view, const struct ledger_rate *rate,
                  struct price_terms *terms, const char **why_out);
 const struct ledger_rate *rate_version (const struct ledger_view *view, const char *site,
                                         uint32_t version);
-void decide_rate (struct ledger_view *view, const struct ledger_request *req,
-                  struct ledger_outcome *out);
-void decide_site (struct ledger_view *view, const struct ledger_request *req,
-                  struct ledger_outcome *out);
 
-void decide_withdraw (struct ledger_view *view, const struct ledger_request *req,
-                      struct ledger_outcome *out);
-void decide_transfer (struct ledger_view *view, const struct ledger_request *req,
-                      struct ledger_outcome *out);
-void decide_refund (struct ledger_view *view, const struct ledger_request *req,
-                    struct ledger_outcome *out);
-void decide_limit (struct ledger_view *view, const struct ledger_request *req,
-                   struct ledger_outcome *out);
 
 /* A new row of reconciliation, that the operation at hand opens. */
 void recon_open (struct ledger_view *view, const char *site, const struct ledger_finding *finding);
@@ -286,43 +254,9 @@ void debt_repay (struct ledger_view *view, struct journal *j, const struct ledge
 /* What a project owes; NULL: it never did. */
 struct ledger_account *debt_account (const struct ledger_view *view,
                                      const struct ledger_account *account);
-void decide_account_close (struct ledger_view *view, const struct ledger_request *req,
-                           struct ledger_outcome *out);
-void decide_account_reopen (struct ledger_view *view, const struct ledger_request *req,
-                            struct ledger_outcome *out);
-void decide_carry (struct ledger_view *view, const struct ledger_request *req,
-                   struct ledger_outcome *out);
-void decide_funder (struct ledger_view *view, const struct ledger_request *req,
-                    struct ledger_outcome *out);
-void decide_grant (struct ledger_view *view, const struct ledger_request *req,
-                   struct ledger_outcome *out);
-void decide_split (struct ledger_view *view, const struct ledger_request *req,
-                   struct ledger_outcome *out);
-void decide_split_back (struct ledger_view *view, const struct ledger_request *req,
-                        struct ledger_outcome *out);
-void decide_grant_extend (struct ledger_view *view, const struct ledger_request *req,
-                          struct ledger_outcome *out);
-void decide_grant_amend (struct ledger_view *view, const struct ledger_request *req,
-                         struct ledger_outcome *out);
-void decide_grant_revoke (struct ledger_view *view, const struct ledger_request *req,
-                          struct ledger_outcome *out);
-void decide_account_rename (struct ledger_view *view, const struct ledger_request *req,
-                            struct ledger_outcome *out);
-void decide_project_move (struct ledger_view *view, const struct ledger_request *req,
-                          struct ledger_outcome *out);
 /* The operation at hand concerns it: its statement says so. */
 void about_add (struct ledger_view *view, const char *what, int64_t id);
-void decide_recon (struct ledger_view *view, const struct ledger_request *req,
-                   struct ledger_outcome *out);
-void decide_recon_set (struct ledger_view *view, const struct ledger_request *req,
-                       struct ledger_outcome *out);
-void decide_role (struct ledger_view *view, const struct ledger_request *req,
-                  struct ledger_outcome *out);
 
-void decide_expire (struct ledger_view *view, const struct ledger_request *req,
-                    struct ledger_outcome *out);
-void decide_begin (struct ledger_view *view, const struct ledger_request *req,
-                   struct ledger_outcome *out);
 
 /* Moves what an allocation that has ended, or is of a closed account, has left, and nothing holds, to bank:expired,
  * or back to where grants come from; or what it is below zero, when nothing is held any more, to what its project
@@ -335,7 +269,9 @@ credit_micro expire_rest (struct ledger_view *view, struct journal *j, struct le
 void outcome_refuse (struct ledger_view *view, struct ledger_outcome *out, int code, bool record,
                      const char *fmt, ...) __attribute__ ((format (printf, 5, 6)));
 
-/* Notes a number of the site's outbox; returns the highest contiguous one. 0 is not noted. */
-uint64_t site_ack_note (struct ledger_site *site, uint64_t sequence);
+/* Notes a number of the site's outbox, and returns the highest up to which all have arrived; 0 is not noted. What moves
+ * the mark is recorded: a refused charge has arrived too, and must not come for ever (I4). */
+uint64_t site_arrived (struct ledger_view *view, const char *name, uint64_t sequence,
+                       struct ledger_outcome *out);
 
 #endif

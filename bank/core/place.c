@@ -1,6 +1,5 @@
 /* Jobs on accounts: priced, then counted as held on the first account that can pay for all of them
  * (rules H1 to H3, H7, F1 to F4). Holds keep what was placed; quotes undo it. */
-#include <assert.h>
 #include <string.h>
 
 #include "bank/core/ledger_impl.h"

@@ -1,4 +1,7 @@
 /* Rate cards: published once, never changed; what one says about a job. */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "bank/core/ledger_impl.h"
@@ -279,4 +282,87 @@ void decide_rate (struct ledger_view *view, const struct ledger_request *req,
                               price_measure_name (rate->measure),
                               rate->successful_only ? "successful" : "all");
     out->done.id = arena_printf (view->arena, "%s.%u", req->rate.site, version + 1);
+}
+
+/* Types are names: they have neither blank nor "=". */
+const char *nodes_text (struct ledger_view *view, const struct ledger_ask *ask)
+{
+    const char *text = "";
+    for (uint32_t i = 0; i < ask->nodes_count; i++)
+        text = arena_printf (view->arena, "%s%s%s=%lld", text, i ? " " : "", ask->nodes[i].type,
+                             (long long)ask->nodes[i].procs);
+    return text;
+}
+
+bool nodes_same (const struct ledger_ask *ask, const char *text)
+{
+    for (uint32_t i = 0; i < ask->nodes_count; i++) {
+        char part[QUANTITY_TEXT_MAX];
+        int len = snprintf (part, sizeof (part), "=%lld", (long long)ask->nodes[i].procs);
+        size_t type = strlen (ask->nodes[i].type);
+        if (i && *text++ != ' ')
+            return false;
+        if (strncmp (text, ask->nodes[i].type, type) != 0 || strncmp (text + type, part, (size_t)len) != 0)
+            return false;
+        text += type + (size_t)len;
+    }
+    return !*text;
+}
+
+static uint32_t nodes_read (struct ledger_view *view, const char *text,
+                            struct ledger_nodes out[LEDGER_NODE_TYPES_MAX])
+{
+    char *rest = NULL;
+    uint32_t count = 0;
+    if (!text[0])
+        return 0;
+    for (char *part = strtok_r (arena_strdup (view->arena, text), " ", &rest); part;
+         part = strtok_r (NULL, " ", &rest)) {
+        char *procs = strchr (part, '=');
+        assert (procs && count < LEDGER_NODE_TYPES_MAX);
+        *procs = '\0';
+        out[count++] = (struct ledger_nodes){part, strtoll (procs + 1, NULL, 10)};
+    }
+    return count;
+}
+
+struct price_terms hold_terms (struct ledger_view *view, const struct ledger_hold *hold,
+                               enum price_rounding rounding)
+{
+    struct ledger_nodes nodes[LEDGER_NODE_TYPES_MAX];
+    const char *why; /* it was priced so once */
+    const struct ledger_rate *card = rate_version (view, hold->job.site, hold->rate_version);
+    struct price_terms terms = price_terms_plain (hold->rate_ppm);
+    if (card) {
+        terms.measure = card->measure;
+        terms.band = card->band;
+        terms.band_count = card->band_count;
+        rate_machine (view, card, hold->machine, &terms, &why);
+        rate_nodes (view, card, nodes, nodes_read (view, hold->nodes, nodes), rounding, &terms,
+                    &why);
+    }
+    terms.extra_parts = hold->extra_parts;
+    terms.qos_ppm = hold->qos_ppm;
+    terms.class_ppm = hold->class_ppm;
+    terms.group_ppm = hold->group_ppm;
+    return terms;
+}
+
+/* The site's own account exists from its first rate on. */
+void site_account (struct ledger_view *view, struct ledger_site *site)
+{
+    if (site->earned_account_id != LEDGER_ID_SITES)
+        return;
+    struct ledger_account *account = ledger_add_account (
+        view, view->next.account++, arena_printf (view->arena, "site:%s", site->name));
+    account->is_new = true;
+    account->op_id = view->next.op;
+    struct ledger_alloc *alloc =
+        ledger_add_alloc (view, view->next.allocation++, account->id, 0, TIME_US_MAX);
+    alloc->description = arena_printf (view->arena, "earned by site %s", site->name);
+    alloc_touch (view, alloc);
+    alloc->is_new = true;
+    alloc->op_id = view->next.op;
+    site->earned_account_id = account->id;
+    site->earned_alloc_id = alloc->id;
 }

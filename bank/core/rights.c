@@ -67,66 +67,30 @@ static bool thaws (const struct ledger_view *view, const struct ledger_request *
     return !req->freeze.undo || !freeze || strcmp (freeze->who, req->client) == 0;
 }
 
-static bool may_as_lead (const struct ledger_view *view, const struct ledger_request *req)
+static bool may_as_lead (const struct ledger_view *view, const struct ledger_request *req,
+                         const struct subject *subject)
 {
-    switch (req->kind) {
-    case LEDGER_PROJECT_CREATE:
-        return leads_named (view, req->client, req->project.parent);
-    case LEDGER_MEMBER:
-        return leads_named (view, req->client, req->member.project);
-    case LEDGER_ACCOUNT_CREATE:
-        return leads_named (view, req->client, req->account.project);
-    case LEDGER_ACCOUNT_MODIFY:
-        return leads_account (view, req->client, req->account.name);
-    case LEDGER_SPLIT:
-        return leads_account (view, req->client, req->transfer.from);
-    case LEDGER_SPLIT_BACK:
-        return leads_source (view, req->client, req->split_back.allocation_id);
-    case LEDGER_ACCOUNT_RENAME:
-        return leads_account (view, req->client, req->rename.name);
-    case LEDGER_FREEZE:
+    switch (subject->of) {
+    case OF_PROJECT:
+        return leads_named (view, req->client, subject_name (subject, req));
+    case OF_ACCOUNT:
+        return leads_account (view, req->client, subject_name (subject, req));
+    case OF_ALLOC:
+        return leads_source (view, req->client, subject_number (subject, req));
+    case OF_QUOTE:
+        return leads_quote (view, req->client, subject_number (subject, req));
+    case OF_FROZEN:
         return req->freeze.what == LEDGER_FREEZE_ACCOUNT && leads_account (view, req->client, req->freeze.name) &&
                thaws (view, req);
-    case LEDGER_QUOTE_CANCEL:
-        return leads_quote (view, req->client, req->quote_cancel.id);
     default:
         return false;
     }
 }
 
-static bool may_as_manager (const struct ledger_view *view, const struct ledger_request *req)
+static bool is_manager (const struct ledger_view *view, const char *identity)
 {
-    const struct ledger_person *person = ledger_person_of (view, req->client);
-    if (!person || !(person->roles & LEDGER_ROLE_MANAGER))
-        return false;
-    switch (req->kind) {
-    case LEDGER_PROJECT_CREATE:
-    case LEDGER_USER_CREATE:
-    case LEDGER_MEMBER:
-    case LEDGER_ACCOUNT_CREATE:
-    case LEDGER_ACCOUNT_MODIFY:
-    case LEDGER_ACCOUNT_CLOSE:
-    case LEDGER_ACCOUNT_REOPEN:
-    case LEDGER_FREEZE:
-    case LEDGER_ROLE_SET:
-    case LEDGER_RATE_SET:
-    case LEDGER_SITE_SET:
-    case LEDGER_DEPOSIT:
-    case LEDGER_WITHDRAW:
-    case LEDGER_TRANSFER:
-    case LEDGER_SPLIT:
-    case LEDGER_SPLIT_BACK:
-    case LEDGER_ACCOUNT_RENAME:
-    case LEDGER_PROJECT_MOVE:
-    case LEDGER_CARRY_FORWARD:
-    case LEDGER_EXPIRE:
-    case LEDGER_REFUND:
-    case LEDGER_LIMIT_SET:
-    case LEDGER_QUOTE_CANCEL:
-        return true;
-    default:
-        return false;
-    }
+    const struct ledger_person *person = ledger_person_of (view, identity);
+    return person && (person->roles & LEDGER_ROLE_MANAGER);
 }
 
 /* ---- agencies ---- */
@@ -198,92 +162,66 @@ static bool agency_freezes (const struct ledger_view *view, const struct ledger_
     return own && thaws (view, req);
 }
 
+/* Own as it is: also in an own project nothing that others gave goes. */
+static bool agency_pays_all (const struct ledger_view *view, const char *agency, const char *name)
+{
+    const struct ledger_account *account = ledger_account_by_name (view, name);
+    bool own = account != NULL;
+    for (uint32_t i = 0; own && i < account->alloc_count; i++)
+        own = strcmp (account->alloc[i]->giver, agency) == 0 ||
+              (account->alloc[i]->posted == 0 && account->alloc[i]->held == 0);
+    return !account || (own && agency_pays (view, agency, name));
+}
+
 /* An agency's are what it gave and the projects that it made, with those below; what is not there at all is
  * refused as that. Withdrawals, transfers and splits take what it gave: see shares_free. */
-static bool may_as_agency (const struct ledger_view *view, const struct ledger_request *req)
+static bool is_agencys (const struct ledger_view *view, const struct ledger_request *req,
+                        const struct subject *subject)
 {
-    const char *agency = req->agency;
-    switch (req->kind) {
-    case LEDGER_PROJECT_CREATE:
-        return !req->project.parent[0] || agency_made (view, agency, req->project.parent);
-    case LEDGER_MEMBER:
-        return agency_made (view, agency, req->member.project);
-    case LEDGER_ACCOUNT_CREATE:
-        return agency_made (view, agency, req->account.project);
-    case LEDGER_ACCOUNT_MODIFY:
-        return agency_made_of (view, agency, req->account.name);
-    case LEDGER_ACCOUNT_RENAME:
-        return agency_made_of (view, agency, req->rename.name);
-    case LEDGER_PROJECT_MOVE:
-        return agency_made (view, agency, req->move.name) &&
-               (!req->move.parent[0] || agency_made (view, agency, req->move.parent));
-    case LEDGER_GRANT_EXTEND:
-    case LEDGER_GRANT_AMEND:
-    case LEDGER_GRANT_REVOKE:
-        return agency_gave_grant (view, agency, req->award.grant_id);
-    case LEDGER_SPLIT_BACK:
-        return agency_gave (view, agency, req->split_back.allocation_id);
-    case LEDGER_ACCOUNT_CLOSE:
-    case LEDGER_ACCOUNT_REOPEN: {
-        /* Own as it is: also in an own project nothing that others gave goes. */
-        const struct ledger_account *account = ledger_account_by_name (view, req->close.name);
-        bool own = account != NULL;
-        for (uint32_t i = 0; own && i < account->alloc_count; i++)
-            own = strcmp (account->alloc[i]->giver, agency) == 0 ||
-                  (account->alloc[i]->posted == 0 && account->alloc[i]->held == 0);
-        return !account || (own && agency_pays (view, agency, req->close.name));
-    }
-    case LEDGER_DEPOSIT:
-        return !req->deposit.grant_id || agency_gave_grant (view, agency, req->deposit.grant_id);
-    case LEDGER_WITHDRAW:
-        return !req->withdraw.allocation_id || agency_gave (view, agency, req->withdraw.allocation_id);
-    case LEDGER_TRANSFER:
-    case LEDGER_SPLIT:
-        return !req->transfer.allocation_id || agency_gave (view, agency, req->transfer.allocation_id);
-    case LEDGER_CARRY_FORWARD:
-        return agency_gave (view, agency, req->carry.allocation_id);
-    case LEDGER_EXPIRE:
-        return agency_gave (view, agency, req->expire.allocation_id);
-    case LEDGER_LIMIT_SET:
-        return agency_gave (view, agency, req->limit.allocation_id);
-    case LEDGER_REFUND:
-        return agency_paid (view, agency, req->refund.charge_op);
-    case LEDGER_FREEZE:
+    switch (subject->of) {
+    case OF_PROJECT:
+        return agency_made (view, req->agency, subject_name (subject, req));
+    case OF_ACCOUNT:
+        return agency_made_of (view, req->agency, subject_name (subject, req));
+    case OF_WHOLE:
+        return agency_pays_all (view, req->agency, subject_name (subject, req));
+    case OF_ALLOC:
+        return agency_gave (view, req->agency, subject_number (subject, req));
+    case OF_GRANT:
+        return agency_gave_grant (view, req->agency, subject_number (subject, req));
+    case OF_CHARGE:
+        return agency_paid (view, req->agency, subject_number (subject, req));
+    case OF_FROZEN:
         return agency_freezes (view, req);
-    case LEDGER_RATE_SET: /* of the bank, or of a site */
-    case LEDGER_ROLE_SET:
-    case LEDGER_SITE_SET:
-        return false;
     default:
-        return true; /* the service knows which calls are an agency's at all */
+        return subject->of == OF_NOTHING;
     }
 }
 
 /* Whose quote it is says the signature, and of a kept one the bank; of one that is not there it says that. */
-static bool may_as_asker (const struct ledger_view *view, const struct ledger_request *req)
+static bool may_as_asker (const struct ledger_view *view, const struct ledger_request *req,
+                          const struct operation *row)
 {
-    if (req->kind != LEDGER_QUOTE_CANCEL)
-        return req->kind == LEDGER_QUOTE;
-    const struct ledger_pin *pin = ledger_pin_by_id (view, req->quote_cancel.id);
-    return !pin || strcmp (pin->identity, req->client) == 0;
+    const struct ledger_pin *pin =
+        row->lead.of == OF_QUOTE ? ledger_pin_by_id (view, subject_number (&row->lead, req)) : NULL;
+    return row->asker && (!pin || strcmp (pin->identity, req->client) == 0);
 }
 
 bool rights_refused (struct ledger_view *view, const struct ledger_request *req,
-                     struct ledger_outcome *out)
+                     const struct operation *row, struct ledger_outcome *out)
 {
-    if (req->agency && !may_as_agency (view, req)) {
+    if (req->agency && !(is_agencys (view, req, &row->agency[0]) && is_agencys (view, req, &row->agency[1]))) {
         outcome_refuse (view, out, ERR_DENIED, false,
                         "%s is not for agency %.80s: it is about what others gave, a project of others, or all",
-                        ledger_kind_name (req->kind), req->agency);
+                        row->name, req->agency);
         return true;
     }
-    if (!req->by_user || may_as_asker (view, req) || may_as_manager (view, req) ||
-        may_as_lead (view, req))
+    if (!req->by_user || may_as_asker (view, req, row) || (row->manager && is_manager (view, req->client)) ||
+        may_as_lead (view, req, &row->lead))
         return false;
     outcome_refuse (view, out, ERR_DENIED, false,
-                    "%s is not for %.200s: neither %san allocation manager nor a lead of the project",
-                    ledger_kind_name (req->kind), req->client,
-                    req->kind == LEDGER_QUOTE_CANCEL ? "the quote's user nor " : "");
+                    "%s is not for %.200s: neither %san allocation manager nor a lead of the project", row->name,
+                    req->client, row->lead.of == OF_QUOTE ? "the quote's user nor " : "");
     return true;
 }
 

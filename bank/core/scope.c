@@ -69,28 +69,3 @@ uint32_t scope_narrowness (const struct ledger_scopes *scopes)
     return narrow;
 }
 
-bool scopes_refused (struct ledger_view *view, const struct ledger_scopes *scopes, bool users_only,
-                     struct ledger_outcome *out)
-{
-    if (scopes->count > LEDGER_SCOPES_MAX) {
-        outcome_refuse (view, out, ERR_LIMIT, false, "%u scopes, at most %d are kept",
-                        scopes->count, LEDGER_SCOPES_MAX);
-        return true;
-    }
-    for (uint32_t i = 0; i < scopes->count; i++) {
-        if (users_only && scopes->item[i].kind != LEDGER_SCOPE_USER) {
-            outcome_refuse (view, out, ERR_INVALID, false,
-                            "an account is for users; a %s is for an allocation of it to name",
-                            kind_name[scopes->item[i].kind]);
-            return true;
-        }
-        for (uint32_t k = 0; k < i; k++)
-            if (scopes->item[k].kind == scopes->item[i].kind &&
-                strcmp (scopes->item[k].name, scopes->item[i].name) == 0) {
-                outcome_refuse (view, out, ERR_INVALID, false, "%s %.200s is named twice",
-                                kind_name[scopes->item[i].kind], scopes->item[i].name);
-                return true;
-            }
-    }
-    return false;
-}

@@ -533,3 +533,30 @@ bool ledger_is_member (const struct ledger_view *view, const char *identity, int
         person ? ledger_membership_of (view, person->id, project_id) : NULL;
     return m && m->valid_from <= view->now && view->now < m->valid_to;
 }
+
+struct ledger_hold *hold_named (const struct ledger_view *view, const char *hold_id)
+{
+    char prefix[8];
+    uint64_t number;
+    if (id_parse (hold_id, prefix, sizeof (prefix), &number, NULL) < 0 ||
+        strcmp (prefix, "hold") != 0)
+        return NULL;
+    return ledger_hold_by_id (view, (int64_t)number);
+}
+
+bool same_job (const struct ledger_job *a, const struct ledger_job *b)
+{
+    return strcmp (a->site, b->site) == 0 && strcmp (a->site_job, b->site_job) == 0 &&
+           strcmp (a->component, b->component) == 0 && a->incarnation == b->incarnation;
+}
+
+struct ledger_account *debt_account (const struct ledger_view *view,
+                                     const struct ledger_account *account)
+{
+    for (uint32_t i = 0; i < view->debts.count; i++) {
+        struct ledger_account *debt = view->debts.item[i];
+        if (debt->project_id == account->project_id)
+            return debt;
+    }
+    return NULL;
+}

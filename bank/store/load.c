@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bank/core/operation.h"
 #include "bank/store/statements.h"
 
 struct load {
@@ -228,6 +229,65 @@ bool load_was_wrong (const struct load *load, const struct pgbatch_result *resul
             strcmp (result->sqlstate, PG_UNIQUE) == 0);
 }
 
+static void want_charge (struct load *load, const struct ledger_request *req, bool is_new)
+{
+    if (!is_new) {
+        want_job (load, &req->charge.job);
+        want_hold (load, req->charge.hold_id);
+        load->sums = true;
+    }
+    if (req->charge.signature)
+        want_signed (load, &req->charge.signature->ask, req->on_behalf, false);
+    if (!req->charge.hold_id[0]) {
+        want_account (load, req->charge.account);
+        want_person (load, req->on_behalf);
+        want_quote (load, &req->charge.ask);
+    }
+    want_site (load, req->charge.job.site);
+}
+
+static void want_named (struct load *load, enum subject_of of, const char *name)
+{
+    if (!name[0])
+        return;
+    if (of == OF_ACCOUNT)
+        want_account (load, name);
+    else if (of == OF_PROJECT)
+        want_project (load, name);
+    else if (of == OF_PERSON)
+        want_person (load, name);
+    else if (of == OF_SITE)
+        want_site (load, name);
+    else if (of == OF_HOLD)
+        want_hold (load, name);
+    else
+        pgargs_text (load->funders, 0, name);
+}
+
+/* One of what an operation's row says that it needs. */
+static void want_subject (struct load *load, const struct subject *subject, const struct ledger_request *req)
+{
+    int64_t id;
+    switch (subject->of) {
+    case OF_NOTHING:
+        return;
+    case OF_ALLOC:
+    case OF_GRANT:
+    case OF_CHARGE:
+    case OF_QUOTE:
+        if ((id = subject_number (subject, req)) == 0)
+            return;
+        if (subject->of == OF_ALLOC)
+            want_alloc (load, id);
+        else
+            pgargs_i64 (subject->of == OF_GRANT ? load->grants : subject->of == OF_CHARGE ? load->paid : load->quotes,
+                        0, id);
+        return;
+    default:
+        want_named (load, subject->of, subject_name (subject, req));
+    }
+}
+
 void load_want_request (struct load *load, const struct ledger_request *req,
                         const struct recent *recent)
 {
@@ -240,6 +300,9 @@ void load_want_request (struct load *load, const struct ledger_request *req,
         return;
     if (req->by_user)
         want_person (load, req->client);
+    const struct operation *row = operation_of (req->kind);
+    for (size_t i = 0; i < sizeof (row->needs) / sizeof (row->needs[0]); i++)
+        want_subject (load, &row->needs[i], req);
     switch (req->kind) {
     case LEDGER_HOLD:
         want_ask (load, &req->hold, req->on_behalf, is_new);
@@ -251,81 +314,15 @@ void load_want_request (struct load *load, const struct ledger_request *req,
         want_person (load, req->on_behalf);
         return;
     case LEDGER_EXTEND:
-        want_hold (load, req->extend.hold_id);
         load->sums = true;
         return;
     case LEDGER_CHARGE:
-        if (!is_new) {
-            want_job (load, &req->charge.job);
-            want_hold (load, req->charge.hold_id);
-            load->sums = true;
-        }
-        if (req->charge.signature)
-            want_signed (load, &req->charge.signature->ask, req->on_behalf, false);
-        if (!req->charge.hold_id[0]) {
-            want_account (load, req->charge.account);
-            want_person (load, req->on_behalf);
-            want_quote (load, &req->charge.ask);
-        }
-        want_site (load, req->charge.job.site);
-        return;
-    case LEDGER_RELEASE:
-        want_hold (load, req->release.hold_id);
-        if (req->release.site)
-            want_site (load, req->release.site);
-        return;
-    case LEDGER_GRANT:
-        pgargs_text (load->funders, 0, req->deposit.funder);
-        want_account (load, req->deposit.account);
-        return;
-    case LEDGER_DEPOSIT:
-        if (req->deposit.grant_id)
-            pgargs_i64 (load->grants, 0, req->deposit.grant_id);
-        want_account (load, req->deposit.account);
-        return;
-    case LEDGER_FUNDER_CREATE:
-        pgargs_text (load->funders, 0, req->funder.name);
-        return;
-    case LEDGER_ACCOUNT_CLOSE:
-    case LEDGER_ACCOUNT_REOPEN:
-        want_account (load, req->close.name);
-        return;
-    case LEDGER_CARRY_FORWARD:
-        want_alloc (load, req->carry.allocation_id);
-        return;
-    case LEDGER_ROLE_SET:
-        want_person (load, req->role.identity);
-        return;
-    case LEDGER_PROJECT_CREATE:
-        want_project (load, req->project.name);
-        if (req->project.parent[0])
-            want_project (load, req->project.parent);
-        return;
-    case LEDGER_USER_CREATE:
-        want_person (load, req->user.identity);
-        return;
-    case LEDGER_MEMBER:
-        want_project (load, req->member.project);
-        want_person (load, req->member.identity);
+        want_charge (load, req, is_new);
         return;
     case LEDGER_ACCOUNT_CREATE:
-        want_project (load, req->account.project);
-        /* fall through */
     case LEDGER_ACCOUNT_MODIFY:
-        want_account (load, req->account.name);
         for (uint32_t i = 0; i < req->account.fallback_count; i++)
             want_account (load, req->account.fallbacks[i].account);
-        return;
-    case LEDGER_STATE:
-        return;
-    case LEDGER_RATE_SET:
-        want_site (load, req->rate.site);
-        return;
-    case LEDGER_SITE_SET:
-        want_site (load, req->site.site);
-        return;
-    case LEDGER_EXPIRE:
-        want_alloc (load, req->expire.allocation_id);
         return;
     case LEDGER_FREEZE:
         if (req->freeze.what == LEDGER_FREEZE_USER)
@@ -336,23 +333,6 @@ void load_want_request (struct load *load, const struct ledger_request *req,
             want_project (load, req->freeze.name);
         else
             pgargs_i64 (load->grants, 0, req->freeze.grant_id);
-        return;
-    case LEDGER_BEGIN:
-        want_alloc (load, req->begin.allocation_id);
-        return;
-    case LEDGER_WITHDRAW:
-        want_account (load, req->withdraw.account);
-        return;
-    case LEDGER_TRANSFER:
-    case LEDGER_SPLIT:
-        want_account (load, req->transfer.from);
-        want_account (load, req->transfer.to);
-        return;
-    case LEDGER_REFUND:
-        pgargs_i64 (load->paid, 0, req->refund.charge_op);
-        return;
-    case LEDGER_LIMIT_SET:
-        want_alloc (load, req->limit.allocation_id);
         return;
     case LEDGER_RECON:
         pgargs_text (load->recons, 0, req->recon.site);
@@ -366,30 +346,15 @@ void load_want_request (struct load *load, const struct ledger_request *req,
     case LEDGER_QUOTE:
         load_want_quote (load, req->quote.ask);
         return;
-    case LEDGER_QUOTE_CANCEL:
-        pgargs_i64 (load->quotes, 0, req->quote_cancel.id);
-        return;
     case LEDGER_SPLIT_BACK:
-        want_alloc (load, req->split_back.allocation_id);
         load->sources = true;
         return;
     case LEDGER_GRANT_EXTEND:
     case LEDGER_GRANT_AMEND:
     case LEDGER_GRANT_REVOKE:
-        pgargs_i64 (load->grants, 0, req->award.grant_id);
         load->parts = true;
         return;
-    case LEDGER_ACCOUNT_RENAME:
-        want_account (load, req->rename.name);
-        want_account (load, req->rename.to);
-        return;
-    case LEDGER_PROJECT_MOVE:
-        want_project (load, req->move.name);
-        if (req->move.parent[0])
-            want_project (load, req->move.parent);
-        return;
-    case LEDGER_CLOCK: /* nothing of the ledger */
-    case LEDGER_KINDS:
+    default: /* what its row names */
         return;
     }
 }

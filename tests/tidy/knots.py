@@ -20,7 +20,6 @@ import tempfile
 LIMIT = 8  # files
 
 REACHED = {
-    "bank/core": 20,
     "local/core": 30,
     "local/svc": 67,
     "meta/svc": 24,
