@@ -218,7 +218,8 @@ static int partial_put (struct svc *svc, struct site_job *job, time_us now, stru
     return charge_job (svc, job, stopped ? job->rec.suspended_at : now, job->cpu_used, false, err);
 }
 
-void charge_poll (struct svc *svc)
+/* Every RMPOLLINTERVAL: running jobs, every FLUSHINTERVAL. */
+static void charge_poll (struct svc *svc)
 {
     struct site_job *job, *next, *list[AT_ONCE];
     struct err err = {0};
@@ -244,3 +245,5 @@ void charge_poll (struct svc *svc)
         list[i]->charge_at = 0;
     bank_link_poke (svc->bank);
 }
+
+const struct svc_listener charge_listener = {.polled = charge_poll};

@@ -19,7 +19,5 @@ int charge_put (struct svc *svc, Nui__Bank__V1__ChargeRequest *request, uint64_t
 /* bank_link_config.on_refused, of a svc (charge_lost.c). */
 int charge_refused (void *arg, const struct store_item *item, enum rpc_status status,
                     struct err *err);
-/* Every RMPOLLINTERVAL: running jobs, every FLUSHINTERVAL. */
-void charge_poll (struct svc *svc);
 
 #endif

@@ -108,7 +108,7 @@ void deferral_plan (struct svc *svc, const struct plan *plan)
     }
 }
 
-void deferral_qos_changed (struct svc *svc)
+static void deferral_qos_changed (struct svc *svc)
 {
     const struct policy *policy = svc->settings->policy;
     struct site_job *job, *next;
@@ -151,3 +151,11 @@ void deferral_nodes_changed (struct svc *svc)
                                  svc_now (svc), &err);
     }
 }
+
+static void deferral_reloaded (struct svc *svc)
+{
+    deferral_nodes_changed (svc);
+    deferral_qos_changed (svc);
+}
+
+const struct svc_listener deferral_listener = {.reloaded = deferral_reloaded};

@@ -351,7 +351,7 @@ static int checkpoint (struct svc *svc, struct site_job *job, struct err *err)
     return 0;
 }
 
-void evict_free (struct svc *svc)
+static void evict_free (struct svc *svc)
 {
     while (svc->checkpoints) /* hooks run on; after a restart they are asked again */
         checkpoint_free (svc->checkpoints);
@@ -509,3 +509,5 @@ int evict_recover (struct svc *svc, struct site_job *job, struct err *err)
     }
     return svc->rm.ops->cancel (svc->rm.self, id, job->rec.incarnation, err);
 }
+
+const struct svc_listener evict_listener = {.stop = evict_free};

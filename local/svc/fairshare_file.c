@@ -64,9 +64,11 @@ static int put (struct svc *svc, time_us now, struct err *err)
     return rc;
 }
 
-int fairshare_file_put (struct svc *svc, struct err *err)
+/* Nothing without fairshare, or within a second of the last. */
+static int fairshare_job_ends (struct svc *svc, struct site_job *job, const struct job_end *end, struct err *err)
 {
-    if (svc->settings->policy->fs_policy == FS_NONE ||
+    (void)job;
+    if (end->how == JOB_NEVER_RAN || svc->settings->policy->fs_policy == FS_NONE ||
         clock_monotonic_us () - svc->fairshare_put_at < put_gap)
         return 0;
     return put (svc, svc_now (svc), err);
@@ -168,3 +170,12 @@ void fairshare_file_load (struct svc *svc)
     free (rows);
     free (bytes);
 }
+
+static void fairshare_stop (struct svc *svc)
+{
+    if (svc->cluster && svc->store)
+        fairshare_file_save (svc);
+}
+
+const struct svc_listener fairshare_listener = {
+    .polled = fairshare_file_save, .job_ends = fairshare_job_ends, .stop = fairshare_stop};

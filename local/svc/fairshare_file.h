@@ -6,13 +6,9 @@
 #ifndef NUI_LOCAL_SVC_FAIRSHARE_FILE_H
 #define NUI_LOCAL_SVC_FAIRSHARE_FILE_H
 
-#include "proto/base/err.h"
-
 struct svc;
 
 void fairshare_file_load (struct svc *svc); /* a missing or unreadable record is logged, not fatal */
 void fairshare_file_save (struct svc *svc); /* in a transaction of its own; a failure is logged */
-/* In the caller's transaction. Nothing without fairshare, or within a second of the last. */
-int fairshare_file_put (struct svc *svc, struct err *err);
 
 #endif

@@ -77,13 +77,13 @@ int follow_open (struct svc *svc, const struct settings *settings, struct err *e
     return rc == 0 ? 0 : err_prefix (err, "PRODUCTION");
 }
 
-void follow_close (struct svc *svc)
+static void follow_close (struct svc *svc)
 {
     free (svc->follow);
     svc->follow = NULL;
 }
 
-void follow_poll (struct svc *svc)
+static void follow_poll (struct svc *svc)
 {
     struct err err = {0};
     if (svc->follow && follow (svc, &err) != 0)
@@ -97,3 +97,5 @@ int follow_may_act (const struct svc *svc, struct err *err)
                         "mode TEST: its jobs are those of the production scheduler, ask there");
     return 0;
 }
+
+const struct svc_listener follow_listener = {.polled = follow_poll, .close = follow_close};

@@ -11,8 +11,6 @@
 
 /* 0 without PRODUCTION. */
 int follow_open (struct svc *svc, const struct settings *settings, struct err *err);
-void follow_close (struct svc *svc);
-void follow_poll (struct svc *svc);
 /* 0, or ERR_CONFLICT: what runs is production's. */
 int follow_may_act (const struct svc *svc, struct err *err);
 

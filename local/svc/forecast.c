@@ -221,7 +221,7 @@ static void on_due (evutil_socket_t fd, short what, void *arg)
         survey_begin (svc);
 }
 
-void forecast_wake (struct svc *svc)
+static void forecast_wake (struct svc *svc)
 {
     struct forecast *f = svc->forecast;
     if (!f || svc->closing || svc->sim || cluster_version (svc->cluster) == f->version)
@@ -233,7 +233,7 @@ void forecast_wake (struct svc *svc)
         timer_set (f->due, f->cost.survey * FORECAST_SHARE + US_PER_S / 5);
 }
 
-int forecast_open (struct svc *svc, struct err *err)
+static int forecast_open (struct svc *svc, struct err *err)
 {
     struct forecast *f = calloc (1, sizeof *f);
     assert (f && "out of memory");
@@ -250,7 +250,7 @@ int forecast_open (struct svc *svc, struct err *err)
     return record_open (svc, err);
 }
 
-void forecast_close (struct svc *svc)
+static void forecast_close (struct svc *svc)
 {
     struct forecast *f = svc->forecast;
     struct told *t, *next;
@@ -286,7 +286,7 @@ void forecast_close (struct svc *svc)
     svc->forecast = NULL;
 }
 
-void forecast_policy_changes (struct svc *svc)
+static void forecast_policy_changes (struct svc *svc)
 {
     struct forecast *f = svc->forecast;
     if (!f)
@@ -531,3 +531,8 @@ bool forecast_table (struct svc *svc, uint32_t procs, duration_us walltime, stru
     }
     return false;
 }
+
+const struct svc_listener forecast_listener = {.open = forecast_open,
+                                               .policy_changes = forecast_policy_changes,
+                                               .pass_done = forecast_wake,
+                                               .stop = forecast_close};

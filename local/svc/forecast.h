@@ -29,24 +29,6 @@ enum {
     FORECAST_EVERY_S = 60,
 };
 
-/* Reads history and record; before jobs are recovered. */
-int forecast_open (struct svc *svc, struct err *err);
-void forecast_close (struct svc *svc); /* writes what is not yet written */
-
-/* The policy is about to be replaced: nothing may look at the old one any more. */
-void forecast_policy_changes (struct svc *svc);
-/* A pass has run, or anything else has happened. */
-void forecast_wake (struct svc *svc);
-/* It entered the queue (also after a restart). */
-void forecast_arrived (struct svc *svc, const struct site_job *job);
-/* Chosen to start, durably. */
-void forecast_started (struct svc *svc, const struct site_job *job, time_us now);
-/* It ran from start to end. */
-void forecast_ended (struct svc *svc, const struct site_job *job);
-void forecast_forget (struct svc *svc, uint64_t number);
-/* Every RMPOLLINTERVAL: what started, to disk. */
-void forecast_poll (struct svc *svc);
-
 /* Why nothing can be said of a job in the queue; NULL: it waits for its turn. */
 const char *forecast_none (struct svc *svc, const struct site_job *job, struct arena *arena);
 /* In the arena. NULL: nothing was said yet, or it does not wait. Where nothing can be said (held, not

@@ -313,7 +313,7 @@ int record_open (struct svc *svc, struct err *err)
 
 /* --- what happens ----------------------------------------------------------------------------- */
 
-void forecast_arrived (struct svc *svc, const struct site_job *job)
+static void forecast_arrived (struct svc *svc, struct site_job *job)
 {
     struct job_known known;
     if (!svc->forecast || job->part || job->rec.number <= svc->forecast->number_max)
@@ -336,7 +336,7 @@ static void later_score (void *arg, const struct store_later *row)
     score (started->forecast, row->kind, &said, row->class_name, row->given, started->at);
 }
 
-void forecast_started (struct svc *svc, const struct site_job *job, time_us now)
+static void forecast_started (struct svc *svc, struct site_job *job, time_us now)
 {
     struct forecast *f = svc->forecast;
     struct job_known known;
@@ -369,28 +369,30 @@ void forecast_started (struct svc *svc, const struct site_job *job, time_us now)
     told_drop (f, t);
 }
 
-void forecast_ended (struct svc *svc, const struct site_job *job)
+static int forecast_ended (struct svc *svc, struct site_job *job, const struct job_end *end, struct err *err)
 {
     struct job_known known;
-    if (!svc->forecast || !job->rec.start || job->rec.end < job->rec.start)
-        return;
+    (void)err;
+    if (!svc->forecast || end->how == JOB_RUNS_AGAIN || !job->rec.start || job->rec.end < job->rec.start)
+        return 0;
     svc->forecast->happened.ended++;
     known_of (job, &known);
     estimator_ended (svc->forecast->estimator, &known, job->rec.end - job->rec.start);
+    return 0;
 }
 
-void forecast_forget (struct svc *svc, uint64_t number)
+static void forecast_forget (struct svc *svc, struct site_job *job)
 {
     if (!svc->forecast)
         return;
-    struct told *t = told_find (svc->forecast, number);
+    struct told *t = told_find (svc->forecast, job->rec.number);
     if (!t)
         return;
     svc->forecast->happened.withdrawn++; /* it never started */
     told_drop (svc->forecast, t);
 }
 
-void forecast_poll (struct svc *svc)
+static void forecast_poll (struct svc *svc)
 {
     struct forecast *f = svc->forecast;
     struct err err = {0};
@@ -455,3 +457,9 @@ Nui__Common__V1__EstimateRecord **forecast_records (struct svc *svc, struct aren
     *count_out = n;
     return list;
 }
+
+const struct svc_listener forecast_record_listener = {.polled = forecast_poll,
+                                                      .job_entered = forecast_arrived,
+                                                      .job_chosen = forecast_started,
+                                                      .job_ends = forecast_ended,
+                                                      .job_leaves = forecast_forget};

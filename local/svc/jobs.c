@@ -9,6 +9,7 @@
 #include "local/svc/replay.h"
 #include "local/svc/staging.h"
 #include "local/svc/stageout.h"
+#include "proto/base/clock.h"
 #include "proto/base/text.h"
 
 /* --- what is said of a job ---------------------------------------------------------------- */
@@ -151,6 +152,29 @@ void jobs_info (struct svc *svc, const struct store_job *rec, struct site_job *j
         out->forecast = forecast_of_job (svc, job, arena);
     }
 }
+
+/* In a transaction: metaschedulers hear of it by their outbox. Of parts from COMMIT on: before, they are the
+ * coordinator's own knowledge. */
+static int jobs_told (struct svc *svc, struct site_job *job, struct err *err)
+{
+    struct arena *arena = arena_create (0);
+    struct uuid key;
+    Nui__Local__V1__JobInfo info;
+    jobs_info (svc, &job->rec, store_job_ended (job->rec.state) ? NULL : job, arena, &info);
+    size_t len = nui__local__v1__job_info__get_packed_size (&info);
+    uint8_t *bytes = arena_alloc (arena, len);
+    nui__local__v1__job_info__pack (&info, bytes);
+    uuid_make (&key);
+    int rc = local_store_outbox_put (svc->store, STORE_OUTBOX_META, "job", &key, bytes, len,
+                                     svc_now (svc), NULL, err);
+    text_printf (job->told_reason, sizeof job->told_reason, "%s", info.reason ? info.reason->code : "");
+    arena_destroy (arena);
+    if (rc == 0 && svc->meta)
+        meta_link_poke (svc->meta);
+    return rc;
+}
+
+const struct svc_listener jobs_listener = {.job_told = jobs_told};
 
 int jobs_find (struct svc *svc, const struct rpccall *call, const char *job_id,
                const char *component, struct store_job *out, struct err *err)

@@ -3,10 +3,6 @@
 #include <string.h>
 
 #include "local/svc/charge.h"
-#include "local/svc/fairshare_file.h"
-#include "local/svc/notify.h"
-#include "local/svc/staging.h"
-#include "local/svc/stageout.h"
 #include "local/svc/stats.h"
 #include "local/svc/svc_i.h"
 
@@ -44,8 +40,7 @@ void life_drop (struct svc *svc, struct site_job *job)
         svc_part_forget (svc, job->part);
     }
     svc_job_forget (svc, job);
-    notify_wake (svc);
-    output_job_changed (svc, number);
+    SVC_TELL (svc, job_ended, (svc, number));
     depends_happened (svc, number);
     pass_wake (svc);
 }
@@ -58,16 +53,6 @@ static int part_close (struct svc *svc, struct site_job *job, struct err *err)
     if (job->part->rec.state <= STORE_PART_FIRM)
         job->part->rec.state = STORE_PART_RELEASED;
     return local_store_part_put (svc->store, &job->part->rec, err);
-}
-
-/* In a transaction: history, statistics, and whoever is to hear of a failure. */
-static int end_remember (struct svc *svc, struct site_job *job, duration_us cpu, struct err *err)
-{
-    int rc = stats_job_ended (svc, job, cpu, err);
-    if (rc == 0 &&
-        (job->rec.state == STORE_JOB_FAILED || job->rec.state == STORE_JOB_TIMEOUT))
-        rc = notify_job (svc, job, err);
-    return rc;
 }
 
 int life_end_unstarted (struct svc *svc, struct site_job *job, enum store_job_state state,
@@ -86,8 +71,8 @@ int life_end_unstarted (struct svc *svc, struct site_job *job, enum store_job_st
         rc = life_hold_return (svc, job, job->rec.reason_code, err);
     if (rc == 0)
         rc = part_close (svc, job, err);
-    if (rc == 0 && tell)
-        rc = end_remember (svc, job, -1, err);
+    if (tell)
+        SVC_TRY (svc, rc, job_ends, (svc, job, &(struct job_end){.how = JOB_NEVER_RAN, .cpu = -1}, err));
     if (rc == 0)
         rc = svc_job_write (svc, job, tell, NULL, 0, err);
     rc = svc_commit (svc, rc, err);
@@ -120,6 +105,7 @@ static void end_started (struct svc *svc, struct site_job *job, const struct rm_
 {
     struct err err = {0};
     char id[SITE_ID_MAX];
+    struct job_end end = {.how = JOB_RAN, .cpu = status->cpu_known ? status->cpu_time : -1};
     site_id (svc, job->rec.number, id);
     job->rec.start = status->start;
     job->rec.end = status->end_at > status->start ? status->end_at : status->start;
@@ -161,13 +147,8 @@ static void end_started (struct svc *svc, struct site_job *job, const struct rm_
     if (rc == 0)
         rc = charge_job (svc, job, job->rec.end, status->cpu_known ? status->cpu_time : 0, true, &err);
     if (rc == 0)
-        rc = fairshare_file_put (svc, &err);
-    if (rc == 0)
         rc = part_close (svc, job, &err);
-    if (rc == 0)
-        rc = end_remember (svc, job, status->cpu_known ? status->cpu_time : -1, &err);
-    if (rc == 0)
-        rc = stageout_write (svc, job, &err);
+    SVC_TRY (svc, rc, job_ends, (svc, job, &end, &err));
     if (rc == 0)
         rc = svc_job_write (svc, job, true, NULL, 0, &err);
     rc = svc_commit (svc, rc, &err);
@@ -182,9 +163,7 @@ static void end_started (struct svc *svc, struct site_job *job, const struct rm_
                rm_end_name (status->end), job->rec.exit_code,
                (long long)((job->rec.end - job->rec.start) / US_PER_S));
     bank_link_poke (svc->bank);
-    uint64_t number = job->rec.number;
     life_drop (svc, job);
-    stageout_begin (svc, number);
 }
 
 /* In a transaction: how long its nodes will be kept for it (RESERVATIONRETRYTIME), as the core will
@@ -212,7 +191,6 @@ bool life_has_nodes (const struct svc *svc, const struct site_job *job)
 
 void life_requeue (struct svc *svc, struct site_job *job, time_us until, struct deferral deferral)
 {
-    native_bind_again (svc, job);
     struct err err = {0};
     job->rec.state = STORE_JOB_QUEUED;
     job->rec.deferred_until = until;
@@ -244,7 +222,7 @@ void life_requeue (struct svc *svc, struct site_job *job, time_us until, struct 
         log_event (svc->log, LOG_LEVEL_ERROR, "svc", "core_disagrees", "error=\"%s\"", err.text);
     if (deferral.batch_hold)
         deferral_apply (svc, job, deferral);
-    staging_again (svc, job);
+    SVC_TELL (svc, job_requeued, (svc, job));
     pass_wake (svc);
 }
 
@@ -384,7 +362,7 @@ static void on_started (struct svc *svc, struct site_job *job, time_us started)
     log_event (svc->log, LOG_LEVEL_INFO, "svc", "job_started", "job=%s nodes=%s",
                site_id (svc, job->rec.number, text), job->rec.placement);
     depends_happened (svc, job->rec.number);
-    output_job_changed (svc, job->rec.number);
+    SVC_TELL (svc, job_started, (svc, job));
     pass_wake (svc);
 }
 
@@ -403,10 +381,7 @@ static void end_preempted (struct svc *svc, struct site_job *job, const struct r
     halt_close (job);
     if (rc == 0)
         rc = charge_job (svc, job, job->rec.end, status->cpu_known ? status->cpu_time : 0, true, &err);
-    if (rc == 0)
-        rc = fairshare_file_put (svc, &err);
-    if (rc == 0)
-        rc = stats_job_preempted (svc, job, job->rec.start, job->rec.end, &err);
+    SVC_TRY (svc, rc, job_ends, (svc, job, &(struct job_end){.how = JOB_RUNS_AGAIN, .cpu = -1}, &err));
     job->rec.state = STORE_JOB_QUEUED;
     job->rec.start = job->rec.end = 0;
     job->rec.suspended_at = job->rec.halted = 0;
@@ -428,14 +403,12 @@ static void end_preempted (struct svc *svc, struct site_job *job, const struct r
     log_event (svc->log, LOG_LEVEL_INFO, "svc", "job_preempted", "job=%s incarnation=%u",
                site_id (svc, job->rec.number, id), job->rec.incarnation);
     bank_link_poke (svc->bank);
-    native_bind_again (svc, job);
     stats_settle (svc);
     if (cluster_job_preempt (svc->cluster, (struct job_id){job->rec.number}, svc_now (svc),
                              &err) != 0 ||
         (other_qos && svc_cluster_modify (svc, job, &err) != 0))
         log_event (svc->log, LOG_LEVEL_ERROR, "svc", "core_disagrees", "error=\"%s\"", err.text);
-    output_job_changed (svc, job->rec.number);
-    staging_again (svc, job);
+    SVC_TELL (svc, job_requeued, (svc, job));
     pass_wake (svc);
 }
 

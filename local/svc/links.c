@@ -46,8 +46,9 @@ static void on_denied (void *arg)
     pass_wake (arg);
 }
 
-int links_open (struct svc *svc, const struct settings *settings, struct err *err)
+static int links_open (struct svc *svc, struct err *err)
 {
+    const struct settings *settings = svc->settings;
     if (!in_production (settings))
         return 0;
     struct bank_link_config bank = {
@@ -73,17 +74,20 @@ int links_open (struct svc *svc, const struct settings *settings, struct err *er
     return 0;
 }
 
-void links_reload (struct svc *svc, const struct settings *settings)
+static void links_reloaded (struct svc *svc)
 {
+    const struct settings *settings = svc->settings;
     if (svc->bank)
         bank_link_timeout_set (svc->bank, settings->am.timeout);
     anchors_every (svc->anchors, settings->am.anchors);
 }
 
-void links_close (struct svc *svc)
+static void links_close (struct svc *svc)
 {
     bank_link_destroy (svc->bank);
     anchors_destroy (svc->anchors);
     meta_link_destroy (svc->meta);
     contact_close (svc);
 }
+
+const struct svc_listener links_listener = {.open = links_open, .reloaded = links_reloaded, .stop = links_close};

@@ -98,3 +98,5 @@ void mirror_settle (struct svc *svc)
     free (m.list);
     arena_destroy (m.arena);
 }
+
+const struct svc_listener mirror_listener = {.pass_done = mirror_settle};

@@ -216,9 +216,9 @@ static void on_input (evutil_socket_t fd, short what, void *arg)
 
 /* --- for others --------------------------------------------------------------------------- */
 
-int mode_create (struct svc *svc, const struct settings *settings, struct err *err)
+static int mode_create (struct svc *svc, struct err *err)
 {
-    int kind = settings->mode.mode;
+    int kind = svc->settings->mode.mode;
     if (kind != MODE_TEST && kind != MODE_INTERACTIVE)
         return 0;
     struct mode *mode = svc->mode = calloc (1, sizeof *mode);
@@ -236,8 +236,9 @@ int mode_create (struct svc *svc, const struct settings *settings, struct err *e
     return 0;
 }
 
-void mode_destroy (struct mode *mode)
+static void mode_close (struct svc *svc)
 {
+    struct mode *mode = svc->mode;
     struct act *act, *next;
     if (!mode)
         return;
@@ -388,3 +389,5 @@ int mode_may_start (const struct svc *svc, struct err *err)
         return err_set (err, ERR_CONFLICT, "mode TEST: nothing is started");
     return 0;
 }
+
+const struct svc_listener mode_listener = {.open = mode_create, .close = mode_close};

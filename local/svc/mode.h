@@ -15,8 +15,6 @@
 
 struct mode;
 
-int mode_create (struct svc *svc, const struct settings *settings, struct err *err);
-void mode_destroy (struct mode *mode); /* NULL is a no-op */
 /* Before the plan is committed: takes out of it what may not be done (now). */
 void mode_filter (struct svc *svc, struct plan *plan);
 /* What would have been done, or waits for an answer, in order: "start job alpha.3 on node list …".

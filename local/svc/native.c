@@ -108,7 +108,8 @@ static void bind_it (struct svc *svc, struct site_job *job)
                    err.text);
 }
 
-void native_bind_again (struct svc *svc, struct site_job *job)
+/* Another incarnation of it waits: its events are for that one. */
+static void native_bind_again (struct svc *svc, struct site_job *job)
 {
     if (job->rm.native && svc->rm.ops->bind)
         bind_it (svc, job);
@@ -327,7 +328,7 @@ time_us native_settled (struct svc *svc)
     return at;
 }
 
-void native_poll (struct svc *svc)
+static void native_poll (struct svc *svc)
 {
     struct err err = {0};
     time_us at = svc->rm.ops->settled ? svc->rm.ops->settled (svc->rm.self) : 0;
@@ -444,7 +445,7 @@ void native_started (struct svc *svc, struct site_job *job, const struct rm_even
     if (rc == 0 && !beside)
         rc = local_store_audit (svc->store, now, "resource-manager", job->rec.reason_text, &err);
     svc_commit (svc, rc, &err);
-    output_job_changed (svc, job->rec.number);
+    SVC_TELL (svc, job_started, (svc, job));
     pass_wake (svc);
 }
 
@@ -540,3 +541,5 @@ void native_unknown (struct svc *svc, struct site_job *job)
                              .status = &status};
     life_on_rm_event (svc, &event);
 }
+
+const struct svc_listener native_listener = {.polled = native_poll, .job_requeued = native_bind_again};

@@ -99,8 +99,10 @@ static int put (struct svc *svc, const char *event, const char *object, const ch
     return rc;
 }
 
-int notify_job (struct svc *svc, const struct site_job *job, struct err *err)
+static int notify_job_ends (struct svc *svc, struct site_job *job, const struct job_end *end, struct err *err)
 {
+    if (end->how == JOB_RUNS_AGAIN || (job->rec.state != STORE_JOB_FAILED && job->rec.state != STORE_JOB_TIMEOUT))
+        return 0;
     char id[SITE_ID_MAX], text[700];
     if (!wanted (svc, NOTIFY_JOB_FAILURE))
         return 0;
@@ -261,7 +263,9 @@ static bool same (const struct problems *a, const struct problems *b)
     return true;
 }
 
-void notify_look (struct svc *svc)
+static void notify_wake (struct svc *svc);
+
+static void notify_pass (struct svc *svc)
 {
     struct notify *n = svc->notify;
     struct problems now = {0};
@@ -481,7 +485,7 @@ static void on_timer (evutil_socket_t fd, short what, void *arg)
         next (n);
 }
 
-void notify_wake (struct svc *svc)
+static void notify_wake (struct svc *svc)
 {
     if (svc->notify && !svc->notify->sending)
         wake_in (svc->notify, 0);
@@ -513,7 +517,7 @@ static int told_load (struct notify *n, struct err *err)
     return 0;
 }
 
-int notify_open (struct svc *svc, struct err *err)
+static int notify_open (struct svc *svc, struct err *err)
 {
     struct notify *n = calloc (1, sizeof *n);
     assert (n);
@@ -528,7 +532,7 @@ int notify_open (struct svc *svc, struct err *err)
     return rc;
 }
 
-void notify_close (struct svc *svc)
+static void notify_close (struct svc *svc)
 {
     struct notify *n = svc->notify;
     if (!n)
@@ -541,3 +545,15 @@ void notify_close (struct svc *svc)
     free (n);
     svc->notify = NULL;
 }
+
+static void notify_job_ended (struct svc *svc, uint64_t number)
+{
+    (void)number;
+    notify_wake (svc);
+}
+
+const struct svc_listener notify_listener = {.open = notify_open,
+                                             .pass_done = notify_pass,
+                                             .job_ends = notify_job_ends,
+                                             .job_ended = notify_job_ended,
+                                             .stop = notify_close};

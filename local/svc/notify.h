@@ -10,14 +10,6 @@
 
 #include "local/svc/svc_i.h"
 
-int notify_open (struct svc *svc, struct err *err); /* after the store */
-void notify_close (struct svc *svc);
-/* In a transaction. */
-int notify_job (struct svc *svc, const struct site_job *job, struct err *err);
-/* Compares nodes, bank and reservations with what was told last; in each pass. */
-void notify_look (struct svc *svc);
-/* After a commit: there may be something to send. */
-void notify_wake (struct svc *svc);
 /* The bank answered, or did not. */
 void notify_bank (struct svc *svc, bool answers);
 /* Its history is not, or is again, the one that was kept (local/link/anchors.h). */

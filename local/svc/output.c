@@ -200,7 +200,7 @@ void output_serve (void *self, struct rpccall *call, const ProtobufCMessage *req
     pump (s);
 }
 
-void output_job_changed (struct svc *svc, uint64_t number)
+static void output_job_ended (struct svc *svc, uint64_t number)
 {
     struct output_stream *s, *next;
     DL_FOREACH_SAFE (svc->streams, s, next)
@@ -219,3 +219,13 @@ void output_draining (struct svc *svc)
         svc->output_changed = NULL;
     }
 }
+
+static void output_job_changed (struct svc *svc, struct site_job *job)
+{
+    output_job_ended (svc, job->rec.number);
+}
+
+const struct svc_listener output_listener = {.job_started = output_job_changed,
+                                             .job_requeued = output_job_changed,
+                                             .job_ended = output_job_ended,
+                                             .stop = output_draining};

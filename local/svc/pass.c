@@ -1,15 +1,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "local/svc/charge.h"
 #include "local/svc/contact.h"
-#include "local/svc/fairshare_file.h"
-#include "local/svc/forecast.h"
-#include "local/svc/follow.h"
 #include "local/svc/gridpolicy.h"
 #include "local/svc/mode.h"
-#include "local/svc/notify.h"
-#include "local/svc/simulate.h"
 #include "local/svc/resv.h"
 #include "local/svc/staging.h"
 #include "local/svc/stats.h"
@@ -116,7 +110,7 @@ static void starts_do (struct svc *svc, const struct plan *plan)
         for (uint32_t i = from; i < to; i++) {
             if (rc == 0) {
                 char id[SITE_ID_MAX];
-                forecast_started (svc, list[i - from].job, plan->now);
+                SVC_TELL (svc, job_chosen, (svc, list[i - from].job, plan->now));
                 log_event (svc->log, LOG_LEVEL_INFO, "pass", "job_chosen", "job=%s nodes=%s",
                            site_id (svc, list[i - from].job->rec.number, id),
                            list[i - from].job->rec.placement);
@@ -150,7 +144,7 @@ int pass_start (struct svc *svc, struct site_job *job, const struct allocation *
     if (rc != 0)
         starts_undo (svc, &plan, 0, 1, err->text);
     else {
-        forecast_started (svc, job, now);
+        SVC_TELL (svc, job_chosen, (svc, job, now));
         start_go (svc, &started);
     }
     store_hold_free (&started.hold);
@@ -286,12 +280,7 @@ static void pass_finish (struct svc *svc)
         failed (svc, &err);
     else
         plan_do (svc, plan);
-    stats_pass (svc, p->now);
-    resv_tidy (svc);
-    resv_charge_settle (svc);
-    mirror_settle (svc);
-    notify_look (svc);
-    forecast_wake (svc);
+    SVC_TELL (svc, pass_done, (svc));
     if (svc->meta)
         meta_link_poke (svc->meta);
     duration_us over = clock_monotonic_us ();
@@ -448,36 +437,9 @@ static void on_poll (evutil_socket_t fd, short what, void *arg)
     }
     if (svc->rm.ops->poll (svc->rm.self, &err) != 0)
         log_event (svc->log, LOG_LEVEL_WARN, "rm", "poll_failed", "error=\"%s\"", err.text);
-    follow_poll (svc);
-    fairshare_file_save (svc);
-    native_poll (svc);
-    usage_measure (svc);
-    stats_poll (svc);
-    forecast_poll (svc);
-    charge_poll (svc);
-    purge_poll (svc);
+    SVC_TELL (svc, polled, (svc));
     pass_begin (svc);
     event_after (svc->poll_event, svc->settings->policy->poll_interval);
-}
-
-void pass_wake (struct svc *svc)
-{
-    if (svc->closing)
-        return;
-    if (svc->sim) {
-        simulate_wake (svc->sim);
-        return;
-    }
-    if (svc->passing.under_way) {
-        svc->passing.wake_wanted = true;
-        return;
-    }
-    duration_us gap = svc->settings->policy->job_aggregation_time;
-    gap = svc->pass_gap > gap ? svc->pass_gap : gap;
-    time_us now = svc_now (svc);
-    time_us at = svc->pass_at + gap;
-    /* A clock that was set back must not put the pass off. */
-    event_after (svc->pass_event, at > now && svc->pass_at <= now ? at - now : 0);
 }
 
 void pass_init (struct svc *svc)

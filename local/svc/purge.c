@@ -155,7 +155,7 @@ static void on_again (evutil_socket_t fd, short what, void *arg)
     jobs_go (arg);
 }
 
-void purge_poll (struct svc *svc)
+static void purge_poll (struct svc *svc)
 {
     struct purge *p = svc->purge;
     if (!p) {
@@ -174,7 +174,7 @@ void purge_poll (struct svc *svc)
     signed_go (svc);
 }
 
-void purge_close (struct svc *svc)
+static void purge_close (struct svc *svc)
 {
     if (!svc->purge)
         return;
@@ -182,3 +182,5 @@ void purge_close (struct svc *svc)
     free (svc->purge);
     svc->purge = NULL;
 }
+
+const struct svc_listener purge_listener = {.polled = purge_poll, .close = purge_close};

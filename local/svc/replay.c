@@ -125,7 +125,7 @@ int replay_numbers_load (struct svc *svc, struct err *err)
     return signed_numbers (svc->store, number_keep, svc, err);
 }
 
-void replay_numbers_free (struct svc *svc)
+static void replay_numbers_free (struct svc *svc)
 {
     struct grid_number *n, *next;
     HASH_ITER (hh, svc->grid_numbers, n, next)
@@ -149,3 +149,5 @@ int replay_keep (struct svc *svc, const struct jobspec *spec, const char *meta,
         number_keep (svc, row.meta, number);
     return signed_put (svc->store, &row, err);
 }
+
+const struct svc_listener replay_listener = {.close = replay_numbers_free};

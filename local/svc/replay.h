@@ -37,6 +37,5 @@ struct grid_number {
     UT_hash_handle hh;
 };
 int replay_numbers_load (struct svc *svc, struct err *err);
-void replay_numbers_free (struct svc *svc);
 
 #endif

@@ -330,11 +330,12 @@ static void forget (struct svc *svc, struct site_rsv *rsv)
     free (rsv);
 }
 
-void resv_free_all (struct svc *svc)
+static void resv_close (struct svc *svc)
 {
     struct site_rsv *rsv, *next;
     HASH_ITER (hh, svc->rsvs, rsv, next)
         forget (svc, rsv);
+    standing_destroy (svc->standing);
 }
 
 void resv_forget_all (struct svc *svc)
@@ -558,7 +559,8 @@ static int refill (struct svc *svc, struct site_rsv *rsv, const struct rsv_view 
     return rc;
 }
 
-void resv_tidy (struct svc *svc)
+/* What is over is gone, what lost nodes and may have others gets them. */
+static void resv_tidy (struct svc *svc)
 {
     struct site_rsv *rsv, *next;
     HASH_ITER (hh, svc->rsvs, rsv, next)
@@ -695,3 +697,5 @@ bool resv_fill (struct svc *svc, uint64_t core, struct arena *arena,
         out->used_by = arena_strdup (arena, site_id (svc, view.used_by.v, id));
     return true;
 }
+
+const struct svc_listener resv_listener = {.pass_done = resv_tidy, .close = resv_close};

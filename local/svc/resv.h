@@ -28,7 +28,6 @@ struct site_rsv {
 };
 
 int resv_recover (struct svc *svc, struct err *err);
-void resv_free_all (struct svc *svc);
 /* Out of the core too; the store is left as it is. */
 void resv_forget_all (struct svc *svc);
 
@@ -55,9 +54,6 @@ void resv_standing_roll (struct svc *svc, time_us now);
 /* An ACL reservation by the name that showres prints; 0: there is none. */
 uint64_t resv_core (struct svc *svc, const char *name);
 
-/* After each pass: what is over is gone, what lost nodes and may have others gets them. */
-void resv_tidy (struct svc *svc);
-
 /* --- resv_charge.c: who pays for what a reservation keeps idle --- */
 
 /* Into rec->charge: "phys" or "phys:bob"; without a user the owner, if that is one, else the caller. */
@@ -65,10 +61,7 @@ int resv_charge_parse (struct svc *svc, const char *charge, const char *owner, c
                        struct store_rsv *rec, struct err *err);
 /* "phys:bob", or "", into the arena. */
 char *resv_charge_text (struct svc *svc, uint64_t core, struct arena *arena);
-/* After each pass: stretches that are over are charged. */
-void resv_charge_settle (struct svc *svc);
 int resv_charge_recover (struct svc *svc, struct err *err);
-void resv_charge_free (struct svc *svc);
 
 /* The number by which jobs ask for a reservation of this name, whether it exists or not. */
 struct rsv_id resv_named (struct svc *svc, const char *name);

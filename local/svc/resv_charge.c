@@ -199,7 +199,8 @@ static void settle_one (struct svc *svc, uint64_t core, time_us now)
         stretch_change (svc, idle, now < idle->rec.end ? now : idle->rec.end, &next);
 }
 
-void resv_charge_settle (struct svc *svc)
+/* Stretches that are over are charged. */
+static void resv_charge_settle (struct svc *svc)
 {
     struct resv_idle *idle, *following;
     time_us now = svc_now (svc);
@@ -229,7 +230,7 @@ int resv_charge_recover (struct svc *svc, struct err *err)
     return local_store_idles (svc->store, recover_one, svc, err);
 }
 
-void resv_charge_free (struct svc *svc)
+static void resv_charge_free (struct svc *svc)
 {
     struct resv_idle *idle, *following;
     HASH_ITER (hh, svc->idles, idle, following)
@@ -238,3 +239,5 @@ void resv_charge_free (struct svc *svc)
         free (idle);
     }
 }
+
+const struct svc_listener resv_charge_listener = {.pass_done = resv_charge_settle, .close = resv_charge_free};

@@ -28,7 +28,7 @@ struct simulation {
     time_us busy_at;   /* the last moment at which a job ran or came */
     int64_t ps_wanted; /* CONSTANTPSDEPTH: processor-seconds that wait at the beginning */
     struct event *step, *tell;
-    bool wake, deep, over;
+    bool deep, over;
 };
 
 static const struct settings_sim *wishes (const struct simulation *sim)
@@ -109,7 +109,7 @@ static void arrive (struct simulation *sim, const struct workload_job *w, time_u
         rc = svc_begin (svc, &err);
     if (rc == 0)
         rc = svc_commit (svc, svc_job_write (svc, job, false, NULL, 0, &err), &err);
-    sim->wake = true;
+    svc->passing.wake_wanted = true;
     if (rc == 0)
         return;
     sim->refused++;
@@ -184,10 +184,10 @@ static void moment (struct simulation *sim, time_us at)
     if (ran || sim->next != came || sim->busy_at == 0)
         sim->busy_at = at;
     for (int n = 0; n < PASSES_AT_ONE_MOMENT; n++) {
-        sim->wake = false;
+        sim->svc->passing.wake_wanted = false;
         pass_run (sim->svc);
         rm_trace_advance (&sim->svc->rm, at);
-        if (!sim->wake)
+        if (!sim->svc->passing.wake_wanted)
             break;
     }
 }
@@ -351,11 +351,6 @@ int simulate_reload (struct simulation *sim, const struct settings *settings, st
 time_us simulate_now (const struct simulation *sim)
 {
     return sim->now;
-}
-
-void simulate_wake (struct simulation *sim)
-{
-    sim->wake = true;
 }
 
 void simulate_run (struct simulation *sim)

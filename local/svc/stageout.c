@@ -39,11 +39,12 @@ static void out_free (struct stageout *out)
     free (out);
 }
 
-int stageout_write (struct svc *svc, struct site_job *job, struct err *err)
+/* Of a job that ran; sets its reason, where it ended well. */
+static int stageout_write (struct svc *svc, struct site_job *job, const struct job_end *end, struct err *err)
 {
     struct jobspec spec;
     bool well = job->rec.state == STORE_JOB_COMPLETED, any = well;
-    if (!job->stages_out || !staging_mover (svc))
+    if (end->how != JOB_RAN || !job->stages_out || !staging_mover (svc))
         return 0;
     int rc = jobspec_load (svc, &job->rec, &spec, err);
     if (rc != 0)
@@ -212,7 +213,8 @@ static int move (struct stageout *out, const struct store_job *rec, struct err *
     return rc;
 }
 
-void stageout_begin (struct svc *svc, uint64_t number)
+/* Nothing happens where nothing was written. */
+static void stageout_begin (struct svc *svc, uint64_t number)
 {
     struct err err = {0};
     struct store_job rec = {0};
@@ -268,7 +270,7 @@ int stageout_recover (struct svc *svc, struct err *err)
     return rc;
 }
 
-void stageout_close (struct svc *svc)
+static void stageout_close (struct svc *svc)
 {
     struct stageout *out, *next;
     HASH_ITER (hh, svc->stageouts, out, next)
@@ -401,3 +403,5 @@ void stageout_restage (void *self, struct rpccall *call, const ProtobufCMessage 
     }
     store_job_free (&rec);
 }
+
+const struct svc_listener stageout_listener = {.job_ends = stageout_write, .job_ended = stageout_begin, .stop = stageout_close};

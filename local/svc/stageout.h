@@ -11,12 +11,7 @@
 
 #include "local/svc/svc_i.h"
 
-/* In the transaction that ends a job that ran; sets its reason, where it ended well. */
-int stageout_write (struct svc *svc, struct site_job *job, struct err *err);
-/* After that; nothing happens where nothing was written. */
-void stageout_begin (struct svc *svc, uint64_t number);
 int stageout_recover (struct svc *svc, struct err *err);
-void stageout_close (struct svc *svc);
 /* What is on its way out of a job that has ended, or could not go: transfers and stage_out. */
 void stageout_info (const struct svc *svc, const struct store_job *rec, struct arena *arena,
                     Nui__Local__V1__JobInfo *out);

@@ -199,7 +199,8 @@ void staging_again (struct svc *svc, struct site_job *job)
     jobspec_free (&spec);
 }
 
-void staging_leave (struct svc *svc, struct site_job *job)
+/* Others may still want its files. */
+static void staging_leave (struct svc *svc, struct site_job *job)
 {
     struct staging_in *in = job->stage_in;
     if (!in)
@@ -335,7 +336,7 @@ void staging_recovered (struct svc *svc)
         close (fd);
 }
 
-void staging_close (struct svc *svc)
+static void staging_close (struct svc *svc)
 {
     struct staging *staging = svc->staging;
     struct staging_in *in, *next;
@@ -355,3 +356,9 @@ void staging_close (struct svc *svc)
     free (staging);
     svc->staging = NULL;
 }
+
+const struct svc_listener staging_listener = {.open = staging_open,
+                                              .reload = staging_reload,
+                                              .job_requeued = staging_again,
+                                              .job_leaves = staging_leave,
+                                              .stop = staging_close};

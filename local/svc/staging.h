@@ -16,11 +16,10 @@
 #include "local/svc/svc_i.h"
 
 /* Opens the mover, in the modes that act, where it is configured or has something from before. */
-int staging_open (struct svc *svc, const struct settings *settings, struct err *err);
+int staging_open (struct svc *svc, struct err *err);
 /* And where a job comes that needs it. */
 int staging_need (struct svc *svc, struct err *err);
 int staging_reload (struct svc *svc, const struct settings *settings, struct err *err);
-void staging_close (struct svc *svc);
 struct stage *staging_mover (const struct svc *svc); /* NULL: nothing is moved in this mode */
 
 /* What the mover is told of a component's files; all in the arena. well: the job ended well. */
@@ -52,8 +51,6 @@ void staging_again (struct svc *svc, struct site_job *job);
 /* After a restart, of each live job but parts; and when all are there. */
 void staging_regain (struct svc *svc, struct site_job *job, const struct jobspec *spec);
 void staging_recovered (struct svc *svc);
-/* The job goes: others may still want them. */
-void staging_leave (struct svc *svc, struct site_job *job);
 bool staging_ready (const struct site_job *job);
 /* How far the files of a job are that is not ready. */
 const char *staging_text (const struct site_job *job, struct arena *arena);

@@ -80,7 +80,7 @@ static bool acts (const struct settings *settings)
     return settings->mode.mode == MODE_NORMAL || settings->mode.mode == MODE_INTERACTIVE;
 }
 
-int staging_open (struct svc *svc, const struct settings *settings, struct err *err)
+static int open_by (struct svc *svc, const struct settings *settings, struct err *err)
 {
     static const struct settings_stage nothing;
     char path[4200];
@@ -89,6 +89,11 @@ int staging_open (struct svc *svc, const struct settings *settings, struct err *
         (memcmp (&settings->stage, &nothing, sizeof nothing) == 0 && access (path, F_OK) != 0))
         return 0;
     return begin (svc, settings, err);
+}
+
+int staging_open (struct svc *svc, struct err *err)
+{
+    return open_by (svc, svc->settings, err);
 }
 
 int staging_need (struct svc *svc, struct err *err)
@@ -100,7 +105,7 @@ int staging_reload (struct svc *svc, const struct settings *settings, struct err
 {
     char state[4096];
     if (!svc->staging)
-        return staging_open (svc, settings, err);
+        return open_by (svc, settings, err);
     struct stage_config config = config_of (svc, settings, state, sizeof state);
     return stage_reconfigure (svc->staging->mover, &config, err);
 }

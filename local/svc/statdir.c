@@ -346,7 +346,7 @@ uint64_t statdir_written (struct svc *svc)
     return svc->statdir ? svc->statdir->sequence : 0;
 }
 
-void statdir_close (struct svc *svc)
+static void statdir_close (struct svc *svc)
 {
     struct statdir *d = svc->statdir;
     if (!d)
@@ -357,3 +357,5 @@ void statdir_close (struct svc *svc)
     free (d);
     svc->statdir = NULL;
 }
+
+const struct svc_listener statdir_listener = {.stop = statdir_close};

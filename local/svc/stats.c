@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "local/core/explain.h"
-#include "local/svc/forecast.h"
+#include "local/svc/svc_i.h"
 #include "proto/base/strbuf.h"
 
 static const char blob_name[] = "usage";
@@ -64,8 +64,9 @@ void stats_settle (struct svc *svc)
         stats_advance (svc, now);
 }
 
-void stats_pass (struct svc *svc, time_us now)
+static void stats_pass (struct svc *svc)
 {
+    time_us now = svc->pass_at;
     struct stats *s = svc->stats;
     struct resources configured, dedicated;
     stats_advance (svc, now);
@@ -159,7 +160,7 @@ static int load (struct svc *svc, struct err *err)
     return 0;
 }
 
-int stats_open (struct svc *svc, struct err *err)
+static int stats_open (struct svc *svc, struct err *err)
 {
     struct stats *s = calloc (1, sizeof *s);
     assert (s);
@@ -181,7 +182,7 @@ static void save_now (struct svc *svc)
                    log_quote (err.text, quoted, sizeof quoted));
 }
 
-void stats_close (struct svc *svc)
+static void stats_close (struct svc *svc)
 {
     if (!svc->stats)
         return;
@@ -194,7 +195,7 @@ void stats_close (struct svc *svc)
     svc->stats = NULL;
 }
 
-void stats_poll (struct svc *svc)
+static void stats_poll (struct svc *svc)
 {
     struct stats *s = svc->stats;
     time_us now = svc_now (svc);
@@ -380,13 +381,12 @@ static int sums_put (struct svc *svc, const struct history_job *h, const struct 
     return rc == 0 ? stats_add (svc->store, STATS_GRID, cell, add, err) : rc;
 }
 
-int stats_job_ended (struct svc *svc, const struct site_job *job, duration_us cpu, struct err *err)
+static int stats_job_ended (struct svc *svc, const struct site_job *job, duration_us cpu, struct err *err)
 {
     struct arena *arena = arena_create (0);
     struct history_job h;
     struct stats_sums add;
     history_fill (svc, job, cpu, arena, &h);
-    forecast_ended (svc, job);
     int rc = history_add (svc->store, &h, err);
     if (rc == 0 && h.start) {
         stats_of_job (&h, &add);
@@ -398,7 +398,7 @@ int stats_job_ended (struct svc *svc, const struct site_job *job, duration_us cp
     return rc;
 }
 
-int stats_job_preempted (struct svc *svc, const struct site_job *job, time_us start, time_us end,
+static int stats_job_preempted (struct svc *svc, const struct site_job *job, time_us start, time_us end,
                          struct err *err)
 {
     struct arena *arena = arena_create (0);
@@ -410,3 +410,15 @@ int stats_job_preempted (struct svc *svc, const struct site_job *job, time_us st
     arena_destroy (arena);
     return rc;
 }
+
+static int stats_job_ends (struct svc *svc, struct site_job *job, const struct job_end *end, struct err *err)
+{
+    return end->how == JOB_RUNS_AGAIN ? stats_job_preempted (svc, job, job->rec.start, job->rec.end, err)
+                                      : stats_job_ended (svc, job, end->cpu, err);
+}
+
+const struct svc_listener stats_listener = {.open = stats_open,
+                                            .pass_done = stats_pass,
+                                            .polled = stats_poll,
+                                            .job_ends = stats_job_ends,
+                                            .stop = stats_close};

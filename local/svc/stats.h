@@ -30,22 +30,11 @@ struct stats {
     uint32_t node_count;
 };
 
-int stats_open (struct svc *svc, struct err *err); /* after the store */
-void stats_close (struct svc *svc);                /* saves */
 /* Adds up to now; before whatever changes nodes, and in each pass. */
 void stats_advance (struct svc *svc, time_us now);
 /* Before a job takes or leaves its processors outside of a pass: the same, but not more often than
  * ten times a second, since it looks at every node. */
 void stats_settle (struct svc *svc);
-void stats_pass (struct svc *svc, time_us now);
-/* Every RMPOLLINTERVAL: the backlog, and all of it to disk. */
-void stats_poll (struct svc *svc);
-/* In a transaction, before the core forgets the job: its state, start and end are set. */
-int stats_job_ended (struct svc *svc, const struct site_job *job, duration_us cpu,
-                     struct err *err);
-/* In a transaction: what an incarnation used that was sent back to the queue. */
-int stats_job_preempted (struct svc *svc, const struct site_job *job, time_us start, time_us end,
-                         struct err *err);
 /* In a transaction of its own with the audit line `what` of `who`: everything begins anew. */
 int stats_begin_anew (struct svc *svc, const char *who, const char *what, struct err *err);
 /* Processor-seconds that waiting jobs ask for. */
@@ -55,16 +44,10 @@ int64_t stats_backlog_ps (struct svc *svc);
 
 void statdir_open (struct svc *svc);
 void statdir_wake (struct svc *svc); /* a job has ended: soon */
-void statdir_close (struct svc *svc); /* writes what there is */
 /* Rows up to here are in the trace, or are not wanted there. */
 void statdir_path (const struct svc *svc, char *out, size_t cap); /* the folder */
 uint64_t statdir_written (struct svc *svc);
 /* One line of the trace, with its newline. site: for the job's name. */
 void statdir_line (struct strbuf *out, const char *site, const struct history_job *job);
-
-/* --- purge.c ------------------------------------------------------------------------------ */
-
-void purge_poll (struct svc *svc);
-void purge_close (struct svc *svc);
 
 #endif

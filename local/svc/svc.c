@@ -1,3 +1,5 @@
+/* The service as a whole: it is opened, reloaded and closed here, and here stands the table of its rooms. Nothing else
+ * in local/svc calls it. */
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -24,85 +26,16 @@
 #include "proto/base/clock.h"
 #include "proto/base/text.h"
 
-/* --- names -------------------------------------------------------------------------------- */
+/* --- the rooms ---------------------------------------------------------------------------- */
 
-char *site_id (const struct svc *svc, uint64_t number, char out[SITE_ID_MAX])
-{
-    snprintf (out, SITE_ID_MAX, "%s.%llu", svc->site, (unsigned long long)number);
-    return out;
-}
-
-struct site_job *svc_job (struct svc *svc, uint64_t number)
-{
-    struct site_job *job;
-    HASH_FIND (hh, svc->jobs, &number, sizeof number, job);
-    return job;
-}
-
-void svc_reason (struct site_job *job, const char *code, const char *fmt, ...)
-{
-    char text[512];
-    va_list ap;
-    va_start (ap, fmt);
-    text_vprintf (text, sizeof text, fmt, ap);
-    va_end (ap);
-    snprintf (job->rec.reason_code, sizeof job->rec.reason_code, "%s", code);
-    free (job->rec.reason_text);
-    job->rec.reason_text = *text ? strdup (text) : NULL;
-}
-
-/* --- the store ---------------------------------------------------------------------------- */
-
-int svc_begin (struct svc *svc, struct err *err)
-{
-    return local_store_begin (svc->store, err);
-}
-
-int svc_commit (struct svc *svc, int rc, struct err *err)
-{
-    struct err local = {0};
-    if (!err)
-        err = &local;
-    if (rc == 0)
-        rc = local_store_commit (svc->store, err);
-    if (rc != 0) {
-        local_store_rollback (svc->store);
-        log_event (svc->log, LOG_LEVEL_ERROR, "store", "not_written", "error=\"%s\"", err->text);
-    }
-    return rc;
-}
-
-/* Parts are told of from COMMIT on: before, they are the coordinator's own knowledge. */
-int svc_job_write (struct svc *svc, struct site_job *job, bool tell, const void *envelope,
-                   size_t envelope_len, struct err *err)
-{
-    uint64_t change;
-    int rc = local_store_next (svc->store, "change", &change, err);
-    if (rc != 0)
-        return rc;
-    job->rec.change = change;
-    tell = tell && *job->rec.grid_job_id;
-    if (tell)
-        job->rec.ever_told = true;
-    rc = local_store_job_put (svc->store, &job->rec, envelope, envelope_len, err);
-    if (rc != 0 || !tell)
-        return rc;
-    struct arena *arena = arena_create (0);
-    struct uuid key;
-    Nui__Local__V1__JobInfo info;
-    jobs_info (svc, &job->rec, store_job_ended (job->rec.state) ? NULL : job, arena, &info);
-    size_t len = nui__local__v1__job_info__get_packed_size (&info);
-    uint8_t *bytes = arena_alloc (arena, len);
-    nui__local__v1__job_info__pack (&info, bytes);
-    uuid_make (&key);
-    rc = local_store_outbox_put (svc->store, STORE_OUTBOX_META, "job", &key, bytes, len,
-                                 svc_now (svc), NULL, err);
-    text_printf (job->told_reason, sizeof job->told_reason, "%s", info.reason ? info.reason->code : "");
-    arena_destroy (arena);
-    if (rc == 0 && svc->meta)
-        meta_link_poke (svc->meta);
-    return rc;
-}
+/* In the order in which each event is told: what is summed up or kept before what acts on it, and before what goes
+ * out of the site. */
+static const struct svc_listener *const listeners[] = {
+    &follow_listener, &fairshare_listener,       &native_listener, &usage_listener,       &stats_listener,
+    &resv_listener,   &resv_charge_listener,     &mirror_listener, &notify_listener,      &forecast_listener,
+    &statdir_listener, &forecast_record_listener, &charge_listener, &purge_listener,       &output_listener,
+    &evict_listener,  &jobs_listener,            &links_listener,  &mode_listener,        &stageout_listener,
+    &staging_listener, &deferral_listener,        &replay_listener, NULL};
 
 /* --- creation ----------------------------------------------------------------------------- */
 
@@ -293,6 +226,7 @@ int svc_create (struct daemon *daemon, struct cred_names *names, const struct se
     svc->daemon = daemon;
     svc->base = daemon_base (daemon);
     svc->log = daemon_log (daemon);
+    svc->listeners = listeners;
     svc->settings = settings;
     svc->names = names;
     svc->schedule.stop_at = SCHEDULE_NEVER;
@@ -315,18 +249,7 @@ int svc_create (struct daemon *daemon, struct cred_names *names, const struct se
         pass_init (svc);
         rc = state_open (svc, settings, &local);
     }
-    if (rc == 0)
-        rc = stats_open (svc, &local);
-    if (rc == 0)
-        rc = notify_open (svc, &local);
-    if (rc == 0)
-        rc = forecast_open (svc, &local);
-    if (rc == 0)
-        rc = links_open (svc, settings, &local);
-    if (rc == 0)
-        rc = mode_create (svc, settings, &local);
-    if (rc == 0)
-        rc = staging_open (svc, settings, &local);
+    SVC_TRY (svc, rc, open, (svc, &local));
     if (rc == 0)
         rc = svc_recover (svc, &local);
     if (rc == 0)
@@ -377,10 +300,12 @@ int svc_reload (struct svc *svc, const struct settings *settings, struct err *er
     if (settings->mode.mode != old->mode.mode)
         return err_set (err, ERR_CONFLICT, "the mode changes from %s to %s with a restart only",
                         server_mode_name (old->mode.mode), server_mode_name (settings->mode.mode));
-    if (staging_reload (svc, settings, err) != 0)
-        return err ? err->code : ERR_INVALID;
-    forecast_policy_changes (svc);
-    int rc = cluster_policy_set (svc->cluster, settings->policy, svc_now (svc), err);
+    int rc = 0;
+    SVC_TRY (svc, rc, reload, (svc, settings, err));
+    if (rc != 0)
+        return rc;
+    SVC_TELL (svc, policy_changes, (svc));
+    rc = cluster_policy_set (svc->cluster, settings->policy, svc_now (svc), err);
     if (rc == 0 && svc_nodes_apply (svc, settings, err) != 0) {
         struct err again = {0};
         rc = err ? err->code : ERR_INVALID;
@@ -395,10 +320,8 @@ int svc_reload (struct svc *svc, const struct settings *settings, struct err *er
     if (rc != 0)
         return rc;
     svc->settings = settings;
-    links_reload (svc, settings);
+    SVC_TELL (svc, reloaded, (svc));
     server_name (svc, settings);
-    deferral_nodes_changed (svc);
-    deferral_qos_changed (svc);
     pass_init (svc);
     pass_wake (svc);
     return 0;
@@ -416,15 +339,7 @@ void svc_destroy (struct svc *svc)
     if (!svc)
         return;
     svc->closing = true;
-    if (svc->cluster && svc->store)
-        fairshare_file_save (svc);
-    notify_close (svc);
-    stats_close (svc);
-    forecast_close (svc);
-    statdir_close (svc);
-    output_draining (svc);
-    evict_free (svc);
-    links_close (svc);
+    SVC_TELL (svc, stop, (svc));
     HASH_ITER (hh, svc->parts, part, next_part)
     {
         for (uint32_t i = 0; i < part->waiter_count; i++)
@@ -433,14 +348,10 @@ void svc_destroy (struct svc *svc)
     }
     HASH_ITER (hh, svc->jobs, job, next_job)
         svc_job_forget (svc, job);
-    stageout_close (svc);
-    staging_close (svc);
     if (svc->rm.ops)
         svc->rm.ops->destroy (svc->rm.self);
-    purge_close (svc); /* what it waited for comes from the resource manager */
     simulate_destroy (svc->sim);
-    follow_close (svc);
-    mode_destroy (svc->mode);
+    SVC_TELL (svc, close, (svc));
     cluster_destroy (svc->cluster);
     gridmap_close (svc->gridmap);
     local_store_close (svc->store);
@@ -448,16 +359,10 @@ void svc_destroy (struct svc *svc)
     pass_close (svc);
     if (svc->resume_event)
         event_free (svc->resume_event);
-    if (svc->usage_event)
-        event_free (svc->usage_event);
     if (svc->place.column)
         place_close (&svc->place);
-    resv_free_all (svc);
-    resv_charge_free (svc);
-    standing_destroy (svc->standing);
     svc->names->rsv_name = NULL;
     strtab_destroy (svc->features);
-    replay_numbers_free (svc);
     strtab_destroy (svc->rsv_names);
     arena_destroy (svc->call_arena);
     arena_destroy (svc->report_arena);

@@ -1,6 +1,7 @@
 /* svc_i: what the sources of local/svc share.
  *
- *   svc.c       creation, reload, recovery from the store
+ *   hub.c       names, transactions, the wish for a pass; what rooms listen for
+ *   svc.c       creation, reload, the table of the rooms
  *   jobspec.c   a signed job: who, which component, what it needs in the core's terms
  *   pass.c      when a pass runs, and what its decisions lead to
  *   life.c      a job's way: starts, ends, back to the queue, cancel
@@ -163,6 +164,7 @@ struct passing {
 };
 
 struct svc {
+    const struct svc_listener *const *listeners; /* to the first NULL */
     struct daemon *daemon;
     struct event_base *base;
     struct log *log;
@@ -228,6 +230,69 @@ struct svc {
     duration_us fairshare_put_at; /* monotonic */
     bool closing;
 };
+
+/* --- the rooms ---------------------------------------------------------------------------- */
+
+/* How a job's run comes to its end. */
+struct job_end {
+    enum { JOB_NEVER_RAN, JOB_RAN, JOB_RUNS_AGAIN } how; /* the last: back to the queue, as another incarnation */
+    duration_us cpu;                                    /* of its processes; -1: not known */
+};
+
+/* What a room of the service wants to hear; what is NULL it does not. The table of all is in svc.c. What returns an
+ * int may refuse: the rest does not hear of it then, and it has not happened. */
+struct svc_listener {
+    int (*open) (struct svc *svc, struct err *err); /* before jobs are recovered */
+    /* Other settings are wanted: before anything has changed; and once they are in force. */
+    int (*reload) (struct svc *svc, const struct settings *settings, struct err *err);
+    void (*policy_changes) (struct svc *svc); /* nothing may look at the old one any more */
+    void (*reloaded) (struct svc *svc);
+    void (*polled) (struct svc *svc);    /* every RMPOLLINTERVAL, before the pass */
+    void (*pass_done) (struct svc *svc); /* a pass of svc->pass_at has been acted on */
+    void (*job_entered) (struct svc *svc, struct site_job *job); /* into the core's queue, also after a restart */
+    void (*job_chosen) (struct svc *svc, struct site_job *job, time_us now); /* to start, durably */
+    void (*job_started) (struct svc *svc, struct site_job *job);
+    void (*job_requeued) (struct svc *svc, struct site_job *job);
+    /* In a transaction: its row was written, and metaschedulers are to hear of it. */
+    int (*job_told) (struct svc *svc, struct site_job *job, struct err *err);
+    /* In the transaction of its end: state, start and end are set, the core still knows it. */
+    int (*job_ends) (struct svc *svc, struct site_job *job, const struct job_end *end, struct err *err);
+    void (*job_ended) (struct svc *svc, uint64_t number);       /* after that: it is not there any more */
+    void (*job_leaves) (struct svc *svc, struct site_job *job); /* the live record goes, for whatever reason */
+    void (*stop) (struct svc *svc);  /* the daemon ends: jobs, links and the resource manager are still there … */
+    void (*close) (struct svc *svc); /* … and now are not */
+};
+
+/* Tells all: SVC_TELL (svc, job_ended, (svc, number)). */
+#define SVC_TELL(svc, event, args)                                                                 \
+    for (const struct svc_listener *const *l_ = (svc)->listeners; *l_; l_++)                       \
+        if ((*l_)->event)                                                                          \
+    (*l_)->event args
+/* The same while rc is 0, which is the answer of whoever refused. */
+#define SVC_TRY(svc, rc, event, args)                                                              \
+    for (const struct svc_listener *const *l_ = (svc)->listeners; *l_ && (rc) == 0; l_++)          \
+        if ((*l_)->event)                                                                          \
+    (rc) = (*l_)->event args
+
+extern const struct svc_listener charge_listener, deferral_listener, evict_listener, fairshare_listener,
+    follow_listener, forecast_listener, forecast_record_listener, jobs_listener, links_listener, mirror_listener,
+    mode_listener, native_listener, notify_listener, output_listener, purge_listener, replay_listener,
+    resv_charge_listener, resv_listener, staging_listener, stageout_listener, statdir_listener, stats_listener,
+    usage_listener;
+
+/* --- hub.c -------------------------------------------------------------------------------- */
+
+char *site_id (const struct svc *svc, uint64_t number, char out[SITE_ID_MAX]);
+struct site_job *svc_job (struct svc *svc, uint64_t number); /* live ones */
+void svc_reason (struct site_job *job, const char *code, const char *fmt, ...)
+    __attribute__ ((format (printf, 3, 4)));
+/* begin … body … commit, with rollback and a log line on failure. */
+int svc_begin (struct svc *svc, struct err *err);
+int svc_commit (struct svc *svc, int rc, struct err *err); /* rc of the body */
+/* In a transaction: the change number, the row and, if `tell`, an event for the metascheduler. */
+int svc_job_write (struct svc *svc, struct site_job *job, bool tell, const void *envelope,
+                   size_t envelope_len, struct err *err);
+void pass_wake (struct svc *svc); /* soon; many wishes are one pass */
 
 /* --- jobspec.c ---------------------------------------------------------------------------- */
 
@@ -316,13 +381,11 @@ const char *bank_machine (const struct svc *svc, const struct site_job *job);
  * this and not clock_now_us, except for what belongs to the real world: signatures, the audit log. */
 time_us svc_now (const struct svc *svc);
 
-/* --- svc.c -------------------------------------------------------------------------------- */
+/* --- svc_jobs.c, svc_nodes.c, svc_recover.c ------------------------------------------------ */
 
-char *site_id (const struct svc *svc, uint64_t number, char out[SITE_ID_MAX]);
 /* One of "state", "features", "priority", "speed" in place of what is configured ("": no more); returns
  * what was set before, malloc'ed, or NULL. In force after svc_nodes_apply. */
 char *svc_node_set (struct site_node *node, const char *name, const char *value);
-struct site_job *svc_job (struct svc *svc, uint64_t number); /* live ones */
 /* A job as the store has it becomes a live one, waiting or running; the resource manager is not asked.
  * The record is taken over. */
 int svc_job_recover (void *svc, struct store_job *rec, struct err *err);
@@ -345,14 +408,6 @@ void svc_part_forget (struct svc *svc, struct site_part *part);
 /* Was this very job signed as what is kept under that number? */
 int svc_job_signed (struct svc *svc, uint64_t number, const Nui__Common__V1__Envelope *envelope, bool *same_out,
                     struct err *err);
-/* In a transaction: the change number, the row and, if `tell`, an event for the metascheduler. */
-int svc_job_write (struct svc *svc, struct site_job *job, bool tell, const void *envelope,
-                   size_t envelope_len, struct err *err);
-/* begin … body … commit, with rollback and a log line on failure. */
-int svc_begin (struct svc *svc, struct err *err);
-int svc_commit (struct svc *svc, int rc, struct err *err); /* rc of the body */
-void svc_reason (struct site_job *job, const char *code, const char *fmt, ...)
-    __attribute__ ((format (printf, 3, 4)));
 /* "alpha01:2:0,…" and back; nodes that are no longer configured are left out. */
 char *placement_text (struct svc *svc, const struct allocation *allocation);
 struct allocation placement_parse (struct svc *svc, const char *text, struct arena *arena);
@@ -374,7 +429,6 @@ struct who jobspec_who (struct svc *svc, const struct jobspec *spec, bool coallo
 
 /* --- pass.c ------------------------------------------------------------------------------- */
 
-void pass_wake (struct svc *svc); /* soon; many wishes are one pass */
 void pass_run (struct svc *svc);  /* now, and at once: for simulations, which have nobody to answer */
 void pass_init (struct svc *svc);
 void pass_close (struct svc *svc);
@@ -441,12 +495,6 @@ void life_on_answer (void *arg, const struct bank_answer *answer);
 void life_mark (const struct svc *svc, const struct store_job *rec, char out[RM_MARK_MAX]);
 int life_launch (struct svc *svc, struct site_job *job, struct err *err);
 
-/* --- links.c ------------------------------------------------------------------------------ */
-
-int links_open (struct svc *svc, const struct settings *settings, struct err *err);
-void links_reload (struct svc *svc, const struct settings *settings);
-void links_close (struct svc *svc);
-
 /* --- substitute.c ------------------------------------------------------------------------- */
 
 /* The name of a node that is down among these; NULL: none is. */
@@ -460,8 +508,6 @@ void mirror_settle (struct svc *svc); /* after each pass */
 
 /* --- usage.c ------------------------------------------------------------------------------ */
 
-/* Measures all running jobs, a few at a time; then saves fairshare, where it counts use. */
-void usage_measure (struct svc *svc);
 /* Load and used memory of nodes, from what was measured: before a pass. */
 void usage_nodes (struct svc *svc);
 /* What the status of an ended job says; the core still has it as running. */
@@ -486,8 +532,6 @@ void lapse_depends (struct svc *svc);
 /* Is it kept by one of these holds (enum job_hold) for the reason in its record? */
 bool deferral_holds (const struct site_job *job, uint32_t holds);
 void deferral_nodes_changed (struct svc *svc);
-/* Another policy: waiting jobs whose QoS is theirs no longer get their default one, deferred for it. */
-void deferral_qos_changed (struct svc *svc);
 
 /* --- depends.c ---------------------------------------------------------------------------- */
 
@@ -538,7 +582,6 @@ int evict_recover (struct svc *svc, struct site_job *job, struct err *err);
 /* Where CHECKPOINTHOOK and the job leave what they need. */
 void evict_checkpoint_dir (const struct svc *svc, const struct site_job *job, char *out,
                            size_t cap);
-void evict_free (struct svc *svc);
 
 /* --- coalloc.c ---------------------------------------------------------------------------- */
 
@@ -644,15 +687,12 @@ int native_restore (struct svc *svc, struct site_job *job, struct err *err);
 /* Slurm takes a requeued job for submitted at that moment, by which it is known again after a restart: durable
  * before what ended is. */
 void native_submit_follow (struct svc *svc, struct site_job *job, time_us submit);
-/* Another incarnation of it waits: its events are for that one. */
-void native_bind_again (struct svc *svc, struct site_job *job);
 void native_handed (struct svc *svc, struct site_job *job, const char *rm_id);
 void native_unknown (struct svc *svc, struct site_job *job);
 /* What an administrator or the owner set here is set there. */
 void native_hold_push (struct svc *svc, struct site_job *job, uint32_t before, uint32_t after);
 
-/* Up to when all ends at the resource manager are known: kept (at each poll), and as it was kept. */
-void native_poll (struct svc *svc);
+/* Up to when all ends at the resource manager are known, as it was kept at the last poll. */
 time_us native_settled (struct svc *svc);
 
 /* --- rmnodes.c ---------------------------------------------------------------------------- */
@@ -675,7 +715,6 @@ const struct rm_node *rmnodes_told (struct svc *svc, const char *name);
 /* --- output.c ----------------------------------------------------------------------------- */
 
 void output_serve (void *self, struct rpccall *call, const ProtobufCMessage *request);
-void output_job_changed (struct svc *svc, uint64_t number); /* started or ended */
 void output_draining (struct svc *svc);
 
 /* --- ports.c ------------------------------------------------------------------------------ */

@@ -3,9 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "local/svc/forecast.h"
 #include "local/svc/resv.h"
-#include "local/svc/staging.h"
+#include "local/svc/svc_i.h"
 
 /* As its QoS is now. */
 static uint32_t attrs_by_qos (const struct svc *svc, const struct site_job *job)
@@ -70,8 +69,7 @@ int svc_job_signed (struct svc *svc, uint64_t number, const Nui__Common__V1__Env
 
 void svc_job_forget (struct svc *svc, struct site_job *job)
 {
-    forecast_forget (svc, job->rec.number);
-    staging_leave (svc, job);
+    SVC_TELL (svc, job_leaves, (svc, job));
     HASH_DEL (svc->jobs, job);
     ports_mark (svc, job->rec.port, false);
     store_job_free (&job->rec);
@@ -170,6 +168,6 @@ int svc_cluster_submit (struct svc *svc, struct site_job *job, struct err *err)
     int rc = cluster_job_submit (svc->cluster, &spec, svc_now (svc), err);
     job->in_cluster = rc == 0;
     if (rc == 0)
-        forecast_arrived (svc, job);
+        SVC_TELL (svc, job_entered, (svc, job));
     return rc;
 }

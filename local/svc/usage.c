@@ -57,7 +57,7 @@ static void on_measure (evutil_socket_t fd, short what, void *arg)
     free (id);
 }
 
-void usage_measure (struct svc *svc)
+static void usage_measure (struct svc *svc)
 {
     if (!svc->rm.ops->used)
         return;
@@ -134,3 +134,11 @@ void usage_final (struct svc *svc, const struct site_job *job, const struct rm_s
                           svc_now (svc), &err) != 0)
         log_event (svc->log, LOG_LEVEL_ERROR, "svc", "core_disagrees", "error=\"%s\"", err.text);
 }
+
+static void usage_close (struct svc *svc)
+{
+    if (svc->usage_event)
+        event_free (svc->usage_event);
+}
+
+const struct svc_listener usage_listener = {.polled = usage_measure, .close = usage_close};
