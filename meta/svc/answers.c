@@ -125,3 +125,11 @@ void answers_take (struct gridjob *job, const struct survey *survey)
         part_take (job, p, survey, view, now);
     arena_destroy (arena);
 }
+
+void answers_forget (struct gridjob *job)
+{
+    survey_destroy (job->survey);
+    job->survey = NULL;
+}
+
+const struct metad_part answers_part = {.job_freed = answers_forget};

@@ -9,5 +9,9 @@
 /* Into the job's parts, which are dirty then (job_save). What sites that were not asked this time said
  * before stays. */
 void answers_take (struct gridjob *job, const struct survey *survey);
+/* Those that are at hand from its Submit are too old by now. */
+void answers_forget (struct gridjob *job);
+
+extern const struct metad_part answers_part;
 
 #endif

@@ -154,7 +154,7 @@ static void cancel (struct gridjob *job, const char *by, bool forwarded, struct 
     request.by = (char *)by;
     if (job_over (job))
         cancel_answer (call, job->number, false);
-    else if (lead_untold (job) && !lead_is_elsewhere (job))
+    else if (job_untold (job) && !job_is_elsewhere (job))
         lead_then (job, cancel_late, call);
     else if (forward_not (job, "Cancel", &request, forwarded, call))
         cancel_here (job, by, call);

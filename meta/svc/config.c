@@ -4,9 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
-
-#include "meta/svc/hooks.h"
 
 static int site_record (void *target, const char *index, void **record_out, struct err *err)
 {
@@ -83,11 +82,25 @@ static bool is_url (const char *url)
     return strncmp (url, "http://", 7) == 0 || strncmp (url, "https://", 8) == 0;
 }
 
+/* "JOBSTART" …, "ALL"; 0: unknown. */
+static unsigned hook_event_parse (const char *word)
+{
+    static const struct {
+        const char *word;
+        unsigned bits;
+    } words[] = {{"JOBSTART", HOOK_JOB_START}, {"JOBEND", HOOK_JOB_END}, {"JOBRETRY", HOOK_JOB_RETRY},
+                 {"SITELOST", HOOK_SITE_LOST}, {"ALL", HOOK_ALL}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcasecmp (words[i].word, word) == 0)
+            return words[i].bits;
+    return 0;
+}
+
 static int set_events (void *target, const struct conf_value *value, struct err *err)
 {
     struct metad_config *config = target;
     for (uint32_t i = 0; i < value->word_count; i++) {
-        unsigned bits = hooks_event_parse (value->word[i]);
+        unsigned bits = hook_event_parse (value->word[i]);
         if (!bits)
             return err_set (err, ERR_INVALID, "'%.40s': wanted JOBSTART, JOBEND, JOBRETRY, SITELOST or ALL",
                             value->word[i]);

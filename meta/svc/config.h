@@ -8,6 +8,13 @@
 #include "proto/base/err.h"
 #include "proto/conf/conf.h"
 
+enum hook_event { /* bits of notify_events: what webhooks are told of */
+    HOOK_JOB_START = 1 << 0,
+    HOOK_JOB_END = 1 << 1,
+    HOOK_JOB_RETRY = 1 << 2,
+    HOOK_SITE_LOST = 1 << 3,
+    HOOK_ALL = (1 << 4) - 1,
+};
 enum { CONFIG_SITES_MAX = 1000, CONFIG_ALLOW_MAX = 32, CONFIG_LICENCES_MAX = 256 };
 
 /* A site, or a metascheduler of the group. */

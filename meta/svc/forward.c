@@ -19,7 +19,7 @@ bool forward_not (struct gridjob *job, const char *method, PeerRequest *request,
     struct peers *peers = job->metad->peers;
     struct err err;
     err_clear (&err);
-    if (lead_here (job, &err) == 0)
+    if (job_led_here (job, &err) == 0)
         return true;
     if (forwarded || err.code != ERR_CONFLICT) {
         rpccall_finish (call, RPC_UNAVAILABLE, err.text);

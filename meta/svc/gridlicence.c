@@ -6,7 +6,6 @@
 #include <utlist.h>
 
 #include "meta/svc/handlers.h"
-#include "meta/svc/lead.h"
 #include "meta/svc/peers.h"
 #include "proto/base/text.h"
 #include "proto/job/jobcheck.h"
@@ -108,7 +107,7 @@ char **gridlicence_named (const struct metad *metad, const ComponentMessage *com
 
 /* ---- what is reserved */
 
-void gridlicence_job_add (struct gridjob *job)
+static void gridlicence_job_listed (struct gridjob *job)
 {
     for (size_t c = 0; c < job->job->n_components && !job->licensed; c++)
         job->licensed = job->job->components[c]->n_licences > 0;
@@ -116,7 +115,7 @@ void gridlicence_job_add (struct gridjob *job)
         DL_APPEND2 (job->metad->licensed, job, licensed_prev, licensed_next);
 }
 
-void gridlicence_job_remove (struct gridjob *job)
+static void gridlicence_job_unlisted (struct gridjob *job)
 {
     if (job->licensed)
         DL_DELETE2 (job->metad->licensed, job, licensed_prev, licensed_next);
@@ -177,7 +176,7 @@ static struct licence_booking *list (const struct metad *metad, struct arena *ar
     *count = 0;
     DL_FOREACH2 (metad->licensed, job, licensed_next)
     {
-        if (job_ended (job) || (lead_is_elsewhere (job) && !lead_is_own (job)))
+        if (job_ended (job) || (job_is_elsewhere (job) && !job_is_own (job)))
             continue;
         if (holds (job->record))
             record_list (job, job->record, now, out, count);
@@ -308,10 +307,11 @@ bool gridlicence_withhold (const struct gridjob *job, const struct coalloc_recor
     return withhold;
 }
 
-void gridlicence_freed (struct gridjob *job)
+static void gridlicence_job_saved (struct gridjob *job, bool with_record)
 {
     struct gridjob *other;
-    if (!job->licensed)
+    (void)with_record;
+    if (!job->licensed || !job_ended (job) || job->saved_state == job->state)
         return;
     DL_FOREACH2 (job->metad->licensed, other, licensed_next)
     {
@@ -321,6 +321,12 @@ void gridlicence_freed (struct gridjob *job)
         job_timer (other, 0);
     }
 }
+
+const struct metad_part gridlicence_part = {
+    .job_listed = gridlicence_job_listed,
+    .job_unlisted = gridlicence_job_unlisted,
+    .job_saved = gridlicence_job_saved,
+};
 
 /* ---- nui licences */
 

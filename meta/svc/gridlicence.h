@@ -38,11 +38,8 @@ time_us gridlicence_start (struct gridlicence_view *view, const struct survey_of
 
 /* Whether START of that record has to wait for a licence that another has not given back. */
 bool gridlicence_withhold (const struct gridjob *job, const struct coalloc_record *record);
-/* The job has given something back: those that wait for the same look again whether they can start sooner. */
-void gridlicence_freed (struct gridjob *job);
-
-/* Each job is in the list as long as it is in memory. */
-void gridlicence_job_add (struct gridjob *job);
-void gridlicence_job_remove (struct gridjob *job);
+/* Each job that asks for one is in metad->licensed as long as it is in memory; when it has ended, those that wait for the
+ * same look again whether they can start sooner. */
+extern const struct metad_part gridlicence_part;
 
 #endif

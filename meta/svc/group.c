@@ -4,15 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "meta/svc/answers.h"
 #include "meta/svc/check.h"
 #include "meta/svc/gridlicence.h"
 #include "meta/svc/lead.h"
 #include "meta/svc/loss.h"
 #include "meta/svc/peers.h"
-#include "meta/svc/renew.h"
 #include "meta/svc/retry.h"
 #include "meta/svc/slide.h"
-#include "meta/svc/survey.h"
 #include "meta/svc/waits.h"
 #include "proto/base/text.h"
 
@@ -28,7 +27,7 @@ int group_prepare (struct gridjob *job, struct err *err)
     record->not_after = job->job->not_after_us;
     record->deadline = job->job->deadline_us;
     record->prefer = job_prefer (job->job);
-    record->expires = renew_until (job);
+    record->expires = job_expires (job);
     record->cost_max = job->job->cost_max_micro;
     for (uint32_t p = 0; p < job->part_count; p++) {
         const ComponentMessage *component = job->job->components[p];
@@ -129,7 +128,66 @@ static void face_set (struct gridjob *job)
     times_set (job);
 }
 
+/* ---- its records on disk */
+
+static int group_job_inserting (struct gridjob *job, struct err *err)
+{
+    return job->record ? metastore_coalloc_save (job->metad->store, job->number, METASTORE_PRESENT, job->record, err) : 0;
+}
+
+static int group_job_saving (struct gridjob *job, bool with_record, struct err *err)
+{
+    struct metastore *store = job->metad->store;
+    if (!with_record || !job->record)
+        return 0;
+    int rc = metastore_coalloc_save (store, job->number, METASTORE_PRESENT, job->record, err);
+    if (rc == 0 && slide_durable (job))
+        rc = metastore_coalloc_save (store, job->number, METASTORE_SLIDE, job->slide, err);
+    else if (rc == 0 && job->slide_stored)
+        rc = metastore_coalloc_drop (store, job->number, METASTORE_SLIDE, err);
+    return rc;
+}
+
+static void group_job_saved (struct gridjob *job, bool with_record)
+{
+    if (with_record)
+        job->slide_stored = slide_durable (job);
+}
+
+static int group_job_loaded (struct gridjob *job, struct arena *arena, struct err *err)
+{
+    struct metastore *store = job->metad->store;
+    (void)arena;
+    if (job->part_count == 1 && !job->licensed)
+        return 0;
+    int rc = metastore_coalloc_load (store, job->number, METASTORE_PRESENT, &job->record, err);
+    if (rc == ERR_NOT_FOUND && job->part_count == 1)
+        return 0; /* its licences were a site's when it was taken */
+    if (rc)
+        return rc;
+    rc = metastore_coalloc_load (store, job->number, METASTORE_SLIDE, &job->slide, err);
+    job->slide_stored = rc == 0;
+    return rc == ERR_NOT_FOUND ? 0 : rc;
+}
+
+static void group_job_freed (struct gridjob *job)
+{
+    coalloc_destroy (job->record);
+    coalloc_destroy (job->slide);
+    job->record = job->slide = NULL;
+}
+
+const struct metad_part group_part = {
+    .job_inserting = group_job_inserting,
+    .job_saving = group_job_saving,
+    .job_saved = group_job_saved,
+    .job_loaded = group_job_loaded,
+    .job_freed = group_job_freed,
+};
+
 /* ---- the step */
+
+static void group_wake (struct gridjob *job);
 
 static void step_log (const struct gridjob *job, const struct coalloc_record *record, bool other,
                       const struct coalloc_event *event, enum coalloc_phase before)
@@ -171,7 +229,7 @@ static bool begin_again (struct gridjob *job)
  * happens is as lost as in a crash, and it is recovered afterwards. */
 static bool may_step (struct gridjob *job)
 {
-    if (lead_is_elsewhere (job))
+    if (job_is_elsewhere (job))
         return false;
     if (peers_lead (job->metad))
         return true;
@@ -282,8 +340,7 @@ static bool group_waits (struct gridjob *job)
         return false;
     if (job->record->cancel_wanted || !waits_for (job, &waits))
         return false;
-    survey_destroy (job->survey); /* by then it is old */
-    job->survey = NULL;
+    answers_forget (job);
     if (waits_never (&waits)) {
         struct coalloc_event event = {.kind = COALLOC_EV_CANCEL, .reason = waits};
         group_step (job, job->record, &event);
@@ -296,7 +353,7 @@ static bool group_waits (struct gridjob *job)
     return true;
 }
 
-void group_begin (struct gridjob *job)
+static void group_begin (struct gridjob *job)
 {
     loss_begin (job);
     struct coalloc_event event = {.kind = COALLOC_EV_BEGIN};
@@ -342,7 +399,7 @@ static bool lost_parts (struct gridjob *job)
     return true;
 }
 
-void group_wake (struct gridjob *job)
+static void group_wake (struct gridjob *job)
 {
     struct coalloc_event event = {.kind = COALLOC_EV_TICK};
     if (!slide_event (job, COALLOC_EV_TICK) || !lost_parts (job))
@@ -422,7 +479,7 @@ void group_heard (struct gridjob *job, uint32_t p)
     group_step (job, job->record, &event);
 }
 
-void group_recover (struct gridjob *job)
+static void group_recover (struct gridjob *job)
 {
     struct metad *metad = job->metad;
     uint64_t number = job->number;
@@ -439,3 +496,5 @@ void group_recover (struct gridjob *job)
         if (job->part[p].info)
             group_heard (job, p);
 }
+
+const struct job_driver group_driver = {.wake = group_wake, .recover = group_recover};

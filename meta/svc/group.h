@@ -7,9 +7,9 @@
 
 /* A fresh record for a job that is about to be inserted. */
 int group_prepare (struct gridjob *job, struct err *err);
-void group_begin (struct gridjob *job);   /* after job_insert */
-void group_recover (struct gridjob *job); /* after a restart */
-void group_wake (struct gridjob *job);
+extern const struct job_driver group_driver;
+/* Its records are made, stored and freed with the job. */
+extern const struct metad_part group_part;
 /* Not begun, or between two tries: it can be held. */
 bool group_may_wait (const struct gridjob *job);
 void group_cancel (struct gridjob *job, const char *who);

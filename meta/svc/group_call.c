@@ -302,7 +302,7 @@ static void part_perform (struct gridjob *job, struct coalloc_record *record,
     part.transaction = (ProtobufCBinaryData){16, record->transaction};
     part.component = job->part[action->part].name;
     part.attempt = action->attempt;
-    part.epoch = lead_epoch (job);
+    part.epoch = job_epoch (job);
     switch (action->kind) {
     case COALLOC_DO_PREPARE:
         prepare_send (job, record, action, &part);

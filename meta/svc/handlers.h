@@ -27,7 +27,7 @@ void on_licences (void *self, struct rpccall *call, const ProtobufCMessage *requ
 void on_whoami (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void on_report (void *self, struct rpccall *call, const ProtobufCMessage *request);
 
-/* What a site says of a part: kept, if it is news, and the job saved; a co-allocated one is not stepped. */
-int report_apply (struct gridjob *job, uint32_t part, const JobInfo *info, bool *news, struct err *err);
+/* Asks sites for what they told another that led the job. */
+extern const struct metad_part report_part;
 
 #endif

@@ -29,20 +29,6 @@ struct hooks {
     struct sender sender[SENDERS];
 };
 
-static const struct {
-    const char *word;
-    unsigned bits;
-} words[] = {{"JOBSTART", HOOK_JOB_START}, {"JOBEND", HOOK_JOB_END}, {"JOBRETRY", HOOK_JOB_RETRY},
-             {"SITELOST", HOOK_SITE_LOST}, {"ALL", HOOK_ALL}};
-
-unsigned hooks_event_parse (const char *word)
-{
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strcasecmp (words[i].word, word) == 0)
-            return words[i].bits;
-    return 0;
-}
-
 int hooks_check (const struct metad *metad, const JobMessage *job, struct err *err)
 {
     const struct metad_config *config = metad->config;
@@ -144,29 +130,29 @@ static int tell_job (struct gridjob *job, unsigned bit, const char *event, const
     return rc;
 }
 
-int hooks_job (struct gridjob *job, struct err *err)
+static int hooks_job_closing (struct gridjob *job, struct err *err)
+{
+    return tell_job (job, HOOK_JOB_END, "JobEnd", NULL, err);
+}
+
+/* What has happened since it was saved last; its end only if that may be told. */
+static int hooks_job_saving (struct gridjob *job, bool with_record, struct err *err)
 {
     int rc = 0;
-    if (!job->metad->hooks)
-        return 0;
+    (void)with_record;
     bool ran = job->state == NUI__META__V1__GRID_JOB_STATE__GRID_RUNNING;
     if (job->retries > job->saved_retries)
         rc = tell_job (job, HOOK_JOB_RETRY, "JobRetry", NULL, err);
     if (rc == 0 && ran && job->saved_state != job->state)
         rc = tell_job (job, HOOK_JOB_START, "JobStart", NULL, err);
     if (rc == 0 && job_over (job) && job->saved_state != job->state)
-        rc = hooks_over (job, err);
+        rc = hooks_job_closing (job, err);
     return rc;
-}
-
-int hooks_over (struct gridjob *job, struct err *err)
-{
-    return job->metad->hooks ? tell_job (job, HOOK_JOB_END, "JobEnd", NULL, err) : 0;
 }
 
 int hooks_files (struct gridjob *job, uint32_t part, struct err *err)
 {
-    return job->metad->hooks ? tell_job (job, HOOK_JOB_END, "JobStageOut", &job->part[part], err) : 0;
+    return tell_job (job, HOOK_JOB_END, "JobStageOut", &job->part[part], err);
 }
 
 /* ---- sites */
@@ -289,7 +275,7 @@ static void on_timer (evutil_socket_t fd, short what, void *arg)
 
 /* ---- beginning and end */
 
-int hooks_open (struct metad *metad, struct err *err)
+static int hooks_open (struct metad *metad, struct err *err)
 {
     struct hooks *n = calloc (1, sizeof *n);
     if (n)
@@ -306,7 +292,7 @@ int hooks_open (struct metad *metad, struct err *err)
     return 0;
 }
 
-void hooks_close (struct metad *metad)
+static void hooks_close (struct metad *metad)
 {
     struct hooks *n = metad->hooks;
     if (!n)
@@ -319,3 +305,10 @@ void hooks_close (struct metad *metad)
     free (n);
     metad->hooks = NULL;
 }
+
+const struct metad_part hooks_part = {
+    .open = hooks_open,
+    .close = hooks_close,
+    .job_saving = hooks_job_saving,
+    .job_closing = hooks_job_closing,
+};

@@ -9,25 +9,10 @@
 
 #include "meta/svc/job.h"
 
-enum hook_event { /* bits of metad_config.notify_events */
-    HOOK_JOB_START = 1 << 0,
-    HOOK_JOB_END = 1 << 1,
-    HOOK_JOB_RETRY = 1 << 2,
-    HOOK_SITE_LOST = 1 << 3,
-    HOOK_ALL = (1 << 4) - 1,
-};
-/* "JOBSTART" …, "ALL"; 0: unknown. */
-unsigned hooks_event_parse (const char *word);
-
-int hooks_open (struct metad *metad, struct err *err);
-void hooks_close (struct metad *metad);
+extern const struct metad_part hooks_part;
 /* Whether users may name this URL (NOTIFICATIONALLOW). */
 int hooks_check (const struct metad *metad, const JobMessage *job, struct err *err);
-/* In the transaction that saves the job: what has happened since it was saved last, its end only if that may be told. */
-int hooks_job (struct gridjob *job, struct err *err);
-/* In the transaction after which its end may be told. */
-int hooks_over (struct gridjob *job, struct err *err);
-/* In such a transaction: the files of a component that has ended are where they were to go, or could not be taken
+/* In the transaction that saves the job: the files of a component that has ended are where they were to go, or could not be taken
  * there. */
 int hooks_files (struct gridjob *job, uint32_t part, struct err *err);
 

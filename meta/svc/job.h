@@ -47,7 +47,29 @@ struct jobpart {
     bool asked;                        /* lead.h: its site has told how it is; not durable */
 };
 
-struct joblead;
+struct lead_wait;
+
+/* Who of a group of coordinators leads the job; NULL: no group, or the job is older than it (lead.h). */
+struct joblead {
+    char leader[COALLOC_NAME_MAX];
+    bool open;                       /* as on disk: no majority is known to have its end */
+    Nui__Meta__V1__GridJobState before; /* the state before its end */
+    /* Of one that is led here. Not durable but for the ballot. */
+    uint64_t ballot;
+    uint64_t voted;                  /* what a majority has */
+    bool stands;                     /* a majority has had some state of it; on disk */
+    uint64_t has[QUORUM_MEMBERS_MAX]; /* which version each has at this ballot */
+    uint32_t sending, paused;        /* members, as bits: asked; not again before the next tick */
+    uint32_t whole;                  /* that have its envelope */
+    uint32_t elsewhere;              /* where what was signed is another job */
+    bool listed;                     /* in metad->lead's unvoted */
+    bool blocked;                    /* its driver is to be called when it may send */
+    struct gridjob *prev, *next;
+    struct lead_wait *waits;
+    /* Taken over: what its sites said before has to be asked for, once. */
+    bool taken;
+    uint32_t asked_attempt;          /* an ordinary one: of which it is known */
+};
 
 struct gridjob {
     UT_hash_handle hh;
@@ -105,12 +127,28 @@ struct gridjob {
 };
 
 bool job_ended (const struct gridjob *job);
-/* It has ended, and that may be told: lead.h. */
+/* Another of the group leads it: nothing is done with it here. */
+bool job_is_elsewhere (const struct gridjob *job);
+/* Whether it was submitted to this member. */
+bool job_is_own (const struct gridjob *job);
+/* What the sites compare: grows with each leader, and each start of one. */
+uint64_t job_epoch (const struct gridjob *job);
+/* Votes for it are being asked for. */
+bool job_unvoted (const struct gridjob *job);
+/* It has ended as far as is known here; it is not known whether it will be so. */
+bool job_untold (const struct gridjob *job);
+/* ERR_UNAVAILABLE or ERR_CONFLICT, with who leads it; ERR_UNAVAILABLE, too, where its end is not known to stand. */
+int job_led_here (const struct gridjob *job, struct err *err);
+/* It has ended, and that may be told. */
 bool job_over (const struct gridjob *job);
 /* As it may be told. */
 Nui__Meta__V1__GridJobState job_state (const struct gridjob *job);
 /* Driven by a record: several components, or one that is reserved for its licences (gridlicence.h). */
 bool job_is_group (const struct gridjob *job);
+/* Who goes on with it: single.c or group.c. */
+const struct job_driver *job_driver (const struct gridjob *job);
+/* Until when sites take the job, by its signature or its delegation. */
+time_us job_expires (const struct gridjob *job);
 /* A new job around an envelope and its body, both taken over also on failure. */
 struct gridjob *job_create (struct metad *metad, EnvelopeMessage *envelope, JobMessage *body,
                             const char *submitter, struct err *err);
@@ -138,7 +176,7 @@ void job_reason (struct gridjob *job, const char *code, const char *fmt, ...)
 void job_files_reason (struct gridjob *job);
 /* Sets the state; end time when it ends. */
 void job_end (struct gridjob *job, Nui__Meta__V1__GridJobState state);
-/* (Re)arms the job's timer; the driver's function is called (single_wake or group_wake). */
+/* (Re)arms the job's timer; its driver is called. */
 void job_timer (struct gridjob *job, duration_us delay);
 /* Index of a component by name, or UINT32_MAX. */
 uint32_t job_part (const struct gridjob *job, const char *name);

@@ -1,12 +1,12 @@
-#include "meta/svc/lead.h"
+/* What a majority of the group has of the jobs that are led here: each change is sent to the others, who vote for it, and
+ * whoever waits for the votes is called when there are enough. Nothing of a job leaves before (lead_may_send, lead_then). */
+#include "meta/svc/lead_i.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
 
 #include "meta/store/jobrows.h"
-#include "meta/svc/hooks.h"
-#include "meta/svc/peers.h"
 
 enum { RECOVERED_AT_ONCE = 1000 };
 
@@ -29,37 +29,6 @@ struct cast {
 
 /* ---- who leads */
 
-bool lead_is_elsewhere (const struct gridjob *job)
-{
-    return job->lead && strcmp (job->lead->leader, peers_self (job->metad->peers)) != 0;
-}
-
-bool lead_is_own (const struct gridjob *job)
-{
-    const struct peers *peers = job->metad->peers;
-    return !job->lead || (job->number - 1) % peers->count == peers->self;
-}
-
-uint64_t lead_epoch (const struct gridjob *job)
-{
-    uint64_t ballot = job->lead ? job->lead->ballot : 0;
-    return ballot << 32 | metastore_epoch (job->metad->store);
-}
-
-int lead_here (const struct gridjob *job, struct err *err)
-{
-    const struct peers *peers = job->metad->peers;
-    if (!lead_is_elsewhere (job) && lead_untold (job))
-        return err_set (err, ERR_UNAVAILABLE, "job %s may have ended: try again", job->id);
-    if (!lead_is_elsewhere (job) || job_over (job))
-        return 0;
-    if (peers_silent (peers, job->lead->leader))
-        return err_set (err, ERR_UNAVAILABLE, "metascheduler %s led %s and is silent; another will go on with it: try again",
-                        job->lead->leader, job->id);
-    return err_set (err, ERR_CONFLICT, "metascheduler %s of the group goes on with %s: ask there", job->lead->leader,
-                    job->id);
-}
-
 static struct joblead *lead_make (struct gridjob *job, const char *leader)
 {
     struct joblead *lead = calloc (1, sizeof *lead);
@@ -70,26 +39,41 @@ static struct joblead *lead_make (struct gridjob *job, const char *leader)
     return lead;
 }
 
+static void on_flush (evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    lead_flush (arg, false);
+}
+
+/* What has been saved is put to the vote at the end of this turn. */
+static void flush_soon (struct metad *metad)
+{
+    const struct timeval at_once = {0, 0};
+    if (!evtimer_pending (metad->lead->flush, NULL))
+        evtimer_add (metad->lead->flush, &at_once);
+}
+
 static void list (struct gridjob *job)
 {
-    struct peers *peers = job->metad->peers;
+    struct metad *metad = job->metad;
     struct joblead *lead = job->lead;
-    lead->has[peers->self] = job->change;
+    lead->has[metad->peers->self] = job->change;
     if (!lead->listed)
-        DL_APPEND2 (peers->unvoted, job, lead->prev, lead->next);
+        DL_APPEND2 (metad->lead->unvoted, job, lead->prev, lead->next);
     lead->listed = true;
-    peers_flush_soon (peers);
+    flush_soon (metad);
 }
 
 static void unlist (struct gridjob *job)
 {
     struct joblead *lead = job->lead;
     if (lead->listed)
-        DL_DELETE2 (job->metad->peers->unvoted, job, lead->prev, lead->next);
+        DL_DELETE2 (job->metad->lead->unvoted, job, lead->prev, lead->next);
     lead->listed = false;
 }
 
-int lead_begin (struct gridjob *job, struct err *err)
+static int lead_job_inserting (struct gridjob *job, struct err *err)
 {
     struct peers *peers = job->metad->peers;
     if (!peers)
@@ -103,13 +87,14 @@ int lead_begin (struct gridjob *job, struct err *err)
     return metastore_lead_save (job->metad->store, &row, err);
 }
 
-int lead_save (struct gridjob *job, struct err *err)
+static int lead_job_saving (struct gridjob *job, bool with_record, struct err *err)
 {
+    (void)with_record;
     /* What changes after its end goes to who lists what is over. */
     return job->lead && job_over (job) ? metastore_lead_closed (job->metad->store, job->number, err) : 0;
 }
 
-int lead_load (struct gridjob *job, struct arena *arena, struct err *err)
+static int lead_job_loaded (struct gridjob *job, struct arena *arena, struct err *err)
 {
     struct peers *peers = job->metad->peers;
     struct lead_row row;
@@ -128,30 +113,36 @@ int lead_load (struct gridjob *job, struct arena *arena, struct err *err)
     lead->ballot = row.vote.accepted;
     lead->stands = row.stands;
     lead->taken = lead->ballot != ballot_first (peers->self);
-    if (lead->open && !lead_is_elsewhere (job))
+    if (lead->open && !job_is_elsewhere (job))
         list (job);
     return 0;
 }
 
 void lead_saved (struct gridjob *job)
 {
-    if (!job->lead || lead_is_elsewhere (job))
+    if (!job->lead || job_is_elsewhere (job))
         return;
     if (!job_ended (job))
         job->lead->before = job->state;
     list (job);
 }
 
+static void lead_job_saved (struct gridjob *job, bool with_record)
+{
+    (void)with_record;
+    lead_saved (job);
+}
+
 struct gridjob **lead_hidden (const struct metad *metad, struct arena *arena, uint32_t *count)
 {
-    struct gridjob *job, *first = metad->peers ? metad->peers->unvoted : NULL;
+    struct gridjob *job, *first = metad->lead ? metad->lead->unvoted : NULL;
     uint32_t most = 0;
     *count = 0;
     DL_FOREACH2 (first, job, lead->next)
         most++;
     struct gridjob **out = arena_array (arena, most + 1u, sizeof (struct gridjob *));
     DL_FOREACH2 (first, job, lead->next)
-        if (lead_untold (job))
+        if (job_untold (job))
             out[(*count)++] = job;
     return out;
 }
@@ -204,7 +195,7 @@ bool lead_may_send (struct gridjob *job)
     struct joblead *lead = job->lead;
     if (!lead)
         return true;
-    if (lead_is_elsewhere (job))
+    if (job_is_elsewhere (job))
         return false;
     if (lead->voted < job->change) {
         lead->blocked = true;
@@ -219,7 +210,7 @@ bool lead_may_send (struct gridjob *job)
 void lead_then (struct gridjob *job, void (*done) (void *arg, uint64_t as), void *arg)
 {
     struct joblead *lead = job->lead;
-    if (!lead || lead->voted >= job->change || lead_is_elsewhere (job)) {
+    if (!lead || lead->voted >= job->change || job_is_elsewhere (job)) {
         done (arg, !lead || lead->voted >= job->change ? job->number : 0);
         return;
     }
@@ -228,16 +219,6 @@ void lead_then (struct gridjob *job, void (*done) (void *arg, uint64_t as), void
         abort ();
     *wait = (struct lead_wait){job->change, done, arg, NULL};
     LL_APPEND (lead->waits, wait);
-}
-
-bool lead_waits (const struct gridjob *job)
-{
-    return job->lead && job->lead->listed;
-}
-
-bool lead_untold (const struct gridjob *job)
-{
-    return job->lead && job->lead->open && job_ended (job);
 }
 
 static void waits_end (struct joblead *lead, uint64_t as)
@@ -250,7 +231,7 @@ static void waits_end (struct joblead *lead, uint64_t as)
     }
 }
 
-void lead_free (struct gridjob *job)
+static void lead_job_freed (struct gridjob *job)
 {
     struct joblead *lead = job->lead;
     if (!lead)
@@ -270,8 +251,7 @@ static int over_save (struct gridjob *job)
     if (rc)
         return rc;
     rc = metastore_lead_closed (store, job->number, &err);
-    if (rc == 0)
-        rc = hooks_over (job, &err);
+    parts_ask (rc, job->metad, job_closing, job, &err);
     if (rc == 0)
         rc = metastore_commit (store, &err);
     if (rc)
@@ -285,9 +265,9 @@ static bool voted_save (struct gridjob *job)
     struct joblead *lead = job->lead;
     if (!lead->stands)
         lead->stands = metastore_lead_stands (job->metad->store, job->number, NULL) == 0;
-    if (lead->stands && lead_untold (job) && lead->voted == job->change)
+    if (lead->stands && job_untold (job) && lead->voted == job->change)
         lead->open = over_save (job) != 0;
-    return lead->stands && !(lead_untold (job) && lead->voted == job->change);
+    return lead->stands && !(job_untold (job) && lead->voted == job->change);
 }
 
 /* A majority has more of it than before. */
@@ -296,7 +276,7 @@ static void voted (struct gridjob *job)
     struct metad *metad = job->metad;
     struct joblead *lead = job->lead;
     uint64_t number = job->number;
-    bool untold = lead_untold (job);
+    bool untold = job_untold (job);
     if (!voted_save (job)) { /* a full disk, say: they are asked again at the next tick */
         for (uint32_t i = 0; i < metad->peers->count; i++)
             lead->has[i] = i == metad->peers->self ? job->change : 0;
@@ -369,7 +349,7 @@ static void refused (struct gridjob *job, uint32_t member, const Nui__Meta__V1__
     if (reply->lacks) {
         lead->whole &= ~(1u << member);
         lead->paused &= ~(1u << member);
-        peers_flush_soon (metad->peers);
+        flush_soon (metad);
     } else if (reply->other) {
         bool same_number = reply->other == job->number;
         lead->elsewhere |= 1u << member;
@@ -390,7 +370,7 @@ static void cast_done (void *arg, const struct rpc_result *result)
     struct metad *metad = cast->metad;
     struct gridjob *job = metad->stopping ? NULL : job_live (metad, cast->number);
     const Nui__Meta__V1__VoteReply *reply = (const Nui__Meta__V1__VoteReply *)result->reply;
-    struct joblead *lead = job && !lead_is_elsewhere (job) ? job->lead : NULL;
+    struct joblead *lead = job && !job_is_elsewhere (job) ? job->lead : NULL;
     uint64_t number = cast->number;
     if (lead && lead->ballot == cast->ballot) {
         uint32_t bit = 1u << cast->member;
@@ -406,7 +386,7 @@ static void cast_done (void *arg, const struct rpc_result *result)
             if (cast->whole)
                 lead->whole |= bit;
             lead->voted = quorum_version (lead->has, metad->peers->count);
-            peers_flush_soon (metad->peers);
+            flush_soon (metad);
             if (lead->voted > before)
                 voted (job);
         }
@@ -458,10 +438,10 @@ static void job_send (struct gridjob *job)
     arena_destroy (arena);
 }
 
-void lead_flush (struct peers *peers, bool tick)
+void lead_flush (struct lead *group, bool tick)
 {
     struct gridjob *job;
-    DL_FOREACH2 (peers->unvoted, job, lead->next)
+    DL_FOREACH2 (group->unvoted, job, lead->next)
     {
         if (tick)
             job->lead->paused = 0;
@@ -513,3 +493,41 @@ struct decision_log lead_decisions (void)
     static const struct decision_log_ops ops = {propose, forget};
     return (struct decision_log){&ops, NULL};
 }
+
+/* ---- beginning and end */
+
+static int lead_open (struct metad *metad, struct err *err)
+{
+    if (!metad->peers)
+        return 0;
+    metad->lead = calloc (1, sizeof *metad->lead);
+    if (metad->lead)
+        metad->lead->flush = evtimer_new (metad->base, on_flush, metad->lead);
+    if (!metad->lead || !metad->lead->flush)
+        return err_set (err, ERR_NOMEM, "no memory for the group");
+    metad->lead->metad = metad;
+    return 0;
+}
+
+static void lead_close (struct metad *metad)
+{
+    if (!metad->lead)
+        return;
+    lead_takes_end (metad->lead);
+    if (metad->lead->flush)
+        event_free (metad->lead->flush);
+    if (metad->lead->timer)
+        event_free (metad->lead->timer);
+    free (metad->lead);
+    metad->lead = NULL;
+}
+
+const struct metad_part lead_part = {
+    .open = lead_open,
+    .close = lead_close,
+    .job_inserting = lead_job_inserting,
+    .job_saving = lead_job_saving,
+    .job_saved = lead_job_saved,
+    .job_loaded = lead_job_loaded,
+    .job_freed = lead_job_freed,
+};

@@ -4,18 +4,10 @@
 #include <utlist.h>
 
 #include "meta/store/jobrows.h"
-#include "meta/svc/group.h"
-#include "meta/svc/handlers.h"
-#include "meta/svc/lead.h"
-#include "meta/svc/peers.h"
-#include "meta/svc/sites.h"
-#include "meta/svc/waits.h"
+#include "meta/svc/lead_i.h"
 #include "proto/rpc/pbcopy.h"
 
-enum { ASKS_AT_ONCE = 64 };
-
 #define ROUND (2 * US_PER_S)
-#define ASK_TIMEOUT (5 * US_PER_S)
 
 /* A job that this member wants to lead. */
 struct taking {
@@ -34,9 +26,9 @@ struct question {
     uint32_t member;
 };
 
-static struct taking *taking_find (const struct peers *peers, uint64_t number)
+static struct taking *taking_find (const struct metad *metad, uint64_t number)
 {
-    struct taking *taking = peers->takings;
+    struct taking *taking = metad->lead->takings;
     while (taking && taking->number != number)
         taking = taking->next;
     return taking;
@@ -44,18 +36,18 @@ static struct taking *taking_find (const struct peers *peers, uint64_t number)
 
 static void taking_end (struct taking *taking)
 {
-    struct peers *peers = taking->metad->peers;
-    LL_DELETE (peers->takings, taking);
-    peers->taking_count--;
+    struct lead *lead = taking->metad->lead;
+    LL_DELETE (lead->takings, taking);
+    lead->taking_count--;
     if (taking->best)
         nui__meta__v1__vote_reply__free_unpacked (taking->best, NULL);
     event_free (taking->timer);
     free (taking);
 }
 
-uint32_t lead_takes (const struct peers *peers)
+uint32_t lead_takes (const struct metad *metad)
 {
-    return peers->taking_count;
+    return metad->lead->taking_count;
 }
 
 /* The row, or that of a job of which nothing is here. */
@@ -78,7 +70,7 @@ static void changed_on_disk (struct metad *metad, uint64_t number)
     if (job)
         job_tell (job);
     else
-        waits_happened (metad, number);
+        parts_tell (metad, job_told, metad, number);
 }
 
 /* ---- a member's answers */
@@ -164,7 +156,7 @@ static int cast_take (struct metad *metad, const char *caller, const Nui__Meta__
         }
         if (rc)
             return rc;
-        struct taking *taking = taking_find (metad->peers, row->job);
+        struct taking *taking = taking_find (metad, row->job);
         if (taking) /* another was quicker */
             taking_end (taking);
         changed_on_disk (metad, row->job);
@@ -306,7 +298,7 @@ static void question_done (void *arg, const struct rpc_result *result)
     struct metad *metad = q->metad;
     const Nui__Meta__V1__VoteReply *reply = (const Nui__Meta__V1__VoteReply *)result->reply;
     struct taking *taking =
-        metad->stopping || result->status != RPC_OK ? NULL : taking_find (metad->peers, q->number);
+        metad->stopping || result->status != RPC_OK ? NULL : taking_find (metad, q->number);
     if (taking && (reply->granted || strcmp (reply->leader, taking->leader) == 0 || !reply->leader[0])) {
         heard (taking, q->member, q->ballot, reply);
     } else if (taking) { /* led by another, as that one knows */
@@ -380,7 +372,7 @@ void lead_take (struct metad *metad, uint64_t number)
     struct lead_row row;
     struct err err;
     err_clear (&err);
-    if (!taking_find (peers, number) && metastore_lead_load (metad->store, number, arena, &row, &err) == 0) {
+    if (!taking_find (metad, number) && metastore_lead_load (metad->store, number, arena, &row, &err) == 0) {
         struct taking *taking = calloc (1, sizeof *taking);
         if (!taking)
             abort ();
@@ -390,8 +382,8 @@ void lead_take (struct metad *metad, uint64_t number)
         taking->timer = evtimer_new (metad->base, on_timer, taking);
         if (!taking->timer)
             abort ();
-        LL_PREPEND (peers->takings, taking);
-        peers->taking_count++;
+        LL_PREPEND (metad->lead->takings, taking);
+        metad->lead->taking_count++;
         inquiry_begin (&taking->inquiry, peers->count, peers->self, &row.vote);
         round_begin (taking);
     }
@@ -417,78 +409,8 @@ void lead_told (struct metad *metad, uint64_t number, const char *leader)
     arena_destroy (arena);
 }
 
-void lead_close (struct peers *peers)
+void lead_takes_end (struct lead *lead)
 {
-    while (peers->takings)
-        taking_end (peers->takings);
-}
-
-/* ---- following what another began */
-
-struct following {
-    struct metad *metad;
-    uint64_t number;
-    uint32_t part, attempt;
-};
-
-static void followed (void *arg, const struct rpc_result *result)
-{
-    struct following *f = arg;
-    struct gridjob *job = f->metad->stopping ? NULL : job_live (f->metad, f->number);
-    bool news = false, asked = result->status == RPC_OK || result->status == RPC_NOT_FOUND;
-    struct err err;
-    err_clear (&err);
-    if (job && asked && job->lead && !lead_is_elsewhere (job) && !job_ended (job) && !job->reloaded) {
-        if (job_is_group (job))
-            job->part[f->part].asked = true;
-        else
-            job->lead->asked_attempt = f->attempt;
-        const JobInfo *info = result->status == RPC_OK ? (const JobInfo *)result->reply : NULL;
-        if (info && report_apply (job, f->part, info, &news, &err))
-            job_reload (f->metad, f->number);
-        else if (info && job_is_group (job) && job->part[f->part].info)
-            group_heard (job, f->part); /* also what another was told, and did not act on */
-    }
-    free (f);
-}
-
-static bool part_ask (struct gridjob *job, uint32_t p)
-{
-    const struct jobpart *part = &job->part[p];
-    struct site *site = site_find (job->metad, part->site);
-    Nui__Local__V1__JobRequest request = NUI__LOCAL__V1__JOB_REQUEST__INIT;
-    if (!site || !part->site_job_id[0])
-        return false;
-    struct following *f = malloc (sizeof *f);
-    if (!f)
-        abort ();
-    *f = (struct following){job->metad, job->number, p, job->site_attempt};
-    request.job_id = (char *)part->site_job_id;
-    link_call (site->link, "Job", &request.base, ASK_TIMEOUT, followed, f);
-    return true;
-}
-
-static uint32_t job_ask (struct gridjob *job)
-{
-    uint32_t asked = 0;
-    if (!job_is_group (job))
-        return job->place == SINGLE_PLACED && job->lead->asked_attempt != job->site_attempt && part_ask (job, 0);
-    for (uint32_t p = 0; p < job->part_count && job->record; p++) {
-        enum part_state state = job->record->part[p].state;
-        if (state >= PART_FIRM && state <= PART_STARTED && !job->part[p].asked)
-            asked += part_ask (job, p);
-    }
-    return asked;
-}
-
-void lead_follow (struct metad *metad)
-{
-    struct gridjob *job, *next;
-    uint32_t asked = 0;
-    HASH_ITER (hh, metad->jobs, job, next)
-    {
-        if (asked < ASKS_AT_ONCE && job->lead && job->lead->taken && !lead_is_elsewhere (job) && !job_ended (job) &&
-            job->lead->voted && !job->reloaded)
-            asked += job_ask (job);
-    }
+    while (lead->takings)
+        taking_end (lead->takings);
 }

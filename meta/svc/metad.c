@@ -5,11 +5,14 @@
 #include <string.h>
 
 #include "meta/store/votes.h"
+#include "meta/svc/answers.h"
 #include "meta/svc/group.h"
 #include "meta/svc/handlers.h"
 #include "meta/svc/job.h"
 #include "meta/svc/lead.h"
 #include "meta/svc/peers.h"
+#include "meta/svc/forward.h"
+#include "meta/svc/gridlicence.h"
 #include "meta/svc/hooks.h"
 #include "meta/svc/ranking.h"
 #include "meta/svc/refusals.h"
@@ -43,6 +46,22 @@ static const struct rpc_method methods[] = {
     {.name = NULL},
 };
 
+static const struct rpc_method peer_methods[] = {
+    {.name = "Vote", .allow = RPC_ALLOW (PRINCIPAL_META), .request_bytes_max = REPORT_BYTES_MAX, .handler = lead_on_vote},
+    {.name = "Beat", .allow = RPC_ALLOW (PRINCIPAL_META), .handler = lead_on_beat},
+    {.name = "Over", .allow = RPC_ALLOW (PRINCIPAL_META), .handler = lead_on_over},
+    {.name = "State", .allow = RPC_ALLOW (PRINCIPAL_META), .handler = lead_on_state},
+    {.name = "Cancel", .allow = RPC_ALLOW (PRINCIPAL_META), .handler = on_peer_cancel},
+    {.name = "Hold", .allow = RPC_ALLOW (PRINCIPAL_META), .handler = on_peer_hold},
+    {.name = "Renew", .allow = RPC_ALLOW (PRINCIPAL_META), .handler = on_peer_renew},
+    {.name = NULL},
+};
+
+/* In the order in which they are told: what is kept of a job's records and votes before the notices of it. */
+static const struct metad_part *const parts[] = {&group_part, &lead_part,  &lead_beat_part, &hooks_part,    &gridlicence_part,
+                                                 &answers_part, &waits_part, &renew_part,     &report_part,   &seal_part,
+                                                 &refusals_part, &ranking_part, NULL};
+
 static int bank_link (struct metad *metad, const char *server, struct err *err)
 {
     struct link_env env = {metad->base, metad->id, metad->log, &metad->gate};
@@ -70,13 +89,10 @@ static int jobs_recover (struct metad *metad, struct err *err)
             rc = err->code;
             break;
         }
-        if (lead_is_elsewhere (job))
+        if (job_is_elsewhere (job))
             continue;
         live++;
-        if (job_is_group (job))
-            group_recover (job);
-        else
-            single_wake (job);
+        job_driver (job)->recover (job);
     }
     if (rc == 0)
         rc = lead_recover (metad, err);
@@ -112,6 +128,9 @@ struct metad *metad_create (const struct metad_env *env, struct metad_config *co
         err_set (err, ERR_NOMEM, "no memory");
         return NULL;
     }
+    metad->parts = parts;
+    metad->single = &single_driver;
+    metad->group = &group_driver;
     metad->base = env->base;
     metad->log = env->log;
     metad->id = env->id;
@@ -130,8 +149,11 @@ struct metad *metad_create (const struct metad_env *env, struct metad_config *co
         goto fail;
     metad->decisions = metad->peers ? lead_decisions ()
                                     : metastore_decision_log (metad->store);
-    if (bank_link (metad, config->bank, err) || sites_configure (metad, err) || hooks_open (metad, err) ||
-        seal_open (metad, err) || jobs_recover (metad, err))
+    int rc = bank_link (metad, config->bank, err);
+    if (rc == 0)
+        rc = sites_configure (metad, err);
+    parts_ask (rc, metad, open, metad, err);
+    if (rc || jobs_recover (metad, err))
         goto fail;
     return metad;
 fail:
@@ -143,7 +165,9 @@ int metad_serve (struct metad *metad, struct rpcserver *server, struct err *err)
 {
     rpcserver_set_gate (server, &metad->gate);
     int rc = rpcserver_add_service (server, &nui__meta__v1__meta__descriptor, methods, metad, err);
-    return rc ? rc : peers_serve (metad, server, err);
+    if (rc == 0 && metad->peers)
+        rc = rpcserver_add_service (server, &nui__meta__v1__peers__descriptor, peer_methods, metad, err);
+    return rc;
 }
 
 int metad_reconfigure (struct metad *metad, struct metad_config *config, struct err *err)
@@ -184,13 +208,8 @@ void metad_destroy (struct metad *metad)
     metad->bank = NULL;
     sites_destroy (metad);
     jobs_destroy (metad);
+    parts_tell (metad, close, metad);
     peers_destroy (metad);
-    waits_close (metad);
-    renew_close (metad);
-    seal_close (metad);
-    hooks_close (metad);
-    refusals_close (metad);
-    ranking_close (metad);
     metastore_close (metad->store);
     free (metad);
 }

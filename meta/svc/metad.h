@@ -32,6 +32,7 @@ typedef Nui__Meta__V1__SiteReport SiteReport;
 enum { SITE_UP_S = 30 }; /* a site that reported within this is up */
 
 struct gridjob;
+struct metad;
 
 /* One configured site; kept by pointer for the life of the daemon (a site that is taken out of the
  * configuration is only marked). */
@@ -53,7 +54,54 @@ struct site {
     char machine[COALLOC_NAME_MAX]; /* by its last answer, for the bank */
 };
 
+/* A part as the hub knows it: what it is told of, each NULL where it does not listen. metad.c has the table of the parts;
+ * they are told in its order. The job may be changed by nobody in these calls but for the part's own fields. */
+struct metad_part {
+    int (*open) (struct metad *metad, struct err *err);
+    void (*close) (struct metad *metad); /* also after an open that failed; the jobs are gone */
+    /* The job has a number and is among metad->jobs; it is not any more; it is being freed. */
+    void (*job_listed) (struct gridjob *job);
+    void (*job_unlisted) (struct gridjob *job);
+    void (*job_freed) (struct gridjob *job);
+    /* In the transaction that inserts it, that saves it, or after which its end may be told. */
+    int (*job_inserting) (struct gridjob *job, struct err *err);
+    int (*job_saving) (struct gridjob *job, bool with_record, struct err *err);
+    int (*job_closing) (struct gridjob *job, struct err *err);
+    /* Inserted or saved; saved_state is still what it was before. */
+    void (*job_saved) (struct gridjob *job, bool with_record);
+    /* Its own row and components were read from disk. */
+    int (*job_loaded) (struct gridjob *job, struct arena *arena, struct err *err);
+    /* Something may be told of the job of that number, which need not be in memory. */
+    void (*job_told) (struct metad *metad, uint64_t number);
+    /* The keys of what is given to sites are others (seal.h). */
+    void (*keys_changed) (struct metad *metad);
+    /* From time to time while this one leads jobs of its group. */
+    void (*leading) (struct metad *metad);
+};
+
+#define parts_tell(metad, event, ...)                                                                    \
+    do {                                                                                                 \
+        for (const struct metad_part *const *part_ = (metad)->parts; *part_; part_++)                    \
+            if ((*part_)->event)                                                                         \
+                (*part_)->event (__VA_ARGS__);                                                           \
+    } while (0)
+/* Until one of them fails; not at all when rc is not 0. */
+#define parts_ask(rc, metad, event, ...)                                                                 \
+    do {                                                                                                 \
+        for (const struct metad_part *const *part_ = (metad)->parts; *part_ && (rc) == 0; part_++)       \
+            if ((*part_)->event)                                                                         \
+                (rc) = (*part_)->event (__VA_ARGS__);                                                    \
+    } while (0)
+
+/* What goes on with a job when its timer fires: an ordinary one by single.c, one that has a record by group.c. */
+struct job_driver {
+    void (*wake) (struct gridjob *job);
+    void (*recover) (struct gridjob *job); /* it came from disk: what was under way is not known */
+};
+
 struct metad {
+    const struct metad_part *const *parts; /* ends with NULL */
+    const struct job_driver *single, *group;
     struct event_base *base;
     struct log *log;
     struct tlsid *id;
@@ -66,6 +114,7 @@ struct metad {
     void *failed_arg;
     struct decision_log decisions;
     struct peers *peers;         /* peers.h: the group; NULL: none */
+    struct lead *lead;           /* lead.h; NULL: no group */
     struct site **site;          /* by name, ascending: the canonical order */
     uint32_t site_count;
     struct link *bank;

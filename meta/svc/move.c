@@ -58,7 +58,7 @@ static void move_over (struct gridjob *job)
 static struct gridjob *call_end (struct move_call *call)
 {
     struct gridjob *job = job_live (call->metad, call->number);
-    if (job && (call->metad->stopping || lead_is_elsewhere (job)))
+    if (job && (call->metad->stopping || job_is_elsewhere (job)))
         job = NULL;
     if (job) {
         job->busy = false;
@@ -209,7 +209,7 @@ static void send_withheld (struct gridjob *job)
     request.withheld = true;
     request.contact_us = job->contact_us;
     request.released = job->retries > 0;
-    request.epoch = job->lead ? lead_epoch (job) : 0;
+    request.epoch = job->lead ? job_epoch (job) : 0;
     call_send (job, job->move.site, "Submit", &request.base, sent);
     arena_destroy (arena);
 }

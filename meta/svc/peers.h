@@ -37,15 +37,9 @@ struct peers {
     duration_us takeover;
     bool led;                   /* at the last look */
     duration_us led_mono;       /* since when */
-    uint64_t ticks;
-    struct event *timer, *flush;
-    struct gridjob *unvoted;    /* lead.c: led here, and not everybody has all of it */
-    struct taking *takings;     /* lead_take.c */
-    uint32_t taking_count;
 };
 
 int peers_create (struct metad *metad, struct err *err);
-int peers_serve (struct metad *metad, struct rpcserver *server, struct err *err);
 /* Whether the configuration names the same group: it is taken at the start only. */
 int peers_check (const struct metad *metad, const struct metad_config *config, struct err *err);
 void peers_disconnect (struct metad *metad);
@@ -57,6 +51,8 @@ bool peers_lead (const struct metad *metad);
 uint32_t peers_index (const struct peers *peers, const char *name);
 /* Which member calls a method of nui.meta.v1.Peers. UINT32_MAX: none, and the call is refused. */
 uint32_t peers_caller (const struct metad *metad, struct rpccall *call);
+/* For how long nothing was heard of it. */
+duration_us peers_silence (const struct peers *peers, const struct peer *peer);
 /* Not heard for TAKEOVERTIME; never of itself. */
 bool peers_silent (const struct peers *peers, const char *name);
 const char *peers_self (const struct peers *peers);
@@ -66,8 +62,6 @@ bool peers_knows (const struct metad *metad);
 int peers_unsure (const struct metad *metad, uint64_t number, struct err *err);
 /* Oneself, or another of the group; by name, or by what a site says of who did something (an identity). */
 bool peers_is_us (const struct metad *metad, const char *name);
-/* What has been saved is put to the vote at the end of this turn. */
-void peers_flush_soon (struct peers *peers);
 /* For how long more than half of the group, as far as that is certain, have not heard of a site;
  * own: for how long this one has not. */
 duration_us peers_site_silent (const struct peers *peers, const char *site, duration_us own);

@@ -197,7 +197,7 @@ static void memo_keep (struct metad *metad, const uint8_t *key, size_t len, cons
     memo->key_len = len;
 }
 
-void ranking_close (struct metad *metad)
+static void ranking_close (struct metad *metad)
 {
     for (uint32_t i = 0; metad->ranking && i < MEMOS; i++)
         free (metad->ranking->memo[i].pair);
@@ -238,3 +238,5 @@ uint32_t survey_candidates (struct metad *metad, const JobMessage *job,
         }
     return all;
 }
+
+const struct metad_part ranking_part = {.close = ranking_close};

@@ -8,6 +8,6 @@
  * not_before; TIME_US_MAX: the report says nothing of its size. */
 time_us ranking_completion (const struct metad *metad, const JobMessage *job, const struct survey_pair *pair);
 
-void ranking_close (struct metad *metad);
+extern const struct metad_part ranking_part;
 
 #endif

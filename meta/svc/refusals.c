@@ -49,8 +49,10 @@ int refusals_find (const struct metad *metad, const ProtobufCBinaryData *body, s
     return 0;
 }
 
-void refusals_close (struct metad *metad)
+static void refusals_close (struct metad *metad)
 {
     free (metad->refusals);
     metad->refusals = NULL;
 }
+
+const struct metad_part refusals_part = {.close = refusals_close};

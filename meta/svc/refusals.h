@@ -13,6 +13,6 @@ enum { REFUSALS_KEPT = 1024 };
 void refusals_add (struct metad *metad, const ProtobufCBinaryData *body, const struct err *why);
 /* Fills err and returns its code; 0: not refused lately. */
 int refusals_find (const struct metad *metad, const ProtobufCBinaryData *body, struct err *err);
-void refusals_close (struct metad *metad);
+extern const struct metad_part refusals_part;
 
 #endif

@@ -15,12 +15,6 @@
 enum { TELL_PERIOD_S = 5 };
 #define TELL_TIMEOUT (10 * US_PER_S)
 
-time_us renew_until (const struct gridjob *job)
-{
-    time_us more = delegation_says (job->envelope);
-    return more > job->job->expires_us ? more : job->job->expires_us;
-}
-
 /* --- telling the site ------------------------------------------------------------------------- */
 
 static void tell_soon (struct metad *metad, duration_us delay);
@@ -37,7 +31,7 @@ static void told (void *arg, const struct rpc_result *result)
     struct gridjob *job = job_live (telling->metad, telling->number);
     bool again = result->status == RPC_UNAVAILABLE || result->status == RPC_DEADLINE_EXCEEDED ||
                  result->status == RPC_CANCELLED;
-    if (job && !again && job->move.stage == MOVE_NONE && renew_until (job) == telling->until)
+    if (job && !again && job->move.stage == MOVE_NONE && job_expires (job) == telling->until)
         job->renew_untold = false;
     free (telling);
 }
@@ -51,7 +45,7 @@ static void tell (struct gridjob *job)
         free (telling);
         return;
     }
-    *telling = (struct telling){job->metad, job->number, renew_until (job)};
+    *telling = (struct telling){job->metad, job->number, job_expires (job)};
     request.grid_job_id = job->id;
     request.component = job->part[0].name;
     struct arena *arena = arena_create (0);
@@ -65,7 +59,7 @@ static void tell (struct gridjob *job)
 /* Parts of a group have their holds already; what is sent from now on carries it. */
 static bool is_to_be_told (const struct gridjob *job)
 {
-    return job->renew_untold && !job_ended (job) && !job_is_group (job) && !lead_is_elsewhere (job);
+    return job->renew_untold && !job_ended (job) && !job_is_group (job) && !job_is_elsewhere (job);
 }
 
 static void on_tell (evutil_socket_t fd, short what, void *arg)
@@ -94,15 +88,20 @@ static void tell_soon (struct metad *metad, duration_us delay)
         evtimer_add (metad->renew_timer, &t);
 }
 
-void renew_loaded (struct gridjob *job)
+/* Whether its site was told nobody knows. */
+static int renew_job_loaded (struct gridjob *job, struct arena *arena, struct err *err)
 {
+    (void)arena;
+    (void)err;
     if (job->envelope->delegation.len == 0 || job_ended (job))
-        return;
+        return 0;
     job->renew_untold = true;
     tell_soon (job->metad, TELL_PERIOD_S * US_PER_S);
+    return 0;
 }
 
-void renew_all (struct metad *metad)
+/* Every site that has a job is to be given another hand-over. */
+static void renew_keys_changed (struct metad *metad)
 {
     struct gridjob *job, *next;
     HASH_ITER (hh, metad->jobs, job, next)
@@ -112,12 +111,18 @@ void renew_all (struct metad *metad)
     tell_soon (metad, TELL_PERIOD_S * US_PER_S);
 }
 
-void renew_close (struct metad *metad)
+static void renew_close (struct metad *metad)
 {
     if (metad->renew_timer)
         event_free (metad->renew_timer);
     metad->renew_timer = NULL;
 }
+
+const struct metad_part renew_part = {
+    .close = renew_close,
+    .job_loaded = renew_job_loaded,
+    .keys_changed = renew_keys_changed,
+};
 
 /* --- from the owner --------------------------------------------------------------------------- */
 
@@ -143,7 +148,7 @@ static int check (struct gridjob *job, const EnvelopeMessage *envelope, struct e
     if (rc == 0 && !peers_is_us (job->metad, delegation.delegate))
         return err_set (err, ERR_INVALID, "the delegation is for %.200s, this is %s", delegation.delegate,
                         principal_uri (tlsid_self (job->metad->id), uri));
-    if (rc == 0 && delegation.expires <= renew_until (job))
+    if (rc == 0 && delegation.expires <= job_expires (job))
         return err_set (err, ERR_CONFLICT, "job %s may go on for longer than that already", job->id);
     return rc;
 }
@@ -159,7 +164,7 @@ static int install (struct gridjob *job, EnvelopeMessage *fresh, struct err *err
     nui__common__v1__envelope__pack (fresh, bytes);
     job->envelope = fresh;
     if (job->record)
-        job->record->expires = renew_until (job);
+        job->record->expires = job_expires (job);
     int rc = metastore_job_envelope_put (metad->store, job->number,
                                          &(struct metastore_blob){bytes, len}, err);
     if (rc == 0) {
@@ -208,7 +213,7 @@ static void renew (struct gridjob *job, const ProtobufCBinaryData *delegation, b
     }
     reply.envelope = job->envelope;
     reply.metascheduler = (char *)principal_uri (tlsid_self (metad->id), uri);
-    reply.until_us = renew_until (job);
+    reply.until_us = job_expires (job);
     rpccall_reply (call, &reply.base);
 }
 

@@ -6,12 +6,6 @@
 
 #include "meta/svc/job.h"
 
-/* Until when sites take the job, by its signature or its delegation. */
-time_us renew_until (const struct gridjob *job);
-/* The job came from the store: whether its site was told nobody knows. */
-void renew_loaded (struct gridjob *job);
-/* Every site that has a job is to be given another hand-over. */
-void renew_all (struct metad *metad);
-void renew_close (struct metad *metad);
+extern const struct metad_part renew_part;
 
 #endif

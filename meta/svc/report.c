@@ -1,3 +1,5 @@
+/* What sites say of jobs: in their reports, each event exactly once, and asked, where they told another metascheduler of the
+ * group that is gone. An ordinary job hears it before it is saved, a co-allocated one steps when it is durable. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -5,14 +7,15 @@
 #include "meta/svc/hooks.h"
 #include "meta/svc/handlers.h"
 #include "meta/svc/job.h"
-#include "meta/svc/lead.h"
 #include "meta/svc/peers.h"
 #include "meta/svc/seal.h"
 #include "meta/svc/single.h"
 #include "meta/svc/sites.h"
 #include "proto/rpc/pbcopy.h"
 
-enum { REPORT_EVENTS_MAX = 1024 }; /* sites send 256 at once */
+enum { REPORT_EVENTS_MAX = 1024, /* sites send 256 at once */ ASKS_AT_ONCE = 64 };
+
+#define ASK_TIMEOUT (5 * US_PER_S)
 
 /* Jobs that a report changed; told and stepped once it is durable. */
 struct touched {
@@ -41,7 +44,7 @@ static struct gridjob *event_job (struct reporting *r, const JobInfo *info, uint
         return NULL;
     struct gridjob *job = job_get (r->metad, number, NULL);
     /* Who leads it hears of it, too. What comes after its end (of its files) nobody acts on: each keeps that. */
-    if (!job || (lead_is_elsewhere (job) && !job_over (job)))
+    if (!job || (job_is_elsewhere (job) && !job_over (job)))
         return NULL;
     *part = job_part (job, info->component);
     if (*part == UINT32_MAX || strcmp (job->part[*part].site, r->site->name) != 0)
@@ -92,7 +95,8 @@ static bool is_leaving (const JobInfo *info)
     return info && strcmp (info->stage_out, "Leaving") == 0;
 }
 
-int report_apply (struct gridjob *job, uint32_t part, const JobInfo *info, bool *news, struct err *err)
+/* What a site says of a part: kept, if it is news, and the job saved; a co-allocated one is not stepped. */
+static int report_apply (struct gridjob *job, uint32_t part, const JobInfo *info, bool *news, struct err *err)
 {
     bool left = is_leaving (job->part[part].info);
     int rc = report_take (job, part, info, news, err);
@@ -101,7 +105,7 @@ int report_apply (struct gridjob *job, uint32_t part, const JobInfo *info, bool 
     if (!job_is_group (job))
         single_heard (job);
     job_files_reason (job);
-    if (left && !is_leaving (info) && !lead_is_elsewhere (job))
+    if (left && !is_leaving (info) && !job_is_elsewhere (job))
         rc = hooks_files (job, part, err);
     return rc ? rc : job_save (job, false, err);
 }
@@ -284,3 +288,75 @@ void on_report (void *self, struct rpccall *call, const ProtobufCMessage *messag
     events_drop (report);
     arena_destroy (r.arena);
 }
+
+/* ---- asking: what was taken over from another that led it, which alone was told */
+
+struct following {
+    struct metad *metad;
+    uint64_t number;
+    uint32_t part, attempt;
+};
+
+static void followed (void *arg, const struct rpc_result *result)
+{
+    struct following *f = arg;
+    struct gridjob *job = f->metad->stopping ? NULL : job_live (f->metad, f->number);
+    bool news = false, asked = result->status == RPC_OK || result->status == RPC_NOT_FOUND;
+    struct err err;
+    err_clear (&err);
+    if (job && asked && job->lead && !job_is_elsewhere (job) && !job_ended (job) && !job->reloaded) {
+        if (job_is_group (job))
+            job->part[f->part].asked = true;
+        else
+            job->lead->asked_attempt = f->attempt;
+        const JobInfo *info = result->status == RPC_OK ? (const JobInfo *)result->reply : NULL;
+        if (info && report_apply (job, f->part, info, &news, &err))
+            job_reload (f->metad, f->number);
+        else if (info && job_is_group (job) && job->part[f->part].info)
+            group_heard (job, f->part); /* also what another was told, and did not act on */
+    }
+    free (f);
+}
+
+static bool part_ask (struct gridjob *job, uint32_t p)
+{
+    const struct jobpart *part = &job->part[p];
+    struct site *site = site_find (job->metad, part->site);
+    Nui__Local__V1__JobRequest request = NUI__LOCAL__V1__JOB_REQUEST__INIT;
+    if (!site || !part->site_job_id[0])
+        return false;
+    struct following *f = malloc (sizeof *f);
+    if (!f)
+        abort ();
+    *f = (struct following){job->metad, job->number, p, job->site_attempt};
+    request.job_id = (char *)part->site_job_id;
+    link_call (site->link, "Job", &request.base, ASK_TIMEOUT, followed, f);
+    return true;
+}
+
+static uint32_t job_ask (struct gridjob *job)
+{
+    uint32_t asked = 0;
+    if (!job_is_group (job))
+        return job->place == SINGLE_PLACED && job->lead->asked_attempt != job->site_attempt && part_ask (job, 0);
+    for (uint32_t p = 0; p < job->part_count && job->record; p++) {
+        enum part_state state = job->record->part[p].state;
+        if (state >= PART_FIRM && state <= PART_STARTED && !job->part[p].asked)
+            asked += part_ask (job, p);
+    }
+    return asked;
+}
+
+static void report_leading (struct metad *metad)
+{
+    struct gridjob *job, *next;
+    uint32_t asked = 0;
+    HASH_ITER (hh, metad->jobs, job, next)
+    {
+        if (asked < ASKS_AT_ONCE && job->lead && job->lead->taken && !job_is_elsewhere (job) && !job_ended (job) &&
+            job->lead->voted && !job->reloaded)
+            asked += job_ask (job);
+    }
+}
+
+const struct metad_part report_part = {.leading = report_leading};

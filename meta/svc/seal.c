@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "meta/store/keys.h"
-#include "meta/svc/renew.h"
 
 #define FETCH_TIMEOUT (10 * US_PER_S)
 #define FETCH_EVERY (3600 * US_PER_S)
@@ -81,7 +80,7 @@ static int seal_take (struct seal *seal, const Nui__Bank__V1__HandoverKeyReply *
     memcpy (seal->key, fresh, sizeof fresh);
     seal->count = count;
     if (had && !seal_same (&before, seal_key (seal, clock_now_us ())))
-        renew_all (seal->metad);
+        parts_tell (seal->metad, keys_changed, seal->metad);
     return 0;
 }
 
@@ -160,7 +159,7 @@ static void seal_on_clock (evutil_socket_t fd, short what, void *arg)
     link_call (seal->metad->bank, "Clock", &request.base, FETCH_TIMEOUT, seal_clock_told, seal);
 }
 
-int seal_open (struct metad *metad, struct err *err)
+static int seal_open (struct metad *metad, struct err *err)
 {
     struct seal *seal = metad->seal = calloc (1, sizeof *seal);
     if (!seal)
@@ -175,7 +174,7 @@ int seal_open (struct metad *metad, struct err *err)
     return keys_load (metad->store, seal->key, &seal->count, err);
 }
 
-void seal_close (struct metad *metad)
+static void seal_close (struct metad *metad)
 {
     if (!metad->seal)
         return;
@@ -207,3 +206,5 @@ EnvelopeMessage *seal_envelope (const struct gridjob *job, uint32_t part, const 
     out->handover = handover_seal (key, &about, expires, arena);
     return out;
 }
+
+const struct metad_part seal_part = {.open = seal_open, .close = seal_close};

@@ -15,10 +15,7 @@
 /* Clocks that are further apart are named in the log and by nui sites. */
 #define SEAL_CLOCKS_MAX (60 * US_PER_S)
 
-struct seal;
-
-int seal_open (struct metad *metad, struct err *err);
-void seal_close (struct metad *metad);
+extern const struct metad_part seal_part;
 
 bool seal_clock_differs (duration_us ahead);
 /* How far the bank's clock is ahead of this one; 0: nobody knows. */

@@ -10,7 +10,6 @@
 #include "meta/svc/loss.h"
 #include "meta/svc/move.h"
 #include "meta/svc/retry.h"
-#include "meta/svc/renew.h"
 #include "meta/svc/seal.h"
 #include "meta/svc/sites.h"
 #include "meta/svc/survey.h"
@@ -42,7 +41,7 @@ static struct gridjob *call_end (struct single_call *call)
 {
     struct gridjob *job = job_live (call->metad, call->number);
     if (job && (job_ended (job) || job->site_attempt != call->attempt || call->metad->stopping ||
-                lead_is_elsewhere (job)))
+                job_is_elsewhere (job)))
         job = NULL;
     if (job)
         job->busy = false;
@@ -214,7 +213,7 @@ static void submit_send (struct gridjob *job)
     request.depends_met = true;
     request.contact_us = job->contact_us;
     request.released = job->retries > 0;
-    request.epoch = job->lead ? lead_epoch (job) : 0;
+    request.epoch = job->lead ? job_epoch (job) : 0;
     job->busy = true;
     link_call (site->link, "Submit", &request.base, SUBMIT_TIMEOUT, submit_done, call_new (job));
     arena_destroy (arena);
@@ -347,7 +346,7 @@ static void survey_done (void *arg, struct survey *survey)
 static void choose_now (struct gridjob *job)
 {
     struct metad *metad = job->metad;
-    if (renew_until (job) <= clock_now_us ()) {
+    if (job_expires (job) <= clock_now_us ()) {
         struct coalloc_reason reason = {"Expired",
                                         "the job's time for a first acceptance has passed"};
         refuse (job, &reason);
@@ -366,8 +365,7 @@ static void choose_now (struct gridjob *job)
     }
     struct coalloc_reason waits = {"", ""};
     if (waits_for (job, &waits)) {
-        survey_destroy (job->survey); /* by then it is old */
-        job->survey = NULL;
+        answers_forget (job);
         if (waits_never (&waits)) {
             refuse (job, &waits);
             return;
@@ -641,3 +639,5 @@ void single_heard (struct gridjob *job)
     if (!job->cancel_wanted && !job->move.stage)
         placed_timer (job);
 }
+
+const struct job_driver single_driver = {.wake = single_wake, .recover = single_wake};

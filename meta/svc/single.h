@@ -11,6 +11,7 @@
 
 /* Goes on from where the job is: after Submit, after a restart, when its timer fires. */
 void single_wake (struct gridjob *job);
+extern const struct job_driver single_driver;
 void single_cancel (struct gridjob *job, const char *who);
 /* The site's word on the job; part[0].info is already the new one. The caller saves. */
 void single_heard (struct gridjob *job);

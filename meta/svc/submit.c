@@ -12,7 +12,6 @@
 #include "meta/svc/lead.h"
 #include "meta/svc/peers.h"
 #include "meta/svc/refusals.h"
-#include "meta/svc/single.h"
 #include "meta/svc/sites.h"
 #include "meta/svc/survey.h"
 #include "meta/svc/waits.h"
@@ -241,10 +240,7 @@ static void accept_job (struct asking *asking)
     job->survey = asking->survey;
     asking->survey = NULL;
     submit_reply (asking, job);
-    if (job_is_group (job))
-        group_begin (job);
-    else
-        single_wake (job);
+    job_driver (job)->wake (job);
 }
 
 /* Nobody can pay, or there is no price to be paid. */

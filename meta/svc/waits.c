@@ -142,7 +142,8 @@ bool waits_never (const struct coalloc_reason *reason)
     return strcmp (reason->code, "DependencyNeverMet") == 0;
 }
 
-void waits_happened (struct metad *metad, uint64_t number)
+/* Wakes who waits for it. */
+static void waits_job_told (struct metad *metad, uint64_t number)
 {
     struct awaited *a = NULL;
     HASH_FIND (hh, metad->awaited, &number, sizeof number, a);
@@ -158,7 +159,7 @@ void waits_happened (struct metad *metad, uint64_t number)
     free (a);
 }
 
-void waits_close (struct metad *metad)
+static void waits_close (struct metad *metad)
 {
     struct awaited *a, *next;
     HASH_ITER (hh, metad->awaited, a, next)
@@ -168,3 +169,5 @@ void waits_close (struct metad *metad)
         free (a);
     }
 }
+
+const struct metad_part waits_part = {.close = waits_close, .job_told = waits_job_told};

@@ -14,8 +14,6 @@ int waits_check (struct metad *metad, const JobMessage *job, const char *submitt
 bool waits_for (struct gridjob *job, struct coalloc_reason *reason);
 /* What it waits for can never be: it is ended with that reason. */
 bool waits_never (const struct coalloc_reason *reason);
-/* The job has changed: wakes who waits for it. */
-void waits_happened (struct metad *metad, uint64_t number);
-void waits_close (struct metad *metad);
+extern const struct metad_part waits_part;
 
 #endif

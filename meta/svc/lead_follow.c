@@ -1,11 +1,14 @@
-#include "meta/svc/follow.h"
-
+/* What a member of a group missed of jobs that were over before it was back.
+ *
+ * Who leads a job sends it to all, but asks nobody any more once a majority has its end (lead.h). So each member lists the
+ * jobs that are over by when it came to know that, or to know more of them (of files that were taken away later): each
+ * other reads on from the place up to which it has everything, asks for those of which it has nothing or less, and
+ * notes the place when they are on its disk. From any member, so that it does not matter who led them. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "meta/store/jobrows.h"
-#include "meta/store/votes.h"
-#include "meta/svc/lead.h"
+#include "meta/svc/lead_i.h"
 
 enum { LISTED_AT_ONCE = 128 };
 
@@ -110,7 +113,7 @@ static void list_ask (struct metad *metad, uint32_t member)
     link_call (peer->link, "Over", &request.base, TIMEOUT, list_came, stretch);
 }
 
-void follow_look (struct peers *peers, struct peer *peer, uint64_t last)
+void lead_follow (struct peers *peers, struct peer *peer, uint64_t last)
 {
     if (peer->following || last == peer->followed)
         return;
@@ -121,7 +124,7 @@ void follow_look (struct peers *peers, struct peer *peer, uint64_t last)
 
 /* ---- answering */
 
-void follow_on_over (void *self, struct rpccall *call, const ProtobufCMessage *message)
+void lead_on_over (void *self, struct rpccall *call, const ProtobufCMessage *message)
 {
     const Nui__Meta__V1__OverRequest *request = (const Nui__Meta__V1__OverRequest *)message;
     struct metad *metad = self;
@@ -146,7 +149,7 @@ void follow_on_over (void *self, struct rpccall *call, const ProtobufCMessage *m
     arena_destroy (arena);
 }
 
-void follow_on_state (void *self, struct rpccall *call, const ProtobufCMessage *message)
+void lead_on_state (void *self, struct rpccall *call, const ProtobufCMessage *message)
 {
     const Nui__Meta__V1__StateRequest *request = (const Nui__Meta__V1__StateRequest *)message;
     struct metad *metad = self;
