@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "local/core/copy.h"
-#include "local/svc/admin.h"
+#include "local/svc/caller.h"
 #include "local/svc/forecast.h"
 #include "local/svc/follow.h"
 #include "local/svc/replay.h"
@@ -510,7 +510,7 @@ int jobs_enter (struct svc *svc, const struct jobs_wish *wish, const struct jobs
     if (rc == 0)
         rc = svc_cluster_submit (svc, job, err);
     if (rc == 0)
-        rc = admin_restore (svc, job, err);
+        rc = changes_restore (svc, job, err);
     if (rc == 0)
         rc = forecast_entered (svc, job, spec, err);
     rc = svc_commit (svc, rc, err);

@@ -8,7 +8,7 @@
 #include "local/conf/hosts.h"
 #include "local/conf/taskspec.h"
 #include "local/core/access.h"
-#include "local/svc/admin.h"
+#include "local/svc/caller.h"
 #include "local/svc/svc_i.h"
 #include "proto/base/text.h"
 
@@ -489,7 +489,7 @@ int resv_release (struct svc *svc, const struct admin_caller *caller, struct sit
     return rc;
 }
 
-static uint32_t tasks_up (struct svc *svc, const struct allocation *a, bool whole)
+uint32_t resv_tasks_up (struct svc *svc, const struct allocation *a, bool whole)
 {
     uint32_t tasks = 0;
     for (uint32_t i = 0; i < a->count; i++) {
@@ -512,7 +512,7 @@ bool resv_unfilled (struct svc *svc, uint64_t core)
     if (cluster_rsv_get (svc->cluster, (struct rsv_id){core}, &view, NULL) != 0)
         return false;
     if (rsv && rsv->rec.tasks_wanted)
-        return tasks_up (svc, &view.allocation, false) < rsv->rec.tasks_wanted;
+        return resv_tasks_up (svc, &view.allocation, false) < rsv->rec.tasks_wanted;
     for (uint32_t k = 0; k < view.allocation.count; k++)
         if (cluster_node_get (svc->cluster, view.allocation.item[k].node, &node, NULL) == 0 &&
             node.state != NODE_UP)
@@ -533,7 +533,7 @@ static int refill (struct svc *svc, struct site_rsv *rsv, const struct rsv_view 
     if (rc != 0)
         return rc;
     acl_list_free (&parsed.acl);
-    uint32_t have = tasks_up (svc, &view->allocation, ask.whole);
+    uint32_t have = resv_tasks_up (svc, &view->allocation, ask.whole);
     if (ask.host || have >= rsv->rec.tasks_wanted)
         return 0;
     ask.start = ask.start > now ? ask.start : now;
@@ -613,89 +613,6 @@ static int recover_one (void *arg, struct store_rsv *rec, struct err *err)
 int resv_recover (struct svc *svc, struct err *err)
 {
     return local_store_rsvs (svc->store, recover_one, svc, err);
-}
-
-/* --- listing --------------------------------------------------------------------------------------- */
-
-/* Processors on its nodes that jobs have which it admits. */
-static uint32_t active_procs (struct svc *svc, const struct rsv_view *view)
-{
-    struct site_job *job, *next;
-    uint32_t procs = 0;
-    uint8_t affinity;
-    time_us now = svc_now (svc);
-    if (view->spec->start > now || view->spec->end <= now)
-        return 0;
-    HASH_ITER (hh, svc->jobs, job, next)
-    {
-        struct job_view jv;
-        struct who who = svc_who (svc, job);
-        if (!job->in_cluster || !access_admits (view->spec, &who, &affinity) ||
-            cluster_job_get (svc->cluster, (struct job_id){job->rec.number}, &jv, NULL) != 0)
-            continue;
-        for (uint32_t i = 0; i < jv.allocation.count; i++)
-            for (uint32_t k = 0; k < view->allocation.count; k++)
-                if (view->allocation.item[k].node.v == jv.allocation.item[i].node.v)
-                    procs += jv.allocation.item[i].tasks *
-                             (uint32_t)jv.spec->req[jv.allocation.item[i].req].task.v[RES_PROCS];
-    }
-    return procs;
-}
-
-static void spec_fill (struct svc *svc, const struct rsv_spec *spec, struct arena *arena,
-                       Nui__Local__V1__Reservation *out)
-{
-    out->acl = resv_acl_words (svc, spec->acl, spec->acl_count, arena);
-    out->n_acl = spec->acl_count;
-    out->flags = resv_flag_words (spec->flags, arena, &out->n_flags);
-    if (spec->owned)
-        out->owner = resv_owner_text (svc, &spec->owner, arena);
-}
-
-static void standing_fill (const struct standing_view *view, struct svc *svc, struct arena *arena,
-                           Nui__Local__V1__Reservation *out)
-{
-    const struct policy_standing *s = view->policy;
-    out->name = arena_strdup (arena, standing_name (svc, view->rsv.v));
-    out->type = (char *)"User";
-    out->state = (char *)"";
-    out->standing = (char *)s->name;
-    out->resources = s->hosts ? arena_strdup (arena, s->hosts)
-                              : arena_printf (arena, "TASKS==%u", s->tasks);
-    out->features = (char *)(s->features ? s->features : "");
-    out->tasks_wanted = view->wanted;
-    out->tasks_up = view->have;
-}
-
-bool resv_fill (struct svc *svc, uint64_t core, struct arena *arena,
-                Nui__Local__V1__Reservation *out)
-{
-    struct rsv_view view;
-    const struct site_rsv *rsv = resv_of_core (svc, core);
-    struct standing_view standing;
-    char id[SITE_ID_MAX];
-    bool stands = standing_get (svc->standing, svc->cluster, core, &standing);
-    if ((!rsv && !stands) ||
-        cluster_rsv_get (svc->cluster, (struct rsv_id){core}, &view, NULL) != 0)
-        return false;
-    spec_fill (svc, view.spec, arena, out);
-    out->charge = resv_charge_text (svc, core, arena);
-    if (stands) {
-        standing_fill (&standing, svc, arena, out);
-        out->active_procs = active_procs (svc, &view);
-        return true;
-    }
-    out->name = (char *)rsv->rec.name;
-    out->type = (char *)"User";
-    out->state = (char *)"";
-    out->resources = rsv->rec.expression;
-    out->features = rsv->rec.features;
-    out->tasks_wanted = rsv->rec.tasks_wanted;
-    out->tasks_up = tasks_up (svc, &view.allocation, false);
-    out->active_procs = active_procs (svc, &view);
-    if (view.used_by.v)
-        out->used_by = arena_strdup (arena, site_id (svc, view.used_by.v, id));
-    return true;
 }
 
 const struct svc_listener resv_listener = {.pass_done = resv_tidy, .close = resv_close};

@@ -71,16 +71,7 @@ const char *resv_name (void *svc, uint64_t core);
 /* Does it have less on nodes that are up than it wants? Of a co-allocated part: is a node of it not up? */
 bool resv_unfilled (struct svc *svc, uint64_t core);
 
-/* "USER==bob+", "SINGLEUSE", "USER==bob", into the arena. */
-char **resv_acl_words (struct svc *svc, const struct acl_entry *acl, uint32_t count,
-                       struct arena *arena);
-char **resv_flag_words (uint32_t flags, struct arena *arena, size_t *count);
-char *resv_owner_text (struct svc *svc, const struct acl_entry *owner, struct arena *arena);
-
-/* Name, ACL and all else that the listing says of one of the core's ACL reservations, but its nodes and
- * times; strings in the arena or the record's own. False: it is gone. */
-struct Nui__Local__V1__Reservation;
-bool resv_fill (struct svc *svc, uint64_t core, struct arena *arena,
-                struct Nui__Local__V1__Reservation *out);
+/* Of what it has, on nodes that are up: tasks, or whole nodes. */
+uint32_t resv_tasks_up (struct svc *svc, const struct allocation *a, bool whole);
 
 #endif

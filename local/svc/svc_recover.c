@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "local/svc/admin.h"
+#include "local/svc/caller.h"
 #include "local/svc/contact.h"
 #include "local/svc/fairshare_file.h"
 #include "local/svc/resv.h"
@@ -27,7 +27,7 @@ static void recover_running (struct svc *svc, struct site_job *job)
         return;
     if (job->rec.suspended_at && job->rec.state == STORE_JOB_RUNNING) {
         if (evict_restore (svc, job, &a, &err) != 0 ||
-            admin_suspended_restore (svc, job, &err) != 0)
+            changes_suspended_restore (svc, job, &err) != 0)
             log_event (svc->log, LOG_LEVEL_ERROR, "svc", "nodes_not_regained",
                        "job=%s.%llu error=\"%s\"", svc->site, (unsigned long long)job->rec.number,
                        err.text);
@@ -86,13 +86,13 @@ int svc_job_recover (void *arg, struct store_job *rec, struct err *err)
     if (rc == 0)
         rc = depends_load (svc, job, err);
     if (rc == 0)
-        rc = admin_sets_restore (svc, job, err);
+        rc = changes_sets_restore (svc, job, err);
     if (rc == 0)
         rc = payqos_restore (svc, job, err);
     if (rc == 0)
         rc = svc_cluster_submit (svc, job, err);
     if (rc == 0 && job->rec.state == STORE_JOB_QUEUED)
-        rc = admin_restore (svc, job, err);
+        rc = changes_restore (svc, job, err);
     if (rc != 0)
         return rc;
     if (job->rec.state == STORE_JOB_QUEUED)

@@ -8,7 +8,7 @@
 #include <strings.h>
 
 #include "local/rm/rm_embedded.h"
-#include "local/svc/admin.h"
+#include "local/svc/admin/admin.h"
 #include "local/svc/follow.h"
 #include "local/svc/replay.h"
 

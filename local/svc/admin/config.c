@@ -1,6 +1,6 @@
 /* showconfig: what is in force, as lines that maui.cfg could hold. The tables of parameters say it (conf_show); what is
  * of this machine (paths, addresses, identity) is left out unless it is asked for. Called by the admin service. */
-#include "local/svc/admin.h"
+#include "local/svc/admin/admin.h"
 #include "proto/conf/conf.h"
 #include "proto/rpc/daemon.h"
 

@@ -2,7 +2,7 @@
  *
  * A job that an administrator suspended has a system hold, so that no pass lets it go on; the hold is
  * durable, as that of sethold. It keeps its nodes' memory, not their processors. */
-#include "local/svc/admin.h"
+#include "local/svc/admin/admin.h"
 
 #include "proto/base/text.h"
 
@@ -44,16 +44,6 @@ static int resume (struct svc *svc, struct site_job *job, struct err *err)
     if (rc == 0)
         rc = hold_write (svc, job, 0, err);
     pass_wake (svc);
-    return rc;
-}
-
-int admin_suspended_restore (struct svc *svc, struct site_job *job, struct err *err)
-{
-    struct store_job_admin set;
-    int rc = local_store_job_admin_get (svc->store, job->rec.number, &set, err);
-    if (rc == 0 && set.holds)
-        rc = cluster_job_suspended_hold (svc->cluster, (struct job_id){job->rec.number}, set.holds,
-                                         svc_now (svc), err);
     return rc;
 }
 

@@ -1,38 +1,8 @@
-/* diagnose -s: what SRCFG asks for, and what stands for it; and the words for access lists, flags and
- * owners that every listing of reservations uses. */
+/* diagnose -s: what SRCFG asks for, and what stands for it. */
 #include <string.h>
 
-#include "local/svc/admin.h"
+#include "local/svc/admin/admin.h"
 #include "local/svc/resv.h"
-
-/* --- words -------------------------------------------------------------------------------- */
-
-char **resv_acl_words (struct svc *svc, const struct acl_entry *acl, uint32_t count,
-                         struct arena *arena)
-{
-    char text[ACL_TEXT_MAX];
-    char **out = arena_array (arena, count + 1, sizeof *out);
-    for (uint32_t i = 0; i < count; i++)
-        out[i] = arena_strdup (arena, acl_entry_text (&acl[i], svc->names, text));
-    return out;
-}
-
-char **resv_flag_words (uint32_t flags, struct arena *arena, size_t *count)
-{
-    char **out = arena_array (arena, 32, sizeof *out);
-    for (uint32_t bit = 0; bit < 32; bit++)
-        if ((flags & (1u << bit)) && acl_flag_name (1u << bit))
-            out[(*count)++] = (char *)acl_flag_name (1u << bit);
-    return out;
-}
-
-char *resv_owner_text (struct svc *svc, const struct acl_entry *owner, struct arena *arena)
-{
-    char text[ACL_TEXT_MAX];
-    acl_entry_text (owner, svc->names, text);
-    text[strlen (text) - 1] = 0; /* no affinity */
-    return arena_strdup (arena, text);
-}
 
 /* --- standing reservations ---------------------------------------------------------------- */
 
@@ -78,11 +48,11 @@ static void row_fill (struct svc *svc, const struct policy_standing *s, struct a
     out->task = task_text (s, arena);
     out->features = (char *)(s->features ? s->features : "");
     out->partition = (char *)(s->partition ? s->partition : "");
-    out->acl = resv_acl_words (svc, s->acl, s->acl_count, arena);
+    out->acl = admin_resv_acl_words (svc, s->acl, s->acl_count, arena);
     out->n_acl = s->acl_count;
-    out->flags = resv_flag_words (s->flags, arena, &out->n_flags);
+    out->flags = admin_resv_flag_words (s->flags, arena, &out->n_flags);
     if (s->owned)
-        out->owner = resv_owner_text (svc, &s->owner, arena);
+        out->owner = admin_resv_owner_text (svc, &s->owner, arena);
     if (standing_window (s, svc_now (svc), 0, &start, &end))
         out->next_us = start;
     uint32_t rsvs = cluster_rsv_list (svc->cluster, NULL, 0);

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "local/store/runs.h"
-#include "local/svc/admin_stats.h"
+#include "local/svc/admin/admin.h"
 
 enum { RUNS_MAX = 1000, LEAVING_MAX = 10000 };
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "local/store/history.h"
-#include "local/svc/admin.h"
+#include "local/svc/admin/admin.h"
 
 static void record_fill (const struct history_job *h, struct store_job *out)
 {

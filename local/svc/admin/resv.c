@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "local/svc/admin.h"
+#include "local/svc/admin/admin.h"
 #include "local/svc/resv.h"
 #include "proto/base/strbuf.h"
 #include "proto/base/text.h"

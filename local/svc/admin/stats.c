@@ -1,6 +1,6 @@
 /* nui.local.v1.Stats: sums and time, as they are kept (local/svc/stats.h). The history is
  * admin_profile.c. */
-#include "local/svc/admin_stats.h"
+#include "local/svc/admin/admin.h"
 #include "local/svc/forecast.h"
 
 #include <assert.h>

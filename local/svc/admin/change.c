@@ -5,7 +5,7 @@
 
 #include "local/core/defer.h"
 #include "local/core/explain.h"
-#include "local/svc/admin.h"
+#include "local/svc/admin/admin.h"
 #include "proto/base/strbuf.h"
 #include "proto/base/text.h"
 
@@ -38,27 +38,6 @@ static struct store_job_admin admin_of (const struct job_view *view)
                                     .absolute = (view->spec->flags & JOB_SYSTEM_PRIORITY) != 0};
 }
 
-static int apply (struct svc *svc, const struct site_job *job, uint32_t other_holds,
-                  const struct store_job_admin *set, struct err *err)
-{
-    struct job_id id = {job->rec.number};
-    time_us now = svc_now (svc);
-    int rc = cluster_job_hold_set (svc->cluster, id, other_holds | set->holds, now, err);
-    if (rc == 0)
-        rc = cluster_job_system_priority_set (svc->cluster, id, set->priority, set->absolute, now,
-                                              err);
-    return rc;
-}
-
-int admin_restore (struct svc *svc, struct site_job *job, struct err *err)
-{
-    struct store_job_admin set;
-    int rc = local_store_job_admin_get (svc->store, job->rec.number, &set, err);
-    if (rc != 0 || (!set.holds && !set.priority && !set.absolute))
-        return rc;
-    return apply (svc, job, job->depends ? HOLD_DEPENDENCY : 0, &set, err);
-}
-
 /* An administrator's hold has a reason, as a deferral has: Admin. In a transaction. */
 static int held_write (struct svc *svc, struct site_job *job, const char *why, struct err *err)
 {
@@ -87,7 +66,7 @@ static int change (struct svc *svc, const struct admin_caller *caller, struct si
     struct store_job_admin before = admin_of (view);
     uint32_t others = view->spec->holds & ~(uint32_t)SETTABLE_HOLDS;
     struct err again = {0};
-    int rc = apply (svc, job, others, set, err);
+    int rc = changes_apply (svc, job, others, set, err);
     if (rc != 0)
         return rc;
     rc = svc_begin (svc, err);
@@ -99,7 +78,7 @@ static int change (struct svc *svc, const struct admin_caller *caller, struct si
         rc = held_write (svc, job, held, err);
     rc = svc_commit (svc, rc, err);
     if (rc != 0)
-        (void)apply (svc, job, others, &before, &again);
+        (void)changes_apply (svc, job, others, &before, &again);
     else
         native_hold_push (svc, job, before.holds, set->holds);
     pass_wake (svc);

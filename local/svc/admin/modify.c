@@ -8,17 +8,11 @@
 #include <string.h>
 #include <strings.h>
 
-#include "local/svc/admin.h"
+#include "local/svc/admin/admin.h"
 #include "proto/base/strbuf.h"
 #include "proto/base/text.h"
 
 /* --- jobs --------------------------------------------------------------------------------- */
-
-enum change_attr { ATTR_QOS, ATTR_CLASS, ATTR_ACCOUNT, ATTR_WCLIMIT, ATTR_STARTTIME, ATTRS };
-
-static const char *const job_attr_names[ATTRS + 1] = {
-    [ATTR_QOS] = "qos",         [ATTR_CLASS] = "class",         [ATTR_ACCOUNT] = "account",
-    [ATTR_WCLIMIT] = "wclimit", [ATTR_STARTTIME] = "starttime", [ATTRS] = NULL};
 
 static int attr_parse (const char *name, enum change_attr *out, struct err *err)
 {
@@ -27,7 +21,7 @@ static int attr_parse (const char *name, enum change_attr *out, struct err *err)
         enum change_attr attr;
     } also[] = {{"queue", ATTR_CLASS}, {"walltime", ATTR_WCLIMIT}, {"minstarttime", ATTR_STARTTIME}};
     for (int a = 0; a < ATTRS; a++)
-        if (strcasecmp (name, job_attr_names[a]) == 0) {
+        if (strcasecmp (name, change_attr_names[a]) == 0) {
             *out = (enum change_attr)a;
             return 0;
         }
@@ -36,7 +30,7 @@ static int attr_parse (const char *name, enum change_attr *out, struct err *err)
             *out = also[i].attr;
             return 0;
         }
-    const char *near = conf_nearest (name, job_attr_names);
+    const char *near = conf_nearest (name, change_attr_names);
     return err_set (err, ERR_INVALID,
                     "'%.40s' of a job cannot be changed%s%s%s: wanted qos, class, account, wclimit or "
                     "starttime",
@@ -209,12 +203,12 @@ static int modify (struct svc *svc, const struct admin_caller *caller, struct si
     rc = svc_begin (svc, err);
     if (rc == 0)
         rc = local_store_set_put (svc->store, STORE_SET_JOB,
-                                  site_id (svc, job->rec.number, id), job_attr_names[attr], kept,
+                                  site_id (svc, job->rec.number, id), change_attr_names[attr], kept,
                                   err);
     if (rc == 0)
         rc = svc_job_write (svc, job, false, NULL, 0, err);
     if (rc == 0)
-        rc = admin_audit_in (svc, caller, err, "mjobctl -m %s=%s %s", job_attr_names[attr], value,
+        rc = admin_audit_in (svc, caller, err, "mjobctl -m %s=%s %s", change_attr_names[attr], value,
                              id);
     rc = svc_commit (svc, rc, err);
     if (rc != 0) {
@@ -241,48 +235,6 @@ void admin_modify_job (void *self, struct rpccall *call, const ProtobufCMessage 
     if (rc == 0)
         rc = modify (svc, &caller, job, attr, r->value, &err);
     admin_answer (svc, call, job, rc, &err);
-}
-
-struct restoring {
-    struct svc *svc;
-    struct site_job *job;
-};
-
-/* After a restart, before the job is in the core. */
-static void restore_one (void *arg, const char *name, const char *value)
-{
-    const struct restoring *a = arg;
-    struct svc *svc = a->svc;
-    struct site_job *job = a->job;
-    enum change_attr attr;
-    bool denied; /* the configuration may have changed since */
-    if (attr_parse (name, &attr, NULL) != 0)
-        return;
-    switch (attr) {
-    case ATTR_QOS:
-        job->cred[CRED_QOS] = strtab_intern (svc->names->tab[CRED_QOS], value);
-        job->cred[CRED_QOS] = policy_qos_resolve (svc->settings->policy, job->cred, &denied);
-        break;
-    case ATTR_CLASS:
-        job->cred[CRED_CLASS] = strtab_intern (svc->names->tab[CRED_CLASS], value);
-        break;
-    case ATTR_ACCOUNT:
-        job->cred[CRED_ACCOUNT] = strtab_intern (svc->names->tab[CRED_ACCOUNT], value);
-        break;
-    case ATTR_STARTTIME:
-        job->not_before = strcmp (value, "0") == 0 ? TIME_US_NONE : strtoll (value, NULL, 10);
-        break;
-    default:
-        break; /* the limit is in the job's own row */
-    }
-}
-
-int admin_sets_restore (struct svc *svc, struct site_job *job, struct err *err)
-{
-    struct restoring arg = {svc, job};
-    char id[SITE_ID_MAX];
-    return local_store_sets (svc->store, STORE_SET_JOB, site_id (svc, job->rec.number, id),
-                             restore_one, &arg, err);
 }
 
 /* --- nodes -------------------------------------------------------------------------------- */

@@ -1,4 +1,4 @@
-#include "local/svc/admin_stream.h"
+#include "local/svc/admin/admin.h"
 
 #include <assert.h>
 

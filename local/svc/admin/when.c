@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "local/core/explain.h"
-#include "local/svc/admin.h"
+#include "local/svc/admin/admin.h"
 #include "local/svc/forecast.h"
 
 /* --- windows ------------------------------------------------------------------------------ */

@@ -1,5 +1,5 @@
 /* schedctl: how far scheduling goes, and the end of the daemon. */
-#include "local/svc/admin.h"
+#include "local/svc/admin/admin.h"
 #include "local/svc/mode.h"
 #include "local/svc/simulate.h"
 

@@ -4,8 +4,7 @@
 #include <string.h>
 
 #include "local/core/explain.h"
-#include "local/svc/admin.h"
-#include "local/svc/admin_stream.h"
+#include "local/svc/admin/admin.h"
 
 enum { ROWS_PER_CHUNK = 128, SEEN_PER_CHUNK = 1024 };
 

@@ -1,4 +1,6 @@
-#include "local/svc/admin.h"
+/* Who asks for something, what administrators' levels let him do, and the audit log in which each change is written down with
+ * what it changes. Called by the rooms that people's calls come to (admin, reservations); it decides nothing about jobs. */
+#include "local/svc/caller.h"
 
 #include <pwd.h>
 #include <stdarg.h>
@@ -61,40 +63,6 @@ int admin_require (const struct admin_caller *caller, enum admin_level level, co
                     caller->name, (int)caller->level);
 }
 
-/* In the queue's records, or out of the history when it is purged. */
-static int job_find (struct svc *svc, const char *id, struct store_job *out, struct err *err)
-{
-    struct err other = {0};
-    uint64_t number;
-    bool bare = *id && strspn (id, "0123456789") == strlen (id);
-    int rc = !bare ? jobs_find (svc, NULL, id, "", out, err)
-                   : uint_parse (id, "job", 1, INT64_MAX, &number, err);
-    if (rc == 0 && bare)
-        rc = local_store_job_get (svc->store, number, out, err);
-    if (rc == ERR_NOT_FOUND && admin_purged_find (svc, id, out, &other) == 0)
-        return 0;
-    if (rc == ERR_NOT_FOUND && bare)
-        err_set (err, rc, "job %s.%s is not known at site %s", svc->site, id, svc->site);
-    return rc;
-}
-
-int admin_job (struct svc *svc, const struct admin_caller *caller, const char *id,
-               enum admin_level level, struct store_job *rec_out, struct site_job **live_out,
-               struct err *err)
-{
-    int rc = job_find (svc, id, rec_out, err);
-    if (rc != 0)
-        return rc;
-    if (caller->level > level && !admin_owns (caller, rec_out)) {
-        store_job_free (rec_out);
-        return err_set (err, ERR_DENIED,
-                        "job %.80s is not yours; %s other people's jobs is for ADMIN%d", id,
-                        level == ADMIN_INFO ? "seeing" : "changing", (int)level);
-    }
-    *live_out = svc_job (svc, rec_out->number);
-    return 0;
-}
-
 /* --- the audit log ------------------------------------------------------------------------ */
 
 static int audit_write (struct svc *svc, const struct admin_caller *caller, bool own,
@@ -132,41 +100,4 @@ int admin_audit_in (struct svc *svc, const struct admin_caller *caller, struct e
     text_vprintf (what, sizeof what, fmt, ap);
     va_end (ap);
     return audit_write (svc, caller, false, what, err);
-}
-
-/* --- the service -------------------------------------------------------------------------- */
-
-#define PEOPLE (RPC_ALLOW (PRINCIPAL_USER) | RPC_ALLOW (PRINCIPAL_OPERATOR))
-
-static const struct rpc_method methods[] = {
-    {"Queue", PEOPLE, true, 0, admin_queue},
-    {"CheckJob", PEOPLE, false, 0, admin_check_job},
-    {"CancelJob", PEOPLE, false, 0, admin_cancel_job},
-    {"Windows", PEOPLE, false, 0, admin_windows},
-    {"StartTime", PEOPLE, false, 0, admin_start_time},
-    {"Nodes", PEOPLE, true, 0, admin_nodes},
-    {"Reservations", PEOPLE, true, 0, admin_reservations},
-    {"Standing", PEOPLE, false, 0, admin_standing},
-    {"SetRes", PEOPLE, false, 0, admin_set_res},
-    {"ReleaseRes", PEOPLE, false, 0, admin_release_res},
-    {"SetHold", PEOPLE, false, 0, admin_set_hold},
-    {"SetPriority", PEOPLE, false, 0, admin_set_priority},
-    {"RunJob", PEOPLE, false, 0, admin_run_job},
-    {"Priorities", PEOPLE, true, 0, admin_priorities},
-    {"Fairshare", PEOPLE, false, 0, admin_fairshare},
-    {"Credentials", PEOPLE, false, 0, admin_credentials},
-    {"Config", PEOPLE, false, 0, admin_config},
-    {"Schedule", PEOPLE, false, 0, admin_schedule},
-    {"ControlJob", PEOPLE, false, 0, admin_control_job},
-    {"ModifyJob", PEOPLE, false, 0, admin_modify_job},
-    {"SetNode", PEOPLE, false, 0, admin_set_node},
-    {"ChangeParam", PEOPLE, false, 0, admin_change_param},
-    {"SubmitJob", PEOPLE, false, 2 << 20, admin_submit},
-    {NULL, 0, false, 0, NULL},
-};
-
-int admin_serve (struct svc *svc, struct err *err)
-{
-    return rpcserver_add_service (daemon_server (svc->daemon), &nui__local__v1__admin__descriptor,
-                                  methods, svc, err);
 }

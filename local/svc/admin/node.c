@@ -4,8 +4,7 @@
 #include <string.h>
 
 #include "local/core/explain.h"
-#include "local/svc/admin.h"
-#include "local/svc/admin_stream.h"
+#include "local/svc/admin/admin.h"
 #include "local/svc/resv.h"
 
 enum { ROWS_PER_CHUNK = 256 };
@@ -374,7 +373,7 @@ static bool rsv_fill (struct rsv_stream *s, uint32_t at, Nui__Local__V1__Reserva
     struct site_job *job = svc_job (svc, s->id[at]); /* a part's reservation has its job's number */
     if (admin) {
         placements_fill (s, &a, reqs, out);
-        return resv_fill (svc, s->id[at], svc->call_arena, out);
+        return admin_resv_fill (svc, s->id[at], svc->call_arena, out);
     }
     if (s->caller.level > ADMIN_INFO && !(job && admin_owns (&s->caller, &job->rec))) {
         s->hidden++;

@@ -7,7 +7,7 @@
 
 #include "proto/base/text.h"
 
-#include "local/svc/admin_stats.h"
+#include "local/svc/admin/admin.h"
 
 enum { ROWS_LOOKED_AT = 1000, ROWS_PER_CHUNK = 500, GROUPS_MAX = 200000, AUDIT_DEFAULT = 100 };
 
