@@ -1,3 +1,5 @@
+/* What TEST and INTERACTIVE make of a plan. Called by each pass before the plan is committed (mode_filter), and by who lists
+ * acts and differences; it starts and stops nothing itself. */
 #include "local/svc/mode.h"
 
 #include <assert.h>
@@ -7,19 +9,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "local/svc/simulate.h"
-#include "proto/base/clock.h"
 #include "proto/base/strbuf.h"
 
 enum { LINE_MAX_BYTES = 256, DIFFERENCES_MAX = 1000 };
 
 /* Two schedulers that look at the same queue do not look at the same moment. */
 static const duration_us same_moment = 30 * US_PER_S;
-
-time_us svc_now (const struct svc *svc)
-{
-    return svc->sim ? simulate_now (svc->sim) : clock_now_us ();
-}
 
 enum act_state { ACT_OPEN, ACT_ACCEPTED, ACT_DECLINED };
 

@@ -1,3 +1,6 @@
+/* SIMULATION: the moments at which something happens, one after the other, each with its passes. It writes the simulated clock,
+ * plays the log's users and, by rm_trace, the resource manager. Called when the service is whole and by schedctl; nothing else
+ * knows that time is not real. */
 #include "local/svc/simulate.h"
 
 #include <assert.h>
@@ -24,7 +27,6 @@ struct simulation {
     uint64_t next;                   /* job of the log */
     uint64_t refused;                /* that the core did not take */
     struct run *runs;
-    time_us now;
     time_us busy_at;   /* the last moment at which a job ran or came */
     int64_t ps_wanted; /* CONSTANTPSDEPTH: processor-seconds that wait at the beginning */
     struct event *step, *tell;
@@ -71,7 +73,7 @@ static void on_tell (evutil_socket_t fd, short what, void *arg)
     struct simulation *sim = arg;
     (void)fd;
     (void)what;
-    rm_trace_advance (&sim->svc->rm, sim->now);
+    rm_trace_advance (&sim->svc->rm, svc_now (sim->svc));
 }
 
 /* --- arrivals ----------------------------------------------------------------------------- */
@@ -116,7 +118,7 @@ static void arrive (struct simulation *sim, const struct workload_job *w, time_u
     log_event (svc->log, LOG_LEVEL_WARN, "sim", "job_not_taken", "job=%s.%llu error=\"%s\"",
                svc->site, (unsigned long long)w->number, err.text);
     if (job->in_cluster)
-        cluster_job_remove (svc->cluster, (struct job_id){w->number}, sim->now, NULL);
+        cluster_job_remove (svc->cluster, (struct job_id){w->number}, svc_now (sim->svc), NULL);
     svc_job_forget (svc, job);
 }
 
@@ -145,13 +147,13 @@ static void arrivals (struct simulation *sim)
                                                     : 0;
     while (w && sim->next < w->count) {
         const struct workload_job *j = &w->job[sim->next];
-        if (policy == SIM_NORMAL ? j->submit > sim->now
+        if (policy == SIM_NORMAL ? j->submit > svc_now (sim->svc)
             : policy == SIM_CONSTANTJOBDEPTH ? waits >= wishes (sim)->initial_depth
                                              : waits >= sim->ps_wanted)
             return;
         sim->next++;
         waits += policy == SIM_CONSTANTJOBDEPTH ? 1 : proc_seconds (j);
-        arrive (sim, j, policy == SIM_NORMAL ? j->submit : sim->now);
+        arrive (sim, j, policy == SIM_NORMAL ? j->submit : svc_now (sim->svc));
     }
 }
 
@@ -160,12 +162,12 @@ static void begin (struct simulation *sim)
 {
     const struct workload *w = sim->workload;
     uint64_t depth = (uint64_t)wishes (sim)->initial_depth;
-    sim->now = clock_now_us () / US_PER_S * US_PER_S;
+    sim->svc->simulated_now = clock_now_us () / US_PER_S * US_PER_S;
     if (!w)
         return;
     if (depth > w->count)
         depth = w->count;
-    sim->now = w->job[depth > 0 ? depth - 1 : 0].submit;
+    sim->svc->simulated_now = w->job[depth > 0 ? depth - 1 : 0].submit;
     sim->ps_wanted = 0;
     for (uint64_t i = 0; i < depth; i++)
         sim->ps_wanted += proc_seconds (&w->job[i]);
@@ -178,7 +180,7 @@ static void moment (struct simulation *sim, time_us at)
 {
     bool ran = rm_trace_next (&sim->svc->rm) != TIME_US_MAX;
     uint64_t came = sim->next;
-    sim->now = at;
+    sim->svc->simulated_now = at;
     rm_trace_advance (&sim->svc->rm, at);
     arrivals (sim);
     if (ran || sim->next != came || sim->busy_at == 0)
@@ -202,12 +204,12 @@ static time_us next_event (const struct simulation *sim)
         at = w->job[sim->next].submit;
     if (cluster_job_count (svc->cluster, JOB_IDLE) == 0)
         return at;
-    time_us wakeup = cluster_next_wakeup (svc->cluster, sim->now);
-    if (wakeup <= sim->now)
-        wakeup = sim->now + US_PER_S / 100;
+    time_us wakeup = cluster_next_wakeup (svc->cluster, svc_now (sim->svc));
+    if (wakeup <= svc_now (sim->svc))
+        wakeup = svc_now (sim->svc) + US_PER_S / 100;
     if (svc->settings->policy->fs_policy != FS_NONE) { /* windows roll: who was capped may not be any more */
         duration_us window = svc->settings->policy->fs_interval;
-        time_us roll = (sim->now / window + 1) * window;
+        time_us roll = (svc_now (sim->svc) / window + 1) * window;
         wakeup = roll < wakeup ? roll : wakeup;
     }
     return wakeup < at ? wakeup : at;
@@ -223,20 +225,20 @@ bool simulate_over (const struct simulation *sim)
            (cluster_job_count (svc->cluster, JOB_RUNNING) +
                     cluster_job_count (svc->cluster, JOB_STARTING) ==
                 0 &&
-            ((cluster_next_wakeup (svc->cluster, sim->now) == TIME_US_MAX &&
+            ((cluster_next_wakeup (svc->cluster, svc_now (sim->svc)) == TIME_US_MAX &&
               svc->settings->policy->fs_policy == FS_NONE) ||
-             sim->now - sim->busy_at > svc->settings->horizon));
+             svc_now (sim->svc) - sim->busy_at > svc->settings->horizon));
 }
 
 static void iterate (struct simulation *sim)
 {
     struct svc *svc = sim->svc;
-    time_us until = sim->now + svc->settings->policy->poll_interval;
+    time_us until = svc_now (sim->svc) + svc->settings->policy->poll_interval;
     sim->deep = true;
     if (svc->schedule.iteration == 0)
-        until = sim->now;
+        until = svc_now (sim->svc);
     for (time_us at; (at = next_event (sim)) < until;)
-        moment (sim, at > sim->now ? at : sim->now);
+        moment (sim, at > svc_now (sim->svc) ? at : svc_now (sim->svc));
     moment (sim, until);
     sim->deep = false;
     svc->schedule.iteration++;
@@ -260,7 +262,7 @@ static void on_step (evutil_socket_t fd, short what, void *arg)
     duration_us begun = clock_monotonic_us ();
     (void)fd;
     (void)what;
-    while (!schedule_stopped (&svc->schedule, sim->now)) {
+    while (!schedule_stopped (&svc->schedule, svc_now (sim->svc))) {
         iterate (sim);
         if (s->exit_iteration >= 0 && svc->schedule.iteration >= (uint64_t)s->exit_iteration) {
             finish (sim, "SIMEXITITERATION");
@@ -276,7 +278,7 @@ static void on_step (evutil_socket_t fd, short what, void *arg)
         if (s->time_ratio > 0 || clock_monotonic_us () - begun > busy_max)
             break;
     }
-    if (schedule_stopped (&svc->schedule, sim->now)) {
+    if (schedule_stopped (&svc->schedule, svc_now (sim->svc))) {
         log_event (svc->log, LOG_LEVEL_INFO, "sim", "stopped", "iteration=%llu",
                    (unsigned long long)svc->schedule.iteration);
         return;
@@ -348,15 +350,10 @@ int simulate_reload (struct simulation *sim, const struct settings *settings, st
     return 0;
 }
 
-time_us simulate_now (const struct simulation *sim)
-{
-    return sim->now;
-}
-
 void simulate_run (struct simulation *sim)
 {
     struct timeval at_once = {0, 0};
-    if (schedule_stopped (&sim->svc->schedule, sim->now))
+    if (schedule_stopped (&sim->svc->schedule, svc_now (sim->svc)))
         event_del (sim->step);
     else if (!event_pending (sim->step, EV_TIMEOUT, NULL))
         event_add (sim->step, &at_once);

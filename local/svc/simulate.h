@@ -18,7 +18,6 @@ int simulate_create (struct svc *svc, const struct settings *settings, struct er
 void simulate_destroy (struct simulation *sim); /* NULL is a no-op */
 /* The same log again, read by a reload. ERR_CONFLICT when it is another one. */
 int simulate_reload (struct simulation *sim, const struct settings *settings, struct err *err);
-time_us simulate_now (const struct simulation *sim);
 /* The service is whole: it may begin to run, unless it is stopped. Also after schedctl. */
 void simulate_run (struct simulation *sim);
 /* Nothing is left that could happen by itself; or jobs wait, and for HORIZON none has run or come. */

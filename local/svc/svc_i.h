@@ -29,9 +29,10 @@
  *   notify.h    what an administrator should hear of at once
  *   stats.h     what is remembered: history, sums, trace, purging
  *   forecast.h  start-time estimates and their record
- *   simulate.c  SIMULATION's clock, log and iterations
+ *   clock.c     the moment it is
+ *   simulate.c  SIMULATION's log and iterations
  *   follow.c    TEST: the queue of the production scheduler, read and followed
- *   mode.c      NORMAL, TEST, INTERACTIVE, SIMULATION: whose clock, and what comes of a decision */
+ *   mode.c      NORMAL, TEST, INTERACTIVE, SIMULATION: what comes of a decision */
 #ifndef NUI_LOCAL_SVC_SVC_I_H
 #define NUI_LOCAL_SVC_SVC_I_H
 
@@ -204,6 +205,7 @@ struct svc {
     uint8_t port_used[65536 / 8]; /* a bit for each port of a live job */
     struct schedule schedule;
     struct simulation *sim; /* SIMULATION's; NULL in the other modes */
+    time_us simulated_now;  /* its moment */
     struct follow *follow;  /* of TEST with PRODUCTION; else NULL */
     struct mode *mode;      /* TEST's and INTERACTIVE's; NULL in the others */
     struct checkpoint *checkpoints; /* hooks at work */
@@ -375,7 +377,7 @@ void bank_nodes_fill (const struct svc *svc, const struct site_job *job, const s
 /* The machine that the bank is told of (AMCFG MACHINE); "": none. Of no job: "" where each has its own. */
 const char *bank_machine (const struct svc *svc, const struct site_job *job);
 
-/* --- mode.c ------------------------------------------------------------------------------- */
+/* --- clock.c ------------------------------------------------------------------------------ */
 
 /* The moment that the schedule counts from: the wall clock, or a simulation's. Everything here asks
  * this and not clock_now_us, except for what belongs to the real world: signatures, the audit log. */
