@@ -607,7 +607,7 @@ void coalloc_answer_pack (struct site_part *part);
 void jobs_query (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void jobs_submit (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void jobs_job (void *self, struct rpccall *call, const ProtobufCMessage *request);
-void admin_hold_job (void *self, struct rpccall *call, const ProtobufCMessage *request); /* admin_change.c */
+void admin_hold_job (void *self, struct rpccall *call, const ProtobufCMessage *request); /* admin/change.c */
 void jobs_cancel (void *self, struct rpccall *call, const ProtobufCMessage *request);
 /* What the world is told of a job; strings in the arena. job NULL when it has ended. */
 void jobs_info (struct svc *svc, const struct store_job *rec, struct site_job *job,

@@ -1,5 +1,5 @@
 /* nui.local.v1.Stats: sums and time, as they are kept (local/svc/stats.h). The history is
- * admin_profile.c. */
+ * profile.c. */
 #include "local/svc/admin/admin.h"
 #include "local/svc/forecast.h"
 
