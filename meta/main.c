@@ -1,5 +1,5 @@
 /* nui-meta: the metascheduler of a grid. Wiring only; see meta/README.md. */
-#include "meta/svc/config.h"
+#include "meta/conf/config.h"
 #include "meta/svc/metad.h"
 #include "proto/rpc/daemon.h"
 

@@ -1,5 +1,5 @@
 /* decision: where a transaction's fate is decided. An interface: one durable log (meta/store/votes.h), or, in a
- * group of coordinators, the job's own record (meta/svc/lead.h), of which nothing leaves before a majority has it.
+ * group of coordinators, the job's own record (meta/lead/lead.h), of which nothing leaves before a majority has it.
  *
  * propose() asks for an outcome; done() says what was decided, which may be the other one, after it
  * is durable. COMMIT is proposed only by the coordinator that holds every YES; ABORT is proposed by

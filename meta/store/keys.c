@@ -1,4 +1,4 @@
-/* Keys of hand-overs in the store. meta/svc/seal.c reads them at start and writes what it fetched. */
+/* Keys of hand-overs in the store. meta/job/seal.c reads them at start and writes what it fetched. */
 #include "meta/store/keys.h"
 
 #include <string.h>

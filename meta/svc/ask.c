@@ -1,16 +1,17 @@
+/* The methods by which users look at jobs and sites, and cancel: Jobs, Status, Watch, Cancel, Sites, WhoAmI. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "meta/svc/forward.h"
-#include "meta/svc/group.h"
+#include "meta/lead/forward.h"
+#include "meta/group/group.h"
 #include "meta/svc/handlers.h"
-#include "meta/svc/job.h"
-#include "meta/svc/lead.h"
-#include "meta/svc/peers.h"
-#include "meta/svc/seal.h"
-#include "meta/svc/single.h"
-#include "meta/svc/sites.h"
+#include "meta/job/job.h"
+#include "meta/lead/lead.h"
+#include "meta/job/peers.h"
+#include "meta/job/seal.h"
+#include "meta/single/single.h"
+#include "meta/job/sites.h"
 
 enum { JOBS_LIMIT_DEFAULT = 1000, JOBS_LIMIT_MAX = 2000 };
 

@@ -1,12 +1,13 @@
+/* The answer to Estimate: each way to run the job, best first. It only reads a survey, and reserves nothing. */
 #include "meta/svc/estimate.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "meta/core/choose.h"
-#include "meta/svc/check.h"
-#include "meta/svc/gridlicence.h"
-#include "meta/svc/sites.h"
+#include "meta/job/check.h"
+#include "meta/place/gridlicence.h"
+#include "meta/job/sites.h"
 #include "proto/job/jobcheck.h"
 
 #define QUOTE_TIMEOUT (5 * US_PER_S)

@@ -3,7 +3,7 @@
 #ifndef NUI_META_SVC_ESTIMATE_H
 #define NUI_META_SVC_ESTIMATE_H
 
-#include "meta/svc/survey.h"
+#include "meta/place/survey.h"
 
 enum { ESTIMATE_COMBINATIONS_MAX = 16 };
 

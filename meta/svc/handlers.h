@@ -3,7 +3,7 @@
 #ifndef NUI_META_SVC_HANDLERS_H
 #define NUI_META_SVC_HANDLERS_H
 
-#include "meta/svc/metad.h"
+#include "meta/job/hub.h"
 
 /* The job, when it exists and the caller may see it. Another's job does not exist for a user. NULL: the call is
  * refused. */
@@ -23,11 +23,12 @@ void on_peer_hold (void *self, struct rpccall *call, const ProtobufCMessage *req
 void on_peer_renew (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void on_restage (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void on_sites (void *self, struct rpccall *call, const ProtobufCMessage *request);
-void on_licences (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void on_whoami (void *self, struct rpccall *call, const ProtobufCMessage *request);
 void on_report (void *self, struct rpccall *call, const ProtobufCMessage *request);
 
 /* Asks sites for what they told another that led the job. */
 extern const struct metad_part report_part;
+/* Tells sites the delegations of jobs that they have. */
+extern const struct metad_part renew_part;
 
 #endif

@@ -2,12 +2,12 @@
  * here; in a site's queue it is the site's, so that the job keeps its place there. */
 #include <stdlib.h>
 
-#include "meta/svc/forward.h"
-#include "meta/svc/group.h"
+#include "meta/lead/forward.h"
+#include "meta/group/group.h"
 #include "meta/svc/handlers.h"
-#include "meta/svc/job.h"
-#include "meta/svc/lead.h"
-#include "meta/svc/sites.h"
+#include "meta/job/job.h"
+#include "meta/lead/lead.h"
+#include "meta/job/sites.h"
 #include "proto/rpc/rpcclient.h"
 
 #define HOLD_TIMEOUT (10 * US_PER_S)

@@ -1,3 +1,5 @@
+/* Webhooks: a notice is written in the transaction of the change that it tells of, and sent from the store until it is taken.
+ * Called by the table of listeners, and by report.c for files; a slow URL holds up no job. */
 #include "meta/svc/hooks.h"
 
 #include <jansson.h>
@@ -6,7 +8,7 @@
 #include <strings.h>
 
 #include "meta/store/notice.h"
-#include "meta/svc/sites.h"
+#include "meta/job/sites.h"
 #include "proto/base/clock.h"
 #include "proto/notify/webhook.h"
 

@@ -7,7 +7,7 @@
 #ifndef NUI_META_SVC_HOOKS_H
 #define NUI_META_SVC_HOOKS_H
 
-#include "meta/svc/job.h"
+#include "meta/job/job.h"
 
 extern const struct metad_part hooks_part;
 /* Whether users may name this URL (NOTIFICATIONALLOW). */

@@ -1,3 +1,5 @@
+/* Wiring: opens the store and the rooms in their order, recovers the jobs, and has the tables of methods and of parts. It is
+ * the only file that knows all rooms by name. */
 #include "meta/svc/metad.h"
 
 #include <stdio.h>
@@ -5,22 +7,20 @@
 #include <string.h>
 
 #include "meta/store/votes.h"
-#include "meta/svc/answers.h"
-#include "meta/svc/group.h"
+#include "meta/place/survey.h"
+#include "meta/group/group.h"
 #include "meta/svc/handlers.h"
-#include "meta/svc/job.h"
-#include "meta/svc/lead.h"
-#include "meta/svc/peers.h"
-#include "meta/svc/forward.h"
-#include "meta/svc/gridlicence.h"
+#include "meta/job/job.h"
+#include "meta/lead/lead.h"
+#include "meta/job/peers.h"
+#include "meta/lead/forward.h"
+#include "meta/place/gridlicence.h"
 #include "meta/svc/hooks.h"
-#include "meta/svc/ranking.h"
 #include "meta/svc/refusals.h"
-#include "meta/svc/renew.h"
-#include "meta/svc/seal.h"
-#include "meta/svc/single.h"
-#include "meta/svc/sites.h"
-#include "meta/svc/waits.h"
+#include "meta/job/seal.h"
+#include "meta/single/single.h"
+#include "meta/job/sites.h"
+#include "meta/place/waits.h"
 
 enum { SUBMIT_BYTES_MAX = 2 << 20, REPORT_BYTES_MAX = 4 << 20 };
 

@@ -1,3 +1,4 @@
+/* What a Submit was refused with, for late copies of it. In memory only. */
 #include "meta/svc/refusals.h"
 
 #include <stdlib.h>

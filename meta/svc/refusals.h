@@ -4,7 +4,7 @@
 #ifndef NUI_META_SVC_REFUSALS_H
 #define NUI_META_SVC_REFUSALS_H
 
-#include "meta/svc/metad.h"
+#include "meta/job/hub.h"
 
 enum { REFUSALS_KEPT = 1024 };
 #define REFUSAL_AGE (120 * US_PER_S)

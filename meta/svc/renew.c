@@ -1,14 +1,15 @@
-#include "meta/svc/renew.h"
-
+/* a job's owner lets the metascheduler go on with it after its signature has expired. The delegation
+ * (proto/job/delegation.h) is kept in the job's envelope, goes out with every request from then on, and is told
+ * to the site in whose queue the job waits, again and again until it has it. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "meta/svc/forward.h"
+#include "meta/lead/forward.h"
 #include "meta/svc/handlers.h"
-#include "meta/svc/lead.h"
-#include "meta/svc/peers.h"
-#include "meta/svc/seal.h"
-#include "meta/svc/sites.h"
+#include "meta/lead/lead.h"
+#include "meta/job/peers.h"
+#include "meta/job/seal.h"
+#include "meta/job/sites.h"
 #include "proto/job/delegation.h"
 #include "proto/rpc/pbcopy.h"
 

@@ -3,14 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "meta/svc/group.h"
+#include "meta/group/group.h"
 #include "meta/svc/hooks.h"
 #include "meta/svc/handlers.h"
-#include "meta/svc/job.h"
-#include "meta/svc/peers.h"
-#include "meta/svc/seal.h"
-#include "meta/svc/single.h"
-#include "meta/svc/sites.h"
+#include "meta/job/job.h"
+#include "meta/job/peers.h"
+#include "meta/job/seal.h"
+#include "meta/single/single.h"
+#include "meta/job/sites.h"
 #include "proto/rpc/pbcopy.h"
 
 enum { REPORT_EVENTS_MAX = 1024, /* sites send 256 at once */ ASKS_AT_ONCE = 64 };

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 #include "meta/svc/handlers.h"
-#include "meta/svc/job.h"
-#include "meta/svc/sites.h"
+#include "meta/job/job.h"
+#include "meta/job/sites.h"
 #include "proto/rpc/pbcopy.h"
 
 #define RESTAGE_TIMEOUT (10 * US_PER_S)

@@ -1,20 +1,22 @@
+/* What happens before a job is taken: who signed it, whether it is sane, what sites and bank say; then it is durable, and its
+ * driver goes on with it. Also Estimate, which ends after the answers. Nothing may be acknowledged that is not on disk. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "meta/svc/check.h"
+#include "meta/job/check.h"
 #include "meta/svc/estimate.h"
-#include "meta/svc/group.h"
+#include "meta/group/group.h"
 #include "meta/svc/handlers.h"
-#include "meta/svc/job.h"
-#include "meta/svc/gridlicence.h"
+#include "meta/job/job.h"
+#include "meta/place/gridlicence.h"
 #include "meta/svc/hooks.h"
-#include "meta/svc/lead.h"
-#include "meta/svc/peers.h"
+#include "meta/lead/lead.h"
+#include "meta/job/peers.h"
 #include "meta/svc/refusals.h"
-#include "meta/svc/sites.h"
-#include "meta/svc/survey.h"
-#include "meta/svc/waits.h"
+#include "meta/job/sites.h"
+#include "meta/place/survey.h"
+#include "meta/place/waits.h"
 #include "proto/rpc/envelope.h"
 #include "proto/job/jobcheck.h"
 #include "proto/rpc/pbcopy.h"

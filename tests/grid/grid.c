@@ -9,7 +9,7 @@
 
 #include "local/core/policy.h"
 #include "local/store/local_store.h"
-#include "meta/svc/config.h"
+#include "meta/conf/config.h"
 #include "meta/svc/metad.h"
 #include "proto/conf/conf.h"
 #include "proto/rpc/envelope.h"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "meta/svc/config.h"
+#include "meta/conf/config.h"
 #include "meta/svc/metad.h"
 #include "proto/base/clock.h"
 #include "proto/rpc/envelope.h"

@@ -19,7 +19,7 @@
 
 #include "bank/core/ledger.h"
 #include "proto/base/clock.h"
-#include "meta/svc/survey.h"
+#include "meta/place/survey.h"
 #include "proto/rpc/envelope.h"
 #include "proto/job/handover.h"
 #include "tests/interop/testca.h"

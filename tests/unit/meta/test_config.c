@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "meta/svc/config.h"
+#include "meta/conf/config.h"
 
 static struct metad_config *read_text (const char *text, struct conf **conf, struct err *err)
 {

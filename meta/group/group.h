@@ -1,0 +1,20 @@
+/* group: drives the coordinator's state machine (meta/core/coalloc) for a co-allocated job: makes the
+ * record durable, then performs the actions, and turns every answer into an event. */
+#ifndef NUI_META_GROUP_GROUP_H
+#define NUI_META_GROUP_GROUP_H
+
+#include "meta/job/job.h"
+
+/* A fresh record for a job that is about to be inserted. */
+int group_prepare (struct gridjob *job, struct err *err);
+extern const struct job_driver group_driver;
+/* Its records are made, stored and freed with the job. */
+extern const struct metad_part group_part;
+/* Not begun, or between two tries: it can be held. */
+bool group_may_wait (const struct gridjob *job);
+void group_cancel (struct gridjob *job, const char *who);
+/* The site's word on part p; part[p].info is already the new one. Steps the record once the report
+ * is durable. */
+void group_heard (struct gridjob *job, uint32_t p);
+
+#endif

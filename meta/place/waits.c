@@ -1,0 +1,175 @@
+/* What keeps a job from being placed though sites could take it, and who is woken when that changes. Only what the durable
+ * states of jobs say counts; the table of who waits for whom is built again after a restart. */
+#include "meta/place/waits.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "meta/place/gridlicence.h"
+#include "meta/job/peers.h"
+#include "meta/job/retry.h"
+#include "proto/job/depend.h"
+#include "proto/base/strbuf.h"
+#include "proto/base/text.h"
+
+enum { DEPENDS_MAX = 1000 };
+
+/* Who is to be woken when a job changes. */
+struct awaited {
+    UT_hash_handle hh;
+    uint64_t target;
+    uint64_t *waiter;
+    uint32_t count, cap;
+};
+
+/* Of a job of the grid that has to be waited for; false: the site sees to it. */
+static bool of_grid (const Nui__Common__V1__Dependency *d, enum depend_kind *kind, uint64_t *number)
+{
+    char prefix[PRINCIPAL_NAME_MAX];
+    bool before;
+    return depend_kind_parse (d->kind, kind, &before) && !before &&
+           id_parse (d->job_id, prefix, sizeof prefix, number, NULL) == 0 &&
+           strcmp (prefix, "grid") == 0 && *number <= INT64_MAX;
+}
+
+int waits_check (struct metad *metad, const JobMessage *job, const char *submitter, struct err *err)
+{
+    if (job->n_depends > DEPENDS_MAX)
+        return err_set (err, ERR_LIMIT, "a job may wait for %d others", DEPENDS_MAX);
+    for (size_t i = 0; i < job->n_depends; i++) {
+        const Nui__Common__V1__Dependency *d = job->depends[i];
+        enum depend_kind kind;
+        bool before;
+        uint64_t number;
+        if (!depend_kind_parse (d->kind, &kind, &before))
+            return err_set (err, ERR_INVALID,
+                            "'%.40s' is no dependency: wanted after, afterany, afterok, afternotok, or "
+                            "before…", d->kind);
+        if (!of_grid (d, &kind, &number)) {
+            if (job->n_components > 1 || gridlicence_asked (metad, job))
+                return err_set (err, ERR_INVALID,
+                                "%.40s %.60s: a job of several components, or with licences of the grid, can "
+                                "wait for jobs of the grid only", d->kind, d->job_id);
+            continue;
+        }
+        struct gridjob *other = job_get (metad, number, NULL);
+        if (!other && peers_unsure (metad, number, err))
+            return err->code;
+        if (!other || strcmp (other->submitter, submitter) != 0)
+            return err_set (err, ERR_NOT_FOUND, "%.40s: there is no job %.60s, or it is another's",
+                            d->kind, d->job_id);
+    }
+    return 0;
+}
+
+static enum depend_target target_of (struct metad *metad, uint64_t number)
+{
+    const struct gridjob *job = job_get (metad, number, NULL);
+    if (!job)
+        return peers_knows (metad) ? DEPEND_TARGET_CANCELLED : DEPEND_TARGET_WAITS;
+    switch (job_state (job)) {
+    case NUI__META__V1__GRID_JOB_STATE__GRID_RUNNING:
+        return DEPEND_TARGET_STARTED;
+    case NUI__META__V1__GRID_JOB_STATE__GRID_COMPLETED:
+        return DEPEND_TARGET_SUCCEEDED;
+    case NUI__META__V1__GRID_JOB_STATE__GRID_FAILED:
+        return DEPEND_TARGET_FAILED;
+    case NUI__META__V1__GRID_JOB_STATE__GRID_CANCELLED:
+    case NUI__META__V1__GRID_JOB_STATE__GRID_REFUSED:
+        return job->start_us && !job->start_is_estimate ? DEPEND_TARGET_FAILED
+                                                        : DEPEND_TARGET_CANCELLED;
+    default:
+        return DEPEND_TARGET_WAITS;
+    }
+}
+
+static void await (struct metad *metad, uint64_t target, uint64_t waiter)
+{
+    struct awaited *a = NULL;
+    HASH_FIND (hh, metad->awaited, &target, sizeof target, a);
+    if (!a) {
+        a = calloc (1, sizeof *a);
+        if (!a)
+            abort ();
+        a->target = target;
+        HASH_ADD (hh, metad->awaited, target, sizeof a->target, a);
+    }
+    for (uint32_t i = 0; i < a->count; i++)
+        if (a->waiter[i] == waiter)
+            return;
+    if (a->count == a->cap) {
+        a->cap = a->cap ? 2 * a->cap : 4;
+        a->waiter = realloc (a->waiter, a->cap * sizeof *a->waiter);
+        if (!a->waiter)
+            abort ();
+    }
+    a->waiter[a->count++] = waiter;
+}
+
+bool waits_for (struct gridjob *job, struct coalloc_reason *reason)
+{
+    struct strbuf text = STRBUF_INIT;
+    bool never = false;
+    for (size_t i = 0; i < job->job->n_depends; i++) {
+        const Nui__Common__V1__Dependency *d = job->job->depends[i];
+        enum depend_kind kind;
+        uint64_t number;
+        if (!of_grid (d, &kind, &number))
+            continue;
+        enum depend_verdict verdict = depend_check (kind, target_of (job->metad, number));
+        if (verdict == DEPEND_MET)
+            continue;
+        if (verdict == DEPEND_WAITS)
+            await (job->metad, number, job->number);
+        never = never || verdict == DEPEND_NEVER;
+        strbuf_printf (&text, "%s %s (%s%s)", text.len ? "," : "", d->job_id,
+                       depend_kind_name (kind),
+                       verdict == DEPEND_NEVER ? ", which can never be" : "");
+    }
+    bool waits = text.len > 0;
+    if (waits) {
+        snprintf (reason->code, sizeof reason->code, "%s",
+                  never ? "DependencyNeverMet" : "Dependency");
+        text_printf (reason->text, sizeof reason->text, "waits for%.300s", strbuf_text (&text));
+    } else if (job->held) {
+        snprintf (reason->code, sizeof reason->code, "UserHold");
+        snprintf (reason->text, sizeof reason->text, "held by its owner");
+    }
+    strbuf_free (&text);
+    return waits || job->held || retry_waits (job, reason);
+}
+
+bool waits_never (const struct coalloc_reason *reason)
+{
+    return strcmp (reason->code, "DependencyNeverMet") == 0;
+}
+
+/* Wakes who waits for it. */
+static void waits_job_told (struct metad *metad, uint64_t number)
+{
+    struct awaited *a = NULL;
+    HASH_FIND (hh, metad->awaited, &number, sizeof number, a);
+    if (!a)
+        return;
+    HASH_DEL (metad->awaited, a);
+    for (uint32_t i = 0; i < a->count; i++) {
+        struct gridjob *job = job_live (metad, a->waiter[i]);
+        if (job && !job_ended (job))
+            job_timer (job, 0);
+    }
+    free (a->waiter);
+    free (a);
+}
+
+static void waits_close (struct metad *metad)
+{
+    struct awaited *a, *next;
+    HASH_ITER (hh, metad->awaited, a, next)
+    {
+        HASH_DEL (metad->awaited, a);
+        free (a->waiter);
+        free (a);
+    }
+}
+
+const struct metad_part waits_part = {.close = waits_close, .job_told = waits_job_told};
