@@ -97,7 +97,7 @@ void contact_heard (struct svc *svc, const char *meta, duration_us sent)
         keep (c);
 }
 
-void contact_look (struct svc *svc)
+static void contact_look (struct svc *svc)
 {
     struct contact *c = svc->contact;
     duration_us now = clock_monotonic_us ();
@@ -181,3 +181,5 @@ void contact_close (struct svc *svc)
     free (svc->contact);
     svc->contact = NULL;
 }
+
+const struct svc_listener contact_listener = {.recovered = contact_look, .pass_begins = contact_look};

@@ -10,7 +10,4 @@ int contact_open (struct svc *svc, struct err *err); /* after the store */
 void contact_close (struct svc *svc);
 /* It has acknowledged a report that left at that moment of the monotonic clock. */
 void contact_heard (struct svc *svc, const char *meta, duration_us sent);
-/* Ends the jobs that must not be here any more. Before each pass, and every second. */
-void contact_look (struct svc *svc);
-
 #endif

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "local/store/follow.h"
-#include "local/svc/fairshare_file.h"
+#include "local/svc/memory/memory.h"
 #include "local/svc/resv.h"
 
 struct follow {

@@ -4,7 +4,7 @@
 
 #include "local/core/copy.h"
 #include "local/svc/caller.h"
-#include "local/svc/forecast.h"
+#include "local/svc/forecast/forecast.h"
 #include "local/svc/follow.h"
 #include "local/svc/replay.h"
 #include "local/svc/staging.h"

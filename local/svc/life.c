@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "local/svc/charge.h"
-#include "local/svc/stats.h"
+#include "local/svc/memory/memory.h"
 #include "local/svc/svc_i.h"
 
 duration_us life_length (const struct svc *svc, const struct site_job *job)

@@ -5,7 +5,6 @@
 
 #include "local/svc/charge.h"
 #include "local/svc/gridpolicy.h"
-#include "local/svc/notify.h"
 #include "local/svc/svc_i.h"
 #include "proto/base/clock.h"
 #include "proto/base/text.h"
@@ -356,7 +355,7 @@ void life_on_answer (void *arg, const struct bank_answer *given)
     struct err err = {0};
     bool wanted = false;
     char why[400];
-    notify_bank (svc, answer->outcome != BANK_UNREACHABLE);
+    SVC_TELL (svc, bank_heard, (svc, answer->outcome != BANK_UNREACHABLE));
     if (local_store_hold_wanted (svc->store, answer->key, &wanted, &err) != 0) {
         daemon_stop (svc->daemon, &err);
         return;

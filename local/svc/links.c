@@ -1,7 +1,7 @@
 /* The grid's bank and metaschedulers, as far as this site asks and tells them of its own accord. */
 #include "local/svc/charge.h"
 #include "local/svc/contact.h"
-#include "local/svc/notify.h"
+#include "local/svc/memory/memory.h"
 #include "local/svc/svc_i.h"
 
 /* Only a production scheduler has to do with a bank and a grid. */

@@ -1,12 +1,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "local/svc/contact.h"
 #include "local/svc/gridpolicy.h"
 #include "local/svc/mode.h"
 #include "local/svc/resv.h"
 #include "local/svc/staging.h"
-#include "local/svc/stats.h"
+#include "local/svc/memory/memory.h"
 #include "local/svc/svc_i.h"
 #include "proto/base/clock.h"
 
@@ -409,7 +408,7 @@ static void pass_begin (struct svc *svc)
     arena_reset (p->later_arena);
     p->later = NULL;
     p->later_end = &p->later;
-    contact_look (svc);
+    SVC_TELL (svc, pass_begins, (svc));
     p->under_way = p->again = true;
     p->wake_wanted = p->poll_wanted = false;
     p->given_up = 0;

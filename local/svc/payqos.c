@@ -2,7 +2,7 @@
  * to the queue. Kept as one of the job's set values, "payqos", so that a restart knows it. */
 #include <string.h>
 
-#include "local/svc/stats.h"
+#include "local/svc/memory/memory.h"
 #include "local/svc/svc_i.h"
 #include "proto/base/text.h"
 

@@ -1,7 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "local/svc/forecast.h"
+#include "local/svc/forecast/forecast.h"
 #include "local/svc/replay.h"
 
 enum { WINDOWS_MAX = 64, SIZES_MAX = 24, DURATIONS_MAX = 10 };

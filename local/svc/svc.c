@@ -10,18 +10,16 @@
 #include "local/rm/rm_embedded.h"
 #include "local/rm/rm_slurm.h"
 #include "local/svc/admin/admin.h"
-#include "local/svc/fairshare_file.h"
-#include "local/svc/forecast.h"
+#include "local/svc/memory/memory.h"
+#include "local/svc/forecast/forecast.h"
 #include "local/svc/follow.h"
 #include "local/svc/mode.h"
-#include "local/svc/notify.h"
 #include "local/svc/replay.h"
 #include "local/svc/renew.h"
 #include "local/svc/resv.h"
 #include "local/svc/simulate.h"
 #include "local/svc/staging.h"
 #include "local/svc/stageout.h"
-#include "local/svc/stats.h"
 #include "proto/base/clock.h"
 #include "proto/base/text.h"
 
@@ -30,7 +28,7 @@
 /* In the order in which each event is told: what is summed up or kept before what acts on it, and before what goes
  * out of the site. */
 static const struct svc_listener *const listeners[] = {
-    &follow_listener, &fairshare_listener,       &native_listener, &usage_listener,       &stats_listener,
+    &contact_listener, &follow_listener, &fairshare_listener, &native_listener, &usage_listener, &history_listener, &stats_listener,
     &resv_listener,   &resv_charge_listener,     &mirror_listener, &notify_listener,      &forecast_listener,
     &statdir_listener, &forecast_record_listener, &charge_listener, &purge_listener,       &output_listener,
     &evict_listener,  &jobs_listener,            &links_listener,  &mode_listener,        &stageout_listener,

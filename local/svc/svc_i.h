@@ -20,15 +20,13 @@
  *   native.c    jobs that came from the resource manager itself (native_needs.c: what they need)
  *   rmnodes.c   nodes that the resource manager tells of
  *   mirror.c    reservations that the resource manager keeps as well
- *   usage.c     measured use of processors, from the resource manager to the core
  *   ports.c     rendezvous ports
  *   resv.c      administrators' reservations: records, placing, refilling (resv.h)
  *   renew.h     RENEW
  *   replay.h    signed jobs are taken once
  *   report.c    what metaschedulers are told of the cluster
- *   notify.h    what an administrator should hear of at once
- *   stats.h     what is remembered: history, sums, trace, purging
- *   forecast.h  start-time estimates and their record
+ *   memory/     what is remembered: history, sums, trace, purging, fairshare; what an administrator should hear of
+ *   forecast/   start-time estimates and their record
  *   clock.c     the moment it is
  *   simulate.c  SIMULATION's log and iterations
  *   follow.c    TEST: the queue of the production scheduler, read and followed
@@ -245,11 +243,13 @@ struct job_end {
  * int may refuse: the rest does not hear of it then, and it has not happened. */
 struct svc_listener {
     int (*open) (struct svc *svc, struct err *err); /* before jobs are recovered */
+    void (*recovered) (struct svc *svc);            /* they are, and nothing is served yet */
     /* Other settings are wanted: before anything has changed; and once they are in force. */
     int (*reload) (struct svc *svc, const struct settings *settings, struct err *err);
     void (*policy_changes) (struct svc *svc); /* nothing may look at the old one any more */
     void (*reloaded) (struct svc *svc);
     void (*polled) (struct svc *svc);    /* every RMPOLLINTERVAL, before the pass */
+    void (*pass_begins) (struct svc *svc);
     void (*pass_done) (struct svc *svc); /* a pass of svc->pass_at has been acted on */
     void (*job_entered) (struct svc *svc, struct site_job *job); /* into the core's queue, also after a restart */
     void (*job_chosen) (struct svc *svc, struct site_job *job, time_us now); /* to start, durably */
@@ -261,6 +261,7 @@ struct svc_listener {
     int (*job_ends) (struct svc *svc, struct site_job *job, const struct job_end *end, struct err *err);
     void (*job_ended) (struct svc *svc, uint64_t number);       /* after that: it is not there any more */
     void (*job_leaves) (struct svc *svc, struct site_job *job); /* the live record goes, for whatever reason */
+    void (*bank_heard) (struct svc *svc, bool answers); /* of a hold: that it came, or did not in time */
     void (*stop) (struct svc *svc);  /* the daemon ends: jobs, links and the resource manager are still there … */
     void (*close) (struct svc *svc); /* … and now are not */
 };
@@ -276,8 +277,8 @@ struct svc_listener {
         if ((*l_)->event)                                                                          \
     (rc) = (*l_)->event args
 
-extern const struct svc_listener charge_listener, deferral_listener, evict_listener, fairshare_listener,
-    follow_listener, forecast_listener, forecast_record_listener, jobs_listener, links_listener, mirror_listener,
+extern const struct svc_listener charge_listener, contact_listener, deferral_listener, evict_listener, fairshare_listener,
+    follow_listener, forecast_listener, forecast_record_listener, history_listener, jobs_listener, links_listener, mirror_listener,
     mode_listener, native_listener, notify_listener, output_listener, purge_listener, replay_listener,
     resv_charge_listener, resv_listener, staging_listener, stageout_listener, statdir_listener, stats_listener,
     usage_listener;

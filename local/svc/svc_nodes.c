@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "local/svc/stats.h"
+#include "local/svc/memory/memory.h"
 #include "proto/base/strbuf.h"
 
 static struct site_node *node_find (const struct svc *svc, const char *name)

@@ -3,8 +3,6 @@
 #include <string.h>
 
 #include "local/svc/caller.h"
-#include "local/svc/contact.h"
-#include "local/svc/fairshare_file.h"
 #include "local/svc/resv.h"
 #include "local/svc/staging.h"
 #include "local/svc/stageout.h"
@@ -251,7 +249,6 @@ int svc_recover (struct svc *svc, struct err *err)
     recover_depends (svc);
     staging_recovered (svc);
     recover_launches (svc);
-    contact_look (svc);
-    fairshare_file_load (svc);
+    SVC_TELL (svc, recovered, (svc));
     return 0;
 }

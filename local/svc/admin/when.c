@@ -3,7 +3,7 @@
 
 #include "local/core/explain.h"
 #include "local/svc/admin/admin.h"
-#include "local/svc/forecast.h"
+#include "local/svc/forecast/forecast.h"
 
 /* --- windows ------------------------------------------------------------------------------ */
 

@@ -161,7 +161,7 @@ static void answers (struct site *s, double goal_ms)
 
 static void survey (struct site *s, uint32_t draws)
 {
-    enum { SHAPES = 240, SLICE = 150000 /* local/svc/forecast.h */ };
+    enum { SHAPES = 240, SLICE = 150000 /* local/svc/forecast/forecast.h */ };
     static struct forward_ghost shape[SHAPES];
     struct simulate_options options = {draws, 0, 1, true, false};
     struct simulation *sim = simulation_create ();

@@ -1,4 +1,5 @@
-#include "local/svc/forecast_i.h"
+/* The record of what was told: kept before anybody sees it, scored when the job starts. Called by the other two files of the room. */
+#include "local/svc/forecast/forecast_i.h"
 
 #include <assert.h>
 #include <stdlib.h>

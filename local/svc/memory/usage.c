@@ -4,8 +4,7 @@
  * believed instead: rmnodes.c. */
 #include <stdlib.h>
 
-#include "local/svc/fairshare_file.h"
-#include "local/svc/svc_i.h"
+#include "local/svc/memory/memory.h"
 
 enum { AT_ONCE = 32 }; /* a few files of /proc each: the loop has other work in between */
 

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "local/svc/stats.h"
+#include "local/svc/memory/memory.h"
 #include "proto/base/strbuf.h"
 
 enum { ROWS_PER_GO = 500, DAY_MAX = 32 };

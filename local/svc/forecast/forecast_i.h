@@ -3,7 +3,7 @@
 #ifndef NUI_LOCAL_SVC_FORECAST_I_H
 #define NUI_LOCAL_SVC_FORECAST_I_H
 
-#include "local/svc/forecast.h"
+#include "local/svc/forecast/forecast.h"
 
 enum {
     TOLD_PER_SURVEY = 50, /* metaschedulers hear of so many moved jobs at most */

@@ -1,17 +1,23 @@
-/* stats: what the site remembers of its work (see local/store/history.h for the sums over jobs).
+/* memory: what the site remembers of its work, and tells of it (local/store/history.h has the sums over jobs).
  *
- *   stats.c    a job's end goes into the history; time of nodes and system between passes
- *   statdir.c  the history as Maui's workload trace, a file a day
- *   purge.c    ended jobs are forgotten after JOBPURGETIME, their history after HISTORYTIME
+ *   stats.c     time of nodes and system, added up from pass to pass
+ *   history.c   a job's end goes into the history and the sums
+ *   statdir.c   the history as Maui's workload trace, a file a day
+ *   purge.c     ended jobs are forgotten after JOBPURGETIME, their history after HISTORYTIME
+ *   fairshare.c recorded usage, by names
+ *   usage.c     measured use of processors and memory, from the resource manager to the core
+ *   notify.c    what an administrator should hear of at once
  *
- * Time of nodes is added up from pass to pass and saved every RMPOLLINTERVAL: a kill -9 loses at
- * most that. Sums over jobs lose nothing. */
-#ifndef NUI_LOCAL_SVC_STATS_H
-#define NUI_LOCAL_SVC_STATS_H
+ * All of it listens (svc_i.h): nothing that decides about a job calls this room but to have time added up before nodes or
+ * jobs change. Time of nodes is saved every RMPOLLINTERVAL: a kill -9 loses at most that. Sums over jobs lose nothing. */
+#ifndef NUI_LOCAL_SVC_MEMORY_H
+#define NUI_LOCAL_SVC_MEMORY_H
 
 #include "local/store/history.h"
 #include "local/svc/svc_i.h"
 #include "proto/base/strbuf.h"
+
+/* --- stats.c ------------------------------------------------------------------------------ */
 
 struct stats_node {
     int64_t total_us, up_us, busy_us; /* busy: at least one processor dedicated */
@@ -49,5 +55,15 @@ void statdir_path (const struct svc *svc, char *out, size_t cap); /* the folder 
 uint64_t statdir_written (struct svc *svc);
 /* One line of the trace, with its newline. site: for the job's name. */
 void statdir_line (struct strbuf *out, const char *site, const struct history_job *job);
+
+/* --- fairshare.c -------------------------------------------------------------------------- */
+
+void fairshare_file_save (struct svc *svc); /* in a transaction of its own; a failure is logged */
+void fairshare_file_load (struct svc *svc); /* a missing or unreadable record is logged, not fatal */
+
+/* --- notify.c ----------------------------------------------------------------------------- */
+
+/* The bank's history is not, or is again, the one that was kept (local/link/anchors.h). */
+void notify_history (struct svc *svc, bool rewritten);
 
 #endif

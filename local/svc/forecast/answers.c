@@ -1,6 +1,6 @@
 /* Which answer of a waiting job stands, and what moved it. An answer that moved by less than people
  * would notice is not another one: what is shown is what was written. */
-#include "local/svc/forecast_i.h"
+#include "local/svc/forecast/forecast_i.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,6 @@
-#include "local/svc/forecast_i.h"
+/* Surveys: the queue and a table of shapes, simulated forward in slices of the loop, and what is answered from them. Listens to
+ * whatever changes the schedule; never holds the loop longer than a slice. */
+#include "local/svc/forecast/forecast_i.h"
 
 #include <assert.h>
 #include <stdlib.h>

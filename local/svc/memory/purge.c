@@ -7,7 +7,7 @@
 #include "local/store/purge.h"
 #include "local/store/runs.h"
 #include "local/store/signed.h"
-#include "local/svc/stats.h"
+#include "local/svc/memory/memory.h"
 
 enum { HISTORY_PER_GO = 500 };
 

@@ -1,10 +1,14 @@
-#include "local/svc/fairshare_file.h"
+/* Fairshare: recorded usage in the store, by names (numbers differ from run to run).
+ *
+ * Written at every poll and with the end of a job, so that a kill -9 loses at most a second of what
+ * ended jobs used; running jobs are charged from the last record on when they are found again. Under
+ * FSPOLICY UTILIZEDPS it also holds how far each running job's use was measured. */
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "local/svc/svc_i.h"
+#include "local/svc/memory/memory.h"
 #include "proto/base/clock.h"
 #include "proto/base/strbuf.h"
 
@@ -178,4 +182,4 @@ static void fairshare_stop (struct svc *svc)
 }
 
 const struct svc_listener fairshare_listener = {
-    .polled = fairshare_file_save, .job_ends = fairshare_job_ends, .stop = fairshare_stop};
+    .recovered = fairshare_file_load, .polled = fairshare_file_save, .job_ends = fairshare_job_ends, .stop = fairshare_stop};

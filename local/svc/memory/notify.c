@@ -1,4 +1,11 @@
-#include "local/svc/notify.h"
+/* Tells the administrator what should not wait for the next look: a job that failed, a node
+ * that is down, a bank that does not answer, denies or has another past, a reservation that has lost nodes.
+ *
+ * Each notification is a message of the store's outbox, written with what it tells of, so that none
+ * is lost; NOTIFICATIONPROGRAM and NOTIFICATIONURL get them in order, each at least once, one at a
+ * time, beside the loop. What fails is tried again a few times and then dropped, with a line in the
+ * log. Without program and URL nothing is written. */
+#include "local/svc/memory/memory.h"
 
 #include <assert.h>
 #include <jansson.h>
@@ -291,7 +298,7 @@ static void notify_pass (struct svc *svc)
     notify_wake (svc);
 }
 
-void notify_bank (struct svc *svc, bool answers)
+static void notify_bank (struct svc *svc, bool answers)
 {
     if (svc->notify && svc->notify->bank_silent == answers) {
         svc->notify->bank_silent = !answers;
@@ -552,7 +559,7 @@ static void notify_job_ended (struct svc *svc, uint64_t number)
     notify_wake (svc);
 }
 
-const struct svc_listener notify_listener = {.open = notify_open,
+const struct svc_listener notify_listener = {.bank_heard = notify_bank, .open = notify_open,
                                              .pass_done = notify_pass,
                                              .job_ends = notify_job_ends,
                                              .job_ended = notify_job_ended,
